@@ -1,0 +1,82 @@
+package conf
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// address checks HOST:PORT of a listener. An empty host means all interfaces.
+func (r *report) address(path, s string) bool {
+	_, port, err := net.SplitHostPort(s)
+	if err == nil {
+		if n, perr := strconv.Atoi(port); perr == nil && n >= 0 && n <= 65535 {
+			return true
+		}
+	}
+	r.add(path, fmt.Sprintf("%q is no HOST:PORT", s), `write as "127.0.0.1:8080", or ":8080" for all interfaces`)
+	return false
+}
+
+// loopback tells whether a checked address is reachable from this machine only.
+func loopback(address string) bool {
+	host, _, _ := net.SplitHostPort(address)
+	return host == "localhost" || net.ParseIP(host).IsLoopback()
+}
+
+// workerURL checks scheme://HOST[:PORT] and returns its canonical form, to find duplicates. A path would have to be
+// joined with the client's; user info would end up in logs: both are refused.
+func (r *report) workerURL(path, s string) (canonical string, ok bool) {
+	u := r.httpURL(path, s, "http://HOST:PORT")
+	if u == nil {
+		return "", false
+	}
+	if u.Path != "" {
+		r.add(path, fmt.Sprintf("it has the path %q", u.Path), "write http://HOST:PORT: the client's path is sent as it is")
+		return "", false
+	}
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return net.JoinHostPort(strings.ToLower(u.Hostname()), port), true
+}
+
+// metricsURL checks the full address of a worker's metrics.
+func (r *report) metricsURL(path, s string) { r.httpURL(path, s, "http://HOST:PORT/metrics") }
+
+// httpURL parses and checks what both kinds share. It never shows user info: that may be a password.
+func (r *report) httpURL(path, s, want string) *url.URL {
+	u, err := url.Parse(s)
+	what := ""
+	switch {
+	case s == "":
+		what = "it is missing"
+	case err != nil:
+		what = "it is no URL"
+	case u.User != nil:
+		what = "it has a user or password"
+	case u.Scheme != "http" && u.Scheme != "https":
+		what = fmt.Sprintf("%q is not http or https", s)
+	case u.Hostname() == "" || !portOK(u):
+		what = fmt.Sprintf("%q has no valid host and port", s)
+	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		what = fmt.Sprintf("%q has a query or fragment", s)
+	default:
+		return u
+	}
+	r.add(path, what, "write "+want)
+	return nil
+}
+
+// portOK accepts an absent port; url.Parse has checked that it is digits.
+func portOK(u *url.URL) bool {
+	port := u.Port()
+	if port == "" {
+		return !strings.HasSuffix(u.Host, ":")
+	}
+	n, err := strconv.Atoi(port)
+	return err == nil && n >= 1 && n <= 65535
+}

@@ -1,0 +1,133 @@
+package conf
+
+import (
+	"strings"
+	"time"
+)
+
+// Config is the whole file.
+type Config struct {
+	Server     Server              `toml:"server"`
+	Pools      []Pool              `toml:"pools"`      // the first that fits a model serves it
+	Strategies map[string]Strategy `toml:"strategies"` // modules of one's own, and options of the built-ins
+
+	// Path is the file that was read, as given to Load.
+	Path string `toml:"-"`
+}
+
+// Server is what the process is for its clients and its operator.
+type Server struct {
+	Listen         string        `toml:"listen"`           // clients
+	Admin          string        `toml:"admin"`            // /metrics, /health, /ready
+	AdminTokenFile string        `toml:"admin_token_file"` // bearer token of admin; needed unless admin is on loopback
+	MaxBodyBytes   int           `toml:"max_body_bytes"`   // a longer request body gets 413
+	ReadTimeout    time.Duration `toml:"read_timeout"`     // for a client to send its request: the guard against slowloris
+	IdleTimeout    time.Duration `toml:"idle_timeout"`     // keep-alive between a client's requests
+	DrainTimeout   time.Duration `toml:"drain_timeout"`    // after SIGTERM, for open streams to end
+	Explain        bool          `toml:"explain"`          // answer X-Warmpath-Explain: 1 with the decision in headers
+	ModuleCache    string        `toml:"module_cache"`     // folder of compiled modules; see CacheDir
+	LogFormat      string        `toml:"log_format"`       // text | json
+	LogLevel       string        `toml:"log_level"`        // debug | info | warn | error
+}
+
+// Pool is a set of workers that serve the same models.
+type Pool struct {
+	Name     string         `toml:"name"`     // in metrics and logs; default pool1, pool2, ... by order
+	Models   []string       `toml:"models"`   // exact names, "org/*", "*"
+	Strategy string         `toml:"strategy"` // a built-in or a key of Config.Strategies
+	Options  map[string]any `toml:"options"`  // scalars; over those of the strategy, see Config.OptionValues
+	Workers  []Worker       `toml:"workers"`
+
+	HealthInterval time.Duration `toml:"health_interval"` // between probes of a worker's /health
+	ScrapeInterval time.Duration `toml:"scrape_interval"` // between reads of a worker's /metrics
+	ConnectTimeout time.Duration `toml:"connect_timeout"` // for a worker to accept a connection
+	HeaderTimeout  time.Duration `toml:"header_timeout"`  // from the request to the first byte: queue and prefill
+	StreamTimeout  time.Duration `toml:"stream_timeout"`  // between two chunks of an answer
+	SessionTTL     time.Duration `toml:"session_ttl"`     // a binding unused for so long is forgotten
+
+	PrefillTokensPerSecond float64 `toml:"prefill_tokens_per_second"` // first guess of a worker's speed; learnt after that
+}
+
+// Worker is one vLLM instance.
+type Worker struct {
+	URL        string  `toml:"url"`         // http://HOST:PORT, without a path
+	ID         string  `toml:"id"`          // shown to clients and in metrics; default w1, w2, ... by order in the pool
+	MetricsURL string  `toml:"metrics_url"` // default URL/metrics
+	KVTokens   int     `toml:"kv_tokens"`   // KV cache in tokens; 0 = as its /metrics say
+	Weight     float64 `toml:"weight"`      // share relative to the other workers
+}
+
+// Strategy is a module of one's own, or options and limits for the built-in of that name.
+type Strategy struct {
+	Path     string         `toml:"path"`      // the module; empty for a built-in
+	Options  map[string]any `toml:"options"`   // scalars
+	Allow    []string       `toml:"allow"`     // what the module may use: kv
+	Fuel     int64          `toml:"fuel"`      // steps per pick
+	MemoryMB int            `toml:"memory_mb"` // of one instance, in MiB
+}
+
+// Builtins names the strategies that need no path. A test of the house holds it equal to plugins.Names.
+var Builtins = []string{"prefixaware", "kvaware", "session", "roundrobin"}
+
+// Default is the configuration before the file is read. It has no pool yet.
+func Default() *Config {
+	return &Config{Server: Server{
+		Listen:       "127.0.0.1:8080",
+		Admin:        "127.0.0.1:9090",
+		MaxBodyBytes: 64 << 20, // 1 M tokens of text are 4-5 MB; the rest is for images in base64
+		ReadTimeout:  30 * time.Second,
+		IdleTimeout:  90 * time.Second, // above the 60 s of common load balancers, so that we are never first to close
+		DrainTimeout: 30 * time.Second, // a pod's default grace period
+		Explain:      true,
+		LogFormat:    "text",
+		LogLevel:     "info",
+	}}
+}
+
+// DefaultPool is a pool before the file is read.
+func DefaultPool() Pool {
+	return Pool{
+		Models:                 []string{"*"},
+		Strategy:               "prefixaware",
+		HealthInterval:         2 * time.Second,
+		ScrapeInterval:         time.Second,
+		ConnectTimeout:         time.Second,
+		HeaderTimeout:          10 * time.Minute, // 1 M tokens at 15,000/s take 67 s; the rest is queueing
+		StreamTimeout:          2 * time.Minute,  // one step of a busy worker is seconds at most; a preemption longer
+		SessionTTL:             30 * time.Minute,
+		PrefillTokensPerSecond: 15000,
+	}
+}
+
+// DefaultStrategy is a strategy before the file is read: the limits of sandboxed code.
+func DefaultStrategy() Strategy {
+	return Strategy{Fuel: 1_000_000, MemoryMB: 16}
+}
+
+// PoolFor returns the first pool that serves model, or nil. A request that names no model goes to the first pool.
+func (c *Config) PoolFor(model string) *Pool {
+	for i := range c.Pools {
+		if p := &c.Pools[i]; model == "" || p.Serves(model) {
+			return p
+		}
+	}
+	return nil
+}
+
+// Serves tells whether one of the pool's patterns fits the model.
+func (p *Pool) Serves(model string) bool {
+	for _, pattern := range p.Models {
+		if fits(pattern, model) {
+			return true
+		}
+	}
+	return false
+}
+
+// fits is the whole pattern language: a name, or a prefix and a star.
+func fits(pattern, model string) bool {
+	if prefix, ok := strings.CutSuffix(pattern, "*"); ok {
+		return strings.HasPrefix(model, prefix)
+	}
+	return pattern == model
+}

@@ -1,0 +1,165 @@
+package conf
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+)
+
+// maxFile bounds the configuration: 10,000 workers are 600 KB.
+const maxFile = 4 << 20
+
+// Load reads and checks the file. Its error is a Problems unless the file cannot be read.
+func Load(path string) (*Config, error) {
+	data, err := readFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(data, path)
+}
+
+// readFile reads a regular file of bounded size: opening a FIFO would wait for ever.
+func readFile(path string) ([]byte, error) {
+	const remedy = "give the TOML file, see `warmpath check --defaults`"
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("conf: %w; %s", err, remedy)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("conf: %s is not a regular file; %s", path, remedy)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("conf: %w; make it readable for this user", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("conf: %w; check the disk", err)
+	}
+	if len(data) > maxFile {
+		return nil, fmt.Errorf("conf: %s is longer than %d bytes; is it the TOML file?", path, maxFile)
+	}
+	return data, nil
+}
+
+// Parse is Load of a file that was already read. Relative paths in it are resolved against path's folder.
+func Parse(data []byte, path string) (*Config, error) {
+	r := &report{file: path}
+	text := strings.TrimPrefix(string(data), "\ufeff")
+	var tree map[string]any
+	if _, err := toml.Decode(text, &tree); err != nil {
+		return nil, r.syntax(err)
+	}
+	r.lines = locate(text)
+
+	c := withDefaults(tree)
+	c.Path = path
+	if !r.schema("", tree, reflect.TypeFor[Config]()) {
+		return nil, r.err()
+	}
+	if _, err := toml.Decode(text, c); err != nil {
+		return nil, r.syntax(err) // a number out of its type's range
+	}
+	c.complete(tree)
+	r.validate(c)
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// syntax turns the library's error into a Problems.
+func (r *report) syntax(err error) error {
+	p := Problem{File: r.file, What: strings.TrimPrefix(err.Error(), "toml: "), Remedy: "see https://toml.io"}
+	if perr, ok := errors.AsType[toml.ParseError](err); ok {
+		p.Line, p.Key, p.What = perr.Position.Line, perr.LastKey, perr.Message
+	}
+	return Problems{p}
+}
+
+// withDefaults returns the configuration that the file is decoded over. The library keeps what stands in a slice that is
+// long enough, so each element starts as its default and a key that is absent from the file keeps it.
+func withDefaults(tree map[string]any) *Config {
+	c := Default()
+	pools := tables(tree["pools"])
+	c.Pools = make([]Pool, len(pools))
+	for i, p := range pools {
+		c.Pools[i] = DefaultPool()
+		c.Pools[i].Workers = make([]Worker, len(tables(p["workers"])))
+		for j := range c.Pools[i].Workers {
+			c.Pools[i].Workers[j].Weight = 1
+		}
+	}
+	return c
+}
+
+// tables returns an array of tables in either of TOML's spellings, or nil if v is none: the schema reports that.
+func tables(v any) []map[string]any {
+	switch v := v.(type) {
+	case []map[string]any:
+		return v
+	case []any:
+		list := make([]map[string]any, len(v))
+		for i := range v {
+			list[i], _ = v[i].(map[string]any)
+		}
+		return list
+	}
+	return nil
+}
+
+// complete fills in what depends on other keys: names, ids, addresses, paths; and the defaults of map entries, which the
+// library starts from zero.
+func (c *Config) complete(tree map[string]any) {
+	c.Server.AdminTokenFile = c.resolve(c.Server.AdminTokenFile)
+	if c.Server.ModuleCache != "off" {
+		c.Server.ModuleCache = c.resolve(c.Server.ModuleCache)
+	}
+	for i := range c.Pools {
+		p := &c.Pools[i]
+		if p.Name == "" {
+			p.Name = "pool" + strconv.Itoa(i+1)
+		}
+		for j := range p.Workers {
+			p.Workers[j].complete(j)
+		}
+	}
+	written, _ := tree["strategies"].(map[string]any)
+	for name, s := range c.Strategies {
+		keys, _ := written[name].(map[string]any)
+		if _, ok := keys["fuel"]; !ok {
+			s.Fuel = DefaultStrategy().Fuel
+		}
+		if _, ok := keys["memory_mb"]; !ok {
+			s.MemoryMB = DefaultStrategy().MemoryMB
+		}
+		s.Path = c.resolve(s.Path)
+		c.Strategies[name] = s
+	}
+}
+
+func (w *Worker) complete(i int) {
+	w.URL = strings.TrimSuffix(w.URL, "/")
+	if w.ID == "" {
+		w.ID = "w" + strconv.Itoa(i+1)
+	}
+	if w.MetricsURL == "" {
+		w.MetricsURL = w.URL + "/metrics"
+	}
+}
+
+// resolve makes a path in the file independent of the folder the process runs in.
+func (c *Config) resolve(path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(filepath.Dir(c.Path), path)
+}

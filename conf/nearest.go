@@ -1,0 +1,41 @@
+package conf
+
+import (
+	"fmt"
+	"strings"
+)
+
+// remedyFor offers the known key nearest to key, or lists them all if none is near.
+func remedyFor(key string, known []string) string {
+	best, distance := "", len(key)/2+1
+	for _, k := range known {
+		if d := editDistance(strings.ToLower(key), k); d < distance {
+			best, distance = k, d
+		}
+	}
+	if best != "" {
+		return fmt.Sprintf("did you mean %q?", best)
+	}
+	return "known here: " + strings.Join(known, ", ")
+}
+
+// editDistance is Levenshtein's, over bytes: keys are ASCII.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, diagonal+1, row[j]+1)
+		}
+	}
+	return row[len(b)]
+}

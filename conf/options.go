@@ -1,0 +1,76 @@
+package conf
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// OptionValues returns what the pool's strategy is configured with: the options under [strategies.NAME], and over them
+// those of the pool, each as text (2.5, 10, true).
+func (c *Config) OptionValues(p *Pool) map[string]string {
+	all := maps.Clone(c.Strategies[p.Strategy].Options)
+	if all == nil {
+		all = make(map[string]any, len(p.Options))
+	}
+	maps.Copy(all, p.Options)
+	values := make(map[string]string, len(all))
+	for k, v := range all {
+		values[k] = scalarText(v)
+	}
+	return values
+}
+
+// StrategyOf returns the limits and the path of the pool's strategy, with defaults if the file does not name it.
+func (c *Config) StrategyOf(p *Pool) Strategy {
+	if s, ok := c.Strategies[p.Strategy]; ok {
+		return s
+	}
+	return DefaultStrategy()
+}
+
+// ModuleFiles lists the modules that pools load from files, each once.
+func (c *Config) ModuleFiles() []string {
+	var files []string
+	seen := make(map[string]bool)
+	for i := range c.Pools {
+		path := c.StrategyOf(&c.Pools[i]).Path
+		if path != "" && !seen[path] {
+			seen[path] = true
+			files = append(files, path)
+		}
+	}
+	return files
+}
+
+// CacheDir is where compiled modules are kept: module_cache, else warmpath in the user's cache folder. "off", or a system
+// without such a folder, is the empty string: nothing is kept.
+func (s *Server) CacheDir() string {
+	switch s.ModuleCache {
+	case "off":
+		return ""
+	case "":
+		dir, err := os.UserCacheDir()
+		if err != nil {
+			return ""
+		}
+		return filepath.Join(dir, "warmpath")
+	}
+	return s.ModuleCache
+}
+
+// scalarText writes a value as TOML would, but a string without quotes. Values other than scalars do not pass the schema.
+func scalarText(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case int64:
+		return strconv.FormatInt(v, 10)
+	case float64:
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	case bool:
+		return strconv.FormatBool(v)
+	}
+	panic("BUG: conf: an option that is no scalar passed the schema")
+}

@@ -1,0 +1,67 @@
+package conf
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Problem is one thing wrong in the file.
+type Problem struct {
+	File   string `json:"file"`
+	Line   int    `json:"line,omitempty"` // from 1; 0 = the file as a whole
+	Key    string `json:"key,omitempty"`  // pools[0].workers[1].url
+	What   string `json:"what"`
+	Remedy string `json:"remedy"`
+}
+
+// Error is one line: conf: FILE:LINE: KEY: WHAT; REMEDY.
+func (p Problem) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "conf: %s:", p.File)
+	if p.Line > 0 {
+		fmt.Fprintf(&b, "%d:", p.Line)
+	}
+	if p.Key != "" {
+		fmt.Fprintf(&b, " %s:", p.Key)
+	}
+	fmt.Fprintf(&b, " %s; %s", p.What, p.Remedy)
+	return b.String()
+}
+
+// Problems is the error of Load and Parse: everything wrong, in the order of the file's lines.
+type Problems []Problem
+
+// Error lists the problems, one a line.
+func (ps Problems) Error() string {
+	lines := make([]string, len(ps))
+	for i, p := range ps {
+		lines[i] = p.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// report collects problems and knows the lines of keys.
+type report struct {
+	file  string
+	lines map[string]int
+	list  Problems
+}
+
+// add notes a problem of the key at path. A key that does not stand in the file has the line of the table around it.
+func (r *report) add(path, what, remedy string) {
+	line := 0
+	for p := path; p != "" && line == 0; p = parent(p) {
+		line = r.lines[p]
+	}
+	r.list = append(r.list, Problem{File: r.file, Line: line, Key: path, What: what, Remedy: remedy})
+}
+
+// err returns the problems sorted by line, or nil.
+func (r *report) err() error {
+	if len(r.list) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(r.list, func(a, b Problem) int { return a.Line - b.Line })
+	return r.list
+}

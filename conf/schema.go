@@ -1,0 +1,167 @@
+package conf
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+)
+
+var durationType = reflect.TypeFor[time.Duration]()
+
+// schema holds the parsed tree v against the Go type t: unknown keys and wrong types, all of them, with their lines. The
+// library's own decoder stops at the first wrong type and passes over unknown keys. It returns false if decoding would fail.
+func (r *report) schema(path string, v any, t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Struct:
+		return r.table(path, v, t)
+	case reflect.Map:
+		return r.dict(path, v, t.Elem())
+	case reflect.Slice:
+		return r.array(path, v, t.Elem())
+	}
+	what := mismatch(v, t)
+	if what == "" {
+		return true
+	}
+	r.add(path, fmt.Sprintf("%s is no %s", show(v), what), "write "+specimen[what])
+	return false
+}
+
+// table checks the keys of a struct.
+func (r *report) table(path string, v any, t reflect.Type) bool {
+	m, ok := v.(map[string]any)
+	if !ok {
+		r.add(path, show(v)+" is no table", "write it as a [table] of keys")
+		return false
+	}
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		f, known := field(t, k)
+		if !known {
+			r.add(child(path, k), "unknown key", remedyFor(k, keysOf(t)))
+			continue
+		}
+		ok = r.schema(child(path, k), m[k], f.Type) && ok
+	}
+	return ok
+}
+
+// dict checks a table with names of the user's own: strategies and options.
+func (r *report) dict(path string, v any, t reflect.Type) bool {
+	m, ok := v.(map[string]any)
+	if !ok {
+		r.add(path, show(v)+" is no table", "write { key = value }")
+		return false
+	}
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		ok = r.schema(child(path, k), m[k], t) && ok
+	}
+	return ok
+}
+
+// array checks the elements of an array, or of an array of tables.
+func (r *report) array(path string, v any, t reflect.Type) bool {
+	items := reflect.ValueOf(v)
+	if items.Kind() != reflect.Slice {
+		remedy := "write [ ... ]"
+		if t.Kind() == reflect.Struct {
+			remedy = "write [[" + path + "]] with two brackets"
+		}
+		r.add(path, show(v)+" is no list", remedy)
+		return false
+	}
+	ok := true
+	for i := range items.Len() {
+		ok = r.schema(elem(path, i), items.Index(i).Interface(), t) && ok
+	}
+	return ok
+}
+
+// specimen shows what a value of each kind looks like.
+var specimen = map[string]string{
+	"text":                       `it in "quotes"`,
+	"whole number":               "digits, as 1000",
+	"number":                     "digits, as 2.5",
+	"true or false":              "true or false, without quotes",
+	"duration":                   `"10s", "1m30s" or "250ms"`,
+	"text, number or true/false": "a single value; lists and tables do not reach a strategy",
+}
+
+// mismatch names the kind that t wants and v is not, or "".
+func mismatch(v any, t reflect.Type) string {
+	ok, what := false, ""
+	switch {
+	case t == durationType:
+		what = "duration"
+		if s, isText := v.(string); isText {
+			_, err := time.ParseDuration(s)
+			ok = err == nil
+		}
+	case t.Kind() == reflect.String:
+		what = "text"
+		_, ok = v.(string)
+	case t.Kind() == reflect.Bool:
+		what = "true or false"
+		_, ok = v.(bool)
+	case t.Kind() == reflect.Float64:
+		what = "number"
+		ok = isNumber(v)
+	case t.Kind() == reflect.Interface:
+		what = "text, number or true/false"
+		_, isText := v.(string)
+		_, isBool := v.(bool)
+		ok = isText || isBool || isNumber(v)
+	default:
+		what = "whole number"
+		_, ok = v.(int64)
+	}
+	if ok {
+		return ""
+	}
+	return what
+}
+
+func isNumber(v any) bool {
+	switch v.(type) {
+	case int64, float64:
+		return true
+	}
+	return false
+}
+
+// show names a value in an error, short.
+func show(v any) string {
+	switch v := v.(type) {
+	case string:
+		return fmt.Sprintf("%.40q", v)
+	case int64, float64, bool:
+		return fmt.Sprint(v)
+	case map[string]any:
+		return "a table"
+	case time.Time:
+		return "a date"
+	}
+	return "a list"
+}
+
+// field finds the field with that TOML key.
+func field(t reflect.Type, key string) (reflect.StructField, bool) {
+	for f := range t.Fields() {
+		if tag := f.Tag.Get("toml"); tag == key && tag != "-" {
+			return f, true
+		}
+	}
+	return reflect.StructField{}, false
+}
+
+// keysOf lists the TOML keys of a struct.
+func keysOf(t reflect.Type) []string {
+	var keys []string
+	for f := range t.Fields() {
+		if tag := f.Tag.Get("toml"); tag != "-" {
+			keys = append(keys, tag)
+		}
+	}
+	return keys
+}

@@ -1,0 +1,85 @@
+package conf
+
+import (
+	"context"
+	"crypto/sha256"
+	"io"
+	"os"
+	"time"
+)
+
+// DefaultPoll is how often Watch looks.
+const DefaultPoll = 2 * time.Second
+
+// Watch calls changed when the contents of the files change: written in place, renamed over, or behind a swapped link. It
+// returns when ctx ends. files is asked at each look, as a reload may name other modules; poll 0 is DefaultPoll.
+//
+// A change counts when two looks in a row read the same, so that a half-written file does not; a file that is missing or
+// unreadable is a change in progress, told once all are back. Each change is told once, whether or not the reload likes it.
+//
+// What stands in the files at the first look is taken for what is loaded. Start Watch before loading, and a write between
+// the two is not lost: at worst it is loaded twice.
+func Watch(ctx context.Context, poll time.Duration, files func() []string, changed func()) {
+	if poll <= 0 {
+		poll = DefaultPoll
+	}
+	ticker := time.NewTicker(poll)
+	defer ticker.Stop()
+	told, _ := digest(files())
+	before := told
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		now, ok := digest(files())
+		if ok && now == before && now != told && ctx.Err() == nil {
+			told = now
+			changed()
+		}
+		if ok {
+			before = now
+		} else {
+			before = told
+		}
+	}
+}
+
+// sum is a digest over names and contents; its zero value is that of no readable files.
+type sum [sha256.Size]byte
+
+// digest reads all files. ok is false if one of them cannot be read now.
+func digest(files []string) (s sum, ok bool) {
+	all := sha256.New()
+	for _, path := range files {
+		one, err := fileSum(path)
+		if err != nil {
+			return sum{}, false
+		}
+		io.WriteString(all, path+"\x00")
+		all.Write(one[:])
+	}
+	return sum(all.Sum(nil)), true
+}
+
+// fileSum hashes one regular file: opening a FIFO would wait for ever.
+func fileSum(path string) (s sum, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return s, err
+	}
+	if !info.Mode().IsRegular() {
+		return s, os.ErrInvalid
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return s, err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return s, err
+	}
+	return sum(h.Sum(nil)), nil
+}
