@@ -1,0 +1,71 @@
+package session
+
+import (
+	"github.com/warmpath/warmpath/sdk"
+	"github.com/warmpath/warmpath/sdk/abi"
+)
+
+// hashed places a new session on the first worker, in the session's own order of them, that is under the bound.
+func hashed(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
+	var k sdk.Ranking
+	limit := bound * mean(workers)
+	first, highest := 0, uint64(0)
+	for i := range workers {
+		w := &workers[i]
+		h := mix(r.Session ^ w.Key)
+		if h > highest {
+			first, highest = i, h
+		}
+		cost := 1 - float64(h>>11)/(1<<53) // in (0, 1]; 53 bits are exact in a float64
+		if load(w) >= limit+1 {
+			cost += 2 // after all that are under the bound, still in the session's order
+		}
+		k.Enter(i, w, cost)
+	}
+	d := k.Choose(r).Bind()
+	if d.Row() == first {
+		return d.Because(sdk.ReasonHash)
+	}
+	return d.Because(sdk.ReasonSpill)
+}
+
+func leastLoaded(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
+	var k sdk.Ranking
+	for i := range workers {
+		k.Enter(i, &workers[i], load(&workers[i]))
+	}
+	return k.Choose(r).Because(sdk.ReasonLeast)
+}
+
+// load is what w has in flight per unit of weight; fourfold, and one more, in slow start.
+func load(w *sdk.Worker) float64 {
+	n := sdk.PerWeight(float64(w.InFlight), w)
+	if w.State&abi.RowSlowStart != 0 {
+		return 4*n + 1
+	}
+	return n
+}
+
+// mean is the fleet's requests in flight per unit of weight.
+func mean(workers []sdk.Worker) float64 {
+	flight, weight := uint64(0), float64(0)
+	for i := range workers {
+		w := &workers[i]
+		flight += uint64(w.InFlight)
+		if w.Weight > 0 {
+			weight += float64(w.Weight)
+		} else {
+			weight++
+		}
+	}
+	return float64(flight) / weight
+}
+
+// mix is the finalizer of MurmurHash3 with Stafford's constants (mix 13): each input bit changes half of the output's.
+func mix(x uint64) uint64 {
+	x ^= x >> 30
+	x *= 0xbf58476d1ce4e5b9
+	x ^= x >> 27
+	x *= 0x94d049bb133111eb
+	return x ^ x>>31
+}

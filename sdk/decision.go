@@ -1,0 +1,34 @@
+package sdk
+
+import "github.com/warmpath/warmpath/sdk/abi"
+
+// Decision is what a strategy answers, in the form in which it crosses the sandbox: see [abi.Pack].
+type Decision uint64
+
+const (
+	// Decline leaves the choice to the host: the bound worker, else the longest match that is not overloaded, else
+	// the fewest in flight.
+	Decline = Decision(0xffff_ffff)
+	// Reject answers the client with 429 and Retry-After.
+	Reject = Decision(0xffff_fffe)
+)
+
+// To chooses worker i. An index that is no worker is answered by the host's fallback and counted as bad_index.
+func To(i int) Decision { return Decision(abi.Pack(int32(i), 0, 0)) }
+
+// Because adds the reason, which the operator sees in explanations and logs.
+func (d Decision) Because(r Reason) Decision {
+	return d&^(0xffff<<32) | Decision(r)<<32
+}
+
+// Bind asks the host to keep the request's session with the chosen worker from now on.
+func (d Decision) Bind() Decision { return d | Decision(abi.FlagBind)<<48 }
+
+// Row is the chosen worker's index, or [abi.Decline] or [abi.Reject].
+func (d Decision) Row() int { return int(int32(uint32(d))) }
+
+// Reason is what Because set, 0 without.
+func (d Decision) Reason() Reason { return Reason(d >> 32) }
+
+// Binds says whether Bind was asked for.
+func (d Decision) Binds() bool { return uint16(d>>48)&abi.FlagBind != 0 }

@@ -1,0 +1,51 @@
+// Package sdk is what the author of a routing strategy imports.
+//
+// A strategy is one method, registered in init, for main does not run in the kind of module that the host loads:
+//
+//	package main
+//
+//	import "github.com/warmpath/warmpath/sdk"
+//
+//	type least struct{}
+//
+//	func (least) Route(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
+//		best := 0
+//		for i := range workers {
+//			if workers[i].InFlight < workers[best].InFlight {
+//				best = i
+//			}
+//		}
+//		return sdk.To(best).Because(sdk.ReasonLeast)
+//	}
+//
+//	func init() { sdk.Register(least{}) }
+//
+//	func main() {}
+//
+// The standard toolchain builds it:
+//
+//	GOOS=wasip1 GOARCH=wasm go build -buildmode=c-shared -trimpath -ldflags='-s -w -buildid=' -o least.wasm .
+//
+// Package sdktest runs the same code natively under plain go test.
+//
+// # What a strategy may rely on
+//
+// Every worker in the slice is up and lists the request's model; there is at least one. A session that is bound to a
+// worker which is up never reaches the strategy with another answer: the host honours the binding. Workers and header are
+// views of memory that the host overwrites before the next pick, so keep no pointer into them.
+//
+// Several instances of a module run at once and any of them may be dropped at any time, so a variable of the package is a
+// cache that may vanish, never a count of anything. What all instances must agree on lives in [KVAdd], [KVSwap] and [KVGet],
+// or comes from the host: [Request] has the request's exact number in Seq and fresh randomness in Random.
+//
+// # Why it looks like this
+//
+// The package imports no fmt, encoding/json or reflect: they would stand in every module and be compiled at every start.
+// Options are scalars for the same reason.
+//
+// Rows are pushed: the host writes the table into memory that the guest owns, and Route sees that memory as a slice.
+// Asking the host worker by worker costs 45-60 ns a question, the whole pick at 16 workers less than ten questions.
+//
+// A Go guest collects garbage only while an export runs. The host therefore calls wp_maint now and then, and a strategy
+// may allocate; one that does not is faster. go statements inside Route leak: nothing runs once Route has returned.
+package sdk

@@ -1,0 +1,26 @@
+package sdk
+
+import "runtime"
+
+// The exports of the contract; abi.Exports says what each must do. A test compares the two.
+
+//go:wasmexport warmpath_abi_1_0
+func marker() {}
+
+//go:wasmexport wp_frame
+func wpFrame(maxWorkers uint32) uint32 {
+	return uint32(uintptr(shared.grow(int(maxWorkers))))
+}
+
+//go:wasmexport wp_pick
+func wpPick() uint64 { return uint64(shared.pick(registered)) }
+
+//go:wasmexport wp_configure
+func wpConfigure(n uint32) int32 { return shared.configure(registered, n) }
+
+// A collection that has become due is run by goroutines of the runtime, and they run only while an export does. Yielding
+// lets them; forcing a collection each time would cost a millisecond, and would find nothing in a strategy that does
+// not allocate.
+//
+//go:wasmexport wp_maint
+func wpMaint() { runtime.Gosched() }

@@ -1,0 +1,122 @@
+package sdk
+
+import (
+	"errors"
+	"math"
+	"time"
+
+	"github.com/warmpath/warmpath/sdk/abi"
+	"github.com/warmpath/warmpath/sdk/internal/imports"
+)
+
+// What the host answers when a key/value call does not succeed.
+var (
+	ErrNotFound  = errors.New("sdk: no such key")
+	ErrConflict  = errors.New("sdk: the key holds another value; read it again")
+	ErrInvalid   = errors.New("sdk: the key or value is too long or malformed")
+	ErrForbidden = errors.New("sdk: the module may not use the store; add \"kv\" to its allow list")
+	ErrLimit     = errors.New("sdk: the module's quota is used up; let keys expire or raise it")
+)
+
+func errno(n int32) error {
+	switch {
+	case n >= 0:
+		return nil
+	case n == abi.ErrNotFound:
+		return ErrNotFound
+	case n == abi.ErrConflict:
+		return ErrConflict
+	case n == abi.ErrForbidden:
+		return ErrForbidden
+	case n == abi.ErrLimit:
+		return ErrLimit
+	}
+	return ErrInvalid
+}
+
+// Level says how grave a log line is.
+type Level int32
+
+// The levels of [Log].
+const (
+	Debug = Level(abi.LevelDebug)
+	Info  = Level(abi.LevelInfo)
+	Warn  = Level(abi.LevelWarn)
+	Error = Level(abi.LevelError)
+)
+
+// Log writes a line to the router's log, under the module's name. Lines are rate-limited. Never log what a client sent.
+func Log(l Level, text string) { imports.Log(int32(l), text) }
+
+// Logs says whether a line of that level would be written: ask before building a dear one.
+func Logs(l Level) bool { return int32(l) >= imports.LogLevel() }
+
+// Metric adds value to the module's own counter of that name.
+func Metric(name string, value float64) { imports.Metric(name, value) }
+
+// Session is the request's session key, "" without one. Like every text it is copied at each call; [Request].Session is
+// its hash and costs nothing.
+func Session() string { return text(abi.StrSession, 0) }
+
+// Model is the name of the request's model, "" if it names none.
+func Model() string { return text(abi.StrModel, 0) }
+
+// Tenant is the request's cache salt, "" without one.
+func Tenant() string { return text(abi.StrTenant, 0) }
+
+// WorkerID is the id of worker i.
+func WorkerID(i int) string { return text(abi.StrWorker, int32(i)) }
+
+func text(kind, index int32) string {
+	b := make([]byte, 128)
+	n := imports.Str(kind, index, b)
+	if int(n) > len(b) {
+		b = make([]byte, n)
+		n = imports.Str(kind, index, b)
+	}
+	if n < 0 || int(n) > len(b) {
+		return ""
+	}
+	return string(b[:n])
+}
+
+// PrefixMatch is the number of leading blocks of the prompt that worker i holds in any tier.
+func PrefixMatch(i int) int { return max(0, int(imports.PrefixMatch(int32(i)))) }
+
+// PrefixHash is the hash of the prompt up to and with the given block, 0 if the prompt is shorter.
+func PrefixHash(block int) uint64 { return imports.PrefixHash(int32(block)) }
+
+// KVGet returns the value of a key in the module's own namespace of the host's store.
+func KVGet(key string) ([]byte, error) {
+	b := make([]byte, 256)
+	for {
+		n := imports.KVGet(key, b)
+		if n < 0 {
+			return nil, errno(n)
+		}
+		if int(n) <= len(b) {
+			return b[:n], nil
+		}
+		b = make([]byte, n)
+	}
+}
+
+// KVSwap sets key to value if it now holds old, else fails with [ErrConflict]. An empty old means that the key is absent.
+// The key expires after ttl; 0 = the longest the host allows.
+func KVSwap(key, old, value string, ttl time.Duration) error {
+	return errno(imports.KVSwap(key, old, value, millis(ttl)))
+}
+
+// KVAdd adds delta to the counter at key and returns its value, over all instances. It fails if the module may not use the
+// store, is over its quota, or the key holds no counter.
+func KVAdd(key string, delta int64, ttl time.Duration) (int64, error) {
+	v := imports.KVAdd(key, delta, millis(ttl))
+	if v == math.MinInt64 {
+		return 0, ErrForbidden
+	}
+	return v, nil
+}
+
+func millis(d time.Duration) int32 {
+	return int32(min(max(d.Milliseconds(), 0), math.MaxInt32))
+}

@@ -1,0 +1,72 @@
+//go:build !wasip1
+
+package imports
+
+import (
+	"math"
+
+	"github.com/warmpath/warmpath/sdk/abi"
+)
+
+// Host is what a test puts in the host's place; see the functions of the same names.
+type Host interface {
+	Str(kind, index int32, b []byte) int32
+	PrefixMatch(row int32) int32
+	PrefixHash(block int32) uint64
+	KVGet(key string, b []byte) int32
+	KVSwap(key, old, value string, ttl int32) int32
+	KVAdd(key string, delta int64, ttl int32) int64
+	Log(level int32, text string)
+	LogLevel() int32
+	Metric(name string, value float64)
+	Error(text string)
+}
+
+// Current is the host in use. Tests that set it must not run in parallel.
+var Current Host = nobody{}
+
+// Reset puts back the host that has nothing to tell.
+func Reset() { Current = nobody{} }
+
+// Str copies the text of a kind into b and returns its length, or an errno.
+func Str(kind, index int32, b []byte) int32 { return Current.Str(kind, index, b) }
+
+// PrefixMatch returns the leading blocks on a row's worker, or an errno.
+func PrefixMatch(row int32) int32 { return Current.PrefixMatch(row) }
+
+// PrefixHash returns the chained hash of a block of the prompt, 0 if there is none.
+func PrefixHash(block int32) uint64 { return Current.PrefixHash(block) }
+
+// KVGet copies a key's value into b and returns its length, or an errno.
+func KVGet(key string, b []byte) int32 { return Current.KVGet(key, b) }
+
+// KVSwap sets key to value if it holds old, and returns 0 or an errno. An empty old means that the key is absent.
+func KVSwap(key, old, value string, ttl int32) int32 { return Current.KVSwap(key, old, value, ttl) }
+
+// KVAdd adds delta to a counter and returns its value, math.MinInt64 on error.
+func KVAdd(key string, delta int64, ttl int32) int64 { return Current.KVAdd(key, delta, ttl) }
+
+// Log writes one line.
+func Log(level int32, text string) { Current.Log(level, text) }
+
+// LogLevel returns the level below which lines are dropped.
+func LogLevel() int32 { return Current.LogLevel() }
+
+// Metric adds value to the module's counter of that name.
+func Metric(name string, value float64) { Current.Metric(name, value) }
+
+// Error tells the operator why the call is about to fail.
+func Error(text string) { Current.Error(text) }
+
+type nobody struct{}
+
+func (nobody) Str(int32, int32, []byte) int32             { return abi.ErrNotFound }
+func (nobody) PrefixMatch(int32) int32                    { return abi.ErrNotFound }
+func (nobody) PrefixHash(int32) uint64                    { return 0 }
+func (nobody) KVGet(string, []byte) int32                 { return abi.ErrForbidden }
+func (nobody) KVSwap(string, string, string, int32) int32 { return abi.ErrForbidden }
+func (nobody) KVAdd(string, int64, int32) int64           { return math.MinInt64 }
+func (nobody) Log(int32, string)                          {}
+func (nobody) LogLevel() int32                            { return abi.LevelInfo }
+func (nobody) Metric(string, float64)                     {}
+func (nobody) Error(string)                               {}

@@ -1,0 +1,72 @@
+package sdk
+
+// Ranking keeps the best few workers of one request: the choice and its alternatives. The zero value is empty. A full sort
+// of 256 workers would cost more than scoring them, and failover does not go that far down.
+//
+//	var k sdk.Ranking
+//	for i := range workers {
+//		k.Enter(i, &workers[i], cost(&workers[i]))
+//	}
+//	return k.Choose(r)
+type Ranking struct {
+	at [1 + Alternatives]place
+	n  int
+}
+
+type place struct {
+	cost   float64
+	worker *Worker
+	row    int
+}
+
+// Enter ranks worker i, w, at cost; the smallest is best. Enter workers by ascending index. Ties go to the fewest in
+// flight, then the fewest sent, each per unit of weight, then the index.
+func (k *Ranking) Enter(i int, w *Worker, cost float64) {
+	if k.n < len(k.at) || cost <= k.at[len(k.at)-1].cost {
+		k.insert(place{cost, w, i})
+	}
+}
+
+func (k *Ranking) insert(p place) {
+	i := k.n
+	if i < len(k.at) {
+		k.n++
+	} else if i--; !p.before(&k.at[i]) {
+		return
+	}
+	for ; i > 0 && p.before(&k.at[i-1]); i-- {
+		k.at[i] = k.at[i-1]
+	}
+	k.at[i] = p
+}
+
+// before says which of two workers is better. The last tie needs no test, as p was entered later.
+func (p *place) before(q *place) bool {
+	if p.cost != q.cost {
+		return p.cost < q.cost
+	}
+	a, b := PerWeight(float64(p.worker.InFlight), p.worker), PerWeight(float64(q.worker.InFlight), q.worker)
+	if a != b {
+		return a < b
+	}
+	return PerWeight(float64(p.worker.Sent), p.worker) < PerWeight(float64(q.worker.Sent), q.worker)
+}
+
+// Choose names the alternatives and returns the best worker as the decision; [Decline] if none was entered.
+func (k *Ranking) Choose(r *Request) Decision {
+	if k.n == 0 {
+		return Decline
+	}
+	for i := 1; i < k.n; i++ {
+		r.Then(k.at[i].row)
+	}
+	return To(k.at[0].row)
+}
+
+// PerWeight is x per unit of w's configured weight; a weight that is not above zero counts as 1.
+func PerWeight(x float64, w *Worker) float64 {
+	if w.Weight > 0 && w.Weight != 1 {
+		return x / float64(w.Weight)
+	}
+	return x
+}

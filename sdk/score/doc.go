@@ -1,0 +1,37 @@
+// Package score is the rule behind prefixaware and kvaware: what a request costs on each worker, in seconds, smallest
+// first. It stands beside sdk and not in a plugin, so that a strategy of one's own can start from the same rule.
+//
+//	score_i = (2*W + Y + K*Y*(Wmean + Y)) * (1 + .5 * inflight_i / max(1, mean inflight))      Y = P + 2*E
+//
+//	P = m_i*(c1*n + c2*n*(L - n/2)) + h1/bw1 + h2/bw2             n = max(1, L - h0 - h1 - h2); L = prompt tokens
+//	E = max(0, L - h0 - free0_i) * R0_i * again                   again = m_i*(c1 + c2*L/2)
+//	    with a CPU tier: the GPU's part at 1/bw1, plus max(0, L - h0 - h1 - free1_i) * R1_i * (shared tier ? 1/bw2 : again)
+//	K = lambda / (1 - min(.9, 1.3*rho_i))
+//	ties: fewest in flight, then fewest sent, then index
+//
+// W is the wait in the worker's queue, P the prefill of what is not cached, E what is pushed out and will be wanted
+// again, K the price of occupying the fleet. What each is made of is measured by the host and pushed with the rows.
+//
+// # Why so
+//
+// A longest match alone glues everybody who shares a system prompt to one worker; counts of requests see no difference
+// between a prompt of 100 tokens and one of 60,000; a rule that prices only the prefill loses sight of what it evicts. All
+// terms are therefore seconds. The mean wait stands in the price, not the worker's own: in overload, work put anywhere
+// costs everybody, so a hit is worth more than an even load (with the own wait: 16 % worse in overload, 27 % at the KV
+// limit, in simulation). The count in flight tilts the whole, because it cannot be fooled by a wrong index.
+//
+// # Weight and slow start
+//
+// Requests in flight are counted per unit of weight, in the tilt and in ties: a worker of weight 2 carries twice the
+// requests at the same tilt. The seconds are not scaled, for the learnt slowness already tells a strong worker from a weak
+// one; weight is the operator's word on top of it. A worker in slow start counts as if it had twice its requests, the
+// mean of the fleet and two more: it has no queue and an empty cache, and would otherwise get every new conversation at
+// once. It still gets work that waits twice as long elsewhere, and never starves.
+//
+// # Arithmetic
+//
+// Products that are added are written float64(a*b) + c: without the conversion, a compiler may fuse the two into one
+// rounding on some targets, and the native and the wasm form would not choose the same row. Minima are ifs for speed: the
+// min builtin must treat NaN and signed zero, which costs more than the rest of the row in wasm. A score that is not a
+// number counts as infinite.
+package score
