@@ -1,0 +1,69 @@
+package worker
+
+import (
+	"cmp"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+)
+
+// Config is a pool's. Only Workers needs a value; zero elsewhere means the default.
+type Config struct {
+	Workers []Spec
+
+	HealthInterval time.Duration // between health checks of a worker; default 2 s, give or take a tenth
+	HealthTimeout  time.Duration // deadline of one check or model listing; default 2 s
+	ScrapeInterval time.Duration // between reads of /metrics, and their deadline; default 5 s (a page costs the worker 8-60 ms)
+	SlowStart      time.Duration // for how long rows of a worker that came back carry RowSlowStart; default 10 s
+
+	// PrefillTokensPerSecond is the speed from which estimates start; the pool learns how far off it is. Default 15,000.
+	PrefillTokensPerSecond float64
+
+	Log    *slog.Logger // default: none
+	Client *http.Client // for health, models and metrics; default: own, without a proxy and without following redirects
+
+	// The hooks are called without the pool's lock, with the worker's slot. Any may be nil.
+	OnDown     func(slot uint32)             // down or removed: what its cache held is gone
+	OnUp       func(slot uint32)             // up, for the first time or again
+	OnRestart  func(slot uint32)             // its process is a new one, though it was never seen down
+	OnCapacity func(slot uint32, tokens int) // its KV cache's size, when configured, first read, or changed
+}
+
+// Spec is one configured worker.
+type Spec struct {
+	ID         string  // default: the URL's host and port; the first of two workers with one id counts
+	URL        string  // base URL, as http://10.0.0.1:8000; user:password in it is sent and never logged
+	MetricsURL string  // default: URL + /metrics
+	KVTokens   int     // size of the KV cache; 0 = as the worker's metrics say
+	Weight     float64 // default 1
+}
+
+func (c Config) withDefaults() Config {
+	c.HealthInterval = cmp.Or(c.HealthInterval, 2*time.Second)
+	c.HealthTimeout = cmp.Or(c.HealthTimeout, 2*time.Second)
+	c.ScrapeInterval = cmp.Or(c.ScrapeInterval, 5*time.Second)
+	c.SlowStart = cmp.Or(c.SlowStart, 10*time.Second)
+	c.PrefillTokensPerSecond = cmp.Or(c.PrefillTokensPerSecond, 15000)
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Client == nil {
+		c.Client = newClient()
+	}
+	return c
+}
+
+// newClient makes the client for probes. vLLM closes idle connections after 5 s, so we do before: a probe on a connection
+// that is just being closed looks like a dead worker.
+func newClient() *http.Client {
+	return &http.Client{
+		Transport: &http.Transport{
+			DialContext:         (&net.Dialer{Timeout: 2 * time.Second}).DialContext,
+			MaxIdleConns:        0,
+			MaxIdleConnsPerHost: 2,
+			IdleConnTimeout:     4 * time.Second,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}

@@ -1,0 +1,80 @@
+package worker
+
+import "time"
+
+// event is a change to log and to tell the hooks, after the lock is given back.
+type event struct {
+	w      *Worker
+	kind   kind
+	why    string
+	tokens int // resized: the capacity; removed, drained: requests in flight
+	wait   time.Duration
+}
+
+// kind is in the order in which the events of one update are told: a slot is dropped before it is taken again.
+type kind uint8
+
+const (
+	rejected kind = iota
+	removed
+	registered
+	resized
+	drained
+	undrained
+	raised
+	dropped
+	ejected
+	restarted
+)
+
+func (p *Pool) tell(events ...event) {
+	for _, e := range events {
+		p.write(e)
+		switch e.kind {
+		case removed, dropped:
+			call(p.conf.OnDown, e.w)
+		case raised:
+			call(p.conf.OnUp, e.w)
+		case restarted:
+			call(p.conf.OnRestart, e.w)
+		case resized:
+			if p.conf.OnCapacity != nil {
+				p.conf.OnCapacity(e.w.slot, e.tokens)
+			}
+		}
+	}
+}
+
+func call(hook func(uint32), w *Worker) {
+	if hook != nil {
+		hook(w.slot)
+	}
+}
+
+func (p *Pool) write(e event) {
+	if e.w == nil {
+		p.log.Error("worker rejected", "why", e.why)
+		return
+	}
+	l := p.log.With("worker", e.w.id)
+	switch e.kind {
+	case registered:
+		l.Info("worker registered", "url", e.w.shown, "slot", e.w.slot)
+	case removed:
+		l.Info("worker draining", "why", "no longer configured", "in_flight", e.tokens)
+	case drained:
+		l.Info("worker draining", "why", "asked to", "in_flight", e.tokens)
+	case undrained:
+		l.Info("worker no longer draining")
+	case raised:
+		l.Info("worker up")
+	case dropped:
+		l.Warn("worker down: "+e.why, "why", e.why)
+	case ejected:
+		l.Warn("worker ejected: "+e.why, "why", e.why, "for", e.wait)
+	case restarted:
+		l.Warn("worker restarted: its cache is empty")
+	case resized:
+		l.Info("worker capacity", "tokens", e.tokens)
+	}
+}

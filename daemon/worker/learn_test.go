@@ -1,0 +1,258 @@
+package worker
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+func TestEstimateWorkedValues(t *testing.T) {
+	p := New(Config{})
+	f := func(tokens, cached int, want float64) {
+		t.Helper()
+		near(t, "Estimate", p.Estimate(tokens, cached), want, want*1e-3)
+	}
+	f(15000, 0, 1.2289)     // 1 + 2/65536*7500
+	f(15000, 14000, 0.0962) // (1000 + 2*1000/65536*14500)/15000
+	f(15000, 15000, 9.718e-5)
+	f(0, 0, 6.667e-5)
+	f(65536, 0, 2*65536/15000.)
+}
+
+// TestWait holds W's formula, step by step on one worker of slowness 1.
+func TestWait(t *testing.T) {
+	p := upPool(t, 1)
+	w := p.workers[0]
+	wait := func(at, want float64) {
+		t.Helper()
+		rows, _, _ := p.Snapshot("", p.after(at), nil, nil)
+		near(t, "W", rows[0].Wait, want, 1e-6)
+	}
+	begin := func(at, est float64) *Ticket {
+		return p.Begin(w, Dispatch{PromptTokens: 100, CachedTokens: 99, Est: est}, p.after(at))
+	}
+	wait(1, 0)
+	a := begin(1, 2)
+	b := begin(2, 3)
+	wait(2, 4) // 5 - 1 s of a's 2
+	wait(9, 3) // a should have ended: no more than its 2 s go
+	a.FirstByte(p.after(9))
+	wait(9, 3) // b's time begins at a's first byte, not at its dispatch
+	wait(10, 2)
+	c := begin(10, 1)
+	wait(10, 3)
+	b.End(p.after(10.2), Outcome{}) // the client left: c is the oldest, since its dispatch
+	wait(10.5, .5)
+	wait(11, 0)
+	c.FirstByte(p.after(11))
+	wait(11, 0)
+	for _, k := range []*Ticket{a, b, c, a} {
+		k.End(p.after(12), Outcome{})
+	}
+	if w.inFlight != 0 || w.queue.pend != 0 || w.queue.tokens != 0 {
+		t.Errorf("at the end: in flight %d, pend %v, tokens %d", w.inFlight, w.queue.pend, w.queue.tokens)
+	}
+}
+
+func TestWaitTimesSlowness(t *testing.T) {
+	q := queue{}
+	q.push(&Ticket{est: 1})
+	q.push(&Ticket{est: 1, at: .5})
+	near(t, "W(0.5)", q.wait(.5, 2), 3.5, 1e-9)
+	near(t, "W(2)", q.wait(2, 2), 2, 1e-9)
+	near(t, "W(9)", q.wait(9, 2), 2, 1e-9)
+}
+
+// TestWhole: an answer in one piece leaves the queue when its time is over, or when a later stream begins.
+func TestWhole(t *testing.T) {
+	p := upPool(t, 1)
+	w := p.workers[0]
+	whole := p.Begin(w, Dispatch{PromptTokens: 2000, Est: 1, Whole: true}, p.after(1))
+	stream := p.Begin(w, Dispatch{PromptTokens: 2000, Est: 1}, p.after(1))
+	rows, _, _ := p.Snapshot("", p.after(1.5), nil, nil)
+	near(t, "W before", rows[0].Wait, 1.5, 1e-6)
+	rows, _, _ = p.Snapshot("", p.after(2.5), rows[:0], nil)
+	near(t, "W after its time", rows[0].Wait, .5, 1e-6)
+	if whole.queued || !stream.queued {
+		t.Fatalf("queued: whole %v, stream %v; want false, true", whole.queued, stream.queued)
+	}
+	stream.FirstByte(p.after(3))
+
+	before := p.Begin(w, Dispatch{PromptTokens: 2000, Est: 9, Whole: true}, p.after(4))
+	last := p.Begin(w, Dispatch{PromptTokens: 2000, Est: 1}, p.after(4))
+	last.FirstByte(p.after(5))
+	if before.queued {
+		t.Error("a later stream's first byte leaves the answer in one piece in the queue")
+	}
+	near(t, "its group's est", w.queue.group.est, 10, 1e-9)
+}
+
+// TestSample holds which groups of first bytes are samples, and their value.
+func TestSample(t *testing.T) {
+	type req struct {
+		at, est        float64
+		tokens, cached int
+		first          float64
+	}
+	f := func(name string, want float64, reqs ...req) {
+		t.Helper()
+		var q queue
+		var ts []*Ticket
+		for _, r := range reqs {
+			k := &Ticket{at: r.at, est: r.est, tokens: r.tokens, cached: r.cached}
+			ts = append(ts, k)
+			q.push(k)
+		}
+		var x float64
+		for i, r := range reqs {
+			if v, ok := q.sample(r.first); ok {
+				x = v
+			}
+			q.first(ts[i], r.first)
+		}
+		if v, ok := q.sample(1e9); ok {
+			x = v
+		}
+		near(t, name, x, want, 1e-9)
+	}
+	f("one cold prompt", 2, req{1, .5, 2000, 0, 2})
+	f("too little that is new", 0, req{1, .5, 1023, 0, 2})
+	f("warm", 0, req{1, .5, 2000, 1000, 2})
+	f("together", 1.00005, req{1, .5, 2000, 0, 2}, req{1.2, .5, 600, 0, 2.00005})
+	f("cold ones sum up", 1, req{1, .5, 600, 0, 2}, req{1, .5, 600, 0, 2})
+	f("a small warm one is work too", 1, req{1, .5, 2000, 0, 2}, req{1, .5, 9000, 8500, 2})
+	f("a big warm one spoils it", 0, req{1, .5, 2000, 0, 2}, req{1, .5, 9000, 7000, 2})
+	f("since the first byte before", 3, req{1, .5, 20, 0, 2}, req{1, .5, 2000, 0, 3.5})
+}
+
+// TestLearnSlow: one worker of four is truly twice as slow.
+func TestLearnSlow(t *testing.T) {
+	p := upPool(t, 4)
+	truth := []float64{1, 1, 2, 1}
+	now := 1.0
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 60 {
+		for i, w := range p.workers {
+			k := p.Begin(w, Dispatch{PromptTokens: 4000}, p.after(now))
+			took := k.est * truth[i] * math.Exp(.2*rng.NormFloat64())
+			k.FirstByte(p.after(now + took))
+			k.End(p.after(now+took), Outcome{Kind: Answered})
+		}
+		now += 2
+	}
+	rows, _, _ := p.Snapshot("", p.after(now), nil, nil)
+	for i, r := range rows {
+		near(t, p.workers[i].id+" m", r.Slow, truth[i], .25*truth[i])
+	}
+}
+
+// TestLearnSpeed: the fleet finds a speed far from the default, either way.
+func TestLearnSpeed(t *testing.T) {
+	f := func(truth float64) {
+		t.Helper()
+		p := upPool(t, 2)
+		now := 1.0
+		for i := range 300 {
+			k := p.Begin(p.workers[i%2], Dispatch{PromptTokens: 4000}, p.after(now))
+			now += k.est * truth
+			k.FirstByte(p.after(now))
+			k.End(p.after(now), Outcome{Kind: Answered})
+			now += .1
+		}
+		rows, _, _ := p.Snapshot("", p.after(now), nil, nil)
+		near(t, "m", rows[0].Slow, truth, .2*truth)
+	}
+	f(.2)
+	f(5)
+	f(30)
+}
+
+// TestBadSamplesDoNotStarve: a worker that had a bad minute and gets nothing since is as good as the others after a while.
+func TestBadSamplesDoNotStarve(t *testing.T) {
+	p := upPool(t, 2)
+	w := p.workers[0]
+	for range 30 {
+		p.learn(w, 100)
+		p.fleet = 1
+	}
+	bad := p.fleet * w.rel
+	if bad < 3 {
+		t.Fatalf("m after 30 bad samples = %v; want over 3", bad)
+	}
+	for s := range 900 {
+		p.Snapshot("", p.after(float64(s)), nil, nil)
+	}
+	near(t, "rel 900 s later", w.rel, 1, .02)
+}
+
+// TestOneSampleCounts: a single one, however far off, moves a worker by 4 %.
+func TestOneSampleCounts(t *testing.T) {
+	p := upPool(t, 2)
+	p.samples = 1000
+	p.learn(p.workers[0], 1e6)
+	near(t, "rel", p.workers[0].rel, math.Exp(.04), 1e-9)
+	near(t, "fleet", p.fleet, math.Exp(.01), 1e-9)
+}
+
+// TestRates: lambda and rho of a steady load, and their fading.
+func TestRates(t *testing.T) {
+	p := upPool(t, 2)
+	now := 0.0
+	for range 3000 { // 300 s: ten a second, each of .05 s, all to one of two workers
+		now += .1
+		p.Begin(p.workers[0], Dispatch{Est: .05}, p.after(now)).End(p.after(now), Outcome{})
+	}
+	near(t, "lambda", p.Lambda(p.after(now)), 5, .1)
+	rows, _, _ := p.Snapshot("", p.after(now), nil, nil)
+	near(t, "rho 0", rows[0].Load, .5, .01)
+	near(t, "rho 1", rows[1].Load, 0, 0)
+	near(t, "lambda 30 s later", p.Lambda(p.after(now+30)), 5/math.E, .05)
+	near(t, "lambda an hour later", p.Lambda(p.after(now+3600)), 0, 1e-9)
+}
+
+// TestRatesAgree: aging in steps of a second or never is the same average.
+func TestRatesAgree(t *testing.T) {
+	a, b := upPool(t, 1), upPool(t, 1)
+	for i := range 50 {
+		at := 1 + .13*float64(i)
+		for _, p := range []*Pool{a, b} {
+			p.Begin(p.workers[0], Dispatch{Est: .1}, p.after(at))
+		}
+		a.Snapshot("", a.after(at+.05), nil, nil)
+	}
+	ra, _, _ := a.Snapshot("", a.after(40), nil, nil)
+	rb, _, _ := b.Snapshot("", b.after(40), nil, nil)
+	near(t, "rho", ra[0].Load, rb[0].Load, 1e-9)
+}
+
+func TestMeans(t *testing.T) {
+	p := upPool(t, 1)
+	k := p.Begin(p.workers[0], Dispatch{PromptTokens: 10}, p.after(1))
+	k.FirstByte(p.after(1.5))
+	k.FirstByte(p.after(9)) // only the first counts
+	k.End(p.after(3.5), Outcome{Kind: Answered, Tokens: 101})
+	rows, _, _ := p.Snapshot("", p.after(4), nil, nil)
+	near(t, "TTFT", float64(rows[0].TTFT), .5, 1e-6)
+	near(t, "TPOT", float64(rows[0].TPOT), .02, 1e-6)
+}
+
+func TestDeathForgets(t *testing.T) {
+	p := upPool(t, 2)
+	w := p.workers[0]
+	k := p.Begin(w, Dispatch{PromptTokens: 5000}, p.after(1))
+	for range 30 {
+		p.learn(w, 100)
+	}
+	p.checked(w, p.after(2), "gone", true)
+	p.checked(w, p.after(3), "", false)
+	rows, _, _ := p.Snapshot("", p.after(3), nil, nil)
+	r := rows[0]
+	if r.Wait != 0 || r.PendingTokens != 0 || r.Load != 0 || r.Slow != rows[1].Slow || r.InFlight != 1 {
+		t.Errorf("row after death = %+v; want nothing pending, m as the fleet, 1 in flight", r)
+	}
+	k.FirstByte(p.after(4))
+	k.End(p.after(4), Outcome{Kind: Answered})
+	if w.inFlight != 0 || w.queue.pend != 0 {
+		t.Errorf("in flight %d, pend %v after the end; want 0, 0", w.inFlight, w.queue.pend)
+	}
+}

@@ -1,0 +1,160 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Pool is the workers of one [[pools]] table. Make it with New; it is safe for concurrent use.
+type Pool struct {
+	conf   Config
+	log    *slog.Logger
+	c1, c2 float64
+	began  time.Time
+	loops  sync.WaitGroup
+
+	mu      sync.Mutex // guards all below, and what a Worker and a Ticket say is guarded by it
+	run     context.Context
+	workers []*Worker       // in order of slot
+	taken   map[uint32]bool // slots in use, also by removed workers whose last request has not ended
+	up      int             // workers that are up
+	fleet   float64         // median slowness over all samples
+	samples int
+	sent    float64 // requests sent, weighted as of aged
+	aged    float64 // when the averages were last written down
+}
+
+// New makes a pool. Nothing is up until Run has seen it.
+func New(c Config) *Pool {
+	c = c.withDefaults()
+	p := &Pool{conf: c, log: c.Log, c1: 1 / c.PrefillTokensPerSecond, began: time.Now(), taken: map[uint32]bool{}, fleet: 1}
+	p.c2 = 2 * p.c1 / 65536
+	p.Update(c.Workers)
+	return p
+}
+
+// sec is the time in seconds since the pool began, never below a nanosecond: 0 means never in here.
+func (p *Pool) sec(t time.Time) float64 { return max(1e-9, t.Sub(p.began).Seconds()) }
+
+// Run watches the workers until ctx ends.
+func (p *Pool) Run(ctx context.Context) {
+	p.mu.Lock()
+	p.run = ctx
+	for _, w := range p.workers {
+		p.watch(w)
+	}
+	p.mu.Unlock()
+	<-ctx.Done()
+	p.mu.Lock()
+	p.run = nil
+	p.mu.Unlock()
+	p.loops.Wait()
+}
+
+// Update makes specs the configured workers. A worker whose id and URLs are as before keeps its slot and all that is
+// known of it; one that is no longer there gets nothing more, and its requests run to their end.
+func (p *Pool) Update(specs []Spec) {
+	p.mu.Lock()
+	old := make(map[string]*Worker, len(p.workers))
+	for _, w := range p.workers {
+		old[w.id] = w
+	}
+	var events []event
+	var next, fresh []*Worker
+	seen := map[string]bool{}
+	for _, s := range specs {
+		w, err := newWorker(s)
+		switch {
+		case err != nil:
+			events = append(events, event{kind: rejected, why: err.Error()})
+			continue
+		case seen[w.id]:
+			events = append(events, event{kind: rejected, why: fmt.Sprintf("worker: two workers are named %q; give each its own id", w.id)})
+			continue
+		}
+		seen[w.id] = true
+		if was := old[w.id]; was != nil && was.url == w.url && was.scrap == w.scrap {
+			delete(old, w.id)
+			w = was
+		} else {
+			fresh = append(fresh, w)
+		}
+		next = append(next, w)
+		events = append(events, w.adopt(s)...)
+	}
+	for _, w := range old {
+		events = append(events, p.remove(w))
+	}
+	p.workers = next
+	for _, w := range fresh {
+		p.add(w)
+		events = append(events, event{w: w, kind: registered})
+	}
+	slices.SortFunc(p.workers, func(a, b *Worker) int { return cmp.Compare(a.slot, b.slot) })
+	p.mu.Unlock()
+	slices.SortStableFunc(events, func(a, b event) int { return cmp.Compare(a.kind, b.kind) })
+	p.tell(events...)
+}
+
+// add gives w a slot and starts to watch it. The caller holds p.mu.
+func (p *Pool) add(w *Worker) {
+	for p.taken[w.slot] {
+		w.slot++
+	}
+	p.taken[w.slot] = true
+	if p.run != nil {
+		w.health.late = true
+		p.watch(w)
+	}
+}
+
+// remove takes w out. The caller holds p.mu and takes it from p.workers.
+func (p *Pool) remove(w *Worker) event {
+	w.gone = true
+	if w.health.state == up {
+		p.up--
+	}
+	if w.stop != nil {
+		w.stop()
+	}
+	w.queue.clear()
+	p.release(w)
+	return event{w: w, kind: removed, tokens: w.inFlight}
+}
+
+// release frees a removed worker's slot after its last request. The caller holds p.mu.
+func (p *Pool) release(w *Worker) {
+	if w.inFlight == 0 && !w.released {
+		w.released = true
+		delete(p.taken, w.slot)
+	}
+}
+
+// Drain takes a worker out of Snapshot, or puts it back; its requests run to their end. It reports whether there is such
+// a worker.
+func (p *Pool) Drain(id string, on bool) bool {
+	p.mu.Lock()
+	i := slices.IndexFunc(p.workers, func(w *Worker) bool { return w.id == id })
+	if i < 0 {
+		p.mu.Unlock()
+		return false
+	}
+	w := p.workers[i]
+	var events []event
+	if w.draining != on {
+		w.draining = on
+		kind := undrained
+		if on {
+			kind = drained
+		}
+		events = append(events, event{w: w, kind: kind, tokens: w.inFlight})
+	}
+	p.mu.Unlock()
+	p.tell(events...)
+	return true
+}

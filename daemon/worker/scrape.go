@@ -1,0 +1,58 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"time"
+)
+
+func (p *Pool) models(ctx context.Context, w *Worker) (*listing, []json.RawMessage, error) {
+	status, b, err := p.get(ctx, w.url+"/v1/models", p.conf.HealthTimeout, maxModels)
+	if err != nil {
+		return nil, nil, fmt.Errorf("/v1/models: %w", err)
+	}
+	if status != http.StatusOK {
+		return nil, nil, fmt.Errorf("/v1/models answers %d", status)
+	}
+	return parseModels(b)
+}
+
+func (p *Pool) scrape(ctx context.Context, w *Worker) {
+	status, b, err := p.get(ctx, w.scrap, p.conf.ScrapeInterval, maxMetrics)
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("answers %d", status)
+	}
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		p.failed(w, fmt.Errorf("/metrics: %w", err))
+	default:
+		p.scraped(w, parseMetrics(b), time.Now())
+	}
+}
+
+// scraped takes a page's figures. A worker that was killed and came back between two health checks shows only by its
+// process' start.
+func (p *Pool) scraped(w *Worker, m metrics, now time.Time) {
+	p.mu.Lock()
+	if w.gone {
+		p.mu.Unlock()
+		return
+	}
+	var events []event
+	if was := w.process; was != 0 && m.process != 0 && math.Abs(m.process-was) > 1 {
+		w.forget()
+		w.totals.restarts++
+		events = append(events, event{w: w, kind: restarted})
+	}
+	if m.process != 0 {
+		w.process = m.process
+	}
+	w.metrics, w.scraped = m, p.sec(now)
+	events = append(events, w.resize()...)
+	p.mu.Unlock()
+	p.tell(events...)
+}

@@ -1,0 +1,122 @@
+package worker
+
+import (
+	"math"
+	"time"
+)
+
+// Dispatch says what is sent to a worker.
+type Dispatch struct {
+	PromptTokens int
+	CachedTokens int     // of them, believed in the worker's cache
+	Est          float64 // P/m: seconds of prefill on a worker of slowness 1; 0 = Estimate(PromptTokens, CachedTokens)
+	Whole        bool    // the answer comes in one piece (not a stream): its first byte does not tell when prefill ended
+}
+
+// Kind is how an exchange with a worker ended.
+type Kind uint8
+
+// The kinds of Outcome. The zero value says nothing against the worker, so that a deferred End may pass it.
+const (
+	Canceled Kind = iota // the client left, or nothing can be said
+	Answered             // the worker answered, and be it with a 4xx
+	Failed               // 5xx, or a failure hidden in a 200
+	Broken               // the connection broke or timed out
+	Refused              // nothing listens there
+)
+
+// Outcome is what a ticket ends with.
+type Outcome struct {
+	Kind   Kind
+	Tokens int    // generated, if known: for TPOT
+	Err    string // what went wrong, for the page; no URLs, no prompts
+}
+
+// Ticket is one request sent to a worker, until it ends. Its methods may be called in any order, from any goroutine, and
+// after the worker was removed.
+type Ticket struct {
+	pool   *Pool
+	worker *Worker
+	at     float64
+	est    float64
+	tokens int
+	cached int
+	whole  bool
+
+	// Guarded by the pool's lock.
+	prev, next *Ticket // the worker's queue
+	queued     bool
+	first      float64 // when the first byte came, if seen
+	seen       bool
+	ended      bool
+}
+
+// Begin counts a request that is about to be sent to w. Every ticket must be ended.
+func (p *Pool) Begin(w *Worker, d Dispatch, now time.Time) *Ticket {
+	t := &Ticket{pool: p, worker: w, at: p.sec(now), est: d.Est, tokens: d.PromptTokens, cached: d.CachedTokens, whole: d.Whole}
+	if t.est <= 0 {
+		t.est = p.Estimate(d.PromptTokens, d.CachedTokens)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.age(t.at)
+	p.settle(w, t.at)
+	forward := math.Exp((t.at - p.aged) / window)
+	p.sent += forward
+	w.load += forward * t.est * p.fleet * w.rel
+	w.inFlight++
+	w.sent++
+	w.queue.push(t)
+	return t
+}
+
+// Worker is where the request was sent.
+func (t *Ticket) Worker() *Worker { return t.worker }
+
+// FirstByte notes the first byte of an answer that the model made. For an error call End alone: its time says nothing of
+// prefill.
+func (t *Ticket) FirstByte(now time.Time) {
+	p, w, at := t.pool, t.worker, t.pool.sec(now)
+	t.Flow(now)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if t.seen || t.ended {
+		return
+	}
+	t.seen, t.first = true, at
+	p.settle(w, at)
+	w.queue.first(t, at)
+	if !t.whole {
+		w.ttft.add(max(0, at-t.at))
+	}
+}
+
+// Flow notes that bytes of the answer came. It costs one atomic store: call it for each chunk.
+func (t *Ticket) Flow(now time.Time) { t.worker.flow.Store(now.UnixNano()) }
+
+// End counts the request down. Only the first call does anything.
+func (t *Ticket) End(now time.Time, o Outcome) {
+	p, w, at := t.pool, t.worker, t.pool.sec(now)
+	if o.Kind == Answered {
+		t.Flow(now)
+	}
+	p.mu.Lock()
+	if t.ended {
+		p.mu.Unlock()
+		return
+	}
+	t.ended = true
+	w.inFlight--
+	w.queue.remove(t)
+	if o.Kind == Answered && t.seen && !t.whole && o.Tokens > 1 {
+		w.tpot.add(max(0, at-t.first) / float64(o.Tokens-1))
+	}
+	if w.gone {
+		p.release(w)
+		p.mu.Unlock()
+		return
+	}
+	events := p.passive(w, at, o)
+	p.mu.Unlock()
+	p.tell(events...)
+}
