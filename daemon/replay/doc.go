@@ -1,0 +1,55 @@
+// Package replay plays a recorded trace of requests against a running daemon
+// over HTTP, once for each model name, and says what the routing was worth:
+// block hit rate, time to first token, and how evenly the prefill work lay on
+// the workers. It is what `warmpath replay` runs.
+//
+// # What is sent
+//
+// A trace line says when a request came, how long its prompt and answer were,
+// and which 512-token blocks the prompt was made of; the text itself was never
+// published. Each block id therefore becomes 512 tokens of made-up text, the
+// same for the same id, so that two prompts share exactly the prefix that they
+// shared in the recording. The simulated worker's tokenizer makes one token of
+// every 4 bytes ([Config].BytesPerToken), so 512 tokens are 2,048 bytes and
+// the count is exact.
+//
+// The prompt goes to /v1/completions as one string. Chat was the alternative,
+// and lost: its template adds tokens of its own, so that neither the length of
+// a prompt nor the edges of its blocks would be those of the trace. Token ids
+// would be exact too, but five times the bytes, and they pass by the router's
+// text scanner, which is what real clients exercise.
+//
+// Block text is made while the request is written, never kept: a block costs
+// about a quarter of a microsecond, 0.04 s for the 147,000 blocks of the half
+// hour trace, where a table of its 96,534 ids would hold 200 MB.
+//
+// # When it is sent
+//
+// Arrivals are an open loop: a request leaves when the trace says so, divided
+// by the speed, whether or not earlier ones were answered. A closed loop would
+// slow down with the daemon and flatter the slower strategy. One bound breaks
+// the rule, [Config].MaxInFlight, as sockets are finite; a run that reached it
+// says so, and for how many requests, since its times are then understated.
+//
+// # What is measured
+//
+// Times are in trace time: wall time multiplied by the speed, from the moment
+// the client sends to the first event that carries output. Simulated workers
+// must run at the same speed. Hits are those that the worker reports in its
+// usage, in whole KV blocks of 16 tokens: what it really did not compute, not
+// what the router believed. Prefill work is computed here from the tokens that
+// were not cached, with the router's cost model (see [PrefillSeconds]), and
+// laid to the account of the worker named by the header X-Warmpath-Worker,
+// which the daemon sends when X-Warmpath-Explain: 1 is asked for.
+//
+// # Why so plain a client
+//
+// It shares a small machine with the daemon and the workers that it measures.
+// Half an hour of conversation holds two million events: decoding each as JSON
+// would cost more than the router spends on them, so the stream is looked
+// through line by line for three words and one line per request is decoded.
+//
+// The bar is github.com/schollz/progressbar: it knows terminal widths and
+// erases itself; x/term, which it brings along, says whether there is a
+// terminal. Without one, plain lines appear every ten seconds.
+package replay

@@ -1,0 +1,133 @@
+package replay
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// KVBlockTokens is the size of a worker's KV block, vLLM's default, in which
+// hits are counted.
+const KVBlockTokens = 16
+
+// Of the cost model in which prefill work is counted: 15,000 tokens a second,
+// and attention that doubles the price of a token behind 32,768 others. They
+// are what the router starts from; busiest over mean does not change with
+// the speed of the workers, only with the ratio of the two.
+const (
+	secondsPerToken     = 1.0 / 15000
+	secondsPerTokenPair = 2 * secondsPerToken / 65536
+)
+
+// PrefillSeconds is the work of computing the prompt's tokens that were not
+// cached, n = prompt - cached, each of which attends to all before it:
+//
+//	c1*n + c2*n*(prompt - n/2)        c1 = 1/15,000 s, c2 = 2*c1/65,536
+//
+// PrefillSeconds(15000, 0) is 1.229 s: one for the tokens, .229 for attention.
+func PrefillSeconds(prompt, cached int) float64 {
+	n := float64(prompt - cached)
+	return secondsPerToken*n + secondsPerTokenPair*n*(float64(prompt)-n/2)
+}
+
+// tally makes the figures of a run whose requests have all ended.
+func (r *run) tally(model string, wall time.Duration) Result {
+	sent := int(r.sent.Load())
+	res := Result{
+		Model: model, Speed: r.cfg.Speed,
+		Requests: len(r.trace), Sent: sent, Answered: int(r.answered.Load()),
+		Errors: map[string]int{}, Held: int(r.held.Load()), PeakInFlight: r.peak,
+		WallSeconds: wall.Seconds(),
+	}
+	if n := len(r.trace) - sent; n > 0 {
+		res.Errors["not sent"] = n
+	}
+	var ttft, total []float64
+	work, requests := map[string]float64{}, map[string]float64{}
+	trace := func(d time.Duration) float64 { return d.Seconds() * r.cfg.Speed }
+	for i := range r.samples[:sent] {
+		s := &r.samples[i]
+		res.LateSecondsMax = max(res.LateSecondsMax, trace(s.late))
+		if s.ttft > 0 {
+			ttft = append(ttft, trace(s.ttft))
+		}
+		if s.err != nil {
+			res.fail(s)
+			continue
+		}
+		total = append(total, trace(s.total))
+		if s.worker != "" {
+			requests[s.worker]++
+		}
+		if s.usage == nil {
+			res.NoUsage++
+			continue
+		}
+		res.hit(s.usage, r.trace[i].InputTokens)
+		if s.worker != "" {
+			work[s.worker] += PrefillSeconds(s.usage.Prompt, s.usage.cached())
+		}
+	}
+	res.TTFT, res.Total = distribution(ttft), distribution(total)
+	res.BlockHitRate = ratio(res.CachedBlocks, res.PromptBlocks)
+	res.TokenHitRate = ratio(res.CachedTokens, res.PromptTokens)
+	res.Workers = len(requests)
+	res.WorkBusiestOverMean, res.RequestsBusiestOverMean = busiest(work), busiest(requests)
+	return res
+}
+
+func (res *Result) fail(s *sample) {
+	res.Errors[s.kind]++
+	if res.FirstError == "" {
+		res.FirstError = s.err.Error()
+	}
+}
+
+func (res *Result) hit(u *usage, traceTokens int) {
+	res.TraceTokens += traceTokens
+	res.PromptTokens += u.Prompt
+	res.CachedTokens += u.cached()
+	res.PromptBlocks += u.Prompt / KVBlockTokens
+	res.CachedBlocks += u.cached() / KVBlockTokens
+}
+
+func ratio(part, whole int) float64 {
+	if whole == 0 {
+		return 0
+	}
+	return float64(part) / float64(whole)
+}
+
+// busiest is the largest value over the mean of those there are; 0 if none.
+func busiest(by map[string]float64) float64 {
+	var top, sum float64
+	for _, v := range by {
+		top, sum = max(top, v), sum+v
+	}
+	if sum == 0 {
+		return 0
+	}
+	return top / (sum / float64(len(by)))
+}
+
+// distribution sorts v in place.
+func distribution(v []float64) Distribution {
+	if len(v) == 0 {
+		return Distribution{}
+	}
+	slices.Sort(v)
+	var sum float64
+	for _, x := range v {
+		sum += x
+	}
+	return Distribution{
+		Count: len(v), Mean: sum / float64(len(v)),
+		P50: percentile(v, 50), P90: percentile(v, 90), P99: percentile(v, 99), Max: v[len(v)-1],
+	}
+}
+
+// percentile is the nearest rank: the smallest value that at least p percent
+// of the sorted values do not exceed. It is always one that was measured.
+func percentile(sorted []float64, p float64) float64 {
+	return sorted[max(0, int(math.Ceil(p/100*float64(len(sorted))))-1)]
+}
