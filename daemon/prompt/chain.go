@@ -1,0 +1,110 @@
+package prompt
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/zeebo/xxh3"
+)
+
+const (
+	// BlockBytes is the run of canonical text under one hash. Believed depth is off by up to a block: 128 bytes cost 0.3
+	// points of hit rate against 16 bytes, 512 cost 2.6; below 64 the index only grows.
+	BlockBytes = 128
+	// BlockTokens is the run of token ids under one hash: vLLM's default block size.
+	BlockTokens = 16
+
+	tokenBytes = 4
+)
+
+// The domains keep prompts of different kinds apart: a chat's canonical text, a completion's bare text and token ids never
+// share a KV block, whatever their bytes.
+const (
+	domainChat = iota + 1
+	domainText
+	domainTokens
+)
+
+// Chain is the chained block hashes of one prompt: hash i covers block i and all before it, so two chains agree up to a
+// point and differ from there on. What does not fill a block yet is kept, so that the answer continues it.
+// A copy shares Hashes; continue only one of the two.
+type Chain struct {
+	Hashes []uint64 // one per full block
+	Bytes  int      // canonical length, the unhashed rest included
+	Tokens int      // token ids; 0 if the prompt is text
+
+	hash  uint64 // of the last full block, or the seed
+	size  int    // bytes in a block
+	n     int    // bytes in tail
+	fixed bool   // the answer does not come back behind this prompt (echo, continue_final_message)
+	tail  [BlockBytes]byte
+}
+
+func (c *Chain) reset(seed uint64, domain byte) {
+	c.Hashes, c.Bytes, c.Tokens, c.n, c.fixed = c.Hashes[:0], 0, 0, 0, false
+	c.size = BlockBytes
+	if domain == domainTokens {
+		c.size = BlockTokens * tokenBytes
+	}
+	c.hash = xxh3.HashSeed([]byte{domain}, seed)
+}
+
+// Append continues a text chain. For a completion that is the text itself; a chat's text is made by [Request.Hash] and
+// [Reply.Extend].
+func (c *Chain) Append(text []byte) {
+	c.Bytes += len(text)
+	if c.n > 0 {
+		k := copy(c.tail[c.n:c.size], text)
+		text = text[k:]
+		if c.n += k; c.n < c.size {
+			return
+		}
+		c.fold(c.tail[:c.size])
+	}
+	if full := len(text) - len(text)%c.size; full > 0 {
+		c.fold(text[:full])
+		text = text[full:]
+	}
+	c.n = copy(c.tail[:], text)
+}
+
+// AppendTokens continues a token chain.
+func (c *Chain) AppendTokens(ids []uint32) {
+	for _, id := range ids {
+		c.token(id)
+	}
+}
+
+func (c *Chain) token(id uint32) {
+	binary.LittleEndian.PutUint32(c.tail[c.n:], id)
+	c.Tokens++
+	c.Bytes += tokenBytes
+	if c.n += tokenBytes; c.n == c.size {
+		c.fold(c.tail[:c.size])
+		c.n = 0
+	}
+}
+
+// mark appends one byte.
+func (c *Chain) mark(b byte) {
+	c.tail[c.n] = b
+	c.Bytes++
+	if c.n++; c.n == c.size {
+		c.fold(c.tail[:c.size])
+		c.n = 0
+	}
+}
+
+// fold hashes whole blocks. The hash before is the seed of the next: no copy of it into the block is needed. 0 is kept free,
+// since the strategies' contract uses it for "no such block".
+func (c *Chain) fold(blocks []byte) {
+	h, out := c.hash, slices.Grow(c.Hashes, len(blocks)/c.size)
+	for ; len(blocks) > 0; blocks = blocks[c.size:] {
+		h = max(xxh3.HashSeed(blocks[:c.size], h), 1)
+		out = append(out, h)
+	}
+	c.hash, c.Hashes = h, out
+}
+
+// sum closes a chain that is used as a digest.
+func (c *Chain) sum() uint64 { return xxh3.HashSeed(c.tail[:c.n], c.hash) }

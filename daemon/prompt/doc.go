@@ -1,0 +1,2 @@
+// Package prompt reads request and reply bodies.
+package prompt

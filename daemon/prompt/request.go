@@ -1,0 +1,227 @@
+package prompt
+
+import (
+	"math"
+	"strconv"
+)
+
+// Kind is the shape of an endpoint's body.
+type Kind int
+
+// The endpoints whose prompts are understood. The body of any other still gives model, stream and session key.
+const (
+	Other      Kind = iota
+	Chat            // /v1/chat/completions
+	Completion      // /v1/completions
+)
+
+// Parser reads request bodies. It is reused (pool it) and not safe for concurrent use.
+type Parser struct {
+	req Request
+}
+
+// Request is what the router needs of a body. It belongs to its Parser and holds until the next Parse; its strings are
+// copies and may be kept.
+type Request struct {
+	Kind         Kind
+	Model        string
+	Stream       bool
+	IncludeUsage bool   // stream_options.include_usage
+	MaxTokens    uint32 // max_completion_tokens, else max_tokens; 0 = not given
+	N            int    // answers per prompt, at least 1
+	Priority     int32  // vLLM's: lower goes first
+	SessionKey   string // prompt_cache_key, else session_id, else user
+	CacheSalt    string
+	HasPrompt    bool    // there is something to hash
+	Chains       []Chain // one per prompt, filled by Hash
+
+	body     []byte
+	messages []message
+	tools    span
+	prompt   span
+	model    span
+	salt     span
+	session  [3]span
+	tokens   [2]uint32
+	echo     bool
+	resume   bool // continue_final_message
+	w        writer
+}
+
+// message is one chat message as ranges of the body.
+type message struct {
+	role, content, name, toolCallID, toolCalls span
+}
+
+// Parse scans the body once. With an error (always a *SyntaxError) the Request holds all that stood complete before the fault.
+// The body must stay unchanged until Hash has run.
+func (p *Parser) Parse(kind Kind, body []byte) (*Request, error) {
+	r := &p.req
+	r.reset(kind, body)
+	s := &r.w.scan
+	s.reset(body)
+	ok := s.document(r.field)
+	r.settle()
+	if !ok {
+		return r, &SyntaxError{Offset: min(s.i, len(body))}
+	}
+	return r, nil
+}
+
+func (r *Request) reset(kind Kind, body []byte) {
+	*r = Request{Kind: kind, N: 1, body: body, Model: r.Model, SessionKey: r.SessionKey, CacheSalt: r.CacheSalt,
+		Chains: r.Chains[:0], messages: r.messages[:0], w: r.w}
+}
+
+// field takes one field of the top level; of a field that comes twice the last counts, as in Python.
+func (r *Request) field(key []byte) bool {
+	s := &r.w.scan
+	switch string(key) {
+	case "model":
+		return s.take(&r.model)
+	case "messages":
+		if r.messages = r.messages[:0]; r.Kind == Chat {
+			return s.array(r.readMessage)
+		}
+	case "tools":
+		return s.take(&r.tools)
+	case "prompt":
+		return s.take(&r.prompt)
+	case "stream":
+		return r.flag(&r.Stream)
+	case "echo":
+		return r.flag(&r.echo)
+	case "continue_final_message":
+		return r.flag(&r.resume)
+	case "stream_options":
+		r.IncludeUsage = false
+		return s.object(r.streamOption)
+	case "max_completion_tokens":
+		return r.count(&r.tokens[0])
+	case "max_tokens":
+		return r.count(&r.tokens[1])
+	case "n":
+		var n uint32
+		ok := r.count(&n)
+		r.N = int(max(n, 1))
+		return ok
+	case "priority":
+		var v span
+		ok := s.take(&v)
+		r.Priority = int32(min(max(number(v.of(r.body)), math.MinInt32), math.MaxInt32))
+		return ok
+	case "prompt_cache_key":
+		return s.take(&r.session[0])
+	case "session_id":
+		return s.take(&r.session[1])
+	case "user":
+		return s.take(&r.session[2])
+	case "cache_salt":
+		return s.take(&r.salt)
+	}
+	return s.value()
+}
+
+func (r *Request) streamOption(key []byte) bool {
+	if string(key) == "include_usage" {
+		return r.flag(&r.IncludeUsage)
+	}
+	return r.w.scan.value()
+}
+
+func (r *Request) readMessage() bool {
+	s := &r.w.scan
+	if s.at() != '{' {
+		return s.value()
+	}
+	var m message
+	ok := s.object(func(key []byte) bool {
+		switch string(key) {
+		case "role":
+			return s.take(&m.role)
+		case "content":
+			return s.take(&m.content)
+		case "name":
+			return s.take(&m.name)
+		case "tool_call_id":
+			return s.take(&m.toolCallID)
+		case "tool_calls":
+			return s.take(&m.toolCalls)
+		}
+		return s.value()
+	})
+	if ok {
+		r.messages = append(r.messages, m)
+	}
+	return ok
+}
+
+// settle turns the places found into values.
+func (r *Request) settle() {
+	r.set(&r.Model, r.model)
+	r.set(&r.CacheSalt, r.salt)
+	key := span{}
+	for _, v := range r.session {
+		if len(inside(v.of(r.body))) > 0 {
+			key = v
+			break
+		}
+	}
+	r.set(&r.SessionKey, key)
+	if r.MaxTokens = r.tokens[0]; r.MaxTokens == 0 {
+		r.MaxTokens = r.tokens[1]
+	}
+	switch r.Kind {
+	case Chat:
+		r.HasPrompt = len(r.messages) > 0
+	case Completion:
+		r.HasPrompt = r.hasPrompt()
+	}
+}
+
+// set gives *s the text of a string value. A value that is the same as in the request before costs no allocation.
+func (r *Request) set(s *string, v span) {
+	raw := inside(v.of(r.body))
+	if escaped(raw) {
+		r.w.scratch = unescape(r.w.scratch[:0], raw)
+		raw = r.w.scratch
+	}
+	if *s != string(raw) {
+		*s = string(raw)
+	}
+}
+
+func (r *Request) flag(into *bool) bool {
+	lo := r.w.scan.i
+	ok := r.w.scan.value()
+	*into = ok && r.body[lo] == 't'
+	return ok
+}
+
+func (r *Request) count(into *uint32) bool {
+	var v span
+	ok := r.w.scan.take(&v)
+	*into = uint32(min(max(number(v.of(r.body)), 0), math.MaxUint32))
+	return ok
+}
+
+// number reads a number; 0 for anything else. Python's 16.0 counts as 16.
+func number(raw []byte) float64 {
+	if len(raw) == 0 || raw[0] != '-' && raw[0]-'0' > 9 {
+		return 0
+	}
+	if len(raw) <= 9 { // the usual case, without strconv's string
+		n, i := 0, 0
+		for ; i < len(raw) && raw[i]-'0' <= 9; i++ {
+			n = n*10 + int(raw[i]-'0')
+		}
+		if i == len(raw) {
+			return float64(n)
+		}
+	}
+	f, err := strconv.ParseFloat(string(raw), 64)
+	if math.IsNaN(f) || err != nil && !math.IsInf(f, 0) {
+		return 0
+	}
+	return f
+}

@@ -1,0 +1,308 @@
+package prompt
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+)
+
+// maxDepth bounds nesting. Python's own parser, which reads the body on the worker, gives up at about 1,000; real bodies
+// stay under 30.
+const maxDepth = 512
+
+// SyntaxError says where a body stops being JSON. The request goes on all the same: the worker's 400 is the honest one.
+type SyntaxError struct {
+	Offset int // of the first byte that does not fit
+}
+
+func (e *SyntaxError) Error() string {
+	return fmt.Sprintf("prompt: body is not JSON at byte %d; the worker's own answer names the fault", e.Offset)
+}
+
+// span is a raw JSON value in the body: body[lo:hi], quotes included. hi is 0 when there is none.
+type span struct{ lo, hi int }
+
+func (v span) of(b []byte) []byte { return b[v.lo:v.hi] }
+
+// scanner walks JSON in one pass. Its methods return false at the first fault, with i near it.
+type scanner struct {
+	b     []byte
+	i     int
+	depth int
+	key   []byte // an unescaped key, valid until the next one
+}
+
+func (s *scanner) reset(b []byte) { s.b, s.i, s.depth = b, 0, 0 }
+
+// document scans one whole JSON text, whose top level is an object in all that interests us: its values are left to field.
+func (s *scanner) document(field func(key []byte) bool) bool {
+	if len(s.b) >= 3 && s.b[0] == 0xEF && s.b[1] == 0xBB && s.b[2] == 0xBF {
+		s.i = 3 // byte order mark: Python takes it
+	}
+	s.space()
+	if !s.object(field) {
+		return false
+	}
+	s.space()
+	return s.i == len(s.b)
+}
+
+// object scans an object; field must scan the value, a nil field skips it. Anything but an object is skipped.
+func (s *scanner) object(field func(key []byte) bool) bool {
+	if s.at() != '{' {
+		return s.value()
+	}
+	if !s.open('}') {
+		return s.close()
+	}
+	for {
+		s.space()
+		lo := s.i + 1
+		if s.at() != '"' || !s.str() {
+			return false
+		}
+		key := s.b[lo : s.i-1]
+		s.space()
+		if s.at() != ':' {
+			return false
+		}
+		s.i++
+		s.space()
+		if field == nil {
+			if !s.value() {
+				return false
+			}
+		} else if !field(s.plain(key)) {
+			return false
+		}
+		if more, ok := s.next('}'); !more {
+			return ok && s.close()
+		}
+	}
+}
+
+// array scans an array; elem must scan the element, a nil elem skips it. Anything but an array is skipped.
+func (s *scanner) array(elem func() bool) bool {
+	if s.at() != '[' {
+		return s.value()
+	}
+	if !s.open(']') {
+		return s.close()
+	}
+	for {
+		s.space()
+		if elem == nil {
+			if !s.value() {
+				return false
+			}
+		} else if !elem() {
+			return false
+		}
+		if more, ok := s.next(']'); !more {
+			return ok && s.close()
+		}
+	}
+}
+
+// open steps into an object or array; false if it is empty or too deep, which close tells apart.
+func (s *scanner) open(end byte) bool {
+	if s.depth++; s.depth > maxDepth {
+		return false
+	}
+	s.i++
+	s.space()
+	if s.at() == end {
+		s.i++
+		return false
+	}
+	return true
+}
+
+// close leaves an object or array; false if it was too deep to enter.
+func (s *scanner) close() bool {
+	s.depth--
+	return s.depth < maxDepth
+}
+
+// next steps over the comma or the end.
+func (s *scanner) next(end byte) (more, ok bool) {
+	s.space()
+	switch s.at() {
+	case ',':
+		s.i++
+		return true, true
+	case end:
+		s.i++
+		return false, true
+	}
+	return false, false
+}
+
+// value skips one value of any type.
+func (s *scanner) value() bool {
+	switch c := s.at(); {
+	case c == '"':
+		return s.str()
+	case c == '{':
+		return s.object(nil)
+	case c == '[':
+		return s.array(nil)
+	case c == '-' || c-'0' <= 9:
+		return s.number()
+	case c == 't':
+		return s.word("true")
+	case c == 'f':
+		return s.word("false")
+	case c == 'n':
+		return s.word("null")
+	case c == 'N':
+		return s.word("NaN") // Python writes and reads it
+	case c == 'I':
+		return s.word("Infinity")
+	}
+	return false
+}
+
+// take skips one value and gives its place.
+func (s *scanner) take(into *span) bool {
+	lo := s.i
+	if !s.value() {
+		return false
+	}
+	*into = span{lo, s.i}
+	return true
+}
+
+// at is the byte here, 0 at the end (0 never begins anything in JSON).
+func (s *scanner) at() byte {
+	if s.i < len(s.b) {
+		return s.b[s.i]
+	}
+	return 0
+}
+
+func (s *scanner) space() {
+	for s.i < len(s.b) && (s.b[s.i] == ' ' || s.b[s.i] == '\n' || s.b[s.i] == '\r' || s.b[s.i] == '\t') {
+		s.i++
+	}
+}
+
+func (s *scanner) word(w string) bool {
+	if len(s.b)-s.i < len(w) || string(s.b[s.i:s.i+len(w)]) != w {
+		return false
+	}
+	s.i += len(w)
+	return true
+}
+
+func (s *scanner) number() bool {
+	if s.at() == '-' {
+		s.i++
+		if s.at() == 'I' {
+			return s.word("Infinity")
+		}
+	}
+	if s.at() == '0' {
+		s.i++
+	} else if !s.digits() {
+		return false
+	}
+	if s.at() == '.' {
+		s.i++
+		if !s.digits() {
+			return false
+		}
+	}
+	if s.at()|0x20 == 'e' {
+		s.i++
+		if c := s.at(); c == '+' || c == '-' {
+			s.i++
+		}
+		return s.digits()
+	}
+	return true
+}
+
+func (s *scanner) digits() bool {
+	lo := s.i
+	for s.i < len(s.b) && s.b[s.i]-'0' <= 9 {
+		s.i++
+	}
+	return s.i > lo
+}
+
+// str skips a string, checking its escapes.
+func (s *scanner) str() bool {
+	b, i := s.b, s.i+1
+	for {
+		i = special(b, i)
+		if i >= len(b) || b[i] < ' ' {
+			s.i = i
+			return false
+		}
+		if b[i] == '"' {
+			s.i = i + 1
+			return true
+		}
+		for i < len(b) && b[i] == '\\' { // escapes come in runs: \uXXXX\uXXXX
+			n := escapeLen(b[i:])
+			if n == 0 {
+				s.i = i
+				return false
+			}
+			i += n
+		}
+	}
+}
+
+const (
+	ones  = 0x0101010101010101
+	highs = 0x8080808080808080
+)
+
+// marked sets the high bit of the first byte of x that is a quote, a backslash or a control character. Bytes after it may be
+// marked wrongly (a borrow runs upwards), so only the lowest mark counts.
+func marked(x uint64) uint64 {
+	return ((x ^ '"'*ones) - ones | (x ^ '\\'*ones) - ones | x - ' '*ones) &^ x & highs
+}
+
+// special finds the next byte that matters inside a string: quote, backslash or control character; len(b) if none. Eight
+// bytes at a time: bytes.IndexByte would need three passes.
+func special(b []byte, i int) int {
+	for ; i+32 <= len(b); i += 32 {
+		c := b[i : i+32 : i+32]
+		m0, m1 := marked(binary.LittleEndian.Uint64(c)), marked(binary.LittleEndian.Uint64(c[8:]))
+		m2, m3 := marked(binary.LittleEndian.Uint64(c[16:])), marked(binary.LittleEndian.Uint64(c[24:]))
+		switch {
+		case m0|m1|m2|m3 == 0:
+		case m0 != 0:
+			return i + bits.TrailingZeros64(m0)/8
+		case m1 != 0:
+			return i + 8 + bits.TrailingZeros64(m1)/8
+		case m2 != 0:
+			return i + 16 + bits.TrailingZeros64(m2)/8
+		default:
+			return i + 24 + bits.TrailingZeros64(m3)/8
+		}
+	}
+	for ; i+8 <= len(b); i += 8 {
+		if m := marked(binary.LittleEndian.Uint64(b[i:])); m != 0 {
+			return i + bits.TrailingZeros64(m)/8
+		}
+	}
+	for ; i < len(b); i++ {
+		if c := b[i]; c == '"' || c == '\\' || c < ' ' {
+			return i
+		}
+	}
+	return len(b)
+}
+
+// plain gives a key without escapes.
+func (s *scanner) plain(key []byte) []byte {
+	if !escaped(key) {
+		return key
+	}
+	s.key = unescape(s.key[:0], key)
+	return s.key
+}
