@@ -40,8 +40,9 @@
 //
 // # Why it looks like this
 //
-// The package imports no fmt, encoding/json or reflect: they would stand in every module and be compiled at every start.
-// Options are scalars for the same reason.
+// The package imports no fmt, encoding/json or reflect, nor time, which alone is 250 KB of wasm: they would stand in every
+// module and be compiled at every start. An empty module of the standard toolchain has 1.82 MB, a built-in 1.89. Options
+// are scalars for the same reason.
 //
 // Rows are pushed: the host writes the table into memory that the guest owns, and Route sees that memory as a slice.
 // Asking the host worker by worker costs 45-60 ns a question, the whole pick at 16 workers less than ten questions.

@@ -3,7 +3,6 @@ package sdk
 import (
 	"errors"
 	"math"
-	"time"
 
 	"github.com/warmpath/warmpath/sdk/abi"
 	"github.com/warmpath/warmpath/sdk/internal/imports"
@@ -102,21 +101,21 @@ func KVGet(key string) ([]byte, error) {
 }
 
 // KVSwap sets key to value if it now holds old, else fails with [ErrConflict]. An empty old means that the key is absent.
-// The key expires after ttl; 0 = the longest the host allows.
-func KVSwap(key, old, value string, ttl time.Duration) error {
-	return errno(imports.KVSwap(key, old, value, millis(ttl)))
+// The key expires after so many seconds; 0 = the longest the host allows.
+func KVSwap(key, old, value string, seconds int) error {
+	return errno(imports.KVSwap(key, old, value, millis(seconds)))
 }
 
 // KVAdd adds delta to the counter at key and returns its value, over all instances. It fails if the module may not use the
 // store, is over its quota, or the key holds no counter.
-func KVAdd(key string, delta int64, ttl time.Duration) (int64, error) {
-	v := imports.KVAdd(key, delta, millis(ttl))
+func KVAdd(key string, delta int64, seconds int) (int64, error) {
+	v := imports.KVAdd(key, delta, millis(seconds))
 	if v == math.MinInt64 {
 		return 0, ErrForbidden
 	}
 	return v, nil
 }
 
-func millis(d time.Duration) int32 {
-	return int32(min(max(d.Milliseconds(), 0), math.MaxInt32))
+func millis(seconds int) int32 {
+	return int32(min(max(int64(seconds), 0), math.MaxInt32/1000) * 1000)
 }

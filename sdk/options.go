@@ -4,7 +4,6 @@ import (
 	"errors"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/warmpath/warmpath/sdk/abi"
 )
@@ -92,7 +91,10 @@ func (o *Options) unknown() error {
 	}
 	remedy := "the strategy has no options; remove it"
 	if len(o.known) > 0 {
-		remedy = "the strategy knows " + strings.Join(o.known, ", ")
+		remedy = "the strategy knows"
+		for _, key := range o.known {
+			remedy += " " + key
+		}
 	}
 	return errors.New("sdk: unknown option " + strconv.Quote(first) + "; " + remedy)
 }

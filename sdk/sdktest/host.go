@@ -1,0 +1,140 @@
+package sdktest
+
+import (
+	"math"
+	"strconv"
+	"testing"
+
+	"github.com/warmpath/warmpath/sdk"
+	"github.com/warmpath/warmpath/sdk/abi"
+	"github.com/warmpath/warmpath/sdk/internal/imports"
+)
+
+// Host answers what a strategy asks for beyond the frame, and keeps what it says. The zero value is a host that knows no
+// texts and has an empty store. It has no clock: keys never expire.
+type Host struct {
+	Session, Model, Tenant string
+	Workers                []string // ids by row
+	Matches                []int    // leading blocks by row, for PrefixMatch
+	Hashes                 []uint64 // of the prompt's blocks
+	KV                     map[string]string
+	Forbidden              bool      // the module may not use the store
+	Level                  sdk.Level // lines below it are dropped
+
+	Lines   []Line // what was logged
+	Metrics map[string]float64
+	Errors  []string // what was said about failing calls
+}
+
+// Line is one line of the log.
+type Line struct {
+	Level sdk.Level
+	Text  string
+}
+
+// Use makes h the host until the test ends. Such tests must not run in parallel: a module, too, has one host.
+func (h *Host) Use(t testing.TB) {
+	imports.Current = fake{h}
+	t.Cleanup(imports.Reset)
+}
+
+// fake keeps the raw functions off Host, whose fields have some of their names.
+type fake struct{ h *Host }
+
+func (f fake) Str(kind, index int32, b []byte) int32 {
+	s := ""
+	switch {
+	case kind == abi.StrSession:
+		s = f.h.Session
+	case kind == abi.StrModel:
+		s = f.h.Model
+	case kind == abi.StrTenant:
+		s = f.h.Tenant
+	case kind == abi.StrWorker && index >= 0 && int(index) < len(f.h.Workers):
+		s = f.h.Workers[index]
+	}
+	if s == "" {
+		return abi.ErrNotFound
+	}
+	return fill(b, s)
+}
+
+// fill writes s only if it fits, as the contract has it.
+func fill(b []byte, s string) int32 {
+	if len(s) <= len(b) {
+		copy(b, s)
+	}
+	return int32(len(s))
+}
+
+func (f fake) PrefixMatch(row int32) int32 {
+	if row < 0 || int(row) >= len(f.h.Matches) {
+		return abi.ErrNotFound
+	}
+	return int32(f.h.Matches[row])
+}
+
+func (f fake) PrefixHash(block int32) uint64 {
+	if block < 0 || int(block) >= len(f.h.Hashes) {
+		return 0
+	}
+	return f.h.Hashes[block]
+}
+
+func (f fake) KVGet(key string, b []byte) int32 {
+	if f.h.Forbidden {
+		return abi.ErrForbidden
+	}
+	v, ok := f.h.KV[key]
+	if !ok {
+		return abi.ErrNotFound
+	}
+	return fill(b, v)
+}
+
+func (f fake) KVSwap(key, old, value string, _ int32) int32 {
+	if f.h.Forbidden {
+		return abi.ErrForbidden
+	}
+	if v, ok := f.h.KV[key]; ok != (old != "") || v != old {
+		return abi.ErrConflict
+	}
+	f.put(key, value)
+	return 0
+}
+
+func (f fake) KVAdd(key string, delta int64, _ int32) int64 {
+	if f.h.Forbidden {
+		return math.MinInt64
+	}
+	v, err := strconv.ParseInt(f.h.KV[key], 10, 64)
+	if err != nil && f.h.KV[key] != "" {
+		return math.MinInt64
+	}
+	f.put(key, strconv.FormatInt(v+delta, 10))
+	return v + delta
+}
+
+func (f fake) put(key, value string) {
+	if f.h.KV == nil {
+		f.h.KV = map[string]string{}
+	}
+	f.h.KV[key] = value
+}
+
+func (f fake) Log(level int32, text string) {
+	if sdk.Level(level) >= f.h.Level {
+		f.h.Lines = append(f.h.Lines, Line{sdk.Level(level), text})
+	}
+}
+
+func (f fake) LogLevel() int32 { return int32(f.h.Level) }
+
+func (f fake) Metric(name string, value float64) {
+	if f.h.Metrics == nil {
+		f.h.Metrics = map[string]float64{}
+	}
+	f.h.Metrics[name] += value
+}
+
+func (f fake) Error(text string) { f.h.Errors = append(f.h.Errors, text) }

@@ -1,0 +1,106 @@
+package sdktest
+
+import (
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/warmpath/warmpath/sdk/abi"
+)
+
+// Randomize fills f with a request and n workers that a host could have written: every field varies over its range, and
+// one value in eight is at an edge (nothing cached, all cached, no load, equal rows), where ties and clamps are.
+func (f *Frame) Randomize(rng *rand.Rand, n int) {
+	edge := func() bool { return rng.IntN(8) == 0 }
+	block := float32(16)
+	if edge() {
+		block = 20 + 20*rng.Float32() // text blocks have a fractional number of tokens
+	}
+	tokens := uint32(math.Exp(rng.Float64() * math.Log(130_000)))
+	if edge() {
+		tokens, block = 0, 0
+	}
+	blocks := uint32(0)
+	if block > 0 {
+		blocks = uint32(float32(tokens) / block)
+	}
+	f.Header = abi.Header{
+		Version: abi.Version, HeaderBytes: abi.HeaderSize, RowBytes: abi.RowSize, Rows: uint32(n),
+		Seq: rng.Uint64(), Now: rng.Int64(), Random: rng.Uint64(), PromptTokens: tokens, PromptBlocks: blocks, BlockTokens: block,
+		MaxTokens: rng.Uint32N(4096), Flags: rng.Uint32N(4), Model: rng.Uint64(), Session: rng.Uint64(), Tenant: rng.Uint64(),
+		Bound: -1, BestRow: -1, Lambda: 3 * rng.Float32(),
+		C1: 1. / 15_000 * (.25 + rng.Float32()), C2: 2. / 15_000 / 65_536 * rng.Float32(),
+	}
+	if edge() {
+		f.Header.Session = 0
+	}
+	if edge() {
+		f.Header.Bound = int32(rng.IntN(n))
+	}
+	if rng.IntN(2) == 0 {
+		f.Header.InvBWL1 = 1e-5 * rng.Float32()
+		if rng.IntN(2) == 0 {
+			f.Header.InvBWL2 = 5e-5 * rng.Float32()
+		}
+	}
+	if cap(f.Rows) < n {
+		f.Rows = make([]abi.Row, n)
+	}
+	f.Rows = f.Rows[:n]
+	busy := !edge()
+	for i := range f.Rows {
+		f.Rows[i] = row(rng, i, blocks, busy)
+		if i > 0 && edge() {
+			same := f.Rows[rng.IntN(i)]
+			same.Worker, same.Key = f.Rows[i].Worker, f.Rows[i].Key
+			f.Rows[i] = same
+		}
+		if r := &f.Rows[i]; r.GPU+r.L1+r.L2 > f.Header.BestMatch {
+			f.Header.BestMatch, f.Header.BestRow = r.GPU+r.L1+r.L2, int32(i)
+		}
+	}
+}
+
+func row(rng *rand.Rand, i int, blocks uint32, busy bool) abi.Row {
+	part := func(of uint32) uint32 {
+		switch rng.IntN(3) {
+		case 0:
+			return 0
+		case 1:
+			return of
+		}
+		return rng.Uint32N(of + 1)
+	}
+	r := abi.Row{Worker: uint32(i), Key: key(i), Weight: 1, Slow: .5 + 2*rng.Float64(), Sent: uint64(rng.IntN(1000))}
+	r.Predicted, r.GPU = part(blocks), part(blocks)
+	r.L1 = part(blocks - r.GPU)
+	r.L2 = part(blocks - r.GPU - r.L1)
+	r.FreeGPU, r.ReuseGPU = 400_000*rng.Float32(), rng.Float32()
+	r.FreeL1, r.ReuseL1 = float32(math.Inf(1)), rng.Float32()
+	if rng.IntN(2) == 0 {
+		r.FreeGPU, r.FreeL1 = 0, 1e6*rng.Float32()
+	}
+	if rng.IntN(8) == 0 {
+		r.Weight = .25 + 4*rng.Float32()
+	}
+	if rng.IntN(16) == 0 {
+		r.State = abi.RowSlowStart
+	}
+	if !busy {
+		return r
+	}
+	r.InFlight, r.Running, r.Waiting = rng.Uint32N(64), rng.Uint32N(64), rng.Uint32N(16)
+	r.PendingTokens, r.KVUsage = rng.Uint32N(200_000), rng.Float32()
+	r.Wait, r.Load = 4*rng.Float64(), 1.2*rng.Float64()
+	r.TTFT, r.TPOT, r.MetricsAge = rng.Float32(), rng.Float32()/20, rng.Float32()
+	return r
+}
+
+func encode(values map[string]string) []byte {
+	var b []byte
+	for _, k := range slices.Sorted(maps.Keys(values)) {
+		b = abi.AppendOption(b, k, values[k])
+	}
+	return b
+}
