@@ -1,0 +1,155 @@
+package prefix
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/armon/go-radix"
+)
+
+// Config sizes an Index. The zero value is useful.
+type Config struct {
+	// Workers is the number of worker slots, 0..Workers-1. Default 1024: 40 KB for a fleet larger than any seen.
+	Workers int
+	// Capacity is what a worker is taken to hold, in blocks, until SetCapacity says better. Default 32768: a million
+	// tokens of text in blocks of 128 bytes, twice a usual worker; half the truth hurts far more than double.
+	Capacity int
+	// MaxNodes bounds the nodes of all trees together. Beyond it the oldest holdings of the fleet go. Default 1<<20,
+	// about 200 MB beside the hashes; a conversation takes one or two.
+	MaxNodes int
+	// MaxNamespaces bounds the directory; the namespace longest unused goes. Default 4096.
+	MaxNamespaces int
+	// Now reads a clock in nanoseconds. Default: monotonic time since New.
+	Now func() int64
+}
+
+// Index knows which leading blocks of which prompts each worker is believed to hold. Safe for concurrent use.
+type Index struct {
+	maxNodes, maxNames int
+	capacity           int // of a worker whose own is not known
+	now                func() int64
+	ticks              atomic.Int64 // order of use among namespaces
+	scratch            sync.Pool    // *scratch of Match
+
+	mu      sync.RWMutex // guards all below, all trees and all holders; see doc.go
+	names   *radix.Tree  // name -> *Namespace
+	workers []worker
+	nodes   int
+	evicted uint64
+	crowded uint64
+}
+
+// New makes an empty index.
+func New(c Config) *Index {
+	or := func(v, def int) int {
+		if v <= 0 {
+			return def
+		}
+		return v
+	}
+	x := &Index{
+		maxNodes: or(c.MaxNodes, 1<<20),
+		maxNames: or(c.MaxNamespaces, 4096),
+		capacity: or(c.Capacity, 32768),
+		now:      c.Now,
+		names:    radix.New(),
+		workers:  make([]worker, or(c.Workers, 1024)),
+	}
+	if x.now == nil {
+		start := time.Now()
+		x.now = func() int64 { return int64(time.Since(start)) }
+	}
+	for i := range x.workers {
+		x.workers[i].capacity = x.capacity
+	}
+	x.scratch.New = func() any { return &scratch{cells: make([]uint64, len(x.workers))} }
+	return x
+}
+
+// SetCapacity says how many blocks the worker's KV cache holds; 0 returns it to Config.Capacity. What it holds beyond is
+// evicted at once. Saying the same again is cheap.
+func (x *Index) SetCapacity(slot uint32, blocks int) {
+	if blocks <= 0 {
+		blocks = x.capacity
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if int(slot) >= len(x.workers) {
+		return
+	}
+	x.workers[slot].capacity = blocks
+	x.trim(slot)
+}
+
+// Remove forgets all that the worker held: it is gone or has restarted. Its capacity stays, since a restarted worker
+// seldom has another; a slot that is given to another worker gets a new one by SetCapacity.
+func (x *Index) Remove(slot uint32) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if int(slot) >= len(x.workers) {
+		return
+	}
+	w := &x.workers[slot]
+	for w.blocks > 0 {
+		x.shorten(slot, w.blocks)
+	}
+}
+
+// WorkerStats is what the index believes of one worker.
+type WorkerStats struct {
+	Blocks   int           // held
+	Capacity int           // at most held
+	HasTail  bool          // it holds anything
+	TailAge  time.Duration // since the last touch of the block that goes next
+}
+
+// Worker reports on one worker; of a slot out of range it reports nothing.
+func (x *Index) Worker(slot uint32) WorkerStats {
+	var out [1]WorkerStats
+	x.WorkersInto([]uint32{slot}, out[:])
+	return out[0]
+}
+
+// WorkersInto fills out[i] for slots[i], under one lock and one reading of the clock: for a pick over many rows.
+func (x *Index) WorkersInto(slots []uint32, out []WorkerStats) {
+	if len(out) < len(slots) {
+		panic(fmt.Sprintf("BUG: prefix: %d results for %d slots", len(out), len(slots)))
+	}
+	now := x.now()
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	for i, slot := range slots {
+		out[i] = WorkerStats{}
+		if int(slot) >= len(x.workers) {
+			continue
+		}
+		w := &x.workers[slot]
+		s := WorkerStats{Blocks: w.blocks, Capacity: w.capacity, HasTail: w.blocks > 0}
+		if s.HasTail {
+			s.TailAge = max(0, time.Duration(now-w.recs[w.tail()].stamp))
+		}
+		out[i] = s
+	}
+}
+
+// Stats counts what the index holds and has dropped.
+type Stats struct {
+	Namespaces int
+	Nodes      int
+	Blocks     int    // (worker, block) pairs
+	Evicted    uint64 // pairs dropped because the worker's capacity was reached
+	Crowded    uint64 // pairs dropped because MaxNodes or MaxNamespaces was reached
+}
+
+// Stats reads the counters.
+func (x *Index) Stats() Stats {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	s := Stats{Namespaces: x.names.Len(), Nodes: x.nodes, Evicted: x.evicted, Crowded: x.crowded}
+	for i := range x.workers {
+		s.Blocks += x.workers[i].blocks
+	}
+	return s
+}

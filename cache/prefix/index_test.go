@@ -1,0 +1,79 @@
+package prefix
+
+import (
+	"math/rand/v2"
+	"testing"
+)
+
+// play runs n random operations on an index and the oracle and returns the number of answers compared.
+func play(t testing.TB, seed uint64, n int) int {
+	const workers = 5
+	r := rand.New(rand.NewPCG(seed, 1))
+	capacity := 20 + r.IntN(300)
+	tick := int64(0)
+	x := New(Config{Workers: workers, Capacity: capacity, Now: func() int64 { tick += int64(r.IntN(2)); return tick }})
+	o := newOracle(workers, capacity)
+	names := []string{"m", "m:a", "m:a#salt"}
+	var earlier [][]byte
+	slots, out := []uint32{3, 0, 4, 1, 2}, make([]uint32, workers)
+	compared := 0
+	for i := range n {
+		slot, name := uint32(r.IntN(workers)), names[r.IntN(len(names))]
+		chain := chained(contents(r, &earlier))
+		switch k := r.IntN(1000); {
+		case k < 3:
+			x.Remove(slot)
+			o.remove(slot)
+		case k < 10:
+			o.capacity[slot] = 1 + r.IntN(400)
+			x.SetCapacity(slot, o.capacity[slot])
+			o.trim(slot)
+		case k < 12:
+			x.Forget("m:a#")
+			o.drop("m:a#salt")
+		case k < 500:
+			x.Namespace(name).Touch(slot, chain)
+			o.touch(name, slot, chain)
+		default:
+			x.Namespace(name).Match(chain, slots, out)
+			for j, s := range slots {
+				compared++
+				if want := o.match(name, s, chain); out[j] != want {
+					t.Fatalf("seed %d op %d: worker %d matches %d of %d; want %d", seed, i, s, out[j], len(chain), want)
+				}
+			}
+		}
+		if i%37 == 0 {
+			if err := x.check(); err != nil {
+				t.Fatalf("seed %d op %d: %v", seed, i, err)
+			}
+		}
+		for s := range uint32(workers) {
+			if got := x.Worker(s); got.Blocks != len(o.held[s]) {
+				t.Fatalf("seed %d op %d: worker %d holds %d; want %d", seed, i, s, got.Blocks, len(o.held[s]))
+			}
+		}
+	}
+	for s := range uint32(workers) {
+		x.Remove(s)
+	}
+	if got := x.Stats(); got.Nodes != 0 || got.Blocks != 0 {
+		t.Fatalf("seed %d: %+v after all workers were removed; want nothing", seed, got)
+	}
+	if err := x.check(); err != nil {
+		t.Fatalf("seed %d: %v", seed, err)
+	}
+	return compared
+}
+
+func TestOracle(t *testing.T) {
+	seeds, ops := 40, 5000
+	if testing.Short() {
+		seeds = 4
+	}
+	compared := 0
+	for seed := range seeds {
+		compared += play(t, uint64(seed), ops)
+	}
+	t.Logf("%d operations, %d answers compared, 0 wrong", seeds*ops, compared)
+}

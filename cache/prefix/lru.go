@@ -1,0 +1,66 @@
+package prefix
+
+// worker is one slot: its capacity and its holdings in order of use. The records stand in one array and name each other
+// by index, so that a fleet's holdings are a few hundred objects for the garbage collector, and not millions.
+type worker struct {
+	capacity int
+	blocks   int   // sum of the lengths of its holders
+	recs     []rec // recs[0] is the ring's anchor: newer = tail, older = head; nil while nothing is held
+	free     uint32
+}
+
+// rec is a holder's place in its worker's LRU. All blocks of a holder were last touched together, and go from the end.
+type rec struct {
+	node         *node // nil: free, and older is the next free one
+	stamp        int64 // of the last touch
+	older, newer uint32
+}
+
+func (w *worker) tail() uint32 { return w.recs[0].newer }
+
+// add takes a record and links it as the newest.
+func (w *worker) add(n *node, stamp int64) uint32 {
+	if w.recs == nil {
+		w.recs = make([]rec, 1, 8)
+	}
+	r := w.free
+	if r != 0 {
+		w.free = w.recs[r].older
+	} else {
+		r = uint32(len(w.recs))
+		w.recs = append(w.recs, rec{})
+	}
+	w.recs[r] = rec{node: n, stamp: stamp}
+	w.link(r, w.recs[0].older)
+	return r
+}
+
+// link puts r just newer than at.
+func (w *worker) link(r, at uint32) {
+	newer := w.recs[at].newer
+	w.recs[r].older, w.recs[r].newer = at, newer
+	w.recs[at].newer, w.recs[newer].older = r, r
+}
+
+func (w *worker) unlink(r uint32) {
+	older, newer := w.recs[r].older, w.recs[r].newer
+	w.recs[older].newer, w.recs[newer].older = newer, older
+}
+
+// refresh makes r the newest.
+func (w *worker) refresh(r uint32, stamp int64) {
+	w.unlink(r)
+	w.link(r, w.recs[0].older)
+	w.recs[r].stamp = stamp
+}
+
+// drop gives r back. The array goes when the last record does.
+func (w *worker) drop(r uint32) {
+	w.unlink(r)
+	if w.recs[0].newer == 0 {
+		w.recs, w.free = nil, 0
+		return
+	}
+	w.recs[r] = rec{older: w.free}
+	w.free = r
+}

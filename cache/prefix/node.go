@@ -1,0 +1,104 @@
+package prefix
+
+// node is a run of blocks without a branch. Every node but a namespace's root has at least one holder.
+type node struct {
+	run    []uint64 // chained hashes; never empty but in a root
+	held   holders  // plane "predicted"; see doc.go for the others
+	parent *node    // nil in a root
+	kids   kids
+}
+
+// kids are a node's children by the first hash of their run. Most nodes have none or one and need no map.
+type kids struct {
+	one  *node
+	many map[uint64]*node // two or more
+}
+
+func (k *kids) none() bool { return k.one == nil && k.many == nil }
+
+func (k *kids) get(first uint64) *node {
+	if k.many != nil {
+		return k.many[first]
+	}
+	if k.one != nil && k.one.run[0] == first {
+		return k.one
+	}
+	return nil
+}
+
+// put adds n, or sets it in the place of the child with the same first hash.
+func (k *kids) put(n *node) {
+	switch {
+	case k.many != nil:
+		k.many[n.run[0]] = n
+	case k.one == nil || k.one.run[0] == n.run[0]:
+		k.one = n
+	default:
+		k.many = map[uint64]*node{k.one.run[0]: k.one, n.run[0]: n}
+		k.one = nil
+	}
+}
+
+// remove takes away the child whose run starts with first.
+func (k *kids) remove(first uint64) {
+	if k.many == nil {
+		k.one = nil
+		return
+	}
+	delete(k.many, first)
+	if len(k.many) == 1 {
+		for _, n := range k.many {
+			k.one = n
+		}
+		k.many = nil
+	}
+}
+
+// common is the number of leading blocks that run and chain share; the first is known to be equal. Since a hash covers
+// all blocks before it, the shared part is all equal and the rest all different: the end is probed first, which settles
+// the usual case, then it is a binary search. Whatever the input, common-1 agrees and common, if both have it, differs,
+// which is what keeps the tree sound.
+func common(run, chain []uint64) int {
+	n := min(len(run), len(chain))
+	if run[n-1] == chain[n-1] {
+		return n
+	}
+	lo, hi := 0, n-1 // lo agrees, hi differs
+	for hi-lo > 1 {
+		mid := int(uint(lo+hi) >> 1)
+		if run[mid] == chain[mid] {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return hi
+}
+
+// grow appends blocks to a run with an eighth to spare: a conversation grows every turn, and append's own rule would
+// waste more memory than all holders take.
+func grow(run, more []uint64) []uint64 {
+	need := len(run) + len(more)
+	if need > cap(run) {
+		bigger := make([]uint64, len(run), need+need/8)
+		copy(bigger, run)
+		run = bigger
+	}
+	return append(run, more...)
+}
+
+// exact copies a run, so that nothing pins more memory than it shows.
+func exact(run []uint64) []uint64 { return append(make([]uint64, 0, len(run)), run...) }
+
+// cut shortens the run to what is still held. Half of the memory may stay unused, which makes cutting block by block
+// cheap.
+func (n *node) cut() {
+	keep := n.held.longest()
+	if keep == len(n.run) {
+		return
+	}
+	n.run = n.run[:keep]
+	if cap(n.run) > 2*keep+16 {
+		n.run = exact(n.run)
+	}
+}

@@ -1,0 +1,124 @@
+package prefix
+
+import (
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Reuse learns R(age): the chance that a block which nobody asked for during age is asked for again. It remembers the
+// blocks of all requests of the fleet in one LRU of about twice the fleet's KV, weighs what comes back after which gap
+// against what is new, and forgets over some 300 requests. Safe for concurrent use.
+//
+// The LRU is a run tree with one worker, the fleet, so a request costs one touch and nothing is sampled. A table of block
+// hashes would cost a map access a block: some 200 us for a 64k prompt.
+type Reuse struct {
+	now   func() time.Time
+	start time.Time
+	index *Index
+	all   *Namespace
+
+	mu    sync.Mutex // guards gaps, dead and noted; taken before index's
+	gaps  [buckets]float64
+	dead  float64
+	noted int
+
+	warmed atomic.Bool
+	curve  [buckets + 1]atomic.Uint64 // R at the lower edge of each bucket, float64 bits; read without a lock
+}
+
+const (
+	buckets   = 64 // [0,1 s), then 3 an octave: up to 24 days
+	perOctave = 3
+	decay     = 1 - 1./300
+	warm      = 30 // requests, a tenth of the memory, before the prior gives way
+)
+
+// NewReuse makes a Reuse that remembers capacityBlocks blocks: give it twice the fleet's KV. now may be nil.
+func NewReuse(capacityBlocks int, now func() time.Time) *Reuse {
+	if now == nil {
+		now = time.Now
+	}
+	r := &Reuse{now: now, start: now(), index: New(Config{Workers: 1})}
+	r.all = r.index.Namespace("")
+	r.SetCapacity(capacityBlocks)
+	return r
+}
+
+// SetCapacity changes how many blocks are remembered, when the fleet has changed.
+func (r *Reuse) SetCapacity(blocks int) { r.index.SetCapacity(0, blocks) }
+
+// Note enters a request as it is sent: its prompt's chain, of blocks of blockTokens tokens. The chain's seed must differ
+// between namespaces, since this memory is one for all.
+func (r *Reuse) Note(chain []uint64, blockTokens float64) {
+	if len(chain) == 0 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := int64(r.now().Sub(r.start))
+	r.index.mu.Lock()
+	t := r.index.touch(&r.all.root, 0, chain, now)
+	r.index.mu.Unlock()
+	for i := range r.gaps {
+		r.gaps[i] *= decay
+	}
+	r.dead = r.dead*decay + float64(len(chain)-t.found)*blockTokens
+	if 2*t.found > len(chain) {
+		at, _ := bucket(time.Duration(now - t.stamp))
+		r.gaps[at] += float64(t.found) * blockTokens
+	}
+	r.noted++
+	if r.noted >= warm {
+		r.draw()
+		r.warmed.Store(true)
+	}
+}
+
+// prior is R before anything was seen.
+func prior(seconds float64) float64 { return math.Exp(-seconds / 60) }
+
+// draw computes R at every edge.
+func (r *Reuse) draw() {
+	beyond := 0.0
+	for i := buckets; i >= 0; i-- {
+		if i < buckets {
+			beyond += r.gaps[i]
+		}
+		v := prior(edge(i))
+		if beyond+r.dead > 0 {
+			v = beyond / (beyond + r.dead)
+		}
+		r.curve[i].Store(math.Float64bits(v))
+	}
+}
+
+// R is the chance for a block last asked for age ago, between the edges of its bucket by interpolation; exp(-age/60 s)
+// before 30 requests are noted. It takes no lock: a pick asks it once for every worker.
+func (r *Reuse) R(age time.Duration) float64 {
+	if !r.warmed.Load() {
+		return prior(max(0, age.Seconds()))
+	}
+	i, part := bucket(age)
+	a, b := math.Float64frombits(r.curve[i].Load()), math.Float64frombits(r.curve[i+1].Load())
+	return a + (b-a)*part
+}
+
+// bucket returns the age's bucket and how far into it the age is, 0..1.
+func bucket(age time.Duration) (int, float64) {
+	s := age.Seconds()
+	if s < 1 {
+		return 0, max(0, s)
+	}
+	i, part := math.Modf(1 + perOctave*math.Log2(s))
+	return min(int(i), buckets-1), part
+}
+
+// edge is the lower end of bucket i in seconds.
+func edge(i int) float64 {
+	if i == 0 {
+		return 0
+	}
+	return math.Exp2(float64(i-1) / perOctave)
+}

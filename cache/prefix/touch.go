@@ -1,0 +1,85 @@
+package prefix
+
+// Touch says that the worker holds the whole chain as of now: it was sent there, or served there. Blocks are touched from
+// the leaf to the root, vLLM's order, so that of this chain the end goes first; then the worker's oldest blocks beyond its
+// capacity go, of whatever namespace. A slot out of range and a namespace that was evicted are ignored.
+func (n *Namespace) Touch(slot uint32, chain []uint64) {
+	x := n.index
+	now := x.now()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if n.gone || int(slot) >= len(x.workers) {
+		return
+	}
+	x.touch(&n.root, slot, chain, now)
+}
+
+// touched is what a touch found.
+type touched struct {
+	found int   // leading blocks that the worker held already
+	stamp int64 // of the last of them, before this touch
+}
+
+func (x *Index) touch(root *node, slot uint32, chain []uint64, now int64) touched {
+	w := &x.workers[slot]
+	if len(chain) > w.capacity {
+		chain = chain[:w.capacity] // the rest would be the first to go
+	}
+	leaf, t := x.enter(root, slot, chain, now)
+	var below *node
+	for n := leaf; n.parent != nil; n = n.parent {
+		i, _ := n.held.find(slot)
+		w.refresh(n.held[i].rec, now)
+		if below != nil && x.joins(n, below) {
+			x.join(n, below)
+			n = below
+		}
+		below = n
+	}
+	x.trim(slot)
+	x.crowd()
+	return t
+}
+
+// enter makes the worker a holder of all of chain and returns the node where it ends.
+func (x *Index) enter(root *node, slot uint32, chain []uint64, now int64) (*node, touched) {
+	var t touched
+	cur := root
+	for d := 0; d < len(chain); {
+		next := cur.kids.get(chain[d])
+		if next == nil {
+			return x.extend(cur, slot, chain[d:], now), t
+		}
+		c := common(next.run, chain[d:])
+		had := next.held.length(slot)
+		// A chain that ends inside the run needs no node of its own, unless the worker's blocks after it keep their older
+		// place.
+		if c < len(next.run) && (d+c < len(chain) || had > c) {
+			next = x.split(next, c)
+			had = min(had, c)
+		}
+		if had > 0 && t.found == d {
+			i, _ := next.held.find(slot)
+			t.found += had
+			t.stamp = x.workers[slot].recs[next.held[i].rec].stamp
+		}
+		x.hold(next, slot, c, now)
+		d += c
+		cur = next
+	}
+	return cur, t
+}
+
+// extend adds blocks after cur: in its own run if nothing else follows, else as a child.
+func (x *Index) extend(cur *node, slot uint32, more []uint64, now int64) *node {
+	if cur.parent != nil && cur.kids.none() {
+		cur.run = grow(cur.run, more)
+		x.hold(cur, slot, len(cur.run), now)
+		return cur
+	}
+	leaf := &node{run: exact(more), parent: cur}
+	x.hold(leaf, slot, len(more), now)
+	cur.kids.put(leaf)
+	x.nodes++
+	return leaf
+}
