@@ -1,0 +1,149 @@
+package vllmsim
+
+// blockPool is vLLM's BlockPool: a fixed set of KV blocks, the free ones in a queue in the order in which they will be
+// taken, the full ones findable by hash for as long as nobody has taken them.
+//
+// Kept from vLLM because a router can see each of them: block 0 is the null block and never given out; a free block keeps
+// its content until it is taken from the head of the queue; blocks are freed last first, so a prefix outlives its
+// continuation; identical blocks are not merged, so one hash may stand for several blocks. Not safe for concurrent use.
+type blockPool struct {
+	blocks []block
+	byHash map[uint64]int32 // first block of the hash; the others hang on its same
+	head   int32            // of the free queue, 0 when empty
+	tail   int32
+	free   int
+	cached int // blocks that carry a hash
+}
+
+type block struct {
+	hash       uint64
+	prev, next int32 // in the free queue
+	same       int32 // next block of the same hash
+	refs       int32
+	full       bool // hash is valid and byHash knows it
+}
+
+func newBlockPool(n int) *blockPool {
+	p := &blockPool{blocks: make([]block, n), byHash: make(map[uint64]int32)}
+	for i := 1; i < n; i++ {
+		p.push(int32(i))
+	}
+	return p
+}
+
+// usable is the number of blocks that requests can hold.
+func (p *blockPool) usable() int { return len(p.blocks) - 1 }
+
+func (p *blockPool) push(i int32) {
+	b := &p.blocks[i]
+	b.prev, b.next = p.tail, 0
+	if p.tail == 0 {
+		p.head = i
+	} else {
+		p.blocks[p.tail].next = i
+	}
+	p.tail = i
+	p.free++
+}
+
+func (p *blockPool) unlink(i int32) {
+	b := &p.blocks[i]
+	if b.prev == 0 {
+		p.head = b.next
+	} else {
+		p.blocks[b.prev].next = b.next
+	}
+	if b.next == 0 {
+		p.tail = b.prev
+	} else {
+		p.blocks[b.next].prev = b.prev
+	}
+	b.prev, b.next = 0, 0
+	p.free--
+}
+
+// match appends the leading blocks of the chain that are held, and counts those of them that lie in the free queue.
+func (p *blockPool) match(hashes []uint64, held []int32) (_ []int32, idle int) {
+	for _, h := range hashes {
+		i, ok := p.byHash[h]
+		if !ok {
+			break
+		}
+		if p.blocks[i].refs == 0 {
+			idle++
+		}
+		held = append(held, i)
+	}
+	return held, idle
+}
+
+// touch takes a reference on blocks that match has found.
+func (p *blockPool) touch(held []int32) {
+	for _, i := range held {
+		if p.blocks[i].refs == 0 {
+			p.unlink(i)
+		}
+		p.blocks[i].refs++
+	}
+}
+
+// take appends n blocks from the head of the free queue; what they held is forgotten. The caller has checked p.free.
+func (p *blockPool) take(n int, to []int32) []int32 {
+	for range n {
+		i := p.head
+		p.unlink(i)
+		p.forget(i)
+		p.blocks[i].refs = 1
+		to = append(to, i)
+	}
+	return to
+}
+
+// enter makes a full block findable.
+func (p *blockPool) enter(i int32, hash uint64) {
+	b := &p.blocks[i]
+	b.hash, b.full, b.same = hash, true, 0
+	p.cached++
+	first, ok := p.byHash[hash]
+	if !ok {
+		p.byHash[hash] = i
+		return
+	}
+	for p.blocks[first].same != 0 {
+		first = p.blocks[first].same
+	}
+	p.blocks[first].same = i
+}
+
+func (p *blockPool) forget(i int32) {
+	b := &p.blocks[i]
+	if !b.full {
+		return
+	}
+	b.full = false
+	p.cached--
+	first := p.byHash[b.hash]
+	switch {
+	case first != i:
+		for p.blocks[first].same != i {
+			first = p.blocks[first].same
+		}
+		p.blocks[first].same = b.same
+	case b.same != 0:
+		p.byHash[b.hash] = b.same
+	default:
+		delete(p.byHash, b.hash)
+	}
+	b.same = 0
+}
+
+// release drops a sequence's references, last block first, so that the leaf is the first to be taken.
+func (p *blockPool) release(held []int32) {
+	for k := len(held) - 1; k >= 0; k-- {
+		i := held[k]
+		p.blocks[i].refs--
+		if p.blocks[i].refs == 0 {
+			p.push(i)
+		}
+	}
+}

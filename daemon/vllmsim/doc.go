@@ -1,0 +1,40 @@
+// Package vllmsim is a simulated vLLM worker, as real as the wire can show.
+//
+// A router cannot be judged against an echo server: what it must get right is where a prompt is cached, what that cache
+// evicts and how long a queue makes others wait. A real vLLM needs a GPU, or 70 s of start and 3 GB a worker on a CPU. So
+// this room computes what vLLM would do (paged KV cache, prefix caching, scheduler) and how long it would take, and
+// speaks vLLM 0.32.0's HTTP; recordings of the real one in testdata/vllm hold it to that. Sixteen workers at twenty times
+// real time fit beside a router in a process on two cores.
+//
+// # Tokenizer
+//
+// Every 4 bytes of UTF-8 text are a token, the last of a text may be shorter; each message content is a text of its own. Ids
+// are reversible (see tokens.go), so token-id prompts and text prompts meet in the cache. The chat template is
+//
+//	<|tools|> JSON <|end|>   <|role|> content [<|calls|> JSON] <|end|> ...   <|assistant|>
+//
+// where each <|...|> is one token. A chat of m messages is therefore the tokens of the contents, plus MessageTokens*m, plus
+// GenerationTokens. TextOfTokens makes a text of an exact number of tokens. A reply is pseudo-words of 4 bytes a token, a
+// function of prompt, salt and seed: sent back in the next turn it is the same tokens, and so cached.
+//
+// A stated max_tokens is used up (finish_reason length). Without one a chat reply has ReplyTokens on average and ends with
+// <|end|> (stop); ignore_eos makes it run to the model's length; completions default to 16 tokens, as in vLLM.
+//
+// # Engine
+//
+// scheduler.go follows vLLM's: a budget of tokens a step, running sequences first and in order, chunked prefill, admission
+// while blocks last, preemption of the last. blocks.go follows its BlockPool. timemodel.go says how long a step takes.
+//
+// One goroutine and one timer a worker. Time is simulated: a step's end is computed, not waited for, and a late wake-up
+// catches up step by step, so 20 times real time changes no decision, only the moment at which tokens are shown. A sleep
+// a token (the obvious form) costs 8,000 wake-ups a second a stream-hundred and drifts under load. At Speed above 1 the
+// engine wakes for first tokens, ends and otherwise every 10 ms, and an event then carries several tokens, as it may in
+// vLLM. The clock is package time's, so testing/synctest drives it.
+//
+// # What is left out
+//
+// LoRA, tool parsing (tools enter the prompt; the reply never calls one), logprobs, stop strings, /v1/responses, /v1/messages,
+// render, SageMaker sessions, KV events, sleep and pause, and metrics that no router reads. As with
+// --enable-prompt-tokens-details and --enable-auto-tool-choice. Specials in a prompt's text are plain text, where vLLM's
+// tokenizers would let a user forge a role.
+package vllmsim

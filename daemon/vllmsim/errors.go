@@ -1,0 +1,80 @@
+package vllmsim
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+)
+
+// apiError is vLLM's error body: code is a number, type names the class or, for body validation, "Bad Request".
+type apiError struct {
+	Message string  `json:"message"`
+	Type    string  `json:"type"`
+	Param   *string `json:"param"`
+	Code    int     `json:"code"`
+}
+
+func newError(code int, kind, param, message string) *apiError {
+	e := &apiError{Message: message, Type: kind, Code: code}
+	if param != "" {
+		e.Param = &param
+	}
+	return e
+}
+
+// badRequest is a refusal by the engine; vLLM ends its messages with the parameter.
+func badRequest(param, message string) *apiError {
+	if param != "" {
+		message += " (parameter=" + param + ")"
+	}
+	return newError(http.StatusBadRequest, "BadRequestError", param, message)
+}
+
+// badValue is badRequest with the value that was refused.
+func badValue(param, value, message string) *apiError {
+	return newError(http.StatusBadRequest, "BadRequestError", param, message+" (parameter="+param+", value="+value+")")
+}
+
+// invalid is a refusal by the body's validation.
+func invalid(kind, loc, msg, input string) *apiError {
+	text := "1 validation error:\n  {'type': '" + kind + "', 'loc': '" + loc + "', 'msg': '" + msg + "', 'input': " + input + "}"
+	return newError(http.StatusBadRequest, "Bad Request", loc, text)
+}
+
+func invalidJSON(at int64, err error) *apiError {
+	loc := "body." + strconv.FormatInt(at, 10)
+	text := "1 validation error:\n  {'type': 'json_invalid', 'loc': '" + loc +
+		"', 'msg': 'JSON decode error', 'input': '<dict of 0 items>', 'ctx': {'error': '" + err.Error() + "'}}"
+	return newError(http.StatusBadRequest, "Bad Request", loc, text)
+}
+
+func unknownModel(name, served string) *apiError {
+	return newError(http.StatusNotFound, "NotFoundError", "model", "The model `"+name+"` does not exist. Valid aliases: "+served+".")
+}
+
+func writeError(w http.ResponseWriter, e *apiError) {
+	writeJSON(w, e.Code, struct {
+		Error *apiError `json:"error"`
+	}{e})
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("BUG: vllmsim: " + err.Error())
+	}
+	writeBody(w, status, b)
+}
+
+func writeBody(w http.ResponseWriter, status int, b []byte) {
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(b)))
+	w.WriteHeader(status)
+	w.Write(b)
+}
+
+// writeDetail is Starlette's own error, for unknown paths and methods.
+func writeDetail(w http.ResponseWriter, status int) {
+	writeBody(w, status, []byte(`{"detail":"`+http.StatusText(status)+`"}`))
+}

@@ -1,0 +1,24 @@
+package vllmsim
+
+import "sort"
+
+// Buckets as recorded from vLLM 0.32.0.
+var (
+	ttftBounds       = []float64{.001, .005, .01, .02, .04, .06, .08, .1, .25, .5, .75, 1, 2.5, 5, 7.5, 10, 20, 40, 80, 160, 640, 2560}
+	interTokenBounds = []float64{.01, .025, .05, .075, .1, .15, .2, .3, .4, .5, .75, 1, 2.5, 5, 7.5, 10, 20, 40, 80}
+	latencyBounds    = []float64{.3, .5, .8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680}
+)
+
+// histogram is a Prometheus histogram with fixed bounds. Not safe for concurrent use.
+type histogram struct {
+	bounds  []float64
+	buckets [24]int64 // not cumulative; the last used one is +Inf
+	sum     float64
+	count   int64
+}
+
+func (h *histogram) observe(v float64) {
+	h.buckets[sort.SearchFloat64s(h.bounds, v)]++
+	h.sum += v
+	h.count++
+}
