@@ -56,7 +56,7 @@ func (r *report) httpURL(path, s, want string) *url.URL {
 		what = "it is missing"
 	case err != nil:
 		what = "it is no URL"
-	case u.User != nil:
+	case strings.Contains(s, "@"): // also where url.Parse sees no user
 		what = "it has a user or password"
 	case u.Scheme != "http" && u.Scheme != "https":
 		what = fmt.Sprintf("%q is not http or https", s)

@@ -78,7 +78,7 @@ func Parse(data []byte, path string) (*Config, error) {
 
 // syntax turns the library's error into a Problems.
 func (r *report) syntax(err error) error {
-	p := Problem{File: r.file, What: strings.TrimPrefix(err.Error(), "toml: "), Remedy: "see https://toml.io"}
+	p := Problem{File: r.file, What: strings.TrimPrefix(err.Error(), "toml: "), Remedy: `correct the TOML: text stands in "quotes", each key once`}
 	if perr, ok := errors.AsType[toml.ParseError](err); ok {
 		p.Line, p.Key, p.What = perr.Position.Line, perr.LastKey, perr.Message
 	}

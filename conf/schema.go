@@ -33,7 +33,7 @@ func (r *report) schema(path string, v any, t reflect.Type) bool {
 func (r *report) table(path string, v any, t reflect.Type) bool {
 	m, ok := v.(map[string]any)
 	if !ok {
-		r.add(path, show(v)+" is no table", "write it as a [table] of keys")
+		r.add(path, show(v)+" is no table", "write { key = value } or a [table]")
 		return false
 	}
 	for _, k := range slices.Sorted(maps.Keys(m)) {

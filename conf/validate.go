@@ -29,15 +29,14 @@ func (r *report) validate(c *Config) {
 }
 
 func (r *report) server(s *Server) {
-	listenOK := r.address("server.listen", s.Listen)
-	if r.address("server.admin", s.Admin) && listenOK {
-		if s.Admin == s.Listen && !strings.HasSuffix(s.Admin, ":0") {
-			r.add("server.admin", fmt.Sprintf("%q is server.listen too", s.Admin), "give the admin listener a port of its own")
-		}
-		if !loopback(s.Admin) && s.AdminTokenFile == "" {
-			r.add("server.admin", fmt.Sprintf("%q is reachable from outside and has no token", s.Admin),
-				"set admin_token_file, or listen on 127.0.0.1")
-		}
+	r.address("server.listen", s.Listen)
+	switch {
+	case !r.address("server.admin", s.Admin):
+	case s.Admin == s.Listen && !strings.HasSuffix(s.Admin, ":0"):
+		r.add("server.admin", fmt.Sprintf("%q is server.listen too", s.Admin), "give the admin listener a port of its own")
+	case !loopback(s.Admin) && s.AdminTokenFile == "":
+		r.add("server.admin", fmt.Sprintf("%q is reachable from outside and has no token", s.Admin),
+			"set admin_token_file, or listen on 127.0.0.1")
 	}
 	if s.MaxBodyBytes < 1 {
 		r.add("server.max_body_bytes", fmt.Sprintf("%d is too small", s.MaxBodyBytes), "write bytes, as 67108864")

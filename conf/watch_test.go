@@ -1,0 +1,154 @@
+package conf
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// watched runs Watch over real files on synctest's clock. tick lets one poll pass; seen is how often changed was called.
+func watched(t *testing.T, files func() []string, body func(tick func(n int), seen func(want int64, when string))) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		const poll = time.Second
+		var calls atomic.Int64
+		ctx, cancel := context.WithCancel(t.Context())
+		go Watch(ctx, poll, files, func() { calls.Add(1) })
+		time.Sleep(poll / 2) // between polls from here on
+		synctest.Wait()
+		tick := func(n int) {
+			time.Sleep(time.Duration(n) * poll)
+			synctest.Wait()
+		}
+		body(tick, func(want int64, when string) {
+			t.Helper()
+			if got := calls.Load(); got != want {
+				t.Errorf("%s: changed was called %d times; want %d", when, got, want)
+			}
+		})
+		cancel()
+		synctest.Wait() // Watch must return: synctest fails on a goroutine left over
+	})
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWatchInPlaceAndRenameOver(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.toml")
+	write(t, path, "1")
+	watched(t, func() []string { return []string{path} }, func(tick func(int), seen func(int64, string)) {
+		tick(5)
+		seen(0, "nothing happened")
+		write(t, path, "2")
+		tick(1)
+		seen(0, "after one look")
+		tick(1)
+		seen(1, "after a second look that reads the same")
+		tick(5)
+		seen(1, "told once")
+		write(t, path+".new", "3")
+		must(t, os.Rename(path+".new", path))
+		tick(2)
+		seen(2, "renamed over")
+		must(t, os.Chtimes(path, time.Unix(1, 0), time.Unix(1, 0)))
+		tick(3)
+		seen(2, "touched only")
+	})
+}
+
+func TestWatchWaitsForStableContent(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.toml")
+	write(t, path, "")
+	watched(t, func() []string { return []string{path} }, func(tick func(int), seen func(int64, string)) {
+		for _, text := range []string{"h", "ha", "half", "half writ"} {
+			write(t, path, text)
+			tick(1)
+		}
+		seen(0, "still being written")
+		write(t, path, "half written")
+		tick(2)
+		seen(1, "done")
+		write(t, path, "x")
+		tick(1)
+		write(t, path, "half written")
+		tick(3)
+		seen(1, "taken back before it was stable")
+	})
+}
+
+func TestWatchMissingFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.toml")
+	write(t, path, "1")
+	watched(t, func() []string { return []string{path} }, func(tick func(int), seen func(int64, string)) {
+		must(t, os.Remove(path))
+		tick(5)
+		seen(0, "gone")
+		write(t, path, "1")
+		tick(5)
+		seen(0, "back as it was")
+		must(t, os.Remove(path))
+		must(t, os.Mkdir(path, 0o700))
+		tick(3)
+		seen(0, "a folder")
+		must(t, os.Remove(path))
+		write(t, path, "2")
+		tick(2)
+		seen(1, "back with other content")
+	})
+}
+
+// Kubernetes updates a ConfigMap so: file -> ..data/file, ..data -> ..1; a new folder ..2, and ..data is renamed over.
+func TestWatchKubernetesSwap(t *testing.T) {
+	dir := t.TempDir()
+	for _, v := range []string{"..1", "..2"} {
+		must(t, os.Mkdir(filepath.Join(dir, v), 0o700))
+		write(t, filepath.Join(dir, v, "a.toml"), v)
+	}
+	path := filepath.Join(dir, "a.toml")
+	must(t, os.Symlink("..1", filepath.Join(dir, "..data")))
+	must(t, os.Symlink("..data/a.toml", path))
+	watched(t, func() []string { return []string{path} }, func(tick func(int), seen func(int64, string)) {
+		tick(3)
+		seen(0, "before")
+		must(t, os.Symlink("..2", filepath.Join(dir, "..data_tmp")))
+		must(t, os.Rename(filepath.Join(dir, "..data_tmp"), filepath.Join(dir, "..data")))
+		tick(2)
+		seen(1, "after the swap")
+	})
+}
+
+func TestWatchFollowsTheListOfFiles(t *testing.T) {
+	dir := t.TempDir()
+	a, b := filepath.Join(dir, "a.toml"), filepath.Join(dir, "b.wasm")
+	write(t, a, "1")
+	write(t, b, "1")
+	var list atomic.Pointer[[]string]
+	list.Store(&[]string{a})
+	watched(t, func() []string { return *list.Load() }, func(tick func(int), seen func(int64, string)) {
+		write(t, b, "2")
+		tick(3)
+		seen(0, "a file that is not watched")
+		list.Store(&[]string{a, b})
+		tick(2)
+		seen(1, "what came in may have changed since it was loaded")
+		write(t, b, "3")
+		tick(2)
+		seen(2, "the module changed")
+	})
+}
