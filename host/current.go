@@ -1,0 +1,52 @@
+package host
+
+import (
+	"context"
+	"sync/atomic"
+)
+
+// Current is the strategy that serves now. It is replaced while picks run, and no pick sees the change.
+type Current struct{ p atomic.Pointer[Strategy] }
+
+// NewCurrent starts with s.
+func NewCurrent(s *Strategy) *Current {
+	c := &Current{}
+	c.p.Store(s)
+	return c
+}
+
+// Strategy is the one that serves now.
+func (c *Current) Strategy() *Strategy { return c.p.Load() }
+
+// Pick asks the strategy that serves now. The race it settles:
+//
+//  1. Pick loads the old strategy;
+//  2. Replace stores the new one, and Close shuts the old one's slots;
+//  3. Pick finds them shut, and asks again. A count of the picks under way would settle it too, at the price of a counter
+//     that all cores write.
+func (c *Current) Pick(f *Frame) Result {
+	for s := c.p.Load(); ; {
+		r := s.Pick(f)
+		if r.Fallback != reasonNames[closed] {
+			return r
+		}
+		now := c.p.Load()
+		if now == s {
+			return r
+		}
+		s = now
+	}
+}
+
+// Replace makes s serve. The old strategy ends its picks and is closed in the background; done is closed after that.
+func (c *Current) Replace(s *Strategy) (done <-chan struct{}) {
+	old := c.p.Swap(s)
+	ch := make(chan struct{})
+	go func() {
+		defer close(ch)
+		if old != nil && old != s {
+			old.Close(context.Background())
+		}
+	}()
+	return ch
+}

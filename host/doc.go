@@ -1,0 +1,2 @@
+// Package host is the sandbox: strategies as WebAssembly modules on wazero, which is imported here and nowhere else.
+package host

@@ -1,0 +1,101 @@
+package host
+
+import (
+	"errors"
+	"math/rand/v2"
+	"unsafe"
+
+	"github.com/warmpath/warmpath/sdk/abi"
+)
+
+// Frame is one request on its way to a module. Not safe for concurrent use; keep it in a pool, since its slices are
+// reused. Mind the zero value: Header.Bound and Header.BestRow of 0 name row 0; Reset sets both to -1.
+type Frame struct {
+	// Header is filled by the caller except Version, HeaderBytes, RowBytes, Rows and OrderLen; Random is drawn if it is 0.
+	Header abi.Header
+	Rows   []abi.Row // the candidates; at least one
+	Order  []int32   // written by Pick
+
+	Session, Model, Tenant string   // what str answers
+	WorkerIDs              []string // of the rows, by index
+	Chain                  []uint64 // the prompt's block hashes
+
+	seen []bool // scratch of order
+}
+
+// Reset empties f and keeps its memory.
+func (f *Frame) Reset() {
+	*f = Frame{Rows: f.Rows[:0], Order: f.Order[:0], WorkerIDs: f.WorkerIDs[:0], Chain: f.Chain[:0], seen: f.seen,
+		Header: abi.Header{Bound: -1, BestRow: -1}}
+}
+
+// prepare sets what is not the caller's to say.
+func (f *Frame) prepare() {
+	h := &f.Header
+	h.Version, h.HeaderBytes, h.RowBytes = abi.Version, abi.HeaderSize, abi.RowSize
+	h.Rows, h.OrderLen = uint32(len(f.Rows)), 0
+	if h.Random == 0 {
+		h.Random = rand.Uint64()
+	}
+}
+
+// order fills f.Order: row, then the alternatives, then what is missing. The missing ones start at a place that turns with
+// the sequence number: from row on, all that a dead worker loses would go to the one beside it.
+func (f *Frame) order(row int, alternatives []byte) {
+	n := len(f.Rows)
+	if cap(f.Order) < n {
+		f.Order = make([]int32, 0, n+n/2)
+	}
+	o := append(f.Order[:0], int32(row))
+	turn := int(f.Header.Seq % uint64(n))
+	if len(alternatives) == 0 {
+		for i := range n {
+			k := turn + i
+			if k >= n {
+				k -= n
+			}
+			if k != row {
+				o = append(o, int32(k))
+			}
+		}
+		f.Order = o
+		return
+	}
+	if cap(f.seen) < n {
+		f.seen = make([]bool, n+n/2)
+	}
+	seen := f.seen[:n]
+	clear(seen)
+	seen[row] = true
+	for i := 0; i+abi.OrderSize <= len(alternatives); i += abi.OrderSize {
+		a := alternatives[i : i+4]
+		k := uint32(a[0]) | uint32(a[1])<<8 | uint32(a[2])<<16 | uint32(a[3])<<24
+		if k < uint32(n) && !seen[k] {
+			seen[k] = true
+			o = append(o, int32(k))
+		}
+	}
+	for i := range n {
+		if k := (turn + i) % n; !seen[k] {
+			o = append(o, int32(k))
+		}
+	}
+	f.Order = o
+}
+
+// headerBytes and rowBytes are the wire form of the structs: their Go layout is it, as abi's test holds.
+func (f *Frame) headerBytes() []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(&f.Header)), abi.HeaderSize)
+}
+
+func (f *Frame) rowBytes() []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(f.Rows))), len(f.Rows)*abi.RowSize)
+}
+
+func littleEndian() error {
+	one := uint16(1)
+	if *(*byte)(unsafe.Pointer(&one)) != 1 {
+		return errors.New("host: this machine is big-endian, the frame is little-endian; run on amd64, arm64 or another little-endian machine")
+	}
+	return nil
+}

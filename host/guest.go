@@ -1,0 +1,122 @@
+package host
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tetratelabs/wazero/api"
+	"github.com/warmpath/warmpath/host/meter"
+	"github.com/warmpath/warmpath/sdk/abi"
+)
+
+// instance is one running copy of a module. One goroutine at a time has it.
+type instance struct {
+	s     *Strategy
+	ctx   context.Context // names this instance to the imports
+	mod   api.Module
+	mem   api.Memory
+	fuel  api.MutableGlobal
+	pick  api.Function
+	maint api.Function // nil = none
+	frame *Frame       // of the pick under way, else nil
+	kv    KV           // nil until the module is in service, and when it may not
+	base  uint32       // address of the frame area
+	room  int          // rows that the frame area holds
+	born  int          // bytes of memory when it went into service
+	calls int          // picks since the last maint
+	said  string       // what the module gave as the reason of the error to come
+	stack [2]uint64
+}
+
+// instanceKey finds the instance in a call's context: the imports are shared by all instances of all modules.
+type instanceKey struct{}
+
+// firstRoom is the room asked for at start: 64 rows are 8.5 KiB.
+const firstRoom = 64
+
+// newInstance starts a copy of s's module and configures it.
+func (s *Strategy) newInstance(ctx context.Context) (*instance, error) {
+	in := &instance{s: s}
+	in.ctx = context.WithValue(context.WithoutCancel(ctx), instanceKey{}, in)
+	mod, err := s.rt.InstantiateModule(in.ctx, s.compiled, moduleConfig)
+	if err != nil {
+		return nil, fmt.Errorf("host: start module %q: %w%s", s.name, cause(err), in.words())
+	}
+	in.mod, in.mem = mod, mod.Memory()
+	in.fuel, _ = mod.ExportedGlobal(meter.Global).(api.MutableGlobal)
+	in.pick, in.maint = mod.ExportedFunction("wp_pick"), mod.ExportedFunction("wp_maint")
+	if err := in.configure(); err != nil {
+		in.close()
+		return nil, err
+	}
+	in.kv, in.born = s.kv, int(in.mem.Size())
+	return in, nil
+}
+
+func (in *instance) close() { _ = in.mod.Close(in.ctx) }
+
+// configure asks for the frame and hands the options over.
+func (in *instance) configure() error {
+	options := in.s.options
+	room := firstRoom
+	for abi.FrameSize(room) < len(options) {
+		room *= 2
+	}
+	if err := in.grow(room); err != nil {
+		return err
+	}
+	f := in.mod.ExportedFunction("wp_configure")
+	if f == nil {
+		if len(options) > 0 {
+			return fmt.Errorf("host: module %q takes no options (it exports no wp_configure); remove them", in.s.name)
+		}
+		return nil
+	}
+	in.mem.Write(in.base, options)
+	in.stack[0] = uint64(len(options))
+	if err := in.call(f, in.s.fuel*setupFactor, "wp_configure"); err != nil {
+		return err
+	}
+	if code := int32(in.stack[0]); code != 0 {
+		return fmt.Errorf("host: module %q refuses its options with errno %d%s; see the strategy's options", in.s.name, code, in.words())
+	}
+	return nil
+}
+
+// grow asks for a frame area of n rows.
+func (in *instance) grow(n int) error {
+	in.stack[0] = uint64(n)
+	in.room = 0
+	if err := in.call(in.mod.ExportedFunction("wp_frame"), in.s.fuel*setupFactor, "wp_frame"); err != nil {
+		return err
+	}
+	base := uint32(in.stack[0])
+	if base%8 != 0 || uint64(base)+uint64(abi.FrameSize(n)) > uint64(in.mem.Size()) {
+		return fmt.Errorf("host: module %q: wp_frame(%d) gives address %d, which is unaligned or leaves its memory of %d bytes; want %d bytes at a multiple of 8",
+			in.s.name, n, base, in.mem.Size(), abi.FrameSize(n))
+	}
+	in.base, in.room = base, n
+	return nil
+}
+
+// call runs a setup function on in.stack with fuel of its own.
+func (in *instance) call(f api.Function, fuel int64, name string) error {
+	in.fuel.Set(uint64(fuel))
+	if err := f.CallWithStack(in.ctx, in.stack[:]); err != nil {
+		if int64(in.fuel.Get()) < 0 {
+			return fmt.Errorf("host: module %q: %s used up its fuel of %d; make it shorter or raise fuel", in.s.name, name, fuel)
+		}
+		return fmt.Errorf("host: module %q: %s: %w%s", in.s.name, name, cause(err), in.words())
+	}
+	return nil
+}
+
+// words gives and forgets what the module said about its error.
+func (in *instance) words() string {
+	if in.said == "" {
+		return ""
+	}
+	s := fmt.Sprintf(" (it says %q)", in.said)
+	in.said = ""
+	return s
+}

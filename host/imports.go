@@ -1,0 +1,289 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math"
+	"time"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/warmpath/warmpath/host/meter"
+	"github.com/warmpath/warmpath/sdk/abi"
+)
+
+// All that a module may touch stands in this file and, for what Go's runtime wants at start, in wasi.go.
+//
+// Every import takes its arguments from the stack and puts its result there, pays fuel, checks every address, and answers
+// with an errno. None keeps a guest's bytes without copying them.
+
+// importFunc is one import. mem is the caller's memory.
+type importFunc func(in *instance, mem api.Memory, stack []uint64)
+
+var importFuncs = map[string]importFunc{
+	"str": importStr, "prefix_match": importPrefixMatch, "prefix_hash": importPrefixHash,
+	"kv_get": importKVGet, "kv_cas": importKVCAS, "kv_incr": importKVIncr,
+	"log": importLog, "log_level": importLogLevel, "metric": importMetric, "error": importError,
+}
+
+// Limits of what a module may say and keep.
+const (
+	maxLine    = 1 << 10  // bytes of log, error and standard error
+	maxMetric  = 64       // bytes of a counter's name
+	maxMetrics = 64       // counters of a strategy
+	maxKey     = 512      // bytes of a key in the store
+	maxValue   = 64 << 10 // bytes of a value in the store
+)
+
+// importFuel is the price of calling an import: 45-60 ns, which is what 50 fuel of a loop cost. Bytes cost as in memory.copy.
+const importFuel = 50
+
+var errNoFuel = errors.New("out of fuel")
+
+// pay takes fuel from the guest that called an import. Without fuel the call ends here: a panic in a host function is
+// wazero's way to end the guest's call with an error, and goes no further.
+func (in *instance) pay(fuel int64) {
+	left := int64(in.fuel.Get()) - fuel
+	in.fuel.Set(uint64(left))
+	if left < 0 {
+		panic(errNoFuel)
+	}
+}
+
+func (in *instance) payBytes(n uint32) { in.pay(int64(n >> 6)) }
+
+// wrap makes f callable by wazero. Reflection (WithFunc) costs nine times as much.
+func wrap(f importFunc) api.GoModuleFunc {
+	return func(ctx context.Context, mod api.Module, stack []uint64) {
+		in := ctx.Value(instanceKey{}).(*instance)
+		if in.fuel == nil { // start code runs before instantiation has returned
+			in.fuel, _ = mod.ExportedGlobal(meter.Global).(api.MutableGlobal)
+		}
+		in.pay(importFuel)
+		f(in, mod.Memory(), stack)
+	}
+}
+
+// instantiateImports puts the import modules into rt, once for all strategies.
+func instantiateImports(ctx context.Context, rt wazero.Runtime) error {
+	b := rt.NewHostModuleBuilder(abi.Module)
+	for _, f := range abi.Imports {
+		b.NewFunctionBuilder().WithGoModuleFunction(wrap(importFuncs[f.Name]), valueTypes(f.Params), valueTypes(f.Results)).Export(f.Name)
+	}
+	if _, err := b.Instantiate(ctx); err != nil {
+		return err
+	}
+	return instantiateWASI(ctx, rt)
+}
+
+// importable gives the signature of an import that a module may have.
+func importable(module, name string) (string, bool) {
+	switch module {
+	case abi.Module:
+		for _, f := range abi.Imports {
+			if f.Name == name {
+				return signatureOf(f), true
+			}
+		}
+	case wasiModule:
+		if f, ok := wasiFuncs[name]; ok {
+			return signature(f.params, f.results), true
+		}
+	}
+	return "", false
+}
+
+func errno(e int32) uint64 { return uint64(uint32(e)) }
+
+// answer writes b to the guest's buffer if it fits, and gives its length.
+func answer[T string | []byte](in *instance, mem api.Memory, b T, ptr, size uint32) uint64 {
+	n := uint32(len(b))
+	if n > size {
+		return uint64(n)
+	}
+	to, ok := mem.Read(ptr, n)
+	if !ok {
+		return errno(abi.ErrInvalid)
+	}
+	in.payBytes(n)
+	copy(to, b)
+	return uint64(n)
+}
+
+func importStr(in *instance, mem api.Memory, st []uint64) {
+	kind, index, ptr, size := int32(st[0]), int(uint32(st[1])), uint32(st[2]), uint32(st[3])
+	f := in.frame
+	if f == nil { // outside of a pick there is no request
+		st[0] = errno(abi.ErrNotFound)
+		return
+	}
+	var s string
+	switch kind {
+	case abi.StrSession:
+		s = f.Session
+	case abi.StrModel:
+		s = f.Model
+	case abi.StrTenant:
+		s = f.Tenant
+	case abi.StrWorker:
+		if index >= len(f.WorkerIDs) || index >= len(f.Rows) {
+			st[0] = errno(abi.ErrNotFound)
+			return
+		}
+		s = f.WorkerIDs[index]
+	default:
+		st[0] = errno(abi.ErrInvalid)
+		return
+	}
+	st[0] = answer(in, mem, s, ptr, size)
+}
+
+func importPrefixMatch(in *instance, _ api.Memory, st []uint64) {
+	row := int(uint32(st[0]))
+	if in.frame == nil || row >= len(in.frame.Rows) {
+		st[0] = errno(abi.ErrNotFound)
+		return
+	}
+	r := &in.frame.Rows[row]
+	st[0] = min(uint64(r.GPU)+uint64(r.L1)+uint64(r.L2), math.MaxInt32)
+}
+
+func importPrefixHash(in *instance, _ api.Memory, st []uint64) {
+	block := int(uint32(st[0]))
+	st[0] = 0
+	if in.frame != nil && block < len(in.frame.Chain) {
+		st[0] = in.frame.Chain[block]
+	}
+}
+
+// store checks what all kv imports check. The key is copied: the guest may change its memory meanwhile.
+func (in *instance) store(mem api.Memory, ptr, n uint32) (string, int32) {
+	if in.kv == nil {
+		return "", abi.ErrForbidden
+	}
+	if n == 0 || n > maxKey {
+		return "", abi.ErrInvalid
+	}
+	b, ok := mem.Read(ptr, n)
+	if !ok {
+		return "", abi.ErrInvalid
+	}
+	return string(b), 0
+}
+
+func importKVGet(in *instance, mem api.Memory, st []uint64) {
+	key, e := in.store(mem, uint32(st[0]), uint32(st[1]))
+	if e != 0 {
+		st[0] = errno(e)
+		return
+	}
+	v, ok := in.kv.Get(in.s.name, key)
+	if !ok {
+		st[0] = errno(abi.ErrNotFound)
+		return
+	}
+	st[0] = answer(in, mem, v, uint32(st[2]), uint32(st[3]))
+}
+
+func importKVCAS(in *instance, mem api.Memory, st []uint64) {
+	key, e := in.store(mem, uint32(st[0]), uint32(st[1]))
+	oldLen, newLen, ttl := uint32(st[3]), uint32(st[5]), int32(st[6])
+	oldV, ok1 := mem.Read(uint32(st[2]), oldLen)
+	newV, ok2 := mem.Read(uint32(st[4]), newLen)
+	switch {
+	case e != 0:
+	case !ok1 || !ok2 || oldLen > maxValue || newLen > maxValue || ttl < 0:
+		e = abi.ErrInvalid
+	default:
+		in.payBytes(oldLen + newLen)
+		var old []byte
+		if oldLen > 0 {
+			old = append(old, oldV...)
+		}
+		if !in.kv.CompareAndSwap(in.s.name, key, old, append([]byte{}, newV...), time.Duration(ttl)*time.Millisecond) {
+			e = abi.ErrConflict
+		}
+	}
+	st[0] = errno(e)
+}
+
+func importKVIncr(in *instance, mem api.Memory, st []uint64) {
+	key, e := in.store(mem, uint32(st[0]), uint32(st[1]))
+	delta, ttl := int64(st[2]), int32(st[3])
+	st[0] = 1 << 63 // math.MinInt64
+	if e != 0 || ttl < 0 {
+		return
+	}
+	if v, ok := in.kv.Add(in.s.name, key, delta, time.Duration(ttl)*time.Millisecond); ok {
+		st[0] = uint64(v)
+	}
+}
+
+// line reads up to maxLine bytes that the module says.
+func (in *instance) line(mem api.Memory, ptr, n uint32) (string, bool) {
+	b, ok := mem.Read(ptr, min(n, maxLine))
+	if !ok {
+		return "", false
+	}
+	in.payBytes(uint32(len(b)))
+	return string(b), true
+}
+
+var levels = [...]slog.Level{abi.LevelDebug: slog.LevelDebug, abi.LevelInfo: slog.LevelInfo, abi.LevelWarn: slog.LevelWarn, abi.LevelError: slog.LevelError}
+
+func importLog(in *instance, mem api.Memory, st []uint64) {
+	level := levels[min(max(int32(st[0]), abi.LevelDebug), abi.LevelError)]
+	if !in.s.log.Enabled(in.ctx, level) || !in.s.guest.allow() {
+		return
+	}
+	if text, ok := in.line(mem, uint32(st[1]), uint32(st[2])); ok {
+		in.s.log.Log(in.ctx, level, "strategy says", "text", text)
+	}
+}
+
+func importLogLevel(in *instance, _ api.Memory, st []uint64) {
+	for l, level := range levels {
+		if in.s.log.Enabled(in.ctx, level) {
+			st[0] = uint64(l)
+			return
+		}
+	}
+	st[0] = uint64(abi.LevelError + 1) // nothing is logged
+}
+
+func importMetric(in *instance, mem api.Memory, st []uint64) {
+	n, v := uint32(st[1]), math.Float64frombits(st[2])
+	name, ok := mem.Read(uint32(st[0]), n)
+	if n == 0 || n > maxMetric || !ok || math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
+		return
+	}
+	s := in.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, known := s.metrics[string(name)]; !known {
+		if len(s.metrics) >= maxMetrics || !plainName(name) {
+			return
+		}
+		if s.metrics == nil {
+			s.metrics = map[string]float64{}
+		}
+	}
+	s.metrics[string(name)] += v
+}
+
+// plainName: what may become a label value: a-z, 0-9 and _.
+func plainName(b []byte) bool {
+	for _, c := range b {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_' {
+			return false
+		}
+	}
+	return true
+}
+
+func importError(in *instance, mem api.Memory, st []uint64) {
+	if text, ok := in.line(mem, uint32(st[0]), uint32(st[1])); ok {
+		in.said = text
+	}
+}

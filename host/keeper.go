@@ -1,0 +1,137 @@
+package host
+
+import (
+	"context"
+	"time"
+)
+
+// restFactor bounds what replacing instances may cost: after making one the keeper rests this many times as long. A module
+// that traps on every second request would else keep a core busy with 6 ms a request.
+const restFactor = 4
+
+// retryStart is the pause after an instance could not be made.
+const retryStart = time.Second
+
+// keep fills empty slots and runs wp_maint, off the request path, until stop. One goroutine a strategy: so that at most
+// one instance is at its upkeep at a time, and the others serve.
+func (s *Strategy) keep(ctx context.Context) {
+	defer close(s.done)
+	var again <-chan time.Time
+	for {
+		select {
+		case <-s.stop:
+			return
+		case <-s.wake:
+		case <-again:
+		}
+		again = nil
+		for i := range s.slots {
+			if sl := &s.slots[i]; sl.due.Load() && sl.state.CompareAndSwap(idle, taken) {
+				s.upkeep(sl)
+			}
+		}
+		for i := range s.slots {
+			pause, failed := s.fill(ctx, &s.slots[i])
+			if failed {
+				again = time.After(pause)
+				break
+			}
+			if pause > 0 {
+				select {
+				case <-s.stop:
+					return
+				case <-time.After(pause):
+				}
+			}
+		}
+	}
+}
+
+// upkeep runs wp_maint on an instance the keeper has taken.
+func (s *Strategy) upkeep(sl *slot) {
+	sl.due.Store(false)
+	if err := sl.in.maintain(); err != nil {
+		s.discard(sl, trap, err)
+		return
+	}
+	sl.bytes.Store(uint64(sl.in.mem.Size()))
+	sl.state.Store(idle)
+}
+
+// fill makes an instance for an empty slot, and says how long to pause.
+func (s *Strategy) fill(ctx context.Context, sl *slot) (pause time.Duration, failed bool) {
+	if sl.state.Load() != empty {
+		return 0, false
+	}
+	if s.retryAt.Load() != 0 && s.alive() > 0 { // set aside: one instance is enough to try it again
+		return 0, false
+	}
+	sl.state.Store(filling)
+	again, t := sl.used, time.Now()
+	in, err := s.newInstance(ctx)
+	if err != nil {
+		sl.state.Store(empty)
+		s.failed(trap, err)
+		return retryStart, true
+	}
+	sl.put(in)
+	sl.state.Store(idle)
+	if !again {
+		return 0, false
+	}
+	s.restart.Add(1)
+	return restFactor * time.Since(t), false
+}
+
+func (s *Strategy) alive() int {
+	n := 0
+	for i := range s.slots {
+		if st := s.slots[i].state.Load(); st == idle || st == taken {
+			n++
+		}
+	}
+	return n
+}
+
+// discard ends an instance that the caller has taken. An instance that trapped looks alive and is not: later calls answer,
+// and then its runtime corrupts.
+func (s *Strategy) discard(sl *slot, why reason, err error) {
+	sl.in.close()
+	sl.in = nil
+	sl.state.Store(empty)
+	s.failed(why, err)
+	s.call()
+}
+
+// failed counts an error, and sets the strategy aside after several in a row.
+func (s *Strategy) failed(why reason, err error) {
+	s.mu.Lock()
+	s.lastErr = err.Error()
+	s.mu.Unlock()
+	if s.lines.allow() {
+		s.log.Warn("strategy failed; the fallback answers", "reason", reasonNames[why], "err", err)
+	}
+	if n := s.inARow.Add(1); n < int64(s.cfg.QuarantineAfter) {
+		return
+	}
+	until := int64(time.Since(s.started) + s.cfg.QuarantineFor)
+	if s.retryAt.Swap(until) == 0 {
+		s.log.Error("strategy is set aside after errors in a row; the fallback answers until a pick that tries it again succeeds",
+			"errors", s.cfg.QuarantineAfter, "retry_after", s.cfg.QuarantineFor, "err", err)
+	}
+}
+
+// admit says whether a pick may go to the module although it is set aside: one pick each QuarantineFor may.
+func (s *Strategy) admit(until int64) bool {
+	now := int64(time.Since(s.started))
+	return now >= until && s.retryAt.CompareAndSwap(until, now+int64(s.cfg.QuarantineFor))
+}
+
+// succeeded ends a row of errors.
+func (s *Strategy) succeeded() {
+	s.inARow.Store(0)
+	if s.retryAt.Swap(0) != 0 {
+		s.log.Info("strategy is back in service")
+		s.call()
+	}
+}

@@ -1,0 +1,162 @@
+package meter
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+)
+
+// Global is the reserved name under which a metered module exports its fuel, a mutable i64.
+const Global = "warmpath:fuel"
+
+// Options bounds one module. The zero value means the defaults below.
+type Options struct {
+	// Budget is the fuel at instantiation: start code runs before the host can set it. Default 100,000,000.
+	Budget int64
+	// MaxPages caps the memory, in pages of 64 KiB: the declared maximum is lowered to it. Default 256 (16 MiB).
+	MaxPages uint32
+}
+
+// Bounds on what is read at all. A standard Go guest has 1.8-2.3 MiB, 3,000 functions and a table as long.
+const (
+	MaxModule    = 64 << 20 // bytes of the whole module
+	maxFunctions = 1 << 17
+	maxTypes     = 1 << 14
+	maxArity     = 256     // parameters and results of one type
+	maxLocals    = 1 << 12 // of one function
+	maxTable     = 1 << 17 // elements; a declared maximum is lowered to it
+	maxTables    = 16
+	maxGlobals   = 1 << 14
+	maxDepth     = 1 << 12 // nested blocks
+)
+
+// Section ids of the binary format.
+const (
+	secCustom, secType, secImport, secFunction, secTable, secMemory   = 0, 1, 2, 3, 4, 5
+	secGlobal, secExport, secStart, secElement, secCode, secData, dat = 6, 7, 8, 9, 10, 11, 12
+)
+
+// rewriter is one module on its way through.
+type rewriter struct {
+	o       Options
+	params  []int // parameters of each type
+	funcs   []int // type of each own function
+	globals int
+	out     []byte
+	hasGlob bool
+	hasExp  bool
+}
+
+// Rewrite returns a copy of a binary module that pays fuel as it runs; see the package documentation for what costs what.
+// It refuses what it does not know. It does not validate types: the result is valid exactly when the original is, so
+// compiling the result tells.
+func Rewrite(wasm []byte, o Options) ([]byte, error) {
+	if o.Budget <= 0 {
+		o.Budget = 100_000_000
+	}
+	if o.MaxPages == 0 {
+		o.MaxPages = 256
+	}
+	if len(wasm) > MaxModule {
+		return nil, fmt.Errorf("meter: module has %d bytes; the limit is %d", len(wasm), MaxModule)
+	}
+	if !bytes.HasPrefix(wasm, []byte("\x00asm\x01\x00\x00\x00")) {
+		return nil, fmt.Errorf("meter: not a core wasm module of version 1; build it with GOOS=wasip1 GOARCH=wasm go build -buildmode=c-shared")
+	}
+	w := &rewriter{o: o, out: append(make([]byte, 0, len(wasm)+len(wasm)/3), wasm[:8]...)}
+	r := &reader{b: wasm, at: 8}
+	last := 0
+	for r.more() {
+		id := r.byte()
+		body := r.take(r.u32())
+		if r.err != nil {
+			break
+		}
+		if rank := order(id); id != secCustom {
+			if rank <= last {
+				return nil, fmt.Errorf("meter: section %d is repeated, unknown or out of order", id)
+			}
+			w.before(rank)
+			last = rank
+		}
+		if err := w.section(id, body); err != nil {
+			return nil, err
+		}
+	}
+	if r.err != nil {
+		return nil, fmt.Errorf("meter: %w", r.err)
+	}
+	w.before(order(secData) + 1)
+	return w.out, nil
+}
+
+// order gives a section's place: data count (12) stands between element and code. 0 = unknown.
+func order(id byte) int {
+	switch {
+	case id == dat:
+		return 2*secElement + 1
+	case id >= secType && id <= secData:
+		return 2 * int(id)
+	}
+	return 0
+}
+
+// before writes the global and export sections of a module that has none, when a later section is about to come.
+func (w *rewriter) before(rank int) {
+	if rank > order(secGlobal) && !w.hasGlob {
+		w.globalSection(nil, 0)
+	}
+	if rank > order(secExport) && !w.hasExp {
+		w.exportSection(nil, 0)
+	}
+}
+
+func (w *rewriter) emit(id byte, body []byte) { w.out = appendBytes(append(w.out, id), body) }
+
+func (w *rewriter) section(id byte, body []byte) error {
+	r := &reader{b: body}
+	var err error
+	switch id {
+	case secCustom:
+		if name := r.take(r.u32()); r.err == nil && string(name) == "name" {
+			w.emit(id, body) // kept: the names stand in the stack trace of a trap
+		}
+		return nil
+	case secType:
+		err = w.types(r)
+	case secImport:
+		err = w.imports(r)
+	case secFunction:
+		err = w.functions(r)
+	case secTable:
+		return w.tables(r)
+	case secMemory:
+		return w.memories(r)
+	case secGlobal:
+		return w.globalsIn(r)
+	case secExport:
+		return w.exports(r)
+	case secCode:
+		return w.code(r)
+	}
+	if err != nil {
+		return err
+	}
+	w.emit(id, body)
+	return nil
+}
+
+// globalSection writes n globals given as bytes, and the fuel behind them.
+func (w *rewriter) globalSection(globals []byte, n int) {
+	w.hasGlob, w.globals = true, n
+	b := append(binary.AppendUvarint(nil, uint64(n+1)), globals...)
+	b = append(appendSigned(append(b, 0x7e, 1, 0x42), w.o.Budget), 0x0b)
+	w.emit(secGlobal, b)
+}
+
+func (w *rewriter) exportSection(exports []byte, n int) {
+	w.hasExp = true
+	b := append(binary.AppendUvarint(nil, uint64(n+1)), exports...)
+	b = append(appendBytes(b, []byte(Global)), 3)
+	w.emit(secExport, binary.AppendUvarint(b, uint64(w.globals)))
+}

@@ -1,0 +1,141 @@
+package host
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/warmpath/warmpath/host/meter"
+	"github.com/warmpath/warmpath/sdk/abi"
+)
+
+// Options are of one strategy. The zero value means the Config's.
+type Options struct {
+	Values      map[string]string // given to the module's wp_configure
+	Allow       []string          // what the module may use beside its frame: "kv"
+	Fuel        int64
+	MemoryBytes int
+}
+
+// moduleConfig: reactors start with _initialize; no name, so that a module can be started many times.
+var moduleConfig = wazero.NewModuleConfig().WithName("").WithStartFunctions("_initialize")
+
+const pageBytes = 64 << 10
+
+// Load makes a strategy of a binary module: meter, compile, verify names and signatures, start one instance, configure it
+// and try it on a made-up request. A module that fails any of these is refused with the reason and the remedy.
+func (h *Host) Load(ctx context.Context, name string, wasm []byte, o Options) (*Strategy, error) {
+	s, err := h.newStrategy(name, wasm, o)
+	if err != nil {
+		return nil, err
+	}
+	metered, err := meter.Rewrite(wasm, meter.Options{Budget: s.fuel * setupFactor, MaxPages: uint32(s.memory / pageBytes)})
+	if err != nil {
+		return nil, fmt.Errorf("host: module %q is refused: %w", name, err)
+	}
+	s.rt, s.compiled, err = h.compile(ctx, metered)
+	if err != nil {
+		return nil, fmt.Errorf("host: compile module %q: %w", name, err)
+	}
+	if err = verify(name, s.compiled); err == nil {
+		err = s.start(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.compiled.Close(ctx))
+	}
+	return s, nil
+}
+
+// newStrategy checks and encodes the options.
+func (h *Host) newStrategy(name string, wasm []byte, o Options) (*Strategy, error) {
+	sum := sha256.Sum256(wasm)
+	s := &Strategy{name: name, sha256: hex.EncodeToString(sum[:]), fuel: o.Fuel, memory: o.MemoryBytes, cfg: h.cfg,
+		log: h.cfg.Log.With("strategy", name)}
+	if s.fuel <= 0 {
+		s.fuel = h.cfg.Fuel
+	}
+	if s.memory <= 0 {
+		s.memory = h.cfg.MemoryBytes
+	}
+	if s.memory = s.memory / pageBytes * pageBytes; s.memory <= 0 || s.memory > 1<<32 {
+		return nil, fmt.Errorf("host: module %q has a memory limit of %d bytes; want 64 KiB to 4 GiB", name, o.MemoryBytes)
+	}
+	for _, a := range o.Allow {
+		switch a {
+		case "kv":
+			s.kv = h.cfg.KV
+		default:
+			return nil, fmt.Errorf(`host: module %q: allow has %q, which is not known; want "kv"`, name, a)
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(o.Values)) {
+		s.options = abi.AppendOption(s.options, k, o.Values[k])
+	}
+	if len(s.options) > abi.MaxOptions {
+		return nil, fmt.Errorf("host: options of module %q take %d bytes; the limit is %d", name, len(s.options), abi.MaxOptions)
+	}
+	return s, nil
+}
+
+// verify compares a module's imports and exports with the contract.
+func verify(name string, cm wazero.CompiledModule) error {
+	for _, f := range cm.ImportedFunctions() {
+		mod, fn, _ := f.Import()
+		want, ok := importable(mod, fn)
+		if !ok {
+			return fmt.Errorf("host: module %q imports %s.%s, which no strategy may use; want functions of %q or the few of WASI that a Go guest needs. Does the strategy use files, sockets or another host's SDK?",
+				name, mod, fn, abi.Module)
+		}
+		if got := signature(f.ParamTypes(), f.ResultTypes()); got != want {
+			return fmt.Errorf("host: module %q imports %s.%s as %s; want %s. Build it against this version's SDK", name, mod, fn, got, want)
+		}
+	}
+	if _, ok := cm.ExportedMemories()[abi.Memory]; !ok {
+		return fmt.Errorf("host: module %q exports no memory named %q; export it", name, abi.Memory)
+	}
+	have := cm.ExportedFunctions()
+	for _, e := range abi.Exports {
+		want := signatureOf(e)
+		f, ok := have[e.Name]
+		switch {
+		case ok && signature(f.ParamTypes(), f.ResultTypes()) == want:
+		case ok:
+			return fmt.Errorf("host: module %q exports the wrong signature for func[%s]: %s; want %s",
+				name, e.Name, signature(f.ParamTypes(), f.ResultTypes()), want)
+		case e.Name == abi.Marker:
+			return fmt.Errorf("host: module %q exports no func[%s]; it is no strategy for this version of warmpath: build it against sdk of ABI 1.0", name, e.Name)
+		case !e.Optional:
+			return fmt.Errorf("host: module %q exports no func[%s]; want %s", name, e.Name, want)
+		}
+	}
+	return nil
+}
+
+func signature(params, results []api.ValueType) string {
+	names := func(ts []api.ValueType) string {
+		var s []string
+		for _, t := range ts {
+			s = append(s, api.ValueTypeName(t))
+		}
+		return "(" + strings.Join(s, ", ") + ")"
+	}
+	return names(params) + " -> " + names(results)
+}
+
+func signatureOf(f abi.Func) string { return signature(valueTypes(f.Params), valueTypes(f.Results)) }
+
+// valueTypes: abi's codes are the binary format's, and so are wazero's.
+func valueTypes(ts []abi.Type) []api.ValueType {
+	v := make([]api.ValueType, len(ts))
+	for i, t := range ts {
+		v[i] = api.ValueType(t)
+	}
+	return v
+}

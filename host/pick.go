@@ -1,0 +1,148 @@
+package host
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/bits"
+	"strings"
+
+	"github.com/tetratelabs/wazero/sys"
+	"github.com/warmpath/warmpath/sdk/abi"
+)
+
+// Result is what Pick decided.
+type Result struct {
+	Row      int     // of the frame; -1 only for a frame without rows
+	Order    []int32 // all rows, best first, Order[0] == Row; aliases Frame.Order
+	Reason   uint16  // the strategy's own code
+	Flags    uint16  // abi.FlagBind
+	Fuel     int64   // used
+	Fallback string  // why Fallback chose Row: trap, fuel, decline, bad_index, busy, quarantined, memory, closed, no_rows; "" = the module did
+	Reject   bool    // the strategy wants the client turned away with 429; Row is the fallback's, for who will not
+}
+
+// Pick has the module choose a row of f. It never fails: on any error the fallback answers and says why. A live binding is
+// honoured under every strategy, without asking the module. It does not allocate once f has been used.
+func (s *Strategy) Pick(f *Frame) Result {
+	if len(f.Rows) == 0 {
+		s.counts[noRows].Add(1)
+		f.Order = f.Order[:0]
+		return Result{Row: -1, Order: f.Order, Fallback: reasonNames[noRows]}
+	}
+	f.prepare()
+	if b := int(f.Header.Bound); b >= 0 && b < len(f.Rows) {
+		f.order(b, nil)
+		return Result{Row: b, Order: f.Order}
+	}
+	if until := s.retryAt.Load(); until != 0 && !s.admit(until) {
+		return s.fallback(f, quarantined)
+	}
+	sl := s.take()
+	if sl == nil {
+		if s.closed.Load() {
+			return s.fallback(f, closed)
+		}
+		return s.fallback(f, busy)
+	}
+	r, why, err := sl.in.run(f)
+	switch why {
+	case ok:
+		sl.picks.Add(1)
+	case decline:
+	default:
+		s.discard(sl, why, err)
+		fb := s.fallback(f, why)
+		fb.Fuel = r.Fuel
+		return fb
+	}
+	if s.inARow.Load() != 0 || s.retryAt.Load() != 0 {
+		s.succeeded()
+	}
+	s.give(sl)
+	if why == decline {
+		fb := s.fallback(f, decline)
+		fb.Fuel, fb.Reason = r.Fuel, r.Reason
+		return fb
+	}
+	if r.Reject {
+		r.Row = Fallback(f)
+		f.order(r.Row, nil)
+	}
+	r.Order = f.Order
+	return r
+}
+
+func (s *Strategy) fallback(f *Frame, why reason) Result {
+	s.counts[why].Add(1)
+	row := Fallback(f)
+	f.order(row, nil)
+	return Result{Row: row, Order: f.Order, Fallback: reasonNames[why]}
+}
+
+// run pushes f, calls wp_pick and reads the answer. err is nil exactly when why is ok or decline; else in must be discarded.
+func (in *instance) run(f *Frame) (r Result, why reason, err error) {
+	n := len(f.Rows)
+	if n > in.room {
+		if err := in.grow(1 << bits.Len(uint(n-1))); err != nil {
+			return r, in.blame(), err
+		}
+	}
+	area, _ := in.mem.Read(in.base, uint32(abi.FrameSize(in.room))) // grow checked it, and memories never shrink
+	copy(area, f.headerBytes())
+	copy(area[abi.HeaderSize:], f.rowBytes())
+	in.frame = f
+	in.fuel.Set(uint64(in.s.fuel))
+	err = in.pick.CallWithStack(in.ctx, in.stack[:])
+	in.frame = nil
+	left := int64(in.fuel.Get())
+	r.Fuel = in.s.fuel - left
+	if err != nil {
+		why := in.blame()
+		if why == outOfFuel {
+			return r, why, fmt.Errorf("host: module %q used up its fuel of %d; make it shorter or raise fuel", in.s.name, in.s.fuel)
+		}
+		return r, why, fmt.Errorf("host: module %q: wp_pick: %w%s", in.s.name, cause(err), in.words())
+	}
+	row, code, flags := abi.Unpack(in.stack[0])
+	r.Row, r.Reason, r.Flags = int(row), code, flags
+	switch {
+	case row == abi.Decline:
+		return r, decline, nil
+	case row == abi.Reject:
+		r.Reject = true
+		return r, ok, nil
+	case row < 0 || int(row) >= n:
+		return r, badIndex, fmt.Errorf("host: module %q chose row %d of %d; want 0 to %d, abi.Decline or abi.Reject", in.s.name, row, n, n-1)
+	}
+	area, _ = in.mem.Read(in.base, uint32(abi.FrameSize(in.room))) // again: the memory may have moved as it grew
+	alternatives := min(uint64(binary.LittleEndian.Uint32(area[120:])), uint64(n))
+	orders := area[abi.HeaderSize+in.room*abi.RowSize:]
+	f.order(r.Row, orders[:alternatives*abi.OrderSize])
+	return r, ok, nil
+}
+
+// blame tells why a call failed, from the state it left. A guest runtime that gets no more memory traps in its own way, so
+// that a memory within one Go arena (4 MiB) of its limit, grown since the start, counts as the cause.
+func (in *instance) blame() reason {
+	if int64(in.fuel.Get()) < 0 {
+		return outOfFuel
+	}
+	if size := int(in.mem.Size()); size > in.born && size+(4<<20) > in.s.memory {
+		return memory
+	}
+	return trap
+}
+
+// cause shortens wazero's error to its first line; the stack trace behind it names wasm functions by number.
+func cause(err error) error {
+	if err == nil {
+		return nil
+	}
+	var exit *sys.ExitError
+	if errors.As(err, &exit) {
+		return fmt.Errorf("it exits with code %d", exit.ExitCode())
+	}
+	first, _, _ := strings.Cut(err.Error(), "\n")
+	return errors.New(first)
+}
