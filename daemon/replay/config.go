@@ -31,10 +31,9 @@ type Config struct {
 	// Limit ends the trace after so many requests; 0 means all.
 	Limit int
 
-	// MaxInFlight bounds the requests that are open at once; 0 means 2,048:
-	// thirty times what the half hour needs at speed 20, and with a file
-	// descriptor each still below the usual limit of 4,096 or more. It must be
-	// below the process's own limit on open files.
+	// MaxInFlight bounds the requests that are open at once; 0 means 2,048, a
+	// file descriptor each here and two in the daemon. A fleet that keeps up
+	// has some hundred open; a run that reaches the bound says so.
 	MaxInFlight int
 
 	// Grace is how long, in wall time, a run may go on after its last request
