@@ -1,0 +1,336 @@
+// Package warmpath_test keeps the plan of the house: who may import whom, one door for each outside package, sizes, names.
+// The plan is told in daemon/doc.go and in each room's doc.go; this table is where it is enforced.
+package warmpath_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/warmpath/warmpath/conf"
+	"github.com/warmpath/warmpath/plugins"
+)
+
+const module = "github.com/warmpath/warmpath"
+
+// arrows lists for each room the rooms that it may import. The longest key that holds a package is its room; a room may
+// import itself and what is below it only where that is listed. A pattern ending in /... means the folder and all below.
+var arrows = map[string][]string{
+	"daemon":          {"daemon/...", "host", "cache/...", "conf", "plugins", "sdk/abi"},
+	"daemon/warmpath": {"daemon", "daemon/replay", "daemon/vllmsim", "host", "cache/...", "conf", "plugins", "sdk/abi"},
+
+	// Rooms under daemon are strangers to each other.
+	"daemon/prompt":   {},
+	"daemon/replay":   {},
+	"daemon/session":  {},
+	"daemon/upstream": {},
+	"daemon/vllmsim":  {},
+	"daemon/worker":   {"sdk/abi"},
+
+	"host":          {"host/meter", "sdk/abi"},
+	"host/meter":    {},
+	"host/wasmtest": {}, // a fake module for tests
+	"cache/prefix":  {"sdk/abi"},
+	"conf":          {},
+
+	"plugins":             {"plugins/kvaware", "plugins/prefixaware", "plugins/roundrobin", "plugins/session", "sdk"},
+	"plugins/kvaware":     {"plugins/internal/...", "sdk", "sdk/score"},
+	"plugins/prefixaware": {"plugins/internal/...", "sdk", "sdk/score"},
+	"plugins/roundrobin":  {"plugins/internal/...", "sdk", "sdk/score"},
+	"plugins/session":     {"plugins/internal/...", "sdk", "sdk/score"},
+	"plugins/internal":    {"sdk"},
+
+	"sdk":          {"sdk/internal/...", "sdk/abi"},
+	"sdk/internal": {"sdk/abi"},
+	"sdk/score":    {"sdk", "sdk/abi"},
+	"sdk/sdktest":  {"sdk", "sdk/internal/...", "sdk/abi"},
+	"sdk/abi":      {},
+}
+
+// doors lists for each outside package, by the start of its path, the only rooms that import it. What stands in no row is
+// not to be imported at all.
+var doors = map[string][]string{
+	"github.com/tetratelabs/wazero":       {"host"},
+	"github.com/gofiber/fiber/v2":         {"daemon"},
+	"github.com/valyala/fasthttp":         {"daemon"},
+	"github.com/prometheus/client_golang": {"daemon"},
+	"github.com/prometheus/common/expfmt": {"daemon/worker"},
+	"github.com/prometheus/common/model":  {"daemon/worker"},
+	"github.com/prometheus/client_model":  {"daemon", "daemon/worker"},
+	"github.com/armon/go-radix":           {"cache/prefix"},
+	"github.com/BurntSushi/toml":          {"conf"},
+	"github.com/spf13/cobra":              {"daemon/warmpath"},
+	"github.com/schollz/progressbar/v3":   {"daemon/warmpath", "daemon/replay"},
+	"github.com/zeebo/xxh3":               {"daemon/prompt", "daemon/vllmsim", "daemon/worker", "daemon"},
+	"golang.org/x/sys/unix":               {"daemon", "daemon/upstream"},
+	"golang.org/x/term":                   {"daemon/warmpath", "daemon/replay"},
+}
+
+// topLevel is all that may stand at the top.
+var topLevel = []string{
+	"daemon", "host", "cache", "conf", "sdk", "plugins", "testdata", "docs", ".ci",
+	"go.mod", "go.sum", "Makefile", "README.md", "LICENSE", ".gitignore", "house_test.go",
+}
+
+const (
+	maxFileLines     = 400
+	maxFunctionLines = 70
+)
+
+// pkg is what go list tells of a package.
+type pkg struct {
+	ImportPath string
+	Name       string
+	Imports    []string
+	Deps       []string
+}
+
+// goList tells the packages that fit the patterns, for this system or with env for another.
+func goList(t *testing.T, env []string, patterns ...string) []pkg {
+	t.Helper()
+	cmd := exec.Command("go", append([]string{"list", "-e", "-json=ImportPath,Name,Imports,Deps"}, patterns...)...)
+	cmd.Env = append(os.Environ(), env...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, &stderr)
+	}
+	var all []pkg
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p pkg
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+}
+
+var wasip1 = []string{"GOOS=wasip1", "GOARCH=wasm"}
+
+// room returns the longest key of arrows that holds the package.
+func room(rel string) string {
+	for r := rel; r != "." && r != "/"; r = path.Dir(r) {
+		if _, ok := arrows[r]; ok {
+			return r
+		}
+	}
+	return ""
+}
+
+func allowed(patterns []string, rel string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool {
+		folder, deep := strings.CutSuffix(p, "/...")
+		return rel == folder || deep && strings.HasPrefix(rel, folder+"/")
+	})
+}
+
+func TestImports(t *testing.T) {
+	// The guests' own files are seen only by wasip1.
+	packages := append(goList(t, nil, "./..."), goList(t, wasip1, "./sdk/...", "./plugins/...")...)
+	if len(packages) < 5 {
+		t.Fatalf("go list told %d packages", len(packages))
+	}
+	for _, p := range packages {
+		rel := strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/")
+		if rel == "" || strings.HasPrefix(rel, "testdata/") || strings.HasPrefix(rel, ".ci") {
+			continue
+		}
+		r := room(rel)
+		if r == "" {
+			t.Errorf("%s is in no room: give it a row in arrows, or another place", rel)
+			continue
+		}
+		for _, imp := range p.Imports {
+			checkImport(t, rel, r, imp)
+		}
+	}
+}
+
+func checkImport(t *testing.T, rel, r, imp string) {
+	if inside, ours := strings.CutPrefix(imp, module+"/"); ours {
+		// module/main.go of a plugin belongs to the plugin's room, and imports it.
+		if inside != r && !allowed(arrows[r], inside) {
+			t.Errorf("%s imports %s: room %s may import %v", rel, inside, r, arrows[r])
+		}
+		return
+	}
+	if first, _, _ := strings.Cut(imp, "/"); !strings.Contains(first, ".") {
+		return // standard library
+	}
+	for door, rooms := range doors {
+		if imp == door || strings.HasPrefix(imp, door+"/") {
+			if !slices.Contains(rooms, r) {
+				t.Errorf("%s imports %s: its door is %v", rel, imp, rooms)
+			}
+			return
+		}
+	}
+	t.Errorf("%s imports %s, which has no door: add a row to doors and the reason to the room's doc.go", rel, imp)
+}
+
+// What a strategy imports is compiled, instantiated and kept in memory for each instance.
+func TestGuestsStaySmall(t *testing.T) {
+	for _, p := range goList(t, wasip1, "./plugins/...", "./sdk") {
+		if !strings.HasSuffix(p.ImportPath, "/module") && !strings.HasSuffix(p.ImportPath, "/sdk") {
+			continue
+		}
+		for _, big := range []string{"fmt", "encoding/json", "reflect", "os"} {
+			if slices.Contains(p.Deps, big) {
+				t.Errorf("%s depends on %s: it would end up in a module", p.ImportPath, big)
+			}
+		}
+	}
+}
+
+func TestTopLevel(t *testing.T) {
+	out, err := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard").Output()
+	if err != nil {
+		t.Skipf("not a git checkout: %v", err)
+	}
+	for _, file := range strings.Split(strings.TrimRight(string(out), "\x00"), "\x00") {
+		if first, _, _ := strings.Cut(file, "/"); !slices.Contains(topLevel, first) {
+			t.Errorf("%s stands at the top: the top level is fixed to %v", file, topLevel)
+		}
+	}
+}
+
+// sources calls visit for every Go file of the repository.
+func sources(t *testing.T, visit func(file string, set *token.FileSet, f *ast.File)) {
+	t.Helper()
+	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (file == ".git" || file == "bin" || file == ".cache"):
+			return filepath.SkipDir
+		case d.IsDir() || filepath.Ext(file) != ".go":
+			return nil
+		}
+		set := token.NewFileSet()
+		f, err := parser.ParseFile(set, file, nil, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		visit(filepath.ToSlash(file), set, f)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSizes(t *testing.T) {
+	sources(t, func(file string, set *token.FileSet, f *ast.File) {
+		if n := set.Position(f.FileEnd).Line; n > maxFileLines {
+			t.Errorf("%s has %d lines: at most %d; it does more than one thing", file, n, maxFileLines)
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			fn, ok := n.(*ast.FuncDecl)
+			if !ok {
+				return true
+			}
+			first, last := set.Position(fn.Pos()), set.Position(fn.End())
+			if lines := last.Line - first.Line + 1; lines > maxFunctionLines {
+				t.Errorf("%s: %s has %d lines: at most %d", first, fn.Name.Name, lines, maxFunctionLines)
+			}
+			return true
+		})
+	})
+}
+
+func TestNames(t *testing.T) {
+	vague := []string{"util", "utils", "common", "helper", "helpers", "types", "base"}
+	sources(t, func(file string, set *token.FileSet, f *ast.File) {
+		if name := strings.TrimSuffix(f.Name.Name, "_test"); slices.Contains(vague, name) {
+			t.Errorf("%s: package %s says nothing: name it after what it does", file, name)
+		}
+		if strings.HasSuffix(file, "_test.go") {
+			return
+		}
+		for _, decl := range f.Decls {
+			undocumented(decl, func(id *ast.Ident) {
+				t.Errorf("%s: exported %s has no comment", set.Position(id.Pos()), id.Name)
+			})
+		}
+	})
+}
+
+// undocumented reports exported names without a comment. A group of constants or variables may have one for all; a method
+// of an unexported type needs none.
+func undocumented(decl ast.Decl, report func(*ast.Ident)) {
+	switch d := decl.(type) {
+	case *ast.FuncDecl:
+		if d.Name.IsExported() && d.Doc == nil && exportedReceiver(d) {
+			report(d.Name)
+		}
+	case *ast.GenDecl:
+		for _, spec := range d.Specs {
+			switch s := spec.(type) {
+			case *ast.TypeSpec:
+				if s.Name.IsExported() && d.Doc == nil && s.Doc == nil && s.Comment == nil {
+					report(s.Name)
+				}
+			case *ast.ValueSpec:
+				for _, id := range s.Names {
+					if id.IsExported() && d.Doc == nil && s.Doc == nil && s.Comment == nil {
+						report(id)
+					}
+				}
+			}
+		}
+	}
+}
+
+func exportedReceiver(d *ast.FuncDecl) bool {
+	if d.Recv == nil {
+		return true
+	}
+	typ := d.Recv.List[0].Type
+	if star, ok := typ.(*ast.StarExpr); ok {
+		typ = star.X
+	}
+	if generic, ok := typ.(*ast.IndexExpr); ok {
+		typ = generic.X
+	}
+	id, ok := typ.(*ast.Ident)
+	return !ok || id.IsExported()
+}
+
+// Every room says what it is for.
+func TestEveryRoomHasADoc(t *testing.T) {
+	documented := make(map[string]bool)
+	packages := make(map[string]bool)
+	sources(t, func(file string, _ *token.FileSet, f *ast.File) {
+		if dir := path.Dir(file); !strings.HasSuffix(file, "_test.go") {
+			packages[dir] = true
+			documented[dir] = documented[dir] || f.Doc != nil
+		}
+	})
+	for dir := range packages {
+		if !documented[dir] && !strings.Contains(dir, "testdata/") {
+			t.Errorf("%s has no package comment", dir)
+		}
+	}
+}
+
+// conf knows the built-ins by name only, as it imports nothing of ours.
+func TestConfKnowsTheBuiltins(t *testing.T) {
+	if got, want := conf.Builtins, plugins.Names(); !slices.Equal(got, want) {
+		t.Errorf("conf.Builtins = %v; plugins.Names() = %v", got, want)
+	}
+}
