@@ -1,0 +1,78 @@
+# What a developer calls. `make` alone lists it.
+
+STRATEGIES = prefixaware kvaware session roundrobin
+MODULES    = $(STRATEGIES:%=plugins/builtin/%.wasm)
+GUEST      = $(shell find sdk plugins -name '*.go' ! -name '*_test.go') go.mod
+
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS   = -s -w -X main.version=$(VERSION)
+PREFIX   ?= /usr/local
+FUZZTIME ?= 10s
+PACKAGES ?= ./...
+BENCHCOUNT ?= 3
+
+# Not in go.mod: a tool's dependencies are no concern of those who import the SDK.
+STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+.DEFAULT_GOAL = help
+.PHONY: help build modules run test race fuzz bench check install
+.DELETE_ON_ERROR:
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: modules ## bin/warmpath, one static binary with the four strategies in it
+	CGO_ENABLED=0 go build -trimpath -ldflags='$(LDFLAGS)' -o bin/warmpath ./daemon/warmpath
+
+modules: $(MODULES) ## the four built-in strategies as wasm, if their sources changed
+
+plugins/builtin/%.wasm: $(GUEST)
+	GOOS=wasip1 GOARCH=wasm go build -buildmode=c-shared -trimpath -ldflags='-s -w -buildid=' -o $@ ./plugins/$*/module
+
+run: build ## the daemon on 127.0.0.1:8080 with four simulated workers, and a short chat through it
+	bin/warmpath demo
+
+test: modules ## all tests
+	go test $(PACKAGES) ./testdata/benchjson
+
+race: modules ## all tests with the race detector
+	go test -race $(PACKAGES)
+
+fuzz: modules ## each fuzz target for FUZZTIME (10s)
+	@go test -list '^Fuzz' $(PACKAGES) | awk '/^Fuzz/ { names[n++] = $$1 } \
+	  /^ok/ { for (i = 0; i < n; i++) print $$2, names[i]; n = 0 }' | \
+	while read -r package name; do \
+	  echo "$$package $$name"; \
+	  go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$package" </dev/null || exit 1; \
+	done
+
+# The benchmarks behind the figures of testdata/benchjson/targets.go, and no others.
+BENCH_host          = ^Benchmark(Pick|LoadCold|LoadWarm|TrapToFallback)$$
+BENCH_plugins       = ^BenchmarkNative$$/^prefixaware$$
+BENCH_cache/prefix  = ^Benchmark(Lookup|Lookup256Workers|Insert|BytesPerPair|LookupBesideInserts)$$
+BENCH_daemon/prompt = ^Benchmark(Scan256KB|ScanHash256KB)$$
+BENCHED             = host plugins cache/prefix daemon/prompt
+
+bench: modules ## one JSON line a figure, with its target
+	@mkdir -p .cache; { $(foreach room,$(BENCHED),go test -run '^$$' -bench '$(BENCH_$(room))' -benchmem \
+	  -count $(BENCHCOUNT) ./$(room) &&) true; } >.cache/bench.txt || { cat .cache/bench.txt; exit 1; }
+	@go run ./testdata/benchjson <.cache/bench.txt
+
+check: modules ## fmt, vet, staticcheck, the plan of the house, tidy; leaves git as it was
+	@before=$$(git status --porcelain 2>/dev/null || true); \
+	unformatted=$$(gofmt -l $$(find . -name '*.go' -not -path './.cache/*')); \
+	if [ -n "$$unformatted" ]; then echo "check: run gofmt -w on:"; echo "$$unformatted"; exit 1; fi; \
+	set -ex; \
+	go vet ./... ./testdata/benchjson; \
+	GOOS=wasip1 GOARCH=wasm go vet ./sdk/... ./plugins/*/...; \
+	go run $(STATICCHECK) ./... ./testdata/benchjson; \
+	go test -count=1 .; \
+	go mod tidy -diff; \
+	set +x; \
+	after=$$(git status --porcelain 2>/dev/null || true); \
+	if [ "$$before" != "$$after" ]; then echo "check: git status changed:"; echo "$$after"; exit 1; fi; \
+	echo "check: ok"
+
+install: build ## bin/warmpath to PREFIX/bin (/usr/local)
+	install -d $(DESTDIR)$(PREFIX)/bin
+	install -m 755 bin/warmpath $(DESTDIR)$(PREFIX)/bin/warmpath

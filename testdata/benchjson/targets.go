@@ -1,0 +1,52 @@
+package main
+
+// target is one figure to print. The names are those of the benchmarks, with the package in front.
+type target struct {
+	name   string  // as told: package below the module, dot, benchmark without the word Benchmark
+	unit   string  // as go test prints it: ns/op, MB/s, B/pair
+	over   string  // not empty: the figure is the ratio to this one
+	limit  float64 // the target; 0 = none, told for comparison
+	atMost bool    // the limit is an upper one
+}
+
+func most(name, unit string, limit float64) target {
+	return target{name: name, unit: unit, limit: limit, atMost: true}
+}
+
+func least(name, unit string, limit float64) target {
+	return target{name: name, unit: unit, limit: limit}
+}
+
+func ratio(name, over string, limit float64) target {
+	return target{name: name, unit: "ns/op", over: over, limit: limit, atMost: true}
+}
+
+func plain(name, unit string) target { return target{name: name, unit: unit} }
+
+// targets are those of the design for two cores of a server: the pick by its module, the prefix index, the scanner.
+var targets = []target{
+	most("host.Pick/prefixaware/workers=16", "ns/op", 500),
+	most("host.Pick/prefixaware/workers=16", "allocs/op", 0),
+	most("host.Pick/prefixaware/workers=256", "ns/op", 6000),
+	most("host.Pick/prefixaware/workers=256", "allocs/op", 0),
+	plain("plugins.Native/prefixaware/workers=16", "ns/op"),
+	plain("plugins.Native/prefixaware/workers=256", "ns/op"),
+	ratio("host.Pick/prefixaware/workers=16", "plugins.Native/prefixaware/workers=16", 5),
+	ratio("host.Pick/prefixaware/workers=256", "plugins.Native/prefixaware/workers=256", 5),
+	most("host.LoadCold", "ns/op", 800e6),
+	most("host.LoadWarm", "ns/op", 100e6),
+	most("host.TrapToFallback", "ns/op", 100e3),
+
+	most("cache/prefix.Lookup/8k", "ns/op", 600),
+	most("cache/prefix.Lookup/64k", "ns/op", 600),
+	most("cache/prefix.Lookup256Workers", "ns/op", 1000),
+	most("cache/prefix.Insert/8k", "ns/op", 2000),
+	most("cache/prefix.Insert/64k", "ns/op", 2000),
+	most("cache/prefix.BytesPerPair", "B/pair", 16),
+	most("cache/prefix.BytesPerPair", "B/pair-left", 1),
+	least("cache/prefix.LookupBesideInserts", "lookups/s", 1.5e6),
+	least("cache/prefix.LookupBesideInserts", "inserts/s", 1e6),
+
+	least("daemon/prompt.Scan256KB", "MB/s", 4000),
+	most("daemon/prompt.ScanHash256KB", "ns/op", 200e3),
+}
