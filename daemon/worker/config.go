@@ -24,10 +24,10 @@ type Config struct {
 	Client *http.Client // for health, models and metrics; default: own, without a proxy and without following redirects
 
 	// The hooks are called without the pool's lock, with the worker's slot. Any may be nil.
-	OnDown     func(slot uint32)             // down or removed: what its cache held is gone
+	OnDown     func(slot uint32)             // down, removed, or its slot is free again: what its cache held is gone
 	OnUp       func(slot uint32)             // up, for the first time or again
 	OnRestart  func(slot uint32)             // its process is a new one, though it was never seen down
-	OnCapacity func(slot uint32, tokens int) // its KV cache's size, when configured, first read, or changed
+	OnCapacity func(slot uint32, tokens int) // its KV cache's size, when registered (0 = not known yet) and when it changes
 }
 
 // Spec is one configured worker.

@@ -7,7 +7,7 @@ type event struct {
 	w      *Worker
 	kind   kind
 	why    string
-	tokens int // resized: the capacity; removed, drained: requests in flight
+	tokens int // registered, resized: the capacity; removed, drained: requests in flight
 	wait   time.Duration
 }
 
@@ -17,6 +17,7 @@ type kind uint8
 const (
 	rejected kind = iota
 	removed
+	released
 	registered
 	resized
 	drained
@@ -31,13 +32,13 @@ func (p *Pool) tell(events ...event) {
 	for _, e := range events {
 		p.write(e)
 		switch e.kind {
-		case removed, dropped:
+		case removed, released, dropped:
 			call(p.conf.OnDown, e.w)
 		case raised:
 			call(p.conf.OnUp, e.w)
 		case restarted:
 			call(p.conf.OnRestart, e.w)
-		case resized:
+		case registered, resized:
 			if p.conf.OnCapacity != nil {
 				p.conf.OnCapacity(e.w.slot, e.tokens)
 			}
@@ -62,6 +63,8 @@ func (p *Pool) write(e event) {
 		l.Info("worker registered", "url", e.w.shown, "slot", e.w.slot)
 	case removed:
 		l.Info("worker draining", "why", "no longer configured", "in_flight", e.tokens)
+	case released:
+		l.Info("worker removed")
 	case drained:
 		l.Info("worker draining", "why", "asked to", "in_flight", e.tokens)
 	case undrained:

@@ -127,7 +127,7 @@ func (p *Pool) passive(w *Worker, now float64, o Outcome) []event {
 	return p.eject(w, now, why)
 }
 
-// mayEject keeps half of the fleet: if all fail, the fault is in the requests or in what the workers share.
+// mayEject keeps half of the workers that are up: if all fail, the fault is in the requests or in what the workers share.
 func (p *Pool) mayEject(now float64) bool {
 	n := 1
 	for _, w := range p.workers {
@@ -135,7 +135,7 @@ func (p *Pool) mayEject(now float64) bool {
 			n++
 		}
 	}
-	return 2*n <= len(p.workers)
+	return 2*n <= p.up
 }
 
 func (p *Pool) eject(w *Worker, now float64, why string) []event {

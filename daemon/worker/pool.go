@@ -81,11 +81,12 @@ func (p *Pool) Update(specs []Spec) {
 		if was := old[w.id]; was != nil && was.url == w.url && was.scrap == w.scrap {
 			delete(old, w.id)
 			w = was
+			events = append(events, w.adopt(s)...)
 		} else {
+			w.adopt(s) // told as registered
 			fresh = append(fresh, w)
 		}
 		next = append(next, w)
-		events = append(events, w.adopt(s)...)
 	}
 	for _, w := range old {
 		events = append(events, p.remove(w))
@@ -93,7 +94,7 @@ func (p *Pool) Update(specs []Spec) {
 	p.workers = next
 	for _, w := range fresh {
 		p.add(w)
-		events = append(events, event{w: w, kind: registered})
+		events = append(events, event{w: w, kind: registered, tokens: w.capacity})
 	}
 	slices.SortFunc(p.workers, func(a, b *Worker) int { return cmp.Compare(a.slot, b.slot) })
 	p.mu.Unlock()
@@ -127,12 +128,14 @@ func (p *Pool) remove(w *Worker) event {
 	return event{w: w, kind: removed, tokens: w.inFlight}
 }
 
-// release frees a removed worker's slot after its last request. The caller holds p.mu.
-func (p *Pool) release(w *Worker) {
-	if w.inFlight == 0 && !w.released {
-		w.released = true
-		delete(p.taken, w.slot)
+// release frees a removed worker's slot after its last request and reports whether it did. The caller holds p.mu.
+func (p *Pool) release(w *Worker) bool {
+	if w.inFlight > 0 || w.released {
+		return false
 	}
+	w.released = true
+	delete(p.taken, w.slot)
+	return true
 }
 
 // Drain takes a worker out of Snapshot, or puts it back; its requests run to their end. It reports whether there is such

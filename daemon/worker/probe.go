@@ -27,18 +27,19 @@ func (p *Pool) watch(w *Worker) {
 	p.loops.Go(func() { p.scrapeLoop(ctx, w) })
 }
 
-// healthLoop checks at once and then every interval, and asks for the models on every fifth check and when w comes up.
+// healthLoop checks at once and then every interval, and asks for the models on every fifth good check and on
+// the first after a bad one.
 func (p *Pool) healthLoop(ctx context.Context, w *Worker) {
 	was := false
 	for n := 0; ctx.Err() == nil; n++ {
-		p.check(ctx, w)
-		is := p.isUp(w)
-		if is && (!was || n%listEvery == 0) {
+		ok := p.check(ctx, w)
+		if ok && (!was || n%listEvery == 0) {
 			p.list(ctx, w)
 		}
-		was = is
-		sleep(ctx, minGap, nil)
-		sleep(ctx, jitter(p.conf.HealthInterval)-minGap, w.kick)
+		was = ok
+		gap := min(minGap, p.conf.HealthInterval/2)
+		sleep(ctx, gap, nil)
+		sleep(ctx, jitter(p.conf.HealthInterval)-gap, w.kick)
 	}
 }
 
@@ -48,7 +49,7 @@ func (p *Pool) scrapeLoop(ctx context.Context, w *Worker) {
 			p.scrape(ctx, w)
 			sleep(ctx, jitter(p.conf.ScrapeInterval), nil)
 		} else {
-			sleep(ctx, minGap, nil) // soon after it came up
+			sleep(ctx, min(minGap, p.conf.ScrapeInterval), nil) // soon after it came up
 		}
 	}
 }
@@ -72,8 +73,8 @@ func (p *Pool) isUp(w *Worker) bool {
 	return w.health.state == up
 }
 
-// check asks /health. Any answer below 500 is life: a server without that path is no dead one.
-func (p *Pool) check(ctx context.Context, w *Worker) {
+// check asks /health and reports whether it is good. Any answer below 500 is: a server without that path is no dead one.
+func (p *Pool) check(ctx context.Context, w *Worker) bool {
 	status, _, err := p.get(ctx, w.url+"/health", p.conf.HealthTimeout, 1<<10)
 	switch {
 	case ctx.Err() != nil:
@@ -83,7 +84,9 @@ func (p *Pool) check(ctx context.Context, w *Worker) {
 		p.checked(w, time.Now(), fmt.Sprintf("/health answers %d", status), true)
 	default:
 		p.checked(w, time.Now(), "", false)
+		return true
 	}
+	return false
 }
 
 func (p *Pool) list(ctx context.Context, w *Worker) {

@@ -112,8 +112,11 @@ func (t *Ticket) End(now time.Time, o Outcome) {
 		w.tpot.add(max(0, at-t.first) / float64(o.Tokens-1))
 	}
 	if w.gone {
-		p.release(w)
+		free := p.release(w)
 		p.mu.Unlock()
+		if free {
+			p.tell(event{w: w, kind: released})
+		}
 		return
 	}
 	events := p.passive(w, at, o)

@@ -96,8 +96,7 @@ func (w *Worker) URL() string { return w.url }
 
 // adopt takes what may change while a worker stays.
 func (w *Worker) adopt(s Spec) []event {
-	w.weight = cmp.Or(s.Weight, 1)
-	w.kvConf = s.KVTokens
+	w.weight, w.kvConf = cmp.Or(s.Weight, 1), s.KVTokens
 	return w.resize()
 }
 

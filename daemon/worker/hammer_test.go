@@ -1,0 +1,105 @@
+package worker
+
+import (
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/warmpath/warmpath/sdk/abi"
+)
+
+// TestHammer drives all of a pool at once; at the end every counter is back at zero. It is made for -race.
+func TestHammer(t *testing.T) {
+	p := upPool(t, 8)
+	var all sync.Map // every worker ever seen
+	var requests, changes sync.WaitGroup
+	stop := make(chan struct{})
+	for g := range 6 {
+		requests.Go(func() {
+			rng := rand.New(rand.NewPCG(uint64(g), 1))
+			rows, ws := make([]abi.Row, 0, 16), make([]*Worker, 0, 16)
+			for range 3000 {
+				rows, ws, _ = p.Snapshot("m", time.Now(), rows[:0], ws[:0])
+				if len(ws) == 0 {
+					continue
+				}
+				w := ws[rng.IntN(len(ws))]
+				all.Store(w, true)
+				k := p.Begin(w, Dispatch{PromptTokens: rng.IntN(5000), Whole: rng.IntN(3) == 0}, time.Now())
+				if rng.IntN(4) > 0 {
+					k.FirstByte(time.Now())
+				}
+				kind := Answered
+				if rng.IntN(20) == 0 {
+					kind = Kind(rng.IntN(5))
+				}
+				var twice sync.WaitGroup
+				for range 2 {
+					twice.Go(func() { k.End(time.Now(), Outcome{Kind: kind, Tokens: 10}) })
+				}
+				twice.Wait()
+			}
+		})
+	}
+	changes.Go(func() {
+		rng := rand.New(rand.NewPCG(9, 9))
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			s := specs(10)
+			rng.Shuffle(len(s), func(i, j int) { s[i], s[j] = s[j], s[i] })
+			p.Update(s[:4+rng.IntN(6)])
+			for _, st := range p.Stats(time.Now()) {
+				if st.InFlight < 0 || st.Pending < 0 || st.Wait < 0 {
+					t.Errorf("negative counters: %+v", st)
+				}
+			}
+			p.mu.Lock()
+			ws := append([]*Worker(nil), p.workers...)
+			p.mu.Unlock()
+			for _, w := range ws {
+				p.checked(w, time.Now(), "", false)
+				p.scraped(w, metrics{process: float64(1 + rng.IntN(3)*100), capacity: rng.IntN(3)}, time.Now())
+			}
+			p.Drain("w1", rng.IntN(2) == 0)
+			p.Models()
+			p.Lambda(time.Now())
+		}
+	})
+	requests.Wait()
+	close(stop)
+	changes.Wait()
+	all.Range(func(k, _ any) bool {
+		w := k.(*Worker)
+		if w.inFlight != 0 || w.queue.front != nil || w.queue.back != nil || w.queue.pend != 0 || w.queue.tokens != 0 {
+			t.Errorf("%s (gone %v) at the end: in flight %d, queue %+v", w.id, w.gone, w.inFlight, w.queue)
+		}
+		if w.gone && !w.released {
+			t.Errorf("%s is gone and its slot was not given back", w.id)
+		}
+		return true
+	})
+	slots := map[uint32]bool{}
+	for _, w := range p.workers {
+		if slots[w.slot] || !p.taken[w.slot] {
+			t.Errorf("slot %d of %s is shared or free", w.slot, w.id)
+		}
+		slots[w.slot] = true
+	}
+	if len(p.taken) != len(p.workers) {
+		t.Errorf("%d slots are taken for %d workers", len(p.taken), len(p.workers))
+	}
+	n := 0
+	for _, w := range p.workers {
+		if w.health.state == up {
+			n++
+		}
+	}
+	if n != p.up {
+		t.Errorf("up = %d; want %d", p.up, n)
+	}
+}

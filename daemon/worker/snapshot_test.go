@@ -1,0 +1,154 @@
+package worker
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/warmpath/warmpath/sdk/abi"
+)
+
+// list lets worker i list the models, as its /v1/models would.
+func (p *Pool) say(t *testing.T, i int, models ...string) {
+	t.Helper()
+	var b strings.Builder
+	for k, m := range models {
+		if k > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, `{"id":%q,"by":%d}`, m, i)
+	}
+	l, entries, err := parseModels([]byte(`{"data":[` + b.String() + `]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.listed(p.workers[i], l, entries)
+}
+
+func snap(p *Pool, model string, at float64) string {
+	rows, ws, status := p.Snapshot(model, p.after(at), nil, nil)
+	ids := make([]string, 0, len(ws))
+	for i, w := range ws {
+		if rows[i].Worker != w.slot || rows[i].Key != w.key {
+			return "rows and workers disagree"
+		}
+		ids = append(ids, w.id)
+	}
+	switch status {
+	case NoneUp:
+		return "none up"
+	case UnknownModel:
+		return "unknown model"
+	}
+	return strings.Join(ids, " ")
+}
+
+func TestSnapshotByModel(t *testing.T) {
+	p := upPool(t, 3)
+	f := func(model, want string) {
+		t.Helper()
+		if got := snap(p, model, 1); got != want {
+			t.Errorf("Snapshot(%q) = %s; want %s", model, got, want)
+		}
+	}
+	f("any", "w0 w1 w2") // nobody was heard yet
+	p.say(t, 0, "base", "lora")
+	p.say(t, 1, "base")
+	f("lora", "w0 w2")
+	f("other", "w2")
+	p.say(t, 2, "base")
+	f("lora", "w0")
+	f("base", "w0 w1 w2")
+	f("", "w0 w1 w2")
+	f("other", "unknown model")
+	if p.workers[1].listing != p.workers[2].listing {
+		t.Error("equal listings are not one")
+	}
+	p.checked(p.workers[0], p.after(1), "gone", true)
+	f("lora", "none up") // its worker is down: the model is known
+	f("base", "w1 w2")
+	p.say(t, 2)
+	f("base", "w1")
+}
+
+func TestSnapshotNoWorkers(t *testing.T) {
+	p := New(Config{})
+	if got := snap(p, "m", 1); got != "none up" {
+		t.Errorf("empty pool: %s; want none up", got)
+	}
+	p.Update(specs(2))
+	if got := snap(p, "m", 1); got != "none up" {
+		t.Errorf("before the first health check: %s; want none up", got)
+	}
+}
+
+func TestRow(t *testing.T) {
+	p := upPool(t, 1)
+	w := p.workers[0]
+	row := func(at float64) abi.Row {
+		rows, _, _ := p.Snapshot("", p.after(at), nil, nil)
+		return rows[0]
+	}
+	if r := row(1); r.MetricsAge != -1 || r.State != abi.RowStale || r.Weight != 1 || r.Slow != 1 {
+		t.Errorf("fresh: %+v; want age -1, stale, weight 1, slow 1", r)
+	}
+	p.scraped(w, metrics{running: 3, waiting: 2, usage: .5}, p.after(2))
+	a := p.Begin(w, Dispatch{PromptTokens: 100}, p.after(3))
+	b := p.Begin(w, Dispatch{PromptTokens: 50}, p.after(3))
+	b.FirstByte(p.after(4))
+	r := row(4)
+	if r.Running != 3 || r.Waiting != 2 || r.KVUsage != .5 || r.MetricsAge != 2 || r.State != 0 {
+		t.Errorf("scraped: %+v; want 3 running, 2 waiting, .5, age 2, not stale", r)
+	}
+	if r.InFlight != 2 || r.PendingTokens != 100 || r.Sent != 2 || r.TTFT != 1 {
+		t.Errorf("loaded: %+v; want 2 in flight, 100 pending, 2 sent, TTFT 1", r)
+	}
+	a.End(p.after(5), Outcome{})
+	b.End(p.after(5), Outcome{})
+	if r := row(18); r.State != abi.RowStale || r.InFlight != 0 || r.PendingTokens != 0 {
+		t.Errorf("16 s later: %+v; want stale, nothing in flight", r)
+	}
+}
+
+func TestModelsMerged(t *testing.T) {
+	p := upPool(t, 3)
+	p.say(t, 0, "base", "lora")
+	p.say(t, 1, "base", "more")
+	p.say(t, 2, "gone")
+	p.checked(p.workers[2], p.after(1), "gone", true)
+	got := fmt.Sprintf("%s", p.Models())
+	if want := `[{"id":"base","by":0} {"id":"lora","by":0} {"id":"more","by":1}]`; got != want {
+		t.Errorf("Models = %s; want %s", got, want)
+	}
+}
+
+func TestKeysDiffer(t *testing.T) {
+	seen := map[uint64]bool{}
+	high := map[uint64]int{}
+	for i := range 4096 {
+		k := hashKey(fmt.Sprintf("10.0.0.%d:8000", i))
+		if seen[k] {
+			t.Fatalf("two ids have the key %x", k)
+		}
+		seen[k] = true
+		high[k>>60]++
+	}
+	for nibble, n := range high {
+		if n < 190 || n > 330 {
+			t.Errorf("%d of 4096 keys begin with %x; want about 256", n, nibble)
+		}
+	}
+	if hashKey("w0") != 0x1d64e4b5453ee0b8 {
+		t.Errorf(`hashKey("w0") = %#x changed: routers of two versions would disagree`, hashKey("w0"))
+	}
+}
+
+func TestSnapshotDoesNotAllocate(t *testing.T) {
+	p := upPool(t, 16)
+	p.say(t, 3, "base")
+	rows, ws := make([]abi.Row, 0, 16), make([]*Worker, 0, 16)
+	now := p.after(1)
+	if n := testing.AllocsPerRun(100, func() { p.Snapshot("base", now, rows, ws) }); n != 0 {
+		t.Errorf("Snapshot allocates %v times; want 0", n)
+	}
+}
