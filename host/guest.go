@@ -40,7 +40,10 @@ func (s *Strategy) newInstance(ctx context.Context) (*instance, error) {
 	in.ctx = context.WithValue(context.WithoutCancel(ctx), instanceKey{}, in)
 	mod, err := s.rt.InstantiateModule(in.ctx, s.compiled, moduleConfig)
 	if err != nil {
-		return nil, fmt.Errorf("host: start module %q: %w%s", s.name, cause(err), in.words())
+		if in.fuel != nil && int64(in.fuel.Get()) < 0 {
+			err = errNoFuel
+		}
+		return nil, fmt.Errorf("host: start module %q with a fuel of %d: %w%s", s.name, s.fuel*setupFactor, cause(err), in.words())
 	}
 	in.mod, in.mem = mod, mod.Memory()
 	in.fuel, _ = mod.ExportedGlobal(meter.Global).(api.MutableGlobal)

@@ -189,9 +189,9 @@ func (m *module) simple(b []byte, f function, op string, arg func() string) ([]b
 	switch op {
 	case "call_indirect":
 		return b, nil // the caller reads the type that follows
-	case "call":
+	case "call", "return_call":
 		v, err = m.index(m.funcs, arg())
-		return uleb(append(b, 0x10), v), err
+		return uleb(append(b, map[string]byte{"call": 0x10, "return_call": 0x12}[op]), v), err
 	case "ref.func":
 		v, err = m.index(m.funcs, arg())
 		return uleb(append(b, 0xd2), v), err

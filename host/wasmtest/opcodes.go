@@ -29,8 +29,7 @@ var fixed = map[string][]byte{
 	"memory.copy": {0xfc, 10, 0, 0}, "memory.fill": {0xfc, 11, 0},
 	"table.copy": {0xfc, 14, 0, 0}, "table.grow": {0xfc, 15, 0}, "table.size": {0xfc, 16, 0}, "table.fill": {0xfc, 17, 0},
 	"i32.trunc_sat_f64_s": {0xfc, 2}, "i64.trunc_sat_f64_s": {0xfc, 6}, "ref.null": {0xd0, 0x70},
-	"i32x4.splat":   {0xfd, 17},
-	"atomic.fence":  {0xfe, 3, 0},
-	"throw_ref":     {0x0a},
-	"return_call_0": {0x12, 0},
+	"i32x4.splat":  {0xfd, 17},
+	"atomic.fence": {0xfe, 3, 0},
+	"throw_ref":    {0x0a},
 }

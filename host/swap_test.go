@@ -1,0 +1,88 @@
+package host
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// TestSwapUnderLoad: strategies are replaced while goroutines pick, and no pick is answered by the fallback.
+func TestSwapUnderLoad(t *testing.T) {
+	h := newHost(t, Config{Slots: 4})
+	wasm := wat(t, "tiny")
+	load := func() *Strategy {
+		s, err := h.Load(ctx, "tiny", wasm, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "all instances", func() bool { return s.Stats().Instances == 4 })
+		return s
+	}
+	c := NewCurrent(load())
+	var stop atomic.Bool
+	var picks, failed atomic.Uint64
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			f := frame(16, 3)
+			for seq := uint64(0); !stop.Load(); seq++ {
+				f.Header.Seq = seq
+				picks.Add(1)
+				if r := c.Pick(f); r.Fallback != "" || r.Row != int(seq%16) || r.Reason != 9 {
+					if failed.Add(1) == 1 {
+						t.Errorf("got %+v; want row %d by the module", r, seq%16)
+					}
+				}
+			}
+		})
+	}
+	for end := time.Now().Add(time.Second); time.Now().Before(end); {
+		<-c.Replace(load())
+	}
+	stop.Store(true)
+	wg.Wait()
+	if failed.Load() > 0 || picks.Load() < 1000 {
+		t.Errorf("%d of %d picks failed", failed.Load(), picks.Load())
+	}
+	last := c.Strategy()
+	last.Close(ctx)
+	last.Close(ctx)
+	if r := c.Pick(frame(4, 2)); r.Fallback != "closed" || r.Row != 2 {
+		t.Errorf("after Close: %+v; want the fallback", r)
+	}
+}
+
+// TestHammer: a module that traps on every other request, under load: every pick is answered, and the counts add up.
+func TestHammer(t *testing.T) {
+	h := newHost(t, Config{Slots: 3, QuarantineAfter: 4, QuarantineFor: 5 * time.Millisecond})
+	s := load(t, h, wat(t, "sometimes"), Options{})
+	var wg sync.WaitGroup
+	const each, workers = 3000, 4
+	for w := range workers {
+		wg.Go(func() {
+			f := frame(8, 2)
+			for i := range each {
+				f.Header.Random = uint64(i*7+w) | 1<<40
+				r := s.Pick(f)
+				if r.Row < 0 || len(r.Order) != 8 || r.Fallback != "" && r.Row != 2 || r.Fallback == "" && r.Row != 0 {
+					t.Errorf("got %+v", r)
+					return
+				}
+				if i%100 == 0 {
+					time.Sleep(time.Millisecond)
+					s.Stats()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	st := s.Stats()
+	total := st.Picks
+	for _, n := range st.Fallbacks {
+		total += n
+	}
+	if total != each*workers || st.Fallbacks["trap"] == 0 || st.Picks == 0 {
+		t.Errorf("%+v: %d answers; want %d", st, total, each*workers)
+	}
+}

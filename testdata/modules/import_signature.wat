@@ -1,0 +1,8 @@
+;; Imports prefix_hash with the signature of another version.
+(module
+  (import "warmpath_v1" "prefix_hash" (func (param i64) (result i64)))
+  (memory (export "memory") 1)
+  (func (export "warmpath_abi_1_0"))
+  (func (export "wp_frame") (param i32) (result i32) i32.const 1024)
+  (func (export "wp_pick") (result i64) i64.const 0)
+)

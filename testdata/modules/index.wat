@@ -1,0 +1,9 @@
+;; wp_pick chooses row Rows, one past the last.
+(module
+  (memory (export "memory") 1)
+  (func (export "warmpath_abi_1_0"))
+  (func (export "wp_frame") (param i32) (result i32) i32.const 1024)
+  (func (export "wp_pick") (result i64)
+    i32.const 1036 i32.load i32.const 4 i32.lt_u if i64.const 0 return end
+    i32.const 1036 i64.load32_u)
+)

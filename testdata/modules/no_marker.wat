@@ -1,0 +1,6 @@
+;; The marker of the ABI version is missing.
+(module
+  (memory (export "memory") 1)
+  (func (export "wp_frame") (param i32) (result i32) i32.const 1024)
+  (func (export "wp_pick") (result i64) i64.const 0)
+)

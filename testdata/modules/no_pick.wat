@@ -1,0 +1,6 @@
+;; wp_pick is missing.
+(module
+  (memory (export "memory") 1)
+  (func (export "warmpath_abi_1_0"))
+  (func (export "wp_frame") (param i32) (result i32) i32.const 1024)
+)

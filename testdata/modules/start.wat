@@ -1,0 +1,9 @@
+;; The start function loops: it runs before the host can set any fuel.
+(module
+  (memory (export "memory") 1)
+  (func (export "warmpath_abi_1_0"))
+  (func (export "wp_frame") (param i32) (result i32) i32.const 1024)
+  (func $spin loop br 0 end)
+  (start $spin)
+  (func (export "wp_pick") (result i64) i64.const 0)
+)
