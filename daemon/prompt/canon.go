@@ -2,7 +2,7 @@ package prompt
 
 import (
 	"bytes"
-	"encoding/binary"
+	"unicode/utf8"
 )
 
 // Marks of the canonical text. None of these bytes occurs in valid UTF-8, so no text can imitate them, and no length has to
@@ -25,41 +25,34 @@ const (
 	markEnd     = 0xFF
 )
 
-// writer turns parts of a request or a reply into canonical text.
-type writer struct {
-	scan    scanner
-	scratch []byte
-	digest  Chain
-}
-
-// text appends the inside of a JSON string, unescaped straight into the blocks.
+// text appends the inside of a JSON string, unescaped straight into the blocks. A text with escapes goes through a buffer
+// small enough to stay in the processor's first cache.
 func (c *Chain) text(raw []byte) {
-	var buf [4 * BlockBytes]byte
-	for {
-		j := bytes.IndexByte(raw, '\\')
-		if j < 0 {
-			c.Append(raw)
-			return
-		}
-		if j >= BlockBytes {
-			c.Append(raw[:j])
-			raw = raw[j:]
-		}
-		out := buf[:0]
-		for len(raw) > 0 && len(out) < len(buf)-2*BlockBytes { // a text of escapes is gathered, not hashed rune by rune
+	if !escaped(raw) {
+		c.Append(raw)
+		return
+	}
+	var buf [16 * BlockBytes]byte
+	for n := 0; len(raw) > 0; n = 0 {
+		for len(raw) > 0 && n+utf8.UTFMax <= len(buf) {
 			if raw[0] == '\\' {
-				var n int
-				out, n = unescapeOne(out, raw)
-				raw = raw[n:]
+				if b := escapeValue[raw[1]]; b != 0 {
+					buf[n] = b
+					n, raw = n+1, raw[2:]
+					continue
+				}
+				out, k := unescapeOne(buf[:n], raw)
+				n, raw = len(out), raw[k:]
 				continue
 			}
-			j := bytes.IndexByte(raw[:min(len(raw), BlockBytes)], '\\')
-			if j < 0 {
-				break
+			run := raw[:min(len(raw), len(buf)-n)]
+			if j := bytes.IndexByte(run, '\\'); j >= 0 {
+				run = run[:j]
 			}
-			out, raw = append(out, raw[:j]...), raw[j:]
+			n += copy(buf[n:], run)
+			raw = raw[len(run):]
 		}
-		c.Append(out)
+		c.Append(buf[:n])
 	}
 }
 
@@ -122,148 +115,4 @@ func (c *Chain) message(w *writer, body []byte, m *message) {
 		w.calls(c, v)
 	}
 	c.mark(markEnd)
-}
-
-// parts appends a content array.
-func (w *writer) parts(c *Chain, raw []byte) {
-	var s scanner
-	s.reset(raw)
-	s.array(func() bool {
-		if s.at() == '"' { // a bare string counts as a text part
-			var v span
-			ok := s.take(&v)
-			c.tagged(markText, v.of(raw))
-			return ok
-		}
-		var kind, text, media, id span
-		ok := s.object(func(key []byte) bool {
-			switch string(key) {
-			case "type":
-				return s.take(&kind)
-			case "text":
-				return s.take(&text)
-			case "uuid":
-				return s.take(&id)
-			case "cache_control":
-				return s.value()
-			}
-			return s.take(&media)
-		})
-		if len(inside(text.of(raw))) > 0 || media.hi == 0 && id.hi == 0 {
-			c.tagged(markText, text.of(raw))
-			return ok
-		}
-		if media.hi == 0 || raw[media.lo] == 'n' { // null: the engine is to know it by its id
-			media = id
-		}
-		w.media(c, kind.of(raw), media.of(raw))
-		return ok
-	})
-}
-
-// media appends an image, sound or video by the digest of its url or data: thousands of bytes that become a number of tokens
-// that has nothing to do with their length.
-func (w *writer) media(c *Chain, kind, raw []byte) {
-	pick := raw
-	var s scanner
-	s.reset(raw)
-	s.object(func(key []byte) bool {
-		var v span
-		ok := s.take(&v)
-		if k := string(key); k == "url" || k == "data" {
-			pick = v.of(raw)
-		}
-		return ok
-	})
-	w.digest.reset(c.hash, domainText)
-	w.digest.value(pick)
-	c.mark(markMedia)
-	c.text(inside(kind))
-	var sum [8]byte
-	binary.LittleEndian.PutUint64(sum[:], w.digest.sum())
-	c.Append(sum[:])
-}
-
-// calls appends an assistant's tool calls.
-func (w *writer) calls(c *Chain, raw []byte) {
-	var s scanner
-	s.reset(raw)
-	s.array(func() bool {
-		var name, args span
-		ok := s.object(func(key []byte) bool {
-			if string(key) != "function" {
-				return s.value()
-			}
-			return s.object(func(key []byte) bool {
-				switch string(key) {
-				case "name":
-					return s.take(&name)
-				case "arguments":
-					return s.take(&args)
-				}
-				return s.value()
-			})
-		})
-		w.scratch = unescape(w.scratch[:0], inside(name.of(raw)))
-		n := len(w.scratch)
-		if a := args.of(raw); len(a) > 0 && a[0] == '"' {
-			w.scratch = unescape(w.scratch, inside(a))
-		} else if len(a) > 0 && a[0] == '{' {
-			w.scratch = append(w.scratch, a...)
-		}
-		c.call(w, w.scratch[:n], w.scratch[n:])
-		return ok
-	})
-}
-
-// tools appends the tool list. The worker reads each tool into a record and prints that, so the order of a tool's own fields
-// does not count, while the order inside parameters does.
-func (w *writer) tools(c *Chain, raw []byte) {
-	if len(raw) == 0 || raw[0] != '[' {
-		return
-	}
-	var s scanner
-	s.reset(raw)
-	open := false
-	s.array(func() bool {
-		if !open {
-			open = true
-			c.mark(markTools)
-		}
-		var kind, name, about, params, tool span
-		lo := s.i
-		ok := s.object(func(key []byte) bool {
-			switch string(key) {
-			case "type":
-				return s.take(&kind)
-			case "function":
-				return s.object(func(key []byte) bool {
-					switch string(key) {
-					case "name":
-						return s.take(&name)
-					case "description":
-						return s.take(&about)
-					case "parameters":
-						return s.take(&params)
-					}
-					return s.value()
-				})
-			}
-			return s.value()
-		})
-		if tool = (span{lo, s.i}); name.hi == 0 {
-			c.value(tool.of(raw))
-			return ok
-		}
-		c.mark(markCall)
-		c.text(inside(kind.of(raw)))
-		c.tagged(markName, name.of(raw))
-		c.tagged(markText, about.of(raw))
-		c.mark(markEnd)
-		c.value(params.of(raw))
-		return ok
-	})
-	if open {
-		c.mark(markEnd)
-	}
 }

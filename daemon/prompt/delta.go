@@ -1,9 +1,6 @@
 package prompt
 
-import (
-	"slices"
-	"strconv"
-)
+import "slices"
 
 // delta is one element of choices as ranges of the event: a piece of an answer in a stream, all of it otherwise.
 type delta struct {
@@ -126,10 +123,11 @@ func (r *Reply) apply() {
 
 // gather appends a string value to what is kept of an answer.
 func (r *Reply) gather(dst, raw []byte) []byte {
-	n := len(dst)
-	dst = unescape(dst, inside(raw))
-	r.size += len(dst) - n
-	return dst
+	raw = inside(raw)
+	if r.size += len(raw); r.size > r.max {
+		return dst
+	}
+	return unescape(dst, raw)
 }
 
 // gatherCalls adds pieces of tool calls, each to the call of its index; without one they come in order.
@@ -139,21 +137,13 @@ func (r *Reply) gatherCalls(a *choice, raw []byte) {
 	next := 0
 	s.array(func() bool {
 		i := next
-		var name, args span
+		var f function
 		ok := s.object(func(key []byte) bool {
 			switch string(key) {
 			case "index":
 				return s.int(&i)
 			case "function":
-				return s.object(func(key []byte) bool {
-					switch string(key) {
-					case "name":
-						return s.take(&name)
-					case "arguments":
-						return s.take(&args)
-					}
-					return s.value()
-				})
+				return s.function(&f)
 			}
 			return s.value()
 		})
@@ -166,8 +156,8 @@ func (r *Reply) gatherCalls(a *choice, raw []byte) {
 			c.name, c.arguments = c.name[:0], c.arguments[:0]
 		}
 		c := &a.calls[i]
-		c.name = r.gather(c.name, name.of(raw))
-		c.arguments = r.gather(c.arguments, args.of(raw))
+		c.name = r.gather(c.name, f.name.of(raw))
+		c.arguments = r.gather(c.arguments, f.args.of(raw))
 		return ok
 	})
 }
@@ -178,18 +168,19 @@ func (r *Reply) gatherTokens(a *choice, raw []byte) {
 	s.array(func() bool {
 		var id int
 		ok := s.int(&id)
-		a.tokens = append(a.tokens, uint32(id))
-		r.size += tokenBytes
+		if r.size += tokenBytes; r.size <= r.max {
+			a.tokens = append(a.tokens, uint32(id))
+		}
 		return ok
 	})
 }
 
-// finishReason gives the string without allocating it for the reasons that vLLM uses.
+// finishReason knows the reasons that mean something to us; the rest is "other", so that it may be a metric's label.
 func finishReason(raw []byte) string {
 	for _, known := range [...]string{"stop", "length", "tool_calls", "abort", "error"} {
 		if string(raw) == known {
 			return known
 		}
 	}
-	return strconv.Quote(string(raw))
+	return "other"
 }

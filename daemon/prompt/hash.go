@@ -1,5 +1,7 @@
 package prompt
 
+import "math"
+
 // Hash fills Chains. seed is the namespace's secret: without it a tenant could make two prompts collide, and it is known only
 // after the scan, as it hangs on model and salt. Hash may be called again with another seed.
 func (r *Request) Hash(seed uint64) {
@@ -64,6 +66,8 @@ func (r *Request) hashPrompt(seed uint64) {
 	var ids *Chain
 	s.array(func() bool {
 		switch c := s.at(); {
+		case len(r.Chains) == maxPrompts:
+			return false
 		case c == '"':
 			var text span
 			ok := s.take(&text)
@@ -82,10 +86,18 @@ func (r *Request) hashPrompt(seed uint64) {
 
 // token reads one token id into the chain.
 func (s *scanner) token(c *Chain) bool {
-	lo := s.i
-	if !s.value() {
-		return false
+	lo, id := s.i, uint32(0)
+	for s.i < len(s.b) && s.i < lo+9 && s.b[s.i]-'0' <= 9 {
+		id = id*10 + uint32(s.b[s.i]-'0')
+		s.i++
 	}
-	c.token(uint32(number(s.b[lo:s.i])))
+	if n := s.at(); n != ',' && n != ']' { // not a plain small integer
+		s.i = lo
+		if !s.value() {
+			return false
+		}
+		id = uint32(min(max(number(s.b[lo:s.i]), 0), math.MaxUint32))
+	}
+	c.token(id)
 	return true
 }

@@ -22,8 +22,9 @@ type Reply struct {
 	kind    Kind
 	stream  bool
 	max     int
-	size    int  // bytes gathered
-	bad     bool // too long, or no JSON
+	size    int  // bytes of answers seen; over max the rest is not kept
+	bad     bool // no JSON, or one event over max
+	whole   bool // Finish said complete
 	done    bool
 	failed  bool
 	usage   Usage
@@ -62,7 +63,7 @@ func (r *Reply) Reset(kind Kind, stream bool, max int) {
 	}
 	r.kind, r.stream, r.max = kind, stream, max
 	r.size, r.n, r.body = 0, 0, r.body[:0]
-	r.bad, r.done, r.failed, r.usage = false, false, false, Usage{}
+	r.bad, r.whole, r.done, r.failed, r.usage = false, false, false, false, Usage{}
 	r.split.reset()
 }
 
@@ -101,11 +102,12 @@ func (r *Reply) Finish() (ok, complete bool) {
 	} else if len(r.body) > 0 {
 		r.event(r.body)
 	}
-	ok = !r.bad && !r.failed && r.kind != Other
+	ok = !r.bad && !r.failed && r.size <= r.max && r.kind != Other
 	complete = ok && r.n > 0 && (r.done || !r.stream)
 	for i := range r.choices[:r.n] {
 		complete = complete && ended(r.choices[i].finish)
 	}
+	r.whole = complete
 	return ok, complete
 }
 
@@ -132,12 +134,12 @@ func (r *Reply) FinishReason() string {
 }
 
 // Extend continues the chain of the only prompt with the first answer, just as it comes back in the next request; false, and
-// the chain untouched, if it is not known how. To be called only when Finish said complete.
+// the chain untouched, if the answer is not complete (see Finish) or it is not known how it comes back.
 func (r *Reply) Extend(c *Chain) bool { return r.ExtendChoice(c, 0) }
 
 // ExtendChoice does so with another answer: that to prompt i has the index [Request.Choice](i).
 func (r *Reply) ExtendChoice(c *Chain, index int) bool {
-	if c.fixed || r.bad || r.failed || index >= r.n || !ended(r.choices[index].finish) {
+	if c.fixed || !r.whole || index >= r.n {
 		return false
 	}
 	a := &r.choices[index]
@@ -179,7 +181,7 @@ func (r *Reply) event(data []byte) {
 		return
 	}
 	r.w.scan.reset(data)
-	if !r.w.scan.document(r.field) || r.size > r.max {
+	if !r.w.scan.document(r.field) {
 		r.spoil()
 	}
 }

@@ -48,6 +48,12 @@ type Request struct {
 	w        writer
 }
 
+// Bounds on what small bodies could blow up to: "{}," is 3 bytes of body and 80 of memory. What comes after is not hashed.
+const (
+	maxMessages = 1 << 16
+	maxPrompts  = 1 << 10
+)
+
 // message is one chat message as ranges of the body.
 type message struct {
 	role, content, name, toolCallID, toolCalls span
@@ -150,7 +156,7 @@ func (r *Request) readMessage() bool {
 		}
 		return s.value()
 	})
-	if ok {
+	if ok && len(r.messages) < maxMessages {
 		r.messages = append(r.messages, m)
 	}
 	return ok

@@ -182,6 +182,12 @@ func (s *scanner) at() byte {
 }
 
 func (s *scanner) space() {
+	if s.i < len(s.b) && s.b[s.i] <= ' ' {
+		s.spaces()
+	}
+}
+
+func (s *scanner) spaces() {
 	for s.i < len(s.b) && (s.b[s.i] == ' ' || s.b[s.i] == '\n' || s.b[s.i] == '\r' || s.b[s.i] == '\t') {
 		s.i++
 	}
@@ -263,7 +269,8 @@ const (
 // marked sets the high bit of the first byte of x that is a quote, a backslash or a control character. Bytes after it may be
 // marked wrongly (a borrow runs upwards), so only the lowest mark counts.
 func marked(x uint64) uint64 {
-	return ((x ^ '"'*ones) - ones | (x ^ '\\'*ones) - ones | x - ' '*ones) &^ x & highs
+	quote, slash, control := (x^'"'*ones)-ones, (x^'\\'*ones)-ones, x-' '*ones
+	return (quote | slash | control) &^ x & highs
 }
 
 // special finds the next byte that matters inside a string: quote, backslash or control character; len(b) if none. Eight

@@ -1,0 +1,179 @@
+package prompt
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+)
+
+func TestParseFields(t *testing.T) {
+	f := func(body string, check func(r *Request) bool) {
+		t.Helper()
+		var p Parser
+		r, err := p.Parse(Chat, []byte(body))
+		if err != nil || !check(r) {
+			t.Errorf("%s: %v, %+v", body, err, r)
+		}
+	}
+	f(`{}`, func(r *Request) bool { return r.Model == "" && !r.Stream && r.N == 1 && !r.HasPrompt })
+	f(`{"model":"a","model":"b"}`, func(r *Request) bool { return r.Model == "b" })
+	f(`{"model":"a","model":null}`, func(r *Request) bool { return r.Model == "" })
+	f(`{"mod\u0065l":"\u00e9\ud83d\ude00\/"}`, func(r *Request) bool { return r.Model == "é😀/" })
+	f(`{"model":17,"stream":"x"}`, func(r *Request) bool { return r.Model == "" && !r.Stream })
+	f(` { "stream" : true , "stream_options" : { "include_usage" : true } } `, func(r *Request) bool { return r.Stream && r.IncludeUsage })
+	f(`{"stream_options":{"include_usage":true},"stream_options":null}`, func(r *Request) bool { return !r.IncludeUsage })
+	f(`{"max_tokens":7}`, func(r *Request) bool { return r.MaxTokens == 7 })
+	f(`{"max_tokens":7,"max_completion_tokens":9}`, func(r *Request) bool { return r.MaxTokens == 9 })
+	f(`{"max_completion_tokens":null,"max_tokens":16.0}`, func(r *Request) bool { return r.MaxTokens == 16 })
+	f(`{"max_tokens":-3,"priority":-5,"n":3}`, func(r *Request) bool { return r.MaxTokens == 0 && r.Priority == -5 && r.N == 3 })
+	f(`{"max_tokens":1e300,"priority":-1e300}`, func(r *Request) bool { return r.MaxTokens == 1<<32-1 && r.Priority == -1<<31 })
+	f(`{"max_tokens":1e999,"temperature":NaN,"top_p":-Infinity}`, func(r *Request) bool { return r.MaxTokens == 1<<32-1 })
+	f(`{"user":"u","session_id":"s","prompt_cache_key":"k"}`, func(r *Request) bool { return r.SessionKey == "k" })
+	f(`{"user":"u","session_id":"s","prompt_cache_key":null}`, func(r *Request) bool { return r.SessionKey == "s" })
+	f(`{"user":"u","session_id":""}`, func(r *Request) bool { return r.SessionKey == "u" })
+	f(`{"cache_salt":"x"}`, func(r *Request) bool { return r.CacheSalt == "x" })
+	f("\xef\xbb\xbf{\"model\":\"bom\"}", func(r *Request) bool { return r.Model == "bom" })
+	f(`[{"model":"inner"}]`, func(r *Request) bool { return r.Model == "" })
+	f(`{"metadata":{"model":"inner"}}`, func(r *Request) bool { return r.Model == "" })
+	f(`{"messages":[{"role":"user"}],"messages":[]}`, func(r *Request) bool { return !r.HasPrompt })
+}
+
+func TestParseFault(t *testing.T) {
+	f := func(body string, offset int, model string, messages int) {
+		t.Helper()
+		var p Parser
+		r, err := p.Parse(Chat, []byte(body))
+		var fault *SyntaxError
+		if !errors.As(err, &fault) || fault.Offset != offset {
+			t.Errorf("%s: got %v, want a fault at %d", body, err, offset)
+		}
+		if r.Model != model || len(r.messages) != messages {
+			t.Errorf("%s: kept model %q, %d messages, want %q, %d", body, r.Model, len(r.messages), model, messages)
+		}
+		r.Hash(1) // what is kept can be hashed
+	}
+	f(``, 0, "", 0)
+	f(`{"model": "tiny", `, 18, "tiny", 0)
+	f(`{"model":"m","messages":[{"role":"user","content":"a"},{"role":"user","content":"b`, 82, "m", 1)
+	f(`{"model":"m"}x`, 13, "m", 0)
+	f(`{"model":"m","x":01}`, 18, "m", 0)
+	f("{\"model\":\"a\nb\"}", 11, "", 0)
+	f(`{"model":"\x"}`, 10, "", 0)
+	f(`{"model":"\u12g4"}`, 10, "", 0)
+	f(`{"model":"m",}`, 13, "m", 0)
+	f(`{"model":"m","x":nul}`, 17, "m", 0)
+	f(`{"x":`+strings.Repeat("[", maxDepth), 4+maxDepth, "", 0)
+}
+
+func TestParseDepth(t *testing.T) {
+	var p Parser
+	for depth, ok := range map[int]bool{maxDepth - 1: true, maxDepth: false} {
+		body := `{"x":` + strings.Repeat("[", depth) + strings.Repeat("]", depth) + `}`
+		if _, err := p.Parse(Chat, []byte(body)); (err == nil) != ok {
+			t.Errorf("%d arrays in an object: %v", depth, err)
+		}
+	}
+}
+
+// A pooled parser must not show anything of the request before.
+func TestParserReuse(t *testing.T) {
+	var p Parser
+	full := []byte(`{"model":"m","stream":true,"n":4,"user":"u","cache_salt":"s","max_tokens":3,"priority":2,"echo":true,` +
+		`"messages":[{"role":"user","content":"` + strings.Repeat("x", 500) + `"}],"tools":[{"type":"function","function":{"name":"f"}}]}`)
+	for range 2 {
+		r, err := p.Parse(Chat, full)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Hash(1)
+		r, err = p.Parse(Chat, []byte(`{}`))
+		r.Hash(1)
+		if err != nil || r.Model+r.SessionKey+r.CacheSalt != "" || r.Stream || r.N != 1 || r.MaxTokens != 0 || r.Priority != 0 ||
+			r.HasPrompt || len(r.Chains) != 0 || r.echo || r.tools.hi != 0 {
+			t.Fatalf("left over: %+v", r)
+		}
+	}
+}
+
+func TestParseAllocatesNothing(t *testing.T) {
+	body := chatBody(32 << 10)
+	var p Parser
+	if n := testing.AllocsPerRun(50, func() {
+		r, err := p.Parse(Chat, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Hash(3)
+	}); n != 0 {
+		t.Errorf("%v allocations a request, want 0", n)
+	}
+}
+
+// FuzzParse holds the scanner against encoding/json: the same verdict on every body, the same model, stream and prompt.
+func FuzzParse(f *testing.F) {
+	for _, s := range []string{`{"model":"m","stream":true,"prompt":"p\n\u00e9"}`, `{"prompt":["a","b"]}`, `{"prompt":[1,2]}`, `[1,-0.5e+7,null]`,
+		`{"model":"\ud800\udc00\ud800","a":{"b":[{}]}}`, ` {"a" : "\\\"" } `, `{"messages":[{"role":"user","content":[{"type":"text","text":"t"}]}]}`,
+		`{"tools":[{"type":"function","function":{"name":"f","parameters":{"a":[1,"\t"]}}}],"messages":[{"tool_calls":[{"function":{"name":"x","arguments":"{}"}}]}]}`,
+		`{"a":NaN}`, `{"a":01}`, `{"prompt":[[1],[2,3]]}`, string(chatBody(2000))} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		for _, kind := range []Kind{Chat, Completion, Other} {
+			var p Parser
+			r, err := p.Parse(kind, body)
+			r.Hash(1)
+			valid := json.Valid(body)
+			if valid && err != nil && bytes.Count(body, []byte("["))+bytes.Count(body, []byte("{")) <= maxDepth {
+				t.Fatalf("valid JSON refused: %v", err)
+			}
+			lenient := bytes.Contains(body, []byte("NaN")) || bytes.Contains(body, []byte("Infinity")) || bytes.HasPrefix(body, []byte("\xef\xbb\xbf"))
+			if !valid && err == nil && !lenient {
+				t.Fatalf("invalid JSON accepted")
+			}
+			if valid && err == nil {
+				compare(t, body, r)
+			}
+		}
+	})
+}
+
+// compare reads the body with the standard library and checks what the scanner found.
+func compare(t *testing.T, body []byte, r *Request) {
+	var m map[string]json.RawMessage
+	if json.Unmarshal(body, &m) != nil {
+		return
+	}
+	var model, text string
+	json.Unmarshal(m["model"], &model)
+	if got := string([]rune(r.Model)); got != model { // encoding/json repairs bad UTF-8, byte by byte
+		t.Errorf("model %q, want %q", got, model)
+	}
+	if want := string(m["stream"]) == "true"; r.Stream != want {
+		t.Errorf("stream %v, want %v", r.Stream, want)
+	}
+	if json.Unmarshal(m["prompt"], &text) == nil && r.Kind == Completion && bytes.HasPrefix(m["prompt"], []byte{'"'}) {
+		var c Chain
+		c.reset(1, domainText)
+		c.Append(unescape(nil, inside(m["prompt"])))
+		if r.HasPrompt && !same(c, r.Chains[0]) {
+			t.Errorf("prompt hashed differently")
+		}
+		if got := string([]rune(string(unescape(nil, inside(m["prompt"]))))); got != text {
+			t.Errorf("prompt %q, want %q", got, text)
+		}
+	}
+	var messages []json.RawMessage
+	if json.Unmarshal(m["messages"], &messages) == nil && r.Kind == Chat {
+		n := 0
+		for _, raw := range messages {
+			if raw[0] == '{' {
+				n++
+			}
+		}
+		if n != len(r.messages) {
+			t.Errorf("%d messages, want %d", len(r.messages), n)
+		}
+	}
+}
