@@ -28,7 +28,7 @@
 //
 // # Why /metrics is read by an own scanner
 //
-// Nine series of the 700 in vLLM's page matter. github.com/prometheus/common/expfmt makes a protobuf of every histogram
+// Eight names of the 700 lines in vLLM's page matter. github.com/prometheus/common/expfmt makes a protobuf of every histogram
 // bucket to find them and brings protobuf and an ABNF engine into this room; the scanner skips a line after its name
 // (BenchmarkParseMetrics has the time a page) and is held by pages recorded from two vLLM releases and by a fuzz test.
 package worker
