@@ -86,8 +86,8 @@ func (r *Reuse) draw() {
 		if i < buckets {
 			beyond += r.gaps[i]
 		}
-		v := prior(edge(i))
-		if beyond+r.dead > 0 {
+		v := 0.0
+		if beyond > 0 {
 			v = beyond / (beyond + r.dead)
 		}
 		r.curve[i].Store(math.Float64bits(v))
@@ -113,12 +113,4 @@ func bucket(age time.Duration) (int, float64) {
 	}
 	i, part := math.Modf(1 + perOctave*math.Log2(s))
 	return min(int(i), buckets-1), part
-}
-
-// edge is the lower end of bucket i in seconds.
-func edge(i int) float64 {
-	if i == 0 {
-		return 0
-	}
-	return math.Exp2(float64(i-1) / perOctave)
 }
