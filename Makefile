@@ -39,8 +39,9 @@ race: modules ## all tests with the race detector
 	go test -race $(PACKAGES)
 
 fuzz: modules ## each fuzz target for FUZZTIME (10s)
-	@go test -list '^Fuzz' $(PACKAGES) | awk '/^Fuzz/ { names[n++] = $$1 } \
-	  /^ok/ { for (i = 0; i < n; i++) print $$2, names[i]; n = 0 }' | \
+	@mkdir -p .cache; go test -list '^Fuzz' $(PACKAGES) >.cache/fuzz.txt || { cat .cache/fuzz.txt; exit 1; }
+	@awk '/^Fuzz/ { names[n++] = $$1 } \
+	  /^ok/ { for (i = 0; i < n; i++) print $$2, names[i]; n = 0 }' .cache/fuzz.txt | \
 	while read -r package name; do \
 	  echo "$$package $$name"; \
 	  go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$package" </dev/null || exit 1; \
@@ -64,7 +65,7 @@ check: modules ## fmt, vet, staticcheck, the plan of the house, tidy; leaves git
 	if [ -n "$$unformatted" ]; then echo "check: run gofmt -w on:"; echo "$$unformatted"; exit 1; fi; \
 	set -ex; \
 	go vet ./... ./testdata/benchjson; \
-	GOOS=wasip1 GOARCH=wasm go vet ./sdk/... ./plugins/*/...; \
+	GOOS=wasip1 GOARCH=wasm go vet ./sdk/... $(STRATEGIES:%=./plugins/%/...); \
 	go run $(STATICCHECK) ./... ./testdata/benchjson; \
 	go test -count=1 .; \
 	go mod tidy -diff; \
