@@ -14,9 +14,9 @@ const maxRows = 64 << 10
 // below: the garbage collector does not move it, and as words it is aligned for every field.
 type frame struct {
 	area   []uint64
-	max    int      // rows that fit
-	copied []Worker // rows of a host with a wider stride, packed to ours; grown when first needed
-	req    Request
+	req    Request  // views the area's header and order
+	rows   []Worker // all rows of the area
+	copied []Worker // rows of a host with a wider stride, packed to ours; made when first needed
 }
 
 var shared frame
@@ -28,54 +28,55 @@ func (f *frame) grow(rows int) unsafe.Pointer {
 		panic("sdk: frame size")
 	}
 	size := max(abi.FrameSize(rows), abi.MaxOptions)
-	*f = frame{area: make([]uint64, (size+7)/8), max: rows}
-	f.req.order = unsafe.Slice((*uint32)(f.at(f.orderAt())), rows)
+	*f = frame{area: make([]uint64, (size+7)/8)}
+	f.rows = unsafe.Slice((*Worker)(f.at(abi.HeaderSize)), rows)
+	f.req.Header = (*abi.Header)(f.at(0))
+	f.req.order = unsafe.Slice((*uint32)(f.at(abi.HeaderSize+rows*abi.RowSize)), rows)
 	return f.at(0)
 }
-
-// orderAt is fixed by max alone: the guest's sizes count here, whatever stride a later host uses for its rows.
-func (f *frame) orderAt() int { return abi.HeaderSize + f.max*abi.RowSize }
 
 func (f *frame) at(offset int) unsafe.Pointer {
 	return unsafe.Add(unsafe.Pointer(unsafe.SliceData(f.area)), offset)
 }
 
-// pick answers the request that stands in the area. It does not allocate.
+// pick answers the request that stands in the area. It does not allocate. All but the strategy is inlined or apart: a call
+// from one Go function to another costs 10-20 ns in wasm, and an empty pick no more than a few of them.
 func (f *frame) pick(s Strategy) Decision {
-	if s == nil || len(f.area) == 0 {
-		imports.Error("sdk: wp_pick before wp_frame, or no strategy; call sdk.Register in init")
-		return Decline
+	if len(f.rows) == 0 || s == nil {
+		return unready()
 	}
-	f.req.Header = (*abi.Header)(f.at(0))
-	rows := f.rows(f.req.Header)
-	if rows == nil {
+	h := f.req.Header
+	if h.HeaderBytes != abi.HeaderSize || h.RowBytes != abi.RowSize || h.Version>>16 != abi.Version>>16 ||
+		h.Rows-1 >= uint32(len(f.rows)) { // 0 rows are too many, too
+		return f.repack(s)
+	}
+	h.OrderLen = 0
+	return s.Route(&f.req, f.rows[:h.Rows])
+}
+
+func unready() Decision {
+	imports.Error("sdk: wp_pick before wp_frame, or no strategy; call sdk.Register in init")
+	return Decline
+}
+
+// repack picks from the rows of a later minor version, whose header and rows are longer than ours. A frame that makes no
+// sense is declined.
+func (f *frame) repack(s Strategy) Decision {
+	h := f.req.Header
+	n, head, stride := int(h.Rows), int(h.HeaderBytes), int(h.RowBytes)
+	if h.Version>>16 != abi.Version>>16 || n < 1 || n > len(f.rows) || head < abi.HeaderSize || stride < abi.RowSize ||
+		(head|stride)%8 != 0 || uint64(head)+uint64(n)*uint64(stride) > uint64(abi.HeaderSize+len(f.rows)*abi.RowSize) {
 		imports.Error("sdk: the frame is of another version, or larger than wp_frame was asked for; rebuild the module")
 		return Decline
 	}
-	return f.req.Route(s, rows)
-}
-
-// rows returns the rows as they stand, or packed if a later minor version of the host has longer ones; nil if the frame
-// makes no sense to this version.
-func (f *frame) rows(h *abi.Header) []Worker {
-	n, head, stride := int(h.Rows), int(h.HeaderBytes), int(h.RowBytes)
-	if h.Version>>16 != abi.Version>>16 || n < 1 || n > f.max {
-		return nil
-	}
-	if head == abi.HeaderSize && stride == abi.RowSize {
-		return unsafe.Slice((*Worker)(f.at(abi.HeaderSize)), n)
-	}
-	if head < abi.HeaderSize || stride < abi.RowSize || (head|stride)%8 != 0 ||
-		uint64(head)+uint64(n)*uint64(stride) > uint64(f.orderAt()) {
-		return nil
-	}
 	if f.copied == nil {
-		f.copied = make([]Worker, f.max)
+		f.copied = make([]Worker, len(f.rows))
 	}
 	for i := range n {
 		f.copied[i] = *(*Worker)(f.at(head + i*stride))
 	}
-	return f.copied[:n]
+	h.OrderLen = 0
+	return s.Route(&f.req, f.copied[:n])
 }
 
 // configure reads the options that stand in the area and answers as wp_configure does.

@@ -18,12 +18,6 @@ func NewRequest(h *abi.Header, order []uint32) *Request {
 	return &Request{Header: h, order: order}
 }
 
-// Route asks s for one decision about r, from a clean order.
-func (r *Request) Route(s Strategy, workers []Worker) Decision {
-	r.OrderLen = 0
-	return s.Route(r, workers)
-}
-
 // Then names worker i as the next choice, should those before it refuse the request. Name neither the chosen worker nor
 // one twice: the host skips both.
 func (r *Request) Then(i int) {

@@ -15,7 +15,10 @@ import (
 func New() sdk.Strategy { return &strategy{view: score.Tiers} }
 
 // strategy remembers the view it used last, for the log alone: each instance says it once, whatever the others do.
-type strategy struct{ view score.View }
+type strategy struct {
+	rule score.Rule
+	view score.View
+}
 
 func (s *strategy) Route(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
 	view := score.Tiers
@@ -26,7 +29,7 @@ func (s *strategy) Route(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
 		s.view = view
 		announce(view)
 	}
-	return score.Route(r, workers, view)
+	return s.rule.Route(r, workers, view)
 }
 
 func announce(v score.View) {

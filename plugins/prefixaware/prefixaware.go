@@ -10,10 +10,10 @@ import (
 )
 
 // New returns the strategy.
-func New() sdk.Strategy { return strategy{} }
+func New() sdk.Strategy { return new(strategy) }
 
-type strategy struct{}
+type strategy struct{ rule score.Rule }
 
-func (strategy) Route(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
-	return score.Route(r, workers, score.Tiers)
+func (s *strategy) Route(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
+	return s.rule.Route(r, workers, score.Tiers)
 }

@@ -14,11 +14,11 @@ package roundrobin
 import "github.com/warmpath/warmpath/sdk"
 
 // New returns the strategy.
-func New() sdk.Strategy { return strategy{} }
+func New() sdk.Strategy { return new(strategy) }
 
 type strategy struct{}
 
-func (strategy) Route(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
+func (*strategy) Route(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
 	n := len(workers)
 	turn := int(r.Seq % uint64(n))
 	next := turn

@@ -17,11 +17,11 @@ import "github.com/warmpath/warmpath/sdk"
 const bound = 1.25
 
 // New returns the strategy.
-func New() sdk.Strategy { return strategy{} }
+func New() sdk.Strategy { return new(strategy) }
 
 type strategy struct{}
 
-func (strategy) Route(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
+func (*strategy) Route(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
 	if b := int(r.Bound); b >= 0 && b < len(workers) {
 		return sdk.To(b).Because(sdk.ReasonSession)
 	}

@@ -17,24 +17,32 @@ const (
 	Predicted
 )
 
-// Route chooses the worker of smallest score for r, names the next best as alternatives and says why.
-func Route(r *sdk.Request, workers []sdk.Worker, v View) sdk.Decision {
-	var k sdk.Ranking
-	c := common(r.Header, workers)
-	longest := uint32(0)
-	for i := range workers {
-		w := &workers[i]
-		b0, b1, b2 := w.GPU, w.L1, w.L2
-		if v == Predicted {
-			b0, b1, b2 = w.Predicted, 0, 0
-		}
-		if held := b0 + b1 + b2; held > longest {
-			longest = held
-		}
-		k.Enter(i, w, c.score(w, b0, b1, b2))
+// Rule chooses by the score. The zero value is ready; like a strategy it is not safe for concurrent use.
+type Rule struct {
+	keys []uint64 // one a row, of the request at hand
+}
+
+// Route chooses the worker of smallest score for r, names the next best as alternatives and says why. It declines if no
+// score is a finite number.
+func (u *Rule) Route(r *sdk.Request, workers []sdk.Worker, v View) sdk.Decision {
+	if len(u.keys) < len(workers) {
+		u.keys = make([]uint64, len(workers))
 	}
-	d := k.Choose(r)
-	return d.Because(reason(&workers[d.Row()], v, longest))
+	c := common(r.Header, workers)
+	longest, best := c.rank(workers, v, u.keys)
+	if best[0] >= infinite {
+		return sdk.Decline
+	}
+	if best[0]>>rowBits == best[1]>>rowBits {
+		best[0] = u.tie(best[0], workers)
+	}
+	row := int(best[0] & rowMask)
+	for _, k := range best[1:] {
+		if k < infinite && int(k&rowMask) != row {
+			r.Then(int(k & rowMask))
+		}
+	}
+	return sdk.To(row).Because(reason(&workers[row], v, longest))
 }
 
 func reason(w *sdk.Worker, v View, longest uint32) sdk.Reason {
@@ -52,8 +60,9 @@ func reason(w *sdk.Worker, v View, longest uint32) sdk.Reason {
 // request is what the score takes from the header and from the fleet as a whole, the same for every row.
 type request struct {
 	l, block   float64 // prompt tokens, tokens a block
-	c1, c2     float64
-	again      float64 // seconds to compute one token again, on a worker of slowness 1
+	token      float64 // c1 + c2*L: seconds to prefill the prompt's last token on a worker of slowness 1
+	again      float64 // c1 + c2*L/2: seconds to compute one token again
+	halfC2     float64
 	bw1, bw2   float64 // seconds a token from a tier; 0 = no such tier
 	lambda     float64
 	wait       float64 // mean of W
@@ -62,77 +71,80 @@ type request struct {
 }
 
 func common(h *abi.Header, workers []sdk.Worker) request {
-	c := request{
-		l: float64(h.PromptTokens), block: float64(h.BlockTokens),
-		c1: float64(h.C1), c2: float64(h.C2),
-		bw1: float64(h.InvBWL1), bw2: float64(h.InvBWL2),
-		lambda: float64(h.Lambda),
-	}
-	c.again = c.c1 + float64(c.c2*c.l)/2
-	var flight uint64
-	var weight float64
+	wait, weight := 0., float64(len(workers))
+	flight := uint64(0)
 	for i := range workers {
 		w := &workers[i]
-		c.wait += w.Wait
+		wait += w.Wait
 		flight += uint64(w.InFlight)
-		if w.Weight > 0 {
-			weight += float64(w.Weight)
-		} else {
-			weight++
+		if w.Weight != 1 && w.Weight > 0 {
+			weight += float64(w.Weight) - 1
 		}
 	}
-	c.wait /= float64(len(workers))
-	c.flight = float64(flight) / weight
-	least := c.flight
+	l, c1, halfC2 := float64(h.PromptTokens), float64(h.C1), .5*float64(h.C2)
+	mean := float64(flight) / weight
+	least := mean
 	if least < 1 {
 		least = 1
 	}
-	c.halfFlight = .5 / least
-	return c
+	return request{
+		l: l, block: float64(h.BlockTokens), token: c1 + 2*float64(halfC2*l), again: c1 + float64(halfC2*l), halfC2: halfC2,
+		bw1: float64(h.InvBWL1), bw2: float64(h.InvBWL2), lambda: float64(h.Lambda),
+		wait: wait / float64(len(workers)), flight: mean, halfFlight: .5 / least,
+	}
 }
 
-// inFlight is what the worker has in flight per unit of weight, or what a worker in slow start is taken to have.
-func (c *request) inFlight(w *sdk.Worker) float64 {
-	n := sdk.PerWeight(float64(w.InFlight), w)
-	if w.State&abi.RowSlowStart != 0 {
-		n = float64(2*n) + c.flight + 2
-	}
-	return n
-}
+// A key is a row's score as the bits of a float64, which order as integers do while it is positive, its last 16 bits
+// replaced by the row: so that the smallest few are kept by integer minima, without a branch. Scores closer than one part
+// in 2^36 are therefore equal, and what is negative or no number is larger than infinite.
+const (
+	rowBits  = 16
+	rowMask  = 1<<rowBits - 1
+	infinite = 0x7ff << 52
+)
 
-// score is the cost of the request on w, of whose blocks b0, b1 and b2 are held on the GPU and in the tiers below.
-func (c *request) score(w *sdk.Worker, b0, b1, b2 uint32) float64 {
-	h0, h1, h2 := float64(b0)*c.block, float64(b1)*c.block, float64(b2)*c.block
-	n := c.l - h0 - h1 - h2
-	if n < 1 {
-		n = 1
-	}
-	y := float64(w.Slow*(float64(c.c1*n)+float64(float64(c.c2*n)*(c.l-n/2)))) + float64(h1*c.bw1) + float64(h2*c.bw2)
-	if out := c.l - h0 - float64(w.FreeGPU); out > 0 {
-		back := c.bw1
-		if back == 0 {
-			back = w.Slow * c.again
+// rank writes the key of each row and returns the longest match of any row and the smallest keys.
+//
+// It is one loop without calls and nearly without branches: in the wasm of the Go compiler each taken branch goes through a
+// jump table at the function's head, and costs as much as ten multiplications. x + |x| is 2*max(0, x).
+func (c *request) rank(workers []sdk.Worker, v View, keys []uint64) (longest uint32, best [1 + sdk.Alternatives]uint64) {
+	l, block, token, again, halfC2 := c.l, c.block, c.token, c.again, c.halfC2
+	lambda, wait, halfFlight := c.lambda, c.wait, c.halfFlight
+	k0, k1, k2, k3 := uint64(math.MaxUint64), uint64(math.MaxUint64), uint64(math.MaxUint64), uint64(math.MaxUint64)
+	keys = keys[:len(workers)]
+	for i := range workers {
+		w := &workers[i]
+		gpu, lower := w.GPU, w.L1+w.L2
+		if v == Predicted {
+			gpu, lower = w.Predicted, 0
 		}
-		y += 2 * float64(float64(out*float64(w.ReuseGPU))*back)
-	}
-	if c.bw1 != 0 {
-		if out := c.l - h0 - h1 - float64(w.FreeL1); out > 0 {
-			back := c.bw2
-			if back == 0 {
-				back = w.Slow * c.again
-			}
-			y += 2 * float64(float64(out*float64(w.ReuseL1))*back)
+		longest = max(longest, gpu+lower)
+		miss := l - float64(float64(int64(gpu))*block)       // tokens of the prompt that are not on the GPU
+		n := miss - float64(float64(int64(lower))*block) - 1 // tokens to compute, less one
+		n = 1 + .5*(n+math.Abs(n))
+		m := w.Slow
+		y := float64(m*n) * (token - float64(halfC2*n))
+		if c.bw1 != 0 {
+			y += c.tiers(w, miss, lower)
+		} else {
+			out := miss - float64(w.FreeGPU)
+			y += float64(float64((out+math.Abs(out))*float64(w.ReuseGPU)) * float64(m*again))
+		}
+		idle := .9 - float64(1.3*w.Load)
+		idle = .1 + .5*(idle+math.Abs(idle)) // 1 - min(.9, 1.3*rho)
+		flight := float64(int64(w.InFlight))
+		if w.Weight != 1 || w.State&abi.RowSlowStart != 0 {
+			flight = c.adjusted(w)
+		}
+		s := float64(2*w.Wait) + y + float64(float64(lambda/idle*y)*(wait+y))
+		s *= 1 + float64(flight*halfFlight)
+		k := math.Float64bits(s)&^rowMask | uint64(i)
+		keys[i] = k
+		if k < k3 {
+			k, k0 = max(k, k0), min(k, k0)
+			k, k1 = max(k, k1), min(k, k1)
+			k2, k3 = min(k, k2), max(k, k2)
 		}
 	}
-	busy := 1.3 * w.Load
-	if busy > .9 {
-		busy = .9
-	}
-	price := c.lambda / (1 - busy)
-	s := float64(2*w.Wait) + y + float64(float64(price*y)*(c.wait+y))
-	s *= 1 + float64(c.inFlight(w)*c.halfFlight)
-	if s <= math.MaxFloat64 {
-		return s
-	}
-	return math.Inf(1)
+	return longest, [...]uint64{k0, k1, k2, k3}
 }

@@ -1,7 +1,9 @@
 package sdktest
 
 import (
+	"bytes"
 	"testing"
+	"unsafe"
 
 	"github.com/warmpath/warmpath/sdk"
 	"github.com/warmpath/warmpath/sdk/abi"
@@ -62,10 +64,8 @@ func (f *Frame) Run(t testing.TB, s sdk.Strategy) Result {
 	before := append([]abi.Row(nil), f.Rows...)
 	order := make([]uint32, len(f.Rows))
 	d := sdk.PickNative(s, &f.Header, f.Rows, order)
-	for i := range before {
-		if before[i] != f.Rows[i] {
-			t.Fatalf("the strategy changed row %d; rows are the host's", i)
-		}
+	if !bytes.Equal(raw(before), raw(f.Rows)) {
+		t.Fatal("the strategy changed a row; rows are the host's")
 	}
 	res := Result{Row: d.Row(), Reason: d.Reason(), Bind: d.Binds()}
 	n := len(f.Rows)
@@ -82,6 +82,11 @@ func (f *Frame) Run(t testing.TB, s sdk.Strategy) Result {
 		res.Order = append(res.Order, i)
 	}
 	return res
+}
+
+// raw is the rows as bytes, in which NaN equals itself.
+func raw(rows []abi.Row) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(rows))), len(rows)*abi.RowSize)
 }
 
 // Configure gives s options as the host does: once, before the first request.

@@ -1,0 +1,175 @@
+package score_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/warmpath/warmpath/sdk"
+	"github.com/warmpath/warmpath/sdk/abi"
+	"github.com/warmpath/warmpath/sdk/score"
+	"github.com/warmpath/warmpath/sdk/sdktest"
+)
+
+type strategy struct {
+	rule score.Rule
+	view score.View
+}
+
+func (s *strategy) Route(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
+	return s.rule.Route(r, workers, s.view)
+}
+
+// formula is the score as doc.go writes it, term by term, and without a thought for speed.
+func formula(h *abi.Header, rows []abi.Row, i int) float64 {
+	var wait, flight, weight float64
+	of := func(r abi.Row) float64 {
+		if r.Weight > 0 {
+			return float64(r.Weight)
+		}
+		return 1
+	}
+	for _, r := range rows {
+		wait, flight, weight = wait+r.Wait, flight+float64(r.InFlight), weight+of(r)
+	}
+	wait, flight = wait/float64(len(rows)), flight/weight
+	r := rows[i]
+	l, c1, c2, b := float64(h.PromptTokens), float64(h.C1), float64(h.C2), float64(h.BlockTokens)
+	bw1, bw2, m := float64(h.InvBWL1), float64(h.InvBWL2), r.Slow
+	h0, h1, h2 := float64(r.GPU)*b, float64(r.L1)*b, float64(r.L2)*b
+	n := max(1, l-h0-h1-h2)
+	p := m*(c1*n+c2*n*(l-n/2)) + h1*bw1 + h2*bw2
+	again := m * (c1 + c2*l/2)
+	e := max(0, l-h0-float64(r.FreeGPU)) * float64(r.ReuseGPU)
+	if bw1 == 0 {
+		p -= h1*bw1 + h2*bw2
+		e *= again
+	} else {
+		back := again
+		if bw2 > 0 {
+			back = bw2
+		}
+		e = e*bw1 + max(0, l-h0-h1-float64(r.FreeL1))*float64(r.ReuseL1)*back
+	}
+	y := p + 2*e
+	k := float64(h.Lambda) / (1 - min(.9, 1.3*r.Load))
+	mine := float64(r.InFlight) / of(r)
+	if r.State&abi.RowSlowStart != 0 {
+		mine = 2*mine + flight + 2
+	}
+	return (2*r.Wait + y + k*y*(wait+y)) * (1 + .5*mine/max(1, flight))
+}
+
+func TestChoosesTheSmallestOfTheFormula(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	f, s := sdktest.NewFrame(1), &strategy{}
+	for range 20_000 {
+		f.Randomize(rng, 1+rng.IntN(24))
+		got := f.Run(t, s)
+		values := make([]float64, len(f.Rows))
+		for i := range values {
+			values[i] = formula(&f.Header, f.Rows, i)
+		}
+		sorted := slices.Sorted(slices.Values(values))
+		for place, row := range append([]int{got.Row}, got.Order...) {
+			if v, want := values[row], sorted[place]; math.Abs(v-want) > 1e-9*want {
+				t.Fatalf("place %d has row %d, which scores %v; want one of %v", place, row, v, want)
+			}
+		}
+	}
+}
+
+// A worker that is preferred stays preferred when it is given what can only help.
+func TestMonotonic(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	f, s := sdktest.NewFrame(1), &strategy{}
+	better := map[string]func(r *abi.Row, left uint32){
+		"longer match": func(r *abi.Row, left uint32) { r.GPU += rng.Uint32N(left + 1) },
+		"less wait":    func(r *abi.Row, _ uint32) { r.Wait *= rng.Float64() },
+		"more free":    func(r *abi.Row, _ uint32) { r.FreeGPU += 1e5 * rng.Float32() },
+		"less reuse":   func(r *abi.Row, _ uint32) { r.ReuseGPU *= rng.Float32() },
+		"faster":       func(r *abi.Row, _ uint32) { r.Slow *= rng.Float64() },
+		"less load":    func(r *abi.Row, _ uint32) { r.Load *= rng.Float64() },
+	}
+	for name, change := range better {
+		for range 5_000 {
+			f.Randomize(rng, 2+rng.IntN(14))
+			f.Header.InvBWL1, f.Header.InvBWL2 = 0, 0
+			for i := range f.Rows {
+				f.Rows[i].L1, f.Rows[i].L2 = 0, 0
+			}
+			before := f.Run(t, s).Row
+			r := &f.Rows[before]
+			change(r, f.Header.PromptBlocks-r.GPU)
+			if after := f.Run(t, s).Row; after != before {
+				t.Fatalf("%s: row %d was chosen, and row %d once %[2]d had become better", name, before, after)
+			}
+		}
+	}
+}
+
+func TestTies(t *testing.T) {
+	f := func(what string, want int, change func(rows []abi.Row)) {
+		t.Helper()
+		fr := sdktest.NewFrame(6)
+		for i := range fr.Rows {
+			fr.Rows[i].Sent = 10
+		}
+		change(fr.Rows)
+		if got := fr.Run(t, &strategy{}); got.Row != want {
+			t.Errorf("%s: row %d; want %d", what, got.Row, want)
+		}
+	}
+	f("all equal: the index", 0, func(rows []abi.Row) {})
+	f("fewest sent", 4, func(rows []abi.Row) { rows[4].Sent = 9 })
+	f("fewest sent for its weight", 5, func(rows []abi.Row) { rows[5].Weight, rows[5].Sent = 4, 30 })
+	f("fewest in flight before fewest sent", 2, func(rows []abi.Row) {
+		for i := range rows {
+			rows[i].InFlight = 1
+		}
+		rows[2].InFlight, rows[2].Sent = 0, 99
+	})
+	f("slow start comes last", 1, func(rows []abi.Row) { rows[0].State, rows[0].Sent = abi.RowSlowStart, 0 })
+}
+
+func TestNoNumber(t *testing.T) {
+	f := sdktest.NewFrame(3)
+	f.Rows[0].Slow = math.NaN()
+	f.Rows[1].Slow = math.Inf(1)
+	if got := f.Run(t, &strategy{}); got.Row != 2 || len(got.Order) != 0 {
+		t.Errorf("row %d, then %v; want 2 alone: the others have no score", got.Row, got.Order)
+	}
+	f.Rows[2].Wait = math.NaN() // and with it the mean
+	if got := f.Run(t, &strategy{}); got.Row != int(abi.Decline) {
+		t.Errorf("row %d; want a decline", got.Row)
+	}
+}
+
+func TestOrderAndReasons(t *testing.T) {
+	f := func(what string, v score.View, want sdk.Reason, change func(f *sdktest.Frame)) {
+		t.Helper()
+		fr := sdktest.NewFrame(8).Prompt(8000)
+		change(fr)
+		got := fr.Run(t, &strategy{view: v})
+		if got.Reason != want {
+			t.Errorf("%s: reason %q; want %q", what, got.Reason, want)
+		}
+		if len(got.Order) != sdk.Alternatives {
+			t.Errorf("%s: alternatives %v; want %d", what, got.Order, sdk.Alternatives)
+		}
+	}
+	f("nothing cached", score.Tiers, sdk.ReasonCold, func(f *sdktest.Frame) {})
+	f("cached", score.Tiers, sdk.ReasonPrefix, func(f *sdktest.Frame) { f.Hold(3, 4000) })
+	f("cached, overloaded", score.Tiers, sdk.ReasonLoad, func(f *sdktest.Frame) { f.Hold(3, 4000).Rows[3].Wait = 9 })
+	f("history", score.Predicted, sdk.ReasonPredicted, func(f *sdktest.Frame) { f.Hold(3, 4000) })
+}
+
+func TestNoAllocation(t *testing.T) {
+	f := sdktest.NewFrame(256)
+	f.Randomize(rand.New(rand.NewPCG(5, 6)), 256)
+	r, s := sdk.NewRequest(&f.Header, make([]uint32, 256)), &strategy{}
+	if n := testing.AllocsPerRun(100, func() { r.OrderLen = 0; s.Route(r, f.Rows) }); n != 0 {
+		t.Errorf("%v allocations a request; want 0", n)
+	}
+}
