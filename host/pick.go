@@ -91,7 +91,7 @@ func (in *instance) run(f *Frame) (r Result, why reason, err error) {
 	area, _ := in.mem.Read(in.base, uint32(abi.FrameSize(in.room))) // grow checked it, and memories never shrink
 	copy(area, f.headerBytes())
 	copy(area[abi.HeaderSize:], f.rowBytes())
-	in.frame = f
+	in.frame, in.said = f, ""
 	in.fuel.Set(uint64(in.s.fuel))
 	err = in.pick.CallWithStack(in.ctx, in.stack[:])
 	in.frame = nil

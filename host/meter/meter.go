@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"unicode/utf8"
 )
 
 // Global is the reserved name under which a metered module exports its fuel, a mutable i64.
@@ -118,7 +119,14 @@ func (w *rewriter) section(id byte, body []byte) error {
 	var err error
 	switch id {
 	case secCustom:
-		if name := r.take(r.u32()); r.err == nil && string(name) == "name" {
+		name := r.take(r.u32())
+		if r.err != nil {
+			return fmt.Errorf("meter: custom section: %w", r.err)
+		}
+		if !utf8.Valid(name) {
+			return fmt.Errorf("meter: a custom section's name is not valid UTF-8")
+		}
+		if string(name) == "name" {
 			w.emit(id, body) // kept: the names stand in the stack trace of a trap
 		}
 		return nil
