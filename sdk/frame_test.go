@@ -1,0 +1,179 @@
+package sdk
+
+import (
+	"testing"
+	"unsafe"
+
+	"github.com/warmpath/warmpath/sdk/abi"
+)
+
+type probe struct {
+	seen []Worker
+	seq  uint64
+}
+
+func (p *probe) Route(r *Request, workers []Worker) Decision {
+	p.seen, p.seq = workers, r.Seq
+	r.Then(2)
+	r.Then(0)
+	return To(1).Because(7).Bind()
+}
+
+// put writes a request of n rows at the given strides, as the host does.
+func put(f *frame, n, head, stride int) *abi.Header {
+	h := (*abi.Header)(f.at(0))
+	*h = abi.Header{Version: abi.Version, HeaderBytes: uint32(head), RowBytes: uint32(stride), Rows: uint32(n), Seq: 42}
+	for i := range n {
+		*(*Worker)(f.at(head + i*stride)) = Worker{Worker: uint32(100 + i), Key: uint64(i)}
+	}
+	return h
+}
+
+func TestFramePick(t *testing.T) {
+	f := func(what string, n, head, stride int, change func(h *abi.Header), ok bool) {
+		t.Helper()
+		var fr frame
+		at := fr.grow(8)
+		h := put(&fr, n, head, stride)
+		change(h)
+		p := &probe{}
+		d := fr.pick(p)
+		if !ok {
+			if d != Decline || p.seen != nil {
+				t.Errorf("%s: %#x; want a decline without a call", what, d)
+			}
+			return
+		}
+		if d != To(1).Because(7).Bind() || len(p.seen) != n || p.seq != 42 {
+			t.Errorf("%s: %#x, %d rows, seq %d", what, d, len(p.seen), p.seq)
+		}
+		for i, w := range p.seen {
+			if w.Worker != uint32(100+i) || w.Key != uint64(i) {
+				t.Errorf("%s: row %d is %+v", what, i, w)
+			}
+		}
+		order := unsafe.Slice((*uint32)(unsafe.Add(at, abi.HeaderSize+8*abi.RowSize)), 2)
+		if h.OrderLen != 2 || order[0] != 2 || order[1] != 0 {
+			t.Errorf("%s: order %v of %d; want 2, 0", what, order, h.OrderLen)
+		}
+	}
+	same := func(*abi.Header) {}
+	f("as agreed", 8, 128, 128, same, true)
+	f("one row", 1, 128, 128, same, true)
+	f("a later minor version", 4, 128, 128, func(h *abi.Header) { h.Version++ }, true)
+	f("longer rows", 5, 128, 160, same, true)
+	f("longer header", 5, 192, 128, same, true)
+	f("another major version", 4, 128, 128, func(h *abi.Header) { h.Version = 2 << 16 }, false)
+	f("no rows", 0, 128, 128, same, false)
+	f("more rows than asked for", 8, 128, 128, func(h *abi.Header) { h.Rows = 9 }, false)
+	f("longer rows than fit", 7, 128, 160, same, false)
+	f("shorter rows", 4, 128, 120, same, false)
+	f("shorter header", 4, 120, 128, same, false)
+	f("odd stride", 4, 128, 129, same, false)
+	f("stride beyond all", 4, 128, 128, func(h *abi.Header) { h.RowBytes = 1 << 31 }, false)
+}
+
+func TestFrameBeforeUse(t *testing.T) {
+	var f frame
+	if d := f.pick(&probe{}); d != Decline {
+		t.Errorf("pick before grow: %#x", d)
+	}
+	if e := f.configure(&probe{}, 4); e != abi.ErrInvalid {
+		t.Errorf("configure before grow: %d", e)
+	}
+	f.grow(1)
+	if d := f.pick(nil); d != Decline {
+		t.Errorf("pick without a strategy: %#x", d)
+	}
+	if e := f.configure(nil, 0); e != abi.ErrInvalid {
+		t.Errorf("configure without a strategy: %d", e)
+	}
+}
+
+func TestFrameGrow(t *testing.T) {
+	for _, n := range []int{1, 7, 512, maxRows} {
+		var f frame
+		at := f.grow(n)
+		if uintptr(at)%8 != 0 || len(f.area)*8 < abi.FrameSize(n) || len(f.area)*8 < abi.MaxOptions {
+			t.Errorf("grow(%d): %d bytes at %p", n, len(f.area)*8, at)
+		}
+		if end := unsafe.Add(unsafe.Pointer(unsafe.SliceData(f.req.order)), 4*n); uintptr(end)-uintptr(at) != uintptr(abi.FrameSize(n)) {
+			t.Errorf("grow(%d): order ends at %d; want %d", n, uintptr(end)-uintptr(at), abi.FrameSize(n))
+		}
+	}
+	for _, n := range []int{-1, 0, maxRows + 1} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("grow(%d) did not panic", n)
+				}
+			}()
+			new(frame).grow(n)
+		}()
+	}
+}
+
+func TestFrameDoesNotAllocate(t *testing.T) {
+	var f frame
+	f.grow(8)
+	put(&f, 8, 128, 128)
+	p := &probe{}
+	if n := testing.AllocsPerRun(100, func() { f.pick(p) }); n != 0 {
+		t.Errorf("%v allocations a pick; want 0", n)
+	}
+}
+
+func TestFrameConfigure(t *testing.T) {
+	var f frame
+	f.grow(1)
+	write := func(b []byte) uint32 { return uint32(copy(unsafe.Slice((*byte)(f.at(0)), abi.MaxOptions), b)) }
+	if e := f.configure(&probe{}, 0); e != 0 {
+		t.Errorf("no options: %d", e)
+	}
+	if e := f.configure(&probe{}, write(abi.AppendOption(nil, "a", "1"))); e != abi.ErrInvalid {
+		t.Errorf("an option nobody knows: %d", e)
+	}
+	if e := f.configure(&probe{}, write([]byte{9, 0, 0, 0})); e != abi.ErrInvalid {
+		t.Errorf("a cut pair: %d", e)
+	}
+	if e := f.configure(&probe{}, 1<<31); e != abi.ErrInvalid {
+		t.Errorf("more than the area: %d", e)
+	}
+}
+
+func TestDecision(t *testing.T) {
+	d := To(3).Because(7)
+	if d != 0x0000_0007_0000_0003 || d.Row() != 3 || d.Reason() != 7 || d.Binds() {
+		t.Errorf("To(3).Because(7) = %#x", d)
+	}
+	if d := To(0).Bind().Because(9).Because(1); d != 0x0001_0001_0000_0000 || !d.Binds() {
+		t.Errorf("To(0).Bind().Because(1) = %#x", d)
+	}
+	if Decline.Row() != int(abi.Decline) || Reject.Row() != int(abi.Reject) {
+		t.Errorf("Decline, Reject = %d, %d", Decline.Row(), Reject.Row())
+	}
+}
+
+func TestReasonText(t *testing.T) {
+	for r := ReasonNone; int(r) < len(reasons); r++ {
+		if r.String() == "" {
+			t.Errorf("reason %d has no text", r)
+		}
+	}
+	if got := ReasonTurn.String(); got != "its turn" {
+		t.Errorf("ReasonTurn = %q: the tables are out of step", got)
+	}
+	if got := (ReasonOwn + 4).String(); got != "reason 260" {
+		t.Errorf("ReasonOwn+4 = %q", got)
+	}
+}
+
+func TestThenIsBounded(t *testing.T) {
+	r := NewRequest(new(abi.Header), make([]uint32, 2))
+	for i := range 5 {
+		r.Then(i)
+	}
+	if got := r.Order(); len(got) != 2 || got[0] != 0 || got[1] != 1 {
+		t.Errorf("Order() = %v; want 0, 1: the rest has no room", got)
+	}
+}
