@@ -74,6 +74,24 @@ func TestPartialTouchSplitsAndJoins(t *testing.T) {
 	}
 }
 
+// TestChatIsOneNode: a conversation that grows stays one run, and what eviction cuts off a run is not pinned.
+func TestChatIsOneNode(t *testing.T) {
+	x := New(Config{Workers: 2})
+	n := x.Namespace("m")
+	chat := chained(make([]byte, 3000))
+	for k := 100; k <= len(chat); k += 100 {
+		n.Touch(uint32(k/100%2), chat[:k])
+	}
+	if got := x.Stats().Nodes; got != 1 {
+		t.Errorf("%d nodes; want 1", got)
+	}
+	for k := 3000; k > 0; k -= 7 {
+		x.SetCapacity(0, k)
+		x.SetCapacity(1, k)
+		sound(t, x)
+	}
+}
+
 func TestBounds(t *testing.T) {
 	x := New(Config{Workers: 2, MaxNodes: 10, MaxNamespaces: 3})
 	for i := range 100 {
@@ -289,4 +307,23 @@ func FuzzTree(f *testing.F) {
 			t.Fatalf("%+v after all workers were removed", st)
 		}
 	})
+}
+
+// TestJoinKeepsAges: another worker's touch must not join what this worker touched at two times, though the order of
+// eviction would be the same.
+func TestJoinKeepsAges(t *testing.T) {
+	now := int64(0)
+	x := New(Config{Workers: 2, Now: func() int64 { return now }})
+	n := x.Namespace("m")
+	c := chained([]byte("abcdef"))
+	n.Touch(0, c)
+	now = 10
+	n.Touch(0, c[:3])
+	n.Touch(1, c)
+	x.SetCapacity(0, 2) // only blocks touched at 10 are left
+	now = 15
+	if got := x.Worker(0).TailAge; got != 5 {
+		t.Errorf("the tail is %d old; want 5", got)
+	}
+	sound(t, x)
 }

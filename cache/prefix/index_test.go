@@ -3,6 +3,7 @@ package prefix
 import (
 	"math/rand/v2"
 	"testing"
+	"time"
 )
 
 // play runs n random operations on an index and the oracle and returns the number of answers compared.
@@ -11,13 +12,16 @@ func play(t testing.TB, seed uint64, n int) int {
 	r := rand.New(rand.NewPCG(seed, 1))
 	capacity := 20 + r.IntN(300)
 	tick := int64(0)
-	x := New(Config{Workers: workers, Capacity: capacity, Now: func() int64 { tick += int64(r.IntN(2)); return tick }})
+	x := New(Config{Workers: workers, Capacity: capacity, Now: func() int64 { return tick }})
 	o := newOracle(workers, capacity)
 	names := []string{"m", "m:a", "m:a#salt"}
 	var earlier [][]byte
 	slots, out := []uint32{3, 0, 4, 1, 2}, make([]uint32, workers)
 	compared := 0
 	for i := range n {
+		if r.IntN(4) == 0 { // a coarse clock: many touches at the same time
+			tick++
+		}
 		slot, name := uint32(r.IntN(workers)), names[r.IntN(len(names))]
 		chain := chained(contents(r, &earlier))
 		switch k := r.IntN(1000); {
@@ -33,7 +37,7 @@ func play(t testing.TB, seed uint64, n int) int {
 			o.drop("m:a#salt")
 		case k < 500:
 			x.Namespace(name).Touch(slot, chain)
-			o.touch(name, slot, chain)
+			o.touch(name, slot, chain, tick)
 		default:
 			x.Namespace(name).Match(chain, slots, out)
 			for j, s := range slots {
@@ -51,6 +55,8 @@ func play(t testing.TB, seed uint64, n int) int {
 		for s := range uint32(workers) {
 			if got := x.Worker(s); got.Blocks != len(o.held[s]) {
 				t.Fatalf("seed %d op %d: worker %d holds %d; want %d", seed, i, s, got.Blocks, len(o.held[s]))
+			} else if want := time.Duration(tick - o.tail(s)); got.HasTail && i%5 == 0 && got.TailAge != want {
+				t.Fatalf("seed %d op %d: worker %d has a tail of age %d; want %d", seed, i, s, got.TailAge, want)
 			}
 		}
 	}

@@ -9,6 +9,7 @@ type oracle struct {
 	clock    uint64
 	capacity []int
 	held     []map[block]uint64 // per slot: block -> order of its last touch
+	at       []map[block]int64  // and its time
 }
 
 type block struct {
@@ -17,18 +18,20 @@ type block struct {
 }
 
 func newOracle(workers, capacity int) *oracle {
-	o := &oracle{capacity: make([]int, workers), held: make([]map[block]uint64, workers)}
+	o := &oracle{capacity: make([]int, workers), held: make([]map[block]uint64, workers), at: make([]map[block]int64, workers)}
 	for i := range o.held {
 		o.capacity[i] = capacity
 		o.held[i] = map[block]uint64{}
+		o.at[i] = map[block]int64{}
 	}
 	return o
 }
 
-func (o *oracle) touch(ns string, slot uint32, chain []uint64) {
+func (o *oracle) touch(ns string, slot uint32, chain []uint64, now int64) {
 	for i := len(chain) - 1; i >= 0; i-- { // leaf first, root last
 		o.clock++
 		o.held[slot][block{ns, chain[i]}] = o.clock
+		o.at[slot][block{ns, chain[i]}] = now
 	}
 	o.trim(slot)
 }
@@ -45,6 +48,18 @@ func (o *oracle) trim(slot uint32) {
 		}
 		delete(h, oldest)
 	}
+}
+
+// tail is the time at which the block that goes next was last touched.
+func (o *oracle) tail(slot uint32) int64 {
+	var oldest block
+	at := o.clock + 1
+	for b, t := range o.held[slot] {
+		if t < at {
+			oldest, at = b, t
+		}
+	}
+	return o.at[slot][oldest]
 }
 
 func (o *oracle) match(ns string, slot uint32, chain []uint64) uint32 {
