@@ -262,7 +262,7 @@ func TestHammer(t *testing.T) {
 	sound(t, x)
 }
 
-// FuzzOps plays any bytes as operations against the oracle.
+// FuzzOps plays random operations against the oracle, by seed and number.
 func FuzzOps(f *testing.F) {
 	for seed := range uint64(3) {
 		f.Add(seed, uint16(300))

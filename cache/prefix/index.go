@@ -11,13 +11,13 @@ import (
 
 // Config sizes an Index. The zero value is useful.
 type Config struct {
-	// Workers is the number of worker slots, 0..Workers-1. Default 1024: 40 KB for a fleet larger than any seen.
+	// Workers is the number of worker slots, 0..Workers-1. Default 1024: 48 KB for a fleet larger than any seen.
 	Workers int
 	// Capacity is what a worker is taken to hold, in blocks, until SetCapacity says better. Default 32768: a million
 	// tokens of text in blocks of 128 bytes, twice a usual worker; half the truth hurts far more than double.
 	Capacity int
 	// MaxNodes bounds the nodes of all trees together. Beyond it the oldest holdings of the fleet go. Default 1<<20,
-	// about 200 MB beside the hashes; a conversation takes one or two.
+	// an estimated 200 MB beside the hashes; a conversation takes one or two.
 	MaxNodes int
 	// MaxNamespaces bounds the directory; the namespace longest unused goes. Default 4096.
 	MaxNamespaces int
