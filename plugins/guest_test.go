@@ -46,12 +46,12 @@ func build(t testing.TB, pkg string) []byte {
 // guest is one instance, driven by the contract alone: no fuel, no pool, so that what is compared and measured here is the
 // strategy and its SDK. The host's own tests and benchmarks add the rest.
 type guest struct {
-	frame       []byte
-	pick, maint wasmapi.Function
-	stack       [1]uint64
-	rows        int
-	logged      int
-	mod         wasmapi.Module
+	frame  []byte
+	pick   wasmapi.Function
+	stack  [1]uint64
+	rows   int
+	logged int      // lines
+	errors []string // what it said of failing calls
 }
 
 func instantiate(t testing.TB, wasm []byte, rows int) *guest {
@@ -65,7 +65,7 @@ func instantiate(t testing.TB, wasm []byte, rows int) *guest {
 		NewFunctionBuilder().WithFunc(func(int32, int32, int32) { g.logged++ }).Export("log").
 		NewFunctionBuilder().WithFunc(func(_ context.Context, m wasmapi.Module, p, n uint32) {
 		text, _ := m.Memory().Read(p, n)
-		t.Errorf("guest says: %s", text)
+		g.errors = append(g.errors, string(text))
 	}).Export("error").Instantiate(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -78,12 +78,11 @@ func instantiate(t testing.TB, wasm []byte, rows int) *guest {
 			t.Fatalf("the module exports no %s", f.Name)
 		}
 	}
-	g.pick, g.maint = m.ExportedFunction("wp_pick"), m.ExportedFunction("wp_maint")
-	g.mod = m
+	g.pick = m.ExportedFunction("wp_pick")
 	at := g.call(t, m, "wp_frame", uint64(rows))
 	if m.ExportedFunction("wp_configure") != nil {
 		if errno := g.call(t, m, "wp_configure", 0); errno != 0 {
-			t.Fatalf("wp_configure(0) = %d; want 0", int32(errno))
+			t.Fatalf("wp_configure(0) = %d, %q; want 0", int32(errno), g.errors)
 		}
 	}
 	var ok bool

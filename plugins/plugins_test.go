@@ -1,0 +1,91 @@
+package plugins
+
+import (
+	"encoding/binary"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/warmpath/warmpath/sdk"
+	"github.com/warmpath/warmpath/sdk/abi"
+	"github.com/warmpath/warmpath/sdk/sdktest"
+)
+
+func TestBuiltin(t *testing.T) {
+	for _, name := range Names() {
+		if Native(name) == nil {
+			t.Errorf("Native(%q) = nil", name)
+		}
+		wasm, err := Builtin(name)
+		if err != nil && !strings.Contains(err.Error(), "make modules") {
+			t.Errorf("Builtin(%q): %v; want the remedy", name, err)
+		}
+		if err == nil && string(wasm[:4]) != "\x00asm" {
+			t.Errorf("Builtin(%q) is no wasm", name)
+		}
+	}
+	if _, err := Builtin("nosuch"); err == nil || !strings.Contains(err.Error(), "prefixaware, kvaware, session, roundrobin") {
+		t.Errorf("Builtin(nosuch): %v", err)
+	}
+}
+
+func TestReasonText(t *testing.T) {
+	if got := ReasonText("roundrobin", uint16(sdk.ReasonTurn)); got != "its turn" {
+		t.Errorf("a built-in's reason: %q", got)
+	}
+	if got := ReasonText("mine", uint16(sdk.ReasonTurn)); got != "reason 9" {
+		t.Errorf("another module's reason: %q", got)
+	}
+}
+
+// A module stays small: fmt alone would add half a megabyte, time a quarter.
+func TestModuleSize(t *testing.T) {
+	const most = 2_000_000
+	for _, name := range Names() {
+		if n := len(build(t, module(name))); n > most {
+			t.Errorf("%s has %d bytes; want at most %d: what did sdk import?", name, n, most)
+		}
+	}
+}
+
+// The contract needs no Go: the same round robin from C takes the same turns.
+func TestGuestInC(t *testing.T) {
+	clang, err := exec.LookPath("clang")
+	if err != nil {
+		t.Skip("SKIPPED: no clang on this machine; the guest in C is not proven here")
+	}
+	out := filepath.Join(t.TempDir(), "roundrobin.wasm")
+	text, err := exec.Command(clang, "--target=wasm32", "-O2", "-nostdlib", "-Wl,--no-entry", "-Wl,--strip-all", "-o", out,
+		"../testdata/guests/c/roundrobin.c").CombinedOutput()
+	if err != nil {
+		t.Skipf("SKIPPED: clang cannot build for wasm32: %s", text)
+	}
+	wasm, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	turns(t, wasm)
+}
+
+func TestGuestInGoTakesTurns(t *testing.T) { turns(t, build(t, module("roundrobin"))) }
+
+func turns(t *testing.T, wasm []byte) {
+	t.Helper()
+	g, f := instantiate(t, wasm, 8), sdktest.NewFrame(7)
+	for seq := range uint64(100) {
+		f.Header.Seq = seq
+		g.write(&f.Header, f.Rows)
+		if got, want := sdk.Decision(g.run(t)), sdk.To(int(seq%7)).Because(sdk.ReasonTurn); got != want {
+			t.Fatalf("request %d: %#x; want %#x", seq, got, want)
+		}
+		if o := g.order(); len(o) != sdk.Alternatives || o[0] != uint32((seq+1)%7) {
+			t.Fatalf("request %d: alternatives %v", seq, o)
+		}
+	}
+	binary.LittleEndian.PutUint32(g.frame, 2<<16)
+	if got, _, _ := abi.Unpack(g.run(t)); got != abi.Decline {
+		t.Errorf("another major version is answered with row %d; want a decline", got)
+	}
+}
