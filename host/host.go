@@ -112,7 +112,7 @@ func (h *Host) runtime(ctx context.Context, cache wazero.CompilationCache) (waze
 	if h.cfg.Interpreter {
 		rc = wazero.NewRuntimeConfigInterpreter()
 	}
-	rc = rc.WithCoreFeatures(features).WithDebugInfoEnabled(false)
+	rc = rc.WithCoreFeatures(features).WithDebugInfoEnabled(false).WithMemoryCapacityFromMax(true)
 	if cache != nil {
 		rc = rc.WithCompilationCache(cache)
 	}

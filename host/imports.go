@@ -51,7 +51,7 @@ func (in *instance) pay(fuel int64) {
 	}
 }
 
-func (in *instance) payBytes(n uint32) { in.pay(int64(n >> 6)) }
+func (in *instance) payBytes(n uint32) { in.pay(int64(n >> 4)) }
 
 // wrap makes f callable by wazero. Reflection (WithFunc) costs nine times as much.
 func wrap(f importFunc) api.GoModuleFunc {

@@ -8,8 +8,8 @@ const (
 	unitsPlain   = 1
 	unitsMemory  = 2  // loads, stores, globals
 	unitsCall    = 8  // the callee pays for itself; this is the spilling around it
-	unitsSlow    = 16 // division, remainder, square root
-	unitsLocal   = 16 // a local or parameter: zeroing it, and its share of the stack
+	unitsSlow    = 64 // division, remainder, square root
+	unitsLocal   = 32 // a local or parameter: zeroing it, and its share of the stack
 	unitsRuntime = 64 // leaves the compiled code for wazero's runtime: bulk operations, memory.grow
 )
 
@@ -53,9 +53,9 @@ func (s *scanner) instruction() error {
 		return nil
 	case op == 0x3f, op == 0xd0, op == 0xd2: // memory.size, ref.null, ref.func
 		s.leb(5)
-	case op == 0x40: // memory.grow: a page costs as much as 64 KiB of memory.fill
+	case op == 0x40: // memory.grow: a page costs a quarter of 64 KiB of memory.fill: it is reserved, and zeroed when touched
 		s.leb(5)
-		s.points = append(s.points, point{at: start, units: unitsRuntime, bulk: true, shift: bulkShift - 16})
+		s.points = append(s.points, point{at: start, units: unitsRuntime, bulk: true, shift: -growShift})
 		return nil
 	case op == 0x41:
 		s.leb(5)
@@ -128,10 +128,11 @@ func (s *scanner) index(what string, n, units int) error {
 	return nil
 }
 
-// bulkShift prices bulk operations: 1 fuel for 64 bytes, and for 2 elements of a table.
+// bulkShift prices bulk operations: 1 fuel for 16 bytes, and for 2 elements of a table.
 const (
-	bulkShift  = 6
+	bulkShift  = 4
 	tableShift = 1
+	growShift  = 10 // 1,024 fuel for a page of memory.grow
 )
 
 // prefixed passes the instructions behind 0xfc.
