@@ -1,0 +1,86 @@
+package daemon
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/warmpath/warmpath/daemon/worker"
+)
+
+// collector reads the plain counts of the other rooms when Prometheus asks.
+type collector struct{ d *Daemon }
+
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("warmpath_"+name, help, labels, nil)
+}
+
+var (
+	descUp        = desc("worker_up", "1 if the worker gets requests.", "pool", "worker")
+	descInFlight  = desc("worker_in_flight", "Requests sent and not ended.", "pool", "worker")
+	descRunning   = desc("worker_running", "Requests running, as the worker says.", "pool", "worker")
+	descWaiting   = desc("worker_waiting", "Requests waiting, as the worker says.", "pool", "worker")
+	descKVUsage   = desc("worker_kv_usage", "KV cache in use, 0 to 1, as the worker says.", "pool", "worker")
+	descSlow      = desc("worker_slowness", "Learnt: prefill seconds per estimated second.", "pool", "worker")
+	descWait      = desc("worker_queued_prefill_seconds", "Believed prefill queue.", "pool", "worker")
+	descBlocks    = desc("index_blocks", "Blocks believed held.", "pool", "worker")
+	descNodes     = desc("index_nodes", "Nodes of the prefix index.", "pool")
+	descSessions  = desc("sessions", "Live session bindings.", "pool")
+	descEvents    = desc("session_events_total", "What happened to session bindings.", "pool", "event")
+	descTraps     = desc("module_traps_total", "Instances discarded after an error.", "pool", "strategy")
+	descInstances = desc("module_instances", "Live instances.", "pool", "strategy")
+	descSetAside  = desc("module_quarantined", "1 while the module is set aside after repeated errors.", "pool", "strategy")
+	descModule    = desc("module_info", "The module that serves.", "pool", "strategy", "sha256")
+)
+
+// Describe sends nothing: the collector is unchecked, as workers come and go.
+func (c collector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect reads all pools.
+func (c collector) Collect(ch chan<- prometheus.Metric) {
+	for _, p := range c.d.state.Load().pools {
+		gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+			ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, append([]string{p.name}, labels...)...)
+		}
+		count := func(d *prometheus.Desc, v float64, labels ...string) {
+			ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, append([]string{p.name}, labels...)...)
+		}
+		for _, s := range p.workers.Stats(time.Now()) {
+			collectWorker(p, s, gauge)
+		}
+		gauge(descNodes, float64(p.index.Stats().Nodes))
+		st := p.sessions.Stats()
+		gauge(descSessions, float64(st.Live))
+		count(descEvents, float64(st.Bound), "bound")
+		count(descEvents, float64(st.Rebound), "rebound")
+		count(descEvents, float64(st.Expired), "expired")
+		count(descEvents, float64(st.Forced), "forced_out")
+		s := p.strategy.Strategy()
+		if s == nil { // the pool is closing
+			continue
+		}
+		hs := s.Stats()
+		count(descTraps, float64(hs.Replaced), s.Name())
+		gauge(descInstances, float64(hs.Instances), s.Name())
+		gauge(descSetAside, one(hs.Quarantined), s.Name())
+		gauge(descModule, 1, s.Name(), s.SHA256())
+	}
+}
+
+func collectWorker(p *pool, s worker.Stats, gauge func(*prometheus.Desc, float64, ...string)) {
+	gauge(descUp, one(s.Up), s.ID)
+	gauge(descInFlight, float64(s.InFlight), s.ID)
+	gauge(descRunning, float64(s.Running), s.ID)
+	gauge(descWaiting, float64(s.Waiting), s.ID)
+	gauge(descKVUsage, s.KVUsage, s.ID)
+	gauge(descSlow, s.Slow, s.ID)
+	gauge(descWait, s.Wait, s.ID)
+	gauge(descBlocks, float64(p.index.Worker(s.Slot).Blocks), s.ID)
+}
+
+func one(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

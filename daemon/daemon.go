@@ -1,0 +1,133 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/warmpath/warmpath/conf"
+	"github.com/warmpath/warmpath/host"
+)
+
+// Daemon is the whole process, as main runs it and tests start it on port 0.
+type Daemon struct {
+	log     *slog.Logger
+	host    *host.Host
+	metrics *metrics
+
+	state    atomic.Pointer[state]
+	draining atomic.Bool
+	reload   sync.Mutex // one change of state at a time
+
+	frontApp, adminApp *fiber.App
+	frontL, adminL     net.Listener
+}
+
+// state is what a reload replaces.
+type state struct {
+	conf  *conf.Config
+	pools []*pool // in the order of the file
+}
+
+// New loads the modules, starts watching the workers and binds both listeners. Nothing is served before Run.
+func New(c *conf.Config, log *slog.Logger) (*Daemon, error) {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	h, err := host.New(context.Background(), host.Config{CacheDir: c.Server.CacheDir(), Log: log})
+	if err != nil {
+		return nil, err
+	}
+	d := &Daemon{log: log, host: h, metrics: newMetrics()}
+	d.state.Store(&state{conf: c})
+	if err := d.start(c); err != nil {
+		d.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+func (d *Daemon) start(c *conf.Config) error {
+	if err := d.apply(c); err != nil {
+		return err
+	}
+	d.metrics.registry.MustRegister(collector{d})
+	d.frontApp = d.front(c.Server)
+	app, err := d.admin(c.Server)
+	if err != nil {
+		return fmt.Errorf("daemon: server.admin_token_file cannot be read: %w", err)
+	}
+	d.adminApp = app
+	if d.frontL, err = net.Listen("tcp", c.Server.Listen); err != nil {
+		return fmt.Errorf("daemon: cannot listen for clients; change server.listen or free the port: %w", err)
+	}
+	if d.adminL, err = net.Listen("tcp", c.Server.Admin); err != nil {
+		return fmt.Errorf("daemon: cannot listen for the operator; change server.admin or free the port: %w", err)
+	}
+	return nil
+}
+
+// Addr is where clients are served, host:port.
+func (d *Daemon) Addr() string { return d.frontL.Addr().String() }
+
+// AdminAddr is where the operator is served.
+func (d *Daemon) AdminAddr() string { return d.adminL.Addr().String() }
+
+// Run serves until ctx ends, then drains: /ready says 503, no connection is accepted, open answers run to their end within
+// server.drain_timeout. Its error is nil after a clean drain.
+func (d *Daemon) Run(ctx context.Context) error {
+	failed := make(chan error, 2)
+	go func() { failed <- d.frontApp.Listener(d.frontL) }()
+	go func() { failed <- d.adminApp.Listener(d.adminL) }()
+	d.log.Info("serving", "listen", d.Addr(), "admin", d.AdminAddr())
+	select {
+	case err := <-failed:
+		return fmt.Errorf("daemon: a listener ended: %w", err)
+	case <-ctx.Done():
+	}
+	d.draining.Store(true)
+	limit := d.state.Load().conf.Server.DrainTimeout
+	d.log.Info("draining", "timeout", limit)
+	err := d.frontApp.ShutdownWithTimeout(limit)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("daemon: answers were still open after server.drain_timeout (%v)", limit)
+	}
+	_ = d.adminApp.ShutdownWithTimeout(time.Second) // only scrapes are lost
+	return err
+}
+
+// Close frees everything. Run must have returned.
+func (d *Daemon) Close() {
+	for _, l := range []net.Listener{d.frontL, d.adminL} {
+		if l != nil {
+			l.Close()
+		}
+	}
+	d.reload.Lock()
+	defer d.reload.Unlock()
+	for _, p := range d.state.Load().pools {
+		p.close()
+	}
+	if err := d.host.Close(context.Background()); err != nil {
+		d.log.Warn("the sandbox did not close cleanly", "error", err)
+	}
+}
+
+// poolFor is the first pool that serves the model. A request that names none goes to the first pool.
+func (d *Daemon) poolFor(model string) *pool {
+	for _, p := range d.state.Load().pools {
+		if model == "" || p.serves(model) {
+			return p
+		}
+	}
+	return nil
+}
+
+func (d *Daemon) explain() bool { return d.state.Load().conf.Server.Explain }

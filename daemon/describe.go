@@ -1,0 +1,45 @@
+package daemon
+
+import "time"
+
+// PoolState is what /ready and /api/v1/pools say of a pool. Workers are named by id, never by URL.
+type PoolState struct {
+	Name       string        `json:"name"`
+	Strategy   string        `json:"strategy"`
+	Module     string        `json:"module_sha256"`
+	Quarantine bool          `json:"module_quarantined"`
+	View       string        `json:"view"` // where match counts come from
+	Up         int           `json:"up"`
+	Workers    []WorkerState `json:"workers"`
+}
+
+// WorkerState is one worker's.
+type WorkerState struct {
+	ID        string   `json:"id"`
+	State     string   `json:"state"`
+	InFlight  int      `json:"in_flight"`
+	Running   int      `json:"running"`
+	Waiting   int      `json:"waiting"`
+	KVUsage   float64  `json:"kv_usage"`
+	KVTokens  int      `json:"kv_tokens"`
+	Slowness  float64  `json:"slowness"`
+	Models    []string `json:"models"`
+	LastError string   `json:"last_error,omitempty"`
+}
+
+func (d *Daemon) describe() []PoolState {
+	now := time.Now()
+	var out []PoolState
+	for _, p := range d.state.Load().pools {
+		s := PoolState{Name: p.name, View: "routed history", Up: p.workers.Up(now)}
+		if st := p.strategy.Strategy(); st != nil {
+			s.Strategy, s.Module, s.Quarantine = st.Name(), st.SHA256(), st.Stats().Quarantined
+		}
+		for _, w := range p.workers.Stats(now) {
+			s.Workers = append(s.Workers, WorkerState{w.ID, w.State, w.InFlight, w.Running, w.Waiting, w.KVUsage, w.Capacity, w.Slow,
+				w.Models, w.LastError})
+		}
+		out = append(out, s)
+	}
+	return out
+}

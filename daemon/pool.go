@@ -1,0 +1,181 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"hash/maphash"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/warmpath/warmpath/cache/prefix"
+	"github.com/warmpath/warmpath/conf"
+	"github.com/warmpath/warmpath/daemon/session"
+	"github.com/warmpath/warmpath/daemon/upstream"
+	"github.com/warmpath/warmpath/daemon/worker"
+	"github.com/warmpath/warmpath/host"
+)
+
+// pool is what stands behind one [[pools]] table. It lives as long as a pool of its name is configured.
+type pool struct {
+	name     string
+	log      *slog.Logger
+	strategy host.Current
+	workers  *worker.Pool
+	index    *prefix.Index
+	reuse    *prefix.Reuse
+	sessions *session.Table
+	seq      atomic.Uint64
+	scale    scale
+	caps     *capacities
+	seed     maphash.Seed // of the namespaces' secrets: new in each process, so that no tenant can prepare a collision
+	stop     context.CancelFunc
+	done     chan struct{}
+
+	mu      sync.RWMutex // guards conf, clients
+	conf    conf.Pool
+	clients map[string]*upstream.Client // by worker id
+}
+
+// newPool starts a pool; its strategy is put in by the caller.
+func newPool(c conf.Pool, log *slog.Logger) (*pool, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &pool{
+		name: c.Name, log: log.With("pool", c.Name), conf: c,
+		index:    prefix.New(prefix.Config{}),
+		sessions: session.New(c.SessionTTL, 0),
+		caps:     newCapacities(),
+		seed:     maphash.MakeSeed(),
+		stop:     cancel, done: make(chan struct{}),
+	}
+	p.reuse = prefix.NewReuse(2*unknownTokens/32, nil)
+	clients, err := makeClients(c)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	p.clients = clients
+	p.workers = worker.New(worker.Config{
+		Workers: specs(c), HealthInterval: c.HealthInterval, ScrapeInterval: c.ScrapeInterval,
+		PrefillTokensPerSecond: c.PrefillTokensPerSecond, Log: p.log,
+		OnDown:     p.forget,
+		OnRestart:  p.forget,
+		OnCapacity: p.setCapacity,
+	})
+	go func() { defer close(p.done); p.workers.Run(ctx) }()
+	go p.fitCapacities(ctx)
+	return p, nil
+}
+
+func specs(c conf.Pool) []worker.Spec {
+	s := make([]worker.Spec, len(c.Workers))
+	for i, w := range c.Workers {
+		s[i] = worker.Spec{ID: w.ID, URL: w.URL, MetricsURL: w.MetricsURL, KVTokens: w.KVTokens, Weight: w.Weight}
+	}
+	return s
+}
+
+func makeClients(c conf.Pool) (map[string]*upstream.Client, error) {
+	clients := make(map[string]*upstream.Client, len(c.Workers))
+	for _, w := range c.Workers {
+		u, err := upstream.New(upstream.Config{URL: w.URL, ConnectTimeout: c.ConnectTimeout,
+			HeaderTimeout: c.HeaderTimeout, ChunkTimeout: c.StreamTimeout})
+		if err != nil {
+			return nil, fmt.Errorf("daemon: pool %q, worker %q: %w", c.Name, w.ID, err)
+		}
+		clients[w.ID] = u
+	}
+	return clients, nil
+}
+
+// update makes c the pool's configuration. Workers that stay keep all that is known of them.
+func (p *pool) update(c conf.Pool) error {
+	clients, err := makeClients(c)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	old := p.clients
+	p.conf, p.clients = c, clients
+	p.mu.Unlock()
+	for _, u := range old { // requests under way keep their connections; only idle ones go
+		u.Close()
+	}
+	p.workers.Update(specs(c))
+	return nil
+}
+
+func (p *pool) serves(model string) bool {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.conf.Serves(model)
+}
+
+func (p *pool) client(id string) *upstream.Client {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.clients[id]
+}
+
+func (p *pool) forget(slot uint32) { p.index.Remove(slot) }
+
+func (p *pool) setCapacity(slot uint32, tokens int) {
+	p.caps.set(slot, tokens)
+	p.fit(slot)
+}
+
+// fit hands a worker's capacity to the index, in blocks of text by the current estimate.
+func (p *pool) fit(slot uint32) {
+	tokens, _ := p.caps.tokens(slot)
+	p.index.SetCapacity(slot, max(1, int(float64(tokens)/p.scale.textBlock())))
+}
+
+// fitCapacities follows the estimate of tokens a byte, and the fleet's size, once a second.
+func (p *pool) fitCapacities(ctx context.Context) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	warned := map[uint32]bool{}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			total := 0
+			for _, s := range p.workers.Stats(now) {
+				if !s.Up {
+					continue
+				}
+				tokens, known := p.caps.tokens(s.Slot)
+				total += tokens
+				p.fit(s.Slot)
+				if !known && s.MetricsAge >= 0 && !warned[s.Slot] {
+					warned[s.Slot] = true
+					p.log.Warn("KV cache size unknown: routing on a guess; set kv_tokens of the worker", "worker", s.ID, "guess_tokens", tokens)
+				}
+			}
+			if total > 0 {
+				p.reuse.SetCapacity(int(2 * float64(total) / p.scale.textBlock()))
+			}
+		}
+	}
+}
+
+// close stops watching the workers and frees the strategy once its running picks are over.
+func (p *pool) close() {
+	p.stop()
+	<-p.done
+	<-p.strategy.Replace(nil)
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	for _, u := range p.clients {
+		u.Close()
+	}
+}
+
+// retire closes a pool that the configuration no longer has. Requests that chose it before the change still end: their
+// workers and connections outlive the watch.
+func (p *pool) retire() {
+	p.close()
+	p.log.Info("pool removed")
+}

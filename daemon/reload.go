@@ -1,0 +1,139 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/warmpath/warmpath/conf"
+	"github.com/warmpath/warmpath/host"
+	"github.com/warmpath/warmpath/plugins"
+)
+
+// Reload reads the configuration file and the modules again. On any error all stays as it was.
+func (d *Daemon) Reload() error {
+	old := d.state.Load().conf
+	c, err := conf.Load(old.Path)
+	if err == nil {
+		err = d.apply(c)
+	}
+	if err != nil {
+		d.metrics.reloadsOK.Set(0)
+		d.log.Error("reload refused: the configuration in force stays", "file", old.Path, "error", err)
+		return err
+	}
+	d.metrics.reloadsOK.Set(1)
+	if o, n := old.Server, c.Server; o.Listen != n.Listen || o.Admin != n.Admin || o.MaxBodyBytes != n.MaxBodyBytes ||
+		o.ReadTimeout != n.ReadTimeout || o.IdleTimeout != n.IdleTimeout || o.ModuleCache != n.ModuleCache {
+		d.log.Warn("a changed listener setting of [server] takes effect at the next start")
+	}
+	d.log.Info("reloaded", "file", c.Path)
+	return nil
+}
+
+// Watch reloads when the file or a module changes, until ctx ends.
+func (d *Daemon) Watch(ctx context.Context) {
+	conf.Watch(ctx, 0, func() []string {
+		c := d.state.Load().conf
+		return append([]string{c.Path}, c.ModuleFiles()...)
+	}, func() { _ = d.Reload() }) // the error is logged, and the old configuration serves on
+}
+
+// apply makes c the state. Modules are loaded first, since they are what can fail; pools of a known name are kept.
+func (d *Daemon) apply(c *conf.Config) error {
+	d.reload.Lock()
+	defer d.reload.Unlock()
+	loaded, err := d.loadAll(c)
+	if err != nil {
+		return err
+	}
+	old := map[string]*pool{}
+	for _, p := range d.state.Load().pools {
+		old[p.name] = p
+	}
+	next := &state{conf: c}
+	var fresh []*pool
+	for i := range c.Pools {
+		p, known := old[c.Pools[i].Name]
+		if !known {
+			if p, err = newPool(c.Pools[i], d.log); err != nil {
+				closeAll(loaded[i:], fresh)
+				return err
+			}
+			p.strategy.Replace(loaded[i])
+			fresh = append(fresh, p)
+		}
+		next.pools = append(next.pools, p)
+	}
+	for i, p := range next.pools {
+		if _, known := old[p.name]; !known {
+			continue
+		}
+		delete(old, p.name)
+		if err := p.update(c.Pools[i]); err != nil { // conf has checked the URLs
+			d.log.Error("BUG: a checked pool was refused", "pool", p.name, "error", err)
+		}
+		p.strategy.Replace(loaded[i])
+	}
+	d.state.Store(next)
+	for _, p := range old {
+		go p.retire()
+	}
+	return nil
+}
+
+func closeAll(strategies []*host.Strategy, pools []*pool) {
+	for _, s := range strategies {
+		s.Close(context.Background())
+	}
+	for _, p := range pools {
+		p.close()
+	}
+}
+
+// loadAll loads the strategy of every pool, or none.
+func (d *Daemon) loadAll(c *conf.Config) ([]*host.Strategy, error) {
+	var loaded []*host.Strategy
+	for i := range c.Pools {
+		s, err := d.load(c, &c.Pools[i])
+		if err != nil {
+			closeAll(loaded, nil)
+			return nil, err
+		}
+		loaded = append(loaded, s)
+	}
+	return loaded, nil
+}
+
+// load loads one pool's strategy: the built-in of its name, or the module at its path.
+func (d *Daemon) load(c *conf.Config, p *conf.Pool) (*host.Strategy, error) {
+	sc := c.StrategyOf(p)
+	var wasm []byte
+	var err error
+	if sc.Path == "" {
+		wasm, err = plugins.Builtin(p.Strategy)
+	} else {
+		wasm, err = os.ReadFile(sc.Path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("daemon: pool %q: strategy %q cannot be read: %w", p.Name, p.Strategy, err)
+	}
+	s, err := d.host.Load(context.Background(), p.Strategy, wasm, host.Options{
+		Values: c.OptionValues(p), Allow: sc.Allow, Fuel: sc.Fuel, MemoryBytes: sc.MemoryMB << 20})
+	if err != nil {
+		return nil, fmt.Errorf("daemon: pool %q: %w", p.Name, err)
+	}
+	return s, nil
+}
+
+// CheckModules loads every strategy that c names and throws it away: what `warmpath check` adds to conf's checks.
+func CheckModules(c *conf.Config) error {
+	h, err := host.New(context.Background(), host.Config{CacheDir: c.Server.CacheDir()})
+	if err != nil {
+		return err
+	}
+	defer h.Close(context.Background())
+	loaded, err := (&Daemon{host: h}).loadAll(c)
+	closeAll(loaded, nil)
+	return err
+}

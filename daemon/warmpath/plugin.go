@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/warmpath/warmpath/host"
+	"github.com/warmpath/warmpath/sdk/abi"
+)
+
+func pluginCommand() *cobra.Command {
+	c := &cobra.Command{Use: "plugin", Short: "Work on strategy modules"}
+	c.AddCommand(pluginCheckCommand())
+	return c
+}
+
+func pluginCheckCommand() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "check FILE.wasm",
+		Short: "Load a module as the daemon would, and tell what a decision costs",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			r, err := checkPlugin(c.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return json.NewEncoder(c.OutOrStdout()).Encode(r)
+			}
+			_, err = fmt.Fprintf(c.OutOrStdout(), "%s: ok\n  sha256           %s\n  fuel a decision  %d (16 workers), %d (256 workers) of %d\n  memory           %d KiB an instance\n",
+				args[0], r.SHA256, r.Fuel16, r.Fuel256, r.FuelLimit, r.MemoryBytes>>10)
+			return err
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print the figures as JSON")
+	return c
+}
+
+type pluginReport struct {
+	SHA256      string `json:"sha256"`
+	Fuel16      int64  `json:"fuel_16_workers"`
+	Fuel256     int64  `json:"fuel_256_workers"`
+	FuelLimit   int64  `json:"fuel_limit"`
+	MemoryBytes uint64 `json:"memory_bytes"`
+}
+
+const defaultFuel = 1_000_000 // host.Config's default
+
+// checkPlugin loads the module and has it decide on made-up fleets.
+func checkPlugin(ctx context.Context, file string) (pluginReport, error) {
+	wasm, err := os.ReadFile(file)
+	if err != nil {
+		return pluginReport{}, err
+	}
+	h, err := host.New(ctx, host.Config{Slots: 1})
+	if err != nil {
+		return pluginReport{}, err
+	}
+	defer h.Close(ctx)
+	s, err := h.Load(ctx, strings.TrimSuffix(filepath.Base(file), ".wasm"), wasm, host.Options{})
+	if err != nil {
+		return pluginReport{}, err
+	}
+	defer s.Close(ctx)
+	r := pluginReport{SHA256: s.SHA256(), FuelLimit: defaultFuel}
+	for workers, fuel := range map[int]*int64{16: &r.Fuel16, 256: &r.Fuel256} {
+		res := s.Pick(madeUp(workers))
+		if res.Fallback != "" && res.Fallback != "decline" {
+			return r, fmt.Errorf("the module fails on %d workers: %s: %s", workers, res.Fallback, s.Stats().LastError)
+		}
+		*fuel = res.Fuel
+	}
+	st := s.Stats()
+	r.MemoryBytes = st.MemoryBytes / uint64(max(1, st.Instances))
+	return r, nil
+}
+
+func madeUp(workers int) *host.Frame {
+	f := &host.Frame{}
+	f.Reset()
+	f.Header.PromptTokens, f.Header.PromptBlocks, f.Header.BlockTokens = 8192, 256, 32
+	f.Header.C1, f.Header.C2 = 1./15000, 2./15000/65536
+	for i := range workers {
+		f.Rows = append(f.Rows, abi.Row{Worker: uint32(i), Key: uint64(i+1) * 0x9e3779b97f4a7c15, Slow: 1, Weight: 1,
+			InFlight: uint32(i % 7), GPU: uint32(i % 256), Predicted: uint32(i % 256)})
+		f.WorkerIDs = append(f.WorkerIDs, fmt.Sprint("w", i+1))
+	}
+	return f
+}
