@@ -15,9 +15,9 @@
 //	table operations        1 for each 2 elements, and 3
 //	memory.grow             1,024 a page, and 3
 //
-// A charge of 1 at each header alone was tried: it costs the same to execute, but a loop of 400 dependent square roots, or
-// of bulk operations in a row, ran 100 times as long as an empty one for the same fuel. The length of the code makes 1 fuel
-// about 1 ns for all of them. Both arms of an if are priced: a charge for each basic block would be exact and slower.
+// A charge of 1 at each header alone was tried: it costs the same to execute, but a loop of 400 dependent square roots
+// ran 2.3 s on a million fuel where an empty loop ran 2.4 ms. Priced by its length and its slow instructions it runs 2.5 ms:
+// 1 fuel is then 1-3 ns of whatever a module does. Both arms of an if are priced: a charge for each basic block would be exact and slower.
 //
 // # Why is the original not compiled first?
 //

@@ -23,7 +23,7 @@ func (m *module) encode() ([]byte, error) {
 		}
 		code = bytes(code, append(append(b, ins...), 0x0b))
 	}
-	var types, funcs, exports, elems, start []byte
+	var types, funcs, exports, start []byte
 	for _, t := range m.types {
 		types = bytes(bytes(append(types, 0x60), []byte(t.params)), []byte(t.results))
 	}
@@ -37,19 +37,9 @@ func (m *module) encode() ([]byte, error) {
 		}
 		exports = uleb(append(bytes(exports, []byte(e.name)), e.kind), i)
 	}
-	for _, n := range m.elems { // (elem (i32.const 0) $f ...)
-		at, err := number(n.list[1].list[1].atom)
-		if err != nil {
-			return nil, err
-		}
-		elems = uleb(append(sleb(append(elems, 0, 0x41), at), 0x0b), uint64(len(n.list)-2))
-		for _, f := range n.list[2:] {
-			i, err := m.index(m.funcs, f.atom)
-			if err != nil {
-				return nil, err
-			}
-			elems = uleb(elems, i)
-		}
+	elems, err := m.elements()
+	if err != nil {
+		return nil, err
 	}
 	if m.start != "" {
 		i, err := m.index(m.funcs, m.start)
@@ -81,6 +71,26 @@ func (m *module) encode() ([]byte, error) {
 	vec(10, len(m.bodies), code)
 	vec(11, m.ndata, m.datas)
 	return out, nil
+}
+
+// elements writes (elem (i32.const 0) $f ...).
+func (m *module) elements() ([]byte, error) {
+	var elems []byte
+	for _, n := range m.elems {
+		at, err := number(n.list[1].list[1].atom)
+		if err != nil {
+			return nil, err
+		}
+		elems = uleb(append(sleb(append(elems, 0, 0x41), at), 0x0b), uint64(len(n.list)-2))
+		for _, f := range n.list[2:] {
+			i, err := m.index(m.funcs, f.atom)
+			if err != nil {
+				return nil, err
+			}
+			elems = uleb(elems, i)
+		}
+	}
+	return elems, nil
 }
 
 // instructions assembles plain instructions; labels are numbers or $names.
