@@ -11,8 +11,7 @@ import (
 // bench is an engine in a synctest bubble, where a minute takes no time.
 type bench struct {
 	*engine
-	t      *testing.T
-	notify chan struct{}
+	t *testing.T
 }
 
 func inBubble(t *testing.T, cfg Config, f func(b *bench)) {
@@ -24,7 +23,7 @@ func inBubble(t *testing.T, cfg Config, f func(b *bench)) {
 		}
 		e := newEngine(cfg)
 		defer e.close()
-		f(&bench{engine: e, t: t, notify: make(chan struct{}, 1)})
+		f(&bench{engine: e, t: t})
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		if len(e.running)+len(e.waiting) > 0 {
@@ -36,10 +35,16 @@ func inBubble(t *testing.T, cfg Config, f func(b *bench)) {
 	})
 }
 
-// ask submits a prompt of n tokens named by label, for a reply of max tokens.
-func (b *bench) ask(label uint64, n, max int) *sequence {
+// newAsk is a prompt of n tokens named by label, for a reply of max tokens.
+func newAsk(label uint64, n, max int) *sequence {
 	q := newSequence(appendTokens(nil, TextOfTokens(label, n)), "", 0)
 	q.max, q.notify = max, make(chan struct{}, 1)
+	return q
+}
+
+// ask submits newAsk.
+func (b *bench) ask(label uint64, n, max int) *sequence {
+	q := newAsk(label, n, max)
 	b.submit([]*sequence{q})
 	return q
 }
@@ -86,8 +91,9 @@ func TestDecodesAreBatched(t *testing.T) {
 	inBubble(t, Config{}, func(b *bench) {
 		var all []*sequence
 		for i := range 8 {
-			all = append(all, b.ask(uint64(i), 16, 101))
+			all = append(all, newAsk(uint64(i), 16, 101))
 		}
+		b.submit(all) // at once, or the first may start a step alone
 		for _, q := range all {
 			b.await(q)
 			b.wantSeconds("100 tokens beside 7 others", q.last-q.first, 100*(stepSeconds+8*decodeSeconds))
@@ -243,7 +249,11 @@ func TestStallLosesTime(t *testing.T) {
 			t.Errorf("%d tokens during a stall", got-n)
 		}
 		b.freeze(false)
+		resumed := time.Now()
 		b.await(q)
+		if wall := time.Since(resumed); wall < 60*time.Millisecond || wall > 120*time.Millisecond { // 7 tokens are left
+			t.Errorf("the rest took %v after the stall", wall)
+		}
 		b.wantSeconds("10 tokens, the stall not counted", q.last-q.first, 10*(stepSeconds+decodeSeconds))
 	})
 }
