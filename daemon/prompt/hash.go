@@ -84,20 +84,14 @@ func (r *Request) hashPrompt(seed uint64) {
 	})
 }
 
-// token reads one token id into the chain.
+// token reads a token id into the chain, and those right behind it.
 func (s *scanner) token(c *Chain) bool {
-	lo, id := s.i, uint32(0)
-	for s.i < len(s.b) && s.i < lo+9 && s.b[s.i]-'0' <= 9 {
-		id = id*10 + uint32(s.b[s.i]-'0')
-		s.i++
+	s.ints(c)
+	s.space()
+	lo := s.i
+	if !s.value() {
+		return false
 	}
-	if n := s.at(); n != ',' && n != ']' { // not a plain small integer
-		s.i = lo
-		if !s.value() {
-			return false
-		}
-		id = uint32(min(max(number(s.b[lo:s.i]), 0), math.MaxUint32))
-	}
-	c.token(id)
+	c.token(uint32(min(max(number(s.b[lo:s.i]), 0), math.MaxUint32)))
 	return true
 }

@@ -82,6 +82,7 @@ func TestPromptForms(t *testing.T) {
 	f(`["a", "`+long+`"]`, []int{1, 320}, []int{0, 0}, []int{0, 2})
 	f(`[ `+ids+`9 ]`, []int{164}, []int{41}, []int{2})
 	f(`[[1,2,3],[`+ids+`4294967295]]`, []int{12, 164}, []int{3, 41}, []int{0, 2})
+	f(`[0,1, 2,  3,4.0,5e0,1234567890,6 ,7]`, []int{36}, []int{9}, []int{0})
 	f(`[[],[1]]`, []int{0, 4}, []int{0, 1}, []int{0, 0})
 	f(`[`+strings.Repeat(`"x",`, maxPrompts+5)+`"y"]`, slices.Repeat([]int{1}, maxPrompts), slices.Repeat([]int{0}, maxPrompts), slices.Repeat([]int{0}, maxPrompts))
 }

@@ -113,7 +113,7 @@ func TestParseAllocatesNothing(t *testing.T) {
 
 // FuzzParse holds the scanner against encoding/json: the same verdict on every body, the same model, stream and prompt.
 func FuzzParse(f *testing.F) {
-	for _, s := range []string{`{"model":"m","stream":true,"prompt":"p\n\u00e9"}`, `{"prompt":["a","b"]}`, `{"prompt":[1,2]}`, `[1,-0.5e+7,null]`,
+	for _, s := range []string{`{"model":"m","stream":true,"prompt":"p\n\u00e9"}`, `{"prompt":["a","b"]}`, `{"prompt":[1,2]}`, `{"prompt":[1, 2,]}`, `[1,  02,3]`, `[12,0,-0,3.5,7]`, `[1,-0.5e+7,null]`,
 		`{"model":"\ud800\udc00\ud800","a":{"b":[{}]}}`, ` {"a" : "\\\"" } `, `{"messages":[{"role":"user","content":[{"type":"text","text":"t"}]}]}`,
 		`{"tools":[{"type":"function","function":{"name":"f","parameters":{"a":[1,"\t"]}}}],"messages":[{"tool_calls":[{"function":{"name":"x","arguments":"{}"}}]}]}`,
 		`{"a":NaN}`, `{"a":01}`, `{"prompt":[[1],[2,3]]}`, string(chatBody(2000))} {

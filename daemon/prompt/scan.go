@@ -92,7 +92,8 @@ func (s *scanner) array(elem func() bool) bool {
 	for {
 		s.space()
 		if elem == nil {
-			if !s.value() {
+			s.ints(nil)
+			if s.space(); !s.value() {
 				return false
 			}
 		} else if !elem() {
@@ -102,6 +103,29 @@ func (s *scanner) array(elem func() bool) bool {
 			return ok && s.close()
 		}
 	}
+}
+
+// ints passes over a run of small integers with their commas, as token ids come by the thousand, and gives them to c unless it
+// is nil. It stops before the last element of the run, which is left to the general way.
+func (s *scanner) ints(c *Chain) {
+	b, i := s.b, s.i
+	for {
+		j, id := i, uint32(0)
+		for j < len(b) && b[j]-'0' <= 9 {
+			id = id*10 + uint32(b[j]-'0')
+			j++
+		}
+		if n := j - i; n == 0 || n > 9 || n > 1 && b[i] == '0' || j == len(b) || b[j] != ',' {
+			break
+		}
+		if c != nil {
+			c.token(id)
+		}
+		if i = j + 1; i < len(b) && b[i] == ' ' {
+			i++
+		}
+	}
+	s.i = i
 }
 
 // open steps into an object or array; false if it is empty or too deep, which close tells apart.
