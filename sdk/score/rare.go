@@ -5,27 +5,6 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// tiers is what the tiers below the GPU add to Y: bringing back what they hold of the prompt, and what the request pushes
-// out of each. lower > 0 says that they hold any.
-func (c *request) tiers(w *sdk.Worker, miss float64, lower uint32) float64 {
-	y, h1 := 0., 0.
-	if lower > 0 {
-		h1 = float64(w.L1) * c.block
-		y = float64(h1*c.bw1) + float64(float64(float64(w.L2)*c.block)*c.bw2)
-	}
-	if out := miss - float64(w.FreeGPU); out > 0 {
-		y += 2 * float64(float64(out*float64(w.ReuseGPU))*c.bw1)
-	}
-	if out := miss - h1 - float64(w.FreeL1); out > 0 {
-		back := c.bw2
-		if back == 0 {
-			back = w.Slow * c.again
-		}
-		y += 2 * float64(float64(out*float64(w.ReuseL1))*back)
-	}
-	return y
-}
-
 // adjusted is what a worker with a weight has in flight per unit of it, and what one in slow start is taken to have.
 func (c *request) adjusted(w *sdk.Worker) float64 {
 	n := sdk.PerWeight(float64(w.InFlight), w)

@@ -109,27 +109,34 @@ const (
 // jump table at the function's head, and costs as much as ten multiplications. x + |x| is 2*max(0, x).
 func (c *request) rank(workers []sdk.Worker, v View, keys []uint64) (longest uint32, best [1 + sdk.Alternatives]uint64) {
 	l, block, token, again, halfC2 := c.l, c.block, c.token, c.again, c.halfC2
-	lambda, wait, halfFlight := c.lambda, c.wait, c.halfFlight
+	bw1, lambda, wait, halfFlight := c.bw1, c.lambda, c.wait, c.halfFlight
 	k0, k1, k2, k3 := uint64(math.MaxUint64), uint64(math.MaxUint64), uint64(math.MaxUint64), uint64(math.MaxUint64)
 	keys = keys[:len(workers)]
 	for i := range workers {
 		w := &workers[i]
-		gpu, lower := w.GPU, w.L1+w.L2
+		gpu, l1, l2 := w.GPU, w.L1, w.L2
 		if v == Predicted {
-			gpu, lower = w.Predicted, 0
+			gpu, l1, l2 = w.Predicted, 0, 0
 		}
-		longest = max(longest, gpu+lower)
+		longest = max(longest, gpu+l1+l2)
 		miss := l - float64(float64(int64(gpu))*block)       // tokens of the prompt that are not on the GPU
-		n := miss - float64(float64(int64(lower))*block) - 1 // tokens to compute, less one
+		n := miss - float64(float64(int64(l1+l2))*block) - 1 // tokens to compute, less one
 		n = 1 + .5*(n+math.Abs(n))
 		m := w.Slow
 		y := float64(m*n) * (token - float64(halfC2*n))
-		if c.bw1 != 0 {
-			y += c.tiers(w, miss, lower)
-		} else {
-			out := miss - float64(w.FreeGPU)
-			y += float64(float64((out+math.Abs(out))*float64(w.ReuseGPU)) * float64(m*again))
+		out, back := miss-float64(w.FreeGPU), m*again
+		if bw1 != 0 {
+			h1 := float64(float64(int64(l1)) * block)
+			y += float64(h1*bw1) + float64(float64(float64(int64(l2))*block)*c.bw2)
+			if lost := miss - h1 - float64(w.FreeL1); lost > 0 {
+				if c.bw2 != 0 {
+					back = c.bw2
+				}
+				y += 2 * float64(float64(lost*float64(w.ReuseL1))*back)
+			}
+			back = bw1
 		}
+		y += float64(float64((out+math.Abs(out))*float64(w.ReuseGPU)) * back)
 		idle := .9 - float64(1.3*w.Load)
 		idle = .1 + .5*(idle+math.Abs(idle)) // 1 - min(.9, 1.3*rho)
 		flight := float64(int64(w.InFlight))
