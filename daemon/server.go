@@ -77,10 +77,10 @@ func (d *Daemon) serveV1(c *fiber.Ctx) error {
 	c.Request().Header.VisitAll(func(k, v []byte) {
 		in.Header = append(in.Header, upstream.Field{Name: string(k), Value: string(v)})
 	})
-	return write(c, d.Serve(context.Background(), in))
+	return respond(c, d.Serve(context.Background(), in))
 }
 
-func write(c *fiber.Ctx, out *Outbound) error {
+func respond(c *fiber.Ctx, out *Outbound) error {
 	c.Status(out.Status)
 	for _, f := range out.Header {
 		if f.Name == "Content-Type" {
@@ -114,7 +114,7 @@ func (d *Daemon) clientError(c *fiber.Ctx, err error) error {
 			f = fault{408, "invalid_request_error", "request_timeout", "the request did not arrive within server.read_timeout", 0}
 		}
 	}
-	return write(c, f.outbound())
+	return respond(c, f.outbound())
 }
 
 func (d *Daemon) health(c *fiber.Ctx) error { return c.SendString("ok\n") }
