@@ -45,8 +45,8 @@ type Config struct {
 	// it is an estimate: compare the report's prompt tokens with the trace's.
 	BytesPerToken int
 
-	// Seed changes the text of every block: a second replay against the same
-	// daemon with another seed finds none of the first one's prompts cached.
+	// Seed changes the text of every block, as the model's name does: a second
+	// replay of a model with another seed finds nothing left by the first.
 	Seed uint64
 
 	// Progress is where the progress goes: a bar if it is a terminal, plain

@@ -11,7 +11,9 @@
 // same for the same id, so that two prompts share exactly the prefix that they
 // shared in the recording. The simulated worker's tokenizer makes one token of
 // every 4 bytes ([Config].BytesPerToken), so 512 tokens are 2,048 bytes and
-// the count is exact.
+// the count is exact. Each model name has text of its own: vLLM's served names
+// are aliases of one cache, and where two pools shared their workers, the
+// second run found .999 of its prompts left there by the first.
 //
 // The prompt goes to /v1/completions as one string. Chat was the alternative,
 // and lost: its template adds tokens of its own, so that neither the length of

@@ -16,13 +16,13 @@ type prompt struct {
 	textBytes  int
 }
 
-func newPrompt(c *Config, modelJSON string, r *Request) prompt {
+func newPrompt(c *Config, modelJSON string, seed uint64, r *Request) prompt {
 	return prompt{
 		head: `{"model":` + modelJSON + `,"max_tokens":` + strconv.Itoa(r.OutputTokens) +
 			`,"ignore_eos":true,"stream":true,"stream_options":{"include_usage":true},"prompt":"`,
 		tail:       `"}`,
 		blocks:     r.Blocks,
-		seed:       c.Seed,
+		seed:       seed,
 		blockBytes: BlockTokens * c.BytesPerToken,
 		textBytes:  r.InputTokens * c.BytesPerToken,
 	}

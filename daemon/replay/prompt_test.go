@@ -30,7 +30,7 @@ func promptText(t testing.TB, c *Config, r *Request) string {
 	var got struct {
 		Prompt string
 	}
-	data, err := io.ReadAll(&body{prompt: newPrompt(c, `"A"`, r)})
+	data, err := io.ReadAll(&body{prompt: newPrompt(c, `"A"`, c.Seed, r)})
 	if err == nil {
 		err = json.Unmarshal(data, &got)
 	}
@@ -43,7 +43,7 @@ func promptText(t testing.TB, c *Config, r *Request) string {
 func TestBodyIsTheRequest(t *testing.T) {
 	c := testConfig(t, Config{})
 	for _, r := range readTestTrace(t, 0) {
-		p := newPrompt(c, `"org/\"A\""`, &r)
+		p := newPrompt(c, `"org/\"A\""`, c.Seed, &r)
 		data, err := io.ReadAll(&body{prompt: p})
 		if err != nil || int64(len(data)) != p.size() {
 			t.Fatalf("read %d bytes, %v; want %d", len(data), err, p.size())
@@ -76,7 +76,7 @@ func TestBodyIsTheRequest(t *testing.T) {
 func TestBodyInAnyPieces(t *testing.T) {
 	for _, bytesPerToken := range []int{1, 3, 4, 5} {
 		c := testConfig(t, Config{BytesPerToken: bytesPerToken})
-		p := newPrompt(c, `"A"`, &Request{InputTokens: 1300, OutputTokens: 1, Blocks: []uint64{7, 8, 1 << 63}})
+		p := newPrompt(c, `"A"`, c.Seed, &Request{InputTokens: 1300, OutputTokens: 1, Blocks: []uint64{7, 8, 1 << 63}})
 		whole := make([]byte, p.size())
 		if n, err := (&body{prompt: p}).Read(whole); n != len(whole) || err != nil {
 			t.Fatalf("one read gave %d of %d, %v", n, len(whole), err)
@@ -145,7 +145,7 @@ func BenchmarkBlockText(b *testing.B) {
 func BenchmarkBody(b *testing.B) {
 	c := testConfig(b, Config{})
 	r := &Request{InputTokens: 12870, OutputTokens: 345, Blocks: make([]uint64, 26)}
-	p := newPrompt(c, `"A"`, r)
+	p := newPrompt(c, `"A"`, c.Seed, r)
 	b.SetBytes(p.size())
 	b.ReportAllocs()
 	for b.Loop() {

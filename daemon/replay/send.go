@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"net"
 	"net/http"
@@ -28,11 +29,14 @@ type sender struct {
 	trip   http.RoundTripper
 	model  string // as JSON
 	target string
+	seed   uint64 // of the prompts' text
 }
 
 func newSender(cfg *Config, trip http.RoundTripper, model string) *sender {
 	quoted, _ := json.Marshal(model) // a string always has a JSON form
-	return &sender{cfg, trip, string(quoted), cfg.URL + "/v1/completions"}
+	name := fnv.New64a()
+	name.Write([]byte(model))
+	return &sender{cfg, trip, string(quoted), cfg.URL + "/v1/completions", cfg.Seed ^ name.Sum64()}
 }
 
 // newTransport keeps a connection for each request that may be open: with the
@@ -51,7 +55,7 @@ func newTransport(maxInFlight int) *http.Transport {
 // send sends one request and follows its answer to the end; first is called
 // when output begins.
 func (s *sender) send(ctx context.Context, r *Request, first func()) (out sample) {
-	p := newPrompt(s.cfg, s.model, r)
+	p := newPrompt(s.cfg, s.model, s.seed, r)
 	start := time.Now()
 	defer func() {
 		out.total = time.Since(start)

@@ -61,3 +61,24 @@ func TestSimulatedWorkerCountsTheSame(t *testing.T) {
 		t.Fatal("the slice shares nothing: the test shows nothing")
 	}
 }
+
+// Two names of one worker are one cache: the second run finds none of the first.
+func TestModelsDoNotWarmEachOther(t *testing.T) {
+	w, err := vllmsim.New(vllmsim.Config{Models: []string{"A", "B"}, KVTokens: 4 << 20, Speed: 100000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if err := w.Start("127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	c := Config{URL: w.URL(), Models: []string{"A", "B", "A"}, File: traceFile, Speed: 1e6, MaxInFlight: 1, Limit: 20}
+	report, err := Run(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b, again := report.Results[0].BlockHitRate, report.Results[1].BlockHitRate, report.Results[2].BlockHitRate
+	if a != b || a > .2 || again < .9 {
+		t.Errorf("hit rates A %v, B %v, A again %v; want B as cold as A, and A warm", a, b, again)
+	}
+}
