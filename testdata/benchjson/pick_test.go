@@ -1,0 +1,60 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/warmpath/warmpath/host"
+	"github.com/warmpath/warmpath/plugins"
+	"github.com/warmpath/warmpath/sdk"
+	"github.com/warmpath/warmpath/sdk/sdktest"
+)
+
+// prompted returns a random fleet of n workers and a prompt of 8,000 tokens that no session binds.
+func prompted(n int) *sdktest.Frame {
+	f := sdktest.NewFrame(n)
+	f.Randomize(rand.New(rand.NewPCG(1, uint64(n))), n)
+	f.Header.Bound, f.Header.BlockTokens = -1, 16
+	return f.Prompt(8000)
+}
+
+// BenchmarkPick is prefixaware's whole pick, as the daemon calls it: in the sandbox with fuel, and natively on the same
+// frame. It stands here, as host and plugins are strangers to each other.
+func BenchmarkPick(b *testing.B) {
+	wasm, err := plugins.Builtin("prefixaware")
+	if err != nil {
+		b.Fatal(err)
+	}
+	h, err := host.New(b.Context(), host.Config{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { h.Close(b.Context()) })
+	s, err := h.Load(b.Context(), "prefixaware", wasm, host.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, n := range []int{16, 256} {
+		b.Run(fmt.Sprintf("wasm/workers=%d", n), func(b *testing.B) {
+			p := prompted(n)
+			f := &host.Frame{Header: p.Header, Rows: p.Rows}
+			b.ReportAllocs()
+			for b.Loop() {
+				f.Header.Seq++
+				if r := s.Pick(f); r.Fallback != "" {
+					b.Fatalf("fallback: %s", r.Fallback)
+				}
+			}
+		})
+		b.Run(fmt.Sprintf("native/workers=%d", n), func(b *testing.B) {
+			p, native := prompted(n), plugins.Native("prefixaware")
+			r := sdk.NewRequest(&p.Header, make([]uint32, n))
+			for b.Loop() {
+				r.Seq++
+				r.OrderLen = 0
+				native.Route(r, p.Rows)
+			}
+		})
+	}
+}
