@@ -45,7 +45,7 @@
 // are scalars for the same reason.
 //
 // Rows are pushed: the host writes the table into memory that the guest owns, and Route sees that memory as a slice.
-// Asking the host worker by worker costs 45-60 ns a question, the whole pick at 16 workers less than ten questions.
+// Asking the host costs 45-60 ns a question, so that 16 workers with one question each would take longer than their score.
 //
 // A Go guest collects garbage only while an export runs. The host therefore calls wp_maint now and then, and a strategy
 // may allocate; one that does not is faster. go statements inside Route leak: nothing runs once Route has returned.

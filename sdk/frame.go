@@ -39,8 +39,9 @@ func (f *frame) at(offset int) unsafe.Pointer {
 	return unsafe.Add(unsafe.Pointer(unsafe.SliceData(f.area)), offset)
 }
 
-// pick answers the request that stands in the area. It does not allocate. All but the strategy is inlined or apart: a call
-// from one Go function to another costs 10-20 ns in wasm, and an empty pick no more than a few of them.
+// pick answers the request that stands in the area. It does not allocate. What is
+// rare stands in functions of its own, the rest in this one: a call costs 8 ns in wasm, through an interface 22, where an
+// empty pick takes 95.
 func (f *frame) pick(s Strategy) Decision {
 	if len(f.rows) == 0 || s == nil {
 		return unready()

@@ -19,8 +19,8 @@ func wpPick() uint64 { return uint64(shared.pick(registered)) }
 func wpConfigure(n uint32) int32 { return shared.configure(registered, n) }
 
 // A collection that has become due is run by goroutines of the runtime, and they run only while an export does. Yielding
-// lets them; forcing a collection each time would cost a millisecond, and would find nothing in a strategy that does
-// not allocate.
+// lets them. Forcing a collection here instead would charge its time to every strategy, also to one that does not
+// allocate.
 //
 //go:wasmexport wp_maint
 func wpMaint() { runtime.Gosched() }

@@ -4,6 +4,9 @@
 // over all instances and over concurrent picks, and any run of requests with the same candidates is even to within one.
 // When a worker goes or comes, the next run starts with the new set and is again even to within one.
 //
+// Requests with different candidates must not share one number: two models that alternate strictly, each on its own two
+// workers, would each see every other number and stay on one worker.
+//
 // # What lost
 //
 // A counter in the module is wrong as soon as there are two instances. The fewest sent is stale under concurrent picks, and

@@ -31,7 +31,7 @@
 // # Arithmetic
 //
 // Products that are added are written float64(a*b) + c: without the conversion, a compiler may fuse the two into one
-// rounding on some targets, and the native and the wasm form would not choose the same row. Minima are ifs for speed: the
-// min builtin must treat NaN and signed zero, which costs more than the rest of the row in wasm. A score that is not a
-// number counts as infinite.
+// rounding on some targets, and the native and the wasm form would not choose the same row. Clamps are
+// written with math.Abs, one instruction, for the min and max builtins call a function for floats in wasm. A score that is
+// not a number counts as infinite.
 package score
