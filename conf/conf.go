@@ -51,7 +51,7 @@ type Pool struct {
 // Worker is one vLLM instance.
 type Worker struct {
 	URL        string  `toml:"url"`         // http://HOST:PORT, without a path
-	ID         string  `toml:"id"`          // shown to clients and in metrics; default w1, w2, ... by order in the pool
+	ID         string  `toml:"id"`          // shown to clients and in metrics; default made from the URL, as w-e25838
 	MetricsURL string  `toml:"metrics_url"` // default URL/metrics
 	KVTokens   int     `toml:"kv_tokens"`   // KV cache in tokens; 0 = as its /metrics say
 	Weight     float64 `toml:"weight"`      // share relative to the other workers

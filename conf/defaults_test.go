@@ -21,7 +21,7 @@ func TestDefaultsTOMLIsTheDefaults(t *testing.T) {
 	want := DefaultPool()
 	want.Name = "pool1"
 	want.Options = map[string]any{}
-	want.Workers = []Worker{{URL: "http://127.0.0.1:9001", ID: "w1", MetricsURL: "http://127.0.0.1:9001/metrics", Weight: 1}}
+	want.Workers = []Worker{{URL: "http://127.0.0.1:9001", ID: "w-e25838", MetricsURL: "http://127.0.0.1:9001/metrics", Weight: 1}}
 	if !reflect.DeepEqual(c.Pools, []Pool{want}) {
 		t.Errorf("pools:\n got %+v\nwant %+v", c.Pools, []Pool{want})
 	}
@@ -65,7 +65,7 @@ func TestSmallestConfig(t *testing.T) {
 		t.Errorf("server: got %+v", c.Server)
 	}
 	p := c.Pools[0]
-	if p.Workers[0].URL != "http://127.0.0.1:9001" || p.Workers[0].ID != "w1" || p.HealthInterval != DefaultPool().HealthInterval {
+	if p.Workers[0].URL != "http://127.0.0.1:9001" || p.Workers[0].ID != DefaultID("http://127.0.0.1:9001") || p.HealthInterval != DefaultPool().HealthInterval {
 		t.Errorf("pool: got %+v", p)
 	}
 	if got := c.Strategies["mine"]; !strings.HasSuffix(got.Path, "testdata/conf/mine.wasm") || got.Fuel != DefaultStrategy().Fuel {
@@ -96,7 +96,7 @@ fuel = 7
 	if a.Workers[0].Weight != 1 || a.Workers[1].Weight != 2 || a.Workers[1].ID != "second" {
 		t.Errorf("workers = %+v", a.Workers)
 	}
-	if got := b.Workers[0]; got.URL != "https://c:1" || got.MetricsURL != "https://c:1/metrics" || got.ID != "w1" {
+	if got := b.Workers[0]; got.URL != "https://c:1" || got.MetricsURL != "https://c:1/metrics" || got.ID != DefaultID("https://c:1") {
 		t.Errorf("worker = %+v", got)
 	}
 	if s := c.Strategies["session"]; s.Fuel != 7 || s.MemoryMB != DefaultStrategy().MemoryMB {

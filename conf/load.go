@@ -3,6 +3,7 @@ package conf
 import (
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"os"
 	"path/filepath"
@@ -129,7 +130,7 @@ func (c *Config) complete(tree map[string]any) {
 			p.Name = "pool" + strconv.Itoa(i+1)
 		}
 		for j := range p.Workers {
-			p.Workers[j].complete(j)
+			p.Workers[j].complete()
 		}
 	}
 	written, _ := tree["strategies"].(map[string]any)
@@ -146,10 +147,18 @@ func (c *Config) complete(tree map[string]any) {
 	}
 }
 
-func (w *Worker) complete(i int) {
+// DefaultID names a worker by its URL without showing it: "w-" and 24 bits of FNV-1a. A number by order would give another
+// worker's name, metrics and sessions to a worker when one before it is removed.
+func DefaultID(url string) string {
+	h := fnv.New32a()
+	h.Write([]byte(url))
+	return fmt.Sprintf("w-%06x", h.Sum32()&0xffffff)
+}
+
+func (w *Worker) complete() {
 	w.URL = strings.TrimSuffix(w.URL, "/")
 	if w.ID == "" {
-		w.ID = "w" + strconv.Itoa(i+1)
+		w.ID = DefaultID(w.URL)
 	}
 	if w.MetricsURL == "" {
 		w.MetricsURL = w.URL + "/metrics"

@@ -108,8 +108,8 @@ func settings(strategy string, urls ...string) string {
 
 func addPool(b *strings.Builder, name, strategy, models string, urls ...string) {
 	fmt.Fprintf(b, "[[pools]]\nname = %q\nmodels = [%q]\nstrategy = %q\nhealth_interval = \"100ms\"\nscrape_interval = \"100ms\"\n", name, models, strategy)
-	for _, u := range urls {
-		fmt.Fprintf(b, "[[pools.workers]]\nurl = %q\n", u)
+	for i, u := range urls {
+		fmt.Fprintf(b, "[[pools.workers]]\nurl = %q\nid = \"w%d\"\n", u, i+1)
 	}
 }
 

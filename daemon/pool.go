@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"hash/maphash"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,7 +37,7 @@ type pool struct {
 
 	mu      sync.RWMutex // guards conf, clients
 	conf    conf.Pool
-	clients map[string]*upstream.Client // by worker id
+	clients map[string]*upstream.Client // by worker URL
 }
 
 // newPool starts a pool; its strategy is put in by the caller.
@@ -84,26 +86,63 @@ func makeClients(c conf.Pool) (map[string]*upstream.Client, error) {
 		if err != nil {
 			return nil, fmt.Errorf("daemon: pool %q, worker %q: %w", c.Name, w.ID, err)
 		}
-		clients[w.ID] = u
+		clients[w.URL] = u
 	}
 	return clients, nil
 }
 
-// update makes c the pool's configuration. Workers that stay keep all that is known of them.
+// takeOver bounds how long the workers of the old configuration serve on while none of the new ones has been heard.
+const takeOver = 5 * time.Second
+
+// update makes c the pool's configuration. Workers that stay keep all that is known of them. Those that leave serve until
+// the new ones have had their first health check, so that a change of all workers at once loses no request.
 func (p *pool) update(c conf.Pool) error {
 	clients, err := makeClients(c)
 	if err != nil {
 		return err
 	}
 	p.mu.Lock()
-	old := p.clients
-	p.conf, p.clients = c, clients
+	old, before := p.clients, p.conf
+	p.conf, p.clients = c, maps.Clone(old)
+	maps.Copy(p.clients, clients)
+	p.mu.Unlock()
+	if both := union(specs(c), specs(before)); len(both) > len(c.Workers) {
+		p.workers.Update(both)
+		p.awaitHeard(c)
+	}
+	p.workers.Update(specs(c))
+	p.mu.Lock()
+	p.clients = clients
 	p.mu.Unlock()
 	for _, u := range old { // requests under way keep their connections; only idle ones go
 		u.Close()
 	}
-	p.workers.Update(specs(c))
 	return nil
+}
+
+// union is all of next, and what of before has another id.
+func union(next, before []worker.Spec) []worker.Spec {
+	for _, s := range before {
+		if !slices.ContainsFunc(next, func(n worker.Spec) bool { return n.ID == s.ID }) {
+			next = append(next, s)
+		}
+	}
+	return next
+}
+
+// awaitHeard waits until every worker of c has been found up or down.
+func (p *pool) awaitHeard(c conf.Pool) {
+	for end := time.Now().Add(takeOver); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		heard := true
+		for _, s := range p.workers.Stats(time.Now()) {
+			if s.State == "starting" && slices.ContainsFunc(c.Workers, func(w conf.Worker) bool { return w.ID == s.ID }) {
+				heard = false
+			}
+		}
+		if heard {
+			return
+		}
+	}
 }
 
 func (p *pool) serves(model string) bool {
@@ -112,10 +151,10 @@ func (p *pool) serves(model string) bool {
 	return p.conf.Serves(model)
 }
 
-func (p *pool) client(id string) *upstream.Client {
+func (p *pool) client(w *worker.Worker) *upstream.Client {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	return p.clients[id]
+	return p.clients[w.URL()]
 }
 
 func (p *pool) forget(slot uint32) { p.index.Remove(slot) }

@@ -67,7 +67,7 @@ func (a *attempt) end(o worker.Outcome) { a.ticket.End(time.Now(), o) }
 // attempt sends the request to the worker of a row. On an error the ticket has ended.
 func (e *exchange) attempt(ctx context.Context, row int, r *upstream.Request) (*attempt, error) {
 	w := e.view.workers[row]
-	client := e.pool.client(w.ID())
+	client := e.pool.client(w)
 	if client == nil { // removed since the snapshot
 		return nil, &net.OpError{Op: "dial", Err: errors.New("worker was removed")}
 	}

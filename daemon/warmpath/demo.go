@@ -79,8 +79,8 @@ func demo(ctx context.Context, out, logs io.Writer, listen, admin string, worker
 func demoConfig(listen, admin string, urls []string) (*conf.Config, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "[server]\nlisten = %q\nadmin = %q\nlog_level = \"warn\"\n[[pools]]\nname = \"demo\"\nhealth_interval = \"500ms\"\n", listen, admin)
-	for _, u := range urls {
-		fmt.Fprintf(&b, "[[pools.workers]]\nurl = %q\n", u)
+	for i, u := range urls {
+		fmt.Fprintf(&b, "[[pools.workers]]\nid = \"w%d\"\nurl = %q\n", i+1, u)
 	}
 	return conf.Parse([]byte(b.String()), "demo.toml")
 }

@@ -1,0 +1,167 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/warmpath/warmpath/daemon/vllmsim"
+	"github.com/warmpath/warmpath/host/wasmtest"
+)
+
+// newcomer builds the strategy that a newcomer wrote, with the standard toolchain.
+func newcomer(t *testing.T, dir string) string {
+	t.Helper()
+	file := filepath.Join(dir, "newcomer.wasm")
+	c := exec.Command("go", "build", "-buildmode=c-shared", "-trimpath", "-ldflags=-s -w -buildid=", "-o", file, "../testdata/guests/newcomer")
+	c.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm")
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return file
+}
+
+// underLoad runs clients until the function returned is called; that gives the requests sent and those that failed.
+func (r *running) underLoad(clients int) (end func() (sent, failed int64)) {
+	var sent, failed atomic.Int64
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	for c := range clients {
+		wg.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				s := r.do("POST", "/v1/completions", fmt.Sprintf(`{"model":"sim","prompt":"%d of %d","max_tokens":3,"stream":%v}`, i, c, i%2 == 0))
+				sent.Add(1)
+				if s.status != 200 || s.err != nil {
+					failed.Add(1)
+					r.t.Logf("failed: %d %v %.200s", s.status, s.err, s.body)
+				}
+			}
+		})
+	}
+	return func() (int64, int64) { cancel(); wg.Wait(); return sent.Load(), failed.Load() }
+}
+
+func (r *running) strategy() string { return r.describe()[0].Strategy }
+
+func TestNewcomersStrategyGoesLiveUnderLoad(t *testing.T) {
+	f := sims(t, 3, vllmsim.Config{Speed: 100})
+	r := start(t, settings("prefixaware", f.URLs()...), 3)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go r.Watch(ctx)
+	end := r.underLoad(4)
+	file := newcomer(t, filepath.Dir(r.file))
+	toml := settings("mine", f.URLs()...) + fmt.Sprintf("[strategies.mine]\npath = %q\n", filepath.Base(file))
+	write(t, r.file, toml)
+	eventually(t, "the newcomer serves", func() bool { return r.strategy() == "mine" })
+	if s := r.do("POST", "/v1/completions", `{"model":"sim","prompt":"x","max_tokens":1}`, "X-Warmpath-Explain", "1"); s.header.Get("X-Warmpath-Strategy") != "mine" {
+		t.Errorf("decided by %q", s.header.Get("X-Warmpath-Strategy"))
+	}
+	sha := r.describe()[0].Module
+	builtin, err := os.ReadFile("../plugins/builtin/roundrobin.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := filepath.Join(filepath.Dir(file), "next") // renamed over: the module alone changes
+	write(t, next, string(builtin))
+	if err := os.Rename(next, file); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the changed module serves", func() bool { return r.describe()[0].Module != sha })
+	sent, failed := end()
+	if failed != 0 || sent < 20 {
+		t.Fatalf("%d of %d requests failed", failed, sent)
+	}
+	t.Logf("%d requests, none failed", sent)
+}
+
+func TestBadReloadLeavesAllAsItWas(t *testing.T) {
+	f := sims(t, 1, vllmsim.Config{})
+	good := settings("prefixaware", f.URLs()...)
+	r := start(t, good, 1)
+	trap := filepath.Join(filepath.Dir(r.file), "trap.wasm")
+	module(t, "no_pick.wat", trap)
+	f1 := func(name, toml, want string) {
+		t.Helper()
+		write(t, r.file, toml)
+		err := r.Reload()
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v; want %q in it", name, err, want)
+		}
+		if s := r.do("POST", "/v1/completions", `{"model":"sim","prompt":"x","max_tokens":1}`); s.status != 200 || r.strategy() != "prefixaware" {
+			t.Errorf("%s: %d, strategy %s: the old configuration is gone", name, s.status, r.strategy())
+		}
+	}
+	mine := "[strategies.mine]\npath = %q\n"
+	f1("malformed", "[server", "warmpath.toml:1")
+	f1("unknown key", good+"lissen = 1\n", "lissen")
+	f1("missing module", settings("mine", f.URLs()...)+fmt.Sprintf(mine, "none.wasm"), "none.wasm")
+	f1("missing export", settings("mine", f.URLs()...)+fmt.Sprintf(mine, trap), "wp_pick")
+	write(t, r.file, good)
+	if err := r.Reload(); err != nil {
+		t.Errorf("the good file again: %v", err)
+	}
+}
+
+// module assembles one of testdata/modules.
+func module(t *testing.T, wat, file string) {
+	t.Helper()
+	b, err := wasmtest.File("../testdata/modules/" + wat)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, file, string(b))
+}
+
+func TestFaultyModulesAreAnsweredByTheFallback(t *testing.T) {
+	f := sims(t, 5, vllmsim.Config{})
+	fn := func(wat string, status int, reason string) {
+		t.Helper()
+		file := filepath.Join(t.TempDir(), "mine.wasm")
+		module(t, wat, file)
+		r := start(t, settings("mine", f.URLs()...)+fmt.Sprintf("[strategies.mine]\npath = %q\n", file), 5)
+		defer r.stop()
+		s := r.do("POST", "/v1/completions", `{"model":"sim","prompt":"x","max_tokens":1}`, "X-Warmpath-Explain", "1")
+		if s.status != status || s.header.Get("X-Warmpath-Reason") != reason {
+			t.Errorf("%s: %d, reason %q; want %d %q (%s)", wat, s.status, s.header.Get("X-Warmpath-Reason"), status, reason, s.body)
+		}
+		m := do(t, "GET", "http://"+r.AdminAddr()+"/metrics", "")
+		if name, ok := strings.CutPrefix(reason, "fallback: "); ok && !strings.Contains(m.body, `warmpath_fallback_total{reason="`+name+`",strategy="mine"} 1`) {
+			t.Errorf("%s: the fallback is not counted by its reason", wat)
+		}
+		if status == 429 && s.header.Get("Retry-After") == "" {
+			t.Errorf("%s: 429 without Retry-After", wat)
+		}
+	}
+	fn("loop.wat", 200, "fallback: fuel")
+	fn("trap.wat", 200, "fallback: trap")
+	fn("recursion.wat", 200, "fallback: fuel")
+	fn("index.wat", 200, "fallback: bad_index")
+	fn("decline.wat", 200, "fallback: decline")
+	fn("reject.wat", 429, "reason 0")
+}
+
+func TestWorkersComeAndGoUnderLoad(t *testing.T) {
+	f := sims(t, 4, vllmsim.Config{Speed: 100})
+	r := start(t, settings("prefixaware", f.URLs()...), 4)
+	end := r.underLoad(4)
+	for i := range 6 {
+		write(t, r.file, regexp.MustCompile("id = .*").ReplaceAllString(settings("prefixaware", f.URLs()[i%2*2:i%2*2+2]...), ""))
+		if err := r.Reload(); err != nil {
+			t.Fatal(err)
+		}
+		r.waitUp(2)
+	}
+	sent, failed := end()
+	if failed != 0 || sent < 20 {
+		t.Fatalf("%d of %d requests failed", failed, sent)
+	}
+	eventually(t, "nothing in flight", func() bool { return r.inFlight() == 0 })
+}
