@@ -22,7 +22,6 @@ var (
 	faultUpstream = fault{502, "upstream_error", "worker_failed", "every worker that was tried failed before it answered", 0}
 	faultBroken   = fault{502, "upstream_error", "worker_broke_off", "the worker broke off in the middle of its answer", 0}
 	faultTimeout  = fault{504, "upstream_error", "worker_timeout", "the worker did not begin its answer in time (header_timeout)", 0}
-	faultDraining = fault{503, "service_unavailable", "draining", "this router is shutting down", 1}
 )
 
 func faultUnknownModel(model string) fault {

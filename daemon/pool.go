@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/warmpath/warmpath/cache/prefix"
@@ -28,7 +27,7 @@ type pool struct {
 	index    *prefix.Index
 	reuse    *prefix.Reuse
 	sessions *session.Table
-	seq      atomic.Uint64
+	turns    turns
 	scale    scale
 	caps     *capacities
 	seed     maphash.Seed // of the namespaces' secrets: new in each process, so that no tenant can prepare a collision

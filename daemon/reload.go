@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/warmpath/warmpath/conf"
 	"github.com/warmpath/warmpath/host"
@@ -31,9 +32,13 @@ func (d *Daemon) Reload() error {
 	return nil
 }
 
+// watchPoll is the time between two looks at the files. A change counts when two looks agree, so that a new module serves within
+// a second; reading a few files of 2 MB costs well under a millisecond.
+const watchPoll = 250 * time.Millisecond
+
 // Watch reloads when the file or a module changes, until ctx ends.
 func (d *Daemon) Watch(ctx context.Context) {
-	conf.Watch(ctx, 0, func() []string {
+	conf.Watch(ctx, watchPoll, func() []string {
 		c := d.state.Load().conf
 		return append([]string{c.Path}, c.ModuleFiles()...)
 	}, func() { _ = d.Reload() }) // the error is logged, and the old configuration serves on

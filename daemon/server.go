@@ -74,9 +74,9 @@ func (d *Daemon) serveV1(c *fiber.Ctx) error {
 		Query:  string(c.Request().URI().QueryString()),
 		Body:   append([]byte(nil), c.Body()...),
 	}
-	c.Request().Header.VisitAll(func(k, v []byte) {
+	for k, v := range c.Request().Header.All() {
 		in.Header = append(in.Header, upstream.Field{Name: string(k), Value: string(v)})
-	})
+	}
 	return respond(c, d.Serve(context.Background(), in))
 }
 

@@ -45,7 +45,7 @@ func (v *view) snapshot(p *pool, model string, now time.Time) worker.Status {
 // header draws what the request says of itself.
 func (v *view) header(p *pool, r *prompt.Request, session string, now time.Time) {
 	h := &v.frame.Header
-	h.Seq = p.seq.Add(1) - 1
+	h.Seq = p.turns.next(r.Model)
 	h.Now = now.UnixNano()
 	h.MaxTokens, h.Priority = r.MaxTokens, r.Priority
 	if r.Stream {

@@ -10,16 +10,14 @@ import (
 // maxRows bounds what wp_frame hands out: 64 Ki rows are 8.25 MiB, half of the default memory limit.
 const maxRows = 64 << 10
 
-// frame is the area that the host writes a request into. It is a Go object like any other, held by the package variable
-// below: the garbage collector does not move it, and as words it is aligned for every field.
+// frame is the area that the host writes a request into. It is a Go object like any other, held by a package
+// variable of the guest: the garbage collector does not move it, and as words it is aligned for every field.
 type frame struct {
 	area   []uint64
 	req    Request  // views the area's header and order
 	rows   []Worker // all rows of the area
 	copied []Worker // rows of a host with a wider stride, packed to ours; made when first needed
 }
-
-var shared frame
 
 // grow makes room for rows workers, and for the options that the host puts into the same place.
 func (f *frame) grow(rows int) unsafe.Pointer {

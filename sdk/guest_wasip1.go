@@ -4,6 +4,9 @@ import "runtime"
 
 // The exports of the contract; abi.Exports says what each must do. A test compares the two.
 
+// shared is the one frame of an instance.
+var shared frame
+
 //go:wasmexport warmpath_abi_1_0
 func marker() {}
 

@@ -18,6 +18,12 @@ func NewRequest(h *abi.Header, order []uint32) *Request {
 	return &Request{Header: h, order: order}
 }
 
+// FromEvents tells whether match counts come from the workers' KV events; otherwise they are the routed history's.
+func (r *Request) FromEvents() bool { return r.Flags&abi.HeaderEvents != 0 }
+
+// SlowStart tells whether a worker is back since a short while: send it little.
+func SlowStart(w *Worker) bool { return w.State&abi.RowSlowStart != 0 }
+
 // Then names worker i as the next choice, should those before it refuse the request. Name neither the chosen worker nor
 // one twice: the host skips both.
 func (r *Request) Then(i int) {

@@ -141,13 +141,12 @@ func BenchmarkInsert(b *testing.B) {
 			const workers, total = 8, 1 << 20
 			c := newCrowd(total/s.blocks, workers, s.blocks)
 			x, n, _, _ := fill(c, workers, total/workers/2)
-			before := x.Stats().Evicted
 			active := func(i int) *conv { return c.grown(i * 2 / 5) }
 			for range 4 * len(c.convs) {
 				cv := active(c.r.IntN(len(c.convs)))
 				n.Touch(cv.slot, cv.chain)
 			}
-			before = x.Stats().Evicted
+			before := x.Stats().Evicted
 			batches(b, c, active, func(cv *conv) { n.Touch(cv.slot, cv.chain) })
 			b.ReportMetric(float64(x.Stats().Evicted-before)/float64(b.N), "evicted/op")
 		})

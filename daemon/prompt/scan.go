@@ -15,6 +15,7 @@ type SyntaxError struct {
 	Offset int // of the first byte that does not fit
 }
 
+// Error names the place, and nothing of the body.
 func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("prompt: body is not JSON at byte %d; the worker's own answer names the fault", e.Offset)
 }

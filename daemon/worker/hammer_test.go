@@ -16,31 +16,7 @@ func TestHammer(t *testing.T) {
 	var requests, changes sync.WaitGroup
 	stop := make(chan struct{})
 	for g := range 6 {
-		requests.Go(func() {
-			rng := rand.New(rand.NewPCG(uint64(g), 1))
-			rows, ws := make([]abi.Row, 0, 16), make([]*Worker, 0, 16)
-			for range 3000 {
-				rows, ws, _ = p.Snapshot("m", time.Now(), rows[:0], ws[:0])
-				if len(ws) == 0 {
-					continue
-				}
-				w := ws[rng.IntN(len(ws))]
-				all.Store(w, true)
-				k := p.Begin(w, Dispatch{PromptTokens: rng.IntN(5000), Whole: rng.IntN(3) == 0}, time.Now())
-				if rng.IntN(4) > 0 {
-					k.FirstByte(time.Now())
-				}
-				kind := Answered
-				if rng.IntN(20) == 0 {
-					kind = Kind(rng.IntN(5))
-				}
-				var twice sync.WaitGroup
-				for range 2 {
-					twice.Go(func() { k.End(time.Now(), Outcome{Kind: kind, Tokens: 10}) })
-				}
-				twice.Wait()
-			}
-		})
+		requests.Go(func() { hammerRequests(p, uint64(g), &all) })
 	}
 	changes.Go(func() {
 		rng := rand.New(rand.NewPCG(9, 9))
@@ -73,6 +49,39 @@ func TestHammer(t *testing.T) {
 	requests.Wait()
 	close(stop)
 	changes.Wait()
+	restsAtZero(t, p, &all)
+}
+
+// hammerRequests begins and ends requests, each ended twice at once.
+func hammerRequests(p *Pool, g uint64, all *sync.Map) {
+	rng := rand.New(rand.NewPCG(g, 1))
+	rows, ws := make([]abi.Row, 0, 16), make([]*Worker, 0, 16)
+	for range 3000 {
+		rows, ws, _ = p.Snapshot("m", time.Now(), rows[:0], ws[:0])
+		if len(ws) == 0 {
+			continue
+		}
+		w := ws[rng.IntN(len(ws))]
+		all.Store(w, true)
+		k := p.Begin(w, Dispatch{PromptTokens: rng.IntN(5000), Whole: rng.IntN(3) == 0}, time.Now())
+		if rng.IntN(4) > 0 {
+			k.FirstByte(time.Now())
+		}
+		kind := Answered
+		if rng.IntN(20) == 0 {
+			kind = Kind(rng.IntN(5))
+		}
+		var twice sync.WaitGroup
+		for range 2 {
+			twice.Go(func() { k.End(time.Now(), Outcome{Kind: kind, Tokens: 10}) })
+		}
+		twice.Wait()
+	}
+}
+
+// restsAtZero checks that an idle pool counts nothing, and that its slots are the workers'.
+func restsAtZero(t *testing.T, p *Pool, all *sync.Map) {
+	t.Helper()
 	all.Range(func(k, _ any) bool {
 		w := k.(*Worker)
 		if w.inFlight != 0 || w.queue.front != nil || w.queue.back != nil || w.queue.pend != 0 || w.queue.tokens != 0 {

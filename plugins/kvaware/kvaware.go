@@ -1,13 +1,12 @@
 // Package kvaware is prefixaware's rule on what the workers themselves report of their caches, tier by tier.
 //
-// The host sets [abi.HeaderEvents] while every candidate's KV events are live. Without it the strategy takes the routed
+// The host sets its events flag while every candidate's KV events are live. Without it the strategy takes the routed
 // history, as prefixaware does, and says so: the reason is [sdk.ReasonPredicted], and each change is one line in the log.
 // A longest match is counted over the whole prompt and over all candidates, and chat and completions are alike to it.
 package kvaware
 
 import (
 	"github.com/warmpath/warmpath/sdk"
-	"github.com/warmpath/warmpath/sdk/abi"
 	"github.com/warmpath/warmpath/sdk/score"
 )
 
@@ -22,7 +21,7 @@ type strategy struct {
 
 func (s *strategy) Route(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
 	view := score.Tiers
-	if r.Flags&abi.HeaderEvents == 0 {
+	if !r.FromEvents() {
 		view = score.Predicted
 	}
 	if view != s.view {

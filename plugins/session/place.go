@@ -2,7 +2,6 @@ package session
 
 import (
 	"github.com/warmpath/warmpath/sdk"
-	"github.com/warmpath/warmpath/sdk/abi"
 )
 
 // hashed places a new session on the first worker, in the session's own order of them, that is under the bound.
@@ -40,7 +39,7 @@ func leastLoaded(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
 // load is what w has in flight per unit of weight; fourfold, and one more, in slow start.
 func load(w *sdk.Worker) float64 {
 	n := sdk.PerWeight(float64(w.InFlight), w)
-	if w.State&abi.RowSlowStart != 0 {
+	if sdk.SlowStart(w) {
 		return 4*n + 1
 	}
 	return n

@@ -17,7 +17,7 @@ type Header struct {
 	HeaderBytes  uint32  // 4: HeaderSize of the host
 	RowBytes     uint32  // 8: RowSize of the host
 	Rows         uint32  // 12: rows that follow, at least 1
-	Seq          uint64  // 16: number of this request in its pool, from 0, exact over all instances
+	Seq          uint64  // 16: number of this request among its pool's for the same model, from 0, exact over all instances
 	Now          int64   // 24: wall clock, Unix nanoseconds, as of the request's arrival
 	Random       uint64  // 32: fresh from the host for each pick
 	PromptTokens uint32  // 40: L: prompt length in tokens, estimated when the prompt is text; 0 = no prompt

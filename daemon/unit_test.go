@@ -1,0 +1,67 @@
+package daemon
+
+import (
+	"fmt"
+	"math"
+	"testing"
+)
+
+func TestTurnsAreCountedByModelAndBounded(t *testing.T) {
+	var c turns
+	for i := range uint64(3) {
+		if a, b := c.next("a"), c.next("b"); a != i || b != i {
+			t.Fatalf("turn %d: %d, %d", i, a, b)
+		}
+	}
+	for i := range 3 * maxNames {
+		c.next(fmt.Sprint(i))
+	}
+	if len(c.of) > maxNames+1 {
+		t.Fatalf("%d counts kept", len(c.of))
+	}
+}
+
+func TestLabelsAreBounded(t *testing.T) {
+	var n names
+	for i := range 2 * maxNames {
+		n.label(fmt.Sprint(i))
+	}
+	if got := n.label("new"); got != "other" || n.label("7") != "7" {
+		t.Fatalf("the label of a new name is %q", got)
+	}
+}
+
+func TestScaleFollowsWhatWorkersCount(t *testing.T) {
+	var s scale
+	for range 300 {
+		s.learn(3000, 10000)
+		s.learn(5, 10)         // too short to say anything
+		s.learn(100000, 10000) // no text
+	}
+	if got := s.tokensPerByte(); math.Abs(got-0.3) > 0.001 {
+		t.Fatalf("%v tokens a byte; want 0.3", got)
+	}
+}
+
+func TestCapacityIsLearntOnlyWhileUnknown(t *testing.T) {
+	c := newCapacities()
+	for range 2000 {
+		c.learn(1, 9000, 1000, 10000) // it holds more than believed
+		c.learn(2, 1000, 9000, 10000) // it holds less
+		c.learn(3, 101, 100, 10000)   // as believed
+	}
+	f := func(slot uint32, want int, known bool) {
+		t.Helper()
+		if n, k := c.tokens(slot); n != want || k != known {
+			t.Errorf("slot %d: %d tokens, known %v; want %d, %v", slot, n, k, want, known)
+		}
+	}
+	f(1, 4*unknownTokens, false)
+	f(2, unknownTokens/4, false)
+	f(3, unknownTokens, false)
+	c.set(1, 777)
+	c.learn(1, 9000, 1000, 10000)
+	f(1, 777, true)
+	c.set(1, 0)
+	f(1, 4*unknownTokens, false)
+}
