@@ -133,7 +133,7 @@ func (b *body) finish(err error) {
 		case errors.Is(err, errClientGone):
 			o.Kind = worker.Canceled
 		case err != io.EOF:
-			o.Kind, o.Err = worker.Broken, err.Error()
+			o.Kind, o.Err = worker.Broken, inWords(err)
 			b.e.pool.log.Warn("worker broke off in the middle of an answer", "worker", b.a.worker.ID(), "error", err)
 		case b.a.resp.Status >= 500:
 			o.Kind, o.Err = worker.Failed, "HTTP status of 500 or more"

@@ -55,7 +55,10 @@ func New(c *conf.Config, log *slog.Logger) (*Daemon, error) {
 }
 
 func (d *Daemon) start(c *conf.Config) error {
-	if err := d.apply(c); err != nil {
+	d.reload.Lock()
+	err := d.apply(c)
+	d.reload.Unlock()
+	if err != nil {
 		return err
 	}
 	d.metrics.registry.MustRegister(collector{d})

@@ -43,3 +43,20 @@ func (d *Daemon) describe() []PoolState {
 	}
 	return out
 }
+
+// PoolBrief is what a client may know of a pool.
+type PoolBrief struct {
+	Name     string `json:"name"`
+	Strategy string `json:"strategy"`
+	View     string `json:"view"`
+	Up       int    `json:"up"`
+	Workers  int    `json:"workers"`
+}
+
+func (d *Daemon) brief() []PoolBrief {
+	var out []PoolBrief
+	for _, p := range d.describe() {
+		out = append(out, PoolBrief{p.Name, p.Strategy, p.View, p.Up, len(p.Workers)})
+	}
+	return out
+}

@@ -47,10 +47,14 @@ func kindOf(path string) prompt.Kind {
 	return prompt.Other
 }
 
-// Serve answers one request. It never fails: what goes wrong is an OpenAI-shaped error. ctx ends when the client is gone.
+// Serve answers one request. It never fails: what goes wrong is an OpenAI-shaped error. If ctx ends, so
+// does the request at the worker.
 func (d *Daemon) Serve(ctx context.Context, in *Inbound) *Outbound {
 	if in.Path == "/v1/models" && in.Method == "GET" {
 		return d.models()
+	}
+	if !plainPath(in.Path) {
+		return faultURL.outbound()
 	}
 	e := &exchange{d: d, in: in, arrived: time.Now(), parser: parsers.Get().(*prompt.Parser), view: views.Get().(*view)}
 	e.view.reset()
@@ -59,6 +63,22 @@ func (d *Daemon) Serve(ctx context.Context, in *Inbound) *Outbound {
 		e.release()
 	}
 	return out
+}
+
+// plainPath tells whether a path can be passed on: no control characters, and no dot segments, which a proxy in front of a
+// worker might resolve to something outside /v1.
+func plainPath(path string) bool {
+	for i := range len(path) {
+		if path[i] <= ' ' || path[i] == 0x7f {
+			return false
+		}
+	}
+	for segment := range strings.SplitSeq(strings.ReplaceAll(strings.ToLower(path), "%2e", "."), "/") {
+		if segment == "." || segment == ".." {
+			return false
+		}
+	}
+	return true
 }
 
 // run goes through the request's life up to the response head. If streaming is true the answer's reader releases e.

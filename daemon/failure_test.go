@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -180,5 +181,62 @@ func TestDrainCutsNoStream(t *testing.T) {
 	wg.Wait()
 	if done.Load() != 50 {
 		t.Errorf("%d of 50 streams ended well", done.Load())
+	}
+}
+
+func TestOddURLsHarmNoWorker(t *testing.T) {
+	var path string
+	w := fakeWorker(t, func(_ http.ResponseWriter, r *http.Request) { path = r.RequestURI })
+	r := start(t, settings("prefixaware", w.URL), 1)
+	f := func(target string, status int, arrives bool) {
+		t.Helper()
+		path = ""
+		c, err := net.Dial("tcp", r.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		c.SetDeadline(time.Now().Add(10 * time.Second))
+		fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}", target)
+		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Fatalf("%s: %v", target, err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != status || (path != "") != arrives {
+			t.Errorf("%s: %d, the worker got %q; want %d, arrives %v", target, resp.StatusCode, path, status, arrives)
+		}
+	}
+	f("/v1/x%2Fy?q=%20", 200, true)
+	f("/v1/../sim/stats", 400, false)
+	f("/v1/%2e%2E/sim", 400, false)
+	for range 10 {
+		f("/v1/%zz", 400, false) // net/http's server refuses it, and that is no fault of the worker's
+	}
+	if s := r.describe()[0].Workers[0]; s.State != "up" || strings.Contains(s.LastError, "127.0.0.1") {
+		t.Errorf("the worker is %s: %q", s.State, s.LastError)
+	}
+}
+
+func TestEncodedBodiesGoOnAsTheyAre(t *testing.T) {
+	var body string
+	w := fakeWorker(t, func(_ http.ResponseWriter, r *http.Request) { b, _ := io.ReadAll(r.Body); body = string(b) })
+	r := start(t, settings("prefixaware", w.URL), 1)
+	if s := r.do("POST", "/v1/completions", "no gzip at all", "Content-Encoding", "gzip"); s.status != 200 || body != "no gzip at all" {
+		t.Errorf("%d, the worker got %q", s.status, body)
+	}
+}
+
+func TestReadyShowsClientsNoAddress(t *testing.T) {
+	f := sims(t, 1, vllmsim.Config{})
+	r := start(t, settings("prefixaware", f.URLs()...), 1)
+	if err := f[0].SetFault(vllmsim.Fault{Mode: vllmsim.FaultDie}); err != nil {
+		t.Fatal(err)
+	}
+	r.do("POST", "/v1/completions", `{"model":"sim","prompt":"x"}`)
+	for _, url := range []string{"http://" + r.Addr() + "/ready", "http://" + r.AdminAddr() + "/api/v1/pools"} {
+		if s := do(t, "GET", url, ""); strings.Contains(s.body, strings.TrimPrefix(f[0].URL(), "http://")) {
+			t.Errorf("%s shows the worker's address: %s", url, s.body)
+		}
 	}
 }

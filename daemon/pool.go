@@ -131,14 +131,21 @@ func union(next, before []worker.Spec) []worker.Spec {
 
 // awaitHeard waits until every worker of c has been found up or down.
 func (p *pool) awaitHeard(c conf.Pool) {
+	p.await(func(s []worker.Stats) bool {
+		return !slices.ContainsFunc(s, func(s worker.Stats) bool {
+			return s.State == "starting" && slices.ContainsFunc(c.Workers, func(w conf.Worker) bool { return w.ID == s.ID })
+		})
+	})
+}
+
+// awaitUp waits until a worker is up.
+func (p *pool) awaitUp() {
+	p.await(func(s []worker.Stats) bool { return slices.ContainsFunc(s, func(s worker.Stats) bool { return s.Up }) })
+}
+
+func (p *pool) await(ok func([]worker.Stats) bool) {
 	for end := time.Now().Add(takeOver); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		heard := true
-		for _, s := range p.workers.Stats(time.Now()) {
-			if s.State == "starting" && slices.ContainsFunc(c.Workers, func(w conf.Worker) bool { return w.ID == s.ID }) {
-				heard = false
-			}
-		}
-		if heard {
+		if ok(p.workers.Stats(time.Now())) {
 			return
 		}
 	}
@@ -203,7 +210,10 @@ func (p *pool) fitCapacities(ctx context.Context) {
 func (p *pool) close() {
 	p.stop()
 	<-p.done
-	<-p.strategy.Replace(nil)
+	// The pointer stays: a request that found this pool before it was removed gets the fallback's choice.
+	if s := p.strategy.Strategy(); s != nil {
+		s.Close(context.Background())
+	}
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	for _, u := range p.clients {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/warmpath/warmpath/conf"
@@ -13,6 +14,8 @@ import (
 
 // Reload reads the configuration file and the modules again. On any error all stays as it was.
 func (d *Daemon) Reload() error {
+	d.reload.Lock()
+	defer d.reload.Unlock()
 	old := d.state.Load().conf
 	c, err := conf.Load(old.Path)
 	if err == nil {
@@ -24,12 +27,42 @@ func (d *Daemon) Reload() error {
 		return err
 	}
 	d.metrics.reloadsOK.Set(1)
-	if o, n := old.Server, c.Server; o.Listen != n.Listen || o.Admin != n.Admin || o.MaxBodyBytes != n.MaxBodyBytes ||
-		o.ReadTimeout != n.ReadTimeout || o.IdleTimeout != n.IdleTimeout || o.ModuleCache != n.ModuleCache {
-		d.log.Warn("a changed listener setting of [server] takes effect at the next start")
+	if keys := needRestart(old, c); len(keys) > 0 {
+		d.log.Warn("reloaded, but some changed keys take effect at the next start only", "keys", keys)
 	}
 	d.log.Info("reloaded", "file", c.Path)
 	return nil
+}
+
+// needRestart lists the changed keys that a running process does not take up.
+func needRestart(old, c *conf.Config) (keys []string) {
+	changed := func(key string, is bool) {
+		if is {
+			keys = append(keys, key)
+		}
+	}
+	o, n := old.Server, c.Server
+	changed("server.listen", o.Listen != n.Listen)
+	changed("server.admin", o.Admin != n.Admin)
+	changed("server.admin_token_file", o.AdminTokenFile != n.AdminTokenFile)
+	changed("server.max_body_bytes", o.MaxBodyBytes != n.MaxBodyBytes)
+	changed("server.read_timeout", o.ReadTimeout != n.ReadTimeout)
+	changed("server.idle_timeout", o.IdleTimeout != n.IdleTimeout)
+	changed("server.module_cache", o.ModuleCache != n.ModuleCache)
+	changed("server.log_format", o.LogFormat != n.LogFormat)
+	changed("server.log_level", o.LogLevel != n.LogLevel)
+	for _, p := range c.Pools {
+		i := slices.IndexFunc(old.Pools, func(q conf.Pool) bool { return q.Name == p.Name })
+		if i < 0 {
+			continue
+		}
+		q := old.Pools[i]
+		changed(p.Name+".health_interval", q.HealthInterval != p.HealthInterval)
+		changed(p.Name+".scrape_interval", q.ScrapeInterval != p.ScrapeInterval)
+		changed(p.Name+".session_ttl", q.SessionTTL != p.SessionTTL)
+		changed(p.Name+".prefill_tokens_per_second", q.PrefillTokensPerSecond != p.PrefillTokensPerSecond)
+	}
+	return keys
 }
 
 // watchPoll is the time between two looks at the files. A change counts when two looks agree, so that a new module serves within
@@ -44,10 +77,9 @@ func (d *Daemon) Watch(ctx context.Context) {
 	}, func() { _ = d.Reload() }) // the error is logged, and the old configuration serves on
 }
 
-// apply makes c the state. Modules are loaded first, since they are what can fail; pools of a known name are kept.
+// apply makes c the state. Modules are loaded first, since they are what can fail; pools of a known name are kept. The caller
+// holds d.reload.
 func (d *Daemon) apply(c *conf.Config) error {
-	d.reload.Lock()
-	defer d.reload.Unlock()
 	loaded, err := d.loadAll(c)
 	if err != nil {
 		return err
@@ -79,6 +111,11 @@ func (d *Daemon) apply(c *conf.Config) error {
 			d.log.Error("BUG: a checked pool was refused", "pool", p.name, "error", err)
 		}
 		p.strategy.Replace(loaded[i])
+	}
+	if len(d.state.Load().pools) > 0 { // the old pools serve until the new ones can
+		for _, p := range fresh {
+			p.awaitUp()
+		}
 	}
 	d.state.Store(next)
 	for _, p := range old {
@@ -121,7 +158,7 @@ func (d *Daemon) load(c *conf.Config, p *conf.Pool) (*host.Strategy, error) {
 		wasm, err = os.ReadFile(sc.Path)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("daemon: pool %q: strategy %q cannot be read: %w", p.Name, p.Strategy, err)
+		return nil, fmt.Errorf("daemon: pool %q: strategy %q cannot be read; put the module there or correct strategies.%s.path: %w", p.Name, p.Strategy, p.Strategy, err)
 	}
 	s, err := d.host.Load(context.Background(), p.Strategy, wasm, host.Options{
 		Values: c.OptionValues(p), Allow: sc.Allow, Fuel: sc.Fuel, MemoryBytes: sc.MemoryMB << 20})

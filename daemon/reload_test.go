@@ -165,3 +165,30 @@ func TestWorkersComeAndGoUnderLoad(t *testing.T) {
 	}
 	eventually(t, "nothing in flight", func() bool { return r.inFlight() == 0 })
 }
+
+func TestPoolsComeAndGoUnderLoad(t *testing.T) {
+	f := sims(t, 4, vllmsim.Config{Speed: 100})
+	r := start(t, settings("prefixaware", f.URLs()[:2]...), 2)
+	end := r.underLoad(4)
+	for i := range 12 {
+		half := f.URLs()[i%2*2 : i%2*2+2]
+		write(t, r.file, strings.Replace(settings("prefixaware", half...), `name = "main"`, fmt.Sprintf("name = \"p%d\"", i), 1))
+		if err := r.Reload(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if sent, failed := end(); failed != 0 || sent < 20 {
+		t.Fatalf("%d of %d requests failed", failed, sent)
+	}
+}
+
+func TestARemovedPoolStillChooses(t *testing.T) {
+	f := sims(t, 2, vllmsim.Config{})
+	r := start(t, settings("prefixaware", f.URLs()...), 2)
+	p := r.state.Load().pools[0]
+	p.close() // as a reload does behind a request that has found the pool already
+	if s := r.do("POST", "/v1/completions", `{"model":"sim","prompt":"x","max_tokens":1}`, "X-Warmpath-Explain", "1"); s.status != 200 ||
+		s.header.Get("X-Warmpath-Reason") != "fallback: closed" {
+		t.Fatalf("%d %s; want 200 by the fallback", s.status, s.header.Get("X-Warmpath-Reason"))
+	}
+}

@@ -34,6 +34,9 @@ func (e *exchange) send(ctx context.Context) (out *Outbound, streaming bool) {
 			seen++
 			continue
 		}
+		if errors.Is(err, upstream.ErrRequest) {
+			return e.refuse(faultRequest), false
+		}
 		if ctx.Err() != nil {
 			return faultUpstream.outbound(), false // nobody reads it
 		}
@@ -82,13 +85,27 @@ func (e *exchange) attempt(ctx context.Context, row int, r *upstream.Request) (*
 	}
 	kind := worker.Broken
 	switch {
-	case ctx.Err() != nil:
+	case ctx.Err() != nil, errors.Is(err, upstream.ErrRequest):
 		kind = worker.Canceled
 	case upstream.NotSent(err):
 		kind = worker.Refused
 	}
-	a.end(worker.Outcome{Kind: kind, Err: err.Error()})
+	a.end(worker.Outcome{Kind: kind, Err: inWords(err)})
 	return nil, err
+}
+
+// inWords says what went wrong with a worker. The error itself names addresses, which pages and clients must not show.
+func inWords(err error) string {
+	var t net.Error
+	switch {
+	case upstream.NotSent(err):
+		return "cannot be connected to"
+	case errors.Is(err, upstream.ErrStalled):
+		return "sent nothing within stream_timeout"
+	case errors.As(err, &t) && t.Timeout():
+		return "did not answer within header_timeout"
+	}
+	return "closed or reset the connection before the end of its answer"
 }
 
 // learnPrompt enters the prompt in the index at once: events and answers come too late for the next request.

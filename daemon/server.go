@@ -5,6 +5,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"os"
+	"runtime/debug"
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
@@ -64,7 +65,13 @@ func requireToken(token string) fiber.Handler {
 
 // serveV1 takes values out of fiber's request and puts an answer back. The body is copied: fasthttp reuses its buffer as
 // soon as the handler returns, while the transport may still be sending it.
-func (d *Daemon) serveV1(c *fiber.Ctx) error {
+func (d *Daemon) serveV1(c *fiber.Ctx) (err error) {
+	defer func() {
+		if r := recover(); r != nil { // one request fails, not the process
+			d.log.Error("BUG: a request made the daemon panic", "panic", r, "stack", string(debug.Stack()))
+			err = respond(c, faultInternal.outbound())
+		}
+	}()
 	if d.draining.Load() {
 		c.Set("Connection", "close")
 	}
@@ -72,7 +79,7 @@ func (d *Daemon) serveV1(c *fiber.Ctx) error {
 		Method: strings.Clone(c.Method()),
 		Path:   string(c.Request().URI().PathOriginal()),
 		Query:  string(c.Request().URI().QueryString()),
-		Body:   append([]byte(nil), c.Body()...),
+		Body:   append([]byte(nil), c.Request().Body()...), // c.Body would unpack a Content-Encoding, without a bound
 	}
 	for k, v := range c.Request().Header.All() {
 		in.Header = append(in.Header, upstream.Field{Name: string(k), Value: string(v)})
@@ -121,7 +128,7 @@ func (d *Daemon) health(c *fiber.Ctx) error { return c.SendString("ok\n") }
 
 // ready is 200 while requests can be served: not draining, and a worker up in at least one pool.
 func (d *Daemon) ready(c *fiber.Ctx) error {
-	pools := d.describe()
+	pools := d.brief()
 	status := fiber.StatusServiceUnavailable
 	if !d.draining.Load() {
 		for _, p := range pools {

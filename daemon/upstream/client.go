@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 )
 
@@ -31,6 +32,9 @@ type Request struct {
 	Header []Field
 	Body   []byte
 }
+
+// ErrRequest is returned for a request that HTTP cannot carry. No worker saw it.
+var ErrRequest = errors.New("upstream: the request cannot be written")
 
 // ErrStalled is returned when a body gave no byte for Config.ChunkTimeout.
 var ErrStalled = errors.New("upstream: the worker sent nothing within the chunk timeout")
@@ -77,11 +81,13 @@ func or(d, otherwise time.Duration) time.Duration {
 // satisfies [NotSent].
 func (c *Client) Do(ctx context.Context, r *Request) (*Response, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	hr, err := http.NewRequestWithContext(ctx, r.Method, c.base.Scheme+"://"+c.base.Host+r.Path, bytes.NewReader(r.Body))
+	hr, err := http.NewRequestWithContext(ctx, r.Method, c.base.Scheme+"://"+c.base.Host, bytes.NewReader(r.Body))
 	if err != nil {
 		cancel()
-		return nil, fmt.Errorf("upstream: request cannot be written: %w", err)
+		return nil, fmt.Errorf("%w: %w", ErrRequest, err)
 	}
+	path, query, _ := strings.Cut(r.Path, "?")
+	hr.URL = &url.URL{Scheme: c.base.Scheme, Host: c.base.Host, Opaque: path, RawQuery: query} // sent as it is, escapes and all
 	for _, f := range r.Header {
 		hr.Header[f.Name] = append(hr.Header[f.Name], f.Value)
 	}

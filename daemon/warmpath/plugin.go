@@ -15,7 +15,10 @@ import (
 )
 
 func pluginCommand() *cobra.Command {
-	c := &cobra.Command{Use: "plugin", Short: "Work on strategy modules"}
+	c := &cobra.Command{Use: "plugin", Short: "Work on strategy modules", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return fmt.Errorf("plugin: name what to do, as in: warmpath plugin check FILE.wasm")
+		}}
 	c.AddCommand(pluginCheckCommand())
 	return c
 }
@@ -57,7 +60,7 @@ const defaultFuel = 1_000_000 // host.Config's default
 func checkPlugin(ctx context.Context, file string) (pluginReport, error) {
 	wasm, err := os.ReadFile(file)
 	if err != nil {
-		return pluginReport{}, err
+		return pluginReport{}, fmt.Errorf("plugin: the module cannot be read; give the path of a .wasm file: %w", err)
 	}
 	h, err := host.New(ctx, host.Config{Slots: 1})
 	if err != nil {
