@@ -25,10 +25,18 @@ func (n *Namespace) Match(chain []uint64, slots []uint32, out []uint32) {
 		panic(fmt.Sprintf("BUG: prefix: %d results for %d slots", len(out), len(slots)))
 	}
 	x := n.index
+	if counted(slots) { // the usual case: out itself has a cell for each
+		out = out[:len(slots)]
+		clear(out)
+		x.mu.RLock()
+		walk(&n.root, chain, out, 0)
+		x.mu.RUnlock()
+		return
+	}
 	s := x.scratch.Get().(*scratch)
 	round := s.next()
 	x.mu.RLock()
-	n.walk(chain, s.cells, round)
+	walk(&n.root, chain, s.cells, round)
 	x.mu.RUnlock()
 	for i, slot := range slots {
 		out[i] = 0
@@ -41,19 +49,32 @@ func (n *Namespace) Match(chain []uint64, slots []uint32, out []uint32) {
 	x.scratch.Put(s)
 }
 
-// walk writes every holder's depth. A deeper node overwrites: who holds some of it holds all above it.
-func (n *Namespace) walk(chain []uint64, cells []uint64, round uint64) {
-	cur := &n.root
+// counted says whether slots are 0, 1, 2 and so on.
+func counted(slots []uint32) bool {
+	off := uint32(0)
+	for i, slot := range slots { // no branch: it is most often all of them
+		off |= slot ^ uint32(i)
+	}
+	return off == 0
+}
+
+// walk writes round|depth for every holder that has a cell. A deeper node overwrites: who holds some of it holds all above
+// it.
+func walk[T uint32 | uint64](cur *node, chain []uint64, cells []T, round T) {
 	for d := 0; d < len(chain); {
 		cur = cur.kids.get(chain[d])
 		if cur == nil {
 			return
 		}
-		c := common(cur.run, chain[d:])
-		at := round | uint64(d)
-		for i := range cur.held {
-			h := &cur.held[i]
-			cells[h.slot] = at + uint64(min(h.length, uint32(c)))
+		c := cur.common(chain[d:])
+		at, most := round|T(d), uint32(c)
+		held := cur.held // or the loop, which may be long, loads it each time
+		for i := range held {
+			h := &held[i]
+			if int(h.slot) >= len(cells) {
+				break // held is sorted by slot
+			}
+			cells[h.slot] = at + T(min(h.length, most))
 		}
 		if c < len(cur.run) {
 			return

@@ -3,6 +3,7 @@ package prefix
 // node is a run of blocks without a branch. Every node but a namespace's root has at least one holder.
 type node struct {
 	run    []uint64 // chained hashes; never empty but in a root
+	last   uint64   // of run: a lookup of all of a cold run need not fetch it
 	held   holders  // plane "predicted"; see doc.go for the others
 	parent *node    // nil in a root
 	kids   kids
@@ -54,6 +55,17 @@ func (k *kids) remove(first uint64) {
 	}
 }
 
+// set gives the node its run, which is not empty.
+func (n *node) set(run []uint64) { n.run, n.last = run, run[len(run)-1] }
+
+// common is the number of leading blocks that n's run and chain share; the first is known to be equal.
+func (n *node) common(chain []uint64) int {
+	if c := len(n.run); c <= len(chain) && chain[c-1] == n.last {
+		return c
+	}
+	return common(n.run, chain)
+}
+
 // common is the number of leading blocks that run and chain share; the first is known to be equal. Since a hash covers
 // all blocks before it, the shared part is all equal and the rest all different: the end is probed first, which settles
 // the usual case, then it is a binary search. Whatever the input, common-1 agrees and common, if both have it, differs,
@@ -97,7 +109,7 @@ func (n *node) cut() {
 	if keep == len(n.run) {
 		return
 	}
-	n.run = n.run[:keep]
+	n.set(n.run[:keep])
 	if cap(n.run) > 2*keep+16 {
 		n.run = exact(n.run)
 	}

@@ -50,7 +50,7 @@ func (x *Index) enter(root *node, slot uint32, chain []uint64, now int64) (*node
 		if next == nil {
 			return x.extend(cur, slot, chain[d:], now), t
 		}
-		c := common(next.run, chain[d:])
+		c := next.common(chain[d:])
 		had := next.held.length(slot)
 		// A chain that ends inside the run needs no node of its own, unless the worker's blocks after it keep their older
 		// place.
@@ -73,11 +73,12 @@ func (x *Index) enter(root *node, slot uint32, chain []uint64, now int64) (*node
 // extend adds blocks after cur: in its own run if nothing else follows, else as a child.
 func (x *Index) extend(cur *node, slot uint32, more []uint64, now int64) *node {
 	if cur.parent != nil && cur.kids.none() {
-		cur.run = grow(cur.run, more)
+		cur.set(grow(cur.run, more))
 		x.hold(cur, slot, len(cur.run), now)
 		return cur
 	}
-	leaf := &node{run: exact(more), parent: cur}
+	leaf := &node{parent: cur}
+	leaf.set(exact(more))
 	x.hold(leaf, slot, len(more), now)
 	cur.kids.put(leaf)
 	x.nodes++

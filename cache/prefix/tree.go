@@ -9,9 +9,10 @@ package prefix
 // split cuts n after c blocks, 0 < c < len(n.run), and returns the new upper part. The new node is the upper one, so that
 // the children of n, which may be thousands, stay as they are.
 func (x *Index) split(n *node, c int) *node {
-	up := &node{run: exact(n.run[:c]), parent: n.parent}
+	up := &node{parent: n.parent}
+	up.set(exact(n.run[:c]))
 	up.parent.kids.put(up) // while n's first hash is still up's
-	n.run = exact(n.run[c:])
+	n.set(exact(n.run[c:]))
 	up.held = make(holders, len(n.held))
 	copy(up.held, n.held)
 	below := n.held[:0]
@@ -52,7 +53,7 @@ func (x *Index) joins(up, n *node) bool {
 
 // join undoes a split that is no longer needed: n takes up's blocks and place.
 func (x *Index) join(up, n *node) {
-	n.run = grow(up.run, n.run)
+	n.set(grow(up.run, n.run))
 	for _, h := range up.held {
 		w := &x.workers[h.slot]
 		i, ok := n.held.find(h.slot)
