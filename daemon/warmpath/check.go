@@ -60,6 +60,9 @@ func report(out io.Writer, file string, err error) error {
 	if e := json.NewEncoder(out).Encode(map[string]any{"ok": err == nil, "problems": ps}); e != nil {
 		return e
 	}
+	if len(ps) == 1 {
+		return fmt.Errorf("%s: 1 problem", file)
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %d problems", file, len(ps))
 	}

@@ -1,0 +1,263 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/warmpath/warmpath/daemon"
+)
+
+// reader does what README.md says, from top to bottom, as somebody who has just built bin/warmpath.
+type reader struct {
+	t          *testing.T
+	root, dir  string // the repository; the folder that the reader works in
+	ports      *strings.Replacer
+	url, admin string
+	settings   string   // the last [server] file
+	sim, serve *process // that run
+	transcript string   // the answer of demo
+	ran        map[string]bool
+}
+
+// steps are the commands that the README may show, by how they begin.
+var steps = map[string]func(*reader, string){
+	"make run":             (*reader).makeRun,
+	"make build":           (*reader).makeTarget,
+	"make test":            (*reader).makeTarget,
+	"bin/warmpath sim":     (*reader).runSim,
+	"bin/warmpath check":   (*reader).runCheck,
+	"bin/warmpath serve":   (*reader).runServe,
+	"bin/warmpath plugin":  (*reader).runPluginCheck,
+	"bin/warmpath replay":  (*reader).runReplay,
+	"GOOS=wasip1 GOARCH=w": (*reader).buildModule,
+}
+
+// fence is a fenced block: its language and its text.
+var fence = regexp.MustCompile("(?ms)^```([a-z]*)\n(.*?)^```$")
+
+// TestREADME runs every command of README.md on the files that it shows. A new command or block needs a step here.
+func TestREADME(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs servers and the compiler")
+	}
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := freePorts(t, 4)
+	at := func(i int) string { return fmt.Sprintf("127.0.0.1:%d", port+i) }
+	r := &reader{t: t, root: root, dir: workplace(t), ran: map[string]bool{}, url: "http://" + at(0), admin: "http://" + at(1),
+		ports: strings.NewReplacer("127.0.0.1:8080", at(0), "127.0.0.1:9090", at(1), "127.0.0.1:9001", at(2), "127.0.0.1:9002", at(3))}
+	traces := filepath.Join(r.dir, "testdata", "traces")
+	if err := os.CopyFS(traces, os.DirFS(filepath.Join(root, "testdata", "traces"))); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range fence.FindAllStringSubmatch(read(t, filepath.Join(root, "README.md")), -1) {
+		r.block(m[1], r.ports.Replace(m[2]))
+	}
+	for name := range steps {
+		if !r.ran[name] {
+			t.Errorf("README.md no longer shows %q", name)
+		}
+	}
+	r.serve.stop()
+	r.sim.stop()
+}
+
+func (r *reader) block(language, text string) {
+	r.t.Helper()
+	switch {
+	case language == "sh":
+		for line := range strings.Lines(text) {
+			r.command(line)
+		}
+	case language == "toml" && strings.Contains(text, "[server]"):
+		r.settings = text
+		write(r.t, r.file(), text)
+	case language == "toml" && strings.HasPrefix(text, "[strategies.mine]"):
+		r.chooseMine(text)
+	case language == "go":
+		r.newModule(text)
+	case language == "" && strings.Contains(text, "──HTTP──▶"): // a drawing
+	case language == "" && strings.HasPrefix(text, "  turn "):
+		if !strings.Contains(r.transcript, text) {
+			r.t.Errorf("README.md shows\n%sbut demo printed\n%s", text, r.transcript)
+		}
+	default:
+		r.t.Errorf("a block that the test does not know: ```%s\n%s", language, text)
+	}
+}
+
+func (r *reader) command(line string) {
+	r.t.Helper()
+	line, _, _ = strings.Cut(strings.TrimSpace(line), "  #")
+	line = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(line), "&"))
+	if line == "" || strings.HasPrefix(line, "#") {
+		return
+	}
+	for name, step := range steps {
+		if strings.HasPrefix(line, name) {
+			r.ran[name] = true
+			step(r, line)
+			return
+		}
+	}
+	r.t.Fatalf("README.md shows a command that the test does not run: %s", line)
+}
+
+func (r *reader) file() string { return filepath.Join(r.dir, "warmpath.toml") }
+
+func (r *reader) run(line string) *process {
+	r.t.Helper()
+	args, ok := strings.CutPrefix(line, "bin/warmpath ")
+	if !ok {
+		r.t.Fatalf("%q is not a command of warmpath", line)
+	}
+	return warmpath(r.t, r.dir, args)
+}
+
+// makeTarget looks the target up only: the tests cannot run themselves, and building is TestMain's.
+func (r *reader) makeTarget(line string) {
+	r.t.Helper()
+	target := strings.TrimPrefix(line, "make ")
+	if !regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(target) + `:.* ## `).MatchString(read(r.t, filepath.Join(r.root, "Makefile"))) {
+		r.t.Errorf("Makefile has no target %q", target)
+	}
+}
+
+// makeRun runs what the target runs, on free ports and to its end.
+func (r *reader) makeRun(line string) {
+	r.t.Helper()
+	r.makeTarget(line)
+	if !strings.Contains(read(r.t, filepath.Join(r.root, "Makefile")), "\nrun: build ") ||
+		!strings.Contains(read(r.t, filepath.Join(r.root, "Makefile")), "\n\tbin/warmpath demo\n") {
+		r.t.Error("make run is no longer bin/warmpath demo")
+	}
+	r.transcript = r.run("bin/warmpath demo --once --listen 127.0.0.1:0 --admin 127.0.0.1:0").succeed()
+	if !strings.Contains(r.transcript, "4 simulated workers") || !strings.Contains(r.transcript, "\n  curl -i http://127.0.0.1:") {
+		r.t.Errorf("demo shows no workers or no request to try:\n%s", r.transcript)
+	}
+}
+
+// runSim replaces the workers that run: they have the same ports.
+func (r *reader) runSim(line string) {
+	r.t.Helper()
+	if r.sim != nil {
+		r.sim.stop()
+	}
+	r.sim = r.run(line)
+	r.sim.says("http://127.0.0.1:", 2)
+	if r.serve != nil {
+		r.waitUp()
+	}
+}
+
+func (r *reader) runCheck(line string) {
+	r.t.Helper()
+	if out := r.run(line).succeed(); out != "warmpath.toml: ok\n" {
+		r.t.Errorf("check printed %q", out)
+	}
+}
+
+func (r *reader) runServe(line string) {
+	r.t.Helper()
+	r.serve = r.run(line)
+	r.waitUp()
+	if status, header := r.ask(); status != http.StatusOK || header.Get("X-Warmpath-Worker") != "gpu-1" && header.Get("X-Warmpath-Worker") != "gpu-2" {
+		r.t.Errorf("status %d, %v", status, header)
+	}
+	if status, _, body := fetch("GET", r.admin+"/metrics", ""); status != http.StatusOK || !strings.Contains(body, "warmpath_") {
+		r.t.Errorf("/metrics: status %d, %.200s", status, body)
+	}
+}
+
+// ask sends a chat request with X-Warmpath-Explain: 1.
+func (r *reader) ask() (int, http.Header) {
+	r.t.Helper()
+	status, header, body := fetch("POST", r.url+"/v1/chat/completions",
+		`{"model":"sim","messages":[{"role":"user","content":"Where do the ferries leave?"}],"max_tokens":8}`)
+	if status != http.StatusOK {
+		r.t.Errorf("chat: status %d, %s", status, body)
+	}
+	return status, header
+}
+
+// pool is what the daemon says of its one pool.
+func (r *reader) pool() (p daemon.PoolState) {
+	var pools []daemon.PoolState
+	_, _, body := fetch("GET", r.admin+"/api/v1/pools", "")
+	if err := json.Unmarshal([]byte(body), &pools); err == nil && len(pools) == 1 {
+		p = pools[0]
+	}
+	return p
+}
+
+// waitUp waits until the workers that now run, not those before them, are up.
+func (r *reader) waitUp() {
+	r.t.Helper()
+	r.serve.eventually("two workers up", func() bool {
+		p := r.pool()
+		for _, w := range p.Workers {
+			if w.State != "up" || w.Models == nil {
+				return false
+			}
+		}
+		return p.Up == 2
+	})
+}
+
+// newModule puts a strategy where the reader works, in a module that takes warmpath from this repository.
+func (r *reader) newModule(text string) {
+	r.t.Helper()
+	write(r.t, filepath.Join(r.dir, "main.go"), text)
+	write(r.t, filepath.Join(r.dir, "go.sum"), read(r.t, filepath.Join(r.root, "go.sum")))
+	const warmpath = "github.com/warmpath/warmpath"
+	write(r.t, filepath.Join(r.dir, "go.mod"),
+		fmt.Sprintf("module mine\n\ngo 1.26.0\n\nrequire %s v0.0.0\n\nreplace %s => %s\n", warmpath, warmpath, r.root))
+}
+
+func (r *reader) buildModule(line string) {
+	r.t.Helper()
+	launch(r.t, r.dir, line, "GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off").succeed()
+}
+
+func (r *reader) runPluginCheck(line string) {
+	r.t.Helper()
+	if out := r.run(line).succeed(); !strings.Contains(out, "mine.wasm: ok\n") || !strings.Contains(out, "fuel a decision") {
+		r.t.Errorf("plugin check printed %q", out)
+	}
+}
+
+// chooseMine names the module and chooses it, in the file of the running daemon.
+func (r *reader) chooseMine(text string) {
+	r.t.Helper()
+	chosen := strings.Replace(r.settings, `strategy = "prefixaware"`, `strategy = "mine"`, 1)
+	if chosen == r.settings {
+		r.t.Fatalf("no strategy to replace in\n%s", r.settings)
+	}
+	write(r.t, r.file(), chosen+"\n"+text)
+	r.serve.eventually("strategy mine", func() bool { return r.pool().Strategy == "mine" })
+	r.ask()
+	r.runCheck("bin/warmpath check --config warmpath.toml")
+}
+
+// runReplay expects that every request of the trace is answered.
+func (r *reader) runReplay(line string) {
+	r.t.Helper()
+	out := r.run(line + " --json").succeed()
+	var got struct {
+		Requests, Answered int
+	}
+	if err := json.Unmarshal([]byte(out), &got); err != nil {
+		r.t.Fatalf("%v:\n%s", err, out)
+	}
+	if got.Requests != 60 || got.Answered != 60 {
+		r.t.Errorf("%d of %d requests answered, want 60 of 60:\n%s", got.Answered, got.Requests, out)
+	}
+}
