@@ -64,18 +64,13 @@ var arrows = map[string][]string{
 var doors = map[string][]string{
 	"github.com/tetratelabs/wazero":       {"host"},
 	"github.com/gofiber/fiber/v2":         {"daemon"},
-	"github.com/valyala/fasthttp":         {"daemon"},
 	"github.com/prometheus/client_golang": {"daemon"},
-	"github.com/prometheus/common/expfmt": {"daemon/worker"},
-	"github.com/prometheus/common/model":  {"daemon/worker"},
-	"github.com/prometheus/client_model":  {"daemon", "daemon/worker"},
 	"github.com/armon/go-radix":           {"cache/prefix"},
 	"github.com/BurntSushi/toml":          {"conf"},
 	"github.com/spf13/cobra":              {"daemon/warmpath"},
-	"github.com/schollz/progressbar/v3":   {"daemon/warmpath", "daemon/replay"},
-	"github.com/zeebo/xxh3":               {"daemon/prompt", "daemon/vllmsim", "daemon/worker", "daemon"},
-	"golang.org/x/sys/unix":               {"daemon", "daemon/upstream"},
-	"golang.org/x/term":                   {"daemon/warmpath", "daemon/replay"},
+	"github.com/schollz/progressbar/v3":   {"daemon/replay"},
+	"github.com/zeebo/xxh3":               {"daemon/prompt"},
+	"golang.org/x/term":                   {"daemon/replay"},
 }
 
 // topLevel is all that may stand at the top.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/prompt"
-	"github.com/warmpath/warmpath/daemon/upstream"
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
@@ -47,8 +46,7 @@ func (e *exchange) whole(out *Outbound, b *body) *Outbound {
 	}
 	b.Close()
 	if err != nil && err != io.EOF {
-		f := faultBroken.outbound()
-		return f
+		return faultBroken.outbound()
 	}
 	out.Body = buf
 	return out
@@ -188,4 +186,3 @@ func (e *exchange) believedOf(w *worker.Worker) int {
 }
 
 var _ io.ReadCloser = (*body)(nil)
-var _ io.ReadCloser = (*upstream.Response)(nil)

@@ -158,8 +158,6 @@ func (e *exchange) refuse(f fault) *Outbound {
 // release gives the pooled parts back. Nothing of e may be used after it.
 func (e *exchange) release() {
 	parsers.Put(e.parser)
-	if e.view != nil {
-		views.Put(e.view)
-	}
+	views.Put(e.view)
 	e.parser, e.view, e.req = nil, nil, nil
 }

@@ -150,15 +150,9 @@ func (d *Daemon) loadAll(c *conf.Config) ([]*host.Strategy, error) {
 // load loads one pool's strategy: the built-in of its name, or the module at its path.
 func (d *Daemon) load(c *conf.Config, p *conf.Pool) (*host.Strategy, error) {
 	sc := c.StrategyOf(p)
-	var wasm []byte
-	var err error
-	if sc.Path == "" {
-		wasm, err = plugins.Builtin(p.Strategy)
-	} else {
-		wasm, err = os.ReadFile(sc.Path)
-	}
+	wasm, err := moduleOf(p.Strategy, sc.Path)
 	if err != nil {
-		return nil, fmt.Errorf("daemon: pool %q: strategy %q cannot be read; put the module there or correct strategies.%s.path: %w", p.Name, p.Strategy, p.Strategy, err)
+		return nil, fmt.Errorf("daemon: pool %q: %w", p.Name, err)
 	}
 	s, err := d.host.Load(context.Background(), p.Strategy, wasm, host.Options{
 		Values: c.OptionValues(p), Allow: sc.Allow, Fuel: sc.Fuel, MemoryBytes: sc.MemoryMB << 20})
@@ -166,6 +160,18 @@ func (d *Daemon) load(c *conf.Config, p *conf.Pool) (*host.Strategy, error) {
 		return nil, fmt.Errorf("daemon: pool %q: %w", p.Name, err)
 	}
 	return s, nil
+}
+
+// moduleOf reads a strategy's wasm: the file at path, or the built-in of that name if there is no path.
+func moduleOf(name, path string) ([]byte, error) {
+	if path == "" {
+		return plugins.Builtin(name) // its error names the remedy
+	}
+	wasm, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("strategy %q cannot be read; put the module there or correct strategies.%s.path: %w", name, name, err)
+	}
+	return wasm, nil
 }
 
 // CheckModules loads every strategy that c names and throws it away: what `warmpath check` adds to conf's checks.

@@ -148,3 +148,5 @@ func (r *Response) Close() error {
 	r.cancel()
 	return err
 }
+
+var _ io.ReadCloser = (*Response)(nil)

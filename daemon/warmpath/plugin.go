@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/warmpath/warmpath/conf"
 	"github.com/warmpath/warmpath/host"
 	"github.com/warmpath/warmpath/sdk/abi"
 )
@@ -54,31 +55,30 @@ type pluginReport struct {
 	MemoryBytes uint64 `json:"memory_bytes"`
 }
 
-const defaultFuel = 1_000_000 // host.Config's default
-
 // checkPlugin loads the module and has it decide on made-up fleets.
 func checkPlugin(ctx context.Context, file string) (pluginReport, error) {
 	wasm, err := os.ReadFile(file)
 	if err != nil {
 		return pluginReport{}, fmt.Errorf("plugin: the module cannot be read; give the path of a .wasm file: %w", err)
 	}
+	fuel := conf.DefaultStrategy().Fuel
 	h, err := host.New(ctx, host.Config{Slots: 1})
 	if err != nil {
 		return pluginReport{}, err
 	}
 	defer h.Close(ctx)
-	s, err := h.Load(ctx, strings.TrimSuffix(filepath.Base(file), ".wasm"), wasm, host.Options{})
+	s, err := h.Load(ctx, strings.TrimSuffix(filepath.Base(file), ".wasm"), wasm, host.Options{Fuel: fuel})
 	if err != nil {
 		return pluginReport{}, err
 	}
 	defer s.Close(ctx)
-	r := pluginReport{SHA256: s.SHA256(), FuelLimit: defaultFuel}
-	for workers, fuel := range map[int]*int64{16: &r.Fuel16, 256: &r.Fuel256} {
+	r := pluginReport{SHA256: s.SHA256(), FuelLimit: fuel}
+	for workers, used := range map[int]*int64{16: &r.Fuel16, 256: &r.Fuel256} {
 		res := s.Pick(madeUp(workers))
 		if res.Fallback != "" && res.Fallback != "decline" {
 			return r, fmt.Errorf("the module fails on %d workers: %s: %s", workers, res.Fallback, s.Stats().LastError)
 		}
-		*fuel = res.Fuel
+		*used = res.Fuel
 	}
 	st := s.Stats()
 	r.MemoryBytes = st.MemoryBytes / uint64(max(1, st.Instances))
