@@ -77,12 +77,21 @@ func TestHammer(t *testing.T) {
 		})
 	}
 	wg.Wait()
+	want := uint64(each * workers)
+	f := frame(8, 2)
+	f.Header.Random = 1 << 40
+	// A busy machine may have kept the keeper from making instances all the while: it gets its turn now.
+	eventually(t, "an answer by the module", func() bool {
+		s.Pick(f)
+		want++
+		return s.Stats().Picks > 0
+	})
 	st := s.Stats()
 	total := st.Picks
 	for _, n := range st.Fallbacks {
 		total += n
 	}
-	if total != each*workers || st.Fallbacks["trap"] == 0 || st.Picks == 0 {
-		t.Errorf("%+v: %d answers; want %d", st, total, each*workers)
+	if total != want || st.Fallbacks["trap"] == 0 {
+		t.Errorf("%+v: %d answers; want %d", st, total, want)
 	}
 }
