@@ -8,6 +8,7 @@ import (
 // Config is the whole file.
 type Config struct {
 	Server     Server              `toml:"server"`
+	Keys       []Key               `toml:"keys"`       // who may send requests; none = everybody
 	Pools      []Pool              `toml:"pools"`      // the first that fits a model serves it
 	Strategies map[string]Strategy `toml:"strategies"` // modules of one's own, and options of the built-ins
 
@@ -17,17 +18,34 @@ type Config struct {
 
 // Server is what the process is for its clients and its operator.
 type Server struct {
-	Listen         string        `toml:"listen"`           // clients
-	Admin          string        `toml:"admin"`            // /metrics, /health, /ready
-	AdminTokenFile string        `toml:"admin_token_file"` // bearer token of admin; needed unless admin is on loopback
-	MaxBodyBytes   int           `toml:"max_body_bytes"`   // a longer request body gets 413
-	ReadTimeout    time.Duration `toml:"read_timeout"`     // for a client to send its request: the guard against slowloris
-	IdleTimeout    time.Duration `toml:"idle_timeout"`     // keep-alive between a client's requests
-	DrainTimeout   time.Duration `toml:"drain_timeout"`    // after SIGTERM, for open streams to end
-	Explain        bool          `toml:"explain"`          // answer X-Warmpath-Explain: 1 with the decision in headers
-	ModuleCache    string        `toml:"module_cache"`     // folder of compiled modules; see CacheDir
-	LogFormat      string        `toml:"log_format"`       // text | json
-	LogLevel       string        `toml:"log_level"`        // debug | info | warn | error
+	Listen         string        `toml:"listen"`            // clients
+	Admin          string        `toml:"admin"`             // /metrics, /health, /ready
+	AdminTokenFile string        `toml:"admin_token_file"`  // bearer token of admin; needed unless admin is on loopback
+	TLSCertFile    string        `toml:"tls_cert_file"`     // PEM; with TLSKeyFile clients are served over TLS. Watched
+	TLSKeyFile     string        `toml:"tls_key_file"`      // PEM
+	MaxConnections int           `toml:"max_connections"`   // clients' connections; more are closed at once
+	MaxInFlight    int           `toml:"max_in_flight"`     // requests at a time; more get 429 before their body is read
+	MaxHeaderBytes int           `toml:"max_header_bytes"`  // all header fields of a request together; more get 431
+	MaxBodyBytes   int           `toml:"max_body_bytes"`    // a longer request body gets 413
+	BufferBody     int           `toml:"buffer_body_bytes"` // of a body, held in memory; what comes after is streamed to one worker
+	ReadTimeout    time.Duration `toml:"read_timeout"`      // for a client's header, and between two pieces of its body
+	WriteTimeout   time.Duration `toml:"write_timeout"`     // for a client to take one piece of an answer
+	IdleTimeout    time.Duration `toml:"idle_timeout"`      // keep-alive between a client's requests
+	DrainTimeout   time.Duration `toml:"drain_timeout"`     // after SIGTERM, for open streams to end
+	CORSOrigins    []string      `toml:"cors_origins"`      // whose pages may call; "*" = any
+	AccessLog      string        `toml:"access_log"`        // "" | stdout | stderr | a file: one JSON line a request
+	Explain        bool          `toml:"explain"`           // answer X-Warmpath-Explain: 1 with the decision in headers
+	ModuleCache    string        `toml:"module_cache"`      // folder of compiled modules; see CacheDir
+	LogFormat      string        `toml:"log_format"`        // text | json
+	LogLevel       string        `toml:"log_level"`         // debug | info | warn | error
+}
+
+// Key is a client's API key. Its secret stands in a file or the environment, never here.
+type Key struct {
+	Name   string   `toml:"name"`   // in logs
+	File   string   `toml:"file"`   // holds the key; read again at a reload
+	Env    string   `toml:"env"`    // or this variable holds it
+	Models []string `toml:"models"` // that it may use: names, "org/*", "*"
 }
 
 // Pool is a set of workers that serve the same models.
@@ -38,12 +56,25 @@ type Pool struct {
 	Options  map[string]any `toml:"options"`  // scalars; over those of the strategy, see Config.OptionValues
 	Workers  []Worker       `toml:"workers"`
 
-	HealthInterval time.Duration `toml:"health_interval"` // between probes of a worker's /health
-	ScrapeInterval time.Duration `toml:"scrape_interval"` // between reads of a worker's /metrics
-	ConnectTimeout time.Duration `toml:"connect_timeout"` // for a worker to accept a connection
-	HeaderTimeout  time.Duration `toml:"header_timeout"`  // from the request to the first byte: queue and prefill
-	StreamTimeout  time.Duration `toml:"stream_timeout"`  // between two chunks of an answer
-	SessionTTL     time.Duration `toml:"session_ttl"`     // a binding unused for so long is forgotten
+	WorkersFile string `toml:"workers_file"` // beside or instead of workers: a TOML file of [[workers]]. Watched
+	WorkersDNS  string `toml:"workers_dns"`  // or name:port, every address of which is a worker. Resolved again and again
+
+	WorkerKeyFile string `toml:"worker_key_file"` // the workers' API key: sent instead of the client's, and with scrapes
+	WorkerKeyEnv  string `toml:"worker_key_env"`  // or this variable holds it
+	TLSCAFile     string `toml:"tls_ca_file"`     // PEM of who signs the workers' certificates; "" = the system's
+
+	MaxInFlight int           `toml:"max_in_flight"` // requests at a time at one worker; 0 = no limit. All full: 429
+	RetryBudget float64       `toml:"retry_budget"`  // repeats, as a share of requests, beside 10 a second
+	Panic       bool          `toml:"panic"`         // no worker is up: send to one all the same, instead of 503
+	SlowStart   time.Duration `toml:"slow_start"`    // for how long a worker that is back gets less than its share
+
+	HealthInterval time.Duration `toml:"health_interval"`  // between probes of a worker's /health
+	ScrapeInterval time.Duration `toml:"scrape_interval"`  // between reads of a worker's /metrics
+	ConnectTimeout time.Duration `toml:"connect_timeout"`  // for a worker to accept a connection
+	HeaderTimeout  time.Duration `toml:"header_timeout"`   // from the request to the first byte: queue and prefill
+	FirstByteRetry time.Duration `toml:"first_byte_retry"` // no first byte by then: try another worker, once; 0 = never
+	StreamTimeout  time.Duration `toml:"stream_timeout"`   // between two chunks of an answer
+	SessionTTL     time.Duration `toml:"session_ttl"`      // a binding unused for so long is forgotten
 
 	PrefillTokensPerSecond float64 `toml:"prefill_tokens_per_second"` // first guess of a worker's speed; learnt after that
 }
@@ -72,15 +103,21 @@ var Builtins = []string{"prefixaware", "kvaware", "session", "roundrobin"}
 // Default is the configuration before the file is read. It has no pool yet.
 func Default() *Config {
 	return &Config{Server: Server{
-		Listen:       "127.0.0.1:8080",
-		Admin:        "127.0.0.1:9090",
-		MaxBodyBytes: 64 << 20, // 1 M tokens of text are 4-5 MB; the rest is for images in base64
-		ReadTimeout:  30 * time.Second,
-		IdleTimeout:  90 * time.Second, // above the 60 s of common load balancers, so that we are never first to close
-		DrainTimeout: 30 * time.Second, // a pod's default grace period
-		Explain:      true,
-		LogFormat:    "text",
-		LogLevel:     "info",
+		Listen:         "127.0.0.1:8080",
+		Admin:          "127.0.0.1:9090",
+		MaxConnections: 20_000,
+		MaxInFlight:    16_384,
+		MaxHeaderBytes: 16 << 10, // a connection's buffer: what 10,000 idle ones cost
+		MaxBodyBytes:   64 << 20, // 1 M tokens of text are 4-5 MB; the rest is for images in base64
+		BufferBody:     8 << 20,
+		ReadTimeout:    20 * time.Second,
+		WriteTimeout:   30 * time.Second,
+		CORSOrigins:    []string{"*"},    // as vLLM
+		IdleTimeout:    90 * time.Second, // above the 60 s of common load balancers, so that we are never first to close
+		DrainTimeout:   30 * time.Second, // a pod's default grace period
+		Explain:        true,
+		LogFormat:      "text",
+		LogLevel:       "info",
 	}}
 }
 
@@ -89,6 +126,8 @@ func DefaultPool() Pool {
 	return Pool{
 		Models:                 []string{"*"},
 		Strategy:               "prefixaware",
+		RetryBudget:            0.2,
+		SlowStart:              10 * time.Second,
 		HealthInterval:         2 * time.Second,
 		ScrapeInterval:         time.Second,
 		ConnectTimeout:         time.Second,
