@@ -138,7 +138,7 @@ func (p *Pool) eject(w *Worker, now float64, why string) []event {
 	b := &w.breaker
 	b.back = min(maxBackOff, max(p.conf().HealthInterval.Seconds(), 2*b.back))
 	b.cause, b.why, b.until = failing, why, now+b.back
-	w.health.streak = 0
+	w.health.streak, w.slow = 0, slowStart{}
 	w.totals.ejected++
 	return []event{{w: w, kind: ejected, why: why, wait: seconds(b.back)}}
 }
@@ -157,6 +157,7 @@ func (p *Pool) leave(w *Worker, now float64, why string, tried bool) []event {
 		w.totals.left++
 	}
 	b.cause, b.why, b.until, b.trial = leaving, why, now+b.back, nil
+	w.slow = slowStart{}
 	select { // its process as of now, to know a new one by
 	case w.look <- struct{}{}:
 	default:
