@@ -39,6 +39,9 @@ type fault struct{ what, remedy string }
 // secret reads the file, or the variable if no file is named, and checks that a header field can carry what it holds.
 func secret(file, env string, shortest int) (string, *fault) {
 	text, from := os.Getenv(env), "the variable "+env
+	if file == "" && !variable(env) { // it may be the key itself: it is not shown
+		return "", &fault{"it is no name of a variable", "write the name of the environment variable that holds the key: A-Z, 0-9 and underscore"}
+	}
 	if file != "" {
 		data, err := read(file, maxSecret)
 		if err != nil {
@@ -62,6 +65,12 @@ func secret(file, env string, shortest int) (string, *fault) {
 		}
 	}
 	return text, nil
+}
+
+// variable tells whether s can name an environment variable in a shell.
+func variable(s string) bool {
+	const first = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
+	return s != "" && len(s) <= 128 && strings.Trim(s, first+"0123456789") == "" && strings.Contains(first, s[:1])
 }
 
 // keys checks who may send requests. Two names for one key would make the log name the wrong one.
