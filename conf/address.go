@@ -80,3 +80,13 @@ func portOK(u *url.URL) bool {
 	n, err := strconv.Atoi(port)
 	return err == nil && n >= 1 && n <= 65535
 }
+
+// dnsName checks NAME:PORT of which every address is a worker.
+func (r *report) dnsName(path, s string) {
+	const safe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
+	host, port, err := net.SplitHostPort(s)
+	n, perr := strconv.Atoi(port)
+	if err != nil || perr != nil || n < 1 || n > 65535 || host == "" || len(host) > 253 || strings.Trim(host, safe) != "" {
+		r.add(path, fmt.Sprintf("%.80q is no NAME:PORT", s), `write as "vllm.default.svc:8000", without http://`)
+	}
+}

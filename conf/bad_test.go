@@ -13,10 +13,26 @@ var update = flag.Bool("update", false, "write the errors that are got into test
 
 // Each file holds a wrong configuration and the whole error it must get: line, key, remedy.
 func TestBad(t *testing.T) {
+	golden(t, "bad", 25, func(data []byte) error {
+		_, err := Parse(data, "x.toml")
+		return err
+	})
+}
+
+// The same for files of workers alone.
+func TestBadWorkers(t *testing.T) {
+	golden(t, "bad-workers", 5, func(data []byte) error {
+		_, err := parseWorkers(data, "w.toml")
+		return err
+	})
+}
+
+// golden holds what parse says of each file of the folder to what stands in it.
+func golden(t *testing.T, folder string, least int, parse func([]byte) error) {
 	const mark = "-- want --\n"
-	files, err := filepath.Glob("../testdata/conf/bad/*.txt")
-	if err != nil || len(files) < 10 {
-		t.Fatalf("%d files, %v; want at least 10", len(files), err)
+	files, err := filepath.Glob("../testdata/conf/" + folder + "/*.txt")
+	if err != nil || len(files) < least {
+		t.Fatalf("%d files, %v; want at least %d", len(files), err, least)
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
@@ -28,7 +44,7 @@ func TestBad(t *testing.T) {
 			if !ok {
 				t.Fatalf("%s has no line %q", file, mark)
 			}
-			_, err = Parse([]byte(input), "x.toml")
+			err = parse([]byte(input))
 			if err == nil {
 				t.Fatal("accepted")
 			}
@@ -51,6 +67,31 @@ func TestErrorsNeverShowPasswords(t *testing.T) {
 		_, err := Parse([]byte("[[pools]]\nworkers = [{url = '"+url+"'}]"), "x.toml")
 		if err == nil || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", url, err)
+		}
+	}
+}
+
+// A key that was written where its file's or variable's name belongs must not end up in a log.
+func TestErrorsNeverShowKeys(t *testing.T) {
+	t.Setenv("WARMPATH_TEST_KEY", "sk-secret with a space")
+	file := filepath.Join(t.TempDir(), "key")
+	write(t, file, "sk-secret\nsk-secret\n")
+	for _, doc := range []string{
+		"keys = 'sk-secret-12345678'",
+		"keys = ['sk-secret-12345678']",
+		"[keys]\nfile = 'sk-secret-12345678'",
+		"[[keys]]\nname = 'a'\nkey = 'sk-secret-12345678'",
+		"[[keys]]\nname = 'a'\nmodels = 'sk-secret-12345678'\nfile = 'x'",
+		"[[keys]]\nname = 'a'\nenv = 'sk-secret-12345678'",
+		"[[keys]]\nname = 'a'\nenv = 'WARMPATH_TEST_KEY'",
+		"[[keys]]\nname = 'a'\nfile = '" + file + "'",
+		"[[keys]]\nname = 'a'\nfile = '../testdata/conf/files/good.key'\n[[keys]]\nname = 'sk'\nfile = '../testdata/conf/files/good.key'",
+		"[[pools]]\nworker_key_env = 'sk-secret-12345678'",
+		"[[pools]]\nworker_key_file = '" + file + "'",
+	} {
+		_, err := Parse([]byte(doc), "x.toml")
+		if err == nil || strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "example-of") {
+			t.Errorf("%s: %v", doc, err)
 		}
 	}
 }

@@ -138,6 +138,9 @@ func DefaultPool() Pool {
 	}
 }
 
+// DefaultKey is a client's key before the file is read: it may use every model.
+func DefaultKey() Key { return Key{Models: []string{"*"}} }
+
 // DefaultStrategy is a strategy before the file is read: the limits of sandboxed code.
 func DefaultStrategy() Strategy {
 	return Strategy{Fuel: 1_000_000, MemoryMB: 16}

@@ -3,6 +3,7 @@ package conf
 import (
 	"maps"
 	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -44,6 +45,21 @@ func withExamples() string {
 		}
 	}
 	return strings.Join(lines, "\n")
+}
+
+// The commented tables are in force when their marks go, and show the defaults too.
+func TestExamplesInDefaultsTOML(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "team-a.key"), "example-of-a-key-1\n")
+	c, err := Parse([]byte(withExamples()), filepath.Join(dir, "warmpath.toml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := DefaultKey()
+	want.Name, want.File = "team-a", filepath.Join(dir, "team-a.key")
+	if !reflect.DeepEqual(c.Keys, []Key{want}) {
+		t.Errorf("keys = %+v; want %+v", c.Keys, want)
+	}
 }
 
 func TestDefaultsTOMLNamesEveryKey(t *testing.T) {

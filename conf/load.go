@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"io"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strconv"
@@ -26,27 +24,11 @@ func Load(path string) (*Config, error) {
 	return Parse(data, path)
 }
 
-// readFile reads a regular file of bounded size: opening a FIFO would wait for ever.
+// readFile reads a file of TOML.
 func readFile(path string) ([]byte, error) {
-	const remedy = "give the TOML file, see `warmpath check --defaults`"
-	info, err := os.Stat(path)
+	data, err := read(path, maxFile)
 	if err != nil {
-		return nil, fmt.Errorf("conf: %w; %s", err, remedy)
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("conf: %s is not a regular file; %s", path, remedy)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("conf: %w; make it readable for this user", err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return nil, fmt.Errorf("conf: %w; check the disk", err)
-	}
-	if len(data) > maxFile {
-		return nil, fmt.Errorf("conf: %s is longer than %d bytes; is it the TOML file?", path, maxFile)
+		return nil, fmt.Errorf("conf: %w; give the TOML file, readable for this user: see `warmpath check --defaults`", err)
 	}
 	return data, nil
 }
@@ -54,13 +36,10 @@ func readFile(path string) ([]byte, error) {
 // Parse is Load of a file that was already read. Relative paths in it are resolved against path's folder.
 func Parse(data []byte, path string) (*Config, error) {
 	r := &report{file: path}
-	text := strings.TrimPrefix(string(data), "\ufeff")
-	var tree map[string]any
-	if _, err := toml.Decode(text, &tree); err != nil {
-		return nil, r.syntax(err)
+	text, tree, err := r.tree(data)
+	if err != nil {
+		return nil, err
 	}
-	r.lines = locate(text)
-
 	c := withDefaults(tree)
 	c.Path = path
 	if !r.schema("", tree, reflect.TypeFor[Config]()) {
@@ -75,6 +54,16 @@ func Parse(data []byte, path string) (*Config, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// tree parses the document and notes the lines of its keys.
+func (r *report) tree(data []byte) (text string, tree map[string]any, err error) {
+	text = strings.TrimPrefix(string(data), "\ufeff")
+	if _, err := toml.Decode(text, &tree); err != nil {
+		return "", nil, r.syntax(err)
+	}
+	r.lines = locate(text)
+	return text, tree, nil
 }
 
 // syntax turns the library's error into a Problems.
@@ -94,10 +83,11 @@ func withDefaults(tree map[string]any) *Config {
 	c.Pools = make([]Pool, len(pools))
 	for i, p := range pools {
 		c.Pools[i] = DefaultPool()
-		c.Pools[i].Workers = make([]Worker, len(tables(p["workers"])))
-		for j := range c.Pools[i].Workers {
-			c.Pools[i].Workers[j].Weight = 1
-		}
+		c.Pools[i].Workers = defaultWorkers(p["workers"])
+	}
+	c.Keys = make([]Key, len(tables(tree["keys"])))
+	for i := range c.Keys {
+		c.Keys[i] = DefaultKey()
 	}
 	return c
 }
@@ -120,19 +110,36 @@ func tables(v any) []map[string]any {
 // complete fills in what depends on other keys: names, ids, addresses, paths; and the defaults of map entries, which the
 // library starts from zero.
 func (c *Config) complete(tree map[string]any) {
-	c.Server.AdminTokenFile = c.resolve(c.Server.AdminTokenFile)
-	if c.Server.ModuleCache != "off" {
-		c.Server.ModuleCache = c.resolve(c.Server.ModuleCache)
+	s := &c.Server
+	s.AdminTokenFile = c.resolve(s.AdminTokenFile)
+	s.TLSCertFile, s.TLSKeyFile = c.resolve(s.TLSCertFile), c.resolve(s.TLSKeyFile)
+	if s.ModuleCache != "off" {
+		s.ModuleCache = c.resolve(s.ModuleCache)
+	}
+	if s.AccessLog != "stdout" && s.AccessLog != "stderr" {
+		s.AccessLog = c.resolve(s.AccessLog)
+	}
+	server, _ := tree["server"].(map[string]any)
+	if _, written := server["buffer_body_bytes"]; !written {
+		s.BufferBody = min(s.BufferBody, s.MaxBodyBytes)
+	}
+	for i := range c.Keys {
+		c.Keys[i].File = c.resolve(c.Keys[i].File)
 	}
 	for i := range c.Pools {
 		p := &c.Pools[i]
 		if p.Name == "" {
 			p.Name = "pool" + strconv.Itoa(i+1)
 		}
+		p.WorkersFile, p.WorkerKeyFile, p.TLSCAFile = c.resolve(p.WorkersFile), c.resolve(p.WorkerKeyFile), c.resolve(p.TLSCAFile)
 		for j := range p.Workers {
 			p.Workers[j].complete()
 		}
 	}
+	c.completeStrategies(tree)
+}
+
+func (c *Config) completeStrategies(tree map[string]any) {
 	written, _ := tree["strategies"].(map[string]any)
 	for name, s := range c.Strategies {
 		keys, _ := written[name].(map[string]any)
@@ -153,16 +160,6 @@ func DefaultID(url string) string {
 	h := fnv.New32a()
 	h.Write([]byte(url))
 	return fmt.Sprintf("w-%06x", h.Sum32()&0xffffff)
-}
-
-func (w *Worker) complete() {
-	w.URL = strings.TrimSuffix(w.URL, "/")
-	if w.ID == "" {
-		w.ID = DefaultID(w.URL)
-	}
-	if w.MetricsURL == "" {
-		w.MetricsURL = w.URL + "/metrics"
-	}
 }
 
 // resolve makes a path in the file independent of the folder the process runs in.

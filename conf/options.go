@@ -4,6 +4,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 )
 
@@ -30,18 +31,23 @@ func (c *Config) StrategyOf(p *Pool) Strategy {
 	return DefaultStrategy()
 }
 
-// ModuleFiles lists the modules that pools load from files, each once.
-func (c *Config) ModuleFiles() []string {
-	var files []string
-	seen := make(map[string]bool)
-	for i := range c.Pools {
-		path := c.StrategyOf(&c.Pools[i]).Path
-		if path != "" && !seen[path] {
-			seen[path] = true
-			files = append(files, path)
-		}
+// WatchedFiles lists the files beside Path that a reload reads, each once: modules of pools, keys, certificates. A pool's
+// workers_file is not among them: a change of workers is no reload.
+func (c *Config) WatchedFiles() []string {
+	files := []string{c.Server.TLSCertFile, c.Server.TLSKeyFile}
+	for i := range c.Keys {
+		files = append(files, c.Keys[i].File)
 	}
-	return files
+	for i := range c.Pools {
+		p := &c.Pools[i]
+		files = append(files, c.StrategyOf(p).Path, p.WorkerKeyFile, p.TLSCAFile)
+	}
+	seen := map[string]bool{"": true}
+	return slices.DeleteFunc(files, func(path string) bool {
+		known := seen[path]
+		seen[path] = true
+		return known
+	})
 }
 
 // CacheDir is where compiled modules are kept: module_cache, else warmpath in the user's cache folder. "off", or a system

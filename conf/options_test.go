@@ -34,7 +34,7 @@ options = { a = "text", b = 1, d = 10, e = 2.0 }
 	}
 }
 
-func TestModuleFiles(t *testing.T) {
+func TestWatchedFiles(t *testing.T) {
 	c, err := Parse([]byte(`
 [[pools]]
 models = ["a"]
@@ -57,7 +57,7 @@ path = "unused.wasm"
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := c.ModuleFiles(), []string{"/etc/warmpath/m/mine.wasm", "/abs/other.wasm"}; !slices.Equal(got, want) {
+	if got, want := c.WatchedFiles(), []string{"/etc/warmpath/m/mine.wasm", "/abs/other.wasm"}; !slices.Equal(got, want) {
 		t.Errorf("got %q; want %q", got, want)
 	}
 }

@@ -1,6 +1,7 @@
 package conf
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -57,11 +58,19 @@ func (r *report) add(path, what, remedy string) {
 	r.list = append(r.list, Problem{File: r.file, Line: line, Key: path, What: what, Remedy: remedy})
 }
 
-// err returns the problems sorted by line, or nil.
+// err returns the problems sorted by line, those of the file itself before those of files that it names, or nil.
 func (r *report) err() error {
 	if len(r.list) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(r.list, func(a, b Problem) int { return a.Line - b.Line })
+	foreign := func(p Problem) int {
+		if p.File == r.file {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(r.list, func(a, b Problem) int {
+		return cmp.Or(foreign(a)-foreign(b), cmp.Compare(a.File, b.File), a.Line-b.Line)
+	})
 	return r.list
 }

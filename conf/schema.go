@@ -5,6 +5,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -25,7 +26,7 @@ func (r *report) schema(path string, v any, t reflect.Type) bool {
 	if what == "" {
 		return true
 	}
-	r.add(path, fmt.Sprintf("%s is no %s", show(v), what), "write "+specimen[what])
+	r.add(path, fmt.Sprintf("%s is no %s", show(path, v), what), "write "+specimen[what])
 	return false
 }
 
@@ -33,7 +34,7 @@ func (r *report) schema(path string, v any, t reflect.Type) bool {
 func (r *report) table(path string, v any, t reflect.Type) bool {
 	m, ok := v.(map[string]any)
 	if !ok {
-		r.add(path, show(v)+" is no table", "write { key = value } or a [table]")
+		r.add(path, show(path, v)+" is no table", "write { key = value } or a [table]")
 		return false
 	}
 	for _, k := range slices.Sorted(maps.Keys(m)) {
@@ -51,7 +52,7 @@ func (r *report) table(path string, v any, t reflect.Type) bool {
 func (r *report) dict(path string, v any, t reflect.Type) bool {
 	m, ok := v.(map[string]any)
 	if !ok {
-		r.add(path, show(v)+" is no table", "write { key = value }")
+		r.add(path, show(path, v)+" is no table", "write { key = value }")
 		return false
 	}
 	for _, k := range slices.Sorted(maps.Keys(m)) {
@@ -68,7 +69,7 @@ func (r *report) array(path string, v any, t reflect.Type) bool {
 		if t.Kind() == reflect.Struct {
 			remedy = "write [[" + path + "]] with two brackets"
 		}
-		r.add(path, show(v)+" is no list", remedy)
+		r.add(path, show(path, v)+" is no list", remedy)
 		return false
 	}
 	ok := true
@@ -130,10 +131,13 @@ func isNumber(v any) bool {
 	return false
 }
 
-// show names a value in an error, short.
-func show(v any) string {
+// show names a value in an error, short. What stands under keys in the wrong place may be a key itself: it is not shown.
+func show(path string, v any) string {
 	switch v := v.(type) {
 	case string:
+		if strings.HasPrefix(path, "keys") {
+			return "this text"
+		}
 		return fmt.Sprintf("%.40q", v)
 	case int64, float64, bool:
 		return fmt.Sprint(v)

@@ -73,7 +73,7 @@ const watchPoll = 250 * time.Millisecond
 func (d *Daemon) Watch(ctx context.Context) {
 	conf.Watch(ctx, watchPoll, func() []string {
 		c := d.state.Load().conf
-		return append([]string{c.Path}, c.ModuleFiles()...)
+		return append([]string{c.Path}, c.WatchedFiles()...)
 	}, func() { _ = d.Reload() }) // the error is logged, and the old configuration serves on
 }
 

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"cmp"
+	"crypto/tls"
 	"log/slog"
 	"net"
 	"net/http"
@@ -10,18 +11,25 @@ import (
 
 // Config is a pool's. Only Workers needs a value; zero elsewhere means the default.
 type Config struct {
-	Workers []Spec
+	Workers []Spec // Update changes them
 
 	HealthInterval time.Duration // between health checks of a worker; default 2 s, give or take a tenth
 	HealthTimeout  time.Duration // deadline of one check or model listing; default 2 s
 	ScrapeInterval time.Duration // between reads of /metrics, and their deadline; default 5 s (a page costs the worker 8-60 ms)
-	SlowStart      time.Duration // for how long rows of a worker that came back carry RowSlowStart; default 10 s
+	SlowStart      time.Duration // in which a worker that came back grows from a tenth of its share to all of it; default 10 s
 
 	// PrefillTokensPerSecond is the speed from which estimates start; the pool learns how far off it is. Default 15,000.
 	PrefillTokensPerSecond float64
 
-	Log    *slog.Logger // default: none
+	MaxInFlight int     // requests at a time at one worker; 0 = no limit
+	RetryBudget float64 // repeats that MayRetry lets through, as a share of requests, beside 10 a second; 0 = these alone
+	Panic       bool    // no worker is up: Snapshot gives them all, with Panicked
+
+	Key    string       // sent as a bearer token with health, models and metrics; "" = none
+	TLS    *tls.Config  // for health, models and metrics of https workers; nil = the system's authorities
 	Client *http.Client // for health, models and metrics; default: own, without a proxy and without following redirects
+
+	Log *slog.Logger // default: none. It and the hooks are New's to set: Configure leaves them
 
 	// The hooks are called without the pool's lock, with the worker's slot. Any may be nil.
 	OnDown     func(slot uint32)             // down, removed, or its slot is free again: what its cache held is gone
@@ -49,20 +57,21 @@ func (c Config) withDefaults() Config {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	if c.Client == nil {
-		c.Client = newClient()
+		c.Client = newClient(c.TLS)
 	}
 	return c
 }
 
 // newClient makes the client for probes. vLLM closes idle connections after 5 s, so we do before: a probe on a connection
 // that is just being closed looks like a dead worker.
-func newClient() *http.Client {
+func newClient(secrets *tls.Config) *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
 			DialContext:         (&net.Dialer{Timeout: 2 * time.Second}).DialContext,
 			MaxIdleConns:        0,
 			MaxIdleConnsPerHost: 2,
 			IdleConnTimeout:     4 * time.Second,
+			TLSClientConfig:     secrets,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}

@@ -25,7 +25,10 @@ const (
 	raised
 	dropped
 	ejected
+	told
+	closed
 	restarted
+	panicking
 )
 
 func (p *Pool) tell(events ...event) {
@@ -33,14 +36,14 @@ func (p *Pool) tell(events ...event) {
 		p.write(e)
 		switch e.kind {
 		case removed, released, dropped:
-			call(p.conf.OnDown, e.w)
+			call(p.hooks.OnDown, e.w)
 		case raised:
-			call(p.conf.OnUp, e.w)
+			call(p.hooks.OnUp, e.w)
 		case restarted:
-			call(p.conf.OnRestart, e.w)
+			call(p.hooks.OnRestart, e.w)
 		case registered, resized:
-			if p.conf.OnCapacity != nil {
-				p.conf.OnCapacity(e.w.slot, e.tokens)
+			if p.hooks.OnCapacity != nil {
+				p.hooks.OnCapacity(e.w.slot, e.tokens)
 			}
 		}
 	}
@@ -53,8 +56,12 @@ func call(hook func(uint32), w *Worker) {
 }
 
 func (p *Pool) write(e event) {
-	if e.w == nil {
+	switch e.kind {
+	case rejected:
 		p.log.Error("worker rejected", "why", e.why)
+		return
+	case panicking:
+		p.log.Error("no worker is up: requests go to workers that are not (panic)")
 		return
 	}
 	l := p.log.With("worker", e.w.id)
@@ -75,6 +82,10 @@ func (p *Pool) write(e event) {
 		l.Warn("worker down: "+e.why, "why", e.why)
 	case ejected:
 		l.Warn("worker ejected: "+e.why, "why", e.why, "for", e.wait)
+	case told:
+		l.Warn("worker taken for draining: "+e.why, "why", e.why, "in_flight", e.tokens, "tried_again_in", e.wait)
+	case closed:
+		l.Info("worker answers again")
 	case restarted:
 		l.Warn("worker restarted: its cache is empty")
 	case resized:

@@ -41,6 +41,9 @@ func TestHammer(t *testing.T) {
 				p.checked(w, time.Now(), "", false)
 				p.scraped(w, metrics{process: float64(1 + rng.IntN(3)*100), capacity: rng.IntN(3)}, time.Now())
 			}
+			p.Configure(Config{MaxInFlight: rng.IntN(3), Panic: rng.IntN(2) == 0, HealthInterval: time.Millisecond})
+			p.Request(time.Now())
+			p.MayRetry(time.Now())
 			p.Drain("w1", rng.IntN(2) == 0)
 			p.Models()
 			p.Lambda(time.Now())
@@ -63,13 +66,16 @@ func hammerRequests(p *Pool, g uint64, all *sync.Map) {
 		}
 		w := ws[rng.IntN(len(ws))]
 		all.Store(w, true)
-		k := p.Begin(w, Dispatch{PromptTokens: rng.IntN(5000), Whole: rng.IntN(3) == 0}, time.Now())
+		k, ok := p.TryBegin(w, Dispatch{PromptTokens: rng.IntN(5000), Whole: rng.IntN(3) == 0}, time.Now())
+		if !ok {
+			continue
+		}
 		if rng.IntN(4) > 0 {
 			k.FirstByte(time.Now())
 		}
 		kind := Answered
 		if rng.IntN(20) == 0 {
-			kind = Kind(rng.IntN(5))
+			kind = Kind(rng.IntN(6))
 		}
 		var twice sync.WaitGroup
 		for range 2 {

@@ -61,7 +61,9 @@ func TestSlowStart(t *testing.T) {
 	slow(1, false) // the fleet's own start is none
 	p.checked(p.workers[0], p.after(2), "gone", true)
 	p.checked(p.workers[0], p.after(4), "", false)
-	slow(4, true)
+	slow(4, false) // its turn
+	p.Begin(p.workers[0], Dispatch{}, p.after(4)).End(p.after(4), Outcome{Kind: Answered})
+	slow(4, true) // nobody else is there
 	slow(13.9, true)
 	slow(14.1, false)
 }
@@ -108,13 +110,17 @@ func TestEjection(t *testing.T) {
 	expect(2.99, "w1 w2 w3")
 	expect(3.01, "w0 w1 w2 w3")
 	rows, _, _ := p.Snapshot("", p.after(4), nil, nil)
-	if rows[0].State&abi.RowSlowStart == 0 || rows[1].State&abi.RowSlowStart != 0 {
-		t.Error("slow start after an ejection is not the ejected worker's alone")
+	if len(rows) != 4 {
+		t.Error("the trial's turn waits for something")
 	}
 	p.fail(0, 1, 3.5, Answered)
+	if s := p.Stats(p.after(3.6)); !s[0].SlowStart || s[1].SlowStart {
+		t.Error("slow start after an ejection is not the ejected worker's alone")
+	}
 	p.fail(0, 5, 4, Failed) // in its slow start again, one good answer or not: twice as long
 	expect(7.99, "w1 w2 w3")
 	expect(8.01, "w0 w1 w2 w3")
+	p.fail(0, 1, 9, Answered)  // the trial
 	p.fail(0, 1, 30, Answered) // good after its slow start: forgiven
 	p.fail(0, 5, 30, Failed)
 	expect(31.99, "w1 w2 w3")
@@ -126,10 +132,10 @@ func TestBackOffIsBounded(t *testing.T) {
 	at := 1.0
 	for range 10 {
 		p.fail(0, 5, at, Failed)
-		if left := p.workers[0].health.ejected - at; left > maxBackOff || left < 2 {
+		if left := p.workers[0].breaker.until - at; left > maxBackOff || left < 2 {
 			t.Fatalf("ejected for %v s; want 2..%v", left, maxBackOff)
 		}
-		at = p.workers[0].health.ejected
+		at = p.workers[0].breaker.until
 	}
 }
 

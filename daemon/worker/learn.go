@@ -11,17 +11,18 @@ const (
 )
 
 // C1 is the estimated seconds of prefill a token, on a worker of slowness 1.
-func (p *Pool) C1() float64 { return p.c1 }
+func (p *Pool) C1() float64 { return p.conf().c1 }
 
 // C2 is the further seconds a token for each token before it: attention costs as much as the rest at 64k tokens.
-func (p *Pool) C2() float64 { return p.c2 }
+func (p *Pool) C2() float64 { return p.conf().c2 }
 
 // Estimate is P/m: the seconds of prefill on a worker of slowness 1 for a prompt of so many tokens, some of them cached.
 // Worked, at 15,000 tokens a second: 15,000 tokens, none cached: 1.229 s; 14,000 of them cached: 0.0963 s.
 func (p *Pool) Estimate(tokens, cached int) float64 {
 	n := float64(max(1, tokens-cached))
 	l := max(float64(tokens), n)
-	return p.c1*n + p.c2*n*(l-n/2)
+	c := p.conf()
+	return c.c1*n + c.c2*n*(l-n/2)
 }
 
 // learn takes one sample of slowness seen on w: fleet and rel are running medians, moved by the sample's side alone, so

@@ -7,33 +7,39 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // Pool is the workers of one [[pools]] table. Make it with New; it is safe for concurrent use.
 type Pool struct {
-	conf   Config
+	set    atomic.Pointer[settings]
+	hooks  Config // as given to New: its hooks are read, no more
 	log    *slog.Logger
-	c1, c2 float64
 	began  time.Time
 	loops  sync.WaitGroup
+	budget budget
 
-	mu      sync.Mutex // guards all below, and what a Worker and a Ticket say is guarded by it
-	run     context.Context
-	workers []*Worker       // in order of slot
-	taken   map[uint32]bool // slots in use, also by removed workers whose last request has not ended
-	up      int             // workers that are up
-	fleet   float64         // median slowness over all samples
-	samples int
-	sent    float64 // requests sent, weighted as of aged
-	aged    float64 // when the averages were last written down
+	mu       sync.Mutex // guards all below, and what a Worker and a Ticket say is guarded by it
+	run      context.Context
+	workers  []*Worker       // in order of slot
+	taken    map[uint32]bool // slots in use, also by removed workers whose last request has not ended
+	up       int             // workers that are up
+	fleet    float64         // median slowness over all samples
+	samples  int
+	sent     float64 // requests sent, weighted as of aged
+	aged     float64 // when the averages were last written down
+	begun    float64 // requests sent, ever
+	panicked bool    // nobody was up when a request came, and nobody has come up since
+	panics   uint64  // requests that were given workers that are not up
 }
 
 // New makes a pool. Nothing is up until Run has seen it.
 func New(c Config) *Pool {
 	c = c.withDefaults()
-	p := &Pool{conf: c, log: c.Log, c1: 1 / c.PrefillTokensPerSecond, began: time.Now(), taken: map[uint32]bool{}, fleet: 1}
-	p.c2 = 2 * p.c1 / 65536
+	p := &Pool{hooks: c, log: c.Log, began: time.Now(), taken: map[uint32]bool{}, fleet: 1}
+	p.set.Store(newSettings(c))
+	p.budget.tokens = retryBurst
 	p.Update(c.Workers)
 	return p
 }
@@ -154,6 +160,8 @@ func (p *Pool) Drain(id string, on bool) bool {
 		kind := undrained
 		if on {
 			kind = drained
+		} else {
+			p.panicked = false
 		}
 		events = append(events, event{w: w, kind: kind, tokens: w.inFlight})
 	}

@@ -17,6 +17,8 @@ const (
 	maxModels  = 4 << 20
 	listEvery  = 5                      // health checks between model listings
 	minGap     = 200 * time.Millisecond // between health checks that failing requests ask for
+	downEvery  = 500 * time.Millisecond // between checks of one that is not up: it is used again within 2 s of being able to
+	leaveEvery = time.Second            // between scrapes of one that told it is going: a new process ends that
 )
 
 // watch starts w's loops. The caller holds p.mu, and p.run is set.
@@ -37,19 +39,29 @@ func (p *Pool) healthLoop(ctx context.Context, w *Worker) {
 			p.list(ctx, w)
 		}
 		was = ok
-		gap := min(minGap, p.conf.HealthInterval/2)
-		sleep(ctx, gap, nil)
-		sleep(ctx, jitter(p.conf.HealthInterval)-gap, w.kick)
+		c := p.conf()
+		every := c.HealthInterval
+		if is, _ := p.isUp(w); !is {
+			every = min(every, downEvery)
+		}
+		gap := min(minGap, every/2)
+		sleep(ctx, gap, nil, nil)
+		sleep(ctx, jitter(every)-gap, w.kick, c.replaced)
 	}
 }
 
 func (p *Pool) scrapeLoop(ctx context.Context, w *Worker) {
 	for ctx.Err() == nil {
-		if p.isUp(w) {
+		c := p.conf()
+		switch is, goes := p.isUp(w); {
+		case !is:
+			sleep(ctx, min(minGap, c.ScrapeInterval), nil, nil) // soon after it came up
+		case goes:
 			p.scrape(ctx, w)
-			sleep(ctx, jitter(p.conf.ScrapeInterval), nil)
-		} else {
-			sleep(ctx, min(minGap, p.conf.ScrapeInterval), nil) // soon after it came up
+			sleep(ctx, jitter(min(leaveEvery, c.ScrapeInterval)), nil, nil)
+		default:
+			p.scrape(ctx, w)
+			sleep(ctx, jitter(c.ScrapeInterval), w.look, c.replaced)
 		}
 	}
 }
@@ -57,25 +69,28 @@ func (p *Pool) scrapeLoop(ctx context.Context, w *Worker) {
 // jitter keeps probes of many workers from falling together.
 func jitter(d time.Duration) time.Duration { return d*9/10 + rand.N(d/5+1) }
 
-func sleep(ctx context.Context, d time.Duration, kick <-chan struct{}) {
+// sleep waits for d, or until one of the others says so. Any of them may be nil.
+func sleep(ctx context.Context, d time.Duration, kick, replaced <-chan struct{}) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-ctx.Done():
 	case <-kick:
+	case <-replaced:
 	case <-t.C:
 	}
 }
 
-func (p *Pool) isUp(w *Worker) bool {
+// isUp also reports whether w told that it is leaving.
+func (p *Pool) isUp(w *Worker) (is, goes bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return w.health.state == up
+	return w.health.state == up, w.breaker.cause == leaving
 }
 
 // check asks /health and reports whether it is good. Any answer below 500 is: a server without that path is no dead one.
 func (p *Pool) check(ctx context.Context, w *Worker) bool {
-	status, _, err := p.get(ctx, w.url+"/health", p.conf.HealthTimeout, 1<<10)
+	status, _, err := p.get(ctx, w.url+"/health", p.conf().HealthTimeout, 1<<10)
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
@@ -112,7 +127,11 @@ func (p *Pool) get(ctx context.Context, u string, d time.Duration, limit int64) 
 	if err != nil {
 		return 0, nil, errors.New("worker: not a URL")
 	}
-	answer, err := p.conf.Client.Do(r)
+	c := p.conf()
+	if c.Key != "" {
+		r.Header.Set("Authorization", "Bearer "+c.Key)
+	}
+	answer, err := c.Client.Do(r)
 	if err != nil {
 		return 0, nil, bare(err)
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 func (p *Pool) models(ctx context.Context, w *Worker) (*listing, []json.RawMessage, error) {
-	status, b, err := p.get(ctx, w.url+"/v1/models", p.conf.HealthTimeout, maxModels)
+	status, b, err := p.get(ctx, w.url+"/v1/models", p.conf().HealthTimeout, maxModels)
 	if err != nil {
 		return nil, nil, fmt.Errorf("/v1/models: %w", err)
 	}
@@ -21,7 +21,7 @@ func (p *Pool) models(ctx context.Context, w *Worker) (*listing, []json.RawMessa
 }
 
 func (p *Pool) scrape(ctx context.Context, w *Worker) {
-	status, b, err := p.get(ctx, w.scrap, p.conf.ScrapeInterval, maxMetrics)
+	status, b, err := p.get(ctx, w.scrap, p.conf().ScrapeInterval, maxMetrics)
 	if err == nil && status != http.StatusOK {
 		err = fmt.Errorf("answers %d", status)
 	}
@@ -46,6 +46,10 @@ func (p *Pool) scraped(w *Worker, m metrics, now time.Time) {
 	if was := w.process; was != 0 && m.process != 0 && math.Abs(m.process-was) > 1 {
 		w.forget()
 		w.totals.restarts++
+		w.breaker.reset()
+		w.health.born, w.health.streak = p.sec(now), 0
+		p.startSlow(w, p.sec(now))
+		p.panicked = false
 		events = append(events, event{w: w, kind: restarted})
 	}
 	if m.process != 0 {

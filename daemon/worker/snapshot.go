@@ -6,7 +6,7 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// Status says why Snapshot gave no rows.
+// Status says what Snapshot's rows are, or why there are none.
 type Status uint8
 
 // The values of Status.
@@ -14,48 +14,124 @@ const (
 	OK           Status = iota
 	NoneUp              // no worker that may have the model is up: 503
 	UnknownModel        // every worker's models are known and none lists it: 404
+	Full                // who could take it has MaxInFlight requests already: 429
+	Panicked            // no worker is up, and the rows are of those that are not: Config.Panic
 )
 
 // Snapshot appends a row for each worker that can take a request for model as of now, and the workers beside them, in order
-// of slot: up, not draining, not ejected, and listing the model. An empty model fits every worker, and so does any model
-// until the worker was first heard on what it has. The rows lack what depends on the prompt: Predicted, GPU, L1, L2,
-// FreeGPU, FreeL1, ReuseGPU and ReuseL1 are the prefix index's, by the row's slot.
+// of slot: up, not draining, its breaker closed or ready for a trial, below MaxInFlight, its turn if it starts slowly, and
+// listing the model. An empty model fits every worker, and so does any model until the worker was first heard on what it has. The
+// rows lack what depends on the prompt: Predicted, GPU, L1, L2, FreeGPU, FreeL1, ReuseGPU and ReuseL1 are the prefix index's, by
+// the row's slot.
 //
 // It does not allocate if rows and ws have the capacity.
 func (p *Pool) Snapshot(model string, now time.Time, rows []abi.Row, ws []*Worker) ([]abi.Row, []*Worker, Status) {
-	at := p.sec(now)
-	stale := 3 * p.conf.ScrapeInterval.Seconds()
-	status := UnknownModel
+	return p.SnapshotFor(model, "", now, rows, ws)
+}
+
+// SnapshotFor is Snapshot for a request that is bound to the worker of that id: slow start does not hide it.
+func (p *Pool) SnapshotFor(model, bound string, now time.Time, rows []abi.Row, ws []*Worker) ([]abi.Row, []*Worker, Status) {
+	s := shot{p: p, at: p.sec(now), model: model, bound: bound, rows: rows, ws: ws, status: UnknownModel}
+	p.mu.Lock()
+	p.age(s.at)
+	s.weight = p.weight(s.at) / window
+	s.take(normal)
+	if s.kept > 0 && s.status != OK { // they and nobody else
+		s.take(outOfTurn)
+	}
+	if s.status == NoneUp && p.conf().Panic {
+		s.take(anyhow)
+	}
+	if len(p.workers) == 0 {
+		s.status = NoneUp
+	}
+	p.mu.Unlock()
+	p.tell(s.events...)
+	return s.rows, s.ws, s.status
+}
+
+// shot is one Snapshot in the making. The pool's lock is held all the while.
+type shot struct {
+	p            *Pool
+	at, weight   float64
+	model, bound string
+	rows         []abi.Row
+	ws           []*Worker
+	status       Status
+	kept         int // workers left out for their slow start alone
+	events       []event
+}
+
+// mode is who is taken.
+type mode uint8
+
+const (
+	normal    mode = iota
+	outOfTurn      // also who starts slowly
+	anyhow         // also who is not up
+)
+
+// take appends who may take the request.
+func (s *shot) take(m mode) {
+	p := s.p
+	stale, total := 3*p.conf().ScrapeInterval.Seconds(), 0.0
 	var list *listing // of the worker before: a fleet mostly shares one, then the name is looked up once
 	has := true
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.age(at)
-	weight := p.weight(at) / window
 	for _, w := range p.workers {
 		if w.listing != list {
 			list = w.listing
-			has = list == nil || list.has(model)
+			has = list == nil || list.has(s.model)
 		}
-		if !has && model != "" {
+		if !has && s.model != "" {
 			continue
 		}
-		if status == UnknownModel {
-			status = NoneUp
+		if s.status == UnknownModel {
+			s.status = NoneUp
 		}
-		if !w.takes(at) {
+		if w.breaker.trial != nil {
+			s.events = append(s.events, p.tried(w, s.at)...)
+		}
+		if m == anyhow && w.draining || m != anyhow && !w.takes(s.at) {
 			continue
 		}
-		status = OK
-		p.settle(w, at)
-		rows = append(rows, abi.Row{})
-		w.fill(&rows[len(rows)-1], at, stale, p.fleet, weight)
-		ws = append(ws, w)
+		if p.full(w) {
+			if s.status == NoneUp {
+				s.status = Full
+			}
+			continue
+		}
+		if w.slow.held && m == normal {
+			if total == 0 {
+				total = p.total()
+			}
+			if !p.due(w, s.at, w.weight/total) && (s.bound == "" || w.id != s.bound) {
+				s.kept++
+				continue
+			}
+		}
+		if m == anyhow {
+			s.panics()
+		} else {
+			s.status = OK
+		}
+		p.settle(w, s.at)
+		s.rows = append(s.rows, abi.Row{})
+		w.fill(&s.rows[len(s.rows)-1], s.at, stale, p.fleet, s.weight)
+		s.ws = append(s.ws, w)
 	}
-	if len(p.workers) == 0 {
-		status = NoneUp
+}
+
+// panics notes that workers are given which are not up, once a request; it is told once until one is up again.
+func (s *shot) panics() {
+	if s.status == Panicked {
+		return
 	}
-	return rows, ws, status
+	s.status = Panicked
+	s.p.panics++
+	if !s.p.panicked {
+		s.p.panicked = true
+		s.events = append(s.events, event{kind: panicking})
+	}
 }
 
 func (w *Worker) fill(r *abi.Row, now, stale, fleet, weight float64) {
@@ -78,7 +154,7 @@ func (w *Worker) fill(r *abi.Row, now, stale, fleet, weight float64) {
 	if w.scraped == 0 || now-w.scraped > stale {
 		r.State |= abi.RowStale
 	}
-	if now < w.health.slow {
+	if now < w.slow.until && w.slow.credit < 1 {
 		r.State |= abi.RowSlowStart
 	}
 }

@@ -7,8 +7,11 @@ type Stats struct {
 	ID, URL  string // the URL without credentials
 	Slot     uint32
 	State    string // starting | up | down | ejected | draining
+	Breaker  string // closed | open | half-open
+	Why      string // it is ejected or draining; "" if it is neither
 	Up       bool   // gets requests
 	InFlight int
+	Limit    int // of InFlight; 0 = none
 	Sent     uint64
 	Pending  int // prompt tokens without a first byte
 
@@ -26,8 +29,10 @@ type Stats struct {
 
 	Answered, Failed, Broken, Refused, Ejections, Restarts uint64
 
+	Left uint64 // times that its answers told it is going
+
 	LastError   string
-	LastErrorAt time.Time
+	LastErrorAt time.Time // zero = never
 }
 
 // Stats describes all workers, in order of slot.
@@ -40,7 +45,9 @@ func (p *Pool) Stats(now time.Time) []Stats {
 	out := make([]Stats, 0, len(p.workers))
 	for _, w := range p.workers {
 		p.settle(w, at)
-		out = append(out, w.stats(at, p.fleet, weight))
+		s := w.stats(at, p.fleet, weight)
+		s.Limit = p.conf().MaxInFlight
+		out = append(out, s)
 	}
 	return out
 }
@@ -53,9 +60,9 @@ func (w *Worker) stats(now, fleet, weight float64) Stats {
 		Running: w.metrics.running, Waiting: w.metrics.waiting, KVUsage: w.metrics.usage, MetricsAge: -1,
 		Capacity: w.capacity, PrefixQueries: w.metrics.queries, PrefixHits: w.metrics.hits,
 		Wait: w.queue.wait(now, m), Slow: m, Load: w.load * weight,
-		TTFT: w.ttft.value, TPOT: w.tpot.value, SlowStart: now < w.health.slow,
+		TTFT: w.ttft.value, TPOT: w.tpot.value, SlowStart: now < w.slow.until,
 		Answered: w.totals.answered, Failed: w.totals.failed, Broken: w.totals.broken, Refused: w.totals.refused,
-		Ejections: w.totals.ejected, Restarts: w.totals.restarts,
+		Ejections: w.totals.ejected, Restarts: w.totals.restarts, Left: w.totals.left,
 		LastError: w.health.lastError, LastErrorAt: w.health.errorAt,
 	}
 	if w.scraped > 0 {
@@ -65,13 +72,34 @@ func (w *Worker) stats(now, fleet, weight float64) Stats {
 		s.Models = w.listing.ids
 	}
 	s.Up = w.takes(now)
-	if w.health.state == up && !s.Up {
-		s.State = "ejected"
-		if w.draining {
-			s.State = "draining"
-		}
+	s.Breaker = w.breaker.state(now)
+	switch {
+	case w.health.state != up:
+	case w.draining:
+		s.State, s.Why = "draining", "asked to"
+	case w.breaker.cause == leaving:
+		s.State, s.Why = "draining", w.breaker.why
+	case w.breaker.cause == failing:
+		s.State, s.Why = "ejected", w.breaker.why
 	}
 	return s
+}
+
+// Counts is what a metric wants to know of the pool as a whole, all since it began.
+type Counts struct {
+	Panics         uint64 // requests that were given workers that are not up
+	RetriesRefused uint64 // repeats that the budget refused
+}
+
+// Counts tells them.
+func (p *Pool) Counts() Counts {
+	p.mu.Lock()
+	c := Counts{Panics: p.panics}
+	p.mu.Unlock()
+	p.budget.mu.Lock()
+	defer p.budget.mu.Unlock()
+	c.RetriesRefused = p.budget.denied
+	return c
 }
 
 // Up is the number of workers that get requests.

@@ -23,6 +23,7 @@ const (
 	Failed               // 5xx, or a failure hidden in a 200
 	Broken               // the connection broke or timed out
 	Refused              // nothing listens there
+	Draining             // its answer told that it is going: finish_reason "abort", a bare [DONE]
 )
 
 // Outcome is what a ticket ends with.
@@ -51,23 +52,63 @@ type Ticket struct {
 	ended      bool
 }
 
-// Begin counts a request that is about to be sent to w. Every ticket must be ended.
+// Begin counts a request that is about to be sent to w, whether or not w takes requests now: for those that no other worker can
+// answer. Every ticket must be ended.
 func (p *Pool) Begin(w *Worker, d Dispatch, now time.Time) *Ticket {
+	t := p.ticket(w, d, now)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.begin(t)
+	return t
+}
+
+// TryBegin is Begin if w still takes requests. If not (another request got its last free place or is its trial, or
+// it went down since the snapshot) the caller goes on to its next choice; if none is left, the Status of a new Snapshot says what
+// to answer. A worker that was removed since takes what was meant for it.
+func (p *Pool) TryBegin(w *Worker, d Dispatch, now time.Time) (*Ticket, bool) {
+	t := p.ticket(w, d, now)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.full(w):
+		return nil, false
+	case w.gone, p.panicked:
+	case !w.takes(t.at):
+		return nil, false
+	}
+	p.begin(t)
+	return t, true
+}
+
+func (p *Pool) full(w *Worker) bool {
+	n := p.conf().MaxInFlight
+	return n > 0 && w.inFlight >= n
+}
+
+func (p *Pool) ticket(w *Worker, d Dispatch, now time.Time) *Ticket {
 	t := &Ticket{pool: p, worker: w, at: p.sec(now), est: d.Est, tokens: d.PromptTokens, cached: d.CachedTokens, whole: d.Whole}
 	if t.est <= 0 {
 		t.est = p.Estimate(d.PromptTokens, d.CachedTokens)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	return t
+}
+
+// begin counts t. The caller holds p.mu.
+func (p *Pool) begin(t *Ticket) {
+	w := t.worker
 	p.age(t.at)
 	p.settle(w, t.at)
 	forward := math.Exp((t.at - p.aged) / window)
 	p.sent += forward
+	p.begun++
 	w.load += forward * t.est * p.fleet * w.rel
 	w.inFlight++
 	w.sent++
+	w.slow.spent()
+	if b := &w.breaker; b.cause != none && b.lets(t.at) {
+		b.trial = t
+	}
 	w.queue.push(t)
-	return t
 }
 
 // Worker is where the request was sent.
@@ -119,7 +160,7 @@ func (t *Ticket) End(now time.Time, o Outcome) {
 		}
 		return
 	}
-	events := p.passive(w, at, o)
+	events := p.passive(w, t, at, o)
 	p.mu.Unlock()
 	p.tell(events...)
 }

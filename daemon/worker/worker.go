@@ -22,6 +22,7 @@ type Worker struct {
 	flow atomic.Int64  // Unix nanoseconds of the last byte of an answer
 	stop func()        // ends its loops; nil if none run
 	kick chan struct{} // asks for a health check now
+	look chan struct{} // asks for a scrape now
 
 	// All below is guarded by the pool's lock.
 	weight   float64
@@ -29,8 +30,10 @@ type Worker struct {
 	capacity int  // size in force; 0 = unknown
 	gone     bool // removed by an update
 	released bool // and its slot given back
-	draining bool
+	draining bool // asked to by Drain
 	health   health
+	breaker  breaker
+	slow     slowStart
 	queue    queue
 	inFlight int
 	sent     uint64
@@ -47,7 +50,21 @@ type Worker struct {
 }
 
 type totals struct {
-	answered, failed, broken, refused, ejected, restarts uint64
+	answered, failed, broken, refused, ejected, left, restarts uint64
+}
+
+// count counts how an exchange ended.
+func (t *totals) count(k Kind) {
+	switch k {
+	case Answered:
+		t.answered++
+	case Failed:
+		t.failed++
+	case Broken:
+		t.broken++
+	case Refused:
+		t.refused++
+	}
 }
 
 func newWorker(s Spec) (*Worker, error) {
@@ -56,7 +73,7 @@ func newWorker(s Spec) (*Worker, error) {
 		// Neither the URL nor url.Parse's error is shown: both may hold a password.
 		return nil, fmt.Errorf("worker: worker %q has a url that is not http://host:port or https://host:port; correct its url", s.ID)
 	}
-	w := &Worker{id: s.ID, kick: make(chan struct{}, 1), rel: 1}
+	w := &Worker{id: s.ID, kick: make(chan struct{}, 1), look: make(chan struct{}, 1), rel: 1}
 	if w.id == "" {
 		w.id = u.Host
 	}
@@ -119,7 +136,7 @@ func (w *Worker) forget() {
 	w.metrics, w.scraped = metrics{}, 0
 }
 
-// takes says whether w may get requests.
+// takes says whether w may get requests, however many it has.
 func (w *Worker) takes(now float64) bool {
-	return w.health.state == up && !w.draining && now >= w.health.ejected
+	return w.health.state == up && !w.draining && w.breaker.lets(now)
 }

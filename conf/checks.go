@@ -1,0 +1,68 @@
+package conf
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+func (r *report) positive(path string, d time.Duration) {
+	if d <= 0 {
+		r.add(path, fmt.Sprintf("%s is not above zero", d), `write how long, as "10s"`)
+	}
+}
+
+// notNegative is for times of which zero has a meaning of its own, which zero tells.
+func (r *report) notNegative(path string, d time.Duration, zero string) {
+	if d < 0 {
+		r.add(path, "it is negative", `write "0s" `+zero)
+	}
+}
+
+func (r *report) between(path string, n, low, high int, unit string) {
+	if n < low || n > high {
+		r.add(path, fmt.Sprintf("%d is out of range", n), fmt.Sprintf("write %s from %d to %d", unit, low, high))
+	}
+}
+
+func (r *report) oneOf(path, value string, known ...string) {
+	if !slices.Contains(known, value) {
+		r.add(path, fmt.Sprintf("%q is unknown", value), remedyFor(value, known))
+	}
+}
+
+// unique reports a value that an earlier key holds already.
+func (r *report) unique(seen map[string]string, value, path, remedy string) {
+	if first, ok := seen[value]; ok {
+		r.add(path, fmt.Sprintf("%q is %s already", value, first), remedy)
+		return
+	}
+	seen[value] = path
+}
+
+// name checks what goes into metric labels, headers and logs.
+func (r *report) name(path, s string) {
+	const safe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
+	if s == "" || len(s) > 64 || strings.Trim(s, safe) != "" {
+		r.add(path, fmt.Sprintf("%q is no name", s), "write up to 64 of a-z, A-Z, 0-9, dot, dash and underscore")
+	}
+}
+
+// patterns calls each with every pattern of a list of models that is one, and the path at which it stands.
+func (r *report) patterns(path string, models []string, each func(at, pattern string)) {
+	if len(models) == 0 {
+		r.add(path, "it is empty", `write model names, "org/*" or "*"`)
+	}
+	for i, pattern := range models {
+		at := elem(path, i)
+		if r.lines[at] == 0 {
+			at = path // the default
+		}
+		if star := strings.IndexByte(pattern, '*'); pattern == "" || star >= 0 && star != len(pattern)-1 {
+			r.add(at, fmt.Sprintf("%q is no pattern", pattern), `write a model's name, "org/*" or "*"`)
+			continue
+		}
+		each(at, pattern)
+	}
+}

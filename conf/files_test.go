@@ -1,0 +1,125 @@
+package conf
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// certificate writes a new self-signed pair as NAME.pem and NAME.key.
+func certificate(t *testing.T, dir, name string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	must(t, err)
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	must(t, err)
+	write(t, filepath.Join(dir, name+".pem"), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})))
+	write(t, filepath.Join(dir, name+".key"), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})))
+}
+
+const everyFile = `
+[server]
+tls_cert_file = "a.pem"
+tls_key_file = "a.key"
+access_log = "access.json"
+[[keys]]
+name = "a"
+file = "client.key"
+[[pools]]
+strategy = "mine"
+workers_file = "workers.toml"
+worker_key_file = "worker.key"
+tls_ca_file = "b.pem"
+[strategies.mine]
+path = "mine.wasm"
+`
+
+func folder(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	certificate(t, dir, "a")
+	certificate(t, dir, "b")
+	write(t, filepath.Join(dir, "client.key"), "example-of-a-key-1\n")
+	write(t, filepath.Join(dir, "worker.key"), "EMPTY\n")
+	write(t, filepath.Join(dir, "workers.toml"), "workers = []\n")
+	write(t, filepath.Join(dir, "x.toml"), everyFile)
+	return dir
+}
+
+// Relative paths start at the file's folder, whatever folder the process runs in.
+func TestEveryPathStartsAtTheFile(t *testing.T) {
+	dir := folder(t)
+	c, err := Load(filepath.Join(dir, "x.toml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := c.Pools[0]
+	for _, got := range []string{c.Server.TLSCertFile, c.Server.TLSKeyFile, c.Server.AccessLog, c.Keys[0].File, p.WorkersFile, p.WorkerKeyFile, p.TLSCAFile} {
+		if filepath.Dir(got) != dir {
+			t.Errorf("%s is not in %s", got, dir)
+		}
+	}
+	want := []string{"a.pem", "a.key", "client.key", "mine.wasm", "worker.key", "b.pem"}
+	for i := range want {
+		want[i] = filepath.Join(dir, want[i])
+	}
+	if got := c.WatchedFiles(); !slices.Equal(got, want) {
+		t.Errorf("WatchedFiles: got %q; want %q", got, want)
+	}
+}
+
+// Each file that is named must be there, and the error names it.
+func TestMissingFiles(t *testing.T) {
+	f := func(name, key string) {
+		t.Helper()
+		dir := folder(t)
+		must(t, os.Remove(filepath.Join(dir, name)))
+		_, err := Load(filepath.Join(dir, "x.toml"))
+		if err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), key) {
+			t.Errorf("without %s: %v", name, err)
+		}
+	}
+	f("a.pem", "server.tls_cert_file")
+	f("a.key", "server.tls_key_file")
+	f("b.pem", "pools[0].tls_ca_file")
+	f("client.key", "keys[0].file")
+	f("worker.key", "pools[0].worker_key_file")
+	f("workers.toml", "pools[0].workers_file")
+}
+
+func TestCertificateOfAnotherKey(t *testing.T) {
+	dir := folder(t)
+	must(t, os.Rename(filepath.Join(dir, "b.key"), filepath.Join(dir, "a.key")))
+	_, err := Load(filepath.Join(dir, "x.toml"))
+	if err == nil || !strings.Contains(err.Error(), "is no pair") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestBufferBody(t *testing.T) {
+	f := func(server string, want int) {
+		t.Helper()
+		c, err := Parse([]byte("[server]\n"+server+"\n[[pools]]\nworkers = [{url = 'http://a'}]"), "x.toml")
+		if err != nil || c.Server.BufferBody != want {
+			t.Errorf("%s: got %+v, %v; want %d", server, c, err, want)
+		}
+	}
+	f("", 8<<20)
+	f("max_body_bytes = 1000", 1000)
+	f("max_body_bytes = 100_000_000", 8<<20)
+	f("max_body_bytes = 100_000_000\nbuffer_body_bytes = 100_000_000", 100_000_000)
+	f("buffer_body_bytes = 65536", 65536)
+	f("max_body_bytes = 1000\nbuffer_body_bytes = 1000", 1000)
+}

@@ -1,0 +1,119 @@
+package conf
+
+import (
+	"fmt"
+	"os"
+	"strings"
+)
+
+const (
+	maxSecret    = 4 << 10 // a header field of reasonable size
+	minClientKey = 8       // shorter ones can be tried out; `openssl rand -hex 24` makes a good one
+)
+
+// Secret reads the client's key, now: from its file, without one newline at the end, or from its variable. An error tells what
+// is wrong with it, never the key.
+func (k Key) Secret() (string, error) {
+	s, f := secret(k.File, k.Env, minClientKey)
+	if f != nil {
+		return "", fmt.Errorf("conf: key %q: %s; %s", k.Name, f.what, f.remedy)
+	}
+	return s, nil
+}
+
+// WorkerKey reads the key that the pool's workers ask for, now, as Key.Secret does; "" if none is named.
+func (p *Pool) WorkerKey() (string, error) {
+	if p.WorkerKeyFile == "" && p.WorkerKeyEnv == "" {
+		return "", nil
+	}
+	s, f := secret(p.WorkerKeyFile, p.WorkerKeyEnv, 1)
+	if f != nil {
+		return "", fmt.Errorf("conf: worker key of pool %q: %s; %s", p.Name, f.what, f.remedy)
+	}
+	return s, nil
+}
+
+// fault is why a secret cannot be used.
+type fault struct{ what, remedy string }
+
+// secret reads the file, or the variable if no file is named, and checks that a header field can carry what it holds.
+func secret(file, env string, shortest int) (string, *fault) {
+	text, from := os.Getenv(env), "the variable "+env
+	if file == "" && !variable(env) { // it may be the key itself: it is not shown
+		return "", &fault{"it is no name of a variable", "write the name of the environment variable that holds the key: A-Z, 0-9 and underscore"}
+	}
+	if file != "" {
+		data, err := read(file, maxSecret)
+		if err != nil {
+			return "", &fault{err.Error(), "put the key there, readable for this user"}
+		}
+		text, from = string(data), file
+	}
+	text = strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r")
+	switch {
+	case text == "":
+		return "", &fault{from + " holds no key", "put the key there"}
+	case len(text) < shortest:
+		return "", &fault{fmt.Sprintf("the key in %s has %d characters", from, len(text)), fmt.Sprintf("give one of at least %d, better 32", shortest)}
+	case len(text) > maxSecret:
+		return "", &fault{fmt.Sprintf("the key in %s is longer than %d bytes", from, maxSecret), "is it the key?"}
+	}
+	for i := range len(text) {
+		if text[i] <= ' ' || text[i] > '~' {
+			return "", &fault{fmt.Sprintf("the key in %s has a space, a line break or no ASCII at byte %d", from, i+1),
+				"put the key alone there, on one line"}
+		}
+	}
+	return text, nil
+}
+
+// variable tells whether s can name an environment variable in a shell.
+func variable(s string) bool {
+	const first = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
+	return s != "" && len(s) <= 128 && strings.Trim(s, first+"0123456789") == "" && strings.Contains(first, s[:1])
+}
+
+// keys checks who may send requests. Two names for one key would make the log name the wrong one.
+func (r *report) keys(keys []Key) {
+	names := make(map[string]string)   // name -> path
+	secrets := make(map[string]string) // secret -> path; never shown
+	for i, k := range keys {
+		path := elem("keys", i)
+		r.name(child(path, "name"), k.Name)
+		r.unique(names, k.Name, child(path, "name"), "give each key its own name")
+		r.patterns(child(path, "models"), k.Models, func(string, string) {})
+		if (k.File == "") == (k.Env == "") {
+			r.add(path, "it needs one of file and env", `write file = "team-a.key" or env = "TEAM_A_KEY": where the key stands`)
+			continue
+		}
+		at := child(path, "file")
+		if k.File == "" {
+			at = child(path, "env")
+		}
+		s, f := secret(k.File, k.Env, minClientKey)
+		if f != nil {
+			r.add(at, f.what, f.remedy)
+		} else if first, known := secrets[s]; known {
+			r.add(at, "it is the same key as that of "+first, "give each its own, so that one can be taken back alone")
+		} else {
+			secrets[s] = path
+		}
+	}
+}
+
+// workerKey checks the key that a pool's workers ask for.
+func (r *report) workerKey(path string, p *Pool) {
+	at := child(path, "worker_key_file")
+	switch {
+	case p.WorkerKeyFile == "" && p.WorkerKeyEnv == "":
+		return
+	case p.WorkerKeyFile != "" && p.WorkerKeyEnv != "":
+		r.add(at, "it stands beside worker_key_env", "give one of the two")
+		return
+	case p.WorkerKeyFile == "":
+		at = child(path, "worker_key_env")
+	}
+	if _, f := secret(p.WorkerKeyFile, p.WorkerKeyEnv, 1); f != nil {
+		r.add(at, f.what, f.remedy)
+	}
+}

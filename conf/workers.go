@@ -1,0 +1,115 @@
+package conf
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+)
+
+// workersFile is a file of workers alone.
+type workersFile struct {
+	Workers []Worker `toml:"workers"`
+}
+
+// LoadWorkers reads a pool's workers_file: [[workers]] with the keys, defaults and checks of [[pools.workers]]. Its error is a
+// Problems unless the file cannot be read.
+//
+// A file without the word is an error, so that one which was cut short or is being written does not take all workers away;
+// `workers = []` says that there are none now.
+func LoadWorkers(path string) ([]Worker, error) {
+	data, err := readFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return parseWorkers(data, path)
+}
+
+func parseWorkers(data []byte, path string) ([]Worker, error) {
+	r := &report{file: path}
+	text, tree, err := r.tree(data)
+	if err != nil {
+		return nil, err
+	}
+	list, written := tree["workers"]
+	if !written {
+		r.add("workers", "there is no worker", `add [[workers]] with url = "http://HOST:PORT", or write workers = [] if there are none now`)
+	}
+	c := workersFile{Workers: defaultWorkers(list)}
+	if !r.schema("", tree, reflect.TypeFor[workersFile]()) {
+		return nil, r.err()
+	}
+	if _, err := toml.Decode(text, &c); err != nil {
+		return nil, r.syntax(err)
+	}
+	for i := range c.Workers {
+		c.Workers[i].complete()
+	}
+	r.workers("workers", c.Workers, make(map[string]string))
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	return c.Workers, nil
+}
+
+// sources checks where a pool's workers come from.
+func (r *report) sources(path string, p *Pool) {
+	if len(p.Workers) == 0 && p.WorkersFile == "" && p.WorkersDNS == "" {
+		r.add(child(path, "workers"), "there is no worker",
+			`add [[pools.workers]] with url = "http://HOST:PORT", or set workers_file or workers_dns`)
+	}
+	if p.WorkersFile != "" {
+		at := child(path, "workers_file")
+		if data, err := read(p.WorkersFile, maxFile); err != nil {
+			r.add(at, err.Error(), "make it with [[workers]], or with workers = [] if there are none yet")
+		} else if _, err := parseWorkers(data, p.WorkersFile); err != nil {
+			inside, _ := errors.AsType[Problems](err)
+			r.list = append(r.list, inside...)
+		}
+	}
+	if p.WorkersDNS != "" {
+		r.dnsName(child(path, "workers_dns"), p.WorkersDNS)
+	}
+}
+
+// workers checks the workers at path. urls holds the addresses of those before, to find one that is in two pools.
+func (r *report) workers(path string, workers []Worker, urls map[string]string) {
+	ids := make(map[string]string)
+	for j := range workers {
+		w := &workers[j]
+		at := elem(path, j)
+		r.name(child(at, "id"), w.ID)
+		r.unique(ids, w.ID, child(at, "id"), "give each worker of a pool its own id")
+		if address, ok := r.workerURL(child(at, "url"), w.URL); ok {
+			r.unique(urls, address, child(at, "url"), "a worker belongs to one pool, once: list all its models there")
+			r.metricsURL(child(at, "metrics_url"), w.MetricsURL)
+		}
+		if w.KVTokens < 0 {
+			r.add(child(at, "kv_tokens"), fmt.Sprintf("%d is negative", w.KVTokens), "write tokens, or leave it out: it is scraped")
+		}
+		if !(w.Weight > 0 && w.Weight <= 1000) { // NaN too
+			r.add(child(at, "weight"), fmt.Sprintf("%v is out of range", w.Weight), "write a number above 0, up to 1000")
+		}
+	}
+}
+
+// defaultWorkers returns workers for the file to be decoded over, one for each of the tables in v.
+func defaultWorkers(v any) []Worker {
+	workers := make([]Worker, len(tables(v)))
+	for i := range workers {
+		workers[i].Weight = 1
+	}
+	return workers
+}
+
+func (w *Worker) complete() {
+	w.URL = strings.TrimSuffix(w.URL, "/")
+	if w.ID == "" {
+		w.ID = DefaultID(w.URL)
+	}
+	if w.MetricsURL == "" {
+		w.MetricsURL = w.URL + "/metrics"
+	}
+}

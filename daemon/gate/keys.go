@@ -1,0 +1,92 @@
+package gate
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"strings"
+)
+
+// Key is one client's key, as the configuration names it.
+type Key struct {
+	Name   string   // in logs
+	Secret string   // what the client shows; an empty one is never accepted
+	Models []string // that it may use: names, "org/*", "*"; none = nothing
+}
+
+// Keys tells callers apart by the key they show. The nil Keys lets everybody pass. Safe for concurrent use: it never changes.
+type Keys struct {
+	digests [][sha256.Size]byte
+	callers []Caller
+}
+
+// Caller is who sends a request.
+type Caller struct {
+	Name   string // of the key; "" where no key is asked for
+	models []string
+}
+
+// everybody is the caller where no key is asked for.
+var everybody = &Caller{models: []string{"*"}}
+
+// NewKeys returns the keys that Check accepts; without any, nil: everybody passes.
+func NewKeys(list []Key) *Keys {
+	if len(list) == 0 {
+		return nil
+	}
+	k := &Keys{}
+	for _, key := range list {
+		k.digests = append(k.digests, sha256.Sum256([]byte(key.Secret)))
+		k.callers = append(k.callers, Caller{Name: key.Name, models: key.Models})
+	}
+	return k
+}
+
+// Check finds the caller by the values of Authorization (Bearer KEY, as OpenAI's clients send) and X-Api-Key (as Anthropic's
+// do); "" is a field that is not there. One good key of the two is enough; if both are good, Authorization says who it is.
+// It returns nil and false if neither is known.
+func (k *Keys) Check(authorization, xAPIKey string) (*Caller, bool) {
+	if k == nil {
+		return everybody, true
+	}
+	found := k.find(bearer(authorization))
+	other := k.find(xAPIKey)
+	found = subtle.ConstantTimeSelect(subtle.ConstantTimeEq(int32(found), -1), other, found)
+	if found < 0 {
+		return nil, false
+	}
+	return &k.callers[found], true
+}
+
+// find returns the place of the key, or -1. It compares with every key whatever the outcome.
+func (k *Keys) find(given string) int {
+	digest := sha256.Sum256([]byte(given))
+	found := -1
+	for i := range k.digests {
+		same := subtle.ConstantTimeCompare(digest[:], k.digests[i][:])
+		found = subtle.ConstantTimeSelect(same, i, found)
+	}
+	if given == "" { // a key that was configured empty opens nothing
+		return -1
+	}
+	return found
+}
+
+// bearer returns the token of an Authorization field (RFC 6750: the scheme in any case, then spaces), or "".
+func bearer(authorization string) string {
+	scheme, token, _ := strings.Cut(authorization, " ")
+	if !strings.EqualFold(scheme, "bearer") {
+		return ""
+	}
+	return strings.Trim(token, " ")
+}
+
+// Allows tells whether the caller may use the model: by its name, "org/*" or "*". A request that names no model gets whatever a
+// worker serves, so only "*" allows it.
+func (c *Caller) Allows(model string) bool {
+	for _, pattern := range c.models {
+		if prefix, ok := strings.CutSuffix(pattern, "*"); ok && strings.HasPrefix(model, prefix) || pattern == model && model != "" {
+			return true
+		}
+	}
+	return false
+}

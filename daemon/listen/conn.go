@@ -1,0 +1,169 @@
+package listen
+
+import (
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// A client whose request is refused before its body was read is sending still. Closing then makes the kernel answer
+	// its next packet with a reset, which many a client reports in place of the answer that lies before it. So for so long
+	// and so much Close reads on. 1 s is some round trips; see Linger for the bytes.
+	lingerTime  = time.Second
+	lingerBytes = 256 << 10
+
+	// handshakeTime is for a whole TLS handshake: two round trips and a signature.
+	handshakeTime = 10 * time.Second
+)
+
+// Conn is a client's connection. Reads and writes as those of any net.Conn; Watch and Unwatch from anywhere.
+type Conn struct {
+	raw net.Conn
+	tls *tls.Conn // nil for a plain connection; writes to (*wire)(c)
+	l   *Listener
+	key uint64 // the watcher's
+
+	armed  atomic.Int64 // when the write deadline was last set, ns after l.start; 0 never
+	closed atomic.Bool
+	linger atomic.Bool
+
+	mu    sync.Mutex // guards the rest; held while Gone runs
+	watch Goner      // nil when nobody watches
+	gen   uint64     // of the latest Watch
+	fired bool       // Gone was called for gen
+	left  bool       // the peer has left; stays
+}
+
+// From is the Conn behind what Accept returned and fasthttp's ctx.Conn hands out; nil for any other connection.
+func From(c net.Conn) *Conn {
+	switch c := c.(type) {
+	case *Conn:
+		return c
+	case secure:
+		return c.Conn
+	}
+	return nil
+}
+
+// IsTLS says whether the client's bytes were encrypted.
+func (c *Conn) IsTLS() bool { return c.tls != nil }
+
+// Read reads from the client.
+func (c *Conn) Read(b []byte) (int, error) {
+	if c.tls != nil {
+		return c.tls.Read(b)
+	}
+	return c.raw.Read(b)
+}
+
+// Write writes all of b. When WriteTimeout passes without progress the connection is reset and the error is
+// os.ErrDeadlineExceeded.
+func (c *Conn) Write(b []byte) (int, error) {
+	if c.tls != nil {
+		return c.tls.Write(b)
+	}
+	return c.send(b)
+}
+
+// send writes to the socket.
+func (c *Conn) send(b []byte) (sent int, err error) {
+	for {
+		c.arm()
+		n, err := c.raw.Write(b[sent:])
+		sent += n
+		if err == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
+			return sent, err
+		}
+		if n == 0 {
+			// A reset: what the kernel still holds is thrown away, and a stream cut here does not look complete.
+			c.l.slow.Add(1)
+			c.Abort()
+			return sent, err
+		}
+		c.armed.Store(0)
+	}
+}
+
+// arm gives the next write time. Setting a deadline costs about as much as half a small write, so one serves for a quarter of the timeout,
+// and is set a quarter too late for it.
+func (c *Conn) arm() {
+	limit := c.l.conf.WriteTimeout
+	now := time.Since(c.l.start)
+	if last := time.Duration(c.armed.Load()); last != 0 && now-last < limit/4 {
+		return
+	}
+	c.armed.Store(int64(now))
+	_ = c.raw.SetWriteDeadline(c.l.start.Add(now + limit + limit/4)) // an error is that of a closed connection; Write tells it
+}
+
+// Linger makes Close read and throw away what the client is still sending, for up to a second and 256 KB, after it has told
+// the client that nothing more will come. To be called when a request is refused whose body was not read, before the answer
+// is written: a plain close may reset the connection before the client has read the answer.
+func (c *Conn) Linger() { c.linger.Store(true) }
+
+// Close closes the connection; the client gets what was written.
+func (c *Conn) Close() error {
+	if !c.closed.CompareAndSwap(false, true) {
+		return net.ErrClosed
+	}
+	if c.linger.Load() {
+		c.drain()
+	}
+	c.l.watcher.remove(c) // before the descriptor can belong to another
+	defer c.l.forget()
+	if c.tls != nil {
+		return c.tls.Close()
+	}
+	return c.raw.Close()
+}
+
+// drain half-closes and reads until the client closes, or has had enough time or bytes.
+func (c *Conn) drain() {
+	half, ok := c.raw.(interface{ CloseWrite() error })
+	if !ok {
+		return
+	}
+	if c.tls != nil && c.tls.CloseWrite() != nil {
+		return
+	}
+	if half.CloseWrite() != nil || c.raw.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
+		return
+	}
+	_, _ = io.CopyN(io.Discard, c.raw, lingerBytes)
+}
+
+// Abort closes the connection with a reset: the client sees a failure and never a clean end. For a broken stream whose framing
+// cannot say that it is broken (HTTP/1.0, or an end told by the close). What was written and not yet sent is lost. It may
+// be called at any time from anywhere.
+func (c *Conn) Abort() {
+	first := c.closed.CompareAndSwap(false, true)
+	if first {
+		c.l.watcher.remove(c)
+		defer c.l.forget()
+	}
+	if tcp, ok := c.raw.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
+	_ = c.raw.Close()
+}
+
+// LocalAddr is our end.
+func (c *Conn) LocalAddr() net.Addr { return c.raw.LocalAddr() }
+
+// RemoteAddr is the client's end.
+func (c *Conn) RemoteAddr() net.Addr { return c.raw.RemoteAddr() }
+
+// SetDeadline is SetReadDeadline: writes have a deadline of their own.
+func (c *Conn) SetDeadline(t time.Time) error { return c.raw.SetReadDeadline(t) }
+
+// SetReadDeadline bounds reads, those of a handshake too.
+func (c *Conn) SetReadDeadline(t time.Time) error { return c.raw.SetReadDeadline(t) }
+
+// SetWriteDeadline does nothing: every write has Config.WriteTimeout to get on.
+func (c *Conn) SetWriteDeadline(time.Time) error { return nil }

@@ -1,0 +1,37 @@
+// Package listen is the clients' side of the wire: a net.Listener whose connections know when their client has left, give a
+// slow reader up in time, and speak TLS with a certificate that may change under them. It knows no HTTP; fasthttp is handed
+// the Listener and finds a Conn again behind ctx.Conn (see From).
+//
+// # Why does somebody have to watch at all?
+//
+// While a worker computes the prompt nothing is read from the client and nothing written to it, and fasthttp looks at the
+// connection only when it does either. A client that gave up would be noticed with the first token, up to minutes later, and
+// the GPU works for nobody until then.
+//
+// # How is it noticed?
+//
+// On Linux one epoll descriptor a Listener holds every connection, edge-triggered, for EPOLLRDHUP alone (EPOLLHUP and
+// EPOLLERR always come along): arriving data wakes nobody, so a busy connection costs nothing, and Watch and Unwatch are a
+// lock and no system call. The descriptor itself waits in Go's own poller, so there is neither a blocked thread nor a pipe to
+// end it. What lost: a read in the background, as net/http does it, is a goroutine a request (2 KB and two switches) and takes the
+// first byte of a pipelined request out of fasthttp's hands; adding and removing at each request is two system calls; a peek at
+// intervals is a system call a connection an interval, and late. It is the way for other systems than Linux.
+//
+// A half-close counts as leaving, as it does for vLLM: by TCP alone it cannot be told from a close.
+//
+// # Why two generations?
+//
+// An event is taken out of the kernel before it is acted on. In between (1) its connection may be closed, (2) another one
+// accepted under the same descriptor number: so an event names a slot and the slot's generation, never a descriptor, never a pointer.
+// And (1) the request may end, (2) the next one begin on the same connection: so Watch and Unwatch have a generation as well.
+//
+// # What becomes of a slow reader?
+//
+// A write has Config.WriteTimeout to get on by at least a byte; time is given again for as long as bytes go out, however
+// large the write. One deadline a response, as fasthttp's WriteTimeout is, would cut long streams. TCP_NOTSENT_LOWAT makes
+// "gets on" mean something: without it the kernel queues megabytes and then wakes the writer only after a third of them have left,
+// so that a slow but steady reader looks like a stalled one; and it bounds what a stuck stream holds in the kernel.
+// TCP_USER_TIMEOUT, of the same length, is for the client that vanished without a word (a laptop's lid): a stream of small chunks
+// would go into the kernel's queue for the 15 minutes of net.ipv4.tcp_retries2 before a write fails; and keep-alive probes
+// alone need 150 s in prefill. Both are set on the listening socket, from which accepted ones inherit them.
+package listen

@@ -1,0 +1,137 @@
+package listen
+
+import (
+	"errors"
+	"os"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+func newWatcher() (watcher, error) { return newEpoll() }
+
+// epoll watches by one epoll descriptor.
+type epoll struct {
+	file *os.File // the epoll descriptor, which Go's own poller waits for
+	raw  syscall.RawConn
+
+	mu    sync.Mutex // guards the rest
+	slots []slot
+	free  []uint32 // indexes into slots
+}
+
+// slot is a connection's place in the table that events point into. An event's data is the slot's number in the upper and
+// its generation in the lower 32 bits. A generation that has come round once (4 G connections in one slot) would have to do so between an
+// epoll_wait and the look into the table.
+type slot struct {
+	gen  uint32
+	conn *Conn
+}
+
+func newEpoll() (*epoll, error) {
+	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.SetNonblock(fd, true); err != nil { // so that os.NewFile gives it to Go's poller
+		unix.Close(fd)
+		return nil, err
+	}
+	e := &epoll{file: os.NewFile(uintptr(fd), "epoll"), slots: make([]slot, 1)} // number 0 is never used
+	if e.raw, err = e.file.SyscallConn(); err != nil {
+		e.file.Close()
+		return nil, err
+	}
+	go e.run()
+	return e, nil
+}
+
+// run brings events to their connections until close.
+func (e *epoll) run() {
+	events := make([]unix.EpollEvent, 128)
+	for {
+		n := 0
+		err := e.raw.Read(func(fd uintptr) bool {
+			n, _ = unix.EpollWait(int(fd), events, 0)
+			return n > 0
+		})
+		if err != nil {
+			return // closed
+		}
+		for _, ev := range events[:n] {
+			if c := e.at(uint32(ev.Pad), uint32(ev.Fd)); c != nil {
+				c.peerLeft()
+			}
+		}
+	}
+}
+
+// at is the connection that the event is for, nil if it is closed by now.
+func (e *epoll) at(number, gen uint32) *Conn {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if s := e.slots[number]; s.gen == gen {
+		return s.conn
+	}
+	return nil
+}
+
+// add enters the connection. One that is down already is told at once: epoll looks when it is given a descriptor.
+func (e *epoll) add(c *Conn) error {
+	sc, ok := c.raw.(syscall.Conn)
+	if !ok {
+		return errors.New("the connection has no descriptor")
+	}
+	number, gen := e.take(c)
+	c.key = uint64(number)
+	return e.control(sc, unix.EPOLL_CTL_ADD, &unix.EpollEvent{
+		Events: unix.EPOLLRDHUP | unix.EPOLLHUP | unix.EPOLLERR | unix.EPOLLET,
+		Fd:     int32(gen), Pad: int32(number),
+	})
+}
+
+func (e *epoll) take(c *Conn) (number, gen uint32) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if n := len(e.free); n > 0 {
+		number, e.free = e.free[n-1], e.free[:n-1]
+	} else {
+		number = uint32(len(e.slots))
+		e.slots = append(e.slots, slot{})
+	}
+	s := &e.slots[number]
+	s.gen++
+	s.conn = c
+	return number, s.gen
+}
+
+// remove takes the connection out. The table comes last: a number must not be taken anew while the kernel knows it.
+func (e *epoll) remove(c *Conn) {
+	if c.key == 0 {
+		return
+	}
+	// An error means that the descriptor is closed already, and with it the kernel's entry gone.
+	_ = e.control(c.raw.(syscall.Conn), unix.EPOLL_CTL_DEL, nil)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.slots[c.key].conn = nil
+	e.free = append(e.free, uint32(c.key))
+}
+
+// control runs epoll_ctl while the descriptor cannot be closed.
+func (e *epoll) control(sc syscall.Conn, op int, ev *unix.EpollEvent) error {
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failed error
+	err = raw.Control(func(fd uintptr) {
+		if err := e.raw.Control(func(epfd uintptr) { failed = unix.EpollCtl(int(epfd), op, int(fd), ev) }); err != nil {
+			failed = err
+		}
+	})
+	return errors.Join(err, failed)
+}
+
+func (e *epoll) close() { e.file.Close() }

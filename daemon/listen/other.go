@@ -1,0 +1,13 @@
+//go:build unix && !linux
+
+package listen
+
+import (
+	"net"
+	"time"
+)
+
+func newWatcher() (watcher, error) { return newPeek() }
+
+// tune sets nothing: the options are Linux's.
+func tune(net.Listener, time.Duration) error { return nil }

@@ -1,0 +1,61 @@
+package worker
+
+import (
+	"sync"
+	"time"
+)
+
+// A pool's repeats are bounded, or a fleet that answers 503 gets several times the requests that broke it.
+//
+// They are paid from a bucket that holds retryBurst and gains, for each request, nine tenths of RetryBudget, and nine tenths
+// of 10 each second. The tenth kept back makes good for the burst: over any time in which 1,000 requests a second all fail,
+// from 3 s on, attempts are at most 1.2 times the requests and 10 a second. A window that slides over the last 10 s lost: a storm
+// after 10 good seconds may spend all that they earned, 2,100 repeats, in its first second.
+const (
+	retryBurst  = 60   // a worker dies with 50 requests unanswered: all of them may go elsewhere, and ten more
+	retryFloor  = 10.0 // a second
+	retryEarned = 0.9
+)
+
+type budget struct {
+	mu     sync.Mutex // guards all below
+	tokens float64
+	at     time.Time // as of which
+	denied uint64
+}
+
+// Request counts a client's request, which earns its share of a repeat. Call it once a request, not for its repeats.
+func (p *Pool) Request(now time.Time) {
+	share := p.conf().RetryBudget
+	b := &p.budget
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.earn(now)
+	b.tokens = min(retryBurst, b.tokens+retryEarned*share)
+}
+
+// MayRetry takes one repeat from the budget and reports whether there was one. Ask it before a request that a worker has seen
+// is sent to another. A worker that could not be connected to has seen nothing and is down with the first who tried: going
+// on from there needs no asking, and costs a request one dial a worker at most.
+func (p *Pool) MayRetry(now time.Time) bool {
+	b := &p.budget
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.earn(now)
+	if b.tokens < 1 {
+		b.denied++
+		return false
+	}
+	b.tokens--
+	return true
+}
+
+// earn adds what time brings. Callers' times may be a little out of order: what is past stays.
+func (b *budget) earn(now time.Time) {
+	if b.at.IsZero() {
+		b.at = now
+	}
+	if dt := now.Sub(b.at).Seconds(); dt > 0 {
+		b.tokens, b.at = min(retryBurst, b.tokens+retryEarned*retryFloor*dt), now
+	}
+}

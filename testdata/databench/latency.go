@@ -1,0 +1,122 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/warmpath/warmpath/testdata/databench/proc"
+	"github.com/warmpath/warmpath/testdata/databench/wire"
+)
+
+// direct stands for the worker without a proxy.
+const direct = "direct"
+
+// rate is the open loop's, in requests a second.
+const rate = 1500
+
+func directLatency(b *bench) error { return b.latency(b.worker, direct) }
+
+func addedLatency(b *bench, p *proc.Proc) error { return b.latency(p, p.Name) }
+
+// latency notes what p adds at the given rate: its quantiles less those of this round without a proxy.
+func (b *bench) latency(p *proc.Proc, name string) error {
+	request := sized(1<<10, chatPath, false)
+	var next sync.Pool
+	next.New = func() any { return renew(request) }
+	took := make([]time.Duration, int(rate*2.5))
+	var n, failed atomic.Int64
+	d := 2 * b.turn()
+	wire.Open(b.ctx, p.Addr, rate, 64, d, func(c *wire.Client, i int, due time.Time) {
+		f := next.Get().(func() []byte)
+		if ask(c, f()) != nil {
+			failed.Add(1)
+		}
+		next.Put(f)
+		if i > 100 { // the first ones pay for connections
+			took[n.Add(1)-1] = time.Since(due)
+		}
+	})
+	if failed.Load() > 0 {
+		return fmt.Errorf("%d requests failed", failed.Load())
+	}
+	b.noteAdded("latency", name, took[:n.Load()])
+	return nil
+}
+
+// noteAdded notes p50 and p99 in us; of a proxy, what it adds to the direct ones of the round.
+func (b *bench) noteAdded(figure, name string, took []time.Duration) {
+	for _, q := range []struct {
+		suffix string
+		q      float64
+	}{{"/added-p50", .5}, {"/added-p99", .99}} {
+		v := float64(wire.Quantile(took, q.q).Nanoseconds()) / 1e3
+		if name != direct {
+			v -= b.last(figure+q.suffix, direct)
+		}
+		b.note(figure+q.suffix, name, v)
+	}
+}
+
+func directChunks(b *bench) error { return b.chunkLatency(b.worker, direct) }
+
+func addedChunks(b *bench, p *proc.Proc) error { return b.chunkLatency(p, p.Name) }
+
+// chunkLatency reads 50 streams of an event in 20 ms and takes each event's age at its arrival.
+func (b *bench) chunkLatency(p *proc.Proc, name string) error {
+	n := int(2 * b.turn() / (20 * time.Millisecond))
+	request := sized(1<<10, fmt.Sprintf("%s?chunks=%d&gap=20", chatPath, n), true)
+	var mu sync.Mutex
+	var ages []time.Duration
+	var failed error
+	var all sync.WaitGroup
+	for i := range 50 {
+		all.Go(func() {
+			time.Sleep(time.Duration(i) * 400 * time.Microsecond) // so that they do not beat in step
+			own, err := readAges(p.Addr, request)
+			mu.Lock()
+			defer mu.Unlock()
+			ages = append(ages, own...)
+			if err != nil {
+				failed = err
+			}
+		})
+	}
+	all.Wait()
+	b.noteAdded("sse", name, ages)
+	return failed
+}
+
+// readAges reads one stream.
+func readAges(addr string, request []byte) (ages []time.Duration, err error) {
+	c, err := wire.Dial(addr)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	if _, err := c.Write(request); err != nil {
+		return nil, err
+	}
+	h, err := c.ReadHead()
+	if err != nil || h.Status != 200 {
+		return nil, fmt.Errorf("status %d: %w", h.Status, err)
+	}
+	err = c.ReadBody(h, func(piece []byte) {
+		now := time.Now().UnixNano()
+		for {
+			_, after, ok := bytes.Cut(piece, []byte(`"t":`))
+			if !ok {
+				return
+			}
+			digits, rest, _ := bytes.Cut(after, []byte(","))
+			if t, err := strconv.ParseInt(string(digits), 10, 64); err == nil {
+				ages = append(ages, time.Duration(now-t))
+			}
+			piece = rest
+		}
+	})
+	return ages, err
+}

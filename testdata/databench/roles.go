@@ -1,0 +1,81 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/warmpath/warmpath/testdata/databench/proc"
+	"github.com/warmpath/warmpath/testdata/databench/wire"
+)
+
+// startSelf starts this program in a role.
+func (b *bench) startSelf(role, to string) (*proc.Proc, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	addr := proc.FreeAddr()
+	p, err := proc.Start(b.dir, role, addr, self, "-role", role, "-listen", addr, "-to", to)
+	if err != nil {
+		return nil, err
+	}
+	return p, p.Await("/health")
+}
+
+// start starts a proxy in front of the worker.
+func (b *bench) start(name string) (*proc.Proc, error) {
+	switch name {
+	case "nginx":
+		return proc.Nginx(b.dir, b.worker.Addr)
+	case "haproxy":
+		return proc.Haproxy(b.dir, b.worker.Addr)
+	case "reverseproxy":
+		return b.startSelf(name, b.worker.Addr)
+	}
+	return proc.Router{Workers: []string{b.worker.Addr}}.Start(b.dir, b.bin)
+}
+
+// serveWorker answers at once, and remembers for GET /gone when the client of which mark left.
+func serveWorker(listen string) error {
+	var mu sync.Mutex // guards gone
+	gone := map[string]int64{}
+	w := wire.Worker{Handle: func(c *wire.Call) bool {
+		if c.Path == "/gone" {
+			mu.Lock()
+			b, _ := json.Marshal(gone)
+			mu.Unlock()
+			return c.Plain(200, "application/json", string(b))
+		}
+		keep := c.Answer()
+		if mark := c.Mark(); !keep && mark != "" {
+			mu.Lock()
+			gone[mark] = time.Now().UnixNano()
+			mu.Unlock()
+		}
+		return keep
+	}}
+	if err := w.Start(listen); err != nil {
+		return err
+	}
+	select {} // until it is killed
+}
+
+// serveReverseProxy is Go's own, set up as one would for many keep-alive connections and for streams.
+func serveReverseProxy(listen, to string) error {
+	u, err := url.Parse("http://" + to)
+	if err != nil {
+		return err
+	}
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.MaxIdleConns, t.MaxIdleConnsPerHost, t.DisableCompression = 0, 1024, true
+	return http.ListenAndServe(listen, &httputil.ReverseProxy{
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(u) },
+		Transport:     t,
+		FlushInterval: -1,
+	})
+}

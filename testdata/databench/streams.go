@@ -1,0 +1,145 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/warmpath/warmpath/testdata/databench/proc"
+	"github.com/warmpath/warmpath/testdata/databench/wire"
+)
+
+// memory opens 1,000 and then 9,000 streams through a fresh proxy and looks at its resident memory. Two descriptors a
+// stream: 9,000 is what a limit of 20,000 lets through.
+func memory(b *bench, running *proc.Proc) error {
+	p, err := b.start(running.Name)
+	if err != nil {
+		return err
+	}
+	defer p.Stop()
+	wire.Closed(b.ctx, p.Addr, busy, b.turn(), func(c *wire.Client, _ int) { ask(c, sized(1<<10, chatPath, false)) })
+	before := p.RSS()
+	request := sized(1<<10, chatPath+"?chunks=3&gap=120000", true)
+	var open []*wire.Conn
+	defer func() {
+		for _, c := range open {
+			c.Close()
+		}
+	}()
+	errors := 0
+	for _, n := range []int{1000, 9000} {
+		got := openStreams(p.Addr, request, n-len(open))
+		errors += n - len(open) - len(got)
+		open = append(open, got...)
+		time.Sleep(b.turn())
+		if len(open) == 0 {
+			return fmt.Errorf("no stream was opened")
+		}
+		b.note(fmt.Sprintf("memory/%d-streams", n), p.Name, float64(p.RSS()-before)/1024/float64(len(open)))
+	}
+	b.note("memory/9000-total", p.Name, float64(p.RSS())/(1<<20))
+	b.note("memory/9000-errors", p.Name, float64(errors))
+	return nil
+}
+
+// openStreams opens n streams, 100 at a time, and returns those that gave their first event.
+func openStreams(addr string, request []byte, n int) (open []*wire.Conn) {
+	var mu sync.Mutex // guards open
+	todo := make(chan struct{}, n)
+	for range n {
+		todo <- struct{}{}
+	}
+	close(todo)
+	var all sync.WaitGroup
+	for range 100 {
+		all.Go(func() {
+			next := renew(request)
+			for range todo {
+				c, err := openStream(addr, next())
+				if err != nil {
+					continue
+				}
+				mu.Lock()
+				open = append(open, c)
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	return open
+}
+
+// openStream reads up to the first event.
+func openStream(addr string, request []byte) (*wire.Conn, error) {
+	c, err := wire.Dial(addr)
+	if err != nil {
+		return nil, err
+	}
+	if _, err = c.Write(request); err == nil {
+		var h wire.Head
+		if h, err = c.ReadHead(); err == nil && h.Status != 200 {
+			err = fmt.Errorf("status %d", h.Status)
+		}
+	}
+	if err == nil {
+		_, err = c.R.Peek(20)
+	}
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// never is told of a request that the worker worked on to its end, in ms: what gone waits for.
+const never = 1000
+
+// gone closes clients' connections and asks the worker when it learnt of it.
+func gone(when string) func(*bench, *proc.Proc) error {
+	path := fmt.Sprintf("%s?hold=%d", chatPath, never)
+	if when == "stream" {
+		path = fmt.Sprintf("%s?chunks=2&gap=%d", chatPath, never)
+	}
+	return func(b *bench, p *proc.Proc) error {
+		n := 200
+		if b.quick {
+			n = 50
+		}
+		left := map[string]int64{}
+		for range n {
+			mark := fmt.Sprintf("%s-%s-%d", p.Name, when, time.Now().UnixNano())
+			c, err := wire.Dial(p.Addr)
+			if err != nil {
+				return err
+			}
+			c.Write(sized(1<<10, path+"&mark="+mark, when == "stream"))
+			if when == "stream" {
+				if _, err := c.ReadHead(); err != nil {
+					return err
+				}
+			}
+			time.Sleep(8 * time.Millisecond) // the request is at the worker
+			left[mark] = time.Now().UnixNano()
+			c.Close()
+		}
+		time.Sleep(never * time.Millisecond)
+		a := wire.Once(b.worker.Addr, wire.Get("/gone"))
+		told := map[string]int64{}
+		if err := json.Unmarshal(a.Body, &told); err != nil {
+			return err
+		}
+		var took []float64
+		for mark, at := range left {
+			ms := float64(never)
+			if t, ok := told[mark]; ok {
+				ms = min(ms, max(0, float64(t-at)/1e6))
+			}
+			took = append(took, ms)
+		}
+		b.note("gone/"+when+"-p50", p.Name, wire.Quantile(took, .5))
+		b.note("gone/"+when+"-p99", p.Name, wire.Quantile(took, .99))
+		b.note("gone/"+when+"-max", p.Name, wire.Quantile(took, 1))
+		return nil
+	}
+}
