@@ -37,7 +37,7 @@ var (
 	faultUnknownURL = fault{404, "invalid_request_error", "unknown_url", "there is nothing at this URL; the API is under /v1", 0}
 	faultHeaders    = fault{431, "invalid_request_error", "headers_too_large", "the request's headers are over this router's limit (server.max_header_bytes)", 0}
 
-	faultTimeout  = fault{504, "upstream_error", "worker_timeout", "the worker did not begin its answer in time (header_timeout)", 0}
+	faultTimeout = fault{504, "upstream_error", "worker_timeout", "the worker did not begin its answer in time (header_timeout)", 0}
 )
 
 func faultUnknownModel(model string) fault {

@@ -22,14 +22,14 @@ var errClientGone = errors.New("the client left")
 
 // visit is a client's request on fiber's side, from its header to the last byte of its answer.
 type visit struct {
-	d      *Daemon
-	conn   *listen.Conn
-	in     Inbound
-	body   intake
-	cancel context.CancelCauseFunc
-	watch  uint64
-	raw    []byte // pooled with the visit: the body's first part
-	once   sync.Once
+	d       *Daemon
+	conn    *listen.Conn
+	in      Inbound
+	body    intake
+	cancel  context.CancelCauseFunc
+	watch   uint64
+	raw     []byte // pooled with the visit: the body's first part
+	once    sync.Once
 	arrived time.Time
 	sent    int64 // bytes of the answer's body
 }
@@ -265,4 +265,3 @@ func respond(c *fiber.Ctx, out *Outbound) error {
 	response.SetBodyStream(out.Stream, int(out.Length))
 	return nil
 }
-
