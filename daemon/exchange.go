@@ -85,7 +85,11 @@ func (e *exchange) run(ctx context.Context) (out *Outbound, streaming bool) {
 	}
 	e.in.Seen.Pool = e.pool.name
 	e.pool.workers.Request(e.arrived)
-	switch e.view.snapshot(e.pool, e.req.Model, e.arrived) {
+	if e.session = e.in.get("X-Session-Id"); e.session == "" {
+		e.session = e.req.SessionKey
+	}
+	bound := e.boundTo()
+	switch e.view.snapshot(e.pool, e.req.Model, bound, e.arrived) {
 	case worker.NoneUp:
 		return e.refuse(faultNoWorker), false
 	case worker.UnknownModel:
@@ -93,7 +97,7 @@ func (e *exchange) run(ctx context.Context) (out *Outbound, streaming bool) {
 	case worker.Full:
 		return e.refuse(faultFull), false
 	}
-	e.look()
+	e.look(bound)
 	e.pick()
 	if e.result.Reject {
 		return e.refuse(faultRejected), false
@@ -129,10 +133,7 @@ func (e *exchange) choosePool() *pool {
 func responseKey(id string) string { return "\x00response\x00" + id }
 
 // look fills the frame: who has what, and who the session is bound to.
-func (e *exchange) look() {
-	if e.session = e.in.get("X-Session-Id"); e.session == "" {
-		e.session = e.req.SessionKey
-	}
+func (e *exchange) look(bound string) {
 	e.view.header(e.pool, e.req, e.session, e.arrived)
 	if e.req.HasPrompt {
 		var seed uint64
@@ -140,8 +141,8 @@ func (e *exchange) look() {
 		e.req.Hash(seed)
 		e.length, e.block = e.view.prompt(e.pool, e.space, e.req)
 	}
-	if id := e.boundTo(); id != "" {
-		e.view.bind(id)
+	if bound != "" {
+		e.view.bind(bound)
 	}
 	e.in.Seen.Blocks = int(e.view.frame.Header.PromptBlocks)
 }

@@ -52,7 +52,7 @@ func (d *Daemon) serve(c *fiber.Ctx) (err error) {
 	}()
 	fc := c.Context()
 	v.d, v.arrived = d, time.Now()
-	v.conn, _ = fc.Conn().(*listen.Conn)
+	v.conn = listen.From(fc.Conn())
 	v.in = Inbound{Header: v.in.Header[:0], Method: method(fc), Path: string(fc.URI().PathOriginal()), Query: string(fc.URI().QueryString()),
 		Remote: fc.RemoteIP().String(), Host: string(fc.Host())}
 	v.in.TLS = v.conn != nil && v.conn.IsTLS()

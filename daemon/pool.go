@@ -38,14 +38,14 @@ type pool struct {
 	stop     context.CancelFunc
 	done     chan struct{}
 
-	set atomic.Pointer[settings]
+	set atomic.Pointer[setup]
 
 	changing sync.Mutex         // one change of workers at a time
 	watching context.CancelFunc // ends the present discovery
 }
 
-// settings is a pool's configuration in force with what was made of it. It is never changed, only replaced.
-type settings struct {
+// setup is a pool's configuration in force with what was made of it. It is never changed, only replaced.
+type setup struct {
 	conf    conf.Pool // Workers are those found, not those of the file alone
 	key     string    // the workers' API key
 	tls     *tls.Config
@@ -64,7 +64,7 @@ func newPool(c conf.Pool, log *slog.Logger) (*pool, error) {
 		stop:     cancel, done: make(chan struct{}),
 	}
 	p.reuse = prefix.NewReuse(2*unknownTokens/32, nil)
-	first, err := newSettings(c)
+	first, err := newSetup(c)
 	if err != nil {
 		cancel()
 		return nil, err
@@ -77,9 +77,9 @@ func newPool(c conf.Pool, log *slog.Logger) (*pool, error) {
 	return p, nil
 }
 
-// newSettings reads the secrets and makes a client for each worker.
-func newSettings(c conf.Pool) (*settings, error) {
-	s := &settings{conf: c}
+// newSetup reads the secrets and makes a client for each worker.
+func newSetup(c conf.Pool) (*setup, error) {
+	s := &setup{conf: c}
 	var err error
 	if s.key, err = c.WorkerKey(); err != nil {
 		return nil, fmt.Errorf("daemon: pool %q: %w", c.Name, err)
@@ -110,7 +110,7 @@ func authorities(file string) (*tls.Config, error) {
 }
 
 // watch is what the pool of workers needs of the settings.
-func (p *pool) watch(s *settings) worker.Config {
+func (p *pool) watch(s *setup) worker.Config {
 	c := &s.conf
 	return worker.Config{
 		Workers: specs(*c), HealthInterval: c.HealthInterval, ScrapeInterval: c.ScrapeInterval, SlowStart: c.SlowStart,
@@ -149,7 +149,7 @@ const takeOver = 5 * time.Second
 func (p *pool) update(c conf.Pool) error {
 	p.changing.Lock()
 	defer p.changing.Unlock()
-	next, err := newSettings(c)
+	next, err := newSetup(c)
 	if err != nil {
 		return err
 	}
