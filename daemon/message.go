@@ -78,13 +78,10 @@ func connectionTokens(in []upstream.Field) map[string]bool {
 }
 
 // forClient appends the worker's fields that a client gets.
-func forClient(out []upstream.Field, h map[string][]string) []upstream.Field {
-	for name, values := range h {
-		if hopByHop[strings.ToLower(name)] {
-			continue
-		}
-		for _, v := range values {
-			out = append(out, upstream.Field{Name: name, Value: v})
+func forClient(out []upstream.Field, h upstream.Header) []upstream.Field {
+	for _, f := range h {
+		if !hopByHop[strings.ToLower(f.Name)] {
+			out = append(out, f)
 		}
 	}
 	return out
