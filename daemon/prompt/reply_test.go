@@ -19,7 +19,7 @@ func feed(kind Kind, sse string) *Reply {
 // collected is all that a reply came to, as text.
 func collected(r *Reply) string {
 	ok, complete := r.Finish()
-	out := fmt.Sprintf("%v %v %v %v %s %v", ok, complete, r.Done(), r.Failed(), r.FinishReason(), r.Usage())
+	out := fmt.Sprintf("%v %v %v %v %s %v", ok, complete, r.Clean(), r.Failed(), r.FinishReason(), r.Usage())
 	for _, a := range r.choices[:r.n] {
 		out += fmt.Sprintf("|%q %v %s", a.text, a.tokens, a.finish)
 		for _, c := range a.calls {
@@ -147,7 +147,7 @@ func TestReplyCases(t *testing.T) {
 	f(Completion, ev(`{"choices":[{"index":1,"text":"b"}]}`, `{"choices":[{"index":0,"text":"a","finish_reason":"stop"}]}`, `{"choices":[{"index":1,"text":"c","finish_reason":"length"}]}`, "[DONE]"),
 		`true true true false stop {0 0 0 false false}|"a" [] stop|"bc" [] length`)
 	f(Chat, ev(`{"choices":[{"index":1000000,"delta":{"content":"a"}}]}`), `true false false false  {0 0 0 false false}`)
-	f(Other, ev(piece(`{"content":"a"}`)), `false false false false  {0 0 0 false false}`)
+	f(Other, ev(piece(`{"content":"a"}`)), `true false false false  {0 0 0 false false}|"" [] `)
 }
 
 func TestReplyIsBounded(t *testing.T) {
@@ -169,7 +169,7 @@ func TestReplyIsBounded(t *testing.T) {
 	}
 	r.Reset(Chat, false, 100)
 	for range 1000 {
-		r.Feed([]byte("          "))
+		r.Feed([]byte(`{"a":      `))
 	}
 	if ok, _ := r.Finish(); ok || len(r.body) > 200 {
 		t.Errorf("ok %v, %d bytes of body", ok, len(r.body))
