@@ -228,7 +228,7 @@ func (r *Reply) fail(code int) {
 // event takes one event of a stream.
 func (r *Reply) event(ev event) {
 	if len(ev.data) < 16 && string(bytes.TrimSpace(ev.data)) == "[DONE]" {
-		if r.n == 0 && (r.kind.Generates() || !r.heard) {
+		if r.n == 0 && !r.output && (r.kind.Generates() || !r.heard) {
 			r.fail(0)
 		}
 		if r.kind != Responses && r.kind != Messages {
@@ -268,12 +268,11 @@ func (r *Reply) document(data []byte) {
 	}
 	r.clean = r.clean || !r.stream
 	switch {
-	case r.failed:
 	case r.kind == Responses:
 		r.response()
 	case r.kind == Messages:
 		r.message()
-	case !r.kind.Generates():
+	case !r.kind.Generates() && !r.failed:
 		r.output = true
 	}
 }
