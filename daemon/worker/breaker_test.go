@@ -82,6 +82,21 @@ func TestHalfStays(t *testing.T) {
 	f(10, 6, 2)
 }
 
+// TestHalfOfWhatIsThere: who drains is no help, and does not count.
+func TestHalfOfWhatIsThere(t *testing.T) {
+	p := upPool(t, 10)
+	for i := range 3 {
+		p.try(i, 1).End(p.after(1), Outcome{Kind: Draining})
+	}
+	p.Drain("w3", true)
+	for i := 4; i < 10; i++ {
+		p.fail(i, 20, 2, Failed)
+	}
+	if got := p.Up(p.after(2)); got != 3 {
+		t.Errorf("four drain, six fail: %d left; want half of the six", got)
+	}
+}
+
 func TestEjectedKeepsItsCache(t *testing.T) {
 	downs := 0
 	p := New(Config{Workers: specs(2), OnDown: func(uint32) { downs++ }})
