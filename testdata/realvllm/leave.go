@@ -20,10 +20,10 @@ func checkLeave(ctx context.Context, s *scene) (string, error) {
 	for _, c := range []struct {
 		name string
 		kind int
-		text int // words of the prompt
+		text int // words of the prompt; some 2.4 tokens each
 		mid  bool
 	}{
-		{"in prefill", 1, 3000, false},
+		{"chat in prefill", 1, 2800, false},
 		{"chat, no byte yet", 0, 20, false},
 		{"chat mid-stream", 1, 20, true},
 		{"completion, no byte yet", 2, 20, false},
@@ -42,7 +42,7 @@ func checkLeave(ctx context.Context, s *scene) (string, error) {
 	return "engines idle after: " + strings.Join(figures, ", "), nil
 }
 
-// leave sends a request of 4000 tokens and goes when an engine has it; mid: when five events have come.
+// leave sends a request of 1000 tokens and goes when an engine has it; mid: when five events have come.
 func (s *scene) leave(ctx context.Context, k kind, text int, mid bool) (time.Duration, error) {
 	if n, err := s.running(ctx); err != nil || n != 0 {
 		return 0, fmt.Errorf("%v requests run before (%v)", n, err)
@@ -52,7 +52,7 @@ func (s *scene) leave(ctx context.Context, k kind, text int, mid bool) (time.Dur
 	events := make(chan struct{}, 1)
 	ended := make(chan *answer, 1)
 	go func() {
-		ended <- s.router.client.send(client, "POST", k.path, k.body(fresh(text), 4000), func(soFar []byte) {
+		ended <- s.router.client.send(client, "POST", k.path, k.body(fresh(text), 1000), func(soFar []byte) {
 			if bytes.Count(soFar, []byte("data: ")) >= 5 {
 				select {
 				case events <- struct{}{}:
@@ -89,14 +89,20 @@ func (s *scene) leave(ctx context.Context, k kind, text int, mid bool) (time.Dur
 	return took, nil
 }
 
+// waitRunning waits until the number of requests in both engines is as wanted.
 func (s *scene) waitRunning(ctx context.Context, want func(float64) bool) error {
+	last := -1.0
 	for {
 		n, err := s.running(ctx)
-		if err == nil && want(n) {
-			return nil
+		if err == nil {
+			if want(n) {
+				return nil
+			}
+			last = n
 		}
 		if ctx.Err() != nil {
-			return fmt.Errorf("%v requests still run (%v)", n, err)
+			return fmt.Errorf("%v requests run at the deadline", last)
 		}
+		time.Sleep(2 * time.Millisecond) // a scrape costs the worker some 10 ms
 	}
 }

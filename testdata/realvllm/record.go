@@ -54,10 +54,6 @@ func record(ctx context.Context, s *scene, folder string) error {
 	return nil
 }
 
-// names of the recordings, beside kinds.
-var names = []string{"chat", "chat-stream", "completions", "completions-stream", "responses", "responses-stream",
-	"messages", "messages-stream", "tokenize"}
-
 // recordDrain sends one request of each kind to a worker that drains, and those for its state.
 func recordDrain(ctx context.Context, w *vllm, dir string) error {
 	streams := (&scene{router: &router{client: w.client}}).long(ctx, 2, 1500)

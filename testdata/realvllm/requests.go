@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -41,6 +44,10 @@ var kinds = []kind{
 	}},
 	{"/tokenize", func(text string, _ int) object { return object{"model": "tiny", "prompt": text} }},
 }
+
+// names are those of kinds.
+var names = []string{"chat", "chat-stream", "completions", "completions-stream", "responses", "responses-stream",
+	"messages", "messages-stream", "tokenize"}
 
 func said(role, content string) []any { return []any{object{"role": role, "content": content}} }
 
@@ -130,23 +137,25 @@ func (l *load) end() []loaded {
 	return l.answers
 }
 
-// tally counts answers and describes the first that failed; nil if none did.
+// tally counts answers; an error lists the sorts of failure.
 func tally(answers []loaded) (figure string, err error) {
-	retried, failed, by := 0, 0, map[string]int{}
+	retried, failed, by, sorts := 0, 0, map[string]int{}, map[string]int{}
 	for _, a := range answers {
 		by[a.worker()]++
 		if r := a.header.Get("X-Warmpath-Retries"); r != "" && r != "0" {
 			retried++
 		}
-		if f := a.fault(); f != nil {
+		if err := a.fault(); err != nil {
 			failed++
-			if err == nil {
-				err = fmt.Errorf("%s (%d) at %s: %w", kinds[a.kind].path, a.kind, a.worker(), f)
-			}
+			sorts[fmt.Sprintf("%s at %q: %.300v", names[a.kind], a.worker(), err)]++
 		}
 	}
-	if err != nil {
-		err = fmt.Errorf("%d of %d requests failed, first %w", failed, len(answers), err)
+	if failed > 0 {
+		list := fmt.Sprintf("%d of %d requests failed:", failed, len(answers))
+		for _, sort := range slices.Sorted(maps.Keys(sorts)) {
+			list += fmt.Sprintf("\n      %d x %s", sorts[sort], sort)
+		}
+		return "", errors.New(list)
 	}
-	return fmt.Sprintf("%d new requests (w1 %d, w2 %d), 0 failed, %d retried", len(answers), by["w1"], by["w2"], retried), err
+	return fmt.Sprintf("%d new requests (w1 %d, w2 %d), 0 failed, %d retried", len(answers), by["w1"], by["w2"], retried), nil
 }

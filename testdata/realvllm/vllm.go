@@ -17,8 +17,9 @@ import (
 	"time"
 )
 
-// startLimit is how long a worker may take to serve: 70 s alone on a free machine, 100 s beside another.
-const startLimit = 6 * time.Minute
+// startLimit is how long a worker may take to serve: 70 s alone on two free cores, 100 s beside another, 5 minutes where
+// others keep the cores busy.
+const startLimit = 12 * time.Minute
 
 // vllm is one real worker: an API server with its engine, in a process group of their own.
 type vllm struct {
