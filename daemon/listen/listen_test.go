@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -61,6 +62,26 @@ func pair(t testing.TB, l *Listener) (client *net.TCPConn, server *Conn) {
 	t.Cleanup(func() { client.Close(); c.Close() })
 	return client, From(c)
 }
+
+// safeBuffer is a log's end that many may write to.
+type safeBuffer struct {
+	mu sync.Mutex // guards b
+	b  strings.Builder
+}
+
+func (s *safeBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *safeBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+func (s *safeBuffer) Len() int { return len(s.String()) }
 
 // counter counts the calls of Gone.
 type counter struct{ n atomic.Int32 }
@@ -134,7 +155,7 @@ func TestAcceptOutlivesEMFILE(t *testing.T) {
 	}
 	h := &hungry{Listener: inner}
 	h.left.Store(4)
-	var log strings.Builder
+	var log safeBuffer
 	l, err := New(h, Config{Log: textLog(&log)})
 	if err != nil {
 		t.Fatal(err)

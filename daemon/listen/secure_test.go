@@ -45,6 +45,9 @@ func keyPair(t testing.TB, certFile, keyFile, name string) {
 	}
 }
 
+// insecure is for a client's end of a loopback pair.
+var insecure = &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2", "http/1.1"}}
+
 // withTLS is a Config whose certificate bears the name "first".
 func withTLS(t testing.TB) Config {
 	dir := t.TempDir()
@@ -66,7 +69,7 @@ func securePair(t testing.TB, l *Listener) (*tls.Conn, secure) {
 	}
 	shaken := make(chan error, 1)
 	go func() { shaken <- c.(secure).Handshake() }()
-	client := tls.Client(raw, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2", "http/1.1"}}) // its own end of a loopback pair
+	client := tls.Client(raw, insecure)
 	if err := client.Handshake(); err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +169,7 @@ func TestSlowHandshake(t *testing.T) {
 
 func TestCertificateReload(t *testing.T) {
 	conf := withTLS(t)
-	var log strings.Builder
+	var log safeBuffer
 	conf.Log = textLog(&log)
 	l := open(t, conf, nil)
 	serves := func(want string) {
@@ -208,7 +211,7 @@ func TestCertificateReload(t *testing.T) {
 		serves("third")
 	}
 	if got := strings.Count(log.String(), "the old one stays"); got != 1 {
-		t.Errorf("the missing key was logged %d times, want once:\n%s", got, &log)
+		t.Errorf("the missing key was logged %d times, want once:\n%s", got, log.String())
 	}
 }
 
