@@ -7,9 +7,9 @@ import "bytes"
 // has them too it means the same, and only the string is looked at. That takes an eighth of the time, and is no guess: equal
 // bytes before a string put a JSON parser in the same state.
 type quick struct {
-	head, tail []byte // tail is empty when nothing is known
+	head, tail []byte // around the text; tail is empty when nothing is known
+	rest       []byte // Responses number their events: what comes behind the number that ends tail, if it does
 	choice     int    // whose text it is, -1: nobody's, it is only output
-	loose      bool   // of the rest only its end is looked at (Responses number their events)
 }
 
 func (q *quick) forget() { q.tail = q.tail[:0] }
@@ -21,24 +21,34 @@ func (r *Reply) quickly(chunk []byte) int {
 		return 0
 	}
 	lo := len(q.head)
-	hi := lo
-	if q.loose {
-		n := bytes.IndexByte(chunk[lo:], '\n')
-		if n < 0 {
-			return 0
-		}
-		hi = lo + n - bytes.IndexByte(q.tail, '\n')
-	} else {
-		hi = closing(chunk, lo)
-	}
+	hi := closing(chunk, lo)
 	if hi <= lo || !bytes.HasPrefix(chunk[hi:], q.tail) {
 		return 0
+	}
+	end := hi + len(q.tail)
+	if len(q.rest) > 0 {
+		n := digits(chunk[end:])
+		if n == 0 || !bytes.HasPrefix(chunk[end+n:], q.rest) {
+			return 0
+		}
+		end += n + len(q.rest)
 	}
 	if q.choice >= 0 {
 		a := &r.choices[q.choice]
 		a.text = r.gather(a.text, chunk[lo-1:hi+1])
 	}
-	return hi + len(q.tail)
+	return end
+}
+
+// digits is the length of the whole number that b begins with, 0 if it is none.
+func digits(b []byte) (n int) {
+	for n < len(b) && b[n]-'0' <= 9 {
+		n++
+	}
+	if n > 1 && b[0] == '0' {
+		return 0
+	}
+	return n
 }
 
 // closing is the place of the quote that closes the string whose inside begins at i, 0 if there is none here.
@@ -67,13 +77,13 @@ func (q *quick) learn(r *Reply, ev event) {
 		return
 	}
 	lo, hi := ev.at+text.lo+1, ev.at+text.hi-1
-	if q.loose = r.kind == Responses; q.loose {
-		// The kind must stand last, as vLLM writes it: it then says of any event with this head and end what it is.
-		end := bytes.LastIndex(ev.lines, []byte(`"type":"response.`))
-		if end < hi {
-			return
-		}
-		hi = end
+	q.head, q.tail, q.rest, q.choice = append(q.head[:0], ev.lines[:lo]...), append(q.tail[:0], ev.lines[hi:]...), q.rest[:0], choice
+	if r.kind != Responses {
+		return
 	}
-	q.head, q.tail, q.choice = append(q.head[:0], ev.lines[:lo]...), append(q.tail[:0], ev.lines[hi:]...), choice
+	const number = `"sequence_number":`
+	at := bytes.Index(q.tail, []byte(number)) + len(number)
+	if n := digits(q.tail[at:]); at >= len(number) && n > 0 {
+		q.rest, q.tail = append(q.rest, q.tail[at+n:]...), q.tail[:at]
+	}
 }
