@@ -13,10 +13,11 @@ import (
 
 const (
 	// A client whose request is refused before its body was read is sending still. Closing then makes the kernel answer
-	// its next packet with a reset, which many a client reports in place of the answer that lies before it. So for so long
-	// and so much Close reads on. 1 s is some round trips; see Linger for the bytes.
-	lingerTime  = time.Second
-	lingerBytes = 256 << 10
+	// its next packet with a reset, which a client reports in place of the answer that lies before it: Python's http.client
+	// in 30 of 30 uploads of 8 MB, Go's in 16. Most clients look for an answer only after they have sent everything, so the
+	// bound has to hold a whole body; 256 KB saved none of the 30. 5 s are 25 Mbit/s for it. Without a copy kept, 8 MB cost 2 ms.
+	lingerTime  = 5 * time.Second
+	lingerBytes = 16 << 20
 
 	// handshakeTime is for a whole TLS handshake: two round trips and a signature.
 	handshakeTime = 10 * time.Second
@@ -102,8 +103,8 @@ func (c *Conn) arm() {
 	_ = c.raw.SetWriteDeadline(c.l.start.Add(now + limit + limit/4)) // an error is that of a closed connection; Write tells it
 }
 
-// Linger makes Close read and throw away what the client is still sending, for up to a second and 256 KB, after it has told
-// the client that nothing more will come. To be called when a request is refused whose body was not read, before the answer
+// Linger makes Close read and throw away what the client is still sending, for up to 5 s and 16 MB, after it has told the
+// client that nothing more will come. To be called when a request is refused whose body was not read, before the answer
 // is written: a plain close may reset the connection before the client has read the answer.
 func (c *Conn) Linger() { c.linger.Store(true) }
 

@@ -78,9 +78,6 @@ func newListener(inner net.Listener, c Config, watch func() (watcher, error)) (*
 		return nil, fmt.Errorf("listen: cannot watch connections; raise the limit of open files: %w", err)
 	}
 	l.watcher = w
-	if err := tune(inner, c.WriteTimeout); err != nil {
-		c.Log.Warn("listen: the listening socket takes not all options; clients that vanish are noticed late", "error", err)
-	}
 	return l, nil
 }
 
@@ -141,6 +138,7 @@ func (l *Listener) admit(raw net.Conn) net.Conn {
 		return nil
 	}
 	l.accepted.Add(1)
+	_ = tune(raw, l.conf.WriteTimeout) // a client may be gone already; then the first read tells
 	c := &Conn{raw: raw, l: l}
 	if err := l.watcher.add(c); err != nil {
 		// It is served unwatched: fs.epoll.max_user_watches is a limit of millions.

@@ -10,4 +10,4 @@ import (
 func newWatcher() (watcher, error) { return newPeek() }
 
 // tune sets nothing: the options are Linux's.
-func tune(net.Listener, time.Duration) error { return nil }
+func tune(net.Conn, time.Duration) error { return nil }

@@ -14,8 +14,8 @@ import (
 // peekEvery is how late a client's leaving may be noticed without epoll. A watched connection costs one recv each time.
 const peekEvery = 20 * time.Millisecond
 
-// peek watches by looking for the end of what each watched connection has received. A client that sent more than its request
-// before it left is not noticed.
+// peek watches by looking for the end of what each watched connection has received. A client that sent something
+// more before it left is not noticed; under TLS that is the record that says goodbye.
 type peek struct {
 	done chan struct{}
 

@@ -3,7 +3,6 @@ package listen
 import (
 	"errors"
 	"net"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -13,18 +12,19 @@ import (
 // left. Twice the 64 KB that a large answer is written in.
 const unsentBytes = 128 << 10
 
-// tune sets what accepted sockets inherit; doc.go says why.
-func tune(inner net.Listener, timeout time.Duration) error {
-	sc, ok := inner.(syscall.Conn)
-	if _, tcp := inner.(*net.TCPListener); !ok || !tcp {
+// tune sets what doc.go tells of. It is done for each connection: accepted sockets inherit from a listening one, but not from
+// one of multipath TCP, which is what net.Listen makes.
+func tune(raw net.Conn, timeout time.Duration) error {
+	tcp, ok := raw.(*net.TCPConn)
+	if !ok {
 		return nil
 	}
-	raw, err := sc.SyscallConn()
+	rc, err := tcp.SyscallConn()
 	if err != nil {
 		return err
 	}
 	var failed error
-	err = raw.Control(func(fd uintptr) {
+	err = rc.Control(func(fd uintptr) {
 		failed = errors.Join(
 			unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(timeout.Milliseconds())),
 			unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, unsentBytes))

@@ -69,17 +69,37 @@ func BenchmarkEncodingJSON256KB(b *testing.B) {
 	}
 }
 
-func BenchmarkReplyChunk(b *testing.B) {
-	chunk := []byte(`data: {"id":"chatcmpl-ac3a06c4fa47204a","object":"chat.completion.chunk","created":1795251122,"model":"tiny",` +
-		`"choices":[{"index":0,"delta":{"content":" lazy dog"},"logprobs":null,"finish_reason":null}]}` + "\n\n")
-	r := NewReply(Chat, true, 1<<20)
+const chatChunk = `data: {"id":"chatcmpl-ac3a06c4fa47204a","object":"chat.completion.chunk","created":1795251122,"model":"tiny",` +
+	`"choices":[{"index":0,"delta":{"content":" lazy dog"},"logprobs":null,"finish_reason":null}]}` + "\n\n"
+
+func BenchmarkReplyChunk(b *testing.B) { benchmarkChunk(b, Chat, chatChunk) }
+
+// BenchmarkReplyChunkInFull is the price of an event that has nothing in common with the one before.
+func BenchmarkReplyChunkInFull(b *testing.B) {
+	benchmarkChunk(b, Chat, strings.Replace(chatChunk, `"logprobs":null`, `"logprobs":null,"token_ids":[1]`, 1))
+}
+
+func BenchmarkReplyChunkMessages(b *testing.B) {
+	benchmarkChunk(b, Messages, "event: content_block_delta\n"+
+		`data: {"type":"content_block_delta","delta":{"type":"text_delta","text":" lazy dog"},"index":0}`+"\n\n")
+}
+
+func BenchmarkReplyChunkResponses(b *testing.B) {
+	benchmarkChunk(b, Responses, "event: response.output_text.delta\n"+
+		`data: {"content_index":0,"delta":" lazy dog","item_id":"msg_9dba891332d9270c","logprobs":[],"output_index":0,"sequence_number":5,`+
+		`"type":"response.output_text.delta"}`+"\n\n")
+}
+
+func benchmarkChunk(b *testing.B, kind Kind, event string) {
+	chunk := []byte(event)
+	r := NewReply(kind, true, 1<<20)
 	b.SetBytes(int64(len(chunk)))
 	b.ReportAllocs()
 	n := 0
 	for b.Loop() {
 		r.Feed(chunk)
 		if n++; n%1000 == 0 {
-			r.Reset(Chat, true, 1<<20)
+			r.Reset(kind, true, 1<<20)
 		}
 	}
 	if r.bad {

@@ -106,13 +106,36 @@ func (c *Chain) message(w *writer, body []byte, m *message) {
 	c.text(inside(m.role.of(body)))
 	c.tagged(markName, m.name.of(body))
 	c.tagged(markAnswer, m.toolCallID.of(body))
-	if v := m.content.of(body); len(v) > 0 && v[0] == '[' {
+	c.content(w, m.content.of(body))
+	if v := m.toolCalls.of(body); len(v) > 0 && v[0] == '[' {
+		w.calls(c, v)
+	}
+	c.mark(markEnd)
+}
+
+// content appends a message's content: a string or a list of parts.
+func (c *Chain) content(w *writer, v []byte) {
+	if len(v) > 0 && v[0] == '[' {
 		w.parts(c, v)
 	} else {
 		c.tagged(markText, v)
 	}
-	if v := m.toolCalls.of(body); len(v) > 0 && v[0] == '[' {
-		w.calls(c, v)
-	}
+}
+
+// plain appends a message that is only a text, given as the inside of a string.
+func (c *Chain) plain(role string, text []byte) {
+	c.mark(markMessage)
+	c.Append([]byte(role))
+	c.mark(markText)
+	c.text(text)
+	c.mark(markEnd)
+}
+
+// result appends what a tool gave, in a chat a message of the role tool.
+func (c *Chain) result(w *writer, id, content []byte) {
+	c.mark(markMessage)
+	c.Append([]byte("tool"))
+	c.tagged(markAnswer, id)
+	c.content(w, content)
 	c.mark(markEnd)
 }

@@ -18,11 +18,13 @@ const (
 )
 
 // The domains keep prompts of different kinds apart: a chat's canonical text, a completion's bare text and token ids never
-// share a KV block, whatever their bytes.
+// share a KV block, whatever their bytes. Anthropic's Messages are a chat to vLLM, with the same tokens. Responses are one
+// with other tokens (its renderer begins with the first token twice: 19 for a prompt that is 18 to 0.11).
 const (
 	domainChat = iota + 1
 	domainText
 	domainTokens
+	domainResponses
 )
 
 // Chain is the chained block hashes of one prompt: hash i covers block i and all before it, so two chains agree up to a
@@ -36,7 +38,7 @@ type Chain struct {
 	hash  uint64 // of the last full block, or the seed
 	size  int    // bytes in a block
 	n     int    // bytes in tail
-	fixed bool   // the answer does not come back behind this prompt (echo, continue_final_message)
+	fixed bool   // the answer does not come back behind this prompt (echo, continue_final_message, a body cut short)
 	tail  [BlockBytes]byte
 }
 

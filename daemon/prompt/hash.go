@@ -8,10 +8,20 @@ func (r *Request) Hash(seed uint64) {
 	r.Chains = r.Chains[:0]
 	switch {
 	case !r.HasPrompt:
-	case r.Kind == Chat:
+	case r.Kind == Responses:
+		r.hashItems(r.chain(seed, domainResponses))
+	case r.Kind == Rerank || r.Kind == Score:
+		c := r.chain(seed, domainText)
+		c.fixed = true
+		c.value(r.pair[0].of(r.body))
+		c.value(r.pair[1].of(r.body))
+	case len(r.messages) > 0:
 		c := r.chain(seed, domainChat)
-		c.fixed = r.resume || r.echo
 		r.w.tools(c, r.tools.of(r.body))
+		if r.Kind == Messages || r.Kind == CountTokens {
+			r.hashBlocks(c)
+			break
+		}
 		for i := range r.messages {
 			c.message(&r.w, r.body, &r.messages[i])
 		}
@@ -33,7 +43,7 @@ func (r *Request) chain(seed uint64, domain byte) *Chain {
 	}
 	c := &r.Chains[n]
 	c.reset(seed, domain)
-	c.fixed = r.echo
+	c.fixed = r.echo || r.resume || r.partial || !r.Kind.Generates()
 	return c
 }
 

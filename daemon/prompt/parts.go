@@ -13,19 +13,21 @@ type writer struct {
 type function struct{ name, about, params, args span }
 
 func (s *scanner) function(f *function) bool {
-	return s.object(func(key []byte) bool {
-		switch string(key) {
-		case "name":
-			return s.take(&f.name)
-		case "description":
-			return s.take(&f.about)
-		case "parameters":
-			return s.take(&f.params)
-		case "arguments":
-			return s.take(&f.args)
-		}
-		return s.value()
-	})
+	return s.object(func(key []byte) bool { return s.functionField(f, key) })
+}
+
+func (s *scanner) functionField(f *function, key []byte) bool {
+	switch string(key) {
+	case "name":
+		return s.take(&f.name)
+	case "description":
+		return s.take(&f.about)
+	case "parameters", "input_schema":
+		return s.take(&f.params)
+	case "arguments":
+		return s.take(&f.args)
+	}
+	return s.value()
 }
 
 // parts appends a content array.
@@ -53,6 +55,10 @@ func (w *writer) parts(c *Chain, raw []byte) {
 			}
 			return s.take(&media)
 		})
+		switch string(inside(kind.of(raw))) { // calls and results have their own place, see blocks.go; thoughts have none
+		case "tool_use", "tool_result", "thinking", "redacted_thinking":
+			return ok
+		}
 		if len(inside(text.of(raw))) > 0 || media.hi == 0 && id.hi == 0 {
 			c.tagged(markText, text.of(raw))
 			return ok
@@ -100,16 +106,21 @@ func (w *writer) calls(c *Chain, raw []byte) {
 			}
 			return s.value()
 		})
-		w.scratch = unescape(w.scratch[:0], inside(f.name.of(raw)))
-		n := len(w.scratch)
-		if a := f.args.of(raw); len(a) > 0 && a[0] == '"' {
-			w.scratch = unescape(w.scratch, inside(a))
-		} else if len(a) > 0 && a[0] == '{' {
-			w.scratch = append(w.scratch, a...)
-		}
-		c.call(w, w.scratch[:n], w.scratch[n:])
+		w.call(c, f.name.of(raw), f.args.of(raw))
 		return ok
 	})
+}
+
+// call appends one call; its arguments are an object, or a string that holds one.
+func (w *writer) call(c *Chain, name, args []byte) {
+	w.scratch = unescape(w.scratch[:0], inside(name))
+	n := len(w.scratch)
+	if len(args) > 0 && args[0] == '"' {
+		w.scratch = unescape(w.scratch, inside(args))
+	} else if len(args) > 0 && args[0] == '{' {
+		w.scratch = append(w.scratch, args...)
+	}
+	c.call(w, w.scratch[:n], w.scratch[n:])
 }
 
 // tools appends the tool list. The worker reads each tool into a record and prints that, so the order of a tool's own fields
@@ -136,14 +147,18 @@ func (w *writer) tools(c *Chain, raw []byte) {
 			case "function":
 				return s.function(&f)
 			}
-			return s.value()
+			return s.functionField(&f, key) // in Responses and Messages the function's fields stand here
 		})
 		if f.name.hi == 0 { // no function: in the order in which it comes
 			c.value(raw[lo:s.i])
 			return ok
 		}
 		c.mark(markCall)
-		c.text(inside(kind.of(raw)))
+		if k := inside(kind.of(raw)); len(k) == 0 || string(k) == "custom" {
+			c.Append([]byte("function")) // Anthropic's words for it
+		} else {
+			c.text(k)
+		}
 		c.tagged(markName, f.name.of(raw))
 		c.tagged(markText, f.about.of(raw))
 		c.mark(markEnd)

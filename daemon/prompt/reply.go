@@ -6,18 +6,11 @@ const (
 	defaultReplyBytes = 1 << 20 // a reply of 200,000 tokens is about 800 KB
 	maxChoices        = 128     // prompts times n that are followed
 	maxCalls          = 128     // tool calls in one answer; also what an index in a delta may reach
+	maxID             = 256     // bytes of an answer's id; vLLM makes them of the client's X-Request-Id
 )
 
-// Usage is the worker's own count of tokens.
-type Usage struct {
-	Prompt, Completion int
-	Cached             int  // prompt tokens found in the worker's cache
-	CachedKnown        bool // cached_tokens was given; without it Cached says nothing
-	OK                 bool // the reply had a usage
-}
-
-// Reply listens to an answer on its way to the client and gathers what the client will send back. It is reusable by Reset and
-// not safe for concurrent use.
+// Reply listens to an answer on its way to the client: it gathers what the client will send back, and hears the failures that
+// vLLM hides in a 200. What it says holds for the bytes fed so far. It is reusable by Reset and not safe for concurrent use.
 type Reply struct {
 	kind    Kind
 	stream  bool
@@ -25,21 +18,29 @@ type Reply struct {
 	size    int  // bytes of answers seen; over max the rest is not kept
 	bad     bool // no JSON, or one event over max
 	whole   bool // Finish said complete
-	done    bool
+	heard   bool // an event came
+	output  bool
+	clean   bool
 	failed  bool
+	code    int
 	usage   Usage
+	id      []byte
 	n       int // choices in use
 	choices []choice
+	taken   bool // Responses: items came one by one
+	fresh   bool // Messages: a block has begun, and no text of it has come
+	use     int  // Messages: the call that this block is, -1 if it is none
+	top     top
 	cur     delta
+	quick   quick
 	split   events
 	body    []byte
-	emit    func([]byte) // r.event, made once
 	w       writer
 }
 
 // choice is one answer as far as it has come.
 type choice struct {
-	text   []byte
+	text   []byte // Messages, Responses: with marks between its parts
 	tokens []uint32
 	calls  []call
 	finish string
@@ -47,11 +48,11 @@ type choice struct {
 
 type call struct{ name, arguments []byte }
 
-// NewReply listens to one answer. stream says whether it is SSE: take that from the answer's Content-Type, since an error comes
-// as plain JSON to a streaming request too. max bounds the bytes kept (0: 1 MiB); an answer over it is not ok.
+// NewReply listens to one answer to a request of this kind (that of the Request, after Parse). stream says whether it is SSE: take
+// that from the answer's Content-Type, since an error comes as plain JSON to a streaming request too. max bounds the bytes kept
+// (0: 1 MiB); an answer over it is not ok.
 func NewReply(kind Kind, stream bool, max int) *Reply {
 	r := &Reply{}
-	r.emit = r.event
 	r.Reset(kind, stream, max)
 	return r
 }
@@ -62,23 +63,46 @@ func (r *Reply) Reset(kind Kind, stream bool, max int) {
 		max = defaultReplyBytes
 	}
 	r.kind, r.stream, r.max = kind, stream, max
-	r.size, r.n, r.body = 0, 0, r.body[:0]
-	r.bad, r.whole, r.done, r.failed, r.usage = false, false, false, false, Usage{}
+	r.size, r.n, r.code, r.body, r.id = 0, 0, 0, r.body[:0], r.id[:0]
+	r.bad, r.whole, r.heard, r.output, r.clean, r.failed = false, false, false, false, false, false
+	r.taken, r.fresh, r.use, r.usage = false, false, -1, Usage{}
+	r.quick.forget()
 	r.split.reset()
 }
 
 // Feed takes the next bytes of the body, split anywhere; chunk is not kept.
 func (r *Reply) Feed(chunk []byte) {
-	if r.bad || r.kind == Other {
-		return
-	}
 	if !r.stream {
-		if r.body = append(r.body, chunk...); len(r.body) > r.max {
-			r.spoil()
-		}
+		r.feedBody(chunk)
 		return
 	}
-	if r.split.feed(chunk, r.emit); r.split.held() > r.max {
+	for len(chunk) > 0 && !r.bad {
+		if n := r.quickly(chunk); n > 0 {
+			chunk = chunk[n:]
+			continue
+		}
+		ev, rest, ok := r.split.next(chunk)
+		if chunk = rest; ok {
+			r.event(ev)
+		}
+	}
+	if r.split.held() > r.max {
+		r.spoil()
+	}
+}
+
+func (r *Reply) feedBody(chunk []byte) {
+	if r.bad {
+		return
+	}
+	if len(r.body) == 0 {
+		chunk = bytes.TrimLeft(chunk, " \t\r\n")
+		if len(chunk) > 0 && chunk[0] != '{' { // a sound, a text: nothing to hear, so nothing is kept
+			r.spoil()
+			return
+		}
+	}
+	if r.body = append(r.body, chunk...); len(r.body) > r.max {
 		r.spoil()
 	}
 }
@@ -89,8 +113,8 @@ func (r *Reply) Body(body []byte) {
 		r.Feed(body)
 	} else if len(body) > r.max {
 		r.spoil()
-	} else {
-		r.event(body)
+	} else if !r.bad {
+		r.document(body)
 	}
 }
 
@@ -98,12 +122,14 @@ func (r *Reply) Body(body []byte) {
 // answer ended by itself (stop, length, tool_calls), so that it may be entered in the index.
 func (r *Reply) Finish() (ok, complete bool) {
 	if r.stream {
-		r.split.end(r.emit)
-	} else if len(r.body) > 0 {
-		r.event(r.body)
+		if ev, more := r.split.end(); more {
+			r.event(ev)
+		}
+	} else if len(r.body) > 0 && !r.bad {
+		r.document(r.body)
 	}
-	ok = !r.bad && !r.failed && r.size <= r.max && r.kind != Other
-	complete = ok && r.n > 0 && (r.done || !r.stream)
+	ok = !r.bad && !r.failed && r.size <= r.max
+	complete = ok && r.n > 0 && r.clean && r.kind.Generates()
 	for i := range r.choices[:r.n] {
 		complete = complete && ended(r.choices[i].finish)
 	}
@@ -115,17 +141,38 @@ func ended(finish string) bool {
 	return finish == "stop" || finish == "length" || finish == "tool_calls"
 }
 
-// Usage is the last usage seen.
+// Usage is the last usage seen. Anthropic's input_tokens are without the cached ones; here Prompt has both.
 func (r *Reply) Usage() Usage { return r.usage }
 
-// Done reports whether the stream's [DONE] was seen.
-func (r *Reply) Done() bool { return r.done }
+// ID is the answer's id as the worker gave it (chatcmpl-..., resp_...), "" as long as none was seen. That of a Responses answer
+// comes back as previous_response_id.
+func (r *Reply) ID() string { return string(r.id) }
 
-// Failed reports whether the worker told of a failure inside a 200: an error event, finish_reason abort or error, or [DONE]
-// with no answer before it.
+// Output reports whether anything was seen that a client takes for output: a piece of text, thought or call, or an end other than
+// a failure. Neither a first event with a role, nor response.created, message_start, ping, usage or a comment is one. As long
+// as it is false the answer can still be asked of another worker, if what came is held back. It is true also once something was
+// seen that is not understood, for that must not be held back.
+func (r *Reply) Output() bool { return r.output }
+
+// Clean reports whether the stream came to the proper end of its kind: [DONE], response.completed, message_stop. A body that is
+// not streamed is clean if it is JSON.
+func (r *Reply) Clean() bool { return r.clean }
+
+// Failed reports whether the worker told of a failure inside a 200: an error event or body; an end by abort or error; [DONE] or
+// message_stop with no answer before it, as a draining worker sends them.
+//
+// /v1/messages has no word for abort: vLLM then writes stop_reason null, which no end by itself gives, so null counts as failed.
+// /v1/responses calls an aborted answer completed (cancelled or incomplete for some models): it counts as failed if the usage
+// says 0 output tokens, since even an answer without text costs the token that ends it. One aborted with part of its text on
+// the way cannot be told from a short one.
 func (r *Reply) Failed() bool { return r.failed }
 
-// FinishReason is the first answer's, "" as long as it has none.
+// FailedCode is the status that an error body or event carries as its code, 0 if it has none that is a number. Of 400 to 499 it
+// is the model's answer, and another worker would give the same: 0.11 so refuses /v1/embeddings on a generating model in a 200.
+func (r *Reply) FailedCode() int { return r.code }
+
+// FinishReason is why the first answer ended, in the words of OpenAI's chat whatever the kind: stop, length, tool_calls, abort,
+// error, else other; "" as long as it has no end.
 func (r *Reply) FinishReason() string {
 	if r.n == 0 {
 		return ""
@@ -144,7 +191,7 @@ func (r *Reply) ExtendChoice(c *Chain, index int) bool {
 	}
 	a := &r.choices[index]
 	switch {
-	case r.kind == Chat:
+	case r.kind != Completion:
 		c.mark(markMessage)
 		c.Append([]byte("assistant"))
 		if len(a.text) > 0 {
@@ -166,22 +213,66 @@ func (r *Reply) ExtendChoice(c *Chain, index int) bool {
 
 // spoil gives up on an answer and its memory.
 func (r *Reply) spoil() {
-	r.bad, r.n, r.body = true, 0, nil
+	r.bad, r.output, r.n, r.body = true, true, 0, nil
 	r.choices, r.split = nil, events{}
+	r.quick.forget()
 }
 
-// event takes the data of one event, or a whole body.
-func (r *Reply) event(data []byte) {
-	if r.bad {
+// fail notes a failure and the first code given with one.
+func (r *Reply) fail(code int) {
+	if r.failed = true; r.code == 0 {
+		r.code = code
+	}
+}
+
+// event takes one event of a stream.
+func (r *Reply) event(ev event) {
+	if len(ev.data) < 16 && string(bytes.TrimSpace(ev.data)) == "[DONE]" {
+		if r.n == 0 && !r.output && (r.kind.Generates() || !r.heard) {
+			r.fail(0)
+		}
+		if r.kind != Responses && r.kind != Messages {
+			r.clean = true
+		}
 		return
 	}
-	if len(data) < 16 && string(bytes.TrimSpace(data)) == "[DONE]" {
-		r.done = true
-		r.failed = r.failed || r.n == 0
+	if ev.fault {
+		r.fail(0)
+	}
+	if r.document(ev.data); ev.fault {
 		return
 	}
-	r.w.scan.reset(data)
-	if !r.w.scan.document(r.field) {
+	r.quick.learn(r, ev)
+}
+
+// document takes the data of one event, or a whole body.
+func (r *Reply) document(data []byte) {
+	r.cur, r.top, r.heard = delta{}, top{}, true
+	s := &r.w.scan
+	s.reset(data)
+	ok := false
+	switch r.kind {
+	case Responses:
+		ok = s.document(r.responseField)
+	case Messages:
+		ok = s.document(r.messageField)
+	default:
+		ok = s.document(r.field)
+	}
+	if !ok {
 		r.spoil()
+		return
+	}
+	if t := &r.top; string(inside(t.object.of(data))) == "error" || string(inside(t.kind.of(data))) == "error" {
+		r.fail(status(t.code.of(data)))
+	}
+	r.clean = r.clean || !r.stream
+	switch {
+	case r.kind == Responses:
+		r.response()
+	case r.kind == Messages:
+		r.message()
+	case !r.kind.Generates() && !r.failed:
+		r.output = true
 	}
 }

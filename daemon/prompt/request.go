@@ -5,16 +5,6 @@ import (
 	"strconv"
 )
 
-// Kind is the shape of an endpoint's body.
-type Kind int
-
-// The endpoints whose prompts are understood. The body of any other still gives model, stream and session key.
-const (
-	Other      Kind = iota
-	Chat            // /v1/chat/completions
-	Completion      // /v1/completions
-)
-
 // Parser reads request bodies. It is reused (pool it) and not safe for concurrent use.
 type Parser struct {
 	req Request
@@ -23,28 +13,34 @@ type Parser struct {
 // Request is what the router needs of a body. It belongs to its Parser and holds until the next Parse; its strings are
 // copies and may be kept.
 type Request struct {
-	Kind         Kind
-	Model        string
-	Stream       bool
-	IncludeUsage bool   // stream_options.include_usage
-	MaxTokens    uint32 // max_completion_tokens, else max_tokens; 0 = not given
-	N            int    // answers per prompt, at least 1
-	Priority     int32  // vLLM's: lower goes first
-	SessionKey   string // prompt_cache_key, else session_id, else user
-	CacheSalt    string
-	HasPrompt    bool    // there is something to hash
-	Chains       []Chain // one per prompt, filled by Hash
+	Kind             Kind // as given to Parse, never Invocations
+	Model            string
+	Stream           bool
+	IncludeUsage     bool   // stream_options.include_usage
+	MaxTokens        uint32 // max_completion_tokens or max_output_tokens, else max_tokens; 0 = not given
+	N                int    // answers per prompt, at least 1
+	Priority         int32  // vLLM's: lower goes first
+	SessionKey       string // prompt_cache_key, else session_id, else user, else Anthropic's metadata.user_id
+	CacheSalt        string
+	PreviousResponse string  // previous_response_id: the conversation before lies in the worker that gave that answer
+	HasPrompt        bool    // there is something to hash
+	Chains           []Chain // one per prompt, filled by Hash
 
 	body     []byte
 	messages []message
 	tools    span
-	prompt   span
+	system   span    // system or instructions
+	prompt   span    // prompt, or a Responses input that is a string
+	input    span    // what is to be embedded
+	pair     [2]span // query and documents
 	model    span
 	salt     span
-	session  [3]span
+	previous span
+	session  [4]span
 	tokens   [2]uint32
 	echo     bool
-	resume   bool // continue_final_message
+	resume   bool // continue_final_message, or an item that is in progress
+	partial  bool // the body did not end well: what is hashed may lack its end
 	w        writer
 }
 
@@ -54,9 +50,10 @@ const (
 	maxPrompts  = 1 << 10
 )
 
-// message is one chat message as ranges of the body.
+// message is one chat message, or one item of a Responses input, as ranges of the body.
 type message struct {
 	role, content, name, toolCallID, toolCalls span
+	form                                       form
 }
 
 // Parse scans the body once. With an error (always a *SyntaxError) the Request holds all that stood complete before the fault.
@@ -67,6 +64,7 @@ func (p *Parser) Parse(kind Kind, body []byte) (*Request, error) {
 	s := &r.w.scan
 	s.reset(body)
 	ok := s.document(r.field)
+	r.partial = !ok
 	r.settle()
 	if !ok {
 		return r, &SyntaxError{Offset: min(s.i, len(body))}
@@ -76,7 +74,7 @@ func (p *Parser) Parse(kind Kind, body []byte) (*Request, error) {
 
 func (r *Request) reset(kind Kind, body []byte) {
 	*r = Request{Kind: kind, N: 1, body: body, Model: r.Model, SessionKey: r.SessionKey, CacheSalt: r.CacheSalt,
-		Chains: r.Chains[:0], messages: r.messages[:0], w: r.w}
+		PreviousResponse: r.PreviousResponse, Chains: r.Chains[:0], messages: r.messages[:0], w: r.w}
 }
 
 // field takes one field of the top level; of a field that comes twice the last counts, as in Python.
@@ -86,13 +84,20 @@ func (r *Request) field(key []byte) bool {
 	case "model":
 		return s.take(&r.model)
 	case "messages":
-		if r.messages = r.messages[:0]; r.Kind == Chat {
+		if r.Kind.hasMessages() {
+			r.messages = r.messages[:0]
 			return s.array(r.readMessage)
 		}
 	case "tools":
 		return s.take(&r.tools)
-	case "prompt":
-		return s.take(&r.prompt)
+	case "prompt", "input", "query", "queries", "text_1", "data_1", "documents", "items", "text_2", "data_2":
+		return r.readPrompt(key)
+	case "instructions", "system":
+		return s.take(&r.system)
+	case "previous_response_id":
+		return s.take(&r.previous)
+	case "metadata":
+		return s.object(r.metadata)
 	case "stream":
 		return r.flag(&r.Stream)
 	case "echo":
@@ -102,7 +107,7 @@ func (r *Request) field(key []byte) bool {
 	case "stream_options":
 		r.IncludeUsage = false
 		return s.object(r.streamOption)
-	case "max_completion_tokens":
+	case "max_completion_tokens", "max_output_tokens":
 		return r.count(&r.tokens[0])
 	case "max_tokens":
 		return r.count(&r.tokens[1])
@@ -133,6 +138,41 @@ func (r *Request) streamOption(key []byte) bool {
 		return r.flag(&r.IncludeUsage)
 	}
 	return r.w.scan.value()
+}
+
+// metadata takes Anthropic's name for the user.
+func (r *Request) metadata(key []byte) bool {
+	if r.Kind == Messages && string(key) == "user_id" {
+		return r.w.scan.take(&r.session[3])
+	}
+	return r.w.scan.value()
+}
+
+// readPrompt takes the field that holds the prompt, if it does so in a body of this kind.
+func (r *Request) readPrompt(key []byte) bool {
+	s := &r.w.scan
+	switch string(key) {
+	case "prompt":
+		if r.Kind == Completion || r.Kind == Tokenize || r.Kind == Invocations {
+			return s.take(&r.prompt)
+		}
+	case "input":
+		switch r.Kind {
+		case Responses:
+			r.messages, r.prompt = r.messages[:0], span{}
+			if s.at() == '[' {
+				return s.array(r.readItem)
+			}
+			return s.take(&r.prompt)
+		case Embedding, Invocations:
+			return s.take(&r.input)
+		}
+	case "query", "queries", "text_1", "data_1":
+		return s.take(&r.pair[0])
+	default:
+		return s.take(&r.pair[1])
+	}
+	return s.value()
 }
 
 func (r *Request) readMessage() bool {
@@ -177,12 +217,35 @@ func (r *Request) settle() {
 	if r.MaxTokens = r.tokens[0]; r.MaxTokens == 0 {
 		r.MaxTokens = r.tokens[1]
 	}
-	switch r.Kind {
-	case Chat:
-		r.HasPrompt = len(r.messages) > 0
-	case Completion:
-		r.HasPrompt = r.hasPrompt()
+	r.set(&r.PreviousResponse, r.previous)
+	if r.Kind == Invocations {
+		r.Kind = r.shown()
 	}
+	if r.input.hi > 0 {
+		r.prompt = r.input
+	}
+	switch r.Kind {
+	case Responses:
+		// Of a conversation that lies in the worker only the end would be hashed, as if it were a beginning.
+		r.HasPrompt = r.PreviousResponse == "" && (len(r.messages) > 0 || r.hasPrompt())
+	case Rerank, Score:
+		r.HasPrompt = r.pair[0].hi > 0 && r.pair[1].hi > 0
+	default:
+		r.HasPrompt = len(r.messages) > 0 || r.hasPrompt()
+	}
+}
+
+// shown is the kind of an /invocations body by what it holds, in the order in which vLLM tries.
+func (r *Request) shown() Kind {
+	switch {
+	case len(r.messages) > 0:
+		return Chat
+	case r.prompt.hi > 0:
+		return Completion
+	case r.input.hi > 0:
+		return Embedding
+	}
+	return Other
 }
 
 // set gives *s the text of a string value. A value that is the same as in the request before costs no allocation.

@@ -116,11 +116,14 @@ func FuzzParse(f *testing.F) {
 	for _, s := range []string{`{"model":"m","stream":true,"prompt":"p\n\u00e9"}`, `{"prompt":["a","b"]}`, `{"prompt":[1,2]}`, `{"prompt":[1, 2,]}`, `[1,  02,3]`, `[12,0,-0,3.5,7]`, `[1,-0.5e+7,null]`,
 		`{"model":"\ud800\udc00\ud800","a":{"b":[{}]}}`, ` {"a" : "\\\"" } `, `{"messages":[{"role":"user","content":[{"type":"text","text":"t"}]}]}`,
 		`{"tools":[{"type":"function","function":{"name":"f","parameters":{"a":[1,"\t"]}}}],"messages":[{"tool_calls":[{"function":{"name":"x","arguments":"{}"}}]}]}`,
+		`{"input":[{"type":"message","role":"assistant","content":[{"text":"a"}]},{"type":"function_call","name":"f","arguments":"{}"},{"type":"function_call_output","output":[]}],"instructions":"s"}`,
+		`{"system":[{"text":"s"}],"messages":[{"role":"user","content":[{"type":"tool_result","content":"r"},{"type":"image","source":{"data":"x"}}]},{"role":"assistant","content":[{"type":"tool_use","input":{}}]}]}`,
+		`{"query":"a","documents":["b",{"text":"c"}],"metadata":{"user_id":"u"}}`,
 		`{"a":NaN}`, `{"a":01}`, `{"prompt":[[1],[2,3]]}`, string(chatBody(2000))} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		for _, kind := range []Kind{Chat, Completion, Other} {
+		for kind := Other; kind <= Invocations; kind++ {
 			var p Parser
 			r, err := p.Parse(kind, body)
 			r.Hash(1)
@@ -165,7 +168,7 @@ func compare(t *testing.T, body []byte, r *Request) {
 		}
 	}
 	var messages []json.RawMessage
-	if json.Unmarshal(m["messages"], &messages) == nil && r.Kind == Chat {
+	if json.Unmarshal(m["messages"], &messages) == nil && r.Kind.hasMessages() {
 		n := 0
 		for _, raw := range messages {
 			if raw[0] == '{' {

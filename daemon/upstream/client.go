@@ -1,73 +1,90 @@
 package upstream
 
 import (
-	"bytes"
 	"context"
-	"errors"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"net/url"
-	"strings"
+	"sync/atomic"
 	"time"
 )
 
-// Config says how a worker is reached. The zero value of a time means its default.
+// Config says how a worker is reached. The zero value of a field means its default. HeaderTimeout and ChunkTimeout may
+// take an eighth longer.
 type Config struct {
-	URL            string        // scheme://host:port of the worker, without a path
-	ConnectTimeout time.Duration // default 2 s
-	HeaderTimeout  time.Duration // request sent to response head, the prefill included; default 600 s
-	ChunkTimeout   time.Duration // between two reads of a body; default 120 s
-	MaxIdle        int           // connections kept; default 256
+	URL            string        // scheme://host:port of the worker, without a path; http or https
+	ConnectTimeout time.Duration // the TLS handshake included; default 2 s
+	HeaderTimeout  time.Duration // from sending the request to the head of the answer, the prefill included; default 600 s
+	ChunkTimeout   time.Duration // between two reads of a body, and for each write of a long request; default 120 s
+	IdleTimeout    time.Duration // how long an unused connection is kept; default 3.5 s, as uvicorn closes at 5.0 s
+	MaxIdle        int           // unused connections kept; default 256
+	TLS            *tls.Config   // for https; nil = the system's roots. ServerName and ALPN are set where empty
 }
-
-// Field is one header field, as sent: no canonical spelling is forced on it.
-type Field struct{ Name, Value string }
-
-// Request is one request to a worker. Body must stay unchanged until the response is closed.
-type Request struct {
-	Method string
-	Path   string // with the query
-	Header []Field
-	Body   []byte
-}
-
-// ErrRequest is returned for a request that HTTP cannot carry. No worker saw it.
-var ErrRequest = errors.New("upstream: the request cannot be written")
-
-// ErrStalled is returned when a body gave no byte for Config.ChunkTimeout.
-var ErrStalled = errors.New("upstream: the worker sent nothing within the chunk timeout")
 
 // Client sends requests to one worker. It is safe for concurrent use.
 type Client struct {
-	base      *url.URL
-	chunk     time.Duration
-	transport *http.Transport
+	config   Config
+	address  string // host:port to dial
+	hostLine string // "Host: ...\r\n"
+	tls      *tls.Config
+	dialer   net.Dialer
+	idle     idle
+
+	open, dials, reused, replaced, canceled atomic.Int64
 }
 
-// New makes the client of a worker.
+// Stats counts what a client did since it was made. Open and Idle are of this moment.
+type Stats struct {
+	Open     int    // connections, those in use and the idle ones
+	Idle     int    // connections waiting for a request
+	Dials    uint64 // connections that came about
+	Reused   uint64 // requests that began on a pooled connection
+	Replaced uint64 // of these, how many found it dead and were sent again on a fresh one
+	Canceled uint64 // requests that ended before their answer did, by the context or by Close
+}
+
+// New makes the client of a worker. It connects to nothing yet.
 func New(c Config) (*Client, error) {
 	u, err := url.Parse(c.URL)
-	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+	if err != nil || u.Hostname() == "" || (u.Scheme != "http" && u.Scheme != "https") || !plain(&inValue, u.Host) {
 		return nil, fmt.Errorf("upstream: worker url is not http://host:port or https://host:port")
 	}
-	dialer := &net.Dialer{Timeout: or(c.ConnectTimeout, 2*time.Second), KeepAlive: 30 * time.Second}
-	return &Client{
-		base:  u,
-		chunk: or(c.ChunkTimeout, 120*time.Second),
-		transport: &http.Transport{
-			DialContext:           dialer.DialContext,
-			TLSHandshakeTimeout:   5 * time.Second,
-			ResponseHeaderTimeout: or(c.HeaderTimeout, 600*time.Second),
-			IdleConnTimeout:       4 * time.Second,
-			MaxIdleConnsPerHost:   max(c.MaxIdle, 256),
-			DisableCompression:    true,
-			// One write for head and body of most requests, one read for most chunks.
-			WriteBufferSize: 64 << 10,
-			ReadBufferSize:  32 << 10,
-		},
-	}, nil
+	c.ConnectTimeout = or(c.ConnectTimeout, 2*time.Second)
+	c.HeaderTimeout = or(c.HeaderTimeout, 600*time.Second)
+	c.ChunkTimeout = or(c.ChunkTimeout, 120*time.Second)
+	c.IdleTimeout = or(c.IdleTimeout, 3500*time.Millisecond)
+	if c.MaxIdle <= 0 {
+		c.MaxIdle = 256
+	}
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	client := &Client{
+		config:   c,
+		address:  net.JoinHostPort(u.Hostname(), port),
+		hostLine: "Host: " + u.Host + "\r\n",
+		dialer:   net.Dialer{Timeout: c.ConnectTimeout, KeepAlive: 30 * time.Second},
+		idle:     idle{limit: c.MaxIdle, timeout: c.IdleTimeout},
+	}
+	if u.Scheme == "https" {
+		client.tls = tlsConfig(c.TLS, u.Hostname())
+	}
+	return client, nil
+}
+
+func tlsConfig(t *tls.Config, host string) *tls.Config {
+	if t == nil {
+		t = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	t = t.Clone()
+	if t.ServerName == "" {
+		t.ServerName = host
+	}
+	t.NextProtos = []string{"http/1.1"}
+	return t
 }
 
 func or(d, otherwise time.Duration) time.Duration {
@@ -77,76 +94,43 @@ func or(d, otherwise time.Duration) time.Duration {
 	return d
 }
 
-// Do sends r and waits for the head of the answer. The error of a request that no worker process can have seen
-// satisfies [NotSent].
+// Do sends r and waits for the head of the answer. If ctx ends, at any time until the response has ended, the connection
+// is closed, which tells the worker to stop. A pooled connection that dies without one byte of an answer is replaced once by
+// a fresh one. For what an error means to a repeat see [NotSent] and [Unanswered]; one that came of a time limit is a
+// net.Error with Timeout.
 func (c *Client) Do(ctx context.Context, r *Request) (*Response, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	hr, err := http.NewRequestWithContext(ctx, r.Method, c.base.Scheme+"://"+c.base.Host, bytes.NewReader(r.Body))
-	if err != nil {
-		cancel()
-		return nil, fmt.Errorf("%w: %w", ErrRequest, err)
+	if err := r.check(); err != nil {
+		return nil, err
 	}
-	path, query, _ := strings.Cut(r.Path, "?")
-	hr.URL = &url.URL{Scheme: c.base.Scheme, Host: c.base.Host, Opaque: path, RawQuery: query} // sent as it is, escapes and all
-	for _, f := range r.Header {
-		hr.Header[f.Name] = append(hr.Header[f.Name], f.Value)
+	if err := ctx.Err(); err != nil {
+		return nil, &failure{what: "the request was canceled", err: err, notSent: true}
 	}
-	// An empty entry is not sent, but tells net/http that a reused connection that gave no byte may be replaced.
-	if _, ok := hr.Header["Idempotency-Key"]; !ok {
-		hr.Header["Idempotency-Key"] = []string{}
+	x := &Response{client: c, ctx: ctx}
+	if ctx.Done() != nil {
+		x.stop = context.AfterFunc(ctx, x.cancel)
 	}
-	resp, err := c.transport.RoundTrip(hr)
-	if err != nil {
-		cancel()
-		return nil, fmt.Errorf("upstream: %w", err)
+	if err := x.run(r); err != nil {
+		x.finish(false)
+		return nil, err
 	}
-	b := &Response{Status: resp.StatusCode, Header: resp.Header, Length: resp.ContentLength, body: resp.Body, cancel: cancel, chunk: c.chunk}
-	return b, nil
+	if x.framed == byLength && x.left == 0 {
+		x.err = io.EOF
+		x.finish(true)
+	}
+	return x, nil
 }
 
-// Close drops the idle connections.
-func (c *Client) Close() { c.transport.CloseIdleConnections() }
-
-// NotSent tells whether err came before any byte of the request reached the worker, so that a repeat cannot run twice.
-func NotSent(err error) bool {
-	var op *net.OpError
-	return errors.As(err, &op) && op.Op == "dial"
-}
-
-// Response is the answer of a worker. Read and Close belong to one goroutine.
-type Response struct {
-	Status int
-	Header http.Header
-	Length int64 // of the body; -1 = not announced
-
-	body   io.ReadCloser
-	cancel context.CancelFunc
-	chunk  time.Duration
-	timer  *time.Timer
-}
-
-// Read reads the body. io.EOF comes only at its announced end.
-func (r *Response) Read(p []byte) (int, error) {
-	if r.timer == nil {
-		r.timer = time.AfterFunc(r.chunk, r.cancel)
-	} else {
-		r.timer.Reset(r.chunk)
+// Close drops the idle connections. Requests under way go on; their connections are closed when they end.
+func (c *Client) Close() {
+	for _, cn := range c.idle.close() {
+		cn.close()
 	}
-	n, err := r.body.Read(p)
-	if fired := !r.timer.Stop(); fired && err != nil && err != io.EOF {
-		return n, ErrStalled
-	}
-	return n, err
 }
 
-// Close ends the exchange. If the body was not read to its end, the connection is closed, which tells the worker to stop.
-func (r *Response) Close() error {
-	if r.timer != nil {
-		r.timer.Stop()
+// Stats tells what the client has done.
+func (c *Client) Stats() Stats {
+	return Stats{
+		Open: int(c.open.Load()), Idle: c.idle.len(), Dials: uint64(c.dials.Load()), Reused: uint64(c.reused.Load()),
+		Replaced: uint64(c.replaced.Load()), Canceled: uint64(c.canceled.Load()),
 	}
-	err := r.body.Close()
-	r.cancel()
-	return err
 }
-
-var _ io.ReadCloser = (*Response)(nil)

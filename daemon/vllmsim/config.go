@@ -23,6 +23,8 @@ type Config struct {
 	MaxSeqs int
 	// ReplyTokens is the mean length of a reply that ends by itself. Default 64.
 	ReplyTokens int
+	// APIKey is the bearer key that paths under /v1, /v2 and /inference ask for, as --api-key. Default none.
+	APIKey string
 	// Seed varies the replies. Workers of one seed answer alike.
 	Seed uint64
 }

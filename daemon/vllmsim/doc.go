@@ -32,10 +32,31 @@
 // engine wakes for first tokens, ends and otherwise every 10 ms, and an event then carries several tokens, as it may in
 // vLLM. The clock is package time's, so testing/synctest drives it.
 //
+// # Endpoints
+//
+// Chat, completions, responses and messages go through the engine. The worker serves them beside /v1/embeddings, /pooling,
+// /classify, /rerank, /score, audio and images, which it answers at once; a real one has the endpoints of its model's kind
+// only, and 404 for the rest. /v1/responses keeps its answers as with VLLM_ENABLE_RESPONSES_API_STORE=1, so that
+// previous_response_id, GET and cancel find them on the worker that made them and nowhere else; vLLM has neither DELETE
+// (405) nor input_items (404).
+//
+// A reply calls a tool if tool_choice demands one, or leaves it free and the last user message contains "use the tool". Its
+// arguments, as the text of a json_schema answer, are the least that fits the schema: the same at each call.
+//
+// # Faults
+//
+// POST /sim/fault or SetFault make a worker fail; Kill and Restart end and revive it. Drain is as recorded from 0.32.0: only
+// the answers tell, not /health. See fault.go for all of them.
+//
+// # Load tests
+//
+// X-Sim-Tokens and X-Sim-Interval get a stream without an engine, for what stands in front of the worker: 9,000 of them at
+// one event a second cost 0.2 of a core and 280 MB, of which net/http's two goroutines and two buffers a connection
+// are most. Through the engine the caller could not choose the times.
+//
 // # What is left out
 //
-// LoRA, tool parsing (tools enter the prompt; the reply never calls one), logprobs, stop strings, /v1/responses, /v1/messages,
-// render, SageMaker sessions, KV events, sleep and pause, and metrics that no router reads. As with
-// --enable-prompt-tokens-details and --enable-auto-tool-choice. Specials in a prompt's text are plain text, where vLLM's
-// tokenizers would let a user forge a role.
+// LoRA, logprobs, stop strings, render, SageMaker sessions, KV events, sleep and pause, and metrics that no router reads. As
+// with --enable-prompt-tokens-details and --enable-auto-tool-choice. Specials in a prompt's text are plain text, where
+// vLLM's tokenizers would let a user forge a role.
 package vllmsim

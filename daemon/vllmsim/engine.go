@@ -196,6 +196,24 @@ func (e *engine) freeze(on bool) {
 	e.rouse()
 }
 
+// abort ends all that runs or waits with finish_reason "abort".
+func (e *engine) abort() {
+	e.mu.Lock()
+	if !e.closed {
+		e.advance()
+	}
+	e.dropAll()
+	e.mu.Unlock()
+	e.rouse()
+}
+
+func (e *engine) dropAll() {
+	for _, q := range append(e.running, e.waiting...) {
+		e.drop(q)
+	}
+	e.running, e.waiting = nil, nil
+}
+
 // close ends the goroutine and aborts what is left.
 func (e *engine) close() {
 	e.quit.Do(func() { close(e.stop) })
@@ -203,8 +221,5 @@ func (e *engine) close() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.closed = true
-	for _, q := range append(e.running, e.waiting...) {
-		e.drop(q)
-	}
-	e.running, e.waiting = nil, nil
+	e.dropAll()
 }

@@ -52,10 +52,14 @@ func unknownModel(name, served string) *apiError {
 	return newError(http.StatusNotFound, "NotFoundError", "model", "The model `"+name+"` does not exist. Valid aliases: "+served+".")
 }
 
-func writeError(w http.ResponseWriter, e *apiError) {
-	writeJSON(w, e.Code, struct {
+func writeError(w http.ResponseWriter, e *apiError) { writeBody(w, e.Code, e.appendTo(nil)) }
+
+// appendTo appends the error as a body.
+func (e *apiError) appendTo(b []byte) []byte {
+	raw, _ := json.Marshal(struct {
 		Error *apiError `json:"error"`
-	}{e})
+	}{e}) // strings and a number
+	return append(b, raw...)
 }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {

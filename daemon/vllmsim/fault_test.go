@@ -1,6 +1,7 @@
 package vllmsim
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -67,15 +68,116 @@ func TestFaultCut(t *testing.T) {
 	await(t, "the slot to be free", func() bool { return s.Stats().Running == 0 })
 }
 
-func TestFaultAbort(t *testing.T) {
-	s := start(t, Config{Speed: 100})
-	setFault(t, s, `{"mode":"abort"}`)
+// TestFaultDrain: what runs is finished, what comes is left empty, and only the answers tell.
+func TestFaultDrain(t *testing.T) {
+	s := start(t, Config{})
+	r, err := post(t.Context(), s.URL()+"/v1/chat/completions", chatBody(true, 20, "x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	await(t, "the request to run", func() bool { return s.Stats().Running == 1 })
+	setFault(t, s, `{"mode":"drain"}`)
+	if text, end, err := streamed(r.Body); end != "length" || len(text) != 20*BytesPerToken || err != nil {
+		t.Errorf("the running stream ended with %q after %d bytes: %v", end, len(text), err)
+	}
+	leavesEmpty(t, s)
+	for path, status := range map[string]int{"/health": 200, "/ping": 200, "/metrics": 200} {
+		if w := do(s, "GET", path, ""); w.Code != status {
+			t.Errorf("%s: %d, want %d", path, w.Code, status)
+		}
+	}
+	if w := do(s, "POST", "/tokenize", `{"prompt":"x"}`); w.Code != 500 {
+		t.Errorf("/tokenize: %d, want 500", w.Code)
+	}
+}
+
+// leavesEmpty holds the answers of a draining worker against vLLM's.
+func leavesEmpty(t *testing.T, s *Server) {
+	t.Helper()
 	a := answerOf(t, s, "/v1/chat/completions", chatBody(false, 5, "x"))
 	if a.Choices[0].Finish != "abort" || a.Choices[0].Message.Content != "" {
 		t.Errorf("got %+v, want an empty text and abort", a.Choices[0])
 	}
-	if got := do(s, "POST", "/v1/chat/completions", chatBody(true, 5, "x")).Body.String(); got != "data: [DONE]\n\n" {
-		t.Errorf("stream is %q, want a bare [DONE]", got)
+	for path, want := range map[string]string{"/v1/chat/completions": "data: [DONE]\n\n", "/v1/messages": "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"} {
+		if got := do(s, "POST", path, chatBody(true, 5, "x")).Body.String(); got != want {
+			t.Errorf("%s: stream is %q, want %q", path, got, want)
+		}
+	}
+	if a := want(t, do(s, "POST", "/v1/responses", `{"input":"x"}`), 200); a["status"] != "cancelled" {
+		t.Errorf("response has status %v, want cancelled", a["status"])
+	}
+}
+
+// TestFaultAbort: what runs ends at once with finish_reason abort.
+func TestFaultAbort(t *testing.T) {
+	s := start(t, Config{})
+	r, err := post(t.Context(), s.URL()+"/v1/chat/completions", chatBody(true, 100000, "x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	await(t, "a token", func() bool { return s.Stats().Generated > 0 })
+	setFault(t, s, `{"mode":"abort"}`)
+	if text, end, err := streamed(r.Body); text == "" || end != "abort" || err != nil {
+		t.Errorf("the stream ended with %q after %q: %v", end, text, err)
+	}
+	leavesEmpty(t, s)
+	setFault(t, s, `{"mode":"none"}`)
+	if a := answerOf(t, s, "/v1/chat/completions", chatBody(false, 2, "x")); a.Choices[0].Finish != "length" {
+		t.Errorf("healed, it ends with %q", a.Choices[0].Finish)
+	}
+}
+
+// TestBrokenAnswers: each fault breaks streams and plain answers alike, and leaves the worker whole.
+func TestBrokenAnswers(t *testing.T) {
+	s := start(t, Config{Speed: 100})
+	const path = "/v1/chat/completions"
+	f := func(mode, stream, plain string) {
+		t.Helper()
+		setFault(t, s, `{"mode":"`+mode+`","count":2}`)
+		for i, want := range []string{stream, plain} {
+			r, err := post(t.Context(), s.URL()+path, chatBody(i == 0, 50, "x"))
+			got := ""
+			if err == nil {
+				var b []byte
+				b, err = io.ReadAll(r.Body)
+				r.Body.Close()
+				got = strings.ToValidUTF8(string(b), "?")
+			}
+			said := "200 " + got
+			if err != nil {
+				said = err.Error()
+			} else if r.StatusCode != 200 {
+				said = r.Status + got
+			}
+			if !strings.Contains(said, want) {
+				t.Errorf("%s: got %q, want %q in it", mode, said, want)
+			}
+		}
+		if w := do(s, "POST", path, chatBody(false, 1, "x")); w.Code != 200 {
+			t.Errorf("%s: the third request got %d", mode, w.Code)
+		}
+		await(t, "the slots to be free", func() bool { return s.Stats().Running == 0 })
+	}
+	f("error-event", "\"code\":500}}\n\ndata: [DONE]\n\n", "500 Internal")
+	f("garbage", "{]}\x1b[2J", "malformed HTTP")
+	f("bad-frame", "invalid byte in chunk length", "Content-Length")
+	f("short-length", "unexpected EOF", "unexpected EOF")
+	f("half-close", "unexpected EOF", "unexpected EOF")
+	f("cut", "unexpected EOF", "EOF")
+}
+
+func TestFaultAcceptOnly(t *testing.T) {
+	s := start(t, Config{})
+	setFault(t, s, `{"mode":"accept-only"}`)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := post(ctx, s.URL()+"/v1/completions", `{"prompt":"x"}`); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v, want no answer", err)
+	}
+	if health(s) != 200 {
+		t.Error("health suffers too")
 	}
 }
 
@@ -139,4 +241,35 @@ func TestUnknownFaultIsRefused(t *testing.T) {
 			t.Errorf("%s: got %d", body, w.Code)
 		}
 	}
+}
+
+// TestRestart: the port is the same, the process another, and whoever was connected got a reset.
+func TestRestart(t *testing.T) {
+	s := start(t, Config{})
+	url, born := s.URL(), s.born.Load()
+	r, err := post(t.Context(), url+"/v1/chat/completions", chatBody(true, 10000, "x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	id := want(t, do(s, "POST", "/v1/responses", `{"input":"x","max_output_tokens":1}`), 200)["id"].(string)
+	if err := s.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := streamed(r.Body); !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("the stream ended with %v, want a reset", err)
+	}
+	if health(s) != 0 {
+		t.Error("a dead worker answers")
+	}
+	for range 2 { // dead, and alive
+		if err := s.Restart(); err != nil {
+			t.Fatal(err)
+		}
+		if health(s) != 200 || s.URL() != url || s.born.Load() <= born {
+			t.Errorf("on %s, before on %s; born %d, before %d", s.URL(), url, s.born.Load(), born)
+		}
+		born = s.born.Load()
+	}
+	want(t, do(s, "GET", "/v1/responses/"+id, ""), 404)
 }

@@ -13,43 +13,50 @@ import (
 // bodies are the buffers of request bodies; nothing decoded from one aliases it.
 var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
+// preparer reads the body of one endpoint.
+type preparer func(*http.Request, []byte) (*job, *apiError)
+
 // inference runs a request: read, refuse or submit, answer. Whatever ends it frees the sequences.
-func (s *Server) inference(prepare func(*http.Request, []byte) (*job, *apiError)) http.HandlerFunc {
+func (s *Server) inference(prepare preparer, refuse func(http.ResponseWriter, *apiError)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		mode := s.fault.Load().Mode
-		if mode == FaultReset {
-			sever(w, true)
-			return
-		}
 		j, refused, err := s.read(r, prepare)
 		if err != nil {
 			return // the client is gone
 		}
 		if refused != nil {
-			writeError(w, refused)
+			refuse(w, refused)
 			return
 		}
 		s.load.Add(1)
 		defer s.load.Add(-1)
+		mode := modeOf(r)
 		e := s.engine.Load()
-		if mode == FaultAbort {
+		if drained(mode) {
+			j.tool = ""
 			for _, q := range j.seqs {
 				q.state = gone // never submitted, so still ours
 				q.publish(finishAbort)
 			}
 		} else {
 			e.submit(j.seqs)
+			if j.background != nil {
+				j.background(w, e)
+				return
+			}
 			defer e.cancel(j.seqs)
 		}
 		if j.stream {
-			s.stream(w, r, j, mode == FaultCut)
+			s.stream(w, r, j, mode)
 			return
 		}
-		s.plain(w, r, j, e, mode == FaultCut)
+		s.plain(w, r, j, e, mode)
 	}
 }
 
-func (s *Server) read(r *http.Request, prepare func(*http.Request, []byte) (*job, *apiError)) (*job, *apiError, error) {
+// drained says that the worker takes requests only to leave them empty.
+func drained(mode string) bool { return mode == FaultDrain || mode == FaultAbort }
+
+func (s *Server) read(r *http.Request, prepare preparer) (*job, *apiError, error) {
 	b := bodies.Get().(*bytes.Buffer)
 	defer bodies.Put(b)
 	b.Reset()
@@ -64,22 +71,27 @@ func (s *Server) read(r *http.Request, prepare func(*http.Request, []byte) (*job
 }
 
 // plain waits for the whole reply and answers with one JSON body.
-func (s *Server) plain(w http.ResponseWriter, r *http.Request, j *job, e *engine, cut bool) {
+func (s *Server) plain(w http.ResponseWriter, r *http.Request, j *job, e *engine, mode string) {
 	for !j.over() {
 		select {
 		case <-j.notify:
-			if cut && j.seqs[0].produced.Load() > 0 {
+			if mode == FaultCut && j.seqs[0].produced.Load() > 0 {
 				sever(w, false)
 				return
 			}
 		case <-r.Context().Done():
-			return
+			panic(http.ErrAbortHandler) // whoever closed only half gets no answer, as from vLLM
 		}
+	}
+	if j.ready != nil {
+		j.ready()
 	}
 	if v := loadReport(r.Header.Get("endpoint-load-metrics-format"), e); v != "" {
 		w.Header().Set("endpoint-load-metrics", v)
 	}
-	writeBody(w, http.StatusOK, j.appendBody(nil))
+	if body := j.form.body(nil, j); !breakPlain(w, mode, body) {
+		writeBody(w, http.StatusOK, body)
+	}
 }
 
 // over says that every sequence has ended.

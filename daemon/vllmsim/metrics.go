@@ -64,19 +64,19 @@ func (s *Server) handleMetrics(w http.ResponseWriter, _ *http.Request) {
 	x := &exposition{labels: `engine="0",model_name=` + strconv.Quote(s.cfg.Models[0])}
 	x.family("process_start_time_seconds", "gauge", "Start time of the process since unix epoch in seconds.")
 	fmt.Fprintf(x, "process_start_time_seconds %s\n", pyFloat(float64(s.born.Load())/1e9))
-	s.engine.Load().expose(x)
+	s.engine.Load().expose(x, int(s.paced.Load()))
 	w.Header().Set("Content-Type", "text/plain; version=1.0.0; charset=utf-8")
 	w.Write(x.Bytes())
 }
 
-func (e *engine) expose(x *exposition) {
+func (e *engine) expose(x *exposition, paced int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.closed {
 		e.advance()
 	}
 	c := &e.counts
-	x.gauge("vllm:num_requests_running", "Number of requests in model execution batches.", float64(len(e.running)))
+	x.gauge("vllm:num_requests_running", "Number of requests in model execution batches.", float64(len(e.running)+paced))
 	x.gauge("vllm:num_requests_waiting", "Number of requests waiting to be processed.", float64(len(e.waiting)))
 	x.family("vllm:num_requests_waiting_by_reason", "gauge", "Number of waiting requests by reason.")
 	x.sample("vllm:num_requests_waiting_by_reason", x.labels+`,reason="capacity"`, float64(len(e.waiting)))

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"mime"
 	"net/http"
 	"strconv"
@@ -17,6 +18,8 @@ type body struct {
 	Messages      []message       `json:"messages"`
 	Prompt        json.RawMessage `json:"prompt"`
 	Tools         json.RawMessage `json:"tools"`
+	ToolChoice    json.RawMessage `json:"tool_choice"`
+	Format        *answerFormat   `json:"response_format"`
 	Stream        bool            `json:"stream"`
 	StreamOptions *struct {
 		IncludeUsage    bool `json:"include_usage"`
@@ -36,6 +39,7 @@ type body struct {
 
 // job is one inference request on its way through the engine.
 type job struct {
+	form                        form
 	chat, stream                bool
 	usage, everyUsage, tokenIDs bool
 	id, model                   string
@@ -44,6 +48,12 @@ type job struct {
 	n                           int         // choices a prompt
 	seqs                        []*sequence // prompt by prompt, n of each
 	notify                      chan struct{}
+	tool                        string                             // the function that the reply calls, "" for none
+	callSeed                    uint64                             // of the call's id
+	softLimit                   bool                               // max_tokens bounds the reply, which has an end of its own
+	fixed                       string                             // what the reply must be, "" for anything
+	ready                       func()                             // called once all is generated and before the answer says so; may be nil
+	background                  func(http.ResponseWriter, *engine) // answers at once, and cares for the sequences; may be nil
 }
 
 // parse reads a body. Wrong types are refused as vLLM's validation does, in kind; the refused value itself is not repeated.
@@ -105,9 +115,19 @@ func (s *Server) prepareChat(r *http.Request, raw []byte) (*job, *apiError) {
 	if b.Messages == nil {
 		return nil, invalid("missing", "body.messages", "Field required", "'<dict>'")
 	}
-	j := &job{chat: true, id: "chatcmpl-"}
+	j := &job{form: chatForm{}, chat: true, id: "chatcmpl-"}
 	if err := s.check(r, &b); err != nil {
 		return nil, err
+	}
+	j.fixed = b.Format.sample()
+	var tools []tool
+	if !isNull(b.Tools) && json.Unmarshal(b.Tools, &tools) != nil {
+		return nil, invalid("list_type", "body.tools", "Input should be a valid list", "'<value>'")
+	}
+	if len(b.Messages) > 0 {
+		if f := chooseTool(tools, b.ToolChoice, &b.Messages[len(b.Messages)-1]); f != nil {
+			j.callTool(f)
+		}
 	}
 	j.prompts = [][]uint32{chatTokens(b.Tools, b.Messages, true)}
 	return j, s.finishJob(r, j, &b)
@@ -118,7 +138,7 @@ func (s *Server) prepareCompletion(r *http.Request, raw []byte) (*job, *apiError
 	if err := parse(r, raw, &b); err != nil {
 		return nil, err
 	}
-	j := &job{id: "cmpl-"}
+	j := &job{form: chatForm{}, id: "cmpl-", fixed: b.Format.sample()}
 	if err := s.check(r, &b); err != nil {
 		return nil, err
 	}
@@ -182,7 +202,7 @@ func (s *Server) finishJob(r *http.Request, j *job, b *body) *apiError {
 		j.n = *b.N
 	}
 	j.id += requestID(r, b)
-	j.notify = make(chan struct{}, 1)
+	j.notify, j.callSeed = make(chan struct{}, 1), rand.Uint64()
 	salt := ""
 	if b.CacheSalt != nil {
 		salt = *b.CacheSalt
@@ -195,7 +215,9 @@ func (s *Server) finishJob(r *http.Request, j *job, b *body) *apiError {
 		for i := range j.n {
 			q := newSequence(ids, salt, mix(s.cfg.Seed^b.Seed, uint64(i)))
 			q.notify, q.max = j.notify, limit
-			if b.MaxTokens == nil && b.MaxCompletion == nil && !b.IgnoreEOS {
+			if j.fixed != "" {
+				q.reply = fixedReply(j.fixed)
+			} else if (j.softLimit || b.MaxTokens == nil && b.MaxCompletion == nil) && !b.IgnoreEOS {
 				q.reply.stop = max(b.MinTokens, s.cfg.ReplyTokens/2+int(q.reply.seed%uint64(s.cfg.ReplyTokens)))
 			}
 			j.seqs = append(j.seqs, q)

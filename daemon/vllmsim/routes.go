@@ -19,20 +19,33 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Server", "uvicorn")
 	h.Set("Vary", "Origin")
-	f := s.fault.Load()
 	if strings.HasPrefix(r.URL.Path, "/sim/") {
 		s.mux.ServeHTTP(w, r)
 		return
 	}
-	switch f.Mode {
-	case FaultDie:
-		sever(w, true)
-		return
-	case Fault503:
-		writeError(w, newError(http.StatusServiceUnavailable, "ServiceUnavailableError", "", "The worker is out of service."))
-		return
+	r, ok := s.meet(w, r)
+	switch {
+	case !ok:
+	case !s.authorized(r):
+		writeBody(w, http.StatusUnauthorized, []byte(`{"error":"Unauthorized"}`))
+	case r.Method == http.MethodPost && r.Header.Get(TokensHeader) != "":
+		s.pace(w, r)
+	default:
+		s.mux.ServeHTTP(w, r)
 	}
-	s.mux.ServeHTTP(w, r)
+}
+
+// authorized holds a request against Config.APIKey, which guards these paths alone, as --api-key does.
+func (s *Server) authorized(r *http.Request) bool {
+	if s.cfg.APIKey == "" || r.Method == http.MethodOptions {
+		return true
+	}
+	for _, guarded := range []string{"/v1", "/v2", "/inference"} {
+		if strings.HasPrefix(r.URL.Path, guarded) {
+			return r.Header.Get("Authorization") == "Bearer "+s.cfg.APIKey
+		}
+	}
+	return true
 }
 
 func (s *Server) routes() *http.ServeMux {
@@ -47,9 +60,16 @@ func (s *Server) routes() *http.ServeMux {
 			h(w, r)
 		})
 	}
-	on("/v1/chat/completions", "POST", s.inference(s.prepareChat))
-	on("/v1/completions", "POST", s.inference(s.prepareCompletion))
-	on("/invocations", "POST", s.inference(s.prepareEither))
+	on("/v1/chat/completions", "POST", s.inference(s.prepareChat, writeError))
+	on("/v1/completions", "POST", s.inference(s.prepareCompletion, writeError))
+	on("/invocations", "POST", s.inference(s.prepareEither, writeError))
+	on("/v1/responses", "POST", s.inference(s.prepareResponse, writeError))
+	on("/v1/responses/{id}", "GET", s.handleResponse)
+	on("/v1/responses/{id}/cancel", "POST", s.handleCancel)
+	on("/v1/messages", "POST", s.inference(s.prepareMessages, writeMessagesError))
+	on("/v1/messages/count_tokens", "POST", s.handleCountTokens)
+	s.poolingRoutes(on)
+	s.mediaRoutes(on)
 	on("/v1/models", "GET", s.handleModels)
 	on("/tokenize", "POST", s.handleTokenize)
 	on("/detokenize", "POST", s.handleDetokenize)

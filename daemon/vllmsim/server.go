@@ -20,7 +20,10 @@ type Server struct {
 	engine atomic.Pointer[engine]
 	born   atomic.Int64 // unix ns of the engine's start
 	load   atomic.Int64 // open inference requests
-	fault  atomic.Pointer[Fault]
+	paced  atomic.Int64 // requests that the engine knows nothing of
+	fault  atomic.Pointer[fault]
+	stored atomic.Pointer[responses]
+	open   sync.Map // net.Conn to nothing: the connections to reset at death
 
 	mu     sync.Mutex // guards all below
 	addr   string     // bound at the first Start; kept over death and revival
@@ -37,7 +40,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{cfg: cfg}
-	s.fault.Store(&Fault{Mode: FaultNone})
+	s.fault.Store(&fault{Fault: Fault{Mode: FaultNone}})
 	s.mux = s.routes()
 	s.startEngine()
 	return s, nil
@@ -45,6 +48,7 @@ func New(cfg Config) (*Server, error) {
 
 func (s *Server) startEngine() {
 	s.engine.Store(newEngine(s.cfg))
+	s.stored.Store(newResponses())
 	s.born.Store(time.Now().UnixNano())
 }
 
@@ -67,7 +71,7 @@ func (s *Server) listen(addr string) error {
 		return fmt.Errorf("vllmsim: worker %q: %w; choose a free address", s.cfg.ID, err)
 	}
 	s.addr = l.Addr().String()
-	h := &http.Server{Handler: s.Handler(), IdleTimeout: keepAlive, ReadHeaderTimeout: time.Minute}
+	h := &http.Server{Handler: s.Handler(), IdleTimeout: keepAlive, ReadHeaderTimeout: time.Minute, ConnState: s.watch}
 	served := make(chan struct{})
 	s.http, s.served = h, served
 	go func() {
@@ -88,7 +92,11 @@ func (s *Server) Addr() string {
 func (s *Server) URL() string { return "http://" + s.Addr() }
 
 // Stats is what the worker has done since its start or last revival.
-func (s *Server) Stats() Stats { return s.engine.Load().stats() }
+func (s *Server) Stats() Stats {
+	st := s.engine.Load().stats()
+	st.Running += int(s.paced.Load())
+	return st
+}
 
 // Close ends listener, connections and engine. It is safe to call twice.
 func (s *Server) Close() error {
@@ -102,9 +110,25 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// kill ends listener, connections and engine at once, as SIGKILL would.
+// watch keeps the list of open connections.
+func (s *Server) watch(c net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		s.open.Store(c, nil)
+	case http.StateHijacked, http.StateClosed:
+		s.open.Delete(c)
+	}
+}
+
+// kill ends listener, connections and engine at once, as SIGKILL would where requests are unread: with a RST.
 func (s *Server) kill() {
 	if s.http != nil {
+		s.open.Range(func(c, _ any) bool {
+			if tcp, ok := c.(*net.TCPConn); ok {
+				tcp.SetLinger(0)
+			}
+			return true
+		})
 		s.http.Close()
 		<-s.served
 		s.http = nil

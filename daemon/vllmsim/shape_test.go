@@ -87,11 +87,22 @@ func eventsOf(t *testing.T, body []byte) []string {
 	}
 	var out []string
 	for _, e := range strings.Split(strings.TrimSuffix(s, "\n\n"), "\n\n") {
-		data, ok := strings.CutPrefix(e, "data: ")
+		_, data, ok := strings.Cut("\n"+e, "\ndata: ")
 		if !ok {
 			t.Fatalf("event without data: %q", e)
 		}
 		out = append(out, data)
+	}
+	return out
+}
+
+// eventNames lists the event: lines of an SSE body.
+func eventNames(body []byte) []string {
+	var out []string
+	for line := range strings.Lines(string(body)) {
+		if name, ok := strings.CutPrefix(line, "event: "); ok {
+			out = append(out, name)
+		}
 	}
 	return out
 }

@@ -17,7 +17,11 @@ func (s *Server) handleTokenize(w http.ResponseWriter, r *http.Request) {
 		Generate   *bool           `json:"add_generation_prompt"`
 		WithTokens bool            `json:"return_token_strs"`
 	}
-	if !s.readPlain(w, r, &b, &b.Model) {
+	if !s.readPlain(w, r, &b, &b.Model, writeError) {
+		return
+	}
+	if drained(modeOf(r)) {
+		writeError(w, engineDead())
 		return
 	}
 	var ids []uint32
@@ -52,7 +56,7 @@ func (s *Server) handleDetokenize(w http.ResponseWriter, r *http.Request) {
 		Model  string          `json:"model"`
 		Tokens json.RawMessage `json:"tokens"`
 	}
-	if !s.readPlain(w, r, &b, &b.Model) {
+	if !s.readPlain(w, r, &b, &b.Model, writeError) {
 		return
 	}
 	if len(b.Tokens) == 0 || b.Tokens[0] != '[' {
@@ -72,7 +76,7 @@ func (s *Server) handleDetokenize(w http.ResponseWriter, r *http.Request) {
 }
 
 // readPlain reads a small body and checks its model; false: it has answered.
-func (s *Server) readPlain(w http.ResponseWriter, r *http.Request, into any, model *string) bool {
+func (s *Server) readPlain(w http.ResponseWriter, r *http.Request, into any, model *string, refuse func(http.ResponseWriter, *apiError)) bool {
 	raw, err := io.ReadAll(r.Body)
 	if err != nil {
 		return false
@@ -82,7 +86,7 @@ func (s *Server) readPlain(w http.ResponseWriter, r *http.Request, into any, mod
 		refused = s.checkModel(*model)
 	}
 	if refused != nil {
-		writeError(w, refused)
+		refuse(w, refused)
 		return false
 	}
 	return true

@@ -107,13 +107,19 @@ func (j *job) appendBody(b []byte) []byte {
 
 func (j *job) appendChoice(b []byte, i int, q *sequence) []byte {
 	n := int(q.produced.Load())
-	if j.chat {
+	switch {
+	case j.tool != "":
+		b = append(b, `,"message":{"role":"assistant","content":null,"refusal":null,"annotations":null,"audio":null,"function_call":null,"tool_calls":[{"id":`...)
+		b = append(appendQuoted(b, j.callID(i)), `,"type":"function","function":{"name":`...)
+		b = append(appendQuoted(b, j.tool), `,"arguments":"`...)
+		b = append(q.reply.appendText(b, 0, n), `"}}],"reasoning":null}`...)
+	case j.chat:
 		b = q.reply.appendText(append(b, `,"message":{"role":"assistant","content":"`...), 0, n)
 		b = append(b, `","refusal":null,"annotations":null,"audio":null,"function_call":null,"reasoning":null}`...)
-	} else {
+	default:
 		b = append(q.reply.appendText(append(b, `,"text":"`...), 0, n), '"')
 	}
-	b = append(append(b, `,"logprobs":null,"finish_reason":"`...), finishNames[q.ended.Load()]...)
+	b = append(append(b, `,"logprobs":null,"finish_reason":"`...), j.finishName(finish(q.ended.Load()))...)
 	b = j.appendReplyIDs(append(b, `","stop_reason":null,"token_ids":`...), q, 0, n)
 	if !j.chat {
 		b = j.appendPromptIDs(append(b, `,"prompt_logprobs":null,"prompt_token_ids":`...), i/j.n)

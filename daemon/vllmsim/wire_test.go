@@ -89,6 +89,9 @@ func TestStreamWireMatchesRecording(t *testing.T) {
 		if len(got) != len(want) {
 			t.Fatalf("%s: got %d events, recorded %d:\n%s", path, len(got), len(want), w.Body)
 		}
+		if g, w := eventNames(w.Body.Bytes()), eventNames(recorded(t, file)); !slices.Equal(g, w) {
+			t.Errorf("%s: events %q, recorded %q", path, g, w)
+		}
 		for i := range want {
 			if want[i] == "[DONE]" {
 				if got[i] != "[DONE]" {
@@ -99,6 +102,8 @@ func TestStreamWireMatchesRecording(t *testing.T) {
 			sameShape(t, path, []byte(got[i]), []byte(want[i]))
 		}
 	}
+	f("responses-stream.sse", "/v1/responses", `{"input":"Hello","max_output_tokens":2,"stream":true,"temperature":0}`)
+	f("messages-stream.sse", "/v1/messages", `{"messages":[{"role":"user","content":"hi"}],"max_tokens":2,"stream":true}`)
 	f("chat-stream.sse", "/v1/chat/completions", `{"messages":[{"role":"user","content":"hi"}],"max_tokens":3,"stream":true,
 		"return_token_ids":true,"stream_options":{"include_usage":true}}`)
 	f("completion-stream.sse", "/v1/completions", `{"prompt":"Hello","max_tokens":3,"stream":true,"return_token_ids":true,

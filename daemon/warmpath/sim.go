@@ -37,6 +37,7 @@ func simCommand() *cobra.Command {
 	f.Float64Var(&cfg.Slowness, "slowness", 1, "factor on the time of every step")
 	f.StringSliceVar(&cfg.Models, "model", []string{"sim"}, "served model names")
 	f.IntVar(&cfg.MaxModelLen, "max-model-len", 0, "longest prompt and reply together, in tokens (default: what the cache holds)")
+	f.StringVar(&cfg.APIKey, "api-key", "", "bearer key that paths under /v1, /v2 and /inference ask for")
 	f.Uint64Var(&cfg.Seed, "seed", 0, "varies the replies")
 	return c
 }

@@ -122,15 +122,19 @@ func (p *Pool) tried(w *Worker, now float64) []event {
 	return nil
 }
 
-// mayEject keeps half of the workers that are up: if all fail, the fault is in the requests or in what the workers share.
+// mayEject keeps half of the workers that are there: if all fail, the fault is in the requests or in what the workers share.
 func (p *Pool) mayEject(w *Worker) bool {
-	n := 1
+	there, out := 0, 1
 	for _, o := range p.workers {
-		if o != w && o.health.state == up && o.breaker.cause == failing {
-			n++
+		if o.health.state != up || o.draining || o.breaker.cause == leaving {
+			continue
+		}
+		there++
+		if o != w && o.breaker.cause == failing {
+			out++
 		}
 	}
-	return 2*n <= p.up
+	return 2*out <= there
 }
 
 // eject opens w's breaker for its failures.

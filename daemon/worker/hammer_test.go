@@ -93,6 +93,9 @@ func restsAtZero(t *testing.T, p *Pool, all *sync.Map) {
 		if w.inFlight != 0 || w.queue.front != nil || w.queue.back != nil || w.queue.pend != 0 || w.queue.tokens != 0 {
 			t.Errorf("%s (gone %v) at the end: in flight %d, queue %+v", w.id, w.gone, w.inFlight, w.queue)
 		}
+		if w.breaker.trial != nil {
+			t.Errorf("%s (gone %v) waits at the end for a trial's end", w.id, w.gone)
+		}
 		if w.gone && !w.released {
 			t.Errorf("%s is gone and its slot was not given back", w.id)
 		}

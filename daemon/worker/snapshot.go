@@ -109,7 +109,7 @@ func (s *shot) take(m mode) {
 				continue
 			}
 		}
-		if m == anyhow {
+		if w.anyhow = m == anyhow; w.anyhow {
 			s.panics()
 		} else {
 			s.status = OK

@@ -39,6 +39,10 @@ func snap(p *Pool, model string, at float64) string {
 		return "none up"
 	case UnknownModel:
 		return "unknown model"
+	case Full:
+		return "full"
+	case Panicked:
+		return "panicked " + strings.Join(ids, " ")
 	}
 	return strings.Join(ids, " ")
 }

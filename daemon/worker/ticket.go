@@ -72,7 +72,7 @@ func (p *Pool) TryBegin(w *Worker, d Dispatch, now time.Time) (*Ticket, bool) {
 	switch {
 	case p.full(w):
 		return nil, false
-	case w.gone, p.panicked:
+	case w.gone, w.anyhow:
 	case !w.takes(t.at):
 		return nil, false
 	}

@@ -31,6 +31,7 @@ type Worker struct {
 	gone     bool // removed by an update
 	released bool // and its slot given back
 	draining bool // asked to by Drain
+	anyhow   bool // was offered though it takes nothing: TryBegin lets such requests through
 	health   health
 	breaker  breaker
 	slow     slowStart

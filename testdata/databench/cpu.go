@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -62,7 +63,7 @@ func (b *bench) perRequest(p *proc.Proc, conns int, shoot func(c *wire.Client, i
 		return 0, *err
 	}
 	if work.Load() == 0 {
-		return 0, fmt.Errorf("no request was answered")
+		return 0, errors.New("no request was answered")
 	}
 	return float64(used.Nanoseconds()) / 1e3 / float64(work.Load()), nil
 }
@@ -84,8 +85,7 @@ func cpuOf(name string, size int) func(*bench, *proc.Proc) error {
 			next[i] = renew(request)
 		}
 		v, err := b.perRequest(p, busy, func(c *wire.Client, i int) (int, error) { return 1, ask(c, next[i]()) })
-		b.note(name, p.Name, v)
-		return err
+		return b.noteUnless(err, name, p.Name, v)
 	}
 }
 
@@ -100,8 +100,7 @@ func cpuOfChats(b *bench, p *proc.Proc) error {
 		left[i] = left[i][1:]
 		return 1, err
 	})
-	b.note("cpu/chat-8KB", p.Name, v)
-	return err
+	return b.noteUnless(err, "cpu/chat-8KB", p.Name, v)
 }
 
 // cpuOfChunks has four workers' streams as fast as they go. Proxies may join chunks: the worker's own count.
@@ -109,6 +108,5 @@ func cpuOfChunks(b *bench, p *proc.Proc) error {
 	const conns, chunks = 4, 2000
 	request := sized(1<<10, fmt.Sprintf("%s?chunks=%d", chatPath, chunks), true)
 	v, err := b.perRequest(p, conns, func(c *wire.Client, _ int) (int, error) { return chunks + 1, ask(c, request) })
-	b.note("sse/cpu", p.Name, v)
-	return err
+	return b.noteUnless(err, "sse/cpu", p.Name, v)
 }

@@ -2,6 +2,7 @@
 // Linux' /proc.
 //
 // nginx runs with one worker process, keep-alive to its workers, proxy_buffering off and no access log; a body up to 512 KB
-// stays in memory. haproxy runs with one thread, http-reuse always and no log. Both try the next worker where they can: nginx
+// stays in memory. haproxy runs with one thread, http-reuse always,
+// abortonclose, http-no-delay and no log. Both try the next worker where they can: nginx
 // also for POST (proxy_next_upstream non_idempotent), haproxy with redispatch, three retries and a health check every 2 s.
 package proc

@@ -62,6 +62,8 @@ defaults
   timeout server 600s
   option http-keep-alive
   option redispatch
+  option abortonclose
+  option http-no-delay
   http-reuse always
   retries 3
   retry-on conn-failure empty-response

@@ -1,0 +1,260 @@
+package listen
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// patience is for a slow, loaded machine; nothing is expected to need it.
+const patience = 20 * time.Second
+
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within %v: %s", patience, what)
+		}
+	}
+}
+
+// open listens on a free port; the test ends with nothing left open.
+func open(t testing.TB, c Config, watch func() (watcher, error)) *Listener {
+	t.Helper()
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if watch == nil {
+		watch = newWatcher
+	}
+	l, err := newListener(inner, c, watch)
+	if err != nil {
+		inner.Close()
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		l.Close()
+		eventually(t, "all connections are closed", func() bool { return l.Stats().Open == 0 })
+	})
+	return l
+}
+
+// pair is one connection: the client's end and ours.
+func pair(t testing.TB, l *Listener) (client *net.TCPConn, server *Conn) {
+	t.Helper()
+	client, err := net.DialTCP("tcp", nil, l.Addr().(*net.TCPAddr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close(); c.Close() })
+	return client, From(c)
+}
+
+// safeBuffer is a log's end that many may write to.
+type safeBuffer struct {
+	mu sync.Mutex // guards b
+	b  strings.Builder
+}
+
+func (s *safeBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *safeBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+func (s *safeBuffer) Len() int { return len(s.String()) }
+
+// counter counts the calls of Gone.
+type counter struct{ n atomic.Int32 }
+
+func (c *counter) Gone() { c.n.Add(1) }
+
+func (c *counter) called() bool { return c.n.Load() > 0 }
+
+func TestFrom(t *testing.T) {
+	a, b := net.Pipe()
+	defer a.Close()
+	defer b.Close()
+	if c := From(a); c != nil {
+		t.Errorf("From of a foreign connection = %v, want nil", c)
+	}
+}
+
+func TestMaxConns(t *testing.T) {
+	l := open(t, Config{MaxConns: 2}, nil)
+	_, first := pair(t, l)
+	pair(t, l)
+	accepted := make(chan net.Conn)
+	go func() {
+		c, _ := l.Accept()
+		accepted <- c
+	}()
+	for range 3 {
+		over, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer over.Close()
+		over.SetReadDeadline(time.Now().Add(patience))
+		if _, err := over.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatalf("the third connection of two was not closed: %v", err)
+		}
+	}
+	first.Close()
+	again, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	c := <-accepted
+	if c == nil {
+		t.Fatal("no connection was accepted after one had closed")
+	}
+	defer c.Close()
+	if got, want := l.Stats(), (Stats{Open: 2, Accepted: 3, Refused: 3}); got != want {
+		t.Errorf("stats = %+v, want %+v", got, want)
+	}
+}
+
+// hungry fails to accept as often as it is told, as a process without descriptors does.
+type hungry struct {
+	net.Listener
+	left atomic.Int32
+}
+
+func (h *hungry) Accept() (net.Conn, error) {
+	if h.left.Add(-1) >= 0 {
+		return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
+	}
+	return h.Listener.Accept()
+}
+
+func TestAcceptOutlivesEMFILE(t *testing.T) {
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &hungry{Listener: inner}
+	h.left.Store(4)
+	var log safeBuffer
+	l, err := New(h, Config{Log: textLog(&log)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	began := time.Now()
+	pair(t, l)
+	if took := time.Since(began); took < 75*time.Millisecond { // 5 + 10 + 20 + 40
+		t.Errorf("four failures took %v: a busy loop", took)
+	}
+
+	h.left.Store(1 << 30)
+	ended := make(chan error)
+	go func() {
+		_, err := l.Accept()
+		ended <- err
+	}()
+	eventually(t, "accept fails again", func() bool { return h.left.Load() < 1<<30-2 })
+	l.Close()
+	if err := <-ended; !errors.Is(err, net.ErrClosed) || !strings.Contains(err.Error(), "use of closed network connection") {
+		t.Errorf("Accept of a closed Listener: %v; fasthttp knows a clean end by net.ErrClosed's text", err)
+	}
+}
+
+func TestCloseLeavesConnectionsOpen(t *testing.T) {
+	l := open(t, Config{}, nil)
+	client, server := pair(t, l)
+	l.Close()
+	if err := l.Close(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("second Close = %v", err)
+	}
+	if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("Accept after Close = %v", err)
+	}
+	var g counter
+	server.Watch(&g)
+	client.Close()
+	eventually(t, "a client's leaving is noticed while the Listener drains", g.called)
+}
+
+func TestAbortResets(t *testing.T) {
+	l := open(t, Config{}, nil)
+	for name, end := range map[string]struct {
+		close func(*Conn)
+		want  error
+	}{
+		"close": {func(c *Conn) { c.Close() }, io.EOF},
+		"abort": {(*Conn).Abort, syscall.ECONNRESET},
+		"both":  {func(c *Conn) { c.Abort(); c.Close(); c.Abort() }, syscall.ECONNRESET},
+	} {
+		client, server := pair(t, l)
+		end.close(server)
+		client.SetReadDeadline(time.Now().Add(patience))
+		if _, err := client.Read(make([]byte, 1)); !errors.Is(err, end.want) {
+			t.Errorf("%s: the client saw %v, want %v", name, err, end.want)
+		}
+	}
+	if open := l.Stats().Open; open != 0 {
+		t.Errorf("%d connections count as open", open)
+	}
+}
+
+func TestNothingIsLeft(t *testing.T) {
+	open := func() int {
+		entries, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Skip("no /proc")
+		}
+		return len(entries)
+	}
+	descriptors, goroutines := open(), runtime.NumGoroutine()
+	for _, watch := range watchers {
+		inner, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := newListener(inner, Config{}, watch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 50 {
+			client, server := pair(t, l)
+			gen := server.Watch(new(counter))
+			switch i % 3 {
+			case 0:
+				client.Close()
+				server.Close()
+			case 1:
+				server.Abort()
+				client.Close()
+			default:
+				server.Unwatch(gen)
+				server.Close()
+				client.Close()
+			}
+		}
+		l.Close()
+	}
+	eventually(t, "descriptors and goroutines are back where they were", func() bool {
+		return open() <= descriptors && runtime.NumGoroutine() <= goroutines
+	})
+}

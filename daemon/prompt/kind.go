@@ -1,0 +1,65 @@
+package prompt
+
+// Kind is the shape of an endpoint's body.
+type Kind int
+
+// The kinds whose prompts are understood. The body of any other still gives model, stream and session key.
+const (
+	Other       Kind = iota
+	Chat             // OpenAI's chat: messages
+	Completion       // OpenAI's older completion: prompt
+	Responses        // OpenAI's Responses: input and instructions
+	Messages         // Anthropic's Messages: system and messages
+	CountTokens      // a Messages body of which only the tokens are counted
+	Embedding        // input, or messages: embeddings, pooling, classification
+	Rerank           // a query and documents
+	Score            // two texts or lists of texts
+	Tokenize         // prompt or messages, of which only the tokens are wanted
+	Invocations      // SageMaker's door to all of these: Parse turns it into the kind that the body shows
+)
+
+// kinds are the paths as vLLM serves them (0.11 to 0.32): what is listed once has no second form there, so that
+// /chat/completions or /v1/tokenize are 404 and Other.
+var kinds = map[string]Kind{
+	"/v1/chat/completions":      Chat,
+	"/v1/completions":           Completion,
+	"/v1/responses":             Responses,
+	"/v1/messages":              Messages,
+	"/v1/messages/count_tokens": CountTokens,
+	"/v1/embeddings":            Embedding,
+	"/pooling":                  Embedding,
+	"/classify":                 Embedding,
+	"/rerank":                   Rerank,
+	"/v1/rerank":                Rerank,
+	"/v2/rerank":                Rerank,
+	"/score":                    Score,
+	"/v1/score":                 Score,
+	"/tokenize":                 Tokenize,
+	"/invocations":              Invocations,
+}
+
+// KindOf tells the shape of a request's body by its method and path (without query). Only a POST has one. With /v1 and without:
+// rerank (/v2 too) and score. Only with /v1: chat/completions, completions, responses, messages, messages/count_tokens and
+// embeddings. Only without: pooling, classify, tokenize and invocations. All else is Other, the paths below /v1/responses/{id}
+// and the multipart endpoints (see [Multipart]) among them.
+func KindOf(method, path string) Kind {
+	if method != "POST" {
+		return Other
+	}
+	return kinds[path]
+}
+
+// Generates reports whether an answer of this kind is generated text, which continues the prompt in the worker's cache and
+// comes back with the client's next turn.
+func (k Kind) Generates() bool {
+	return k == Chat || k == Completion || k == Responses || k == Messages
+}
+
+// hasMessages reports whether a list of messages is this kind's prompt.
+func (k Kind) hasMessages() bool {
+	switch k {
+	case Chat, Messages, CountTokens, Embedding, Tokenize, Invocations:
+		return true
+	}
+	return false
+}

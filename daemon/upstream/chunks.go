@@ -1,0 +1,133 @@
+package upstream
+
+import "fmt"
+
+// maxAside bounds what a chunk's extensions, or all trailers together, may take. They are dropped.
+const maxAside = 8 << 10
+
+// chunks takes the chunk framing off a body as it comes, in whatever pieces. The zero value is ready.
+type chunks struct {
+	left  int64 // of the chunk's data
+	aside int   // bytes of this chunk's size line, or of the trailers
+	at    place
+}
+
+// place is where in the framing the next byte stands (RFC 9112, section 7.1).
+type place uint8
+
+const (
+	atSize      place = iota // the first digit of a size
+	inSize                   // the digits after it
+	inExtension              // behind the digits
+	atSizeLF
+	inData
+	atDataCR
+	atDataLF
+	atTrailer // the start of a trailer line, or the CR of the last line
+	inTrailer
+	atTrailerLF
+	atLastLF
+	atEnd
+)
+
+// decode moves data from src to dst until either is used up or the body ends, and tells how much of both was used. dst may
+// begin where src begins: what is written never overtakes what is read.
+func (c *chunks) decode(dst, src []byte) (nd, ns int, err error) {
+	for ns < len(src) && c.at != atEnd {
+		if c.at == inData {
+			n := int(min(c.left, int64(len(src)-ns), int64(len(dst)-nd)))
+			if n == 0 {
+				return nd, ns, nil // dst is full
+			}
+			copy(dst[nd:nd+n], src[ns:ns+n])
+			nd, ns, c.left = nd+n, ns+n, c.left-int64(n)
+			if c.left == 0 {
+				c.at = atDataCR
+			}
+			continue
+		}
+		if !c.step(src[ns]) {
+			return nd, ns, fmt.Errorf("%w: its chunk framing", errAnswer)
+		}
+		ns++
+	}
+	return nd, ns, nil
+}
+
+// step takes one byte of framing.
+func (c *chunks) step(b byte) (ok bool) {
+	switch c.at {
+	case atSize, inSize:
+		return c.size(b)
+	case inExtension:
+		if b == '\r' {
+			c.at = atSizeLF
+			return true
+		}
+		return c.dropped(b)
+	case atSizeLF:
+		c.at, c.aside = inData, 0
+		if c.left == 0 {
+			c.at = atTrailer
+		}
+		return b == '\n'
+	case atDataCR:
+		c.at = atDataLF
+		return b == '\r'
+	case atDataLF:
+		c.at = atSize
+		return b == '\n'
+	case atTrailer:
+		c.at = inTrailer
+		if b == '\r' {
+			c.at = atLastLF
+			return true
+		}
+		return c.dropped(b)
+	case inTrailer:
+		if b == '\r' {
+			c.at = atTrailerLF
+			return true
+		}
+		return c.dropped(b)
+	case atTrailerLF:
+		c.at = atTrailer
+		return b == '\n'
+	case atLastLF:
+		c.at = atEnd
+		return b == '\n'
+	}
+	return false
+}
+
+// size takes a byte of a chunk's size: at most 15 digits, so that it cannot overflow.
+func (c *chunks) size(b byte) (ok bool) {
+	digit := b - '0'
+	switch lower := b | 0x20; {
+	case digit <= 9:
+	case lower >= 'a' && lower <= 'f':
+		digit = lower - 'a' + 10
+	case c.at == atSize:
+		return false
+	case b == '\r':
+		c.at = atSizeLF
+		return true
+	case b == ';' || b == ' ' || b == '\t':
+		c.at, c.aside = inExtension, 0
+		return true
+	default:
+		return false
+	}
+	if c.at == atSize {
+		c.at, c.left, c.aside = inSize, 0, 0
+	}
+	c.left = c.left<<4 | int64(digit)
+	c.aside++
+	return c.aside <= 15
+}
+
+// dropped counts a byte that nobody gets to see.
+func (c *chunks) dropped(b byte) (ok bool) {
+	c.aside++
+	return c.aside <= maxAside && inValue[b]
+}

@@ -1,0 +1,65 @@
+package upstream
+
+import (
+	"errors"
+	"io"
+	"net"
+)
+
+// ErrRequest is returned for a request that HTTP cannot carry. No worker saw it.
+var ErrRequest = errors.New("upstream: the request cannot be written")
+
+// ErrStalled is returned when a body gave no byte for Config.ChunkTimeout, or a long request was not taken for so long.
+var ErrStalled = errors.New("upstream: the worker sent or took nothing within the chunk timeout")
+
+// ErrTail is returned when Request.Tail failed or ended too early: the fault is the client's. The worker saw the request
+// break off.
+var ErrTail = errors.New("upstream: the rest of the request's body could not be read")
+
+// errAnswer is what every breach of HTTP/1.1 by a worker wraps.
+var errAnswer = errors.New("the worker's answer is not valid HTTP/1.1")
+
+// NotSent tells whether err came before any byte of the request reached the worker, so that a repeat cannot run twice.
+func NotSent(err error) bool {
+	var f *failure
+	if errors.As(err, &f) {
+		return f.notSent
+	}
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
+}
+
+// Unanswered tells whether the worker closed or reset a fresh connection without one byte of an answer, or, after doing so
+// to a pooled one, took no fresh one: it died, most likely. It may have begun to work on the request.
+func Unanswered(err error) bool {
+	var f *failure
+	return errors.As(err, &f) && f.unanswered
+}
+
+// failure is an error of Do.
+type failure struct {
+	what       string
+	err        error
+	notSent    bool
+	unanswered bool
+}
+
+func (f *failure) Error() string { return "upstream: " + f.what + ": " + f.err.Error() }
+func (f *failure) Unwrap() error { return f.err }
+
+// errClosed is what Read gives after Close.
+var errClosed = errors.New("upstream: the response was closed")
+
+// isTimeout tells a passed deadline from a broken connection.
+func isTimeout(err error) bool {
+	var t net.Error
+	return errors.As(err, &t) && t.Timeout()
+}
+
+// early is the error of a connection that ended inside an answer.
+func early(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}

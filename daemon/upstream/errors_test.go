@@ -1,0 +1,11 @@
+package upstream
+
+import (
+	"os"
+	"syscall"
+)
+
+var (
+	errTimeout = os.ErrDeadlineExceeded
+	errReset   = syscall.ECONNRESET
+)

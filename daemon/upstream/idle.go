@@ -1,0 +1,100 @@
+package upstream
+
+import (
+	"sync"
+	"time"
+)
+
+// idle is the connections that wait for a request: the last one back is the first one out, so that after a peak the others
+// grow old and go.
+type idle struct {
+	limit   int
+	timeout time.Duration
+
+	mu     sync.Mutex // guards all below
+	conns  []idleConn // since never goes down, so the oldest stand in front
+	timer  *time.Timer
+	armed  bool // the timer will fire
+	closed bool
+}
+
+type idleConn struct {
+	conn  *conn
+	since time.Time
+}
+
+// put keeps a connection. If it says no the caller closes it.
+func (p *idle) put(c *conn, now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || len(p.conns) >= p.limit {
+		return false
+	}
+	p.conns = append(p.conns, idleConn{c, now})
+	if !p.armed {
+		p.armed = true
+		if p.timer == nil {
+			p.timer = time.AfterFunc(p.timeout, p.reap)
+		} else {
+			p.timer.Reset(p.timeout)
+		}
+	}
+	return true
+}
+
+// take gives the youngest connection; nil if there is none that is young enough.
+func (p *idle) take(now time.Time) *conn {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	last := len(p.conns) - 1
+	if last < 0 || now.Sub(p.conns[last].since) >= p.timeout {
+		return nil // the timer is late: they are all too old
+	}
+	c := p.conns[last].conn
+	p.conns[last] = idleConn{}
+	p.conns = p.conns[:last]
+	return c
+}
+
+// reap closes what has waited too long. One timer for all, set to the oldest.
+func (p *idle) reap() {
+	now := time.Now()
+	p.mu.Lock()
+	n := 0
+	for n < len(p.conns) && now.Sub(p.conns[n].since) >= p.timeout {
+		n++
+	}
+	old := append([]idleConn(nil), p.conns[:n]...)
+	kept := copy(p.conns, p.conns[n:])
+	clear(p.conns[kept:])
+	p.conns = p.conns[:kept]
+	if p.armed = kept > 0; p.armed {
+		p.timer.Reset(p.timeout - now.Sub(p.conns[0].since))
+	}
+	p.mu.Unlock()
+	for _, o := range old {
+		o.conn.close()
+	}
+}
+
+// close gives up all connections, and takes no more.
+func (p *idle) close() []*conn {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+	all := make([]*conn, len(p.conns))
+	for i := range p.conns {
+		all[i] = p.conns[i].conn
+	}
+	p.conns = nil
+	return all
+}
+
+func (p *idle) len() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.conns)
+}

@@ -1,0 +1,131 @@
+package upstream
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Field is one header field, as sent: no canonical spelling is forced on it.
+type Field struct{ Name, Value string }
+
+// Header is the fields of a head in their order.
+type Header []Field
+
+// Get returns the first value of a field, whatever the case of its name; "" if there is none.
+func (h Header) Get(name string) string {
+	for i := range h {
+		if len(h[i].Name) == len(name) && strings.EqualFold(h[i].Name, name) {
+			return h[i].Value
+		}
+	}
+	return ""
+}
+
+// Request is one request to a worker. Body must stay unchanged until Do has returned.
+type Request struct {
+	Method string
+	Path   string  // with the query
+	Header []Field // without Host, Content-Length and Transfer-Encoding, which Do sets
+	Body   []byte
+
+	// Tail is what follows Body; nil = nothing. Only the goroutine that calls Do reads it, never after Do has returned, in
+	// pieces of at most 32 KB. A request with a Tail goes on a connection of its own, so that it meets no stale one.
+	Tail       io.Reader
+	TailLength int64 // of Tail; -1 = not known, and the body is sent chunked
+
+	// FirstByte bounds the wait for the head of the answer instead of Config.HeaderTimeout where it is shorter; 0 = no bound
+	// of its own.
+	FirstByte time.Duration
+}
+
+// inToken and inValue are the bytes of a field's name and of its value (RFC 9110, sections 5.6.2 and 5.5).
+var inToken, inValue, inPath [256]bool
+
+func init() {
+	for c := range 256 {
+		inValue[c] = c >= ' ' && c != 0x7f || c == '\t'
+		inPath[c] = c > ' ' && c != 0x7f
+		inToken[c] = c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' ||
+			c < 0x80 && strings.IndexByte("!#$%&'*+-.^_`|~", byte(c)) >= 0
+	}
+}
+
+// plain tells whether all bytes of s are in the set.
+func plain(set *[256]bool, s string) bool {
+	for i := 0; i < len(s); i++ {
+		if !set[s[i]] {
+			return false
+		}
+	}
+	return true
+}
+
+// check finds what would make one request look like another to the worker. Values are not shown: they may be secrets.
+func (r *Request) check() error {
+	if r.Method == "" || !plain(&inToken, r.Method) {
+		return fmt.Errorf("%w: its method is not a token", ErrRequest)
+	}
+	if r.Path == "" || (r.Path[0] != '/' && r.Path != "*") || !plain(&inPath, r.Path) {
+		return fmt.Errorf("%w: its path does not begin with a slash, or has blanks or control characters", ErrRequest)
+	}
+	for i := range r.Header {
+		f := &r.Header[i]
+		if f.Name == "" || !plain(&inToken, f.Name) {
+			return fmt.Errorf("%w: a header field's name is not a token", ErrRequest)
+		}
+		if !plain(&inValue, f.Value) {
+			return fmt.Errorf("%w: the header field %q has control characters", ErrRequest, f.Name)
+		}
+		if reserved(f.Name) {
+			return fmt.Errorf("%w: the header field %s is not the caller's to set", ErrRequest, f.Name)
+		}
+	}
+	if r.Tail != nil && r.TailLength < -1 {
+		return fmt.Errorf("%w: a negative length of the body", ErrRequest)
+	}
+	return nil
+}
+
+// reserved names the fields that say where a request ends and for whom it is.
+func reserved(name string) bool {
+	switch len(name) {
+	case len("Host"):
+		return strings.EqualFold(name, "Host")
+	case len("Content-Length"):
+		return strings.EqualFold(name, "Content-Length")
+	case len("Transfer-Encoding"):
+		return strings.EqualFold(name, "Transfer-Encoding")
+	}
+	return false
+}
+
+// chunkedBody tells whether the request's length is not known.
+func (r *Request) chunkedBody() bool { return r.Tail != nil && r.TailLength < 0 }
+
+// appendHead appends the request line and the header. There is exactly one length in it.
+func (r *Request) appendHead(b []byte, hostLine string) []byte {
+	b = append(b, r.Method...)
+	b = append(b, ' ')
+	b = append(b, r.Path...)
+	b = append(b, " HTTP/1.1\r\n"...)
+	b = append(b, hostLine...)
+	for i := range r.Header {
+		b = append(b, r.Header[i].Name...)
+		b = append(b, ": "...)
+		b = append(b, r.Header[i].Value...)
+		b = append(b, "\r\n"...)
+	}
+	if r.chunkedBody() {
+		return append(b, "Transfer-Encoding: chunked\r\n\r\n"...)
+	}
+	length := int64(len(r.Body))
+	if r.Tail != nil {
+		length += r.TailLength
+	}
+	b = append(b, "Content-Length: "...)
+	b = strconv.AppendInt(b, length, 10)
+	return append(b, "\r\n\r\n"...)
+}

@@ -1,0 +1,34 @@
+package vllmsim
+
+import "sync"
+
+// maxStored bounds the responses that a worker remembers; the oldest goes. vLLM's store, with
+// VLLM_ENABLE_RESPONSES_API_STORE=1, has no bound.
+const maxStored = 1024
+
+// responses are the answers of /v1/responses that this worker has made, and no other worker knows.
+type responses struct {
+	mu    sync.Mutex // guards all below
+	byID  map[string]*responseForm
+	order []string // a ring, oldest at next
+	next  int
+}
+
+func newResponses() *responses {
+	return &responses{byID: make(map[string]*responseForm), order: make([]string, maxStored)}
+}
+
+func (s *responses) get(id string) *responseForm {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.byID[id]
+}
+
+func (s *responses) put(f *responseForm) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.byID, s.order[s.next])
+	s.order[s.next] = f.j.id
+	s.next = (s.next + 1) % maxStored
+	s.byID[f.j.id] = f
+}

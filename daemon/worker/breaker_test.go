@@ -1,0 +1,309 @@
+package worker
+
+import (
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// fail ends n requests to worker i badly.
+func (p *Pool) fail(i, n int, at float64, kind Kind) {
+	for range n {
+		p.Begin(p.workers[i], Dispatch{}, p.after(at)).End(p.after(at), Outcome{Kind: kind})
+	}
+}
+
+func TestEjection(t *testing.T) {
+	p := upPool(t, 4)
+	expect := func(at float64, want string) {
+		t.Helper()
+		if got := snap(p, "", at); got != want {
+			t.Errorf("at %v s: %s; want %s", at, got, want)
+		}
+	}
+	p.fail(0, 4, 1, Failed)
+	p.fail(0, 1, 1, Answered)
+	p.fail(0, 4, 1, Broken)
+	p.fail(0, 9, 1, Canceled)
+	expect(1, "w0 w1 w2 w3") // never five in a row
+	p.fail(0, 1, 1, Failed)
+	expect(1, "w1 w2 w3")
+	expect(2.99, "w1 w2 w3")
+	expect(3.01, "w0 w1 w2 w3")
+	rows, _, _ := p.Snapshot("", p.after(4), nil, nil)
+	if len(rows) != 4 {
+		t.Error("the trial's turn waits for something")
+	}
+	p.fail(0, 1, 3.5, Answered)
+	if s := p.Stats(p.after(3.6)); !s[0].SlowStart || s[1].SlowStart {
+		t.Error("slow start after an ejection is not the ejected worker's alone")
+	}
+	p.fail(0, 5, 4, Failed) // in its slow start again, one good answer or not: twice as long
+	expect(7.99, "w1 w2 w3")
+	expect(8.01, "w0 w1 w2 w3")
+	p.fail(0, 1, 9, Answered)  // the trial
+	p.fail(0, 1, 30, Answered) // good after its slow start: forgiven
+	p.fail(0, 5, 30, Failed)
+	expect(31.99, "w1 w2 w3")
+	expect(32.01, "w0 w1 w2 w3")
+}
+
+func TestBackOffIsBounded(t *testing.T) {
+	p := upPool(t, 2)
+	at := 1.0
+	for range 10 {
+		p.fail(0, 5, at, Failed)
+		if left := p.workers[0].breaker.until - at; left > maxBackOff || left < 2 {
+			t.Fatalf("ejected for %v s; want 2..%v", left, maxBackOff)
+		}
+		at = p.workers[0].breaker.until
+	}
+}
+
+func TestHalfStays(t *testing.T) {
+	f := func(workers, dead, want int) {
+		t.Helper()
+		p := upPool(t, workers)
+		for i := range dead {
+			p.checked(p.workers[i], p.after(1), "gone", true)
+		}
+		for i := range workers {
+			p.fail(i, 20, 2, Failed)
+		}
+		if got := p.Up(p.after(2)); got != want {
+			t.Errorf("%d workers, %d dead, all fail: %d left; want %d", workers, dead, got, want)
+		}
+	}
+	f(1, 0, 1)
+	f(2, 0, 1)
+	f(3, 0, 2)
+	f(10, 0, 5)
+	f(10, 6, 2)
+}
+
+// TestHalfOfWhatIsThere: who drains is no help, and does not count.
+func TestHalfOfWhatIsThere(t *testing.T) {
+	p := upPool(t, 10)
+	for i := range 3 {
+		p.try(i, 1).End(p.after(1), Outcome{Kind: Draining})
+	}
+	p.Drain("w3", true)
+	for i := 4; i < 10; i++ {
+		p.fail(i, 20, 2, Failed)
+	}
+	if got := p.Up(p.after(2)); got != 3 {
+		t.Errorf("four drain, six fail: %d left; want half of the six", got)
+	}
+}
+
+func TestEjectedKeepsItsCache(t *testing.T) {
+	downs := 0
+	p := New(Config{Workers: specs(2), OnDown: func(uint32) { downs++ }})
+	for _, w := range p.workers {
+		p.checked(w, p.began, "", false)
+	}
+	p.workers[0].rel = 2
+	p.fail(0, 5, 1, Failed)
+	if s := p.Stats(p.after(1))[0]; downs != 0 || s.State != "ejected" || s.Ejections != 1 || s.Slow < 1.9 {
+		t.Errorf("%d downs, %+v; want none, ejected, m kept", downs, s)
+	}
+}
+
+// try begins a request at worker i if it takes one.
+func (p *Pool) try(i int, at float64) *Ticket {
+	k, _ := p.TryBegin(p.workers[i], Dispatch{PromptTokens: 10}, p.after(at))
+	return k
+}
+
+// TestHalfOpen: after the back-off there is one trial at a time, and its end decides.
+func TestHalfOpen(t *testing.T) {
+	p := upPool(t, 4)
+	expect := func(at float64, want, breaker string) {
+		t.Helper()
+		s := p.Stats(p.after(at))[0]
+		if got := snap(p, "", at); got != want || s.Breaker != breaker {
+			t.Errorf("at %v s: %s, breaker %s; want %s, %s", at, got, s.Breaker, want, breaker)
+		}
+	}
+	end := func(k *Ticket, at float64, kind Kind) {
+		t.Helper()
+		if k == nil {
+			t.Fatalf("until %v s: no trial was let through", at)
+		}
+		k.End(p.after(at), Outcome{Kind: kind})
+	}
+	expect(1, "w0 w1 w2 w3", "closed")
+	late := p.try(0, .5)
+	p.fail(0, 5, 1, Failed)
+	expect(1, "w1 w2 w3", "open")
+	if p.try(0, 2) != nil {
+		t.Error("a request got through an open breaker")
+	}
+	late.End(p.after(2), Outcome{Kind: Answered}) // it was sent before: no trial
+	expect(2, "w1 w2 w3", "open")
+	expect(3.01, "w0 w1 w2 w3", "half-open")
+	trial := p.try(0, 3.1)
+	expect(3.1, "w1 w2 w3", "half-open")
+	if p.try(0, 3.1) != nil {
+		t.Error("a second trial got through")
+	}
+	end(trial, 3.2, Canceled) // says nothing: the next one tries
+	expect(3.2, "w0 w1 w2 w3", "half-open")
+	end(p.try(0, 3.3), 3.4, Broken)
+	expect(3.5, "w1 w2 w3", "open")
+	expect(7.3, "w1 w2 w3", "open")
+	expect(7.5, "w0 w1 w2 w3", "half-open")
+	end(p.try(0, 7.5), 7.6, Answered)
+	expect(7.6, "w0 w1 w2 w3", "closed")
+	if s := p.Stats(p.after(7.7))[0]; !s.SlowStart || s.Ejections != 2 || s.Why != "" {
+		t.Errorf("after a good trial: %+v; want a slow start, two ejections, no reason left", s)
+	}
+}
+
+// TestLongTrial: a stream of ten minutes is not waited for; a trial without a byte is.
+func TestLongTrial(t *testing.T) {
+	p := upPool(t, 2)
+	p.fail(0, 5, 1, Failed)
+	k := p.try(0, 4)
+	if got := snap(p, "", 60); got != "w1" {
+		t.Errorf("a minute without a byte: %s; want w1", got)
+	}
+	k.FirstByte(p.after(60))
+	if got := snap(p, "", 60.5); got != "w1" {
+		t.Errorf("half a second after the first byte: %s; want w1", got)
+	}
+	if got := snap(p, "", 61.1); got != "w0 w1" || p.Stats(p.after(61.1))[0].Breaker != "closed" {
+		t.Errorf("a second after the first byte: %s; want both", got)
+	}
+	k.End(p.after(62), Outcome{Kind: Broken})
+	if got := p.Stats(p.after(62))[0].Breaker; got != "closed" {
+		t.Errorf("it broke off later: %s; want closed, one failure of five", got)
+	}
+}
+
+// TestTrialDiesWithItsWorker: the breaker of a worker that comes back is closed, whatever becomes of the trial.
+func TestTrialDiesWithItsWorker(t *testing.T) {
+	p := upPool(t, 2)
+	w := p.workers[0]
+	p.fail(0, 5, 1, Failed)
+	k := p.try(0, 4)
+	p.checked(w, p.after(5), "gone", true)
+	p.checked(w, p.after(6), "", false)
+	if s := p.Stats(p.after(6))[0]; s.Breaker != "closed" || s.State != "up" {
+		t.Errorf("back from the dead: %+v", s)
+	}
+	k.End(p.after(7), Outcome{Kind: Failed})
+	if s := p.Stats(p.after(7))[0]; s.Breaker != "closed" || w.health.streak != 0 {
+		t.Errorf("the old process' request counts against the new one: streak %d, %+v", w.health.streak, s)
+	}
+}
+
+func TestLeaving(t *testing.T) {
+	p := upPool(t, 2)
+	w := p.workers[0]
+	told := Outcome{Kind: Draining, Err: "finish_reason abort"}
+	other := p.try(0, 1)
+	p.try(0, 1).End(p.after(2), told)
+	s := p.Stats(p.after(2))[0]
+	if s.State != "draining" || s.Why != "finish_reason abort" || s.Up || s.InFlight != 1 || s.Left != 1 || s.Failed != 0 {
+		t.Errorf("told: %+v", s)
+	}
+	if got := snap(p, "", 2); got != "w1" {
+		t.Errorf("told: %s; want w1", got)
+	}
+	other.End(p.after(3), told) // another of the same time moves nothing
+	at, back := 2.0, firstLeave
+	for range 6 {
+		if got := snap(p, "", at+back-.1); got != "w1" {
+			t.Errorf("%v s after it told: %s; want w1", back-.1, got)
+		}
+		at += back + .1
+		k := p.try(0, at)
+		if k == nil {
+			t.Fatalf("after %v s no trial is let through", back)
+		}
+		k.End(p.after(at), told)
+		back = min(60, 2*back)
+	}
+	if s := p.Stats(p.after(at))[0]; s.Left != 1 {
+		t.Errorf("counted %d times; want once", s.Left)
+	}
+	at += 61
+	p.try(0, at).End(p.after(at), Outcome{Kind: Answered}) // an engine that was paused, and goes on
+	if s := p.Stats(p.after(at))[0]; s.State != "up" || !s.SlowStart || w.inFlight != 0 {
+		t.Errorf("resumed: %+v", s)
+	}
+	p.try(0, at+1).End(p.after(at+1), told)
+	if got := w.breaker.back; got != firstLeave {
+		t.Errorf("the next time it is tried after %v s; want %v", got, firstLeave)
+	}
+}
+
+// TestLeavingEndsWithItsProcess: a new process is seen by its start, or by a death between.
+func TestLeavingEndsWithItsProcess(t *testing.T) {
+	f := func(name string, between func(p *Pool, w *Worker), want string) {
+		t.Helper()
+		p := upPool(t, 3)
+		w := p.workers[0]
+		p.scraped(w, metrics{process: 1000}, p.after(1))
+		late := p.try(0, 1)
+		p.try(0, 1).End(p.after(2), Outcome{Kind: Draining})
+		between(p, w)
+		if got := snap(p, "", 4); got != want {
+			t.Errorf("%s: %s; want %s", name, got, want)
+		}
+		late.End(p.after(4), Outcome{Kind: Draining})
+		if got := snap(p, "", 4); got != want {
+			t.Errorf("%s, and then a request of before ends: %s; want %s", name, got, want)
+		}
+	}
+	f("nothing", func(*Pool, *Worker) {}, "w1 w2")
+	f("healthy all the while", func(p *Pool, w *Worker) { p.checked(w, p.after(3), "", false) }, "w1 w2")
+	f("same process", func(p *Pool, w *Worker) { p.scraped(w, metrics{process: 1000}, p.after(3)) }, "w1 w2")
+	f("new process", func(p *Pool, w *Worker) { p.scraped(w, metrics{process: 1060}, p.after(3)) }, "w0 w1 w2")
+	f("down and up", func(p *Pool, w *Worker) {
+		p.checked(w, p.after(3), "gone", true)
+		p.Begin(w, Dispatch{}, p.after(3)).End(p.after(3.1), Outcome{Kind: Draining})
+		p.checked(w, p.after(3.5), "", false)
+	}, "w0 w1 w2")
+}
+
+// TestLeavingIsNotHalfed: what told that it goes is left, and be it all.
+func TestLeavingIsNotHalfed(t *testing.T) {
+	p := upPool(t, 2)
+	p.try(0, 1).End(p.after(1), Outcome{Kind: Draining})
+	p.try(1, 1).End(p.after(1), Outcome{Kind: Draining})
+	if got := snap(p, "", 1); got != "none up" {
+		t.Errorf("both are going: %s; want none up", got)
+	}
+	if got := snap(p, "", 6.1); got != "w0 w1" {
+		t.Errorf("after 5 s: %s; want both for a trial", got)
+	}
+}
+
+// TestRunLeavingAndBack: a worker drains, dies and comes back; it is used within 2 s of being able to answer.
+func TestRunLeavingAndBack(t *testing.T) {
+	play(t, 2, func(p *Pool, f *wire) {
+		p.Configure(Config{HealthInterval: time.Minute, ScrapeInterval: time.Minute})
+		p.try(0, time.Since(p.began).Seconds()).End(time.Now(), Outcome{Kind: Draining})
+		if got := now(p, "tiny"); got != "w1" {
+			t.Fatalf("draining: %s; want w1", got)
+		}
+		scrapes := f.count("w0/metrics")
+		time.Sleep(10 * time.Second)
+		near(t, "scrapes of a worker that is going, in 10 s", float64(f.count("w0/metrics")-scrapes), 10, 2)
+		f.set("w0", fmt.Errorf("dial: %w", syscall.ECONNREFUSED))
+		p.Begin(p.workers[0], Dispatch{}, time.Now()).End(time.Now(), Outcome{Kind: Refused})
+		for range 10 { // at any phase of the loop
+			time.Sleep(10*time.Second + 77*time.Millisecond)
+			f.set("w0", 200)
+			time.Sleep(600 * time.Millisecond)
+			if got := now(p, "tiny"); got != "w0 w1" {
+				t.Fatalf("600 ms after it can answer: %s; want both", got)
+			}
+			f.set("w0", fmt.Errorf("dial: %w", syscall.ECONNREFUSED))
+			p.Begin(p.workers[0], Dispatch{}, time.Now()).End(time.Now(), Outcome{Kind: Refused})
+		}
+	})
+}

@@ -1,0 +1,146 @@
+package worker
+
+import (
+	"testing"
+	"time"
+
+	"github.com/warmpath/warmpath/sdk/abi"
+)
+
+// fewest is the choice of a strategy that looks at requests in flight alone.
+func fewest(rows []abi.Row) int {
+	best := 0
+	for i := range rows {
+		if rows[i].InFlight < rows[best].InFlight {
+			best = i
+		}
+	}
+	return best
+}
+
+// load sends rate requests a second from one time to another, each of which lasts so long, where fewest says. It gives for
+// each second how many of them w got. What is still open at the end is in open, by when it ends.
+type load struct {
+	p    *Pool
+	rate int
+	last float64
+	open []*Ticket
+	ends []float64
+}
+
+func (l *load) run(t *testing.T, from, to float64, w *Worker) (got []int) {
+	t.Helper()
+	for i := range int((to - from) * float64(l.rate)) {
+		at := from + float64(i)/float64(l.rate)
+		for len(l.open) > 0 && l.ends[0] <= at {
+			l.open[0].End(l.p.after(at), Outcome{Kind: Answered})
+			l.open, l.ends = l.open[1:], l.ends[1:]
+		}
+		rows, ws, status := l.p.Snapshot("", l.p.after(at), nil, nil)
+		if status != OK {
+			t.Fatalf("at %v: status %v", at, status)
+		}
+		chosen := ws[fewest(rows)]
+		k, ok := l.p.TryBegin(chosen, Dispatch{PromptTokens: 100}, l.p.after(at))
+		if !ok {
+			t.Fatalf("at %v: %s refused what its row offered", at, chosen.id)
+		}
+		k.FirstByte(l.p.after(at + .001))
+		l.open, l.ends = append(l.open, k), append(l.ends, at+l.last)
+		if i%l.rate == 0 {
+			got = append(got, 0)
+		}
+		if chosen == w {
+			got[len(got)-1]++
+		}
+	}
+	return got
+}
+
+// TestNoBurst: one of ten workers comes back while the others are full of streams of 20 s. Whoever looks at load would send it
+// everything; it gets at most twice its share in any second, and is as full as the others in the end.
+func TestNoBurst(t *testing.T) {
+	p := upPool(t, 10)
+	w := p.workers[3]
+	l := &load{p: p, rate: 200, last: 20}
+	l.run(t, 1, 60, w)
+	p.checked(w, p.after(60), "gone", true)
+	l.run(t, 60, 85, w)
+	p.checked(w, p.after(85), "", false)
+	got := l.run(t, 85, 145, w)
+	sum := 0
+	for i, n := range got {
+		if n > 2*20+2 {
+			t.Errorf("in second %d it gets %d of 200; its share is 20", i, n)
+		}
+		if i < 10 {
+			sum += n
+		}
+	}
+	if sum > 200 || sum < 60 {
+		t.Errorf("in its slow start it gets %d of 2,000; want less than its share of 200, and not next to nothing", sum)
+	}
+	if p.workers[3].slow.held {
+		t.Error("it has caught up and is held still")
+	}
+	if n := w.inFlight; n < 390 || n > 410 {
+		t.Errorf("a minute later it has %d in flight; want 400 as all", n)
+	}
+	t.Logf("of 200 a second it got %v", got)
+}
+
+func TestUsedAtOnce(t *testing.T) {
+	p := upPool(t, 10)
+	p.checked(p.workers[3], p.after(2), "gone", true)
+	p.checked(p.workers[3], p.after(4), "", false)
+	rows, ws, _ := p.Snapshot("", p.after(4), nil, nil)
+	if len(ws) != 10 || rows[3].State&abi.RowSlowStart != 0 {
+		t.Fatalf("%d rows, state %d; want the returned worker among ten, as good as any", len(ws), rows[3].State)
+	}
+	p.TryBegin(p.workers[3], Dispatch{}, p.after(4))
+	if _, ws, _ := p.Snapshot("", p.after(4), nil, nil); len(ws) != 9 {
+		t.Errorf("%d rows after its first request; want 9", len(ws))
+	}
+	rows, ws, _ = p.SnapshotFor("", "w3", p.after(4), nil, nil)
+	if len(ws) != 10 || rows[3].State&abi.RowSlowStart == 0 {
+		t.Errorf("bound to it: %d rows, state %d; want 10, in slow start", len(ws), rows[3].State)
+	}
+}
+
+// TestAllSlow: when all are in slow start, or nobody else is there, nobody is left out.
+func TestAllSlow(t *testing.T) {
+	p := upPool(t, 2)
+	for _, w := range p.workers {
+		p.checked(w, p.after(1), "gone", true)
+		p.checked(w, p.after(2), "", false)
+	}
+	l := &load{p: p, rate: 100, last: 1}
+	got := l.run(t, 2, 8, p.workers[0])
+	for i, n := range got {
+		if n < 40 || n > 60 {
+			t.Errorf("second %d: the first of two gets %d of 100; want half", i, n)
+		}
+	}
+}
+
+func TestHeavyWorkerIsNotHeldForEver(t *testing.T) {
+	s := specs(2)
+	s[0].Weight = 100
+	p := New(Config{Workers: s, SlowStart: time.Second})
+	for _, w := range p.workers {
+		p.checked(w, p.began, "", false)
+	}
+	w := p.workers[0]
+	p.checked(w, p.after(1), "gone", true)
+	p.checked(w, p.after(2), "", false)
+	at := 3.0
+	for i := 0; w.slow.held; i++ {
+		at += .1
+		_, ws, _ := p.Snapshot("", p.after(at), nil, nil)
+		k, _ := p.TryBegin(ws[0], Dispatch{}, p.after(at))
+		k.End(p.after(at), Outcome{Kind: Answered})
+		if at > 3.2+catchUp {
+			t.Fatal("held after its time")
+		}
+	}
+}

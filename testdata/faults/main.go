@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/warmpath/warmpath/testdata/databench/wire"
+)
+
+func main() {
+	bin := flag.String("bin", "bin/warmpath", "the daemon")
+	modules := flag.String("modules", "plugins/builtin", "folder of the strategies' modules, for swapping them")
+	quick := flag.Bool("quick", false, "smaller numbers")
+	only := flag.String("run", "", "only the checks whose name fits this expression")
+	soak := flag.Duration("soak", 0, "no checks; load and random faults for so long")
+	role := flag.String("role", "", "worker: what the program starts itself as")
+	listen := flag.String("listen", "", "of a role")
+	flag.Parse()
+	if *role == "worker" {
+		w := wire.Worker{Handle: (*wire.Call).Answer}
+		if err := w.Start(*listen); err != nil {
+			fmt.Fprintln(os.Stderr, "faults:", err)
+			os.Exit(1)
+		}
+		select {} // until it is killed
+	}
+	ok, err := runAll(*bin, *modules, *only, *quick, *soak)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "faults:", err)
+	}
+	if err != nil || !ok {
+		os.Exit(1)
+	}
+}
+
+// check is one fault and what is to come of it.
+type check struct {
+	name string // for -run
+	what string // the fault, as printed
+	pass string
+	run  func(*lab) (verdict, error)
+}
+
+// verdict is what came of it.
+type verdict struct {
+	figure string
+	ok     bool
+}
+
+func say(ok bool, format string, a ...any) (verdict, error) {
+	return verdict{fmt.Sprintf(format, a...), ok}, nil
+}
+
+// line is one line of the output.
+type line struct {
+	Fault  string `json:"fault"`
+	Peer   string `json:"peer,omitempty"`
+	Figure string `json:"figure"`
+	Pass   string `json:"pass,omitempty"`
+	OK     *bool  `json:"ok,omitempty"` // not of a peer
+	Took   string `json:"took,omitempty"`
+}
+
+// report writes lines and remembers whether a check failed.
+type report struct {
+	mu     sync.Mutex // guards all below
+	out    *json.Encoder
+	failed bool
+}
+
+func (r *report) print(l line) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.failed = r.failed || l.OK != nil && !*l.OK
+	r.out.Encode(l)
+}
+
+func runAll(bin, modules, only string, quick bool, soak time.Duration) (ok bool, err error) {
+	want, err := regexp.Compile(only)
+	if err != nil {
+		return false, err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	dir, err := os.MkdirTemp("", "faults")
+	if err != nil {
+		return false, err
+	}
+	defer os.RemoveAll(dir)
+	if bin, err = filepath.Abs(bin); err != nil {
+		return false, err
+	}
+	if modules, err = filepath.Abs(modules); err != nil {
+		return false, err
+	}
+	todo := checks
+	if soak > 0 {
+		todo = []check{soakCheck(soak)}
+	}
+	r := &report{out: json.NewEncoder(os.Stdout)}
+	var settling sync.WaitGroup
+	for _, c := range todo {
+		if !want.MatchString(c.name) && soak == 0 {
+			continue
+		}
+		if ctx.Err() != nil {
+			return false, ctx.Err()
+		}
+		l := &lab{ctx: ctx, dir: dir, bin: bin, modules: modules, quick: quick, report: r, what: c.what}
+		began := time.Now()
+		v, err := c.run(l)
+		took := time.Since(began).Round(100 * time.Millisecond)
+		if err != nil {
+			v.figure, v.ok = v.figure+" could not be tried: "+err.Error(), false
+		}
+		// The way back to the baseline takes the idle times of connections and goroutines: not waited for in line.
+		settling.Go(func() {
+			if trouble := l.settle(); trouble != "" {
+				v.figure, v.ok = v.figure+"; "+trouble, false
+			}
+			l.close()
+			r.print(line{Fault: c.name + ": " + c.what, Figure: v.figure, Pass: c.pass, OK: &v.ok, Took: took.String()})
+		})
+	}
+	settling.Wait()
+	return !r.failed, nil
+}

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// record writes the bytes that a worker sends, heads and chunks included, while it drains, when it is stopped without
+// draining, and when its engine dies: one folder each, one file a request, named recordings/<folder>/<request>.http.
+func record(ctx context.Context, s *scene, folder string) error {
+	for _, r := range []struct {
+		name  string
+		drain time.Duration
+		end   func(context.Context, *vllm, string) error
+	}{
+		{"drain", 20 * time.Second, recordDrain},
+		{"abort", 0, func(ctx context.Context, w *vllm, dir string) error {
+			return recordOpen(ctx, w, dir, func() error { return w.term() })
+		}},
+		{"crash", 0, func(ctx context.Context, w *vllm, dir string) error {
+			return recordOpen(ctx, w, dir, func() error { return killEngine(w) })
+		}},
+	} {
+		dir := filepath.Join(folder, r.name)
+		if err := os.MkdirAll(dir, 0o777); err != nil {
+			return err
+		}
+		s.setup.drain = r.drain
+		if err := s.start(0); err != nil {
+			return err
+		}
+		w := s.workers[0]
+		if _, err := w.ready(ctx); err != nil {
+			return err
+		}
+		err := r.end(ctx, w, dir)
+		w.kill()
+		if err != nil {
+			return fmt.Errorf("%s: %w", r.name, err)
+		}
+		fmt.Println("recorded", dir)
+	}
+	return nil
+}
+
+// recordDrain sends one request of each kind to a worker that drains, and those for its state.
+func recordDrain(ctx context.Context, w *vllm, dir string) error {
+	streams := (&scene{router: &router{client: w.client}}).long(ctx, 2, 1500)
+	if err := waitRequests(ctx, w, 2); err != nil {
+		return err
+	}
+	if err := w.term(); err != nil {
+		return err
+	}
+	time.Sleep(time.Second)
+	for i, k := range kinds {
+		if err := save(w, dir, names[i], "POST", k.path, k.body("ferry", 8)); err != nil {
+			return err
+		}
+	}
+	for _, path := range []string{"/health", "/ping", "/v1/models", "/load"} {
+		if err := save(w, dir, strings.ReplaceAll(path[1:], "/", "-"), "GET", path, nil); err != nil {
+			return err
+		}
+	}
+	for _, a := range streams() {
+		if err := a.fault(); err != nil {
+			return fmt.Errorf("a stream that ran: %w", err)
+		}
+	}
+	return nil
+}
+
+// recordOpen opens one long request of each kind, then ends the worker.
+func recordOpen(ctx context.Context, w *vllm, dir string, end func() error) error {
+	errs := make([]error, len(kinds)-1) // all but tokenize
+	var wg sync.WaitGroup
+	for i, k := range kinds[:len(errs)] {
+		wg.Go(func() { errs[i] = save(w, dir, names[i], "POST", k.path, k.body("ferry", 4000)) })
+	}
+	err := waitRequests(ctx, w, float64(len(errs)))
+	if err == nil {
+		err = end()
+	}
+	if err != nil {
+		w.kill() // and with it the requests
+	}
+	wg.Wait()
+	return errors.Join(append(errs, err)...)
+}
+
+func waitRequests(ctx context.Context, w *vllm, want float64) error {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	for {
+		n, err := w.running(ctx)
+		if err == nil && n >= want {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("%v of %v requests run (%v)", n, want, err)
+		}
+	}
+}
+
+// save sends a request on a connection of its own and writes what comes back until it ends. How it ends is told by the
+// recording's last bytes: a reset is noted after them.
+func save(w *vllm, dir, name, method, path string, body any) error {
+	text := []byte{}
+	if body != nil {
+		var err error
+		if text, err = json.Marshal(body); err != nil {
+			return err
+		}
+	}
+	conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: worker\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s",
+		method, path, len(text), text)
+	if err != nil {
+		return err
+	}
+	got, err := io.ReadAll(conn)
+	if err != nil {
+		fmt.Printf("%s %s ended with: %v\n", dir, name, err)
+	}
+	return os.WriteFile(filepath.Join(dir, name+".http"), got, 0o666)
+}
+
+// killEngine ends the API server's child that computes, and no other.
+func killEngine(w *vllm) error {
+	pid := w.cmd.Process.Pid
+	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	if err != nil {
+		return err
+	}
+	for field := range strings.FieldsSeq(string(children)) {
+		line, err := os.ReadFile("/proc/" + field + "/cmdline")
+		if err != nil || !strings.Contains(string(line), "EngineCore") {
+			continue
+		}
+		child, err := strconv.Atoi(field)
+		if err != nil {
+			return err
+		}
+		return syscall.Kill(child, syscall.SIGKILL)
+	}
+	return fmt.Errorf("none of the processes %s is the engine", children)
+}

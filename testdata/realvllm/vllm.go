@@ -1,0 +1,146 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// startLimit is how long a worker may take to serve: 70 s alone on two free cores, 100 s beside another, 5 minutes where
+// others keep the cores busy.
+const startLimit = 12 * time.Minute
+
+// vllm is one real worker: an API server with its engine, in a process group of their own.
+type vllm struct {
+	id, url string
+	client  *client
+	log     string // file
+	started time.Time
+	cmd     *exec.Cmd
+	done    chan struct{} // closed when the API server has ended
+}
+
+// setup is what workers are started from.
+type setup struct {
+	python, model, dir string
+	drain              time.Duration // of --shutdown-timeout
+}
+
+// start starts a worker on a loopback port. Loopback needs VLLM_HOST_IP too: the engine binds a port of its own there.
+func (s setup) start(id string, port int) (*vllm, error) {
+	addr := strconv.Itoa(port)
+	w := &vllm{id: id, url: "http://127.0.0.1:" + addr, started: time.Now(), done: make(chan struct{}),
+		log: filepath.Join(s.dir, fmt.Sprintf("%s-%d.log", id, time.Now().Unix()))}
+	w.client = newClient(w.url)
+	log, err := os.Create(w.log)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	w.cmd = exec.Command(s.python, "-m", "vllm.entrypoints.openai.api_server",
+		"--model", s.model, "--served-model-name", "tiny", "--host", "127.0.0.1", "--port", addr,
+		"--enforce-eager", "--block-size", "32", "--num-gpu-blocks-override", "1024", "--max-model-len", "8192",
+		"--enable-prompt-tokens-details", "--shutdown-timeout", strconv.Itoa(int(s.drain.Seconds())))
+	w.cmd.Env = append(os.Environ(), "VLLM_CPU_KVCACHE_SPACE=1", "OMP_NUM_THREADS=1", "HF_HUB_OFFLINE=1", "VLLM_NO_USAGE_STATS=1",
+		"VLLM_HOST_IP=127.0.0.1", "VLLM_ENABLE_RESPONSES_API_STORE=1", "TMPDIR="+s.dir)
+	w.cmd.Stdout, w.cmd.Stderr = log, log
+	w.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := w.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		_ = w.cmd.Wait()
+		close(w.done)
+	}()
+	return w, nil
+}
+
+// ready waits until /health is 200 and returns when it first was.
+func (w *vllm) ready(ctx context.Context) (time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	for {
+		if a := w.client.send(ctx, "GET", "/health", nil, nil); a.err == nil && a.status == http.StatusOK {
+			return time.Now(), nil
+		}
+		select {
+		case <-w.done:
+			return time.Time{}, fmt.Errorf("worker %s ended at its start; its log ends with:\n%s", w.id, tail(w.log))
+		case <-ctx.Done():
+			return time.Time{}, fmt.Errorf("worker %s did not serve in %v; its log ends with:\n%s", w.id, startLimit, tail(w.log))
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+func tail(file string) string {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return err.Error()
+	}
+	return string(b[max(0, len(b)-2000):])
+}
+
+// running is what the engine says of requests that it runs or that wait in it.
+func (w *vllm) running(ctx context.Context) (float64, error) {
+	a := w.client.send(ctx, "GET", "/metrics", nil, nil)
+	if err := a.fault(); err != nil {
+		return 0, err
+	}
+	var sum float64
+	for s := bufio.NewScanner(strings.NewReader(string(a.body))); s.Scan(); {
+		name, value, _ := strings.Cut(s.Text(), "} ")
+		if strings.HasPrefix(name, "vllm:num_requests_running{") || strings.HasPrefix(name, "vllm:num_requests_waiting{") {
+			f, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				return 0, fmt.Errorf("metric %q: %w", s.Text(), err)
+			}
+			sum += f
+		}
+	}
+	return sum, nil
+}
+
+// term asks the API server to drain and end, as an orchestrator does.
+func (w *vllm) term() error { return w.cmd.Process.Signal(syscall.SIGTERM) }
+
+// kill ends the API server, its engine and all that they started, at once. Killing the server alone would leave the engine
+// behind, with its memory and ports.
+func (w *vllm) kill() {
+	_ = syscall.Kill(-w.cmd.Process.Pid, syscall.SIGKILL) // the group's id is the server's
+	<-w.done
+}
+
+// gone says whether nothing is left of the worker's process group.
+func (w *vllm) gone() bool { return errors.Is(syscall.Kill(-w.cmd.Process.Pid, 0), syscall.ESRCH) }
+
+// freePorts finds n loopback ports that nobody listens on.
+func freePorts(n int) ([]int, error) {
+	var ports []int
+	var open []io.Closer
+	defer func() {
+		for _, l := range open {
+			l.Close()
+		}
+	}()
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		open = append(open, l)
+		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
+	}
+	return ports, nil
+}
