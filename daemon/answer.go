@@ -105,9 +105,9 @@ func (b *body) hidden() *failure {
 	return b.discard(o, &failure{reason: "hidden_failure", fault: faultHidden})
 }
 
-// aborted tells an abort from an error that the worker names.
+// aborted tells an abort, or an end without an answer, from an error that the worker names.
 func (b *body) aborted() bool {
-	return b.reply.FailedCode() == 0 && (b.reply.FinishReason() == "abort" || b.reply.Done())
+	return b.reply.FinishReason() == "abort" || b.reply.FailedCode() == 0 && b.reply.Clean()
 }
 
 func (b *body) discard(o worker.Outcome, f *failure) *failure {

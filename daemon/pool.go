@@ -40,8 +40,8 @@ type pool struct {
 
 	set atomic.Pointer[setup]
 
-	changing sync.Mutex         // one change of workers at a time
-	watching context.CancelFunc // ends the present discovery
+	found    *discovery
+	changing sync.Mutex // one change of workers at a time
 }
 
 // setup is a pool's configuration in force with what was made of it. It is never changed, only replaced.
@@ -64,6 +64,8 @@ func newPool(c conf.Pool, log *slog.Logger) (*pool, error) {
 		stop:     cancel, done: make(chan struct{}),
 	}
 	p.reuse = prefix.NewReuse(2*unknownTokens/32, nil)
+	p.found = newDiscovery(p.log, lookup, p.refound)
+	c.Workers = p.found.take(ctx, c)
 	first, err := newSetup(c)
 	if err != nil {
 		cancel()
@@ -73,7 +75,7 @@ func newPool(c conf.Pool, log *slog.Logger) (*pool, error) {
 	p.workers = worker.New(p.watch(first))
 	go func() { defer close(p.done); p.workers.Run(ctx) }()
 	go p.fitCapacities(ctx)
-	p.discover(ctx)
+	go p.found.run(ctx)
 	return p, nil
 }
 
@@ -144,9 +146,24 @@ func makeClients(c conf.Pool, t *tls.Config) (map[string]*upstream.Client, error
 // takeOver bounds how long the workers of the old configuration serve on while none of the new ones has been heard.
 const takeOver = 5 * time.Second
 
-// update makes c the pool's configuration. Workers that stay keep all that is known of them. Those that leave serve until
-// the new ones have had their first health check, so that a change of all workers at once loses no request.
+// refound takes up the workers that the sources of the configuration give now.
+func (p *pool) refound() {
+	c := p.set.Load().conf
+	c.Workers = p.found.workers()
+	if err := p.change(c); err != nil {
+		p.log.Error("the workers found are refused: those before stay", "error", err)
+	}
+}
+
+// update makes c the pool's configuration.
 func (p *pool) update(c conf.Pool) error {
+	c.Workers = p.found.take(context.Background(), c)
+	return p.change(c)
+}
+
+// change makes c, with the workers in it, the pool's configuration. Workers that stay keep all that is known of them. Those that leave serve until
+// the new ones have had their first health check, so that a change of all workers at once loses no request.
+func (p *pool) change(c conf.Pool) error {
 	p.changing.Lock()
 	defer p.changing.Unlock()
 	next, err := newSetup(c)
