@@ -33,12 +33,15 @@ func lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 type discovery struct {
 	log     *slog.Logger
 	resolve resolver
-	changed func() // workers gives another list than before; called by run alone, without the lock
+	changed func() // workers would give another list than it gave last; called by run alone, without a lock
+
+	reading, asking sync.Mutex // one reader and one asker at a time: the older answer must not come last
 
 	mu        sync.Mutex // guards all below
 	pool      conf.Pool
 	file, dns []conf.Worker
-	silent    bool // the name has no answer, and that was told
+	given     []conf.Worker // by workers
+	silent    bool          // the name has no answer, and that was told
 }
 
 func newDiscovery(log *slog.Logger, resolve resolver, changed func()) *discovery {
@@ -66,7 +69,18 @@ func (d *discovery) take(ctx context.Context, c conf.Pool) []conf.Worker {
 func (d *discovery) workers() []conf.Worker {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var all []conf.Worker
+	d.given = d.union()
+	return slices.Clone(d.given)
+}
+
+// news tells whether workers would give another list than it gave last.
+func (d *discovery) news() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return !slices.Equal(d.union(), d.given)
+}
+
+func (d *discovery) union() (all []conf.Worker) {
 	seen := map[string]bool{}
 	for _, from := range [][]conf.Worker{d.pool.Workers, d.file, d.dns} {
 		for _, w := range from {
@@ -84,30 +98,30 @@ func (d *discovery) run(ctx context.Context) {
 	var both sync.WaitGroup
 	defer both.Wait()
 	told := make(chan struct{}, 1)
-	tell := func(is bool) {
-		if is {
-			select {
-			case told <- struct{}{}:
-			default:
-			}
+	tell := func() {
+		select {
+		case told <- struct{}{}:
+		default:
 		}
 	}
 	looks := 0
 	files := func() []string {
 		// What was written between take and the watch's first look is a change to nobody: the second look reads once more.
 		if looks++; looks == 2 {
-			tell(d.read())
+			d.read()
+			tell()
 		}
 		return d.files()
 	}
-	both.Go(func() { conf.Watch(ctx, watchPoll, files, func() { tell(d.read()) }) })
+	both.Go(func() { conf.Watch(ctx, watchPoll, files, func() { d.read(); tell() }) })
 	both.Go(func() {
 		for ctx.Err() == nil {
 			timer := time.NewTimer(resolveEvery*9/10 + rand.N(resolveEvery/5))
 			select {
 			case <-ctx.Done():
 			case <-timer.C:
-				tell(d.ask(ctx))
+				d.ask(ctx)
+				tell()
 			}
 			timer.Stop()
 		}
@@ -117,7 +131,9 @@ func (d *discovery) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-told:
-			d.changed()
+			if d.news() {
+				d.changed()
+			}
 		}
 	}
 }
@@ -131,57 +147,57 @@ func (d *discovery) files() []string {
 	return []string{d.pool.WorkersFile}
 }
 
-// read takes the file up and reports whether it says something new.
-func (d *discovery) read() bool {
+// read takes the file up.
+func (d *discovery) read() {
+	d.reading.Lock()
+	defer d.reading.Unlock()
 	d.mu.Lock()
 	path := d.pool.WorkersFile
 	d.mu.Unlock()
 	if path == "" {
-		return false
+		return
 	}
 	workers, err := conf.LoadWorkers(path)
 	if err != nil {
 		d.log.Error("workers_file refused: the workers it gave before stay", "file", path, "error", err)
-		return false
+		return
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if path != d.pool.WorkersFile || slices.Equal(workers, d.file) {
-		return false
+		return
 	}
 	d.file = workers
 	d.log.Info("workers_file read", "file", path, "workers", len(workers))
-	return true
 }
 
-// ask resolves the name and reports whether its addresses are others than before.
-func (d *discovery) ask(ctx context.Context) bool {
+// ask resolves the name.
+func (d *discovery) ask(ctx context.Context) {
+	d.asking.Lock()
+	defer d.asking.Unlock()
 	d.mu.Lock()
 	name := d.pool.WorkersDNS
 	d.mu.Unlock()
 	if name == "" {
-		return false
+		return
 	}
 	workers, err := d.addresses(ctx, name)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if name != d.pool.WorkersDNS || ctx.Err() != nil {
-		return false
-	}
-	if err != nil {
+	switch {
+	case name != d.pool.WorkersDNS || ctx.Err() != nil:
+	case err != nil:
 		if !d.silent {
 			d.log.Warn("workers_dns has no answer: the workers it gave before stay", "name", name, "workers", len(d.dns), "error", err)
 		}
 		d.silent = true
-		return false
+	default:
+		d.silent = false
+		if !slices.Equal(workers, d.dns) {
+			d.dns = workers
+			d.log.Info("workers_dns resolved", "name", name, "workers", len(workers))
+		}
 	}
-	d.silent = false
-	if slices.Equal(workers, d.dns) {
-		return false
-	}
-	d.dns = workers
-	d.log.Info("workers_dns resolved", "name", name, "workers", len(workers))
-	return true
 }
 
 // addresses makes a worker of each address of name:port, in the order of the addresses: servers give them in any.

@@ -136,6 +136,9 @@ func TestDiscoveryName(t *testing.T) {
 		expect(time.Minute, 1, "10.0.0.1:80 10.0.0.2:80")
 		n.set(nil, "10.0.0.2")
 		expect(6*time.Second, 2, "10.0.0.2:80")
+		d.take(t.Context(), conf.Pool{WorkersDNS: "vllm.test:80", Workers: []conf.Worker{{URL: "http://10.0.0.3:80"}}})
+		n.set(nil, "10.0.0.2", "10.0.0.3") // known by the configuration: no news
+		expect(time.Minute, 2, "10.0.0.2:80")
 		n.set(nil)
 		expect(time.Minute, 2, "10.0.0.2:80")
 		if got := strings.Count(log.String(), "workers_dns has no answer"); got != 2 {

@@ -46,6 +46,10 @@ func (c *chunks) decode(dst, src []byte) (nd, ns int, err error) {
 			}
 			continue
 		}
+		if n := c.quick(src[ns:]); n > 0 {
+			ns += n
+			continue
+		}
 		if !c.step(src[ns]) {
 			return nd, ns, fmt.Errorf("%w: its chunk framing", errAnswer)
 		}
@@ -53,6 +57,40 @@ func (c *chunks) decode(dst, src []byte) (nd, ns int, err error) {
 	}
 	return nd, ns, nil
 }
+
+// quick takes the usual framing in one go, if all of it is there: the end of a chunk and a size without anything behind
+// it. It tells how much that was; 0 = step has to see.
+func (c *chunks) quick(b []byte) int {
+	i := 0
+	if c.at == atDataCR && len(b) > 2 && b[0] == '\r' && b[1] == '\n' {
+		i = 2
+	} else if c.at != atSize {
+		return 0
+	}
+	size, first := int64(0), i
+	for i < len(b) && i-first < 8 && hex[b[i]] < 16 {
+		size = size<<4 | int64(hex[b[i]])
+		i++
+	}
+	if size == 0 || i+1 >= len(b) || b[i] != '\r' || b[i+1] != '\n' {
+		return 0
+	}
+	c.left, c.at = size, inData
+	return i + 2
+}
+
+// hex is the value of a hexadecimal digit; 255 = it is none.
+var hex = func() (t [256]uint8) {
+	for i := range t {
+		t[i] = 255
+	}
+	for _, digits := range []string{"0123456789abcdef", "0123456789ABCDEF"} {
+		for v := range len(digits) {
+			t[digits[v]] = uint8(v)
+		}
+	}
+	return t
+}()
 
 // step takes one byte of framing.
 func (c *chunks) step(b byte) (ok bool) {
@@ -102,11 +140,9 @@ func (c *chunks) step(b byte) (ok bool) {
 
 // size takes a byte of a chunk's size: at most 15 digits, so that it cannot overflow.
 func (c *chunks) size(b byte) (ok bool) {
-	digit := b - '0'
-	switch lower := b | 0x20; {
-	case digit <= 9:
-	case lower >= 'a' && lower <= 'f':
-		digit = lower - 'a' + 10
+	digit := hex[b]
+	switch {
+	case digit < 16:
 	case c.at == atSize:
 		return false
 	case b == '\r':

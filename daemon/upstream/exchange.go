@@ -13,10 +13,10 @@ const maxHead = 64 << 10
 // maxCopied is up to where a body is copied behind its head instead of sent by a vector: 1 KiB costs 20 ns to copy.
 const maxCopied = 2 << 10
 
-// maxSimple is up to where a body is sent before the answer is looked at. It is less than what a connection takes in
-// without a reader (tcp_wmem's default is 16 KiB, growing; loopback takes some 2.5 MB), or else a worker that refuses early
-// and reads no more would not be heard until the deadline.
-const maxSimple = 256 << 10
+// maxSimple is up to where a body is sent before the answer is looked at. A worker that does not read still takes that much
+// (Linux offers a window of 64 KiB and keeps 16 KiB or more on our side); beyond it, one that refuses early and reads no more
+// would not be heard until the deadline.
+const maxSimple = 64 << 10
 
 var heads = sync.Pool{New: func() any { b := make([]byte, 0, 4<<10); return &b }}
 

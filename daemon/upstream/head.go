@@ -51,7 +51,7 @@ func (h *head) parse(s string) error {
 			break
 		}
 		name, value, ok := strings.Cut(line, ":")
-		if value = strings.Trim(value, " \t"); !ok || name == "" || !plain(&inToken, name) || !plain(&inValue, value) {
+		if value = strings.Trim(value, " \t"); !ok || name == "" || !plain(&inToken, name) || !printable(value) {
 			return fmt.Errorf("%w: a header field has no name, or characters that it may not have", errAnswer)
 		}
 		if len(h.header) == maxFields {

@@ -68,3 +68,15 @@ func TestURLs(t *testing.T) {
 	f("http://", "")
 	f("http://:80", "")
 }
+
+func TestPrintable(t *testing.T) {
+	for at := range 20 {
+		for c := range 256 {
+			s := []byte("abcdefgh\xfft\x80lmnop~rst")
+			s[at] = byte(c)
+			if got, want := printable(string(s)), plain(&inValue, string(s)); got != want {
+				t.Errorf("%q: got %v; want %v", s, got, want)
+			}
+		}
+	}
+}

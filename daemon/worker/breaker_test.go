@@ -110,6 +110,43 @@ func TestEjectedKeepsItsCache(t *testing.T) {
 	}
 }
 
+// TestOneBadOfTen: one of ten workers fails for ten minutes, then is well again. The figure is what it costs.
+func TestOneBadOfTen(t *testing.T) {
+	p := upPool(t, 10)
+	w := p.workers[7]
+	bad, healed := 0, 0
+	kept := 0 // its share of a second in the minute after
+	for i := range 100 * 720 {
+		at := 1 + float64(i)/100
+		rows, ws, _ := p.Snapshot("", p.after(at), nil, nil)
+		chosen := ws[fewest(rows)]
+		if i%100 == 0 {
+			kept = 0
+		}
+		k, ok := p.TryBegin(chosen, Dispatch{}, p.after(at))
+		if !ok {
+			t.Fatalf("at %v s: %s refused", at, chosen.id)
+		}
+		kind := Answered
+		if chosen == w {
+			if kept++; at < 600 {
+				kind = Failed
+				bad++
+			} else if healed++; kept > 22 {
+				t.Fatalf("at %v s, well again: %d requests in a second; its share is 10", at, kept)
+			}
+		}
+		k.End(p.after(at), Outcome{Kind: kind})
+	}
+	if bad < 10 || bad > 40 {
+		t.Errorf("%d of 60,000 requests met the bad worker; want five and a trial each 30 s", bad)
+	}
+	if healed < 300 {
+		t.Errorf("two minutes after, it got %d of 12,000", healed)
+	}
+	t.Logf("%d of 60,000 requests met the bad worker; %d of 12,000 after it was well", bad, healed)
+}
+
 // try begins a request at worker i if it takes one.
 func (p *Pool) try(i int, at float64) *Ticket {
 	k, _ := p.TryBegin(p.workers[i], Dispatch{PromptTokens: 10}, p.after(at))

@@ -14,10 +14,33 @@
 //
 // A worker is up from its first good /health on. It goes down at once when nothing listens or its health says 5xx, and
 // after two silent health checks if no byte of an answer came from it for five seconds: a worker deep in prefill answers
-// /health late, and taking it out throws its cache away and buries the next. Five failed answers in a row eject it for a
-// back-off that doubles from one health interval, never more than half of the fleet: if all fail, the fault is not theirs.
-// Down is death (its queue is forgotten, OnDown lets the index forget its cache, it returns as fast as the fleet); ejected
-// is not: its cache stays believed.
+// /health late, and taking it out throws its cache away and buries the next. Down is death: its queue is forgotten, OnDown lets the
+// index forget its cache, it returns as fast as the fleet. What is not death is a breaker (breaker.go), and its cache stays
+// believed:
+//
+//   - Five failed answers in a row eject it for a back-off that doubles from one health interval to 30 s, never more than half of
+//     those that are there: if all fail, the fault is not theirs.
+//   - An answer that tells that the worker is going (finish_reason "abort", a bare [DONE]) takes it for draining. /health and
+//     /metrics of a vLLM that drains are as good as ever, so nothing else tells; what it is sent meanwhile comes back empty,
+//     so half of the fleet is no bound here. It ends with the process: down and up again, or another start time in /metrics. An
+//     engine that was only paused has no new process: it is tried after 5 s, doubling to 60.
+//
+// After the back-off there is one trial request at a time, and its end decides. Not several: what a broken worker is sent
+// is a client's request, and must be repeated elsewhere.
+//
+// # Coming back
+//
+// A worker that is not up is asked twice a second, whatever the health interval, and the first request after it is up may
+// go there. How fast it gets more is slowstart.go's: 10 workers with streams of 20 s, 200 requests a second, "fewest in
+// flight" as the strategy: one that is back gets 2, 3, 5 ... 19 a second in its slow start, then 40, twice its share,
+// until it has caught up. Without doses it got 200 a second for two seconds, and a slow start that was a hint to the strategy alone
+// was heeded by those that look for it.
+//
+// # What a failure may cost
+//
+// budget.go bounds repeats, MaxInFlight what a worker has at a time: Snapshot leaves full workers out, and TryBegin keeps the limit
+// when two saw one free place. When nobody is up and Panic is set, everybody is offered: a fault of the health checks
+// must not be worse than that of the fleet.
 //
 // # What is learnt
 //

@@ -27,6 +27,22 @@ const (
 // startSlow begins w's slow start at time at. The caller holds p.mu.
 func (p *Pool) startSlow(w *Worker, at float64) {
 	w.slow = slowStart{from: at, until: at + p.conf().SlowStart.Seconds(), held: true, credit: 1, mark: p.begun}
+	p.level(w)
+}
+
+// level gives w as many requests ever sent, in its rows, as the others have by weight. Strategies break ties by that number:
+// at light load, where all is a tie, one that was away for an hour would get everything for the next.
+func (p *Pool) level(w *Worker) {
+	sum, n := 0.0, 0.0
+	for _, o := range p.workers {
+		if o != w && o.health.state == up {
+			sum += float64(o.sent+o.missed) / o.weight
+			n++
+		}
+	}
+	if fair := sum / max(1, n) * w.weight; fair > float64(w.sent) {
+		w.missed = uint64(fair) - w.sent
+	}
 }
 
 // due says whether it is w's turn to be shown. share is w's fair part of all requests. The caller holds p.mu.

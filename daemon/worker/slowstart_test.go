@@ -7,11 +7,12 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// fewest is the choice of a strategy that looks at requests in flight alone.
+// fewest is the choice of a strategy that looks at requests in flight alone, and then at those ever sent.
 func fewest(rows []abi.Row) int {
 	best := 0
 	for i := range rows {
-		if rows[i].InFlight < rows[best].InFlight {
+		r, b := &rows[i], &rows[best]
+		if r.InFlight < b.InFlight || r.InFlight == b.InFlight && r.Sent < b.Sent {
 			best = i
 		}
 	}
@@ -87,6 +88,27 @@ func TestNoBurst(t *testing.T) {
 		t.Errorf("a minute later it has %d in flight; want 400 as all", n)
 	}
 	t.Logf("of 200 a second it got %v", got)
+}
+
+// TestNoBurstOfTies: at light load all is a tie, and the one that was away has the fewest ever sent.
+func TestNoBurstOfTies(t *testing.T) {
+	p := upPool(t, 10)
+	w := p.workers[3]
+	l := &load{p: p, rate: 50, last: .001}
+	l.run(t, 1, 20, w)
+	p.checked(w, p.after(20), "gone", true)
+	l.run(t, 20, 320, w)
+	p.checked(w, p.after(320), "", false)
+	got := l.run(t, 320, 440, w)
+	for i, n := range got {
+		if n > 2*5+2 {
+			t.Errorf("in second %d it gets %d of 50; its share is 5", i, n)
+		}
+	}
+	if last := got[len(got)-1]; last < 4 || last > 6 || p.Stats(p.after(440))[3].Sent > 1000 {
+		t.Errorf("two minutes later it gets %d of 50; want 5", last)
+	}
+	t.Logf("of 50 a second it got %v", got)
 }
 
 func TestUsedAtOnce(t *testing.T) {

@@ -31,7 +31,9 @@ func (p *Pool) Snapshot(model string, now time.Time, rows []abi.Row, ws []*Worke
 
 // SnapshotFor is Snapshot for a request that is bound to the worker of that id: slow start does not hide it.
 func (p *Pool) SnapshotFor(model, bound string, now time.Time, rows []abi.Row, ws []*Worker) ([]abi.Row, []*Worker, Status) {
-	s := shot{p: p, at: p.sec(now), model: model, bound: bound, rows: rows, ws: ws, status: UnknownModel}
+	c := p.conf()
+	s := shot{p: p, at: p.sec(now), model: model, bound: bound, rows: rows, ws: ws, status: UnknownModel,
+		limit: c.MaxInFlight, stale: 3 * c.ScrapeInterval.Seconds()}
 	p.mu.Lock()
 	p.age(s.at)
 	s.weight = p.weight(s.at) / window
@@ -39,7 +41,7 @@ func (p *Pool) SnapshotFor(model, bound string, now time.Time, rows []abi.Row, w
 	if s.kept > 0 && s.status != OK { // they and nobody else
 		s.take(outOfTurn)
 	}
-	if s.status == NoneUp && p.conf().Panic {
+	if s.status == NoneUp && c.Panic {
 		s.take(anyhow)
 	}
 	if len(p.workers) == 0 {
@@ -54,6 +56,8 @@ func (p *Pool) SnapshotFor(model, bound string, now time.Time, rows []abi.Row, w
 type shot struct {
 	p            *Pool
 	at, weight   float64
+	stale        float64 // seconds after which metrics are
+	limit        int     // Config.MaxInFlight
 	model, bound string
 	rows         []abi.Row
 	ws           []*Worker
@@ -74,7 +78,7 @@ const (
 // take appends who may take the request.
 func (s *shot) take(m mode) {
 	p := s.p
-	stale, total := 3*p.conf().ScrapeInterval.Seconds(), 0.0
+	total := 0.0
 	var list *listing // of the worker before: a fleet mostly shares one, then the name is looked up once
 	has := true
 	for _, w := range p.workers {
@@ -94,7 +98,7 @@ func (s *shot) take(m mode) {
 		if m == anyhow && w.draining || m != anyhow && !w.takes(s.at) {
 			continue
 		}
-		if p.full(w) {
+		if s.limit > 0 && w.inFlight >= s.limit {
 			if s.status == NoneUp {
 				s.status = Full
 			}
@@ -116,7 +120,7 @@ func (s *shot) take(m mode) {
 		}
 		p.settle(w, s.at)
 		s.rows = append(s.rows, abi.Row{})
-		w.fill(&s.rows[len(s.rows)-1], s.at, stale, p.fleet, s.weight)
+		w.fill(&s.rows[len(s.rows)-1], s.at, s.stale, p.fleet, s.weight)
 		s.ws = append(s.ws, w)
 	}
 }
@@ -140,7 +144,7 @@ func (w *Worker) fill(r *abi.Row, now, stale, fleet, weight float64) {
 	r.Weight = float32(w.weight)
 	r.InFlight = uint32(w.inFlight)
 	r.PendingTokens = uint32(max(0, w.queue.tokens))
-	r.Sent = w.sent
+	r.Sent = w.sent + w.missed
 	r.Slow = m
 	r.Wait = w.queue.wait(now, m)
 	r.Load = w.load * weight

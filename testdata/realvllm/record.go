@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// record writes the bytes that a worker sends, heads and chunks included, while it drains, when it is stopped without
-// draining, and when its engine dies: one folder each, one file a request, named recordings/<folder>/<request>.http.
+// record writes the bytes that a worker sends, heads and chunks included, while it drains, when its time to drain is over,
+// when it is stopped without draining, and when its engine dies: one folder each, one file a request.
 func record(ctx context.Context, s *scene, folder string) error {
 	for _, r := range []struct {
 		name  string
@@ -25,8 +25,11 @@ func record(ctx context.Context, s *scene, folder string) error {
 		end   func(context.Context, *vllm, string) error
 	}{
 		{"drain", 20 * time.Second, recordDrain},
+		{"late", 2 * time.Second, func(ctx context.Context, w *vllm, dir string) error {
+			return recordOpen(ctx, w, dir, w.term)
+		}},
 		{"abort", 0, func(ctx context.Context, w *vllm, dir string) error {
-			return recordOpen(ctx, w, dir, func() error { return w.term() })
+			return recordOpen(ctx, w, dir, w.term)
 		}},
 		{"crash", 0, func(ctx context.Context, w *vllm, dir string) error {
 			return recordOpen(ctx, w, dir, func() error { return killEngine(w) })
@@ -56,14 +59,17 @@ func record(ctx context.Context, s *scene, folder string) error {
 
 // recordDrain sends one request of each kind to a worker that drains, and those for its state.
 func recordDrain(ctx context.Context, w *vllm, dir string) error {
-	streams := (&scene{router: &router{client: w.client}}).long(ctx, 2, 1500)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	direct := &scene{router: &router{client: w.client}}
+	streams := direct.long(ctx, 2, direct.pace(ctx, 8*time.Second))
 	if err := waitRequests(ctx, w, 2); err != nil {
 		return err
 	}
 	if err := w.term(); err != nil {
 		return err
 	}
-	time.Sleep(time.Second)
+	time.Sleep(500 * time.Millisecond)
 	for i, k := range kinds {
 		if err := save(w, dir, names[i], "POST", k.path, k.body("ferry", 8)); err != nil {
 			return err
@@ -114,8 +120,8 @@ func waitRequests(ctx context.Context, w *vllm, want float64) error {
 	}
 }
 
-// save sends a request on a connection of its own and writes what comes back until it ends. How it ends is told by the
-// recording's last bytes: a reset is noted after them.
+// save sends a request on a connection of its own and writes what comes back until it ends. Another end than an orderly
+// close is printed.
 func save(w *vllm, dir, name, method, path string, body any) error {
 	text := []byte{}
 	if body != nil {
@@ -129,7 +135,7 @@ func save(w *vllm, dir, name, method, path string, body any) error {
 		return err
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(40 * time.Second)); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: worker\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s",
