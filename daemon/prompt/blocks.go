@@ -62,7 +62,7 @@ func (w *writer) system(c *Chain, raw []byte) {
 		return
 	}
 	open := false
-	w.blocks(raw, func(b *block) {
+	w.blocks(raw, func(b block) {
 		in := inside(b.text.of(raw))
 		if len(in) == 0 || bytes.HasPrefix(in, billing) {
 			return
@@ -82,7 +82,7 @@ func (w *writer) system(c *Chain, raw []byte) {
 
 // uses writes an assistant's calls.
 func (w *writer) uses(c *Chain, raw []byte) {
-	w.blocks(raw, func(b *block) {
+	w.blocks(raw, func(b block) {
 		if string(inside(b.kind.of(raw))) == "tool_use" {
 			w.call(c, b.name.of(raw), b.input.of(raw))
 		}
@@ -91,7 +91,7 @@ func (w *writer) uses(c *Chain, raw []byte) {
 
 // results writes each tool's result as a message of its own and tells whether the user said more than that.
 func (w *writer) results(c *Chain, raw []byte) (more bool) {
-	w.blocks(raw, func(b *block) {
+	w.blocks(raw, func(b block) {
 		if string(inside(b.kind.of(raw))) == "tool_result" {
 			c.result(w, b.id.of(raw), b.content.of(raw))
 		} else {
@@ -102,13 +102,13 @@ func (w *writer) results(c *Chain, raw []byte) (more bool) {
 }
 
 // blocks walks a content array. (A bare string in it is no block of Anthropic's.)
-func (w *writer) blocks(raw []byte, each func(b *block)) {
+func (w *writer) blocks(raw []byte, each func(b block)) {
 	var s scanner
 	s.reset(raw)
 	s.array(func() bool {
 		var b block
 		ok := s.block(&b)
-		each(&b)
+		each(b)
 		return ok
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"math/rand/v2"
 	"strings"
 	"testing"
 )
@@ -62,6 +63,8 @@ func TestParseFault(t *testing.T) {
 	f("{\"model\":\"a\nb\"}", 11, "", 0)
 	f(`{"model":"\x"}`, 10, "", 0)
 	f(`{"model":"\u12g4"}`, 10, "", 0)
+	f(`{"model":"a\`, 11, "", 0)
+	f(`{"model":"a\n\u00`, 13, "", 0)
 	f(`{"model":"m",}`, 13, "m", 0)
 	f(`{"model":"m","x":nul}`, 17, "m", 0)
 	f(`{"x":`+strings.Repeat("[", maxDepth), 4+maxDepth, "", 0)
@@ -98,17 +101,28 @@ func TestParserReuse(t *testing.T) {
 }
 
 func TestParseAllocatesNothing(t *testing.T) {
-	body := chatBody(32 << 10)
-	var p Parser
-	if n := testing.AllocsPerRun(50, func() {
-		r, err := p.Parse(Chat, body)
-		if err != nil {
-			t.Fatal(err)
+	f := func(kind Kind, text string) {
+		t.Helper()
+		var p Parser
+		body := []byte(text)
+		if n := testing.AllocsPerRun(50, func() {
+			r, err := p.Parse(kind, body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Hash(3)
+		}); n != 0 {
+			t.Errorf("%d: %v allocations a request, want 0", kind, n)
 		}
-		r.Hash(3)
-	}); n != 0 {
-		t.Errorf("%v allocations a request, want 0", n)
 	}
+	f(Chat, string(chatBody(32<<10)))
+	c := &client{rnd: rand.New(rand.NewPCG(1, 2))}
+	turns := []turn{{role: "system", text: "s"}, {role: "user", text: c.text(90)}, {role: "assistant", text: "a", calls: [][2]string{{"f", `{"x":"\n"}`}}},
+		{role: "tool", text: c.text(90), id: "call-0"}, {role: "user", text: c.text(90)}}
+	for _, d := range dialects {
+		f(d.kind, d.request(c, turns))
+	}
+	f(Rerank, `{"query":"q","documents":["a","b"]}`)
 }
 
 // FuzzParse holds the scanner against encoding/json: the same verdict on every body, the same model, stream and prompt.

@@ -31,6 +31,7 @@ type scanner struct {
 	i     int
 	depth int
 	key   []byte // an unescaped key, valid until the next one
+	esc   bool   // the string read last has escapes
 }
 
 func (s *scanner) reset(b []byte) { s.b, s.i, s.depth = b, 0, 0 }
@@ -63,6 +64,9 @@ func (s *scanner) object(field func(key []byte) bool) bool {
 			return false
 		}
 		key := s.b[lo : s.i-1]
+		if s.esc {
+			key = s.plain(key)
+		}
 		s.space()
 		if s.at() != ':' {
 			return false
@@ -73,7 +77,7 @@ func (s *scanner) object(field func(key []byte) bool) bool {
 			if !s.value() {
 				return false
 			}
-		} else if !field(s.plain(key)) {
+		} else if !field(key) {
 			return false
 		}
 		if more, ok := s.next('}'); !more {
@@ -265,6 +269,7 @@ func (s *scanner) digits() bool {
 // str skips a string, checking its escapes.
 func (s *scanner) str() bool {
 	b, i := s.b, s.i+1
+	s.esc = false
 	for {
 		i = special(b, i)
 		if i >= len(b) || b[i] < ' ' {
@@ -275,7 +280,12 @@ func (s *scanner) str() bool {
 			s.i = i + 1
 			return true
 		}
+		s.esc = true
 		for i < len(b) && b[i] == '\\' { // escapes come in runs: \uXXXX\uXXXX
+			if i+1 < len(b) && escapeValue[b[i+1]] != 0 {
+				i += 2
+				continue
+			}
 			n := escapeLen(b[i:])
 			if n == 0 {
 				s.i = i
@@ -292,10 +302,11 @@ const (
 )
 
 // marked sets the high bit of the first byte of x that is a quote, a backslash or a control character. Bytes after it may be
-// marked wrongly (a borrow runs upwards), so only the lowest mark counts.
+// marked wrongly (a borrow runs upwards), so only the lowest mark counts. With its second bit turned the quote (22) lies right
+// above the control characters (00 to 1F), which stay among themselves: one comparison finds both.
 func marked(x uint64) uint64 {
-	quote, slash, control := (x^'"'*ones)-ones, (x^'\\'*ones)-ones, x-' '*ones
-	return (quote | slash | control) &^ x & highs
+	low, slash := (x^2*ones)-0x21*ones, (x^'\\'*ones)-ones
+	return (low | slash) &^ x & highs
 }
 
 // special finds the next byte that matters inside a string: quote, backslash or control character; len(b) if none. Eight
@@ -330,11 +341,8 @@ func special(b []byte, i int) int {
 	return len(b)
 }
 
-// plain gives a key without escapes.
+// plain unescapes a key.
 func (s *scanner) plain(key []byte) []byte {
-	if !escaped(key) {
-		return key
-	}
 	s.key = unescape(s.key[:0], key)
 	return s.key
 }

@@ -1,0 +1,76 @@
+package prompt
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// The second piece of text of every recorded stream goes the short way, and what differs in more than its text does not.
+func TestQuickIsTaken(t *testing.T) {
+	f := func(kind Kind, first, second string, want bool) {
+		t.Helper()
+		r := NewReply(kind, true, 0)
+		r.Feed([]byte(first))
+		if got := r.quickly([]byte(second)); got != 0 && got != len(second) || (got > 0) != want {
+			t.Errorf("%d of %d bytes taken the short way, want %v\n%s%s", got, len(second), want, first, second)
+		}
+	}
+	for _, version := range []string{"0.32.0", "0.19.1"} {
+		b, err := os.ReadFile("testdata/vllm-" + version + "-responses.sse")
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := strings.SplitAfter(string(b), "\n\n")
+		f(Responses, strings.Join(all[:5], ""), all[5], true)
+		f(Responses, strings.Join(all[:5], ""), all[6], false)
+	}
+	b, err := os.ReadFile("testdata/vllm-0.32.0-messages.sse")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := strings.SplitAfter(string(b), "\n\n")
+	f(Messages, strings.Join(all[:3], ""), all[3], true)
+	f(Messages, strings.Join(all[:3], ""), all[4], false)
+
+	chat := func(text string) string {
+		return `data: {"choices":[{"index":0,"delta":{"content":"` + text + `"},"finish_reason":null}]}` + "\n\n"
+	}
+	f(Chat, chat("a"), chat("b"), true)
+	f(Chat, chat("a"), chat(`\"\u00e9\\`), true)
+	f(Chat, chat("a"), strings.ReplaceAll(chat("b"), "\n", "\r\n"), false)
+	f(Chat, chat("a"), chat(""), false)
+	f(Chat, chat("a"), chat("\x01"), false)
+	f(Chat, chat("a"), chat(`\x`), false)
+	f(Chat, chat("a"), chat(`b"},"finish_reason":null}]}`), false)
+	f(Chat, chat("a"), strings.Replace(chat("b"), "null", `"stop"`, 1), false)
+	f(Chat, chat("a"), strings.Replace(chat("b"), ":0", ":1", 1), false)
+	f(Chat, chat("a"), chat("b")[:40], false)
+	f(Chat, chat("a")+"da", chat("b")[2:], false)
+	f(Chat, strings.ReplaceAll(chat("a"), "content", "reasoning"), strings.ReplaceAll(chat("b"), "content", "reasoning"), true)
+	f(Chat, chat(""), chat("b"), false)
+	with := func(s string) string { return strings.Replace(s, `"finish_reason"`, `"token_ids":[1],"finish_reason"`, 1) }
+	f(Completion, with(chat("a")), with(chat("b")), false) // the ids are to be gathered
+}
+
+func TestQuickGathers(t *testing.T) {
+	r := NewReply(Chat, true, 0)
+	for range 3 {
+		r.Feed([]byte(chatChunk))
+	}
+	r.Feed([]byte(strings.Repeat(chatChunk, 4))) // several events in one piece
+	if got := string(r.choices[0].text); got != strings.Repeat(" lazy dog", 7) {
+		t.Errorf("%q", got)
+	}
+	if n := testing.AllocsPerRun(100, func() { r.Feed([]byte(chatChunk)) }); n > 1 {
+		t.Errorf("%v allocations an event", n)
+	}
+}
+
+func TestDigits(t *testing.T) {
+	for s, want := range map[string]int{"": 0, "a": 0, "0": 1, "0,": 1, "00": 0, "01": 0, "10}": 2, "-1": 0} {
+		if got := digits([]byte(s)); got != want {
+			t.Errorf("%q: %d, want %d", s, got, want)
+		}
+	}
+}
