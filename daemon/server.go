@@ -90,8 +90,31 @@ func (d *Daemon) admin(c conf.Server) (*fiber.App, error) {
 		app.Use(requireToken(strings.TrimSpace(string(raw))))
 	}
 	app.Get("/metrics", adaptor.HTTPHandler(promhttp.HandlerFor(d.metrics.registry, promhttp.HandlerOpts{})))
+	app.Use(ownPagesOnly)
 	app.Get("/api/v1/pools", func(c *fiber.Ctx) error { return c.JSON(d.describe()) })
+	app.Post("/api/v1/pools/:pool/workers/:worker/drain", func(c *fiber.Ctx) error { return d.drainWorker(c, true) })
+	app.Delete("/api/v1/pools/:pool/workers/:worker/drain", func(c *fiber.Ctx) error { return d.drainWorker(c, false) })
 	return app, nil
+}
+
+// ownPagesOnly refuses changes that a web page of another origin asks for: on loopback there is no token to keep them off.
+func ownPagesOnly(c *fiber.Ctx) error {
+	origin := c.Get("Origin")
+	if c.Method() == fiber.MethodGet || origin == "" || strings.HasSuffix(origin, "://"+string(c.Request().Host())) {
+		return c.Next()
+	}
+	return fiber.ErrForbidden
+}
+
+// drainWorker takes a worker out of routing, or puts it back: its requests run to their end.
+func (d *Daemon) drainWorker(c *fiber.Ctx, on bool) error {
+	name, id := c.Params("pool"), c.Params("worker")
+	for _, p := range d.state.Load().pools {
+		if p.name == name && p.workers.Drain(id, on) {
+			return c.JSON(fiber.Map{"pool": name, "worker": id, "draining": on})
+		}
+	}
+	return c.Status(fiber.StatusNotFound).JSON(fiber.Map{"error": "there is no such pool or worker; /api/v1/pools lists them"})
 }
 
 // requireToken lets in who shows the token as a bearer. The comparison's time says nothing of where they differ.
