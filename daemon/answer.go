@@ -78,6 +78,7 @@ func (b *body) whole() ([]byte, *failure) {
 		if b.reply.Failed() && !b.refused() {
 			return nil, b.hidden()
 		}
+		b.name()
 	}
 	b.began()
 	return buf, nil
@@ -167,10 +168,15 @@ func (b *body) feed(p []byte) {
 		return
 	}
 	b.reply.Feed(p)
+	b.name()
+}
+
+// name binds a response's id to its worker: the state is there only, and what refers to it must come here.
+func (b *body) name() {
 	if b.named || b.e.req.Kind != prompt.Responses {
 		return
 	}
-	if id := b.reply.ID(); id != "" { // its state is on this worker: what refers to it must come here
+	if id := b.reply.ID(); id != "" {
 		b.named = true
 		b.e.pool.sessions.Bind(responseKey(id), b.a.worker.ID(), time.Now())
 	}

@@ -158,9 +158,26 @@ func (v *visit) admit(fc *fasthttp.RequestCtx) *Outbound {
 	if !v.body.done() {
 		v.closeUnread(fc)
 	}
+	if out.Stream != nil && out.Length < 0 && !fc.Request.Header.IsHTTP11() {
+		out = gather(out)
+	}
 	if out.Stream == nil {
 		v.end()
 	}
+	return out
+}
+
+// maxGathered bounds an answer of unknown length to an HTTP/1.0 client.
+const maxGathered = 16 << 20
+
+// gather reads an answer whole: HTTP/1.0 has no chunks, and an end told by the close alone could not be told from a break.
+func gather(out *Outbound) *Outbound {
+	defer out.Stream.Close()
+	b, err := io.ReadAll(io.LimitReader(out.Stream, maxGathered+1))
+	if err != nil || len(b) > maxGathered {
+		return faultBroken.outbound(openAI)
+	}
+	out.Body, out.Stream = b, nil
 	return out
 }
 
