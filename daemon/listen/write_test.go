@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -199,4 +200,36 @@ func BenchmarkAccept(b *testing.B) {
 		defer l.Close()
 		run(b, l)
 	})
+}
+
+// BenchmarkIdle prints what an open connection holds of the heap, beyond its descriptor and the kernel's buffers; net's own
+// part is in it.
+func BenchmarkIdle(b *testing.B) {
+	const n = 200
+	l := open(b, Config{}, nil)
+	for range n {
+		client, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer client.Close()
+	}
+	heap := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	for range n {
+		c, err := l.Accept()
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer c.Close()
+	}
+	after := heap()
+	for b.Loop() { // nothing to repeat
+	}
+	b.ReportMetric(float64(after-before)/n, "B/conn")
 }
