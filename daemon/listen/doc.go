@@ -26,8 +26,8 @@
 // # Why two generations?
 //
 // An event is taken out of the kernel before it is acted on. In between (1) its connection may be closed, (2) another one
-// accepted under the same descriptor number: so an event names a slot and the slot's generation, never a descriptor, never a pointer.
-// And (1) the request may end, (2) the next one begin on the same connection: so Watch and Unwatch have a generation as well.
+// accepted under the same descriptor number: so an event names a slot and the slot's generation, never a descriptor or a
+// pointer. And (1) the request may end, (2) the next one begin on the same connection: so Watch and Unwatch have a generation as well.
 //
 // # What becomes of a slow reader?
 //
@@ -39,9 +39,10 @@
 // third of them have left, so that a slow but steady reader looks like a stalled one. And it bounds what a stuck stream
 // holds in the kernels of both ends: 271 KB in place of 3.8 MB, at no cost that could be measured in writes of 32 and 256 KB.
 //
-// TCP_USER_TIMEOUT, as long as WriteTimeout, is for the client that vanished without a word (a laptop's lid): a stream of
-// small chunks would go into the kernel's queue for the 15 minutes of net.ipv4.tcp_retries2 before a write fails; and
-// keep-alive probes alone need 150 s in prefill.
+// TCP_USER_TIMEOUT is for the client that vanished without a word (a laptop's lid): a stream of small chunks would go into
+// the kernel's queue for the 15 minutes of net.ipv4.tcp_retries2 before a write fails, and keep-alive probes alone need 150 s
+// in prefill. It is three times WriteTimeout, so that a write that waits is given up by us before (after two and a half times
+// at the latest), counted, and answered with a reset, which the kernel would not send.
 //
 // # Why golang.org/x/sys?
 //

@@ -12,7 +12,7 @@ import (
 )
 
 func TestStalledReaderIsReset(t *testing.T) {
-	l := open(t, Config{WriteTimeout: 100 * time.Millisecond}, nil)
+	l := open(t, Config{WriteTimeout: 200 * time.Millisecond}, nil)
 	client, server := pair(t, l)
 	failed := make(chan error, 1)
 	go func() {
@@ -43,7 +43,7 @@ func TestStalledReaderIsReset(t *testing.T) {
 // TestSteadyReaderSurvives sends more in one write than the reader takes in many timeouts.
 func TestSteadyReaderSurvives(t *testing.T) {
 	const size, piece = 8 << 20, 512 << 10
-	l := open(t, Config{WriteTimeout: 500 * time.Millisecond}, nil)
+	l := open(t, Config{WriteTimeout: 1500 * time.Millisecond}, nil)
 	client, server := pair(t, l)
 	client.SetReadBuffer(64 << 10)
 	failed := make(chan error, 1)
@@ -59,7 +59,7 @@ func TestSteadyReaderSurvives(t *testing.T) {
 		if _, err := io.ReadFull(client, make([]byte, piece)); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(100 * time.Millisecond) // 1.6 s in all
+		time.Sleep(250 * time.Millisecond) // 4 s in all
 	}
 	if err := <-failed; err != nil {
 		t.Errorf("a slow but steady reader was cut: %v", err)
@@ -74,7 +74,10 @@ func TestOutsideDeadline(t *testing.T) {
 	l := open(t, Config{}, nil)
 	_, server := pair(t, l)
 	past := time.Now().Add(-time.Second)
-	for name, set := range map[string]func(time.Time) error{"SetWriteDeadline": server.SetWriteDeadline, "SetDeadline": server.SetDeadline} {
+	for name, set := range map[string]func(time.Time) error{
+		"SetWriteDeadline": server.SetWriteDeadline,
+		"SetDeadline":      server.SetDeadline,
+	} {
 		if err := set(past); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
