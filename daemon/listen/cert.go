@@ -87,7 +87,8 @@ func (s *certs) read() (changed bool, err error) {
 	s.cert, s.key, s.unread = cert, key, false
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
-		return changed, fmt.Errorf("listen: the TLS certificate %q and the key %q are no pair in PEM form: %w", s.certFile, s.keyFile, err)
+		return changed, fmt.Errorf("listen: the TLS certificate %q and the key %q are no pair in PEM form: %w",
+			s.certFile, s.keyFile, err)
 	}
 	if changed {
 		s.current.Store(&pair)

@@ -53,8 +53,12 @@ func (e *epoll) run() {
 	for {
 		n := 0
 		err := e.raw.Read(func(fd uintptr) bool {
-			n, _ = unix.EpollWait(int(fd), events, 0)
-			return n > 0
+			for interrupted := true; interrupted; {
+				var err error
+				n, err = unix.EpollWait(int(fd), events, 0)
+				interrupted = err == unix.EINTR
+			}
+			return n > 0 // else wait until there is more
 		})
 		if err != nil {
 			return // closed

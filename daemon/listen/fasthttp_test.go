@@ -3,6 +3,7 @@ package listen
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"log/slog"
@@ -88,6 +89,7 @@ func TestFasthttpWatch(t *testing.T) {
 			}
 			var told counter
 			ended := make(chan bool, 10)
+			arrived := make(chan struct{}, 10)
 			steps := make(chan string)
 			l, _ := front(t, conf, func(ctx *fasthttp.RequestCtx) {
 				c := From(ctx.Conn())
@@ -95,6 +97,7 @@ func TestFasthttpWatch(t *testing.T) {
 					t.Errorf("IsTLS: fasthttp says %v, Conn %v, want %v", ctx.IsTLS(), c.IsTLS(), secureToo)
 				}
 				gen := c.Watch(&told)
+				arrived <- struct{}{}
 				if string(ctx.Path()) == "/short" {
 					ctx.SetBodyString("ok")
 					ended <- c.Unwatch(gen)
@@ -107,11 +110,12 @@ func TestFasthttpWatch(t *testing.T) {
 				if got := get(t, client, scheme+l.Addr().String()+"/short"); got != "ok" {
 					t.Errorf("got %q", got)
 				}
+				<-arrived
 				if <-ended {
 					t.Error("Gone was called of a client that stays")
 				}
 			}
-			leaveStream(t, client, scheme+l.Addr().String()+"/stream", steps, began)
+			leaveStream(t, client, scheme+l.Addr().String()+"/stream", arrived, steps, began)
 			eventually(t, "the client's leaving is told", told.called)
 			close(steps) // as the upstream does when it is closed
 			if !<-ended {
@@ -124,25 +128,37 @@ func TestFasthttpWatch(t *testing.T) {
 	}
 }
 
-// leaveStream asks for a stream and leaves it, after a line of it if began.
-func leaveStream(t *testing.T, client *http.Client, url string, steps chan string, began bool) {
+// leaveStream asks for a stream and leaves it once it has arrived, after a line of it if began.
+func leaveStream(t *testing.T, client *http.Client, url string, arrived chan struct{}, steps chan string, began bool) {
 	t.Helper()
-	if !began { // no header comes before the body's first bytes
-		client.Timeout = 50 * time.Millisecond
-		if _, err := client.Get(url); err == nil {
-			t.Fatal("an answer without a step")
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	go func() {
+		<-arrived
+		if began {
+			steps <- "line\n"
+		} else {
+			leave()
 		}
-		return
-	}
-	go func() { steps <- "line\n" }()
-	r, err := client.Get(url)
+	}()
+	request, err := http.NewRequestWithContext(ctx, "GET", url, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	r, err := client.Do(request)
+	if !began { // no header comes before the body's first bytes
+		if !errors.Is(err, context.Canceled) {
+			t.Fatalf("an answer without a step: %v", err)
+		}
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
 	if line, err := bufio.NewReader(r.Body).ReadString('\n'); line != "line\n" {
 		t.Errorf("got %q, %v", line, err)
 	}
-	r.Body.Close()
 }
 
 func get(t *testing.T, client *http.Client, url string) string {

@@ -10,13 +10,9 @@ import (
 // for one of TLS (ctx.IsTLS, scheme https).
 type secure struct{ *Conn }
 
-// Handshake does the TLS handshake within ten seconds. fasthttp calls it on the connection's own goroutine before it reads,
-// so a slow client keeps nobody waiting. A Read does the handshake as well, within the read deadline alone.
-func (s secure) Handshake() error {
-	t := time.AfterFunc(handshakeTime, s.Abort)
-	defer t.Stop()
-	return s.tls.Handshake()
-}
+// Handshake does the TLS handshake within the read deadline. fasthttp sets that to its ReadTimeout and calls this on the
+// connection's own goroutine before it reads, so that a slow client keeps nobody waiting. A first Read or Write does it too.
+func (s secure) Handshake() error { return s.tls.Handshake() }
 
 // ConnectionState tells version, protocol and names.
 func (s secure) ConnectionState() tls.ConnectionState { return s.tls.ConnectionState() }

@@ -38,7 +38,10 @@ func keyPair(t testing.TB, certFile, keyFile, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for file, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: der}, keyFile: {Type: "PRIVATE KEY", Bytes: keyDER}} {
+	for file, block := range map[string]*pem.Block{
+		certFile: {Type: "CERTIFICATE", Bytes: der},
+		keyFile:  {Type: "PRIVATE KEY", Bytes: keyDER},
+	} {
 		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -117,7 +120,7 @@ func TestTLS(t *testing.T) {
 
 func TestTLSStalledReader(t *testing.T) {
 	conf := withTLS(t)
-	conf.WriteTimeout = 100 * time.Millisecond
+	conf.WriteTimeout = time.Second // the handshake too must get through on a busy machine
 	l := open(t, conf, nil)
 	_, c := securePair(t, l)
 	failed := make(chan error, 1)

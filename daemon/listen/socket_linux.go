@@ -14,7 +14,7 @@ const unsentBytes = 128 << 10
 
 // tune sets what doc.go tells of. It is done for each connection: accepted sockets inherit from a listening one, but not from
 // one of multipath TCP, which is what net.Listen makes.
-func tune(raw net.Conn, timeout time.Duration) error {
+func tune(raw net.Conn, writeTimeout time.Duration) error {
 	tcp, ok := raw.(*net.TCPConn)
 	if !ok {
 		return nil
@@ -26,7 +26,7 @@ func tune(raw net.Conn, timeout time.Duration) error {
 	var failed error
 	err = rc.Control(func(fd uintptr) {
 		failed = errors.Join(
-			unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(timeout.Milliseconds())),
+			unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(3*writeTimeout.Milliseconds())),
 			unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, unsentBytes))
 	})
 	return errors.Join(err, failed)

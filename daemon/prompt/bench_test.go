@@ -124,3 +124,19 @@ func BenchmarkTokenPrompt64k(b *testing.B) {
 		r.Hash(1)
 	}
 }
+
+// BenchmarkReplyEmbedding is an answer with one vector of 1,024 numbers.
+func BenchmarkReplyEmbedding(b *testing.B) {
+	body := []byte(`{"id":"embd-1","object":"list","data":[{"index":0,"object":"embedding","embedding":[` +
+		strings.Repeat("-0.012345678901234,", 1023) + `0.5]}],"usage":{"prompt_tokens":4,"total_tokens":4}}`)
+	r := NewReply(Embedding, false, 0)
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	for b.Loop() {
+		r.Reset(Embedding, false, 0)
+		r.Body(body)
+		if ok, _ := r.Finish(); !ok || r.Usage().Prompt != 4 {
+			b.Fatal("not understood")
+		}
+	}
+}

@@ -61,7 +61,7 @@ func (r *Reply) message() {
 		})
 		r.stopped(stop.of(raw))
 	case "message_stop":
-		if r.clean = true; r.n == 0 {
+		if r.clean = true; !r.output {
 			r.fail(0)
 		}
 	case "message":

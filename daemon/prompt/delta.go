@@ -161,8 +161,12 @@ func (r *Reply) apply() {
 	more := len(calls) > 0 || len(tokens) > 0 || len(inside(d.refusal.of(b))) > 0
 	r.output = r.output || written || thought || more || finish != nil && !r.failed
 	if r.top.plain = written != thought && !more && finish == nil && r.top.choices == 1; r.top.plain {
-		if r.top.piece, r.top.choice = text, i; thought {
-			r.top.piece, r.top.choice = d.thought, -1
+		r.top.piece, r.top.choice = text, i
+		if thought {
+			r.top.piece = d.thought
+		}
+		if thought || !r.kind.Generates() {
+			r.top.choice = -1
 		}
 	}
 }

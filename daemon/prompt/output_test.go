@@ -55,6 +55,7 @@ func TestOutputSoFar(t *testing.T) {
 	f(Chat, "Ofc OFc OFC", piece(`{"content":"a"}`), `{"error":{"code":500}}`, "[DONE]")
 	f(Chat, "oFC", "[DONE]")
 	f(Chat, "ofc oFC", usage, "[DONE]")
+	f(Chat, "ofc oFC", role, "[DONE]")
 	f(Chat, "oFc", "event: error\ndata: {}")
 	f(Chat, "oFc", `{"object":"error","message":"x","code":503}`)
 	f(Chat, "Ofc", `{"choices":[`) // not understood: nothing to wait for
@@ -134,6 +135,8 @@ func TestFailureInBody(t *testing.T) {
 		f(kind, `{"error":{"message":"x","code":400}}`, "false false true 400 false true")
 		f(kind, `{"error":null}`, "true false false 0 true true")
 		f(kind, `[1]`, "true false false 0 true true")
+		f(kind, `{"data":[[-1.5,2],[3 , 4.0e5]],"x":[1],"y":[],"error":{"code":7}}`, "false false true 7 false true")
+		f(kind, `{"x":[1`, "false false false 0 true false")
 		f(kind, `RIFF`, "false false false 0 true false")
 	}
 	f(Embedding, `{"data":[{"index":0,"embedding":[0.1,-2e-3]}],"usage":{"prompt_tokens":4,"total_tokens":4,"completion_tokens":0}}`, "true false false 0 true true {4 0 0 false true}")

@@ -59,7 +59,7 @@ func (w *writer) parts(c *Chain, raw []byte) {
 		case "tool_use", "tool_result", "thinking", "redacted_thinking":
 			return ok
 		}
-		if len(inside(text.of(raw))) > 0 || media.hi == 0 && id.hi == 0 {
+		if inside(text.of(raw)) != nil || media.hi == 0 && id.hi == 0 {
 			c.tagged(markText, text.of(raw))
 			return ok
 		}

@@ -49,7 +49,9 @@ func TestQuickIsTaken(t *testing.T) {
 	f(Chat, chat("a")+"da", chat("b")[2:], false)
 	f(Chat, strings.ReplaceAll(chat("a"), "content", "reasoning"), strings.ReplaceAll(chat("b"), "content", "reasoning"), true)
 	f(Chat, chat(""), chat("b"), false)
-	with := func(s string) string { return strings.Replace(s, `"finish_reason"`, `"token_ids":[1],"finish_reason"`, 1) }
+	with := func(s string) string {
+		return strings.Replace(s, `"finish_reason"`, `"token_ids":[1],"finish_reason"`, 1)
+	}
 	f(Completion, with(chat("a")), with(chat("b")), false) // the ids are to be gathered
 }
 

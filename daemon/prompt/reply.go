@@ -159,7 +159,7 @@ func (r *Reply) Output() bool { return r.output }
 func (r *Reply) Clean() bool { return r.clean }
 
 // Failed reports whether the worker told of a failure inside a 200: an error event or body; an end by abort or error; [DONE] or
-// message_stop with no answer before it, as a draining worker sends them.
+// message_stop with no output before it, as a draining worker sends them. Behind something not understood nothing more is heard.
 //
 // /v1/messages has no word for abort: vLLM then writes stop_reason null, which no end by itself gives, so null counts as failed.
 // /v1/responses calls an aborted answer completed (cancelled or incomplete for some models): it counts as failed if the usage
@@ -228,7 +228,7 @@ func (r *Reply) fail(code int) {
 // event takes one event of a stream.
 func (r *Reply) event(ev event) {
 	if len(ev.data) < 16 && string(bytes.TrimSpace(ev.data)) == "[DONE]" {
-		if r.n == 0 && !r.output && (r.kind.Generates() || !r.heard) {
+		if !r.output && (r.kind.Generates() || !r.heard) {
 			r.fail(0)
 		}
 		if r.kind != Responses && r.kind != Messages {
@@ -250,6 +250,7 @@ func (r *Reply) document(data []byte) {
 	r.cur, r.top, r.heard = delta{}, top{}, true
 	s := &r.w.scan
 	s.reset(data)
+	s.loose = true // vectors and the prompt's token ids are the bulk of many answers, and say nothing here
 	ok := false
 	switch r.kind {
 	case Responses:

@@ -1,6 +1,7 @@
 package prompt
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math/bits"
@@ -32,9 +33,10 @@ type scanner struct {
 	depth int
 	key   []byte // an unescaped key, valid until the next one
 	esc   bool   // the string read last has escapes
+	loose bool   // see numbers
 }
 
-func (s *scanner) reset(b []byte) { s.b, s.i, s.depth = b, 0, 0 }
+func (s *scanner) reset(b []byte) { s.b, s.i, s.depth, s.loose = b, 0, 0, false }
 
 // document scans one whole JSON text, whose top level is an object in all that interests us: its values are left to field.
 func (s *scanner) document(field func(key []byte) bool) bool {
@@ -133,6 +135,19 @@ func (s *scanner) ints(c *Chain) {
 	s.i = i
 }
 
+// numbers passes over a list that begins with a number, taking the rest of it to be numbers too.
+func (s *scanner) numbers() bool {
+	lo := s.i + 1
+	if lo == len(s.b) || s.b[lo] != '-' && s.b[lo]-'0' > 9 {
+		return false
+	}
+	n := bytes.IndexByte(s.b[lo:], ']')
+	if n >= 0 {
+		s.i = lo + n + 1
+	}
+	return n >= 0
+}
+
 // open steps into an object or array; false if it is empty or too deep, which close tells apart.
 func (s *scanner) open(end byte) bool {
 	if s.depth++; s.depth > maxDepth {
@@ -175,7 +190,7 @@ func (s *scanner) value() bool {
 	case c == '{':
 		return s.object(nil)
 	case c == '[':
-		return s.array(nil)
+		return s.loose && s.numbers() || s.array(nil)
 	case c == '-' || c-'0' <= 9:
 		return s.number()
 	case c == 't':

@@ -36,9 +36,9 @@ func TestStorm(t *testing.T) {
 	}
 	f(1000, 0, 3)
 	f(1000, 0, 10)
-	f(1000, 60, 10)
-	f(1000, 60, 100)
-	f(50, 60, 100)
+	f(1000, 10, 10)
+	f(1000, 10, 30)
+	f(50, 60, 60)
 }
 
 // TestOneDeath: all 50 requests without an answer at a worker that is killed are repeated at once, and again seven seconds later.

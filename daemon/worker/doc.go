@@ -33,7 +33,7 @@
 // A worker that is not up is asked twice a second, whatever the health interval, and the first request after it is up may
 // go there. How fast it gets more is slowstart.go's: 10 workers with streams of 20 s, 200 requests a second, "fewest in
 // flight" as the strategy: one that is back gets 2, 3, 5 ... 19 a second in its slow start, then 40, twice its share,
-// until it has caught up. Without doses it got 200 a second for two seconds, and a slow start that was a hint to the strategy alone
+// until it has caught up. Without doses it got 200 a second, all there were, for two seconds, and a slow start that was a hint to the strategy alone
 // was heeded by those that look for it.
 //
 // # What a failure may cost

@@ -55,7 +55,7 @@ func TestHammer(t *testing.T) {
 	restsAtZero(t, p, &all)
 }
 
-// hammerRequests begins and ends requests, each ended twice at once.
+// hammerRequests begins and ends requests, each ended twice at once. Worker w2 is a bad one.
 func hammerRequests(p *Pool, g uint64, all *sync.Map) {
 	rng := rand.New(rand.NewPCG(g, 1))
 	rows, ws := make([]abi.Row, 0, 16), make([]*Worker, 0, 16)
@@ -76,6 +76,9 @@ func hammerRequests(p *Pool, g uint64, all *sync.Map) {
 		kind := Answered
 		if rng.IntN(20) == 0 {
 			kind = Kind(rng.IntN(6))
+		}
+		if w.id == "w2" && rng.IntN(10) > 0 { // its breaker opens, and most of its trials fail
+			kind = Failed
 		}
 		var twice sync.WaitGroup
 		for range 2 {

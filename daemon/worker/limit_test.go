@@ -3,6 +3,7 @@ package worker
 import (
 	"bytes"
 	"log/slog"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -71,6 +72,7 @@ func TestLimitRaces(t *testing.T) {
 						t.Errorf("%s has %d in flight; the limit is 4", s.ID, s.InFlight)
 					}
 				}
+				runtime.Gosched()
 				open.Add(-1)
 				k.End(p.after(1), Outcome{Kind: Answered})
 			}

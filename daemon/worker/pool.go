@@ -130,6 +130,7 @@ func (p *Pool) remove(w *Worker) event {
 		w.stop()
 	}
 	w.queue.clear()
+	w.breaker.reset()
 	p.release(w)
 	return event{w: w, kind: removed, tokens: w.inFlight}
 }

@@ -132,7 +132,7 @@ func back(l *lab, addr string, n *node) (again time.Duration, failed int64, err 
 	}
 	time.Sleep(time.Second)
 	n.Close()
-	time.Sleep(pick(l, 2*time.Second, 5*time.Second))
+	time.Sleep(pick(l, 3*time.Second, 8*time.Second)) // haproxy takes 6 s to see it
 	if err = n.Start(n.addr); err == nil {
 		before, began := n.posts.Load(), time.Now()
 		eventually(30*time.Second, func() bool { return n.posts.Load() > before })

@@ -160,7 +160,7 @@ func (l *lab) settle() string {
 		return fmt.Sprintf("%d upstream requests without exactly one length: %.300q", n, *l.badHead.Load())
 	}
 	for _, r := range l.routers {
-		if r.Logged("panic") || r.Logged("BUG") {
+		if r.Logged("panic: ") || r.Logged("fatal error: ") || r.Logged("BUG:") {
 			return "the log tells of a panic: " + r.Log(400)
 		}
 		if l.exits {

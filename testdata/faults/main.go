@@ -106,7 +106,9 @@ func runAll(bin, modules, only string, quick bool, soak time.Duration) (ok bool,
 	if soak > 0 {
 		todo = []check{soakCheck(soak)}
 	}
-	r := &report{out: json.NewEncoder(os.Stdout)}
+	out := json.NewEncoder(os.Stdout)
+	out.SetEscapeHTML(false) // "<=" is to be read
+	r := &report{out: out}
 	var settling sync.WaitGroup
 	for _, c := range todo {
 		if !want.MatchString(c.name) && soak == 0 {
