@@ -10,6 +10,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/gofiber/fiber/v2/middleware/adaptor"
+	"github.com/gofiber/fiber/v2/middleware/pprof"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/valyala/fasthttp"
 
@@ -90,7 +91,7 @@ func (d *Daemon) admin(c conf.Server) (*fiber.App, error) {
 		app.Use(requireToken(strings.TrimSpace(string(raw))))
 	}
 	app.Get("/metrics", adaptor.HTTPHandler(promhttp.HandlerFor(d.metrics.registry, promhttp.HandlerOpts{})))
-	app.Use(ownPagesOnly)
+	app.Use(ownPagesOnly, pprof.New()) // /debug/pprof: what takes the time, at three in the morning too
 	app.Get("/api/v1/pools", func(c *fiber.Ctx) error { return c.JSON(d.describe()) })
 	app.Post("/api/v1/pools/:pool/workers/:worker/drain", func(c *fiber.Ctx) error { return d.drainWorker(c, true) })
 	app.Delete("/api/v1/pools/:pool/workers/:worker/drain", func(c *fiber.Ctx) error { return d.drainWorker(c, false) })
