@@ -33,7 +33,7 @@ require (
 	github.com/rivo/uniseg v0.4.7 // indirect
 	github.com/spf13/pflag v1.0.9 // indirect
 	github.com/valyala/bytebufferpool v1.0.0 // indirect
-	github.com/valyala/fasthttp v1.73.0 // indirect
-	golang.org/x/sys v0.49.0 // indirect
+	github.com/valyala/fasthttp v1.73.0
+	golang.org/x/sys v0.49.0
 	google.golang.org/protobuf v1.36.11 // indirect
 )

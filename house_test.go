@@ -32,6 +32,8 @@ var arrows = map[string][]string{
 	"daemon/warmpath": {"daemon", "daemon/replay", "daemon/vllmsim", "host", "cache/...", "conf", "plugins", "sdk/abi"},
 
 	// Rooms under daemon are strangers to each other.
+	"daemon/gate":     {},
+	"daemon/listen":   {},
 	"daemon/prompt":   {},
 	"daemon/replay":   {},
 	"daemon/session":  {},
@@ -64,6 +66,7 @@ var arrows = map[string][]string{
 var doors = map[string][]string{
 	"github.com/tetratelabs/wazero":       {"host"},
 	"github.com/gofiber/fiber/v2":         {"daemon"},
+	"github.com/valyala/fasthttp":         {"daemon"},
 	"github.com/prometheus/client_golang": {"daemon"},
 	"github.com/armon/go-radix":           {"cache/prefix"},
 	"github.com/BurntSushi/toml":          {"conf"},
@@ -71,6 +74,7 @@ var doors = map[string][]string{
 	"github.com/schollz/progressbar/v3":   {"daemon/replay"},
 	"github.com/zeebo/xxh3":               {"daemon/prompt"},
 	"golang.org/x/term":                   {"daemon/replay"},
+	"golang.org/x/sys":                    {"daemon/listen"},
 }
 
 // topLevel is all that may stand at the top.

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"errors"
 	"io"
 	"strings"
@@ -12,7 +13,7 @@ import (
 )
 
 // smallBody is up to where an answer of stated length is read whole before the client gets its head: one write, and a
-// worker that breaks off in it is still an honest 502.
+// worker that breaks off in it, or says in it that it failed, can still be replaced by another.
 const smallBody = 256 << 10
 
 // maxReply bounds what is kept of an answer for the index: 1 MiB is some 250,000 generated tokens.
@@ -20,169 +21,173 @@ const maxReply = 1 << 20
 
 var replies = sync.Pool{New: func() any { return prompt.NewReply(prompt.Other, false, maxReply) }}
 
-// answer turns a worker's response into the client's.
-func (e *exchange) answer(a *attempt, row int) (out *Outbound, streaming bool) {
-	out = &Outbound{Status: a.resp.Status, Header: forClient(nil, a.resp.Header), Length: a.resp.Length}
-	e.explain(out, row)
+// answer turns a worker's response into the client's, or tells why it must not reach the client. On a failure the ticket has
+// ended and the response is closed.
+func (e *exchange) answer(a *attempt, row int, more bool) (*Outbound, *failure) {
+	if a.resp.Status == 503 && more { // it says: not me, somebody else
+		return nil, e.drop(a, worker.Outcome{Kind: worker.Failed, Err: "HTTP 503"}, &failure{reason: "worker_503", fault: faultNoWorker})
+	}
 	events := strings.HasPrefix(a.resp.Header.Get("Content-Type"), "text/event-stream")
 	b := &body{e: e, a: a, events: events, ok: a.resp.Status < 300}
 	if b.ok && e.req.Kind != prompt.Other {
 		b.reply = replies.Get().(*prompt.Reply)
 		b.reply.Reset(e.req.Kind, events, maxReply)
 	}
-	if !events && a.resp.Length >= 0 && a.resp.Length <= smallBody {
-		return e.whole(out, b), true
+	out := &Outbound{Status: a.resp.Status, Length: a.resp.Length}
+	var f *failure
+	switch {
+	case !events && a.resp.Length >= 0 && a.resp.Length <= smallBody:
+		out.Body, f = b.whole()
+	default:
+		out.Stream, f = b, b.hold()
 	}
-	out.Stream = b
-	return out, true
+	if f != nil {
+		return nil, f
+	}
+	e.in.Seen.Worker, e.in.Seen.Matched = a.worker.ID(), int(e.view.frame.Rows[row].GPU)
+	e.explain(out, row)
+	out.Header = forClient(out.Header, a.resp.Header)
+	if out.Stream == nil {
+		b.finish(io.EOF)
+		b.Close()
+	}
+	return out, nil
+}
+
+// drop ends an attempt that brought nothing for the client.
+func (e *exchange) drop(a *attempt, o worker.Outcome, f *failure) *failure {
+	a.end(o)
+	a.close()
+	return f
 }
 
 // whole reads a small answer to its end.
-func (e *exchange) whole(out *Outbound, b *body) *Outbound {
+func (b *body) whole() ([]byte, *failure) {
 	buf := make([]byte, b.a.resp.Length)
-	_, err := io.ReadFull(b, buf)
+	_, err := io.ReadFull(b.a.resp, buf)
 	if err == nil {
-		_, err = b.Read(make([]byte, 1)) // its end, which also gives the connection back
-	}
-	b.Close()
-	if err != nil && err != io.EOF {
-		return faultBroken.outbound()
-	}
-	out.Body = buf
-	return out
-}
-
-// body is the worker's answer on its way to the client. Whoever ends it, finish runs once.
-type body struct {
-	e      *exchange
-	a      *attempt
-	reply  *prompt.Reply // nil: nothing is learnt from it
-	events bool
-	ok     bool // the status is a success
-	first  time.Duration
-	tail   []byte // an error event that is still to be read
-	err    error  // what comes after tail
-	once   sync.Once
-}
-
-// Read hands on what one read of the worker gave. A worker that breaks off in a stream of events is told to the client by
-// an error event, then by an error of the read: the connection must not end cleanly.
-func (b *body) Read(p []byte) (int, error) {
-	if b.err != nil {
-		return b.rest(p)
-	}
-	n, err := b.a.resp.Read(p)
-	if n > 0 {
-		b.heard(p[:n])
-	}
-	if err == nil {
-		return n, nil
-	}
-	b.finish(err)
-	if err != io.EOF && b.events && b.ok {
-		b.tail = append([]byte("\n\n"), faultBroken.event()...)
-	}
-	b.err = err
-	if n > 0 {
-		return n, nil
-	}
-	return b.rest(p)
-}
-
-// rest reads the error event, then gives the error.
-func (b *body) rest(p []byte) (int, error) {
-	if len(b.tail) == 0 {
-		return 0, b.err
-	}
-	n := copy(p, b.tail)
-	b.tail = b.tail[n:]
-	return n, nil
-}
-
-func (b *body) heard(chunk []byte) {
-	now := time.Now()
-	if b.first == 0 {
-		b.first = now.Sub(b.e.arrived)
-		if b.ok {
-			b.a.ticket.FirstByte(now)
-			b.e.d.metrics.firstByte(b)
+		if _, err = b.a.resp.Read(make([]byte, 1)); err == io.EOF { // its end gives the connection back
+			err = nil
 		}
-	} else {
-		b.a.ticket.Flow(now)
+	}
+	if err != nil {
+		return nil, b.broken(err)
 	}
 	if b.reply != nil {
-		b.reply.Feed(chunk)
+		b.reply.Body(buf)
+		if b.reply.Failed() && !b.refused() {
+			return nil, b.hidden()
+		}
+		b.name()
 	}
+	b.began()
+	return buf, nil
 }
 
-// Close ends the exchange. A client that left early cancels the worker's request by it.
-func (b *body) Close() error {
-	b.finish(errClientGone)
-	return b.a.resp.Close()
+// refused tells of an error inside a 200 that is about the request, as old vLLM answers to embeddings of a model without them.
+func (b *body) refused() bool {
+	code := b.reply.FailedCode()
+	return code >= 400 && code < 500
 }
 
-var errClientGone = errors.New("the client left")
+// broken ends an attempt whose answer broke off before the client saw any of it.
+func (b *body) broken(err error) *failure {
+	f, o := b.e.classify(b.a, err)
+	return b.discard(o, f)
+}
 
-// finish is the feedback: index, session, load, metrics. err is io.EOF at a proper end.
-func (b *body) finish(err error) {
-	b.once.Do(func() {
-		o := worker.Outcome{Kind: worker.Answered}
+// hidden ends an attempt whose answer says inside a 200 that the worker failed (see prompt.Reply.Failed). A worker that
+// aborts what it has just accepted is shutting down or paused: it is taken for draining.
+func (b *body) hidden() *failure {
+	o := worker.Outcome{Kind: worker.Failed, Err: "told of a failure inside its answer"}
+	if b.aborted() {
+		o = worker.Outcome{Kind: worker.Draining, Err: "aborts what it accepts"}
+	}
+	return b.discard(o, &failure{reason: "hidden_failure", fault: faultHidden})
+}
+
+// aborted tells an abort, or an end without an answer, from an error that the worker names.
+func (b *body) aborted() bool {
+	return b.reply.FinishReason() == "abort" || b.reply.FailedCode() == 0 && b.reply.Clean()
+}
+
+func (b *body) discard(o worker.Outcome, f *failure) *failure {
+	b.once.Do(func() {})
+	b.giveBack()
+	return b.e.drop(b.a, o, f)
+}
+
+// hold reads a stream until its first output, so that a worker that fails before is replaced and the client never knows. The
+// first event of a chat says only that the assistant speaks, and a head says nothing: vLLM sends it before the prefill.
+func (b *body) hold() *failure {
+	if b.reply == nil || !b.events {
+		b.a.heard()
+		return nil
+	}
+	buf := pieces.Get().(*[]byte)
+	b.buf = buf
+	b.a.resp.SetChunkTimeout(b.e.pool.headerTimeout()) // the head of a stream comes before the prefill
+	for {
+		n, err := b.a.resp.Read((*buf)[len(b.held):cap(*buf)])
+		b.held = (*buf)[:len(b.held)+n]
+		b.feed(b.held[len(b.held)-n:])
 		switch {
-		case errors.Is(err, errClientGone):
-			o.Kind = worker.Canceled
-		case err != io.EOF:
-			o.Kind, o.Err = worker.Broken, inWords(err)
-			b.e.pool.log.Warn("worker broke off in the middle of an answer", "worker", b.a.worker.ID(), "error", err)
-		case b.a.resp.Status >= 500:
-			o.Kind, o.Err = worker.Failed, "HTTP status of 500 or more"
+		case b.reply.Failed() && !b.refused():
+			return b.hidden()
+		case err == io.EOF:
+			b.err = io.EOF
+		case err != nil:
+			return b.broken(err)
+		case !b.reply.Output() && len(b.held) < cap(*buf):
+			continue
 		}
-		if b.reply != nil {
-			b.learn(&o, err == io.EOF)
-			replies.Put(b.reply)
-			b.reply = nil
-		}
-		b.a.end(o)
-		b.e.d.metrics.ended(b, o)
-		b.e.release()
-	})
+		b.a.resp.SetChunkTimeout(0)
+		b.began()
+		return nil
+	}
 }
 
-// learn takes from the answer what it says: generated tokens, tokens a byte, cached tokens, and the text itself.
-func (b *body) learn(o *worker.Outcome, ended bool) {
-	ok, complete := b.reply.Finish()
-	if b.reply.Failed() {
-		o.Kind, o.Err = worker.Failed, "the worker told of a failure inside its answer"
+// pieces are the buffers of streams before their first output: a page holds several events.
+var pieces = sync.Pool{New: func() any { p := make([]byte, 4096); return &p }}
+
+// began notes the first byte of an answer that goes to the client.
+func (b *body) began() {
+	b.a.heard()
+	now := time.Now()
+	b.first = now.Sub(b.e.arrived)
+	if b.ok {
+		b.a.ticket.FirstByte(now)
+		b.e.d.metrics.firstByte(b)
+		b.e.in.Seen.First = b.first
 	}
-	u := b.reply.Usage()
-	o.Tokens = u.Completion
-	e, slot := b.e, b.a.worker.Slot()
-	if ok && u.OK && len(e.req.Chains) == 1 {
-		c := &e.req.Chains[0]
-		if c.Tokens == 0 {
-			e.pool.scale.learn(u.Prompt, c.Bytes)
-		}
-		if u.CachedKnown {
-			e.pool.caps.learn(slot, u.Cached, e.believedOf(b.a.worker), u.Prompt)
-		}
-	}
-	if !ended || !complete || o.Kind == worker.Failed {
+}
+
+// feed lets the reply hear a piece of the answer.
+func (b *body) feed(p []byte) {
+	if b.reply == nil || len(p) == 0 {
 		return
 	}
-	for i := range e.req.Chains {
-		if c := &e.req.Chains[i]; b.reply.ExtendChoice(c, e.req.Choice(i)) {
-			e.space.Touch(slot, c.Hashes)
-		}
+	b.reply.Feed(p)
+	b.name()
+}
+
+// name binds a response's id to its worker: the state is there only, and what refers to it must come here.
+func (b *body) name() {
+	if b.named || b.e.req.Kind != prompt.Responses {
+		return
+	}
+	if id := b.reply.ID(); id != "" {
+		b.named = true
+		b.e.pool.sessions.Bind(responseKey(id), b.a.worker.ID(), time.Now())
 	}
 }
 
-// believedOf is the prompt's tokens that the worker was taken to hold when it was chosen.
-func (e *exchange) believedOf(w *worker.Worker) int {
-	for i := range e.view.workers {
-		if e.view.workers[i] == w {
-			return e.believed(i)
-		}
+// causeOf is why the request was ended from our side, or nil.
+func causeOf(ctx context.Context) error {
+	if ctx.Err() == nil {
+		return nil
 	}
-	return 0
+	return context.Cause(ctx)
 }
 
-var _ io.ReadCloser = (*body)(nil)
+var errBrokeOff = errors.New("daemon: the worker broke off in the middle of an answer")

@@ -20,6 +20,7 @@ var (
 	descInFlight  = desc("worker_in_flight", "Requests sent and not ended.", "pool", "worker")
 	descRunning   = desc("worker_running", "Requests running, as the worker says.", "pool", "worker")
 	descWaiting   = desc("worker_waiting", "Requests waiting, as the worker says.", "pool", "worker")
+	descBreaker   = desc("worker_breaker_state", "0 = closed, 1 = a trial is due or runs, 2 = open.", "pool", "worker")
 	descKVUsage   = desc("worker_kv_usage", "KV cache in use, 0 to 1, as the worker says.", "pool", "worker")
 	descSlow      = desc("worker_slowness", "Learnt: prefill seconds per estimated second.", "pool", "worker")
 	descWait      = desc("worker_queued_prefill_seconds", "Believed prefill queue.", "pool", "worker")
@@ -31,6 +32,13 @@ var (
 	descInstances = desc("module_instances", "Live instances.", "pool", "strategy")
 	descSetAside  = desc("module_quarantined", "1 while the module is set aside after repeated errors.", "pool", "strategy")
 	descModule    = desc("module_info", "The module that serves.", "pool", "strategy", "sha256")
+	descPanics    = desc("panic_requests_total", "Requests sent to a worker that is not up, as none was.", "pool")
+	descDenied    = desc("retries_denied_total", "Repeats that the retry budget refused.", "pool")
+	descLeft      = desc("worker_draining_total", "Times that a worker's answers told it is going.", "pool", "worker")
+
+	descOpen     = desc("client_connections", "Clients' connections open.")
+	descAccepted = desc("client_connections_total", "Clients' connections by what became of them.", "event")
+	descServing  = desc("requests_in_flight", "Clients' requests being served.")
 )
 
 // Describe sends nothing: the collector is unchecked, as workers come and go.
@@ -38,6 +46,7 @@ func (c collector) Describe(chan<- *prometheus.Desc) {}
 
 // Collect reads all pools.
 func (c collector) Collect(ch chan<- prometheus.Metric) {
+	c.collectClients(ch)
 	for _, p := range c.d.state.Load().pools {
 		gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 			ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, append([]string{p.name}, labels...)...)
@@ -47,7 +56,11 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		}
 		for _, s := range p.workers.Stats(time.Now()) {
 			collectWorker(p, s, gauge)
+			count(descLeft, float64(s.Left), s.ID)
 		}
+		counts := p.workers.Counts()
+		count(descPanics, float64(counts.Panics))
+		count(descDenied, float64(counts.RetriesRefused))
 		gauge(descNodes, float64(p.index.Stats().Nodes))
 		st := p.sessions.Stats()
 		gauge(descSessions, float64(st.Live))
@@ -67,8 +80,22 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
+// collectClients tells of the clients' side.
+func (c collector) collectClients(ch chan<- prometheus.Metric) {
+	s := c.d.frontL.Stats()
+	ch <- prometheus.MustNewConstMetric(descServing, prometheus.GaugeValue, float64(c.d.inFlight.Load()))
+	ch <- prometheus.MustNewConstMetric(descOpen, prometheus.GaugeValue, float64(s.Open))
+	for event, n := range map[string]uint64{"accepted": s.Accepted, "refused": s.Refused, "left_early": s.Gone, "too_slow": s.SlowClosed} {
+		ch <- prometheus.MustNewConstMetric(descAccepted, prometheus.CounterValue, float64(n), event)
+	}
+}
+
+// breakerStates are the numbers of worker.Stats.Breaker.
+var breakerStates = map[string]float64{"closed": 0, "half-open": 1, "open": 2}
+
 func collectWorker(p *pool, s worker.Stats, gauge func(*prometheus.Desc, float64, ...string)) {
 	gauge(descUp, one(s.Up), s.ID)
+	gauge(descBreaker, breakerStates[s.Breaker], s.ID)
 	gauge(descInFlight, float64(s.InFlight), s.ID)
 	gauge(descRunning, float64(s.Running), s.ID)
 	gauge(descWaiting, float64(s.Waiting), s.ID)

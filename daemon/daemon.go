@@ -13,6 +13,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"github.com/warmpath/warmpath/conf"
+	"github.com/warmpath/warmpath/daemon/listen"
 	"github.com/warmpath/warmpath/host"
 )
 
@@ -22,17 +23,24 @@ type Daemon struct {
 	host    *host.Host
 	metrics *metrics
 
+	access accessLog
+
 	state    atomic.Pointer[state]
 	draining atomic.Bool
-	reload   sync.Mutex // one change of state at a time
+	inFlight atomic.Int64            // requests from the clients' side
+	life     context.Context         // of all requests; ends with errDraining when the drain is over
+	cut      context.CancelCauseFunc // of life
+	reload   sync.Mutex              // one change of state at a time
 
 	frontApp, adminApp *fiber.App
-	frontL, adminL     net.Listener
+	frontL             *listen.Listener
+	adminL             net.Listener
 }
 
 // state is what a reload replaces.
 type state struct {
 	conf  *conf.Config
+	front *front
 	pools []*pool // in the order of the file
 }
 
@@ -46,6 +54,7 @@ func New(c *conf.Config, log *slog.Logger) (*Daemon, error) {
 		return nil, err
 	}
 	d := &Daemon{log: log, host: h, metrics: newMetrics()}
+	d.life, d.cut = context.WithCancelCause(context.Background())
 	d.state.Store(&state{conf: c})
 	if err := d.start(c); err != nil {
 		d.Close()
@@ -62,14 +71,20 @@ func (d *Daemon) start(c *conf.Config) error {
 		return err
 	}
 	d.metrics.registry.MustRegister(collector{d})
-	d.frontApp = d.front(c.Server)
+	d.frontApp = d.clients(c.Server)
 	app, err := d.admin(c.Server)
 	if err != nil {
 		return fmt.Errorf("daemon: server.admin_token_file cannot be read: %w", err)
 	}
 	d.adminApp = app
-	if d.frontL, err = net.Listen("tcp", c.Server.Listen); err != nil {
+	raw, err := net.Listen("tcp", c.Server.Listen)
+	if err != nil {
 		return fmt.Errorf("daemon: cannot listen for clients; change server.listen or free the port: %w", err)
+	}
+	if d.frontL, err = listen.New(raw, listen.Config{WriteTimeout: c.Server.WriteTimeout, MaxConns: c.Server.MaxConnections,
+		CertFile: c.Server.TLSCertFile, KeyFile: c.Server.TLSKeyFile, Log: d.log}); err != nil {
+		raw.Close()
+		return fmt.Errorf("daemon: %w", err)
 	}
 	if d.adminL, err = net.Listen("tcp", c.Server.Admin); err != nil {
 		return fmt.Errorf("daemon: cannot listen for the operator; change server.admin or free the port: %w", err)
@@ -84,7 +99,7 @@ func (d *Daemon) Addr() string { return d.frontL.Addr().String() }
 func (d *Daemon) AdminAddr() string { return d.adminL.Addr().String() }
 
 // Run serves until ctx ends, then drains: /ready says 503, no connection is accepted, open answers run to their end within
-// server.drain_timeout. Its error is nil after a clean drain.
+// server.drain_timeout; then streams are ended with an error event. Its error is nil after a clean drain.
 func (d *Daemon) Run(ctx context.Context) error {
 	failed := make(chan error, 2)
 	go func() { failed <- d.frontApp.Listener(d.frontL) }()
@@ -97,24 +112,38 @@ func (d *Daemon) Run(ctx context.Context) error {
 	}
 	d.draining.Store(true)
 	limit := d.state.Load().conf.Server.DrainTimeout
-	d.log.Info("draining", "timeout", limit)
+	d.log.Info("draining", "timeout", limit, "in_flight", d.inFlight.Load())
 	err := d.frontApp.ShutdownWithTimeout(limit)
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = fmt.Errorf("daemon: answers were still open after server.drain_timeout (%v)", limit)
+		err = fmt.Errorf("daemon: %d answers were still open after server.drain_timeout (%v)", d.inFlight.Load(), limit)
+		d.cut(errDraining)
+		d.awaitEnd(lastWords)
 	}
 	_ = d.adminApp.ShutdownWithTimeout(time.Second) // only scrapes are lost
 	return err
 }
 
+// lastWords is for the error events of streams that outlive the drain.
+const lastWords = 2 * time.Second
+
+func (d *Daemon) awaitEnd(limit time.Duration) {
+	for end := time.Now().Add(limit); d.inFlight.Load() > 0 && time.Now().Before(end); {
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
 // Close frees everything. Run must have returned.
 func (d *Daemon) Close() {
-	for _, l := range []net.Listener{d.frontL, d.adminL} {
-		if l != nil {
-			l.Close()
-		}
+	d.cut(errDraining)
+	if d.frontL != nil {
+		d.frontL.Close()
+	}
+	if d.adminL != nil {
+		d.adminL.Close()
 	}
 	d.reload.Lock()
 	defer d.reload.Unlock()
+	d.access.close()
 	for _, p := range d.state.Load().pools {
 		p.close()
 	}
@@ -131,6 +160,16 @@ func (d *Daemon) poolFor(model string) *pool {
 		}
 	}
 	return nil
+}
+
+// saturated tells whether no pool has a worker that could take one more request.
+func (d *Daemon) saturated() bool {
+	for _, p := range d.state.Load().pools {
+		if !p.workers.Saturated() {
+			return false
+		}
+	}
+	return true
 }
 
 func (d *Daemon) explain() bool { return d.state.Load().conf.Server.Explain }

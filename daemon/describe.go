@@ -17,6 +17,9 @@ type PoolState struct {
 type WorkerState struct {
 	ID        string   `json:"id"`
 	State     string   `json:"state"`
+	Why       string   `json:"why,omitempty"` // it is ejected or draining
+	Breaker   string   `json:"breaker"`
+	Limit     int      `json:"max_in_flight,omitempty"`
 	InFlight  int      `json:"in_flight"`
 	Running   int      `json:"running"`
 	Waiting   int      `json:"waiting"`
@@ -36,7 +39,7 @@ func (d *Daemon) describe() []PoolState {
 			s.Strategy, s.Module, s.Quarantine = st.Name(), st.SHA256(), st.Stats().Quarantined
 		}
 		for _, w := range p.workers.Stats(now) {
-			s.Workers = append(s.Workers, WorkerState{w.ID, w.State, w.InFlight, w.Running, w.Waiting, w.KVUsage, w.Capacity, w.Slow,
+			s.Workers = append(s.Workers, WorkerState{w.ID, w.State, w.Why, w.Breaker, w.Limit, w.InFlight, w.Running, w.Waiting, w.KVUsage, w.Capacity, w.Slow,
 				w.Models, w.LastError})
 		}
 		out = append(out, s)

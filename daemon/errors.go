@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// fault is an error that we answer ourselves, in OpenAI's shape. Code is a string: the C# client cannot read numbers.
+// fault is an error that we answer ourselves, in the shape of the endpoint. Code is a string: the C# client cannot read numbers.
 type fault struct {
 	status  int
 	kind    string // error.type
@@ -24,35 +24,97 @@ var (
 	faultRequest  = fault{400, "invalid_request_error", "invalid_request", "the request's method or headers cannot be passed on", 0}
 	faultInternal = fault{500, "internal_error", "internal_error", "this router failed on the request; its log has the reason", 0}
 	faultBroken   = fault{502, "upstream_error", "worker_broke_off", "the worker broke off in the middle of its answer", 0}
-	faultTimeout  = fault{504, "upstream_error", "worker_timeout", "the worker did not begin its answer in time (header_timeout)", 0}
+	faultHidden   = fault{503, "service_unavailable", "worker_draining", "the worker accepted the request and then gave it up; try again shortly", 1}
+	faultFull     = fault{429, "rate_limit_error", "workers_full", "every worker has as many requests as it may have (max_in_flight); try again shortly", 1}
+	faultOverload = fault{429, "rate_limit_error", "overloaded", "this router has as many requests as it may have; try again shortly", 1}
+	faultStopping = fault{503, "service_unavailable", "router_stopping", "this router is stopping and the answer did not end in time; try again", 1}
+	faultGone     = fault{499, "invalid_request_error", "client_gone", "the client left", 0}
+	faultKey      = fault{401, "authentication_error", "invalid_api_key", "no known API key was shown: send Authorization: Bearer KEY, or X-Api-Key", 0}
+	faultFraming  = fault{400, "invalid_request_error", "bad_request", "the request is not well-formed HTTP", 0}
+	faultSlowBody = fault{408, "invalid_request_error", "request_timeout", "the request did not arrive within server.read_timeout", 0}
+	faultTokenize = fault{413, "invalid_request_error", "prompt_too_long", "the text is over this router's limit for tokenizing (1 MiB)", 0}
+
+	faultUnknownURL = fault{404, "invalid_request_error", "unknown_url", "there is nothing at this URL; the API is under /v1", 0}
+	faultHeaders    = fault{431, "invalid_request_error", "headers_too_large", "the request's headers are over this router's limit (server.max_header_bytes)", 0}
+
+	faultTimeout = fault{504, "upstream_error", "worker_timeout", "the worker did not begin its answer in time (header_timeout)", 0}
 )
 
 func faultUnknownModel(model string) fault {
 	return fault{404, "invalid_request_error", "model_not_found", "the model " + strconv.Quote(model) + " is served by no worker", 0}
 }
 
-// body is the error's JSON.
-func (f fault) body() []byte {
-	type inner struct {
-		Message string  `json:"message"`
-		Type    string  `json:"type"`
-		Param   *string `json:"param"`
-		Code    string  `json:"code"`
+func faultForbiddenModel(model string) fault {
+	return fault{403, "permission_error", "model_not_allowed", "this API key may not use the model " + strconv.Quote(model), 0}
+}
+
+// inner is OpenAI's error object. A stream of the responses API has it flat, with a type of its own.
+type inner struct {
+	Message string  `json:"message"`
+	Type    string  `json:"type"`
+	Param   *string `json:"param"`
+	Code    string  `json:"code"`
+}
+
+// body is the error's JSON in the endpoint's shape.
+func (f fault) body(s shape) []byte {
+	if s == anthropic {
+		return f.anthropic()
 	}
 	b, _ := json.Marshal(map[string]inner{"error": {Message: f.message, Type: f.kind, Code: f.code}})
 	return b
 }
 
-// event is the error as the last event of a stream.
-func (f fault) event() []byte {
-	return append(append([]byte("data: "), f.body()...), "\n\n"...)
+// anthropicTypes are the names by status (docs.anthropic.com, "Errors").
+var anthropicTypes = map[int]string{400: "invalid_request_error", 401: "authentication_error", 403: "permission_error",
+	404: "not_found_error", 413: "request_too_large", 429: "rate_limit_error", 503: "overloaded_error", 529: "overloaded_error"}
+
+func (f fault) anthropic() []byte {
+	kind := anthropicTypes[f.status]
+	switch {
+	case kind != "":
+	case f.status < 500:
+		kind = "invalid_request_error"
+	default:
+		kind = "api_error"
+	}
+	type reason struct {
+		Type    string `json:"type"`
+		Message string `json:"message"`
+	}
+	b, _ := json.Marshal(struct {
+		Type  string `json:"type"`
+		Error reason `json:"error"`
+	}{"error", reason{kind, f.message}})
+	return b
 }
 
-func (f fault) outbound() *Outbound {
-	o := &Outbound{Status: f.status, Body: f.body()}
+// event is the error as the last event of a stream.
+func (f fault) event(s shape) []byte {
+	var b []byte
+	switch s {
+	case anthropic:
+		b = append([]byte("event: error\ndata: "), f.anthropic()...)
+	case responses:
+		data, _ := json.Marshal(inner{Message: f.message, Type: "error", Code: f.code})
+		b = append([]byte("event: error\ndata: "), data...)
+	default:
+		b = append([]byte("data: "), f.body(s)...)
+	}
+	return append(b, "\n\n"...)
+}
+
+func (f fault) outbound(s shape) *Outbound {
+	o := &Outbound{Status: f.status, Body: f.body(s)}
 	o.set("Content-Type", "application/json")
 	if f.retry > 0 {
 		o.set("Retry-After", strconv.Itoa(f.retry))
 	}
 	return o
+}
+
+// turnAway answers a request of which nothing but the header has been read.
+func (d *Daemon) turnAway(f fault, s shape) *Outbound {
+	d.metrics.shed.WithLabelValues(f.code).Inc()
+	return f.outbound(s)
 }

@@ -32,29 +32,19 @@ type exchange struct {
 	length  int    // of the prompt in tokens
 	block   float64
 	retries int
+	late    bool // a worker was given up for its first byte: that is done once
 }
 
 var parsers = sync.Pool{New: func() any { return new(prompt.Parser) }}
-
-// kindOf tells which prompts are understood.
-func kindOf(path string) prompt.Kind {
-	switch path {
-	case "/v1/chat/completions":
-		return prompt.Chat
-	case "/v1/completions":
-		return prompt.Completion
-	}
-	return prompt.Other
-}
 
 // Serve answers one request. It never fails: what goes wrong is an OpenAI-shaped error. If ctx ends, so
 // does the request at the worker.
 func (d *Daemon) Serve(ctx context.Context, in *Inbound) *Outbound {
 	if in.Path == "/v1/models" && in.Method == "GET" {
-		return d.models()
+		return d.models(in.Caller)
 	}
 	if !plainPath(in.Path) {
-		return faultURL.outbound()
+		return faultURL.outbound(shapeOf(in.Path))
 	}
 	e := &exchange{d: d, in: in, arrived: time.Now(), parser: parsers.Get().(*prompt.Parser), view: views.Get().(*view)}
 	e.view.reset()
@@ -83,17 +73,31 @@ func plainPath(path string) bool {
 
 // run goes through the request's life up to the response head. If streaming is true the answer's reader releases e.
 func (e *exchange) run(ctx context.Context) (out *Outbound, streaming bool) {
-	e.req, _ = e.parser.Parse(kindOf(e.in.Path), e.in.Body) // a fault in it is the worker's to tell
-	if e.pool = e.d.poolFor(e.req.Model); e.pool == nil {
+	e.read()
+	if e.in.Seen.Model = e.req.Model; !e.in.Caller.Allows(e.req.Model) {
+		return e.refuse(faultForbiddenModel(e.req.Model)), false
+	}
+	if tooLongToTokenize(e.req.Kind, e.in) {
+		return e.refuse(faultTokenize), false
+	}
+	if e.pool = e.choosePool(); e.pool == nil {
 		return e.refuse(faultUnknownModel(e.req.Model)), false
 	}
-	switch e.view.snapshot(e.pool, e.req.Model, e.arrived) {
+	e.in.Seen.Pool = e.pool.name
+	e.pool.workers.Request(e.arrived)
+	if e.session = e.in.get("X-Session-Id"); e.session == "" {
+		e.session = e.req.SessionKey
+	}
+	bound := e.boundTo()
+	switch e.view.snapshot(e.pool, e.req.Model, bound, e.arrived) {
 	case worker.NoneUp:
 		return e.refuse(faultNoWorker), false
 	case worker.UnknownModel:
 		return e.refuse(faultUnknownModel(e.req.Model)), false
+	case worker.Full:
+		return e.refuse(faultFull), false
 	}
-	e.look()
+	e.look(bound)
 	e.pick()
 	if e.result.Reject {
 		return e.refuse(faultRejected), false
@@ -103,11 +107,33 @@ func (e *exchange) run(ctx context.Context) (out *Outbound, streaming bool) {
 	return e.send(ctx)
 }
 
-// look fills the frame: who has what, and who the session is bound to.
-func (e *exchange) look() {
-	if e.session = e.in.get("X-Session-Id"); e.session == "" {
-		e.session = e.req.SessionKey
+// read takes from the body what routing needs. A fault in it is the worker's to tell.
+func (e *exchange) read() {
+	if form := e.in.get("Content-Type"); strings.HasPrefix(form, "multipart/") {
+		e.req, _ = e.parser.Parse(prompt.Other, nil)
+		e.req.Model, e.req.Stream, _ = prompt.Multipart(form, e.in.Body)
+		return
 	}
+	e.req, _ = e.parser.Parse(prompt.KindOf(e.in.Method, e.in.Path), e.in.Body)
+}
+
+// choosePool is the pool of the model, or of the worker that made the response that the path names.
+func (e *exchange) choosePool() *pool {
+	if id := responseID(e.in.Path); id != "" {
+		for _, p := range e.d.state.Load().pools {
+			if p.sessions.Worker(responseKey(id), e.arrived) != "" {
+				return p
+			}
+		}
+	}
+	return e.d.poolFor(e.req.Model)
+}
+
+// responseKey is under which a response's worker is bound: its state is on that worker only.
+func responseKey(id string) string { return "\x00response\x00" + id }
+
+// look fills the frame: who has what, and who the session is bound to.
+func (e *exchange) look(bound string) {
 	e.view.header(e.pool, e.req, e.session, e.arrived)
 	if e.req.HasPrompt {
 		var seed uint64
@@ -115,11 +141,25 @@ func (e *exchange) look() {
 		e.req.Hash(seed)
 		e.length, e.block = e.view.prompt(e.pool, e.space, e.req)
 	}
-	if e.session != "" {
-		if id := e.pool.sessions.Worker(e.sessionKey(), e.arrived); id != "" {
-			e.view.bind(id)
+	if bound != "" {
+		e.view.bind(bound)
+	}
+	e.in.Seen.Blocks = int(e.view.frame.Header.PromptBlocks)
+}
+
+// boundTo is the id of the worker that the request must go to while that is up, or "".
+func (e *exchange) boundTo() string {
+	for _, response := range [...]string{e.req.PreviousResponse, responseID(e.in.Path)} {
+		if response != "" {
+			if id := e.pool.sessions.Worker(responseKey(response), e.arrived); id != "" {
+				return id
+			}
 		}
 	}
+	if e.session != "" {
+		return e.pool.sessions.Worker(e.sessionKey(), e.arrived)
+	}
+	return ""
 }
 
 // sessionKey keeps the sessions of tenants apart.
@@ -131,6 +171,7 @@ func (e *exchange) pick() {
 	e.name = e.pool.strategy.Strategy().Name()
 	e.result = e.pool.strategy.Pick(&e.view.frame)
 	e.d.metrics.picked(e, time.Since(began))
+	e.in.Seen.Strategy, e.in.Seen.Fallback = e.name, e.result.Fallback
 }
 
 // believed is how many of the prompt's tokens row i is taken to hold.
@@ -147,10 +188,9 @@ func (e *exchange) bindTo(w *worker.Worker) {
 
 // refuse answers with an error of our own.
 func (e *exchange) refuse(f fault) *Outbound {
-	out := f.outbound()
-	if strings.HasPrefix(e.in.Path, "/v1/") {
-		e.d.metrics.refused(e, f)
-	}
+	out := f.outbound(shapeOf(e.in.Path))
+	e.d.metrics.refused(e, f)
+	e.in.Seen.End = f.code
 	e.explain(out, -1)
 	return out
 }

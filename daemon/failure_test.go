@@ -112,7 +112,7 @@ func TestStreamIsPassedOnAsItComes(t *testing.T) {
 	w := fakeWorker(t, func(rw http.ResponseWriter, _ *http.Request) {
 		rw.Header().Set("Content-Type", "text/event-stream")
 		for i := range 3 {
-			fmt.Fprintf(rw, "data: {\"n\":%d}\n\n", i)
+			fmt.Fprintf(rw, "data: {\"choices\":[{\"index\":0,\"text\":\"%d\"}]}\n\n", i)
 			rw.(http.Flusher).Flush()
 			<-step
 		}
@@ -125,7 +125,7 @@ func TestStreamIsPassedOnAsItComes(t *testing.T) {
 	defer resp.Body.Close()
 	br := bufio.NewReader(resp.Body)
 	for i := range 3 { // each line arrives while the worker waits: nothing is buffered
-		if l, err := br.ReadString('\n'); l != fmt.Sprintf("data: {\"n\":%d}\n", i) {
+		if l, err := br.ReadString('\n'); l != fmt.Sprintf("data: {\"choices\":[{\"index\":0,\"text\":\"%d\"}]}\n", i) {
 			t.Fatalf("line %d is %q, %v", i, l, err)
 		}
 		br.ReadString('\n')

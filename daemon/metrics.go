@@ -25,6 +25,7 @@ type metrics struct {
 	blocks    prometheus.Counter
 	matched   *prometheus.CounterVec
 	retries   *prometheus.CounterVec
+	shed      *prometheus.CounterVec
 	reloadsOK prometheus.Gauge
 
 	models names
@@ -56,10 +57,11 @@ func newMetrics() *metrics {
 		matched: counter("prefix_matched_blocks_total", "Leading blocks believed to be held by the worker that was chosen.",
 			"tier"),
 		retries: counter("retries_total", "Requests sent on to the next worker before the first byte.", "reason"),
+		shed:    counter("shed_total", "Requests turned away before their body was read, and repeats that were not made.", "reason"),
 		reloadsOK: prometheus.NewGauge(prometheus.GaugeOpts{Name: "warmpath_config_last_reload_successful",
 			Help: "1 if the configuration in force is the file's."}),
 	}
-	m.registry.MustRegister(m.requests, m.duration, m.ttft, m.pick, m.fuel, m.fallback, m.blocks, m.matched, m.retries, m.reloadsOK,
+	m.registry.MustRegister(m.requests, m.duration, m.ttft, m.pick, m.fuel, m.fallback, m.blocks, m.matched, m.retries, m.shed, m.reloadsOK,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.reloadsOK.Set(1)
 	return m

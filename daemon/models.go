@@ -2,11 +2,13 @@ package daemon
 
 import (
 	"encoding/json"
+
+	"github.com/warmpath/warmpath/daemon/gate"
 )
 
 // models is /v1/models merged over the workers of all pools: each entry as its worker wrote it, each id once, and only
-// those that a pool serves.
-func (d *Daemon) models() *Outbound {
+// those that a pool serves and the caller may use.
+func (d *Daemon) models(caller *gate.Caller) *Outbound {
 	list := struct {
 		Object string            `json:"object"`
 		Data   []json.RawMessage `json:"data"`
@@ -17,7 +19,7 @@ func (d *Daemon) models() *Outbound {
 			var entry struct {
 				ID string `json:"id"`
 			}
-			if json.Unmarshal(raw, &entry) != nil || seen[entry.ID] || d.poolFor(entry.ID) != p {
+			if json.Unmarshal(raw, &entry) != nil || seen[entry.ID] || d.poolFor(entry.ID) != p || !caller.Allows(entry.ID) {
 				continue
 			}
 			seen[entry.ID] = true

@@ -2,12 +2,16 @@ package daemon
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"hash/maphash"
 	"log/slog"
 	"maps"
+	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/warmpath/warmpath/cache/prefix"
@@ -34,8 +38,17 @@ type pool struct {
 	stop     context.CancelFunc
 	done     chan struct{}
 
-	mu      sync.RWMutex // guards conf, clients
-	conf    conf.Pool
+	set atomic.Pointer[setup]
+
+	found    *discovery
+	changing sync.Mutex // one change of workers at a time
+}
+
+// setup is a pool's configuration in force with what was made of it. It is never changed, only replaced.
+type setup struct {
+	conf    conf.Pool // Workers are those found, not those of the file alone
+	key     string    // the workers' API key
+	tls     *tls.Config
 	clients map[string]*upstream.Client // by worker URL
 }
 
@@ -43,7 +56,7 @@ type pool struct {
 func newPool(c conf.Pool, log *slog.Logger) (*pool, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &pool{
-		name: c.Name, log: log.With("pool", c.Name), conf: c,
+		name: c.Name, log: log.With("pool", c.Name),
 		index:    prefix.New(prefix.Config{}),
 		sessions: session.New(c.SessionTTL, 0),
 		caps:     newCapacities(),
@@ -51,22 +64,62 @@ func newPool(c conf.Pool, log *slog.Logger) (*pool, error) {
 		stop:     cancel, done: make(chan struct{}),
 	}
 	p.reuse = prefix.NewReuse(2*unknownTokens/32, nil)
-	clients, err := makeClients(c)
+	p.found = newDiscovery(p.log, lookup, p.refound)
+	c.Workers = p.found.take(ctx, c)
+	first, err := newSetup(c)
 	if err != nil {
 		cancel()
 		return nil, err
 	}
-	p.clients = clients
-	p.workers = worker.New(worker.Config{
-		Workers: specs(c), HealthInterval: c.HealthInterval, ScrapeInterval: c.ScrapeInterval,
-		PrefillTokensPerSecond: c.PrefillTokensPerSecond, Log: p.log,
-		OnDown:     p.forget,
-		OnRestart:  p.forget,
-		OnCapacity: p.setCapacity,
-	})
+	p.set.Store(first)
+	p.workers = worker.New(p.watch(first))
 	go func() { defer close(p.done); p.workers.Run(ctx) }()
 	go p.fitCapacities(ctx)
+	go p.found.run(ctx)
 	return p, nil
+}
+
+// newSetup reads the secrets and makes a client for each worker.
+func newSetup(c conf.Pool) (*setup, error) {
+	s := &setup{conf: c}
+	var err error
+	if s.key, err = c.WorkerKey(); err != nil {
+		return nil, fmt.Errorf("daemon: pool %q: %w", c.Name, err)
+	}
+	if s.tls, err = authorities(c.TLSCAFile); err != nil {
+		return nil, fmt.Errorf("daemon: pool %q: %w", c.Name, err)
+	}
+	if s.clients, err = makeClients(c, s.tls); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// authorities are who signs the workers' certificates; nil = the system's.
+func authorities(file string) (*tls.Config, error) {
+	if file == "" {
+		return nil, nil
+	}
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("tls_ca_file cannot be read: %w", err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("tls_ca_file %q holds no certificate in PEM", file)
+	}
+	return &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, nil
+}
+
+// watch is what the pool of workers needs of the settings.
+func (p *pool) watch(s *setup) worker.Config {
+	c := &s.conf
+	return worker.Config{
+		Workers: specs(*c), HealthInterval: c.HealthInterval, ScrapeInterval: c.ScrapeInterval, SlowStart: c.SlowStart,
+		PrefillTokensPerSecond: c.PrefillTokensPerSecond, MaxInFlight: c.MaxInFlight, RetryBudget: c.RetryBudget, Panic: c.Panic,
+		Key: s.key, TLS: s.tls, Log: p.log,
+		OnDown: p.forget, OnRestart: p.forget, OnCapacity: p.setCapacity,
+	}
 }
 
 func specs(c conf.Pool) []worker.Spec {
@@ -77,11 +130,11 @@ func specs(c conf.Pool) []worker.Spec {
 	return s
 }
 
-func makeClients(c conf.Pool) (map[string]*upstream.Client, error) {
+func makeClients(c conf.Pool, t *tls.Config) (map[string]*upstream.Client, error) {
 	clients := make(map[string]*upstream.Client, len(c.Workers))
 	for _, w := range c.Workers {
 		u, err := upstream.New(upstream.Config{URL: w.URL, ConnectTimeout: c.ConnectTimeout,
-			HeaderTimeout: c.HeaderTimeout, ChunkTimeout: c.StreamTimeout})
+			HeaderTimeout: c.HeaderTimeout, ChunkTimeout: c.StreamTimeout, TLS: t})
 		if err != nil {
 			return nil, fmt.Errorf("daemon: pool %q, worker %q: %w", c.Name, w.ID, err)
 		}
@@ -93,27 +146,43 @@ func makeClients(c conf.Pool) (map[string]*upstream.Client, error) {
 // takeOver bounds how long the workers of the old configuration serve on while none of the new ones has been heard.
 const takeOver = 5 * time.Second
 
-// update makes c the pool's configuration. Workers that stay keep all that is known of them. Those that leave serve until
-// the new ones have had their first health check, so that a change of all workers at once loses no request.
+// refound takes up the workers that the sources of the configuration give now.
+func (p *pool) refound() {
+	c := p.set.Load().conf
+	c.Workers = p.found.workers()
+	if err := p.change(c); err != nil {
+		p.log.Error("the workers found are refused: those before stay", "error", err)
+	}
+}
+
+// update makes c the pool's configuration.
 func (p *pool) update(c conf.Pool) error {
-	clients, err := makeClients(c)
+	c.Workers = p.found.take(context.Background(), c)
+	return p.change(c)
+}
+
+// change makes c, with the workers in it, the pool's configuration. Workers that stay keep all that is known of them. Those that leave serve until
+// the new ones have had their first health check, so that a change of all workers at once loses no request.
+func (p *pool) change(c conf.Pool) error {
+	p.changing.Lock()
+	defer p.changing.Unlock()
+	next, err := newSetup(c)
 	if err != nil {
 		return err
 	}
-	p.mu.Lock()
-	old, before := p.clients, p.conf
-	p.conf, p.clients = c, maps.Clone(old)
-	maps.Copy(p.clients, clients)
-	p.mu.Unlock()
-	if both := union(specs(c), specs(before)); len(both) > len(c.Workers) {
-		p.workers.Update(both)
+	before := p.set.Load()
+	both := *next
+	both.clients = maps.Clone(before.clients)
+	maps.Copy(both.clients, next.clients)
+	p.set.Store(&both)
+	p.workers.Configure(p.watch(next))
+	if all := union(specs(c), specs(before.conf)); len(all) > len(c.Workers) {
+		p.workers.Update(all)
 		p.awaitHeard(c)
 	}
 	p.workers.Update(specs(c))
-	p.mu.Lock()
-	p.clients = clients
-	p.mu.Unlock()
-	for _, u := range old { // requests under way keep their connections; only idle ones go
+	p.set.Store(next)
+	for _, u := range before.clients { // requests under way keep their connections; only idle ones go
 		u.Close()
 	}
 	return nil
@@ -151,17 +220,17 @@ func (p *pool) await(ok func([]worker.Stats) bool) {
 	}
 }
 
-func (p *pool) serves(model string) bool {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	return p.conf.Serves(model)
-}
+func (p *pool) serves(model string) bool { return p.set.Load().conf.Serves(model) }
 
-func (p *pool) client(w *worker.Worker) *upstream.Client {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	return p.clients[w.URL()]
-}
+func (p *pool) client(w *worker.Worker) *upstream.Client { return p.set.Load().clients[w.URL()] }
+
+// key is the workers' API key, "" if they ask for none.
+func (p *pool) key() string { return p.set.Load().key }
+
+// firstByteRetry is after how long without a first byte another worker is tried; 0 = never.
+func (p *pool) firstByteRetry() time.Duration { return p.set.Load().conf.FirstByteRetry }
+
+func (p *pool) headerTimeout() time.Duration { return p.set.Load().conf.HeaderTimeout }
 
 func (p *pool) forget(slot uint32) { p.index.Remove(slot) }
 
@@ -214,9 +283,7 @@ func (p *pool) close() {
 	if s := p.strategy.Strategy(); s != nil {
 		s.Close(context.Background())
 	}
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	for _, u := range p.clients {
+	for _, u := range p.set.Load().clients {
 		u.Close()
 	}
 }

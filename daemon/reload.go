@@ -45,7 +45,11 @@ func needRestart(old, c *conf.Config) (keys []string) {
 	changed("server.listen", o.Listen != n.Listen)
 	changed("server.admin", o.Admin != n.Admin)
 	changed("server.admin_token_file", o.AdminTokenFile != n.AdminTokenFile)
-	changed("server.max_body_bytes", o.MaxBodyBytes != n.MaxBodyBytes)
+	changed("server.tls_cert_file", o.TLSCertFile != n.TLSCertFile)
+	changed("server.tls_key_file", o.TLSKeyFile != n.TLSKeyFile)
+	changed("server.max_connections", o.MaxConnections != n.MaxConnections)
+	changed("server.max_header_bytes", o.MaxHeaderBytes != n.MaxHeaderBytes)
+	changed("server.write_timeout", o.WriteTimeout != n.WriteTimeout)
 	changed("server.read_timeout", o.ReadTimeout != n.ReadTimeout)
 	changed("server.idle_timeout", o.IdleTimeout != n.IdleTimeout)
 	changed("server.module_cache", o.ModuleCache != n.ModuleCache)
@@ -57,10 +61,7 @@ func needRestart(old, c *conf.Config) (keys []string) {
 			continue
 		}
 		q := old.Pools[i]
-		changed(p.Name+".health_interval", q.HealthInterval != p.HealthInterval)
-		changed(p.Name+".scrape_interval", q.ScrapeInterval != p.ScrapeInterval)
 		changed(p.Name+".session_ttl", q.SessionTTL != p.SessionTTL)
-		changed(p.Name+".prefill_tokens_per_second", q.PrefillTokensPerSecond != p.PrefillTokensPerSecond)
 	}
 	return keys
 }
@@ -80,6 +81,13 @@ func (d *Daemon) Watch(ctx context.Context) {
 // apply makes c the state. Modules are loaded first, since they are what can fail; pools of a known name are kept. The caller
 // holds d.reload.
 func (d *Daemon) apply(c *conf.Config) error {
+	front, err := newFront(c)
+	if err != nil {
+		return err
+	}
+	if err := d.access.open(c.Server.AccessLog); err != nil {
+		return err
+	}
 	loaded, err := d.loadAll(c)
 	if err != nil {
 		return err
@@ -88,7 +96,7 @@ func (d *Daemon) apply(c *conf.Config) error {
 	for _, p := range d.state.Load().pools {
 		old[p.name] = p
 	}
-	next := &state{conf: c}
+	next := &state{conf: c, front: front}
 	var fresh []*pool
 	for i := range c.Pools {
 		p, known := old[c.Pools[i].Name]

@@ -14,46 +14,80 @@ import (
 // be connected to do not count: they have seen nothing of it.
 const maxAttempts = 3
 
-// send tries the workers in the order of the choice until one gives a response head.
+// Why an attempt is given up by us.
+var (
+	errLate     = errors.New("no first byte within first_byte_retry")
+	errDraining = errors.New("the router is stopping")
+)
+
+// send tries the workers in the order of the choice until one gives an answer that can go to the client. Up to then the
+// client has seen nothing.
 func (e *exchange) send(ctx context.Context) (out *Outbound, streaming bool) {
-	r := &upstream.Request{Method: e.in.Method, Path: e.in.Path, Header: forRequest(e.in.Header), Body: e.in.Body}
+	r := &upstream.Request{Method: e.in.Method, Path: e.in.Path, Header: e.header(), Body: e.in.Body, Tail: e.in.Tail, TailLength: e.in.Left}
 	if e.in.Query != "" {
 		r.Path += "?" + e.in.Query
 	}
 	last := faultUpstream
-	for seen, i := 0, 0; i < len(e.result.Order) && seen < maxAttempts; i++ {
-		row := int(e.result.Order[i])
-		a, err := e.attempt(ctx, row, r)
-		if err == nil && (a.resp.Status != 503 || i == len(e.result.Order)-1 || seen == maxAttempts-1) {
-			return e.answer(a, row)
-		}
-		if err == nil { // a 503 says: not me, somebody else
-			a.end(worker.Outcome{Kind: worker.Failed, Err: "HTTP 503"})
-			a.resp.Close()
-			e.retry("worker_503", row)
-			seen++
-			continue
-		}
-		if errors.Is(err, upstream.ErrRequest) {
-			return e.refuse(faultRequest), false
+	seen := 0
+	for i, row := range e.result.Order {
+		more := i < len(e.result.Order)-1 && seen < maxAttempts-1
+		a, why := e.attempt(ctx, int(row), r, more)
+		if why == nil {
+			out, why = e.answer(a, int(row), more)
+			if why == nil {
+				return out, true
+			}
 		}
 		if ctx.Err() != nil {
-			return faultUpstream.outbound(), false // nobody reads it
+			return e.abandoned(ctx), false
 		}
-		var t net.Error
-		if errors.As(err, &t) && t.Timeout() && !upstream.NotSent(err) {
-			last = faultTimeout
-			e.retry("timeout", row)
-			break // it may still be working on it, and ten minutes are over
+		last = why.fault
+		if why.final || !more && !why.unseen {
+			break
 		}
-		if upstream.NotSent(err) {
-			e.retry("connect", row)
-			continue
+		if !why.unseen {
+			seen++
 		}
-		e.retry("no_answer", row)
-		seen++
+		if e.consumed() || !e.mayRetry(why) {
+			break
+		}
+		e.retry(why.reason, int(row))
 	}
 	return e.refuse(last), false
+}
+
+// failure is why an attempt brought nothing that can go to the client.
+type failure struct {
+	reason string // for metrics
+	fault  fault  // what the client gets if nobody else can be asked
+	unseen bool   // the worker saw nothing of the request
+	final  bool   // nobody else is to be asked
+}
+
+// mayRetry asks the pool's budget: in a storm of failures repeats must not multiply the load. What no worker has seen costs
+// none anything.
+func (e *exchange) mayRetry(f *failure) bool {
+	if f.unseen || e.pool.workers.MayRetry(time.Now()) {
+		return true
+	}
+	e.d.metrics.shed.WithLabelValues("retry_budget").Inc()
+	return false
+}
+
+// consumed tells whether part of the body is gone with a failed attempt.
+func (e *exchange) consumed() bool {
+	b, ok := e.in.Tail.(*intake)
+	return ok && b.left != e.in.Left
+}
+
+// abandoned ends a request whose client has left, or that outlived the drain.
+func (e *exchange) abandoned(ctx context.Context) *Outbound {
+	if errors.Is(context.Cause(ctx), errClientGone) {
+		e.in.Seen.End = "client_gone"
+		e.d.metrics.refused(e, faultGone)
+		return faultGone.outbound(shapeOf(e.in.Path)) // nobody reads it
+	}
+	return e.refuse(faultStopping)
 }
 
 // attempt is one request at one worker.
@@ -62,36 +96,89 @@ type attempt struct {
 	worker *worker.Worker
 	ticket *worker.Ticket
 	resp   *upstream.Response
+	ctx    context.Context
+	cancel context.CancelCauseFunc // of ctx; nil if the attempt has no deadline of its own
+	timer  *time.Timer
 	sent   time.Time
 }
 
 func (a *attempt) end(o worker.Outcome) { a.ticket.End(time.Now(), o) }
 
-// attempt sends the request to the worker of a row. On an error the ticket has ended.
-func (e *exchange) attempt(ctx context.Context, row int, r *upstream.Request) (*attempt, error) {
+// heard stops the deadline of the first byte.
+func (a *attempt) heard() {
+	if a.timer != nil {
+		a.timer.Stop()
+		a.timer = nil
+	}
+}
+
+// close ends the request at the worker.
+func (a *attempt) close() {
+	a.heard()
+	if a.resp != nil {
+		a.resp.Close()
+	}
+	if a.cancel != nil {
+		a.cancel(nil)
+	}
+}
+
+// attempt sends the request to the worker of a row. If it fails the ticket has ended. more tells whether another worker can
+// still be asked.
+func (e *exchange) attempt(ctx context.Context, row int, r *upstream.Request, more bool) (*attempt, *failure) {
 	w := e.view.workers[row]
 	client := e.pool.client(w)
 	if client == nil { // removed since the snapshot
-		return nil, &net.OpError{Op: "dial", Err: errors.New("worker was removed")}
+		return nil, &failure{reason: "removed", fault: faultUpstream, unseen: true}
 	}
-	a := &attempt{pool: e.pool, worker: w, sent: time.Now()}
-	a.ticket = e.pool.workers.Begin(w, worker.Dispatch{PromptTokens: e.length, CachedTokens: e.believed(row), Whole: !e.req.Stream}, a.sent)
+	a := &attempt{pool: e.pool, worker: w, sent: time.Now(), ctx: ctx}
+	var ok bool
+	a.ticket, ok = e.pool.workers.TryBegin(w, worker.Dispatch{PromptTokens: e.length, CachedTokens: e.believed(row), Whole: !e.req.Stream}, a.sent)
+	if !ok {
+		return nil, &failure{reason: "full", fault: faultFull, unseen: true}
+	}
+	if wait := e.pool.firstByteRetry(); wait > 0 && more && !e.late {
+		a.ctx, a.cancel = context.WithCancelCause(ctx)
+		a.timer = time.AfterFunc(wait, func() { a.cancel(errLate) })
+	}
 	e.learnPrompt(w.Slot())
 	e.bindTo(w)
-	resp, err := client.Do(ctx, r)
+	resp, err := client.Do(a.ctx, r)
 	if err == nil {
 		a.resp = resp
 		return a, nil
 	}
-	kind := worker.Broken
+	f, o := e.classify(a, err)
+	a.end(o)
+	a.close()
+	return nil, f
+}
+
+// classify says what an error of the transport means for the request and for the worker.
+func (e *exchange) classify(a *attempt, err error) (*failure, worker.Outcome) {
+	var t net.Error
 	switch {
-	case ctx.Err() != nil, errors.Is(err, upstream.ErrRequest):
-		kind = worker.Canceled
+	case errors.Is(context.Cause(a.ctx), errLate):
+		e.late = true
+		return &failure{reason: "late", fault: faultTimeout}, worker.Outcome{Kind: worker.Broken, Err: errLate.Error()}
+	case a.ctx.Err() != nil:
+		return &failure{final: true}, worker.Outcome{Kind: worker.Canceled}
+	case errors.Is(err, upstream.ErrRequest):
+		return &failure{fault: faultRequest, final: true}, worker.Outcome{Kind: worker.Canceled}
+	case errors.Is(err, upstream.ErrTail):
+		f := faultFraming
+		if errors.Is(err, errTooLarge) {
+			f = faultTooLarge
+		} else if errors.Is(err, errSlowBody) {
+			f = faultSlowBody
+		}
+		return &failure{fault: f, final: true}, worker.Outcome{Kind: worker.Canceled}
 	case upstream.NotSent(err):
-		kind = worker.Refused
+		return &failure{reason: "connect", fault: faultUpstream, unseen: true}, worker.Outcome{Kind: worker.Refused, Err: inWords(err)}
+	case errors.As(err, &t) && t.Timeout(): // it may still be working on it, and header_timeout is long
+		return &failure{reason: "timeout", fault: faultTimeout, final: true}, worker.Outcome{Kind: worker.Broken, Err: inWords(err)}
 	}
-	a.end(worker.Outcome{Kind: kind, Err: inWords(err)})
-	return nil, err
+	return &failure{reason: "no_answer", fault: faultUpstream}, worker.Outcome{Kind: worker.Broken, Err: inWords(err)}
 }
 
 // inWords says what went wrong with a worker. The error itself names addresses, which pages and clients must not show.
@@ -120,6 +207,7 @@ func (e *exchange) learnPrompt(slot uint32) {
 
 func (e *exchange) retry(reason string, row int) {
 	e.retries++
+	e.in.Seen.Retries++
 	e.d.metrics.retried(reason)
 	e.pool.log.Info("request goes to the next worker", "worker", e.view.workers[row].ID(), "reason", reason)
 }

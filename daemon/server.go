@@ -1,38 +1,80 @@
 package daemon
 
 import (
-	"context"
 	"crypto/subtle"
 	"errors"
+	"fmt"
 	"os"
-	"runtime/debug"
 	"strings"
+	"time"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/gofiber/fiber/v2/middleware/adaptor"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/valyala/fasthttp"
 
 	"github.com/warmpath/warmpath/conf"
-	"github.com/warmpath/warmpath/daemon/upstream"
+	"github.com/warmpath/warmpath/daemon/gate"
 )
 
-// front makes the clients' listener: /health, /ready and everything under /v1.
-func (d *Daemon) front(c conf.Server) *fiber.App {
+// front is what the clients' side needs of the configuration at each request. A reload makes a new one.
+type front struct {
+	cors        gate.CORS
+	keys        *gate.Keys
+	maxBody     int
+	bufferBody  int
+	maxInFlight int
+	readTimeout time.Duration
+}
+
+func newFront(c *conf.Config) (*front, error) {
+	keys := make([]gate.Key, 0, len(c.Keys))
+	for _, k := range c.Keys {
+		secret, err := k.Secret()
+		if err != nil {
+			return nil, fmt.Errorf("daemon: %w", err)
+		}
+		keys = append(keys, gate.Key{Name: k.Name, Secret: secret, Models: k.Models})
+	}
+	s := c.Server
+	return &front{cors: gate.NewCORS(s.CORSOrigins), keys: gate.NewKeys(keys), maxBody: s.MaxBodyBytes,
+		bufferBody: min(s.BufferBody, s.MaxBodyBytes), maxInFlight: s.MaxInFlight, readTimeout: s.ReadTimeout}, nil
+}
+
+// clients makes the clients' server: /health, /ready, and everything that goes to workers.
+func (d *Daemon) clients(c conf.Server) *fiber.App {
 	app := fiber.New(fiber.Config{
-		DisableStartupMessage: true,
-		ErrorHandler:          d.clientError,
-		BodyLimit:             c.MaxBodyBytes,
-		ReadBufferSize:        32 << 10, // bounds all headers together
-		ReadTimeout:           c.ReadTimeout,
-		IdleTimeout:           c.IdleTimeout,
-		UnescapePath:          false,
-		CaseSensitive:         true,
-		StrictRouting:         true,
+		DisableStartupMessage:        true,
+		ErrorHandler:                 d.clientError,
+		StreamRequestBody:            true,
+		BodyLimit:                    1, // read ahead of the handler: the limit itself is in intake
+		DisablePreParseMultipartForm: true,
+		ReadBufferSize:               c.MaxHeaderBytes, // bounds all headers together
+		ReadTimeout:                  c.ReadTimeout,
+		IdleTimeout:                  c.IdleTimeout,
+		Concurrency:                  c.MaxConnections + 1, // the listener counts; fasthttp's own limit closes without a word
+		DisableHeaderNormalizing:     true,
+		UnescapePath:                 false,
+		CaseSensitive:                true,
+		StrictRouting:                true,
 	})
+	app.Server().ExpectHandler = d.expect
 	app.Get("/health", d.health)
 	app.Get("/ready", d.ready)
-	app.All("/v1/*", d.serveV1)
+	app.Use(d.serve)
 	return app
+}
+
+// expect answers a client that asks before it sends its body: 100, or what would be the answer anyway.
+func (d *Daemon) expect(fc *fasthttp.RequestCtx) int {
+	f := d.state.Load().front
+	switch {
+	case fc.Request.Header.ContentLength() > f.maxBody:
+		return fasthttp.StatusRequestEntityTooLarge
+	case d.inFlight.Load() >= int64(f.maxInFlight):
+		return fasthttp.StatusTooManyRequests
+	}
+	return fasthttp.StatusContinue
 }
 
 // admin makes the operator's listener.
@@ -48,8 +90,31 @@ func (d *Daemon) admin(c conf.Server) (*fiber.App, error) {
 		app.Use(requireToken(strings.TrimSpace(string(raw))))
 	}
 	app.Get("/metrics", adaptor.HTTPHandler(promhttp.HandlerFor(d.metrics.registry, promhttp.HandlerOpts{})))
+	app.Use(ownPagesOnly)
 	app.Get("/api/v1/pools", func(c *fiber.Ctx) error { return c.JSON(d.describe()) })
+	app.Post("/api/v1/pools/:pool/workers/:worker/drain", func(c *fiber.Ctx) error { return d.drainWorker(c, true) })
+	app.Delete("/api/v1/pools/:pool/workers/:worker/drain", func(c *fiber.Ctx) error { return d.drainWorker(c, false) })
 	return app, nil
+}
+
+// ownPagesOnly refuses changes that a web page of another origin asks for: on loopback there is no token to keep them off.
+func ownPagesOnly(c *fiber.Ctx) error {
+	origin := c.Get("Origin")
+	if c.Method() == fiber.MethodGet || origin == "" || strings.HasSuffix(origin, "://"+string(c.Request().Host())) {
+		return c.Next()
+	}
+	return fiber.ErrForbidden
+}
+
+// drainWorker takes a worker out of routing, or puts it back: its requests run to their end.
+func (d *Daemon) drainWorker(c *fiber.Ctx, on bool) error {
+	name, id := c.Params("pool"), c.Params("worker")
+	for _, p := range d.state.Load().pools {
+		if p.name == name && p.workers.Drain(id, on) {
+			return c.JSON(fiber.Map{"pool": name, "worker": id, "draining": on})
+		}
+	}
+	return c.Status(fiber.StatusNotFound).JSON(fiber.Map{"error": "there is no such pool or worker; /api/v1/pools lists them"})
 }
 
 // requireToken lets in who shows the token as a bearer. The comparison's time says nothing of where they differ.
@@ -63,65 +128,21 @@ func requireToken(token string) fiber.Handler {
 	}
 }
 
-// serveV1 takes values out of fiber's request and puts an answer back. The body is copied: fasthttp reuses its buffer as
-// soon as the handler returns, while the transport may still be sending it.
-func (d *Daemon) serveV1(c *fiber.Ctx) (err error) {
-	defer func() {
-		if r := recover(); r != nil { // one request fails, not the process
-			d.log.Error("BUG: a request made the daemon panic", "panic", r, "stack", string(debug.Stack()))
-			err = respond(c, faultInternal.outbound())
-		}
-	}()
-	if d.draining.Load() {
-		c.Set("Connection", "close")
-	}
-	in := &Inbound{
-		Method: strings.Clone(c.Method()),
-		Path:   string(c.Request().URI().PathOriginal()),
-		Query:  string(c.Request().URI().QueryString()),
-		Body:   append([]byte(nil), c.Request().Body()...), // c.Body would unpack a Content-Encoding, without a bound
-	}
-	for k, v := range c.Request().Header.All() {
-		in.Header = append(in.Header, upstream.Field{Name: string(k), Value: string(v)})
-	}
-	return respond(c, d.Serve(context.Background(), in))
-}
-
-func respond(c *fiber.Ctx, out *Outbound) error {
-	c.Status(out.Status)
-	for _, f := range out.Header {
-		if f.Name == "Content-Type" {
-			c.Response().Header.SetContentType(f.Value)
-			continue
-		}
-		c.Response().Header.Add(f.Name, f.Value)
-	}
-	if out.Stream == nil {
-		c.Response().SetBodyRaw(out.Body)
-		return nil
-	}
-	// fasthttp writes and flushes one chunk a Read, and closes the connection without the last chunk if Read fails.
-	c.Response().SetBodyStream(out.Stream, int(out.Length))
-	return nil
-}
-
 // clientError answers what fiber and fasthttp refuse by themselves. Nothing of the request is repeated in it.
 func (d *Daemon) clientError(c *fiber.Ctx, err error) error {
 	var fe *fiber.Error
-	f := fault{400, "invalid_request_error", "bad_request", "the request is not well-formed HTTP", 0}
+	f := faultFraming
 	if errors.As(err, &fe) {
 		switch fe.Code {
-		case fiber.StatusRequestEntityTooLarge:
-			f = faultTooLarge
 		case fiber.StatusNotFound, fiber.StatusMethodNotAllowed:
-			f = fault{404, "invalid_request_error", "unknown_url", "there is nothing at this URL; the API is under /v1", 0}
+			f = faultUnknownURL
 		case fiber.StatusRequestHeaderFieldsTooLarge:
-			f = fault{431, "invalid_request_error", "headers_too_large", "the request's headers are over 32 KB", 0}
+			f = faultHeaders
 		case fiber.StatusRequestTimeout:
-			f = fault{408, "invalid_request_error", "request_timeout", "the request did not arrive within server.read_timeout", 0}
+			f = faultSlowBody
 		}
 	}
-	return respond(c, f.outbound())
+	return respond(c, f.outbound(openAI))
 }
 
 func (d *Daemon) health(c *fiber.Ctx) error { return c.SendString("ok\n") }

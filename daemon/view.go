@@ -30,9 +30,9 @@ func (v *view) reset() {
 	v.workers = v.workers[:0]
 }
 
-// snapshot draws the rows: who is up and lists the model.
-func (v *view) snapshot(p *pool, model string, now time.Time) worker.Status {
-	rows, ws, status := p.workers.Snapshot(model, now, v.frame.Rows[:0], v.workers[:0])
+// snapshot draws the rows: who is up and lists the model. bound is the id of the worker that the request is bound to, or "".
+func (v *view) snapshot(p *pool, model, bound string, now time.Time) worker.Status {
+	rows, ws, status := p.workers.SnapshotFor(model, bound, now, v.frame.Rows[:0], v.workers[:0])
 	v.frame.Rows, v.workers = rows, ws
 	v.slots, v.frame.WorkerIDs = v.slots[:0], v.frame.WorkerIDs[:0]
 	for i := range rows {

@@ -28,8 +28,9 @@ type Response struct {
 	framed framing
 	left   int64 // of a body of known length
 	chunks chunks
-	keep   bool  // the connection may serve another request
-	err    error // what Read gives from now on
+	keep   bool          // the connection may serve another request
+	pause  time.Duration // as SetChunkTimeout said; 0 = the client's
+	err    error         // what Read gives from now on
 
 	fields [6]Field // room for Header: vLLM sends 4
 }
@@ -60,6 +61,10 @@ func (x *Response) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// SetChunkTimeout bounds the reads to come by d in place of the client's ChunkTimeout; 0 = that again. vLLM sends the head of a
+// stream before the prefill, which takes longer than any pause after it.
+func (x *Response) SetChunkTimeout(d time.Duration) { x.pause = d }
+
 // buffered reads what came with the head.
 func (x *Response) buffered(p []byte) (int, error) {
 	if len(x.rest) == 0 {
@@ -78,7 +83,7 @@ func (x *Response) direct(p []byte) (int, error) {
 	if x.framed == byLength && int64(len(p)) > x.left {
 		p = p[:x.left] // what comes behind it is not ours to read
 	}
-	x.conn.arm(time.Now(), x.client.config.ChunkTimeout)
+	x.conn.arm(time.Now(), or(x.pause, x.client.config.ChunkTimeout))
 	n, err := x.conn.net.Read(p)
 	if n == 0 {
 		return 0, x.broken(ended(n, err))

@@ -1,0 +1,99 @@
+package daemon
+
+import (
+	"errors"
+	"io"
+	"net"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// keepBody is the largest body buffer that is kept for the next request.
+const keepBody = 1 << 20
+
+// intake reads a request's body with a bound and a deadline a piece. It is the Tail of a request that is not held whole.
+type intake struct {
+	conn    net.Conn
+	r       io.Reader // nil: there is no body
+	left    int64     // -1 = chunked
+	room    int64     // until the body is over the limit
+	timeout time.Duration
+	reads   int
+	ended   bool
+}
+
+// errTooLarge and errSlowBody are how a body can fail that the client sends.
+var (
+	errTooLarge = errors.New("the body is over server.max_body_bytes")
+	errSlowBody = errors.New("the body did not arrive within server.read_timeout")
+)
+
+// Read reads the next piece. The first pieces come under the header's deadline; each one after has a deadline of its own.
+func (b *intake) Read(p []byte) (int, error) {
+	if b.reads++; b.reads > 2 && b.conn != nil {
+		_ = b.conn.SetReadDeadline(time.Now().Add(b.timeout))
+	}
+	n, err := b.r.Read(p)
+	b.room -= int64(n)
+	if b.left > 0 {
+		b.left -= int64(n)
+	}
+	var t net.Error
+	switch {
+	case b.room < 0:
+		return 0, errTooLarge
+	case b.left == 0 || err == io.EOF && b.left < 0:
+		b.ended = true
+		if err == nil || err == io.EOF {
+			err = io.EOF
+		}
+	case err == io.EOF:
+		err = io.ErrUnexpectedEOF
+	case errors.As(err, &t) && t.Timeout():
+		err = errSlowBody
+	}
+	return n, err
+}
+
+// done tells whether nothing of the body is left on the connection.
+func (b *intake) done() bool { return b.r == nil || b.ended }
+
+// takeBody reads the body into memory, up to buffer_body_bytes; the rest becomes the request's Tail.
+func (v *visit) takeBody(fc *fasthttp.RequestCtx, front *front) fault {
+	r := fc.RequestBodyStream()
+	if r == nil {
+		v.in.Body = fc.Request.Body()
+		return fault{}
+	}
+	length := int64(fc.Request.Header.ContentLength())
+	v.body = intake{conn: fc.Conn(), r: r, left: max(-1, length), room: int64(front.maxBody), timeout: front.readTimeout, ended: length == 0}
+	if v.body.ended {
+		return fault{}
+	}
+	if want := min(length, int64(front.bufferBody)); int64(cap(v.raw)) < want {
+		v.raw = make([]byte, 0, want)
+	}
+	for len(v.raw) < front.bufferBody {
+		if len(v.raw) == cap(v.raw) {
+			v.raw = append(v.raw, 0)[:len(v.raw)] // only for a body of unknown length
+		}
+		n, err := v.body.Read(v.raw[len(v.raw):min(cap(v.raw), front.bufferBody)])
+		v.raw = v.raw[:len(v.raw)+n]
+		if err == nil {
+			continue
+		}
+		v.in.Body = v.raw
+		switch {
+		case err == io.EOF:
+			return fault{}
+		case errors.Is(err, errTooLarge):
+			return faultTooLarge
+		case errors.Is(err, errSlowBody):
+			return faultSlowBody
+		}
+		return faultFraming
+	}
+	v.in.Body, v.in.Tail, v.in.Left = v.raw, &v.body, v.body.left
+	return fault{}
+}
