@@ -8,6 +8,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -60,8 +61,8 @@ func (c *Conn) Read(b []byte) (int, error) {
 	return c.raw.Read(b)
 }
 
-// Write writes all of b. When WriteTimeout passes without progress the connection is reset and the error is
-// os.ErrDeadlineExceeded.
+// Write writes all of b. When WriteTimeout passes without progress the connection is reset and the error says that it
+// timed out.
 func (c *Conn) Write(b []byte) (int, error) {
 	if c.tls != nil {
 		return c.tls.Write(b)
@@ -75,10 +76,11 @@ func (c *Conn) send(b []byte) (sent int, err error) {
 		c.arm()
 		n, err := c.raw.Write(b[sent:])
 		sent += n
-		if err == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
+		late := errors.Is(err, os.ErrDeadlineExceeded)
+		if err == nil || !late && !errors.Is(err, syscall.ETIMEDOUT) {
 			return sent, err
 		}
-		if n == 0 {
+		if n == 0 || !late { // ETIMEDOUT is TCP_USER_TIMEOUT's
 			// A reset: what the kernel still holds is thrown away, and a stream cut here does not look complete.
 			c.l.slow.Add(1)
 			c.Abort()

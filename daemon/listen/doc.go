@@ -41,8 +41,8 @@
 //
 // TCP_USER_TIMEOUT is for the client that vanished without a word (a laptop's lid): a stream of small chunks would go into
 // the kernel's queue for the 15 minutes of net.ipv4.tcp_retries2 before a write fails, and keep-alive probes alone need 150 s
-// in prefill. It is three times WriteTimeout, so that a write that waits is given up by us before (after two and a half times
-// at the latest), counted, and answered with a reset, which the kernel would not send.
+// in prefill. It is three times WriteTimeout, so that a write that waits is most often given up by us before, after at most two
+// and a half times, and answered with a reset, which the kernel would not send.
 //
 // # Why golang.org/x/sys?
 //

@@ -14,7 +14,7 @@ import (
 // Config says how connections are served. The zero value is usable.
 type Config struct {
 	// WriteTimeout is how long a write may wait without getting a single byte out before the connection is reset.
-	// Default 30 s. It acts between once and two and a half times this.
+	// Default 30 s. It acts between once and three times this.
 	WriteTimeout time.Duration
 
 	// MaxConns bounds the open connections; one more is closed as soon as it is accepted. Zero means no limit.

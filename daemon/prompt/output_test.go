@@ -57,6 +57,7 @@ func TestOutputSoFar(t *testing.T) {
 	f(Chat, "ofc oFC", usage, "[DONE]")
 	f(Chat, "ofc oFC", role, "[DONE]")
 	f(Chat, "oFc", "event: error\ndata: {}")
+	f(Chat, "oFc", "event: error\ndata: boom")
 	f(Chat, "oFc", `{"object":"error","message":"x","code":503}`)
 	f(Chat, "Ofc", `{"choices":[`) // not understood: nothing to wait for
 	f(Completion, "ofc Ofc", `{"choices":[{"index":0,"text":"","finish_reason":null}]}`, `{"choices":[{"index":0,"text":"","token_ids":[5]}]}`)

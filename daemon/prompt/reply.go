@@ -213,7 +213,7 @@ func (r *Reply) ExtendChoice(c *Chain, index int) bool {
 
 // spoil gives up on an answer and its memory.
 func (r *Reply) spoil() {
-	r.bad, r.output, r.n, r.body = true, true, 0, nil
+	r.bad, r.output, r.n, r.body = true, r.output || !r.failed, 0, nil
 	r.choices, r.split = nil, events{}
 	r.quick.forget()
 }

@@ -189,6 +189,25 @@ func TestReplyIsBounded(t *testing.T) {
 	}
 }
 
+func TestReplyAllocatesNothing(t *testing.T) {
+	for file, kind := range map[string]Kind{"chat": Chat, "completion": Completion, "responses": Responses, "messages": Messages} {
+		b, err := os.ReadFile("testdata/vllm-0.32.0-" + file + ".sse")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := NewReply(kind, true, 0)
+		if n := testing.AllocsPerRun(50, func() {
+			r.Reset(kind, true, 0)
+			r.Feed(b)
+			if _, complete := r.Finish(); !complete {
+				t.Fatalf("%s: not complete", file)
+			}
+		}); n != 0 {
+			t.Errorf("%s: %v allocations an answer, want 0", file, n)
+		}
+	}
+}
+
 // FuzzReplySplit: wherever a stream is cut, the same comes out. Byte by byte no event is ever taken the short way (see quick), so
 // that this also holds the short way to the full one.
 func FuzzReplySplit(f *testing.F) {

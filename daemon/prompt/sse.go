@@ -103,6 +103,8 @@ func (e *events) add(data []byte, really bool) {
 // end gives an event that the end of the stream cut short of its empty line. The standard drops it; we only listen, and a
 // server that ends with a bare "data: [DONE]" has said all the same that it is done.
 func (e *events) end() (event, bool) {
-	ev, _, ok := e.next([]byte("\n\n"))
+	ev, _, ok := e.next(blank)
 	return ev, ok
 }
+
+var blank = []byte("\n\n") // ends a line that was begun, and the event

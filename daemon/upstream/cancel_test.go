@@ -19,14 +19,19 @@ func TestCancel(t *testing.T) {
 	stream := "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"
 	f := func(name, answer string) {
 		t.Helper()
-		gone := make(chan struct{})
-		url := saying(t, answer, func(c *net.TCPConn) { io.Copy(io.Discard, c); close(gone) })
+		asked, gone := make(chan struct{}), make(chan struct{})
+		url := saying(t, answer, func(c *net.TCPConn) { close(asked); io.Copy(io.Discard, c); close(gone) })
 		settles(t, func() {
 			u := client(t, Config{URL: url})
 			ctx, cancel := context.WithCancel(context.Background())
-			time.AfterFunc(30*time.Millisecond, cancel)
+			defer cancel()
+			if answer == "" {
+				go func() { <-asked; cancel() }()
+			}
 			r, err := u.Do(ctx, post)
 			if err == nil {
+				io.ReadFull(r, make([]byte, 5))
+				time.AfterFunc(10*time.Millisecond, cancel)
 				_, err = io.ReadAll(r)
 				r.Close()
 			}

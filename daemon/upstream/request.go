@@ -32,7 +32,8 @@ type Request struct {
 	Body   []byte
 
 	// Tail is what follows Body; nil = nothing. Only the goroutine that calls Do reads it, never after Do has returned, in
-	// pieces of at most 32 KB. A request with a Tail goes on a connection of its own, so that it meets no stale one.
+	// pieces of at most 32 KB; so neither a cancel nor an early answer ends Do before the Read that runs has returned, and Tail
+	// needs a deadline of its own. A request with a Tail begins on a fresh connection, so that it meets no stale one.
 	Tail       io.Reader
 	TailLength int64 // of Tail; -1 = not known, and the body is sent chunked
 

@@ -6,6 +6,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestRequestsThatCannotBeWritten(t *testing.T) {
@@ -58,6 +59,9 @@ func TestURLs(t *testing.T) {
 		if (err == nil) != (address != "") || err == nil && u.address != address {
 			t.Errorf("%q: got %v; want %q", url, err, address)
 		}
+	}
+	if u, err := New(Config{URL: "http://w"}); err != nil || u.idle.timeout > 4*time.Second {
+		t.Errorf("%v, idle for %v; want less than uvicorn's 5 s", err, u.idle.timeout)
 	}
 	f("http://worker", "worker:80")
 	f("https://worker", "worker:443")

@@ -82,9 +82,10 @@ func earlyRefusals(addr string) (early, tried int) {
 
 // honest is the p99 of a client that does nothing wrong.
 func honest(l *lab, addr string, d time.Duration) (p99 time.Duration, failed int64) {
-	took := make([]time.Duration, int(200*d.Seconds()))
+	const rate = 100
+	took := make([]time.Duration, int(rate*d.Seconds()))
 	var bad atomic.Int64
-	wire.Open(l.ctx, addr, 200, 32, d, func(c *wire.Client, i int, due time.Time) {
+	wire.Open(l.ctx, addr, rate, 32, d, func(c *wire.Client, i int, due time.Time) {
 		mark := newMark()
 		if a := c.Do(plain(mark, ""), true); !good(a, mark) {
 			bad.Add(1)
@@ -106,12 +107,17 @@ func checkSlowloris(l *lab) (verdict, error) {
 	defer func() { close(quit); all.Wait() }()
 
 	rss := r.RSS()
-	const readers = 200
+	readers := pick(l, 50, 200)
 	for range readers {
 		all.Go(func() { slowReader(r.Addr, quit) })
 	}
-	time.Sleep(2 * time.Second)
-	stuck := float64(r.RSS()-rss) / 1024 / readers
+	quiet := func() bool { // the kernel's buffers are full: some MB a stream
+		used := r.CPU()
+		time.Sleep(500 * time.Millisecond)
+		return r.CPU()-used < 30*time.Millisecond
+	}
+	eventually(20*time.Second, quiet)
+	stuck := float64(r.RSS()-rss) / 1024 / float64(readers)
 
 	n := pick(l, 2000, 5000)
 	for i := range n {
@@ -120,7 +126,7 @@ func checkSlowloris(l *lab) (verdict, error) {
 			time.Sleep(10 * time.Millisecond)
 		}
 	}
-	time.Sleep(500 * time.Millisecond)
+	eventually(10*time.Second, quiet)
 	during, failed := honest(l, r.Addr, d)
 	ratio := float64(during) / float64(before)
 	return say(ratio <= 3 && failed == 0 && stuck <= 128, "%d slow headers and bodies, %d slow readers: honest p99 %s before, %s during (%.2fx), %d failed; %.0f KiB a stuck stream",
@@ -134,11 +140,11 @@ func slowReader(addr string, quit chan struct{}) {
 		return
 	}
 	defer c.Reset()
-	c.Write(streaming(newMark(), 1_000_000, 0, ""))
+	c.Write(streaming(newMark(), 1_000_000, 0, "&pad=16000"))
 	<-quit
 }
 
-// slowSender sends a byte of a header, or of a body, every second.
+// slowSender sends a byte of a header, or of a body, every two seconds.
 func slowSender(addr string, body bool, quit chan struct{}) {
 	c, err := wire.Dial(addr)
 	if err != nil {
@@ -153,7 +159,7 @@ func slowSender(addr string, body bool, quit chan struct{}) {
 		select {
 		case <-quit:
 			return
-		case <-time.After(time.Second):
+		case <-time.After(2 * time.Second):
 		}
 		if _, err := c.Write([]byte("x")); err != nil {
 			return

@@ -21,6 +21,7 @@ func main() {
 	modules := flag.String("modules", "plugins/builtin", "folder of the strategies' modules, for swapping them")
 	quick := flag.Bool("quick", false, "smaller numbers")
 	only := flag.String("run", "", "only the checks whose name fits this expression")
+	dir := flag.String("dir", "", "folder for configurations and logs, which stay there; default: a temporary one")
 	soak := flag.Duration("soak", 0, "no checks; load and random faults for so long")
 	role := flag.String("role", "", "worker: what the program starts itself as")
 	listen := flag.String("listen", "", "of a role")
@@ -33,7 +34,7 @@ func main() {
 		}
 		select {} // until it is killed
 	}
-	ok, err := runAll(*bin, *modules, *only, *quick, *soak)
+	ok, err := runAll(*dir, *bin, *modules, *only, *quick, *soak)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "faults:", err)
 	}
@@ -84,18 +85,22 @@ func (r *report) print(l line) {
 	r.out.Encode(l)
 }
 
-func runAll(bin, modules, only string, quick bool, soak time.Duration) (ok bool, err error) {
+func runAll(dir, bin, modules, only string, quick bool, soak time.Duration) (ok bool, err error) {
 	want, err := regexp.Compile(only)
 	if err != nil {
 		return false, err
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	dir, err := os.MkdirTemp("", "faults")
-	if err != nil {
+	if dir == "" {
+		if dir, err = os.MkdirTemp("", "faults"); err != nil {
+			return false, err
+		}
+		defer os.RemoveAll(dir)
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
 		return false, err
 	}
-	defer os.RemoveAll(dir)
 	if bin, err = filepath.Abs(bin); err != nil {
 		return false, err
 	}

@@ -91,7 +91,7 @@ func (a *answer) events() bool {
 }
 
 // fault says why the answer is not a whole and honest one; nil if it is. A vLLM that is stopped answers 200 and hides the
-// failure in it: the finish reason "abort", an error event, a stream without output.
+// failure in it: the finish reason "abort", an error event, a stream with no event but that of include_usage.
 func (a *answer) fault() error {
 	head := a.body[:min(len(a.body), 300)]
 	switch {
@@ -103,7 +103,7 @@ func (a *answer) fault() error {
 		return fmt.Errorf("a failure inside a 200: %s", a.body[max(0, len(a.body)-400):])
 	case a.events() && !has(a.body, "data: [DONE]", "event: message_stop", "event: response.completed", "event: response.incomplete"):
 		return fmt.Errorf("a stream without its end: %s", a.body[max(0, len(a.body)-300):])
-	case a.events() && bytes.Count(a.body, []byte("data: {")) == 0:
+	case a.events() && !has(a.body, `"choices":[{`, "event: content_block_delta", "event: response.output_text.delta"):
 		return fmt.Errorf("a stream without output: %s", head)
 	}
 	return nil

@@ -3,6 +3,7 @@ package wire
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -66,8 +67,14 @@ func (c *Call) StreamHead() error {
 
 // Event writes one event as one chunk, with the time at which it was written.
 func (c *Call) Event(n int, finish string) error {
-	return c.Chunk(fmt.Sprintf(`data: {"id":"%s","object":"chat.completion.chunk","t":%d,"model":"sim","choices":[{"index":0,"delta":{"content":"%05d"},"finish_reason":%s}]}`+"\n\n",
-		c.Mark(), time.Now().UnixNano(), n, finish))
+	return c.Chunk(fmt.Sprintf(`data: {"id":"%s","object":"chat.completion.chunk","t":%d,"pad":"%s","model":"sim","choices":[{"index":0,"delta":{"content":"%05d"},"finish_reason":%s}]}`+"\n\n",
+		c.Mark(), time.Now().UnixNano(), c.pad(), n, finish))
+}
+
+// pad is no text of the answer, which a router may keep to learn from it.
+func (c *Call) pad() string {
+	n, _ := strconv.Atoi(c.Query.Get("pad"))
+	return strings.Repeat("x", max(0, n))
 }
 
 // Chunk writes one chunk in one write.

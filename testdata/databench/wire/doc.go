@@ -10,5 +10,6 @@
 //	hold=MS        wait before the answer, as queue and prefill do
 //	chunks=N       answer with a stream of N events and [DONE]; without it, with one JSON
 //	gap=MS         between two events
+//	pad=BYTES      so much longer is each event
 //	mark=TEXT      stands in each event and answer: bytes of another's answer are seen
 package wire
