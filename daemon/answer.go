@@ -134,6 +134,8 @@ func (b *body) hold() *failure {
 		switch {
 		case b.reply.Failed() && !b.refused():
 			return b.hidden()
+		case err == io.EOF && b.cut():
+			return b.broken(io.ErrUnexpectedEOF)
 		case err == io.EOF:
 			b.err = io.EOF
 		case err != nil:

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -39,19 +40,18 @@ func (b *intake) Read(p []byte) (int, error) {
 	if b.left > 0 {
 		b.left -= int64(n)
 	}
-	var t net.Error
 	switch {
 	case b.room < 0:
 		return 0, errTooLarge
 	case b.left == 0 || err == io.EOF && b.left < 0:
 		b.ended = true
-		if err == nil || err == io.EOF {
-			err = io.EOF
-		}
-	case err == io.EOF:
-		err = io.ErrUnexpectedEOF
-	case errors.As(err, &t) && t.Timeout():
-		err = errSlowBody
+		return n, io.EOF
+	case err == nil:
+		return n, nil
+	case err == io.EOF: // fasthttp's word for a body that is shorter than its length
+		return n, io.ErrUnexpectedEOF
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return n, errSlowBody
 	}
 	return n, err
 }

@@ -52,6 +52,21 @@ func (in *Inbound) get(name string) string {
 	return ""
 }
 
+// all returns the values of a header field, several lines joined.
+func (in *Inbound) all(name string) string {
+	joined := ""
+	for _, f := range in.Header {
+		switch {
+		case len(f.Name) != len(name) || !strings.EqualFold(f.Name, name):
+		case joined == "":
+			joined = f.Value
+		default:
+			joined += ", " + f.Value
+		}
+	}
+	return joined
+}
+
 // Outbound is the answer. Stream, if set, is read to its end or closed; then Body is empty.
 type Outbound struct {
 	Status int
@@ -127,7 +142,7 @@ func (e *exchange) header() []upstream.Field {
 	if in.TLS {
 		proto = "https"
 	}
-	xff, xproto, xhost := gate.Forwarded(in.get, in.Remote, proto, in.Host)
+	xff, xproto, xhost := gate.Forwarded(in.all, in.Remote, proto, in.Host)
 	out = append(out, upstream.Field{Name: "Accept-Encoding", Value: "identity"}, upstream.Field{Name: "X-Request-Id", Value: in.ID},
 		upstream.Field{Name: "X-Forwarded-For", Value: xff}, upstream.Field{Name: "X-Forwarded-Proto", Value: xproto},
 		upstream.Field{Name: "X-Forwarded-Host", Value: xhost})

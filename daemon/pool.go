@@ -66,7 +66,7 @@ func newPool(c conf.Pool, log *slog.Logger) (*pool, error) {
 	p.reuse = prefix.NewReuse(2*unknownTokens/32, nil)
 	p.found = newDiscovery(p.log, lookup, p.refound)
 	c.Workers = p.found.take(ctx, c)
-	first, err := newSetup(c)
+	first, err := newSetup(c, nil)
 	if err != nil {
 		cancel()
 		return nil, err
@@ -79,8 +79,9 @@ func newPool(c conf.Pool, log *slog.Logger) (*pool, error) {
 	return p, nil
 }
 
-// newSetup reads the secrets and makes a client for each worker.
-func newSetup(c conf.Pool) (*setup, error) {
+// newSetup reads the secrets and makes a client for each worker. Authorities that are as before stay the same value: another
+// would make new connections for the probes.
+func newSetup(c conf.Pool, before *setup) (*setup, error) {
 	s := &setup{conf: c}
 	var err error
 	if s.key, err = c.WorkerKey(); err != nil {
@@ -88,6 +89,9 @@ func newSetup(c conf.Pool) (*setup, error) {
 	}
 	if s.tls, err = authorities(c.TLSCAFile); err != nil {
 		return nil, fmt.Errorf("daemon: pool %q: %w", c.Name, err)
+	}
+	if before != nil && s.tls != nil && before.tls != nil && s.tls.RootCAs.Equal(before.tls.RootCAs) {
+		s.tls = before.tls
 	}
 	if s.clients, err = makeClients(c, s.tls); err != nil {
 		return nil, err
@@ -166,11 +170,11 @@ func (p *pool) update(c conf.Pool) error {
 func (p *pool) change(c conf.Pool) error {
 	p.changing.Lock()
 	defer p.changing.Unlock()
-	next, err := newSetup(c)
+	before := p.set.Load()
+	next, err := newSetup(c, before)
 	if err != nil {
 		return err
 	}
-	before := p.set.Load()
 	both := *next
 	both.clients = maps.Clone(before.clients)
 	maps.Copy(both.clients, next.clients)

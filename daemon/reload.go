@@ -27,6 +27,9 @@ func (d *Daemon) Reload() error {
 		return err
 	}
 	d.metrics.reloadsOK.Set(1)
+	if err := d.frontL.Reload(); err != nil {
+		d.log.Error("the certificate in force stays", "error", err)
+	}
 	if keys := needRestart(old, c); len(keys) > 0 {
 		d.log.Warn("reloaded, but some changed keys take effect at the next start only", "keys", keys)
 	}

@@ -51,7 +51,9 @@ func (e *exchange) send(ctx context.Context) (out *Outbound, streaming bool) {
 		if e.consumed() || !e.mayRetry(why) {
 			break
 		}
-		e.retry(why.reason, int(row))
+		if why.reason != "full" { // that is no failure
+			e.retry(why.reason, int(row))
+		}
 	}
 	return e.refuse(last), false
 }

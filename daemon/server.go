@@ -16,6 +16,7 @@ import (
 
 	"github.com/warmpath/warmpath/conf"
 	"github.com/warmpath/warmpath/daemon/gate"
+	"github.com/warmpath/warmpath/daemon/listen"
 )
 
 // front is what the clients' side needs of the configuration at each request. A reload makes a new one.
@@ -51,6 +52,7 @@ func (d *Daemon) clients(c conf.Server) *fiber.App {
 		BodyLimit:                    1, // read ahead of the handler: the limit itself is in intake
 		DisablePreParseMultipartForm: true,
 		ReadBufferSize:               c.MaxHeaderBytes, // bounds all headers together
+		WriteBufferSize:              4096 + 16,        // a piece of fasthttp's 4096 and its chunk's frame: one write
 		ReadTimeout:                  c.ReadTimeout,
 		IdleTimeout:                  c.IdleTimeout,
 		Concurrency:                  c.MaxConnections + 1, // the listener counts; fasthttp's own limit closes without a word
@@ -60,6 +62,7 @@ func (d *Daemon) clients(c conf.Server) *fiber.App {
 		StrictRouting:                true,
 	})
 	app.Server().ExpectHandler = d.expect
+	app.Server().SecureErrorLogMessage = true // else header values, keys among them, stand in its log lines
 	app.Get("/health", d.health)
 	app.Get("/ready", d.ready)
 	app.Use(d.serve)
@@ -133,6 +136,9 @@ func requireToken(token string) fiber.Handler {
 func (d *Daemon) clientError(c *fiber.Ctx, err error) error {
 	var fe *fiber.Error
 	f := faultFraming
+	if conn := listen.From(c.Context().Conn()); conn != nil {
+		conn.Linger() // fasthttp closes after this answer
+	}
 	if errors.As(err, &fe) {
 		switch fe.Code {
 		case fiber.StatusNotFound, fiber.StatusMethodNotAllowed:

@@ -50,6 +50,8 @@ func (b *body) Read(p []byte) (int, error) {
 		b.mark(p[:n])
 	}
 	switch {
+	case err == io.EOF && b.cut():
+		b.fail(io.ErrUnexpectedEOF)
 	case err == io.EOF:
 		b.finish(io.EOF)
 		b.err = io.EOF
@@ -93,6 +95,11 @@ var errTold = errors.New("the worker told of a failure inside its answer")
 // told tells whether the worker has said that it failed, after the client got output. Its own words, a finish_reason that looks like
 // an end or an error and then [DONE], would be taken for a whole answer.
 func (b *body) told() bool { return b.events && b.reply != nil && b.reply.Failed() && !b.refused() }
+
+// cut tells whether a stream that ended as HTTP should has not ended as an answer does: with a reason to finish, or [DONE].
+func (b *body) cut() bool {
+	return b.events && b.reply != nil && b.ok && b.e.req.Kind.Generates() && !b.reply.Clean() && b.reply.FinishReason() == ""
+}
 
 // fail ends the answer in the middle. In a stream of events the client is told by an error event; the connection then ends
 // without the last chunk, never cleanly.

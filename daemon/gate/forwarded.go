@@ -33,8 +33,10 @@ func Forwarded(get func(string) string, remote, proto, host string) (xff, xproto
 
 // peer is the address without its port and zone, IPv6 without brackets: what nginx writes.
 func peer(remote string) string {
-	if host, _, err := net.SplitHostPort(remote); err == nil {
-		remote = host
+	if i := strings.IndexByte(remote, ':'); i >= 0 && (remote[0] == '[' || i == strings.LastIndexByte(remote, ':')) {
+		if host, _, err := net.SplitHostPort(remote); err == nil {
+			remote = host
+		}
 	}
 	remote, _, _ = strings.Cut(remote, "%")
 	return remote
