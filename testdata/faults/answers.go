@@ -148,21 +148,33 @@ func checkBroken(l *lab) (verdict, error) {
 }
 
 func checkHidden(l *lab) (verdict, error) {
-	r, nodes, err := l.inFront(2, "", "")
-	if err != nil {
-		return verdict{}, err
-	}
-	nodes[0].set("drain")
-	failed := 0
-	for i := range 60 {
-		mark := newMark()
-		if i%2 == 0 {
-			if s := watch(r.Addr, streaming(mark, 3, 0, ""), mark, nil); !s.fine() {
+	figure, ok := "", true
+	for _, fault := range []string{"drain", "error-first", "abort-late", "error-late"} {
+		r, nodes, err := l.inFront(2, "", "")
+		if err != nil {
+			return verdict{}, err
+		}
+		ill := nodes[0]
+		ill.set(fault)
+		failed, tried := 0, 0
+		for i := 0; i < 60 && l.ctx.Err() == nil; i++ {
+			mark, before := newMark(), ill.posts.Load()
+			if i%2 == 1 && fault == "drain" {
+				tried++
+				if a := wire.Once(r.Addr, plain(mark, "")); !good(a, mark) || containsAll(string(a.Body), []string{"abort"}) {
+					failed++
+				}
+				continue
+			}
+			s := watch(r.Addr, streaming(mark, 3, 0, ""), mark, nil)
+			tried++
+			late := ill.posts.Load() > before && (fault == "abort-late" || fault == "error-late")
+			if !late && !s.fine() || late && (!s.errored || s.done) {
 				failed++
 			}
-		} else if a := wire.Once(r.Addr, plain(mark, "")); !good(a, mark) || containsAll(string(a.Body), []string{"abort"}) {
-			failed++
 		}
+		ok = ok && failed == 0
+		figure += fmt.Sprintf("%s: %d of %d wrong, asked %d times; ", fault, failed, tried, ill.posts.Load())
 	}
-	return say(failed == 0, "%d of 60 got the draining worker's empty answer; it was asked %d times", failed, nodes[0].posts.Load())
+	return say(ok, "%s", figure)
 }

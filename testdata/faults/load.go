@@ -51,9 +51,10 @@ func checkOverload(l *lab) (verdict, error) {
 	wire.Open(l.ctx, r.Addr, 4*peak, 512, d, func(c *wire.Client, _ int, _ time.Time) { one(c) })
 	under := float64(goodOnes.Load()) / time.Since(began).Seconds()
 	b := <-bodies
-	return say(under >= .9*peak && wrong.Load() == 0 && refused.Load() > 0 && b[0]*10 >= b[1]*8,
-		"goodput %.0f/s of %.0f/s at the peak (%.0f %%), %d refused, %d with something else than 429 and Retry-After; %d of %d refused before the body was sent",
-		under, peak, under/peak*100, refused.Load(), wrong.Load(), b[0], b[1])
+	most := max(nodes[0].most.Load(), nodes[1].most.Load())
+	return say(most <= slots && under >= .9*peak && wrong.Load() == 0 && refused.Load() > 0 && b[0]*10 >= b[1]*8,
+		"goodput %.0f/s of %.0f/s at the peak (%.0f %%), %d refused, %d with something else than 429 and Retry-After; %d of %d refused before the body was sent; at most %d at a time at a worker (limit %d)",
+		under, peak, under/peak*100, refused.Load(), wrong.Load(), b[0], b[1], most, slots)
 }
 
 // earlyRefusals sends headers that promise a body, no body, and counts the answers 429. One that is let in after all gets

@@ -122,7 +122,7 @@ func runAll(dir, bin, modules, only string, quick bool, soak time.Duration) (ok 
 		if ctx.Err() != nil {
 			return false, ctx.Err()
 		}
-		l := &lab{ctx: ctx, dir: dir, bin: bin, modules: modules, quick: quick, report: r, what: c.what}
+		l := &lab{ctx: ctx, dir: dir, bin: bin, modules: modules, quick: quick, report: r, what: c.name + ": " + c.what}
 		began := time.Now()
 		v, err := c.run(l)
 		took := time.Since(began).Round(100 * time.Millisecond)
@@ -135,7 +135,7 @@ func runAll(dir, bin, modules, only string, quick bool, soak time.Duration) (ok 
 				v.figure, v.ok = v.figure+"; "+trouble, false
 			}
 			l.close()
-			r.print(line{Fault: c.name + ": " + c.what, Figure: v.figure, Pass: c.pass, OK: &v.ok, Took: took.String()})
+			r.print(line{Fault: l.what, Figure: v.figure, Pass: c.pass, OK: &v.ok, Took: took.String()})
 		})
 	}
 	settling.Wait()

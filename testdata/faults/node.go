@@ -21,6 +21,7 @@ type node struct {
 	ill   atomic.Pointer[string] // what it does with /health: "" | 503 | slow
 	posts atomic.Int64
 	open  atomic.Int64  // inference requests being answered
+	most  atomic.Int64  // of open, so far
 	slots chan struct{} // nil: any number at a time; else so many, others wait
 
 	mu   sync.Mutex     // guards seen
@@ -100,7 +101,9 @@ func (n *node) handle(c *wire.Call) bool {
 		return c.Answer()
 	}
 	n.posts.Add(1)
-	n.open.Add(1)
+	if now := n.open.Add(1); now > n.most.Load() {
+		n.most.Store(now) // may lose against a neighbour by one or two; the limit is judged over thousands
+	}
 	defer n.open.Add(-1)
 	if mark := c.Mark(); mark != "" {
 		n.mu.Lock()
@@ -134,14 +137,11 @@ func (n *node) fail(c *wire.Call, fault string) bool {
 		c.StreamHead()
 		c.Event(0, "null")
 		c.Wait(time.Minute)
-	case "drain": // as vLLM after SIGTERM with --shutdown-timeout
-		if !stream {
-			return c.Plain(200, "application/json", fmt.Sprintf(`{"id":"%s","object":"chat.completion","created":1,"model":"sim","choices":[{"index":0,"message":{"role":"assistant","content":""},"finish_reason":"abort"}],"usage":{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}}`, c.Mark()))
+	case "drain", "error-first", "abort-late", "error-late":
+		if stream {
+			return hide(c, fault)
 		}
-		c.StreamHead()
-		c.Chunk("data: [DONE]\n\n")
-		c.Write([]byte("0\r\n\r\n"))
-		return true
+		return c.Plain(200, "application/json", fmt.Sprintf(`{"id":"%s","object":"chat.completion","created":1,"model":"sim","choices":[{"index":0,"message":{"role":"assistant","content":""},"finish_reason":"abort"}],"usage":{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}}`, c.Mark()))
 	case "short":
 		fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n{\"id\":\"%s\"}", c.Mark())
 	case "no-http":
@@ -170,6 +170,27 @@ func (n *node) failStream(c *wire.Call, fault string) {
 	case "bad-chunk":
 		c.Write([]byte("zz\r\nnot a chunk\r\n"))
 	}
+}
+
+// hide fails in a stream that ends well as HTTP: with nothing in it as vLLM after SIGTERM with --shutdown-timeout, by an error
+// event as after a crash of the engine, by finish_reason "abort" as after SIGTERM without it.
+func hide(c *wire.Call, fault string) bool {
+	c.StreamHead()
+	late := strings.HasSuffix(fault, "-late")
+	if late {
+		c.Event(0, "null")
+		c.Event(1, "null")
+		c.Wait(20 * time.Millisecond) // so that it is not one read with what follows
+	}
+	switch {
+	case strings.HasPrefix(fault, "error"):
+		c.Chunk(`data: {"error":{"message":"EngineCore encountered an issue.","type":"InternalServerError","param":null,"code":500}}` + "\n\n")
+	case late:
+		c.Event(2, `"abort"`)
+	}
+	c.Chunk("data: [DONE]\n\n")
+	_, err := c.Write([]byte("0\r\n\r\n"))
+	return err == nil
 }
 
 func reset(c *wire.Call) {

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// record writes the bytes that a worker sends, heads and chunks included, while it drains, when its time to drain is over,
-// when it is stopped without draining, and when its engine dies: one folder each, one file a request.
+// record writes the bytes that a worker sends, heads and chunks included, while it drains, when it is stopped without
+// draining, and when its engine dies: one folder each, one file a request.
 func record(ctx context.Context, s *scene, folder string) error {
 	for _, r := range []struct {
 		name  string
@@ -25,9 +25,6 @@ func record(ctx context.Context, s *scene, folder string) error {
 		end   func(context.Context, *vllm, string) error
 	}{
 		{"drain", 20 * time.Second, recordDrain},
-		{"late", 2 * time.Second, func(ctx context.Context, w *vllm, dir string) error {
-			return recordOpen(ctx, w, dir, w.term)
-		}},
 		{"abort", 0, func(ctx context.Context, w *vllm, dir string) error {
 			return recordOpen(ctx, w, dir, w.term)
 		}},

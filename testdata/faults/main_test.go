@@ -1,0 +1,74 @@
+package main
+
+import (
+	"math"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestForeign(t *testing.T) {
+	f := func(body, want string) {
+		t.Helper()
+		if got := foreign([]byte(body), "mabc"); got != want {
+			t.Errorf("%q: got %q want %q", body, got, want)
+		}
+	}
+	f(`{"id":"mabc","x":1}`, "")
+	f(`{"id":"mabc"}{"id":"mabc"}{"id":"cmpl-1"}`, "")
+	f(`{"id":"mabc"}{"id":"mxyz"}`, `mxyz"}`)
+	f(`{"id":"mabcd"}`, `mabcd"}`)
+}
+
+func TestSlope(t *testing.T) {
+	if got := slope([]float64{1, 3, 5, 7}); math.Abs(got-2) > 1e-9 {
+		t.Errorf("got %v want 2", got)
+	}
+	if got := slope([]float64{5}); got != 0 {
+		t.Errorf("one sample: got %v", got)
+	}
+}
+
+// TestWatch has each way in which a worker breaks a stream seen as what it is, without a daemon between.
+func TestWatch(t *testing.T) {
+	l := &lab{}
+	defer l.close()
+	n, err := l.startNode(&node{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := func(fault string, want seen) {
+		t.Helper()
+		n.set(fault)
+		mark := newMark()
+		got := watch(n.addr, streaming(mark, 3, time.Millisecond, ""), mark, nil)
+		if got.status != want.status || got.events != want.events || got.done != want.done || got.whole != want.whole || got.foreign != "" {
+			t.Errorf("%q: got %v want %v", fault, got, want)
+		}
+	}
+	f("", seen{status: 200, events: 3, done: true, whole: true})
+	f("cut", seen{status: 200, events: 1})
+	f("half-close", seen{status: 200, events: 1})
+	f("bad-chunk", seen{status: 200, events: 1})
+	f("drain", seen{status: 200, done: true, whole: true})
+	f("reset", seen{})
+	f("503", seen{status: 503, whole: true})
+}
+
+// TestNamesTellChecksApart: -run '^name$' is how one is tried.
+func TestNamesTellChecksApart(t *testing.T) {
+	seen := map[string]bool{}
+	for _, c := range checks {
+		if seen[c.name] || c.what == "" || c.pass == "" || c.run == nil || !regexp.MustCompile(`^[a-z-]+$`).MatchString(c.name) {
+			t.Errorf("check %+v", c.name)
+		}
+		seen[c.name] = true
+	}
+	for _, p := range append(controls, ambiguous...) {
+		if seen[p.name] || !strings.HasSuffix(p.raw, "\n") && !strings.Contains(p.raw, "\r\n\r\n") {
+			t.Errorf("probe %q", p.name)
+		}
+		seen[p.name] = true
+	}
+}
