@@ -1,0 +1,195 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	model   = "tiny"
+	count   = 4 // workers
+	startup = 60 * time.Second
+)
+
+// fleet is a warmpath with its workers.
+type fleet struct {
+	root, dir string
+	url       string   // of the router
+	workers   []string // URLs of the workers
+	ended     []func()
+}
+
+// open starts warmpath sim and warmpath serve on free ports and waits until the router is ready.
+func open(ctx context.Context, root, binary string) (*fleet, error) {
+	dir, err := os.MkdirTemp("", "warmpath-clients-")
+	if err != nil {
+		return nil, err
+	}
+	h := &fleet{root: root, dir: dir}
+	if err := h.start(ctx, binary); err != nil {
+		h.close()
+		return nil, err
+	}
+	return h, nil
+}
+
+func (h *fleet) start(ctx context.Context, binary string) error {
+	ctx, cancel := context.WithTimeout(ctx, startup)
+	defer cancel()
+	if _, err := os.Stat(binary); err != nil {
+		return fmt.Errorf("%w; run make build first", err)
+	}
+	urls, err := h.process(ctx, regexp.MustCompile(`^(http://\S+)$`), count, binary, "sim",
+		"--listen", "127.0.0.1:0", "--count", fmt.Sprint(count), "--model", model, "--speed", "20")
+	if err != nil {
+		return err
+	}
+	h.workers = urls
+	var b strings.Builder
+	b.WriteString("[server]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n[[pools]]\nhealth_interval = \"500ms\"\n")
+	for _, u := range urls {
+		fmt.Fprintf(&b, "[[pools.workers]]\nurl = %q\n", u)
+	}
+	file := filepath.Join(h.dir, "warmpath.toml")
+	if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
+		return err
+	}
+	listen, err := h.process(ctx, regexp.MustCompile(`msg=serving listen=(\S+)`), 1, binary, "serve", "--config", file)
+	if err != nil {
+		return err
+	}
+	h.url = "http://" + listen[0]
+	return h.ready(ctx)
+}
+
+// ready waits until the router has seen all its workers serve.
+func (h *fleet) ready(ctx context.Context) error {
+	for {
+		req, err := http.NewRequestWithContext(ctx, "GET", h.url+"/ready", nil)
+		if err != nil {
+			return err
+		}
+		if r, err := http.DefaultClient.Do(req); err == nil {
+			r.Body.Close()
+			if r.StatusCode == http.StatusOK {
+				return nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return errors.New("the router did not become ready")
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// process starts a command, which close ends, and waits for n lines that fit; it returns what they hold. Further output goes
+// to a log, shown when the command ends badly.
+func (h *fleet) process(ctx context.Context, line *regexp.Regexp, n int, name string, args ...string) ([]string, error) {
+	cmd := exec.Command(name, args...)
+	out, in := io.Pipe()
+	cmd.Stdout, cmd.Stderr = in, in
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	found := make(chan string, n)
+	var tail struct {
+		sync.Mutex
+		lines []string // the last of them
+	}
+	go func() {
+		for s := bufio.NewScanner(out); s.Scan(); {
+			tail.Lock()
+			tail.lines = append(tail.lines[max(0, len(tail.lines)-20):], s.Text())
+			tail.Unlock()
+			if m := line.FindStringSubmatch(s.Text()); m != nil {
+				select {
+				case found <- m[1]:
+				default:
+				}
+			}
+		}
+		io.Copy(io.Discard, out)
+	}()
+	gone := make(chan error, 1)
+	go func() { gone <- cmd.Wait(); in.Close() }()
+	h.ended = append(h.ended, func() { stop(cmd, gone) })
+	var got []string
+	for len(got) < n {
+		select {
+		case s := <-found:
+			got = append(got, s)
+		case err := <-gone:
+			gone <- err
+			tail.Lock()
+			defer tail.Unlock()
+			return nil, fmt.Errorf("%s %s: %v\n%s", name, args[0], err, strings.Join(tail.lines, "\n"))
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%s %s said nothing of its address", name, args[0])
+		}
+	}
+	return got, nil
+}
+
+// stop ends a command, by SIGKILL if SIGTERM does not.
+func stop(cmd *exec.Cmd, gone chan error) {
+	cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-gone:
+	case <-time.After(10 * time.Second):
+		cmd.Process.Kill()
+		<-gone
+	}
+}
+
+func (h *fleet) close() {
+	for i := len(h.ended) - 1; i >= 0; i-- {
+		h.ended[i]()
+	}
+	os.RemoveAll(h.dir)
+}
+
+// running is how many requests the workers have in hand.
+func (h *fleet) running() (int, error) {
+	sum := 0
+	for _, u := range h.workers {
+		r, err := http.Get(u + "/sim/stats")
+		if err != nil {
+			return 0, err
+		}
+		var s struct{ Running, Waiting int }
+		err = json.NewDecoder(r.Body).Decode(&s)
+		r.Body.Close()
+		if err != nil {
+			return 0, err
+		}
+		sum += s.Running + s.Waiting
+	}
+	return sum, nil
+}
+
+// waitRunning waits up to 10 s for it; a loaded machine takes longer than the router.
+func (h *fleet) waitRunning(wanted int, what string) error {
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		n, err := h.running()
+		if err != nil || n == wanted {
+			return err
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("%s: %d requests run at the workers, want %d", what, n, wanted)
+		}
+	}
+}
