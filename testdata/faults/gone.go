@@ -156,11 +156,14 @@ func abort(addr, mark string) seen {
 	})
 }
 
-// stale sends requests whose pauses lie around the time after which the workers close, and counts those that failed.
+// stale sends bursts of 16 requests, so that as many connections lie idle, for about the time after which the worker closes
+// them, and counts those that failed. Clients out of step would keep a few connections too warm to be closed.
 func stale(l *lab, addr string, pause time.Duration) (sent, failed int64) {
 	var n, bad atomic.Int64
 	wire.Closed(l.ctx, addr, 16, pick(l, 4*time.Second, 15*time.Second), func(c *wire.Client, _ int) {
-		time.Sleep(pause - 4*time.Millisecond + time.Duration(rand.IntN(8000))*time.Microsecond)
+		period := pause + 2*time.Millisecond
+		next := time.Now().Truncate(period).Add(period)
+		time.Sleep(time.Until(next) + time.Duration(rand.IntN(8000))*time.Microsecond)
 		mark := newMark()
 		n.Add(1)
 		if a := c.Do(plain(mark, ""), true); !good(a, mark) {
