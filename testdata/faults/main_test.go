@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/testdata/databench/wire"
 )
 
 func TestForeign(t *testing.T) {
@@ -70,5 +72,18 @@ func TestNamesTellChecksApart(t *testing.T) {
 			t.Errorf("probe %q", p.name)
 		}
 		seen[p.name] = true
+	}
+}
+
+// TestStaleMeetsClosedConnections has the load of the check stale fail where nobody stands between it and the worker.
+func TestStaleMeetsClosedConnections(t *testing.T) {
+	l := &lab{ctx: t.Context(), quick: true}
+	defer l.close()
+	n, err := l.startNode(&node{Worker: wire.Worker{IdleClose: 50 * time.Millisecond}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sent, failed := stale(l, n.addr, 50*time.Millisecond); failed == 0 {
+		t.Errorf("0 of %d failed: its pauses are never longer than the worker's", sent)
 	}
 }

@@ -2,12 +2,11 @@ package main
 
 import (
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"strings"
 	"sync/atomic"
 	"time"
-
-	"iter"
 
 	"github.com/warmpath/warmpath/testdata/databench/wire"
 )
@@ -78,8 +77,9 @@ func soak(l *lab, d time.Duration) (verdict, error) {
 	in := t.sent.Load()
 	balanced := int64(now-counted) == in
 	return say(free && balanced && growth <= max(8, .05*mean) && t.foreign.Load() == 0,
-		"%d requests in, %.0f counted by the router; client saw %d answered, %d refused or broken, %d aborted by itself, %d foreign; memory %.1f MB, second half grew by %.2f MB; in flight 0 %v",
-		in, now-counted, t.good.Load(), t.bad.Load(), t.left.Load(), t.foreign.Load(), mean, growth, free)
+		"%d requests in, %.0f counted by the router; client saw %d answered, %d refused or broken, %d aborted by itself, %d foreign; memory %.0f MB after a quarter, %.0f a half, %.0f three, %.0f at the end, second half grew by %.2f MB; in flight 0 %v",
+		in, now-counted, t.good.Load(), t.bad.Load(), t.left.Load(), t.foreign.Load(),
+		samples[len(samples)/4], half[0], half[len(half)/2], half[len(half)-1], growth, free)
 }
 
 // tally is what the soak's clients saw.

@@ -17,7 +17,7 @@ vllm:num_requests_waiting{engine="0",model_name="sim"} 0.0
 # TYPE vllm:kv_cache_usage_perc gauge
 vllm:kv_cache_usage_perc{engine="0",model_name="sim"} 0.1
 # TYPE vllm:cache_config_info gauge
-vllm:cache_config_info{block_size="16",enable_prefix_caching="True",num_gpu_blocks="65536"} 1.0
+vllm:cache_config_info{block_size="16",enable_prefix_caching="True",num_gpu_blocks="32768"} 1.0
 `
 
 // Reply is the text of every plain answer.
