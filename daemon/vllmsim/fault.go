@@ -51,9 +51,6 @@ type fault struct {
 	met atomic.Int64 // POST requests that came since
 }
 
-// usedUp says that the requests of Count have come.
-func (f *fault) usedUp() bool { return f.Count > 0 && f.met.Load() > int64(f.Count) }
-
 // SetFault makes the worker fail in the given way, or heals it; it replaces an earlier fault.
 func (s *Server) SetFault(f Fault) error {
 	if !slices.Contains(faultModes, f.Mode) || f.Count < 0 {
@@ -164,11 +161,12 @@ func (s *Server) meet(w http.ResponseWriter, r *http.Request) (*http.Request, bo
 		return r, true
 	}
 	post := r.Method == http.MethodPost && r.URL.Path != "/ping"
+	nth := f.met.Load() + 1
 	if post {
-		f.met.Add(1)
+		nth = f.met.Add(1)
 	}
-	if f.usedUp() {
-		return r, true
+	if f.Count > 0 && nth > int64(f.Count) {
+		return r, true // used up
 	}
 	switch {
 	case f.Mode == FaultDie || f.Mode == FaultReset && post:

@@ -6,6 +6,8 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -40,6 +42,28 @@ func TestFault503(t *testing.T) {
 		t.Errorf("health %d, chat %d %s", health(s), w.Code, w.Body)
 	}
 	await(t, "the fault to end", func() bool { return health(s) == 200 })
+}
+
+// TestFaultCount: of requests at the same time, exactly so many meet the fault; asking for health is none of them.
+func TestFaultCount(t *testing.T) {
+	s := start(t, Config{Speed: 100})
+	setFault(t, s, `{"mode":"503","count":7}`)
+	if health(s) != 503 {
+		t.Error("healthy before the fault is used up")
+	}
+	var refused atomic.Int32
+	var all sync.WaitGroup
+	for range 30 {
+		all.Go(func() {
+			if do(s, "POST", "/v1/completions", `{"prompt":"x","max_tokens":1}`).Code == 503 {
+				refused.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if refused.Load() != 7 || health(s) != 200 {
+		t.Errorf("%d of 30 refused, health %d; want 7 and 200", refused.Load(), health(s))
+	}
 }
 
 func TestFaultReset(t *testing.T) {
