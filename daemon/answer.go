@@ -47,6 +47,9 @@ func (e *exchange) answer(a *attempt, row int, more bool) (*Outbound, *failure) 
 	e.in.Seen.Worker, e.in.Seen.Matched = a.worker.ID(), int(e.view.frame.Rows[row].GPU)
 	e.explain(out, row)
 	out.Header = forClient(out.Header, a.resp.Header)
+	if out.Status == 503 && a.resp.Header.Get("Retry-After") == "" {
+		out.set("Retry-After", "1")
+	}
 	if out.Stream == nil {
 		b.finish(io.EOF)
 		b.Close()

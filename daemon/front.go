@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -14,7 +15,6 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/gate"
 	"github.com/warmpath/warmpath/daemon/listen"
-	"github.com/warmpath/warmpath/daemon/upstream"
 )
 
 // errClientGone is why the context of a request ends whose client has left.
@@ -79,7 +79,8 @@ func method(fc *fasthttp.RequestCtx) string {
 // refuse answers what needs no body: bad framing, preflights, unknown paths and keys, and overload.
 func (v *visit) refuse(fc *fasthttp.RequestCtx) *Outbound {
 	d, in := v.d, &v.in
-	if !v.readHeader(fc.Request.Header.RawHeaders()) {
+	var sound bool
+	if in.Header, sound = readHeader(in.Header, fc.Request.Header.RawHeaders(), fc.Request.Header.IsHTTP11()); !sound || !plainTarget(fc) {
 		return faultFraming.outbound(openAI)
 	}
 	in.ID = gate.RequestID(in.get("X-Request-Id"))
@@ -98,13 +99,46 @@ func (v *visit) refuse(fc *fasthttp.RequestCtx) *Outbound {
 		return d.turnAway(faultKey, shape)
 	}
 	in.Caller = caller
-	if fc.Request.Header.ContentLength() > front.maxBody {
+	switch d.glance(&fc.Request.Header) {
+	case fasthttp.StatusRequestEntityTooLarge:
 		return d.turnAway(faultTooLarge, shape)
-	}
-	if d.inFlight.Load() >= int64(front.maxInFlight) || d.saturated() {
+	case fasthttp.StatusTooManyRequests:
 		return d.turnAway(faultOverload, shape)
 	}
 	return nil
+}
+
+// glance tells by its header alone whether a request is turned away: 413, 429, or 100 to go on.
+func (d *Daemon) glance(h *fasthttp.RequestHeader) int {
+	if said := h.Peek(turnedAway); len(said) > 0 {
+		status, _ := strconv.Atoi(string(said))
+		return status
+	}
+	front := d.state.Load().front
+	switch {
+	case h.ContentLength() > front.maxBody:
+		return fasthttp.StatusRequestEntityTooLarge
+	case d.inFlight.Load() >= int64(front.maxInFlight) || d.saturated():
+		return fasthttp.StatusTooManyRequests
+	}
+	return fasthttp.StatusContinue
+}
+
+// turnedAway is a field that no client can send: its name begins with a blank.
+const turnedAway = " turned-away"
+
+// early is called by fasthttp between header and body. It waits for the first byte of a body before it calls the handler, and a
+// client may wait for an answer before it sends one: a request that is turned away is told to have none.
+func (d *Daemon) early(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
+	if h.ContentLength() <= 0 {
+		return fasthttp.RequestConfig{}
+	}
+	if status := d.glance(h); status != fasthttp.StatusContinue {
+		h.Set(turnedAway, strconv.Itoa(status))
+		h.SetContentLength(0)
+		h.SetConnectionClose()
+	}
+	return fasthttp.RequestConfig{}
 }
 
 func preflight(status int, header [][2]string, text string) *Outbound {
@@ -113,30 +147,6 @@ func preflight(status int, header [][2]string, text string) *Outbound {
 		out.set(h[0], h[1])
 	}
 	return out
-}
-
-// readHeader cuts the header block, as it came, into fields of one string. It reports whether the framing is beyond doubt: a
-// request with both a length and a transfer encoding means different things to different readers.
-func (v *visit) readHeader(raw []byte) bool {
-	block := string(raw)
-	length, encoding := false, false
-	for len(block) > 0 {
-		var line string
-		line, block, _ = strings.Cut(block, "\n")
-		name, value, ok := strings.Cut(strings.TrimSuffix(line, "\r"), ":")
-		if !ok {
-			continue // the empty line at the end
-		}
-		value = strings.Trim(value, " \t")
-		switch len(name) {
-		case len("Content-Length"):
-			length = length || strings.EqualFold(name, "Content-Length")
-		case len("Transfer-Encoding"):
-			encoding = encoding || strings.EqualFold(name, "Transfer-Encoding")
-		}
-		v.in.Header = append(v.in.Header, upstream.Field{Name: name, Value: value})
-	}
-	return !(length && encoding)
 }
 
 // admit takes the body in and hands the request to the exchange.
@@ -198,7 +208,7 @@ func (v *visit) end() {
 // closeUnread makes the connection end with the answer, politely: a close with bytes unread would be a reset, which can
 // destroy the answer on its way.
 func (v *visit) closeUnread(fc *fasthttp.RequestCtx) {
-	if v.body.done() && fc.RequestBodyStream() == nil {
+	if v.body.done() && fc.RequestBodyStream() == nil && !fc.Request.Header.ConnectionClose() {
 		return
 	}
 	fc.SetConnectionClose()

@@ -64,6 +64,9 @@ func TestAmbiguousFramingReachesNoWorker(t *testing.T) {
 	f("bare CR", "Host: x\r\nX: a\rmarker\r\nContent-Length: 2\r\n", "{}")
 	f("NUL", "Host: x\r\nX: a\x00marker\r\nContent-Length: 2\r\n", "{}")
 	f("blank before the colon", "Host: x\r\nContent-Length : 2\r\n", "{}")
+	f("a coding in HTTP/1.0's words", "Host: x\r\nConnection: keep-alive\r\nTransfer-Encoding: gzip\r\n", "")
+	f("a line without CR", "Host: x\nContent-Length: 2\r\n", "{}")
+	f("a folded line", "Host: x\r\nX: a\r\n b\r\nContent-Length: 2\r\n", "{}")
 	f("signed length", "Host: x\r\nContent-Length: +2\r\n", "{}")
 	f("hex length", "Host: x\r\nContent-Length: 0x2\r\n", "{}")
 	f("LF in a chunk extension", "Host: x\r\nTransfer-Encoding: chunked\r\n", "2;a\nb\r\n{}\r\n0\r\n\r\n")
@@ -118,7 +121,7 @@ func TestOverloadIsTurnedAwayBeforeTheBody(t *testing.T) {
 			go func() { done <- r.do("POST", "/v1/completions", `{"model":"sim","prompt":"x"}`) }()
 		}
 		eventually(t, "both at the worker", func() bool { return r.Daemon.inFlight.Load() == 2 && r.inFlight() == 2 })
-		resp, text, _ := r.raw("POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 5000\r\n\r\n{")
+		resp, text, _ := r.raw("POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 5000\r\n\r\n")
 		if resp.StatusCode != 429 || resp.Header.Get("Retry-After") == "" || !resp.Close || !strings.Contains(text, code) {
 			t.Errorf("%d %v %s; want 429 with Retry-After, a close and %s", resp.StatusCode, resp.Header, text, code)
 		}

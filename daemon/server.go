@@ -61,24 +61,13 @@ func (d *Daemon) clients(c conf.Server) *fiber.App {
 		CaseSensitive:                true,
 		StrictRouting:                true,
 	})
-	app.Server().ExpectHandler = d.expect
+	app.Server().HeaderReceived = d.early
+	app.Server().ExpectHandler = func(fc *fasthttp.RequestCtx) int { return d.glance(&fc.Request.Header) }
 	app.Server().SecureErrorLogMessage = true // else header values, keys among them, stand in its log lines
 	app.Get("/health", d.health)
 	app.Get("/ready", d.ready)
 	app.Use(d.serve)
 	return app
-}
-
-// expect answers a client that asks before it sends its body: 100, or what would be the answer anyway.
-func (d *Daemon) expect(fc *fasthttp.RequestCtx) int {
-	f := d.state.Load().front
-	switch {
-	case fc.Request.Header.ContentLength() > f.maxBody:
-		return fasthttp.StatusRequestEntityTooLarge
-	case d.inFlight.Load() >= int64(f.maxInFlight):
-		return fasthttp.StatusTooManyRequests
-	}
-	return fasthttp.StatusContinue
 }
 
 // admin makes the operator's listener.
