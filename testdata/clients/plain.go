@@ -46,7 +46,6 @@ func plainChecks(ctx context.Context, f *fleet, t *total) error {
 		{"POST", "/v1/score", `{"text_1":"sea","text_2":["land","the sea"]}`, `"object":"score"`},
 		{"POST", "/pooling", `{"input":"sea"}`, `"object":"pooling"`},
 		{"POST", "/classify", `{"input":"sea"}`, `"num_classes":2`},
-		{"GET", "/ping", "", ""},
 		{"GET", "/health", "", ""},
 	} {
 		list = append(list, check{c.method + " " + c.path, func(ctx context.Context) error {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -66,15 +67,11 @@ func checkDrain(ctx context.Context, s *scene) (string, error) {
 	time.Sleep(time.Second)
 	figure, err := tally(load.end())
 	w.kill() // what a worker that has ended may have left
-	switch {
-	case stateErr != nil:
-		return "", stateErr
-	case err != nil:
+	if n == 0 {
+		cut = fmt.Errorf("none of the streams was at %s", w.id)
+	}
+	if err := errors.Join(cut, stateErr, err); err != nil {
 		return "", err
-	case cut != nil:
-		return "", cut
-	case n == 0:
-		return "", fmt.Errorf("none of the streams was at %s", w.id)
 	}
 	return fmt.Sprintf("%d streams of %d tokens at w1 finished, it ended after %.1f s; %q %d ms after SIGTERM, tried again %d times; %s",
 		n, tokens, ended.Seconds(), state, noticed.Sub(told).Milliseconds(), trials, figure), nil
@@ -108,7 +105,7 @@ func checkKillReturn(ctx context.Context, s *scene) (string, error) { return s.c
 func (s *scene) comesBack(ctx context.Context, i int) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit+time.Minute)
 	defer cancel()
-	load := startLoad(ctx, s.router.client, 4)
+	load := startLoad(ctx, s.router.client, 2) // few: it takes time from the start
 	defer load.end()
 	if err := s.start(i); err != nil {
 		return "", err

@@ -30,7 +30,7 @@ func checkEndpoints(ctx context.Context, s *scene) (string, error) {
 	defer cancel()
 	c := s.router.client
 	figure := "tokens cached at the second time:"
-	for _, k := range kinds {
+	for i, k := range kinds {
 		body := k.body(fresh(100), 8)
 		first, second := c.post(ctx, k.path, body), c.post(ctx, k.path, body)
 		for _, a := range []*answer{first, second} {
@@ -44,7 +44,7 @@ func checkEndpoints(ctx context.Context, s *scene) (string, error) {
 		if first.worker() != second.worker() || second.cached() <= 0 {
 			return "", fmt.Errorf("%s: %d tokens cached at %s, which the first time was %s", k.path, second.cached(), second.worker(), first.worker())
 		}
-		figure += fmt.Sprintf(" %s %d,", k.path, second.cached())
+		figure += fmt.Sprintf(" %s %d,", names[i], second.cached())
 	}
 	text := fresh(10)
 	ids := c.post(ctx, "/tokenize", object{"model": "tiny", "prompt": text})

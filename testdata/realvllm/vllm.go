@@ -37,7 +37,8 @@ type setup struct {
 	drain              time.Duration // of --shutdown-timeout
 }
 
-// start starts a worker on a loopback port. Loopback needs VLLM_HOST_IP too: the engine binds a port of its own there.
+// start starts a worker on a loopback port. Loopback needs VLLM_HOST_IP too: the engine binds a port of its own there. nobind:
+// by default vLLM keeps a core free and pins its threads to the others, on two cores both workers' to the same one.
 func (s setup) start(id string, port int) (*vllm, error) {
 	addr := strconv.Itoa(port)
 	w := &vllm{id: id, url: "http://127.0.0.1:" + addr, started: time.Now(), done: make(chan struct{}),
@@ -52,7 +53,8 @@ func (s setup) start(id string, port int) (*vllm, error) {
 		"--model", s.model, "--served-model-name", "tiny", "--host", "127.0.0.1", "--port", addr,
 		"--enforce-eager", "--block-size", "32", "--num-gpu-blocks-override", "1024", "--max-model-len", "8192",
 		"--enable-prompt-tokens-details", "--shutdown-timeout", strconv.Itoa(int(s.drain.Seconds())))
-	w.cmd.Env = append(os.Environ(), "VLLM_CPU_KVCACHE_SPACE=1", "OMP_NUM_THREADS=1", "HF_HUB_OFFLINE=1", "VLLM_NO_USAGE_STATS=1",
+	w.cmd.Env = append(os.Environ(), "VLLM_CPU_KVCACHE_SPACE=1", "OMP_NUM_THREADS=1", "VLLM_CPU_OMP_THREADS_BIND=nobind",
+		"HF_HUB_OFFLINE=1", "VLLM_NO_USAGE_STATS=1",
 		"VLLM_HOST_IP=127.0.0.1", "VLLM_ENABLE_RESPONSES_API_STORE=1", "TMPDIR="+s.dir)
 	w.cmd.Stdout, w.cmd.Stderr = log, log
 	w.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
