@@ -19,7 +19,7 @@ var (
 	faultNoWorker = fault{503, "service_unavailable", "no_worker", "no worker is up for this request; try again shortly", 2}
 	faultTooLarge = fault{413, "invalid_request_error", "body_too_large", "the request body is over this router's limit (server.max_body_bytes)", 0}
 	faultRejected = fault{429, "rate_limit_error", "rejected_by_strategy", "the routing strategy refused the request; try again shortly", 1}
-	faultUpstream = fault{502, "upstream_error", "worker_failed", "every worker that was tried failed before it answered", 0}
+	faultUpstream = fault{503, "service_unavailable", "worker_failed", "every worker that was tried failed before it answered; try again shortly", 1}
 	faultURL      = fault{400, "invalid_request_error", "invalid_url", "the path has control characters or dot segments", 0}
 	faultRequest  = fault{400, "invalid_request_error", "invalid_request", "the request's method or headers cannot be passed on", 0}
 	faultInternal = fault{500, "internal_error", "internal_error", "this router failed on the request; its log has the reason", 0}
