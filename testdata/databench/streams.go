@@ -102,9 +102,9 @@ func gone(when string) func(*bench, *proc.Proc) error {
 		path = fmt.Sprintf("%s?chunks=2&gap=%d", chatPath, never)
 	}
 	return func(b *bench, p *proc.Proc) error {
-		n := 200
+		n := 100
 		if b.quick {
-			n = 50
+			n = 40
 		}
 		left := map[string]int64{}
 		for range n {
