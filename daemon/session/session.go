@@ -1,7 +1,3 @@
-// Package session keeps which session is bound to which worker.
-//
-// A binding is made by a strategy (its decision's bind flag) and stays until its worker is removed or down, or until it has
-// not been used for the table's TTL. Bindings live in memory, bounded in number; the least recently used one goes first.
 package session
 
 import (

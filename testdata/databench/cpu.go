@@ -38,7 +38,7 @@ func (b *bench) turn() time.Duration {
 	if b.quick {
 		return 250 * time.Millisecond
 	}
-	return 700 * time.Millisecond
+	return 500 * time.Millisecond
 }
 
 // perRequest runs the closed loop twice, first unmeasured, and returns the proxy's CPU time in us a unit of work. shoot

@@ -40,7 +40,8 @@ func (b *bench) start(name string) (*proc.Proc, error) {
 	return proc.Router{Workers: []string{b.worker.Addr}}.Start(b.dir, b.bin)
 }
 
-// serveWorker answers at once, and remembers for GET /gone when the client of which mark left.
+// serveWorker answers at once, and remembers for GET /gone when the client of which mark left: 0 if it has
+// not.
 func serveWorker(listen string) error {
 	var mu sync.Mutex // guards gone
 	gone := map[string]int64{}
@@ -51,11 +52,18 @@ func serveWorker(listen string) error {
 			mu.Unlock()
 			return c.Plain(200, "application/json", string(b))
 		}
+		mark := c.Mark()
+		note := func(t int64) {
+			if mark != "" {
+				mu.Lock()
+				gone[mark] = t
+				mu.Unlock()
+			}
+		}
+		note(0)
 		keep := c.Answer()
-		if mark := c.Mark(); !keep && mark != "" {
-			mu.Lock()
-			gone[mark] = time.Now().UnixNano()
-			mu.Unlock()
+		if !keep {
+			note(time.Now().UnixNano())
 		}
 		return keep
 	}}

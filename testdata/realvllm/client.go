@@ -99,7 +99,7 @@ func (a *answer) fault() error {
 		return fmt.Errorf("after %d bytes: %w", len(a.body), a.err)
 	case a.status != http.StatusOK:
 		return fmt.Errorf("status %d: %s", a.status, head)
-	case has(a.body, `"finish_reason":"abort"`, `"stop_reason":"abort"`, `"status":"failed"`, `"status":"cancelled"`, `"error":{`):
+	case has(a.body, `"finish_reason":"abort"`, `"stop_reason":"abort"`, `"status":"failed"`, `"status":"cancelled"`, `"error":{`, `"error": {`):
 		return fmt.Errorf("a failure inside a 200: %s", a.body[max(0, len(a.body)-400):])
 	case a.events() && !has(a.body, "data: [DONE]", "event: message_stop", "event: response.completed", "event: response.incomplete"):
 		return fmt.Errorf("a stream without its end: %s", a.body[max(0, len(a.body)-300):])

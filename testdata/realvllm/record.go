@@ -16,27 +16,20 @@ import (
 	"time"
 )
 
-// record writes the bytes that a worker sends, heads and chunks included, while it drains, when it is stopped without
-// draining, and when its engine dies: one folder each, one file a request.
+// record writes the bytes that a worker sends, heads and chunks included, while it drains and when its engine dies: one
+// folder each, one file a request.
 func record(ctx context.Context, s *scene, folder string) error {
 	for _, r := range []struct {
-		name  string
-		drain time.Duration
-		end   func(context.Context, *vllm, string) error
+		name string
+		end  func(context.Context, *vllm, string) error
 	}{
-		{"drain", 20 * time.Second, recordDrain},
-		{"abort", 0, func(ctx context.Context, w *vllm, dir string) error {
-			return recordOpen(ctx, w, dir, w.term)
-		}},
-		{"crash", 0, func(ctx context.Context, w *vllm, dir string) error {
-			return recordOpen(ctx, w, dir, func() error { return killEngine(w) })
-		}},
+		{"drain", recordDrain},
+		{"crash", recordCrash},
 	} {
 		dir := filepath.Join(folder, r.name)
 		if err := os.MkdirAll(dir, 0o777); err != nil {
 			return err
 		}
-		s.setup.drain = r.drain
 		if err := s.start(0); err != nil {
 			return err
 		}
@@ -85,8 +78,8 @@ func recordDrain(ctx context.Context, w *vllm, dir string) error {
 	return nil
 }
 
-// recordOpen opens one long request of each kind, then ends the worker.
-func recordOpen(ctx context.Context, w *vllm, dir string, end func() error) error {
+// recordCrash opens one long request of each kind, then ends the worker's engine.
+func recordCrash(ctx context.Context, w *vllm, dir string) error {
 	errs := make([]error, len(kinds)-1) // all but tokenize
 	var wg sync.WaitGroup
 	for i, k := range kinds[:len(errs)] {
@@ -94,7 +87,7 @@ func recordOpen(ctx context.Context, w *vllm, dir string, end func() error) erro
 	}
 	err := waitRequests(ctx, w, float64(len(errs)))
 	if err == nil {
-		err = end()
+		err = killEngine(w)
 	}
 	if err != nil {
 		w.kill() // and with it the requests

@@ -19,7 +19,7 @@ type kind struct {
 }
 
 // kinds are those of the load: every endpoint of a generating model, streamed and not. Chats and completions go on to the
-// wanted length.
+// wanted length; the others have no ignore_eos, and at temperature 0 this model does not end at its first token.
 var kinds = []kind{
 	{"/v1/chat/completions", func(text string, n int) object { return chatBody(said("user", text), n, false) }},
 	{"/v1/chat/completions", func(text string, n int) object { return chatBody(said("user", text), n, true) }},
@@ -31,16 +31,16 @@ var kinds = []kind{
 			"stream_options": object{"include_usage": true}}
 	}},
 	{"/v1/responses", func(text string, n int) object {
-		return object{"model": "tiny", "input": text, "max_output_tokens": n, "store": false}
+		return object{"model": "tiny", "input": text, "max_output_tokens": n, "store": false, "temperature": 0}
 	}},
 	{"/v1/responses", func(text string, n int) object {
-		return object{"model": "tiny", "input": text, "max_output_tokens": n, "store": false, "stream": true}
+		return object{"model": "tiny", "input": text, "max_output_tokens": n, "store": false, "temperature": 0, "stream": true}
 	}},
 	{"/v1/messages", func(text string, n int) object {
-		return object{"model": "tiny", "messages": said("user", text), "max_tokens": n}
+		return object{"model": "tiny", "messages": said("user", text), "max_tokens": n, "temperature": 0}
 	}},
 	{"/v1/messages", func(text string, n int) object {
-		return object{"model": "tiny", "messages": said("user", text), "max_tokens": n, "stream": true}
+		return object{"model": "tiny", "messages": said("user", text), "max_tokens": n, "temperature": 0, "stream": true}
 	}},
 	{"/v1/completions", func(text string, n int) object {
 		return object{"model": "tiny", "prompt": ids(text), "max_tokens": n, "ignore_eos": true, "temperature": 0}

@@ -1,0 +1,165 @@
+package sagemaker
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// The API's fields of a head. Clients spell them in three ways, which differ in case only.
+const (
+	HeaderSession       = "X-Amzn-SageMaker-Session-Id"         // request: NEW_SESSION or an id
+	HeaderNewSession    = "X-Amzn-SageMaker-New-Session-Id"     // answer: see FormatNew
+	HeaderClosedSession = "X-Amzn-SageMaker-Closed-Session-Id"  // answer: the id
+	HeaderContentType   = "X-Amzn-SageMaker-Content-Type"       // answer on the stream path: the type of what the events carry
+	HeaderVariant       = "x-Amzn-Invoked-Production-Variant"   // answer
+	HeaderPrefixAware   = "X-Amzn-SageMaker-Prefix-Aware-Id"    // request
+	HeaderAccept        = "X-Amzn-SageMaker-Accept"             // request on the stream path
+	HeaderAttributes    = "X-Amzn-SageMaker-Custom-Attributes"  // both ways, for the application
+	HeaderAdapter       = "X-Amzn-SageMaker-Adapter-Identifier" // request: vLLM takes it for the model
+	HeaderInvocation    = "Amz-Sdk-Invocation-Id"               // request: the same in all attempts of a call
+	headerAttempt       = "Amz-Sdk-Request"                     // request: "attempt=2; max=3"
+	newSession          = "NEW_SESSION"
+	maxEndpoint         = 63
+	maxSession          = 256
+	maxPrefixAware      = 64
+	maxInvocation       = 128 // SDKs send UUIDs
+	closeWord           = "CLOSE"
+	closeSessionWord    = "CLOSE_SESSION"
+	invocations         = "/invocations"
+	invocationsInStream = "/invocations-response-stream"
+)
+
+// Op is what a call does to a session.
+type Op uint8
+
+const (
+	None  Op = iota // no session
+	Open            // NEW_SESSION, in the header or as the body's requestType
+	Use             // the id of a session
+	Close           // the same, with requestType CLOSE or CLOSE_SESSION
+)
+
+// String is the operation's name in logs and metrics.
+func (o Op) String() string { return [...]string{"none", "open", "use", "close", "?"}[min(o, 4)] }
+
+// Call is what a request says beside its body.
+type Call struct {
+	Endpoint      string // decoded; "" on the plain path /invocations
+	Stream        bool   // the answer is an event stream
+	Op            Op
+	InBody        bool   // Op stands in the body: a worker without sessions of its own will refuse it
+	Session       string // the id, checked; "" for None and Open
+	Accept        string // what the worker is to be sent as Accept
+	PrefixAwareID string // salts the prefix index per application
+	InvocationID  string // "" = none, or one that no SDK sends
+	Attempt       int    // of the invocation, from 1; 0 = not told
+}
+
+// Path takes a request's path, as it came, apart: /endpoints/{name}/invocations or .../invocations-response-stream.
+// Read checks the name.
+func Path(path string) (endpoint string, stream, ok bool) {
+	rest, ok := strings.CutPrefix(path, "/endpoints/")
+	if !ok {
+		return "", false, false
+	}
+	at := strings.IndexByte(rest, '/')
+	if at < 0 {
+		return "", false, false
+	}
+	endpoint = rest[:at]
+	switch rest[at:] {
+	case invocations:
+	case invocationsInStream:
+		stream = true
+	default:
+		return "", false, false
+	}
+	if decoded, err := url.PathUnescape(endpoint); err == nil {
+		endpoint = decoded
+	}
+	return endpoint, stream, true
+}
+
+// Read takes a request's head apart. get returns the value of a field, whatever the case of its name; requestType is the
+// body's, as RequestType finds it. The path is one of Path's, or another that takes the same fields (/invocations).
+func Read(path string, get func(name string) string, requestType string) (Call, *Error) {
+	endpoint, stream, named := Path(path)
+	c := Call{Endpoint: endpoint, Stream: stream, Accept: get("Accept")}
+	if named && !validName(endpoint, maxEndpoint) {
+		return c, ValidationError("the endpoint's name must be letters, digits and inner hyphens, at most 63")
+	}
+	if stream {
+		c.Accept = get(HeaderAccept)
+	}
+	if c.PrefixAwareID = get(HeaderPrefixAware); c.PrefixAwareID != "" && !printable(c.PrefixAwareID, maxPrefixAware) {
+		return c, ValidationError(HeaderPrefixAware + " must be 1 to 64 printable ASCII characters that do not begin with a blank")
+	}
+	if id := get(HeaderInvocation); printable(id, maxInvocation) {
+		c.InvocationID, c.Attempt = id, attempt(get(headerAttempt))
+	}
+	return c, c.session(get(HeaderSession), requestType)
+}
+
+// session settles what the header and the body's requestType mean together. Any other requestType is the application's.
+func (c *Call) session(header, requestType string) *Error {
+	opens, closes := requestType == newSession, requestType == closeWord || requestType == closeSessionWord
+	c.InBody = opens || closes
+	switch {
+	case header == newSession && closes, header == "" && closes:
+		return ValidationError(requestType + " needs the id of a session in " + HeaderSession)
+	case header != "" && header != newSession && !ValidID(header):
+		return ValidationError(HeaderSession + " must be NEW_SESSION or an id of letters, digits and inner hyphens, at most 256")
+	case header == newSession || header == "" && opens:
+		if c.Stream {
+			return ValidationError("NEW_SESSION is not allowed with a response stream; open the session with InvokeEndpoint")
+		}
+		c.Op = Open
+	case opens:
+		return ValidationError("the request is NEW_SESSION in its body and names a session in " + HeaderSession + "; send one of them")
+	case closes:
+		c.Op, c.Session = Close, header
+	case header != "":
+		c.Op, c.Session = Use, header
+	}
+	return nil
+}
+
+// attempt reads the number of "attempt=2; max=3".
+func attempt(value string) int {
+	for part := range strings.SplitSeq(value, ";") {
+		if n, ok := strings.CutPrefix(strings.TrimSpace(part), "attempt="); ok {
+			if i, err := strconv.ParseUint(n, 10, 16); err == nil {
+				return int(i)
+			}
+		}
+	}
+	return 0
+}
+
+// validName tells of the pattern [a-zA-Z0-9](-*[a-zA-Z0-9])*.
+func validName(s string, most int) bool {
+	if s == "" || len(s) > most || s[0] == '-' || s[len(s)-1] == '-' {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		if c != '-' && (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'z') {
+			return false
+		}
+	}
+	return true
+}
+
+// printable tells of the pattern \S[\p{Print}]*, whose \p{Print} is Java's: ASCII from blank to tilde.
+func printable(s string, most int) bool {
+	if s == "" || len(s) > most || s[0] == ' ' {
+		return false
+	}
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
+}

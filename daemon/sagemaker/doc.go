@@ -1,0 +1,2 @@
+// Package sagemaker is the SageMaker runtime API on the wire.
+package sagemaker

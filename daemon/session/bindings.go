@@ -1,0 +1,131 @@
+package session
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"sync/atomic"
+	"time"
+)
+
+// Config is how long bindings last. It must not be changed after use.
+type Config struct {
+	Pool        string        // whose sessions these are; an id of another pool is unknown
+	Life        time.Duration // of an opened session whose worker names no end; default 1,200 s, SageMaker's
+	MaxLife     time.Duration // of one whose worker names a later end; default 24 h
+	TTL         time.Duration // of a key from its last use; default 30 min
+	ResponseTTL time.Duration // of a response's id from its last use; default TTL
+}
+
+func (c Config) withDefaults() Config {
+	for _, d := range [...]struct {
+		of *time.Duration
+		is time.Duration
+	}{{&c.Life, 1200 * time.Second}, {&c.MaxLife, 24 * time.Hour}, {&c.TTL, 30 * time.Minute}} {
+		if *d.of <= 0 {
+			*d.of = d.is
+		}
+	}
+	if c.ResponseTTL <= 0 {
+		c.ResponseTTL = c.TTL
+	}
+	c.Life = min(c.Life, c.MaxLife)
+	return c
+}
+
+// grace is how long the name of a session that has ended is remembered, so that its user hears why.
+const grace = time.Minute
+
+// Bindings tells which worker each session of a pool lives on. It has no state of its own but counters, and is safe for
+// concurrent use.
+type Bindings struct {
+	store Store
+	conf  Config
+	ns    [kinds]string
+	count counters
+}
+
+type counters struct {
+	opened, used, closed, lost, rebound [kinds]atomic.Uint64
+	refused                             [statuses]atomic.Uint64
+}
+
+// On keeps the sessions of a pool in a store.
+func On(s Store, c Config) *Bindings {
+	b := &Bindings{store: s, conf: c.withDefaults()}
+	for k := range kinds {
+		b.ns[k] = "session/" + k.String() + "/" + c.Pool
+	}
+	return b
+}
+
+// key is where a name stands in the store: a hash of all of it. Ids are secrets, which Redis and its logs should not
+// show; the hash compares them whole, and gives every key the same small size whatever a client sends.
+func key(n Name) string {
+	h := sha256.New()
+	var length [8]byte
+	binary.LittleEndian.PutUint64(length[:], uint64(len(n.Tenant)))
+	h.Write(length[:])
+	h.Write([]byte(n.Tenant))
+	h.Write([]byte(n.ID))
+	var sum [sha256.Size]byte
+	return base64.RawURLEncoding.EncodeToString(h.Sum(sum[:0]))
+}
+
+// Fingerprint is a session's name for logs and pages: it tells sessions apart and cannot be used as an id.
+func Fingerprint(n Name) string { return key(n)[:fingerprint] }
+
+const fingerprint = 10 // 60 bits: no two of a million are alike
+
+// Find says where a session lives, counts the use or the refusal, and makes a Key or Response last from now on.
+func (b *Bindings) Find(n Name, now time.Time) (Binding, Status) {
+	k := key(n)
+	found, _, s := b.look(n, k, now)
+	if s != Found {
+		b.count.refused[s].Add(1)
+		return found, s
+	}
+	b.count.used[n.Kind].Add(1)
+	if n.Kind != Opened {
+		b.store.Touch(b.ns[n.Kind], k, b.ttl(n.Kind))
+	}
+	return found, Found
+}
+
+// Peek is Find without a trace, for pages and for GET /sessions/{id}.
+func (b *Bindings) Peek(n Name, now time.Time) (Binding, Status) {
+	found, _, s := b.look(n, key(n), now)
+	return found, s
+}
+
+// look reads what stands under a name.
+func (b *Bindings) look(n Name, k string, now time.Time) (Binding, []byte, Status) {
+	if n.ID == "" || n.Kind >= kinds {
+		return Binding{}, nil, Unknown
+	}
+	v, ok := b.store.Get(b.ns[n.Kind], k)
+	if !ok {
+		return Binding{}, nil, Unknown
+	}
+	found, err := decode(v)
+	if err != nil || found.Kind != n.Kind {
+		return Binding{}, v, Unknown
+	}
+	return found, v, found.status(now)
+}
+
+// status is the binding's at a time.
+func (b *Binding) status(now time.Time) Status {
+	if b.state == Found && !b.Expires.IsZero() && !now.Before(b.Expires) {
+		return Expired
+	}
+	return b.state
+}
+
+// ttl is how long the store keeps a binding of a kind that slides.
+func (b *Bindings) ttl(k Kind) time.Duration {
+	if k == Response {
+		return b.conf.ResponseTTL
+	}
+	return b.conf.TTL
+}

@@ -1,0 +1,148 @@
+package session
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+)
+
+// maxSwaps bounds how often a change is tried against others' changes of the same binding; each failure means that
+// another router's change went through.
+const maxSwaps = 8
+
+// Open enters a session that its caller asked for. It stamps Created and, where they are missing or too late, Expires; what
+// is returned is what the client must be told. An error means that nothing was entered: the end that the worker named has
+// passed, or the id lives already.
+func (b *Bindings) Open(n Name, as Binding, now time.Time) (Binding, error) {
+	if n.ID == "" || as.Worker == "" {
+		return Binding{}, fmt.Errorf("session: a session without id or worker cannot be opened")
+	}
+	as.Kind, as.Created, as.state = Opened, now, Found
+	if as.Expires.IsZero() {
+		as.Expires = now.Add(b.conf.Life)
+	}
+	if last := now.Add(b.conf.MaxLife); as.Expires.After(last) {
+		as.Expires = last
+	}
+	as.Expires = as.Expires.UTC().Truncate(time.Second) // the client is told whole seconds
+	if !as.Expires.After(now) {
+		return Binding{}, fmt.Errorf("session: the worker %q says that its session ended at %s; is its clock right?",
+			as.Worker, as.Expires.Format(time.RFC3339))
+	}
+	n.Kind = Opened
+	k, v := key(n), as.encode()
+	for range maxSwaps {
+		stood, set := b.store.SetIfAbsent(b.ns[Opened], k, v, b.keep(&as, now))
+		if set {
+			b.count.opened[Opened].Add(1)
+			return as, nil
+		}
+		old, err := decode(stood)
+		switch live := err == nil && old.status(now) == Found; {
+		case live && old.Worker == as.Worker && old.Minted && as.Minted:
+			return old, nil // the worker answered the repeat of an opening
+		case live:
+			return Binding{}, fmt.Errorf("session: worker %q named a session as one that lives already; its ids must be unique", as.Worker)
+		case b.store.CompareAndSwap(b.ns[Opened], k, stood, v, b.keep(&as, now)):
+			b.count.opened[Opened].Add(1)
+			return as, nil
+		}
+	}
+	return Binding{}, fmt.Errorf("session: the store did not take a new session of worker %q", as.Worker)
+}
+
+// keep is how long the store keeps an opened session: to its end and a little longer, to say that it has ended.
+func (b *Bindings) keep(as *Binding, now time.Time) time.Duration {
+	return as.Expires.Sub(now) + grace
+}
+
+// Bind enters a Key or Response that no request has bound yet, and returns the worker where it lives now: another one if
+// another request, here or at a second router, was first.
+func (b *Bindings) Bind(n Name, worker string, now time.Time) string {
+	if n.ID == "" || n.Kind == Opened || n.Kind >= kinds {
+		return worker
+	}
+	as := Binding{Worker: worker, Kind: n.Kind, Created: now}
+	k, v := key(n), as.encode()
+	stood, set := b.store.SetIfAbsent(b.ns[n.Kind], k, v, b.ttl(n.Kind))
+	if set {
+		b.count.opened[n.Kind].Add(1)
+		return worker
+	}
+	if old, err := decode(stood); err == nil && old.state == Found && old.Kind == n.Kind {
+		return old.Worker
+	}
+	b.store.Set(b.ns[n.Kind], k, v, b.ttl(n.Kind)) // nothing that can be read
+	b.count.opened[n.Kind].Add(1)
+	return worker
+}
+
+// Rebind moves a session whose worker from is down, and returns the worker where it lives now: another one than to if
+// another router moved it first. A session that has ended meanwhile is not moved: "".
+func (b *Bindings) Rebind(n Name, from, to string, now time.Time) string {
+	at, done := "", false
+	b.change(n, now, func(old Binding) (Binding, bool) {
+		if at = old.Worker; old.Worker != from || from == to {
+			return old, false
+		}
+		old.Worker, at, done = to, to, true
+		old.Minted, old.WorkerSession = false, "" // the new worker knows nothing of it
+		return old, true
+	})
+	if done {
+		b.count.rebound[n.Kind].Add(1)
+	}
+	return at
+}
+
+// Close ends a session, and tells whether it lived: of several calls at once, on this router or on others, one closes.
+func (b *Bindings) Close(n Name, now time.Time) bool { return b.end(n, now, Closed) }
+
+// Lose ends a session whose state died with its worker.
+func (b *Bindings) Lose(n Name, now time.Time) bool { return b.end(n, now, Lost) }
+
+// end leaves a mark where an opened session stood until its time would have been over. A plain delete could be undone: by a
+// second tier that missed it while it was gone, or by another router's copy.
+func (b *Bindings) end(n Name, now time.Time, why Status) bool {
+	if n.Kind != Opened {
+		if _, _, s := b.look(n, key(n), now); s != Found {
+			return false
+		}
+		b.store.Delete(b.ns[n.Kind], key(n))
+	} else if !b.change(n, now, func(old Binding) (Binding, bool) {
+		old.state = why
+		return old, true
+	}) {
+		return false
+	}
+	if why == Lost {
+		b.count.lost[n.Kind].Add(1)
+	} else {
+		b.count.closed[n.Kind].Add(1)
+	}
+	return true
+}
+
+// change replaces a binding that lives by what f makes of it, and tells whether it did.
+func (b *Bindings) change(n Name, now time.Time, f func(Binding) (Binding, bool)) bool {
+	k := key(n)
+	for range maxSwaps {
+		old, v, s := b.look(n, k, now)
+		if s != Found {
+			return false
+		}
+		as, want := f(old)
+		if !want {
+			return false
+		}
+		ttl := b.ttl(n.Kind)
+		if n.Kind == Opened {
+			ttl = b.keep(&as, now)
+		}
+		to := as.encode()
+		if bytes.Equal(v, to) || b.store.CompareAndSwap(b.ns[n.Kind], k, v, to, ttl) {
+			return true
+		}
+	}
+	return false
+}

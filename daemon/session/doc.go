@@ -1,0 +1,2 @@
+// Package session keeps which session is bound to which worker.
+package session
