@@ -53,6 +53,8 @@ func (e *exchange) answer(a *attempt, row int, more bool) (*Outbound, *failure) 
 	if out.Stream == nil {
 		b.finish(io.EOF)
 		b.Close()
+	} else {
+		e.freeView() // a stream may last for minutes, and rows of 256 workers are 32 KB
 	}
 	return out, nil
 }

@@ -28,6 +28,7 @@ type Daemon struct {
 	state    atomic.Pointer[state]
 	draining atomic.Bool
 	inFlight atomic.Int64            // requests from the clients' side
+	idle     sync.Map                // of *listen.Conn: those that wait for a request after a stream
 	life     context.Context         // of all requests; ends with errDraining when the drain is over
 	cut      context.CancelCauseFunc // of life
 	reload   sync.Mutex              // one change of state at a time
@@ -111,13 +112,17 @@ func (d *Daemon) Run(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	d.draining.Store(true)
+	d.idle.Range(func(conn, _ any) bool { conn.(*listen.Conn).Close(); return true })
 	limit := d.state.Load().conf.Server.DrainTimeout
 	d.log.Info("draining", "timeout", limit, "in_flight", d.inFlight.Load())
+	end := time.Now().Add(limit)
 	err := d.frontApp.ShutdownWithTimeout(limit)
-	if errors.Is(err, context.DeadlineExceeded) {
+	if d.awaitEnd(end); d.inFlight.Load() > 0 { // fasthttp does not know of streams
 		err = fmt.Errorf("daemon: %d answers were still open after server.drain_timeout (%v)", d.inFlight.Load(), limit)
 		d.cut(errDraining)
-		d.awaitEnd(lastWords)
+		d.awaitEnd(time.Now().Add(lastWords))
+	} else if errors.Is(err, context.DeadlineExceeded) {
+		err = nil // only connections without a request were open
 	}
 	_ = d.adminApp.ShutdownWithTimeout(time.Second) // only scrapes are lost
 	return err
@@ -126,8 +131,8 @@ func (d *Daemon) Run(ctx context.Context) error {
 // lastWords is for the error events of streams that outlive the drain.
 const lastWords = 2 * time.Second
 
-func (d *Daemon) awaitEnd(limit time.Duration) {
-	for end := time.Now().Add(limit); d.inFlight.Load() > 0 && time.Now().Before(end); {
+func (d *Daemon) awaitEnd(end time.Time) {
+	for d.inFlight.Load() > 0 && time.Now().Before(end) {
 		time.Sleep(10 * time.Millisecond)
 	}
 }

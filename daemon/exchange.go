@@ -195,9 +195,17 @@ func (e *exchange) refuse(f fault) *Outbound {
 	return out
 }
 
+// freeView gives the picture of the fleet back, once the decision has been explained.
+func (e *exchange) freeView() {
+	if e.view != nil {
+		views.Put(e.view)
+		e.view = nil
+	}
+}
+
 // release gives the pooled parts back. Nothing of e may be used after it.
 func (e *exchange) release() {
 	parsers.Put(e.parser)
-	views.Put(e.view)
-	e.parser, e.view, e.req = nil, nil, nil
+	e.freeView()
+	e.parser, e.req = nil, nil
 }

@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"errors"
-	"io"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/gate"
 	"github.com/warmpath/warmpath/daemon/listen"
+	"github.com/warmpath/warmpath/daemon/upstream"
 )
 
 // errClientGone is why the context of a request ends whose client has left.
@@ -28,7 +28,7 @@ type visit struct {
 	body    intake
 	cancel  context.CancelCauseFunc
 	watch   uint64
-	raw     []byte // pooled with the visit: the body's first part
+	raw     *[]byte // pooled: the first part of the body
 	once    sync.Once
 	arrived time.Time
 	sent    int64 // bytes of the answer's body
@@ -168,26 +168,9 @@ func (v *visit) admit(fc *fasthttp.RequestCtx) *Outbound {
 	if !v.body.done() {
 		v.closeUnread(fc)
 	}
-	if out.Stream != nil && out.Length < 0 && !fc.Request.Header.IsHTTP11() {
-		out = gather(out)
-	}
 	if out.Stream == nil {
 		v.end()
 	}
-	return out
-}
-
-// maxGathered bounds an answer of unknown length to an HTTP/1.0 client.
-const maxGathered = 16 << 20
-
-// gather reads an answer whole: HTTP/1.0 has no chunks, and an end told by the close alone could not be told from a break.
-func gather(out *Outbound) *Outbound {
-	defer out.Stream.Close()
-	b, err := io.ReadAll(io.LimitReader(out.Stream, maxGathered+1))
-	if err != nil || len(b) > maxGathered {
-		return faultBroken.outbound(openAI)
-	}
-	out.Body, out.Stream = b, nil
 	return out
 }
 
@@ -217,61 +200,37 @@ func (v *visit) closeUnread(fc *fasthttp.RequestCtx) {
 	}
 }
 
-// answer puts out on its way. fasthttp writes and flushes one chunk a Read, and closes the connection without the last chunk if
-// Read fails.
+// answer puts out on its way.
 func (v *visit) answer(c *fiber.Ctx, out *Outbound) error {
-	header := &c.Context().Response.Header
 	if v.d.draining.Load() {
 		c.Context().SetConnectionClose()
 	}
+	header := make([]upstream.Field, 0, 3)
 	if v.in.ID != "" {
-		header.Add("X-Request-Id", v.in.ID)
+		header = append(header, upstream.Field{Name: "X-Request-Id", Value: v.in.ID})
 	}
 	for _, h := range v.d.state.Load().front.cors.Headers(v.in.get("Origin")) {
-		header.Add(h[0], h[1])
+		header = append(header, upstream.Field{Name: h[0], Value: h[1]})
 	}
 	v.in.Seen.Status = out.Status
-	if out.Stream == nil {
-		v.sent = int64(len(out.Body))
-		err := respond(c, out)
-		v.release()
-		return err
-	}
-	out.Stream = &stream{v: v, ReadCloser: out.Stream}
-	return respond(c, out)
-}
-
-// stream is an answer's body whose end is the visit's.
-type stream struct {
-	io.ReadCloser
-	v *visit
-}
-
-func (s *stream) Read(p []byte) (int, error) {
-	n, err := s.ReadCloser.Read(p)
-	s.v.sent += int64(n)
-	return n, err
-}
-
-// Close is called by fasthttp once the answer has been written, or could not be.
-func (s *stream) Close() error {
-	if s.v == nil {
+	if out.Stream != nil {
+		v.handOver(c, out, header)
 		return nil
 	}
-	err := s.ReadCloser.Close()
-	s.v.end()
-	s.v.release()
-	s.v = nil
+	for _, f := range header {
+		c.Response().Header.Add(f.Name, f.Value)
+	}
+	v.sent = int64(len(out.Body))
+	err := respond(c, out)
+	v.release()
 	return err
 }
 
 // release gives the visit's memory back. Nothing may use the request after it.
 func (v *visit) release() {
 	v.d.access.log(v)
-	if cap(v.raw) > keepBody {
-		v.raw = nil
-	}
-	*v = visit{raw: v.raw[:0], in: Inbound{Header: v.in.Header[:0]}}
+	v.freeBody()
+	*v = visit{in: Inbound{Header: v.in.Header[:0]}}
 	visits.Put(v)
 }
 
@@ -285,10 +244,6 @@ func respond(c *fiber.Ctx, out *Outbound) error {
 		}
 		response.Header.Add(f.Name, f.Value)
 	}
-	if out.Stream == nil {
-		response.SetBodyRaw(out.Body)
-		return nil
-	}
-	response.SetBodyStream(out.Stream, int(out.Length))
+	response.SetBodyRaw(out.Body)
 	return nil
 }

@@ -5,10 +5,24 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/valyala/fasthttp"
 )
+
+var bodies = sync.Pool{New: func() any { return new([]byte) }}
+
+// freeBody gives the body's memory back. A stream may last for minutes after the worker has the request.
+func (v *visit) freeBody() {
+	if v.raw == nil {
+		return
+	}
+	if cap(*v.raw) <= keepBody {
+		bodies.Put(v.raw)
+	}
+	v.raw, v.in.Body, v.in.Tail = nil, nil, nil
+}
 
 // keepBody is the largest body buffer that is kept for the next request.
 const keepBody = 1 << 20
@@ -71,19 +85,22 @@ func (v *visit) takeBody(fc *fasthttp.RequestCtx, front *front) fault {
 	if v.body.ended {
 		return fault{}
 	}
-	if want := min(length, int64(front.bufferBody)); int64(cap(v.raw)) < want {
-		v.raw = make([]byte, 0, want)
+	v.raw = bodies.Get().(*[]byte)
+	raw := (*v.raw)[:0]
+	defer func() { *v.raw = raw }()
+	if want := min(length, int64(front.bufferBody)); int64(cap(raw)) < want {
+		raw = make([]byte, 0, want)
 	}
-	for len(v.raw) < front.bufferBody {
-		if len(v.raw) == cap(v.raw) {
-			v.raw = append(v.raw, 0)[:len(v.raw)] // only for a body of unknown length
+	for len(raw) < front.bufferBody {
+		if len(raw) == cap(raw) {
+			raw = append(raw, 0)[:len(raw)] // only for a body of unknown length
 		}
-		n, err := v.body.Read(v.raw[len(v.raw):min(cap(v.raw), front.bufferBody)])
-		v.raw = v.raw[:len(v.raw)+n]
+		n, err := v.body.Read(raw[len(raw):min(cap(raw), front.bufferBody)])
+		raw = raw[:len(raw)+n]
 		if err == nil {
 			continue
 		}
-		v.in.Body = v.raw
+		v.in.Body = raw
 		switch {
 		case err == io.EOF:
 			return fault{}
@@ -94,6 +111,6 @@ func (v *visit) takeBody(fc *fasthttp.RequestCtx, front *front) fault {
 		}
 		return faultFraming
 	}
-	v.in.Body, v.in.Tail, v.in.Left = v.raw, &v.body, v.body.left
+	v.in.Body, v.in.Tail, v.in.Left = raw, &v.body, v.body.left
 	return fault{}
 }

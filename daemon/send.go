@@ -102,6 +102,8 @@ type attempt struct {
 	cancel context.CancelCauseFunc // of ctx; nil if the attempt has no deadline of its own
 	timer  *time.Timer
 	sent   time.Time
+
+	believed int // of the prompt's tokens, in the worker's cache when it was chosen
 }
 
 func (a *attempt) end(o worker.Outcome) { a.ticket.End(time.Now(), o) }
@@ -133,9 +135,9 @@ func (e *exchange) attempt(ctx context.Context, row int, r *upstream.Request, mo
 	if client == nil { // removed since the snapshot
 		return nil, &failure{reason: "removed", fault: faultUpstream, unseen: true}
 	}
-	a := &attempt{pool: e.pool, worker: w, sent: time.Now(), ctx: ctx}
+	a := &attempt{pool: e.pool, worker: w, sent: time.Now(), ctx: ctx, believed: e.believed(row)}
 	var ok bool
-	a.ticket, ok = e.pool.workers.TryBegin(w, worker.Dispatch{PromptTokens: e.length, CachedTokens: e.believed(row), Whole: !e.req.Stream}, a.sent)
+	a.ticket, ok = e.pool.workers.TryBegin(w, worker.Dispatch{PromptTokens: e.length, CachedTokens: a.believed, Whole: !e.req.Stream}, a.sent)
 	if !ok {
 		return nil, &failure{reason: "full", fault: faultFull, unseen: true}
 	}

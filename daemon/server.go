@@ -27,6 +27,7 @@ type front struct {
 	bufferBody  int
 	maxInFlight int
 	readTimeout time.Duration
+	idleTimeout time.Duration
 }
 
 func newFront(c *conf.Config) (*front, error) {
@@ -40,7 +41,7 @@ func newFront(c *conf.Config) (*front, error) {
 	}
 	s := c.Server
 	return &front{cors: gate.NewCORS(s.CORSOrigins), keys: gate.NewKeys(keys), maxBody: s.MaxBodyBytes,
-		bufferBody: min(s.BufferBody, s.MaxBodyBytes), maxInFlight: s.MaxInFlight, readTimeout: s.ReadTimeout}, nil
+		bufferBody: min(s.BufferBody, s.MaxBodyBytes), maxInFlight: s.MaxInFlight, readTimeout: s.ReadTimeout, idleTimeout: s.IdleTimeout}, nil
 }
 
 // clients makes the clients' server: /health, /ready, and everything that goes to workers.

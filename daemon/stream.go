@@ -199,7 +199,7 @@ func (b *body) learn(o *worker.Outcome, ended bool) {
 			e.pool.scale.learn(u.Prompt, c.Bytes)
 		}
 		if u.CachedKnown {
-			e.pool.caps.learn(slot, u.Cached, e.believedOf(b.a.worker), u.Prompt)
+			e.pool.caps.learn(slot, u.Cached, b.a.believed, u.Prompt)
 		}
 	}
 	if !ended || !complete || o.Kind != worker.Answered {
@@ -210,16 +210,6 @@ func (b *body) learn(o *worker.Outcome, ended bool) {
 			e.space.Touch(slot, c.Hashes)
 		}
 	}
-}
-
-// believedOf is the prompt's tokens that the worker was taken to hold when it was chosen.
-func (e *exchange) believedOf(w *worker.Worker) int {
-	for i := range e.view.workers {
-		if e.view.workers[i] == w {
-			return e.believed(i)
-		}
-	}
-	return 0
 }
 
 var _ io.ReadCloser = (*body)(nil)

@@ -28,6 +28,8 @@ type Conn struct {
 	l   *Listener
 	key uint64 // the watcher's
 
+	ahead []byte // what Unread gave back; Read's alone
+
 	armed  atomic.Int64 // when the write deadline was last set, ns after l.start; 0 never
 	closed atomic.Bool
 	linger atomic.Bool
@@ -39,22 +41,16 @@ type Conn struct {
 	left  bool       // the peer has left; stays
 }
 
-// From is the Conn behind what Accept returned and fasthttp's ctx.Conn hands out; nil for any other connection.
-func From(c net.Conn) *Conn {
-	switch c := c.(type) {
-	case *Conn:
-		return c
-	case secure:
-		return c.Conn
-	}
-	return nil
-}
-
 // IsTLS says whether the client's bytes were encrypted.
 func (c *Conn) IsTLS() bool { return c.tls != nil }
 
 // Read reads from the client.
 func (c *Conn) Read(b []byte) (int, error) {
+	if len(c.ahead) > 0 {
+		n := copy(b, c.ahead)
+		c.ahead = c.ahead[n:]
+		return n, nil
+	}
 	if c.tls != nil {
 		return c.tls.Read(b)
 	}

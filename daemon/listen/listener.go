@@ -81,7 +81,7 @@ func newListener(inner net.Listener, c Config, watch func() (watcher, error)) (*
 	return l, nil
 }
 
-// Accept returns the next connection: a *Conn, or under TLS a value around one (see From). It does no handshake. It fails
+// Accept returns the next connection: the lease of a Conn (see From). It does no handshake. It fails
 // only once the Listener is closed: running out of descriptors makes it wait and try again, since fasthttp ends its server
 // at any other error.
 func (l *Listener) Accept() (net.Conn, error) {
@@ -144,11 +144,10 @@ func (l *Listener) admit(raw net.Conn) net.Conn {
 		// It is served unwatched: fs.epoll.max_user_watches is a limit of millions.
 		l.conf.Log.Warn("listen: a connection is not watched; raise fs.epoll.max_user_watches", "error", err)
 	}
-	if l.tls == nil {
-		return c
+	if l.tls != nil {
+		c.tls = tls.Server((*wire)(c), l.tls)
 	}
-	c.tls = tls.Server((*wire)(c), l.tls)
-	return secure{c}
+	return c.Lease()
 }
 
 // forget takes note that a connection is closed.

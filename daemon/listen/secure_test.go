@@ -60,7 +60,7 @@ func withTLS(t testing.TB) Config {
 }
 
 // securePair is a TLS connection after its handshake.
-func securePair(t testing.TB, l *Listener) (*tls.Conn, secure) {
+func securePair(t testing.TB, l *Listener) (*tls.Conn, *secureLease) {
 	t.Helper()
 	raw, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
@@ -71,7 +71,7 @@ func securePair(t testing.TB, l *Listener) (*tls.Conn, secure) {
 		t.Fatal(err)
 	}
 	shaken := make(chan error, 1)
-	go func() { shaken <- c.(secure).Handshake() }()
+	go func() { shaken <- c.(*secureLease).Handshake() }()
 	client := tls.Client(raw, insecure)
 	if err := client.Handshake(); err != nil {
 		t.Fatal(err)
@@ -80,7 +80,7 @@ func securePair(t testing.TB, l *Listener) (*tls.Conn, secure) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { client.Close(); c.Close() })
-	return client, c.(secure)
+	return client, c.(*secureLease)
 }
 
 func nameOf(c *tls.Conn) string { return c.ConnectionState().PeerCertificates[0].Subject.CommonName }
@@ -158,7 +158,7 @@ func TestSlowHandshake(t *testing.T) {
 	defer stuck.Close()
 	stuck.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
 	dropped := make(chan error, 1)
-	go func() { dropped <- stuck.(secure).Handshake() }()
+	go func() { dropped <- stuck.(*secureLease).Handshake() }()
 
 	client, c := securePair(t, l)
 	go io.WriteString(client, "x")
