@@ -13,7 +13,8 @@ const (
 	// sweepEvery bounds how long an expired value takes memory.
 	sweepEvery = time.Second
 	// healTimeout is for one step in the background, where no request waits.
-	healTimeout = time.Second
+	healTimeout   = time.Second
+	probesToClose = 3
 	// batch of changes told in one round trip.
 	batch = 256
 )
@@ -64,29 +65,35 @@ func (s *Store) heal(ctx context.Context) {
 }
 
 // probe writes a key, since a replica or a full Redis answers a read. While the breaker is open it takes its time with the
-// first answer, which may have to dial, and loads the scripts; the answer that counts must come within Timeout.
+// first answer, which may have to dial, and loads the scripts; then several answers in a row must come within Timeout, so
+// that a Redis on the edge does not open and close it all the time.
 func (r *remote) probe(ctx context.Context, open bool) bool {
-	if open {
-		slow, cancel := context.WithTimeout(ctx, healTimeout)
-		defer cancel()
-		if r.c.Set(slow, r.prefix+"probe", "", time.Second).Err() != nil {
-			return false
-		}
-		for _, script := range scripts {
-			if script.Load(slow, r.c).Err() != nil {
-				return false
-			}
-		}
-	}
-	quick, cancel := context.WithTimeout(ctx, r.timeout)
-	defer cancel()
-	start := time.Now()
-	err := r.c.Set(quick, r.prefix+"probe", "", time.Second).Err()
-	if open {
+	if !open {
+		start := time.Now()
+		err := r.mark(ctx, r.timeout)
+		r.outcome(start, err)
 		return err == nil
 	}
-	r.outcome(start, err)
-	return err == nil
+	if r.mark(ctx, healTimeout) != nil {
+		return false
+	}
+	for _, script := range scripts {
+		if script.Load(ctx, r.c).Err() != nil {
+			return false
+		}
+	}
+	for range probesToClose {
+		if r.mark(ctx, r.timeout) != nil {
+			return false
+		}
+	}
+	return true
+}
+
+func (r *remote) mark(ctx context.Context, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	return r.c.Set(ctx, r.prefix+"probe", "", time.Second).Err()
 }
 
 // change is an entry that L2 has to be told of, as it stood at its ticket.
@@ -124,10 +131,10 @@ func (s *Store) tell(ctx context.Context, debts []change) bool {
 		for _, d := range debts {
 			key := []string{s.l2.key(d.ns, d.key)}
 			switch d.owes {
-			case oweDelete:
-				scriptDelete.EvalSha(ctx, p, key, millis(d.ttl))
+			case oweDelete: // whole scripts: a restarted Redis knows none, and a batch cannot ask twice
+				scriptDelete.Eval(ctx, p, key, millis(d.ttl))
 			case oweTouch:
-				scriptTouch.EvalSha(ctx, p, key, marked(d.value), millis(d.ttl))
+				scriptTouch.Eval(ctx, p, key, marked(d.value), millis(d.ttl))
 			default:
 				p.Set(ctx, key[0], marked(d.value), time.Duration(millis(d.ttl))*time.Millisecond)
 			}

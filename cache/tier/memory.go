@@ -24,10 +24,10 @@ const (
 type debt uint8
 
 const (
-	paid     debt = iota
-	oweTouch      // a longer life
-	oweSet        // a value
-	oweDelete     // that it is gone: the entry is a tombstone
+	paid      debt = iota
+	oweTouch       // a longer life
+	oweSet         // a value
+	oweDelete      // that it is gone: the entry is a tombstone
 )
 
 // entry is a value, or a tombstone that keeps L2's old value from coming back. Times are nanoseconds of the store's clock.
@@ -71,8 +71,8 @@ type memory struct {
 	changes [slots]uint32 // moves with every change of a key of that slot that was not read from L2
 	evicted uint64
 	expired uint64
-	refused uint64        // values too large, namespaces too many
-	lost    uint64        // evicted before L2 was told
+	refused uint64 // values too large, namespaces too many
+	lost    uint64 // evicted before L2 was told
 }
 
 func newMemory(max int) *memory {
@@ -257,8 +257,7 @@ func (m *memory) store(ns, key string, value []byte, expires, now int64, owes de
 	slot := m.slot(ns, key)
 	*slot++
 	e := m.find(ns, key, now)
-	if len(key)+len(value)+overhead > m.part {
-		m.refused++
+	if len(key)+len(value)+overhead > m.part { // from a router with a larger memory: L2 has it, L1 cannot
 		if e != nil {
 			m.drop(e)
 		}
@@ -285,100 +284,3 @@ func (m *memory) store(ns, key string, value []byte, expires, now int64, owes de
 	m.makeRoom(e)
 	return *slot, true
 }
-
-// makeRoom evicts least recently used entries, never e: first of a namespace over its part, then of the largest.
-func (m *memory) makeRoom(e *entry) {
-	for s := e.space; s.bytes > m.part && s.root.prev != e; {
-		m.evict(s.root.prev)
-	}
-	for m.bytes > m.max {
-		var largest *space
-		for _, s := range m.spaces {
-			if s.root.prev != e && len(s.entries) > 0 && (largest == nil || s.bytes > largest.bytes) {
-				largest = s
-			}
-		}
-		if largest == nil {
-			return
-		}
-		m.evict(largest.root.prev)
-	}
-}
-
-func (m *memory) evict(e *entry) {
-	if e.owes != paid {
-		m.lost++
-	}
-	m.evicted++
-	e.space.evicted++
-	m.drop(e)
-}
-
-// space returns the namespace of that name, in place of an empty one if there are too many; nil if none is empty.
-func (m *memory) space(ns string) *space {
-	if s := m.spaces[ns]; s != nil {
-		return s
-	}
-	if len(m.spaces) >= maxSpaces {
-		for name, s := range m.spaces {
-			if len(s.entries) == 0 {
-				delete(m.spaces, name)
-				break
-			}
-		}
-		if len(m.spaces) >= maxSpaces {
-			return nil
-		}
-	}
-	s := &space{name: strings.Clone(ns), entries: map[string]*entry{}}
-	s.root.prev, s.root.next = &s.root, &s.root
-	m.spaces[s.name] = s
-	return s
-}
-
-func (m *memory) drop(e *entry) {
-	delete(e.space.entries, e.key)
-	delete(m.owing, e)
-	m.charge(e, -e.cost())
-	m.entries--
-	m.due.remove(e)
-	e.unlink()
-}
-
-func (m *memory) charge(e *entry, n int) {
-	m.bytes += n
-	e.space.bytes += n
-}
-
-func (m *memory) owe(e *entry, d debt) {
-	e.owes = d
-	if d == paid {
-		delete(m.owing, e)
-	} else {
-		m.owing[e] = struct{}{}
-	}
-}
-
-func (m *memory) expire(e *entry, expires int64) {
-	e.expires = expires
-	if expires < e.due {
-		e.due = expires
-		m.due.fix(e)
-	}
-}
-
-// touched makes the entry the most recently used of its namespace.
-func (e *entry) touched() {
-	if e.space.root.next != e {
-		e.unlink()
-		e.link()
-	}
-}
-
-func (e *entry) link() {
-	r := &e.space.root
-	e.prev, e.next = r, r.next
-	e.prev.next, e.next.prev = e, e
-}
-
-func (e *entry) unlink() { e.prev.next, e.next.prev = e.next, e.prev }

@@ -16,6 +16,7 @@ type call struct {
 	ns, key string
 	now     int64
 	seen    seen // what L1 knew, or what L2 told since
+	lost    bool // L2 did not answer: it is not asked again in this call
 	ctx     context.Context
 	cancel  context.CancelFunc
 }
@@ -35,7 +36,7 @@ func (s *Store) begin(ns, key string) call {
 func (s *Store) shared() bool { return s.l2 != nil && !s.l2.open.Load() }
 
 // alone says that L1 decides this call: no L2, or L2 is lost, or has not been told yet what stands here.
-func (c *call) alone() bool { return c.seen.owes || !c.shared() }
+func (c *call) alone() bool { return c.seen.owes || c.lost || !c.shared() }
 
 // owing is what a change owes to L2 if it is made in L1 alone.
 func (s *Store) owing(d debt) debt {
@@ -46,7 +47,9 @@ func (s *Store) owing(d debt) debt {
 }
 
 func (c *call) ask(script *redis.Script, args ...any) (reply, error) {
-	return c.l2.ask(c.within(), script, c.l2.key(c.ns, c.key), args...)
+	r, err := c.l2.ask(c.within(), script, c.l2.key(c.ns, c.key), args...)
+	c.lost = err != nil
+	return r, err
 }
 
 func (c *call) within() context.Context {
@@ -107,11 +110,12 @@ func (s *Store) Get(ns, key string) ([]byte, bool) {
 	return c.seen.value, true
 }
 
-// Set stores a value, over whatever stands there.
+// Set stores a value, over whatever stands there. What is refused leaves what stands there.
 func (s *Store) Set(ns, key string, value []byte, ttl time.Duration) {
-	now := s.now()
-	owes := paid
-	shared := s.shared()
+	if !s.l1.fits(key, value) {
+		return
+	}
+	now, owes, shared := s.now(), paid, s.shared()
 	if !shared {
 		owes = s.owing(oweSet)
 	}
@@ -150,11 +154,12 @@ func (s *Store) SetIfAbsent(ns, key string, value []byte, ttl time.Duration) (no
 		}
 	}
 	set = s.l1.swap(ns, key, until(c.now, ttl), c.now, s.owing(oweSet), func(old []byte) ([]byte, bool, bool) {
-		if now = old; old == nil {
-			now = append([]byte{}, value...)
-		}
-		return now, false, old == nil
+		now = old
+		return append([]byte{}, value...), false, old == nil
 	})
+	if set {
+		now = value
+	}
 	return now, set
 }
 
