@@ -120,7 +120,7 @@ func TestValuesAreCopied(t *testing.T) {
 func TestMemoryIsBounded(t *testing.T) {
 	const maxBytes = 8 << 20
 	s := memoryOnly(t, maxBytes)
-	before := heap()
+	before := heapNow()
 	for i := range 300_000 {
 		ns := []string{"flood", "flood", "flood", "small"}[i%4]
 		s.Set(ns, fmt.Sprintf("%036d", i), bytes.Repeat([]byte{'x'}, i%200), time.Hour)
@@ -128,7 +128,7 @@ func TestMemoryIsBounded(t *testing.T) {
 			t.Fatalf("%d bytes, of them %d flood; the limit is %d", st.bytes, st.spaces["flood"].bytes, maxBytes)
 		}
 	}
-	grown := heap() - before
+	grown := heapNow() - before
 	st := s.Stats()
 	t.Logf("%d entries, %d bytes counted, heap grew by %d (%.2f)", st.Entries, st.Bytes, grown, float64(grown)/float64(st.Bytes))
 	if grown > maxBytes*5/4 {
@@ -140,7 +140,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	runtime.KeepAlive(s)
 }
 
-func heap() int {
+func heapNow() int {
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
