@@ -24,7 +24,7 @@ func (r *Result) size() int {
 }
 
 const (
-	keepResult  = 60 * time.Second // SDKs are through with their attempts, of 60 s each at most, soon after the first
+	keepResult  = 60 * time.Second // after its end; SDKs send the next attempt within seconds of the last one's
 	maxResults  = 100_000
 	maxKept     = 64 << 20 // bytes of all kept results
 	maxOneKept  = 4 << 20  // of one; a larger one is not kept

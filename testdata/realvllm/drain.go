@@ -122,14 +122,15 @@ func (s *scene) comesBack(ctx context.Context, i int) (string, error) {
 		return "", err
 	}
 	time.Sleep(2 * time.Second)
+	took := max(0, used.Sub(up))
 	figure, err := tally(load.end())
-	if err != nil {
-		return "", err
-	}
-	took := used.Sub(up)
 	if took > backWithin {
-		return "", fmt.Errorf("%s was used only %v after its /health was 200", s.workers[i].id, took)
+		err = errors.Join(err, fmt.Errorf("longer than %v", backWithin))
 	}
-	return fmt.Sprintf("%s started in %.0f s, used %d ms after its /health was 200; %s", s.workers[i].id, up.Sub(began).Seconds(),
-		max(0, took.Milliseconds()), figure), nil
+	text := fmt.Sprintf("%s started in %.0f s, used %d ms after its /health was 200; %s", s.workers[i].id, up.Sub(began).Seconds(),
+		took.Milliseconds(), figure)
+	if err != nil {
+		return "", fmt.Errorf("%s%w", text, err)
+	}
+	return text, nil
 }

@@ -1,0 +1,105 @@
+package tier
+
+import "github.com/redis/go-redis/v9"
+
+// Each script works on one key, in one step, and answers {kind, value, ttl in ms, 0 = none}. Kinds: v a value stands there (value,
+// ttl) · s the value given was stored · t a tombstone · n nothing · g garbage, which counts as nothing · x refused.
+//
+// "restore" is the value that the asking router still holds, with its TTL, or ": it is put back where Redis has nothing,
+// since that can only be Redis's loss (a flush, a restart without its file, an eviction): a deletion leaves a tombstone.
+
+// found opens every script: v is the value, kind as above; left is its TTL (0: none), put stores a marked value.
+const found = `
+local v, kind = redis.pcall('GET', KEYS[1]), 'n'
+if type(v) == 'string' then
+  kind = string.sub(v, 1, 1)
+  if kind ~= 'v' and kind ~= 't' or kind == 't' and #v > 1 then kind = 'g' end
+  v = string.sub(v, 2)
+elseif type(v) == 'table' then
+  if not string.find(v.err, 'WRONGTYPE') then return v end
+  kind, v = 'g', ''
+else
+  v = ''
+end
+local function left()
+  local ttl = redis.call('PTTL', KEYS[1])
+  if ttl < 0 then return 0 end
+  return math.max(ttl, 1)
+end
+local function put(payload, ttl)
+  if tonumber(ttl) > 0 then
+    redis.call('SET', KEYS[1], payload, 'PX', ttl)
+  else
+    redis.call('SET', KEYS[1], payload)
+  end
+end
+`
+
+var (
+	// read: restore, its ttl ("" for none). kind v, t, n, g; r = restored.
+	scriptRead = redis.NewScript(found + `
+if kind == 'v' then return {kind, v, left()} end
+if kind ~= 't' and ARGV[1] ~= '' then
+  put(ARGV[1], ARGV[2])
+  return {'r', string.sub(ARGV[1], 2), tonumber(ARGV[2])}
+end
+return {kind, '', 0}
+`)
+	// touch: restore, new ttl. As read, with the new ttl.
+	scriptTouch = redis.NewScript(found + `
+if kind == 'v' then
+  if tonumber(ARGV[2]) > 0 then redis.call('PEXPIRE', KEYS[1], ARGV[2]) else redis.call('PERSIST', KEYS[1]) end
+  return {kind, v, tonumber(ARGV[2])}
+end
+if kind ~= 't' and ARGV[1] ~= '' then
+  put(ARGV[1], ARGV[2])
+  return {'r', string.sub(ARGV[1], 2), tonumber(ARGV[2])}
+end
+return {kind, '', 0}
+`)
+	// setIfAbsent: value, ttl. kind v = it stood there; s = stored.
+	scriptSetIfAbsent = redis.NewScript(found + `
+if kind == 'v' then return {kind, v, left()} end
+put(ARGV[1], ARGV[2])
+return {'s', '', tonumber(ARGV[2])}
+`)
+	// swap: old, new, ttl. old "" = must be absent. kind s = stored; else what stands there.
+	scriptSwap = redis.NewScript(found + `
+local same = kind == 'v' and ARGV[1] == 'v' .. v or kind ~= 'v' and ARGV[1] == ''
+if same then
+  put(ARGV[2], ARGV[3])
+  return {'s', '', tonumber(ARGV[3])}
+end
+if kind == 'v' then return {kind, v, left()} end
+return {kind, '', 0}
+`)
+	// add: delta, ttl of a new counter. Lua's numbers are doubles, so INCRBY counts: on the key itself, where the digits
+	// stand alone for that moment. kind s = the new sum; x = what stands there is no number, or the sum overflows.
+	scriptAdd = redis.NewScript(found + `
+local ttl, sum = ARGV[2], '0'
+if kind == 'v' then
+  ttl, sum = left(), v
+end
+redis.call('SET', KEYS[1], sum)
+local r = redis.pcall('INCRBY', KEYS[1], ARGV[1])
+if type(r) == 'table' then
+  if kind == 'v' then put('v' .. v, ttl) else redis.call('DEL', KEYS[1]) end
+  return {'x', '', 0}
+end
+sum = redis.call('GET', KEYS[1])
+put('v' .. sum, ttl)
+return {'s', sum, tonumber(ttl)}
+`)
+	// delete: ttl of the tombstone at least, in ms; a value's own is kept where it is longer, since copies live that long.
+	scriptDelete = redis.NewScript(found + `
+local ttl = tonumber(ARGV[1])
+if kind == 'v' or kind == 't' then
+  local rest = left()
+  if rest == 0 then rest = 86400000 end
+  ttl = math.max(ttl, rest)
+end
+redis.call('SET', KEYS[1], 't', 'PX', ttl)
+return {kind, '', 0}
+`)
+	scripts = []*redis.Script{scriptRead, scriptTouch, scriptSetIfAbsent, scriptSwap, scriptAdd, scriptDelete}
+)
