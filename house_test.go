@@ -32,19 +32,21 @@ var arrows = map[string][]string{
 	"daemon/warmpath": {"daemon", "daemon/replay", "daemon/vllmsim", "host", "cache/...", "conf", "plugins", "sdk/abi"},
 
 	// Rooms under daemon are strangers to each other.
-	"daemon/gate":     {},
-	"daemon/listen":   {},
-	"daemon/prompt":   {},
-	"daemon/replay":   {},
-	"daemon/session":  {},
-	"daemon/upstream": {},
-	"daemon/vllmsim":  {},
-	"daemon/worker":   {"sdk/abi"},
+	"daemon/gate":      {},
+	"daemon/listen":    {},
+	"daemon/prompt":    {},
+	"daemon/sagemaker": {},
+	"daemon/replay":    {},
+	"daemon/session":   {},
+	"daemon/upstream":  {},
+	"daemon/vllmsim":   {},
+	"daemon/worker":    {"sdk/abi"},
 
 	"host":          {"host/meter", "sdk/abi"},
 	"host/meter":    {},
 	"host/wasmtest": {}, // a fake module for tests
 	"cache/prefix":  {"sdk/abi"},
+	"cache/tier":    {},
 	"conf":          {},
 
 	"plugins":             {"plugins/kvaware", "plugins/prefixaware", "plugins/roundrobin", "plugins/session", "sdk"},
@@ -64,17 +66,19 @@ var arrows = map[string][]string{
 // doors lists for each outside package, by the start of its path, the only rooms that import it. What stands in no row is
 // not to be imported at all.
 var doors = map[string][]string{
-	"github.com/tetratelabs/wazero":       {"host"},
-	"github.com/gofiber/fiber/v2":         {"daemon"},
-	"github.com/valyala/fasthttp":         {"daemon"},
-	"github.com/prometheus/client_golang": {"daemon"},
-	"github.com/armon/go-radix":           {"cache/prefix"},
-	"github.com/BurntSushi/toml":          {"conf"},
-	"github.com/spf13/cobra":              {"daemon/warmpath"},
-	"github.com/schollz/progressbar/v3":   {"daemon/replay"},
-	"github.com/zeebo/xxh3":               {"daemon/prompt"},
-	"golang.org/x/term":                   {"daemon/replay"},
-	"golang.org/x/sys":                    {"daemon/listen"},
+	"github.com/tetratelabs/wazero":                         {"host"},
+	"github.com/gofiber/fiber/v2":                           {"daemon"},
+	"github.com/valyala/fasthttp":                           {"daemon"},
+	"github.com/prometheus/client_golang":                   {"daemon"},
+	"github.com/armon/go-radix":                             {"cache/prefix"},
+	"github.com/redis/go-redis/v9":                          {"cache/tier"},
+	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream": {"daemon/sagemaker"},
+	"github.com/BurntSushi/toml":                            {"conf"},
+	"github.com/spf13/cobra":                                {"daemon/warmpath"},
+	"github.com/schollz/progressbar/v3":                     {"daemon/replay"},
+	"github.com/zeebo/xxh3":                                 {"daemon/prompt"},
+	"golang.org/x/term":                                     {"daemon/replay"},
+	"golang.org/x/sys":                                      {"daemon/listen"},
 }
 
 // topLevel is all that may stand at the top.
