@@ -33,6 +33,7 @@ type exchange struct {
 	block   float64
 	retries int
 	late    bool // a worker was given up for its first byte: that is done once
+	looked  bool // the fleet was looked at a second time
 }
 
 var parsers = sync.Pool{New: func() any { return new(prompt.Parser) }}
