@@ -3,6 +3,7 @@ package tier
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -63,14 +64,32 @@ func BenchmarkMemory(b *testing.B) {
 	})
 }
 
+// BenchmarkEach lists 100,000 values and tells how long a Get takes meanwhile.
 func BenchmarkEach(b *testing.B) {
 	s := memoryOnly(b, 256<<20)
 	for i := range 100_000 {
 		s.Set("session", fmt.Sprint(i), binding, time.Hour)
 	}
+	var took []time.Duration
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			start := time.Now()
+			s.Get("session", "7")
+			took = append(took, time.Since(start))
+			time.Sleep(50 * time.Microsecond)
+		}
+	}()
 	for b.Loop() {
 		s.Each("session", func(string, []byte, time.Time) bool { return true })
 	}
+	cancel()
+	<-done
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)*99/100]), "get-p99-ns")
+	b.ReportMetric(float64(took[len(took)*999/1000]), "get-p999-ns")
 }
 
 // BenchmarkRedis puts every operation beside the same trip by the client alone.
