@@ -9,13 +9,15 @@ LDFLAGS   = -s -w -X main.version=$(VERSION)
 PREFIX   ?= /usr/local
 FUZZTIME ?= 10s
 PACKAGES ?= ./...
+TOOLS     = ./testdata/benchjson ./testdata/databench/... ./testdata/faults ./testdata/realvllm
+SOAK     ?= 3m
 BENCHCOUNT ?= 3
 
 # Not in go.mod: a tool's dependencies are no concern of those who import the SDK.
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL = help
-.PHONY: help build modules run test race fuzz bench check install
+.PHONY: help build modules run test race fuzz bench faults soak clients check install
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -33,7 +35,7 @@ run: build ## the daemon on 127.0.0.1:8080 with four simulated workers, and a sh
 	bin/warmpath demo
 
 test: modules ## all tests
-	go test $(PACKAGES) ./testdata/benchjson
+	go test $(PACKAGES) $(TOOLS)
 
 race: modules ## all tests with the race detector
 	go test -race $(PACKAGES)
@@ -49,7 +51,7 @@ fuzz: modules ## each fuzz target for FUZZTIME (10s)
 
 # The benchmarks behind the figures of testdata/benchjson/targets.go, and no others. The pick is timed beside the tool, as
 # it spans host and plugins. A failing pick needs a new instance each time, untimed: its runs are counted, or it lasts hours.
-bench: modules ## one JSON line a figure, with its target
+bench: build ## one JSON line a figure, with its target; the data plane beside nginx and haproxy
 	@mkdir -p .cache; run() { go test -run '^$$' -benchmem -count $(BENCHCOUNT) "$$@"; }; { \
 	  run -bench '^BenchmarkPick$$' ./testdata/benchjson && \
 	  run -bench '^Benchmark(ColdStart|WarmStart)$$' -benchtime 3x ./host && \
@@ -59,6 +61,17 @@ bench: modules ## one JSON line a figure, with its target
 	  run -bench '^Benchmark(Scan256KB|ScanHash256KB)$$' ./daemon/prompt; \
 	} >.cache/bench.txt || { cat .cache/bench.txt; exit 1; }
 	@go run ./testdata/benchjson <.cache/bench.txt
+	@go run ./testdata/databench -bin bin/warmpath
+
+faults: build ## break what stands around a running daemon, one JSON line a check; FAULTS=-quick for the short form
+	@go run ./testdata/faults -bin bin/warmpath $(FAULTS)
+
+soak: build ## SOAK (3m) of load with random faults: memory flat, nothing left over
+	@go run ./testdata/faults -bin bin/warmpath -soak $(SOAK)
+
+# The Go SDK of OpenAI is one package of some hundred thousand lines: unoptimised it compiles in a third of the time.
+clients: build ## the SDKs of OpenAI and Anthropic, as applications use them, against simulated workers
+	@cd testdata/clients && go run -gcflags='github.com/openai/openai-go/v3/...=-N -l' .
 
 # The guests' own files are seen only by wasip1; sdktest is not for it, hence no
 # tests there; and what is only exported to the host counts as unused (U1000).
@@ -67,9 +80,9 @@ check: modules ## fmt, vet, staticcheck, the plan of the house, tidy; leaves git
 	unformatted=$$(gofmt -l $$(find . -name '*.go' -not -path './.cache/*')); \
 	if [ -n "$$unformatted" ]; then echo "check: run gofmt -w on:"; echo "$$unformatted"; exit 1; fi; \
 	set -ex; \
-	go vet ./... ./testdata/benchjson; \
+	go vet ./... $(TOOLS); \
 	GOBIN=$(CURDIR)/.cache/bin go install $(STATICCHECK); \
-	.cache/bin/staticcheck ./... ./testdata/benchjson; \
+	.cache/bin/staticcheck ./... $(TOOLS); \
 	GOOS=wasip1 GOARCH=wasm .cache/bin/staticcheck -tests=false -checks inherit,-U1000 ./sdk $(STRATEGIES:%=./plugins/%/...); \
 	go test -count=1 .; \
 	go mod tidy -diff; \

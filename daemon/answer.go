@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -79,6 +80,9 @@ func (b *body) whole() ([]byte, *failure) {
 	if err != nil {
 		return nil, b.broken(err)
 	}
+	if f := b.dying(buf); f != nil {
+		return nil, f
+	}
 	if b.reply != nil {
 		b.reply.Body(buf)
 		if b.reply.Failed() && !b.refused() {
@@ -88,6 +92,21 @@ func (b *body) whole() ([]byte, *failure) {
 	}
 	b.began()
 	return buf, nil
+}
+
+// dying ends an attempt whose answer is a 500 of a worker on its way out. vLLM 0.32 shuts its tokenizer down before its port,
+// and then answers every prompt of text so; a dead engine is named as well. Any other 500 is the request's own.
+func (b *body) dying(answer []byte) *failure {
+	if b.a.resp.Status != 500 {
+		return nil
+	}
+	switch {
+	case bytes.Contains(answer, []byte("cannot schedule new futures after")):
+		return b.discard(worker.Outcome{Kind: worker.Draining, Err: "is shutting down"}, &failure{reason: "hidden_failure", fault: faultHidden})
+	case bytes.Contains(answer, []byte("EngineCore encountered an issue")):
+		return b.discard(worker.Outcome{Kind: worker.Failed, Err: "its engine is dead"}, &failure{reason: "hidden_failure", fault: faultHidden})
+	}
+	return nil
 }
 
 // refused tells of an error inside a 200 that is about the request, as old vLLM answers to embeddings of a model without them.

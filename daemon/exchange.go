@@ -31,7 +31,8 @@ type exchange struct {
 	block   float64
 	retries int
 	late    bool // a worker was given up for its first byte: that is done once
-	refused bool // the first of the choice could not be connected to
+	looked  bool // the fleet was looked at a second time
+	refused bool // the session's worker could not be connected to
 }
 
 var parsers = sync.Pool{New: func() any { return new(prompt.Parser) }}

@@ -264,4 +264,3 @@ func TestHTTP10ClientsGetAWholeAnswer(t *testing.T) {
 		t.Errorf("%d %v: %q", resp.StatusCode, resp.TransferEncoding, text)
 	}
 }
-

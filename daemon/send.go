@@ -1,9 +1,11 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/upstream"
@@ -28,13 +30,20 @@ func (e *exchange) send(ctx context.Context) (out *Outbound, streaming bool) {
 		r.Path += "?" + e.in.Query
 	}
 	last := faultUpstream
-	seen := 0
-	for i, row := range e.result.Order {
-		more := i < len(e.result.Order)-1 && seen < maxAttempts-1
-		a, why := e.attempt(ctx, int(row), r, more)
+	order, seen, again := e.result.Order, 0, false
+	var tried []*worker.Worker
+	for i := 0; ; i++ {
+		if i == len(order) { // who was left out of the choice, in slow start or full then
+			if order, i = e.others(tried), 0; len(order) == 0 {
+				break
+			}
+		}
+		row := int(order[i])
+		tried = append(tried, e.view.workers[row])
+		other := i < len(order)-1 && seen < maxAttempts-1
+		a, why := e.attempt(ctx, row, r, other)
 		if why == nil {
-			out, why = e.answer(a, int(row), more)
-			if why == nil {
+			if out, why = e.answer(a, row, other || seen < maxAttempts-1 && !e.looked); why == nil {
 				return out, true
 			}
 		}
@@ -42,20 +51,43 @@ func (e *exchange) send(ctx context.Context) (out *Outbound, streaming bool) {
 			return e.abandoned(ctx), false
 		}
 		last = why.fault
-		if why.final || !more && !why.unseen {
-			break
-		}
 		if !why.unseen {
 			seen++
 		}
-		if e.consumed() || !e.mayRetry(why) {
+		if why.final || seen == maxAttempts || e.consumed() || !e.mayRetry(why) {
 			break
 		}
 		if why.reason != "full" { // that is no failure
-			e.retry(why.reason, int(row))
+			e.retry(why.reason, row)
+		}
+		if why.silent && !again && !other { // the worker may just have closed an idle connection
+			again = true
+			i--
 		}
 	}
 	return e.refuse(last), false
+}
+
+// others are the rows of a second look at the fleet without those that were tried, the least busy first. There is only one.
+func (e *exchange) others(tried []*worker.Worker) []int32 {
+	if e.looked {
+		return nil
+	}
+	e.looked = true
+	e.view.everybody(e.pool, e.req.Model, time.Now())
+	var order []int32
+	for i, w := range e.view.workers {
+		if !slices.Contains(tried, w) {
+			order = append(order, int32(i))
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int32) int {
+		return cmp.Compare(e.view.frame.Rows[a].InFlight, e.view.frame.Rows[b].InFlight)
+	})
+	if len(order) > 0 {
+		e.result.Order, e.result.Row = order, int(order[0])
+	}
+	return order
 }
 
 // failure is why an attempt brought nothing that can go to the client.
@@ -63,6 +95,7 @@ type failure struct {
 	reason string // for metrics
 	fault  fault  // what the client gets if nobody else can be asked
 	unseen bool   // the worker saw nothing of the request
+	silent bool   // it closed the connection without one byte of an answer
 	final  bool   // nobody else is to be asked
 }
 
@@ -178,12 +211,12 @@ func (e *exchange) classify(a *attempt, err error) (*failure, worker.Outcome) {
 		}
 		return &failure{fault: f, final: true}, worker.Outcome{Kind: worker.Canceled}
 	case upstream.NotSent(err):
-		e.refused = e.refused || a.worker == e.view.workers[e.result.Row]
+		e.refused = e.refused || a.worker.ID() == e.stay.bound.Worker
 		return &failure{reason: "connect", fault: faultUpstream, unseen: true}, worker.Outcome{Kind: worker.Refused, Err: inWords(err)}
 	case errors.As(err, &t) && t.Timeout(): // it may still be working on it, and header_timeout is long
 		return &failure{reason: "timeout", fault: faultTimeout, final: true}, worker.Outcome{Kind: worker.Broken, Err: inWords(err)}
 	}
-	return &failure{reason: "no_answer", fault: faultUpstream}, worker.Outcome{Kind: worker.Broken, Err: inWords(err)}
+	return &failure{reason: "no_answer", fault: faultUpstream, silent: upstream.Unanswered(err)}, worker.Outcome{Kind: worker.Broken, Err: inWords(err)}
 }
 
 // inWords says what went wrong with a worker. The error itself names addresses, which pages and clients must not show.

@@ -187,7 +187,7 @@ func (e *exchange) settle() *fault {
 	if st.bound.Worker != "" {
 		policy := e.d.state.Load().conf.Sessions.OnWorkerDown
 		if st.pinned = st.bound.Minted || policy == "error" && st.bound.Kind != session.Response; st.pinned {
-			e.result.Order = e.result.Order[:1]
+			e.result.Order, e.looked = e.result.Order[:1], true
 		}
 		return nil
 	}

@@ -1,6 +1,9 @@
 package tier
 
-import "container/heap"
+import (
+	"container/heap"
+	"runtime"
+)
 
 // expiry orders entries by the time at which the sweep has to look at them. A longer life leaves an entry where it is (the
 // sweep finds it alive and puts it back), so that a touch costs nothing here. The zero value is ready; the lock of memory
@@ -10,6 +13,9 @@ type expiry struct{ h byDue }
 func (x *expiry) push(e *entry)   { heap.Push(&x.h, e) }
 func (x *expiry) remove(e *entry) { heap.Remove(&x.h, e.at) }
 func (x *expiry) fix(e *entry)    { heap.Fix(&x.h, e.at) }
+
+// gone is the place of an entry that was removed.
+const gone = -1
 
 // byDue is the heap itself.
 type byDue []*entry
@@ -30,17 +36,19 @@ func (h *byDue) Pop() any {
 	last := len(*h) - 1
 	e := (*h)[last]
 	(*h)[last] = nil
+	e.at = gone
 	*h = (*h)[:last]
 	return e
 }
 
-// sweepStep is how many entries one hold of the lock looks at: about 0.2 ms.
+// sweepStep is how many entries one hold of the lock looks at.
 const sweepStep = 512
 
 // sweep removes what is expired, in steps between which others get the lock.
 func (m *memory) sweep(now int64) {
 	for more := true; more; {
 		more = m.sweepSome(now)
+		runtime.Gosched() // as in Each
 	}
 }
 

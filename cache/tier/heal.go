@@ -23,14 +23,15 @@ const (
 func (s *Store) Run(ctx context.Context) {
 	tick := time.NewTicker(probeEvery)
 	defer tick.Stop()
-	for n := 1; ; n++ {
+	for swept := s.now(); ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		if n%int(sweepEvery/probeEvery) == 0 {
-			s.l1.sweep(s.now())
+		if now := s.now(); now-swept >= int64(sweepEvery) {
+			s.l1.sweep(now)
+			swept = now
 		}
 		if s.l2 != nil {
 			s.heal(ctx)

@@ -17,7 +17,8 @@ const (
 	// slots of change counters; two keys that share one cost each other an extra look at L2, nothing else.
 	slots = 4096
 
-	never = math.MaxInt64 // an expiry that does not come
+	never = math.MaxInt64     // an expiry that does not come
+	doubt = math.MinInt64 / 2 // a time of the last check so long ago that L2 is asked; no clock overflows with it
 )
 
 // debt is what L2 has not been told yet about an entry.
@@ -129,7 +130,7 @@ func (m *memory) settle(ns, key string, ticket uint32, value []byte, expires, no
 	switch {
 	case *slot != ticket:
 		if e != nil {
-			e.checked = math.MinInt64
+			e.checked = doubt
 		}
 	case value == nil:
 		if e != nil {
@@ -152,7 +153,7 @@ func (m *memory) told(ns, key string, ticket uint32, now int64) {
 	switch {
 	case e == nil:
 	case *m.slot(ns, key) != ticket:
-		e.checked = math.MinInt64
+		e.checked = doubt
 	case e.dead:
 		m.drop(e)
 	default:

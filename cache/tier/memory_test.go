@@ -197,6 +197,29 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// What L2 answered while the key was changed here is not believed, and what stands here is doubted.
+func TestAnswersThatCameLate(t *testing.T) {
+	const now = int64(time.Hour)
+	f := func(name string, want bool, value string, change func(m *memory)) {
+		t.Helper()
+		m := newMemory(1 << 20)
+		m.put("ns", "k", []byte("old"), never, 0, paid)
+		ticket := m.look("ns", "k", now, 0).ticket
+		change(m)
+		m.settle("ns", "k", ticket, []byte("answer"), never, now, false)
+		got := m.look("ns", "k", now, 0)
+		if fresh := got.live && got.checked == now; fresh != want || string(got.value) != value {
+			t.Errorf("%s: %q, fresh %v; want %q, %v", name, got.value, fresh, value, want)
+		}
+	}
+	f("nothing happened", true, "answer", func(*memory) {})
+	f("set meanwhile", false, "new", func(m *memory) { m.put("ns", "k", []byte("new"), never, now, paid) })
+	f("touched meanwhile", false, "old", func(m *memory) { m.touch("ns", "k", never, now, paid) })
+	f("deleted meanwhile", false, "", func(m *memory) { m.put("ns", "k", nil, never, now, oweDelete) })
+	f("removed meanwhile", false, "", func(m *memory) { m.remove("ns", "k", now) })
+	f("not told yet", false, "new", func(m *memory) { m.put("ns", "k", []byte("new"), never, 0, oweSet) })
+}
+
 // The oracle is a map with a clock.
 func TestOracle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

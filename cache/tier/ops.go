@@ -185,17 +185,19 @@ func (s *Store) Delete(ns, key string) {
 		s.l1.remove(ns, key, c.now)
 		return
 	}
-	ttl := minTombstone
+	// Of a key that L1 does not know Redis keeps a tombstone only if there was a value.
+	known, ttl := time.Duration(0), minTombstone
 	if c.seen.live {
-		if ttl = max(ttl, left(c.now, c.seen.expires)); c.seen.expires == never {
-			ttl = maxTombstone
+		if known = left(c.now, c.seen.expires); known == 0 {
+			known = maxTombstone
 		}
+		ttl = known
 	}
 	ticket, kept := s.l1.put(ns, key, nil, until(c.now, ttl), c.now, oweDelete)
 	if !s.shared() {
 		return
 	}
-	if _, err := c.ask(scriptDelete, millis(ttl)); err == nil && kept {
+	if _, err := c.ask(scriptDelete, millis(known)); err == nil && kept {
 		s.l1.told(ns, key, ticket, s.now())
 	}
 }

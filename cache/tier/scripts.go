@@ -90,7 +90,8 @@ sum = redis.call('GET', KEYS[1])
 put('v' .. sum, ttl)
 return {'s', sum, tonumber(ttl)}
 `)
-	// delete: ttl of the tombstone at least, in ms; a value's own is kept where it is longer, since copies live that long.
+	// delete: ttl of the tombstone at least, in ms; a value's own is kept where it is longer, since copies live that long. 0:
+	// where nothing stands there is no tombstone.
 	scriptDelete = redis.NewScript(found + `
 local ttl = tonumber(ARGV[1])
 if kind == 'v' or kind == 't' then
@@ -98,7 +99,7 @@ if kind == 'v' or kind == 't' then
   if rest == 0 then rest = 86400000 end
   ttl = math.max(ttl, rest)
 end
-redis.call('SET', KEYS[1], 't', 'PX', ttl)
+if ttl > 0 then redis.call('SET', KEYS[1], 't', 'PX', ttl) else redis.call('DEL', KEYS[1]) end
 return {kind, '', 0}
 `)
 	scripts = []*redis.Script{scriptRead, scriptTouch, scriptSetIfAbsent, scriptSwap, scriptAdd, scriptDelete}

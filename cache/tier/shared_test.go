@@ -101,9 +101,11 @@ func TestAdd(t *testing.T) {
 		want(t, s, "big", "9223372036854775806")
 		f(math.MinInt64, true, "small", math.MinInt64)
 		f(0, false, "small", -1)
-		s.Set("ns", "word", []byte("seven"), 0)
-		f(0, false, "word", 1)
-		want(t, s, "word", "seven")
+		for _, word := range []string{"", "seven", "+1", " 1", "1 ", "01", "-0", "1.0", "0x1", "9223372036854775808"} {
+			s.Set("ns", "word", []byte(word), 0)
+			f(0, false, "word", 1)
+			want(t, s, "word", word)
+		}
 		s.Delete("ns", "n")
 		f(1, true, "n", 1)
 	})
@@ -132,6 +134,10 @@ func TestTwoRouters(t *testing.T) {
 	a.Delete("ns", "k")
 	eventually(t, "b forgets", func() bool { _, ok := b.Get("ns", "k"); return !ok })
 	t.Logf("b forgot what a deleted after %v", time.Since(start))
+	a.Delete("ns", "never there")
+	if n := r.bare.Exists(context.Background(), a.l2.key("ns", "never there")).Val(); n != 0 {
+		t.Error("deleting what nobody knew left a tombstone")
+	}
 	if d := r.bare.PTTL(context.Background(), b.l2.key("ns", "k")).Val(); d < 50*time.Minute || d > time.Hour {
 		t.Errorf("the tombstone lives for %v; want what was left of the value's hour", d)
 	}

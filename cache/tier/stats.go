@@ -1,9 +1,6 @@
 package tier
 
-import (
-	"sync/atomic"
-	"time"
-)
+import "sync/atomic"
 
 // Stats is what happened since the start, and what stands now.
 type Stats struct {
@@ -78,36 +75,4 @@ func (m *memory) stats(st *Stats) {
 	for name, s := range m.spaces {
 		st.Namespaces[name] = NamespaceStats{len(s.entries), s.bytes, s.evicted, s.expired}
 	}
-}
-
-// Each calls f for the live values of a namespace that L1 holds, until f says false, in no order. It is for pages: L2 may
-// hold more. expires is zero for a value without expiry.
-func (s *Store) Each(ns string, f func(key string, value []byte, expires time.Time) bool) {
-	now := s.now()
-	for _, e := range s.l1.all(ns, now) {
-		var at time.Time
-		if e.expires != never {
-			at = s.start.Add(time.Duration(e.expires))
-		}
-		if !f(e.key, e.value, at) {
-			return
-		}
-	}
-}
-
-// all copies the live entries of a namespace, so that the lock is not held while they are looked at.
-func (m *memory) all(ns string, now int64) []entry {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	s := m.spaces[ns]
-	if s == nil {
-		return nil
-	}
-	live := make([]entry, 0, len(s.entries))
-	for _, e := range s.entries {
-		if !e.dead && e.expires > now {
-			live = append(live, entry{key: e.key, value: e.value, expires: e.expires})
-		}
-	}
-	return live
 }

@@ -10,7 +10,7 @@ const (
 	// fresh is for how long L1 answers by itself for a value that L2 shares with other routers: a session closed on one is
 	// unknown to the others after at most that. One round trip a second for each session in use.
 	fresh = time.Second
-	// minTombstone is how long a deletion is remembered where the value's own expiry is not known here.
+	// minTombstone is how long L1 remembers a deletion that Redis was not told of, where the expiry is not known here.
 	minTombstone = time.Minute
 	// maxTombstone is how long a deletion of a value without expiry is remembered.
 	maxTombstone = 24 * time.Hour

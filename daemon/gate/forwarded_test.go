@@ -57,7 +57,7 @@ func TestRequestID(t *testing.T) {
 	f("a/../b", false)
 	f("\u00e9", false)
 	f("a\x00", false)
-	if RequestID("") == RequestID("") {
+	if first, second := RequestID(""), RequestID(""); first == second {
 		t.Error("two made ids are equal")
 	}
 }

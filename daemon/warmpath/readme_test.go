@@ -36,6 +36,8 @@ var steps = map[string]func(*reader, string){
 	"bin/warmpath plugin":  (*reader).runPluginCheck,
 	"bin/warmpath replay":  (*reader).runReplay,
 	"GOOS=wasip1 GOARCH=w": (*reader).buildModule,
+	"curl -X":              (*reader).drain,
+	"testdata/realvllm":    (*reader).script,
 }
 
 // fence is a fenced block: its language and its text.
@@ -174,6 +176,30 @@ func (r *reader) runServe(line string) {
 	}
 	if status, _, body := fetch("GET", r.admin+"/metrics", ""); status != http.StatusOK || !strings.Contains(body, "warmpath_") {
 		r.t.Errorf("/metrics: status %d, %.200s", status, body)
+	}
+}
+
+// drain takes a worker out or puts it back, as the line says.
+func (r *reader) drain(line string) {
+	r.t.Helper()
+	words := strings.Fields(line)
+	method, url := words[2], words[3]
+	if status, _, body := fetch(method, url, ""); status != http.StatusOK {
+		r.t.Errorf("%s: status %d, %s", line, status, body)
+	}
+	want := map[string]string{"POST": "draining", "DELETE": "up"}[method]
+	for _, w := range r.pool().Workers {
+		if w.ID == "gpu-1" && w.State != want {
+			r.t.Errorf("%s: the worker is %s; want %s", line, w.State, want)
+		}
+	}
+}
+
+// script is not run here: it installs vLLM.
+func (r *reader) script(line string) {
+	r.t.Helper()
+	if info, err := os.Stat(filepath.Join(r.root, line)); err != nil || info.Mode()&0o111 == 0 {
+		r.t.Errorf("%s cannot be run: %v", line, err)
 	}
 }
 

@@ -31,13 +31,17 @@ func (p *Pool) Snapshot(model string, now time.Time, rows []abi.Row, ws []*Worke
 
 // SnapshotFor is Snapshot for a request that is bound to the worker of that id: neither slow start nor a drain hides it.
 func (p *Pool) SnapshotFor(model, bound string, now time.Time, rows []abi.Row, ws []*Worker) ([]abi.Row, []*Worker, Status) {
+	return p.shoot(model, bound, normal, now, rows, ws)
+}
+
+func (p *Pool) shoot(model, bound string, first mode, now time.Time, rows []abi.Row, ws []*Worker) ([]abi.Row, []*Worker, Status) {
 	c := p.conf()
 	s := shot{p: p, at: p.sec(now), model: model, bound: bound, rows: rows, ws: ws, status: UnknownModel,
 		limit: c.MaxInFlight, stale: 3 * c.ScrapeInterval.Seconds()}
 	p.mu.Lock()
 	p.age(s.at)
 	s.weight = p.weight(s.at) / window
-	s.take(normal)
+	s.take(first)
 	if s.kept > 0 && s.status != OK { // they and nobody else
 		s.take(outOfTurn)
 	}
@@ -50,6 +54,11 @@ func (p *Pool) SnapshotFor(model, bound string, now time.Time, rows []abi.Row, w
 	p.mu.Unlock()
 	p.tell(s.events...)
 	return s.rows, s.ws, s.status
+}
+
+// SnapshotAll is Snapshot with those too whose turn it is not, for a request that others have failed.
+func (p *Pool) SnapshotAll(model string, now time.Time, rows []abi.Row, ws []*Worker) ([]abi.Row, []*Worker, Status) {
+	return p.shoot(model, "", outOfTurn, now, rows, ws)
 }
 
 // shot is one Snapshot in the making. The pool's lock is held all the while.

@@ -107,11 +107,11 @@ func readAges(addr string, request []byte) (ages []time.Duration, err error) {
 	err = c.ReadBody(h, func(piece []byte) {
 		now := time.Now().UnixNano()
 		for {
-			_, after, ok := bytes.Cut(piece, []byte(`"t":`))
+			_, after, ok := bytes.Cut(piece, []byte(" t"))
 			if !ok {
 				return
 			}
-			digits, rest, _ := bytes.Cut(after, []byte(","))
+			digits, rest, _ := bytes.Cut(after, []byte(`"`))
 			if t, err := strconv.ParseInt(string(digits), 10, 64); err == nil {
 				ages = append(ages, time.Duration(now-t))
 			}

@@ -65,10 +65,11 @@ func (c *Call) StreamHead() error {
 	return err
 }
 
-// Event writes one event as one chunk, with the time at which it was written.
+// Event writes one event as one chunk. Its text is its number and the time at which it was written: as with vLLM's, the text is
+// all that differs from the event before.
 func (c *Call) Event(n int, finish string) error {
-	return c.Chunk(fmt.Sprintf(`data: {"id":"%s","object":"chat.completion.chunk","t":%d,"pad":"%s","model":"sim","choices":[{"index":0,"delta":{"content":"%05d"},"finish_reason":%s}]}`+"\n\n",
-		c.Mark(), time.Now().UnixNano(), c.pad(), n, finish))
+	return c.Chunk(fmt.Sprintf(`data: {"id":"%s","object":"chat.completion.chunk","pad":"%s","model":"sim","choices":[{"index":0,"delta":{"content":"%05d t%d"},"finish_reason":%s}]}`+"\n\n",
+		c.Mark(), c.pad(), n, time.Now().UnixNano(), finish))
 }
 
 // pad is no text of the answer, which a router may keep to learn from it.
