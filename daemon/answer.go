@@ -47,6 +47,7 @@ func (e *exchange) answer(a *attempt, row int, more bool) (*Outbound, *failure) 
 	}
 	e.in.Seen.Worker, e.in.Seen.Matched = a.worker.ID(), int(e.view.frame.Rows[row].GPU)
 	e.explain(out, row)
+	e.by = a.worker
 	e.served(a.worker, out.Status, out)
 	out.Header = forClient(out.Header, a.resp.Header)
 	if out.Status == 503 && a.resp.Header.Get("Retry-After") == "" {

@@ -25,10 +25,7 @@ var (
 // send tries the workers in the order of the choice until one gives an answer that can go to the client. Up to then the
 // client has seen nothing.
 func (e *exchange) send(ctx context.Context) (out *Outbound, streaming bool) {
-	r := &upstream.Request{Method: e.in.Method, Path: e.in.Path, Header: e.header(), Body: e.in.Body, Tail: e.in.Tail, TailLength: e.in.Left}
-	if e.in.Query != "" {
-		r.Path += "?" + e.in.Query
-	}
+	r := &upstream.Request{Method: e.in.Method, Path: e.target(), Header: e.header(), Body: e.in.Body, Tail: e.in.Tail, TailLength: e.in.Left}
 	last := faultUpstream
 	order, seen, again := e.result.Order, 0, false
 	var tried []*worker.Worker

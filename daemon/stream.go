@@ -106,6 +106,12 @@ func (b *body) cut() bool {
 func (b *body) fail(err error) {
 	b.finish(err)
 	b.err = errBrokeOff
+	if c := b.e.call; c != nil && c.Stream { // an exception of its own form tells
+		if b.err = err; causeOf(b.a.ctx) == errDraining {
+			b.err = errDraining
+		}
+		return
+	}
 	if !b.events || !b.ok {
 		return
 	}
