@@ -43,6 +43,7 @@ func (b *body) Read(p []byte) (int, error) {
 	if n > 0 {
 		b.a.ticket.Flow(time.Now())
 		b.feed(p[:n])
+		b.progress()
 		if b.told() {
 			b.fail(errTold)
 			return b.rest(p)
