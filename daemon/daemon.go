@@ -27,11 +27,10 @@ type Daemon struct {
 
 	state    atomic.Pointer[state]
 	draining atomic.Bool
-	inFlight atomic.Int64            // requests from the clients' side
-	idle     sync.Map                // of *listen.Conn: those that wait for a request after a stream
-	life     context.Context         // of all requests; ends with errDraining when the drain is over
-	cut      context.CancelCauseFunc // of life
-	reload   sync.Mutex              // one change of state at a time
+	inFlight atomic.Int64 // requests from the clients' side
+	idle     sync.Map     // of *listen.Conn: those that wait for a request after a stream
+	lives    lives        // of all requests; they end with errDraining when the drain is over
+	reload   sync.Mutex   // one change of state at a time
 
 	frontApp, adminApp *fiber.App
 	frontL             *listen.Listener
@@ -55,7 +54,6 @@ func New(c *conf.Config, log *slog.Logger) (*Daemon, error) {
 		return nil, err
 	}
 	d := &Daemon{log: log, host: h, metrics: newMetrics()}
-	d.life, d.cut = context.WithCancelCause(context.Background())
 	d.state.Store(&state{conf: c})
 	if err := d.start(c); err != nil {
 		d.Close()
@@ -119,7 +117,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	err := d.frontApp.ShutdownWithTimeout(limit)
 	if d.awaitEnd(end); d.inFlight.Load() > 0 { // fasthttp does not know of streams
 		err = fmt.Errorf("daemon: %d answers were still open after server.drain_timeout (%v)", d.inFlight.Load(), limit)
-		d.cut(errDraining)
+		d.lives.cut(errDraining)
 		d.awaitEnd(time.Now().Add(lastWords))
 	} else if errors.Is(err, context.DeadlineExceeded) {
 		err = nil // only connections without a request were open
@@ -139,7 +137,7 @@ func (d *Daemon) awaitEnd(end time.Time) {
 
 // Close frees everything. Run must have returned.
 func (d *Daemon) Close() {
-	d.cut(errDraining)
+	d.lives.cut(errDraining)
 	if d.frontL != nil {
 		d.frontL.Close()
 	}

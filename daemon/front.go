@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"context"
 	"errors"
 	"runtime/debug"
 	"strconv"
@@ -26,7 +25,8 @@ type visit struct {
 	conn    *listen.Conn
 	in      Inbound
 	body    intake
-	cancel  context.CancelCauseFunc
+	life    life // of begun
+	begun   bool // it has been counted
 	watch   uint64
 	raw     *[]byte // pooled: the first part of the body
 	once    sync.Once
@@ -43,7 +43,7 @@ func (d *Daemon) serve(c *fiber.Ctx) (err error) {
 	defer func() {
 		if r := recover(); r != nil { // one request fails, not the process
 			d.log.Error("BUG: a request made the daemon panic", "panic", r, "stack", string(debug.Stack()))
-			if v.cancel != nil {
+			if v.begun {
 				v.end()
 			}
 			c.Context().SetConnectionClose()
@@ -154,8 +154,8 @@ func (v *visit) admit(fc *fasthttp.RequestCtx) *Outbound {
 	d := v.d
 	d.inFlight.Add(1)
 	front := d.state.Load().front
-	ctx, cancel := context.WithCancelCause(d.life)
-	v.cancel = cancel
+	v.begun = true
+	d.lives.begin(&v.life)
 	if f := v.takeBody(fc, front); f.status != 0 {
 		v.closeUnread(fc)
 		v.end()
@@ -164,7 +164,7 @@ func (v *visit) admit(fc *fasthttp.RequestCtx) *Outbound {
 	if v.conn != nil {
 		v.watch = v.conn.Watch(v)
 	}
-	out := d.Serve(ctx, &v.in)
+	out := d.Serve(&v.life, &v.in)
 	if !v.body.done() {
 		v.closeUnread(fc)
 	}
@@ -175,7 +175,7 @@ func (v *visit) admit(fc *fasthttp.RequestCtx) *Outbound {
 }
 
 // Gone is called by the listener when the client closes its side before the answer has ended.
-func (v *visit) Gone() { v.cancel(errClientGone) }
+func (v *visit) Gone() { v.life.end(errClientGone) }
 
 // end counts the request down and forgets the client. It may be called more than once.
 func (v *visit) end() {
@@ -183,7 +183,7 @@ func (v *visit) end() {
 		if v.conn != nil && v.watch != 0 {
 			v.conn.Unwatch(v.watch)
 		}
-		v.cancel(nil)
+		v.life.leave()
 		v.d.inFlight.Add(-1)
 	})
 }

@@ -77,7 +77,7 @@ func (x *Response) try(cn *conn, r *Request, now time.Time) (err error) {
 	cn.silent = true
 	x.live.Store(cn)
 	if x.canceled.Load() { // it ran before it could see the connection
-		x.cancel()
+		x.Ended()
 	}
 	x.conn, x.keep = cn, true
 	wait := x.client.config.HeaderTimeout
