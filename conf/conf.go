@@ -8,8 +8,10 @@ import (
 // Config is the whole file.
 type Config struct {
 	Server     Server              `toml:"server"`
-	Keys       []Key               `toml:"keys"`       // who may send requests; none = everybody
-	Pools      []Pool              `toml:"pools"`      // the first that fits a model serves it
+	Keys       []Key               `toml:"keys"`  // who may send requests; none = everybody
+	Pools      []Pool              `toml:"pools"` // the first that fits a model serves it
+	Cache      Cache               `toml:"cache"`
+	Sessions   Sessions            `toml:"sessions"`
 	Strategies map[string]Strategy `toml:"strategies"` // modules of one's own, and options of the built-ins
 
 	// Path is the file that was read, as given to Load.
@@ -74,7 +76,9 @@ type Pool struct {
 	HeaderTimeout  time.Duration `toml:"header_timeout"`   // from the request to the first byte: queue and prefill
 	FirstByteRetry time.Duration `toml:"first_byte_retry"` // no first byte by then: try another worker, once; 0 = never
 	StreamTimeout  time.Duration `toml:"stream_timeout"`   // between two chunks of an answer
-	SessionTTL     time.Duration `toml:"session_ttl"`      // a binding unused for so long is forgotten
+
+	WorkerSessions string `toml:"worker_sessions"` // auto | on | off: whether the workers keep SageMaker sessions of their own
+	InvocationPath string `toml:"invocation_path"` // where the workers take what comes in on SageMaker's paths
 
 	PrefillTokensPerSecond float64 `toml:"prefill_tokens_per_second"` // first guess of a worker's speed; learnt after that
 }
@@ -102,7 +106,7 @@ var Builtins = []string{"prefixaware", "kvaware", "session", "roundrobin"}
 
 // Default is the configuration before the file is read. It has no pool yet.
 func Default() *Config {
-	return &Config{Server: Server{
+	return &Config{Cache: defaultCache(), Sessions: defaultSessions(), Server: Server{
 		Listen:         "127.0.0.1:8080",
 		Admin:          "127.0.0.1:9090",
 		MaxConnections: 20_000,
@@ -133,7 +137,8 @@ func DefaultPool() Pool {
 		ConnectTimeout:         time.Second,
 		HeaderTimeout:          10 * time.Minute, // 1 M tokens at 15,000/s take 67 s; the rest is queueing
 		StreamTimeout:          2 * time.Minute,  // one step of a busy worker is seconds at most; a preemption longer
-		SessionTTL:             30 * time.Minute,
+		WorkerSessions:         "auto",
+		InvocationPath:         "/invocations",
 		PrefillTokensPerSecond: 15000,
 	}
 }

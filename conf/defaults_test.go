@@ -19,6 +19,9 @@ func TestDefaultsTOMLIsTheDefaults(t *testing.T) {
 	if want := Default().Server; !reflect.DeepEqual(c.Server, want) {
 		t.Errorf("server:\n got %+v\nwant %+v", c.Server, want)
 	}
+	if d := Default(); !reflect.DeepEqual(c.Cache, d.Cache) || !reflect.DeepEqual(c.Sessions, d.Sessions) {
+		t.Errorf("cache and sessions:\n got %+v %+v\nwant %+v %+v", c.Cache, c.Sessions, d.Cache, d.Sessions)
+	}
 	want := DefaultPool()
 	want.Name = "pool1"
 	want.Options = map[string]any{}

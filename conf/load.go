@@ -123,6 +123,7 @@ func (c *Config) complete(tree map[string]any) {
 	if _, written := server["buffer_body_bytes"]; !written {
 		s.BufferBody = min(s.BufferBody, s.MaxBodyBytes)
 	}
+	c.Cache.RedisURLFile = c.resolve(c.Cache.RedisURLFile)
 	for i := range c.Keys {
 		c.Keys[i].File = c.resolve(c.Keys[i].File)
 	}

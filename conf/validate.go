@@ -3,6 +3,7 @@ package conf
 import (
 	"fmt"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 )
@@ -11,6 +12,8 @@ import (
 func (r *report) validate(c *Config) {
 	r.server(&c.Server)
 	r.keys(c.Keys)
+	r.cache(&c.Cache)
+	r.sessions(&c.Sessions)
 	if len(c.Pools) == 0 {
 		r.add("pools", "there is no pool", "add [[pools]] with one [[pools.workers]] and its url")
 	}
@@ -43,6 +46,10 @@ func (r *report) pool(path string, c *Config, p *Pool) {
 		r.add(child(path, "retry_budget"), fmt.Sprintf("%v is out of range", p.RetryBudget), "write a share of requests from 0 to 1, as 0.2")
 	}
 	r.times(path, p)
+	r.oneOf(child(path, "worker_sessions"), p.WorkerSessions, "auto", "on", "off")
+	if u, err := url.Parse(p.InvocationPath); err != nil || !strings.HasPrefix(p.InvocationPath, "/") || u.Path != p.InvocationPath || u.Host != "" {
+		r.add(child(path, "invocation_path"), fmt.Sprintf("%.80q is no path", p.InvocationPath), `write as "/invocations"`)
+	}
 	if !(p.PrefillTokensPerSecond >= 1 && p.PrefillTokensPerSecond <= 1e9) { // NaN too
 		r.add(child(path, "prefill_tokens_per_second"), fmt.Sprintf("%v is out of range", p.PrefillTokensPerSecond),
 			"write tokens a second, as 15000")
@@ -61,7 +68,6 @@ func (r *report) times(path string, p *Pool) {
 			`write less, or "0s" for never`)
 	}
 	r.positive(child(path, "stream_timeout"), p.StreamTimeout)
-	r.positive(child(path, "session_ttl"), p.SessionTTL)
 }
 
 // reachable reports patterns that no request can get to, since an earlier pool takes all of theirs.

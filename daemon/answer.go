@@ -47,6 +47,7 @@ func (e *exchange) answer(a *attempt, row int, more bool) (*Outbound, *failure) 
 	}
 	e.in.Seen.Worker, e.in.Seen.Matched = a.worker.ID(), int(e.view.frame.Rows[row].GPU)
 	e.explain(out, row)
+	e.served(a.worker, out.Status, out)
 	out.Header = forClient(out.Header, a.resp.Header)
 	if out.Status == 503 && a.resp.Header.Get("Retry-After") == "" {
 		out.set("Retry-After", "1")
@@ -204,7 +205,7 @@ func (b *body) name() {
 	}
 	if id := b.reply.ID(); id != "" {
 		b.named = true
-		b.e.pool.sessions.Bind(responseKey(id), b.a.worker.ID(), time.Now())
+		b.e.pool.bindResponse(id, b.a.worker)
 	}
 }
 

@@ -26,8 +26,6 @@ var (
 	descWait      = desc("worker_queued_prefill_seconds", "Believed prefill queue.", "pool", "worker")
 	descBlocks    = desc("index_blocks", "Blocks believed held.", "pool", "worker")
 	descNodes     = desc("index_nodes", "Nodes of the prefix index.", "pool")
-	descSessions  = desc("sessions", "Live session bindings.", "pool")
-	descEvents    = desc("session_events_total", "What happened to session bindings.", "pool", "event")
 	descTraps     = desc("module_traps_total", "Instances discarded after an error.", "pool", "strategy")
 	descInstances = desc("module_instances", "Live instances.", "pool", "strategy")
 	descSetAside  = desc("module_quarantined", "1 while the module is set aside after repeated errors.", "pool", "strategy")
@@ -47,6 +45,7 @@ func (c collector) Describe(chan<- *prometheus.Desc) {}
 // Collect reads all pools.
 func (c collector) Collect(ch chan<- prometheus.Metric) {
 	c.collectClients(ch)
+	c.collectStore(ch)
 	for _, p := range c.d.state.Load().pools {
 		gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 			ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, append([]string{p.name}, labels...)...)
@@ -62,12 +61,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		count(descPanics, float64(counts.Panics))
 		count(descDenied, float64(counts.RetriesRefused))
 		gauge(descNodes, float64(p.index.Stats().Nodes))
-		st := p.sessions.Stats()
-		gauge(descSessions, float64(st.Live))
-		count(descEvents, float64(st.Bound), "bound")
-		count(descEvents, float64(st.Rebound), "rebound")
-		count(descEvents, float64(st.Expired), "expired")
-		count(descEvents, float64(st.Forced), "forced_out")
+		collectSessions(p, count)
 		s := p.strategy.Strategy()
 		if s == nil { // the pool is closing
 			continue

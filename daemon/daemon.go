@@ -12,6 +12,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 
+	"github.com/warmpath/warmpath/cache/tier"
 	"github.com/warmpath/warmpath/conf"
 	"github.com/warmpath/warmpath/daemon/listen"
 	"github.com/warmpath/warmpath/host"
@@ -24,13 +25,17 @@ type Daemon struct {
 	metrics *metrics
 
 	access accessLog
+	tier   *tier.Store // what outlives a request, and with Redis the process: sessions, and what strategies remember
 
 	state    atomic.Pointer[state]
 	draining atomic.Bool
-	inFlight atomic.Int64 // requests from the clients' side
-	idle     sync.Map     // of *listen.Conn: those that wait for a request after a stream
-	lives    lives        // of all requests; they end with errDraining when the drain is over
-	reload   sync.Mutex   // one change of state at a time
+	inFlight atomic.Int64            // requests from the clients' side
+	idle     sync.Map                // of *listen.Conn: those that wait for a request after a stream
+	life     context.Context         // of all requests; ends with errDraining when the drain is over
+	cut      context.CancelCauseFunc // of life
+	reload   sync.Mutex              // one change of state at a time
+	tending  sync.WaitGroup          // of what runs as long as life
+	lives    lives                   // of the requests
 
 	frontApp, adminApp *fiber.App
 	frontL             *listen.Listener
@@ -49,11 +54,19 @@ func New(c *conf.Config, log *slog.Logger) (*Daemon, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	h, err := host.New(context.Background(), host.Config{CacheDir: c.Server.CacheDir(), Log: log})
+	store, err := newStore(c.Cache, log)
 	if err != nil {
 		return nil, err
 	}
-	d := &Daemon{log: log, host: h, metrics: newMetrics()}
+	h, err := host.New(context.Background(), host.Config{CacheDir: c.Server.CacheDir(), Log: log, KV: store})
+	if err != nil {
+		store.Close()
+		return nil, err
+	}
+	d := &Daemon{log: log, host: h, tier: store, metrics: newMetrics()}
+	d.life, d.cut = context.WithCancelCause(context.Background())
+	context.AfterFunc(d.life, func() { d.lives.cut(context.Cause(d.life)) })
+	d.tending.Go(func() { store.Run(d.life) })
 	d.state.Store(&state{conf: c})
 	if err := d.start(c); err != nil {
 		d.Close()
@@ -117,7 +130,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	err := d.frontApp.ShutdownWithTimeout(limit)
 	if d.awaitEnd(end); d.inFlight.Load() > 0 { // fasthttp does not know of streams
 		err = fmt.Errorf("daemon: %d answers were still open after server.drain_timeout (%v)", d.inFlight.Load(), limit)
-		d.lives.cut(errDraining)
+		d.cut(errDraining)
 		d.awaitEnd(time.Now().Add(lastWords))
 	} else if errors.Is(err, context.DeadlineExceeded) {
 		err = nil // only connections without a request were open
@@ -137,7 +150,7 @@ func (d *Daemon) awaitEnd(end time.Time) {
 
 // Close frees everything. Run must have returned.
 func (d *Daemon) Close() {
-	d.lives.cut(errDraining)
+	d.cut(errDraining)
 	if d.frontL != nil {
 		d.frontL.Close()
 	}
@@ -146,6 +159,7 @@ func (d *Daemon) Close() {
 	}
 	d.reload.Lock()
 	defer d.reload.Unlock()
+	d.tending.Wait()
 	d.access.close()
 	for _, p := range d.state.Load().pools {
 		p.close()
@@ -153,6 +167,17 @@ func (d *Daemon) Close() {
 	if err := d.host.Close(context.Background()); err != nil {
 		d.log.Warn("the sandbox did not close cleanly", "error", err)
 	}
+	if err := d.tier.Close(); err != nil {
+		d.log.Warn("the connections to Redis did not close cleanly", "error", err)
+	}
+}
+
+func newStore(c conf.Cache, log *slog.Logger) (*tier.Store, error) {
+	url, err := c.RedisURL()
+	if err != nil {
+		return nil, fmt.Errorf("daemon: %w", err)
+	}
+	return tier.New(tier.Config{MaxBytes: c.MaxBytes, Redis: url, Timeout: c.Timeout, Log: log})
 }
 
 // poolFor is the first pool that serves the model. A request that names none goes to the first pool.

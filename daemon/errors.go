@@ -3,6 +3,8 @@ package daemon
 import (
 	"encoding/json"
 	"strconv"
+
+	"github.com/warmpath/warmpath/daemon/session"
 )
 
 // fault is an error that we answer ourselves, in the shape of the endpoint. Code is a string: the C# client cannot read numbers.
@@ -37,6 +39,9 @@ var (
 	faultUnknownURL = fault{404, "invalid_request_error", "unknown_url", "there is nothing at this URL; the API is under /v1", 0}
 	faultHeaders    = fault{431, "invalid_request_error", "headers_too_large", "the request's headers are over this router's limit (server.max_header_bytes)", 0}
 
+	faultResting    = fault{503, "service_unavailable", "session_worker_resting", "the session's worker is not answering well now; try again shortly", 1}
+	faultOtherModel = fault{400, "invalid_request_error", "session_of_another_model", "the session's worker does not serve this model", 0}
+
 	faultTimeout = fault{504, "upstream_error", "worker_timeout", "the worker did not begin its answer in time (header_timeout)", 0}
 )
 
@@ -46,6 +51,14 @@ func faultUnknownModel(model string) fault {
 
 func faultForbiddenModel(model string) fault {
 	return fault{403, "permission_error", "model_not_allowed", "this API key may not use the model " + strconv.Quote(model), 0}
+}
+
+// faultSession tells why an opened session is not to be had.
+func faultSession(s session.Status) fault {
+	why := map[session.Status]string{
+		session.Unknown: "there is no such session; open one", session.Expired: "the session has expired; open a new one",
+		session.Closed: "the session has been closed; open a new one", session.Lost: "the session ended with its worker; open a new one"}[s]
+	return fault{400, "invalid_request_error", "session_" + s.String(), why, 0}
 }
 
 // inner is OpenAI's error object. A stream of the responses API has it flat, with a type of its own.

@@ -8,9 +8,7 @@ import (
 
 	"github.com/warmpath/warmpath/cache/prefix"
 	"github.com/warmpath/warmpath/daemon/prompt"
-	"github.com/warmpath/warmpath/daemon/worker"
 	"github.com/warmpath/warmpath/host"
-	"github.com/warmpath/warmpath/sdk/abi"
 )
 
 // exchange is one request from arrival to feedback. It is used by one goroutine at a time: the handler's until the response
@@ -21,10 +19,10 @@ type exchange struct {
 	pool    *pool
 	arrived time.Time
 
-	parser  *prompt.Parser
-	req     *prompt.Request
-	space   *prefix.Namespace
-	session string
+	parser *prompt.Parser
+	req    *prompt.Request
+	space  *prefix.Namespace
+	stay   stay
 
 	view    *view
 	result  host.Result
@@ -34,6 +32,7 @@ type exchange struct {
 	retries int
 	late    bool // a worker was given up for its first byte: that is done once
 	looked  bool // the fleet was looked at a second time
+	refused bool // the session's worker could not be connected to
 }
 
 var parsers = sync.Pool{New: func() any { return new(prompt.Parser) }}
@@ -86,22 +85,20 @@ func (e *exchange) run(ctx context.Context) (out *Outbound, streaming bool) {
 	}
 	e.in.Seen.Pool = e.pool.name
 	e.pool.workers.Request(e.arrived)
-	if e.session = e.in.get("X-Session-Id"); e.session == "" {
-		e.session = e.req.SessionKey
+	e.nameSession(&e.d.state.Load().conf.Sessions)
+	if f := e.findSession(); f != nil {
+		return e.refuse(*f), false
 	}
-	bound := e.boundTo()
-	switch e.view.snapshot(e.pool, e.req.Model, bound, e.arrived) {
-	case worker.NoneUp:
-		return e.refuse(faultNoWorker), false
-	case worker.UnknownModel:
-		return e.refuse(faultUnknownModel(e.req.Model)), false
-	case worker.Full:
-		return e.refuse(faultFull), false
+	if f := e.draw(ctx); f != nil {
+		return e.refuse(*f), false
 	}
-	e.look(bound)
+	e.look()
 	e.pick()
 	if e.result.Reject {
 		return e.refuse(faultRejected), false
+	}
+	if f := e.settle(); f != nil {
+		return e.refuse(*f), false
 	}
 	e.d.log.Debug("routed", "pool", e.pool.name, "path", e.in.Path, "worker", e.view.workers[e.result.Row].ID(),
 		"strategy", e.name, "fallback", e.result.Fallback, "prompt_tokens", e.length)
@@ -122,7 +119,7 @@ func (e *exchange) read() {
 func (e *exchange) choosePool() *pool {
 	if id := responseID(e.in.Path); id != "" {
 		for _, p := range e.d.state.Load().pools {
-			if p.sessions.Worker(responseKey(id), e.arrived) != "" {
+			if p.hasResponse(id, e.arrived) {
 				return p
 			}
 		}
@@ -130,41 +127,18 @@ func (e *exchange) choosePool() *pool {
 	return e.d.poolFor(e.req.Model)
 }
 
-// responseKey is under which a response's worker is bound: its state is on that worker only.
-func responseKey(id string) string { return "\x00response\x00" + id }
-
 // look fills the frame: who has what, and who the session is bound to.
-func (e *exchange) look(bound string) {
-	e.view.header(e.pool, e.req, e.session, e.arrived)
+func (e *exchange) look() {
+	e.view.header(e.pool, e.req, e.stay.name.ID, e.arrived)
 	if e.req.HasPrompt {
 		var seed uint64
 		e.space, seed = e.pool.namespace(e.req)
 		e.req.Hash(seed)
 		e.length, e.block = e.view.prompt(e.pool, e.space, e.req)
 	}
-	if bound != "" {
-		e.view.bind(bound)
-	}
+	e.view.bind(e.stay.bound.Worker)
 	e.in.Seen.Blocks = int(e.view.frame.Header.PromptBlocks)
 }
-
-// boundTo is the id of the worker that the request must go to while that is up, or "".
-func (e *exchange) boundTo() string {
-	for _, response := range [...]string{e.req.PreviousResponse, responseID(e.in.Path)} {
-		if response != "" {
-			if id := e.pool.sessions.Worker(responseKey(response), e.arrived); id != "" {
-				return id
-			}
-		}
-	}
-	if e.session != "" {
-		return e.pool.sessions.Worker(e.sessionKey(), e.arrived)
-	}
-	return ""
-}
-
-// sessionKey keeps the sessions of tenants apart.
-func (e *exchange) sessionKey() string { return e.req.CacheSalt + "\x00" + e.session }
 
 // pick asks the strategy.
 func (e *exchange) pick() {
@@ -180,15 +154,9 @@ func (e *exchange) believed(i int) int {
 	return min(e.length, int(float64(e.view.frame.Rows[i].GPU)*e.block))
 }
 
-// bindTo keeps the session at the worker that got the request, if the strategy asked for it or it was bound already.
-func (e *exchange) bindTo(w *worker.Worker) {
-	if e.session != "" && e.result.Flags&abi.FlagBind != 0 {
-		e.pool.sessions.Bind(e.sessionKey(), w.ID(), e.arrived)
-	}
-}
-
 // refuse answers with an error of our own.
 func (e *exchange) refuse(f fault) *Outbound {
+	e.unbind()
 	out := f.outbound(shapeOf(e.in.Path))
 	e.d.metrics.refused(e, f)
 	e.in.Seen.End = f.code

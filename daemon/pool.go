@@ -30,7 +30,7 @@ type pool struct {
 	workers  *worker.Pool
 	index    *prefix.Index
 	reuse    *prefix.Reuse
-	sessions *session.Table
+	sessions *session.Bindings
 	turns    turns
 	scale    scale
 	caps     *capacities
@@ -53,12 +53,12 @@ type setup struct {
 }
 
 // newPool starts a pool; its strategy is put in by the caller.
-func newPool(c conf.Pool, log *slog.Logger) (*pool, error) {
+func newPool(c conf.Pool, s conf.Sessions, store session.Store, log *slog.Logger) (*pool, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &pool{
 		name: c.Name, log: log.With("pool", c.Name),
 		index:    prefix.New(prefix.Config{}),
-		sessions: session.New(c.SessionTTL, 0),
+		sessions: session.On(store, session.Config{Pool: c.Name, Life: s.Life, TTL: s.TTL}),
 		caps:     newCapacities(),
 		seed:     maphash.MakeSeed(),
 		stop:     cancel, done: make(chan struct{}),

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/warmpath/warmpath/conf"
@@ -58,14 +57,12 @@ func needRestart(old, c *conf.Config) (keys []string) {
 	changed("server.module_cache", o.ModuleCache != n.ModuleCache)
 	changed("server.log_format", o.LogFormat != n.LogFormat)
 	changed("server.log_level", o.LogLevel != n.LogLevel)
-	for _, p := range c.Pools {
-		i := slices.IndexFunc(old.Pools, func(q conf.Pool) bool { return q.Name == p.Name })
-		if i < 0 {
-			continue
-		}
-		q := old.Pools[i]
-		changed(p.Name+".session_ttl", q.SessionTTL != p.SessionTTL)
-	}
+	changed("cache.redis", old.Cache.Redis != c.Cache.Redis)
+	changed("cache.redis_url_file", old.Cache.RedisURLFile != c.Cache.RedisURLFile)
+	changed("cache.max_bytes", old.Cache.MaxBytes != c.Cache.MaxBytes)
+	changed("cache.timeout", old.Cache.Timeout != c.Cache.Timeout)
+	changed("sessions.life", old.Sessions.Life != c.Sessions.Life)
+	changed("sessions.ttl", old.Sessions.TTL != c.Sessions.TTL)
 	return keys
 }
 
@@ -104,7 +101,7 @@ func (d *Daemon) apply(c *conf.Config) error {
 	for i := range c.Pools {
 		p, known := old[c.Pools[i].Name]
 		if !known {
-			if p, err = newPool(c.Pools[i], d.log); err != nil {
+			if p, err = newPool(c.Pools[i], c.Sessions, d.tier, d.log); err != nil {
 				closeAll(loaded[i:], fresh)
 				return err
 			}

@@ -170,7 +170,8 @@ func (e *exchange) attempt(ctx context.Context, row int, r *upstream.Request, mo
 	}
 	a := &attempt{pool: e.pool, worker: w, sent: time.Now(), ctx: ctx, believed: e.believed(row)}
 	var ok bool
-	a.ticket, ok = e.pool.workers.TryBegin(w, worker.Dispatch{PromptTokens: e.length, CachedTokens: a.believed, Whole: !e.req.Stream}, a.sent)
+	a.ticket, ok = e.pool.workers.TryBegin(w, worker.Dispatch{PromptTokens: e.length, CachedTokens: a.believed, Whole: !e.req.Stream,
+		Bound: w.ID() == e.stay.bound.Worker}, a.sent)
 	if !ok {
 		return nil, &failure{reason: "full", fault: faultFull, unseen: true}
 	}
@@ -179,7 +180,6 @@ func (e *exchange) attempt(ctx context.Context, row int, r *upstream.Request, mo
 		a.timer = time.AfterFunc(wait, func() { a.cancel(errLate) })
 	}
 	e.learnPrompt(w.Slot())
-	e.bindTo(w)
 	resp, err := client.Do(a.ctx, r)
 	if err == nil {
 		a.resp = resp
@@ -211,6 +211,7 @@ func (e *exchange) classify(a *attempt, err error) (*failure, worker.Outcome) {
 		}
 		return &failure{fault: f, final: true}, worker.Outcome{Kind: worker.Canceled}
 	case upstream.NotSent(err):
+		e.refused = e.refused || a.worker.ID() == e.stay.bound.Worker
 		return &failure{reason: "connect", fault: faultUpstream, unseen: true}, worker.Outcome{Kind: worker.Refused, Err: inWords(err)}
 	case errors.As(err, &t) && t.Timeout(): // it may still be working on it, and header_timeout is long
 		return &failure{reason: "timeout", fault: faultTimeout, final: true}, worker.Outcome{Kind: worker.Broken, Err: inWords(err)}

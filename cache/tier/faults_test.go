@@ -60,7 +60,7 @@ func anyCall(s *Store, i int) {
 }
 
 // check ends the calls. The limit holds for the 99th percentile with a margin for other processes on the machine: a call
-// that waited for a stopped Redis without a limit would take seconds, and every call a Timeout if the breaker stayed shut.
+// that waited for a stopped Redis without a limit would take the 2 s, and every call a Timeout if the breaker stayed shut.
 func (b *busy) check(t *testing.T, limit time.Duration) {
 	t.Helper()
 	b.stop()
@@ -74,7 +74,7 @@ func (b *busy) check(t *testing.T, limit time.Duration) {
 	if p99 := b.took[n*99/100]; p99 > 4*limit {
 		t.Errorf("p99 of a call is %v; the limit is %v", p99, limit)
 	}
-	if last := b.took[n-1]; last > time.Second {
+	if last := b.took[n-1]; last > 2*time.Second {
 		t.Errorf("a call took %v", last)
 	}
 }
@@ -220,13 +220,8 @@ func TestDownAtStart(t *testing.T) {
 func TestLoading(t *testing.T) {
 	r := startRedis(t, "--key-load-delay", "2000", "--loading-process-events-interval-bytes", "1024")
 	ctx := context.Background()
-	if err := r.bare.Do(ctx, "DEBUG", "POPULATE", "1000", "filler", "200").Err(); err != nil {
-		if err = r.bare.Do(ctx, "CONFIG", "SET", "enable-debug-command", "yes").Err(); err != nil {
-			t.Logf("no DEBUG: %v", err)
-		}
-		for i := range 1000 {
-			r.bare.Set(ctx, fmt.Sprint("filler", i), strings.Repeat("x", 200), 0)
-		}
+	for i := range 1000 {
+		r.bare.Set(ctx, fmt.Sprint("filler", i), strings.Repeat("x", 200), 0)
 	}
 	if err := r.bare.Save(ctx).Err(); err != nil {
 		t.Fatal(err)

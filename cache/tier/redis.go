@@ -50,10 +50,10 @@ func newRemote(conf Config) (*remote, error) {
 	opt.PipelinePoolSize = -1
 	opt.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	if opt.PoolSize == 0 {
-		opt.PoolSize = 32
+		opt.PoolSize = 16 // more only queue at Redis's one thread
 	}
 	if opt.MinIdleConns == 0 {
-		opt.MinIdleConns = 2
+		opt.MinIdleConns = 4
 	}
 	opt.Dialer = dialer(opt.TLSConfig)
 	return &remote{c: redis.NewClient(opt), addr: opt.Addr, prefix: conf.Prefix, timeout: conf.Timeout}, nil

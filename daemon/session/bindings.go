@@ -33,6 +33,9 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+// Namespaces begins the names of the store's namespaces that hold bindings; the kind and the pool follow, as in KIND/POOL.
+const Namespaces = "session/"
+
 // grace is how long the name of a session that has ended is remembered, so that its user hears why.
 const grace = time.Minute
 
@@ -54,7 +57,7 @@ type counters struct {
 func On(s Store, c Config) *Bindings {
 	b := &Bindings{store: s, conf: c.withDefaults()}
 	for k := range kinds {
-		b.ns[k] = "session/" + k.String() + "/" + c.Pool
+		b.ns[k] = Namespaces + k.String() + "/" + c.Pool
 	}
 	return b
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/url"
 	"syscall"
@@ -144,6 +145,9 @@ func (p *Pool) get(ctx context.Context, u string, d time.Duration, limit int64) 
 }
 
 func bare(err error) error {
+	if e, ok := errors.AsType[*net.OpError](err); ok { // it names addresses, which clients may see on /ready
+		return fmt.Errorf("%s: %w", e.Op, e.Err)
+	}
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		return e.Err
 	}

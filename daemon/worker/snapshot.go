@@ -29,7 +29,7 @@ func (p *Pool) Snapshot(model string, now time.Time, rows []abi.Row, ws []*Worke
 	return p.SnapshotFor(model, "", now, rows, ws)
 }
 
-// SnapshotFor is Snapshot for a request that is bound to the worker of that id: slow start does not hide it.
+// SnapshotFor is Snapshot for a request that is bound to the worker of that id: neither slow start nor a drain hides it.
 func (p *Pool) SnapshotFor(model, bound string, now time.Time, rows []abi.Row, ws []*Worker) ([]abi.Row, []*Worker, Status) {
 	return p.shoot(model, bound, normal, now, rows, ws)
 }
@@ -104,7 +104,7 @@ func (s *shot) take(m mode) {
 		if w.breaker.trial != nil {
 			s.events = append(s.events, p.tried(w, s.at)...)
 		}
-		if m == anyhow && w.draining || m != anyhow && !w.takes(s.at) {
+		if m == anyhow && w.draining || m != anyhow && !w.takes(s.at) && !(w.id == s.bound && w.keeps(s.at)) {
 			continue
 		}
 		if s.limit > 0 && w.inFlight >= s.limit {

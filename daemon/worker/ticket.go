@@ -11,6 +11,7 @@ type Dispatch struct {
 	CachedTokens int     // of them, believed in the worker's cache
 	Est          float64 // P/m: seconds of prefill on a worker of slowness 1; 0 = Estimate(PromptTokens, CachedTokens)
 	Whole        bool    // the answer comes in one piece (not a stream): its first byte does not tell when prefill ended
+	Bound        bool    // the worker has the request's session: it may be draining
 }
 
 // Kind is how an exchange with a worker ended.
@@ -73,6 +74,7 @@ func (p *Pool) TryBegin(w *Worker, d Dispatch, now time.Time) (*Ticket, bool) {
 	case limit > 0 && w.inFlight >= limit:
 		return nil, false
 	case w.gone, w.anyhow:
+	case d.Bound && w.keeps(t.at):
 	case !w.takes(t.at):
 		return nil, false
 	}

@@ -140,5 +140,8 @@ func (w *Worker) forget() {
 
 // takes says whether w may get requests, however many it has.
 func (w *Worker) takes(now float64) bool {
-	return w.health.state == up && !w.draining && w.breaker.lets(now)
+	return !w.draining && w.keeps(now)
 }
+
+// keeps says whether w serves at least the sessions that it has: a drain lets them run on.
+func (w *Worker) keeps(now float64) bool { return w.health.state == up && w.breaker.lets(now) }

@@ -1,0 +1,100 @@
+package conf
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Cache is where the router keeps its own small state: session bindings, and what strategies remember.
+type Cache struct {
+	Redis        string        `toml:"redis"`          // redis://, rediss:// or unix:// URL of a second tier; "" = memory alone
+	RedisURLFile string        `toml:"redis_url_file"` // or this file holds the URL, for one with a password
+	MaxBytes     int           `toml:"max_bytes"`      // of memory, in all
+	Timeout      time.Duration `toml:"timeout"`        // of a request's time that Redis may take
+}
+
+// Sessions is what makes requests one session, and how long it lasts.
+type Sessions struct {
+	Header       string        `toml:"header"`         // whose value names a session; "" = none
+	Cookie       string        `toml:"cookie"`         // the name of a cookie that the router sets; "" = none
+	BodyFields   []string      `toml:"body_fields"`    // that name a session for strategies which bind; the first that is there
+	Life         time.Duration `toml:"life"`           // of an opened session, from its opening
+	TTL          time.Duration `toml:"ttl"`            // of any other, from its last use
+	OnWorkerDown string        `toml:"on_worker_down"` // rehome | error
+}
+
+// BodyFields are the fields that may name a session, in the order of their default.
+var BodyFields = []string{"prompt_cache_key", "session_id", "user"}
+
+func defaultCache() Cache { return Cache{MaxBytes: 64 << 20, Timeout: 5 * time.Millisecond} }
+
+func defaultSessions() Sessions {
+	return Sessions{Header: "X-Session-Id", BodyFields: append([]string(nil), BodyFields...), Life: 20 * time.Minute, // SageMaker's
+		TTL: 30 * time.Minute, OnWorkerDown: "rehome"}
+}
+
+// RedisURL reads the URL of the second tier, now: its own, or the file's; "" if there is none. An error never shows it.
+func (c *Cache) RedisURL() (string, error) {
+	if c.RedisURLFile == "" {
+		return c.Redis, nil
+	}
+	s, f := secret(c.RedisURLFile, "", 1)
+	if f != nil {
+		return "", fmt.Errorf("conf: cache.redis_url_file: %s; %s", f.what, f.remedy)
+	}
+	return s, nil
+}
+
+// minCache holds some 2,000 sessions in each of a few namespaces: less is a mistake.
+const minCache = 1 << 20
+
+func (r *report) cache(c *Cache) {
+	const inline, file = "cache.redis", "cache.redis_url_file"
+	switch {
+	case c.Redis != "" && c.RedisURLFile != "":
+		r.add(file, "it stands beside redis", "give one of the two")
+	case c.RedisURLFile != "":
+		if s, f := secret(c.RedisURLFile, "", 1); f != nil {
+			r.add(file, f.what, f.remedy)
+		} else {
+			r.redis(file, s)
+		}
+	case c.Redis != "":
+		r.redis(inline, c.Redis)
+	}
+	r.between("cache.max_bytes", c.MaxBytes, minCache, 64<<30, "bytes")
+	if c.Timeout < time.Millisecond || c.Timeout > time.Second {
+		r.add("cache.timeout", fmt.Sprintf("%s is out of range", c.Timeout), `write how long a request may wait for Redis, from "1ms" to "1s"`)
+	}
+}
+
+// redis checks the form of a URL without showing it: it may hold a password.
+func (r *report) redis(path, s string) {
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "redis" && u.Scheme != "rediss" && u.Scheme != "unix" || u.Host == "" && u.Path == "" {
+		r.add(path, "it is no URL of a Redis", "write redis://HOST:PORT/DB, rediss://USER:PASSWORD@HOST:PORT or unix:///PATH")
+	}
+}
+
+func (r *report) sessions(s *Sessions) {
+	r.token("sessions.header", s.Header)
+	r.token("sessions.cookie", s.Cookie)
+	for i, f := range s.BodyFields {
+		r.oneOf(elem("sessions.body_fields", i), f, BodyFields...)
+	}
+	if s.Life < time.Second || s.Life > 24*time.Hour {
+		r.add("sessions.life", fmt.Sprintf("%s is out of range", s.Life), `write from "1s" to "24h"`)
+	}
+	r.positive("sessions.ttl", s.TTL)
+	r.oneOf("sessions.on_worker_down", s.OnWorkerDown, "rehome", "error")
+}
+
+// token checks the name of a header field or a cookie (RFC 9110, section 5.6.2); "" is none.
+func (r *report) token(path, s string) {
+	const safe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~"
+	if len(s) > 64 || strings.Trim(s, safe) != "" {
+		r.add(path, fmt.Sprintf("%.80q is no name", s), `write up to 64 letters, digits, dashes or underscores, or "" for none`)
+	}
+}

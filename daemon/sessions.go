@@ -1,0 +1,269 @@
+package daemon
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/warmpath/warmpath/conf"
+	"github.com/warmpath/warmpath/daemon/sagemaker"
+	"github.com/warmpath/warmpath/daemon/session"
+	"github.com/warmpath/warmpath/daemon/worker"
+	"github.com/warmpath/warmpath/sdk/abi"
+)
+
+// stay is what a request has to do with a session.
+type stay struct {
+	name   session.Name    // ID "" = none
+	binds  bool            // a free choice binds it, whatever the strategy says
+	bound  session.Binding // Worker "" = none: the choice is free
+	opened string          // the worker that this request has bound it to
+	moved  string          // the worker that is down, from which it moves
+	pinned bool            // nobody else is to be asked
+	cookie string          // the one to set, if the answer is a success
+}
+
+// maxName bounds what a client may call its session: what is longer names none.
+const maxName = 1 << 10
+
+// nameSession reads which session the request belongs to, the surest word first.
+func (e *exchange) nameSession(c *conf.Sessions) {
+	id := ""
+	if c.Header != "" {
+		id = e.in.get(c.Header)
+	}
+	if id == "" && c.Cookie != "" {
+		id = e.cookie(c.Cookie)
+	}
+	e.stay.binds = id != ""
+	if id == "" && len(c.BodyFields) > 0 {
+		id = e.req.SessionKey
+	}
+	if id == "" && c.Cookie != "" && e.req.Kind.Generates() {
+		id = sagemaker.MintID()
+		e.stay.binds, e.stay.cookie = true, id
+	}
+	if len(id) > maxName {
+		id = ""
+	}
+	e.stay.name = session.Name{Kind: session.Key, Tenant: e.in.Caller.Name + "\x00" + e.req.CacheSalt, ID: id}
+}
+
+// cookie is the router's own among the client's cookies, or "".
+func (e *exchange) cookie(name string) string {
+	cookies, _ := http.ParseCookie(e.in.all("Cookie"))
+	for _, c := range cookies {
+		if c.Name == name {
+			return c.Value
+		}
+	}
+	return ""
+}
+
+// opened is the name under which a session stands that its caller asked for.
+func (in *Inbound) opened(id string) session.Name {
+	return session.Name{Kind: session.Opened, Tenant: in.Caller.Name, ID: id}
+}
+
+// looksMinted tells whether an id has the form of those that the router gives out.
+func looksMinted(id string) bool {
+	return len(id) == 26 && strings.Trim(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") == ""
+}
+
+// findSession finds where the request's session lives. A fault says that an opened one has ended.
+func (e *exchange) findSession() *fault {
+	for _, id := range [...]string{e.req.PreviousResponse, responseID(e.in.Path)} {
+		if id == "" {
+			continue
+		}
+		name := session.Name{Kind: session.Response, ID: id}
+		if b, s := e.pool.sessions.Find(name, e.arrived); s == session.Found {
+			e.stay = stay{name: name, bound: b}
+			return nil
+		}
+	}
+	if e.stay.name.ID == "" {
+		return nil
+	}
+	if e.stay.binds && looksMinted(e.stay.name.ID) {
+		name := e.in.opened(e.stay.name.ID)
+		b, s := e.pool.sessions.Find(name, e.arrived)
+		switch s {
+		case session.Found:
+			e.stay = stay{name: name, bound: b}
+			return nil
+		case session.Unknown: // a name of the client's own that looks like ours
+		default:
+			f := faultSession(s)
+			return &f
+		}
+	}
+	if e.stay.cookie == "" { // else nobody has heard of it yet
+		e.stay.bound, _ = e.pool.sessions.Find(e.stay.name, e.arrived)
+	}
+	return nil
+}
+
+// draw draws the rows, and settles what becomes of a session whose worker is not among them.
+func (e *exchange) draw(ctx context.Context) *fault {
+	id := e.stay.bound.Worker
+	status := e.view.snapshot(e.pool, e.req.Model, id, e.arrived)
+	if id != "" && !e.view.bind(id) {
+		standing := e.pool.workers.Standing(id, e.req.Model, e.arrived)
+		if standing == worker.Unheard {
+			status, standing = e.awaitWorker(ctx, id)
+		}
+		if f := e.away(standing); f != nil {
+			return f
+		}
+	}
+	var f fault
+	switch status {
+	case worker.NoneUp:
+		f = faultNoWorker
+	case worker.UnknownModel:
+		f = faultUnknownModel(e.req.Model)
+	case worker.Full:
+		f = faultFull
+	default:
+		return nil
+	}
+	return &f
+}
+
+// firstCheck is how long a request waits for its worker's first health check: after a restart bindings are known at once, and
+// the workers a moment later.
+const firstCheck = 2 * time.Second
+
+func (e *exchange) awaitWorker(ctx context.Context, id string) (worker.Status, worker.Standing) {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(firstCheck); ; {
+		now := time.Now()
+		if s := e.pool.workers.Standing(id, e.req.Model, now); s != worker.Unheard || now.After(end) {
+			return e.view.snapshot(e.pool, e.req.Model, id, now), s
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return e.view.snapshot(e.pool, e.req.Model, id, now), worker.Unheard
+		}
+	}
+}
+
+// away decides on a session whose worker gets no request now.
+func (e *exchange) away(s worker.Standing) *fault {
+	b := &e.stay.bound
+	stays := b.Minted || e.d.state.Load().conf.Sessions.OnWorkerDown == "error" && b.Kind != session.Response
+	switch {
+	case s == worker.Ready: // meanwhile
+		return nil
+	case s == worker.Occupied:
+		return &faultFull
+	case s == worker.Lacking && b.Minted:
+		return &faultOtherModel
+	case s == worker.Lacking: // this request alone goes elsewhere
+	case stays && (s == worker.Resting || s == worker.Unheard):
+		return &faultResting
+	case stays:
+		e.pool.sessions.Lose(e.stay.name, e.arrived)
+		e.pool.log.Warn("session lost with its worker", "worker", b.Worker, "session", session.Fingerprint(e.stay.name), "kind", b.Kind)
+		f := faultSession(session.Lost)
+		return &f
+	case b.Kind != session.Response:
+		e.stay.moved = b.Worker
+	}
+	if e.stay.moved == "" {
+		e.stay.name.ID = "" // what happens to this request is nothing to the session
+	}
+	e.stay.bound = session.Binding{}
+	return nil
+}
+
+// settle binds a session that is free or moves, and puts the worker first that has it now: another request may have been first.
+func (e *exchange) settle() *fault {
+	st := &e.stay
+	if st.bound.Worker != "" {
+		policy := e.d.state.Load().conf.Sessions.OnWorkerDown
+		if st.pinned = st.bound.Minted || policy == "error" && st.bound.Kind != session.Response; st.pinned {
+			e.result.Order, e.looked = e.result.Order[:1], true
+		}
+		return nil
+	}
+	if st.name.ID == "" || st.name.Kind == session.Response {
+		return nil
+	}
+	chosen := e.view.workers[e.result.Row].ID()
+	at := ""
+	if st.moved != "" {
+		at = e.pool.sessions.Rebind(st.name, st.moved, chosen, e.arrived)
+		if at == "" && st.name.Kind == session.Opened {
+			f := faultSession(session.Closed)
+			return &f
+		}
+		e.pool.log.Info("session moves to another worker", "from", st.moved, "to", at, "session", session.Fingerprint(st.name))
+	}
+	if at == "" {
+		if !st.binds && e.result.Flags&abi.FlagBind == 0 {
+			return nil
+		}
+		at = e.pool.sessions.Bind(st.name, chosen, e.arrived)
+		st.opened = at
+	}
+	if at != chosen {
+		e.lead(at)
+	}
+	return nil
+}
+
+// lead puts a worker first in the choice, if it is a candidate.
+func (e *exchange) lead(id string) {
+	for i, row := range e.result.Order {
+		if e.view.workers[row].ID() == id {
+			copy(e.result.Order[1:i+1], e.result.Order[:i])
+			e.result.Order[0], e.result.Row = row, int(row)
+			return
+		}
+	}
+}
+
+// served notes who answered, and with what: a session begins with its first good answer, and where that came from.
+func (e *exchange) served(w *worker.Worker, status int, out *Outbound) {
+	st := &e.stay
+	at := st.opened
+	switch {
+	case at != "" && status >= 400:
+		e.unbind()
+		return
+	case at == "" && e.refused && st.name.Kind != session.Response: // its worker could not be connected to
+		at = st.bound.Worker
+	}
+	if at != "" && at != w.ID() {
+		e.pool.sessions.Rebind(st.name, at, w.ID(), e.arrived)
+	}
+	if st.cookie != "" {
+		c := http.Cookie{Name: e.d.state.Load().conf.Sessions.Cookie, Value: st.cookie, Path: "/", HttpOnly: true,
+			SameSite: http.SameSiteLaxMode, Secure: e.in.TLS}
+		out.set("Set-Cookie", c.String())
+	}
+}
+
+// unbind takes back what this request has bound: nobody has answered it well.
+func (e *exchange) unbind() {
+	if e.stay.opened != "" {
+		e.pool.sessions.Close(e.stay.name, e.arrived)
+		e.stay.opened = ""
+	}
+}
+
+// hasResponse tells whether a stored response is known to the pool.
+func (p *pool) hasResponse(id string, now time.Time) bool {
+	_, s := p.sessions.Peek(session.Name{Kind: session.Response, ID: id}, now)
+	return s == session.Found
+}
+
+// bindResponse binds a response's id to its worker: the state is there only, and what refers to it must come here.
+func (p *pool) bindResponse(id string, w *worker.Worker) {
+	p.sessions.Bind(session.Name{Kind: session.Response, ID: id}, w.ID(), time.Now())
+}

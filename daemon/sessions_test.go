@@ -1,0 +1,210 @@
+package daemon
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// redisServer is a Redis of the test's own, on a unix socket. Without redis-server the test is skipped, but not in CI.
+func redisServer(t *testing.T) (url string) {
+	t.Helper()
+	if _, err := exec.LookPath("redis-server"); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal("there is no redis-server: apt-get install redis-server")
+		}
+		t.Skip("SKIPPED: there is no redis-server, so sessions in Redis are not tested; apt-get install redis-server")
+	}
+	dir, err := os.MkdirTemp("", "sessions") // not t.TempDir: a socket's path may have 107 bytes
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket := filepath.Join(dir, "r.sock")
+	cmd := exec.Command("redis-server", "--port", "0", "--unixsocket", socket, "--dir", dir, "--save", "", "--appendonly", "no")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		os.RemoveAll(dir)
+	})
+	eventually(t, "redis-server listens", func() bool {
+		c, err := net.Dial("unix", socket)
+		if err == nil {
+			c.Close()
+		}
+		return err == nil
+	})
+	return "unix://" + socket
+}
+
+// echo is a worker that says its name in the header Worker.
+func echo(t *testing.T, name string) string {
+	return fakeWorker(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Worker", name)
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, `{"id":"cmpl-1","object":"text_completion","model":"sim","choices":[{"index":0,"text":"x","finish_reason":"stop"}]}`)
+	}).URL
+}
+
+func echoes(t *testing.T, n int) (urls []string) {
+	for i := range n {
+		urls = append(urls, echo(t, fmt.Sprintf("w%d", i+1)))
+	}
+	return urls
+}
+
+const hello = `{"model":"sim","prompt":"hello","max_tokens":1}`
+
+// at sends a completion and returns the worker that answered.
+func (r *running) at(header ...string) string {
+	r.t.Helper()
+	s := r.do("POST", "/v1/completions", hello, header...)
+	if s.status != 200 {
+		r.t.Fatalf("%v: %d %s", header, s.status, s.body)
+	}
+	return s.header.Get("Worker")
+}
+
+func TestASessionStaysUnderEveryStrategy(t *testing.T) {
+	urls := echoes(t, 3)
+	for _, strategy := range []string{"roundrobin", "prefixaware", "kvaware", "session"} {
+		r := start(t, settings(strategy, urls...), 3)
+		used := map[string]bool{}
+		for i := range 6 {
+			id := fmt.Sprintf("conversation-%d", i)
+			home := r.at("X-Session-Id", id)
+			used[home] = true
+			for range 5 {
+				r.at() // others come in between
+				if now := r.at("x-session-id", id); now != home {
+					t.Fatalf("%s: the session moved from %s to %s", strategy, home, now)
+				}
+			}
+		}
+		if len(used) < 2 {
+			t.Errorf("%s: all sessions are on one worker", strategy)
+		}
+		_ = r.stop()
+	}
+}
+
+func TestSessionsOutliveARestartAndAreShared(t *testing.T) {
+	urls := echoes(t, 4)
+	toml := fmt.Sprintf("[cache]\nredis = %q\ntimeout = \"200ms\"\n", redisServer(t)) + settings("roundrobin", urls...)
+	first := start(t, toml, 4)
+	home := map[string]string{}
+	for i := range 400 {
+		id := fmt.Sprintf("s%d", i)
+		home[id] = first.at("X-Session-Id", id)
+	}
+	second := start(t, toml, 4)
+	check := func(r *running, who string) {
+		t.Helper()
+		for id, want := range home {
+			if got := r.at("X-Session-Id", id); got != want {
+				t.Fatalf("%s: session %s was on %s and is on %s", who, id, want, got)
+			}
+		}
+	}
+	check(second, "a second router")
+	if err := first.stop(); err != nil {
+		t.Fatal(err)
+	}
+	check(start(t, toml, 0), "the restarted router, before it has heard of its workers")
+}
+
+func TestWhatBecomesOfSessionsWhoseWorkerIsGone(t *testing.T) {
+	for _, policy := range []string{"rehome", "error"} {
+		urls := echoes(t, 2)
+		dying := fakeWorker(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Worker", "w3")
+			io.WriteString(w, "{}")
+		})
+		r := start(t, "[sessions]\non_worker_down = \""+policy+"\"\n"+settings("roundrobin", append(urls, dying.URL)...), 3)
+		id := ""
+		for i := 0; ; i++ {
+			if id = fmt.Sprint("s", i); r.at("X-Session-Id", id) == "w3" {
+				break
+			}
+		}
+		dying.CloseClientConnections()
+		dying.Close()
+		r.waitUp(2)
+		s := r.do("POST", "/v1/completions", hello, "X-Session-Id", id)
+		if policy == "error" {
+			if s.status != 400 || !strings.Contains(s.body, "session_lost") {
+				t.Errorf("%s: %d %s", policy, s.status, s.body)
+			}
+			s = r.do("POST", "/v1/completions", hello, "X-Session-Id", id) // it has been told, and opens a new one
+		}
+		home := s.header.Get("Worker")
+		if s.status != 200 || home == "w3" || home == "" {
+			t.Fatalf("%s: %d at %q", policy, s.status, home)
+		}
+		for range 5 {
+			if now := r.at("X-Session-Id", id); now != home {
+				t.Errorf("%s: the session did not stay at %s: %s", policy, home, now)
+			}
+		}
+		_ = r.stop()
+	}
+}
+
+func TestADrainingWorkerKeepsItsSessions(t *testing.T) {
+	r := start(t, settings("roundrobin", echoes(t, 3)...), 3)
+	home := r.at("X-Session-Id", "mine")
+	if !r.state.Load().pools[0].workers.Drain(home, true) {
+		t.Fatal("no such worker")
+	}
+	for range 6 {
+		if at := r.at("X-Session-Id", "mine"); at != home {
+			t.Fatalf("the session moved from %s to %s", home, at)
+		}
+		if at := r.at(); at == home {
+			t.Fatal("a draining worker got a request of no session")
+		}
+	}
+}
+
+func TestTheRoutersCookie(t *testing.T) {
+	r := start(t, "[sessions]\ncookie = \"wp\"\n"+settings("roundrobin", echoes(t, 3)...), 3)
+	s := r.do("POST", "/v1/completions", hello)
+	set := s.header.Get("Set-Cookie")
+	value, rest, _ := strings.Cut(strings.TrimPrefix(set, "wp="), ";")
+	for _, attribute := range []string{"Path=/", "HttpOnly", "SameSite=Lax"} {
+		if !strings.Contains(rest, attribute) {
+			t.Errorf("Set-Cookie: %s; want %s", set, attribute)
+		}
+	}
+	if strings.Contains(set, "Secure") || !looksMinted(value) || strings.Contains(set, "127") {
+		t.Errorf("Set-Cookie: %s", set)
+	}
+	for range 5 {
+		s2 := r.do("POST", "/v1/completions", hello, "Cookie", "other=1; wp="+value)
+		if s2.header.Get("Worker") != s.header.Get("Worker") || s2.header.Get("Set-Cookie") != "" {
+			t.Errorf("at %s, %q; was at %s", s2.header.Get("Worker"), s2.header.Get("Set-Cookie"), s.header.Get("Worker"))
+		}
+		r.do("POST", "/v1/completions", hello, "X-Session-Id", "another")
+	}
+}
+
+func TestAFailedFirstRequestLeavesNoBinding(t *testing.T) {
+	w := fakeWorker(t, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, `{"error":{}}`, 400) })
+	r := start(t, settings("session", w.URL), 1)
+	for i := range 20 {
+		r.do("POST", "/v1/completions", hello, "X-Session-Id", fmt.Sprint(i))
+	}
+	if live := r.state.Load().pools[0].sessions.Live(time.Now()); len(live) != 0 {
+		t.Errorf("bindings left: %v", live)
+	}
+}
