@@ -49,6 +49,7 @@ func (e *exchange) answer(a *attempt, row int, more bool) (*Outbound, *failure) 
 	}
 	e.in.Seen.Worker, e.in.Seen.Matched = a.worker.ID(), int(e.view.frame.Rows[row].GPU)
 	e.explain(out, row)
+	e.by = a.worker
 	e.served(a.worker, out.Status, out)
 	out.Header = forClient(out.Header, a.resp.Header)
 	if out.Status == 503 && a.resp.Header.Get("Retry-After") == "" {
@@ -175,17 +176,25 @@ func (b *body) hold() *failure {
 			b.err = io.EOF
 		case err != nil:
 			return b.broken(err)
-		case !b.reply.Output() && len(b.held) < cap(*buf):
-			continue
+		case !b.reply.Output() && len(b.held) < cap(*buf) && !bytes.HasPrefix(b.held[len(b.held)-n:], []byte(":")):
+			continue // a comment keeps a connection alive through whatever stands before us: it must go on
 		}
 		b.a.resp.SetChunkTimeout(0)
-		b.began()
+		b.a.heard()
+		b.progress()
 		return nil
 	}
 }
 
 // pieces are the buffers of streams before their first output: a page holds several events.
 var pieces = sync.Pool{New: func() any { p := make([]byte, 4096); return &p }}
+
+// progress notes the first output of an answer that goes to the client.
+func (b *body) progress() {
+	if b.first == 0 && (b.reply == nil || b.reply.Output()) {
+		b.began()
+	}
+}
 
 // began notes the first byte of an answer that goes to the client.
 func (b *body) began() {

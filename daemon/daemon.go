@@ -15,6 +15,7 @@ import (
 	"github.com/warmpath/warmpath/cache/tier"
 	"github.com/warmpath/warmpath/conf"
 	"github.com/warmpath/warmpath/daemon/listen"
+	"github.com/warmpath/warmpath/daemon/sagemaker"
 	"github.com/warmpath/warmpath/host"
 )
 
@@ -25,6 +26,7 @@ type Daemon struct {
 	metrics *metrics
 
 	access accessLog
+	opens  sagemaker.Opens
 	tier   *tier.Store // what outlives a request, and with Redis the process: sessions, and what strategies remember
 
 	state    atomic.Pointer[state]

@@ -247,6 +247,9 @@ func (v *visit) answer(fc *fasthttp.RequestCtx, out *Outbound) {
 	if v.in.ID != "" {
 		header = append(header, upstream.Field{Name: "X-Request-Id", Value: v.in.ID})
 	}
+	if shapeOf(v.in.Path) == aws {
+		header = append(header, upstream.Field{Name: headerAWSRequest, Value: v.in.ID})
+	}
 	for _, h := range v.d.state.Load().front.cors.Headers(v.in.get("Origin")) {
 		header = append(header, upstream.Field{Name: h[0], Value: h[1]})
 	}

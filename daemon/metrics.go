@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -26,6 +27,7 @@ type metrics struct {
 	matched   *prometheus.CounterVec
 	retries   *prometheus.CounterVec
 	shed      *prometheus.CounterVec
+	sessions  *prometheus.CounterVec
 	reloadsOK prometheus.Gauge
 
 	models names
@@ -59,12 +61,13 @@ func newMetrics() *metrics {
 		blocks:   prometheus.NewCounter(prometheus.CounterOpts{Name: "warmpath_prefix_blocks_total", Help: "Blocks of the prompts routed."}),
 		matched: counter("prefix_matched_blocks_total", "Leading blocks believed to be held by the worker that was chosen.",
 			"tier"),
-		retries: counter("retries_total", "Requests sent on to the next worker before the first byte.", "reason"),
-		shed:    counter("shed_total", "Requests turned away before their body was read, and repeats that were not made.", "reason"),
+		retries:  counter("retries_total", "Requests sent on to the next worker before the first byte.", "reason"),
+		shed:     counter("shed_total", "Requests turned away before their body was read, and repeats that were not made.", "reason"),
+		sessions: counter("session_refusals_total", "Requests refused for their session.", "reason"),
 		reloadsOK: prometheus.NewGauge(prometheus.GaugeOpts{Name: "warmpath_config_last_reload_successful",
 			Help: "1 if the configuration in force is the file's."}),
 	}
-	m.registry.MustRegister(m.requests, m.duration, m.ttft, m.pick, m.fuel, m.fallback, m.blocks, m.matched, m.retries, m.shed, m.reloadsOK,
+	m.registry.MustRegister(m.requests, m.duration, m.ttft, m.pick, m.fuel, m.fallback, m.blocks, m.matched, m.retries, m.shed, m.sessions, m.reloadsOK,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.predicted = m.matched.WithLabelValues("predicted")
 	m.reloadsOK.Set(1)
@@ -118,6 +121,16 @@ func (m *metrics) refused(e *exchange, f fault) {
 		model = m.models.label(e.req.Model)
 	}
 	m.requests.WithLabelValues(e.name, model, "", strconv.Itoa(f.status)).Inc()
+	m.duration.WithLabelValues(e.name).Observe(time.Since(e.arrived).Seconds())
+}
+
+func (m *metrics) sessionRefused(f fault) {
+	m.sessions.WithLabelValues(strings.TrimPrefix(f.code, "session_")).Inc()
+}
+
+// answeredHere notes a request that needed a worker's choice only.
+func (m *metrics) answeredHere(e *exchange, w *worker.Worker) {
+	m.requests.WithLabelValues(e.name, m.models.label(e.req.Model), w.ID(), "200").Inc()
 	m.duration.WithLabelValues(e.name).Observe(time.Since(e.arrived).Seconds())
 }
 

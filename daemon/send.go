@@ -27,10 +27,7 @@ var (
 func (e *exchange) send(ctx context.Context) (out *Outbound, streaming bool) {
 	r := &e.room.request
 	defer func() { *r = upstream.Request{} }() // a stream would keep it for minutes
-	*r = upstream.Request{Method: e.in.Method, Path: e.in.Path, Header: e.header(), Body: e.in.Body, Tail: e.in.Tail, TailLength: e.in.Left}
-	if e.in.Query != "" {
-		r.Path += "?" + e.in.Query
-	}
+	*r = upstream.Request{Method: e.in.Method, Path: e.target(), Header: e.header(), Body: e.in.Body, Tail: e.in.Tail, TailLength: e.in.Left}
 	last := faultUpstream
 	order, seen, again := e.result.Order, 0, false
 	tried := e.room.tried[:0]
