@@ -29,12 +29,14 @@ func (e *exchange) answer(a *attempt, row int, more bool) (*Outbound, *failure) 
 		return nil, e.drop(a, worker.Outcome{Kind: worker.Failed, Err: "HTTP 503"}, &failure{reason: "worker_503", fault: faultNoWorker})
 	}
 	events := strings.HasPrefix(a.resp.Header.Get("Content-Type"), "text/event-stream")
-	b := &body{e: e, a: a, events: events, ok: a.resp.Status < 300}
+	b := e.newBody(a)
+	*b = body{e: e, a: a, events: events, ok: a.resp.Status < 300}
 	if b.ok && e.req.Kind != prompt.Other {
 		b.reply = replies.Get().(*prompt.Reply)
 		b.reply.Reset(e.req.Kind, events, maxReply)
 	}
-	out := &Outbound{Status: a.resp.Status, Length: a.resp.Length}
+	out := &e.room.out
+	*out = Outbound{Status: a.resp.Status, Length: a.resp.Length}
 	var f *failure
 	switch {
 	case !events && a.resp.Length >= 0 && a.resp.Length <= smallBody:
@@ -62,6 +64,14 @@ func (e *exchange) answer(a *attempt, row int, more bool) (*Outbound, *failure) 
 	return out, nil
 }
 
+// newBody is the memory of an attempt's answer.
+func (e *exchange) newBody(a *attempt) *body {
+	if a == &e.room.attempt {
+		return &e.room.body
+	}
+	return new(body)
+}
+
 // drop ends an attempt that brought nothing for the client.
 func (e *exchange) drop(a *attempt, o worker.Outcome, f *failure) *failure {
 	a.end(o)
@@ -71,14 +81,14 @@ func (e *exchange) drop(a *attempt, o worker.Outcome, f *failure) *failure {
 
 // whole reads a small answer to its end.
 func (b *body) whole() ([]byte, *failure) {
-	buf := make([]byte, b.a.resp.Length)
-	_, err := io.ReadFull(b.a.resp, buf)
+	buf := make([]byte, b.a.resp.Length+1)
+	_, err := io.ReadFull(b.a.resp, buf[:b.a.resp.Length])
 	if err == nil {
-		if _, err = b.a.resp.Read(make([]byte, 1)); err == io.EOF { // its end gives the connection back
+		if _, err = b.a.resp.Read(buf[b.a.resp.Length:]); err == io.EOF { // its end gives the connection back
 			err = nil
 		}
 	}
-	if err != nil {
+	if buf = buf[:b.a.resp.Length]; err != nil {
 		return nil, b.broken(err)
 	}
 	if f := b.dying(buf); f != nil {

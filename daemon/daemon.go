@@ -37,6 +37,7 @@ type Daemon struct {
 	cut      context.CancelCauseFunc // of life
 	reload   sync.Mutex              // one change of state at a time
 	tending  sync.WaitGroup          // of what runs as long as life
+	lives    lives                   // of the requests
 
 	frontApp, adminApp *fiber.App
 	frontL             *listen.Listener
@@ -66,6 +67,7 @@ func New(c *conf.Config, log *slog.Logger) (*Daemon, error) {
 	}
 	d := &Daemon{log: log, host: h, tier: store, metrics: newMetrics()}
 	d.life, d.cut = context.WithCancelCause(context.Background())
+	context.AfterFunc(d.life, func() { d.lives.cut(context.Cause(d.life)) })
 	d.tending.Go(func() { store.Run(d.life) })
 	d.state.Store(&state{conf: c})
 	if err := d.start(c); err != nil {

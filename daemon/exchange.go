@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"log/slog"
 	"strings"
 	"sync"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/prompt"
 	"github.com/warmpath/warmpath/daemon/sagemaker"
 	"github.com/warmpath/warmpath/daemon/session"
+	"github.com/warmpath/warmpath/daemon/upstream"
 	"github.com/warmpath/warmpath/daemon/worker"
 	"github.com/warmpath/warmpath/host"
 )
@@ -38,6 +40,19 @@ type exchange struct {
 	late    bool // a worker was given up for its first byte: that is done once
 	looked  bool // the fleet was looked at a second time
 	refused bool // the session's worker could not be connected to
+
+	room room
+}
+
+// room is the memory of a request's first attempt, nearly always its only one: one allocation with the exchange in place of
+// five. A further attempt has its own, as a late callback may still look at the first.
+type room struct {
+	request upstream.Request
+	tried   [4]*worker.Worker
+	attempt attempt
+	body    body
+	out     Outbound
+	used    bool // attempt is
 }
 
 var parsers = sync.Pool{New: func() any { return new(prompt.Parser) }}
@@ -124,9 +139,16 @@ func (e *exchange) route(ctx context.Context) *Outbound {
 	if f := e.settle(); f != nil {
 		return e.refuse(*f)
 	}
+	if e.d.log.Enabled(ctx, slog.LevelDebug) { // the words of a line that nobody reads are six allocations
+		e.logChoice()
+	}
+	return nil
+}
+
+// logChoice tells what was decided.
+func (e *exchange) logChoice() {
 	e.d.log.Debug("routed", "pool", e.pool.name, "path", e.in.Path, "worker", e.view.workers[e.result.Row].ID(),
 		"strategy", e.name, "fallback", e.result.Fallback, "prompt_tokens", e.length)
-	return nil
 }
 
 // read takes from the body what routing needs. A fault in it is the worker's to tell.

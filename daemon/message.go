@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -177,6 +178,7 @@ func connectionTokens(in []upstream.Field) map[string]bool {
 
 // forClient appends the worker's fields that a client gets. CORS is ours to answer.
 func forClient(out []upstream.Field, h upstream.Header) []upstream.Field {
+	out = slices.Grow(out, len(h))
 	for _, f := range h {
 		if ours(f.Name) || gate.IsCORS(f.Name) || len(f.Name) == 12 && strings.EqualFold(f.Name, "x-request-id") {
 			continue

@@ -31,6 +31,9 @@ type metrics struct {
 	reloadsOK prometheus.Gauge
 
 	models names
+
+	held      series
+	predicted prometheus.Counter // of matched
 }
 
 // Seconds: 1 ms to 17 min by factors of 2; and 100 ns to 3 ms for picks.
@@ -66,6 +69,7 @@ func newMetrics() *metrics {
 	}
 	m.registry.MustRegister(m.requests, m.duration, m.ttft, m.pick, m.fuel, m.fallback, m.blocks, m.matched, m.retries, m.shed, m.sessions, m.reloadsOK,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.predicted = m.matched.WithLabelValues("predicted")
 	m.reloadsOK.Set(1)
 	return m
 }
@@ -97,15 +101,16 @@ func (n *names) label(s string) string {
 
 // picked notes a decision.
 func (m *metrics) picked(e *exchange, took time.Duration) {
-	m.pick.WithLabelValues(e.name).Observe(took.Seconds())
+	s := m.of(e.name)
+	s.pick.Observe(took.Seconds())
 	if e.result.Fallback != "" {
 		m.fallback.WithLabelValues(e.name, e.result.Fallback).Inc()
 	} else {
-		m.fuel.WithLabelValues(e.name).Observe(float64(e.result.Fuel))
+		s.fuel.Observe(float64(e.result.Fuel))
 	}
 	if n := e.view.frame.Header.PromptBlocks; n > 0 && e.result.Row >= 0 {
 		m.blocks.Add(float64(n))
-		m.matched.WithLabelValues("predicted").Add(float64(e.view.frame.Rows[e.result.Row].Predicted))
+		m.predicted.Add(float64(e.view.frame.Rows[e.result.Row].Predicted))
 	}
 }
 
@@ -132,7 +137,7 @@ func (m *metrics) answeredHere(e *exchange, w *worker.Worker) {
 func (m *metrics) retried(reason string) { m.retries.WithLabelValues(reason).Inc() }
 
 func (m *metrics) firstByte(b *body) {
-	m.ttft.WithLabelValues(b.e.name, b.a.worker.ID()).Observe(b.first.Seconds())
+	m.ttftOf(b.e.name, b.a.worker.ID()).Observe(b.first.Seconds())
 }
 
 // ended notes the end of a worker's answer. The code is 499 for a client that left, 502 for an answer that broke off.
@@ -145,6 +150,6 @@ func (m *metrics) ended(b *body, o worker.Outcome) {
 		code = 502
 	}
 	e := b.e
-	m.requests.WithLabelValues(e.name, m.models.label(e.req.Model), b.a.worker.ID(), strconv.Itoa(code)).Inc()
-	m.duration.WithLabelValues(e.name).Observe(time.Since(e.arrived).Seconds())
+	m.requestsOf(answered{e.name, e.req.Model, b.a.worker.ID(), code}).Inc()
+	m.of(e.name).duration.Observe(time.Since(e.arrived).Seconds())
 }

@@ -68,6 +68,7 @@ func (d *Daemon) clients(c conf.Server) *fiber.App {
 	app.Get("/health", d.health)
 	app.Get("/ready", d.ready)
 	app.Use(d.serve)
+	app.Server().Handler = d.past(app.Server().Handler)
 	return app
 }
 
@@ -140,7 +141,8 @@ func (d *Daemon) clientError(c *fiber.Ctx, err error) error {
 			f = faultSlowBody
 		}
 	}
-	return respond(c, f.outbound(openAI))
+	respond(c.Context(), f.outbound(openAI))
+	return nil
 }
 
 func (d *Daemon) health(c *fiber.Ctx) error { return c.SendString("ok\n") }
