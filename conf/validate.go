@@ -18,7 +18,7 @@ func (r *report) validate(c *Config) {
 		r.add("pools", "there is no pool", "add [[pools]] with one [[pools.workers]] and its url")
 	}
 	names := make(map[string]string) // name -> path of the pool
-	urls := make(map[string]string)  // address -> path of the worker
+	urls := map[string]string{c.Server.Listen: "server.listen"} // address -> path of the worker, or what it must not be
 	for i := range c.Pools {
 		path := elem("pools", i)
 		r.pool(path, c, &c.Pools[i])

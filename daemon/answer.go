@@ -180,7 +180,9 @@ func (b *body) hold() *failure {
 			continue // a comment keeps a connection alive through whatever stands before us: it must go on
 		}
 		b.a.resp.SetChunkTimeout(0)
-		b.a.heard()
+		if !b.a.heard() {
+			return b.broken(errLate)
+		}
 		b.progress()
 		return nil
 	}

@@ -129,7 +129,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 	limit := d.state.Load().conf.Server.DrainTimeout
 	d.log.Info("draining", "timeout", limit, "in_flight", d.inFlight.Load())
 	end := time.Now().Add(limit)
-	err := d.frontApp.ShutdownWithTimeout(limit)
+	err := d.shutdown(limit)
 	if d.awaitEnd(end); d.inFlight.Load() > 0 { // fasthttp does not know of streams
 		err = fmt.Errorf("daemon: %d answers were still open after server.drain_timeout (%v)", d.inFlight.Load(), limit)
 		d.cut(errDraining)
@@ -139,6 +139,27 @@ func (d *Daemon) Run(ctx context.Context) error {
 	}
 	_ = d.adminApp.ShutdownWithTimeout(time.Second) // only scrapes are lost
 	return err
+}
+
+// shutdown closes the listener and waits until fasthttp has no connection left; but no longer than a second after the last
+// request, for a browser opens connections ahead, and a half-sent header may stay one.
+func (d *Daemon) shutdown(limit time.Duration) error {
+	ended := make(chan error, 1)
+	go func() { ended <- d.frontApp.ShutdownWithTimeout(limit) }()
+	idle := 0
+	for {
+		select {
+		case err := <-ended:
+			return err
+		case <-time.After(50 * time.Millisecond):
+		}
+		if idle++; d.inFlight.Load() > 0 {
+			idle = 0
+		}
+		if idle >= 20 {
+			return nil
+		}
+	}
 }
 
 // lastWords is for the error events of streams that outlive the drain.

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"strings"
@@ -27,6 +28,7 @@ type exchange struct {
 	parser *prompt.Parser
 	req    *prompt.Request
 	space  *prefix.Namespace
+	clear  bool // the body was understood to its end
 	stay   stay
 	call   *sagemaker.Call // on the paths that take SageMaker's fields
 	by     *worker.Worker  // who answered
@@ -113,7 +115,7 @@ func plainPath(path string) bool {
 func (e *exchange) route(ctx context.Context) *Outbound {
 	e.read()
 	closing := e.call != nil && e.call.Op == sagemaker.Close // that names no model
-	if e.in.Seen.Model = e.req.Model; !closing && !e.in.Caller.Allows(e.req.Model) {
+	if e.in.Seen.Model = e.req.Model; !closing && !e.mayUse() {
 		return e.refuse(faultForbiddenModel(e.req.Model))
 	}
 	if tooLongToTokenize(e.req.Kind, e.in) {
@@ -151,18 +153,39 @@ func (e *exchange) logChoice() {
 		"strategy", e.name, "fallback", e.result.Fallback, "prompt_tokens", e.length)
 }
 
+// mayUse tells whether the key's models allow the request. A key for some models needs a body that was read to its end and
+// understood: a worker may read more out of it, another model behind the first for one. A stored response is its own password.
+func (e *exchange) mayUse() bool {
+	c := e.in.Caller
+	switch {
+	case c.Allows(""): // any model
+		return true
+	case responseID(e.in.Path) != "":
+		return true
+	case strings.HasSuffix(e.in.Path, "load_lora_adapter"): // it would make a model of that name
+		return false
+	}
+	return e.clear && e.in.Tail == nil && c.Allows(e.req.Model)
+}
+
+// maxClearParts is how many parts of a form are looked at with certainty.
+const maxClearParts = 200
+
 // read takes from the body what routing needs. A fault in it is the worker's to tell.
 func (e *exchange) read() {
 	if form := e.in.get("Content-Type"); strings.HasPrefix(form, "multipart/") {
 		e.req, _ = e.parser.Parse(prompt.Other, nil)
-		e.req.Model, e.req.Stream, _ = prompt.Multipart(form, e.in.Body)
+		e.req.Model, e.req.Stream, e.clear = prompt.Multipart(form, e.in.Body)
+		e.clear = e.clear && bytes.Count(e.in.Body, []byte("form-data")) <= maxClearParts
 		return
 	}
 	path := e.in.Path
 	if e.call != nil && shapeOf(path) == aws {
 		path = invocations
 	}
-	e.req, _ = e.parser.Parse(prompt.KindOf(e.in.Method, path), e.in.Body)
+	var err error
+	e.req, err = e.parser.Parse(prompt.KindOf(e.in.Method, path), e.in.Body)
+	e.clear = err == nil
 	if e.call != nil {
 		if adapter := e.in.get(sagemaker.HeaderAdapter); adapter != "" {
 			e.req.Model = adapter

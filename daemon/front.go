@@ -40,6 +40,7 @@ var visits = sync.Pool{New: func() any { return new(visit) }}
 
 // serve is fiber's handler for everything but /health and /ready.
 func (d *Daemon) serve(c *fiber.Ctx) error {
+	c.Context().SetUserValue(attended, true)
 	d.attend(c.Context())
 	return nil
 }
@@ -153,6 +154,11 @@ func (d *Daemon) glance(h *fasthttp.RequestHeader) int {
 		return status
 	}
 	front := d.state.Load().front
+	if front.keys != nil && h.ContentLength() != 0 {
+		if _, ok := front.keys.Check(string(h.Peek("Authorization")), string(h.Peek("X-Api-Key"))); !ok {
+			return fasthttp.StatusUnauthorized
+		}
+	}
 	switch {
 	case h.ContentLength() > front.maxBody:
 		return fasthttp.StatusRequestEntityTooLarge
@@ -160,6 +166,16 @@ func (d *Daemon) glance(h *fasthttp.RequestHeader) int {
 		return fasthttp.StatusTooManyRequests
 	}
 	return fasthttp.StatusContinue
+}
+
+// expect answers a client that asks before it sends its body: 100, or what would be the answer anyway.
+func (d *Daemon) expect(fc *fasthttp.RequestCtx) int {
+	status := d.glance(&fc.Request.Header)
+	f, turned := map[int]fault{401: faultKey, 413: faultTooLarge, 429: faultOverload}[status]
+	if turned {
+		respond(fc, d.turnAway(f, shapeOf(string(fc.URI().PathOriginal()))))
+	}
+	return status
 }
 
 // turnedAway is a field that no client can send: its name begins with a blank.

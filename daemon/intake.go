@@ -35,6 +35,7 @@ type intake struct {
 	room    int64     // until the body is over the limit
 	timeout time.Duration
 	reads   int
+	passed  bool // part of it has been read as a Tail
 	ended   bool
 }
 
@@ -46,6 +47,9 @@ var (
 
 // Read reads the next piece. The first pieces come under the header's deadline; each one after has a deadline of its own.
 func (b *intake) Read(p []byte) (int, error) {
+	if b.passed = true; b.ended {
+		return 0, io.EOF // what comes next on the connection is the next request
+	}
 	if b.reads++; b.reads > 2 && b.conn != nil {
 		_ = b.conn.SetReadDeadline(time.Now().Add(b.timeout))
 	}
@@ -112,5 +116,6 @@ func (v *visit) takeBody(fc *fasthttp.RequestCtx, front *front) fault {
 		return faultFraming
 	}
 	v.in.Body, v.in.Tail, v.in.Left = raw, &v.body, v.body.left
+	v.body.passed = false
 	return fault{}
 }

@@ -3,6 +3,7 @@ package daemon
 import (
 	"io"
 	"net"
+	"runtime/debug"
 	"strconv"
 	"sync"
 	"time"
@@ -72,6 +73,13 @@ func readAhead(conn *listen.Conn, hijacked net.Conn) (ahead []byte) {
 // run writes the answer, then serves on or closes.
 func (r *relay) run() {
 	d := r.d
+	defer func() {
+		if p := recover(); p != nil { // one stream breaks, not the process
+			d.log.Error("BUG: a stream made the daemon panic", "panic", p, "stack", string(debug.Stack()))
+			r.conn.Abort()
+			r.v.end()
+		}
+	}()
 	err := r.copy()
 	r.out.Stream.Close()
 	r.v.end()

@@ -85,11 +85,12 @@ func (d *Daemon) apply(c *conf.Config) error {
 	if err != nil {
 		return err
 	}
-	if err := d.access.open(c.Server.AccessLog); err != nil {
-		return err
-	}
 	loaded, err := d.loadAll(c)
 	if err != nil {
+		return err
+	}
+	if err := d.access.open(c.Server.AccessLog); err != nil {
+		closeAll(loaded, nil)
 		return err
 	}
 	old := map[string]*pool{}

@@ -49,7 +49,9 @@ func (e *exchange) send(ctx context.Context) (out *Outbound, streaming bool) {
 		if ctx.Err() != nil {
 			return e.abandoned(ctx), false
 		}
-		last = why.fault
+		if why.reason != "full" || seen == 0 {
+			last = why.fault
+		}
 		if !why.unseen {
 			seen++
 		}
@@ -108,10 +110,10 @@ func (e *exchange) mayRetry(f *failure) bool {
 	return false
 }
 
-// consumed tells whether part of the body is gone with a failed attempt.
+// consumed tells whether part of the body may be gone with a failed attempt.
 func (e *exchange) consumed() bool {
 	b, ok := e.in.Tail.(*intake)
-	return ok && b.left != e.in.Left
+	return ok && b.passed
 }
 
 // abandoned ends a request whose client has left, or that outlived the drain.
@@ -140,12 +142,14 @@ type attempt struct {
 
 func (a *attempt) end(o worker.Outcome) { a.ticket.End(time.Now(), o) }
 
-// heard stops the deadline of the first byte.
-func (a *attempt) heard() {
-	if a.timer != nil {
-		a.timer.Stop()
-		a.timer = nil
+// heard stops the deadline of the first byte. It is false if that is over: then the attempt is being given up.
+func (a *attempt) heard() bool {
+	if a.timer == nil {
+		return true
 	}
+	in := a.timer.Stop()
+	a.timer = nil
+	return in
 }
 
 // close ends the request at the worker.
@@ -182,7 +186,11 @@ func (e *exchange) attempt(ctx context.Context, row int, r *upstream.Request, mo
 	a.ticket, ok = e.pool.workers.TryBegin(w, worker.Dispatch{PromptTokens: e.length, CachedTokens: a.believed, Whole: !e.req.Stream,
 		Bound: w.ID() == e.stay.bound.Worker}, a.sent)
 	if !ok {
-		return nil, &failure{reason: "full", fault: faultFull, unseen: true}
+		f := faultNoWorker // it rests after failures, and its trial is another request
+		if e.pool.set.Load().conf.MaxInFlight > 0 {
+			f = faultFull
+		}
+		return nil, &failure{reason: "full", fault: f, unseen: true}
 	}
 	if wait := e.pool.firstByteRetry(); wait > 0 && more && !e.late {
 		a.ctx, a.cancel = context.WithCancelCause(ctx)

@@ -4,6 +4,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"strings"
 	"time"
@@ -63,18 +64,39 @@ func (d *Daemon) clients(c conf.Server) *fiber.App {
 		StrictRouting:                true,
 	})
 	app.Server().HeaderReceived = d.early
-	app.Server().ExpectHandler = func(fc *fasthttp.RequestCtx) int { return d.glance(&fc.Request.Header) }
+	app.Server().ExpectHandler = d.expect
 	app.Server().SecureErrorLogMessage = true // else header values, keys among them, stand in its log lines
 	app.Get("/health", d.health)
 	app.Get("/ready", d.ready)
 	app.Use(d.serve)
-	app.Server().Handler = d.past(app.Server().Handler)
+	app.Server().Handler = d.past(guard(app.Server().Handler))
 	return app
+}
+
+// attended marks requests whose body is the visit's to care for.
+const attended = "attended"
+
+// guard keeps the framing of requests that fiber answers without a look at their body: an unread one would be the next
+// request.
+func guard(next fasthttp.RequestHandler) fasthttp.RequestHandler {
+	return func(fc *fasthttp.RequestCtx) {
+		h := &fc.Request.Header
+		if _, sound := readHeader(nil, h.RawHeaders(), h.IsHTTP11()); !sound || !plainTarget(fc) {
+			fc.SetConnectionClose()
+			respond(fc, faultFraming.outbound(openAI))
+			return
+		}
+		next(fc)
+		if fc.RequestBodyStream() != nil && fc.UserValue(attended) == nil {
+			fc.SetConnectionClose()
+		}
+	}
 }
 
 // admin makes the operator's listener.
 func (d *Daemon) admin(c conf.Server) (*fiber.App, error) {
-	app := fiber.New(fiber.Config{DisableStartupMessage: true, ReadTimeout: c.ReadTimeout, IdleTimeout: c.IdleTimeout})
+	app := fiber.New(fiber.Config{DisableStartupMessage: true, ReadTimeout: c.ReadTimeout, IdleTimeout: c.IdleTimeout, ErrorHandler: adminError})
+	app.Server().SecureErrorLogMessage = true
 	app.Get("/health", d.health)
 	app.Get("/ready", d.ready)
 	if c.AdminTokenFile != "" {
@@ -82,7 +104,13 @@ func (d *Daemon) admin(c conf.Server) (*fiber.App, error) {
 		if err != nil {
 			return nil, err
 		}
-		app.Use(requireToken(strings.TrimSpace(string(raw))))
+		token := strings.TrimSpace(string(raw))
+		if len(token) < 8 {
+			return nil, errors.New("it holds no token of at least 8 characters")
+		}
+		app.Use(requireToken(token))
+	} else {
+		app.Use(ownHostOnly)
 	}
 	app.Get("/metrics", adaptor.HTTPHandler(promhttp.HandlerFor(d.metrics.registry, promhttp.HandlerOpts{})))
 	app.Use(ownPagesOnly, pprof.New()) // /debug/pprof: what takes the time, at three in the morning too
@@ -91,6 +119,28 @@ func (d *Daemon) admin(c conf.Server) (*fiber.App, error) {
 	app.Post("/api/v1/pools/:pool/workers/:worker/drain", func(c *fiber.Ctx) error { return d.drainWorker(c, true) })
 	app.Delete("/api/v1/pools/:pool/workers/:worker/drain", func(c *fiber.Ctx) error { return d.drainWorker(c, false) })
 	return app, nil
+}
+
+// adminError repeats nothing of the request.
+func adminError(c *fiber.Ctx, err error) error {
+	status := fiber.StatusInternalServerError
+	if fe := (*fiber.Error)(nil); errors.As(err, &fe) {
+		status = fe.Code
+	}
+	return c.SendStatus(status)
+}
+
+// ownHostOnly lets in who calls the listener by an address or as localhost. A web page can make its own name point here, and is
+// then no stranger to the browser.
+func ownHostOnly(c *fiber.Ctx) error {
+	host, _, err := net.SplitHostPort(string(c.Request().Host()))
+	if err != nil {
+		host = string(c.Request().Host())
+	}
+	if host == "localhost" || net.ParseIP(strings.Trim(host, "[]")) != nil {
+		return c.Next()
+	}
+	return fiber.ErrForbidden
 }
 
 // ownPagesOnly refuses changes that a web page of another origin asks for: on loopback there is no token to keep them off.

@@ -22,6 +22,7 @@ type body struct {
 	first  time.Duration
 	buf    *[]byte // of held
 	held   []byte  // read from the worker, not yet by the client
+	part   []byte  // the beginning of an event, read and held back
 	inside bool    // the client has the beginning of an event
 	tail   []byte  // an error event that is still to be read
 	err    error   // what comes after held and tail
@@ -40,43 +41,85 @@ func (b *body) Read(p []byte) (int, error) {
 	if b.err != nil {
 		return b.rest(p)
 	}
-	n, err := b.a.resp.Read(p)
+	kept := copy(p, b.part)
+	b.part = b.part[:0]
+	n, err := b.a.resp.Read(p[kept:])
 	if n > 0 {
 		b.a.ticket.Flow(time.Now())
-		b.feed(p[:n])
+		b.feed(p[kept : kept+n])
 		b.progress()
-		if b.told() {
-			b.fail(errTold)
-			return b.rest(p)
-		}
-		b.mark(p[:n])
 	}
+	n += kept
 	switch {
-	case err == io.EOF && b.cut():
-		b.fail(io.ErrUnexpectedEOF)
-	case err == io.EOF:
+	case b.told():
+		b.fail(errTold)
+		return b.rest(p)
+	case err == io.EOF && !b.cut():
 		b.finish(io.EOF)
 		b.err = io.EOF
+	case err == io.EOF:
+		n = b.keep(p[:n], len(p))
+		b.fail(io.ErrUnexpectedEOF)
 	case err != nil:
+		n = b.keep(p[:n], len(p))
 		b.fail(err)
+	default:
+		return b.keep(p[:n], len(p)), nil
 	}
 	if n > 0 {
 		return n, nil
 	}
-	if err == nil {
-		return 0, nil
-	}
 	return b.rest(p)
+}
+
+// keep holds back what stands in p behind the last end of an event, and returns how much is before it. An event that is larger
+// than the reader's room goes on in pieces.
+func (b *body) keep(p []byte, room int) int {
+	if !b.events || len(p) == 0 {
+		return len(p)
+	}
+	end := endOfEvents(p)
+	switch {
+	case end == len(p):
+		b.inside = false
+	case end > 0:
+		b.inside = false
+		b.part = append(b.part[:0], p[end:]...)
+	case b.inside || len(p) == room:
+		b.inside = true
+		return len(p)
+	default:
+		b.part = append(b.part[:0], p...)
+	}
+	return end
+}
+
+// endOfEvents is the place behind the last empty line. Nearly always it is the end.
+func endOfEvents(p []byte) int {
+	if bytes.HasSuffix(p, []byte("\n\n")) {
+		return len(p)
+	}
+	end := 0
+	for _, mark := range []string{"\n\n", "\r\n\r\n"} {
+		if i := bytes.LastIndex(p, []byte(mark)); i >= 0 {
+			end = max(end, i+len(mark))
+		}
+	}
+	return end
 }
 
 // unhold hands on what was read before the first output.
 func (b *body) unhold(p []byte) int {
 	n := copy(p, b.held)
-	if b.held = b.held[n:]; len(b.held) == 0 {
-		b.freeHeld()
+	if b.held = b.held[n:]; len(b.held) > 0 {
+		b.inside = true // the next piece goes on with it
+		return n
 	}
-	b.mark(p[:n])
-	return n
+	b.freeHeld()
+	if b.err != nil {
+		return n
+	}
+	return b.keep(p[:n], len(p))
 }
 
 func (b *body) freeHeld() {
@@ -84,11 +127,6 @@ func (b *body) freeHeld() {
 		pieces.Put(b.buf)
 		b.buf, b.held = nil, nil
 	}
-}
-
-// mark notes whether the client is in the middle of an event after p.
-func (b *body) mark(p []byte) {
-	b.inside = b.events && !bytes.HasSuffix(p, []byte("\n\n")) && !bytes.HasSuffix(p, []byte("\r\n\r\n"))
 }
 
 // errTold is a failure that the worker told of in the middle of its stream.
@@ -100,7 +138,7 @@ func (b *body) told() bool { return b.events && b.reply != nil && b.reply.Failed
 
 // cut tells whether a stream that ended as HTTP should has not ended as an answer does: with a reason to finish, or [DONE].
 func (b *body) cut() bool {
-	return b.events && b.reply != nil && b.ok && b.e.req.Kind.Generates() && !b.reply.Clean() && b.reply.FinishReason() == ""
+	return b.events && b.reply != nil && b.ok && b.reply.Understood() && b.e.req.Kind.Generates() && !b.reply.Clean() && b.reply.FinishReason() == ""
 }
 
 // fail ends the answer in the middle. In a stream of events the client is told by an error event; the connection then ends

@@ -154,6 +154,9 @@ func (r *Reply) ID() string { return string(r.id) }
 // seen that is not understood, for that must not be held back.
 func (r *Reply) Output() bool { return r.output }
 
+// Understood reports whether all events so far were; of an answer with one that is not, or is over the bound, nothing more is heard.
+func (r *Reply) Understood() bool { return !r.bad }
+
 // Clean reports whether the stream came to the proper end of its kind: [DONE], response.completed, message_stop. A body that is
 // not streamed is clean if it is JSON.
 func (r *Reply) Clean() bool { return r.clean }

@@ -20,6 +20,7 @@ var version = "dev"
 func main() {
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
+	context.AfterFunc(ctx, cancel) // a second signal ends the process at once
 	if err := root().ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "warmpath:", err)
 		os.Exit(1)
