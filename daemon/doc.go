@@ -25,8 +25,8 @@
 //
 // # Who owns what
 //
-// State has three owners with a lock each: worker.Pool (who is up, load, speed), prefix.Index (who holds what), session.Table
-// (who is bound). A [pool] holds the three for one [[pools]] table and outlives reloads as long as its name stays. The set of
+// State has three owners with a lock each: worker.Pool (who is up, load, speed), prefix.Index (who holds what), tier.Store
+// (who is bound, through session.Bindings). The store is the daemon's; a [pool] holds the other two for one [[pools]] table and outlives reloads as long as its name stays. The set of
 // pools is one atomic pointer; a request reads it once.
 //
 // # Where the time goes
