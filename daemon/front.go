@@ -26,8 +26,8 @@ type visit struct {
 	conn    *listen.Conn
 	in      Inbound
 	body    intake
-	life    life // of begun
-	begun   bool // it has been counted
+	life    *life // of begun; never used again, see there
+	begun   bool  // it has been counted
 	watch   uint64
 	raw     *[]byte // pooled: the first part of the body
 	once    sync.Once
@@ -209,7 +209,8 @@ func (v *visit) admit(fc *fasthttp.RequestCtx) *Outbound {
 	d.inFlight.Add(1)
 	front := d.state.Load().front
 	v.begun = true
-	d.lives.begin(&v.life)
+	v.life = new(life)
+	d.lives.begin(v.life)
 	if f := v.takeBody(fc, front); f.status != 0 {
 		v.closeUnread(fc)
 		v.end()
@@ -218,7 +219,7 @@ func (v *visit) admit(fc *fasthttp.RequestCtx) *Outbound {
 	if v.conn != nil {
 		v.watch = v.conn.Watch(v)
 	}
-	out := d.Serve(&v.life, &v.in)
+	out := d.Serve(v.life, &v.in)
 	if !v.body.done() {
 		v.closeUnread(fc)
 	}
