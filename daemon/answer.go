@@ -29,12 +29,14 @@ func (e *exchange) answer(a *attempt, row int, more bool) (*Outbound, *failure) 
 		return nil, e.drop(a, worker.Outcome{Kind: worker.Failed, Err: "HTTP 503"}, &failure{reason: "worker_503", fault: faultNoWorker})
 	}
 	events := strings.HasPrefix(a.resp.Header.Get("Content-Type"), "text/event-stream")
-	b := &body{e: e, a: a, events: events, ok: a.resp.Status < 300}
+	b := e.newBody(a)
+	*b = body{e: e, a: a, events: events, ok: a.resp.Status < 300}
 	if b.ok && e.req.Kind != prompt.Other {
 		b.reply = replies.Get().(*prompt.Reply)
 		b.reply.Reset(e.req.Kind, events, maxReply)
 	}
-	out := &Outbound{Status: a.resp.Status, Length: a.resp.Length}
+	out := &e.room.out
+	*out = Outbound{Status: a.resp.Status, Length: a.resp.Length}
 	var f *failure
 	switch {
 	case !events && a.resp.Length >= 0 && a.resp.Length <= smallBody:
@@ -47,6 +49,7 @@ func (e *exchange) answer(a *attempt, row int, more bool) (*Outbound, *failure) 
 	}
 	e.in.Seen.Worker, e.in.Seen.Matched = a.worker.ID(), int(e.view.frame.Rows[row].GPU)
 	e.explain(out, row)
+	e.by = a.worker
 	e.served(a.worker, out.Status, out)
 	out.Header = forClient(out.Header, a.resp.Header)
 	if out.Status == 503 && a.resp.Header.Get("Retry-After") == "" {
@@ -61,6 +64,14 @@ func (e *exchange) answer(a *attempt, row int, more bool) (*Outbound, *failure) 
 	return out, nil
 }
 
+// newBody is the memory of an attempt's answer.
+func (e *exchange) newBody(a *attempt) *body {
+	if a == &e.room.attempt {
+		return &e.room.body
+	}
+	return new(body)
+}
+
 // drop ends an attempt that brought nothing for the client.
 func (e *exchange) drop(a *attempt, o worker.Outcome, f *failure) *failure {
 	a.end(o)
@@ -70,14 +81,14 @@ func (e *exchange) drop(a *attempt, o worker.Outcome, f *failure) *failure {
 
 // whole reads a small answer to its end.
 func (b *body) whole() ([]byte, *failure) {
-	buf := make([]byte, b.a.resp.Length)
-	_, err := io.ReadFull(b.a.resp, buf)
+	buf := make([]byte, b.a.resp.Length+1)
+	_, err := io.ReadFull(b.a.resp, buf[:b.a.resp.Length])
 	if err == nil {
-		if _, err = b.a.resp.Read(make([]byte, 1)); err == io.EOF { // its end gives the connection back
+		if _, err = b.a.resp.Read(buf[b.a.resp.Length:]); err == io.EOF { // its end gives the connection back
 			err = nil
 		}
 	}
-	if err != nil {
+	if buf = buf[:b.a.resp.Length]; err != nil {
 		return nil, b.broken(err)
 	}
 	if f := b.dying(buf); f != nil {
@@ -165,17 +176,25 @@ func (b *body) hold() *failure {
 			b.err = io.EOF
 		case err != nil:
 			return b.broken(err)
-		case !b.reply.Output() && len(b.held) < cap(*buf):
-			continue
+		case !b.reply.Output() && len(b.held) < cap(*buf) && !bytes.HasPrefix(b.held[len(b.held)-n:], []byte(":")):
+			continue // a comment keeps a connection alive through whatever stands before us: it must go on
 		}
 		b.a.resp.SetChunkTimeout(0)
-		b.began()
+		b.a.heard()
+		b.progress()
 		return nil
 	}
 }
 
 // pieces are the buffers of streams before their first output: a page holds several events.
 var pieces = sync.Pool{New: func() any { p := make([]byte, 4096); return &p }}
+
+// progress notes the first output of an answer that goes to the client.
+func (b *body) progress() {
+	if b.first == 0 && (b.reply == nil || b.reply.Output()) {
+		b.began()
+	}
+}
 
 // began notes the first byte of an answer that goes to the client.
 func (b *body) began() {

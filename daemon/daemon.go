@@ -15,6 +15,7 @@ import (
 	"github.com/warmpath/warmpath/cache/tier"
 	"github.com/warmpath/warmpath/conf"
 	"github.com/warmpath/warmpath/daemon/listen"
+	"github.com/warmpath/warmpath/daemon/sagemaker"
 	"github.com/warmpath/warmpath/host"
 )
 
@@ -25,6 +26,7 @@ type Daemon struct {
 	metrics *metrics
 
 	access accessLog
+	opens  sagemaker.Opens
 	tier   *tier.Store // what outlives a request, and with Redis the process: sessions, and what strategies remember
 
 	state    atomic.Pointer[state]
@@ -35,6 +37,7 @@ type Daemon struct {
 	cut      context.CancelCauseFunc // of life
 	reload   sync.Mutex              // one change of state at a time
 	tending  sync.WaitGroup          // of what runs as long as life
+	lives    lives                   // of the requests
 
 	frontApp, adminApp *fiber.App
 	frontL             *listen.Listener
@@ -64,6 +67,7 @@ func New(c *conf.Config, log *slog.Logger) (*Daemon, error) {
 	}
 	d := &Daemon{log: log, host: h, tier: store, metrics: newMetrics()}
 	d.life, d.cut = context.WithCancelCause(context.Background())
+	context.AfterFunc(d.life, func() { d.lives.cut(context.Cause(d.life)) })
 	d.tending.Go(func() { store.Run(d.life) })
 	d.state.Store(&state{conf: c})
 	if err := d.start(c); err != nil {

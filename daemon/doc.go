@@ -2,20 +2,26 @@
 //
 // # Life of a request
 //
-//  1. server.go takes it from fiber as an [Inbound]: values only, no fiber type goes further.
-//  2. exchange.go has the body read once (room prompt): model, stream, session key, the prompt's block hashes. Malformed
+//  1. room listen accepts the connection, watches for a client that leaves, and gives each write a deadline.
+//  2. front.go sees the header first: framing that two readers may read differently, CORS, keys and overload are answered
+//     before a byte of the body is read. intake.go then reads the body, up to server.buffer_body_bytes into memory; the rest
+//     of a longer one is streamed to the worker. From here on values only, no fiber type: an [Inbound].
+//  3. exchange.go has the body read once (room prompt): model, stream, session key, the prompt's block hashes. Malformed
 //     JSON goes on to a worker, whose 400 is the honest one.
-//  3. The first pool whose patterns fit the model serves it. worker.Pool.Snapshot gives a row for each worker that is up
-//     and lists the model; none: 503 or 404.
-//  4. view.go fills what depends on the prompt: one walk of the prefix index for all rows, free room and chance of reuse.
-//  5. A session key that is bound sets Header.Bound.
+//  4. The first pool whose patterns fit the model serves it. worker.Pool.Snapshot gives a row for each worker that is up,
+//     has room and lists the model; none: 503, 429 or 404.
+//  5. view.go fills what depends on the prompt: one walk of the prefix index for all rows, free room and chance of reuse. A
+//     session, or the response that the request refers to, that is bound sets Header.Bound.
 //  6. host.Current.Pick asks the strategy, a wasm module, for an ordered choice. Whatever goes wrong in there, the same
 //     call answers with the host's own fallback.
-//  7. send.go tries the choice in its order until one gives a response head: up to then nothing reached the client, and a
+//  7. send.go tries the choice in its order until one gives an answer: up to then nothing reached the client, and a
 //     worker that refuses, or closes without a byte, costs only time. The prompt enters the index as soon as it is sent.
-//  8. answer.go hands the body on as it comes, one read of the worker's a write to the client, and listens.
-//  9. At its end, once, whoever ends it: the answer enters the index in the form in which the client will send it back, the
-//     worker's count goes down, what was seen is learnt and measured.
+//  8. answer.go holds the answer back until its first output. vLLM tells of many failures inside a 200; whoever fails before
+//     output is replaced, within the pool's retry budget.
+//  9. relay.go and stream.go hand the stream on, one read of the worker's a write to the client, and listen. What fails from
+//     here on is told by an error event, and the connection never ends cleanly after it.
+//  10. At its end, once, whoever ends it: the answer enters the index in the form in which the client will send it back, the
+//     worker's count goes down, what was seen is learnt, measured and, if asked for, logged (access.go).
 //
 // # Who owns what
 //

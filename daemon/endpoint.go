@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/warmpath/warmpath/daemon/prompt"
+	"github.com/warmpath/warmpath/daemon/sagemaker"
 )
 
 // shape is how an endpoint's errors look.
@@ -13,6 +14,7 @@ const (
 	openAI    shape = iota // {"error":{...}}
 	responses              // the same; in a stream an event of type error
 	anthropic              // {"type":"error","error":{...}}
+	aws                    // {"Message":...} and x-amzn-ErrorType
 )
 
 // outside are the paths beside /v1 that vLLM serves and that go to a worker. A path ending in / stands for all below it.
@@ -30,6 +32,12 @@ func endpoint(path string) (string, bool) {
 	if to, ok := aliases[path]; ok {
 		return to, true
 	}
+	if _, ok := sessionsPath(path); ok {
+		return path, true
+	}
+	if _, _, ok := sagemaker.Path(path); ok {
+		return path, true
+	}
 	return path, strings.HasPrefix(path, "/v1/") || outside[path]
 }
 
@@ -39,6 +47,8 @@ func shapeOf(path string) shape {
 		return anthropic
 	case strings.HasPrefix(path, "/v1/responses"):
 		return responses
+	case strings.HasPrefix(path, "/endpoints/"):
+		return aws
 	}
 	return openAI
 }

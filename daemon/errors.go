@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strconv"
 
+	"github.com/warmpath/warmpath/daemon/sagemaker"
 	"github.com/warmpath/warmpath/daemon/session"
 )
 
@@ -42,6 +43,9 @@ var (
 	faultResting    = fault{503, "service_unavailable", "session_worker_resting", "the session's worker is not answering well now; try again shortly", 1}
 	faultOtherModel = fault{400, "invalid_request_error", "session_of_another_model", "the session's worker does not serve this model", 0}
 
+	faultOpening     = fault{502, "upstream_error", "session_not_opened", "the worker did not open the session", 0}
+	faultSessionBody = fault{400, "invalid_request_error", "session_malformed", "the body must be small and JSON, as {\"model\": \"NAME\"}, or empty", 0}
+
 	faultTimeout = fault{504, "upstream_error", "worker_timeout", "the worker did not begin its answer in time (header_timeout)", 0}
 )
 
@@ -71,8 +75,11 @@ type inner struct {
 
 // body is the error's JSON in the endpoint's shape.
 func (f fault) body(s shape) []byte {
-	if s == anthropic {
+	switch s {
+	case anthropic:
 		return f.anthropic()
+	case aws:
+		return sagemaker.Refusal(f.status, f.message).Body()
 	}
 	b, _ := json.Marshal(map[string]inner{"error": {Message: f.message, Type: f.kind, Code: f.code}})
 	return b
@@ -112,14 +119,22 @@ func (f fault) event(s shape) []byte {
 		data, _ := json.Marshal(inner{Message: f.message, Type: "error", Code: f.code})
 		b = append([]byte("event: error\ndata: "), data...)
 	default:
-		b = append([]byte("data: "), f.body(s)...)
+		b = append([]byte("data: "), f.body(openAI)...)
 	}
 	return append(b, "\n\n"...)
 }
 
 func (f fault) outbound(s shape) *Outbound {
 	o := &Outbound{Status: f.status, Body: f.body(s)}
-	o.set("Content-Type", "application/json")
+	if s == aws {
+		bad := sagemaker.Refusal(f.status, f.message)
+		o.Status = bad.Status
+		for _, h := range bad.Headers("") {
+			o.setOnce(h[0], h[1])
+		}
+	} else {
+		o.set("Content-Type", "application/json")
+	}
 	if f.retry > 0 {
 		o.set("Retry-After", strconv.Itoa(f.retry))
 	}

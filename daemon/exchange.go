@@ -2,12 +2,17 @@ package daemon
 
 import (
 	"context"
+	"log/slog"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/warmpath/warmpath/cache/prefix"
 	"github.com/warmpath/warmpath/daemon/prompt"
+	"github.com/warmpath/warmpath/daemon/sagemaker"
+	"github.com/warmpath/warmpath/daemon/session"
+	"github.com/warmpath/warmpath/daemon/upstream"
+	"github.com/warmpath/warmpath/daemon/worker"
 	"github.com/warmpath/warmpath/host"
 )
 
@@ -23,6 +28,8 @@ type exchange struct {
 	req    *prompt.Request
 	space  *prefix.Namespace
 	stay   stay
+	call   *sagemaker.Call // on the paths that take SageMaker's fields
+	by     *worker.Worker  // who answered
 
 	view    *view
 	result  host.Result
@@ -33,6 +40,19 @@ type exchange struct {
 	late    bool // a worker was given up for its first byte: that is done once
 	looked  bool // the fleet was looked at a second time
 	refused bool // the session's worker could not be connected to
+
+	room room
+}
+
+// room is the memory of a request's first attempt, nearly always its only one: one allocation with the exchange in place of
+// five. A further attempt has its own, as a late callback may still look at the first.
+type room struct {
+	request upstream.Request
+	tried   [4]*worker.Worker
+	attempt attempt
+	body    body
+	out     Outbound
+	used    bool // attempt is
 }
 
 var parsers = sync.Pool{New: func() any { return new(prompt.Parser) }}
@@ -46,9 +66,27 @@ func (d *Daemon) Serve(ctx context.Context, in *Inbound) *Outbound {
 	if !plainPath(in.Path) {
 		return faultURL.outbound(shapeOf(in.Path))
 	}
+	if speaksSageMaker(in) {
+		return d.invoke(ctx, in)
+	}
+	if id, ok := sessionsPath(in.Path); ok {
+		return d.sessions(ctx, in, id)
+	}
+	return d.begin(in).serve(ctx)
+}
+
+func (d *Daemon) begin(in *Inbound) *exchange {
 	e := &exchange{d: d, in: in, arrived: time.Now(), parser: parsers.Get().(*prompt.Parser), view: views.Get().(*view)}
 	e.view.reset()
-	out, streaming := e.run(ctx)
+	return e
+}
+
+// serve routes and sends.
+func (e *exchange) serve(ctx context.Context) *Outbound {
+	out, streaming := e.route(ctx), false
+	if out == nil {
+		out, streaming = e.send(ctx)
+	}
 	if !streaming {
 		e.release()
 	}
@@ -71,38 +109,46 @@ func plainPath(path string) bool {
 	return true
 }
 
-// run goes through the request's life up to the response head. If streaming is true the answer's reader releases e.
-func (e *exchange) run(ctx context.Context) (out *Outbound, streaming bool) {
+// route goes through the request's life up to the choice. Its answer, if there is one, refuses the request.
+func (e *exchange) route(ctx context.Context) *Outbound {
 	e.read()
-	if e.in.Seen.Model = e.req.Model; !e.in.Caller.Allows(e.req.Model) {
-		return e.refuse(faultForbiddenModel(e.req.Model)), false
+	closing := e.call != nil && e.call.Op == sagemaker.Close // that names no model
+	if e.in.Seen.Model = e.req.Model; !closing && !e.in.Caller.Allows(e.req.Model) {
+		return e.refuse(faultForbiddenModel(e.req.Model))
 	}
 	if tooLongToTokenize(e.req.Kind, e.in) {
-		return e.refuse(faultTokenize), false
+		return e.refuse(faultTokenize)
 	}
 	if e.pool = e.choosePool(); e.pool == nil {
-		return e.refuse(faultUnknownModel(e.req.Model)), false
+		return e.refuse(faultUnknownModel(e.req.Model))
 	}
 	e.in.Seen.Pool = e.pool.name
 	e.pool.workers.Request(e.arrived)
 	e.nameSession(&e.d.state.Load().conf.Sessions)
 	if f := e.findSession(); f != nil {
-		return e.refuse(*f), false
+		return e.refuse(*f)
 	}
 	if f := e.draw(ctx); f != nil {
-		return e.refuse(*f), false
+		return e.refuse(*f)
 	}
 	e.look()
 	e.pick()
 	if e.result.Reject {
-		return e.refuse(faultRejected), false
+		return e.refuse(faultRejected)
 	}
 	if f := e.settle(); f != nil {
-		return e.refuse(*f), false
+		return e.refuse(*f)
 	}
+	if e.d.log.Enabled(ctx, slog.LevelDebug) { // the words of a line that nobody reads are six allocations
+		e.logChoice()
+	}
+	return nil
+}
+
+// logChoice tells what was decided.
+func (e *exchange) logChoice() {
 	e.d.log.Debug("routed", "pool", e.pool.name, "path", e.in.Path, "worker", e.view.workers[e.result.Row].ID(),
 		"strategy", e.name, "fallback", e.result.Fallback, "prompt_tokens", e.length)
-	return e.send(ctx)
 }
 
 // read takes from the body what routing needs. A fault in it is the worker's to tell.
@@ -112,11 +158,25 @@ func (e *exchange) read() {
 		e.req.Model, e.req.Stream, _ = prompt.Multipart(form, e.in.Body)
 		return
 	}
-	e.req, _ = e.parser.Parse(prompt.KindOf(e.in.Method, e.in.Path), e.in.Body)
+	path := e.in.Path
+	if e.call != nil && shapeOf(path) == aws {
+		path = invocations
+	}
+	e.req, _ = e.parser.Parse(prompt.KindOf(e.in.Method, path), e.in.Body)
+	if e.call != nil {
+		if adapter := e.in.get(sagemaker.HeaderAdapter); adapter != "" {
+			e.req.Model = adapter
+		}
+	}
 }
 
 // choosePool is the pool of the model, or of the worker that made the response that the path names.
 func (e *exchange) choosePool() *pool {
+	if e.call != nil {
+		if p := e.d.callPool(e.in, e.call); p != nil {
+			return p
+		}
+	}
 	if id := responseID(e.in.Path); id != "" {
 		for _, p := range e.d.state.Load().pools {
 			if p.hasResponse(id, e.arrived) {
@@ -132,7 +192,7 @@ func (e *exchange) look() {
 	e.view.header(e.pool, e.req, e.stay.name.ID, e.arrived)
 	if e.req.HasPrompt {
 		var seed uint64
-		e.space, seed = e.pool.namespace(e.req)
+		e.space, seed = e.pool.namespace(e.req, e.salted(e.req))
 		e.req.Hash(seed)
 		e.length, e.block = e.view.prompt(e.pool, e.space, e.req)
 	}
@@ -159,6 +219,10 @@ func (e *exchange) refuse(f fault) *Outbound {
 	e.unbind()
 	out := f.outbound(shapeOf(e.in.Path))
 	e.d.metrics.refused(e, f)
+	if strings.HasPrefix(f.code, "session_") {
+		e.d.metrics.sessionRefused(f)
+		e.d.log.Info("session refused", "reason", f.code, "path", e.in.Path, "id", e.in.ID, "session", session.Fingerprint(e.stay.name))
+	}
 	e.in.Seen.End = f.code
 	e.explain(out, -1)
 	return out

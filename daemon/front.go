@@ -1,7 +1,7 @@
 package daemon
 
 import (
-	"context"
+	"bytes"
 	"errors"
 	"runtime/debug"
 	"strconv"
@@ -26,35 +26,53 @@ type visit struct {
 	conn    *listen.Conn
 	in      Inbound
 	body    intake
-	cancel  context.CancelCauseFunc
+	life    life // of begun
+	begun   bool // it has been counted
 	watch   uint64
 	raw     *[]byte // pooled: the first part of the body
 	once    sync.Once
 	arrived time.Time
-	sent    int64 // bytes of the answer's body
+	sent    int64             // bytes of the answer's body
+	extra   [4]upstream.Field // room for what the answer's header gets beside the worker's
 }
 
 var visits = sync.Pool{New: func() any { return new(visit) }}
 
-// serve is fiber's handler for everything but /health and /ready. What it refuses before the body was read closes the
-// connection: the unread body would be taken for the next request.
-func (d *Daemon) serve(c *fiber.Ctx) (err error) {
+// serve is fiber's handler for everything but /health and /ready.
+func (d *Daemon) serve(c *fiber.Ctx) error {
+	d.attend(c.Context())
+	return nil
+}
+
+// past takes the requests that are nearly all of them past fiber, whose context and router cost each 2 us.
+func (d *Daemon) past(router fasthttp.RequestHandler) fasthttp.RequestHandler {
+	return func(fc *fasthttp.RequestCtx) {
+		if fc.IsPost() && bytes.HasPrefix(fc.URI().PathOriginal(), []byte("/v1/")) {
+			d.attend(fc)
+			return
+		}
+		router(fc)
+	}
+}
+
+// attend answers a request. What it refuses before the body was read closes the connection: the unread body would be taken
+// for the next request.
+func (d *Daemon) attend(fc *fasthttp.RequestCtx) {
 	v := visits.Get().(*visit)
 	defer func() {
 		if r := recover(); r != nil { // one request fails, not the process
 			d.log.Error("BUG: a request made the daemon panic", "panic", r, "stack", string(debug.Stack()))
-			if v.cancel != nil {
+			if v.begun {
 				v.end()
 			}
-			c.Context().SetConnectionClose()
-			err = respond(c, faultInternal.outbound(openAI))
+			fc.SetConnectionClose()
+			respond(fc, faultInternal.outbound(openAI))
 		}
 	}()
-	fc := c.Context()
 	v.d, v.arrived = d, time.Now()
 	v.conn = listen.From(fc.Conn())
-	v.in = Inbound{Header: v.in.Header[:0], Method: method(fc), Path: string(fc.URI().PathOriginal()), Query: string(fc.URI().QueryString()),
-		Remote: fc.RemoteIP().String(), Host: string(fc.Host())}
+	v.in = Inbound{Header: v.in.Header[:0], Method: method(fc), Path: pathOf(fc), Query: string(fc.URI().QueryString()),
+		Remote: v.remote(fc), Host: string(fc.Host())}
 	v.in.TLS = v.conn != nil && v.conn.IsTLS()
 	out := v.refuse(fc)
 	if out == nil {
@@ -62,7 +80,7 @@ func (d *Daemon) serve(c *fiber.Ctx) (err error) {
 	} else {
 		v.closeUnread(fc)
 	}
-	return v.answer(c, out)
+	v.answer(fc, out)
 }
 
 // method is without an allocation for the usual ones.
@@ -74,6 +92,26 @@ func method(fc *fasthttp.RequestCtx) string {
 		return "GET"
 	}
 	return string(fc.Method())
+}
+
+// pathOf is without an allocation for the usual ones.
+func pathOf(fc *fasthttp.RequestCtx) string {
+	switch b := fc.URI().PathOriginal(); string(b) {
+	case "/v1/chat/completions":
+		return "/v1/chat/completions"
+	case "/v1/completions":
+		return "/v1/completions"
+	default:
+		return string(b)
+	}
+}
+
+// remote is the client's address.
+func (v *visit) remote(fc *fasthttp.RequestCtx) string {
+	if v.conn != nil {
+		return v.conn.Remote()
+	}
+	return fc.RemoteIP().String()
 }
 
 // refuse answers what needs no body: bad framing, preflights, unknown paths and keys, and overload.
@@ -154,8 +192,8 @@ func (v *visit) admit(fc *fasthttp.RequestCtx) *Outbound {
 	d := v.d
 	d.inFlight.Add(1)
 	front := d.state.Load().front
-	ctx, cancel := context.WithCancelCause(d.life)
-	v.cancel = cancel
+	v.begun = true
+	d.lives.begin(&v.life)
 	if f := v.takeBody(fc, front); f.status != 0 {
 		v.closeUnread(fc)
 		v.end()
@@ -164,7 +202,7 @@ func (v *visit) admit(fc *fasthttp.RequestCtx) *Outbound {
 	if v.conn != nil {
 		v.watch = v.conn.Watch(v)
 	}
-	out := d.Serve(ctx, &v.in)
+	out := d.Serve(&v.life, &v.in)
 	if !v.body.done() {
 		v.closeUnread(fc)
 	}
@@ -175,7 +213,7 @@ func (v *visit) admit(fc *fasthttp.RequestCtx) *Outbound {
 }
 
 // Gone is called by the listener when the client closes its side before the answer has ended.
-func (v *visit) Gone() { v.cancel(errClientGone) }
+func (v *visit) Gone() { v.life.end(errClientGone) }
 
 // end counts the request down and forgets the client. It may be called more than once.
 func (v *visit) end() {
@@ -183,7 +221,7 @@ func (v *visit) end() {
 		if v.conn != nil && v.watch != 0 {
 			v.conn.Unwatch(v.watch)
 		}
-		v.cancel(nil)
+		v.life.leave()
 		v.d.inFlight.Add(-1)
 	})
 }
@@ -201,29 +239,31 @@ func (v *visit) closeUnread(fc *fasthttp.RequestCtx) {
 }
 
 // answer puts out on its way.
-func (v *visit) answer(c *fiber.Ctx, out *Outbound) error {
+func (v *visit) answer(fc *fasthttp.RequestCtx, out *Outbound) {
 	if v.d.draining.Load() {
-		c.Context().SetConnectionClose()
+		fc.SetConnectionClose()
 	}
-	header := make([]upstream.Field, 0, 3)
+	header := v.extra[:0]
 	if v.in.ID != "" {
 		header = append(header, upstream.Field{Name: "X-Request-Id", Value: v.in.ID})
+	}
+	if shapeOf(v.in.Path) == aws {
+		header = append(header, upstream.Field{Name: headerAWSRequest, Value: v.in.ID})
 	}
 	for _, h := range v.d.state.Load().front.cors.Headers(v.in.get("Origin")) {
 		header = append(header, upstream.Field{Name: h[0], Value: h[1]})
 	}
 	v.in.Seen.Status = out.Status
 	if out.Stream != nil {
-		v.handOver(c, out, header)
-		return nil
+		v.handOver(fc, out, header)
+		return
 	}
 	for _, f := range header {
-		c.Response().Header.Add(f.Name, f.Value)
+		fc.Response.Header.Add(f.Name, f.Value)
 	}
 	v.sent = int64(len(out.Body))
-	err := respond(c, out)
+	respond(fc, out)
 	v.release()
-	return err
 }
 
 // release gives the visit's memory back. Nothing may use the request after it.
@@ -234,8 +274,8 @@ func (v *visit) release() {
 	visits.Put(v)
 }
 
-func respond(c *fiber.Ctx, out *Outbound) error {
-	response := c.Response()
+func respond(fc *fasthttp.RequestCtx, out *Outbound) {
+	response := &fc.Response
 	response.SetStatusCode(out.Status)
 	for _, f := range out.Header {
 		if len(f.Name) == 12 && strings.EqualFold(f.Name, "content-type") {
@@ -245,5 +285,4 @@ func respond(c *fiber.Ctx, out *Outbound) error {
 		response.Header.Add(f.Name, f.Value)
 	}
 	response.SetBodyRaw(out.Body)
-	return nil
 }

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -111,6 +112,8 @@ func ours(name string) bool {
 // replaced tells of a client's field that the worker gets from us, or not at all.
 func (e *exchange) replaced(name string) bool {
 	switch len(name) {
+	case 6:
+		return strings.EqualFold(name, "cookie") && e.d.state.Load().conf.Sessions.Cookie != ""
 	case 9:
 		return e.in.Caller.Name != "" && strings.EqualFold(name, "x-api-key")
 	case 12:
@@ -133,7 +136,7 @@ func (e *exchange) header() []upstream.Field {
 	named := connectionTokens(in.Header)
 	out := make([]upstream.Field, 0, len(in.Header)+6)
 	for _, f := range in.Header {
-		if ours(f.Name) || e.replaced(f.Name) || named != nil && named[strings.ToLower(f.Name)] {
+		if ours(f.Name) || e.replaced(f.Name) || e.call != nil && e.call.Strip(f.Name, f.Value) || named != nil && named[strings.ToLower(f.Name)] {
 			continue
 		}
 		out = append(out, f)
@@ -149,7 +152,7 @@ func (e *exchange) header() []upstream.Field {
 	if key := e.pool.key(); key != "" {
 		out = append(out, upstream.Field{Name: "Authorization", Value: "Bearer " + key})
 	}
-	return out
+	return e.sessionFields(out)
 }
 
 // connectionTokens are the fields that a Connection header declares hop-by-hop.
@@ -175,6 +178,7 @@ func connectionTokens(in []upstream.Field) map[string]bool {
 
 // forClient appends the worker's fields that a client gets. CORS is ours to answer.
 func forClient(out []upstream.Field, h upstream.Header) []upstream.Field {
+	out = slices.Grow(out, len(h))
 	for _, f := range h {
 		if ours(f.Name) || gate.IsCORS(f.Name) || len(f.Name) == 12 && strings.EqualFold(f.Name, "x-request-id") {
 			continue

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -26,9 +27,13 @@ type metrics struct {
 	matched   *prometheus.CounterVec
 	retries   *prometheus.CounterVec
 	shed      *prometheus.CounterVec
+	sessions  *prometheus.CounterVec
 	reloadsOK prometheus.Gauge
 
 	models names
+
+	held      series
+	predicted prometheus.Counter // of matched
 }
 
 // Seconds: 1 ms to 17 min by factors of 2; and 100 ns to 3 ms for picks.
@@ -56,13 +61,15 @@ func newMetrics() *metrics {
 		blocks:   prometheus.NewCounter(prometheus.CounterOpts{Name: "warmpath_prefix_blocks_total", Help: "Blocks of the prompts routed."}),
 		matched: counter("prefix_matched_blocks_total", "Leading blocks believed to be held by the worker that was chosen.",
 			"tier"),
-		retries: counter("retries_total", "Requests sent on to the next worker before the first byte.", "reason"),
-		shed:    counter("shed_total", "Requests turned away before their body was read, and repeats that were not made.", "reason"),
+		retries:  counter("retries_total", "Requests sent on to the next worker before the first byte.", "reason"),
+		shed:     counter("shed_total", "Requests turned away before their body was read, and repeats that were not made.", "reason"),
+		sessions: counter("session_refusals_total", "Requests refused for their session.", "reason"),
 		reloadsOK: prometheus.NewGauge(prometheus.GaugeOpts{Name: "warmpath_config_last_reload_successful",
 			Help: "1 if the configuration in force is the file's."}),
 	}
-	m.registry.MustRegister(m.requests, m.duration, m.ttft, m.pick, m.fuel, m.fallback, m.blocks, m.matched, m.retries, m.shed, m.reloadsOK,
+	m.registry.MustRegister(m.requests, m.duration, m.ttft, m.pick, m.fuel, m.fallback, m.blocks, m.matched, m.retries, m.shed, m.sessions, m.reloadsOK,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.predicted = m.matched.WithLabelValues("predicted")
 	m.reloadsOK.Set(1)
 	return m
 }
@@ -94,15 +101,16 @@ func (n *names) label(s string) string {
 
 // picked notes a decision.
 func (m *metrics) picked(e *exchange, took time.Duration) {
-	m.pick.WithLabelValues(e.name).Observe(took.Seconds())
+	s := m.of(e.name)
+	s.pick.Observe(took.Seconds())
 	if e.result.Fallback != "" {
 		m.fallback.WithLabelValues(e.name, e.result.Fallback).Inc()
 	} else {
-		m.fuel.WithLabelValues(e.name).Observe(float64(e.result.Fuel))
+		s.fuel.Observe(float64(e.result.Fuel))
 	}
 	if n := e.view.frame.Header.PromptBlocks; n > 0 && e.result.Row >= 0 {
 		m.blocks.Add(float64(n))
-		m.matched.WithLabelValues("predicted").Add(float64(e.view.frame.Rows[e.result.Row].Predicted))
+		m.predicted.Add(float64(e.view.frame.Rows[e.result.Row].Predicted))
 	}
 }
 
@@ -116,10 +124,20 @@ func (m *metrics) refused(e *exchange, f fault) {
 	m.duration.WithLabelValues(e.name).Observe(time.Since(e.arrived).Seconds())
 }
 
+func (m *metrics) sessionRefused(f fault) {
+	m.sessions.WithLabelValues(strings.TrimPrefix(f.code, "session_")).Inc()
+}
+
+// answeredHere notes a request that needed a worker's choice only.
+func (m *metrics) answeredHere(e *exchange, w *worker.Worker) {
+	m.requests.WithLabelValues(e.name, m.models.label(e.req.Model), w.ID(), "200").Inc()
+	m.duration.WithLabelValues(e.name).Observe(time.Since(e.arrived).Seconds())
+}
+
 func (m *metrics) retried(reason string) { m.retries.WithLabelValues(reason).Inc() }
 
 func (m *metrics) firstByte(b *body) {
-	m.ttft.WithLabelValues(b.e.name, b.a.worker.ID()).Observe(b.first.Seconds())
+	m.ttftOf(b.e.name, b.a.worker.ID()).Observe(b.first.Seconds())
 }
 
 // ended notes the end of a worker's answer. The code is 499 for a client that left, 502 for an answer that broke off.
@@ -132,6 +150,6 @@ func (m *metrics) ended(b *body, o worker.Outcome) {
 		code = 502
 	}
 	e := b.e
-	m.requests.WithLabelValues(e.name, m.models.label(e.req.Model), b.a.worker.ID(), strconv.Itoa(code)).Inc()
-	m.duration.WithLabelValues(e.name).Observe(time.Since(e.arrived).Seconds())
+	m.requestsOf(answered{e.name, e.req.Model, b.a.worker.ID(), code}).Inc()
+	m.of(e.name).duration.Observe(time.Since(e.arrived).Seconds())
 }

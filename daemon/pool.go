@@ -31,6 +31,7 @@ type pool struct {
 	index    *prefix.Index
 	reuse    *prefix.Reuse
 	sessions *session.Bindings
+	without  sync.Map // of slots whose worker has told that it keeps no sessions
 	turns    turns
 	scale    scale
 	caps     *capacities
@@ -236,7 +237,10 @@ func (p *pool) firstByteRetry() time.Duration { return p.set.Load().conf.FirstBy
 
 func (p *pool) headerTimeout() time.Duration { return p.set.Load().conf.HeaderTimeout }
 
-func (p *pool) forget(slot uint32) { p.index.Remove(slot) }
+func (p *pool) forget(slot uint32) {
+	p.index.Remove(slot)
+	p.without.Delete(slot)
+}
 
 func (p *pool) setCapacity(slot uint32, tokens int) {
 	p.caps.set(slot, tokens)

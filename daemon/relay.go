@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
 	"github.com/warmpath/warmpath/daemon/listen"
@@ -42,9 +41,8 @@ var (
 	largePieces = sync.Pool{New: func() any { b := make([]byte, frame+largePiece+2); return &b }}
 )
 
-// handOver begins the relay of an answer once fiber's handler has returned.
-func (v *visit) handOver(c *fiber.Ctx, out *Outbound, header []upstream.Field) {
-	fc := c.Context()
+// handOver begins the relay of an answer once fasthttp's handler has returned.
+func (v *visit) handOver(fc *fasthttp.RequestCtx, out *Outbound, header []upstream.Field) {
 	r := &relay{d: v.d, v: v, out: out, header: header, conn: listen.TakeOver(fc.Conn()), http11: fc.Request.Header.IsHTTP11()}
 	r.keep = !fc.Request.Header.ConnectionClose() && !fc.Response.ConnectionClose()
 	v.freeBody()

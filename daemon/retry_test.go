@@ -3,6 +3,7 @@ package daemon
 import (
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -58,5 +59,31 @@ func TestWorkersLeftOutOfTheChoiceAreAskedLast(t *testing.T) {
 	eventually(t, "nothing in flight", func() bool { return r.inFlight() == 0 })
 	if n := r.state.Load().pools[0].workers.Up(time.Now()); n == 0 {
 		t.Error("no worker is up")
+	}
+}
+
+// TestKeepAliveCommentsAreNotHeldBack: vLLM's --sse-keep-alive-interval is for what stands between it and the client.
+func TestKeepAliveCommentsAreNotHeldBack(t *testing.T) {
+	step := make(chan struct{})
+	w := fakeWorker(t, func(rw http.ResponseWriter, _ *http.Request) {
+		rw.Header().Set("Content-Type", "text/event-stream")
+		io.WriteString(rw, ": keep-alive\n\n")
+		rw.(http.Flusher).Flush()
+		<-step
+		io.WriteString(rw, "data: {\"choices\":[{\"index\":0,\"text\":\"a\"}]}\n\ndata: [DONE]\n\n")
+	})
+	r := start(t, settings("prefixaware", w.URL), 1)
+	resp, err := testClient.Post("http://"+r.Addr()+"/v1/completions", "application/json", strings.NewReader(streamed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	first := make([]byte, 14)
+	if _, err := io.ReadFull(resp.Body, first); err != nil || string(first) != ": keep-alive\n\n" {
+		t.Fatalf("%q, %v", first, err)
+	}
+	close(step)
+	if b, err := io.ReadAll(resp.Body); err != nil || !strings.HasSuffix(string(b), "data: [DONE]\n\n") {
+		t.Errorf("%q, %v", b, err)
 	}
 }

@@ -25,13 +25,12 @@ var (
 // send tries the workers in the order of the choice until one gives an answer that can go to the client. Up to then the
 // client has seen nothing.
 func (e *exchange) send(ctx context.Context) (out *Outbound, streaming bool) {
-	r := &upstream.Request{Method: e.in.Method, Path: e.in.Path, Header: e.header(), Body: e.in.Body, Tail: e.in.Tail, TailLength: e.in.Left}
-	if e.in.Query != "" {
-		r.Path += "?" + e.in.Query
-	}
+	r := &e.room.request
+	defer func() { *r = upstream.Request{} }() // a stream would keep it for minutes
+	*r = upstream.Request{Method: e.in.Method, Path: e.target(), Header: e.header(), Body: e.in.Body, Tail: e.in.Tail, TailLength: e.in.Left}
 	last := faultUpstream
 	order, seen, again := e.result.Order, 0, false
-	var tried []*worker.Worker
+	tried := e.room.tried[:0]
 	for i := 0; ; i++ {
 		if i == len(order) { // who was left out of the choice, in slow start or full then
 			if order, i = e.others(tried), 0; len(order) == 0 {
@@ -160,6 +159,15 @@ func (a *attempt) close() {
 	}
 }
 
+// newAttempt is the memory of one.
+func (e *exchange) newAttempt() *attempt {
+	if e.room.used {
+		return new(attempt)
+	}
+	e.room.used = true
+	return &e.room.attempt
+}
+
 // attempt sends the request to the worker of a row. If it fails the ticket has ended. more tells whether another worker can
 // still be asked.
 func (e *exchange) attempt(ctx context.Context, row int, r *upstream.Request, more bool) (*attempt, *failure) {
@@ -168,7 +176,8 @@ func (e *exchange) attempt(ctx context.Context, row int, r *upstream.Request, mo
 	if client == nil { // removed since the snapshot
 		return nil, &failure{reason: "removed", fault: faultUpstream, unseen: true}
 	}
-	a := &attempt{pool: e.pool, worker: w, sent: time.Now(), ctx: ctx, believed: e.believed(row)}
+	a := e.newAttempt()
+	*a = attempt{pool: e.pool, worker: w, sent: time.Now(), ctx: ctx, believed: e.believed(row)}
 	var ok bool
 	a.ticket, ok = e.pool.workers.TryBegin(w, worker.Dispatch{PromptTokens: e.length, CachedTokens: a.believed, Whole: !e.req.Stream,
 		Bound: w.ID() == e.stay.bound.Worker}, a.sent)

@@ -68,6 +68,7 @@ func (d *Daemon) clients(c conf.Server) *fiber.App {
 	app.Get("/health", d.health)
 	app.Get("/ready", d.ready)
 	app.Use(d.serve)
+	app.Server().Handler = d.past(app.Server().Handler)
 	return app
 }
 
@@ -86,6 +87,7 @@ func (d *Daemon) admin(c conf.Server) (*fiber.App, error) {
 	app.Get("/metrics", adaptor.HTTPHandler(promhttp.HandlerFor(d.metrics.registry, promhttp.HandlerOpts{})))
 	app.Use(ownPagesOnly, pprof.New()) // /debug/pprof: what takes the time, at three in the morning too
 	app.Get("/api/v1/pools", func(c *fiber.Ctx) error { return c.JSON(d.describe()) })
+	app.Get("/api/v1/sessions", d.sessionsPage)
 	app.Post("/api/v1/pools/:pool/workers/:worker/drain", func(c *fiber.Ctx) error { return d.drainWorker(c, true) })
 	app.Delete("/api/v1/pools/:pool/workers/:worker/drain", func(c *fiber.Ctx) error { return d.drainWorker(c, false) })
 	return app, nil
@@ -139,7 +141,8 @@ func (d *Daemon) clientError(c *fiber.Ctx, err error) error {
 			f = faultSlowBody
 		}
 	}
-	return respond(c, f.outbound(openAI))
+	respond(c.Context(), f.outbound(openAI))
+	return nil
 }
 
 func (d *Daemon) health(c *fiber.Ctx) error { return c.SendString("ok\n") }

@@ -29,6 +29,11 @@ const maxName = 1 << 10
 
 // nameSession reads which session the request belongs to, the surest word first.
 func (e *exchange) nameSession(c *conf.Sessions) {
+	if e.call != nil && e.call.Op == sagemaker.Open {
+		e.stay.name.ID = sagemaker.MintID() // a name for strategies that place by it
+		e.stay.name.Kind = session.Response
+		return
+	}
 	id := ""
 	if c.Header != "" {
 		id = e.in.get(c.Header)
@@ -73,6 +78,16 @@ func looksMinted(id string) bool {
 
 // findSession finds where the request's session lives. A fault says that an opened one has ended.
 func (e *exchange) findSession() *fault {
+	if c := e.call; c != nil && (c.Op == sagemaker.Use || c.Op == sagemaker.Close) {
+		name := e.in.opened(c.Session)
+		b, s := e.pool.sessions.Find(name, e.arrived)
+		e.stay = stay{name: name, bound: b}
+		if s != session.Found {
+			f := faultSession(s)
+			return &f
+		}
+		return nil
+	}
 	for _, id := range [...]string{e.req.PreviousResponse, responseID(e.in.Path)} {
 		if id == "" {
 			continue
@@ -83,7 +98,7 @@ func (e *exchange) findSession() *fault {
 			return nil
 		}
 	}
-	if e.stay.name.ID == "" {
+	if e.stay.name.ID == "" || e.stay.name.Kind == session.Response {
 		return nil
 	}
 	if e.stay.binds && looksMinted(e.stay.name.ID) {

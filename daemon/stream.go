@@ -43,6 +43,7 @@ func (b *body) Read(p []byte) (int, error) {
 	if n > 0 {
 		b.a.ticket.Flow(time.Now())
 		b.feed(p[:n])
+		b.progress()
 		if b.told() {
 			b.fail(errTold)
 			return b.rest(p)
@@ -106,6 +107,12 @@ func (b *body) cut() bool {
 func (b *body) fail(err error) {
 	b.finish(err)
 	b.err = errBrokeOff
+	if c := b.e.call; c != nil && c.Stream { // an exception of its own form tells
+		if b.err = err; causeOf(b.a.ctx) == errDraining {
+			b.err = errDraining
+		}
+		return
+	}
 	if !b.events || !b.ok {
 		return
 	}

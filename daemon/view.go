@@ -131,10 +131,10 @@ func (v *view) bind(id string) bool {
 }
 
 // namespace is where a model's prompts are known: a salt keeps tenants apart. The seed is its secret.
-func (p *pool) namespace(r *prompt.Request) (*prefix.Namespace, uint64) {
+func (p *pool) namespace(r *prompt.Request, salt string) (*prefix.Namespace, uint64) {
 	name := r.Model
-	if r.CacheSalt != "" {
-		name += "#" + r.CacheSalt
+	if salt != "" {
+		name += "#" + salt
 	}
 	return p.index.Namespace(name), maphash.String(p.seed, name)
 }

@@ -28,6 +28,8 @@ type Conn struct {
 	l   *Listener
 	key uint64 // the watcher's
 
+	remote string // the client's IP address
+
 	ahead []byte // what Unread gave back; Read's alone
 
 	armed  atomic.Int64 // when the write deadline was last set, ns after l.start; 0 never
@@ -147,6 +149,9 @@ func (c *Conn) Abort() {
 	}
 	_ = c.raw.Close()
 }
+
+// Remote is the client's IP address in words, "0.0.0.0" if it has none.
+func (c *Conn) Remote() string { return c.remote }
 
 // LocalAddr is our end.
 func (c *Conn) LocalAddr() net.Addr { return c.raw.LocalAddr() }

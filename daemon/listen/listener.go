@@ -139,7 +139,10 @@ func (l *Listener) admit(raw net.Conn) net.Conn {
 	}
 	l.accepted.Add(1)
 	_ = tune(raw, l.conf.WriteTimeout) // a client may be gone already; then the first read tells
-	c := &Conn{raw: raw, l: l}
+	c := &Conn{raw: raw, l: l, remote: net.IPv4zero.String()}
+	if a, ok := raw.RemoteAddr().(*net.TCPAddr); ok {
+		c.remote = a.IP.String()
+	}
 	if err := l.watcher.add(c); err != nil {
 		// It is served unwatched: fs.epoll.max_user_watches is a limit of millions.
 		l.conf.Log.Warn("listen: a connection is not watched; raise fs.epoll.max_user_watches", "error", err)

@@ -94,6 +94,21 @@ func or(d, otherwise time.Duration) time.Duration {
 	return d
 }
 
+// Life is a context that tells one listener of its end by a call. Do uses that in place of [context.AfterFunc], which costs
+// allocations and locks at each request. All its methods may be called from anywhere.
+type Life interface {
+	context.Context
+
+	// Hear has h.Ended called once the context ends, now if it has. The last one to ask is told, no other.
+	Hear(h Hearer)
+
+	// Forget takes back Hear. Ended neither runs nor will be called once it has returned.
+	Forget(h Hearer)
+}
+
+// Hearer is told that a context has ended. Ended is short, and must not ask the context anything.
+type Hearer interface{ Ended() }
+
 // Do sends r and waits for the head of the answer. If ctx ends, at any time until the response has ended, the connection
 // is closed, which tells the worker to stop. A pooled connection that dies without one byte of an answer is replaced once by
 // a fresh one. For what an error means to a repeat see [NotSent] and [Unanswered]; one that came of a time limit is a
@@ -106,8 +121,11 @@ func (c *Client) Do(ctx context.Context, r *Request) (*Response, error) {
 		return nil, &failure{what: "the request was canceled", err: err, notSent: true}
 	}
 	x := &Response{client: c, ctx: ctx}
-	if ctx.Done() != nil {
-		x.stop = context.AfterFunc(ctx, x.cancel)
+	if l, ok := ctx.(Life); ok {
+		x.life = l
+		l.Hear(x)
+	} else if ctx.Done() != nil {
+		x.stop = context.AfterFunc(ctx, x.Ended)
 	}
 	if err := x.run(r); err != nil {
 		x.finish(false)

@@ -22,6 +22,7 @@ type conn struct {
 
 	first     firstRead
 	readFirst func(fd uintptr) bool // first.try, bound once
+	sendFirst func(fd uintptr) bool // first.send, bound once
 	probe     func(fd uintptr) bool // first.ask, bound once
 	silent    bool                  // no byte of an answer has come on it since the request
 }
@@ -44,7 +45,8 @@ func (c *Client) dial(ctx context.Context) (*conn, error) {
 	if t, ok := tcp.(*net.TCPConn); ok {
 		cn.raw, _ = t.SyscallConn()
 	}
-	cn.readFirst, cn.probe = cn.first.try, cn.first.ask
+	cn.first.conn = cn
+	cn.readFirst, cn.sendFirst, cn.probe = cn.first.try, cn.first.send, cn.first.ask
 	if c.tls != nil {
 		t := tls.Client(tcp, c.tls)
 		if err := t.HandshakeContext(ctx); err != nil {

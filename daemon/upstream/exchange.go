@@ -24,14 +24,14 @@ var heads = sync.Pool{New: func() any { b := make([]byte, 0, 4<<10); return &b }
 func (x *Response) run(r *Request) error {
 	c, now := x.client, time.Now()
 	var cn *conn
-	if r.Tail == nil {
-		cn = c.pooled(now)
-	}
-	if cn == nil {
-		return x.fresh(r)
+	err := errStale
+	for err == errStale {
+		if cn = c.pooled(r, now); cn == nil {
+			return x.fresh(r)
+		}
+		err = x.try(cn, r, now)
 	}
 	c.reused.Add(1)
-	err := x.try(cn, r, now)
 	if err == nil || !cn.silent || x.canceled.Load() || isTimeout(err) {
 		return err
 	}
@@ -44,12 +44,19 @@ func (x *Response) run(r *Request) error {
 	return err
 }
 
-// pooled takes connections from the pool until one is alive.
-func (c *Client) pooled(now time.Time) *conn {
-	for {
+// errStale tells that a pooled connection was dead before anything was sent on it.
+var errStale = errors.New("the connection was closed while it was idle")
+
+// pooled takes connections from the pool until one is alive, or can say so when r is sent on it.
+func (c *Client) pooled(r *Request, now time.Time) *conn {
+	for r.Tail == nil {
 		cn := c.idle.take(now)
 		if cn == nil {
 			return nil
+		}
+		if cn.asks() && len(r.Body) <= maxSimple {
+			cn.first.pooled = true
+			return cn
 		}
 		cn.arm(now, c.config.HeaderTimeout) // a deadline that has passed would make it look dead
 		if cn.alive() {
@@ -57,6 +64,7 @@ func (c *Client) pooled(now time.Time) *conn {
 		}
 		cn.close()
 	}
+	return nil
 }
 
 // fresh sends r on a new connection.
@@ -77,7 +85,7 @@ func (x *Response) try(cn *conn, r *Request, now time.Time) (err error) {
 	cn.silent = true
 	x.live.Store(cn)
 	if x.canceled.Load() { // it ran before it could see the connection
-		x.cancel()
+		x.Ended()
 	}
 	x.conn, x.keep = cn, true
 	wait := x.client.config.HeaderTimeout
@@ -99,6 +107,9 @@ func (x *Response) try(cn *conn, r *Request, now time.Time) (err error) {
 	if cn := x.live.Swap(nil); cn != nil {
 		cn.close()
 	}
+	if err == errStale {
+		return err
+	}
 	if cause := x.ctx.Err(); x.canceled.Load() && cause != nil {
 		return &failure{what: "the request was canceled", err: cause}
 	}
@@ -107,15 +118,22 @@ func (x *Response) try(cn *conn, r *Request, now time.Time) (err error) {
 
 // simple sends the request, then reads.
 func (x *Response) simple(cn *conn, r *Request) error {
-	werr := sendHead(cn, r)
+	block, n, werr, err := cn.ask(r)
+	if err == errStale {
+		return err
+	}
 	if werr != nil {
 		if isTimeout(werr) {
 			return werr
 		}
 		cn.armExactly(time.Now(), lastWords) // a worker that refused early and closed has said why
 		x.keep = false
+		block, n, err = cn.readBlock()
 	}
-	if err := x.readHead(cn, r.Method == "HEAD"); err != nil {
+	if err == nil {
+		err = x.headFrom(cn, block, n, r.Method == "HEAD")
+	}
+	if err != nil {
 		if werr != nil {
 			return werr
 		}
@@ -155,6 +173,11 @@ func (x *Response) readHead(cn *conn, noBody bool) error {
 	if err != nil {
 		return err
 	}
+	return x.headFrom(cn, block, n, noBody)
+}
+
+// headFrom is readHead from the first bytes on, which stand in block.
+func (x *Response) headFrom(cn *conn, block *[blockSize]byte, n int, noBody bool) error {
 	cn.silent = false
 	x.block = block
 	buf, from, line := block[:], 0, 0

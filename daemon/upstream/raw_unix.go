@@ -12,6 +12,11 @@ type firstRead struct {
 	err   error
 	one   [1]byte
 	quiet bool
+
+	conn    *conn
+	request *Request // that is to be sent
+	pooled  bool     // the connection was idle: it may be dead
+	sent    error    // of sending
 }
 
 // try reads without waiting; false = wait until there is something.
@@ -44,6 +49,53 @@ func (cn *conn) readBlock() (*[blockSize]byte, int, error) {
 	block, n, err := f.block, f.n, f.err
 	f.block = nil
 	return block, n, ended(n, err)
+}
+
+// asks tells whether ask can see by itself that a connection is dead.
+func (cn *conn) asks() bool { return cn.raw != nil && cn.net == cn.tcp }
+
+// ask sends a request and waits for the first bytes of the answer. werr is what failed in sending; errStale comes if the
+// connection was dead before. It sends inside of the wait for reading: a byte that comes after its start wakes it, so that the
+// read that would find nothing, and a lock, are saved, 2 us of a request's 100.
+func (cn *conn) ask(r *Request) (block *[blockSize]byte, n int, werr, err error) {
+	if !cn.asks() {
+		if werr = sendHead(cn, r); werr == nil {
+			block, n, err = cn.readHeld()
+		}
+		return block, n, werr, err
+	}
+	f := &cn.first
+	f.block, f.n, f.err = nil, 0, nil
+	f.request, f.sent, f.quiet = r, nil, true
+	err = cn.raw.Read(cn.sendFirst)
+	block, n, werr = f.block, f.n, f.sent
+	f.block, f.request, f.pooled = nil, nil, false
+	switch {
+	case err != nil || werr != nil:
+		return nil, 0, werr, err
+	case !f.quiet:
+		return nil, 0, nil, errStale
+	}
+	return block, n, nil, ended(n, f.err)
+}
+
+// send is the first call of ask's wait, which has the connection looked at and the request sent, and try after it. A fresh
+// connection may have an answer already, from a worker that takes no more of them.
+func (f *firstRead) send(fd uintptr) bool {
+	r := f.request
+	if r == nil {
+		return f.try(fd)
+	}
+	f.request = nil
+	if f.pooled {
+		if f.ask(fd); !f.quiet {
+			return true
+		}
+	}
+	if f.sent = sendHead(f.conn, r); f.sent != nil {
+		return true
+	}
+	return !f.pooled && f.try(fd)
 }
 
 // alive tells whether an unused connection may carry a request: it is open, and nothing has come on it that nobody asked

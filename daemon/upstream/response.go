@@ -15,9 +15,10 @@ type Response struct {
 
 	client *Client
 	ctx    context.Context
-	stop   func() bool // of the context's callback; nil = the context never ends
+	life   Life        // ctx, if it is one and has not been told to forget this
+	stop   func() bool // else of the context's callback; nil = the context never ends
 
-	// live is the connection for whoever ends the exchange: the one that swaps it for nil, cancel or finish, owns it from
+	// live is the connection for whoever ends the exchange: the one that swaps it for nil, Ended or finish, owns it from
 	// then on. So a cancel that comes late finds nil, never a connection that serves another request.
 	live     atomic.Pointer[conn]
 	canceled atomic.Bool
@@ -150,8 +151,8 @@ func (x *Response) Close() error {
 	return nil
 }
 
-// cancel closes the connection at any time, from any goroutine.
-func (x *Response) cancel() {
+// Ended closes the connection at any time, from any goroutine. It implements [Hearer].
+func (x *Response) Ended() {
 	x.canceled.Store(true)
 	if cn := x.live.Swap(nil); cn != nil {
 		x.client.canceled.Add(1)
@@ -164,7 +165,10 @@ func (x *Response) finish(whole bool) {
 	whole = whole && x.keep && len(x.rest) == 0
 	x.drop()
 	x.conn = nil
-	if x.stop != nil {
+	if x.life != nil {
+		x.life.Forget(x)
+		x.life = nil
+	} else if x.stop != nil {
 		x.stop()
 	}
 	cn := x.live.Swap(nil)

@@ -33,7 +33,7 @@ func root() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	c.AddCommand(serveCommand(), checkCommand(), simCommand(), replayCommand(), demoCommand(), pluginCommand(), versionCommand())
+	c.AddCommand(serveCommand(), checkCommand(), simCommand(), replayCommand(), demoCommand(), sessionsCommand(), pluginCommand(), versionCommand())
 	return c
 }
 

@@ -1,0 +1,112 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/warmpath/warmpath/conf"
+)
+
+// terse is a worker that costs next to nothing and allocates nothing.
+func terse(b *testing.B) (url string) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { l.Close() })
+	answer := func(body string) []byte {
+		return fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nserver: uvicorn\r\ncontent-length: %d\r\ncontent-type: application/json\r\n\r\n%s", len(body), body)
+	}
+	models := answer(`{"object":"list","data":[{"id":"m","object":"model"}]}`)
+	chat := answer(`{"id":"chatcmpl-1","object":"chat.completion","model":"m","choices":[{"index":0,"message":{"role":"assistant",` +
+		`"content":"Yes."},"finish_reason":"stop"}],"usage":{"prompt_tokens":250,"completion_tokens":2,"total_tokens":252}}`)
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				buf := make([]byte, 512<<10)
+				for n := 0; ; {
+					m, err := c.Read(buf[n:])
+					if err != nil {
+						return
+					}
+					switch n += m; {
+					case buf[0] == 'G' && bytes.HasSuffix(buf[:n], []byte("\r\n\r\n")):
+						c.Write(models)
+					case buf[0] == 'P' && bytes.HasSuffix(buf[:n], []byte("}]}")):
+						c.Write(chat)
+					default:
+						continue
+					}
+					n = 0
+				}
+			}()
+		}
+	}()
+	return "http://" + l.Addr().String()
+}
+
+// BenchmarkRequest is a chat of so many bytes, from the client's write to its read of the whole answer, over loopback: the
+// allocations are the daemon's alone, the time is also the client's and the worker's.
+func BenchmarkRequest(b *testing.B) {
+	file := filepath.Join(b.TempDir(), "warmpath.toml")
+	if err := os.WriteFile(file, []byte(settings("prefixaware", terse(b))), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	c, err := conf.Load(file)
+	if err != nil {
+		b.Fatal(err)
+	}
+	d, err := New(c, slog.New(slog.DiscardHandler))
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- d.Run(ctx) }()
+	defer func() { cancel(); <-ended; d.Close() }()
+	for end := time.Now().Add(10 * time.Second); d.brief()[0].Up == 0 && time.Now().Before(end); {
+		time.Sleep(10 * time.Millisecond)
+	}
+	for _, size := range []int{1, 32, 256} {
+		b.Run(fmt.Sprint(size, "KB"), func(b *testing.B) { ask(b, d.Addr(), size<<10) })
+	}
+}
+
+func ask(b *testing.B, addr string, size int) {
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer conn.Close()
+	body := `{"model":"m","messages":[{"role":"user","content":"` + strings.Repeat("lorem ipsum ", size/12) + `"}]}`
+	request := fmt.Appendf(nil, "POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	answer, n := make([]byte, 4096), 0
+	conn.Write(request)
+	for !bytes.HasSuffix(answer[:n], []byte("}}")) {
+		m, err := conn.Read(answer[n:])
+		if n += m; err != nil {
+			b.Fatal(err, string(answer[:n]))
+		}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		conn.Write(request)
+		if _, err := io.ReadFull(conn, answer[:n]); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

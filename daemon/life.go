@@ -1,0 +1,170 @@
+package daemon
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/upstream"
+)
+
+// life is the context of one request, from its header to the end of its answer. It is a part of its visit: a
+// context.WithCancelCause with a context.AfterFunc on it cost nine allocations and six locks a request, 5 % of its CPU time.
+//
+// Err and context.Cause both say why it ended: errClientGone or errDraining.
+type life struct {
+	of         *lives
+	prev, next *life // guarded by of.mu
+
+	mu     sync.Mutex // guards all below; held while hears is told
+	cause  error
+	hears  upstream.Hearer // the transport's request under way
+	done   chan struct{}   // made when it is asked for
+	others []*after
+}
+
+// after is a function that waits for the end of a life.
+type after struct{ f func() }
+
+// end ends the request. Only the first cause counts.
+func (l *life) end(cause error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cause != nil {
+		return
+	}
+	l.cause = cause
+	if l.hears != nil {
+		l.hears.Ended()
+		l.hears = nil
+	}
+	if l.done != nil {
+		close(l.done)
+	}
+	for _, o := range l.others {
+		go o.f() // it may ask us why
+	}
+	l.others = nil
+}
+
+// Hear implements upstream.Life.
+func (l *life) Hear(h upstream.Hearer) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cause != nil {
+		h.Ended()
+		return
+	}
+	l.hears = h
+}
+
+// Forget implements upstream.Life.
+func (l *life) Forget(h upstream.Hearer) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.hears == h {
+		l.hears = nil
+	}
+}
+
+// AfterFunc is what package context looks for before it spends a goroutine on a context that is not its own.
+func (l *life) AfterFunc(f func()) (stop func() bool) {
+	a := &after{f}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cause != nil {
+		go f()
+		return func() bool { return false }
+	}
+	l.others = append(l.others, a)
+	return func() bool { return l.drop(a) }
+}
+
+func (l *life) drop(a *after) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, o := range l.others {
+		if o == a {
+			l.others = append(l.others[:i], l.others[i+1:]...)
+			return true
+		}
+	}
+	return false
+}
+
+// Done implements context.Context.
+func (l *life) Done() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.done == nil {
+		l.done = make(chan struct{})
+		if l.cause != nil {
+			close(l.done)
+		}
+	}
+	return l.done
+}
+
+// Err implements context.Context: it is the cause.
+func (l *life) Err() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.cause
+}
+
+// Deadline implements context.Context: there is none.
+func (l *life) Deadline() (time.Time, bool) { return time.Time{}, false }
+
+// Value implements context.Context: there is none.
+func (l *life) Value(any) any { return nil }
+
+// lives are the requests under way: what a drain ends that they outlive.
+type lives struct {
+	mu    sync.Mutex // guards all below
+	first *life
+	cause error // of their end, and that of all to come
+}
+
+// begin enters a request.
+func (s *lives) begin(l *life) {
+	s.mu.Lock()
+	l.of, l.next = s, s.first
+	if s.first != nil {
+		s.first.prev = l
+	}
+	s.first = l
+	cause := s.cause
+	s.mu.Unlock()
+	if cause != nil {
+		l.end(cause)
+	}
+}
+
+// leave takes a request out that has ended. What still waits for its end is told.
+func (l *life) leave() {
+	l.end(context.Canceled)
+	s := l.of
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l.prev != nil {
+		l.prev.next = l.next
+	} else {
+		s.first = l.next
+	}
+	if l.next != nil {
+		l.next.prev = l.prev
+	}
+	l.prev, l.next = nil, nil
+}
+
+// cut ends all requests, those too that begin later.
+func (s *lives) cut(cause error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cause = cause
+	for l := s.first; l != nil; l = l.next {
+		l.end(cause)
+	}
+}
+
+var _ upstream.Life = (*life)(nil)
