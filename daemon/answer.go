@@ -101,7 +101,7 @@ func (b *body) whole() ([]byte, *failure) {
 		}
 		b.name()
 	}
-	b.began()
+	b.came = b.began()
 	return buf, nil
 }
 
@@ -197,15 +197,16 @@ func (b *body) progress() {
 }
 
 // began notes the first byte of an answer that goes to the client.
-func (b *body) began() {
+func (b *body) began() (now time.Time) {
 	b.a.heard()
-	now := time.Now()
+	now = time.Now()
 	b.first = now.Sub(b.e.arrived)
 	if b.ok {
 		b.a.ticket.FirstByte(now)
 		b.e.d.metrics.firstByte(b)
 		b.e.in.Seen.First = b.first
 	}
+	return now
 }
 
 // feed lets the reply hear a piece of the answer.

@@ -141,7 +141,7 @@ func (m *metrics) firstByte(b *body) {
 }
 
 // ended notes the end of a worker's answer. The code is 499 for a client that left, 502 for an answer that broke off.
-func (m *metrics) ended(b *body, o worker.Outcome) {
+func (m *metrics) ended(b *body, o worker.Outcome, now time.Time) {
 	code := b.a.resp.Status
 	switch o.Kind {
 	case worker.Canceled:
@@ -151,5 +151,5 @@ func (m *metrics) ended(b *body, o worker.Outcome) {
 	}
 	e := b.e
 	m.requestsOf(answered{e.name, e.req.Model, b.a.worker.ID(), code}).Inc()
-	m.of(e.name).duration.Observe(time.Since(e.arrived).Seconds())
+	m.of(e.name).duration.Observe(now.Sub(e.arrived).Seconds())
 }

@@ -115,6 +115,7 @@ func (d *Daemon) enter(in *Inbound, c *sagemaker.Call, p *pool, w *worker.Worker
 	if err != nil {
 		return d.refuseOpening(in, w, err), false
 	}
+	p.crowd.add(w.ID(), 1)
 	if out.Body == nil { // vLLM's words
 		out.Body = []byte("Session " + id + " created")
 		out.set("Content-Type", "text/plain; charset=utf-8")
@@ -148,6 +149,7 @@ func (d *Daemon) closeCall(ctx context.Context, in *Inbound, c *sagemaker.Call) 
 	if !p.sessions.Close(name, time.Now()) { // another close was first
 		return d.refuseCall(in, faultSession(session.Closed))
 	}
+	p.crowd.add(b.Worker, -1)
 	if out.Status >= 200 && out.Status <= 299 {
 		out.set(sagemaker.HeaderClosedSession, c.Session)
 	}

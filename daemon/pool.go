@@ -33,6 +33,7 @@ type pool struct {
 	sessions *session.Bindings
 	without  sync.Map // of slots whose worker has told that it keeps no sessions
 	turns    turns
+	crowd    crowd
 	scale    scale
 	caps     *capacities
 	seed     maphash.Seed // of the namespaces' secrets: new in each process, so that no tenant can prepare a collision
@@ -77,6 +78,7 @@ func newPool(c conf.Pool, s conf.Sessions, store session.Store, log *slog.Logger
 	go func() { defer close(p.done); p.workers.Run(ctx) }()
 	go p.fitCapacities(ctx)
 	go p.found.run(ctx)
+	go p.crowd.run(ctx, p.sessions)
 	return p, nil
 }
 
@@ -120,7 +122,8 @@ func authorities(file string) (*tls.Config, error) {
 func (p *pool) watch(s *setup) worker.Config {
 	c := &s.conf
 	return worker.Config{
-		Workers: specs(*c), HealthInterval: c.HealthInterval, ScrapeInterval: c.ScrapeInterval, SlowStart: c.SlowStart,
+		Workers: specs(*c), HealthInterval: c.HealthInterval, ScrapeInterval: c.ScrapeInterval, SlowStart: max(c.SlowStart, time.Nanosecond), // 0 = the pool's default
+
 		PrefillTokensPerSecond: c.PrefillTokensPerSecond, MaxInFlight: c.MaxInFlight, RetryBudget: c.RetryBudget, Panic: c.Panic,
 		Key: s.key, TLS: s.tls, Log: p.log,
 		OnDown: p.forget, OnRestart: p.forget, OnCapacity: p.setCapacity,

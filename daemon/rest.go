@@ -60,6 +60,7 @@ func (d *Daemon) sessions(ctx context.Context, in *Inbound, id string) *Outbound
 	if !p.sessions.Close(name, time.Now()) {
 		return d.refuseCall(in, gone(session.Closed))
 	}
+	p.crowd.add(b.Worker, -1)
 	return &Outbound{Status: http.StatusNoContent}
 }
 
@@ -87,6 +88,7 @@ func (d *Daemon) openPlain(ctx context.Context, in *Inbound) *Outbound {
 	if err != nil {
 		return d.refuseOpening(in, w, err)
 	}
+	p.crowd.add(w.ID(), 1)
 	out := said(http.StatusCreated, Session{id, b.Created, b.Expires})
 	out.set("Location", "/sessions/"+id)
 	return out

@@ -260,3 +260,36 @@ func TestBadCalls(t *testing.T) {
 		t.Error("refusals are not counted")
 	}
 }
+
+func TestStreamsAsEvents(t *testing.T) {
+	events := "data: {\"id\":\"c\",\"object\":\"text_completion\",\"choices\":[{\"index\":0,\"text\":\"%s\",\"finish_reason\":null}]}\n\n"
+	w := fakeWorker(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if a := r.Header.Get("Accept"); a != "text/event-stream" {
+			t.Errorf("the worker got Accept: %q", a)
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprintf(w, events, "one")
+		w.(http.Flusher).Flush()
+		if strings.Contains(string(body), "break") {
+			panic(http.ErrAbortHandler)
+		}
+		io.WriteString(w, "data: {\"id\":\"c\",\"object\":\"text_completion\",\"choices\":[{\"index\":0,\"text\":\"two\",\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
+	})
+	r := start(t, settings("roundrobin", w.URL), 1)
+	const path = "/endpoints/main/invocations-response-stream"
+	s := r.do("POST", path, `{"model":"sim","prompt":"x","stream":true}`, "X-Amzn-SageMaker-Accept", "text/event-stream")
+	if s.status != 200 || s.err != nil || s.header.Get("Content-Type") != sagemaker.StreamType ||
+		s.header.Get("X-Amzn-Sagemaker-Content-Type") != "text/event-stream" || s.header.Get("X-Amzn-Requestid") == "" {
+		t.Fatalf("%d %v %v", s.status, s.err, s.header)
+	}
+	for _, part := range []string{"PayloadPart", "one", "two", "[DONE]"} {
+		if !strings.Contains(s.body, part) {
+			t.Errorf("no %q in %q", part, s.body)
+		}
+	}
+	s = r.do("POST", path, `{"model":"sim","prompt":"break","stream":true}`, "X-Amzn-SageMaker-Accept", "text/event-stream")
+	if s.err != nil || !strings.Contains(s.body, "ModelStreamError") || !strings.Contains(s.body, "StreamBroken") || strings.Contains(s.body, "data: {\"error") {
+		t.Errorf("a worker that breaks off: %v %q", s.err, s.body)
+	}
+}

@@ -31,7 +31,7 @@ const maxName = 1 << 10
 func (e *exchange) nameSession(c *conf.Sessions) {
 	if e.call != nil && e.call.Op == sagemaker.Open {
 		e.stay.name.ID = sagemaker.MintID() // a name for strategies that place by it
-		e.stay.name.Kind = session.Response
+		e.stay.name.Kind = session.Response // nothing is bound before the answer
 		return
 	}
 	id := ""
@@ -142,6 +142,9 @@ func (e *exchange) draw(ctx context.Context) *fault {
 	case worker.Full:
 		f = faultFull
 	default:
+		if e.stay.bound.Worker == "" && e.stay.name.ID != "" {
+			e.pool.crowd.fill(e.view.frame.Rows, e.view.workers)
+		}
 		return nil
 	}
 	return &f
@@ -212,7 +215,10 @@ func (e *exchange) settle() *fault {
 	chosen := e.view.workers[e.result.Row].ID()
 	at := ""
 	if st.moved != "" {
-		at = e.pool.sessions.Rebind(st.name, st.moved, chosen, e.arrived)
+		if at = e.pool.sessions.Rebind(st.name, st.moved, chosen, e.arrived); at == chosen {
+			e.pool.crowd.add(chosen, 1)
+			e.pool.crowd.add(st.moved, -1)
+		}
 		if at == "" && st.name.Kind == session.Opened {
 			f := faultSession(session.Closed)
 			return &f
@@ -225,6 +231,7 @@ func (e *exchange) settle() *fault {
 		}
 		at = e.pool.sessions.Bind(st.name, chosen, e.arrived)
 		st.opened = at
+		e.pool.crowd.add(at, 1)
 	}
 	if at != chosen {
 		e.lead(at)
@@ -268,6 +275,7 @@ func (e *exchange) served(w *worker.Worker, status int, out *Outbound) {
 func (e *exchange) unbind() {
 	if e.stay.opened != "" {
 		e.pool.sessions.Close(e.stay.name, e.arrived)
+		e.pool.crowd.add(e.stay.opened, -1)
 		e.stay.opened = ""
 	}
 }

@@ -26,6 +26,7 @@ type body struct {
 	tail   []byte  // an error event that is still to be read
 	err    error   // what comes after held and tail
 	once   sync.Once
+	came   time.Time // when all of it had come; zero for a stream
 }
 
 // Read hands on what one read of the worker gave, up to the end of an event: an error event can then follow at any time.
@@ -153,9 +154,13 @@ func (b *body) finish(err error) {
 			b.learn(&o, err == io.EOF)
 		}
 		b.giveBack()
-		b.a.end(o)
+		now := b.came
+		if now.IsZero() {
+			now = time.Now()
+		}
+		b.a.ticket.End(now, o)
 		b.e.in.Seen.Tokens = o.Tokens
-		b.e.d.metrics.ended(b, o)
+		b.e.d.metrics.ended(b, o, now)
 	})
 }
 

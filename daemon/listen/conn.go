@@ -30,6 +30,8 @@ type Conn struct {
 
 	remote string // the client's IP address
 
+	readBy lazy // of a plain connection's reads
+
 	ahead []byte // what Unread gave back; Read's alone
 
 	armed  atomic.Int64 // when the write deadline was last set, ns after l.start; 0 never
@@ -56,6 +58,10 @@ func (c *Conn) Read(b []byte) (int, error) {
 	if c.tls != nil {
 		return c.tls.Read(b)
 	}
+	if err := c.readBy.begin(c.raw); err != nil {
+		return 0, err
+	}
+	defer c.readBy.end()
 	return c.raw.Read(b)
 }
 
@@ -160,10 +166,15 @@ func (c *Conn) LocalAddr() net.Addr { return c.raw.LocalAddr() }
 func (c *Conn) RemoteAddr() net.Addr { return c.raw.RemoteAddr() }
 
 // SetDeadline is SetReadDeadline: writes have a deadline of their own.
-func (c *Conn) SetDeadline(t time.Time) error { return c.raw.SetReadDeadline(t) }
+func (c *Conn) SetDeadline(t time.Time) error { return c.SetReadDeadline(t) }
 
-// SetReadDeadline bounds reads, those of a handshake too.
-func (c *Conn) SetReadDeadline(t time.Time) error { return c.raw.SetReadDeadline(t) }
+// SetReadDeadline bounds reads, those of a handshake too. It may act an eighth of the time later, up to a second.
+func (c *Conn) SetReadDeadline(t time.Time) error {
+	if c.tls != nil {
+		return c.raw.SetReadDeadline(t)
+	}
+	return c.readBy.ask(c.raw, t)
+}
 
 // SetWriteDeadline does nothing: every write has Config.WriteTimeout to get on.
 func (c *Conn) SetWriteDeadline(time.Time) error { return nil }

@@ -1,10 +1,18 @@
 // Package prefixaware is the default strategy: a request goes where most of its prompt is believed cached, unless that
 // costs more than it saves. The rule and its reasons are in package score.
 //
-// It has no options: each term of the score is in seconds and measured, so there is no weight to turn.
+// # Options
+//
+// Each term of the score is in seconds and measured, so there is no weight to turn. The two options are those of SageMaker's
+// own PREFIX_AWARE routing, for who moves from there; both are off by default, since the score prices what they cut off:
+//
+//	prefix_length          1024 to 65536: only so many bytes at the beginning of a prompt count as cached, in blocks of 128
+//	concurrency_threshold  1 to 1024: a worker with so many requests in flight gets no more while another has fewer
 package prefixaware
 
 import (
+	"errors"
+
 	"github.com/warmpath/warmpath/sdk"
 	"github.com/warmpath/warmpath/sdk/score"
 )
@@ -12,8 +20,54 @@ import (
 // New returns the strategy.
 func New() sdk.Strategy { return new(strategy) }
 
-type strategy struct{ rule score.Rule }
+type strategy struct {
+	rule      score.Rule
+	blocks    uint32 // that count as cached; 0 = all
+	threshold uint32 // requests in flight at which to spill; 0 = never
+	shown     []sdk.Worker
+}
 
+// blockBytes is the text in a block of the host's match counts.
+const blockBytes = 128
+
+// Configure takes the options.
+func (s *strategy) Configure(o *sdk.Options) error {
+	length, threshold := o.Int("prefix_length", 0), o.Int("concurrency_threshold", 0)
+	if length != 0 && (length < 1024 || length > 65536) {
+		return errors.New("prefixaware: prefix_length is out of range; write bytes from 1024 to 65536, or leave it out for all")
+	}
+	if threshold < 0 || threshold > 1024 {
+		return errors.New("prefixaware: concurrency_threshold is out of range; write requests from 1 to 1024, or leave it out")
+	}
+	s.blocks, s.threshold = uint32(length/blockBytes), uint32(threshold)
+	return nil
+}
+
+// full is seconds on top of the wait of a worker at the threshold: after all others, still in the order of their scores.
+const full = 1e6
+
+// Route scores the workers as the options let them be seen.
 func (s *strategy) Route(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
+	if s.blocks > 0 || s.threshold > 0 {
+		workers = s.seen(workers)
+	}
 	return s.rule.Route(r, workers, score.Tiers)
+}
+
+// seen is the workers with no more of the prompt than counts, and those at the threshold last.
+func (s *strategy) seen(workers []sdk.Worker) []sdk.Worker {
+	s.shown = append(s.shown[:0], workers...)
+	for i := range s.shown {
+		w := &s.shown[i]
+		if left := s.blocks; left > 0 {
+			for _, n := range [...]*uint32{&w.GPU, &w.L1, &w.L2} {
+				*n = min(*n, left)
+				left -= *n
+			}
+		}
+		if s.threshold > 0 && w.InFlight >= s.threshold {
+			w.Wait += full
+		}
+	}
+	return s.shown
 }

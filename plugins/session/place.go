@@ -8,6 +8,7 @@ import (
 func hashed(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
 	var k sdk.Ranking
 	limit := bound * mean(workers)
+	most := crowd * meanSessions(workers)
 	first, highest := 0, uint64(0)
 	for i := range workers {
 		w := &workers[i]
@@ -16,8 +17,13 @@ func hashed(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
 			first, highest = i, h
 		}
 		cost := 1 - float64(h>>11)/(1<<53) // in (0, 1]; 53 bits are exact in a float64
-		if load(w) >= limit+1 {
-			cost += 2 // after all that are under the bound, still in the session's order
+		switch { // after all that are under the bounds, still in the session's order
+		case load(w) >= 2*limit+4:
+			cost += 6
+		case sdk.PerWeight(float64(w.Sessions), w) >= most+1:
+			cost += 4 // a worker that has just joined is to catch up, and is a little busier meanwhile
+		case load(w) >= limit+1:
+			cost += 2
 		}
 		k.Enter(i, w, cost)
 	}
@@ -47,17 +53,26 @@ func load(w *sdk.Worker) float64 {
 
 // mean is the fleet's requests in flight per unit of weight.
 func mean(workers []sdk.Worker) float64 {
-	flight, weight := uint64(0), float64(0)
+	return perWeight(workers, func(w *sdk.Worker) uint32 { return w.InFlight })
+}
+
+// meanSessions is the same of the sessions that live there.
+func meanSessions(workers []sdk.Worker) float64 {
+	return perWeight(workers, func(w *sdk.Worker) uint32 { return w.Sessions })
+}
+
+func perWeight(workers []sdk.Worker, count func(*sdk.Worker) uint32) float64 {
+	all, weight := uint64(0), float64(0)
 	for i := range workers {
 		w := &workers[i]
-		flight += uint64(w.InFlight)
+		all += uint64(count(w))
 		if w.Weight > 0 {
 			weight += float64(w.Weight)
 		} else {
 			weight++
 		}
 	}
-	return float64(flight) / weight
+	return float64(all) / weight
 }
 
 // mix is the finalizer of MurmurHash3 with Stafford's constants (mix 13): each input bit changes half of the output's.

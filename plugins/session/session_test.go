@@ -98,3 +98,25 @@ func TestSlowStartTakesFewNewSessions(t *testing.T) {
 		t.Errorf("%d of 400 went to the worker in slow start; want some, and fewer than half its share of 100", n)
 	}
 }
+
+// A worker that has more than its share of the sessions that live gets no new ones, busy or not.
+func TestLiveSessionsAreShared(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	const n = 7
+	var live [n]uint32
+	for i := range n - 1 { // the last one has just joined
+		live[i] = 1000
+	}
+	for range 3000 {
+		f := sdktest.NewFrame(n)
+		f.Header.Session = rng.Uint64() | 1
+		for i := range live {
+			f.Rows[i].Sessions = live[i]
+		}
+		live[f.Run(t, New()).Row]++
+	}
+	mean := float64(6000+3000) / n
+	if most := float64(slices.Max(live[:])); most > 1.06*mean {
+		t.Errorf("live sessions %v; want none over %.0f", live, 1.06*mean)
+	}
+}

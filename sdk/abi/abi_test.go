@@ -57,6 +57,7 @@ func TestLayout(t *testing.T) {
 	f("TPOT", unsafe.Offsetof(r.TPOT), 48)
 	f("MetricsAge", unsafe.Offsetof(r.MetricsAge), 52)
 	f("Weight", unsafe.Offsetof(r.Weight), 56)
+	f("Sessions", unsafe.Offsetof(r.Sessions), 60)
 	f("Sent", unsafe.Offsetof(r.Sent), 64)
 	f("Wait", unsafe.Offsetof(r.Wait), 72)
 	f("Slow", unsafe.Offsetof(r.Slow), 80)

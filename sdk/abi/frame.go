@@ -65,7 +65,7 @@ type Row struct {
 	TPOT          float32 // 48: seconds a generated token, running mean; 0 = none seen
 	MetricsAge    float32 // 52: seconds since the worker's metrics were read; negative = never
 	Weight        float32 // 56: configured, default 1
-	_             uint32  // 60: zero
+	Sessions      uint32  // 60: sessions that live there, about; 0 if the request opens none
 	Sent          uint64  // 64: requests ever sent there
 	Wait          float64 // 72: W: seconds of prefill queued there
 	Slow          float64 // 80: m: slowness, seconds per estimated second of prefill

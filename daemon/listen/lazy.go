@@ -1,0 +1,62 @@
+package listen
+
+import (
+	"net"
+	"sync"
+	"time"
+)
+
+// lazy sets read deadlines when they are needed. fasthttp asks for two a request, one for the wait before it and one for its
+// header, and most often everything has come with the first read: the second one is never needed, and the first is nearly
+// the one of the request before. Each would cost a change of the runtime's timers and three looks at the clock, 1 us.
+type lazy struct {
+	mu      sync.Mutex    // guards all below
+	want    time.Time     // as asked for last; zero = none
+	set     time.Time     // as the connection has it
+	extra   time.Duration // by which set was made later than was asked for
+	reading bool
+}
+
+// maxExtra bounds by how much a deadline is set too late so that it does for later requests.
+const maxExtra = time.Second
+
+// ask makes t the deadline, at once for a read that runs.
+func (p *lazy) ask(conn net.Conn, t time.Time) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.want = t
+	if p.reading {
+		return p.apply(conn)
+	}
+	return nil
+}
+
+// begin is called before a read.
+func (p *lazy) begin(conn net.Conn) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.reading = true
+	return p.apply(conn)
+}
+
+// end is called after it.
+func (p *lazy) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.reading = false
+}
+
+// apply runs with mu held.
+func (p *lazy) apply(conn net.Conn) error {
+	late := p.set.Sub(p.want)
+	switch {
+	case p.want.IsZero() && p.set.IsZero(), !p.want.IsZero() && !p.set.IsZero() && late >= 0 && late <= p.extra:
+		return nil
+	case p.want.IsZero():
+		p.set, p.extra = time.Time{}, 0
+	default:
+		p.extra = max(0, min(maxExtra, time.Until(p.want)/8))
+		p.set = p.want.Add(p.extra)
+	}
+	return conn.SetReadDeadline(p.set)
+}
