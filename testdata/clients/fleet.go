@@ -28,6 +28,7 @@ const (
 type fleet struct {
 	root, dir string
 	url       string   // of the router
+	admin     string   // of its own pages
 	workers   []string // URLs of the workers
 	env       []string // for scripts
 	router    int      // process id
@@ -79,11 +80,12 @@ func (h *fleet) serve(ctx context.Context, binary, toml string) error {
 	if err := os.WriteFile(file, []byte(toml), 0o644); err != nil {
 		return err
 	}
-	listen, err := h.process(ctx, regexp.MustCompile(`msg=serving listen=(\S+)`), 1, binary, "serve", "--config", file)
+	listen, err := h.process(ctx, regexp.MustCompile(`msg=serving listen=(\S+ admin=\S+)`), 1, binary, "serve", "--config", file)
 	if err != nil {
 		return err
 	}
-	h.url = "http://" + listen[0]
+	front, admin, _ := strings.Cut(listen[0], " admin=")
+	h.url, h.admin = "http://"+front, "http://"+admin
 	return h.ready(ctx)
 }
 

@@ -19,7 +19,7 @@ const limit = 10 * time.Minute
 func main() {
 	root := flag.String("root", "../..", "the repository")
 	binary := flag.String("warmpath", "", "the program to test (default bin/warmpath of the repository)")
-	direct := flag.Bool("direct", false, "ask a worker instead of the router: what fails then is no fault of the router's")
+	direct := flag.Bool("direct", false, "ask a worker instead of the router: what fails then is no fault of the router's; not for sagemaker, whose wire is the router's alone")
 	only := flag.String("only", "", "run only clients whose name holds this, as python or go openai")
 	flag.Parse()
 	ok, err := run(*root, *binary, *only, *direct)
@@ -85,10 +85,11 @@ func run(root, binary, only string, direct bool) (bool, error) {
 		{"node sagemaker", script("node", "sagemaker_checks.mjs")},
 	} {
 		at := f
-		if !strings.Contains(c.name, only) {
+		aws := strings.HasSuffix(c.name, "sagemaker")
+		if !strings.Contains(c.name, only) || direct && aws {
 			continue
 		}
-		if strings.HasSuffix(c.name, "sagemaker") {
+		if aws {
 			if endpoints == nil {
 				if endpoints, err = openEndpoints(ctx, root, binary); err != nil {
 					return false, err

@@ -33,6 +33,7 @@ type awsClient struct {
 }
 
 func sagemakerChecks(ctx context.Context, f *fleet, t *total) error {
+	runMemory(ctx, f, t) // first: a router that has passed 100 MB on has grown already
 	c := &awsClient{f: f, Client: sagemakerruntime.New(sagemakerruntime.Options{
 		BaseEndpoint: aws.String(f.url), Region: "eu-west-1", RetryMaxAttempts: 1,
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
@@ -42,10 +43,10 @@ func sagemakerChecks(ctx context.Context, f *fleet, t *total) error {
 	runChecks(ctx, "go sagemaker", t, []check{
 		{"create, use, close", c.life}, {"router keeps the session", c.routers}, {"unknown", c.unknown}, {"expired", c.expired},
 		{"stream", c.stream}, {"stream exception", c.exception}, {"424", c.modelError}, {"429", c.notReady}, {"503", c.unavailable},
-		{"opening fails", c.openingFails}, {"worker dies", c.dies}, {"payload sent once", c.payload},
+		{"opening fails", c.openingFails}, {"payload sent once", c.payload}, {"nothing left bound", c.left}, {"worker dies", c.dies},
 	})
 	fmt.Printf("   go sagemaker: %d streams repeated, which the SDK broke itself\n", c.broken)
-	return runMemory(ctx, f, t)
+	return nil
 }
 
 // invoke sends a body, in a session if there is one.
@@ -320,8 +321,9 @@ func (c *awsClient) dies(ctx context.Context) error {
 	if !errors.As(err, &e) || !slices.Contains([]string{"ValidationError", "ModelError", "ServiceUnavailable"}, e.ErrorCode()) {
 		return fmt.Errorf("used at a dead worker: %v", err)
 	}
+	another := ""
 	for {
-		if _, _, err = c.open(ctx, "faulty", opening); err == nil {
+		if another, _, err = c.open(ctx, "faulty", opening); err == nil {
 			break
 		}
 		select {
@@ -334,7 +336,28 @@ func (c *awsClient) dies(ctx context.Context) error {
 	if !errors.As(err, &e) || !slices.Contains([]string{"ValidationError", "ModelError"}, e.ErrorCode()) {
 		return fmt.Errorf("used when the worker is back: %v", err)
 	}
-	return nil
+	return c.close(ctx, "faulty", another, closing)
+}
+
+// left looks for sessions that the router still holds, after what has ended or failed.
+func (c *awsClient) left(ctx context.Context) error {
+	text, err := send(ctx, "GET", c.f.admin+"/api/v1/sessions", "")
+	if err != nil {
+		return err
+	}
+	var pools []struct {
+		Pool     string
+		Sessions []struct{ Kind, Created string }
+	}
+	if err := json.Unmarshal([]byte(text), &pools); err != nil || len(pools) == 0 {
+		return fmt.Errorf("%.300s: %w", text, err)
+	}
+	for _, p := range pools {
+		if len(p.Sessions) > 0 {
+			err = errors.Join(err, fmt.Errorf("%s has %+v", p.Pool, p.Sessions))
+		}
+	}
+	return err
 }
 
 // payload is a multimodal conversation: 100 MB once, then prompts that see them.
