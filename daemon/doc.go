@@ -10,8 +10,10 @@
 //     JSON goes on to a worker, whose 400 is the honest one.
 //  4. The first pool whose patterns fit the model serves it. worker.Pool.Snapshot gives a row for each worker that is up,
 //     has room and lists the model; none: 503, 429 or 404.
-//  5. view.go fills what depends on the prompt: one walk of the prefix index for all rows, free room and chance of reuse. A
-//     session, or the response that the request refers to, that is bound sets Header.Bound.
+//  5. view.go fills what depends on the prompt: one walk of the prefix index for all rows, free room and chance of reuse.
+//     sessions.go finds the request's session: SageMaker's id, a stored response, X-Session-Id, a cookie of ours, a field of
+//     the body, in that order. A live binding sets Header.Bound under every strategy; it is left only when its worker is down.
+//     sagemaker.go and opening.go stand around all of this on SageMaker's paths, and rest.go is their plain twin.
 //  6. host.Current.Pick asks the strategy, a wasm module, for an ordered choice. Whatever goes wrong in there, the same
 //     call answers with the host's own fallback.
 //  7. send.go tries the choice in its order until one gives an answer: up to then nothing reached the client, and a
@@ -25,9 +27,9 @@
 //
 // # Who owns what
 //
-// State has three owners with a lock each: worker.Pool (who is up, load, speed), prefix.Index (who holds what), session.Table
-// (who is bound). A [pool] holds the three for one [[pools]] table and outlives reloads as long as its name stays. The set of
-// pools is one atomic pointer; a request reads it once.
+// State has three owners with a lock each: worker.Pool (who is up, load, speed), prefix.Index (who holds what), tier.Store
+// (who is bound, through session.Bindings). The store is the daemon's; a [pool] holds the other two for one [[pools]] table
+// and outlives reloads as long as its name stays. The set of pools is one atomic pointer; a request reads it once.
 //
 // # Where the time goes
 //

@@ -42,8 +42,12 @@ func (e *exchange) nameSession(c *conf.Sessions) {
 		id = e.cookie(c.Cookie)
 	}
 	e.stay.binds = id != ""
-	if id == "" && len(c.BodyFields) > 0 {
-		id = e.req.SessionKey
+	if id == "" && e.req.SessionKey != "" {
+		for _, field := range c.BodyFields {
+			if id = e.req.SessionField(field); id != "" {
+				break
+			}
+		}
 	}
 	if id == "" && c.Cookie != "" && e.req.Kind.Generates() {
 		id = sagemaker.MintID()

@@ -208,3 +208,57 @@ func TestAFailedFirstRequestLeavesNoBinding(t *testing.T) {
 		t.Errorf("bindings left: %v", live)
 	}
 }
+
+func TestBodyFieldsNameASessionInTheirOrder(t *testing.T) {
+	r := start(t, "[sessions]\nbody_fields = [\"user\", \"session_id\"]\n"+settings("session", echoes(t, 4)...), 4)
+	send := func(fields string) string {
+		return r.do("POST", "/v1/completions", `{"model":"sim","prompt":"x",`+fields+`}`).header.Get("Worker")
+	}
+	for i := range 8 {
+		home := send(fmt.Sprintf(`"user":"u%d"`, i))
+		if at := send(fmt.Sprintf(`"session_id":"other","user":"u%d"`, i)); at != home {
+			t.Errorf("user u%d: at %s and at %s", i, home, at)
+		}
+	}
+	n := r.live()
+	if send(`"prompt_cache_key":"k"`); r.live() != n {
+		t.Error("a field that is not listed named a session")
+	}
+}
+
+// Two routers with one Redis serve, end and refuse each other's sessions.
+func TestOpenedSessionsAreShared(t *testing.T) {
+	url := redisServer(t)
+	k, worker := newKeeper(t, "w1")
+	other, otherURL := newKeeper(t, "w2")
+	toml := fmt.Sprintf("[cache]\nredis = %q\ntimeout = \"200ms\"\n", url) + settings("roundrobin", worker, otherURL)
+	a, b := start(t, toml, 2), start(t, toml, 2)
+	for range 6 {
+		id, at := a.opens(invoke, openBody)
+		if s := b.do("POST", invoke, hello, sessionID, id); s.status != 200 || s.header.Get("Worker") != at {
+			t.Fatalf("at the second router: %d at %s; want %s", s.status, s.header.Get("Worker"), at)
+		}
+		if s := b.do("POST", invoke, closeBody, sessionID, id); s.status != 200 {
+			t.Fatalf("close at the second router: %d %s", s.status, s.body)
+		}
+		eventually(t, "the first router refuses it", func() bool { return a.do("POST", invoke, hello, sessionID, id).status == 400 })
+	}
+	if len(k.live)+len(other.live) != 0 {
+		t.Errorf("left at the workers: %v %v", k.live, other.live)
+	}
+}
+
+// Without its Redis a router goes on with what it has in memory.
+func TestRedisIsNotThere(t *testing.T) {
+	toml := "[cache]\nredis = \"unix:///nowhere/r.sock\"\n" + settings("roundrobin", echoes(t, 3)...)
+	r := start(t, toml, 3)
+	for i := range 20 {
+		id := fmt.Sprint("s", i)
+		home := r.at("X-Session-Id", id)
+		for range 3 {
+			if at := r.at("X-Session-Id", id); at != home {
+				t.Fatalf("session %s moved from %s to %s", id, home, at)
+			}
+		}
+	}
+}

@@ -294,3 +294,15 @@ func number(raw []byte) float64 {
 	}
 	return f
 }
+
+// SessionField is what the body names its session by in one field: prompt_cache_key, session_id or user (Anthropic's
+// metadata.user_id too). SessionKey is the first of them. Like the Request it holds until the next Parse.
+func (r *Request) SessionField(name string) string {
+	s := ""
+	for i, known := range [...]string{"prompt_cache_key", "session_id", "user", "user"} {
+		if name == known && s == "" {
+			r.set(&s, r.session[i])
+		}
+	}
+	return s
+}
