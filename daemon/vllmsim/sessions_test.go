@@ -232,7 +232,7 @@ func TestSessionFaults(t *testing.T) {
 		t.Errorf("open-error strikes prompts: %d %s", w.Code, w.Body)
 	}
 	setFault(t, s, `{"mode":"open-bare"}`)
-	if w := do(s, "POST", "/invocations", open); w.Code != 200 || len(w.Header()[newSessionHeader]) != 0 || s.Stats().Sessions != 1 {
+	if w := do(s, "POST", "/invocations", open); w.Code != 200 || w.Header().Get(newSessionHeader) != "" || s.Stats().Sessions != 1 {
 		t.Errorf("open-bare: %d %v %s", w.Code, w.Header(), w.Body)
 	}
 	setFault(t, s, `{"mode":"none"}`)
