@@ -1,6 +1,9 @@
 package vllmsim
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // Config describes one simulated worker. The zero value serves the model "sim" in real time.
 type Config struct {
@@ -25,6 +28,10 @@ type Config struct {
 	ReplyTokens int
 	// APIKey is the bearer key that paths under /v1, /v2 and /inference ask for, as --api-key. Default none.
 	APIKey string
+	// Sessions makes the worker stateful, as SAGEMAKER_ENABLE_STATEFUL_SESSIONS=true does. Off, it refuses what names a session.
+	Sessions bool
+	// SessionLife is how long one lives from its opening, as SAGEMAKER_SESSIONS_EXPIRATION. Default 20 minutes.
+	SessionLife time.Duration
 	// Seed varies the replies. Workers of one seed answer alike.
 	Seed uint64
 }
@@ -43,17 +50,18 @@ func (c Config) withDefaults() (Config, error) {
 	setDefault(&c.MaxSeqs, 256)
 	setDefault(&c.ReplyTokens, 64)
 	setDefault(&c.MaxModelLen, 1048576)
+	setDefault(&c.SessionLife, sessionLife)
 	if c.KVTokens < 2*BlockTokens {
 		return c, fmt.Errorf("vllmsim: a KV cache of %d tokens holds no block beside the null block; give at least %d", c.KVTokens, 2*BlockTokens)
 	}
-	if c.Speed < 0 || c.Slowness < 0 || c.MaxModelLen < 0 || c.MaxBatchedTokens < 0 || c.MaxSeqs < 0 || c.ReplyTokens < 0 {
+	if c.Speed < 0 || c.Slowness < 0 || c.MaxModelLen < 0 || c.MaxBatchedTokens < 0 || c.MaxSeqs < 0 || c.ReplyTokens < 0 || c.SessionLife < 0 {
 		return c, fmt.Errorf("vllmsim: a negative size or speed in %+v; give a positive one, or 0 for the default", c)
 	}
 	c.MaxModelLen = min(c.MaxModelLen, (c.KVTokens/BlockTokens-1)*BlockTokens)
 	return c, nil
 }
 
-func setDefault[T int | float64](v *T, to T) {
+func setDefault[T int | float64 | time.Duration](v *T, to T) {
 	if *v == 0 {
 		*v = to
 	}

@@ -48,6 +48,9 @@ type Stats struct {
 	BlocksCached   int     `json:"blocks_cached"`
 	TTFTSum        float64 `json:"ttft_sum_seconds"`
 	TTFTCount      int64   `json:"ttft_count"`
+	Sessions       int     `json:"sessions"`      // live ones
+	SessionBytes   int64   `json:"session_bytes"` // of their payloads
+	SessionUses    int64   `json:"session_uses"`  // requests that named one
 }
 
 func (e *engine) stats() Stats {

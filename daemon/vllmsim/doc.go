@@ -43,6 +43,18 @@
 // A reply calls a tool if tool_choice demands one, or leaves it free and the last user message contains "use the tool". Its
 // arguments, as the text of a json_schema answer, are the least that fits the schema: the same at each call.
 //
+// # Sessions
+//
+// With Config.Sessions /invocations opens and closes SageMaker's sessions as vLLM does, its oddities included: an expired
+// session is removed when it is named, and that one request is let in; /v1 paths ignore the field. Beside these there are
+// sessions with a payload, a multimodal model's: {"requestType":"open_session", ...} with a body of any length, in whose first
+// 4 KiB the requestType must stand, is answered with the id under the other of the two names that workers use. Every
+// prompt that names the session then begins with tokens that stand for the payload, so that it shows in usage and in the
+// cache; close_session or CLOSE frees it. A payload is counted and hashed as it comes, never held: what a test asks is
+// whether every byte arrived, once (sha256 in the answer, session_bytes in /sim/stats), and a worker that kept 100 MB a
+// session in memory, or on a disk, would be in the way of the measurements. Sessions die with the worker; vLLM's are files,
+// and outlive its process where the disk does.
+//
 // # Faults
 //
 // POST /sim/fault or SetFault make a worker fail; Kill and Restart end and revive it. Drain is as recorded from 0.32.0: only
@@ -56,7 +68,7 @@
 //
 // # What is left out
 //
-// LoRA, logprobs, stop strings, render, SageMaker sessions, KV events, sleep and pause, and metrics that no router reads. As
+// LoRA, logprobs, stop strings, render, KV events, sleep and pause, and metrics that no router reads. As
 // with --enable-prompt-tokens-details and --enable-auto-tool-choice. Specials in a prompt's text are plain text, where
 // vLLM's tokenizers would let a user forge a role.
 package vllmsim

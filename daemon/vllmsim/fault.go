@@ -28,10 +28,12 @@ const (
 	FaultShort      = "short-length" // Content-Length says more than is sent
 	FaultHalfClose  = "half-close"   // FIN in the midst of an answer; the connection stays open for reading
 	FaultAcceptOnly = "accept-only"  // the request is read and never answered
+	FaultOpenError  = "open-error"   // a session is not opened: 424; all else works
+	FaultOpenBare   = "open-bare"    // it is, but the answer names it in no header
 )
 
 var faultModes = []string{FaultNone, FaultDie, Fault503, FaultStall, FaultSlowHealth, FaultDrain, FaultAbort, FaultReset, FaultCut,
-	FaultErrorEvent, FaultGarbage, FaultBadFrame, FaultShort, FaultHalfClose, FaultAcceptOnly}
+	FaultErrorEvent, FaultGarbage, FaultBadFrame, FaultShort, FaultHalfClose, FaultAcceptOnly, FaultOpenError, FaultOpenBare}
 
 // Fault is the body of POST /sim/fault.
 type Fault struct {

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"mime"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -155,6 +156,9 @@ func (s *Server) prepareCompletion(r *http.Request, raw []byte) (*job, *apiError
 
 // check refuses what vLLM refuses before it looks at the prompt.
 func (s *Server) check(r *http.Request, b *body) *apiError {
+	if adapter := r.Header.Get(adapterHeader); adapter != "" && r.URL.Path == "/invocations" {
+		b.Model = adapter
+	}
 	if err := s.checkModel(b.Model); err != nil {
 		return err
 	}
@@ -206,6 +210,11 @@ func (s *Server) finishJob(r *http.Request, j *job, b *body) *apiError {
 	salt := ""
 	if b.CacheSalt != nil {
 		salt = *b.CacheSalt
+	}
+	if payload := payloadOf(r); payload != nil {
+		for i := range j.prompts {
+			j.prompts[i] = slices.Concat(payload, j.prompts[i])
+		}
 	}
 	for _, ids := range j.prompts {
 		limit, err := s.limit(len(ids), b)

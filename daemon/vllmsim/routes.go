@@ -62,7 +62,7 @@ func (s *Server) routes() *http.ServeMux {
 	}
 	on("/v1/chat/completions", "POST", s.inference(s.prepareChat, writeError))
 	on("/v1/completions", "POST", s.inference(s.prepareCompletion, writeError))
-	on("/invocations", "POST", s.inference(s.prepareEither, writeError))
+	on("/invocations", "POST", s.handleInvocations)
 	on("/v1/responses", "POST", s.inference(s.prepareResponse, writeError))
 	on("/v1/responses/{id}", "GET", s.handleResponse)
 	on("/v1/responses/{id}/cancel", "POST", s.handleCancel)

@@ -15,15 +15,16 @@ const keepAlive = 5 * time.Second
 
 // Server is a simulated worker: an engine behind vLLM's HTTP.
 type Server struct {
-	cfg    Config
-	mux    *http.ServeMux
-	engine atomic.Pointer[engine]
-	born   atomic.Int64 // unix ns of the engine's start
-	load   atomic.Int64 // open inference requests
-	paced  atomic.Int64 // requests that the engine knows nothing of
-	fault  atomic.Pointer[fault]
-	stored atomic.Pointer[responses]
-	open   sync.Map // net.Conn to nothing: the connections to reset at death
+	cfg      Config
+	mux      *http.ServeMux
+	engine   atomic.Pointer[engine]
+	born     atomic.Int64 // unix ns of the engine's start
+	load     atomic.Int64 // open inference requests
+	paced    atomic.Int64 // requests that the engine knows nothing of
+	fault    atomic.Pointer[fault]
+	stored   atomic.Pointer[responses]
+	sessions atomic.Pointer[sessions]
+	open     sync.Map // net.Conn to nothing: the connections to reset at death
 
 	mu     sync.Mutex // guards all below
 	addr   string     // bound at the first Start; kept over death and revival
@@ -49,6 +50,7 @@ func New(cfg Config) (*Server, error) {
 func (s *Server) startEngine() {
 	s.engine.Store(newEngine(s.cfg))
 	s.stored.Store(newResponses())
+	s.sessions.Store(newSessions(s.cfg.SessionLife))
 	s.born.Store(time.Now().UnixNano())
 }
 
@@ -95,6 +97,7 @@ func (s *Server) URL() string { return "http://" + s.Addr() }
 func (s *Server) Stats() Stats {
 	st := s.engine.Load().stats()
 	st.Running += int(s.paced.Load())
+	st.Sessions, st.SessionBytes, st.SessionUses = s.sessions.Load().count()
 	return st
 }
 

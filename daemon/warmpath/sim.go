@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -38,6 +39,8 @@ func simCommand() *cobra.Command {
 	f.StringSliceVar(&cfg.Models, "model", []string{"sim"}, "served model names")
 	f.IntVar(&cfg.MaxModelLen, "max-model-len", 0, "longest prompt and reply together, in tokens (default: what the cache holds)")
 	f.StringVar(&cfg.APIKey, "api-key", "", "bearer key that paths under /v1, /v2 and /inference ask for")
+	f.BoolVar(&cfg.Sessions, "sessions", false, "keep SageMaker sessions on /invocations")
+	f.DurationVar(&cfg.SessionLife, "session-life", 20*time.Minute, "of each, from its opening")
 	f.Uint64Var(&cfg.Seed, "seed", 0, "varies the replies")
 	return c
 }

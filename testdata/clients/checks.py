@@ -43,7 +43,7 @@ def run(client, checks):
     """Runs the checks in order, each a function or a coroutine function, and exits 1 if one failed."""
     failed = 0
     for check in checks:
-        name = client + " " + check.__name__.replace("_", " ")
+        name = client + " " + check.__name__.replace("_", " ").strip()
         try:
             if inspect.iscoroutinefunction(check):
                 asyncio.run(asyncio.wait_for(check(), 60))

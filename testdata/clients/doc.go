@@ -1,5 +1,8 @@
 // Clients runs the SDKs that people use against a built warmpath with four simulated workers behind it: PyPI and npm openai,
-// Go openai-go, PyPI and npm anthropic, and plain HTTP for the endpoints of vLLM that no SDK has.
+// Go openai-go, PyPI and npm anthropic, and plain HTTP for the endpoints of vLLM that no SDK has. Beside it a second router has
+// the endpoints of endpoints.go for AWS's own clients of the SageMaker runtime: PyPI boto3, Go sagemakerruntime and npm
+// @aws-sdk/client-sagemaker-runtime, with dummy keys. Faults that need a timely kill and 100 MB of input are tried with Go's
+// alone, and 500 MB without an SDK, which would hold them itself.
 //
 //	make build && cd testdata/clients && go run .
 //

@@ -28,7 +28,10 @@ const (
 type fleet struct {
 	root, dir string
 	url       string   // of the router
+	admin     string   // of its own pages
 	workers   []string // URLs of the workers
+	env       []string // for scripts
+	router    int      // process id
 	ended     []func()
 }
 
@@ -52,8 +55,7 @@ func (h *fleet) start(ctx context.Context, binary string) error {
 	if _, err := os.Stat(binary); err != nil {
 		return fmt.Errorf("%w; run make build first", err)
 	}
-	urls, err := h.process(ctx, regexp.MustCompile(`^(http://\S+)$`), count, binary, "sim",
-		"--listen", "127.0.0.1:0", "--count", fmt.Sprint(count), "--model", model, "--speed", "20")
+	urls, err := h.sim(ctx, binary, count)
 	if err != nil {
 		return err
 	}
@@ -63,15 +65,27 @@ func (h *fleet) start(ctx context.Context, binary string) error {
 	for _, u := range urls {
 		fmt.Fprintf(&b, "[[pools.workers]]\nurl = %q\n", u)
 	}
+	return h.serve(ctx, binary, b.String())
+}
+
+// sim starts n workers.
+func (h *fleet) sim(ctx context.Context, binary string, n int, more ...string) ([]string, error) {
+	return h.process(ctx, regexp.MustCompile(`^(http://\S+)$`), n, binary, append([]string{"sim",
+		"--listen", "127.0.0.1:0", "--count", fmt.Sprint(n), "--model", model, "--speed", "20"}, more...)...)
+}
+
+// serve starts the router and waits until it is ready.
+func (h *fleet) serve(ctx context.Context, binary, toml string) error {
 	file := filepath.Join(h.dir, "warmpath.toml")
-	if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
+	if err := os.WriteFile(file, []byte(toml), 0o644); err != nil {
 		return err
 	}
-	listen, err := h.process(ctx, regexp.MustCompile(`msg=serving listen=(\S+)`), 1, binary, "serve", "--config", file)
+	listen, err := h.process(ctx, regexp.MustCompile(`msg=serving listen=(\S+ admin=\S+)`), 1, binary, "serve", "--config", file)
 	if err != nil {
 		return err
 	}
-	h.url = "http://" + listen[0]
+	front, admin, _ := strings.Cut(listen[0], " admin=")
+	h.url, h.admin = "http://"+front, "http://"+admin
 	return h.ready(ctx)
 }
 
@@ -105,6 +119,7 @@ func (h *fleet) process(ctx context.Context, line *regexp.Regexp, n int, name st
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
+	h.router = cmd.Process.Pid // the last one
 	found := make(chan string, n)
 	var tail struct {
 		sync.Mutex

@@ -19,7 +19,7 @@ const limit = 10 * time.Minute
 func main() {
 	root := flag.String("root", "../..", "the repository")
 	binary := flag.String("warmpath", "", "the program to test (default bin/warmpath of the repository)")
-	direct := flag.Bool("direct", false, "ask a worker instead of the router: what fails then is no fault of the router's")
+	direct := flag.Bool("direct", false, "ask a worker instead of the router: what fails then is no fault of the router's; not for sagemaker, whose wire is the router's alone")
 	only := flag.String("only", "", "run only clients whose name holds this, as python or go openai")
 	flag.Parse()
 	ok, err := run(*root, *binary, *only, *direct)
@@ -64,6 +64,12 @@ func run(root, binary, only string, direct bool) (bool, error) {
 		f.url = f.workers[0]
 	}
 	var t total
+	var endpoints *fleet
+	defer func() {
+		if endpoints != nil {
+			endpoints.close()
+		}
+	}()
 	for _, c := range []struct {
 		name string
 		run  func(context.Context, *fleet, *total) error
@@ -74,11 +80,24 @@ func run(root, binary, only string, direct bool) (bool, error) {
 		{"python anthropic", script("python", "anthropic_checks.py")},
 		{"node openai", script("node", "openai_checks.mjs")},
 		{"node anthropic", script("node", "anthropic_checks.mjs")},
+		{"go sagemaker", sagemakerChecks},
+		{"python sagemaker", script("python", "sagemaker_checks.py")},
+		{"node sagemaker", script("node", "sagemaker_checks.mjs")},
 	} {
-		if !strings.Contains(c.name, only) {
+		at := f
+		aws := strings.HasSuffix(c.name, "sagemaker")
+		if !strings.Contains(c.name, only) || direct && aws {
 			continue
 		}
-		if err := c.run(ctx, f, &t); err != nil {
+		if aws {
+			if endpoints == nil {
+				if endpoints, err = openEndpoints(ctx, root, binary); err != nil {
+					return false, err
+				}
+			}
+			at = endpoints
+		}
+		if err := c.run(ctx, at, &t); err != nil {
 			if inCI() {
 				t.failed++
 				fmt.Printf("FAIL %s: %v\n", c.name, err)
@@ -104,6 +123,7 @@ func script(language, file string) func(context.Context, *fleet, *total) error {
 		}
 		cmd := exec.CommandContext(ctx, command, filepath.Join(h.root, "testdata", "clients", file))
 		cmd.Env = append(append(os.Environ(), env...), "WARMPATH_URL="+h.url, "WARMPATH_MODEL="+model, "WARMPATH_WORKERS="+strings.Join(h.workers, ","))
+		cmd.Env = append(cmd.Env, h.env...)
 		cmd.Stderr = os.Stderr
 		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 		cmd.WaitDelay = 5 * time.Second

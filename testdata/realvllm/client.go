@@ -17,12 +17,18 @@ type object = map[string]any
 
 // client sends requests to one base URL, and asks the router to explain itself.
 type client struct {
-	base string
-	http *http.Client
+	base    string
+	http    *http.Client
+	session string // what SageMaker's field names; "" = no such field
+}
+
+// in is the client in a session.
+func (c *client) in(session string) *client {
+	return &client{c.base, c.http, session}
 }
 
 func newClient(base string) *client {
-	return &client{base, &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
+	return &client{base: base, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
 }
 
 // answer is what came back, also where it broke off.
@@ -53,6 +59,9 @@ func (c *client) send(ctx context.Context, method, path string, body any, watch 
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("X-Warmpath-Explain", "1")
+	if c.session != "" {
+		req.Header.Set("X-Amzn-SageMaker-Session-Id", c.session)
+	}
 	req.GetBody = nil // no repeat by net/http itself: the router's answers are what is checked
 	resp, err := c.http.Do(req)
 	if err != nil {

@@ -29,6 +29,7 @@ var checks = []struct {
 	{"chat, streamed", checkChatStreamed, false},
 	{"endpoints", checkEndpoints, false},
 	{"responses", checkResponses, false},
+	{"sessions", checkSessions, false},
 	{"client leaves", checkLeave, false},
 	{"drain", checkDrain, true},
 	{"drained, back", checkDrainReturn, false},

@@ -38,6 +38,9 @@ type setup struct {
 	drain              time.Duration // of --shutdown-timeout
 }
 
+// sessions is the folder in which a worker keeps a folder for each session.
+func (s setup) sessions(id string) string { return filepath.Join(s.dir, id+"-sessions") }
+
 // start starts a worker on a loopback port. Loopback needs VLLM_HOST_IP too: the engine binds a port of its own there. nobind:
 // by default vLLM keeps a core free and pins its threads to the others, on two cores both workers' to the same one.
 func (s setup) start(id string, port int) (*vllm, error) {
@@ -56,7 +59,8 @@ func (s setup) start(id string, port int) (*vllm, error) {
 		"--enable-prompt-tokens-details", "--shutdown-timeout", strconv.Itoa(int(s.drain.Seconds())))
 	w.cmd.Env = append(os.Environ(), "VLLM_CPU_KVCACHE_SPACE=1", "OMP_NUM_THREADS=1", "VLLM_CPU_OMP_THREADS_BIND=nobind",
 		"HF_HUB_OFFLINE=1", "VLLM_NO_USAGE_STATS=1",
-		"VLLM_HOST_IP=127.0.0.1", "VLLM_ENABLE_RESPONSES_API_STORE=1", "TMPDIR="+s.dir)
+		"VLLM_HOST_IP=127.0.0.1", "VLLM_ENABLE_RESPONSES_API_STORE=1", "TMPDIR="+s.dir,
+		"SAGEMAKER_ENABLE_STATEFUL_SESSIONS=true", "SAGEMAKER_SESSIONS_PATH="+s.sessions(id)) // else both would share /dev/shm's
 	w.cmd.Stdout, w.cmd.Stderr = log, log
 	w.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := w.cmd.Start(); err != nil {
