@@ -70,8 +70,8 @@ soak: build ## SOAK (3m) of load with random faults: memory flat, nothing left o
 	@go run ./testdata/faults -bin bin/warmpath -soak $(SOAK)
 
 # The Go SDK of OpenAI is one package of some hundred thousand lines: unoptimised it compiles in a third of the time.
-clients: build ## the SDKs of OpenAI and Anthropic, as applications use them, against simulated workers
-	@cd testdata/clients && go run -gcflags='github.com/openai/openai-go/v3/...=-N -l' .
+clients: build ## the SDKs of OpenAI, Anthropic and AWS, as applications use them, against simulated workers
+	@cd testdata/clients && go run -gcflags='github.com/openai/openai-go/v3/...=-N -l' -gcflags='github.com/aws/...=-N -l' .
 
 # The guests' own files are seen only by wasip1; sdktest is not for it, hence no
 # tests there; and what is only exported to the host counts as unused (U1000).

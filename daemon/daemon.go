@@ -200,8 +200,22 @@ func newStore(c conf.Cache, log *slog.Logger) (*tier.Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("daemon: %w", err)
 	}
-	return tier.New(tier.Config{MaxBytes: c.MaxBytes, Redis: url, Timeout: c.Timeout, Log: log})
+	store, err := tier.New(tier.Config{MaxBytes: c.MaxBytes, Redis: url, Timeout: c.Timeout, Log: log})
+	if err != nil || url == "" {
+		return store, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), readAheadTime)
+	defer cancel()
+	if n, err := store.Load(ctx); err != nil {
+		log.Warn("sessions are not read ahead; each is looked up when it comes", "error", err)
+	} else {
+		log.Info("sessions read ahead", "values", n)
+	}
+	return store, nil
 }
+
+// readAheadTime bounds what a start waits for Redis: some 100,000 sessions.
+const readAheadTime = 2 * time.Second
 
 // poolFor is the first pool that serves the model. A request that names none goes to the first pool.
 func (d *Daemon) poolFor(model string) *pool {

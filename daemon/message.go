@@ -77,6 +77,16 @@ type Outbound struct {
 	Length int64 // of Stream; -1 = not known
 }
 
+// get returns the first value of a header field.
+func (o *Outbound) get(name string) string {
+	for _, f := range o.Header {
+		if strings.EqualFold(f.Name, name) {
+			return f.Value
+		}
+	}
+	return ""
+}
+
 func (o *Outbound) set(name, value string) {
 	o.Header = append(o.Header, upstream.Field{Name: name, Value: value})
 }

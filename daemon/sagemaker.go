@@ -38,7 +38,36 @@ func (d *Daemon) invoke(ctx context.Context, in *Inbound) *Outbound {
 	}
 	e := d.begin(in)
 	e.call = &call
-	return e.told(e.serve(ctx))
+	out := e.serve(ctx)
+	ended := e.endedAtWorker(out)
+	if ended == session.Lost {
+		return d.refuseCall(in, faultSession(session.Lost))
+	}
+	if out = e.told(out); ended == session.Closed {
+		out.set(sagemaker.HeaderClosedSession, call.Session)
+	}
+	return out
+}
+
+// endedAtWorker takes the worker's word for the end of a session that it holds, and unbinds it: Closed by the request that has just
+// been answered, Lost if the worker knows nothing of it, as after a restart that no probe has seen. Found if neither.
+func (e *exchange) endedAtWorker(out *Outbound) session.Status {
+	b, status := e.stay.bound, session.Found
+	if e.in.Seen.Worker == "" || !b.Minted || b.Worker != e.in.Seen.Worker {
+		return status
+	}
+	switch {
+	case out.Status == 200 && out.get(sagemaker.HeaderClosedSession) != "":
+		status = session.Closed
+	case out.Status == 400 && out.Stream == nil && bytes.Contains(bytes.ToLower(out.Body), []byte("session not found")):
+		status = session.Lost
+	default:
+		return status
+	}
+	if e.pool.sessions.Close(e.in.opened(e.call.Session), time.Now()) {
+		e.pool.crowd.add(b.Worker, -1)
+	}
+	return status
 }
 
 // refuseCall answers what is wrong before a pool is chosen: a log line, a counter, an error in the path's shape.

@@ -43,7 +43,7 @@ func sagemakerChecks(ctx context.Context, f *fleet, t *total) error {
 	runChecks(ctx, "go sagemaker", t, []check{
 		{"create, use, close", c.life}, {"router keeps the session", c.routers}, {"unknown", c.unknown}, {"expired", c.expired},
 		{"stream", c.stream}, {"stream exception", c.exception}, {"424", c.modelError}, {"429", c.notReady}, {"503", c.unavailable},
-		{"opening fails", c.openingFails}, {"payload sent once", c.payload}, {"nothing left bound", c.left}, {"worker dies", c.dies},
+		{"opening fails", c.openingFails}, {"payload sent once", c.payload}, {"worker dies", c.dies}, {"nothing left bound", c.left},
 	})
 	fmt.Printf("   go sagemaker: %d streams repeated, which the SDK broke itself\n", c.broken)
 	return nil
