@@ -17,7 +17,7 @@ func (r *report) validate(c *Config) {
 	if len(c.Pools) == 0 {
 		r.add("pools", "there is no pool", "add [[pools]] with one [[pools.workers]] and its url")
 	}
-	names := make(map[string]string) // name -> path of the pool
+	names := make(map[string]string)                            // name -> path of the pool
 	urls := map[string]string{c.Server.Listen: "server.listen"} // address -> path of the worker, or what it must not be
 	for i := range c.Pools {
 		path := elem("pools", i)

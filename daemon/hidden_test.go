@@ -182,6 +182,14 @@ func TestDrainingAWorkerByTheAdminAPI(t *testing.T) {
 	if s := do(t, "POST", url, "", "Origin", "https://evil.example.com"); s.status != 403 {
 		t.Errorf("a strange page may drain: %d", s.status)
 	}
+	req, _ := http.NewRequest("POST", url, nil)
+	req.Host = "evil.example.com" // a name that its owner has pointed here
+	req.Header.Set("Origin", "http://evil.example.com")
+	if resp, err := testClient.Do(req); err != nil || resp.StatusCode != 403 {
+		t.Errorf("a page under a strange name may drain: %v %v", resp, err)
+	} else {
+		resp.Body.Close()
+	}
 	if s := do(t, "POST", url, ""); s.status != 200 {
 		t.Fatalf("%d %s", s.status, s.body)
 	}

@@ -109,11 +109,9 @@ func (d *Daemon) admin(c conf.Server) (*fiber.App, error) {
 			return nil, errors.New("it holds no token of at least 8 characters")
 		}
 		app.Use(requireToken(token))
-	} else {
-		app.Use(ownHostOnly)
 	}
 	app.Get("/metrics", adaptor.HTTPHandler(promhttp.HandlerFor(d.metrics.registry, promhttp.HandlerOpts{})))
-	app.Use(ownPagesOnly, pprof.New()) // /debug/pprof: what takes the time, at three in the morning too
+	app.Use(ownPagesOnly(c.AdminTokenFile != ""), pprof.New()) // /debug/pprof: what takes the time, at three in the morning too
 	app.Get("/api/v1/pools", func(c *fiber.Ctx) error { return c.JSON(d.describe()) })
 	app.Get("/api/v1/sessions", d.sessionsPage)
 	app.Post("/api/v1/pools/:pool/workers/:worker/drain", func(c *fiber.Ctx) error { return d.drainWorker(c, true) })
@@ -130,26 +128,24 @@ func adminError(c *fiber.Ctx, err error) error {
 	return c.SendStatus(status)
 }
 
-// ownHostOnly lets in who calls the listener by an address or as localhost. A web page can make its own name point here, and is
-// then no stranger to the browser.
-func ownHostOnly(c *fiber.Ctx) error {
-	host, _, err := net.SplitHostPort(string(c.Request().Host()))
-	if err != nil {
-		host = string(c.Request().Host())
+// ownPagesOnly refuses changes that a web page of another origin asks for: on loopback there is no token to keep them off. A page
+// can also make a name of its own point here, and is then no stranger to the browser; so a change must call us by an address
+// or as localhost, unless it shows a token.
+func ownPagesOnly(token bool) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		called := string(c.Request().Host())
+		host, _, err := net.SplitHostPort(called)
+		if err != nil {
+			host = called
+		}
+		origin := c.Get("Origin")
+		ours := origin == "" || strings.HasSuffix(origin, "://"+called)
+		known := token || host == "localhost" || net.ParseIP(strings.Trim(host, "[]")) != nil
+		if c.Method() == fiber.MethodGet || ours && known {
+			return c.Next()
+		}
+		return fiber.ErrForbidden
 	}
-	if host == "localhost" || net.ParseIP(strings.Trim(host, "[]")) != nil {
-		return c.Next()
-	}
-	return fiber.ErrForbidden
-}
-
-// ownPagesOnly refuses changes that a web page of another origin asks for: on loopback there is no token to keep them off.
-func ownPagesOnly(c *fiber.Ctx) error {
-	origin := c.Get("Origin")
-	if c.Method() == fiber.MethodGet || origin == "" || strings.HasSuffix(origin, "://"+string(c.Request().Host())) {
-		return c.Next()
-	}
-	return fiber.ErrForbidden
 }
 
 // drainWorker takes a worker out of routing, or puts it back: its requests run to their end.

@@ -17,7 +17,7 @@ func hashed(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
 			first, highest = i, h
 		}
 		cost := 1 - float64(h>>11)/(1<<53) // in (0, 1]; 53 bits are exact in a float64
-		switch { // after all that are under the bounds, still in the session's order
+		switch {                           // after all that are under the bounds, still in the session's order
 		case load(w) >= 2*limit+4:
 			cost += 6
 		case sdk.PerWeight(float64(w.Sessions), w) >= most+1:
