@@ -36,7 +36,8 @@ var steps = map[string]func(*reader, string){
 	"bin/warmpath plugin":  (*reader).runPluginCheck,
 	"bin/warmpath replay":  (*reader).runReplay,
 	"GOOS=wasip1 GOARCH=w": (*reader).buildModule,
-	"curl -X":              (*reader).drain,
+	"curl -X":              (*reader).curl,
+	"bin/warmpath session": (*reader).runSessions,
 	"testdata/realvllm":    (*reader).script,
 }
 
@@ -179,19 +180,34 @@ func (r *reader) runServe(line string) {
 	}
 }
 
-// drain takes a worker out or puts it back, as the line says.
-func (r *reader) drain(line string) {
+// curl opens a session, or takes a worker out or puts it back, as the line says.
+func (r *reader) curl(line string) {
 	r.t.Helper()
 	words := strings.Fields(line)
 	method, url := words[2], words[3]
-	if status, _, body := fetch(method, url, ""); status != http.StatusOK {
+	status, _, body := fetch(method, url, "")
+	if status != http.StatusOK && status != http.StatusCreated {
 		r.t.Errorf("%s: status %d, %s", line, status, body)
+	}
+	if strings.HasSuffix(url, "/sessions") {
+		if !strings.Contains(body, `"id":"`) || !strings.Contains(body, `"expires":"`) {
+			r.t.Errorf("%s: %s", line, body)
+		}
+		return
 	}
 	want := map[string]string{"POST": "draining", "DELETE": "up"}[method]
 	for _, w := range r.pool().Workers {
 		if w.ID == "gpu-1" && w.State != want {
 			r.t.Errorf("%s: the worker is %s; want %s", line, w.State, want)
 		}
+	}
+}
+
+// runSessions expects the session that was opened before it.
+func (r *reader) runSessions(line string) {
+	r.t.Helper()
+	if out := r.run(line).succeed(); !strings.Contains(out, "gpu-") {
+		r.t.Errorf("%s printed %q", line, out)
 	}
 }
 
