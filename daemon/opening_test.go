@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,12 +17,12 @@ import (
 
 // A worker that opens badly leaves nothing behind.
 func TestBadOpenings(t *testing.T) {
-	var answer http.HandlerFunc
-	w := fakeWorker(t, func(w http.ResponseWriter, r *http.Request) { answer(w, r) })
+	var answer atomic.Pointer[http.HandlerFunc]
+	w := fakeWorker(t, func(w http.ResponseWriter, r *http.Request) { (*answer.Load())(w, r) })
 	r := start(t, settings("roundrobin", w.URL), 1)
 	f := func(what string, serve http.HandlerFunc) {
 		t.Helper()
-		answer = serve
+		answer.Store(&serve)
 		s := r.do("POST", invoke, openBody)
 		if s.status < 400 || s.header.Get(errorField) == "" || s.header.Get(newID) != "" {
 			t.Errorf("%s: %d %v %s", what, s.status, s.header, s.body)
@@ -37,7 +38,8 @@ func TestBadOpenings(t *testing.T) {
 		w.Header().Set(newID, "abc; Expires=2020-01-01T00:00:00Z")
 	})
 	f("it breaks off", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
-	answer = func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok") }
+	fine := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok") })
+	answer.Store(&fine)
 	if id, _ := r.opens(invoke, openBody); !looksMinted(id) {
 		t.Errorf("a worker that names no session: %s", id)
 	}
