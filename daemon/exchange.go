@@ -153,6 +153,18 @@ func (e *exchange) logChoice() {
 		"strategy", e.name, "fallback", e.result.Fallback, "prompt_tokens", e.length)
 }
 
+// snapshot draws the rows. While no worker is up, but one has not been heard yet, it waits for that: a change may have replaced
+// them all.
+func (e *exchange) snapshot(ctx context.Context, bound string) worker.Status {
+	for {
+		status := e.view.snapshot(e.pool, e.req.Model, bound, time.Now())
+		if status != worker.NoneUp || ctx.Err() != nil || time.Since(e.arrived) > firstCheck || !e.pool.starting() {
+			return status
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
 // mayUse tells whether the key's models allow the request. A key for some models needs a body that was read to its end and
 // understood: a worker may read more out of it, another model behind the first for one. A stored response is its own password.
 func (e *exchange) mayUse() bool {

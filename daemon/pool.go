@@ -215,6 +215,11 @@ func (p *pool) awaitHeard(c conf.Pool) {
 	})
 }
 
+// starting tells whether a worker has not been found up or down yet.
+func (p *pool) starting() bool {
+	return slices.ContainsFunc(p.workers.Stats(time.Now()), func(s worker.Stats) bool { return s.State == "starting" })
+}
+
 // awaitUp waits until a worker is up.
 func (p *pool) awaitUp() {
 	p.await(func(s []worker.Stats) bool { return slices.ContainsFunc(s, func(s worker.Stats) bool { return s.Up }) })

@@ -127,7 +127,7 @@ func (e *exchange) findSession() *fault {
 // draw draws the rows, and settles what becomes of a session whose worker is not among them.
 func (e *exchange) draw(ctx context.Context) *fault {
 	id := e.stay.bound.Worker
-	status := e.view.snapshot(e.pool, e.req.Model, id, e.arrived)
+	status := e.snapshot(ctx, id)
 	if id != "" && !e.view.bind(id) {
 		standing := e.pool.workers.Standing(id, e.req.Model, e.arrived)
 		if standing == worker.Unheard {

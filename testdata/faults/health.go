@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -57,6 +59,7 @@ func steady(l *lab, addr string, rate float64, query string) (stop func() (sent,
 				sent.Add(1)
 				if a := c.Do(plain(mark, query), true); !good(a, mark) {
 					failed.Add(1)
+					fmt.Fprintf(os.Stderr, "faults: a steady request failed: %d %v %.200s\n", a.Status, a.Err, a.Body)
 				}
 			})
 		}
