@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"runtime/debug"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -138,61 +137,74 @@ func (v *visit) refuse(fc *fasthttp.RequestCtx) *Outbound {
 		return d.turnAway(faultKey, shape)
 	}
 	in.Caller = caller
-	switch d.glance(&fc.Request.Header) {
-	case fasthttp.StatusRequestEntityTooLarge:
-		return d.turnAway(faultTooLarge, shape)
-	case fasthttp.StatusTooManyRequests:
-		return d.turnAway(faultOverload, shape)
+	if f, ok := turned(&fc.Request.Header); ok {
+		return d.turnAway(f, shape)
 	}
 	return nil
 }
 
-// glance tells by its header alone whether a request is turned away: 413, 429, or 100 to go on.
-func (d *Daemon) glance(h *fasthttp.RequestHeader) int {
+// turnedAway is a field that no client can send, with the status of what glance turns away: its name begins with a blank.
+const turnedAway = " turned-away"
+
+// turnedFaults are what glance turns away for, by that status.
+var turnedFaults = map[string]fault{"401": faultKey, "413": faultTooLarge, "429": faultOverload}
+
+// turned tells whether glance has turned the request away.
+func turned(h *fasthttp.RequestHeader) (f fault, ok bool) {
 	if said := h.Peek(turnedAway); len(said) > 0 {
-		status, _ := strconv.Atoi(string(said))
-		return status
+		f, ok = turnedFaults[string(said)]
 	}
+	return f, ok
+}
+
+// early is called by fasthttp between header and body of every request. It waits for the first byte of a body before it calls
+// the handler, and a client may wait for an answer before it sends one: a request that is turned away is told to have none.
+func (d *Daemon) early(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
+	if said := d.glance(h); said != "" {
+		h.Set(turnedAway, said)
+		if h.ContentLength() > 0 {
+			h.SetContentLength(0)
+			h.SetConnectionClose()
+		}
+	}
+	return fasthttp.RequestConfig{}
+}
+
+// glance tells by its header alone whether a request is turned away: a key of turnedFaults, or "".
+func (d *Daemon) glance(h *fasthttp.RequestHeader) string {
 	front := d.state.Load().front
 	if front.keys != nil && h.ContentLength() != 0 {
-		if _, ok := front.keys.Check(string(h.Peek("Authorization")), string(h.Peek("X-Api-Key"))); !ok {
-			return fasthttp.StatusUnauthorized
+		if _, ok := front.keys.Check(anyCase(h, "Authorization"), anyCase(h, "X-Api-Key")); !ok {
+			return "401"
 		}
 	}
 	switch {
 	case h.ContentLength() > front.maxBody:
-		return fasthttp.StatusRequestEntityTooLarge
+		return "413"
 	case d.inFlight.Load() >= int64(front.maxInFlight) || d.saturated():
-		return fasthttp.StatusTooManyRequests
+		return "429"
 	}
-	return fasthttp.StatusContinue
+	return ""
+}
+
+// anyCase is a field by its name however it was written; Peek knows one spelling.
+func anyCase(h *fasthttp.RequestHeader, name string) string {
+	for k, v := range h.All() {
+		if strings.EqualFold(string(k), name) {
+			return string(v)
+		}
+	}
+	return ""
 }
 
 // expect answers a client that asks before it sends its body: 100, or what would be the answer anyway.
 func (d *Daemon) expect(fc *fasthttp.RequestCtx) int {
-	status := d.glance(&fc.Request.Header)
-	f, turned := map[int]fault{401: faultKey, 413: faultTooLarge, 429: faultOverload}[status]
-	if turned {
-		respond(fc, d.turnAway(f, shapeOf(string(fc.URI().PathOriginal()))))
+	f, ok := turned(&fc.Request.Header)
+	if !ok {
+		return fasthttp.StatusContinue
 	}
-	return status
-}
-
-// turnedAway is a field that no client can send: its name begins with a blank.
-const turnedAway = " turned-away"
-
-// early is called by fasthttp between header and body. It waits for the first byte of a body before it calls the handler, and a
-// client may wait for an answer before it sends one: a request that is turned away is told to have none.
-func (d *Daemon) early(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
-	if h.ContentLength() <= 0 {
-		return fasthttp.RequestConfig{}
-	}
-	if status := d.glance(h); status != fasthttp.StatusContinue {
-		h.Set(turnedAway, strconv.Itoa(status))
-		h.SetContentLength(0)
-		h.SetConnectionClose()
-	}
-	return fasthttp.RequestConfig{}
+	respond(fc, d.turnAway(f, shapeOf(string(fc.URI().PathOriginal()))))
+	return f.status
 }
 
 func preflight(status int, header [][2]string, text string) *Outbound {
