@@ -44,14 +44,7 @@ type Seen struct {
 }
 
 // get returns the first value of a header field.
-func (in *Inbound) get(name string) string {
-	for _, f := range in.Header {
-		if len(f.Name) == len(name) && strings.EqualFold(f.Name, name) {
-			return f.Value
-		}
-	}
-	return ""
-}
+func (in *Inbound) get(name string) string { return upstream.Header(in.Header).Get(name) }
 
 // all returns the values of a header field, several lines joined.
 func (in *Inbound) all(name string) string {
@@ -78,14 +71,7 @@ type Outbound struct {
 }
 
 // get returns the first value of a header field.
-func (o *Outbound) get(name string) string {
-	for _, f := range o.Header {
-		if strings.EqualFold(f.Name, name) {
-			return f.Value
-		}
-	}
-	return ""
-}
+func (o *Outbound) get(name string) string { return upstream.Header(o.Header).Get(name) }
 
 func (o *Outbound) set(name, value string) {
 	o.Header = append(o.Header, upstream.Field{Name: name, Value: value})

@@ -97,14 +97,7 @@ func (e *exchange) kept(w *worker.Worker) {
 // enter binds the session that a worker's answer opened, or one of ours, and says so in the answer.
 func (d *Daemon) enter(in *Inbound, c *sagemaker.Call, p *pool, w *worker.Worker, out *Outbound) (*Outbound, bool) {
 	in.Seen.Worker = w.ID()
-	id, expires, minted, bad := sagemaker.Opened(func(name string) string {
-		for _, f := range out.Header {
-			if strings.EqualFold(f.Name, name) {
-				return f.Value
-			}
-		}
-		return ""
-	})
+	id, expires, minted, bad := sagemaker.Opened(out.get)
 	if bad != nil {
 		return d.refuseOpening(in, w, bad), false
 	}
