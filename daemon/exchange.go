@@ -156,13 +156,12 @@ func (e *exchange) logChoice() {
 // snapshot draws the rows. While no worker is up, but one has not been heard yet, it waits for that: a change may have replaced
 // them all.
 func (e *exchange) snapshot(ctx context.Context, bound string) worker.Status {
-	for {
-		status := e.view.snapshot(e.pool, e.req.Model, bound, time.Now())
-		if status != worker.NoneUp || ctx.Err() != nil || time.Since(e.arrived) > firstCheck || !e.pool.starting() {
-			return status
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	var status worker.Status
+	awaitCheck(ctx, func() bool {
+		status = e.view.snapshot(e.pool, e.req.Model, bound, time.Now())
+		return status != worker.NoneUp || !e.pool.starting()
+	})
+	return status
 }
 
 // mayUse tells whether the key's models allow the request. A key for some models needs a body that was read to its end and

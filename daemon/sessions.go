@@ -154,24 +154,36 @@ func (e *exchange) draw(ctx context.Context) *fault {
 	return &f
 }
 
-// firstCheck is how long a request waits for its worker's first health check: after a restart bindings are known at once, and
+// firstCheck is how long a request waits for a worker's first health check: after a restart bindings are known at once, and
 // the workers a moment later.
 const firstCheck = 2 * time.Second
 
-func (e *exchange) awaitWorker(ctx context.Context, id string) (worker.Status, worker.Standing) {
+// awaitCheck asks until done, until ctx ends, or until a first health check must have come; at once for the first time.
+func awaitCheck(ctx context.Context, done func() bool) {
+	end := time.Now().Add(firstCheck)
+	if done() {
+		return
+	}
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(firstCheck); ; {
-		now := time.Now()
-		if s := e.pool.workers.Standing(id, e.req.Model, now); s != worker.Unheard || now.After(end) {
-			return e.view.snapshot(e.pool, e.req.Model, id, now), s
-		}
+	for time.Now().Before(end) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return e.view.snapshot(e.pool, e.req.Model, id, now), worker.Unheard
+			return
+		}
+		if done() {
+			return
 		}
 	}
+}
+
+func (e *exchange) awaitWorker(ctx context.Context, id string) (status worker.Status, s worker.Standing) {
+	awaitCheck(ctx, func() bool {
+		s = e.pool.workers.Standing(id, e.req.Model, time.Now())
+		return s != worker.Unheard
+	})
+	return e.view.snapshot(e.pool, e.req.Model, id, time.Now()), s
 }
 
 // away decides on a session whose worker gets no request now.
