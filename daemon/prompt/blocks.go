@@ -3,7 +3,7 @@ package prompt
 import "bytes"
 
 // block is a block of Anthropic's content that is a call or its result.
-type block struct{ kind, text, name, input, id, content span }
+type block struct{ kind, text, thought, name, input, id, content span }
 
 func (s *scanner) block(b *block) bool {
 	return s.object(func(key []byte) bool {
@@ -12,6 +12,8 @@ func (s *scanner) block(b *block) bool {
 			return s.take(&b.kind)
 		case "text":
 			return s.take(&b.text)
+		case "thinking":
+			return s.take(&b.thought)
 		case "name":
 			return s.take(&b.name)
 		case "input":

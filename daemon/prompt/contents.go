@@ -82,23 +82,8 @@ func (r *Reply) message() {
 func (r *Reply) blockStart(raw []byte) {
 	var s scanner
 	var b block
-	var thought span
 	s.reset(raw)
-	s.object(func(key []byte) bool {
-		switch string(key) {
-		case "type":
-			return s.take(&b.kind)
-		case "text":
-			return s.take(&b.text)
-		case "name":
-			return s.take(&b.name)
-		case "input":
-			return s.take(&b.input)
-		case "thinking":
-			return s.take(&thought)
-		}
-		return s.value()
-	})
+	s.block(&b)
 	a := r.answer(0)
 	r.fresh, r.use = true, -1
 	switch string(inside(b.kind.of(raw))) {
@@ -116,7 +101,7 @@ func (r *Reply) blockStart(raw []byte) {
 	case "text":
 		r.write(a, b.text.of(raw))
 	default:
-		r.output = r.output || len(inside(thought.of(raw))) > 0
+		r.output = r.output || len(inside(b.thought.of(raw))) > 0
 	}
 }
 
