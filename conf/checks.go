@@ -13,6 +13,16 @@ func (r *report) positive(path string, d time.Duration) {
 	}
 }
 
+// minClientTime is below what any network asks of a client: less is a wrong unit, as "20ms" for "20s".
+const minClientTime = 100 * time.Millisecond
+
+// clientTime checks what a client is given for something.
+func (r *report) clientTime(path string, d time.Duration) {
+	if d < minClientTime {
+		r.add(path, fmt.Sprintf("%s is too short for any client", d), fmt.Sprintf(`write how long, at least "%s", as "20s"`, minClientTime))
+	}
+}
+
 // notNegative is for times of which zero has a meaning of its own, which zero tells.
 func (r *report) notNegative(path string, d time.Duration, zero string) {
 	if d < 0 {

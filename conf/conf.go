@@ -16,6 +16,9 @@ type Config struct {
 
 	// Path is the file that was read, as given to Load.
 	Path string `toml:"-"`
+
+	lines map[string]int `toml:"-"` // of the keys in the file
+	sums  map[string]sum `toml:"-"` // of the files beside it, as Load found them; nil after Parse
 }
 
 // Server is what the process is for its clients and its operator.
@@ -37,6 +40,7 @@ type Server struct {
 	CORSOrigins    []string      `toml:"cors_origins"`      // whose pages may call; "*" = any
 	AccessLog      string        `toml:"access_log"`        // "" | stdout | stderr | a file: one JSON line a request
 	Explain        bool          `toml:"explain"`           // answer X-Warmpath-Explain: 1 with the decision in headers
+	Pprof          bool          `toml:"pprof"`             // /debug/pprof on admin without a token
 	ModuleCache    string        `toml:"module_cache"`      // folder of compiled modules; see CacheDir
 	LogFormat      string        `toml:"log_format"`        // text | json
 	LogLevel       string        `toml:"log_level"`         // debug | info | warn | error
@@ -76,6 +80,7 @@ type Pool struct {
 	HeaderTimeout  time.Duration `toml:"header_timeout"`   // from the request to the first byte: queue and prefill
 	FirstByteRetry time.Duration `toml:"first_byte_retry"` // no first byte by then: try another worker, once; 0 = never
 	StreamTimeout  time.Duration `toml:"stream_timeout"`   // between two chunks of an answer
+	DownGrace      time.Duration `toml:"down_grace"`       // its worker is down, and no byte came for so long: it is given up
 
 	WorkerSessions string `toml:"worker_sessions"` // auto | on | off: whether the workers keep SageMaker sessions of their own
 	InvocationPath string `toml:"invocation_path"` // where the workers take what comes in on SageMaker's paths
@@ -94,11 +99,12 @@ type Worker struct {
 
 // Strategy is a module of one's own, or options and limits for the built-in of that name.
 type Strategy struct {
-	Path     string         `toml:"path"`      // the module; empty for a built-in
-	Options  map[string]any `toml:"options"`   // scalars
-	Allow    []string       `toml:"allow"`     // what the module may use: kv
-	Fuel     int64          `toml:"fuel"`      // steps per pick
-	MemoryMB int            `toml:"memory_mb"` // of one instance, in MiB
+	Path        string         `toml:"path"`         // the module; empty for a built-in
+	Options     map[string]any `toml:"options"`      // scalars
+	Allow       []string       `toml:"allow"`        // what the module may use: kv
+	Fuel        int64          `toml:"fuel"`         // steps per pick
+	PickTimeout time.Duration  `toml:"pick_timeout"` // of a pick, by the clock
+	MemoryMB    int            `toml:"memory_mb"`    // of one instance, in MiB
 }
 
 // Builtins names the strategies that need no path. A test of the house holds it equal to plugins.Names.
@@ -112,7 +118,7 @@ func Default() *Config {
 		MaxConnections: 20_000,
 		MaxInFlight:    16_384,
 		MaxHeaderBytes: 16 << 10, // a connection's buffer: what 10,000 idle ones cost
-		MaxBodyBytes:   64 << 20, // 1 M tokens of text are 4-5 MB; the rest is for images in base64
+		MaxBodyBytes:   1 << 30,  // payloads that open a session have 100 MB and more; what is over BufferBody is streamed
 		BufferBody:     8 << 20,
 		ReadTimeout:    20 * time.Second,
 		WriteTimeout:   30 * time.Second,
@@ -136,6 +142,7 @@ func DefaultPool() Pool {
 		ScrapeInterval:         time.Second,
 		ConnectTimeout:         time.Second,
 		HeaderTimeout:          10 * time.Minute, // 1 M tokens at 15,000/s take 67 s; the rest is queueing
+		DownGrace:              20 * time.Second, // a worker that shuts down refuses connections and still answers what it has
 		StreamTimeout:          2 * time.Minute,  // one step of a busy worker is seconds at most; a preemption longer
 		WorkerSessions:         "auto",
 		InvocationPath:         "/invocations",
@@ -148,7 +155,7 @@ func DefaultKey() Key { return Key{Models: []string{"*"}} }
 
 // DefaultStrategy is a strategy before the file is read: the limits of sandboxed code.
 func DefaultStrategy() Strategy {
-	return Strategy{Fuel: 1_000_000, MemoryMB: 16}
+	return Strategy{Fuel: 1_000_000, PickTimeout: 5 * time.Millisecond, MemoryMB: 16}
 }
 
 // PoolFor returns the first pool that serves model, or nil. A request that names no model goes to the first pool.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // The file that is printed, the file that serves and the defaults in Go are one.
@@ -132,7 +133,7 @@ fuel = 7
 	if got := b.Workers[0]; got.URL != "https://c:1" || got.MetricsURL != "https://c:1/metrics" || got.ID != DefaultID("https://c:1") {
 		t.Errorf("worker = %+v", got)
 	}
-	if s := c.Strategies["session"]; s.Fuel != 7 || s.MemoryMB != DefaultStrategy().MemoryMB {
+	if s := c.Strategies["session"]; s.Fuel != 7 || s.PickTimeout != 5*time.Millisecond || s.MemoryMB != DefaultStrategy().MemoryMB {
 		t.Errorf("strategy = %+v", s)
 	}
 	if got := slices.Sorted(maps.Keys(c.Strategies)); len(got) != 1 {

@@ -21,7 +21,11 @@ func Load(path string) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Parse(data, path)
+	c, err := Parse(data, path)
+	if err == nil {
+		c.readSums()
+	}
+	return c, err
 }
 
 // readFile reads a file of TOML.
@@ -41,7 +45,7 @@ func Parse(data []byte, path string) (*Config, error) {
 		return nil, err
 	}
 	c := withDefaults(tree)
-	c.Path = path
+	c.Path, c.lines = path, r.lines
 	if !r.schema("", tree, reflect.TypeFor[Config]()) {
 		return nil, r.err()
 	}
@@ -59,6 +63,9 @@ func Parse(data []byte, path string) (*Config, error) {
 // tree parses the document and notes the lines of its keys.
 func (r *report) tree(data []byte) (text string, tree map[string]any, err error) {
 	text = strings.TrimPrefix(string(data), "\ufeff")
+	if line, what := inForce.exceeded(text); line > 0 {
+		return "", nil, Problems{{File: r.file, Line: line, What: what, Remedy: "a configuration needs a hundredth of that; is this the right file, and whole?"}}
+	}
 	if _, err := toml.Decode(text, &tree); err != nil {
 		return "", nil, r.syntax(err)
 	}
@@ -146,6 +153,9 @@ func (c *Config) completeStrategies(tree map[string]any) {
 		keys, _ := written[name].(map[string]any)
 		if _, ok := keys["fuel"]; !ok {
 			s.Fuel = DefaultStrategy().Fuel
+		}
+		if _, ok := keys["pick_timeout"]; !ok {
+			s.PickTimeout = DefaultStrategy().PickTimeout
 		}
 		if _, ok := keys["memory_mb"]; !ok {
 			s.MemoryMB = DefaultStrategy().MemoryMB

@@ -13,7 +13,7 @@ type Problem struct {
 	Line   int    `json:"line,omitempty"` // from 1; 0 = the file as a whole
 	Key    string `json:"key,omitempty"`  // pools[0].workers[1].url
 	What   string `json:"what"`
-	Remedy string `json:"remedy"`
+	Remedy string `json:"remedy"` // "" = What tells it
 }
 
 // Error is one line: conf: FILE:LINE: KEY: WHAT; REMEDY.
@@ -26,7 +26,10 @@ func (p Problem) Error() string {
 	if p.Key != "" {
 		fmt.Fprintf(&b, " %s:", p.Key)
 	}
-	fmt.Fprintf(&b, " %s; %s", p.What, p.Remedy)
+	b.WriteString(" " + p.What)
+	if p.Remedy != "" {
+		b.WriteString("; " + p.Remedy)
+	}
 	return b.String()
 }
 
@@ -47,10 +50,18 @@ type report struct {
 	file  string
 	lines map[string]int
 	list  Problems
+	more  int // problems beyond maxProblems
 }
+
+// maxProblems bounds what is told of one file: the rest is a wrong file, or follows from these.
+const maxProblems = 100
 
 // add notes a problem of the key at path. A key that does not stand in the file has the line of the table around it.
 func (r *report) add(path, what, remedy string) {
+	if len(r.list) == maxProblems {
+		r.more++
+		return
+	}
 	line := 0
 	for p := path; p != "" && line == 0; p = parent(p) {
 		line = r.lines[p]
@@ -72,5 +83,25 @@ func (r *report) err() error {
 	slices.SortStableFunc(r.list, func(a, b Problem) int {
 		return cmp.Or(foreign(a)-foreign(b), cmp.Compare(a.File, b.File), a.Line-b.Line)
 	})
+	if r.more > 0 {
+		return append(r.list, Problem{File: r.file, What: fmt.Sprintf("there are %d more problems", r.more), Remedy: "correct these first"})
+	}
 	return r.list
+}
+
+// StrategyProblem is what is wrong with the strategy of one of c's pools, as found after the file was read, with the line of
+// the table that names its module, or of the pool. what tells the remedy too.
+func (c *Config) StrategyProblem(p *Pool, what string) Problem {
+	key := child("strategies", p.Strategy)
+	if _, own := c.Strategies[p.Strategy]; !own {
+		key = "pools"
+		for i := range c.Pools {
+			if &c.Pools[i] == p {
+				key = child(elem("pools", i), "strategy")
+			}
+		}
+	}
+	r := report{file: c.Path, lines: c.lines}
+	r.add(key, fmt.Sprintf("pool %q: %s", p.Name, what), "")
+	return r.list[0]
 }

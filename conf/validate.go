@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 )
 
 // validate checks a complete configuration, part by part.
@@ -68,6 +69,7 @@ func (r *report) times(path string, p *Pool) {
 			`write less, or "0s" for never`)
 	}
 	r.positive(child(path, "stream_timeout"), p.StreamTimeout)
+	r.positive(child(path, "down_grace"), p.DownGrace)
 }
 
 // reachable reports patterns that no request can get to, since an earlier pool takes all of theirs.
@@ -95,6 +97,9 @@ func (r *report) strategy(path, name string, s Strategy) {
 	}
 	if s.Fuel < 1 || s.Fuel > 1e12 {
 		r.add(child(path, "fuel"), fmt.Sprintf("%d is out of range", s.Fuel), "write steps per pick, as 1000000")
+	}
+	if s.PickTimeout < time.Millisecond || s.PickTimeout > time.Second {
+		r.add(child(path, "pick_timeout"), fmt.Sprintf("%v is out of range", s.PickTimeout), `write a time from "1ms" to "1s", as "5ms"`)
 	}
 	if s.MemoryMB < 1 || s.MemoryMB > 4096 {
 		r.add(child(path, "memory_mb"), fmt.Sprintf("%d is out of range", s.MemoryMB), "write MiB from 1 to 4096, as 16")

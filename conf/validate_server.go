@@ -32,9 +32,9 @@ func (r *report) server(s *Server) {
 	}
 	r.certificate(s)
 	r.limits(s)
-	r.positive("server.read_timeout", s.ReadTimeout)
-	r.positive("server.write_timeout", s.WriteTimeout)
-	r.positive("server.idle_timeout", s.IdleTimeout)
+	r.clientTime("server.read_timeout", s.ReadTimeout)
+	r.clientTime("server.write_timeout", s.WriteTimeout)
+	r.clientTime("server.idle_timeout", s.IdleTimeout)
 	r.notNegative("server.drain_timeout", s.DrainTimeout, "to stop at once, or how long to wait")
 	for i, origin := range s.CORSOrigins {
 		r.origin(elem("server.cors_origins", i), origin)
@@ -49,7 +49,7 @@ func (r *report) limits(s *Server) {
 	r.between("server.max_in_flight", s.MaxInFlight, 1, maxCount, "requests")
 	r.between("server.max_header_bytes", s.MaxHeaderBytes, minHeader, maxHeader, "bytes")
 	if s.MaxBodyBytes < 1 {
-		r.add("server.max_body_bytes", fmt.Sprintf("%d is too small", s.MaxBodyBytes), "write bytes, as 67108864")
+		r.add("server.max_body_bytes", fmt.Sprintf("%d is too small", s.MaxBodyBytes), "write bytes, as 1073741824")
 		return
 	}
 	r.between("server.buffer_body_bytes", s.BufferBody, min(minBuffer, s.MaxBodyBytes), s.MaxBodyBytes, "bytes, at most max_body_bytes,")
@@ -98,6 +98,8 @@ func (r *report) accessLog(path, s string) {
 	}
 	if info, err := os.Stat(s); err == nil && info.IsDir() {
 		r.add(path, s+" is a folder", "write stdout, stderr or a file's name")
+	} else if err == nil && info.Mode()&fs.ModeNamedPipe != 0 {
+		r.add(path, s+" is a pipe: opening it would wait for a reader, and each request after it", "write stdout, stderr or a file's name")
 	} else if _, err := os.Stat(filepath.Dir(s)); errors.Is(err, fs.ErrNotExist) {
 		r.add(path, "there is no folder "+filepath.Dir(s), "make it, or write stdout, stderr or a file in another folder")
 	}

@@ -1,0 +1,89 @@
+package conf
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const changing = `[server]
+log_level = "info"
+cors_origins = ["*"]
+[[keys]]
+name = "app"
+file = "app.key"
+[[pools]]
+name = "a"
+models = ["a"]
+[[pools.workers]]
+id = "w1"
+url = "http://127.0.0.1:1"
+[[pools]]
+name = "b"
+models = ["b"]
+[[pools.workers]]
+url = "http://127.0.0.1:2"
+[strategies.prefixaware]
+options = { spread = 2.0 }
+`
+
+func TestChanges(t *testing.T) {
+	dir := t.TempDir()
+	load := func(toml, key string) *Config {
+		t.Helper()
+		for name, text := range map[string]string{"x.toml": toml, "app.key": key} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c, err := Load(filepath.Join(dir, "x.toml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	before := load(changing, "a-first-key")
+	f := func(old, replacement string, want ...string) {
+		t.Helper()
+		text := strings.Replace(changing, old, replacement, 1)
+		if old != "" && text == changing {
+			t.Fatalf("%q is not in the file", old)
+		}
+		if got := Changes(before, load(text, "a-first-key")); !slices.Equal(got, want) {
+			t.Errorf("%q -> %q: got %q, want %q", old, replacement, got, want)
+		}
+	}
+	f("", "")
+	f("\n[[pools]]", "\n\n# a comment\n[[pools]]")
+	f(`"info"`, `"debug"`, "server.log_level")
+	f(`cors_origins = ["*"]`, `cors_origins = []`, "server.cors_origins")
+	f(`"http://127.0.0.1:1"`, `"http://127.0.0.1:3"`, "pools.a.workers.w1.url", "pools.a.workers.w1.metrics_url")
+	f(`id = "w1"`, `id = "w2"`, "pools.a.workers.w1 (gone)", "pools.a.workers.w2 (new)")
+	f(`models = ["a"]`, "models = [\"a\"]\nstrategy = \"session\"\nheader_timeout = \"9s\"", "pools.a.strategy", "pools.a.header_timeout")
+	f(`name = "b"`, `name = "c"`, "pools.b (gone)", "pools.c (new)")
+	f("spread = 2.0", "spread = 3.0", "strategies.prefixaware.options")
+	f("[strategies.prefixaware]\noptions = { spread = 2.0 }\n", "", "strategies.prefixaware (gone)")
+	first, second, _ := strings.Cut(changing, "[[pools]]\nname = \"b\"")
+	second, _, _ = strings.Cut(second, "[strategies")
+	_, a, _ := strings.Cut(first, "[[pools]]")
+	f("[[pools]]"+a+"[[pools]]\nname = \"b\""+second, "[[pools]]\nname = \"b\""+second+"[[pools]]"+a, "pools (order)")
+	if got, want := Changes(before, load(changing, "a-second-key")), []string{"contents of " + filepath.Join(dir, "app.key")}; !slices.Equal(got, want) {
+		t.Errorf("another key in the file: got %q, want %q", got, want)
+	}
+}
+
+func TestStrategyProblemNamesTheLine(t *testing.T) {
+	c, err := Parse([]byte(strings.Replace(changing, "[[keys]]\nname = \"app\"\nfile = \"app.key\"\n", "", 1)), "x.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := c.StrategyProblem(&c.Pools[0], "it fails").Error(), `conf: x.toml:15: strategies.prefixaware: pool "a": it fails`; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	c.Pools[1].Strategy = "roundrobin"
+	if got, want := c.StrategyProblem(&c.Pools[1], "it fails").Error(), `conf: x.toml:10: pools[1].strategy: pool "b": it fails`; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
