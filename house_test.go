@@ -29,7 +29,7 @@ const module = "github.com/warmpath/warmpath"
 // import itself and what is below it only where that is listed. A pattern ending in /... means the folder and all below.
 var arrows = map[string][]string{
 	"daemon":          {"daemon/...", "host", "cache/...", "conf", "plugins", "sdk/abi"},
-	"daemon/warmpath": {"daemon", "daemon/replay", "daemon/vllmsim", "host", "cache/...", "conf", "plugins", "sdk/abi"},
+	"daemon/warmpath": {"daemon", "daemon/replay", "daemon/spool", "daemon/vllmsim", "host", "cache/...", "conf", "plugins", "sdk/abi"},
 
 	// Rooms under daemon are strangers to each other.
 	"daemon/gate":      {},
@@ -38,6 +38,7 @@ var arrows = map[string][]string{
 	"daemon/sagemaker": {},
 	"daemon/replay":    {},
 	"daemon/session":   {},
+	"daemon/spool":     {},
 	"daemon/upstream":  {},
 	"daemon/vllmsim":   {},
 	"daemon/worker":    {"sdk/abi"},
@@ -46,7 +47,7 @@ var arrows = map[string][]string{
 	"host/meter":    {},
 	"host/wasmtest": {}, // a fake module for tests
 	"cache/prefix":  {"sdk/abi"},
-	"cache/tier":    {},
+	"cache/tier":    {"sdk/abi"},
 	"conf":          {},
 
 	"plugins":             {"plugins/kvaware", "plugins/prefixaware", "plugins/roundrobin", "plugins/session", "sdk"},

@@ -93,15 +93,15 @@ func TestModelsOfAKeyHoldWhateverTheBody(t *testing.T) {
 	f("its model", "/v1/completions", json, `{"model":"sim"}`, 200)
 	f("another", "/v1/completions", json, `{"model":"secret"}`, 403)
 	f("the last of two", "/v1/completions", json, `{"model":"sim","model":"secret"}`, 403)
-	f("behind what is too deep", "/v1/completions", json, `{"model":"sim","a":`+strings.Repeat("[", 900)+strings.Repeat("]", 900)+`,"model":"secret"}`, 403)
-	f("behind what is held", "/v1/completions", json, `{"model":"sim","a":"`+strings.Repeat("x", 70_000)+`","model":"secret"}`, 403)
+	f("behind what is too deep", "/v1/completions", json, `{"model":"sim","a":`+strings.Repeat("[", 900)+strings.Repeat("]", 900)+`,"model":"secret"}`, 400)
+	f("behind what is held", "/v1/completions", json, `{"model":"sim","a":"`+strings.Repeat("x", 70_000)+`","model":"secret"}`, 413)
 	f("an adapter of its name", "/v1/load_lora_adapter", json, `{"model":"sim","lora_name":"sim"}`, 403)
 	part := func(name, value string) string {
 		return "--b\r\nContent-Disposition: form-data; name=\"" + name + "\"\r\n\r\n" + value + "\r\n"
 	}
 	const form = "multipart/form-data; boundary=b"
 	f("a form", "/v1/audio/transcriptions", form, part("model", "sim")+part("file", "RIFF")+"--b--\r\n", 200)
-	f("a form of many parts", "/v1/audio/transcriptions", form, part("model", "sim")+strings.Repeat(part("x", "y"), 300)+part("model", "secret")+"--b--\r\n", 403)
+	f("a form of many parts", "/v1/audio/transcriptions", form, part("model", "sim")+strings.Repeat(part("x", "y"), 300)+part("model", "secret")+"--b--\r\n", 400)
 }
 
 // TestEventsThatAreNotUnderstoodGoOn: what we cannot read is not broken.

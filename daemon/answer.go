@@ -41,12 +41,14 @@ func (e *exchange) answer(a *attempt, row int, more bool) (*Outbound, *failure) 
 	switch {
 	case !events && a.resp.Length >= 0 && a.resp.Length <= smallBody:
 		out.Body, f = b.whole()
+		out.Body = e.worded(out.Status, out.Body)
 	default:
 		out.Stream, f = b, b.hold()
 	}
 	if f != nil {
 		return nil, f
 	}
+	e.in.Seen.Stream = events
 	e.in.Seen.Worker, e.in.Seen.Matched = a.worker.ID(), int(e.view.frame.Rows[row].GPU)
 	e.explain(out, row)
 	e.by = a.worker
@@ -106,9 +108,12 @@ func (b *body) whole() ([]byte, *failure) {
 }
 
 // dying ends an attempt whose answer is a 500 of a worker on its way out. vLLM 0.32 shuts its tokenizer down before its port,
-// and then answers every prompt of text so; a dead engine is named as well. Any other 500 is the request's own.
+// and then answers every prompt of text so; a dead engine is named as well. Any other 500 is the request's own, unless this worker
+// fails far more often than the others.
 func (b *body) dying(answer []byte) *failure {
-	if b.a.resp.Status != 500 {
+	if status := b.a.resp.Status; status == 502 || status == 504 { // of a proxy at the worker
+		return b.doubt()
+	} else if status != 500 {
 		return nil
 	}
 	switch {
@@ -117,7 +122,18 @@ func (b *body) dying(answer []byte) *failure {
 	case bytes.Contains(answer, []byte("EngineCore encountered an issue")):
 		return b.discard(worker.Outcome{Kind: worker.Failed, Err: "its engine is dead"}, &failure{reason: "hidden_failure", fault: faultHidden})
 	}
-	return nil
+	return b.doubt()
+}
+
+// doubt ends an attempt whose failed answer is taken for the worker's fault, if another worker can be asked.
+func (b *body) doubt() *failure {
+	e := b.e
+	if e.doubted || !e.another || e.consumed() || e.req.Kind == prompt.Other || !e.pool.workers.FailsAlone(b.a.worker) || !e.pool.workers.MayRetry(time.Now()) {
+		return nil
+	}
+	e.doubted = true
+	return b.discard(worker.Outcome{Kind: worker.Failed, Err: "HTTP status of 500 or more"},
+		&failure{reason: "worker_500", fault: faultUpstream, paid: true})
 }
 
 // refused tells of an error inside a 200 that is about the request, as old vLLM answers to embeddings of a model without them.
@@ -153,22 +169,23 @@ func (b *body) discard(o worker.Outcome, f *failure) *failure {
 	return b.e.drop(b.a, o, f)
 }
 
-// hold reads a stream until its first output, so that a worker that fails before is replaced and the client never knows. The
-// first event of a chat says only that the assistant speaks, and a head says nothing: vLLM sends it before the prefill.
+// hold reads an answer until its first byte, a stream that is understood until its first output, so that a worker that fails
+// before is replaced and the client never knows. The first event of a chat says only that the assistant speaks, and a head says
+// nothing: vLLM sends it before the prefill.
 func (b *body) hold() *failure {
-	if b.reply == nil || !b.events {
-		b.a.heard()
-		return nil
-	}
 	buf := pieces.Get().(*[]byte)
 	b.buf = buf
-	b.a.resp.SetChunkTimeout(b.e.pool.headerTimeout()) // the head of a stream comes before the prefill
+	understood := b.reply != nil && b.events
+	if understood {
+		b.a.resp.SetChunkTimeout(b.e.pool.headerTimeout()) // the head of a stream comes before the prefill
+	}
 	for {
 		n, err := b.a.resp.Read((*buf)[len(b.held):cap(*buf)])
+		b.a.ticket.Flow(time.Now())
 		b.held = (*buf)[:len(b.held)+n]
 		b.feed(b.held[len(b.held)-n:])
 		switch {
-		case b.reply.Failed() && !b.refused():
+		case understood && b.reply.Failed() && !b.refused():
 			return b.hidden()
 		case err == io.EOF && b.cut():
 			return b.broken(io.ErrUnexpectedEOF)
@@ -176,13 +193,14 @@ func (b *body) hold() *failure {
 			b.err = io.EOF
 		case err != nil:
 			return b.broken(err)
-		case !b.reply.Output() && len(b.held) < cap(*buf) && !bytes.HasPrefix(b.held[len(b.held)-n:], []byte(":")):
+		case understood && !b.reply.Output() && len(b.held) < cap(*buf) && !bytes.HasPrefix(b.held[len(b.held)-n:], []byte(":")):
 			continue // a comment keeps a connection alive through whatever stands before us: it must go on
 		}
 		b.a.resp.SetChunkTimeout(0)
 		if !b.a.heard() {
 			return b.broken(errLate)
 		}
+		b.a.idle.Store(true)
 		b.progress()
 		return nil
 	}
@@ -227,7 +245,7 @@ func (b *body) name() {
 	}
 	if id := b.reply.ID(); id != "" {
 		b.named = true
-		b.e.pool.bindResponse(id, b.a.worker)
+		b.e.pool.bindResponse(b.e.in.stored(id), b.a.worker)
 	}
 }
 

@@ -22,7 +22,7 @@ var (
 	descWaiting   = desc("worker_waiting", "Requests waiting, as the worker says.", "pool", "worker")
 	descBreaker   = desc("worker_breaker_state", "0 = closed, 1 = a trial is due or runs, 2 = open.", "pool", "worker")
 	descKVUsage   = desc("worker_kv_usage", "KV cache in use, 0 to 1, as the worker says.", "pool", "worker")
-	descSlow      = desc("worker_slowness", "Learnt: prefill seconds per estimated second.", "pool", "worker")
+	descSlow      = desc("worker_slowness", "Learnt from streams and from the workers' metrics: prefill seconds per estimated second.", "pool", "worker")
 	descWait      = desc("worker_queued_prefill_seconds", "Believed prefill queue.", "pool", "worker")
 	descBlocks    = desc("index_blocks", "Blocks believed held.", "pool", "worker")
 	descNodes     = desc("index_nodes", "Nodes of the prefix index.", "pool")
@@ -32,11 +32,13 @@ var (
 	descModule    = desc("module_info", "The module that serves.", "pool", "strategy", "sha256")
 	descPanics    = desc("panic_requests_total", "Requests sent to a worker that is not up, as none was.", "pool")
 	descDenied    = desc("retries_denied_total", "Repeats that the retry budget refused.", "pool")
-	descLeft      = desc("worker_draining_total", "Times that a worker's answers told it is going.", "pool", "worker")
+	descDraining  = desc("worker_draining", "1 if the worker gets no new requests because it is going: it was asked to drain, or its answers told.", "pool", "worker")
+	descLeft      = desc("worker_left_total", "Times that a worker's answers told it is going.", "pool", "worker")
 
 	descOpen     = desc("client_connections", "Clients' connections open.")
 	descAccepted = desc("client_connections_total", "Clients' connections by what became of them.", "event")
 	descServing  = desc("requests_in_flight", "Clients' requests being served.")
+	descUnlogged = desc("access_log_lost_lines_total", "Lines of the access log that could not be written: its disk was full, or its disk or its reader was stuck.")
 )
 
 // Describe sends nothing: the collector is unchecked, as workers come and go.
@@ -78,6 +80,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 func (c collector) collectClients(ch chan<- prometheus.Metric) {
 	s := c.d.frontL.Stats()
 	ch <- prometheus.MustNewConstMetric(descServing, prometheus.GaugeValue, float64(c.d.inFlight.Load()))
+	ch <- prometheus.MustNewConstMetric(descUnlogged, prometheus.CounterValue, float64(c.d.access.lost.Load()))
 	ch <- prometheus.MustNewConstMetric(descOpen, prometheus.GaugeValue, float64(s.Open))
 	for event, n := range map[string]uint64{"accepted": s.Accepted, "refused": s.Refused, "left_early": s.Gone, "too_slow": s.SlowClosed} {
 		ch <- prometheus.MustNewConstMetric(descAccepted, prometheus.CounterValue, float64(n), event)
@@ -89,6 +92,7 @@ var breakerStates = map[string]float64{"closed": 0, "half-open": 1, "open": 2}
 
 func collectWorker(p *pool, s worker.Stats, gauge func(*prometheus.Desc, float64, ...string)) {
 	gauge(descUp, one(s.Up), s.ID)
+	gauge(descDraining, one(s.State == "draining"), s.ID)
 	gauge(descBreaker, breakerStates[s.Breaker], s.ID)
 	gauge(descInFlight, float64(s.InFlight), s.ID)
 	gauge(descRunning, float64(s.Running), s.ID)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -75,8 +74,7 @@ func (f *flock) imbalance(workers int) float64 {
 
 func TestTenThousandSessionsWhileWorkersComeAndGo(t *testing.T) {
 	urls := echoes(t, 7)
-	toml := strings.Replace(settings("session", urls...), "[[pools]]", "[[pools]]\nslow_start = \"0s\"", 1)
-	f := &flock{t: t, r: start(t, toml, 7)}
+	f := &flock{t: t, r: start(t, settings("session", urls...), 7)}
 	p := f.r.state.Load().pools[0]
 	all := p.set.Load().conf.Workers
 	to := func(workers ...conf.Worker) {
@@ -94,7 +92,15 @@ func TestTenThousandSessionsWhileWorkersComeAndGo(t *testing.T) {
 	f.use(7000, "")
 	to(append([]conf.Worker{all[0]}, all[2:]...)...) // w2 leaves: its sessions move, and no others
 	f.use(7000, "w2")
-	to(all...) // w2 is back
+	to(all...) // w2 is back, and begins slowly: what is bound goes to it all the same
+	f.use(7800, "")
+	eventually(t, "no worker starts slowly", func() bool {
+		slow := false
+		for _, w := range p.workers.Stats(time.Now()) {
+			slow = slow || w.SlowStart
+		}
+		return !slow
+	})
 	f.use(10000, "")
 	f.use(10000, "")
 	if got := f.imbalance(7); got > 0.10 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,6 +23,7 @@ import (
 // Daemon is the whole process, as main runs it and tests start it on port 0.
 type Daemon struct {
 	log     *slog.Logger
+	level   *slog.LevelVar // of log
 	host    *host.Host
 	metrics *metrics
 
@@ -29,15 +31,23 @@ type Daemon struct {
 	opens  sagemaker.Opens
 	tier   *tier.Store // what outlives a request, and with Redis the process: sessions, and what strategies remember
 
-	state    atomic.Pointer[state]
-	draining atomic.Bool
-	inFlight atomic.Int64            // requests from the clients' side
-	idle     sync.Map                // of *listen.Conn: those that wait for a request after a stream
-	life     context.Context         // of all requests; ends with errDraining when the drain is over
-	cut      context.CancelCauseFunc // of life
-	reload   sync.Mutex              // one change of state at a time
-	tending  sync.WaitGroup          // of what runs as long as life
-	lives    lives                   // of the requests
+	state     atomic.Pointer[state]
+	draining  atomic.Bool
+	inFlight  atomic.Int64            // requests from the clients' side
+	starved   atomic.Int64            // the second of the last line of noDescriptor
+	endedLate atomic.Int64            // requests that ended in the drain
+	idle      sync.Map                // of *listen.Conn: those that wait for a request after a stream
+	life      context.Context         // of all requests; ends with errDraining when the drain is over
+	cut       context.CancelCauseFunc // of life
+	reload    sync.Mutex              // one change of state at a time
+	tending   sync.WaitGroup          // of what runs as long as life
+	lives     lives                   // of the requests
+	atStart   *conf.Config            // whose listeners and limits are in force
+	room      atomic.Int64            // the last that a line of roomFor told
+	fitted    atomic.Bool             // frontL is there
+	departed  *departed
+
+	collecting *time.Timer // see collectSoon; guarded by reload
 
 	frontApp, adminApp *fiber.App
 	frontL             *listen.Listener
@@ -51,25 +61,35 @@ type state struct {
 	pools []*pool // in the order of the file
 }
 
-// New loads the modules, starts watching the workers and binds both listeners. Nothing is served before Run.
+// Version is what this binary calls itself; see Makefile.
+var Version = "dev"
+
+// New loads the modules, starts watching the workers and binds both listeners. Nothing is served before Run. log's handler
+// should let all levels through: server.log_level, which a reload may change, decides.
 func New(c *conf.Config, log *slog.Logger) (*Daemon, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
+	level := new(slog.LevelVar)
+	setLevel(level, c.Server.LogLevel)
+	log = slog.New(leveled{Handler: log.Handler(), level: level})
 	store, err := newStore(c.Cache, log)
 	if err != nil {
 		return nil, err
 	}
-	h, err := host.New(context.Background(), host.Config{CacheDir: c.Server.CacheDir(), Log: log, KV: store})
+	kv := store.Local(strategyKeys, strategyBytes)
+	h, err := host.New(context.Background(), host.Config{CacheDir: c.Server.CacheDir(), Log: log, KV: kv})
 	if err != nil {
 		store.Close()
 		return nil, err
 	}
-	d := &Daemon{log: log, host: h, tier: store, metrics: newMetrics()}
+	d := &Daemon{log: log, level: level, host: h, tier: store, metrics: newMetrics(), departed: newDeparted(), atStart: c}
 	d.life, d.cut = context.WithCancelCause(context.Background())
 	context.AfterFunc(d.life, func() { d.lives.cut(context.Cause(d.life)) })
 	d.tending.Go(func() { store.Run(d.life) })
+	d.tending.Go(func() { kv.Run(d.life) })
 	d.state.Store(&state{conf: c})
+	d.tending.Go(func() { d.tend(d.life) })
 	if err := d.start(c); err != nil {
 		d.Close()
 		return nil, err
@@ -85,8 +105,9 @@ func (d *Daemon) start(c *conf.Config) error {
 		return err
 	}
 	d.metrics.registry.MustRegister(collector{d})
-	d.frontApp = d.clients(c.Server)
-	app, err := d.admin(c.Server)
+	most, forAdmin := d.roomFor(c)
+	d.frontApp = d.clients(c.Server, c.Server.MaxConnections) // the listener may let in fewer
+	app, err := d.admin(c.Server, forAdmin)
 	if err != nil {
 		return fmt.Errorf("daemon: server.admin_token_file cannot be read: %w", err)
 	}
@@ -95,14 +116,16 @@ func (d *Daemon) start(c *conf.Config) error {
 	if err != nil {
 		return fmt.Errorf("daemon: cannot listen for clients; change server.listen or free the port: %w", err)
 	}
-	if d.frontL, err = listen.New(raw, listen.Config{WriteTimeout: c.Server.WriteTimeout, MaxConns: c.Server.MaxConnections,
+	if d.frontL, err = listen.New(raw, listen.Config{WriteTimeout: c.Server.WriteTimeout, MaxConns: most,
 		CertFile: c.Server.TLSCertFile, KeyFile: c.Server.TLSKeyFile, Log: d.log}); err != nil {
 		raw.Close()
 		return fmt.Errorf("daemon: %w", err)
 	}
-	if d.adminL, err = net.Listen("tcp", c.Server.Admin); err != nil {
+	if raw, err = net.Listen("tcp", c.Server.Admin); err != nil {
 		return fmt.Errorf("daemon: cannot listen for the operator; change server.admin or free the port: %w", err)
 	}
+	d.adminL = listen.NewPatient(raw, d.log)
+	d.fitted.Store(true)
 	return nil
 }
 
@@ -118,7 +141,8 @@ func (d *Daemon) Run(ctx context.Context) error {
 	failed := make(chan error, 2)
 	go func() { failed <- d.frontApp.Listener(d.frontL) }()
 	go func() { failed <- d.adminApp.Listener(d.adminL) }()
-	d.log.Info("serving", "listen", d.Addr(), "admin", d.AdminAddr())
+	d.log.Info("serving", "version", Version, "pid", os.Getpid(), "listen", d.Addr(), "admin", d.AdminAddr(),
+		"tls", d.state.Load().conf.Server.TLSCertFile != "", "strategies", d.strategies())
 	select {
 	case err := <-failed:
 		return fmt.Errorf("daemon: a listener ended: %w", err)
@@ -128,7 +152,8 @@ func (d *Daemon) Run(ctx context.Context) error {
 	d.idle.Range(func(conn, _ any) bool { conn.(*listen.Conn).Close(); return true })
 	limit := d.state.Load().conf.Server.DrainTimeout
 	d.log.Info("draining", "timeout", limit, "in_flight", d.inFlight.Load())
-	end := time.Now().Add(limit)
+	began := time.Now()
+	end := began.Add(limit)
 	err := d.shutdown(limit)
 	if d.awaitEnd(end); d.inFlight.Load() > 0 { // fasthttp does not know of streams
 		err = fmt.Errorf("daemon: %d answers were still open after server.drain_timeout (%v)", d.inFlight.Load(), limit)
@@ -136,6 +161,9 @@ func (d *Daemon) Run(ctx context.Context) error {
 		d.awaitEnd(time.Now().Add(lastWords))
 	} else if errors.Is(err, context.DeadlineExceeded) {
 		err = nil // only connections without a request were open
+	}
+	if err == nil {
+		d.log.Info("drained", "after", time.Since(began), "requests_ended", d.endedLate.Load())
 	}
 	_ = d.adminApp.ShutdownWithTimeout(time.Second) // only scrapes are lost
 	return err
@@ -183,7 +211,7 @@ func (d *Daemon) Close() {
 	d.reload.Lock()
 	defer d.reload.Unlock()
 	d.tending.Wait()
-	d.access.close()
+	d.access.close(d.log)
 	for _, p := range d.state.Load().pools {
 		p.close()
 	}
@@ -194,6 +222,12 @@ func (d *Daemon) Close() {
 		d.log.Warn("the connections to Redis did not close cleanly", "error", err)
 	}
 }
+
+// What a strategy may keep in the store.
+const (
+	strategyKeys  = 10_000
+	strategyBytes = 8 << 20
+)
 
 func newStore(c conf.Cache, log *slog.Logger) (*tier.Store, error) {
 	url, err := c.RedisURL()

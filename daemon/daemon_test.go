@@ -59,7 +59,9 @@ func start(t *testing.T, toml string, n int) *running {
 		return err
 	}
 	t.Cleanup(func() { _ = r.stop() })
-	r.waitUp(n)
+	if n > 0 { // else nothing is waited for: they may be up at once, or never
+		r.waitUp(n)
+	}
 	return r
 }
 

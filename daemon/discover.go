@@ -23,10 +23,6 @@ const (
 // resolver gives the addresses of a name. It is net.Resolver's in the process and a table in tests.
 type resolver func(ctx context.Context, host string) ([]netip.Addr, error)
 
-func lookup(ctx context.Context, host string) ([]netip.Addr, error) {
-	return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-}
-
 // discovery finds the workers of a pool: those of the configuration, those of workers_file, and those that the name of
 // workers_dns has addresses of. What a source said last stays true until it says something else: a file that is wrong or away, a
 // name server that fails or knows no address, take no worker from us, since those that are really gone show by their health.
@@ -36,6 +32,7 @@ type discovery struct {
 	changed func() // workers would give another list than it gave last; called by run alone, without a lock
 
 	reading, asking sync.Mutex // one reader and one asker at a time: the older answer must not come last
+	halved          bool       // one kind of address failed, and that was told; guarded by asking
 
 	mu        sync.Mutex // guards all below
 	pool      conf.Pool
@@ -209,6 +206,16 @@ func (d *discovery) addresses(ctx context.Context, name string) ([]conf.Worker, 
 	ctx, stop := context.WithTimeout(ctx, resolveTimeout)
 	defer stop()
 	found, err := d.resolve(ctx, host)
+	if h, ok := errors.AsType[*half](err); ok {
+		known := d.known(h.is6)
+		if len(known) > 0 && !d.halved {
+			d.log.Warn("workers_dns has no answer for one kind of address: those it gave before stay", "name", name, "ipv6", h.is6, "workers", len(known), "error", h.err)
+		}
+		found, d.halved = append(found, known...), true
+		err = nil
+	} else if err == nil {
+		d.halved = false
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -222,8 +229,8 @@ func (d *discovery) addresses(ctx context.Context, name string) ([]conf.Worker, 
 		if !a.IsValid() || a.IsUnspecified() || a.IsMulticast() {
 			continue
 		}
-		url := "http://" + net.JoinHostPort(a.String(), port)
-		workers = append(workers, conf.Worker{URL: url, ID: conf.DefaultID(url), MetricsURL: url + "/metrics", Weight: 1})
+		at := "http://" + net.JoinHostPort(a.String(), port)
+		workers = append(workers, conf.Worker{URL: at, ID: conf.DefaultID(at), MetricsURL: at + "/metrics", Weight: 1})
 	}
 	if len(workers) == 0 {
 		return nil, errNoAddress

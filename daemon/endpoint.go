@@ -53,16 +53,6 @@ func shapeOf(path string) shape {
 	return openAI
 }
 
-// responseID is the id in the path of a stored response, as in /v1/responses/{id}/cancel.
-func responseID(path string) string {
-	id, ok := strings.CutPrefix(path, "/v1/responses/")
-	if !ok {
-		return ""
-	}
-	id, _, _ = strings.Cut(id, "/")
-	return id
-}
-
 // maxTokenize bounds the text that goes to /tokenize: vLLM tokenizes whatever comes, at some 650 bytes of its memory a
 // byte, and one body of 32 MB has been seen to end a worker. A token has some 4 bytes; 1 MiB is above a prompt of
 // 200,000 tokens.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strconv"
 
+	"github.com/warmpath/warmpath/daemon/gate"
 	"github.com/warmpath/warmpath/daemon/sagemaker"
 	"github.com/warmpath/warmpath/daemon/session"
 )
@@ -23,16 +24,17 @@ var (
 	faultTooLarge = fault{413, "invalid_request_error", "body_too_large", "the request body is over this router's limit (server.max_body_bytes)", 0}
 	faultRejected = fault{429, "rate_limit_error", "rejected_by_strategy", "the routing strategy refused the request; try again shortly", 1}
 	faultUpstream = fault{503, "service_unavailable", "worker_failed", "every worker that was tried failed before it answered; try again shortly", 1}
-	faultURL      = fault{400, "invalid_request_error", "invalid_url", "the path has control characters or dot segments", 0}
+	faultURL      = fault{400, "invalid_request_error", "invalid_url", "the path has dot segments, empty segments, backslashes, encoded slashes or control characters", 0}
 	faultRequest  = fault{400, "invalid_request_error", "invalid_request", "the request's method or headers cannot be passed on", 0}
 	faultInternal = fault{500, "internal_error", "internal_error", "this router failed on the request; its log has the reason", 0}
 	faultBroken   = fault{502, "upstream_error", "worker_broke_off", "the worker broke off in the middle of its answer", 0}
+	faultDown     = fault{503, "service_unavailable", "worker_down", "the worker went down with the request; try again shortly", 1}
 	faultHidden   = fault{503, "service_unavailable", "worker_draining", "the worker accepted the request and then gave it up; try again shortly", 1}
 	faultFull     = fault{429, "rate_limit_error", "workers_full", "every worker has as many requests as it may have (max_in_flight); try again shortly", 1}
 	faultOverload = fault{429, "rate_limit_error", "overloaded", "this router has as many requests as it may have; try again shortly", 1}
 	faultStopping = fault{503, "service_unavailable", "router_stopping", "this router is stopping and the answer did not end in time; try again", 1}
 	faultGone     = fault{499, "invalid_request_error", "client_gone", "the client left", 0}
-	faultKey      = fault{401, "authentication_error", "invalid_api_key", "no known API key was shown: send Authorization: Bearer KEY, or X-Api-Key", 0}
+	faultKey      = fault{401, "invalid_request_error", "invalid_api_key", "no known API key was shown: send Authorization: Bearer KEY, or X-Api-Key", 0}
 	faultFraming  = fault{400, "invalid_request_error", "bad_request", "the request is not well-formed HTTP", 0}
 	faultSlowBody = fault{408, "invalid_request_error", "request_timeout", "the request did not arrive within server.read_timeout", 0}
 	faultTokenize = fault{413, "invalid_request_error", "prompt_too_long", "the text is over this router's limit for tokenizing (1 MiB)", 0}
@@ -43,6 +45,7 @@ var (
 	faultResting    = fault{503, "service_unavailable", "session_worker_resting", "the session's worker is not answering well now; try again shortly", 1}
 	faultOtherModel = fault{400, "invalid_request_error", "session_of_another_model", "the session's worker does not serve this model", 0}
 
+	faultSilent      = fault{503, "service_unavailable", "session_store_silent", "the store of sessions (cache.redis) does not answer, and this router does not hold the session; try again shortly", 1}
 	faultOpening     = fault{502, "upstream_error", "session_not_opened", "the worker did not open the session", 0}
 	faultSessionBody = fault{400, "invalid_request_error", "session_malformed", "the body must be small and JSON, as {\"model\": \"NAME\"}, or empty", 0}
 
@@ -50,15 +53,24 @@ var (
 )
 
 func faultUnknownModel(model string) fault {
-	return fault{404, "invalid_request_error", "model_not_found", "the model " + strconv.Quote(model) + " is served by no worker", 0}
+	return fault{404, "invalid_request_error", "model_not_found", "the model " + strconv.Quote(gate.Cut(model)) + " is served by no worker", 0}
 }
 
+// faultForbiddenModel has the code that OpenAI's own 403 has.
 func faultForbiddenModel(model string) fault {
-	return fault{403, "permission_error", "model_not_allowed", "this API key may not use the model " + strconv.Quote(model), 0}
+	return fault{403, "invalid_request_error", "model_not_found", "this API key may not use the model " + strconv.Quote(gate.Cut(model)), 0}
+}
+
+// faultUnknownResponse has vLLM's words.
+func faultUnknownResponse(id string) fault {
+	return fault{404, "invalid_request_error", "response_not_found", "Response with id '" + gate.Cut(id) + "' not found.", 0}
 }
 
 // faultSession tells why an opened session is not to be had.
 func faultSession(s session.Status) fault {
+	if s == session.Silent {
+		return faultSilent
+	}
 	why := map[session.Status]string{
 		session.Unknown: "there is no such session; open one", session.Expired: "the session has expired; open a new one",
 		session.Closed: "the session has been closed; open a new one", session.Lost: "the session ended with its worker; open a new one"}[s]
@@ -139,10 +151,4 @@ func (f fault) outbound(s shape) *Outbound {
 		o.set("Retry-After", strconv.Itoa(f.retry))
 	}
 	return o
-}
-
-// turnAway answers a request of which nothing but the header has been read.
-func (d *Daemon) turnAway(f fault, s shape) *Outbound {
-	d.metrics.shed.WithLabelValues(f.code).Inc()
-	return f.outbound(s)
 }

@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"strings"
@@ -9,6 +8,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/cache/prefix"
+	"github.com/warmpath/warmpath/daemon/gate"
 	"github.com/warmpath/warmpath/daemon/prompt"
 	"github.com/warmpath/warmpath/daemon/sagemaker"
 	"github.com/warmpath/warmpath/daemon/session"
@@ -28,7 +28,8 @@ type exchange struct {
 	parser *prompt.Parser
 	req    *prompt.Request
 	space  *prefix.Namespace
-	clear  bool // the body was understood to its end
+	clear  bool   // the body was understood to its end
+	named  string // the body's model; a header may name another
 	stay   stay
 	call   *sagemaker.Call // on the paths that take SageMaker's fields
 	by     *worker.Worker  // who answered
@@ -36,10 +37,14 @@ type exchange struct {
 	view    *view
 	result  host.Result
 	name    string // the strategy's
-	length  int    // of the prompt in tokens
+	length  int    // of the prompt in tokens; of a list, of all of them
+	longest int    // of the longest of them
+	held    int    // tokens believed in the cache of the worker that was asked last
 	block   float64
 	retries int
 	late    bool // a worker was given up for its first byte: that is done once
+	another bool // worker is left in the choice
+	doubted bool // a 500 was not taken for the request's own: that is done once
 	looked  bool // the fleet was looked at a second time
 	refused bool // the session's worker could not be connected to
 
@@ -62,14 +67,19 @@ var parsers = sync.Pool{New: func() any { return new(prompt.Parser) }}
 // Serve answers one request. It never fails: what goes wrong is an OpenAI-shaped error. If ctx ends, so
 // does the request at the worker.
 func (d *Daemon) Serve(ctx context.Context, in *Inbound) *Outbound {
-	if in.Path == "/v1/models" && in.Method == "GET" {
-		return d.models(in.Caller)
+	if id, ok := modelPath(in); ok {
+		return d.model(in, id)
 	}
-	if !plainPath(in.Path) {
+	if speaksSageMaker(in) { // the endpoint's name is the only part of the path that counts, and is checked
+		return d.invoke(ctx, in)
+	}
+	path, plain := plainPath(in.Path)
+	if !plain {
+		in.Seen.End = faultURL.code
 		return faultURL.outbound(shapeOf(in.Path))
 	}
-	if speaksSageMaker(in) {
-		return d.invoke(ctx, in)
+	if in.Path = path; path == "/v1/models" && in.Method == "GET" {
+		return d.models(in)
 	}
 	if id, ok := sessionsPath(in.Path); ok {
 		return d.sessions(ctx, in, id)
@@ -95,28 +105,17 @@ func (e *exchange) serve(ctx context.Context) *Outbound {
 	return out
 }
 
-// plainPath tells whether a path can be passed on: no control characters, and no dot segments, which a proxy in front of a
-// worker might resolve to something outside /v1.
-func plainPath(path string) bool {
-	for i := range len(path) {
-		if path[i] <= ' ' || path[i] == 0x7f {
-			return false
-		}
-	}
-	for segment := range strings.SplitSeq(strings.ReplaceAll(strings.ToLower(path), "%2e", "."), "/") {
-		if segment == "." || segment == ".." {
-			return false
-		}
-	}
-	return true
-}
-
 // route goes through the request's life up to the choice. Its answer, if there is one, refuses the request.
 func (e *exchange) route(ctx context.Context) *Outbound {
 	e.read()
-	closing := e.call != nil && e.call.Op == sagemaker.Close // that names no model
-	if e.in.Seen.Model = e.req.Model; !closing && !e.mayUse() {
-		return e.refuse(faultForbiddenModel(e.req.Model))
+	e.in.Seen.Model = e.req.Model
+	if e.call == nil || e.call.Op != sagemaker.Close { // that names no model
+		if f := e.forbids(); f != nil {
+			return e.refuse(*f)
+		}
+	}
+	if f := e.foreign(); f != nil {
+		return e.refuse(*f)
 	}
 	if tooLongToTokenize(e.req.Kind, e.in) {
 		return e.refuse(faultTokenize)
@@ -125,6 +124,9 @@ func (e *exchange) route(ctx context.Context) *Outbound {
 		return e.refuse(faultUnknownModel(e.req.Model))
 	}
 	e.in.Seen.Pool = e.pool.name
+	if f := e.hidesResponse(); f != nil {
+		return e.refuse(*f)
+	}
 	e.pool.workers.Request(e.arrived)
 	e.nameSession(&e.d.state.Load().conf.Sessions)
 	if f := e.findSession(); f != nil {
@@ -135,11 +137,17 @@ func (e *exchange) route(ctx context.Context) *Outbound {
 	}
 	e.look()
 	e.pick()
+	if e.d.access.on.Load() {
+		e.in.Seen.Reason = e.reason()
+	}
 	if e.result.Reject {
 		return e.refuse(faultRejected)
 	}
 	if f := e.settle(); f != nil {
 		return e.refuse(*f)
+	}
+	if e.stay.bound.Worker != "" || e.stay.opened != "" {
+		e.in.Seen.Session = e.stay.name.Kind.String()
 	}
 	if e.d.log.Enabled(ctx, slog.LevelDebug) { // the words of a line that nobody reads are six allocations
 		e.logChoice()
@@ -149,8 +157,8 @@ func (e *exchange) route(ctx context.Context) *Outbound {
 
 // logChoice tells what was decided.
 func (e *exchange) logChoice() {
-	e.d.log.Debug("routed", "pool", e.pool.name, "path", e.in.Path, "worker", e.view.workers[e.result.Row].ID(),
-		"strategy", e.name, "fallback", e.result.Fallback, "prompt_tokens", e.length)
+	e.pool.log.Debug("routed", "id", e.in.ID, "path", gate.Cut(e.in.Path), "worker", e.view.workers[e.result.Row].ID(),
+		"strategy", e.name, "reason", e.reason(), "believed_prompt_tokens", e.length)
 }
 
 // snapshot draws the rows. While no worker is up, but one has not been heard yet, it waits for that: a change may have replaced
@@ -158,36 +166,20 @@ func (e *exchange) logChoice() {
 func (e *exchange) snapshot(ctx context.Context, bound string) worker.Status {
 	var status worker.Status
 	awaitCheck(ctx, func() bool {
+		if e.stay.silent {
+			bound = e.home()
+		}
 		status = e.view.snapshot(e.pool, e.req.Model, bound, time.Now())
 		return status != worker.NoneUp || !e.pool.starting()
 	})
 	return status
 }
 
-// mayUse tells whether the key's models allow the request. A key for some models needs a body that was read to its end and
-// understood: a worker may read more out of it, another model behind the first for one. A stored response is its own password.
-func (e *exchange) mayUse() bool {
-	c := e.in.Caller
-	switch {
-	case c.Allows(""): // any model
-		return true
-	case responseID(e.in.Path) != "":
-		return true
-	case strings.HasSuffix(e.in.Path, "load_lora_adapter"): // it would make a model of that name
-		return false
-	}
-	return e.clear && e.in.Tail == nil && c.Allows(e.req.Model)
-}
-
-// maxClearParts is how many parts of a form are looked at with certainty.
-const maxClearParts = 200
-
 // read takes from the body what routing needs. A fault in it is the worker's to tell.
 func (e *exchange) read() {
-	if form := e.in.get("Content-Type"); strings.HasPrefix(form, "multipart/") {
-		e.req, _ = e.parser.Parse(prompt.Other, nil)
-		e.req.Model, e.req.Stream, e.clear = prompt.Multipart(form, e.in.Body)
-		e.clear = e.clear && bytes.Count(e.in.Body, []byte("form-data")) <= maxClearParts
+	if kind := e.in.get("Content-Type"); len(kind) > 10 && strings.EqualFold(kind[:10], "multipart/") {
+		e.readForm(kind)
+		e.named = e.req.Model
 		return
 	}
 	path := e.in.Path
@@ -196,7 +188,7 @@ func (e *exchange) read() {
 	}
 	var err error
 	e.req, err = e.parser.Parse(prompt.KindOf(e.in.Method, path), e.in.Body)
-	e.clear = err == nil
+	e.clear, e.named = err == nil, e.req.Model
 	if e.call != nil {
 		if adapter := e.in.get(sagemaker.HeaderAdapter); adapter != "" {
 			e.req.Model = adapter
@@ -207,16 +199,18 @@ func (e *exchange) read() {
 // choosePool is the pool of the model, or of the worker that made the response that the path names.
 func (e *exchange) choosePool() *pool {
 	if e.call != nil {
-		if p := e.d.callPool(e.in, e.call); p != nil {
+		p, s := e.d.callPool(e.in, e.call)
+		if p != nil {
 			return p
 		}
+		e.stay.silent = s == session.Silent
 	}
-	if id := responseID(e.in.Path); id != "" {
-		for _, p := range e.d.state.Load().pools {
-			if p.hasResponse(id, e.arrived) {
-				return p
-			}
+	if id := responseID(e.in.Method, e.in.Path); id != "" {
+		p, s := e.d.responsePool(e.in.stored(id), e.arrived)
+		if p != nil {
+			return p
 		}
+		e.stay.silent = s == session.Silent
 	}
 	return e.d.poolFor(e.req.Model)
 }
@@ -228,7 +222,7 @@ func (e *exchange) look() {
 		var seed uint64
 		e.space, seed = e.pool.namespace(e.req, e.salted(e.req))
 		e.req.Hash(seed)
-		e.length, e.block = e.view.prompt(e.pool, e.space, e.req)
+		e.length, e.longest, e.block = e.view.prompt(e.pool, e.space, e.req)
 	}
 	e.view.bind(e.stay.bound.Worker)
 	e.in.Seen.Blocks = int(e.view.frame.Header.PromptBlocks)
@@ -238,28 +232,63 @@ func (e *exchange) look() {
 func (e *exchange) pick() {
 	began := time.Now()
 	e.name = e.pool.strategy.Strategy().Name()
+	e.view.frame.Began = began
 	e.result = e.pool.strategy.Pick(&e.view.frame)
 	e.d.metrics.picked(e, time.Since(began))
 	e.in.Seen.Strategy, e.in.Seen.Fallback = e.name, e.result.Fallback
+	if e.result.Fallback != "" {
+		e.logFailedPick()
+	}
 }
 
-// believed is how many of the prompt's tokens row i is taken to hold.
+// believed is how many of the prompt's tokens row i is taken to hold; of a list, of all its prompts together. It is asked before
+// the prompt enters the index.
 func (e *exchange) believed(i int) int {
-	return min(e.length, int(float64(e.view.frame.Rows[i].GPU)*e.block))
+	w, matched := e.view.workers[i], e.view.frame.Rows[i].GPU
+	if len(e.req.Chains) < 2 || e.req.Recomputed {
+		return inBlocks(float64(matched)*e.block, e.length, w.BlockTokens())
+	}
+	sum, slot, out := 0, [1]uint32{w.Slot()}, [1]uint32{}
+	for k := range e.req.Chains {
+		c := &e.req.Chains[k]
+		length, block := e.pool.scale.tokens(c)
+		e.space.Match(c.Hashes, slot[:], out[:])
+		sum += inBlocks(float64(out[0])*block, length, w.BlockTokens())
+	}
+	return sum
+}
+
+// inBlocks is what an engine finds of so many held tokens of a prompt: whole blocks, and never the last token, which it always
+// computes. size is the tokens of a block, 0 if it is not known.
+func inBlocks(held float64, length, size int) int {
+	n := max(0, min(length-1, int(held)))
+	if size > 0 {
+		n -= n % size
+	}
+	return n
 }
 
 // refuse answers with an error of our own.
 func (e *exchange) refuse(f fault) *Outbound {
 	e.unbind()
 	out := f.outbound(shapeOf(e.in.Path))
-	e.d.metrics.refused(e, f)
+	e.d.metrics.refused(e, f, out.Status)
 	if strings.HasPrefix(f.code, "session_") {
-		e.d.metrics.sessionRefused(f)
-		e.d.log.Info("session refused", "reason", f.code, "path", e.in.Path, "id", e.in.ID, "session", session.Fingerprint(e.stay.name))
+		e.d.metrics.sessionRefused(e.poolName(), f)
+		e.d.log.Info("session refused", "id", e.in.ID, "pool", e.poolName(), "reason", f.code, "path", gate.Cut(e.in.Path),
+			"session", session.Fingerprint(e.stay.name))
 	}
 	e.in.Seen.End = f.code
 	e.explain(out, -1)
 	return out
+}
+
+// poolName is the name of the pool, or "" if none has been chosen.
+func (e *exchange) poolName() string {
+	if e.pool == nil {
+		return ""
+	}
+	return e.pool.name
 }
 
 // freeView gives the picture of the fleet back, once the decision has been explained.

@@ -26,17 +26,32 @@ func (e *exchange) explain(out *Outbound, row int) {
 	}
 	out.set("X-Warmpath-Strategy", e.name)
 	out.set("X-Warmpath-Reason", e.reason())
-	out.set("X-Warmpath-Prompt", fmt.Sprintf("blocks=%d tokens=%d", e.view.frame.Header.PromptBlocks, e.length))
-	out.set("X-Warmpath-Candidates", e.candidates())
+	out.set("X-Warmpath-Prompt", e.promptSize())
+	if list := e.candidates(); list != "" { // none is left when everybody has failed
+		out.set("X-Warmpath-Candidates", list)
+	}
 	if row >= 0 {
 		out.set("X-Warmpath-Worker", e.view.workers[row].ID())
 		out.set("X-Warmpath-Matched-Blocks", strconv.Itoa(int(e.view.frame.Rows[row].GPU)))
+		out.set("X-Warmpath-Matched-Tokens", strconv.Itoa(e.held))
 	}
+}
+
+// promptSize tells blocks and tokens of the prompt. Of a list they are the longest one's, as the matched blocks are; what all
+// of them have, and the matched tokens are part of, stands behind.
+func (e *exchange) promptSize() string {
+	h := &e.view.frame.Header
+	if e.req == nil || len(e.req.Chains) < 2 {
+		return fmt.Sprintf("blocks=%d tokens=%d", h.PromptBlocks, e.length)
+	}
+	return fmt.Sprintf("blocks=%d tokens=%d prompts=%d all_tokens=%d", h.PromptBlocks, e.longest, len(e.req.Chains), e.length)
 }
 
 // reason says why the first of the choice was chosen.
 func (e *exchange) reason() string {
 	switch {
+	case e.stay.silent && e.stay.opened != "":
+		return "store silent: by the session's name"
 	case e.view.frame.Header.Bound >= 0 && e.result.Row == int(e.view.frame.Header.Bound):
 		return "bound session"
 	case e.result.Fallback != "":

@@ -32,7 +32,7 @@ type visit struct {
 	once    sync.Once
 	arrived time.Time
 	sent    int64             // bytes of the answer's body
-	extra   [4]upstream.Field // room for what the answer's header gets beside the worker's
+	extra   [5]upstream.Field // room for what the answer's header gets beside the worker's
 }
 
 var visits = sync.Pool{New: func() any { return new(visit) }}
@@ -58,22 +58,20 @@ func (d *Daemon) past(router fasthttp.RequestHandler) fasthttp.RequestHandler {
 // attend answers a request. What it refuses before the body was read closes the connection: the unread body would be taken
 // for the next request.
 func (d *Daemon) attend(fc *fasthttp.RequestCtx) {
-	v := visits.Get().(*visit)
+	v := d.arrive(fc)
 	defer func() {
 		if r := recover(); r != nil { // one request fails, not the process
-			d.log.Error("BUG: a request made the daemon panic", "panic", r, "stack", string(debug.Stack()))
+			d.log.Error("BUG: a request made the daemon panic", "panic", r, "id", v.in.ID, "pool", v.in.Seen.Pool, "stack", string(debug.Stack()))
 			if v.begun {
 				v.end()
 			}
+			v.in.Seen.Status = faultInternal.status
+			d.metrics.answered(&v.in.Seen)
 			fc.SetConnectionClose()
 			respond(fc, faultInternal.outbound(openAI))
+			d.allowPage(fc)
 		}
 	}()
-	v.d, v.arrived = d, time.Now()
-	v.conn = listen.From(fc.Conn())
-	v.in = Inbound{Header: v.in.Header[:0], Method: method(fc), Path: pathOf(fc), Query: string(fc.URI().QueryString()),
-		Remote: v.remote(fc), Host: string(fc.Host())}
-	v.in.TLS = v.conn != nil && v.conn.IsTLS()
 	out := v.refuse(fc)
 	if out == nil {
 		out = v.admit(fc)
@@ -81,6 +79,30 @@ func (d *Daemon) attend(fc *fasthttp.RequestCtx) {
 		v.closeUnread(fc)
 	}
 	v.answer(fc, out)
+}
+
+// arrive begins a visit.
+func (d *Daemon) arrive(fc *fasthttp.RequestCtx) *visit {
+	v := visits.Get().(*visit)
+	v.d, v.arrived = d, time.Now()
+	v.conn = listen.From(fc.Conn())
+	v.in = Inbound{Header: v.in.Header[:0], Method: method(fc), Path: pathOf(fc), Query: string(fc.URI().QueryString()),
+		Remote: v.remote(fc), Host: string(fc.Host())}
+	v.in.TLS = v.conn != nil && v.conn.IsTLS()
+	return v
+}
+
+// refuseUnread answers a request that comes to no visit of its own: fasthttp or guard refuse it. It gets an id, a line in the
+// access log and a count like every other. What fasthttp could not parse it calls GET /: nobody asked for that, so the line
+// names no method and no path.
+func (d *Daemon) refuseUnread(fc *fasthttp.RequestCtx, f fault, parsed bool) {
+	v := d.arrive(fc)
+	if !parsed {
+		v.in.Method, v.in.Path = "", ""
+	}
+	v.in.ID = gate.RequestID("")
+	v.in.Seen.End = f.code
+	v.answer(fc, f.outbound(openAI))
 }
 
 // method is without an allocation for the usual ones.
@@ -119,7 +141,8 @@ func (v *visit) refuse(fc *fasthttp.RequestCtx) *Outbound {
 	d, in := v.d, &v.in
 	var sound bool
 	if in.Header, sound = readHeader(in.Header, fc.Request.Header.RawHeaders(), fc.Request.Header.IsHTTP11()); !sound || !plainTarget(fc) {
-		return faultFraming.outbound(openAI)
+		in.ID = gate.RequestID("")
+		return v.turnAway(faultFraming, openAI)
 	}
 	in.ID = gate.RequestID(in.get("X-Request-Id"))
 	front := d.state.Load().front
@@ -128,19 +151,28 @@ func (v *visit) refuse(fc *fasthttp.RequestCtx) *Outbound {
 	}
 	path, known := endpoint(in.Path)
 	if !known {
-		return faultUnknownURL.outbound(openAI)
+		return v.turnAway(faultUnknownURL, openAI)
 	}
 	in.Path = path
 	shape := shapeOf(path)
 	caller, ok := front.keys.Check(in.get("Authorization"), in.get("X-Api-Key"))
 	if !ok {
-		return d.turnAway(faultKey, shape)
+		return v.turnAway(faultKey, shape)
 	}
 	in.Caller = caller
 	if f, ok := turned(&fc.Request.Header); ok {
-		return d.turnAway(f, shape)
+		return v.turnAway(f, shape)
 	}
 	return nil
+}
+
+// turnAway answers a request of which nothing but the header, or part of the body, has been read.
+func (v *visit) turnAway(f fault, s shape) *Outbound {
+	if f.code == faultOverload.code {
+		v.d.metrics.shed.WithLabelValues("", f.code).Inc()
+	}
+	v.in.Seen.End = f.code
+	return f.outbound(s)
 }
 
 // turnedAway is a field that no client can send, with the status of what glance turns away: its name begins with a blank.
@@ -199,12 +231,14 @@ func anyCase(h *fasthttp.RequestHeader, name string) string {
 
 // expect answers a client that asks before it sends its body: 100, or what would be the answer anyway.
 func (d *Daemon) expect(fc *fasthttp.RequestCtx) int {
-	f, ok := turned(&fc.Request.Header)
-	if !ok {
+	if _, ok := turned(&fc.Request.Header); !ok {
 		return fasthttp.StatusContinue
 	}
-	respond(fc, d.turnAway(f, shapeOf(string(fc.URI().PathOriginal()))))
-	return f.status
+	v := d.arrive(fc)
+	out := v.refuse(fc)
+	status := out.Status
+	v.answer(fc, out)
+	return status
 }
 
 func preflight(status int, header [][2]string, text string) *Outbound {
@@ -225,8 +259,11 @@ func (v *visit) admit(fc *fasthttp.RequestCtx) *Outbound {
 	d.lives.begin(v.life)
 	if f := v.takeBody(fc, front); f.status != 0 {
 		v.closeUnread(fc)
+		if f == faultSlowBody && v.conn != nil {
+			v.conn.LingerBriefly()
+		}
 		v.end()
-		return d.turnAway(f, shapeOf(v.in.Path))
+		return v.turnAway(f, shapeOf(v.in.Path))
 	}
 	if v.conn != nil {
 		v.watch = v.conn.Watch(v)
@@ -251,6 +288,9 @@ func (v *visit) end() {
 			v.conn.Unwatch(v.watch)
 		}
 		v.life.leave()
+		if v.d.draining.Load() {
+			v.d.endedLate.Add(1)
+		}
 		v.d.inFlight.Add(-1)
 	})
 }
@@ -279,9 +319,7 @@ func (v *visit) answer(fc *fasthttp.RequestCtx, out *Outbound) {
 	if shapeOf(v.in.Path) == aws {
 		header = append(header, upstream.Field{Name: headerAWSRequest, Value: v.in.ID})
 	}
-	for _, h := range v.d.state.Load().front.cors.Headers(v.in.get("Origin")) {
-		header = append(header, upstream.Field{Name: h[0], Value: h[1]})
-	}
+	header = v.d.corsFields(header, out, v.in.get("Origin"))
 	v.in.Seen.Status = out.Status
 	if out.Stream != nil {
 		v.handOver(fc, out, header)
@@ -297,6 +335,7 @@ func (v *visit) answer(fc *fasthttp.RequestCtx, out *Outbound) {
 
 // release gives the visit's memory back. Nothing may use the request after it.
 func (v *visit) release() {
+	v.d.metrics.answered(&v.in.Seen)
 	v.d.access.log(v)
 	v.freeBody()
 	*v = visit{in: Inbound{Header: v.in.Header[:0]}}

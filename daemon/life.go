@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/upstream"
@@ -18,6 +19,8 @@ import (
 type life struct {
 	of         *lives
 	prev, next *life // guarded by of.mu
+
+	now atomic.Pointer[attempt] // the attempt under way, or the last one
 
 	mu     sync.Mutex // guards all below; held while hears is told
 	cause  error
@@ -48,6 +51,16 @@ func (l *life) end(cause error) {
 		go o.f() // it may ask us why
 	}
 	l.others = nil
+}
+
+// interrupt ends the transport's request under way if it is a's. The request itself goes on.
+func (l *life) interrupt(a *attempt) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.hears != nil && l.now.Load() == a {
+		l.hears.Ended()
+		l.hears = nil
+	}
 }
 
 // Hear implements upstream.Life.

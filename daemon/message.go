@@ -36,15 +36,28 @@ type Seen struct {
 	Pool, Worker    string
 	Strategy        string
 	Fallback        string
-	Matched, Blocks int // leading blocks of the prompt that the worker was believed to hold, and all
+	Reason          string // why its worker was chosen; filled for the access log alone
+	Session         string // the kind of the session that it belongs to; "" = none
+	Matched, Blocks int    // leading blocks of the prompt that the worker was believed to hold, and all
 	Retries         int
 	First           time.Duration // arrival to the first byte of a successful answer's body; 0 = none came
 	Tokens          int           // generated, if the worker said so
+	Prompt, Cached  int           // tokens of the prompt, and those that the worker found in its cache, as it counts
+	Counted         bool          // Prompt is known
+	CachedKnown     bool          // Cached is known
+	Stream          bool          // the answer is a stream of events
 	End             string        // how the answer ended, if not well
+
+	counted bool // in requests_total
 }
 
 // get returns the first value of a header field.
 func (in *Inbound) get(name string) string { return upstream.Header(in.Header).Get(name) }
+
+// lookup is get that tells an empty field from none.
+func (in *Inbound) lookup(name string) (value string, ok bool) {
+	return upstream.Header(in.Header).Lookup(name)
+}
 
 // all returns the values of a header field, several lines joined.
 func (in *Inbound) all(name string) string {
@@ -172,11 +185,17 @@ func connectionTokens(in []upstream.Field) map[string]bool {
 	return named
 }
 
+// ourOwn tells of a field that only this router may say of an answer.
+func ourOwn(name string) bool {
+	return len(name) == 12 && strings.EqualFold(name, "x-request-id") || len(name) > 11 && strings.EqualFold(name[:11], "x-warmpath-")
+}
+
 // forClient appends the worker's fields that a client gets. CORS is ours to answer.
 func forClient(out []upstream.Field, h upstream.Header) []upstream.Field {
 	out = slices.Grow(out, len(h))
+	named := connectionTokens(h)
 	for _, f := range h {
-		if ours(f.Name) || gate.IsCORS(f.Name) || len(f.Name) == 12 && strings.EqualFold(f.Name, "x-request-id") {
+		if ours(f.Name) || gate.IsCORS(f.Name) || ourOwn(f.Name) || named != nil && named[strings.ToLower(f.Name)] {
 			continue
 		}
 		out = append(out, f)

@@ -54,7 +54,7 @@ func (d *Daemon) openOnce(ctx context.Context, in *Inbound, c *sagemaker.Call) (
 	p, w := e.pool, e.view.workers[e.result.Row]
 	if c.InBody && !p.keepsSessions(w) {
 		e.kept(w)
-		return d.enter(in, c, p, w, &Outbound{Status: 200})
+		return d.enter(in, c, p, w, &Outbound{Status: 200}, false)
 	}
 	out, streaming := e.send(ctx)
 	w = e.by
@@ -67,16 +67,16 @@ func (d *Daemon) openOnce(ctx context.Context, in *Inbound, c *sagemaker.Call) (
 	text, cut, err := whole(out, maxOpening)
 	switch {
 	case err != nil || cut:
-		p.log.Warn("the answer to an opening broke off or is too long", "worker", w.ID(), "bytes", len(text), "error", err)
+		p.log.Warn("the answer to an opening broke off or is too long", "id", in.ID, "worker", w.ID(), "bytes", len(text), "error", err)
 		return d.refuseCall(in, faultOpening), false
 	case c.InBody && knowsNoSessions(out.Status, text) && p.set.Load().conf.WorkerSessions == "auto":
 		p.without.Store(w.Slot(), struct{}{})
-		return d.enter(in, c, p, w, &Outbound{Status: 200})
+		return d.enter(in, c, p, w, &Outbound{Status: 200}, false)
 	case out.Status < 200 || out.Status > 299:
 		d.refuseCall(in, faultOpening)
 		return told(&Outbound{Status: out.Status, Header: out.Header, Body: text}, in, c), false
 	}
-	return d.enter(in, c, p, w, &Outbound{Status: out.Status, Header: out.Header, Body: text})
+	return d.enter(in, c, p, w, &Outbound{Status: out.Status, Header: out.Header, Body: text}, true)
 }
 
 // knowsNoSessions tells from the answer to a body with NEW_SESSION that the worker keeps none: vLLM's word where they are
@@ -90,12 +90,13 @@ func knowsNoSessions(status int, body []byte) bool {
 // kept ends an exchange that the router answers itself, after it chose a worker.
 func (e *exchange) kept(w *worker.Worker) {
 	e.in.Seen.Worker = w.ID()
-	e.d.metrics.answeredHere(e, w)
+	e.d.metrics.answeredHere(e)
 	e.release()
 }
 
-// enter binds the session that a worker's answer opened, or one of ours, and says so in the answer.
-func (d *Daemon) enter(in *Inbound, c *sagemaker.Call, p *pool, w *worker.Worker, out *Outbound) (*Outbound, bool) {
+// enter binds the session that a worker's answer opened, or one of ours, and says so in the answer. heard: the worker took the
+// opening in.
+func (d *Daemon) enter(in *Inbound, c *sagemaker.Call, p *pool, w *worker.Worker, out *Outbound, heard bool) (*Outbound, bool) {
 	in.Seen.Worker = w.ID()
 	id, expires, minted, bad := sagemaker.Opened(out.get)
 	if bad != nil {
@@ -104,7 +105,7 @@ func (d *Daemon) enter(in *Inbound, c *sagemaker.Call, p *pool, w *worker.Worker
 	if !minted {
 		id = sagemaker.MintID()
 	}
-	b, err := p.sessions.Open(in.opened(id), session.Binding{Worker: w.ID(), Minted: minted, Expires: expires}, time.Now())
+	b, err := p.sessions.Open(in.opened(id), session.Binding{Worker: w.ID(), Minted: minted, Heard: heard, Expires: expires}, time.Now())
 	if err != nil {
 		return d.refuseOpening(in, w, err), false
 	}
@@ -119,15 +120,15 @@ func (d *Daemon) enter(in *Inbound, c *sagemaker.Call, p *pool, w *worker.Worker
 }
 
 func (d *Daemon) refuseOpening(in *Inbound, w *worker.Worker, err error) *Outbound {
-	d.log.Warn("a worker opened a session that cannot be kept", "worker", w.ID(), "error", err)
+	d.log.Warn("a worker opened a session that cannot be kept", "id", in.ID, "pool", in.Seen.Pool, "worker", w.ID(), "error", err)
 	return d.refuseCall(in, faultOpening)
 }
 
-// closeCall serves CLOSE. What a worker holds it is told to free.
+// closeCall serves CLOSE. The worker that took the opening in hears of it, and its refusal keeps no session that the router holds.
 func (d *Daemon) closeCall(ctx context.Context, in *Inbound, c *sagemaker.Call) *Outbound {
-	p := d.callPool(in, c)
+	p, status := d.callPool(in, c)
 	if p == nil {
-		return d.refuseCall(in, faultSession(session.Unknown))
+		return d.refuseCall(in, faultSession(status))
 	}
 	in.Seen.Pool = p.name
 	name := in.opened(c.Session)
@@ -149,18 +150,29 @@ func (d *Daemon) closeCall(ctx context.Context, in *Inbound, c *sagemaker.Call) 
 	return out
 }
 
-// freeSession tells the worker that holds a session's state to free it. ok is false if that has to be tried again.
+// freeSession tells the worker that may hold something of a session to free it. ok is false if that has to be tried again.
 func (d *Daemon) freeSession(ctx context.Context, in *Inbound, c *sagemaker.Call, p *pool, b session.Binding) (out *Outbound, ok bool) {
 	standing := p.workers.Standing(b.Worker, "", time.Now())
-	if !b.Minted || standing == worker.Gone || standing == worker.Down {
-		in.Seen.Worker = b.Worker
-		out := &Outbound{Status: 200, Body: []byte("Session " + c.Session + " closed")}
-		out.set("Content-Type", "text/plain; charset=utf-8")
-		return told(out, in, c), true
+	if b.Minted && standing != worker.Gone && standing != worker.Down {
+		asked := *in
+		asked.Body, asked.Tail, asked.Left = []byte(`{"requestType":"CLOSE"}`), nil, 0 // CLOSE_SESSION is unknown to vLLM
+		return d.forwardClose(ctx, in, &asked, c)
 	}
-	asked := *in
-	asked.Body, asked.Tail, asked.Left = []byte(`{"requestType":"CLOSE"}`), nil, 0 // CLOSE_SESSION is unknown to vLLM
-	e := d.begin(&asked)
+	if b.Heard && standing == worker.Ready {
+		asked := *in // with the client's body: what names the payload there is the application's
+		if out, ok := d.forwardClose(ctx, in, &asked, c); ok && out.Status >= 200 && out.Status <= 299 {
+			return out, true
+		}
+	}
+	in.Seen.Worker = b.Worker
+	out = &Outbound{Status: 200, Body: []byte("Session " + c.Session + " closed")}
+	out.set("Content-Type", "text/plain; charset=utf-8")
+	return told(out, in, c), true
+}
+
+// forwardClose sends a CLOSE to the session's worker. ok is false if that worker was not asked, or could not answer.
+func (d *Daemon) forwardClose(ctx context.Context, in, asked *Inbound, c *sagemaker.Call) (out *Outbound, ok bool) {
+	e := d.begin(asked)
 	e.call = c
 	out = e.serve(ctx)
 	in.Seen = asked.Seen

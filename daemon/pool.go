@@ -36,9 +36,13 @@ type pool struct {
 	crowd    crowd
 	scale    scale
 	caps     *capacities
-	seed     maphash.Seed // of the namespaces' secrets: new in each process, so that no tenant can prepare a collision
-	stop     context.CancelFunc
-	done     chan struct{}
+
+	failedPick atomic.Int64 // the second of the last line of logFailedPick
+	vigil      vigil
+
+	seed maphash.Seed // of the namespaces' secrets: new in each process, so that no tenant can prepare a collision
+	stop context.CancelFunc
+	done chan struct{}
 
 	set atomic.Pointer[setup]
 
@@ -125,8 +129,8 @@ func (p *pool) watch(s *setup) worker.Config {
 		Workers: specs(*c), HealthInterval: c.HealthInterval, ScrapeInterval: c.ScrapeInterval, SlowStart: max(c.SlowStart, time.Nanosecond), // 0 = the pool's default
 
 		PrefillTokensPerSecond: c.PrefillTokensPerSecond, MaxInFlight: c.MaxInFlight, RetryBudget: c.RetryBudget, Panic: c.Panic,
-		Key: s.key, TLS: s.tls, Log: p.log,
-		OnDown: p.forget, OnRestart: p.forget, OnCapacity: p.setCapacity,
+		DownGrace: c.DownGrace, Key: s.key, TLS: s.tls, Log: p.log,
+		OnDown: p.forget, OnRestart: p.forget, OnChange: p.watchServing, OnCapacity: p.setCapacity,
 	}
 }
 
@@ -271,6 +275,7 @@ func (p *pool) fitCapacities(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case now := <-tick.C:
+			p.watchServing()
 			total := 0
 			for _, s := range p.workers.Stats(now) {
 				if !s.Up {

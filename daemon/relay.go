@@ -34,8 +34,9 @@ type relay struct {
 // frame is what stands around a chunk: its size in hex and the ends of lines.
 const frame = 8
 
-// A stream begins with a small buffer, for a token is a few hundred bytes; one that fills it gets a larger one.
-const smallPiece, largePiece = 1 << 10, 32 << 10
+// A stream begins with a small buffer, for a token is a few hundred bytes; one that fills it gets a larger one. The larger
+// one takes 32 KB with the room around the piece: ten bytes more, and the allocator gives it 40.
+const smallPiece, largePiece = 1 << 10, 32<<10 - frame - 2
 
 var (
 	smallPieces = sync.Pool{New: func() any { b := make([]byte, frame+smallPiece+2); return &b }}
@@ -75,7 +76,7 @@ func (r *relay) run() {
 	d := r.d
 	defer func() {
 		if p := recover(); p != nil { // one stream breaks, not the process
-			d.log.Error("BUG: a stream made the daemon panic", "panic", p, "stack", string(debug.Stack()))
+			d.log.Error("BUG: a stream made the daemon panic", "panic", p, "id", r.v.in.ID, "pool", r.v.in.Seen.Pool, "stack", string(debug.Stack()))
 			r.conn.Abort()
 			r.v.end()
 		}

@@ -126,14 +126,14 @@ func TestFaultyModulesAreAnsweredByTheFallback(t *testing.T) {
 		t.Helper()
 		file := filepath.Join(t.TempDir(), "mine.wasm")
 		module(t, wat, file)
-		r := start(t, settings("mine", f.URLs()...)+fmt.Sprintf("[strategies.mine]\npath = %q\n", file), 5)
+		r := start(t, settings("mine", f.URLs()...)+fmt.Sprintf("[strategies.mine]\npath = %q\npick_timeout = \"1s\"\n", file), 5) // a busy machine ends none before its fuel does
 		defer r.stop()
 		s := r.do("POST", "/v1/completions", `{"model":"sim","prompt":"x","max_tokens":1}`, "X-Warmpath-Explain", "1")
 		if s.status != status || s.header.Get("X-Warmpath-Reason") != reason {
 			t.Errorf("%s: %d, reason %q; want %d %q (%s)", wat, s.status, s.header.Get("X-Warmpath-Reason"), status, reason, s.body)
 		}
 		m := do(t, "GET", "http://"+r.AdminAddr()+"/metrics", "")
-		if name, ok := strings.CutPrefix(reason, "fallback: "); ok && !strings.Contains(m.body, `warmpath_fallback_total{reason="`+name+`",strategy="mine"} 1`) {
+		if name, ok := strings.CutPrefix(reason, "fallback: "); ok && !strings.Contains(m.body, `warmpath_fallback_total{pool="main",reason="`+name+`",strategy="mine"} 1`) {
 			t.Errorf("%s: the fallback is not counted by its reason", wat)
 		}
 		if status == 429 && s.header.Get("Retry-After") == "" {

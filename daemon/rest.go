@@ -36,9 +36,12 @@ func (d *Daemon) sessions(ctx context.Context, in *Inbound, id string) *Outbound
 	default:
 		return d.refuseCall(in, faultUnknownURL)
 	}
-	p := d.callPool(in, &sagemaker.Call{Session: id})
-	if p == nil || !sagemaker.ValidID(id) {
+	if !sagemaker.ValidID(id) {
 		return d.refuseCall(in, gone(session.Unknown))
+	}
+	p, status := d.callPool(in, &sagemaker.Call{Session: id})
+	if p == nil {
+		return d.refuseCall(in, gone(status))
 	}
 	in.Seen.Pool = p.name
 	name := in.opened(id)
@@ -52,6 +55,7 @@ func (d *Daemon) sessions(ctx context.Context, in *Inbound, id string) *Outbound
 	call := &sagemaker.Call{Op: sagemaker.Close, Session: id, InBody: true}
 	asked := *in
 	asked.Method, asked.Path, asked.Query = http.MethodPost, invocations, ""
+	asked.Body, asked.Tail, asked.Left = []byte(`{"requestType":"CLOSE"}`), nil, 0
 	out, ok := d.freeSession(ctx, &asked, call, p, b)
 	in.Seen = asked.Seen
 	if !ok {
@@ -67,7 +71,9 @@ func (d *Daemon) sessions(ctx context.Context, in *Inbound, id string) *Outbound
 // gone is the fault of a session that is the resource itself.
 func gone(s session.Status) fault {
 	f := faultSession(s)
-	f.status = http.StatusNotFound
+	if s != session.Silent {
+		f.status = http.StatusNotFound
+	}
 	return f
 }
 

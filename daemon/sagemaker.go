@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/gate"
 	"github.com/warmpath/warmpath/daemon/prompt"
 	"github.com/warmpath/warmpath/daemon/sagemaker"
 	"github.com/warmpath/warmpath/daemon/session"
@@ -26,7 +27,7 @@ func speaksSageMaker(in *Inbound) bool {
 
 // invoke serves SageMaker's paths, and /invocations with its session fields.
 func (d *Daemon) invoke(ctx context.Context, in *Inbound) *Outbound {
-	call, bad := sagemaker.Read(in.Path, in.get, sagemaker.RequestType(in.Body))
+	call, bad := sagemaker.Read(in.Path, in.lookup, sagemaker.RequestType(in.Body))
 	if bad != nil {
 		return d.refuseCall(in, fault{bad.Status, "invalid_request_error", "session_malformed", bad.Message, 0})
 	}
@@ -72,29 +73,35 @@ func (e *exchange) endedAtWorker(out *Outbound) session.Status {
 
 // refuseCall answers what is wrong before a pool is chosen: a log line, a counter, an error in the path's shape.
 func (d *Daemon) refuseCall(in *Inbound, f fault) *Outbound {
-	d.metrics.sessionRefused(f)
-	d.log.Info("session refused", "reason", f.code, "path", in.Path, "id", in.ID)
+	d.metrics.sessionRefused(in.Seen.Pool, f)
+	d.log.Info("session refused", "id", in.ID, "pool", in.Seen.Pool, "reason", f.code, "path", gate.Cut(in.Path))
 	in.Seen.End = f.code
 	return f.outbound(shapeOf(in.Path))
 }
 
-// callPool is the pool that a call names: by the endpoint's name, or by its session; nil leaves it to the model.
-func (d *Daemon) callPool(in *Inbound, c *sagemaker.Call) *pool {
+// callPool is the pool that a call names: by the endpoint's name, or by its session. nil leaves it to the model: no pool has the
+// session (Unknown), or any may have it (Silent).
+func (d *Daemon) callPool(in *Inbound, c *sagemaker.Call) (*pool, session.Status) {
 	pools := d.state.Load().pools
 	for _, p := range pools {
 		if c.Endpoint == p.name {
-			return p
+			return p, session.Found
 		}
 	}
+	none := session.Unknown
 	for _, p := range pools {
 		if c.Session == "" {
 			break
 		}
-		if _, s := p.sessions.Peek(in.opened(c.Session), time.Now()); s != session.Unknown {
-			return p
+		switch _, s := p.sessions.Peek(in.opened(c.Session), time.Now()); s {
+		case session.Unknown:
+		case session.Silent: // another pool may hold it here
+			none = s
+		default:
+			return p, session.Found
 		}
 	}
-	return nil
+	return nil, none
 }
 
 // keepsSessions tells whether a worker is taken to keep sessions of its own.
@@ -111,14 +118,19 @@ func (p *pool) keepsSessions(w *worker.Worker) bool {
 
 // target is the request's path at the worker.
 func (e *exchange) target() string {
-	path := e.in.Path
-	if e.call != nil {
-		path = e.pool.set.Load().conf.InvocationPath
-	}
+	path := e.targetPath()
 	if e.in.Query != "" {
 		path += "?" + e.in.Query
 	}
 	return path
+}
+
+// targetPath is target without the query.
+func (e *exchange) targetPath() string {
+	if e.call != nil {
+		return e.pool.set.Load().conf.InvocationPath
+	}
+	return e.in.Path
 }
 
 // sessionFields appends what a worker is to know of the session.

@@ -235,6 +235,12 @@ func TestBadCalls(t *testing.T) {
 	}
 	f("unknown", invoke, hello, "no such session", sessionID, "nobody")
 	f("malformed", invoke, hello, "letters", sessionID, "a b")
+	f("blank", invoke, hello, "blank", sessionID, "")
+	f("blank in a stream", stream, hello, "blank", sessionID, "")
+	f("blank with NEW_SESSION in the body", invoke, openBody, "blank", sessionID, "")
+	if s := r.do("POST", "/invocations", hello, sessionID, ""); s.status != 400 || !strings.Contains(s.body, `"code":"session_malformed"`) {
+		t.Errorf("blank on /invocations: %d %s", s.status, s.body)
+	}
 	f("too long", invoke, hello, "256", sessionID, strings.Repeat("a", 257))
 	f("opening in a stream", stream, openBody, "not allowed")
 	f("opening in a stream by header", stream, hello, "not allowed", sessionID, "NEW_SESSION")
@@ -256,7 +262,7 @@ func TestBadCalls(t *testing.T) {
 		t.Errorf("on /invocations: %d %s", s.status, s.body)
 	}
 	m := do(t, "GET", "http://"+r.AdminAddr()+"/metrics", "")
-	if !strings.Contains(m.body, `warmpath_session_refusals_total{reason="unknown"} 1003`) {
+	if !strings.Contains(m.body, `warmpath_session_refusals_total{pool="main",reason="unknown"} 1003`) {
 		t.Error("refusals are not counted")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/upstream"
@@ -19,6 +20,7 @@ const maxAttempts = 3
 // Why an attempt is given up by us.
 var (
 	errLate     = errors.New("no first byte within first_byte_retry")
+	errDown     = errors.New("went down and sent nothing for down_grace")
 	errDraining = errors.New("the router is stopping")
 )
 
@@ -31,15 +33,22 @@ func (e *exchange) send(ctx context.Context) (out *Outbound, streaming bool) {
 	last := faultUpstream
 	order, seen, again := e.result.Order, 0, false
 	tried := e.room.tried[:0]
+	failed := "" // why the last worker that was tried brought nothing; "" = none failed
 	for i := 0; ; i++ {
 		if i == len(order) { // who was left out of the choice, in slow start or full then
 			if order, i = e.others(tried), 0; len(order) == 0 {
+				e.logNobodyLeft(failed, tried)
 				break
 			}
 		}
 		row := int(order[i])
+		if failed != "" {
+			e.retry(failed, tried[len(tried)-1], e.view.workers[row])
+		}
+		failed = ""
 		tried = append(tried, e.view.workers[row])
 		other := i < len(order)-1 && seen < maxAttempts-1
+		e.another = other
 		a, why := e.attempt(ctx, row, r, other)
 		if why == nil {
 			if out, why = e.answer(a, row, other || seen < maxAttempts-1 && !e.looked); why == nil {
@@ -59,7 +68,7 @@ func (e *exchange) send(ctx context.Context) (out *Outbound, streaming bool) {
 			break
 		}
 		if why.reason != "full" { // that is no failure
-			e.retry(why.reason, row)
+			failed = why.reason
 		}
 		if why.silent && !again && !other { // the worker may just have closed an idle connection
 			again = true
@@ -85,9 +94,12 @@ func (e *exchange) others(tried []*worker.Worker) []int32 {
 	slices.SortStableFunc(order, func(a, b int32) int {
 		return cmp.Compare(e.view.frame.Rows[a].InFlight, e.view.frame.Rows[b].InFlight)
 	})
+	e.result.Order, e.result.Row = order, -1 // the choice before names rows of a picture that is gone
 	if len(order) > 0 {
-		e.result.Order, e.result.Row = order, int(order[0])
+		e.result.Row = int(order[0])
 	}
+	e.view.frame.Header.Bound = -1
+	e.view.bind(e.stay.bound.Worker)
 	return order
 }
 
@@ -98,15 +110,16 @@ type failure struct {
 	unseen bool   // the worker saw nothing of the request
 	silent bool   // it closed the connection without one byte of an answer
 	final  bool   // nobody else is to be asked
+	paid   bool   // the repeat has been taken from the budget
 }
 
 // mayRetry asks the pool's budget: in a storm of failures repeats must not multiply the load. What no worker has seen costs
 // none anything.
 func (e *exchange) mayRetry(f *failure) bool {
-	if f.unseen || e.pool.workers.MayRetry(time.Now()) {
+	if f.unseen || f.paid || e.pool.workers.MayRetry(time.Now()) {
 		return true
 	}
-	e.d.metrics.shed.WithLabelValues("retry_budget").Inc()
+	e.d.metrics.shed.WithLabelValues(e.pool.name, "retry_budget").Inc()
 	return false
 }
 
@@ -120,7 +133,7 @@ func (e *exchange) consumed() bool {
 func (e *exchange) abandoned(ctx context.Context) *Outbound {
 	if errors.Is(context.Cause(ctx), errClientGone) {
 		e.in.Seen.End = "client_gone"
-		e.d.metrics.refused(e, faultGone)
+		e.d.metrics.refused(e, faultGone, faultGone.status)
 		return faultGone.outbound(shapeOf(e.in.Path)) // nobody reads it
 	}
 	return e.refuse(faultStopping)
@@ -133,14 +146,30 @@ type attempt struct {
 	ticket *worker.Ticket
 	resp   *upstream.Response
 	ctx    context.Context
-	cancel context.CancelCauseFunc // of ctx; nil if the attempt has no deadline of its own
+	life   *life                   // ctx, or nil
+	cancel context.CancelCauseFunc // of ctx; nil if that is the request's own
 	timer  *time.Timer
+	down   atomic.Bool // it was given up, as its worker is down
+	idle   atomic.Bool // it waits for the client to take what came, not for the worker
 	sent   time.Time
 
 	believed int // of the prompt's tokens, in the worker's cache when it was chosen
 }
 
 func (a *attempt) end(o worker.Outcome) { a.ticket.End(time.Now(), o) }
+
+// GiveUp ends an attempt whose worker went down and sent nothing since. It implements [worker.Holder].
+func (a *attempt) GiveUp() {
+	if a.idle.Load() {
+		return
+	}
+	a.down.Store(true)
+	if a.cancel != nil {
+		a.cancel(errDown)
+	} else {
+		a.life.interrupt(a)
+	}
+}
 
 // heard stops the deadline of the first byte. It is false if that is over: then the attempt is being given up.
 func (a *attempt) heard() bool {
@@ -181,19 +210,30 @@ func (e *exchange) attempt(ctx context.Context, row int, r *upstream.Request, mo
 		return nil, &failure{reason: "removed", fault: faultUpstream, unseen: true}
 	}
 	a := e.newAttempt()
-	*a = attempt{pool: e.pool, worker: w, sent: time.Now(), ctx: ctx, believed: e.believed(row)}
+	e.held = e.believed(row)
+	*a = attempt{pool: e.pool, worker: w, sent: time.Now(), ctx: ctx, believed: e.held}
+	wait := e.pool.firstByteRetry()
+	if !more || e.late {
+		wait = 0
+	}
+	if l, ok := ctx.(*life); ok && wait == 0 {
+		a.life = l
+		l.now.Store(a)
+	} else {
+		a.ctx, a.cancel = context.WithCancelCause(ctx)
+	}
 	var ok bool
 	a.ticket, ok = e.pool.workers.TryBegin(w, worker.Dispatch{PromptTokens: e.length, CachedTokens: a.believed, Whole: !e.req.Stream,
-		Bound: w.ID() == e.stay.bound.Worker}, a.sent)
+		Bound: w.ID() == e.stay.bound.Worker, Holder: a}, a.sent)
 	if !ok {
+		a.close()
 		f := faultNoWorker // it rests after failures, and its trial is another request
 		if e.pool.set.Load().conf.MaxInFlight > 0 {
 			f = faultFull
 		}
 		return nil, &failure{reason: "full", fault: f, unseen: true}
 	}
-	if wait := e.pool.firstByteRetry(); wait > 0 && more && !e.late {
-		a.ctx, a.cancel = context.WithCancelCause(ctx)
+	if wait > 0 {
 		a.timer = time.AfterFunc(wait, func() { a.cancel(errLate) })
 	}
 	e.learnPrompt(w.Slot())
@@ -211,11 +251,14 @@ func (e *exchange) attempt(ctx context.Context, row int, r *upstream.Request, mo
 // classify says what an error of the transport means for the request and for the worker.
 func (e *exchange) classify(a *attempt, err error) (*failure, worker.Outcome) {
 	var t net.Error
-	switch {
-	case errors.Is(context.Cause(a.ctx), errLate):
+	switch cause := causeOf(a.ctx); {
+	case cause == errLate:
 		e.late = true
 		return &failure{reason: "late", fault: faultTimeout}, worker.Outcome{Kind: worker.Broken, Err: errLate.Error()}
-	case a.ctx.Err() != nil:
+	case cause == errDown || cause == nil && a.down.Load():
+		e.refused = e.refused || a.worker.ID() == e.stay.bound.Worker
+		return &failure{reason: "worker_down", fault: faultDown}, worker.Outcome{Kind: worker.Broken, Err: errDown.Error()}
+	case cause != nil:
 		return &failure{final: true}, worker.Outcome{Kind: worker.Canceled}
 	case errors.Is(err, upstream.ErrRequest):
 		return &failure{fault: faultRequest, final: true}, worker.Outcome{Kind: worker.Canceled}
@@ -227,6 +270,9 @@ func (e *exchange) classify(a *attempt, err error) (*failure, worker.Outcome) {
 			f = faultSlowBody
 		}
 		return &failure{fault: f, final: true}, worker.Outcome{Kind: worker.Canceled}
+	case upstream.NoDescriptor(err):
+		e.noDescriptor()
+		return &failure{reason: noDescriptor, fault: faultOverload, unseen: true}, worker.Outcome{Kind: worker.Canceled}
 	case upstream.NotSent(err):
 		e.refused = e.refused || a.worker.ID() == e.stay.bound.Worker
 		return &failure{reason: "connect", fault: faultUpstream, unseen: true}, worker.Outcome{Kind: worker.Refused, Err: inWords(err)}
@@ -260,9 +306,23 @@ func (e *exchange) learnPrompt(slot uint32) {
 	}
 }
 
-func (e *exchange) retry(reason string, row int) {
+// retry counts and logs that the request goes from one worker to the next. That may be the same one again: it closed an idle
+// connection.
+func (e *exchange) retry(reason string, from, to *worker.Worker) {
 	e.retries++
 	e.in.Seen.Retries++
-	e.d.metrics.retried(reason)
-	e.pool.log.Info("request goes to the next worker", "worker", e.view.workers[row].ID(), "reason", reason)
+	e.d.metrics.retried(e.pool.name, reason)
+	if reason == noDescriptor { // that has its own line
+		return
+	}
+	e.pool.log.Info("request goes to the next worker", "id", e.in.ID, "worker", from.ID(), "reason", reason, "next", to.ID())
+}
+
+// logNobodyLeft logs that the last of the workers has failed too: the client gets an error.
+func (e *exchange) logNobodyLeft(reason string, tried []*worker.Worker) {
+	if reason == "" || reason == noDescriptor {
+		return
+	}
+	e.pool.log.Warn("no worker is left for the request: its client gets an error", "id", e.in.ID, "worker", tried[len(tried)-1].ID(),
+		"reason", reason, "tried", len(tried))
 }

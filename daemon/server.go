@@ -4,7 +4,6 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"strings"
 	"time"
@@ -45,8 +44,8 @@ func newFront(c *conf.Config) (*front, error) {
 		bufferBody: min(s.BufferBody, s.MaxBodyBytes), maxInFlight: s.MaxInFlight, readTimeout: s.ReadTimeout, idleTimeout: s.IdleTimeout}, nil
 }
 
-// clients makes the clients' server: /health, /ready, and everything that goes to workers.
-func (d *Daemon) clients(c conf.Server) *fiber.App {
+// clients makes the clients' server: /health, /ping, /ready, and everything that goes to workers.
+func (d *Daemon) clients(c conf.Server, connections int) *fiber.App {
 	app := fiber.New(fiber.Config{
 		DisableStartupMessage:        true,
 		ErrorHandler:                 d.clientError,
@@ -57,7 +56,7 @@ func (d *Daemon) clients(c conf.Server) *fiber.App {
 		WriteBufferSize:              4096 + 16,        // a piece of fasthttp's 4096 and its chunk's frame: one write
 		ReadTimeout:                  c.ReadTimeout,
 		IdleTimeout:                  c.IdleTimeout,
-		Concurrency:                  c.MaxConnections + 1, // the listener counts; fasthttp's own limit closes without a word
+		Concurrency:                  connections + 1, // the listener counts; fasthttp's own limit closes without a word
 		DisableHeaderNormalizing:     true,
 		UnescapePath:                 false,
 		CaseSensitive:                true,
@@ -67,10 +66,21 @@ func (d *Daemon) clients(c conf.Server) *fiber.App {
 	app.Server().ExpectHandler = d.expect
 	app.Server().SecureErrorLogMessage = true // else header values, keys among them, stand in its log lines
 	app.Get("/health", d.health)
+	app.Get("/ping", d.health) // SageMaker asks it of a container
 	app.Get("/ready", d.ready)
 	app.Use(d.serve)
-	app.Server().Handler = d.past(guard(app.Server().Handler))
+	app.Server().Handler = nextHead(d.past(d.guard(app.Server().Handler)))
 	return app
+}
+
+// nextHead tells the connection that what is read after a request is the head of the next.
+func nextHead(handle fasthttp.RequestHandler) fasthttp.RequestHandler {
+	return func(fc *fasthttp.RequestCtx) {
+		handle(fc)
+		if conn := listen.From(fc.Conn()); conn != nil {
+			conn.NextRequest()
+		}
+	}
 }
 
 // attended marks requests whose body is the visit's to care for.
@@ -78,28 +88,36 @@ const attended = "attended"
 
 // guard keeps the framing of requests that fiber answers without a look at their body: an unread one would be the next
 // request.
-func guard(next fasthttp.RequestHandler) fasthttp.RequestHandler {
+func (d *Daemon) guard(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(fc *fasthttp.RequestCtx) {
 		h := &fc.Request.Header
 		if _, sound := readHeader(nil, h.RawHeaders(), h.IsHTTP11()); !sound || !plainTarget(fc) {
 			fc.SetConnectionClose()
-			respond(fc, faultFraming.outbound(openAI))
+			d.refuseUnread(fc, faultFraming, true)
+			d.allowPage(fc)
 			return
 		}
 		next(fc)
-		if fc.RequestBodyStream() != nil && fc.UserValue(attended) == nil {
+		if fc.UserValue(attended) != nil {
+			return
+		}
+		d.allowPage(fc)
+		if fc.RequestBodyStream() != nil {
 			fc.SetConnectionClose()
 		}
 	}
 }
 
 // admin makes the operator's listener.
-func (d *Daemon) admin(c conf.Server) (*fiber.App, error) {
-	app := fiber.New(fiber.Config{DisableStartupMessage: true, ReadTimeout: c.ReadTimeout, IdleTimeout: c.IdleTimeout, ErrorHandler: adminError})
+func (d *Daemon) admin(c conf.Server, connections int) (*fiber.App, error) {
+	app := fiber.New(fiber.Config{DisableStartupMessage: true, ReadTimeout: c.ReadTimeout, IdleTimeout: c.IdleTimeout,
+		ErrorHandler: adminError, Concurrency: connections})
 	app.Server().SecureErrorLogMessage = true
+	hasToken := c.AdminTokenFile != ""
+	app.Use(ownPagesOnly(hasToken, c.Admin))
 	app.Get("/health", d.health)
 	app.Get("/ready", d.ready)
-	if c.AdminTokenFile != "" {
+	if hasToken {
 		raw, err := os.ReadFile(c.AdminTokenFile)
 		if err != nil {
 			return nil, err
@@ -111,12 +129,24 @@ func (d *Daemon) admin(c conf.Server) (*fiber.App, error) {
 		app.Use(requireToken(token))
 	}
 	app.Get("/metrics", adaptor.HTTPHandler(promhttp.HandlerFor(d.metrics.registry, promhttp.HandlerOpts{})))
-	app.Use(ownPagesOnly(c.AdminTokenFile != ""), pprof.New()) // /debug/pprof: what takes the time, at three in the morning too
+	app.Use("/debug/pprof", d.profilesAllowed(hasToken))
+	app.Use(pprof.New()) // what takes the time, at three in the morning too
+	app.Get("/", apiIndex)
+	app.Get("/api/v1", apiIndex)
 	app.Get("/api/v1/pools", func(c *fiber.Ctx) error { return c.JSON(d.describe()) })
 	app.Get("/api/v1/sessions", d.sessionsPage)
 	app.Post("/api/v1/pools/:pool/workers/:worker/drain", func(c *fiber.Ctx) error { return d.drainWorker(c, true) })
 	app.Delete("/api/v1/pools/:pool/workers/:worker/drain", func(c *fiber.Ctx) error { return d.drainWorker(c, false) })
 	return app, nil
+}
+
+// apiIndex lists what the operator's listener serves.
+func apiIndex(c *fiber.Ctx) error {
+	return c.JSON(fiber.Map{
+		"GET /metrics": "for Prometheus", "GET /health": "200 while the process runs", "GET /ready": "200 while a pool can serve; 503 from SIGTERM on",
+		"GET /api/v1/pools": "pools and workers as they are now", "GET /api/v1/sessions": "how many sessions live at each worker",
+		"POST /api/v1/pools/POOL/workers/WORKER/drain":   "take a worker out: its requests run to their end",
+		"DELETE /api/v1/pools/POOL/workers/WORKER/drain": "put it back", "GET /debug/pprof": "profiles of this process, with a token or server.pprof = true"})
 }
 
 // adminError repeats nothing of the request.
@@ -128,33 +158,21 @@ func adminError(c *fiber.Ctx, err error) error {
 	return c.SendStatus(status)
 }
 
-// ownPagesOnly refuses changes that a web page of another origin asks for: on loopback there is no token to keep them off. A page
-// can also make a name of its own point here, and is then no stranger to the browser; so a change must call us by an address
-// or as localhost, unless it shows a token.
-func ownPagesOnly(token bool) fiber.Handler {
-	return func(c *fiber.Ctx) error {
-		called := string(c.Request().Host())
-		host, _, err := net.SplitHostPort(called)
-		if err != nil {
-			host = called
-		}
-		origin := c.Get("Origin")
-		ours := origin == "" || strings.HasSuffix(origin, "://"+called)
-		known := token || host == "localhost" || net.ParseIP(strings.Trim(host, "[]")) != nil
-		if c.Method() == fiber.MethodGet || ours && known {
-			return c.Next()
-		}
-		return fiber.ErrForbidden
-	}
-}
-
 // drainWorker takes a worker out of routing, or puts it back: its requests run to their end.
 func (d *Daemon) drainWorker(c *fiber.Ctx, on bool) error {
 	name, id := c.Params("pool"), c.Params("worker")
 	for _, p := range d.state.Load().pools {
-		if p.name == name && p.workers.Drain(id, on) {
-			return c.JSON(fiber.Map{"pool": name, "worker": id, "draining": on})
+		if p.name != name || !p.workers.Drain(id, on) {
+			continue
 		}
+		answer := fiber.Map{"pool": name, "worker": id, "draining": on}
+		if on {
+			answer["until"] = "DELETE of this path, or the end of this process"
+		}
+		if on && p.workers.Up(time.Now()) == 0 {
+			answer["warning"] = "the pool has no other worker that is up: its requests get 503 until one is, or this one is put back"
+		}
+		return c.JSON(answer)
 	}
 	return c.Status(fiber.StatusNotFound).JSON(fiber.Map{"error": "there is no such pool or worker; /api/v1/pools lists them"})
 }
@@ -176,6 +194,12 @@ func (d *Daemon) clientError(c *fiber.Ctx, err error) error {
 	f := faultFraming
 	if conn := listen.From(c.Context().Conn()); conn != nil {
 		conn.Linger() // fasthttp closes after this answer
+		if errors.As(err, &fe) && fe.Code == fiber.StatusRequestTimeout {
+			conn.LingerBriefly()
+		}
+		if conn.EndedBare() {
+			f.message = listen.BareLF
+		}
 	}
 	if errors.As(err, &fe) {
 		switch fe.Code {
@@ -187,19 +211,25 @@ func (d *Daemon) clientError(c *fiber.Ctx, err error) error {
 			f = faultSlowBody
 		}
 	}
-	respond(c.Context(), f.outbound(openAI))
+	if fe != nil && fe.Code == fiber.StatusBadGateway { // fiber's word for a connection that broke: nobody reads an answer
+		respond(c.Context(), f.outbound(openAI))
+		return nil
+	}
+	d.refuseUnread(c.Context(), f, len(c.Context().Request.Header.RawHeaders()) > 0)
+	d.allowPage(c.Context())
 	return nil
 }
 
 func (d *Daemon) health(c *fiber.Ctx) error { return c.SendString("ok\n") }
 
-// ready is 200 while requests can be served: not draining, and a worker up in at least one pool.
+// ready is 200 while requests can be served: not draining, and at least one pool can. One that cannot is named with its reason
+// and makes nothing of the rest unready: a load balancer would take all models away for the lack of one.
 func (d *Daemon) ready(c *fiber.Ctx) error {
 	pools := d.brief()
 	status := fiber.StatusServiceUnavailable
 	if !d.draining.Load() {
 		for _, p := range pools {
-			if p.Up > 0 {
+			if p.Ready || p.WhyNot == whyUnfit { // who names such a pool as an endpoint is served
 				status = fiber.StatusOK
 			}
 		}

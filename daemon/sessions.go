@@ -18,7 +18,10 @@ type stay struct {
 	name   session.Name    // ID "" = none
 	binds  bool            // a free choice binds it, whatever the strategy says
 	bound  session.Binding // Worker "" = none: the choice is free
-	opened string          // the worker that this request has bound it to
+	opened string          // the worker that it was bound to when this request came to bind it
+	mine   bool            // this request has bound it
+	header bool            // the name came in sessions.header
+	silent bool            // the store is silent: a free choice is the one that every router makes alike
 	moved  string          // the worker that is down, from which it moves
 	pinned bool            // nobody else is to be asked
 	cookie string          // the one to set, if the answer is a success
@@ -38,10 +41,11 @@ func (e *exchange) nameSession(c *conf.Sessions) {
 	if c.Header != "" {
 		id = e.in.get(c.Header)
 	}
+	header := id != ""
 	if id == "" && c.Cookie != "" {
 		id = e.cookie(c.Cookie)
 	}
-	e.stay.binds = id != ""
+	e.stay.header, e.stay.binds = header, id != ""
 	if id == "" && e.req.SessionKey != "" {
 		for _, field := range c.BodyFields {
 			if id = e.req.SessionField(field); id != "" {
@@ -85,6 +89,9 @@ func (e *exchange) findSession() *fault {
 	if c := e.call; c != nil && (c.Op == sagemaker.Use || c.Op == sagemaker.Close) {
 		name := e.in.opened(c.Session)
 		b, s := e.pool.sessions.Find(name, e.arrived)
+		if s == session.Unknown && e.stay.silent { // it may live in another pool
+			s = session.Silent
+		}
 		e.stay = stay{name: name, bound: b}
 		if s != session.Found {
 			f := faultSession(s)
@@ -92,20 +99,27 @@ func (e *exchange) findSession() *fault {
 		}
 		return nil
 	}
-	for _, id := range [...]string{e.req.PreviousResponse, responseID(e.in.Path)} {
+	for _, id := range [...]string{e.req.PreviousResponse, responseID(e.in.Method, e.in.Path)} {
 		if id == "" {
 			continue
 		}
-		name := session.Name{Kind: session.Response, ID: id}
-		if b, s := e.pool.sessions.Find(name, e.arrived); s == session.Found {
+		name := e.in.stored(id)
+		switch b, s := e.pool.sessions.Find(name, e.arrived); s {
+		case session.Found:
 			e.stay = stay{name: name, bound: b}
 			return nil
+		case session.Unknown:
+			if e.stay.silent {
+				return &faultSilent
+			}
+		case session.Silent: // any other worker would say that there is no such response
+			return &faultSilent
 		}
 	}
 	if e.stay.name.ID == "" || e.stay.name.Kind == session.Response {
 		return nil
 	}
-	if e.stay.binds && looksMinted(e.stay.name.ID) {
+	if e.stay.header && looksMinted(e.stay.name.ID) {
 		name := e.in.opened(e.stay.name.ID)
 		b, s := e.pool.sessions.Find(name, e.arrived)
 		switch s {
@@ -119,7 +133,11 @@ func (e *exchange) findSession() *fault {
 		}
 	}
 	if e.stay.cookie == "" { // else nobody has heard of it yet
-		e.stay.bound, _ = e.pool.sessions.Find(e.stay.name, e.arrived)
+		var s session.Status
+		e.stay.bound, s = e.pool.sessions.Find(e.stay.name, e.arrived)
+		e.stay.silent = s == session.Silent
+	} else {
+		e.stay.silent = e.pool.sessions.Alone()
 	}
 	return nil
 }
@@ -136,13 +154,17 @@ func (e *exchange) draw(ctx context.Context) *fault {
 		if f := e.away(standing); f != nil {
 			return f
 		}
+		if e.stay.moved != "" && e.pool.sessions.Alone() {
+			e.stay.silent = true
+			status = e.snapshot(ctx, "")
+		}
 	}
 	var f fault
 	switch status {
 	case worker.NoneUp:
 		f = faultNoWorker
 	case worker.UnknownModel:
-		f = faultUnknownModel(e.req.Model)
+		f = e.unlistedModel()
 	case worker.Full:
 		f = faultFull
 	default:
@@ -195,6 +217,8 @@ func (e *exchange) away(s worker.Standing) *fault {
 		return nil
 	case s == worker.Occupied:
 		return &faultFull
+	case e.call != nil && e.call.Op == sagemaker.Close: // nobody else can free what that worker holds
+		return &faultResting
 	case s == worker.Lacking && b.Minted:
 		return &faultOtherModel
 	case s == worker.Lacking: // this request alone goes elsewhere
@@ -202,7 +226,7 @@ func (e *exchange) away(s worker.Standing) *fault {
 		return &faultResting
 	case stays:
 		e.pool.sessions.Lose(e.stay.name, e.arrived)
-		e.pool.log.Warn("session lost with its worker", "worker", b.Worker, "session", session.Fingerprint(e.stay.name), "kind", b.Kind)
+		e.pool.log.Warn("session lost with its worker", "id", e.in.ID, "worker", b.Worker, "session", session.Fingerprint(e.stay.name), "kind", b.Kind)
 		f := faultSession(session.Lost)
 		return &f
 	case b.Kind != session.Response:
@@ -220,13 +244,18 @@ func (e *exchange) settle() *fault {
 	st := &e.stay
 	if st.bound.Worker != "" {
 		policy := e.d.state.Load().conf.Sessions.OnWorkerDown
-		if st.pinned = st.bound.Minted || policy == "error" && st.bound.Kind != session.Response; st.pinned {
+		closing := e.call != nil && e.call.Op == sagemaker.Close
+		if st.pinned = closing || st.bound.Minted || policy == "error" && st.bound.Kind != session.Response; st.pinned {
 			e.result.Order, e.looked = e.result.Order[:1], true
 		}
 		return nil
 	}
 	if st.name.ID == "" || st.name.Kind == session.Response {
 		return nil
+	}
+	binds := st.binds || st.moved != "" || e.result.Flags&abi.FlagBind != 0
+	if st.silent && binds {
+		e.chooseAlike()
 	}
 	chosen := e.view.workers[e.result.Row].ID()
 	at := ""
@@ -239,15 +268,20 @@ func (e *exchange) settle() *fault {
 			f := faultSession(session.Closed)
 			return &f
 		}
-		e.pool.log.Info("session moves to another worker", "from", st.moved, "to", at, "session", session.Fingerprint(st.name))
+		e.pool.log.Info("session moves to another worker", "id", e.in.ID, "from", st.moved, "to", at, "session", session.Fingerprint(st.name))
 	}
 	if at == "" {
-		if !st.binds && e.result.Flags&abi.FlagBind == 0 {
+		if !binds {
 			return nil
 		}
-		at = e.pool.sessions.Bind(st.name, chosen, e.arrived)
-		st.opened = at
-		e.pool.crowd.add(at, 1)
+		enter := e.pool.sessions.Bind
+		if st.silent {
+			enter = e.pool.sessions.Keep
+		}
+		at, st.mine = enter(st.name, chosen, e.arrived)
+		if st.opened = at; st.mine {
+			e.pool.crowd.add(at, 1)
+		}
 	}
 	if at != chosen {
 		e.lead(at)
@@ -289,20 +323,28 @@ func (e *exchange) served(w *worker.Worker, status int, out *Outbound) {
 
 // unbind takes back what this request has bound: nobody has answered it well.
 func (e *exchange) unbind() {
-	if e.stay.opened != "" {
+	if e.stay.mine {
 		e.pool.sessions.Close(e.stay.name, e.arrived)
 		e.pool.crowd.add(e.stay.opened, -1)
-		e.stay.opened = ""
+		e.stay.opened, e.stay.mine = "", false
 	}
 }
 
-// hasResponse tells whether a stored response is known to the pool.
-func (p *pool) hasResponse(id string, now time.Time) bool {
-	_, s := p.sessions.Peek(session.Name{Kind: session.Response, ID: id}, now)
-	return s == session.Found
+// responsePool is the pool that knows a stored response; nil: none does (Unknown), or nobody can say (Silent).
+func (d *Daemon) responsePool(name session.Name, now time.Time) (*pool, session.Status) {
+	none := session.Unknown
+	for _, p := range d.state.Load().pools {
+		switch _, s := p.sessions.Peek(name, now); s {
+		case session.Found:
+			return p, s
+		case session.Silent:
+			none = s
+		}
+	}
+	return nil, none
 }
 
-// bindResponse binds a response's id to its worker: the state is there only, and what refers to it must come here.
-func (p *pool) bindResponse(id string, w *worker.Worker) {
-	p.sessions.Bind(session.Name{Kind: session.Response, ID: id}, w.ID(), time.Now())
+// bindResponse binds a response's name to its worker: the state is there only, and what refers to it must come here.
+func (p *pool) bindResponse(name session.Name, w *worker.Worker) {
+	p.sessions.Bind(name, w.ID(), time.Now())
 }

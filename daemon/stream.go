@@ -43,7 +43,9 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	kept := copy(p, b.part)
 	b.part = b.part[:0]
+	b.a.idle.Store(false)
 	n, err := b.a.resp.Read(p[kept:])
+	b.a.idle.Store(true)
 	if n > 0 {
 		b.a.ticket.Flow(time.Now())
 		b.feed(p[kept : kept+n])
@@ -51,12 +53,14 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	n += kept
 	switch {
-	case b.told():
+	case b.told() && !b.reply.Told():
+		n = b.sound(p[:n])
 		b.fail(errTold)
-		return b.rest(p)
 	case err == io.EOF && !b.cut():
+		if b.err = io.EOF; b.told() && b.e.call != nil && b.e.call.Stream {
+			b.err = errTold // its own form of stream tells of it too
+		}
 		b.finish(io.EOF)
-		b.err = io.EOF
 	case err == io.EOF:
 		n = b.keep(p[:n], len(p))
 		b.fail(io.ErrUnexpectedEOF)
@@ -108,6 +112,13 @@ func endOfEvents(p []byte) int {
 	return end
 }
 
+// sound is how much of p, the last of what was fed, came before the event that told of a failure.
+func (b *body) sound(p []byte) int {
+	n := max(0, len(p)-b.reply.Unsound())
+	b.inside = b.inside && n == 0
+	return n
+}
+
 // unhold hands on what was read before the first output.
 func (b *body) unhold(p []byte) int {
 	n := copy(p, b.held)
@@ -132,18 +143,21 @@ func (b *body) freeHeld() {
 // errTold is a failure that the worker told of in the middle of its stream.
 var errTold = errors.New("the worker told of a failure inside its answer")
 
-// told tells whether the worker has said that it failed, after the client got output. Its own words, a finish_reason that looks like
-// an end or an error and then [DONE], would be taken for a whole answer.
+// told tells whether the worker has said that it failed, after the client got output. An error event of its own goes to the
+// client as it is, and the stream ends as the worker ends it: a broken end can make a client lose the event before it reads it.
+// A finish_reason that looks like an end, with [DONE] behind it, would be taken for a whole answer and is replaced.
 func (b *body) told() bool { return b.events && b.reply != nil && b.reply.Failed() && !b.refused() }
 
 // cut tells whether a stream that ended as HTTP should has not ended as an answer does: with a reason to finish, or [DONE].
 func (b *body) cut() bool {
-	return b.events && b.reply != nil && b.ok && b.reply.Understood() && b.e.req.Kind.Generates() && !b.reply.Clean() && b.reply.FinishReason() == ""
+	return b.events && b.reply != nil && b.ok && b.reply.Understood() && b.e.req.Kind.Generates() && !b.reply.Clean() && b.reply.FinishReason() == "" &&
+		!b.reply.Told()
 }
 
 // fail ends the answer in the middle. In a stream of events the client is told by an error event; the connection then ends
 // without the last chunk, never cleanly.
 func (b *body) fail(err error) {
+	told := b.reply != nil && b.reply.Told()
 	b.finish(err)
 	b.err = errBrokeOff
 	if c := b.e.call; c != nil && c.Stream { // an exception of its own form tells
@@ -152,12 +166,15 @@ func (b *body) fail(err error) {
 		}
 		return
 	}
-	if !b.events || !b.ok {
+	if !b.events || !b.ok || told {
 		return
 	}
 	f := faultBroken
-	if causeOf(b.a.ctx) == errDraining {
+	switch {
+	case causeOf(b.a.ctx) == errDraining:
 		f = faultStopping
+	case b.a.down.Load():
+		f = faultDown
 	}
 	if b.inside {
 		b.tail = append(b.tail, "\n\n"...)
@@ -213,16 +230,21 @@ func (b *body) outcome(err error) worker.Outcome {
 	case err != io.EOF && cause == errDraining:
 		seen.End = "drain_timeout"
 		return worker.Outcome{Kind: worker.Canceled}
-	case errors.Is(err, errTold):
+	case b.told():
 		seen.End = "hidden_failure"
+		b.e.pool.log.Warn("worker told of a failure in the middle of an answer", "id", b.e.in.ID, "worker", b.a.worker.ID(), "code", b.reply.FailedCode())
 		if b.aborted() {
 			return worker.Outcome{Kind: worker.Draining, Err: "aborts what it accepted"}
 		}
 		return worker.Outcome{Kind: worker.Failed, Err: errTold.Error()}
 	case err != io.EOF:
 		seen.End = "broken"
-		b.e.pool.log.Warn("worker broke off in the middle of an answer", "worker", b.a.worker.ID(), "error", inWords(err))
-		return worker.Outcome{Kind: worker.Broken, Err: inWords(err)}
+		words := inWords(err)
+		if b.a.down.Load() {
+			words = errDown.Error()
+		}
+		b.e.pool.log.Warn("worker broke off in the middle of an answer", "id", b.e.in.ID, "worker", b.a.worker.ID(), "error", words)
+		return worker.Outcome{Kind: worker.Broken, Err: words}
 	case b.a.resp.Status >= 500:
 		return worker.Outcome{Kind: worker.Failed, Err: "HTTP status of 500 or more"}
 	}
@@ -242,6 +264,7 @@ func (b *body) learn(o *worker.Outcome, ended bool) {
 	ok, complete := b.reply.Finish()
 	u := b.reply.Usage()
 	o.Tokens = u.Completion
+	b.e.in.Seen.Prompt, b.e.in.Seen.Cached, b.e.in.Seen.Counted, b.e.in.Seen.CachedKnown = u.Prompt, u.Cached, u.OK, u.CachedKnown
 	e, slot := b.e, b.a.worker.Slot()
 	if ok && u.OK && len(e.req.Chains) == 1 {
 		c := &e.req.Chains[0]

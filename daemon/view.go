@@ -53,7 +53,7 @@ func (v *view) take(rows []abi.Row, ws []*worker.Worker, status worker.Status) w
 // header draws what the request says of itself.
 func (v *view) header(p *pool, r *prompt.Request, session string, now time.Time) {
 	h := &v.frame.Header
-	h.Seq = p.turns.next(r.Model)
+	h.Seq = p.turns.next(maphash.String(p.seed, r.Model))
 	h.Now = now.UnixNano()
 	h.MaxTokens, h.Priority = r.MaxTokens, r.Priority
 	if r.Stream {
@@ -77,15 +77,17 @@ func hashOf(s string) uint64 {
 }
 
 // prompt fills what depends on the prompt: matched blocks, room and the chance that what it pushes out is wanted again.
-func (v *view) prompt(p *pool, space *prefix.Namespace, r *prompt.Request) (length int, block float64) {
-	chain, length, block := longest(p, r)
+func (v *view) prompt(p *pool, space *prefix.Namespace, r *prompt.Request) (length, most int, block float64) {
+	chain, length, most, block := longest(p, r)
 	if chain == nil {
-		return 0, 0
+		return 0, 0, 0
 	}
 	n := len(v.slots)
 	v.matched = append(v.matched[:0], make([]uint32, n)...)
 	v.caches = append(v.caches[:0], make([]prefix.WorkerStats, n)...)
-	space.Match(chain.Hashes, v.slots, v.matched)
+	if !r.Recomputed {
+		space.Match(chain.Hashes, v.slots, v.matched)
+	}
 	p.index.WorkersInto(v.slots, v.caches)
 	h := &v.frame.Header
 	h.PromptTokens, h.PromptBlocks, h.BlockTokens = uint32(length), uint32(len(chain.Hashes)), float32(block)
@@ -102,12 +104,13 @@ func (v *view) prompt(p *pool, space *prefix.Namespace, r *prompt.Request) (leng
 			h.BestMatch, h.BestRow = row.Predicted, int32(i)
 		}
 	}
-	return length, block
+	return length, most, block
 }
 
-// longest is the prompt of a list that decides, and the length of all of them together: what a request costs.
-func longest(p *pool, r *prompt.Request) (best *prompt.Chain, length int, block float64) {
-	most := -1
+// longest is the prompt of a list that decides, with its length and block in tokens, and the length of all of them together:
+// what a request costs.
+func longest(p *pool, r *prompt.Request) (best *prompt.Chain, length, most int, block float64) {
+	most = -1
 	for i := range r.Chains {
 		c := &r.Chains[i]
 		n, b := p.scale.tokens(c)
@@ -116,7 +119,7 @@ func longest(p *pool, r *prompt.Request) (best *prompt.Chain, length int, block 
 			best, most, block = c, n, b
 		}
 	}
-	return best, length, block
+	return best, length, most, block
 }
 
 // bind sets the bound row if the session has a worker that is a candidate.

@@ -44,6 +44,20 @@ func BenchmarkPickParallel(b *testing.B) {
 	}
 }
 
+// BenchmarkPickAllocating has a guest allocate 1 KiB a pick. What its instances hold at the end is told; run it for 10 million
+// picks.
+func BenchmarkPickAllocating(b *testing.B) {
+	s := load(b, newHost(b, Config{}), goGuest(b), Options{Values: map[string]string{"allocate": "true"}})
+	f := frame(4, 1)
+	for b.Loop() {
+		if r := s.Pick(f); r.Row != 1 {
+			b.Fatalf("got %+v: %s", r, s.Stats().LastError)
+		}
+	}
+	st := s.Stats()
+	b.ReportMetric(float64(st.MemoryBytes)/float64(st.Instances), "B/instance")
+}
+
 // BenchmarkPickOversubscribed has eight times as many goroutines as processors: how often is every instance taken?
 func BenchmarkPickOversubscribed(b *testing.B) {
 	s := load(b, newHost(b, Config{}), goGuest(b), Options{})

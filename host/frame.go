@@ -3,6 +3,7 @@ package host
 import (
 	"errors"
 	"math/rand/v2"
+	"time"
 	"unsafe"
 
 	"github.com/warmpath/warmpath/sdk/abi"
@@ -20,6 +21,10 @@ type Frame struct {
 	WorkerIDs              []string // of the rows, by index
 	Chain                  []uint64 // the prompt's block hashes
 
+	// Began is when this pick began. It spares the pick a look at the clock; without it the pick's first slice of fuel is
+	// not timed.
+	Began time.Time
+
 	seen []bool // scratch of order
 }
 
@@ -27,6 +32,14 @@ type Frame struct {
 func (f *Frame) Reset() {
 	*f = Frame{Rows: f.Rows[:0], Order: f.Order[:0], WorkerIDs: f.WorkerIDs[:0], Chain: f.Chain[:0], seen: f.seen,
 		Header: abi.Header{Bound: -1, BestRow: -1}}
+}
+
+// began is Began on the clock of the budgets; 0 = not known.
+func (f *Frame) began() time.Duration {
+	if f.Began.IsZero() {
+		return 0
+	}
+	return f.Began.Sub(epoch)
 }
 
 // prepare sets what is not the caller's to say.

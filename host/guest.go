@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/tetratelabs/wazero/api"
 	"github.com/warmpath/warmpath/host/meter"
@@ -15,7 +16,9 @@ type instance struct {
 	ctx   context.Context // names this instance to the imports
 	mod   api.Module
 	mem   api.Memory
-	fuel  api.MutableGlobal
+	fuel  api.MutableGlobal // of the slice; see budget
+	left  budget            // of the call under way
+	over  error             // errNoFuel or errNoTime, if refill ended the call
 	pick  api.Function
 	maint api.Function // nil = none
 	frame *Frame       // of the pick under way, else nil
@@ -24,6 +27,7 @@ type instance struct {
 	room  int          // rows that the frame area holds
 	born  int          // bytes of memory when it went into service
 	calls int          // picks since the last maint
+	trust int          // picks in order, up to trusted
 	said  string       // what the module gave as the reason of the error to come
 	stack [2]uint64
 }
@@ -38,12 +42,13 @@ const firstRoom = 64
 func (s *Strategy) newInstance(ctx context.Context) (*instance, error) {
 	in := &instance{s: s}
 	in.ctx = context.WithValue(context.WithoutCancel(ctx), instanceKey{}, in)
+	in.left = s.startBudget()
 	mod, err := s.rt.InstantiateModule(in.ctx, s.compiled, moduleConfig)
 	if err != nil {
-		if in.fuel != nil && int64(in.fuel.Get()) < 0 {
-			err = errNoFuel
+		if in.over != nil {
+			err = in.over
 		}
-		return nil, fmt.Errorf("host: start module %q with a fuel of %d: %w%s", s.name, s.fuel*setupFactor, cause(err), in.words())
+		return nil, fmt.Errorf("host: start module %q with a fuel of %d in %v: %w%s", s.name, s.fuel*setupFactor, startTime, cause(err), in.words())
 	}
 	in.mod, in.mem = mod, mod.Memory()
 	in.fuel, _ = mod.ExportedGlobal(meter.Global).(api.MutableGlobal)
@@ -65,7 +70,7 @@ func (in *instance) configure() error {
 	for abi.FrameSize(room) < len(options) {
 		room *= 2
 	}
-	if err := in.grow(room); err != nil {
+	if err := in.grow(room, frameTime); err != nil {
 		return err
 	}
 	f := in.mod.ExportedFunction("wp_configure")
@@ -77,7 +82,7 @@ func (in *instance) configure() error {
 	}
 	in.mem.Write(in.base, options)
 	in.stack[0] = uint64(len(options))
-	if err := in.call(f, in.s.fuel*setupFactor, "wp_configure"); err != nil {
+	if err := in.call(f, configureTime, "wp_configure"); err != nil {
 		return err
 	}
 	if code := int32(in.stack[0]); code != 0 {
@@ -87,10 +92,10 @@ func (in *instance) configure() error {
 }
 
 // grow asks for a frame area of n rows.
-func (in *instance) grow(n int) error {
+func (in *instance) grow(n int, limit time.Duration) error {
 	in.stack[0] = uint64(n)
 	in.room = 0
-	if err := in.call(in.mod.ExportedFunction("wp_frame"), in.s.fuel*setupFactor, "wp_frame"); err != nil {
+	if err := in.call(in.mod.ExportedFunction("wp_frame"), limit, "wp_frame"); err != nil {
 		return err
 	}
 	base := uint32(in.stack[0])
@@ -102,16 +107,20 @@ func (in *instance) grow(n int) error {
 	return nil
 }
 
-// call runs a setup function on in.stack with fuel of its own.
-func (in *instance) call(f api.Function, fuel int64, name string) error {
-	in.fuel.Set(uint64(fuel))
-	if err := f.CallWithStack(in.ctx, in.stack[:]); err != nil {
-		if int64(in.fuel.Get()) < 0 {
-			return fmt.Errorf("host: module %q: %s used up its fuel of %d; make it shorter or raise fuel", in.s.name, name, fuel)
-		}
-		return fmt.Errorf("host: module %q: %s: %w%s", in.s.name, name, cause(err), in.words())
+// call runs a setup function on in.stack with a fuel and a time of its own.
+func (in *instance) call(f api.Function, limit time.Duration, name string) error {
+	fuel := in.s.fuel * setupFactor
+	in.begin(newBudget(fuel, stepFuel, limit, in.s.clock()))
+	err := f.CallWithStack(in.ctx, in.stack[:])
+	switch {
+	case err == nil:
+		return nil
+	case in.over == errNoFuel:
+		return fmt.Errorf("host: module %q: %s used up its fuel of %d; make it shorter or raise fuel", in.s.name, name, fuel)
+	case in.over == errNoTime:
+		return fmt.Errorf("host: module %q: %s is not done after %v; make it shorter", in.s.name, name, limit)
 	}
-	return nil
+	return fmt.Errorf("host: module %q: %s: %w%s", in.s.name, name, cause(err), in.words())
 }
 
 // words gives and forgets what the module said about its error.

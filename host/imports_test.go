@@ -19,6 +19,8 @@ type store struct {
 	mu sync.Mutex // guards m, n
 	m  map[string]string
 	n  map[string]int64
+
+	most int // keys of m
 }
 
 func (s *store) Get(ns, key string) ([]byte, bool) {
@@ -28,21 +30,24 @@ func (s *store) Get(ns, key string) ([]byte, bool) {
 	return []byte(v), ok
 }
 
-func (s *store) CompareAndSwap(ns, key string, old, new []byte, _ time.Duration) bool {
+func (s *store) CompareAndSwap(ns, key string, old, new []byte, _ time.Duration) int32 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if v, ok := s.m[ns+"/"+key]; ok != (old != nil) || v != string(old) {
-		return false
+		return abi.ErrConflict
+	}
+	if old == nil && len(s.m) >= s.most {
+		return abi.ErrLimit
 	}
 	s.m[ns+"/"+key] = string(new)
-	return true
+	return 0
 }
 
-func (s *store) Add(ns, key string, delta int64, _ time.Duration) (int64, bool) {
+func (s *store) Add(ns, key string, delta int64, _ time.Duration) (int64, int32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.n[ns+"/"+key] += delta
-	return s.n[ns+"/"+key], true
+	return s.n[ns+"/"+key], 0
 }
 
 // caller assembles a module whose wp_pick calls one import with the given arguments and leaves its result at 65,000.
@@ -80,7 +85,7 @@ func importNamed(name string) abi.Func {
 
 // TestImports: worked calls. The data "keyvalueNEWhits" stands at 0; buffers are at 512.
 func TestImports(t *testing.T) {
-	kv := &store{m: map[string]string{"m/key": "value"}, n: map[string]int64{}}
+	kv := &store{m: map[string]string{"m/key": "value"}, n: map[string]int64{}, most: 1}
 	h := newHost(t, Config{KV: kv, Slots: 1})
 	fr := frame(4, 1)
 	fr.Session, fr.Model, fr.Tenant, fr.Chain = "session-7", "llama", "", []uint64{11, 22}
@@ -128,6 +133,7 @@ func TestImports(t *testing.T) {
 	f(-3, "", "kv_get", 0, 0, 512, 100)
 	f(-2, "", "kv_cas", 0, 3, 0, 0, 8, 3, 0)
 	f(0, "", "kv_cas", 0, 3, 3, 5, 8, 3, 0)
+	f(-5, "", "kv_cas", 3, 5, 0, 0, 8, 3, 0)
 	f(7, "", "kv_incr", 11, 4, 7, 0)
 	f(6, "", "kv_incr", 11, 4, math.MaxUint64, 0)
 	f(math.MinInt64, "", "kv_incr", 11, 4, 1, math.MaxUint64)
@@ -140,11 +146,10 @@ func TestImports(t *testing.T) {
 			t.Errorf("%s without allow = %d; want ErrForbidden", name, int64(got))
 		}
 	}
-	_, _, s := call(Options{}, "metric", 11, 4, math.Float64bits(2.5))
-	if m := s.Stats().Metrics; m["hits"] != 2.5 {
-		t.Errorf("metric: %v", m)
+	if _, _, s := call(Options{}, "metric", 11, 4, math.Float64bits(2.5)); s.Stats().Metrics["hits"] != 2.5 {
+		t.Errorf("metric: %v", s.Stats().Metrics)
 	}
-	_, _, s = call(Options{}, "metric", 8, 3, math.Float64bits(2.5)) // NEW
+	_, _, s := call(Options{}, "metric", 8, 3, math.Float64bits(2.5)) // NEW
 	if m := s.Stats().Metrics; len(m) != 0 {
 		t.Errorf("a metric's name that is no label was taken: %v", m)
 	}

@@ -91,17 +91,17 @@ func (s *Strategy) selfTest(sl *slot) error {
 	return nil
 }
 
-// take borrows an instance. It answers nil if none is free for longer than a moment.
-func (s *Strategy) take() *slot {
+// take borrows an instance, and tells whether it waited. It answers nil if none is free for longer than a moment.
+func (s *Strategy) take() (sl *slot, waited bool) {
 	n := uint32(len(s.slots))
-	for range spins {
+	for i := range spins {
 		waiting := false
 		at := rand.Uint32() % n
 		for range n {
 			sl := &s.slots[at]
 			switch st := sl.state.Load(); {
 			case st == idle && sl.state.CompareAndSwap(idle, taken):
-				return sl
+				return sl, i > 0
 			case st == idle || st == taken:
 				waiting = true
 			}
@@ -110,11 +110,11 @@ func (s *Strategy) take() *slot {
 			}
 		}
 		if !waiting {
-			return nil // all are being made: that takes milliseconds
+			return nil, true // all are being made: that takes milliseconds
 		}
 		runtime.Gosched()
 	}
-	return nil
+	return nil, true
 }
 
 // give returns a slot whose instance is well.
@@ -123,7 +123,7 @@ func (s *Strategy) give(sl *slot) {
 	if in.calls++; in.maint != nil && in.calls >= maintEvery {
 		if in.calls >= 4*maintEvery {
 			if err := in.maintain(); err != nil {
-				s.discard(sl, trap, err)
+				s.discard(sl, in.blame(), err)
 				return
 			}
 		} else if !sl.due.Swap(true) {
@@ -147,5 +147,5 @@ func (in *instance) maintain() error {
 	if in.maint == nil {
 		return nil
 	}
-	return in.call(in.maint, in.s.fuel*setupFactor, "wp_maint")
+	return in.call(in.maint, maintTime, "wp_maint")
 }

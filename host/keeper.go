@@ -2,12 +2,17 @@ package host
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
 // restFactor bounds what replacing instances may cost: after making one the keeper rests this many times as long. A module
 // that traps on every second request would else keep a core busy with 6 ms a request.
 const restFactor = 4
+
+// slowPicks good picks make up for one that was long or ended by the clock: a strategy that is too slow in more than one pick
+// of twenty is set aside, though never twice in a row.
+const slowPicks = 20
 
 // retryStart is the pause after an instance could not be made.
 const retryStart = time.Second
@@ -51,7 +56,7 @@ func (s *Strategy) keep(ctx context.Context) {
 func (s *Strategy) upkeep(sl *slot) {
 	sl.due.Store(false)
 	if err := sl.in.maintain(); err != nil {
-		s.discard(sl, trap, err)
+		s.discard(sl, sl.in.blame(), err)
 		return
 	}
 	sl.bytes.Store(uint64(sl.in.mem.Size()))
@@ -103,7 +108,7 @@ func (s *Strategy) discard(sl *slot, why reason, err error) {
 	s.call()
 }
 
-// failed counts an error, and sets the strategy aside after several in a row.
+// failed counts an error, and sets the strategy aside after several in a row, or when too large a share of its picks was slow.
 func (s *Strategy) failed(why reason, err error) {
 	s.mu.Lock()
 	s.lastErr = err.Error()
@@ -111,13 +116,41 @@ func (s *Strategy) failed(why reason, err error) {
 	if s.lines.allow() {
 		s.log.Warn("strategy failed; the fallback answers", "reason", reasonNames[why], "err", err)
 	}
-	if n := s.inARow.Add(1); n < int64(s.cfg.QuarantineAfter) {
+	slow := why == outOfTime && s.tooSlow()
+	if n := s.inARow.Add(1); n >= int64(s.cfg.QuarantineAfter) || slow {
+		s.setAside(why, err)
+	}
+}
+
+// tookLong counts a pick that was answered and was long. It ends a row of errors, but brings no strategy back into service.
+func (s *Strategy) tookLong() {
+	s.inARow.Store(0)
+	if !s.tooSlow() {
 		return
 	}
+	err := fmt.Errorf("host: module %q takes more than %v in over one pick of %d; make it shorter or raise pick_timeout, of which this is one part in %d",
+		s.name, s.pickTime/longShare, slowPicks, longShare)
+	s.mu.Lock()
+	s.lastErr = err.Error()
+	s.mu.Unlock()
+	s.setAside(outOfTime, err)
+}
+
+// tooSlow counts a slow pick, and tells whether there were too many.
+func (s *Strategy) tooSlow() bool {
+	most := slowPicks * int64(s.cfg.QuarantineAfter)
+	if s.slow.Add(slowPicks) < most {
+		return false
+	}
+	s.slow.Store(most)
+	return true
+}
+
+func (s *Strategy) setAside(why reason, err error) {
 	until := int64(time.Since(s.started) + s.cfg.QuarantineFor)
 	if s.retryAt.Swap(until) == 0 {
-		s.log.Error("strategy is set aside after errors in a row; the fallback answers until a pick that tries it again succeeds",
-			"errors", s.cfg.QuarantineAfter, "retry_after", s.cfg.QuarantineFor, "err", err)
+		s.log.Error("strategy is set aside after errors; the fallback answers until a pick that tries it again succeeds",
+			"errors", s.cfg.QuarantineAfter, "retry_after", s.cfg.QuarantineFor, "reason", reasonNames[why], "err", err)
 	}
 }
 
@@ -130,6 +163,9 @@ func (s *Strategy) admit(until int64) bool {
 // succeeded ends a row of errors.
 func (s *Strategy) succeeded() {
 	s.inARow.Store(0)
+	if s.slow.Load() > 0 {
+		s.slow.Add(-1)
+	}
 	if s.retryAt.Swap(0) != 0 {
 		s.log.Info("strategy is back in service")
 		s.call()

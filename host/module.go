@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -22,6 +23,8 @@ type Options struct {
 	Allow       []string          // what the module may use beside its frame: "kv"
 	Fuel        int64
 	MemoryBytes int
+	PickTime    time.Duration
+	Pool        string // for the log
 }
 
 // moduleConfig: reactors start with _initialize; no name, so that a module can be started many times.
@@ -36,7 +39,7 @@ func (h *Host) Load(ctx context.Context, name string, wasm []byte, o Options) (*
 	if err != nil {
 		return nil, err
 	}
-	metered, err := meter.Rewrite(wasm, meter.Options{Budget: s.fuel * setupFactor, MaxPages: uint32(s.memory / pageBytes)})
+	metered, err := meter.Rewrite(wasm, meter.Options{Budget: s.startBudget().slice, MaxPages: uint32(s.memory / pageBytes)})
 	if err != nil {
 		return nil, fmt.Errorf("host: module %q is refused: %w", name, err)
 	}
@@ -56,10 +59,17 @@ func (h *Host) Load(ctx context.Context, name string, wasm []byte, o Options) (*
 // newStrategy checks and encodes the options.
 func (h *Host) newStrategy(name string, wasm []byte, o Options) (*Strategy, error) {
 	sum := sha256.Sum256(wasm)
-	s := &Strategy{name: name, sha256: hex.EncodeToString(sum[:]), fuel: o.Fuel, memory: o.MemoryBytes, cfg: h.cfg,
-		log: h.cfg.Log.With("strategy", name)}
+	s := &Strategy{name: name, sha256: hex.EncodeToString(sum[:]), fuel: o.Fuel, memory: o.MemoryBytes, pickTime: o.PickTime, cfg: h.cfg,
+		clock: h.clock,
+		log:   h.cfg.Log.With("strategy", name)}
 	if s.fuel <= 0 {
 		s.fuel = h.cfg.Fuel
+	}
+	if s.pickTime <= 0 {
+		s.pickTime = h.cfg.PickTime
+	}
+	if o.Pool != "" {
+		s.log = s.log.With("pool", o.Pool)
 	}
 	if s.memory <= 0 {
 		s.memory = h.cfg.MemoryBytes

@@ -18,7 +18,7 @@ type Result struct {
 	Reason   uint16  // the strategy's own code
 	Flags    uint16  // abi.FlagBind
 	Fuel     int64   // used
-	Fallback string  // why Fallback chose Row: trap, fuel, decline, bad_index, busy, quarantined, memory, closed, no_rows; "" = the module did
+	Fallback string  // why Fallback chose Row: trap, fuel, time, decline, bad_index, busy, quarantined, memory, closed, no_rows; "" = the module did
 	Reject   bool    // the strategy wants the client turned away with 429; Row is the fallback's, for who will not
 }
 
@@ -38,25 +38,30 @@ func (s *Strategy) Pick(f *Frame) Result {
 	if until := s.retryAt.Load(); until != 0 && !s.admit(until) {
 		return s.fallback(f, quarantined)
 	}
-	sl := s.take()
+	sl, waited := s.take()
 	if sl == nil {
 		if s.closed.Load() {
 			return s.fallback(f, closed)
 		}
 		return s.fallback(f, busy)
 	}
+	if waited && !f.Began.IsZero() {
+		f.Began = epoch.Add(s.clock()) // the wait was not the module's
+	}
 	r, why, err := sl.in.run(f)
 	switch why {
 	case ok:
 		sl.picks.Add(1)
-	case decline:
+	case decline: // an answer, too
 	default:
 		s.discard(sl, why, err)
 		fb := s.fallback(f, why)
 		fb.Fuel = r.Fuel
 		return fb
 	}
-	if s.inARow.Load() != 0 || s.retryAt.Load() != 0 {
+	if sl.in.long(r.Fuel) {
+		s.tookLong()
+	} else if s.inARow.Load() != 0 || s.slow.Load() > 0 || s.retryAt.Load() != 0 {
 		s.succeeded()
 	}
 	s.give(sl)
@@ -83,26 +88,23 @@ func (s *Strategy) fallback(f *Frame, why reason) Result {
 // run pushes f, calls wp_pick and reads the answer. err is nil exactly when why is ok or decline; else in must be discarded.
 func (in *instance) run(f *Frame) (r Result, why reason, err error) {
 	n := len(f.Rows)
+	limit := in.s.pickTime
 	if n > in.room {
-		if err := in.grow(1 << bits.Len(uint(n-1))); err != nil {
+		if err := in.grow(1<<bits.Len(uint(n-1)), limit); err != nil {
 			return r, in.blame(), err
 		}
+		limit -= in.left.spent // and not the clock's word: a machine that ran something else meanwhile would end the pick
 	}
 	area, _ := in.mem.Read(in.base, uint32(abi.FrameSize(in.room))) // grow checked it, and memories never shrink
 	copy(area, f.headerBytes())
 	copy(area[abi.HeaderSize:], f.rowBytes())
 	in.frame, in.said = f, ""
-	in.fuel.Set(uint64(in.s.fuel))
+	in.beginPick(limit, f.began())
 	err = in.pick.CallWithStack(in.ctx, in.stack[:])
 	in.frame = nil
-	left := int64(in.fuel.Get())
-	r.Fuel = in.s.fuel - left
+	r.Fuel = in.used(in.s.fuel)
 	if err != nil {
-		why := in.blame()
-		if why == outOfFuel {
-			return r, why, fmt.Errorf("host: module %q used up its fuel of %d; make it shorter or raise fuel", in.s.name, in.s.fuel)
-		}
-		return r, why, fmt.Errorf("host: module %q: wp_pick: %w%s", in.s.name, cause(err), in.words())
+		return r, in.blame(), in.describe(err, r.Fuel)
 	}
 	row, code, flags := abi.Unpack(in.stack[0])
 	r.Row, r.Reason, r.Flags = int(row), code, flags
@@ -125,13 +127,29 @@ func (in *instance) run(f *Frame) (r Result, why reason, err error) {
 // blame tells why a call failed, from the state it left. A guest runtime that gets no more memory traps in its own way, so
 // that a memory within one Go arena (4 MiB) of its limit, grown since the start, counts as the cause.
 func (in *instance) blame() reason {
-	if int64(in.fuel.Get()) < 0 {
+	switch in.over {
+	case errNoFuel:
 		return outOfFuel
+	case errNoTime:
+		return outOfTime
 	}
 	if size := int(in.mem.Size()); size > in.born && size+(4<<20) > in.s.memory {
 		return memory
 	}
 	return trap
+}
+
+// describe says why wp_pick failed and what to do about it.
+func (in *instance) describe(err error, fuel int64) error {
+	s := in.s
+	switch in.over {
+	case errNoFuel:
+		return fmt.Errorf("host: module %q used up its fuel of %d; make it shorter or raise fuel", s.name, s.fuel)
+	case errNoTime:
+		return fmt.Errorf("host: module %q is not done after %v (and %d fuel of %d); make it shorter or raise pick_timeout",
+			s.name, s.pickTime, fuel, s.fuel)
+	}
+	return fmt.Errorf("host: module %q: wp_pick: %w%s", s.name, cause(err), in.words())
 }
 
 // cause shortens wazero's error to its first line; the stack trace behind it names wasm functions by number.

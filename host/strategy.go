@@ -16,6 +16,8 @@ type Strategy struct {
 	cfg          Config
 	fuel         int64
 	memory       int
+	pickTime     time.Duration
+	clock        func() time.Duration
 	options      []byte // encoded
 	kv           KV     // nil = not allowed
 	log          *slog.Logger
@@ -25,6 +27,7 @@ type Strategy struct {
 	slots   []slot
 	retryAt atomic.Int64 // set aside until then, in nanoseconds since started; 0 = in service
 	inARow  atomic.Int64 // errors since the last good answer
+	slow    atomic.Int64 // slowPicks for each pick that was long or that the clock ended, less one for each good pick since
 	started time.Time
 	closed  atomic.Bool
 
@@ -48,6 +51,7 @@ const (
 	ok reason = iota
 	trap
 	outOfFuel
+	outOfTime
 	decline
 	badIndex
 	busy
@@ -58,7 +62,7 @@ const (
 	reasons
 )
 
-var reasonNames = [reasons]string{"", "trap", "fuel", "decline", "bad_index", "busy", "quarantined", "memory", "closed", "no_rows"}
+var reasonNames = [reasons]string{"", "trap", "fuel", "time", "decline", "bad_index", "busy", "quarantined", "memory", "closed", "no_rows"}
 
 // Stats counts what a Strategy did since it was loaded.
 type Stats struct {

@@ -101,8 +101,6 @@ func wasiClock(_ *instance, mem api.Memory, st []uint64) {
 	}
 }
 
-var epoch = time.Now()
-
 func wasiRandom(in *instance, mem api.Memory, st []uint64) {
 	b, ok := mem.Read(uint32(st[0]), uint32(st[1]))
 	if !ok {

@@ -11,6 +11,7 @@ package plugins
 import (
 	"embed"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/warmpath/warmpath/plugins/kvaware"
@@ -58,7 +59,7 @@ func Native(name string) sdk.Strategy {
 // ReasonText says in words what a strategy's reason code means. The codes are shared by the built-ins; those of another
 // module are its own, and are told by number.
 func ReasonText(strategy string, code uint16) string {
-	if Native(strategy) == nil {
+	if !slices.Contains(names, strategy) {
 		return fmt.Sprintf("reason %d", code)
 	}
 	return sdk.Reason(code).String()

@@ -14,7 +14,7 @@ var (
 	ErrConflict  = errors.New("sdk: the key holds another value; read it again")
 	ErrInvalid   = errors.New("sdk: the key or value is too long or malformed")
 	ErrForbidden = errors.New("sdk: the module may not use the store; add \"kv\" to its allow list")
-	ErrLimit     = errors.New("sdk: the module's quota is used up; let keys expire or raise it")
+	ErrLimit     = errors.New("sdk: the strategy's quota of 10,000 keys and 8 MiB is used up; let keys expire")
 )
 
 func errno(n int32) error {
@@ -85,7 +85,8 @@ func PrefixMatch(i int) int { return max(0, int(imports.PrefixMatch(int32(i)))) 
 // PrefixHash is the hash of the prompt up to and with the given block, 0 if the prompt is shorter.
 func PrefixHash(block int) uint64 { return imports.PrefixHash(int32(block)) }
 
-// KVGet returns the value of a key in the module's own namespace of the host's store.
+// KVGet returns the value of a key in the module's own namespace of the host's store, from memory: it never waits. What only
+// another router has written is there at a later call.
 func KVGet(key string) ([]byte, error) {
 	b := make([]byte, 256)
 	for {
@@ -106,7 +107,8 @@ func KVSwap(key, old, value string, seconds int) error {
 	return errno(imports.KVSwap(key, old, value, millis(seconds)))
 }
 
-// KVAdd adds delta to the counter at key and returns its value, over all instances. It fails if the module may not use the
+// KVAdd adds delta to the counter at key and returns its value, over all instances of this router. Others that share its store
+// see it a moment later; of two that count at once one wins, so give each a key of its own. It fails if the module may not use the
 // store, is over its quota, or the key holds no counter.
 func KVAdd(key string, delta int64, seconds int) (int64, error) {
 	v := imports.KVAdd(key, delta, millis(seconds))

@@ -28,9 +28,8 @@
 //
 // # Where KV events go
 //
-// Today there is one plane, "predicted". Planes "gpu" and "gpu or l1" become two more fields of type holders in node, each
-// with its own records; cut, split and join then look at all planes. holders is a type of its own for that, and Match's
-// inner loop takes one plane. A hole (a block removed inside a run) is a property of a holder and goes beside its length.
-// The engine's hashes stay opaque: a map {engine hash -> node, offset, tier, copies} for each worker lives beside worker.recs
-// and never touches the chain hashes. The shared tier is one more slot that is no worker.
+// Not into this tree. It is one plane, "predicted", and all of it assumes that who holds a block holds those before it: a holder
+// is a length, match goes on from the deepest node, split and join move offsets. A worker's events break that: a removal
+// inside a run leaves a hole, and blocks of the CPU's tail may have no GPU head. Events get a tree of their own, with stable
+// nodes, beside this one and under the same names of namespaces.
 package prefix

@@ -48,6 +48,16 @@ func (b *breaker) failure() bool {
 	return true
 }
 
+// lostFor is for how long it has been open; 0 if it is not.
+func (b *breaker) lostFor() time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.open.Load() {
+		return 0
+	}
+	return time.Since(b.since)
+}
+
 // close returns for how long it was open.
 func (b *breaker) close() time.Duration {
 	b.mu.Lock()

@@ -5,8 +5,22 @@
 //
 // No call fails because of Redis, and none waits longer for it than Config.Timeout, 5 ms, in all: one deadline covers the
 // wait for a connection, the dial and every round trip; nothing is retried. Five failures in a row, with no success for 150
-// ms, open the breaker, with or without traffic (Run probes ten times a second), and L1 alone serves. What Redis missed is told to it before the breaker
-// closes: values, longer lives, deletions. A value expires to the millisecond in L1 and, by PX, in Redis.
+// ms, open the breaker, with or without traffic (Run probes ten times a second), and L1 alone serves. What Redis missed is told
+// to it before the breaker closes: values, longer lives, deletions. A value expires to the millisecond in L1 and, by PX, in
+// Redis. Settle alone waits longer, half a second at most, and is for who opens something.
+//
+// # What if Redis is silent?
+//
+// Then L1 answers for what it holds, and nobody knows of the rest: Find says ErrSilent, which is never "there is none". What
+// SetIfAbsent, Keep and Replace enter in a silence gives way: with it Redis is told what it is taken to have (nothing, or what was
+// heard from it last), and if it has something else, that stands and L1 takes it over. Set, CompareAndSwap, Add and Delete
+// are told whatever Redis has by then. Each test of yield_test.go is one way for such a change to meet the older value.
+//
+// "There is none" is believed only of a Redis that can know. For two seconds after it was silent it is doubted, since other
+// routers may not have told it yet what they did; a mark in it shows that it was flushed or came back empty, and then every
+// router puts back what it holds before Redis is believed again (forgot.go, forgot_test.go). What this does not mend: a
+// router that alone has lost its Redis tells no other what it has opened meanwhile; values that Redis evicts by itself, one by
+// one, are put back only by a router that uses them (set maxmemory-policy noeviction).
 //
 // # How old may an answer of L1 be?
 //
@@ -22,7 +36,7 @@
 // A value that Redis does not have may have been deleted by another router, or lost: by a flush, a restart without its file,
 // a failover, its own eviction. The first must not be served, the second must not end a session. So a deletion leaves one
 // byte in Redis for as long as the value would have lived, and what is simply not there is put back by the router that still
-// holds it. In L1 a tombstone stands only until Redis was told.
+// holds it, at its next use or, if all is lost, at its next pulse. In L1 a tombstone stands only until Redis was told.
 //
 // # Why one lock?
 //
@@ -50,8 +64,9 @@
 //
 // # What it does not do yet
 //
-// Large values, sentinel and cluster. While Redis is lost, routers do not see each other's changes: the last to tell it
-// wins, and counters may lose what others counted. A Get that ran into the limit says "none" for what only Redis has: a
-// fresh store, asked for 10,000 values 20 at once without a pause, missed 6 to 20 of them, and most of them 200 at once,
-// since 200 trips of 0.1 ms on 2 cores do not end within 5 ms. To load L1 at the start, or to read in batches, would mend it.
+// Large values, sentinel and cluster (scripts work on a key and the mark, which may stand on two nodes). While Redis is lost,
+// routers do not see each other's changes, and counters may lose what others counted. A Find that ran into the limit says
+// ErrSilent for what only Redis has: a fresh store, asked for 10,000 values 20 at once without a pause, could not say for 6 to
+// 20 of them, and for most of them 200 at once, since 200 trips of 0.1 ms on 2 cores do not end within 5 ms. Load fills L1 at
+// the start and mends it for what stood there then; what other routers have bound since is asked for one by one.
 package tier

@@ -226,17 +226,24 @@ func TestLoading(t *testing.T) {
 	if err := r.bare.Save(ctx).Err(); err != nil {
 		t.Fatal(err)
 	}
-	r.kill()
-	r.launch() // does not wait
-	s, _ := open(t, Config{Redis: r.url(), Timeout: 50 * time.Millisecond})
+	// On a machine that holds this process up for 2 s, Redis has loaded before it is asked. Then it loads once more.
 	saw := false
-	eventually(t, "Redis loads", func() bool {
-		err := r.bare.Ping(ctx).Err()
-		saw = err != nil && strings.Contains(err.Error(), "LOADING")
-		return saw || err == nil
-	})
+	var s *Store
+	for try := 0; try < 10 && !saw; try++ {
+		r.kill()
+		r.launch() // does not wait
+		if s != nil {
+			s.Close()
+		}
+		s, _ = open(t, Config{Redis: r.url(), Timeout: 50 * time.Millisecond})
+		eventually(t, "Redis loads", func() bool {
+			err := r.bare.Ping(ctx).Err()
+			saw = err != nil && strings.Contains(err.Error(), "LOADING")
+			return saw || err == nil
+		})
+	}
 	if !saw {
-		t.Skip("SKIPPED: Redis had loaded its file before it was asked")
+		t.Fatal("ten times Redis had loaded its file before it was asked")
 	}
 	s.Set("ns", "k", []byte("1"), time.Hour)
 	want(t, s, "k", "1")

@@ -9,17 +9,23 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// scanned is about how many keys a step of Load looks at.
-const scanned = 512
+const (
+	// scanned is about how many keys a step of Load looks at.
+	scanned = 512
+	// ahead is the longest value that is read ahead: a session has some 100 bytes. With scanned it bounds a step to 4 MiB.
+	ahead = 8 << 10
+)
 
 // Load reads into memory what stands in Redis under the prefix, and returns how many values that were. To be called once, after New
-// and before the store is used: a router that starts under load would else ask Redis for every session at once, and what is not
-// answered in time counts as unknown. It stops when ctx ends, with what has come until then; that is no error, since what
-// is missing is read when it is asked for. Without a Redis, or with one that is down, it does nothing.
+// and before the store is used: a router that starts under load would else ask Redis for every session at once, and of what is
+// not answered in time nobody could say where it lives. It stops when ctx ends or memory is full, with what has come until
+// then; that is no error, since what is missing is read when it is asked for, and so are values over 8 KiB. Without a Redis, or
+// with one that is down, it does nothing.
 func (s *Store) Load(ctx context.Context) (int, error) {
 	if s.l2 == nil {
 		return 0, nil
 	}
+	s.l2.readMark(ctx)
 	n := 0
 	for cursor := uint64(0); ; {
 		keys, next, err := s.l2.c.Scan(ctx, cursor, pattern(s.l2.prefix), scanned).Result()
@@ -34,7 +40,7 @@ func (s *Store) Load(ctx context.Context) (int, error) {
 			}
 			return n, fmt.Errorf("tier: Redis at %s cannot be read ahead: %w", s.l2.addr, err)
 		}
-		if cursor = next; cursor == 0 {
+		if cursor = next; cursor == 0 || s.l1.evicts() {
 			return n, nil
 		}
 	}
@@ -48,7 +54,7 @@ func (s *Store) take(ctx context.Context, keys []string) (n int, err error) {
 	values, ttls := make([]*redis.StringCmd, len(keys)), make([]*redis.DurationCmd, len(keys))
 	_, err = s.l2.c.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, key := range keys {
-			values[i], ttls[i] = p.Get(ctx, key), p.PTTL(ctx, key)
+			values[i], ttls[i] = p.GetRange(ctx, key, 0, ahead), p.PTTL(ctx, key)
 		}
 		return nil
 	})
@@ -59,7 +65,7 @@ func (s *Store) take(ctx context.Context, keys []string) (n int, err error) {
 	for i, key := range keys {
 		ns, name, ok := s.l2.unkey(key)
 		marked, err := values[i].Result()
-		if !ok || err != nil || marked == "" || marked[0] != markValue || !s.l1.fits(name, []byte(marked[1:])) {
+		if !ok || err != nil || marked == "" || marked[0] != markValue || len(marked) > ahead || !s.l1.fits(name, []byte(marked[1:])) {
 			continue // not ours, gone meanwhile, or deleted
 		}
 		ttl := ttls[i].Val()
@@ -73,6 +79,13 @@ func (s *Store) take(ctx context.Context, keys []string) (n int, err error) {
 		}
 	}
 	return n, nil
+}
+
+// evicts tells whether something has made room for something else.
+func (m *memory) evicts() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.evicted > 0
 }
 
 // unkey is key the other way round.

@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	// overhead is what an entry costs beside its key and value: the entry itself (144 bytes), two map slots' worth of a
+	// overhead is what an entry costs beside its key and value: the entry itself (176 bytes), two map slots' worth of a
 	// half-full table (2 x 24), one place in the expiry heap (8), rounding of two allocations (2 x 16). TestMemoryIsBounded
 	// weighs it against the heap.
-	overhead = 240
+	overhead = 272
 	// maxSpaces bounds the namespaces: one for each kind of session and each strategy; a daemon has a handful.
 	maxSpaces = 64
 	// slots of change counters; two keys that share one cost each other an extra look at L2, nothing else.
@@ -27,9 +27,14 @@ type debt uint8
 const (
 	paid      debt = iota
 	oweTouch       // a longer life
-	oweSet         // a value
-	oweDelete      // that it is gone: the entry is a tombstone
+	oweSwap        // a value, if L2 has the entry's base or nothing: else L2's value stands
+	oweSet         // a value, whatever L2 has
+	oweDrop        // that it is gone, if L2 has the entry's base: the entry is a tombstone
+	oweDelete      // that it is gone, whatever L2 has: the same
 )
+
+// gone says that the entry of this debt is a tombstone.
+func (d debt) gone() bool { return d >= oweDrop }
 
 // entry is a value, or a tombstone that keeps L2's old value from coming back. Times are nanoseconds of the store's clock.
 type entry struct {
@@ -40,8 +45,10 @@ type entry struct {
 	checked    int64 // when L2 last confirmed it, or this router wrote it
 	dead       bool
 	owes       debt
-	due        int64 // its place in the expiry heap was taken for this time, never later than expires
-	at         int   // index in the expiry heap
+	base       []byte // for oweSwap and oweDrop: what L2 had when it was last heard; nil = nothing
+	version    uint32 // moves with every change of value
+	due        int64  // its place in the expiry heap was taken for this time, never later than expires
+	at         int    // index in the expiry heap
 	prev, next *entry
 }
 
@@ -87,7 +94,7 @@ type seen struct {
 	checked int64
 	live    bool // there is a value
 	dead    bool // it was deleted here and L2 may not know
-	owes    bool
+	owes    debt
 	ticket  uint32 // of the change counter
 }
 
@@ -105,7 +112,7 @@ func (m *memory) look(ns, key string, now, stale int64) seen {
 	if e == nil {
 		return v
 	}
-	v.value, v.expires, v.checked, v.live, v.dead, v.owes = e.value, e.expires, e.checked, !e.dead, e.dead, e.owes != paid
+	v.value, v.expires, v.checked, v.live, v.dead, v.owes = e.value, e.expires, e.checked, !e.dead, e.dead, e.owes
 	e.touched()
 	if e.checked < stale {
 		e.checked = now
@@ -113,7 +120,7 @@ func (m *memory) look(ns, key string, now, stale int64) seen {
 	return v
 }
 
-// put stores a value, or a tombstone if owes is oweDelete, and returns the ticket of this change. The value is kept as it is.
+// put stores a value, or a tombstone if owes is one's, and returns the ticket of this change. The value is kept as it is.
 func (m *memory) put(ns, key string, value []byte, expires, now int64, owes debt) (ticket uint32, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -142,6 +149,19 @@ func (m *memory) settle(ns, key string, ticket uint32, value []byte, expires, no
 		if !changed {
 			*slot = ticket
 		}
+	}
+}
+
+// hold keeps what L2 answered for a key that was not known here before, and is not now. settle leaves it out when another key of
+// the slot was changed meanwhile; but it must be here if L2 falls silent. L2 is asked at the next look.
+func (m *memory) hold(ns, key string, value []byte, expires, now int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.find(ns, key, now) != nil {
+		return
+	}
+	if _, ok := m.store(ns, key, value, expires, now, paid); ok {
+		m.find(ns, key, now).checked = doubt
 	}
 }
 
@@ -176,6 +196,27 @@ func (m *memory) oweAll(e *entry) {
 	} else {
 		m.owe(e, oweSet)
 	}
+}
+
+// rebase notes what L2 had, before a change that gives way to L2, and returns what the entry owes after it. What L2 had stays
+// the same over several such changes; what follows a change that was to be told whatever L2 has is to be told so too.
+func (e *entry) rebase(d debt) debt {
+	if d != oweSwap && d != oweDrop {
+		e.base = nil
+		return d
+	}
+	switch e.owes {
+	case oweSwap, oweDrop: // stays
+	case oweSet, oweDelete:
+		e.base = nil
+		if d == oweDrop {
+			return oweDelete
+		}
+		return oweSet
+	default: // nil if the entry is new
+		e.base = e.value
+	}
+	return d
 }
 
 // touch gives a live entry a new expiry.
@@ -277,8 +318,10 @@ func (m *memory) store(ns, key string, value []byte, expires, now int64, owes de
 		e.link()
 		m.due.push(e)
 	}
+	owes = e.rebase(owes)
 	m.charge(e, len(value)-len(e.value))
-	e.value, e.checked, e.dead = value, now, owes == oweDelete
+	e.value, e.checked, e.dead = value, now, owes.gone()
+	e.version++
 	m.expire(e, expires)
 	m.owe(e, owes)
 	e.touched()

@@ -17,6 +17,7 @@ type call struct {
 	now     int64
 	seen    seen // what L1 knew, or what L2 told since
 	lost    bool // L2 did not answer: it is not asked again in this call
+	sure    bool // L2 answered: what seen says is so
 	ctx     context.Context
 	cancel  context.CancelFunc
 }
@@ -36,7 +37,7 @@ func (s *Store) begin(ns, key string) call {
 func (s *Store) shared() bool { return s.l2 != nil && !s.l2.open.Load() }
 
 // alone says that L1 decides this call: no L2, or L2 is lost, or has not been told yet what stands here.
-func (c *call) alone() bool { return c.seen.owes || c.lost || !c.shared() }
+func (c *call) alone() bool { return c.seen.owes != paid || c.lost || !c.shared() }
 
 // owing is what a change owes to L2 if it is made in L1 alone.
 func (s *Store) owing(d debt) debt {
@@ -48,7 +49,10 @@ func (s *Store) owing(d debt) debt {
 
 func (c *call) ask(script *redis.Script, args ...any) (reply, error) {
 	r, err := c.l2.ask(c.within(), script, c.l2.key(c.ns, c.key), args...)
-	c.lost = err != nil
+	if err == nil && r.kind == 'u' {
+		err = errForgot
+	}
+	c.lost, c.sure = err != nil, err == nil
 	return r, err
 }
 
@@ -75,6 +79,7 @@ func (c *call) restore() (payload []byte, ttl int64) {
 
 // learn brings L1 and c.seen to what L2 answered.
 func (c *call) learn(r reply, changed bool) {
+	known := c.seen.live || c.seen.dead
 	c.seen.live, c.seen.value = r.kind == 'v' || r.kind == 'r' || r.kind == 's', r.value
 	if r.kind == 'r' {
 		c.l2.restored.Add(1)
@@ -84,6 +89,9 @@ func (c *call) learn(r reply, changed bool) {
 	}
 	c.seen.expires = until(c.now, r.ttl)
 	c.l1.settle(c.ns, c.key, c.seen.ticket, c.seen.value, c.seen.expires, c.now, changed)
+	if !known && c.seen.live {
+		c.l1.hold(c.ns, c.key, c.seen.value, c.seen.expires, c.now)
+	}
 }
 
 // refresh asks L2 for a value that L1 does not have, or that it has not heard of for a while.
@@ -99,15 +107,28 @@ func (c *call) refresh() {
 
 // Get returns the value of a key. What L1 heard of within the last second it answers itself.
 func (s *Store) Get(ns, key string) ([]byte, bool) {
+	value, ok, _ := s.Find(ns, key)
+	return value, ok
+}
+
+// Find is Get that tells "there is none" from "nobody can say": ErrSilent.
+func (s *Store) Find(ns, key string) (value []byte, ok bool, err error) {
 	c := s.begin(ns, key)
 	defer c.end()
 	if had := c.seen.live; !had || !c.alone() && c.now-c.seen.checked >= int64(fresh) {
 		c.refresh()
 		s.n.got(had, c.seen.live, s.l2 != nil)
-		return c.seen.value, c.seen.live
+	} else {
+		s.n.l1Hits.Add(1)
 	}
-	s.n.l1Hits.Add(1)
-	return c.seen.value, true
+	switch {
+	case c.seen.live:
+		return c.seen.value, true, nil
+	case s.l2 == nil, c.sure, c.seen.owes == oweDelete:
+		return nil, false, nil
+	}
+	s.n.silent.Add(1)
+	return nil, false, ErrSilent
 }
 
 // Set stores a value, over whatever stands there. What is refused leaves what stands there.
@@ -133,7 +154,8 @@ func (s *Store) Set(ns, key string, value []byte, ttl time.Duration) {
 }
 
 // SetIfAbsent stores a value if none stands there, in one step among all routers that share the Redis. It returns what
-// stands there afterwards and whether that is the value given; nil, false if it was refused for its size.
+// stands there afterwards and whether that is the value given; nil, false if it was refused for its size. If Redis does not
+// answer, the value stands in L1 until Redis does, and gives way to what Redis has then.
 func (s *Store) SetIfAbsent(ns, key string, value []byte, ttl time.Duration) (now []byte, set bool) {
 	c := s.begin(ns, key)
 	defer c.end()
@@ -153,14 +175,7 @@ func (s *Store) SetIfAbsent(ns, key string, value []byte, ttl time.Duration) (no
 			return c.seen.value, set
 		}
 	}
-	set = s.l1.swap(ns, key, until(c.now, ttl), c.now, s.owing(oweSet), func(old []byte) ([]byte, bool, bool) {
-		now = old
-		return append([]byte{}, value...), false, old == nil
-	})
-	if set {
-		now = value
-	}
-	return now, set
+	return c.keep(value, ttl)
 }
 
 // Touch gives a value a new TTL from now on, and says whether there is one.
@@ -197,14 +212,19 @@ func (s *Store) Delete(ns, key string) {
 	if !s.shared() {
 		return
 	}
-	if _, err := c.ask(scriptDelete, millis(known)); err == nil && kept {
+	if _, err := c.ask(scriptDelete, millis(known), ""); err == nil && kept {
 		s.l1.told(ns, key, ticket, s.now())
 	}
 }
 
 // CompareAndSwap stores new if old stands there; a nil old means that nothing may stand there. It is one step among all
-// routers that share the Redis; while Redis is lost, among this router's requests.
+// routers that share the Redis; while Redis is lost, among this router's requests, and Redis is told of it later whatever it
+// has then.
 func (s *Store) CompareAndSwap(ns, key string, old, new []byte, ttl time.Duration) bool {
+	return s.compareAndSwap(ns, key, old, new, ttl, oweSet)
+}
+
+func (s *Store) compareAndSwap(ns, key string, old, new []byte, ttl time.Duration, later debt) bool {
 	c := s.begin(ns, key)
 	defer c.end()
 	if !s.l1.fits(key, new) {
@@ -224,7 +244,7 @@ func (s *Store) CompareAndSwap(ns, key string, old, new []byte, ttl time.Duratio
 			return set
 		}
 	}
-	return s.l1.swap(ns, key, until(c.now, ttl), c.now, s.owing(oweSet), func(now []byte) ([]byte, bool, bool) {
+	return s.l1.swap(ns, key, until(c.now, ttl), c.now, s.owing(later), func(now []byte) ([]byte, bool, bool) {
 		same := (now != nil) == (old != nil) && bytes.Equal(now, old)
 		return append([]byte{}, new...), false, same
 	})

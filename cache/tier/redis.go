@@ -30,6 +30,7 @@ type remote struct {
 	prefix  string
 	timeout time.Duration
 	breaker
+	epoch                                  epoch
 	calls, failed, slow, garbage, restored atomic.Uint64
 
 	onOpen func(error)
@@ -55,17 +56,24 @@ func newRemote(conf Config) (*remote, error) {
 	if opt.MinIdleConns == 0 {
 		opt.MinIdleConns = 4
 	}
-	opt.Dialer = dialer(opt.TLSConfig)
+	opt.Dialer = dialer(opt.TLSConfig, int64(conf.MaxBytes/2)+maxLine) // no value that memory takes is larger
 	return &remote{c: redis.NewClient(opt), addr: opt.Addr, prefix: conf.Prefix, timeout: conf.Timeout}, nil
 }
 
-// dialer obeys its context in the TLS handshake too, which go-redis's own does not.
-func dialer(conf *tls.Config) func(context.Context, string, string) (net.Conn, error) {
+// dialer obeys its context in the TLS handshake too, which go-redis's own does not, and bounds replies to most bytes.
+func dialer(conf *tls.Config, most int64) func(context.Context, string, string) (net.Conn, error) {
 	plain := &net.Dialer{Timeout: dialTimeout, KeepAlive: 15 * time.Second}
-	if conf == nil {
-		return plain.DialContext
+	dial := plain.DialContext
+	if conf != nil {
+		dial = (&tls.Dialer{NetDialer: plain, Config: conf}).DialContext
 	}
-	return (&tls.Dialer{NetDialer: plain, Config: conf}).DialContext
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return guarded(c, most), nil
+	}
 }
 
 // silent keeps the client's own lines, one for every failed dial, out of the log: the breaker says it once.
@@ -90,7 +98,7 @@ type reply struct {
 // ask runs a script on one key until the deadline of ctx.
 func (r *remote) ask(ctx context.Context, script *redis.Script, key string, args ...any) (reply, error) {
 	start := time.Now()
-	res, err := script.Run(ctx, r.c, []string{key}, args...).Slice()
+	res, err := script.Run(ctx, r.c, []string{key, r.prefix + epochKey}, append(args, r.epoch.known())...).Slice()
 	r.outcome(start, err)
 	if err != nil {
 		return reply{}, err

@@ -3,7 +3,9 @@ package tier
 import "github.com/redis/go-redis/v9"
 
 // Each script works on one key, in one step, and answers {kind, value, ttl in ms, 0 = none}. Kinds: v a value stands there (value,
-// ttl) · s the value given was stored · t a tombstone · n nothing · g garbage, which counts as nothing · x refused.
+// ttl) · s the value given was stored · t a tombstone · n nothing · g garbage, which counts as nothing · x refused · u nothing,
+// but Redis has lost what it knew. The second key is the mark by which that is seen, and the last argument what the asking
+// router takes it to be, "" = it does not know: see forgot.go.
 //
 // "restore" is the value that the asking router still holds, with its TTL, or ": it is put back where Redis has nothing,
 // since that can only be Redis's loss (a flush, a restart without its file, an eviction): a deletion leaves a tombstone.
@@ -26,6 +28,9 @@ local function left()
   if ttl < 0 then return 0 end
   return math.max(ttl, 1)
 end
+local function forgot()
+  return kind == 'n' and ARGV[#ARGV] ~= '' and redis.call('GET', KEYS[2]) ~= ARGV[#ARGV]
+end
 local function put(payload, ttl)
   if tonumber(ttl) > 0 then
     redis.call('SET', KEYS[1], payload, 'PX', ttl)
@@ -43,6 +48,7 @@ if kind ~= 't' and ARGV[1] ~= '' then
   put(ARGV[1], ARGV[2])
   return {'r', string.sub(ARGV[1], 2), tonumber(ARGV[2])}
 end
+if forgot() then kind = 'u' end
 return {kind, '', 0}
 `)
 	// touch: restore, new ttl. As read, with the new ttl.
@@ -55,23 +61,53 @@ if kind ~= 't' and ARGV[1] ~= '' then
   put(ARGV[1], ARGV[2])
   return {'r', string.sub(ARGV[1], 2), tonumber(ARGV[2])}
 end
+if forgot() then kind = 'u' end
+return {kind, '', 0}
+`)
+	// prolong: restore, ttl. As touch, but what lives longer already is left alone: for what is told late.
+	scriptProlong = redis.NewScript(found + `
+if kind == 'v' then
+  local rest, ttl = left(), tonumber(ARGV[2])
+  if ttl == 0 then redis.call('PERSIST', KEYS[1]) elseif rest > 0 and rest < ttl then redis.call('PEXPIRE', KEYS[1], ttl) end
+  return {kind, v, left()}
+end
+if kind ~= 't' then
+  put(ARGV[1], ARGV[2])
+  return {'r', string.sub(ARGV[1], 2), tonumber(ARGV[2])}
+end
 return {kind, '', 0}
 `)
 	// setIfAbsent: value, ttl. kind v = it stood there; s = stored.
 	scriptSetIfAbsent = redis.NewScript(found + `
 if kind == 'v' then return {kind, v, left()} end
+if forgot() then return {'u', '', 0} end
 put(ARGV[1], ARGV[2])
 return {'s', '', tonumber(ARGV[2])}
 `)
 	// swap: old, new, ttl. old "" = must be absent. kind s = stored; else what stands there.
 	scriptSwap = redis.NewScript(found + `
 local same = kind == 'v' and ARGV[1] == 'v' .. v or kind ~= 'v' and ARGV[1] == ''
+if forgot() then return {'u', '', 0} end
 if same then
   put(ARGV[2], ARGV[3])
   return {'s', '', tonumber(ARGV[3])}
 end
 if kind == 'v' then return {kind, v, left()} end
 return {kind, '', 0}
+`)
+	// set: value, ttl, whatever stands there. kind s.
+	scriptSet = redis.NewScript(found + `
+put(ARGV[1], ARGV[2])
+return {'s', '', tonumber(ARGV[2])}
+`)
+	// yield: base, new, ttl, of a change made while Redis was silent. base "" = there was nothing. kind s = stored, or stood
+	// there already; v = what stands there, and stays; t = deleted meanwhile.
+	scriptYield = redis.NewScript(found + `
+if kind == 'v' and ARGV[1] ~= 'v' .. v and ARGV[2] ~= 'v' .. v then return {kind, v, left()} end
+if kind == 't' and ARGV[1] ~= '' then return {kind, '', 0} end
+if forgot() then return {'u', '', 0} end
+put(ARGV[2], ARGV[3])
+return {'s', '', tonumber(ARGV[3])}
 `)
 	// add: delta, ttl of a new counter. Lua's numbers are doubles, so INCRBY counts: on the key itself, where the digits
 	// stand alone for that moment. kind s = the new sum; x = what stands there is no number, or the sum overflows.
@@ -91,9 +127,10 @@ put('v' .. sum, ttl)
 return {'s', sum, tonumber(ttl)}
 `)
 	// delete: ttl of the tombstone at least, in ms; a value's own is kept where it is longer, since copies live that long. 0:
-	// where nothing stands there is no tombstone.
+	// where nothing stands there is no tombstone. base: nothing else is deleted; "" = whatever stands there.
 	scriptDelete = redis.NewScript(found + `
 local ttl = tonumber(ARGV[1])
+if ARGV[2] ~= '' and (kind ~= 'v' or ARGV[2] ~= 'v' .. v) then return {kind, '', 0} end
 if kind == 'v' or kind == 't' then
   local rest = left()
   if rest == 0 then rest = 86400000 end
@@ -102,5 +139,5 @@ end
 if ttl > 0 then redis.call('SET', KEYS[1], 't', 'PX', ttl) else redis.call('DEL', KEYS[1]) end
 return {kind, '', 0}
 `)
-	scripts = []*redis.Script{scriptRead, scriptTouch, scriptSetIfAbsent, scriptSwap, scriptAdd, scriptDelete}
+	scripts = []*redis.Script{scriptRead, scriptTouch, scriptSetIfAbsent, scriptSwap, scriptYield, scriptAdd, scriptDelete}
 )

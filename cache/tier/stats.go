@@ -5,6 +5,7 @@ import "sync/atomic"
 // Stats is what happened since the start, and what stands now.
 type Stats struct {
 	L1Hits, L2Hits, Misses uint64 // of Get: answered by L1 (fresh, or L2 lost), by L2, by neither
+	Silent                 uint64 // those of Misses to which Redis gave no answer
 	Entries, Bytes         int    // in L1 now; bytes of keys, values and overhead
 	Evictions, Expirations uint64 // from L1
 	Refused                uint64 // values too large, namespaces too many
@@ -35,7 +36,7 @@ type L2Stats struct {
 
 // counters of Get and of the healer.
 type counters struct {
-	l1Hits, l2Hits, misses, told atomic.Uint64
+	l1Hits, l2Hits, misses, silent, told atomic.Uint64
 }
 
 // got counts a Get that L1 could not answer by itself.
@@ -52,7 +53,8 @@ func (n *counters) got(had, live, shared bool) {
 
 // Stats returns the figures of this moment.
 func (s *Store) Stats() Stats {
-	st := Stats{L1Hits: s.n.l1Hits.Load(), L2Hits: s.n.l2Hits.Load(), Misses: s.n.misses.Load()}
+	st := Stats{L1Hits: s.n.l1Hits.Load(), L2Hits: s.n.l2Hits.Load(), Misses: s.n.misses.Load(),
+		Silent: s.n.silent.Load()}
 	s.l1.stats(&st)
 	if r := s.l2; r != nil {
 		st.L2.Configured, st.L2.Open = true, r.open.Load()

@@ -28,12 +28,13 @@ type Config struct {
 // Store keeps small values with a TTL, in memory and, if configured, in Redis. It is safe for concurrent use.
 //
 // A ttl of 0 or less means no expiry. Values returned are shared: do not change them; values given are copied. No call
-// fails or waits because of Redis: see the package comment. A value larger than half of MaxBytes is refused, and counted.
+// fails or waits because of Redis, but Find may say that nobody knows: see the package comment. A value larger than half of MaxBytes is refused, and counted.
 type Store struct {
 	conf  Config
 	start time.Time
 	l1    *memory
-	l2    *remote // nil: none
+	l2    *remote       // nil: none
+	owed  chan struct{} // a change that Redis was to be told of failed: the healer need not wait for its pulse
 	n     counters
 }
 
@@ -51,7 +52,7 @@ func New(conf Config) (*Store, error) {
 	if conf.Log == nil {
 		conf.Log = slog.Default()
 	}
-	s := &Store{conf: conf, start: time.Now(), l1: newMemory(conf.MaxBytes)}
+	s := &Store{conf: conf, start: time.Now(), l1: newMemory(conf.MaxBytes), owed: make(chan struct{}, 1)}
 	if conf.Redis == "" {
 		return s, nil
 	}

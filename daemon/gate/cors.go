@@ -8,8 +8,21 @@ import (
 // corsMethods are those that Starlette allows for "*"; a browser asks before it sends any other than GET, HEAD or a plain POST.
 var corsMethods = []string{"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"}
 
-// anyOrigin is what every cross-origin answer carries when any page may ask.
-var anyOrigin = [][2]string{{"Access-Control-Allow-Origin", "*"}}
+// Exposed are the fields of an answer that a page may read beside the few that a browser shows by itself: the request's id, when
+// to try again, why the request went where it went, and what the session protocols tell in headers.
+var Exposed = []string{"X-Request-Id", "Retry-After", "Location",
+	"X-Warmpath-Pool", "X-Warmpath-Strategy", "X-Warmpath-Reason", "X-Warmpath-Prompt", "X-Warmpath-Candidates", "X-Warmpath-Worker",
+	"X-Warmpath-Matched-Blocks", "X-Warmpath-Matched-Tokens", "X-Warmpath-Retries",
+	"X-Amzn-RequestId", "X-Amzn-SageMaker-New-Session-Id", "X-Amzn-SageMaker-Closed-Session-Id", "X-Amzn-SageMaker-Content-Type",
+	"X-Amzn-SageMaker-Custom-Attributes", "X-Amzn-Invoked-Production-Variant"}
+
+// The fields that do not depend on the request.
+var (
+	expose    = [2]string{"Access-Control-Expose-Headers", strings.Join(Exposed, ", ")}
+	vary      = [2]string{"Vary", "Origin"}
+	anyOrigin = [][2]string{{"Access-Control-Allow-Origin", "*"}, expose} // of every cross-origin answer when any page may ask
+	noOrigin  = [][2]string{vary}                                         // when some page may ask, but not this one
+)
 
 // CORS tells browsers whose pages may use the answers. It answers as vLLM's default does (Starlette's CORSMiddleware, every
 // method and header, no credentials), with a list of origins instead of any where one is given. The zero value allows no page.
@@ -25,7 +38,8 @@ func NewCORS(origins []string) CORS {
 
 // Preflight answers a browser's question before the request itself: OPTIONS with Origin and Access-Control-Request-Method. get
 // returns the value of a request field, or "". All else is not handled: it goes the way of every request. A preflight carries
-// no key by design of the browsers, so it is answered before keys are checked.
+// no key by design of the browsers, so it is answered before keys are checked. headers are those that only a preflight has:
+// like every answer it gets those of Headers beside them, for a browser refuses an answer that has one of them twice.
 func (c CORS) Preflight(method string, get func(name string) string) (status int, headers [][2]string, body string, handled bool) {
 	if method != "OPTIONS" {
 		return 0, nil, "", false
@@ -35,13 +49,7 @@ func (c CORS) Preflight(method string, get func(name string) string) (status int
 		return 0, nil, "", false
 	}
 	var refused []string
-	switch {
-	case c.any:
-		headers = append(headers, anyOrigin...)
-	case c.allows(origin):
-		headers = append(headers, [2]string{"Vary", "Origin"}, [2]string{"Access-Control-Allow-Origin", origin})
-	default:
-		headers = append(headers, [2]string{"Vary", "Origin"})
+	if !c.any && !c.allows(origin) {
 		refused = append(refused, "origin")
 	}
 	if !slices.Contains(corsMethods, wanted) {
@@ -60,18 +68,19 @@ func (c CORS) Preflight(method string, get func(name string) string) (status int
 	return 200, headers, "OK", true
 }
 
-// Headers returns what to add to the answer of a request with that Origin field; "" is a request without one, which gets
-// nothing. The slice is shared: do not change it.
+// Headers returns what to add to the answer of a request with that Origin field; "" is a request without one. Where pages of
+// some origins may ask, the answer depends on the field, and caches are told so whatever it holds. The slice is shared: do not
+// change it.
 func (c CORS) Headers(origin string) [][2]string {
 	switch {
-	case origin == "":
-		return nil
-	case c.any:
+	case c.any && origin != "":
 		return anyOrigin
+	case c.any, len(c.origins) == 0:
+		return nil
 	case c.allows(origin):
-		return [][2]string{{"Access-Control-Allow-Origin", origin}, {"Vary", "Origin"}}
+		return [][2]string{{"Access-Control-Allow-Origin", origin}, vary, expose}
 	}
-	return nil
+	return noOrigin
 }
 
 // allows compares as browsers do: an origin is sent in lower case, and equal byte by byte or not at all.

@@ -2,6 +2,7 @@ package gate
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -35,19 +36,19 @@ func TestPreflight(t *testing.T) {
 	}
 	any, some, none := NewCORS([]string{"*"}), NewCORS([]string{"http://localhost:3000", listed}), NewCORS(nil)
 
-	f(any, ask("https://x.example", "POST"), 200, "OK", "Access-Control-Allow-Origin: *", methods, age, text)
+	f(any, ask("https://x.example", "POST"), 200, "OK", methods, age, text)
 	f(any, ask("null", "POST", "Access-Control-Request-Headers", "authorization,content-type"), 200, "OK",
-		"Access-Control-Allow-Origin: *", "Access-Control-Allow-Headers: authorization,content-type", methods, age, text)
+		"Access-Control-Allow-Headers: authorization,content-type", methods, age, text)
 	f(any, ask("https://x.example", "POST", "Access-Control-Request-Headers", "a\r\nSet-Cookie: x"), 200, "OK",
-		"Access-Control-Allow-Origin: *", methods, age, text)
-	f(any, ask("https://x.example", "TRACE"), 400, "Disallowed CORS method", "Access-Control-Allow-Origin: *", methods, age, text)
+		methods, age, text)
+	f(any, ask("https://x.example", "TRACE"), 400, "Disallowed CORS method", methods, age, text)
 
-	f(some, ask(listed, "GET"), 200, "OK", "Access-Control-Allow-Origin: "+listed, "Vary: Origin", methods, age, text)
-	f(some, ask("https://x.example", "GET"), 400, "Disallowed CORS origin", "Vary: Origin", methods, age, text)
-	f(some, ask(listed+".evil.example", "GET"), 400, "Disallowed CORS origin", "Vary: Origin", methods, age, text)
-	f(some, ask("null", "TRACE"), 400, "Disallowed CORS origin, method", "Vary: Origin", methods, age, text)
-	f(none, ask(listed, "GET"), 400, "Disallowed CORS origin", "Vary: Origin", methods, age, text)
-	f(CORS{}, ask(listed, "GET"), 400, "Disallowed CORS origin", "Vary: Origin", methods, age, text)
+	f(some, ask(listed, "GET"), 200, "OK", methods, age, text)
+	f(some, ask("https://x.example", "GET"), 400, "Disallowed CORS origin", methods, age, text)
+	f(some, ask(listed+".evil.example", "GET"), 400, "Disallowed CORS origin", methods, age, text)
+	f(some, ask("null", "TRACE"), 400, "Disallowed CORS origin, method", methods, age, text)
+	f(none, ask(listed, "GET"), 400, "Disallowed CORS origin", methods, age, text)
+	f(CORS{}, ask(listed, "GET"), 400, "Disallowed CORS origin", methods, age, text)
 }
 
 func TestWhatIsNoPreflight(t *testing.T) {
@@ -70,12 +71,13 @@ func TestHeaders(t *testing.T) {
 			t.Errorf("%q, Origin %q: got %q; want %q", origins, origin, got, want)
 		}
 	}
-	f([]string{"*"}, listed, "Access-Control-Allow-Origin: *")
-	f([]string{listed, "*"}, listed, "Access-Control-Allow-Origin: *")
+	exposed := "Access-Control-Expose-Headers: " + strings.Join(Exposed, ", ")
+	f([]string{"*"}, listed, "Access-Control-Allow-Origin: *", exposed)
+	f([]string{listed, "*"}, listed, "Access-Control-Allow-Origin: *", exposed)
 	f([]string{"*"}, "")
-	f([]string{listed}, listed, "Access-Control-Allow-Origin: "+listed, "Vary: Origin")
-	f([]string{listed}, "https://CHAT.example.com")
-	f([]string{listed}, "")
+	f([]string{listed}, listed, "Access-Control-Allow-Origin: "+listed, "Vary: Origin", exposed)
+	f([]string{listed}, "https://CHAT.example.com", "Vary: Origin")
+	f([]string{listed}, "", "Vary: Origin")
 	f(nil, listed)
 }
 

@@ -19,6 +19,8 @@ const (
 	// bound has to hold a whole body: 256 KB saved none of the 30, this all. In 5 s a line of 26 Mbit/s has carried it.
 	lingerTime  = 5 * time.Second
 	lingerBytes = 16 << 20
+
+	lingerBrief = 250 * time.Millisecond // a round trip, for the answer to be read
 )
 
 // Conn is a client's connection. Reads and writes as those of any net.Conn; Watch and Unwatch from anywhere.
@@ -33,10 +35,11 @@ type Conn struct {
 	readBy lazy // of a plain connection's reads
 
 	ahead []byte // what Unread gave back; Read's alone
+	head  head   // of the request under way; Read's and NextRequest's, which come one after the other
 
 	armed  atomic.Int64 // when the write deadline was last set, ns after l.start; 0 never
 	closed atomic.Bool
-	linger atomic.Bool
+	linger atomic.Int64 // ns for which Close reads on; 0 = not
 
 	mu    sync.Mutex // guards the rest; held while Gone runs
 	watch Goner      // nil when nobody watches
@@ -48,8 +51,17 @@ type Conn struct {
 // IsTLS says whether the client's bytes were encrypted.
 func (c *Conn) IsTLS() bool { return c.tls != nil }
 
-// Read reads from the client.
+// Read reads from the client. In place of waiting for the rest of a head that ends in bare line feeds it fails.
 func (c *Conn) Read(b []byte) (int, error) {
+	if c.head.bare {
+		return 0, errBareLF
+	}
+	n, err := c.read(b)
+	c.head.see(b[:n])
+	return n, err
+}
+
+func (c *Conn) read(b []byte) (int, error) {
 	if len(c.ahead) > 0 {
 		n := copy(b, c.ahead)
 		c.ahead = c.ahead[n:]
@@ -108,15 +120,19 @@ func (c *Conn) arm() {
 // Linger makes Close read and throw away what the client is still sending, for up to 5 s and 16 MB, after it has told the
 // client that nothing more will come. To be called when a request is refused whose body was not read, before the answer
 // is written, and only together with Connection: close: a plain close may reset the connection before the client has read it.
-func (c *Conn) Linger() { c.linger.Store(true) }
+func (c *Conn) Linger() { c.linger.Store(int64(lingerTime)) }
+
+// LingerBriefly is Linger for a client that has sent nothing, or hardly anything, for as long as it may: it is hardly about to
+// begin, and a connection that waits 5 s longer for it is what such a client may be after.
+func (c *Conn) LingerBriefly() { c.linger.Store(int64(lingerBrief)) }
 
 // Close closes the connection; the client gets what was written.
 func (c *Conn) Close() error {
 	if !c.closed.CompareAndSwap(false, true) {
 		return net.ErrClosed
 	}
-	if c.linger.Load() {
-		c.drain()
+	if limit := c.linger.Load(); limit > 0 {
+		c.drain(time.Duration(limit))
 	}
 	c.l.watcher.remove(c) // before the descriptor can belong to another
 	defer c.l.forget()
@@ -127,7 +143,7 @@ func (c *Conn) Close() error {
 }
 
 // drain half-closes and reads until the client closes, or has had enough time or bytes.
-func (c *Conn) drain() {
+func (c *Conn) drain(limit time.Duration) {
 	half, ok := c.raw.(interface{ CloseWrite() error })
 	if !ok {
 		return
@@ -135,7 +151,7 @@ func (c *Conn) drain() {
 	if c.tls != nil && c.tls.CloseWrite() != nil {
 		return
 	}
-	if half.CloseWrite() != nil || c.raw.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
+	if half.CloseWrite() != nil || c.raw.SetReadDeadline(time.Now().Add(limit)) != nil {
 		return
 	}
 	_, _ = io.CopyN(io.Discard, c.raw, lingerBytes)
@@ -168,7 +184,7 @@ func (c *Conn) RemoteAddr() net.Addr { return c.raw.RemoteAddr() }
 // SetDeadline is SetReadDeadline: writes have a deadline of their own.
 func (c *Conn) SetDeadline(t time.Time) error { return c.SetReadDeadline(t) }
 
-// SetReadDeadline bounds reads, those of a handshake too. It may act an eighth of the time later, up to a second.
+// SetReadDeadline bounds reads, those of a handshake too. It may act an eighth of the time later, up to half a second.
 func (c *Conn) SetReadDeadline(t time.Time) error {
 	if c.tls != nil {
 		return c.raw.SetReadDeadline(t)

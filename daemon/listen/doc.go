@@ -32,7 +32,7 @@
 // # Why are read deadlines set late?
 //
 // fasthttp asks for two a request, and setting one takes 0.7 us. One is set when a read begins, and only if the one in force
-// is not that or up to a second later (see lazy).
+// is not that or up to half a second later (see lazy).
 //
 // # What becomes of a slow reader?
 //
@@ -48,6 +48,18 @@
 // the kernel's queue for the 15 minutes of net.ipv4.tcp_retries2 before a write fails, and keep-alive probes alone need 150 s
 // in prefill. It is three times WriteTimeout, so that a write that waits is most often given up by us before, after at most two
 // and a half times, and answered with a reset, which the kernel would not send.
+//
+// # What becomes of a process without descriptors?
+//
+// [Patient] outlasts every failed accept, and [Room] keeps so many descriptors back from clients that the operator's pages, health
+// checks and the workers' connections always have theirs: a client's connection counts twice, once for the worker that
+// answers it (TestDescriptorsUsedUp in daemon/warmpath). To free one only when accept fails, the alternative, leaves none for
+// the next health check, and a worker is taken for down that is well.
+//
+// # What becomes of half a head?
+//
+// It is answered when its time is over and let go of at once, or as soon as it is seen to have ended in bare line feeds, for
+// which fasthttp would wait (see head).
 //
 // # Why golang.org/x/sys?
 //

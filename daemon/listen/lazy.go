@@ -17,8 +17,9 @@ type lazy struct {
 	reading bool
 }
 
-// maxExtra bounds by how much a deadline is set too late so that it does for later requests.
-const maxExtra = time.Second
+// maxExtra bounds by how much a deadline is set too late so that it does for later requests. With lingerBrief a client that sends
+// half a head is rid of its connection within a second of its time.
+const maxExtra = 500 * time.Millisecond
 
 // ask makes t the deadline, at once for a read that runs.
 func (p *lazy) ask(conn net.Conn, t time.Time) error {

@@ -1,9 +1,13 @@
 package listen
 
 import (
+	"bytes"
 	"crypto/tls"
+	"errors"
+	"io"
 	"net"
 	"sync/atomic"
+	"time"
 )
 
 // lease is a Conn in the hands of an HTTP server, which takes it for its own: it closes it, and keeps it as the key of its maps.
@@ -27,13 +31,50 @@ type secureLease struct{ lease }
 
 // Handshake does the TLS handshake within the read deadline. fasthttp sets that to its ReadTimeout and calls this on the
 // connection's own goroutine before it reads, so that a slow client keeps nobody waiting. A first Read or Write does it too.
-func (s *secureLease) Handshake() error { return s.tls.Handshake() }
+func (s *secureLease) Handshake() error {
+	err := s.tls.Handshake()
+	if err != nil {
+		s.tellPlain(err)
+	}
+	return err
+}
+
+// plainAnswer is for who speaks HTTP without TLS here. HTTP/1.0, as nobody knows what the client speaks.
+const plainAnswer = "HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n" +
+	"This port speaks HTTPS: begin the URL with https://\n"
+
+// tellPlain answers a client that sent a request in place of a handshake, and logs it.
+func (s *secureLease) tellPlain(err error) {
+	var record tls.RecordHeaderError
+	if !errors.As(err, &record) || record.Conn == nil || !isHTTP(record.RecordHeader[:]) {
+		return
+	}
+	s.l.warnPlain(s.remote)
+	if _, err := s.send([]byte(plainAnswer)); err != nil {
+		return
+	}
+	if half, ok := s.raw.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil { // the rest of the request is unread, see Linger
+		_ = s.raw.SetReadDeadline(time.Now().Add(lingerBrief))
+		_, _ = io.CopyN(io.Discard, s.raw, lingerBytes)
+	}
+}
+
+// isHTTP tells the beginning of a request from other bytes.
+func isHTTP(b []byte) bool {
+	for _, method := range []string{"GET /", "HEAD ", "POST ", "PUT /", "OPTIO", "DELET", "PATCH", "CONNE"} {
+		if bytes.HasPrefix(b, []byte(method)) {
+			return true
+		}
+	}
+	return false
+}
 
 // ConnectionState tells version, protocol and names.
 func (s *secureLease) ConnectionState() tls.ConnectionState { return s.tls.ConnectionState() }
 
 // Lease gives the connection to an HTTP server, as Accept does.
 func (c *Conn) Lease() net.Conn {
+	c.NextRequest()
 	if c.tls != nil {
 		return &secureLease{lease{Conn: c}}
 	}

@@ -2,7 +2,6 @@ package listen
 
 import (
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -39,19 +38,21 @@ type Stats struct {
 
 // Listener accepts connections and watches over them. Safe for concurrent use.
 type Listener struct {
-	inner   net.Listener
+	inner   *Patient
 	conf    Config
 	start   time.Time // write deadlines are reckoned from here
 	certs   *certs    // nil without TLS
 	tls     *tls.Config
 	watcher watcher
-	done    chan struct{} // closed by Close
 
 	accepted, refused, gone, slow atomic.Uint64
 
-	mu     sync.Mutex // guards the rest
-	open   int
-	closed bool
+	mu      sync.Mutex // guards the rest
+	most    int        // Config.MaxConns, or what SetMaxConns made of it
+	open    int
+	closed  bool
+	plainAt time.Time // when it was last logged that a client spoke without TLS
+	fullAt  time.Time // when it was last logged that connections are refused
 }
 
 // New wraps inner, which it owns from then on. An error is a certificate that cannot be used, or a system without another
@@ -65,7 +66,7 @@ func newListener(inner net.Listener, c Config, watch func() (watcher, error)) (*
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	l := &Listener{inner: inner, conf: c, start: time.Now(), done: make(chan struct{})}
+	l := &Listener{inner: NewPatient(inner, c.Log), conf: c, most: c.MaxConns, start: time.Now()}
 	if c.CertFile != "" || c.KeyFile != "" {
 		certs, err := loadCerts(c.CertFile, c.KeyFile, c.Log)
 		if err != nil {
@@ -81,53 +82,24 @@ func newListener(inner net.Listener, c Config, watch func() (watcher, error)) (*
 	return l, nil
 }
 
-// Accept returns the next connection: the lease of a Conn (see From). It does no handshake. It fails
-// only once the Listener is closed: running out of descriptors makes it wait and try again, since fasthttp ends its server
-// at any other error.
+// Accept returns the next connection: the lease of a Conn (see From). It does no handshake. It fails only once the Listener is
+// closed, see Patient.
 func (l *Listener) Accept() (net.Conn, error) {
-	var pause time.Duration
 	for {
 		raw, err := l.inner.Accept()
 		if err != nil {
-			if pause = min(max(2*pause, 5*time.Millisecond), time.Second); !l.wait(err, pause) {
-				return nil, fmt.Errorf("listen: %w", net.ErrClosed)
-			}
-			continue
+			return nil, err
 		}
-		pause = 0
 		if c := l.admit(raw); c != nil {
 			return c, nil
 		}
 	}
 }
 
-// wait sleeps after a failed accept. It is false when the Listener is closed.
-func (l *Listener) wait(err error, pause time.Duration) bool {
-	if errors.Is(err, net.ErrClosed) {
-		return false
-	}
-	select {
-	case <-l.done:
-		return false
-	default:
-	}
-	if pause >= 100*time.Millisecond { // not at a single failure, and at most once a pause
-		l.conf.Log.Warn("listen: cannot accept a connection; raise the limit of open files", "error", err, "retry_in", pause)
-	}
-	t := time.NewTimer(pause)
-	defer t.Stop()
-	select {
-	case <-l.done:
-		return false
-	case <-t.C:
-		return true
-	}
-}
-
 // admit makes a Conn of raw, or closes it and returns nil.
 func (l *Listener) admit(raw net.Conn) net.Conn {
 	l.mu.Lock()
-	full := l.closed || l.conf.MaxConns > 0 && l.open >= l.conf.MaxConns
+	full := l.closed || l.most > 0 && l.open >= l.most
 	if !full {
 		l.open++
 	}
@@ -135,6 +107,7 @@ func (l *Listener) admit(raw net.Conn) net.Conn {
 	if full {
 		l.refused.Add(1)
 		raw.Close()
+		l.warnFull()
 		return nil
 	}
 	l.accepted.Add(1)
@@ -151,6 +124,41 @@ func (l *Listener) admit(raw net.Conn) net.Conn {
 		c.tls = tls.Server((*wire)(c), l.tls)
 	}
 	return c.Lease()
+}
+
+// SetMaxConns changes the bound of the open connections. Those above it stay; nobody new comes in until they have gone.
+func (l *Listener) SetMaxConns(n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.most = n
+}
+
+// MaxConns is the bound in force.
+func (l *Listener) MaxConns() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.most
+}
+
+// warnFull logs that connections are refused, every ten seconds at most.
+func (l *Listener) warnFull() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now := time.Now(); !l.closed && now.Sub(l.fullAt) >= 10*time.Second {
+		l.fullAt = now
+		l.conf.Log.Warn("listen: connections are refused, as many are open as may be; find who keeps them, or raise server.max_connections and the limit of open files",
+			"max_connections", l.most)
+	}
+}
+
+// warnPlain logs that a client speaks without TLS, every ten seconds at most.
+func (l *Listener) warnPlain(client string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now := time.Now(); now.Sub(l.plainAt) >= 10*time.Second {
+		l.plainAt = now
+		l.conf.Log.Warn("listen: a client spoke plain HTTP to a port that serves TLS; give it an https:// URL", "client", client)
+	}
 }
 
 // forget takes note that a connection is closed.
@@ -174,7 +182,6 @@ func (l *Listener) Close() error {
 	l.closed = true
 	last := l.open == 0
 	l.mu.Unlock()
-	close(l.done)
 	if last {
 		l.watcher.close()
 	}

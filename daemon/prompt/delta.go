@@ -71,6 +71,7 @@ func (r *Reply) readError() bool {
 		}
 		return s.value()
 	})
+	r.told = true
 	r.fail(status(code.of(s.b)))
 	return ok
 }

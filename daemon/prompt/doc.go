@@ -8,7 +8,7 @@
 //	if _, complete := reply.Finish(); complete && reply.Extend(&r.Chains[0]) { index.Touch(worker, r.Chains[0].Hashes) }
 //
 // One file, one matter: kind (which path has which body), scan and unescape (JSON), request, items (Responses), blocks (Anthropic's
-// Messages), multipart; canon, parts, hash, chain (from body to hashes); sse, reply, usage, quick, delta (chat, completion), outputs
+// Messages), multipart, parthead; canon, parts, hash, chain (from body to hashes); sse, reply, usage, quick, delta (chat, completion), outputs
 // (Responses), contents (Messages).
 //
 // # Why not a JSON library
@@ -17,6 +17,13 @@
 // 207, sonic 145, goccy 141; passing over it eight bytes at a time takes 44 and no memory. The price, a hand-written scanner,
 // is paid with a fuzz test that holds it to encoding/json's verdict on every body. It is more lenient in three things that the
 // worker's Python accepts too: a byte order mark, NaN and Infinity. It is stricter in one: nesting beyond 512.
+//
+// # Why a form may be read and still not be ok
+//
+// Nobody writes down what a form with two names in one part means, and each reader takes another. Multipart reads such a form as
+// well as it can, for routing, and reports that it is not ok, for whoever may use some models only. ok is a list of what clients
+// do write; a list of known tricks was the loser, as each reader has its own. Forms made of such tricks are held to what
+// vLLM's own reader makes of them (TestFormsAgainstPython). JSON has no such freedom, but for a field that comes twice: Unsure.
 //
 // # Why canonical text, not the body's bytes
 //

@@ -3,6 +3,8 @@ package prompt
 import (
 	"bytes"
 	"mime"
+	"strings"
+	"unicode/utf8"
 )
 
 // Bounds on what a form may make us read: an audio request has some ten fields with two lines of header each.
@@ -13,49 +15,137 @@ const (
 )
 
 // Multipart finds the fields model and stream in a multipart/form-data body (audio, image edits), copying nothing but these. The
-// body may be cut short: a field counts if its end is there. ok: it is such a form, as far as it was read; of a field that comes
-// twice the last counts, as with vLLM. The bodies of files are searched for the boundary only.
+// body may be cut short: a field counts if its end is there, and of a field that comes twice the last. The bodies of files are
+// searched for the boundary only.
+//
+// ok reports that no reader finds another model: the form was read to its closing boundary and has nothing in it that is rare,
+// as a second model, a parameter or a header that clients do not write, or a bound that was hit. What is rare is read in as many
+// ways as there are readers: of name="x"; name="model" Python's takes the last and Go's none. An allowance for some models must
+// not rest on a form that is not ok.
 func Multipart(contentType string, body []byte) (model string, stream, ok bool) {
+	f := formReader{}
+	if !f.begin(contentType, body) {
+		return "", false, false
+	}
+	for range maxFormParts {
+		if !f.part() {
+			return f.model, f.stream, f.closed && !f.odd
+		}
+	}
+	return f.model, f.stream, false
+}
+
+// formReader is a multipart body on its way to be read.
+type formReader struct {
+	mark   []byte // the boundary with its two dashes
+	rest   []byte // after the last boundary
+	model  string
+	stream bool
+	named  bool // a part was named model
+	odd    bool // readers may differ on something that was read
+	closed bool // the closing boundary was read, and nothing is behind it
+}
+
+// begin reads up to the first boundary, and reports whether there is one.
+func (f *formReader) begin(contentType string, body []byte) bool {
 	media, params, err := mime.ParseMediaType(contentType)
 	boundary := params["boundary"]
 	if err != nil || media != "multipart/form-data" || boundary == "" || len(boundary) > 70 {
-		return "", false, false
+		return false
 	}
-	end := append([]byte("\r\n--"), boundary...)
-	rest, found := bytes.CutPrefix(body, end[2:])
+	f.odd = !plainBoundary(contentType, boundary)
+	f.mark = append([]byte("--"), boundary...)
+	rest, found := bytes.CutPrefix(body, f.mark)
 	if !found { // a preamble, which clients do not send, or no form at all
-		if _, rest, found = bytes.Cut(body, end); !found {
-			return "", false, false
-		}
+		f.odd = true
+		f.rest = body
+		_, rest, found = f.cut(body)
 	}
-	for range maxFormParts {
-		if rest, found = bytes.CutPrefix(bytes.TrimLeft(rest, " \t"), []byte("\r\n")); !found {
-			return model, stream, true // the last boundary, or the body ends here
-		}
-		head, _, whole := bytes.Cut(rest[:min(len(rest), maxPartHeader)], []byte("\r\n\r\n"))
-		if !whole {
-			return model, stream, true
-		}
-		value, after, found := bytes.Cut(rest[len(head)+len("\r\n\r\n"):], end)
-		if !found {
-			return model, stream, true
-		}
-		rest = after
-		if len(value) > maxFormValue {
-			continue
-		}
-		switch fieldName(head) {
-		case "model":
-			model = string(value)
-		case "stream":
-			stream = truth(value)
-		}
-	}
-	return model, stream, true
+	f.rest = rest
+	return found
 }
 
-// fieldName is the name that a part's header gives it, "" for a file.
-func fieldName(head []byte) string {
+// cut splits text at the next boundary that begins a line. The boundary in another place is odd: some readers take bare LFs for
+// the ends of lines.
+func (f *formReader) cut(text []byte) (before, after []byte, found bool) {
+	for from := 0; ; {
+		i := bytes.Index(text[from:], f.mark)
+		if i < 0 {
+			return nil, nil, false
+		}
+		i += from
+		if i >= 2 && text[i-2] == '\r' && text[i-1] == '\n' {
+			return text[:i-2], text[i+len(f.mark):], true
+		}
+		f.odd, from = true, i+1
+	}
+}
+
+// part reads one part, and reports whether another may follow.
+func (f *formReader) part() bool {
+	if tail, last := bytes.CutPrefix(f.rest, []byte("--")); last {
+		f.closed = len(tail) == 0 || string(tail) == "\r\n"
+		return false
+	}
+	rest, found := bytes.CutPrefix(f.rest, []byte("\r\n"))
+	if !found {
+		f.odd = true
+		if rest, found = bytes.CutPrefix(bytes.TrimLeft(f.rest, " \t"), []byte("\r\n")); !found {
+			return false
+		}
+	}
+	head, _, whole := bytes.Cut(rest[:min(len(rest), maxPartHeader)], []byte("\r\n\r\n"))
+	if !whole {
+		return false
+	}
+	value, after, found := f.cut(rest[len(head)+len("\r\n\r\n"):])
+	if !found {
+		return false
+	}
+	f.rest = after
+	h, plain := readPartHead(head)
+	if !plain || h.length >= 0 && h.length != len(value) {
+		f.odd = true
+		h = partHead{name: looseName(head)}
+	}
+	f.take(h, value)
+	return true
+}
+
+// take keeps the values of the fields that count.
+func (f *formReader) take(h partHead, value []byte) {
+	short := len(value) <= maxFormValue
+	switch {
+	case h.name == "model":
+		f.odd = f.odd || f.named || h.file || h.coded || !short || !plainValue(value)
+		if f.named = true; short && !h.file {
+			f.model = string(value)
+		}
+	case h.name == "stream" && short && !h.file:
+		f.stream = truth(value)
+	case isLike(h.name, "model"):
+		f.odd = true
+	}
+}
+
+// isLike reports whether a framework may take a field for the one of that name: MODEL, model[], model.name.
+func isLike(name, wanted string) bool {
+	return len(name) >= len(wanted) && strings.EqualFold(name[:len(wanted)], wanted) &&
+		(len(name) == len(wanted) || name[len(wanted)] == '[' || name[len(wanted)] == '.')
+}
+
+// plainValue reports whether a value has nothing that a reader may trim or decode.
+func plainValue(value []byte) bool {
+	for _, c := range value {
+		if c < ' ' || c == 0x7f {
+			return false
+		}
+	}
+	return utf8.Valid(value) && len(bytes.TrimSpace(value)) == len(value)
+}
+
+// looseName is the name that a part's header seems to give it, "" for a file.
+func looseName(head []byte) string {
 	for len(head) > 0 {
 		line, rest, _ := bytes.Cut(head, []byte("\r\n"))
 		head = rest

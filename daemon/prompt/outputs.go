@@ -51,6 +51,7 @@ func (r *Reply) response() {
 		r.clean = true
 		r.endResponse()
 	case string(kind) == "response.failed", string(kind) == "response.cancelled":
+		r.told = true
 		r.fail(0)
 	case string(kind) == "response.output_item.added":
 		r.item(t.item.of(b), false)

@@ -69,11 +69,15 @@ func closing(b []byte, i int) int {
 	}
 }
 
+// maxQuick bounds the frame that is kept, and with it what a stream holds while its client takes nothing. vLLM's frames are
+// some 250 bytes. A larger event is read in full each time.
+const maxQuick = 4 << 10
+
 // learn keeps the frame of an event that was nothing but a piece of text. Any other changes nothing: the next piece will be
 // like the one before it.
 func (q *quick) learn(r *Reply, ev event) {
 	text, choice := r.top.piece, r.top.choice
-	if ev.lines == nil || !r.top.plain || r.failed || text.hi-text.lo <= 2 {
+	if ev.lines == nil || len(ev.lines) > maxQuick || !r.top.plain || r.failed || text.hi-text.lo <= 2 {
 		return
 	}
 	lo, hi := ev.at+text.lo+1, ev.at+text.hi-1

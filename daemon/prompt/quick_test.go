@@ -76,3 +76,22 @@ func TestDigits(t *testing.T) {
 		}
 	}
 }
+
+// Of a stream whose client takes nothing, one copy of the event that is being read is held, however large events are: a
+// router holds thousands of such streams.
+func TestAStuckStreamHoldsOneEvent(t *testing.T) {
+	const size = 16 << 10
+	event := `data: {"pad":"` + strings.Repeat("x", size) + `","choices":[{"index":0,"delta":{"content":"a"},"finish_reason":null}]}` + "\n\n"
+	r := NewReply(Chat, true, 0)
+	for _, piece := range []int{size, size / 4, 1000, len(event), len(event) + 1000} {
+		for rest := strings.Repeat(event, 20); rest != ""; {
+			n := min(piece, len(rest))
+			r.Feed([]byte(rest[:n]))
+			rest = rest[n:]
+		}
+		held := cap(r.split.line) + cap(r.split.data) + cap(r.quick.head) + cap(r.quick.tail) + cap(r.quick.rest)
+		if most := 2 * size; held > most {
+			t.Errorf("in pieces of %d: %d bytes are held of events of %d; want at most %d", piece, held, size, most)
+		}
+	}
+}

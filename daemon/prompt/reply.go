@@ -22,6 +22,9 @@ type Reply struct {
 	output  bool
 	clean   bool
 	failed  bool
+	told    bool // failed, in the worker's own words
+	fed     int  // bytes of a stream
+	sound   int  // of them, up to the end of the last event before the failure
 	code    int
 	usage   Usage
 	id      []byte
@@ -64,7 +67,8 @@ func (r *Reply) Reset(kind Kind, stream bool, max int) {
 	}
 	r.kind, r.stream, r.max = kind, stream, max
 	r.size, r.n, r.code, r.body, r.id = 0, 0, 0, r.body[:0], r.id[:0]
-	r.bad, r.whole, r.heard, r.output, r.clean, r.failed = false, false, false, false, false, false
+	r.bad, r.whole, r.heard, r.output, r.clean = false, false, false, false, false
+	r.failed, r.told, r.fed, r.sound = false, false, 0, 0
 	r.taken, r.fresh, r.use, r.usage = false, false, -1, Usage{}
 	r.quick.forget()
 	r.split.reset()
@@ -76,14 +80,19 @@ func (r *Reply) Feed(chunk []byte) {
 		r.feedBody(chunk)
 		return
 	}
+	r.fed += len(chunk)
 	for len(chunk) > 0 && !r.bad {
-		if n := r.quickly(chunk); n > 0 {
-			chunk = chunk[n:]
-			continue
-		}
-		ev, rest, ok := r.split.next(chunk)
-		if chunk = rest; ok {
+		n := r.quickly(chunk)
+		if n == 0 {
+			ev, rest, ok := r.split.next(chunk)
+			if !ok {
+				break // all of it was taken
+			}
 			r.event(ev)
+			n = len(chunk) - len(rest)
+		}
+		if chunk = chunk[n:]; !r.failed {
+			r.sound = r.fed - len(chunk)
 		}
 	}
 	if r.split.held() > r.max {
@@ -170,6 +179,13 @@ func (r *Reply) Clean() bool { return r.clean }
 // the way cannot be told from a short one.
 func (r *Reply) Failed() bool { return r.failed }
 
+// Told reports whether a failure came in the worker's own words, an error event that a client understands. An end by abort or an
+// empty one has none.
+func (r *Reply) Told() bool { return r.told }
+
+// Unsound is how many of the bytes fed came behind the last event before the failure.
+func (r *Reply) Unsound() int { return r.fed - r.sound }
+
 // FailedCode is the status that an error body or event carries as its code, 0 if it has none that is a number. Of 400 to 499 it
 // is the model's answer, and another worker would give the same: 0.11 so refuses /v1/embeddings on a generating model in a 200.
 func (r *Reply) FailedCode() int { return r.code }
@@ -240,6 +256,7 @@ func (r *Reply) event(ev event) {
 		return
 	}
 	if ev.fault {
+		r.told = true
 		r.fail(0)
 	}
 	if r.document(ev.data); ev.fault {
@@ -268,6 +285,7 @@ func (r *Reply) document(data []byte) {
 		return
 	}
 	if t := &r.top; string(inside(t.object.of(data))) == "error" || string(inside(t.kind.of(data))) == "error" {
+		r.told = true
 		r.fail(status(t.code.of(data)))
 	}
 	r.clean = r.clean || !r.stream

@@ -1,8 +1,10 @@
 package prompt
 
 import (
+	"bytes"
 	"math"
 	"strconv"
+	"unicode/utf8"
 )
 
 // Parser reads request bodies. It is reused (pool it) and not safe for concurrent use.
@@ -23,7 +25,9 @@ type Request struct {
 	SessionKey       string // prompt_cache_key, else session_id, else user, else Anthropic's metadata.user_id
 	CacheSalt        string
 	PreviousResponse string  // previous_response_id: the conversation before lies in the worker that gave that answer
+	Unsure           bool    // readers may differ on the model: it comes twice, as Model, which Go's readers take for it, or is no UTF-8
 	HasPrompt        bool    // there is something to hash
+	Recomputed       bool    // the worker computes the whole prompt, cached or not: prompt_logprobs, or echo with logprobs
 	Chains           []Chain // one per prompt, filled by Hash
 
 	body     []byte
@@ -39,6 +43,7 @@ type Request struct {
 	session  [4]span
 	tokens   [2]uint32
 	echo     bool
+	logprobs bool // of the answer
 	resume   bool // continue_final_message, or an item that is in progress
 	partial  bool // the body did not end well: what is hashed may lack its end
 	w        writer
@@ -82,6 +87,7 @@ func (r *Request) field(key []byte) bool {
 	s := &r.w.scan
 	switch string(key) {
 	case "model":
+		r.Unsure = r.Unsure || r.model.hi > 0
 		return s.take(&r.model)
 	case "messages":
 		if r.Kind.hasMessages() {
@@ -102,6 +108,10 @@ func (r *Request) field(key []byte) bool {
 		return r.flag(&r.Stream)
 	case "echo":
 		return r.flag(&r.echo)
+	case "logprobs", "top_logprobs":
+		return r.given(&r.logprobs)
+	case "prompt_logprobs":
+		return r.given(&r.Recomputed)
 	case "continue_final_message":
 		return r.flag(&r.resume)
 	case "stream_options":
@@ -129,6 +139,10 @@ func (r *Request) field(key []byte) bool {
 		return s.take(&r.session[2])
 	case "cache_salt":
 		return s.take(&r.salt)
+	default:
+		if len(key) == len("model") && bytes.EqualFold(key, []byte("model")) {
+			r.Unsure = true
+		}
 	}
 	return s.value()
 }
@@ -205,6 +219,7 @@ func (r *Request) readMessage() bool {
 // settle turns the places found into values.
 func (r *Request) settle() {
 	r.set(&r.Model, r.model)
+	r.Unsure = r.Unsure || !utf8.ValidString(r.Model)
 	r.set(&r.CacheSalt, r.salt)
 	key := span{}
 	for _, v := range r.session {
@@ -218,6 +233,7 @@ func (r *Request) settle() {
 		r.MaxTokens = r.tokens[1]
 	}
 	r.set(&r.PreviousResponse, r.previous)
+	r.Recomputed = r.Recomputed || r.echo && r.logprobs
 	if r.Kind == Invocations {
 		r.Kind = r.shown()
 	}
@@ -264,6 +280,14 @@ func (r *Request) flag(into *bool) bool {
 	lo := r.w.scan.i
 	ok := r.w.scan.value()
 	*into = ok && r.body[lo] == 't'
+	return ok
+}
+
+// given sets *into if the value is neither null nor false. 0 is given: no further alternatives, but the token's own.
+func (r *Request) given(into *bool) bool {
+	lo := r.w.scan.i
+	ok := r.w.scan.value()
+	*into = *into || ok && r.body[lo] != 'n' && r.body[lo] != 'f'
 	return ok
 }
 

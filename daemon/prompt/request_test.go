@@ -194,3 +194,43 @@ func compare(t *testing.T, body []byte, r *Request) {
 		}
 	}
 }
+
+// TestModelThatReadersDifferOn: vLLM takes the last of two fields, others the first, and Go's readers take MODEL for model.
+func TestModelThatReadersDifferOn(t *testing.T) {
+	var p Parser
+	f := func(body, model string, unsure bool) {
+		t.Helper()
+		if r, err := p.Parse(Chat, []byte(body)); err != nil || r.Model != model || r.Unsure != unsure {
+			t.Errorf("%s: %q %v %v; want %q %v", body, r.Model, r.Unsure, err, model, unsure)
+		}
+	}
+	f(`{"model":"sim","x":{"model":"secret"}}`, "sim", false)
+	f(`{"model":"secret","model":"sim"}`, "sim", true)
+	f(`{"model":"sim","mod\u0065l":"sim"}`, "sim", true)
+	f(`{"model":"sim","MODEL":"secret"}`, "sim", true)
+	f(`{"Model":"secret"}`, "", true)
+	f("{\"model\":\"s\xff\"}", "s\xff", true)
+	f(`{"model":"\u00e9"}`, "é", false)
+}
+
+// Who asks for the logprobs of the prompt makes the worker compute all of it.
+func TestRecomputed(t *testing.T) {
+	f := func(fields string, want bool) {
+		t.Helper()
+		var p Parser
+		r, err := p.Parse(Completion, []byte(`{"model":"m","prompt":"x"`+fields+`}`))
+		if err != nil || r.Recomputed != want {
+			t.Errorf("%s: %v, %v; want %v", fields, r.Recomputed, err, want)
+		}
+	}
+	f("", false)
+	f(`,"echo":true`, false)
+	f(`,"logprobs":2`, false)
+	f(`,"echo":true,"logprobs":2`, true)
+	f(`,"logprobs":0,"echo":true`, true)
+	f(`,"echo":true,"logprobs":null`, false)
+	f(`,"echo":true,"logprobs":false`, false)
+	f(`,"echo":true,"logprobs":true,"top_logprobs":3`, true)
+	f(`,"prompt_logprobs":0`, true)
+	f(`,"prompt_logprobs":null`, false)
+}

@@ -36,6 +36,9 @@ func (e *events) next(piece []byte) (ev event, rest []byte, ok bool) {
 	for len(piece) > 0 {
 		j := bytes.IndexByte(piece, '\n')
 		if j < 0 {
+			if len(e.line) == 0 && !e.some && cap(e.data) > cap(e.line) {
+				e.line, e.data = e.data[:0], e.line[:0]
+			}
 			e.line = append(e.line, piece...)
 			break
 		}
@@ -72,6 +75,10 @@ func (e *events) next(piece []byte) (ev event, rest []byte, ok bool) {
 				if start[ev.at] == ' ' {
 					ev.at++
 				}
+				break
+			}
+			if here == nil && !e.some { // the line's buffer becomes the data's: an event of several reads is held once
+				e.data, e.line, e.some = data, e.data[:0], true
 				break
 			}
 			e.add(here, here != nil)

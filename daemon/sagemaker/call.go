@@ -81,9 +81,11 @@ func Path(path string) (endpoint string, stream, ok bool) {
 	return endpoint, stream, true
 }
 
-// Read takes a request's head apart. get returns the value of a field, whatever the case of its name; requestType is the
-// body's, as RequestType finds it. The path is one of Path's, or another that takes the same fields (/invocations).
-func Read(path string, get func(name string) string, requestType string) (Call, *Error) {
+// Read takes a request's head apart. lookup returns the value of a field, whatever the case of its name, and whether it is
+// there; requestType is the body's, as RequestType finds it. The path is one of Path's, or another that takes the same fields
+// (/invocations).
+func Read(path string, lookup func(name string) (value string, ok bool), requestType string) (Call, *Error) {
+	get := func(name string) string { value, _ := lookup(name); return value }
 	endpoint, stream, named := Path(path)
 	c := Call{Endpoint: endpoint, Stream: stream, Accept: get("Accept")}
 	if named && !validName(endpoint, maxEndpoint) {
@@ -98,7 +100,11 @@ func Read(path string, get func(name string) string, requestType string) (Call, 
 	if id := get(HeaderInvocation); printable(id, maxInvocation) {
 		c.InvocationID, c.Attempt = id, attempt(get(headerAttempt))
 	}
-	return c, c.session(get(HeaderSession), requestType)
+	id, ok := lookup(HeaderSession)
+	if ok && id == "" { // a client that lost its id must hear of it: without a session its state would seem to be gone
+		return c, ValidationError(HeaderSession + " is blank; send NEW_SESSION or the id of a session, or leave the field out")
+	}
+	return c, c.session(id, requestType)
 }
 
 // session settles what the header and the body's requestType mean together. Any other requestType is the application's.

@@ -5,16 +5,21 @@ import (
 	"testing"
 )
 
-// head is a request's fields as a client sends them; get finds them as the daemon does.
+// head is a request's fields as a client sends them; lookup finds them as the daemon does.
 type head map[string]string
 
-func (h head) get(name string) string {
+func (h head) lookup(name string) (string, bool) {
 	for n, v := range h {
 		if strings.EqualFold(n, name) {
-			return v
+			return v, true
 		}
 	}
-	return ""
+	return "", false
+}
+
+func (h head) get(name string) string {
+	v, _ := h.lookup(name)
+	return v
 }
 
 func TestPath(t *testing.T) {
@@ -39,10 +44,17 @@ func TestPath(t *testing.T) {
 
 const plainPath, namedPath, streamPath = "/invocations", "/endpoints/e/invocations", "/endpoints/e/invocations-response-stream"
 
+// none stands for a head without the field.
+const none = "-"
+
 func TestWhatACallDoesToASession(t *testing.T) {
 	f := func(path, session, requestType, want string) {
 		t.Helper()
-		c, err := Read(path, head{"X-Amzn-Sagemaker-Session-Id": session}.get, requestType)
+		h := head{}
+		if session != none {
+			h["X-Amzn-Sagemaker-Session-Id"] = session
+		}
+		c, err := Read(path, h.lookup, requestType)
 		got := c.Op.String() + " " + c.Session
 		if err != nil {
 			got = err.Type
@@ -55,25 +67,30 @@ func TestWhatACallDoesToASession(t *testing.T) {
 		}
 	}
 	const bad = "ValidationError"
+	for _, path := range []string{plainPath, namedPath, streamPath} {
+		f(path, "", "", bad) // blank is not none
+		f(path, "", "CLOSE", bad)
+		f(path, "", "NEW_SESSION", bad)
+	}
 	for _, path := range []string{plainPath, namedPath} {
-		f(path, "", "", "none ")
+		f(path, none, "", "none ")
 		f(path, "NEW_SESSION", "", "open ")
-		f(path, "", "NEW_SESSION", "open ")
+		f(path, none, "NEW_SESSION", "open ")
 		f(path, "NEW_SESSION", "NEW_SESSION", "open ")
 		f(path, "abc", "NEW_SESSION", bad)
 		f(path, "abc", "CLOSE", "close abc")
-		f(path, "", "CLOSE", bad)
+		f(path, none, "CLOSE", bad)
 		f(path, "NEW_SESSION", "CLOSE_SESSION", bad)
 	}
 	f(streamPath, "NEW_SESSION", "", bad)
-	f(streamPath, "", "NEW_SESSION", bad)
+	f(streamPath, none, "NEW_SESSION", bad)
 	for _, path := range []string{plainPath, namedPath, streamPath} {
 		f(path, "abc", "", "use abc")
 		f(path, "abc", "SESSION", "use abc") // the application's
 		f(path, "abc", "new_session", "use abc")
-		f(path, "", "SESSION", "none ")
+		f(path, none, "SESSION", "none ")
 		f(path, "abc", "CLOSE_SESSION", "close abc")
-		f(path, "", "CLOSE_SESSION", bad)
+		f(path, none, "CLOSE_SESSION", bad)
 		f(path, "-abc", "", bad)
 		f(path, "a b", "", bad)
 		f(path, "new_session", "", bad)
@@ -89,13 +106,13 @@ func TestFieldsInThreeSpellings(t *testing.T) {
 		{"X-Amzn-Sagemaker-Session-Id": "s", "X-Amzn-Sagemaker-Prefix-Aware-Id": "app", "X-Amzn-Sagemaker-Accept": "text/x", "Amz-Sdk-Invocation-Id": "i", "Amz-Sdk-Request": "max=3;attempt=2"},
 		{"x-amzn-sagemaker-session-id": "s", "x-amzn-sagemaker-prefix-aware-id": "app", "x-amzn-sagemaker-accept": "text/x", "AMZ-SDK-INVOCATION-ID": "i", "AMZ-SDK-REQUEST": "ttl=x; attempt=2"},
 	} {
-		c, err := Read(streamPath, h.get, "CLOSE")
+		c, err := Read(streamPath, h.lookup, "CLOSE")
 		want := Call{Endpoint: "e", Stream: true, Op: Close, InBody: true, Session: "s", Accept: "text/x", PrefixAwareID: "app", InvocationID: "i", Attempt: 2}
 		if err != nil || c != want {
 			t.Errorf("%v: %+v, %v; want %+v", h, c, err, want)
 		}
 	}
-	if c, err := Read(plainPath, head{"Accept": "a/b", "X-Amzn-SageMaker-Accept": "no"}.get, ""); err != nil || c.Accept != "a/b" || c.Attempt != 0 {
+	if c, err := Read(plainPath, head{"Accept": "a/b", "X-Amzn-SageMaker-Accept": "no"}.lookup, ""); err != nil || c.Accept != "a/b" || c.Attempt != 0 {
 		t.Errorf("plain path: %+v, %v", c, err)
 	}
 }
@@ -103,7 +120,7 @@ func TestFieldsInThreeSpellings(t *testing.T) {
 func TestBadFields(t *testing.T) {
 	f := func(path string, h head, want string) {
 		t.Helper()
-		_, err := Read(path, h.get, "")
+		_, err := Read(path, h.lookup, "")
 		if want == "" && err == nil {
 			return
 		}
@@ -123,7 +140,7 @@ func TestBadFields(t *testing.T) {
 	f(namedPath, head{HeaderPrefixAware: strings.Repeat("a", 64)}, "")
 	f(namedPath, head{HeaderPrefixAware: strings.Repeat("a", 65)}, "Prefix-Aware")
 	f(namedPath, head{HeaderInvocation: strings.Repeat("a", 129)}, "") // no SDK's: as if it were not there
-	if c, _ := Read(namedPath, head{HeaderInvocation: strings.Repeat("a", 129), headerAttempt: "attempt=1"}.get, ""); c.InvocationID != "" || c.Attempt != 0 {
+	if c, _ := Read(namedPath, head{HeaderInvocation: strings.Repeat("a", 129), headerAttempt: "attempt=1"}.lookup, ""); c.InvocationID != "" || c.Attempt != 0 {
 		t.Errorf("a long invocation id was taken: %+v", c)
 	}
 	for _, value := range []string{"", "attempt", "attempt=", "attempt=-1", "attempt=99999", "attempts=2"} {

@@ -14,8 +14,8 @@
 //  3. Open runs inside [Opens.Do], keyed by the caller's name and Call.InvocationID: pick, send, read the answer whole. 2xx:
 //     [Opened] tells what the worker minted, else [MintID]; then session.Bindings.Open, whose end goes to the client as
 //     HeaderNewSession: [FormatNew]. A result that is not OK is not kept, so the SDK's next attempt tries again.
-//  4. Use: an id that session.Bindings.Find does not find is a [ValidationError] that says why. Close: the same, and
-//     HeaderClosedSession with the client's id.
+//  4. Use: an id that session.Bindings.Find does not find is a [ValidationError] that says why. Close: the same, sent on to the
+//     worker that took the opening in, and HeaderClosedSession with the client's id.
 //  5. The worker's answer, not 2xx: [Translate]. A fault of our own: [Refusal] of its status. Retries of workers come
 //     first: ServiceUnavailable makes SDKs come again at once, in 0.1 s for boto3.
 //  6. 2xx: its fields but those that [Call.StripAnswer] names. On the stream path [NewStream] around the body, Content-Type

@@ -119,7 +119,7 @@ func recordings(t *testing.T, visit func(r recording, c Call, refused *Error)) {
 		}
 		for _, r := range all {
 			r.Name = file + " " + r.Name
-			c, refused := Read(r.Request.Path, r.Request.Headers.get, RequestType(r.Request.Body))
+			c, refused := Read(r.Request.Path, r.Request.Headers.lookup, RequestType(r.Request.Body))
 			visit(r, c, refused)
 		}
 	}

@@ -35,6 +35,7 @@ type Binding struct {
 	Worker        string    // the worker's id
 	Kind          Kind      // of the name that it stands under
 	Minted        bool      // the worker named the session and holds its state, which dies with it
+	Heard         bool      // the worker answered the opening, and may hold a payload of it: it hears of the end as well
 	WorkerSession string    // what the worker calls it, if the client knows it by another id; "" = the same
 	Created       time.Time // to the millisecond
 	Expires       time.Time // to the second; zero for kinds that last from their last use
@@ -59,30 +60,39 @@ const (
 	Expired               // its fixed end has come
 	Closed                // it was closed
 	Lost                  // its worker died with its state
+	Silent                // nobody can say now: the store does not answer, and this router does not hold the session
 
 	statuses
 )
 
 // String is the status's name in metrics and messages.
 func (s Status) String() string {
-	return [...]string{"found", "unknown", "expired", "closed", "lost", "?"}[min(s, statuses)]
+	return [...]string{"found", "unknown", "expired", "closed", "lost", "silent", "?"}[min(s, statuses)]
 }
 
 // A stored binding is
 //
-//	version 1 | state | kind | flags (1 = minted) | created, varint of Unix ms | expires, varint of Unix s, 0 = none |
+//	version 1 | state | kind | flags (1 = minted, 2 = heard) | created, varint of Unix ms | expires, varint of Unix s, 0 = none |
 //	uvarint length and bytes of the worker's id | the same of its name for the session
 //
 // What follows is ignored, so that a newer router can add to it while older ones share its store. Another version is
 // taken for nothing at all: the session is unknown.
 const version = 1
 
+const (
+	flagMinted = 1 << iota
+	flagHeard
+)
+
 // encode appends nothing that could be read as an address or a prompt: values may stand in a Redis that others read.
 func (b *Binding) encode() []byte {
 	out := make([]byte, 0, 40+len(b.Worker)+len(b.WorkerSession))
 	flags := byte(0)
 	if b.Minted {
-		flags = 1
+		flags |= flagMinted
+	}
+	if b.Heard {
+		flags |= flagHeard
 	}
 	out = append(out, version, byte(b.state), byte(b.Kind), flags)
 	out = binary.AppendVarint(out, b.Created.UnixMilli())
@@ -102,10 +112,10 @@ var errValue = errors.New("session: a stored value is no binding of a known vers
 
 // decode reads what encode wrote.
 func decode(v []byte) (Binding, error) {
-	if len(v) < 4 || v[0] != version || v[1] >= byte(statuses) || v[2] >= byte(kinds) {
+	if len(v) < 4 || v[0] != version || v[1] > byte(Lost) || v[2] >= byte(kinds) {
 		return Binding{}, errValue
 	}
-	b := Binding{state: Status(v[1]), Kind: Kind(v[2]), Minted: v[3]&1 != 0}
+	b := Binding{state: Status(v[1]), Kind: Kind(v[2]), Minted: v[3]&flagMinted != 0, Heard: v[3]&flagHeard != 0}
 	v = v[4:]
 	var times [2]int64
 	for i := range times {

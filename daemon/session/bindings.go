@@ -77,6 +77,9 @@ func Fingerprint(n Name) string { return key(n)[:fingerprint] }
 
 const fingerprint = 10 // 60 bits: no two of a million are alike
 
+// Alone tells whether the store is silent, as far as is known: what changes now may give way to what the store has.
+func (b *Bindings) Alone() bool { return b.store.Lost() }
+
 // Find says where a session lives, counts the use or the refusal, and makes a Key or Response last from now on.
 func (b *Bindings) Find(n Name, now time.Time) (Binding, Status) {
 	k := key(n)
@@ -103,8 +106,11 @@ func (b *Bindings) look(n Name, k string, now time.Time) (Binding, []byte, Statu
 	if n.ID == "" || n.Kind >= kinds {
 		return Binding{}, nil, Unknown
 	}
-	v, ok := b.store.Get(b.ns[n.Kind], k)
-	if !ok {
+	v, ok, err := b.store.Find(b.ns[n.Kind], k)
+	switch {
+	case err != nil:
+		return Binding{}, nil, Silent
+	case !ok:
 		return Binding{}, nil, Unknown
 	}
 	found, err := decode(v)

@@ -34,6 +34,7 @@ func (b *Bindings) Open(n Name, as Binding, now time.Time) (Binding, error) {
 	for range maxSwaps {
 		stood, set := b.store.SetIfAbsent(b.ns[Opened], k, v, b.keep(&as, now))
 		if set {
+			b.store.Settle(b.ns[Opened], k) // the client may use it at another router at once
 			b.count.opened[Opened].Add(1)
 			return as, nil
 		}
@@ -56,37 +57,45 @@ func (b *Bindings) keep(as *Binding, now time.Time) time.Duration {
 	return as.Expires.Sub(now) + grace
 }
 
-// Bind enters a Key or Response that no request has bound yet, and returns the worker where it lives now: another one if
-// another request, here or at a second router, was first.
-func (b *Bindings) Bind(n Name, worker string, now time.Time) string {
+// Bind enters a Key or Response that no request has bound yet, and returns the worker where it lives now, and whether this
+// call has bound it: another request, here or at a second router, may have been first.
+func (b *Bindings) Bind(n Name, worker string, now time.Time) (at string, bound bool) {
+	return b.bind(n, worker, now, b.store.SetIfAbsent)
+}
+
+// Keep is Bind for a name of which Find said Silent: the binding stands in this router, and gives way to an older one that the
+// store has when it answers again.
+func (b *Bindings) Keep(n Name, worker string, now time.Time) (at string, bound bool) {
+	return b.bind(n, worker, now, b.store.Keep)
+}
+
+func (b *Bindings) bind(n Name, worker string, now time.Time, set func(ns, key string, v []byte, ttl time.Duration) ([]byte, bool)) (string, bool) {
 	if n.ID == "" || n.Kind == Opened || n.Kind >= kinds {
-		return worker
+		return worker, false
 	}
 	as := Binding{Worker: worker, Kind: n.Kind, Created: now}
 	k, v := key(n), as.encode()
-	stood, set := b.store.SetIfAbsent(b.ns[n.Kind], k, v, b.ttl(n.Kind))
-	if set {
-		b.count.opened[n.Kind].Add(1)
-		return worker
+	stood, ok := set(b.ns[n.Kind], k, v, b.ttl(n.Kind))
+	if !ok {
+		if old, err := decode(stood); err == nil && old.state == Found && old.Kind == n.Kind {
+			return old.Worker, false
+		}
+		b.store.Replace(b.ns[n.Kind], k, stood, v, b.ttl(n.Kind)) // nothing that can be read
 	}
-	if old, err := decode(stood); err == nil && old.state == Found && old.Kind == n.Kind {
-		return old.Worker
-	}
-	b.store.Set(b.ns[n.Kind], k, v, b.ttl(n.Kind)) // nothing that can be read
 	b.count.opened[n.Kind].Add(1)
-	return worker
+	return worker, true
 }
 
 // Rebind moves a session whose worker from is down, and returns the worker where it lives now: another one than to if
 // another router moved it first. A session that has ended meanwhile is not moved: "".
 func (b *Bindings) Rebind(n Name, from, to string, now time.Time) string {
 	at, done := "", false
-	b.change(n, now, func(old Binding) (Binding, bool) {
+	b.change(n, now, b.store.Replace, func(old Binding) (Binding, bool) {
 		if at = old.Worker; old.Worker != from || from == to {
 			return old, false
 		}
 		old.Worker, at, done = to, to, true
-		old.Minted, old.WorkerSession = false, "" // the new worker knows nothing of it
+		old.Minted, old.Heard, old.WorkerSession = false, false, "" // the new worker knows nothing of it
 		return old, true
 	})
 	if done {
@@ -101,15 +110,16 @@ func (b *Bindings) Close(n Name, now time.Time) bool { return b.end(n, now, Clos
 // Lose ends a session whose state died with its worker.
 func (b *Bindings) Lose(n Name, now time.Time) bool { return b.end(n, now, Lost) }
 
-// end leaves a mark where an opened session stood until its time would have been over. A plain delete could be undone: by a
+// end leaves a mark, which the store takes whatever it has by then: an end that was told to a client stays one. It stands where an opened session stood until its time would have been over. A plain delete could be undone: by a
 // second tier that missed it while it was gone, or by another router's copy.
 func (b *Bindings) end(n Name, now time.Time, why Status) bool {
 	if n.Kind != Opened {
-		if _, _, s := b.look(n, key(n), now); s != Found {
+		_, v, s := b.look(n, key(n), now)
+		if s != Found {
 			return false
 		}
-		b.store.Delete(b.ns[n.Kind], key(n))
-	} else if !b.change(n, now, func(old Binding) (Binding, bool) {
+		b.store.Drop(b.ns[n.Kind], key(n), v)
+	} else if !b.change(n, now, b.store.CompareAndSwap, func(old Binding) (Binding, bool) {
 		old.state = why
 		return old, true
 	}) {
@@ -123,8 +133,11 @@ func (b *Bindings) end(n Name, now time.Time, why Status) bool {
 	return true
 }
 
+// swap is how a store replaces a value.
+type swap func(ns, key string, old, new []byte, ttl time.Duration) bool
+
 // change replaces a binding that lives by what f makes of it, and tells whether it did.
-func (b *Bindings) change(n Name, now time.Time, f func(Binding) (Binding, bool)) bool {
+func (b *Bindings) change(n Name, now time.Time, swap swap, f func(Binding) (Binding, bool)) bool {
 	k := key(n)
 	for range maxSwaps {
 		old, v, s := b.look(n, k, now)
@@ -140,7 +153,7 @@ func (b *Bindings) change(n Name, now time.Time, f func(Binding) (Binding, bool)
 			ttl = b.keep(&as, now)
 		}
 		to := as.encode()
-		if bytes.Equal(v, to) || b.store.CompareAndSwap(b.ns[n.Kind], k, v, to, ttl) {
+		if bytes.Equal(v, to) || swap(b.ns[n.Kind], k, v, to, ttl) {
 			return true
 		}
 	}

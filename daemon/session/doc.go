@@ -13,11 +13,12 @@
 //	        Expires that Open returns. Only a 2xx answer opens. Minted says that the answer named a session: then the id is the
 //	        worker's, unless the router gives out its own and keeps the worker's as WorkerSession.
 //	use:    Find(name, now). Found: the binding's worker, under every strategy. A Minted one gets Upstream(id) in its session
-//	        header, others no session header at all. Anything else than Found: 400 for Opened, a free choice for the rest.
-//	bind:   a free choice for a Key whose decision has the bind flag: Bind, and go to the worker that it returns, since a second
-//	        request may have been first.
-//	close:  Find; a Minted one's worker hears of it; Close. Close is first for a worker that is down. One close of several
-//	        at once returns true.
+//	        header, others no session header at all. Silent: 503 for Opened and Response, for a Key the choice that every router
+//	        makes alike. Anything else: 400 for Opened, a free choice for the rest.
+//	bind:   a free choice for a Key whose decision has the bind flag: Bind, or Keep after Silent, and go to the worker that it
+//	        returns, since a second request may have been first.
+//	close:  Find; the worker of one that is Minted or Heard hears of it; Close. Close is first for a worker that is down. One
+//	        close of several at once returns true.
 //	death:  the bound worker is down. Opened and Minted: its state is gone: Lose, 400. Anything else is a matter of cache
 //	        only, if the pool's policy allows it: pick, then Rebind(name, from, to, now), and go to the worker that it
 //	        returns; "" means that the session ended meanwhile. A worker that drains is not dead.

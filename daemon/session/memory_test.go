@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"errors"
 	"sync"
 	"time"
 )
@@ -11,6 +12,8 @@ type memory struct {
 	mu     sync.Mutex // guards all below
 	values map[[2]string]stored
 	writes int
+	silent bool     // it does not know of what it does not hold
+	calls  []string // that say how a change is to be taken after a silence
 }
 
 type stored struct {
@@ -36,10 +39,20 @@ func (m *memory) put(ns, key string, value []byte, ttl time.Duration) {
 	m.values[[2]string{ns, key}] = stored{bytes.Clone(value), time.Now().Add(ttl)}
 }
 
-func (m *memory) Get(ns, key string) ([]byte, bool) {
+func (m *memory) Find(ns, key string) ([]byte, bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.live(ns, key)
+	v, ok := m.live(ns, key)
+	if !ok && m.silent {
+		return nil, false, errors.New("silent")
+	}
+	return v, ok, nil
+}
+
+func (m *memory) Lost() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.silent
 }
 
 func (m *memory) Set(ns, key string, value []byte, ttl time.Duration) {
@@ -49,8 +62,17 @@ func (m *memory) Set(ns, key string, value []byte, ttl time.Duration) {
 }
 
 func (m *memory) SetIfAbsent(ns, key string, value []byte, ttl time.Duration) ([]byte, bool) {
+	return m.absent("SetIfAbsent", ns, key, value, ttl)
+}
+
+func (m *memory) Keep(ns, key string, value []byte, ttl time.Duration) ([]byte, bool) {
+	return m.absent("Keep", ns, key, value, ttl)
+}
+
+func (m *memory) absent(how, ns, key string, value []byte, ttl time.Duration) ([]byte, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.calls = append(m.calls, how)
 	if v, ok := m.live(ns, key); ok {
 		return v, false
 	}
@@ -59,13 +81,28 @@ func (m *memory) SetIfAbsent(ns, key string, value []byte, ttl time.Duration) ([
 }
 
 func (m *memory) CompareAndSwap(ns, key string, old, new []byte, ttl time.Duration) bool {
+	return m.swap("CompareAndSwap", ns, key, old, new, ttl)
+}
+
+func (m *memory) Replace(ns, key string, old, new []byte, ttl time.Duration) bool {
+	return m.swap("Replace", ns, key, old, new, ttl)
+}
+
+func (m *memory) swap(how, ns, key string, old, new []byte, ttl time.Duration) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.calls = append(m.calls, how)
 	if v, ok := m.live(ns, key); !ok || !bytes.Equal(v, old) {
 		return false
 	}
 	m.put(ns, key, new, ttl)
 	return true
+}
+
+func (m *memory) Settle(string, string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.calls = append(m.calls, "Settle")
 }
 
 func (m *memory) Touch(ns, key string, ttl time.Duration) bool {
@@ -78,10 +115,12 @@ func (m *memory) Touch(ns, key string, ttl time.Duration) bool {
 	return ok
 }
 
-func (m *memory) Delete(ns, key string) {
+func (m *memory) Drop(ns, key string, value []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.values, [2]string{ns, key})
+	if v, ok := m.live(ns, key); ok && bytes.Equal(v, value) {
+		delete(m.values, [2]string{ns, key})
+	}
 }
 
 func (m *memory) Each(ns string, f func(string, []byte, time.Time) bool) {

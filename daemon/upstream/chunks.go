@@ -16,9 +16,10 @@ type chunks struct {
 type place uint8
 
 const (
-	atSize      place = iota // the first digit of a size
-	inSize                   // the digits after it
-	inExtension              // behind the digits
+	atSize  place = iota // the first digit of a size
+	inSize               // the digits after it
+	inBlank              // behind the digits; only blanks, an extension or the end of the line may follow
+	inExtension
 	atSizeLF
 	inData
 	atDataCR
@@ -97,7 +98,12 @@ func (c *chunks) step(b byte) (ok bool) {
 	switch c.at {
 	case atSize, inSize:
 		return c.size(b)
-	case inExtension:
+	case inBlank, inExtension:
+		if b == ';' {
+			c.at = inExtension
+		} else if c.at == inBlank && b != ' ' && b != '\t' && b != '\r' {
+			return false
+		}
 		if b == '\r' {
 			c.at = atSizeLF
 			return true
@@ -148,8 +154,11 @@ func (c *chunks) size(b byte) (ok bool) {
 	case b == '\r':
 		c.at = atSizeLF
 		return true
-	case b == ';' || b == ' ' || b == '\t':
+	case b == ';':
 		c.at, c.aside = inExtension, 0
+		return true
+	case b == ' ' || b == '\t':
+		c.at, c.aside = inBlank, 0
 		return true
 	default:
 		return false

@@ -145,6 +145,13 @@ func (c *Client) Close() {
 	}
 }
 
+// CloseIdle closes the connections that wait for a request. The client serves on.
+func (c *Client) CloseIdle() {
+	for _, cn := range c.idle.clear() {
+		cn.close()
+	}
+}
+
 // Stats tells what the client has done.
 func (c *Client) Stats() Stats {
 	return Stats{

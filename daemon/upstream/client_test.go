@@ -28,7 +28,7 @@ func TestFramings(t *testing.T) {
 				t.Errorf("%s: got %q, %v; want %q", name, got, err, body)
 			}
 		}
-		if s := u.Stats(); (s.Reused > 0) != reused || s.Open != s.Idle {
+		if s := u.Stats(); (s.Reused > 0) != reused || s.Open != s.Idle || !reused && s.Idle > 0 {
 			t.Errorf("%s: %+v; want reused %v and nothing in use", name, s, reused)
 		}
 	}

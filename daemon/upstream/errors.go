@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"syscall"
 )
 
 // ErrRequest is returned for a request that HTTP cannot carry. No worker saw it.
@@ -16,6 +17,9 @@ var ErrStalled = errors.New("upstream: the worker sent or took nothing within th
 // break off.
 var ErrTail = errors.New("upstream: the rest of the request's body could not be read")
 
+// ErrEnded is returned when [Hearer].Ended was called although the context goes on: this exchange alone was given up.
+var ErrEnded = errors.New("upstream: the exchange was given up")
+
 // errAnswer is what every breach of HTTP/1.1 by a worker wraps.
 var errAnswer = errors.New("the worker's answer is not valid HTTP/1.1")
 
@@ -27,6 +31,11 @@ func NotSent(err error) bool {
 	}
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "dial"
+}
+
+// NoDescriptor tells whether this process had no descriptor left for a connection: no fault of the worker's.
+func NoDescriptor(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
 // Unanswered tells whether the worker closed or reset a fresh connection without one byte of an answer, or, after doing so

@@ -110,8 +110,8 @@ func (x *Response) try(cn *conn, r *Request, now time.Time) (err error) {
 	if err == errStale {
 		return err
 	}
-	if cause := x.ctx.Err(); x.canceled.Load() && cause != nil {
-		return &failure{what: "the request was canceled", err: cause}
+	if x.canceled.Load() {
+		return &failure{what: "the request was canceled", err: x.cause()}
 	}
 	return fmt.Errorf("upstream: no answer: %w", err)
 }

@@ -82,6 +82,19 @@ func (p *idle) close() []*conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
+	return p.dropAll()
+}
+
+// clear gives up all connections.
+func (p *idle) clear() []*conn {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.dropAll()
+}
+
+// dropAll runs with mu held.
+func (p *idle) dropAll() []*conn {
+	p.armed = false
 	if p.timer != nil {
 		p.timer.Stop()
 	}

@@ -5,8 +5,10 @@ import (
 	"context"
 	"io"
 	"net"
+	"os"
 	"slices"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -178,5 +180,28 @@ func TestDeadWorkerIsUnanswered(t *testing.T) {
 	together(t, u, 1)
 	if _, _, err := ask(u, post); !Unanswered(err) || NotSent(err) {
 		t.Errorf("got %v; want Unanswered, and not NotSent", err)
+	}
+}
+
+func TestCloseIdleServesOn(t *testing.T) {
+	u := client(t, Config{URL: saying(t, ok, nil)})
+	for range 3 {
+		together(t, u, 1)
+		u.CloseIdle()
+		if s := u.Stats(); s.Idle != 0 || s.Open != 0 {
+			t.Errorf("after CloseIdle: %+v; want no connection", s)
+		}
+	}
+	if s := u.Stats(); s.Dials != 3 {
+		t.Errorf("%d connections were made; want one a request", s.Dials)
+	}
+}
+
+func TestNoDescriptorIsTold(t *testing.T) {
+	for err, want := range map[error]bool{syscall.EMFILE: true, syscall.ENFILE: true, syscall.ECONNREFUSED: false} {
+		op := &net.OpError{Op: "dial", Err: os.NewSyscallError("socket", err)}
+		if got := NoDescriptor(&failure{what: "no connection", err: op, notSent: true}); got != want {
+			t.Errorf("NoDescriptor(%v) = %v", err, got)
+		}
 	}
 }

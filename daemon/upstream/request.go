@@ -16,12 +16,18 @@ type Header []Field
 
 // Get returns the first value of a field, whatever the case of its name; "" if there is none.
 func (h Header) Get(name string) string {
+	value, _ := h.Lookup(name)
+	return value
+}
+
+// Lookup is Get that tells an empty field from none.
+func (h Header) Lookup(name string) (value string, ok bool) {
 	for i := range h {
 		if len(h[i].Name) == len(name) && strings.EqualFold(h[i].Name, name) {
-			return h[i].Value
+			return h[i].Value, true
 		}
 	}
-	return ""
+	return "", false
 }
 
 // Request is one request to a worker. Body must stay unchanged until Do has returned.

@@ -115,6 +115,14 @@ func (x *Response) unframe(dst, src []byte) (n, used int, err error) {
 	return n, used, err
 }
 
+// cause is why the exchange was ended from outside.
+func (x *Response) cause() error {
+	if err := x.ctx.Err(); err != nil {
+		return err
+	}
+	return ErrEnded
+}
+
 // copyApart is copy, but free where both are the same memory already.
 func copyApart(dst, src []byte) int {
 	n := min(len(dst), len(src))
@@ -128,7 +136,7 @@ func copyApart(dst, src []byte) int {
 func (x *Response) broken(err error) error {
 	switch {
 	case x.canceled.Load():
-		return x.ctx.Err()
+		return x.cause()
 	case err == io.EOF && x.framed == byClose:
 		x.keep = false
 		return io.EOF

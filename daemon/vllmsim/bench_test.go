@@ -34,7 +34,7 @@ func BenchmarkStep32(b *testing.B) {
 		e = newEngine(cfg)
 		e.close() // its goroutine; the steps are driven from here
 		for i := range 32 {
-			q := newSequence(appendTokens(nil, TextOfTokens(uint64(i), 100)), "", 0)
+			q := newSequence(appendTokens(nil, TextOfTokens(uint64(i), 100)), "", 0, BlockTokens)
 			q.max, q.notify = 1<<30, make(chan struct{}, 1)
 			e.waiting = append(e.waiting, q)
 		}

@@ -2,7 +2,7 @@ package vllmsim
 
 import "math/bits"
 
-// BlockTokens is the size of a KV block: vLLM's default on a GPU.
+// BlockTokens is the size of a KV block unless Config says another: vLLM's default on a GPU.
 const BlockTokens = 16
 
 // chainRoot is the parent of a prompt's first block. The salt enters it, so salted prompts share with their like only.
@@ -31,11 +31,11 @@ func mix(a, b uint64) uint64 {
 }
 
 // chain returns the hashes of the full blocks of ids and the tokens behind them.
-func chain(root uint64, ids []uint32) (hashes []uint64, tail []uint32) {
-	hashes = make([]uint64, 0, len(ids)/BlockTokens+8)
-	for ; len(ids) >= BlockTokens; ids = ids[BlockTokens:] {
-		root = chainNext(root, ids[:BlockTokens])
+func chain(root uint64, ids []uint32, size int) (hashes []uint64, tail []uint32) {
+	hashes = make([]uint64, 0, len(ids)/size+8)
+	for ; len(ids) >= size; ids = ids[size:] {
+		root = chainNext(root, ids[:size])
 		hashes = append(hashes, root)
 	}
-	return hashes, append(make([]uint32, 0, BlockTokens), ids...)
+	return hashes, append(make([]uint32, 0, size), ids...)
 }

@@ -14,6 +14,8 @@ type Config struct {
 	// KVTokens is the size of the KV cache; it is cut to whole blocks, of which one is vLLM's null block.
 	// Default 524,288, about what an 8B model leaves free on an 80 GB card.
 	KVTokens int
+	// BlockTokens is the size of a KV block in tokens. Default 16, as vLLM's on a GPU; on a CPU that is 128.
+	BlockTokens int
 	// Speed is how many simulated seconds pass in a second. Default 1. Above 1 a stream gets at most one event in 10 ms.
 	Speed float64
 	// Slowness multiplies the duration of every step: 2 is a worker half as fast. Default 1.
@@ -44,6 +46,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.Models = []string{"sim"}
 	}
 	setDefault(&c.KVTokens, 524288)
+	setDefault(&c.BlockTokens, BlockTokens)
 	setDefault(&c.Speed, 1)
 	setDefault(&c.Slowness, 1)
 	setDefault(&c.MaxBatchedTokens, 8192)
@@ -51,13 +54,14 @@ func (c Config) withDefaults() (Config, error) {
 	setDefault(&c.ReplyTokens, 64)
 	setDefault(&c.MaxModelLen, 1048576)
 	setDefault(&c.SessionLife, sessionLife)
-	if c.KVTokens < 2*BlockTokens {
-		return c, fmt.Errorf("vllmsim: a KV cache of %d tokens holds no block beside the null block; give at least %d", c.KVTokens, 2*BlockTokens)
+	if c.KVTokens < 2*c.BlockTokens {
+		return c, fmt.Errorf("vllmsim: a KV cache of %d tokens holds no block beside the null block; give at least %d", c.KVTokens, 2*c.BlockTokens)
 	}
-	if c.Speed < 0 || c.Slowness < 0 || c.MaxModelLen < 0 || c.MaxBatchedTokens < 0 || c.MaxSeqs < 0 || c.ReplyTokens < 0 || c.SessionLife < 0 {
+	if c.Speed < 0 || c.Slowness < 0 || c.MaxModelLen < 0 || c.MaxBatchedTokens < 0 || c.MaxSeqs < 0 || c.ReplyTokens < 0 || c.SessionLife < 0 ||
+		c.BlockTokens < 0 {
 		return c, fmt.Errorf("vllmsim: a negative size or speed in %+v; give a positive one, or 0 for the default", c)
 	}
-	c.MaxModelLen = min(c.MaxModelLen, (c.KVTokens/BlockTokens-1)*BlockTokens)
+	c.MaxModelLen = min(c.MaxModelLen, (c.KVTokens/c.BlockTokens-1)*c.BlockTokens)
 	return c, nil
 }
 

@@ -33,15 +33,17 @@ type engine struct {
 
 	counts                               counts
 	ttft, interToken, latency, queueTime histogram
+	prefillTime, computed, tokenTime     histogram // of requests that have ended
 }
 
 func newEngine(cfg Config) *engine {
 	e := &engine{
 		cfg: cfg, start: time.Now(), wake: make(chan struct{}, 1), stop: make(chan struct{}),
-		pool: newBlockPool(cfg.KVTokens / BlockTokens),
+		pool: newBlockPool(cfg.KVTokens / cfg.BlockTokens),
 	}
 	e.ttft.bounds, e.interToken.bounds = ttftBounds, interTokenBounds
 	e.latency.bounds, e.queueTime.bounds = latencyBounds, latencyBounds
+	e.prefillTime.bounds, e.computed.bounds, e.tokenTime.bounds = latencyBounds, tokenBounds(cfg.MaxModelLen), interTokenBounds
 	e.over.Add(1)
 	go e.run()
 	return e

@@ -37,7 +37,7 @@ func inBubble(t *testing.T, cfg Config, f func(b *bench)) {
 
 // newAsk is a prompt of n tokens named by label, for a reply of max tokens.
 func newAsk(label uint64, n, max int) *sequence {
-	q := newSequence(appendTokens(nil, TextOfTokens(label, n)), "", 0)
+	q := newSequence(appendTokens(nil, TextOfTokens(label, n)), "", 0, BlockTokens)
 	q.max, q.notify = max, make(chan struct{}, 1)
 	return q
 }

@@ -9,6 +9,18 @@ var (
 	latencyBounds    = []float64{.3, .5, .8, 1, 1.5, 2, 2.5, 5, 10, 15, 20, 30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680}
 )
 
+// tokenBounds are vLLM's for numbers of tokens: 1, 2, 5, 10 ... up to the model's length.
+func tokenBounds(limit int) (bounds []float64) {
+	for ten := 1; ; ten *= 10 {
+		for _, n := range []int{ten, 2 * ten, 5 * ten} {
+			if n > limit {
+				return bounds
+			}
+			bounds = append(bounds, float64(n))
+		}
+	}
+}
+
 // histogram is a Prometheus histogram with fixed bounds. Not safe for concurrent use.
 type histogram struct {
 	bounds  []float64

@@ -97,9 +97,13 @@ func (e *engine) expose(x *exposition, paced int) {
 	x.histogram("vllm:inter_token_latency_seconds", "Histogram of inter-token latency in seconds.", &e.interToken)
 	x.histogram("vllm:e2e_request_latency_seconds", "Histogram of e2e request latency in seconds.", &e.latency)
 	x.histogram("vllm:request_queue_time_seconds", "Histogram of time spent in WAITING phase for request.", &e.queueTime)
+	x.histogram("vllm:request_time_per_output_token_seconds", "Histogram of time_per_output_token_seconds per request.", &e.tokenTime)
+	x.histogram("vllm:request_prefill_time_seconds", "Histogram of time spent in PREFILL phase for request.", &e.prefillTime)
+	x.histogram("vllm:request_prefill_kv_computed_tokens",
+		"Histogram of new KV tokens computed during prefill (excluding cached tokens).", &e.computed)
 	x.family("vllm:cache_config_info", "gauge", "Information of the LLMEngine CacheConfig")
 	x.sample("vllm:cache_config_info", fmt.Sprintf(`block_size="%d",cache_dtype="auto",enable_prefix_caching="True",engine="0",`+
 		`gpu_memory_utilization="0.92",kv_cache_size_tokens="%d",num_cpu_blocks="None",num_gpu_blocks="%d",num_gpu_blocks_override="None",`+
 		`prefix_caching_hash_algo="sha256",sliding_window="None"`,
-		BlockTokens, len(e.pool.blocks)*BlockTokens, len(e.pool.blocks)), 1)
+		e.cfg.BlockTokens, len(e.pool.blocks)*e.cfg.BlockTokens, len(e.pool.blocks)), 1)
 }

@@ -1,8 +1,10 @@
 package vllmsim
 
 import (
+	"math"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -18,9 +20,8 @@ var omitted = []string{
 	"python_", "process_", "http_", "vllm:estimated_", "vllm:engine_sleep_state", "vllm:external_prefix_cache_", "vllm:mm_cache_",
 	"vllm:prompt_tokens_by_source_total", "vllm:prompt_tokens_cached_by_source_total", "vllm:admission_rejections_total",
 	"vllm:request_prompt_tokens", "vllm:request_generation_tokens", "vllm:iteration_tokens_total",
-	"vllm:request_max_num_generation_tokens", "vllm:request_params_", "vllm:request_time_per_output_token_seconds",
-	"vllm:request_inference_time_seconds", "vllm:request_prefill_time_seconds", "vllm:request_decode_time_seconds",
-	"vllm:request_num_preemptions", "vllm:request_prefill_kv_computed_tokens",
+	"vllm:request_max_num_generation_tokens", "vllm:request_params_", "vllm:request_inference_time_seconds",
+	"vllm:request_decode_time_seconds", "vllm:request_num_preemptions",
 }
 
 func families(text string) map[string]string {
@@ -50,7 +51,7 @@ func series(text string) (labels map[string]string, bounds map[string][]string) 
 }
 
 func TestMetricsMatchRecording(t *testing.T) {
-	s := newTiny(t, Config{Speed: 1000})
+	s := newTiny(t, Config{Speed: 1000, MaxModelLen: 3072})
 	do(s, "POST", "/v1/completions", `{"prompt":"x"}`)
 	got, want := do(s, "GET", "/metrics", "").Body.String(), string(recorded(t, "metrics.txt"))
 	mine, real := families(got), families(want)
@@ -91,9 +92,43 @@ func TestMetricsMatchRecording(t *testing.T) {
 		`vllm:request_success_total{engine="0",finished_reason="length",model_name="tiny"} 1.0`,
 		`vllm:time_to_first_token_seconds_count{engine="0",model_name="tiny"} 1.0`,
 		`vllm:time_to_first_token_seconds_bucket{engine="0",le="0.02",model_name="tiny"} 1.0`,
+		`vllm:request_prefill_kv_computed_tokens_sum{engine="0",model_name="tiny"} 1.0`,
+		`vllm:request_prefill_time_seconds_count{engine="0",model_name="tiny"} 1.0`,
 	} {
 		if !strings.Contains(got, "\n"+line+"\n") {
 			t.Errorf("no line %s", line)
 		}
+	}
+}
+
+// What a worker says of its prefill is what it did: the seconds follow its slowness, the tokens leave out what was cached, and a
+// token's time is a decode step's.
+func TestPrefillMetrics(t *testing.T) {
+	for _, slowness := range []float64{1, 8} {
+		s := newTiny(t, Config{Speed: 1000, Slowness: slowness})
+		text := TextOfTokens(1, 4000)
+		for range 2 {
+			do(s, "POST", "/v1/completions", `{"prompt":"`+text+`","max_tokens":11}`)
+		}
+		page := do(s, "GET", "/metrics", "").Body.String()
+		value := func(name string) float64 {
+			_, rest, _ := strings.Cut(page, "\n"+name+`{engine="0",model_name="tiny"} `)
+			line, _, _ := strings.Cut(rest, "\n")
+			v, err := strconv.ParseFloat(line, 64)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			return v
+		}
+		f := func(name string, want float64) {
+			t.Helper()
+			if got := value(name); math.Abs(got-want) > 1e-6*want {
+				t.Errorf("slowness %v: %s is %v; want %v", slowness, name, got, want)
+			}
+		}
+		f("vllm:request_prefill_kv_computed_tokens_count", 2)
+		f("vllm:request_prefill_kv_computed_tokens_sum", 4000+16) // the second time all but the last block is cached
+		f("vllm:request_prefill_time_seconds_sum", slowness*(prefillCost(4000, 0)+stepSeconds))
+		f("vllm:request_time_per_output_token_seconds_sum", slowness*2*(stepSeconds+decodeSeconds))
 	}
 }

@@ -36,6 +36,17 @@ type body struct {
 	CacheSalt     *string  `json:"cache_salt"`
 	RequestID     string   `json:"request_id"`
 	ReturnIDs     bool     `json:"return_token_ids"`
+
+	// Read for what they do to the cache alone: see recomputes.
+	Echo           bool `json:"echo"`
+	Logprobs       any  `json:"logprobs"` // a number, or a chat's bool
+	PromptLogprobs *int `json:"prompt_logprobs"`
+}
+
+// recomputes says that the logprobs of the prompt are asked for: then vLLM reads nothing from the cache, and still enters the
+// prompt.
+func (b *body) recomputes() bool {
+	return b.PromptLogprobs != nil || b.Echo && b.Logprobs != nil && b.Logprobs != false
 }
 
 // job is one inference request on its way through the engine.
@@ -222,8 +233,8 @@ func (s *Server) finishJob(r *http.Request, j *job, b *body) *apiError {
 			return err
 		}
 		for i := range j.n {
-			q := newSequence(ids, salt, mix(s.cfg.Seed^b.Seed, uint64(i)))
-			q.notify, q.max = j.notify, limit
+			q := newSequence(ids, salt, mix(s.cfg.Seed^b.Seed, uint64(i)), s.cfg.BlockTokens)
+			q.notify, q.max, q.recompute = j.notify, limit, b.recomputes()
 			if j.fixed != "" {
 				q.reply = fixedReply(j.fixed)
 			} else if (j.softLimit || b.MaxTokens == nil && b.MaxCompletion == nil) && !b.IgnoreEOS {

@@ -85,13 +85,13 @@ func (e *engine) scheduleWaiting(budget *int, now time.Duration) {
 func (e *engine) admit(q *sequence, budget *int, now time.Duration) bool {
 	held, idle := e.pool.match(q.hashes[:q.cacheable()], e.scratch[:0])
 	e.scratch = held
-	if blocksFor(q.tokens())-len(held)+idle > e.pool.free {
+	if q.blocksFor(q.tokens())-len(held)+idle > e.pool.free {
 		return false
 	}
 	e.pool.touch(held)
 	q.blocks = append(q.blocks[:0], held...)
 	q.entered = len(held)
-	q.done = len(held) * BlockTokens
+	q.done = len(held) * q.block
 	n := min(q.tokens()-q.done, *budget)
 	if !e.allocate(q, n) {
 		panic("BUG: vllmsim: no block for an admitted sequence")
@@ -114,14 +114,14 @@ func (e *engine) admit(q *sequence, budget *int, now time.Duration) bool {
 // allocate gives a sequence the blocks for its next n tokens and enters those that will be full then. Like vLLM it enters
 // them before they are computed: a later sequence of the same step may use them.
 func (e *engine) allocate(q *sequence, n int) bool {
-	need := blocksFor(q.done+n) - len(q.blocks)
+	need := q.blocksFor(q.done+n) - len(q.blocks)
 	if need > e.pool.free {
 		return false
 	}
 	if need > 0 {
 		q.blocks = e.pool.take(need, q.blocks)
 	}
-	for full := (q.done + n) / BlockTokens; q.entered < full; q.entered++ {
+	for full := (q.done + n) / q.block; q.entered < full; q.entered++ {
 		e.pool.enter(q.blocks[q.entered], q.hashes[q.entered])
 	}
 	return true
@@ -176,6 +176,9 @@ func (e *engine) finish(q *sequence) {
 	q.blocks = nil
 	e.counts.Finished[end]++
 	e.latency.observe((e.clock - q.arrived).Seconds())
+	e.prefillTime.observe((q.first - q.admitted).Seconds())
+	e.computed.observe(float64(q.prompt - int(q.hit.Load())))
+	e.tokenTime.observe((e.clock - q.first).Seconds() / float64(max(1, q.output-1)))
 	q.publish(end)
 }
 
@@ -190,4 +193,5 @@ func dropGone(list []*sequence) []*sequence {
 	return kept
 }
 
-func blocksFor(tokens int) int { return (tokens + BlockTokens - 1) / BlockTokens }
+// blocksFor is the KV blocks that so many of q's tokens take.
+func (q *sequence) blocksFor(tokens int) int { return (tokens + q.block - 1) / q.block }

@@ -28,9 +28,12 @@ const (
 // sequence is one prompt and its reply in the engine. A request has one for each prompt and choice.
 type sequence struct {
 	prompt int // tokens
+	block  int // tokens of a KV block
 	max    int // tokens of the reply at most
 	reply  reply
 	notify chan struct{} // of capacity 1, shared by the sequences of a request
+
+	recompute bool // nothing is read from the cache
 
 	// What the request's goroutine may read at any time. It lags behind output so that one event carries several tokens.
 	produced atomic.Int32
@@ -53,9 +56,9 @@ type sequence struct {
 }
 
 // newSequence makes a sequence of prompt tokens; the reply depends on the prompt, the salt and the seed.
-func newSequence(ids []uint32, salt string, seed uint64) *sequence {
-	q := &sequence{prompt: len(ids), root: chainRoot(salt)}
-	q.hashes, q.open = chain(q.root, ids)
+func newSequence(ids []uint32, salt string, seed uint64, block int) *sequence {
+	q := &sequence{prompt: len(ids), block: block, root: chainRoot(salt)}
+	q.hashes, q.open = chain(q.root, ids, block)
 	h := q.root
 	if n := len(q.hashes); n > 0 {
 		h = q.hashes[n-1]
@@ -71,7 +74,12 @@ func newSequence(ids []uint32, salt string, seed uint64) *sequence {
 func (q *sequence) tokens() int { return q.prompt + q.output }
 
 // cacheable is the number of leading blocks that a lookup may use: the last token is always computed anew.
-func (q *sequence) cacheable() int { return min(len(q.hashes), (q.tokens()-1)/BlockTokens) }
+func (q *sequence) cacheable() int {
+	if q.recompute {
+		return 0
+	}
+	return min(len(q.hashes), (q.tokens()-1)/q.block)
+}
 
 // decoding says that a step of n tokens feeds back the last generated token and nothing more.
 func (q *sequence) decoding(n int) bool { return n == 1 && q.output > 0 && q.done == q.tokens()-1 }
@@ -89,7 +97,7 @@ func (q *sequence) left() int {
 func (q *sequence) sample() {
 	q.open = append(q.open, q.reply.token(q.output))
 	q.output++
-	if len(q.open) < BlockTokens {
+	if len(q.open) < q.block {
 		return
 	}
 	parent := q.root

@@ -76,8 +76,8 @@ func TestTextOfTokens(t *testing.T) {
 			t.Errorf("TextOfTokens(7, %d) has %d tokens", n, len(ids))
 		}
 	}
-	a, _ := chain(0, appendTokens(nil, TextOfTokens(1, 512)))
-	b, _ := chain(0, appendTokens(nil, TextOfTokens(2, 512)))
+	a, _ := chain(0, appendTokens(nil, TextOfTokens(1, 512)), BlockTokens)
+	b, _ := chain(0, appendTokens(nil, TextOfTokens(2, 512)), BlockTokens)
 	if a[0] == b[0] {
 		t.Error("two labels share their first block")
 	}

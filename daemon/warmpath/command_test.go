@@ -3,14 +3,17 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/warmpath/warmpath/conf"
+	"github.com/warmpath/warmpath/plugins"
 )
 
 // settings are a smallest file on free ports, with a worker that is not there.
@@ -89,8 +92,71 @@ func TestCheckDefaults(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
-	if out := warmpath(t, workplace(t), "version").succeed(); out != "warmpath dev\n" {
-		t.Errorf("got %q", out)
+	for _, args := range []string{"version", "--version"} {
+		if out := warmpath(t, workplace(t), args).succeed(); out != "warmpath dev\n" {
+			t.Errorf("%s: got %q", args, out)
+		}
+	}
+	var got map[string]string
+	if err := json.Unmarshal([]byte(warmpath(t, workplace(t), "version --json").succeed()), &got); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"version": "dev", "go_version": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH}
+	if !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// TestServeLogsInJSON: durations are words, and the first line says what runs.
+func TestServeLogsInJSON(t *testing.T) {
+	dir := workplace(t)
+	write(t, filepath.Join(dir, "warmpath.toml"), strings.Replace(settings, "[server]", "[server]\nlog_format = \"json\"\ndrain_timeout = \"90s\"", 1))
+	p := warmpath(t, dir, "serve")
+	p.says(`"msg":"serving"`, 1)
+	p.stop()
+	for _, want := range []string{`"version":"dev"`, fmt.Sprintf(`"pid":%d`, p.cmd.Process.Pid), `"tls":false`, `"strategies":["pool1: roundrobin `, `"timeout":"1m30s"`} {
+		if !strings.Contains(p.String(), want) {
+			t.Errorf("want %s in\n%s", want, p)
+		}
+	}
+}
+
+// TestModuleErrorsHaveALine as all other errors of the file have.
+func TestModuleErrorsHaveALine(t *testing.T) {
+	dir := workplace(t)
+	write(t, filepath.Join(dir, "x.toml"), strings.Replace(settings, `"roundrobin"`, `"mine"`, 1)+"[strategies.mine]\npath = \"x.toml\"\n")
+	if p := warmpath(t, dir, "check --config x.toml"); p.end() != 1 || !strings.Contains(p.String(), `x.toml:8: strategies.mine: pool "pool1": `) {
+		t.Errorf("want the line of [strategies.mine] in\n%s", p)
+	}
+	p := warmpath(t, dir, "check --json --config x.toml")
+	p.end()
+	var got struct{ Problems []conf.Problem }
+	if err := json.Unmarshal(p.out.Bytes(), &got); err != nil || len(got.Problems) != 1 || got.Problems[0].Line != 8 || got.Problems[0].Key != "strategies.mine" {
+		t.Errorf("%v: %+v; want one problem of strategies.mine in line 8", err, got)
+	}
+}
+
+// TestPluginCheckShowsTheModule: what it exports and imports, and whether its memory grows.
+func TestPluginCheckShowsTheModule(t *testing.T) {
+	dir := workplace(t)
+	wasm, err := plugins.Builtin("roundrobin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "mine.wasm"), string(wasm))
+	var got pluginReport
+	if err := json.Unmarshal([]byte(warmpath(t, dir, "plugin check --json mine.wasm").succeed()), &got); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(got.Exports, "wp_pick") || !slices.Contains(got.Imports, "wasi_snapshot_preview1.fd_write") ||
+		got.MemoryBytes < 64<<10 || got.MemoryAfter < got.MemoryBytes || got.MemoryAfter > uint64(got.MemoryLimit) || got.Decisions < 1000 {
+		t.Errorf("got %+v; want exports, imports and the memory before and after some thousand decisions", got)
+	}
+	out := warmpath(t, dir, "plugin check mine.wasm").succeed()
+	for _, want := range []string{"\n  exports          ", " wp_pick", "\n  imports          ", "wasi_snapshot_preview1.", " KiB after "} {
+		if !strings.Contains(out, want) {
+			t.Errorf("want %q in\n%s", want, out)
+		}
 	}
 }
 

@@ -78,7 +78,7 @@ func demo(ctx context.Context, out, logs io.Writer, listen, admin string, worker
 
 func demoConfig(listen, admin string, urls []string) (*conf.Config, error) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "[server]\nlisten = %q\nadmin = %q\nlog_level = \"warn\"\n[[pools]]\nname = \"demo\"\nhealth_interval = \"500ms\"\n", listen, admin)
+	fmt.Fprintf(&b, "[server]\nlisten = %q\nadmin = %q\nlog_level = \"warn\"\nmax_connections = 256\n[[pools]]\nname = \"demo\"\nhealth_interval = \"500ms\"\n", listen, admin)
 	for i, u := range urls {
 		fmt.Fprintf(&b, "[[pools.workers]]\nid = \"w%d\"\nurl = %q\n", i+1, u)
 	}

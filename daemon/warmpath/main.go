@@ -6,16 +6,17 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
 	"syscall"
 
 	"github.com/spf13/cobra"
-)
 
-// version is set by the linker; see Makefile.
-var version = "dev"
+	"github.com/warmpath/warmpath/daemon"
+)
 
 func main() {
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -33,12 +34,24 @@ func root() *cobra.Command {
 		Short:         "A router for vLLM fleets that knows which worker holds which prefix",
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		Version:       daemon.Version,
 	}
+	c.SetVersionTemplate("warmpath {{.Version}}\n")
 	c.AddCommand(serveCommand(), checkCommand(), simCommand(), replayCommand(), demoCommand(), sessionsCommand(), pluginCommand(), versionCommand())
 	return c
 }
 
 func versionCommand() *cobra.Command {
-	return &cobra.Command{Use: "version", Short: "Print the version", Args: cobra.NoArgs,
-		Run: func(c *cobra.Command, _ []string) { fmt.Fprintln(c.OutOrStdout(), "warmpath", version) }}
+	var asJSON bool
+	c := &cobra.Command{Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if asJSON {
+				return json.NewEncoder(c.OutOrStdout()).Encode(map[string]string{"version": daemon.Version, "go_version": runtime.Version(),
+					"os": runtime.GOOS, "arch": runtime.GOARCH})
+			}
+			_, err := fmt.Fprintln(c.OutOrStdout(), "warmpath", daemon.Version)
+			return err
+		}}
+	c.Flags().BoolVar(&asJSON, "json", false, "print the version as JSON")
+	return c
 }

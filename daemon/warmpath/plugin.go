@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -38,8 +40,10 @@ func pluginCheckCommand() *cobra.Command {
 			if asJSON {
 				return json.NewEncoder(c.OutOrStdout()).Encode(r)
 			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "%s: ok\n  sha256           %s\n  fuel a decision  %d (16 workers), %d (256 workers) of %d\n  memory           %d KiB an instance\n",
-				args[0], r.SHA256, r.Fuel16, r.Fuel256, r.FuelLimit, r.MemoryBytes>>10)
+			_, err = fmt.Fprintf(c.OutOrStdout(), "%s: ok\n  sha256           %s\n  exports          %s\n  imports          %s\n"+
+				"  fuel a decision  %d (16 workers), %d (256 workers) of %d\n  memory           %d KiB an instance, %d KiB after %d decisions, of %d KiB\n",
+				args[0], r.SHA256, strings.Join(r.Exports, " "), cmp.Or(strings.Join(r.Imports, " "), "none"),
+				r.Fuel16, r.Fuel256, r.FuelLimit, r.MemoryBytes>>10, r.MemoryAfter>>10, r.Decisions, r.MemoryLimit>>10)
 			return err
 		},
 	}
@@ -48,12 +52,23 @@ func pluginCheckCommand() *cobra.Command {
 }
 
 type pluginReport struct {
-	SHA256      string `json:"sha256"`
-	Fuel16      int64  `json:"fuel_16_workers"`
-	Fuel256     int64  `json:"fuel_256_workers"`
-	FuelLimit   int64  `json:"fuel_limit"`
-	MemoryBytes uint64 `json:"memory_bytes"`
+	SHA256      string   `json:"sha256"`
+	Exports     []string `json:"exports"`
+	Imports     []string `json:"imports"`
+	Fuel16      int64    `json:"fuel_16_workers"`
+	Fuel256     int64    `json:"fuel_256_workers"`
+	FuelLimit   int64    `json:"fuel_limit"`
+	MemoryBytes uint64   `json:"memory_bytes"` // of an instance that has decided on 16 and 256 workers
+	MemoryAfter uint64   `json:"memory_bytes_after"`
+	Decisions   int      `json:"decisions"` // that lie between the two
+	MemoryLimit int      `json:"memory_limit_bytes"`
 }
+
+// A module that keeps what it should free shows in so many decisions. The time is a bound for slow modules.
+const (
+	maxDecisions = 1_000_000
+	maxDeciding  = 3 * time.Second
+)
 
 // checkPlugin loads the module and has it decide on made-up fleets.
 func checkPlugin(ctx context.Context, file string) (pluginReport, error) {
@@ -61,28 +76,51 @@ func checkPlugin(ctx context.Context, file string) (pluginReport, error) {
 	if err != nil {
 		return pluginReport{}, fmt.Errorf("plugin: the module cannot be read; give the path of a .wasm file: %w", err)
 	}
-	fuel := conf.DefaultStrategy().Fuel
+	limits := conf.DefaultStrategy()
+	fuel := limits.Fuel
 	h, err := host.New(ctx, host.Config{Slots: 1})
 	if err != nil {
 		return pluginReport{}, err
 	}
 	defer h.Close(ctx)
-	s, err := h.Load(ctx, strings.TrimSuffix(filepath.Base(file), ".wasm"), wasm, host.Options{Fuel: fuel})
+	s, err := h.Load(ctx, strings.TrimSuffix(filepath.Base(file), ".wasm"), wasm, host.Options{Fuel: fuel, MemoryBytes: limits.MemoryMB << 20})
 	if err != nil {
 		return pluginReport{}, err
 	}
 	defer s.Close(ctx)
-	r := pluginReport{SHA256: s.SHA256(), FuelLimit: fuel}
+	r := pluginReport{SHA256: s.SHA256(), FuelLimit: fuel, MemoryLimit: limits.MemoryMB << 20}
 	for workers, used := range map[int]*int64{16: &r.Fuel16, 256: &r.Fuel256} {
-		res := s.Pick(madeUp(workers))
-		if res.Fallback != "" && res.Fallback != "decline" {
-			return r, fmt.Errorf("the module fails on %d workers: %s: %s", workers, res.Fallback, s.Stats().LastError)
+		res, err := decide(s, madeUp(workers))
+		if err != nil {
+			return r, fmt.Errorf("the module fails on %d workers: %w", workers, err)
 		}
 		*used = res.Fuel
 	}
-	st := s.Stats()
-	r.MemoryBytes = st.MemoryBytes / uint64(max(1, st.Instances))
+	f := s.Surface()
+	r.Exports, r.Imports, r.MemoryBytes = f.Exports, append([]string{}, f.Imports...), f.MemoryBytes
+	frame := madeUp(16)
+	for end := time.Now().Add(maxDeciding); r.Decisions < maxDecisions && (r.Decisions%1000 != 0 || time.Now().Before(end)); r.Decisions++ {
+		frame.Header.Seq++
+		if _, err := decide(s, frame); err != nil {
+			return r, fmt.Errorf("the module fails after %d decisions: %w", r.Decisions, err)
+		}
+	}
+	r.MemoryAfter = s.Surface().MemoryBytes
 	return r, nil
+}
+
+// decide has the module decide on f. "busy" is nothing of the module: the host tends or makes its only instance meanwhile. It is
+// tried again until maxDeciding.
+func decide(s *host.Strategy, f *host.Frame) (host.Result, error) {
+	for end := time.Now().Add(maxDeciding); ; time.Sleep(time.Millisecond) {
+		res := s.Pick(f)
+		switch {
+		case res.Fallback == "" || res.Fallback == "decline":
+			return res, nil
+		case res.Fallback != "busy" || time.Now().After(end):
+			return res, fmt.Errorf("%s: %s", res.Fallback, s.Stats().LastError)
+		}
+	}
 }
 
 func madeUp(workers int) *host.Frame {

@@ -86,12 +86,19 @@ func (p *process) String() string {
 // launch starts a line as a shell would read it. exec makes the shell's pid the command's; it is killed at the test's end.
 func launch(t *testing.T, dir, line string, env ...string) *process {
 	t.Helper()
+	return launchWith(t, dir, line, func(*process) {}, env...)
+}
+
+// launchWith lets change change the command before it starts.
+func launchWith(t *testing.T, dir, line string, change func(*process), env ...string) *process {
+	t.Helper()
 	p := &process{t: t, line: line, done: make(chan struct{})}
 	p.cmd = exec.Command("sh", "-c", "exec env "+line)
 	p.cmd.Dir = dir
 	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.Stdout, p.cmd.Stderr = to{p, true}, to{p, false}
 	p.cmd.WaitDelay = 5 * time.Second
+	change(p)
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -36,6 +36,8 @@ var steps = map[string]func(*reader, string){
 	"bin/warmpath plugin":  (*reader).runPluginCheck,
 	"bin/warmpath replay":  (*reader).runReplay,
 	"GOOS=wasip1 GOARCH=w": (*reader).buildModule,
+	"go mod init":          (*reader).goMod,
+	"go mod edit":          (*reader).goMod,
 	"curl -X":              (*reader).curl,
 	"bin/warmpath session": (*reader).runSessions,
 	"testdata/realvllm":    (*reader).script,
@@ -254,19 +256,21 @@ func (r *reader) waitUp() {
 	})
 }
 
-// newModule puts a strategy where the reader works, in a module that takes warmpath from this repository.
+// newModule puts a strategy where the reader works.
 func (r *reader) newModule(text string) {
 	r.t.Helper()
 	write(r.t, filepath.Join(r.dir, "main.go"), text)
-	write(r.t, filepath.Join(r.dir, "go.sum"), read(r.t, filepath.Join(r.root, "go.sum")))
-	const warmpath = "github.com/warmpath/warmpath"
-	write(r.t, filepath.Join(r.dir, "go.mod"),
-		fmt.Sprintf("module mine\n\ngo 1.26.0\n\nrequire %s v0.0.0\n\nreplace %s => %s\n", warmpath, warmpath, r.root))
+}
+
+// goMod makes the reader's module, which takes warmpath from this repository.
+func (r *reader) goMod(line string) {
+	r.t.Helper()
+	launch(r.t, r.dir, strings.Replace(line, "/path/to/warmpath", r.root, 1), "GOPROXY=off", "GOWORK=off").succeed()
 }
 
 func (r *reader) buildModule(line string) {
 	r.t.Helper()
-	launch(r.t, r.dir, line, "GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off").succeed()
+	launch(r.t, r.dir, line, "GOPROXY=off", "GOWORK=off").succeed()
 }
 
 func (r *reader) runPluginCheck(line string) {
@@ -295,11 +299,15 @@ func (r *reader) runReplay(line string) {
 	out := r.run(line + " --json").succeed()
 	var got struct {
 		Requests, Answered int
+		BlockHitRate       float64 `json:"block_hit_rate"`
 	}
 	if err := json.Unmarshal([]byte(out), &got); err != nil {
 		r.t.Fatalf("%v:\n%s", err, out)
 	}
 	if got.Requests != 60 || got.Answered != 60 {
 		r.t.Errorf("%d of %d requests answered, want 60 of 60:\n%s", got.Answered, got.Requests, out)
+	}
+	if got.BlockHitRate < 0.035 || got.BlockHitRate > 0.045 {
+		r.t.Errorf("block hit rate %.3f; README.md says .040", got.BlockHitRate)
 	}
 }

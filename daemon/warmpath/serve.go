@@ -7,11 +7,13 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/warmpath/warmpath/conf"
 	"github.com/warmpath/warmpath/daemon"
+	"github.com/warmpath/warmpath/daemon/spool"
 )
 
 func serveCommand() *cobra.Command {
@@ -25,7 +27,9 @@ func serveCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return serve(c.Context(), cf, logger(cf.Server, c.ErrOrStderr()))
+			log, flush := patientLogger(cf.Server, c.ErrOrStderr())
+			defer flush()
+			return serve(c.Context(), cf, log)
 		},
 	}
 	configFlag(c, &file)
@@ -62,11 +66,27 @@ func serve(ctx context.Context, c *conf.Config, log *slog.Logger) error {
 	return d.Run(ctx)
 }
 
-// logger writes as the file says; conf has checked both words.
+// patientLogger is a logger whose lines nobody waits for: requests log, and a pipe that nobody reads would stop them. flush gives
+// the last lines a second. What was lost is told in the log itself when it is taken again.
+func patientLogger(s conf.Server, w io.Writer) (log *slog.Logger, flush func()) {
+	direct := logger(s, w)
+	lines := spool.New(spool.Config{
+		Line: func(line []byte) { _, _ = w.Write(line) },
+		Again: func(lost int) {
+			direct.Warn("this log was stuck, and lines were lost; read its pipe", "lost_lines", lost)
+		},
+	})
+	return logger(s, lines), func() { lines.Close(time.Second) }
+}
+
+// logger writes in the format of the file. The daemon keeps the level, and durations are words ("30s") in both formats.
 func logger(s conf.Server, w io.Writer) *slog.Logger {
-	var level slog.Level
-	_ = level.UnmarshalText([]byte(s.LogLevel))
-	o := &slog.HandlerOptions{Level: level}
+	o := &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Value.Kind() == slog.KindDuration {
+			a.Value = slog.StringValue(a.Value.Duration().String())
+		}
+		return a
+	}}
 	if s.LogFormat == "json" {
 		return slog.New(slog.NewJSONHandler(w, o))
 	}

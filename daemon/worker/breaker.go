@@ -62,12 +62,13 @@ func (p *Pool) passive(w *Worker, t *Ticket, now float64, o Outcome) []event {
 	if o.Kind == Canceled || t.at < h.born { // of a process that is no more
 		return nil
 	}
+	w.faults.add(o.Kind)
 	if o.Kind == Answered {
 		return p.passed(w, now, tried)
 	}
 	why := cmp.Or(o.Err, [...]string{Failed: "failed answer", Broken: "connection broke", Refused: "connection refused",
 		Draining: "its answer told that it is going"}[o.Kind])
-	h.note(why, p.began.Add(time.Duration(now*float64(time.Second))))
+	h.note(why, p.began.Add(time.Duration(now*float64(time.Second))), byRequest)
 	if o.Kind == Draining {
 		return p.leave(w, now, why, tried)
 	}
@@ -76,7 +77,7 @@ func (p *Pool) passive(w *Worker, t *Ticket, now float64, o Outcome) []event {
 	default:
 	}
 	if o.Kind == Refused {
-		return p.fell(w, why)
+		return p.fell(w, now, why)
 	}
 	h.streak++
 	open := b.cause != none && !tried
@@ -95,6 +96,7 @@ func (p *Pool) passive(w *Worker, t *Ticket, now float64, o Outcome) []event {
 
 // passed takes a good answer.
 func (p *Pool) passed(w *Worker, now float64, tried bool) []event {
+	w.health.good(byRequest)
 	if tried {
 		return p.shut(w, now)
 	}

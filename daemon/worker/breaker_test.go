@@ -39,6 +39,7 @@ func TestEjection(t *testing.T) {
 	if s := p.Stats(p.after(3.6)); !s[0].SlowStart || s[1].SlowStart {
 		t.Error("slow start after an ejection is not the ejected worker's alone")
 	}
+	p.fail(0, 1, 3.8, Answered)
 	p.fail(0, 5, 4, Failed) // in its slow start again, one good answer or not: twice as long
 	expect(7.99, "w1 w2 w3")
 	expect(8.01, "w0 w1 w2 w3")
@@ -94,6 +95,28 @@ func TestHalfOfWhatIsThere(t *testing.T) {
 	}
 	if got := p.Up(p.after(2)); got != 3 {
 		t.Errorf("four drain, six fail: %d left; want half of the six", got)
+	}
+}
+
+// TestNeededWorkerIsNotHeldToTrials: an ejected worker whose trial fails is used like any other once too few others are there.
+func TestNeededWorkerIsNotHeldToTrials(t *testing.T) {
+	p := upPool(t, 2)
+	p.fail(0, 5, 1, Failed)
+	p.checked(p.workers[1], p.after(2), "gone", true)
+	p.fail(0, 1, 4, Failed) // the trial
+	var open []*Ticket
+	for range 3 {
+		k, ok := p.TryBegin(p.workers[0], Dispatch{}, p.after(4.1))
+		if !ok {
+			t.Fatalf("request %d beside others was refused by the only worker", len(open)+1)
+		}
+		open = append(open, k)
+	}
+	for _, k := range open {
+		k.End(p.after(5), Outcome{Kind: Failed})
+	}
+	if s := p.Stats(p.after(5))[0]; s.State != "up" || s.Ejections != 1 {
+		t.Errorf("%s with %d ejections; want up, 1", s.State, s.Ejections)
 	}
 }
 

@@ -82,3 +82,19 @@ func TestBudgetRaces(t *testing.T) {
 		t.Errorf("%d granted, %d refused; want %d and the rest", granted, p.Counts().RetriesRefused, retryBurst)
 	}
 }
+
+// TestPeaceEarnsNoMoreThanTheBurst: however many requests came in one instant, a storm behind them finds a bucket of its size.
+func TestPeaceEarnsNoMoreThanTheBurst(t *testing.T) {
+	p := New(Config{RetryBudget: 1})
+	now := p.began.Add(time.Hour)
+	for range 10 * retryBurst {
+		p.Request(now)
+	}
+	n := 0
+	for p.MayRetry(now) {
+		n++
+	}
+	if n != retryBurst {
+		t.Errorf("%d repeats at once; want %d", n, retryBurst)
+	}
+}

@@ -14,7 +14,8 @@
 //
 // A worker is up from its first good /health on. It goes down at once when nothing listens or its health says 5xx, and
 // after two silent health checks if no byte of an answer came from it for five seconds: a worker deep in prefill answers
-// /health late, and taking it out throws its cache away and buries the next. Down is death: its queue is forgotten, OnDown lets the
+// /health late, and taking it out throws its cache away and buries the next. Each check is on a connection of its own, so that a
+// closed port is seen at the next one. Down is death: its queue is forgotten, OnDown lets the
 // index forget its cache, it returns as fast as the fleet. What is not death is a breaker (breaker.go), and its cache stays
 // believed:
 //
@@ -27,6 +28,12 @@
 //
 // After the back-off there is one trial request at a time, and its end decides. Not several: what a broken worker is sent
 // is a client's request, and must be repeated elsewhere.
+//
+// # Who waits at a worker that went down
+//
+// A process that shuts down closes its port and answers what it has; one that hangs while it does keeps the connections, silent.
+// So a fall begins a grace for the requests in flight there (grace.go): each byte of an answer begins it anew, a return of the
+// worker ends it, and who is silent to its end is told to give up. A removed worker is watched for that until its last request.
 //
 // # Coming back
 //
@@ -47,11 +54,12 @@
 // W, m, rho and lambda are kept by the rules of queue.go and learn.go, on times that callers pass in; they never read a
 // clock. Two additions for traffic that the rules were not made for: an answer that comes in one piece (Dispatch.Whole)
 // shows no first byte when prefill ends, so its work is taken as done when its predicted time is over, or when a request
-// sent later gets its first byte, vLLM prefilling in order of arrival; and answers that are errors are no samples.
+// sent later gets its first byte, vLLM prefilling in order of arrival; and answers that are errors are no samples. Who is slow
+// in a fleet that streams nothing is learnt from the workers' own metrics (told.go, TestJSONFleetLearnsWhoIsSlow of the daemon).
 //
 // # Why /metrics is read by an own scanner
 //
-// Eight names of the 700 lines in vLLM's page matter. github.com/prometheus/common/expfmt makes a protobuf of every histogram
+// Some fifteen names of the 700 lines in vLLM's page matter. github.com/prometheus/common/expfmt makes a protobuf of every histogram
 // bucket to find them and brings protobuf and an ABNF engine into this room; the scanner skips a line after its name
 // (BenchmarkParseMetrics has the time a page) and is held by pages recorded from two vLLM releases and by a fuzz test.
 package worker

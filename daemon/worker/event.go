@@ -32,6 +32,13 @@ const (
 )
 
 func (p *Pool) tell(events ...event) {
+	if len(events) == 0 {
+		return
+	}
+	p.mark(events, time.Now())
+	if p.hooks.OnChange != nil {
+		defer p.hooks.OnChange()
+	}
 	for _, e := range events {
 		p.write(e)
 		switch e.kind {
@@ -79,11 +86,11 @@ func (p *Pool) write(e event) {
 	case raised:
 		l.Info("worker up")
 	case dropped:
-		l.Warn("worker down: "+e.why, "why", e.why)
+		l.Warn("worker down", "why", e.why)
 	case ejected:
-		l.Warn("worker ejected: "+e.why, "why", e.why, "for", e.wait)
+		l.Warn("worker ejected", "why", e.why, "for", e.wait)
 	case told:
-		l.Warn("worker taken for draining: "+e.why, "why", e.why, "in_flight", e.tokens, "tried_again_in", e.wait)
+		l.Warn("worker taken for draining", "why", e.why, "in_flight", e.tokens, "tried_again_in", e.wait)
 	case closed:
 		l.Info("worker answers again")
 	case restarted:

@@ -106,7 +106,7 @@ func restsAtZero(t *testing.T, p *Pool, all *sync.Map) {
 	})
 	slots := map[uint32]bool{}
 	for _, w := range p.workers {
-		if slots[w.slot] || !p.taken[w.slot] {
+		if slots[w.slot] || p.taken[w.slot] != w {
 			t.Errorf("slot %d of %s is shared or free", w.slot, w.id)
 		}
 		slots[w.slot] = true

@@ -20,8 +20,11 @@ type health struct {
 	streak    int     // failed answers in a row
 	born      float64 // when its process was first known to be up: what was sent before was another's
 	late      bool    // came after the pool had begun: its first up is a slow start too
+	fell      float64 // when it went down; 0 = it is not down
 	lastError string
 	errorAt   time.Time
+	errorBy   source
+	errorOver bool // what found it has found none since
 }
 
 const (
@@ -37,24 +40,31 @@ func (p *Pool) checked(w *Worker, now time.Time, why string, fatal bool) {
 	h := &w.health
 	switch {
 	case w.gone:
+		p.checkedGone(w, now, why, fatal)
 	case why == "":
 		h.silent = 0
+		h.good(byHealth)
 		if h.state != up {
 			events = p.raise(w, p.sec(now))
 		}
 	default:
-		h.silent++
-		h.note(why, now)
-		flows := now.Sub(time.Unix(0, w.flow.Load())) < flowing
-		if fatal || h.state == starting || h.silent >= maxSilent && !flows {
-			events = p.fell(w, why)
+		h.note(why, now, byHealth)
+		if p.dead(w, now, fatal) {
+			events = p.fell(w, p.sec(now), why)
 		}
 	}
 	p.mu.Unlock()
 	p.tell(events...)
 }
 
-func (h *health) note(why string, now time.Time) { h.lastError, h.errorAt = why, now }
+// dead takes a check that failed and says whether it proves death.
+func (p *Pool) dead(w *Worker, now time.Time, fatal bool) bool {
+	h := &w.health
+	h.silent++
+	last := w.flow.Load()
+	flows := last > 0 && now.Sub(p.began)-time.Duration(last) < flowing
+	return fatal || h.state == starting || h.silent >= maxSilent && !flows
+}
 
 // raise marks w up. The caller holds p.mu.
 func (p *Pool) raise(w *Worker, now float64) []event {
@@ -62,14 +72,14 @@ func (p *Pool) raise(w *Worker, now float64) []event {
 	if h.state == down || h.late {
 		p.startSlow(w, now)
 	}
-	h.state, h.streak, h.late, h.born = up, 0, false, now
+	h.state, h.streak, h.late, h.born, h.fell, h.errorOver = up, 0, false, now, 0, true
 	p.up++
 	p.panicked = false
 	return []event{{w: w, kind: raised}}
 }
 
 // fell marks w down. The caller holds p.mu.
-func (p *Pool) fell(w *Worker, why string) []event {
+func (p *Pool) fell(w *Worker, now float64, why string) []event {
 	h := &w.health
 	if h.state == down {
 		return nil
@@ -77,8 +87,9 @@ func (p *Pool) fell(w *Worker, why string) []event {
 	if h.state == up {
 		p.up--
 	}
-	h.state, h.streak = down, 0
+	h.state, h.streak, h.fell = down, 0, now
 	w.breaker.reset()
+	p.graceFrom(w)
 	w.forget()
 	return []event{{w: w, kind: dropped, why: why}}
 }

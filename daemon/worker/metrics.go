@@ -10,9 +10,17 @@ import (
 type metrics struct {
 	running, waiting int
 	usage            float64 // 0..1
-	capacity         int     // tokens of KV cache; 0 = not said
+	capacity         int     // tokens of KV cache that can hold prompts; 0 = not said
+	block            int     // tokens of a block of it; 0 = not said
 	queries, hits    float64 // prefix cache, tokens since the process began
 	process          float64 // when the process began, Unix seconds; 0 = not said
+
+	// Of requests that have ended, sums since the process began. See told.go.
+	prefill, prefills     float64 // seconds of prefill, requests
+	computed, prompts     float64 // prompt tokens not cached (0.19 and later), all prompt tokens
+	saysComputed          bool
+	externalHits          float64 // as hits, from a connector
+	tokenTime, tokenTimes float64 // each one's mean seconds a token, requests
 
 	engines int // of usage
 }
@@ -48,7 +56,24 @@ func (m *metrics) line(name, rest []byte) {
 	case "vllm:prefix_cache_hits_total":
 		m.hits += number(rest)
 	case "vllm:cache_config_info":
-		m.capacity = min(math.MaxInt32, m.capacity+capacity(rest))
+		tokens, block := capacity(rest)
+		m.capacity = min(math.MaxInt32, m.capacity+tokens)
+		m.block = max(m.block, block)
+	case "vllm:external_prefix_cache_hits_total":
+		m.externalHits += number(rest)
+	case "vllm:request_prefill_time_seconds_sum":
+		m.prefill += number(rest)
+	case "vllm:request_prefill_time_seconds_count":
+		m.prefills += number(rest)
+	case "vllm:request_prefill_kv_computed_tokens_sum":
+		m.computed += number(rest)
+		m.saysComputed = true
+	case "vllm:request_prompt_tokens_sum":
+		m.prompts += number(rest)
+	case "vllm:request_time_per_output_token_seconds_sum":
+		m.tokenTime += number(rest)
+	case "vllm:request_time_per_output_token_seconds_count":
+		m.tokenTimes += number(rest)
 	case "process_start_time_seconds":
 		m.process = number(rest)
 	}
@@ -73,9 +98,10 @@ func number(rest []byte) float64 {
 }
 
 // capacity is the tokens of KV cache that one engine's cache_config_info tells: kv_cache_size_tokens where there is one
-// (0.32; the engine's own figure, right for hybrid models too), else block_size times num_gpu_blocks.
-func capacity(rest []byte) int {
-	var size, block, blocks int
+// (0.32; the engine's own figure, right for hybrid models too), else block_size times num_gpu_blocks; and the tokens of a block.
+// One block is taken off: vLLM's null block, which stands in the count and never holds anything.
+func capacity(rest []byte) (tokens, block int) {
+	var size, blocks int
 	labels(rest, func(name, value []byte) {
 		n, err := strconv.Atoi(string(value)) // "None" is 0
 		if err != nil || n < 0 || n > math.MaxInt32 {
@@ -90,10 +116,10 @@ func capacity(rest []byte) int {
 			blocks = n
 		}
 	})
-	if size > 0 {
-		return size
+	if size == 0 {
+		size = block * blocks
 	}
-	return min(math.MaxInt32, block*blocks)
+	return min(math.MaxInt32, max(0, size-block)), block
 }
 
 // labels calls each for the labels at the start of rest and gives what follows them, nil if they do not end. Values stay

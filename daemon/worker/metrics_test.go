@@ -19,8 +19,9 @@ func TestParseRecordedPages(t *testing.T) {
 			t.Errorf("%s: %+v; want %+v", file, got, want)
 		}
 	}
-	f("metrics-0.32.0.txt", metrics{capacity: 24 * 128, process: 1.79524799931e+09})
-	f("metrics-0.11.1.txt", metrics{capacity: 128 * 16, process: 1.79524968851e+09, queries: 3697, hits: 192})
+	f("metrics-0.32.0.txt", metrics{capacity: 23 * 128, block: 128, process: 1.79524799931e+09, saysComputed: true})
+	f("metrics-0.11.1.txt", metrics{capacity: 127 * 16, block: 16, process: 1.79524968851e+09, queries: 3697, hits: 192,
+		prefill: 19.75551417600036, prefills: 46, prompts: 3750, tokenTime: 2.13049174800035, tokenTimes: 46})
 }
 
 func TestParseMetrics(t *testing.T) {
@@ -39,11 +40,11 @@ vllm:kv_cache_usage_perc{engine="0"} 0.5
 vllm:kv_cache_usage_perc{engine="1"} 1
 vllm:cache_config_info{block_size="16",engine="0",num_gpu_blocks="100"} 1.0
 vllm:cache_config_info{block_size="16",engine="1",num_gpu_blocks="100"} 1.0
-`, metrics{running: 7, usage: .75, engines: 2, capacity: 3200})
+`, metrics{running: 7, usage: .75, engines: 2, capacity: 2 * 99 * 16, block: 16})
 	f(`vllm:gpu_cache_usage_perc{model_name="a b} \"c\" {"} 0.25`, metrics{usage: .25, engines: 1})
-	f(`vllm:cache_config_info{block_size="16",num_gpu_blocks="None"} 1`, metrics{})
-	f(`vllm:cache_config_info{kv_cache_size_tokens="3072",block_size="128",num_gpu_blocks="25"} 1`, metrics{capacity: 3072})
-	f(`vllm:cache_config_info{block_size="2000000000",num_gpu_blocks="2000000000"} 1`, metrics{capacity: math.MaxInt32})
+	f(`vllm:cache_config_info{block_size="16",num_gpu_blocks="None"} 1`, metrics{block: 16})
+	f(`vllm:cache_config_info{kv_cache_size_tokens="3072",block_size="128",num_gpu_blocks="25"} 1`, metrics{capacity: 3072 - 128, block: 128})
+	f(`vllm:cache_config_info{block_size="2000000000",num_gpu_blocks="2000000000"} 1`, metrics{capacity: math.MaxInt32, block: 2000000000})
 	f("# vllm:num_requests_running 3\nvllm:num_requests_running_total 3\n", metrics{})
 	f("vllm:num_requests_running NaN\nvllm:num_requests_waiting -1\nprocess_start_time_seconds +Inf\n", metrics{})
 	f("vllm:num_requests_running{a=\"\\\nvllm:num_requests_waiting 2", metrics{waiting: 2})

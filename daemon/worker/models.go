@@ -57,6 +57,7 @@ func (p *Pool) listed(w *Worker, l *listing, entries []json.RawMessage) {
 		}
 	}
 	w.listing, w.entries = l, entries
+	w.health.good(byModels)
 }
 
 // Models gives the entries of /v1/models of all workers that are up, as the first of them wrote each, one an id.

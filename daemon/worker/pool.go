@@ -20,24 +20,25 @@ type Pool struct {
 	loops  sync.WaitGroup
 	budget budget
 
-	mu       sync.Mutex // guards all below, and what a Worker and a Ticket say is guarded by it
-	run      context.Context
-	workers  []*Worker       // in order of slot
-	taken    map[uint32]bool // slots in use, also by removed workers whose last request has not ended
-	up       int             // workers that are up
-	fleet    float64         // median slowness over all samples
-	samples  int
-	sent     float64 // requests sent, weighted as of aged
-	aged     float64 // when the averages were last written down
-	begun    float64 // requests sent, ever
-	panicked bool    // nobody was up when a request came, and nobody has come up since
-	panics   uint64  // requests that were given workers that are not up
+	mu         sync.Mutex // guards all below, and what a Worker and a Ticket say is guarded by it
+	run        context.Context
+	workers    []*Worker          // in order of slot
+	taken      map[uint32]*Worker // slots in use, also by removed workers whose last request has not ended
+	up         int                // workers that are up
+	fleet      float64            // median slowness over all samples
+	samples    int
+	sent       float64 // requests sent, weighted as of aged
+	aged       float64 // when the averages were last written down
+	begun      float64 // requests sent, ever
+	dispatched ring    // when the newest were sent
+	panicked   bool    // nobody was up when a request came, and nobody has come up since
+	panics     uint64  // requests that were given workers that are not up
 }
 
 // New makes a pool. Nothing is up until Run has seen it.
 func New(c Config) *Pool {
 	c = c.withDefaults()
-	p := &Pool{hooks: c, log: c.Log, began: time.Now(), taken: map[uint32]bool{}, fleet: 1}
+	p := &Pool{hooks: c, log: c.Log, began: time.Now(), taken: map[uint32]*Worker{}, fleet: 1}
 	p.set.Store(newSettings(c))
 	p.budget.tokens = retryBurst
 	p.Update(c.Workers)
@@ -98,6 +99,7 @@ func (p *Pool) Update(specs []Spec) {
 		events = append(events, p.remove(w))
 	}
 	p.workers = next
+	p.dispatched.hold(warmth * len(next))
 	for _, w := range fresh {
 		p.add(w)
 		events = append(events, event{w: w, kind: registered, tokens: w.capacity})
@@ -110,10 +112,10 @@ func (p *Pool) Update(specs []Spec) {
 
 // add gives w a slot and starts to watch it. The caller holds p.mu.
 func (p *Pool) add(w *Worker) {
-	for p.taken[w.slot] {
+	for p.taken[w.slot] != nil {
 		w.slot++
 	}
-	p.taken[w.slot] = true
+	p.taken[w.slot] = w
 	if p.run != nil {
 		w.health.late = true
 		p.watch(w)
@@ -129,10 +131,22 @@ func (p *Pool) remove(w *Worker) event {
 	if w.stop != nil {
 		w.stop()
 	}
+	p.watchGone(w)
 	w.queue.clear()
 	w.breaker.reset()
 	p.release(w)
 	return event{w: w, kind: removed, tokens: w.inFlight}
+}
+
+// InFlight counts the requests at each worker by id: of those that Update removed, while their last has not ended, too.
+func (p *Pool) InFlight() map[string]int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := make(map[string]int, len(p.taken))
+	for _, w := range p.taken {
+		n[w.id] += w.inFlight
+	}
+	return n
 }
 
 // release frees a removed worker's slot after its last request and reports whether it did. The caller holds p.mu.
@@ -141,6 +155,9 @@ func (p *Pool) release(w *Worker) bool {
 		return false
 	}
 	w.released = true
+	if w.stop != nil {
+		w.stop()
+	}
 	delete(p.taken, w.slot)
 	return true
 }

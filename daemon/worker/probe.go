@@ -89,13 +89,17 @@ func (p *Pool) isUp(w *Worker) (is, goes bool) {
 	return w.health.state == up, w.breaker.cause == leaving
 }
 
-// check asks /health and reports whether it is good. Any answer below 500 is: a server without that path is no dead one.
+// check asks /health on a new connection and reports whether it is good. Any answer below 500 is: a server without that path is
+// no dead one.
 func (p *Pool) check(ctx context.Context, w *Worker) bool {
-	status, _, err := p.get(ctx, w.url+"/health", p.conf().HealthTimeout, 1<<10)
+	c := p.conf()
+	status, _, err := p.get(ctx, c.fresh, w.url+"/health", c.HealthTimeout, 1<<10)
 	switch {
 	case ctx.Err() != nil:
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE): // this process has no descriptor left; that says nothing of w
+		p.failed(w, err, byHealth)
 	case err != nil:
-		p.checked(w, time.Now(), err.Error(), errors.Is(err, syscall.ECONNREFUSED))
+		p.checked(w, time.Now(), "/health: "+err.Error(), errors.Is(err, syscall.ECONNREFUSED))
 	case status >= 500:
 		p.checked(w, time.Now(), fmt.Sprintf("/health answers %d", status), true)
 	default:
@@ -110,43 +114,46 @@ func (p *Pool) list(ctx context.Context, w *Worker) {
 	if err == nil {
 		p.listed(w, l, entries)
 	} else if ctx.Err() == nil {
-		p.failed(w, err)
+		p.failed(w, err, byModels)
 	}
 }
 
-func (p *Pool) failed(w *Worker, err error) {
+func (p *Pool) failed(w *Worker, err error, by source) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	w.health.note(err.Error(), time.Now())
+	w.health.note(err.Error(), time.Now(), by)
 }
 
 // get reads at most limit bytes. Its error names no URL: that may hold a password.
-func (p *Pool) get(ctx context.Context, u string, d time.Duration, limit int64) (int, []byte, error) {
+func (p *Pool) get(ctx context.Context, client *http.Client, u string, d time.Duration, limit int64) (int, []byte, error) {
 	ctx, stop := context.WithTimeout(ctx, d)
 	defer stop()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u, nil)
 	if err != nil {
 		return 0, nil, errors.New("worker: not a URL")
 	}
-	c := p.conf()
-	if c.Key != "" {
-		r.Header.Set("Authorization", "Bearer "+c.Key)
+	if key := p.conf().Key; key != "" {
+		r.Header.Set("Authorization", "Bearer "+key)
 	}
-	answer, err := c.Client.Do(r)
+	answer, err := client.Do(r)
 	if err != nil {
-		return 0, nil, bare(err)
+		return 0, nil, bare(err, d)
 	}
 	defer answer.Body.Close()
 	b, err := io.ReadAll(io.LimitReader(answer.Body, limit))
 	if err != nil {
-		return 0, nil, bare(err)
+		return 0, nil, bare(err, d)
 	}
 	return answer.StatusCode, b, nil
 }
 
-func bare(err error) error {
-	if e, ok := errors.AsType[*net.OpError](err); ok { // it names addresses, which clients may see on /ready
+// bare puts an error into words that name no address, which a client may see on /ready. limit is the time that the answer had.
+func bare(err error, limit time.Duration) error {
+	if e, ok := errors.AsType[*net.OpError](err); ok {
 		return fmt.Errorf("%s: %w", e.Op, e.Err)
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("no answer within %v", limit)
 	}
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		return e.Err

@@ -134,6 +134,17 @@ func TestRunDeathAndReturn(t *testing.T) {
 }
 
 // TestBrokenRequestAsksHealth: the check that a broken request asks for finds a dead worker long before the next interval.
+// TestNoDescriptorSaysNothingOfAWorker: a check that this process has no descriptor for takes no worker down.
+func TestNoDescriptorSaysNothingOfAWorker(t *testing.T) {
+	play(t, 2, func(p *Pool, f *wire) {
+		f.set("w0", fmt.Errorf("dial: %w", syscall.EMFILE))
+		time.Sleep(time.Minute)
+		if got := now(p, "tiny"); got != "w0 w1" {
+			t.Errorf("without a descriptor for a minute: %s; want both", got)
+		}
+	})
+}
+
 func TestBrokenRequestAsksHealth(t *testing.T) {
 	play(t, 2, func(p *Pool, f *wire) {
 		time.Sleep(10*time.Second + 300*time.Millisecond)
@@ -174,6 +185,10 @@ func TestRunHangingHealth(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		if got := now(p, "tiny"); got != "none up" {
 			t.Errorf("10 s after the last token: %s; want none up", got)
+		}
+		const want = "/health: no answer within 2s" // not Go's "context deadline exceeded"
+		if got := p.Stats(time.Now())[0].LastError; got != want {
+			t.Errorf("the log and the page say %q; want %q", got, want)
 		}
 	})
 }
@@ -237,8 +252,8 @@ func TestServer(t *testing.T) {
 	if n := got(t, capacity); n != 0 {
 		t.Errorf("capacity %d when registered; want 0", n)
 	}
-	if n := got(t, capacity); n != 3072 {
-		t.Errorf("capacity %d; want 3072", n)
+	if n := got(t, capacity); n != 2944 {
+		t.Errorf("capacity %d; want 2944", n)
 	}
 	if user.Load() != "me:hunter2" {
 		t.Errorf("credentials sent: %v", user.Load())

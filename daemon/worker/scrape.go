@@ -10,7 +10,7 @@ import (
 )
 
 func (p *Pool) models(ctx context.Context, w *Worker) (*listing, []json.RawMessage, error) {
-	status, b, err := p.get(ctx, w.url+"/v1/models", p.conf().HealthTimeout, maxModels)
+	status, b, err := p.get(ctx, p.conf().Client, w.url+"/v1/models", p.conf().HealthTimeout, maxModels)
 	if err != nil {
 		return nil, nil, fmt.Errorf("/v1/models: %w", err)
 	}
@@ -21,14 +21,14 @@ func (p *Pool) models(ctx context.Context, w *Worker) (*listing, []json.RawMessa
 }
 
 func (p *Pool) scrape(ctx context.Context, w *Worker) {
-	status, b, err := p.get(ctx, w.scrap, p.conf().ScrapeInterval, maxMetrics)
+	status, b, err := p.get(ctx, p.conf().Client, w.scrap, p.conf().ScrapeInterval, maxMetrics)
 	if err == nil && status != http.StatusOK {
 		err = fmt.Errorf("answers %d", status)
 	}
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
-		p.failed(w, fmt.Errorf("/metrics: %w", err))
+		p.failed(w, fmt.Errorf("/metrics: %w", err), byMetrics)
 	default:
 		p.scraped(w, parseMetrics(b), time.Now())
 	}
@@ -55,7 +55,14 @@ func (p *Pool) scraped(w *Worker, m metrics, now time.Time) {
 	if m.process != 0 {
 		w.process = m.process
 	}
+	if w.scraped > 0 {
+		p.told(w, w.metrics, m, p.sec(now))
+	}
 	w.metrics, w.scraped = m, p.sec(now)
+	if m.block > 0 {
+		w.block.Store(int32(min(m.block, math.MaxInt32)))
+	}
+	w.health.good(byMetrics)
 	events = append(events, w.resize()...)
 	p.mu.Unlock()
 	p.tell(events...)

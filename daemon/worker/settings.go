@@ -1,8 +1,11 @@
 package worker
 
+import "net/http"
+
 // settings is a Config in force with what is made from it. It is never changed, only replaced.
 type settings struct {
 	Config
+	fresh    *http.Client // Client, but each request has a connection of its own
 	c1, c2   float64
 	replaced chan struct{} // closed when it is: whoever sleeps by an interval looks at the new one
 }
@@ -10,6 +13,7 @@ type settings struct {
 func newSettings(c Config) *settings {
 	s := &settings{Config: c, c1: 1 / c.PrefillTokensPerSecond, replaced: make(chan struct{})}
 	s.c2 = 2 * s.c1 / 65536
+	s.fresh = unshared(c.Client)
 	return s
 }
 

@@ -30,16 +30,18 @@ func (p *Pool) startSlow(w *Worker, at float64) {
 	p.level(w)
 }
 
-// level gives w as many requests ever sent, in its rows, as the others have by weight. Strategies break ties by that number:
-// at light load, where all is a tie, one that was away for an hour would get everything for the next.
+// level gives w as many requests ever sent and sent lately, in its rows, as the others have by weight. Strategies break ties by
+// these numbers: at light load, where all is a tie, one that was away for an hour would get everything for the next.
 func (p *Pool) level(w *Worker) {
-	sum, n := 0.0, 0.0
+	sum, lately, n := 0.0, 0.0, 0.0
 	for _, o := range p.workers {
 		if o != w && o.health.state == up {
 			sum += float64(o.sent+o.missed) / o.weight
+			lately += o.lately / o.weight
 			n++
 		}
 	}
+	w.lately = max(w.lately, lately/max(1, n)*w.weight)
 	if fair := sum / max(1, n) * w.weight; fair > float64(w.sent) {
 		w.missed = uint64(fair) - w.sent
 	}

@@ -40,6 +40,7 @@ func (p *Pool) shoot(model, bound string, first mode, now time.Time, rows []abi.
 		limit: c.MaxInFlight, stale: 3 * c.ScrapeInterval.Seconds()}
 	p.mu.Lock()
 	p.age(s.at)
+	p.settleAll(s.at)
 	s.weight = p.weight(s.at) / window
 	s.take(first)
 	if s.kept > 0 && s.status != OK { // they and nobody else
@@ -127,7 +128,6 @@ func (s *shot) take(m mode) {
 		} else {
 			s.status = OK
 		}
-		p.settle(w, s.at)
 		s.rows = append(s.rows, abi.Row{})
 		w.fill(&s.rows[len(s.rows)-1], s.at, s.stale, p.fleet, s.weight)
 		s.ws = append(s.ws, w)
@@ -157,6 +157,8 @@ func (w *Worker) fill(r *abi.Row, now, stale, fleet, weight float64) {
 	r.Slow = m
 	r.Wait = w.queue.wait(now, m)
 	r.Load = w.load * weight
+	r.Lately = float32(w.lately * weight * window)
+	r.Pending = float32(w.queue.pend)
 	r.TTFT, r.TPOT = float32(w.ttft.value), float32(w.tpot.value)
 	r.MetricsAge = -1
 	if w.scraped > 0 {
@@ -172,7 +174,7 @@ func (w *Worker) fill(r *abi.Row, now, stale, fleet, weight float64) {
 	}
 }
 
-// Lambda is the requests sent per second and worker that is up, averaged over 30 s.
+// Lambda is the requests sent per second and worker that is up: see lambda.
 func (p *Pool) Lambda(now time.Time) float64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()

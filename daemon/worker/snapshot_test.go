@@ -156,3 +156,24 @@ func TestSnapshotDoesNotAllocate(t *testing.T) {
 		t.Errorf("Snapshot allocates %v times; want 0", n)
 	}
 }
+
+// TestDrainingWorkerKeepsItsSessions: a request of a session that it has goes there still, within the limit; no other does.
+func TestDrainingWorkerKeepsItsSessions(t *testing.T) {
+	p := New(Config{Workers: specs(2), MaxInFlight: 2})
+	for _, w := range p.workers {
+		p.checked(w, p.began, "", false)
+	}
+	p.Drain("w0", true)
+	f := func(what string, d Dispatch, want bool) {
+		t.Helper()
+		if _, ok := p.TryBegin(p.workers[0], d, p.after(1)); ok != want {
+			t.Errorf("%s: %v; want %v", what, ok, want)
+		}
+	}
+	f("another request", Dispatch{}, false)
+	f("one of its session", Dispatch{Bound: true}, true)
+	f("a second one", Dispatch{Bound: true}, true)
+	f("a third, over max_in_flight", Dispatch{Bound: true}, false)
+	p.checked(p.workers[0], p.after(2), "gone", true)
+	f("one of its session when it is down", Dispatch{Bound: true}, false)
+}

@@ -6,10 +6,12 @@ import "time"
 type Stats struct {
 	ID, URL  string // the URL without credentials
 	Slot     uint32
-	State    string // starting | up | down | ejected | draining
-	Breaker  string // closed | open | half-open
-	Why      string // it is ejected or draining; "" if it is neither
-	Up       bool   // gets requests
+	State    string    // starting | up | down | ejected | draining
+	Since    time.Time // when it became that
+	Breaker  string    // closed | open | half-open
+	Drained  bool      // it was asked to drain, whatever else it is
+	Why      string    // it is ejected or draining; "" if it is neither
+	Up       bool      // gets requests
 	InFlight int
 	Limit    int // of InFlight; 0 = none
 	Sent     uint64
@@ -33,6 +35,7 @@ type Stats struct {
 
 	LastError   string
 	LastErrorAt time.Time // zero = never
+	ErrorOver   bool      // it is up again, or what found the error has found none since
 }
 
 // Stats describes all workers, in order of slot.
@@ -43,8 +46,8 @@ func (p *Pool) Stats(now time.Time) []Stats {
 	p.age(at)
 	weight := p.weight(at) / window
 	out := make([]Stats, 0, len(p.workers))
+	p.settleAll(at)
 	for _, w := range p.workers {
-		p.settle(w, at)
 		s := w.stats(at, p.fleet, weight)
 		s.Limit = p.conf().MaxInFlight
 		out = append(out, s)
@@ -55,7 +58,7 @@ func (p *Pool) Stats(now time.Time) []Stats {
 func (w *Worker) stats(now, fleet, weight float64) Stats {
 	m := fleet * w.rel
 	s := Stats{
-		ID: w.id, URL: w.shown, Slot: w.slot, State: w.health.state.String(),
+		ID: w.id, URL: w.shown, Slot: w.slot, Since: w.since,
 		InFlight: w.inFlight, Sent: w.sent, Pending: w.queue.tokens,
 		Running: w.metrics.running, Waiting: w.metrics.waiting, KVUsage: w.metrics.usage, MetricsAge: -1,
 		Capacity: w.capacity, PrefixQueries: w.metrics.queries, PrefixHits: w.metrics.hits,
@@ -63,7 +66,7 @@ func (w *Worker) stats(now, fleet, weight float64) Stats {
 		TTFT: w.ttft.value, TPOT: w.tpot.value, SlowStart: now < w.slow.until,
 		Answered: w.totals.answered, Failed: w.totals.failed, Broken: w.totals.broken, Refused: w.totals.refused,
 		Ejections: w.totals.ejected, Restarts: w.totals.restarts, Left: w.totals.left,
-		LastError: w.health.lastError, LastErrorAt: w.health.errorAt,
+		LastError: w.health.lastError, LastErrorAt: w.health.errorAt, ErrorOver: w.health.errorOver,
 	}
 	if w.scraped > 0 {
 		s.MetricsAge = time.Duration((now - w.scraped) * float64(time.Second))
@@ -71,17 +74,9 @@ func (w *Worker) stats(now, fleet, weight float64) Stats {
 	if w.listing != nil {
 		s.Models = w.listing.ids
 	}
-	s.Up = w.takes(now)
+	s.Up, s.Drained = w.takes(now), w.draining
 	s.Breaker = w.breaker.state(now)
-	switch {
-	case w.health.state != up:
-	case w.draining:
-		s.State, s.Why = "draining", "asked to"
-	case w.breaker.cause == leaving:
-		s.State, s.Why = "draining", w.breaker.why
-	case w.breaker.cause == failing:
-		s.State, s.Why = "ejected", w.breaker.why
-	}
+	s.State, s.Why = w.condition()
 	return s
 }
 

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"math"
+	"sync/atomic"
 	"time"
 )
 
@@ -12,6 +13,7 @@ type Dispatch struct {
 	Est          float64 // P/m: seconds of prefill on a worker of slowness 1; 0 = Estimate(PromptTokens, CachedTokens)
 	Whole        bool    // the answer comes in one piece (not a stream): its first byte does not tell when prefill ended
 	Bound        bool    // the worker has the request's session: it may be draining
+	Holder       Holder  // is told if the worker went down with the request; nil = waits on
 }
 
 // Kind is how an exchange with a worker ended.
@@ -44,13 +46,16 @@ type Ticket struct {
 	tokens int
 	cached int
 	whole  bool
+	holder Holder
+	flow   atomic.Int64 // of the last byte of the answer, as Worker.flow
 
 	// Guarded by the pool's lock.
-	prev, next *Ticket // the worker's queue
-	queued     bool
-	first      float64 // when the first byte came, if seen
-	seen       bool
-	ended      bool
+	prev, next   *Ticket // the worker's queue
+	queued       bool
+	older, newer *Ticket // the worker's flight
+	first        float64 // when the first byte came, if seen
+	seen         bool
+	ended        bool
 }
 
 // Begin counts a request that is about to be sent to w, whether or not w takes requests now: for those that no other worker can
@@ -83,7 +88,7 @@ func (p *Pool) TryBegin(w *Worker, d Dispatch, now time.Time) (*Ticket, bool) {
 }
 
 func (p *Pool) ticket(w *Worker, d Dispatch, now time.Time) *Ticket {
-	t := &Ticket{pool: p, worker: w, at: p.sec(now), est: d.Est, tokens: d.PromptTokens, cached: d.CachedTokens, whole: d.Whole}
+	t := &Ticket{pool: p, worker: w, at: p.sec(now), est: d.Est, tokens: d.PromptTokens, cached: d.CachedTokens, whole: d.Whole, holder: d.Holder}
 	if t.est <= 0 {
 		t.est = p.Estimate(d.PromptTokens, d.CachedTokens)
 	}
@@ -98,7 +103,9 @@ func (p *Pool) begin(t *Ticket) {
 	forward := math.Exp((t.at - p.aged) / window)
 	p.sent += forward
 	p.begun++
+	p.dispatched.note(t.at)
 	w.load += forward * t.est * p.fleet * w.rel
+	w.lately += forward
 	w.inFlight++
 	w.sent++
 	w.slow.spent()
@@ -106,6 +113,7 @@ func (p *Pool) begin(t *Ticket) {
 		b.trial = t
 	}
 	w.queue.push(t)
+	w.flight.push(t)
 }
 
 // Worker is where the request was sent.
@@ -129,8 +137,12 @@ func (t *Ticket) FirstByte(now time.Time) {
 	}
 }
 
-// Flow notes that bytes of the answer came. It costs one atomic store: call it for each chunk.
-func (t *Ticket) Flow(now time.Time) { t.worker.flow.Store(now.UnixNano()) }
+// Flow notes that bytes of the answer came. It costs two atomic stores: call it for each chunk.
+func (t *Ticket) Flow(now time.Time) {
+	at := int64(now.Sub(t.pool.began)) // not the time of day, which may jump
+	t.flow.Store(at)
+	t.worker.flow.Store(at)
+}
 
 // End counts the request down. Only the first call does anything.
 func (t *Ticket) End(now time.Time, o Outcome) {
@@ -146,8 +158,13 @@ func (t *Ticket) End(now time.Time, o Outcome) {
 	t.ended = true
 	w.inFlight--
 	w.queue.remove(t)
+	w.flight.remove(t)
 	if o.Kind == Answered && t.seen && !t.whole && o.Tokens > 1 {
 		w.tpot.add(max(0, at-t.first) / float64(o.Tokens-1))
+	}
+	if o.Kind == Answered {
+		w.ended.est += t.est
+		w.ended.fresh += max(1, t.tokens-t.cached)
 	}
 	if w.gone {
 		free := p.release(w)

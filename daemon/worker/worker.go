@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 	"sync/atomic"
+	"time"
 )
 
 // Worker is one vLLM instance of a pool. The same value stands for it from the day it is configured until it is removed.
@@ -19,10 +20,11 @@ type Worker struct {
 	shown string // without them: for logs and pages
 	scrap string // metrics URL
 
-	flow atomic.Int64  // Unix nanoseconds of the last byte of an answer
-	stop func()        // ends its loops; nil if none run
-	kick chan struct{} // asks for a health check now
-	look chan struct{} // asks for a scrape now
+	block atomic.Int32  // tokens of a block of its KV cache, as it last said; 0 = never
+	flow  atomic.Int64  // nanoseconds from the pool's beginning to the last byte of an answer; 0 = none came
+	stop  func()        // ends its loops; nil if none run
+	kick  chan struct{} // asks for a health check now
+	look  chan struct{} // asks for a scrape now
 
 	// All below is guarded by the pool's lock.
 	weight   float64
@@ -34,13 +36,20 @@ type Worker struct {
 	anyhow   bool // was offered though it takes nothing: TryBegin lets such requests through
 	health   health
 	breaker  breaker
+	faults   faults
 	slow     slowStart
 	queue    queue
+	flight   flight
 	inFlight int
 	sent     uint64
 	missed   uint64  // added to sent in rows: what others got while it was away
 	rel      float64 // m = fleet * rel
+	heard    float64 // samples of it, those of long ago counted less
+	pace     float64 // prefill seconds per estimated second, as its metrics last told; 0 = never
+	paced    float64 // when
+	ended    ended
 	load     float64 // P-seconds sent, weighted as of Pool.aged
+	lately   float64 // requests sent, weighted as of Pool.aged
 	ttft     mean
 	tpot     mean
 	metrics  metrics
@@ -49,6 +58,8 @@ type Worker struct {
 	listing  *listing          // nil = not heard yet: any model may be there
 	entries  []json.RawMessage // of listing.ids
 	totals   totals
+	shownAs  string    // its condition
+	since    time.Time // when it became that
 }
 
 type totals struct {
@@ -107,6 +118,9 @@ func (w *Worker) Slot() uint32 { return w.slot }
 // ID is the worker's name.
 func (w *Worker) ID() string { return w.id }
 
+// BlockTokens is how many tokens a block of the worker's KV cache holds, by its metrics; 0 = not known.
+func (w *Worker) BlockTokens() int { return int(w.block.Load()) }
+
 // Key is a hash of the id, the same over restarts and routers.
 func (w *Worker) Key() uint64 { return w.key }
 
@@ -133,7 +147,9 @@ func (w *Worker) resize() []event {
 // end by their tickets.
 func (w *Worker) forget() {
 	w.queue.clear()
-	w.rel, w.load = 1, 0
+	w.faults = faults{}
+	w.rel, w.load, w.lately = 1, 0, 0
+	w.heard, w.pace, w.ended = 0, 0, ended{}
 	w.ttft, w.tpot = mean{}, mean{}
 	w.metrics, w.scraped = metrics{}, 0
 }

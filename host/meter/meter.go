@@ -7,12 +7,21 @@ import (
 	"unicode/utf8"
 )
 
-// Global is the reserved name under which a metered module exports its fuel, a mutable i64.
+// Global is the reserved name under which a metered module exports the fuel it may burn before it asks for more, a mutable
+// i64.
 const Global = "warmpath:fuel"
+
+// Module and Refill name the import that a metered module calls when its fuel is below zero, () -> (). It sets Global to
+// what the module may burn next, or ends the call.
+const (
+	Module = "warmpath:meter"
+	Refill = "refill"
+)
 
 // Options bounds one module. The zero value means the defaults below.
 type Options struct {
-	// Budget is the fuel at instantiation: start code runs before the host can set it. Default 100,000,000.
+	// Budget is the fuel at instantiation, before the first refill: start code runs before the host can set it. Default
+	// 10,000.
 	Budget int64
 	// MaxPages caps the memory, in pages of 64 KiB: the declared maximum is lowered to it. Default 256 (16 MiB).
 	MaxPages uint32
@@ -39,13 +48,17 @@ const (
 
 // rewriter is one module on its way through.
 type rewriter struct {
-	o       Options
-	params  []int // parameters of each type
-	funcs   []int // type of each own function
-	globals int
-	out     []byte
-	hasGlob bool
-	hasExp  bool
+	o         Options
+	params    []int // parameters of each type
+	imported  int   // functions that the module imports itself; the index of ours
+	funcs     []int // type of each own function
+	globals   int
+	squares   int // of the functions' branches; see compiles
+	out       []byte
+	hasTypes  bool
+	hasImport bool
+	hasGlob   bool
+	hasExp    bool
 }
 
 // Rewrite returns a copy of a binary module that pays fuel as it runs; see the package documentation for what costs what.
@@ -53,7 +66,7 @@ type rewriter struct {
 // compiling the result tells.
 func Rewrite(wasm []byte, o Options) ([]byte, error) {
 	if o.Budget <= 0 {
-		o.Budget = 100_000_000
+		o.Budget = 10_000
 	}
 	if o.MaxPages == 0 {
 		o.MaxPages = 256
@@ -102,8 +115,14 @@ func order(id byte) int {
 	return 0
 }
 
-// before writes the global and export sections of a module that has none, when a later section is about to come.
+// before writes the sections that we add to and the module does not have, when a later section is about to come.
 func (w *rewriter) before(rank int) {
+	if rank > order(secType) && !w.hasTypes {
+		w.typeSection(nil)
+	}
+	if rank > order(secImport) && !w.hasImport {
+		w.importSection(nil)
+	}
 	if rank > order(secGlobal) && !w.hasGlob {
 		w.globalSection(nil, 0)
 	}
@@ -116,7 +135,6 @@ func (w *rewriter) emit(id byte, body []byte) { w.out = appendBytes(append(w.out
 
 func (w *rewriter) section(id byte, body []byte) error {
 	r := &reader{b: body}
-	var err error
 	switch id {
 	case secCustom:
 		name := r.take(r.u32())
@@ -131,11 +149,11 @@ func (w *rewriter) section(id byte, body []byte) error {
 		}
 		return nil
 	case secType:
-		err = w.types(r)
+		return w.types(r)
 	case secImport:
-		err = w.imports(r)
+		return w.imports(r)
 	case secFunction:
-		err = w.functions(r)
+		return w.functions(r)
 	case secTable:
 		return w.tables(r)
 	case secMemory:
@@ -144,14 +162,30 @@ func (w *rewriter) section(id byte, body []byte) error {
 		return w.globalsIn(r)
 	case secExport:
 		return w.exports(r)
+	case secStart:
+		return w.start(r)
+	case secElement:
+		return w.elements(r)
 	case secCode:
 		return w.code(r)
 	}
-	if err != nil {
-		return err
-	}
 	w.emit(id, body)
 	return nil
+}
+
+// typeSection writes the types, given as bytes, and behind them that of the refill.
+func (w *rewriter) typeSection(types []byte) {
+	w.hasTypes = true
+	b := append(binary.AppendUvarint(nil, uint64(len(w.params)+1)), types...)
+	w.emit(secType, append(b, 0x60, 0, 0))
+}
+
+// importSection writes the imports, given as bytes, and the refill behind them.
+func (w *rewriter) importSection(imports []byte) {
+	w.hasImport = true
+	b := append(binary.AppendUvarint(nil, uint64(w.imported+1)), imports...)
+	b = append(appendBytes(appendBytes(b, []byte(Module)), []byte(Refill)), 0)
+	w.emit(secImport, binary.AppendUvarint(b, uint64(len(w.params))))
 }
 
 // globalSection writes n globals given as bytes, and the fuel behind them.

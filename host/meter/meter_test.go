@@ -21,6 +21,7 @@ const features = api.CoreFeatureBulkMemoryOperations | api.CoreFeatureMultiValue
 func runtimes(t testing.TB) wazero.Runtime {
 	rt := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(features).WithMemoryLimitPages(1024))
 	t.Cleanup(func() { _ = rt.Close(ctx) })
+	refill(t, rt)
 	return rt
 }
 
@@ -90,7 +91,7 @@ const every = `(module
 // TestBehavesAsTheOriginal: same results, same traps, same memory afterwards.
 func TestBehavesAsTheOriginal(t *testing.T) {
 	wasm := assemble(t, every)
-	metered, err := Rewrite(wasm, Options{MaxPages: 4})
+	metered, err := Rewrite(wasm, Options{MaxPages: 4, Budget: 100_000_000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,14 +143,14 @@ func TestPrice(t *testing.T) {
 		}
 	}
 	f("an empty function", "", 1)
-	f("32 plain instructions", strings.Repeat("nop ", 32), 2)
-	f("4 divisions", strings.Repeat("i32.const 1 i32.const 1 i32.div_s drop ", 4), 1+(4*64+12)/32)
+	f("256 plain instructions", strings.Repeat("nop ", 256), 2)
+	f("4 divisions", strings.Repeat("i32.const 1 i32.const 1 i32.div_s drop ", 4), 1+(4*64+12)/256)
 	f("8 locals", "(local i64 i64 i64 i64 i64 i64 i64 i64)", 1+8)
 	f("a loop of 10 turns", "(local i32) loop local.get 0 i32.const 1 i32.add local.tee 0 i32.const 10 i32.lt_u br_if 0 end", 1+1+10)
-	f("memory.fill of 6,400 bytes", "i32.const 0 i32.const 0 i32.const 6400 memory.fill", 1+(1+64/32)+400)
-	f("memory.copy of nothing", "i32.const 0 i32.const 0 i32.const 0 memory.copy", 1+(1+64/32))
-	f("memory.grow by 2 pages", "i32.const 2 memory.grow drop", 1+(1+64/32)+2048)
-	f("table.fill of 8", "i32.const 0 ref.null i32.const 8 table.fill", 1+(1+64/32)+4)
+	f("memory.fill of 6,400 bytes", "i32.const 0 i32.const 0 i32.const 6400 memory.fill", 1+(1+512/256)+400)
+	f("memory.copy of nothing", "i32.const 0 i32.const 0 i32.const 0 memory.copy", 1+(1+512/256))
+	f("memory.grow by 2 pages", "i32.const 2 memory.grow drop", 1+(1+512/256)+2048)
+	f("table.fill of 8", "i32.const 0 ref.null i32.const 8 table.fill", 1+(1+512/256)+4)
 }
 
 // TestEmptyModule: sections that are missing are made.

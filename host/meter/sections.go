@@ -2,6 +2,7 @@ package meter
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 )
 
@@ -10,6 +11,7 @@ func (w *rewriter) types(r *reader) error {
 	if n > maxTypes {
 		return fmt.Errorf("meter: module has %d types; the limit is %d", n, maxTypes)
 	}
+	start := r.at
 	for range n {
 		if form := r.byte(); r.err == nil && form != 0x60 {
 			return fmt.Errorf("meter: type form %#x is not a function; garbage collected types are not supported", form)
@@ -23,19 +25,29 @@ func (w *rewriter) types(r *reader) error {
 		}
 		w.params = append(w.params, params)
 	}
+	w.typeSection(r.b[start:])
 	return r.done("type")
 }
 
 func (w *rewriter) imports(r *reader) error {
-	for range r.count() {
+	n := r.count()
+	start := r.at
+	for range n {
 		mod, name := r.take(r.u32()), r.take(r.u32())
 		kind := r.byte()
 		if r.err == nil && kind != 0 {
 			what := [...]string{"a function", "a table", "a memory", "a global", "an exception tag"}[min(kind, 4)]
 			return fmt.Errorf("meter: module imports %s, %q.%q; a module owns its memory, tables and globals, and imports functions alone", what, mod, name)
 		}
-		r.u32()
+		if string(mod) == Module {
+			return fmt.Errorf("meter: module imports %q.%q; that name is the host's, rename it", mod, name)
+		}
+		if t := r.u32(); r.err == nil && int(t) >= len(w.params) {
+			return fmt.Errorf("meter: import %q.%q has type %d of %d", mod, name, t, len(w.params))
+		}
 	}
+	w.imported = n
+	w.importSection(r.b[start:])
 	return r.done("import")
 }
 
@@ -51,7 +63,34 @@ func (w *rewriter) functions(r *reader) error {
 		}
 		w.funcs = append(w.funcs, t)
 	}
+	b := binary.AppendUvarint(nil, uint64(n))
+	for i := range w.funcs {
+		b = binary.AppendUvarint(b, uint64(w.funcs[(i+1)%n]))
+	}
+	w.emit(secFunction, b)
 	return r.done("function")
+}
+
+// function gives the new index of a function. An import stands in front of all functions that are not imported, so that ours
+// takes the place of the module's first own function, which becomes its last one; all others stay where they are.
+func (w *rewriter) function(i uint32) (uint32, error) {
+	n := w.imported + len(w.funcs)
+	switch {
+	case int64(i) >= int64(n):
+		return 0, fmt.Errorf("it names function %d of %d", i, n)
+	case int(i) == w.imported:
+		return uint32(n), nil
+	}
+	return i, nil
+}
+
+func (w *rewriter) start(r *reader) error {
+	i, err := w.function(r.u32())
+	if err != nil && r.err == nil {
+		return fmt.Errorf("meter: start section: %w", err)
+	}
+	w.emit(secStart, binary.AppendUvarint(nil, uint64(i)))
+	return r.done("start")
 }
 
 // limits reads a minimum and an optional maximum, and caps the maximum.
@@ -118,24 +157,25 @@ func (w *rewriter) globalsIn(r *reader) error {
 	if n > maxGlobals {
 		return fmt.Errorf("meter: module has %d globals; the limit is %d", n, maxGlobals)
 	}
-	start := r.at
+	var b []byte
 	for range n {
-		r.byte() // value type
-		r.byte() // mutability
-		if err := constant(r); err != nil {
-			return err
+		b = append(b, r.byte(), r.byte()) // value type, mutability
+		var err error
+		if b, err = w.constant(r, b); err != nil {
+			return fmt.Errorf("meter: global section: %w", err)
 		}
 	}
-	w.globalSection(r.b[start:r.at], n)
+	w.globalSection(b, n)
 	return r.done("global")
 }
 
-// constant passes an initialiser. global.get may only name imported globals there, and there are none.
-func constant(r *reader) error {
+// constant copies an initialiser to b. global.get may only name imported globals there, and there are none.
+func (w *rewriter) constant(r *reader, b []byte) ([]byte, error) {
 	for r.more() {
+		from := r.at
 		switch op := r.byte(); op {
 		case 0x0b:
-			return nil
+			return append(b, op), nil
 		case 0x41:
 			r.leb(5)
 		case 0x42:
@@ -144,32 +184,50 @@ func constant(r *reader) error {
 			r.take(4)
 		case 0x44:
 			r.take(8)
-		case 0xd0, 0xd2:
+		case 0xd0:
 			r.leb(5)
+		case 0xd2:
+			i, err := w.function(r.u32())
+			if err != nil {
+				return nil, fmt.Errorf("an initialiser: %w", err)
+			}
+			b = binary.AppendUvarint(append(b, op), uint64(i))
+			continue
 		case 0x23:
-			return fmt.Errorf("meter: an initialiser reads a global; only imported ones may be read there, and a module imports none")
+			return nil, errors.New("an initialiser reads a global; only imported ones may be read there, and a module imports none")
 		default:
-			return fmt.Errorf("meter: an initialiser has %s; it is not supported", name(op))
+			return nil, fmt.Errorf("an initialiser has %s; it is not supported", name(op))
+		}
+		if r.err == nil {
+			b = append(b, r.b[from:r.at]...)
 		}
 	}
-	return r.done("global")
+	r.fail(errShort)
+	return nil, r.err
 }
 
 func (w *rewriter) exports(r *reader) error {
 	n := r.count()
-	start := r.at
+	var b []byte
 	for range n {
 		name := r.take(r.u32())
 		kind, index := r.byte(), r.u32()
+		var err error
+		if kind == 0 {
+			index, err = w.function(index)
+		}
 		switch {
 		case r.err != nil:
 		case string(name) == Global:
 			return fmt.Errorf("meter: module exports %q; that name is the host's, rename it", Global)
 		case kind == 3 && int(index) >= w.globals:
 			return fmt.Errorf("meter: export %q names global %d of %d", name, index, w.globals)
+		case err != nil:
+			return fmt.Errorf("meter: export %q: %w", name, err)
 		}
+		b = binary.AppendUvarint(append(appendBytes(b, name), kind), uint64(index))
 	}
-	w.exportSection(r.b[start:r.at], n)
+	w.exportSection(b, n)
 	return r.done("export")
 }
 

@@ -224,6 +224,9 @@ func (m *module) simple(b []byte, f function, op string, arg func() string) ([]b
 	case "i64.const":
 		n, err = number(arg())
 		return sleb(append(b, 0x42), n), err
+	case "f32.const":
+		x, err := strconv.ParseFloat(arg(), 32)
+		return binary.LittleEndian.AppendUint32(append(b, 0x43), math.Float32bits(float32(x))), err
 	case "f64.const":
 		x, err := strconv.ParseFloat(arg(), 64)
 		return binary.LittleEndian.AppendUint64(append(b, 0x44), math.Float64bits(x)), err
@@ -243,7 +246,7 @@ func (m *module) index(names map[string]int, s string) (uint64, error) {
 }
 
 func label(b []byte, labels []string, s string) ([]byte, error) {
-	for i := len(labels) - 1; i >= 0; i-- {
+	for i := len(labels) - 1; i >= 0 && !digit(s); i-- {
 		if labels[i] == s && s != "" {
 			return uleb(b, uint64(len(labels)-1-i)), nil
 		}

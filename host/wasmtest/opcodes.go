@@ -27,6 +27,7 @@ var fixed = map[string][]byte{
 	"unreachable": {0x00}, "nop": {0x01}, "else": {0x05}, "end": {0x0b}, "return": {0x0f}, "drop": {0x1a}, "select": {0x1b},
 	"memory.size": {0x3f, 0}, "memory.grow": {0x40, 0},
 	"memory.copy": {0xfc, 10, 0, 0}, "memory.fill": {0xfc, 11, 0},
+	"table.get": {0x25, 0}, "table.set": {0x26, 0}, "ref.is_null": {0xd1},
 	"table.copy": {0xfc, 14, 0, 0}, "table.grow": {0xfc, 15, 0}, "table.size": {0xfc, 16, 0}, "table.fill": {0xfc, 17, 0},
 	"i32.trunc_sat_f64_s": {0xfc, 2}, "i64.trunc_sat_f64_s": {0xfc, 6}, "ref.null": {0xd0, 0x70},
 	"i32x4.splat":  {0xfd, 17},

@@ -39,6 +39,11 @@ func TestConcurrencyThreshold(t *testing.T) {
 	f("below it the cache decides", 0, 3, 3, 3)
 	f("at it the least busy gets the request", 2, 4, 3, 2)
 	f("all are at it: the cache again", 0, 4, 5, 6)
+	fr := sdktest.NewFrame(2)
+	fr.Rows[0].InFlight, fr.Rows[1].InFlight, fr.Rows[1].Slow, fr.Rows[0].Lately = 5, 5, 8, 9
+	if got := fr.Run(t, configured(t, map[string]string{"concurrency_threshold": "4"})); got.Row != 0 {
+		t.Errorf("all are at it, one is eight times slower: row %d; want 0", got.Row)
+	}
 }
 
 // With a beginning of 1,024 bytes two workers that hold more than that are alike, however much more one holds.

@@ -43,7 +43,8 @@ func (s *strategy) Configure(o *sdk.Options) error {
 	return nil
 }
 
-// full is seconds on top of the wait of a worker at the threshold: after all others, still in the order of their scores.
+// full is seconds on top of the wait of a worker at the threshold: after all others. If all are there it changes nothing, for
+// scores that differ by seconds in a million count as equal.
 const full = 1e6
 
 // Route scores the workers as the options let them be seen.
@@ -57,6 +58,10 @@ func (s *strategy) Route(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
 // seen is the workers with no more of the prompt than counts, and those at the threshold last.
 func (s *strategy) seen(workers []sdk.Worker) []sdk.Worker {
 	s.shown = append(s.shown[:0], workers...)
+	spill := false
+	for i := range workers {
+		spill = spill || workers[i].InFlight < s.threshold
+	}
 	for i := range s.shown {
 		w := &s.shown[i]
 		if left := s.blocks; left > 0 {
@@ -65,7 +70,7 @@ func (s *strategy) seen(workers []sdk.Worker) []sdk.Worker {
 				left -= *n
 			}
 		}
-		if s.threshold > 0 && w.InFlight >= s.threshold {
+		if spill && w.InFlight >= s.threshold {
 			w.Wait += full
 		}
 	}

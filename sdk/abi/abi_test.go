@@ -67,6 +67,8 @@ func TestLayout(t *testing.T) {
 	f("ReuseGPU", unsafe.Offsetof(r.ReuseGPU), 104)
 	f("ReuseL1", unsafe.Offsetof(r.ReuseL1), 108)
 	f("Key", unsafe.Offsetof(r.Key), 112)
+	f("Lately", unsafe.Offsetof(r.Lately), 120)
+	f("Pending", unsafe.Offsetof(r.Pending), 124)
 }
 
 func TestPackWorkedValues(t *testing.T) {

@@ -8,8 +8,9 @@ const (
 	OrderSize = 4
 )
 
-// Version is major<<16 | minor. A host refuses another major version; a minor version only appends.
-const Version = 1 << 16
+// Version is major<<16 | minor. A host refuses another major version; a minor version only appends, or fills room that was
+// zero. 1.1 has Row.Lately and Row.Pending where 1.0 had eight bytes of zero: a module made for 1.0 does not look there.
+const Version = 1<<16 | 1
 
 // Header describes one request. Offsets are in the comments; a test compares them with the compiler's.
 type Header struct {
@@ -32,7 +33,7 @@ type Header struct {
 	Bound        int32   // 88: row of the worker the session is bound to; -1 = none, or it is not a candidate
 	BestRow      int32   // 92: row with the most matched blocks; -1 = no match
 	BestMatch    uint32  // 96: blocks matched there
-	Lambda       float32 // 100: requests per second and worker, averaged over 30 s
+	Lambda       float32 // 100: requests per second and worker: over 30 s, or half of the newest rate if that is more
 	C1           float32 // 104: seconds to prefill one token on a worker of slowness 1
 	C2           float32 // 108: further seconds a token for each token before it (attention)
 	InvBWL1      float32 // 112: seconds to bring one token's KV from CPU memory; 0 = no such tier
@@ -75,7 +76,8 @@ type Row struct {
 	ReuseGPU      float32 // 104: R0: chance that the next block pushed out of the GPU is wanted again
 	ReuseL1       float32 // 108: R1: the same for the CPU tier
 	Key           uint64  // 112: hash of the worker's id, the same over restarts and routers
-	_             uint64  // 120: zero
+	Lately        float32 // 120: requests sent there lately, each counted e^(-age/30 s); since 1.1, 0 before
+	Pending       float32 // 124: seconds of prefill sent there without a first byte, on a worker of slowness 1; since 1.1
 }
 
 // Bits of Row.State.

@@ -33,16 +33,22 @@ func (u *Rule) Route(r *sdk.Request, workers []sdk.Worker, v View) sdk.Decision 
 	if best[0] >= infinite {
 		return sdk.Decline
 	}
-	if best[0]>>rowBits == best[1]>>rowBits {
-		best[0] = u.tie(best[0], workers)
+	smallest := int(best[0] & rowMask)
+	row, left := smallest, sdk.Alternatives
+	if limit := near(best[0]); best[1] <= limit {
+		keys := best[1:]
+		if keys[len(keys)-1] <= limit { // there may be more
+			keys = gather(u.keys[:len(workers)], limit)
+		}
+		row = c.tie(smallest, limit, keys, workers, v)
 	}
-	row := int(best[0] & rowMask)
-	for _, k := range best[1:] {
-		if k < infinite && int(k&rowMask) != row {
-			r.Then(int(k & rowMask))
+	for _, k := range best {
+		if i := int(k & rowMask); k < infinite && i != row && left > 0 {
+			r.Then(i)
+			left--
 		}
 	}
-	return sdk.To(row).Because(reason(&workers[row], v, longest))
+	return sdk.To(row).Because(reason(&workers[smallest], v, longest))
 }
 
 func reason(w *sdk.Worker, v View, longest uint32) sdk.Reason {

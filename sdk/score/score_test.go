@@ -22,15 +22,16 @@ func (s *strategy) Route(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
 	return s.rule.Route(r, workers, s.view)
 }
 
-// formula is the score as doc.go writes it, term by term, and without a thought for speed.
-func formula(h *abi.Header, rows []abi.Row, i int) float64 {
-	var wait, flight, weight float64
-	of := func(r abi.Row) float64 {
-		if r.Weight > 0 {
-			return float64(r.Weight)
-		}
-		return 1
+func of(r abi.Row) float64 {
+	if r.Weight > 0 {
+		return float64(r.Weight)
 	}
+	return 1
+}
+
+// formula is the score as doc.go writes it, term by term, and without a thought for speed. work is its Y.
+func formula(h *abi.Header, rows []abi.Row, i int) (score, work float64) {
+	var wait, flight, weight float64
 	for _, r := range rows {
 		wait, flight, weight = wait+r.Wait, flight+float64(r.InFlight), weight+of(r)
 	}
@@ -59,29 +60,84 @@ func formula(h *abi.Header, rows []abi.Row, i int) float64 {
 	if r.State&abi.RowSlowStart != 0 {
 		mine = 2*mine + flight + 2
 	}
-	return (2*r.Wait + y + k*y*(wait+y)) * (1 + .5*mine/max(1, flight))
+	return (2*r.Wait + y + k*y*(wait+y)) * (1 + .5*mine/max(1, flight)), y
 }
 
-func TestChoosesTheSmallestOfTheFormula(t *testing.T) {
+// chosen is the row that doc.go says: of those that are equal to the one of the smallest score the first by flight, lately,
+// sent and index. equals are all of them, scores everybody's.
+func chosen(h *abi.Header, rows []abi.Row) (row int, equals []int, scores []float64) {
+	b, work := 0, make([]float64, len(rows))
+	scores = make([]float64, len(rows))
+	for i := range rows {
+		scores[i], work[i] = formula(h, rows, i)
+		if scores[i] < scores[b]*(1-1e-10) {
+			b = i
+		}
+	}
+	best := rows[b]
+	per := func(n float64, r abi.Row) float64 { return n / of(r) }
+	row = -1
+	for i, r := range rows {
+		far := int64(r.GPU+r.L1+r.L2) - int64(best.GPU+best.L1+best.L2)
+		if scores[i] > 1.15*scores[b] || far < -1 || far > 1 || r.Pending > best.Pending || work[i]/r.Slow > 1.01*work[b]/best.Slow ||
+			per(float64(r.InFlight), r) > per(float64(best.InFlight), best) {
+			continue
+		}
+		equals = append(equals, i)
+		order := func(r abi.Row) []float64 {
+			return []float64{per(float64(r.InFlight), r), per(float64(r.Lately), r), per(float64(r.Sent), r)}
+		}
+		if row < 0 || slices.Compare(order(r), order(rows[row])) < 0 {
+			row = i
+		}
+	}
+	return row, equals, scores
+}
+
+func TestChoosesByTheFormula(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	f, s := sdktest.NewFrame(1), &strategy{}
-	for range 20_000 {
+	tied := 0
+	for n := range 20_000 {
 		f.Randomize(rng, 1+rng.IntN(24))
-		got := f.Run(t, s)
-		values := make([]float64, len(f.Rows))
-		for i := range values {
-			values[i] = formula(&f.Header, f.Rows, i)
+		if n%2 == 0 {
+			level(rng, f)
 		}
-		sorted := slices.Sorted(slices.Values(values))
-		for place, row := range append([]int{got.Row}, got.Order...) {
-			if v, want := values[row], sorted[place]; math.Abs(v-want) > 1e-9*want {
-				t.Fatalf("place %d has row %d, which scores %v; want one of %v", place, row, v, want)
+		got := f.Run(t, s)
+		row, equals, scores := chosen(&f.Header, f.Rows)
+		if len(equals) > 1 {
+			tied++
+		}
+		if got.Row != row {
+			t.Fatalf("row %d, which scores %v; want %d, which scores %v, the first of %v", got.Row, scores[got.Row], row, scores[row], equals)
+		}
+		sorted := slices.Sorted(slices.Values(slices.Delete(slices.Clone(scores), row, row+1)))
+		for place, row := range got.Order {
+			if v, want := scores[row], sorted[place]; math.Abs(v-want) > 1e-9*want {
+				t.Fatalf("alternative %d is row %d, which scores %v; want one of %v", place, row, v, want)
 			}
 		}
 	}
+	if tied < 2000 {
+		t.Errorf("%d of 20,000 frames had equal rows: too few to hold the rule by", tied)
+	}
 }
 
-// A worker that is preferred stays preferred when it is given what can only help. What it loses of its wait goes to another: the
+// level makes a frame's rows nearly equal, as those of an idle fleet are.
+func level(rng *rand.Rand, f *sdktest.Frame) {
+	for i := range f.Rows {
+		r := &f.Rows[i]
+		worker, key, lately := r.Worker, r.Key, r.Lately
+		*r = f.Rows[0]
+		r.Worker, r.Key, r.Lately = worker, key, lately
+		r.Slow *= 1 + .2*rng.Float64()
+		r.InFlight += rng.Uint32N(2)
+		r.Pending *= 1 + float32(rng.IntN(2))
+		r.GPU = min(r.GPU+rng.Uint32N(3), f.Header.PromptBlocks-r.L1-r.L2)
+	}
+}
+
+// A worker that is preferred stays preferred, or is equal to the one that is, when it is given what can only help. What it loses of its wait goes to another: the
 // score knows the fleet's mean, and a lower mean helps some rows more than their own wait helps this one.
 func TestMonotonic(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
@@ -102,10 +158,16 @@ func TestMonotonic(t *testing.T) {
 			for i := range f.Rows {
 				f.Rows[i].L1, f.Rows[i].L2 = 0, 0
 			}
+			if _, equals, _ := chosen(&f.Header, f.Rows); len(equals) > 1 {
+				continue // it won by what was sent lately
+			}
 			before := f.Run(t, s).Row
 			r, wait := &f.Rows[before], f.Rows[before].Wait
 			change(r, f.Header.PromptBlocks-r.GPU)
 			f.Rows[(before+1)%len(f.Rows)].Wait += wait - r.Wait
+			if _, equals, _ := chosen(&f.Header, f.Rows); slices.Contains(equals, before) {
+				continue
+			}
 			if after := f.Run(t, s).Row; after != before {
 				t.Fatalf("%s: row %d was chosen, and row %d once %[2]d had become better", name, before, after)
 			}
@@ -126,6 +188,18 @@ func TestTies(t *testing.T) {
 		}
 	}
 	f("all equal: the index", 0, func(rows []abi.Row) {})
+	f("fewest lately", 3, func(rows []abi.Row) {
+		for i := range rows {
+			rows[i].Lately = 2
+		}
+		rows[3].Lately, rows[3].Sent = 1.5, 99
+	})
+	f("fewest lately for its weight", 5, func(rows []abi.Row) {
+		for i := range rows {
+			rows[i].Lately = 2
+		}
+		rows[5].Weight, rows[5].Lately = 4, 7
+	})
 	f("fewest sent", 4, func(rows []abi.Row) { rows[4].Sent = 9 })
 	f("fewest sent for its weight", 5, func(rows []abi.Row) { rows[5].Weight, rows[5].Sent = 4, 30 })
 	f("fewest in flight before fewest sent", 2, func(rows []abi.Row) {
@@ -135,6 +209,41 @@ func TestTies(t *testing.T) {
 		rows[2].InFlight, rows[2].Sent = 0, 99
 	})
 	f("slow start comes last", 1, func(rows []abi.Row) { rows[0].State, rows[0].Sent = abi.RowSlowStart, 0 })
+}
+
+// Equal is who is no worse in all that is known. What is learnt may differ by its noise, and no more.
+func TestNearTies(t *testing.T) {
+	f := func(what string, want int, change func(f *sdktest.Frame)) {
+		t.Helper()
+		fr := sdktest.NewFrame(3).Prompt(8000)
+		for i := range fr.Rows {
+			fr.Rows[i].Lately = 5
+		}
+		fr.Rows[1].Lately, fr.Rows[0].Slow = 4, .9
+		change(fr)
+		if got := fr.Run(t, &strategy{}); got.Row != want {
+			t.Errorf("%s: row %d; want %d", what, got.Row, want)
+		}
+	}
+	f("a tenth slower is noise", 1, func(f *sdktest.Frame) {})
+	f("a fifth is not", 0, func(f *sdktest.Frame) { f.Rows[1].Slow = 1.1 })
+	f("one more in flight", 0, func(f *sdktest.Frame) {
+		for i := range f.Rows {
+			f.Rows[i].InFlight = 20
+		}
+		f.Rows[1].InFlight = 21
+	})
+	f("something pending", 0, func(f *sdktest.Frame) { f.Rows[1].Pending = .01 })
+	f("a block less", 1, func(f *sdktest.Frame) { f.Hold(0, 128).Hold(1, 112) })
+	f("two blocks less", 0, func(f *sdktest.Frame) { f.Hold(0, 128).Hold(1, 96) })
+	f("more to push out", 0, func(f *sdktest.Frame) {
+		f.Rows[1].FreeGPU, f.Rows[1].ReuseGPU = 0, .01
+	})
+	f("all at their first request", 0, func(f *sdktest.Frame) {
+		for i := range f.Rows {
+			f.Rows[i].Slow, f.Rows[i].Lately = 1, 0
+		}
+	})
 }
 
 func TestNoNumber(t *testing.T) {

@@ -93,6 +93,7 @@ func row(rng *rand.Rand, i int, blocks uint32, busy bool) abi.Row {
 	r.InFlight, r.Running, r.Waiting = rng.Uint32N(64), rng.Uint32N(64), rng.Uint32N(16)
 	r.PendingTokens, r.KVUsage = rng.Uint32N(200_000), rng.Float32()
 	r.Wait, r.Load = 4*rng.Float64(), 1.2*rng.Float64()
+	r.Lately, r.Pending = 40*rng.Float32(), 4*rng.Float32()
 	r.TTFT, r.TPOT, r.MetricsAge = rng.Float32(), rng.Float32()/20, rng.Float32()
 	return r
 }

@@ -1,0 +1,107 @@
+package tier
+
+import (
+	"context"
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// sureOfNone tells whether a store says for certain that there is no value.
+func sureOfNone(s *Store, key string) bool {
+	_, ok, err := s.Find("ns", key)
+	return !ok && err == nil
+}
+
+// A Redis that has lost its data is not believed while routers put back what they hold.
+func TestAFlushedRedisIsNotBelieved(t *testing.T) {
+	p := newPair(t)
+	const n = 600 // more than a batch
+	for i := range n {
+		p.a.Set("ns", fmt.Sprint(i), []byte("1"), time.Hour)
+	}
+	eventually(t, "Redis knows them", func() bool { return p.r.bare.DBSize(context.Background()).Val() >= n })
+	eventually(t, "both know its mark", func() bool { return p.a.l2.epoch.told() != "" && p.a.l2.epoch.told() == p.b.l2.epoch.told() })
+	p.b.Keep("ns", "0", []byte("newer"), time.Hour) // as if Redis had been silent for b
+	p.r.bare.FlushAll(context.Background())
+	for i := range n {
+		if key := fmt.Sprint(i); sureOfNone(p.b, key) {
+			t.Fatalf("b is sure that there is no %s, right after the flush", key)
+		}
+	}
+	eventually(t, "Redis was told again", func() bool { return p.r.bare.DBSize(context.Background()).Val() >= n })
+	for i := range n {
+		p.agree(fmt.Sprint(i), "1")
+	}
+	eventually(t, "Redis is believed again", func() bool { return sureOfNone(p.b, "nothing") && sureOfNone(p.a, "nothing") })
+}
+
+// The same of one that comes back empty; and what was entered in the silence gives way to what others had held before it.
+func TestARedisThatComesBackEmpty(t *testing.T) {
+	p := newPair(t)
+	for i := range 100 {
+		p.seed(fmt.Sprint(i), "older")
+	}
+	eventually(t, "both know its mark", func() bool { return p.a.l2.epoch.told() != "" && p.a.l2.epoch.told() == p.b.l2.epoch.told() })
+	p.r.kill()
+	waitOpen(t, p.a)
+	waitOpen(t, p.b)
+	for i := range 50 {
+		p.b.Keep("ns", fmt.Sprint(i), []byte("newer"), time.Hour)
+	}
+	p.b.Keep("ns", "new", []byte("new"), time.Hour)
+	p.r.start()
+	for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if sureOfNone(p.b, "99") {
+			t.Fatal("b is sure that there is none of what a holds")
+		}
+	}
+	for i := range 100 {
+		p.agree(fmt.Sprint(i), "older")
+	}
+	p.agree("new", "new")
+}
+
+// After a silence a router does not believe "there is none" until others have had time to tell what they did meanwhile.
+func TestDoubtAfterASilence(t *testing.T) {
+	p := newPair(t)
+	p.stop()
+	p.r.signal(syscall.SIGCONT)
+	waitClosed(t, p.b)
+	wantSilent(t, p.b, "nothing")
+	if _, set := p.b.SetIfAbsent("ns", "k", []byte("1"), time.Hour); !set {
+		t.Error("not set")
+	}
+	p.agree("k", "1") // long before the doubt is over
+	eventually(t, "the doubt is over", func() bool { return sureOfNone(p.b, "nothing") })
+}
+
+func TestEpoch(t *testing.T) {
+	now := time.Now()
+	var e epoch
+	f := func(what, mark string, after time.Duration, lost bool, told string) {
+		t.Helper()
+		if got := e.found(mark, now.Add(after)); got != lost || e.told() != told {
+			t.Errorf("%s: lost %v, mark %q; want %v, %q", what, got, e.told(), lost, told)
+		}
+	}
+	f("the first one", "a", 0, false, "a")
+	f("the same", "a", 0, false, "a")
+	f("another", "b", 0, true, "a")
+	f("noticed already", "b", relearn-1, false, "a")
+	f("relearnt", "b", relearn, false, "b")
+	f("another again", "c", relearn, true, "b")
+	e.again()
+	f("not all was put back", "c", relearn+1, true, "b")
+	f("back to the old", "b", relearn+2, false, "b")
+	f("and lost again", "d", relearn+2, true, "b")
+	e.doubt(time.Now())
+	if e.known() != doubted || e.told() != "b" {
+		t.Errorf("doubted: known %q, told %q", e.known(), e.told())
+	}
+	e.doubt(time.Now().Add(-relearn))
+	if e.known() != "b" {
+		t.Errorf("the doubt is over: %q", e.known())
+	}
+}

@@ -1,0 +1,98 @@
+package tier
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What L2 says to a change meets an entry that may have been changed since.
+func TestAnswersToChanges(t *testing.T) {
+	const now, hour = int64(time.Second), int64(time.Hour)
+	f := func(name string, owed debt, r reply, meanwhile func(m *memory), value string, owes debt, base string) {
+		t.Helper()
+		m := newMemory(1 << 20)
+		m.put("ns", "k", []byte("first"), hour, 0, paid)
+		m.put("ns", "k", []byte("mine"), hour, 0, owed)
+		d := m.debts(m.debtors(), now)
+		if len(d) != 1 {
+			t.Fatalf("%s: %d debts", name, len(d))
+		}
+		meanwhile(m)
+		m.answered(&d[0], r, now)
+		e := m.find("ns", "k", now)
+		switch {
+		case e == nil && value == "":
+		case e == nil, string(e.value) != value, e.owes != owes, string(e.base) != base:
+			t.Errorf("%s: %+v; want %q, owing %d on %q", name, e, value, owes, base)
+		}
+	}
+	nothing := func(*memory) {}
+	again := func(m *memory) { m.put("ns", "k", []byte("newest"), hour, 0, oweSwap) }
+	longer := func(m *memory) { m.touch("ns", "k", 2*hour, 0, oweTouch) }
+	took, other := reply{kind: 's'}, reply{kind: 'v', value: []byte("other"), ttl: time.Hour}
+	f("taken", oweSwap, took, nothing, "mine", paid, "")
+	f("it stood there", oweSwap, reply{kind: 'v', value: []byte("mine"), ttl: time.Hour}, nothing, "mine", paid, "")
+	f("another stands there", oweSwap, other, nothing, "other", paid, "")
+	f("another stands there, and mine was touched", oweSwap, other, longer, "other", paid, "")
+	f("deleted elsewhere", oweSwap, reply{kind: 't'}, nothing, "", paid, "")
+	f("taken, and changed meanwhile", oweSwap, took, again, "newest", oweSwap, "mine")
+	f("not taken, and changed meanwhile", oweSwap, other, again, "newest", oweSwap, "first")
+	f("taken, and touched meanwhile", oweSwap, took, longer, "mine", oweTouch, "first")
+	f("forced, and changed meanwhile", oweSet, took, again, "newest", oweSet, "")
+	f("removed meanwhile", oweSwap, other, func(m *memory) { m.remove("ns", "k", now) }, "", paid, "")
+}
+
+// An answer for a new key is held though another key of its slot was changed meanwhile.
+func TestAnAnswerIsHeld(t *testing.T) {
+	s := memoryOnly(t, 0)
+	c := s.begin("ns", "k")
+	*s.l1.slot("ns", "k")++
+	c.learn(reply{kind: 'v', value: []byte("1"), ttl: time.Hour}, false)
+	if v := s.l1.look("ns", "k", s.now(), 0); string(v.value) != "1" || v.checked != doubt {
+		t.Errorf("%+v; want the value, and doubt", v)
+	}
+	s.l1.put("ns", "k", []byte("2"), never, s.now(), paid)
+	s.l1.hold("ns", "k", []byte("1"), never, s.now())
+	want(t, s, "k", "2")
+}
+
+// An answer that is there is taken, though the time for it is over: on a starved machine it is we who are late.
+func TestALateLook(t *testing.T) {
+	r := startRedis(t)
+	dial := dialer(nil, 1<<20)
+	c, err := dial(context.Background(), "unix", r.socket())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	io.WriteString(c, "PING\r\n")
+	time.Sleep(200 * time.Millisecond) // for it to come
+	_ = c.SetReadDeadline(time.Now().Add(-time.Second))
+	buf := make([]byte, 64)
+	if n, err := c.Read(buf); err != nil || string(buf[:n]) != "+PONG\r\n" {
+		t.Errorf("%q, %v", buf[:n], err)
+	}
+	if n, err := c.Read(buf); err == nil {
+		t.Errorf("%q came from nowhere", buf[:n])
+	}
+}
+
+// What is too long to be read ahead is read when it is asked for.
+func TestLongValuesAreNotReadAhead(t *testing.T) {
+	r := startRedis(t)
+	first, _ := open(t, Config{Redis: r.url(), Timeout: patient})
+	long := strings.Repeat("x", ahead)
+	first.Set("ns", "long", []byte(long), time.Hour)
+	first.Set("ns", "short", []byte("1"), time.Hour)
+	second, _ := open(t, Config{Redis: r.url(), Timeout: patient})
+	if n, err := second.Load(context.Background()); n != 1 || err != nil {
+		t.Errorf("%d values, %v; want the short one", n, err)
+	}
+	if v, ok, err := second.Find("ns", "long"); !bytes.Equal(v, []byte(long)) || !ok || err != nil {
+		t.Errorf("%d bytes, %v, %v", len(v), ok, err)
+	}
+}

@@ -1,0 +1,118 @@
+package daemon
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/vllmsim"
+	"github.com/warmpath/warmpath/daemon/worker"
+)
+
+// count is how many series of the process's own /metrics has that hold the text.
+func (r *running) count(text string) (n int) {
+	r.t.Helper()
+	for line := range strings.Lines(do(r.t, "GET", "http://"+r.AdminAddr()+"/metrics", "").body) {
+		if strings.HasPrefix(line, "warmpath_") && strings.Contains(line, text) {
+			n++
+		}
+	}
+	return n
+}
+
+// TestSeriesOfGoneWorkersGo: pods that roll, 200 generations of worker ids, leave nothing behind, and what stays keeps its counts.
+func TestSeriesOfGoneWorkersGo(t *testing.T) {
+	f := sims(t, 2, vllmsim.Config{})
+	file := filepath.Join(t.TempDir(), "workers.toml")
+	pod := func(i int) string { return fmt.Sprintf("[[workers]]\nurl = %q\nid = \"pod-%d\"\n", f.URLs()[1], i) }
+	write(t, file, pod(0))
+	toml := strings.Replace(settings("roundrobin", f.URLs()[0]), "[[pools]]\n", fmt.Sprintf("[[pools]]\nworkers_file = %q\n", file), 1)
+	r := start(t, toml, 2)
+	r.departed.mu.Lock()
+	r.departed.stay = time.Hour // all sweeps that count are the test's
+	r.departed.mu.Unlock()
+	ask := func(n int) {
+		for range n {
+			if s := r.do("POST", "/v1/completions", `{"model":"sim","prompt":"x","max_tokens":2,"stream":true}`); s.status != 200 || s.err != nil {
+				t.Fatalf("%d %v %s", s.status, s.err, s.body)
+			}
+		}
+	}
+	p, now, most := r.state.Load().pools[0], time.Now(), 0
+	ask(2)
+	for i := range 200 {
+		write(t, file, pod(i+1))
+		p.found.read()
+		p.refound()
+		ask(2)
+		now = now.Add(time.Hour)
+		r.departed.sweep(r.Daemon, now)
+		if i%20 == 19 {
+			most = max(most, r.count(`worker="pod-`))
+		}
+	}
+	kept := len(r.metrics.held.owners())
+	t.Logf("after 200 generations: at most %d series of pods, %d workers kept", most, kept)
+	if most > 200 || kept > 4 { // some 45 a pod: a pod of before, and the one that is
+		t.Errorf("%d series of pods, %d workers kept; want those of the last ones alone", most, kept)
+	}
+	if r.count(`worker="pod-200"`) == 0 {
+		t.Error("the series of the pod that serves are gone")
+	}
+	if got := r.metric("warmpath_requests_total", `worker="w1"`); got < 100 {
+		t.Errorf("the worker that stayed has counted %v of 402 requests; want what it has answered", got)
+	}
+}
+
+// TestSeriesOfARemovedPoolGo: by the daemon's own sweeps, and not before its last request has ended.
+func TestSeriesOfARemovedPoolGo(t *testing.T) {
+	a, b := sims(t, 1, vllmsim.Config{Models: []string{"a"}}), sims(t, 1, vllmsim.Config{Models: []string{"b"}})
+	var toml strings.Builder
+	toml.WriteString("[server]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n")
+	addPool(&toml, "first", "prefixaware", "a", a.URLs()...)
+	one := toml.String()
+	addPool(&toml, "second", "prefixaware", "b", b.URLs()...)
+	r := start(t, toml.String(), 2)
+	r.departed.mu.Lock()
+	r.departed.stay = 0
+	r.departed.mu.Unlock()
+	for _, model := range []string{"a", "b"} {
+		if s := r.do("POST", "/v1/completions", fmt.Sprintf(`{"model":%q,"prompt":"x","max_tokens":2}`, model)); s.status != 200 {
+			t.Fatalf("%d %s", s.status, s.body)
+		}
+	}
+	gone := r.state.Load().pools[1]
+	end := r.hold(gone)
+	write(t, r.file, one)
+	if err := r.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	for i := range 3 {
+		r.departed.sweep(r.Daemon, now.Add(time.Duration(i)*time.Hour))
+	}
+	if r.metric("warmpath_requests_total", `pool="second"`) != 1 || r.metric("warmpath_pick_seconds_count", `pool="second"`) != 1 {
+		t.Error("the series of the pool are gone while a request of it is under way")
+	}
+	end()
+	eventually(t, "no series of the pool", func() bool { return r.count(`pool="second"`) == 0 })
+	if r.count(`pool="first"`) == 0 {
+		t.Error("the other pool has lost its series")
+	}
+}
+
+// hold begins a request at the pool's first worker and returns what ends it.
+func (r *running) hold(p *pool) (end func()) {
+	r.t.Helper()
+	_, ws, _ := p.workers.Snapshot("", time.Now(), nil, nil)
+	if len(ws) == 0 {
+		r.t.Fatal("no worker is up")
+	}
+	ticket, ok := p.workers.TryBegin(ws[0], worker.Dispatch{PromptTokens: 1}, time.Now())
+	if !ok {
+		r.t.Fatal("the worker takes no request")
+	}
+	return func() { ticket.End(time.Now(), worker.Outcome{Kind: worker.Answered}) }
+}

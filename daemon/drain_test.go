@@ -1,0 +1,111 @@
+package daemon
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestDrainEndsConnections: a drain closes what waits for a next request, says so in the answers that it lets end, and takes nothing
+// that was sent ahead behind them.
+func TestDrainEndsConnections(t *testing.T) {
+	held, release := make(chan bool, 8), make(chan bool)
+	w := fakeWorker(t, func(rw http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		stream := strings.Contains(string(body), `"stream":true`)
+		if stream {
+			rw.Header().Set("Content-Type", "text/event-stream")
+			io.WriteString(rw, "data: {\"choices\":[{\"index\":0,\"text\":\"a\"}]}\n\n")
+			rw.(http.Flusher).Flush()
+		}
+		if r.Header.Get("X-Hold") != "" {
+			held <- true
+			<-release
+		}
+		if stream {
+			io.WriteString(rw, "data: {\"choices\":[{\"index\":0,\"text\":\"\",\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
+		} else {
+			io.WriteString(rw, `{"choices":[{"index":0,"text":"a","finish_reason":"stop"}]}`)
+		}
+	})
+	r, lines := startLogged(t, settings("prefixaware", w.URL), 1)
+	dial := func(requests string) (net.Conn, *bufio.Reader) {
+		t.Helper()
+		c, err := net.Dial("tcp", r.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		c.SetDeadline(time.Now().Add(20 * time.Second))
+		io.WriteString(c, requests)
+		return c, bufio.NewReader(c)
+	}
+	read := func(what string, in *bufio.Reader) *http.Response {
+		t.Helper()
+		resp, err := http.ReadResponse(in, nil)
+		if err != nil {
+			t.Fatal(what, err)
+		}
+		if b, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != 200 || !strings.Contains(string(b), `"a"`) {
+			t.Fatalf("%s: %d %v %s", what, resp.StatusCode, err, b)
+		}
+		return resp
+	}
+	holding := func(body string) string { return strings.Replace(post(body), "\r\n", "\r\nX-Hold: 1\r\n", 1) }
+	_, idle := dial(post(aStream))
+	read("a stream before the drain", idle)
+	_, plain := dial(holding(aCompletion) + post(aCompletion))
+	_, stream := dial(holding(aStream) + post(aCompletion))
+	<-held
+	<-held
+	stopped := make(chan error, 1)
+	go func() { stopped <- r.stop() }()
+	if b, err := idle.ReadByte(); err != io.EOF {
+		t.Errorf("an idle connection in a drain: %q, %v; want its end", b, err)
+	}
+	close(release)
+	if resp := read("a request in the drain", plain); !resp.Close {
+		t.Errorf("its answer does not say that the connection closes: %v", resp.Header)
+	}
+	read("a stream in the drain", stream)
+	for what, in := range map[string]*bufio.Reader{"the request": plain, "the stream": stream} {
+		if rest, err := io.ReadAll(in); len(rest) > 0 {
+			t.Errorf("behind %s came %q, %v; want the end of the connection", what, rest, err)
+		}
+	}
+	if err := <-stopped; err != nil {
+		t.Error(fmt.Errorf("the drain: %w", err))
+	}
+	lines.drained(t, 2)
+}
+
+// TestDrainWithoutRequestsIsClean: connections on which nothing was asked yet are no reason for an error, however short the drain.
+func TestDrainWithoutRequestsIsClean(t *testing.T) {
+	w := fakeWorker(t, func(http.ResponseWriter, *http.Request) {})
+	r := start(t, withServer(settings("prefixaware", w.URL), `drain_timeout = "100ms"`), 1)
+	for _, begun := range []string{"", "POST /v1/comp"} {
+		c, err := net.Dial("tcp", r.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		io.WriteString(c, begun)
+	}
+	eventually(t, "both accepted", func() bool { return r.frontL.Stats().Accepted >= 2 })
+	if err := r.stop(); err != nil {
+		t.Errorf("the drain: %v", err)
+	}
+}
+
+// drained checks the closing line of a drain in which so many requests ended.
+func (l *logLines) drained(t *testing.T, requests float64) {
+	t.Helper()
+	if l := l.wait(t, "drained"); l["level"] != "INFO" || l["requests_ended"] != requests || l["after"] == nil {
+		t.Errorf("the closing line is %v; want INFO, how long the drain took, and %v requests", l, requests)
+	}
+}

@@ -1,0 +1,42 @@
+package listen
+
+// What is kept back of the descriptors for all but the clients' connections and the workers' that serve them.
+const (
+	keptForUs     = 16 // standard streams, pollers, listeners, the access log, a file that a reload reads
+	keptPerWorker = 4  // its health check, its metrics, and a new connection of either beside an old one
+	keptForRedis  = 32 // the pool of the client, and its replacements
+	fewestClients = 4  // whatever the limit
+)
+
+// Kept says who needs descriptors beside the clients.
+type Kept struct {
+	Workers int
+	Redis   bool
+}
+
+// Room divides a limit of open files: how many connections clients can have, each with a descriptor more for the worker that
+// answers it, and how many the operator can have. With these neither can take the other's, or a health check's. The answer
+// may exceed a limit that is too low for anything.
+func Room(limit int, k Kept) (clients, admin int) {
+	admin = min(max(limit/8, 8), 256)
+	rest := limit - admin - keptForUs - keptPerWorker*k.Workers
+	if k.Redis {
+		rest -= keptForRedis
+	}
+	return max(rest/2, fewestClients), admin
+}
+
+// Needs is the limit of open files that so many clients' connections need.
+func Needs(clients int, k Kept) int {
+	need := 2*clients + keptForUs + keptPerWorker*k.Workers
+	if k.Redis {
+		need += keptForRedis
+	}
+	limit := need + 8
+	for { // the operator's share grows with the limit
+		if c, _ := Room(limit, k); c >= clients {
+			return limit
+		}
+		limit += max(1, limit/64)
+	}
+}

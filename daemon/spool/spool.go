@@ -1,0 +1,135 @@
+// Package spool keeps a log's lines until a goroutine of its own has written them, so that nobody who logs waits for a pipe that
+// is not read, or for a disk that hangs: a log that requests wait for stops the router while /health says 200.
+//
+// Lines stay whole and in order. Each is one write, as a pipe keeps what is shorter than 4 KiB apart from what another stream of
+// the process writes to it. When MaxBytes wait, later lines are lost and counted.
+//
+// What lost: a deadline for each write, which pipes that the process inherits and files do not have; a channel of lines, which is an
+// allocation a line, or a pool of buffers beside it. The price is that a crash loses lines that wait for their turn, of which
+// there are none or few while the log is taken.
+package spool
+
+import (
+	"bytes"
+	"sync"
+	"time"
+)
+
+// MaxBytes bounds the lines that wait. An access log's line is 500 to 800 bytes: 4 MiB are 5,000 to 8,000, a second of more
+// requests than one router serves. As many bytes again can be on their way out.
+const MaxBytes = 4 << 20
+
+// keptBytes is the largest buffer that stays between bursts.
+const keptBytes = 64 << 10
+
+// Config says where lines go. The spool's own goroutine calls all of its functions but Lost.
+type Config struct {
+	Line  func([]byte)     // writes one line, for as long as that takes
+	Lost  func(first bool) // a line is lost, the first since Again. Whoever wrote it calls this. nil = nothing
+	Again func(lost int)   // lines are taken again, after so many were lost
+	End   func()           // after the last call of Line. nil = nothing
+}
+
+// Spool is an io.Writer of whole lines that never waits and never fails.
+type Spool struct {
+	c    Config
+	done chan struct{} // closed when the goroutine has ended
+
+	mu     sync.Mutex // guards all below
+	more   *sync.Cond // wait is no longer empty, or closed is set
+	wait   []byte     // lines
+	left   int        // lines in wait and in what is being written
+	lost   int        // lines since Again was called
+	closed bool
+}
+
+// New starts a spool.
+func New(c Config) *Spool {
+	s := &Spool{c: c, done: make(chan struct{})}
+	s.more = sync.NewCond(&s.mu)
+	go s.run()
+	return s
+}
+
+// Write takes one line, or loses it. It keeps no part of line.
+func (s *Spool) Write(line []byte) (int, error) {
+	s.mu.Lock()
+	full := s.closed || len(s.wait)+len(line) > MaxBytes
+	first := full && s.lost == 0
+	if full {
+		s.lost++
+	} else {
+		s.wait = append(s.wait, line...)
+		s.left++
+		s.more.Signal()
+	}
+	s.mu.Unlock()
+	if full && s.c.Lost != nil {
+		s.c.Lost(first)
+	}
+	return len(line), nil
+}
+
+func (s *Spool) run() {
+	defer close(s.done)
+	if s.c.End != nil {
+		defer s.c.End()
+	}
+	var lines []byte
+	for {
+		lost := 0
+		lines, lost = s.take(lines)
+		if lost > 0 {
+			s.c.Again(lost)
+		}
+		if len(lines) == 0 && lost == 0 {
+			return
+		}
+		for line := range bytes.Lines(lines) {
+			s.c.Line(line)
+			s.mu.Lock()
+			s.left--
+			s.mu.Unlock()
+		}
+		if cap(lines) > keptBytes {
+			lines = nil
+		}
+	}
+}
+
+// take waits for lines and exchanges the buffer for theirs. It returns first how many were lost before it, once the queue is half
+// empty: a log that is taken, but too slowly, is told as one loss and not as many. Without either the spool is closed.
+func (s *Spool) take(buffer []byte) (lines []byte, lost int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lost > 0 && len(s.wait) < MaxBytes/2 {
+		lost = s.lost
+		s.lost = 0
+		return nil, lost
+	}
+	for len(s.wait) == 0 && !s.closed {
+		s.more.Wait()
+	}
+	lines = s.wait
+	s.wait = buffer[:0]
+	return lines, 0
+}
+
+// Close gives the lines that wait so long to be written, and returns how many were not, and how many were lost before that Again
+// was not called for. Later lines are lost.
+func (s *Spool) Close(limit time.Duration) (left, lost int) {
+	s.mu.Lock()
+	s.closed = true
+	s.more.Signal()
+	s.mu.Unlock()
+	late := time.NewTimer(limit)
+	defer late.Stop()
+	select {
+	case <-s.done:
+	case <-late.C:
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.wait = nil // of a goroutine that may never come back
+	return s.left, s.lost
+}

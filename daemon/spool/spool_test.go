@@ -1,0 +1,121 @@
+package spool
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestStuck: while nobody takes lines those that have room wait, in order, and the others are counted and told once each way.
+func TestStuck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stuck := make(chan struct{})
+		var got bytes.Buffer
+		full, again, ended := 0, []int(nil), false
+		s := New(Config{
+			Line: func(b []byte) { <-stuck; got.Write(b) },
+			Lost: func(first bool) {
+				if first {
+					full++
+				}
+			},
+			Again: func(lost int) { again = append(again, lost) },
+			End:   func() { ended = true },
+		})
+		line := func(i int) string { return fmt.Sprintf("%07d%s\n", i, strings.Repeat("x", 1016)) } // 1 KiB
+		put := func(from, n int) {
+			for i := range n {
+				if m, err := s.Write([]byte(line(from + i))); m != 1024 || err != nil {
+					t.Fatalf("%d, %v", m, err)
+				}
+			}
+		}
+		put(0, 1)
+		synctest.Wait() // it is on its way out
+		const room = MaxBytes / 1024
+		put(1, room+10)
+		if full != 1 || again != nil {
+			t.Errorf("full %d times, again %v; want 1 and none", full, again)
+		}
+		close(stuck)
+		synctest.Wait()
+		if len(again) != 1 || again[0] != 10 {
+			t.Errorf("again %v; want once, 10 lost", again)
+		}
+		put(room+11, 5)
+		if left, _ := s.Close(time.Second); left != 0 || !ended {
+			t.Errorf("%d left, ended %v; want none", left, ended)
+		}
+		if want := 1 + room + 5; got.Len() != want*1024 {
+			t.Fatalf("%d bytes came; want %d lines", got.Len(), want)
+		}
+		for i, l := range strings.SplitAfter(strings.TrimSuffix(got.String(), "\n"), "\n") {
+			if i > room {
+				i += 10
+			}
+			if strings.TrimSuffix(l, "\n")+"\n" != line(i) {
+				t.Fatalf("want line %d, got %.20q", i, l)
+			}
+		}
+	})
+}
+
+// TestCloseOfAStuckSpool: it waits for the limit and tells how many lines are left.
+func TestCloseOfAStuckSpool(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stuck := make(chan struct{})
+		s := New(Config{Line: func([]byte) { <-stuck }, Again: func(int) {}})
+		for range 3 {
+			s.Write([]byte("line\n"))
+		}
+		before := time.Now()
+		if left, lost := s.Close(time.Second); left != 3 || lost != 0 || time.Since(before) != time.Second {
+			t.Errorf("%d left after %v; want 3 after 1s", left, time.Since(before))
+		}
+		close(stuck)
+	})
+}
+
+// TestHammer: of many writers no line is torn, none is lost, and each one's stay in order.
+func TestHammer(t *testing.T) {
+	var next [8]int
+	s := New(Config{Line: func(b []byte) {
+		var who, i int
+		if n, err := fmt.Sscanf(string(b), "line %d %d\n", &who, &i); n != 2 || err != nil || i != next[who] {
+			t.Errorf("%q, %v; want line %d of %d", b, err, next[who], who)
+			return
+		}
+		next[who]++
+	}, Again: func(lost int) { t.Errorf("%d lost", lost) }})
+	var all sync.WaitGroup
+	for who := range next {
+		all.Go(func() {
+			for i := range 2000 {
+				fmt.Fprintf(s, "line %d %d\n", who, i)
+			}
+		})
+	}
+	all.Wait()
+	if left, _ := s.Close(time.Minute); left != 0 {
+		t.Errorf("%d left", left)
+	}
+	for who, n := range next {
+		if n != 2000 {
+			t.Errorf("%d lines of %d; want 2000", n, who)
+		}
+	}
+}
+
+// TestNoAllocationALine: a request pays nothing for the queue.
+func TestNoAllocationALine(t *testing.T) {
+	s := New(Config{Line: func([]byte) {}, Again: func(int) {}})
+	line := []byte(strings.Repeat("x", 500) + "\n")
+	if n := testing.AllocsPerRun(20_000, func() { s.Write(line) }); n >= 1 {
+		t.Errorf("%v allocations a line", n)
+	}
+	s.Close(time.Minute)
+}

@@ -1,0 +1,58 @@
+package worker
+
+import "time"
+
+// condition is what a person is told that a worker is: starting, up, down, ejected or draining, and why it is one of the last
+// two. The caller holds the pool's lock.
+func (w *Worker) condition() (state, why string) {
+	switch {
+	case w.health.state != up:
+	case w.draining:
+		return "draining", "asked to"
+	case w.breaker.cause == leaving:
+		return "draining", w.breaker.why
+	case w.breaker.cause == failing:
+		return "ejected", w.breaker.why
+	}
+	return w.health.state.String(), ""
+}
+
+// mark notes since when the workers of the events are what they are.
+func (p *Pool) mark(events []event, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, e := range events {
+		if e.w == nil {
+			continue
+		}
+		if state, _ := e.w.condition(); state != e.w.shownAs {
+			e.w.shownAs, e.w.since = state, now
+		}
+	}
+}
+
+// source is who found an error.
+type source uint8
+
+const (
+	byHealth  source = iota // a health check
+	byModels                // the listing of models
+	byMetrics               // a scrape
+	byRequest               // a client's request
+)
+
+// note keeps a worker's latest error. While a worker is down, what its health check found is kept: that is why it is down, and a
+// scrape that was under way then fails later.
+func (h *health) note(why string, now time.Time, by source) {
+	if h.state == down && h.errorBy == byHealth && !h.errorOver && by != byHealth && h.lastError != "" {
+		return
+	}
+	h.lastError, h.errorAt, h.errorBy, h.errorOver = why, now, by, false
+}
+
+// good notes that what found the error finds none now.
+func (h *health) good(by source) {
+	if h.errorBy == by {
+		h.errorOver = true
+	}
+}

@@ -1,0 +1,77 @@
+package worker
+
+import "testing"
+
+// A sample moves the fleet's speed for all: no row may show the speed of before it.
+func TestRowsShowOneFleetSpeed(t *testing.T) {
+	p := upPool(t, 3)
+	k := p.Begin(p.workers[2], Dispatch{PromptTokens: 4000}, p.after(1))
+	k.FirstByte(p.after(9)) // 30 times slower than estimated: a sample as soon as its group is complete
+	rows, _, _ := p.Snapshot("", p.after(10), nil, nil)
+	if p.samples != 1 {
+		t.Fatalf("%d samples; want 1", p.samples)
+	}
+	if rows[0].Slow != p.fleet || rows[1].Slow != p.fleet {
+		t.Errorf("slowness %v and %v of two workers that nothing is known of; want the fleet's, %v", rows[0].Slow, rows[1].Slow, p.fleet)
+	}
+}
+
+// lambda does not wait for its 30 s: from the 16th request a worker on it is at least half of the newest rate.
+func TestLambdaStartsWarm(t *testing.T) {
+	p := upPool(t, 4)
+	send := func(at float64) {
+		p.Begin(p.workers[0], Dispatch{PromptTokens: 10}, p.after(at)).End(p.after(at), Outcome{})
+	}
+	for i := range 63 {
+		send(1 + float64(i)/640)
+	}
+	near(t, "lambda after 63 of 640 a second", p.Lambda(p.after(1.0985)), 63./30/4, .01)
+	send(1 + 63./640)
+	near(t, "lambda after 64, as the next one comes", p.Lambda(p.after(1.1)), .5*160, 1e-6)
+	near(t, "lambda a second later", p.Lambda(p.after(2.1)), .5*16/1.1, 1e-6)
+	near(t, "lambda half a minute later", p.Lambda(p.after(31.1)), max(64./30/4*.3679, .5*16/30.1), .01)
+	for range 64 { // a clock that stands still
+		send(40)
+	}
+	near(t, "lambda of 64 in no time", p.Lambda(p.after(40)), .5*16/shortest, 1e-6)
+	p.Update(specs(6)) // a larger fleet needs more of them
+	if got := p.Lambda(p.after(40)); got > 10 {
+		t.Errorf("lambda of a fleet that has grown = %v; want the average until enough were sent", got)
+	}
+}
+
+func TestRing(t *testing.T) {
+	var r ring
+	r.note(1) // no room yet
+	r.hold(3)
+	for i := range 8 {
+		if v, ok := r.back(min(3, i+1)); ok != (i >= 3) || ok && v != float64(i-3) {
+			t.Errorf("after %d: %v, %v", i, v, ok)
+		}
+		r.note(float64(i))
+	}
+	if v, ok := r.back(1); v != 7 || !ok {
+		t.Errorf("the newest is %v, %v; want 7", v, ok)
+	}
+	if _, ok := r.back(4); ok {
+		t.Error("a ring of 3 gave the 4th last")
+	}
+}
+
+// A row says what near ties are broken by, and one that comes back from death is not the first choice for it.
+func TestSentLatelyAndPending(t *testing.T) {
+	p := upPool(t, 2)
+	for range 10 {
+		p.Begin(p.workers[0], Dispatch{Est: .5}, p.after(1))
+	}
+	rows, _, _ := p.Snapshot("", p.after(31), nil, nil)
+	near(t, "Lately", float64(rows[0].Lately), 10*.36788, 1e-3)
+	near(t, "Pending", float64(rows[0].Pending), 5, 1e-6)
+	near(t, "the other's Lately", float64(rows[1].Lately), 0, 0)
+	p.mu.Lock()
+	p.fell(p.workers[1], 31, "gone")
+	p.mu.Unlock()
+	p.checked(p.workers[1], p.after(31), "", false)
+	rows, _, _ = p.Snapshot("", p.after(31), nil, nil)
+	near(t, "Lately of the one that is back", float64(rows[1].Lately), float64(rows[0].Lately), 1e-3)
+}

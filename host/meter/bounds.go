@@ -1,0 +1,28 @@
+package meter
+
+import "fmt"
+
+// Bounds on what is compiled. wazero's compiler takes 0.5 us for a byte, and for the branches of one function a time that grows
+// with their square: 10,000 ifs in one function took 10 s, 40,000 took 4.5 minutes. Of a Go guest's functions the largest has
+// a fifth of what is allowed, and all together a third of the squares.
+const (
+	maxBody    = 1 << 20    // bytes of one function
+	maxForks   = 5_000      // branches, labels, ifs and loops of one function, and our charges in it
+	maxSquares = 50_000_000 // the squares of these, all functions together
+)
+
+// compiles refuses the function at hand if it, or all up to it, would take too long to compile.
+func (s *scanner) compiles(size int) error {
+	n := s.forks + len(s.points)
+	s.w.squares += n * n
+	switch {
+	case n > maxForks:
+		return fmt.Errorf("it has %d branches and labels of br_table in total; the limit is %d, as it would take long to compile: split it", n, maxForks)
+	case size > maxBody:
+		return fmt.Errorf("it has %d bytes; the limit is %d, as it would take long to compile: split it", size, maxBody)
+	case s.w.squares > maxSquares:
+		return fmt.Errorf("it and the functions before it have too many branches and labels of br_table (%d squared and summed; the limit is %d), as they would take long to compile: split the largest",
+			s.w.squares, maxSquares)
+	}
+	return nil
+}
