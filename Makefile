@@ -5,11 +5,11 @@ MODULES    = $(STRATEGIES:%=plugins/builtin/%.wasm)
 GUEST      = $(shell find sdk plugins -name '*.go' ! -name '*_test.go') go.mod
 
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-LDFLAGS   = -s -w -X main.version=$(VERSION)
+LDFLAGS   = -s -w -X github.com/warmpath/warmpath/daemon.Version=$(VERSION)
 PREFIX   ?= /usr/local
 FUZZTIME ?= 10s
 PACKAGES ?= ./...
-TOOLS     = ./testdata/benchjson ./testdata/databench/... ./testdata/faults ./testdata/realvllm
+TOOLS     = ./testdata/attacks ./testdata/benchjson ./testdata/databench/... ./testdata/faults/... ./testdata/realvllm
 SOAK     ?= 3m
 BENCHCOUNT ?= 3
 
@@ -17,7 +17,7 @@ BENCHCOUNT ?= 3
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL = help
-.PHONY: help build modules run test race fuzz bench faults soak clients check install
+.PHONY: help build modules run test race fuzz bench faults attacks soak clients check install
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -35,10 +35,10 @@ run: build ## the daemon on 127.0.0.1:8080 with four simulated workers, and a sh
 	bin/warmpath demo
 
 test: modules ## all tests
-	go test $(PACKAGES) $(TOOLS)
+	go test -timeout 20m $(PACKAGES) $(TOOLS)
 
 race: modules ## all tests with the race detector
-	go test -race $(PACKAGES)
+	go test -race -timeout 20m $(PACKAGES)
 
 fuzz: modules ## each fuzz target for FUZZTIME (10s)
 	@mkdir -p .cache; go test -list '^Fuzz' $(PACKAGES) >.cache/fuzz.txt || { cat .cache/fuzz.txt; exit 1; }
@@ -53,11 +53,13 @@ fuzz: modules ## each fuzz target for FUZZTIME (10s)
 # it spans host and plugins. A failing pick needs a new instance each time, untimed: its runs are counted, or it lasts hours.
 bench: build ## one JSON line a figure, with its target; the data plane beside nginx and haproxy
 	@mkdir -p .cache; run() { go test -run '^$$' -benchmem -count $(BENCHCOUNT) "$$@"; }; { \
-	  run -bench '^BenchmarkPick$$' ./testdata/benchjson && \
+	  run -bench '^Benchmark(Pick|PickTail|FromText)$$' ./testdata/benchjson && \
+	  run -bench '^Benchmark(PickGo|PickParallel)$$' ./host && \
+	  run -bench '^BenchmarkPickAllocating$$' -benchtime 10000000x -count 1 ./host && \
 	  run -bench '^Benchmark(ColdStart|WarmStart)$$' -benchtime 3x ./host && \
 	  run -bench '^BenchmarkTrapToFallback$$' -benchtime 100x ./host && \
 	  run -bench '^BenchmarkRunaway$$/^(loop|recursion|flood)$$' -benchtime 100x ./host && \
-	  run -bench '^Benchmark(Lookup|Lookup256Workers|Insert|BytesPerPair|LookupBesideInserts)$$' ./cache/prefix && \
+	  run -bench '^Benchmark(Lookup|Lookup256Workers|Insert|InsertCold|BytesPerPair|LookupBesideInserts)$$' ./cache/prefix && \
 	  run -bench '^Benchmark(Scan256KB|ScanHash256KB)$$' ./daemon/prompt; \
 	} >.cache/bench.txt || { cat .cache/bench.txt; exit 1; }
 	@go run ./testdata/benchjson <.cache/bench.txt
@@ -65,6 +67,9 @@ bench: build ## one JSON line a figure, with its target; the data plane beside n
 
 faults: build ## break what stands around a running daemon, one JSON line a check; FAULTS=-quick for the short form
 	@go run ./testdata/faults -bin bin/warmpath $(FAULTS)
+
+attacks: build ## every known way to break a running daemon from outside, a line a way; ATTACKS='-run REGEXP' for some
+	@go run ./testdata/attacks -bin bin/warmpath $(ATTACKS)
 
 soak: build ## SOAK (3m) of load with random faults: memory flat, nothing left over
 	@go run ./testdata/faults -bin bin/warmpath -soak $(SOAK)

@@ -3,7 +3,9 @@ package main
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/warmpath/warmpath/host"
 	"github.com/warmpath/warmpath/plugins"
@@ -19,9 +21,9 @@ func prompted(n int) *sdktest.Frame {
 	return f.Prompt(8000)
 }
 
-// BenchmarkPick is prefixaware's whole pick, as the daemon calls it: in the sandbox with fuel, and natively on the same
-// frame. It stands here, as host and plugins are strangers to each other.
-func BenchmarkPick(b *testing.B) {
+// prefixaware loads the strategy into a sandbox of its own.
+func prefixaware(b *testing.B) *host.Strategy {
+	b.Helper()
 	wasm, err := plugins.Builtin("prefixaware")
 	if err != nil {
 		b.Fatal(err)
@@ -35,6 +37,31 @@ func BenchmarkPick(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	return s
+}
+
+// BenchmarkPickTail times each pick by itself. A look at the clock is in each figure.
+func BenchmarkPickTail(b *testing.B) {
+	s, p := prefixaware(b), prompted(16)
+	f := &host.Frame{Header: p.Header, Rows: p.Rows}
+	var took []time.Duration
+	for b.Loop() {
+		f.Header.Seq++
+		began := time.Now()
+		r := s.Pick(f)
+		took = append(took, time.Since(began))
+		if r.Fallback != "" {
+			b.Fatalf("fallback: %s", r.Fallback)
+		}
+	}
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)*99/100].Nanoseconds()), "p99-ns")
+}
+
+// BenchmarkPick is prefixaware's whole pick, as the daemon calls it: in the sandbox with fuel, and natively on the same
+// frame. It stands here, as host and plugins are strangers to each other.
+func BenchmarkPick(b *testing.B) {
+	s := prefixaware(b)
 	for _, n := range []int{16, 256} {
 		b.Run(fmt.Sprintf("wasm/workers=%d", n), func(b *testing.B) {
 			p := prompted(n)

@@ -49,6 +49,18 @@ run("node anthropic", {
     const { usage } = await client.messages.create({ model, messages, max_tokens: 1 });
     assert.equal(a.input_tokens, usage.input_tokens + usage.cache_creation_input_tokens + usage.cache_read_input_tokens);
   },
+  async models() {
+    const ids = [];
+    for await (const m of client.models.list()) ids.push(m.display_name);
+    assert(ids.includes(model), String(ids));
+    for (const name of [model, "org/tiny"]) {
+      const m = await client.models.retrieve(name);
+      assert.equal(m.id, name);
+      assert.equal(m.type, "model");
+      assert.equal(m.display_name, name);
+    }
+    await assert.rejects(client.models.retrieve("org/nobody"), (e) => e.status === 404 && e.error.type === "error");
+  },
   async errors() {
     const isShaped = (e) => e.status === 404 && e.error.type === "error" && e.error.error.message !== "";
     await assert.rejects(client.messages.create({ model: "nobody", messages, max_tokens: 4 }), isShaped);

@@ -77,6 +77,19 @@ def count_tokens():
     assert a.input_tokens == u.input_tokens + u.cache_creation_input_tokens + u.cache_read_input_tokens, (a, u)
 
 
+def models():
+    assert MODEL in [m.display_name for m in sync.models.list()]
+    for name in (MODEL, "org/tiny"):
+        m = sync.models.retrieve(name)
+        assert m.id == name and m.type == "model" and m.display_name == name and m.created_at.year > 2000, m
+    try:
+        sync.models.retrieve("org/nobody")
+    except anthropic.NotFoundError as e:
+        assert e.body["type"] == "error" and "org/nobody" in e.body["error"]["message"], e.body
+    else:
+        raise AssertionError("no error")
+
+
 def errors():
     for call, kind in ((lambda: sync.messages.create(model="nobody", messages=ASK, max_tokens=4), anthropic.NotFoundError),
                        (lambda: sync.messages.count_tokens(model="nobody", messages=ASK), anthropic.NotFoundError),
@@ -119,6 +132,6 @@ async def async_16_streams_at_once():
 
 
 run("python anthropic", [
-    messages, messages_end_of_their_own, next_turn_is_cached, stream, tool, tool_stream, structured, count_tokens, errors,
+    messages, messages_end_of_their_own, next_turn_is_cached, stream, tool, tool_stream, structured, count_tokens, models, errors,
     abort_frees_the_slot, async_messages_and_stream, async_16_streams_at_once,
 ])

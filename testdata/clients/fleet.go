@@ -20,7 +20,8 @@ import (
 
 const (
 	model   = "tiny"
-	count   = 4 // workers
+	slashed = "org/tiny" // another that the workers serve
+	count   = 4          // workers
 	startup = 60 * time.Second
 )
 
@@ -71,7 +72,7 @@ func (h *fleet) start(ctx context.Context, binary string) error {
 // sim starts n workers.
 func (h *fleet) sim(ctx context.Context, binary string, n int, more ...string) ([]string, error) {
 	return h.process(ctx, regexp.MustCompile(`^(http://\S+)$`), n, binary, append([]string{"sim",
-		"--listen", "127.0.0.1:0", "--count", fmt.Sprint(n), "--model", model, "--speed", "20"}, more...)...)
+		"--listen", "127.0.0.1:0", "--count", fmt.Sprint(n), "--model", model, "--model", slashed, "--speed", "20"}, more...)...)
 }
 
 // serve starts the router and waits until it is ready.
@@ -80,7 +81,7 @@ func (h *fleet) serve(ctx context.Context, binary, toml string) error {
 	if err := os.WriteFile(file, []byte(toml), 0o644); err != nil {
 		return err
 	}
-	listen, err := h.process(ctx, regexp.MustCompile(`msg=serving listen=(\S+ admin=\S+)`), 1, binary, "serve", "--config", file)
+	listen, err := h.process(ctx, regexp.MustCompile(`msg=serving .*listen=(\S+ admin=\S+)`), 1, binary, "serve", "--config", file)
 	if err != nil {
 		return err
 	}

@@ -26,6 +26,14 @@ run("node openai", {
     for await (const m of client.models.list()) ids.push(m.id);
     assert(ids.includes(model), String(ids));
   },
+  async models_retrieve() {
+    for (const name of [model, "org/tiny"]) {
+      const m = await client.models.retrieve(name);
+      assert.equal(m.id, name);
+      assert.equal(m.object, "model");
+    }
+    await assert.rejects(client.models.retrieve("org/nobody"), (e) => e.status === 404 && e.code === "model_not_found");
+  },
   async chat() {
     const a = await client.chat.completions.create({ model, messages, max_tokens: 8 });
     assert.equal(a.choices[0].message.content.length, 32);

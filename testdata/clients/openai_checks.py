@@ -29,6 +29,18 @@ def models():
     assert MODEL in [m.id for m in sync.models.list()]
 
 
+def models_retrieve():
+    for name in (MODEL, "org/tiny"):
+        m = sync.models.retrieve(name)
+        assert m.id == name and m.object == "model" and m.created > 0, m
+    try:
+        sync.models.retrieve("org/nobody")
+    except openai.NotFoundError as e:
+        assert e.code == "model_not_found" and "org/nobody" in e.message, e
+    else:
+        raise AssertionError("no error")
+
+
 def chat():
     a = sync.chat.completions.create(model=MODEL, messages=ASK, max_tokens=8)
     assert len(a.choices[0].message.content) == 32, a
@@ -250,7 +262,7 @@ async def async_cancel_frees_the_slot():
 
 
 run("python openai", [
-    models, chat, chat_next_turn_is_cached, chat_stream_with_usage, chat_n_2, completions, completions_stream,
+    models, models_retrieve, chat, chat_next_turn_is_cached, chat_stream_with_usage, chat_n_2, completions, completions_stream,
     responses, responses_stream, responses_follow_their_worker, responses_retrieve, responses_retrieve_streamed,
     responses_of_nobody, responses_tool, responses_structured,
     tool, tool_stream, structured, embeddings, audio_multipart, audio_speech, images, errors, abort_frees_the_slot,

@@ -7,44 +7,22 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/warmpath/warmpath/testdata/databench/wire"
+	"github.com/warmpath/warmpath/testdata/faults/probes"
 )
 
-// send writes raw bytes on a connection of its own and returns all that comes back within a second, or less if the
-// connection ends.
-func send(addr, raw string, wait time.Duration) string {
-	c, err := wire.Dial(addr)
-	if err != nil {
-		return ""
-	}
-	defer c.Close()
-	go c.Write([]byte(raw)) // may be refused half-way
-	var got []byte
-	buf := make([]byte, 16<<10)
-	for end := time.Now().Add(wait); len(got) < 1<<20; {
-		c.SetReadDeadline(end)
-		n, err := c.R.Read(buf)
-		got = append(got, buf[:n]...)
-		if err != nil {
-			break
-		}
-	}
-	return string(got)
-}
-
 // frame sends each probe and tells which reached the worker, and which were answered as if they were sound.
-func frame(addr string, asked func() int64, probes []probe) (reached, answered, echoed []string) {
-	for _, p := range probes {
+func frame(addr string, asked func() int64, all []probes.Probe) (reached, answered, echoed []string) {
+	for _, p := range all {
 		before := asked()
-		got := send(addr, p.raw, 250*time.Millisecond)
+		got := probes.Send(addr, p.Raw, 250*time.Millisecond)
 		if asked() != before {
-			reached = append(reached, p.name)
+			reached = append(reached, p.Name)
 		}
 		if strings.HasPrefix(got, "HTTP/1.1 2") || strings.Contains(got, "\nHTTP/1.1 2") {
-			answered = append(answered, p.name)
+			answered = append(answered, p.Name)
 		}
-		if strings.Contains(got, "smuggled") || strings.Contains(got, goodBody) {
-			echoed = append(echoed, p.name)
+		if strings.Contains(got, "smuggled") || strings.Contains(got, probes.Body) {
+			echoed = append(echoed, p.Name)
 		}
 	}
 	return reached, answered, echoed
@@ -61,18 +39,18 @@ func checkFraming(l *lab) (verdict, error) {
 		return verdict{}, err
 	}
 	asked := func() int64 { return heard.Load() + l.bad.Load() }
-	reached, answered, echoed := frame(one.Addr, asked, ambiguous)
-	sound, _, _ := frame(one.Addr, asked, controls)
+	reached, answered, echoed := frame(one.Addr, asked, probes.Ambiguous)
+	sound, _, _ := frame(one.Addr, asked, probes.Controls)
 	bad := l.bad.Load()
 	l.peers([]string{n.addr}, func(addr string) string {
 		before := l.bad.Load()
-		reached, _, _ := frame(addr, asked, ambiguous)
-		return fmt.Sprintf("%d of %d reached the worker, %d of them unsound as sent: %s", len(reached), len(ambiguous), l.bad.Load()-before, strings.Join(reached, "; "))
+		reached, _, _ := frame(addr, asked, probes.Ambiguous)
+		return fmt.Sprintf("%d of %d reached the worker, %d of them unsound as sent: %s", len(reached), len(probes.Ambiguous), l.bad.Load()-before, strings.Join(reached, "; "))
 	})
 	l.bad.Store(bad) // a peer's are not ours
 	all := slices.Concat(reached, answered)
 	slices.Sort(all)
-	return say(len(reached) == 0 && len(answered) == 0 && len(echoed) == 0 && len(sound) == len(controls),
+	return say(len(reached) == 0 && len(answered) == 0 && len(echoed) == 0 && len(sound) == len(probes.Controls),
 		"%d of %d reached a worker, %d answered 2xx, %d echoed, %d of %d controls reached it: %s",
-		len(reached), len(ambiguous), len(answered), len(echoed), len(sound), len(controls), strings.Join(slices.Compact(all), "; "))
+		len(reached), len(probes.Ambiguous), len(answered), len(echoed), len(sound), len(probes.Controls), strings.Join(slices.Compact(all), "; "))
 }

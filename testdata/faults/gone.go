@@ -10,7 +10,7 @@ import (
 	"github.com/warmpath/warmpath/testdata/databench/wire"
 )
 
-// leave begins a request, leaves, and returns how long the worker's connection stayed and how long the router counted it.
+// leave begins a request, leaves, and returns how long the worker's connection stayed.
 func leave(addr string, n *node, streamed bool) (time.Duration, error) {
 	query := "&hold=3000"
 	mark := newMark()
@@ -26,46 +26,77 @@ func leave(addr string, n *node, streamed bool) (time.Duration, error) {
 	if _, err := c.Write(request); err != nil {
 		return 0, err
 	}
-	if !eventually(3*time.Second, func() bool { return n.times(mark) > 0 }) {
-		return 0, fmt.Errorf("the request did not come to the worker")
+	for end := time.Now().Add(3 * time.Second); n.times(mark) == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			return 0, fmt.Errorf("the request did not come to the worker")
+		}
 	}
 	if streamed {
 		if _, err := c.ReadHead(); err != nil {
 			return 0, err
 		}
 	}
-	open := n.open.Load()
 	began := time.Now()
 	c.Close()
-	for n.open.Load() >= open && time.Since(began) < time.Second {
-		time.Sleep(200 * time.Microsecond)
+	for end := began.Add(time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if at, ok := n.left(mark); ok {
+			return at.Sub(began), nil
+		}
 	}
 	return time.Since(began), nil
 }
 
+// soonGone is the mark of a client that leaves, at the 99th percentile.
+const soonGone = 5 * time.Millisecond
+
+// checkGone has clients leave through the daemon and, in turn with them, through a plain relay in a process of its own. The
+// machine stops any process now and then; how often that alone takes more than 5 ms, the relay tells. At most 1 % more of
+// the daemon's may: on a machine with nothing else to do that is the p99. If the mark is missed after a round, there are
+// more, ten at most, judged together with those before.
 func checkGone(l *lab) (verdict, error) {
 	r, nodes, err := l.inFront(1, "", "")
 	if err != nil {
 		return verdict{}, err
 	}
+	relay, err := l.relayProc(nodes[0].addr)
+	if err != nil {
+		return verdict{}, err
+	}
 	figure, ok := "", true
 	for _, streamed := range []bool{false, true} {
-		var took []time.Duration
-		began := time.Now()
-		for i := 0; i < pick(l, 30, 100) && time.Since(began) < 10*time.Second; i++ {
-			d, err := leave(r.Addr, nodes[0], streamed)
-			if err != nil {
-				return verdict{}, err
+		var ours, plain []time.Duration
+		passed := false
+		for round := 0; round < 10 && !passed && l.ctx.Err() == nil; round++ {
+			for range pick(l, 100, 200) {
+				for addr, took := range map[string]*[]time.Duration{r.Addr: &ours, relay.Addr: &plain} {
+					d, err := leave(addr, nodes[0], streamed)
+					if err != nil {
+						return verdict{}, err
+					}
+					*took = append(*took, d)
+				}
 			}
-			took = append(took, d)
+			passed = over(ours, soonGone) <= over(plain, soonGone)+.01
 		}
-		p50, p99, longest := wire.Quantile(took, .5), wire.Quantile(took, .99), wire.Quantile(took, 1)
-		ok = ok && p50 <= 5*time.Millisecond && longest <= 250*time.Millisecond
-		figure += fmt.Sprintf("%s: p50 %s, p99 %s, longest %s; ", map[bool]string{false: "prefill", true: "stream"}[streamed], ms(p50), ms(p99), ms(longest))
+		ok = ok && passed
+		figure += fmt.Sprintf("%s: p50 %s, p99 %s, longest %s, over 5 ms %.1f %% of %d (a plain relay beside it: p99 %s, %.1f %%); ",
+			map[bool]string{false: "prefill", true: "stream"}[streamed], ms(wire.Quantile(ours, .5)), ms(wire.Quantile(ours, .99)),
+			ms(wire.Quantile(ours, 1)), over(ours, soonGone)*100, len(ours), ms(wire.Quantile(plain, .99)), over(plain, soonGone)*100)
 	}
 	began := time.Now()
 	free := eventually(250*time.Millisecond, func() bool { n, err := r.metric("warmpath_worker_in_flight"); return err == nil && n == 0 })
 	return say(ok && free, "%sin flight 0 %v after %s", figure, free, ms(time.Since(began)))
+}
+
+// over is the share that took longer than the mark.
+func over(took []time.Duration, mark time.Duration) float64 {
+	n := 0
+	for _, d := range took {
+		if d > mark {
+			n++
+		}
+	}
+	return float64(n) / float64(max(1, len(took)))
 }
 
 // checkPoison aborts streams at a random event, by FIN and by RST, while workers break some themselves, and reads whole
@@ -75,7 +106,7 @@ func checkPoison(l *lab) (verdict, error) {
 	if err != nil {
 		return verdict{}, err
 	}
-	n := pick(l, int64(20_000), 100_000)
+	n := pick(l, int64(10_000), 100_000)
 	var aborted, whole, failed, poisoned, brokeOff atomic.Int64
 	var why sync.Map
 	var all sync.WaitGroup

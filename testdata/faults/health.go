@@ -23,23 +23,42 @@ func checkStorm(l *lab) (verdict, error) {
 	for _, d := range nodes {
 		d.set("503")
 	}
-	before := posts()
-	const rate = 1000
-	d := pick(l, 3*time.Second, 5*time.Second)
-	took := make([]time.Duration, rate*int(d/time.Second))
+	relay, err := l.relayProc(nodes[0].addr)
+	if err != nil {
+		return verdict{}, err
+	}
+	const rate, soon = 1000, 50 * time.Millisecond
 	var wrong atomic.Int64
-	wire.Open(l.ctx, r.Addr, rate, 128, d, func(c *wire.Client, i int, due time.Time) {
-		a := c.Do(plain(newMark(), ""), false)
-		took[i] = time.Since(due)
-		if a.Err != nil || a.Status != 503 || !a.RetryAfter {
-			wrong.Add(1)
-		}
-	})
-	attempts := posts() - before
-	limit := 1.2*float64(len(took)) + 10*d.Seconds()
-	p99, longest := wire.Quantile(took, .99), wire.Quantile(took, 1)
-	return say(float64(attempts) <= limit && wrong.Load() == 0 && p99 <= 50*time.Millisecond,
-		"%d attempts for %d requests (limit %.0f), %d without 503 and Retry-After, p99 %s, longest %s", attempts, len(took), limit, wrong.Load(), ms(p99), ms(longest))
+	ask := func(addr string, d time.Duration, right func(wire.Answer) bool) []time.Duration {
+		took := make([]time.Duration, int(rate*d.Seconds()))
+		wire.Open(l.ctx, addr, rate, 128, d, func(c *wire.Client, i int, due time.Time) {
+			a := c.Do(plain(newMark(), ""), false)
+			took[i] = time.Since(due)
+			if !right(a) {
+				wrong.Add(1)
+			}
+		})
+		return took
+	}
+	// A plain relay is asked before and after: how often the machine alone takes over 50 ms. At most 1 % more of the daemon's
+	// answers may. If they are more, it is all done again, three times at most, and judged together.
+	d := pick(l, 2*time.Second, 4*time.Second)
+	var ours, plain []time.Duration
+	attempts, limit, passed := int64(0), 0.0, false
+	for round := 0; round < 3 && !passed && l.ctx.Err() == nil; round++ {
+		refused := func(a wire.Answer) bool { return a.Err == nil && a.Status == 503 }
+		plain = append(plain, ask(relay.Addr, d/2, refused)...)
+		before := posts()
+		ours = append(ours, ask(r.Addr, d, func(a wire.Answer) bool { return refused(a) && a.RetryAfter })...)
+		attempts += posts() - before
+		limit += 1.2*rate*d.Seconds() + 10*d.Seconds()
+		plain = append(plain, ask(relay.Addr, d/2, refused)...)
+		passed = over(ours, soon) <= over(plain, soon)+.01
+	}
+	return say(float64(attempts) <= limit && wrong.Load() == 0 && passed,
+		"%d attempts for %d requests (limit %.0f), %d without 503 and Retry-After, p99 %s, longest %s, over 50 ms %.1f %% (a plain relay beside it: p99 %s, %.1f %%)",
+		attempts, len(ours), limit, wrong.Load(), ms(wire.Quantile(ours, .99)), ms(wire.Quantile(ours, 1)), over(ours, soon)*100,
+		ms(wire.Quantile(plain, .99)), over(plain, soon)*100)
 }
 
 // steady sends rate requests a second until the returned function is called, which tells how many failed.
@@ -58,8 +77,9 @@ func steady(l *lab, addr string, rate float64, query string) (stop func() (sent,
 				mark := newMark()
 				sent.Add(1)
 				if a := c.Do(plain(mark, query), true); !good(a, mark) {
-					failed.Add(1)
-					fmt.Fprintf(os.Stderr, "faults: a steady request failed: %d %v %.200s\n", a.Status, a.Err, a.Body)
+					if failed.Add(1) <= 3 {
+						fmt.Fprintf(os.Stderr, "faults: a steady request failed: %d %v %.200s\n", a.Status, a.Err, a.Body)
+					}
 				}
 			})
 		}
@@ -162,7 +182,7 @@ func checkSlowHealth(l *lab) (verdict, error) {
 		return verdict{}, err
 	}
 	stop := steady(l, r.Addr, 40, "&chunks=20&gap=20")
-	d := pick(l, 12*time.Second, 60*time.Second)
+	d := pick(l, 10*time.Second, 60*time.Second)
 	nodes[0].setHealth("slow")
 	down := 0
 	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {

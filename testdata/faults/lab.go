@@ -85,8 +85,11 @@ func (l *lab) inFrontOf(server, pool string, nodes ...*node) (*router, error) {
 	return l.serve(proc.Router{Server: server, Pool: pool, Workers: addrs(nodes)})
 }
 
-// peers runs the same on nginx and haproxy and prints what came of it.
+// peers runs the same on nginx and haproxy and prints what came of it. The short form has no time for them.
 func (l *lab) peers(workers []string, try func(addr string) string) {
+	if l.quick {
+		return
+	}
 	for name, start := range map[string]func(string, ...string) (*proc.Proc, error){"nginx": proc.Nginx, "haproxy": proc.Haproxy} {
 		p, err := start(l.dir, workers...)
 		if err != nil {
@@ -113,9 +116,24 @@ func (l *lab) workerProc() (*proc.Proc, error) {
 	return p, p.Await("/health")
 }
 
+// relayProc starts a plain relay as a process of its own.
+func (l *lab) relayProc(to string) (*proc.Proc, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	addr := proc.FreeAddr()
+	p, err := proc.Start(l.dir, "relay", addr, self, "-role", "relay", "-listen", addr, "-to", to)
+	if err != nil {
+		return nil, err
+	}
+	l.procs = append(l.procs, p)
+	return p, p.Await("/health")
+}
+
 // metric sums the series of a metric whose labels contain all of with.
 func (r *router) metric(name string, with ...string) (sum float64, err error) {
-	a := wire.Once(r.Admin, wire.Get("/metrics"))
+	a := wire.GetFrom(r.Admin, "/metrics")
 	if a.Err != nil || a.Status != 200 {
 		return 0, fmt.Errorf("metrics: %d %w", a.Status, a.Err)
 	}

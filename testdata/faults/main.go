@@ -23,8 +23,10 @@ func main() {
 	only := flag.String("run", "", "only the checks whose name fits this expression")
 	dir := flag.String("dir", "", "folder for configurations and logs, which stay there; default: a temporary one")
 	soak := flag.Duration("soak", 0, "no checks; load and random faults for so long")
-	role := flag.String("role", "", "worker: what the program starts itself as")
+	role := flag.String("role", "", "worker | relay | slow: what the program starts itself as")
 	listen := flag.String("listen", "", "of a role")
+	to := flag.String("to", "", "of a relay: the worker; of slow clients: the router")
+	n := flag.Int("n", 0, "of slow clients: how many")
 	flag.Parse()
 	if *role == "worker" {
 		w := wire.Worker{Handle: (*wire.Call).Answer}
@@ -33,6 +35,15 @@ func main() {
 			os.Exit(1)
 		}
 		select {} // until it is killed
+	}
+	if *role == "relay" {
+		fmt.Fprintln(os.Stderr, "faults:", relay(*listen, *to))
+		os.Exit(1)
+	}
+	if *role == "slow" {
+		s := slowClients{to: *to}
+		fmt.Fprintln(os.Stderr, "faults:", s.run(*listen, *n))
+		os.Exit(1)
 	}
 	ok, err := runAll(*dir, *bin, *modules, *only, *quick, *soak)
 	if err != nil {
@@ -49,6 +60,7 @@ type check struct {
 	what string // the fault, as printed
 	pass string
 	run  func(*lab) (verdict, error)
+	calm bool // it waits more than it works: others run beside it
 }
 
 // verdict is what came of it.
@@ -114,7 +126,7 @@ func runAll(dir, bin, modules, only string, quick bool, soak time.Duration) (ok 
 	out := json.NewEncoder(os.Stdout)
 	out.SetEscapeHTML(false) // "<=" is to be read
 	r := &report{out: out}
-	var settling sync.WaitGroup
+	var beside sync.WaitGroup
 	for _, c := range todo {
 		if !want.MatchString(c.name) && soak == 0 {
 			continue
@@ -123,21 +135,30 @@ func runAll(dir, bin, modules, only string, quick bool, soak time.Duration) (ok 
 			return false, ctx.Err()
 		}
 		l := &lab{ctx: ctx, dir: dir, bin: bin, modules: modules, quick: quick, report: r, what: c.name + ": " + c.what}
-		began := time.Now()
-		v, err := c.run(l)
-		took := time.Since(began).Round(100 * time.Millisecond)
-		if err != nil {
-			v.figure, v.ok = v.figure+" could not be tried: "+err.Error(), false
+		if c.calm {
+			beside.Go(func() { judge(l, c, r, &beside) })
+			continue
 		}
-		// The way back to the baseline takes the idle times of connections and goroutines: not waited for in line.
-		settling.Go(func() {
-			if trouble := l.settle(); trouble != "" {
-				v.figure, v.ok = v.figure+"; "+trouble, false
-			}
-			l.close()
-			r.print(line{Fault: l.what, Figure: v.figure, Pass: c.pass, OK: &v.ok, Took: took.String()})
-		})
+		judge(l, c, r, &beside)
 	}
-	settling.Wait()
+	beside.Wait()
 	return !r.failed, nil
+}
+
+// judge runs a check. The way back to the baseline takes the idle times of connections and goroutines: it is waited for
+// beside what comes next.
+func judge(l *lab, c check, r *report, beside *sync.WaitGroup) {
+	began := time.Now()
+	v, err := c.run(l)
+	took := time.Since(began).Round(100 * time.Millisecond)
+	if err != nil {
+		v.figure, v.ok = v.figure+" could not be tried: "+err.Error(), false
+	}
+	beside.Go(func() {
+		if trouble := l.settle(); trouble != "" {
+			v.figure, v.ok = v.figure+"; "+trouble, false
+		}
+		l.close()
+		r.print(line{Fault: l.what, Figure: v.figure, Pass: c.pass, OK: &v.ok, Took: took.String()})
+	})
 }

@@ -3,11 +3,13 @@ package main
 import (
 	"math"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/warmpath/warmpath/testdata/databench/wire"
+	"github.com/warmpath/warmpath/testdata/faults/probes"
 )
 
 func TestForeign(t *testing.T) {
@@ -30,6 +32,21 @@ func TestSlope(t *testing.T) {
 	if got := slope([]float64{5}); got != 0 {
 		t.Errorf("one sample: got %v", got)
 	}
+}
+
+// TestGrown: a leak is seen whatever came before it, a plateau is flat.
+func TestGrown(t *testing.T) {
+	f := func(samples []float64, want bool) {
+		t.Helper()
+		if got := grown(samples); got.share() <= flatShare != want {
+			t.Errorf("%v: flat %v want %v", got, !want, want)
+		}
+	}
+	f([]float64{10, 50, 80, 90, 100, 100, 101, 100}, true)
+	f([]float64{10, 20, 30, 40, 50, 60, 70, 80}, false)
+	f([]float64{100, 100, 100, 100, 100, 103, 106, 109}, false)
+	f([]float64{100, 100, 100, 100, 100, 130, 101, 100}, true)
+	f(nil, false)
 }
 
 // TestWatch has each way in which a worker breaks a stream seen as what it is, without a daemon between.
@@ -67,11 +84,11 @@ func TestNamesTellChecksApart(t *testing.T) {
 		}
 		seen[c.name] = true
 	}
-	for _, p := range append(controls, ambiguous...) {
-		if seen[p.name] || !strings.HasSuffix(p.raw, "\n") && !strings.Contains(p.raw, "\r\n\r\n") {
-			t.Errorf("probe %q", p.name)
+	for _, p := range slices.Concat(probes.Controls, probes.Ambiguous) {
+		if seen[p.Name] || !strings.HasSuffix(p.Raw, "\n") && !strings.Contains(p.Raw, "\r\n\r\n") {
+			t.Errorf("probe %q", p.Name)
 		}
-		seen[p.name] = true
+		seen[p.Name] = true
 	}
 }
 

@@ -16,16 +16,18 @@ import (
 // node is a worker whose faults can be chosen while it runs.
 type node struct {
 	wire.Worker
-	addr  string
-	fault atomic.Pointer[string] // what it does with inference requests; "" = answers
-	ill   atomic.Pointer[string] // what it does with /health: "" | 503 | slow
-	posts atomic.Int64
-	open  atomic.Int64  // inference requests being answered
-	most  atomic.Int64  // of open, so far
-	slots chan struct{} // nil: any number at a time; else so many, others wait
+	addr   string
+	fault  atomic.Pointer[string] // what it does with inference requests; "" = answers
+	ill    atomic.Pointer[string] // what it does with /health: "" | 503 | slow
+	posts  atomic.Int64
+	open   atomic.Int64  // inference requests being answered
+	most   atomic.Int64  // of open, so far
+	slots  chan struct{} // nil: any number at a time; else so many, others wait
+	blocks int           // of its KV cache, as its metrics tell; 0 = wire's
 
-	mu   sync.Mutex     // guards seen
-	seen map[string]int // marks of inference requests, and how often
+	mu   sync.Mutex           // guards seen, gone
+	seen map[string]int       // marks of inference requests, and how often
+	gone map[string]time.Time // marks of those whose client left before its answer, and when
 	at   func(path string)
 }
 
@@ -47,7 +49,7 @@ func (l *lab) startNode(n *node) (*node, error) {
 	none := ""
 	n.fault.Store(&none)
 	n.ill.Store(&none)
-	n.seen = map[string]int{}
+	n.seen, n.gone = map[string]int{}, map[string]time.Time{}
 	n.Handle = n.handle
 	n.Garbage = func(head []byte, err error) {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || isNet(err) {
@@ -87,6 +89,25 @@ func (n *node) times(mark string) int {
 	return n.seen[mark]
 }
 
+// left tells when the client of a request was seen to have left.
+func (n *node) left(mark string) (at time.Time, ok bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	at, ok = n.gone[mark]
+	return at, ok
+}
+
+// answer answers, and keeps when it found that the client had left.
+func (n *node) answer(c *wire.Call) bool {
+	keep := c.Answer()
+	if mark := c.Mark(); !keep && mark != "" {
+		n.mu.Lock()
+		n.gone[mark] = time.Now()
+		n.mu.Unlock()
+	}
+	return keep
+}
+
 func (n *node) handle(c *wire.Call) bool {
 	switch c.Path {
 	case "/health", "/ping":
@@ -97,7 +118,12 @@ func (n *node) handle(c *wire.Call) bool {
 			c.Wait(10 * time.Second)
 		}
 		return c.Answer()
-	case "/v1/models", "/metrics":
+	case "/metrics":
+		if n.blocks > 0 {
+			return c.Plain(200, "text/plain; version=0.0.4", wire.Metrics(n.blocks))
+		}
+		return c.Answer()
+	case "/v1/models":
 		return c.Answer()
 	}
 	n.posts.Add(1)
@@ -119,7 +145,7 @@ func (n *node) handle(c *wire.Call) bool {
 	}
 	f, streams := strings.CutPrefix(*n.fault.Load(), "streams-") // such faults leave plain answers alone
 	if f == "" || streams && c.Query.Get("chunks") == "" {
-		return c.Answer()
+		return n.answer(c)
 	}
 	return n.fail(c, f)
 }

@@ -44,7 +44,7 @@ func checkSigterm(l *lab) (verdict, error) {
 	r.Signal(syscall.SIGTERM)
 	// A load balancer asks on either listener; what counts is that it is told before connections are refused.
 	told := eventually(2*time.Second, func() bool {
-		return wire.Once(r.Addr, wire.Get("/ready")).Status == 503 || wire.Once(r.Admin, wire.Get("/ready")).Status == 503
+		return wire.Once(r.Addr, wire.Get("/ready")).Status == 503 || wire.GetFrom(r.Admin, "/ready").Status == 503
 	})
 	all.Wait()
 	code, ended := r.WaitExit(15 * time.Second)
@@ -80,7 +80,7 @@ func checkReload(l *lab) (verdict, error) {
 	}
 	stop := steady(l, r.Addr, 500, "&hold=10")
 	sum := func() string {
-		a := wire.Once(r.Admin, wire.Get("/metrics"))
+		a := wire.GetFrom(r.Admin, "/metrics")
 		for line := range linesOf(string(a.Body)) {
 			if containsAll(line, []string{"warmpath_module_info{", "mine"}) {
 				return line

@@ -48,9 +48,11 @@ func Start(dir, name, addr string, command ...string) (*Proc, error) {
 }
 
 // Await waits until GET path is answered with 200.
-func (p *Proc) Await(path string) error {
+func (p *Proc) Await(path string) error { return p.awaitAt(p.Addr, path) }
+
+func (p *Proc) awaitAt(addr, path string) error {
 	for end := time.Now().Add(15 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		a := wire.Once(p.Addr, wire.Get(path))
+		a := wire.GetFrom(addr, path)
 		switch {
 		case a.Err == nil && a.Status == 200:
 			return nil

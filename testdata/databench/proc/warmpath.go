@@ -12,6 +12,8 @@ type Router struct {
 	Pool       string   // lines of [[pools]]
 	Strategies string   // tables under [strategies]
 	Workers    []string // host:port each
+	Files      int      // limit of its open descriptors; 0 = as this process
+	TLS        bool     // Server names a certificate: ask the operator's port whether it is ready
 }
 
 // text is the file.
@@ -39,12 +41,20 @@ func (r Router) Start(dir, bin string) (*Proc, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := Start(dir, "warmpath", listen, bin, "serve", "--config", path)
+	command := []string{bin, "serve", "--config", path}
+	if r.Files > 0 {
+		command = append([]string{"sh", "-c", fmt.Sprintf(`ulimit -n %d && exec "$@"`, r.Files), "sh"}, command...)
+	}
+	p, err := Start(dir, "warmpath", listen, command...)
 	if err != nil {
 		return nil, err
 	}
 	p.Admin, p.Conf = admin, path
-	if err := p.Await("/ready"); err != nil {
+	at := p.Addr
+	if r.TLS {
+		at = p.Admin
+	}
+	if err := p.awaitAt(at, "/ready"); err != nil {
 		p.Stop()
 		return nil, err
 	}

@@ -10,6 +10,11 @@ import (
 // models and metrics are the least that a router asks a vLLM for.
 const models = `{"object":"list","data":[{"id":"sim","object":"model","created":1,"owned_by":"vllm","root":"sim","parent":null,"max_model_len":1048576}]}`
 
+// Metrics is a worker's page for a KV cache of so many blocks of 16 tokens.
+func Metrics(blocks int) string {
+	return strings.Replace(metrics, "32768", strconv.Itoa(blocks), 1)
+}
+
 const metrics = `# TYPE vllm:num_requests_running gauge
 vllm:num_requests_running{engine="0",model_name="sim"} 0.0
 # TYPE vllm:num_requests_waiting gauge

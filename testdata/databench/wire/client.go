@@ -188,6 +188,11 @@ func Get(path string) []byte {
 	return fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: router\r\n\r\n", path)
 }
 
+// GetFrom asks addr for a page under its own name, without which an operator's port answers nothing.
+func GetFrom(addr, path string) Answer {
+	return Once(addr, fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: %s\r\n\r\n", path, addr))
+}
+
 // Reset closes the connection with a RST.
 func (c *Conn) Reset() {
 	if t, ok := c.Conn.(*net.TCPConn); ok {
