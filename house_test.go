@@ -21,6 +21,7 @@ import (
 
 	"github.com/warmpath/warmpath/conf"
 	"github.com/warmpath/warmpath/plugins"
+	"github.com/warmpath/warmpath/sdk/abi"
 )
 
 const module = "github.com/warmpath/warmpath"
@@ -34,13 +35,13 @@ var arrows = map[string][]string{
 	// Rooms under daemon are strangers to each other.
 	"daemon/gate":      {},
 	"daemon/listen":    {},
-	"daemon/prompt":    {},
+	"daemon/prompt":    {"sdk/abi"},
 	"daemon/sagemaker": {},
-	"daemon/replay":    {},
+	"daemon/replay":    {"sdk/abi"},
 	"daemon/session":   {},
 	"daemon/spool":     {},
 	"daemon/upstream":  {},
-	"daemon/vllmsim":   {},
+	"daemon/vllmsim":   {"sdk/abi"},
 	"daemon/worker":    {"sdk/abi"},
 
 	"host":          {"host/meter", "sdk/abi"},
@@ -52,7 +53,7 @@ var arrows = map[string][]string{
 
 	"plugins":             {"plugins/kvaware", "plugins/prefixaware", "plugins/roundrobin", "plugins/session", "sdk"},
 	"plugins/kvaware":     {"plugins/internal/...", "sdk", "sdk/score"},
-	"plugins/prefixaware": {"plugins/internal/...", "sdk", "sdk/score"},
+	"plugins/prefixaware": {"plugins/internal/...", "sdk", "sdk/abi", "sdk/score"},
 	"plugins/roundrobin":  {"plugins/internal/...", "sdk", "sdk/score"},
 	"plugins/session":     {"plugins/internal/...", "sdk", "sdk/score"},
 	"plugins/internal":    {"sdk"},
@@ -336,5 +337,12 @@ func TestEveryRoomHasADoc(t *testing.T) {
 func TestConfKnowsTheBuiltins(t *testing.T) {
 	if got, want := conf.Builtins, plugins.Names(); !slices.Equal(got, want) {
 		t.Errorf("conf.Builtins = %v; plugins.Names() = %v", got, want)
+	}
+}
+
+// conf says the default speed by itself, as it imports nothing of ours.
+func TestConfKnowsTheModel(t *testing.T) {
+	if got := conf.DefaultPool().PrefillTokensPerSecond; got != abi.PrefillTokensPerSecond {
+		t.Errorf("conf's default prefill_tokens_per_second is %v; sdk/abi has %v", got, abi.PrefillTokensPerSecond)
 	}
 }

@@ -78,7 +78,7 @@ func (s *Strategy) selfTest(sl *slot) error {
 	}
 	for n := 1; n <= len(f.Rows); n++ {
 		g := Frame{Rows: f.Rows[:n], WorkerIDs: f.WorkerIDs[:n], Model: f.Model,
-			Header: abi.Header{Bound: -1, BestRow: -1, Now: time.Now().UnixNano(), C1: 1. / 15000}}
+			Header: abi.Header{Bound: -1, BestRow: -1, Now: time.Now().UnixNano(), C1: abi.PrefillSeconds}}
 		g.prepare()
 		if _, why, err := in.run(&g); why != ok && why != decline {
 			return fmt.Errorf("host: module %q fails its self-test on %d workers: %s: %w%s", s.name, n, reasonNames[why], cause(err), in.words())

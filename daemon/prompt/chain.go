@@ -4,13 +4,13 @@ import (
 	"encoding/binary"
 	"slices"
 
+	"github.com/warmpath/warmpath/sdk/abi"
 	"github.com/zeebo/xxh3"
 )
 
 const (
-	// BlockBytes is the run of canonical text under one hash. Believed depth is off by up to a block: 128 bytes cost 0.3
-	// points of hit rate against 16 bytes, 512 cost 2.6; below 64 the index only grows.
-	BlockBytes = 128
+	// BlockBytes is the run of canonical text under one hash.
+	BlockBytes = abi.BlockBytes
 	// BlockTokens is the run of token ids under one hash: vLLM's default block size.
 	BlockTokens = 16
 

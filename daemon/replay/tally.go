@@ -4,30 +4,25 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/warmpath/warmpath/sdk/abi"
 )
 
 // KVBlockTokens is the size of a worker's KV block, vLLM's default, in which
 // hits are counted.
 const KVBlockTokens = 16
 
-// Of the cost model in which prefill work is counted: 15,000 tokens a second,
-// and attention that doubles the price of a token behind 32,768 others. They
-// are what the router starts from; busiest over mean does not change with
-// the speed of the workers, only with the ratio of the two.
-const (
-	secondsPerToken     = 1.0 / 15000
-	secondsPerTokenPair = 2 * secondsPerToken / 65536
-)
-
-// PrefillSeconds is the work of computing the prompt's tokens that were not
+// PrefillSeconds returns the work of computing the prompt's tokens that were not
 // cached, n = prompt - cached, each of which attends to all before it:
 //
-//	c1*n + c2*n*(prompt - n/2)        c1 = 1/15,000 s, c2 = 2*c1/65,536
+//	c1*n + c2*n*(prompt - n/2)        c1 and c2 as in sdk/abi
 //
-// PrefillSeconds(15000, 0) is 1.229 s: one for the tokens, .229 for attention.
+// They are what the router starts from; busiest over mean does not change with the
+// speed of the workers, only with the ratio of the two. PrefillSeconds(15000, 0) is
+// 1.229 s: one for the tokens, .229 for attention.
 func PrefillSeconds(prompt, cached int) float64 {
 	n := float64(prompt - cached)
-	return secondsPerToken*n + secondsPerTokenPair*n*(float64(prompt)-n/2)
+	return abi.PrefillSeconds*n + abi.ContextSeconds*n*(float64(prompt)-n/2)
 }
 
 // tally makes the figures of a run whose requests have all ended.

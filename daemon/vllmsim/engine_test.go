@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/warmpath/warmpath/sdk/abi"
 )
 
 // bench is an engine in a synctest bubble, where a minute takes no time.
@@ -65,7 +67,7 @@ func (b *bench) wantSeconds(what string, got time.Duration, want float64) {
 
 func TestPrefillTime(t *testing.T) {
 	const n = 15000
-	cold := n*prefillSeconds + contextSeconds*n*n/2 // 1.229 s; the two chunks add up to it
+	cold := n*abi.PrefillSeconds + abi.ContextSeconds*n*n/2 // 1.229 s; the two chunks add up to it
 	for _, speed := range []float64{1, 20} {
 		inBubble(t, Config{Speed: speed, Slowness: 1}, func(b *bench) {
 			start := time.Now()

@@ -127,7 +127,7 @@ func madeUp(workers int) *host.Frame {
 	f := &host.Frame{}
 	f.Reset()
 	f.Header.PromptTokens, f.Header.PromptBlocks, f.Header.BlockTokens = 8192, 256, 32
-	f.Header.C1, f.Header.C2 = 1./15000, 2./15000/65536
+	f.Header.C1, f.Header.C2 = abi.PrefillSeconds, abi.ContextSeconds
 	for i := range workers {
 		f.Rows = append(f.Rows, abi.Row{Worker: uint32(i), Key: uint64(i+1) * 0x9e3779b97f4a7c15, Slow: 1, Weight: 1,
 			InFlight: uint32(i % 7), GPU: uint32(i % 256), Predicted: uint32(i % 256)})

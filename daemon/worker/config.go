@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/warmpath/warmpath/sdk/abi"
 )
 
 // Config is a pool's. Only Workers needs a value; zero elsewhere means the default.
@@ -56,7 +58,7 @@ func (c Config) withDefaults() Config {
 	c.ScrapeInterval = cmp.Or(c.ScrapeInterval, 5*time.Second)
 	c.SlowStart = cmp.Or(c.SlowStart, 10*time.Second)
 	c.DownGrace = cmp.Or(c.DownGrace, 20*time.Second)
-	c.PrefillTokensPerSecond = cmp.Or(c.PrefillTokensPerSecond, 15000)
+	c.PrefillTokensPerSecond = cmp.Or(c.PrefillTokensPerSecond, abi.PrefillTokensPerSecond)
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}

@@ -1,6 +1,10 @@
 package worker
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/warmpath/warmpath/sdk/abi"
+)
 
 // settings is a Config in force with what is made from it. It is never changed, only replaced.
 type settings struct {
@@ -12,7 +16,7 @@ type settings struct {
 
 func newSettings(c Config) *settings {
 	s := &settings{Config: c, c1: 1 / c.PrefillTokensPerSecond, replaced: make(chan struct{})}
-	s.c2 = 2 * s.c1 / 65536
+	s.c2 = 2 * s.c1 / abi.AttentionTokens
 	s.fresh = unshared(c.Client)
 	return s
 }

@@ -14,6 +14,7 @@ import (
 	"errors"
 
 	"github.com/warmpath/warmpath/sdk"
+	"github.com/warmpath/warmpath/sdk/abi"
 	"github.com/warmpath/warmpath/sdk/score"
 )
 
@@ -27,9 +28,6 @@ type strategy struct {
 	shown     []sdk.Worker
 }
 
-// blockBytes is the text in a block of the host's match counts.
-const blockBytes = 128
-
 // Configure takes the options.
 func (s *strategy) Configure(o *sdk.Options) error {
 	length, threshold := o.Int("prefix_length", 0), o.Int("concurrency_threshold", 0)
@@ -39,7 +37,7 @@ func (s *strategy) Configure(o *sdk.Options) error {
 	if threshold < 0 || threshold > 1024 {
 		return errors.New("prefixaware: concurrency_threshold is out of range; write requests from 1 to 1024, or leave it out")
 	}
-	s.blocks, s.threshold = uint32(length/blockBytes), uint32(threshold)
+	s.blocks, s.threshold = uint32(length/abi.BlockBytes), uint32(threshold)
 	return nil
 }
 

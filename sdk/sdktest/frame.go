@@ -21,7 +21,7 @@ func NewFrame(n int) *Frame {
 	f.Header = abi.Header{
 		Version: abi.Version, HeaderBytes: abi.HeaderSize, RowBytes: abi.RowSize, Rows: uint32(n),
 		Now: 1_700_000_000e9, PromptTokens: 1000, PromptBlocks: 62, BlockTokens: 16, Bound: -1, BestRow: -1,
-		Lambda: .5, C1: 1. / 15_000, C2: 2. / 15_000 / 65_536,
+		Lambda: .5, C1: abi.PrefillSeconds, C2: abi.ContextSeconds,
 	}
 	for i := range f.Rows {
 		f.Rows[i] = abi.Row{Worker: uint32(i), Weight: 1, Slow: 1, FreeGPU: 500_000, Key: key(i)}

@@ -30,7 +30,7 @@ func (f *Frame) Randomize(rng *rand.Rand, n int) {
 		Seq: rng.Uint64(), Now: rng.Int64(), Random: rng.Uint64(), PromptTokens: tokens, PromptBlocks: blocks, BlockTokens: block,
 		MaxTokens: rng.Uint32N(4096), Flags: rng.Uint32N(4), Model: rng.Uint64(), Session: rng.Uint64(), Tenant: rng.Uint64(),
 		Bound: -1, BestRow: -1, Lambda: 3 * rng.Float32(),
-		C1: 1. / 15_000 * (.25 + rng.Float32()), C2: 2. / 15_000 / 65_536 * rng.Float32(),
+		C1: abi.PrefillSeconds * (.25 + rng.Float32()), C2: abi.ContextSeconds * rng.Float32(),
 	}
 	if edge() {
 		f.Header.Session = 0
