@@ -245,7 +245,7 @@ func (e *exchange) pick() {
 // the prompt enters the index.
 func (e *exchange) believed(i int) int {
 	w, matched := e.view.workers[i], e.view.frame.Rows[i].GPU
-	if len(e.req.Chains) < 2 || e.req.Recomputed {
+	if len(e.req.Chains) < 2 || e.req.BypassesCache {
 		return inBlocks(float64(matched)*e.block, e.length, w.BlockTokens())
 	}
 	sum, slot, out := 0, [1]uint32{w.Slot()}, [1]uint32{}

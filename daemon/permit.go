@@ -45,7 +45,7 @@ func (e *exchange) forbids() *fault {
 		f := faultForbiddenModel(e.named)
 		return &f
 	}
-	if e.req.Unsure {
+	if e.req.AmbiguousModel {
 		return &faultUnsureModel
 	}
 	for _, h := range in.Header { // on every path: what a worker makes of it is not known
@@ -78,7 +78,7 @@ func (e *exchange) unread() *fault {
 		return &faultNoModel
 	case !e.clear:
 		return &faultUnreadJSON
-	case e.named == "" && e.req.Unsure:
+	case e.named == "" && e.req.AmbiguousModel:
 		return &faultUnsureModel
 	case e.named == "":
 		return &faultNoModel

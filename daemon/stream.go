@@ -53,7 +53,7 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	n += kept
 	switch {
-	case b.told() && !b.reply.Told():
+	case b.told() && !b.reply.ReportedError():
 		n = b.sound(p[:n])
 		b.fail(errTold)
 	case err == io.EOF && !b.cut():
@@ -114,7 +114,7 @@ func endOfEvents(p []byte) int {
 
 // sound is how much of p, the last of what was fed, came before the event that told of a failure.
 func (b *body) sound(p []byte) int {
-	n := max(0, len(p)-b.reply.Unsound())
+	n := max(0, len(p)-b.reply.BytesFromFailure())
 	b.inside = b.inside && n == 0
 	return n
 }
@@ -151,13 +151,13 @@ func (b *body) told() bool { return b.events && b.reply != nil && b.reply.Failed
 // cut tells whether a stream that ended as HTTP should has not ended as an answer does: with a reason to finish, or [DONE].
 func (b *body) cut() bool {
 	return b.events && b.reply != nil && b.ok && b.reply.Understood() && b.e.req.Kind.Generates() && !b.reply.Clean() && b.reply.FinishReason() == "" &&
-		!b.reply.Told()
+		!b.reply.ReportedError()
 }
 
 // fail ends the answer in the middle. In a stream of events the client is told by an error event; the connection then ends
 // without the last chunk, never cleanly.
 func (b *body) fail(err error) {
-	told := b.reply != nil && b.reply.Told()
+	told := b.reply != nil && b.reply.ReportedError()
 	b.finish(err)
 	b.err = errBrokeOff
 	if c := b.e.call; c != nil && c.Stream { // an exception of its own form tells
@@ -263,10 +263,10 @@ func (b *body) giveBack() {
 func (b *body) learn(o *worker.Outcome, ended bool) {
 	ok, complete := b.reply.Finish()
 	u := b.reply.Usage()
-	o.Tokens = u.Completion
-	b.e.in.Seen.Prompt, b.e.in.Seen.Cached, b.e.in.Seen.Counted, b.e.in.Seen.CachedKnown = u.Prompt, u.Cached, u.OK, u.CachedKnown
+	o.Tokens = u.Output
+	b.e.in.Seen.Prompt, b.e.in.Seen.Cached, b.e.in.Seen.Counted, b.e.in.Seen.CachedKnown = u.Prompt, u.Cached, u.Known, u.CachedKnown
 	e, slot := b.e, b.a.worker.Slot()
-	if ok && u.OK && len(e.req.Chains) == 1 {
+	if ok && u.Known && len(e.req.Chains) == 1 {
 		c := &e.req.Chains[0]
 		if c.Tokens == 0 {
 			e.pool.scale.learn(u.Prompt, c.Bytes)
@@ -279,7 +279,7 @@ func (b *body) learn(o *worker.Outcome, ended bool) {
 		return
 	}
 	for i := range e.req.Chains {
-		if c := &e.req.Chains[i]; b.reply.ExtendChoice(c, e.req.Choice(i)) {
+		if c := &e.req.Chains[i]; b.reply.ExtendChoice(c, e.req.FirstChoice(i)) {
 			e.space.Touch(slot, c.Hashes)
 		}
 	}

@@ -85,7 +85,7 @@ func (v *view) prompt(p *pool, space *prefix.Namespace, r *prompt.Request) (leng
 	n := len(v.slots)
 	v.matched = append(v.matched[:0], make([]uint32, n)...)
 	v.caches = append(v.caches[:0], make([]prefix.WorkerStats, n)...)
-	if !r.Recomputed {
+	if !r.BypassesCache {
 		space.Match(chain.Hashes, v.slots, v.matched)
 	}
 	p.index.WorkersInto(v.slots, v.caches)

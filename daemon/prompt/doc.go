@@ -23,7 +23,7 @@
 // Nobody writes down what a form with two names in one part means, and each reader takes another. Multipart reads such a form as
 // well as it can, for routing, and reports that it is not ok, for whoever may use some models only. ok is a list of what clients
 // do write; a list of known tricks was the loser, as each reader has its own. Forms made of such tricks are held to what
-// vLLM's own reader makes of them (TestFormsAgainstPython). JSON has no such freedom, but for a field that comes twice: Unsure.
+// vLLM's own reader makes of them (TestFormsAgainstPython). JSON has no such freedom, but for a field that comes twice: AmbiguousModel.
 //
 // # Why canonical text, not the body's bytes
 //

@@ -30,8 +30,8 @@ func (r *Request) Hash(seed uint64) {
 	}
 }
 
-// Choice is the index in the reply of the first answer to prompt i.
-func (r *Request) Choice(i int) int { return i * r.N }
+// FirstChoice is the index in the reply of the first answer to prompt i.
+func (r *Request) FirstChoice(i int) int { return i * r.N }
 
 // chain opens the next chain, keeping the memory of an earlier one.
 func (r *Request) chain(seed uint64, domain byte) *Chain {

@@ -91,7 +91,7 @@ func (r *Reply) endResponse() {
 	case "cancelled":
 		a.finish = "abort"
 	}
-	empty := r.usage.OK && r.usage.Completion == 0 && !r.output
+	empty := r.usage.Known && r.usage.Output == 0 && !r.output
 	if a.finish != "" && empty || bytes.Contains(reason, []byte("abort")) {
 		a.finish = "abort"
 	}

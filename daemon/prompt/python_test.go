@@ -202,7 +202,7 @@ func TestJSONAgainstPython(t *testing.T) {
 			t.Errorf("case %d is ok with %q, Python reads %q\n%q", i, r.Model, read.model(), all[i].Body)
 		}
 		var other struct{ Model string }
-		if json.Unmarshal(all[i].Body, &other) == nil && other.Model != r.Model && !r.Unsure {
+		if json.Unmarshal(all[i].Body, &other) == nil && other.Model != r.Model && !r.AmbiguousModel {
 			t.Errorf("case %d is sure of %q, Go reads %q\n%q", i, r.Model, other.Model, all[i].Body)
 		}
 	}

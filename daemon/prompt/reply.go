@@ -179,12 +179,12 @@ func (r *Reply) Clean() bool { return r.clean }
 // the way cannot be told from a short one.
 func (r *Reply) Failed() bool { return r.failed }
 
-// Told reports whether a failure came in the worker's own words, an error event that a client understands. An end by abort or an
+// ReportedError reports whether a failure came in the worker's own words, an error event that a client understands. An end by abort or an
 // empty one has none.
-func (r *Reply) Told() bool { return r.told }
+func (r *Reply) ReportedError() bool { return r.told }
 
-// Unsound is how many of the bytes fed came behind the last event before the failure.
-func (r *Reply) Unsound() int { return r.fed - r.sound }
+// BytesFromFailure is how many of the bytes fed came behind the last event before the failure.
+func (r *Reply) BytesFromFailure() int { return r.fed - r.sound }
 
 // FailedCode is the status that an error body or event carries as its code, 0 if it has none that is a number. Of 400 to 499 it
 // is the model's answer, and another worker would give the same: 0.11 so refuses /v1/embeddings on a generating model in a 200.
@@ -203,7 +203,7 @@ func (r *Reply) FinishReason() string {
 // the chain untouched, if the answer is not complete (see Finish) or it is not known how it comes back.
 func (r *Reply) Extend(c *Chain) bool { return r.ExtendChoice(c, 0) }
 
-// ExtendChoice does so with another answer: that to prompt i has the index [Request.Choice](i).
+// ExtendChoice does so with another answer: that to prompt i has the index [Request.FirstChoice](i).
 func (r *Reply) ExtendChoice(c *Chain, index int) bool {
 	if c.fixed || !r.whole || index >= r.n {
 		return false

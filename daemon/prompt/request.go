@@ -25,9 +25,9 @@ type Request struct {
 	SessionKey       string // prompt_cache_key, else session_id, else user, else Anthropic's metadata.user_id
 	CacheSalt        string
 	PreviousResponse string  // previous_response_id: the conversation before lies in the worker that gave that answer
-	Unsure           bool    // readers may differ on the model: it comes twice, as Model, which Go's readers take for it, or is no UTF-8
+	AmbiguousModel   bool    // readers may differ on the model: it comes twice, as Model, which Go's readers take for it, or is no UTF-8
 	HasPrompt        bool    // there is something to hash
-	Recomputed       bool    // the worker computes the whole prompt, cached or not: prompt_logprobs, or echo with logprobs
+	BypassesCache    bool    // the worker computes the whole prompt, cached or not: prompt_logprobs, or echo with logprobs
 	Chains           []Chain // one per prompt, filled by Hash
 
 	body     []byte
@@ -87,7 +87,7 @@ func (r *Request) field(key []byte) bool {
 	s := &r.w.scan
 	switch string(key) {
 	case "model":
-		r.Unsure = r.Unsure || r.model.hi > 0
+		r.AmbiguousModel = r.AmbiguousModel || r.model.hi > 0
 		return s.take(&r.model)
 	case "messages":
 		if r.Kind.hasMessages() {
@@ -111,7 +111,7 @@ func (r *Request) field(key []byte) bool {
 	case "logprobs", "top_logprobs":
 		return r.given(&r.logprobs)
 	case "prompt_logprobs":
-		return r.given(&r.Recomputed)
+		return r.given(&r.BypassesCache)
 	case "continue_final_message":
 		return r.flag(&r.resume)
 	case "stream_options":
@@ -141,7 +141,7 @@ func (r *Request) field(key []byte) bool {
 		return s.take(&r.salt)
 	default:
 		if len(key) == len("model") && bytes.EqualFold(key, []byte("model")) {
-			r.Unsure = true
+			r.AmbiguousModel = true
 		}
 	}
 	return s.value()
@@ -219,7 +219,7 @@ func (r *Request) readMessage() bool {
 // settle turns the places found into values.
 func (r *Request) settle() {
 	r.set(&r.Model, r.model)
-	r.Unsure = r.Unsure || !utf8.ValidString(r.Model)
+	r.AmbiguousModel = r.AmbiguousModel || !utf8.ValidString(r.Model)
 	r.set(&r.CacheSalt, r.salt)
 	key := span{}
 	for _, v := range r.session {
@@ -233,7 +233,7 @@ func (r *Request) settle() {
 		r.MaxTokens = r.tokens[1]
 	}
 	r.set(&r.PreviousResponse, r.previous)
-	r.Recomputed = r.Recomputed || r.echo && r.logprobs
+	r.BypassesCache = r.BypassesCache || r.echo && r.logprobs
 	if r.Kind == Invocations {
 		r.Kind = r.shown()
 	}

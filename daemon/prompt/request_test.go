@@ -200,8 +200,8 @@ func TestModelThatReadersDifferOn(t *testing.T) {
 	var p Parser
 	f := func(body, model string, unsure bool) {
 		t.Helper()
-		if r, err := p.Parse(Chat, []byte(body)); err != nil || r.Model != model || r.Unsure != unsure {
-			t.Errorf("%s: %q %v %v; want %q %v", body, r.Model, r.Unsure, err, model, unsure)
+		if r, err := p.Parse(Chat, []byte(body)); err != nil || r.Model != model || r.AmbiguousModel != unsure {
+			t.Errorf("%s: %q %v %v; want %q %v", body, r.Model, r.AmbiguousModel, err, model, unsure)
 		}
 	}
 	f(`{"model":"sim","x":{"model":"secret"}}`, "sim", false)
@@ -219,8 +219,8 @@ func TestRecomputed(t *testing.T) {
 		t.Helper()
 		var p Parser
 		r, err := p.Parse(Completion, []byte(`{"model":"m","prompt":"x"`+fields+`}`))
-		if err != nil || r.Recomputed != want {
-			t.Errorf("%s: %v, %v; want %v", fields, r.Recomputed, err, want)
+		if err != nil || r.BypassesCache != want {
+			t.Errorf("%s: %v, %v; want %v", fields, r.BypassesCache, err, want)
 		}
 	}
 	f("", false)

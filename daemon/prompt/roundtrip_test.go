@@ -188,7 +188,7 @@ func TestCompletionRoundTrip(t *testing.T) {
 		for i := range r.choices[:2] {
 			r.choices[i].finish = "stop"
 		}
-		if _, complete := r.Finish(); !complete || !r.ExtendChoice(&req.Chains[1], req.Choice(1)) {
+		if _, complete := r.Finish(); !complete || !r.ExtendChoice(&req.Chains[1], req.FirstChoice(1)) {
 			t.Fatal("answer not taken")
 		}
 		next := parse(t, Completion, `{"prompt":`+c.quote(a+b)+`}`)

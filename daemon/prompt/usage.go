@@ -1,11 +1,12 @@
 package prompt
 
-// Usage is the worker's own count of tokens.
+// Usage is the worker's own count of tokens, as plain values for a request's record.
 type Usage struct {
-	Prompt, Completion int
-	Cached             int  // prompt tokens found in the worker's cache
-	CachedKnown        bool // the count of cached tokens was given; without it Cached says nothing
-	OK                 bool // the reply had a usage
+	Prompt      int  // of the prompt, the cached ones included
+	Output      int  // of the answer
+	Cached      int  // of the prompt's, found in the worker's cache; means nothing unless CachedKnown
+	CachedKnown bool // the usage named the cached tokens, which workers may leave out
+	Known       bool // the answer had a usage; without it all counts are 0 and mean nothing
 }
 
 // readUsage takes a usage, which replaces an earlier one. vLLM writes it in three dialects:
@@ -20,7 +21,7 @@ func (r *Reply) readUsage() bool {
 	if s.at() != '{' {
 		return s.value()
 	}
-	u := Usage{OK: true}
+	u := Usage{Known: true}
 	var made, read, total int
 	detail := func(key []byte) bool {
 		if string(key) == "cached_tokens" && s.at() != 'n' {
@@ -34,7 +35,7 @@ func (r *Reply) readUsage() bool {
 		case "prompt_tokens", "input_tokens":
 			return s.int(&u.Prompt)
 		case "completion_tokens", "output_tokens":
-			return s.int(&u.Completion)
+			return s.int(&u.Output)
 		case "total_tokens":
 			return s.int(&total)
 		case "cache_creation_input_tokens":
@@ -51,7 +52,7 @@ func (r *Reply) readUsage() bool {
 		u.Prompt, u.Cached = u.Prompt+made+read, read
 	}
 	if u.Prompt == 0 {
-		u.Prompt = max(total-u.Completion, 0)
+		u.Prompt = max(total-u.Output, 0)
 	}
 	r.usage = u
 	return ok
