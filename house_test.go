@@ -1,5 +1,6 @@
 // Package warmpath_test keeps the plan of the house: who may import whom, one door for each outside package, sizes, names.
-// The plan is told in daemon/doc.go and in each room's doc.go; this table is where it is enforced.
+// house_shape_test.go measures how a package hangs together, and which rooms are silent. house_style_test.go counts what
+// style rules out. The plan is told in daemon/doc.go and in each room's doc.go. These tables are where it is enforced.
 package warmpath_test
 
 import (
@@ -86,7 +87,8 @@ var doors = map[string][]string{
 // topLevel is all that may stand at the top.
 var topLevel = []string{
 	"daemon", "host", "cache", "conf", "sdk", "plugins", "testdata", "docs", ".ci",
-	"go.mod", "go.sum", "Makefile", "README.md", "LICENSE", ".gitignore", "house_test.go",
+	"go.mod", "go.sum", "Makefile", "README.md", "LICENSE", ".gitignore",
+	"house_test.go", "house_shape_test.go", "house_style_test.go",
 }
 
 const (
@@ -217,6 +219,7 @@ func TestTopLevel(t *testing.T) {
 // sources calls visit for every Go file of the repository.
 func sources(t *testing.T, visit func(file string, set *token.FileSet, f *ast.File)) {
 	t.Helper()
+	set := token.NewFileSet()
 	err := filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -226,7 +229,6 @@ func sources(t *testing.T, visit func(file string, set *token.FileSet, f *ast.Fi
 		case d.IsDir() || filepath.Ext(file) != ".go":
 			return nil
 		}
-		set := token.NewFileSet()
 		f, err := parser.ParseFile(set, file, nil, parser.ParseComments)
 		if err != nil {
 			return err

@@ -1,0 +1,171 @@
+package warmpath_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"go/types"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// habits counts what the style of this repository rules out, in code that is no test.
+type habits struct {
+	wide    int // lines over maxColumns
+	effects int // `if x = y; cond`, which hides an assignment in a condition
+	unkeyed int // literals of structs with over maxUnkeyed fields that do not name them
+	long    int // functions with over maxParameters
+}
+
+const (
+	maxColumns    = 120 // a tab is one
+	maxUnkeyed    = 3
+	maxParameters = 5
+)
+
+// habitsToday lists the rooms that still have some. Numbers only go down, and a row goes with its last number.
+var habitsToday = map[string]habits{
+	"cache/prefix":        {wide: 23},
+	"cache/tier":          {wide: 89, effects: 10, unkeyed: 1, long: 5},
+	"conf":                {wide: 63, effects: 5},
+	"daemon":              {wide: 257, effects: 30, unkeyed: 44, long: 1},
+	"daemon/gate":         {wide: 42},
+	"daemon/listen":       {wide: 67, effects: 2, unkeyed: 1},
+	"daemon/prompt":       {wide: 98, effects: 23},
+	"daemon/replay":       {wide: 8, unkeyed: 1},
+	"daemon/sagemaker":    {wide: 38, effects: 4, unkeyed: 1},
+	"daemon/session":      {wide: 29, effects: 2},
+	"daemon/spool":        {wide: 7},
+	"daemon/upstream":     {wide: 42, effects: 9},
+	"daemon/vllmsim":      {wide: 97, effects: 2, unkeyed: 9},
+	"daemon/warmpath":     {wide: 16, effects: 1, long: 1},
+	"daemon/worker":       {wide: 103, effects: 5, long: 1},
+	"host":                {wide: 71, effects: 3},
+	"host/meter":          {wide: 32, effects: 8},
+	"host/wasmtest":       {wide: 6, effects: 2},
+	"plugins":             {wide: 3},
+	"plugins/kvaware":     {wide: 1},
+	"plugins/prefixaware": {wide: 6},
+	"plugins/roundrobin":  {wide: 4, effects: 1},
+	"plugins/session":     {wide: 3},
+	"sdk":                 {wide: 18, effects: 1},
+	"sdk/abi":             {wide: 13},
+	"sdk/internal":        {wide: 1},
+	"sdk/score":           {wide: 17},
+	"sdk/sdktest":         {wide: 4},
+	"testdata":            {wide: 293, effects: 31, unkeyed: 59, long: 3},
+}
+
+func TestStyle(t *testing.T) {
+	found := map[string]*violations{}
+	for dir, p := range packages(t, true) {
+		r := room(dir)
+		if r == "" {
+			r = "testdata"
+		}
+		if found[r] == nil {
+			found[r] = &violations{}
+		}
+		found[r].gather(t, dir, p)
+	}
+	for _, r := range slices.Sorted(maps.Keys(found)) {
+		v, today := found[r], habitsToday[r]
+		none := func(what string, places []string, today int) {
+			ratchet(t, r+": "+what, len(places), 0, today, some(places))
+		}
+		none(fmt.Sprintf("lines over %d columns", maxColumns), v.wide, today.wide)
+		none("`if x = y; cond`", v.effects, today.effects)
+		none(fmt.Sprintf("literals of over %d fields without names", maxUnkeyed), v.unkeyed, today.unkeyed)
+		none(fmt.Sprintf("functions with over %d parameters", maxParameters), v.long, today.long)
+	}
+	for r := range habitsToday {
+		if found[r] == nil {
+			t.Errorf("habitsToday[%q]: there is no such room: delete the row", r)
+		}
+	}
+}
+
+// violations lists the places of a room's habits.
+type violations struct{ wide, effects, unkeyed, long []string }
+
+func (v *violations) gather(t *testing.T, dir string, p *parsed) {
+	for _, name := range p.names {
+		text, err := os.ReadFile(path.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, line := range strings.Split(string(text), "\n") {
+			if utf8.RuneCountInString(line) > maxColumns {
+				v.wide = append(v.wide, fmt.Sprintf("%s/%s:%d", dir, name, i+1))
+			}
+		}
+	}
+	at := func(n ast.Node) string {
+		return fmt.Sprintf("%s/%s:%d", dir, p.fileAt(n.Pos()), p.set.Position(n.Pos()).Line)
+	}
+	_, info := p.check()
+	for _, f := range p.files {
+		ast.Inspect(f, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.IfStmt:
+				if hidesAssignment(n.Init) {
+					v.effects = append(v.effects, at(n))
+				}
+			case *ast.CompositeLit:
+				if len(n.Elts) > maxUnkeyed && unkeyedStruct(n, info) {
+					v.unkeyed = append(v.unkeyed, at(n))
+				}
+			case *ast.FuncDecl:
+				if n.Type.Params.NumFields() > maxParameters {
+					v.long = append(v.long, at(n))
+				}
+			}
+			return true
+		})
+	}
+}
+
+// hidesAssignment reports an assignment to a variable of before. `err = f()` is allowed, as the condition reads it.
+func hidesAssignment(init ast.Stmt) bool {
+	switch s := init.(type) {
+	case *ast.IncDecStmt:
+		return true
+	case *ast.AssignStmt:
+		return s.Tok != token.DEFINE && slices.ContainsFunc(s.Lhs, func(x ast.Expr) bool {
+			id, ok := x.(*ast.Ident)
+			return !ok || id.Name != "err" && id.Name != "_"
+		})
+	}
+	return false
+}
+
+// unkeyedStruct reports a literal of one of the package's own structs that gives its fields by order. Vet reports those of
+// other packages' structs.
+func unkeyedStruct(lit *ast.CompositeLit, info *types.Info) bool {
+	if _, keyed := lit.Elts[0].(*ast.KeyValueExpr); keyed {
+		return false
+	}
+	typ := info.Types[lit].Type
+	if typ == nil {
+		return false
+	}
+	if p, ok := typ.Underlying().(*types.Pointer); ok { // an element of []*T{{...}}
+		typ = p.Elem()
+	}
+	_, ok := typ.Underlying().(*types.Struct)
+	return ok
+}
+
+// some shortens a list of places.
+func some(places []string) string {
+	const most = 30
+	if more := len(places) - most; more > 0 && !testing.Verbose() {
+		return fmt.Sprintf("%s and %d more, which -v lists", strings.Join(places[:most], ", "), more)
+	}
+	return strings.Join(places, ", ")
+}
