@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// bounds is what a document of TOML may ask for before it is parsed. The library spends memory on each level of nesting for each
-// key in it, and so does the search for lines after it: 400 KB of "[" took 4 GB.
+// bounds is what a document of TOML may ask for before it is parsed. The library spends memory on each level of
+// nesting for each key in it, and so does the search for lines after it: 400 KB of "[" took 4 GB.
 type bounds struct {
 	depth  int // levels of tables, lists and parts of keys in one another
 	path   int // bytes of a key with those of the tables around it, as written
@@ -19,8 +19,8 @@ var inForce = bounds{depth: 64, path: 256, values: 500_000}
 // exceeded returns the line at which the document first exceeds the bounds, and how; 0 = it keeps them, up to the first
 // place at which it is no TOML, where the library stops too.
 //
-// It knows strings, comments and brackets, and no more of the grammar: in what is TOML up to here a quote opens a string, a
-// bracket a table or list, and a dot before the equals sign parts a key. It is fuzzed against the library.
+// It knows strings, comments and brackets, and no more of the grammar: in what is TOML up to here a quote opens a
+// string, a bracket a table or list, and a dot before the equals sign parts a key. It is fuzzed against the library.
 func (b bounds) exceeded(doc string) (line int, what string) {
 	s := &bounder{bounds: b, s: doc, line: 1}
 	for s.i < len(doc) && s.what == "" && !s.lost {

@@ -7,65 +7,110 @@ import (
 	"strings"
 )
 
-// Changes lists what differs between two configurations as a person would look for it in the file: keys by their path, pools,
-// workers, keys and strategies by their names, and the files beside it whose contents are others. Values are not shown: some
-// are secret.
+// Changes lists what differs between two configurations as a person would look for it in the file: keys by their
+// path, pools, workers, keys and strategies by their names, and the files beside it whose contents are others. It
+// shows no values: some are secret.
 func Changes(before, after *Config) []string {
-	var c changes
-	c.walk("", reflect.ValueOf(before).Elem(), reflect.ValueOf(after).Elem())
+	list := differences(before, after).paths(func(difference) bool { return true })
 	for _, path := range after.WatchedFiles() {
 		if was, known := before.sums[path]; known && was != after.sums[path] {
-			c = append(c, "contents of "+path)
+			list = append(list, "contents of "+path)
 		}
 	}
+	return list
+}
+
+// NeedRestart lists the keys among the changes that a running process does not take up. Their fields say so by a tag,
+// reload:"restart".
+func NeedRestart(before, after *Config) []string {
+	return differences(before, after).paths(func(d difference) bool { return d.restart })
+}
+
+// difference is one key that two configurations have different values of.
+type difference struct {
+	path    string
+	restart bool // the value of the start stays in force
+}
+
+// comparison gathers differences in the order of the fields.
+type comparison []difference
+
+func differences(before, after *Config) comparison {
+	var c comparison
+	c.walk(difference{}, reflect.ValueOf(before).Elem(), reflect.ValueOf(after).Elem())
 	return c
 }
 
-// changes gathers the paths of keys.
-type changes []string
+func (c comparison) paths(wanted func(difference) bool) (list []string) {
+	for _, d := range c {
+		if wanted(d) {
+			list = append(list, d.path)
+		}
+	}
+	return list
+}
 
-func (c *changes) walk(path string, a, b reflect.Value) {
+// walk adds what differs between the values a and b, which stand at.
+func (c *comparison) walk(at difference, a, b reflect.Value) {
 	switch {
+	case readsItself(a.Type()):
+		c.values(at, a, b)
 	case a.Kind() == reflect.Struct:
 		for f := range a.Type().Fields() {
 			if tag := f.Tag.Get("toml"); tag != "-" {
-				c.walk(strings.TrimPrefix(path+"."+tag, "."), a.FieldByIndex(f.Index), b.FieldByIndex(f.Index))
+				inside := at.under(tag)
+				inside.restart = at.restart || f.Tag.Get("reload") == "restart"
+				c.walk(inside, a.FieldByIndex(f.Index), b.FieldByIndex(f.Index))
 			}
 		}
 	case a.Kind() == reflect.Slice && a.Type().Elem().Kind() == reflect.Struct:
-		c.tables(path, a, b)
+		c.tables(at, a, b)
 	case a.Kind() == reflect.Map && a.Type().Elem().Kind() == reflect.Struct:
 		for _, k := range keysOfMaps(a, b) {
-			c.pair(path+"."+k, a.MapIndex(reflect.ValueOf(k)), b.MapIndex(reflect.ValueOf(k)))
+			c.pair(at.under(k), a.MapIndex(reflect.ValueOf(k)), b.MapIndex(reflect.ValueOf(k)))
 		}
-	case a.Kind() == reflect.Slice && a.Len() == 0 && b.Len() == 0, a.Kind() == reflect.Map && a.Len() == 0 && b.Len() == 0:
-	case !reflect.DeepEqual(a.Interface(), b.Interface()):
-		*c = append(*c, path)
+	default:
+		c.values(at, a, b)
+	}
+}
+
+// under returns the place of a key within the table at d.
+func (d difference) under(key string) difference {
+	d.path = strings.TrimPrefix(d.path+"."+key, ".")
+	return d
+}
+
+// values compares what has no keys of its own. A list or map that is empty equals one that is absent.
+func (c *comparison) values(at difference, a, b reflect.Value) {
+	if k := a.Kind(); (k == reflect.Slice || k == reflect.Map) && a.Len() == 0 && b.Len() == 0 {
+		return
+	}
+	if !reflect.DeepEqual(a.Interface(), b.Interface()) {
+		*c = append(*c, at)
 	}
 }
 
 // pair compares what may be on one side only.
-func (c *changes) pair(path string, a, b reflect.Value) {
+func (c *comparison) pair(at difference, a, b reflect.Value) {
 	switch {
 	case !a.IsValid():
-		*c = append(*c, path+" (new)")
+		c.note(at, "new")
 	case !b.IsValid():
-		*c = append(*c, path+" (gone)")
+		c.note(at, "gone")
 	default:
-		c.walk(path, a, b)
+		c.walk(at, a, b)
 	}
 }
 
+func (c *comparison) note(at difference, what string) {
+	at.path += " (" + what + ")"
+	*c = append(*c, at)
+}
+
 // tables compares arrays of tables by the names of their elements. Their order counts: the first pool that fits serves.
-func (c *changes) tables(path string, a, b reflect.Value) {
-	names := func(v reflect.Value) (list []string) {
-		for i := range v.Len() {
-			list = append(list, nameOf(v.Index(i)))
-		}
-		return list
-	}
-	was, is := names(a), names(b)
-	at := func(v reflect.Value, in []string, name string) reflect.Value {
+func (c *comparison) tables(at difference, a, b reflect.Value) {
+	was, is := namesOf(a), namesOf(b)
+	element := func(v reflect.Value, in []string, name string) reflect.Value {
 		if i := slices.Index(in, name); i >= 0 {
 			return v.Index(i)
 		}
@@ -75,15 +120,25 @@ func (c *changes) tables(path string, a, b reflect.Value) {
 	for _, name := range slices.Concat(was, is) {
 		if !seen[name] {
 			seen[name] = true
-			c.pair(path+"."+name, at(a, was, name), at(b, is, name))
+			c.pair(at.under(name), element(a, was, name), element(b, is, name))
 		}
 	}
-	both := func(list []string) []string {
-		return slices.DeleteFunc(slices.Clone(list), func(n string) bool { return !slices.Contains(was, n) || !slices.Contains(is, n) })
+	inBoth := func(list []string) []string {
+		return slices.DeleteFunc(slices.Clone(list), func(n string) bool {
+			return !slices.Contains(was, n) || !slices.Contains(is, n)
+		})
 	}
-	if !slices.Equal(both(was), both(is)) {
-		*c = append(*c, path+" (order)")
+	if !slices.Equal(inBoth(was), inBoth(is)) {
+		c.note(at, "order")
 	}
+}
+
+// namesOf returns what each table of an array is called in the file.
+func namesOf(v reflect.Value) (list []string) {
+	for i := range v.Len() {
+		list = append(list, nameOf(v.Index(i)))
+	}
+	return list
 }
 
 // nameOf is what a table is called in the file.

@@ -74,6 +74,33 @@ func TestChanges(t *testing.T) {
 	}
 }
 
+// What a field's tag promises is what differs at a reload; see daemon's reload.
+func TestNeedRestart(t *testing.T) {
+	parse := func(doc string) *Config {
+		t.Helper()
+		c, err := Parse([]byte(doc+"\n[[pools]]\nworkers = [{url = 'http://a'}]"), "x.toml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	before := parse("")
+	f := func(doc string, want ...string) {
+		t.Helper()
+		if got := NeedRestart(before, parse(doc)); !slices.Equal(got, want) {
+			t.Errorf("%q: got %q; want %q", doc, got, want)
+		}
+	}
+	f("")
+	f("[server]\nlog_level = 'debug'\nmax_in_flight = 5\nexplain_log = 'all'\ncors_origins = []\n[sessions]\nheader = 'X'")
+	f("[server]\nread_timeout = '1m'\nlog_level = 'debug'\nlisten = ':1'", "server.listen", "server.read_timeout")
+	f("[cache]\nredis = 'redis://h:1'\nmax_bytes = 99999999\ntimeout = '9ms'", "cache.redis", "cache.max_bytes", "cache.timeout")
+	f("[sessions]\nlife = '1h'\nttl = '1h'", "sessions.life", "sessions.ttl")
+	if got := Changes(before, parse("[server]\nexplain_log = 0.5")); !slices.Equal(got, []string{"server.explain_log"}) {
+		t.Errorf("changes = %q", got)
+	}
+}
+
 func TestStrategyProblemNamesTheLine(t *testing.T) {
 	c, err := Parse([]byte(strings.Replace(changing, "[[keys]]\nname = \"app\"\nfile = \"app.key\"\n", "", 1)), "x.toml")
 	if err != nil {

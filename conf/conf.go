@@ -1,6 +1,7 @@
 package conf
 
 import (
+	"reflect"
 	"strings"
 	"time"
 )
@@ -23,27 +24,28 @@ type Config struct {
 
 // Server is what the process is for its clients and its operator.
 type Server struct {
-	Listen         string        `toml:"listen"`            // clients
-	Admin          string        `toml:"admin"`             // /metrics, /health, /ready
-	AdminTokenFile string        `toml:"admin_token_file"`  // bearer token of admin; needed unless admin is on loopback
-	TLSCertFile    string        `toml:"tls_cert_file"`     // PEM; with TLSKeyFile clients are served over TLS. Watched
-	TLSKeyFile     string        `toml:"tls_key_file"`      // PEM
-	MaxConnections int           `toml:"max_connections"`   // clients' connections; more are closed at once
-	MaxInFlight    int           `toml:"max_in_flight"`     // requests at a time; more get 429 before their body is read
-	MaxHeaderBytes int           `toml:"max_header_bytes"`  // all header fields of a request together; more get 431
-	MaxBodyBytes   int           `toml:"max_body_bytes"`    // a longer request body gets 413
-	BufferBody     int           `toml:"buffer_body_bytes"` // of a body, held in memory; what comes after is streamed to one worker
-	ReadTimeout    time.Duration `toml:"read_timeout"`      // for a client's header, and between two pieces of its body
-	WriteTimeout   time.Duration `toml:"write_timeout"`     // for a client to take one piece of an answer
-	IdleTimeout    time.Duration `toml:"idle_timeout"`      // keep-alive between a client's requests
-	DrainTimeout   time.Duration `toml:"drain_timeout"`     // after SIGTERM, for open streams to end
-	CORSOrigins    []string      `toml:"cors_origins"`      // whose pages may call; "*" = any
-	AccessLog      string        `toml:"access_log"`        // "" | stdout | stderr | a file: one JSON line a request
-	Explain        bool          `toml:"explain"`           // answer X-Warmpath-Explain: 1 with the decision in headers
-	Pprof          bool          `toml:"pprof"`             // /debug/pprof on admin without a token
-	ModuleCache    string        `toml:"module_cache"`      // folder of compiled modules; see CacheDir
-	LogFormat      string        `toml:"log_format"`        // text | json
-	LogLevel       string        `toml:"log_level"`         // debug | info | warn | error
+	Listen         string        `toml:"listen" reload:"restart"`           // clients
+	Admin          string        `toml:"admin" reload:"restart"`            // /metrics, /health, /ready
+	AdminTokenFile string        `toml:"admin_token_file" reload:"restart"` // for admin; needed unless it is on loopback
+	TLSCertFile    string        `toml:"tls_cert_file" reload:"restart"`    // PEM; with TLSKeyFile clients use TLS. Watched
+	TLSKeyFile     string        `toml:"tls_key_file" reload:"restart"`     // PEM
+	MaxConnections int           `toml:"max_connections" reload:"restart"`  // of clients; more are closed at once
+	MaxInFlight    int           `toml:"max_in_flight"`                     // at a time; more get 429 before a body is read
+	MaxHeaderBytes int           `toml:"max_header_bytes" reload:"restart"` // all fields of a request; more get 431
+	MaxBodyBytes   int           `toml:"max_body_bytes"`                    // a longer request body gets 413
+	BufferBody     int           `toml:"buffer_body_bytes"`                 // of a body in memory; the rest is streamed
+	ReadTimeout    time.Duration `toml:"read_timeout" reload:"restart"`     // for a header, and for each piece of a body
+	WriteTimeout   time.Duration `toml:"write_timeout" reload:"restart"`    // for a client to take one piece of an answer
+	IdleTimeout    time.Duration `toml:"idle_timeout" reload:"restart"`     // keep-alive between a client's requests
+	DrainTimeout   time.Duration `toml:"drain_timeout"`                     // after SIGTERM, for open streams to end
+	CORSOrigins    []string      `toml:"cors_origins"`                      // whose pages may call; "*" = any
+	AccessLog      string        `toml:"access_log"`                        // "" | stdout | stderr | file: one line a request
+	ExplainLog     ExplainLog    `toml:"explain_log"`                       // whose line lists the candidates
+	Explain        bool          `toml:"explain"`                           // answer X-Warmpath-Explain: 1 in headers
+	Pprof          bool          `toml:"pprof"`                             // /debug/pprof on admin without a token
+	ModuleCache    string        `toml:"module_cache" reload:"restart"`     // folder of compiled modules; see CacheDir
+	LogFormat      string        `toml:"log_format" reload:"restart"`       // text | json
+	LogLevel       string        `toml:"log_level"`                         // debug | info | warn | error
 }
 
 // Key is a client's API key. Its secret stands in a file or the environment, never here.
@@ -80,9 +82,9 @@ type Pool struct {
 	HeaderTimeout  time.Duration `toml:"header_timeout"`   // from the request to the first byte: queue and prefill
 	FirstByteRetry time.Duration `toml:"first_byte_retry"` // no first byte by then: try another worker, once; 0 = never
 	StreamTimeout  time.Duration `toml:"stream_timeout"`   // between two chunks of an answer
-	DownGrace      time.Duration `toml:"down_grace"`       // its worker is down, and no byte came for so long: it is given up
+	DownGrace      time.Duration `toml:"down_grace"`       // its worker is down and silent for so long: given up
 
-	WorkerSessions string `toml:"worker_sessions"` // auto | on | off: whether the workers keep SageMaker sessions of their own
+	WorkerSessions string `toml:"worker_sessions"` // auto | on | off: do the workers keep SageMaker sessions?
 	InvocationPath string `toml:"invocation_path"` // where the workers take what comes in on SageMaker's paths
 
 	PrefillTokensPerSecond float64 `toml:"prefill_tokens_per_second"` // first guess of a worker's speed; learnt after that
@@ -90,12 +92,17 @@ type Pool struct {
 
 // Worker is one vLLM instance.
 type Worker struct {
-	URL        string  `toml:"url"`         // http://HOST:PORT, without a path
-	ID         string  `toml:"id"`          // shown to clients and in metrics; default made from the URL, as w-e25838
-	MetricsURL string  `toml:"metrics_url"` // default URL/metrics
-	KVTokens   int     `toml:"kv_tokens"`   // KV cache in tokens; 0 = as its /metrics say
-	Weight     float64 `toml:"weight"`      // share relative to the other workers
+	URL        string            `toml:"url"`         // http://HOST:PORT, without a path
+	ID         string            `toml:"id"`          // for clients and metrics; default of the URL, as w-e25838
+	MetricsURL string            `toml:"metrics_url"` // default URL/metrics
+	KVTokens   int               `toml:"kv_tokens"`   // KV cache in tokens; 0 = as its /metrics say
+	Weight     float64           `toml:"weight"`      // share relative to the other workers
+	Cost       float64           `toml:"cost"`        // price beside the other workers, for strategies
+	Labels     map[string]string `toml:"labels"`      // for strategies, as tier = "batch"; see MaxLabels
 }
+
+// Equal reports whether the two are configured alike.
+func (w Worker) Equal(other Worker) bool { return reflect.DeepEqual(w, other) }
 
 // Strategy is a module of one's own, or options and limits for the built-in of that name.
 type Strategy struct {
@@ -142,12 +149,23 @@ func DefaultPool() Pool {
 		ScrapeInterval:         time.Second,
 		ConnectTimeout:         time.Second,
 		HeaderTimeout:          10 * time.Minute, // 1 M tokens at 15,000/s take 67 s; the rest is queueing
-		DownGrace:              20 * time.Second, // a worker that shuts down refuses connections and still answers what it has
+		DownGrace:              20 * time.Second, // one that shuts down still answers what it has
 		StreamTimeout:          2 * time.Minute,  // one step of a busy worker is seconds at most; a preemption longer
 		WorkerSessions:         "auto",
 		InvocationPath:         "/invocations",
 		PrefillTokensPerSecond: 15000,
 	}
+}
+
+// DefaultWorker is a worker before the file is read.
+func DefaultWorker() Worker { return Worker{Weight: 1, Cost: 1} }
+
+// WorkerAt is the worker at a URL of which the file says nothing else.
+func WorkerAt(url string) Worker {
+	w := DefaultWorker()
+	w.URL = url
+	w.complete()
+	return w
 }
 
 // DefaultKey is a client's key before the file is read: it may use every model.
@@ -156,16 +174,6 @@ func DefaultKey() Key { return Key{Models: []string{"*"}} }
 // DefaultStrategy is a strategy before the file is read: the limits of sandboxed code.
 func DefaultStrategy() Strategy {
 	return Strategy{Fuel: 1_000_000, PickTimeout: 5 * time.Millisecond, MemoryMB: 16}
-}
-
-// PoolFor returns the first pool that serves model, or nil. A request that names no model goes to the first pool.
-func (c *Config) PoolFor(model string) *Pool {
-	for i := range c.Pools {
-		if p := &c.Pools[i]; model == "" || p.Serves(model) {
-			return p
-		}
-	}
-	return nil
 }
 
 // Serves tells whether one of the pool's patterns fits the model.

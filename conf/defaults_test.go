@@ -26,9 +26,13 @@ func TestDefaultsTOMLIsTheDefaults(t *testing.T) {
 	want := DefaultPool()
 	want.Name = "pool1"
 	want.Options = map[string]any{}
-	want.Workers = []Worker{{URL: "http://127.0.0.1:9001", ID: "w-e25838", MetricsURL: "http://127.0.0.1:9001/metrics", Weight: 1}}
+	want.Workers = []Worker{{URL: "http://127.0.0.1:9001", ID: "w-e25838", MetricsURL: "http://127.0.0.1:9001/metrics", Weight: 1,
+		Cost: 1, Labels: map[string]string{}}}
 	if !reflect.DeepEqual(c.Pools, []Pool{want}) {
 		t.Errorf("pools:\n got %+v\nwant %+v", c.Pools, []Pool{want})
+	}
+	if got, want := WorkerAt("http://127.0.0.1:9001"), want.Workers[0]; got.ID != want.ID || got.Cost != 1 || got.Weight != 1 {
+		t.Errorf("WorkerAt = %+v; want %+v", got, want)
 	}
 	s := DefaultStrategy()
 	s.Options, s.Allow = map[string]any{}, []string{}

@@ -82,8 +82,8 @@ func (r *report) syntax(err error) error {
 	return Problems{p}
 }
 
-// withDefaults returns the configuration that the file is decoded over. The library keeps what stands in a slice that is
-// long enough, so each element starts as its default and a key that is absent from the file keeps it.
+// withDefaults returns the configuration that the file is decoded over. The library keeps what stands in a slice that
+// is long enough, so each element starts as its default and a key that is absent from the file keeps it.
 func withDefaults(tree map[string]any) *Config {
 	c := Default()
 	pools := tables(tree["pools"])
@@ -114,8 +114,8 @@ func tables(v any) []map[string]any {
 	return nil
 }
 
-// complete fills in what depends on other keys: names, ids, addresses, paths; and the defaults of map entries, which the
-// library starts from zero.
+// complete fills in what depends on other keys: names, ids, addresses, paths; and the defaults of map entries, which
+// the library starts from zero.
 func (c *Config) complete(tree map[string]any) {
 	s := &c.Server
 	s.AdminTokenFile = c.resolve(s.AdminTokenFile)
@@ -165,8 +165,8 @@ func (c *Config) completeStrategies(tree map[string]any) {
 	}
 }
 
-// DefaultID names a worker by its URL without showing it: "w-" and 24 bits of FNV-1a. A number by order would give another
-// worker's name, metrics and sessions to a worker when one before it is removed.
+// DefaultID names a worker by its URL without showing it: "w-" and 24 bits of FNV-1a. A number by order would give
+// another worker's name, metrics and sessions to a worker when one before it is removed.
 func DefaultID(url string) string {
 	h := fnv.New32a()
 	h.Write([]byte(url))

@@ -18,8 +18,8 @@ func child(path, key string) string {
 
 func elem(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
 
-// parent drops the last key or index of a path. A quoted key with a dot or bracket in it only costs precision: a shorter
-// path is found instead.
+// parent drops the last key or index of a path. A quoted key with a dot or bracket in it only costs precision: a
+// shorter path is found instead.
 func parent(path string) string {
 	return path[:max(0, strings.LastIndexAny(path, ".["))]
 }

@@ -31,8 +31,8 @@ func (c *Config) StrategyOf(p *Pool) Strategy {
 	return DefaultStrategy()
 }
 
-// WatchedFiles lists the files beside Path that a reload reads, each once: modules of pools, keys, certificates. A pool's
-// workers_file is not among them: a change of workers is no reload.
+// WatchedFiles lists the files beside Path that a reload reads, each once: modules of pools, keys, certificates. A
+// pool's workers_file is not among them: a change of workers is no reload.
 func (c *Config) WatchedFiles() []string {
 	files := []string{c.Server.TLSCertFile, c.Server.TLSKeyFile}
 	for i := range c.Keys {
@@ -50,8 +50,8 @@ func (c *Config) WatchedFiles() []string {
 	})
 }
 
-// CacheDir is where compiled modules are kept: module_cache, else warmpath in the user's cache folder. "off", or a system
-// without such a folder, is the empty string: nothing is kept.
+// CacheDir is where compiled modules are kept: module_cache, else warmpath in the user's cache folder. "off", or a
+// system without such a folder, is the empty string: nothing is kept.
 func (s *Server) CacheDir() string {
 	switch s.ModuleCache {
 	case "off":
@@ -66,7 +66,8 @@ func (s *Server) CacheDir() string {
 	return s.ModuleCache
 }
 
-// scalarText writes a value as TOML would, but a string without quotes. Values other than scalars do not pass the schema.
+// scalarText writes a value as TOML would, but a string without quotes. Values other than scalars do not pass the
+// schema.
 func scalarText(v any) string {
 	switch v := v.(type) {
 	case string:

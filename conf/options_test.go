@@ -62,29 +62,21 @@ path = "unused.wasm"
 	}
 }
 
-func TestPoolFor(t *testing.T) {
-	c := &Config{Pools: []Pool{
-		{Name: "1", Models: []string{"org/*", "exact"}},
-		{Name: "2", Models: []string{"other"}},
-		{Name: "3", Models: []string{"*"}},
-	}}
-	f := func(model, want string) {
+func TestServes(t *testing.T) {
+	f := func(model string, want bool, patterns ...string) {
 		t.Helper()
-		if p := c.PoolFor(model); p == nil || p.Name != want {
-			t.Errorf("PoolFor(%q) = %v; want %s", model, p, want)
+		if p := (&Pool{Models: patterns}); p.Serves(model) != want {
+			t.Errorf("Serves(%q) of %q = %v; want %v", model, patterns, !want, want)
 		}
 	}
-	f("org/a", "1")
-	f("org/a/b", "1")
-	f("org", "3")
-	f("exact", "1")
-	f("exactly", "3")
-	f("other", "2")
-	f("", "1")
-	c.Pools = c.Pools[:2]
-	if p := c.PoolFor("none"); p != nil {
-		t.Errorf("PoolFor(none) = %v; want nil", p)
-	}
+	f("org/a", true, "exact", "org/*")
+	f("org/a/b", true, "org/*")
+	f("org", false, "org/*")
+	f("exact", true, "org/*", "exact")
+	f("exactly", false, "exact")
+	f("none", false)
+	f("any", true, "*")
+	f("", false, "exact")
 }
 
 func TestCacheDir(t *testing.T) {

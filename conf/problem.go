@@ -89,8 +89,8 @@ func (r *report) err() error {
 	return r.list
 }
 
-// StrategyProblem is what is wrong with the strategy of one of c's pools, as found after the file was read, with the line of
-// the table that names its module, or of the pool. what tells the remedy too.
+// StrategyProblem is what is wrong with the strategy of one of c's pools, as found after the file was read, with the
+// line of the table that names its module, or of the pool. what tells the remedy too.
 func (c *Config) StrategyProblem(p *Pool, what string) Problem {
 	key := child("strategies", p.Strategy)
 	if _, own := c.Strategies[p.Strategy]; !own {

@@ -1,19 +1,26 @@
 package conf
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/BurntSushi/toml"
 )
 
 var durationType = reflect.TypeFor[time.Duration]()
 
-// schema holds the parsed tree v against the Go type t: unknown keys and wrong types, all of them, with their lines. The
-// library's own decoder stops at the first wrong type and passes over unknown keys. It returns false if decoding would fail.
+// schema holds the parsed tree v against the Go type t: unknown keys and wrong types, all of them, with their lines.
+// The library's own decoder stops at the first wrong type and passes over unknown keys. It returns false if decoding
+// would fail.
 func (r *report) schema(path string, v any, t reflect.Type) bool {
+	if readsItself(t) {
+		return r.parsed(path, reflect.New(t).Interface().(toml.Unmarshaler).UnmarshalTOML(v))
+	}
 	switch t.Kind() {
 	case reflect.Struct:
 		return r.table(path, v, t)
@@ -28,6 +35,19 @@ func (r *report) schema(path string, v any, t reflect.Type) bool {
 	}
 	r.add(path, fmt.Sprintf("%s is no %s", show(path, v), what), "write "+specimen[what])
 	return false
+}
+
+// readsItself reports whether a type parses its own values, whatever fields it has.
+func readsItself(t reflect.Type) bool {
+	return reflect.PointerTo(t).Implements(reflect.TypeFor[toml.Unmarshaler]())
+}
+
+// parsed reports the error of a type that reads its own values.
+func (r *report) parsed(path string, err error) bool {
+	if f, ok := errors.AsType[*fault](err); ok {
+		r.add(path, f.what, f.remedy)
+	}
+	return err == nil
 }
 
 // table checks the keys of a struct.
@@ -131,7 +151,8 @@ func isNumber(v any) bool {
 	return false
 }
 
-// show names a value in an error, short. What stands under keys in the wrong place may be a key itself: it is not shown.
+// show names a value in an error, short. What stands under keys in the wrong place may be a key itself: it is not
+// shown.
 func show(path string, v any) string {
 	switch v := v.(type) {
 	case string:

@@ -11,8 +11,8 @@ const (
 	minClientKey = 8       // shorter ones can be tried out; `openssl rand -hex 24` makes a good one
 )
 
-// Secret reads the client's key, now: from its file, without one newline at the end, or from its variable. An error tells what
-// is wrong with it, never the key.
+// Secret reads the client's key, now: from its file, without one newline at the end, or from its variable. An error
+// tells what is wrong with it, never the key.
 func (k Key) Secret() (string, error) {
 	s, f := secret(k.File, k.Env, minClientKey)
 	if f != nil {
@@ -33,8 +33,11 @@ func (p *Pool) WorkerKey() (string, error) {
 	return s, nil
 }
 
-// fault is why a secret cannot be used.
+// fault is why a value cannot be used.
 type fault struct{ what, remedy string }
+
+// Error is both on one line.
+func (f *fault) Error() string { return f.what + "; " + f.remedy }
 
 // secret reads the file, or the variable if no file is named, and checks that a header field can carry what it holds.
 func secret(file, env string, shortest int) (string, *fault) {

@@ -9,20 +9,20 @@ import (
 
 // Cache is where the router keeps its own small state: session bindings, and what strategies remember.
 type Cache struct {
-	Redis        string        `toml:"redis"`          // redis://, rediss:// or unix:// URL of a second tier; "" = memory alone
-	RedisURLFile string        `toml:"redis_url_file"` // or this file holds the URL, for one with a password
-	MaxBytes     int           `toml:"max_bytes"`      // of memory, in all
-	Timeout      time.Duration `toml:"timeout"`        // of a request's time that Redis may take
+	Redis        string        `toml:"redis" reload:"restart"`          // URL of a second tier; "" = memory alone
+	RedisURLFile string        `toml:"redis_url_file" reload:"restart"` // or a file with the URL, if it has a password
+	MaxBytes     int           `toml:"max_bytes" reload:"restart"`      // of memory, in all
+	Timeout      time.Duration `toml:"timeout" reload:"restart"`        // of a request's time that Redis may take
 }
 
 // Sessions is what makes requests one session, and how long it lasts.
 type Sessions struct {
-	Header       string        `toml:"header"`         // whose value names a session; "" = none
-	Cookie       string        `toml:"cookie"`         // the name of a cookie that the router sets; "" = none
-	BodyFields   []string      `toml:"body_fields"`    // that name a session for strategies which bind; the first that is there
-	Life         time.Duration `toml:"life"`           // of an opened session, from its opening
-	TTL          time.Duration `toml:"ttl"`            // of any other, from its last use
-	OnWorkerDown string        `toml:"on_worker_down"` // rehome | error
+	Header       string        `toml:"header"`                // whose value names a session; "" = none
+	Cookie       string        `toml:"cookie"`                // the name of a cookie that the router sets; "" = none
+	BodyFields   []string      `toml:"body_fields"`           // name a session for strategies that bind
+	Life         time.Duration `toml:"life" reload:"restart"` // of an opened session, from its opening
+	TTL          time.Duration `toml:"ttl" reload:"restart"`  // of any other, from its last use
+	OnWorkerDown string        `toml:"on_worker_down"`        // rehome | error
 }
 
 // BodyFields are the fields that may name a session, in the order of their default.

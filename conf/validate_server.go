@@ -55,8 +55,8 @@ func (r *report) limits(s *Server) {
 	r.between("server.buffer_body_bytes", s.BufferBody, min(minBuffer, s.MaxBodyBytes), s.MaxBodyBytes, "bytes, at most max_body_bytes,")
 }
 
-// certificate checks that the pair is complete and fits: found here, it is a line of `warmpath check`; found by the listener,
-// it is every client's failed handshake.
+// certificate checks that the pair is complete and fits: found here, it is a line of `warmpath check`; found by the
+// listener, it is every client's failed handshake.
 func (r *report) certificate(s *Server) {
 	const cert, key = "server.tls_cert_file", "server.tls_key_file"
 	switch {

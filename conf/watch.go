@@ -11,14 +11,16 @@ import (
 // DefaultPoll is how often Watch looks.
 const DefaultPoll = 2 * time.Second
 
-// Watch calls changed when the contents of the files change: written in place, renamed over, or behind a swapped link. It
-// returns when ctx ends. files is asked at each look, as a reload may name other modules; poll 0 is DefaultPoll.
+// Watch calls changed when the contents of the files change: written in place, renamed over, or behind a swapped
+// link. It returns when ctx ends. files is asked at each look, as a reload may name other modules; poll 0 is
+// DefaultPoll.
 //
-// A change counts when two looks in a row read the same, so that a half-written file does not; a file that is missing or
-// unreadable is a change in progress, told once all are back. Each change is told once, whether or not the reload likes it.
+// A change counts when two looks in a row read the same, so that a half-written file does not; a file that is missing
+// or unreadable is a change in progress, told once all are back. Each change is told once, whether or not the reload
+// likes it.
 //
-// What stands in the files at the first look is taken for what is loaded. Start Watch before loading, and a write between
-// the two is not lost: at worst it is loaded twice.
+// What stands in the files at the first look is taken for what is loaded. Start Watch before loading, and a write
+// between the two is not lost: at worst it is loaded twice.
 func Watch(ctx context.Context, poll time.Duration, files func() []string, changed func()) {
 	if poll <= 0 {
 		poll = DefaultPoll

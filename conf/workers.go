@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/BurntSushi/toml"
@@ -14,11 +15,11 @@ type workersFile struct {
 	Workers []Worker `toml:"workers"`
 }
 
-// LoadWorkers reads a pool's workers_file: [[workers]] with the keys, defaults and checks of [[pools.workers]]. Its error is a
-// Problems unless the file cannot be read.
+// LoadWorkers reads a pool's workers_file: [[workers]] with the keys, defaults and checks of [[pools.workers]]. Its
+// error is a Problems unless the file cannot be read.
 //
-// A file without the word is an error, so that one which was cut short or is being written does not take all workers away;
-// `workers = []` says that there are none now.
+// A file without the word is an error, so that one which was cut short or is being written does not take all workers
+// away; `workers = []` says that there are none now.
 func LoadWorkers(path string) ([]Worker, error) {
 	data, err := readFile(path)
 	if err != nil {
@@ -48,6 +49,7 @@ func parseWorkers(data []byte, path string) ([]Worker, error) {
 		c.Workers[i].complete()
 	}
 	r.workers("workers", c.Workers, make(map[string]string))
+	checkLabelCount(r, c.Workers, func(i int) string { return child(elem("workers", i), "labels") })
 	if err := r.err(); err != nil {
 		return nil, err
 	}
@@ -60,19 +62,34 @@ func (r *report) sources(path string, p *Pool) {
 		r.add(child(path, "workers"), "there is no worker",
 			`add [[pools.workers]] with url = "http://HOST:PORT", or set workers_file or workers_dns`)
 	}
+	all, listed := p.Workers, len(p.Workers)
 	if p.WorkersFile != "" {
 		at := child(path, "workers_file")
 		if data, err := read(p.WorkersFile, maxFile); err != nil {
 			r.add(at, err.Error(), "make it with [[workers]], or with workers = [] if there are none yet")
-		} else if _, err := parseWorkers(data, p.WorkersFile); err != nil {
+		} else if filed, err := parseWorkers(data, p.WorkersFile); err != nil {
 			inside, _ := errors.AsType[Problems](err)
 			r.list = append(r.list, inside...)
+		} else {
+			all = slices.Concat(all, filed)
 		}
 	}
+	checkLabelCount(r, all, func(i int) string {
+		if i >= listed {
+			return child(path, "workers_file")
+		}
+		return child(elem(child(path, "workers"), i), "labels")
+	})
 	if p.WorkersDNS != "" {
 		r.dnsName(child(path, "workers_dns"), p.WorkersDNS)
 	}
 }
+
+// A row holds a price as a number of 32 bits: less than minCost would be none.
+const (
+	minCost = 1e-6
+	maxCost = 1e6
+)
 
 // workers checks the workers at path. urls holds the addresses of those before, to find one that is in two pools.
 func (r *report) workers(path string, workers []Worker, urls map[string]string) {
@@ -92,6 +109,10 @@ func (r *report) workers(path string, workers []Worker, urls map[string]string) 
 		if !(w.Weight > 0 && w.Weight <= 1000) { // NaN too
 			r.add(child(at, "weight"), fmt.Sprintf("%v is out of range", w.Weight), "write a number above 0, up to 1000")
 		}
+		if !(w.Cost >= minCost && w.Cost <= maxCost) { // NaN too
+			r.add(child(at, "cost"), fmt.Sprintf("%v is out of range", w.Cost), "write a number above 0, up to 1000000; 1 = as the others")
+		}
+		checkLabels(r, child(at, "labels"), w.Labels)
 	}
 }
 
@@ -99,7 +120,7 @@ func (r *report) workers(path string, workers []Worker, urls map[string]string) 
 func defaultWorkers(v any) []Worker {
 	workers := make([]Worker, len(tables(v)))
 	for i := range workers {
-		workers[i].Weight = 1
+		workers[i] = DefaultWorker()
 	}
 	return workers
 }

@@ -12,8 +12,8 @@ func TestLoadWorkers(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []Worker{
-		{URL: "http://127.0.0.1:9001", ID: "w-e25838", MetricsURL: "http://127.0.0.1:9001/metrics", Weight: 1},
-		{URL: "http://127.0.0.1:9002", ID: "second", MetricsURL: "http://127.0.0.1:9002/metrics", Weight: 2, KVTokens: 1000},
+		{URL: "http://127.0.0.1:9001", ID: "w-e25838", MetricsURL: "http://127.0.0.1:9001/metrics", Weight: 1, Cost: 1},
+		{URL: "http://127.0.0.1:9002", ID: "second", MetricsURL: "http://127.0.0.1:9002/metrics", Weight: 2, KVTokens: 1000, Cost: 1},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v; want %+v", got, want)
@@ -25,7 +25,8 @@ func TestLoadWorkers(t *testing.T) {
 
 // What a pool lists and what a file lists is read alike.
 func TestWorkersFileIsReadAsPoolsAre(t *testing.T) {
-	const tables = "[[%]]\nurl = 'http://a:1/'\n[[%]]\nurl = 'https://b'\nid = 'b'\nweight = 2.5\nmetrics_url = 'http://c:9/m'\nkv_tokens = 7\n"
+	const tables = "[[%]]\nurl = 'http://a:1/'\n[[%]]\nurl = 'https://b'\nid = 'b'\nweight = 2.5\nmetrics_url = 'http://c:9/m'\nkv_tokens = 7\n" +
+		"cost = 0.25\nlabels = {tier = 'batch', \"rack/row\" = 'a-1'}\n"
 	c, err := Parse([]byte("[[pools]]\n"+strings.ReplaceAll(tables, "%", "pools.workers")), "x.toml")
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +79,7 @@ func FuzzLoadWorkers(f *testing.F) {
 			return
 		}
 		for _, w := range workers {
-			if w.URL == "" || w.ID == "" || w.MetricsURL == "" || !(w.Weight > 0) {
+			if w.URL == "" || w.ID == "" || w.MetricsURL == "" || !(w.Weight > 0 && w.Cost > 0) {
 				t.Fatalf("%q: accepted %+v", doc, w)
 			}
 		}

@@ -74,8 +74,10 @@ func (d *discovery) workers() []conf.Worker {
 func (d *discovery) news() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return !slices.Equal(d.union(), d.given)
+	return !sameWorkers(d.union(), d.given)
 }
+
+func sameWorkers(a, b []conf.Worker) bool { return slices.EqualFunc(a, b, conf.Worker.Equal) }
 
 func (d *discovery) union() (all []conf.Worker) {
 	seen := map[string]bool{}
@@ -161,7 +163,7 @@ func (d *discovery) read() {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if path != d.pool.WorkersFile || slices.Equal(workers, d.file) {
+	if path != d.pool.WorkersFile || sameWorkers(workers, d.file) {
 		return
 	}
 	d.file = workers
@@ -190,7 +192,7 @@ func (d *discovery) ask(ctx context.Context) {
 		d.silent = true
 	default:
 		d.silent = false
-		if !slices.Equal(workers, d.dns) {
+		if !sameWorkers(workers, d.dns) {
 			d.dns = workers
 			d.log.Info("workers_dns resolved", "name", name, "workers", len(workers))
 		}
@@ -230,7 +232,7 @@ func (d *discovery) addresses(ctx context.Context, name string) ([]conf.Worker, 
 			continue
 		}
 		at := "http://" + net.JoinHostPort(a.String(), port)
-		workers = append(workers, conf.Worker{URL: at, ID: conf.DefaultID(at), MetricsURL: at + "/metrics", Weight: 1})
+		workers = append(workers, conf.WorkerAt(at))
 	}
 	if len(workers) == 0 {
 		return nil, errNoAddress

@@ -31,7 +31,7 @@ func (d *Daemon) Reload() error {
 	if err := d.frontL.Reload(); err != nil {
 		d.log.Error("the certificate in force stays", "error", err)
 	}
-	if keys := needRestart(old, c); len(keys) > 0 {
+	if keys := conf.NeedRestart(old, c); len(keys) > 0 {
 		d.log.Warn("reloaded, but some changed keys take effect at the next start only", "keys", keys)
 	}
 	changed := conf.Changes(old, c)
@@ -55,35 +55,6 @@ func (d *Daemon) collectSoon() {
 
 // collectAfter lets pools that a reload removed close first.
 const collectAfter = 500 * time.Millisecond
-
-// needRestart lists the changed keys that a running process does not take up.
-func needRestart(old, c *conf.Config) (keys []string) {
-	changed := func(key string, is bool) {
-		if is {
-			keys = append(keys, key)
-		}
-	}
-	o, n := old.Server, c.Server
-	changed("server.listen", o.Listen != n.Listen)
-	changed("server.admin", o.Admin != n.Admin)
-	changed("server.admin_token_file", o.AdminTokenFile != n.AdminTokenFile)
-	changed("server.tls_cert_file", o.TLSCertFile != n.TLSCertFile)
-	changed("server.tls_key_file", o.TLSKeyFile != n.TLSKeyFile)
-	changed("server.max_connections", o.MaxConnections != n.MaxConnections)
-	changed("server.max_header_bytes", o.MaxHeaderBytes != n.MaxHeaderBytes)
-	changed("server.write_timeout", o.WriteTimeout != n.WriteTimeout)
-	changed("server.read_timeout", o.ReadTimeout != n.ReadTimeout)
-	changed("server.idle_timeout", o.IdleTimeout != n.IdleTimeout)
-	changed("server.module_cache", o.ModuleCache != n.ModuleCache)
-	changed("server.log_format", o.LogFormat != n.LogFormat)
-	changed("cache.redis", old.Cache.Redis != c.Cache.Redis)
-	changed("cache.redis_url_file", old.Cache.RedisURLFile != c.Cache.RedisURLFile)
-	changed("cache.max_bytes", old.Cache.MaxBytes != c.Cache.MaxBytes)
-	changed("cache.timeout", old.Cache.Timeout != c.Cache.Timeout)
-	changed("sessions.life", old.Sessions.Life != c.Sessions.Life)
-	changed("sessions.ttl", old.Sessions.TTL != c.Sessions.TTL)
-	return keys
-}
 
 // watchPoll is the time between two looks at the files. A change counts when two looks agree, so that a new module serves within
 // a second; reading a few files of 2 MB costs well under a millisecond.

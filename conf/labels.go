@@ -1,0 +1,57 @@
+package conf
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// MaxLabels bounds the different labels of one pool's workers: a strategy sees each as one bit of a worker's row.
+const MaxLabels = 32
+
+// Labels returns the different labels of the workers, each as name=value, sorted.
+func Labels(workers []Worker) []string {
+	var all []string
+	for i := range workers {
+		for name, value := range workers[i].Labels {
+			all = append(all, name+"="+value)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// checkLabels reports names and values of a worker's labels that are none.
+func checkLabels(r *report, path string, labels map[string]string) {
+	const (
+		safe   = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/"
+		remedy = "write up to 64 letters, digits, dots, dashes, underscores or slashes"
+	)
+	wrong := func(s string) bool { return s == "" || len(s) > 64 || strings.Trim(s, safe) != "" }
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		at := child(path, name)
+		if wrong(name) {
+			r.add(at, fmt.Sprintf("%.80q is no name of a label", name), remedy)
+		}
+		if value := labels[name]; wrong(value) {
+			r.add(at, fmt.Sprintf("%.80q is no value of a label", value), remedy)
+		}
+	}
+}
+
+// checkLabelCount reports the first of a pool's workers at which the pool has more labels than a row has bits. at
+// returns the path of the worker with that index.
+func checkLabelCount(r *report, workers []Worker, at func(i int) string) {
+	seen := map[string]bool{}
+	for i := range workers {
+		for _, label := range Labels(workers[i : i+1]) {
+			seen[label] = true
+		}
+		if n := len(seen); n > MaxLabels {
+			r.add(at(i), fmt.Sprintf("with it the pool's workers have %d different labels", n),
+				fmt.Sprintf("give the workers of a pool at most %d: each name with a value counts as one", MaxLabels))
+			return
+		}
+	}
+}
