@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/warmpath/warmpath/daemon/session"
 )
 
 // holder is a worker that knows of no session ids, but keeps what an opening brings under a name of the application's.
@@ -72,7 +74,7 @@ func TestACloseReachesWhoHeardTheOpening(t *testing.T) {
 	ids := make([]string, len(names))
 	for i, name := range names {
 		ids[i], _ = r.opens(invoke, `{"start":true,"extSessionID":"`+name+`"}`, sessionID, "NEW_SESSION")
-		if !looksMinted(ids[i]) {
+		if !session.Minted(ids[i]) {
 			t.Fatalf("id %s; want one of the router's", ids[i])
 		}
 	}

@@ -103,7 +103,7 @@ func (d *Daemon) enter(in *Inbound, c *sagemaker.Call, p *pool, w *worker.Worker
 		return d.refuseOpening(in, w, bad), false
 	}
 	if !minted {
-		id = sagemaker.MintID()
+		id = session.MintID()
 	}
 	b, err := p.sessions.Open(in.opened(id), session.Binding{Worker: w.ID(), Minted: minted, Heard: heard, Expires: expires}, time.Now())
 	if err != nil {

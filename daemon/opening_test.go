@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/conf"
-	"github.com/warmpath/warmpath/daemon/sagemaker"
+	"github.com/warmpath/warmpath/daemon/session"
 )
 
 // A worker that opens badly leaves nothing behind.
@@ -40,7 +40,7 @@ func TestBadOpenings(t *testing.T) {
 	f("it breaks off", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 	fine := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok") })
 	answer.Store(&fine)
-	if id, _ := r.opens(invoke, openBody); !looksMinted(id) {
+	if id, _ := r.opens(invoke, openBody); !session.Minted(id) {
 		t.Errorf("a worker that names no session: %s", id)
 	}
 }
@@ -125,7 +125,7 @@ func TestThePlainTwin(t *testing.T) {
 		t.Errorf("DELETE: %d %s", s.status, s.body)
 	}
 	for _, method := range []string{"GET", "DELETE"} {
-		for _, id := range []string{made.ID, sagemaker.MintID(), "a%20b"} {
+		for _, id := range []string{made.ID, session.MintID(), "a%20b"} {
 			if s := r.do(method, "/sessions/"+id, ""); s.status != 404 {
 				t.Errorf("%s of %s: %d %s", method, id, s.status, s.body)
 			}

@@ -89,7 +89,7 @@ func (d *Daemon) openPlain(ctx context.Context, in *Inbound) *Outbound {
 	}
 	p, w := e.pool, e.view.workers[e.result.Row]
 	e.kept(w)
-	id := sagemaker.MintID()
+	id := session.MintID()
 	b, err := p.sessions.Open(in.opened(id), session.Binding{Worker: w.ID()}, time.Now())
 	if err != nil {
 		return d.refuseOpening(in, w, err)

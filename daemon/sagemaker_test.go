@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/sagemaker"
+	"github.com/warmpath/warmpath/daemon/session"
 )
 
 // keeper is a worker that keeps sessions as vLLM does when they are switched on.
@@ -176,7 +177,7 @@ func TestSessionsThatTheRouterKeeps(t *testing.T) {
 		for _, path := range []string{invoke, "/endpoints/any-name/invocations", "/invocations"} {
 			for _, open := range [][]string{{openBody}, {hello, sessionID, "NEW_SESSION"}, {openBody, sessionID, "NEW_SESSION"}} {
 				id, _ := r.opens(path, open[0], open[1:]...)
-				if !looksMinted(id) {
+				if !session.Minted(id) {
 					t.Errorf("%s: id %s", mode, id)
 				}
 				at := ""
@@ -249,7 +250,7 @@ func TestBadCalls(t *testing.T) {
 	f("endpoint's name", "/endpoints/my%20ep%2F%C3%BC/invocations", hello, "name")
 	f("prefix id", invoke, hello, "Prefix-Aware", "X-Amzn-SageMaker-Prefix-Aware-Id", strings.Repeat("a", 65))
 	for range 1000 {
-		if s := r.do("POST", invoke, hello, sessionID, sagemaker.MintID()); s.status != 400 {
+		if s := r.do("POST", invoke, hello, sessionID, session.MintID()); s.status != 400 {
 			t.Fatalf("a guessed id: %d", s.status)
 		}
 	}

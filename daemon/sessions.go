@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/warmpath/warmpath/conf"
@@ -33,7 +32,7 @@ const maxName = 1 << 10
 // nameSession reads which session the request belongs to, the surest word first.
 func (e *exchange) nameSession(c *conf.Sessions) {
 	if e.call != nil && e.call.Op == sagemaker.Open {
-		e.stay.name.ID = sagemaker.MintID() // a name for strategies that place by it
+		e.stay.name.ID = session.MintID()   // a name for strategies that place by it
 		e.stay.name.Kind = session.Response // nothing is bound before the answer
 		return
 	}
@@ -54,7 +53,7 @@ func (e *exchange) nameSession(c *conf.Sessions) {
 		}
 	}
 	if id == "" && c.Cookie != "" && e.req.Kind.Generates() {
-		id = sagemaker.MintID()
+		id = session.MintID()
 		e.stay.binds, e.stay.cookie = true, id
 	}
 	if len(id) > maxName {
@@ -77,11 +76,6 @@ func (e *exchange) cookie(name string) string {
 // opened is the name under which a session stands that its caller asked for.
 func (in *Inbound) opened(id string) session.Name {
 	return session.Name{Kind: session.Opened, Tenant: in.Caller.Name, ID: id}
-}
-
-// looksMinted tells whether an id has the form of those that the router gives out.
-func looksMinted(id string) bool {
-	return len(id) == 26 && strings.Trim(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") == ""
 }
 
 // findSession finds where the request's session lives. A fault says that an opened one has ended.
@@ -119,7 +113,7 @@ func (e *exchange) findSession() *fault {
 	if e.stay.name.ID == "" || e.stay.name.Kind == session.Response {
 		return nil
 	}
-	if e.stay.header && looksMinted(e.stay.name.ID) {
+	if e.stay.header && session.Minted(e.stay.name.ID) {
 		name := e.in.opened(e.stay.name.ID)
 		b, s := e.pool.sessions.Find(name, e.arrived)
 		switch s {

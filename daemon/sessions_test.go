@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/session"
 )
 
 // redisServer is a Redis of the test's own, on a unix socket. Without redis-server the test is skipped, but not in CI.
@@ -193,7 +195,7 @@ func TestTheRoutersCookie(t *testing.T) {
 			t.Errorf("Set-Cookie: %s; want %s", set, attribute)
 		}
 	}
-	if strings.Contains(set, "Secure") || !looksMinted(value) || strings.Contains(set, "127") {
+	if strings.Contains(set, "Secure") || !session.Minted(value) || strings.Contains(set, "127") {
 		t.Errorf("Set-Cookie: %s", set)
 	}
 	for range 5 {

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/sagemaker"
+	"github.com/warmpath/warmpath/daemon/session"
 )
 
 // A Redis that stops for three seconds under load moves no session of two routers, under the default limits.
@@ -186,7 +186,7 @@ func TestKeysInASilence(t *testing.T) {
 		return s.header.Get("Worker")
 	}
 	for i := range 60 {
-		for _, k := range []key{{"X-Session-Id", fmt.Sprint("k", i), hello}, {"Cookie", "wp=" + sagemaker.MintID(), hello},
+		for _, k := range []key{{"X-Session-Id", fmt.Sprint("k", i), hello}, {"Cookie", "wp=" + session.MintID(), hello},
 			{"", "", fmt.Sprintf(`{"model":"sim","prompt":"x","user":"u%d"}`, i)}} {
 			homes[k] = at(first, k)
 			if used[homes[k]]++; at(second, k) != homes[k] {

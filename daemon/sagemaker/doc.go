@@ -12,7 +12,7 @@
 //     vLLM without sessions answers 400 to it. A body whose Op stands in it (Call.InBody) goes to workers that hold
 //     sessions; elsewhere the router answers such a body itself, there is nothing to infer.
 //  3. Open runs inside [Opens.Do], keyed by the caller's name and Call.InvocationID: pick, send, read the answer whole. 2xx:
-//     [Opened] tells what the worker minted, else [MintID]; then session.Bindings.Open, whose end goes to the client as
+//     [Opened] returns what the worker minted, else the caller mints one; then session.Bindings.Open, whose end goes to the client as
 //     HeaderNewSession: [FormatNew]. A result that is not OK is not kept, so the SDK's next attempt tries again.
 //  4. Use: an id that session.Bindings.Find does not find is a [ValidationError] that says why. Close: the same, sent on to the
 //     worker that took the opening in, and HeaderClosedSession with the client's id.

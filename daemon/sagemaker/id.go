@@ -1,16 +1,12 @@
 package sagemaker
 
 import (
-	"crypto/rand"
 	"strings"
 	"time"
 )
 
 // ValidID tells whether s can be the id of a session: [a-zA-Z0-9](-*[a-zA-Z0-9])*, at most 256. NEW_SESSION is none.
 func ValidID(s string) bool { return validName(s, maxSession) }
-
-// MintID makes an id that nobody can guess: 26 letters and digits of 130 random bits.
-func MintID() string { return rand.Text() }
 
 // FormatNew is the value of HeaderNewSession. SDKs hand it to the caller whole, who cuts it: one blank, UTC, no fraction.
 func FormatNew(id string, expires time.Time) string {

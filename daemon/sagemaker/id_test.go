@@ -66,17 +66,6 @@ func FuzzParseNew(f *testing.F) {
 	})
 }
 
-func TestMintedIDs(t *testing.T) {
-	seen := map[string]bool{}
-	for range 10_000 {
-		id := MintID()
-		if !ValidID(id) || len(id) < 26 || seen[id] { // 26 of 32 letters: 130 bits
-			t.Fatalf("minted %q", id)
-		}
-		seen[id] = true
-	}
-}
-
 func TestOpened(t *testing.T) {
 	f := func(h head, id string, expires time.Time, ok, bad bool) {
 		t.Helper()

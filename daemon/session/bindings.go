@@ -10,26 +10,22 @@ import (
 
 // Config is how long bindings last. It must not be changed after use.
 type Config struct {
-	Pool        string        // whose sessions these are; an id of another pool is unknown
-	Life        time.Duration // of an opened session whose worker names no end; default 1,200 s, SageMaker's
-	MaxLife     time.Duration // of one whose worker names a later end; default 24 h
-	TTL         time.Duration // of a key from its last use; default 30 min
-	ResponseTTL time.Duration // of a response's id from its last use; default TTL
+	Pool string        // whose sessions these are; an id of another pool is unknown
+	Life time.Duration // of an opened session whose worker names no end, at most 24 h; default 1,200 s, SageMaker's
+	TTL  time.Duration // of a key or a response's id, from its last use; default 30 min
 }
 
+// maxLife bounds an opened session's life, whatever end its worker names.
+const maxLife = 24 * time.Hour
+
 func (c Config) withDefaults() Config {
-	for _, d := range [...]struct {
-		of *time.Duration
-		is time.Duration
-	}{{&c.Life, 1200 * time.Second}, {&c.MaxLife, 24 * time.Hour}, {&c.TTL, 30 * time.Minute}} {
-		if *d.of <= 0 {
-			*d.of = d.is
-		}
+	if c.Life <= 0 {
+		c.Life = 1200 * time.Second
 	}
-	if c.ResponseTTL <= 0 {
-		c.ResponseTTL = c.TTL
+	if c.TTL <= 0 {
+		c.TTL = 30 * time.Minute
 	}
-	c.Life = min(c.Life, c.MaxLife)
+	c.Life = min(c.Life, maxLife)
 	return c
 }
 
@@ -39,13 +35,14 @@ const Namespaces = "session/"
 // grace is how long the name of a session that has ended is remembered, so that its user hears why.
 const grace = time.Minute
 
-// Bindings tells which worker each session of a pool lives on. It has no state of its own but counters, and is safe for
+// Bindings knows which worker each session of a pool lives on. It has no state of its own but counters, and is safe for
 // concurrent use.
 type Bindings struct {
 	store Store
 	conf  Config
 	ns    [kinds]string
 	count counters
+	live  residents
 }
 
 type counters struct {
@@ -53,7 +50,7 @@ type counters struct {
 	refused                             [statuses]atomic.Uint64
 }
 
-// On keeps the sessions of a pool in a store.
+// On returns the sessions of a pool that a store keeps.
 func On(s Store, c Config) *Bindings {
 	b := &Bindings{store: s, conf: c.withDefaults()}
 	for k := range kinds {
@@ -72,15 +69,15 @@ func key(n Name) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// Fingerprint is a session's name for logs and pages: it tells sessions apart and cannot be used as an id.
+// Fingerprint returns a session's name for logs and pages: it differs between sessions and cannot be used as an id.
 func Fingerprint(n Name) string { return key(n)[:fingerprint] }
 
 const fingerprint = 10 // 60 bits: no two of a million are alike
 
-// Alone tells whether the store is silent, as far as is known: what changes now may give way to what the store has.
+// Alone reports whether the store is silent, as far as is known: what changes now may give way to what the store has.
 func (b *Bindings) Alone() bool { return b.store.Lost() }
 
-// Find says where a session lives, counts the use or the refusal, and makes a Key or Response last from now on.
+// Find returns where a session lives, counts the use or the refusal, and makes a Key or Response last from now on.
 func (b *Bindings) Find(n Name, now time.Time) (Binding, Status) {
 	k := key(n)
 	found, _, s := b.look(n, k, now)
@@ -90,7 +87,7 @@ func (b *Bindings) Find(n Name, now time.Time) (Binding, Status) {
 	}
 	b.count.used[n.Kind].Add(1)
 	if n.Kind != Opened {
-		b.store.Touch(b.ns[n.Kind], k, b.ttl(n.Kind))
+		b.store.Touch(b.ns[n.Kind], k, b.conf.TTL)
 	}
 	return found, Found
 }
@@ -120,18 +117,10 @@ func (b *Bindings) look(n Name, k string, now time.Time) (Binding, []byte, Statu
 	return found, v, found.status(now)
 }
 
-// status is the binding's at a time.
+// status returns what has become of the binding by now.
 func (b *Binding) status(now time.Time) Status {
 	if b.state == Found && !b.Expires.IsZero() && !now.Before(b.Expires) {
 		return Expired
 	}
 	return b.state
-}
-
-// ttl is how long the store keeps a binding of a kind that slides.
-func (b *Bindings) ttl(k Kind) time.Duration {
-	if k == Response {
-		return b.conf.ResponseTTL
-	}
-	return b.conf.TTL
 }

@@ -116,7 +116,7 @@ func TestTheEndIsFixedAndExact(t *testing.T) {
 }
 
 func TestTheWorkersEnd(t *testing.T) {
-	b := On(newMemory(), Config{Life: time.Hour, MaxLife: 2 * time.Hour})
+	b := On(newMemory(), Config{Life: time.Hour})
 	now := time.Unix(1_800_000_000, 0).UTC()
 	f := func(expires, want time.Time) {
 		t.Helper()
@@ -128,7 +128,7 @@ func TestTheWorkersEnd(t *testing.T) {
 	f(time.Time{}, now.Add(time.Hour))
 	f(now.Add(time.Minute), now.Add(time.Minute))
 	f(now.Add(1500*time.Millisecond), now.Add(time.Second))
-	f(now.AddDate(100, 0, 0), now.Add(2*time.Hour))
+	f(now.AddDate(100, 0, 0), now.Add(24*time.Hour))
 	f(now, time.Time{})
 	f(now.Add(-time.Hour), time.Time{})
 	for _, n := range []Name{opened(""), opened("no-worker")} {
@@ -153,7 +153,7 @@ func TestAnIDThatLivesIsNotTakenOver(t *testing.T) {
 
 func TestKeysLastFromTheirLastUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := On(newMemory(), Config{TTL: time.Minute, ResponseTTL: time.Hour})
+		b := On(newMemory(), Config{TTL: time.Minute})
 		for _, n := range []Name{keyed("k"), answers("k")} {
 			if got, _ := b.Bind(n, "w1", time.Now()); got != "w1" {
 				t.Fatal(got)
@@ -170,9 +170,11 @@ func TestKeysLastFromTheirLastUse(t *testing.T) {
 		f(59*time.Second, keyed("k"), "w1")
 		b.Peek(keyed("k"), time.Now())
 		f(time.Minute, keyed("k"), "unknown")
-		f(0, answers("k"), "w1")
-		f(time.Hour-time.Second, answers("k"), "w1")
-		f(time.Hour, answers("k"), "unknown")
+		f(0, answers("k"), "unknown")
+		b.Bind(answers("l"), "w1", time.Now())
+		f(time.Minute-time.Second, answers("l"), "w1")
+		f(time.Minute-time.Second, answers("l"), "w1")
+		f(time.Minute, answers("l"), "unknown")
 	})
 }
 

@@ -10,18 +10,20 @@ import (
 // another router's change went through.
 const maxSwaps = 8
 
-// Open enters a session that its caller asked for. It stamps Created and, where they are missing or too late, Expires; what
-// is returned is what the client must be told. An error means that nothing was entered: the end that the worker named has
+// Open enters a session that its caller asked for. It stamps Created and, where they are missing or too late, Expires. What
+// it returns is what the client must be told. An error means that nothing was entered: the end that the worker named has
 // passed, or the id lives already.
 func (b *Bindings) Open(n Name, as Binding, now time.Time) (Binding, error) {
 	if n.ID == "" || as.Worker == "" {
 		return Binding{}, fmt.Errorf("session: a session without id or worker cannot be opened")
 	}
-	as.Kind, as.Created, as.state = Opened, now, Found
+	as.Kind = Opened
+	as.Created = now
+	as.state = Found
 	if as.Expires.IsZero() {
 		as.Expires = now.Add(b.conf.Life)
 	}
-	if last := now.Add(b.conf.MaxLife); as.Expires.After(last) {
+	if last := now.Add(maxLife); as.Expires.After(last) {
 		as.Expires = last
 	}
 	as.Expires = as.Expires.UTC().Truncate(time.Second) // the client is told whole seconds
@@ -32,10 +34,10 @@ func (b *Bindings) Open(n Name, as Binding, now time.Time) (Binding, error) {
 	n.Kind = Opened
 	k, v := key(n), as.encode()
 	for range maxSwaps {
-		stood, set := b.store.SetIfAbsent(b.ns[Opened], k, v, b.keep(&as, now))
+		stood, set := b.store.SetIfAbsent(b.ns[Opened], k, v, openedTTL(&as, now))
 		if set {
 			b.store.Settle(b.ns[Opened], k) // the client may use it at another router at once
-			b.count.opened[Opened].Add(1)
+			b.begun(Opened, as.Worker)
 			return as, nil
 		}
 		old, err := decode(stood)
@@ -44,21 +46,27 @@ func (b *Bindings) Open(n Name, as Binding, now time.Time) (Binding, error) {
 			return old, nil // the worker answered the repeat of an opening
 		case live:
 			return Binding{}, fmt.Errorf("session: worker %q named a session as one that lives already; its ids must be unique", as.Worker)
-		case b.store.CompareAndSwap(b.ns[Opened], k, stood, v, b.keep(&as, now)):
-			b.count.opened[Opened].Add(1)
+		case b.store.CompareAndSwap(b.ns[Opened], k, stood, v, openedTTL(&as, now)):
+			b.begun(Opened, as.Worker)
 			return as, nil
 		}
 	}
 	return Binding{}, fmt.Errorf("session: the store did not take a new session of worker %q", as.Worker)
 }
 
-// keep is how long the store keeps an opened session: to its end and a little longer, to say that it has ended.
-func (b *Bindings) keep(as *Binding, now time.Time) time.Duration {
+// openedTTL is how long the store keeps an opened session: to its end and a little longer, to say that it has ended.
+func openedTTL(as *Binding, now time.Time) time.Duration {
 	return as.Expires.Sub(now) + grace
 }
 
-// Bind enters a Key or Response that no request has bound yet, and returns the worker where it lives now, and whether this
-// call has bound it: another request, here or at a second router, may have been first.
+// begun counts a session that this call has entered.
+func (b *Bindings) begun(k Kind, worker string) {
+	b.count.opened[k].Add(1)
+	b.live.enter(worker, k)
+}
+
+// Bind enters a Key or Response that no request has bound yet. It returns the worker where the session lives now, and whether
+// this call has bound it: another request, here or at a second router, may have been first.
 func (b *Bindings) Bind(n Name, worker string, now time.Time) (at string, bound bool) {
 	return b.bind(n, worker, now, b.store.SetIfAbsent)
 }
@@ -69,62 +77,77 @@ func (b *Bindings) Keep(n Name, worker string, now time.Time) (at string, bound 
 	return b.bind(n, worker, now, b.store.Keep)
 }
 
-func (b *Bindings) bind(n Name, worker string, now time.Time, set func(ns, key string, v []byte, ttl time.Duration) ([]byte, bool)) (string, bool) {
+// setter is how a store writes a value where none stands.
+type setter func(ns, key string, value []byte, ttl time.Duration) (now []byte, set bool)
+
+func (b *Bindings) bind(n Name, worker string, now time.Time, set setter) (at string, bound bool) {
 	if n.ID == "" || n.Kind == Opened || n.Kind >= kinds {
 		return worker, false
 	}
 	as := Binding{Worker: worker, Kind: n.Kind, Created: now}
 	k, v := key(n), as.encode()
-	stood, ok := set(b.ns[n.Kind], k, v, b.ttl(n.Kind))
+	stood, ok := set(b.ns[n.Kind], k, v, b.conf.TTL)
 	if !ok {
 		if old, err := decode(stood); err == nil && old.state == Found && old.Kind == n.Kind {
 			return old.Worker, false
 		}
-		b.store.Replace(b.ns[n.Kind], k, stood, v, b.ttl(n.Kind)) // nothing that can be read
+		b.store.Replace(b.ns[n.Kind], k, stood, v, b.conf.TTL) // nothing that can be read
 	}
-	b.count.opened[n.Kind].Add(1)
+	b.begun(n.Kind, worker)
 	return worker, true
 }
 
 // Rebind moves a session whose worker from is down, and returns the worker where it lives now: another one than to if
 // another router moved it first. A session that has ended meanwhile is not moved: "".
 func (b *Bindings) Rebind(n Name, from, to string, now time.Time) string {
-	at, done := "", false
-	b.change(n, now, b.store.Replace, func(old Binding) (Binding, bool) {
-		if at = old.Worker; old.Worker != from || from == to {
+	at := ""
+	done, ended := b.change(n, now, b.store.Replace, func(old Binding) (Binding, bool) {
+		at = old.Worker
+		if old.Worker != from || from == to {
 			return old, false
 		}
-		old.Worker, at, done = to, to, true
+		old.Worker = to
 		old.Minted, old.Heard, old.WorkerSession = false, false, "" // the new worker knows nothing of it
 		return old, true
 	})
-	if done {
+	switch {
+	case done:
 		b.count.rebound[n.Kind].Add(1)
+		b.live.leave(from, n.Kind)
+		b.live.enter(to, n.Kind)
+		return to
+	case ended:
+		return ""
 	}
 	return at
 }
 
-// Close ends a session, and tells whether it lived: of several calls at once, on this router or on others, one closes.
+// Close ends a session, and reports whether it lived: of several calls at once, on this router or on others, one closes.
 func (b *Bindings) Close(n Name, now time.Time) bool { return b.end(n, now, Closed) }
 
 // Lose ends a session whose state died with its worker.
 func (b *Bindings) Lose(n Name, now time.Time) bool { return b.end(n, now, Lost) }
 
-// end leaves a mark, which the store takes whatever it has by then: an end that was told to a client stays one. It stands where an opened session stood until its time would have been over. A plain delete could be undone: by a
-// second tier that missed it while it was gone, or by another router's copy.
+// end forgets a session that slides. In the place of an opened one it leaves a mark until the session's time would have been
+// over. The store takes the mark whatever it has by then: an end that a client was told of stays one. A plain delete could be
+// undone, by a second tier that missed it while it was gone, or by another router's copy.
 func (b *Bindings) end(n Name, now time.Time, why Status) bool {
+	worker := ""
 	if n.Kind != Opened {
-		_, v, s := b.look(n, key(n), now)
+		found, v, s := b.look(n, key(n), now)
 		if s != Found {
 			return false
 		}
+		worker = found.Worker
 		b.store.Drop(b.ns[n.Kind], key(n), v)
-	} else if !b.change(n, now, b.store.CompareAndSwap, func(old Binding) (Binding, bool) {
+	} else if done, _ := b.change(n, now, b.store.CompareAndSwap, func(old Binding) (Binding, bool) {
+		worker = old.Worker
 		old.state = why
 		return old, true
-	}) {
+	}); !done {
 		return false
 	}
+	b.live.leave(worker, n.Kind)
 	if why == Lost {
 		b.count.lost[n.Kind].Add(1)
 	} else {
@@ -133,29 +156,30 @@ func (b *Bindings) end(n Name, now time.Time, why Status) bool {
 	return true
 }
 
-// swap is how a store replaces a value.
-type swap func(ns, key string, old, new []byte, ttl time.Duration) bool
+// swapper is how a store replaces a value.
+type swapper func(ns, key string, old, new []byte, ttl time.Duration) bool
 
-// change replaces a binding that lives by what f makes of it, and tells whether it did.
-func (b *Bindings) change(n Name, now time.Time, swap swap, f func(Binding) (Binding, bool)) bool {
+// change replaces a binding that lives by what f makes of it, unless f wants none. It reports whether it did, and if not,
+// whether no session lives under the name.
+func (b *Bindings) change(n Name, now time.Time, swap swapper, f func(Binding) (as Binding, want bool)) (done, ended bool) {
 	k := key(n)
 	for range maxSwaps {
 		old, v, s := b.look(n, k, now)
 		if s != Found {
-			return false
+			return false, true
 		}
 		as, want := f(old)
 		if !want {
-			return false
+			return false, false
 		}
-		ttl := b.ttl(n.Kind)
+		ttl := b.conf.TTL
 		if n.Kind == Opened {
-			ttl = b.keep(&as, now)
+			ttl = openedTTL(&as, now)
 		}
 		to := as.encode()
 		if bytes.Equal(v, to) || swap(b.ns[n.Kind], k, v, to, ttl) {
-			return true
+			return true, false
 		}
 	}
-	return false
+	return false, false
 }

@@ -1,4 +1,4 @@
-// Package session keeps which session lives on which worker.
+// Package session records which session lives on which worker, counts the sessions of each worker, and makes their ids.
 //
 // # Three kinds
 //
@@ -23,6 +23,17 @@
 //	        only, if the pool's policy allows it: pick, then Rebind(name, from, to, now), and go to the worker that it
 //	        returns; "" means that the session ended meanwhile. A worker that drains is not dead.
 //
+// # How many live where
+//
+// Open, Bind, Keep, Rebind, Close and Lose count themselves, so that no caller keeps a number beside them. FillLive gives a
+// decision the number of each of its workers:
+//
+//	go b.Run(ctx) // once a pool: finds what expired, and what other routers did
+//	b.FillLive(len(rows), func(i int) string { return workers[i].ID() }, func(i int, live uint32) { rows[i].Sessions = live })
+//
+// What lost: the end of each session in a queue of its own, which is exact to the second. It would hold each session twice, and
+// a key's use would move its entry. Strategies that place sessions evenly do well with numbers that are a second old.
+//
 // # Why nothing is deleted that was opened
 //
 // Close and Lose leave a mark until the session's time would have been over. A delete can be undone: 1. Redis is lost. 2. The
@@ -34,7 +45,7 @@
 //
 // An id is all that it takes to use a session, so neither Redis nor a page should show it. SHA-256 of the tenant and the id
 // compares them whole, takes names of any length and bytes, and shows nothing through the time a lookup takes. Unknown names
-// write nothing, so that guessing costs no memory. Ids of our own have 130 random bits.
+// write nothing, so that guessing costs no memory. Ids of the router's own (MintID) have 130 random bits.
 //
 // # Why not last-use for all
 //
