@@ -5,27 +5,33 @@ import (
 	"strings"
 )
 
-// corsMethods are those that Starlette allows for "*"; a browser asks before it sends any other than GET, HEAD or a plain POST.
+// corsMethods are those that Starlette allows for "*". A browser asks before it sends any other than GET, HEAD or a
+// plain POST.
 var corsMethods = []string{"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"}
 
-// Exposed are the fields of an answer that a page may read beside the few that a browser shows by itself: the request's id, when
-// to try again, why the request went where it went, and what the session protocols tell in headers.
+// Exposed are the fields of an answer that a page may read beside the few that a browser shows by itself: the
+// request's id, when to try again, why the request went where it went, and the fields of the session protocols.
 var Exposed = []string{"X-Request-Id", "Retry-After", "Location",
-	"X-Warmpath-Pool", "X-Warmpath-Strategy", "X-Warmpath-Reason", "X-Warmpath-Prompt", "X-Warmpath-Candidates", "X-Warmpath-Worker",
-	"X-Warmpath-Matched-Blocks", "X-Warmpath-Matched-Tokens", "X-Warmpath-Retries",
-	"X-Amzn-RequestId", "X-Amzn-SageMaker-New-Session-Id", "X-Amzn-SageMaker-Closed-Session-Id", "X-Amzn-SageMaker-Content-Type",
+	"X-Warmpath-Pool", "X-Warmpath-Strategy", "X-Warmpath-Reason", "X-Warmpath-Prompt", "X-Warmpath-Candidates",
+	"X-Warmpath-Worker", "X-Warmpath-Matched-Blocks", "X-Warmpath-Matched-Tokens", "X-Warmpath-Retries",
+	"X-Amzn-RequestId", "X-Amzn-SageMaker-New-Session-Id", "X-Amzn-SageMaker-Closed-Session-Id",
+	"X-Amzn-SageMaker-Content-Type",
 	"X-Amzn-SageMaker-Custom-Attributes", "X-Amzn-Invoked-Production-Variant"}
 
-// The fields that do not depend on the request.
+// These fields do not depend on the request.
 var (
-	expose    = [2]string{"Access-Control-Expose-Headers", strings.Join(Exposed, ", ")}
-	vary      = [2]string{"Vary", "Origin"}
-	anyOrigin = [][2]string{{"Access-Control-Allow-Origin", "*"}, expose} // of every cross-origin answer when any page may ask
-	noOrigin  = [][2]string{vary}                                         // when some page may ask, but not this one
+	expose = [2]string{"Access-Control-Expose-Headers", strings.Join(Exposed, ", ")}
+	vary   = [2]string{"Vary", "Origin"}
+
+	// anyOrigin stands in every cross-origin answer when any page may ask, noOrigin when some page may, but not this
+	// one.
+	anyOrigin = [][2]string{{"Access-Control-Allow-Origin", "*"}, expose}
+	noOrigin  = [][2]string{vary}
 )
 
-// CORS tells browsers whose pages may use the answers. It answers as vLLM's default does (Starlette's CORSMiddleware, every
-// method and header, no credentials), with a list of origins instead of any where one is given. The zero value allows no page.
+// CORS tells browsers whose pages may use the answers. It answers as vLLM's default does (Starlette's CORSMiddleware,
+// every method and header, no credentials), with a list of origins instead of any where one is given. The zero value
+// allows no page.
 type CORS struct {
 	any     bool
 	origins []string
@@ -36,11 +42,13 @@ func NewCORS(origins []string) CORS {
 	return CORS{any: slices.Contains(origins, "*"), origins: origins}
 }
 
-// Preflight answers a browser's question before the request itself: OPTIONS with Origin and Access-Control-Request-Method. get
-// returns the value of a request field, or "". All else is not handled: it goes the way of every request. A preflight carries
-// no key by design of the browsers, so it is answered before keys are checked. headers are those that only a preflight has:
-// like every answer it gets those of Headers beside them, for a browser refuses an answer that has one of them twice.
-func (c CORS) Preflight(method string, get func(name string) string) (status int, headers [][2]string, body string, handled bool) {
+// Preflight answers a browser's question before the request itself: OPTIONS with Origin and
+// Access-Control-Request-Method. get returns the value of a request field, or "". All else is not handled: it goes
+// the way of every request. A preflight carries no key by design of the browsers, so it is answered before keys are
+// checked. headers are those that only a preflight has: like every answer it gets those of Headers beside them, for a
+// browser refuses an answer that has one of them twice.
+func (c CORS) Preflight(method string, get func(name string) string) (
+	status int, headers [][2]string, body string, handled bool) {
 	if method != "OPTIONS" {
 		return 0, nil, "", false
 	}
@@ -68,9 +76,9 @@ func (c CORS) Preflight(method string, get func(name string) string) (status int
 	return 200, headers, "OK", true
 }
 
-// Headers returns what to add to the answer of a request with that Origin field; "" is a request without one. Where pages of
-// some origins may ask, the answer depends on the field, and caches are told so whatever it holds. The slice is shared: do not
-// change it.
+// Headers returns what to add to the answer of a request with that Origin field; "" is a request without one. Where
+// pages of some origins may ask, the answer depends on the field, and caches are told so whatever it holds. The slice
+// is shared: do not change it.
 func (c CORS) Headers(origin string) [][2]string {
 	switch {
 	case c.any && origin != "":
@@ -86,7 +94,7 @@ func (c CORS) Headers(origin string) [][2]string {
 // allows compares as browsers do: an origin is sent in lower case, and equal byte by byte or not at all.
 func (c CORS) allows(origin string) bool { return slices.Contains(c.origins, origin) }
 
-// IsCORS tells whether a field of a worker's answer is CORS's, to be left out in favour of Headers.
+// IsCORS reports whether a field of a worker's answer is CORS's, to be left out in favour of Headers.
 func IsCORS(name string) bool {
 	const prefix = "access-control-"
 	return len(name) >= len(prefix) && strings.EqualFold(name[:len(prefix)], prefix)

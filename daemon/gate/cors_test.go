@@ -17,7 +17,8 @@ func fields(list ...string) func(string) string {
 	return func(name string) string { return m[name] }
 }
 
-// The answers are those of Starlette's CORSMiddleware with allow_methods and allow_headers at "*", as vLLM sets it up.
+// The answers are those of Starlette's CORSMiddleware with allow_methods and allow_headers at "*", as vLLM sets it
+// up.
 func TestPreflight(t *testing.T) {
 	const methods = "Access-Control-Allow-Methods: DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT"
 	const age, text = "Access-Control-Max-Age: 600", "Content-Type: text/plain; charset=utf-8"

@@ -13,7 +13,8 @@ type Key struct {
 	Models []string // that it may use: names, "org/*", "*"; none = nothing
 }
 
-// Keys tells callers apart by the key they show. The nil Keys lets everybody pass. Safe for concurrent use: it never changes.
+// Keys tells callers apart by the key they show. The nil Keys lets everybody pass. Safe for concurrent use: it never
+// changes.
 type Keys struct {
 	digests [][sha256.Size]byte
 	callers []Caller
@@ -41,9 +42,9 @@ func NewKeys(list []Key) *Keys {
 	return k
 }
 
-// Check finds the caller by the values of Authorization (Bearer KEY, as OpenAI's clients send) and X-Api-Key (as Anthropic's
-// do); "" is a field that is not there. One good key of the two is enough; if both are good, Authorization says who it is.
-// It returns nil and false if neither is known.
+// Check finds the caller by the values of Authorization (Bearer KEY, as OpenAI's clients send) and X-Api-Key (as
+// Anthropic's do); "" is a field that is not there. One good key of the two is enough; if both are good,
+// Authorization says who it is. It returns nil and false if neither is known.
 func (k *Keys) Check(authorization, xAPIKey string) (*Caller, bool) {
 	if k == nil {
 		return everybody, true
@@ -57,8 +58,8 @@ func (k *Keys) Check(authorization, xAPIKey string) (*Caller, bool) {
 	return &k.callers[found], true
 }
 
-// find returns the place of the key, or -1. It compares with every key whatever the outcome. Nothing given is known at once: that
-// tells a client only what it sent, and a key that was configured empty opens nothing.
+// find returns the place of the key, or -1. It compares with every key whatever the outcome. Nothing given is known
+// at once: that tells a client only what it sent, and a key that was configured empty opens nothing.
 func (k *Keys) find(given string) int {
 	if given == "" {
 		return -1
@@ -81,11 +82,12 @@ func bearer(authorization string) string {
 	return strings.Trim(token, " ")
 }
 
-// Allows tells whether the caller may use the model: by its name, "org/*" or "*". A request that names no model gets whatever a
-// worker serves, so only "*" allows it.
+// Allows reports whether the caller may use the model: by its name, "org/*" or "*". A request that names no model
+// gets whatever a worker serves, so only "*" allows it.
 func (c *Caller) Allows(model string) bool {
 	for _, pattern := range c.models {
-		if prefix, ok := strings.CutSuffix(pattern, "*"); ok && strings.HasPrefix(model, prefix) || pattern == model && model != "" {
+		prefix, wild := strings.CutSuffix(pattern, "*")
+		if wild && strings.HasPrefix(model, prefix) || pattern == model && model != "" {
 			return true
 		}
 	}

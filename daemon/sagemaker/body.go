@@ -7,9 +7,9 @@ const maxWord = 64
 
 var requestTypeKey = []byte(`"requestType"`)
 
-// RequestType is the string that stands as requestType at the top level of a JSON object, or "". Of several the last counts,
-// as for the workers' parsers. It is lenient: what is no JSON is the worker's to refuse. body may be cut anywhere; what
-// comes after the cut is not seen. A body without the word costs one search.
+// RequestType returns the string that stands as requestType at the top level of a JSON object, or "". Of several the
+// last counts, as for the workers' parsers. It is lenient: what is no JSON is the worker's to refuse. body may be cut
+// anywhere; what comes after the cut is not seen. A body without the word costs one search.
 func RequestType(body []byte) string {
 	if !bytes.Contains(body, requestTypeKey) {
 		return ""
@@ -38,7 +38,7 @@ func RequestType(body []byte) string {
 	}
 }
 
-// word is a value without an allocation for the words that mean something.
+// word returns a value as a string, without an allocation for the words that mean something.
 func word(v []byte) string {
 	for _, known := range [...]string{newSession, closeWord, closeSessionWord} {
 		if string(v) == known {

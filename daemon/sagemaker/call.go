@@ -2,7 +2,6 @@ package sagemaker
 
 import (
 	"net/url"
-	"strconv"
 	"strings"
 )
 
@@ -11,14 +10,12 @@ const (
 	HeaderSession       = "X-Amzn-SageMaker-Session-Id"         // request: NEW_SESSION or an id
 	HeaderNewSession    = "X-Amzn-SageMaker-New-Session-Id"     // answer: see FormatNew
 	HeaderClosedSession = "X-Amzn-SageMaker-Closed-Session-Id"  // answer: the id
-	HeaderContentType   = "X-Amzn-SageMaker-Content-Type"       // answer on the stream path: the type of what the events carry
+	HeaderContentType   = "X-Amzn-SageMaker-Content-Type"       // answer in a stream: the type of what the events carry
 	HeaderVariant       = "x-Amzn-Invoked-Production-Variant"   // answer
 	HeaderPrefixAware   = "X-Amzn-SageMaker-Prefix-Aware-Id"    // request
 	HeaderAccept        = "X-Amzn-SageMaker-Accept"             // request on the stream path
-	HeaderAttributes    = "X-Amzn-SageMaker-Custom-Attributes"  // both ways, for the application
 	HeaderAdapter       = "X-Amzn-SageMaker-Adapter-Identifier" // request: vLLM takes it for the model
 	HeaderInvocation    = "Amz-Sdk-Invocation-Id"               // request: the same in all attempts of a call
-	headerAttempt       = "Amz-Sdk-Request"                     // request: "attempt=2; max=3"
 	newSession          = "NEW_SESSION"
 	maxEndpoint         = 63
 	maxSession          = 256
@@ -40,7 +37,7 @@ const (
 	Close           // the same, with requestType CLOSE or CLOSE_SESSION
 )
 
-// String is the operation's name in logs and metrics.
+// String returns the operation's name in logs and metrics.
 func (o Op) String() string { return [...]string{"none", "open", "use", "close", "?"}[min(o, 4)] }
 
 // Call is what a request says beside its body.
@@ -53,10 +50,9 @@ type Call struct {
 	Accept        string // what the worker is to be sent as Accept
 	PrefixAwareID string // salts the prefix index per application
 	InvocationID  string // "" = none, or one that no SDK sends
-	Attempt       int    // of the invocation, from 1; 0 = not told
 }
 
-// Path takes a request's path, as it came, apart: /endpoints/{name}/invocations or .../invocations-response-stream.
+// Path parses a request's path, as it came: /endpoints/{name}/invocations or .../invocations-response-stream.
 // Read checks the name.
 func Path(path string) (endpoint string, stream, ok bool) {
 	rest, ok := strings.CutPrefix(path, "/endpoints/")
@@ -81,9 +77,9 @@ func Path(path string) (endpoint string, stream, ok bool) {
 	return endpoint, stream, true
 }
 
-// Read takes a request's head apart. lookup returns the value of a field, whatever the case of its name, and whether it is
-// there; requestType is the body's, as RequestType finds it. The path is one of Path's, or another that takes the same fields
-// (/invocations).
+// Read parses a request's head. lookup returns the value of a field, whatever the case of its name, and whether
+// it is there; requestType is the body's, as RequestType finds it. The path is one of Path's, or another that takes
+// the same fields (/invocations).
 func Read(path string, lookup func(name string) (value string, ok bool), requestType string) (Call, *Error) {
 	get := func(name string) string { value, _ := lookup(name); return value }
 	endpoint, stream, named := Path(path)
@@ -94,20 +90,24 @@ func Read(path string, lookup func(name string) (value string, ok bool), request
 	if stream {
 		c.Accept = get(HeaderAccept)
 	}
-	if c.PrefixAwareID = get(HeaderPrefixAware); c.PrefixAwareID != "" && !printable(c.PrefixAwareID, maxPrefixAware) {
-		return c, ValidationError(HeaderPrefixAware + " must be 1 to 64 printable ASCII characters that do not begin with a blank")
+	c.PrefixAwareID = get(HeaderPrefixAware)
+	if c.PrefixAwareID != "" && !printable(c.PrefixAwareID, maxPrefixAware) {
+		return c, ValidationError(HeaderPrefixAware +
+			" must be 1 to 64 printable ASCII characters that do not begin with a blank")
 	}
 	if id := get(HeaderInvocation); printable(id, maxInvocation) {
-		c.InvocationID, c.Attempt = id, attempt(get(headerAttempt))
+		c.InvocationID = id
 	}
 	id, ok := lookup(HeaderSession)
-	if ok && id == "" { // a client that lost its id must hear of it: without a session its state would seem to be gone
-		return c, ValidationError(HeaderSession + " is blank; send NEW_SESSION or the id of a session, or leave the field out")
+	if ok && id == "" { // a client that lost its id must learn of it: without a session its state seems to be gone
+		return c, ValidationError(HeaderSession +
+			" is blank; send NEW_SESSION or the id of a session, or leave the field out")
 	}
 	return c, c.session(id, requestType)
 }
 
-// session settles what the header and the body's requestType mean together. Any other requestType is the application's.
+// session sets Op and Session by what the header and the body's requestType mean together. Any other requestType is
+// the application's.
 func (c *Call) session(header, requestType string) *Error {
 	opens, closes := requestType == newSession, requestType == closeWord || requestType == closeSessionWord
 	c.InBody = opens || closes
@@ -115,14 +115,16 @@ func (c *Call) session(header, requestType string) *Error {
 	case header == newSession && closes, header == "" && closes:
 		return ValidationError(requestType + " needs the id of a session in " + HeaderSession)
 	case header != "" && header != newSession && !ValidID(header):
-		return ValidationError(HeaderSession + " must be NEW_SESSION or an id of letters, digits and inner hyphens, at most 256")
+		return ValidationError(HeaderSession +
+			" must be NEW_SESSION or an id of letters, digits and inner hyphens, at most 256")
 	case header == newSession || header == "" && opens:
 		if c.Stream {
 			return ValidationError("NEW_SESSION is not allowed with a response stream; open the session with InvokeEndpoint")
 		}
 		c.Op = Open
 	case opens:
-		return ValidationError("the request is NEW_SESSION in its body and names a session in " + HeaderSession + "; send one of them")
+		return ValidationError("the request is NEW_SESSION in its body and names a session in " + HeaderSession +
+			"; send one of them")
 	case closes:
 		c.Op, c.Session = Close, header
 	case header != "":
@@ -131,19 +133,7 @@ func (c *Call) session(header, requestType string) *Error {
 	return nil
 }
 
-// attempt reads the number of "attempt=2; max=3".
-func attempt(value string) int {
-	for part := range strings.SplitSeq(value, ";") {
-		if n, ok := strings.CutPrefix(strings.TrimSpace(part), "attempt="); ok {
-			if i, err := strconv.ParseUint(n, 10, 16); err == nil {
-				return int(i)
-			}
-		}
-	}
-	return 0
-}
-
-// validName tells of the pattern [a-zA-Z0-9](-*[a-zA-Z0-9])*.
+// validName reports a match of the pattern [a-zA-Z0-9](-*[a-zA-Z0-9])*.
 func validName(s string, most int) bool {
 	if s == "" || len(s) > most || s[0] == '-' || s[len(s)-1] == '-' {
 		return false
@@ -157,7 +147,7 @@ func validName(s string, most int) bool {
 	return true
 }
 
-// printable tells of the pattern \S[\p{Print}]*, whose \p{Print} is Java's: ASCII from blank to tilde.
+// printable reports a match of the pattern \S[\p{Print}]*, whose \p{Print} is Java's: ASCII from blank to tilde.
 func printable(s string, most int) bool {
 	if s == "" || len(s) > most || s[0] == ' ' {
 		return false

@@ -107,12 +107,12 @@ func TestFieldsInThreeSpellings(t *testing.T) {
 		{"x-amzn-sagemaker-session-id": "s", "x-amzn-sagemaker-prefix-aware-id": "app", "x-amzn-sagemaker-accept": "text/x", "AMZ-SDK-INVOCATION-ID": "i", "AMZ-SDK-REQUEST": "ttl=x; attempt=2"},
 	} {
 		c, err := Read(streamPath, h.lookup, "CLOSE")
-		want := Call{Endpoint: "e", Stream: true, Op: Close, InBody: true, Session: "s", Accept: "text/x", PrefixAwareID: "app", InvocationID: "i", Attempt: 2}
+		want := Call{Endpoint: "e", Stream: true, Op: Close, InBody: true, Session: "s", Accept: "text/x", PrefixAwareID: "app", InvocationID: "i"}
 		if err != nil || c != want {
 			t.Errorf("%v: %+v, %v; want %+v", h, c, err, want)
 		}
 	}
-	if c, err := Read(plainPath, head{"Accept": "a/b", "X-Amzn-SageMaker-Accept": "no"}.lookup, ""); err != nil || c.Accept != "a/b" || c.Attempt != 0 {
+	if c, err := Read(plainPath, head{"Accept": "a/b", "X-Amzn-SageMaker-Accept": "no"}.lookup, ""); err != nil || c.Accept != "a/b" {
 		t.Errorf("plain path: %+v, %v", c, err)
 	}
 }
@@ -140,13 +140,8 @@ func TestBadFields(t *testing.T) {
 	f(namedPath, head{HeaderPrefixAware: strings.Repeat("a", 64)}, "")
 	f(namedPath, head{HeaderPrefixAware: strings.Repeat("a", 65)}, "Prefix-Aware")
 	f(namedPath, head{HeaderInvocation: strings.Repeat("a", 129)}, "") // no SDK's: as if it were not there
-	if c, _ := Read(namedPath, head{HeaderInvocation: strings.Repeat("a", 129), headerAttempt: "attempt=1"}.lookup, ""); c.InvocationID != "" || c.Attempt != 0 {
+	if c, _ := Read(namedPath, head{HeaderInvocation: strings.Repeat("a", 129)}.lookup, ""); c.InvocationID != "" {
 		t.Errorf("a long invocation id was taken: %+v", c)
-	}
-	for _, value := range []string{"", "attempt", "attempt=", "attempt=-1", "attempt=99999", "attempts=2"} {
-		if n := attempt(value); n != 0 {
-			t.Errorf("%q is attempt %d", value, n)
-		}
 	}
 }
 

@@ -15,52 +15,53 @@ type Error struct {
 	Message            string
 	OriginalStatusCode int    // the model's; ModelError only, 0 if it gave no answer
 	OriginalMessage    string // the same
-	LogStreamArn       string // the same; left out if empty
 }
 
 // maxMessage is the service model's bound for messages, in characters.
 const maxMessage = 2048
 
-// ValidationError is for what the caller can mend.
+// ValidationError returns the answer to what the caller can mend.
 func ValidationError(message string) *Error {
 	return &Error{Status: http.StatusBadRequest, Type: "ValidationError", Message: clean(message)}
 }
 
-// ModelError is for what the model answered, or that it did not: status 0. SDKs do not repeat it.
+// ModelError returns the answer for what the model answered, or that it did not: status 0. SDKs do not repeat it.
 func ModelError(status int, message string) *Error {
 	message = clean(message)
 	who := "server"
 	if status >= 400 && status < 500 {
 		who = "client"
 	}
-	return &Error{Status: http.StatusFailedDependency, Type: "ModelError", OriginalStatusCode: status, OriginalMessage: message,
-		Message: clean("Received " + who + " error (" + strconv.Itoa(status) + `) from model with message "` + message + `".`)}
+	text := "Received " + who + " error (" + strconv.Itoa(status) + `) from model with message "` + message + `".`
+	return &Error{
+		Status:             http.StatusFailedDependency,
+		Type:               "ModelError",
+		Message:            clean(text),
+		OriginalStatusCode: status,
+		OriginalMessage:    message,
+	}
 }
 
-// ModelNotReady is ModelNotReadyException: wait and try again. Some SDKs repeat it by themselves.
+// ModelNotReady returns a ModelNotReadyException: wait and try again. Some SDKs repeat it by themselves.
 func ModelNotReady(message string) *Error {
 	return &Error{Status: http.StatusTooManyRequests, Type: "ModelNotReadyException", Message: clean(message)}
 }
 
-// InternalFailure is a fault of the router.
+// InternalFailure returns the answer to a fault of the router.
 func InternalFailure(message string) *Error {
 	return &Error{Status: http.StatusInternalServerError, Type: "InternalFailure", Message: clean(message)}
 }
 
-// ServiceUnavailable is for what all SDKs repeat at once: nobody has begun to work on the request.
+// ServiceUnavailable returns the answer that all SDKs repeat at once: nobody has begun to work on the request.
 func ServiceUnavailable(message string) *Error {
 	return &Error{Status: http.StatusServiceUnavailable, Type: "ServiceUnavailable", Message: clean(message)}
 }
 
-// InternalDependency is InternalDependencyException: something that the router needs has failed. SDKs do not repeat it.
-func InternalDependency(message string) *Error {
-	return &Error{Status: 530, Type: "InternalDependencyException", Message: clean(message)}
-}
-
-// Translate is what a client gets for a worker's answer that is not 2xx, whatever its status: ModelError. body may be cut.
+// Translate returns a client's answer for a worker's that is not 2xx, whatever its status: ModelError. body may be
+// cut.
 func Translate(status int, body []byte) *Error { return ModelError(status, message(body)) }
 
-// Refusal is what a client gets for a fault of the router itself that has this HTTP status on other paths.
+// Refusal returns a client's answer for a fault of the router itself that has this HTTP status on other paths.
 func Refusal(status int, message string) *Error {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden: // AWS has no 401
@@ -84,10 +85,10 @@ func Refusal(status int, message string) *Error {
 	return InternalFailure(message)
 }
 
-// Error is for logs.
+// Error returns the text for logs.
 func (e *Error) Error() string { return "sagemaker: " + e.Type + ": " + e.Message }
 
-// Body is the answer's JSON.
+// Body returns the answer's JSON.
 func (e *Error) Body() []byte {
 	type plain struct {
 		Message string `json:"Message"`
@@ -100,18 +101,17 @@ func (e *Error) Body() []byte {
 		plain
 		OriginalStatusCode int    `json:"OriginalStatusCode"`
 		OriginalMessage    string `json:"OriginalMessage"`
-		LogStreamArn       string `json:"LogStreamArn,omitempty"`
-	}{plain{e.Message}, e.OriginalStatusCode, e.OriginalMessage, e.LogStreamArn})
+	}{plain{e.Message}, e.OriginalStatusCode, e.OriginalMessage})
 	return b
 }
 
-// Headers are the answer's fields. request is the request's id.
+// Headers returns the answer's fields. request is the request's id.
 func (e *Error) Headers(request string) [][2]string {
 	return [][2]string{{"Content-Type", "application/json"}, {"x-amzn-ErrorType", e.Type}, {"x-amzn-RequestId", request}}
 }
 
-// message takes the text out of an error of vLLM's kinds, {"error":{"message"}}, {"message"} or {"detail"}; anything else is
-// the text itself.
+// message returns the text of an error of vLLM's kinds, {"error":{"message"}}, {"message"} or {"detail"}; anything
+// else is the text itself.
 func message(body []byte) string {
 	var m struct {
 		Error   json.RawMessage `json:"error"`
@@ -145,7 +145,8 @@ func clean(s string) string {
 	}
 	n := 0
 	for i := range s {
-		if n++; n == maxMessage {
+		n++
+		if n == maxMessage {
 			return s[:i] + "…"
 		}
 	}

@@ -28,13 +28,10 @@ func TestErrorsAsTheServiceModelHasThem(t *testing.T) {
 	f(ModelNotReady("m"), 429, "ModelNotReadyException", `{"Message":"m"}`)
 	f(InternalFailure("m"), 500, "InternalFailure", `{"Message":"m"}`)
 	f(ServiceUnavailable("m"), 503, "ServiceUnavailable", `{"Message":"m"}`)
-	f(InternalDependency("m"), 530, "InternalDependencyException", `{"Message":"m"}`)
 	f(ModelError(400, "no"), 424, "ModelError",
 		`{"Message":"Received client error (400) from model with message \"no\".","OriginalStatusCode":400,"OriginalMessage":"no"}`)
-	e := ModelError(0, "gone")
-	e.LogStreamArn = "arn"
-	f(e, 424, "ModelError",
-		`{"Message":"Received server error (0) from model with message \"gone\".","OriginalStatusCode":0,"OriginalMessage":"gone","LogStreamArn":"arn"}`)
+	f(ModelError(0, "gone"), 424, "ModelError",
+		`{"Message":"Received server error (0) from model with message \"gone\".","OriginalStatusCode":0,"OriginalMessage":"gone"}`)
 }
 
 func TestRefusals(t *testing.T) {

@@ -2,10 +2,10 @@ package sagemaker
 
 import "strings"
 
-// Strip tells of a request's field that no worker gets: AWS strips all but the API's own. What signs the request for AWS
-// would be a foreign key to a worker; what the router answers for itself, the session's id among it, would be refused by
-// a worker that knows of no sessions (vLLM: 400). A worker that holds the session gets HeaderSession with its own id from
-// the caller, and a stream's Accept is Call.Accept. All else goes on, new fields of the API too.
+// Strip reports a field of a request that no worker gets: AWS strips all but the API's own. What signs the request
+// for AWS would be a foreign key to a worker; what the router answers for itself, the session's id among it, would be
+// refused by a worker that knows of no sessions (vLLM: 400). A worker that holds the session gets HeaderSession with
+// its own id from the caller, and a stream's Accept is Call.Accept. All else goes on, new fields of the API too.
 func (c *Call) Strip(name, value string) bool {
 	switch {
 	case len(name) == len("Authorization") && strings.EqualFold(name, "Authorization"):
@@ -24,8 +24,8 @@ func (c *Call) Strip(name, value string) bool {
 	return false
 }
 
-// StripAnswer tells of a field of a worker's answer that the client does not get as it is: the sessions' are the router's to
-// say, and a stream's type goes into HeaderContentType.
+// StripAnswer reports a field of a worker's answer that the client does not get as it is: the sessions' are the
+// router's to say, and a stream's type goes into HeaderContentType.
 func (c *Call) StripAnswer(name string) bool {
 	if c.Stream && (strings.EqualFold(name, "Content-Type") || strings.EqualFold(name, HeaderContentType)) {
 		return true

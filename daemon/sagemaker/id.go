@@ -5,19 +5,28 @@ import (
 	"time"
 )
 
-// ValidID tells whether s can be the id of a session: [a-zA-Z0-9](-*[a-zA-Z0-9])*, at most 256. NEW_SESSION is none.
+// ValidID reports whether s can be the id of a session: [a-zA-Z0-9](-*[a-zA-Z0-9])*, at most 256. NEW_SESSION is
+// none.
 func ValidID(s string) bool { return validName(s, maxSession) }
 
-// FormatNew is the value of HeaderNewSession. SDKs hand it to the caller whole, who cuts it: one blank, UTC, no fraction.
+// FormatNew returns the value of HeaderNewSession. SDKs hand it to the caller whole, who cuts it: one blank, UTC, no
+// fraction.
 func FormatNew(id string, expires time.Time) string {
 	return id + "; Expires=" + expires.UTC().Format("2006-01-02T15:04:05Z")
 }
 
-// ParseNew reads such a value as workers write it: blanks anywhere, the attribute's name in any case, quoted or not, with an
-// offset or a fraction or without a zone (then UTC). Without an end, or with one that cannot be read, expires is zero.
+// newLayouts are the forms in which workers write the end of a session.
+var newLayouts = [...]string{
+	time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05",
+}
+
+// ParseNew reads such a value as workers write it: blanks anywhere, the attribute's name in any case, quoted or not,
+// with an offset or a fraction or without a zone (then UTC). Without an end, or with one that cannot be read, expires
+// is zero.
 func ParseNew(value string) (id string, expires time.Time, ok bool) {
 	id, rest, _ := strings.Cut(value, ";")
-	if id = strings.TrimSpace(id); !ValidID(id) {
+	id = strings.TrimSpace(id)
+	if !ValidID(id) {
 		return "", time.Time{}, false
 	}
 	for attribute := range strings.SplitSeq(rest, ";") {
@@ -26,7 +35,7 @@ func ParseNew(value string) (id string, expires time.Time, ok bool) {
 			continue
 		}
 		at = strings.Trim(strings.TrimSpace(at), `"`)
-		for _, layout := range [...]string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05"} {
+		for _, layout := range newLayouts {
 			if t, err := time.Parse(layout, at); err == nil {
 				return id, t.UTC(), true
 			}
@@ -35,15 +44,16 @@ func ParseNew(value string) (id string, expires time.Time, ok bool) {
 	return id, time.Time{}, true
 }
 
-// Opened reads from the head of a worker's answer to Open the session that the worker made. Workers say it under either of
-// two names. ok is false if it made none, and err tells of one with an id that cannot be used.
+// Opened reads from the head of a worker's answer to Open the session that the worker made. Workers say it under
+// either of two names. ok is false if it made none, and err reports one with an id that cannot be used.
 func Opened(get func(name string) string) (id string, expires time.Time, ok bool, err *Error) {
 	for _, name := range [...]string{HeaderNewSession, HeaderSession} {
 		value := get(name)
 		if value == "" {
 			continue
 		}
-		if id, expires, ok = ParseNew(value); ok {
+		id, expires, ok = ParseNew(value)
+		if ok {
 			return id, expires, true, nil
 		}
 		return "", time.Time{}, false, ModelError(0, "the model opened a session with an id that is not allowed")

@@ -31,21 +31,22 @@ const (
 	resultExtra = 256      // an entry's own memory, about
 )
 
-// Opens makes opening a session idempotent: the attempts of one call, which an SDK repeats when an answer is late, open one
-// session. It is per process; an attempt that comes in at a second router opens a second session, which ends by itself. The
-// zero value is ready; it is safe for concurrent use.
+// Opens makes opening a session idempotent: the attempts of one call, which an SDK repeats when an answer is late,
+// open one session. It is per process; an attempt that comes in at a second router opens a second session, which ends
+// by itself. The zero value is ready; it is safe for concurrent use.
 type Opens struct {
 	mu    sync.Mutex // guards all below and the entries
 	byID  map[string]*entry
 	done  list.List // of *entry with a result, oldest first
 	bytes int
-	count OpensStats
+	count opensStats
 }
 
-// OpensStats counts what happened since the start.
-type OpensStats struct {
-	Ran, Replayed, Dropped uint64 // Dropped: results that made room for newer ones before their time, or were too large
-	Kept, Bytes            int    // now
+// opensStats counts what happened since the start. Dropped results made room for newer ones before their time, or
+// were too large.
+type opensStats struct {
+	ran, replayed, dropped uint64
+	kept, bytes            int // now
 }
 
 type entry struct {
@@ -56,10 +57,10 @@ type entry struct {
 	place  *list.Element // in done; nil while the attempt runs, or after it failed
 }
 
-// Do runs open, or returns the result of an attempt with the same id that opened the session in the last minute. Of attempts with the
-// same id one runs at a time; when it fails, was cancelled or panicked, the next runs. ctx bounds the wait for another
-// attempt, not open: an error is ctx's. id is the caller's name and Call.InvocationID, since clients could make up each
-// other's; "" means that nothing is known of other attempts.
+// Do runs open, or returns the result of an attempt with the same id that opened the session in the last minute. Of
+// attempts with the same id one runs at a time; when it fails, was cancelled or panicked, the next runs. ctx bounds
+// the wait for another attempt, not open: an error is ctx's. id is the caller's name and Call.InvocationID, since
+// clients could make up each other's; "" means that nothing is known of other attempts.
 func (o *Opens) Do(ctx context.Context, id string, open func() Result) (r Result, replayed bool, err error) {
 	if id == "" {
 		return open(), false, nil
@@ -93,7 +94,7 @@ func (o *Opens) enter(id string) (e *entry, mine bool) {
 	}
 	e = &entry{id: id, ended: make(chan struct{})}
 	o.byID[id] = e
-	o.count.Ran++
+	o.count.ran++
 	return e, true
 }
 
@@ -106,30 +107,31 @@ func (o *Opens) run(e *entry, open func() Result) (r Result) {
 		size := r.size() + resultExtra
 		if !r.OK || size > maxOneKept {
 			if r.OK {
-				o.count.Dropped++
+				o.count.dropped++
 			}
 			delete(o.byID, e.id)
 			return
 		}
-		e.result, e.at = r, time.Now()
+		e.result = r
+		e.at = time.Now()
 		e.place = o.done.PushBack(e)
 		o.bytes += size
 		for o.done.Len() > maxResults || o.bytes > maxKept {
 			o.drop(o.done.Front())
-			o.count.Dropped++
+			o.count.dropped++
 		}
 	}()
 	return open()
 }
 
-// resultOf is what an attempt that has ended left, if it succeeded.
+// resultOf returns what an attempt that has ended left, if it succeeded.
 func (o *Opens) resultOf(e *entry) (Result, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if e.place == nil {
 		return Result{}, false
 	}
-	o.count.Replayed++
+	o.count.replayed++
 	return e.result, true
 }
 
@@ -148,11 +150,12 @@ func (o *Opens) drop(f *list.Element) {
 	o.bytes -= e.result.size() + resultExtra
 }
 
-// Stats returns the counts so far.
-func (o *Opens) Stats() OpensStats {
+// stats returns the counts so far.
+func (o *Opens) stats() opensStats {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	s := o.count
-	s.Kept, s.Bytes = o.done.Len(), o.bytes
+	s.kept = o.done.Len()
+	s.bytes = o.bytes
 	return s
 }

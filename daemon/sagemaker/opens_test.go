@@ -43,7 +43,7 @@ func TestARepeatGetsTheFirstResult(t *testing.T) {
 		f("a", ok("7"), "1", true) // a replay does not prolong it
 		time.Sleep(time.Nanosecond)
 		f("a", ok("8"), "8", false)
-		if s := o.Stats(); s.Kept != 1 || s.Bytes != 1+resultExtra || s.Replayed != 2 {
+		if s := o.stats(); s.kept != 1 || s.bytes != 1+resultExtra || s.replayed != 2 {
 			t.Fatalf("stats %+v", s)
 		}
 	})
@@ -115,20 +115,20 @@ func TestAPanicLetsTheNextTry(t *testing.T) {
 func TestBounds(t *testing.T) {
 	var o Opens
 	mustDo(t, &o, "too large", 0, Result{OK: true, Body: make([]byte, maxOneKept)})
-	if s := o.Stats(); s.Kept != 0 || s.Dropped != 1 || len(o.byID) != 0 {
+	if s := o.stats(); s.kept != 0 || s.dropped != 1 || len(o.byID) != 0 {
 		t.Fatalf("stats %+v", s)
 	}
 	for i := range 4 * maxKept / maxOneKept {
 		mustDo(t, &o, fmt.Sprint("large ", i), 0, Result{OK: true, Header: [][2]string{{"name", "value"}}, Body: make([]byte, maxOneKept/2)})
 	}
-	if s := o.Stats(); s.Bytes > maxKept || s.Kept < 2 || len(o.byID) != s.Kept {
+	if s := o.stats(); s.bytes > maxKept || s.kept < 2 || len(o.byID) != s.kept {
 		t.Fatalf("stats %+v", s)
 	}
 	for i := range maxResults + 10 {
 		mustDo(t, &o, fmt.Sprint(i), 0, Result{OK: true})
 	}
-	s := o.Stats()
-	if s.Kept != maxResults || len(o.byID) != maxResults || s.Bytes != maxResults*resultExtra {
+	s := o.stats()
+	if s.kept != maxResults || len(o.byID) != maxResults || s.bytes != maxResults*resultExtra {
 		t.Fatalf("stats %+v", s)
 	}
 	if _, replayed := mustDo(t, &o, fmt.Sprint(maxResults+9), 0, Result{}); !replayed {

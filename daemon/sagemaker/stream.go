@@ -22,19 +22,27 @@ type StreamError struct {
 	Message string
 }
 
-// ModelBroke is what a worker's fault becomes: the ErrorCode is ModelInvocationTimeExceeded if err is a timeout, else
-// StreamBroken. err itself, which may name addresses, is not told.
+// ModelBroke returns what a worker's fault becomes: the ErrorCode is ModelInvocationTimeExceeded if err is a timeout,
+// else StreamBroken. The text of err, which may name addresses, is left out.
 func ModelBroke(err error) StreamError {
 	var t net.Error
 	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &t) && t.Timeout() {
-		return StreamError{"ModelStreamError", "ModelInvocationTimeExceeded", "the model did not go on with its answer in time"}
+		return StreamError{
+			Type:    "ModelStreamError",
+			Code:    "ModelInvocationTimeExceeded",
+			Message: "the model did not go on with its answer in time",
+		}
 	}
-	return StreamError{"ModelStreamError", "StreamBroken", "the model broke off in the middle of its answer"}
+	return StreamError{
+		Type:    "ModelStreamError",
+		Code:    "StreamBroken",
+		Message: "the model broke off in the middle of its answer",
+	}
 }
 
-// InternalStreamFailure is for a fault of the router: it is stopping, say.
+// InternalStreamFailure returns what a fault of the router becomes: it is stopping, say.
 func InternalStreamFailure(message string) StreamError {
-	return StreamError{"InternalStreamFailure", "", clean(message)}
+	return StreamError{Type: "InternalStreamFailure", Message: clean(message)}
 }
 
 // maxPart bounds the bytes of one event: AWS sends up to 1 MiB, but what is here is held in memory once more.
@@ -59,32 +67,32 @@ func headersLen(h eventstream.Headers) int {
 	return b.Len()
 }
 
-// Stream gives a worker's answer as an event stream: what one read of the source gave is one PayloadPart. An error of the
-// source becomes an exception, after which the stream ends as a whole one does. Not safe for concurrent use.
+// Stream returns a worker's answer as an event stream: what one read of the source gave is one PayloadPart. An error
+// of the source becomes an exception, after which the stream ends as a whole one does. Not safe for concurrent use.
 type Stream struct {
 	src  io.ReadCloser
-	tell func(error) StreamError
+	name func(error) StreamError
 	enc  *eventstream.Encoder
 	raw  []byte
 	out  bytes.Buffer // encoded, not yet read
 	err  error        // after out
 }
 
-// NewStream wraps the body of a worker's answer. tell says what an error of src becomes; nil means ModelBroke.
-func NewStream(src io.ReadCloser, tell func(error) StreamError) *Stream {
-	if tell == nil {
-		tell = ModelBroke
+// NewStream wraps the body of a worker's answer. name returns what an error of src becomes; nil means ModelBroke.
+func NewStream(src io.ReadCloser, name func(error) StreamError) *Stream {
+	if name == nil {
+		name = ModelBroke
 	}
-	return &Stream{src: src, tell: tell, enc: eventstream.NewEncoder()}
+	return &Stream{src: src, name: name, enc: eventstream.NewEncoder()}
 }
 
-// Read gives at most one event, whole if p has room for it.
+// Read returns at most one event, whole if p has room for it.
 func (s *Stream) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
 	if s.out.Len() == 0 && s.err == nil {
-		s.fill(min(max(len(p)-overhead, minPart), maxPart))
+		s.readPart(min(max(len(p)-overhead, minPart), maxPart))
 	}
 	if s.out.Len() == 0 {
 		return 0, s.err // nil if the source gave nothing
@@ -92,8 +100,8 @@ func (s *Stream) Read(p []byte) (int, error) {
 	return s.out.Read(p)
 }
 
-// fill reads at most n bytes of the source into one event.
-func (s *Stream) fill(n int) {
+// readPart reads at most n bytes of the source into one event.
+func (s *Stream) readPart(n int) {
 	if cap(s.raw) < n {
 		s.raw = make([]byte, n)
 	}
@@ -106,7 +114,7 @@ func (s *Stream) fill(n int) {
 	}
 	s.err = io.EOF
 	if err != io.EOF {
-		s.fail(s.tell(err))
+		s.fail(s.name(err))
 	}
 }
 

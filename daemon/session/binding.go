@@ -12,7 +12,8 @@ type Kind uint8
 const (
 	// Opened by NEW_SESSION or POST /sessions: it has a fixed end, and an unknown id is the caller's mistake.
 	Opened Kind = iota
-	// Key is a name that the client made up, or a cookie of ours: it lasts a time from its last use, and an unknown one opens.
+	// Key is a name that the client made up, or a cookie of ours: it lasts a time from its last use, and an unknown one
+	// opens.
 	Key
 	// Response is the id of a stored response: as Key, but bound by the answer and never by a request.
 	Response
@@ -20,10 +21,10 @@ const (
 	kinds
 )
 
-// String is the kind's name in metrics and on pages.
+// String returns the kind's name in metrics and on pages.
 func (k Kind) String() string { return [...]string{"opened", "key", "response", "?"}[min(k, kinds)] }
 
-// Name says which session is meant. Sessions of different tenants are strangers even if their ids are alike.
+// Name identifies a session. Sessions of different tenants are strangers even if their ids are alike.
 type Name struct {
 	Kind   Kind
 	Tenant string // whose it is: the API key's name, the cache salt, or both; "" = everybody's
@@ -35,7 +36,7 @@ type Binding struct {
 	Worker        string    // the worker's id
 	Kind          Kind      // of the name that it stands under
 	Minted        bool      // the worker named the session and holds its state, which dies with it
-	Heard         bool      // the worker answered the opening, and may hold a payload of it: it hears of the end as well
+	Heard         bool      // the worker answered the opening, and may hold a payload of it: it gets the close too
 	WorkerSession string    // what the worker calls it, if the client knows it by another id; "" = the same
 	Created       time.Time // to the millisecond
 	Expires       time.Time // to the second; zero for kinds that last from their last use
@@ -43,7 +44,7 @@ type Binding struct {
 	state Status // Found while it lives, else why it ended
 }
 
-// Upstream is the session's id at the worker, for the header of a worker that holds the state itself.
+// Upstream returns the session's id at the worker, for the header of a worker that holds the state itself.
 func (b *Binding) Upstream(id string) string {
 	if b.WorkerSession != "" {
 		return b.WorkerSession
@@ -60,19 +61,20 @@ const (
 	Expired               // its fixed end has come
 	Closed                // it was closed
 	Lost                  // its worker died with its state
-	Silent                // nobody can say now: the store does not answer, and this router does not hold the session
+	Silent                // unknown for now: the store does not answer, and this router does not hold the session
 
 	statuses
 )
 
-// String is the status's name in metrics and messages.
+// String returns the status's name in metrics and messages.
 func (s Status) String() string {
 	return [...]string{"found", "unknown", "expired", "closed", "lost", "silent", "?"}[min(s, statuses)]
 }
 
 // A stored binding is
 //
-//	version 1 | state | kind | flags (1 = minted, 2 = heard) | created, varint of Unix ms | expires, varint of Unix s, 0 = none |
+//	version 1 | state | kind | flags (1 = minted, 2 = heard) |
+//	created, varint of Unix ms | expires, varint of Unix s, 0 = none |
 //	uvarint length and bytes of the worker's id | the same of its name for the session
 //
 // What follows is ignored, so that a newer router can add to it while older ones share its store. Another version is
@@ -119,10 +121,11 @@ func decode(v []byte) (Binding, error) {
 	v = v[4:]
 	var times [2]int64
 	for i := range times {
-		n := 0
-		if times[i], n = binary.Varint(v); n <= 0 {
+		t, n := binary.Varint(v)
+		if n <= 0 {
 			return Binding{}, errValue
 		}
+		times[i] = t
 		v = v[n:]
 	}
 	b.Created = time.UnixMilli(times[0]).UTC()
@@ -134,7 +137,9 @@ func decode(v []byte) (Binding, error) {
 		if n <= 0 || length > uint64(len(v)-n) {
 			return Binding{}, errValue
 		}
-		*s, v = string(v[n:n+int(length)]), v[n+int(length):]
+		end := n + int(length)
+		*s = string(v[n:end])
+		v = v[end:]
 	}
 	return b, nil
 }

@@ -29,14 +29,15 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Namespaces begins the names of the store's namespaces that hold bindings; the kind and the pool follow, as in KIND/POOL.
+// Namespaces begins the names of the store's namespaces that hold bindings; the kind and the pool follow, as in
+// KIND/POOL.
 const Namespaces = "session/"
 
 // grace is how long the name of a session that has ended is remembered, so that its user hears why.
 const grace = time.Minute
 
-// Bindings knows which worker each session of a pool lives on. It has no state of its own but counters, and is safe for
-// concurrent use.
+// Bindings knows which worker each session of a pool lives on. It has no state of its own but counters, and is safe
+// for concurrent use.
 type Bindings struct {
 	store Store
 	conf  Config

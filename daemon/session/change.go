@@ -10,9 +10,9 @@ import (
 // another router's change went through.
 const maxSwaps = 8
 
-// Open enters a session that its caller asked for. It stamps Created and, where they are missing or too late, Expires. What
-// it returns is what the client must be told. An error means that nothing was entered: the end that the worker named has
-// passed, or the id lives already.
+// Open enters a session that its caller asked for. It stamps Created and, where they are missing or too late,
+// Expires. What it returns is what the client must be told. An error means that nothing was entered: the end that the
+// worker named has passed, or the id lives already.
 func (b *Bindings) Open(n Name, as Binding, now time.Time) (Binding, error) {
 	if n.ID == "" || as.Worker == "" {
 		return Binding{}, fmt.Errorf("session: a session without id or worker cannot be opened")
@@ -45,7 +45,8 @@ func (b *Bindings) Open(n Name, as Binding, now time.Time) (Binding, error) {
 		case live && old.Worker == as.Worker && old.Minted && as.Minted:
 			return old, nil // the worker answered the repeat of an opening
 		case live:
-			return Binding{}, fmt.Errorf("session: worker %q named a session as one that lives already; its ids must be unique", as.Worker)
+			return Binding{}, fmt.Errorf("session: worker %q named a session as one that lives already; its ids must be unique",
+				as.Worker)
 		case b.store.CompareAndSwap(b.ns[Opened], k, stood, v, openedTTL(&as, now)):
 			b.begun(Opened, as.Worker)
 			return as, nil
@@ -65,14 +66,14 @@ func (b *Bindings) begun(k Kind, worker string) {
 	b.live.enter(worker, k)
 }
 
-// Bind enters a Key or Response that no request has bound yet. It returns the worker where the session lives now, and whether
-// this call has bound it: another request, here or at a second router, may have been first.
+// Bind enters a Key or Response that no request has bound yet. It returns the worker where the session lives now, and
+// whether this call has bound it: another request, here or at a second router, may have been first.
 func (b *Bindings) Bind(n Name, worker string, now time.Time) (at string, bound bool) {
 	return b.bind(n, worker, now, b.store.SetIfAbsent)
 }
 
-// Keep is Bind for a name of which Find said Silent: the binding stands in this router, and gives way to an older one that the
-// store has when it answers again.
+// Keep is Bind for a name of which Find said Silent: the binding stands in this router, and gives way to an older one
+// that the store has when it answers again.
 func (b *Bindings) Keep(n Name, worker string, now time.Time) (at string, bound bool) {
 	return b.bind(n, worker, now, b.store.Keep)
 }
@@ -107,7 +108,10 @@ func (b *Bindings) Rebind(n Name, from, to string, now time.Time) string {
 			return old, false
 		}
 		old.Worker = to
-		old.Minted, old.Heard, old.WorkerSession = false, false, "" // the new worker knows nothing of it
+		// The new worker knows nothing of it.
+		old.Minted = false
+		old.Heard = false
+		old.WorkerSession = ""
 		return old, true
 	})
 	switch {
@@ -122,15 +126,16 @@ func (b *Bindings) Rebind(n Name, from, to string, now time.Time) string {
 	return at
 }
 
-// Close ends a session, and reports whether it lived: of several calls at once, on this router or on others, one closes.
+// Close ends a session, and reports whether it lived: of several calls at once, on this router or on others, one
+// closes.
 func (b *Bindings) Close(n Name, now time.Time) bool { return b.end(n, now, Closed) }
 
 // Lose ends a session whose state died with its worker.
 func (b *Bindings) Lose(n Name, now time.Time) bool { return b.end(n, now, Lost) }
 
-// end forgets a session that slides. In the place of an opened one it leaves a mark until the session's time would have been
-// over. The store takes the mark whatever it has by then: an end that a client was told of stays one. A plain delete could be
-// undone, by a second tier that missed it while it was gone, or by another router's copy.
+// end forgets a session that slides. In the place of an opened one it leaves a mark until the session's time would
+// have been over. The store takes the mark whatever it has by then: an end that a client was told of stays one. A
+// plain delete could be undone, by a second tier that missed it while it was gone, or by another router's copy.
 func (b *Bindings) end(n Name, now time.Time, why Status) bool {
 	worker := ""
 	if n.Kind != Opened {
@@ -156,12 +161,16 @@ func (b *Bindings) end(n Name, now time.Time, why Status) bool {
 	return true
 }
 
-// swapper is how a store replaces a value.
-type swapper func(ns, key string, old, new []byte, ttl time.Duration) bool
+type (
+	// swapper is how a store replaces a value.
+	swapper func(ns, key string, old, new []byte, ttl time.Duration) bool
+	// maker returns what becomes of a binding, and whether it is to be written.
+	maker func(old Binding) (as Binding, want bool)
+)
 
-// change replaces a binding that lives by what f makes of it, unless f wants none. It reports whether it did, and if not,
-// whether no session lives under the name.
-func (b *Bindings) change(n Name, now time.Time, swap swapper, f func(Binding) (as Binding, want bool)) (done, ended bool) {
+// change replaces a binding that lives by what f makes of it, unless f wants none. It reports whether it did, and if
+// not, whether no session lives under the name.
+func (b *Bindings) change(n Name, now time.Time, swap swapper, f maker) (done, ended bool) {
 	k := key(n)
 	for range maxSwaps {
 		old, v, s := b.look(n, k, now)

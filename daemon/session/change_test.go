@@ -123,8 +123,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// Routers do what they like with a few sessions; a session never has two workers that its users could both be told, and every
-// end is counted once.
+// Routers do what they like with a few sessions; a session never has two workers that its users could both be told,
+// and every end is counted once.
 func TestHammerOfTwoRouters(t *testing.T) {
 	store := newMemory()
 	routers := [2]*Bindings{On(store, Config{}), On(store, Config{})}

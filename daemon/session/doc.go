@@ -1,54 +1,59 @@
-// Package session records which session lives on which worker, counts the sessions of each worker, and makes their ids.
+// Package session records which session lives on which worker, counts the sessions of each worker, and makes their
+// ids.
 //
 // # Three kinds
 //
-// An Opened session was asked for (NEW_SESSION of SageMaker's API, POST /sessions). Its end is fixed when it is opened, and an
-// id that is unknown, expired, closed or another tenant's is the caller's mistake. A Key is what a client calls its
-// conversation, or a cookie of ours: an unknown one opens, and it lasts from its last use. A Response is the id of a stored
-// response, bound when the answer names it.
+// An Opened session was asked for (NEW_SESSION of SageMaker's API, POST /sessions). Its end is fixed when it is
+// opened, and an id that is unknown, expired, closed or another tenant's is the caller's mistake. A Key is what a
+// client calls its conversation, or a cookie of ours: an unknown one opens, and it lasts from its last use. A
+// Response is the id of a stored response, bound when the answer names it.
 //
 // # What the exchange does
 //
-//	open:   pick a worker, send; then Open(name, Binding{Worker, Minted, WorkerSession, Expires}, now), and tell the client the
-//	        Expires that Open returns. Only a 2xx answer opens. Minted says that the answer named a session: then the id is the
+//	open:   pick a worker, send, then Open(name, Binding{Worker, Minted, WorkerSession, Expires}, now). Tell the client
+//	        the Expires that Open returns. Only a 2xx answer opens. Minted: the answer named a session, and the id is the
 //	        worker's, unless the router gives out its own and keeps the worker's as WorkerSession.
-//	use:    Find(name, now). Found: the binding's worker, under every strategy. A Minted one gets Upstream(id) in its session
-//	        header, others no session header at all. Silent: 503 for Opened and Response, for a Key the choice that every router
-//	        makes alike. Anything else: 400 for Opened, a free choice for the rest.
-//	bind:   a free choice for a Key whose decision has the bind flag: Bind, or Keep after Silent, and go to the worker that it
-//	        returns, since a second request may have been first.
-//	close:  Find; the worker of one that is Minted or Heard hears of it; Close. Close is first for a worker that is down. One
-//	        close of several at once returns true.
-//	death:  the bound worker is down. Opened and Minted: its state is gone: Lose, 400. Anything else is a matter of cache
-//	        only, if the pool's policy allows it: pick, then Rebind(name, from, to, now), and go to the worker that it
-//	        returns; "" means that the session ended meanwhile. A worker that drains is not dead.
+//	use:    Find(name, now). Found: the binding's worker, under every strategy. A Minted one gets Upstream(id) in its
+//	        session header, others no session header at all. Silent: 503 for Opened and Response, for a Key the choice
+//	        that every router makes alike. Anything else: 400 for Opened, a free choice for the rest.
+//	bind:   a free choice for a Key whose decision has the bind flag: Bind, or Keep after Silent. Go to the worker that
+//	        it returns, since a second request may have been first.
+//	close:  Find. The worker of a session that is Minted or Heard gets the close too. Then Close, which comes first for
+//	        a worker that is down. One close of several at once returns true.
+//	death:  the bound worker is down. Opened and Minted: its state is gone: Lose, 400. Anything else is a matter of
+//	        cache only, if the pool's policy allows it: pick, then Rebind(name, from, to, now), and go to the worker
+//	        that it returns; "" means that the session ended meanwhile. A worker that drains is not dead.
 //
 // # How many live where
 //
-// Open, Bind, Keep, Rebind, Close and Lose count themselves, so that no caller keeps a number beside them. FillLive gives a
-// decision the number of each of its workers:
+// Open, Bind, Keep, Rebind, Close and Lose count themselves, so that no caller keeps a number beside them. FillLive
+// gives a decision the number of each of its workers:
 //
 //	go b.Run(ctx) // once a pool: finds what expired, and what other routers did
-//	b.FillLive(len(rows), func(i int) string { return workers[i].ID() }, func(i int, live uint32) { rows[i].Sessions = live })
+//	worker := func(i int) string { return workers[i].ID() }
+//	b.FillLive(len(rows), worker, func(i int, live uint32) { rows[i].Sessions = live })
 //
-// What lost: the end of each session in a queue of its own, which is exact to the second. It would hold each session twice, and
-// a key's use would move its entry. Strategies that place sessions evenly do well with numbers that are a second old.
+// What lost: the end of each session in a queue of its own, which is exact to the second. It would hold each session
+// twice, and a key's use would move its entry. Strategies that place sessions evenly do well with numbers that are a
+// second old.
 //
 // # Why nothing is deleted that was opened
 //
-// Close and Lose leave a mark until the session's time would have been over. A delete can be undone: 1. Redis is lost. 2. The
-// session is closed, in memory alone. 3. Redis is back with the old value, and a second router serves it. A mark is a value
-// as any other, and the store tells it to Redis when that is back; it also lets a caller hear why. It costs some 100 bytes
-// for at most the life of a session.
+// Close and Lose leave a mark until the session's time would have been over. A delete can be undone: 1. Redis is
+// lost. 2. The session is closed, in memory alone. 3. Redis is back with the old value, and a second router serves
+// it. A mark is a value as any other, which the store writes to Redis when that is back. It also lets a caller learn
+// why. It costs some 100 bytes for at most the life of a session.
 //
 // # Why keys are hashes
 //
-// An id is all that it takes to use a session, so neither Redis nor a page should show it. SHA-256 of the tenant and the id
-// compares them whole, takes names of any length and bytes, and shows nothing through the time a lookup takes. Unknown names
-// write nothing, so that guessing costs no memory. Ids of the router's own (MintID) have 130 random bits.
+// An id is all that it takes to use a session, so neither Redis nor a page should show it. SHA-256 of the tenant and
+// the id compares them whole, takes names of any length and bytes, and shows nothing through the time a lookup takes.
+// Unknown names write nothing, so that guessing costs no memory. Ids of the router's own (MintID) have 130 random
+// bits.
 //
 // # Why not last-use for all
 //
-// SDKs hand the end of a session to the application as a date, which has to hold; a session that lives on after it would be
-// an end that nobody can rely on, one that dies before it a broken promise. The end is cut to whole seconds, as it is told.
+// SDKs hand the end of a session to the application as a date, which has to hold; a session that lives on after it
+// would be an end that nobody can rely on, one that dies before it a broken promise. The end is cut to whole seconds,
+// as it is told.
 package session

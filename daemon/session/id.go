@@ -14,7 +14,8 @@ const (
 // MintID returns an id that nobody can guess: 130 random bits as 26 letters and digits.
 func MintID() string { return rand.Text() }
 
-// Minted reports whether an id has the form of those that MintID returns. A client may have made up one that has it too.
+// Minted reports whether an id has the form of those that MintID returns. A client may have made up one that has it
+// too.
 func Minted(id string) bool {
 	return len(id) == mintedLen && strings.Trim(id, mintedChars) == ""
 }

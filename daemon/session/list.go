@@ -56,21 +56,21 @@ func (b *Bindings) each(now time.Time, f func(key string, found Binding, expires
 	}
 }
 
-// FillLive calls set with the number of live sessions, opened ones and keys, of each of n workers, whose ids worker returns. It
-// is for requests: the numbers are kept ready, see [Bindings.Run]. set and worker call no method of b.
+// FillLive calls set with the number of live sessions, opened ones and keys, of each of n workers, whose ids worker
+// returns. It is for requests: the numbers are kept ready, see [Bindings.Run]. set and worker call no method of b.
 func (b *Bindings) FillLive(n int, worker func(i int) string, set func(i int, live uint32)) {
 	b.live.each(n, worker, set)
 }
 
-// The pulse of counting again, and how many times as long as it takes it rests at least: it costs 2 % of a processor at
-// most. A million sessions take half a second.
+// The pulse of counting again, and how many times as long as it takes it rests at least: it costs 2 % of a processor
+// at most. A million sessions take half a second.
 const (
 	recountPulse = time.Second
 	recountRest  = 50
 )
 
-// Run keeps the numbers of FillLive true until ctx ends: it counts the live sessions again and again, and so finds those that
-// expired, and what other routers did. Call it once.
+// Run keeps the numbers of FillLive true until ctx ends: it counts the live sessions again and again, and so finds
+// those that expired, and what other routers did. Call it once.
 func (b *Bindings) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		began := time.Now()

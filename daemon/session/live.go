@@ -2,12 +2,12 @@ package session
 
 import "sync"
 
-// residents counts the live sessions of each worker that this router knows of: those that were opened, and keys. A stored
-// response is no session in this sense, as nobody works in it between two requests.
+// residents counts the live sessions of each worker that this router knows of: those that were opened, and keys. A
+// stored response is no session in this sense, as nobody works in it between two requests.
 //
-// Each change of a binding counts itself at once. Expiry, and what other routers did, is found by counting all again, see
-// [Bindings.Run]: a count by the second would need the end of each session once more beside the store. What changes while
-// Run counts may be missed or counted twice until it counts again.
+// Each change of a binding counts itself at once. Expiry, and what other routers did, is found by counting all again,
+// see [Bindings.Run]: a count by the second would need the end of each session once more beside the store. What
+// changes while Run counts may be missed or counted twice until it counts again.
 type residents struct {
 	mu       sync.Mutex // guards byWorker
 	byWorker map[string]int
@@ -19,8 +19,8 @@ func (r *residents) enter(worker string, k Kind) { r.add(worker, k, 1) }
 // leave takes a session away that has ended or moved.
 func (r *residents) leave(worker string, k Kind) { r.add(worker, k, -1) }
 
-// add keeps a number below zero as it is. A session may leave before its entering is counted, and the two make up for each
-// other in any order.
+// add keeps a number below zero as it is. A session may leave before its entering is counted, and the two make up for
+// each other in any order.
 func (r *residents) add(worker string, k Kind, n int) {
 	if k == Response {
 		return
@@ -30,8 +30,8 @@ func (r *residents) add(worker string, k Kind, n int) {
 	if r.byWorker == nil {
 		r.byWorker = map[string]int{}
 	}
-	if n += r.byWorker[worker]; n != 0 {
-		r.byWorker[worker] = n
+	if sum := r.byWorker[worker] + n; sum != 0 {
+		r.byWorker[worker] = sum
 	} else {
 		delete(r.byWorker, worker)
 	}

@@ -2,29 +2,30 @@ package session
 
 import "time"
 
-// Store keeps the bindings: small values under a namespace and a key, each for a time. cache/tier is one, in memory and, if
-// wanted, in a Redis that several routers share. None of its methods blocks for long. While its second tier is silent a
-// store goes on with what it has in memory, and says so where that may not be all: that is never the same as "there is none".
-// All of them are safe for concurrent use.
+// Store keeps the bindings: small values under a namespace and a key, each for a time. cache/tier is one, in memory
+// and, if wanted, in a Redis that several routers share. None of its methods blocks for long. While its second tier
+// is silent a store goes on with what it has in memory, and returns an error where that may not be all: that is never
+// the same as "there is none". All of them are safe for concurrent use.
 type Store interface {
-	// Find returns a value that is live, or ok = false if there is none. An error: the store is silent, and this process does
-	// not hold the key; there may be a value. The caller does not change it.
+	// Find returns a value that is live, or ok = false if there is none. An error: the store is silent, and this process
+	// does not hold the key; there may be a value. The caller does not change it.
 	Find(ns, key string) (value []byte, ok bool, err error)
-	// SetIfAbsent writes a value where none stands, and returns what stands there afterwards. While the store is silent it
-	// does so here alone, and gives way to what the store has when it answers again.
+	// SetIfAbsent writes a value where none stands, and returns what stands there afterwards. While the store is silent
+	// it does so here alone, and gives way to what the store has when it answers again.
 	SetIfAbsent(ns, key string, value []byte, ttl time.Duration) (now []byte, set bool)
-	// Keep is SetIfAbsent here alone, for a caller that has heard from Find that the store is silent.
+	// Keep is SetIfAbsent here alone, for a caller to whom Find said that the store is silent.
 	Keep(ns, key string, value []byte, ttl time.Duration) (now []byte, set bool)
-	// Replace replaces old by new, and tells whether old stood there. What it writes while the store is silent gives way to
-	// what the store has when it answers again, unless that is old.
+	// Replace replaces old by new, and reports whether old stood there. What it writes while the store is silent gives
+	// way to what the store has when it answers again, unless that is old.
 	Replace(ns, key string, old, new []byte, ttl time.Duration) bool
-	// CompareAndSwap is Replace, but what it writes while the store is silent is told to it whatever it has then.
+	// CompareAndSwap is Replace, but what it writes while the store is silent is written to it later, whatever it has
+	// then.
 	CompareAndSwap(ns, key string, old, new []byte, ttl time.Duration) bool
-	// Touch gives a value another time to live from now on, and tells whether it was there.
+	// Touch gives a value another time to live from now on, and reports whether it was there.
 	Touch(ns, key string, ttl time.Duration) bool
 	// Drop forgets a value, if it is the one given.
 	Drop(ns, key string, value []byte)
-	// Lost tells whether the store is silent, as far as is known: then this process alone decides.
+	// Lost reports whether the store is silent, as far as is known: then this process alone decides.
 	Lost() bool
 	// Settle waits a little until the store has been told of a change of a key that it did not answer to.
 	Settle(ns, key string)

@@ -1,12 +1,13 @@
-// Package spool keeps a log's lines until a goroutine of its own has written them, so that nobody who logs waits for a pipe that
-// is not read, or for a disk that hangs: a log that requests wait for stops the router while /health says 200.
+// Package spool keeps a log's lines until a goroutine of its own has written them, so that nobody who logs waits for
+// a pipe that is not read, or for a disk that hangs: a log that requests wait for stops the router while /health says
+// 200.
 //
-// Lines stay whole and in order. Each is one write, as a pipe keeps what is shorter than 4 KiB apart from what another stream of
-// the process writes to it. When MaxBytes wait, later lines are lost and counted.
+// Lines stay whole and in order. Each is one write, as a pipe keeps what is shorter than 4 KiB apart from what
+// another stream of the process writes to it. When MaxBytes wait, later lines are lost and counted.
 //
-// What lost: a deadline for each write, which pipes that the process inherits and files do not have; a channel of lines, which is an
-// allocation a line, or a pool of buffers beside it. The price is that a crash loses lines that wait for their turn, of which
-// there are none or few while the log is taken.
+// What lost: a deadline for each write, which pipes that the process inherits and files do not have; a channel of
+// lines, which is an allocation a line, or a pool of buffers beside it. The price is that a crash loses lines that
+// wait for their turn, of which there are none or few while the log is read.
 package spool
 
 import (
@@ -15,8 +16,8 @@ import (
 	"time"
 )
 
-// MaxBytes bounds the lines that wait. An access log's line is 500 to 800 bytes: 4 MiB are 5,000 to 8,000, a second of more
-// requests than one router serves. As many bytes again can be on their way out.
+// MaxBytes bounds the lines that wait. An access log's line is 500 to 800 bytes: 4 MiB are 5,000 to 8,000, a second
+// of more requests than one router serves. As many bytes again can be on their way out.
 const MaxBytes = 4 << 20
 
 // keptBytes is the largest buffer that stays between bursts.
@@ -78,7 +79,7 @@ func (s *Spool) run() {
 	var lines []byte
 	for {
 		lost := 0
-		lines, lost = s.take(lines)
+		lines, lost = s.swap(lines)
 		if lost > 0 {
 			s.c.Again(lost)
 		}
@@ -97,9 +98,10 @@ func (s *Spool) run() {
 	}
 }
 
-// take waits for lines and exchanges the buffer for theirs. It returns first how many were lost before it, once the queue is half
-// empty: a log that is taken, but too slowly, is told as one loss and not as many. Without either the spool is closed.
-func (s *Spool) take(buffer []byte) (lines []byte, lost int) {
+// swap waits for lines and exchanges the buffer for theirs. It returns first how many were lost before it, once the
+// queue is half empty: a log that is read, but too slowly, is reported as one loss and not as many. Without either
+// the spool is closed.
+func (s *Spool) swap(buffer []byte) (lines []byte, lost int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.lost > 0 && len(s.wait) < MaxBytes/2 {
@@ -115,8 +117,8 @@ func (s *Spool) take(buffer []byte) (lines []byte, lost int) {
 	return lines, 0
 }
 
-// Close gives the lines that wait so long to be written, and returns how many were not, and how many were lost before that Again
-// was not called for. Later lines are lost.
+// Close gives the lines that wait so long to be written, and returns how many were not, and how many were lost before
+// that Again was not called for. Later lines are lost.
 func (s *Spool) Close(limit time.Duration) (left, lost int) {
 	s.mu.Lock()
 	s.closed = true

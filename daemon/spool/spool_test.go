@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// TestStuck: while nobody takes lines those that have room wait, in order, and the others are counted and told once each way.
+// TestStuck: while nobody takes lines those that have room wait, in order, and the others are counted and told once
+// each way.
 func TestStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stuck := make(chan struct{})
