@@ -32,7 +32,6 @@ const (
 var habitsToday = map[string]habits{
 	"cache/prefix":        {wide: 23},
 	"cache/tier":          {wide: 89, effects: 10, unkeyed: 1, long: 5},
-	"conf":                {wide: 63, effects: 5},
 	"daemon":              {wide: 257, effects: 30, unkeyed: 44, long: 1},
 	"daemon/listen":       {wide: 67, effects: 2, unkeyed: 1},
 	"daemon/prompt":       {wide: 98, effects: 23},

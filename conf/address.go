@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// address checks HOST:PORT of a listener. An empty host means all interfaces.
-func (r *report) address(path, s string) bool {
+// checkAddress checks HOST:PORT of a listener. An empty host means all interfaces.
+func checkAddress(r *report, path, s string) bool {
 	_, port, err := net.SplitHostPort(s)
 	if err == nil {
 		if n, perr := strconv.Atoi(port); perr == nil && n >= 0 && n <= 65535 {
@@ -26,10 +26,10 @@ func loopback(address string) bool {
 	return host == "localhost" || net.ParseIP(host).IsLoopback()
 }
 
-// workerURL checks scheme://HOST[:PORT] and returns its canonical form, to find duplicates. A path would have to be
-// joined with the client's; user info would end up in logs: both are refused.
-func (r *report) workerURL(path, s string) (canonical string, ok bool) {
-	u := r.httpURL(path, s, "http://HOST:PORT")
+// checkWorkerURL checks scheme://HOST[:PORT] and returns its canonical form, to find duplicates. A path would have to
+// be joined with the client's; user info would end up in logs: both are refused.
+func checkWorkerURL(r *report, path, s string) (canonical string, ok bool) {
+	u := checkHTTPURL(r, path, s, "http://HOST:PORT")
 	if u == nil {
 		return "", false
 	}
@@ -44,11 +44,11 @@ func (r *report) workerURL(path, s string) (canonical string, ok bool) {
 	return net.JoinHostPort(strings.ToLower(u.Hostname()), port), true
 }
 
-// metricsURL checks the full address of a worker's metrics.
-func (r *report) metricsURL(path, s string) { r.httpURL(path, s, "http://HOST:PORT/metrics") }
+// checkMetricsURL checks the full address of a worker's metrics.
+func checkMetricsURL(r *report, path, s string) { checkHTTPURL(r, path, s, "http://HOST:PORT/metrics") }
 
-// httpURL parses and checks what both kinds share. It never shows user info: that may be a password.
-func (r *report) httpURL(path, s, want string) *url.URL {
+// checkHTTPURL parses and checks what both kinds share. It never shows user info: that may be a password.
+func checkHTTPURL(r *report, path, s, want string) *url.URL {
 	u, err := url.Parse(s)
 	what := ""
 	switch {
@@ -81,8 +81,8 @@ func portOK(u *url.URL) bool {
 	return err == nil && n >= 1 && n <= 65535
 }
 
-// dnsName checks NAME:PORT of which every address is a worker.
-func (r *report) dnsName(path, s string) {
+// checkDNSName checks NAME:PORT of which every address is a worker.
+func checkDNSName(r *report, path, s string) {
 	const safe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 	host, port, err := net.SplitHostPort(s)
 	n, perr := strconv.Atoi(port)

@@ -110,7 +110,11 @@ func (b *bounder) step() {
 }
 
 // next begins a pair or an item.
-func (b *bounder) next() { b.assigned, b.dots, b.key = false, 0, 0 }
+func (b *bounder) next() {
+	b.assigned = false
+	b.dots = 0
+	b.key = 0
+}
 
 // inner is the level within the innermost open bracket, where its next item begins.
 func (b *bounder) inner() level { return b.around[len(b.around)-1] }
@@ -129,7 +133,8 @@ func (b *bounder) enter(levels, bytes int) {
 }
 
 func (b *bounder) count(n int) {
-	if b.values += n; b.values > b.bounds.values {
+	b.values += n
+	if b.values > b.bounds.values {
 		b.what = fmt.Sprintf("there are more than %d keys and items", b.bounds.values)
 	}
 }
@@ -145,7 +150,8 @@ func (b *bounder) long() {
 // open enters a table's header, a list or an inline table.
 func (b *bounder) open(list bool) {
 	if list && len(b.around) == 0 && !b.assigned {
-		if b.header++; b.header > 2 {
+		b.header++
+		if b.header > 2 {
 			b.lost = true
 		}
 		b.here = level{}
@@ -155,7 +161,8 @@ func (b *bounder) open(list bool) {
 	if list {
 		b.enter(1, len("[0]"))
 	}
-	if b.around = append(b.around, b.here); len(b.around) > 2*b.depth+2 { // tables in one another without a key between
+	b.around = append(b.around, b.here)
+	if len(b.around) > 2*b.depth+2 { // tables in one another without a key between
 		b.lost = true
 	}
 	b.next()
@@ -174,7 +181,8 @@ func (b *bounder) shut() {
 	case b.header == 0:
 		b.lost = true
 	default:
-		if b.header--; b.header == 0 {
+		b.header--
+		if b.header == 0 {
 			b.here = level{}
 			b.enter(b.dots+1, b.key)
 			b.table = b.here
@@ -210,7 +218,8 @@ func (b *bounder) text(quote byte) {
 		b.i++
 	}
 	if !b.assigned {
-		if b.key += b.i - start; b.key > b.path && !long {
+		b.key += b.i - start
+		if b.key > b.path && !long {
 			b.long()
 		}
 	}

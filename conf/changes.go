@@ -160,10 +160,12 @@ func keysOfMaps(a, b reflect.Value) []string {
 	return slices.Compact(keys)
 }
 
-// readSums notes what stands in the files beside the configuration, for Changes.
-func (c *Config) readSums() {
-	c.sums = map[string]sum{}
-	for _, path := range c.WatchedFiles() {
-		c.sums[path], _ = fileSum(path) // one that cannot be read is found by whoever needs it
+// sumsOf returns the digests of the files beside a configuration, for Changes. A file that cannot be read has none:
+// whoever needs it reports that.
+func sumsOf(files []string) map[string]sum {
+	sums := map[string]sum{}
+	for _, path := range files {
+		sums[path], _ = fileSum(path)
 	}
+	return sums
 }

@@ -1,12 +1,14 @@
 package conf
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 )
 
+// positive reports a time that is not above zero.
 func (r *report) positive(path string, d time.Duration) {
 	if d <= 0 {
 		r.add(path, fmt.Sprintf("%s is not above zero", d), `write how long, as "10s"`)
@@ -16,26 +18,36 @@ func (r *report) positive(path string, d time.Duration) {
 // minClientTime is below what any network asks of a client: less is a wrong unit, as "20ms" for "20s".
 const minClientTime = 100 * time.Millisecond
 
-// clientTime checks what a client is given for something.
+// clientTime reports a time for a client's part that no client can keep.
 func (r *report) clientTime(path string, d time.Duration) {
 	if d < minClientTime {
-		r.add(path, fmt.Sprintf("%s is too short for any client", d), fmt.Sprintf(`write how long, at least "%s", as "20s"`, minClientTime))
+		r.add(path, fmt.Sprintf("%s is too short for any client", d),
+			fmt.Sprintf(`write how long, at least "%s", as "20s"`, minClientTime))
 	}
 }
 
-// notNegative is for times of which zero has a meaning of its own, which zero tells.
+// notNegative reports a time below zero. The text zero says what zero means.
 func (r *report) notNegative(path string, d time.Duration, zero string) {
 	if d < 0 {
 		r.add(path, "it is negative", `write "0s" `+zero)
 	}
 }
 
+// between reports a count outside of low to high.
 func (r *report) between(path string, n, low, high int, unit string) {
-	if n < low || n > high {
-		r.add(path, fmt.Sprintf("%d is out of range", n), fmt.Sprintf("write %s from %d to %d", unit, low, high))
+	if !within(n, low, high) {
+		r.outOfRange(path, n, fmt.Sprintf("write %s from %d to %d", unit, low, high))
 	}
 }
 
+func (r *report) outOfRange(path string, v any, remedy string) {
+	r.add(path, fmt.Sprintf("%v is out of range", v), remedy)
+}
+
+// within reports whether v is from low to high. NaN is in no range.
+func within[T cmp.Ordered](v, low, high T) bool { return v >= low && v <= high }
+
+// oneOf reports a value that is none of those known.
 func (r *report) oneOf(path, value string, known ...string) {
 	if !slices.Contains(known, value) {
 		r.add(path, fmt.Sprintf("%q is unknown", value), remedyFor(value, known))
@@ -51,7 +63,7 @@ func (r *report) unique(seen map[string]string, value, path, remedy string) {
 	seen[value] = path
 }
 
-// name checks what goes into metric labels, headers and logs.
+// name reports a text that cannot stand in metric labels, headers and logs.
 func (r *report) name(path, s string) {
 	const safe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 	if s == "" || len(s) > 64 || strings.Trim(s, safe) != "" {
@@ -59,7 +71,7 @@ func (r *report) name(path, s string) {
 	}
 }
 
-// patterns calls each with every pattern of a list of models that is one, and the path at which it stands.
+// patterns reports what is no pattern of models. It calls each with the others, and with the path of each.
 func (r *report) patterns(path string, models []string, each func(at, pattern string)) {
 	if len(models) == 0 {
 		r.add(path, "it is empty", `write model names, "org/*" or "*"`)

@@ -27,10 +27,10 @@ type Server struct {
 	Listen         string        `toml:"listen" reload:"restart"`           // clients
 	Admin          string        `toml:"admin" reload:"restart"`            // /metrics, /health, /ready
 	AdminTokenFile string        `toml:"admin_token_file" reload:"restart"` // for admin; needed unless it is on loopback
-	TLSCertFile    string        `toml:"tls_cert_file" reload:"restart"`    // PEM; with TLSKeyFile clients use TLS. Watched
+	TLSCertFile    string        `toml:"tls_cert_file" reload:"restart"`    // PEM; with TLSKeyFile: TLS for clients
 	TLSKeyFile     string        `toml:"tls_key_file" reload:"restart"`     // PEM
 	MaxConnections int           `toml:"max_connections" reload:"restart"`  // of clients; more are closed at once
-	MaxInFlight    int           `toml:"max_in_flight"`                     // at a time; more get 429 before a body is read
+	MaxInFlight    int           `toml:"max_in_flight"`                     // requests at a time; more get 429
 	MaxHeaderBytes int           `toml:"max_header_bytes" reload:"restart"` // all fields of a request; more get 431
 	MaxBodyBytes   int           `toml:"max_body_bytes"`                    // a longer request body gets 413
 	BufferBody     int           `toml:"buffer_body_bytes"`                 // of a body in memory; the rest is streamed
@@ -39,7 +39,7 @@ type Server struct {
 	IdleTimeout    time.Duration `toml:"idle_timeout" reload:"restart"`     // keep-alive between a client's requests
 	DrainTimeout   time.Duration `toml:"drain_timeout"`                     // after SIGTERM, for open streams to end
 	CORSOrigins    []string      `toml:"cors_origins"`                      // whose pages may call; "*" = any
-	AccessLog      string        `toml:"access_log"`                        // "" | stdout | stderr | file: one line a request
+	AccessLog      string        `toml:"access_log"`                        // "", stdout, stderr or a file
 	ExplainLog     ExplainLog    `toml:"explain_log"`                       // whose line lists the candidates
 	Explain        bool          `toml:"explain"`                           // answer X-Warmpath-Explain: 1 in headers
 	Pprof          bool          `toml:"pprof"`                             // /debug/pprof on admin without a token

@@ -34,8 +34,8 @@ func read(path string, limit int) ([]byte, error) {
 	return data, nil
 }
 
-// content reads a file that a key names, and reports one that cannot be read.
-func (r *report) content(path, file, remedy string) (data []byte, ok bool) {
+// readPEM reads a file that a key names, and reports one that cannot be read.
+func readPEM(r *report, path, file, remedy string) (data []byte, ok bool) {
 	data, err := read(file, maxPEM)
 	if err != nil {
 		r.add(path, err.Error(), remedy+", readable for this user")
@@ -43,13 +43,13 @@ func (r *report) content(path, file, remedy string) (data []byte, ok bool) {
 	return data, err == nil
 }
 
-// authorities checks a file of certificates that others are judged by.
-func (r *report) authorities(path, file string) {
+// checkAuthorities checks a file of certificates that others are judged by.
+func checkAuthorities(r *report, path, file string) {
 	if file == "" {
 		return
 	}
 	const remedy = "give the PEM file of who signs the workers' certificates"
-	if data, ok := r.content(path, file, remedy); ok && !x509.NewCertPool().AppendCertsFromPEM(data) {
+	if data, ok := readPEM(r, path, file, remedy); ok && !x509.NewCertPool().AppendCertsFromPEM(data) {
 		r.add(path, "there is no certificate in "+file, remedy)
 	}
 }

@@ -52,5 +52,6 @@ func (e *ExplainLog) sample(share float64) error {
 }
 
 func wrongExplainLog(what string) error {
-	return &fault{what, `write "off", "all", "slow:2s" for those that take longer, or a share of requests from 0 to 1, as 0.01`}
+	return &fault{what,
+		`write "off", "all", "slow:2s" for those that take longer, or a share of requests from 0 to 1, as 0.01`}
 }

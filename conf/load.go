@@ -23,7 +23,7 @@ func Load(path string) (*Config, error) {
 	}
 	c, err := Parse(data, path)
 	if err == nil {
-		c.readSums()
+		c.sums = sumsOf(c.WatchedFiles())
 	}
 	return c, err
 }
@@ -40,42 +40,48 @@ func readFile(path string) ([]byte, error) {
 // Parse is Load of a file that was already read. Relative paths in it are resolved against path's folder.
 func Parse(data []byte, path string) (*Config, error) {
 	r := &report{file: path}
-	text, tree, err := r.tree(data)
+	text, tree, err := parseTree(r, data)
 	if err != nil {
 		return nil, err
 	}
 	c := withDefaults(tree)
-	c.Path, c.lines = path, r.lines
+	c.Path = path
+	c.lines = r.lines
 	if !r.schema("", tree, reflect.TypeFor[Config]()) {
 		return nil, r.err()
 	}
 	if _, err := toml.Decode(text, c); err != nil {
-		return nil, r.syntax(err) // a number out of its type's range
+		return nil, syntaxProblem(r.file, err) // a number out of its type's range
 	}
 	c.complete(tree)
-	r.validate(c)
+	validate(r, c)
 	if err := r.err(); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-// tree parses the document and notes the lines of its keys.
-func (r *report) tree(data []byte) (text string, tree map[string]any, err error) {
+// parseTree parses the document. It gives the report the lines of its keys.
+func parseTree(r *report, data []byte) (text string, tree map[string]any, err error) {
 	text = strings.TrimPrefix(string(data), "\ufeff")
 	if line, what := inForce.exceeded(text); line > 0 {
-		return "", nil, Problems{{File: r.file, Line: line, What: what, Remedy: "a configuration needs a hundredth of that; is this the right file, and whole?"}}
+		const remedy = "a configuration needs a hundredth of that; is this the right file, and whole?"
+		return "", nil, Problems{{File: r.file, Line: line, What: what, Remedy: remedy}}
 	}
 	if _, err := toml.Decode(text, &tree); err != nil {
-		return "", nil, r.syntax(err)
+		return "", nil, syntaxProblem(r.file, err)
 	}
 	r.lines = locate(text)
 	return text, tree, nil
 }
 
-// syntax turns the library's error into a Problems.
-func (r *report) syntax(err error) error {
-	p := Problem{File: r.file, What: strings.TrimPrefix(err.Error(), "toml: "), Remedy: `correct the TOML: text stands in "quotes", each key once`}
+// syntaxProblem turns the library's error into a Problems.
+func syntaxProblem(file string, err error) error {
+	p := Problem{
+		File:   file,
+		What:   strings.TrimPrefix(err.Error(), "toml: "),
+		Remedy: `correct the TOML: text stands in "quotes", each key once`,
+	}
 	if perr, ok := errors.AsType[toml.ParseError](err); ok {
 		p.Line, p.Key, p.What = perr.Position.Line, perr.LastKey, perr.Message
 	}
@@ -119,7 +125,8 @@ func tables(v any) []map[string]any {
 func (c *Config) complete(tree map[string]any) {
 	s := &c.Server
 	s.AdminTokenFile = c.resolve(s.AdminTokenFile)
-	s.TLSCertFile, s.TLSKeyFile = c.resolve(s.TLSCertFile), c.resolve(s.TLSKeyFile)
+	s.TLSCertFile = c.resolve(s.TLSCertFile)
+	s.TLSKeyFile = c.resolve(s.TLSKeyFile)
 	if s.ModuleCache != "off" {
 		s.ModuleCache = c.resolve(s.ModuleCache)
 	}
@@ -139,7 +146,9 @@ func (c *Config) complete(tree map[string]any) {
 		if p.Name == "" {
 			p.Name = "pool" + strconv.Itoa(i+1)
 		}
-		p.WorkersFile, p.WorkerKeyFile, p.TLSCAFile = c.resolve(p.WorkersFile), c.resolve(p.WorkerKeyFile), c.resolve(p.TLSCAFile)
+		p.WorkersFile = c.resolve(p.WorkersFile)
+		p.WorkerKeyFile = c.resolve(p.WorkerKeyFile)
+		p.TLSCAFile = c.resolve(p.TLSCAFile)
 		for j := range p.Workers {
 			p.Workers[j].complete()
 		}

@@ -136,7 +136,7 @@ func (l *locator) pair(table string) {
 	}
 }
 
-// keys reads a dotted key up to = or ].
+// checkKeys reads a dotted key up to = or ].
 func (l *locator) keys() []string {
 	var keys []string
 	for {

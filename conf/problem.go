@@ -13,7 +13,7 @@ type Problem struct {
 	Line   int    `json:"line,omitempty"` // from 1; 0 = the file as a whole
 	Key    string `json:"key,omitempty"`  // pools[0].workers[1].url
 	What   string `json:"what"`
-	Remedy string `json:"remedy"` // "" = What tells it
+	Remedy string `json:"remedy"` // "" = What includes it
 }
 
 // Error is one line: conf: FILE:LINE: KEY: WHAT; REMEDY.
@@ -45,7 +45,7 @@ func (ps Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// report collects problems and knows the lines of keys.
+// report collects the problems of a file. Its methods are the checks that every section uses.
 type report struct {
 	file  string
 	lines map[string]int
@@ -53,7 +53,7 @@ type report struct {
 	more  int // problems beyond maxProblems
 }
 
-// maxProblems bounds what is told of one file: the rest is a wrong file, or follows from these.
+// maxProblems bounds the list for one file: the rest is a wrong file, or follows from these.
 const maxProblems = 100
 
 // add notes a problem of the key at path. A key that does not stand in the file has the line of the table around it.
@@ -84,13 +84,14 @@ func (r *report) err() error {
 		return cmp.Or(foreign(a)-foreign(b), cmp.Compare(a.File, b.File), a.Line-b.Line)
 	})
 	if r.more > 0 {
-		return append(r.list, Problem{File: r.file, What: fmt.Sprintf("there are %d more problems", r.more), Remedy: "correct these first"})
+		what := fmt.Sprintf("there are %d more problems", r.more)
+		return append(r.list, Problem{File: r.file, What: what, Remedy: "correct these first"})
 	}
 	return r.list
 }
 
-// StrategyProblem is what is wrong with the strategy of one of c's pools, as found after the file was read, with the
-// line of the table that names its module, or of the pool. what tells the remedy too.
+// StrategyProblem returns a problem with the strategy of one of c's pools that was found after the file was read. It
+// has the line of the table that names the module, or else of the pool. what includes the remedy.
 func (c *Config) StrategyProblem(p *Pool, what string) Problem {
 	key := child("strategies", p.Strategy)
 	if _, own := c.Strategies[p.Strategy]; !own {

@@ -43,7 +43,8 @@ func (f *fault) Error() string { return f.what + "; " + f.remedy }
 func secret(file, env string, shortest int) (string, *fault) {
 	text, from := os.Getenv(env), "the variable "+env
 	if file == "" && !variable(env) { // it may be the key itself: it is not shown
-		return "", &fault{"it is no name of a variable", "write the name of the environment variable that holds the key: A-Z, 0-9 and underscore"}
+		return "", &fault{"it is no name of a variable",
+			"write the name of the environment variable that holds the key: A-Z, 0-9 and underscore"}
 	}
 	if file != "" {
 		data, err := read(file, maxSecret)
@@ -57,7 +58,8 @@ func secret(file, env string, shortest int) (string, *fault) {
 	case text == "":
 		return "", &fault{from + " holds no key", "put the key there"}
 	case len(text) < shortest:
-		return "", &fault{fmt.Sprintf("the key in %s has %d characters", from, len(text)), fmt.Sprintf("give one of at least %d, better 32", shortest)}
+		return "", &fault{fmt.Sprintf("the key in %s has %d characters", from, len(text)),
+			fmt.Sprintf("give one of at least %d, better 32", shortest)}
 	case len(text) > maxSecret:
 		return "", &fault{fmt.Sprintf("the key in %s is longer than %d bytes", from, maxSecret), "is it the key?"}
 	}
@@ -76,8 +78,8 @@ func variable(s string) bool {
 	return s != "" && len(s) <= 128 && strings.Trim(s, first+"0123456789") == "" && strings.Contains(first, s[:1])
 }
 
-// keys checks who may send requests. Two names for one key would make the log name the wrong one.
-func (r *report) keys(keys []Key) {
+// checkKeys checks who may send requests. Two names for one key would make the log name the wrong one.
+func checkKeys(r *report, keys []Key) {
 	names := make(map[string]string)   // name -> path
 	secrets := make(map[string]string) // secret -> path; never shown
 	for i, k := range keys {
@@ -104,8 +106,8 @@ func (r *report) keys(keys []Key) {
 	}
 }
 
-// workerKey checks the key that a pool's workers ask for.
-func (r *report) workerKey(path string, p *Pool) {
+// checkWorkerKey checks the key that a pool's workers ask for.
+func checkWorkerKey(r *report, path string, p *Pool) {
 	at := child(path, "worker_key_file")
 	switch {
 	case p.WorkerKeyFile == "" && p.WorkerKeyEnv == "":

@@ -31,8 +31,13 @@ var BodyFields = []string{"prompt_cache_key", "session_id", "user"}
 func defaultCache() Cache { return Cache{MaxBytes: 64 << 20, Timeout: 5 * time.Millisecond} }
 
 func defaultSessions() Sessions {
-	return Sessions{Header: "X-Session-Id", BodyFields: append([]string(nil), BodyFields...), Life: 20 * time.Minute, // SageMaker's
-		TTL: 30 * time.Minute, OnWorkerDown: "rehome"}
+	return Sessions{
+		Header:       "X-Session-Id",
+		BodyFields:   append([]string(nil), BodyFields...),
+		Life:         20 * time.Minute, // SageMaker's
+		TTL:          30 * time.Minute,
+		OnWorkerDown: "rehome",
+	}
 }
 
 // RedisURL reads the URL of the second tier, now: its own, or the file's; "" if there is none. An error never shows it.
@@ -50,7 +55,7 @@ func (c *Cache) RedisURL() (string, error) {
 // minCache holds some 2,000 sessions in each of a few namespaces: less is a mistake.
 const minCache = 1 << 20
 
-func (r *report) cache(c *Cache) {
+func checkCache(r *report, c *Cache) {
 	const inline, file = "cache.redis", "cache.redis_url_file"
 	switch {
 	case c.Redis != "" && c.RedisURLFile != "":
@@ -59,42 +64,43 @@ func (r *report) cache(c *Cache) {
 		if s, f := secret(c.RedisURLFile, "", 1); f != nil {
 			r.add(file, f.what, f.remedy)
 		} else {
-			r.redis(file, s)
+			checkRedis(r, file, s)
 		}
 	case c.Redis != "":
-		r.redis(inline, c.Redis)
+		checkRedis(r, inline, c.Redis)
 	}
 	r.between("cache.max_bytes", c.MaxBytes, minCache, 64<<30, "bytes")
-	if c.Timeout < time.Millisecond || c.Timeout > time.Second {
-		r.add("cache.timeout", fmt.Sprintf("%s is out of range", c.Timeout), `write how long a request may wait for Redis, from "1ms" to "1s"`)
+	if !within(c.Timeout, time.Millisecond, time.Second) {
+		r.outOfRange("cache.timeout", c.Timeout, `write how long a request may wait for Redis, from "1ms" to "1s"`)
 	}
 }
 
-// redis checks the form of a URL without showing it: it may hold a password.
-func (r *report) redis(path, s string) {
+// checkRedis checks the form of a URL without showing it: it may hold a password.
+func checkRedis(r *report, path, s string) {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "redis" && u.Scheme != "rediss" && u.Scheme != "unix" || u.Host == "" && u.Path == "" {
 		r.add(path, "it is no URL of a Redis", "write redis://HOST:PORT/DB, rediss://USER:PASSWORD@HOST:PORT or unix:///PATH")
 	}
 }
 
-func (r *report) sessions(s *Sessions) {
-	r.token("sessions.header", s.Header)
-	r.token("sessions.cookie", s.Cookie)
+func checkSessions(r *report, s *Sessions) {
+	checkToken(r, "sessions.header", s.Header)
+	checkToken(r, "sessions.cookie", s.Cookie)
 	for i, f := range s.BodyFields {
 		r.oneOf(elem("sessions.body_fields", i), f, BodyFields...)
 	}
-	if s.Life < time.Second || s.Life > 24*time.Hour {
-		r.add("sessions.life", fmt.Sprintf("%s is out of range", s.Life), `write from "1s" to "24h"`)
+	if !within(s.Life, time.Second, 24*time.Hour) {
+		r.outOfRange("sessions.life", s.Life, `write from "1s" to "24h"`)
 	}
 	r.positive("sessions.ttl", s.TTL)
 	r.oneOf("sessions.on_worker_down", s.OnWorkerDown, "rehome", "error")
 }
 
-// token checks the name of a header field or a cookie (RFC 9110, section 5.6.2); "" is none.
-func (r *report) token(path, s string) {
+// checkToken checks the name of a header field or a cookie (RFC 9110, section 5.6.2); "" is none.
+func checkToken(r *report, path, s string) {
 	const safe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~"
 	if len(s) > 64 || strings.Trim(s, safe) != "" {
-		r.add(path, fmt.Sprintf("%.80q is no name", s), `write up to 64 letters, digits, dashes or underscores, or "" for none`)
+		r.add(path, fmt.Sprintf("%.80q is no name", s),
+			`write up to 64 letters, digits, dashes or underscores, or "" for none`)
 	}
 }

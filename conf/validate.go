@@ -10,11 +10,11 @@ import (
 )
 
 // validate checks a complete configuration, part by part.
-func (r *report) validate(c *Config) {
-	r.server(&c.Server)
-	r.keys(c.Keys)
-	r.cache(&c.Cache)
-	r.sessions(&c.Sessions)
+func validate(r *report, c *Config) {
+	checkServer(r, &c.Server)
+	checkKeys(r, c.Keys)
+	checkCache(r, &c.Cache)
+	checkSessions(r, &c.Sessions)
 	if len(c.Pools) == 0 {
 		r.add("pools", "there is no pool", "add [[pools]] with one [[pools.workers]] and its url")
 	}
@@ -22,58 +22,65 @@ func (r *report) validate(c *Config) {
 	urls := map[string]string{c.Server.Listen: "server.listen"} // address -> path of the worker, or what it must not be
 	for i := range c.Pools {
 		path := elem("pools", i)
-		r.pool(path, c, &c.Pools[i])
+		checkPool(r, path, c, &c.Pools[i])
 		r.unique(names, c.Pools[i].Name, child(path, "name"), "give each pool its own name")
-		r.reachable(c, i)
-		r.sources(path, &c.Pools[i])
-		r.workers(child(path, "workers"), c.Pools[i].Workers, urls)
+		checkReachable(r, c, i)
+		checkSources(r, path, &c.Pools[i])
+		checkWorkers(r, child(path, "workers"), c.Pools[i].Workers, urls)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Strategies)) {
-		r.strategy(child("strategies", name), name, c.Strategies[name])
+		checkStrategy(r, child("strategies", name), name, c.Strategies[name])
 	}
 }
 
-func (r *report) pool(path string, c *Config, p *Pool) {
+func checkPool(r *report, path string, c *Config, p *Pool) {
 	r.name(child(path, "name"), p.Name)
 	if _, own := c.Strategies[p.Strategy]; !own && !slices.Contains(Builtins, p.Strategy) {
 		known := append(slices.Clone(Builtins), slices.Sorted(maps.Keys(c.Strategies))...)
 		r.add(child(path, "strategy"), fmt.Sprintf("there is no strategy %q", p.Strategy),
 			remedyFor(p.Strategy, known)+" A module of your own needs [strategies.NAME] with its path")
 	}
-	r.workerKey(path, p)
-	r.authorities(child(path, "tls_ca_file"), p.TLSCAFile)
+	checkWorkerKey(r, path, p)
+	checkAuthorities(r, child(path, "tls_ca_file"), p.TLSCAFile)
 	r.between(child(path, "max_in_flight"), p.MaxInFlight, 0, maxCount, "requests at one worker")
-	if !(p.RetryBudget >= 0 && p.RetryBudget <= 1) { // NaN too
-		r.add(child(path, "retry_budget"), fmt.Sprintf("%v is out of range", p.RetryBudget), "write a share of requests from 0 to 1, as 0.2")
+	if !within(p.RetryBudget, 0, 1) {
+		r.outOfRange(child(path, "retry_budget"), p.RetryBudget, "write a share of requests from 0 to 1, as 0.2")
 	}
-	r.times(path, p)
+	checkTimes(r, path, p)
 	r.oneOf(child(path, "worker_sessions"), p.WorkerSessions, "auto", "on", "off")
-	if u, err := url.Parse(p.InvocationPath); err != nil || !strings.HasPrefix(p.InvocationPath, "/") || u.Path != p.InvocationPath || u.Host != "" {
+	if !isPath(p.InvocationPath) {
 		r.add(child(path, "invocation_path"), fmt.Sprintf("%.80q is no path", p.InvocationPath), `write as "/invocations"`)
 	}
-	if !(p.PrefillTokensPerSecond >= 1 && p.PrefillTokensPerSecond <= 1e9) { // NaN too
-		r.add(child(path, "prefill_tokens_per_second"), fmt.Sprintf("%v is out of range", p.PrefillTokensPerSecond),
-			"write tokens a second, as 15000")
+	if !within(p.PrefillTokensPerSecond, 1, 1e9) {
+		r.outOfRange(child(path, "prefill_tokens_per_second"), p.PrefillTokensPerSecond, "write tokens a second, as 15000")
 	}
 }
 
-func (r *report) times(path string, p *Pool) {
-	r.notNegative(child(path, "slow_start"), p.SlowStart, "to give a worker that is back its whole share at once, or how long to wait")
+// isPath reports whether s is the path of a URL and nothing else.
+func isPath(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && strings.HasPrefix(s, "/") && u.Path == s && u.Host == ""
+}
+
+func checkTimes(r *report, path string, p *Pool) {
+	r.notNegative(child(path, "slow_start"), p.SlowStart,
+		"to give a worker that is back its whole share at once, or how long to wait")
 	r.positive(child(path, "health_interval"), p.HealthInterval)
 	r.positive(child(path, "scrape_interval"), p.ScrapeInterval)
 	r.positive(child(path, "connect_timeout"), p.ConnectTimeout)
 	r.positive(child(path, "header_timeout"), p.HeaderTimeout)
 	r.notNegative(child(path, "first_byte_retry"), p.FirstByteRetry, "for never, or how long to wait")
 	if p.FirstByteRetry >= p.HeaderTimeout && p.HeaderTimeout > 0 {
-		r.add(child(path, "first_byte_retry"), fmt.Sprintf("%s is not below header_timeout, %s: it never comes to it", p.FirstByteRetry, p.HeaderTimeout),
+		r.add(child(path, "first_byte_retry"),
+			fmt.Sprintf("%s is not below header_timeout, %s: it never comes to it", p.FirstByteRetry, p.HeaderTimeout),
 			`write less, or "0s" for never`)
 	}
 	r.positive(child(path, "stream_timeout"), p.StreamTimeout)
 	r.positive(child(path, "down_grace"), p.DownGrace)
 }
 
-// reachable reports patterns that no request can get to, since an earlier pool takes all of theirs.
-func (r *report) reachable(c *Config, i int) {
+// checkReachable reports patterns that no request can get to, since an earlier pool takes all of theirs.
+func checkReachable(r *report, c *Config, i int) {
 	r.patterns(child(elem("pools", i), "models"), c.Pools[i].Models, func(at, pattern string) {
 		for j := range i {
 			// A pool that serves the pattern taken as a name serves all names that the pattern fits.
@@ -86,7 +93,7 @@ func (r *report) reachable(c *Config, i int) {
 	})
 }
 
-func (r *report) strategy(path, name string, s Strategy) {
+func checkStrategy(r *report, path, name string, s Strategy) {
 	r.name(path, name)
 	if s.Path == "" && !slices.Contains(Builtins, name) {
 		r.add(child(path, "path"), "it is missing, and "+name+" is no built-in",
@@ -95,13 +102,13 @@ func (r *report) strategy(path, name string, s Strategy) {
 	for i, a := range s.Allow {
 		r.oneOf(elem(child(path, "allow"), i), a, "kv")
 	}
-	if s.Fuel < 1 || s.Fuel > 1e12 {
-		r.add(child(path, "fuel"), fmt.Sprintf("%d is out of range", s.Fuel), "write steps per pick, as 1000000")
+	if !within(s.Fuel, 1, 1e12) {
+		r.outOfRange(child(path, "fuel"), s.Fuel, "write steps per pick, as 1000000")
 	}
-	if s.PickTimeout < time.Millisecond || s.PickTimeout > time.Second {
-		r.add(child(path, "pick_timeout"), fmt.Sprintf("%v is out of range", s.PickTimeout), `write a time from "1ms" to "1s", as "5ms"`)
+	if !within(s.PickTimeout, time.Millisecond, time.Second) {
+		r.outOfRange(child(path, "pick_timeout"), s.PickTimeout, `write a time from "1ms" to "1s", as "5ms"`)
 	}
-	if s.MemoryMB < 1 || s.MemoryMB > 4096 {
-		r.add(child(path, "memory_mb"), fmt.Sprintf("%d is out of range", s.MemoryMB), "write MiB from 1 to 4096, as 16")
+	if !within(s.MemoryMB, 1, 4096) {
+		r.outOfRange(child(path, "memory_mb"), s.MemoryMB, "write MiB from 1 to 4096, as 16")
 	}
 }

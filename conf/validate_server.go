@@ -20,31 +20,31 @@ const (
 	maxCount  = 1_000_000
 )
 
-func (r *report) server(s *Server) {
-	r.address("server.listen", s.Listen)
+func checkServer(r *report, s *Server) {
+	checkAddress(r, "server.listen", s.Listen)
 	switch {
-	case !r.address("server.admin", s.Admin):
+	case !checkAddress(r, "server.admin", s.Admin):
 	case s.Admin == s.Listen && !strings.HasSuffix(s.Admin, ":0"):
 		r.add("server.admin", fmt.Sprintf("%q is server.listen too", s.Admin), "give the admin listener a port of its own")
 	case !loopback(s.Admin) && s.AdminTokenFile == "":
 		r.add("server.admin", fmt.Sprintf("%q is reachable from outside and has no token", s.Admin),
 			"set admin_token_file, or listen on 127.0.0.1")
 	}
-	r.certificate(s)
-	r.limits(s)
+	checkCertificate(r, s)
+	checkLimits(r, s)
 	r.clientTime("server.read_timeout", s.ReadTimeout)
 	r.clientTime("server.write_timeout", s.WriteTimeout)
 	r.clientTime("server.idle_timeout", s.IdleTimeout)
 	r.notNegative("server.drain_timeout", s.DrainTimeout, "to stop at once, or how long to wait")
 	for i, origin := range s.CORSOrigins {
-		r.origin(elem("server.cors_origins", i), origin)
+		checkOrigin(r, elem("server.cors_origins", i), origin)
 	}
-	r.accessLog("server.access_log", s.AccessLog)
+	checkAccessLog(r, "server.access_log", s.AccessLog)
 	r.oneOf("server.log_format", s.LogFormat, "text", "json")
 	r.oneOf("server.log_level", s.LogLevel, "debug", "info", "warn", "error")
 }
 
-func (r *report) limits(s *Server) {
+func checkLimits(r *report, s *Server) {
 	r.between("server.max_connections", s.MaxConnections, 1, maxCount, "connections")
 	r.between("server.max_in_flight", s.MaxInFlight, 1, maxCount, "requests")
 	r.between("server.max_header_bytes", s.MaxHeaderBytes, minHeader, maxHeader, "bytes")
@@ -52,12 +52,13 @@ func (r *report) limits(s *Server) {
 		r.add("server.max_body_bytes", fmt.Sprintf("%d is too small", s.MaxBodyBytes), "write bytes, as 1073741824")
 		return
 	}
-	r.between("server.buffer_body_bytes", s.BufferBody, min(minBuffer, s.MaxBodyBytes), s.MaxBodyBytes, "bytes, at most max_body_bytes,")
+	least := min(minBuffer, s.MaxBodyBytes)
+	r.between("server.buffer_body_bytes", s.BufferBody, least, s.MaxBodyBytes, "bytes, at most max_body_bytes,")
 }
 
-// certificate checks that the pair is complete and fits: found here, it is a line of `warmpath check`; found by the
-// listener, it is every client's failed handshake.
-func (r *report) certificate(s *Server) {
+// checkCertificate checks that the pair is complete and fits: found here, it is a line of `warmpath check`; found by
+// the listener, it is every client's failed handshake.
+func checkCertificate(r *report, s *Server) {
 	const cert, key = "server.tls_cert_file", "server.tls_key_file"
 	switch {
 	case s.TLSCertFile == "" && s.TLSKeyFile == "":
@@ -69,37 +70,40 @@ func (r *report) certificate(s *Server) {
 		r.add(key, "it stands without tls_cert_file", "give both, or neither for plain HTTP")
 		return
 	}
-	certPEM, okCert := r.content(cert, s.TLSCertFile, "give the certificate's PEM file")
-	keyPEM, okKey := r.content(key, s.TLSKeyFile, "give the key's PEM file")
+	certPEM, okCert := readPEM(r, cert, s.TLSCertFile, "give the certificate's PEM file")
+	keyPEM, okKey := readPEM(r, key, s.TLSKeyFile, "give the key's PEM file")
 	if !okCert || !okKey {
 		return
 	}
 	if _, err := tls.X509KeyPair(certPEM, keyPEM); err != nil {
-		r.add(cert, fmt.Sprintf("%s is no pair with tls_key_file: %s", s.TLSCertFile, strings.TrimPrefix(err.Error(), "tls: ")),
+		why := strings.TrimPrefix(err.Error(), "tls: ")
+		r.add(cert, fmt.Sprintf("%s is no pair with tls_key_file: %s", s.TLSCertFile, why),
 			"give a certificate in PEM and the key that it was made for")
 	}
 }
 
-// origin checks what is compared with a browser's Origin byte by byte: one that can never be equal is a mistake.
-func (r *report) origin(path, s string) {
+// checkOrigin checks what is compared with a browser's Origin byte by byte: one that can never be equal is a mistake.
+func checkOrigin(r *report, path, s string) {
 	if s == "*" {
 		return
 	}
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme == "" || u.Host == "" || s != strings.ToLower(u.Scheme+"://"+u.Host) {
-		r.add(path, fmt.Sprintf("%.80q is no origin", s), `write as a browser sends it, "https://chat.example.com", or "*" for any`)
+		r.add(path, fmt.Sprintf("%.80q is no origin", s),
+			`write as a browser sends it, "https://chat.example.com", or "*" for any`)
 	}
 }
 
-// accessLog checks a file without making it: its folder must be there.
-func (r *report) accessLog(path, s string) {
+// checkAccessLog checks a file without making it: its folder must be there.
+func checkAccessLog(r *report, path, s string) {
 	if s == "" || s == "stdout" || s == "stderr" {
 		return
 	}
 	if info, err := os.Stat(s); err == nil && info.IsDir() {
 		r.add(path, s+" is a folder", "write stdout, stderr or a file's name")
 	} else if err == nil && info.Mode()&fs.ModeNamedPipe != 0 {
-		r.add(path, s+" is a pipe: opening it would wait for a reader, and each request after it", "write stdout, stderr or a file's name")
+		r.add(path, s+" is a pipe: opening it would wait for a reader, and each request after it",
+			"write stdout, stderr or a file's name")
 	} else if _, err := os.Stat(filepath.Dir(s)); errors.Is(err, fs.ErrNotExist) {
 		r.add(path, "there is no folder "+filepath.Dir(s), "make it, or write stdout, stderr or a file in another folder")
 	}

@@ -3,6 +3,7 @@ package conf
 import (
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -30,25 +31,26 @@ func LoadWorkers(path string) ([]Worker, error) {
 
 func parseWorkers(data []byte, path string) ([]Worker, error) {
 	r := &report{file: path}
-	text, tree, err := r.tree(data)
+	text, tree, err := parseTree(r, data)
 	if err != nil {
 		return nil, err
 	}
 	list, written := tree["workers"]
 	if !written {
-		r.add("workers", "there is no worker", `add [[workers]] with url = "http://HOST:PORT", or write workers = [] if there are none now`)
+		r.add("workers", "there is no worker",
+			`add [[workers]] with url = "http://HOST:PORT", or write workers = [] if there are none now`)
 	}
 	c := workersFile{Workers: defaultWorkers(list)}
 	if !r.schema("", tree, reflect.TypeFor[workersFile]()) {
 		return nil, r.err()
 	}
 	if _, err := toml.Decode(text, &c); err != nil {
-		return nil, r.syntax(err)
+		return nil, syntaxProblem(r.file, err)
 	}
 	for i := range c.Workers {
 		c.Workers[i].complete()
 	}
-	r.workers("workers", c.Workers, make(map[string]string))
+	checkWorkers(r, "workers", c.Workers, make(map[string]string))
 	checkLabelCount(r, c.Workers, func(i int) string { return child(elem("workers", i), "labels") })
 	if err := r.err(); err != nil {
 		return nil, err
@@ -56,8 +58,8 @@ func parseWorkers(data []byte, path string) ([]Worker, error) {
 	return c.Workers, nil
 }
 
-// sources checks where a pool's workers come from.
-func (r *report) sources(path string, p *Pool) {
+// checkSources checks where a pool's workers come from.
+func checkSources(r *report, path string, p *Pool) {
 	if len(p.Workers) == 0 && p.WorkersFile == "" && p.WorkersDNS == "" {
 		r.add(child(path, "workers"), "there is no worker",
 			`add [[pools.workers]] with url = "http://HOST:PORT", or set workers_file or workers_dns`)
@@ -81,7 +83,7 @@ func (r *report) sources(path string, p *Pool) {
 		return child(elem(child(path, "workers"), i), "labels")
 	})
 	if p.WorkersDNS != "" {
-		r.dnsName(child(path, "workers_dns"), p.WorkersDNS)
+		checkDNSName(r, child(path, "workers_dns"), p.WorkersDNS)
 	}
 }
 
@@ -91,26 +93,27 @@ const (
 	maxCost = 1e6
 )
 
-// workers checks the workers at path. urls holds the addresses of those before, to find one that is in two pools.
-func (r *report) workers(path string, workers []Worker, urls map[string]string) {
+// checkWorkers checks the workers at path. urls holds the addresses of those before, to find one that is in two pools.
+func checkWorkers(r *report, path string, workers []Worker, urls map[string]string) {
 	ids := make(map[string]string)
 	for j := range workers {
 		w := &workers[j]
 		at := elem(path, j)
 		r.name(child(at, "id"), w.ID)
 		r.unique(ids, w.ID, child(at, "id"), "give each worker of a pool its own id")
-		if address, ok := r.workerURL(child(at, "url"), w.URL); ok {
+		if address, ok := checkWorkerURL(r, child(at, "url"), w.URL); ok {
 			r.unique(urls, address, child(at, "url"), "a worker belongs to one pool, once: list all its models there")
-			r.metricsURL(child(at, "metrics_url"), w.MetricsURL)
+			checkMetricsURL(r, child(at, "metrics_url"), w.MetricsURL)
 		}
 		if w.KVTokens < 0 {
-			r.add(child(at, "kv_tokens"), fmt.Sprintf("%d is negative", w.KVTokens), "write tokens, or leave it out: it is scraped")
+			r.add(child(at, "kv_tokens"), fmt.Sprintf("%d is negative", w.KVTokens),
+				"write tokens, or leave it out: it is scraped")
 		}
-		if !(w.Weight > 0 && w.Weight <= 1000) { // NaN too
-			r.add(child(at, "weight"), fmt.Sprintf("%v is out of range", w.Weight), "write a number above 0, up to 1000")
+		if !within(w.Weight, math.SmallestNonzeroFloat64, 1000) {
+			r.outOfRange(child(at, "weight"), w.Weight, "write a number above 0, up to 1000")
 		}
-		if !(w.Cost >= minCost && w.Cost <= maxCost) { // NaN too
-			r.add(child(at, "cost"), fmt.Sprintf("%v is out of range", w.Cost), "write a number above 0, up to 1000000; 1 = as the others")
+		if !within(w.Cost, minCost, maxCost) {
+			r.outOfRange(child(at, "cost"), w.Cost, "write a number above 0, up to 1000000; 1 = as the others")
 		}
 		checkLabels(r, child(at, "labels"), w.Labels)
 	}
