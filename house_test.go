@@ -36,6 +36,7 @@ var arrows = map[string][]string{
 	// Rooms under daemon are strangers to each other.
 	"daemon/gate":      {},
 	"daemon/listen":    {},
+	"daemon/probe":     {},
 	"daemon/prompt":    {"sdk/abi"},
 	"daemon/sagemaker": {},
 	"daemon/replay":    {"sdk/abi"},

@@ -118,7 +118,7 @@ func (b *body) dying(answer []byte) *failure {
 	}
 	switch {
 	case bytes.Contains(answer, []byte("cannot schedule new futures after")):
-		return b.discard(worker.Outcome{Kind: worker.Draining, Err: "is shutting down"}, &failure{reason: "hidden_failure", fault: faultHidden})
+		return b.discard(worker.Outcome{Kind: worker.Leaving, Err: "is shutting down"}, &failure{reason: "hidden_failure", fault: faultHidden})
 	case bytes.Contains(answer, []byte("EngineCore encountered an issue")):
 		return b.discard(worker.Outcome{Kind: worker.Failed, Err: "its engine is dead"}, &failure{reason: "hidden_failure", fault: faultHidden})
 	}
@@ -153,7 +153,7 @@ func (b *body) broken(err error) *failure {
 func (b *body) hidden() *failure {
 	o := worker.Outcome{Kind: worker.Failed, Err: "told of a failure inside its answer"}
 	if b.aborted() {
-		o = worker.Outcome{Kind: worker.Draining, Err: "aborts what it accepts"}
+		o = worker.Outcome{Kind: worker.Leaving, Err: "aborts what it accepts"}
 	}
 	return b.discard(o, &failure{reason: "hidden_failure", fault: faultHidden})
 }

@@ -87,13 +87,10 @@ func (c collector) collectClients(ch chan<- prometheus.Metric) {
 	}
 }
 
-// breakerStates are the numbers of worker.Stats.Breaker.
-var breakerStates = map[string]float64{"closed": 0, "half-open": 1, "open": 2}
-
 func collectWorker(p *pool, s worker.Stats, gauge func(*prometheus.Desc, float64, ...string)) {
 	gauge(descUp, one(s.Up), s.ID)
-	gauge(descDraining, one(s.State == "draining"), s.ID)
-	gauge(descBreaker, breakerStates[s.Breaker], s.ID)
+	gauge(descDraining, one(s.State == worker.Draining), s.ID)
+	gauge(descBreaker, float64(s.Breaker), s.ID)
 	gauge(descInFlight, float64(s.InFlight), s.ID)
 	gauge(descRunning, float64(s.Running), s.ID)
 	gauge(descWaiting, float64(s.Waiting), s.ID)

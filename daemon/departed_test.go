@@ -106,7 +106,7 @@ func TestSeriesOfARemovedPoolGo(t *testing.T) {
 // hold begins a request at the pool's first worker and returns what ends it.
 func (r *running) hold(p *pool) (end func()) {
 	r.t.Helper()
-	_, ws, _ := p.workers.Snapshot("", time.Now(), nil, nil)
+	_, ws, _ := p.workers.Snapshot(worker.Query{At: time.Now()}, nil, nil)
 	if len(ws) == 0 {
 		r.t.Fatal("no worker is up")
 	}

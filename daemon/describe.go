@@ -48,7 +48,7 @@ func (d *Daemon) describe() []PoolState {
 			s.Strategy, s.Module, s.Quarantine = st.Name(), st.SHA256(), st.Stats().Quarantined
 		}
 		for _, w := range stats {
-			s.Workers = append(s.Workers, WorkerState{ID: w.ID, State: w.State, Since: w.Since, Why: w.Why, Breaker: w.Breaker, Limit: w.Limit,
+			s.Workers = append(s.Workers, WorkerState{ID: w.ID, State: w.State.String(), Since: w.Since, Why: w.Why, Breaker: w.Breaker.String(), Limit: w.Limit,
 				InFlight: w.InFlight, Running: w.Running, Waiting: w.Waiting, KVUsage: w.KVUsage, KVTokens: w.Capacity, Slowness: w.Slow,
 				Models: w.Models, LastError: w.LastError, ErrorAt: w.LastErrorAt, ErrorOver: w.ErrorOver})
 		}

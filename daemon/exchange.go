@@ -163,14 +163,14 @@ func (e *exchange) logChoice() {
 
 // snapshot draws the rows. While no worker is up, but one has not been heard yet, it waits for that: a change may have replaced
 // them all.
-func (e *exchange) snapshot(ctx context.Context, bound string) worker.Status {
-	var status worker.Status
+func (e *exchange) snapshot(ctx context.Context, bound string) worker.Standing {
+	var status worker.Standing
 	awaitCheck(ctx, func() bool {
 		if e.stay.silent {
 			bound = e.home()
 		}
 		status = e.view.snapshot(e.pool, e.req.Model, bound, time.Now())
-		return status != worker.NoneUp || !e.pool.starting()
+		return status != worker.Starting
 	})
 	return status
 }

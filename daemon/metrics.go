@@ -181,7 +181,7 @@ func (m *metrics) ended(b *body, o worker.Outcome, now time.Time) {
 	switch o.Kind {
 	case worker.Canceled:
 		code = 499
-	case worker.Broken, worker.Draining:
+	case worker.Broken, worker.Leaving:
 		code = 502
 	case worker.Failed:
 		if code < 500 { // told of inside an answer that had begun well

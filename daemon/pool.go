@@ -16,6 +16,7 @@ import (
 
 	"github.com/warmpath/warmpath/cache/prefix"
 	"github.com/warmpath/warmpath/conf"
+	"github.com/warmpath/warmpath/daemon/probe"
 	"github.com/warmpath/warmpath/daemon/session"
 	"github.com/warmpath/warmpath/daemon/upstream"
 	"github.com/warmpath/warmpath/daemon/worker"
@@ -28,6 +29,7 @@ type pool struct {
 	log      *slog.Logger
 	strategy host.Current
 	workers  *worker.Pool
+	prober   *probe.Prober
 	index    *prefix.Index
 	reuse    *prefix.Reuse
 	sessions *session.Bindings
@@ -78,8 +80,9 @@ func newPool(c conf.Pool, s conf.Sessions, store session.Store, log *slog.Logger
 		return nil, err
 	}
 	p.set.Store(first)
-	p.workers = worker.New(p.watch(first))
-	go func() { defer close(p.done); p.workers.Run(ctx) }()
+	p.prober = probe.New(questions(first))
+	p.workers = worker.New(p.watch(first), time.Now())
+	go func() { defer close(p.done); p.prober.Run(ctx, p.workers) }()
 	go p.fitCapacities(ctx)
 	go p.found.run(ctx)
 	go p.crowd.run(ctx, p.sessions)
@@ -126,12 +129,21 @@ func authorities(file string) (*tls.Config, error) {
 func (p *pool) watch(s *setup) worker.Config {
 	c := &s.conf
 	return worker.Config{
-		Workers: specs(*c), HealthInterval: c.HealthInterval, ScrapeInterval: c.ScrapeInterval, SlowStart: max(c.SlowStart, time.Nanosecond), // 0 = the pool's default
-
+		Workers: specs(*c), HealthInterval: c.HealthInterval, ScrapeInterval: c.ScrapeInterval,
+		SlowStart:              max(c.SlowStart, time.Nanosecond), // 0 = the pool's default
 		PrefillTokensPerSecond: c.PrefillTokensPerSecond, MaxInFlight: c.MaxInFlight, RetryBudget: c.RetryBudget, Panic: c.Panic,
-		DownGrace: c.DownGrace, Key: s.key, TLS: s.tls, Log: p.log,
+		DownGrace: c.DownGrace, Log: p.log, Watcher: p.prober, After: later,
 		OnDown: p.forget, OnRestart: p.forget, OnChange: p.watchServing, OnCapacity: p.setCapacity,
 	}
+}
+
+// later is the clock of the workers' pool, which has none of its own.
+func later(d time.Duration, f func(now time.Time)) { time.AfterFunc(d, func() { f(time.Now()) }) }
+
+// questions is how the workers are asked by the settings.
+func questions(s *setup) probe.Config {
+	c := &s.conf
+	return probe.Config{HealthInterval: c.HealthInterval, ScrapeInterval: c.ScrapeInterval, Key: s.key, TLS: s.tls}
 }
 
 func specs(c conf.Pool) []worker.Spec {
@@ -188,11 +200,12 @@ func (p *pool) change(c conf.Pool) error {
 	maps.Copy(both.clients, next.clients)
 	p.set.Store(&both)
 	p.workers.Configure(p.watch(next))
+	p.prober.Configure(questions(next))
 	if all := union(specs(c), specs(before.conf)); len(all) > len(c.Workers) {
-		p.workers.Update(all)
+		p.workers.Update(all, time.Now())
 		p.awaitHeard(c)
 	}
-	p.workers.Update(specs(c))
+	p.workers.Update(specs(c), time.Now())
 	p.set.Store(next)
 	for _, u := range before.clients { // requests under way keep their connections; only idle ones go
 		u.Close()
@@ -214,14 +227,9 @@ func union(next, before []worker.Spec) []worker.Spec {
 func (p *pool) awaitHeard(c conf.Pool) {
 	p.await(func(s []worker.Stats) bool {
 		return !slices.ContainsFunc(s, func(s worker.Stats) bool {
-			return s.State == "starting" && slices.ContainsFunc(c.Workers, func(w conf.Worker) bool { return w.ID == s.ID })
+			return s.State == worker.Starting && slices.ContainsFunc(c.Workers, func(w conf.Worker) bool { return w.ID == s.ID })
 		})
 	})
-}
-
-// starting tells whether a worker has not been found up or down yet.
-func (p *pool) starting() bool {
-	return slices.ContainsFunc(p.workers.Stats(time.Now()), func(s worker.Stats) bool { return s.State == "starting" })
 }
 
 // awaitUp waits until a worker is up.

@@ -162,7 +162,7 @@ func adminError(c *fiber.Ctx, err error) error {
 func (d *Daemon) drainWorker(c *fiber.Ctx, on bool) error {
 	name, id := c.Params("pool"), c.Params("worker")
 	for _, p := range d.state.Load().pools {
-		if p.name != name || !p.workers.Drain(id, on) {
+		if p.name != name || !p.workers.Drain(id, on, time.Now()) {
 			continue
 		}
 		answer := fiber.Map{"pool": name, "worker": id, "draining": on}

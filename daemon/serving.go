@@ -23,7 +23,7 @@ const (
 func (p *pool) whyNot(stats []worker.Stats) string {
 	up, starting := 0, false
 	for _, s := range stats {
-		starting = starting || s.State == "starting"
+		starting = starting || s.State == worker.Starting
 		if !s.Up {
 			continue
 		}
@@ -93,21 +93,21 @@ func (p *pool) watchServing() {
 
 // noteEmpty tells of the last worker's fall or drain. A worker whose breaker lets one request try it is not up yet.
 func (v *vigil) noteEmpty(p *pool, stats []worker.Stats) {
-	is := func(state string) bool {
+	is := func(state worker.Standing) bool {
 		return slices.ContainsFunc(stats, func(s worker.Stats) bool { return s.State == state })
 	}
 	switch {
-	case is("up"):
+	case is(worker.Ready):
 		if v.empty {
 			v.empty = false
 			p.log.Info("the pool has a worker again")
 		}
-	case !is("starting") && !v.empty:
+	case !is(worker.Starting) && !v.empty:
 		v.empty = true
 		var why []string
 		for _, s := range stats[:min(len(stats), maxTold)] {
-			line := s.ID + ": " + s.State
-			if s.State == "down" && !s.ErrorOver && s.LastError != "" {
+			line := s.ID + ": " + s.State.String()
+			if s.State == worker.Down && !s.ErrorOver && s.LastError != "" {
 				line += ": " + s.LastError
 			}
 			why = append(why, line)

@@ -142,7 +142,7 @@ func (e *exchange) draw(ctx context.Context) *fault {
 	status := e.snapshot(ctx, id)
 	if id != "" && !e.view.bind(id) {
 		standing := e.pool.workers.Standing(id, e.req.Model, e.arrived)
-		if standing == worker.Unheard {
+		if standing == worker.Starting {
 			status, standing = e.awaitWorker(ctx, id)
 		}
 		if f := e.away(standing); f != nil {
@@ -155,9 +155,9 @@ func (e *exchange) draw(ctx context.Context) *fault {
 	}
 	var f fault
 	switch status {
-	case worker.NoneUp:
+	case worker.Down, worker.Starting:
 		f = faultNoWorker
-	case worker.UnknownModel:
+	case worker.Lacking:
 		f = e.unlistedModel()
 	case worker.Full:
 		f = faultFull
@@ -194,10 +194,10 @@ func awaitCheck(ctx context.Context, done func() bool) {
 	}
 }
 
-func (e *exchange) awaitWorker(ctx context.Context, id string) (status worker.Status, s worker.Standing) {
+func (e *exchange) awaitWorker(ctx context.Context, id string) (status, s worker.Standing) {
 	awaitCheck(ctx, func() bool {
 		s = e.pool.workers.Standing(id, e.req.Model, time.Now())
-		return s != worker.Unheard
+		return s != worker.Starting
 	})
 	return e.view.snapshot(e.pool, e.req.Model, id, time.Now()), s
 }
@@ -209,14 +209,14 @@ func (e *exchange) away(s worker.Standing) *fault {
 	switch {
 	case s == worker.Ready: // meanwhile
 		return nil
-	case s == worker.Occupied:
+	case s == worker.Full:
 		return &faultFull
 	case e.call != nil && e.call.Op == sagemaker.Close: // nobody else can free what that worker holds
 		return &faultResting
 	case s == worker.Lacking && b.Minted:
 		return &faultOtherModel
 	case s == worker.Lacking: // this request alone goes elsewhere
-	case stays && (s == worker.Resting || s == worker.Unheard):
+	case stays && (s == worker.Ejected || s == worker.Draining || s == worker.Starting):
 		return &faultResting
 	case stays:
 		e.pool.sessions.Lose(e.stay.name, e.arrived)

@@ -172,7 +172,7 @@ func TestWhatBecomesOfSessionsWhoseWorkerIsGone(t *testing.T) {
 func TestADrainingWorkerKeepsItsSessions(t *testing.T) {
 	r := start(t, settings("roundrobin", echoes(t, 3)...), 3)
 	home := r.at("X-Session-Id", "mine")
-	if !r.state.Load().pools[0].workers.Drain(home, true) {
+	if !r.state.Load().pools[0].workers.Drain(home, true, time.Now()) {
 		t.Fatal("no such worker")
 	}
 	for range 6 {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/worker"
 )
 
 // TestSlowClientIsNotASilentWorker: while the client takes nothing, nothing is read of the worker either, and a fall there with its
@@ -32,7 +34,7 @@ func TestSlowClientIsNotASilentWorker(t *testing.T) {
 	time.Sleep(300 * time.Millisecond) // the buffers on the way fill up
 	pool := r.state.Load().pools[0].workers
 	w.Listener.Close()
-	eventually(t, "the worker down", func() bool { return pool.Stats(time.Now())[0].State == "down" })
+	eventually(t, "the worker down", func() bool { return pool.Stats(time.Now())[0].State == worker.Down })
 	time.Sleep(2 * time.Second) // the grace, and a second look
 	b, err := io.ReadAll(resp.Body)
 	if want := tokens*len(token) + len(done) - 10; err != nil || len(b) != want {

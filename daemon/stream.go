@@ -234,7 +234,7 @@ func (b *body) outcome(err error) worker.Outcome {
 		seen.End = "hidden_failure"
 		b.e.pool.log.Warn("worker told of a failure in the middle of an answer", "id", b.e.in.ID, "worker", b.a.worker.ID(), "code", b.reply.FailedCode())
 		if b.aborted() {
-			return worker.Outcome{Kind: worker.Draining, Err: "aborts what it accepted"}
+			return worker.Outcome{Kind: worker.Leaving, Err: "aborts what it accepted"}
 		}
 		return worker.Outcome{Kind: worker.Failed, Err: errTold.Error()}
 	case err != io.EOF:

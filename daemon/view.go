@@ -31,16 +31,16 @@ func (v *view) reset() {
 }
 
 // snapshot draws the rows: who is up and lists the model. bound is the id of the worker that the request is bound to, or "".
-func (v *view) snapshot(p *pool, model, bound string, now time.Time) worker.Status {
-	return v.take(p.workers.SnapshotFor(model, bound, now, v.frame.Rows[:0], v.workers[:0]))
+func (v *view) snapshot(p *pool, model, bound string, now time.Time) worker.Standing {
+	return v.take(p.workers.Snapshot(worker.Query{Model: model, Bound: bound, At: now}, v.frame.Rows[:0], v.workers[:0]))
 }
 
 // everybody draws also those whose turn it is not.
-func (v *view) everybody(p *pool, model string, now time.Time) worker.Status {
-	return v.take(p.workers.SnapshotAll(model, now, v.frame.Rows[:0], v.workers[:0]))
+func (v *view) everybody(p *pool, model string, now time.Time) worker.Standing {
+	return v.take(p.workers.Snapshot(worker.Query{Model: model, Again: true, At: now}, v.frame.Rows[:0], v.workers[:0]))
 }
 
-func (v *view) take(rows []abi.Row, ws []*worker.Worker, status worker.Status) worker.Status {
+func (v *view) take(rows []abi.Row, ws []*worker.Worker, status worker.Standing) worker.Standing {
 	v.frame.Rows, v.workers = rows, ws
 	v.slots, v.frame.WorkerIDs = v.slots[:0], v.frame.WorkerIDs[:0]
 	for i := range rows {

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"fmt"
-	"os"
 	"testing"
 
 	"github.com/warmpath/warmpath/sdk/abi"
@@ -14,18 +13,17 @@ func BenchmarkSnapshot(b *testing.B) {
 			p := upPool(b, n)
 			for i, w := range p.workers {
 				for range i % 4 {
-					p.Begin(w, Dispatch{PromptTokens: 1000}, p.after(1))
+					p.force(w, Dispatch{PromptTokens: 1000}, 1)
 				}
 			}
-			l, entries, _ := parseModels([]byte(`{"data":[{"id":"tiny"}]}`))
 			for _, w := range p.workers {
-				p.listed(w, l, entries)
+				p.Listed(w.number, []string{"tiny"}, nil)
 			}
 			rows, ws := make([]abi.Row, 0, n), make([]*Worker, 0, n)
 			at := p.after(2)
 			b.ReportAllocs()
 			for b.Loop() {
-				p.Snapshot("tiny", at, rows, ws)
+				p.Snapshot(Query{Model: "tiny", At: at}, rows, ws)
 			}
 		})
 	}
@@ -36,7 +34,7 @@ func BenchmarkBeginEnd(b *testing.B) {
 	at, i := p.after(1), 0
 	b.ReportAllocs()
 	for b.Loop() {
-		k := p.Begin(p.workers[i%16], Dispatch{PromptTokens: 1000}, at)
+		k := p.send(i%16, Dispatch{PromptTokens: 1000}, 1)
 		k.FirstByte(at)
 		k.End(at, Outcome{Kind: Answered, Tokens: 10})
 		i++
@@ -48,21 +46,9 @@ func BenchmarkBeginEndParallel(b *testing.B) {
 	at := p.after(1)
 	b.RunParallel(func(pb *testing.PB) {
 		for i := 0; pb.Next(); i++ {
-			k := p.Begin(p.workers[i%16], Dispatch{PromptTokens: 1000}, at)
+			k := p.send(i%16, Dispatch{PromptTokens: 1000}, 1)
 			k.FirstByte(at)
 			k.End(at, Outcome{Kind: Answered, Tokens: 10})
 		}
 	})
-}
-
-func BenchmarkParseMetrics(b *testing.B) {
-	page, err := os.ReadFile("testdata/metrics-0.32.0.txt")
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.SetBytes(int64(len(page)))
-	b.ReportAllocs()
-	for b.Loop() {
-		parseMetrics(page)
-	}
 }

@@ -32,15 +32,35 @@ const (
 	proven     = 1.0 // seconds for which a trial's answer has flowed, that count as its good end
 )
 
-// state is in the words of the metric.
-func (b *breaker) state(now float64) string {
+// BreakerState is what the breaker of a worker lets through. Its numbers are those of the metric.
+type BreakerState uint8
+
+// The values of BreakerState.
+const (
+	Closed   BreakerState = iota // every request
+	HalfOpen                     // one trial request at a time
+	Open                         // none
+)
+
+// String returns the word for people and their scripts.
+func (s BreakerState) String() string { return [...]string{"closed", "half-open", "open"}[s] }
+
+func (b *breaker) state(now float64) BreakerState {
 	switch {
 	case b.cause == none:
-		return "closed"
+		return Closed
 	case now < b.until:
-		return "open"
+		return Open
 	}
-	return "half-open"
+	return HalfOpen
+}
+
+// standing is the worker's while the breaker is not closed.
+func (b *breaker) standing() Standing {
+	if b.cause == leaving {
+		return Draining
+	}
+	return Ejected
 }
 
 // lets says whether a request may go to the worker now.
@@ -67,15 +87,12 @@ func (p *Pool) passive(w *Worker, t *Ticket, now float64, o Outcome) []event {
 		return p.passed(w, now, tried)
 	}
 	why := cmp.Or(o.Err, [...]string{Failed: "failed answer", Broken: "connection broke", Refused: "connection refused",
-		Draining: "its answer told that it is going"}[o.Kind])
+		Leaving: "its answer told that it is going"}[o.Kind])
 	h.note(why, p.began.Add(time.Duration(now*float64(time.Second))), byRequest)
-	if o.Kind == Draining {
+	if o.Kind == Leaving {
 		return p.leave(w, now, why, tried)
 	}
-	select { // let the health check decide now, not in two seconds
-	case w.kick <- struct{}{}:
-	default:
-	}
+	p.hooks.Watcher.CheckSoon(w.number) // let the health check decide now, not in two seconds
 	if o.Kind == Refused {
 		return p.fell(w, now, why)
 	}
@@ -164,10 +181,7 @@ func (p *Pool) leave(w *Worker, now float64, why string, tried bool) []event {
 	}
 	b.cause, b.why, b.until, b.trial = leaving, why, now+b.back, nil
 	w.slow = slowStart{}
-	select { // its process as of now, to know a new one by
-	case w.look <- struct{}{}:
-	default:
-	}
+	p.hooks.Watcher.ScrapeSoon(w.number) // its process as of now, to know a new one by
 	return []event{{w: w, kind: told, why: why, wait: seconds(b.back), tokens: w.inFlight}}
 }
 

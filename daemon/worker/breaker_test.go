@@ -1,16 +1,11 @@
 package worker
 
-import (
-	"fmt"
-	"syscall"
-	"testing"
-	"time"
-)
+import "testing"
 
 // fail ends n requests to worker i badly.
 func (p *Pool) fail(i, n int, at float64, kind Kind) {
 	for range n {
-		p.Begin(p.workers[i], Dispatch{}, p.after(at)).End(p.after(at), Outcome{Kind: kind})
+		p.send(i, Dispatch{}, at).End(p.after(at), Outcome{Kind: kind})
 	}
 }
 
@@ -31,7 +26,7 @@ func TestEjection(t *testing.T) {
 	expect(1, "w1 w2 w3")
 	expect(2.99, "w1 w2 w3")
 	expect(3.01, "w0 w1 w2 w3")
-	rows, _, _ := p.Snapshot("", p.after(4), nil, nil)
+	rows := p.rows(4)
 	if len(rows) != 4 {
 		t.Error("the trial's turn waits for something")
 	}
@@ -67,7 +62,7 @@ func TestHalfStays(t *testing.T) {
 		t.Helper()
 		p := upPool(t, workers)
 		for i := range dead {
-			p.checked(p.workers[i], p.after(1), "gone", true)
+			p.kill(i, 1)
 		}
 		for i := range workers {
 			p.fail(i, 20, 2, Failed)
@@ -87,9 +82,9 @@ func TestHalfStays(t *testing.T) {
 func TestHalfOfWhatIsThere(t *testing.T) {
 	p := upPool(t, 10)
 	for i := range 3 {
-		p.try(i, 1).End(p.after(1), Outcome{Kind: Draining})
+		p.try(i, 1).End(p.after(1), Outcome{Kind: Leaving})
 	}
-	p.Drain("w3", true)
+	p.Drain("w3", true, start)
 	for i := 4; i < 10; i++ {
 		p.fail(i, 20, 2, Failed)
 	}
@@ -102,7 +97,7 @@ func TestHalfOfWhatIsThere(t *testing.T) {
 func TestNeededWorkerIsNotHeldToTrials(t *testing.T) {
 	p := upPool(t, 2)
 	p.fail(0, 5, 1, Failed)
-	p.checked(p.workers[1], p.after(2), "gone", true)
+	p.kill(1, 2)
 	p.fail(0, 1, 4, Failed) // the trial
 	var open []*Ticket
 	for range 3 {
@@ -115,20 +110,20 @@ func TestNeededWorkerIsNotHeldToTrials(t *testing.T) {
 	for _, k := range open {
 		k.End(p.after(5), Outcome{Kind: Failed})
 	}
-	if s := p.Stats(p.after(5))[0]; s.State != "up" || s.Ejections != 1 {
+	if s := p.Stats(p.after(5))[0]; s.State != Ready || s.Ejections != 1 {
 		t.Errorf("%s with %d ejections; want up, 1", s.State, s.Ejections)
 	}
 }
 
 func TestEjectedKeepsItsCache(t *testing.T) {
 	downs := 0
-	p := New(Config{Workers: specs(2), OnDown: func(uint32) { downs++ }})
+	p := New(Config{Workers: specs(2), OnDown: func(uint32) { downs++ }}, start)
 	for _, w := range p.workers {
-		p.checked(w, p.began, "", false)
+		p.heal(int(w.slot), 0)
 	}
 	p.workers[0].rel = 2
 	p.fail(0, 5, 1, Failed)
-	if s := p.Stats(p.after(1))[0]; downs != 0 || s.State != "ejected" || s.Ejections != 1 || s.Slow < 1.9 {
+	if s := p.Stats(p.after(1))[0]; downs != 0 || s.State != Ejected || s.Ejections != 1 || s.Slow < 1.9 {
 		t.Errorf("%d downs, %+v; want none, ejected, m kept", downs, s)
 	}
 }
@@ -141,7 +136,7 @@ func TestOneBadOfTen(t *testing.T) {
 	kept := 0 // its share of a second in the minute after
 	for i := range 20 * 720 {
 		at := 1 + float64(i)/20
-		rows, ws, _ := p.Snapshot("", p.after(at), nil, nil)
+		rows, ws, _ := p.Snapshot(Query{At: p.after(at)}, nil, nil)
 		chosen := ws[fewest(rows)]
 		if i%20 == 0 {
 			kept = 0
@@ -179,7 +174,7 @@ func (p *Pool) try(i int, at float64) *Ticket {
 // TestHalfOpen: after the back-off there is one trial at a time, and its end decides.
 func TestHalfOpen(t *testing.T) {
 	p := upPool(t, 4)
-	expect := func(at float64, want, breaker string) {
+	expect := func(at float64, want string, breaker BreakerState) {
 		t.Helper()
 		s := p.Stats(p.after(at))[0]
 		if got := snap(p, "", at); got != want || s.Breaker != breaker {
@@ -193,29 +188,29 @@ func TestHalfOpen(t *testing.T) {
 		}
 		k.End(p.after(at), Outcome{Kind: kind})
 	}
-	expect(1, "w0 w1 w2 w3", "closed")
+	expect(1, "w0 w1 w2 w3", Closed)
 	late := p.try(0, .5)
 	p.fail(0, 5, 1, Failed)
-	expect(1, "w1 w2 w3", "open")
+	expect(1, "w1 w2 w3", Open)
 	if p.try(0, 2) != nil {
 		t.Error("a request got through an open breaker")
 	}
 	late.End(p.after(2), Outcome{Kind: Answered}) // it was sent before: no trial
-	expect(2, "w1 w2 w3", "open")
-	expect(3.01, "w0 w1 w2 w3", "half-open")
+	expect(2, "w1 w2 w3", Open)
+	expect(3.01, "w0 w1 w2 w3", HalfOpen)
 	trial := p.try(0, 3.1)
-	expect(3.1, "w1 w2 w3", "half-open")
+	expect(3.1, "w1 w2 w3", HalfOpen)
 	if p.try(0, 3.1) != nil {
 		t.Error("a second trial got through")
 	}
 	end(trial, 3.2, Canceled) // says nothing: the next one tries
-	expect(3.2, "w0 w1 w2 w3", "half-open")
+	expect(3.2, "w0 w1 w2 w3", HalfOpen)
 	end(p.try(0, 3.3), 3.4, Broken)
-	expect(3.5, "w1 w2 w3", "open")
-	expect(7.3, "w1 w2 w3", "open")
-	expect(7.5, "w0 w1 w2 w3", "half-open")
+	expect(3.5, "w1 w2 w3", Open)
+	expect(7.3, "w1 w2 w3", Open)
+	expect(7.5, "w0 w1 w2 w3", HalfOpen)
 	end(p.try(0, 7.5), 7.6, Answered)
-	expect(7.6, "w0 w1 w2 w3", "closed")
+	expect(7.6, "w0 w1 w2 w3", Closed)
 	if s := p.Stats(p.after(7.7))[0]; !s.SlowStart || s.Ejections != 2 || s.Why != "" {
 		t.Errorf("after a good trial: %+v; want a slow start, two ejections, no reason left", s)
 	}
@@ -233,11 +228,11 @@ func TestLongTrial(t *testing.T) {
 	if got := snap(p, "", 60.5); got != "w1" {
 		t.Errorf("half a second after the first byte: %s; want w1", got)
 	}
-	if got := snap(p, "", 61.1); got != "w0 w1" || p.Stats(p.after(61.1))[0].Breaker != "closed" {
+	if got := snap(p, "", 61.1); got != "w0 w1" || p.Stats(p.after(61.1))[0].Breaker != Closed {
 		t.Errorf("a second after the first byte: %s; want both", got)
 	}
 	k.End(p.after(62), Outcome{Kind: Broken})
-	if got := p.Stats(p.after(62))[0].Breaker; got != "closed" {
+	if got := p.Stats(p.after(62))[0].Breaker; got != Closed {
 		t.Errorf("it broke off later: %s; want closed, one failure of five", got)
 	}
 }
@@ -248,13 +243,13 @@ func TestTrialDiesWithItsWorker(t *testing.T) {
 	w := p.workers[0]
 	p.fail(0, 5, 1, Failed)
 	k := p.try(0, 4)
-	p.checked(w, p.after(5), "gone", true)
-	p.checked(w, p.after(6), "", false)
-	if s := p.Stats(p.after(6))[0]; s.Breaker != "closed" || s.State != "up" {
+	p.kill(int(w.slot), 5)
+	p.heal(int(w.slot), 6)
+	if s := p.Stats(p.after(6))[0]; s.Breaker != Closed || s.State != Ready {
 		t.Errorf("back from the dead: %+v", s)
 	}
 	k.End(p.after(7), Outcome{Kind: Failed})
-	if s := p.Stats(p.after(7))[0]; s.Breaker != "closed" || w.health.streak != 0 {
+	if s := p.Stats(p.after(7))[0]; s.Breaker != Closed || w.health.streak != 0 {
 		t.Errorf("the old process' request counts against the new one: streak %d, %+v", w.health.streak, s)
 	}
 }
@@ -262,11 +257,11 @@ func TestTrialDiesWithItsWorker(t *testing.T) {
 func TestLeaving(t *testing.T) {
 	p := upPool(t, 2)
 	w := p.workers[0]
-	told := Outcome{Kind: Draining, Err: "finish_reason abort"}
+	told := Outcome{Kind: Leaving, Err: "finish_reason abort"}
 	other := p.try(0, 1)
 	p.try(0, 1).End(p.after(2), told)
 	s := p.Stats(p.after(2))[0]
-	if s.State != "draining" || s.Why != "finish_reason abort" || s.Up || s.InFlight != 1 || s.Left != 1 || s.Failed != 0 {
+	if s.State != Draining || s.Why != "finish_reason abort" || s.Up || s.InFlight != 1 || s.Left != 1 || s.Failed != 0 {
 		t.Errorf("told: %+v", s)
 	}
 	if got := snap(p, "", 2); got != "w1" {
@@ -291,7 +286,7 @@ func TestLeaving(t *testing.T) {
 	}
 	at += 61
 	p.try(0, at).End(p.after(at), Outcome{Kind: Answered}) // an engine that was paused, and goes on
-	if s := p.Stats(p.after(at))[0]; s.State != "up" || !s.SlowStart || w.inFlight != 0 {
+	if s := p.Stats(p.after(at))[0]; s.State != Ready || !s.SlowStart || w.inFlight != 0 {
 		t.Errorf("resumed: %+v", s)
 	}
 	p.try(0, at+1).End(p.after(at+1), told)
@@ -306,64 +301,38 @@ func TestLeavingEndsWithItsProcess(t *testing.T) {
 		t.Helper()
 		p := upPool(t, 3)
 		w := p.workers[0]
-		p.scraped(w, metrics{process: 1000}, p.after(1))
+		p.scrape(int(w.slot), Metrics{Process: 1000}, 1)
 		late := p.try(0, 1)
-		p.try(0, 1).End(p.after(2), Outcome{Kind: Draining})
+		p.try(0, 1).End(p.after(2), Outcome{Kind: Leaving})
 		between(p, w)
 		if got := snap(p, "", 4); got != want {
 			t.Errorf("%s: %s; want %s", name, got, want)
 		}
-		late.End(p.after(4), Outcome{Kind: Draining})
+		late.End(p.after(4), Outcome{Kind: Leaving})
 		if got := snap(p, "", 4); got != want {
 			t.Errorf("%s, and then a request of before ends: %s; want %s", name, got, want)
 		}
 	}
 	f("nothing", func(*Pool, *Worker) {}, "w1 w2")
-	f("healthy all the while", func(p *Pool, w *Worker) { p.checked(w, p.after(3), "", false) }, "w1 w2")
-	f("same process", func(p *Pool, w *Worker) { p.scraped(w, metrics{process: 1000}, p.after(3)) }, "w1 w2")
-	f("new process", func(p *Pool, w *Worker) { p.scraped(w, metrics{process: 1060}, p.after(3)) }, "w0 w1 w2")
+	f("healthy all the while", func(p *Pool, w *Worker) { p.heal(int(w.slot), 3) }, "w1 w2")
+	f("same process", func(p *Pool, w *Worker) { p.scrape(int(w.slot), Metrics{Process: 1000}, 3) }, "w1 w2")
+	f("new process", func(p *Pool, w *Worker) { p.scrape(int(w.slot), Metrics{Process: 1060}, 3) }, "w0 w1 w2")
 	f("down and up", func(p *Pool, w *Worker) {
-		p.checked(w, p.after(3), "gone", true)
-		p.Begin(w, Dispatch{}, p.after(3)).End(p.after(3.1), Outcome{Kind: Draining})
-		p.checked(w, p.after(3.5), "", false)
+		p.kill(int(w.slot), 3)
+		p.force(w, Dispatch{}, 3).End(p.after(3.1), Outcome{Kind: Leaving})
+		p.heal(int(w.slot), 3.5)
 	}, "w0 w1 w2")
 }
 
 // TestLeavingIsNotHalfed: what told that it goes is left, and be it all.
 func TestLeavingIsNotHalfed(t *testing.T) {
 	p := upPool(t, 2)
-	p.try(0, 1).End(p.after(1), Outcome{Kind: Draining})
-	p.try(1, 1).End(p.after(1), Outcome{Kind: Draining})
+	p.try(0, 1).End(p.after(1), Outcome{Kind: Leaving})
+	p.try(1, 1).End(p.after(1), Outcome{Kind: Leaving})
 	if got := snap(p, "", 1); got != "none up" {
 		t.Errorf("both are going: %s; want none up", got)
 	}
 	if got := snap(p, "", 6.1); got != "w0 w1" {
 		t.Errorf("after 5 s: %s; want both for a trial", got)
 	}
-}
-
-// TestRunLeavingAndBack: a worker drains, dies and comes back; it is used within 2 s of being able to answer.
-func TestRunLeavingAndBack(t *testing.T) {
-	play(t, 2, func(p *Pool, f *wire) {
-		p.Configure(Config{HealthInterval: time.Minute, ScrapeInterval: time.Minute})
-		p.try(0, time.Since(p.began).Seconds()).End(time.Now(), Outcome{Kind: Draining})
-		if got := now(p, "tiny"); got != "w1" {
-			t.Fatalf("draining: %s; want w1", got)
-		}
-		scrapes := f.count("w0/metrics")
-		time.Sleep(10 * time.Second)
-		near(t, "scrapes of a worker that is going, in 10 s", float64(f.count("w0/metrics")-scrapes), 10, 2)
-		f.set("w0", fmt.Errorf("dial: %w", syscall.ECONNREFUSED))
-		p.Begin(p.workers[0], Dispatch{}, time.Now()).End(time.Now(), Outcome{Kind: Refused})
-		for range 10 { // at any phase of the loop
-			time.Sleep(10*time.Second + 77*time.Millisecond)
-			f.set("w0", 200)
-			time.Sleep(600 * time.Millisecond)
-			if got := now(p, "tiny"); got != "w0 w1" {
-				t.Fatalf("600 ms after it can answer: %s; want both", got)
-			}
-			f.set("w0", fmt.Errorf("dial: %w", syscall.ECONNREFUSED))
-			p.Begin(p.workers[0], Dispatch{}, time.Now()).End(time.Now(), Outcome{Kind: Refused})
-		}
-	})
 }

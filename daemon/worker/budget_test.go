@@ -10,7 +10,7 @@ import (
 func TestStorm(t *testing.T) {
 	f := func(rate, quiet, lasts int) {
 		t.Helper()
-		p := New(Config{RetryBudget: .2})
+		p := New(Config{RetryBudget: .2}, start)
 		start := p.began
 		for i := range quiet * rate { // a good time before earns nothing but the burst
 			p.Request(start.Add(time.Duration(i) * time.Second / time.Duration(rate)))
@@ -43,7 +43,7 @@ func TestStorm(t *testing.T) {
 
 // TestOneDeath: all 50 requests without an answer at a worker that is killed are repeated at once, and again seven seconds later.
 func TestOneDeath(t *testing.T) {
-	p := New(Config{})
+	p := New(Config{}, start)
 	for _, at := range []float64{1, 8} {
 		for i := range 50 {
 			if !p.MayRetry(p.after(at)) {
@@ -61,7 +61,7 @@ func TestOneDeath(t *testing.T) {
 }
 
 func TestBudgetRaces(t *testing.T) {
-	p := New(Config{})
+	p := New(Config{}, start)
 	now := p.after(1)
 	var all sync.WaitGroup
 	var mu sync.Mutex
@@ -85,7 +85,7 @@ func TestBudgetRaces(t *testing.T) {
 
 // TestPeaceEarnsNoMoreThanTheBurst: however many requests came in one instant, a storm behind them finds a bucket of its size.
 func TestPeaceEarnsNoMoreThanTheBurst(t *testing.T) {
-	p := New(Config{RetryBudget: 1})
+	p := New(Config{RetryBudget: 1}, start)
 	now := p.began.Add(time.Hour)
 	for range 10 * retryBurst {
 		p.Request(now)

@@ -28,14 +28,14 @@ const (
 	told
 	closed
 	restarted
-	panicking
+	inPanic
 )
 
-func (p *Pool) tell(events ...event) {
+func (p *Pool) tell(now time.Time, events ...event) {
 	if len(events) == 0 {
 		return
 	}
-	p.mark(events, time.Now())
+	p.mark(events, now)
 	if p.hooks.OnChange != nil {
 		defer p.hooks.OnChange()
 	}
@@ -44,8 +44,6 @@ func (p *Pool) tell(events ...event) {
 		switch e.kind {
 		case removed, released, dropped:
 			call(p.hooks.OnDown, e.w)
-		case raised:
-			call(p.hooks.OnUp, e.w)
 		case restarted:
 			call(p.hooks.OnRestart, e.w)
 		case registered, resized:
@@ -67,7 +65,7 @@ func (p *Pool) write(e event) {
 	case rejected:
 		p.log.Error("worker rejected", "why", e.why)
 		return
-	case panicking:
+	case inPanic:
 		p.log.Error("no worker is up: requests go to workers that are not (panic)")
 		return
 	}

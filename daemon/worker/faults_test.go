@@ -13,7 +13,7 @@ func TestFailsAlone(t *testing.T) {
 				if c == 'x' {
 					kind = Failed
 				}
-				p.Begin(p.workers[i], Dispatch{}, p.after(1)).End(p.after(1), Outcome{Kind: kind})
+				p.send(i, Dispatch{}, 1).End(p.after(1), Outcome{Kind: kind})
 			}
 		}
 		if got := p.FailsAlone(p.workers[0]); got != want {

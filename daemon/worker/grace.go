@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"context"
 	"time"
 )
 
@@ -48,13 +47,13 @@ func (p *Pool) graceFrom(w *Worker) {
 		return
 	}
 	fell := w.health.fell
-	time.AfterFunc(p.conf().DownGrace, func() { p.giveUp(w, fell) })
+	p.hooks.After(p.conf().DownGrace, func(now time.Time) { p.giveUp(w, fell, now) })
 }
 
 // giveUp tells the holders whose grace is over, and comes back when the next one's is. A worker that came up again has ended it,
 // and its next fall begins another.
-func (p *Pool) giveUp(w *Worker, fell float64) {
-	now := p.sec(time.Now())
+func (p *Pool) giveUp(w *Worker, fell float64, then time.Time) {
+	now := p.sec(then)
 	p.mu.Lock()
 	var late []Holder
 	next := noneDue
@@ -66,7 +65,7 @@ func (p *Pool) giveUp(w *Worker, fell float64) {
 		h.GiveUp()
 	}
 	if next < noneDue {
-		time.AfterFunc(max(time.Millisecond, seconds(next-now)), func() { p.giveUp(w, fell) })
+		p.hooks.After(max(time.Millisecond, seconds(next-now)), func(then time.Time) { p.giveUp(w, fell, then) })
 	}
 }
 
@@ -91,22 +90,6 @@ func (p *Pool) overdue(w *Worker, now float64) (late []Holder, next float64) {
 		next = min(next, due)
 	}
 	return late, next
-}
-
-// watchGone goes on with the health checks of a removed worker while requests of ours are in flight there: a name that loses an
-// address is often the first that is heard of a shutdown. release ends it. The caller holds p.mu.
-func (p *Pool) watchGone(w *Worker) {
-	if p.run == nil || w.inFlight == 0 {
-		return
-	}
-	ctx, stop := context.WithCancel(p.run)
-	w.stop = stop
-	p.loops.Go(func() {
-		for ctx.Err() == nil {
-			p.check(ctx, w)
-			sleep(ctx, jitter(p.conf().HealthInterval), nil, nil)
-		}
-	})
 }
 
 // checkedGone takes the result of a check of a removed worker. Only the grace of its requests hangs on it: nobody else is told.

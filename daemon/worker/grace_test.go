@@ -1,183 +1,154 @@
 package worker
 
 import (
-	"crypto/tls"
-	"crypto/x509"
-	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"slices"
-	"sync"
-	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 )
 
-// asker is a Holder that notes when it was told, in seconds since it was made.
-type asker struct {
-	made time.Time
-	mu   sync.Mutex // guards told
-	told []int
+// clock calls what a pool asks for after a time, as the test moves on.
+type clock struct {
+	at    float64
+	calls []timed
 }
 
-func (a *asker) GiveUp() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.told = append(a.told, int(time.Since(a.made).Round(time.Second).Seconds()))
+type timed struct {
+	at float64
+	f  func(time.Time)
 }
+
+func (c *clock) after(d time.Duration, f func(time.Time)) {
+	c.calls = append(c.calls, timed{c.at + d.Seconds(), f})
+}
+
+// to moves on to second at.
+func (c *clock) to(at float64) {
+	for {
+		slices.SortStableFunc(c.calls, func(a, b timed) int { return int(1e6 * (a.at - b.at)) })
+		if len(c.calls) == 0 || c.calls[0].at > at {
+			break
+		}
+		next := c.calls[0]
+		c.calls = c.calls[1:]
+		c.at = next.at
+		next.f(start.Add(time.Duration(c.at * float64(time.Second))))
+	}
+	c.at = at
+}
+
+// asker is a Holder that notes at which second it was told.
+type asker struct {
+	clock *clock
+	told  []int
+}
+
+func (a *asker) GiveUp() { a.told = append(a.told, int(a.clock.at+.5)) }
 
 func (a *asker) want(t *testing.T, what string, told ...int) {
 	t.Helper()
-	synctest.Wait()
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	if !slices.Equal(a.told, told) {
 		t.Errorf("%s: told at %v s; want %v", what, a.told, told)
 	}
 }
 
-var errRefused = fmt.Errorf("dial: %w", syscall.ECONNREFUSED)
-
-// TestDownGrace follows requests in flight at a worker through its falls. Each second of waiting is one of fake time.
+// TestDownGrace follows requests in flight at a worker through its falls.
 func TestDownGrace(t *testing.T) {
-	play(t, 2, func(p *Pool, f *wire) {
-		w := p.workers[0]
-		begin := func() (*asker, *Ticket) {
-			a := &asker{made: time.Now()}
-			return a, p.Begin(w, Dispatch{PromptTokens: 10, Holder: a}, time.Now())
-		}
-		fall := func() {
-			p.Begin(w, Dispatch{}, time.Now()).End(time.Now(), Outcome{Kind: Refused})
-			synctest.Wait()
-		}
-		time.Sleep(time.Second)
-		silent, k1 := begin()
-		flowing, k2 := begin()
-		ended, k3 := begin()
-		f.set("w0", errRefused)
-		fall()
-		time.Sleep(time.Millisecond)
-		after, k4 := begin() // as Config.Panic sends them
-		k3.End(time.Now(), Outcome{Kind: Answered})
-		time.Sleep(10 * time.Second)
-		k2.Flow(time.Now())
-		time.Sleep(9 * time.Second)
-		silent.want(t, "19 s after the fall")
-		time.Sleep(3 * time.Second)
-		silent.want(t, "without a byte", 20, 21, 22)
-		k1.End(time.Now(), Outcome{Kind: Broken})
-		time.Sleep(9500 * time.Millisecond)
-		silent.want(t, "ended", 20, 21, 22)
-		flowing.want(t, "31.5 s after the fall, 21.5 after the last byte", 30, 31)
-		ended.want(t, "ended in the grace")
-		after.want(t, "sent after the fall")
-		k2.End(time.Now(), Outcome{Kind: Broken})
-		k4.End(time.Now(), Outcome{Kind: Broken})
+	var c clock
+	p := upPoolOf(Config{Workers: specs(2), After: c.after})
+	w := p.workers[0]
+	begin := func() (*asker, *Ticket) {
+		a := &asker{clock: &c}
+		return a, p.force(w, Dispatch{PromptTokens: 10, Holder: a}, c.at)
+	}
+	end := func(k *Ticket, kind Kind) { k.End(p.after(c.at), Outcome{Kind: kind}) }
+	fall := func() { end(p.force(w, Dispatch{}, c.at), Refused) }
+	c.to(1)
+	silent, k1 := begin()
+	flowing, k2 := begin()
+	ended, k3 := begin()
+	fall()
+	c.to(1.001)
+	after, k4 := begin() // as Config.Panic sends them
+	end(k3, Answered)
+	c.to(11)
+	k2.Flow(p.after(11))
+	c.to(20)
+	silent.want(t, "19 s after the fall")
+	c.to(23.4)
+	silent.want(t, "without a byte", 21, 22, 23)
+	end(k1, Broken)
+	c.to(32.5)
+	silent.want(t, "ended", 21, 22, 23)
+	flowing.want(t, "31.5 s after the fall, 21.5 after the last byte", 31, 32)
+	ended.want(t, "ended in the grace")
+	after.want(t, "sent after the fall")
+	end(k2, Broken)
+	end(k4, Broken)
 
-		f.set("w0", 200)
-		time.Sleep(5 * time.Second)
-		back, k5 := begin()
-		f.set("w0", errRefused)
-		fall()
-		time.Sleep(15 * time.Second)
-		f.set("w0", 200)
-		time.Sleep(30 * time.Second)
-		back.want(t, "the worker came back in the grace")
-		f.set("w0", errRefused)
-		fall()
-		time.Sleep(19 * time.Second)
-		back.want(t, "19 s after the second fall")
-		time.Sleep(time.Second)
-		back.want(t, "20 s after the second fall", 65)
-		k5.End(time.Now(), Outcome{Kind: Broken})
-		if w.flight.oldest != nil || w.flight.newest != nil {
-			t.Error("tickets are left in the worker's flight")
-		}
-	})
+	p.heal(0, 33)
+	c.to(38)
+	back, k5 := begin()
+	fall()
+	c.to(53)
+	p.heal(0, 53)
+	c.to(83)
+	back.want(t, "the worker came back in the grace")
+	fall()
+	c.to(102)
+	back.want(t, "19 s after the second fall")
+	c.to(103)
+	back.want(t, "20 s after the second fall", 103)
+	end(k5, Broken)
+	if w.flight.oldest != nil || w.flight.newest != nil {
+		t.Error("tickets are left in the worker's flight")
+	}
+	c.to(200)
+	if len(c.calls) > 0 {
+		t.Errorf("%d calls are still to come for a worker without requests", len(c.calls))
+	}
 }
 
-// TestDownGraceOfARemovedWorker: its health is watched until its last request has ended, and no longer.
+// TestDownGraceOfARemovedWorker: its health counts until its last request has ended, and no longer.
 func TestDownGraceOfARemovedWorker(t *testing.T) {
-	play(t, 2, func(p *Pool, f *wire) {
-		a := &asker{made: time.Now()}
-		k := p.Begin(p.workers[0], Dispatch{Holder: a}, time.Now())
-		p.Update([]Spec{{ID: "w1", URL: "http://w1"}})
-		time.Sleep(time.Minute)
-		a.want(t, "a removed worker that is healthy")
-		f.set("w0", errRefused)
-		time.Sleep(19 * time.Second)
-		a.want(t, "before the grace is over")
-		time.Sleep(4 * time.Second)
-		a.mu.Lock()
-		if len(a.told) == 0 {
-			t.Error("not told of a removed worker that went down")
-		}
-		a.mu.Unlock()
-		k.End(time.Now(), Outcome{Kind: Broken})
-		synctest.Wait()
-		asked := f.count("w0/health")
-		time.Sleep(time.Minute)
-		if n := f.count("w0/health") - asked; n != 0 {
-			t.Errorf("%d health checks of a removed worker after its last request; want 0", n)
-		}
-		if got := now(p, "tiny"); got != "w1" {
-			t.Errorf("the fleet is %s; want w1", got)
-		}
-	})
+	var c clock
+	watcher := new(watcher)
+	p := upPoolOf(Config{Workers: specs(2), After: c.after, Watcher: watcher})
+	a := &asker{clock: &c}
+	w := p.workers[0]
+	k := p.force(w, Dispatch{Holder: a}, 1)
+	p.Update(specs(2)[1:], p.after(2))
+	watcher.want(t, "watch 1", "watch 2", "health 1")
+	c.to(60)
+	p.Healthy(w.number, p.after(60))
+	a.want(t, "a removed worker that is healthy")
+	p.Dead(w.number, "gone", p.after(60))
+	c.to(79)
+	p.Dead(w.number, "gone", p.after(79))
+	a.want(t, "before the grace is over")
+	c.to(81)
+	a.want(t, "after it", 80, 81)
+	k.End(p.after(81), Outcome{Kind: Broken})
+	watcher.want(t, "unwatch 1")
+	p.Healthy(w.number, p.after(90)) // comes late, is nobody's
+	if got := snap(p, "", 90); got != "w1" {
+		t.Errorf("the fleet is %s; want w1", got)
+	}
 }
 
 // TestDownGraceInPanic: with nobody up, Config.Panic takes the health checks for what is wrong, so nobody is given up by them.
 func TestDownGraceInPanic(t *testing.T) {
-	play(t, 2, func(p *Pool, f *wire) {
-		p.Configure(Config{Panic: true, Client: &http.Client{Transport: f}})
-		a := &asker{made: time.Now()}
-		k := p.Begin(p.workers[0], Dispatch{Holder: a}, time.Now())
-		f.set("w0", 503)
-		f.set("w1", 503)
-		time.Sleep(time.Minute)
-		a.want(t, "nobody is up")
-		f.set("w1", 200)
-		time.Sleep(4 * time.Second)
-		a.mu.Lock()
-		if len(a.told) == 0 {
-			t.Error("not told though another worker is up again")
-		}
-		a.mu.Unlock()
-		k.End(time.Now(), Outcome{Kind: Broken})
-	})
-}
-
-// TestDescriptorsUsedUp: what keeps this process from asking says nothing of the worker.
-func TestDescriptorsUsedUp(t *testing.T) {
-	play(t, 1, func(p *Pool, f *wire) {
-		f.set("w0", fmt.Errorf("dial: %w", syscall.EMFILE))
-		time.Sleep(time.Minute)
-		if got := now(p, "tiny"); got != "w0" {
-			t.Errorf("after a minute without descriptors: %s; want w0", got)
-		}
-	})
-}
-
-// BenchmarkHealth is one health check, on a connection of its own and on a kept one.
-func BenchmarkHealth(b *testing.B) {
-	serve := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
-	plain, secure := httptest.NewServer(serve), httptest.NewTLSServer(serve)
-	defer plain.Close()
-	defer secure.Close()
-	roots := x509.NewCertPool()
-	roots.AddCert(secure.Certificate())
-	for name, url := range map[string]string{"http": plain.URL, "https": secure.URL} {
-		p := New(Config{Workers: []Spec{{URL: url}}, TLS: &tls.Config{RootCAs: roots}})
-		c := p.conf()
-		for how, client := range map[string]*http.Client{"kept": c.Client, "fresh": c.fresh} {
-			b.Run(name+"/"+how, func(b *testing.B) {
-				for b.Loop() {
-					if status, _, err := p.get(b.Context(), client, url+"/health", time.Minute, 1<<10); status != 200 || err != nil {
-						b.Fatal(status, err)
-					}
-				}
-			})
-		}
+	var c clock
+	p := upPoolOf(Config{Workers: specs(2), After: c.after, Panic: true})
+	a := &asker{clock: &c}
+	k := p.send(0, Dispatch{Holder: a}, 0)
+	p.kill(0, 1)
+	p.kill(1, 1)
+	c.to(60)
+	a.want(t, "nobody is up")
+	p.heal(1, 60.5)
+	c.to(62)
+	if len(a.told) == 0 {
+		t.Error("not told though another worker is up again")
 	}
+	k.End(p.after(63), Outcome{Kind: Broken})
 }

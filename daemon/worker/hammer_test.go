@@ -28,7 +28,7 @@ func TestHammer(t *testing.T) {
 			}
 			s := specs(10)
 			rng.Shuffle(len(s), func(i, j int) { s[i], s[j] = s[j], s[i] })
-			p.Update(s[:4+rng.IntN(6)])
+			p.Update(s[:4+rng.IntN(6)], time.Now())
 			for _, st := range p.Stats(time.Now()) {
 				if st.InFlight < 0 || st.Pending < 0 || st.Wait < 0 {
 					t.Errorf("negative counters: %+v", st)
@@ -38,13 +38,13 @@ func TestHammer(t *testing.T) {
 			ws := append([]*Worker(nil), p.workers...)
 			p.mu.Unlock()
 			for _, w := range ws {
-				p.checked(w, time.Now(), "", false)
-				p.scraped(w, metrics{process: float64(1 + rng.IntN(3)*100), capacity: rng.IntN(3)}, time.Now())
+				p.Healthy(w.number, time.Now())
+				p.Scraped(w.number, Metrics{Process: float64(1 + rng.IntN(3)*100), Capacity: rng.IntN(3)}, time.Now())
 			}
 			p.Configure(Config{MaxInFlight: rng.IntN(3), Panic: rng.IntN(2) == 0, HealthInterval: time.Millisecond})
 			p.Request(time.Now())
 			p.MayRetry(time.Now())
-			p.Drain("w1", rng.IntN(2) == 0)
+			p.Drain("w1", rng.IntN(2) == 0, time.Now())
 			p.Models()
 			p.Lambda(time.Now())
 		}
@@ -60,7 +60,7 @@ func hammerRequests(p *Pool, g uint64, all *sync.Map) {
 	rng := rand.New(rand.NewPCG(g, 1))
 	rows, ws := make([]abi.Row, 0, 16), make([]*Worker, 0, 16)
 	for range 3000 {
-		rows, ws, _ = p.Snapshot("m", time.Now(), rows[:0], ws[:0])
+		rows, ws, _ = p.Snapshot(Query{Model: "m", At: time.Now()}, rows[:0], ws[:0])
 		if len(ws) == 0 {
 			continue
 		}

@@ -11,8 +11,6 @@ const (
 	down
 )
 
-func (s state) String() string { return [...]string{"starting", "up", "down"}[s] }
-
 // health is guarded by the pool's lock. Times are the pool's seconds.
 type health struct {
 	state     state
@@ -32,10 +30,14 @@ const (
 	flowing   = 5 * time.Second // an answer's bytes within this time prove life; above any gap between chunked prefills
 )
 
-// checked takes the result of a health check: why it failed, "" if it did not; fatal if that proves death (nothing
-// listens, or the engine says 5xx), else it was silence.
-func (p *Pool) checked(w *Worker, now time.Time, why string, fatal bool) {
+// checked takes the result of a health check: why it failed, "" if it did not; fatal if that proves death, else it was silence.
+func (p *Pool) checked(id uint64, now time.Time, why string, fatal bool) {
 	p.mu.Lock()
+	w := p.watched[id]
+	if w == nil {
+		p.mu.Unlock()
+		return
+	}
 	var events []event
 	h := &w.health
 	switch {
@@ -54,7 +56,7 @@ func (p *Pool) checked(w *Worker, now time.Time, why string, fatal bool) {
 		}
 	}
 	p.mu.Unlock()
-	p.tell(events...)
+	p.tell(now, events...)
 }
 
 // dead takes a check that failed and says whether it proves death.

@@ -9,23 +9,23 @@ import (
 func TestSilentIsNotDeadWhileTokensFlow(t *testing.T) {
 	p := upPool(t, 1)
 	w := p.workers[0]
-	k := p.Begin(w, Dispatch{PromptTokens: 10}, p.after(100))
+	k := p.force(w, Dispatch{PromptTokens: 10}, 100)
 	for s := 100.0; s < 160; s += 2 { // a minute without an answer to /health
 		k.Flow(p.after(s))
-		p.checked(w, p.after(s), "timeout", false)
+		p.hush(int(w.slot), s)
 	}
 	if got := snap(p, "", 160); got != "w0" {
 		t.Fatalf("while tokens flow: %s; want w0", got)
 	}
-	p.checked(w, p.after(162), "timeout", false)
+	p.hush(int(w.slot), 162)
 	if got := snap(p, "", 162); got != "w0" {
 		t.Errorf("4 s after the last token: %s; want w0", got)
 	}
-	p.checked(w, p.after(164), "timeout", false)
+	p.hush(int(w.slot), 164)
 	if got := snap(p, "", 164); got != "none up" {
 		t.Errorf("6 s after the last token: %s; want none up", got)
 	}
-	p.checked(w, p.after(166), "", false)
+	p.heal(int(w.slot), 166)
 	if got := snap(p, "", 166); got != "w0" {
 		t.Errorf("healthy again: %s; want w0", got)
 	}
@@ -34,16 +34,16 @@ func TestSilentIsNotDeadWhileTokensFlow(t *testing.T) {
 func TestSilenceWithoutFlow(t *testing.T) {
 	p := upPool(t, 1)
 	w := p.workers[0]
-	p.checked(w, p.after(2), "timeout", false)
+	p.hush(int(w.slot), 2)
 	if got := snap(p, "", 2); got != "w0" {
 		t.Errorf("after one silent check: %s; want w0", got)
 	}
-	p.checked(w, p.after(4), "", false)
-	p.checked(w, p.after(6), "timeout", false)
+	p.heal(int(w.slot), 4)
+	p.hush(int(w.slot), 6)
 	if got := snap(p, "", 6); got != "w0" {
 		t.Errorf("silent, good, silent: %s; want w0", got)
 	}
-	p.checked(w, p.after(8), "timeout", false)
+	p.hush(int(w.slot), 8)
 	if got := snap(p, "", 8); got != "none up" {
 		t.Errorf("after two in a row: %s; want none up", got)
 	}
@@ -53,34 +53,31 @@ func TestSlowStart(t *testing.T) {
 	p := upPool(t, 1)
 	slow := func(at float64, want bool) {
 		t.Helper()
-		rows, _, _ := p.Snapshot("", p.after(at), nil, nil)
+		rows := p.rows(at)
 		if got := rows[0].State&abi.RowSlowStart != 0; got != want {
 			t.Errorf("slow start at %v s: %v; want %v", at, got, want)
 		}
 	}
 	slow(1, false) // the fleet's own start is none
-	p.checked(p.workers[0], p.after(2), "gone", true)
-	p.checked(p.workers[0], p.after(4), "", false)
+	p.kill(0, 2)
+	p.heal(0, 4)
 	slow(4, false) // its turn
-	p.Begin(p.workers[0], Dispatch{}, p.after(4)).End(p.after(4), Outcome{Kind: Answered})
+	p.send(0, Dispatch{}, 4).End(p.after(4), Outcome{Kind: Answered})
 	slow(4, true) // nobody else is there
 	slow(13.9, true)
 	slow(14.1, false)
 }
 
 func TestRefusedIsDownAtOnce(t *testing.T) {
-	p := upPool(t, 2)
-	w := p.workers[0]
-	p.Begin(w, Dispatch{}, p.after(1)).End(p.after(1), Outcome{Kind: Refused})
+	watcher := new(watcher)
+	p := upPoolOf(Config{Workers: specs(2), Watcher: watcher})
+	watcher.want(t, "watch 1", "watch 2")
+	p.send(0, Dispatch{}, 1).End(p.after(1), Outcome{Kind: Refused})
 	if got := snap(p, "", 1); got != "w1" {
 		t.Errorf("after a refused dial: %s; want w1", got)
 	}
-	select {
-	case <-w.kick:
-	default:
-		t.Error("no health check was asked for")
-	}
-	if s := p.Stats(p.after(1))[0]; s.LastError != "connection refused" || s.Refused != 1 || s.State != "down" {
+	watcher.want(t, "check 1")
+	if s := p.Stats(p.after(1))[0]; s.LastError != "connection refused" || s.Refused != 1 || s.State != Down {
 		t.Errorf("stats: %+v", s)
 	}
 }

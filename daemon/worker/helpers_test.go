@@ -2,8 +2,11 @@ package worker
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/sdk/abi"
 )
 
 // specs names n workers w0, w1, ...
@@ -15,19 +18,73 @@ func specs(n int) []Spec {
 	return s
 }
 
-// upPool is a pool of n workers that are all up and that no loop watches: time is the test's.
+// start is when the pools of tests begin.
+var start = time.Unix(1_000_000, 0)
+
+// upPool is a pool of n workers that are all up and that nobody watches: time is the test's.
 func upPool(t testing.TB, n int) *Pool {
 	t.Helper()
-	p := New(Config{Workers: specs(n)})
-	for _, w := range p.workers {
-		p.checked(w, p.began, "", false)
+	return upPoolOf(Config{Workers: specs(n)})
+}
+
+func upPoolOf(c Config) *Pool {
+	p := New(c, start)
+	for i := range p.workers {
+		p.heal(i, 0)
 	}
 	return p
+}
+
+// heal, hush and kill are a health check of worker i after so many seconds: good, without an answer, proof of death.
+func (p *Pool) heal(i int, at float64) { p.Healthy(p.workers[i].number, p.after(at)) }
+func (p *Pool) hush(i int, at float64) { p.Silent(p.workers[i].number, "timeout", p.after(at)) }
+func (p *Pool) kill(i int, at float64) { p.Dead(p.workers[i].number, "gone", p.after(at)) }
+
+func (p *Pool) scrape(i int, m Metrics, at float64) { p.Scraped(p.workers[i].number, m, p.after(at)) }
+
+// force sends a request to a worker whether or not it takes requests.
+func (p *Pool) force(w *Worker, d Dispatch, at float64) *Ticket {
+	t := p.ticket(w, d, p.after(at))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.begin(t)
+	return t
+}
+
+// send is force to worker i.
+func (p *Pool) send(i int, d Dispatch, at float64) *Ticket { return p.force(p.workers[i], d, at) }
+
+// rows are those of a request that any worker may take.
+func (p *Pool) rows(at float64) []abi.Row {
+	rows, _, _ := p.Snapshot(Query{At: p.after(at)}, nil, nil)
+	return rows
 }
 
 // after is the time s seconds after the pool began.
 func (p *Pool) after(s float64) time.Time {
 	return p.began.Add(time.Duration(s * float64(time.Second)))
+}
+
+// watcher notes what a pool wants to be watched.
+type watcher struct{ calls []string }
+
+func (w *watcher) note(what string, id uint64) {
+	w.calls = append(w.calls, fmt.Sprintf("%s %d", what, id))
+}
+
+func (w *watcher) Watch(id uint64, _, _ string) { w.note("watch", id) }
+func (w *watcher) WatchHealth(id uint64)        { w.note("health", id) }
+func (w *watcher) Unwatch(id uint64)            { w.note("unwatch", id) }
+func (w *watcher) CheckSoon(id uint64)          { w.note("check", id) }
+func (w *watcher) ScrapeSoon(id uint64)         { w.note("scrape", id) }
+
+// want checks the calls since it was asked last.
+func (w *watcher) want(t *testing.T, calls ...string) {
+	t.Helper()
+	if !slices.Equal(w.calls, calls) {
+		t.Errorf("the watcher was told %q; want %q", w.calls, calls)
+	}
+	w.calls = nil
 }
 
 func near(t testing.TB, what string, got, want, tolerance float64) {

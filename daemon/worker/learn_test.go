@@ -7,7 +7,7 @@ import (
 )
 
 func TestEstimateWorkedValues(t *testing.T) {
-	p := New(Config{})
+	p := New(Config{}, start)
 	f := func(tokens, cached int, want float64) {
 		t.Helper()
 		near(t, "Estimate", p.Estimate(tokens, cached), want, want*1e-3)
@@ -25,11 +25,11 @@ func TestWait(t *testing.T) {
 	w := p.workers[0]
 	wait := func(at, want float64) {
 		t.Helper()
-		rows, _, _ := p.Snapshot("", p.after(at), nil, nil)
+		rows := p.rows(at)
 		near(t, "W", rows[0].Wait, want, 1e-6)
 	}
 	begin := func(at, est float64) *Ticket {
-		return p.Begin(w, Dispatch{PromptTokens: 100, CachedTokens: 99, Est: est}, p.after(at))
+		return p.force(w, Dispatch{PromptTokens: 100, CachedTokens: 99, Est: est}, at)
 	}
 	wait(1, 0)
 	a := begin(1, 2)
@@ -67,19 +67,19 @@ func TestWaitTimesSlowness(t *testing.T) {
 func TestWhole(t *testing.T) {
 	p := upPool(t, 1)
 	w := p.workers[0]
-	whole := p.Begin(w, Dispatch{PromptTokens: 2000, Est: 1, Whole: true}, p.after(1))
-	stream := p.Begin(w, Dispatch{PromptTokens: 2000, Est: 1}, p.after(1))
-	rows, _, _ := p.Snapshot("", p.after(1.5), nil, nil)
+	whole := p.force(w, Dispatch{PromptTokens: 2000, Est: 1, Whole: true}, 1)
+	stream := p.force(w, Dispatch{PromptTokens: 2000, Est: 1}, 1)
+	rows := p.rows(1.5)
 	near(t, "W before", rows[0].Wait, 1.5, 1e-6)
-	rows, _, _ = p.Snapshot("", p.after(2.5), rows[:0], nil)
+	rows = p.rows(2.5)
 	near(t, "W after its time", rows[0].Wait, .5, 1e-6)
 	if whole.queued || !stream.queued {
 		t.Fatalf("queued: whole %v, stream %v; want false, true", whole.queued, stream.queued)
 	}
 	stream.FirstByte(p.after(3))
 
-	before := p.Begin(w, Dispatch{PromptTokens: 2000, Est: 9, Whole: true}, p.after(4))
-	last := p.Begin(w, Dispatch{PromptTokens: 2000, Est: 1}, p.after(4))
+	before := p.force(w, Dispatch{PromptTokens: 2000, Est: 9, Whole: true}, 4)
+	last := p.force(w, Dispatch{PromptTokens: 2000, Est: 1}, 4)
 	last.FirstByte(p.after(5))
 	if before.queued {
 		t.Error("a later stream's first byte leaves the answer in one piece in the queue")
@@ -133,14 +133,14 @@ func TestLearnSlow(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 60 {
 		for i, w := range p.workers {
-			k := p.Begin(w, Dispatch{PromptTokens: 4000}, p.after(now))
+			k := p.force(w, Dispatch{PromptTokens: 4000}, now)
 			took := k.est * truth[i] * math.Exp(.2*rng.NormFloat64())
 			k.FirstByte(p.after(now + took))
 			k.End(p.after(now+took), Outcome{Kind: Answered})
 		}
 		now += 2
 	}
-	rows, _, _ := p.Snapshot("", p.after(now), nil, nil)
+	rows := p.rows(now)
 	for i, r := range rows {
 		near(t, p.workers[i].id+" m", r.Slow, truth[i], .25*truth[i])
 	}
@@ -153,13 +153,13 @@ func TestLearnSpeed(t *testing.T) {
 		p := upPool(t, 2)
 		now := 1.0
 		for i := range 300 {
-			k := p.Begin(p.workers[i%2], Dispatch{PromptTokens: 4000}, p.after(now))
+			k := p.send(i%2, Dispatch{PromptTokens: 4000}, now)
 			now += k.est * truth
 			k.FirstByte(p.after(now))
 			k.End(p.after(now), Outcome{Kind: Answered})
 			now += .1
 		}
-		rows, _, _ := p.Snapshot("", p.after(now), nil, nil)
+		rows := p.rows(now)
 		near(t, "m", rows[0].Slow, truth, .2*truth)
 	}
 	f(.2)
@@ -180,7 +180,7 @@ func TestBadSamplesDoNotStarve(t *testing.T) {
 		t.Fatalf("m after 30 bad samples = %v; want over 3", bad)
 	}
 	for s := range 900 {
-		p.Snapshot("", p.after(float64(s)), nil, nil)
+		p.Snapshot(Query{At: p.after(float64(s))}, nil, nil)
 	}
 	near(t, "rel 900 s later", w.rel, 1, .02)
 }
@@ -200,10 +200,10 @@ func TestRates(t *testing.T) {
 	now := 0.0
 	for range 3000 { // 300 s: ten a second, each of .05 s, all to one of two workers
 		now += .1
-		p.Begin(p.workers[0], Dispatch{Est: .05}, p.after(now)).End(p.after(now), Outcome{})
+		p.send(0, Dispatch{Est: .05}, now).End(p.after(now), Outcome{})
 	}
 	near(t, "lambda", p.Lambda(p.after(now)), 5, .1)
-	rows, _, _ := p.Snapshot("", p.after(now), nil, nil)
+	rows := p.rows(now)
 	near(t, "rho 0", rows[0].Load, .5, .01)
 	near(t, "rho 1", rows[1].Load, 0, 0)
 	near(t, "lambda 30 s later", p.Lambda(p.after(now+30)), 5/math.E, .05)
@@ -216,22 +216,22 @@ func TestRatesAgree(t *testing.T) {
 	for i := range 50 {
 		at := 1 + .13*float64(i)
 		for _, p := range []*Pool{a, b} {
-			p.Begin(p.workers[0], Dispatch{Est: .1}, p.after(at))
+			p.send(0, Dispatch{Est: .1}, at)
 		}
-		a.Snapshot("", a.after(at+.05), nil, nil)
+		a.rows(at + .05)
 	}
-	ra, _, _ := a.Snapshot("", a.after(40), nil, nil)
-	rb, _, _ := b.Snapshot("", b.after(40), nil, nil)
+	ra := a.rows(40)
+	rb := b.rows(40)
 	near(t, "rho", ra[0].Load, rb[0].Load, 1e-9)
 }
 
 func TestMeans(t *testing.T) {
 	p := upPool(t, 1)
-	k := p.Begin(p.workers[0], Dispatch{PromptTokens: 10}, p.after(1))
+	k := p.send(0, Dispatch{PromptTokens: 10}, 1)
 	k.FirstByte(p.after(1.5))
 	k.FirstByte(p.after(9)) // only the first counts
 	k.End(p.after(3.5), Outcome{Kind: Answered, Tokens: 101})
-	rows, _, _ := p.Snapshot("", p.after(4), nil, nil)
+	rows := p.rows(4)
 	near(t, "TTFT", float64(rows[0].TTFT), .5, 1e-6)
 	near(t, "TPOT", float64(rows[0].TPOT), .02, 1e-6)
 }
@@ -239,13 +239,13 @@ func TestMeans(t *testing.T) {
 func TestDeathForgets(t *testing.T) {
 	p := upPool(t, 2)
 	w := p.workers[0]
-	k := p.Begin(w, Dispatch{PromptTokens: 5000}, p.after(1))
+	k := p.force(w, Dispatch{PromptTokens: 5000}, 1)
 	for range 30 {
 		p.learn(w, 100)
 	}
-	p.checked(w, p.after(2), "gone", true)
-	p.checked(w, p.after(3), "", false)
-	rows, _, _ := p.Snapshot("", p.after(3), nil, nil)
+	p.kill(int(w.slot), 2)
+	p.heal(int(w.slot), 3)
+	rows := p.rows(3)
 	r := rows[0]
 	if r.Wait != 0 || r.PendingTokens != 0 || r.Load != 0 || r.Slow != rows[1].Slow || r.InFlight != 1 {
 		t.Errorf("row after death = %+v; want nothing pending, m as the fleet, 1 in flight", r)

@@ -11,9 +11,9 @@ import (
 )
 
 func TestFull(t *testing.T) {
-	p := New(Config{Workers: specs(2), MaxInFlight: 2})
+	p := New(Config{Workers: specs(2), MaxInFlight: 2}, start)
 	for _, w := range p.workers {
-		p.checked(w, p.began, "", false)
+		p.heal(int(w.slot), 0)
 	}
 	expect := func(want string) {
 		t.Helper()
@@ -31,15 +31,15 @@ func TestFull(t *testing.T) {
 	if s := p.Stats(p.after(1))[1]; s.Limit != 2 || s.InFlight != 2 {
 		t.Errorf("stats: %+v", s)
 	}
-	p.checked(p.workers[0], p.after(1), "gone", true)
+	p.kill(0, 1)
 	expect("full") // who could take it is full
 	for _, k := range []*Ticket{a, b, c, d} {
 		k.End(p.after(1), Outcome{Kind: Answered})
 	}
 	expect("w1")
-	must := p.Begin(p.workers[1], Dispatch{}, p.after(1))
-	p.Begin(p.workers[1], Dispatch{}, p.after(1))
-	p.Begin(p.workers[1], Dispatch{}, p.after(1)) // nobody else can answer these
+	must := p.send(1, Dispatch{}, 1)
+	p.send(1, Dispatch{}, 1)
+	p.send(1, Dispatch{}, 1) // nobody else can answer these
 	expect("full")
 	must.End(p.after(1), Outcome{})
 	expect("full")
@@ -49,9 +49,9 @@ func TestFull(t *testing.T) {
 
 // TestLimitRaces: many who saw the same free places never get more than there are.
 func TestLimitRaces(t *testing.T) {
-	p := New(Config{Workers: specs(3), MaxInFlight: 4})
+	p := New(Config{Workers: specs(3), MaxInFlight: 4}, start)
 	for _, w := range p.workers {
-		p.checked(w, p.began, "", false)
+		p.heal(int(w.slot), 0)
 	}
 	var all sync.WaitGroup
 	var open, got, refused atomic.Int64
@@ -89,7 +89,7 @@ func TestLimitRaces(t *testing.T) {
 
 func TestPanic(t *testing.T) {
 	var log bytes.Buffer
-	p := New(Config{Workers: specs(4), Panic: true, MaxInFlight: 3, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	p := New(Config{Workers: specs(4), Panic: true, MaxInFlight: 3, Log: slog.New(slog.NewTextHandler(&log, nil))}, start)
 	expect := func(at float64, want string, panics uint64, lines int) {
 		t.Helper()
 		if got := snap(p, "", at); got != want || p.Counts().Panics != panics {
@@ -101,13 +101,13 @@ func TestPanic(t *testing.T) {
 	}
 	expect(0, "panicked w0 w1 w2 w3", 1, 1) // none was heard yet
 	for _, w := range p.workers {
-		p.checked(w, p.after(1), "", false)
+		p.heal(int(w.slot), 1)
 	}
 	expect(1, "w0 w1 w2 w3", 1, 1)
-	p.Drain("w3", true)
-	p.try(0, 1).End(p.after(1), Outcome{Kind: Draining})
+	p.Drain("w3", true, start)
+	p.try(0, 1).End(p.after(1), Outcome{Kind: Leaving})
 	for _, w := range p.workers[1:] {
-		p.checked(w, p.after(2), "gone", true)
+		p.kill(int(w.slot), 2)
 	}
 	for n := range 5 {
 		expect(2, "panicked w0 w1 w2", uint64(2+n), 2) // w3: its operator said no
@@ -122,14 +122,14 @@ func TestPanic(t *testing.T) {
 		t.Error("the limit does not hold in a panic")
 	}
 	expect(2, "panicked w1 w2", 7, 2)
-	p.checked(p.workers[2], p.after(3), "", false)
+	p.heal(2, 3)
 	expect(3, "w2", 7, 2)
-	p.checked(p.workers[2], p.after(4), "gone", true)
+	p.kill(2, 4)
 	expect(4, "panicked w1 w2", 8, 3)
-	p.say(t, 1, "other")
-	p.say(t, 2, "other")
-	p.say(t, 0, "other")
-	p.say(t, 3, "other")
+	p.say(1, "other")
+	p.say(2, "other")
+	p.say(0, "other")
+	p.say(3, "other")
 	if got := snap(p, "base", 4); got != "unknown model" {
 		t.Errorf("a model that nobody lists, in a panic: %s", got)
 	}

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -17,12 +16,13 @@ type Pool struct {
 	hooks  Config // as given to New: its hooks are read, no more
 	log    *slog.Logger
 	began  time.Time
-	loops  sync.WaitGroup
 	budget budget
 
-	mu         sync.Mutex // guards all below, and what a Worker and a Ticket say is guarded by it
-	run        context.Context
+	mu         sync.Mutex         // guards all below, and what a Worker and a Ticket say is guarded by it
+	made       bool               // New is over: who comes now is late
 	workers    []*Worker          // in order of slot
+	numbers    uint64             // of workers, ever
+	watched    map[uint64]*Worker // by number: those of taken
 	taken      map[uint32]*Worker // slots in use, also by removed workers whose last request has not ended
 	up         int                // workers that are up
 	fleet      float64            // median slowness over all samples
@@ -35,37 +35,25 @@ type Pool struct {
 	panics     uint64  // requests that were given workers that are not up
 }
 
-// New makes a pool. Nothing is up until Run has seen it.
-func New(c Config) *Pool {
+// New makes a pool. No worker is up until its first good health check.
+func New(c Config, now time.Time) *Pool {
 	c = c.withDefaults()
-	p := &Pool{hooks: c, log: c.Log, began: time.Now(), taken: map[uint32]*Worker{}, fleet: 1}
+	p := &Pool{hooks: c, log: c.Log, began: now, taken: map[uint32]*Worker{}, watched: map[uint64]*Worker{}, fleet: 1}
 	p.set.Store(newSettings(c))
 	p.budget.tokens = retryBurst
-	p.Update(c.Workers)
+	p.Update(c.Workers, now)
+	p.mu.Lock()
+	p.made = true
+	p.mu.Unlock()
 	return p
 }
 
 // sec is the time in seconds since the pool began, never below a nanosecond: 0 means never in here.
 func (p *Pool) sec(t time.Time) float64 { return max(1e-9, t.Sub(p.began).Seconds()) }
 
-// Run watches the workers until ctx ends.
-func (p *Pool) Run(ctx context.Context) {
-	p.mu.Lock()
-	p.run = ctx
-	for _, w := range p.workers {
-		p.watch(w)
-	}
-	p.mu.Unlock()
-	<-ctx.Done()
-	p.mu.Lock()
-	p.run = nil
-	p.mu.Unlock()
-	p.loops.Wait()
-}
-
 // Update makes specs the configured workers. A worker whose id and URLs are as before keeps its slot and all that is
 // known of it; one that is no longer there gets nothing more, and its requests run to their end.
-func (p *Pool) Update(specs []Spec) {
+func (p *Pool) Update(specs []Spec, now time.Time) {
 	p.mu.Lock()
 	old := make(map[string]*Worker, len(p.workers))
 	for _, w := range p.workers {
@@ -107,7 +95,7 @@ func (p *Pool) Update(specs []Spec) {
 	slices.SortFunc(p.workers, func(a, b *Worker) int { return cmp.Compare(a.slot, b.slot) })
 	p.mu.Unlock()
 	slices.SortStableFunc(events, func(a, b event) int { return cmp.Compare(a.kind, b.kind) })
-	p.tell(events...)
+	p.tell(now, events...)
 }
 
 // add gives w a slot and starts to watch it. The caller holds p.mu.
@@ -116,10 +104,11 @@ func (p *Pool) add(w *Worker) {
 		w.slot++
 	}
 	p.taken[w.slot] = w
-	if p.run != nil {
-		w.health.late = true
-		p.watch(w)
-	}
+	p.numbers++
+	w.number = p.numbers
+	p.watched[w.number] = w
+	w.health.late = p.made
+	p.hooks.Watcher.Watch(w.number, w.url, w.scrap)
 }
 
 // remove takes w out. The caller holds p.mu and takes it from p.workers.
@@ -128,10 +117,9 @@ func (p *Pool) remove(w *Worker) event {
 	if w.health.state == up {
 		p.up--
 	}
-	if w.stop != nil {
-		w.stop()
+	if w.inFlight > 0 {
+		p.hooks.Watcher.WatchHealth(w.number)
 	}
-	p.watchGone(w)
 	w.queue.clear()
 	w.breaker.reset()
 	p.release(w)
@@ -155,16 +143,15 @@ func (p *Pool) release(w *Worker) bool {
 		return false
 	}
 	w.released = true
-	if w.stop != nil {
-		w.stop()
-	}
+	p.hooks.Watcher.Unwatch(w.number)
 	delete(p.taken, w.slot)
+	delete(p.watched, w.number)
 	return true
 }
 
 // Drain takes a worker out of Snapshot, or puts it back; its requests run to their end. It reports whether there is such
 // a worker.
-func (p *Pool) Drain(id string, on bool) bool {
+func (p *Pool) Drain(id string, on bool, now time.Time) bool {
 	p.mu.Lock()
 	i := slices.IndexFunc(p.workers, func(w *Worker) bool { return w.id == id })
 	if i < 0 {
@@ -184,6 +171,6 @@ func (p *Pool) Drain(id string, on bool) bool {
 		events = append(events, event{w: w, kind: kind, tokens: w.inFlight})
 	}
 	p.mu.Unlock()
-	p.tell(events...)
+	p.tell(now, events...)
 	return true
 }

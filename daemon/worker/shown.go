@@ -2,19 +2,20 @@ package worker
 
 import "time"
 
-// condition is what a person is told that a worker is: starting, up, down, ejected or draining, and why it is one of the last
-// two. The caller holds the pool's lock.
-func (w *Worker) condition() (state, why string) {
+// condition is what a person is told that a worker is: Starting, Ready, Down, Ejected or Draining, and why it is one of the last
+// two. A worker whose breaker lets a trial through is Ejected or Draining still. The caller holds the pool's lock.
+func (w *Worker) condition() (s Standing, why string) {
 	switch {
-	case w.health.state != up:
+	case w.health.state == starting:
+		return Starting, ""
+	case w.health.state == down:
+		return Down, ""
 	case w.draining:
-		return "draining", "asked to"
-	case w.breaker.cause == leaving:
-		return "draining", w.breaker.why
-	case w.breaker.cause == failing:
-		return "ejected", w.breaker.why
+		return Draining, "asked to"
+	case w.breaker.cause != none:
+		return w.breaker.standing(), w.breaker.why
 	}
-	return w.health.state.String(), ""
+	return Ready, ""
 }
 
 // mark notes since when the workers of the events are what they are.
@@ -25,7 +26,7 @@ func (p *Pool) mark(events []event, now time.Time) {
 		if e.w == nil {
 			continue
 		}
-		if state, _ := e.w.condition(); state != e.w.shownAs {
+		if state, _ := e.w.condition(); state != e.w.shownAs || e.w.since.IsZero() {
 			e.w.shownAs, e.w.since = state, now
 		}
 	}

@@ -37,9 +37,9 @@ func (l *load) run(t *testing.T, from, to float64, w *Worker) (got []int) {
 			l.open[0].End(l.p.after(at), Outcome{Kind: Answered})
 			l.open, l.ends = l.open[1:], l.ends[1:]
 		}
-		rows, ws, status := l.p.Snapshot("", l.p.after(at), nil, nil)
-		if status != OK {
-			t.Fatalf("at %v: status %v", at, status)
+		rows, ws, standing := l.p.Snapshot(Query{At: l.p.after(at)}, nil, nil)
+		if standing != Ready {
+			t.Fatalf("at %v: %v", at, standing)
 		}
 		chosen := ws[fewest(rows)]
 		k, ok := l.p.TryBegin(chosen, Dispatch{PromptTokens: 100}, l.p.after(at))
@@ -65,9 +65,9 @@ func TestNoBurst(t *testing.T) {
 	w := p.workers[3]
 	l := &load{p: p, rate: 100, last: 20}
 	l.run(t, 1, 60, w)
-	p.checked(w, p.after(60), "gone", true)
+	p.kill(int(w.slot), 60)
 	l.run(t, 60, 85, w)
-	p.checked(w, p.after(85), "", false)
+	p.heal(int(w.slot), 85)
 	got := l.run(t, 85, 145, w)
 	sum := 0
 	for i, n := range got {
@@ -96,9 +96,9 @@ func TestNoBurstOfTies(t *testing.T) {
 	w := p.workers[3]
 	l := &load{p: p, rate: 50, last: .001}
 	l.run(t, 1, 20, w)
-	p.checked(w, p.after(20), "gone", true)
+	p.kill(int(w.slot), 20)
 	l.run(t, 20, 120, w)
-	p.checked(w, p.after(120), "", false)
+	p.heal(int(w.slot), 120)
 	got := l.run(t, 120, 220, w)
 	for i, n := range got {
 		if n > 2*5+2 {
@@ -113,17 +113,17 @@ func TestNoBurstOfTies(t *testing.T) {
 
 func TestUsedAtOnce(t *testing.T) {
 	p := upPool(t, 10)
-	p.checked(p.workers[3], p.after(2), "gone", true)
-	p.checked(p.workers[3], p.after(4), "", false)
-	rows, ws, _ := p.Snapshot("", p.after(4), nil, nil)
+	p.kill(3, 2)
+	p.heal(3, 4)
+	rows, ws, _ := p.Snapshot(Query{At: p.after(4)}, nil, nil)
 	if len(ws) != 10 || rows[3].State&abi.RowSlowStart != 0 {
 		t.Fatalf("%d rows, state %d; want the returned worker among ten, as good as any", len(ws), rows[3].State)
 	}
 	p.TryBegin(p.workers[3], Dispatch{}, p.after(4))
-	if _, ws, _ := p.Snapshot("", p.after(4), nil, nil); len(ws) != 9 {
+	if _, ws, _ := p.Snapshot(Query{At: p.after(4)}, nil, nil); len(ws) != 9 {
 		t.Errorf("%d rows after its first request; want 9", len(ws))
 	}
-	rows, ws, _ = p.SnapshotFor("", "w3", p.after(4), nil, nil)
+	rows, ws, _ = p.Snapshot(Query{Bound: "w3", At: p.after(4)}, nil, nil)
 	if len(ws) != 10 || rows[3].State&abi.RowSlowStart == 0 {
 		t.Errorf("bound to it: %d rows, state %d; want 10, in slow start", len(ws), rows[3].State)
 	}
@@ -133,8 +133,8 @@ func TestUsedAtOnce(t *testing.T) {
 func TestAllSlow(t *testing.T) {
 	p := upPool(t, 2)
 	for _, w := range p.workers {
-		p.checked(w, p.after(1), "gone", true)
-		p.checked(w, p.after(2), "", false)
+		p.kill(int(w.slot), 1)
+		p.heal(int(w.slot), 2)
 	}
 	l := &load{p: p, rate: 100, last: 1}
 	got := l.run(t, 2, 8, p.workers[0])
@@ -148,17 +148,17 @@ func TestAllSlow(t *testing.T) {
 func TestHeavyWorkerIsNotHeldForEver(t *testing.T) {
 	s := specs(2)
 	s[0].Weight = 100
-	p := New(Config{Workers: s, SlowStart: time.Second})
+	p := New(Config{Workers: s, SlowStart: time.Second}, start)
 	for _, w := range p.workers {
-		p.checked(w, p.began, "", false)
+		p.heal(int(w.slot), 0)
 	}
 	w := p.workers[0]
-	p.checked(w, p.after(1), "gone", true)
-	p.checked(w, p.after(2), "", false)
+	p.kill(int(w.slot), 1)
+	p.heal(int(w.slot), 2)
 	at := 3.0
 	for i := 0; w.slow.held; i++ {
 		at += .1
-		_, ws, _ := p.Snapshot("", p.after(at), nil, nil)
+		_, ws, _ := p.Snapshot(Query{At: p.after(at)}, nil, nil)
 		k, _ := p.TryBegin(ws[0], Dispatch{}, p.after(at))
 		k.End(p.after(at), Outcome{Kind: Answered})
 		if at > 3.2+catchUp {

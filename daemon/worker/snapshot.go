@@ -6,60 +6,46 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// Status says what Snapshot's rows are, or why there are none.
-type Status uint8
+// Query says for what request the fleet is looked at.
+type Query struct {
+	Model string // "" fits every worker
+	Bound string // id of the worker that the request is bound to: neither slow start nor a drain hides it
+	Again bool   // others have failed the request: slow start hides nobody
+	At    time.Time
+}
 
-// The values of Status.
-const (
-	OK           Status = iota
-	NoneUp              // no worker that may have the model is up: 503
-	UnknownModel        // every worker's models are known and none lists it: 404
-	Full                // who could take it has MaxInFlight requests already: 429
-	Panicked            // no worker is up, and the rows are of those that are not: Config.Panic
-)
-
-// Snapshot appends a row for each worker that can take a request for model as of now, and the workers beside them, in order
-// of slot: up, not draining, its breaker closed or ready for a trial, below MaxInFlight, its turn if it starts slowly, and
-// listing the model. An empty model fits every worker, and so does any model until the worker was first heard on what it has. The
-// rows lack what depends on the prompt: Predicted, GPU, L1, L2, FreeGPU, FreeL1, ReuseGPU and ReuseL1 are the prefix index's, by
-// the row's slot.
+// Snapshot appends a row for each worker that can take the request, and the workers beside them, in order of slot: up, not
+// draining, its breaker closed or ready for a trial, below MaxInFlight, its turn if it starts slowly, and listing the model. Any model
+// fits a worker until its models were read. The rows lack what depends on the prompt: Predicted, GPU, L1, L2, FreeGPU, FreeL1,
+// ReuseGPU and ReuseL1 are the prefix index's, by the row's slot.
 //
-// It does not allocate if rows and ws have the capacity.
-func (p *Pool) Snapshot(model string, now time.Time, rows []abi.Row, ws []*Worker) ([]abi.Row, []*Worker, Status) {
-	return p.SnapshotFor(model, "", now, rows, ws)
-}
-
-// SnapshotFor is Snapshot for a request that is bound to the worker of that id: neither slow start nor a drain hides it.
-func (p *Pool) SnapshotFor(model, bound string, now time.Time, rows []abi.Row, ws []*Worker) ([]abi.Row, []*Worker, Status) {
-	return p.shoot(model, bound, normal, now, rows, ws)
-}
-
-func (p *Pool) shoot(model, bound string, first mode, now time.Time, rows []abi.Row, ws []*Worker) ([]abi.Row, []*Worker, Status) {
+// The Standing is Ready or Panicked if there are rows, else why there are none: Full, Starting, Down or Lacking. It does not
+// allocate if rows and ws have the capacity.
+func (p *Pool) Snapshot(q Query, rows []abi.Row, ws []*Worker) ([]abi.Row, []*Worker, Standing) {
 	c := p.conf()
-	s := shot{p: p, at: p.sec(now), model: model, bound: bound, rows: rows, ws: ws, status: UnknownModel,
+	s := shot{p: p, at: p.sec(q.At), model: q.Model, bound: q.Bound, rows: rows, ws: ws, standing: Lacking,
 		limit: c.MaxInFlight, stale: 3 * c.ScrapeInterval.Seconds()}
+	first := normal
+	if q.Again {
+		first = outOfTurn
+	}
 	p.mu.Lock()
 	p.age(s.at)
 	p.settleAll(s.at)
 	s.weight = p.weight(s.at) / window
 	s.take(first)
-	if s.kept > 0 && s.status != OK { // they and nobody else
+	if s.kept > 0 && s.standing != Ready { // they and nobody else
 		s.take(outOfTurn)
 	}
-	if s.status == NoneUp && c.Panic {
-		s.take(anyhow)
+	if (s.standing == Down || s.standing == Starting) && c.Panic {
+		s.take(panicking)
 	}
 	if len(p.workers) == 0 {
-		s.status = NoneUp
+		s.standing = Down
 	}
 	p.mu.Unlock()
-	p.tell(s.events...)
-	return s.rows, s.ws, s.status
-}
-
-// SnapshotAll is Snapshot with those too whose turn it is not, for a request that others have failed.
-func (p *Pool) SnapshotAll(model string, now time.Time, rows []abi.Row, ws []*Worker) ([]abi.Row, []*Worker, Status) {
-	return p.shoot(model, "", outOfTurn, now, rows, ws)
+	p.tell(q.At, s.events...)
+	return s.rows, s.ws, s.standing
 }
 
 // shot is one Snapshot in the making. The pool's lock is held all the while.
@@ -71,7 +57,7 @@ type shot struct {
 	model, bound string
 	rows         []abi.Row
 	ws           []*Worker
-	status       Status
+	standing     Standing
 	kept         int // workers left out for their slow start alone
 	events       []event
 }
@@ -82,7 +68,7 @@ type mode uint8
 const (
 	normal    mode = iota
 	outOfTurn      // also who starts slowly
-	anyhow         // also who is not up
+	panicking      // also who is not up
 )
 
 // take appends who may take the request.
@@ -99,18 +85,21 @@ func (s *shot) take(m mode) {
 		if !has && s.model != "" {
 			continue
 		}
-		if s.status == UnknownModel {
-			s.status = NoneUp
+		if s.standing == Lacking {
+			s.standing = Down
+		}
+		if w.health.state == starting && s.standing == Down {
+			s.standing = Starting
 		}
 		if w.breaker.trial != nil {
 			s.events = append(s.events, p.tried(w, s.at)...)
 		}
-		if m == anyhow && w.draining || m != anyhow && !w.takes(s.at) && !(w.id == s.bound && w.keeps(s.at)) {
+		if m == panicking && w.draining || m != panicking && !w.takes(s.at) && !(w.id == s.bound && w.keeps(s.at)) {
 			continue
 		}
 		if s.limit > 0 && w.inFlight >= s.limit {
-			if s.status == NoneUp {
-				s.status = Full
+			if s.standing == Down || s.standing == Starting {
+				s.standing = Full
 			}
 			continue
 		}
@@ -123,10 +112,11 @@ func (s *shot) take(m mode) {
 				continue
 			}
 		}
-		if w.anyhow = m == anyhow; w.anyhow {
+		w.panicked = m == panicking
+		if w.panicked {
 			s.panics()
 		} else {
-			s.status = OK
+			s.standing = Ready
 		}
 		s.rows = append(s.rows, abi.Row{})
 		w.fill(&s.rows[len(s.rows)-1], s.at, s.stale, p.fleet, s.weight)
@@ -136,14 +126,14 @@ func (s *shot) take(m mode) {
 
 // panics notes that workers are given which are not up, once a request; it is told once until one is up again.
 func (s *shot) panics() {
-	if s.status == Panicked {
+	if s.standing == Panicked {
 		return
 	}
-	s.status = Panicked
+	s.standing = Panicked
 	s.p.panics++
 	if !s.p.panicked {
 		s.p.panicked = true
-		s.events = append(s.events, event{kind: panicking})
+		s.events = append(s.events, event{kind: inPanic})
 	}
 }
 
@@ -163,8 +153,8 @@ func (w *Worker) fill(r *abi.Row, now, stale, fleet, weight float64) {
 	r.MetricsAge = -1
 	if w.scraped > 0 {
 		r.MetricsAge = float32(max(0, now-w.scraped))
-		r.Running, r.Waiting = uint32(w.metrics.running), uint32(w.metrics.waiting)
-		r.KVUsage = float32(w.metrics.usage)
+		r.Running, r.Waiting = uint32(w.metrics.Running), uint32(w.metrics.Waiting)
+		r.KVUsage = float32(w.metrics.Usage)
 	}
 	if w.scraped == 0 || now-w.scraped > stale {
 		r.State |= abi.RowStale

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -8,25 +9,17 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// list lets worker i list the models, as its /v1/models would.
-func (p *Pool) say(t *testing.T, i int, models ...string) {
-	t.Helper()
-	var b strings.Builder
-	for k, m := range models {
-		if k > 0 {
-			b.WriteByte(',')
-		}
-		fmt.Fprintf(&b, `{"id":%q,"by":%d}`, m, i)
+// say lets worker i list the models, as its /v1/models would.
+func (p *Pool) say(i int, models ...string) {
+	var entries []json.RawMessage
+	for _, m := range models {
+		entries = append(entries, fmt.Appendf(nil, `{"id":%q,"by":%d}`, m, i))
 	}
-	l, entries, err := parseModels([]byte(`{"data":[` + b.String() + `]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.listed(p.workers[i], l, entries)
+	p.Listed(p.workers[i].number, models, entries)
 }
 
 func snap(p *Pool, model string, at float64) string {
-	rows, ws, status := p.Snapshot(model, p.after(at), nil, nil)
+	rows, ws, standing := p.Snapshot(Query{Model: model, At: p.after(at)}, nil, nil)
 	ids := make([]string, 0, len(ws))
 	for i, w := range ws {
 		if rows[i].Worker != w.slot || rows[i].Key != w.key {
@@ -34,10 +27,10 @@ func snap(p *Pool, model string, at float64) string {
 		}
 		ids = append(ids, w.id)
 	}
-	switch status {
-	case NoneUp:
+	switch standing {
+	case Down, Starting:
 		return "none up"
-	case UnknownModel:
+	case Lacking:
 		return "unknown model"
 	case Full:
 		return "full"
@@ -56,11 +49,11 @@ func TestSnapshotByModel(t *testing.T) {
 		}
 	}
 	f("any", "w0 w1 w2") // nobody was heard yet
-	p.say(t, 0, "base", "lora")
-	p.say(t, 1, "base")
+	p.say(0, "base", "lora")
+	p.say(1, "base")
 	f("lora", "w0 w2")
 	f("other", "w2")
-	p.say(t, 2, "base")
+	p.say(2, "base")
 	f("lora", "w0")
 	f("base", "w0 w1 w2")
 	f("", "w0 w1 w2")
@@ -68,19 +61,19 @@ func TestSnapshotByModel(t *testing.T) {
 	if p.workers[1].listing != p.workers[2].listing {
 		t.Error("equal listings are not one")
 	}
-	p.checked(p.workers[0], p.after(1), "gone", true)
+	p.kill(0, 1)
 	f("lora", "none up") // its worker is down: the model is known
 	f("base", "w1 w2")
-	p.say(t, 2)
+	p.say(2)
 	f("base", "w1")
 }
 
 func TestSnapshotNoWorkers(t *testing.T) {
-	p := New(Config{})
+	p := New(Config{}, start)
 	if got := snap(p, "m", 1); got != "none up" {
 		t.Errorf("empty pool: %s; want none up", got)
 	}
-	p.Update(specs(2))
+	p.Update(specs(2), start)
 	if got := snap(p, "m", 1); got != "none up" {
 		t.Errorf("before the first health check: %s; want none up", got)
 	}
@@ -90,15 +83,15 @@ func TestRow(t *testing.T) {
 	p := upPool(t, 1)
 	w := p.workers[0]
 	row := func(at float64) abi.Row {
-		rows, _, _ := p.Snapshot("", p.after(at), nil, nil)
+		rows := p.rows(at)
 		return rows[0]
 	}
 	if r := row(1); r.MetricsAge != -1 || r.State != abi.RowStale || r.Weight != 1 || r.Slow != 1 {
 		t.Errorf("fresh: %+v; want age -1, stale, weight 1, slow 1", r)
 	}
-	p.scraped(w, metrics{running: 3, waiting: 2, usage: .5}, p.after(2))
-	a := p.Begin(w, Dispatch{PromptTokens: 100}, p.after(3))
-	b := p.Begin(w, Dispatch{PromptTokens: 50}, p.after(3))
+	p.scrape(int(w.slot), Metrics{Running: 3, Waiting: 2, Usage: .5}, 2)
+	a := p.force(w, Dispatch{PromptTokens: 100}, 3)
+	b := p.force(w, Dispatch{PromptTokens: 50}, 3)
 	b.FirstByte(p.after(4))
 	r := row(4)
 	if r.Running != 3 || r.Waiting != 2 || r.KVUsage != .5 || r.MetricsAge != 2 || r.State != 0 {
@@ -116,10 +109,10 @@ func TestRow(t *testing.T) {
 
 func TestModelsMerged(t *testing.T) {
 	p := upPool(t, 3)
-	p.say(t, 0, "base", "lora")
-	p.say(t, 1, "base", "more")
-	p.say(t, 2, "gone")
-	p.checked(p.workers[2], p.after(1), "gone", true)
+	p.say(0, "base", "lora")
+	p.say(1, "base", "more")
+	p.say(2, "gone")
+	p.kill(2, 1)
 	got := fmt.Sprintf("%s", p.Models())
 	if want := `[{"id":"base","by":0} {"id":"lora","by":0} {"id":"more","by":1}]`; got != want {
 		t.Errorf("Models = %s; want %s", got, want)
@@ -149,21 +142,21 @@ func TestKeysDiffer(t *testing.T) {
 
 func TestSnapshotDoesNotAllocate(t *testing.T) {
 	p := upPool(t, 16)
-	p.say(t, 3, "base")
+	p.say(3, "base")
 	rows, ws := make([]abi.Row, 0, 16), make([]*Worker, 0, 16)
 	now := p.after(1)
-	if n := testing.AllocsPerRun(100, func() { p.Snapshot("base", now, rows, ws) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { p.Snapshot(Query{Model: "base", At: now}, rows, ws) }); n != 0 {
 		t.Errorf("Snapshot allocates %v times; want 0", n)
 	}
 }
 
 // TestDrainingWorkerKeepsItsSessions: a request of a session that it has goes there still, within the limit; no other does.
 func TestDrainingWorkerKeepsItsSessions(t *testing.T) {
-	p := New(Config{Workers: specs(2), MaxInFlight: 2})
+	p := New(Config{Workers: specs(2), MaxInFlight: 2}, start)
 	for _, w := range p.workers {
-		p.checked(w, p.began, "", false)
+		p.heal(int(w.slot), 0)
 	}
-	p.Drain("w0", true)
+	p.Drain("w0", true, start)
 	f := func(what string, d Dispatch, want bool) {
 		t.Helper()
 		if _, ok := p.TryBegin(p.workers[0], d, p.after(1)); ok != want {
@@ -174,6 +167,6 @@ func TestDrainingWorkerKeepsItsSessions(t *testing.T) {
 	f("one of its session", Dispatch{Bound: true}, true)
 	f("a second one", Dispatch{Bound: true}, true)
 	f("a third, over max_in_flight", Dispatch{Bound: true}, false)
-	p.checked(p.workers[0], p.after(2), "gone", true)
+	p.kill(0, 2)
 	f("one of its session when it is down", Dispatch{Bound: true}, false)
 }

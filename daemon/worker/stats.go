@@ -6,12 +6,12 @@ import "time"
 type Stats struct {
 	ID, URL  string // the URL without credentials
 	Slot     uint32
-	State    string    // starting | up | down | ejected | draining
+	State    Standing  // Starting, Ready, Down, Ejected or Draining
 	Since    time.Time // when it became that
-	Breaker  string    // closed | open | half-open
-	Drained  bool      // it was asked to drain, whatever else it is
-	Why      string    // it is ejected or draining; "" if it is neither
-	Up       bool      // gets requests
+	Breaker  BreakerState
+	Drained  bool   // it was asked to drain, whatever else it is
+	Why      string // it is ejected or draining; "" if it is neither
+	Up       bool   // gets requests
 	InFlight int
 	Limit    int // of InFlight; 0 = none
 	Sent     uint64
@@ -60,8 +60,8 @@ func (w *Worker) stats(now, fleet, weight float64) Stats {
 	s := Stats{
 		ID: w.id, URL: w.shown, Slot: w.slot, Since: w.since,
 		InFlight: w.inFlight, Sent: w.sent, Pending: w.queue.tokens,
-		Running: w.metrics.running, Waiting: w.metrics.waiting, KVUsage: w.metrics.usage, MetricsAge: -1,
-		Capacity: w.capacity, PrefixQueries: w.metrics.queries, PrefixHits: w.metrics.hits,
+		Running: w.metrics.Running, Waiting: w.metrics.Waiting, KVUsage: w.metrics.Usage, MetricsAge: -1,
+		Capacity: w.capacity, PrefixQueries: w.metrics.Queries, PrefixHits: w.metrics.Hits,
 		Wait: w.queue.wait(now, m), Slow: m, Load: w.load * weight,
 		TTFT: w.ttft.value, TPOT: w.tpot.value, SlowStart: now < w.slow.until,
 		Answered: w.totals.answered, Failed: w.totals.failed, Broken: w.totals.broken, Refused: w.totals.refused,

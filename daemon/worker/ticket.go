@@ -26,7 +26,7 @@ const (
 	Failed               // 5xx, or a failure hidden in a 200
 	Broken               // the connection broke or timed out
 	Refused              // nothing listens there
-	Draining             // its answer told that it is going: finish_reason "abort", a bare [DONE]
+	Leaving              // its answer told that it is going: finish_reason "abort", a bare [DONE]
 )
 
 // Outcome is what a ticket ends with.
@@ -58,19 +58,9 @@ type Ticket struct {
 	ended        bool
 }
 
-// Begin counts a request that is about to be sent to w, whether or not w takes requests now: for those that no other worker can
-// answer. Every ticket must be ended.
-func (p *Pool) Begin(w *Worker, d Dispatch, now time.Time) *Ticket {
-	t := p.ticket(w, d, now)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.begin(t)
-	return t
-}
-
-// TryBegin is Begin if w still takes requests. If not (another request got its last free place or is its trial, or
-// it went down since the snapshot) the caller goes on to its next choice; if none is left, the Status of a new Snapshot says what
-// to answer. A worker that was removed since takes what was meant for it.
+// TryBegin counts a request that is about to be sent to w, if w still takes requests. If not (another request got its last free
+// place or is its trial, or it went down since the snapshot) the caller goes on to its next choice; if none is left, the Standing of
+// a new Snapshot says what to answer. A worker that was removed since takes what was meant for it. Every ticket must be ended.
 func (p *Pool) TryBegin(w *Worker, d Dispatch, now time.Time) (*Ticket, bool) {
 	t := p.ticket(w, d, now)
 	p.mu.Lock()
@@ -78,7 +68,7 @@ func (p *Pool) TryBegin(w *Worker, d Dispatch, now time.Time) (*Ticket, bool) {
 	switch limit := p.conf().MaxInFlight; {
 	case limit > 0 && w.inFlight >= limit:
 		return nil, false
-	case w.gone, w.anyhow:
+	case w.gone, w.panicked:
 	case d.Bound && w.keeps(t.at):
 	case !w.takes(t.at):
 		return nil, false
@@ -170,11 +160,11 @@ func (t *Ticket) End(now time.Time, o Outcome) {
 		free := p.release(w)
 		p.mu.Unlock()
 		if free {
-			p.tell(event{w: w, kind: released})
+			p.tell(now, event{w: w, kind: released})
 		}
 		return
 	}
 	events := p.passive(w, t, at, o)
 	p.mu.Unlock()
-	p.tell(events...)
+	p.tell(now, events...)
 }

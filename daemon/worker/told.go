@@ -19,11 +19,11 @@ const (
 )
 
 // told takes the difference between two pages of one process. The caller holds p.mu.
-func (p *Pool) told(w *Worker, was, is metrics, now float64) {
-	if n, s := is.tokenTimes-was.tokenTimes, is.tokenTime-was.tokenTime; n > 0 && s > 0 {
+func (p *Pool) told(w *Worker, was, is Metrics, now float64) {
+	if n, s := is.TokenTimes-was.TokenTimes, is.TokenTime-was.TokenTime; n > 0 && s > 0 {
 		w.tpot.add(s / n)
 	}
-	n, seconds, tokens := is.prefills-was.prefills, is.prefill-was.prefill, is.fresh()-was.fresh()
+	n, seconds, tokens := is.Prefills-was.Prefills, is.Prefill-was.Prefill, freshTokens(&is)-freshTokens(&was)
 	if n <= 0 {
 		return
 	}
@@ -33,7 +33,7 @@ func (p *Pool) told(w *Worker, was, is metrics, now float64) {
 	}
 	w.ended = ended{}
 	// Below minSample a step's fixed cost is measured. A process' first request often waits for a compiler.
-	if seconds <= 0 || tokens < minSample*n || was.prefills == 0 {
+	if seconds <= 0 || tokens < minSample*n || was.Prefills == 0 {
 		return
 	}
 	w.pace, w.paced = seconds/(tokens*perToken), now
@@ -85,11 +85,11 @@ type ended struct {
 	fresh int // tokens not believed cached
 }
 
-// fresh is the prompt tokens of ended requests that were not cached. Before 0.19 vLLM does not say them; then it is the prompts'
+// freshTokens is the prompt tokens of ended requests that were not cached. Before 0.19 vLLM does not say them; then it is the prompts'
 // less those found in the cache, of which a few are still running.
-func (m *metrics) fresh() float64 {
-	if m.saysComputed {
-		return m.computed
+func freshTokens(m *Metrics) float64 {
+	if m.SaysComputed {
+		return m.Computed
 	}
-	return max(0, m.prompts-m.hits-m.externalHits)
+	return max(0, m.Prompts-m.Hits-m.ExternalHits)
 }

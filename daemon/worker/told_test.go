@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"fmt"
 	"math"
 	"testing"
 )
@@ -19,18 +18,13 @@ func (s *teller) serve(n, tokens int, perToken float64) {
 	s.seconds += float64(n*tokens) * perToken
 }
 
-func (s *teller) page() []byte {
-	text := fmt.Sprintf(`vllm:request_prefill_time_seconds_count{engine="0"} %v
-vllm:request_prefill_time_seconds_sum{engine="0"} %v
-vllm:request_prompt_tokens_sum{engine="0"} %v
-vllm:prefix_cache_hits_total{engine="0"} %v
-vllm:request_time_per_output_token_seconds_sum{engine="0"} %v
-vllm:request_time_per_output_token_seconds_count{engine="0"} %v
-`, s.requests, s.seconds, s.tokens+s.hits, s.hits, s.requests*.02, s.requests)
+func (s *teller) page() Metrics {
+	m := Metrics{Prefills: s.requests, Prefill: s.seconds, Prompts: s.tokens + s.hits, Hits: s.hits,
+		TokenTime: s.requests * .02, TokenTimes: s.requests}
 	if !s.old {
-		text += fmt.Sprintf("vllm:request_prefill_kv_computed_tokens_sum{engine=\"0\"} %v\n", s.tokens)
+		m.Computed, m.SaysComputed = s.tokens, true
 	}
-	return []byte(text)
+	return m
 }
 
 // scrapeAll reads everybody's page, once a second from second 'from' to 'to', after serve was called for it.
@@ -38,7 +32,7 @@ func scrapeAll(p *Pool, from, to int, tellers []*teller, serve func(second int))
 	for at := from; at < to; at++ {
 		serve(at)
 		for i, s := range tellers {
-			p.scraped(p.workers[i], parseMetrics(s.page()), p.after(float64(at)))
+			p.scrape(i, s.page(), float64(at))
 			p.mu.Lock()
 			p.age(float64(at))
 			p.mu.Unlock()
@@ -47,7 +41,7 @@ func scrapeAll(p *Pool, from, to int, tellers []*teller, serve func(second int))
 }
 
 func slowness(p *Pool, at float64) (m []float64) {
-	rows, _, _ := p.Snapshot("", p.after(at), nil, nil)
+	rows := p.rows(at)
 	for _, r := range rows {
 		m = append(m, r.Slow)
 	}
@@ -96,7 +90,7 @@ func TestToldKnowsLongPrompts(t *testing.T) {
 	scrapeAll(p, 1, 20, s, func(at int) {
 		for i, tokens := range []int{2000, 60_000} {
 			est := p.Estimate(tokens, 0)
-			p.Begin(p.workers[i], Dispatch{PromptTokens: tokens, Whole: true}, p.after(float64(at))).End(p.after(float64(at)), Outcome{Kind: Answered})
+			p.send(i, Dispatch{PromptTokens: tokens, Whole: true}, float64(at)).End(p.after(float64(at)), Outcome{Kind: Answered})
 			s[i].serve(1, tokens, est/float64(tokens))
 		}
 	})

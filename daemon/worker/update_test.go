@@ -11,11 +11,11 @@ import (
 func TestUpdateKeepsState(t *testing.T) {
 	p := upPool(t, 3)
 	w0, w1, w2 := p.workers[0], p.workers[1], p.workers[2]
-	k := p.Begin(w1, Dispatch{PromptTokens: 10}, p.after(1))
+	k := p.force(w1, Dispatch{PromptTokens: 10}, 1)
 	next := specs(3)
 	next[0].Weight = 3
 	next = append(next[:1], next[2], Spec{ID: "w3", URL: "http://127.0.0.1:9100"})
-	p.Update(next)
+	p.Update(next, start)
 	if p.workers[0] != w0 || p.workers[1] != w2 || w0.weight != 3 || w2.slot != 2 || w0.health.state != up {
 		t.Fatalf("kept workers changed: %+v", p.Stats(p.after(1)))
 	}
@@ -28,11 +28,11 @@ func TestUpdateKeepsState(t *testing.T) {
 	if w1.inFlight != 0 || w1.queue.pend != 0 || p.up != 2 {
 		t.Errorf("removed worker: %d in flight, pend %v, %d up; want 0, 0, 2", w1.inFlight, w1.queue.pend, p.up)
 	}
-	p.Update(append(next, Spec{ID: "w4", URL: "http://127.0.0.1:9101"}))
+	p.Update(append(next, Spec{ID: "w4", URL: "http://127.0.0.1:9101"}), start)
 	if s := p.workers[1]; s.slot != 1 || s.id != "w4" {
 		t.Errorf("slot %d is %s; want slot 1 given to w4", s.slot, s.id)
 	}
-	late := p.Begin(w1, Dispatch{}, p.after(3)) // chosen before it was removed
+	late := p.force(w1, Dispatch{}, 3) // chosen before it was removed
 	late.End(p.after(3), Outcome{Kind: Refused})
 	if p.taken[1] == nil {
 		t.Error("a late ticket of a removed worker freed its slot a second time")
@@ -42,7 +42,7 @@ func TestUpdateKeepsState(t *testing.T) {
 func TestUpdateNewURLIsNewWorker(t *testing.T) {
 	p := upPool(t, 1)
 	was := p.workers[0]
-	p.Update([]Spec{{ID: "w0", URL: "http://127.0.0.1:9999"}})
+	p.Update([]Spec{{ID: "w0", URL: "http://127.0.0.1:9999"}}, start)
 	w := p.workers[0]
 	if w == was || w.slot != 0 || w.health.state != starting {
 		t.Errorf("same id, other url: %+v; want a new worker, starting", p.Stats(p.after(1)))
@@ -56,7 +56,7 @@ func TestUpdateBadSpecs(t *testing.T) {
 		{ID: "10.0.0.1:8000", URL: "http://10.0.0.2:8000"},
 		{ID: "x", URL: "ftp://user:hunter2@10.0.0.1"},
 		{ID: "y", URL: "http://user:hunter2@10.0.0.1:port"},
-	}})
+	}}, start)
 	if len(p.workers) != 1 || p.workers[0].id != "10.0.0.1:8000" {
 		t.Fatalf("workers: %+v", p.Stats(p.began))
 	}
@@ -84,8 +84,8 @@ func TestHooks(t *testing.T) {
 	}
 	s := specs(2)
 	s[0].KVTokens = 5000
-	p := New(Config{Workers: s, OnDown: hook("down"), OnUp: hook("up"), OnRestart: hook("restart"),
-		OnCapacity: func(slot uint32, n int) { got = append(got, fmt.Sprintf("capacity %d=%d", slot, n)) }})
+	p := New(Config{Workers: s, OnDown: hook("down"), OnRestart: hook("restart"),
+		OnCapacity: func(slot uint32, n int) { got = append(got, fmt.Sprintf("capacity %d=%d", slot, n)) }}, start)
 	expect := func(want ...string) {
 		t.Helper()
 		if fmt.Sprint(got) != fmt.Sprint(want) {
@@ -95,39 +95,39 @@ func TestHooks(t *testing.T) {
 	}
 	expect("capacity 0=5000", "capacity 1=0")
 	a, b := p.workers[0], p.workers[1]
-	p.checked(a, p.after(1), "", false)
-	p.checked(a, p.after(1), "", false)
-	expect("up 0")
-	p.scraped(a, metrics{capacity: 3072, process: 100}, p.after(2))
-	p.scraped(b, metrics{capacity: 3072, process: 100}, p.after(2))
+	p.heal(int(a.slot), 1)
+	p.heal(int(a.slot), 1)
+	expect()
+	p.scrape(int(a.slot), Metrics{Capacity: 3072, Process: 100}, 2)
+	p.scrape(int(b.slot), Metrics{Capacity: 3072, Process: 100}, 2)
 	expect("capacity 1=3072") // what is configured wins
-	p.scraped(b, metrics{capacity: 4096, process: 100.5}, p.after(3))
-	p.scraped(b, metrics{}, p.after(4)) // a page that does not say it
+	p.scrape(int(b.slot), Metrics{Capacity: 4096, Process: 100.5}, 3)
+	p.scrape(int(b.slot), Metrics{}, 4) // a page that does not say it
 	expect("capacity 1=4096")
-	p.scraped(b, metrics{capacity: 4096, process: 160}, p.after(5))
+	p.scrape(int(b.slot), Metrics{Capacity: 4096, Process: 160}, 5)
 	expect("restart 1")
-	p.checked(a, p.after(6), "gone", true)
-	p.checked(a, p.after(7), "gone", true)
+	p.kill(int(a.slot), 6)
+	p.kill(int(a.slot), 7)
 	expect("down 0")
-	k := p.Begin(a, Dispatch{}, p.after(8))
-	p.Update(s[1:])
+	k := p.force(a, Dispatch{}, 8)
+	p.Update(s[1:], start)
 	expect("down 0")
 	k.End(p.after(9), Outcome{Kind: Answered}) // the index may have learnt from it
 	expect("down 0")
 	s[1].KVTokens = 6000
-	p.Update(append(s[1:], Spec{ID: "w2", URL: "http://127.0.0.1:9100"}))
+	p.Update(append(s[1:], Spec{ID: "w2", URL: "http://127.0.0.1:9100"}), start)
 	expect("capacity 0=0", "capacity 1=6000")
 }
 
 func TestDrain(t *testing.T) {
 	p := upPool(t, 2)
-	if !p.Drain("w0", true) || p.Drain("nobody", true) {
+	if !p.Drain("w0", true, start) || p.Drain("nobody", true, start) {
 		t.Error("Drain reports wrongly which workers there are")
 	}
-	if got := snap(p, "", 1); got != "w1" || p.Stats(p.began)[0].State != "draining" || p.Up(p.began) != 1 {
+	if got := snap(p, "", 1); got != "w1" || p.Stats(p.began)[0].State != Draining || p.Up(p.began) != 1 {
 		t.Errorf("draining w0: %s, %+v", got, p.Stats(p.began)[0])
 	}
-	p.Drain("w0", false)
+	p.Drain("w0", false, start)
 	if got := snap(p, "", 1); got != "w0 w1" {
 		t.Errorf("no longer draining: %s", got)
 	}

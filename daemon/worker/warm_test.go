@@ -5,9 +5,9 @@ import "testing"
 // A sample moves the fleet's speed for all: no row may show the speed of before it.
 func TestRowsShowOneFleetSpeed(t *testing.T) {
 	p := upPool(t, 3)
-	k := p.Begin(p.workers[2], Dispatch{PromptTokens: 4000}, p.after(1))
+	k := p.send(2, Dispatch{PromptTokens: 4000}, 1)
 	k.FirstByte(p.after(9)) // 30 times slower than estimated: a sample as soon as its group is complete
-	rows, _, _ := p.Snapshot("", p.after(10), nil, nil)
+	rows := p.rows(10)
 	if p.samples != 1 {
 		t.Fatalf("%d samples; want 1", p.samples)
 	}
@@ -20,7 +20,7 @@ func TestRowsShowOneFleetSpeed(t *testing.T) {
 func TestLambdaStartsWarm(t *testing.T) {
 	p := upPool(t, 4)
 	send := func(at float64) {
-		p.Begin(p.workers[0], Dispatch{PromptTokens: 10}, p.after(at)).End(p.after(at), Outcome{})
+		p.send(0, Dispatch{PromptTokens: 10}, at).End(p.after(at), Outcome{})
 	}
 	for i := range 63 {
 		send(1 + float64(i)/640)
@@ -34,7 +34,7 @@ func TestLambdaStartsWarm(t *testing.T) {
 		send(40)
 	}
 	near(t, "lambda of 64 in no time", p.Lambda(p.after(40)), .5*16/shortest, 1e-6)
-	p.Update(specs(6)) // a larger fleet needs more of them
+	p.Update(specs(6), start) // a larger fleet needs more of them
 	if got := p.Lambda(p.after(40)); got > 10 {
 		t.Errorf("lambda of a fleet that has grown = %v; want the average until enough were sent", got)
 	}
@@ -62,16 +62,16 @@ func TestRing(t *testing.T) {
 func TestSentLatelyAndPending(t *testing.T) {
 	p := upPool(t, 2)
 	for range 10 {
-		p.Begin(p.workers[0], Dispatch{Est: .5}, p.after(1))
+		p.send(0, Dispatch{Est: .5}, 1)
 	}
-	rows, _, _ := p.Snapshot("", p.after(31), nil, nil)
+	rows := p.rows(31)
 	near(t, "Lately", float64(rows[0].Lately), 10*.36788, 1e-3)
 	near(t, "Pending", float64(rows[0].Pending), 5, 1e-6)
 	near(t, "the other's Lately", float64(rows[1].Lately), 0, 0)
 	p.mu.Lock()
 	p.fell(p.workers[1], 31, "gone")
 	p.mu.Unlock()
-	p.checked(p.workers[1], p.after(31), "", false)
-	rows, _, _ = p.Snapshot("", p.after(31), nil, nil)
+	p.heal(1, 31)
+	rows = p.rows(31)
 	near(t, "Lately of the one that is back", float64(rows[1].Lately), float64(rows[0].Lately), 1e-3)
 }

@@ -13,27 +13,27 @@ import (
 
 // Worker is one vLLM instance of a pool. The same value stands for it from the day it is configured until it is removed.
 type Worker struct {
-	slot  uint32
-	id    string
-	key   uint64
-	url   string // with credentials: for requests only
-	shown string // without them: for logs and pages
-	scrap string // metrics URL
+	slot   uint32
+	number uint64 // of its life in the pool: no other worker ever has it
+	id     string
+	key    uint64
+	url    string // with credentials: for requests only
+	shown  string // without them: for logs and pages
+	scrap  string // metrics URL
 
-	block atomic.Int32  // tokens of a block of its KV cache, as it last said; 0 = never
-	flow  atomic.Int64  // nanoseconds from the pool's beginning to the last byte of an answer; 0 = none came
-	stop  func()        // ends its loops; nil if none run
-	kick  chan struct{} // asks for a health check now
-	look  chan struct{} // asks for a scrape now
+	block atomic.Int32 // tokens of a block of its KV cache, as it last said; 0 = never
+	flow  atomic.Int64 // nanoseconds from the pool's beginning to the last byte of an answer; 0 = none came
 
 	// All below is guarded by the pool's lock.
 	weight   float64
+	cost     float64
+	labels   map[string]string
 	kvConf   int  // configured size of its KV cache in tokens; 0 = by metrics
 	capacity int  // size in force; 0 = unknown
 	gone     bool // removed by an update
 	released bool // and its slot given back
 	draining bool // asked to by Drain
-	anyhow   bool // was offered though it takes nothing: TryBegin lets such requests through
+	panicked bool // was offered though it is not up: TryBegin lets such requests through
 	health   health
 	breaker  breaker
 	faults   faults
@@ -52,13 +52,13 @@ type Worker struct {
 	lately   float64 // requests sent, weighted as of Pool.aged
 	ttft     mean
 	tpot     mean
-	metrics  metrics
+	metrics  Metrics
 	scraped  float64           // when metrics were read; 0 = never
 	process  float64           // when its process began, as last read; kept over death to know a restart
 	listing  *listing          // nil = not heard yet: any model may be there
 	entries  []json.RawMessage // of listing.ids
 	totals   totals
-	shownAs  string    // its condition
+	shownAs  Standing  // its condition
 	since    time.Time // when it became that
 }
 
@@ -86,7 +86,7 @@ func newWorker(s Spec) (*Worker, error) {
 		// Neither the URL nor url.Parse's error is shown: both may hold a password.
 		return nil, fmt.Errorf("worker: worker %q has a url that is not http://host:port or https://host:port; correct its url", s.ID)
 	}
-	w := &Worker{id: s.ID, kick: make(chan struct{}, 1), look: make(chan struct{}, 1), rel: 1}
+	w := &Worker{id: s.ID, rel: 1, shownAs: Starting}
 	if w.id == "" {
 		w.id = u.Host
 	}
@@ -130,12 +130,13 @@ func (w *Worker) URL() string { return w.url }
 // adopt takes what may change while a worker stays.
 func (w *Worker) adopt(s Spec) []event {
 	w.weight, w.kvConf = cmp.Or(s.Weight, 1), s.KVTokens
+	w.cost, w.labels = cmp.Or(s.Cost, 1), s.Labels
 	return w.resize()
 }
 
 // resize brings the capacity in force up to date: configured, else as the worker says.
 func (w *Worker) resize() []event {
-	n := cmp.Or(w.kvConf, w.metrics.capacity, w.capacity)
+	n := cmp.Or(w.kvConf, w.metrics.Capacity, w.capacity)
 	if n == w.capacity {
 		return nil
 	}
@@ -151,7 +152,7 @@ func (w *Worker) forget() {
 	w.rel, w.load, w.lately = 1, 0, 0
 	w.heard, w.pace, w.ended = 0, 0, ended{}
 	w.ttft, w.tpot = mean{}, mean{}
-	w.metrics, w.scraped = metrics{}, 0
+	w.metrics, w.scraped = Metrics{}, 0
 }
 
 // takes says whether w may get requests, however many it has.

@@ -1,0 +1,126 @@
+package probe
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"syscall"
+	"time"
+)
+
+const (
+	maxMetrics = 8 << 20 // a page is about 60 KB
+	maxModels  = 4 << 20
+	maxHealth  = 1 << 10
+)
+
+// asker sends the questions by one Config. It is never changed, only replaced.
+type asker struct {
+	Config
+	fresh    *http.Client  // Client, but each request has a connection of its own
+	replaced chan struct{} // closed when another asker takes its place, so that a loop's sleep ends and reads the new intervals
+}
+
+func newAsker(c Config) *asker {
+	c = c.withDefaults()
+	return &asker{Config: c, fresh: withoutKeepAlive(c.Client), replaced: make(chan struct{})}
+}
+
+// verdict is what a health check showed.
+type verdict uint8
+
+const (
+	healthy   verdict = iota
+	silent            // no answer
+	dead              // nothing listens, or the engine says 5xx
+	unchecked         // this process has no file descriptor left, which says nothing of the worker
+)
+
+// health asks /health on a new connection. Any answer below 500 is a good one: a server without that path is not dead.
+func (a *asker) health(ctx context.Context, base string) (verdict, string) {
+	status, _, err := a.get(ctx, question{client: a.fresh, url: base + "/health", wait: a.HealthTimeout, limit: maxHealth})
+	switch {
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		return unchecked, err.Error()
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return dead, "/health: " + err.Error()
+	case err != nil:
+		return silent, "/health: " + err.Error()
+	case status >= 500:
+		return dead, fmt.Sprintf("/health answers %d", status)
+	}
+	return healthy, ""
+}
+
+// models asks for the ids that a worker lists and their entries.
+func (a *asker) models(ctx context.Context, base string) ([]string, []json.RawMessage, error) {
+	status, b, err := a.get(ctx, question{client: a.Client, url: base + "/v1/models", wait: a.HealthTimeout, limit: maxModels})
+	if err != nil {
+		return nil, nil, fmt.Errorf("/v1/models: %w", err)
+	}
+	if status != http.StatusOK {
+		return nil, nil, fmt.Errorf("/v1/models answers %d", status)
+	}
+	return parseModels(b)
+}
+
+func (a *asker) metrics(ctx context.Context, page string) (Metrics, error) {
+	status, b, err := a.get(ctx, question{client: a.Client, url: page, wait: a.ScrapeInterval, limit: maxMetrics})
+	if err != nil {
+		return Metrics{}, fmt.Errorf("/metrics: %w", err)
+	}
+	if status != http.StatusOK {
+		return Metrics{}, fmt.Errorf("/metrics: answers %d", status)
+	}
+	return parseMetrics(b), nil
+}
+
+// question is one GET.
+type question struct {
+	client *http.Client
+	url    string
+	wait   time.Duration // deadline of the answer
+	limit  int64         // bytes read of it
+}
+
+// get returns the answer's status and body. Its error names no URL: that may hold a password.
+func (a *asker) get(ctx context.Context, q question) (int, []byte, error) {
+	ctx, stop := context.WithTimeout(ctx, q.wait)
+	defer stop()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, q.url, nil)
+	if err != nil {
+		return 0, nil, errors.New("not a URL")
+	}
+	if a.Key != "" {
+		r.Header.Set("Authorization", "Bearer "+a.Key)
+	}
+	answer, err := q.client.Do(r)
+	if err != nil {
+		return 0, nil, withoutAddress(err, q.wait)
+	}
+	defer answer.Body.Close()
+	b, err := io.ReadAll(io.LimitReader(answer.Body, q.limit))
+	if err != nil {
+		return 0, nil, withoutAddress(err, q.wait)
+	}
+	return answer.StatusCode, b, nil
+}
+
+// withoutAddress puts an error into words that name no address. wait is the time that the answer had.
+func withoutAddress(err error, wait time.Duration) error {
+	if e, ok := errors.AsType[*net.OpError](err); ok {
+		return fmt.Errorf("%s: %w", e.Op, e.Err)
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("no answer within %v", wait)
+	}
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		return e.Err
+	}
+	return err
+}

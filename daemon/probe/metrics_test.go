@@ -1,0 +1,81 @@
+package probe
+
+import (
+	"math"
+	"os"
+	"strings"
+	"testing"
+)
+
+func TestParseRecordedPages(t *testing.T) {
+	f := func(file string, want Metrics) {
+		t.Helper()
+		page, err := os.ReadFile("testdata/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := parseMetrics(page); got != want {
+			t.Errorf("%s: %+v; want %+v", file, got, want)
+		}
+	}
+	f("metrics-0.32.0.txt", Metrics{Capacity: 23 * 128, Block: 128, Process: 1.79524799931e+09, SaysComputed: true})
+	f("metrics-0.11.1.txt", Metrics{Capacity: 127 * 16, Block: 16, Process: 1.79524968851e+09, Queries: 3697, Hits: 192,
+		Prefill: 19.75551417600036, Prefills: 46, Prompts: 3750, TokenTime: 2.13049174800035, TokenTimes: 46})
+}
+
+func TestParseMetrics(t *testing.T) {
+	f := func(page string, want Metrics) {
+		t.Helper()
+		if got := parseMetrics([]byte(page)); got != want {
+			t.Errorf("%q: %+v; want %+v", page, got, want)
+		}
+	}
+	f("", Metrics{})
+	f("vllm:num_requests_running 3\nvllm:num_requests_waiting{} 4 1700000000000\r\n", Metrics{Running: 3, Waiting: 4})
+	// Two engines: counts add up, usage is their mean, capacity is theirs together.
+	f(`vllm:num_requests_running{engine="0"} 3
+vllm:num_requests_running{engine="1"} 4
+vllm:kv_cache_usage_perc{engine="0"} 0.5
+vllm:kv_cache_usage_perc{engine="1"} 1
+vllm:cache_config_info{block_size="16",engine="0",num_gpu_blocks="100"} 1.0
+vllm:cache_config_info{block_size="16",engine="1",num_gpu_blocks="100"} 1.0
+`, Metrics{Running: 7, Usage: .75, Capacity: 2 * 99 * 16, Block: 16})
+	f(`vllm:gpu_cache_usage_perc{model_name="a b} \"c\" {"} 0.25`, Metrics{Usage: .25})
+	f(`vllm:cache_config_info{block_size="16",num_gpu_blocks="None"} 1`, Metrics{Block: 16})
+	f(`vllm:cache_config_info{kv_cache_size_tokens="3072",block_size="128",num_gpu_blocks="25"} 1`, Metrics{Capacity: 3072 - 128, Block: 128})
+	f(`vllm:cache_config_info{block_size="2000000000",num_gpu_blocks="2000000000"} 1`, Metrics{Capacity: math.MaxInt32, Block: 2000000000})
+	f("# vllm:num_requests_running 3\nvllm:num_requests_running_total 3\n", Metrics{})
+	f("vllm:num_requests_running NaN\nvllm:num_requests_waiting -1\nprocess_start_time_seconds +Inf\n", Metrics{})
+	f("vllm:num_requests_running{a=\"\\\nvllm:num_requests_waiting 2", Metrics{Waiting: 2})
+	f("vllm:num_requests_running\nvllm:num_requests_running \nvllm:num_requests_running{", Metrics{})
+}
+
+func FuzzParseMetrics(f *testing.F) {
+	for _, file := range []string{"metrics-0.32.0.txt", "metrics-0.11.1.txt"} {
+		page, err := os.ReadFile("testdata/" + file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, line := range strings.Split(string(page), "\n") {
+			if strings.HasPrefix(line, "vllm:") && !strings.Contains(line, "_bucket") {
+				f.Add(line)
+			}
+		}
+	}
+	f.Add(`vllm:cache_config_info{block_size="16\"`)
+	f.Fuzz(func(t *testing.T, page string) {
+		m := parseMetrics([]byte(page))
+		for _, v := range []float64{float64(m.Running), float64(m.Waiting), m.Usage, float64(m.Capacity), m.Queries, m.Hits, m.Process} {
+			if !(v >= 0 && v <= 1e18) {
+				t.Fatalf("%+v", m)
+			}
+		}
+		if m.Usage > 1 || m.Capacity > math.MaxInt32 {
+			t.Fatalf("%+v", m)
+		}
+		// A page before it changes nothing of what is read, but by adding.
+		if n := parseMetrics([]byte("vllm:num_requests_running 1\n" + page)); n.Running != m.Running+1 {
+			t.Fatalf("running %d after one more; was %d", n.Running, m.Running)
+		}
+	})
+}

@@ -1,0 +1,132 @@
+package probe
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+)
+
+// Prober asks the workers that it was given. Make it with New; it is safe for concurrent use. Its methods never wait for a
+// worker and never call the sink, so a sink may call them with its own lock held.
+type Prober struct {
+	asker atomic.Pointer[asker]
+	loops sync.WaitGroup
+
+	mu      sync.Mutex // guards all below
+	run     context.Context
+	sink    Sink
+	targets map[uint64]*target
+}
+
+// New makes a prober. It asks nobody until Run.
+func New(c Config) *Prober {
+	p := &Prober{targets: map[uint64]*target{}}
+	p.asker.Store(newAsker(c))
+	return p
+}
+
+// Configure replaces intervals, deadlines, key and authorities. They are in force at once: a loop that sleeps by an old interval
+// wakes up.
+func (p *Prober) Configure(c Config) {
+	was := p.asker.Load()
+	if c.Client == nil && c.TLS == was.TLS {
+		c.Client = was.Client
+	}
+	next := newAsker(c)
+	was = p.asker.Swap(next)
+	close(was.replaced)
+	if was.Client != next.Client {
+		was.Client.CloseIdleConnections()
+	}
+}
+
+// Run asks the workers and hands the answers to sink until ctx ends. It returns when the last question has ended.
+func (p *Prober) Run(ctx context.Context, sink Sink) {
+	p.mu.Lock()
+	p.run, p.sink = ctx, sink
+	for _, t := range p.targets {
+		p.begin(t, t.followHealth, t.followMetrics)
+	}
+	p.mu.Unlock()
+	<-ctx.Done()
+	p.mu.Lock()
+	p.run = nil
+	p.mu.Unlock()
+	p.loops.Wait()
+}
+
+// Watch begins to ask the worker at url. metrics is the URL of its metrics. Both may hold credentials.
+func (p *Prober) Watch(id uint64, url, metrics string) {
+	t := &target{id: id, url: url, metrics: metrics, asker: &p.asker,
+		check: make(chan struct{}, 1), scrape: make(chan struct{}, 1)}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.targets[id] = t
+	p.begin(t, t.followHealth, t.followMetrics)
+}
+
+// WatchHealth asks a worker for its health alone from now on: it was removed, and requests that are still there may wait in vain.
+func (p *Prober) WatchHealth(id uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if t := p.targets[id]; t != nil {
+		t.end()
+		p.begin(t, t.followHealthAlone)
+	}
+}
+
+// Unwatch asks a worker nothing more.
+func (p *Prober) Unwatch(id uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if t := p.targets[id]; t != nil {
+		t.end()
+		delete(p.targets, id)
+	}
+}
+
+// CheckSoon asks for a health check before the interval is over.
+func (p *Prober) CheckSoon(id uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if t := p.targets[id]; t != nil {
+		signal(t.check)
+	}
+}
+
+// ScrapeSoon asks for a read of the metrics before the interval is over.
+func (p *Prober) ScrapeSoon(id uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if t := p.targets[id]; t != nil {
+		signal(t.scrape)
+	}
+}
+
+// begin starts a target's loops if the prober runs. The caller holds p.mu.
+func (p *Prober) begin(t *target, loops ...func(context.Context, Sink)) {
+	if p.run == nil {
+		return
+	}
+	ctx, stop := context.WithCancel(p.run)
+	t.stop = stop
+	for _, follow := range loops {
+		sink := p.sink
+		p.loops.Go(func() { follow(ctx, sink) })
+	}
+}
+
+// end stops a target's loops.
+func (t *target) end() {
+	if t.stop != nil {
+		t.stop()
+	}
+}
+
+// signal wakes who waits on c, or whoever waits on it next.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

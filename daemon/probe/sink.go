@@ -1,0 +1,49 @@
+package probe
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Sink takes what the workers answered. Its methods are called from many goroutines at once. An id that it does not know is one of
+// a worker that has gone meanwhile.
+type Sink interface {
+	// Phase reports whether the worker is up, and whether its answers said that it is going. The loops ask by it: one that is
+	// not up is checked more often and not scraped, one that is going is scraped each second, since a new process ends that.
+	Phase(id uint64) (up, leaving bool)
+
+	Healthy(id uint64, at time.Time)
+	Silent(id uint64, why string, at time.Time)    // no answer to a health check
+	Dead(id uint64, why string, at time.Time)      // nothing listens, or the engine says 5xx
+	Unchecked(id uint64, why string, at time.Time) // no check could be made, which says nothing of the worker
+
+	// Listed takes the model ids that the worker lists, each once, and the entry of /v1/models of each.
+	Listed(id uint64, ids []string, entries []json.RawMessage)
+	Unlisted(id uint64, why string, at time.Time) // the models could not be read
+
+	Scraped(id uint64, m Metrics, at time.Time)
+	Unscraped(id uint64, why string, at time.Time) // the metrics could not be read
+}
+
+// Metrics is what is read from a page of vLLM's metrics: sums over its data-parallel engines, usage their mean. What a page
+// does not say is 0. It is an alias, so that a sink can declare the same values without importing this package.
+type Metrics = struct {
+	Running  int     // requests
+	Waiting  int     // requests
+	Usage    float64 // of the KV cache, 0..1
+	Capacity int     // tokens of KV cache that can hold prompts
+	Block    int     // tokens of a block of it
+	Queries  float64 // tokens looked up in the prefix cache since the process began
+	Hits     float64 // tokens found there
+	Process  float64 // when the process began, Unix seconds
+
+	// Of requests that have ended, sums since the process began.
+	Prefill      float64 // seconds of prefill
+	Prefills     float64 // requests in Prefill
+	Computed     float64 // prompt tokens that were not cached
+	SaysComputed bool    // Computed stands on the page: vLLM 0.19 and later
+	Prompts      float64 // all prompt tokens
+	ExternalHits float64 // as Hits, from a KV connector
+	TokenTime    float64 // the mean seconds a generated token of each
+	TokenTimes   float64 // requests in TokenTime
+}

@@ -1,0 +1,130 @@
+package probe
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	listEvery  = 5                      // health checks between model listings
+	minGap     = 200 * time.Millisecond // between health checks that failing requests ask for
+	downEvery  = 500 * time.Millisecond // between checks of a worker that is not up
+	leaveEvery = time.Second            // between scrapes of a worker that is going
+)
+
+// target is one worker with its loops.
+type target struct {
+	id      uint64
+	url     string
+	metrics string // URL
+	asker   *atomic.Pointer[asker]
+	check   chan struct{} // ends the wait for the next health check
+	scrape  chan struct{} // ends the wait for the next scrape
+	stop    func()        // ends the loops; nil if none run
+}
+
+// followHealth checks at once and then every interval. It asks for the models on every fifth good check and on the first
+// after a bad one.
+func (t *target) followHealth(ctx context.Context, sink Sink) {
+	was := false
+	for n := 0; ctx.Err() == nil; n++ {
+		a := t.asker.Load()
+		ok := t.checkHealth(ctx, a, sink)
+		if ok && (!was || n%listEvery == 0) {
+			t.listModels(ctx, a, sink)
+		}
+		was = ok
+		a = t.asker.Load()
+		every := a.HealthInterval
+		if up, _ := sink.Phase(t.id); !up {
+			every = min(every, downEvery)
+		}
+		gap := min(minGap, every/2)
+		sleep(ctx, gap, nil, nil)
+		sleep(ctx, jitter(every)-gap, t.check, a.replaced)
+	}
+}
+
+// followHealthAlone checks a removed worker every interval. Nothing else is asked of it.
+func (t *target) followHealthAlone(ctx context.Context, sink Sink) {
+	for ctx.Err() == nil {
+		a := t.asker.Load()
+		t.checkHealth(ctx, a, sink)
+		sleep(ctx, jitter(a.HealthInterval), nil, nil)
+	}
+}
+
+// followMetrics scrapes at once and then every interval, while the worker is up.
+func (t *target) followMetrics(ctx context.Context, sink Sink) {
+	for ctx.Err() == nil {
+		a := t.asker.Load()
+		switch up, leaving := sink.Phase(t.id); {
+		case !up:
+			sleep(ctx, min(minGap, a.ScrapeInterval), nil, nil) // soon after it came up
+		case leaving:
+			t.readMetrics(ctx, a, sink)
+			sleep(ctx, jitter(min(leaveEvery, a.ScrapeInterval)), nil, nil)
+		default:
+			t.readMetrics(ctx, a, sink)
+			sleep(ctx, jitter(a.ScrapeInterval), t.scrape, a.replaced)
+		}
+	}
+}
+
+// checkHealth makes one check and reports whether it was good. What comes after ctx ended is nobody's answer.
+func (t *target) checkHealth(ctx context.Context, a *asker, sink Sink) bool {
+	v, why := a.health(ctx, t.url)
+	if ctx.Err() != nil {
+		return false
+	}
+	at := time.Now()
+	switch v {
+	case healthy:
+		sink.Healthy(t.id, at)
+	case silent:
+		sink.Silent(t.id, why, at)
+	case dead:
+		sink.Dead(t.id, why, at)
+	case unchecked:
+		sink.Unchecked(t.id, why, at)
+	}
+	return v == healthy
+}
+
+func (t *target) listModels(ctx context.Context, a *asker, sink Sink) {
+	ids, entries, err := a.models(ctx, t.url)
+	switch {
+	case err == nil:
+		sink.Listed(t.id, ids, entries)
+	case ctx.Err() == nil:
+		sink.Unlisted(t.id, err.Error(), time.Now())
+	}
+}
+
+func (t *target) readMetrics(ctx context.Context, a *asker, sink Sink) {
+	m, err := a.metrics(ctx, t.metrics)
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		sink.Unscraped(t.id, err.Error(), time.Now())
+	default:
+		sink.Scraped(t.id, m, time.Now())
+	}
+}
+
+// jitter varies d by a tenth.
+func jitter(d time.Duration) time.Duration { return d*9/10 + rand.N(d/5+1) }
+
+// sleep waits for d, for ctx, or for one of the channels. Either channel may be nil.
+func sleep(ctx context.Context, d time.Duration, soon, replaced <-chan struct{}) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-soon:
+	case <-replaced:
+	case <-t.C:
+	}
+}
