@@ -23,7 +23,7 @@ const (
 type asker struct {
 	Config
 	fresh    *http.Client  // Client, but each request has a connection of its own
-	replaced chan struct{} // closed when another asker takes its place, so that a loop's sleep ends and reads the new intervals
+	replaced chan struct{} // closed when another asker takes its place: a loop that sleeps by the old interval wakes up
 }
 
 func newAsker(c Config) *asker {
@@ -59,7 +59,8 @@ func (a *asker) health(ctx context.Context, base string) (verdict, string) {
 
 // models asks for the ids that a worker lists and their entries.
 func (a *asker) models(ctx context.Context, base string) ([]string, []json.RawMessage, error) {
-	status, b, err := a.get(ctx, question{client: a.Client, url: base + "/v1/models", wait: a.HealthTimeout, limit: maxModels})
+	q := question{client: a.Client, url: base + "/v1/models", wait: a.HealthTimeout, limit: maxModels}
+	status, b, err := a.get(ctx, q)
 	if err != nil {
 		return nil, nil, fmt.Errorf("/v1/models: %w", err)
 	}

@@ -12,7 +12,7 @@ import (
 type Config struct {
 	HealthInterval time.Duration // between health checks of a worker; default 2 s, give or take a tenth
 	HealthTimeout  time.Duration // deadline of one check or model listing; default 2 s
-	ScrapeInterval time.Duration // between reads of /metrics, and their deadline; default 5 s (a page costs the worker 8-60 ms)
+	ScrapeInterval time.Duration // between reads of /metrics, and their deadline; default 5 s: a page costs 8-60 ms
 
 	Key    string       // sent as a bearer token with every question; "" = none
 	TLS    *tls.Config  // for https workers; nil = the system's authorities
@@ -29,8 +29,8 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// newClient makes the client that keeps connections. vLLM closes idle ones after 5 s, so this client closes them before: a
-// question on a connection that is just being closed looks like a dead worker.
+// newClient makes the client that keeps connections. vLLM closes idle ones after 5 s, so this client closes them
+// before: a question on a connection that is just being closed looks like a dead worker.
 func newClient(authorities *tls.Config) *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
@@ -44,8 +44,8 @@ func newClient(authorities *tls.Config) *http.Client {
 	}
 }
 
-// withoutKeepAlive copies c for health checks: each request of the copy has a connection of its own. doc.go says why. TLS session
-// tickets spare the certificates, two thirds of a handshake.
+// withoutKeepAlive copies c for health checks: each request of the copy has a connection of its own. doc.go says why.
+// TLS session tickets spare the certificates, two thirds of a handshake.
 func withoutKeepAlive(c *http.Client) *http.Client {
 	t, ok := c.Transport.(*http.Transport)
 	if !ok {

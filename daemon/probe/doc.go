@@ -1,36 +1,38 @@
-// Package probe asks vLLM workers for what they say of themselves: /health, /v1/models and /metrics. It hands each answer to
-// a [Sink] with the time at which it came, and draws no conclusion: who is up and how fast is for the sink to decide.
+// Package probe asks vLLM workers for what they say of themselves: /health, /v1/models and /metrics. It hands each
+// answer to a [Sink] with the time at which it came, and draws no conclusion: who is up and how fast is for the sink to
+// decide.
 //
 // # Rules
 //
-//   - A worker is known by a number that its owner chose and never gives twice. So an answer that comes late, when its worker
-//     was already replaced under the same name, is the answer of nobody.
-//   - Each worker has two loops. One checks its health every HealthInterval and asks for its models on every fifth good check,
-//     the other reads its metrics every ScrapeInterval while it is up. Intervals vary by a tenth, so that the probes of many
-//     workers do not fall together.
-//   - A worker that is not up is checked twice a second, whatever the interval: it is used again within 2 s of being able to
-//     answer (TestReturnOnSocket).
-//   - CheckSoon asks for a check at once, because a request failed there. A worker gets at most five a second, however many
-//     requests fail (TestFailuresDoNotFlood).
-//   - An error that is handed on names no address and no URL: a client may see it on /ready, and a URL may hold a password.
+//   - A worker is known by a number that its owner chose and never gives twice. So an answer that comes late, when its
+//     worker was already replaced under the same name, is the answer of nobody.
+//   - Each worker has two loops. One checks its health every HealthInterval and asks for its models on every fifth good
+//     check, the other reads its metrics every ScrapeInterval while it is up. Intervals vary by a tenth, so that the
+//     probes of many workers do not fall together.
+//   - A worker that is not up is checked twice a second, whatever the interval: it is used again within 2 s of being
+//     able to answer (TestReturnOnSocket).
+//   - CheckSoon asks for a check at once, because a request failed there. A worker gets at most five a second, however
+//     many requests fail (TestFailuresDoNotFlood).
+//   - An error that is handed on names no address and no URL: a client may see it on /ready, and a URL may hold a
+//     password.
 //
 // # Why each health check has a connection of its own
 //
-// Who accepted a connection once may go on answering on it after its port was closed, as proxies do. A new connection each time
-// shows a closed port at the next check. It costs a fifth of a millisecond at both ends (BenchmarkHealth). Models and
-// metrics go over kept connections.
+// Who accepted a connection once may go on answering on it after its port was closed, as proxies do. A new connection
+// each time shows a closed port at the next check. It costs a fifth of a millisecond at both ends (BenchmarkHealth).
+// Models and metrics go over kept connections.
 //
 // # Why the sink is told healthy, silent or dead
 //
 // A worker deep in prefill answers /health late, so silence is not death, and the sink weighs it against the bytes that
-// flow from the worker. A refused connection or a 5xx is proof. A check that this process had no file descriptor for says nothing of the
-// worker, so it is none of the three.
+// flow from the worker. A refused connection or a 5xx is proof. A check that this process had no file descriptor for
+// says nothing of the worker, so it is none of the three.
 //
 // # Why /metrics is read by an own scanner
 //
-// Some fifteen names of the 700 lines in vLLM's page matter. github.com/prometheus/common/expfmt makes a protobuf of every
-// histogram bucket to find them, and brings protobuf and an ABNF engine into this room. The scanner skips a line after its
-// name (BenchmarkParseMetrics). Pages recorded from two vLLM releases and a fuzz test hold it.
+// Some fifteen names of the 700 lines in vLLM's page matter. github.com/prometheus/common/expfmt makes a protobuf of
+// every histogram bucket to find them, and brings protobuf and an ABNF engine into this room. The scanner skips a line
+// after its name (BenchmarkParseMetrics). Pages recorded from two vLLM releases and a fuzz test hold it.
 //
 // # Why this is not a part of the workers' room
 //

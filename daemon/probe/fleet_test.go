@@ -207,7 +207,8 @@ func TestNoDescriptorSaysNothingOfAWorker(t *testing.T) {
 	})
 }
 
-// TestBrokenRequestAsksHealth: the check that a broken request asks for finds a dead worker long before the next interval.
+// TestBrokenRequestAsksHealth: the check that a broken request asks for finds a dead worker long before the next
+// interval.
 func TestBrokenRequestAsksHealth(t *testing.T) {
 	play(t, 2, func(f *fleet) {
 		time.Sleep(10*time.Second + 300*time.Millisecond)

@@ -87,8 +87,9 @@ func number(rest []byte) float64 {
 }
 
 // cacheSize returns the tokens of one engine's KV cache by its cache_config_info, and the tokens of a block.
-// kv_cache_size_tokens counts where there is one (0.32; the engine's own figure, right for hybrid models too), else block_size
-// times num_gpu_blocks. One block is taken off: vLLM's null block stands in the count and never holds anything.
+// kv_cache_size_tokens counts where there is one (0.32; the engine's own figure, right for hybrid models too), else
+// block_size times num_gpu_blocks. One block is taken off: vLLM's null block stands in the count and never holds
+// anything.
 func cacheSize(rest []byte) (tokens, block int) {
 	var size, blocks int
 	skipLabels(rest, func(name, value []byte) {
@@ -111,8 +112,8 @@ func cacheSize(rest []byte) (tokens, block int) {
 	return min(math.MaxInt32, max(0, size-block)), block
 }
 
-// skipLabels calls each for the labels at the start of rest and returns what follows them, nil if they do not end. Values stay
-// escaped: those that matter are numbers.
+// skipLabels calls each for the labels at the start of rest and returns what follows them, nil if they do not end.
+// Values stay escaped: those that matter are numbers.
 func skipLabels(rest []byte, each func(name, value []byte)) []byte {
 	if len(rest) == 0 || rest[0] != '{' {
 		return nil

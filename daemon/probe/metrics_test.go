@@ -42,8 +42,10 @@ vllm:cache_config_info{block_size="16",engine="1",num_gpu_blocks="100"} 1.0
 `, Metrics{Running: 7, Usage: .75, Capacity: 2 * 99 * 16, Block: 16})
 	f(`vllm:gpu_cache_usage_perc{model_name="a b} \"c\" {"} 0.25`, Metrics{Usage: .25})
 	f(`vllm:cache_config_info{block_size="16",num_gpu_blocks="None"} 1`, Metrics{Block: 16})
-	f(`vllm:cache_config_info{kv_cache_size_tokens="3072",block_size="128",num_gpu_blocks="25"} 1`, Metrics{Capacity: 3072 - 128, Block: 128})
-	f(`vllm:cache_config_info{block_size="2000000000",num_gpu_blocks="2000000000"} 1`, Metrics{Capacity: math.MaxInt32, Block: 2000000000})
+	f(`vllm:cache_config_info{kv_cache_size_tokens="3072",block_size="128",num_gpu_blocks="25"} 1`,
+		Metrics{Capacity: 3072 - 128, Block: 128})
+	f(`vllm:cache_config_info{block_size="2000000000",num_gpu_blocks="2000000000"} 1`,
+		Metrics{Capacity: math.MaxInt32, Block: 2000000000})
 	f("# vllm:num_requests_running 3\nvllm:num_requests_running_total 3\n", Metrics{})
 	f("vllm:num_requests_running NaN\nvllm:num_requests_waiting -1\nprocess_start_time_seconds +Inf\n", Metrics{})
 	f("vllm:num_requests_running{a=\"\\\nvllm:num_requests_waiting 2", Metrics{Waiting: 2})
@@ -65,7 +67,8 @@ func FuzzParseMetrics(f *testing.F) {
 	f.Add(`vllm:cache_config_info{block_size="16\"`)
 	f.Fuzz(func(t *testing.T, page string) {
 		m := parseMetrics([]byte(page))
-		for _, v := range []float64{float64(m.Running), float64(m.Waiting), m.Usage, float64(m.Capacity), m.Queries, m.Hits, m.Process} {
+		figures := []float64{float64(m.Running), float64(m.Waiting), m.Usage, float64(m.Capacity), m.Queries, m.Hits, m.Process}
+		for _, v := range figures {
 			if !(v >= 0 && v <= 1e18) {
 				t.Fatalf("%+v", m)
 			}

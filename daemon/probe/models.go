@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// parseModels returns the ids of an answer of /v1/models, each once, and their entries. LoRA adapters are entries like models. An
-// entry without an id is skipped.
+// parseModels returns the ids of an answer of /v1/models, each once, and their entries. LoRA adapters are entries like
+// models. An entry without an id is skipped.
 func parseModels(b []byte) (ids []string, entries []json.RawMessage, err error) {
 	var answer struct {
 		Data []json.RawMessage `json:"data"`

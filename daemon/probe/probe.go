@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// Prober asks the workers that it was given. Make it with New; it is safe for concurrent use. Its methods never wait for a
-// worker and never call the sink, so a sink may call them with its own lock held.
+// Prober asks the workers that it was given. Make it with New; it is safe for concurrent use. Its methods never wait
+// for a worker and never call the sink, so a sink may call them with its own lock held.
 type Prober struct {
 	asker atomic.Pointer[asker]
 	loops sync.WaitGroup
@@ -25,8 +25,8 @@ func New(c Config) *Prober {
 	return p
 }
 
-// Configure replaces intervals, deadlines, key and authorities. They are in force at once: a loop that sleeps by an old interval
-// wakes up.
+// Configure replaces intervals, deadlines, key and authorities. They are in force at once: a loop that sleeps by an old
+// interval wakes up.
 func (p *Prober) Configure(c Config) {
 	was := p.asker.Load()
 	if c.Client == nil && c.TLS == was.TLS {
@@ -65,7 +65,8 @@ func (p *Prober) Watch(id uint64, url, metrics string) {
 	p.begin(t, t.followHealth, t.followMetrics)
 }
 
-// WatchHealth asks a worker for its health alone from now on: it was removed, and requests that are still there may wait in vain.
+// WatchHealth asks a worker for its health alone from now on: it was removed, and requests that are still there may
+// wait in vain.
 func (p *Prober) WatchHealth(id uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,7 +11,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
-// TestReturnOnSocket lets a worker die and come back on its port, at the default intervals, and tells how soon it is used.
+// TestReturnOnSocket lets a worker die and come back on its port, at the default intervals, and tells how soon it is
+// used.
 func TestReturnOnSocket(t *testing.T) {
 	serve := func(at string) (*http.Server, string) {
 		t.Helper()

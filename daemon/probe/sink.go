@@ -5,11 +5,12 @@ import (
 	"time"
 )
 
-// Sink takes what the workers answered. Its methods are called from many goroutines at once. An id that it does not know is one of
-// a worker that has gone meanwhile.
+// Sink takes what the workers answered. Its methods are called from many goroutines at once. An id that it does not
+// know is one of a worker that has gone meanwhile.
 type Sink interface {
-	// Phase reports whether the worker is up, and whether its answers said that it is going. The loops ask by it: one that is
-	// not up is checked more often and not scraped, one that is going is scraped each second, since a new process ends that.
+	// Phase reports whether the worker is up, and whether its answers said that it is going. The loops ask by it: one that
+	// is not up is checked more often and not scraped, one that is going is scraped each second, since a new process ends
+	// that.
 	Phase(id uint64) (up, leaving bool)
 
 	Healthy(id uint64, at time.Time)
@@ -25,8 +26,8 @@ type Sink interface {
 	Unscraped(id uint64, why string, at time.Time) // the metrics could not be read
 }
 
-// Metrics is what is read from a page of vLLM's metrics: sums over its data-parallel engines, usage their mean. What a page
-// does not say is 0. It is an alias, so that a sink can declare the same values without importing this package.
+// Metrics is what is read from a page of vLLM's metrics: sums over its data-parallel engines, usage their mean. What a
+// page does not say is 0. It is an alias, so that a sink can declare the same values without importing this package.
 type Metrics = struct {
 	Running  int     // requests
 	Waiting  int     // requests

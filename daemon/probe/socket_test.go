@@ -19,6 +19,11 @@ import (
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
+// quick asks often.
+var quick = probe.Config{
+	HealthInterval: 20 * time.Millisecond, ScrapeInterval: 20 * time.Millisecond, HealthTimeout: 5 * time.Second,
+}
+
 // TestServer runs the loops over real connections against pages recorded from vLLM.
 func TestServer(t *testing.T) {
 	page, err := os.ReadFile("testdata/metrics-0.32.0.txt")
@@ -48,7 +53,7 @@ func TestServer(t *testing.T) {
 		OnDown:     func(uint32) { down <- true },
 		OnCapacity: func(_ uint32, n int) { capacity <- n },
 	}
-	q := probe.Config{HealthInterval: 20 * time.Millisecond, ScrapeInterval: 20 * time.Millisecond, HealthTimeout: 5 * time.Second}
+	q := quick
 	var last worker.Stats
 	run(t, c, q, func(p *worker.Pool, _ *probe.Prober) {
 		last = followServer(t, p, s, capacity, down)
@@ -107,7 +112,8 @@ func TestKeyAndCA(t *testing.T) {
 	defer s.Close()
 	var log syncBuffer
 	c := worker.Config{Workers: []worker.Spec{{ID: "a", URL: s.URL}}, Log: slog.New(slog.NewTextHandler(&log, nil))}
-	q := probe.Config{HealthInterval: 20 * time.Millisecond, ScrapeInterval: 20 * time.Millisecond, HealthTimeout: 5 * time.Second, Key: "sesame-1"}
+	q := quick
+	q.Key = "sesame-1"
 	roots := x509.NewCertPool()
 	roots.AddCert(s.Certificate())
 	run(t, c, q, func(p *worker.Pool, prober *probe.Prober) { trySecrets(t, p, prober, q, roots) })
@@ -134,7 +140,9 @@ func trySecrets(t *testing.T, p *worker.Pool, prober *probe.Prober, q probe.Conf
 			}
 		}
 	}
-	until("a certificate by nobody that we know", func(s worker.Stats) bool { return strings.Contains(s.LastError, "certificate") && !s.Up })
+	until("a certificate by nobody that we know", func(s worker.Stats) bool {
+		return strings.Contains(s.LastError, "certificate") && !s.Up
+	})
 	q.TLS = &tls.Config{RootCAs: roots}
 	prober.Configure(q)
 	until("the wrong key", func(s worker.Stats) bool { return strings.Contains(s.LastError, "401") && s.Up })

@@ -25,8 +25,8 @@ type target struct {
 	stop    func()        // ends the loops; nil if none run
 }
 
-// followHealth checks at once and then every interval. It asks for the models on every fifth good check and on the first
-// after a bad one.
+// followHealth checks at once and then every interval. It asks for the models on every fifth good check and on the
+// first after a bad one.
 func (t *target) followHealth(ctx context.Context, sink Sink) {
 	was := false
 	for n := 0; ctx.Err() == nil; n++ {

@@ -14,8 +14,8 @@ const (
 	leaving       // an answer of its own told that it is going
 )
 
-// breaker keeps requests from a worker that is up and does not do its work. Closed: cause none. Open: until a time. Half-open:
-// from then on; one trial request at a time, and its end decides.
+// breaker keeps requests from a worker that is up and does not do its work. Closed: cause none. Open: until a time.
+// Half-open: from then on; one trial request at a time, and its end decides.
 type breaker struct {
 	cause cause
 	why   string
@@ -125,7 +125,8 @@ func (p *Pool) passed(w *Worker, now float64, tried bool) []event {
 	return nil
 }
 
-// shut closes w's breaker after a good trial. The worker has its cache still, but its load is what the others had long ago.
+// shut closes w's breaker after a good trial. The worker has its cache still, but its load is what the others had long
+// ago.
 func (p *Pool) shut(w *Worker, now float64) []event {
 	w.breaker.cause, w.breaker.trial, w.health.streak = none, nil, 0
 	p.startSlow(w, now)
@@ -141,7 +142,8 @@ func (p *Pool) tried(w *Worker, now float64) []event {
 	return nil
 }
 
-// mayEject keeps half of the workers that are there: if all fail, the fault is in the requests or in what the workers share.
+// mayEject keeps half of the workers that are there: if all fail, the fault is in the requests or in what the workers
+// share.
 func (p *Pool) mayEject(w *Worker) bool {
 	there, out := 0, 1
 	for _, o := range p.workers {
@@ -166,8 +168,8 @@ func (p *Pool) eject(w *Worker, now float64, why string) []event {
 	return []event{{w: w, kind: ejected, why: why, wait: seconds(b.back)}}
 }
 
-// leave takes w for draining. Its other requests that end so while it is open say nothing new. There is no half that stays:
-// what it is sent comes back unanswered for sure.
+// leave takes w for draining. Its other requests that end so while it is open say nothing new. There is no half that
+// stays: what it is sent comes back unanswered for sure.
 func (p *Pool) leave(w *Worker, now float64, why string, tried bool) []event {
 	b := &w.breaker
 	if w.health.state != up || b.cause == leaving && !tried {

@@ -93,7 +93,8 @@ func TestHalfOfWhatIsThere(t *testing.T) {
 	}
 }
 
-// TestNeededWorkerIsNotHeldToTrials: an ejected worker whose trial fails is used like any other once too few others are there.
+// TestNeededWorkerIsNotHeldToTrials: an ejected worker whose trial fails is used like any other once too few others are
+// there.
 func TestNeededWorkerIsNotHeldToTrials(t *testing.T) {
 	p := upPool(t, 2)
 	p.fail(0, 5, 1, Failed)

@@ -7,10 +7,10 @@ import (
 
 // A pool's repeats are bounded, or a fleet that answers 503 gets several times the requests that broke it.
 //
-// They are paid from a bucket that holds retryBurst and gains, for each request, nine tenths of RetryBudget, and nine tenths
-// of 10 each second. The tenth kept back makes good for the burst: over any time in which 1,000 requests a second all fail,
-// from 3 s on, attempts are at most 1.2 times the requests and 10 a second. A window that slides over the last 10 s lost: a storm
-// after 10 good seconds may spend all that they earned, 2,100 repeats, in its first second.
+// They are paid from a bucket that holds retryBurst and gains, for each request, nine tenths of RetryBudget, and nine
+// tenths of 10 each second. The tenth kept back makes good for the burst: over any time in which 1,000 requests a
+// second all fail, from 3 s on, attempts are at most 1.2 times the requests and 10 a second. A window that slides over
+// the last 10 s lost: a storm after 10 good seconds may spend all that they earned, 2,100 repeats, in its first second.
 const (
 	retryBurst  = 60   // a worker dies with 50 requests unanswered: all of them may go elsewhere, and ten more
 	retryFloor  = 10.0 // a second
@@ -34,9 +34,9 @@ func (p *Pool) Request(now time.Time) {
 	b.tokens = min(retryBurst, b.tokens+retryEarned*share)
 }
 
-// MayRetry takes one repeat from the budget and reports whether there was one. Ask it before a request that a worker has seen
-// is sent to another. A worker that could not be connected to has seen nothing and is down with the first who tried: going
-// on from there needs no asking, and costs a request one dial a worker at most.
+// MayRetry takes one repeat from the budget and reports whether there was one. Ask it before a request that a worker
+// has seen is sent to another. A worker that could not be connected to has seen nothing and is down with the first who
+// tried: going on from there needs no asking, and costs a request one dial a worker at most.
 func (p *Pool) MayRetry(now time.Time) bool {
 	b := &p.budget
 	b.mu.Lock()

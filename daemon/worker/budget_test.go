@@ -41,7 +41,8 @@ func TestStorm(t *testing.T) {
 	f(50, 60, 60)
 }
 
-// TestOneDeath: all 50 requests without an answer at a worker that is killed are repeated at once, and again seven seconds later.
+// TestOneDeath: all 50 requests without an answer at a worker that is killed are repeated at once, and again seven
+// seconds later.
 func TestOneDeath(t *testing.T) {
 	p := New(Config{}, start)
 	for _, at := range []float64{1, 8} {
@@ -83,7 +84,8 @@ func TestBudgetRaces(t *testing.T) {
 	}
 }
 
-// TestPeaceEarnsNoMoreThanTheBurst: however many requests came in one instant, a storm behind them finds a bucket of its size.
+// TestPeaceEarnsNoMoreThanTheBurst: however many requests came in one instant, a storm behind them finds a bucket of
+// its size.
 func TestPeaceEarnsNoMoreThanTheBurst(t *testing.T) {
 	p := New(Config{RetryBudget: 1}, start)
 	now := p.began.Add(time.Hour)

@@ -50,9 +50,9 @@ type Spec struct {
 	Labels     map[string]string // as the operator gave them
 }
 
-// Watcher asks workers for their health, models and metrics, and hands what they answer to the pool by the worker's number: Healthy,
-// Silent, Dead, Unchecked, Listed, Unlisted, Scraped and Unscraped. The pool calls a Watcher with its lock held, so that the calls of
-// one worker come in order. A Watcher must not call the pool before it returns.
+// Watcher asks workers for their health, models and metrics, and hands what they answer to the pool by the worker's
+// number: Healthy, Silent, Dead, Unchecked, Listed, Unlisted, Scraped and Unscraped. The pool calls a Watcher with its
+// lock held, so that the calls of one worker come in order. A Watcher must not call the pool before it returns.
 type Watcher interface {
 	Watch(id uint64, url, metrics string) // the worker is new; both URLs may hold credentials
 	WatchHealth(id uint64)                // it was removed, and requests there may wait in vain: its health alone matters

@@ -1,7 +1,7 @@
 package worker
 
-// faults is the share of a worker's latest answers that were failures: the mean of its first ones, then one in which each answer
-// weighs an eighth.
+// faults is the share of a worker's latest answers that were failures: the mean of its first ones, then one in which
+// each answer weighs an eighth.
 type faults struct {
 	share float64
 	n     int // answers, up to faultWindow
@@ -31,8 +31,8 @@ func (f faults) after(x float64) faults {
 	return f
 }
 
-// FailsAlone reports whether a failed answer that w gives now is taken for its own fault, not for the request's: w fails often, and the
-// others that are up far less so.
+// FailsAlone reports whether a failed answer that w gives now is taken for its own fault, not for the request's: w
+// fails often, and the others that are up far less so.
 func (p *Pool) FailsAlone(w *Worker) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

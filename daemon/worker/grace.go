@@ -4,8 +4,8 @@ import (
 	"time"
 )
 
-// Holder waits for the answer to a request. GiveUp tells it that no answer is to be expected any more. It is called without
-// the pool's lock, again each second until the ticket has ended, and may come when that has just happened.
+// Holder waits for the answer to a request. GiveUp tells it that no answer is to be expected any more. It is called
+// without the pool's lock, again each second until the ticket has ended, and may come when that has just happened.
 type Holder interface{ GiveUp() }
 
 // flight is the tickets of a worker that have not ended, the oldest first.
@@ -39,9 +39,10 @@ const (
 	noneDue  = 1e18 // seconds: no ticket is waited for
 )
 
-// graceFrom begins the grace of the requests in flight at w, which has just gone down. A process that shuts down closes its
-// port first and may answer what it has for as long as it likes, so a silent request is not given up at once; one that hangs while
-// it shuts down keeps its connections open, so without an end to it a request would wait for header_timeout. The caller holds p.mu.
+// graceFrom begins the grace of the requests in flight at w, which has just gone down. A process that shuts down closes
+// its port first and may answer what it has for as long as it likes, so a silent request is not given up at once; one
+// that hangs while it shuts down keeps its connections open, so without an end to it a request would wait for
+// header_timeout. The caller holds p.mu.
 func (p *Pool) graceFrom(w *Worker) {
 	if w.flight.oldest == nil {
 		return
@@ -50,8 +51,8 @@ func (p *Pool) graceFrom(w *Worker) {
 	p.hooks.After(p.conf().DownGrace, func(now time.Time) { p.giveUp(w, fell, now) })
 }
 
-// giveUp tells the holders whose grace is over, and comes back when the next one's is. A worker that came up again has ended it,
-// and its next fall begins another.
+// giveUp tells the holders whose grace is over, and comes back when the next one's is. A worker that came up again has
+// ended it, and its next fall begins another.
 func (p *Pool) giveUp(w *Worker, fell float64, then time.Time) {
 	now := p.sec(then)
 	p.mu.Lock()
@@ -69,8 +70,8 @@ func (p *Pool) giveUp(w *Worker, fell float64, then time.Time) {
 	}
 }
 
-// overdue lists the holders to tell, and when to look next. What was sent after the fall was sent all the same, to a worker that
-// is taken for better than its health (Config.Panic): it waits on. The caller holds p.mu.
+// overdue lists the holders to tell, and when to look next. What was sent after the fall was sent all the same, to a
+// worker that is taken for better than its health (Config.Panic): it waits on. The caller holds p.mu.
 func (p *Pool) overdue(w *Worker, now float64) (late []Holder, next float64) {
 	c := p.conf()
 	next = noneDue
@@ -92,8 +93,8 @@ func (p *Pool) overdue(w *Worker, now float64) (late []Holder, next float64) {
 	return late, next
 }
 
-// checkedGone takes the result of a check of a removed worker. Only the grace of its requests hangs on it: nobody else is told.
-// The caller holds p.mu.
+// checkedGone takes the result of a check of a removed worker. Only the grace of its requests hangs on it: nobody else
+// is told. The caller holds p.mu.
 func (p *Pool) checkedGone(w *Worker, now time.Time, why string, fatal bool) {
 	h := &w.health
 	switch {

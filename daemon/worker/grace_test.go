@@ -135,7 +135,8 @@ func TestDownGraceOfARemovedWorker(t *testing.T) {
 	}
 }
 
-// TestDownGraceInPanic: with nobody up, Config.Panic takes the health checks for what is wrong, so nobody is given up by them.
+// TestDownGraceInPanic: with nobody up, Config.Panic takes the health checks for what is wrong, so nobody is given up
+// by them.
 func TestDownGraceInPanic(t *testing.T) {
 	var c clock
 	p := upPoolOf(Config{Workers: specs(2), After: c.after, Panic: true})

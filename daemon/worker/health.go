@@ -30,7 +30,8 @@ const (
 	flowing   = 5 * time.Second // an answer's bytes within this time prove life; above any gap between chunked prefills
 )
 
-// checked takes the result of a health check: why it failed, "" if it did not; fatal if that proves death, else it was silence.
+// checked takes the result of a health check: why it failed, "" if it did not; fatal if that proves death, else it was
+// silence.
 func (p *Pool) checked(id uint64, now time.Time, why string, fatal bool) {
 	p.mu.Lock()
 	w := p.watched[id]

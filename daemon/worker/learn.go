@@ -16,8 +16,8 @@ func (p *Pool) C1() float64 { return p.conf().c1 }
 // C2 is the further seconds a token for each token before it: attention costs as much as the rest at 64k tokens.
 func (p *Pool) C2() float64 { return p.conf().c2 }
 
-// Estimate is P/m: the seconds of prefill on a worker of slowness 1 for a prompt of so many tokens, some of them cached.
-// Worked, at 15,000 tokens a second: 15,000 tokens, none cached: 1.229 s; 14,000 of them cached: 0.0963 s.
+// Estimate is P/m: the seconds of prefill on a worker of slowness 1 for a prompt of so many tokens, some of them
+// cached. Worked, at 15,000 tokens a second: 15,000 tokens, none cached: 1.229 s; 14,000 of them cached: 0.0963 s.
 func (p *Pool) Estimate(tokens, cached int) float64 {
 	n := float64(max(1, tokens-cached))
 	l := max(float64(tokens), n)
@@ -56,17 +56,17 @@ func (p *Pool) settle(w *Worker, now float64) {
 	w.queue.expire(now, p.fleet*w.rel)
 }
 
-// settleAll settles every worker. It comes before the first row is filled: a sample moves the fleet's speed, and a row that
-// was filled before it would show another speed than its neighbours though the workers are equal.
+// settleAll settles every worker. It comes before the first row is filled: a sample moves the fleet's speed, and a row
+// that was filled before it would show another speed than its neighbours though the workers are equal.
 func (p *Pool) settleAll(now float64) {
 	for _, w := range p.workers {
 		p.settle(w, now)
 	}
 }
 
-// age writes the averages down as of now, once a second, and lets rel drift. Between, sums keep the weights of p.aged: a
-// dispatch at now adds e^((now-aged)/window) times its value and a reader multiplies by weight(now), so that Snapshot pays
-// one exponential and not one a worker.
+// age writes the averages down as of now, once a second, and lets rel drift. Between, sums keep the weights of p.aged:
+// a dispatch at now adds e^((now-aged)/window) times its value and a reader multiplies by weight(now), so that Snapshot
+// pays one exponential and not one a worker.
 func (p *Pool) age(now float64) {
 	dt := now - p.aged
 	if dt < 1 {
@@ -87,12 +87,13 @@ func (p *Pool) age(now float64) {
 
 func (p *Pool) weight(now float64) float64 { return math.Exp((p.aged - now) / window) }
 
-// lambda is the requests sent per second and worker that is up: the average over 30 s, or half of the rate of the last 16
-// a worker if that is more.
+// lambda is the requests sent per second and worker that is up: the average over 30 s, or half of the rate of the last
+// 16 a worker if that is more.
 //
-// The average alone begins at 0 and needs its 30 s. Until then work done twice has no price (see K in sdk/score), and chats
-// leave the worker that holds them: a fleet of small models answers a thousand requests in that time. Half of the newest
-// rate, as a burst of 16 is no rate that lasts. A shorter window in place of both lost: 5 to 8 % in overload, simulated.
+// The average alone begins at 0 and needs its 30 s. Until then work done twice has no price (see K in sdk/score), and
+// chats leave the worker that holds them: a fleet of small models answers a thousand requests in that time. Half of the
+// newest rate, as a burst of 16 is no rate that lasts. A shorter window in place of both lost: 5 to 8 % in overload,
+// simulated.
 func (p *Pool) lambda(now float64) float64 {
 	average := p.sent * p.weight(now) / window / float64(max(1, p.up))
 	if t, ok := p.dispatched.back(warmth * max(1, p.up)); ok {

@@ -167,7 +167,8 @@ func TestLearnSpeed(t *testing.T) {
 	f(30)
 }
 
-// TestBadSamplesDoNotStarve: a worker that had a bad minute and gets nothing since is as good as the others after a while.
+// TestBadSamplesDoNotStarve: a worker that had a bad minute and gets nothing since is as good as the others after a
+// while.
 func TestBadSamplesDoNotStarve(t *testing.T) {
 	p := upPool(t, 2)
 	w := p.workers[0]

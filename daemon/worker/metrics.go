@@ -1,7 +1,8 @@
 package worker
 
-// Metrics is what a worker's page of metrics says: sums over its data-parallel engines, usage their mean. What the page does not
-// say is 0. It is an alias of plain values, so that whoever reads the pages can declare the same without importing this package.
+// Metrics is what a worker's page of metrics says: sums over its data-parallel engines, usage their mean. What the page
+// does not say is 0. It is an alias of plain values, so that whoever reads the pages can declare the same without
+// importing this package.
 type Metrics = struct {
 	Running  int     // requests
 	Waiting  int     // requests

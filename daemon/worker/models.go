@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// listing is the model ids that a worker lists. LoRA adapters are listed like models. Workers with equal listings share one, which
-// Snapshot compares by address.
+// listing is the model ids that a worker lists. LoRA adapters are listed like models. Workers with equal listings share
+// one, which Snapshot compares by address.
 type listing struct {
 	ids []string // as listed
 	set map[string]struct{}
@@ -45,8 +45,8 @@ func (p *Pool) Models() []json.RawMessage {
 	return out
 }
 
-// Listed takes the model ids that a worker lists, each once, and the entry of /v1/models of each. The entries stay the worker's own:
-// vLLM writes a new time and a new permission id into each answer.
+// Listed takes the model ids that a worker lists, each once, and the entry of /v1/models of each. The entries stay the
+// worker's own: vLLM writes a new time and a new permission id into each answer.
 func (p *Pool) Listed(id uint64, ids []string, entries []json.RawMessage) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -149,8 +149,8 @@ func (p *Pool) release(w *Worker) bool {
 	return true
 }
 
-// Drain takes a worker out of Snapshot, or puts it back; its requests run to their end. It reports whether there is such
-// a worker.
+// Drain takes a worker out of Snapshot, or puts it back; its requests run to their end. It reports whether there is
+// such a worker.
 func (p *Pool) Drain(id string, on bool, now time.Time) bool {
 	p.mu.Lock()
 	i := slices.IndexFunc(p.workers, func(w *Worker) bool { return w.id == id })

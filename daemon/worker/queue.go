@@ -1,7 +1,7 @@
 package worker
 
-// queue is the prefill that a worker still has to do: the requests sent there without a first byte, in order of dispatch.
-// Times are seconds since the pool began.
+// queue is the prefill that a worker still has to do: the requests sent there without a first byte, in order of
+// dispatch. Times are seconds since the pool began.
 type queue struct {
 	front, back *Ticket
 	pend        float64 // sum of est
@@ -66,8 +66,8 @@ func (q *queue) wait(now, m float64) float64 {
 
 func (q *queue) headSince() float64 { return max(q.front.at, q.last) }
 
-// expire takes answers in one piece from the queue's front when their predicted time is over: their first byte comes after
-// the last token, and until then they would count as prefill.
+// expire takes answers in one piece from the queue's front when their predicted time is over: their first byte comes
+// after the last token, and until then they would count as prefill.
 func (q *queue) expire(now, m float64) {
 	for q.front != nil && q.front.whole {
 		done := q.headSince() + m*q.front.est
@@ -112,8 +112,8 @@ type group struct {
 	warm bool // a prompt at least half cached brought more than 1,024 new tokens
 }
 
-// minSample is how many new tokens a sample needs: below, the step's fixed cost is measured. A warm prompt that brings as
-// many is no sample, as most of its est rests on a guess of what is cached.
+// minSample is how many new tokens a sample needs: below, the step's fixed cost is measured. A warm prompt that brings
+// as many is no sample, as most of its est rests on a guess of what is cached.
 const minSample = 1024
 
 func (q *queue) join(t *Ticket, now float64) {

@@ -39,8 +39,8 @@ func (p *Pool) failed(id uint64, why string, now time.Time, by source) {
 	}
 }
 
-// Scraped takes a page's figures. A worker that was killed and came back between two health checks shows only by its process'
-// start.
+// Scraped takes a page's figures. A worker that was killed and came back between two health checks shows only by its
+// process' start.
 func (p *Pool) Scraped(id uint64, m Metrics, now time.Time) {
 	p.mu.Lock()
 	w := p.watched[id]

@@ -1,7 +1,7 @@
 package worker
 
-// Saturated reports whether every worker that is up has MaxInFlight requests, so that Snapshot would answer Full whatever the
-// model. It is false if none is up.
+// Saturated reports whether every worker that is up has MaxInFlight requests, so that Snapshot would answer Full
+// whatever the model. It is false if none is up.
 func (p *Pool) Saturated() bool {
 	limit := p.conf().MaxInFlight
 	if limit == 0 {

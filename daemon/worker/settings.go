@@ -16,8 +16,8 @@ func newSettings(c Config) *settings {
 // conf is the settings in force. What goes together is read from one of them.
 func (p *Pool) conf() *settings { return p.set.Load() }
 
-// Configure takes up new intervals, limits, budget and prefill speed, at once and without losing what is known of a worker. Workers
-// and what Config says is New's are ignored.
+// Configure takes up new intervals, limits, budget and prefill speed, at once and without losing what is known of a
+// worker. Workers and what Config says is New's are ignored.
 func (p *Pool) Configure(c Config) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -2,8 +2,9 @@ package worker
 
 import "time"
 
-// condition is what a person is told that a worker is: Starting, Ready, Down, Ejected or Draining, and why it is one of the last
-// two. A worker whose breaker lets a trial through is Ejected or Draining still. The caller holds the pool's lock.
+// condition is what a person is told that a worker is: Starting, Ready, Down, Ejected or Draining, and why it is one of
+// the last two. A worker whose breaker lets a trial through is Ejected or Draining still. The caller holds the pool's
+// lock.
 func (w *Worker) condition() (s Standing, why string) {
 	switch {
 	case w.health.state == starting:
@@ -42,8 +43,8 @@ const (
 	byRequest               // a client's request
 )
 
-// note keeps a worker's latest error. While a worker is down, what its health check found is kept: that is why it is down, and a
-// scrape that was under way then fails later.
+// note keeps a worker's latest error. While a worker is down, what its health check found is kept: that is why it is
+// down, and a scrape that was under way then fails later.
 func (h *health) note(why string, now time.Time, by source) {
 	if h.state == down && h.errorBy == byHealth && !h.errorOver && by != byHealth && h.lastError != "" {
 		return

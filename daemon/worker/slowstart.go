@@ -1,13 +1,13 @@
 package worker
 
-// A worker that comes back has nothing in flight and an empty queue: under any rule that looks at load it gets every request
-// until it has as many as the others, a burst of many times its share into a cold engine. So the pool itself doses it, whatever
-// the strategy: each request sent to anybody earns the worker a part of one, and Snapshot leaves it out while it has
-// not a whole one. It begins with one, so that it is used at once.
+// A worker that comes back has nothing in flight and an empty queue: under any rule that looks at load it gets every
+// request until it has as many as the others, a burst of many times its share into a cold engine. So the pool itself
+// doses it, whatever the strategy: each request sent to anybody earns the worker a part of one, and Snapshot leaves it
+// out while it has not a whole one. It begins with one, so that it is used at once.
 //
 // In the slow start the part grows from a tenth of its share to all of it. After that it is twice its share, until the
-// strategy leaves it unused (then the worker has caught up) or catchUp has passed: without this second stage the burst only
-// came later, since by then long streams have filled the others further.
+// strategy leaves it unused (then the worker has caught up) or catchUp has passed: without this second stage the burst
+// only came later, since by then long streams have filled the others further.
 //
 // A row whose turn it is does not carry RowSlowStart: a strategy that held the worker back a second time never used it
 // at light load. The rows that do are of a worker that is shown out of turn, bound or as nobody else is there.
@@ -30,8 +30,9 @@ func (p *Pool) startSlow(w *Worker, at float64) {
 	p.level(w)
 }
 
-// level gives w as many requests ever sent and sent lately, in its rows, as the others have by weight. Strategies break ties by
-// these numbers: at light load, where all is a tie, one that was away for an hour would get everything for the next.
+// level gives w as many requests ever sent and sent lately, in its rows, as the others have by weight. Strategies break
+// ties by these numbers: at light load, where all is a tie, one that was away for an hour would get everything for the
+// next.
 func (p *Pool) level(w *Worker) {
 	sum, lately, n := 0.0, 0.0, 0.0
 	for _, o := range p.workers {

@@ -19,8 +19,8 @@ func fewest(rows []abi.Row) int {
 	return best
 }
 
-// load sends rate requests a second from one time to another, each of which lasts so long, where fewest says. It gives for
-// each second how many of them w got. What is still open at the end is in open, by when it ends.
+// load sends rate requests a second from one time to another, each of which lasts so long, where fewest says. It gives
+// for each second how many of them w got. What is still open at the end is in open, by when it ends.
 type load struct {
 	p    *Pool
 	rate int
@@ -58,8 +58,8 @@ func (l *load) run(t *testing.T, from, to float64, w *Worker) (got []int) {
 	return got
 }
 
-// TestNoBurst: one of ten workers comes back while the others are full of streams of 20 s. Whoever looks at load would send it
-// everything; it gets at most twice its share in any second, and is as full as the others in the end.
+// TestNoBurst: one of ten workers comes back while the others are full of streams of 20 s. Whoever looks at load would
+// send it everything; it gets at most twice its share in any second, and is as full as the others in the end.
 func TestNoBurst(t *testing.T) {
 	p := upPool(t, 10)
 	w := p.workers[3]

@@ -14,13 +14,13 @@ type Query struct {
 	At    time.Time
 }
 
-// Snapshot appends a row for each worker that can take the request, and the workers beside them, in order of slot: up, not
-// draining, its breaker closed or ready for a trial, below MaxInFlight, its turn if it starts slowly, and listing the model. Any model
-// fits a worker until its models were read. The rows lack what depends on the prompt: Predicted, GPU, L1, L2, FreeGPU, FreeL1,
-// ReuseGPU and ReuseL1 are the prefix index's, by the row's slot.
+// Snapshot appends a row for each worker that can take the request, and the workers beside them, in order of slot: up,
+// not draining, its breaker closed or ready for a trial, below MaxInFlight, its turn if it starts slowly, and listing
+// the model. Any model fits a worker until its models were read. The rows lack what depends on the prompt: Predicted,
+// GPU, L1, L2, FreeGPU, FreeL1, ReuseGPU and ReuseL1 are the prefix index's, by the row's slot.
 //
-// The Standing is Ready or Panicked if there are rows, else why there are none: Full, Starting, Down or Lacking. It does not
-// allocate if rows and ws have the capacity.
+// The Standing is Ready or Panicked if there are rows, else why there are none: Full, Starting, Down or Lacking. It
+// does not allocate if rows and ws have the capacity.
 func (p *Pool) Snapshot(q Query, rows []abi.Row, ws []*Worker) ([]abi.Row, []*Worker, Standing) {
 	c := p.conf()
 	s := shot{p: p, at: p.sec(q.At), model: q.Model, bound: q.Bound, rows: rows, ws: ws, standing: Lacking,
@@ -85,12 +85,10 @@ func (s *shot) take(m mode) {
 		if !has && s.model != "" {
 			continue
 		}
-		if s.standing == Lacking {
-			s.standing = Down
+		if w.health.state == starting {
+			s.nearest(Starting)
 		}
-		if w.health.state == starting && s.standing == Down {
-			s.standing = Starting
-		}
+		s.nearest(Down)
 		if w.breaker.trial != nil {
 			s.events = append(s.events, p.tried(w, s.at)...)
 		}
@@ -98,9 +96,7 @@ func (s *shot) take(m mode) {
 			continue
 		}
 		if s.limit > 0 && w.inFlight >= s.limit {
-			if s.standing == Down || s.standing == Starting {
-				s.standing = Full
-			}
+			s.nearest(Full)
 			continue
 		}
 		if w.slow.held && m == normal {
@@ -116,11 +112,19 @@ func (s *shot) take(m mode) {
 		if w.panicked {
 			s.panics()
 		} else {
-			s.standing = Ready
+			s.nearest(Ready)
 		}
 		s.rows = append(s.rows, abi.Row{})
 		w.fill(&s.rows[len(s.rows)-1], s.at, s.stale, p.fleet, s.weight)
 		s.ws = append(s.ws, w)
+	}
+}
+
+// nearest notes what one worker can do: the fleet's standing is that of the worker nearest to Ready.
+func (s *shot) nearest(one Standing) {
+	rank := [...]uint8{Lacking: 0, Down: 1, Starting: 2, Full: 3, Panicked: 4, Ready: 5}
+	if rank[one] > rank[s.standing] {
+		s.standing = one
 	}
 }
 

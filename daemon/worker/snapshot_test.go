@@ -150,7 +150,8 @@ func TestSnapshotDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// TestDrainingWorkerKeepsItsSessions: a request of a session that it has goes there still, within the limit; no other does.
+// TestDrainingWorkerKeepsItsSessions: a request of a session that it has goes there still, within the limit; no other
+// does.
 func TestDrainingWorkerKeepsItsSessions(t *testing.T) {
 	p := New(Config{Workers: specs(2), MaxInFlight: 2}, start)
 	for _, w := range p.workers {

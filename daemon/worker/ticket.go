@@ -36,8 +36,8 @@ type Outcome struct {
 	Err    string // what went wrong, for the page; no URLs, no prompts
 }
 
-// Ticket is one request sent to a worker, until it ends. Its methods may be called in any order, from any goroutine, and
-// after the worker was removed.
+// Ticket is one request sent to a worker, until it ends. Its methods may be called in any order, from any goroutine,
+// and after the worker was removed.
 type Ticket struct {
 	pool   *Pool
 	worker *Worker
@@ -58,9 +58,10 @@ type Ticket struct {
 	ended        bool
 }
 
-// TryBegin counts a request that is about to be sent to w, if w still takes requests. If not (another request got its last free
-// place or is its trial, or it went down since the snapshot) the caller goes on to its next choice; if none is left, the Standing of
-// a new Snapshot says what to answer. A worker that was removed since takes what was meant for it. Every ticket must be ended.
+// TryBegin counts a request that is about to be sent to w, if w still takes requests. If not (another request got its
+// last free place or is its trial, or it went down since the snapshot) the caller goes on to its next choice; if none
+// is left, the Standing of a new Snapshot says what to answer. A worker that was removed since takes what was meant for
+// it. Every ticket must be ended.
 func (p *Pool) TryBegin(w *Worker, d Dispatch, now time.Time) (*Ticket, bool) {
 	t := p.ticket(w, d, now)
 	p.mu.Lock()
@@ -109,8 +110,8 @@ func (p *Pool) begin(t *Ticket) {
 // Worker is where the request was sent.
 func (t *Ticket) Worker() *Worker { return t.worker }
 
-// FirstByte notes the first byte of an answer that the model made. For an error call End alone: its time says nothing of
-// prefill.
+// FirstByte notes the first byte of an answer that the model made. For an error call End alone: its time says nothing
+// of prefill.
 func (t *Ticket) FirstByte(now time.Time) {
 	p, w, at := t.pool, t.worker, t.pool.sec(now)
 	t.Flow(now)

@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// What a worker's own metrics tell of its speed. Streams show when their prefill ended, answers in one piece do not: a fleet
-// that streams nothing would never learn that one of its workers is slow. Taken as samples of speed whole answers do harm (the
-// length of an answer is in them), so the worker's word is taken in their place, over each interval between two scrapes:
-// seconds of prefill by tokens computed in it, of all its traffic, whoever sent it.
+// What a worker's own metrics tell of its speed. Streams show when their prefill ended, answers in one piece do not: a
+// fleet that streams nothing would never learn that one of its workers is slow. Taken as samples of speed whole answers
+// do harm (the length of an answer is in them), so the worker's word is taken in their place, over each interval
+// between two scrapes: seconds of prefill by tokens computed in it, of all its traffic, whoever sent it.
 //
-// Under load the prefills of one engine step are counted side by side, so the figure is no speed; but it is so for all, and
-// workers are compared with each other alone: told moves rel, never fleet.
+// Under load the prefills of one engine step are counted side by side, so the figure is no speed; but it is so for all,
+// and workers are compared with each other alone: told moves rel, never fleet.
 
 const (
 	firstTold = 2.0 // log of the factor by which a worker's first figure moves rel at most: 7.4; the k-th moves it by 1/k of that
@@ -42,9 +42,9 @@ func (p *Pool) told(w *Worker, was, is Metrics, now float64) {
 
 // compare moves w's rel towards what its pace is beside the others', by its evidence so far and n requests more.
 //
-// The measure is the pace of a worker whose rel is 1, as the median of those that told of late makes it: the lower one, for of
-// two workers the faster does most of the work. The median rel stays what it was, so that the level is left to the streams: the
-// lower of noisy figures would let all rels creep up.
+// The measure is the pace of a worker whose rel is 1, as the median of those that told of late makes it: the lower one,
+// for of two workers the faster does most of the work. The median rel stays what it was, so that the level is left to
+// the streams: the lower of noisy figures would let all rels creep up.
 func (p *Pool) compare(w *Worker, n float64) {
 	var told []*Worker
 	for _, o := range p.workers {
@@ -85,8 +85,8 @@ type ended struct {
 	fresh int // tokens not believed cached
 }
 
-// freshTokens is the prompt tokens of ended requests that were not cached. Before 0.19 vLLM does not say them; then it is the prompts'
-// less those found in the cache, of which a few are still running.
+// freshTokens is the prompt tokens of ended requests that were not cached. Before 0.19 vLLM does not say them; then it
+// is the prompts' less those found in the cache, of which a few are still running.
 func freshTokens(m *Metrics) float64 {
 	if m.SaysComputed {
 		return m.Computed

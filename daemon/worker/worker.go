@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// Worker is one vLLM instance of a pool. The same value stands for it from the day it is configured until it is removed.
+// Worker is one vLLM instance of a pool. The same value stands for it from the day it is configured until it is
+// removed.
 type Worker struct {
 	slot   uint32
 	number uint64 // of its life in the pool: no other worker ever has it
@@ -100,8 +101,8 @@ func newWorker(s Spec) (*Worker, error) {
 	return w, nil
 }
 
-// hashKey is FNV-1a with splitmix64's last steps: FNV alone leaves ids that differ in the last letter close together, and
-// rendezvous hashing needs all bits.
+// hashKey is FNV-1a with splitmix64's last steps: FNV alone leaves ids that differ in the last letter close together,
+// and rendezvous hashing needs all bits.
 func hashKey(id string) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(id))
@@ -144,8 +145,8 @@ func (w *Worker) resize() []event {
 	return []event{{w: w, kind: resized, tokens: n}}
 }
 
-// forget drops what is known of the worker's process: it is dead or a new one. Requests that are still counted in flight
-// end by their tickets.
+// forget drops what is known of the worker's process: it is dead or a new one. Requests that are still counted in
+// flight end by their tickets.
 func (w *Worker) forget() {
 	w.queue.clear()
 	w.faults = faults{}
