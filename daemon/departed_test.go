@@ -44,8 +44,9 @@ func TestSeriesOfGoneWorkersGo(t *testing.T) {
 	ask(2)
 	for i := range 200 {
 		write(t, file, pod(i+1))
-		p.found.read()
-		p.refound()
+		if err := p.update(r.state.Load().conf.Pools[0]); err != nil {
+			t.Fatal(err)
+		}
 		ask(2)
 		now = now.Add(time.Hour)
 		r.departed.sweep(r.Daemon, now)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/warmpath/warmpath/cache/prefix"
 	"github.com/warmpath/warmpath/conf"
+	"github.com/warmpath/warmpath/daemon/discover"
 	"github.com/warmpath/warmpath/daemon/probe"
 	"github.com/warmpath/warmpath/daemon/session"
 	"github.com/warmpath/warmpath/daemon/upstream"
@@ -48,7 +49,7 @@ type pool struct {
 
 	set atomic.Pointer[setup]
 
-	found    *discovery
+	found    *discover.Discovery[conf.Worker]
 	changing sync.Mutex // one change of workers at a time
 }
 
@@ -72,8 +73,8 @@ func newPool(c conf.Pool, s conf.Sessions, store session.Store, log *slog.Logger
 		stop:     cancel, done: make(chan struct{}),
 	}
 	p.reuse = prefix.NewReuse(2*unknownTokens/32, nil)
-	p.found = newDiscovery(p.log, lookup, p.refound)
-	c.Workers = p.found.take(ctx, c)
+	p.found = newDiscovery(p.log)
+	c.Workers = p.found.Take(ctx, sources(c))
 	first, err := newSetup(c, nil)
 	if err != nil {
 		cancel()
@@ -84,7 +85,7 @@ func newPool(c conf.Pool, s conf.Sessions, store session.Store, log *slog.Logger
 	p.workers = worker.New(p.watch(first), time.Now())
 	go func() { defer close(p.done); p.prober.Run(ctx, p.workers) }()
 	go p.fitCapacities(ctx)
-	go p.found.run(ctx)
+	go p.found.Run(ctx, p.refound)
 	go p.crowd.run(ctx, p.sessions)
 	return p, nil
 }
@@ -149,7 +150,8 @@ func questions(s *setup) probe.Config {
 func specs(c conf.Pool) []worker.Spec {
 	s := make([]worker.Spec, len(c.Workers))
 	for i, w := range c.Workers {
-		s[i] = worker.Spec{ID: w.ID, URL: w.URL, MetricsURL: w.MetricsURL, KVTokens: w.KVTokens, Weight: w.Weight}
+		s[i] = worker.Spec{ID: w.ID, URL: w.URL, MetricsURL: w.MetricsURL, KVTokens: w.KVTokens, Weight: w.Weight,
+			Cost: w.Cost, Labels: w.Labels}
 	}
 	return s
 }
@@ -170,10 +172,10 @@ func makeClients(c conf.Pool, t *tls.Config) (map[string]*upstream.Client, error
 // takeOver bounds how long the workers of the old configuration serve on while none of the new ones has been heard.
 const takeOver = 5 * time.Second
 
-// refound takes up the workers that the sources of the configuration give now.
-func (p *pool) refound() {
+// refound makes workers, which the sources of the configuration give now, those of the pool.
+func (p *pool) refound(workers []conf.Worker) {
 	c := p.set.Load().conf
-	c.Workers = p.found.workers()
+	c.Workers = workers
 	if err := p.change(c); err != nil {
 		p.log.Error("the workers found are refused: those before stay", "error", err)
 	}
@@ -181,7 +183,7 @@ func (p *pool) refound() {
 
 // update makes c the pool's configuration.
 func (p *pool) update(c conf.Pool) error {
-	c.Workers = p.found.take(context.Background(), c)
+	c.Workers = p.found.Take(context.Background(), sources(c))
 	return p.change(c)
 }
 

@@ -26,7 +26,7 @@ func TestRoomFollowsTheWorkers(t *testing.T) {
 	for i := range 50 {
 		fmt.Fprintf(&more, "[[workers]]\nurl = \"http://127.0.0.1:%d\"\nid = \"w-%d\"\n", i+1, i)
 	}
-	writeFile(t, file, more.String())
+	write(t, file, more.String())
 	want, _ := listen.Room(1000, listen.Kept{Workers: 51})
 	eventually(t, fmt.Sprintf("room for %d clients in place of %d", want, first), func() bool { return r.frontL.MaxConns() == want })
 }

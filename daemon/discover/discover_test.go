@@ -1,4 +1,4 @@
-package daemon
+package discover
 
 import (
 	"bytes"
@@ -57,6 +57,21 @@ func urls(workers []conf.Worker) string {
 	return strings.Join(all, " ")
 }
 
+// discovery is what the daemon makes, with another resolver.
+func discovery(log *slog.Logger, resolve Resolver) *Discovery[conf.Worker] {
+	return New(Config[conf.Worker]{
+		Log: log, Resolve: resolve, ReadFile: conf.LoadWorkers,
+		URL: func(w conf.Worker) string { return w.URL }, AtURL: conf.WorkerAt,
+		Watch: func(ctx context.Context, files func() []string, changed func()) {
+			conf.Watch(ctx, watchPoll, files, changed)
+		},
+	})
+}
+
+const watchPoll = 250 * time.Millisecond
+
+type sources = Sources[conf.Worker]
+
 // writeFile puts text in place of a file as tools do: beside it, then renamed over it.
 func writeFile(t *testing.T, path, text string) {
 	t.Helper()
@@ -80,8 +95,8 @@ url = "http://10.0.0.1:8000"
 id = "again"
 `)
 	n := &zone{addrs: []string{"10.0.0.3", "fd00::1", "10.0.0.2", "::ffff:10.0.0.3", "0.0.0.0"}}
-	d := newDiscovery(slog.New(slog.DiscardHandler), n.resolve, nil)
-	got := d.take(t.Context(), conf.Pool{WorkersFile: path, WorkersDNS: "vllm.test:8000",
+	d := discovery(slog.New(slog.DiscardHandler), n.resolve)
+	got := d.Take(t.Context(), sources{File: path, Name: "vllm.test:8000",
 		Workers: []conf.Worker{{URL: "http://10.0.0.1:8000", ID: "one"}}})
 	if want := "10.0.0.1:8000 10.0.0.2:8000 10.0.0.3:8000 [fd00::1]:8000"; urls(got) != want {
 		t.Fatalf("workers: %s; want %s", urls(got), want)
@@ -92,11 +107,11 @@ id = "again"
 	if w := got[2]; w.ID != conf.DefaultID(w.URL) || w.MetricsURL != w.URL+"/metrics" || w.Weight != 1 {
 		t.Errorf("found by name: %+v; want what the configuration completes", w)
 	}
-	got = d.take(t.Context(), conf.Pool{WorkersDNS: "vllm.test:9000"})
+	got = d.Take(t.Context(), sources{Name: "vllm.test:9000"})
 	if want := "10.0.0.2:9000 10.0.0.3:9000 [fd00::1]:9000"; urls(got) != want {
 		t.Errorf("another name and no file: %s; want %s", urls(got), want)
 	}
-	if got = d.take(t.Context(), conf.Pool{}); len(got) != 0 {
+	if got = d.Take(t.Context(), sources{}); len(got) != 0 {
 		t.Errorf("without sources: %s", urls(got))
 	}
 }
@@ -107,13 +122,12 @@ func TestDiscoveryName(t *testing.T) {
 		var log bytes.Buffer
 		n := &zone{addrs: []string{"10.0.0.1"}}
 		changes := 0
-		var d *discovery
 		var last string
-		d = newDiscovery(slog.New(slog.NewTextHandler(&log, nil)), n.resolve, func() { changes++; last = urls(d.workers()) })
-		d.take(t.Context(), conf.Pool{WorkersDNS: "vllm.test:80"})
+		d := discovery(slog.New(slog.NewTextHandler(&log, nil)), n.resolve)
+		d.Take(t.Context(), sources{Name: "vllm.test:80"})
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan struct{})
-		go func() { d.run(ctx); close(done) }()
+		go func() { d.Run(ctx, func(w []conf.Worker) { changes++; last = urls(w) }); close(done) }()
 		expect := func(wait time.Duration, wantChanges int, want string) {
 			t.Helper()
 			time.Sleep(wait)
@@ -136,7 +150,7 @@ func TestDiscoveryName(t *testing.T) {
 		expect(time.Minute, 1, "10.0.0.1:80 10.0.0.2:80")
 		n.set(nil, "10.0.0.2")
 		expect(6*time.Second, 2, "10.0.0.2:80")
-		d.take(t.Context(), conf.Pool{WorkersDNS: "vllm.test:80", Workers: []conf.Worker{{URL: "http://10.0.0.3:80"}}})
+		d.Take(t.Context(), sources{Name: "vllm.test:80", Workers: []conf.Worker{{URL: "http://10.0.0.3:80"}}})
 		n.set(nil, "10.0.0.2", "10.0.0.3") // known by the configuration: no news
 		expect(time.Minute, 2, "10.0.0.2:80")
 		n.set(nil)
@@ -156,14 +170,13 @@ func TestDiscoveryFile(t *testing.T) {
 	writeFile(t, path, one)
 	log := new(lockedBuffer)
 	seen := make(chan string, 9)
-	var d *discovery
-	d = newDiscovery(slog.New(slog.NewTextHandler(log, nil)), nil, func() { seen <- urls(d.workers()) })
-	if got := urls(d.take(t.Context(), conf.Pool{WorkersFile: path})); got != "10.0.0.1:80" {
+	d := discovery(slog.New(slog.NewTextHandler(log, nil)), nil)
+	if got := urls(d.Take(t.Context(), sources{File: path})); got != "10.0.0.1:80" {
 		t.Fatalf("at first: %s", got)
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
-	go func() { d.run(ctx); close(done) }()
+	go func() { d.Run(ctx, func(w []conf.Worker) { seen <- urls(w) }); close(done) }()
 	defer func() { stop(); <-done }()
 	until := func(what string, ok func() bool) {
 		t.Helper()
@@ -186,14 +199,14 @@ func TestDiscoveryFile(t *testing.T) {
 	until("the wrong key and its line in the log", func() bool {
 		return strings.Contains(log.String(), "workers.toml:5:") && strings.Contains(log.String(), "wieght")
 	})
-	if got := urls(d.workers()); got != "10.0.0.1:80 10.0.0.2:80" {
+	if got := urls(d.Workers()); got != "10.0.0.1:80 10.0.0.2:80" {
 		t.Errorf("after a wrong file: %s; want the workers as before", got)
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
 	time.Sleep(3 * watchPoll)
-	if got := urls(d.workers()); got != "10.0.0.1:80 10.0.0.2:80" || len(seen) > 0 {
+	if got := urls(d.Workers()); got != "10.0.0.1:80 10.0.0.2:80" || len(seen) > 0 {
 		t.Errorf("without the file: %s, %d changes; want the workers as before", got, len(seen))
 	}
 	writeFile(t, path, "[[workers]]\nurl = \"http://10.0.0.3:80\"\n")
@@ -203,17 +216,17 @@ func TestDiscoveryFile(t *testing.T) {
 // TestDiscoveryRaces takes and asks while run follows the name. It is made for -race.
 func TestDiscoveryRaces(t *testing.T) {
 	n := &zone{addrs: []string{"10.0.0.1"}}
-	d := newDiscovery(slog.New(slog.DiscardHandler), n.resolve, func() {})
+	d := discovery(slog.New(slog.DiscardHandler), n.resolve)
 	ctx, stop := context.WithCancel(t.Context())
 	var all sync.WaitGroup
-	all.Go(func() { d.run(ctx) })
+	all.Go(func() { d.Run(ctx, func([]conf.Worker) {}) })
 	for g := range 4 {
 		all.Go(func() {
 			for i := range 200 {
 				n.set(nil, fmt.Sprintf("10.0.%d.%d", g, i))
-				d.take(t.Context(), conf.Pool{WorkersDNS: "vllm.test:80"})
-				d.ask(t.Context())
-				if len(d.workers()) != 1 {
+				d.Take(t.Context(), sources{Name: "vllm.test:80"})
+				d.name.ask(t.Context())
+				if len(d.Workers()) != 1 {
 					t.Error("a name with one address gives not one worker")
 				}
 			}
