@@ -26,7 +26,6 @@ var best = shape{pairs: 3, spread: 3, branches: 20}
 // down. TestShape fails on one that is no longer needed, so that it is deleted.
 var exceptions = map[string]shape{
 	"cache/prefix":    {spread: 4},
-	"cache/tier":      {pairs: 9, spread: 10},
 	"daemon":          {pairs: 38, spread: 17, branches: 22},
 	"daemon/listen":   {pairs: 5, spread: 4},
 	"daemon/prompt":   {pairs: 8, spread: 6, branches: 26},

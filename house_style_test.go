@@ -31,7 +31,6 @@ const (
 // habitsToday lists the rooms that still have some. Numbers only go down, and a row goes with its last number.
 var habitsToday = map[string]habits{
 	"cache/prefix":        {wide: 23},
-	"cache/tier":          {wide: 89, effects: 10, unkeyed: 1, long: 5},
 	"daemon":              {wide: 256, effects: 30, unkeyed: 44, long: 1},
 	"daemon/listen":       {wide: 67, effects: 2, unkeyed: 1},
 	"daemon/prompt":       {wide: 98, effects: 23},

@@ -113,14 +113,14 @@ func BenchmarkRedis(b *testing.B) {
 	}
 	run("get-l1", func(key string) { s.Get("session", keys[0]) })
 	run("get-l2", func(key string) {
-		s.l1.remove("session", key, s.now())
+		s.l1.delete(id{"session", key}, s.now())
 		s.Get("session", key)
 	})
 	run("get-miss", func(key string) { s.Get("session", "none") })
 	run("touch", func(key string) { s.Touch("session", key, time.Hour) })
 	run("add", func(key string) { s.Add("session", "n", 1, time.Hour) })
 	echo := redis.NewScript(`return {'v', redis.call('GET', KEYS[1]), redis.call('PTTL', KEYS[1])}`)
-	run("bare-script", func(key string) { echo.Run(ctx, r.bare, []string{s.l2.key("session", key)}) })
+	run("bare-script", func(key string) { echo.Run(ctx, r.bare, []string{s.l2.keys.key(id{"session", key})}) })
 	if st := s.Stats().L2; st.Failures > 0 {
 		b.Errorf("%+v", st)
 	}

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// The breaker opens after failuresToOpen failures in a row, once nothing has succeeded for silence. The count alone took a
-// burst of requests on cold connections, which fail together within 5 ms, for an outage: of 10,000 bindings that a restarted
-// router asked for, 20 at once, it did not find a half.
+// The breaker opens after failuresToOpen failures in a row, once nothing has succeeded for silence. The count alone
+// took a burst of requests on cold connections, which fail together within 5 ms, for an outage: of 10,000 bindings that
+// a restarted router asked for, 20 at once, it did not find a half.
 const (
 	failuresToOpen = 5
 	silence        = 150 * time.Millisecond
 )
 
-// breaker says whether L2 may be asked. It opens by itself and is closed by the healer alone, after L2 has answered in time
-// and knows what it was not told.
+// breaker says whether Redis may be asked. It opens by itself. The healer alone closes it, after Redis has answered in
+// time and has been given what it missed.
 type breaker struct {
 	open atomic.Bool
 
@@ -28,15 +28,16 @@ type breaker struct {
 
 func (b *breaker) success() {
 	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.fails = 0
-	b.mu.Unlock()
 }
 
 // failure reports whether this one opened the breaker.
 func (b *breaker) failure() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.fails++; b.fails == 1 {
+	b.fails++
+	if b.fails == 1 {
 		b.first = time.Now()
 	}
 	if b.fails < failuresToOpen || time.Since(b.first) < silence || b.open.Load() {
@@ -48,14 +49,21 @@ func (b *breaker) failure() bool {
 	return true
 }
 
-// lostFor is for how long it has been open; 0 if it is not.
-func (b *breaker) lostFor() time.Duration {
+// openFor returns for how long it has been open; 0 if it is not.
+func (b *breaker) openFor() time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.open.Load() {
 		return 0
 	}
 	return time.Since(b.since)
+}
+
+// opened returns how often it has opened.
+func (b *breaker) opened() uint64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.opens
 }
 
 // close returns for how long it was open.

@@ -171,7 +171,7 @@ func TestDeletionsAreTold(t *testing.T) {
 	wantNone(t, s, "k")
 	eventually(t, "the other router forgets it too", func() bool { _, ok := other.Get("ns", "k"); return !ok })
 	eventually(t, "the longer life is told", func() bool {
-		return r.bare.PTTL(context.Background(), s.l2.key("ns", "touched")).Val() > 50*time.Minute
+		return r.bare.PTTL(context.Background(), s.l2.keys.key(id{"ns", "touched"})).Val() > 50*time.Minute
 	})
 	eventually(t, "nothing is owed", func() bool { return s.Stats().L2.Owing == 0 })
 }
@@ -294,7 +294,7 @@ func TestGarbage(t *testing.T) {
 			"Set":            func(key string) bool { s.Set("ns", key, []byte("5"), 0); return true },
 		} {
 			key := name + op
-			garbage(s.l2.key("ns", key))
+			garbage(s.l2.keys.key(id{"ns", key}))
 			wantNone(t, s, key)
 			if s.Touch("ns", key, time.Hour) {
 				t.Errorf("%s: Touch found a value", key)
@@ -304,7 +304,7 @@ func TestGarbage(t *testing.T) {
 			}
 			want(t, s, key, "5")
 		}
-		garbage(s.l2.key("ns", name))
+		garbage(s.l2.keys.key(id{"ns", name}))
 		s.Delete("ns", name)
 		wantNone(t, s, name)
 	}

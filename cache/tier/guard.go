@@ -8,34 +8,31 @@ import (
 	"time"
 )
 
-// guard reads along with what comes from Redis and ends the connection before the client library makes room for a reply that
-// cannot be meant for us: the library allocates what a header announces, 16 GB for *1000000000, before the first element came.
-// Bounds are for all replies to what was written at once.
+// guard reads along with what comes from Redis. It ends the connection before the client library allocates memory for a
+// reply that cannot be meant for us: the library allocates what a line announces, 16 GB for *1000000000, before the
+// first element came. The bounds are for all replies to what was written at once.
 type guard struct {
 	net.Conn
 	most  int64 // bytes
 	bytes int64 // left of them
 	items int64 // left of maxItems
 
+	line line
 	skip int64 // bytes of a bulk string still to come, its line end too
-	kind byte  // of the line that is being read
-	at   int   // in that line; 0 = at its beginning
-	n    int64 // the number in it
-	none bool  // the number is negative: there is nothing
-	bad  error // found: nothing more is read
+	bad  error // was found: nothing more is read
 }
 
 const (
 	// maxItems bounds the elements of arrays: a page of SCAN has some 1,000, answers to a batch of changes 768.
 	maxItems = 1 << 16
 	maxLine  = 64 << 10
-	// glance is for how long a look at a connection whose time is over may take: a read without any fails before it looks.
-	glance = time.Millisecond
+	// grace is for how long a connection whose time is over is read once more: a read without any fails before it reads.
+	grace = time.Millisecond
 )
 
 var errReply = errors.New("tier: the reply is larger than anything that was asked for, or no reply of a Redis")
 
-// guarded wraps a connection. The library looks at idle connections through syscall.Conn, where they have it.
+// guarded wraps a connection. The library probes idle connections through syscall.Conn, where they have it.
 func guarded(c net.Conn, most int64) net.Conn {
 	g := &guard{Conn: c, most: most}
 	if raw, ok := c.(syscall.Conn); ok {
@@ -48,7 +45,8 @@ func guarded(c net.Conn, most int64) net.Conn {
 }
 
 func (g *guard) Write(p []byte) (int, error) {
-	g.bytes, g.items = g.most, maxItems
+	g.bytes = g.most
+	g.items = maxItems
 	return g.Conn.Write(p)
 }
 
@@ -58,17 +56,18 @@ func (g *guard) Read(p []byte) (int, error) {
 	}
 	n, err := g.Conn.Read(p)
 	if n == 0 && errors.Is(err, os.ErrDeadlineExceeded) { // on a starved machine the answer is here and we are late
-		_ = g.Conn.SetReadDeadline(time.Now().Add(glance))
+		_ = g.Conn.SetReadDeadline(time.Now().Add(grace))
 		n, err = g.Conn.Read(p)
 	}
-	if g.bytes -= int64(n); g.bytes < 0 || !g.follow(p[:n]) {
+	g.bytes -= int64(n)
+	if g.bytes < 0 || !g.follow(p[:n]) {
 		g.bad = errReply
 		return 0, g.bad
 	}
 	return n, err
 }
 
-// follow reads along. It is false for a reply that is too large, or none.
+// follow reads along. It returns false for a reply that is too large, or none.
 func (g *guard) follow(p []byte) bool {
 	for len(p) > 0 {
 		if g.skip > 0 {
@@ -77,40 +76,51 @@ func (g *guard) follow(p []byte) bool {
 			p = p[k:]
 			continue
 		}
-		c := p[0]
-		p = p[1:]
-		switch g.at++; {
-		case g.at == 1:
-			g.kind, g.n, g.none = c, 0, false
-			if c != '+' && c != '-' && c != ':' && c != '$' && c != '*' {
-				return false
-			}
-		case g.at > maxLine:
+		ended, ok := g.line.add(p[0], g.most)
+		if !ok || ended && !g.expect() {
 			return false
-		case c == '\n':
-			g.at = 0
-			if !g.announced() {
-				return false
-			}
-		case c == '-':
-			g.none = true
-		case c >= '0' && c <= '9' && (g.kind == '$' || g.kind == '*'):
-			if g.n = 10*g.n + int64(c-'0'); g.n > g.most {
-				return false
-			}
 		}
+		p = p[1:]
 	}
 	return true
 }
 
-// announced takes in what the line that has ended says of what comes.
-func (g *guard) announced() bool {
+// expect records what the line that has ended says of what comes.
+func (g *guard) expect() bool {
 	switch {
-	case g.none:
-	case g.kind == '$':
-		g.skip = g.n + 2
-	case g.kind == '*':
-		g.items -= g.n
+	case g.line.negative:
+	case g.line.kind == '$':
+		g.skip = g.line.n + 2
+	case g.line.kind == '*':
+		g.items -= g.line.n
 	}
 	return g.items >= 0
+}
+
+// line is a line of a reply while it is read.
+type line struct {
+	kind     byte
+	read     int   // bytes of it; 0 = the next byte begins a line
+	n        int64 // the number in it
+	negative bool  // there is nothing
+}
+
+// add takes the next byte in. ok is false for a line that is too long, of another kind, or with a number above most.
+func (l *line) add(c byte, most int64) (ended, ok bool) {
+	l.read++
+	switch {
+	case l.read == 1:
+		*l = line{kind: c, read: 1}
+		return false, c == '+' || c == '-' || c == ':' || c == '$' || c == '*'
+	case l.read > maxLine:
+		return false, false
+	case c == '\n':
+		l.read = 0
+		return true, true
+	case c == '-':
+		l.negative = true
+	case c >= '0' && c <= '9' && (l.kind == '$' || l.kind == '*'):
+		l.n = 10*l.n + int64(c-'0')
+	}
+	return false, l.n <= most
 }

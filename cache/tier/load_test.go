@@ -59,18 +59,18 @@ func TestLoadOfNothing(t *testing.T) {
 }
 
 func TestKeysBothWays(t *testing.T) {
-	r := &remote{prefix: "warm*path:"}
+	const p = keys("warm*path:")
 	for _, c := range [][2]string{{"", ""}, {"a", "b"}, {"a:b", "c:d"}, {"3:x", ""}} {
-		if ns, key, ok := r.unkey(r.key(c[0], c[1])); !ok || ns != c[0] || key != c[1] {
-			t.Errorf("%q: %q %q %v", c, ns, key, ok)
+		if k, ok := p.id(p.key(id{c[0], c[1]})); !ok || k != (id{c[0], c[1]}) {
+			t.Errorf("%q: %q %v", c, k, ok)
 		}
 	}
 	for _, bad := range []string{"", "warm*path:", "warm*path:probe", "other:1:a:b", "warm*path:9:a:b", "warm*path:-1:a"} {
-		if _, _, ok := r.unkey(bad); ok {
+		if _, ok := p.id(bad); ok {
 			t.Errorf("%q is taken for a key", bad)
 		}
 	}
-	if got := pattern(r.prefix); got != `warm\*path:*` {
+	if got := p.pattern(); got != `warm\*path:*` {
 		t.Errorf("the pattern is %s", got)
 	}
 }

@@ -10,18 +10,17 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// Local is the store for those who may not wait: strategies, in the middle of a choice. Memory answers, always. What it changes
-// is owed to Redis and told by Run, where it gives way to what another router has written meanwhile; what memory does not
-// hold, or has not heard of for a second, is asked for in the background and there at a later call. None of this counts for the
-// breaker: a strategy that floods the store takes nothing from sessions.
+// Local is the store for those who may not wait: strategies, in the middle of a choice. Memory answers, always. What
+// Local changes is owed to Redis and paid by the store's Run, where it gives way to what another router has written
+// meanwhile. What memory does not hold, or Redis has not confirmed for a second, is asked for in the background and
+// there at a later call. None of this counts for the breaker: a strategy that floods the store takes nothing from
+// sessions.
 type Local struct {
-	s      *Store
+	t      *tiers
 	keys   int // a namespace may hold
 	bytes  int // of a namespace: keys, values and overhead
-	wanted chan wanted
+	wanted chan id
 }
-
-type wanted struct{ ns, key string }
 
 const (
 	// wantedMost bounds the questions that wait; what is over it is asked for at a later call.
@@ -30,9 +29,8 @@ const (
 	wantedPause = time.Millisecond
 )
 
-// Local returns a view of the store in which each namespace may hold so many keys and bytes. Its Run is to be called.
-func (s *Store) Local(keys, bytes int) *Local {
-	return &Local{s: s, keys: keys, bytes: min(bytes, s.l1.part), wanted: make(chan wanted, wantedMost)}
+func newLocal(t *tiers, keys, bytes int) *Local {
+	return &Local{t: t, keys: keys, bytes: min(bytes, t.l1.part), wanted: make(chan id, wantedMost)}
 }
 
 // Run asks Redis for what memory did not hold, until ctx is done.
@@ -41,8 +39,8 @@ func (l *Local) Run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case w := <-l.wanted:
-			l.fetch(ctx, w)
+		case k := <-l.wanted:
+			l.fetch(ctx, k)
 		}
 		select {
 		case <-ctx.Done():
@@ -52,79 +50,78 @@ func (l *Local) Run(ctx context.Context) {
 	}
 }
 
-// fetch asks for one key, without a word to the breaker.
-func (l *Local) fetch(ctx context.Context, w wanted) {
-	c := l.s.begin(w.ns, w.key)
-	if c.alone() {
+// fetch asks for one value.
+func (l *Local) fetch(ctx context.Context, k id) {
+	o := l.t.begin(k)
+	if o.alone() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, healTimeout)
+	ctx, cancel := context.WithTimeout(ctx, backgroundTimeout)
 	defer cancel()
-	payload, ttl := c.restore()
-	r := c.l2
-	res, err := scriptRead.Run(ctx, r.c, []string{r.key(w.ns, w.key), r.prefix + epochKey}, payload, ttl, r.epoch.known()).Slice()
-	if err != nil {
-		return
-	}
-	if got, err := r.parse(res); err == nil && got.kind != 'u' {
-		c.learn(got, false)
+	payload, ttl := o.backup()
+	if r, err := o.l2.askQuietly(ctx, scriptRead, k, payload, ttl); err == nil && r.kind != kindForgot {
+		o.adopt(r, false)
 	}
 }
 
 // Get returns what memory holds.
 func (l *Local) Get(ns, key string) ([]byte, bool) {
-	s := l.s
-	now := s.now()
+	t := l.t
+	now := t.now()
 	stale := now - int64(fresh)
-	v := s.l1.look(ns, key, now, stale)
-	if s.shared() && v.owes == paid && (!v.live || v.checked < stale) {
+	v := t.l1.read(id{ns, key}, now, stale)
+	if t.shared() && v.owes == paid && (!v.live || v.checked < stale) {
 		select {
-		case l.wanted <- wanted{strings.Clone(ns), key}:
+		case l.wanted <- id{strings.Clone(ns), key}:
 		default:
 		}
 	}
 	if !v.live {
-		s.n.misses.Add(1)
+		t.n.misses.Add(1)
 		return nil, false
 	}
-	s.n.l1Hits.Add(1)
+	t.n.l1Hits.Add(1)
 	return v.value, true
 }
 
-// CompareAndSwap stores new if memory holds old; a nil old means that it holds nothing. It answers 0, [abi.ErrConflict] or
-// [abi.ErrLimit].
+// CompareAndSwap stores new if memory holds old; a nil old means that it holds nothing. It returns 0, [abi.ErrConflict]
+// or [abi.ErrLimit].
 func (l *Local) CompareAndSwap(ns, key string, old, new []byte, ttl time.Duration) int32 {
-	s, answer := l.s, abi.ErrLimit
-	now := s.now()
-	if !s.l1.fits(key, new) {
+	if !l.t.l1.fits(key, new) {
 		return abi.ErrLimit
 	}
-	if s.l1.swap(ns, key, until(now, ttl), now, s.owing(oweSwap), func(stands []byte) ([]byte, bool, bool) {
+	k := id{ns, key}
+	now := l.t.now()
+	errno := abi.ErrLimit
+	w := write{expires: until(now, ttl), owes: l.t.owing(oweReplace)}
+	if l.t.l1.update(k, w, now, func(stands []byte) ([]byte, bool) {
 		if (stands != nil) != (old != nil) || !bytes.Equal(stands, old) {
-			answer = abi.ErrConflict
-			return nil, false, false
+			errno = abi.ErrConflict
+			return nil, false
 		}
-		return append([]byte{}, new...), false, l.room(ns, key, stands, len(new))
+		return append([]byte{}, new...), l.allows(k, len(stands), len(new))
 	}) {
 		return 0
 	}
-	return answer
+	return errno
 }
 
-// Add adds delta to a counter of this router and returns the sum, and 0, [abi.ErrInvalid] if what stands there is no number or the
-// sum overflows, or [abi.ErrLimit]. A counter that is not there begins at 0 and lives for ttl.
+// Add adds delta to a counter of this router and returns the sum, and 0, [abi.ErrInvalid] if what stands there is no
+// number or the sum overflows, or [abi.ErrLimit]. A counter that is not there begins at 0 and lives for ttl.
 func (l *Local) Add(ns, key string, delta int64, ttl time.Duration) (sum int64, errno int32) {
-	s := l.s
-	now := s.now()
+	k := id{ns, key}
+	now := l.t.now()
 	errno = abi.ErrLimit
-	if s.l1.swap(ns, key, until(now, ttl), now, s.owing(oweSwap), func(stands []byte) ([]byte, bool, bool) {
+	w := write{expires: until(now, ttl), keepExpiry: true, owes: l.t.owing(oweReplace)}
+	if l.t.l1.update(k, w, now, func(stands []byte) ([]byte, bool) {
 		var ok bool
-		if sum, ok = plus(stands, delta); !ok {
+		sum, ok = plus(stands, delta)
+		if !ok {
 			errno = abi.ErrInvalid
-			return nil, false, false
+			return nil, false
 		}
 		digits := strconv.AppendInt(nil, sum, 10)
-		return digits, true, l.room(ns, key, stands, len(digits))
+		return digits, l.allows(k, len(stands), len(digits))
 	}) {
 		return sum, 0
 	}
@@ -134,14 +131,15 @@ func (l *Local) Add(ns, key string, delta int64, ttl time.Duration) (sum int64, 
 // noSpace is a namespace that does not stand yet.
 var noSpace space
 
-// room says whether a namespace may take a value in place of what stands there. The lock is held.
-func (l *Local) room(ns, key string, stands []byte, value int) bool {
-	space := l.s.l1.spaces[ns]
+// allows reports whether a namespace may take a value of some bytes in place of the one that stands there. The lock is
+// held.
+func (l *Local) allows(k id, stands, bytes int) bool {
+	space := l.t.l1.spaces[k.ns]
 	if space == nil {
 		space = &noSpace
 	}
-	if space.entries[key] != nil {
-		return space.bytes+value-len(stands) <= l.bytes
+	if space.entries[k.key] != nil {
+		return space.bytes+bytes-stands <= l.bytes
 	}
-	return len(space.entries) < l.keys && space.bytes+len(key)+value+overhead <= l.bytes
+	return len(space.entries) < l.keys && space.bytes+len(k.key)+bytes+overhead <= l.bytes
 }

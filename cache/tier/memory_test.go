@@ -59,7 +59,7 @@ func TestSweep(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go s.Run(ctx)
-		const n = 3 * sweepStep
+		const n = 3 * walkStep
 		for i := range n {
 			s.Set("ns", fmt.Sprint(i), nil, time.Duration(1+i%10)*time.Second)
 			s.Touch("ns", fmt.Sprint(i), time.Duration(11+i%10)*time.Second)
@@ -164,7 +164,7 @@ func TestEvictionTakesTheLeastRecentlyUsed(t *testing.T) {
 	if _, ok := s.Get("three", "a"); !ok {
 		t.Error("a new namespace found no room beside two full ones")
 	}
-	if st := s.Stats(); st.Bytes > s.conf.MaxBytes || st.Entries != 2*n {
+	if st := s.Stats(); st.Bytes > s.l1.max || st.Entries != 2*n {
 		t.Errorf("%+v", st)
 	}
 }
@@ -200,24 +200,25 @@ func TestRefused(t *testing.T) {
 // What L2 answered while the key was changed here is not believed, and what stands here is doubted.
 func TestAnswersThatCameLate(t *testing.T) {
 	const now = int64(time.Hour)
+	k := id{"ns", "k"}
 	f := func(name string, want bool, value string, change func(m *memory)) {
 		t.Helper()
 		m := newMemory(1 << 20)
-		m.put("ns", "k", []byte("old"), never, 0, paid)
-		ticket := m.look("ns", "k", now, 0).ticket
+		m.put(k, write{value: []byte("old"), expires: never}, 0)
+		ticket := m.read(k, now, 0).ticket
 		change(m)
-		m.settle("ns", "k", ticket, []byte("answer"), never, now, false)
-		got := m.look("ns", "k", now, 0)
+		m.adopt(k, answer{ticket: ticket, value: []byte("answer"), expires: never}, now)
+		got := m.read(k, now, 0)
 		if fresh := got.live && got.checked == now; fresh != want || string(got.value) != value {
 			t.Errorf("%s: %q, fresh %v; want %q, %v", name, got.value, fresh, value, want)
 		}
 	}
 	f("nothing happened", true, "answer", func(*memory) {})
-	f("set meanwhile", false, "new", func(m *memory) { m.put("ns", "k", []byte("new"), never, now, paid) })
-	f("touched meanwhile", false, "old", func(m *memory) { m.touch("ns", "k", never, now, paid) })
-	f("deleted meanwhile", false, "", func(m *memory) { m.put("ns", "k", nil, never, now, oweDelete) })
-	f("removed meanwhile", false, "", func(m *memory) { m.remove("ns", "k", now) })
-	f("not told yet", false, "new", func(m *memory) { m.put("ns", "k", []byte("new"), never, 0, oweSet) })
+	f("set meanwhile", false, "new", func(m *memory) { m.put(k, write{value: []byte("new"), expires: never}, now) })
+	f("touched meanwhile", false, "old", func(m *memory) { m.touch(k, never, now, paid) })
+	f("deleted meanwhile", false, "", func(m *memory) { m.put(k, write{expires: never, owes: oweDelete}, now) })
+	f("removed meanwhile", false, "", func(m *memory) { m.delete(k, now) })
+	f("not told yet", false, "new", func(m *memory) { m.put(k, write{value: []byte("new"), expires: never, owes: oweSet}, 0) })
 }
 
 // The oracle is a map with a clock.

@@ -2,11 +2,13 @@ package tier
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
-	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -14,38 +16,47 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// What stands in Redis under a key is a string: one byte of mark, then the value. Anything else is not ours ("garbage").
 const (
-	markValue     = 'v'
-	markTombstone = 't' // deleted by a router; others drop their copy when they see it
+	// dialTimeout is for connections made in the background; a request waits for its own Timeout only.
+	dialTimeout = time.Second
+	// backgroundTimeout is for one step where no request waits.
+	backgroundTimeout = time.Second
 )
-
-// dialTimeout is for connections made in the background; a request waits for its own Timeout only.
-const dialTimeout = time.Second
 
 // remote is L2: one Redis behind a breaker. Every call ends by its deadline, and what went wrong is only counted.
 type remote struct {
 	c       *redis.Client
 	addr    string // without user and password
-	prefix  string
+	keys    keys
 	timeout time.Duration
+	log     *slog.Logger
 	breaker
 	epoch                                  epoch
 	calls, failed, slow, garbage, restored atomic.Uint64
-
-	onOpen func(error)
 }
+
+// silenceLibrary keeps the client's own lines, one for every failed dial, out of the log: the breaker says it once. The
+// library has one logger for the whole process, so nothing of it changes before a Redis is configured.
+var silenceLibrary = sync.OnceFunc(func() { redis.SetLogger(noLines{}) })
+
+type noLines struct{}
+
+func (noLines) Printf(context.Context, string, ...any) {}
 
 func newRemote(conf Config) (*remote, error) {
 	opt, err := redis.ParseURL(conf.Redis)
 	if err != nil { // it may hold the password: neither the URL nor a part of it is repeated
-		return nil, errors.New("tier: the Redis URL is not valid; want redis://[user:password@]host:port[/db], rediss://... or unix://[user:password@]/path[?db=n], with special characters of the password percent-encoded")
+		return nil, errors.New("tier: the Redis URL is not valid; want redis://[user:password@]host:port[/db], " +
+			"rediss://... or unix://[user:password@]/path[?db=n], with special characters of the password percent-encoded")
 	}
+	silenceLibrary()
 	opt.MaxRetries = -1
 	opt.DialerRetries = 1
 	opt.DialTimeout = dialTimeout
 	opt.ContextTimeoutEnabled = true
-	opt.ReadTimeout, opt.WriteTimeout, opt.PoolTimeout = dialTimeout, dialTimeout, conf.Timeout
+	opt.ReadTimeout = dialTimeout
+	opt.WriteTimeout = dialTimeout
+	opt.PoolTimeout = conf.Timeout
 	opt.Protocol = 2 // no push messages to look for on every reply
 	opt.DisableIdentity = true
 	opt.PipelinePoolSize = -1
@@ -57,7 +68,9 @@ func newRemote(conf Config) (*remote, error) {
 		opt.MinIdleConns = 4
 	}
 	opt.Dialer = dialer(opt.TLSConfig, int64(conf.MaxBytes/2)+maxLine) // no value that memory takes is larger
-	return &remote{c: redis.NewClient(opt), addr: opt.Addr, prefix: conf.Prefix, timeout: conf.Timeout}, nil
+	return &remote{
+		c: redis.NewClient(opt), addr: opt.Addr, keys: keys(conf.Prefix), timeout: conf.Timeout, log: conf.Log,
+	}, nil
 }
 
 // dialer obeys its context in the TLS handshake too, which go-redis's own does not, and bounds replies to most bytes.
@@ -76,47 +89,43 @@ func dialer(conf *tls.Config, most int64) func(context.Context, string, string) 
 	}
 }
 
-// silent keeps the client's own lines, one for every failed dial, out of the log: the breaker says it once.
-type silent struct{}
-
-func (silent) Printf(context.Context, string, ...any) {}
-
-func init() { redis.SetLogger(silent{}) }
-
-// key is unambiguous for every namespace: its length stands before it.
-func (r *remote) key(ns, key string) string {
-	return r.prefix + strconv.Itoa(len(ns)) + ":" + ns + ":" + key
-}
-
-// reply is what a script found, or left.
-type reply struct {
-	kind  byte // see the scripts
-	value []byte
-	ttl   time.Duration // 0: no expiry
-}
-
-// ask runs a script on one key until the deadline of ctx.
-func (r *remote) ask(ctx context.Context, script *redis.Script, key string, args ...any) (reply, error) {
+// ask runs a script on one value until the deadline of ctx.
+func (r *remote) ask(ctx context.Context, script *redis.Script, k id, args ...any) (reply, error) {
 	start := time.Now()
-	res, err := script.Run(ctx, r.c, []string{key, r.prefix + epochKey}, append(args, r.epoch.known())...).Slice()
-	r.outcome(start, err)
+	res, err := r.run(ctx, script, k, args...)
+	r.count(start, err)
 	if err != nil {
 		return reply{}, err
 	}
 	return r.parse(res)
 }
 
+// askQuietly is ask for whom Redis's silence is no sign: the breaker does not count it.
+func (r *remote) askQuietly(ctx context.Context, script *redis.Script, k id, args ...any) (reply, error) {
+	res, err := r.run(ctx, script, k, args...)
+	if err != nil {
+		return reply{}, err
+	}
+	return r.parse(res)
+}
+
+func (r *remote) run(ctx context.Context, script *redis.Script, k id, args ...any) ([]any, error) {
+	args = append(args, r.epoch.forRequest())
+	return script.Run(ctx, r.c, []string{r.keys.key(k), r.keys.epoch()}, args...).Slice()
+}
+
 func (r *remote) parse(res []any) (reply, error) {
-	kind, ok1 := str(res, 0)
+	kinds, ok1 := str(res, 0)
 	value, ok2 := str(res, 1)
-	if !ok1 || !ok2 || len(res) != 3 || len(kind) != 1 {
+	if !ok1 || !ok2 || len(res) != 3 || len(kinds) != 1 {
 		return reply{}, fmt.Errorf("tier: Redis at %s answered a script with %d parts; is it a Redis?", r.addr, len(res))
 	}
 	ttl, _ := res[2].(int64)
-	if kind[0] == 'g' {
+	k := kind(kinds[0])
+	if k == kindGarbage {
 		r.garbage.Add(1)
 	}
-	return reply{kind: kind[0], value: []byte(value), ttl: max(0, time.Duration(ttl)*time.Millisecond)}, nil
+	return reply{kind: k, value: []byte(value), ttl: max(0, time.Duration(ttl)*time.Millisecond)}, nil
 }
 
 func str(res []any, i int) (string, bool) {
@@ -128,14 +137,15 @@ func str(res []any, i int) (string, bool) {
 }
 
 // set writes a value whatever stands there.
-func (r *remote) set(ctx context.Context, key string, value []byte, ttl time.Duration) error {
+func (r *remote) set(ctx context.Context, k id, value []byte, ttl time.Duration) error {
 	start := time.Now()
-	err := r.c.Set(ctx, key, marked(value), ttl).Err()
-	r.outcome(start, err)
+	err := r.c.Set(ctx, r.keys.key(k), marked(value), time.Duration(millis(ttl))*time.Millisecond).Err()
+	r.count(start, err)
 	return err
 }
 
-func (r *remote) outcome(start time.Time, err error) {
+// count counts a call for the breaker and the figures, and logs that Redis is lost.
+func (r *remote) count(start time.Time, err error) {
 	r.calls.Add(1)
 	if time.Since(start) > r.timeout {
 		r.slow.Add(1)
@@ -146,8 +156,41 @@ func (r *remote) outcome(start time.Time, err error) {
 	}
 	r.failed.Add(1)
 	if r.failure() {
-		r.onOpen(err)
+		r.log.Warn("tier: Redis is lost; memory alone serves, and Redis is told later", "addr", r.addr, "err", err)
 	}
+}
+
+// writeProbe writes a key of its own, since a replica or a full Redis answers a read.
+func (r *remote) writeProbe(ctx context.Context, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	return r.c.Set(ctx, string(r.keys)+"probe", "", time.Second).Err()
+}
+
+// loadScripts gives Redis the scripts of requests.
+func (r *remote) loadScripts(ctx context.Context) error {
+	for _, script := range scripts {
+		if err := script.Load(ctx, r.c).Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readEpoch reads the mark, and makes one where there is none. It reports whether this call is the first to see that
+// Redis has forgotten.
+func (r *remote) readEpoch(ctx context.Context) (lost bool) {
+	ctx, cancel := context.WithTimeout(ctx, backgroundTimeout)
+	defer cancel()
+	var stands *redis.StringCmd
+	if _, err := r.c.Pipelined(ctx, func(p redis.Pipeliner) error {
+		p.SetNX(ctx, r.keys.epoch(), rand.Text(), 0)
+		stands = p.Get(ctx, r.keys.epoch())
+		return nil
+	}); err != nil {
+		return false
+	}
+	return stands.Val() != "" && r.epoch.compare(stands.Val(), time.Now())
 }
 
 func marked(value []byte) []byte {
@@ -161,4 +204,15 @@ func millis(ttl time.Duration) int64 {
 		return 0
 	}
 	return int64((ttl + time.Millisecond - 1) / time.Millisecond)
+}
+
+func (r *remote) stats(st *L2Stats) {
+	st.Configured = true
+	st.Open = r.open.Load()
+	st.Opens = r.opened()
+	st.Calls = r.calls.Load()
+	st.Failures = r.failed.Load()
+	st.Slow = r.slow.Load()
+	st.Garbage = r.garbage.Load()
+	st.Restored = r.restored.Load()
 }

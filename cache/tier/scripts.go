@@ -1,14 +1,50 @@
 package tier
 
-import "github.com/redis/go-redis/v9"
+import (
+	"time"
 
-// Each script works on one key, in one step, and answers {kind, value, ttl in ms, 0 = none}. Kinds: v a value stands there (value,
-// ttl) · s the value given was stored · t a tombstone · n nothing · g garbage, which counts as nothing · x refused · u nothing,
-// but Redis has lost what it knew. The second key is the mark by which that is seen, and the last argument what the asking
-// router takes it to be, "" = it does not know: see forgot.go.
+	"github.com/redis/go-redis/v9"
+)
+
+// What stands in Redis under a key is a string: one byte of mark, then the value. Anything else is not ours
+// ("garbage").
+const (
+	markValue     = 'v'
+	markTombstone = 't' // a router deleted it; others drop their copy when they see it
+)
+
+// kind says what a script found, or did.
+type kind byte
+
+const (
+	kindValue     kind = 'v' // a value stands there
+	kindStored    kind = 's' // the value given was stored
+	kindRestored  kind = 'r' // nothing stood there, and the asking router's value was put back
+	kindTombstone kind = 't'
+	kindNothing   kind = 'n'
+	kindGarbage   kind = 'g' // what no router wrote; it counts as nothing
+	kindRefused   kind = 'x' // what stands there is no number, or the sum overflows
+	kindForgot    kind = 'u' // nothing, but Redis has lost what it knew
+)
+
+// reply is the answer of a script: {kind, value, ttl in ms, 0 = none}.
+type reply struct {
+	kind  kind
+	value []byte
+	ttl   time.Duration // 0: no expiry
+}
+
+// holds reports whether a value stands there now.
+func (r *reply) holds() bool {
+	return r.kind == kindValue || r.kind == kindRestored || r.kind == kindStored
+}
+
+// Each script works on one key, in one step. Its second key is the mark by which it is seen that Redis has forgotten,
+// and the last argument what the asking router takes that mark to be, "" = it does not know: see epoch.go.
 //
-// "restore" is the value that the asking router still holds, with its TTL, or ": it is put back where Redis has nothing,
-// since that can only be Redis's loss (a flush, a restart without its file, an eviction): a deletion leaves a tombstone.
+// "restore" is the value that the asking router still holds, with its TTL, or "". It is put back where Redis has
+// nothing, since that can only be Redis's loss (a flush, a restart without its file, an eviction): a deletion leaves a
+// tombstone.
 
 // found opens every script: v is the value, kind as above; left is its TTL (0: none), put stores a marked value.
 const found = `
@@ -68,7 +104,11 @@ return {kind, '', 0}
 	scriptProlong = redis.NewScript(found + `
 if kind == 'v' then
   local rest, ttl = left(), tonumber(ARGV[2])
-  if ttl == 0 then redis.call('PERSIST', KEYS[1]) elseif rest > 0 and rest < ttl then redis.call('PEXPIRE', KEYS[1], ttl) end
+  if ttl == 0 then
+    redis.call('PERSIST', KEYS[1])
+  elseif rest > 0 and rest < ttl then
+    redis.call('PEXPIRE', KEYS[1], ttl)
+  end
   return {kind, v, left()}
 end
 if kind ~= 't' then
@@ -100,9 +140,9 @@ return {kind, '', 0}
 put(ARGV[1], ARGV[2])
 return {'s', '', tonumber(ARGV[2])}
 `)
-	// yield: base, new, ttl, of a change made while Redis was silent. base "" = there was nothing. kind s = stored, or stood
-	// there already; v = what stands there, and stays; t = deleted meanwhile.
-	scriptYield = redis.NewScript(found + `
+	// replace: base, new, ttl, of a change made while Redis was silent. base "" = there was nothing. kind s = stored, or
+	// stood there already; v = what stands there, and stays; t = deleted meanwhile.
+	scriptReplace = redis.NewScript(found + `
 if kind == 'v' and ARGV[1] ~= 'v' .. v and ARGV[2] ~= 'v' .. v then return {kind, v, left()} end
 if kind == 't' and ARGV[1] ~= '' then return {kind, '', 0} end
 if forgot() then return {'u', '', 0} end
@@ -126,8 +166,8 @@ sum = redis.call('GET', KEYS[1])
 put('v' .. sum, ttl)
 return {'s', sum, tonumber(ttl)}
 `)
-	// delete: ttl of the tombstone at least, in ms; a value's own is kept where it is longer, since copies live that long. 0:
-	// where nothing stands there is no tombstone. base: nothing else is deleted; "" = whatever stands there.
+	// delete: ttl of the tombstone at least, in ms; a value's own is kept where it is longer, since copies live that long.
+	// 0: where nothing stands there is no tombstone. base: nothing else is deleted; "" = whatever stands there.
 	scriptDelete = redis.NewScript(found + `
 local ttl = tonumber(ARGV[1])
 if ARGV[2] ~= '' and (kind ~= 'v' or ARGV[2] ~= 'v' .. v) then return {kind, '', 0} end
@@ -139,5 +179,6 @@ end
 if ttl > 0 then redis.call('SET', KEYS[1], 't', 'PX', ttl) else redis.call('DEL', KEYS[1]) end
 return {kind, '', 0}
 `)
-	scripts = []*redis.Script{scriptRead, scriptTouch, scriptSetIfAbsent, scriptSwap, scriptYield, scriptAdd, scriptDelete}
+	// What a request may run; what pays debts is sent whole.
+	scripts = []*redis.Script{scriptRead, scriptTouch, scriptSetIfAbsent, scriptSwap, scriptAdd, scriptDelete}
 )

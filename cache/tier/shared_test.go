@@ -135,10 +135,10 @@ func TestTwoRouters(t *testing.T) {
 	eventually(t, "b forgets", func() bool { _, ok := b.Get("ns", "k"); return !ok })
 	t.Logf("b forgot what a deleted after %v", time.Since(start))
 	a.Delete("ns", "never there")
-	if n := r.bare.Exists(context.Background(), a.l2.key("ns", "never there")).Val(); n != 0 {
+	if n := r.bare.Exists(context.Background(), a.l2.keys.key(id{"ns", "never there"})).Val(); n != 0 {
 		t.Error("deleting what nobody knew left a tombstone")
 	}
-	if d := r.bare.PTTL(context.Background(), b.l2.key("ns", "k")).Val(); d < 50*time.Minute || d > time.Hour {
+	if d := r.bare.PTTL(context.Background(), b.l2.keys.key(id{"ns", "k"})).Val(); d < 50*time.Minute || d > time.Hour {
 		t.Errorf("the tombstone lives for %v; want what was left of the value's hour", d)
 	}
 }
@@ -186,7 +186,9 @@ func TestAtomicAmongRouters(t *testing.T) {
 func TestTTLInRedis(t *testing.T) {
 	r := startRedis(t)
 	s, _ := open(t, Config{Redis: r.url(), Timeout: patient})
-	left := func(key string) time.Duration { return r.bare.PTTL(context.Background(), s.l2.key("ns", key)).Val() }
+	left := func(key string) time.Duration {
+		return r.bare.PTTL(context.Background(), s.l2.keys.key(id{"ns", key})).Val()
+	}
 	f := func(key string, least, most time.Duration) {
 		t.Helper()
 		if d := left(key); d < least || d > most {

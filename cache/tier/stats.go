@@ -29,18 +29,18 @@ type L2Stats struct {
 	Slow       uint64 // calls that took longer than Timeout, failed or not
 	Garbage    uint64 // keys of ours that held what no router wrote
 	Restored   uint64 // values that Redis had lost and took back
-	Owing      int    // changes that Redis has not been told yet
+	Owing      int    // changes that Redis has yet to be given
 	Lost       uint64 // such changes given up: evicted from L1 meanwhile
-	Told       uint64 // such changes told later
+	Told       uint64 // such changes that Redis got later
 }
 
-// counters of Get and of the healer.
+// counters of reads and of the healer.
 type counters struct {
-	l1Hits, l2Hits, misses, silent, told atomic.Uint64
+	l1Hits, l2Hits, misses, silent, paid atomic.Uint64
 }
 
-// got counts a Get that L1 could not answer by itself.
-func (n *counters) got(had, live, shared bool) {
+// countRead counts a read that L1 could not answer by itself.
+func (n *counters) countRead(had, live, shared bool) {
 	switch {
 	case !live:
 		n.misses.Add(1)
@@ -51,30 +51,9 @@ func (n *counters) got(had, live, shared bool) {
 	}
 }
 
-// Stats returns the figures of this moment.
-func (s *Store) Stats() Stats {
-	st := Stats{L1Hits: s.n.l1Hits.Load(), L2Hits: s.n.l2Hits.Load(), Misses: s.n.misses.Load(),
-		Silent: s.n.silent.Load()}
-	s.l1.stats(&st)
-	if r := s.l2; r != nil {
-		st.L2.Configured, st.L2.Open = true, r.open.Load()
-		st.L2.Calls, st.L2.Failures, st.L2.Slow = r.calls.Load(), r.failed.Load(), r.slow.Load()
-		st.L2.Garbage, st.L2.Restored, st.L2.Told = r.garbage.Load(), r.restored.Load(), s.n.told.Load()
-		r.mu.Lock()
-		st.L2.Opens = r.opens
-		r.mu.Unlock()
-	}
-	return st
-}
-
-func (m *memory) stats(st *Stats) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	st.Entries, st.Bytes, st.Refused = m.entries, m.bytes, m.refused
-	st.L2.Owing, st.L2.Lost = len(m.owing), m.lost
-	st.Evictions, st.Expirations = m.evicted, m.expired
-	st.Namespaces = make(map[string]NamespaceStats, len(m.spaces))
-	for name, s := range m.spaces {
-		st.Namespaces[name] = NamespaceStats{len(s.entries), s.bytes, s.evicted, s.expired}
+func (n *counters) stats() Stats {
+	return Stats{
+		L1Hits: n.l1Hits.Load(), L2Hits: n.l2Hits.Load(), Misses: n.misses.Load(), Silent: n.silent.Load(),
+		L2: L2Stats{Told: n.paid.Load()},
 	}
 }

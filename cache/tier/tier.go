@@ -1,72 +1,43 @@
 package tier
 
 import (
-	"log/slog"
-	"math"
+	"context"
 	"time"
 )
-
-const (
-	// fresh is for how long L1 answers by itself for a value that L2 shares with other routers: a session closed on one is
-	// unknown to the others after at most that. One round trip a second for each session in use.
-	fresh = time.Second
-	// minTombstone is how long L1 remembers a deletion that Redis was not told of, where the expiry is not known here.
-	minTombstone = time.Minute
-	// maxTombstone is how long a deletion of a value without expiry is remembered.
-	maxTombstone = 24 * time.Hour
-)
-
-// Config says where values are kept. The zero value keeps them in 64 MiB of memory.
-type Config struct {
-	MaxBytes int           // L1: keys, values and overhead, in bytes; one namespace may hold half of it. Default 64 MiB
-	Redis    string        // L2: redis://, rediss:// or unix:// URL; "" (default) for none. Its password is never logged
-	Prefix   string        // of every key in Redis; default "warmpath:". Routers that share values have the same
-	Timeout  time.Duration // of a request's time that L2 may take in one call; default 5 ms
-	Log      *slog.Logger  // told once when L2 is lost and once when it is back; default slog.Default()
-}
 
 // Store keeps small values with a TTL, in memory and, if configured, in Redis. It is safe for concurrent use.
 //
 // A ttl of 0 or less means no expiry. Values returned are shared: do not change them; values given are copied. No call
-// fails or waits because of Redis, but Find may say that nobody knows: see the package comment. A value larger than half of MaxBytes is refused, and counted.
-type Store struct {
-	conf  Config
-	start time.Time
-	l1    *memory
-	l2    *remote       // nil: none
-	owed  chan struct{} // a change that Redis was to be told of failed: the healer need not wait for its pulse
-	n     counters
-}
+// fails or waits because of Redis, but Find may say that nobody knows: see the package comment. A value larger than
+// half of MaxBytes is refused, and counted.
+type Store struct{ tiers }
 
 // New makes a store. It fails on a bad URL only, never because Redis is down, and does not wait for it. Call Run.
 func New(conf Config) (*Store, error) {
-	if conf.MaxBytes <= 0 {
-		conf.MaxBytes = 64 << 20
-	}
-	if conf.Prefix == "" {
-		conf.Prefix = "warmpath:"
-	}
-	if conf.Timeout <= 0 {
-		conf.Timeout = 5 * time.Millisecond
-	}
-	if conf.Log == nil {
-		conf.Log = slog.Default()
-	}
-	s := &Store{conf: conf, start: time.Now(), l1: newMemory(conf.MaxBytes), owed: make(chan struct{}, 1)}
+	conf = conf.withDefaults()
+	s := &Store{tiers{clock: clock{start: time.Now()}, l1: newMemory(conf.MaxBytes), wake: make(chan struct{}, 1)}}
 	if conf.Redis == "" {
 		return s, nil
 	}
 	var err error
-	if s.l2, err = newRemote(conf); err != nil {
+	s.l2, err = newRemote(conf)
+	if err != nil {
 		return nil, err
-	}
-	s.l2.onOpen = func(err error) {
-		conf.Log.Warn("tier: Redis is lost; memory alone serves, and Redis is told later", "addr", s.l2.addr, "err", err)
 	}
 	return s, nil
 }
 
-// Close closes the connections to Redis. What it was not told is lost to other routers.
+// Load reads into memory what stands in Redis under the prefix, and returns how many values that were. Call it once,
+// after New and before the store is used: a router that starts under load would else ask Redis for every session at
+// once, and of what is not answered in time nobody could say where it lives. It stops when ctx ends or memory is full,
+// with what has come until then; that is no error, since what is missing is read when it is asked for, and so are
+// values over 8 KiB. Without a Redis it does nothing.
+func (s *Store) Load(ctx context.Context) (int, error) { return readAhead(ctx, &s.tiers) }
+
+// Run removes what is expired, finds out that Redis is lost or back, and gives it what it missed, until ctx is done.
+func (s *Store) Run(ctx context.Context) { healer{&s.tiers}.run(ctx) }
+
+// Close closes the connections to Redis. What Redis was not given is lost to other routers.
 func (s *Store) Close() error {
 	if s.l2 == nil {
 		return nil
@@ -74,21 +45,25 @@ func (s *Store) Close() error {
 	return s.l2.c.Close()
 }
 
-// now is the store's clock: nanoseconds since its start, steady when the wall clock is set.
-func (s *Store) now() int64 { return int64(time.Since(s.start)) }
+// Lost reports whether Redis is configured and does not answer: L1 decides every call.
+func (s *Store) Lost() bool { return s.l2 != nil && s.l2.open.Load() }
 
-// until is the expiry of a value written now.
-func until(now int64, ttl time.Duration) int64 {
-	if ttl <= 0 || int64(ttl) > math.MaxInt64-now {
-		return never
-	}
-	return now + int64(ttl)
+// Local returns a view of the store in which each namespace may hold so many keys and bytes. Its Run is to be called.
+func (s *Store) Local(keys, bytes int) *Local { return newLocal(&s.tiers, keys, bytes) }
+
+// Each calls f for the live values of a namespace that L1 holds, until f returns false, in no order. It is for pages:
+// Redis may hold more. expires is zero for a value without expiry. f may call the store; what changes meanwhile may or
+// may not be seen.
+func (s *Store) Each(ns string, f func(key string, value []byte, expires time.Time) bool) {
+	s.l1.each(ns, s.clock, func(r row) bool { return f(r.key, r.value, s.date(r.expires)) })
 }
 
-// left is the TTL until an expiry; 0 if there is none.
-func left(now, expires int64) time.Duration {
-	if expires == never {
-		return 0
+// Stats returns the figures of this moment.
+func (s *Store) Stats() Stats {
+	st := s.n.stats()
+	s.l1.stats(&st)
+	if s.l2 != nil {
+		s.l2.stats(&st.L2)
 	}
-	return time.Duration(max(expires-now, int64(time.Millisecond)))
+	return st
 }

@@ -52,9 +52,9 @@ func (p *pair) agree(key, value string) {
 	}
 	var raw string
 	eventually(p.t, fmt.Sprintf("%s is %q everywhere", key, value), func() bool {
-		va, oka, erra := p.a.Find("ns", key)
-		vb, okb, errb := p.b.Find("ns", key)
-		raw = p.r.bare.Get(context.Background(), p.a.l2.key("ns", key)).Val()
+		va, _, oka, erra := p.a.Find("ns", key)
+		vb, _, okb, errb := p.b.Find("ns", key)
+		raw = p.r.bare.Get(context.Background(), p.a.l2.keys.key(id{"ns", key})).Val()
 		return erra == nil && errb == nil && string(va) == value && string(vb) == value && oka == okb && raw == want
 	})
 }
@@ -66,13 +66,13 @@ func (p *pair) seed(key, value string) {
 		p.t.Fatalf("%s stands already", key)
 	}
 	eventually(p.t, "Redis has "+key, func() bool {
-		return p.r.bare.Exists(context.Background(), p.a.l2.key("ns", key)).Val() == 1
+		return p.r.bare.Exists(context.Background(), p.a.l2.keys.key(id{"ns", key})).Val() == 1
 	})
 }
 
 func wantSilent(t *testing.T, s *Store, key string) {
 	t.Helper()
-	if v, ok, err := s.Find("ns", key); ok || !errors.Is(err, ErrSilent) {
+	if v, _, ok, err := s.Find("ns", key); ok || !errors.Is(err, ErrSilent) {
 		t.Errorf("Find(%q) = %q, %v, %v; want ErrSilent", key, v, ok, err)
 	}
 }
@@ -81,26 +81,26 @@ func wantSilent(t *testing.T, s *Store, key string) {
 func TestASilentRedisIsNotAnEmptyOne(t *testing.T) {
 	p := newPair(t)
 	p.seed("held", "1")
-	eventually(t, "there is none, for sure", func() bool { _, ok, err := p.b.Find("ns", "nothing"); return !ok && err == nil })
+	eventually(t, "there is none, for sure", func() bool { _, _, ok, err := p.b.Find("ns", "nothing"); return !ok && err == nil })
 	p.r.signal(syscall.SIGSTOP)
 	wantSilent(t, p.b, "held") // within 5 ms, the breaker still closed
 	wantSilent(t, p.b, "nothing")
 	waitOpen(t, p.b)
 	waitOpen(t, p.a)
 	wantSilent(t, p.b, "held")
-	if v, ok, err := p.a.Find("ns", "held"); string(v) != "1" || !ok || err != nil {
+	if v, _, ok, err := p.a.Find("ns", "held"); string(v) != "1" || !ok || err != nil {
 		t.Errorf("the router that holds it: %q, %v, %v", v, ok, err)
 	}
 	if !p.a.Lost() || p.a.Stats().Silent != 0 || p.b.Stats().Silent != 3 {
 		t.Errorf("lost %v, %d and %d silent answers", p.a.Lost(), p.a.Stats().Silent, p.b.Stats().Silent)
 	}
 	alone, _ := open(t, Config{})
-	if _, ok, err := alone.Find("ns", "x"); ok || err != nil || alone.Lost() {
+	if _, _, ok, err := alone.Find("ns", "x"); ok || err != nil || alone.Lost() {
 		t.Errorf("without a Redis: %v, %v", ok, err)
 	}
 	p.resume()
 	p.agree("held", "1")
-	eventually(t, "there is none, for sure again", func() bool { _, ok, err := p.b.Find("ns", "nothing"); return !ok && err == nil })
+	eventually(t, "there is none, for sure again", func() bool { _, _, ok, err := p.b.Find("ns", "nothing"); return !ok && err == nil })
 }
 
 // What is entered in a silence gives way to what Redis holds, however it was changed meanwhile.
@@ -193,7 +193,7 @@ func TestDropOfAnotherValue(t *testing.T) {
 	p.agree("k", "")
 	p.a.Drop("ns", "never there", []byte("1"))
 	eventually(t, "all is told", func() bool { return p.a.Stats().L2.Owing == 0 })
-	if n := p.r.bare.Exists(context.Background(), p.a.l2.key("ns", "never there")).Val(); n != 0 {
+	if n := p.r.bare.Exists(context.Background(), p.a.l2.keys.key(id{"ns", "never there"})).Val(); n != 0 {
 		t.Error("it left something in Redis")
 	}
 	alone, _ := open(t, Config{})
@@ -214,7 +214,7 @@ func TestALateTouchShortensNothing(t *testing.T) {
 	p.a.Touch("ns", "longer", 3*time.Hour)
 	p.resume()
 	left := func(key string) time.Duration {
-		return p.r.bare.PTTL(context.Background(), p.a.l2.key("ns", key)).Val()
+		return p.r.bare.PTTL(context.Background(), p.a.l2.keys.key(id{"ns", key})).Val()
 	}
 	if d := left("k"); d < 50*time.Minute {
 		t.Errorf("k lives for %v; want what was left of its hour", d)
@@ -230,7 +230,7 @@ func TestSettle(t *testing.T) {
 	var delay atomic.Int64
 	late, _ := open(t, Config{Redis: "redis://" + proxy(t, listen(t), r.socket(), &delay)})
 	other, _ := open(t, Config{Redis: r.url(), Timeout: patient})
-	eventually(t, "it is there", func() bool { _, _, err := late.Find("ns", "x"); return err == nil })
+	eventually(t, "it is there", func() bool { _, _, _, err := late.Find("ns", "x"); return err == nil })
 	for i := range 20 {
 		key := fmt.Sprint(i)
 		delay.Store(int64(8 * time.Millisecond)) // one call is late

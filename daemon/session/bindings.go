@@ -81,47 +81,63 @@ func (b *Bindings) Alone() bool { return b.store.Lost() }
 // Find returns where a session lives, counts the use or the refusal, and makes a Key or Response last from now on.
 func (b *Bindings) Find(n Name, now time.Time) (Binding, Status) {
 	k := key(n)
-	found, _, s := b.look(n, k, now)
+	r, s := b.read(n, k, now)
 	if s != Found {
 		b.count.refused[s].Add(1)
-		return found, s
+		return r.Binding, s
 	}
 	b.count.used[n.Kind].Add(1)
 	if n.Kind != Opened {
 		b.store.Touch(b.ns[n.Kind], k, b.conf.TTL)
 	}
-	return found, Found
+	return r.Binding, Found
 }
 
 // Peek is Find without a trace, for pages and for GET /sessions/{id}.
 func (b *Bindings) Peek(n Name, now time.Time) (Binding, Status) {
-	found, _, s := b.look(n, key(n), now)
-	return found, s
+	r, s := b.read(n, key(n), now)
+	return r.Binding, s
 }
 
-// look reads what stands under a name.
-func (b *Bindings) look(n Name, k string, now time.Time) (Binding, []byte, Status) {
+// record is what stands under a name.
+type record struct {
+	Binding
+	value []byte
+	life  time.Duration // that is left of it in the store
+}
+
+// read returns what stands under a name.
+func (b *Bindings) read(n Name, k string, now time.Time) (record, Status) {
 	if n.ID == "" || n.Kind >= kinds {
-		return Binding{}, nil, Unknown
+		return record{}, Unknown
 	}
-	v, ok, err := b.store.Find(b.ns[n.Kind], k)
+	v, life, ok, err := b.store.Find(b.ns[n.Kind], k)
 	switch {
 	case err != nil:
-		return Binding{}, nil, Silent
+		return record{}, Silent
 	case !ok:
-		return Binding{}, nil, Unknown
+		return record{}, Unknown
 	}
 	found, err := decode(v)
 	if err != nil || found.Kind != n.Kind {
-		return Binding{}, v, Unknown
+		return record{value: v}, Unknown
 	}
-	return found, v, found.status(now)
+	return record{Binding: found, value: v, life: life}, found.status(now, life)
 }
 
-// status returns what has become of the binding by now.
-func (b *Binding) status(now time.Time) Status {
-	if b.state == Found && !b.Expires.IsZero() && !now.Before(b.Expires) {
+// clockError is how far the clocks of two routers may be apart before a session's date is not believed.
+const clockError = time.Second
+
+// status returns what has become of the binding by now. life is what is left of it in the store, which counts it down
+// by a clock that nobody sets: the date decides only where the two are about as one. So a wall clock that is set an
+// hour forward ends no session, and one that is set back prolongs none (TestAClockThatIsSet).
+func (b *Binding) status(now time.Time, life time.Duration) Status {
+	rest := life - grace
+	switch {
+	case b.state != Found || b.Expires.IsZero() || rest > clockError:
+		return b.state
+	case life > 0 && rest <= 0, !now.Before(b.Expires):
 		return Expired
 	}
-	return b.state
+	return Found
 }

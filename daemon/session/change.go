@@ -40,11 +40,11 @@ func (b *Bindings) Open(n Name, as Binding, now time.Time) (Binding, error) {
 			b.begun(Opened, as.Worker)
 			return as, nil
 		}
-		old, err := decode(stood)
-		switch live := err == nil && old.status(now) == Found; {
-		case live && old.Worker == as.Worker && old.Minted && as.Minted:
-			return old, nil // the worker answered the repeat of an opening
-		case live:
+		old, s := b.read(n, k, now)
+		switch {
+		case s == Found && old.Worker == as.Worker && old.Minted && as.Minted:
+			return old.Binding, nil // the worker answered the repeat of an opening
+		case s == Found:
 			return Binding{}, fmt.Errorf("session: worker %q named a session as one that lives already; its ids must be unique",
 				as.Worker)
 		case b.store.CompareAndSwap(b.ns[Opened], k, stood, v, openedTTL(&as, now)):
@@ -139,12 +139,12 @@ func (b *Bindings) Lose(n Name, now time.Time) bool { return b.end(n, now, Lost)
 func (b *Bindings) end(n Name, now time.Time, why Status) bool {
 	worker := ""
 	if n.Kind != Opened {
-		found, v, s := b.look(n, key(n), now)
+		r, s := b.read(n, key(n), now)
 		if s != Found {
 			return false
 		}
-		worker = found.Worker
-		b.store.Drop(b.ns[n.Kind], key(n), v)
+		worker = r.Worker
+		b.store.Drop(b.ns[n.Kind], key(n), r.value)
 	} else if done, _ := b.change(n, now, b.store.CompareAndSwap, func(old Binding) (Binding, bool) {
 		worker = old.Worker
 		old.state = why
@@ -173,20 +173,20 @@ type (
 func (b *Bindings) change(n Name, now time.Time, swap swapper, f maker) (done, ended bool) {
 	k := key(n)
 	for range maxSwaps {
-		old, v, s := b.look(n, k, now)
+		old, s := b.read(n, k, now)
 		if s != Found {
 			return false, true
 		}
-		as, want := f(old)
+		as, want := f(old.Binding)
 		if !want {
 			return false, false
 		}
 		ttl := b.conf.TTL
 		if n.Kind == Opened {
-			ttl = openedTTL(&as, now)
+			ttl = old.life // by the store's clock: the date may be of another
 		}
 		to := as.encode()
-		if bytes.Equal(v, to) || swap(b.ns[n.Kind], k, v, to, ttl) {
+		if bytes.Equal(old.value, to) || swap(b.ns[n.Kind], k, old.value, to, ttl) {
 			return true, false
 		}
 	}

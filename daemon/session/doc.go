@@ -55,5 +55,6 @@
 //
 // SDKs hand the end of a session to the application as a date, which has to hold; a session that lives on after it
 // would be an end that nobody can rely on, one that dies before it a broken promise. The end is cut to whole seconds,
-// as it is told.
+// as it is told. The store counts it down by a clock that nobody sets, so a router whose wall clock jumps ends no
+// session early and lets none live on (TestAClockThatIsSet).
 package session

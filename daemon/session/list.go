@@ -48,7 +48,11 @@ func (b *Bindings) each(now time.Time, f func(key string, found Binding, expires
 			return
 		}
 		b.store.Each(b.ns[k], func(key string, v []byte, expires time.Time) bool {
-			if found, err := decode(v); err == nil && found.Kind == k && found.status(now) == Found {
+			var life time.Duration
+			if !expires.IsZero() {
+				life = expires.Sub(now)
+			}
+			if found, err := decode(v); err == nil && found.Kind == k && found.status(now, life) == Found {
 				more = f(key, found, expires)
 			}
 			return more

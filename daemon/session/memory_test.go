@@ -39,14 +39,14 @@ func (m *memory) put(ns, key string, value []byte, ttl time.Duration) {
 	m.values[[2]string{ns, key}] = stored{bytes.Clone(value), time.Now().Add(ttl)}
 }
 
-func (m *memory) Find(ns, key string) ([]byte, bool, error) {
+func (m *memory) Find(ns, key string) ([]byte, time.Duration, bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	v, ok := m.live(ns, key)
 	if !ok && m.silent {
-		return nil, false, errors.New("silent")
+		return nil, 0, false, errors.New("silent")
 	}
-	return v, ok, nil
+	return v, time.Until(m.values[[2]string{ns, key}].expires), ok, nil
 }
 
 func (m *memory) Lost() bool {

@@ -7,9 +7,9 @@ import "time"
 // is silent a store goes on with what it has in memory, and returns an error where that may not be all: that is never
 // the same as "there is none". All of them are safe for concurrent use.
 type Store interface {
-	// Find returns a value that is live, or ok = false if there is none. An error: the store is silent, and this process
-	// does not hold the key; there may be a value. The caller does not change it.
-	Find(ns, key string) (value []byte, ok bool, err error)
+	// Find returns a value that is live and what is left of its life, or ok = false if there is none. An error: the store
+	// is silent, and this process does not hold the key; there may be a value. The caller does not change it.
+	Find(ns, key string) (value []byte, life time.Duration, ok bool, err error)
 	// SetIfAbsent writes a value where none stands, and returns what stands there afterwards. While the store is silent
 	// it does so here alone, and gives way to what the store has when it answers again.
 	SetIfAbsent(ns, key string, value []byte, ttl time.Duration) (now []byte, set bool)

@@ -10,7 +10,7 @@ import (
 
 // sureOfNone tells whether a store says for certain that there is no value.
 func sureOfNone(s *Store, key string) bool {
-	_, ok, err := s.Find("ns", key)
+	_, _, ok, err := s.Find("ns", key)
 	return !ok && err == nil
 }
 
@@ -22,7 +22,7 @@ func TestAFlushedRedisIsNotBelieved(t *testing.T) {
 		p.a.Set("ns", fmt.Sprint(i), []byte("1"), time.Hour)
 	}
 	eventually(t, "Redis knows them", func() bool { return p.r.bare.DBSize(context.Background()).Val() >= n })
-	eventually(t, "both know its mark", func() bool { return p.a.l2.epoch.told() != "" && p.a.l2.epoch.told() == p.b.l2.epoch.told() })
+	eventually(t, "both know its mark", func() bool { return p.a.l2.epoch.forDebt() != "" && p.a.l2.epoch.forDebt() == p.b.l2.epoch.forDebt() })
 	p.b.Keep("ns", "0", []byte("newer"), time.Hour) // as if Redis had been silent for b
 	p.r.bare.FlushAll(context.Background())
 	for i := range n {
@@ -43,7 +43,7 @@ func TestARedisThatComesBackEmpty(t *testing.T) {
 	for i := range 100 {
 		p.seed(fmt.Sprint(i), "older")
 	}
-	eventually(t, "both know its mark", func() bool { return p.a.l2.epoch.told() != "" && p.a.l2.epoch.told() == p.b.l2.epoch.told() })
+	eventually(t, "both know its mark", func() bool { return p.a.l2.epoch.forDebt() != "" && p.a.l2.epoch.forDebt() == p.b.l2.epoch.forDebt() })
 	p.r.kill()
 	waitOpen(t, p.a)
 	waitOpen(t, p.b)
@@ -82,8 +82,8 @@ func TestEpoch(t *testing.T) {
 	var e epoch
 	f := func(what, mark string, after time.Duration, lost bool, told string) {
 		t.Helper()
-		if got := e.found(mark, now.Add(after)); got != lost || e.told() != told {
-			t.Errorf("%s: lost %v, mark %q; want %v, %q", what, got, e.told(), lost, told)
+		if got := e.compare(mark, now.Add(after)); got != lost || e.forDebt() != told {
+			t.Errorf("%s: lost %v, mark %q; want %v, %q", what, got, e.forDebt(), lost, told)
 		}
 	}
 	f("the first one", "a", 0, false, "a")
@@ -92,16 +92,16 @@ func TestEpoch(t *testing.T) {
 	f("noticed already", "b", relearn-1, false, "a")
 	f("relearnt", "b", relearn, false, "b")
 	f("another again", "c", relearn, true, "b")
-	e.again()
+	e.restoreAgain()
 	f("not all was put back", "c", relearn+1, true, "b")
 	f("back to the old", "b", relearn+2, false, "b")
 	f("and lost again", "d", relearn+2, true, "b")
-	e.doubt(time.Now())
-	if e.known() != doubted || e.told() != "b" {
-		t.Errorf("doubted: known %q, told %q", e.known(), e.told())
+	e.doubtFrom(time.Now())
+	if e.forRequest() != doubted || e.forDebt() != "b" {
+		t.Errorf("doubted: known %q, told %q", e.forRequest(), e.forDebt())
 	}
-	e.doubt(time.Now().Add(-relearn))
-	if e.known() != "b" {
-		t.Errorf("the doubt is over: %q", e.known())
+	e.doubtFrom(time.Now().Add(-relearn))
+	if e.forRequest() != "b" {
+		t.Errorf("the doubt is over: %q", e.forRequest())
 	}
 }

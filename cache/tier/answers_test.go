@@ -12,51 +12,53 @@ import (
 // What L2 says to a change meets an entry that may have been changed since.
 func TestAnswersToChanges(t *testing.T) {
 	const now, hour = int64(time.Second), int64(time.Hour)
-	f := func(name string, owed debt, r reply, meanwhile func(m *memory), value string, owes debt, base string) {
+	k := id{"ns", "k"}
+	f := func(name string, owes debt, r reply, meanwhile func(m *memory), value string, after debt, base string) {
 		t.Helper()
 		m := newMemory(1 << 20)
-		m.put("ns", "k", []byte("first"), hour, 0, paid)
-		m.put("ns", "k", []byte("mine"), hour, 0, owed)
+		m.put(k, write{value: []byte("first"), expires: hour}, 0)
+		m.put(k, write{value: []byte("mine"), expires: hour, owes: owes}, 0)
 		d := m.debts(m.debtors(), now)
 		if len(d) != 1 {
 			t.Fatalf("%s: %d debts", name, len(d))
 		}
 		meanwhile(m)
-		m.answered(&d[0], r, now)
-		e := m.find("ns", "k", now)
+		m.finish(&d[0], r, now)
+		e := m.find(k, now)
 		switch {
 		case e == nil && value == "":
-		case e == nil, string(e.value) != value, e.owes != owes, string(e.base) != base:
-			t.Errorf("%s: %+v; want %q, owing %d on %q", name, e, value, owes, base)
+		case e == nil, string(e.value) != value, e.owes != after, string(e.base) != base:
+			t.Errorf("%s: %+v; want %q, owing %v on %q", name, e, value, after, base)
 		}
 	}
 	nothing := func(*memory) {}
-	again := func(m *memory) { m.put("ns", "k", []byte("newest"), hour, 0, oweSwap) }
-	longer := func(m *memory) { m.touch("ns", "k", 2*hour, 0, oweTouch) }
+	again := func(m *memory) { m.put(k, write{value: []byte("newest"), expires: hour, owes: oweReplace}, 0) }
+	longer := func(m *memory) { m.touch(k, 2*hour, 0, oweTouch) }
 	took, other := reply{kind: 's'}, reply{kind: 'v', value: []byte("other"), ttl: time.Hour}
-	f("taken", oweSwap, took, nothing, "mine", paid, "")
-	f("it stood there", oweSwap, reply{kind: 'v', value: []byte("mine"), ttl: time.Hour}, nothing, "mine", paid, "")
-	f("another stands there", oweSwap, other, nothing, "other", paid, "")
-	f("another stands there, and mine was touched", oweSwap, other, longer, "other", paid, "")
-	f("deleted elsewhere", oweSwap, reply{kind: 't'}, nothing, "", paid, "")
-	f("taken, and changed meanwhile", oweSwap, took, again, "newest", oweSwap, "mine")
-	f("not taken, and changed meanwhile", oweSwap, other, again, "newest", oweSwap, "first")
-	f("taken, and touched meanwhile", oweSwap, took, longer, "mine", oweTouch, "first")
+	f("taken", oweReplace, took, nothing, "mine", paid, "")
+	f("it stood there", oweReplace, reply{kind: 'v', value: []byte("mine"), ttl: time.Hour}, nothing, "mine", paid, "")
+	f("another stands there", oweReplace, other, nothing, "other", paid, "")
+	f("another stands there, and mine was touched", oweReplace, other, longer, "other", paid, "")
+	f("deleted elsewhere", oweReplace, reply{kind: 't'}, nothing, "", paid, "")
+	f("taken, and changed meanwhile", oweReplace, took, again, "newest", oweReplace, "mine")
+	f("not taken, and changed meanwhile", oweReplace, other, again, "newest", oweReplace, "first")
+	f("taken, and touched meanwhile", oweReplace, took, longer, "mine", oweTouch, "first")
 	f("forced, and changed meanwhile", oweSet, took, again, "newest", oweSet, "")
-	f("removed meanwhile", oweSwap, other, func(m *memory) { m.remove("ns", "k", now) }, "", paid, "")
+	f("removed meanwhile", oweReplace, other, func(m *memory) { m.delete(k, now) }, "", paid, "")
 }
 
 // An answer for a new key is held though another key of its slot was changed meanwhile.
 func TestAnAnswerIsHeld(t *testing.T) {
 	s := memoryOnly(t, 0)
-	c := s.begin("ns", "k")
-	*s.l1.slot("ns", "k")++
-	c.learn(reply{kind: 'v', value: []byte("1"), ttl: time.Hour}, false)
-	if v := s.l1.look("ns", "k", s.now(), 0); string(v.value) != "1" || v.checked != doubt {
+	k := id{"ns", "k"}
+	o := s.begin(k)
+	*s.l1.slot(k)++
+	o.adopt(reply{kind: 'v', value: []byte("1"), ttl: time.Hour}, false)
+	if v := s.l1.read(k, s.now(), 0); string(v.value) != "1" || v.checked != doubt {
 		t.Errorf("%+v; want the value, and doubt", v)
 	}
-	s.l1.put("ns", "k", []byte("2"), never, s.now(), paid)
-	s.l1.hold("ns", "k", []byte("1"), never, s.now())
+	s.l1.put(k, write{value: []byte("2"), expires: never}, s.now())
+	s.l1.adoptInDoubt(k, answer{value: []byte("1"), expires: never}, s.now())
 	want(t, s, "k", "2")
 }
 
@@ -92,7 +94,7 @@ func TestLongValuesAreNotReadAhead(t *testing.T) {
 	if n, err := second.Load(context.Background()); n != 1 || err != nil {
 		t.Errorf("%d values, %v; want the short one", n, err)
 	}
-	if v, ok, err := second.Find("ns", "long"); !bytes.Equal(v, []byte(long)) || !ok || err != nil {
+	if v, _, ok, err := second.Find("ns", "long"); !bytes.Equal(v, []byte(long)) || !ok || err != nil {
 		t.Errorf("%d bytes, %v, %v", len(v), ok, err)
 	}
 }

@@ -1,0 +1,86 @@
+package tier
+
+// id names a value.
+type id struct{ ns, key string }
+
+// entry is a value, or a tombstone that keeps Redis's old value from coming back. Times are of the store's clock.
+type entry struct {
+	space      *space
+	key        string
+	value      []byte // never changed in place: readers hold it outside the lock
+	expires    int64
+	checked    int64 // when Redis last confirmed it, or this router wrote it
+	owes       debt
+	base       []byte // while owes gives way: what Redis had when it last answered; nil = nothing
+	version    uint32 // moves with every change of value
+	due        int64  // its place in the expiry heap was taken for this time, never later than expires
+	at         int    // index in the expiry heap
+	prev, next *entry // of the LRU ring
+}
+
+// overhead is what an entry costs beside its key and value: the entry itself (176 bytes), two map slots' worth of a
+// half-full table (2 x 24), one place in the expiry heap (8), rounding of two allocations (2 x 16). TestMemoryIsBounded
+// weighs it against the heap.
+const overhead = 272
+
+func (e *entry) cost() int { return len(e.key) + len(e.value) + overhead }
+
+func (e *entry) id() id { return id{e.space.name, e.key} }
+
+// live reports whether the entry is a value.
+func (e *entry) live() bool { return !e.owes.tombstone() }
+
+// debtAfter returns what the entry owes after a change that owes d. It records in base what Redis had before the first
+// of several changes that give way. After a change that Redis gets whatever it has, the next one does so too.
+func (e *entry) debtAfter(d debt) debt {
+	if !d.givesWay() {
+		e.base = nil
+		return d
+	}
+	switch e.owes {
+	case oweReplace, oweDrop: // base stays
+	case oweSet, oweDelete:
+		e.base = nil
+		if d == oweDrop {
+			return oweDelete
+		}
+		return oweSet
+	default: // nil if the entry is new
+		e.base = e.value
+	}
+	return d
+}
+
+// space is a namespace: its entries, and the ring that has the most recently used one first.
+type space struct {
+	name    string
+	entries map[string]*entry
+	bytes   int
+	root    entry // of the ring
+	evicted uint64
+	expired uint64
+}
+
+// oldest returns the least recently used entry; root if there is none.
+func (s *space) oldest() *entry { return s.root.prev }
+
+// moveToFront makes the entry the most recently used of its namespace.
+func (e *entry) moveToFront() {
+	if e.space.root.next != e {
+		e.unlink()
+		e.link()
+	}
+}
+
+func (e *entry) link() {
+	r := &e.space.root
+	e.prev = r
+	e.next = r.next
+	e.prev.next = e
+	e.next.prev = e
+}
+
+func (e *entry) unlink() {
+	e.prev.next = e.next
+	e.next.prev = e.prev
+}

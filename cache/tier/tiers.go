@@ -1,0 +1,29 @@
+package tier
+
+// tiers is what every part of a store works on: memory, Redis if there is one, and the clock.
+type tiers struct {
+	clock
+	l1   *memory
+	l2   *remote       // nil: none
+	wake chan struct{} // a change did not reach Redis: the healer need not wait for its pulse
+	n    counters
+}
+
+// shared reports whether Redis is there and answers.
+func (t *tiers) shared() bool { return t.l2 != nil && !t.l2.open.Load() }
+
+// owing returns what a change owes to Redis if it is made in memory alone.
+func (t *tiers) owing(d debt) debt {
+	if t.l2 == nil {
+		return paid
+	}
+	return d
+}
+
+// wakeHealer makes the healer pay debts now.
+func (t *tiers) wakeHealer() {
+	select {
+	case t.wake <- struct{}{}:
+	default:
+	}
+}
