@@ -108,7 +108,7 @@ func (w Worker) Equal(other Worker) bool { return reflect.DeepEqual(w, other) }
 type Strategy struct {
 	Path        string         `toml:"path"`         // the module; empty for a built-in
 	Options     map[string]any `toml:"options"`      // scalars
-	Allow       []string       `toml:"allow"`        // what the module may use: kv
+	Allow       []string       `toml:"allow"`        // what the module may use: kv, headers:x-tenant
 	Fuel        int64          `toml:"fuel"`         // steps per pick
 	PickTimeout time.Duration  `toml:"pick_timeout"` // of a pick, by the clock
 	MemoryMB    int            `toml:"memory_mb"`    // of one instance, in MiB

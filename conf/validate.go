@@ -100,7 +100,7 @@ func checkStrategy(r *report, path, name string, s Strategy) {
 			"give the module's file, or name one of "+strings.Join(Builtins, ", "))
 	}
 	for i, a := range s.Allow {
-		r.oneOf(elem(child(path, "allow"), i), a, "kv")
+		checkAllowed(r, elem(child(path, "allow"), i), a)
 	}
 	if !within(s.Fuel, 1, 1e12) {
 		r.outOfRange(child(path, "fuel"), s.Fuel, "write steps per pick, as 1000000")

@@ -140,7 +140,7 @@ func (e *exchange) route(ctx context.Context) *Outbound {
 	if e.d.access.on.Load() {
 		e.in.Seen.Reason = e.reason()
 	}
-	if e.result.Reject {
+	if e.result.Reject != nil {
 		return e.refuse(faultRejected)
 	}
 	if f := e.settle(); f != nil {

@@ -87,7 +87,7 @@ func TestRefused(t *testing.T) {
 	f("tiny", "takes no options", "remove them")
 	f("signature", "wrong signature for func[wp_pick]: (i32) -> (i64); want () -> (i64)")
 	f("no_pick", "exports no func[wp_pick]; want () -> (i64)")
-	f("no_marker", "func[warmpath_abi_1_0]", "build it against")
+	f("no_marker", "func[warmpath_abi_1_1]", "build it against")
 	f("no_memory", `no memory named "memory"`)
 	f("import_unknown", "wasi_snapshot_preview1.sock_accept", "no strategy may use")
 	f("import_signature", "warmpath_v1.prefix_hash as (i64) -> (i64); want (i32) -> (i64)")
@@ -122,7 +122,7 @@ func TestForgedOrder(t *testing.T) {
 // TestReject: the row is the fallback's, for a caller that will not reject.
 func TestReject(t *testing.T) {
 	s := load(t, newHost(t, Config{}), wat(t, "reject"), Options{})
-	if r := s.Pick(frame(4, 2)); !r.Reject || r.Row != 2 || r.Fallback != "" || len(r.Order) != 4 {
+	if r := s.Pick(frame(4, 2)); r.Reject == nil || r.Row != 2 || r.Fallback != "" || len(r.Order) != 4 {
 		t.Errorf("got %+v; want a reject with row 2", r)
 	}
 }

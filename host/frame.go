@@ -12,20 +12,29 @@ import (
 // Frame is one request on its way to a module. Not safe for concurrent use; keep it in a pool, since its slices are
 // reused. Mind the zero value: Header.Bound and Header.BestRow of 0 name row 0; Reset sets both to -1.
 type Frame struct {
-	// Header is filled by the caller except Version, HeaderBytes, RowBytes, Rows and OrderLen; Random is drawn if it is 0.
+	// Header is filled by the caller except Version, HeaderBytes, RowBytes, Rows, OrderLen, what a rejection says and
+	// Reserved; Random is drawn if it is 0.
 	Header abi.Header
 	Rows   []abi.Row // the candidates; at least one
 	Order  []int32   // written by Pick
 
-	Session, Model, Tenant string   // what str answers
-	WorkerIDs              []string // of the rows, by index
-	Chain                  []uint64 // the prompt's block hashes
+	Session, Model, Tenant, Caller string       // what str answers
+	WorkerIDs                      []string     // of the rows, by index
+	Labels                         []string     // names of the label bits, as tier=batch; Header.Labels is their number
+	Headers                        HeaderSource // of the request; nil = none
+	Chain                          []uint64     // the prompt's block hashes
+	Prefixes                       Prefixes     // nil = nothing is known
 
 	// Began is when this pick began. It spares the pick a look at the clock; without it the pick's first slice of fuel is
 	// not timed.
 	Began time.Time
 
 	seen []bool // scratch of order
+}
+
+// HeaderSource gives the request's headers. It is asked only for those that the strategy's Allow lists, by lower-case names.
+type HeaderSource interface {
+	Header(name string) (value string, ok bool)
 }
 
 // Reset empties f and keeps its memory.
@@ -45,10 +54,27 @@ func (f *Frame) began() time.Duration {
 // prepare sets what is not the caller's to say.
 func (f *Frame) prepare() {
 	h := &f.Header
-	h.Version, h.HeaderBytes, h.RowBytes = abi.Version, abi.HeaderSize, abi.RowSize
 	h.Rows, h.OrderLen = uint32(len(f.Rows)), 0
+	h.RejectStatus, h.RetryAfter, h.RejectText, h.RejectLen = 0, 0, 0, 0
 	if h.Random == 0 {
 		h.Random = rand.Uint64()
+	}
+}
+
+// push writes header and rows into area, a module's frame of layout l: the rows in one copy if they are of our own version, else
+// row by row.
+func (f *Frame) push(area []byte, l *abi.Layout) {
+	h := &f.Header
+	h.Version, h.HeaderBytes, h.RowBytes = l.Version, uint32(l.HeaderBytes), uint32(l.RowBytes)
+	copy(area, f.headerBytes()[:l.HeaderBytes])
+	rows, to := f.rowBytes(), area[l.HeaderBytes:]
+	if l.RowBytes == abi.RowSize {
+		copy(to, rows)
+		return
+	}
+	for at := 0; len(rows) > 0; at += l.RowBytes {
+		copy(to[at:at+l.RowBytes], rows)
+		rows = rows[abi.RowSize:]
 	}
 }
 

@@ -30,12 +30,15 @@ type instance struct {
 	trust int          // picks in order, up to trusted
 	said  string       // what the module gave as the reason of the error to come
 	stack [2]uint64
+
+	chain []uint64           // scratch of prefix_match_key
+	tiers [maxTiers]abi.Tier // scratch of cache_tiers
 }
 
 // instanceKey finds the instance in a call's context: the imports are shared by all instances of all modules.
 type instanceKey struct{}
 
-// firstRoom is the room asked for at start: 64 rows are 8.5 KiB.
+// firstRoom is the room asked for at start: 64 rows are 10.4 KiB.
 const firstRoom = 64
 
 // newInstance starts a copy of s's module and configures it.
@@ -67,7 +70,7 @@ func (in *instance) close() { _ = in.mod.Close(in.ctx) }
 func (in *instance) configure() error {
 	options := in.s.options
 	room := firstRoom
-	for abi.FrameSize(room) < len(options) {
+	for in.s.layout.FrameSize(room) < len(options) {
 		room *= 2
 	}
 	if err := in.grow(room, frameTime); err != nil {
@@ -98,10 +101,10 @@ func (in *instance) grow(n int, limit time.Duration) error {
 	if err := in.call(in.mod.ExportedFunction("wp_frame"), limit, "wp_frame"); err != nil {
 		return err
 	}
-	base := uint32(in.stack[0])
-	if base%8 != 0 || uint64(base)+uint64(abi.FrameSize(n)) > uint64(in.mem.Size()) {
+	base, size := uint32(in.stack[0]), in.s.layout.FrameSize(n)
+	if base%8 != 0 || uint64(base)+uint64(size) > uint64(in.mem.Size()) {
 		return fmt.Errorf("host: module %q: wp_frame(%d) gives address %d, which is unaligned or leaves its memory of %d bytes; want %d bytes at a multiple of 8",
-			in.s.name, n, base, in.mem.Size(), abi.FrameSize(n))
+			in.s.name, n, base, in.mem.Size(), size)
 	}
 	in.base, in.room = base, n
 	return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// All that a module may touch stands in this file and, for what Go's runtime wants at start, in wasi.go.
+// All that a module may touch stands in this file, in prefixes.go, and for what Go's runtime wants at start in wasi.go.
 //
 // Every import takes its arguments from the stack and puts its result there, pays fuel, checks every address, and answers
 // with an errno. None keeps a guest's bytes without copying them.
@@ -23,7 +23,9 @@ type importFunc func(in *instance, mem api.Memory, stack []uint64)
 var importFuncs = map[string]importFunc{
 	"str": importStr, "prefix_match": importPrefixMatch, "prefix_hash": importPrefixHash,
 	"kv_get": importKVGet, "kv_cas": importKVCAS, "kv_incr": importKVIncr,
-	"log": importLog, "log_level": importLogLevel, "metric": importMetric, "error": importError,
+	"prefix_best": importPrefixBest, "prefix_worker": importPrefixWorker, "prefix_match_key": importPrefixMatchKey,
+	"cache_tiers": importCacheTiers,
+	"log":         importLog, "log_level": importLogLevel, "metric": importMetric, "error": importError,
 }
 
 // Limits of what a module may say and keep.
@@ -144,17 +146,71 @@ func importStr(in *instance, mem api.Memory, st []uint64) {
 		s = f.Model
 	case abi.StrTenant:
 		s = f.Tenant
+	case abi.StrCaller:
+		s = f.Caller
 	case abi.StrWorker:
 		if index >= len(f.WorkerIDs) || index >= len(f.Rows) {
 			st[0] = errno(abi.ErrNotFound)
 			return
 		}
 		s = f.WorkerIDs[index]
+	case abi.StrLabel:
+		if index >= len(f.Labels) || index >= int(f.Header.Labels) {
+			st[0] = errno(abi.ErrNotFound)
+			return
+		}
+		s = f.Labels[index]
+	case abi.StrHeader:
+		var e int32
+		if s, e = in.header(mem, ptr, uint32(index)); e != 0 {
+			st[0] = errno(e)
+			return
+		}
 	default:
 		st[0] = errno(abi.ErrInvalid)
 		return
 	}
 	st[0] = answer(in, mem, s, ptr, size)
+}
+
+// maxHeaderName bounds the name of a header that a module asks for, in bytes.
+const maxHeaderName = 128
+
+// header returns the request's header whose name of n bytes stands at ptr, if the strategy may see it.
+func (in *instance) header(mem api.Memory, ptr, n uint32) (string, int32) {
+	name, ok := mem.Read(ptr, min(n, maxHeaderName))
+	if !ok || n == 0 || n > maxHeaderName {
+		return "", abi.ErrInvalid
+	}
+	in.pay(lookFuel)
+	for _, allowed := range in.s.headers {
+		if !sameHeader(name, allowed) {
+			continue
+		}
+		if in.frame.Headers != nil {
+			if value, ok := in.frame.Headers.Header(allowed); ok {
+				return value, 0
+			}
+		}
+		return "", abi.ErrNotFound
+	}
+	return "", abi.ErrForbidden
+}
+
+// sameHeader compares a name that a module wrote with one in lower case, without a copy.
+func sameHeader(name []byte, lower string) bool {
+	if len(name) != len(lower) {
+		return false
+	}
+	for i, c := range name {
+		if c >= 'A' && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		if c != lower[i] {
+			return false
+		}
+	}
+	return true
 }
 
 func importPrefixMatch(in *instance, _ api.Memory, st []uint64) {

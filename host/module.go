@@ -20,7 +20,7 @@ import (
 // Options are of one strategy. The zero value means the Config's.
 type Options struct {
 	Values      map[string]string // given to the module's wp_configure
-	Allow       []string          // what the module may use beside its frame: "kv"
+	Allow       []string          // what the module may use beside its frame: "kv", "headers:x-tenant"
 	Fuel        int64
 	MemoryBytes int
 	PickTime    time.Duration
@@ -47,7 +47,7 @@ func (h *Host) Load(ctx context.Context, name string, wasm []byte, o Options) (*
 	if err != nil {
 		return nil, fmt.Errorf("host: compile module %q: %w", name, err)
 	}
-	if err = verify(name, s.compiled); err == nil {
+	if s.layout, err = verify(name, s.compiled); err == nil {
 		err = s.start(ctx)
 	}
 	if err != nil {
@@ -77,13 +77,8 @@ func (h *Host) newStrategy(name string, wasm []byte, o Options) (*Strategy, erro
 	if s.memory = s.memory / pageBytes * pageBytes; s.memory <= 0 || s.memory > 1<<32 {
 		return nil, fmt.Errorf("host: module %q has a memory limit of %d bytes; want 64 KiB to 4 GiB", name, o.MemoryBytes)
 	}
-	for _, a := range o.Allow {
-		switch a {
-		case "kv":
-			s.kv = h.cfg.KV
-		default:
-			return nil, fmt.Errorf(`host: module %q: allow has %q, which is not known; want "kv"`, name, a)
-		}
+	if err := s.allow(o.Allow); err != nil {
+		return nil, err
 	}
 	for _, k := range slices.Sorted(maps.Keys(o.Values)) {
 		s.options = abi.AppendOption(s.options, k, o.Values[k])
@@ -94,8 +89,60 @@ func (h *Host) newStrategy(name string, wasm []byte, o Options) (*Strategy, erro
 	return s, nil
 }
 
-// verify compares a module's imports and exports with the contract.
-func verify(name string, cm wazero.CompiledModule) error {
+// allow takes up what the module may use.
+func (s *Strategy) allow(list []string) error {
+	for _, a := range list {
+		header, isHeader := strings.CutPrefix(a, "headers:")
+		switch {
+		case a == "kv":
+			s.kv = s.cfg.KV
+		case isHeader && header != "" && len(header) <= maxHeaderName && header == strings.ToLower(header):
+			s.headers = append(s.headers, header)
+		default:
+			return fmt.Errorf(`host: module %q: allow has %q, which is not known; want "kv", or "headers:" and a name in lower case, as "headers:x-tenant"`,
+				s.name, a)
+		}
+	}
+	return nil
+}
+
+// verify compares a module's imports and exports with the contract, and tells the layout of its version.
+func verify(name string, cm wazero.CompiledModule) (abi.Layout, error) {
+	if err := verifyImports(name, cm); err != nil {
+		return abi.Layout{}, err
+	}
+	if _, ok := cm.ExportedMemories()[abi.Memory]; !ok {
+		return abi.Layout{}, fmt.Errorf("host: module %q exports no memory named %q; export it", name, abi.Memory)
+	}
+	have := cm.ExportedFunctions()
+	at := slices.IndexFunc(abi.Layouts, func(l abi.Layout) bool { return have[l.Marker] != nil })
+	if at < 0 {
+		return abi.Layout{}, fmt.Errorf("host: module %q exports no func[%s], nor that of an older minor version; it is no strategy for this version of warmpath: build it against sdk of ABI 1.1 or 1.0",
+			name, abi.Marker)
+	}
+	layout := abi.Layouts[at]
+	for _, e := range abi.Exports {
+		if e.Name == abi.Marker {
+			e.Name = layout.Marker
+		}
+		if e.Minor > int(layout.Version&0xffff) {
+			continue // the name means nothing to the module
+		}
+		want := signatureOf(e)
+		f, ok := have[e.Name]
+		switch {
+		case ok && signature(f.ParamTypes(), f.ResultTypes()) == want:
+		case ok:
+			return layout, fmt.Errorf("host: module %q exports the wrong signature for func[%s]: %s; want %s",
+				name, e.Name, signature(f.ParamTypes(), f.ResultTypes()), want)
+		case !e.Optional:
+			return layout, fmt.Errorf("host: module %q exports no func[%s]; want %s", name, e.Name, want)
+		}
+	}
+	return layout, nil
+}
+
+func verifyImports(name string, cm wazero.CompiledModule) error {
 	for _, f := range cm.ImportedFunctions() {
 		mod, fn, _ := f.Import()
 		want, ok := importable(mod, fn)
@@ -105,24 +152,6 @@ func verify(name string, cm wazero.CompiledModule) error {
 		}
 		if got := signature(f.ParamTypes(), f.ResultTypes()); got != want {
 			return fmt.Errorf("host: module %q imports %s.%s as %s; want %s. Build it against this version's SDK", name, mod, fn, got, want)
-		}
-	}
-	if _, ok := cm.ExportedMemories()[abi.Memory]; !ok {
-		return fmt.Errorf("host: module %q exports no memory named %q; export it", name, abi.Memory)
-	}
-	have := cm.ExportedFunctions()
-	for _, e := range abi.Exports {
-		want := signatureOf(e)
-		f, ok := have[e.Name]
-		switch {
-		case ok && signature(f.ParamTypes(), f.ResultTypes()) == want:
-		case ok:
-			return fmt.Errorf("host: module %q exports the wrong signature for func[%s]: %s; want %s",
-				name, e.Name, signature(f.ParamTypes(), f.ResultTypes()), want)
-		case e.Name == abi.Marker:
-			return fmt.Errorf("host: module %q exports no func[%s]; it is no strategy for this version of warmpath: build it against sdk of ABI 1.0", name, e.Name)
-		case !e.Optional:
-			return fmt.Errorf("host: module %q exports no func[%s]; want %s", name, e.Name, want)
 		}
 	}
 	return nil

@@ -19,7 +19,9 @@ type Result struct {
 	Flags    uint16  // abi.FlagBind
 	Fuel     int64   // used
 	Fallback string  // why Fallback chose Row: trap, fuel, time, decline, bad_index, busy, quarantined, memory, closed, no_rows; "" = the module did
-	Reject   bool    // the strategy wants the client turned away with 429; Row is the fallback's, for who will not
+
+	// Reject is set if the strategy wants the client turned away; Row is the fallback's, for who will not.
+	Reject *Rejection
 }
 
 // Pick has the module choose a row of f. It never fails: on any error the fallback answers and says why. A live binding is
@@ -70,7 +72,7 @@ func (s *Strategy) Pick(f *Frame) Result {
 		fb.Fuel, fb.Reason = r.Fuel, r.Reason
 		return fb
 	}
-	if r.Reject {
+	if r.Reject != nil {
 		r.Row = Fallback(f)
 		f.order(r.Row, nil)
 	}
@@ -95,9 +97,9 @@ func (in *instance) run(f *Frame) (r Result, why reason, err error) {
 		}
 		limit -= in.left.spent // and not the clock's word: a machine that ran something else meanwhile would end the pick
 	}
-	area, _ := in.mem.Read(in.base, uint32(abi.FrameSize(in.room))) // grow checked it, and memories never shrink
-	copy(area, f.headerBytes())
-	copy(area[abi.HeaderSize:], f.rowBytes())
+	l := &in.s.layout
+	area, _ := in.mem.Read(in.base, uint32(l.FrameSize(in.room))) // grow checked it, and memories never shrink
+	f.push(area, l)
 	in.frame, in.said = f, ""
 	in.beginPick(limit, f.began())
 	err = in.pick.CallWithStack(in.ctx, in.stack[:])
@@ -112,14 +114,15 @@ func (in *instance) run(f *Frame) (r Result, why reason, err error) {
 	case row == abi.Decline:
 		return r, decline, nil
 	case row == abi.Reject:
-		r.Reject = true
+		area, _ = in.mem.Read(in.base, uint32(l.HeaderBytes))
+		r.Reject = in.rejection(area)
 		return r, ok, nil
 	case row < 0 || int(row) >= n:
 		return r, badIndex, fmt.Errorf("host: module %q chose row %d of %d; want 0 to %d, abi.Decline or abi.Reject", in.s.name, row, n, n-1)
 	}
-	area, _ = in.mem.Read(in.base, uint32(abi.FrameSize(in.room))) // again: the memory may have moved as it grew
-	alternatives := min(uint64(binary.LittleEndian.Uint32(area[120:])), uint64(n))
-	orders := area[abi.HeaderSize+in.room*abi.RowSize:]
+	area, _ = in.mem.Read(in.base, uint32(l.FrameSize(in.room))) // again: the memory may have moved as it grew
+	alternatives := min(uint64(binary.LittleEndian.Uint32(area[offOrderLen:])), uint64(n))
+	orders := area[l.OrderAt(in.room):]
 	f.order(r.Row, orders[:alternatives*abi.OrderSize])
 	return r, ok, nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tetratelabs/wazero"
+	"github.com/warmpath/warmpath/sdk/abi"
 )
 
 // Strategy is one loaded module with its instances. Safe for concurrent use.
@@ -18,11 +19,13 @@ type Strategy struct {
 	memory       int
 	pickTime     time.Duration
 	clock        func() time.Duration
-	options      []byte // encoded
-	kv           KV     // nil = not allowed
+	options      []byte   // encoded
+	kv           KV       // nil = not allowed
+	headers      []string // that the module may ask for, in lower case
 	log          *slog.Logger
 	rt           wazero.Runtime
 	compiled     wazero.CompiledModule
+	layout       abi.Layout // of the module's version
 
 	slots   []slot
 	retryAt atomic.Int64 // set aside until then, in nanoseconds since started; 0 = in service

@@ -9,7 +9,7 @@ const (
 	// Decline leaves the choice to the host: the bound worker, else the longest match that is not overloaded, else
 	// the fewest in flight.
 	Decline = Decision(0xffff_ffff)
-	// Reject answers the client with 429 and Retry-After.
+	// Reject answers the client with 429 and Retry-After, in the host's words. [Request.Reject] says more.
 	Reject = Decision(0xffff_fffe)
 )
 

@@ -7,16 +7,15 @@ import (
 	"github.com/warmpath/warmpath/sdk/internal/imports"
 )
 
-// maxRows bounds what wp_frame hands out: 64 Ki rows are 8.25 MiB, half of the default memory limit.
+// maxRows bounds what wp_frame hands out: 64 Ki rows are 10.25 MiB, and the default memory limit is 16.
 const maxRows = 64 << 10
 
 // frame is the area that the host writes a request into. It is a Go object like any other, held by a package
 // variable of the guest: the garbage collector does not move it, and as words it is aligned for every field.
 type frame struct {
-	area   []uint64
-	req    Request  // views the area's header and order
-	rows   []Worker // all rows of the area
-	copied []Worker // rows of a host with a wider stride, packed to ours; made when first needed
+	area []uint64
+	req  Request  // views the area's header and order
+	rows []Worker // all rows of the area
 }
 
 // grow makes room for rows workers, and for the options that the host puts into the same place.
@@ -26,7 +25,7 @@ func (f *frame) grow(rows int) unsafe.Pointer {
 		panic("sdk: frame size")
 	}
 	size := max(abi.FrameSize(rows), abi.MaxOptions)
-	*f = frame{area: make([]uint64, (size+7)/8)}
+	f.area = make([]uint64, (size+7)/8)
 	f.rows = unsafe.Slice((*Worker)(f.at(abi.HeaderSize)), rows)
 	f.req.Header = (*abi.Header)(f.at(0))
 	f.req.order = unsafe.Slice((*uint32)(f.at(abi.HeaderSize+rows*abi.RowSize)), rows)
@@ -47,7 +46,7 @@ func (f *frame) pick(s Strategy) Decision {
 	h := f.req.Header
 	if h.HeaderBytes != abi.HeaderSize || h.RowBytes != abi.RowSize || h.Version>>16 != abi.Version>>16 ||
 		h.Rows-1 >= uint32(len(f.rows)) { // 0 rows are too many, too
-		return f.repack(s)
+		return misread()
 	}
 	h.OrderLen = 0
 	return s.Route(&f.req, f.rows[:h.Rows])
@@ -58,24 +57,11 @@ func unready() Decision {
 	return Decline
 }
 
-// repack picks from the rows of a later minor version, whose header and rows are longer than ours. A frame that makes no
-// sense is declined.
-func (f *frame) repack(s Strategy) Decision {
-	h := f.req.Header
-	n, head, stride := int(h.Rows), int(h.HeaderBytes), int(h.RowBytes)
-	if h.Version>>16 != abi.Version>>16 || n < 1 || n > len(f.rows) || head < abi.HeaderSize || stride < abi.RowSize ||
-		(head|stride)%8 != 0 || uint64(head)+uint64(n)*uint64(stride) > uint64(abi.HeaderSize+len(f.rows)*abi.RowSize) {
-		imports.Error("sdk: the frame is of another version, or larger than wp_frame was asked for; rebuild the module")
-		return Decline
-	}
-	if f.copied == nil {
-		f.copied = make([]Worker, len(f.rows))
-	}
-	for i := range n {
-		f.copied[i] = *(*Worker)(f.at(head + i*stride))
-	}
-	h.OrderLen = 0
-	return s.Route(&f.req, f.copied[:n])
+// misread declines a frame that makes no sense. A host writes a module the layout of the module's own version, so that another
+// one is the host's mistake.
+func misread() Decision {
+	imports.Error("sdk: the frame is of another version, or larger than wp_frame was asked for; rebuild the module")
+	return Decline
 }
 
 // configure reads the options that stand in the area and answers as wp_configure does.
@@ -89,4 +75,19 @@ func (f *frame) configure(s Strategy, n uint32) int32 {
 		return abi.ErrInvalid
 	}
 	return 0
+}
+
+// records views n records of the area as the host has written them; nil if there cannot be so many.
+func records[T any](f *frame, n uint32) []T {
+	var one T
+	if uint64(n)*uint64(unsafe.Sizeof(one)) > uint64(len(f.area))*8 {
+		imports.Error("sdk: more records than the frame holds, or none was asked for")
+		return nil
+	}
+	return unsafe.Slice((*T)(f.at(0)), n)
+}
+
+// reasons writes the names of s's reasons into the area and returns their length.
+func (f *frame) reasons(s Strategy) uint32 {
+	return uint32(copy(unsafe.Slice((*byte)(f.at(0)), len(f.area)*8), ReasonNames(s)))
 }

@@ -58,19 +58,18 @@ func TestFramePick(t *testing.T) {
 		}
 	}
 	same := func(*abi.Header) {}
-	f("as agreed", 8, 128, 128, same, true)
-	f("one row", 1, 128, 128, same, true)
-	f("a later minor version", 4, 128, 128, func(h *abi.Header) { h.Version++ }, true)
-	f("longer rows", 5, 128, 160, same, true)
-	f("longer header", 5, 192, 128, same, true)
-	f("another major version", 4, 128, 128, func(h *abi.Header) { h.Version = 2 << 16 }, false)
-	f("no rows", 0, 128, 128, same, false)
-	f("more rows than asked for", 8, 128, 128, func(h *abi.Header) { h.Rows = 9 }, false)
-	f("longer rows than fit", 7, 128, 160, same, false)
-	f("shorter rows", 4, 128, 120, same, false)
-	f("shorter header", 4, 120, 128, same, false)
-	f("odd stride", 4, 128, 129, same, false)
-	f("stride beyond all", 4, 128, 128, func(h *abi.Header) { h.RowBytes = 1 << 31 }, false)
+	const head, row = abi.HeaderSize, abi.RowSize
+	f("as agreed", 8, head, row, same, true)
+	f("one row", 1, head, row, same, true)
+	f("another minor version", 4, head, row, func(h *abi.Header) { h.Version++ }, true)
+	f("another major version", 4, head, row, func(h *abi.Header) { h.Version = 2 << 16 }, false)
+	f("no rows", 0, head, row, same, false)
+	f("more rows than asked for", 8, head, row, func(h *abi.Header) { h.Rows = 9 }, false)
+	f("longer rows", 4, head, row+32, same, false) // a host writes each module the layout that its marker names
+	f("longer header", 4, head+64, row, same, false)
+	f("the layout of 1.0", 4, 128, 128, same, false)
+	f("odd stride", 4, head, row+1, same, false)
+	f("stride beyond all", 4, head, row, func(h *abi.Header) { h.RowBytes = 1 << 31 }, false)
 }
 
 func TestFrameBeforeUse(t *testing.T) {

@@ -7,7 +7,7 @@ import "runtime"
 // shared is the one frame of an instance.
 var shared frame
 
-//go:wasmexport warmpath_abi_1_0
+//go:wasmexport warmpath_abi_1_1
 func marker() {}
 
 //go:wasmexport wp_frame
@@ -27,3 +27,21 @@ func wpConfigure(n uint32) int32 { return shared.configure(registered, n) }
 //
 //go:wasmexport wp_maint
 func wpMaint() { runtime.Gosched() }
+
+//go:wasmexport wp_wants
+func wpWants() uint32 { return WantsOf(registered) }
+
+//go:wasmexport wp_reasons
+func wpReasons() uint32 { return shared.reasons(registered) }
+
+//go:wasmexport wp_tick
+func wpTick(now int64) { tick(registered, now) }
+
+//go:wasmexport wp_on_first_token
+func wpOnFirstToken(n uint32) { firstTokens(registered, records[Outcome](&shared, n)) }
+
+//go:wasmexport wp_on_complete
+func wpOnComplete(n uint32) { completed(registered, records[Outcome](&shared, n)) }
+
+//go:wasmexport wp_on_kv_event
+func wpOnKVEvent(n uint32) { kvEvents(registered, records[KVEvent](&shared, n)) }

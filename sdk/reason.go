@@ -1,6 +1,10 @@
 package sdk
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/warmpath/warmpath/sdk/abi"
+)
 
 // Reason says why a worker was chosen. The codes below [ReasonOwn] are shared by the built-in strategies; a strategy may
 // use them where they fit, and gives its own meaning to those from ReasonOwn on.
@@ -42,4 +46,18 @@ func (r Reason) String() string {
 		return reasons[r]
 	}
 	return "reason " + strconv.Itoa(int(r))
+}
+
+// ReasonNames returns the names of all reasons that s may give, as wp_reasons writes them: the shared ones and its own.
+func ReasonNames(s Strategy) []byte {
+	var b []byte
+	for code, name := range reasons {
+		b = abi.AppendOption(b, strconv.Itoa(code), name)
+	}
+	if o, ok := s.(Reasoner); ok {
+		for i, name := range o.Reasons() {
+			b = abi.AppendOption(b, strconv.Itoa(int(ReasonOwn)+i), name)
+		}
+	}
+	return b
 }

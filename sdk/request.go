@@ -1,16 +1,23 @@
 package sdk
 
-import "github.com/warmpath/warmpath/sdk/abi"
+import (
+	"math"
+	"unsafe"
+
+	"github.com/warmpath/warmpath/sdk/abi"
+)
 
 // Alternatives is how many further choices the built-in strategies name: failover rarely gets to the second, and the host
 // appends the rest in the order of the rows.
 const Alternatives = 3
 
-// Request is the request to be routed. Its fields are the header's: PromptTokens, Session (a hash; the text is
-// [Session]), Seq, Random and so on.
+// Request is the request to be routed. Its fields are the header's: PromptTokens, Seq, Random, Endpoint and so on. Session,
+// Model, Tenant and Caller are hashes, which cost nothing; the functions of the same names copy the texts.
 type Request struct {
 	*abi.Header
-	order []uint32
+	order  []uint32
+	labels labels
+	text   string // of a rejection: the host reads it after Route has returned
 }
 
 // NewRequest views h as a request. Alternatives go to order, as many as it has room for.
@@ -18,11 +25,32 @@ func NewRequest(h *abi.Header, order []uint32) *Request {
 	return &Request{Header: h, order: order}
 }
 
-// FromEvents tells whether match counts come from the workers' KV events; otherwise they are the routed history's.
+// Kinds of [Request].Endpoint.
+const (
+	EndpointOther       = abi.EndpointOther
+	EndpointCompletions = abi.EndpointCompletions
+	EndpointChat        = abi.EndpointChat
+	EndpointResponses   = abi.EndpointResponses
+	EndpointMessages    = abi.EndpointMessages
+	EndpointEmbeddings  = abi.EndpointEmbeddings
+	EndpointScore       = abi.EndpointScore
+	EndpointTokenize    = abi.EndpointTokenize
+)
+
+// Streams tells whether the client asked for a stream.
+func (r *Request) Streams() bool { return r.Flags&abi.HeaderStream != 0 }
+
+// FromEvents tells whether the match counts of all workers come from their KV events; otherwise those of some are the routed
+// history's, and [Worker].Live tells which.
 func (r *Request) FromEvents() bool { return r.Flags&abi.HeaderEvents != 0 }
 
-// SlowStart tells whether a worker is back since a short while: send it little.
-func SlowStart(w *Worker) bool { return w.State&abi.RowSlowStart != 0 }
+// SecondsLeft returns the seconds from the request's arrival to its deadline, +Inf if it has none.
+func (r *Request) SecondsLeft() float64 {
+	if r.Deadline == 0 {
+		return math.Inf(1)
+	}
+	return float64(r.Deadline-r.Now) / 1e9
+}
 
 // Then names worker i as the next choice, should those before it refuse the request. Name neither the chosen worker nor
 // one twice: the host skips both.
@@ -36,4 +64,22 @@ func (r *Request) Then(i int) {
 // Order returns the choices that [Request.Then] has named so far, best first.
 func (r *Request) Order() []uint32 {
 	return r.order[:min(int(r.OrderLen), len(r.order))]
+}
+
+// Reject turns the request away. The client gets the status, 400 to 599, the text, of which what is beyond 256 bytes is cut,
+// and is asked to come again after so many seconds; 0 seconds leave that to the host's estimate. Return what it returns:
+//
+//	return r.Reject(429, "the tenant's share of this hour is used up", 600)
+//
+// The constant [Reject] is the same with 429 and the host's own words.
+func (r *Request) Reject(status int, text string, seconds int) Decision {
+	r.text = text
+	r.RejectStatus, r.RetryAfter = uint32(status), uint32(max(seconds, 0))
+	r.RejectText, r.RejectLen = uint32(uintptr(unsafe.Pointer(unsafe.StringData(text)))), uint32(len(text))
+	return Reject
+}
+
+// Rejected returns what [Request.Reject] has said, for tests.
+func (r *Request) Rejected() (status int, text string, seconds int) {
+	return int(r.RejectStatus), r.text, int(r.RetryAfter)
 }

@@ -45,7 +45,7 @@ func leastLoaded(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
 // load is what w has in flight per unit of weight; fourfold, and one more, in slow start.
 func load(w *sdk.Worker) float64 {
 	n := sdk.PerWeight(float64(w.InFlight), w)
-	if sdk.SlowStart(w) {
+	if w.SlowStart() {
 		return 4*n + 1
 	}
 	return n

@@ -14,7 +14,9 @@ type Func struct {
 	Name     string
 	Params   []Type
 	Results  []Type
-	Optional bool // an export that a module may leave out
+	Optional bool   // an export that a module may leave out
+	Minor    int    // the minor version that brought it
+	Want     uint32 // the bit of wp_wants that asks for an export to be called; 0 = needs none
 }
 
 // Module is the import module's name.
@@ -23,15 +25,29 @@ const Module = "warmpath_v1"
 // Memory is the name under which a module exports its memory.
 const Memory = "memory"
 
-// Marker is exported by every module of this major version: a function () -> () that is never called.
-const Marker = "warmpath_abi_1_0"
+// Marker is exported by a module of this minor version: a function () -> () that is never called. Layouts has those of others.
+const Marker = "warmpath_abi_1_1"
 
-// Exports lists what a module exports beside Memory.
+// Exports lists what a module exports beside Memory. Those of a later minor version than a module's own are not looked at.
 //
 //	wp_frame(max_workers) -> address    asked at start, and again when the fleet outgrows max_workers
-//	wp_configure(len) -> errno          options of len bytes stand at the frame's address, see Options; 0 = accepted
+//	wp_configure(len) -> errno          options of len bytes stand at the frame's address, see AppendOption; 0 = accepted
 //	wp_pick() -> decision               reads the frame; see Pack
 //	wp_maint()                          called between picks every 256 calls: let the guest's runtime collect garbage
+//
+// Since 1.1:
+//
+//	wp_wants() -> bits                  asked once, after wp_configure: Want* bits. Without it: all that is exported, no WantCost
+//	wp_reasons() -> len                 asked once, after wp_configure: names of reason codes stand at the frame's address as
+//	                                    pairs, see AppendOption; the key is the code in decimal. At most MaxReasons
+//	wp_tick(now)                        about once a second, Unix nanoseconds
+//	wp_on_first_token(n)                n Outcomes stand at the frame's address: their first bytes came
+//	wp_on_complete(n)                   n Outcomes: they ended
+//	wp_on_kv_event(n)                   n KVEvents of workers of the pool
+//
+// The last four run off the request path. Each call reaches one instance of the module, whichever is idle, so that each
+// outcome is heard once and kv_incr counts it once: what all instances must know belongs into kv. A call has the fuel and the
+// time of a pick. What comes faster than the module takes it is dropped, and counted.
 var Exports = []Func{
 	{Name: Marker},
 	{Name: "wp_frame", Params: []Type{I32}, Results: []Type{I32}},
@@ -39,12 +55,33 @@ var Exports = []Func{
 	{Name: "wp_configure", Params: []Type{I32}, Results: []Type{I32}, Optional: true},
 	{Name: "wp_maint", Optional: true},
 	{Name: "_initialize", Optional: true},
+	{Name: "wp_wants", Results: []Type{I32}, Optional: true, Minor: 1},
+	{Name: "wp_reasons", Results: []Type{I32}, Optional: true, Minor: 1},
+	{Name: "wp_tick", Params: []Type{I64}, Optional: true, Minor: 1, Want: WantTick},
+	{Name: "wp_on_first_token", Params: []Type{I32}, Optional: true, Minor: 1, Want: WantFirstToken},
+	{Name: "wp_on_complete", Params: []Type{I32}, Optional: true, Minor: 1, Want: WantComplete},
+	{Name: "wp_on_kv_event", Params: []Type{I32}, Optional: true, Minor: 1, Want: WantKVEvents},
 }
+
+// Bits of wp_wants: what costs the host something and is therefore done only for modules that ask.
+const (
+	WantCost       uint32 = 1 << iota // fill Row.Cost
+	WantTick                          // call wp_tick
+	WantFirstToken                    // call wp_on_first_token
+	WantComplete                      // call wp_on_complete
+	WantKVEvents                      // call wp_on_kv_event
+
+	// WantAll are the bits that this version knows. A module that sets another is refused.
+	WantAll = WantKVEvents<<1 - 1
+)
+
+// MaxReasons bounds the reasons that wp_reasons names. A name has at most MaxText bytes.
+const MaxReasons = 256
 
 // Imports lists every function of Module. (ptr, cap) names a buffer of the guest; the answer is the length needed, and
 // the buffer is filled only if cap suffices. A negative answer is an Errno. None of them can stop the host.
 //
-//	str(kind, index, ptr, cap) -> needed       Str* kinds; index is a row for StrWorker, else 0
+//	str(kind, index, ptr, cap) -> needed       Str* kinds; the kind says what index is
 //	prefix_match(row) -> blocks                leading blocks of the prompt on that row's worker, all tiers
 //	prefix_hash(block) -> hash                 chained hash of prompt block 0..PromptBlocks-1; 0 = out of range
 //	                                           kv_*: a store in memory, shared by the instances, told to other routers behind;
@@ -56,6 +93,15 @@ var Exports = []Func{
 //	log_level() -> level                       lines below it are dropped
 //	metric(ptr, len, value_bits)               adds f64 value to the module's counter of that name
 //	error(ptr, len)                            text for the operator about the call that is about to fail
+//
+// Since 1.1. Who knows nothing of prefixes or tiers answers ErrNotFound, or 0 tiers:
+//
+//	prefix_best(ptr, cap) -> needed            a Holder: who holds the most of the prompt, of all workers of the pool, those
+//	                                           that are no candidates too
+//	prefix_worker(row, ptr, cap) -> needed     a Holder: that row's worker, by the host's own history
+//	prefix_match_key(row, ptr, n) -> blocks    leading blocks of another chain of n hashes, as prefix_hash gave them, that the
+//	                                           row's worker holds; n at most MaxChain
+//	cache_tiers(row, ptr, cap) -> needed       a Tier for each tier that the row's worker has, GPU first
 var Imports = []Func{
 	{Name: "str", Params: []Type{I32, I32, I32, I32}, Results: []Type{I32}},
 	{Name: "prefix_match", Params: []Type{I32}, Results: []Type{I32}},
@@ -67,14 +113,21 @@ var Imports = []Func{
 	{Name: "log_level", Results: []Type{I32}},
 	{Name: "metric", Params: []Type{I32, I32, I64}},
 	{Name: "error", Params: []Type{I32, I32}},
+	{Name: "prefix_best", Params: []Type{I32, I32}, Results: []Type{I32}, Minor: 1},
+	{Name: "prefix_worker", Params: []Type{I32, I32, I32}, Results: []Type{I32}, Minor: 1},
+	{Name: "prefix_match_key", Params: []Type{I32, I32, I32}, Results: []Type{I32}, Minor: 1},
+	{Name: "cache_tiers", Params: []Type{I32, I32, I32}, Results: []Type{I32}, Minor: 1},
 }
+
+// MaxChain bounds the hashes that prefix_match_key takes: 2 MiB of text.
+const MaxChain = 16384
 
 // Errno values, as negative results of imports.
 const (
 	ErrNotFound  int32 = -1 // no such key, row or string
 	ErrConflict  int32 = -2 // the value is not the one expected
 	ErrInvalid   int32 = -3 // a pointer, length or kind is out of range
-	ErrForbidden int32 = -4 // the module's TOML table does not allow it; see allow
+	ErrForbidden int32 = -4 // the configuration of the strategy does not allow it; see allow
 	ErrLimit     int32 = -5 // the module's quota is used up
 )
 
@@ -82,8 +135,11 @@ const (
 const (
 	StrSession int32 = iota // the session key
 	StrModel                // the model's name
-	StrWorker               // the worker id of a row
+	StrWorker               // the worker id of row index
 	StrTenant               // the cache salt
+	StrCaller               // the caller's name; since 1.1
+	StrLabel                // the label of bit index, as tier=batch; since 1.1
+	StrHeader               // a header of the request, whose name of index bytes stands at ptr; since 1.1
 )
 
 // Levels of log.

@@ -2,6 +2,7 @@ package sdktest
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 	"unsafe"
 
@@ -24,7 +25,7 @@ func NewFrame(n int) *Frame {
 		Lambda: .5, C1: abi.PrefillSeconds, C2: abi.ContextSeconds,
 	}
 	for i := range f.Rows {
-		f.Rows[i] = abi.Row{Worker: uint32(i), Weight: 1, Slow: 1, FreeGPU: 500_000, Key: key(i)}
+		f.Rows[i] = abi.Row{Worker: uint32(i), Weight: 1, Slow: 1, FreeGPU: 500_000, KVTokens: 500_000, Key: key(i)}
 	}
 	return f
 }
@@ -49,12 +50,30 @@ func (f *Frame) Hold(row, tokens int) *Frame {
 	return f
 }
 
+// Label gives worker row a label, as tier=batch. The test's Host is to have the same list of labels, so that names are found.
+func (f *Frame) Label(h *Host, row int, label string) *Frame {
+	bit := slices.Index(h.Labels, label)
+	if bit < 0 {
+		bit = len(h.Labels)
+		h.Labels = append(h.Labels, label)
+	}
+	f.Rows[row].Labels |= 1 << bit
+	f.Header.Labels = uint32(len(h.Labels))
+	f.Header.LabelsEpoch++
+	return f
+}
+
 // Result is what a strategy answered.
 type Result struct {
 	Row    int   // the chosen worker, or abi.Decline or abi.Reject
 	Order  []int // the alternatives, best first
 	Reason sdk.Reason
 	Bind   bool
+
+	// Of a rejection by sdk.Request.Reject; 0 and "" without one.
+	Status     int
+	Text       string
+	RetryAfter int // seconds
 }
 
 // Run asks s and fails the test if the answer breaks the contract.
@@ -63,7 +82,9 @@ func (f *Frame) Run(t testing.TB, s sdk.Strategy) Result {
 	f.Header.Rows = uint32(len(f.Rows))
 	before := append([]abi.Row(nil), f.Rows...)
 	order := make([]uint32, len(f.Rows))
-	d := sdk.PickNative(s, &f.Header, f.Rows, order)
+	f.Header.OrderLen = 0
+	r := sdk.NewRequest(&f.Header, order)
+	d := s.Route(r, f.Rows)
 	if !bytes.Equal(raw(before), raw(f.Rows)) {
 		t.Fatal("the strategy changed a row; rows are the host's")
 	}
@@ -71,6 +92,12 @@ func (f *Frame) Run(t testing.TB, s sdk.Strategy) Result {
 	n := len(f.Rows)
 	if res.Row >= n || res.Row < int(abi.Reject) {
 		t.Fatalf("row %d of %d was chosen; choose one that exists, sdk.Decline or sdk.Reject", res.Row, n)
+	}
+	if res.Row == int(abi.Reject) {
+		res.Status, res.Text, res.RetryAfter = r.Rejected()
+		if res.Status != 0 && (res.Status < 400 || res.Status > 599) {
+			t.Fatalf("rejected with status %d; want 400 to 599", res.Status)
+		}
 	}
 	named := map[int]bool{res.Row: true}
 	for _, o := range order[:f.Header.OrderLen] {

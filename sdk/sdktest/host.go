@@ -14,9 +14,15 @@ import (
 // texts and has an empty store. It has no clock: keys never expire.
 type Host struct {
 	Session, Model, Tenant string
-	Workers                []string // ids by row
-	Matches                []int    // leading blocks by row, for PrefixMatch
-	Hashes                 []uint64 // of the prompt's blocks
+	Caller                 string
+	Labels                 []string          // as tier=batch, by bit; set Header.Labels to their number, or use Frame.Label
+	Headers                map[string]string // of the request, by names in lower case: those that the operator allows
+	Workers                []string          // ids by row
+	Matches                []int             // leading blocks by row, for PrefixMatch
+	Hashes                 []uint64          // of the prompt's blocks
+	Holders                []sdk.Holder      // by row, for PrefixWorker; PrefixBest is the one of the longest match
+	Chains                 map[uint64][]int  // leading blocks by row of other prompts, by their first hash
+	Tiers                  [][]sdk.Tier      // by row
 	KV                     map[string]string
 	Forbidden              bool      // the module may not use the store
 	Level                  sdk.Level // lines below it are dropped
@@ -50,6 +56,12 @@ func (f fake) Str(kind, index int32, b []byte) int32 {
 		s = f.h.Model
 	case kind == abi.StrTenant:
 		s = f.h.Tenant
+	case kind == abi.StrCaller:
+		s = f.h.Caller
+	case kind == abi.StrLabel && index >= 0 && int(index) < len(f.h.Labels):
+		s = f.h.Labels[index]
+	case kind == abi.StrHeader && index >= 0 && int(index) <= len(b):
+		s = f.h.Headers[string(b[:index])]
 	case kind == abi.StrWorker && index >= 0 && int(index) < len(f.h.Workers):
 		s = f.h.Workers[index]
 	}
@@ -79,6 +91,41 @@ func (f fake) PrefixHash(block int32) uint64 {
 		return 0
 	}
 	return f.h.Hashes[block]
+}
+
+func (f fake) PrefixBest(h *abi.Holder) int32 {
+	for i := range f.h.Holders {
+		if f.h.Holders[i].Matched > h.Matched {
+			*h = f.h.Holders[i]
+		}
+	}
+	if h.Matched == 0 {
+		return abi.ErrNotFound
+	}
+	return abi.HolderSize
+}
+
+func (f fake) PrefixWorker(row int32, h *abi.Holder) int32 {
+	if row < 0 || int(row) >= len(f.h.Holders) {
+		return abi.ErrNotFound
+	}
+	*h = f.h.Holders[row]
+	return abi.HolderSize
+}
+
+func (f fake) PrefixMatchKey(row int32, hashes []uint64) int32 {
+	if len(hashes) == 0 || row < 0 || int(row) >= len(f.h.Chains[hashes[0]]) {
+		return abi.ErrNotFound
+	}
+	return int32(min(f.h.Chains[hashes[0]][row], len(hashes)))
+}
+
+func (f fake) CacheTiers(row int32, tiers []abi.Tier) int32 {
+	if row < 0 || int(row) >= len(f.h.Tiers) {
+		return abi.ErrNotFound
+	}
+	copy(tiers, f.h.Tiers[row])
+	return int32(len(f.h.Tiers[row]) * abi.TierSize)
 }
 
 func (f fake) KVGet(key string, b []byte) int32 {

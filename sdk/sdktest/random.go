@@ -32,6 +32,11 @@ func (f *Frame) Randomize(rng *rand.Rand, n int) {
 		Bound: -1, BestRow: -1, Lambda: 3 * rng.Float32(),
 		C1: abi.PrefillSeconds * (.25 + rng.Float32()), C2: abi.ContextSeconds * rng.Float32(),
 	}
+	f.Header.Endpoint, f.Header.Caller = rng.Uint32N(abi.EndpointTokenize+1), rng.Uint64()
+	f.Header.Labels, f.Header.LabelsEpoch = rng.Uint32N(65), rng.Uint32N(4)
+	if rng.IntN(2) == 0 {
+		f.Header.Deadline = f.Header.Now + rng.Int64N(60e9)
+	}
 	if edge() {
 		f.Header.Session = 0
 	}
@@ -87,9 +92,13 @@ func row(rng *rand.Rand, i int, blocks uint32, busy bool) abi.Row {
 	if rng.IntN(16) == 0 {
 		r.State = abi.RowSlowStart
 	}
+	r.Labels, r.Price, r.Rank = rng.Uint64()&rng.Uint64(), 4*rng.Float32(), rng.Uint32N(8)
+	r.KVTokens = rng.Uint32N(1_000_000)
+	r.State |= rng.Uint32() & (abi.RowStale | abi.RowLive | abi.RowAdapter | abi.RowAdapterWaiting | abi.RowAdaptersFull)
 	if !busy {
 		return r
 	}
+	r.FlightTokens, r.Cost = rng.Uint32N(500_000), 8*rng.Float64()
 	r.InFlight, r.Running, r.Waiting = rng.Uint32N(64), rng.Uint32N(64), rng.Uint32N(16)
 	r.PendingTokens, r.KVUsage = rng.Uint32N(200_000), rng.Float32()
 	r.Wait, r.Load = 4*rng.Float64(), 1.2*rng.Float64()

@@ -13,6 +13,10 @@ type Host interface {
 	Str(kind, index int32, b []byte) int32
 	PrefixMatch(row int32) int32
 	PrefixHash(block int32) uint64
+	PrefixBest(h *abi.Holder) int32
+	PrefixWorker(row int32, h *abi.Holder) int32
+	PrefixMatchKey(row int32, hashes []uint64) int32
+	CacheTiers(row int32, tiers []abi.Tier) int32
 	KVGet(key string, b []byte) int32
 	KVSwap(key, old, value string, ttl int32) int32
 	KVAdd(key string, delta int64, ttl int32) int64
@@ -28,7 +32,7 @@ var Current Host = nobody{}
 // Reset puts back the host that has nothing to tell.
 func Reset() { Current = nobody{} }
 
-// Str copies the text of a kind into b and returns its length, or an errno.
+// Str copies the text of a kind into b and returns its length, or an errno. Of a header b holds the name.
 func Str(kind, index int32, b []byte) int32 { return Current.Str(kind, index, b) }
 
 // PrefixMatch returns the leading blocks on a row's worker, or an errno.
@@ -36,6 +40,18 @@ func PrefixMatch(row int32) int32 { return Current.PrefixMatch(row) }
 
 // PrefixHash returns the chained hash of a block of the prompt, 0 if there is none.
 func PrefixHash(block int32) uint64 { return Current.PrefixHash(block) }
+
+// PrefixBest fills h with the worker of the longest match and returns its size, or an errno.
+func PrefixBest(h *abi.Holder) int32 { return Current.PrefixBest(h) }
+
+// PrefixWorker fills h with what is known of a row's worker and returns its size, or an errno.
+func PrefixWorker(row int32, h *abi.Holder) int32 { return Current.PrefixWorker(row, h) }
+
+// PrefixMatchKey returns the leading blocks of another chain on a row's worker, or an errno.
+func PrefixMatchKey(row int32, hashes []uint64) int32 { return Current.PrefixMatchKey(row, hashes) }
+
+// CacheTiers fills tiers with those of a row's worker and returns the bytes they need, or an errno.
+func CacheTiers(row int32, tiers []abi.Tier) int32 { return Current.CacheTiers(row, tiers) }
 
 // KVGet copies a key's value into b and returns its length, or an errno.
 func KVGet(key string, b []byte) int32 { return Current.KVGet(key, b) }
@@ -63,6 +79,10 @@ type nobody struct{}
 func (nobody) Str(int32, int32, []byte) int32             { return abi.ErrNotFound }
 func (nobody) PrefixMatch(int32) int32                    { return abi.ErrNotFound }
 func (nobody) PrefixHash(int32) uint64                    { return 0 }
+func (nobody) PrefixBest(*abi.Holder) int32               { return abi.ErrNotFound }
+func (nobody) PrefixWorker(int32, *abi.Holder) int32      { return abi.ErrNotFound }
+func (nobody) PrefixMatchKey(int32, []uint64) int32       { return abi.ErrNotFound }
+func (nobody) CacheTiers(int32, []abi.Tier) int32         { return abi.ErrNotFound }
 func (nobody) KVGet(string, []byte) int32                 { return abi.ErrForbidden }
 func (nobody) KVSwap(string, string, string, int32) int32 { return abi.ErrForbidden }
 func (nobody) KVAdd(string, int64, int32) int64           { return math.MinInt64 }

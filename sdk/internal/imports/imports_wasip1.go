@@ -3,6 +3,8 @@ package imports
 import (
 	"math"
 	"unsafe"
+
+	"github.com/warmpath/warmpath/sdk/abi"
 )
 
 // A string parameter crosses as address and length, so it stands for two of the contract's integers.
@@ -15,6 +17,18 @@ func prefixMatch(row int32) int32
 
 //go:wasmimport warmpath_v1 prefix_hash
 func prefixHash(block int32) uint64
+
+//go:wasmimport warmpath_v1 prefix_best
+func prefixBest(p unsafe.Pointer, n uint32) int32
+
+//go:wasmimport warmpath_v1 prefix_worker
+func prefixWorker(row int32, p unsafe.Pointer, n uint32) int32
+
+//go:wasmimport warmpath_v1 prefix_match_key
+func prefixMatchKey(row int32, p unsafe.Pointer, n uint32) int32
+
+//go:wasmimport warmpath_v1 cache_tiers
+func cacheTiers(row int32, p unsafe.Pointer, n uint32) int32
 
 //go:wasmimport warmpath_v1 kv_get
 func kvGet(key string, p unsafe.Pointer, n uint32) int32
@@ -37,7 +51,7 @@ func metric(name string, bits uint64)
 //go:wasmimport warmpath_v1 error
 func fail(text string)
 
-// Str copies the text of a kind into b and returns its length, or an errno.
+// Str copies the text of a kind into b and returns its length, or an errno. Of a header b holds the name.
 func Str(kind, index int32, b []byte) int32 {
 	return str(kind, index, unsafe.Pointer(unsafe.SliceData(b)), uint32(len(b)))
 }
@@ -47,6 +61,24 @@ func PrefixMatch(row int32) int32 { return prefixMatch(row) }
 
 // PrefixHash returns the chained hash of a block of the prompt, 0 if there is none.
 func PrefixHash(block int32) uint64 { return prefixHash(block) }
+
+// PrefixBest fills h with the worker of the longest match and returns its size, or an errno.
+func PrefixBest(h *abi.Holder) int32 { return prefixBest(unsafe.Pointer(h), abi.HolderSize) }
+
+// PrefixWorker fills h with what is known of a row's worker and returns its size, or an errno.
+func PrefixWorker(row int32, h *abi.Holder) int32 {
+	return prefixWorker(row, unsafe.Pointer(h), abi.HolderSize)
+}
+
+// PrefixMatchKey returns the leading blocks of another chain on a row's worker, or an errno.
+func PrefixMatchKey(row int32, hashes []uint64) int32 {
+	return prefixMatchKey(row, unsafe.Pointer(unsafe.SliceData(hashes)), uint32(len(hashes)))
+}
+
+// CacheTiers fills tiers with those of a row's worker and returns the bytes they need, or an errno.
+func CacheTiers(row int32, tiers []abi.Tier) int32 {
+	return cacheTiers(row, unsafe.Pointer(unsafe.SliceData(tiers)), uint32(len(tiers)*abi.TierSize))
+}
 
 // KVGet copies a key's value into b and returns its length, or an errno.
 func KVGet(key string, b []byte) int32 {

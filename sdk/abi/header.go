@@ -1,0 +1,69 @@
+package abi
+
+// Header describes one request. Offsets are in the comments; a test compares them with the compiler's. A module made for 1.0
+// gets the first 128 bytes.
+type Header struct {
+	Version      uint32  // 0: of the layout: major<<16 | minor
+	HeaderBytes  uint32  // 4: size of the header
+	RowBytes     uint32  // 8: distance of two rows
+	Rows         uint32  // 12: rows that follow, at least 1
+	Seq          uint64  // 16: number of this request among its pool's for the same model, from 0, exact over all instances
+	Now          int64   // 24: wall clock, Unix nanoseconds, as of the request's arrival
+	Random       uint64  // 32: fresh from the host for each pick
+	PromptTokens uint32  // 40: L: prompt length in tokens, estimated when the prompt is text; 0 = no prompt
+	PromptBlocks uint32  // 44: blocks of the prompt in the unit of the Row's match counts
+	BlockTokens  float32 // 48: tokens in a block, by the current estimate; 0 if there is no prompt
+	MaxTokens    uint32  // 52: the request's limit on generated tokens; 0 = not said
+	Priority     int32   // 56: the body's priority, lower first; default 0
+	Flags        uint32  // 60: HeaderStream, HeaderEvents
+	Model        uint64  // 64: hash of the model's name; 0 = none named
+	Session      uint64  // 72: hash of the session key; 0 = none
+	Tenant       uint64  // 80: hash of the tenant (cache salt); 0 = none
+	Bound        int32   // 88: row of the worker the session is bound to; -1 = none, or it is not a candidate
+	BestRow      int32   // 92: row with the most matched blocks; -1 = no match
+	BestMatch    uint32  // 96: blocks matched there
+	Lambda       float32 // 100: requests per second and worker: over 30 s, or half of the newest rate if that is more
+	C1           float32 // 104: seconds to prefill one token on a worker of slowness 1
+	C2           float32 // 108: further seconds a token for each token before it (attention)
+	InvBWL1      float32 // 112: seconds to bring one token's KV from CPU memory; 0 = no such tier
+	InvBWL2      float32 // 116: seconds to bring one token's KV from the shared tier; 0 = no such tier
+	OrderLen     uint32  // 120: written by the guest: alternatives in the order area; the host clears it
+	Endpoint     uint32  // 124: Endpoint* kinds; since 1.1
+
+	// Since 1.1.
+
+	Caller      uint64 // 128: hash of the caller's name (the configured name of the key it used); 0 = none
+	Deadline    int64  // 136: Unix nanoseconds after which nobody waits for the answer any more; 0 = none
+	Labels      uint32 // 144: names of label bits there are; StrLabel tells them
+	LabelsEpoch uint32 // 148: another number whenever these names may be others
+
+	// Written by the guest for Reject; the host clears them.
+
+	RejectStatus uint32 // 152: HTTP status, 400 to 599; another number counts as 429
+	RetryAfter   uint32 // 156: seconds that the client is asked to wait; 0 = the host's own estimate
+	RejectText   uint32 // 160: address of what the client is told, UTF-8; what is beyond MaxText bytes is cut
+	RejectLen    uint32 // 164: its length; 0 = the host's own words
+
+	Reserved [3]uint64 // 168: zero; room for later minor versions
+}
+
+// Bits of Header.Flags.
+const (
+	HeaderStream uint32 = 1 << iota // the client asked for a stream
+	HeaderEvents                    // the match counts of all rows come from the workers' KV events, not from routed history
+)
+
+// Kinds of Header.Endpoint. A request through another door, as SageMaker's, has the kind that its body has.
+const (
+	EndpointOther       uint32 = iota
+	EndpointCompletions        // /v1/completions
+	EndpointChat               // /v1/chat/completions
+	EndpointResponses          // /v1/responses
+	EndpointMessages           // /v1/messages
+	EndpointEmbeddings         // /v1/embeddings, /pooling
+	EndpointScore              // /score, /rerank, /classify
+	EndpointTokenize           // /tokenize, /detokenize, /v1/messages/count_tokens
+)
+
+// MaxText bounds the text of a rejection and the name of a reason, in bytes.
+const MaxText = 256

@@ -1,0 +1,67 @@
+package abi
+
+// Row describes one candidate worker: every row is up and lists the model. Learning is the host's; these are its results
+// as of the request's arrival. A module made for 1.0 gets the first 128 bytes.
+type Row struct {
+	Worker        uint32  // 0: the worker's slot in its pool, stable while the worker is configured
+	State         uint32  // 4: RowSlowStart and the other Row bits
+	Predicted     uint32  // 8: leading blocks of the prompt believed held, from routed history
+	GPU           uint32  // 12: leading blocks held on the GPU (the best view the host has)
+	L1            uint32  // 16: further contiguous blocks in the worker's CPU tier
+	L2            uint32  // 20: further contiguous blocks in the shared tier
+	Running       uint32  // 24: requests running, as the worker last said
+	Waiting       uint32  // 28: requests waiting, as the worker last said
+	InFlight      uint32  // 32: requests sent there and not yet ended
+	PendingTokens uint32  // 36: prompt tokens sent there without a first byte yet
+	KVUsage       float32 // 40: 0..1, as the worker last said
+	TTFT          float32 // 44: seconds, running mean; 0 = none seen
+	TPOT          float32 // 48: seconds a generated token, running mean; 0 = none seen
+	MetricsAge    float32 // 52: seconds since the worker's metrics were read; negative = never
+	Weight        float32 // 56: configured, default 1
+	Sessions      uint32  // 60: sessions that live there, about; 0 if the request opens none
+	Sent          uint64  // 64: requests ever sent there
+	Wait          float64 // 72: W: seconds of prefill queued there
+	Slow          float64 // 80: m: slowness, seconds per estimated second of prefill
+	Load          float64 // 88: rho: prefill seconds sent per second
+	FreeGPU       float32 // 96: tokens of free KV on the GPU
+	FreeL1        float32 // 100: tokens free in the CPU tier
+	ReuseGPU      float32 // 104: R0: chance that the next block pushed out of the GPU is wanted again
+	ReuseL1       float32 // 108: R1: the same for the CPU tier
+	Key           uint64  // 112: hash of the worker's id, the same over restarts and routers
+	Lately        float32 // 120: requests sent there lately, each counted e^(-age/30 s); 0 in 1.0
+	Pending       float32 // 124: seconds of prefill sent there without a first byte, on a worker of slowness 1; 0 in 1.0
+
+	// Since 1.1.
+
+	Cost         float64 // 128: the host's own score in seconds, the smallest is best, never negative; 0 without WantCost
+	Labels       uint64  // 136: a bit for each label of the pool that the worker has; StrLabel names them
+	FlightTokens uint32  // 144: prompt tokens of the requests in flight there
+	KVTokens     uint32  // 148: tokens that its GPU's KV cache holds; 0 = not known
+	Price        float32 // 152: the operator's cost of the worker, in units of the operator's own; 0 = not said
+	Rank         uint32  // 156: data-parallel rank that the row stands for, of those behind one address; 0 also without
+}
+
+// Bits of Row.State. Those of adapters speak of the request's model if it is a LoRA adapter. From RowLive on since 1.1.
+const (
+	RowSlowStart      uint32 = 1 << iota // back a short while ago: send little
+	RowStale                             // metrics are older than three scrape intervals
+	RowLive                              // GPU, L1 and L2 come from the worker's own KV events, not from routed history
+	RowAdapter                           // the adapter runs there
+	RowAdapterWaiting                    // a request waits there for the adapter to be loaded
+	RowAdaptersFull                      // as many other adapters run there as it takes
+)
+
+// SlowStart tells whether the worker is back since a short while: send it little.
+func (r *Row) SlowStart() bool { return r.State&RowSlowStart != 0 }
+
+// Stale tells whether what the worker last said (Running, Waiting, KVUsage) is older than three scrape intervals.
+func (r *Row) Stale() bool { return r.State&RowStale != 0 }
+
+// Live tells whether the matches are the worker's own word, by its KV events.
+func (r *Row) Live() bool { return r.State&RowLive != 0 }
+
+// Adapter tells whether the LoRA adapter that the request names as its model runs there.
+func (r *Row) Adapter() bool { return r.State&RowAdapter != 0 }
+
+// Matched returns the leading blocks of the prompt that are held there, in all tiers.
+func (r *Row) Matched() uint32 { return r.GPU + r.L1 + r.L2 }

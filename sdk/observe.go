@@ -1,0 +1,107 @@
+package sdk
+
+import "github.com/warmpath/warmpath/sdk/abi"
+
+// A strategy that wants more than to be asked implements one or more of these. What they are told reaches one instance of the
+// module, whichever is idle, off the request path, at most once, and late by milliseconds; what comes faster than the
+// strategy takes it is dropped. So an OnComplete that counts does it by [KVAdd], never in a variable. A call that panics or
+// takes longer than a pick may costs the instance, as a pick does.
+
+// Want is what a strategy asks the host to compute for it.
+type Want uint32
+
+// WantCost asks for [Worker].Cost: the host's own score of each worker in seconds, smallest best, for a strategy that adds to
+// it or chooses among its best. The host computes it faster than a module can.
+const WantCost = Want(abi.WantCost)
+
+// Wanter asks for what costs the host something.
+type Wanter interface {
+	// Wants is called once, after Configure.
+	Wants() Want
+}
+
+// Ticker does something now and then.
+type Ticker interface {
+	// OnTick is called about once a second with the time in Unix nanoseconds.
+	OnTick(now int64)
+}
+
+// Outcome says what became of a request. OnFirstToken has it without what is known at its end.
+type Outcome = abi.Outcome
+
+// FirstTokener learns when an answer begins.
+type FirstTokener interface {
+	// OnFirstToken is called for each request whose first byte came. o is valid during the call.
+	OnFirstToken(o *Outcome)
+}
+
+// Completer learns how requests end.
+type Completer interface {
+	// OnComplete is called for each request that ended, however it did. o is valid during the call.
+	OnComplete(o *Outcome)
+}
+
+// KVEvent is a block's change in a worker's cache.
+type KVEvent = abi.KVEvent
+
+// KVEventer learns what workers report of their caches.
+type KVEventer interface {
+	// OnKVEvents is called with what the pool's workers reported, in the order of each worker. events is valid during the
+	// call.
+	OnKVEvents(events []KVEvent)
+}
+
+// Reasoner names the strategy's own reasons, for explanations and logs.
+type Reasoner interface {
+	// Reasons names the codes from [ReasonOwn] on: its first entry is the name of ReasonOwn.
+	Reasons() []string
+}
+
+// WantsOf returns the bits that the host reads of s: what it asks for, and which of the interfaces it has.
+func WantsOf(s Strategy) uint32 {
+	bits := uint32(0)
+	if w, ok := s.(Wanter); ok {
+		bits = uint32(w.Wants()) & abi.WantCost
+	}
+	if _, ok := s.(Ticker); ok {
+		bits |= abi.WantTick
+	}
+	if _, ok := s.(FirstTokener); ok {
+		bits |= abi.WantFirstToken
+	}
+	if _, ok := s.(Completer); ok {
+		bits |= abi.WantComplete
+	}
+	if _, ok := s.(KVEventer); ok {
+		bits |= abi.WantKVEvents
+	}
+	return bits
+}
+
+func tick(s Strategy, now int64) {
+	if t, ok := s.(Ticker); ok {
+		t.OnTick(now)
+	}
+}
+
+func firstTokens(s Strategy, outcomes []Outcome) {
+	if f, ok := s.(FirstTokener); ok {
+		for i := range outcomes {
+			f.OnFirstToken(&outcomes[i])
+		}
+	}
+}
+
+func completed(s Strategy, outcomes []Outcome) {
+	if c, ok := s.(Completer); ok {
+		for i := range outcomes {
+			c.OnComplete(&outcomes[i])
+		}
+	}
+}
+
+func kvEvents(s Strategy, events []KVEvent) {
+	if k, ok := s.(KVEventer); ok && len(events) > 0 {
+		k.OnKVEvents(events)
+	}
+}
