@@ -32,11 +32,6 @@ type Frame struct {
 	seen []bool // scratch of order
 }
 
-// HeaderSource gives the request's headers. It is asked only for those that the strategy's Allow lists, by lower-case names.
-type HeaderSource interface {
-	Header(name string) (value string, ok bool)
-}
-
 // Reset empties f and keeps its memory.
 func (f *Frame) Reset() {
 	*f = Frame{Rows: f.Rows[:0], Order: f.Order[:0], WorkerIDs: f.WorkerIDs[:0], Chain: f.Chain[:0], seen: f.seen,
@@ -61,8 +56,8 @@ func (f *Frame) prepare() {
 	}
 }
 
-// push writes header and rows into area, a module's frame of layout l: the rows in one copy if they are of our own version, else
-// row by row.
+// push writes header and rows into area, a module's frame of layout l: the rows in one copy if they are of our own version,
+// else row by row.
 func (f *Frame) push(area []byte, l *abi.Layout) {
 	h := &f.Header
 	h.Version, h.HeaderBytes, h.RowBytes = l.Version, uint32(l.HeaderBytes), uint32(l.RowBytes)

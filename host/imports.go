@@ -17,9 +17,6 @@ import (
 // Every import takes its arguments from the stack and puts its result there, pays fuel, checks every address, and answers
 // with an errno. None keeps a guest's bytes without copying them.
 
-// importFunc is one import. mem is the caller's memory.
-type importFunc func(in *instance, mem api.Memory, stack []uint64)
-
 var importFuncs = map[string]importFunc{
 	"str": importStr, "prefix_match": importPrefixMatch, "prefix_hash": importPrefixHash,
 	"kv_get": importKVGet, "kv_cas": importKVCAS, "kv_incr": importKVIncr,
@@ -37,9 +34,6 @@ const (
 	maxValue   = 64 << 10 // bytes of a value in the store
 )
 
-// importFuel is the price of calling an import: 45-60 ns, which is what 50 fuel of a loop cost. Bytes cost as in memory.copy.
-const importFuel = 50
-
 // What the dearer imports cost beside that, by what was measured: a look into the store 0.3 us, a change 0.8; a line for the log
 // 3 us if it is written, and a lock if not; a metric a lock and a map.
 const (
@@ -48,35 +42,6 @@ const (
 	logFuel    = 3000
 	lockedFuel = 100
 )
-
-// pay takes fuel from the guest that called an import. Without fuel, or time, the call ends here.
-func (in *instance) pay(fuel int64) {
-	left := int64(in.fuel.Get()) - fuel
-	in.fuel.Set(uint64(left))
-	if left < 0 {
-		in.refill()
-	}
-}
-
-func (in *instance) payBytes(n uint32) { in.pay(int64(n >> 4)) }
-
-// wrap makes f callable by wazero. Reflection (WithFunc) costs nine times as much.
-func wrap(f importFunc) api.GoModuleFunc {
-	return func(ctx context.Context, mod api.Module, stack []uint64) {
-		in := callerOf(ctx, mod)
-		in.pay(importFuel)
-		f(in, mod.Memory(), stack)
-	}
-}
-
-// callerOf finds the instance that calls.
-func callerOf(ctx context.Context, mod api.Module) *instance {
-	in := ctx.Value(instanceKey{}).(*instance)
-	if in.fuel == nil { // start code runs before instantiation has returned
-		in.fuel, _ = mod.ExportedGlobal(meter.Global).(api.MutableGlobal)
-	}
-	return in
-}
 
 // instantiateImports puts the import modules into rt, once for all strategies.
 func instantiateImports(ctx context.Context, rt wazero.Runtime) error {
@@ -114,23 +79,6 @@ func importable(module, name string) (string, bool) {
 	return "", false
 }
 
-func errno(e int32) uint64 { return uint64(uint32(e)) }
-
-// answer writes b to the guest's buffer if it fits, and gives its length.
-func answer[T string | []byte](in *instance, mem api.Memory, b T, ptr, size uint32) uint64 {
-	n := uint32(len(b))
-	if n > size {
-		return uint64(n)
-	}
-	to, ok := mem.Read(ptr, n)
-	if !ok {
-		return errno(abi.ErrInvalid)
-	}
-	in.payBytes(n)
-	copy(to, b)
-	return uint64(n)
-}
-
 func importStr(in *instance, mem api.Memory, st []uint64) {
 	kind, index, ptr, size := int32(st[0]), int(uint32(st[1])), uint32(st[2]), uint32(st[3])
 	f := in.frame
@@ -161,11 +109,12 @@ func importStr(in *instance, mem api.Memory, st []uint64) {
 		}
 		s = f.Labels[index]
 	case abi.StrHeader:
-		var e int32
-		if s, e = in.header(mem, ptr, uint32(index)); e != 0 {
+		value, e := in.header(mem, ptr, uint32(index))
+		if e != 0 {
 			st[0] = errno(e)
 			return
 		}
+		s = value
 	default:
 		st[0] = errno(abi.ErrInvalid)
 		return

@@ -7,8 +7,8 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// A module of ABI 1.0 runs unchanged: it gets its own layout of a frame that is filled for 1.1, over every size of a fleet, and
-// its order is read where 1.0 has it.
+// A module of ABI 1.0 runs unchanged: it gets its own layout of a frame that is filled for 1.1, over every size of a
+// fleet, and its order is read where 1.0 has it.
 func TestModuleOfABI10(t *testing.T) {
 	s := load(t, newHost(t, Config{}), wat(t, "abi_1_0"), Options{})
 	for _, n := range []int{1, 2, 16, 64, 65, 300} {

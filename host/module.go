@@ -47,7 +47,8 @@ func (h *Host) Load(ctx context.Context, name string, wasm []byte, o Options) (*
 	if err != nil {
 		return nil, fmt.Errorf("host: compile module %q: %w", name, err)
 	}
-	if s.layout, err = verify(name, s.compiled); err == nil {
+	s.layout, err = verify(name, s.compiled)
+	if err == nil {
 		err = s.start(ctx)
 	}
 	if err != nil {
@@ -77,8 +78,13 @@ func (h *Host) newStrategy(name string, wasm []byte, o Options) (*Strategy, erro
 	if s.memory = s.memory / pageBytes * pageBytes; s.memory <= 0 || s.memory > 1<<32 {
 		return nil, fmt.Errorf("host: module %q has a memory limit of %d bytes; want 64 KiB to 4 GiB", name, o.MemoryBytes)
 	}
-	if err := s.allow(o.Allow); err != nil {
+	store, headers, err := permissions(name, o.Allow)
+	if err != nil {
 		return nil, err
+	}
+	s.headers = headers
+	if store {
+		s.kv = h.cfg.KV
 	}
 	for _, k := range slices.Sorted(maps.Keys(o.Values)) {
 		s.options = abi.AppendOption(s.options, k, o.Values[k])
@@ -89,21 +95,21 @@ func (h *Host) newStrategy(name string, wasm []byte, o Options) (*Strategy, erro
 	return s, nil
 }
 
-// allow takes up what the module may use.
-func (s *Strategy) allow(list []string) error {
-	for _, a := range list {
+// permissions reads what the module may use beside its frame: the store, and which headers.
+func permissions(name string, allow []string) (store bool, headers []string, err error) {
+	for _, a := range allow {
 		header, isHeader := strings.CutPrefix(a, "headers:")
 		switch {
 		case a == "kv":
-			s.kv = s.cfg.KV
+			store = true
 		case isHeader && header != "" && len(header) <= maxHeaderName && header == strings.ToLower(header):
-			s.headers = append(s.headers, header)
+			headers = append(headers, header)
 		default:
-			return fmt.Errorf(`host: module %q: allow has %q, which is not known; want "kv", or "headers:" and a name in lower case, as "headers:x-tenant"`,
-				s.name, a)
+			return false, nil, fmt.Errorf(`host: module %q: allow has %q, which is not known; `+
+				`want "kv", or "headers:" and a name in lower case, as "headers:x-tenant"`, name, a)
 		}
 	}
-	return nil
+	return store, headers, nil
 }
 
 // verify compares a module's imports and exports with the contract, and tells the layout of its version.
@@ -117,8 +123,8 @@ func verify(name string, cm wazero.CompiledModule) (abi.Layout, error) {
 	have := cm.ExportedFunctions()
 	at := slices.IndexFunc(abi.Layouts, func(l abi.Layout) bool { return have[l.Marker] != nil })
 	if at < 0 {
-		return abi.Layout{}, fmt.Errorf("host: module %q exports no func[%s], nor that of an older minor version; it is no strategy for this version of warmpath: build it against sdk of ABI 1.1 or 1.0",
-			name, abi.Marker)
+		return abi.Layout{}, fmt.Errorf("host: module %q exports no func[%s], nor that of an older minor version; "+
+			"it is no strategy for this version of warmpath: build it against sdk of ABI 1.1 or 1.0", name, abi.Marker)
 	}
 	layout := abi.Layouts[at]
 	for _, e := range abi.Exports {
@@ -147,11 +153,13 @@ func verifyImports(name string, cm wazero.CompiledModule) error {
 		mod, fn, _ := f.Import()
 		want, ok := importable(mod, fn)
 		if !ok {
-			return fmt.Errorf("host: module %q imports %s.%s, which no strategy may use; want functions of %q or the few of WASI that a Go guest needs. Does the strategy use files, sockets or another host's SDK?",
-				name, mod, fn, abi.Module)
+			return fmt.Errorf("host: module %q imports %s.%s, which no strategy may use; "+
+				"want functions of %q or the few of WASI that a Go guest needs. "+
+				"Does the strategy use files, sockets or another host's SDK?", name, mod, fn, abi.Module)
 		}
 		if got := signature(f.ParamTypes(), f.ResultTypes()); got != want {
-			return fmt.Errorf("host: module %q imports %s.%s as %s; want %s. Build it against this version's SDK", name, mod, fn, got, want)
+			return fmt.Errorf("host: module %q imports %s.%s as %s; want %s. Build it against this version's SDK",
+				name, mod, fn, got, want)
 		}
 	}
 	return nil

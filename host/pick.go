@@ -115,7 +115,7 @@ func (in *instance) run(f *Frame) (r Result, why reason, err error) {
 		return r, decline, nil
 	case row == abi.Reject:
 		area, _ = in.mem.Read(in.base, uint32(l.HeaderBytes))
-		r.Reject = in.rejection(area)
+		r.Reject = readRejection(in.mem, area)
 		return r, ok, nil
 	case row < 0 || int(row) >= n:
 		return r, badIndex, fmt.Errorf("host: module %q chose row %d of %d; want 0 to %d, abi.Decline or abi.Reject", in.s.name, row, n, n-1)

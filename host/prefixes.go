@@ -9,32 +9,17 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// Prefixes answers a module's questions about who holds what, for the namespace of one request. A worker is its Row.Worker, a
-// slot of the pool.
-type Prefixes interface {
-	// Best returns the worker that holds the most leading blocks of chain, of all workers of the pool. Key is 0 if nobody
-	// holds any; Row is the caller's to fill.
-	Best(chain []uint64) (worker uint32, h abi.Holder)
-	// Worker returns what is believed of one worker: Key, Blocks and TailSecs.
-	Worker(worker uint32) abi.Holder
-	// Match returns the leading blocks of chain that the worker holds.
-	Match(chain []uint64, worker uint32) uint32
-	// Tiers writes the tiers that the worker has to out, the GPU first, and returns their number.
-	Tiers(worker uint32, out *[maxTiers]abi.Tier) int
-}
-
-const maxTiers = 3
-
-// What a question costs beside importFuel. A walk of the index visits the holders of a prompt's nodes, a lock and a clock: 1.5 us
-// with 256 workers. Of one worker it is a lock, and a look. The hashes of a chain of the module's own are copied.
+// What a question costs beside importFuel. A walk of the index visits the holders of a prompt's nodes, a lock and a
+// clock: 1.5 us with 256 workers. Of one worker it is a lock, and a look. The hashes of a chain of the module's own are
+// copied.
 const (
 	walkFuel = 1500
 	lookFuel = 200
 )
 
-// asked returns the row that a module names and who knows of it; nil if nobody knows anything.
-func (in *instance) asked(index uint64) (*abi.Row, Prefixes) {
-	f, row := in.frame, int(uint32(index))
+// knownOf returns the row that a module names and who knows of it; nil if nobody knows anything.
+func knownOf(f *Frame, index uint64) (*abi.Row, Prefixes) {
+	row := int(uint32(index))
 	if f == nil || f.Prefixes == nil || row >= len(f.Rows) {
 		return nil, nil
 	}
@@ -66,7 +51,7 @@ func importPrefixBest(in *instance, mem api.Memory, st []uint64) {
 
 func importPrefixWorker(in *instance, mem api.Memory, st []uint64) {
 	index, ptr, size := st[0], uint32(st[1]), uint32(st[2])
-	row, known := in.asked(index)
+	row, known := knownOf(in.frame, index)
 	if known == nil {
 		st[0] = errno(abi.ErrNotFound)
 		return
@@ -79,7 +64,7 @@ func importPrefixWorker(in *instance, mem api.Memory, st []uint64) {
 
 func importPrefixMatchKey(in *instance, mem api.Memory, st []uint64) {
 	index, ptr, n := st[0], uint32(st[1]), uint32(st[2])
-	row, known := in.asked(index)
+	row, known := knownOf(in.frame, index)
 	if known == nil {
 		st[0] = errno(abi.ErrNotFound)
 		return
@@ -100,7 +85,7 @@ func importPrefixMatchKey(in *instance, mem api.Memory, st []uint64) {
 
 func importCacheTiers(in *instance, mem api.Memory, st []uint64) {
 	index, ptr, size := st[0], uint32(st[1]), uint32(st[2])
-	row, known := in.asked(index)
+	row, known := knownOf(in.frame, index)
 	if known == nil {
 		st[0] = errno(abi.ErrNotFound)
 		return

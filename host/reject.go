@@ -27,10 +27,10 @@ const (
 	offRejectLen    = 164
 )
 
-// rejection reads what the module has written into its header beside the decision.
-func (in *instance) rejection(header []byte) *Rejection {
+// readRejection reads what a module has written into its header beside the decision. A module of 1.0 has no room for it.
+func readRejection(mem api.Memory, header []byte) *Rejection {
 	r := &Rejection{Status: 429}
-	if in.s.layout.HeaderBytes < offRejectLen+4 { // a module of 1.0
+	if len(header) < offRejectLen+4 {
 		return r
 	}
 	word := binary.LittleEndian.Uint32
@@ -38,7 +38,7 @@ func (in *instance) rejection(header []byte) *Rejection {
 		r.Status = int(n)
 	}
 	r.RetryAfter = time.Duration(word(header[offRetryAfter:])) * time.Second
-	r.Text = textAt(in.mem, word(header[offRejectText:]), word(header[offRejectLen:]))
+	r.Text = textAt(mem, word(header[offRejectText:]), word(header[offRejectLen:]))
 	return r
 }
 
@@ -51,7 +51,8 @@ func textAt(mem api.Memory, ptr, n uint32) string {
 	return oneLine(string(b))
 }
 
-// oneLine makes s fit for a log line, a header and a JSON text: valid UTF-8, no control characters, at most abi.MaxText bytes.
+// oneLine makes s fit for a log line, a header and a JSON text: valid UTF-8, no control characters, at most abi.MaxText
+// bytes.
 func oneLine(s string) string {
 	s = strings.Map(func(c rune) rune {
 		switch {

@@ -9,8 +9,8 @@ import (
 	"github.com/warmpath/warmpath/sdk/sdktest"
 )
 
-// A million frames in all: the built-ins as wasm answer as the same code does natively, in the row, the reason, the flags
-// and the alternatives.
+// A million frames in all: the built-ins as wasm answer as the same code does natively, in the row, the reason, the
+// flags and the alternatives.
 func TestWasmAgreesWithNative(t *testing.T) {
 	frames := 1_000_000 / len(Names())
 	if testing.Short() {

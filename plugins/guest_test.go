@@ -43,8 +43,8 @@ func build(t testing.TB, pkg string) []byte {
 	return wasm
 }
 
-// guest is one instance, driven by the contract alone: no fuel, no pool, so that what is compared and measured here is the
-// strategy and its SDK. The host's own tests and benchmarks add the rest.
+// guest is one instance, driven by the contract alone: no fuel, no pool, so that what is compared and measured here is
+// the strategy and its SDK. The host's own tests and benchmarks add the rest.
 type guest struct {
 	frame  []byte
 	pick   wasmapi.Function
@@ -101,7 +101,8 @@ func (g *guest) call(t testing.TB, m wasmapi.Module, name string, arg uint64) ui
 	return res[0]
 }
 
-// write puts a request into the frame. The memory must not have grown since, which holds for strategies that do not allocate.
+// write puts a request into the frame. The memory must not have grown since, which holds for strategies that do not
+// allocate.
 func (g *guest) write(h *abi.Header, rows []abi.Row) {
 	copy(g.frame, unsafe.Slice((*byte)(unsafe.Pointer(h)), abi.HeaderSize))
 	copy(g.frame[abi.HeaderSize:], unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(rows))), len(rows)*abi.RowSize))

@@ -1,11 +1,11 @@
-// Package plugins holds the four standard strategies: each is a folder with the strategy as an importable package, and its
-// module/main.go, from which make builds the wasm that is embedded here.
+// Package plugins holds the four standard strategies: each is a folder with the strategy as an importable package, and
+// its module/main.go, from which make builds the wasm that is embedded here.
 //
-// The built-ins run through the same sandbox as everybody's strategies: they prove that the contract suffices, and a fault
-// in one is answered by the host's fallback. The native forms serve as the oracle in tests and benchmarks.
+// The built-ins run through the same sandbox as everybody's strategies: they prove that the contract suffices, and a
+// fault in one is answered by the host's fallback. The native forms serve as the oracle in tests and benchmarks.
 //
-// The folder builtin holds a placeholder, so that a plain go build works in a fresh checkout; such a binary says what is
-// missing when a pool wants a strategy. The modules are byte-reproducible and never committed.
+// The folder builtin holds a placeholder, so that a plain go build works in a fresh checkout; such a binary says what
+// is missing when a pool wants a strategy. The modules are byte-reproducible and never committed.
 package plugins
 
 import (

@@ -26,7 +26,8 @@ func TestBuiltin(t *testing.T) {
 			t.Errorf("Builtin(%q) is no wasm", name)
 		}
 	}
-	if _, err := Builtin("nosuch"); err == nil || !strings.Contains(err.Error(), "prefixaware, kvaware, session, roundrobin") {
+	_, err := Builtin("nosuch")
+	if err == nil || !strings.Contains(err.Error(), "prefixaware, kvaware, session, roundrobin") {
 		t.Errorf("Builtin(nosuch): %v", err)
 	}
 }

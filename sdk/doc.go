@@ -31,21 +31,22 @@
 // # What a strategy may rely on
 //
 // Every worker in the slice is up and lists the request's model; there is at least one. A session that is bound to a
-// worker which is up never reaches the strategy with another answer: the host honours the binding. Workers and header are
-// views of memory that the host overwrites before the next pick, so keep no pointer into them.
+// worker which is up never reaches the strategy with another answer: the host honours the binding. Workers and header
+// are views of memory that the host overwrites before the next pick, so keep no pointer into them.
 //
-// Several instances of a module run at once and any of them may be dropped at any time, so a variable of the package is a
-// cache that may vanish, never a count of anything. What all instances must agree on lives in [KVAdd], [KVSwap] and [KVGet],
-// or comes from the host: [Request] has the request's exact number in Seq and fresh randomness in Random.
+// Several instances of a module run at once and any of them may be dropped at any time, so a variable of the package is
+// a cache that may vanish, never a count of anything. What all instances must agree on lives in [KVAdd], [KVSwap] and
+// [KVGet], or comes from the host: [Request] has the request's exact number in Seq and fresh randomness in Random.
 //
 // # Why it looks like this
 //
-// The package imports no fmt, encoding/json or reflect, nor time, which alone is 250 KB of wasm: they would stand in every
-// module and be compiled at every start. An empty module of the standard toolchain has 1.82 MB, a built-in 1.89. Options
-// are scalars for the same reason.
+// The package imports no fmt, encoding/json or reflect, nor time, which alone is 250 KB of wasm: they would stand in
+// every module and be compiled at every start. An empty module of the standard toolchain has 1.82 MB, a built-in 1.89.
+// Options are scalars for the same reason.
 //
 // Rows are pushed: the host writes the table into memory that the guest owns, and Route sees that memory as a slice.
-// Asking the host costs 45-60 ns a question, so that 16 workers with one question each would take longer than their score.
+// Asking the host costs 45-60 ns a question, so that 16 workers with one question each would take longer than their
+// score.
 //
 // A Go guest collects garbage only while an export runs. The host therefore calls wp_maint now and then, and a strategy
 // may allocate; one that does not is faster. go statements inside Route leak: nothing runs once Route has returned.

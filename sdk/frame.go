@@ -36,9 +36,8 @@ func (f *frame) at(offset int) unsafe.Pointer {
 	return unsafe.Add(unsafe.Pointer(unsafe.SliceData(f.area)), offset)
 }
 
-// pick answers the request that stands in the area. It does not allocate. What is
-// rare stands in functions of its own, the rest in this one: a call costs 8 ns in wasm, through an interface 22, where an
-// empty pick takes 95.
+// pick answers the request that stands in the area. It does not allocate. What is rare stands in functions of its own,
+// the rest in this one: a call costs 8 ns in wasm, through an interface 22, where an empty pick takes 95.
 func (f *frame) pick(s Strategy) Decision {
 	if len(f.rows) == 0 || s == nil {
 		return unready()
@@ -57,8 +56,8 @@ func unready() Decision {
 	return Decline
 }
 
-// misread declines a frame that makes no sense. A host writes a module the layout of the module's own version, so that another
-// one is the host's mistake.
+// misread declines a frame that makes no sense. A host writes a module the layout of the module's own version, so that
+// another one is the host's mistake.
 func misread() Decision {
 	imports.Error("sdk: the frame is of another version, or larger than wp_frame was asked for; rebuild the module")
 	return Decline

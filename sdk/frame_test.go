@@ -96,7 +96,8 @@ func TestFrameGrow(t *testing.T) {
 		if uintptr(at)%8 != 0 || len(f.area)*8 < abi.FrameSize(n) || len(f.area)*8 < abi.MaxOptions {
 			t.Errorf("grow(%d): %d bytes at %p", n, len(f.area)*8, at)
 		}
-		if end := unsafe.Add(unsafe.Pointer(unsafe.SliceData(f.req.order)), 4*n); uintptr(end)-uintptr(at) != uintptr(abi.FrameSize(n)) {
+		end := unsafe.Add(unsafe.Pointer(unsafe.SliceData(f.req.order)), 4*n)
+		if uintptr(end)-uintptr(at) != uintptr(abi.FrameSize(n)) {
 			t.Errorf("grow(%d): order ends at %d; want %d", n, uintptr(end)-uintptr(at), abi.FrameSize(n))
 		}
 	}

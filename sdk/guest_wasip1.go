@@ -21,9 +21,9 @@ func wpPick() uint64 { return uint64(shared.pick(registered)) }
 //go:wasmexport wp_configure
 func wpConfigure(n uint32) int32 { return shared.configure(registered, n) }
 
-// A collection that has become due is run by goroutines of the runtime, and they run only while an export does. Yielding
-// lets them. Forcing a collection here instead would charge its time to every strategy, also to one that does not
-// allocate.
+// A collection that has become due is run by goroutines of the runtime, and they run only while an export does.
+// Yielding lets them. Forcing a collection here instead would charge its time to every strategy, also to one that does
+// not allocate.
 //
 //go:wasmexport wp_maint
 func wpMaint() { runtime.Gosched() }

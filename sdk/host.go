@@ -38,8 +38,8 @@ func Tenant() string { return text(abi.StrTenant, 0) }
 // Caller is the name of the key that the client used, as the operator gave it, "" without one.
 func Caller() string { return text(abi.StrCaller, 0) }
 
-// Header returns the request's header of that name, "" if the request has none or the strategy's allow list does not have
-// "headers:" and its name in lower case.
+// Header returns the request's header of that name, "" if the request has none or the strategy's allow list does not
+// have "headers:" and its name in lower case.
 func Header(name string) string {
 	b := make([]byte, max(len(name), 256))
 	copy(b, name)

@@ -2,6 +2,7 @@ package sdk_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,7 +14,8 @@ func TestTexts(t *testing.T) {
 	long := strings.Repeat("m", 1000)
 	h := &sdktest.Host{Session: "s", Model: long, Workers: []string{"a", "b"}, Matches: []int{3}, Hashes: []uint64{7}}
 	h.Use(t)
-	if sdk.Session() != "s" || sdk.Model() != long || sdk.Tenant() != "" || sdk.WorkerID(1) != "b" || sdk.WorkerID(2) != "" {
+	if sdk.Session() != "s" || sdk.Model() != long || sdk.Tenant() != "" ||
+		sdk.WorkerID(1) != "b" || sdk.WorkerID(2) != "" {
 		t.Errorf("%q, %d bytes, %q, %q, %q", sdk.Session(), len(sdk.Model()), sdk.Tenant(), sdk.WorkerID(1), sdk.WorkerID(2))
 	}
 	if sdk.PrefixMatch(0) != 3 || sdk.PrefixMatch(1) != 0 || sdk.PrefixHash(0) != 7 || sdk.PrefixHash(1) != 0 {
@@ -56,7 +58,8 @@ func TestLog(t *testing.T) {
 	h.Use(t)
 	sdk.Log(sdk.Debug, "quiet")
 	sdk.Log(sdk.Warn, "loud")
-	if len(h.Lines) != 1 || h.Lines[0] != (sdktest.Line{Level: sdk.Warn, Text: "loud"}) || sdk.Logs(sdk.Debug) || !sdk.Logs(sdk.Info) {
+	if len(h.Lines) != 1 || h.Lines[0] != (sdktest.Line{Level: sdk.Warn, Text: "loud"}) ||
+		sdk.Logs(sdk.Debug) || !sdk.Logs(sdk.Info) {
 		t.Errorf("lines %v", h.Lines)
 	}
 	sdk.Metric("m", 1.5)
@@ -73,7 +76,7 @@ func TestRankingIsASort(t *testing.T) {
 	}
 	s := byFlight{}
 	got := f.Run(t, s)
-	if want := []int{2, 1, 0}; got.Row != 4 || len(got.Order) != 3 || got.Order[0] != want[0] || got.Order[1] != want[1] || got.Order[2] != want[2] {
+	if want := []int{2, 1, 0}; got.Row != 4 || !slices.Equal(got.Order, want) {
 		t.Errorf("%d, then %v; want 4, then %v", got.Row, got.Order, want)
 	}
 	var k sdk.Ranking

@@ -6,7 +6,8 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// labels remembers the names of the label bits. They change only with the configuration, so that a pick asks for them seldom.
+// labels remembers the names of the label bits. They change only with the configuration, so that a pick asks for them
+// seldom.
 type labels struct {
 	names []string // as tier=batch, by bit
 	epoch uint32
@@ -25,8 +26,8 @@ func (l *labels) of(h *abi.Header) []string {
 	return l.names
 }
 
-// Labeled returns the bit of [Worker].Labels that says key = value, 0 if no worker of the pool has that label. Ask once, then
-// look at all workers:
+// Labeled returns the bit of [Worker].Labels that says key = value, 0 if no worker of the pool has that label. Ask
+// once, then look at all workers:
 //
 //	batch := r.Labeled("tier", "batch")
 //	for i := range workers {

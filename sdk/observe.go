@@ -2,16 +2,16 @@ package sdk
 
 import "github.com/warmpath/warmpath/sdk/abi"
 
-// A strategy that wants more than to be asked implements one or more of these. What they are told reaches one instance of the
-// module, whichever is idle, off the request path, at most once, and late by milliseconds; what comes faster than the
-// strategy takes it is dropped. So an OnComplete that counts does it by [KVAdd], never in a variable. A call that panics or
-// takes longer than a pick may costs the instance, as a pick does.
+// A strategy that wants more than to be asked implements one or more of these. What they are told reaches one instance
+// of the module, whichever is idle, off the request path, at most once, and late by milliseconds; what comes faster
+// than the strategy takes it is dropped. So an OnComplete that counts does it by [KVAdd], never in a variable. A call
+// that panics or takes longer than a pick may costs the instance, as a pick does.
 
 // Want is what a strategy asks the host to compute for it.
 type Want uint32
 
-// WantCost asks for [Worker].Cost: the host's own score of each worker in seconds, smallest best, for a strategy that adds to
-// it or chooses among its best. The host computes it faster than a module can.
+// WantCost asks for [Worker].Cost: the host's own score of each worker in seconds, smallest best, for a strategy that
+// adds to it or chooses among its best. The host computes it faster than a module can.
 const WantCost = Want(abi.WantCost)
 
 // Wanter asks for what costs the host something.

@@ -8,9 +8,9 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// Options are the scalars under the strategy's options key of the configuration. Each getter takes the default that holds
-// when the key is absent. A value of the wrong type, and a key that no getter asked for, make the host refuse the module
-// with the key and the remedy, so Configure needs to check only what is its own.
+// Options are the scalars under the strategy's options key of the configuration. Each getter takes the default that
+// holds when the key is absent. A value of the wrong type, and a key that no getter asked for, make the host refuse the
+// module with the key and the remedy, so Configure needs to check only what is its own.
 type Options struct {
 	pairs map[string]string
 	known []string

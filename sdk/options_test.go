@@ -43,7 +43,8 @@ func TestOptions(t *testing.T) {
 	f(map[string]string{"i": "1.5"}, knobs{}, `option "i" is "1.5"; want a whole number`)
 	f(map[string]string{"b": "yes"}, knobs{}, `want true or false`)
 	f(map[string]string{"z": "", "g": ""}, knobs{}, `unknown option "g"; the strategy knows f i s b`)
-	if err := sdk.Configure(none{}, []byte{1, 0, 0, 0, 'a', 0, 0, 0, 0}); err == nil || !strings.Contains(err.Error(), "no options; remove it") {
+	err := sdk.Configure(none{}, []byte{1, 0, 0, 0, 'a', 0, 0, 0, 0})
+	if err == nil || !strings.Contains(err.Error(), "no options; remove it") {
 		t.Errorf("a strategy without options: %v", err)
 	}
 }

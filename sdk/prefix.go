@@ -14,20 +14,20 @@ func PrefixHash(block int) uint64 { return imports.PrefixHash(int32(block)) }
 // Holder says what the host's index believes of one worker.
 type Holder = abi.Holder
 
-// PrefixBest returns who holds the most of the prompt, of all workers of the pool: also of those that are no candidates now,
-// whose Row is -1. ok is false if nobody is known to hold any.
+// PrefixBest returns who holds the most of the prompt, of all workers of the pool: also of those that are no candidates
+// now, whose Row is -1. ok is false if nobody is known to hold any.
 func PrefixBest() (h Holder, ok bool) {
 	return h, imports.PrefixBest(&h) == abi.HolderSize
 }
 
-// PrefixWorker returns what the index believes of worker i: how much of the prompt it holds, how much in all, and for how long
-// what goes next has not been used.
+// PrefixWorker returns what the index believes of worker i: how much of the prompt it holds, how much in all, and for
+// how long what goes next has not been used.
 func PrefixWorker(i int) (h Holder, ok bool) {
 	return h, imports.PrefixWorker(int32(i), &h) == abi.HolderSize
 }
 
-// PrefixMatchOf returns the leading blocks of another prompt of the same model and tenant that worker i holds. hashes are its
-// blocks', as [PrefixHash] gave them for an earlier request, at most [abi.MaxChain].
+// PrefixMatchOf returns the leading blocks of another prompt of the same model and tenant that worker i holds. hashes
+// are its blocks', as [PrefixHash] gave them for an earlier request, at most [abi.MaxChain].
 func PrefixMatchOf(i int, hashes []uint64) int {
 	return max(0, int(imports.PrefixMatchKey(int32(i), hashes)))
 }

@@ -1,7 +1,7 @@
 package sdk
 
-// Ranking keeps the best few workers of one request: the choice and its alternatives. The zero value is empty. A full sort
-// of 256 workers would cost more than scoring them, and failover does not go that far down.
+// Ranking keeps the best few workers of one request: the choice and its alternatives. The zero value is empty. A full
+// sort of 256 workers would cost more than scoring them, and failover does not go that far down.
 //
 //	var k sdk.Ranking
 //	for i := range workers {
@@ -31,8 +31,11 @@ func (k *Ranking) insert(p place) {
 	i := k.n
 	if i < len(k.at) {
 		k.n++
-	} else if i--; !p.before(&k.at[i]) {
-		return
+	} else {
+		i--
+		if !p.before(&k.at[i]) {
+			return
+		}
 	}
 	for ; i > 0 && p.before(&k.at[i-1]); i-- {
 		k.at[i] = k.at[i-1]

@@ -7,12 +7,12 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// Alternatives is how many further choices the built-in strategies name: failover rarely gets to the second, and the host
-// appends the rest in the order of the rows.
+// Alternatives is how many further choices the built-in strategies name: failover rarely gets to the second, and the
+// host appends the rest in the order of the rows.
 const Alternatives = 3
 
-// Request is the request to be routed. Its fields are the header's: PromptTokens, Seq, Random, Endpoint and so on. Session,
-// Model, Tenant and Caller are hashes, which cost nothing; the functions of the same names copy the texts.
+// Request is the request to be routed. Its fields are the header's: PromptTokens, Seq, Random, Endpoint and so on.
+// Session, Model, Tenant and Caller are hashes, which cost nothing; the functions of the same names copy the texts.
 type Request struct {
 	*abi.Header
 	order  []uint32
@@ -40,8 +40,8 @@ const (
 // Streams tells whether the client asked for a stream.
 func (r *Request) Streams() bool { return r.Flags&abi.HeaderStream != 0 }
 
-// FromEvents tells whether the match counts of all workers come from their KV events; otherwise those of some are the routed
-// history's, and [Worker].Live tells which.
+// FromEvents tells whether the match counts of all workers come from their KV events; otherwise those of some are the
+// routed history's, and [Worker].Live tells which.
 func (r *Request) FromEvents() bool { return r.Flags&abi.HeaderEvents != 0 }
 
 // SecondsLeft returns the seconds from the request's arrival to its deadline, +Inf if it has none.
@@ -66,8 +66,9 @@ func (r *Request) Order() []uint32 {
 	return r.order[:min(int(r.OrderLen), len(r.order))]
 }
 
-// Reject turns the request away. The client gets the status, 400 to 599, the text, of which what is beyond 256 bytes is cut,
-// and is asked to come again after so many seconds; 0 seconds leave that to the host's estimate. Return what it returns:
+// Reject turns the request away. The client gets the status, 400 to 599, the text, of which what is beyond 256 bytes is
+// cut, and is asked to come again after so many seconds; 0 seconds leave that to the host's estimate. Return what it
+// returns:
 //
 //	return r.Reject(429, "the tenant's share of this hour is used up", 600)
 //

@@ -33,8 +33,8 @@ func errno(n int32) error {
 	return ErrInvalid
 }
 
-// KVGet returns the value of a key in the module's own namespace of the host's store, from memory: it never waits. What only
-// another router has written is there at a later call.
+// KVGet returns the value of a key in the module's own namespace of the host's store, from memory: it never waits. What
+// only another router has written is there at a later call.
 func KVGet(key string) ([]byte, error) {
 	b := make([]byte, 256)
 	for {
@@ -49,15 +49,15 @@ func KVGet(key string) ([]byte, error) {
 	}
 }
 
-// KVSwap sets key to value if it now holds old, else fails with [ErrConflict]. An empty old means that the key is absent.
-// The key expires after so many seconds; 0 = the longest the host allows.
+// KVSwap sets key to value if it now holds old, else fails with [ErrConflict]. An empty old means that the key is
+// absent. The key expires after so many seconds; 0 = the longest the host allows.
 func KVSwap(key, old, value string, seconds int) error {
 	return errno(imports.KVSwap(key, old, value, millis(seconds)))
 }
 
-// KVAdd adds delta to the counter at key and returns its value, over all instances of this router. Others that share its store
-// see it a moment later; of two that count at once one wins, so give each a key of its own. It fails if the module may not use the
-// store, is over its quota, or the key holds no counter.
+// KVAdd adds delta to the counter at key and returns its value, over all instances of this router. Others that share
+// its store see it a moment later; of two that count at once one wins, so give each a key of its own. It fails if the
+// module may not use the store, is over its quota, or the key holds no counter.
 func KVAdd(key string, delta int64, seconds int) (int64, error) {
 	v := imports.KVAdd(key, delta, millis(seconds))
 	if v == math.MinInt64 {

@@ -1,8 +1,9 @@
 // Package kvaware is prefixaware's rule on what the workers themselves report of their caches, tier by tier.
 //
 // The host sets its events flag while every candidate's KV events are live. Without it the strategy takes the routed
-// history, as prefixaware does, and says so: the reason is [sdk.ReasonPredicted], and each change is one line in the log.
-// A longest match is counted over the whole prompt and over all candidates, and chat and completions are alike to it.
+// history, as prefixaware does, and says so: the reason is [sdk.ReasonPredicted], and each change is one line in the
+// log. A longest match is counted over the whole prompt and over all candidates, and chat and completions are alike to
+// it.
 package kvaware
 
 import (

@@ -17,8 +17,10 @@ func configured(t *testing.T, options map[string]string) *strategy {
 }
 
 func TestOptionsOutOfRange(t *testing.T) {
-	for _, o := range []map[string]string{{"prefix_length": "1023"}, {"prefix_length": "65537"}, {"concurrency_threshold": "1025"},
-		{"concurrency_threshold": "-1"}} {
+	for _, o := range []map[string]string{
+		{"prefix_length": "1023"}, {"prefix_length": "65537"},
+		{"concurrency_threshold": "1025"}, {"concurrency_threshold": "-1"},
+	} {
 		if err := sdktest.Configure(new(strategy), o); err == nil || !strings.Contains(err.Error(), "out of range") {
 			t.Errorf("%v: %v", o, err)
 		}

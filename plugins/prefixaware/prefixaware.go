@@ -3,10 +3,12 @@
 //
 // # Options
 //
-// Each term of the score is in seconds and measured, so there is no weight to turn. The two options are those of SageMaker's
-// own PREFIX_AWARE routing, for who moves from there; both are off by default, since the score prices what they cut off:
+// Each term of the score is in seconds and measured, so there is no weight to turn. The two options are those of
+// SageMaker's own PREFIX_AWARE routing, for who moves from there; both are off by default, since the score prices what
+// they cut off:
 //
-//	prefix_length          1024 to 65536: only so many bytes at the beginning of a prompt count as cached, in blocks of 128
+//	prefix_length          1024 to 65536: only so many bytes at the beginning of a prompt count as cached,
+//	                       in blocks of 128
 //	concurrency_threshold  1 to 1024: a worker with so many requests in flight gets no more while another has fewer
 package prefixaware
 
@@ -32,17 +34,19 @@ type strategy struct {
 func (s *strategy) Configure(o *sdk.Options) error {
 	length, threshold := o.Int("prefix_length", 0), o.Int("concurrency_threshold", 0)
 	if length != 0 && (length < 1024 || length > 65536) {
-		return errors.New("prefixaware: prefix_length is out of range; write bytes from 1024 to 65536, or leave it out for all")
+		return errors.New("prefixaware: prefix_length is out of range; " +
+			"write bytes from 1024 to 65536, or leave it out for all")
 	}
 	if threshold < 0 || threshold > 1024 {
-		return errors.New("prefixaware: concurrency_threshold is out of range; write requests from 1 to 1024, or leave it out")
+		return errors.New("prefixaware: concurrency_threshold is out of range; " +
+			"write requests from 1 to 1024, or leave it out")
 	}
 	s.blocks, s.threshold = uint32(length/abi.BlockBytes), uint32(threshold)
 	return nil
 }
 
-// full is seconds on top of the wait of a worker at the threshold: after all others. If all are there it changes nothing, for
-// scores that differ by seconds in a million count as equal.
+// full is seconds on top of the wait of a worker at the threshold: after all others. If all are there it changes
+// nothing, for scores that differ by seconds in a million count as equal.
 const full = 1e6
 
 // Route scores the workers as the options let them be seen.

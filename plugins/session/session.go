@@ -1,11 +1,12 @@
 // Package session keeps the requests of one session on one worker.
 //
-// A bound session goes to its worker. A new one is placed by rendezvous hashing of the session over the workers' ids, so
-// that every router places it alike and a worker that leaves moves only its own sessions; it is then bound, so that it
-// stays when workers come back. Bounded loads (Mirrokni, Thorup, Zadimoghaddam) keep a run of unlucky hashes from piling
-// up: a worker takes a new session while it has fewer than 1.25 times the mean in flight, plus one, and fewer than 1.05
-// times the mean of the sessions that live, plus one: those that sleep are in nobody's flight, and a worker that joins
-// would otherwise stay behind for as long as they live. A request without a session goes to the fewest in flight.
+// A bound session goes to its worker. A new one is placed by rendezvous hashing of the session over the workers' ids,
+// so that every router places it alike and a worker that leaves moves only its own sessions; it is then bound, so that
+// it stays when workers come back. Bounded loads (Mirrokni, Thorup, Zadimoghaddam) keep a run of unlucky hashes from
+// piling up: a worker takes a new session while it has fewer than 1.25 times the mean in flight, plus one, and fewer
+// than 1.05 times the mean of the sessions that live, plus one: those that sleep are in nobody's flight, and a worker
+// that joins would otherwise stay behind for as long as they live. A request without a session goes to the fewest in
+// flight.
 //
 // In flight is counted per unit of weight. A worker in slow start takes new sessions up to a quarter of the bound:
 // a session stays for long, and one worker that is just back must not collect them all.
@@ -13,8 +14,8 @@ package session
 
 import "github.com/warmpath/warmpath/sdk"
 
-// bound is the load, as a multiple of the mean, past which a worker gets no new sessions: near enough to the mean that no
-// worker is a quarter busier than it, far enough that most sessions stay where every router would put them.
+// bound is the load, as a multiple of the mean, past which a worker gets no new sessions: near enough to the mean that
+// no worker is a quarter busier than it, far enough that most sessions stay where every router would put them.
 const bound = 1.25
 
 // crowd is the same for live sessions, which are many, so that the mean is steady.

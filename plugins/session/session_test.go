@@ -29,8 +29,8 @@ func TestNoSessionGoesToFewestInFlight(t *testing.T) {
 	}
 }
 
-// On an idle fleet a session's place depends on the workers' ids alone: neither on the order of the rows, nor, unless its
-// own worker leaves, on who else is there.
+// On an idle fleet a session's place depends on the workers' ids alone: neither on the order of the rows, nor, unless
+// its own worker leaves, on who else is there.
 func TestRendezvous(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 10))
 	const n, sessions = 10, 4000

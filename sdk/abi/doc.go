@@ -1,9 +1,9 @@
 // Package abi is the contract between the warmpath host and a strategy module, stated once.
 //
 // A strategy is a core WebAssembly module (MVP plus bulk memory, sign extension, mutable globals and saturating float
-// conversion). It owns its memory. The host asks it once for the address of a [Frame area], writes one request into that
-// area before every pick, and calls wp_pick. All numbers are little-endian; addresses are 32-bit offsets into the guest's
-// memory.
+// conversion). It owns its memory. The host asks it once for the address of a [Frame area], writes one request into
+// that area before every pick, and calls wp_pick. All numbers are little-endian; addresses are 32-bit offsets into the
+// guest's memory.
 //
 // # Frame area
 //
@@ -13,14 +13,14 @@
 //	offset 192                   rows     max_workers * RowSize (160) bytes, one Row a candidate worker
 //	offset 192+160*max_workers   order    max_workers * 4 bytes, u32 row indexes written by the guest
 //
-// The fields and their offsets are the struct declarations of [Header] and [Row]: their Go layout is the wire layout, and a
-// test holds each offset. Worked values: with max_workers 64, row 2 is at 512, its Cost at 640, the order area at 10432, and
-// the frame has 10688 bytes.
+// The fields and their offsets are the struct declarations of [Header] and [Row]: their Go layout is the wire layout,
+// and a test holds each offset. Worked values: with max_workers 64, row 2 is at 512, its Cost at 640, the order area at
+// 10432, and the frame has 10688 bytes.
 //
-// Three requests sent to a worker 0, 30 and 60 s ago make Row.Lately 1 + .368 + .135 = 1.503; two of 1.229 s of prefill that
-// wait for their first byte make Pending 2.458, and so they do on a worker of slowness 8, whose Wait is up to 19.7. A pool
-// whose labels are pool=a, tier=batch and tier=live has Header.Labels 3 and gives a worker of tier=live in pool=a the Labels
-// 0b101.
+// Three requests sent to a worker 0, 30 and 60 s ago make Row.Lately 1 + .368 + .135 = 1.503; two of 1.229 s of prefill
+// that wait for their first byte make Pending 2.458, and so they do on a worker of slowness 8, whose Wait is up to
+// 19.7. A pool whose labels are pool=a, tier=batch and tier=live has Header.Labels 3 and gives a worker of tier=live in
+// pool=a the Labels 0b101.
 //
 // # Decision
 //
@@ -32,24 +32,27 @@
 // The guest may write alternatives for failover, best first and without the chosen row, to the order area and their
 // number to Header.OrderLen. The host ignores indexes out of range and repeats, and appends the rows that are missing.
 //
-// With Reject the guest may write what the client gets: RejectStatus, RetryAfter, and the address and length of a text. All
-// zero means 429, the host's words and its own estimate of when to come again.
+// With Reject the guest may write what the client gets: RejectStatus, RetryAfter, and the address and length of a text.
+// All zero means 429, the host's words and its own estimate of when to come again.
 //
 // # Versions
 //
-// A module exports one marker, "warmpath_abi_1_1", which says the minor version it was made for. The host writes it the layout
-// of that version ([Layouts]), looks at no export of a later one, and gives it whatever it imports. So a module runs unchanged
-// under every later host of the same major version, and an older host refuses it by the name of its marker.
+// A module exports one marker, "warmpath_abi_1_1", which says the minor version it was made for. The host writes it the
+// layout of that version ([Layouts]), looks at no export of a later one, and gives it whatever it imports. So a module
+// runs unchanged under every later host of the same major version, and an older host refuses it by the name of its
+// marker.
 //
-// 1.0 had headers and rows of 128 bytes: the first 128 of today's, with zeros in Endpoint, Lately and Pending, which a host of
-// 1.1 fills for it, too. It ended at wp_pick, wp_configure and wp_maint, and every rejection was a 429.
+// 1.0 had headers and rows of 128 bytes: the first 128 of today's, with zeros in Endpoint, Lately and Pending, which a
+// host of 1.1 fills for it, too. It ended at wp_pick, wp_configure and wp_maint, and every rejection was a 429.
 //
-// 1.1 brought Lately, Pending and Endpoint where zeros were; caller, deadline, labels and rejections in the header; Cost,
-// Labels, FlightTokens, KVTokens, Price and Rank in a row, and the bits from RowLive on; wp_wants, wp_reasons and the four
-// calls off the request path; prefix_best, prefix_worker, prefix_match_key and cache_tiers; StrCaller, StrLabel and StrHeader.
+// 1.1 brought Lately, Pending and Endpoint where zeros were; caller, deadline, labels and rejections in the header;
+// Cost, Labels, FlightTokens, KVTokens, Price and Rank in a row, and the bits from RowLive on; wp_wants, wp_reasons and
+// the four calls off the request path; prefix_best, prefix_worker, prefix_match_key and cache_tiers; StrCaller,
+// StrLabel and StrHeader.
 //
-// The rule for 1.2: no field moves, changes its type or its meaning. A new one takes Header.Reserved or a bit that is zero
-// today, or is appended, which makes a layout of its own with a marker of its own. Older layouts are beginnings of newer ones,
-// so that the host has one struct to fill, and copies it whole to a module of its own version and row by row to an older one.
-// New exports are optional, new imports may be missing in an older host. What cannot be done so is 2.0.
+// The rule for 1.2: no field moves, changes its type or its meaning. A new one takes Header.Reserved or a bit that is
+// zero today, or is appended, which makes a layout of its own with a marker of its own. Older layouts are beginnings of
+// newer ones, so that the host has one struct to fill, and copies it whole to a module of its own version and row by
+// row to an older one. New exports are optional, new imports may be missing in an older host. What cannot be done so is
+// 2.0.
 package abi

@@ -1,13 +1,13 @@
 package abi
 
-// Header describes one request. Offsets are in the comments; a test compares them with the compiler's. A module made for 1.0
-// gets the first 128 bytes.
+// Header describes one request. Offsets are in the comments; a test compares them with the compiler's. A module made
+// for 1.0 gets the first 128 bytes.
 type Header struct {
 	Version      uint32  // 0: of the layout: major<<16 | minor
 	HeaderBytes  uint32  // 4: size of the header
 	RowBytes     uint32  // 8: distance of two rows
 	Rows         uint32  // 12: rows that follow, at least 1
-	Seq          uint64  // 16: number of this request among its pool's for the same model, from 0, exact over all instances
+	Seq          uint64  // 16: number of the request among its pool's for the same model, from 0, exact over all instances
 	Now          int64   // 24: wall clock, Unix nanoseconds, as of the request's arrival
 	Random       uint64  // 32: fresh from the host for each pick
 	PromptTokens uint32  // 40: L: prompt length in tokens, estimated when the prompt is text; 0 = no prompt
@@ -50,7 +50,7 @@ type Header struct {
 // Bits of Header.Flags.
 const (
 	HeaderStream uint32 = 1 << iota // the client asked for a stream
-	HeaderEvents                    // the match counts of all rows come from the workers' KV events, not from routed history
+	HeaderEvents                    // the matches of all rows come from the workers' KV events, not from routed history
 )
 
 // Kinds of Header.Endpoint. A request through another door, as SageMaker's, has the kind that its body has.

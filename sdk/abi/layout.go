@@ -1,7 +1,7 @@
 package abi
 
-// Version is major<<16 | minor of this package. A host refuses another major version. What a minor version may change stands
-// in the package's documentation.
+// Version is major<<16 | minor of this package. A host refuses another major version. What a minor version may change
+// stands in the package's documentation.
 const Version = 1<<16 | 1
 
 // HeaderSize, RowSize and OrderSize are the bytes of a Header, a Row and an entry of the order area in version 1.1.
@@ -11,8 +11,8 @@ const (
 	OrderSize  = 4
 )
 
-// Layout is the frame of one minor version. A module says by its marker which one it was made for, and the host writes that
-// one: a module never sees sizes other than those it was compiled with.
+// Layout is the frame of one minor version. A module says by its marker which one it was made for, and the host writes
+// that one: a module never sees sizes other than those it was compiled with.
 type Layout struct {
 	Marker      string // the export that says so: a function () -> () that is never called
 	Version     uint32 // what stands in Header.Version
@@ -20,7 +20,8 @@ type Layout struct {
 	RowBytes    int    // leading bytes of a Row that it gets, and the distance of its rows
 }
 
-// Layouts lists the layouts that a host writes, the newest first. Of a module that exports several markers it takes the newest.
+// Layouts lists the layouts that a host writes, the newest first. Of a module that exports several markers it takes the
+// newest.
 var Layouts = []Layout{
 	{Marker: Marker, Version: Version, HeaderBytes: HeaderSize, RowBytes: RowSize},
 	{Marker: "warmpath_abi_1_0", Version: 1 << 16, HeaderBytes: 128, RowBytes: 128},

@@ -1,9 +1,10 @@
 package abi
 
-// The constants of the model stand here once: the daemon, the simulated worker, the replay and sdktest all count by them.
+// The constants of the model stand here once: the daemon, the simulated worker, the replay and sdktest all count by
+// them.
 const (
-	// BlockBytes is the run of canonical text under one block hash: the unit of the match counts while a prompt is text.
-	// A believed depth is off by up to a block: 128 bytes cost 0.3 points of hit rate against 16 bytes, 512 cost 2.6; below
+	// BlockBytes is the run of canonical text under one block hash: the unit of the match counts while a prompt is text. A
+	// believed depth is off by up to a block: 128 bytes cost 0.3 points of hit rate against 16 bytes, 512 cost 2.6; below
 	// 64 the index only grows.
 	BlockBytes = 128
 

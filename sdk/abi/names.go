@@ -25,10 +25,12 @@ const Module = "warmpath_v1"
 // Memory is the name under which a module exports its memory.
 const Memory = "memory"
 
-// Marker is exported by a module of this minor version: a function () -> () that is never called. Layouts has those of others.
+// Marker is exported by a module of this minor version: a function () -> () that is never called. Layouts has those of
+// others.
 const Marker = "warmpath_abi_1_1"
 
-// Exports lists what a module exports beside Memory. Those of a later minor version than a module's own are not looked at.
+// Exports lists what a module exports beside Memory. Those of a later minor version than a module's own are not looked
+// at.
 //
 //	wp_frame(max_workers) -> address    asked at start, and again when the fleet outgrows max_workers
 //	wp_configure(len) -> errno          options of len bytes stand at the frame's address, see AppendOption; 0 = accepted
@@ -37,17 +39,18 @@ const Marker = "warmpath_abi_1_1"
 //
 // Since 1.1:
 //
-//	wp_wants() -> bits                  asked once, after wp_configure: Want* bits. Without it: all that is exported, no WantCost
-//	wp_reasons() -> len                 asked once, after wp_configure: names of reason codes stand at the frame's address as
-//	                                    pairs, see AppendOption; the key is the code in decimal. At most MaxReasons
+//	wp_wants() -> bits                  asked once, after wp_configure: Want* bits. Without it: all calls exported
+//	wp_reasons() -> len                 asked once, after wp_configure: names of reason codes stand at the frame's
+//	                                    address as pairs, see AppendOption; the key is the code in decimal.
+//	                                    At most MaxReasons
 //	wp_tick(now)                        about once a second, Unix nanoseconds
 //	wp_on_first_token(n)                n Outcomes stand at the frame's address: their first bytes came
 //	wp_on_complete(n)                   n Outcomes: they ended
 //	wp_on_kv_event(n)                   n KVEvents of workers of the pool
 //
 // The last four run off the request path. Each call reaches one instance of the module, whichever is idle, so that each
-// outcome is heard once and kv_incr counts it once: what all instances must know belongs into kv. A call has the fuel and the
-// time of a pick. What comes faster than the module takes it is dropped, and counted.
+// outcome is heard once and kv_incr counts it once: what all instances must know belongs into kv. A call has the fuel
+// and the time of a pick. What comes faster than the module takes it is dropped, and counted.
 var Exports = []Func{
 	{Name: Marker},
 	{Name: "wp_frame", Params: []Type{I32}, Results: []Type{I32}},
@@ -84,8 +87,8 @@ const MaxReasons = 256
 //	str(kind, index, ptr, cap) -> needed       Str* kinds; the kind says what index is
 //	prefix_match(row) -> blocks                leading blocks of the prompt on that row's worker, all tiers
 //	prefix_hash(block) -> hash                 chained hash of prompt block 0..PromptBlocks-1; 0 = out of range
-//	                                           kv_*: a store in memory, shared by the instances, told to other routers behind;
-//	                                           ErrLimit beyond 10,000 keys or 8 MiB a strategy
+//	                                           kv_*: a store in memory, shared by the instances, told to other routers
+//	                                           behind; ErrLimit beyond 10,000 keys or 8 MiB a strategy
 //	kv_get(kptr, klen, ptr, cap) -> needed     the module's own namespace; ErrNotFound
 //	kv_cas(kptr, klen, optr, olen, nptr, nlen, ttl_ms) -> errno   olen 0 = must be absent; ErrConflict
 //	kv_incr(kptr, klen, delta, ttl_ms) -> value   i64 counter; math.MinInt64 on error
@@ -96,11 +99,11 @@ const MaxReasons = 256
 //
 // Since 1.1. Who knows nothing of prefixes or tiers answers ErrNotFound, or 0 tiers:
 //
-//	prefix_best(ptr, cap) -> needed            a Holder: who holds the most of the prompt, of all workers of the pool, those
-//	                                           that are no candidates too
+//	prefix_best(ptr, cap) -> needed            a Holder: who holds the most of the prompt, of all workers of the pool,
+//	                                           those that are no candidates too
 //	prefix_worker(row, ptr, cap) -> needed     a Holder: that row's worker, by the host's own history
-//	prefix_match_key(row, ptr, n) -> blocks    leading blocks of another chain of n hashes, as prefix_hash gave them, that the
-//	                                           row's worker holds; n at most MaxChain
+//	prefix_match_key(row, ptr, n) -> blocks    leading blocks of another chain of n hashes, as prefix_hash gave them,
+//	                                           that the row's worker holds; n at most MaxChain
 //	cache_tiers(row, ptr, cap) -> needed       a Tier for each tier that the row's worker has, GPU first
 var Imports = []Func{
 	{Name: "str", Params: []Type{I32, I32, I32, I32}, Results: []Type{I32}},

@@ -1,7 +1,8 @@
 package abi
 
-// Records cross outside of a pick. The host writes them one after the other to the address of the frame, as many as fit, and
-// calls the export with their number; or it writes them to a buffer that the guest names. Their Go layout is the wire layout.
+// Records cross outside of a pick. The host writes them one after the other to the address of the frame, as many as
+// fit, and calls the export with their number; or it writes them to a buffer that the guest names. Their Go layout is
+// the wire layout.
 
 // Sizes of the records in bytes.
 const (

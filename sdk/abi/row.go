@@ -1,7 +1,7 @@
 package abi
 
-// Row describes one candidate worker: every row is up and lists the model. Learning is the host's; these are its results
-// as of the request's arrival. A module made for 1.0 gets the first 128 bytes.
+// Row describes one candidate worker: every row is up and lists the model. Learning is the host's; these are its
+// results as of the request's arrival. A module made for 1.0 gets the first 128 bytes.
 type Row struct {
 	Worker        uint32  // 0: the worker's slot in its pool, stable while the worker is configured
 	State         uint32  // 4: RowSlowStart and the other Row bits

@@ -5,13 +5,16 @@
 //
 //	P = m_i*(c1*n + c2*n*(L - n/2)) + h1/bw1 + h2/bw2             n = max(1, L - h0 - h1 - h2); L = prompt tokens
 //	E = max(0, L - h0 - free0_i) * R0_i * again                   again = m_i*(c1 + c2*L/2)
-//	    with a CPU tier: the GPU's part at 1/bw1, plus max(0, L - h0 - h1 - free1_i) * R1_i * (shared tier ? 1/bw2 : again)
+//	    with a CPU tier: the GPU's part at 1/bw1,
+//	    plus max(0, L - h0 - h1 - free1_i) * R1_i * (shared tier ? 1/bw2 : again)
 //	K = lambda / (1 - min(.9, 1.3*rho_i))
 //
 // Equal to the row b of the smallest score are the rows i of which all that is known is no worse:
 //
-//	score_i <= 1.15*score_b, matches within one block, inflight_i <= inflight_b, pending_i <= pending_b, Y_i/m_i <= 1.01*Y_b/m_b
-//	of these: fewest in flight, then fewest sent in the last 30 s (sum of e^(-age/30 s)), then fewest ever sent, then index
+//	score_i <= 1.15*score_b, matches within one block, inflight_i <= inflight_b, pending_i <= pending_b,
+//	Y_i/m_i <= 1.01*Y_b/m_b
+//	of these: fewest in flight, then fewest sent in the last 30 s (sum of e^(-age/30 s)), then fewest ever sent,
+//	then index
 //
 // W is the wait in the worker's queue, P the prefill of what is not cached, E what is pushed out and will be wanted
 // again, K the price of occupying the fleet. What each is made of is measured by the host and pushed with the rows.
@@ -19,32 +22,33 @@
 // # Why so
 //
 // A longest match alone glues everybody who shares a system prompt to one worker; counts of requests see no difference
-// between a prompt of 100 tokens and one of 60,000; a rule that prices only the prefill loses sight of what it evicts. All
-// terms are therefore seconds. The mean wait stands in the price, not the worker's own: in overload, work put anywhere
-// costs everybody, so a hit is worth more than an even load (with the own wait: 16 % worse in overload, 27 % at the KV
-// limit, in simulation). The count in flight tilts the whole, because it cannot be fooled by a wrong index.
+// between a prompt of 100 tokens and one of 60,000; a rule that prices only the prefill loses sight of what it evicts.
+// All terms are therefore seconds. The mean wait stands in the price, not the worker's own: in overload, work put
+// anywhere costs everybody, so a hit is worth more than an even load (with the own wait: 16 % worse in overload, 27 %
+// at the KV limit, in simulation). The count in flight tilts the whole, because it cannot be fooled by a wrong index.
 //
 // # Near ties
 //
-// m is a running median that moves by 4 % and more with a sample. On an idle fleet of equal workers the first to answer looks
-// a little faster, gets the next request, and is again the one that is learnt of: of 24 different prompts it got up to 24. So a
-// difference that may be the noise of what was learnt is none. It overrules nothing that is known: a longer match, a count, a
-// queue, more work. Lost, simulated: the band without these conditions (1 to 3 % slower in most cells), a band of 5 %
-// (narrower than two steps of learning: 12 to 22 of 24), a choice at random among equals (10 to 21 of 24), speeds rounded. The
-// price: a worker truly up to 15 % slower gets an equal share of an idle fleet's cold prompts.
+// m is a running median that moves by 4 % and more with a sample. On an idle fleet of equal workers the first to answer
+// looks a little faster, gets the next request, and is again the one that is learnt of: of 24 different prompts it got
+// up to 24. So a difference that may be the noise of what was learnt is none. It overrules nothing that is known: a
+// longer match, a count, a queue, more work. Lost, simulated: the band without these conditions (1 to 3 % slower in
+// most cells), a band of 5 % (narrower than two steps of learning: 12 to 22 of 24), a choice at random among equals (10
+// to 21 of 24), speeds rounded. The price: a worker truly up to 15 % slower gets an equal share of an idle fleet's cold
+// prompts.
 //
 // # Weight and slow start
 //
 // Requests in flight are counted per unit of weight, in the tilt and in ties: a worker of weight 2 carries twice the
-// requests at the same tilt. The seconds are not scaled, for the learnt slowness already tells a strong worker from a weak
-// one; weight is the operator's word on top of it. A worker in slow start counts as if it had twice its requests, the
-// mean of the fleet and two more: it has no queue and an empty cache, and would otherwise get every new conversation at
-// once. It still gets work that waits twice as long elsewhere, and never starves.
+// requests at the same tilt. The seconds are not scaled, for the learnt slowness already tells a strong worker from a
+// weak one; weight is the operator's word on top of it. A worker in slow start counts as if it had twice its requests,
+// the mean of the fleet and two more: it has no queue and an empty cache, and would otherwise get every new
+// conversation at once. It still gets work that waits twice as long elsewhere, and never starves.
 //
 // # Arithmetic
 //
 // Products that are added are written float64(a*b) + c: without the conversion, a compiler may fuse the two into one
-// rounding on some targets, and the native and the wasm form would not choose the same row. Clamps are
-// written with math.Abs, one instruction, for the min and max builtins call a function for floats in wasm. A score that is
-// not a number counts as infinite.
+// rounding on some targets, and the native and the wasm form would not choose the same row. Clamps are written with
+// math.Abs, one instruction, for the min and max builtins call a function for floats in wasm. A score that is not a
+// number counts as infinite.
 package score

@@ -27,8 +27,8 @@ func near(best uint64) uint64 {
 	return math.Float64bits(band*math.Float64frombits(best&^rowMask)) | rowMask
 }
 
-// gather moves the keys that are at most limit to the front and returns them, perhaps with some that are no score. It has no
-// branch, for the reason that rank has none.
+// gather moves the keys that are at most limit to the front and returns them, perhaps with some that are no score. It
+// has no branch, for the reason that rank has none.
 func gather(keys []uint64, limit uint64) []uint64 {
 	n := 0
 	for _, k := range keys {
@@ -38,12 +38,12 @@ func gather(keys []uint64, limit uint64) []uint64 {
 	return keys[:n]
 }
 
-// tie returns the row to choose where others' keys are at most limit, which is near that of row b, the smallest. keys hold
-// these at least.
+// tie returns the row to choose where others' keys are at most limit, which is near that of row b, the smallest. keys
+// hold these at least.
 //
-// Equal to b are the rows of which all that is known is no worse: as long a match to within a block, no more in flight, no more
-// pending, no more work. Only what is learnt differs, by no more than its noise. Among them the fewest in flight wins, then the
-// fewest sent lately, then the fewest ever sent, then the index.
+// Equal to b are the rows of which all that is known is no worse: as long a match to within a block, no more in flight,
+// no more pending, no more work. Only what is learnt differs, by no more than its noise. Among them the fewest in
+// flight wins, then the fewest sent lately, then the fewest ever sent, then the index.
 func (c *request) tie(b int, limit uint64, keys []uint64, workers []sdk.Worker, v View) int {
 	best, row := &workers[b], b
 	match, flight, work := held(best, v), sdk.PerWeight(float64(best.InFlight), best), 0.

@@ -101,8 +101,8 @@ func common(h *abi.Header, workers []sdk.Worker) request {
 }
 
 // A key is a row's score as the bits of a float64, which order as integers do while it is positive, its last 16 bits
-// replaced by the row: so that the smallest few are kept by integer minima, without a branch. Scores closer than one part
-// in 2^36 are therefore equal, and what is negative or no number is larger than infinite.
+// replaced by the row: so that the smallest few are kept by integer minima, without a branch. Scores closer than one
+// part in 2^36 are therefore equal, and what is negative or no number is larger than infinite.
 const (
 	rowBits  = 16
 	rowMask  = 1<<rowBits - 1
@@ -111,9 +111,12 @@ const (
 
 // rank writes the key of each row and returns the longest match of any row and the smallest keys.
 //
-// It is one loop without calls and nearly without branches: in the wasm of the Go compiler each taken branch goes through a
-// jump table at the function's head (256 rows, tiers set: 38 us with ifs, 20 without). x + |x| is 2*max(0, x).
-func (c *request) rank(workers []sdk.Worker, v View, keys []uint64) (longest uint32, best [1 + sdk.Alternatives]uint64) {
+// It is one loop without calls and nearly without branches: in the wasm of the Go compiler each taken branch goes
+// through a jump table at the function's head (256 rows, tiers set: 38 us with ifs, 20 without). x + |x| is 2*max(0,
+// x).
+func (c *request) rank(
+	workers []sdk.Worker, v View, keys []uint64,
+) (longest uint32, best [1 + sdk.Alternatives]uint64) {
 	l, block, token, again, halfC2 := c.l, c.block, c.token, c.again, c.halfC2
 	bw1, lambda, wait, halfFlight := c.bw1, c.lambda, c.wait, c.halfFlight
 	k0, k1, k2, k3 := uint64(math.MaxUint64), uint64(math.MaxUint64), uint64(math.MaxUint64), uint64(math.MaxUint64)

@@ -63,8 +63,8 @@ func formula(h *abi.Header, rows []abi.Row, i int) (score, work float64) {
 	return (2*r.Wait + y + k*y*(wait+y)) * (1 + .5*mine/max(1, flight)), y
 }
 
-// chosen is the row that doc.go says: of those that are equal to the one of the smallest score the first by flight, lately,
-// sent and index. equals are all of them, scores everybody's.
+// chosen is the row that doc.go says: of those that are equal to the one of the smallest score the first by flight,
+// lately, sent and index. equals are all of them, scores everybody's.
 func chosen(h *abi.Header, rows []abi.Row) (row int, equals []int, scores []float64) {
 	b, work := 0, make([]float64, len(rows))
 	scores = make([]float64, len(rows))
@@ -79,7 +79,8 @@ func chosen(h *abi.Header, rows []abi.Row) (row int, equals []int, scores []floa
 	row = -1
 	for i, r := range rows {
 		far := int64(r.GPU+r.L1+r.L2) - int64(best.GPU+best.L1+best.L2)
-		if scores[i] > 1.15*scores[b] || far < -1 || far > 1 || r.Pending > best.Pending || work[i]/r.Slow > 1.01*work[b]/best.Slow ||
+		if scores[i] > 1.15*scores[b] || far < -1 || far > 1 || r.Pending > best.Pending ||
+			work[i]/r.Slow > 1.01*work[b]/best.Slow ||
 			per(float64(r.InFlight), r) > per(float64(best.InFlight), best) {
 			continue
 		}
@@ -109,7 +110,8 @@ func TestChoosesByTheFormula(t *testing.T) {
 			tied++
 		}
 		if got.Row != row {
-			t.Fatalf("row %d, which scores %v; want %d, which scores %v, the first of %v", got.Row, scores[got.Row], row, scores[row], equals)
+			t.Fatalf("row %d, which scores %v; want %d, which scores %v, the first of %v",
+				got.Row, scores[got.Row], row, scores[row], equals)
 		}
 		sorted := slices.Sorted(slices.Values(slices.Delete(slices.Clone(scores), row, row+1)))
 		for place, row := range got.Order {
@@ -137,8 +139,9 @@ func level(rng *rand.Rand, f *sdktest.Frame) {
 	}
 }
 
-// A worker that is preferred stays preferred, or is equal to the one that is, when it is given what can only help. What it loses of its wait goes to another: the
-// score knows the fleet's mean, and a lower mean helps some rows more than their own wait helps this one.
+// A worker that is preferred stays preferred, or is equal to the one that is, when it is given what can only help. What
+// it loses of its wait goes to another: the score knows the fleet's mean, and a lower mean helps some rows more than
+// their own wait helps this one.
 func TestMonotonic(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	f, s := sdktest.NewFrame(1), &strategy{}

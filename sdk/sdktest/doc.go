@@ -8,7 +8,7 @@
 //		}
 //	}
 //
-// [Frame] is one request and its workers with the values of a healthy idle fleet, [Frame.Randomize] any other, and [Host]
-// answers what the strategy asks for beyond the frame. Run holds the strategy to the contract: an index that is no worker,
-// an alternative that the host would skip, or a change to the rows fails the test.
+// [Frame] is one request and its workers with the values of a healthy idle fleet, [Frame.Randomize] any other, and
+// [Host] answers what the strategy asks for beyond the frame. Run holds the strategy to the contract: an index that is
+// no worker, an alternative that the host would skip, or a change to the rows fails the test.
 package sdktest

@@ -50,7 +50,8 @@ func (f *Frame) Hold(row, tokens int) *Frame {
 	return f
 }
 
-// Label gives worker row a label, as tier=batch. The test's Host is to have the same list of labels, so that names are found.
+// Label gives worker row a label, as tier=batch. The test's Host is to have the same list of labels, so that names are
+// found.
 func (f *Frame) Label(h *Host, row int, label string) *Frame {
 	bit := slices.Index(h.Labels, label)
 	if bit < 0 {

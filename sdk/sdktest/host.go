@@ -10,12 +10,12 @@ import (
 	"github.com/warmpath/warmpath/sdk/internal/imports"
 )
 
-// Host answers what a strategy asks for beyond the frame, and keeps what it says. The zero value is a host that knows no
-// texts and has an empty store. It has no clock: keys never expire.
+// Host answers what a strategy asks for beyond the frame, and keeps what it says. The zero value is a host that knows
+// no texts and has an empty store. It has no clock: keys never expire.
 type Host struct {
 	Session, Model, Tenant string
 	Caller                 string
-	Labels                 []string          // as tier=batch, by bit; set Header.Labels to their number, or use Frame.Label
+	Labels                 []string          // as tier=batch, by bit; Frame.Label adds one
 	Headers                map[string]string // of the request, by names in lower case: those that the operator allows
 	Workers                []string          // ids by row
 	Matches                []int             // leading blocks by row, for PrefixMatch

@@ -27,7 +27,8 @@ func (f *Frame) Randomize(rng *rand.Rand, n int) {
 	}
 	f.Header = abi.Header{
 		Version: abi.Version, HeaderBytes: abi.HeaderSize, RowBytes: abi.RowSize, Rows: uint32(n),
-		Seq: rng.Uint64(), Now: rng.Int64(), Random: rng.Uint64(), PromptTokens: tokens, PromptBlocks: blocks, BlockTokens: block,
+		Seq: rng.Uint64(), Now: rng.Int64(), Random: rng.Uint64(),
+		PromptTokens: tokens, PromptBlocks: blocks, BlockTokens: block,
 		MaxTokens: rng.Uint32N(4096), Flags: rng.Uint32N(4), Model: rng.Uint64(), Session: rng.Uint64(), Tenant: rng.Uint64(),
 		Bound: -1, BestRow: -1, Lambda: 3 * rng.Float32(),
 		C1: abi.PrefillSeconds * (.25 + rng.Float32()), C2: abi.ContextSeconds * rng.Float32(),

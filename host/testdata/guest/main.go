@@ -1,7 +1,7 @@
 //go:build wasip1
 
-// Command guest is a minimal strategy written against the raw contract, without the SDK: fewest in flight wins. Its options
-// change how it behaves, so that one build serves several tests.
+// Command guest is a minimal strategy written against the raw contract, without the SDK: fewest in flight wins. Its
+// options change how it behaves, so that one build serves several tests.
 package main
 
 import (

@@ -1,0 +1,62 @@
+package host
+
+import (
+	"context"
+
+	"github.com/tetratelabs/wazero/api"
+	"github.com/warmpath/warmpath/host/meter"
+	"github.com/warmpath/warmpath/sdk/abi"
+)
+
+// importFunc is one import. mem is the caller's memory.
+type importFunc func(in *instance, mem api.Memory, stack []uint64)
+
+// importFuel is the price of calling an import: 45-60 ns, which is what 50 fuel of a loop cost. Bytes cost as in
+// memory.copy.
+const importFuel = 50
+
+// pay takes fuel from the guest that called an import. Without fuel, or time, the call ends here.
+func (in *instance) pay(fuel int64) {
+	left := int64(in.fuel.Get()) - fuel
+	in.fuel.Set(uint64(left))
+	if left < 0 {
+		in.refill()
+	}
+}
+
+func (in *instance) payBytes(n uint32) { in.pay(int64(n >> 4)) }
+
+// wrap makes f callable by wazero. Reflection (WithFunc) costs nine times as much.
+func wrap(f importFunc) api.GoModuleFunc {
+	return func(ctx context.Context, mod api.Module, stack []uint64) {
+		in := callerOf(ctx, mod)
+		in.pay(importFuel)
+		f(in, mod.Memory(), stack)
+	}
+}
+
+// callerOf finds the instance that calls.
+func callerOf(ctx context.Context, mod api.Module) *instance {
+	in := ctx.Value(instanceKey{}).(*instance)
+	if in.fuel == nil { // start code runs before instantiation has returned
+		in.fuel, _ = mod.ExportedGlobal(meter.Global).(api.MutableGlobal)
+	}
+	return in
+}
+
+func errno(e int32) uint64 { return uint64(uint32(e)) }
+
+// answer writes b to the guest's buffer if it fits, and gives its length.
+func answer[T string | []byte](in *instance, mem api.Memory, b T, ptr, size uint32) uint64 {
+	n := uint32(len(b))
+	if n > size {
+		return uint64(n)
+	}
+	to, ok := mem.Read(ptr, n)
+	if !ok {
+		return errno(abi.ErrInvalid)
+	}
+	in.payBytes(n)
+	copy(to, b)
+	return uint64(n)
+}
