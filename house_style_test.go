@@ -35,7 +35,6 @@ var habitsToday = map[string]habits{
 	"daemon/listen":   {wide: 67, effects: 2, unkeyed: 1},
 	"daemon/prompt":   {wide: 98, effects: 23},
 	"daemon/replay":   {wide: 8, unkeyed: 1},
-	"daemon/upstream": {wide: 42, effects: 9},
 	"daemon/vllmsim":  {wide: 97, effects: 2, unkeyed: 9},
 	"daemon/warmpath": {wide: 16, effects: 1, long: 1},
 	"daemon/worker":   {wide: 10, effects: 2},

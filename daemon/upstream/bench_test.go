@@ -85,7 +85,7 @@ func BenchmarkSmall(b *testing.B) {
 		b.ReportAllocs()
 		defer cpu(b)()
 		for b.Loop() {
-			q, _ := http.NewRequestWithContext(ctx, "POST", "http://"+u.address+"/v1/chat/completions", bytes.NewReader(body))
+			q, _ := http.NewRequestWithContext(ctx, "POST", "http://"+u.pool.address+"/v1/chat/completions", bytes.NewReader(body))
 			for _, f := range chat {
 				q.Header[f.Name] = []string{f.Value}
 			}
@@ -99,7 +99,7 @@ func BenchmarkSmall(b *testing.B) {
 		}
 	})
 	b.Run("bare sockets", func(b *testing.B) { // what no client can beat
-		c, err := net.Dial("tcp", u.address)
+		c, err := net.Dial("tcp", u.pool.address)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -31,8 +31,8 @@ const (
 	atEnd
 )
 
-// decode moves data from src to dst until either is used up or the body ends, and tells how much of both was used. dst may
-// begin where src begins: what is written never overtakes what is read.
+// decode moves data from src to dst until either is used up or the body ends. It returns how much of both it used.
+// dst may begin where src begins: what is written never overtakes what is read.
 func (c *chunks) decode(dst, src []byte) (nd, ns int, err error) {
 	for ns < len(src) && c.at != atEnd {
 		if c.at == inData {
@@ -41,7 +41,9 @@ func (c *chunks) decode(dst, src []byte) (nd, ns int, err error) {
 				return nd, ns, nil // dst is full
 			}
 			copy(dst[nd:nd+n], src[ns:ns+n])
-			nd, ns, c.left = nd+n, ns+n, c.left-int64(n)
+			nd += n
+			ns += n
+			c.left -= int64(n)
 			if c.left == 0 {
 				c.at = atDataCR
 			}
@@ -60,7 +62,7 @@ func (c *chunks) decode(dst, src []byte) (nd, ns int, err error) {
 }
 
 // quick takes the usual framing in one go, if all of it is there: the end of a chunk and a size without anything behind
-// it. It tells how much that was; 0 = step has to see.
+// it. It returns how much that was; 0 = step has to look at it.
 func (c *chunks) quick(b []byte) int {
 	i := 0
 	if c.at == atDataCR && len(b) > 2 && b[0] == '\r' && b[1] == '\n' {
@@ -76,7 +78,8 @@ func (c *chunks) quick(b []byte) int {
 	if size == 0 || i+1 >= len(b) || b[i] != '\r' || b[i+1] != '\n' {
 		return 0
 	}
-	c.left, c.at = size, inData
+	c.left = size
+	c.at = inData
 	return i + 2
 }
 
@@ -110,7 +113,8 @@ func (c *chunks) step(b byte) (ok bool) {
 		}
 		return c.dropped(b)
 	case atSizeLF:
-		c.at, c.aside = inData, 0
+		c.at = inData
+		c.aside = 0
 		if c.left == 0 {
 			c.at = atTrailer
 		}
@@ -155,23 +159,27 @@ func (c *chunks) size(b byte) (ok bool) {
 		c.at = atSizeLF
 		return true
 	case b == ';':
-		c.at, c.aside = inExtension, 0
+		c.at = inExtension
+		c.aside = 0
 		return true
 	case b == ' ' || b == '\t':
-		c.at, c.aside = inBlank, 0
+		c.at = inBlank
+		c.aside = 0
 		return true
 	default:
 		return false
 	}
 	if c.at == atSize {
-		c.at, c.left, c.aside = inSize, 0, 0
+		c.at = inSize
+		c.left = 0
+		c.aside = 0
 	}
 	c.left = c.left<<4 | int64(digit)
 	c.aside++
 	return c.aside <= 15
 }
 
-// dropped counts a byte that nobody gets to see.
+// dropped counts a byte that no reader gets. It is false when there are too many.
 func (c *chunks) dropped(b byte) (ok bool) {
 	c.aside++
 	return c.aside <= maxAside && inValue[b]

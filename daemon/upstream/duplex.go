@@ -20,43 +20,44 @@ var pieces = sync.Pool{New: func() any { return new([pieceFrame + pieceSize + 2]
 
 var longAgo = time.Unix(1, 0)
 
-// duplex sends a long request while it listens for the answer, which may come early: a refusal. Reading is the second
-// goroutine's, so that Tail is read by the caller's alone.
-func (x *Response) duplex(cn *conn, r *Request, wait time.Duration) error {
-	cn.net.SetReadDeadline(time.Time{}) // there is nothing to wait for before it is sent
-	up := &upload{conn: cn, r: r}
-	answered := make(chan error, 1)
-	go func() {
-		err := x.readHead(cn, r.Method == "HEAD")
-		up.stop()
-		answered <- err
-	}()
-	sent := up.run()
-	switch {
-	case sent == nil:
-		cn.net.SetReadDeadline(time.Now().Add(wait))
-	case errors.Is(sent, ErrTail) && !up.stopped.Load():
-		cn.net.SetReadDeadline(longAgo)
-	default: // the worker closed, or answers already
-		cn.net.SetReadDeadline(time.Now().Add(lastWords))
-	}
-	err := <-answered
-	cn.deadline = time.Time{} // set above, not by arm
-	if err == nil {
-		x.keep = x.keep && sent == nil
-		return nil
-	}
-	if sent != nil && sent != errStopped {
-		return sent
-	}
-	return err
-}
+// lastWords is how long an answer is waited for that came, if at all, before the connection broke. A worker that
+// refused early and closed has said why.
+const lastWords = time.Second
 
 // upload is a long request on its way.
 type upload struct {
 	conn    *conn
-	r       *Request
+	request *Request
+	pause   time.Duration // for the worker to take a piece; the client's speed bounds the whole
 	stopped atomic.Bool
+}
+
+// exchange sends the request while readHead waits for the answer, which may come early: a refusal. Reading is the
+// second goroutine's, so that Tail is read by the caller's alone. whole is false if not all of the request was sent.
+func (u *upload) exchange(wait time.Duration, readHead func() error) (whole bool, err error) {
+	cn := u.conn
+	cn.net.SetReadDeadline(time.Time{}) // there is nothing to wait for before it is sent
+	answered := make(chan error, 1)
+	go func() {
+		err := readHead()
+		u.stop()
+		answered <- err
+	}()
+	sendErr := u.run()
+	switch {
+	case sendErr == nil:
+		cn.net.SetReadDeadline(time.Now().Add(wait))
+	case errors.Is(sendErr, ErrTail) && !u.stopped.Load():
+		cn.net.SetReadDeadline(longAgo)
+	default: // the worker closed, or answers already
+		cn.net.SetReadDeadline(time.Now().Add(lastWords))
+	}
+	err = <-answered
+	cn.deadline = time.Time{} // set above, not by arm
+	if err != nil && sendErr != nil && sendErr != errStopped {
+		err = sendErr
+	}
+	return sendErr == nil, err
 }
 
 // errStopped ends an upload whose answer has begun, or whose connection has failed for the reader.
@@ -68,9 +69,9 @@ func (u *upload) stop() {
 	u.conn.net.SetWriteDeadline(longAgo)
 }
 
-// write gives the worker Config.ChunkTimeout for each piece, as the client's speed bounds the whole.
+// write sends a piece within u.pause.
 func (u *upload) write(send func() error) error {
-	u.conn.net.SetWriteDeadline(time.Now().Add(u.conn.client.config.ChunkTimeout))
+	u.conn.net.SetWriteDeadline(time.Now().Add(u.pause))
 	if u.stopped.Load() {
 		return errStopped
 	}
@@ -88,18 +89,18 @@ func (u *upload) write(send func() error) error {
 
 // run sends the whole request.
 func (u *upload) run() error {
-	err := u.write(func() error { return sendHead(u.conn, u.r) })
-	if err != nil || u.r.Tail == nil {
+	err := u.write(func() error { return u.conn.sendHead(u.request) })
+	if err != nil || u.request.Tail == nil {
 		return err
 	}
 	piece := pieces.Get().(*[pieceFrame + pieceSize + 2]byte)
 	defer pieces.Put(piece)
-	for left := u.r.TailLength; left != 0; {
+	for left := u.request.TailLength; left != 0; {
 		room := piece[pieceFrame : pieceFrame+pieceSize]
 		if left > 0 {
 			room = room[:min(int64(len(room)), left)]
 		}
-		n, rerr := u.r.Tail.Read(room)
+		n, rerr := u.request.Tail.Read(room)
 		if n > 0 {
 			if err := u.write(func() error { return u.conn.write(u.frame(piece, n), nil) }); err != nil {
 				return err
@@ -118,9 +119,9 @@ func (u *upload) run() error {
 
 var lastChunk = []byte("0\r\n\r\n")
 
-// frame is the piece as it is sent: as a chunk if the length of all is not known.
+// frame returns the piece as it is sent: as a chunk if the length of all is not known.
 func (u *upload) frame(piece *[pieceFrame + pieceSize + 2]byte, n int) []byte {
-	if !u.r.chunkedBody() {
+	if !u.request.chunkedBody() {
 		return piece[pieceFrame : pieceFrame+n]
 	}
 	var size [pieceFrame]byte
@@ -128,6 +129,6 @@ func (u *upload) frame(piece *[pieceFrame + pieceSize + 2]byte, n int) []byte {
 	start := pieceFrame - len(line)
 	copy(piece[start:], line)
 	end := pieceFrame + n
-	piece[end], piece[end+1] = '\r', '\n'
+	copy(piece[end:], "\r\n")
 	return piece[start : end+2]
 }

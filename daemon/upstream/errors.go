@@ -13,17 +13,21 @@ var ErrRequest = errors.New("upstream: the request cannot be written")
 // ErrStalled is returned when a body gave no byte for Config.ChunkTimeout, or a long request was not taken for so long.
 var ErrStalled = errors.New("upstream: the worker sent or took nothing within the chunk timeout")
 
-// ErrTail is returned when Request.Tail failed or ended too early: the fault is the client's. The worker saw the request
-// break off.
+// ErrTail is returned when Request.Tail failed or ended too early: the fault is the client's. The worker saw the
+// request break off.
 var ErrTail = errors.New("upstream: the rest of the request's body could not be read")
 
-// ErrEnded is returned when [Hearer].Ended was called although the context goes on: this exchange alone was given up.
-var ErrEnded = errors.New("upstream: the exchange was given up")
+// errGivenUp is returned when [Hearer].Ended was called although the context goes on: this exchange alone was given up.
+var errGivenUp = errors.New("upstream: the exchange was given up")
+
+// errStale is returned for a pooled connection that was dead before anything was sent on it.
+var errStale = errors.New("the connection was closed while it was idle")
 
 // errAnswer is what every breach of HTTP/1.1 by a worker wraps.
 var errAnswer = errors.New("the worker's answer is not valid HTTP/1.1")
 
-// NotSent tells whether err came before any byte of the request reached the worker, so that a repeat cannot run twice.
+// NotSent reports whether err came before any byte of the request reached the worker, so that a repeat cannot run
+// twice.
 func NotSent(err error) bool {
 	var f *failure
 	if errors.As(err, &f) {
@@ -33,13 +37,13 @@ func NotSent(err error) bool {
 	return errors.As(err, &op) && op.Op == "dial"
 }
 
-// NoDescriptor tells whether this process had no descriptor left for a connection: no fault of the worker's.
+// NoDescriptor reports whether this process had no descriptor left for a connection: no fault of the worker's.
 func NoDescriptor(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
-// Unanswered tells whether the worker closed or reset a fresh connection without one byte of an answer, or, after doing so
-// to a pooled one, took no fresh one: it died, most likely. It may have begun to work on the request.
+// Unanswered reports whether the worker closed or reset a fresh connection without one byte of an answer, or, after
+// doing so to a pooled one, took no fresh one: it died, most likely. It may have begun to work on the request.
 func Unanswered(err error) bool {
 	var f *failure
 	return errors.As(err, &f) && f.unanswered
@@ -55,6 +59,12 @@ type failure struct {
 
 func (f *failure) Error() string { return "upstream: " + f.what + ": " + f.err.Error() }
 func (f *failure) Unwrap() error { return f.err }
+
+// sendFailure is an error of sending a request, where an error of reading the answer could come instead.
+type sendFailure struct{ err error }
+
+func (f *sendFailure) Error() string { return f.err.Error() }
+func (f *sendFailure) Unwrap() error { return f.err }
 
 // errClosed is what Read gives after Close.
 var errClosed = errors.New("upstream: the response was closed")

@@ -9,6 +9,45 @@ import (
 // maxFields bounds the header fields of an answer: vLLM sends 4, and the whole head is bounded too (maxHead).
 const maxFields = 256
 
+// maxHead bounds the head of an answer, interim answers before it included.
+const maxHead = 64 << 10
+
+// headReader finds the heads at the start of an answer: interim ones (RFC 9110, section 15.2), then the final one.
+type headReader struct {
+	buf  []byte
+	n    int // bytes read into buf
+	from int // where the next head begins
+	line int // where the line begins up to which buf was looked at
+}
+
+// next returns the next head with its empty line; "" = it is not whole yet.
+func (h *headReader) next() (string, error) {
+	end, line, err := headEnd(h.buf[:h.n], h.line)
+	h.line = line
+	switch {
+	case err != nil:
+		return "", err
+	case end > 0:
+		s := string(h.buf[h.from:end])
+		h.from = end
+		return s, nil
+	case h.n >= len("HTTP/1.") && string(h.buf[:7]) != "HTTP/1.":
+		return "", fmt.Errorf("%w: it does not begin with HTTP/1", errAnswer)
+	case h.n >= maxHead:
+		return "", fmt.Errorf("%w: its head is over %d bytes", errAnswer, maxHead)
+	}
+	return "", nil
+}
+
+// full reports whether there is no room to read more.
+func (h *headReader) full() bool { return h.n == len(h.buf) }
+
+// grow makes room for the longest head, in memory of its own.
+func (h *headReader) grow() { h.buf = append(make([]byte, 0, maxHead), h.buf...)[:maxHead] }
+
+// rest returns what has come behind the last head.
+func (h *headReader) rest() []byte { return h.buf[h.from:h.n] }
+
 // head is what the start of an answer says.
 type head struct {
 	status  int
@@ -18,9 +57,9 @@ type head struct {
 	keep    bool // the worker will take another request on this connection
 }
 
-// headEnd looks for the empty line in b. line is where the line begins up to which b was looked at before. It returns the
-// end of the head, 0 if there is more to come, and the new line. A line feed without a carriage return is a fault:
-// who takes both for a line's end sees another head than who does not.
+// headEnd looks for the empty line in b. line is where the line begins up to which b was looked at before. It returns
+// the end of the head, 0 if there is more to come, and the new line. A line feed without a carriage return is a
+// fault: who takes both for a line's end sees another head than who does not.
 func headEnd(b []byte, line int) (end, next int, err error) {
 	for {
 		i := bytes.IndexByte(b[line:], '\n')
@@ -44,14 +83,16 @@ func (h *head) parse(s string) error {
 		return err
 	}
 	h.length = -1
-	http10, closing := line[7] == '0', false
+	http10 := line[7] == '0'
+	closing := false
 	for rest != "" {
 		line, rest, _ = strings.Cut(rest, "\r\n")
 		if line == "" {
 			break
 		}
 		name, value, ok := strings.Cut(line, ":")
-		if value = strings.Trim(value, " \t"); !ok || name == "" || !plain(&inToken, name) || !printable(value) {
+		value = strings.Trim(value, " \t")
+		if !ok || name == "" || !plain(&inToken, name) || !printable(value) {
 			return fmt.Errorf("%w: a header field has no name, or characters that it may not have", errAnswer)
 		}
 		if len(h.header) == maxFields {

@@ -100,7 +100,7 @@ func stricter(err error) bool {
 
 func sameBody(t *testing.T, h head, rest []byte, theirs *http.Response) {
 	want, wantErr := io.ReadAll(theirs.Body)
-	x := Response{framed: byClose, left: h.length}
+	x := body{framed: byClose, left: h.length}
 	switch {
 	case h.status == 204 || h.status == 304 || h.length == 0:
 		return
@@ -110,7 +110,7 @@ func sameBody(t *testing.T, h head, rest []byte, theirs *http.Response) {
 		x.framed = byLength
 	}
 	got := make([]byte, len(rest))
-	n, _, err := x.unframe(got, rest)
+	n, _, err := x.take(got, rest)
 	whole := err == io.EOF || err == nil && x.framed == byClose
 	if whole && (wantErr != nil || !bytes.Equal(got[:n], want)) {
 		if x.framed == byChunks && wantErr != nil {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// idle is the connections that wait for a request: the last one back is the first one out, so that after a peak the others
-// grow old and go.
+// idle holds the connections that wait for a request. The last one back is the first one out, so that after a peak the
+// others grow old and go.
 type idle struct {
 	limit   int
 	timeout time.Duration
@@ -23,14 +23,14 @@ type idleConn struct {
 	since time.Time
 }
 
-// put keeps a connection. If it says no the caller closes it.
+// put keeps a connection. If it returns false the caller closes it.
 func (p *idle) put(c *conn, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed || len(p.conns) >= p.limit {
 		return false
 	}
-	p.conns = append(p.conns, idleConn{c, now})
+	p.conns = append(p.conns, idleConn{conn: c, since: now})
 	if !p.armed {
 		p.armed = true
 		if p.timer == nil {
@@ -42,7 +42,7 @@ func (p *idle) put(c *conn, now time.Time) bool {
 	return true
 }
 
-// take gives the youngest connection; nil if there is none that is young enough.
+// take returns the youngest connection; nil if there is none that is young enough.
 func (p *idle) take(now time.Time) *conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -68,7 +68,8 @@ func (p *idle) reap() {
 	kept := copy(p.conns, p.conns[n:])
 	clear(p.conns[kept:])
 	p.conns = p.conns[:kept]
-	if p.armed = kept > 0; p.armed {
+	p.armed = kept > 0
+	if p.armed {
 		p.timer.Reset(p.timeout - now.Sub(p.conns[0].since))
 	}
 	p.mu.Unlock()
@@ -77,7 +78,7 @@ func (p *idle) reap() {
 	}
 }
 
-// close gives up all connections, and takes no more.
+// close returns all connections to the caller, and takes no more.
 func (p *idle) close() []*conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -85,7 +86,7 @@ func (p *idle) close() []*conn {
 	return p.dropAll()
 }
 
-// clear gives up all connections.
+// clear returns all connections to the caller.
 func (p *idle) clear() []*conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -104,10 +105,4 @@ func (p *idle) dropAll() []*conn {
 	}
 	p.conns = nil
 	return all
-}
-
-func (p *idle) len() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.conns)
 }

@@ -2,26 +2,16 @@
 
 package upstream
 
-type firstRead struct {
-	conn   *conn
-	pooled bool
-}
+import "net"
 
-func (*firstRead) try(uintptr) bool  { return true }
-func (*firstRead) send(uintptr) bool { return true }
-func (*firstRead) ask(uintptr) bool  { return true }
+// firstRead needs a descriptor that can be read without waiting. Without one a connection that died is found by the
+// next request, and replaced.
+type firstRead struct{ suspect bool }
 
-func (cn *conn) asks() bool { return false }
+type sender interface{ sendHead(*Request) error }
 
-// ask sends a request and waits for the first bytes of the answer. werr is what failed in sending.
-func (cn *conn) ask(r *Request) (block *[blockSize]byte, n int, werr, err error) {
-	if werr = sendHead(cn, r); werr == nil {
-		block, n, err = cn.readHeld()
-	}
-	return block, n, werr, err
-}
-
-func (cn *conn) readBlock() (*[blockSize]byte, int, error) { return cn.readHeld() }
-
-// alive cannot be known without reading: a connection that died is found out by the request, and replaced.
-func (cn *conn) alive() bool { return true }
+func (*firstRead) init(net.Conn, bool, sender) {}
+func (*firstRead) usable() bool                { return false }
+func (*firstRead) alive() bool                 { return true }
+func (*firstRead) read() (start, error)        { panic("BUG: upstream: there is no raw connection") }
+func (*firstRead) ask(*Request) (start, error) { panic("BUG: upstream: there is no raw connection") }

@@ -2,113 +2,134 @@
 
 package upstream
 
-import "syscall"
+import (
+	"net"
+	"syscall"
+)
 
-// firstRead is the first read of an answer. The wait before it may be a prefill of minutes, so its buffer is taken only
-// once there is something to read.
+// firstRead is the first read of an answer, on the raw descriptor. The wait before it may be a prefill of minutes, so
+// its buffer is taken only once there is something to read. It also finds out whether an unused connection is dead.
 type firstRead struct {
-	block *[blockSize]byte
-	n     int
-	err   error
-	one   [1]byte
-	quiet bool
+	raw     syscall.RawConn // nil = the connection has no descriptor
+	plain   bool            // what is read from raw is what the worker wrote: no TLS
+	suspect bool            // the connection was idle: it may be dead
+	to      sender
 
-	conn    *conn
-	request *Request // that is to be sent
-	pooled  bool     // the connection was idle: it may be dead
-	sent    error    // of sending
+	tryFunc   func(fd uintptr) bool // try, bound once
+	sendFunc  func(fd uintptr) bool // send, bound once
+	probeFunc func(fd uintptr) bool // probe, bound once
+
+	request *Request // to be sent by the wait that runs
+	sendErr error    // of sending it
+	got     start
+	err     error // of reading
+	one     [1]byte
+	quiet   bool // the last probe found an open connection on which nothing has come
 }
 
-// try reads without waiting; false = wait until there is something.
+// sender sends a request's head and Body.
+type sender interface{ sendHead(*Request) error }
+
+func (f *firstRead) init(tcp net.Conn, plain bool, to sender) {
+	if t, ok := tcp.(*net.TCPConn); ok {
+		f.raw, _ = t.SyscallConn()
+	}
+	f.plain = plain
+	f.to = to
+	f.tryFunc = f.try
+	f.sendFunc = f.send
+	f.probeFunc = f.probe
+}
+
+// usable reports whether read and ask work on this connection.
+func (f *firstRead) usable() bool { return f.raw != nil && f.plain }
+
+// read waits for the first bytes of an answer.
+func (f *firstRead) read() (start, error) {
+	f.got = start{}
+	f.err = nil
+	if err := f.raw.Read(f.tryFunc); err != nil {
+		return start{}, err
+	}
+	return f.result()
+}
+
+// result returns what try has read, once.
+func (f *firstRead) result() (start, error) {
+	got := f.got
+	f.got = start{}
+	return got, ended(got.n, f.err)
+}
+
+// try reads without waiting. It returns false to wait until there is something.
 func (f *firstRead) try(fd uintptr) bool {
-	f.block = blocks.Get().(*[blockSize]byte)
+	block := blocks.Get().(*[blockSize]byte)
+	n := 0
 	for {
-		f.n, f.err = syscall.Read(int(fd), f.block[:])
+		n, f.err = syscall.Read(int(fd), block[:])
 		if f.err != syscall.EINTR {
 			break
 		}
 	}
-	if f.err == nil && f.n > 0 {
+	if f.err == nil && n > 0 {
+		f.got = start{block, n}
 		return true
 	}
-	blocks.Put(f.block)
-	f.block, f.n = nil, max(f.n, 0)
+	blocks.Put(block)
 	return f.err != syscall.EAGAIN
 }
 
-// readBlock waits for the first bytes of an answer.
-func (cn *conn) readBlock() (*[blockSize]byte, int, error) {
-	if cn.raw == nil || cn.net != cn.tcp {
-		return cn.readHeld()
-	}
-	f := &cn.first
-	f.block, f.n, f.err = nil, 0, nil
-	if err := cn.raw.Read(cn.readFirst); err != nil {
-		return nil, 0, err
-	}
-	block, n, err := f.block, f.n, f.err
-	f.block = nil
-	return block, n, ended(n, err)
-}
-
-// asks tells whether ask can see by itself that a connection is dead.
-func (cn *conn) asks() bool { return cn.raw != nil && cn.net == cn.tcp }
-
-// ask sends a request and waits for the first bytes of the answer. werr is what failed in sending; errStale comes if the
-// connection was dead before. It sends inside of the wait for reading: a byte that comes after its start wakes it, so that the
-// read that would find nothing, and a lock, are saved, 2 us of a request's 100.
-func (cn *conn) ask(r *Request) (block *[blockSize]byte, n int, werr, err error) {
-	if !cn.asks() {
-		if werr = sendHead(cn, r); werr == nil {
-			block, n, err = cn.readHeld()
-		}
-		return block, n, werr, err
-	}
-	f := &cn.first
-	f.block, f.n, f.err = nil, 0, nil
-	f.request, f.sent, f.quiet = r, nil, true
-	err = cn.raw.Read(cn.sendFirst)
-	block, n, werr = f.block, f.n, f.sent
-	f.block, f.request, f.pooled = nil, nil, false
+// ask sends a request and waits for the first bytes of the answer, as conn.ask does. It sends inside of the wait for
+// reading: a byte that comes after its start wakes it, so a read that would find nothing, and a lock, are saved.
+func (f *firstRead) ask(r *Request) (start, error) {
+	f.got = start{}
+	f.err = nil
+	f.sendErr = nil
+	f.request = r
+	f.quiet = true
+	err := f.raw.Read(f.sendFunc)
+	f.request = nil
+	f.suspect = false
 	switch {
-	case err != nil || werr != nil:
-		return nil, 0, werr, err
+	case f.sendErr != nil:
+		return start{}, &sendFailure{f.sendErr}
+	case err != nil:
+		return start{}, err
 	case !f.quiet:
-		return nil, 0, nil, errStale
+		return start{}, errStale
 	}
-	return block, n, nil, ended(n, f.err)
+	return f.result()
 }
 
-// send is the first call of ask's wait, which has the connection looked at and the request sent, and try after it. A fresh
-// connection may have an answer already, from a worker that takes no more of them.
+// send is what the wait of ask calls. Its first call probes a suspect connection and sends the request. The others,
+// and the first on a fresh connection, read: a worker that takes no more connections may have answered already.
 func (f *firstRead) send(fd uintptr) bool {
 	r := f.request
 	if r == nil {
 		return f.try(fd)
 	}
 	f.request = nil
-	if f.pooled {
-		if f.ask(fd); !f.quiet {
+	if f.suspect {
+		f.probe(fd)
+		if !f.quiet {
 			return true
 		}
 	}
-	if f.sent = sendHead(f.conn, r); f.sent != nil {
+	f.sendErr = f.to.sendHead(r)
+	if f.sendErr != nil {
 		return true
 	}
-	return !f.pooled && f.try(fd)
+	return !f.suspect && f.try(fd)
 }
 
-// alive tells whether an unused connection may carry a request: it is open, and nothing has come on it that nobody asked
-// for. It asks the system by a read of a byte that does not wait: a connection that has a byte is thrown away anyway.
-func (cn *conn) alive() bool {
-	if cn.raw == nil {
-		return true
-	}
-	return cn.raw.Read(cn.probe) == nil && cn.first.quiet
+// alive reports whether an unused connection may carry a request: it is open, and nothing has come on it that nobody
+// asked for.
+func (f *firstRead) alive() bool {
+	return f.raw == nil || f.raw.Read(f.probeFunc) == nil && f.quiet
 }
 
-// ask is the read of alive.
-func (f *firstRead) ask(fd uintptr) bool {
+// probe reads a byte without waiting. A connection that has one is thrown away anyway.
+func (f *firstRead) probe(fd uintptr) bool {
 	_, err := syscall.Read(int(fd), f.one[:])
 	f.quiet = err == syscall.EAGAIN || err == syscall.EINTR
 	return true

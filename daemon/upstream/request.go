@@ -37,14 +37,15 @@ type Request struct {
 	Header []Field // without Host, Content-Length and Transfer-Encoding, which Do sets
 	Body   []byte
 
-	// Tail is what follows Body; nil = nothing. Only the goroutine that calls Do reads it, never after Do has returned, in
-	// pieces of at most 32 KB; so neither a cancel nor an early answer ends Do before the Read that runs has returned, and Tail
-	// needs a deadline of its own. A request with a Tail begins on a fresh connection, so that it meets no stale one.
+	// Tail is what follows Body; nil = nothing. Only the goroutine that calls Do reads it, never after Do has returned,
+	// in pieces of at most 32 KB; so neither a cancel nor an early answer ends Do before the Read that runs has
+	// returned, and Tail needs a deadline of its own. A request with a Tail begins on a fresh connection, so that it
+	// meets no stale one.
 	Tail       io.Reader
 	TailLength int64 // of Tail; -1 = not known, and the body is sent chunked
 
-	// FirstByte bounds the wait for the head of the answer instead of Config.HeaderTimeout where it is shorter; 0 = no bound
-	// of its own.
+	// FirstByte bounds the wait for the head of the answer instead of Config.HeaderTimeout where it is shorter; 0 = no
+	// bound of its own.
 	FirstByte time.Duration
 }
 
@@ -60,8 +61,8 @@ func init() {
 	}
 }
 
-// printable tells whether s may be a field's value. Eight bytes at a time: a byte below 0x20 borrows from the bit above it, and
-// 0x7f is all ones but the highest. What that finds, tabs among it, is looked at byte by byte.
+// printable reports whether s may be a field's value. Eight bytes at a time: a byte below 0x20 borrows from the bit
+// above it, and 0x7f is all ones but the highest. What that finds, tabs among it, is looked at byte by byte.
 func printable(s string) bool {
 	const ones, high = 0x0101010101010101, 0x8080808080808080
 	i := 0
@@ -77,7 +78,7 @@ func printable(s string) bool {
 	return plain(&inValue, s[i:])
 }
 
-// plain tells whether all bytes of s are in the set.
+// plain reports whether all bytes of s are in the set.
 func plain(set *[256]bool, s string) bool {
 	for i := 0; i < len(s); i++ {
 		if !set[s[i]] {
@@ -126,7 +127,15 @@ func reserved(name string) bool {
 	return false
 }
 
-// chunkedBody tells whether the request's length is not known.
+// maxSimple is up to where a body is sent before the answer is looked at. A worker that does not read still takes
+// that much: Linux offers a window of 64 KiB and keeps 16 KiB or more on our side. Beyond it, the answer of a worker
+// that refuses early and reads no more would wait for the deadline.
+const maxSimple = 64 << 10
+
+// long reports whether the answer has to be looked for while the request is sent.
+func (r *Request) long() bool { return r.Tail != nil || len(r.Body) > maxSimple }
+
+// chunkedBody reports whether the request's length is not known.
 func (r *Request) chunkedBody() bool { return r.Tail != nil && r.TailLength < 0 }
 
 // appendHead appends the request line and the header. There is exactly one length in it.

@@ -56,12 +56,12 @@ func TestURLs(t *testing.T) {
 	f := func(url, address string) {
 		t.Helper()
 		u, err := New(Config{URL: url})
-		if (err == nil) != (address != "") || err == nil && u.address != address {
+		if (err == nil) != (address != "") || err == nil && u.pool.address != address {
 			t.Errorf("%q: got %v; want %q", url, err, address)
 		}
 	}
-	if u, err := New(Config{URL: "http://w"}); err != nil || u.idle.timeout > 4*time.Second {
-		t.Errorf("%v, idle for %v; want less than uvicorn's 5 s", err, u.idle.timeout)
+	if u, err := New(Config{URL: "http://w"}); err != nil || u.pool.idle.timeout > 4*time.Second {
+		t.Errorf("%v, idle for %v; want less than uvicorn's 5 s", err, u.pool.idle.timeout)
 	}
 	f("http://worker", "worker:80")
 	f("https://worker", "worker:443")

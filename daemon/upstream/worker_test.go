@@ -60,7 +60,7 @@ func readRequest(br *bufio.Reader) error {
 // client keeps idle connections for a minute unless told otherwise: a slow machine may take over 3.5 s.
 func client(t testing.TB, c Config) *Client {
 	t.Helper()
-	c.IdleTimeout = or(c.IdleTimeout, time.Minute)
+	c.IdleTimeout = positive(c.IdleTimeout, time.Minute)
 	u, err := New(c)
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,81 @@
+package upstream
+
+import (
+	"context"
+	"sync/atomic"
+)
+
+// Life is a context that reports its end to one listener by a call. Do uses that in place of [context.AfterFunc], which
+// costs allocations and locks at each request. All its methods may be called from anywhere.
+type Life interface {
+	context.Context
+
+	// Hear makes the context call h.Ended once it ends, or now if it has. It keeps only the last listener.
+	Hear(h Hearer)
+
+	// Forget takes back Hear. Ended neither runs nor will be called once it has returned.
+	Forget(h Hearer)
+}
+
+// Hearer is called when a context has ended. Ended is short, and must not ask the context anything.
+type Hearer interface{ Ended() }
+
+// claim decides who may close the connection of an exchange: the one that swaps it for nil, Ended or the exchange's
+// own end. So a cancel that comes late finds nil, never a connection that serves another request.
+type claim struct {
+	ctx  context.Context
+	life Life        // ctx, if it is one and still calls Ended
+	stop func() bool // else of the context's callback; nil = the context never ends
+
+	held     atomic.Pointer[conn]
+	canceled atomic.Bool
+}
+
+// begin has Ended called when ctx ends, until forget.
+func (c *claim) begin(ctx context.Context) {
+	c.ctx = ctx
+	if l, ok := ctx.(Life); ok {
+		c.life = l
+		l.Hear(c)
+	} else if ctx.Done() != nil {
+		c.stop = context.AfterFunc(ctx, c.Ended)
+	}
+}
+
+// hold enters a connection. If the exchange was canceled before it could see the connection, hold closes it.
+func (c *claim) hold(cn *conn) {
+	c.held.Store(cn)
+	if c.canceled.Load() {
+		c.Ended()
+	}
+}
+
+// release returns the connection to the caller, whose it is from then on. It returns nil if somebody else has it.
+func (c *claim) release() *conn { return c.held.Swap(nil) }
+
+// Ended closes the connection at any time, from any goroutine. It implements [Hearer].
+func (c *claim) Ended() {
+	c.canceled.Store(true)
+	if cn := c.release(); cn != nil {
+		cn.counts.canceled.Add(1)
+		cn.close()
+	}
+}
+
+// forget ends begin.
+func (c *claim) forget() {
+	if c.life != nil {
+		c.life.Forget(c)
+		c.life = nil
+	} else if c.stop != nil {
+		c.stop()
+	}
+}
+
+// cause returns why the exchange was ended from outside.
+func (c *claim) cause() error {
+	if err := c.ctx.Err(); err != nil {
+		return err
+	}
+	return errGivenUp
+}
