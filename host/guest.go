@@ -31,8 +31,9 @@ type instance struct {
 	said  string       // what the module gave as the reason of the error to come
 	stack [2]uint64
 
-	chain []uint64           // scratch of prefix_match_key
-	tiers [maxTiers]abi.Tier // scratch of cache_tiers
+	heard map[string]api.Function // the exports for notices, by name, once they were called
+	chain []uint64                // scratch of prefix_match_key
+	tiers [maxTiers]abi.Tier      // scratch of cache_tiers
 }
 
 // instanceKey finds the instance in a call's context: the imports are shared by all instances of all modules.
@@ -112,7 +113,27 @@ func (in *instance) grow(n int, limit time.Duration) error {
 
 // call runs a setup function on in.stack with a fuel and a time of its own.
 func (in *instance) call(f api.Function, limit time.Duration, name string) error {
-	fuel := in.s.fuel * setupFactor
+	return in.bounded(f, in.s.fuel*setupFactor, limit, name)
+}
+
+// notify makes the call of a notice, with the fuel and the time of a pick.
+func (in *instance) notify(n notice) error {
+	f := in.heard[n.export]
+	if f == nil {
+		f = in.mod.ExportedFunction(n.export)
+		if in.heard == nil {
+			in.heard = map[string]api.Function{}
+		}
+		in.heard[n.export] = f
+	}
+	in.mem.Write(in.base, n.records)
+	in.said = ""
+	in.stack[0] = n.argument
+	return in.bounded(f, in.s.fuel, in.s.pickTime, n.export)
+}
+
+// bounded runs f on in.stack within fuel and limit.
+func (in *instance) bounded(f api.Function, fuel int64, limit time.Duration, name string) error {
 	in.begin(newBudget(fuel, stepFuel, limit, in.s.clock()))
 	err := f.CallWithStack(in.ctx, in.stack[:])
 	switch {

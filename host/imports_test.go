@@ -67,16 +67,25 @@ func caller(t testing.TB, f abi.Func, args []uint64, data string) []byte {
 	b, err := wasmtest.Assemble(fmt.Sprintf(`(module
 		(import "warmpath_v1" %q (func $f (param%s) %s))
 		(memory (export "memory") 1)
-		(data (i32.const 0) %q)
+		(data (i32.const 0) "%s")
 		(func (export "warmpath_abi_1_0"))
 		(func (export "wp_frame") (param i32) (result i32) i32.const 1024)
 		(func (export "wp_pick") (result i64)
 			i32.const 1036 i32.load i32.const 4 i32.lt_u if i64.const 0 return end
-			%s %s call $f %s i64.const 0))`, f.Name, params, result, data, at, push, keep))
+			%s %s call $f %s i64.const 0))`, f.Name, params, result, escaped(data), at, push, keep))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return b
+}
+
+// escaped writes each byte of s as the text format has them in strings.
+func escaped(s string) string {
+	var b strings.Builder
+	for i := range len(s) {
+		fmt.Fprintf(&b, "\\%02x", s[i])
+	}
+	return b.String()
 }
 
 func importNamed(name string) abi.Func {
@@ -159,9 +168,11 @@ func TestImports(t *testing.T) {
 // guest, never a panic of ours, and nothing outside the guest's memory.
 func TestBadPointers(t *testing.T) {
 	bad := []uint64{0, 1, 65535, 65536, 1 << 31, 1<<32 - 8, 1<<32 - 1}
-	s := load(t, newHost(t, Config{KV: &store{m: map[string]string{}, n: map[string]int64{}}}), wat(t, "tiny"), Options{Allow: []string{"kv"}})
+	h := newHost(t, Config{KV: &store{m: map[string]string{}, n: map[string]int64{}}})
+	s := load(t, h, wat(t, "tiny"), Options{Allow: []string{"kv", "headers:x"}})
 	in := s.slots[0].in
 	in.frame = frame(4, 1)
+	in.frame.Prefixes, in.frame.Chain, in.frame.Headers = held{}, []uint64{11}, headers{"": "empty"}
 	funcs := maps.Clone(importFuncs)
 	for name, w := range wasiFuncs {
 		if name != "proc_exit" {

@@ -50,7 +50,11 @@ func (s *Strategy) start(ctx context.Context) error {
 	s.slots = make([]slot, s.cfg.Slots)
 	s.slots[0].put(in)
 	s.slots[0].state.Store(taken)
-	if err := s.selfTest(&s.slots[0]); err != nil {
+	err = s.introduce(in)
+	if err == nil {
+		err = s.selfTest(&s.slots[0])
+	}
+	if err != nil {
 		in.close()
 		return err
 	}
@@ -59,6 +63,16 @@ func (s *Strategy) start(ctx context.Context) error {
 	s.wake <- struct{}{}
 	go s.keep(context.WithoutCancel(ctx))
 	return nil
+}
+
+// introduce asks the module what it says of itself.
+func (s *Strategy) introduce(in *instance) (err error) {
+	s.notices.wake = s.call
+	s.notices.wants, err = readWants(in)
+	if err == nil {
+		s.reasons, err = readReasons(in)
+	}
+	return err
 }
 
 func (sl *slot) put(in *instance) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/warmpath/warmpath/sdk/abi"
 )
 
 // restFactor bounds what replacing instances may cost: after making one the keeper rests this many times as long. A module
@@ -35,21 +37,66 @@ func (s *Strategy) keep(ctx context.Context) {
 				s.upkeep(sl)
 			}
 		}
+		if !s.rest(s.deliver()) {
+			return
+		}
 		for i := range s.slots {
 			pause, failed := s.fill(ctx, &s.slots[i])
 			if failed {
 				again = time.After(pause)
 				break
 			}
-			if pause > 0 {
-				select {
-				case <-s.stop:
-					return
-				case <-time.After(pause):
-				}
+			if !s.rest(pause) {
+				return
 			}
 		}
 	}
+}
+
+// rest pauses, and tells whether the strategy is still wanted.
+func (s *Strategy) rest(pause time.Duration) bool {
+	if pause <= 0 {
+		return true
+	}
+	select {
+	case <-s.stop:
+		return false
+	case <-time.After(pause):
+		return true
+	}
+}
+
+// deliver makes one call with what the module wants to learn, and says how long to pause: as long as it took, so that
+// notices take half a processor at most. While all instances are at picks, notices wait for the next of them.
+func (s *Strategy) deliver() (pause time.Duration) {
+	if s.notices.wants&^abi.WantCost == 0 || !s.notices.due() {
+		return 0
+	}
+	if s.retryAt.Load() != 0 { // set aside
+		s.notices.clear()
+		return 0
+	}
+	sl, _ := s.take()
+	if sl == nil {
+		return 0
+	}
+	began := time.Now()
+	if n, due := s.notices.next(s.layout.FrameSize(sl.in.room)); due {
+		if err := sl.in.notify(n); err != nil {
+			if s.notices.failed(s.cfg.QuarantineAfter, s.cfg.QuarantineFor) {
+				s.log.Error("strategy is told nothing more for a while: its calls beside the picks fail",
+					"errors", s.cfg.QuarantineAfter, "retry_after", s.cfg.QuarantineFor, "export", n.export, "err", err)
+			}
+			s.discard(sl, sl.in.blame(), err)
+			return time.Since(began)
+		}
+		s.notices.heard()
+	}
+	sl.state.Store(idle)
+	if s.notices.due() {
+		s.call()
+	}
+	return time.Since(began)
 }
 
 // upkeep runs wp_maint on an instance the keeper has taken.

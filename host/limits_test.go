@@ -39,6 +39,7 @@ func TestFailedInstanceIsDiscarded(t *testing.T) {
 func TestImportsCostFuel(t *testing.T) {
 	fr := frame(4, 1)
 	fr.Session = strings.Repeat("s", 400)
+	fr.Prefixes, fr.Chain = held{}, []uint64{11}
 	used := func(name string, args ...uint64) int64 {
 		t.Helper()
 		h := newHost(t, Config{KV: &store{m: map[string]string{"m/kk": strings.Repeat("v", 4096)}, n: map[string]int64{}, most: 100}, Slots: 1,
@@ -66,6 +67,11 @@ func TestImportsCostFuel(t *testing.T) {
 	f(call, "prefix_match", 2)
 	f(call, "prefix_hash", 0)
 	f(call, "log_level")
+	f(call+1500+4+24/16, "prefix_best", 2048, 24) // and one for each row
+	f(call+200+24/16, "prefix_worker", 1, 2048, 24)
+	f(call+1500+8, "prefix_match_key", 1, 0, 16)
+	f(call+1500+4096, "prefix_match_key", 1, 0, 8192)
+	f(call+200+32/16, "cache_tiers", 1, 2048, 96)
 	f(call+get+4096/16, "kv_get", 0, 2, 2048, 8192)
 	f(call+get+480/16, "kv_get", 0, 480, 2048, 8192)
 	f(call+put, "kv_cas", 0, 3, 0, 0, 0, 0, 0)

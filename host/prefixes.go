@@ -74,6 +74,10 @@ func importPrefixMatchKey(in *instance, mem api.Memory, st []uint64) {
 		st[0] = errno(abi.ErrInvalid)
 		return
 	}
+	st[0] = 0
+	if n == 0 {
+		return
+	}
 	in.pay(walkFuel)
 	in.payBytes(8 * n)
 	in.chain = in.chain[:0]

@@ -27,6 +27,9 @@ type Strategy struct {
 	compiled     wazero.CompiledModule
 	layout       abi.Layout // of the module's version
 
+	notices Notices           // what the module wants to learn beside its picks
+	reasons map[uint16]string // names of its reason codes
+
 	slots   []slot
 	retryAt atomic.Int64 // set aside until then, in nanoseconds since started; 0 = in service
 	inARow  atomic.Int64 // errors since the last good answer
@@ -77,6 +80,10 @@ type Stats struct {
 	Quarantined bool
 	LastError   string             // of the last trap
 	Metrics     map[string]float64 // the module's own counters
+
+	// Notices to the calls that the module wants, by the names of its exports: those that were delivered, well or not, and
+	// those that were dropped.
+	Delivered, Dropped map[string]uint64
 }
 
 // Name is the name the strategy was loaded under.
@@ -84,6 +91,12 @@ func (s *Strategy) Name() string { return s.name }
 
 // SHA256 is the hex digest of the module as it was given to Load.
 func (s *Strategy) SHA256() string { return s.sha256 }
+
+// Notices takes what the module wants to learn beside its picks.
+func (s *Strategy) Notices() *Notices { return &s.notices }
+
+// ReasonName returns what the module calls one of its reason codes, "" if it has no name for it.
+func (s *Strategy) ReasonName(code uint16) string { return s.reasons[code] }
 
 // Stats gives the counters as of now.
 func (s *Strategy) Stats() Stats {
@@ -102,6 +115,7 @@ func (s *Strategy) Stats() Stats {
 			st.Fallbacks[reasonNames[r]] = n
 		}
 	}
+	st.Delivered, st.Dropped = s.notices.stats()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st.LastError = s.lastErr
