@@ -27,7 +27,6 @@ var best = shape{pairs: 3, spread: 3, branches: 20}
 var exceptions = map[string]shape{
 	"cache/prefix":   {spread: 4},
 	"daemon":         {pairs: 38, spread: 17, branches: 22},
-	"daemon/listen":  {pairs: 5, spread: 4},
 	"daemon/prompt":  {pairs: 8, spread: 6, branches: 26},
 	"daemon/replay":  {pairs: 4},
 	"daemon/vllmsim": {pairs: 15, spread: 14},

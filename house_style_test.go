@@ -32,7 +32,6 @@ const (
 var habitsToday = map[string]habits{
 	"cache/prefix":    {wide: 23},
 	"daemon":          {wide: 256, effects: 30, unkeyed: 44, long: 1},
-	"daemon/listen":   {wide: 67, effects: 2, unkeyed: 1},
 	"daemon/prompt":   {wide: 98, effects: 23},
 	"daemon/replay":   {wide: 8, unkeyed: 1},
 	"daemon/vllmsim":  {wide: 97, effects: 2, unkeyed: 9},

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// certEvery is how often the files are looked at, at most: at a handshake, so that no goroutine runs for it. Reading both is
-// some 30 us, less than a tenth of a handshake.
+// certEvery is how often the files are looked at, at most: at a handshake, so that no goroutine runs for it. Reading
+// both is some 30 us, less than a tenth of a handshake.
 const certEvery = time.Second
 
 // certs holds the newest pair of certificate and key that could be used.
@@ -44,7 +44,7 @@ func (s *certs) config() *tls.Config {
 	}
 }
 
-// reload reads the pair and uses it, or says why not.
+// reload reads the pair and uses it. Its error is why not.
 func (s *certs) reload() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,7 +70,7 @@ func (s *certs) look() {
 	}
 }
 
-// read runs with mu held. changed says that the files are others than at the last read.
+// read runs with mu held. changed is true if the files are others than at the last read.
 func (s *certs) read() (changed bool, err error) {
 	s.looked = time.Now()
 	cert, err := os.ReadFile(s.certFile)
@@ -79,12 +79,17 @@ func (s *certs) read() (changed bool, err error) {
 		err = kerr
 	}
 	if err != nil {
-		changed, s.unread = !s.unread, true
-		s.cert, s.key = nil, nil
-		return changed, fmt.Errorf("listen: the TLS certificate cannot be read; set both tls_cert_file and tls_key_file: %w", err)
+		changed = !s.unread
+		s.unread = true
+		s.cert = nil
+		s.key = nil
+		const remedy = "set both tls_cert_file and tls_key_file"
+		return changed, fmt.Errorf("listen: the TLS certificate cannot be read; %s: %w", remedy, err)
 	}
 	changed = !bytes.Equal(cert, s.cert) || !bytes.Equal(key, s.key)
-	s.cert, s.key, s.unread = cert, key, false
+	s.cert = cert
+	s.key = key
+	s.unread = false
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
 		return changed, fmt.Errorf("listen: the TLS certificate %q and the key %q are no pair in PEM form: %w",

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -14,9 +13,10 @@ import (
 
 const (
 	// A client whose request is refused before its body was read is sending still. Closing then makes the kernel answer
-	// its next packet with a reset, which a client reports in place of the answer that lies before it: Python's http.client
-	// in 30 of 30 uploads of 8 MB, Go's in 16. Most clients look for an answer only after they have sent everything, so the
-	// bound has to hold a whole body: 256 KB saved none of the 30, this all. In 5 s a line of 26 Mbit/s has carried it.
+	// its next packet with a reset, which a client reports in place of the answer that lies before it: Python's
+	// http.client in 30 of 30 uploads of 8 MB, Go's in 16. Most clients look for an answer only after they have sent
+	// everything, so the bound has to hold a whole body: 256 KB saved none of the 30, this all. In 5 s a line of 26
+	// Mbit/s has carried it.
 	lingerTime  = 5 * time.Second
 	lingerBytes = 16 << 20
 
@@ -25,11 +25,9 @@ const (
 
 // Conn is a client's connection. Reads and writes as those of any net.Conn; Watch and Unwatch from anywhere.
 type Conn struct {
-	raw net.Conn
-	tls *tls.Conn // nil for a plain connection; writes to (*wire)(c)
-	l   *Listener
-	key uint64 // the watcher's
-
+	raw    net.Conn
+	tls    *tls.Conn // nil for a plain connection; writes to (*wire)(c)
+	census *census
 	remote string // the client's IP address
 
 	readBy lazy // of a plain connection's reads
@@ -37,19 +35,45 @@ type Conn struct {
 	ahead []byte // what Unread gave back; Read's alone
 	head  head   // of the request under way; Read's and NextRequest's, which come one after the other
 
-	armed  atomic.Int64 // when the write deadline was last set, ns after l.start; 0 never
+	armed  atomic.Int64 // when the write deadline was last set, ns after census.start; 0 never
 	closed atomic.Bool
 	linger atomic.Int64 // ns for which Close reads on; 0 = not
 
-	mu    sync.Mutex // guards the rest; held while Gone runs
-	watch Goner      // nil when nobody watches
-	gen   uint64     // of the latest Watch
-	fired bool       // Gone was called for gen
-	left  bool       // the peer has left; stays
+	presence presence
 }
 
-// IsTLS says whether the client's bytes were encrypted.
+// newConn makes a plain connection that was counted in.
+func newConn(raw net.Conn, n *census) *Conn {
+	c := &Conn{raw: raw, census: n, remote: net.IPv4zero.String()}
+	c.presence.gone = &n.gone
+	if a, ok := raw.RemoteAddr().(*net.TCPAddr); ok {
+		c.remote = a.IP.String()
+	}
+	return c
+}
+
+// IsTLS reports whether the client's bytes were encrypted.
 func (c *Conn) IsTLS() bool { return c.tls != nil }
+
+// Watch calls g.Gone when the client closes, resets or half-closes the connection from now to Unwatch. If it has done
+// so before, Gone is called before Watch returns. A connection has one watcher: a second Watch takes the first one's
+// place. Watch and Unwatch allocate nothing and make no system call.
+func (c *Conn) Watch(g Goner) (gen uint64) { return c.presence.watch(g) }
+
+// Unwatch ends the Watch that returned gen. It reports whether its Gone was called. Gone neither runs nor will be
+// called once Unwatch has returned. After a later Watch it does nothing and is false.
+func (c *Conn) Unwatch(gen uint64) (gone bool) { return c.presence.unwatch(gen) }
+
+// NextRequest marks that the head of a request is what comes next. Accept and Lease do it by themselves.
+func (c *Conn) NextRequest() { c.head = head{} }
+
+// EndedBare reports whether the head that was read last ends as BareLF describes. Only the goroutine that reads may
+// ask.
+func (c *Conn) EndedBare() bool { return c.head.bare }
+
+// Unread makes the next reads return b first: what a server had read ahead of the request that it handed over. b is not
+// copied.
+func (c *Conn) Unread(b []byte) { c.ahead = b }
 
 // Read reads from the client. In place of waiting for the rest of a head that ends in bare line feeds it fails.
 func (c *Conn) Read(b []byte) (int, error) {
@@ -57,7 +81,7 @@ func (c *Conn) Read(b []byte) (int, error) {
 		return 0, errBareLF
 	}
 	n, err := c.read(b)
-	c.head.see(b[:n])
+	c.head.note(b[:n])
 	return n, err
 }
 
@@ -98,7 +122,7 @@ func (c *Conn) send(b []byte) (sent int, err error) {
 		}
 		if n == 0 || !late { // ETIMEDOUT is TCP_USER_TIMEOUT's
 			// A reset: what the kernel still holds is thrown away, and a stream cut here does not look complete.
-			c.l.slow.Add(1)
+			c.census.slow.Add(1)
 			c.Abort()
 			return sent, err
 		}
@@ -106,24 +130,27 @@ func (c *Conn) send(b []byte) (sent int, err error) {
 	}
 }
 
-// arm gives the next write time. One deadline serves for a quarter of the timeout, and is set a quarter too late for it.
+// arm gives the next write time. One deadline serves for a quarter of the timeout, and is set a quarter too late for
+// it.
 func (c *Conn) arm() {
-	limit := c.l.conf.WriteTimeout
-	now := time.Since(c.l.start)
+	limit := c.census.writeTimeout
+	now := time.Since(c.census.start)
 	if last := time.Duration(c.armed.Load()); last != 0 && now-last < limit/4 {
 		return
 	}
 	c.armed.Store(int64(now))
-	_ = c.raw.SetWriteDeadline(c.l.start.Add(now + limit + limit/4)) // an error is that of a closed connection; Write tells it
+	// An error is that of a closed connection, which Write returns too.
+	_ = c.raw.SetWriteDeadline(c.census.start.Add(now + limit + limit/4))
 }
 
-// Linger makes Close read and throw away what the client is still sending, for up to 5 s and 16 MB, after it has told the
-// client that nothing more will come. To be called when a request is refused whose body was not read, before the answer
-// is written, and only together with Connection: close: a plain close may reset the connection before the client has read it.
+// Linger makes Close read and throw away what the client is still sending, for up to 5 s and 16 MB, after it has told
+// the client that nothing more will come. To be called when a request is refused whose body was not read, before the
+// answer is written, and only together with Connection: close: a plain close may reset the connection before the
+// client has read it.
 func (c *Conn) Linger() { c.linger.Store(int64(lingerTime)) }
 
-// LingerBriefly is Linger for a client that has sent nothing, or hardly anything, for as long as it may: it is hardly about to
-// begin, and a connection that waits 5 s longer for it is what such a client may be after.
+// LingerBriefly is Linger for a client that has sent nothing, or hardly anything, for as long as it may: it is hardly
+// about to begin, and a connection that waits 5 s longer for it is what such a client may be after.
 func (c *Conn) LingerBriefly() { c.linger.Store(int64(lingerBrief)) }
 
 // Close closes the connection; the client gets what was written.
@@ -132,39 +159,40 @@ func (c *Conn) Close() error {
 		return net.ErrClosed
 	}
 	if limit := c.linger.Load(); limit > 0 {
-		c.drain(time.Duration(limit))
+		c.lingerFor(time.Duration(limit))
 	}
-	c.l.watcher.remove(c) // before the descriptor can belong to another
-	defer c.l.forget()
+	c.census.watcher.remove(&c.presence, c.raw) // before the descriptor can belong to another
+	defer c.census.leave()
 	if c.tls != nil {
 		return c.tls.Close()
 	}
 	return c.raw.Close()
 }
 
-// drain half-closes and reads until the client closes, or has had enough time or bytes.
-func (c *Conn) drain(limit time.Duration) {
-	half, ok := c.raw.(interface{ CloseWrite() error })
-	if !ok {
-		return
+// lingerFor tells the client that nothing more will come, and reads until it closes or has had enough time or bytes.
+func (c *Conn) lingerFor(limit time.Duration) {
+	if c.tls == nil || c.tls.CloseWrite() == nil {
+		drain(c.raw, limit)
 	}
-	if c.tls != nil && c.tls.CloseWrite() != nil {
-		return
-	}
-	if half.CloseWrite() != nil || c.raw.SetReadDeadline(time.Now().Add(limit)) != nil {
-		return
-	}
-	_, _ = io.CopyN(io.Discard, c.raw, lingerBytes)
 }
 
-// Abort closes the connection with a reset: the client sees a failure and never a clean end. For a broken stream whose framing
-// cannot say that it is broken (HTTP/1.0, or an end told by the close). What was written and not yet sent is lost. It may
-// be called at any time from anywhere.
+// drain half-closes a connection, and reads until the other end closes or has had enough time or bytes.
+func drain(raw net.Conn, limit time.Duration) {
+	half, ok := raw.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil || raw.SetReadDeadline(time.Now().Add(limit)) != nil {
+		return
+	}
+	_, _ = io.CopyN(io.Discard, raw, lingerBytes)
+}
+
+// Abort closes the connection with a reset: the client sees a failure and never a clean end. For a broken stream
+// whose framing cannot say that it is broken (HTTP/1.0, or an end told by the close). What was written and not yet
+// sent is lost. It may be called at any time from anywhere.
 func (c *Conn) Abort() {
 	first := c.closed.CompareAndSwap(false, true)
 	if first {
-		c.l.watcher.remove(c)
-		defer c.l.forget()
+		c.census.watcher.remove(&c.presence, c.raw)
+		defer c.census.leave()
 	}
 	if tcp, ok := c.raw.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)

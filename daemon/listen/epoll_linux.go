@@ -2,6 +2,7 @@ package listen
 
 import (
 	"errors"
+	"net"
 	"os"
 	"sync"
 	"syscall"
@@ -21,12 +22,12 @@ type epoll struct {
 	free  []uint32 // indexes into slots
 }
 
-// slot is a connection's place in the table that events point into. An event's data is the slot's number in the upper and
-// its generation in the lower 32 bits. A generation that has come round once (4 G connections in one slot) would have to do so between an
-// epoll_wait and the look into the table.
+// slot is a connection's place in the table that events point into. An event's data is the slot's number in the upper
+// and its generation in the lower 32 bits. A generation that has come round once (4 G connections in one slot) would
+// have to do so between an epoll_wait and the look into the table.
 type slot struct {
 	gen  uint32
-	conn *Conn
+	peer *presence
 }
 
 func newEpoll() (*epoll, error) {
@@ -39,7 +40,8 @@ func newEpoll() (*epoll, error) {
 		return nil, err
 	}
 	e := &epoll{file: os.NewFile(uintptr(fd), "epoll"), slots: make([]slot, 1)} // number 0 is never used
-	if e.raw, err = e.file.SyscallConn(); err != nil {
+	e.raw, err = e.file.SyscallConn()
+	if err != nil {
 		e.file.Close()
 		return nil, err
 	}
@@ -64,63 +66,67 @@ func (e *epoll) run() {
 			return // closed
 		}
 		for _, ev := range events[:n] {
-			if c := e.at(uint32(ev.Pad), uint32(ev.Fd)); c != nil {
-				c.peerLeft()
+			if p := e.at(uint32(ev.Pad), uint32(ev.Fd)); p != nil {
+				p.peerLeft()
 			}
 		}
 	}
 }
 
-// at is the connection that the event is for, nil if it is closed by now.
-func (e *epoll) at(number, gen uint32) *Conn {
+// at returns whom the event is for, nil if the connection is closed by now.
+func (e *epoll) at(number, gen uint32) *presence {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if s := e.slots[number]; s.gen == gen {
-		return s.conn
+		return s.peer
 	}
 	return nil
 }
 
-// add enters the connection. One that is down already is told at once: epoll looks when it is given a descriptor.
-func (e *epoll) add(c *Conn) error {
-	sc, ok := c.raw.(syscall.Conn)
+// add enters a connection. For one that is down already there is an event at once: epoll looks when it is given a
+// descriptor.
+func (e *epoll) add(p *presence, raw net.Conn) error {
+	sc, ok := raw.(syscall.Conn)
 	if !ok {
 		return errors.New("the connection has no descriptor")
 	}
-	number, gen := e.take(c)
-	c.key = uint64(number)
+	number, gen := e.enter(p)
+	p.key = uint64(number)
 	return e.control(sc, unix.EPOLL_CTL_ADD, &unix.EpollEvent{
 		Events: unix.EPOLLRDHUP | unix.EPOLLHUP | unix.EPOLLERR | unix.EPOLLET,
-		Fd:     int32(gen), Pad: int32(number),
+		Fd:     int32(gen),
+		Pad:    int32(number),
 	})
 }
 
-func (e *epoll) take(c *Conn) (number, gen uint32) {
+// enter gives p a slot.
+func (e *epoll) enter(p *presence) (number, gen uint32) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if n := len(e.free); n > 0 {
-		number, e.free = e.free[n-1], e.free[:n-1]
+		number = e.free[n-1]
+		e.free = e.free[:n-1]
 	} else {
 		number = uint32(len(e.slots))
 		e.slots = append(e.slots, slot{})
 	}
 	s := &e.slots[number]
 	s.gen++
-	s.conn = c
+	s.peer = p
 	return number, s.gen
 }
 
-// remove takes the connection out. The table comes last: a number must not be taken anew while the kernel knows it.
-func (e *epoll) remove(c *Conn) {
-	if c.key == 0 {
+// remove takes a connection out. The table comes last: a number must not be given anew while the kernel knows it.
+func (e *epoll) remove(p *presence, raw net.Conn) {
+	if p.key == 0 {
 		return
 	}
 	// An error means that the descriptor is closed already, and with it the kernel's entry gone.
-	_ = e.control(c.raw.(syscall.Conn), unix.EPOLL_CTL_DEL, nil)
+	_ = e.control(raw.(syscall.Conn), unix.EPOLL_CTL_DEL, nil)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.slots[c.key].conn = nil
-	e.free = append(e.free, uint32(c.key))
+	e.slots[p.key].peer = nil
+	e.free = append(e.free, uint32(p.key))
 }
 
 // control runs epoll_ctl while the descriptor cannot be closed.
@@ -131,7 +137,8 @@ func (e *epoll) control(sc syscall.Conn, op int, ev *unix.EpollEvent) error {
 	}
 	var failed error
 	err = raw.Control(func(fd uintptr) {
-		if err := e.raw.Control(func(epfd uintptr) { failed = unix.EpollCtl(int(epfd), op, int(fd), ev) }); err != nil {
+		err := e.raw.Control(func(epfd uintptr) { failed = unix.EpollCtl(int(epfd), op, int(fd), ev) })
+		if err != nil {
 			failed = err
 		}
 	})

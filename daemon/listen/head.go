@@ -5,15 +5,16 @@ import (
 	"errors"
 )
 
-// BareLF says what is wrong with a head that ends in a bare line feed, and the remedy.
+// BareLF is the message for a head that ends in a bare line feed, and the remedy.
 const BareLF = "the head of a request ends in a line feed alone; end its lines with CR LF"
 
 // errBareLF is what a read returns in place of waiting for the rest of a head that has ended already.
 var errBareLF = errors.New("listen: " + BareLF)
 
-// head watches the bytes of a request's head go by. fasthttp looks for its end in CR LF CR LF alone, but takes a line that ends in
-// LF: a head that ends in LF LF, as some hand-written client sends it, would be waited for until the read timeout. The next
-// read fails at once instead. Its zero value stands before a head. It is used by one goroutine at a time, as reads are.
+// head watches the bytes of a request's head go by. fasthttp looks for its end in CR LF CR LF alone, but takes a line
+// that ends in LF: a head that ends in LF LF, as some hand-written client sends it, would be waited for until the
+// read timeout. The next read fails at once instead. Its zero value stands before a head. It is used by one goroutine
+// at a time, as reads are.
 type head struct {
 	over bool // the end has passed; what comes is a body
 	bare bool // it has ended, but not as fasthttp needs it
@@ -24,8 +25,8 @@ type head struct {
 	crlf bool // the line before ended in CR LF
 }
 
-// see takes note of what a read gave.
-func (h *head) see(b []byte) {
+// note takes in what a read gave.
+func (h *head) note(b []byte) {
 	if h.over || h.bare {
 		return
 	}
@@ -36,13 +37,18 @@ func (h *head) see(b []byte) {
 	for i, c := range b {
 		switch {
 		case c == '\r':
-			h.text, h.line = h.text || h.cr, h.line || h.cr // the one before was no part of a line's end
+			if h.cr { // the one before was no part of a line's end
+				h.text = true
+				h.line = true
+			}
 			h.cr = true
 			continue
 		case c != '\n':
-			h.text, h.line = true, true
+			h.text = true
+			h.line = true
 		case h.line: // the end of a line
-			h.crlf, h.line = h.cr, false
+			h.crlf = h.cr
+			h.line = false
 		case !h.text: // a blank line before the request
 		case h.cr && h.crlf:
 			h.over = true
@@ -55,9 +61,3 @@ func (h *head) see(b []byte) {
 		h.cr = false
 	}
 }
-
-// NextRequest says that the head of a request is what comes next. Accept and Lease say it by themselves.
-func (c *Conn) NextRequest() { c.head = head{} }
-
-// EndedBare reports whether the head that was read last ends as BareLF says. Only the goroutine that reads may ask.
-func (c *Conn) EndedBare() bool { return c.head.bare }

@@ -13,7 +13,7 @@ func TestHeadEnds(t *testing.T) {
 			var h head
 			for rest := text; rest != "" && !h.over && !h.bare; {
 				n := min(size, len(rest))
-				h.see([]byte(rest[:n]))
+				h.note([]byte(rest[:n]))
 				rest = rest[n:]
 			}
 			got := open
@@ -59,7 +59,7 @@ func FuzzHead(f *testing.F) {
 		var h head
 		for rest := text; rest != "" && !h.over && !h.bare; {
 			n := min(size, len(rest))
-			h.see([]byte(rest[:n]))
+			h.note([]byte(rest[:n]))
 			rest = rest[n:]
 		}
 		begun := strings.TrimLeft(text, "\r\n")

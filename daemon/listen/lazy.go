@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// lazy sets read deadlines when they are needed. fasthttp asks for two a request, one for the wait before it and one for its
-// header, and most often everything has come with the first read: the second one is never needed, and the first is nearly
-// the one of the request before. Each would cost a change of the runtime's timers and three looks at the clock, 1 us.
+// lazy sets read deadlines when they are needed. fasthttp asks for two a request, one for the wait before it and one
+// for its header, and most often everything has come with the first read: the second one is never needed, and the
+// first is nearly the one of the request before. Each would cost a change of the runtime's timers and three looks at
+// the clock, 1 us.
 type lazy struct {
 	mu      sync.Mutex    // guards all below
 	want    time.Time     // as asked for last; zero = none
@@ -17,8 +18,8 @@ type lazy struct {
 	reading bool
 }
 
-// maxExtra bounds by how much a deadline is set too late so that it does for later requests. With lingerBrief a client that sends
-// half a head is rid of its connection within a second of its time.
+// maxExtra bounds by how much a deadline is set too late so that it does for later requests. With lingerBrief a
+// client that sends half a head is rid of its connection within a second of its time.
 const maxExtra = 500 * time.Millisecond
 
 // ask makes t the deadline, at once for a read that runs.
@@ -54,7 +55,8 @@ func (p *lazy) apply(conn net.Conn) error {
 	case p.want.IsZero() && p.set.IsZero(), !p.want.IsZero() && !p.set.IsZero() && late >= 0 && late <= p.extra:
 		return nil
 	case p.want.IsZero():
-		p.set, p.extra = time.Time{}, 0
+		p.set = time.Time{}
+		p.extra = 0
 	default:
 		p.extra = max(0, min(maxExtra, time.Until(p.want)/8))
 		p.set = p.want.Add(p.extra)

@@ -4,14 +4,12 @@ import (
 	"bytes"
 	"crypto/tls"
 	"errors"
-	"io"
 	"net"
 	"sync/atomic"
-	"time"
 )
 
-// lease is a Conn in the hands of an HTTP server, which takes it for its own: it closes it, and keeps it as the key of its maps.
-// Once the Conn has been taken over, what the server still does to the lease touches nobody.
+// lease is a Conn in the hands of an HTTP server, which takes it for its own: it closes it, and keeps it as the key
+// of its maps. Once the Conn has been taken over, what the server still does to the lease touches nobody.
 type lease struct {
 	*Conn
 	over atomic.Bool
@@ -25,16 +23,17 @@ func (l *lease) Close() error {
 	return l.Conn.Close()
 }
 
-// secureLease is a lease of a connection that speaks TLS. It is a type of its own because fasthttp takes every connection that
-// has these two methods for one of TLS (ctx.IsTLS, scheme https).
+// secureLease is a lease of a connection that speaks TLS. It is a type of its own because fasthttp takes every
+// connection that has these two methods for one of TLS (ctx.IsTLS, scheme https).
 type secureLease struct{ lease }
 
-// Handshake does the TLS handshake within the read deadline. fasthttp sets that to its ReadTimeout and calls this on the
-// connection's own goroutine before it reads, so that a slow client keeps nobody waiting. A first Read or Write does it too.
+// Handshake does the TLS handshake within the read deadline. fasthttp sets that to its ReadTimeout and calls this on
+// the connection's own goroutine before it reads, so that a slow client keeps nobody waiting. A first Read or Write
+// does it too.
 func (s *secureLease) Handshake() error {
 	err := s.tls.Handshake()
 	if err != nil {
-		s.tellPlain(err)
+		s.answerPlain(err)
 	}
 	return err
 }
@@ -43,23 +42,20 @@ func (s *secureLease) Handshake() error {
 const plainAnswer = "HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n" +
 	"This port speaks HTTPS: begin the URL with https://\n"
 
-// tellPlain answers a client that sent a request in place of a handshake, and logs it.
-func (s *secureLease) tellPlain(err error) {
+// answerPlain answers a client that sent a request in place of a handshake, and logs it.
+func (s *secureLease) answerPlain(err error) {
 	var record tls.RecordHeaderError
 	if !errors.As(err, &record) || record.Conn == nil || !isHTTP(record.RecordHeader[:]) {
 		return
 	}
-	s.l.warnPlain(s.remote)
+	s.census.warnPlain(s.remote)
 	if _, err := s.send([]byte(plainAnswer)); err != nil {
 		return
 	}
-	if half, ok := s.raw.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil { // the rest of the request is unread, see Linger
-		_ = s.raw.SetReadDeadline(time.Now().Add(lingerBrief))
-		_, _ = io.CopyN(io.Discard, s.raw, lingerBytes)
-	}
+	drain(s.raw, lingerBrief) // the rest of the request is unread, see Linger
 }
 
-// isHTTP tells the beginning of a request from other bytes.
+// isHTTP reports whether b can begin a request.
 func isHTTP(b []byte) bool {
 	for _, method := range []string{"GET /", "HEAD ", "POST ", "PUT /", "OPTIO", "DELET", "PATCH", "CONNE"} {
 		if bytes.HasPrefix(b, []byte(method)) {
@@ -69,7 +65,7 @@ func isHTTP(b []byte) bool {
 	return false
 }
 
-// ConnectionState tells version, protocol and names.
+// ConnectionState returns version, protocol and names.
 func (s *secureLease) ConnectionState() tls.ConnectionState { return s.tls.ConnectionState() }
 
 // Lease gives the connection to an HTTP server, as Accept does.
@@ -81,7 +77,8 @@ func (c *Conn) Lease() net.Conn {
 	return &lease{Conn: c}
 }
 
-// From is the Conn behind what Accept and Lease returned and fasthttp's ctx.Conn hands out; nil for any other connection.
+// From is the Conn behind what Accept and Lease returned and fasthttp's ctx.Conn hands out; nil for any other
+// connection.
 func From(c net.Conn) *Conn {
 	switch c := c.(type) {
 	case *lease:
@@ -94,8 +91,8 @@ func From(c net.Conn) *Conn {
 	return nil
 }
 
-// TakeOver ends a lease: the Conn is the caller's from now on, and the server's Close does nothing. It returns nil for a
-// connection that is not ours.
+// TakeOver ends a lease: the Conn is the caller's from now on, and the server's Close does nothing. It returns nil
+// for a connection that is not ours.
 func TakeOver(c net.Conn) *Conn {
 	switch c := c.(type) {
 	case *lease:
@@ -107,9 +104,6 @@ func TakeOver(c net.Conn) *Conn {
 	}
 	return nil
 }
-
-// Unread makes the next reads give b first: what a server had read ahead of the request that it handed over. b is not copied.
-func (c *Conn) Unread(b []byte) { c.ahead = b }
 
 var (
 	_ net.Conn = (*lease)(nil)

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Patient accepts connections until it is closed, and at no other error ends: running out of descriptors makes it wait and try
-// again. An HTTP server takes any error of Accept for the end, and one client that opens connections would end the process.
-// Safe for concurrent use.
+// Patient accepts connections until it is closed, and at no other error ends: running out of descriptors makes it
+// wait and try again. An HTTP server takes any error of Accept for the end, and one client that opens connections
+// would end the process. Safe for concurrent use.
 type Patient struct {
 	inner net.Listener
 	log   *slog.Logger
@@ -35,7 +35,8 @@ func (p *Patient) Accept() (net.Conn, error) {
 		if err == nil {
 			return conn, nil
 		}
-		if pause = min(max(2*pause, 5*time.Millisecond), time.Second); !p.wait(err, pause) {
+		pause = min(max(2*pause, 5*time.Millisecond), time.Second)
+		if !p.wait(err, pause) {
 			return nil, fmt.Errorf("listen: %w", net.ErrClosed)
 		}
 	}

@@ -4,6 +4,7 @@ package listen
 
 import (
 	"errors"
+	"net"
 	"sync"
 	"syscall"
 	"time"
@@ -20,11 +21,11 @@ type peek struct {
 	done chan struct{}
 
 	mu    sync.Mutex // guards conns
-	conns map[*Conn]syscall.RawConn
+	conns map[*presence]syscall.RawConn
 }
 
 func newPeek() (watcher, error) {
-	p := &peek{done: make(chan struct{}), conns: map[*Conn]syscall.RawConn{}}
+	p := &peek{done: make(chan struct{}), conns: map[*presence]syscall.RawConn{}}
 	go p.run()
 	return p, nil
 }
@@ -45,7 +46,7 @@ func (p *peek) run() {
 }
 
 // gone lists the watched connections whose client has left.
-func (p *peek) gone() (gone []*Conn) {
+func (p *peek) gone() (gone []*presence) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for c, raw := range p.conns {
@@ -65,8 +66,8 @@ func ended(raw syscall.RawConn) (end bool) {
 	return end
 }
 
-func (p *peek) add(c *Conn) error {
-	sc, ok := c.raw.(syscall.Conn)
+func (p *peek) add(c *presence, conn net.Conn) error {
+	sc, ok := conn.(syscall.Conn)
 	if !ok {
 		return errors.New("the connection has no descriptor")
 	}
@@ -80,7 +81,7 @@ func (p *peek) add(c *Conn) error {
 	return nil
 }
 
-func (p *peek) remove(c *Conn) {
+func (p *peek) remove(c *presence, _ net.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.conns, c)

@@ -8,15 +8,15 @@ const (
 	fewestClients = 4  // whatever the limit
 )
 
-// Kept says who needs descriptors beside the clients.
+// Kept counts who needs descriptors beside the clients.
 type Kept struct {
 	Workers int
 	Redis   bool
 }
 
-// Room divides a limit of open files: how many connections clients can have, each with a descriptor more for the worker that
-// answers it, and how many the operator can have. With these neither can take the other's, or a health check's. The answer
-// may exceed a limit that is too low for anything.
+// Room divides a limit of open files: how many connections clients can have, each with a descriptor more for the
+// worker that answers it, and how many the operator can have. With these neither can take the other's, or a health
+// check's. The answer may exceed a limit that is too low for anything.
 func Room(limit int, k Kept) (clients, admin int) {
 	admin = min(max(limit/8, 8), 256)
 	rest := limit - admin - keptForUs - keptPerWorker*k.Workers

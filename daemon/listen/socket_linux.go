@@ -8,12 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unsentBytes bounds what the kernel holds of a stream beyond the client's window. A blocked writer goes on when half of it has
-// left. Twice the 64 KB that a large answer is written in.
+// unsentBytes bounds what the kernel holds of a stream beyond the client's window. A blocked writer goes on when half
+// of it has left. Twice the 64 KB that a large answer is written in.
 const unsentBytes = 128 << 10
 
-// tune sets what doc.go tells of. It is done for each connection: accepted sockets inherit from a listening one, but not from
-// one of multipath TCP, which is what net.Listen makes.
+// tune sets the options that doc.go gives the reasons for. It is done for each connection: accepted sockets inherit
+// from a listening one, but not from one of multipath TCP, which is what net.Listen makes.
 func tune(raw net.Conn, writeTimeout time.Duration) error {
 	tcp, ok := raw.(*net.TCPConn)
 	if !ok {

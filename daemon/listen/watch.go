@@ -1,67 +1,84 @@
 package listen
 
-// Goner is told that a client has left.
+import (
+	"net"
+	"sync"
+	"sync/atomic"
+)
+
+// Goner is called when a client has left.
 type Goner interface {
 	// Gone is called at most once a Watch, from any goroutine, with the Conn's lock held: it must be short (a close, a
-	// cancel), and must neither call Watch or Unwatch of that Conn nor wait for somebody who does. One goroutine brings
-	// the word to all connections of a Listener.
+	// cancel), and must neither call Watch or Unwatch of that Conn nor wait for somebody who does. One goroutine calls
+	// it for all connections of a Listener.
 	Gone()
 }
 
-// Watch calls g.Gone when the client closes, resets or half-closes the connection from now to Unwatch. If it has done so before,
-// Gone is called before Watch returns. A connection has one watcher: a second Watch takes the first one's place. Watch and
-// Unwatch allocate nothing and make no system call.
-func (c *Conn) Watch(g Goner) (gen uint64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.gen++
-	c.watch, c.fired = g, false
-	if c.left {
-		c.fire()
-	}
-	return c.gen
+// presence is whether the client of a connection is there, and who waits for it to leave.
+type presence struct {
+	key  uint64         // the watcher's
+	gone *atomic.Uint64 // counts those that left while somebody waited
+
+	mu    sync.Mutex // guards the rest; held while Gone runs
+	waits Goner      // nil when nobody watches
+	gen   uint64     // of the latest watch
+	fired bool       // Gone was called for gen
+	left  bool       // the peer has left; stays
 }
 
-// Unwatch ends the Watch that returned gen, and says whether its Gone was called. Gone neither runs nor will be called once
-// Unwatch has returned. After a later Watch it does nothing and is false.
-func (c *Conn) Unwatch(gen uint64) (gone bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.gen != gen {
+// watch is Conn.Watch.
+func (p *presence) watch(g Goner) (gen uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.gen++
+	p.waits = g
+	p.fired = false
+	if p.left {
+		p.fire()
+	}
+	return p.gen
+}
+
+// unwatch is Conn.Unwatch.
+func (p *presence) unwatch(gen uint64) (gone bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.gen != gen {
 		return false
 	}
-	c.watch = nil
-	return c.fired
+	p.waits = nil
+	return p.fired
 }
 
-// peerLeft is the watcher's word.
-func (c *Conn) peerLeft() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.left = true
-	c.fire()
+// peerLeft is called by the watcher.
+func (p *presence) peerLeft() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.left = true
+	p.fire()
 }
 
-// fire runs with mu held.
-func (c *Conn) fire() {
-	if c.watch == nil {
+// fire calls Gone if somebody waits. It runs with mu held.
+func (p *presence) fire() {
+	if p.waits == nil {
 		return
 	}
-	g := c.watch
-	c.watch, c.fired = nil, true
-	c.l.gone.Add(1)
+	g := p.waits
+	p.waits = nil
+	p.fired = true
+	p.gone.Add(1)
 	g.Gone()
 }
 
-func (c *Conn) watched() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.watch != nil
+func (p *presence) watched() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.waits != nil
 }
 
-// watcher calls peerLeft of the connections between their add and remove, at least once soon after the client has left.
+// watcher calls peerLeft of what is between its add and remove, at least once soon after the client has left.
 type watcher interface {
-	add(*Conn) error
-	remove(*Conn) // also after a failed add
-	close()       // once, when no connection is left
+	add(p *presence, raw net.Conn) error
+	remove(p *presence, raw net.Conn) // also after a failed add
+	close()                           // once, when no connection is left
 }

@@ -2,7 +2,7 @@ package upstream
 
 import "io"
 
-// framing is how the end of a body is told.
+// framing is how the end of a body is found.
 type framing uint8
 
 const (

@@ -167,7 +167,7 @@ func (x *Response) readMore(cn *conn, h *headReader) error {
 	return nil
 }
 
-// takeHead fills in what a head says. It returns false for an interim one.
+// takeHead fills in what a head holds. It returns false for an interim one.
 func (x *Response) takeHead(s string, noBody bool) (final bool, err error) {
 	h := head{header: x.fields[:0]}
 	if err := h.parse(s); err != nil || h.status < 200 {

@@ -48,7 +48,7 @@ func (h *headReader) grow() { h.buf = append(make([]byte, 0, maxHead), h.buf...)
 // rest returns what has come behind the last head.
 func (h *headReader) rest() []byte { return h.buf[h.from:h.n] }
 
-// head is what the start of an answer says.
+// head is the start of an answer.
 type head struct {
 	status  int
 	header  Header
@@ -129,7 +129,7 @@ func (h *head) statusLine(line string) error {
 	return nil
 }
 
-// meaning takes in the fields that say where the answer ends.
+// meaning takes in the fields by which the end of the answer is found.
 func (h *head) meaning(name, value string, closing *bool) error {
 	switch len(name) {
 	case len("Content-Length"):

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Config says how a worker is reached. The zero value of a field means its default. HeaderTimeout and ChunkTimeout may
+// Config is how a worker is reached. The zero value of a field means its default. HeaderTimeout and ChunkTimeout may
 // take an eighth longer.
 type Config struct {
 	URL            string        // scheme://host:port of the worker, without a path; http or https

@@ -20,7 +20,7 @@ func (h Header) Get(name string) string {
 	return value
 }
 
-// Lookup is Get that tells an empty field from none.
+// Lookup returns what Get does, and false if there is no such field.
 func (h Header) Lookup(name string) (value string, ok bool) {
 	for i := range h {
 		if len(h[i].Name) == len(name) && strings.EqualFold(h[i].Name, name) {
@@ -114,7 +114,7 @@ func (r *Request) check() error {
 	return nil
 }
 
-// reserved names the fields that say where a request ends and for whom it is.
+// reserved reports the fields that fix where a request ends and for whom it is.
 func reserved(name string) bool {
 	switch len(name) {
 	case len("Host"):

@@ -1,0 +1,90 @@
+package listen
+
+import (
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// census counts the connections of a Listener and bounds them. It holds what each connection needs of its Listener.
+type census struct {
+	start        time.Time     // write deadlines are reckoned from here
+	writeTimeout time.Duration // see Config
+	log          *slog.Logger
+	watcher      watcher
+
+	accepted, refused, gone, slow atomic.Uint64
+
+	mu      sync.Mutex // guards the rest
+	most    int        // Config.MaxConns, or what SetMaxConns made of it
+	open    int
+	closed  bool
+	plainAt time.Time // when it was last logged that a client spoke without TLS
+	fullAt  time.Time // when it was last logged that connections are refused
+}
+
+// enter counts a connection in, unless there are as many as may be.
+func (n *census) enter() bool {
+	n.mu.Lock()
+	full := n.closed || n.most > 0 && n.open >= n.most
+	if !full {
+		n.open++
+	}
+	n.mu.Unlock()
+	if full {
+		n.refused.Add(1)
+		n.warnFull()
+		return false
+	}
+	n.accepted.Add(1)
+	return true
+}
+
+// leave counts a connection out. The last one after shut ends the watching.
+func (n *census) leave() {
+	n.mu.Lock()
+	n.open--
+	last := n.closed && n.open == 0
+	n.mu.Unlock()
+	if last {
+		n.watcher.close()
+	}
+}
+
+// shut lets nobody in any more. It returns false if that was so already.
+func (n *census) shut() bool {
+	n.mu.Lock()
+	was := n.closed
+	n.closed = true
+	last := n.open == 0
+	n.mu.Unlock()
+	if last && !was {
+		n.watcher.close()
+	}
+	return !was
+}
+
+// warnFull logs that connections are refused, every ten seconds at most.
+func (n *census) warnFull() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if now := time.Now(); !n.closed && now.Sub(n.fullAt) >= warnEvery {
+		n.fullAt = now
+		n.log.Warn("listen: connections are refused, as many are open as may be; find who keeps them, or raise "+
+			"server.max_connections and the limit of open files", "max_connections", n.most)
+	}
+}
+
+// warnPlain logs that a client speaks without TLS, every ten seconds at most.
+func (n *census) warnPlain(client string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if now := time.Now(); now.Sub(n.plainAt) >= warnEvery {
+		n.plainAt = now
+		n.log.Warn("listen: a client spoke plain HTTP to a port that serves TLS; give it an https:// URL", "client", client)
+	}
+}
+
+// warnEvery is the least time between two warnings of one kind.
+const warnEvery = 10 * time.Second
