@@ -3,10 +3,12 @@ package daemon
 import (
 	"encoding/json"
 	"strconv"
+	"time"
 
 	"github.com/warmpath/warmpath/daemon/gate"
 	"github.com/warmpath/warmpath/daemon/sagemaker"
 	"github.com/warmpath/warmpath/daemon/session"
+	"github.com/warmpath/warmpath/host"
 )
 
 // fault is an error that we answer ourselves, in the shape of the endpoint. Code is a string: the C# client cannot read numbers.
@@ -51,6 +53,31 @@ var (
 
 	faultTimeout = fault{504, "upstream_error", "worker_timeout", "the worker did not begin its answer in time (header_timeout)", 0}
 )
+
+// faultRejectedBy returns what a client gets that the strategy turns away: the strategy's words where it has some.
+func faultRejectedBy(r *host.Rejection) fault {
+	f := faultRejected
+	f.status = r.Status
+	switch {
+	case r.Status >= 500:
+		f.kind = "service_unavailable"
+	case r.Status == 401:
+		f.kind = "authentication_error"
+	case r.Status == 403:
+		f.kind = "permission_error"
+	case r.Status != 429:
+		f.kind = "invalid_request_error"
+	}
+	if r.Text != "" {
+		f.message = r.Text
+	}
+	if r.RetryAfter > 0 {
+		f.retry = int(r.RetryAfter / time.Second)
+	} else if r.Status != 429 && r.Status != 503 {
+		f.retry = 0 // to come again does not help
+	}
+	return f
+}
 
 func faultUnknownModel(model string) fault {
 	return fault{404, "invalid_request_error", "model_not_found", "the model " + strconv.Quote(gate.Cut(model)) + " is served by no worker", 0}

@@ -141,7 +141,7 @@ func (e *exchange) route(ctx context.Context) *Outbound {
 		e.in.Seen.Reason = e.reason()
 	}
 	if e.result.Reject != nil {
-		return e.refuse(faultRejected)
+		return e.refuse(faultRejectedBy(e.result.Reject))
 	}
 	if f := e.settle(); f != nil {
 		return e.refuse(*f)
