@@ -91,7 +91,7 @@ func (e *epoll) add(p *presence, raw net.Conn) error {
 		return errors.New("the connection has no descriptor")
 	}
 	number, gen := e.enter(p)
-	p.key = uint64(number)
+	p.key = number
 	return e.control(sc, unix.EPOLL_CTL_ADD, &unix.EpollEvent{
 		Events: unix.EPOLLRDHUP | unix.EPOLLHUP | unix.EPOLLERR | unix.EPOLLET,
 		Fd:     int32(gen),
@@ -126,7 +126,7 @@ func (e *epoll) remove(p *presence, raw net.Conn) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.slots[p.key].peer = nil
-	e.free = append(e.free, uint32(p.key))
+	e.free = append(e.free, p.key)
 }
 
 // control runs epoll_ctl while the descriptor cannot be closed.

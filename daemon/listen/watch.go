@@ -16,7 +16,6 @@ type Goner interface {
 
 // presence is whether the client of a connection is there, and who waits for it to leave.
 type presence struct {
-	key  uint64         // the watcher's
 	gone *atomic.Uint64 // counts those that left while somebody waited
 
 	mu    sync.Mutex // guards the rest; held while Gone runs
@@ -24,6 +23,7 @@ type presence struct {
 	gen   uint64     // of the latest watch
 	fired bool       // Gone was called for gen
 	left  bool       // the peer has left; stays
+	key   uint32     // not guarded: the watcher's alone
 }
 
 // watch is Conn.Watch.
