@@ -20,7 +20,7 @@ func checkAddress(r *report, path, s string) bool {
 	return false
 }
 
-// loopback tells whether a checked address is reachable from this machine only.
+// loopback reports whether a checked address is reachable from this machine only.
 func loopback(address string) bool {
 	host, _, _ := net.SplitHostPort(address)
 	return host == "localhost" || net.ParseIP(host).IsLoopback()

@@ -20,7 +20,7 @@ func Changes(before, after *Config) []string {
 	return list
 }
 
-// NeedRestart lists the keys among the changes that a running process does not take up. Their fields say so by a tag,
+// NeedRestart lists the keys among the changes that a running process does not take up. Their fields have a tag,
 // reload:"restart".
 func NeedRestart(before, after *Config) []string {
 	return differences(before, after).paths(func(d difference) bool { return d.restart })

@@ -101,7 +101,7 @@ type Worker struct {
 	Labels     map[string]string `toml:"labels"`      // for strategies, as tier = "batch"; see MaxLabels
 }
 
-// Equal reports whether the two are configured alike.
+// Equal reports whether both workers are configured alike.
 func (w Worker) Equal(other Worker) bool { return reflect.DeepEqual(w, other) }
 
 // Strategy is a module of one's own, or options and limits for the built-in of that name.
@@ -160,7 +160,7 @@ func DefaultPool() Pool {
 // DefaultWorker is a worker before the file is read.
 func DefaultWorker() Worker { return Worker{Weight: 1, Cost: 1} }
 
-// WorkerAt is the worker at a URL of which the file says nothing else.
+// WorkerAt returns the worker at a URL with all else by default, for sources that know no more than addresses.
 func WorkerAt(url string) Worker {
 	w := DefaultWorker()
 	w.URL = url
@@ -176,7 +176,7 @@ func DefaultStrategy() Strategy {
 	return Strategy{Fuel: 1_000_000, PickTimeout: 5 * time.Millisecond, MemoryMB: 16}
 }
 
-// Serves tells whether one of the pool's patterns fits the model.
+// Serves reports whether one of the pool's patterns fits the model.
 func (p *Pool) Serves(model string) bool {
 	for _, pattern := range p.Models {
 		if fits(pattern, model) {

@@ -1,4 +1,5 @@
-// Package conf reads warmpath's TOML file: defaults, then the file, then checks that tell everything wrong at once.
+// Package conf reads warmpath's TOML file: defaults, then the file, then checks that report everything
+// wrong at once.
 //
 // # What it promises
 //
@@ -22,15 +23,20 @@
 //
 // A configuration is pasted into issues and kept in git; so [Key] names a file or a variable, and [Key.Secret] reads
 // it when the process asks, so that a reload takes up a new one and no %+v of a Config shows any. Load reads each
-// once to refuse what could never work: empty, a line break within, two names for one key. Errors tell the place and
-// the length, never the text; what a user wrote where a name belongs, and may be the key itself, is not shown either.
+// once to refuse what could never work: empty, a line break within, two names for one key. Errors show the place and
+// the length, never the text. What a user wrote where a name belongs may be the key itself, and is not shown either.
 //
 // # Why files are opened by Load
 //
 // A certificate that does not fit its key, a CA file without a certificate, a workers_file with a misspelt key: found
 // at load, each is a line of `warmpath check` and a reload that is refused while the old state serves. Found later,
-// each is a stream of failed handshakes. Between Load and use a file may change: whoever reads it then reports its
-// own error.
+// each is a stream of failed handshakes. Between Load and use a file may change: the room that reads it then reports
+// its own error.
+//
+// # Why a tag for what needs a restart
+//
+// Most keys are taken up by a reload. A field that is not says reload:"restart" where it is declared, and [NeedRestart]
+// reads that by reflection. A list of comparisons kept beside the daemon's reload lost: a new key is forgotten there.
 //
 // # Why polling
 //

@@ -12,7 +12,7 @@ const (
 )
 
 // Secret reads the client's key, now: from its file, without one newline at the end, or from its variable. An error
-// tells what is wrong with it, never the key.
+// names what is wrong with it, never the key.
 func (k Key) Secret() (string, error) {
 	s, f := secret(k.File, k.Env, minClientKey)
 	if f != nil {
@@ -72,7 +72,7 @@ func secret(file, env string, shortest int) (string, *fault) {
 	return text, nil
 }
 
-// variable tells whether s can name an environment variable in a shell.
+// variable reports whether s can name an environment variable in a shell.
 func variable(s string) bool {
 	const first = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
 	return s != "" && len(s) <= 128 && strings.Trim(s, first+"0123456789") == "" && strings.Contains(first, s[:1])
