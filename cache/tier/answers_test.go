@@ -34,13 +34,16 @@ func TestAnswersToChanges(t *testing.T) {
 	nothing := func(*memory) {}
 	again := func(m *memory) { m.put(k, write{value: []byte("newest"), expires: hour, owes: oweReplace}, 0) }
 	longer := func(m *memory) { m.touch(k, 2*hour, 0, oweTouch) }
+	same := reply{kind: 'v', value: []byte("mine"), ttl: time.Hour}
 	took, other := reply{kind: 's'}, reply{kind: 'v', value: []byte("other"), ttl: time.Hour}
 	f("taken", oweReplace, took, nothing, "mine", paid, "")
-	f("it stood there", oweReplace, reply{kind: 'v', value: []byte("mine"), ttl: time.Hour}, nothing, "mine", paid, "")
+	f("it stood there", oweReplace, same, nothing, "mine", paid, "")
 	f("another stands there", oweReplace, other, nothing, "other", paid, "")
 	f("another stands there, and mine was touched", oweReplace, other, longer, "other", paid, "")
 	f("deleted elsewhere", oweReplace, reply{kind: 't'}, nothing, "", paid, "")
 	f("taken, and changed meanwhile", oweReplace, took, again, "newest", oweReplace, "mine")
+	f("it stood there, and was changed meanwhile", oweReplace, same, again, "newest", oweReplace, "mine")
+	f("deleted elsewhere, and changed meanwhile", oweReplace, reply{kind: 't'}, again, "newest", oweReplace, "first")
 	f("not taken, and changed meanwhile", oweReplace, other, again, "newest", oweReplace, "first")
 	f("taken, and touched meanwhile", oweReplace, took, longer, "mine", oweTouch, "first")
 	f("forced, and changed meanwhile", oweSet, took, again, "newest", oweSet, "")
@@ -96,5 +99,31 @@ func TestLongValuesAreNotReadAhead(t *testing.T) {
 	}
 	if v, _, ok, err := second.Find("ns", "long"); !bytes.Equal(v, []byte(long)) || !ok || err != nil {
 		t.Errorf("%d bytes, %v, %v", len(v), ok, err)
+	}
+}
+
+// An answer to an older question does not undo what a debt has brought.
+func TestAnAnswerFromBeforeADebtWasPaid(t *testing.T) {
+	k := id{"ns", "k"}
+	const now, hour = int64(time.Second), int64(time.Hour)
+	m := newMemory(1 << 20)
+	m.put(k, write{value: []byte("mine"), expires: hour, owes: oweReplace}, 0)
+	d := m.debts(m.debtors(), now)
+	ticket := m.read(k, now, 0).ticket
+	m.finish(&d[0], reply{kind: kindValue, value: []byte("other"), ttl: time.Hour}, now)
+	m.adopt(k, answer{ticket: ticket, value: []byte("mine"), expires: hour}, now)
+	if v := m.read(k, now, 0); string(v.value) != "other" || v.checked != doubt {
+		t.Errorf("%q, checked %d; want the other, in doubt", v.value, v.checked)
+	}
+}
+
+// What this router owes is newer than what Redis answers.
+func TestAnAnswerToADebtor(t *testing.T) {
+	k := id{"ns", "k"}
+	m := newMemory(1 << 20)
+	m.put(k, write{value: []byte("mine"), expires: never, owes: oweSet}, 0)
+	m.adopt(k, answer{ticket: m.read(k, 1, 0).ticket, value: []byte("older"), expires: never}, 1)
+	if v := m.read(k, 1, 0); string(v.value) != "mine" || v.owes != oweSet {
+		t.Errorf("%+v; want mine, owed", v)
 	}
 }

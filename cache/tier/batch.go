@@ -2,6 +2,7 @@ package tier
 
 import (
 	"context"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -83,13 +84,18 @@ func (r *remote) readPage(ctx context.Context, cursor uint64, got func(id, reply
 		return next, err
 	}
 	for i, name := range names {
-		k, ok := r.keys.id(name)
-		text, err := values[i].Result()
-		ttl := ttls[i].Val()
-		if !ok || err != nil || text == "" || text[0] != markValue || len(text) > ahead || ttl == -2 {
-			continue // not ours, gone meanwhile, or deleted
+		k, ours := r.keys.id(name)
+		if v, ok := valueOf(values[i].Val(), ttls[i].Val()); ours && ok {
+			got(k, v)
 		}
-		got(k, reply{kind: kindValue, value: []byte(text[1:]), ttl: max(ttl, 0)})
 	}
 	return next, nil
+}
+
+// valueOf returns the value of what GETRANGE and PTTL answer. ok is false for what is gone, deleted, not ours or too long.
+func valueOf(text string, ttl time.Duration) (v reply, ok bool) {
+	if text == "" || text[0] != markValue || len(text) > ahead || ttl == -2 { // -2: gone between the two
+		return reply{}, false
+	}
+	return reply{kind: kindValue, value: []byte(text[1:]), ttl: max(ttl, 0)}, true
 }

@@ -64,3 +64,21 @@ func TestGuardBeginsAnew(t *testing.T) {
 		}
 	}
 }
+
+// A line without an end is none.
+func TestLongLine(t *testing.T) {
+	f := func(bytes int, fine bool) {
+		t.Helper()
+		var l line
+		text := "+" + strings.Repeat("x", bytes-1)
+		ok := true
+		for i := 0; i < len(text) && ok; i++ {
+			_, ok = l.add(text[i], 1<<30)
+		}
+		if ok != fine {
+			t.Errorf("a line of %d bytes: %v", bytes, ok)
+		}
+	}
+	f(maxLine, true)
+	f(maxLine+1, false)
+}

@@ -117,3 +117,36 @@ func TestLocalQuota(t *testing.T) {
 	}
 	eventually(t, "room, as keys expire", func() bool { return put("many", "more", 1, 0) == 0 })
 }
+
+// What strategies ask is no sign of Redis's health, and is not asked of what Redis is owed. What they write gives way.
+func TestLocalCountsForNothing(t *testing.T) {
+	r := startRedis(t)
+	s := notRun(t, Config{Redis: r.url(), Timeout: patient})
+	l := s.Local(100, 1<<20)
+	s.Set("mine", "k", []byte("1"), time.Hour)
+	s.l1.delete(id{"mine", "k"}, s.now())
+	calls := s.Stats().L2.Calls
+	l.fetch(t.Context(), id{"mine", "k"})
+	if v, ok := l.Get("mine", "k"); !ok || string(v) != "1" {
+		t.Errorf("%q, %v; want what was fetched", v, ok)
+	}
+	if st := s.Stats().L2; st.Calls != calls {
+		t.Errorf("%d calls were counted", st.Calls-calls)
+	}
+	r.kill()
+	l.fetch(t.Context(), id{"mine", "other"})
+	if st := s.Stats().L2; st.Calls != calls || st.Failures != 0 {
+		t.Errorf("%d calls were counted, %d failures", st.Calls-calls, st.Failures)
+	}
+	l.CompareAndSwap("mine", "swapped", nil, []byte("1"), time.Hour)
+	l.Add("mine", "n", 1, time.Hour)
+	for _, key := range []string{"swapped", "n"} {
+		if owes := s.l1.read(id{"mine", key}, s.now(), 0).owes; owes != oweReplace {
+			t.Errorf("%s owes %v; want what gives way", key, owes)
+		}
+		s.l1.find(id{"mine", key}, s.now()).checked = doubt
+		if l.Get("mine", key); len(l.wanted) != 0 {
+			t.Errorf("Redis is asked for %s, which it is owed", key)
+		}
+	}
+}

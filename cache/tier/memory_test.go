@@ -345,3 +345,35 @@ func TestHammer(t *testing.T) {
 		}
 	})
 }
+
+// One sweep removes all that is expired, however much it is.
+func TestOneSweep(t *testing.T) {
+	m := newMemory(64 << 20)
+	for i := range 3*walkStep + 1 {
+		m.put(id{"ns", fmt.Sprint(i)}, write{expires: int64(i)}, 0)
+	}
+	m.sweep(int64(3 * walkStep))
+	if m.entries != 0 || m.bytes != 0 {
+		t.Errorf("%d entries of %d bytes are left", m.entries, m.bytes)
+	}
+}
+
+// When all is full the largest namespace gives way, and what is given up unpaid is counted.
+func TestTheLargestGivesWay(t *testing.T) {
+	m := newMemory(20 * (overhead + 2))
+	put := func(ns string, n int, owes debt) {
+		for i := range n {
+			m.put(id{ns, fmt.Sprintf("%02d", i)}, write{expires: never, owes: owes}, 0)
+		}
+	}
+	put("large", 9, oweSet)
+	put("middle", 6, paid)
+	put("small", 5, paid)
+	m.put(id{"small", "xx"}, write{expires: never}, 0)
+	if l, s := len(m.spaces["large"].entries), len(m.spaces["small"].entries); l != 8 || s != 6 {
+		t.Errorf("%d and %d are left; want 8 and 6", l, s)
+	}
+	if m.lost != 1 || m.spaces["large"].evicted != 1 {
+		t.Errorf("%d lost, %d evicted; want 1", m.lost, m.spaces["large"].evicted)
+	}
+}

@@ -112,6 +112,18 @@ func (l *logged) all() []string {
 // patient is a time limit under which a loaded machine does not fail by itself; tests of the limit itself use the default.
 const patient = 2 * time.Second
 
+// notRun makes a store that nobody heals.
+func notRun(t testing.TB, conf Config) *Store {
+	t.Helper()
+	conf.Log = slog.New(slog.DiscardHandler)
+	s, err := New(conf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
 // open makes a store and runs it until the test's end.
 func open(t testing.TB, conf Config) (*Store, *logged) {
 	t.Helper()

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -121,6 +122,53 @@ func TestPages(t *testing.T) {
 	if Fingerprint(opened("1")) == Fingerprint(opened("2")) {
 		t.Fatal("fingerprints are alike")
 	}
+}
+
+// A move to where it is already is none: the worker still holds what it held.
+func TestAMoveToItself(t *testing.T) {
+	b := On(newMemory(), Config{})
+	now := time.Now()
+	_, _ = b.Open(opened("id"), Binding{Worker: "w1", Minted: true, Heard: true, WorkerSession: "there"}, now)
+	if at := b.Rebind(opened("id"), "w1", "w1", now); at != "w1" {
+		t.Errorf("moved to %q", at)
+	}
+	if got, s := b.Peek(opened("id"), now); s != Found || !got.Minted || !got.Heard || got.WorkerSession != "there" {
+		t.Errorf("%+v, %v; want it as it was opened", got, s)
+	}
+	if n := b.Counts().Rebound[Opened]; n != 0 {
+		t.Errorf("%d moves were counted", n)
+	}
+}
+
+// contended is a store in which others change a value so often before a swap of ours meets it.
+type contended struct {
+	*memory
+	others int
+}
+
+func (c *contended) Replace(ns, key string, old, new []byte, ttl time.Duration) bool {
+	if c.others > 0 {
+		c.others--
+		touched := append(bytes.Clone(old), 0) // what a newer router has added
+		c.memory.Replace(ns, key, old, touched, ttl)
+	}
+	return c.memory.Replace(ns, key, old, new, ttl)
+}
+
+func TestAMoveAgainstOthersChanges(t *testing.T) {
+	f := func(others int, want string) {
+		t.Helper()
+		b := On(&contended{memory: newMemory(), others: others}, Config{})
+		now := time.Now()
+		b.Bind(keyed("k"), "w1", now)
+		if at := b.Rebind(keyed("k"), "w1", "w2", now); at != want || where(b, keyed("k")) != want {
+			t.Errorf("after %d changes by others: %q, found at %s; want %s", others, at, where(b, keyed("k")), want)
+		}
+	}
+	f(0, "w2")
+	f(1, "w2")
+	f(7, "w2")
+	f(8, "w1") // it is given up
 }
 
 // Routers do what they like with a few sessions; a session never has two workers that its users could both be told,
