@@ -119,8 +119,8 @@ func BenchmarkLookup(b *testing.B) {
 	}
 }
 
-// BenchmarkInsertCold enters a further turn of a random conversation. Half of the population fits, so every insert evicts and
-// about half of the conversations come back to an empty place.
+// BenchmarkInsertCold enters a further turn of a random conversation. Half of the population fits, so every insert
+// evicts and about half of the conversations come back to an empty place.
 func BenchmarkInsertCold(b *testing.B) {
 	for _, s := range sizes {
 		b.Run(s.name, func(b *testing.B) {

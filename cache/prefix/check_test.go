@@ -4,14 +4,14 @@ import (
 	"fmt"
 )
 
-// check proves all that tree.go promises, and that every counter is right.
+// check proves all that forest promises, and that every counter is right.
 func (x *Index) check() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	nodes, seen := 0, make([]int, len(x.workers))
 	recs := make([]int, len(x.workers))
 	var err error
-	x.names.Walk(func(name string, v any) bool {
+	x.names.tree.Walk(func(name string, v any) bool {
 		err = x.checkNode(&v.(*Namespace).root, &nodes, seen, recs)
 		if err != nil {
 			err = fmt.Errorf("namespace %q: %w", name, err)
@@ -119,4 +119,13 @@ func (x *Index) checkWorker(slot, blocks, recs int) error {
 		return fmt.Errorf("%d records, %d in the ring, %d free of %d", recs, n, free, len(w.recs))
 	}
 	return nil
+}
+
+// drop forgets a namespace by its name, as a new one does that finds too many.
+func (x *Index) drop(name string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if n := x.names.get(name); n != nil {
+		x.forget(n)
+	}
 }

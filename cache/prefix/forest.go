@@ -1,14 +1,25 @@
 package prefix
 
-// Changes of a tree's shape. The lock is held. Three things are always true, and check in check_test.go proves them:
+import "sync"
+
+// forest is trees of runs and who holds what in them. It is changed under its lock. Three things are always true, and
+// check in check_test.go proves them:
 //
 //   - A worker that holds anything of a node holds all of the node's parents, and its records there are newer.
 //   - A run is as long as its longest holder, so a node without holders is gone.
 //   - No two children of a node start with the same hash.
+type forest struct {
+	mu       sync.RWMutex // guards all below, all trees and all holders, and Index's directory; see doc.go
+	workers  []worker
+	nodes    int // but roots
+	maxNodes int
+	evicted  uint64 // pairs dropped because the worker's capacity was reached
+	crowded  uint64 // pairs dropped because there were too many nodes or namespaces
+}
 
-// split cuts n after c blocks, 0 < c < len(n.run), and returns the new upper part. The new node is the upper one, so that
-// the children of n, which may be thousands, stay as they are.
-func (x *Index) split(n *node, c int) *node {
+// split cuts n after c blocks, 0 < c < len(n.run), and returns the new upper part. The new node is the upper one, so
+// that the children of n, which may be thousands, stay as they are.
+func (f *forest) split(n *node, c int) *node {
 	up := &node{parent: n.parent}
 	up.set(exact(n.run[:c]))
 	up.parent.kids.put(up) // while n's first hash is still up's
@@ -17,7 +28,7 @@ func (x *Index) split(n *node, c int) *node {
 	copy(up.held, n.held)
 	below := n.held[:0]
 	for i, h := range n.held {
-		w := &x.workers[h.slot]
+		w := &f.workers[h.slot]
 		if int(h.length) <= c {
 			w.recs[h.rec].node = up
 			continue
@@ -25,24 +36,26 @@ func (x *Index) split(n *node, c int) *node {
 		r := w.add(up, w.recs[h.rec].stamp)
 		w.unlink(r)
 		w.link(r, h.rec) // the upper part goes after the lower
-		up.held[i].length, up.held[i].rec = uint32(c), r
+		up.held[i].length = uint32(c)
+		up.held[i].rec = r
 		h.length -= uint32(c)
 		below = append(below, h)
 	}
 	n.held = below
-	up.kids.one, n.parent = n, up
-	x.nodes++
+	up.kids.one = n
+	n.parent = up
+	f.nodes++
 	return up
 }
 
-// joins says whether up and its only child n may become one node: every worker that holds some of n must have touched both
-// together, else the order of eviction would change.
-func (x *Index) joins(up, n *node) bool {
+// joins says whether up and its only child n may become one node: every worker that holds some of n must have touched
+// both together, else the order of eviction would change.
+func (f *forest) joins(up, n *node) bool {
 	if up.kids.one != n || up.parent == nil {
 		return false
 	}
 	for _, h := range n.held {
-		recs := x.workers[h.slot].recs
+		recs := f.workers[h.slot].recs
 		newer := recs[h.rec].newer
 		if recs[newer].node != up || recs[newer].stamp != recs[h.rec].stamp {
 			return false
@@ -52,10 +65,10 @@ func (x *Index) joins(up, n *node) bool {
 }
 
 // join undoes a split that is no longer needed: n takes up's blocks and place.
-func (x *Index) join(up, n *node) {
+func (f *forest) join(up, n *node) {
 	n.set(grow(up.run, n.run))
 	for _, h := range up.held {
-		w := &x.workers[h.slot]
+		w := &f.workers[h.slot]
 		i, ok := n.held.find(h.slot)
 		if ok {
 			n.held[i].length += h.length
@@ -67,12 +80,12 @@ func (x *Index) join(up, n *node) {
 	}
 	n.parent = up.parent
 	n.parent.kids.put(n)
-	x.nodes--
+	f.nodes--
 }
 
 // hold makes the worker a holder of the first c blocks of n. It holds no more than that now: split has seen to it.
-func (x *Index) hold(n *node, slot uint32, c int, now int64) {
-	w := &x.workers[slot]
+func (f *forest) hold(n *node, slot uint32, c int, now int64) {
+	w := &f.workers[slot]
 	i, ok := n.held.find(slot)
 	if ok {
 		w.blocks += c - int(n.held[i].length)
@@ -84,8 +97,8 @@ func (x *Index) hold(n *node, slot uint32, c int, now int64) {
 }
 
 // shorten takes up to over blocks from the end of the worker's oldest holding, and returns how many.
-func (x *Index) shorten(slot uint32, over int) int {
-	w := &x.workers[slot]
+func (f *forest) shorten(slot uint32, over int) int {
+	w := &f.workers[slot]
 	r := w.tail()
 	n := w.recs[r].node
 	i, _ := n.held.find(slot)
@@ -100,7 +113,7 @@ func (x *Index) shorten(slot uint32, over int) int {
 	}
 	if len(n.held) == 0 {
 		n.parent.kids.remove(n.run[0])
-		x.nodes--
+		f.nodes--
 	} else if had == len(n.run) && n.kids.none() {
 		n.cut()
 	}
@@ -108,27 +121,52 @@ func (x *Index) shorten(slot uint32, over int) int {
 }
 
 // trim evicts what the worker holds beyond its capacity, oldest first and each chain from its end.
-func (x *Index) trim(slot uint32) {
-	w := &x.workers[slot]
+func (f *forest) trim(slot uint32) {
+	w := &f.workers[slot]
 	for w.blocks > w.capacity {
-		x.evicted += uint64(x.shorten(slot, w.blocks-w.capacity))
+		f.evicted += uint64(f.shorten(slot, w.blocks-w.capacity))
 	}
 }
 
 // crowd drops the fleet's oldest holdings until the nodes are within bounds. It looks at every worker for each, a few
 // microseconds, and a touch adds no more than three nodes.
-func (x *Index) crowd() {
-	for x.nodes > x.maxNodes {
+func (f *forest) crowd() {
+	for f.nodes > f.maxNodes {
 		oldest, at := -1, int64(0)
-		for i := range x.workers {
-			w := &x.workers[i]
+		for i := range f.workers {
+			w := &f.workers[i]
 			if w.blocks == 0 {
 				continue
 			}
 			if s := w.recs[w.tail()].stamp; oldest < 0 || s < at {
-				oldest, at = i, s
+				oldest = i
+				at = s
 			}
 		}
-		x.crowded += uint64(x.shorten(uint32(oldest), x.workers[oldest].blocks))
+		f.crowded += uint64(f.shorten(uint32(oldest), f.workers[oldest].blocks))
+	}
+}
+
+// prune takes every holder below n out of its worker's LRU. Its depth is that of the tree, so it keeps its own stack.
+func (f *forest) prune(root *node) {
+	stack := []*node{root}
+	for len(stack) > 0 {
+		n := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		for _, h := range n.held {
+			w := &f.workers[h.slot]
+			w.blocks -= int(h.length)
+			w.drop(h.rec)
+			f.crowded += uint64(h.length)
+		}
+		if n.parent != nil {
+			f.nodes--
+		}
+		if n.kids.one != nil {
+			stack = append(stack, n.kids.one)
+		}
+		for _, k := range n.kids.many {
+			stack = append(stack, k)
+		}
 	}
 }

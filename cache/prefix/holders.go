@@ -9,7 +9,7 @@ type holder struct {
 	rec    uint32 // its place in the worker's LRU
 }
 
-// holders is one plane of a node, sorted by slot. Twelve bytes a holder in one array: Match reads all of them, and the
+// holders are those of a node, sorted by slot. Twelve bytes a holder in one array: Match reads all of them, and the
 // first node of a common system prompt has one for every worker.
 type holders []holder
 

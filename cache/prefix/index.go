@@ -27,18 +27,13 @@ type Config struct {
 
 // Index knows which leading blocks of which prompts each worker is believed to hold. Safe for concurrent use.
 type Index struct {
-	maxNodes, maxNames int
-	capacity           int // of a worker whose own is not known
-	now                func() int64
-	ticks              atomic.Int64 // order of use among namespaces
-	scratch            sync.Pool    // *scratch of Match
-
-	mu      sync.RWMutex // guards all below, all trees and all holders; see doc.go
-	names   *radix.Tree  // name -> *Namespace
-	workers []worker
-	nodes   int
-	evicted uint64
-	crowded uint64
+	forest
+	names    directory // guarded by forest.mu
+	maxNames int
+	capacity int // of a worker whose own is not known
+	now      func() int64
+	uses     atomic.Int64 // of namespaces so far
+	scratch  sync.Pool    // *scratch of Match
 }
 
 // New makes an empty index.
@@ -50,12 +45,11 @@ func New(c Config) *Index {
 		return v
 	}
 	x := &Index{
-		maxNodes: or(c.MaxNodes, 1<<20),
+		forest:   forest{maxNodes: or(c.MaxNodes, 1<<20), workers: make([]worker, or(c.Workers, 1024))},
+		names:    directory{radix.New()},
 		maxNames: or(c.MaxNamespaces, 4096),
 		capacity: or(c.Capacity, 32768),
 		now:      c.Now,
-		names:    radix.New(),
-		workers:  make([]worker, or(c.Workers, 1024)),
 	}
 	if x.now == nil {
 		start := time.Now()
@@ -68,8 +62,45 @@ func New(c Config) *Index {
 	return x
 }
 
-// SetCapacity says how many blocks the worker's KV cache holds; 0 returns it to Config.Capacity. What it holds beyond is
-// evicted at once. Saying the same again is cheap.
+// Namespace returns the tree of that name ("model:adapter#salt"), making it if need be. When there are too many, the
+// one longest unused goes, with all that was known in it.
+func (x *Index) Namespace(name string) *Namespace {
+	key := bounded(name)
+	x.mu.RLock()
+	n := x.names.get(key)
+	x.mu.RUnlock()
+	if n == nil {
+		return x.create(key)
+	}
+	n.used.Store(x.uses.Add(1))
+	return n
+}
+
+func (x *Index) create(key string) *Namespace {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if n := x.names.get(key); n != nil { // made between the two locks
+		return n
+	}
+	for x.names.len() >= x.maxNames {
+		x.forget(x.names.idlest())
+	}
+	n := &Namespace{key: key, forest: &x.forest, scratch: &x.scratch, now: x.now}
+	n.used.Store(x.uses.Add(1))
+	x.names.add(n)
+	return n
+}
+
+// forget drops a namespace with all that is known in it. The lock is held.
+func (x *Index) forget(n *Namespace) {
+	x.names.remove(n)
+	n.gone = true
+	x.prune(&n.root)
+	n.root.kids = kids{}
+}
+
+// SetCapacity sets how many blocks the worker's KV cache holds; 0 returns it to Config.Capacity. What it holds beyond
+// is evicted at once. To set the same again is cheap.
 func (x *Index) SetCapacity(slot uint32, blocks int) {
 	if blocks <= 0 {
 		blocks = x.capacity
@@ -105,7 +136,7 @@ type WorkerStats struct {
 	TailAge  time.Duration // since the last touch of the block that goes next
 }
 
-// Worker reports on one worker; of a slot out of range it reports nothing.
+// Worker returns what is believed of one worker; nothing of a slot out of range.
 func (x *Index) Worker(slot uint32) WorkerStats {
 	var out [1]WorkerStats
 	x.WorkersInto([]uint32{slot}, out[:])
@@ -134,7 +165,7 @@ func (x *Index) WorkersInto(slots []uint32, out []WorkerStats) {
 	}
 }
 
-// Stats counts what the index holds and has dropped.
+// Stats is what the index holds and has dropped.
 type Stats struct {
 	Namespaces int
 	Nodes      int
@@ -147,7 +178,7 @@ type Stats struct {
 func (x *Index) Stats() Stats {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	s := Stats{Namespaces: x.names.Len(), Nodes: x.nodes, Evicted: x.evicted, Crowded: x.crowded}
+	s := Stats{Namespaces: x.names.len(), Nodes: x.nodes, Evicted: x.evicted, Crowded: x.crowded}
 	for i := range x.workers {
 		s.Blocks += x.workers[i].blocks
 	}

@@ -33,7 +33,7 @@ func play(t testing.TB, seed uint64, n int) int {
 			x.SetCapacity(slot, o.capacity[slot])
 			o.trim(slot)
 		case k < 12:
-			x.Forget("m:a#")
+			x.drop("m:a#salt")
 			o.drop("m:a#salt")
 		case k < 500:
 			x.Namespace(name).Touch(slot, chain)

@@ -38,13 +38,16 @@ func (w *worker) add(n *node, stamp int64) uint32 {
 // link puts r just newer than at.
 func (w *worker) link(r, at uint32) {
 	newer := w.recs[at].newer
-	w.recs[r].older, w.recs[r].newer = at, newer
-	w.recs[at].newer, w.recs[newer].older = r, r
+	w.recs[r].older = at
+	w.recs[r].newer = newer
+	w.recs[at].newer = r
+	w.recs[newer].older = r
 }
 
 func (w *worker) unlink(r uint32) {
 	older, newer := w.recs[r].older, w.recs[r].newer
-	w.recs[older].newer, w.recs[newer].older = newer, older
+	w.recs[older].newer = newer
+	w.recs[newer].older = older
 }
 
 // refresh makes r the newest.
@@ -58,7 +61,8 @@ func (w *worker) refresh(r uint32, stamp int64) {
 func (w *worker) drop(r uint32) {
 	w.unlink(r)
 	if w.recs[0].newer == 0 {
-		w.recs, w.free = nil, 0
+		w.recs = nil
+		w.free = 0
 		return
 	}
 	w.recs[r] = rec{older: w.free}

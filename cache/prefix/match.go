@@ -1,9 +1,7 @@
 package prefix
 
-import "fmt"
-
-// scratch holds a depth per slot while Match walks. A cell counts only if its upper half is the current round, so nothing
-// needs clearing.
+// scratch holds a depth per slot while Match walks. A cell counts only if its upper half is the current round, so
+// nothing needs clearing.
 type scratch struct {
 	round uint32
 	cells []uint64 // round<<32 | depth
@@ -18,38 +16,7 @@ func (s *scratch) next() uint64 {
 	return uint64(s.round) << 32
 }
 
-// Match sets out[i] to the number of leading blocks of chain that the worker slots[i] is believed to hold: one walk for
-// all workers, no allocation. out must be as long as slots.
-func (n *Namespace) Match(chain []uint64, slots []uint32, out []uint32) {
-	if len(out) < len(slots) {
-		panic(fmt.Sprintf("BUG: prefix: %d results for %d slots", len(out), len(slots)))
-	}
-	x := n.index
-	if counted(slots) { // the usual case: out itself has a cell for each
-		out = out[:len(slots)]
-		clear(out)
-		x.mu.RLock()
-		walk(&n.root, chain, out, 0)
-		x.mu.RUnlock()
-		return
-	}
-	s := x.scratch.Get().(*scratch)
-	round := s.next()
-	x.mu.RLock()
-	walk(&n.root, chain, s.cells, round)
-	x.mu.RUnlock()
-	for i, slot := range slots {
-		out[i] = 0
-		if int(slot) < len(s.cells) {
-			if v := s.cells[slot]; v&^(1<<32-1) == round {
-				out[i] = uint32(v)
-			}
-		}
-	}
-	x.scratch.Put(s)
-}
-
-// counted says whether slots are 0, 1, 2 and so on.
+// counted reports whether slots are 0, 1, 2 and so on.
 func counted(slots []uint32) bool {
 	off := uint32(0)
 	for i, slot := range slots { // no branch: it is most often all of them
@@ -58,8 +25,8 @@ func counted(slots []uint32) bool {
 	return off == 0
 }
 
-// walk writes round|depth for every holder that has a cell. A deeper node overwrites: who holds some of it holds all above
-// it.
+// walk writes round|depth for every holder that has a cell. A deeper node overwrites: who holds some of it holds all
+// above it.
 func walk[T uint32 | uint64](cur *node, chain []uint64, cells []T, round T) {
 	for d := 0; d < len(chain); {
 		cur = cur.kids.get(chain[d])

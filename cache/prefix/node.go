@@ -4,8 +4,8 @@ package prefix
 type node struct {
 	run    []uint64 // chained hashes; never empty but in a root
 	last   uint64   // of run: a lookup of all of a cold run need not fetch it
-	held   holders  // plane "predicted"; see doc.go for the others
-	parent *node    // nil in a root
+	held   holders
+	parent *node // nil in a root
 	kids   kids
 }
 
@@ -56,7 +56,10 @@ func (k *kids) remove(first uint64) {
 }
 
 // set gives the node its run, which is not empty.
-func (n *node) set(run []uint64) { n.run, n.last = run, run[len(run)-1] }
+func (n *node) set(run []uint64) {
+	n.run = run
+	n.last = run[len(run)-1]
+}
 
 // common is the number of leading blocks that n's run and chain share; the first is known to be equal.
 func (n *node) common(chain []uint64) int {

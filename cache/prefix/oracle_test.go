@@ -106,8 +106,8 @@ func mix(h uint64) uint64 {
 	return h ^ h>>33
 }
 
-// contents are the blocks of a random prompt: few letters and mostly copies of earlier prompts with another end, so that
-// chains share prefixes, repeat, end inside each other and part at every point.
+// contents are the blocks of a random prompt: few letters and mostly copies of earlier prompts with another end, so
+// that chains share prefixes, repeat, end inside each other and part at every point.
 func contents(r *rand.Rand, earlier *[][]byte) []byte {
 	var c []byte
 	if len(*earlier) > 0 && r.IntN(8) > 0 {

@@ -11,8 +11,8 @@ import (
 // blocks of all requests of the fleet in one LRU of about twice the fleet's KV, weighs what comes back after which gap
 // against what is new, and forgets over some 300 requests. Safe for concurrent use.
 //
-// The LRU is a run tree with one worker, the fleet, so a request costs one touch and nothing is sampled. A table of block
-// hashes would cost a map access a block: some 200 us for a 64k prompt.
+// The LRU is a run tree with one worker, the fleet, so a request costs one touch and nothing is sampled. A table of
+// block hashes would cost a map access a block: some 200 us for a 64k prompt.
 type Reuse struct {
 	now   func() time.Time
 	start time.Time
@@ -49,8 +49,8 @@ func NewReuse(capacityBlocks int, now func() time.Time) *Reuse {
 // SetCapacity changes how many blocks are remembered, when the fleet has changed.
 func (r *Reuse) SetCapacity(blocks int) { r.index.SetCapacity(0, blocks) }
 
-// Note enters a request as it is sent: its prompt's chain, of blocks of blockTokens tokens. The chain's seed must differ
-// between namespaces, since this memory is one for all.
+// Note enters a request as it is sent: its prompt's chain, of blocks of blockTokens tokens. The chain's seed must
+// differ between namespaces, since this memory is one for all.
 func (r *Reuse) Note(chain []uint64, blockTokens float64) {
 	if len(chain) == 0 {
 		return
@@ -58,9 +58,7 @@ func (r *Reuse) Note(chain []uint64, blockTokens float64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := int64(r.now().Sub(r.start))
-	r.index.mu.Lock()
-	t := r.index.touch(&r.all.root, 0, chain, now)
-	r.index.mu.Unlock()
+	t := r.all.touch(0, chain, now)
 	for i := range r.gaps {
 		r.gaps[i] *= decay
 	}

@@ -1,69 +1,58 @@
 package prefix
 
-// Touch says that the worker holds the whole chain as of now: it was sent there, or served there. Blocks are touched from
-// the leaf to the root, vLLM's order, so that of this chain the end goes first; then the worker's oldest blocks beyond its
-// capacity go, of whatever namespace. A slot out of range and a namespace that was evicted are ignored.
-func (n *Namespace) Touch(slot uint32, chain []uint64) {
-	x := n.index
-	now := x.now()
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if n.gone || int(slot) >= len(x.workers) {
-		return
-	}
-	x.touch(&n.root, slot, chain, now)
-}
-
 // touched is what a touch found.
 type touched struct {
 	found int   // leading blocks that the worker held already
 	stamp int64 // of the last of them, before this touch
 }
 
-func (x *Index) touch(root *node, slot uint32, chain []uint64, now int64) touched {
-	w := &x.workers[slot]
+// touch makes the worker a holder of the whole chain. Blocks are touched from the leaf to the root, vLLM's order, so
+// that of this chain the end goes first. Then the worker's oldest blocks beyond its capacity go, of whatever tree. The
+// lock is held.
+func (f *forest) touch(root *node, slot uint32, chain []uint64, now int64) touched {
+	w := &f.workers[slot]
 	if len(chain) > w.capacity {
 		chain = chain[:w.capacity] // the rest would be the first to go
 	}
-	leaf, t := x.enter(root, slot, chain, now)
+	leaf, t := f.enter(root, slot, chain, now)
 	var below *node
 	for n := leaf; n.parent != nil; n = n.parent {
 		i, _ := n.held.find(slot)
 		w.refresh(n.held[i].rec, now)
-		if below != nil && x.joins(n, below) {
-			x.join(n, below)
+		if below != nil && f.joins(n, below) {
+			f.join(n, below)
 			n = below
 		}
 		below = n
 	}
-	x.trim(slot)
-	x.crowd()
+	f.trim(slot)
+	f.crowd()
 	return t
 }
 
 // enter makes the worker a holder of all of chain and returns the node where it ends.
-func (x *Index) enter(root *node, slot uint32, chain []uint64, now int64) (*node, touched) {
+func (f *forest) enter(root *node, slot uint32, chain []uint64, now int64) (*node, touched) {
 	var t touched
 	cur := root
 	for d := 0; d < len(chain); {
 		next := cur.kids.get(chain[d])
 		if next == nil {
-			return x.extend(cur, slot, chain[d:], now), t
+			return f.extend(cur, slot, chain[d:], now), t
 		}
 		c := next.common(chain[d:])
 		had := next.held.length(slot)
 		// A chain that ends inside the run needs no node of its own, unless the worker's blocks after it keep their older
 		// place.
 		if c < len(next.run) && (d+c < len(chain) || had > c) {
-			next = x.split(next, c)
+			next = f.split(next, c)
 			had = min(had, c)
 		}
 		if had > 0 && t.found == d {
 			i, _ := next.held.find(slot)
 			t.found += had
-			t.stamp = x.workers[slot].recs[next.held[i].rec].stamp
+			t.stamp = f.workers[slot].recs[next.held[i].rec].stamp
 		}
-		x.hold(next, slot, c, now)
+		f.hold(next, slot, c, now)
 		d += c
 		cur = next
 	}
@@ -71,16 +60,16 @@ func (x *Index) enter(root *node, slot uint32, chain []uint64, now int64) (*node
 }
 
 // extend adds blocks after cur: in its own run if nothing else follows, else as a child.
-func (x *Index) extend(cur *node, slot uint32, more []uint64, now int64) *node {
+func (f *forest) extend(cur *node, slot uint32, more []uint64, now int64) *node {
 	if cur.parent != nil && cur.kids.none() {
 		cur.set(grow(cur.run, more))
-		x.hold(cur, slot, len(cur.run), now)
+		f.hold(cur, slot, len(cur.run), now)
 		return cur
 	}
 	leaf := &node{parent: cur}
 	leaf.set(exact(more))
-	x.hold(leaf, slot, len(more), now)
+	f.hold(leaf, slot, len(more), now)
 	cur.kids.put(leaf)
-	x.nodes++
+	f.nodes++
 	return leaf
 }
