@@ -92,9 +92,10 @@ func (r *remote) readPage(ctx context.Context, cursor uint64, got func(id, reply
 	return next, nil
 }
 
-// valueOf returns the value of what GETRANGE and PTTL answer. ok is false for what is gone, deleted, not ours or too long.
+// valueOf returns the value of what GETRANGE and PTTL answer. ok is false for what is gone, deleted, not ours or too
+// long.
 func valueOf(text string, ttl time.Duration) (v reply, ok bool) {
-	if text == "" || text[0] != markValue || len(text) > ahead || ttl == -2 { // -2: gone between the two
+	if text == "" || text[0] != markValue || len(text) > ahead || ttl == -2 { // gone between the two answers
 		return reply{}, false
 	}
 	return reply{kind: kindValue, value: []byte(text[1:]), ttl: max(ttl, 0)}, true
