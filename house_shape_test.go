@@ -26,7 +26,6 @@ var best = shape{pairs: 3, spread: 3, branches: 20}
 // down. TestShape fails on one that is no longer needed, so that it is deleted.
 var exceptions = map[string]shape{
 	"daemon":         {pairs: 38, spread: 17, branches: 22},
-	"daemon/prompt":  {pairs: 8, spread: 6, branches: 26},
 	"daemon/replay":  {pairs: 4},
 	"daemon/vllmsim": {pairs: 15, spread: 14},
 	"daemon/worker":  {pairs: 29, spread: 19, branches: 24},

@@ -31,7 +31,6 @@ const (
 // habitsToday lists the rooms that still have some. Numbers only go down, and a row goes with its last number.
 var habitsToday = map[string]habits{
 	"daemon":          {wide: 256, effects: 30, unkeyed: 44, long: 1},
-	"daemon/prompt":   {wide: 98, effects: 23},
 	"daemon/replay":   {wide: 8, unkeyed: 1},
 	"daemon/vllmsim":  {wide: 97, effects: 2, unkeyed: 9},
 	"daemon/warmpath": {wide: 16, effects: 1, long: 1},

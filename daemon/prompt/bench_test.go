@@ -102,7 +102,7 @@ func benchmarkChunk(b *testing.B, kind Kind, event string) {
 			r.Reset(kind, true, 1<<20)
 		}
 	}
-	if r.bad {
+	if !r.Understood() {
 		b.Fatal("chunk not understood")
 	}
 }

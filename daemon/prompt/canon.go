@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// Marks of the canonical text. None of these bytes occurs in valid UTF-8, so no text can imitate them, and no length has to
-// stand in front of a text: a length would change all that follows as soon as the text grows.
+// Marks of the canonical text. None of these bytes occurs in valid UTF-8, so no text can imitate them, and no length
+// has to stand in front of a text: a length would change all that follows as soon as the text grows.
 //
 //	chat    = [tools] message...
 //	tools   = FE tool... FF
@@ -25,8 +25,8 @@ const (
 	markEnd     = 0xFF
 )
 
-// text appends the inside of a JSON string, unescaped straight into the blocks. A text with escapes goes through a buffer
-// small enough to stay in the processor's first cache.
+// text appends the inside of a JSON string, unescaped straight into the blocks. A text with escapes goes through a
+// buffer small enough to stay in the processor's first cache.
 func (c *Chain) text(raw []byte) {
 	if !escaped(raw) {
 		c.Append(raw)
@@ -38,11 +38,13 @@ func (c *Chain) text(raw []byte) {
 			if raw[0] == '\\' {
 				if b := escapeValue[raw[1]]; b != 0 {
 					buf[n] = b
-					n, raw = n+1, raw[2:]
+					n++
+					raw = raw[2:]
 					continue
 				}
 				out, k := unescapeOne(buf[:n], raw)
-				n, raw = len(out), raw[k:]
+				n = len(out)
+				raw = raw[k:]
 				continue
 			}
 			run := raw[:min(len(raw), len(buf)-n)]
@@ -56,8 +58,8 @@ func (c *Chain) text(raw []byte) {
 	}
 }
 
-// value appends a scanned JSON value with white space and escapes taken out, keys in the order in which they come: chat
-// templates print them in that order.
+// value appends a scanned JSON value with white space and escapes taken out, keys in the order in which they come:
+// chat templates print them in that order.
 func (c *Chain) value(raw []byte) {
 	var s scanner
 	s.reset(raw)
@@ -85,57 +87,11 @@ func (c *Chain) tagged(mark byte, raw []byte) {
 	}
 }
 
-// call appends one tool call. The worker parses the arguments before it prints them, so white space in them does not count.
-func (c *Chain) call(w *writer, name, arguments []byte) {
-	c.mark(markCall)
-	c.Append(name)
-	c.mark(markText)
-	if len(bytes.TrimSpace(arguments)) == 0 {
-		arguments = []byte("{}")
-	}
-	w.scan.reset(arguments)
-	if w.scan.document(nil) {
-		c.value(arguments)
-	} else {
-		c.Append(arguments)
-	}
-}
-
-func (c *Chain) message(w *writer, body []byte, m *message) {
-	c.mark(markMessage)
-	c.text(inside(m.role.of(body)))
-	c.tagged(markName, m.name.of(body))
-	c.tagged(markAnswer, m.toolCallID.of(body))
-	c.content(w, m.content.of(body))
-	if v := m.toolCalls.of(body); len(v) > 0 && v[0] == '[' {
-		w.calls(c, v)
-	}
-	c.mark(markEnd)
-}
-
-// content appends a message's content: a string or a list of parts.
-func (c *Chain) content(w *writer, v []byte) {
-	if len(v) > 0 && v[0] == '[' {
-		w.parts(c, v)
-	} else {
-		c.tagged(markText, v)
-	}
-}
-
 // plain appends a message that is only a text, given as the inside of a string.
 func (c *Chain) plain(role string, text []byte) {
 	c.mark(markMessage)
 	c.Append([]byte(role))
 	c.mark(markText)
 	c.text(text)
-	c.mark(markEnd)
-}
-
-// result appends what a tool gave, in a chat a message of the role tool.
-func (c *Chain) result(w *writer, id, content []byte) {
-	c.mark(markMessage)
-	c.Append([]byte("tool"))
-	c.tagged(markAnswer, id)
-	c.content(w, content)
 	c.mark(markEnd)
 }

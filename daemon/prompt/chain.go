@@ -17,9 +17,10 @@ const (
 	tokenBytes = 4
 )
 
-// The domains keep prompts of different kinds apart: a chat's canonical text, a completion's bare text and token ids never
-// share a KV block, whatever their bytes. Anthropic's Messages are a chat to vLLM, with the same tokens. Responses are one
-// with other tokens (its renderer begins with the first token twice: 19 for a prompt that is 18 to 0.11).
+// The domains keep prompts of different kinds apart: a chat's canonical text, a completion's bare text and token ids
+// never share a KV block, whatever their bytes. Anthropic's Messages are a chat to vLLM, with the same tokens.
+// Responses are one with other tokens (its renderer begins with the first token twice: 19 for a prompt that is 18 to
+// 0.11).
 const (
 	domainChat = iota + 1
 	domainText
@@ -27,9 +28,9 @@ const (
 	domainResponses
 )
 
-// Chain is the chained block hashes of one prompt: hash i covers block i and all before it, so two chains agree up to a
-// point and differ from there on. What does not fill a block yet is kept, so that the answer continues it.
-// A copy shares Hashes; continue only one of the two.
+// Chain is the chained block hashes of one prompt: hash i covers block i and all before it, so two chains agree up to
+// a point and differ from there on. What does not fill a block yet is kept, so that the answer continues it. A copy
+// shares Hashes; continue only one of the two.
 type Chain struct {
 	Hashes []uint64 // one per full block
 	Bytes  int      // canonical length, the unhashed rest included
@@ -43,7 +44,11 @@ type Chain struct {
 }
 
 func (c *Chain) reset(seed uint64, domain byte) {
-	c.Hashes, c.Bytes, c.Tokens, c.n, c.fixed = c.Hashes[:0], 0, 0, 0, false
+	c.Hashes = c.Hashes[:0]
+	c.Bytes = 0
+	c.Tokens = 0
+	c.n = 0
+	c.fixed = false
 	c.size = BlockBytes
 	if domain == domainTokens {
 		c.size = BlockTokens * tokenBytes
@@ -51,14 +56,15 @@ func (c *Chain) reset(seed uint64, domain byte) {
 	c.hash = xxh3.HashSeed([]byte{domain}, seed)
 }
 
-// Append continues a text chain. For a completion that is the text itself; a chat's text is made by [Request.Hash] and
-// [Reply.Extend].
+// Append continues a text chain. For a completion that is the text itself; a chat's text is made by [Request.Hash]
+// and [Reply.Extend].
 func (c *Chain) Append(text []byte) {
 	c.Bytes += len(text)
 	if c.n > 0 {
 		k := copy(c.tail[c.n:c.size], text)
 		text = text[k:]
-		if c.n += k; c.n < c.size {
+		c.n += k
+		if c.n < c.size {
 			return
 		}
 		c.fold(c.tail[:c.size])
@@ -81,7 +87,8 @@ func (c *Chain) token(id uint32) {
 	binary.LittleEndian.PutUint32(c.tail[c.n:], id)
 	c.Tokens++
 	c.Bytes += tokenBytes
-	if c.n += tokenBytes; c.n == c.size {
+	c.n += tokenBytes
+	if c.n == c.size {
 		c.fold(c.tail[:c.size])
 		c.n = 0
 	}
@@ -91,22 +98,25 @@ func (c *Chain) token(id uint32) {
 func (c *Chain) mark(b byte) {
 	c.tail[c.n] = b
 	c.Bytes++
-	if c.n++; c.n == c.size {
+	c.n++
+	if c.n == c.size {
 		c.fold(c.tail[:c.size])
 		c.n = 0
 	}
 }
 
-// fold hashes whole blocks. The hash before is the seed of the next: no copy of it into the block is needed. 0 is kept free,
-// since the strategies' contract uses it for "no such block".
+// fold hashes whole blocks. The hash before is the seed of the next: no copy of it into the block is needed. 0 is
+// kept free, since the strategies' contract uses it for "no such block".
 func (c *Chain) fold(blocks []byte) {
-	h, out := c.hash, slices.Grow(c.Hashes, len(blocks)/c.size)
+	h := c.hash
+	out := slices.Grow(c.Hashes, len(blocks)/c.size)
 	for ; len(blocks) > 0; blocks = blocks[c.size:] {
 		h = max(xxh3.HashSeed(blocks[:c.size], h), 1)
 		out = append(out, h)
 	}
-	c.hash, c.Hashes = h, out
+	c.hash = h
+	c.Hashes = out
 }
 
-// sum closes a chain that is used as a digest.
+// sum returns the digest of a chain that is used as one.
 func (c *Chain) sum() uint64 { return xxh3.HashSeed(c.tail[:c.n], c.hash) }

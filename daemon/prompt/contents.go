@@ -1,172 +1,198 @@
 package prompt
 
-// messageField takes a field of a Messages event; a body that is not streamed is the message itself.
-func (r *Reply) messageField(key []byte) bool {
-	s := &r.w.scan
-	switch string(key) {
-	case "message":
-		return s.object(r.messageBody)
-	case "delta":
-		return s.take(&r.top.delta)
-	case "content_block":
-		return s.take(&r.top.item)
-	case "usage":
-		return r.readUsage()
-	}
-	if !r.stream {
-		return r.messageBody(key)
-	}
-	return r.common(key)
+// blocksReader reads Anthropic's Messages, whose content is a list of blocks.
+type blocksReader struct {
+	heading
+	delta, item, content, stop span
+	block                      openBlock
 }
 
-func (r *Reply) messageBody(key []byte) bool {
-	s := &r.w.scan
+// openBlock is the block whose deltas come.
+type openBlock struct {
+	written bool // text of it has come, or a thought
+	call    int  // the call that it is, or noCall
+}
+
+const noCall = -1
+
+func (r *blocksReader) reset() { r.block = openBlock{written: true, call: noCall} }
+
+// read scans one event, or a body, which is the message itself.
+func (r *blocksReader) read(t *transcript) bool {
+	*r = blocksReader{block: r.block}
+	s := &t.w.scan
+	return s.document(func(key []byte) bool {
+		switch string(key) {
+		case "message":
+			return s.object(func(key []byte) bool { return r.readField(t, key) })
+		case "delta":
+			return s.locate(&r.delta)
+		case "content_block":
+			return s.locate(&r.item)
+		case "usage":
+			return t.readUsage()
+		}
+		if !t.stream {
+			return r.readField(t, key)
+		}
+		return r.heading.readField(t, key)
+	})
+}
+
+// readField scans a field of the message.
+func (r *blocksReader) readField(t *transcript, key []byte) bool {
+	s := &t.w.scan
 	switch string(key) {
 	case "id":
-		return r.readID()
+		return t.readID()
 	case "content":
-		return s.take(&r.top.content)
+		return s.locate(&r.content)
 	case "stop_reason":
-		return s.take(&r.top.stop)
+		return s.locate(&r.stop)
 	case "usage":
-		return r.readUsage()
+		return t.readUsage()
 	case "type":
-		if r.stream { // "message", beside the event's own
+		if t.stream { // "message", beside the event's own
 			return s.value()
 		}
 	}
-	return r.common(key)
+	return r.heading.readField(t, key)
 }
 
-// message takes what an event or a body says.
-func (r *Reply) message() {
-	b, t := r.w.scan.b, &r.top
-	switch string(inside(t.kind.of(b))) {
+// conclude records what the event or body meant.
+func (r *blocksReader) conclude(t *transcript) {
+	b := t.w.scan.b
+	switch string(inside(r.kind.of(b))) {
 	case "message_start":
-		r.answer(0)
+		t.answers.first()
 	case "content_block_start":
-		r.blockStart(t.item.of(b))
+		r.beginBlock(t, r.item.of(b))
 	case "content_block_delta":
-		r.blockDelta(t.delta.of(b))
+		r.continueBlock(t, r.delta.of(b))
 	case "message_delta":
-		raw := t.delta.of(b)
+		raw := r.delta.of(b)
 		var s scanner
 		var stop span
 		s.reset(raw)
 		s.object(func(key []byte) bool {
 			if string(key) == "stop_reason" {
-				return s.take(&stop)
+				return s.locate(&stop)
 			}
 			return s.value()
 		})
-		r.stopped(stop.of(raw))
+		endMessage(t, stop.of(raw))
 	case "message_stop":
-		if r.clean = true; !r.output {
-			r.fail(0)
+		t.state.sawEnd()
+		if !t.state.hasOutput() {
+			t.state.fail(failureImplied, 0)
 		}
 	case "message":
-		raw := t.content.of(b)
+		raw := r.content.of(b)
 		var s scanner
 		s.reset(raw)
 		s.array(func() bool {
 			var v span
-			ok := s.take(&v)
-			r.blockStart(v.of(raw))
+			ok := s.locate(&v)
+			r.beginBlock(t, v.of(raw))
 			return ok
 		})
-		r.stopped(t.stop.of(b))
+		endMessage(t, r.stop.of(b))
 	}
 }
 
-// blockStart begins a block; a body that is not streamed has all of it here.
-func (r *Reply) blockStart(raw []byte) {
+// beginBlock begins a block; a body that is not streamed has all of it here.
+func (r *blocksReader) beginBlock(t *transcript, raw []byte) {
 	var s scanner
 	var b block
 	s.reset(raw)
-	s.block(&b)
-	a := r.answer(0)
-	r.fresh, r.use = true, -1
+	b.read(&s)
+	to := t.answers.first()
+	r.block = openBlock{call: noCall}
 	switch string(inside(b.kind.of(raw))) {
 	case "tool_use":
-		r.output = true
-		if r.use = len(a.calls); r.use >= maxCalls {
-			r.use = maxCalls - 1
-		}
-		c := a.call(r.use)
-		c.name = r.gather(c.name, b.name.of(raw))
+		t.state.sawOutput()
+		r.block.call = min(len(to.calls), maxCalls-1)
+		c := to.call(r.block.call)
+		c.name = t.answers.gather(c.name, b.name.of(raw))
 		if in := b.input.of(raw); len(in) > 2 { // {} only stands for what is to come
-			r.size += len(in)
+			t.answers.size += len(in)
 			c.arguments = append(c.arguments, in...)
 		}
 	case "text":
-		r.write(a, b.text.of(raw))
+		r.write(t, to, b.text.of(raw))
 	default:
-		r.output = r.output || len(inside(b.thought.of(raw))) > 0
+		if len(inside(b.thought.of(raw))) > 0 {
+			t.state.sawOutput()
+		}
 	}
 }
 
-// write adds to the text of this block; a block that stays empty leaves no trace.
-func (r *Reply) write(a *choice, raw []byte) {
+// write adds to the text of the block; a block that stays empty leaves no trace.
+func (r *blocksReader) write(t *transcript, to *answer, raw []byte) {
 	if len(inside(raw)) == 0 {
 		return
 	}
-	if r.fresh && len(a.text) > 0 {
-		a.text = append(a.text, markText)
+	if !r.block.written && len(to.text) > 0 {
+		to.text = append(to.text, markText)
 	}
-	a.text, r.fresh, r.output = r.gather(a.text, raw), false, true
+	r.block.written = true
+	to.text = t.answers.gather(to.text, raw)
+	t.state.sawOutput()
 }
 
-func (r *Reply) blockDelta(raw []byte) {
-	b := r.w.scan.b
+// continueBlock adds a delta to the block.
+func (r *blocksReader) continueBlock(t *transcript, raw []byte) {
 	var s scanner
 	var text, thought, input span
 	s.reset(raw)
 	s.object(func(key []byte) bool {
 		switch string(key) {
 		case "text":
-			return s.take(&text)
+			return s.locate(&text)
 		case "thinking":
-			return s.take(&thought)
+			return s.locate(&thought)
 		case "partial_json":
-			return s.take(&input)
+			return s.locate(&input)
 		}
 		return s.value()
 	})
-	a := r.answer(0)
-	r.write(a, text.of(raw))
+	to := t.answers.first()
+	r.write(t, to, text.of(raw))
 	if in := input.of(raw); len(inside(in)) > 0 {
-		r.output = true
-		if r.use >= 0 {
-			a.calls[r.use].arguments = r.gather(a.calls[r.use].arguments, in)
+		t.state.sawOutput()
+		if r.block.call != noCall {
+			c := &to.calls[r.block.call]
+			c.arguments = t.answers.gather(c.arguments, in)
 		}
 	}
-	lo := r.top.delta.lo
-	switch written, thinking := len(inside(text.of(b[lo:]))) > 0, len(inside(thought.of(b[lo:]))) > 0; {
+	lo := r.delta.lo
+	switch written, thinking := len(inside(text.of(raw))) > 0, len(inside(thought.of(raw))) > 0; {
 	case input.hi > 0 || written == thinking:
 	case written:
-		r.top.plain, r.top.piece = true, span{lo + text.lo, lo + text.hi}
+		t.piece = piece{text: span{lo + text.lo, lo + text.hi}}
 	default:
-		r.output, r.fresh = true, false
-		r.top.plain, r.top.piece, r.top.choice = true, span{lo + thought.lo, lo + thought.hi}, -1
+		t.state.sawOutput()
+		r.block.written = true
+		t.piece = piece{text: span{lo + thought.lo, lo + thought.hi}, choice: nobodys}
 	}
 }
 
-// stopped takes why the message ended. null is vLLM's for an abort, see Failed.
-func (r *Reply) stopped(raw []byte) {
-	a := r.answer(0)
+// endMessage records why the message ended. null is vLLM's for an abort, see Reply.Failed.
+func endMessage(t *transcript, raw []byte) {
+	finish := "other"
 	switch string(inside(raw)) {
 	case "end_turn", "stop_sequence":
-		a.finish = "stop"
+		finish = "stop"
 	case "max_tokens":
-		a.finish = "length"
+		finish = "length"
 	case "tool_use":
-		a.finish = "tool_calls"
+		finish = "tool_calls"
 	case "":
-		a.finish = "abort"
-		r.fail(0)
-		return
-	default:
-		a.finish = "other"
+		finish = "abort"
 	}
-	r.output = true
+	if t.answers.first().end(finish) {
+		t.state.fail(failureImplied, 0)
+	} else {
+		t.state.sawOutput()
+	}
 }

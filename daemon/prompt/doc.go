@@ -1,63 +1,74 @@
-// Package prompt reads what passes through the router: of a request's body the few fields that routing needs and the prompt as
-// chained block hashes, of an answer what the client will send back with its next turn and whether it is a failure.
+// Package prompt reads what passes through the router: of a request's body the few fields that routing needs and the
+// prompt as chained block hashes, of an answer what the client will send back with its next turn, the worker's own
+// count of tokens, and whether it is a failure.
 //
-//	r, err := parser.Parse(prompt.KindOf(method, path), body) // one pass; err: malformed or cut, what stood complete is kept
-//	r.Hash(seed)                                              // r.Chains[i].Hashes, one per 128 bytes of canonical text
+//	r, err := parser.Parse(prompt.KindOf(method, path), body) // one pass; err: malformed or cut, the rest is kept
+//	r.Hash(seed)                                              // r.Chains[i].Hashes, one per 128 bytes of text
 //	reply.Reset(r.Kind, events, 0)
-//	reply.Feed(chunk) ...     // beside the copy to the client; hold what came back while !Output(), ask another worker if Failed()
-//	if _, complete := reply.Finish(); complete && reply.Extend(&r.Chains[0]) { index.Touch(worker, r.Chains[0].Hashes) }
+//	reply.Feed(chunk) // beside the copy to the client; while !Output() hold it back, if Failed() ask another worker
+//	if _, complete := reply.Finish(); complete && reply.Extend(&r.Chains[0]) { touch the index; record reply.Usage() }
 //
-// One file, one matter: kind (which path has which body), scan and unescape (JSON), request, items (Responses), blocks (Anthropic's
-// Messages), multipart, parthead; canon, parts, hash, chain (from body to hashes); sse, reply, usage, quick, delta (chat, completion), outputs
-// (Responses), contents (Messages).
+// # Files, lowest first
+//
+// JSON: unescape, lex (strings and numbers), scan (objects and arrays). Hashes: chain, canon (the canonical text),
+// parts and calls (what contents and tools are in it). A request: kind (which path has which body), fields (the table
+// of names), conversation with its dialects items (Responses) and blocks (Anthropic's Messages), request, hash. A
+// form: parthead, multipart. An answer: sse (events), usage, state (how far it has come), answers (what is gathered),
+// transcript (all that is read of it), a reader for each shape (choices, outputs, contents), quick (the short way),
+// reply (Reset, Feed, Finish), verdict (what a Reply reports).
 //
 // # Why not a JSON library
 //
-// Routing needs a dozen fields of a body that may hold a million tokens. Decoding 256 KB takes encoding/json 1,038 us, gjson
-// 207, sonic 145, goccy 141; passing over it eight bytes at a time takes 44 and no memory. The price, a hand-written scanner,
-// is paid with a fuzz test that holds it to encoding/json's verdict on every body. It is more lenient in three things that the
-// worker's Python accepts too: a byte order mark, NaN and Infinity. It is stricter in one: nesting beyond 512.
+// Routing needs a dozen fields of a body that may hold a million tokens. encoding/json takes twenty times as long as
+// passing over it eight bytes at a time, the fastest library three times, and both take memory. The price, a scanner
+// written by hand, is paid with a fuzz test that holds it to encoding/json's verdict on every body. It is more
+// lenient in three things that the worker's Python accepts too: a byte order mark, NaN and Infinity. It is stricter
+// in one: nesting beyond 512.
 //
 // # Why a form may be read and still not be ok
 //
-// Nobody writes down what a form with two names in one part means, and each reader takes another. Multipart reads such a form as
-// well as it can, for routing, and reports that it is not ok, for whoever may use some models only. ok is a list of what clients
-// do write; a list of known tricks was the loser, as each reader has its own. Forms made of such tricks are held to what
-// vLLM's own reader makes of them (TestFormsAgainstPython). JSON has no such freedom, but for a field that comes twice: AmbiguousModel.
+// No standard says what a form with two names in one part means, and each reader decides otherwise. Multipart reads
+// such a form as well as it can, for routing, and reports that it is not ok, for callers that may use some models
+// only. ok is a list of what clients do write. A list of known tricks lost, as each reader has its own. Forms made of
+// such tricks are held to what vLLM's own reader makes of them (TestFormsAgainstPython). JSON has no such freedom,
+// but for a field that comes twice: AmbiguousModel.
 //
 // # Why canonical text, not the body's bytes
 //
-// Two clients that send the same chat seldom send the same bytes: one escapes é and /, one sorts keys, one writes a text as a
-// list of one part. What reaches the worker's chat template is the same, and so must the hashes be. canon.go states the form.
-// Two rules shape it. All that identifies a text stands before it and only an end mark after it, so that long prompts which
-// differ in their last word share all before; a length in front would undo that. And an answer, appended to its prompt, gives
-// the beginning of the next turn's text byte for byte: the answer is entered in the index before it is ever sent back.
+// Two clients that send the same chat seldom send the same bytes: one escapes é and /, one sorts keys, one writes a
+// text as a list of one part. The worker's chat template sees the same, and so must the hashes. canon.go states the
+// form. Two rules shape it. All that identifies a text stands before it and only an end mark after it, so that long
+// prompts which differ in their last word share all before; a length in front would undo that. And an answer,
+// appended to its prompt, is the beginning of the next turn's text byte for byte: the answer is entered in the index
+// before it is ever sent back.
 //
-// What is left out, and why: reasoning (clients do not return it, templates drop it); ids of tool calls in the assistant's
-// message (some clients replace them, and then the answer as heard would never match the answer as returned; a replaced id is
-// still seen in the tool's message that follows, where it costs nothing as the client keeps it from then on); sampling fields
-// and chat_template_kwargs (they change a prompt's end at most, with the usual templates). Order inside a tool's parameters
-// does count, because templates print it. A text that is not valid UTF-8 could imitate a mark; the worker refuses it.
+// Left out are: reasoning (clients do not return it, templates drop it); ids of tool calls in the assistant's message
+// (some clients replace them, and the answer as read would never match the answer as returned; a replaced id is still
+// seen in the tool's message that follows); sampling fields and chat_template_kwargs (they change a prompt's end at
+// most, with the usual templates). Order inside a tool's parameters does count, because templates print it. A text
+// that is not valid UTF-8 could imitate a mark; the worker refuses it.
 //
 // # Which endpoints share
 //
-// vLLM turns an Anthropic message into a chat and renders it by the same template, so the two have one canonical text: system
-// is a message, a tool's result is one, the calls follow the text. A Responses input becomes messages too (the assistant's
-// items in a row are one), but its renderer starts otherwise, with other tokens from the first on: it has a domain of its own.
-// With previous_response_id the conversation lies in the worker, nothing is hashed, and that worker is the one to go to. Lists to
-// be embedded are one prompt each. A rerank is one chain, query and documents in their order: a chain per document would
-// hash the query a thousand times to learn that all of them go to one worker.
+// vLLM turns an Anthropic message into a chat and renders it by the same template, so the two have one canonical
+// text. A Responses input becomes messages too, but its renderer starts otherwise, with other tokens from the first
+// on: it has a domain of its own. With previous_response_id the conversation lies in the worker, nothing is hashed,
+// and that worker is the one to go to. Lists to be embedded are one prompt each. A rerank is one chain: a chain per
+// document would hash the query a thousand times to learn that all of them go to one worker.
 //
-// # Why the answer is listened to event by event
+// # Why an answer is read event by event
 //
-// A draining or paused vLLM says 200 and then nothing: finish_reason abort, a bare [DONE], stop_reason null. As long as a client
-// has seen no output such an answer can still be asked elsewhere, so Output and Failed hold at every byte. Reading each event
-// in full costs 0.5 us (780 ns before the scanner was made faster), most of it for bytes that are the same in all events of
-// a stream; the short way (quick.go) costs 35 ns. A parser that only looks for "content" and "error" was no way: text can hold both.
+// A draining or paused vLLM says 200 and then nothing: finish_reason abort, a bare [DONE], stop_reason null. As long
+// as a client has seen no output such an answer can still be asked elsewhere, so Output and Failed hold at every
+// byte. Most of an event is the same in all events of a stream, and the short way (quick.go) takes a tenth of the
+// time of reading it in full. A parser that only looks for "content" and "error" was no way: text can hold both. What
+// is known of an answer is three enums with a table of what moves them (state.go). Nine flags lost: nobody could say
+// which of them meet.
 //
 // # Why the seed
 //
-// The chain starts from a secret of the namespace (model, adapter, salt): xxh3 is no cryptographic hash, and a tenant who
-// knew the seed could make another's prompt appear to be his. The engine's own SHA-256 chain would cost 100 times as much and
-// is never needed, as its hashes stay opaque to the index. A wrong match only sends a request to a worker that must prefill.
+// The chain starts from a secret of the namespace (model, adapter, salt): xxh3 is no cryptographic hash, and a tenant
+// who knew the seed could make another's prompt appear to be his. The engine's own SHA-256 chain would cost 100 times
+// as much and is never needed, as its hashes stay opaque to the index. A wrong match only sends a request to a worker
+// that must prefill.
 package prompt

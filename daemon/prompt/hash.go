@@ -2,39 +2,40 @@ package prompt
 
 import "math"
 
-// Hash fills Chains. seed is the namespace's secret: without it a tenant could make two prompts collide, and it is known only
-// after the scan, as it hangs on model and salt. Hash may be called again with another seed.
+// maxPrompts bounds the prompts of a completion. What comes after is not hashed.
+const maxPrompts = 1 << 10
+
+// Hash fills Chains. seed is the namespace's secret: without it a tenant could make two prompts collide, and it is
+// known only after the scan, as it hangs on model and salt. Hash may be called again with another seed.
 func (r *Request) Hash(seed uint64) {
 	r.Chains = r.Chains[:0]
 	switch {
 	case !r.HasPrompt:
 	case r.Kind == Responses:
-		r.hashItems(r.chain(seed, domainResponses))
+		r.hashResponses(r.addChain(seed, domainResponses))
 	case r.Kind == Rerank || r.Kind == Score:
-		c := r.chain(seed, domainText)
+		c := r.addChain(seed, domainText)
 		c.fixed = true
-		c.value(r.pair[0].of(r.body))
-		c.value(r.pair[1].of(r.body))
-	case len(r.messages) > 0:
-		c := r.chain(seed, domainChat)
-		r.w.tools(c, r.tools.of(r.body))
+		c.value(r.fields.raw(fieldQuery))
+		c.value(r.fields.raw(fieldDocuments))
+	case len(r.talk.messages) > 0:
+		c := r.addChain(seed, domainChat)
+		r.w.tools(c, r.fields.raw(fieldTools))
 		if r.Kind == Messages || r.Kind == CountTokens {
-			r.hashBlocks(c)
-			break
-		}
-		for i := range r.messages {
-			c.message(&r.w, r.body, &r.messages[i])
+			r.talk.writeBlocks(&r.w, c, r.fields.raw(fieldInstructions))
+		} else {
+			r.talk.writeChat(&r.w, c)
 		}
 	default:
 		r.hashPrompt(seed)
 	}
 }
 
-// FirstChoice is the index in the reply of the first answer to prompt i.
+// FirstChoice returns the index in the reply of the first answer to prompt i.
 func (r *Request) FirstChoice(i int) int { return i * r.N }
 
-// chain opens the next chain, keeping the memory of an earlier one.
-func (r *Request) chain(seed uint64, domain byte) *Chain {
+// addChain begins the next chain, keeping the memory of an earlier one.
+func (r *Request) addChain(seed uint64, domain byte) *Chain {
 	n := len(r.Chains)
 	if n < cap(r.Chains) {
 		r.Chains = r.Chains[:n+1]
@@ -43,32 +44,28 @@ func (r *Request) chain(seed uint64, domain byte) *Chain {
 	}
 	c := &r.Chains[n]
 	c.reset(seed, domain)
-	c.fixed = r.echo || r.resume || r.partial || !r.Kind.Generates()
+	c.fixed = r.fixed || !r.Kind.Generates()
 	return c
 }
 
-// hasPrompt reports whether the prompt is one of the forms that can be hashed: text, token ids, or a list of these.
-func (r *Request) hasPrompt() bool {
-	v := r.prompt.of(r.body)
-	if len(inside(v)) > 0 {
-		return true
+// hashResponses writes a Responses input: instructions are a system message, a bare text is the user's.
+func (r *Request) hashResponses(c *Chain) {
+	r.w.tools(c, r.fields.raw(fieldTools))
+	if v := r.fields.inside(fieldInstructions); len(v) > 0 {
+		c.plain("system", v)
 	}
-	if len(v) == 0 || v[0] != '[' {
-		return false
+	if len(r.talk.messages) == 0 {
+		c.plain("user", r.fields.inside(fieldInput))
+		return
 	}
-	var s scanner
-	s.reset(v)
-	s.i = 1
-	s.space()
-	c := s.at()
-	return c == '"' || c == '[' || c-'0' <= 9
+	r.talk.writeItems(&r.w, c)
 }
 
 // hashPrompt makes a chain per prompt of a completion.
 func (r *Request) hashPrompt(seed uint64) {
-	v := r.prompt.of(r.body)
+	v := r.prompt()
 	if v[0] == '"' {
-		r.chain(seed, domainText).text(inside(v))
+		r.addChain(seed, domainText).text(inside(v))
 		return
 	}
 	var s scanner
@@ -80,22 +77,22 @@ func (r *Request) hashPrompt(seed uint64) {
 			return false
 		case c == '"':
 			var text span
-			ok := s.take(&text)
-			r.chain(seed, domainText).text(inside(text.of(v)))
+			ok := s.locate(&text)
+			r.addChain(seed, domainText).text(inside(text.of(v)))
 			return ok
 		case c == '[':
-			ids := r.chain(seed, domainTokens)
-			return s.array(func() bool { return s.token(ids) })
+			ids := r.addChain(seed, domainTokens)
+			return s.array(func() bool { return readTokens(&s, ids) })
 		}
 		if ids == nil {
-			ids = r.chain(seed, domainTokens)
+			ids = r.addChain(seed, domainTokens)
 		}
-		return s.token(ids)
+		return readTokens(&s, ids)
 	})
 }
 
-// token reads a token id into the chain, and those right behind it.
-func (s *scanner) token(c *Chain) bool {
+// readTokens appends a token id to the chain, and those right behind it.
+func readTokens(s *scanner, c *Chain) bool {
 	s.ints(c)
 	s.space()
 	lo := s.i

@@ -1,18 +1,12 @@
 package prompt
 
-// form tells the items of a Responses input apart.
-type form uint8
+// readItems scans the items of a Responses input.
+func (t *conversation) readItems(s *scanner) bool {
+	return s.array(func() bool { return t.readItem(s) })
+}
 
-const (
-	formMessage form = iota
-	formCall         // function_call: name, toolCalls = its arguments
-	formResult       // function_call_output: toolCallID, content = the output
-	formOpaque       // content = all of the item
-)
-
-// readItem takes one item of a Responses input. Reasoning is left out, as in a chat.
-func (r *Request) readItem() bool {
-	s := &r.w.scan
+// readItem scans one item. Reasoning is left out, as in a chat.
+func (t *conversation) readItem(s *scanner) bool {
 	if s.at() != '{' {
 		return s.value()
 	}
@@ -22,83 +16,77 @@ func (r *Request) readItem() bool {
 	ok := s.object(func(key []byte) bool {
 		switch string(key) {
 		case "type":
-			return s.take(&kind)
+			return s.locate(&kind)
 		case "role":
-			return s.take(&m.role)
+			return s.locate(&m.role)
 		case "content":
-			return s.take(&m.content)
+			return s.locate(&m.content)
 		case "name":
-			return s.take(&m.name)
+			return s.locate(&m.name)
 		case "call_id":
-			return s.take(&m.toolCallID)
+			return s.locate(&m.toolCallID)
 		case "arguments":
-			return s.take(&m.toolCalls)
+			return s.locate(&m.toolCalls)
 		case "output":
-			return s.take(&output)
+			return s.locate(&output)
 		case "status":
-			return s.take(&status)
+			return s.locate(&status)
 		}
 		return s.value()
 	})
-	if !ok || len(r.messages) == maxMessages {
+	if !ok || len(t.messages) == maxMessages {
 		return ok
 	}
-	switch string(inside(kind.of(r.body))) {
+	switch string(inside(kind.of(t.body))) {
 	case "", "message":
-		m.toolCallID, m.toolCalls = span{}, span{}
-		state := string(inside(status.of(r.body)))
-		r.resume = state == "in_progress" || state == "incomplete" // of the last one: the worker goes on with it
+		m.toolCallID = span{}
+		m.toolCalls = span{}
+		state := string(inside(status.of(t.body)))
+		t.unfinished = state == "in_progress" || state == "incomplete"
 	case "function_call":
 		m.form = formCall
 	case "function_call_output":
-		m.form, m.content = formResult, output
+		m.form = formResult
+		m.content = output
 	case "reasoning":
 		return true
 	default:
 		m = message{form: formOpaque, content: span{lo, s.i}}
 	}
-	r.messages = append(r.messages, m)
+	t.messages = append(t.messages, m)
 	return true
 }
 
-// hashItems writes a Responses input as the messages that vLLM makes of it: instructions are a system message, a bare text is
-// the user's, and what the assistant said and called in a row is one message.
-func (r *Request) hashItems(c *Chain) {
-	r.w.tools(c, r.tools.of(r.body))
-	if v := inside(r.system.of(r.body)); len(v) > 0 {
-		c.plain("system", v)
-	}
-	if len(r.messages) == 0 {
-		c.plain("user", inside(r.prompt.of(r.body)))
-		return
-	}
-	for list := r.messages; len(list) > 0; {
+// writeItems appends the items as the messages that vLLM makes of them: what the assistant said and called in a row
+// is one message.
+func (t *conversation) writeItems(w *writer, c *Chain) {
+	for list := t.messages; len(list) > 0; {
 		switch m := &list[0]; {
-		case r.assistant(m):
-			list = list[r.turn(c, list):]
+		case t.isAssistant(m):
+			list = list[t.writeTurn(w, c, list):]
 			continue
 		case m.form == formResult:
-			c.result(&r.w, m.toolCallID.of(r.body), m.content.of(r.body))
+			w.result(c, m.toolCallID.of(t.body), m.content.of(t.body))
 		case m.form == formOpaque:
 			c.mark(markMessage)
-			c.value(m.content.of(r.body))
+			c.value(m.content.of(t.body))
 			c.mark(markEnd)
 		default:
-			c.message(&r.w, r.body, m)
+			t.writeMessage(w, c, m)
 		}
 		list = list[1:]
 	}
 }
 
-func (r *Request) assistant(m *message) bool {
-	return m.form == formCall || m.form == formMessage && string(inside(m.role.of(r.body))) == "assistant"
+func (t *conversation) isAssistant(m *message) bool {
+	return m.form == formCall || m.form == formMessage && string(t.role(m)) == "assistant"
 }
 
-// turn writes the assistant's message that the list begins with and gives the number of its items. A second text begins
-// another message.
-func (r *Request) turn(c *Chain, list []message) int {
+// writeTurn appends the assistant's message that the list begins with, and returns the number of its items. A second
+// text begins another message.
+func (t *conversation) writeTurn(w *writer, c *Chain, list []message) int {
 	n, text := 0, -1
-	for ; n < len(list) && r.assistant(&list[n]); n++ {
+	for ; n < len(list) && t.isAssistant(&list[n]); n++ {
 		if list[n].form == formMessage {
 			if text >= 0 {
 				break
@@ -109,11 +97,11 @@ func (r *Request) turn(c *Chain, list []message) int {
 	c.mark(markMessage)
 	c.Append([]byte("assistant"))
 	if text >= 0 {
-		c.content(&r.w, list[text].content.of(r.body))
+		w.content(c, list[text].content.of(t.body))
 	}
 	for i := range list[:n] {
 		if m := &list[i]; m.form == formCall {
-			r.w.call(c, m.name.of(r.body), m.toolCalls.of(r.body))
+			w.call(c, m.name.of(t.body), m.toolCalls.of(t.body))
 		}
 	}
 	c.mark(markEnd)

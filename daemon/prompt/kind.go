@@ -38,10 +38,10 @@ var kinds = map[string]Kind{
 	"/invocations":              Invocations,
 }
 
-// KindOf tells the shape of a request's body by its method and path (without query). Only a POST has one. With /v1 and without:
-// rerank (/v2 too) and score. Only with /v1: chat/completions, completions, responses, messages, messages/count_tokens and
-// embeddings. Only without: pooling, classify, tokenize and invocations. All else is Other, the paths below /v1/responses/{id}
-// and the multipart endpoints (see [Multipart]) among them.
+// KindOf tells the shape of a request's body by its method and path (without query). Only a POST has one. With /v1
+// and without: rerank (/v2 too) and score. Only with /v1: chat/completions, completions, responses, messages,
+// messages/count_tokens and embeddings. Only without: pooling, classify, tokenize and invocations. All else is Other,
+// the paths below /v1/responses/{id} and the multipart endpoints (see [Multipart]) among them.
 func KindOf(method, path string) Kind {
 	if method != "POST" {
 		return Other
@@ -49,8 +49,8 @@ func KindOf(method, path string) Kind {
 	return kinds[path]
 }
 
-// Generates reports whether an answer of this kind is generated text, which continues the prompt in the worker's cache and
-// comes back with the client's next turn.
+// Generates reports whether an answer of this kind is generated text, which continues the prompt in the worker's
+// cache and comes back with the client's next turn.
 func (k Kind) Generates() bool {
 	return k == Chat || k == Completion || k == Responses || k == Messages
 }

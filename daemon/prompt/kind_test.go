@@ -44,7 +44,7 @@ func TestRequestsOfKinds(t *testing.T) {
 	f(Responses, `{"input":"a","previous_response_id":"resp_\u0031"}`, func(r *Request) bool { return r.PreviousResponse == "resp_1" && !r.HasPrompt })
 	f(Responses, `{"input":"a","previous_response_id":null}`, func(r *Request) bool { return r.PreviousResponse == "" && r.HasPrompt })
 	f(Responses, `{"input":[],"prompt":"x"}`, prompts(0))
-	f(Responses, `{"input":[{"role":"user","content":"a"}],"input":"a"}`, func(r *Request) bool { return len(r.messages) == 0 && r.HasPrompt })
+	f(Responses, `{"input":[{"role":"user","content":"a"}],"input":"a"}`, func(r *Request) bool { return len(r.talk.messages) == 0 && r.HasPrompt })
 	f(Messages, `{"messages":[{"role":"user","content":"a"}],"max_tokens":7,"metadata":{"user_id":"u"}}`,
 		func(r *Request) bool { return r.MaxTokens == 7 && r.SessionKey == "u" && len(r.Chains) == 1 })
 	f(Chat, `{"metadata":{"user_id":"u"}}`, func(r *Request) bool { return r.SessionKey == "" })
@@ -86,10 +86,10 @@ func TestCutBody(t *testing.T) {
 				t.Fatalf("%s: no fault", body[:n])
 			}
 			r.Hash(1)
-			if len(r.messages) < before || n > 12 && r.Model != "m" {
-				t.Errorf("%s: %d messages, %d before, model %q", body[:n], len(r.messages), before, r.Model)
+			if len(r.talk.messages) < before || n > 12 && r.Model != "m" {
+				t.Errorf("%s: %d messages, %d before, model %q", body[:n], len(r.talk.messages), before, r.Model)
 			}
-			before = len(r.messages)
+			before = len(r.talk.messages)
 			for i := range r.Chains {
 				if !r.Chains[i].fixed {
 					t.Errorf("%s: could be continued", body[:n])

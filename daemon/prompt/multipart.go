@@ -14,14 +14,14 @@ const (
 	maxFormValue  = 1 << 10
 )
 
-// Multipart finds the fields model and stream in a multipart/form-data body (audio, image edits), copying nothing but these. The
-// body may be cut short: a field counts if its end is there, and of a field that comes twice the last. The bodies of files are
-// searched for the boundary only.
+// Multipart finds the fields model and stream in a multipart/form-data body (audio, image edits), copying nothing but
+// these. The body may be cut short: a field counts if its end is there, and of a field that comes twice the last. The
+// bodies of files are searched for the boundary only.
 //
-// ok reports that no reader finds another model: the form was read to its closing boundary and has nothing in it that is rare,
-// as a second model, a parameter or a header that clients do not write, or a bound that was hit. What is rare is read in as many
-// ways as there are readers: of name="x"; name="model" Python's takes the last and Go's none. An allowance for some models must
-// not rest on a form that is not ok.
+// ok reports that no reader finds another model: the form was read to its closing boundary and has nothing in it that
+// is rare, as a second model, a parameter or a header that clients do not write, or a bound that was hit. What is
+// rare is read in as many ways as there are readers: of name="x"; name="model" Python's takes the last and Go's none.
+// An allowance for some models must not rest on a form that is not ok.
 func Multipart(contentType string, body []byte) (model string, stream, ok bool) {
 	f := formReader{}
 	if !f.begin(contentType, body) {
@@ -65,8 +65,8 @@ func (f *formReader) begin(contentType string, body []byte) bool {
 	return found
 }
 
-// cut splits text at the next boundary that begins a line. The boundary in another place is odd: some readers take bare LFs for
-// the ends of lines.
+// cut splits text at the next boundary that begins a line. The boundary in another place is odd: some readers take
+// bare LFs for the ends of lines.
 func (f *formReader) cut(text []byte) (before, after []byte, found bool) {
 	for from := 0; ; {
 		i := bytes.Index(text[from:], f.mark)
@@ -77,7 +77,8 @@ func (f *formReader) cut(text []byte) (before, after []byte, found bool) {
 		if i >= 2 && text[i-2] == '\r' && text[i-1] == '\n' {
 			return text[:i-2], text[i+len(f.mark):], true
 		}
-		f.odd, from = true, i+1
+		f.odd = true
+		from = i + 1
 	}
 }
 
@@ -90,7 +91,8 @@ func (f *formReader) part() bool {
 	rest, found := bytes.CutPrefix(f.rest, []byte("\r\n"))
 	if !found {
 		f.odd = true
-		if rest, found = bytes.CutPrefix(bytes.TrimLeft(f.rest, " \t"), []byte("\r\n")); !found {
+		rest, found = bytes.CutPrefix(bytes.TrimLeft(f.rest, " \t"), []byte("\r\n"))
+		if !found {
 			return false
 		}
 	}
@@ -108,17 +110,18 @@ func (f *formReader) part() bool {
 		f.odd = true
 		h = partHead{name: looseName(head)}
 	}
-	f.take(h, value)
+	f.keep(h, value)
 	return true
 }
 
-// take keeps the values of the fields that count.
-func (f *formReader) take(h partHead, value []byte) {
+// keep records the values of the fields that count.
+func (f *formReader) keep(h partHead, value []byte) {
 	short := len(value) <= maxFormValue
 	switch {
 	case h.name == "model":
 		f.odd = f.odd || f.named || h.file || h.coded || !short || !plainValue(value)
-		if f.named = true; short && !h.file {
+		f.named = true
+		if short && !h.file {
 			f.model = string(value)
 		}
 	case h.name == "stream" && short && !h.file:
@@ -144,7 +147,7 @@ func plainValue(value []byte) bool {
 	return utf8.Valid(value) && len(bytes.TrimSpace(value)) == len(value)
 }
 
-// looseName is the name that a part's header seems to give it, "" for a file.
+// looseName returns the name that a part's header seems to give it, "" for a file.
 func looseName(head []byte) string {
 	for len(head) > 0 {
 		line, rest, _ := bytes.Cut(head, []byte("\r\n"))

@@ -67,8 +67,8 @@ func TestMultipart(t *testing.T) {
 	f("", "", "", false, false)
 }
 
-// TestMultipartReadersDiffer: these forms were seen to name the model "secret" to another reader, or could, behind an honest part
-// that names "sim". The first are of a review, the rest of TestFormsAgainstPython.
+// TestMultipartReadersDiffer: these forms were seen to name the model "secret" to another reader, or could, behind an
+// honest part that names "sim". The first are of a review, the rest of TestFormsAgainstPython.
 func TestMultipartReadersDiffer(t *testing.T) {
 	f := func(contentType, more string) {
 		t.Helper()
@@ -118,8 +118,8 @@ func TestMultipartReadersDiffer(t *testing.T) {
 	f("Multipart/Form-Data; boundary=b1", "--b1--\n")
 }
 
-// FuzzMultipart: of a form written by the standard library the fields are found, whatever the files hold, and of its beginning
-// the same or nothing.
+// FuzzMultipart: of a form written by the standard library the fields are found, whatever the files hold, and of its
+// beginning the same or nothing.
 func FuzzMultipart(f *testing.F) {
 	f.Add("whisper-1", "true", []byte("RIFF\r\n--x\r\n\r\nWAVE"), uint(60))
 	f.Add("a\"b\\c", "", []byte("\r\n--"), uint(0))

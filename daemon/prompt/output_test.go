@@ -12,7 +12,8 @@ func verdict(r *Reply) string {
 	return fmt.Sprintf("%v %v %v %d %v %v %v", ok, complete, r.Failed(), r.FailedCode(), r.Output(), r.Clean(), r.Usage())
 }
 
-// steps feeds a stream event by event and notes after each what is said: o(utput), f(ailed), c(lean), each a capital when true.
+// steps feeds a stream event by event and notes after each what is said: o(utput), f(ailed), c(lean), each a capital
+// when true.
 func steps(kind Kind, events ...string) string {
 	r := NewReply(kind, true, 0)
 	var out []string

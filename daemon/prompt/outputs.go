@@ -2,108 +2,126 @@ package prompt
 
 import "bytes"
 
-// responseField takes a field of a Responses event; a body that is not streamed is the response itself.
-func (r *Reply) responseField(key []byte) bool {
-	s := &r.w.scan
-	switch string(key) {
-	case "delta":
-		return s.take(&r.top.delta)
-	case "item":
-		return s.take(&r.top.item)
-	case "response":
-		return s.object(r.responseBody)
-	}
-	if !r.stream {
-		return r.responseBody(key)
-	}
-	return r.common(key)
+// itemsReader reads OpenAI's Responses, whose output is a list of items.
+type itemsReader struct {
+	heading
+	delta, item           span
+	status, reason, items span
+	oneByOne              bool // items came in events of their own, and the end repeats them
 }
 
-func (r *Reply) responseBody(key []byte) bool {
-	s := &r.w.scan
+// read scans one event, or a body, which is the response itself.
+func (r *itemsReader) read(t *transcript) bool {
+	*r = itemsReader{oneByOne: r.oneByOne}
+	s := &t.w.scan
+	return s.document(func(key []byte) bool {
+		switch string(key) {
+		case "delta":
+			return s.locate(&r.delta)
+		case "item":
+			return s.locate(&r.item)
+		case "response":
+			return s.object(func(key []byte) bool { return r.readField(t, key) })
+		}
+		if !t.stream {
+			return r.readField(t, key)
+		}
+		return r.heading.readField(t, key)
+	})
+}
+
+// readField scans a field of the response.
+func (r *itemsReader) readField(t *transcript, key []byte) bool {
+	s := &t.w.scan
 	switch string(key) {
 	case "status":
-		return s.take(&r.top.status)
+		return s.locate(&r.status)
 	case "incomplete_details":
 		return s.object(func(key []byte) bool {
 			if string(key) == "reason" {
-				return s.take(&r.top.reason)
+				return s.locate(&r.reason)
 			}
 			return s.value()
 		})
 	case "output":
-		return s.take(&r.top.items)
+		return s.locate(&r.items)
 	case "usage":
-		return r.readUsage()
+		return t.readUsage()
 	}
-	return r.common(key)
+	return r.heading.readField(t, key)
 }
 
-// response takes what an event or a body says. The text is taken from the items as they are done: 0.11's response.completed
-// holds only the end of it.
-func (r *Reply) response() {
-	b, t := r.w.scan.b, &r.top
-	kind := inside(t.kind.of(b))
+// conclude records what the event or body meant. The text is that of the items as they are done: 0.11's
+// response.completed holds only the end of it.
+func (r *itemsReader) conclude(t *transcript) {
+	b := t.w.scan.b
+	kind := inside(r.kind.of(b))
 	switch {
-	case !r.stream:
-		r.endResponse()
+	case !t.stream:
+		r.finish(t)
 	case string(kind) == "response.completed", string(kind) == "response.incomplete":
-		r.clean = true
-		r.endResponse()
+		t.state.sawEnd()
+		r.finish(t)
 	case string(kind) == "response.failed", string(kind) == "response.cancelled":
-		r.told = true
-		r.fail(0)
+		t.state.fail(failureReported, 0)
 	case string(kind) == "response.output_item.added":
-		r.item(t.item.of(b), false)
+		addItem(t, r.item.of(b), false)
 	case string(kind) == "response.output_item.done":
-		r.taken = true
-		r.item(t.item.of(b), true)
+		r.oneByOne = true
+		addItem(t, r.item.of(b), true)
 	case bytes.HasSuffix(kind, []byte(".delta")):
-		t.plain, t.piece, t.choice = len(inside(t.delta.of(b))) > 0, t.delta, -1
-		r.output = r.output || t.plain
+		if len(inside(r.delta.of(b))) > 0 {
+			t.piece = piece{text: r.delta, choice: nobodys}
+			t.state.sawOutput()
+		}
 	}
 }
 
-// endResponse takes the end: items that did not come one by one, and why it ended.
-func (r *Reply) endResponse() {
-	b, t := r.w.scan.b, &r.top
-	if raw := list(t.items.of(b)); raw != nil && !r.taken {
+// finish records the end: items that did not come one by one, and why it ended.
+func (r *itemsReader) finish(t *transcript) {
+	b := t.w.scan.b
+	if raw := list(r.items.of(b)); raw != nil && !r.oneByOne {
 		var s scanner
 		s.reset(raw)
 		s.array(func() bool {
 			var item span
-			ok := s.take(&item)
-			r.item(item.of(raw), true)
+			ok := s.locate(&item)
+			addItem(t, item.of(raw), true)
 			return ok
 		})
 	}
-	a := r.answer(0)
-	reason := inside(t.reason.of(b))
-	switch string(inside(t.status.of(b))) {
+	reason := inside(r.reason.of(b))
+	finish := ""
+	switch string(inside(r.status.of(b))) {
 	case "completed":
-		a.finish = "stop"
+		finish = "stop"
 	case "incomplete":
-		if a.finish = "other"; string(reason) == "max_output_tokens" {
-			a.finish = "length"
+		finish = "other"
+		if string(reason) == "max_output_tokens" {
+			finish = "length"
 		}
 	case "failed":
-		a.finish = "error"
+		finish = "error"
 	case "cancelled":
-		a.finish = "abort"
+		finish = "abort"
 	}
-	empty := r.usage.Known && r.usage.Output == 0 && !r.output
-	if a.finish != "" && empty || bytes.Contains(reason, []byte("abort")) {
-		a.finish = "abort"
+	empty := t.usage.Known && t.usage.Output == 0 && !t.state.hasOutput()
+	if finish != "" && empty || bytes.Contains(reason, []byte("abort")) {
+		finish = "abort"
 	}
-	if a.finish == "abort" || a.finish == "error" {
-		r.fail(0)
-	} else if a.finish != "" {
-		r.output = true
+	to := t.answers.first()
+	if finish == "" {
+		return
+	}
+	if to.end(finish) {
+		t.state.fail(failureImplied, 0)
+	} else {
+		t.state.sawOutput()
 	}
 }
 
-// item takes an item of the output: the assistant's message or a call. What is thought is output, and not kept.
-func (r *Reply) item(raw []byte, done bool) {
+// addItem adds an item of the output: the assistant's message or a call. A thought is output, and not kept.
+func addItem(t *transcript, raw []byte, done bool) {
 	var s scanner
 	s.reset(raw)
 	var f function
@@ -111,33 +129,33 @@ func (r *Reply) item(raw []byte, done bool) {
 	s.object(func(key []byte) bool {
 		switch string(key) {
 		case "type":
-			return s.take(&kind)
+			return s.locate(&kind)
 		case "content":
-			return s.take(&content)
+			return s.locate(&content)
 		}
-		return s.functionField(&f, key)
+		return f.readField(&s, key)
 	})
 	switch string(inside(kind.of(raw))) {
 	case "function_call":
-		a := r.answer(0)
-		r.output = true
-		if done && len(a.calls) < maxCalls {
-			c := a.call(len(a.calls))
-			c.name = r.gather(c.name, f.name.of(raw))
-			c.arguments = r.gather(c.arguments, f.args.of(raw))
+		to := t.answers.first()
+		t.state.sawOutput()
+		if done && len(to.calls) < maxCalls {
+			t.answers.gatherCall(to.call(len(to.calls)), f.name.of(raw), f.args.of(raw))
 		}
 	case "message":
 		if done {
-			r.said(content.of(raw))
+			addMessage(t, content.of(raw))
 		}
 	default:
-		r.output = r.output || done
+		if done {
+			t.state.sawOutput()
+		}
 	}
 }
 
-// said takes the content of a message that is done.
-func (r *Reply) said(raw []byte) {
-	a := r.answer(0)
+// addMessage adds the content of a message that is done.
+func addMessage(t *transcript, raw []byte) {
+	to := t.answers.first()
 	var s scanner
 	s.reset(raw)
 	first := true
@@ -145,7 +163,7 @@ func (r *Reply) said(raw []byte) {
 		var text span
 		ok := s.object(func(key []byte) bool {
 			if string(key) == "text" {
-				return s.take(&text)
+				return s.locate(&text)
 			}
 			return s.value()
 		})
@@ -153,12 +171,14 @@ func (r *Reply) said(raw []byte) {
 			return ok
 		}
 		switch {
-		case len(a.text) > 0 && first: // another message, see Request.turn
-			a.text = append(append(append(a.text, markEnd, markMessage), "assistant"...), markText)
-		case len(a.text) > 0:
-			a.text = append(a.text, markText)
+		case len(to.text) > 0 && first: // another message, see conversation.writeTurn
+			to.text = append(append(append(to.text, markEnd, markMessage), "assistant"...), markText)
+		case len(to.text) > 0:
+			to.text = append(to.text, markText)
 		}
-		a.text, first, r.output = r.gather(a.text, text.of(raw)), false, true
+		first = false
+		to.text = t.answers.gather(to.text, text.of(raw))
+		t.state.sawOutput()
 		return ok
 	})
 }

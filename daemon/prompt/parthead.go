@@ -13,8 +13,8 @@ type partHead struct {
 	length int  // that it claims for its value, -1 = none
 }
 
-// Characters of boundaries (RFC 2046, section 5.1.1, without the blank), of names of fields, and of the unquoted value of
-// filename* (RFC 8187).
+// Characters of boundaries (RFC 2046, section 5.1.1, without the blank), of names of fields, and of the unquoted
+// value of filename* (RFC 8187).
 const (
 	letters       = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 	boundaryChars = letters + "'()+_,-./:=?"
@@ -41,7 +41,8 @@ func onlyOf(s, chars string) bool {
 	return s != ""
 }
 
-// readPartHead reads a part's header. ok is false for anything but the few lines that clients write, each at most once.
+// readPartHead reads a part's header. ok is false for anything but the few lines that clients write, each at most
+// once.
 func readPartHead(head []byte) (h partHead, ok bool) {
 	h.length = -1
 	var seen [4]bool
@@ -54,15 +55,18 @@ func readPartHead(head []byte) (h partHead, ok bool) {
 		kind := 0
 		switch strings.ToLower(name) {
 		case "content-disposition":
-			kind, found = 0, found && h.disposition(value)
+			found = found && h.disposition(value)
 		case "content-type":
-			kind, found = 1, found && !strings.HasPrefix(strings.ToLower(value), "multipart")
+			kind = 1
+			found = found && !strings.HasPrefix(strings.ToLower(value), "multipart")
 			h.coded = !plainText(value)
 		case "content-transfer-encoding":
-			kind, found = 2, found && (value == "7bit" || value == "8bit" || value == "binary")
+			kind = 2
+			found = found && (value == "7bit" || value == "8bit" || value == "binary")
 		case "content-length":
 			n, err := strconv.Atoi(value)
-			kind, found = 3, found && err == nil && onlyOf(value, "0123456789")
+			kind = 3
+			found = found && err == nil && onlyOf(value, "0123456789")
 			h.length = n
 		default:
 			return h, false
@@ -75,7 +79,8 @@ func readPartHead(head []byte) (h partHead, ok bool) {
 	return h, seen[0]
 }
 
-// visible reports whether a line has no control characters, among them the bare CR and LF that some readers end lines by.
+// visible reports whether a line has no control characters, among them the bare CR and LF that some readers end lines
+// by.
 func visible(line string) bool {
 	for i := range len(line) {
 		if line[i] < ' ' || line[i] == 0x7f {
@@ -100,23 +105,22 @@ func (h *partHead) disposition(value string) bool {
 	var seen [3]bool
 	for ok && rest != "" {
 		var key, v string
-		if rest, ok = strings.CutPrefix(rest, ";"); !ok {
-			return false
-		}
-		if key, rest, ok = strings.Cut(strings.TrimLeft(rest, " "), "="); !ok {
-			return false
-		}
-		if v, rest, ok = parameter(rest); !ok {
+		key, v, rest, ok = nextParameter(rest)
+		if !ok {
 			return false
 		}
 		kind := 0
 		switch key {
 		case "name":
-			h.name, ok = v, onlyOf(v, nameChars)
+			h.name = v
+			ok = onlyOf(v, nameChars)
 		case "filename":
-			kind, h.file = 1, true
+			kind = 1
+			h.file = true
 		case "filename*":
-			kind, h.file, ok = 2, true, onlyOf(v, extendedChars)
+			kind = 2
+			h.file = true
+			ok = onlyOf(v, extendedChars)
 		default:
 			return false
 		}
@@ -126,7 +130,22 @@ func (h *partHead) disposition(value string) bool {
 	return ok && seen[0]
 }
 
-// parameter splits a value off: quoted, or a bare word. Before a quote the meaning of a backslash depends on the reader.
+// nextParameter splits ; key=value off.
+func nextParameter(text string) (key, value, rest string, ok bool) {
+	rest, ok = strings.CutPrefix(text, ";")
+	if !ok {
+		return "", "", "", false
+	}
+	key, rest, ok = strings.Cut(strings.TrimLeft(rest, " "), "=")
+	if !ok {
+		return "", "", "", false
+	}
+	value, rest, ok = parameter(rest)
+	return key, value, rest, ok
+}
+
+// parameter splits a value off: quoted, or a bare word. Before a quote the meaning of a backslash depends on the
+// reader.
 func parameter(text string) (value, rest string, ok bool) {
 	if quoted, is := strings.CutPrefix(text, `"`); is {
 		value, rest, ok = strings.Cut(quoted, `"`)

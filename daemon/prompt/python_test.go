@@ -37,8 +37,8 @@ type reading struct {
 	Error string  `json:"error"`
 }
 
-// startPython installs what testdata/forms asks for under .cache/forms, where it stays, and starts the reader. Where that cannot
-// be done the test is skipped, and with CI=1 it fails.
+// startPython installs what testdata/forms asks for under .cache/forms, where it stays, and starts the reader. Where
+// that cannot be done the test is skipped, and with CI=1 it fails.
 func startPython(t *testing.T) *python {
 	t.Helper()
 	root, err := filepath.Abs("../..")

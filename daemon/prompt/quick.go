@@ -2,22 +2,21 @@ package prompt
 
 import "bytes"
 
-// quick is the short way for what nearly all of a stream is: events that differ from the one before in one string only, the
-// piece of text. Once such an event was read in full, its bytes before and behind that string are kept; where the next one
-// has them too it means the same, and only the string is looked at. That takes a tenth of the time, and is no guess: equal
-// bytes before a string put a JSON parser in the same state.
+// quick is the short way for what nearly all of a stream is: events that differ from the one before in one string
+// only, the piece of text. Once such an event was read in full, its bytes before and behind that string are kept;
+// where the next one has them too it means the same, and only the string is looked at. That takes a tenth of the
+// time, and is no guess: equal bytes before a string put a JSON parser in the same state.
 type quick struct {
 	head, tail []byte // around the text; tail is empty when nothing is known
 	rest       []byte // Responses number their events: what comes behind the number that ends tail, if it does
-	choice     int    // whose text it is, -1: nobody's, it is only output
+	choice     int    // whose text it is, or nobodys
 }
 
 func (q *quick) forget() { q.tail = q.tail[:0] }
 
-// quickly takes the event that the chunk begins with and gives its length, or 0 if it must be read in full.
-func (r *Reply) quickly(chunk []byte) int {
-	q := &r.quick
-	if len(q.tail) == 0 || r.fresh || !bytes.HasPrefix(chunk, q.head) || !r.split.fresh() {
+// match gathers the event that the chunk begins with and returns its length, or 0 if it must be read in full.
+func (q *quick) match(chunk []byte, into *answers) int {
+	if len(q.tail) == 0 || !bytes.HasPrefix(chunk, q.head) {
 		return 0
 	}
 	lo := len(q.head)
@@ -33,14 +32,14 @@ func (r *Reply) quickly(chunk []byte) int {
 		}
 		end += n + len(q.rest)
 	}
-	if q.choice >= 0 {
-		a := &r.choices[q.choice]
-		a.text = r.gather(a.text, chunk[lo-1:hi+1])
+	if q.choice != nobodys {
+		to := &into.list[q.choice]
+		to.text = into.gather(to.text, chunk[lo-1:hi+1])
 	}
 	return end
 }
 
-// digits is the length of the whole number that b begins with, 0 if it is none.
+// digits returns the length of the whole number that b begins with, 0 if it is none.
 func digits(b []byte) (n int) {
 	for n < len(b) && b[n]-'0' <= 9 {
 		n++
@@ -51,7 +50,7 @@ func digits(b []byte) (n int) {
 	return n
 }
 
-// closing is the place of the quote that closes the string whose inside begins at i, 0 if there is none here.
+// closing returns the place of the quote that closes the string whose inside begins at i, 0 if there is none here.
 func closing(b []byte, i int) int {
 	for {
 		i = special(b, i)
@@ -69,25 +68,27 @@ func closing(b []byte, i int) int {
 	}
 }
 
-// maxQuick bounds the frame that is kept, and with it what a stream holds while its client takes nothing. vLLM's frames are
-// some 250 bytes. A larger event is read in full each time.
+// maxQuick bounds the frame that is kept, and with it what a stream holds while its client takes nothing. vLLM's
+// frames are some 250 bytes. A larger event is read in full each time.
 const maxQuick = 4 << 10
 
-// learn keeps the frame of an event that was nothing but a piece of text. Any other changes nothing: the next piece will be
-// like the one before it.
-func (q *quick) learn(r *Reply, ev event) {
-	text, choice := r.top.piece, r.top.choice
-	if ev.lines == nil || len(ev.lines) > maxQuick || !r.top.plain || r.failed || text.hi-text.lo <= 2 {
+// remember keeps the frame of an event that was nothing but a piece of text. Any other changes nothing: the next
+// piece will be like the one before it.
+func (q *quick) remember(ev event, p piece, kind Kind) {
+	if ev.lines == nil || len(ev.lines) > maxQuick || p.text.hi-p.text.lo <= 2 {
 		return
 	}
-	lo, hi := ev.at+text.lo+1, ev.at+text.hi-1
-	q.head, q.tail, q.rest, q.choice = append(q.head[:0], ev.lines[:lo]...), append(q.tail[:0], ev.lines[hi:]...), q.rest[:0], choice
-	if r.kind != Responses {
+	q.head = append(q.head[:0], ev.lines[:ev.at+p.text.lo+1]...)
+	q.tail = append(q.tail[:0], ev.lines[ev.at+p.text.hi-1:]...)
+	q.rest = q.rest[:0]
+	q.choice = p.choice
+	if kind != Responses {
 		return
 	}
 	const number = `"sequence_number":`
 	at := bytes.Index(q.tail, []byte(number)) + len(number)
 	if n := digits(q.tail[at:]); at >= len(number) && n > 0 {
-		q.rest, q.tail = append(q.rest, q.tail[at+n:]...), q.tail[:at]
+		q.rest = append(q.rest, q.tail[at+n:]...)
+		q.tail = q.tail[:at]
 	}
 }

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// The second piece of text of every recorded stream goes the short way, and what differs in more than its text does not.
+// The second piece of text of every recorded stream goes the short way, and what differs in more than its text does
+// not.
 func TestQuickIsTaken(t *testing.T) {
 	f := func(kind Kind, first, second string, want bool) {
 		t.Helper()
@@ -61,7 +62,7 @@ func TestQuickGathers(t *testing.T) {
 		r.Feed([]byte(chatChunk))
 	}
 	r.Feed([]byte(strings.Repeat(chatChunk, 4))) // several events in one piece
-	if got := string(r.choices[0].text); got != strings.Repeat(" lazy dog", 7) {
+	if got := string(r.t.answers.list[0].text); got != strings.Repeat(" lazy dog", 7) {
 		t.Errorf("%q", got)
 	}
 	if n := testing.AllocsPerRun(100, func() { r.Feed([]byte(chatChunk)) }); n > 1 {
@@ -77,8 +78,8 @@ func TestDigits(t *testing.T) {
 	}
 }
 
-// Of a stream whose client takes nothing, one copy of the event that is being read is held, however large events are: a
-// router holds thousands of such streams.
+// Of a stream whose client takes nothing, one copy of the event that is being read is held, however large events are:
+// a router holds thousands of such streams.
 func TestAStuckStreamHoldsOneEvent(t *testing.T) {
 	const size = 16 << 10
 	event := `data: {"pad":"` + strings.Repeat("x", size) + `","choices":[{"index":0,"delta":{"content":"a"},"finish_reason":null}]}` + "\n\n"

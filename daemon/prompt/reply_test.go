@@ -21,7 +21,7 @@ func feed(kind Kind, sse string) *Reply {
 func collected(r *Reply) string {
 	ok, complete := r.Finish()
 	out := fmt.Sprintf("%v %v %v %v %s %v", ok, complete, r.Clean(), r.Failed(), r.FinishReason(), r.Usage())
-	for _, a := range r.choices[:r.n] {
+	for _, a := range r.t.answers.list {
 		out += fmt.Sprintf("|%q %v %s", a.text, a.tokens, a.finish)
 		for _, c := range a.calls {
 			out += fmt.Sprintf(" %q(%q)", c.name, c.arguments)
@@ -111,10 +111,10 @@ func TestRecordedBodies(t *testing.T) {
 			if a, b := collected(whole), collected(pieces); a != b || !strings.HasPrefix(a, "true true") {
 				t.Errorf("%s, %s: %s and in pieces %s", file, c.Name, a, b)
 			}
-			if len(want.Choices) != whole.n || float64(whole.Usage().Prompt) != want.Usage["prompt_tokens"] {
-				t.Fatalf("%s, %s: %d choices, want %d", file, c.Name, whole.n, len(want.Choices))
+			if len(want.Choices) != len(whole.t.answers.list) || float64(whole.Usage().Prompt) != want.Usage["prompt_tokens"] {
+				t.Fatalf("%s, %s: %d choices, want %d", file, c.Name, len(whole.t.answers.list), len(want.Choices))
 			}
-			for i, a := range whole.choices[:whole.n] {
+			for i, a := range whole.t.answers.list {
 				if w := want.Choices[i].Text + want.Choices[i].Message.Content; string(a.text) != w {
 					t.Errorf("%s, %s: text %q, want %q", file, c.Name, a.text, w)
 				}
@@ -164,8 +164,8 @@ func TestReplyIsBounded(t *testing.T) {
 		r.Feed([]byte(event))
 	}
 	r.Feed([]byte("data: {\"choices\":[],\"usage\":{\"prompt_tokens\":5}}\n\n"))
-	if ok, _ := r.Finish(); ok || len(r.choices[0].text) > 100 || r.Usage().Prompt != 5 {
-		t.Errorf("ok %v, %d bytes kept, usage %+v", ok, len(r.choices[0].text), r.Usage())
+	if ok, _ := r.Finish(); ok || len(r.t.answers.list[0].text) > 100 || r.Usage().Prompt != 5 {
+		t.Errorf("ok %v, %d bytes kept, usage %+v", ok, len(r.t.answers.list[0].text), r.Usage())
 	}
 	r.Reset(Chat, true, 100) // an event without an end
 	for range 1000 {
@@ -184,8 +184,8 @@ func TestReplyIsBounded(t *testing.T) {
 	r.Reset(Chat, true, 0)
 	r.Feed([]byte(event))
 	r.Feed([]byte("data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n"))
-	if _, complete := r.Finish(); !complete || string(r.choices[0].text) != "0123456789" {
-		t.Errorf("after Reset: %q", r.choices[0].text)
+	if _, complete := r.Finish(); !complete || string(r.t.answers.list[0].text) != "0123456789" {
+		t.Errorf("after Reset: %q", r.t.answers.list[0].text)
 	}
 }
 
@@ -208,8 +208,8 @@ func TestReplyAllocatesNothing(t *testing.T) {
 	}
 }
 
-// FuzzReplySplit: wherever a stream is cut, the same comes out. Byte by byte no event is ever taken the short way (see quick), so
-// that this also holds the short way to the full one.
+// FuzzReplySplit: wherever a stream is cut, the same comes out. Byte by byte no event is ever taken the short way
+// (see quick), so that this also holds the short way to the full one.
 func FuzzReplySplit(f *testing.F) {
 	files, _ := filepath.Glob("testdata/*.sse")
 	for i, file := range files {

@@ -50,8 +50,8 @@ func TestParseFault(t *testing.T) {
 		if !errors.As(err, &fault) || fault.Offset != offset {
 			t.Errorf("%s: got %v, want a fault at %d", body, err, offset)
 		}
-		if r.Model != model || len(r.messages) != messages {
-			t.Errorf("%s: kept model %q, %d messages, want %q, %d", body, r.Model, len(r.messages), model, messages)
+		if r.Model != model || len(r.talk.messages) != messages {
+			t.Errorf("%s: kept model %q, %d messages, want %q, %d", body, r.Model, len(r.talk.messages), model, messages)
 		}
 		r.Hash(1) // what is kept can be hashed
 	}
@@ -94,7 +94,7 @@ func TestParserReuse(t *testing.T) {
 		r, err = p.Parse(Chat, []byte(`{}`))
 		r.Hash(1)
 		if err != nil || r.Model+r.SessionKey+r.CacheSalt != "" || r.Stream || r.N != 1 || r.MaxTokens != 0 || r.Priority != 0 ||
-			r.HasPrompt || len(r.Chains) != 0 || r.echo || r.tools.hi != 0 {
+			r.HasPrompt || len(r.Chains) != 0 || r.fields.flag(fieldEcho) || r.fields.has(fieldTools) {
 			t.Fatalf("left over: %+v", r)
 		}
 	}
@@ -125,7 +125,8 @@ func TestParseAllocatesNothing(t *testing.T) {
 	f(Rerank, `{"query":"q","documents":["a","b"]}`)
 }
 
-// FuzzParse holds the scanner against encoding/json: the same verdict on every body, the same model, stream and prompt.
+// FuzzParse holds the scanner against encoding/json: the same verdict on every body, the same model, stream and
+// prompt.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{`{"model":"m","stream":true,"prompt":"p\n\u00e9"}`, `{"prompt":["a","b"]}`, `{"prompt":[1,2]}`, `{"prompt":[1, 2,]}`, `[1,  02,3]`, `[12,0,-0,3.5,7]`, `[1,-0.5e+7,null]`,
 		`{"model":"\ud800\udc00\ud800","a":{"b":[{}]}}`, ` {"a" : "\\\"" } `, `{"messages":[{"role":"user","content":[{"type":"text","text":"t"}]}]}`,
@@ -189,13 +190,14 @@ func compare(t *testing.T, body []byte, r *Request) {
 				n++
 			}
 		}
-		if n != len(r.messages) {
-			t.Errorf("%d messages, want %d", len(r.messages), n)
+		if n != len(r.talk.messages) {
+			t.Errorf("%d messages, want %d", len(r.talk.messages), n)
 		}
 	}
 }
 
-// TestModelThatReadersDifferOn: vLLM takes the last of two fields, others the first, and Go's readers take MODEL for model.
+// TestModelThatReadersDifferOn: vLLM takes the last of two fields, others the first, and Go's readers take MODEL for
+// model.
 func TestModelThatReadersDifferOn(t *testing.T) {
 	var p Parser
 	f := func(body, model string, unsure bool) {

@@ -136,7 +136,8 @@ func (c *client) whole(a turn) string {
 	return c.object(map[string]string{"choices": "[" + c.object(map[string]string{"index": "0", "finish_reason": `"stop"`, "message": c.message(a, false)}) + "]"})
 }
 
-// The hashes of a prompt, continued with the answer, are the first hashes of the next turn, whatever the client's JSON looks like.
+// The hashes of a prompt, continued with the answer, are the first hashes of the next turn, whatever the client's
+// JSON looks like.
 func TestChatRoundTrip(t *testing.T) {
 	c := &client{rnd: rand.New(rand.NewPCG(3, 4))}
 	blocks := 0
@@ -185,8 +186,8 @@ func TestCompletionRoundTrip(t *testing.T) {
 		if r.Finish(); r.ExtendChoice(&req.Chains[1], 3) {
 			t.Fatal("an answer that never came was taken")
 		}
-		for i := range r.choices[:2] {
-			r.choices[i].finish = "stop"
+		for i := range r.t.answers.list[:2] {
+			r.t.answers.list[i].finish = "stop"
 		}
 		if _, complete := r.Finish(); !complete || !r.ExtendChoice(&req.Chains[1], req.FirstChoice(1)) {
 			t.Fatal("answer not taken")

@@ -2,16 +2,15 @@ package prompt
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
-	"math/bits"
 )
 
-// maxDepth bounds nesting. Python's own parser, which reads the body on the worker, gives up at about 1,000; real bodies
-// stay under 30.
+// maxDepth bounds nesting. Python's own parser, which reads the body on the worker, gives up at about 1,000; real
+// bodies stay under 30.
 const maxDepth = 512
 
-// SyntaxError says where a body stops being JSON. The request goes on all the same: the worker's 400 is the honest one.
+// SyntaxError is the place where a body stops being JSON. The request goes on all the same: the worker's 400 is the
+// honest one.
 type SyntaxError struct {
 	Offset int // of the first byte that does not fit
 }
@@ -36,12 +35,18 @@ type scanner struct {
 	loose bool   // see numbers
 }
 
-func (s *scanner) reset(b []byte) { s.b, s.i, s.depth, s.loose = b, 0, 0, false }
+func (s *scanner) reset(b []byte) {
+	s.b = b
+	s.i = 0
+	s.depth = 0
+	s.loose = false
+}
 
-// document scans one whole JSON text, whose top level is an object in all that interests us: its values are left to field.
+// document scans one whole JSON text, whose top level is an object in all that interests us: its values are left to
+// field.
 func (s *scanner) document(field func(key []byte) bool) bool {
 	if len(s.b) >= 3 && s.b[0] == 0xEF && s.b[1] == 0xBB && s.b[2] == 0xBF {
-		s.i = 3 // byte order mark: Python takes it
+		s.i = 3 // byte order mark: Python accepts it
 	}
 	s.space()
 	if !s.object(field) {
@@ -67,7 +72,8 @@ func (s *scanner) object(field func(key []byte) bool) bool {
 		}
 		key := s.b[lo : s.i-1]
 		if s.esc {
-			key = s.plain(key)
+			s.key = unescape(s.key[:0], key)
+			key = s.key
 		}
 		s.space()
 		if s.at() != ':' {
@@ -112,8 +118,8 @@ func (s *scanner) array(elem func() bool) bool {
 	}
 }
 
-// ints passes over a run of small integers with their commas, as token ids come by the thousand, and gives them to c unless it
-// is nil. It stops before the last element of the run, which is left to the general way.
+// ints passes over a run of small integers with their commas, as token ids come by the thousand, and appends them to
+// c unless it is nil. It stops before the last element of the run, which is left to the general way.
 func (s *scanner) ints(c *Chain) {
 	b, i := s.b, s.i
 	for {
@@ -128,14 +134,15 @@ func (s *scanner) ints(c *Chain) {
 		if c != nil {
 			c.token(id)
 		}
-		if i = j + 1; i < len(b) && b[i] == ' ' {
+		i = j + 1
+		if i < len(b) && b[i] == ' ' {
 			i++
 		}
 	}
 	s.i = i
 }
 
-// numbers passes over a list that begins with a number, taking the rest of it to be numbers too.
+// numbers passes over a list that begins with a number, and assumes that all the rest of it are numbers too.
 func (s *scanner) numbers() bool {
 	lo := s.i + 1
 	if lo == len(s.b) || s.b[lo] != '-' && s.b[lo]-'0' > 9 {
@@ -150,7 +157,8 @@ func (s *scanner) numbers() bool {
 
 // open steps into an object or array; false if it is empty or too deep, which close tells apart.
 func (s *scanner) open(end byte) bool {
-	if s.depth++; s.depth > maxDepth {
+	s.depth++
+	if s.depth > maxDepth {
 		return false
 	}
 	s.i++
@@ -207,8 +215,8 @@ func (s *scanner) value() bool {
 	return false
 }
 
-// take skips one value and gives its place.
-func (s *scanner) take(into *span) bool {
+// locate skips one value and records its place.
+func (s *scanner) locate(into *span) bool {
 	lo := s.i
 	if !s.value() {
 		return false
@@ -217,7 +225,15 @@ func (s *scanner) take(into *span) bool {
 	return true
 }
 
-// at is the byte here, 0 at the end (0 never begins anything in JSON).
+// integer reads a number as one that is not negative.
+func (s *scanner) integer(into *int) bool {
+	var v span
+	ok := s.locate(&v)
+	*into = int(min(max(number(v.of(s.b)), 0), 1<<40))
+	return ok
+}
+
+// at returns the byte here, 0 at the end (0 never begins anything in JSON).
 func (s *scanner) at() byte {
 	if s.i < len(s.b) {
 		return s.b[s.i]
@@ -245,119 +261,15 @@ func (s *scanner) word(w string) bool {
 	return true
 }
 
-func (s *scanner) number() bool {
-	if s.at() == '-' {
-		s.i++
-		if s.at() == 'I' {
-			return s.word("Infinity")
-		}
-	}
-	if s.at() == '0' {
-		s.i++
-	} else if !s.digits() {
-		return false
-	}
-	if s.at() == '.' {
-		s.i++
-		if !s.digits() {
-			return false
-		}
-	}
-	if s.at()|0x20 == 'e' {
-		s.i++
-		if c := s.at(); c == '+' || c == '-' {
-			s.i++
-		}
-		return s.digits()
-	}
-	return true
-}
-
-func (s *scanner) digits() bool {
-	lo := s.i
-	for s.i < len(s.b) && s.b[s.i]-'0' <= 9 {
-		s.i++
-	}
-	return s.i > lo
-}
-
 // str skips a string, checking its escapes.
 func (s *scanner) str() bool {
-	b, i := s.b, s.i+1
-	s.esc = false
-	for {
-		i = special(b, i)
-		if i >= len(b) || b[i] < ' ' {
-			s.i = i
-			return false
-		}
-		if b[i] == '"' {
-			s.i = i + 1
-			return true
-		}
-		s.esc = true
-		for i < len(b) && b[i] == '\\' { // escapes come in runs: \uXXXX\uXXXX
-			if i+1 < len(b) && escapeValue[b[i+1]] != 0 {
-				i += 2
-				continue
-			}
-			n := escapeLen(b[i:])
-			if n == 0 {
-				s.i = i
-				return false
-			}
-			i += n
-		}
-	}
+	ok := false
+	s.i, s.esc, ok = skipString(s.b, s.i+1)
+	return ok
 }
 
-const (
-	ones  = 0x0101010101010101
-	highs = 0x8080808080808080
-)
-
-// marked sets the high bit of the first byte of x that is a quote, a backslash or a control character. Bytes after it may be
-// marked wrongly (a borrow runs upwards), so only the lowest mark counts. With its second bit turned the quote (22) lies right
-// above the control characters (00 to 1F), which stay among themselves: one comparison finds both.
-func marked(x uint64) uint64 {
-	low, slash := (x^2*ones)-0x21*ones, (x^'\\'*ones)-ones
-	return (low | slash) &^ x & highs
-}
-
-// special finds the next byte that matters inside a string: quote, backslash or control character; len(b) if none. Eight
-// bytes at a time: bytes.IndexByte would need three passes.
-func special(b []byte, i int) int {
-	for ; i+32 <= len(b); i += 32 {
-		c := b[i : i+32 : i+32]
-		m0, m1 := marked(binary.LittleEndian.Uint64(c)), marked(binary.LittleEndian.Uint64(c[8:]))
-		m2, m3 := marked(binary.LittleEndian.Uint64(c[16:])), marked(binary.LittleEndian.Uint64(c[24:]))
-		switch {
-		case m0|m1|m2|m3 == 0:
-		case m0 != 0:
-			return i + bits.TrailingZeros64(m0)/8
-		case m1 != 0:
-			return i + 8 + bits.TrailingZeros64(m1)/8
-		case m2 != 0:
-			return i + 16 + bits.TrailingZeros64(m2)/8
-		default:
-			return i + 24 + bits.TrailingZeros64(m3)/8
-		}
-	}
-	for ; i+8 <= len(b); i += 8 {
-		if m := marked(binary.LittleEndian.Uint64(b[i:])); m != 0 {
-			return i + bits.TrailingZeros64(m)/8
-		}
-	}
-	for ; i < len(b); i++ {
-		if c := b[i]; c == '"' || c == '\\' || c < ' ' {
-			return i
-		}
-	}
-	return len(b)
-}
-
-// plain unescapes a key.
-func (s *scanner) plain(key []byte) []byte {
-	s.key = unescape(s.key[:0], key)
-	return s.key
+func (s *scanner) number() bool {
+	ok := false
+	s.i, ok = skipNumber(s.b, s.i)
+	return ok
 }

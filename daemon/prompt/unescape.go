@@ -21,7 +21,7 @@ var hexValue = func() (t [256]uint8) {
 // escapeValue maps the letter after a backslash to the byte it stands for, 0 if there is no such escape (u apart).
 var escapeValue = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
-// escapeLen is the length of the escape that b begins with, 0 if it is none: 2, or 6 for \uXXXX.
+// escapeLen returns the length of the escape that b begins with, 0 if it is none: 2, or 6 for \uXXXX.
 func escapeLen(b []byte) int {
 	if len(b) < 2 {
 		return 0
@@ -41,8 +41,8 @@ func hex4(b []byte) rune {
 
 func escaped(raw []byte) bool { return bytes.IndexByte(raw, '\\') >= 0 }
 
-// unescape appends the text of a JSON string's inside, which was scanned before. Half a surrogate pair becomes U+FFFD, as in
-// encoding/json.
+// unescape appends the text of a JSON string's inside, which was scanned before. Half a surrogate pair becomes
+// U+FFFD, as in encoding/json.
 func unescape(dst, raw []byte) []byte {
 	for {
 		j := bytes.IndexByte(raw, '\\')
@@ -59,7 +59,7 @@ func unescape(dst, raw []byte) []byte {
 	}
 }
 
-// unescapeOne appends what one escape (or one surrogate pair) stands for and gives its length.
+// unescapeOne appends what one escape (or one surrogate pair) stands for, and returns its length.
 func unescapeOne(dst, raw []byte) ([]byte, int) {
 	if raw[1] != 'u' {
 		return append(dst, escapeValue[raw[1]]), 2
@@ -70,14 +70,15 @@ func unescapeOne(dst, raw []byte) ([]byte, int) {
 		if len(raw) >= 12 && raw[6] == '\\' && raw[7] == 'u' {
 			pair = utf16.DecodeRune(r, hex4(raw[8:]))
 		}
-		if r = pair; r != utf8.RuneError {
+		r = pair
+		if r != utf8.RuneError {
 			n = 12
 		}
 	}
 	return utf8.AppendRune(dst, r), n
 }
 
-// inside strips the quotes of a raw string; nil for any other value.
+// inside returns a raw string without its quotes, nil for any other value.
 func inside(raw []byte) []byte {
 	if len(raw) < 2 || raw[0] != '"' {
 		return nil

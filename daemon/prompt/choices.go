@@ -1,0 +1,136 @@
+package prompt
+
+// choicesReader reads the kinds that have choices, or only a usage: chat, completion, embeddings and the like.
+type choicesReader struct {
+	heading
+	delta delta
+	count int // of the choices in this event
+}
+
+// delta is one element of choices as ranges of the event: a piece of an answer in a stream, all of it otherwise.
+type delta struct {
+	index, finish, text, content, thought, refusal, calls, tokens span
+}
+
+// read scans one event or body.
+func (r *choicesReader) read(t *transcript) bool {
+	*r = choicesReader{}
+	return t.w.scan.document(func(key []byte) bool {
+		switch string(key) {
+		case "choices":
+			return t.w.scan.array(func() bool { return r.readChoice(t) })
+		case "usage":
+			return t.readUsage()
+		}
+		return r.heading.readField(t, key)
+	})
+}
+
+// conclude records what the event or body meant as a whole: an answer that is not generated is output.
+func (r *choicesReader) conclude(t *transcript) {
+	if !t.kind.Generates() && !t.state.failed() {
+		t.state.sawOutput()
+	}
+}
+
+func (r *choicesReader) readChoice(t *transcript) bool {
+	r.delta = delta{}
+	s := &t.w.scan
+	if !s.object(func(key []byte) bool { return r.readField(s, key) }) {
+		return false
+	}
+	r.count++
+	r.apply(t)
+	return true
+}
+
+func (r *choicesReader) readField(s *scanner, key []byte) bool {
+	d := &r.delta
+	switch string(key) {
+	case "index":
+		return s.locate(&d.index)
+	case "delta", "message":
+		return s.object(func(key []byte) bool { return d.readMessage(s, key) })
+	case "text":
+		return s.locate(&d.text)
+	case "token_ids":
+		return s.locate(&d.tokens)
+	case "finish_reason":
+		return s.locate(&d.finish)
+	}
+	return s.value()
+}
+
+func (d *delta) readMessage(s *scanner, key []byte) bool {
+	switch string(key) {
+	case "content":
+		return s.locate(&d.content)
+	case "tool_calls":
+		return s.locate(&d.calls)
+	case "reasoning", "reasoning_content": // 0.11 sends both; clients do not send it back
+		if s.at() == '"' {
+			return s.locate(&d.thought)
+		}
+	case "refusal":
+		return s.locate(&d.refusal)
+	}
+	return s.value()
+}
+
+// apply adds the delta to its answer.
+func (r *choicesReader) apply(t *transcript) {
+	b, d := t.w.scan.b, &r.delta
+	t.piece = piece{}
+	i := int(number(d.index.of(b)))
+	to := t.answers.at(i)
+	if to == nil {
+		return
+	}
+	text := d.content
+	if t.kind == Completion {
+		text = d.text
+	}
+	calls, tokens := list(d.calls.of(b)), list(d.tokens.of(b))
+	gather(t, to, text.of(b), calls, tokens)
+	finish := inside(d.finish.of(b))
+	if finish != nil && to.end(finishReason(finish)) {
+		t.state.fail(failureImplied, 0)
+	}
+	written, thought := len(inside(text.of(b))) > 0, len(inside(d.thought.of(b))) > 0
+	more := len(calls) > 0 || len(tokens) > 0 || len(inside(d.refusal.of(b))) > 0
+	if written || thought || more || finish != nil && !t.state.failed() {
+		t.state.sawOutput()
+	}
+	if r.count > 1 || more || finish != nil || written == thought {
+		return
+	}
+	switch {
+	case thought:
+		t.piece = piece{text: d.thought, choice: nobodys}
+	case t.kind.Generates():
+		t.piece = piece{text: text, choice: i}
+	default:
+		t.piece = piece{text: text, choice: nobodys}
+	}
+}
+
+// gather keeps what comes back with the next turn.
+func gather(t *transcript, to *answer, text, calls, tokens []byte) {
+	if t.kind.Generates() {
+		to.text = t.answers.gather(to.text, text)
+	}
+	if len(calls) > 0 && t.kind == Chat {
+		t.answers.gatherCalls(to, calls)
+	}
+	if len(tokens) > 0 && t.kind == Completion {
+		t.answers.gatherTokens(to, tokens)
+	}
+}
+
+// list returns a raw value that is an array with something in it, else nil.
+func list(raw []byte) []byte {
+	if len(raw) <= 2 || raw[0] != '[' {
+		return nil
+	}
+	return raw
+}

@@ -1,0 +1,89 @@
+package prompt
+
+// maxMessages bounds what a small body could blow up to: "{}," is 3 bytes of body and 80 of memory. What comes after
+// is not hashed.
+const maxMessages = 1 << 16
+
+// form is what an item of a Responses input is.
+type form uint8
+
+const (
+	formMessage form = iota
+	formCall         // function_call: name, toolCalls = its arguments
+	formResult       // function_call_output: toolCallID, content = the output
+	formOpaque       // content = all of the item
+)
+
+// message is one chat message, or one item of a Responses input, as ranges of the body.
+type message struct {
+	role, content, name, toolCallID, toolCalls span
+	form                                       form
+}
+
+// conversation is the messages of a body in one of three dialects: OpenAI's chat (here), Responses' items (items.go),
+// Anthropic's messages (blocks.go).
+type conversation struct {
+	body       []byte
+	messages   []message
+	unfinished bool // the last item is in progress: the worker goes on with it
+}
+
+func (t *conversation) reset(body []byte) {
+	t.body = body
+	t.messages = t.messages[:0]
+	t.unfinished = false
+}
+
+// role returns a message's role.
+func (t *conversation) role(m *message) []byte { return inside(m.role.of(t.body)) }
+
+// readMessages scans a list of messages, which replaces an earlier one.
+func (t *conversation) readMessages(s *scanner) bool {
+	t.messages = t.messages[:0]
+	return s.array(func() bool { return t.readMessage(s) })
+}
+
+func (t *conversation) readMessage(s *scanner) bool {
+	if s.at() != '{' {
+		return s.value()
+	}
+	var m message
+	ok := s.object(func(key []byte) bool {
+		switch string(key) {
+		case "role":
+			return s.locate(&m.role)
+		case "content":
+			return s.locate(&m.content)
+		case "name":
+			return s.locate(&m.name)
+		case "tool_call_id":
+			return s.locate(&m.toolCallID)
+		case "tool_calls":
+			return s.locate(&m.toolCalls)
+		}
+		return s.value()
+	})
+	if ok && len(t.messages) < maxMessages {
+		t.messages = append(t.messages, m)
+	}
+	return ok
+}
+
+// writeChat appends the messages of a chat.
+func (t *conversation) writeChat(w *writer, c *Chain) {
+	for i := range t.messages {
+		t.writeMessage(w, c, &t.messages[i])
+	}
+}
+
+func (t *conversation) writeMessage(w *writer, c *Chain, m *message) {
+	c.mark(markMessage)
+	c.text(t.role(m))
+	c.tagged(markName, m.name.of(t.body))
+	c.tagged(markAnswer, m.toolCallID.of(t.body))
+	w.content(c, m.content.of(t.body))
+	if v := m.toolCalls.of(t.body); len(v) > 0 && v[0] == '[' {
+		w.calls(c, v)
+	}
+	c.mark(markEnd)
+}

@@ -1,0 +1,123 @@
+package prompt
+
+// maxID bounds an answer's id. vLLM makes it of the client's X-Request-Id.
+const maxID = 256
+
+// transcript is what was read of an answer, whatever its kind. The readers of the kinds write it: choicesReader
+// (choices.go), itemsReader (outputs.go) and blocksReader (contents.go).
+type transcript struct {
+	kind    Kind
+	stream  bool
+	state   state
+	answers answers
+	usage   Usage
+	id      []byte
+	piece   piece // of the event read last
+	w       writer
+}
+
+// piece is an event that was nothing but a piece of text. Its zero value is any other event.
+type piece struct {
+	text   span // in the event's data; hi is 0 if it was more than text, or less
+	choice int  // whose text it is, or nobodys
+}
+
+// nobodys is the choice of text that is output, but not gathered: a thought, say.
+const nobodys = -1
+
+func (t *transcript) reset(kind Kind, stream bool, max int) {
+	t.kind = kind
+	t.stream = stream
+	t.state = state{}
+	t.answers.reset(max)
+	t.usage = Usage{}
+	t.id = t.id[:0]
+	t.piece = piece{}
+}
+
+// begin prepares for the data of one event, or a whole body.
+func (t *transcript) begin(data []byte) {
+	t.state.sawEvent()
+	t.piece = piece{}
+	t.w.scan.reset(data)
+	t.w.scan.loose = true // vectors and the prompt's token ids are the bulk of many answers, and say nothing here
+}
+
+// readUsage scans a usage, which replaces an earlier one.
+func (t *transcript) readUsage() bool { return t.usage.read(&t.w.scan, t.kind) }
+
+// readID scans the answer's id. The first one counts.
+func (t *transcript) readID() bool {
+	var v span
+	s := &t.w.scan
+	ok := s.locate(&v)
+	if raw := inside(v.of(s.b)); len(t.id) == 0 && len(raw) <= maxID {
+		t.id = unescape(t.id, raw)
+	}
+	return ok
+}
+
+// readError scans an error that is not null.
+func (t *transcript) readError() bool {
+	s := &t.w.scan
+	if s.at() == 'n' {
+		return s.value()
+	}
+	var code span
+	ok := s.object(func(key []byte) bool {
+		if string(key) == "code" {
+			return s.locate(&code)
+		}
+		return s.value()
+	})
+	t.state.fail(failureReported, status(code.of(s.b)))
+	return ok
+}
+
+// readDone records [DONE], which ends the kinds that have choices. With no output before it a worker failed: a
+// draining one ends so.
+func (t *transcript) readDone() {
+	if !t.state.hasOutput() && (t.kind.Generates() || t.state.reach == reachNothing) {
+		t.state.fail(failureImplied, 0)
+	}
+	if t.kind != Responses && t.kind != Messages {
+		t.state.sawEnd()
+	}
+}
+
+// heading is what the top level of an event or a body says in all kinds, as ranges of it.
+type heading struct{ object, kind, code span }
+
+// readField scans one of these fields.
+func (h *heading) readField(t *transcript, key []byte) bool {
+	s := &t.w.scan
+	switch string(key) {
+	case "id":
+		return t.readID()
+	case "object":
+		return s.locate(&h.object)
+	case "type":
+		return s.locate(&h.kind)
+	case "code":
+		return s.locate(&h.code)
+	case "error":
+		return t.readError()
+	}
+	return s.value()
+}
+
+// check records an error that stands at the top level.
+func (h *heading) check(t *transcript) {
+	data := t.w.scan.b
+	if string(inside(h.object.of(data))) == "error" || string(inside(h.kind.of(data))) == "error" {
+		t.state.fail(failureReported, status(h.code.of(data)))
+	}
+}
+
+// status reads a code that is a number or a string of digits.
+func status(raw []byte) int {
+	if in := inside(raw); in != nil {
+		raw = in
+	}
+	return int(min(max(number(raw), 0), 1<<20))
+}
