@@ -32,7 +32,6 @@ const (
 var habitsToday = map[string]habits{
 	"daemon":          {wide: 256, effects: 30, unkeyed: 44, long: 1},
 	"daemon/replay":   {wide: 8, unkeyed: 1},
-	"daemon/vllmsim":  {wide: 97, effects: 2, unkeyed: 9},
 	"daemon/warmpath": {wide: 16, effects: 1, long: 1},
 	"daemon/worker":   {wide: 10, effects: 2},
 	"host":            {wide: 71, effects: 3},

@@ -45,7 +45,8 @@ var arrows = map[string][]string{
 	"daemon/session":          {},
 	"daemon/spool":            {},
 	"daemon/upstream":         {},
-	"daemon/vllmsim":          {"sdk/abi"},
+	"daemon/vllmsim":          {"daemon/vllmsim/engine"},
+	"daemon/vllmsim/engine":   {"sdk/abi"},
 	"daemon/worker":           {"sdk/abi"},
 
 	"host":          {"host/meter", "sdk/abi"},

@@ -4,15 +4,16 @@ import (
 	"testing"
 
 	"github.com/warmpath/warmpath/daemon/vllmsim"
+	"github.com/warmpath/warmpath/daemon/vllmsim/engine"
 )
 
 func TestBytesPerTokenIsTheSimulatedWorkers(t *testing.T) {
 	c := testConfig(t, Config{})
-	if c.BytesPerToken != vllmsim.BytesPerToken {
-		t.Errorf("default is %d bytes per token, the simulated worker's %d", c.BytesPerToken, vllmsim.BytesPerToken)
+	if c.BytesPerToken != engine.BytesPerToken {
+		t.Errorf("default is %d bytes per token, the simulated worker's %d", c.BytesPerToken, engine.BytesPerToken)
 	}
 	for _, r := range readTestTrace(t, 0) {
-		if n := vllmsim.CountTokens(promptText(t, c, &r)); n != r.InputTokens {
+		if n := engine.CountTokens(promptText(t, c, &r)); n != r.InputTokens {
 			t.Errorf("prompt has %d tokens, the trace says %d", n, r.InputTokens)
 		}
 	}

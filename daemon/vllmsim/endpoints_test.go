@@ -11,6 +11,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/warmpath/warmpath/daemon/vllmsim/engine"
 )
 
 // want decodes an answer into a generic value; the status must be as given.
@@ -89,7 +91,7 @@ func TestMediaEndpoints(t *testing.T) {
 	s := newTiny(t, Config{})
 	for _, path := range []string{"/v1/audio/transcriptions", "/v1/audio/translations"} {
 		body, ct := heardBody(10000, "model", "tiny")
-		if a := want(t, do(s, "POST", path, body, "Content-Type", ct), 200); len(a["text"].(string)) != 3*BytesPerToken {
+		if a := want(t, do(s, "POST", path, body, "Content-Type", ct), 200); len(a["text"].(string)) != 3*engine.BytesPerToken {
 			t.Errorf("%s: got %v", path, a)
 		}
 		body, ct = heardBody(10000, "stream", "true")

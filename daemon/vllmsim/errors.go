@@ -22,7 +22,7 @@ func newError(code int, kind, param, message string) *apiError {
 	return e
 }
 
-// badRequest is a refusal by the engine; vLLM ends its messages with the parameter.
+// badRequest returns a refusal by the engine; vLLM ends its messages with the parameter.
 func badRequest(param, message string) *apiError {
 	if param != "" {
 		message += " (parameter=" + param + ")"
@@ -32,14 +32,19 @@ func badRequest(param, message string) *apiError {
 
 // badValue is badRequest with the value that was refused.
 func badValue(param, value, message string) *apiError {
-	return newError(http.StatusBadRequest, "BadRequestError", param, message+" (parameter="+param+", value="+value+")")
+	message += " (parameter=" + param + ", value=" + value + ")"
+	return newError(http.StatusBadRequest, "BadRequestError", param, message)
 }
 
-// invalid is a refusal by the body's validation.
+// invalid returns a refusal by the body's validation.
 func invalid(kind, loc, msg, input string) *apiError {
-	text := "1 validation error:\n  {'type': '" + kind + "', 'loc': '" + loc + "', 'msg': '" + msg + "', 'input': " + input + "}"
+	text := "1 validation error:\n  {'type': '" + kind + "', 'loc': '" + loc + "', 'msg': '" + msg +
+		"', 'input': " + input + "}"
 	return newError(http.StatusBadRequest, "Bad Request", loc, text)
 }
+
+// missing returns the refusal of a body without a required field.
+func missing(loc string) *apiError { return invalid("missing", loc, "Field required", "'<dict>'") }
 
 func invalidJSON(at int64, err error) *apiError {
 	loc := "body." + strconv.FormatInt(at, 10)
@@ -49,10 +54,15 @@ func invalidJSON(at int64, err error) *apiError {
 }
 
 func unknownModel(name, served string) *apiError {
-	return newError(http.StatusNotFound, "NotFoundError", "model", "The model `"+name+"` does not exist. Valid aliases: "+served+".")
+	return newError(http.StatusNotFound, "NotFoundError", "model",
+		"The model `"+name+"` does not exist. Valid aliases: "+served+".")
 }
 
-func writeError(w http.ResponseWriter, e *apiError) { writeBody(w, e.Code, e.appendTo(nil)) }
+// engineDead returns what vLLM answers when its engine has crashed under a request.
+func engineDead() *apiError {
+	return newError(http.StatusInternalServerError, "InternalServerError", "",
+		"EngineCore encountered an issue. See stack trace (above) for the root cause.")
+}
 
 // appendTo appends the error as a body.
 func (e *apiError) appendTo(b []byte) []byte {
@@ -60,6 +70,21 @@ func (e *apiError) appendTo(b []byte) []byte {
 		Error *apiError `json:"error"`
 	}{e}) // strings and a number
 	return append(b, raw...)
+}
+
+// appendMessages appends the error as a body of /v1/messages.
+func (e *apiError) appendMessages(b []byte) []byte {
+	b = appendQuoted(append(b, `{"type":"error","error":{"type":`...), e.Type)
+	return append(appendQuoted(append(b, `,"message":`...), e.Message), "}}"...)
+}
+
+// refuser writes an error in the shape of an endpoint.
+type refuser func(http.ResponseWriter, *apiError)
+
+func writeError(w http.ResponseWriter, e *apiError) { writeBody(w, e.Code, e.appendTo(nil)) }
+
+func writeMessagesError(w http.ResponseWriter, e *apiError) {
+	writeBody(w, e.Code, e.appendMessages(nil))
 }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {
@@ -78,7 +103,7 @@ func writeBody(w http.ResponseWriter, status int, b []byte) {
 	w.Write(b)
 }
 
-// writeDetail is Starlette's own error, for unknown paths and methods.
+// writeDetail writes Starlette's own error, for unknown paths and methods.
 func writeDetail(w http.ResponseWriter, status int) {
 	writeBody(w, status, []byte(`{"detail":"`+http.StatusText(status)+`"}`))
 }

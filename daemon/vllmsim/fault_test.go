@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/vllmsim/engine"
 )
 
 func setFault(t *testing.T, s *Server, body string) {
@@ -102,7 +104,7 @@ func TestFaultDrain(t *testing.T) {
 	defer r.Body.Close()
 	await(t, "the request to run", func() bool { return s.Stats().Running == 1 })
 	setFault(t, s, `{"mode":"drain"}`)
-	if text, end, err := streamed(r.Body); end != "length" || len(text) != 20*BytesPerToken || err != nil {
+	if text, end, err := streamed(r.Body); end != "length" || len(text) != 20*engine.BytesPerToken || err != nil {
 		t.Errorf("the running stream ended with %q after %d bytes: %v", end, len(text), err)
 	}
 	leavesEmpty(t, s)
@@ -232,12 +234,13 @@ func TestFaultSlowHealth(t *testing.T) {
 	}
 }
 
-// TestDeathAndRevival: a dead worker cuts its streams and refuses connections, and comes back on its port with nothing cached.
+// TestDeathAndRevival: a dead worker cuts its streams and refuses connections, and comes back on its port with
+// nothing cached.
 func TestDeathAndRevival(t *testing.T) {
 	s := start(t, Config{})
-	prompt := TextOfTokens(1, 200)
+	prompt := engine.TextOfTokens(1, 200)
 	answerOf(t, s, "/v1/chat/completions", chatBody(false, 1, prompt))
-	born := s.born.Load()
+	born := s.process.Load().born
 	r, err := post(t.Context(), s.URL()+"/v1/chat/completions", chatBody(true, 10000, "x"))
 	if err != nil {
 		t.Fatal(err)
@@ -253,8 +256,8 @@ func TestDeathAndRevival(t *testing.T) {
 	})
 	await(t, "the revival", func() bool { return health(s) == 200 })
 	a := answerOf(t, s, "/v1/chat/completions", chatBody(false, 1, prompt))
-	if a.Usage.Details.Cached != 0 || s.born.Load() <= born {
-		t.Errorf("%d tokens cached after a death, born %d and before %d", a.Usage.Details.Cached, s.born.Load(), born)
+	if a.Usage.Details.Cached != 0 || !s.process.Load().born.After(born) {
+		t.Errorf("%d tokens cached after a death, born %v and before %v", a.Usage.Details.Cached, s.process.Load().born, born)
 	}
 }
 
@@ -270,7 +273,7 @@ func TestUnknownFaultIsRefused(t *testing.T) {
 // TestRestart: the port is the same, the process another, and whoever was connected got a reset.
 func TestRestart(t *testing.T) {
 	s := start(t, Config{})
-	url, born := s.URL(), s.born.Load()
+	url, born := s.URL(), s.process.Load().born
 	r, err := post(t.Context(), url+"/v1/chat/completions", chatBody(true, 10000, "x"))
 	if err != nil {
 		t.Fatal(err)
@@ -290,10 +293,10 @@ func TestRestart(t *testing.T) {
 		if err := s.Restart(); err != nil {
 			t.Fatal(err)
 		}
-		if health(s) != 200 || s.URL() != url || s.born.Load() <= born {
-			t.Errorf("on %s, before on %s; born %d, before %d", s.URL(), url, s.born.Load(), born)
+		if health(s) != 200 || s.URL() != url || !s.process.Load().born.After(born) {
+			t.Errorf("on %s, before on %s; born %v, before %v", s.URL(), url, s.process.Load().born, born)
 		}
-		born = s.born.Load()
+		born = s.process.Load().born
 	}
 	want(t, do(s, "GET", "/v1/responses/"+id, ""), 404)
 }

@@ -18,7 +18,8 @@ func StartFleet(listen string, count int, cfg Config) (Fleet, error) {
 	}
 	port, err := strconv.Atoi(p)
 	if err != nil || port < 0 || port > 65535 || count < 1 || port+count-1 > 65535 {
-		return nil, fmt.Errorf("vllmsim: no room for %d workers from %q on; give a port from 0 to 65535 and at least one worker", count, listen)
+		return nil, fmt.Errorf("vllmsim: no room for %d workers from %q on; "+
+			"give a port from 0 to 65535 and at least one worker", count, listen)
 	}
 	var f Fleet
 	for i := range count {
@@ -42,7 +43,7 @@ func StartFleet(listen string, count int, cfg Config) (Fleet, error) {
 	return f, nil
 }
 
-// URLs are the workers' base URLs.
+// URLs returns the workers' base URLs.
 func (f Fleet) URLs() []string {
 	urls := make([]string, len(f))
 	for i, s := range f {

@@ -4,22 +4,30 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
+
+	"github.com/warmpath/warmpath/daemon/vllmsim/engine"
 )
 
 // bodies are the buffers of request bodies; nothing decoded from one aliases it.
 var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // preparer reads the body of one endpoint.
-type preparer func(*http.Request, []byte) (*job, *apiError)
+type preparer func(*http.Request, []byte) (task, *apiError)
 
-// inference runs a request: read, refuse or submit, answer. Whatever ends it frees the sequences.
-func (s *Server) inference(prepare preparer, refuse func(http.ResponseWriter, *apiError)) http.HandlerFunc {
+// inference runs requests through the engine.
+type inference struct {
+	driver *driver
+	load   atomic.Int64 // open requests
+}
+
+// handler runs a request: read, refuse or submit, answer. Whatever ends it frees the choices.
+func (s *inference) handler(prepare preparer, refuse refuser) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		j, refused, err := s.read(r, prepare)
+		t, refused, err := readTask(r, prepare)
 		if err != nil {
 			return // the client is gone
 		}
@@ -30,33 +38,28 @@ func (s *Server) inference(prepare preparer, refuse func(http.ResponseWriter, *a
 		s.load.Add(1)
 		defer s.load.Add(-1)
 		mode := modeOf(r)
-		e := s.engine.Load()
 		if drained(mode) {
-			j.tool = ""
-			for _, q := range j.seqs {
-				q.state = gone // never submitted, so still ours
-				q.publish(finishAbort)
+			t.tool = ""
+			for _, c := range t.choices {
+				c.abort() // never submitted, so still ours
 			}
 		} else {
-			e.submit(j.seqs)
-			if j.background != nil {
-				j.background(w, e)
+			s.driver.submit(t.choices)
+			if t.background != nil {
+				t.background(w)
 				return
 			}
-			defer e.cancel(j.seqs)
+			defer s.driver.cancel(t.choices)
 		}
-		if j.stream {
-			s.stream(w, r, j, mode)
+		if t.stream {
+			answerStream(w, r, t, mode)
 			return
 		}
-		s.plain(w, r, j, e, mode)
+		s.answerPlain(w, r, t, mode)
 	}
 }
 
-// drained says that the worker takes requests only to leave them empty.
-func drained(mode string) bool { return mode == FaultDrain || mode == FaultAbort }
-
-func (s *Server) read(r *http.Request, prepare preparer) (*job, *apiError, error) {
+func readTask(r *http.Request, prepare preparer) (task, *apiError, error) {
 	b := bodies.Get().(*bytes.Buffer)
 	defer bodies.Put(b)
 	b.Reset()
@@ -64,62 +67,60 @@ func (s *Server) read(r *http.Request, prepare preparer) (*job, *apiError, error
 		b.Grow(int(n) + bytes.MinRead)
 	}
 	if _, err := io.Copy(b, r.Body); err != nil {
-		return nil, nil, err
+		return task{}, nil, err
 	}
-	j, refused := prepare(r, b.Bytes())
-	return j, refused, nil
+	t, refused := prepare(r, b.Bytes())
+	return t, refused, nil
 }
 
-// plain waits for the whole reply and answers with one JSON body.
-func (s *Server) plain(w http.ResponseWriter, r *http.Request, j *job, e *engine, mode string) {
-	for !j.over() {
+// answerPlain waits for the whole reply and answers with one JSON body.
+func (s *inference) answerPlain(w http.ResponseWriter, r *http.Request, t task, mode string) {
+	for !t.ended() {
 		select {
-		case <-j.notify:
-			if mode == FaultCut && j.seqs[0].produced.Load() > 0 {
-				sever(w, false)
+		case <-t.notify:
+			if mode == FaultCut && t.choices[0].tokens() > 0 {
+				sever(w, byFIN)
 				return
 			}
 		case <-r.Context().Done():
 			panic(http.ErrAbortHandler) // whoever closed only half gets no answer, as from vLLM
 		}
 	}
-	if j.ready != nil {
-		j.ready()
+	if t.ready != nil {
+		t.ready()
 	}
-	if v := loadReport(r.Header.Get("endpoint-load-metrics-format"), e); v != "" {
-		w.Header().Set("endpoint-load-metrics", v)
-	}
-	if body := j.form.body(nil, j); !breakPlain(w, mode, body) {
-		writeBody(w, http.StatusOK, body)
-	}
-}
-
-// over says that every sequence has ended.
-func (j *job) over() bool {
-	for _, q := range j.seqs {
-		if finish(q.ended.Load()) == unfinished {
-			return false
+	if format := r.Header.Get("endpoint-load-metrics-format"); format != "" {
+		if v := loadReport(format, s.driver.lastStats()); v != "" {
+			w.Header().Set("endpoint-load-metrics", v)
 		}
 	}
-	return true
+	writePlain(w, mode, t.form.body(nil))
 }
 
-// loadReport is the ORCA header that vLLM adds to plain answers on demand.
-func loadReport(format string, e *engine) string {
-	if format == "" {
-		return ""
-	}
-	e.mu.Lock()
-	queued, usage := float64(len(e.waiting)), e.pool.usage()
-	e.mu.Unlock()
+// follow waits in the background until every choice has ended, and then calls done. The engine ends each of them, at
+// the latest when it closes.
+func (s *inference) follow(j *job, done func()) {
+	s.load.Add(1)
+	go func() {
+		defer s.load.Add(-1)
+		defer s.driver.cancel(j.choices)
+		for !j.ended() {
+			<-j.notify
+		}
+		done()
+	}()
+}
+
+// loadReport returns the ORCA header that vLLM adds to plain answers on demand.
+func loadReport(format string, st engine.Stats) string {
+	queued, usage := pyFloat(float64(st.Waiting)), pyFloat(st.KVUsage())
 	switch strings.ToUpper(format) {
 	case "JSON":
-		return fmt.Sprintf(`JSON {"named_metrics": {"num_requests_waiting": %s, "kv_cache_usage_perc": %s}}`, pyFloat(queued), pyFloat(usage))
+		return fmt.Sprintf(`JSON {"named_metrics": {"num_requests_waiting": %s, "kv_cache_usage_perc": %s}}`,
+			queued, usage)
 	case "TEXT":
-		return fmt.Sprintf("TEXT named_metrics.num_requests_waiting=%s, named_metrics.kv_cache_usage_perc=%s", pyFloat(queued), pyFloat(usage))
+		return fmt.Sprintf("TEXT named_metrics.num_requests_waiting=%s, named_metrics.kv_cache_usage_perc=%s",
+			queued, usage)
 	}
 	return ""
 }
-
-// newID is the random part of an id.
-func newID() string { return fmt.Sprintf("%016x", rand.Uint64()) }

@@ -6,27 +6,38 @@ import (
 	"io"
 	"mime/multipart"
 	"net/http"
+	"sync/atomic"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/vllmsim/engine"
 )
 
-func (s *Server) mediaRoutes(on func(path, methods string, h http.HandlerFunc)) {
-	on("/v1/audio/transcriptions", "POST", s.heard("transcription.chunk", `,"usage":{"type":"duration","seconds":1}`))
-	on("/v1/audio/translations", "POST", s.heard("translation.chunk", ""))
-	on("/v1/audio/speech", "POST", s.handleSpeech)
-	on("/v1/images/generations", "POST", s.handleImages)
+// mediaAPI serves audio and images, at once.
+type mediaAPI struct {
+	checker
+	load *atomic.Int64 // open requests
 }
 
-// heardBytes is how much audio makes one token of what was heard.
-const heardBytes = 4096
+func (a mediaAPI) routes(m router) {
+	const usage = `,"usage":{"type":"duration","seconds":1}`
+	m.on("/v1/audio/transcriptions", "POST", a.transcribe("transcription.chunk", usage))
+	m.on("/v1/audio/translations", "POST", a.transcribe("translation.chunk", ""))
+	m.on("/v1/audio/speech", "POST", a.speak)
+	m.on("/v1/images/generations", "POST", a.paint)
+}
 
-// heardForm is a multipart body whose file has been counted and thrown away.
-type heardForm struct {
+// audioTokenBytes is how many bytes of audio make one token of text.
+const audioTokenBytes = 4096
+
+// audioForm is a multipart body whose file has been counted and thrown away.
+type audioForm struct {
 	fields map[string]string
 	file   int64 // bytes, -1 for none
 }
 
-func readHeard(r *http.Request) (heardForm, error) {
-	f := heardForm{fields: make(map[string]string), file: -1}
+// readAudio reads a body of an audio endpoint.
+func readAudio(r *http.Request) (audioForm, error) {
+	f := audioForm{fields: make(map[string]string), file: -1}
 	parts, err := r.MultipartReader()
 	if err != nil {
 		return f, err
@@ -45,7 +56,7 @@ func readHeard(r *http.Request) (heardForm, error) {
 	}
 }
 
-func (f *heardForm) read(p *multipart.Part) error {
+func (f *audioForm) read(p *multipart.Part) error {
 	defer p.Close()
 	if p.FormName() == "file" {
 		n, err := io.Copy(io.Discard, p)
@@ -57,11 +68,12 @@ func (f *heardForm) read(p *multipart.Part) error {
 	return err
 }
 
-// heard answers transcriptions and translations: a token for every heardBytes of the file, a stream if stream is true.
-func (s *Server) heard(object, usage string) http.HandlerFunc {
+// transcribe answers transcriptions and translations: a token for every audioTokenBytes of the file, a stream if
+// stream is true.
+func (a mediaAPI) transcribe(object, usage string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		f, err := readHeard(r)
-		refused := s.checkModel(f.fields["model"])
+		f, err := readAudio(r)
+		refused := a.checkModel(f.fields["model"])
 		switch {
 		case err != nil:
 			refused = badRequest("", "There was an error parsing the body: "+err.Error())
@@ -74,27 +86,26 @@ func (s *Server) heard(object, usage string) http.HandlerFunc {
 			writeError(w, refused)
 			return
 		}
-		s.load.Add(1)
-		defer s.load.Add(-1)
-		n := int(min(1+f.file/heardBytes, 4096))
-		words := reply{seed: mix(uint64(f.file), s.cfg.Seed), stop: -1}
+		a.load.Add(1)
+		defer a.load.Add(-1)
+		n := int(min(1+f.file/audioTokenBytes, 4096))
+		words := engine.NewReply(engine.Mix(uint64(f.file), a.cfg.Seed))
 		if f.fields["stream"] == "true" || f.fields["stream"] == "True" {
-			s.streamHeard(w, object, words, n)
+			a.streamText(w, object, words, n)
 			return
 		}
-		body := append(words.appendText([]byte(`{"text":"`), 0, n), `"`+usage+`}`...)
-		if !breakPlain(w, modeOf(r), body) {
-			writeBody(w, http.StatusOK, body)
-		}
+		body := append(words.AppendJSON([]byte(`{"text":"`), 0, n), `"`+usage+`}`...)
+		writePlain(w, modeOf(r), body)
 	}
 }
 
-func (s *Server) streamHeard(w http.ResponseWriter, object string, words reply, n int) {
+// streamText answers with an event for each token.
+func (a mediaAPI) streamText(w http.ResponseWriter, object string, words engine.Reply, n int) {
 	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	head := fmt.Sprintf(`data: {"id":"trsc-%s","object":%q,"created":%d,"model":%s,"choices":[{"delta":{"content":"`,
-		newID(), object, time.Now().Unix(), appendQuoted(nil, s.cfg.Models[0]))
+		newID(), object, time.Now().Unix(), appendQuoted(nil, a.cfg.Models[0]))
 	for i := range n {
-		b := append(words.appendText([]byte(head), i, i+1), `"},"finish_reason":`...)
+		b := append(words.AppendJSON([]byte(head), i, i+1), `"},"finish_reason":`...)
 		if i == n-1 {
 			b = append(b, `"stop","stop_reason":null}]}`...)
 		} else {
@@ -107,14 +118,14 @@ func (s *Server) streamHeard(w http.ResponseWriter, object string, words reply, 
 	io.WriteString(w, "data: [DONE]\n\n")
 }
 
-// handleSpeech answers with a WAV of silence, 0.05 s for each token of the text, in chunks.
-func (s *Server) handleSpeech(w http.ResponseWriter, r *http.Request) {
+// speak answers with a WAV of silence, 0.05 s for each token of the text, in chunks.
+func (a mediaAPI) speak(w http.ResponseWriter, r *http.Request) {
 	var b struct{ Model, Input string }
-	if !s.readPlain(w, r, &b, &b.Model, writeError) {
+	if !a.parsePlain(w, r, &b, &b.Model, writeError) {
 		return
 	}
 	if b.Input == "" {
-		writeError(w, invalid("missing", "body.input", "Field required", "'<dict>'"))
+		writeError(w, missing("body.input"))
 		return
 	}
 	if drained(modeOf(r)) {
@@ -122,7 +133,7 @@ func (s *Server) handleSpeech(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	const rate = 24000 // 16 bits, mono
-	pieces := min(CountTokens(b.Input), 4096)
+	pieces := min(engine.CountTokens(b.Input), 4096)
 	data := uint32(pieces * rate / 20 * 2)
 	wav := append([]byte("RIFF"), binary.LittleEndian.AppendUint32(nil, 36+data)...)
 	wav = append(wav, "WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00"...)
@@ -141,12 +152,13 @@ func (s *Server) handleSpeech(w http.ResponseWriter, r *http.Request) {
 // onePixel is a PNG of one pixel, in base64.
 const onePixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII="
 
-func (s *Server) handleImages(w http.ResponseWriter, r *http.Request) {
+// paint answers with images of one pixel.
+func (a mediaAPI) paint(w http.ResponseWriter, r *http.Request) {
 	var b struct {
 		Model, Prompt string
 		N             int
 	}
-	if !s.readPlain(w, r, &b, &b.Model, writeError) {
+	if !a.parsePlain(w, r, &b, &b.Model, writeError) {
 		return
 	}
 	if b.Prompt == "" || b.N < 0 || b.N > 10 {
@@ -157,5 +169,5 @@ func (s *Server) handleImages(w http.ResponseWriter, r *http.Request) {
 	for range max(b.N, 1) {
 		data = append(data, map[string]any{"b64_json": onePixel, "url": nil, "revised_prompt": nil})
 	}
-	s.writePooled(w, r, map[string]any{"created": time.Now().Unix(), "data": data})
+	writeAtOnce(w, r, map[string]any{"created": time.Now().Unix(), "data": data})
 }

@@ -21,37 +21,10 @@ type messagesBody struct {
 	CacheSalt   *string  `json:"cache_salt"`
 }
 
-func (s *Server) prepareMessages(r *http.Request, raw []byte) (*job, *apiError) {
-	var b messagesBody
-	if err := parse(r, raw, &b); err != nil {
-		return nil, err
-	}
-	like := body{Model: b.Model, Stream: b.Stream, MaxTokens: b.MaxTokens, Temperature: b.Temperature, CacheSalt: b.CacheSalt}
-	if err := s.check(r, &like); err != nil {
-		return nil, err
-	}
-	if b.MaxTokens == nil {
-		return nil, invalid("missing", "body.max_tokens", "Field required", "'<dict>'")
-	}
-	messages, err := b.chat()
-	if err != nil {
-		return nil, err
-	}
-	j := &job{form: messagesForm{}, chat: true, id: "chatcmpl-", softLimit: true}
-	if b.Output != nil {
-		j.fixed = b.Output.Format.sample()
-	}
-	if t := chooseTool(b.Tools, b.Choice, lastOf(messages)); t != nil {
-		j.callTool(t)
-	}
-	j.prompts = [][]uint32{chatTokens(nestedTools(b.Tools), messages, true)}
-	return j, s.finishJob(r, j, &like)
-}
-
-// chat makes chat's messages of those of /v1/messages, as vLLM does: system first, calls and results as in a chat.
+// chat returns chat's messages for those of /v1/messages, as vLLM does: system first, calls and results as in a chat.
 func (b *messagesBody) chat() ([]message, *apiError) {
 	if b.Messages == nil {
-		return nil, invalid("missing", "body.messages", "Field required", "'<dict>'")
+		return nil, missing("body.messages")
 	}
 	var list []message
 	if b.System != nil {
@@ -68,6 +41,7 @@ func (b *messagesBody) chat() ([]message, *apiError) {
 	return list, nil
 }
 
+// appendBlocks appends the messages that the blocks of one message make.
 func appendBlocks(list []message, role string, blocks []any) []message {
 	var rest []any
 	for _, raw := range blocks {
@@ -90,10 +64,46 @@ func appendBlocks(list []message, role string, blocks []any) []message {
 	return list
 }
 
-// handleCountTokens is POST /v1/messages/count_tokens.
-func (s *Server) handleCountTokens(w http.ResponseWriter, r *http.Request) {
+// messagesAPI serves /v1/messages.
+type messagesAPI struct{ checker }
+
+func (a messagesAPI) prepare(r *http.Request, raw []byte) (task, *apiError) {
 	var b messagesBody
-	if !s.readPlain(w, r, &b, &b.Model, writeMessagesError) {
+	if err := parse(r, raw, &b); err != nil {
+		return task{}, err
+	}
+	like := body{
+		Model:       b.Model,
+		Stream:      b.Stream,
+		MaxTokens:   b.MaxTokens,
+		Temperature: b.Temperature,
+		CacheSalt:   b.CacheSalt,
+	}
+	if err := a.check(r, &like); err != nil {
+		return task{}, err
+	}
+	if b.MaxTokens == nil {
+		return task{}, missing("body.max_tokens")
+	}
+	messages, err := b.chat()
+	if err != nil {
+		return task{}, err
+	}
+	f := &messagesForm{job: job{chat: true, id: "chatcmpl-", softLimit: true}}
+	if b.Output != nil {
+		f.fixed = b.Output.Format.sample()
+	}
+	if called := chooseTool(b.Tools, b.Choice, lastOf(messages)); called != nil {
+		f.callTool(called)
+	}
+	f.prompts = [][]uint32{chatTokens(nestedTools(b.Tools), messages, true)}
+	return task{job: &f.job, form: f}, a.prepareJob(r, &f.job, &like)
+}
+
+// countTokens serves POST /v1/messages/count_tokens.
+func (a messagesAPI) countTokens(w http.ResponseWriter, r *http.Request) {
+	var b messagesBody
+	if !a.parsePlain(w, r, &b, &b.Model, writeMessagesError) {
 		return
 	}
 	messages, err := b.chat()
@@ -101,15 +111,6 @@ func (s *Server) handleCountTokens(w http.ResponseWriter, r *http.Request) {
 		writeMessagesError(w, err)
 		return
 	}
-	writeJSON(w, http.StatusOK, map[string]int{"input_tokens": len(chatTokens(nestedTools(b.Tools), messages, true))})
-}
-
-// writeMessagesError is an error in the shape of /v1/messages.
-func writeMessagesError(w http.ResponseWriter, e *apiError) {
-	writeBody(w, e.Code, e.appendMessages(nil))
-}
-
-func (e *apiError) appendMessages(b []byte) []byte {
-	b = appendQuoted(append(b, `{"type":"error","error":{"type":`...), e.Type)
-	return append(appendQuoted(append(b, `,"message":`...), e.Message), "}}"...)
+	n := len(chatTokens(nestedTools(b.Tools), messages, true))
+	writeJSON(w, http.StatusOK, map[string]int{"input_tokens": n})
 }

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/warmpath/warmpath/daemon/vllmsim/engine"
 )
 
 var (
@@ -101,12 +103,13 @@ func TestMetricsMatchRecording(t *testing.T) {
 	}
 }
 
-// What a worker says of its prefill is what it did: the seconds follow its slowness, the tokens leave out what was cached, and a
-// token's time is a decode step's.
+// What a worker says of its prefill is what it did: the seconds follow its slowness, the tokens leave out what was
+// cached, and a token's time is a decode step's.
 func TestPrefillMetrics(t *testing.T) {
+	model := engine.DefaultModel()
 	for _, slowness := range []float64{1, 8} {
 		s := newTiny(t, Config{Speed: 1000, Slowness: slowness})
-		text := TextOfTokens(1, 4000)
+		text := engine.TextOfTokens(1, 4000)
 		for range 2 {
 			do(s, "POST", "/v1/completions", `{"prompt":"`+text+`","max_tokens":11}`)
 		}
@@ -128,7 +131,7 @@ func TestPrefillMetrics(t *testing.T) {
 		}
 		f("vllm:request_prefill_kv_computed_tokens_count", 2)
 		f("vllm:request_prefill_kv_computed_tokens_sum", 4000+16) // the second time all but the last block is cached
-		f("vllm:request_prefill_time_seconds_sum", slowness*(prefillCost(4000, 0)+stepSeconds))
-		f("vllm:request_time_per_output_token_seconds_sum", slowness*2*(stepSeconds+decodeSeconds))
+		f("vllm:request_prefill_time_seconds_sum", slowness*(model.Prefill(4000, 0)+model.StepSeconds))
+		f("vllm:request_time_per_output_token_seconds_sum", slowness*2*(model.StepSeconds+model.DecodeSeconds))
 	}
 }

@@ -4,28 +4,37 @@ import (
 	"bytes"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 )
 
 // Headers of a request that the engine is not asked about, for load tests of what stands in front of a worker: a chat
-// answer of TokensHeader tokens, one every IntervalHeader ("50ms"; none means no waiting), a stream if the body says so.
-// The body is read and not parsed. Such requests count as running.
+// answer of TokensHeader tokens, one every IntervalHeader ("50ms"; none means no waiting), a stream if the body says
+// so. The body is read and not parsed. Such requests count as running.
 const (
 	TokensHeader   = "X-Sim-Tokens"
 	IntervalHeader = "X-Sim-Interval"
 )
 
-// The fixed parts of a paced stream, as stream.go writes them.
+// The fixed parts of a paced stream, as chatForm writes them.
 const (
-	pacedHead  = `data: {"id":"chatcmpl-paced","object":"chat.completion.chunk","created":1795251122,"model":"sim","choices":[{"index":0,"delta":{`
-	pacedFirst = pacedHead + `"role":"assistant","content":""},"logprobs":null,"finish_reason":null}],"prompt_token_ids":null,"prompt_text":null}` + "\n\n"
+	pacedHead = `data: {"id":"chatcmpl-paced","object":"chat.completion.chunk","created":1795251122,"model":"sim",` +
+		`"choices":[{"index":0,"delta":{`
+	pacedFirst = pacedHead + `"role":"assistant","content":""},"logprobs":null,"finish_reason":null}],` +
+		`"prompt_token_ids":null,"prompt_text":null}` + "\n\n"
 	pacedToken = pacedHead + `"content":"kalo"},"logprobs":null,"finish_reason":null,"token_ids":null}]}` + "\n\n"
-	pacedLast  = pacedHead + `"content":"kalo"},"logprobs":null,"finish_reason":"length","stop_reason":null,"token_ids":null}]}` + "\n\n"
+	pacedLast  = pacedHead + `"content":"kalo"},"logprobs":null,"finish_reason":"length","stop_reason":null,` +
+		`"token_ids":null}]}` + "\n\n"
 )
 
-// pace answers a request with TokensHeader. One goroutine and one timer a stream; the timer keeps to the stream's start,
-// so a late wake-up does not shift what follows.
-func (s *Server) pace(w http.ResponseWriter, r *http.Request) {
+// paceAPI answers requests with TokensHeader.
+type paceAPI struct {
+	running *atomic.Int64 // such requests that are open
+}
+
+// serve answers a request with TokensHeader. One goroutine and one timer a stream; the timer keeps to the stream's
+// start, so a late wake-up does not shift what follows.
+func (a paceAPI) serve(w http.ResponseWriter, r *http.Request) {
 	n, err := strconv.Atoi(r.Header.Get(TokensHeader))
 	interval := time.Duration(0)
 	if text := r.Header.Get(IntervalHeader); err == nil && text != "" {
@@ -42,10 +51,10 @@ func (s *Server) pace(w http.ResponseWriter, r *http.Request) {
 	stream := bytes.Contains(raw, []byte(`"stream":true`)) || bytes.Contains(raw, []byte(`"stream": true`))
 	bodies.Put(b)
 	if err != nil {
-		return
+		return // the client is gone
 	}
-	s.paced.Add(1)
-	defer s.paced.Add(-1)
+	a.running.Add(1)
+	defer a.running.Add(-1)
 	p := &pacer{r: r, begin: time.Now(), interval: interval}
 	if !stream {
 		if p.wait(n - 1) {
@@ -106,10 +115,12 @@ func (p *pacer) wait(i int) bool {
 	}
 }
 
-// pacedBody is the plain form of a paced answer.
+// pacedBody returns the plain form of a paced answer.
 func pacedBody(n int) []byte {
-	text := bytes.Repeat([]byte("kalo"), n)
-	return append(append([]byte(`{"id":"chatcmpl-paced","object":"chat.completion","created":1795251122,"model":"sim","choices":[{"index":0,`+
-		`"message":{"role":"assistant","content":"`), text...), `"},"logprobs":null,"finish_reason":"length"}],"usage":{"prompt_tokens":1,`+
-		`"total_tokens":`+strconv.Itoa(n+1)+`,"completion_tokens":`+strconv.Itoa(n)+`}}`...)
+	b := []byte(`{"id":"chatcmpl-paced","object":"chat.completion","created":1795251122,"model":"sim",` +
+		`"choices":[{"index":0,"message":{"role":"assistant","content":"`)
+	b = append(b, bytes.Repeat([]byte("kalo"), n)...)
+	b = append(b, `"},"logprobs":null,"finish_reason":"length"}],"usage":{"prompt_tokens":1,"total_tokens":`...)
+	b = append(strconv.AppendInt(b, int64(n+1), 10), `,"completion_tokens":`...)
+	return append(strconv.AppendInt(b, int64(n), 10), "}}"...)
 }

@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+
+	"github.com/warmpath/warmpath/daemon/vllmsim/engine"
 )
 
 var errNoPrompt = badRequest("prompt", "Either prompt or prompt_embeds must be provided and non-empty.")
 
-// parsePrompts reads the prompt of a completion body: a string, a list of strings, a list of token ids or a list of those.
+// parsePrompts reads the prompt of a completion body: a string, a list of strings, a list of token ids or a list of
+// those.
 func parsePrompts(raw json.RawMessage) ([][]uint32, *apiError) {
 	raw = bytes.TrimSpace(raw)
 	if isNull(raw) {
@@ -62,7 +65,7 @@ func textPrompt(raw json.RawMessage) ([]uint32, *apiError) {
 	if text == "" {
 		return nil, errNoPrompt
 	}
-	return appendTokens(make([]uint32, 0, CountTokens(text)), text), nil
+	return engine.AppendTokens(make([]uint32, 0, engine.CountTokens(text)), text), nil
 }
 
 // idPrompt reads a list of token ids that is known to be valid JSON. By hand: encoding/json takes 1 ms for 15,000.
@@ -70,8 +73,7 @@ func idPrompt(raw json.RawMessage) ([]uint32, *apiError) {
 	ids := make([]uint32, 0, len(raw)/5)
 	var scratch []byte
 	for i := 1; i < len(raw); {
-		c := raw[i]
-		if c == ' ' || c == '\n' || c == '\t' || c == '\r' || c == ',' || c == ']' {
+		if bytes.IndexByte([]byte(" \n\t\r,]"), raw[i]) >= 0 {
 			i++
 			continue
 		}
@@ -88,7 +90,7 @@ func idPrompt(raw json.RawMessage) ([]uint32, *apiError) {
 		}
 		ok := id >= 0 && id <= math.MaxUint32
 		if ok {
-			scratch, ok = appendText(scratch[:0], uint32(id))
+			scratch, ok = engine.AppendTokenText(scratch[:0], uint32(id))
 		}
 		if !ok {
 			return nil, badRequest("", fmt.Sprintf("Token id %d is out of vocabulary", id))

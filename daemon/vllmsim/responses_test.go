@@ -54,16 +54,19 @@ func TestBackgroundResponse(t *testing.T) {
 	}
 	id := want(t, do(s, "POST", "/v1/responses", `{"input":"x","background":true}`), 200)["id"].(string)
 	want(t, do(s, "POST", "/v1/responses/"+id+"/cancel", ""), 200)
-	await(t, "the slot to be free", func() bool { st := s.Stats(); return st.Running+st.Waiting == 0 && s.load.Load() == 0 })
+	await(t, "the slot to be free", func() bool {
+		st := s.Stats()
+		return st.Running+st.Waiting == 0 && s.process.Load().infer.load.Load() == 0
+	})
 	if got := status(id); got != "cancelled" {
 		t.Errorf("status %v, want cancelled", got)
 	}
 }
 
 func TestStoreForgetsTheOldest(t *testing.T) {
-	s := newResponses()
+	s := newResponseStore()
 	for i := range maxStored + 1 {
-		s.put(&responseForm{j: &job{id: fmt.Sprint(i)}})
+		s.put(&responseForm{job: job{id: fmt.Sprint(i)}})
 	}
 	if s.get("0") != nil || s.get("1") == nil || len(s.byID) != maxStored {
 		t.Errorf("%d stored, the first %v", len(s.byID), s.get("0"))

@@ -31,8 +31,8 @@ const (
 	maxSample = 1 << 16 // bytes
 )
 
-// sampleOf is a JSON value, in ASCII, that fits the schema: every property in its order, the first of what there is to
-// choose from, nothing in lists that may be empty. A schema that it cannot read gives {}.
+// sampleOf returns a JSON value, in ASCII, that fits the schema: every property in its order, the first of what there
+// is to choose from, nothing in lists that may be empty. A schema that it cannot read gives {}.
 func sampleOf(raw json.RawMessage) string {
 	if isNull(raw) {
 		return "{}"
@@ -68,6 +68,7 @@ func ascii(b []byte) string {
 	return out.String()
 }
 
+// sampler makes a sample; the definitions are those that a $ref may name.
 type sampler struct{ defs map[string]json.RawMessage }
 
 func (s sampler) value(b []byte, raw json.RawMessage, depth int) []byte {
@@ -157,7 +158,7 @@ type answerFormat struct {
 	} `json:"json_schema"`
 }
 
-// sample is the text that such a format demands; "" is any.
+// sample returns the text that such a format demands; "" is any.
 func (f *answerFormat) sample() string {
 	switch {
 	case f == nil:

@@ -15,16 +15,10 @@ const keepAlive = 5 * time.Second
 
 // Server is a simulated worker: an engine behind vLLM's HTTP.
 type Server struct {
-	cfg      Config
-	mux      *http.ServeMux
-	engine   atomic.Pointer[engine]
-	born     atomic.Int64 // unix ns of the engine's start
-	load     atomic.Int64 // open inference requests
-	paced    atomic.Int64 // requests that the engine knows nothing of
-	fault    atomic.Pointer[fault]
-	stored   atomic.Pointer[responses]
-	sessions atomic.Pointer[sessions]
-	open     sync.Map // net.Conn to nothing: the connections to reset at death
+	cfg     Config
+	process atomic.Pointer[process]
+	fault   atomic.Pointer[fault]
+	open    sync.Map // net.Conn to nothing: the connections to reset at death
 
 	mu     sync.Mutex // guards all below
 	addr   string     // bound at the first Start; kept over death and revival
@@ -42,16 +36,20 @@ func New(cfg Config) (*Server, error) {
 	}
 	s := &Server{cfg: cfg}
 	s.fault.Store(&fault{Fault: Fault{Mode: FaultNone}})
-	s.mux = s.routes()
-	s.startEngine()
+	if err := s.startProcess(); err != nil {
+		return nil, err
+	}
 	return s, nil
 }
 
-func (s *Server) startEngine() {
-	s.engine.Store(newEngine(s.cfg))
-	s.stored.Store(newResponses())
-	s.sessions.Store(newSessions(s.cfg.SessionLife))
-	s.born.Store(time.Now().UnixNano())
+// startProcess replaces what has died.
+func (s *Server) startProcess() error {
+	p, err := newProcess(&s.cfg, s.fault.Load, s.handleFault)
+	if err != nil {
+		return err
+	}
+	s.process.Store(p)
+	return nil
 }
 
 // Start listens on addr, host:port with port 0 for any, and serves until Close.
@@ -61,6 +59,7 @@ func (s *Server) Start(addr string) error {
 	return s.listen(addr)
 }
 
+// listen binds addr and serves. It wants mu.
 func (s *Server) listen(addr string) error {
 	switch {
 	case s.closed:
@@ -73,9 +72,15 @@ func (s *Server) listen(addr string) error {
 		return fmt.Errorf("vllmsim: worker %q: %w; choose a free address", s.cfg.ID, err)
 	}
 	s.addr = l.Addr().String()
-	h := &http.Server{Handler: s.Handler(), IdleTimeout: keepAlive, ReadHeaderTimeout: time.Minute, ConnState: s.watch}
+	h := &http.Server{
+		Handler:           s.Handler(),
+		IdleTimeout:       keepAlive,
+		ReadHeaderTimeout: time.Minute,
+		ConnState:         s.watch,
+	}
 	served := make(chan struct{})
-	s.http, s.served = h, served
+	s.http = h
+	s.served = served
 	go func() {
 		defer close(served)
 		h.Serve(l) // ends by Close only
@@ -83,22 +88,24 @@ func (s *Server) listen(addr string) error {
 	return nil
 }
 
-// Addr is the host:port that Start has bound.
+// Addr returns the host:port that Start has bound.
 func (s *Server) Addr() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.addr
 }
 
-// URL is http:// and Addr.
+// URL returns http:// and Addr.
 func (s *Server) URL() string { return "http://" + s.Addr() }
 
-// Stats is what the worker has done since its start or last revival.
+// Stats returns what the worker has done since its start or last revival.
 func (s *Server) Stats() Stats {
-	st := s.engine.Load().stats()
-	st.Running += int(s.paced.Load())
-	st.Sessions, st.SessionBytes, st.SessionUses = s.sessions.Load().count()
-	return st
+	return s.process.Load().stats()
+}
+
+// Handler returns the worker's HTTP, for a server of the caller's.
+func (s *Server) Handler() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.process.Load().serve(w, r) })
 }
 
 // Close ends listener, connections and engine. It is safe to call twice.
@@ -123,7 +130,8 @@ func (s *Server) watch(c net.Conn, state http.ConnState) {
 	}
 }
 
-// kill ends listener, connections and engine at once, as SIGKILL would where requests are unread: with a RST.
+// kill ends listener, connections and engine at once, as SIGKILL would where requests are unread: with a RST. It
+// wants mu.
 func (s *Server) kill() {
 	if s.http != nil {
 		s.open.Range(func(c, _ any) bool {
@@ -136,5 +144,5 @@ func (s *Server) kill() {
 		<-s.served
 		s.http = nil
 	}
-	s.engine.Load().close()
+	s.process.Load().infer.driver.close()
 }

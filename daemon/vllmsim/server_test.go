@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/vllmsim/engine"
 )
 
 // start starts a worker on a loopback port.
@@ -83,24 +85,24 @@ func answerOf(t *testing.T, s *Server, path, body string) (a answer) {
 // TestNextTurnHitsTheReply: the cache reaches over the first turn's answer, not only over its prompt.
 func TestNextTurnHitsTheReply(t *testing.T) {
 	s := newTiny(t, Config{Speed: 1000})
-	prompt := TextOfTokens(1, 100)
+	prompt := engine.TextOfTokens(1, 100)
 	first := answerOf(t, s, "/v1/chat/completions", chatBody(false, 200, prompt))
 	reply := first.Choices[0].Message.Content
-	if len(reply) != 200*BytesPerToken {
-		t.Fatalf("reply of %d bytes, want %d", len(reply), 200*BytesPerToken)
+	if len(reply) != 200*engine.BytesPerToken {
+		t.Fatalf("reply of %d bytes, want %d", len(reply), 200*engine.BytesPerToken)
 	}
 	second := answerOf(t, s, "/v1/chat/completions", chatBody(false, 5, prompt, reply, "go on"))
 	// 1 role + 100 + 1 end + 1 role + 200 of reply, of which the last was never computed: 302 tokens, 18 blocks
-	if got := second.Usage.Details.Cached; got != 18*BlockTokens {
-		t.Errorf("%d tokens cached, want %d", got, 18*BlockTokens)
+	if got := second.Usage.Details.Cached; got != 18*engine.BlockTokens {
+		t.Errorf("%d tokens cached, want %d", got, 18*engine.BlockTokens)
 	}
 }
 
 func TestTextAndTokenPromptsMeet(t *testing.T) {
 	s := newTiny(t, Config{Speed: 1000})
-	text := TextOfTokens(9, 64)
+	text := engine.TextOfTokens(9, 64)
 	a := answerOf(t, s, "/v1/completions", fmt.Sprintf(`{"prompt":%q,"max_tokens":4,"return_token_ids":true}`, text))
-	ids, _ := json.Marshal(appendTokens(nil, text))
+	ids, _ := json.Marshal(engine.AppendTokens(nil, text))
 	b := answerOf(t, s, "/v1/completions", fmt.Sprintf(`{"prompt":[%s,[5,6]],"max_tokens":4,"n":2}`, ids))
 	if len(b.Choices) != 4 || b.Usage.Prompt != 66 || b.Usage.Reply != 16 || b.Usage.Details.Cached != 48 {
 		t.Errorf("got %d choices and usage %+v, want 4, 66 prompt, 16 reply and 48 cached tokens", len(b.Choices), b.Usage)
@@ -118,7 +120,7 @@ func TestReplyEndsByItself(t *testing.T) {
 	s := newTiny(t, Config{Speed: 1000, MaxModelLen: 2000})
 	a := answerOf(t, s, "/v1/chat/completions", `{"messages":[{"role":"user","content":"hi"}],"return_token_ids":true}`)
 	c := a.Choices[0]
-	if c.Finish != "stop" || len(c.IDs) != a.Usage.Reply || c.IDs[len(c.IDs)-1] != tokenEnd || len(c.Message.Content) != 4*(len(c.IDs)-1) {
+	if c.Finish != "stop" || len(c.IDs) != a.Usage.Reply || c.IDs[len(c.IDs)-1] != engine.TokenEnd || len(c.Message.Content) != 4*(len(c.IDs)-1) {
 		t.Errorf("got %+v of %+v, want a stop with <|end|> as last of the counted tokens and not in the text", c, a.Usage)
 	}
 	a = answerOf(t, s, "/v1/chat/completions", `{"messages":[{"role":"user","content":"hi"}],"min_tokens":500}`)
@@ -191,7 +193,7 @@ func TestHammer(t *testing.T) {
 					ctx, cancel = context.WithTimeout(context.Background(), 20*time.Second)
 				}
 				r, err := post(ctx, s.URL()+"/v1/chat/completions",
-					chatBody(rng.IntN(2) == 0, 1+rng.IntN(300), TextOfTokens(uint64(rng.IntN(9)), 20+rng.IntN(2000))))
+					chatBody(rng.IntN(2) == 0, 1+rng.IntN(300), engine.TextOfTokens(uint64(rng.IntN(9)), 20+rng.IntN(2000))))
 				if err == nil {
 					io.Copy(io.Discard, r.Body)
 					r.Body.Close()
@@ -206,17 +208,8 @@ func TestHammer(t *testing.T) {
 	all.Wait()
 	await(t, "the worker to be idle", func() bool {
 		st := s.Stats()
-		return st.Running+st.Waiting+st.BlocksHeld == 0 && s.load.Load() == 0
+		return st.Running+st.Waiting+st.BlocksHeld == 0 && s.process.Load().infer.load.Load() == 0
 	})
-	e := s.engine.Load()
-	e.mu.Lock()
-	for i, b := range e.pool.blocks {
-		if b.refs != 0 {
-			t.Errorf("block %d has %d references", i, b.refs)
-		}
-	}
-	queueOf(t, e.pool)
-	e.mu.Unlock()
 	s.Close()
 	await(t, "all goroutines to end", func() bool { return runtime.NumGoroutine() <= before })
 }

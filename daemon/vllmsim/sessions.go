@@ -1,123 +1,179 @@
 package vllmsim
 
 import (
-	"crypto/rand"
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"sync"
-	"time"
+	"io"
+	"net/http"
+
+	"github.com/warmpath/warmpath/daemon/vllmsim/engine"
 )
 
 const (
-	// sessionLife is vLLM's SAGEMAKER_SESSIONS_EXPIRATION.
-	sessionLife = 20 * time.Minute
-	// maxSessions bounds the sessions of a worker; vLLM's bound is its disk.
-	maxSessions = 1 << 17
-	// payloadTokenBytes of a payload make one token of the prompts that see it: 100 MB are maxPayloadTokens of them.
-	payloadTokenBytes = 24 << 10
-	// maxPayloadTokens is what several pictures cost in a real model.
-	maxPayloadTokens = 4096
+	sessionHeader       = "X-Amzn-SageMaker-Session-Id"
+	newSessionHeader    = "X-Amzn-SageMaker-New-Session-Id"
+	closedSessionHeader = "X-Amzn-SageMaker-Closed-Session-Id"
+	sessionsDisabled    = "Invalid payload. stateful sessions not enabled"
 )
 
-// held is a session that the worker holds.
-type held struct {
-	id      string
-	expires time.Time
-	bytes   int64    // of its payload
-	tokens  []uint32 // which stand for the payload at the head of every prompt; nil for a session without one
-	sum     string   // the payload's SHA-256
+// sessionAPI serves /invocations: what manages a session, or an inference that may name one.
+type sessionAPI struct {
+	enabled bool
+	store   *sessionStore
+	infer   http.HandlerFunc
 }
 
-// sessions are those of one worker. As vLLM's they live until they are closed, or until somebody looks after their end.
-type sessions struct {
-	mu    sync.Mutex // guards live, uses
-	live  map[string]*held
-	uses  int64 // requests that named a session, and were let in
-	limit time.Duration
-}
-
-func newSessions(limit time.Duration) *sessions {
-	return &sessions{live: make(map[string]*held), limit: limit}
-}
-
-// open keeps a session under a new id, a UUID. It sweeps the expired first, as vLLM does.
-func (t *sessions) open(h *held) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.sweep()
-	if len(t.live) >= maxSessions {
-		return fmt.Errorf("%d sessions are open", maxSessions)
+func (a sessionAPI) serve(w http.ResponseWriter, r *http.Request) {
+	head := make([]byte, requestHead)
+	n, err := io.ReadFull(r.Body, head)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return // the client is gone
 	}
-	h.id, h.expires = newUUID(), time.Now().Add(t.limit)
-	t.live[h.id] = h
-	return nil
-}
-
-var errNoSession = errors.New("session not found")
-
-// find looks a session up. vLLM removes an expired one when it is named, and lets that one request in as if it named none;
-// what has a payload cannot be answered without it.
-func (t *sessions) find(id string) (*held, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	h := t.live[id]
-	if h == nil {
-		return nil, fmt.Errorf("%w: %s", errNoSession, id)
-	}
-	if time.Now().After(h.expires) {
-		delete(t.live, id)
-		if h.tokens != nil {
-			return nil, fmt.Errorf("%w: %s", errNoSession, id)
-		}
-		h = nil
-	}
-	return h, nil
-}
-
-// used counts a request that was let in.
-func (t *sessions) used() {
-	t.mu.Lock()
-	t.uses++
-	t.mu.Unlock()
-}
-
-func (t *sessions) close(id string) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.live[id] == nil {
-		return fmt.Errorf("%w: %s", errNoSession, id)
-	}
-	delete(t.live, id)
-	return nil
-}
-
-// sweep wants mu.
-func (t *sessions) sweep() {
-	now := time.Now()
-	for id, h := range t.live {
-		if now.After(h.expires) {
-			delete(t.live, id)
+	head = head[:n]
+	kind, managed := requestType(head)
+	switch {
+	case kind == requestOpenPayload && a.enabled:
+		a.openPayload(w, r, head)
+	case managed:
+		a.manage(w, r, kind, head)
+	default:
+		if r, ok := a.admit(w, r); ok {
+			r.Body = restOf(head, r.Body)
+			a.infer(w, r)
 		}
 	}
 }
 
-// count is how many sessions are live, how many bytes of payload they hold, and how often sessions were used.
-func (t *sessions) count() (live int, bytes, uses int64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.sweep()
-	for _, h := range t.live {
-		bytes += h.bytes
-	}
-	return len(t.live), bytes, t.uses
+// restOf returns a body that has been read up to the end of head.
+func restOf(head []byte, body io.ReadCloser) io.ReadCloser {
+	return struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(head), body), body}
 }
 
-// newUUID is a random UUID (RFC 9562, version 4).
-func newUUID() string {
-	var b [16]byte
-	rand.Read(b[:])
-	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	s := hex.EncodeToString(b[:])
-	return s[:8] + "-" + s[8:12] + "-" + s[12:16] + "-" + s[16:20] + "-" + s[20:]
+// admit lets an inference in that names no session or a live one, whose payload it is to see.
+func (a sessionAPI) admit(w http.ResponseWriter, r *http.Request) (*http.Request, bool) {
+	id := r.Header.Get(sessionHeader)
+	if id == "" {
+		return r, true
+	}
+	if !a.enabled {
+		refuseSession(w, http.StatusBadRequest, sessionsDisabled+", "+sessionHeader+" header not supported")
+		return r, false
+	}
+	if id == requestNew {
+		return r, true // vLLM opens sessions by the body alone
+	}
+	v, err := a.store.find(id)
+	if err != nil {
+		refuseSession(w, http.StatusBadRequest, "Bad request: "+err.Error())
+		return r, false
+	}
+	a.store.countUse()
+	if v == nil || v.tokens == nil {
+		return r, true
+	}
+	return withPayload(r, v.tokens), true
+}
+
+// manage opens or closes a session. What is no such request is refused as vLLM's validation does.
+func (a sessionAPI) manage(w http.ResponseWriter, r *http.Request, kind string, head []byte) {
+	raw, err := io.ReadAll(io.LimitReader(restOf(head, r.Body), 1<<20))
+	if err != nil {
+		return // the client is gone
+	}
+	payload := a.enabled && kind == requestClosePayload
+	if text := invalidRequest(raw, kind); text != "" && !payload {
+		refuseSession(w, http.StatusBadRequest, text)
+		return
+	}
+	if !a.enabled {
+		refuseSession(w, http.StatusBadRequest, sessionsDisabled)
+		return
+	}
+	if kind == requestNew {
+		a.open(w, r, &session{}, newSessionHeader)
+		return
+	}
+	a.close(w, r)
+}
+
+// open stores a session, and names it under the given field. Two faults strike here alone.
+func (a sessionAPI) open(w http.ResponseWriter, r *http.Request, v *session, field string) {
+	err := errors.New("[Errno 28] No space left on device")
+	if modeOf(r) != FaultOpenError {
+		err = a.store.open(v)
+	}
+	if err != nil {
+		refuseSession(w, http.StatusFailedDependency, "Failed to create session: "+err.Error())
+		return
+	}
+	if modeOf(r) != FaultOpenBare {
+		w.Header().Set(field, v.id+"; Expires="+v.expires.UTC().Format("2006-01-02T15:04:05Z"))
+	}
+	if v.sum == "" {
+		writeText(w, "Session "+v.id+" created")
+		return
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"session": v.id, "bytes": v.bytes, "sha256": v.sum})
+}
+
+// openPayload takes a body of any length as what later prompts of the session see. It is counted and hashed, not
+// kept: the hash is all that answers depend on.
+func (a sessionAPI) openPayload(w http.ResponseWriter, r *http.Request, head []byte) {
+	sum := sha256.New()
+	in := struct{ io.Reader }{restOf(head, r.Body)}
+	n, err := io.CopyBuffer(struct{ io.Writer }{sum}, in, make([]byte, 256<<10))
+	if err != nil {
+		return // the client is gone, and nothing is kept
+	}
+	digest := sum.Sum(nil)
+	label, length := binary.BigEndian.Uint64(digest), int(min(1+n/payloadTokenBytes, maxPayloadTokens))
+	v := &session{
+		bytes:  n,
+		sum:    hex.EncodeToString(digest),
+		tokens: engine.AppendTokens(nil, engine.TextOfTokens(label, length)),
+	}
+	a.open(w, r, v, sessionHeader)
+}
+
+// close ends the session that the request names.
+func (a sessionAPI) close(w http.ResponseWriter, r *http.Request) {
+	id := r.Header.Get(sessionHeader)
+	if id == "" || id == requestNew {
+		word := id
+		if id == "" {
+			word = "None"
+		}
+		refuseSession(w, http.StatusFailedDependency, "Failed to close session: invalid session_id: "+word)
+		return
+	}
+	if _, err := a.store.find(id); err != nil {
+		refuseSession(w, http.StatusBadRequest, "Bad request: "+err.Error())
+		return
+	}
+	if err := a.store.remove(id); err != nil { // expired
+		refuseSession(w, http.StatusFailedDependency, "Failed to close session: "+err.Error())
+		return
+	}
+	w.Header().Set(closedSessionHeader, id)
+	writeText(w, "Session "+id+" closed")
+}
+
+// refuseSession writes vLLM's error for what goes wrong before a prompt is looked at: the status's own words as the
+// type.
+func refuseSession(w http.ResponseWriter, status int, message string) {
+	writeError(w, newError(status, http.StatusText(status), "", message))
+}
+
+// writeText answers 200 without a Content-Type, as vLLM's session handlers do.
+func writeText(w http.ResponseWriter, text string) {
+	w.Header()["Content-Type"] = nil
+	w.Header().Set("Content-Length", fmt.Sprint(len(text)))
+	io.WriteString(w, text)
 }

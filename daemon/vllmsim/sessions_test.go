@@ -245,7 +245,8 @@ func TestSessionFaults(t *testing.T) {
 	}
 }
 
-// FuzzRequestType: what is found is what encoding/json finds, if the whole body was seen and the field stands there once.
+// FuzzRequestType: what is found is what encoding/json finds, if the whole body was seen and the field stands there
+// once.
 func FuzzRequestType(f *testing.F) {
 	for _, s := range []string{`{"requestType":"CLOSE"}`, `{"a":[1,{"requestType":"x"}],"requestType":"open_session","b":"`, `{"requestType":7}`, `["requestType"]`} {
 		f.Add([]byte(s))

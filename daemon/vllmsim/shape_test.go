@@ -21,8 +21,8 @@ func recorded(t *testing.T, name string) []byte {
 	return b
 }
 
-// shape lists a JSON value's paths in order, each with its type. Lists count by their first element: how many tokens there
-// are is the tokenizer's affair.
+// shape lists a JSON value's paths in order, each with its type. Lists count by their first element: how many tokens
+// there are is the tokenizer's affair.
 func shape(t *testing.T, raw []byte) []string {
 	t.Helper()
 	var out []string

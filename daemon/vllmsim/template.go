@@ -5,7 +5,16 @@ import (
 	"encoding/json"
 	"hash/fnv"
 	"strconv"
+	"strings"
+
+	"github.com/warmpath/warmpath/daemon/vllmsim/engine"
 )
+
+// MessageTokens is what the chat template adds to each message: its role token and its end token.
+const MessageTokens = 2
+
+// GenerationTokens is what the chat template adds at the end: the assistant's role token.
+const GenerationTokens = 1
 
 // message is one message of a chat body. Content is a string, a list of parts or null; any avoids a second scan of it.
 type message struct {
@@ -14,7 +23,41 @@ type message struct {
 	ToolCalls json.RawMessage `json:"tool_calls"`
 }
 
-// chatTokens is the chat template: tools first, then each message, then the assistant's role token.
+// text returns what a message says, its parts joined.
+func (m *message) text() string {
+	if s, ok := m.Content.(string); ok {
+		return s
+	}
+	var b strings.Builder
+	parts, _ := m.Content.([]any)
+	for _, p := range parts {
+		part, _ := p.(map[string]any)
+		s, _ := part["text"].(string)
+		b.WriteString(s)
+	}
+	return b.String()
+}
+
+// lastOf returns the last message, or nil.
+func lastOf(messages []message) *message {
+	if len(messages) == 0 {
+		return nil
+	}
+	return &messages[len(messages)-1]
+}
+
+// callMessage returns an assistant's message that calls a tool, in chat's form.
+func callMessage(id, name, arguments string) message {
+	calls, _ := json.Marshal([]map[string]any{{
+		"id":       id,
+		"type":     "function",
+		"function": map[string]string{"name": name, "arguments": arguments},
+	}})
+	return message{Role: "assistant", ToolCalls: calls}
+}
+
+// chatTokens returns the tokens of a chat by the chat template: tools first, then each message, then the assistant's
+// role token.
 //
 //	<|tools|> compact JSON <|end|>
 //	<|role|> content [<|calls|> compact JSON] <|end|>      for each message
@@ -22,27 +65,27 @@ type message struct {
 //
 // The reply's own tokens stand directly behind <|assistant|>, as they do when the client sends the reply back.
 func chatTokens(tools json.RawMessage, messages []message, generate bool) []uint32 {
-	size := len(tools)/BytesPerToken + GenerationTokens
+	size := len(tools)/engine.BytesPerToken + GenerationTokens
 	for i := range messages {
 		size += MessageTokens
 		if s, ok := messages[i].Content.(string); ok {
-			size += CountTokens(s)
+			size += engine.CountTokens(s)
 		}
 	}
-	ids := make([]uint32, 0, size+BlockTokens)
+	ids := make([]uint32, 0, size+engine.BlockTokens)
 	if !isNull(tools) {
-		ids = append(appendJSON(append(ids, tokenTools), tools), tokenEnd)
+		ids = append(appendJSON(append(ids, engine.TokenTools), tools), engine.TokenEnd)
 	}
 	for i := range messages {
 		m := &messages[i]
 		ids = appendContent(append(ids, roleToken(m.Role)), m.Content)
 		if !isNull(m.ToolCalls) {
-			ids = appendJSON(append(ids, tokenCalls), m.ToolCalls)
+			ids = appendJSON(append(ids, engine.TokenCalls), m.ToolCalls)
 		}
-		ids = append(ids, tokenEnd)
+		ids = append(ids, engine.TokenEnd)
 	}
 	if generate {
-		ids = append(ids, tokenAssistant)
+		ids = append(ids, engine.TokenAssistant)
 	}
 	return ids
 }
@@ -50,26 +93,26 @@ func chatTokens(tools json.RawMessage, messages []message, generate bool) []uint
 func roleToken(role string) uint32 {
 	switch role {
 	case "system", "developer":
-		return tokenSystem
+		return engine.TokenSystem
 	case "user":
-		return tokenUser
+		return engine.TokenUser
 	case "assistant":
-		return tokenAssistant
+		return engine.TokenAssistant
 	case "tool", "function":
-		return tokenTool
+		return engine.TokenTool
 	}
-	return tokenOther
+	return engine.TokenOther
 }
 
 func appendContent(ids []uint32, content any) []uint32 {
 	switch c := content.(type) {
 	case string:
-		return appendTokens(ids, c)
+		return engine.AppendTokens(ids, c)
 	case []any:
 		for _, p := range c {
 			part, _ := p.(map[string]any)
 			if text, ok := part["text"].(string); ok {
-				ids = appendTokens(ids, text)
+				ids = engine.AppendTokens(ids, text)
 				continue
 			}
 			ids = appendPart(ids, p)
@@ -78,13 +121,14 @@ func appendContent(ids []uint32, content any) []uint32 {
 	return ids
 }
 
-// appendPart stands for an image, audio or unknown part: a special token and 16 hexadecimal digits of its hash.
+// appendPart appends what stands for an image, audio or unknown part: a special token and 16 hexadecimal digits of its
+// hash.
 func appendPart(ids []uint32, part any) []uint32 {
 	raw, _ := json.Marshal(part) // sorts the keys; the value came from JSON, so it cannot fail
 	h := fnv.New64a()
 	h.Write(raw)
 	digits := strconv.FormatUint(h.Sum64()|1<<63, 16)
-	return appendTokens(append(ids, tokenPart), digits)
+	return engine.AppendTokens(append(ids, engine.TokenPart), digits)
 }
 
 func appendJSON(ids []uint32, raw json.RawMessage) []uint32 {
@@ -92,9 +136,5 @@ func appendJSON(ids []uint32, raw json.RawMessage) []uint32 {
 	if json.Compact(&b, raw) != nil {
 		return ids
 	}
-	return appendTokens(ids, b.String())
-}
-
-func isNull(raw json.RawMessage) bool {
-	return len(raw) == 0 || string(raw) == "null"
+	return engine.AppendTokens(ids, b.String())
 }

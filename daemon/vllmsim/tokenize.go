@@ -2,13 +2,17 @@ package vllmsim
 
 import (
 	"encoding/json"
-	"io"
 	"net/http"
 	"strings"
+
+	"github.com/warmpath/warmpath/daemon/vllmsim/engine"
 )
 
-// handleTokenize is POST /tokenize in its completion form (prompt) and its chat form (messages).
-func (s *Server) handleTokenize(w http.ResponseWriter, r *http.Request) {
+// tokenizerAPI serves the tokenizer.
+type tokenizerAPI struct{ checker }
+
+// tokenize serves POST /tokenize in its completion form (prompt) and its chat form (messages).
+func (a tokenizerAPI) tokenize(w http.ResponseWriter, r *http.Request) {
 	var b struct {
 		Model      string          `json:"model"`
 		Prompt     *string         `json:"prompt"`
@@ -17,7 +21,7 @@ func (s *Server) handleTokenize(w http.ResponseWriter, r *http.Request) {
 		Generate   *bool           `json:"add_generation_prompt"`
 		WithTokens bool            `json:"return_token_strs"`
 	}
-	if !s.readPlain(w, r, &b, &b.Model, writeError) {
+	if !a.parsePlain(w, r, &b, &b.Model, writeError) {
 		return
 	}
 	if drained(modeOf(r)) {
@@ -27,18 +31,18 @@ func (s *Server) handleTokenize(w http.ResponseWriter, r *http.Request) {
 	var ids []uint32
 	switch {
 	case b.Prompt != nil:
-		ids = appendTokens([]uint32{}, *b.Prompt)
+		ids = engine.AppendTokens([]uint32{}, *b.Prompt)
 	case b.Messages != nil:
 		ids = chatTokens(b.Tools, b.Messages, b.Generate == nil || *b.Generate)
 	default:
-		writeError(w, invalid("missing", "body.prompt", "Field required", "'<dict>'"))
+		writeError(w, missing("body.prompt"))
 		return
 	}
 	var texts []string
 	if b.WithTokens {
 		texts = make([]string, len(ids))
 		for i, id := range ids {
-			t, _ := appendText(nil, id)
+			t, _ := engine.AppendTokenText(nil, id)
 			texts[i] = string(t)
 		}
 	}
@@ -47,16 +51,16 @@ func (s *Server) handleTokenize(w http.ResponseWriter, r *http.Request) {
 		MaxModelLen int      `json:"max_model_len"`
 		Tokens      []uint32 `json:"tokens"`
 		Texts       []string `json:"token_strs"`
-	}{len(ids), s.cfg.MaxModelLen, ids, texts})
+	}{Count: len(ids), MaxModelLen: a.cfg.MaxModelLen, Tokens: ids, Texts: texts})
 }
 
-// handleDetokenize is POST /detokenize.
-func (s *Server) handleDetokenize(w http.ResponseWriter, r *http.Request) {
+// detokenize serves POST /detokenize.
+func (a tokenizerAPI) detokenize(w http.ResponseWriter, r *http.Request) {
 	var b struct {
 		Model  string          `json:"model"`
 		Tokens json.RawMessage `json:"tokens"`
 	}
-	if !s.readPlain(w, r, &b, &b.Model, writeError) {
+	if !a.parsePlain(w, r, &b, &b.Model, writeError) {
 		return
 	}
 	if len(b.Tokens) == 0 || b.Tokens[0] != '[' {
@@ -70,24 +74,7 @@ func (s *Server) handleDetokenize(w http.ResponseWriter, r *http.Request) {
 	}
 	var text []byte
 	for _, id := range ids {
-		text, _ = appendText(text, id)
+		text, _ = engine.AppendTokenText(text, id)
 	}
 	writeJSON(w, http.StatusOK, map[string]string{"prompt": strings.ToValidUTF8(string(text), "\ufffd")})
-}
-
-// readPlain reads a small body and checks its model; false: it has answered.
-func (s *Server) readPlain(w http.ResponseWriter, r *http.Request, into any, model *string, refuse func(http.ResponseWriter, *apiError)) bool {
-	raw, err := io.ReadAll(r.Body)
-	if err != nil {
-		return false
-	}
-	refused := parse(r, raw, into)
-	if refused == nil {
-		refused = s.checkModel(*model)
-	}
-	if refused != nil {
-		refuse(w, refused)
-		return false
-	}
-	return true
 }

@@ -2,7 +2,6 @@ package vllmsim
 
 import (
 	"encoding/json"
-	"strconv"
 	"strings"
 )
 
@@ -25,7 +24,7 @@ type toolFunction struct {
 	Parameters  json.RawMessage `json:"parameters,omitempty"`
 }
 
-// nested is the tool in chat's form, which is the one that enters the prompt.
+// nested returns the tool in chat's form, which is the one that enters the prompt.
 func (t tool) nested() tool {
 	if t.Function != nil {
 		return t
@@ -34,9 +33,14 @@ func (t tool) nested() tool {
 	if parameters == nil {
 		parameters = t.InputSchema
 	}
-	return tool{Type: "function", Function: &toolFunction{t.Name, t.Description, parameters}}
+	return tool{Type: "function", Function: &toolFunction{
+		Name:        t.Name,
+		Description: t.Description,
+		Parameters:  parameters,
+	}}
 }
 
+// nestedTools returns the tools in chat's form, as they enter the prompt.
 func nestedTools(tools []tool) json.RawMessage {
 	if len(tools) == 0 {
 		return nil
@@ -49,7 +53,7 @@ func nestedTools(tools []tool) json.RawMessage {
 	return raw
 }
 
-// chooseTool is the tool that the reply calls, or nil. choice is a tool_choice of any of the endpoints.
+// chooseTool returns the tool that the reply calls, or nil. choice is a tool_choice of any of the endpoints.
 func chooseTool(tools []tool, choice json.RawMessage, last *message) *toolFunction {
 	var word string
 	var named struct {
@@ -79,46 +83,4 @@ func chooseTool(tools []tool, choice json.RawMessage, last *message) *toolFuncti
 		}
 	}
 	return nil
-}
-
-// text is what a message says, its parts joined.
-func (m *message) text() string {
-	if s, ok := m.Content.(string); ok {
-		return s
-	}
-	var b strings.Builder
-	parts, _ := m.Content.([]any)
-	for _, p := range parts {
-		part, _ := p.(map[string]any)
-		s, _ := part["text"].(string)
-		b.WriteString(s)
-	}
-	return b.String()
-}
-
-// callTool makes the replies of the job a call of f.
-func (j *job) callTool(f *toolFunction) {
-	j.tool, j.fixed = f.Name, sampleOf(f.Parameters)
-}
-
-// callID is the id of sequence i's call: the job's, so that a stream need not remember it.
-func (j *job) callID(i int) string {
-	return "chatcmpl-tool-" + strconv.FormatUint(mix(j.callSeed, uint64(i)), 16)
-}
-
-// appendToolDelta appends a delta up to the call's function; the first names the call.
-func (j *job) appendToolDelta(b []byte, i int, first bool) []byte {
-	if !first {
-		return append(b, `{"tool_calls":[{"index":0,`...)
-	}
-	b = appendQuoted(append(b, `{"tool_calls":[{"id":`...), j.callID(i))
-	return append(b, `,"type":"function","index":0,`...)
-}
-
-// finishName is finish_reason: a call of a tool ends with its own.
-func (j *job) finishName(end finish) string {
-	if j.tool != "" && end == finishStop {
-		return "tool_calls"
-	}
-	return finishNames[end]
 }

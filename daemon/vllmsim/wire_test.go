@@ -157,7 +157,8 @@ func send(t *testing.T, s *Server, x exchange) *httptest.ResponseRecorder {
 	return do(s, x.Request.Method, x.Request.Path, body, header...)
 }
 
-// TestErrorsMatchRecording compares status, allow header, type, param and code, and the message up to the refused value.
+// TestErrorsMatchRecording compares status, allow header, type, param and code, and the message up to the refused
+// value.
 func TestErrorsMatchRecording(t *testing.T) {
 	s := newTiny(t, Config{Speed: 1000, MaxModelLen: 1024})
 	var list []exchange

@@ -1,4 +1,4 @@
-package vllmsim
+package engine
 
 import (
 	"math/rand/v2"
@@ -33,14 +33,14 @@ func (p *slowPool) match(hashes []uint64) (held []int32) {
 	return held
 }
 
-func (p *slowPool) touch(held []int32) {
+func (p *slowPool) hold(held []int32) {
 	for _, i := range held {
 		p.queue = slices.DeleteFunc(p.queue, func(j int32) bool { return i == j })
 		p.refs[i]++
 	}
 }
 
-func (p *slowPool) take(n int) (out []int32) {
+func (p *slowPool) pop(n int) (out []int32) {
 	out = append(out, p.queue[:n]...)
 	p.queue = p.queue[n:]
 	for _, i := range out {
@@ -81,7 +81,8 @@ func queueOf(t *testing.T, p *blockPool) (out []int32) {
 	return out
 }
 
-// TestPoolAgainstOracle plays random prompts, short of a shared tree, against both pools; they must hold the same blocks.
+// TestPoolAgainstOracle plays random prompts, short of a shared tree, against both pools; they must hold the same
+// blocks.
 func TestPoolAgainstOracle(t *testing.T) {
 	type holder struct{ blocks []int32 }
 	for seed := range uint64(30) {
@@ -99,7 +100,7 @@ func TestPoolAgainstOracle(t *testing.T) {
 			hashes := make([]uint64, 1+rng.IntN(8))
 			h := uint64(0)
 			for i := range hashes {
-				h = mix(h, uint64(rng.IntN(2)))
+				h = Mix(h, uint64(rng.IntN(2)))
 				hashes[i] = h
 			}
 			got, idle := p.match(hashes[:len(hashes)-rng.IntN(2)], nil)
@@ -114,9 +115,9 @@ func TestPoolAgainstOracle(t *testing.T) {
 			if need+idle > p.free {
 				continue
 			}
-			p.touch(got)
-			o.touch(want)
-			got, want = p.take(need, got), append(want, o.take(need)...)
+			p.hold(got)
+			o.hold(want)
+			got, want = p.pop(need, got), append(want, o.pop(need)...)
 			if !slices.Equal(got, want) {
 				t.Fatalf("seed %d: took %v, want %v", seed, got, want)
 			}
@@ -140,12 +141,12 @@ func TestPoolAgainstOracle(t *testing.T) {
 
 func TestPoolTakesLeavesFirst(t *testing.T) {
 	p := newBlockPool(5)
-	old := p.take(4, nil)
+	old := p.pop(4, nil)
 	for i, b := range old {
 		p.enter(b, uint64(i+1))
 	}
 	p.release(old)
-	p.take(2, nil)
+	p.pop(2, nil)
 	if held, _ := p.match([]uint64{1, 2, 3, 4}, nil); len(held) != 2 {
 		t.Errorf("after two blocks were taken %d of four match, want the first 2", len(held))
 	}

@@ -1,4 +1,4 @@
-package vllmsim
+package engine
 
 import (
 	"encoding/binary"
@@ -6,14 +6,9 @@ import (
 	"strings"
 )
 
-// BytesPerToken is the tokenizer: every run of 4 bytes of UTF-8 text is one token, the last one of a text may be shorter.
+// BytesPerToken is the tokenizer: every run of 4 bytes of UTF-8 text is one token, the last one of a text may be
+// shorter.
 const BytesPerToken = 4
-
-// MessageTokens is what the chat template adds to each message: its role token and its end token.
-const MessageTokens = 2
-
-// GenerationTokens is what the chat template adds at the end: the assistant's role token.
-const GenerationTokens = 1
 
 // A token id is a uint32, laid out so that text and ids can be turned into each other:
 //
@@ -27,25 +22,28 @@ const (
 	specialTop = 0xff000000
 )
 
+// The special tokens, of which a chat template builds a prompt. TokenEnd ends a message and a reply.
 const (
-	tokenEnd = specialTop + iota
-	tokenSystem
-	tokenUser
-	tokenAssistant
-	tokenTool
-	tokenOther
-	tokenTools
-	tokenCalls
-	tokenPart
+	TokenEnd = specialTop + iota
+	TokenSystem
+	TokenUser
+	TokenAssistant
+	TokenTool
+	TokenOther
+	TokenTools
+	TokenCalls
+	TokenPart
 )
 
-// specials are the texts of the special tokens, by their number. In a prompt they are plain text: only the chat template
+// specials holds the texts of the special tokens, by their number. In a prompt they are plain text: only the template
 // makes the tokens, so a user's words never forge a role.
-var specials = [...]string{"<|end|>", "<|system|>", "<|user|>", "<|assistant|>", "<|tool|>", "<|other|>", "<|tools|>", "<|calls|>", "<|part|>"}
+var specials = [...]string{
+	"<|end|>", "<|system|>", "<|user|>", "<|assistant|>", "<|tool|>", "<|other|>", "<|tools|>", "<|calls|>", "<|part|>",
+}
 
-// appendTokens appends the tokens of one text. Each text starts a token of its own, so what was one message's content is
-// the same run of tokens wherever it stands.
-func appendTokens(ids []uint32, text string) []uint32 {
+// AppendTokens appends the tokens of one text. Each text starts a token of its own, so what was one message's content
+// is the same run of tokens wherever it stands.
+func AppendTokens(ids []uint32, text string) []uint32 {
 	for len(text) >= BytesPerToken {
 		ids = append(ids, uint32(text[0])|uint32(text[1])<<8|uint32(text[2])<<16|uint32(text[3])<<24)
 		text = text[BytesPerToken:]
@@ -60,8 +58,8 @@ func appendTokens(ids []uint32, text string) []uint32 {
 	return append(ids, id)
 }
 
-// appendText appends the text of one token; false says that the id is no token.
-func appendText(text []byte, id uint32) ([]byte, bool) {
+// AppendTokenText appends the text of one token. It returns false if the id is no token.
+func AppendTokenText(text []byte, id uint32) ([]byte, bool) {
 	switch top := id >> 24; {
 	case top < partialTop:
 		return binary.LittleEndian.AppendUint32(text, id), true
@@ -82,8 +80,9 @@ func appendText(text []byte, id uint32) ([]byte, bool) {
 	return text, false
 }
 
-// TextOfTokens returns a text of exactly n tokens in which every aligned block of 16 tokens depends on label, so that two
-// labels never share a cached block: what a replay client needs to make a prompt of stated length out of a block id.
+// TextOfTokens returns a text of exactly n tokens in which every aligned block of 16 tokens depends on label, so that
+// two labels never share a cached block. A replay client makes a prompt of a stated length out of a block's number
+// with it.
 func TextOfTokens(label uint64, n int) string {
 	var b strings.Builder
 	b.Grow(n * BytesPerToken)
@@ -98,5 +97,5 @@ func TextOfTokens(label uint64, n int) string {
 	return b.String()[:n*BytesPerToken]
 }
 
-// CountTokens is the number of tokens of one text.
+// CountTokens returns the number of tokens of one text.
 func CountTokens(text string) int { return (len(text) + BytesPerToken - 1) / BytesPerToken }

@@ -1,11 +1,11 @@
-package vllmsim
+package engine
 
-// blockPool is vLLM's BlockPool: a fixed set of KV blocks, the free ones in a queue in the order in which they will be
-// taken, the full ones findable by hash for as long as nobody has taken them.
+// blockPool is vLLM's BlockPool: a fixed set of KV blocks. The free ones stand in a queue, in the order in which they
+// will be taken. The full ones are found by hash for as long as nobody has taken them.
 //
-// Kept from vLLM because a router can see each of them: block 0 is the null block and never given out; a free block keeps
-// its content until it is taken from the head of the queue; blocks are freed last first, so a prefix outlives its
-// continuation; identical blocks are not merged, so one hash may stand for several blocks. Not safe for concurrent use.
+// A router can see each of these habits of vLLM's, so they are kept. Block 0 is the null block and is never given
+// out. A free block keeps its content until it is taken from the head of the queue. Blocks are freed last first, so a
+// prefix outlives its continuation. Identical blocks are not merged, so one hash may stand for several blocks.
 type blockPool struct {
 	blocks []block
 	byHash map[uint64]int32 // first block of the hash; the others hang on its same
@@ -31,12 +31,14 @@ func newBlockPool(n int) *blockPool {
 	return p
 }
 
-// usable is the number of blocks that requests can hold.
+// usable returns the number of blocks that sequences can hold.
 func (p *blockPool) usable() int { return len(p.blocks) - 1 }
 
+// push puts a block at the end of the free queue.
 func (p *blockPool) push(i int32) {
 	b := &p.blocks[i]
-	b.prev, b.next = p.tail, 0
+	b.prev = p.tail
+	b.next = 0
 	if p.tail == 0 {
 		p.head = i
 	} else {
@@ -46,6 +48,7 @@ func (p *blockPool) push(i int32) {
 	p.free++
 }
 
+// unlink takes a block out of the free queue.
 func (p *blockPool) unlink(i int32) {
 	b := &p.blocks[i]
 	if b.prev == 0 {
@@ -58,11 +61,12 @@ func (p *blockPool) unlink(i int32) {
 	} else {
 		p.blocks[b.next].prev = b.prev
 	}
-	b.prev, b.next = 0, 0
+	b.prev = 0
+	b.next = 0
 	p.free--
 }
 
-// match appends the leading blocks of the chain that are held, and counts those of them that lie in the free queue.
+// match appends the leading blocks of the chain that are held. It counts those of them that lie in the free queue.
 func (p *blockPool) match(hashes []uint64, held []int32) (_ []int32, idle int) {
 	for _, h := range hashes {
 		i, ok := p.byHash[h]
@@ -77,8 +81,8 @@ func (p *blockPool) match(hashes []uint64, held []int32) (_ []int32, idle int) {
 	return held, idle
 }
 
-// touch takes a reference on blocks that match has found.
-func (p *blockPool) touch(held []int32) {
+// hold takes a reference on blocks that match has found.
+func (p *blockPool) hold(held []int32) {
 	for _, i := range held {
 		if p.blocks[i].refs == 0 {
 			p.unlink(i)
@@ -87,8 +91,8 @@ func (p *blockPool) touch(held []int32) {
 	}
 }
 
-// take appends n blocks from the head of the free queue; what they held is forgotten. The caller has checked p.free.
-func (p *blockPool) take(n int, to []int32) []int32 {
+// pop appends n blocks from the head of the free queue and forgets what they held. The caller has checked p.free.
+func (p *blockPool) pop(n int, to []int32) []int32 {
 	for range n {
 		i := p.head
 		p.unlink(i)
@@ -99,10 +103,12 @@ func (p *blockPool) take(n int, to []int32) []int32 {
 	return to
 }
 
-// enter makes a full block findable.
+// enter makes a full block findable by its hash.
 func (p *blockPool) enter(i int32, hash uint64) {
 	b := &p.blocks[i]
-	b.hash, b.full, b.same = hash, true, 0
+	b.hash = hash
+	b.full = true
+	b.same = 0
 	p.cached++
 	first, ok := p.byHash[hash]
 	if !ok {
@@ -115,6 +121,7 @@ func (p *blockPool) enter(i int32, hash uint64) {
 	p.blocks[first].same = i
 }
 
+// forget makes a block unfindable.
 func (p *blockPool) forget(i int32) {
 	b := &p.blocks[i]
 	if !b.full {
@@ -137,7 +144,7 @@ func (p *blockPool) forget(i int32) {
 	b.same = 0
 }
 
-// release drops a sequence's references, last block first, so that the leaf is the first to be taken.
+// release drops the references of a sequence, last block first, so that the leaf is the first to be taken.
 func (p *blockPool) release(held []int32) {
 	for k := len(held) - 1; k >= 0; k-- {
 		i := held[k]

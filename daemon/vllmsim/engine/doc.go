@@ -1,0 +1,46 @@
+// Package engine computes what one vLLM worker would do with the prompts that it is given, and how long that would
+// take: a paged KV cache with prefix caching, vLLM's scheduler, and a model of time. It knows no HTTP and no clock.
+//
+// # Rules
+//
+//   - Time is passed in. Every instant is a time.Duration since the engine's start, in simulated time. The package
+//     reads no clock, never sleeps, and starts no goroutine. Package vllmsim drives an engine by the wall clock. A
+//     backtest drives many of them in virtual time, thousands of simulated seconds in one: TestVirtualTime.
+//   - An Engine has no lock. Whoever shares one between goroutines locks around every call and around what is read of a
+//     Sequence after Submit.
+//   - Submit, Advance and Cancel are the only calls that change anything. Advance and Cancel return what happened, as
+//     events in the order of their instants.
+//   - A step's end is computed, not waited for. How far Advance strides changes no step, no time and no token, only the
+//     moment at which tokens are shown: TestStridesChangeNothing. The same calls give the same events: TestSameSeeds.
+//   - Nothing is random. A reply is a function of prompt, salt and seed.
+//
+// # Use
+//
+//	e, err := engine.New(engine.Config{})
+//	q := engine.NewSequence(engine.AppendTokens(nil, text), salt, seed, engine.BlockTokens)
+//	q.MaxTokens = 100
+//	err = e.Submit(now, &q)
+//	for at, ok := e.NextEvent(); ok; at, ok = e.NextEvent() {
+//		for _, event := range e.Advance(at) { ... }
+//	}
+//
+// # Tokens
+//
+// Every 4 bytes of UTF-8 text are a token, the last of a text may be shorter. Ids are reversible (tokens.go), so
+// token-id prompts and text prompts meet in the cache. A reply is pseudo-words of 4 bytes a token: sent back in the
+// next turn it is the same tokens, and so cached.
+//
+// # What follows vLLM
+//
+// scheduler.go follows vLLM's scheduler: a budget of tokens a step, running sequences first and in order, chunked
+// prefill, admission while blocks last, preemption of the last. blocks.go follows its BlockPool. model.go says how
+// long a step takes; the constants of the prefill are those of sdk/abi, from which the router starts too.
+//
+// # What lost
+//
+// An event for each token was tried on paper: a worker with 64 streams makes 3,500 tokens a simulated second, and most
+// callers ask for first tokens and ends. Config.ShowEvery gathers them, and NextEvent strides over the steps between.
+//
+// A clock as an interface lost against time as an argument: the caller's lock already tells it when "now" is, and two
+// readings of a clock within one call could differ.
+package engine

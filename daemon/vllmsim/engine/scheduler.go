@@ -1,0 +1,232 @@
+package engine
+
+import "time"
+
+// share is what one sequence gets of a step.
+type share struct {
+	seq *Sequence
+	n   int // tokens to compute
+}
+
+// step is the engine step that is being computed.
+type step struct {
+	active   bool
+	end      time.Duration
+	shares   []share
+	prefills int  // shares that are not decodes
+	blocked  bool // the head of the waiting queue did not fit in
+}
+
+// scheduler decides step by step who computes what, as vLLM's does: the running sequences first, in order, each with
+// what it still has to compute or what is left of the step's budget of tokens. A sequence that finds no KV block
+// preempts the last one. Then, if none was preempted, the waiting ones are admitted in order until one does not fit.
+type scheduler struct {
+	cfg     *Config
+	pool    *blockPool
+	journal *journal
+	waiting []*Sequence
+	running []*Sequence
+	step    step
+	clock   time.Duration // end of the last step
+	scratch []int32
+}
+
+// advance ends the step that is over at now and starts the next one. It returns false if nothing more happens by then.
+func (s *scheduler) advance(now time.Duration) bool {
+	if s.step.active {
+		if s.step.end > now {
+			return false
+		}
+		s.endStep()
+	}
+	at := s.clock
+	if len(s.running) == 0 {
+		if len(s.waiting) == 0 {
+			return false
+		}
+		at = max(at, s.waiting[0].times.Arrived)
+	}
+	return s.startStep(at)
+}
+
+// startStep fills the step that starts now. It returns false if there is nothing to compute.
+func (s *scheduler) startStep(now time.Duration) bool {
+	st := &s.step
+	st.shares = st.shares[:0]
+	st.prefills = 0
+	st.blocked = false
+	budget := s.cfg.MaxBatchedTokens
+	preempted := s.serveRunning(&budget, now)
+	if !preempted {
+		s.serveWaiting(&budget, now)
+	}
+	if len(st.shares) == 0 {
+		return false
+	}
+	var seconds float64
+	decodes, tokens := 0, 0
+	for _, sh := range st.shares {
+		if sh.seq.decodes(sh.n) {
+			decodes++
+			continue
+		}
+		st.prefills++
+		seconds += s.cfg.Model.Prefill(sh.n, sh.seq.done)
+		tokens += sh.n
+	}
+	s.journal.step(seconds*s.cfg.Model.Slowness, tokens)
+	st.active = true
+	st.end = now + s.cfg.Model.Step(seconds, decodes)
+	return true
+}
+
+// serveRunning gives the running sequences their shares. It reports whether one was preempted.
+func (s *scheduler) serveRunning(budget *int, now time.Duration) (preempted bool) {
+	for i := 0; i < len(s.running) && *budget > 0; i++ {
+		q := s.running[i]
+		n := min(q.length()-q.done, *budget)
+		for !s.allocate(q, n) {
+			victim := s.running[len(s.running)-1]
+			s.preempt(victim, now)
+			preempted = true
+			if victim == q {
+				return true
+			}
+		}
+		*budget -= n
+		s.step.shares = append(s.step.shares, share{q, n})
+	}
+	return preempted
+}
+
+// serveWaiting admits the sequences that have arrived, in order, until one does not fit.
+func (s *scheduler) serveWaiting(budget *int, now time.Duration) {
+	for len(s.waiting) > 0 && *budget > 0 {
+		q := s.waiting[0]
+		if q.times.Arrived > now {
+			return
+		}
+		if len(s.running) >= s.cfg.MaxSeqs || !s.admit(q, budget, now) {
+			s.step.blocked = true
+			return
+		}
+		s.waiting = s.waiting[1:]
+	}
+}
+
+// admit starts a waiting sequence on what is cached of it. The whole prompt must fit into the free blocks, as vLLM
+// demands by default of late: else long prompts are admitted chunk by chunk only to preempt each other.
+func (s *scheduler) admit(q *Sequence, budget *int, now time.Duration) bool {
+	held, idle := s.pool.match(q.hashes[:q.lookups()], s.scratch[:0])
+	s.scratch = held
+	if q.blocksFor(q.length())-len(held)+idle > s.pool.free {
+		return false
+	}
+	s.pool.hold(held)
+	q.blocks = append(q.blocks[:0], held...)
+	q.entered = len(held)
+	q.done = len(held) * q.blockSize
+	s.journal.admitted(q, now)
+	n := min(q.length()-q.done, *budget)
+	if !s.allocate(q, n) {
+		panic("BUG: engine: no block for an admitted sequence")
+	}
+	*budget -= n
+	q.state = running
+	s.running = append(s.running, q)
+	s.step.shares = append(s.step.shares, share{q, n})
+	return true
+}
+
+// allocate gives a sequence the blocks for its next n tokens and enters those that will be full then. Like vLLM it
+// enters them before they are computed: a later sequence of the same step may use them. It returns false if blocks
+// are lacking.
+func (s *scheduler) allocate(q *Sequence, n int) bool {
+	need := q.blocksFor(q.done+n) - len(q.blocks)
+	if need > s.pool.free {
+		return false
+	}
+	if need > 0 {
+		q.blocks = s.pool.pop(need, q.blocks)
+	}
+	for full := (q.done + n) / q.blockSize; q.entered < full; q.entered++ {
+		s.pool.enter(q.blocks[q.entered], q.hashes[q.entered])
+	}
+	return true
+}
+
+// preempt sends the last running sequence back to the head of the waiting ones. It will be computed anew, bar what is
+// still cached of it then.
+func (s *scheduler) preempt(q *Sequence, now time.Duration) {
+	s.running = s.running[:len(s.running)-1]
+	s.pool.release(q.blocks)
+	q.blocks = q.blocks[:0]
+	q.done = 0
+	q.entered = 0
+	q.state = waiting
+	q.preemptions++
+	s.waiting = append([]*Sequence{q}, s.waiting...)
+	s.journal.preempted(q, now)
+}
+
+// endStep gives a token to each sequence that has computed all that it had.
+func (s *scheduler) endStep() {
+	s.step.active = false
+	s.clock = s.step.end
+	finished := false
+	for _, sh := range s.step.shares {
+		q := sh.seq
+		if q.state != running {
+			continue // cancelled meanwhile
+		}
+		q.done += sh.n
+		if q.done < q.length() {
+			continue
+		}
+		q.generate()
+		s.journal.generated(q, s.clock)
+		if q.left() <= 0 {
+			finished = true
+			s.free(q, q.ending())
+			s.journal.finished(q, s.clock)
+		}
+	}
+	if finished {
+		s.running = dropEnded(s.running)
+	}
+}
+
+// free ends a sequence and gives back its blocks.
+func (s *scheduler) free(q *Sequence, how Finish) {
+	s.pool.release(q.blocks)
+	q.blocks = nil
+	q.state = ended
+	q.finish = how
+}
+
+// remove takes out the sequences that have ended otherwise than by a step.
+func (s *scheduler) remove() {
+	s.running = dropEnded(s.running)
+	s.waiting = dropEnded(s.waiting)
+}
+
+func dropEnded(list []*Sequence) []*Sequence {
+	kept := list[:0]
+	for _, q := range list {
+		if q.state != ended {
+			kept = append(kept, q)
+		}
+	}
+	clear(list[len(kept):])
+	return kept
+}
+
+// nextFinish returns when the first of the running sequences will have its last token, if the steps to come last as
+// long as this one.
+func (s *scheduler) nextFinish() time.Duration {
+	left := 1 << 30
+	for _, sh := range s.step.shares {
+		left = min(left, sh.seq.left())
+	}
+	return s.step.end + time.Duration(left-1)*(s.step.end-s.clock)
+}

@@ -1,0 +1,152 @@
+package engine
+
+import "time"
+
+// Finish says how a sequence ended.
+type Finish int32
+
+// The ways in which a sequence ends.
+const (
+	Unfinished   Finish = iota
+	FinishStop          // its reply came to an end of its own
+	FinishLength        // it reached MaxTokens
+	FinishAbort         // it was cancelled, or the engine went away under it: vLLM hides that failure in a 200
+)
+
+// finishNames are vLLM's finish_reason.
+var finishNames = [...]string{"", "stop", "length", "abort"}
+
+// String returns vLLM's finish_reason.
+func (f Finish) String() string { return finishNames[f] }
+
+type seqState uint8
+
+const (
+	waiting seqState = iota
+	running
+	ended
+)
+
+// Sequence is one prompt and its reply. A request has one for each prompt and choice. NewSequence makes it, the
+// caller sets the exported fields, and from Submit on it belongs to the engine.
+type Sequence struct {
+	// Owner is the caller's: the engine never looks at it, and events lead back by it.
+	Owner any
+	// Reply is what the sequence generates. NewSequence makes it of pseudo-words without an end.
+	Reply Reply
+	// MaxTokens bounds the reply; at least 1.
+	MaxTokens int
+	// Recompute makes the engine read nothing of the prompt from the cache. The prompt is still entered.
+	Recompute bool
+
+	prompt    int      // tokens
+	blockSize int      // tokens of a KV block
+	root      uint64   // parent of hashes[0]
+	hashes    []uint64 // of the full blocks of prompt and reply so far
+	open      []uint32 // tokens behind the last full block
+
+	state       seqState
+	finish      Finish
+	blocks      []int32
+	done        int // tokens whose KV is computed
+	entered     int // leading blocks that the pool can find
+	output      int // tokens generated
+	cached      int // prompt tokens found cached at admission
+	preemptions int
+
+	shown   int           // tokens of the reply that events have told of
+	shownAt time.Duration // when the last of those events was made
+	times   Times
+}
+
+// Times are the instants of a sequence's life, zero for what has not come yet.
+type Times struct {
+	Arrived  time.Duration // Submit
+	Admitted time.Duration // the first step that worked on it began
+	First    time.Duration // first token
+	Last     time.Duration // latest token
+}
+
+// NewSequence makes a sequence of prompt tokens for an engine whose blocks have blockSize tokens. The reply depends
+// on the prompt, the salt and the seed. It hashes the prompt, which may be done beside a running engine.
+func NewSequence(ids []uint32, salt string, seed uint64, blockSize int) Sequence {
+	q := Sequence{prompt: len(ids), blockSize: blockSize, root: rootHash(salt)}
+	q.hashes, q.open = hashBlocks(q.root, ids, blockSize)
+	h := q.lastHash()
+	for _, id := range q.open {
+		h = Mix(h, uint64(id))
+	}
+	q.Reply = NewReply(Mix(h, seed))
+	return q
+}
+
+// PromptTokens returns the length of the prompt.
+func (q *Sequence) PromptTokens() int { return q.prompt }
+
+// OutputTokens returns the number of tokens generated so far.
+func (q *Sequence) OutputTokens() int { return q.output }
+
+// CachedTokens returns the number of prompt tokens that were found in the cache at admission.
+func (q *Sequence) CachedTokens() int { return q.cached }
+
+// Preemptions returns how often the sequence was sent back to wait.
+func (q *Sequence) Preemptions() int { return q.preemptions }
+
+// Finish returns how the sequence ended.
+func (q *Sequence) Finish() Finish { return q.finish }
+
+// Times returns the instants of the sequence's life so far.
+func (q *Sequence) Times() Times { return q.times }
+
+// length returns the tokens of prompt and reply so far.
+func (q *Sequence) length() int { return q.prompt + q.output }
+
+// lookups returns the number of leading blocks that a lookup may use: the last token is always computed anew.
+func (q *Sequence) lookups() int {
+	if q.Recompute {
+		return 0
+	}
+	return min(len(q.hashes), (q.length()-1)/q.blockSize)
+}
+
+// blocksFor returns the number of KV blocks that so many of the sequence's tokens take.
+func (q *Sequence) blocksFor(tokens int) int { return (tokens + q.blockSize - 1) / q.blockSize }
+
+// decodes reports whether a step of n tokens feeds back the last generated token and nothing more.
+func (q *Sequence) decodes(n int) bool { return n == 1 && q.output > 0 && q.done == q.length()-1 }
+
+// left returns the number of tokens still to come.
+func (q *Sequence) left() int {
+	end := q.MaxTokens
+	if q.Reply.stop >= 0 {
+		end = min(end, q.Reply.stop+1)
+	}
+	return end - q.output
+}
+
+// ending returns how a sequence ends that has nothing left.
+func (q *Sequence) ending() Finish {
+	if q.Reply.stop >= 0 && q.output > q.Reply.stop {
+		return FinishStop
+	}
+	return FinishLength
+}
+
+// generate adds the next token of the reply.
+func (q *Sequence) generate() {
+	q.open = append(q.open, q.Reply.Token(q.output))
+	q.output++
+	if len(q.open) < q.blockSize {
+		return
+	}
+	q.hashes = append(q.hashes, blockHash(q.lastHash(), q.open))
+	q.open = q.open[:0]
+}
+
+// lastHash returns the hash of the last full block, or the root where there is none.
+func (q *Sequence) lastHash() uint64 {
+	if n := len(q.hashes); n > 0 {
+		return q.hashes[n-1]
+	}
+	return q.root
+}

@@ -1,0 +1,44 @@
+package engine
+
+// Stats is what an engine has done since its start and what it holds now. Times are simulated seconds.
+type Stats struct {
+	PrefillSeconds  float64 // prefill work done: its maximum over its mean is the imbalance of a fleet
+	ComputedTokens  int64   // in prefill
+	CachedTokens    int64
+	QueriedTokens   int64 // prompt tokens looked up; CachedTokens over this is the hit rate
+	PromptTokens    int64 // of sequences that have their first token
+	GeneratedTokens int64
+	Steps           int64
+	Preemptions     int64
+	Finished        [len(finishNames)]int64 // by Finish; aborted sequences are not counted, as in vLLM
+
+	Running      int
+	Waiting      int
+	Blocks       int // usable
+	BlocksHeld   int // by sequences
+	BlocksCached int // findable by hash
+
+	TTFT       Histogram // from arrival to the first token
+	InterToken Histogram
+	Queue      Histogram // from arrival to admission
+	// The others are of sequences that have ended by themselves.
+	Latency       Histogram
+	Prefill       Histogram // from admission to the first token
+	PrefillTokens Histogram // prompt tokens that were not cached
+	PerToken      Histogram // mean time between two tokens of a sequence
+}
+
+// KVUsage returns the part of the usable blocks that sequences hold, 0 to 1.
+func (s *Stats) KVUsage() float64 { return 1 - float64(s.Blocks-s.BlocksHeld)/float64(s.Blocks) }
+
+// newStats returns sums of nothing, for a worker of the given context length.
+func newStats(maxModelLen int) (s Stats) {
+	s.TTFT.Bounds = ttftBounds
+	s.InterToken.Bounds = interTokenBounds
+	s.Queue.Bounds = latencyBounds
+	s.Latency.Bounds = latencyBounds
+	s.Prefill.Bounds = latencyBounds
+	s.PrefillTokens.Bounds = tokenBounds(maxModelLen)
+	s.PerToken.Bounds = interTokenBounds
+	return s
+}

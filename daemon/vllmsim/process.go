@@ -1,0 +1,151 @@
+package vllmsim
+
+import (
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// Version is the vLLM release whose wire is simulated.
+const Version = "0.32.0"
+
+// process is what dies with a worker and is made anew by its revival: the engine, the stored responses, the sessions
+// and the counts.
+type process struct {
+	cfg      *Config
+	born     time.Time
+	infer    inference
+	sessions *sessionStore
+	paced    atomic.Int64 // open requests that the engine knows nothing of
+	fault    func() *fault
+	router   router
+}
+
+// newProcess starts an engine and registers what the worker serves. fault returns the fault in force, and setFault is
+// POST /sim/fault.
+func newProcess(cfg *Config, fault func() *fault, setFault http.HandlerFunc) (*process, error) {
+	d, err := newDriver(*cfg)
+	if err != nil {
+		return nil, err
+	}
+	p := &process{
+		cfg:      cfg,
+		born:     time.Now(),
+		infer:    inference{driver: d},
+		sessions: newSessionStore(cfg.SessionLife),
+		fault:    fault,
+		router:   newRouter(),
+	}
+	p.routeInference()
+	p.routeRest()
+	p.router.on("/sim/fault", "POST", setFault)
+	return p, nil
+}
+
+// routeInference registers what goes through the engine.
+func (p *process) routeInference() {
+	m, c := p.router, checker{p.cfg}
+	chat := chatAPI{c}
+	responses := responsesAPI{checker: c, store: newResponseStore(), infer: &p.infer}
+	messages := messagesAPI{c}
+	invocations := sessionAPI{
+		enabled: p.cfg.Sessions,
+		store:   p.sessions,
+		infer:   p.infer.handler(chat.prepareEither, writeError),
+	}
+	m.on("/v1/chat/completions", "POST", p.infer.handler(chat.prepareChat, writeError))
+	m.on("/v1/completions", "POST", p.infer.handler(chat.prepareCompletion, writeError))
+	m.on("/invocations", "POST", invocations.serve)
+	m.on("/v1/responses", "POST", p.infer.handler(responses.prepare, writeError))
+	m.on("/v1/responses/{id}", "GET", responses.get)
+	m.on("/v1/responses/{id}/cancel", "POST", responses.cancel)
+	m.on("/v1/messages", "POST", p.infer.handler(messages.prepare, writeMessagesError))
+	m.on("/v1/messages/count_tokens", "POST", messages.countTokens)
+}
+
+// routeRest registers what is answered at once.
+func (p *process) routeRest() {
+	m, c := p.router, checker{p.cfg}
+	tokenizer := tokenizerAPI{c}
+	poolingAPI{c}.routes(m)
+	rerankAPI{c}.routes(m)
+	mediaAPI{checker: c, load: &p.infer.load}.routes(m)
+	m.on("/tokenize", "POST", tokenizer.tokenize)
+	m.on("/detokenize", "POST", tokenizer.detokenize)
+	m.on("/v1/models", "GET", func(w http.ResponseWriter, _ *http.Request) { listModels(w, p.cfg) })
+	m.on("/health", "GET", p.health)
+	m.on("/ping", "GET, POST", p.health)
+	m.on("/version", "GET", func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, http.StatusOK, map[string]string{"version": Version})
+	})
+	m.on("/load", "GET", func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, http.StatusOK, map[string]int64{"server_load": p.infer.load.Load()})
+	})
+	m.on("/metrics", "GET", p.metrics)
+	m.on("/sim/stats", "GET", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, p.stats()) })
+}
+
+// serve answers one request, or lets the fault in force answer it.
+func (p *process) serve(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Server", "uvicorn")
+	h.Set("Vary", "Origin")
+	if strings.HasPrefix(r.URL.Path, "/sim/") {
+		p.router.ServeHTTP(w, r)
+		return
+	}
+	r, ok := p.fault().meet(w, r)
+	switch {
+	case !ok:
+	case !p.authorized(r):
+		writeBody(w, http.StatusUnauthorized, []byte(`{"error":"Unauthorized"}`))
+	case r.Method == http.MethodPost && r.Header.Get(TokensHeader) != "":
+		paceAPI{running: &p.paced}.serve(w, r)
+	default:
+		p.router.ServeHTTP(w, r)
+	}
+}
+
+// authorized compares a request with Config.APIKey, which guards these paths alone, as --api-key does.
+func (p *process) authorized(r *http.Request) bool {
+	if p.cfg.APIKey == "" || r.Method == http.MethodOptions {
+		return true
+	}
+	for _, guarded := range []string{"/v1", "/v2", "/inference"} {
+		if strings.HasPrefix(r.URL.Path, guarded) {
+			return r.Header.Get("Authorization") == "Bearer "+p.cfg.APIKey
+		}
+	}
+	return true
+}
+
+func (p *process) health(w http.ResponseWriter, r *http.Request) {
+	if f := p.fault(); f.Mode == FaultSlowHealth {
+		delay := f.Delay
+		if delay <= 0 {
+			delay = 10
+		}
+		select {
+		case <-time.After(time.Duration(delay * float64(time.Second))):
+		case <-r.Context().Done():
+			return
+		}
+	}
+	w.Header().Set("Content-Length", "0")
+}
+
+func (p *process) metrics(w http.ResponseWriter, _ *http.Request) {
+	st, _ := p.infer.driver.stats()
+	w.Header().Set("Content-Type", "text/plain; version=1.0.0; charset=utf-8")
+	w.Write(exposeMetrics(p.cfg, st, p.born, int(p.paced.Load())))
+}
+
+// stats returns what the process has done.
+func (p *process) stats() Stats {
+	e, uptime := p.infer.driver.stats()
+	st := newStats(p.cfg.ID, &e, uptime)
+	st.Running += int(p.paced.Load())
+	st.Sessions, st.SessionBytes, st.SessionUses = p.sessions.count()
+	return st
+}
