@@ -109,7 +109,8 @@ func (c *comparison) note(at difference, what string) {
 
 // tables compares arrays of tables by the names of their elements. Their order counts: the first pool that fits serves.
 func (c *comparison) tables(at difference, a, b reflect.Value) {
-	was, is := namesOf(a), namesOf(b)
+	was := namesOf(a)
+	is := namesOf(b)
 	element := func(v reflect.Value, in []string, name string) reflect.Value {
 		if i := slices.Index(in, name); i >= 0 {
 			return v.Index(i)

@@ -83,7 +83,9 @@ func syntaxProblem(file string, err error) error {
 		Remedy: `correct the TOML: text stands in "quotes", each key once`,
 	}
 	if perr, ok := errors.AsType[toml.ParseError](err); ok {
-		p.Line, p.Key, p.What = perr.Position.Line, perr.LastKey, perr.Message
+		p.Line = perr.Position.Line
+		p.Key = perr.LastKey
+		p.What = perr.Message
 	}
 	return Problems{p}
 }

@@ -7,10 +7,12 @@ import (
 
 // remedyFor offers the known key nearest to key, or lists them all if none is near.
 func remedyFor(key string, known []string) string {
-	best, distance := "", len(key)/2+1
+	best := ""
+	distance := len(key)/2 + 1
 	for _, k := range known {
 		if d := editDistance(strings.ToLower(key), k); d < distance {
-			best, distance = k, d
+			best = k
+			distance = d
 		}
 	}
 	if best != "" {

@@ -111,7 +111,8 @@ var specimen = map[string]string{
 
 // mismatch names the kind that t wants and v is not, or "".
 func mismatch(v any, t reflect.Type) string {
-	ok, what := false, ""
+	ok := false
+	what := ""
 	switch {
 	case t == durationType:
 		what = "duration"

@@ -41,7 +41,8 @@ func (f *fault) Error() string { return f.what + "; " + f.remedy }
 
 // secret reads the file, or the variable if no file is named, and checks that a header field can carry what it holds.
 func secret(file, env string, shortest int) (string, *fault) {
-	text, from := os.Getenv(env), "the variable "+env
+	text := os.Getenv(env)
+	from := "the variable " + env
 	if file == "" && !variable(env) { // it may be the key itself: it is not shown
 		return "", &fault{"it is no name of a variable",
 			"write the name of the environment variable that holds the key: A-Z, 0-9 and underscore"}
@@ -51,7 +52,8 @@ func secret(file, env string, shortest int) (string, *fault) {
 		if err != nil {
 			return "", &fault{err.Error(), "put the key there, readable for this user"}
 		}
-		text, from = string(data), file
+		text = string(data)
+		from = file
 	}
 	text = strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r")
 	switch {

@@ -15,9 +15,9 @@ const DefaultPoll = 2 * time.Second
 // link. It returns when ctx ends. files is asked at each look, as a reload may name other modules; poll 0 is
 // DefaultPoll.
 //
-// A change counts when two looks in a row read the same, so that a half-written file does not; a file that is missing
-// or unreadable is a change in progress, told once all are back. Each change is told once, whether or not the reload
-// likes it.
+// A change counts when two looks in a row read the same, so that a half-written file does not. A file that is missing
+// or unreadable is a change in progress: Watch calls changed once all are back. It calls changed once for each change,
+// whether or not the reload takes it.
 //
 // What stands in the files at the first look is taken for what is loaded. Start Watch before loading, and a write
 // between the two is not lost: at worst it is loaded twice.
@@ -27,8 +27,8 @@ func Watch(ctx context.Context, poll time.Duration, files func() []string, chang
 	}
 	ticker := time.NewTicker(poll)
 	defer ticker.Stop()
-	told, _ := digest(files())
-	before := told
+	reported, _ := digest(files())
+	before := reported
 	for {
 		select {
 		case <-ctx.Done():
@@ -36,14 +36,14 @@ func Watch(ctx context.Context, poll time.Duration, files func() []string, chang
 		case <-ticker.C:
 		}
 		now, ok := digest(files())
-		if ok && now == before && now != told && ctx.Err() == nil {
-			told = now
+		if ok && now == before && now != reported && ctx.Err() == nil {
+			reported = now
 			changed()
 		}
 		if ok {
 			before = now
 		} else {
-			before = told
+			before = reported
 		}
 	}
 }

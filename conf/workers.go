@@ -64,7 +64,8 @@ func checkSources(r *report, path string, p *Pool) {
 		r.add(child(path, "workers"), "there is no worker",
 			`add [[pools.workers]] with url = "http://HOST:PORT", or set workers_file or workers_dns`)
 	}
-	all, listed := p.Workers, len(p.Workers)
+	all := p.Workers
+	listed := len(p.Workers)
 	if p.WorkersFile != "" {
 		at := child(path, "workers_file")
 		if data, err := read(p.WorkersFile, maxFile); err != nil {

@@ -70,7 +70,8 @@ func (c *chunks) quick(b []byte) int {
 	} else if c.at != atSize {
 		return 0
 	}
-	size, first := int64(0), i
+	size := int64(0)
+	first := i
 	for i < len(b) && i-first < 8 && hex[b[i]] < 16 {
 		size = size<<4 | int64(hex[b[i]])
 		i++
