@@ -1,6 +1,7 @@
 # What a developer calls. `make` alone lists it.
 
-STRATEGIES = prefixaware kvaware session roundrobin
+# The rows of the table in plugins.go: {"name", package.New},
+STRATEGIES := $(shell sed -n 's/^[[:space:]]*{"\([a-z0-9]*\)", [a-z0-9]*\.New},.*/\1/p' plugins/plugins.go)
 MODULES    = $(STRATEGIES:%=plugins/builtin/%.wasm)
 GUEST      = $(shell find sdk plugins -name '*.go' ! -name '*_test.go') go.mod
 
@@ -17,22 +18,25 @@ BENCHCOUNT ?= 3
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL = help
-.PHONY: help build modules run test race fuzz bench faults attacks soak clients check install
+.PHONY: help build modules strategies run test race fuzz bench faults attacks soak clients check install
 .DELETE_ON_ERROR:
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-build: modules ## bin/warmpath, one static binary with the four strategies in it
+build: modules ## bin/warmpath, one static binary with the built-in strategies in it
 	CGO_ENABLED=0 go build -trimpath -ldflags='$(LDFLAGS)' -o bin/warmpath ./daemon/warmpath
 
-modules: $(MODULES) ## the four built-in strategies as wasm, if their sources changed
+modules: $(MODULES) ## the built-in strategies as wasm, if their sources changed
 
 plugins/builtin/%.wasm: $(GUEST)
 	GOOS=wasip1 GOARCH=wasm go build -buildmode=c-shared -trimpath -ldflags='-s -w -buildid=' -o $@ ./plugins/$*/module
 
 run: build ## the daemon on 127.0.0.1:8080 with four simulated workers, and a short chat through it
 	bin/warmpath demo
+
+strategies: # the names of the built-in strategies
+	@echo $(STRATEGIES)
 
 test: modules ## all tests
 	go test -timeout 20m $(PACKAGES) $(TOOLS)

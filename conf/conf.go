@@ -114,8 +114,9 @@ type Strategy struct {
 	MemoryMB    int            `toml:"memory_mb"`    // of one instance, in MiB
 }
 
-// Builtins names the strategies that need no path. A test of the house holds it equal to plugins.Names.
-var Builtins = []string{"prefixaware", "kvaware", "session", "roundrobin"}
+// Builtins names the strategies that need no path. conf imports nothing of ours, so package daemon sets it from
+// plugins.Names before a file is read.
+var Builtins []string
 
 // Default is the configuration before the file is read. It has no pool yet.
 func Default() *Config {

@@ -1,4 +1,4 @@
-// Package plugins holds the four standard strategies: each is a folder with the strategy as an importable package, and
+// Package plugins holds the built-in strategies: each is a folder with the strategy as an importable package, and
 // its module/main.go, from which make builds the wasm that is embedded here.
 //
 // The built-ins run through the same sandbox as everybody's strategies: they prove that the contract suffices, and a
@@ -11,7 +11,6 @@ package plugins
 import (
 	"embed"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/warmpath/warmpath/plugins/kvaware"
@@ -24,15 +23,32 @@ import (
 //go:embed all:builtin
 var modules embed.FS
 
-var names = []string{"prefixaware", "kvaware", "session", "roundrobin"}
+// builtins lists the built-in strategies, the default first. It is the only list of them: make reads the rows for what
+// it builds, and conf gets the names from the daemon. A strategy more is a row here, its package, and its
+// module/main.go.
+var builtins = []struct {
+	name string
+	make func() sdk.Strategy
+}{
+	{"prefixaware", prefixaware.New},
+	{"kvaware", kvaware.New},
+	{"session", session.New},
+	{"roundrobin", roundrobin.New},
+}
 
 // Names lists the built-in strategies, the default first.
-func Names() []string { return append([]string(nil), names...) }
+func Names() []string {
+	names := make([]string, len(builtins))
+	for i := range builtins {
+		names[i] = builtins[i].name
+	}
+	return names
+}
 
 // Builtin returns the wasm of a built-in strategy.
 func Builtin(name string) ([]byte, error) {
-	if Native(name) == nil {
-		return nil, fmt.Errorf("plugins: no strategy %q is built in; there are %s", name, strings.Join(names, ", "))
+	if index(name) < 0 {
+		return nil, fmt.Errorf("plugins: no strategy %q is built in; there are %s", name, strings.Join(Names(), ", "))
 	}
 	wasm, err := modules.ReadFile("builtin/" + name + ".wasm")
 	if err != nil {
@@ -43,23 +59,26 @@ func Builtin(name string) ([]byte, error) {
 
 // Native returns a built-in strategy as Go code outside the sandbox, nil if there is none of that name.
 func Native(name string) sdk.Strategy {
-	switch name {
-	case "prefixaware":
-		return prefixaware.New()
-	case "kvaware":
-		return kvaware.New()
-	case "session":
-		return session.New()
-	case "roundrobin":
-		return roundrobin.New()
+	if i := index(name); i >= 0 {
+		return builtins[i].make()
 	}
 	return nil
+}
+
+// index returns the row of a built-in strategy, -1 if there is none of that name.
+func index(name string) int {
+	for i := range builtins {
+		if builtins[i].name == name {
+			return i
+		}
+	}
+	return -1
 }
 
 // ReasonText says in words what a strategy's reason code means. The codes are shared by the built-ins; those of another
 // module are its own, and are told by number.
 func ReasonText(strategy string, code uint16) string {
-	if !slices.Contains(names, strategy) {
+	if index(strategy) < 0 {
 		return fmt.Sprintf("reason %d", code)
 	}
 	return sdk.Reason(code).String()
