@@ -12,7 +12,7 @@ const systemFingerprint = "vllm-" + Version + "-51300000"
 // chatForm is the form of chat and, if the job is none, of completions.
 type chatForm struct {
 	job
-	usage      bool   // the last event of a stream tells it
+	usage      bool   // the last event of a stream carries it
 	everyUsage bool   // each does
 	head       []byte // what every event of the stream begins with
 }

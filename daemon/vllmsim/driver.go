@@ -73,7 +73,7 @@ func (d *driver) nextWake() time.Duration {
 	return d.clock.until(at)
 }
 
-// show publishes what the events tell, each to the choice that it is about.
+// show publishes what happened, each event to the choice that it is about.
 func show(events []engine.Event) {
 	for _, ev := range events {
 		ev.Seq.Owner.(*choice).show()

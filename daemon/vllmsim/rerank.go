@@ -121,7 +121,7 @@ func (a rerankAPI) rerank(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// score tells how well texts fit each other.
+// score answers with how well texts fit each other.
 func (a rerankAPI) score(w http.ResponseWriter, r *http.Request) {
 	var b poolingBody
 	if !a.parsePlain(w, r, &b, &b.Model, writeError) {

@@ -47,7 +47,7 @@ type responseObject struct {
 	OutputMessages   *string            `json:"output_messages"`
 }
 
-// incompleteDetails says why an answer is not whole.
+// incompleteDetails states why an answer is not whole.
 type incompleteDetails struct {
 	Reason string `json:"reason"`
 }

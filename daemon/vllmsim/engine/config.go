@@ -18,7 +18,8 @@ type Config struct {
 	MaxBatchedTokens int
 	// MaxSeqs is the number of sequences that run at once. Default 256.
 	MaxSeqs int
-	// Model says how long a step takes. The zero value is DefaultModel; where only Slowness is set, it slows the default.
+	// Model gives the duration of a step. The zero value is DefaultModel; where only Slowness is set, it slows the
+	// default.
 	Model Model
 	// ShowEvery is the least simulated time between two events of kind Tokens of a sequence, 0 for one at each Advance. A
 	// caller that asks only for first tokens and ends sets it to an hour; Advance then takes long strides.

@@ -41,6 +41,6 @@
 // An event for each token was tried on paper: a worker with 64 streams makes 3,500 tokens a simulated second, and most
 // callers ask for first tokens and ends. Config.ShowEvery gathers them, and NextEvent strides over the steps between.
 //
-// A clock as an interface lost against time as an argument: the caller's lock already tells it when "now" is, and two
+// A clock as an interface lost against time as an argument: the caller's lock already fixes when "now" is, and two
 // readings of a clock within one call could differ.
 package engine

@@ -49,7 +49,7 @@ func (e *Engine) Advance(now time.Duration) []Event {
 	return e.journal.events
 }
 
-// show adds an event for each running sequence that has tokens of which no event has told.
+// show adds an event for each running sequence that has tokens which no event has reported.
 func (e *Engine) show() {
 	for _, q := range e.sched.running {
 		fresh := q.output > q.shown
@@ -63,7 +63,7 @@ func (e *Engine) show() {
 	}
 }
 
-// NextEvent returns the next instant at which Advance has something to tell: a first token, an end, or tokens that
+// NextEvent returns the next instant at which Advance has something to report: a first token, an end, or tokens that
 // are due by Config.ShowEvery. It returns false if nothing is to come.
 func (e *Engine) NextEvent() (time.Duration, bool) {
 	s := &e.sched

@@ -6,7 +6,7 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// Model says how long a worker takes for what it computes. A prefill of n tokens behind p known ones costs
+// Model gives the time that a worker needs for what it computes. A prefill of n tokens behind p known ones costs
 //
 //	PrefillSeconds*n + ContextSeconds*n*(p + n/2)
 //

@@ -13,7 +13,7 @@ const (
 	FinishAbort         // it was cancelled, or the engine went away under it: vLLM hides that failure in a 200
 )
 
-// finishNames are vLLM's finish_reason.
+// finishNames holds vLLM's finish_reason of each Finish.
 var finishNames = [...]string{"", "stop", "length", "abort"}
 
 // String returns vLLM's finish_reason.
@@ -54,7 +54,7 @@ type Sequence struct {
 	cached      int // prompt tokens found cached at admission
 	preemptions int
 
-	shown   int           // tokens of the reply that events have told of
+	shown   int           // tokens of the reply that events have reported
 	shownAt time.Duration // when the last of those events was made
 	times   Times
 }
