@@ -24,8 +24,8 @@ func tables(n, k int, one bool) string {
 	return b.String() + ")"
 }
 
-// TestCompileBombs: what would compile for long, 5 s to minutes on 896f8cd, is refused before it is compiled, and the error names
-// the function, the figure and the limit.
+// TestCompileBombs: what would compile for long, up to minutes without the bounds, is refused before it is compiled, and the
+// error names the function, the figure and the limit.
 func TestCompileBombs(t *testing.T) {
 	h := newHost(t, Config{})
 	f := func(name, functions string, want ...string) {

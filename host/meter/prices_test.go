@@ -141,8 +141,9 @@ func rate(t *testing.T, rt wazero.Runtime, src string, fuel int64) time.Duration
 }
 
 // TestPrices times every instruction that might be dear, forty times a turn of a loop: 1 fuel of none may take much longer than
-// host's worst case, 0.8 us. On a quiet machine a load after a load takes 0.6 us and nothing else over 0.2; the mark leaves
-// room for a busy one. go test -v prints the list.
+// host's worst case, 0.8 us. On a quiet machine a load after a load takes 0.6 us a fuel, which memory decides, a product with
+// denormals 0.5, and nothing else over 0.2. The marks leave room for a busy machine: 8 us for that load, 1 us for all else.
+// go test -v prints the list.
 func TestPrices(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes seconds")
@@ -158,10 +159,16 @@ func TestPrices(t *testing.T) {
 		}
 		rates[name] = rate(t, rt, repeated(c[0], c[1]), fuel)
 	}
+	const most = 1000 * 1000 // picoseconds
+	for name, c := range dear() {
+		for try := 0; try < 20 && rates[name] > most && c[0] != chase; try++ { // a busy machine is over it once, not always
+			rates[name] = min(rates[name], rate(t, rt, repeated(c[0], c[1]), 20_000))
+		}
+	}
 	names := slices.SortedFunc(maps.Keys(rates), func(a, b string) int { return cmp.Compare(rates[b], rates[a]) })
 	for _, name := range names {
 		t.Logf("%8.1f ns  %s", float64(rates[name])/1000, name)
-		if rates[name] > 8000*1000 {
+		if rates[name] > 8*most || rates[name] > most && name != "load after load" {
 			t.Errorf("1 fuel of %s takes %v; raise its price", name, rates[name]/1000)
 		}
 	}
