@@ -329,3 +329,41 @@ func TestJoinKeepsAges(t *testing.T) {
 	}
 	sound(t, x)
 }
+
+func TestBestAndOne(t *testing.T) {
+	x := New(Config{Workers: 4})
+	n := x.Namespace("m")
+	chain := chained([]byte{1, 2, 3, 4, 5, 6})
+	f := func(blocks int, slot, best uint32, each ...uint32) {
+		t.Helper()
+		if s, b := n.Best(chain[:blocks]); s != slot || b != best {
+			t.Errorf("the best of %d blocks is worker %d with %d; want %d with %d", blocks, s, b, slot, best)
+		}
+		for i, want := range each {
+			if got := n.MatchOne(chain[:blocks], uint32(i)); got != want {
+				t.Errorf("worker %d holds %d of %d; want %d", i, got, blocks, want)
+			}
+		}
+	}
+	f(6, 0, 0, 0, 0)
+	n.Touch(2, chain[:4])
+	f(6, 2, 4, 0, 0, 4, 0)
+	n.Touch(1, chain[:4])
+	f(6, 1, 4, 0, 4, 4, 0) // the lower slot of two
+	n.Touch(3, chain)
+	f(6, 3, 6, 0, 4, 4, 6)
+	f(4, 1, 4, 0, 4, 4, 4)
+	f(0, 0, 0, 0, 0, 0, 0)
+	n.Touch(0, chained([]byte{1, 2, 9})) // parts after two
+	f(6, 3, 6, 2, 4, 4, 6)
+	if got := n.MatchOne(chain, 99); got != 0 {
+		t.Errorf("a slot out of range holds %d", got)
+	}
+	allocs := testing.AllocsPerRun(100, func() {
+		n.Best(chain)
+		n.MatchOne(chain, 1)
+	})
+	if allocs > 0 {
+		t.Errorf("%v allocations", allocs)
+	}
+}

@@ -1,10 +1,28 @@
 package prefix
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 )
+
+// compare asks a namespace in every way who holds what of a chain. right is the oracle's word.
+func compare(n *Namespace, chain []uint64, slots []uint32, right func(slot uint32) uint32) error {
+	out := make([]uint32, len(slots))
+	n.Match(chain, slots, out)
+	best, most := n.Best(chain)
+	if most != slices.Max(out) || most > 0 && right(best) != most {
+		return fmt.Errorf("the best is worker %d with %d of %d; want one of %v with %v", best, most, len(chain), slots, out)
+	}
+	for i, s := range slots {
+		if want, one := right(s), n.MatchOne(chain, s); out[i] != want || one != want {
+			return fmt.Errorf("worker %d matches %d of %d, alone %d; want %d", s, out[i], len(chain), one, want)
+		}
+	}
+	return nil
+}
 
 // play runs n random operations on an index and the oracle and returns the number of answers compared.
 func play(t testing.TB, seed uint64, n int) int {
@@ -16,7 +34,7 @@ func play(t testing.TB, seed uint64, n int) int {
 	o := newOracle(workers, capacity)
 	names := []string{"m", "m:a", "m:a#salt"}
 	var earlier [][]byte
-	slots, out := []uint32{3, 0, 4, 1, 2}, make([]uint32, workers)
+	slots := []uint32{3, 0, 4, 1, 2}
 	compared := 0
 	for i := range n {
 		if r.IntN(4) == 0 { // a coarse clock: many touches at the same time
@@ -39,12 +57,9 @@ func play(t testing.TB, seed uint64, n int) int {
 			x.Namespace(name).Touch(slot, chain)
 			o.touch(name, slot, chain, tick)
 		default:
-			x.Namespace(name).Match(chain, slots, out)
-			for j, s := range slots {
-				compared++
-				if want := o.match(name, s, chain); out[j] != want {
-					t.Fatalf("seed %d op %d: worker %d matches %d of %d; want %d", seed, i, s, out[j], len(chain), want)
-				}
+			compared += len(slots)
+			if err := compare(x.Namespace(name), chain, slots, func(s uint32) uint32 { return o.match(name, s, chain) }); err != nil {
+				t.Fatalf("seed %d op %d: %v", seed, i, err)
 			}
 		}
 		if i%37 == 0 {

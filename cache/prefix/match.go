@@ -49,3 +49,23 @@ func walk[T uint32 | uint64](cur *node, chain []uint64, cells []T, round T) {
 		d += c
 	}
 }
+
+// deepest follows the chain and returns the last node of which it shares a block, the blocks before that node, and
+// those of its run that are shared. It returns nil if nothing of the chain is there.
+func deepest(root *node, chain []uint64) (last *node, before, shared int) {
+	for d := 0; d < len(chain); {
+		next := root.kids.get(chain[d])
+		if next == nil {
+			return last, before, shared
+		}
+		last = next
+		before = d
+		shared = next.common(chain[d:])
+		if shared < len(next.run) {
+			return last, before, shared
+		}
+		d += shared
+		root = next
+	}
+	return last, before, shared
+}

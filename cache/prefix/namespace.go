@@ -61,3 +61,38 @@ func (n *Namespace) Match(chain []uint64, slots []uint32, out []uint32) {
 	}
 	n.scratch.Put(s)
 }
+
+// Best returns the worker that is believed to hold the most leading blocks of chain, and how many; of equal ones the
+// one with the lowest slot. It returns 0 blocks if nobody holds any. It costs no allocation.
+func (n *Namespace) Best(chain []uint64) (slot, blocks uint32) {
+	n.forest.mu.RLock()
+	defer n.forest.mu.RUnlock()
+	last, before, shared := deepest(&n.root, chain)
+	if last == nil {
+		return 0, 0
+	}
+	for i := range last.held { // who holds some of it holds more than anybody who holds none of it
+		h := &last.held[i]
+		if b := uint32(before) + min(h.length, uint32(shared)); b > blocks {
+			slot = h.slot
+			blocks = b
+		}
+	}
+	return slot, blocks
+}
+
+// MatchOne returns the leading blocks of chain that one worker is believed to hold. It costs less than Match where many
+// workers hold the same.
+func (n *Namespace) MatchOne(chain []uint64, slot uint32) uint32 {
+	n.forest.mu.RLock()
+	defer n.forest.mu.RUnlock()
+	for last, before, shared := deepest(&n.root, chain); last != nil && last.parent != nil; {
+		if i, ok := last.held.find(slot); ok {
+			return uint32(before + min(int(last.held[i].length), shared))
+		}
+		last = last.parent
+		shared = len(last.run)
+		before -= shared
+	}
+	return 0
+}
