@@ -25,17 +25,22 @@ var best = shape{pairs: 3, spread: 3, branches: 20}
 // exceptions lists the packages that are not there yet, each with the number that it may not exceed. Numbers only go
 // down. TestShape fails on one that is no longer needed, so that it is deleted.
 var exceptions = map[string]shape{
-	"daemon":        {pairs: 38, spread: 17, branches: 22},
-	"daemon/replay": {pairs: 4},
-	"daemon/worker": {pairs: 29, spread: 19, branches: 24},
-	"host":          {pairs: 11, spread: 7},
-	"host/meter":    {pairs: 5, spread: 4, branches: 28},
-	"host/wasmtest": {branches: 25},
+	"daemon":            {pairs: 4, spread: 5},
+	"daemon/exchange":   {pairs: 9},
+	"daemon/front":      {pairs: 7, spread: 5},
+	"daemon/operator":   {pairs: 4},
+	"daemon/route":      {spread: 5},
+	"daemon/sessionapi": {spread: 4},
+	"daemon/replay":     {pairs: 4},
+	"daemon/worker":     {pairs: 29, spread: 19, branches: 24},
+	"host":              {pairs: 11, spread: 7},
+	"host/meter":        {pairs: 5, spread: 4, branches: 28},
+	"host/wasmtest":     {branches: 25},
 }
 
 const (
-	maxRootLines   = 900  // of package daemon, which wires the rooms and decides nothing
-	rootLinesToday = 7194 // only goes down, and goes once it is under maxRootLines
+	maxRootLines   = 900 // of package daemon, which wires the rooms and decides nothing
+	rootLinesToday = 968 // only goes down, and goes once it is under maxRootLines
 )
 
 // silent lists the rooms that act on what they are given. They import no net and read no clock, so a test, the backtest

@@ -30,10 +30,22 @@ const module = "github.com/warmpath/warmpath"
 // arrows lists for each room the rooms that it may import. The longest key that holds a package is its room; a room may
 // import itself and what is below it only where that is listed. A pattern ending in /... means the folder and all below.
 var arrows = map[string][]string{
-	"daemon":          {"daemon/...", "host", "cache/...", "conf", "plugins", "sdk/abi"},
-	"daemon/warmpath": {"daemon", "daemon/replay", "daemon/spool", "daemon/vllmsim", "host", "cache/...", "conf", "plugins", "sdk/abi"},
+	// The root wires the rooms and is the only one that knows the configuration.
+	"daemon": {"daemon/discover", "daemon/exchange", "daemon/front", "daemon/gate", "daemon/listen", "daemon/operator", "daemon/probe",
+		"daemon/route", "daemon/session", "daemon/sessionapi", "daemon/upstream", "daemon/worker",
+		"host", "cache/...", "conf", "plugins"},
+	"daemon/warmpath": {"daemon", "daemon/operator", "daemon/replay", "daemon/spool", "daemon/vllmsim", "host", "cache/...", "conf",
+		"plugins", "sdk/abi"},
 
-	// Rooms under daemon are strangers to each other.
+	// The way of a request: front -> exchange -> route, sessionapi beside it. No arrow runs up.
+	"daemon/front":      {"daemon/exchange", "daemon/gate", "daemon/listen", "daemon/spool", "daemon/upstream"},
+	"daemon/operator":   {"daemon/exchange", "daemon/gate", "daemon/route", "daemon/session", "daemon/worker", "cache/tier"},
+	"daemon/sessionapi": {"daemon/exchange", "daemon/sagemaker", "daemon/session", "daemon/upstream", "daemon/worker"},
+	"daemon/exchange": {"daemon/gate", "daemon/prompt", "daemon/route", "daemon/sagemaker", "daemon/session", "daemon/upstream",
+		"daemon/worker"},
+	"daemon/route": {"daemon/prompt", "daemon/session", "daemon/worker", "cache/prefix", "host", "sdk/abi", "sdk/score"},
+
+	// The others under daemon are strangers to each other.
 	"daemon/gate":             {},
 	"daemon/listen":           {},
 	"daemon/discover":         {},
@@ -70,9 +82,9 @@ var arrows = map[string][]string{
 // not to be imported at all.
 var doors = map[string][]string{
 	"github.com/tetratelabs/wazero":                         {"host"},
-	"github.com/gofiber/fiber/v2":                           {"daemon"},
-	"github.com/valyala/fasthttp":                           {"daemon"},
-	"github.com/prometheus/client_golang":                   {"daemon"},
+	"github.com/gofiber/fiber/v2":                           {"daemon/front", "daemon/operator"},
+	"github.com/valyala/fasthttp":                           {"daemon/front"},
+	"github.com/prometheus/client_golang":                   {"daemon/operator"},
 	"github.com/armon/go-radix":                             {"cache/prefix"},
 	"github.com/redis/go-redis/v9":                          {"cache/tier"},
 	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream": {"daemon/sagemaker"},

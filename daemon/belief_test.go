@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/warmpath/warmpath/daemon/prompt"
 	"github.com/warmpath/warmpath/daemon/vllmsim"
 )
 
@@ -76,7 +77,7 @@ func beliefs(t *testing.T, block int) {
 			t.Fatal(err)
 		}
 		blocks, _ := strconv.Atoi(s.header.Get("X-Warmpath-Matched-Blocks"))
-		raw.add(min(u.Usage.Prompt, int(float64(blocks)*r.state.Load().pools[0].scale.textBlock())), cached, u.Usage.Prompt, block)
+		raw.add(min(u.Usage.Prompt, int(float64(blocks)*r.state.Load().pools[0].route.TokensPerByte()*prompt.BlockBytes)), cached, u.Usage.Prompt, block)
 		tokens, _ := strconv.Atoi(s.header.Get("X-Warmpath-Matched-Tokens"))
 		rounded.add(tokens, cached, u.Usage.Prompt, block)
 		if tokens%block != 0 || tokens >= u.Usage.Prompt {

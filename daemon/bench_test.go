@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/conf"
+	"github.com/warmpath/warmpath/daemon/operator"
 )
 
 // terse is a worker that costs next to nothing and allocates nothing.
@@ -78,7 +79,7 @@ func BenchmarkRequest(b *testing.B) {
 	ended := make(chan error, 1)
 	go func() { ended <- d.Run(ctx) }()
 	defer func() { cancel(); <-ended; d.Close() }()
-	for end := time.Now().Add(10 * time.Second); d.brief()[0].Up == 0 && time.Now().Before(end); {
+	for end := time.Now().Add(10 * time.Second); operator.Describe(d.shown())[0].Up == 0 && time.Now().Before(end); {
 		time.Sleep(10 * time.Millisecond)
 	}
 	for _, size := range []int{1, 32, 256} {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/warmpath/warmpath/daemon/session"
+	"github.com/warmpath/warmpath/daemon/sessionapi"
 )
 
 // holder is a worker that knows of no session ids, but keeps what an opening brings under a name of the application's.
@@ -114,7 +115,7 @@ func TestACloseReachesWhoHeardTheOpening(t *testing.T) {
 func TestACloseReachesNobodyElse(t *testing.T) {
 	var h holder
 	r := start(t, withPool(settings("roundrobin", fakeWorker(t, h.serve).URL), `worker_sessions = "off"`), 1)
-	var made Session
+	var made sessionapi.Session
 	_ = json.Unmarshal([]byte(r.do("POST", "/sessions", `{"model":"sim"}`).body), &made)
 	inBody, _ := r.opens(invoke, openBody) // the router answers that itself
 	if s := r.do("DELETE", "/sessions/"+made.ID, ""); s.status != 204 {

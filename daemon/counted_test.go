@@ -119,10 +119,11 @@ func TestEveryAnswerIsCountedAndLoggedOnce(t *testing.T) {
 	f(404, "GET /sessions/ABCDEFGHIJKLMNOPQRSTUVWXYZ HTTP/1.1\r\n"+good+"\r\n")
 	f(404, "DELETE /sessions/ABCDEFGHIJKLMNOPQRSTUVWXYZ HTTP/1.1\r\n"+good+"\r\n")
 	f(400, "POST /endpoints/main/invocations HTTP/1.1\r\n"+good+"X-Amzn-SageMaker-Session-Id: nobody\r\nContent-Length: 0\r\n\r\n")
-	d := r.state.Load().front
-	full := *d
-	full.maxInFlight = 0
-	r.state.Store(&state{conf: r.state.Load().conf, front: &full, pools: r.state.Load().pools})
+	now := *r.state.Load()
+	full := *now.epoch
+	full.MaxInFlight = 0
+	now.epoch = &full
+	r.state.Store(&now)
 	for _, expect := range []string{"", "Expect: 100-continue\r\n"} {
 		f(429, "POST /v1/completions HTTP/1.1\r\n"+good+expect+"Content-Length: 50\r\n\r\n")
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/conf"
+	"github.com/warmpath/warmpath/daemon/exchange"
 	"github.com/warmpath/warmpath/daemon/upstream"
 )
 
@@ -27,8 +28,8 @@ func (f *flock) use(to int, left string) {
 	for len(f.homes) < to {
 		f.homes = append(f.homes, "")
 	}
-	front := f.r.state.Load().front
-	caller, _ := front.keys.Check("", "")
+	epoch := f.r.epoch()
+	caller, _ := epoch.Keys.Check("", "")
 	var next, wrong atomic.Int64
 	order := rand.New(rand.NewPCG(1, uint64(to))).Perm(to)
 	var wg sync.WaitGroup
@@ -36,9 +37,10 @@ func (f *flock) use(to int, left string) {
 		wg.Go(func() {
 			for n := int(next.Add(1) - 1); n < to; n = int(next.Add(1) - 1) {
 				i := order[n]
-				in := &Inbound{Method: "POST", Path: "/v1/completions", Body: []byte(hello), Caller: caller, ID: "x", Remote: "127.0.0.1",
+				in := &exchange.Inbound{Epoch: &epoch.Epoch, Endpoint: exchange.Classify("POST", "/v1/completions"),
+					Method: "POST", Path: "/v1/completions", Body: []byte(hello), Caller: caller, ID: "x", Remote: "127.0.0.1",
 					Header: []upstream.Field{{Name: "X-Session-Id", Value: fmt.Sprintf("session-%d", i)}}}
-				out := f.r.Serve(context.Background(), in)
+				out := f.r.serve(context.Background(), in)
 				at := in.Seen.Worker
 				if out.Status != 200 || f.homes[i] != "" && f.homes[i] != at && f.homes[i] != left {
 					if wrong.Add(1) == 1 {
@@ -58,7 +60,7 @@ func (f *flock) use(to int, left string) {
 // imbalance is (max - mean) / mean of the live sessions.
 func (f *flock) imbalance(workers int) float64 {
 	most, all := 0, 0
-	for _, kinds := range f.r.state.Load().pools[0].sessions.Live(time.Now()) {
+	for _, kinds := range f.r.state.Load().pools[0].route.Sessions.Live(time.Now()) {
 		n := 0
 		for _, k := range kinds {
 			n += k
@@ -96,7 +98,7 @@ func TestTenThousandSessionsWhileWorkersComeAndGo(t *testing.T) {
 	f.use(7800, "")
 	eventually(t, "no worker starts slowly", func() bool {
 		slow := false
-		for _, w := range p.workers.Stats(time.Now()) {
+		for _, w := range p.route.Workers.Stats(time.Now()) {
 			slow = slow || w.SlowStart
 		}
 		return !slow

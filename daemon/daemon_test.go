@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/conf"
+	"github.com/warmpath/warmpath/daemon/operator"
 	"github.com/warmpath/warmpath/daemon/vllmsim"
 	"github.com/warmpath/warmpath/plugins"
 )
@@ -87,6 +88,9 @@ func (r *running) waitUp(n int) {
 		return up == n
 	})
 }
+
+// describe is what /api/v1/pools says.
+func (r *running) describe() []operator.PoolState { return operator.Describe(r.shown()) }
 
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()

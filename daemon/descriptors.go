@@ -1,8 +1,6 @@
 package daemon
 
 import (
-	"time"
-
 	"github.com/warmpath/warmpath/conf"
 	"github.com/warmpath/warmpath/daemon/listen"
 )
@@ -35,30 +33,6 @@ var openFiles = listen.OpenFiles
 func (d *Daemon) fitRoom() {
 	if d.fitted.Load() {
 		most, _ := d.roomFor(d.atStart)
-		d.frontL.SetMaxConns(most)
+		d.front.SetMaxConns(most)
 	}
-}
-
-// freeDescriptors closes the workers' connections that wait for a request. They are kept for 3.5 s, so that a peak at one
-// worker after another may hold more of them than requests are under way.
-func (d *Daemon) freeDescriptors() {
-	for _, p := range d.state.Load().pools {
-		for _, c := range p.set.Load().clients {
-			c.CloseIdle()
-		}
-	}
-}
-
-// noDescriptor is the reason of an attempt that this process had no descriptor for.
-const noDescriptor = "no_descriptor"
-
-// noDescriptor makes room for the next attempts and logs why this one failed: one line a second, as it happens to every request at
-// once, and a disk that the lines fill would be the next to give out.
-func (e *exchange) noDescriptor() {
-	e.d.freeDescriptors()
-	now := time.Now().Unix()
-	if e.d.starved.Swap(now) == now {
-		return
-	}
-	e.pool.log.Error("no descriptor is left for a connection to a worker; raise the limit of open files (ulimit -n, LimitNOFILE)", "id", e.in.ID)
 }

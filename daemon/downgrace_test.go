@@ -139,7 +139,7 @@ func TestNobodyWaitsAtADeadWorker(t *testing.T) {
 				}
 			}
 		}
-		eventually(t, "nothing in flight", func() bool { return r.inFlight() == 0 && r.Daemon.inFlight.Load() == 0 })
+		eventually(t, "nothing in flight", func() bool { return r.inFlight() == 0 && r.front.Stats().InFlight == 0 })
 	}
 }
 

@@ -96,7 +96,7 @@ func TestDrainWithoutRequestsIsClean(t *testing.T) {
 		defer c.Close()
 		io.WriteString(c, begun)
 	}
-	eventually(t, "both accepted", func() bool { return r.frontL.Stats().Accepted >= 2 })
+	eventually(t, "both accepted", func() bool { return r.front.Stats().Connections.Accepted >= 2 })
 	if err := r.stop(); err != nil {
 		t.Errorf("the drain: %v", err)
 	}

@@ -107,7 +107,7 @@ func TestLimitsOfTheFrontDoor(t *testing.T) {
 	if b, err := io.ReadAll(c); err != nil || !bytes.HasPrefix(b, []byte("HTTP/1.1 408")) {
 		t.Errorf("half a header: %.40q, %v; want 408 and a close", b, err)
 	}
-	eventually(t, "no request left", func() bool { return r.Daemon.inFlight.Load() == 0 })
+	eventually(t, "no request left", func() bool { return r.front.Stats().InFlight == 0 })
 }
 
 func TestOverloadIsTurnedAwayBeforeTheBody(t *testing.T) {
@@ -120,7 +120,7 @@ func TestOverloadIsTurnedAwayBeforeTheBody(t *testing.T) {
 		for range 2 {
 			go func() { done <- r.do("POST", "/v1/completions", `{"model":"sim","prompt":"x"}`) }()
 		}
-		eventually(t, "both at the worker", func() bool { return r.Daemon.inFlight.Load() == 2 && r.inFlight() == 2 })
+		eventually(t, "both at the worker", func() bool { return r.front.Stats().InFlight == 2 && r.inFlight() == 2 })
 		resp, text, _ := r.raw("POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 5000\r\n\r\n")
 		if resp.StatusCode != 429 || resp.Header.Get("Retry-After") == "" || !resp.Close || !strings.Contains(text, code) {
 			t.Errorf("%d %v %s; want 429 with Retry-After, a close and %s", resp.StatusCode, resp.Header, text, code)
@@ -246,5 +246,5 @@ func TestLongBodiesAreStreamed(t *testing.T) {
 		f(n, false)
 		f(n, true)
 	}
-	eventually(t, "no request left", func() bool { return r.Daemon.inFlight.Load() == 0 && r.inFlight() == 0 })
+	eventually(t, "no request left", func() bool { return r.front.Stats().InFlight == 0 && r.inFlight() == 0 })
 }

@@ -82,7 +82,7 @@ func TestHalfAHeadIsRidOf(t *testing.T) {
 		if b, err := io.ReadAll(c); err != nil || text != "" && !strings.HasPrefix(string(b), "HTTP/1.1 408") {
 			t.Errorf("%q: %.40q, %v; want 408 and a clean end", text, b, err)
 		}
-		eventually(t, "the connection is closed", func() bool { return r.frontL.Stats().Open == 0 })
+		eventually(t, "the connection is closed", func() bool { return r.front.Stats().Connections.Open == 0 })
 		t.Logf("held for %v", time.Since(began))
 		if took := time.Since(began); took > 4*time.Second { // some 1.4 s; it was 6.1
 			t.Errorf("%q: the connection was held for %v with a read timeout of 1 s", text, took)

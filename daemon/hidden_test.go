@@ -92,7 +92,7 @@ func TestLateFirstByteGoesToAnotherWorker(t *testing.T) {
 			t.Fatalf("request %d: %d %v %s", i, s.status, s.err, s.body)
 		}
 	}
-	eventually(t, "nothing in flight", func() bool { return r.inFlight() == 0 && r.Daemon.inFlight.Load() == 0 })
+	eventually(t, "nothing in flight", func() bool { return r.inFlight() == 0 && r.front.Stats().InFlight == 0 })
 }
 
 func TestClientThatLeavesBeforeTheAnswerFreesTheWorker(t *testing.T) {
@@ -125,7 +125,7 @@ func TestClientThatLeavesBeforeTheAnswerFreesTheWorker(t *testing.T) {
 		}
 		c.Close()
 	}
-	eventually(t, "no request left", func() bool { return r.Daemon.inFlight.Load() == 0 && r.inFlight() == 0 })
+	eventually(t, "no request left", func() bool { return r.front.Stats().InFlight == 0 && r.inFlight() == 0 })
 	if s := r.describe()[0].Workers[0]; s.State != "up" || s.LastError != "" {
 		t.Errorf("the worker is %s: %s; a client that leaves is not its fault", s.State, s.LastError)
 	}
@@ -167,7 +167,7 @@ func TestRetryBudgetBoundsAStorm(t *testing.T) {
 		}
 	}
 	sent := uint64(0)
-	for _, s := range r.state.Load().pools[0].workers.Stats(time.Now()) {
+	for _, s := range r.state.Load().pools[0].route.Workers.Stats(time.Now()) {
 		sent += s.Sent
 	}
 	if bad != n || sent > 2*n { // without a budget each would be sent three times
@@ -239,7 +239,7 @@ func TestEndpointsBesideV1(t *testing.T) {
 		}
 	}
 	ask("/tokenize", `{"model":"sim","prompt":"some words"}`, 200)
-	ask("/tokenize", `{"model":"sim","prompt":"`+strings.Repeat("word ", maxTokenize/5)+`"}`, 413)
+	ask("/tokenize", `{"model":"sim","prompt":"`+strings.Repeat("word ", (1<<20)/5)+`"}`, 413)
 	ask("/detokenize", `{"model":"sim","tokens":[1,2,3]}`, 200)
 	ask("/invocations", `{"model":"sim","prompt":"x","max_tokens":2}`, 200)
 	ask("/completions", `{"model":"sim","prompt":"x","max_tokens":2}`, 200)

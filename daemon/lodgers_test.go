@@ -3,7 +3,9 @@ package daemon
 import (
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
 	"io"
+	"math"
 	"net/http"
 	"strings"
 	"sync"
@@ -12,8 +14,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/sagemaker"
-	"github.com/warmpath/warmpath/daemon/session"
-	"github.com/warmpath/warmpath/sdk/abi"
+	"github.com/warmpath/warmpath/daemon/sessionapi"
 )
 
 // lodger is one session under test: how a client names it, and where it lives.
@@ -99,11 +100,24 @@ func (l *lodgers) fail(form string, args ...any) {
 func alike(id string, workers []string) (best string) {
 	most := 0.0
 	for _, w := range workers {
-		if p := pull(&session.Name{Kind: session.Key, Tenant: "\x00", ID: id}, w, &abi.Row{Weight: 1}); best == "" || p > most {
+		if p := draw("\x00\x00" + id + "\x00" + w); best == "" || p > most {
 			best, most = w, p
 		}
 	}
 	return best
+}
+
+// draw is rendezvous hashing's number for a worker of weight 1: -1/ln u, u from FNV-1a and the finish of MurmurHash3.
+func draw(text string) float64 {
+	hash := fnv.New64a()
+	hash.Write([]byte(text))
+	h := hash.Sum64()
+	for _, factor := range []uint64{0xff51afd7ed558ccd, 0xc4ceb9fe1a85ec53} {
+		h ^= h >> 33
+		h *= factor
+	}
+	h ^= h >> 33
+	return -1 / math.Log((float64(h>>11)+0.5)/(1<<53))
 }
 
 // each calls f for the sessions, eight at a time, as many as clients would.
@@ -140,7 +154,7 @@ func (l *lodgers) open(keys, plain, aws int) {
 			s.id, _, _ = sagemaker.ParseNew(r.header.Get(newID))
 			s.home = r.header.Get("Worker")
 		default:
-			var made Session
+			var made sessionapi.Session
 			_ = json.Unmarshal([]byte(first.do("POST", "/sessions", `{"model":"sim"}`).body), &made)
 			s.id = made.ID
 		}

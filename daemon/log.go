@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"log/slog"
-	"time"
 )
 
 // leveled passes the lines of a level and above on. A reload changes the level.
@@ -41,24 +40,9 @@ const maxTold = 32
 // strategies lists which module serves which pool, for the log.
 func (d *Daemon) strategies() (list []string) {
 	for _, p := range d.state.Load().pools {
-		if s := p.strategy.Strategy(); s != nil && len(list) < maxTold {
+		if s := p.route.Strategy.Strategy(); s != nil && len(list) < maxTold {
 			list = append(list, p.name+": "+s.Name()+" "+s.SHA256()[:12])
 		}
 	}
 	return list
-}
-
-// logFailedPick tells whose request the module failed, beside the host's own line, which cannot know: one line a second and pool, for a
-// module that is broken fails on every request. A module that declines has not failed.
-func (e *exchange) logFailedPick() {
-	switch e.result.Fallback {
-	case "", "decline", "no_rows", "busy", "quarantined", "closed":
-		return
-	}
-	now := time.Now().Unix()
-	if e.pool.failedPick.Swap(now) == now {
-		return
-	}
-	e.pool.log.Warn("the strategy failed on a request; the fallback chose its worker", "id", e.in.ID, "strategy", e.name,
-		"reason", e.result.Fallback, "error", e.pool.strategy.Strategy().Stats().LastError)
 }

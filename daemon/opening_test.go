@@ -13,6 +13,7 @@ import (
 
 	"github.com/warmpath/warmpath/conf"
 	"github.com/warmpath/warmpath/daemon/session"
+	"github.com/warmpath/warmpath/daemon/sessionapi"
 )
 
 // A worker that opens badly leaves nothing behind.
@@ -104,7 +105,7 @@ func TestCallersAreStrangers(t *testing.T) {
 func TestThePlainTwin(t *testing.T) {
 	r := start(t, settings("roundrobin", echoes(t, 3)...), 3)
 	s := r.do("POST", "/sessions", `{"model":"sim"}`)
-	var made Session
+	var made sessionapi.Session
 	if err := json.Unmarshal([]byte(s.body), &made); err != nil || s.status != 201 || s.header.Get("Location") != "/sessions/"+made.ID || time.Until(made.Expires) < 19*time.Minute {
 		t.Fatalf("%d %v %s", s.status, s.header, s.body)
 	}

@@ -44,7 +44,7 @@ func TestOwnErrorEventReachesTheClient(t *testing.T) {
 		}
 		eventually(t, "the worker's failure counted", func() bool {
 			page := do(t, "GET", "http://"+r.AdminAddr()+"/metrics", "").body
-			return r.state.Load().pools[0].workers.Stats(time.Now())[0].Failed == 1 && strings.Contains(page, `code="502"`)
+			return r.state.Load().pools[0].route.Workers.Stats(time.Now())[0].Failed == 1 && strings.Contains(page, `code="502"`)
 		})
 	}
 	const last = "0\r\n\r\n"

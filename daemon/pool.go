@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
-	"hash/maphash"
 	"log/slog"
 	"maps"
 	"os"
@@ -14,43 +13,34 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/warmpath/warmpath/cache/prefix"
 	"github.com/warmpath/warmpath/conf"
 	"github.com/warmpath/warmpath/daemon/discover"
+	"github.com/warmpath/warmpath/daemon/exchange"
+	"github.com/warmpath/warmpath/daemon/operator"
 	"github.com/warmpath/warmpath/daemon/probe"
+	"github.com/warmpath/warmpath/daemon/route"
 	"github.com/warmpath/warmpath/daemon/session"
 	"github.com/warmpath/warmpath/daemon/upstream"
 	"github.com/warmpath/warmpath/daemon/worker"
-	"github.com/warmpath/warmpath/host"
+	"github.com/warmpath/warmpath/plugins"
 )
 
-// pool is what stands behind one [[pools]] table. It lives as long as a pool of its name is configured.
+// pool runs what stands behind one [[pools]] table: the route decides, the prober asks the workers, discovery finds them. It lives as
+// long as a pool of its name is configured.
 type pool struct {
-	name     string
-	log      *slog.Logger
-	strategy host.Current
-	workers  *worker.Pool
-	prober   *probe.Prober
-	index    *prefix.Index
-	reuse    *prefix.Reuse
-	sessions *session.Bindings
-	without  sync.Map // of slots whose worker has told that it keeps no sessions
-	turns    turns
-	crowd    crowd
-	scale    scale
-	caps     *capacities
+	name    string
+	log     *slog.Logger
+	route   *route.Pool
+	prober  *probe.Prober
+	found   *discover.Discovery[conf.Worker]
+	clients exchange.Clients
+	vigil   *operator.Vigil
 
-	failedPick atomic.Int64 // the second of the last line of logFailedPick
-	vigil      vigil
-
-	seed maphash.Seed // of the namespaces' secrets: new in each process, so that no tenant can prepare a collision
-	stop context.CancelFunc
-	done chan struct{}
-
-	set atomic.Pointer[setup]
-
-	found    *discover.Discovery[conf.Worker]
+	set      atomic.Pointer[setup]
 	changing sync.Mutex // one change of workers at a time
+
+	stop    context.CancelFunc
+	running sync.WaitGroup
 }
 
 // setup is a pool's configuration in force with what was made of it. It is never changed, only replaced.
@@ -64,15 +54,8 @@ type setup struct {
 // newPool starts a pool; its strategy is put in by the caller.
 func newPool(c conf.Pool, s conf.Sessions, store session.Store, log *slog.Logger) (*pool, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &pool{
-		name: c.Name, log: log.With("pool", c.Name),
-		index:    prefix.New(prefix.Config{}),
-		sessions: session.On(store, session.Config{Pool: c.Name, Life: s.Life, TTL: s.TTL}),
-		caps:     newCapacities(),
-		seed:     maphash.MakeSeed(),
-		stop:     cancel, done: make(chan struct{}),
-	}
-	p.reuse = prefix.NewReuse(2*unknownTokens/32, nil)
+	p := &pool{name: c.Name, log: log.With("pool", c.Name), stop: cancel}
+	p.vigil = operator.NewVigil(p.log)
 	p.found = newDiscovery(p.log)
 	c.Workers = p.found.Take(ctx, sources(c))
 	first, err := newSetup(c, nil)
@@ -81,13 +64,54 @@ func newPool(c conf.Pool, s conf.Sessions, store session.Store, log *slog.Logger
 		return nil, err
 	}
 	p.set.Store(first)
+	p.clients.Set(first.clients)
 	p.prober = probe.New(questions(first))
-	p.workers = worker.New(p.watch(first), time.Now())
-	go func() { defer close(p.done); p.prober.Run(ctx, p.workers) }()
-	go p.fitCapacities(ctx)
+	p.route = route.New(route.Config{Name: c.Name, Reason: plugins.ReasonText, Began: time.Now(), Workers: p.watch(first),
+		Sessions: session.On(store, session.Config{Pool: c.Name, Life: s.Life, TTL: s.TTL})})
+	p.running.Go(func() { p.prober.Run(ctx, p.route.Workers) })
+	go p.route.Sessions.Run(ctx)
 	go p.found.Run(ctx, p.refound)
-	go p.crowd.run(ctx, p.sessions)
+	go p.tend(ctx)
 	return p, nil
+}
+
+// tend corrects once a second what the route knows of its workers, and logs what has changed of whether they can serve.
+func (p *pool) tend(ctx context.Context) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			p.look()
+			unknown, guess := p.route.Fit(now)
+			for _, id := range unknown {
+				p.log.Warn("KV cache size unknown: routing on a guess; set kv_tokens of the worker", "worker", id, "guess_tokens", guess)
+			}
+		}
+	}
+}
+
+// look has the vigil look. The first changes of workers come while the route is still being made.
+func (p *pool) look() {
+	if p.route != nil {
+		p.vigil.Look(p.shown())
+	}
+}
+
+// shown is the pool as an operator sees it.
+func (p *pool) shown() *operator.Pool {
+	c := &p.set.Load().conf
+	return &operator.Pool{Pool: p.route, Models: c.Models, Serves: c.Serves, Panic: c.Panic}
+}
+
+// served is the pool as a request of this epoch sees it.
+func (p *pool) served() *exchange.Pool {
+	s := p.set.Load()
+	c := &s.conf
+	return &exchange.Pool{Pool: p.route, Clients: &p.clients, Serves: c.Serves, Key: s.key, InvocationPath: c.InvocationPath,
+		WorkerSessions: c.WorkerSessions, FirstByteRetry: c.FirstByteRetry, HeaderTimeout: c.HeaderTimeout, Limited: c.MaxInFlight > 0}
 }
 
 // newSetup reads the secrets and makes a client for each worker. Authorities that are as before stay the same value: another
@@ -133,8 +157,7 @@ func (p *pool) watch(s *setup) worker.Config {
 		Workers: specs(*c), HealthInterval: c.HealthInterval, ScrapeInterval: c.ScrapeInterval,
 		SlowStart:              max(c.SlowStart, time.Nanosecond), // 0 = the pool's default
 		PrefillTokensPerSecond: c.PrefillTokensPerSecond, MaxInFlight: c.MaxInFlight, RetryBudget: c.RetryBudget, Panic: c.Panic,
-		DownGrace: c.DownGrace, Log: p.log, Watcher: p.prober, After: later,
-		OnDown: p.forget, OnRestart: p.forget, OnChange: p.watchServing, OnCapacity: p.setCapacity,
+		DownGrace: c.DownGrace, Log: p.log, Watcher: p.prober, After: later, OnChange: p.look,
 	}
 }
 
@@ -150,8 +173,8 @@ func questions(s *setup) probe.Config {
 func specs(c conf.Pool) []worker.Spec {
 	s := make([]worker.Spec, len(c.Workers))
 	for i, w := range c.Workers {
-		s[i] = worker.Spec{ID: w.ID, URL: w.URL, MetricsURL: w.MetricsURL, KVTokens: w.KVTokens, Weight: w.Weight,
-			Cost: w.Cost, Labels: w.Labels}
+		s[i] = worker.Spec{ID: w.ID, URL: w.URL, MetricsURL: w.MetricsURL, KVTokens: w.KVTokens, Weight: w.Weight, Cost: w.Cost,
+			Labels: w.Labels}
 	}
 	return s
 }
@@ -187,8 +210,8 @@ func (p *pool) update(c conf.Pool) error {
 	return p.change(c)
 }
 
-// change makes c, with the workers in it, the pool's configuration. Workers that stay keep all that is known of them. Those that leave serve until
-// the new ones have had their first health check, so that a change of all workers at once loses no request.
+// change makes c, with the workers in it, the pool's configuration. Workers that stay keep all that is known of them.
+// Those that leave serve until the new ones have had their first health check, so that a change of all workers at once loses no request.
 func (p *pool) change(c conf.Pool) error {
 	p.changing.Lock()
 	defer p.changing.Unlock()
@@ -197,18 +220,18 @@ func (p *pool) change(c conf.Pool) error {
 	if err != nil {
 		return err
 	}
-	both := *next
-	both.clients = maps.Clone(before.clients)
-	maps.Copy(both.clients, next.clients)
-	p.set.Store(&both)
-	p.workers.Configure(p.watch(next))
+	both := maps.Clone(before.clients)
+	maps.Copy(both, next.clients)
+	p.clients.Set(both)
+	p.set.Store(next)
+	p.route.Configure(p.watch(next))
 	p.prober.Configure(questions(next))
 	if all := union(specs(c), specs(before.conf)); len(all) > len(c.Workers) {
-		p.workers.Update(all, time.Now())
+		p.route.Workers.Update(all, time.Now())
 		p.awaitHeard(c)
 	}
-	p.workers.Update(specs(c), time.Now())
-	p.set.Store(next)
+	p.route.Workers.Update(specs(c), time.Now())
+	p.clients.Set(next.clients)
 	for _, u := range before.clients { // requests under way keep their connections; only idle ones go
 		u.Close()
 	}
@@ -241,67 +264,8 @@ func (p *pool) awaitUp() {
 
 func (p *pool) await(ok func([]worker.Stats) bool) {
 	for end := time.Now().Add(takeOver); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if ok(p.workers.Stats(time.Now())) {
+		if ok(p.route.Workers.Stats(time.Now())) {
 			return
-		}
-	}
-}
-
-func (p *pool) serves(model string) bool { return p.set.Load().conf.Serves(model) }
-
-func (p *pool) client(w *worker.Worker) *upstream.Client { return p.set.Load().clients[w.URL()] }
-
-// key is the workers' API key, "" if they ask for none.
-func (p *pool) key() string { return p.set.Load().key }
-
-// firstByteRetry is after how long without a first byte another worker is tried; 0 = never.
-func (p *pool) firstByteRetry() time.Duration { return p.set.Load().conf.FirstByteRetry }
-
-func (p *pool) headerTimeout() time.Duration { return p.set.Load().conf.HeaderTimeout }
-
-func (p *pool) forget(slot uint32) {
-	p.index.Remove(slot)
-	p.without.Delete(slot)
-}
-
-func (p *pool) setCapacity(slot uint32, tokens int) {
-	p.caps.set(slot, tokens)
-	p.fit(slot)
-}
-
-// fit hands a worker's capacity to the index, in blocks of text by the current estimate.
-func (p *pool) fit(slot uint32) {
-	tokens, _ := p.caps.tokens(slot)
-	p.index.SetCapacity(slot, max(1, int(float64(tokens)/p.scale.textBlock())))
-}
-
-// fitCapacities follows the estimate of tokens a byte, and the fleet's size, once a second.
-func (p *pool) fitCapacities(ctx context.Context) {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	warned := map[uint32]bool{}
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case now := <-tick.C:
-			p.watchServing()
-			total := 0
-			for _, s := range p.workers.Stats(now) {
-				if !s.Up {
-					continue
-				}
-				tokens, known := p.caps.tokens(s.Slot)
-				total += tokens
-				p.fit(s.Slot)
-				if !known && s.MetricsAge >= 0 && !warned[s.Slot] {
-					warned[s.Slot] = true
-					p.log.Warn("KV cache size unknown: routing on a guess; set kv_tokens of the worker", "worker", s.ID, "guess_tokens", tokens)
-				}
-			}
-			if total > 0 {
-				p.reuse.SetCapacity(int(2 * float64(total) / p.scale.textBlock()))
-			}
 		}
 	}
 }
@@ -309,9 +273,9 @@ func (p *pool) fitCapacities(ctx context.Context) {
 // close stops watching the workers and frees the strategy once its running picks are over.
 func (p *pool) close() {
 	p.stop()
-	<-p.done
+	p.running.Wait()
 	// The pointer stays: a request that found this pool before it was removed gets the fallback's choice.
-	if s := p.strategy.Strategy(); s != nil {
+	if s := p.route.Strategy.Strategy(); s != nil {
 		s.Close(context.Background())
 	}
 	for _, u := range p.set.Load().clients {

@@ -60,7 +60,7 @@ func TestConnectionServesOnAfterAStream(t *testing.T) {
 	next("a stream sent ahead", "data: [DONE]\n\n")
 	next("another", "data: [DONE]\n\n")
 	next("what came behind it", "ok\n")
-	if n := r.frontL.Stats().Accepted; n != 1 {
+	if n := r.front.Stats().Connections.Accepted; n != 1 {
 		t.Errorf("%d connections; want one", n)
 	}
 }

@@ -23,12 +23,12 @@ func (d *Daemon) Reload() error {
 		err = d.apply(c)
 	}
 	if err != nil {
-		d.metrics.reloadsOK.Set(0)
+		d.metrics.ReloadSucceeded(false)
 		d.log.Error("reload refused: the configuration in force stays", "file", old.Path, "error", err)
 		return err
 	}
-	d.metrics.reloadsOK.Set(1)
-	if err := d.frontL.Reload(); err != nil {
+	d.metrics.ReloadSucceeded(true)
+	if err := d.front.ReloadTLS(); err != nil {
 		d.log.Error("the certificate in force stays", "error", err)
 	}
 	if keys := conf.NeedRestart(old, c); len(keys) > 0 {
@@ -71,7 +71,7 @@ func (d *Daemon) Watch(ctx context.Context) {
 // apply makes c the state. Modules are loaded first, since they are what can fail; pools of a known name are kept. The caller
 // holds d.reload.
 func (d *Daemon) apply(c *conf.Config) error {
-	front, err := newFront(c)
+	epoch, err := newEpoch(c)
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (d *Daemon) apply(c *conf.Config) error {
 	if err != nil {
 		return err
 	}
-	if err := d.access.open(c.Server.AccessLog, d.log); err != nil {
+	if err := d.front.OpenLog(c.Server.AccessLog); err != nil {
 		closeAll(loaded, nil)
 		return err
 	}
@@ -87,7 +87,7 @@ func (d *Daemon) apply(c *conf.Config) error {
 	for _, p := range d.state.Load().pools {
 		old[p.name] = p
 	}
-	next := &state{conf: c, front: front}
+	next := &state{conf: c, epoch: epoch}
 	var fresh []*pool
 	for i := range c.Pools {
 		p, known := old[c.Pools[i].Name]
@@ -96,7 +96,7 @@ func (d *Daemon) apply(c *conf.Config) error {
 				closeAll(loaded[i:], fresh)
 				return err
 			}
-			p.strategy.Replace(loaded[i])
+			p.route.Strategy.Replace(loaded[i])
 			fresh = append(fresh, p)
 		}
 		next.pools = append(next.pools, p)
@@ -109,17 +109,20 @@ func (d *Daemon) apply(c *conf.Config) error {
 		if err := p.update(c.Pools[i]); err != nil { // conf has checked the URLs
 			d.log.Error("BUG: a checked pool was refused", "pool", p.name, "error", err)
 		}
-		p.strategy.Replace(loaded[i])
+		p.route.Strategy.Replace(loaded[i])
 	}
 	if len(d.state.Load().pools) > 0 { // the old pools serve until the new ones can
 		for _, p := range fresh {
 			p.awaitUp()
 		}
 	}
+	for _, p := range next.pools {
+		epoch.Pools = append(epoch.Pools, p.served())
+	}
 	d.state.Store(next)
 	setLevel(d.level, c.Server.LogLevel)
 	for _, p := range old {
-		d.departed.leave(p)
+		d.departed.Leave(p.shown())
 		go p.retire()
 	}
 	return nil

@@ -59,7 +59,7 @@ func TestWorkersLeftOutOfTheChoiceAreAskedLast(t *testing.T) {
 		}
 	}
 	eventually(t, "nothing in flight", func() bool { return r.inFlight() == 0 })
-	if n := r.state.Load().pools[0].workers.Up(time.Now()); n == 0 {
+	if n := r.state.Load().pools[0].route.Workers.Up(time.Now()); n == 0 {
 		t.Error("no worker is up")
 	}
 }
@@ -158,7 +158,7 @@ func TestLateFirstBytesEject(t *testing.T) {
 			t.Fatalf("request %d: %d %v %s", i, s.status, s.err, s.body)
 		}
 	}
-	w := r.state.Load().pools[0].workers.Stats(time.Now())[0]
+	w := r.state.Load().pools[0].route.Workers.Stats(time.Now())[0]
 	if w.Ejections == 0 || w.Broken > 8 {
 		t.Errorf("%d ejections, %d requests were late; want one after 5, and few trials", w.Ejections, w.Broken)
 	}

@@ -19,7 +19,7 @@ func TestRoomFollowsTheWorkers(t *testing.T) {
 	toml := strings.Replace(settings("roundrobin", sims(t, 1, vllmsim.Config{}).URLs()[0]), "[[pools]]\n", fmt.Sprintf("[[pools]]\nworkers_file = %q\n", file), 1)
 	r := start(t, toml, 1)
 	first, _ := listen.Room(1000, listen.Kept{Workers: 1})
-	if got := r.frontL.MaxConns(); got != first {
+	if got := r.front.Stats().MaxConns; got != first {
 		t.Errorf("one worker: %d connections; want %d", got, first)
 	}
 	var more strings.Builder
@@ -28,5 +28,5 @@ func TestRoomFollowsTheWorkers(t *testing.T) {
 	}
 	write(t, file, more.String())
 	want, _ := listen.Room(1000, listen.Kept{Workers: 51})
-	eventually(t, fmt.Sprintf("room for %d clients in place of %d", want, first), func() bool { return r.frontL.MaxConns() == want })
+	eventually(t, fmt.Sprintf("room for %d clients in place of %d", want, first), func() bool { return r.front.Stats().MaxConns == want })
 }

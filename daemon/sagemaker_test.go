@@ -119,7 +119,7 @@ func (s seen) refusal(t *testing.T, what string, status int, kind, says string) 
 
 func (r *running) live() (n int) {
 	for _, p := range r.state.Load().pools {
-		for _, kinds := range p.sessions.Live(time.Now()) {
+		for _, kinds := range p.route.Sessions.Live(time.Now()) {
 			for _, k := range kinds {
 				n += k
 			}

@@ -172,7 +172,7 @@ func TestWhatBecomesOfSessionsWhoseWorkerIsGone(t *testing.T) {
 func TestADrainingWorkerKeepsItsSessions(t *testing.T) {
 	r := start(t, settings("roundrobin", echoes(t, 3)...), 3)
 	home := r.at("X-Session-Id", "mine")
-	if !r.state.Load().pools[0].workers.Drain(home, true, time.Now()) {
+	if !r.state.Load().pools[0].route.Workers.Drain(home, true, time.Now()) {
 		t.Fatal("no such worker")
 	}
 	for range 6 {
@@ -213,7 +213,7 @@ func TestAFailedFirstRequestLeavesNoBinding(t *testing.T) {
 	for i := range 20 {
 		r.do("POST", "/v1/completions", hello, "X-Session-Id", fmt.Sprint(i))
 	}
-	if live := r.state.Load().pools[0].sessions.Live(time.Now()); len(live) != 0 {
+	if live := r.state.Load().pools[0].route.Sessions.Live(time.Now()); len(live) != 0 {
 		t.Errorf("bindings left: %v", live)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/session"
+	"github.com/warmpath/warmpath/daemon/sessionapi"
 )
 
 // A Redis that stops for three seconds under load moves no session of two routers, under the default limits.
@@ -109,7 +110,7 @@ func TestIDsInASilence(t *testing.T) {
 	addPool(&toml, "main", "roundrobin", "sim", worker())
 	first, second, redis := routersInSilence(t, toml.String(), 2, func(first *running) {
 		aws, _ = first.opens(invoke, hello, sessionID, "NEW_SESSION")
-		var made Session
+		var made sessionapi.Session
 		_ = json.Unmarshal([]byte(first.do("POST", "/sessions", `{"model":"sim"}`).body), &made)
 		plain = made.ID
 		if s := first.do("POST", "/v1/responses", `{"model":"sim","input":"x"}`); s.status != 200 {

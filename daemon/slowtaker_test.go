@@ -32,7 +32,7 @@ func TestSlowClientIsNotASilentWorker(t *testing.T) {
 		t.Fatal(err)
 	}
 	time.Sleep(300 * time.Millisecond) // the buffers on the way fill up
-	pool := r.state.Load().pools[0].workers
+	pool := r.state.Load().pools[0].route.Workers
 	w.Listener.Close()
 	eventually(t, "the worker down", func() bool { return pool.Stats(time.Now())[0].State == worker.Down })
 	time.Sleep(2 * time.Second) // the grace, and a second look

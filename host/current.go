@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"sync/atomic"
+	"time"
 )
 
 // Current is the strategy that serves now. It is replaced while picks run, and no pick sees the change.
@@ -25,13 +26,16 @@ func (c *Current) Strategy() *Strategy { return c.p.Load() }
 //  3. Pick finds them shut, and asks again. A count of the picks under way would settle it too, at the price of a counter
 //     that all cores write.
 func (c *Current) Pick(f *Frame) Result {
+	began := time.Now()
+	f.Began = began
 	for s := c.p.Load(); ; {
 		r := s.Pick(f)
-		if r.Fallback != reasonNames[closed] {
-			return r
+		now := s
+		if r.Fallback == reasonNames[closed] {
+			now = c.p.Load()
 		}
-		now := c.p.Load()
 		if now == s {
+			r.Took = time.Since(began)
 			return r
 		}
 		s = now

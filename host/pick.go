@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/bits"
 	"strings"
+	"time"
 
 	"github.com/tetratelabs/wazero/sys"
 	"github.com/warmpath/warmpath/sdk/abi"
@@ -13,12 +14,13 @@ import (
 
 // Result is what Pick decided.
 type Result struct {
-	Row      int     // of the frame; -1 only for a frame without rows
-	Order    []int32 // all rows, best first, Order[0] == Row; aliases Frame.Order
-	Reason   uint16  // the strategy's own code
-	Flags    uint16  // abi.FlagBind
-	Fuel     int64   // used
-	Fallback string  // why Fallback chose Row: trap, fuel, time, decline, bad_index, busy, quarantined, memory, closed, no_rows; "" = the module did
+	Row      int           // of the frame; -1 only for a frame without rows
+	Order    []int32       // all rows, best first, Order[0] == Row; aliases Frame.Order
+	Reason   uint16        // the strategy's own code
+	Flags    uint16        // abi.FlagBind
+	Fuel     int64         // used
+	Took     time.Duration // of Current.Pick, the wait for an instance included
+	Fallback string        // why Fallback chose Row: trap, fuel, time, decline, bad_index, busy, quarantined, memory, closed, no_rows; "" = the module did
 
 	// Reject is set if the strategy wants the client turned away; Row is the fallback's, for who will not.
 	Reject *Rejection

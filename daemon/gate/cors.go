@@ -14,6 +14,7 @@ var corsMethods = []string{"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", 
 var Exposed = []string{"X-Request-Id", "Retry-After", "Location",
 	"X-Warmpath-Pool", "X-Warmpath-Strategy", "X-Warmpath-Reason", "X-Warmpath-Prompt", "X-Warmpath-Candidates",
 	"X-Warmpath-Worker", "X-Warmpath-Matched-Blocks", "X-Warmpath-Matched-Tokens", "X-Warmpath-Retries",
+	"X-Warmpath-Decision",
 	"X-Amzn-RequestId", "X-Amzn-SageMaker-New-Session-Id", "X-Amzn-SageMaker-Closed-Session-Id",
 	"X-Amzn-SageMaker-Content-Type",
 	"X-Amzn-SageMaker-Custom-Attributes", "X-Amzn-Invoked-Production-Variant"}

@@ -86,11 +86,18 @@ func (b *Bindings) Find(n Name, now time.Time) (Binding, Status) {
 		b.count.refused[s].Add(1)
 		return r.Binding, s
 	}
+	b.use(n, k)
+	return r.Binding, Found
+}
+
+// Use counts a use of a session that Peek has found, and makes a Key or Response last from now on.
+func (b *Bindings) Use(n Name) { b.use(n, key(n)) }
+
+func (b *Bindings) use(n Name, k string) {
 	b.count.used[n.Kind].Add(1)
 	if n.Kind != Opened {
 		b.store.Touch(b.ns[n.Kind], k, b.conf.TTL)
 	}
-	return r.Binding, Found
 }
 
 // Peek is Find without a trace, for pages and for GET /sessions/{id}.

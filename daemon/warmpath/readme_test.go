@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/warmpath/warmpath/daemon"
+	"github.com/warmpath/warmpath/daemon/operator"
 )
 
 // reader does what README.md says, from top to bottom, as somebody who has just built bin/warmpath.
@@ -233,8 +233,8 @@ func (r *reader) ask() (int, http.Header) {
 }
 
 // pool is what the daemon says of its one pool.
-func (r *reader) pool() (p daemon.PoolState) {
-	var pools []daemon.PoolState
+func (r *reader) pool() (p operator.PoolState) {
+	var pools []operator.PoolState
 	_, _, body := fetch("GET", r.admin+"/api/v1/pools", "")
 	if err := json.Unmarshal([]byte(body), &pools); err == nil && len(pools) == 1 {
 		p = pools[0]

@@ -15,7 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/warmpath/warmpath/daemon"
+	"github.com/warmpath/warmpath/daemon/operator"
 )
 
 func sessionsCommand() *cobra.Command {
@@ -52,7 +52,7 @@ type sessionsQuery struct {
 }
 
 // ask fetches the daemon's list.
-func (q *sessionsQuery) ask(ctx context.Context) (pools []daemon.PoolSessions, raw []byte, err error) {
+func (q *sessionsQuery) ask(ctx context.Context) (pools []operator.PoolSessions, raw []byte, err error) {
 	base := strings.TrimSuffix(q.admin, "/")
 	if !strings.Contains(base, "://") {
 		base = "http://" + base
@@ -89,7 +89,7 @@ func (q *sessionsQuery) ask(ctx context.Context) (pools []daemon.PoolSessions, r
 }
 
 // writeSessions prints counts and list as tables.
-func writeSessions(out io.Writer, pools []daemon.PoolSessions, now time.Time) error {
+func writeSessions(out io.Writer, pools []operator.PoolSessions, now time.Time) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "POOL\tWORKER\tOPENED\tKEYS\tRESPONSES")
 	for _, p := range pools {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/warmpath/warmpath/daemon"
+	"github.com/warmpath/warmpath/daemon/operator"
 )
 
 const someSessions = `[{"pool":"main","workers":[{"worker":"w1","opened":2,"keys":3,"responses":0}],
@@ -29,7 +29,7 @@ func TestSessions(t *testing.T) {
 		t.Errorf("exit %d:\n%s", code, p)
 	}
 	p = warmpath(t, workplace(t), "sessions --json --worker w1 --admin "+admin.URL)
-	var pools []daemon.PoolSessions
+	var pools []operator.PoolSessions
 	if code := p.end(); code != 0 || json.Unmarshal(p.out.Bytes(), &pools) != nil || len(pools) != 1 || !pools[0].Cut {
 		t.Errorf("exit %d:\n%s", code, p)
 	}

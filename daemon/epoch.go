@@ -1,0 +1,54 @@
+package daemon
+
+import (
+	"fmt"
+
+	"github.com/warmpath/warmpath/conf"
+	"github.com/warmpath/warmpath/daemon/exchange"
+	"github.com/warmpath/warmpath/daemon/front"
+	"github.com/warmpath/warmpath/daemon/gate"
+	"github.com/warmpath/warmpath/daemon/operator"
+)
+
+// state is what a reload replaces.
+type state struct {
+	conf  *conf.Config
+	pools []*pool // in the order of the file
+	epoch *front.Epoch
+}
+
+// epoch is what is in force for a request that comes in now.
+func (d *Daemon) epoch() *front.Epoch { return d.state.Load().epoch }
+
+// shown are the pools as an operator sees them.
+func (d *Daemon) shown() []*operator.Pool {
+	pools := d.state.Load().pools
+	all := make([]*operator.Pool, len(pools))
+	for i, p := range pools {
+		all[i] = p.shown()
+	}
+	return all
+}
+
+// newEpoch makes the clients' side of a configuration. Its pools are added when they are there.
+func newEpoch(c *conf.Config) (*front.Epoch, error) {
+	keys := make([]gate.Key, 0, len(c.Keys))
+	for _, k := range c.Keys {
+		secret, err := k.Secret()
+		if err != nil {
+			return nil, fmt.Errorf("daemon: %w", err)
+		}
+		keys = append(keys, gate.Key{Name: k.Name, Secret: secret, Models: k.Models})
+	}
+	s, n := &c.Server, &c.Sessions
+	return &front.Epoch{
+		Epoch: exchange.Epoch{
+			Sessions: exchange.Naming{Header: n.Header, Cookie: n.Cookie, BodyFields: n.BodyFields,
+				EndWithWorker: n.OnWorkerDown == "error"},
+			Explain: s.Explain, Access: s.AccessLog != "",
+			Log: exchange.ExplainLog{Share: s.ExplainLog.Share, Slower: s.ExplainLog.Slower},
+		},
+		CORS: gate.NewCORS(s.CORSOrigins), Keys: gate.NewKeys(keys), MaxBody: s.MaxBodyBytes,
+		BufferBody: min(s.BufferBody, s.MaxBodyBytes), MaxInFlight: s.MaxInFlight, ReadTimeout: s.ReadTimeout, IdleTimeout: s.IdleTimeout,
+	}, nil
+}

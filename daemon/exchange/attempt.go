@@ -1,0 +1,139 @@
+package exchange
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/route"
+	"github.com/warmpath/warmpath/daemon/upstream"
+	"github.com/warmpath/warmpath/daemon/worker"
+)
+
+// Why an attempt is given up by us.
+var (
+	errLate = errors.New("no first byte within first_byte_retry")
+	errDown = errors.New("went down and sent nothing for down_grace")
+)
+
+// attempt is one request at one worker.
+type attempt struct {
+	trip   route.Trip
+	resp   *upstream.Response
+	ctx    context.Context
+	life   *Life                   // ctx, or nil
+	cancel context.CancelCauseFunc // of ctx; nil if that is the request's own
+	timer  *time.Timer             // of the first byte's deadline
+	down   atomic.Bool             // it was given up, as its worker is down
+	idle   atomic.Bool             // it waits for the client to take what came, not for the worker
+}
+
+// begin takes the context of an attempt. An attempt that can be ended alone has one of its own: one with a deadline, or of a
+// request that has no [Life].
+func (a *attempt) begin(ctx context.Context, deadline bool) {
+	a.ctx = ctx
+	if l, ok := ctx.(*Life); ok && !deadline {
+		a.life = l
+		l.now.Store(a)
+		return
+	}
+	a.ctx, a.cancel = context.WithCancelCause(ctx)
+}
+
+// limit sets the deadline of the first byte.
+func (a *attempt) limit(wait time.Duration) {
+	if wait > 0 {
+		a.timer = time.AfterFunc(wait, func() { a.cancel(errLate) })
+	}
+}
+
+// GiveUp ends an attempt whose worker went down and sent nothing since. It implements [worker.Holder].
+func (a *attempt) GiveUp() {
+	if a.idle.Load() {
+		return
+	}
+	a.down.Store(true)
+	if a.cancel != nil {
+		a.cancel(errDown)
+	} else {
+		a.life.interrupt(a)
+	}
+}
+
+// stopTimer stops the deadline of the first byte. It is false if that is over: then the attempt is being given up.
+func (a *attempt) stopTimer() bool {
+	if a.timer == nil {
+		return true
+	}
+	in := a.timer.Stop()
+	a.timer = nil
+	return in
+}
+
+// close ends the request at the worker.
+func (a *attempt) close() {
+	a.stopTimer()
+	if a.resp != nil {
+		a.resp.Close()
+	}
+	if a.cancel != nil {
+		a.cancel(nil)
+	}
+}
+
+// classify says what an error of the transport means for the request and for the worker.
+func (a *attempt) classify(err error) (*failure, worker.Outcome) {
+	var t net.Error
+	switch cause := causeOf(a.ctx); {
+	case cause == errLate:
+		return &failure{reason: reasonLate, fault: FaultTimeout}, worker.Outcome{Kind: worker.Broken, Err: errLate.Error()}
+	case cause == errDown || cause == nil && a.down.Load():
+		return &failure{reason: reasonDown, fault: FaultDown}, worker.Outcome{Kind: worker.Broken, Err: errDown.Error()}
+	case cause != nil:
+		return &failure{grade: final}, worker.Outcome{Kind: worker.Canceled}
+	case errors.Is(err, upstream.ErrRequest):
+		return &failure{fault: FaultRequest, grade: final}, worker.Outcome{Kind: worker.Canceled}
+	case errors.Is(err, upstream.ErrTail):
+		return &failure{fault: tailFault(err), grade: final}, worker.Outcome{Kind: worker.Canceled}
+	case upstream.NoDescriptor(err):
+		return &failure{reason: reasonNoDescriptor, fault: FaultOverload, grade: unseen}, worker.Outcome{Kind: worker.Canceled}
+	case upstream.NotSent(err):
+		return &failure{reason: reasonConnect, fault: FaultUpstream, grade: unseen},
+			worker.Outcome{Kind: worker.Refused, Err: inWords(err)}
+	case errors.As(err, &t) && t.Timeout(): // it may still be working on it, and header_timeout is long
+		return &failure{reason: reasonTimeout, fault: FaultTimeout, grade: final},
+			worker.Outcome{Kind: worker.Broken, Err: inWords(err)}
+	}
+	f := &failure{reason: reasonNoAnswer, fault: FaultUpstream}
+	if upstream.Unanswered(err) {
+		f.grade = silent
+	}
+	return f, worker.Outcome{Kind: worker.Broken, Err: inWords(err)}
+}
+
+// tailFault is the answer to a body whose rest could not be read.
+func tailFault(err error) Fault {
+	switch {
+	case errors.Is(err, ErrTooLarge):
+		return FaultTooLarge
+	case errors.Is(err, ErrSlowBody):
+		return FaultSlowBody
+	}
+	return FaultFraming
+}
+
+// inWords says what went wrong with a worker. The error itself names addresses, which pages and clients must not show.
+func inWords(err error) string {
+	var t net.Error
+	switch {
+	case upstream.NotSent(err):
+		return "cannot be connected to"
+	case errors.Is(err, upstream.ErrStalled):
+		return "sent nothing within stream_timeout"
+	case errors.As(err, &t) && t.Timeout():
+		return "did not answer within header_timeout"
+	}
+	return "closed or reset the connection before the end of its answer"
+}

@@ -1,0 +1,160 @@
+package exchange
+
+import (
+	"net/url"
+	"strings"
+
+	"github.com/warmpath/warmpath/daemon/prompt"
+	"github.com/warmpath/warmpath/daemon/sagemaker"
+)
+
+// Shape is how an endpoint's errors look.
+type Shape uint8
+
+// The shapes.
+const (
+	OpenAI    Shape = iota // {"error":{...}}
+	Responses              // the same; in a stream an event of type error
+	Anthropic              // {"type":"error","error":{...}}
+	AWS                    // {"Message":...} and x-amzn-ErrorType
+)
+
+// Role is who answers at an endpoint.
+type Role uint8
+
+// The roles.
+const (
+	Nobody      Role = iota // there is nothing at the path: 404
+	Malformed               // a worker, or a proxy before it, may resolve the path to another than the one judged: 400
+	Worker                  // a worker
+	Models                  // GET /v1/models: the router
+	Model                   // GET /v1/models/{id}: the router
+	Sessions                // /sessions: the router
+	Invocations             // POST /invocations: a worker, with SageMaker's session fields
+	SageMaker               // POST /endpoints/{name}/...: the same in SageMaker's form
+)
+
+// Endpoint is a request's path, classified once.
+type Endpoint struct {
+	Role  Role
+	Shape Shape
+	Kind  prompt.Kind // of the body
+	Path  string      // in the one spelling by which it is judged and passed on
+	ID    string      // of the model, the session or the stored response that the path names
+
+	Stored   bool // reads, deletes or cancels a stored response, and names no model
+	Adapters bool // loads or unloads an adapter: a model of that name
+}
+
+// outside are the paths beside /v1 that vLLM serves and that go to a worker.
+var outside = map[string]bool{
+	"/invocations": true, "/tokenize": true, "/detokenize": true, "/pooling": true, "/classify": true, "/score": true,
+	"/rerank": true, "/v2/rerank": true, "/inference/v1/generate": true,
+}
+
+// aliases are paths under which clients with another base URL look for an endpoint.
+var aliases = map[string]string{"/completions": "/v1/completions", "/chat/completions": "/v1/chat/completions"}
+
+const invocations = "/invocations"
+
+// Classify tells who answers at a path, as it came. Everything under /v1 that is not the router's own goes to a worker: new endpoints of
+// vLLM work before they are known here.
+func Classify(method, path string) Endpoint {
+	if to, ok := aliases[path]; ok {
+		path = to
+	}
+	e := Endpoint{Path: path, Shape: shapeOf(path)}
+	_, _, aws := sagemaker.Path(path)
+	id, ofSessions := sessionPath(path)
+	switch {
+	case !aws && !ofSessions && !strings.HasPrefix(path, "/v1/") && !outside[path]:
+		return e
+	case method == "GET" && strings.HasPrefix(path, "/v1/models/"):
+		if id, err := url.PathUnescape(path[len("/v1/models/"):]); err == nil { // clients send org/name with the slash encoded or not
+			e.Role, e.ID = Model, id
+			return e
+		}
+	case method == "POST" && (aws || path == invocations): // of aws the endpoint's name alone counts, and that is checked
+		e.Role, e.Kind = SageMaker, prompt.KindOf(method, invocations)
+		if path == invocations {
+			e.Role = Invocations
+		}
+		return e
+	}
+	spelled, plain := plainPath(path)
+	if !plain {
+		e.Role = Malformed
+		return e
+	}
+	e.Path, e.Shape, e.Role, e.Kind = spelled, shapeOf(spelled), Worker, prompt.KindOf(method, spelled)
+	e.Adapters = strings.Contains(strings.ToLower(spelled), "lora_adapter")
+	switch {
+	case spelled == "/v1/models" && method == "GET":
+		e.Role = Models
+	case ofSessions:
+		e.Role = Sessions
+		if e.ID = id; spelled != path {
+			e.ID, _ = sessionPath(spelled)
+		}
+	default:
+		e.ID, e.Stored = responseID(method, spelled), storedPath(method, spelled)
+	}
+	return e
+}
+
+// sessionPath tells of the router's own sessions, and the id that the path names.
+func sessionPath(path string) (id string, ok bool) {
+	if path == "/sessions" {
+		return "", true
+	}
+	return strings.CutPrefix(path, "/sessions/")
+}
+
+func shapeOf(path string) Shape {
+	switch {
+	case strings.HasPrefix(path, "/v1/messages"):
+		return Anthropic
+	case strings.HasPrefix(path, "/v1/responses"):
+		return Responses
+	case strings.HasPrefix(path, "/endpoints/"):
+		return AWS
+	}
+	return OpenAI
+}
+
+// responseID is the id in the path of a stored response, as in /v1/responses/{id}/cancel. What is posted to one segment is an
+// endpoint beside the ids, as /v1/responses/compact.
+func responseID(method, path string) string {
+	id, ok := strings.CutPrefix(path, "/v1/responses/")
+	if !ok {
+		return ""
+	}
+	id, _, more := strings.Cut(id, "/")
+	if method == "POST" && !more {
+		return ""
+	}
+	return id
+}
+
+// storedPath tells of the requests for a stored response that name no model: to read, to delete and to cancel it.
+func storedPath(method, path string) bool {
+	rest, ok := strings.CutPrefix(path, "/v1/responses/")
+	if !ok {
+		return false
+	}
+	id, what, more := strings.Cut(rest, "/")
+	for i := range len(id) {
+		if !isWord(id[i]) {
+			return false
+		}
+	}
+	switch {
+	case id == "":
+		return false
+	case !more:
+		return method == "GET" || method == "DELETE"
+	case what == "cancel":
+		return method == "POST"
+	}
+	return what == "input_items" && method == "GET"
+}

@@ -1,0 +1,143 @@
+package exchange
+
+import (
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/route"
+	"github.com/warmpath/warmpath/daemon/session"
+	"github.com/warmpath/warmpath/daemon/upstream"
+)
+
+// Epoch is what is in force when a request comes in: configuration, pools, settings. A reload makes another, and a request
+// reads one alone. It is never changed.
+type Epoch struct {
+	Pools    []*Pool // in the order of the file
+	Sessions Naming
+	Explain  bool       // server.explain: headers may ask for the decision
+	Log      ExplainLog // server.explain_log
+	Access   bool       // there is an access log
+}
+
+// Naming is how clients name their sessions.
+type Naming struct {
+	Header        string   // "" = by none
+	Cookie        string   // of the router's own; "" = by none
+	BodyFields    []string // in their order
+	EndWithWorker bool     // a session ends with its worker and does not move
+}
+
+// ExplainLog says which requests' candidates stand in the access log.
+type ExplainLog struct {
+	Share  float64       // of all requests, 0 to 1
+	Slower time.Duration // and those that take longer; 0 = no others
+}
+
+// wanted draws whether a request's candidates are logged whatever it takes, and whether they must be kept to its end.
+func (l *ExplainLog) wanted() (logged, kept bool) {
+	logged = l.Share > 0 && rand.Float64() < l.Share
+	return logged, logged || l.Slower > 0
+}
+
+// Pool is a pool with the settings of an epoch.
+type Pool struct {
+	*route.Pool
+	Clients        *Clients
+	Serves         func(model string) bool // its patterns fit the model
+	Key            string                  // the workers' API key, "" if they ask for none
+	InvocationPath string                  // where SageMaker's calls go
+	WorkerSessions string                  // "auto", "on", "off": workers keep sessions of their own
+	FirstByteRetry time.Duration           // after how long without a first byte another worker is tried; 0 = never
+	HeaderTimeout  time.Duration
+	Limited        bool // max_in_flight is set
+}
+
+// Clients are the connections to a pool's workers, by their URL. They outlive epochs.
+type Clients struct {
+	mu sync.RWMutex // guards of
+	of map[string]*upstream.Client
+}
+
+// Get is the client of a worker, nil if it has been removed.
+func (c *Clients) Get(url string) *upstream.Client {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.of[url]
+}
+
+// Set replaces the clients. Requests under way keep theirs.
+func (c *Clients) Set(of map[string]*upstream.Client) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.of = of
+}
+
+// CloseIdle closes the connections that wait for a request.
+func (c *Clients) CloseIdle() {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for _, u := range c.of {
+		u.CloseIdle()
+	}
+}
+
+// For is the first pool that serves the model. A request that names none goes to the first pool. nil: no pool serves it.
+func (e *Epoch) For(model string) *Pool {
+	for _, p := range e.Pools {
+		if model == "" || p.Serves(model) {
+			return p
+		}
+	}
+	return nil
+}
+
+// Named is the pool of that name, or nil.
+func (e *Epoch) Named(name string) *Pool {
+	for _, p := range e.Pools {
+		if name == p.Name {
+			return p
+		}
+	}
+	return nil
+}
+
+// Holding is the pool in which a session stands, and be it only as one that has ended. nil: none has it (Unknown), or any may
+// have it (Silent).
+func (e *Epoch) Holding(n session.Name, at time.Time) (*Pool, session.Status) {
+	nobody := session.Unknown
+	for _, p := range e.Pools {
+		switch _, s := p.Sessions.Peek(n, at); s {
+		case session.Unknown:
+		case session.Silent: // another pool may hold it here
+			nobody = s
+		default:
+			return p, session.Found
+		}
+	}
+	return nil, nobody
+}
+
+// Living is Holding for a session that lives.
+func (e *Epoch) Living(n session.Name, at time.Time) (*Pool, session.Status) {
+	nobody := session.Unknown
+	for _, p := range e.Pools {
+		switch _, s := p.Sessions.Peek(n, at); s {
+		case session.Found:
+			return p, s
+		case session.Silent:
+			nobody = s
+		}
+	}
+	return nil, nobody
+}
+
+// Saturated tells whether no pool has a worker that could take one more request.
+func (e *Epoch) Saturated() bool {
+	for _, p := range e.Pools {
+		if !p.Workers.Saturated() {
+			return false
+		}
+	}
+	return true
+}

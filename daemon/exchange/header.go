@@ -1,0 +1,143 @@
+package exchange
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/warmpath/warmpath/daemon/gate"
+	"github.com/warmpath/warmpath/daemon/upstream"
+)
+
+// perHop tells of a field that concerns one connection only (RFC 9110, section 7.6.1), or that we set ourselves. The lengths
+// sort out most names without a comparison.
+func perHop(name string) bool {
+	switch len(name) {
+	case 2:
+		return strings.EqualFold(name, "te")
+	case 4:
+		return strings.EqualFold(name, "host") || strings.EqualFold(name, "date")
+	case 6:
+		return strings.EqualFold(name, "expect") || strings.EqualFold(name, "server")
+	case 7:
+		return strings.EqualFold(name, "trailer") || strings.EqualFold(name, "upgrade")
+	case 10:
+		return strings.EqualFold(name, "connection") || strings.EqualFold(name, "keep-alive")
+	case 14:
+		return strings.EqualFold(name, "content-length")
+	case 16:
+		return strings.EqualFold(name, "proxy-connection")
+	case 17:
+		return strings.EqualFold(name, "transfer-encoding")
+	case 18:
+		return strings.EqualFold(name, "proxy-authenticate")
+	case 19:
+		return strings.EqualFold(name, "proxy-authorization")
+	}
+	return false
+}
+
+// replaced tells of a client's field that the worker gets from us, or not at all.
+func (e *Exchange) replaced(name string) bool {
+	switch len(name) {
+	case 6:
+		return strings.EqualFold(name, "cookie") && e.epoch.Sessions.Cookie != ""
+	case 9:
+		return e.in.Caller.Name != "" && strings.EqualFold(name, "x-api-key")
+	case 12:
+		return strings.EqualFold(name, "x-request-id")
+	case 13:
+		return (e.in.Caller.Name != "" || e.pool.Key != "") && strings.EqualFold(name, "authorization")
+	case 15:
+		return strings.EqualFold(name, "accept-encoding") || strings.EqualFold(name, "x-forwarded-for")
+	case 16:
+		return strings.EqualFold(name, "x-forwarded-host")
+	case 17:
+		return strings.EqualFold(name, "x-forwarded-proto")
+	}
+	return len(name) > 11 && strings.EqualFold(name[:11], "x-warmpath-")
+}
+
+// workerHeader lists the fields that a worker gets. Answers are read on their way, so they must not be compressed.
+func (e *Exchange) workerHeader() []upstream.Field {
+	in := e.in
+	named := connectionTokens(in.Header)
+	out := make([]upstream.Field, 0, len(in.Header)+6)
+	for _, f := range in.Header {
+		if perHop(f.Name) || e.replaced(f.Name) || e.entry.Door != nil && e.entry.Door.Strips(f.Name, f.Value) ||
+			named != nil && named[strings.ToLower(f.Name)] {
+			continue
+		}
+		out = append(out, f)
+	}
+	proto := "http"
+	if in.TLS {
+		proto = "https"
+	}
+	xff, xproto, xhost := gate.Forwarded(in.All, in.Remote, proto, in.Host)
+	out = append(out, upstream.Field{Name: "Accept-Encoding", Value: "identity"}, upstream.Field{Name: "X-Request-Id", Value: in.ID},
+		upstream.Field{Name: "X-Forwarded-For", Value: xff}, upstream.Field{Name: "X-Forwarded-Proto", Value: xproto},
+		upstream.Field{Name: "X-Forwarded-Host", Value: xhost})
+	if key := e.pool.Key; key != "" {
+		out = append(out, upstream.Field{Name: "Authorization", Value: "Bearer " + key})
+	}
+	if own := e.epoch.Sessions.Cookie; own != "" {
+		if rest := otherCookies(in.All("Cookie"), own); rest != "" {
+			out = append(out, upstream.Field{Name: "Cookie", Value: rest})
+		}
+	}
+	if e.entry.Door != nil {
+		out = e.entry.Door.Header(out, e.pool, e.choice.Binding())
+	}
+	return out
+}
+
+// otherCookies is a Cookie field without the router's own.
+func otherCookies(field, own string) string {
+	var rest []string
+	for part := range strings.SplitSeq(field, ";") {
+		part = strings.TrimSpace(part)
+		if name, _, _ := strings.Cut(part, "="); part != "" && name != own {
+			rest = append(rest, part)
+		}
+	}
+	return strings.Join(rest, "; ")
+}
+
+// connectionTokens are the fields that a Connection header declares hop-by-hop.
+func connectionTokens(in []upstream.Field) map[string]bool {
+	var named map[string]bool
+	for _, f := range in {
+		if len(f.Name) != len("connection") || !strings.EqualFold(f.Name, "connection") {
+			continue
+		}
+		for token := range strings.SplitSeq(f.Value, ",") {
+			token = strings.ToLower(strings.TrimSpace(token))
+			if token == "" || token == "close" || token == "keep-alive" {
+				continue
+			}
+			if named == nil {
+				named = map[string]bool{}
+			}
+			named[token] = true
+		}
+	}
+	return named
+}
+
+// ourOwn tells of a field that only this router may say of an answer.
+func ourOwn(name string) bool {
+	return len(name) == 12 && strings.EqualFold(name, "x-request-id") || len(name) > 11 && strings.EqualFold(name[:11], "x-warmpath-")
+}
+
+// clientHeader appends the worker's fields that a client gets. CORS is ours to answer.
+func clientHeader(out []upstream.Field, h upstream.Header) []upstream.Field {
+	out = slices.Grow(out, len(h))
+	named := connectionTokens(h)
+	for _, f := range h {
+		if perHop(f.Name) || gate.IsCORS(f.Name) || ourOwn(f.Name) || named != nil && named[strings.ToLower(f.Name)] {
+			continue
+		}
+		out = append(out, f)
+	}
+	return out
+}

@@ -1,0 +1,28 @@
+package exchange
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+)
+
+// TestContextsOfAnEndedLifeMayAskLate: whoever made a context from a request's gets its cause, however late it asks.
+func TestContextsOfAnEndedLifeMayAskLate(t *testing.T) {
+	var all Lives
+	for range 2000 {
+		l := new(Life)
+		all.Begin(l)
+		child, cancel := context.WithTimeout(l, time.Minute)
+		go l.End(ErrClientGone)
+		l.Leave()
+		<-child.Done()
+		if err := context.Cause(child); !errors.Is(err, ErrClientGone) && !errors.Is(err, context.Canceled) {
+			t.Fatalf("%v", err)
+		}
+		cancel()
+	}
+	if all.first != nil {
+		t.Error("a life was not taken out")
+	}
+}

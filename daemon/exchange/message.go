@@ -1,0 +1,102 @@
+package exchange
+
+import (
+	"io"
+	"strings"
+
+	"github.com/warmpath/warmpath/daemon/gate"
+	"github.com/warmpath/warmpath/daemon/route"
+	"github.com/warmpath/warmpath/daemon/upstream"
+)
+
+// Inbound is a client's request, free of any HTTP library's types. Body must stay unchanged until the answer's head has been
+// returned, or its stream has been read to the end if there is a Tail.
+type Inbound struct {
+	Epoch    *Epoch   // in force when the request came in: it is served under no other
+	Endpoint Endpoint // of Method and the path as it came
+	Method   string
+	Path     string // without the query, in the endpoint's spelling
+	Query    string // without the question mark
+	Header   []upstream.Field
+	Body     []byte
+	Tail     Tail  // what comes after Body, if that is only the beginning; nil = Body is all
+	Left     int64 // bytes in Tail; -1 = not known
+
+	ID     string       // of the request: passed on, logged and answered
+	Remote string       // the client's address, without port
+	Host   string       // as the client called us
+	TLS    bool         // it came over TLS
+	Caller *gate.Caller // whose key was shown
+
+	Seen Seen // filled on the way
+}
+
+// Tail is the rest of a request's body.
+type Tail interface {
+	io.Reader
+	Passed() bool // part of it has been read: it cannot be sent again
+}
+
+// Seen is what became of a request: the record of its decision, and its end.
+type Seen struct {
+	route.Record
+	Status  int
+	Retries int
+	Stream  bool   // the answer is a stream of events
+	End     string // how the answer ended, if not well
+	Logged  bool   // the candidates belong in the access log
+	Counted bool   // it stands in requests_total already
+}
+
+// Get returns the first value of a header field.
+func (in *Inbound) Get(name string) string { return upstream.Header(in.Header).Get(name) }
+
+// Lookup is Get that tells an empty field from none.
+func (in *Inbound) Lookup(name string) (value string, ok bool) {
+	return upstream.Header(in.Header).Lookup(name)
+}
+
+// All returns the values of a header field, several lines joined.
+func (in *Inbound) All(name string) string {
+	joined := ""
+	for _, f := range in.Header {
+		switch {
+		case len(f.Name) != len(name) || !strings.EqualFold(f.Name, name):
+		case joined == "":
+			joined = f.Value
+		default:
+			joined += ", " + f.Value
+		}
+	}
+	return joined
+}
+
+// Outbound is the answer. Stream, if set, is read to its end or closed; then Body is empty.
+type Outbound struct {
+	Status int
+	Header []upstream.Field
+	Body   []byte
+	Stream io.ReadCloser
+	Length int64 // of Stream; -1 = not known
+}
+
+// Get returns the first value of a header field.
+func (o *Outbound) Get(name string) string { return upstream.Header(o.Header).Get(name) }
+
+// Set appends a header field.
+func (o *Outbound) Set(name, value string) {
+	o.Header = append(o.Header, upstream.Field{Name: name, Value: value})
+}
+
+// Whole reads an answer to its end, or its first limit bytes: then it is cut.
+func (o *Outbound) Whole(limit int64) (text []byte, cut bool, err error) {
+	if o.Stream == nil {
+		return o.Body, false, nil
+	}
+	defer o.Stream.Close()
+	text, err = io.ReadAll(io.LimitReader(o.Stream, limit+1))
+	if int64(len(text)) > limit {
+		return text[:limit], true, err
+	}
+	return text, false, err
+}

@@ -1,0 +1,99 @@
+package exchange
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// listed are the entries of /v1/models over the workers of all pools: each as its worker wrote it, each id once, and only those
+// that a pool serves and the caller may use.
+func listed(in *Inbound) (ids []string, entries []json.RawMessage) {
+	seen := map[string]bool{}
+	for _, p := range in.Epoch.Pools {
+		for _, raw := range p.Workers.Models() {
+			var entry struct {
+				ID string `json:"id"`
+			}
+			if json.Unmarshal(raw, &entry) != nil || seen[entry.ID] || in.Epoch.For(entry.ID) != p || !in.Caller.Allows(entry.ID) {
+				continue
+			}
+			seen[entry.ID] = true
+			ids, entries = append(ids, entry.ID), append(entries, raw)
+		}
+	}
+	return ids, entries
+}
+
+// speaksAnthropic tells of clients that want Anthropic's shapes on paths that OpenAI's API has too.
+func speaksAnthropic(in *Inbound) bool { return in.Get("anthropic-version") != "" }
+
+// models answers GET /v1/models, all on one page.
+func (s *Server) models(in *Inbound) *Outbound {
+	ids, entries := listed(in)
+	if speaksAnthropic(in) {
+		page := aboutModels{Data: []aboutModel{}}
+		for i, id := range ids {
+			page.Data = append(page.Data, anthropicModel(id, entries[i]))
+		}
+		if len(ids) > 0 {
+			page.FirstID, page.LastID = &ids[0], &ids[len(ids)-1]
+		}
+		return inJSON(page)
+	}
+	return inJSON(struct {
+		Object string            `json:"object"`
+		Data   []json.RawMessage `json:"data"`
+	}{"list", append([]json.RawMessage{}, entries...)})
+}
+
+// model answers GET /v1/models/{id} out of the same list. A model that the key may not use is none.
+func (s *Server) model(in *Inbound) *Outbound {
+	id := in.Endpoint.ID
+	ids, entries := listed(in)
+	for i := range ids {
+		switch {
+		case ids[i] != id:
+		case speaksAnthropic(in):
+			return inJSON(anthropicModel(id, entries[i]))
+		default:
+			return inJSON(entries[i])
+		}
+	}
+	f := FaultUnknownModel(id)
+	in.Seen.End = f.Code
+	if speaksAnthropic(in) {
+		return f.Outbound(Anthropic)
+	}
+	return f.Outbound(OpenAI)
+}
+
+// aboutModel is Anthropic's entry of a model.
+type aboutModel struct {
+	Type        string    `json:"type"`
+	ID          string    `json:"id"`
+	DisplayName string    `json:"display_name"`
+	CreatedAt   time.Time `json:"created_at"`
+}
+
+// aboutModels is Anthropic's page of models.
+type aboutModels struct {
+	Data    []aboutModel `json:"data"`
+	HasMore bool         `json:"has_more"`
+	FirstID *string      `json:"first_id"`
+	LastID  *string      `json:"last_id"`
+}
+
+func anthropicModel(id string, raw json.RawMessage) aboutModel {
+	var entry struct {
+		Created int64 `json:"created"`
+	}
+	_ = json.Unmarshal(raw, &entry) // a worker may write no time
+	return aboutModel{Type: "model", ID: id, DisplayName: id, CreatedAt: time.Unix(entry.Created, 0).UTC()}
+}
+
+func inJSON(v any) *Outbound {
+	body, _ := json.Marshal(v)
+	out := &Outbound{Status: 200, Body: body}
+	out.Set("Content-Type", "application/json")
+	return out
+}

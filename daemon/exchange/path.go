@@ -1,0 +1,68 @@
+package exchange
+
+import (
+	"encoding/hex"
+	"strings"
+)
+
+// plainPath returns a path in the one spelling by which it is judged and passed on: what is encoded without need is decoded, as
+// every worker does before it looks for a route. It reports false for a path that a worker, or a proxy before it, may resolve
+// to another than the one judged here: with dot segments, empty segments, a backslash, an encoded slash or backslash, control
+// characters, or an escape that is none.
+func plainPath(path string) (string, bool) {
+	if strings.IndexByte(path, '%') >= 0 {
+		var ok bool
+		if path, ok = decodeUnreserved(path); !ok {
+			return path, false
+		}
+	}
+	for i := range len(path) {
+		if path[i] <= ' ' || path[i] == 0x7f || path[i] == '\\' {
+			return path, false
+		}
+	}
+	for rest := path; ; {
+		i := strings.IndexByte(rest, '/')
+		if i < 0 {
+			return path, rest != "." && rest != ".."
+		}
+		segment := rest[:i]
+		if rest = rest[i+1:]; segment == "." || segment == ".." || segment == "" && len(rest)+1 < len(path) {
+			return path, false
+		}
+	}
+}
+
+// decodeUnreserved decodes the escapes of letters, digits and -._~ (RFC 3986, section 6.2.2.2). It reports false for escapes of
+// what a path must not hold.
+func decodeUnreserved(path string) (string, bool) {
+	var b strings.Builder
+	for i := 0; i < len(path); i++ {
+		if path[i] != '%' {
+			b.WriteByte(path[i])
+			continue
+		}
+		if i+2 >= len(path) {
+			return path, false
+		}
+		raw, err := hex.DecodeString(path[i+1 : i+3])
+		if err != nil {
+			return path, false
+		}
+		switch c := raw[0]; {
+		case c < ' ' || c == 0x7f || c == '/' || c == '\\':
+			return path, false
+		case isWord(c) || c == '.' || c == '~':
+			b.WriteByte(c)
+		default:
+			b.WriteString(path[i : i+3])
+		}
+		i += 2
+	}
+	return b.String(), true
+}
+
+// isWord tells of letters, digits, - and _.
+func isWord(c byte) bool {
+	return c == '-' || c == '_' || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z'
+}

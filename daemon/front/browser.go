@@ -1,0 +1,45 @@
+package front
+
+import (
+	"strings"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/warmpath/warmpath/daemon/exchange"
+	"github.com/warmpath/warmpath/daemon/gate"
+	"github.com/warmpath/warmpath/daemon/upstream"
+)
+
+// corsFields appends to fields what a browser must find in the answer to a request with that Origin; "" = it has none. A Vary
+// that the answer has already is added to, so that there is one.
+func corsFields(cors gate.CORS, fields []upstream.Field, out *exchange.Outbound, origin string) []upstream.Field {
+	for _, h := range cors.Headers(origin) {
+		if h[0] == "Vary" && addVary(out, h[1]) {
+			continue
+		}
+		fields = append(fields, upstream.Field{Name: h[0], Value: h[1]})
+	}
+	return fields
+}
+
+// addVary adds a name to the answer's Vary field. It reports false if there is none.
+func addVary(o *exchange.Outbound, name string) bool {
+	for i := range o.Header {
+		f := &o.Header[i]
+		if len(f.Name) != len("vary") || !strings.EqualFold(f.Name, "vary") {
+			continue
+		}
+		if f.Value != "*" && !strings.Contains(strings.ToLower(f.Value), strings.ToLower(name)) {
+			f.Value += ", " + name
+		}
+		return true
+	}
+	return false
+}
+
+// allowPage gives an answer that did not come by way of a visit what a browser must find in it.
+func (s *Server) allowPage(fc *fasthttp.RequestCtx) {
+	for _, h := range s.epoch().CORS.Headers(anyCase(&fc.Request.Header, "Origin")) {
+		fc.Response.Header.Set(h[0], h[1])
+	}
+}

@@ -1,0 +1,54 @@
+package front
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/warmpath/warmpath/daemon/upstream"
+)
+
+// readHeader cuts the header block, as it came, into fields of one string, appended to into. It reports false if readers may
+// differ on what the request is, beside what fasthttp refuses: a line that ends without a CR or goes on on the next one, a
+// length beside a transfer encoding, and that with HTTP/1.0, which has none.
+func readHeader(into []upstream.Field, raw []byte, http11 bool) (fields []upstream.Field, sound bool) {
+	block := string(raw)
+	length, encoding := false, false
+	for len(block) > 0 {
+		line, rest, ended := strings.Cut(block, "\n")
+		if block = rest; !ended || !strings.HasSuffix(line, "\r") {
+			return into, false
+		}
+		if line = line[:len(line)-1]; line == "" {
+			break
+		}
+		name, value, ok := strings.Cut(line, ":")
+		if !ok || line[0] == ' ' || line[0] == '\t' {
+			return into, false
+		}
+		switch len(name) {
+		case len("Content-Length"):
+			length = length || strings.EqualFold(name, "Content-Length")
+		case len("Transfer-Encoding"):
+			encoding = encoding || strings.EqualFold(name, "Transfer-Encoding")
+		}
+		into = append(into, upstream.Field{Name: name, Value: strings.Trim(value, " \t")})
+	}
+	return into, !(encoding && (length || !http11))
+}
+
+// plainTarget tells whether the request line names a version we speak and, if it names a host, the one of the Host field.
+func plainTarget(fc *fasthttp.RequestCtx) bool {
+	h := &fc.Request.Header
+	if version := h.Protocol(); string(version) != "HTTP/1.1" && string(version) != "HTTP/1.0" {
+		return false
+	}
+	target := h.RequestURI()
+	if len(target) > 0 && target[0] == '/' {
+		return true
+	}
+	_, rest, absolute := bytes.Cut(target, []byte("://"))
+	authority, _, _ := bytes.Cut(rest, []byte("/"))
+	return string(target) == "*" || absolute && bytes.EqualFold(authority, h.Host())
+}

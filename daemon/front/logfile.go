@@ -1,0 +1,120 @@
+package front
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+)
+
+// logFile is the file that the access log's lines go to. A line that cannot be written is lost, and no request hears of it: the
+// operator is told once that lines are lost, and once how many were when they can be written again.
+//
+// It goes after the name, as tail -F does: when somebody has moved or deleted the file, or its folder, the next line begins
+// a new one. Without that a deleted log would take lines for ever, and nobody would see them or the space they take.
+//
+// Not safe for concurrent use.
+type logFile struct {
+	path string // "" = one of the process's own streams, which has no name to go after
+	file *os.File
+	log  *slog.Logger
+
+	looked time.Time // when path was last looked at
+	gone   error     // why path could not be opened when it was last tried
+	failed error     // of the last write
+	torn   bool      // half a line was written last
+	lost   int       // lines since the operator was told
+}
+
+// lookEvery bounds how often the name is looked at: a stat is 1 us.
+const lookEvery = time.Second
+
+func openLog(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o640)
+}
+
+// newLogFile opens the log: a file's name, stdout or stderr.
+func newLogFile(path string, log *slog.Logger) (*logFile, error) {
+	switch path {
+	case "stdout":
+		return &logFile{file: os.Stdout, log: log}, nil
+	case "stderr":
+		return &logFile{file: os.Stderr, log: log}, nil
+	}
+	f, err := openLog(path)
+	if err != nil {
+		return nil, fmt.Errorf("daemon: server.access_log cannot be written; correct the path or its rights: %w", err)
+	}
+	return &logFile{path: path, file: f, log: log, looked: time.Now()}, nil
+}
+
+// Write writes one line. It never fails: package slog would keep the error to itself.
+func (l *logFile) Write(line []byte) (int, error) {
+	if now := time.Now(); l.path != "" && now.Sub(l.looked) >= lookEvery {
+		l.looked = now
+		l.follow()
+	}
+	was := l.failed != nil
+	if l.torn {
+		_, l.failed = l.file.Write([]byte("\n"))
+		l.torn = l.failed != nil
+	}
+	if !l.torn {
+		var n int
+		n, l.failed = l.file.Write(line)
+		l.torn = n > 0 && n < len(line)
+	}
+	l.tell(was)
+	return len(line), nil
+}
+
+// follow opens the file that stands under the name now, if it is another.
+func (l *logFile) follow() {
+	named, err := os.Stat(l.path)
+	if err == nil {
+		if ours, err := l.file.Stat(); err == nil && os.SameFile(named, ours) {
+			l.found(nil)
+			return
+		}
+	}
+	f, err := openLog(l.path)
+	if err == nil {
+		l.file.Close()
+		l.file, l.torn = f, false
+	}
+	l.found(err) // the file before takes the lines until there is one: after a move they are not lost
+}
+
+// found notes whether the name can be opened.
+func (l *logFile) found(err error) {
+	was := l.gone != nil
+	l.gone = err
+	switch {
+	case err != nil && !was:
+		l.log.Warn("the access log's file is gone and cannot be made anew; make its folder writable again", "file", l.path, "error", err)
+	case err == nil && was:
+		l.log.Info("the access log's file is there again", "file", l.path)
+	}
+}
+
+// tell logs that lines are lost, or are no longer.
+func (l *logFile) tell(was bool) {
+	if l.failed != nil {
+		l.lost++
+	}
+	switch {
+	case l.failed != nil && !was:
+		l.log.Warn("the access log cannot be written: its lines are lost until it can; free the disk or correct server.access_log",
+			"file", l.file.Name(), "error", l.failed)
+	case l.failed == nil && was:
+		l.log.Info("the access log is written again", "file", l.file.Name(), "lost_lines", l.lost)
+		l.lost = 0
+	}
+}
+
+// close closes a file, and none of the process's own streams.
+func (l *logFile) close() {
+	if l.path != "" {
+		l.file.Close()
+	}
+}

@@ -1,0 +1,212 @@
+package front
+
+import (
+	"io"
+	"net"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/warmpath/warmpath/daemon/exchange"
+	"github.com/warmpath/warmpath/daemon/listen"
+	"github.com/warmpath/warmpath/daemon/upstream"
+)
+
+// relay writes a streamed answer to the client: one write for each read of the worker.
+//
+// It takes the connection over from fasthttp. Under fasthttp's own SetBodyStream a stream holds the reader of the next
+// request, a writer and a copy buffer for as long as it lasts, 25 KB that nothing uses, and every chunk is copied once more.
+// Afterwards the connection is given back.
+type relay struct {
+	s      *Server
+	idle   time.Duration // how long the connection waits for another request
+	v      *visit        // until the answer has ended
+	conn   *listen.Conn
+	out    *exchange.Outbound
+	header []upstream.Field // beside out's
+	http11 bool
+	ahead  []byte // of the next request, read by fasthttp already
+	keep   bool   // the connection serves another request afterwards
+	began  bool   // the head has been written
+}
+
+// frame is what stands around a chunk: its size in hex and the ends of lines.
+const frame = 8
+
+// A stream begins with a small buffer, for a token is a few hundred bytes; one that fills it gets a larger one. The larger
+// one takes 32 KB with the room around the piece: ten bytes more, and the allocator gives it 40.
+const smallPiece, largePiece = 1 << 10, 32<<10 - frame - 2
+
+var (
+	smallPieces = sync.Pool{New: func() any { b := make([]byte, frame+smallPiece+2); return &b }}
+	largePieces = sync.Pool{New: func() any { b := make([]byte, frame+largePiece+2); return &b }}
+)
+
+// handOver begins the relay of an answer once fasthttp's handler has returned.
+func (v *visit) handOver(fc *fasthttp.RequestCtx, out *exchange.Outbound, header []upstream.Field) {
+	r := &relay{s: v.s, idle: v.epoch.IdleTimeout, v: v, out: out, header: header, conn: listen.TakeOver(fc.Conn()), http11: fc.Request.Header.IsHTTP11()}
+	r.keep = !fc.Request.Header.ConnectionClose() && !fc.Response.ConnectionClose()
+	v.freeBody()
+	fc.HijackSetNoResponse(true)
+	fc.Hijack(func(hijacked net.Conn) {
+		if r.keep {
+			r.ahead = readAhead(r.conn, hijacked)
+		}
+		go r.run() // with this function's return fasthttp takes its buffers back
+	})
+}
+
+// readAhead is what fasthttp has read behind the request: with a deadline that is over nothing more comes.
+func readAhead(conn *listen.Conn, hijacked net.Conn) (ahead []byte) {
+	_ = conn.SetReadDeadline(time.Unix(1, 0))
+	defer func() { _ = conn.SetReadDeadline(time.Time{}) }()
+	var b [512]byte
+	for {
+		n, err := hijacked.Read(b[:])
+		ahead = append(ahead, b[:n]...)
+		if n == 0 || err != nil {
+			return ahead
+		}
+	}
+}
+
+// run writes the answer, then serves on or closes.
+func (r *relay) run() {
+	s := r.s
+	defer func() {
+		if p := recover(); p != nil { // one stream breaks, not the process
+			s.log.Error("BUG: a stream made the daemon panic", "panic", p, "id", r.v.in.ID, "pool", r.v.in.Seen.Pool, "stack", string(debug.Stack()))
+			r.conn.Abort()
+			r.v.end()
+		}
+	}()
+	err := r.copy()
+	r.out.Stream.Close()
+	r.v.end()
+	r.v.release()
+	if err != nil || !r.keep || s.draining.Load() {
+		if err != nil && !r.http11 {
+			r.conn.Abort() // its end would look like a whole answer's
+		}
+		r.conn.Close()
+		return
+	}
+	if !r.await() {
+		r.conn.Close()
+		return
+	}
+	_ = s.app.Server().ServeConn(r.conn.Lease()) // what ends it is the client's or logged there
+}
+
+// await waits for the next request. fasthttp takes a connection without one for busy in its first 5 s, and a drain would
+// wait for it.
+func (r *relay) await() bool {
+	if len(r.ahead) == 0 {
+		r.s.idle.Store(r.conn, nil)
+		defer r.s.idle.Delete(r.conn)
+		if r.s.draining.Load() || r.conn.SetReadDeadline(time.Now().Add(r.idle)) != nil {
+			return false
+		}
+		first := make([]byte, 1)
+		if n, _ := r.conn.Read(first); n == 0 {
+			return false
+		}
+		r.ahead = first
+	}
+	r.conn.Unread(r.ahead)
+	return true
+}
+
+// copy writes head and body. An error is the client's or the worker's; then the last chunk is not written.
+func (r *relay) copy() error {
+	buf := smallPieces.Get().(*[]byte)
+	pool := &smallPieces
+	defer func() { pool.Put(buf) }()
+	for {
+		b := *buf
+		n, err := r.out.Stream.Read(b[frame : len(b)-2])
+		r.v.sent += int64(n)
+		if n > 0 || err == io.EOF {
+			if werr := r.write(b, n, err == io.EOF); werr != nil {
+				return werr
+			}
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if n == len(b)-2-frame && pool == &smallPieces {
+			pool.Put(buf)
+			pool = &largePieces
+			buf = pool.Get().(*[]byte)
+		}
+	}
+}
+
+const lastChunk = "0\r\n\r\n"
+
+// write sends the n bytes that stand in b behind the room for a frame: in one write, the head and the last chunk too.
+func (r *relay) write(b []byte, n int, last bool) error {
+	piece := b[frame : frame+n]
+	if r.http11 && r.out.Length < 0 && n > 0 {
+		size := strconv.AppendUint(b[:0:frame-2], uint64(n), 16) // at most 4 digits
+		from := frame - 2 - len(size)
+		copy(b[from:], size)
+		copy(b[frame-2:], "\r\n")
+		copy(b[frame+n:], "\r\n")
+		piece = b[from : frame+n+2]
+	}
+	if r.began && !last {
+		_, err := r.conn.Write(piece)
+		return err
+	}
+	var all []byte
+	if !r.began {
+		r.began = true
+		all = r.head()
+	}
+	all = append(all, piece...)
+	if last && r.http11 && r.out.Length < 0 {
+		all = append(all, lastChunk...)
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	_, err := r.conn.Write(all)
+	return err
+}
+
+// head is the status line and the fields.
+func (r *relay) head() []byte {
+	b := make([]byte, 0, 512)
+	b = append(b, "HTTP/1.1 "...)
+	b = strconv.AppendInt(b, int64(r.out.Status), 10)
+	b = append(b, ' ')
+	b = append(b, fasthttp.StatusMessage(r.out.Status)...)
+	b = append(b, "\r\nDate: "...)
+	b = fasthttp.AppendHTTPDate(b, time.Now())
+	b = append(b, "\r\n"...)
+	for _, fields := range [][]upstream.Field{r.header, r.out.Header} {
+		for _, f := range fields {
+			b = append(append(append(append(b, f.Name...), ": "...), f.Value...), "\r\n"...)
+		}
+	}
+	switch {
+	case r.out.Length >= 0:
+		b = append(b, "Content-Length: "...)
+		b = append(strconv.AppendInt(b, r.out.Length, 10), "\r\n"...)
+	case r.http11:
+		b = append(b, "Transfer-Encoding: chunked\r\n"...)
+	default:
+		r.keep = false // the close is its end
+	}
+	if !r.keep {
+		b = append(b, "Connection: close\r\n"...)
+	}
+	return append(b, "\r\n"...)
+}

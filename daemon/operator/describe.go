@@ -1,0 +1,90 @@
+package operator
+
+import "time"
+
+// PoolState is what /ready and /api/v1/pools say of a pool. Workers are named by id, never by URL.
+type PoolState struct {
+	Name       string        `json:"name"`
+	Strategy   string        `json:"strategy"`
+	Module     string        `json:"module_sha256"`
+	Quarantine bool          `json:"module_quarantined"`
+	View       string        `json:"view"` // where match counts come from
+	Up         int           `json:"up"`
+	WhyNot     string        `json:"why_not,omitempty"` // it cannot serve, or only as panics says
+	Panics     bool          `json:"panics,omitempty"`  // its requests go to workers that are not up (panic = true)
+	Workers    []WorkerState `json:"workers"`
+}
+
+// WorkerState is one worker's.
+type WorkerState struct {
+	ID        string    `json:"id"`
+	State     string    `json:"state"`
+	Since     time.Time `json:"since"`         // when it became that
+	Why       string    `json:"why,omitempty"` // it is ejected or draining
+	Breaker   string    `json:"breaker"`
+	Limit     int       `json:"max_in_flight,omitempty"`
+	InFlight  int       `json:"in_flight"`
+	Running   int       `json:"running"`
+	Waiting   int       `json:"waiting"`
+	KVUsage   float64   `json:"kv_usage"`
+	KVTokens  int       `json:"kv_tokens"`
+	Slowness  float64   `json:"slowness"`
+	Models    []string  `json:"models"`
+	LastError string    `json:"last_error,omitempty"`
+	ErrorAt   time.Time `json:"last_error_at,omitzero"`
+	ErrorOver bool      `json:"last_error_over,omitempty"` // it is up again, or what found the error has found none since
+}
+
+// Describe returns the state of each pool.
+func Describe(pools []*Pool) (all []PoolState) {
+	now := time.Now()
+	for _, p := range pools {
+		stats := p.Workers.Stats(now)
+		s := PoolState{Name: p.Name, View: "routed history", Up: p.Workers.Up(now), WhyNot: p.whyNot(stats)}
+		if s.WhyNot == WhyEmpty && p.panics(stats) {
+			s.WhyNot, s.Panics = WhyPanics, true
+		}
+		if st := p.Strategy.Strategy(); st != nil {
+			s.Strategy, s.Module, s.Quarantine = st.Name(), st.SHA256(), st.Stats().Quarantined
+		}
+		for _, w := range stats {
+			s.Workers = append(s.Workers, WorkerState{ID: w.ID, State: w.State.String(), Since: w.Since, Why: w.Why, Breaker: w.Breaker.String(),
+				Limit: w.Limit, InFlight: w.InFlight, Running: w.Running, Waiting: w.Waiting, KVUsage: w.KVUsage, KVTokens: w.Capacity,
+				Slowness: w.Slow, Models: w.Models, LastError: w.LastError, ErrorAt: w.LastErrorAt, ErrorOver: w.ErrorOver})
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// PoolBrief is what a client may know of a pool.
+type PoolBrief struct {
+	Name     string `json:"name"`
+	Strategy string `json:"strategy"`
+	View     string `json:"view"`
+	Up       int    `json:"up"`
+	Workers  int    `json:"workers"`
+	Ready    bool   `json:"ready"`
+	WhyNot   string `json:"why_not,omitempty"` // also of a pool that is ready by panic = true alone
+}
+
+func briefly(pools []*Pool) (all []PoolBrief) {
+	for _, p := range Describe(pools) {
+		all = append(all, PoolBrief{Name: p.Name, Strategy: p.Strategy, View: p.View, Up: p.Up, Workers: len(p.Workers),
+			Ready: p.WhyNot == "" || p.Panics, WhyNot: p.WhyNot})
+	}
+	return all
+}
+
+// Readiness is what /ready answers. Requests can be served while the process does not drain and at least one pool can. A pool that
+// cannot is named with its reason and makes nothing of the rest unready: a load balancer would take all models away for the lack of
+// one.
+func Readiness(pools []*Pool, draining bool) (ready bool, page any) {
+	list := briefly(pools)
+	for _, p := range list {
+		if !draining && (p.Ready || p.WhyNot == WhyUnfit) { // who names such a pool as an endpoint is served
+			ready = true
+		}
+	}
+	return ready, map[string]any{"ready": ready, "draining": draining, "pools": list}
+}

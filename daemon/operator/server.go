@@ -1,0 +1,169 @@
+package operator
+
+import (
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/gofiber/fiber/v2/middleware/adaptor"
+	"github.com/gofiber/fiber/v2/middleware/pprof"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/warmpath/warmpath/cache/tier"
+)
+
+// Config is what a Server is made of. Its functions return what holds at the moment of the call.
+type Config struct {
+	Log      *slog.Logger
+	Metrics  *Metrics
+	Pools    func() []*Pool
+	Clients  func() ClientStats
+	Store    func() tier.Stats
+	Draining func() bool
+	Pprof    func() bool // profiles may be taken without a token
+
+	Admin          string // host:port
+	AdminTokenFile string // "" = no token
+	Connections    int    // at a time
+	ReadTimeout    time.Duration
+	IdleTimeout    time.Duration
+	Wrap           func(net.Listener) net.Listener // makes a listener outlast accepts that fail; nil = as it is
+}
+
+// Server is the operator's listener.
+type Server struct {
+	app      *fiber.App
+	listener net.Listener
+	metrics  *Metrics
+	pools    func() []*Pool
+	draining func() bool
+	pprof    func() bool
+}
+
+// New binds the listener. Nothing is served before Run.
+func New(c Config) (*Server, error) {
+	s := &Server{metrics: c.Metrics, pools: c.Pools, draining: c.Draining, pprof: c.Pprof}
+	c.Metrics.registry.MustRegister(collector{pools: c.Pools, clients: c.Clients, store: c.Store})
+	if err := s.build(c); err != nil {
+		return nil, fmt.Errorf("daemon: server.admin_token_file cannot be read: %w", err)
+	}
+	raw, err := net.Listen("tcp", c.Admin)
+	if err != nil {
+		return nil, fmt.Errorf("daemon: cannot listen for the operator; change server.admin or free the port: %w", err)
+	}
+	s.listener = raw
+	if c.Wrap != nil {
+		s.listener = c.Wrap(raw)
+	}
+	return s, nil
+}
+
+// Run serves until Close.
+func (s *Server) Run() error { return s.app.Listener(s.listener) }
+
+// Addr is where the operator is served.
+func (s *Server) Addr() string { return s.listener.Addr().String() }
+
+// Close ends the server. Only scrapes are lost.
+func (s *Server) Close() {
+	_ = s.app.ShutdownWithTimeout(time.Second)
+	s.listener.Close()
+}
+
+// build makes the routes.
+func (s *Server) build(c Config) error {
+	app := fiber.New(fiber.Config{DisableStartupMessage: true, ReadTimeout: c.ReadTimeout, IdleTimeout: c.IdleTimeout,
+		ErrorHandler: adminError, Concurrency: c.Connections})
+	app.Server().SecureErrorLogMessage = true
+	hasToken := c.AdminTokenFile != ""
+	app.Use(ownPagesOnly(hasToken, c.Admin))
+	app.Get("/health", health)
+	app.Get("/ready", s.readiness)
+	if hasToken {
+		raw, err := os.ReadFile(c.AdminTokenFile)
+		if err != nil {
+			return err
+		}
+		token := strings.TrimSpace(string(raw))
+		if len(token) < 8 {
+			return errors.New("it holds no token of at least 8 characters")
+		}
+		app.Use(requireToken(token))
+	}
+	app.Get("/metrics", adaptor.HTTPHandler(promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{})))
+	app.Use("/debug/pprof", s.profilesAllowed(hasToken))
+	app.Use(pprof.New()) // what takes the time, at three in the morning too
+	app.Get("/", apiIndex)
+	app.Get("/api/v1", apiIndex)
+	app.Get("/api/v1/pools", func(c *fiber.Ctx) error { return c.JSON(Describe(s.pools())) })
+	app.Get("/api/v1/sessions", s.sessionsPage)
+	app.Post("/api/v1/pools/:pool/workers/:worker/drain", func(c *fiber.Ctx) error { return s.drainWorker(c, true) })
+	app.Delete("/api/v1/pools/:pool/workers/:worker/drain", func(c *fiber.Ctx) error { return s.drainWorker(c, false) })
+	s.app = app
+	return nil
+}
+
+func health(c *fiber.Ctx) error { return c.SendString("ok\n") }
+
+func (s *Server) readiness(c *fiber.Ctx) error {
+	ready, page := Readiness(s.pools(), s.draining())
+	status := fiber.StatusOK
+	if !ready {
+		status = fiber.StatusServiceUnavailable
+	}
+	return c.Status(status).JSON(page)
+}
+
+// apiIndex lists what the operator's listener serves.
+func apiIndex(c *fiber.Ctx) error {
+	return c.JSON(fiber.Map{
+		"GET /metrics": "for Prometheus", "GET /health": "200 while the process runs", "GET /ready": "200 while a pool can serve; 503 from SIGTERM on",
+		"GET /api/v1/pools": "pools and workers as they are now", "GET /api/v1/sessions": "how many sessions live at each worker",
+		"POST /api/v1/pools/POOL/workers/WORKER/drain":   "take a worker out: its requests run to their end",
+		"DELETE /api/v1/pools/POOL/workers/WORKER/drain": "put it back", "GET /debug/pprof": "profiles of this process, with a token or server.pprof = true"})
+}
+
+// adminError repeats nothing of the request.
+func adminError(c *fiber.Ctx, err error) error {
+	status := fiber.StatusInternalServerError
+	if fe := (*fiber.Error)(nil); errors.As(err, &fe) {
+		status = fe.Code
+	}
+	return c.SendStatus(status)
+}
+
+// drainWorker takes a worker out of routing, or puts it back: its requests run to their end.
+func (s *Server) drainWorker(c *fiber.Ctx, on bool) error {
+	name, id := c.Params("pool"), c.Params("worker")
+	for _, p := range s.pools() {
+		if p.Name != name || !p.Workers.Drain(id, on, time.Now()) {
+			continue
+		}
+		answer := fiber.Map{"pool": name, "worker": id, "draining": on}
+		if on {
+			answer["until"] = "DELETE of this path, or the end of this process"
+		}
+		if on && p.Workers.Up(time.Now()) == 0 {
+			answer["warning"] = "the pool has no other worker that is up: its requests get 503 until one is, or this one is put back"
+		}
+		return c.JSON(answer)
+	}
+	return c.Status(fiber.StatusNotFound).JSON(fiber.Map{"error": "there is no such pool or worker; /api/v1/pools lists them"})
+}
+
+// requireToken lets in who shows the token as a bearer. The comparison's time says nothing of where they differ.
+func requireToken(token string) fiber.Handler {
+	want := []byte("Bearer " + token)
+	return func(c *fiber.Ctx) error {
+		if subtle.ConstantTimeCompare(c.Request().Header.Peek("Authorization"), want) != 1 {
+			return fiber.ErrUnauthorized
+		}
+		return c.Next()
+	}
+}

@@ -1,0 +1,36 @@
+// Package route decides for one pool which worker a request goes to, and learns from how that ended.
+//
+// # A request's way through it
+//
+//  1. [Pool.Arrive] counts the request: its turn among those for its model, and its share of the retry budget.
+//  2. [Pool.Choose] looks for the request's session, gets a row for each worker that may serve it, matches the prompt
+//     against the prefix index, and asks the strategy for an ordered choice. It changes nothing: a caller that only
+//     wants to know ([Ask] with the turn of [Pool.Turn]) calls it and drops the [Choice].
+//  3. [Choice.Bind] binds a session that is free, or moves one whose worker is down. Another request, here or at a
+//     second router, may have bound it first; then that worker comes first.
+//  4. [Choice.Next] gives the workers in the order of the choice, and once, when all of these have failed, those that
+//     were left out. The second look fills its rows anew, the matches too. [Choice.Send] takes a worker's place for the request
+//     and enters the prompt in the index at once, as answers come too late for the next request.
+//  5. [Choice.Answered] confirms the session's binding or takes it back. [Trip.End] closes it: the answer's text
+//     enters the index, the engine's own counts correct the estimates, the worker's count goes down.
+//
+// [Choice.Record] describes all of this as plain values. Headers, logs and pages read it, and nothing else.
+//
+// # Sessions
+//
+// The table of what a session's state means stands at [state]. A live binding is honoured under every strategy.
+// While the store of sessions is silent, what this router holds goes on. Any other opened session or stored response is
+// refused: it is never said not to exist, and never served elsewhere. Any other key goes to the worker that every router
+// chooses alike (home.go), and comes home when the store answers.
+//
+// # Rules
+//
+// The room is silent: no socket, no clock, no goroutine, no log. Time comes in, and verdicts go out. So its tests need no
+// daemon, and a backtest can run it in virtual time. Workers' connections, waiting and HTTP are the exchange's. A [Pool]
+// is safe for concurrent use; a [Choice] and its [Trip] belong to one request.
+//
+// # What lost
+//
+// Sending from here: a backtest and a shadow strategy would need sockets. One interface over worker, prefix and host: it was
+// wider than the three types. Advancing the turn with the choice: a dry run would move the next request.
+package route

@@ -1,0 +1,134 @@
+package route
+
+import (
+	"hash/maphash"
+	"sync"
+	"time"
+
+	"github.com/warmpath/warmpath/cache/prefix"
+	"github.com/warmpath/warmpath/daemon/prompt"
+	"github.com/warmpath/warmpath/daemon/session"
+	"github.com/warmpath/warmpath/daemon/worker"
+	"github.com/warmpath/warmpath/host"
+)
+
+// Pool decides for the requests of one pool. Its strategy must be put in before the first Choose.
+type Pool struct {
+	Name     string
+	Workers  *worker.Pool
+	Index    *prefix.Index
+	Sessions *session.Bindings
+	Strategy host.Current
+
+	reason func(strategy string, code uint16) string
+	reuse  *prefix.Reuse
+	turns  turns
+	scale  scale
+	caps   *capacities
+	bare   sync.Map     // of slots whose worker has said that it keeps no sessions
+	seed   maphash.Seed // of the namespaces' secrets: new in each process, so that no tenant can prepare a collision
+
+	mu     sync.Mutex // guards warned
+	warned map[uint32]bool
+}
+
+// Config is what a pool is made of.
+type Config struct {
+	Name     string
+	Sessions *session.Bindings
+	Reason   func(strategy string, code uint16) string // a strategy's reason code in words
+	Began    time.Time                                 // from which the workers' clock counts
+	Workers  worker.Config                             // its hooks OnDown, OnRestart and OnCapacity are the pool's own
+}
+
+// New makes a pool whose prefix index is empty.
+func New(c Config) *Pool {
+	p := &Pool{
+		Name: c.Name, Sessions: c.Sessions, reason: c.Reason,
+		Index: prefix.New(prefix.Config{}), reuse: prefix.NewReuse(2*unknownTokens/32, nil),
+		caps: newCapacities(), seed: maphash.MakeSeed(), warned: map[uint32]bool{},
+	}
+	p.Workers = worker.New(p.hooked(c.Workers), c.Began)
+	return p
+}
+
+// Configure makes c the workers' configuration.
+func (p *Pool) Configure(c worker.Config) { p.Workers.Configure(p.hooked(c)) }
+
+func (p *Pool) hooked(c worker.Config) worker.Config {
+	c.OnDown, c.OnRestart, c.OnCapacity = p.forget, p.forget, p.setCapacity
+	return c
+}
+
+// forget drops what is known of a process that is gone.
+func (p *Pool) forget(slot uint32) {
+	p.Index.Remove(slot)
+	p.bare.Delete(slot)
+}
+
+// NoteSessionless notes that a worker has said that it keeps no sessions of its own.
+func (p *Pool) NoteSessionless(w *worker.Worker) { p.bare.Store(w.Slot(), struct{}{}) }
+
+// Sessionless tells whether the worker has said so, since it came up.
+func (p *Pool) Sessionless(w *worker.Worker) bool {
+	_, is := p.bare.Load(w.Slot())
+	return is
+}
+
+// Arrive counts a request for the model that has come in at the time, and returns its turn: the number of requests for
+// that model before it.
+func (p *Pool) Arrive(model string, at time.Time) uint64 {
+	p.Workers.Request(at)
+	return p.turns.next(maphash.String(p.seed, model))
+}
+
+// Turn returns what Arrive would return next, and counts nothing.
+func (p *Pool) Turn(model string) uint64 { return p.turns.peek(maphash.String(p.seed, model)) }
+
+func (p *Pool) setCapacity(slot uint32, tokens int) {
+	p.caps.set(slot, tokens)
+	p.fitWorker(slot)
+}
+
+// fitWorker sets a worker's capacity in the index, in blocks of text by the current estimate.
+func (p *Pool) fitWorker(slot uint32) {
+	tokens, _ := p.caps.tokens(slot)
+	p.Index.SetCapacity(slot, max(1, int(float64(tokens)/p.scale.textBlock())))
+}
+
+// Fit corrects the workers' capacities by the current estimate of tokens a byte, and the reuse curve by the fleet's
+// size. Call it once a second. It returns the workers that have shown metrics without the size of their KV cache, each once: routing
+// stands on a guess there, of the tokens in guess.
+func (p *Pool) Fit(now time.Time) (unknown []string, guess int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	total := 0
+	for _, s := range p.Workers.Stats(now) {
+		if !s.Up {
+			continue
+		}
+		tokens, known := p.caps.tokens(s.Slot)
+		total += tokens
+		p.fitWorker(s.Slot)
+		if !known && s.MetricsAge >= 0 && !p.warned[s.Slot] {
+			p.warned[s.Slot] = true
+			unknown, guess = append(unknown, s.ID), tokens
+		}
+	}
+	if total > 0 {
+		p.reuse.SetCapacity(int(2 * float64(total) / p.scale.textBlock()))
+	}
+	return unknown, guess
+}
+
+// TokensPerByte is the estimate of tokens in a byte of prompt text.
+func (p *Pool) TokensPerByte() float64 { return p.scale.tokensPerByte() }
+
+// namespace is where a model's prompts are known: a salt keeps tenants apart. The seed is its secret.
+func (p *Pool) namespace(r *prompt.Request, salt string) (*prefix.Namespace, uint64) {
+	name := r.Model
+	if salt != "" {
+		name += "#" + salt
+	}
+	return p.Index.Namespace(name), maphash.String(p.seed, name)
+}

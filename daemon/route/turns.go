@@ -1,0 +1,45 @@
+package route
+
+import "sync"
+
+// turns counts requests by model. Models of one pool may be on different workers, and two that alternate on one count would
+// each meet the same row again and again. It knows a model by the hash of its name, made with the pool's seed: a client can
+// make up a name of 8 MB. Two names with one hash share a count, which harms neither.
+type turns struct {
+	mu sync.Mutex // guards of
+	of map[uint64]uint64
+}
+
+// maxModels bounds the models that are counted apart, as a client can make up names. The others share a count.
+const (
+	maxModels   = 1000
+	otherModels = 0
+)
+
+// next counts a request for the model and returns the number of those before it.
+func (t *turns) next(model uint64) uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.of == nil {
+		t.of = map[uint64]uint64{}
+	}
+	model = t.known(model)
+	n := t.of[model]
+	t.of[model] = n + 1
+	return n
+}
+
+// peek returns what next would return, and counts nothing.
+func (t *turns) peek(model uint64) uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.of[t.known(model)]
+}
+
+// known is the model, or otherModels if there is no room for it. The caller holds t.mu.
+func (t *turns) known(model uint64) uint64 {
+	if _, ok := t.of[model]; !ok && len(t.of) >= maxModels {
+		return otherModels
+	}
+	return model
+}

@@ -1,0 +1,47 @@
+package route
+
+import "github.com/warmpath/warmpath/daemon/session"
+
+// Verdict is what came of a choice. Everything but Chosen refuses the request.
+type Verdict uint8
+
+// The verdicts.
+const (
+	Chosen       Verdict = iota
+	Unheard              // a first health check is still to come: ask again in a moment. Only for Ask.Patient
+	NoWorker             // no worker is up that may have the model
+	UnknownModel         // every worker's models are known, and none lists it
+	Full                 // who could take it has max_in_flight requests
+	Rejected             // the strategy wants the client turned away
+
+	SessionSilent     // the store does not answer, and this router does not hold the session
+	SessionUnknown    // nobody opened it
+	SessionExpired    // its time is over
+	SessionClosed     // it was closed
+	SessionLost       // it ended with its worker
+	SessionResting    // its worker gets no requests now
+	SessionOtherModel // its worker does not list the model
+)
+
+var verdicts = [...]string{"chosen", "unheard", "no_worker", "unknown_model", "workers_full", "rejected", "session_silent",
+	"session_unknown", "session_expired", "session_closed", "session_lost", "session_resting", "session_other_model"}
+
+// String is the verdict's name, as tests and records show it.
+func (v Verdict) String() string { return verdicts[min(int(v), len(verdicts)-1)] }
+
+// refusal is the verdict on a session that is not to be had.
+func refusal(s session.Status) Verdict {
+	switch s {
+	case session.Found:
+		return Chosen
+	case session.Silent:
+		return SessionSilent
+	case session.Expired:
+		return SessionExpired
+	case session.Closed:
+		return SessionClosed
+	case session.Lost:
+		return SessionLost
+	}
+	return SessionUnknown
+}

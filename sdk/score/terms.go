@@ -1,0 +1,76 @@
+package score
+
+import "github.com/warmpath/warmpath/sdk/abi"
+
+// Terms is one row's score, term by term, as doc.go writes it. The strategy computes the sum alone, and faster; a test
+// holds the two together.
+type Terms struct {
+	Wait     float64 // 2W: seconds of prefill queued there, twice
+	Prefill  float64 // P: seconds to compute what it does not hold, and to bring what lies in its slower tiers
+	Eviction float64 // 2E: seconds that others lose by what the prompt pushes out, twice
+	Future   float64 // seconds that those who come meanwhile wait for it
+	Tilt     float64 // factor on the sum, for what is in flight there
+	Cost     float64 // the sum times the tilt: the smallest wins
+}
+
+// Scale is what the terms of all rows share.
+type Scale struct {
+	header       *abi.Header
+	wait, flight float64 // means over the rows; in flight per unit of weight
+}
+
+// NewScale returns the scale of a request and its rows.
+func NewScale(h *abi.Header, rows []abi.Row) Scale {
+	s := Scale{header: h}
+	weight := 0.
+	for i := range rows {
+		r := &rows[i]
+		s.wait += r.Wait
+		s.flight += float64(r.InFlight)
+		weight += weightOf(r)
+	}
+	s.wait /= float64(max(1, len(rows)))
+	if weight > 0 {
+		s.flight /= weight
+	}
+	return s
+}
+
+// Terms returns the terms of a row.
+func (s *Scale) Terms(r *abi.Row) Terms {
+	h := s.header
+	length, c1, c2, block := float64(h.PromptTokens), float64(h.C1), float64(h.C2), float64(h.BlockTokens)
+	bw1, bw2 := float64(h.InvBWL1), float64(h.InvBWL2)
+	gpu, l1, l2 := float64(r.GPU)*block, float64(r.L1)*block, float64(r.L2)*block
+	compute := max(1, length-gpu-l1-l2)
+	t := Terms{Wait: 2 * r.Wait, Prefill: r.Slow * (c1*compute + c2*compute*(length-compute/2))}
+	again := r.Slow * (c1 + c2*length/2)
+	evicted := max(0, length-gpu-float64(r.FreeGPU)) * float64(r.ReuseGPU)
+	if bw1 == 0 {
+		t.Eviction = 2 * evicted * again
+	} else {
+		back := again
+		if bw2 > 0 {
+			back = bw2
+		}
+		t.Prefill += l1*bw1 + l2*bw2
+		t.Eviction = 2 * (evicted*bw1 + max(0, length-gpu-l1-float64(r.FreeL1))*float64(r.ReuseL1)*back)
+	}
+	work := t.Prefill + t.Eviction
+	t.Future = float64(h.Lambda) / (1 - min(.9, 1.3*r.Load)) * work * (s.wait + work)
+	mine := float64(r.InFlight) / weightOf(r)
+	if r.State&abi.RowSlowStart != 0 {
+		mine = 2*mine + s.flight + 2
+	}
+	t.Tilt = 1 + .5*mine/max(1, s.flight)
+	t.Cost = (t.Wait + work + t.Future) * t.Tilt
+	return t
+}
+
+// weightOf is a row's weight; one that is not set counts 1.
+func weightOf(r *abi.Row) float64 {
+	if r.Weight > 0 {
+		return float64(r.Weight)
+	}
+	return 1
+}
