@@ -85,7 +85,7 @@ func (a *answers) gatherCalls(to *answer, raw []byte) {
 		})
 		next = i + 1
 		if i < maxCalls {
-			a.gatherCall(to.call(i), f.name.of(raw), f.args.of(raw))
+			a.gatherCall(to.callAt(i), f.name.of(raw), f.args.of(raw))
 		}
 		return ok
 	})
@@ -123,8 +123,8 @@ func (a *answers) ended() bool {
 	return len(a.list) > 0
 }
 
-// call returns the i-th call of an answer, which may be its first mention. i must be below maxCalls.
-func (a *answer) call(i int) *call {
+// callAt returns the i-th call of an answer, which may be its first mention. i must be below maxCalls.
+func (a *answer) callAt(i int) *call {
 	for len(a.calls) <= i {
 		a.calls = slices.Grow(a.calls, 1)[:len(a.calls)+1]
 		c := &a.calls[len(a.calls)-1]
@@ -134,8 +134,8 @@ func (a *answer) call(i int) *call {
 	return &a.calls[i]
 }
 
-// end sets why the answer ended, and reports whether that is a failure of the worker.
-func (a *answer) end(finish string) (failed bool) {
+// finishWith sets why the answer ended, and reports whether that is a failure of the worker.
+func (a *answer) finishWith(finish string) (failed bool) {
 	a.finish = finish
 	return finish == "abort" || finish == "error"
 }

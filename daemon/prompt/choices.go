@@ -81,7 +81,7 @@ func (d *delta) readMessage(s *scanner, key []byte) bool {
 func (r *choicesReader) apply(t *transcript) {
 	b, d := t.w.scan.b, &r.delta
 	t.piece = piece{}
-	i := int(number(d.index.of(b)))
+	i := int(parseNumber(d.index.of(b)))
 	to := t.answers.at(i)
 	if to == nil {
 		return
@@ -90,10 +90,10 @@ func (r *choicesReader) apply(t *transcript) {
 	if t.kind == Completion {
 		text = d.text
 	}
-	calls, tokens := list(d.calls.of(b)), list(d.tokens.of(b))
-	gather(t, to, text.of(b), calls, tokens)
+	calls, tokens := nonEmptyList(d.calls.of(b)), nonEmptyList(d.tokens.of(b))
+	gatherDelta(t, to, text.of(b), calls, tokens)
 	finish := inside(d.finish.of(b))
-	if finish != nil && to.end(finishReason(finish)) {
+	if finish != nil && to.finishWith(finishReason(finish)) {
 		t.state.fail(failureImplied, 0)
 	}
 	written, thought := len(inside(text.of(b))) > 0, len(inside(d.thought.of(b))) > 0
@@ -114,8 +114,8 @@ func (r *choicesReader) apply(t *transcript) {
 	}
 }
 
-// gather keeps what comes back with the next turn.
-func gather(t *transcript, to *answer, text, calls, tokens []byte) {
+// gatherDelta keeps what comes back with the next turn.
+func gatherDelta(t *transcript, to *answer, text, calls, tokens []byte) {
 	if t.kind.Generates() {
 		to.text = t.answers.gather(to.text, text)
 	}
@@ -127,8 +127,8 @@ func gather(t *transcript, to *answer, text, calls, tokens []byte) {
 	}
 }
 
-// list returns a raw value that is an array with something in it, else nil.
-func list(raw []byte) []byte {
+// nonEmptyList returns a raw value that is an array with something in it, else nil.
+func nonEmptyList(raw []byte) []byte {
 	if len(raw) <= 2 || raw[0] != '[' {
 		return nil
 	}

@@ -112,7 +112,7 @@ func (r *blocksReader) beginBlock(t *transcript, raw []byte) {
 	case "tool_use":
 		t.state.sawOutput()
 		r.block.call = min(len(to.calls), maxCalls-1)
-		c := to.call(r.block.call)
+		c := to.callAt(r.block.call)
 		c.name = t.answers.gather(c.name, b.name.of(raw))
 		if in := b.input.of(raw); len(in) > 2 { // {} only stands for what is to come
 			t.answers.size += len(in)
@@ -190,7 +190,7 @@ func endMessage(t *transcript, raw []byte) {
 	case "":
 		finish = "abort"
 	}
-	if t.answers.first().end(finish) {
+	if t.answers.first().finishWith(finish) {
 		t.state.fail(failureImplied, 0)
 	} else {
 		t.state.sawOutput()

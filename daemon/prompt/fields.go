@@ -181,4 +181,4 @@ func (f *fields) signed(i bodyField) int32 {
 	return int32(bounded(f.raw(i), math.MinInt32, math.MaxInt32))
 }
 
-func bounded(raw []byte, lo, hi float64) float64 { return min(max(number(raw), lo), hi) }
+func bounded(raw []byte, lo, hi float64) float64 { return min(max(parseNumber(raw), lo), hi) }

@@ -99,6 +99,6 @@ func readTokens(s *scanner, c *Chain) bool {
 	if !s.value() {
 		return false
 	}
-	c.token(uint32(min(max(number(s.b[lo:s.i]), 0), math.MaxUint32)))
+	c.token(uint32(min(max(parseNumber(s.b[lo:s.i]), 0), math.MaxUint32)))
 	return true
 }

@@ -64,6 +64,7 @@ func TestRequestsOfKinds(t *testing.T) {
 		func(r *Request) bool { return !r.HasPrompt && r.Model == "m" })
 	f(Invocations, `{"messages":[{"role":"user","content":"a"}],"prompt":"b"}`, func(r *Request) bool { return r.Kind == Chat && r.HasPrompt })
 	f(Invocations, `{"prompt":"b"}`, func(r *Request) bool { return r.Kind == Completion && r.HasPrompt })
+	f(Invocations, `{"input":["a","b"],"prompt":"c"}`, func(r *Request) bool { return r.Kind == Completion && len(r.Chains) == 1 })
 	f(Invocations, `{"input":["a","b"]}`, func(r *Request) bool { return r.Kind == Embedding && len(r.Chains) == 2 })
 	f(Invocations, `{"requestType":"NEW_SESSION"}`, func(r *Request) bool { return r.Kind == Other && !r.HasPrompt })
 }

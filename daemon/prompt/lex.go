@@ -127,8 +127,8 @@ func special(b []byte, i int) int {
 	return len(b)
 }
 
-// number reads a number; 0 for anything else. Python's 16.0 counts as 16.
-func number(raw []byte) float64 {
+// parseNumber returns a number, 0 for anything else. Python's 16.0 counts as 16.
+func parseNumber(raw []byte) float64 {
 	if len(raw) == 0 || raw[0] != '-' && raw[0]-'0' > 9 {
 		return 0
 	}

@@ -80,7 +80,7 @@ func (r *itemsReader) conclude(t *transcript) {
 // finish records the end: items that did not come one by one, and why it ended.
 func (r *itemsReader) finish(t *transcript) {
 	b := t.w.scan.b
-	if raw := list(r.items.of(b)); raw != nil && !r.oneByOne {
+	if raw := nonEmptyList(r.items.of(b)); raw != nil && !r.oneByOne {
 		var s scanner
 		s.reset(raw)
 		s.array(func() bool {
@@ -113,7 +113,7 @@ func (r *itemsReader) finish(t *transcript) {
 	if finish == "" {
 		return
 	}
-	if to.end(finish) {
+	if to.finishWith(finish) {
 		t.state.fail(failureImplied, 0)
 	} else {
 		t.state.sawOutput()
@@ -140,7 +140,7 @@ func addItem(t *transcript, raw []byte, done bool) {
 		to := t.answers.first()
 		t.state.sawOutput()
 		if done && len(to.calls) < maxCalls {
-			t.answers.gatherCall(to.call(len(to.calls)), f.name.of(raw), f.args.of(raw))
+			t.answers.gatherCall(to.callAt(len(to.calls)), f.name.of(raw), f.args.of(raw))
 		}
 	case "message":
 		if done {

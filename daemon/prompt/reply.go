@@ -112,7 +112,7 @@ func (r *Reply) Body(body []byte) {
 func (r *Reply) Finish() (ok, complete bool) {
 	t := &r.t
 	if t.stream {
-		if ev, more := r.split.end(); more {
+		if ev, more := r.split.flush(); more {
 			r.readEvent(ev)
 		}
 	} else if len(r.body) > 0 && !t.state.spoiled() {

@@ -229,7 +229,7 @@ func (s *scanner) locate(into *span) bool {
 func (s *scanner) integer(into *int) bool {
 	var v span
 	ok := s.locate(&v)
-	*into = int(min(max(number(v.of(s.b)), 0), 1<<40))
+	*into = int(min(max(parseNumber(v.of(s.b)), 0), 1<<40))
 	return ok
 }
 

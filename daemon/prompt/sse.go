@@ -136,10 +136,10 @@ func named(line []byte) bool {
 	return ok && string(bytes.TrimSpace(name)) == "error"
 }
 
-// end returns an event that the end of the stream cut short of its empty line. The standard drops it. This reader
+// flush returns an event that the end of the stream cut short of its empty line. The standard drops it. This reader
 // changes nothing on the way, and a server that ends with a bare "data: [DONE]" has said all the same that it is
 // done.
-func (e *events) end() (event, bool) {
+func (e *events) flush() (event, bool) {
 	ev, _, ok := e.next(blank)
 	return ev, ok
 }

@@ -70,7 +70,7 @@ func (t *transcript) readError() bool {
 		}
 		return s.value()
 	})
-	t.state.fail(failureReported, status(code.of(s.b)))
+	t.state.fail(failureReported, statusCode(code.of(s.b)))
 	return ok
 }
 
@@ -110,14 +110,14 @@ func (h *heading) readField(t *transcript, key []byte) bool {
 func (h *heading) check(t *transcript) {
 	data := t.w.scan.b
 	if string(inside(h.object.of(data))) == "error" || string(inside(h.kind.of(data))) == "error" {
-		t.state.fail(failureReported, status(h.code.of(data)))
+		t.state.fail(failureReported, statusCode(h.code.of(data)))
 	}
 }
 
-// status reads a code that is a number or a string of digits.
-func status(raw []byte) int {
+// statusCode returns a code that is a number or a string of digits.
+func statusCode(raw []byte) int {
 	if in := inside(raw); in != nil {
 		raw = in
 	}
-	return int(min(max(number(raw), 0), 1<<20))
+	return int(min(max(parseNumber(raw), 0), 1<<20))
 }

@@ -18,7 +18,6 @@ const (
 	HeaderInvocation    = "Amz-Sdk-Invocation-Id"               // request: the same in all attempts of a call
 	newSession          = "NEW_SESSION"
 	maxEndpoint         = 63
-	maxSession          = 256
 	maxPrefixAware      = 64
 	maxInvocation       = 128 // SDKs send UUIDs
 	closeWord           = "CLOSE"
@@ -131,20 +130,6 @@ func (c *Call) session(header, requestType string) *Error {
 		c.Op, c.Session = Use, header
 	}
 	return nil
-}
-
-// validName reports a match of the pattern [a-zA-Z0-9](-*[a-zA-Z0-9])*.
-func validName(s string, most int) bool {
-	if s == "" || len(s) > most || s[0] == '-' || s[len(s)-1] == '-' {
-		return false
-	}
-	for i := range len(s) {
-		c := s[i]
-		if c != '-' && (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'z') {
-			return false
-		}
-	}
-	return true
 }
 
 // printable reports a match of the pattern \S[\p{Print}]*, whose \p{Print} is Java's: ASCII from blank to tilde.

@@ -5,9 +5,26 @@ import (
 	"time"
 )
 
+// maxSession bounds the id of a session.
+const maxSession = 256
+
 // ValidID reports whether s can be the id of a session: [a-zA-Z0-9](-*[a-zA-Z0-9])*, at most 256. NEW_SESSION is
 // none.
 func ValidID(s string) bool { return validName(s, maxSession) }
+
+// validName reports a match of the pattern [a-zA-Z0-9](-*[a-zA-Z0-9])*.
+func validName(s string, most int) bool {
+	if s == "" || len(s) > most || s[0] == '-' || s[len(s)-1] == '-' {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		if c != '-' && (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'z') {
+			return false
+		}
+	}
+	return true
+}
 
 // FormatNew returns the value of HeaderNewSession. SDKs hand it to the caller whole, who cuts it: one blank, UTC, no
 // fraction.
