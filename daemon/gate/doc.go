@@ -16,7 +16,7 @@
 // vLLM answers any origin (FastAPI's CORSMiddleware with every list at "*"). A browser that talks to a router must
 // get the same, but a preflight has no body to route by and no key to check, and with an origin list of the router's
 // own the workers' "*" would open what the list closes. So [CORS] answers, in the words of Starlette, and [IsCORS]
-// tells which fields of a worker's answer to leave out: twice the same field makes a browser refuse the answer.
+// names the fields of a worker's answer to leave out: twice the same field makes a browser refuse the answer.
 // [CORS.Headers] alone names the origin, for preflights too.
 //
 // # Why clients' text is cut

@@ -3,7 +3,7 @@ package prompt
 // Kind is the shape of an endpoint's body.
 type Kind int
 
-// The kinds whose prompts are understood. The body of any other still gives model, stream and session key.
+// These kinds have prompts that are understood. The body of any other still has model, stream and session key.
 const (
 	Other       Kind = iota
 	Chat             // OpenAI's chat: messages
@@ -38,7 +38,7 @@ var kinds = map[string]Kind{
 	"/invocations":              Invocations,
 }
 
-// KindOf tells the shape of a request's body by its method and path (without query). Only a POST has one. With /v1
+// KindOf returns the shape of a request's body by its method and path (without query). Only a POST has one. With /v1
 // and without: rerank (/v2 too) and score. Only with /v1: chat/completions, completions, responses, messages,
 // messages/count_tokens and embeddings. Only without: pooling, classify, tokenize and invocations. All else is Other,
 // the paths below /v1/responses/{id} and the multipart endpoints (see [Multipart]) among them.
