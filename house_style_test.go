@@ -36,7 +36,6 @@ var habitsToday = map[string]habits{
 	"daemon/operator":   {wide: 49, effects: 1},
 	"daemon/route":      {wide: 37},
 	"daemon/sessionapi": {wide: 18},
-	"daemon/replay":     {wide: 8, unkeyed: 1},
 	"daemon/warmpath":   {wide: 16, effects: 1, long: 1},
 	"daemon/worker":     {wide: 10, effects: 2},
 	"host":              {wide: 71, effects: 3},

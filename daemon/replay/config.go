@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Config says what to replay, where, and how fast. URL, Models and File are
+// Config gives what to replay, where, and how fast. URL, Models and File are
 // required; the zero value of everything else is useful.
 type Config struct {
 	// URL is the daemon's address, such as http://127.0.0.1:8080; a path in it
@@ -69,7 +69,12 @@ func (c Config) completed() (Config, error) {
 	for _, f := range []struct {
 		name  string
 		value int
-	}{{"limit", c.Limit}, {"max in flight", c.MaxInFlight}, {"bytes per token", c.BytesPerToken}, {"grace", int(c.Grace)}} {
+	}{
+		{"limit", c.Limit},
+		{"max in flight", c.MaxInFlight},
+		{"bytes per token", c.BytesPerToken},
+		{"grace", int(c.Grace)},
+	} {
 		if f.value < 0 {
 			return c, fmt.Errorf("replay: %s is negative; 0 takes the default", f.name)
 		}

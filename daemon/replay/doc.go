@@ -1,12 +1,12 @@
 // Package replay plays a recorded trace of requests against a running daemon
-// over HTTP, once for each model name, and says what the routing was worth:
+// over HTTP, once for each model name, and reports what the routing was worth:
 // block hit rate, time to first token, and how evenly the prefill work lay on
 // the workers. It is what `warmpath replay` runs.
 //
 // # What is sent
 //
-// A trace line says when a request came, how long its prompt and answer were,
-// and which 512-token blocks the prompt was made of; the text itself was never
+// A trace line states when a request came, how long its prompt and answer were,
+// and which 512-token blocks the prompt was made of. The text itself was never
 // published. Each block id therefore becomes 512 tokens of made-up text, the
 // same for the same id, so that two prompts share exactly the prefix that they
 // shared in the recording. The simulated worker's tokenizer makes one token of
@@ -22,16 +22,16 @@
 // text scanner, which is what real clients exercise.
 //
 // Block text is made while the request is written, never kept: a block costs
-// .7 us (BenchmarkBlockText), .1 s for the 147,000 blocks of the half hour
-// trace, where a table of its 96,534 ids would hold 200 MB.
+// less than a microsecond (BenchmarkBlockText), where a table of the ids of a
+// half hour's trace would hold 200 MB.
 //
 // # When it is sent
 //
-// Arrivals are an open loop: a request leaves when the trace says so, divided
+// Arrivals are an open loop: a request leaves at its time in the trace, divided
 // by the speed, whether or not earlier ones were answered. A closed loop would
 // slow down with the daemon and flatter the slower strategy. One bound breaks
-// the rule, [Config].MaxInFlight, as sockets are finite; a run that reached it
-// says so, and for how many requests, since its times are then understated.
+// the rule, [Config].MaxInFlight, as sockets are finite. A run that reached it
+// reports for how many requests, since its times are then understated.
 //
 // # What is measured
 //
@@ -47,11 +47,11 @@
 // # Why so plain a client
 //
 // It shares a small machine with the daemon and the workers that it measures.
-// Half an hour of conversation holds two million events: decoding each as JSON
-// would cost some 3 us each, so the stream is looked through line by line for
-// three words, .3 us (BenchmarkReadStream), and one line per request is decoded.
+// Half an hour of conversation holds two million events. Decoding each as JSON
+// would cost ten times what it costs to search the stream line by line for three
+// words (BenchmarkReadStream), so only one line per request is decoded.
 //
 // The bar is github.com/schollz/progressbar: it knows terminal widths and
-// erases itself; x/term, which it brings along, says whether there is a
+// erases itself. x/term, which it brings along, reports whether there is a
 // terminal. Without one, plain lines appear every ten seconds.
 package replay

@@ -15,18 +15,20 @@ const (
 	lineEvery = 10 * time.Second
 )
 
-// show reports on the run from a goroutine of its own until the function that
-// it returns is called, which waits for the last word.
-func show(r *run, model string) (stop func()) {
-	w := r.cfg.Progress
+// showProgress writes the progress of a run to w from a goroutine of its own. The
+// function that it returns ends it and waits for the last line.
+func showProgress(w io.Writer, c *counts, model string) (stop func()) {
 	if w == nil {
 		return func() {}
 	}
-	every, update := lineEvery, lines(w, r, model)
+	every := lineEvery
+	update := lineWriter(w, c, model)
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		every, update = barEvery, bar(w, r, model)
+		every = barEvery
+		update = barWriter(w, c, model)
 	}
-	quit, gone := make(chan struct{}), make(chan struct{})
+	quit := make(chan struct{})
+	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
 		tick := time.NewTicker(every)
@@ -41,25 +43,28 @@ func show(r *run, model string) (stop func()) {
 			}
 		}
 	}()
-	return func() { close(quit); <-gone }
+	return func() {
+		close(quit)
+		<-gone
+	}
 }
 
-// lines is the progress where there is no terminal.
-func lines(w io.Writer, r *run, model string) func(last bool) {
+// lineWriter writes the progress where there is no terminal.
+func lineWriter(w io.Writer, c *counts, model string) func(last bool) {
 	bounded := false
 	return func(bool) {
-		fmt.Fprintf(w, "replay: %s: %s\n", model, r.status())
-		if !bounded && r.held.Load() > 0 {
+		fmt.Fprintf(w, "replay: %s: %s\n", model, c)
+		if !bounded && c.held.Load() > 0 {
 			bounded = true
-			fmt.Fprintf(w, "replay: %s: the bound of %d in flight is reached; requests leave late\n", model, r.cfg.MaxInFlight)
+			fmt.Fprintf(w, "replay: %s: the bound of %d in flight is reached; requests leave late\n", model, cap(c.slots))
 		}
 	}
 }
 
-// bar is the progress on a terminal: it is erased when the run ends, as the
-// table follows.
-func bar(w io.Writer, r *run, model string) func(last bool) {
-	b := progressbar.NewOptions(len(r.trace),
+// barWriter draws the progress on a terminal. The bar is erased when the run
+// ends, as the table follows.
+func barWriter(w io.Writer, c *counts, model string) func(last bool) {
+	b := progressbar.NewOptions(c.total,
 		progressbar.OptionSetWriter(w),
 		progressbar.OptionSetWidth(30),
 		progressbar.OptionShowCount(),
@@ -71,19 +76,14 @@ func bar(w io.Writer, r *run, model string) func(last bool) {
 			_ = b.Finish() // a terminal that went away is no reason to fail
 			return
 		}
-		what := fmt.Sprintf("%s, %d in flight", model, len(r.slots))
-		if n := r.held.Load(); n > 0 {
+		what := fmt.Sprintf("%s, %d in flight", model, c.inFlight())
+		if n := c.held.Load(); n > 0 {
 			what += fmt.Sprintf(" (bound reached, %d late)", n)
 		}
-		if n := r.failed.Load(); n > 0 {
+		if n := c.failed.Load(); n > 0 {
 			what += fmt.Sprintf(", %d failed", n)
 		}
 		b.Describe(what)
-		_ = b.Set64(r.answered.Load() + r.failed.Load())
+		_ = b.Set64(c.answered.Load() + c.failed.Load())
 	}
-}
-
-func (r *run) status() string {
-	return fmt.Sprintf("%d of %d sent, %d answered, %d failed, %d in flight",
-		r.sent.Load(), len(r.trace), r.answered.Load(), r.failed.Load(), len(r.slots))
 }

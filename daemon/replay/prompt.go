@@ -40,7 +40,7 @@ type body struct {
 func (r *body) Read(b []byte) (int, error) {
 	n := 0
 	for n < len(b) && int64(r.off) < r.size() {
-		m := r.fill(b[n:])
+		m := r.writePart(b[n:])
 		n += m
 		r.off += m
 	}
@@ -50,8 +50,8 @@ func (r *body) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// fill writes from one part of the body, head, block or tail, and at least a byte.
-func (r *body) fill(b []byte) int {
+// writePart writes from one part of the body, head, block or tail, and at least a byte.
+func (r *body) writePart(b []byte) int {
 	at := r.off
 	if at < len(r.head) {
 		return copy(b, r.head[at:])
@@ -94,11 +94,12 @@ func blockText(b []byte, seed, id uint64, from int) {
 	}
 }
 
+// letters returns 8 letters, one for each nibble that it keeps.
 func letters(x uint64) uint64 {
 	return mix(x)&0x0f0f0f0f0f0f0f0f + 0x6161616161616161
 }
 
-// mix is the output function of splitmix64.
+// mix returns what splitmix64 makes of x.
 func mix(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

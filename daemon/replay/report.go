@@ -17,68 +17,6 @@ type Report struct {
 	Results []Result
 }
 
-// Result is one model's run. Its JSON names are those that --json prints;
-// seconds are of trace time unless the name says wall. A rate or an "over
-// mean" is 0 when there was nothing to make it from.
-type Result struct {
-	Model    string  `json:"model"`
-	Speed    float64 `json:"speed"`
-	Requests int     `json:"requests"` // in the trace, limit applied
-	Sent     int     `json:"sent"`
-	Answered int     `json:"answered"` // to the end, with [DONE]
-
-	// Errors counts requests by kind: "status 503", "connect", "connection
-	// lost", "stream cut short", "error event", "deadline", "canceled", "not
-	// sent" (the deadline or the end came first). FirstError is one in words.
-	Errors     map[string]int `json:"errors"`
-	FirstError string         `json:"first_error,omitempty"`
-
-	// TTFT runs from sending to the first event with output, Total to the end
-	// of the answer.
-	TTFT  Distribution `json:"ttft_seconds"`
-	Total Distribution `json:"total_seconds"`
-
-	// BlockHitRate is CachedBlocks over PromptBlocks: of every answered
-	// request, the whole KV blocks of 16 tokens in the cached_tokens that the
-	// worker reported, over the whole blocks of its prompt.
-	BlockHitRate float64 `json:"block_hit_rate"`
-	CachedBlocks int     `json:"cached_blocks"`
-	PromptBlocks int     `json:"prompt_blocks"`
-
-	// TokenHitRate is the same in tokens. TraceTokens is what the trace says
-	// of the same prompts: it differs from PromptTokens when the workers'
-	// tokenizer is not the one that the text was made for.
-	TokenHitRate float64 `json:"token_hit_rate"`
-	CachedTokens int     `json:"cached_tokens"`
-	PromptTokens int     `json:"prompt_tokens"`
-	TraceTokens  int     `json:"trace_tokens"`
-	NoUsage      int     `json:"no_usage"` // answers that reported none; they are in no rate
-
-	// Workers that answered. The work of the busiest (see PrefillSeconds) and
-	// its requests, over the mean of these workers; a worker that got nothing
-	// is not seen from here. All 0 if the daemon does not name its workers.
-	Workers                 int     `json:"workers"`
-	WorkBusiestOverMean     float64 `json:"work_busiest_over_mean"`
-	RequestsBusiestOverMean float64 `json:"requests_busiest_over_mean"`
-
-	// Of the client itself: requests held back by the bound in flight, the
-	// most open at once, and how late the latest request left.
-	Held           int     `json:"held"`
-	PeakInFlight   int     `json:"peak_in_flight"`
-	LateSecondsMax float64 `json:"late_seconds_max"`
-	WallSeconds    float64 `json:"wall_seconds"`
-}
-
-// Distribution of seconds; percentiles are nearest ranks.
-type Distribution struct {
-	Count int     `json:"count"`
-	Mean  float64 `json:"mean"`
-	P50   float64 `json:"p50"`
-	P90   float64 `json:"p90"`
-	P99   float64 `json:"p99"`
-	Max   float64 `json:"max"`
-}
-
 // WriteJSON writes one JSON object a line, one for each model.
 func (r Report) WriteJSON(w io.Writer) error {
 	enc := json.NewEncoder(w)
@@ -114,7 +52,7 @@ func (r Report) WriteText(w io.Writer) error {
 	return nil
 }
 
-// notes say what takes away from the figures.
+// notes returns what takes away from the figures.
 func (res *Result) notes() []string {
 	var out []string
 	note := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
@@ -129,14 +67,15 @@ func (res *Result) notes() []string {
 		note("first error: %s", res.FirstError)
 	}
 	if res.Held > 0 {
-		note("%d requests waited for the bound in flight, and left up to %.1f s late: the times are understated; raise the bound",
-			res.Held, res.LateSecondsMax)
+		note("%d requests waited for the bound in flight, and left up to %.1f s late: "+
+			"the times are understated; raise the bound", res.Held, res.LateSecondsMax)
 	}
 	if res.NoUsage > 0 {
 		note("%d answers reported no usage and are in no hit rate", res.NoUsage)
 	}
 	if d := res.PromptTokens - res.TraceTokens; d != 0 {
-		note("the workers counted %d prompt tokens where the trace has %d: their tokenizer is another one", res.PromptTokens, res.TraceTokens)
+		note("the workers counted %d prompt tokens where the trace has %d: their tokenizer is another one",
+			res.PromptTokens, res.TraceTokens)
 	}
 	if res.Answered > 0 && res.Workers == 0 {
 		note("the daemon named no workers in X-Warmpath-Worker: turn its explain on for the busiest over mean")

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -42,32 +41,27 @@ func Run(ctx context.Context, c Config) (Report, error) {
 	return report, nil
 }
 
+// errGaveUp ends a run of which nothing succeeds.
+var errGaveUp = errors.New("no request succeeds")
+
 // run is one passage of the trace under one model.
 type run struct {
 	cfg     *Config
 	send    *sender
 	trace   []Request
 	samples []sample // one a request that was sent; each written by its own goroutine
-	slots   chan struct{}
+	counts  *counts
 	abort   context.CancelCauseFunc
-
-	sent, begun, answered, failed atomic.Int64
-	held                          atomic.Int64 // requests that had to wait for a slot
-	peak                          int          // most open at once; by the arrival loop alone
 }
-
-var (
-	errDeadline = errors.New("deadline")
-	errGaveUp   = errors.New("no request succeeds")
-)
 
 // play runs the trace under one model.
 func play(ctx context.Context, cfg *Config, trip http.RoundTripper, model string, trace []Request) (Result, error) {
 	r := &run{
-		cfg: cfg, trace: trace,
+		cfg:     cfg,
+		trace:   trace,
 		send:    newSender(cfg, trip, model),
 		samples: make([]sample, len(trace)),
-		slots:   make(chan struct{}, cfg.MaxInFlight),
+		counts:  newCounts(len(trace), cfg.MaxInFlight),
 	}
 	start := time.Now()
 	ctx, stop := context.WithTimeoutCause(ctx, r.due(len(trace)-1)+cfg.Grace, errDeadline)
@@ -75,26 +69,34 @@ func play(ctx context.Context, cfg *Config, trip http.RoundTripper, model string
 	ctx, r.abort = context.WithCancelCause(ctx)
 	defer r.abort(nil)
 
-	shown := show(r, model)
-	r.arrivals(ctx, start)
+	endProgress := showProgress(cfg.Progress, r.counts, model)
+	r.sendAll(ctx, start)
 	wall := time.Since(start)
-	shown()
+	endProgress()
 
-	res := r.tally(model, wall)
+	res := tally(outcome{
+		model:   model,
+		speed:   cfg.Speed,
+		wall:    wall,
+		trace:   trace,
+		samples: r.samples,
+		counts:  r.counts,
+	})
 	if cause := context.Cause(ctx); cause != nil && cause != errDeadline {
-		return res, fmt.Errorf("replay: model %q: stopped after sending %d of %d requests: %w", model, r.sent.Load(), len(trace), cause)
+		return res, fmt.Errorf("replay: model %q: stopped after sending %d of %d requests: %w",
+			model, res.Sent, len(trace), cause)
 	}
 	return res, nil
 }
 
-// due is when request i is to be sent, in wall time since the start.
+// due returns when request i is to be sent, in wall time since the start.
 func (r *run) due(i int) time.Duration {
 	return time.Duration(float64(r.trace[i].At) / r.cfg.Speed)
 }
 
-// arrivals sends every request when it is due and returns when all are
-// answered, failed or dropped.
-func (r *run) arrivals(ctx context.Context, start time.Time) {
+// sendAll sends every request when it is due and returns when all are answered,
+// failed or dropped.
+func (r *run) sendAll(ctx context.Context, start time.Time) {
 	var open sync.WaitGroup
 	defer open.Wait()
 	clock := time.NewTimer(0)
@@ -108,48 +110,31 @@ func (r *run) arrivals(ctx context.Context, start time.Time) {
 				return
 			}
 		}
-		if !r.slot(ctx) {
+		if !r.counts.acquire(ctx) {
 			return
 		}
-		r.sent.Add(1)
+		r.counts.sent.Add(1)
 		open.Go(func() {
 			late := time.Since(start) - r.due(i)
-			r.samples[i] = r.one(ctx, i)
+			r.samples[i] = r.sendOne(ctx, i)
 			r.samples[i].late = late
-			<-r.slots
+			r.counts.release()
 		})
 	}
 }
 
-// slot waits for one of the places for open requests.
-func (r *run) slot(ctx context.Context) bool {
-	if ctx.Err() != nil {
-		return false
-	}
-	select {
-	case r.slots <- struct{}{}:
-	default:
-		r.held.Add(1)
-		select {
-		case r.slots <- struct{}{}:
-		case <-ctx.Done():
-			return false
-		}
-	}
-	r.peak = max(r.peak, len(r.slots))
-	return true
-}
-
-// one sends request i and keeps the counters.
-func (r *run) one(ctx context.Context, i int) sample {
-	s := r.send.send(ctx, &r.trace[i], func() { r.begun.Add(1) })
+// sendOne sends request i and counts what became of it.
+func (r *run) sendOne(ctx context.Context, i int) sample {
+	c := r.counts
+	s := r.send.send(ctx, &r.trace[i], func() { c.begun.Add(1) })
 	if s.err == nil {
-		r.answered.Add(1)
+		c.answered.Add(1)
 		return s
 	}
-	failed := r.failed.Add(1)
-	if r.begun.Load() == 0 && failed == int64(min(giveUpAfter, len(r.trace))) && ctx.Err() == nil {
-		r.abort(fmt.Errorf("%w: %w; is the daemon at %s, and does its /v1/models list the model?", errGaveUp, s.err, r.cfg.URL))
+	failed := c.failed.Add(1)
+	if c.begun.Load() == 0 && failed == int64(min(giveUpAfter, len(r.trace))) && ctx.Err() == nil {
+		r.abort(fmt.Errorf("%w: %w; is the daemon at %s, and does its /v1/models list the model?",
+			errGaveUp, s.err, r.cfg.URL))
 	}
 	return s
 }

@@ -13,6 +13,9 @@ import (
 	"time"
 )
 
+// errDeadline ends a run that is not over when its grace is.
+var errDeadline = errors.New("deadline")
+
 // sample is what became of one request.
 type sample struct {
 	late        time.Duration // wall time from when it was due to when it was sent
@@ -36,7 +39,13 @@ func newSender(cfg *Config, trip http.RoundTripper, model string) *sender {
 	quoted, _ := json.Marshal(model) // a string always has a JSON form
 	name := fnv.New64a()
 	name.Write([]byte(model))
-	return &sender{cfg, trip, string(quoted), cfg.URL + "/v1/completions", cfg.Seed ^ name.Sum64()}
+	return &sender{
+		cfg:    cfg,
+		trip:   trip,
+		model:  string(quoted),
+		target: cfg.URL + "/v1/completions",
+		seed:   cfg.Seed ^ name.Sum64(),
+	}
 }
 
 // newTransport keeps a connection for each request that may be open: with the
@@ -72,7 +81,7 @@ func (s *sender) send(ctx context.Context, r *Request, first func()) (out sample
 	req.GetBody = func() (io.ReadCloser, error) { return &body{prompt: p}, nil }
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("X-Warmpath-Explain", "1")
-	// RoundTrip and not Client.Do: a redirect would be a wrong URL, to be told.
+	// RoundTrip and not Client.Do: a redirect would be a wrong URL, to be reported.
 	resp, err := s.trip.RoundTrip(req)
 	if err != nil {
 		out.err = err
@@ -101,7 +110,7 @@ func (e *statusError) Error() string {
 	return strings.TrimRight(fmt.Sprintf("status %d: %s", e.code, e.message), ": ")
 }
 
-// readStatus takes the message out of an OpenAI-shaped error, and leaves the
+// readStatus returns the message of an OpenAI-shaped error, and leaves the
 // connection in a state to be used again.
 func readStatus(resp *http.Response) error {
 	data, _ := io.ReadAll(io.LimitReader(resp.Body, 16<<10))
@@ -118,7 +127,7 @@ func readStatus(resp *http.Response) error {
 	return &statusError{resp.StatusCode, msg}
 }
 
-// kindOf sorts errors into the few kinds that a report counts.
+// kindOf returns the kind of an error, of the few that a report counts.
 func kindOf(ctx context.Context, err error) string {
 	var status *statusError
 	var op *net.OpError

@@ -16,7 +16,7 @@ const maxEvent = 16 << 10
 
 var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, maxEvent) }}
 
-// usage is the part of an event that says what the worker computed.
+// usage is the part of an event that reports what the worker computed.
 type usage struct {
 	Prompt  int `json:"prompt_tokens"`
 	Details struct {
@@ -24,7 +24,7 @@ type usage struct {
 	} `json:"prompt_tokens_details"` // null or missing when nothing was cached
 }
 
-// cached is never more than the prompt, whatever the worker says.
+// cached returns the cached tokens: never more than the prompt, whatever the worker reports.
 func (u *usage) cached() int { return min(max(0, u.Details.Cached), max(0, u.Prompt)) }
 
 type lastEvent struct {
@@ -48,7 +48,10 @@ var (
 func readStream(r io.Reader, first func()) (*usage, error) {
 	br := readers.Get().(*bufio.Reader)
 	br.Reset(r)
-	defer func() { br.Reset(nil); readers.Put(br) }()
+	defer func() {
+		br.Reset(nil)
+		readers.Put(br)
+	}()
 
 	var kept []byte // the last event that had a usage
 	begun, done := false, false
@@ -87,7 +90,7 @@ func readStream(r io.Reader, first func()) (*usage, error) {
 	}
 }
 
-// hasOutput says whether an event has a choice: the event of the usage alone
+// hasOutput reports whether an event has a choice: the event of the usage alone
 // has an empty list, a role without content belongs to chat.
 func hasOutput(data []byte) bool {
 	_, rest, ok := bytes.Cut(data, []byte(`"choices":`))
@@ -95,7 +98,7 @@ func hasOutput(data []byte) bool {
 	return ok && len(rest) > 0 && rest[0] == '{'
 }
 
-// isError tells an error event from text that happens to hold the word.
+// isError reports whether an event is an error, and not text that happens to hold the word.
 func isError(data []byte) bool {
 	var e lastEvent
 	return json.Unmarshal(data, &e) == nil && len(e.Error) > 0 && string(e.Error) != "null"

@@ -25,32 +25,50 @@ func PrefillSeconds(prompt, cached int) float64 {
 	return abi.PrefillSeconds*n + abi.ContextSeconds*n*(float64(prompt)-n/2)
 }
 
-// tally makes the figures of a run whose requests have all ended.
-func (r *run) tally(model string, wall time.Duration) Result {
-	sent := int(r.sent.Load())
+// outcome is what a run has gathered once all its requests have ended.
+type outcome struct {
+	model   string
+	speed   float64
+	wall    time.Duration
+	trace   []Request
+	samples []sample
+	counts  *counts
+}
+
+// seconds returns a wall time as seconds of trace time.
+func (o *outcome) seconds(d time.Duration) float64 { return d.Seconds() * o.speed }
+
+// tally returns the figures of a run.
+func tally(o outcome) Result {
+	sent := int(o.counts.sent.Load())
 	res := Result{
-		Model: model, Speed: r.cfg.Speed,
-		Requests: len(r.trace), Sent: sent, Answered: int(r.answered.Load()),
-		Errors: map[string]int{}, Held: int(r.held.Load()), PeakInFlight: r.peak,
-		WallSeconds: wall.Seconds(),
+		Model:        o.model,
+		Speed:        o.speed,
+		Requests:     len(o.trace),
+		Sent:         sent,
+		Answered:     int(o.counts.answered.Load()),
+		Errors:       map[string]int{},
+		Held:         int(o.counts.held.Load()),
+		PeakInFlight: o.counts.peak,
+		WallSeconds:  o.wall.Seconds(),
 	}
-	if n := len(r.trace) - sent; n > 0 {
+	if n := len(o.trace) - sent; n > 0 {
 		res.Errors["not sent"] = n
 	}
 	var ttft, total []float64
-	work, requests := map[string]float64{}, map[string]float64{}
-	trace := func(d time.Duration) float64 { return d.Seconds() * r.cfg.Speed }
-	for i := range r.samples[:sent] {
-		s := &r.samples[i]
-		res.LateSecondsMax = max(res.LateSecondsMax, trace(s.late))
+	work := map[string]float64{}
+	requests := map[string]float64{}
+	for i := range o.samples[:sent] {
+		s := &o.samples[i]
+		res.LateSecondsMax = max(res.LateSecondsMax, o.seconds(s.late))
 		if s.ttft > 0 {
-			ttft = append(ttft, trace(s.ttft))
+			ttft = append(ttft, o.seconds(s.ttft))
 		}
 		if s.err != nil {
-			res.fail(s)
+			res.addError(s)
 			continue
 		}
-		total = append(total, trace(s.total))
+		total = append(total, o.seconds(s.total))
 		if s.worker != "" {
 			requests[s.worker]++
 		}
@@ -58,27 +76,31 @@ func (r *run) tally(model string, wall time.Duration) Result {
 			res.NoUsage++
 			continue
 		}
-		res.hit(s.usage, r.trace[i].InputTokens)
+		res.addUsage(s.usage, o.trace[i].InputTokens)
 		if s.worker != "" {
 			work[s.worker] += PrefillSeconds(s.usage.Prompt, s.usage.cached())
 		}
 	}
-	res.TTFT, res.Total = distribution(ttft), distribution(total)
+	res.TTFT = distribution(ttft)
+	res.Total = distribution(total)
 	res.BlockHitRate = ratio(res.CachedBlocks, res.PromptBlocks)
 	res.TokenHitRate = ratio(res.CachedTokens, res.PromptTokens)
 	res.Workers = len(requests)
-	res.WorkBusiestOverMean, res.RequestsBusiestOverMean = busiest(work), busiest(requests)
+	res.WorkBusiestOverMean = busiest(work)
+	res.RequestsBusiestOverMean = busiest(requests)
 	return res
 }
 
-func (res *Result) fail(s *sample) {
+// addError counts a request that failed.
+func (res *Result) addError(s *sample) {
 	res.Errors[s.kind]++
 	if res.FirstError == "" {
 		res.FirstError = s.err.Error()
 	}
 }
 
-func (res *Result) hit(u *usage, traceTokens int) {
+// addUsage counts what a worker reported of a request.
+func (res *Result) addUsage(u *usage, traceTokens int) {
 	res.TraceTokens += traceTokens
 	res.PromptTokens += u.Prompt
 	res.CachedTokens += u.cached()
@@ -93,11 +115,12 @@ func ratio(part, whole int) float64 {
 	return float64(part) / float64(whole)
 }
 
-// busiest is the largest value over the mean of those there are; 0 if none.
+// busiest returns the largest value over the mean of those there are; 0 if none.
 func busiest(by map[string]float64) float64 {
 	var top, sum float64
 	for _, v := range by {
-		top, sum = max(top, v), sum+v
+		top = max(top, v)
+		sum += v
 	}
 	if sum == 0 {
 		return 0
@@ -105,7 +128,7 @@ func busiest(by map[string]float64) float64 {
 	return top / (sum / float64(len(by)))
 }
 
-// distribution sorts v in place.
+// distribution returns the figures of v, which it sorts in place.
 func distribution(v []float64) Distribution {
 	if len(v) == 0 {
 		return Distribution{}
@@ -116,12 +139,16 @@ func distribution(v []float64) Distribution {
 		sum += x
 	}
 	return Distribution{
-		Count: len(v), Mean: sum / float64(len(v)),
-		P50: percentile(v, 50), P90: percentile(v, 90), P99: percentile(v, 99), Max: v[len(v)-1],
+		Count: len(v),
+		Mean:  sum / float64(len(v)),
+		P50:   percentile(v, 50),
+		P90:   percentile(v, 90),
+		P99:   percentile(v, 99),
+		Max:   v[len(v)-1],
 	}
 }
 
-// percentile is the nearest rank: the smallest value that at least p percent
+// percentile returns the nearest rank: the smallest value that at least p percent
 // of the sorted values do not exceed. It is always one that was measured.
 func percentile(sorted []float64, p float64) float64 {
 	return sorted[max(0, int(math.Ceil(p/100*float64(len(sorted))))-1)]

@@ -87,8 +87,10 @@ func use(prompt, cached int) *usage {
 
 func TestTally(t *testing.T) {
 	ms := time.Millisecond
-	r := &run{
-		cfg:   testConfig(t, Config{Speed: 10}),
+	o := outcome{
+		model: "A",
+		speed: 10,
+		wall:  2 * time.Second,
 		trace: make([]Request, 6),
 		samples: []sample{
 			{ttft: 100 * ms, total: 200 * ms, usage: use(1000, 0), worker: "a"},
@@ -98,14 +100,15 @@ func TestTally(t *testing.T) {
 			{ttft: 400 * ms, total: 500 * ms, err: errTruncated, kind: "stream cut short", worker: "a"},
 			{},
 		},
-		peak: 3,
+		counts: newCounts(6, 3),
 	}
-	for i := range r.trace {
-		r.trace[i].InputTokens = 1000
+	o.counts.peak = 3
+	for i := range o.trace {
+		o.trace[i].InputTokens = 1000
 	}
-	r.sent.Store(5)
-	r.answered.Store(3)
-	got := r.tally("A", 2*time.Second)
+	o.counts.sent.Store(5)
+	o.counts.answered.Store(3)
+	got := tally(o)
 
 	if got.TTFT != (Distribution{Count: 4, Mean: 2.5, P50: 2, P90: 4, P99: 4, Max: 4}) {
 		t.Errorf("TTFT %+v", got.TTFT)
@@ -129,8 +132,7 @@ func TestTally(t *testing.T) {
 }
 
 func TestTallyOfNothing(t *testing.T) {
-	r := &run{cfg: testConfig(t, Config{}), trace: make([]Request, 2), samples: make([]sample, 2)}
-	res := r.tally("A", 0)
+	res := tally(outcome{trace: make([]Request, 2), samples: make([]sample, 2), counts: newCounts(2, 1)})
 	var out strings.Builder
 	report := Report{Results: []Result{res}}
 	if err := report.WriteText(&out); err != nil || strings.Contains(out.String(), "NaN") {

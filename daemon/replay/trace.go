@@ -66,12 +66,15 @@ func ReadTrace(r io.Reader, name string, limit int) ([]Request, error) {
 			first = last
 		}
 		out = append(out, Request{
-			At:          time.Duration(last-first) * time.Millisecond,
-			InputTokens: *l.Input, OutputTokens: *l.Output, Blocks: l.HashIDs,
+			At:           time.Duration(last-first) * time.Millisecond,
+			InputTokens:  *l.Input,
+			OutputTokens: *l.Output,
+			Blocks:       l.HashIDs,
 		})
 	}
 	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
-		return nil, fmt.Errorf("replay: %s:%d: line is longer than %d bytes; a trace has one JSON object a line", name, n+1, maxTraceLine)
+		return nil, fmt.Errorf("replay: %s:%d: line is longer than %d bytes; a trace has one JSON object a line",
+			name, n+1, maxTraceLine)
 	} else if err != nil {
 		return nil, fmt.Errorf("replay: reading the trace %s: %w", name, err)
 	}
@@ -88,7 +91,8 @@ const maxTimestamp = 366 * 24 * 3600 * 1000
 func parseTraceLine(b []byte) (traceLine, error) {
 	var l traceLine
 	if err := json.Unmarshal(b, &l); err != nil {
-		return l, fmt.Errorf("not a trace line: %w; want {\"timestamp\": ms, \"input_length\", \"output_length\", \"hash_ids\"}, whole numbers", err)
+		return l, fmt.Errorf("not a trace line: %w; "+
+			"want {\"timestamp\": ms, \"input_length\", \"output_length\", \"hash_ids\"}, whole numbers", err)
 	}
 	switch {
 	case l.Timestamp == nil:
@@ -105,7 +109,8 @@ func parseTraceLine(b []byte) (traceLine, error) {
 		return l, fmt.Errorf("output_length %d is not within 1 to %d; leave such requests out", *l.Output, maxTraceTokens)
 	}
 	if want := (*l.Input + BlockTokens - 1) / BlockTokens; len(l.HashIDs) != want {
-		return l, fmt.Errorf("%d hash_ids for input_length %d; want %d, one for each %d tokens", len(l.HashIDs), *l.Input, want, BlockTokens)
+		return l, fmt.Errorf("%d hash_ids for input_length %d; want %d, one for each %d tokens",
+			len(l.HashIDs), *l.Input, want, BlockTokens)
 	}
 	return l, nil
 }
