@@ -14,22 +14,27 @@ import (
 
 var ctx = context.Background()
 
-// guest builds testdata/guest once.
-var guest = sync.OnceValues(func() ([]byte, error) {
+// guest is testdata/guest, built once.
+var guest = sync.OnceValues(func() ([]byte, error) { return buildGuest("./testdata/guest") })
+
+// observer is a guest that uses all of the SDK.
+var observer = sync.OnceValues(func() ([]byte, error) { return buildGuest("../testdata/guests/observer") })
+
+func buildGuest(pkg string) ([]byte, error) {
 	dir, err := os.MkdirTemp("", "guest")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
 	out := filepath.Join(dir, "guest.wasm")
-	cmd := exec.Command("go", "build", "-buildmode=c-shared", "-trimpath", "-ldflags=-s -w -buildid=", "-o", out, "./testdata/guest")
+	cmd := exec.Command("go", "build", "-buildmode=c-shared", "-trimpath", "-ldflags=-s -w -buildid=", "-o", out, pkg)
 	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm")
 	if b, err := cmd.CombinedOutput(); err != nil {
 		os.Stderr.Write(b)
 		return nil, err
 	}
 	return os.ReadFile(out)
-})
+}
 
 func newHost(t testing.TB, c Config) *Host {
 	t.Helper()

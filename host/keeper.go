@@ -66,7 +66,10 @@ func (s *Strategy) rest(pause time.Duration) bool {
 	}
 }
 
-// deliver makes one call with what the module wants to learn, and says how long to pause: as long as it took, so that
+// noticeTurn is how long one instance is kept for notices: some hundreds of calls, or one that takes its whole time.
+const noticeTurn = time.Millisecond
+
+// deliver makes the calls with what the module wants to learn, and says how long to pause: as long as they took, so that
 // notices take half a processor at most. While all instances are at picks, notices wait for the next of them.
 func (s *Strategy) deliver() (pause time.Duration) {
 	if s.notices.wants&^abi.WantCost == 0 || !s.notices.due() {
@@ -81,22 +84,32 @@ func (s *Strategy) deliver() (pause time.Duration) {
 		return 0
 	}
 	began := time.Now()
-	if n, due := s.notices.next(s.layout.FrameSize(sl.in.room)); due {
+	for time.Since(began) < noticeTurn {
+		n, due := s.notices.next(s.layout.FrameSize(sl.in.room))
+		if !due {
+			break
+		}
 		if err := sl.in.notify(n); err != nil {
-			if s.notices.failed(s.cfg.QuarantineAfter, s.cfg.QuarantineFor) {
-				s.log.Error("strategy is told nothing more for a while: its calls beside the picks fail",
-					"errors", s.cfg.QuarantineAfter, "retry_after", s.cfg.QuarantineFor, "export", n.export, "err", err)
-			}
-			s.discard(sl, sl.in.blame(), err)
+			s.unheard(sl, n.export, err)
 			return time.Since(began)
 		}
 		s.notices.heard()
+		sl.in.calls++ // it may have allocated as a pick may
 	}
-	sl.state.Store(idle)
+	s.give(sl)
 	if s.notices.due() {
 		s.call()
 	}
 	return time.Since(began)
+}
+
+// unheard ends an instance whose call of export failed.
+func (s *Strategy) unheard(sl *slot, export string, err error) {
+	if s.notices.failed(s.cfg.QuarantineAfter, s.cfg.QuarantineFor) {
+		s.log.Error("strategy is told nothing more for a while: its calls beside the picks fail",
+			"errors", s.cfg.QuarantineAfter, "retry_after", s.cfg.QuarantineFor, "export", export, "err", err)
+	}
+	s.discard(sl, sl.in.blame(), err)
 }
 
 // upkeep runs wp_maint on an instance the keeper has taken.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/warmpath/warmpath/sdk"
+	"github.com/warmpath/warmpath/sdk/abi"
 	"github.com/warmpath/warmpath/sdk/sdktest"
 )
 
@@ -93,4 +94,73 @@ func (byFlight) Route(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
 		k.Enter(i, &workers[i], 0) // all ties: in flight, then sent, then index
 	}
 	return k.Choose(r)
+}
+
+func TestTextsOf11(t *testing.T) {
+	long := strings.Repeat("v", 1000)
+	h := &sdktest.Host{Caller: "team-a", Headers: map[string]string{"x-tenant": "acme", "x-long": long}}
+	h.Use(t)
+	name := strings.Repeat("n", 300)
+	if sdk.Caller() != "team-a" || sdk.Header("x-tenant") != "acme" || sdk.Header("x-long") != long ||
+		sdk.Header("x-none") != "" || sdk.Header("") != "" || sdk.Header(name) != "" {
+		t.Errorf("%q, %q, %d bytes", sdk.Caller(), sdk.Header("x-tenant"), len(sdk.Header("x-long")))
+	}
+}
+
+// Names of labels are asked for once an epoch.
+func TestLabels(t *testing.T) {
+	h := &sdktest.Host{}
+	h.Use(t)
+	f := sdktest.NewFrame(2).Label(h, 0, "tier=batch").Label(h, 1, "tier=live").Label(h, 1, "tierless")
+	r := sdk.NewRequest(&f.Header, nil)
+	check := func(row int, key, want string) {
+		t.Helper()
+		if got := r.Label(&f.Rows[row], key); got != want {
+			t.Errorf("label %q of row %d is %q; want %q", key, row, got, want)
+		}
+	}
+	check(0, "tier", "batch")
+	check(1, "tier", "live")
+	check(1, "tierless", "")
+	check(1, "", "")
+	if got := r.Labeled("tier", "live"); got != 2 || r.Labeled("tier", "none") != 0 || r.Labeled("tier", "") != 0 {
+		t.Errorf("tier=live is bit %#x; want 2", got)
+	}
+	h.Labels[1] = "tier=spot"
+	check(1, "tier", "live") // as of the epoch
+	f.Header.LabelsEpoch++
+	check(1, "tier", "spot")
+	f.Rows[0].Labels = 1 << 63 // a bit that has no name
+	check(0, "tier", "")
+}
+
+func TestPrefixes(t *testing.T) {
+	h := &sdktest.Host{
+		Holders: []sdk.Holder{{Key: 5, Matched: 2, Blocks: 9}, {Key: 6, Matched: 7, Row: -1, TailSecs: -1}},
+		Chains:  map[uint64][]int{11: {4, 1}},
+		Tiers:   [][]sdk.Tier{{{Kind: abi.TierGPU, Capacity: 100}, {Kind: abi.TierL1}}},
+	}
+	h.Use(t)
+	if best, ok := sdk.PrefixBest(); !ok || best.Key != 6 || best.Row != -1 {
+		t.Errorf("best %+v, %v", best, ok)
+	}
+	if w, ok := sdk.PrefixWorker(0); !ok || w.Blocks != 9 {
+		t.Errorf("worker 0: %+v, %v", w, ok)
+	}
+	if w, ok := sdk.PrefixWorker(2); ok {
+		t.Errorf("worker 2: %+v", w)
+	}
+	if n := sdk.PrefixMatchOf(0, []uint64{11, 12}); n != 2 {
+		t.Errorf("matches %d; want both", n)
+	}
+	if n := sdk.PrefixMatchOf(1, []uint64{12}); n != 0 {
+		t.Errorf("matches %d of an unknown chain", n)
+	}
+	if tiers := sdk.CacheTiers(0); len(tiers) != 2 || tiers[0].Capacity != 100 {
+		t.Errorf("tiers %+v", tiers)
+	}
+	*h = sdktest.Host{}
+	if _, ok := sdk.PrefixBest(); ok || len(sdk.CacheTiers(0)) != 0 {
+		t.Error("something is known where nothing is")
+	}
 }

@@ -39,9 +39,12 @@ type Line struct {
 }
 
 // Use makes h the host until the test ends. Such tests must not run in parallel: a module, too, has one host.
-func (h *Host) Use(t testing.TB) {
+func (h *Host) Use(t testing.TB) { t.Cleanup(h.Serve()) }
+
+// Serve makes h the host until the function is called that it returns.
+func (h *Host) Serve() (end func()) {
 	imports.Current = fake{h}
-	t.Cleanup(imports.Reset)
+	return imports.Reset
 }
 
 // fake keeps the raw functions off Host, whose fields have some of their names.

@@ -1,0 +1,70 @@
+// A strategy that uses what ABI 1.1 brought: it turns tenants away in its own words, keeps the night's traffic on batch
+// workers, takes the cheapest worker by the host's own score else, and sums up in the store what it learns beside the
+// picks.
+package main
+
+import (
+	"strconv"
+
+	"github.com/warmpath/warmpath/sdk"
+)
+
+const (
+	onBatch sdk.Reason = sdk.ReasonOwn + iota
+	cheapest
+	known
+)
+
+type observer struct{}
+
+func (observer) Wants() sdk.Want { return sdk.WantCost }
+
+func (observer) Reasons() []string { return []string{"batch worker", "cheapest", "known elsewhere"} }
+
+func (observer) Route(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
+	if t := sdk.Header("X-Tenant"); t == "blocked" {
+		return r.Reject(403, "tenant "+strconv.Quote(t)+" is blocked", 60)
+	}
+	if sdk.Caller() == "nightly" {
+		batch := r.Labeled("tier", "batch")
+		for i := range workers {
+			if workers[i].Labels&batch != 0 && r.Label(&workers[i], "pool") == "a" {
+				return sdk.To(i).Because(onBatch)
+			}
+		}
+	}
+	if h, ok := sdk.PrefixBest(); ok && h.Row >= 0 {
+		if p, ok := sdk.PrefixWorker(int(h.Row)); ok && p.Blocks > 0 && len(sdk.CacheTiers(int(h.Row))) == 2 {
+			return sdk.To(int(h.Row)).Because(known)
+		}
+	}
+	best := 0
+	for i := range workers {
+		if workers[i].Cost < workers[best].Cost {
+			best = i
+		}
+	}
+	return sdk.To(best).Because(cheapest)
+}
+
+func (observer) OnTick(now int64) { add("tick", now) }
+
+func (observer) OnFirstToken(o *sdk.Outcome) { add("first", int64(o.Seq)) }
+
+func (observer) OnComplete(o *sdk.Outcome) { add("complete", int64(o.OutputTokens)) }
+
+func (observer) OnKVEvents(events []sdk.KVEvent) {
+	for i := range events {
+		add("event", int64(events[i].Tokens))
+	}
+}
+
+func add(key string, n int64) {
+	if _, err := sdk.KVAdd(key, n, 0); err != nil {
+		sdk.Log(sdk.Warn, err.Error())
+	}
+}
+
+func init() { sdk.Register(observer{}) }
+
+func main() {}
