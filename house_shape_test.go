@@ -31,7 +31,6 @@ var exceptions = map[string]shape{
 	"daemon/operator":   {pairs: 4},
 	"daemon/route":      {spread: 5},
 	"daemon/sessionapi": {spread: 4},
-	"daemon/worker":     {pairs: 29, spread: 19, branches: 24},
 	"host":              {pairs: 11, spread: 7},
 	"host/meter":        {pairs: 5, spread: 4, branches: 28},
 	"host/wasmtest":     {branches: 25},

@@ -37,7 +37,6 @@ var habitsToday = map[string]habits{
 	"daemon/route":      {wide: 37},
 	"daemon/sessionapi": {wide: 18},
 	"daemon/warmpath":   {wide: 16, effects: 1, long: 1},
-	"daemon/worker":     {wide: 10, effects: 2},
 	"host":              {wide: 71, effects: 3},
 	"host/meter":        {wide: 32, effects: 8},
 	"host/wasmtest":     {wide: 6, effects: 2},

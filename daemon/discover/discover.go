@@ -7,9 +7,6 @@ import (
 	"sync"
 )
 
-// equaler is what the sources say of a worker: lists of them are compared.
-type equaler[W any] interface{ Equal(W) bool }
-
 // Config is a Discovery's. W is what the sources say of a worker. Every field needs a value, but for what concerns a
 // source that is never used.
 type Config[W equaler[W]] struct {

@@ -6,6 +6,9 @@ import (
 	"sync"
 )
 
+// equaler is what the sources say of a worker: lists of them are compared.
+type equaler[W any] interface{ Equal(W) bool }
+
 // fileSource is the workers of a file.
 type fileSource[W equaler[W]] struct {
 	log  *slog.Logger

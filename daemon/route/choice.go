@@ -146,6 +146,8 @@ func (c *Choice) describe() {
 	h.Model, h.Session, h.Tenant = hashOf(r.Model), hashOf(id), hashOf(r.CacheSalt)
 	h.Lambda = float32(p.Workers.Lambda(c.ask.At))
 	h.C1, h.C2 = float32(p.Workers.C1()), float32(p.Workers.C2())
+	f.Labels, h.LabelsEpoch = p.Workers.Labels()
+	h.Labels = uint32(len(f.Labels))
 	h.BestRow = -1
 	f.Session, f.Model, f.Tenant = id, r.Model, r.CacheSalt
 	if r.HasPrompt {

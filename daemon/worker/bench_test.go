@@ -11,12 +11,12 @@ func BenchmarkSnapshot(b *testing.B) {
 	for _, n := range []int{16, 256} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			p := upPool(b, n)
-			for i, w := range p.workers {
+			for i, w := range p.fleet.workers {
 				for range i % 4 {
 					p.force(w, Dispatch{PromptTokens: 1000}, 1)
 				}
 			}
-			for _, w := range p.workers {
+			for _, w := range p.fleet.workers {
 				p.Listed(w.number, []string{"tiny"}, nil)
 			}
 			rows, ws := make([]abi.Row, 0, n), make([]*Worker, 0, n)

@@ -50,10 +50,10 @@ func TestBackOffIsBounded(t *testing.T) {
 	at := 1.0
 	for range 10 {
 		p.fail(0, 5, at, Failed)
-		if left := p.workers[0].breaker.until - at; left > maxBackOff || left < 2 {
+		if left := p.fleet.workers[0].breaker.until - at; left > maxBackOff || left < 2 {
 			t.Fatalf("ejected for %v s; want 2..%v", left, maxBackOff)
 		}
-		at = p.workers[0].breaker.until
+		at = p.fleet.workers[0].breaker.until
 	}
 }
 
@@ -102,7 +102,7 @@ func TestNeededWorkerIsNotHeldToTrials(t *testing.T) {
 	p.fail(0, 1, 4, Failed) // the trial
 	var open []*Ticket
 	for range 3 {
-		k, ok := p.TryBegin(p.workers[0], Dispatch{}, p.after(4.1))
+		k, ok := p.TryBegin(p.fleet.workers[0], Dispatch{}, p.after(4.1))
 		if !ok {
 			t.Fatalf("request %d beside others was refused by the only worker", len(open)+1)
 		}
@@ -119,10 +119,10 @@ func TestNeededWorkerIsNotHeldToTrials(t *testing.T) {
 func TestEjectedKeepsItsCache(t *testing.T) {
 	downs := 0
 	p := New(Config{Workers: specs(2), OnDown: func(uint32) { downs++ }}, start)
-	for _, w := range p.workers {
+	for _, w := range p.fleet.workers {
 		p.heal(int(w.slot), 0)
 	}
-	p.workers[0].rel = 2
+	p.fleet.workers[0].speed.rel = 2
 	p.fail(0, 5, 1, Failed)
 	if s := p.Stats(p.after(1))[0]; downs != 0 || s.State != Ejected || s.Ejections != 1 || s.Slow < 1.9 {
 		t.Errorf("%d downs, %+v; want none, ejected, m kept", downs, s)
@@ -132,7 +132,7 @@ func TestEjectedKeepsItsCache(t *testing.T) {
 // TestOneBadOfTen: one of ten workers fails for ten minutes, then is well again. The figure is what it costs.
 func TestOneBadOfTen(t *testing.T) {
 	p := upPool(t, 10)
-	w := p.workers[7]
+	w := p.fleet.workers[7]
 	bad, healed := 0, 0
 	kept := 0 // its share of a second in the minute after
 	for i := range 20 * 720 {
@@ -168,7 +168,7 @@ func TestOneBadOfTen(t *testing.T) {
 
 // try begins a request at worker i if it takes one.
 func (p *Pool) try(i int, at float64) *Ticket {
-	k, _ := p.TryBegin(p.workers[i], Dispatch{PromptTokens: 10}, p.after(at))
+	k, _ := p.TryBegin(p.fleet.workers[i], Dispatch{PromptTokens: 10}, p.after(at))
 	return k
 }
 
@@ -241,7 +241,7 @@ func TestLongTrial(t *testing.T) {
 // TestTrialDiesWithItsWorker: the breaker of a worker that comes back is closed, whatever becomes of the trial.
 func TestTrialDiesWithItsWorker(t *testing.T) {
 	p := upPool(t, 2)
-	w := p.workers[0]
+	w := p.fleet.workers[0]
 	p.fail(0, 5, 1, Failed)
 	k := p.try(0, 4)
 	p.kill(int(w.slot), 5)
@@ -250,14 +250,14 @@ func TestTrialDiesWithItsWorker(t *testing.T) {
 		t.Errorf("back from the dead: %+v", s)
 	}
 	k.End(p.after(7), Outcome{Kind: Failed})
-	if s := p.Stats(p.after(7))[0]; s.Breaker != Closed || w.health.streak != 0 {
-		t.Errorf("the old process' request counts against the new one: streak %d, %+v", w.health.streak, s)
+	if s := p.Stats(p.after(7))[0]; s.Breaker != Closed || w.breaker.streak != 0 {
+		t.Errorf("the old process' request counts against the new one: streak %d, %+v", w.breaker.streak, s)
 	}
 }
 
 func TestLeaving(t *testing.T) {
 	p := upPool(t, 2)
-	w := p.workers[0]
+	w := p.fleet.workers[0]
 	told := Outcome{Kind: Leaving, Err: "finish_reason abort"}
 	other := p.try(0, 1)
 	p.try(0, 1).End(p.after(2), told)
@@ -287,7 +287,7 @@ func TestLeaving(t *testing.T) {
 	}
 	at += 61
 	p.try(0, at).End(p.after(at), Outcome{Kind: Answered}) // an engine that was paused, and goes on
-	if s := p.Stats(p.after(at))[0]; s.State != Ready || !s.SlowStart || w.inFlight != 0 {
+	if s := p.Stats(p.after(at))[0]; s.State != Ready || !s.SlowStart || w.flight.n != 0 {
 		t.Errorf("resumed: %+v", s)
 	}
 	p.try(0, at+1).End(p.after(at+1), told)
@@ -301,7 +301,7 @@ func TestLeavingEndsWithItsProcess(t *testing.T) {
 	f := func(name string, between func(p *Pool, w *Worker), want string) {
 		t.Helper()
 		p := upPool(t, 3)
-		w := p.workers[0]
+		w := p.fleet.workers[0]
 		p.scrape(int(w.slot), Metrics{Process: 1000}, 1)
 		late := p.try(0, 1)
 		p.try(0, 1).End(p.after(2), Outcome{Kind: Leaving})

@@ -24,24 +24,21 @@ type budget struct {
 	denied uint64
 }
 
-// Request counts a client's request, which earns its share of a repeat. Call it once a request, not for its repeats.
-func (p *Pool) Request(now time.Time) {
-	share := p.conf().RetryBudget
-	b := &p.budget
+func newBudget() budget { return budget{tokens: retryBurst} }
+
+// earn adds a request's share of a repeat.
+func (b *budget) earn(share float64, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.earn(now)
+	b.passTime(now)
 	b.tokens = min(retryBurst, b.tokens+retryEarned*share)
 }
 
-// MayRetry takes one repeat from the budget and reports whether there was one. Ask it before a request that a worker
-// has seen is sent to another. A worker that could not be connected to has seen nothing and is down with the first who
-// tried: going on from there needs no asking, and costs a request one dial a worker at most.
-func (p *Pool) MayRetry(now time.Time) bool {
-	b := &p.budget
+// spend takes one repeat and reports whether there was one.
+func (b *budget) spend(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.earn(now)
+	b.passTime(now)
 	if b.tokens < 1 {
 		b.denied++
 		return false
@@ -50,12 +47,20 @@ func (p *Pool) MayRetry(now time.Time) bool {
 	return true
 }
 
-// earn adds what time brings. Callers' times may be a little out of order: what is past stays.
-func (b *budget) earn(now time.Time) {
+// refused returns how often spend found nothing.
+func (b *budget) refused() uint64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.denied
+}
+
+// passTime adds what time brings. Callers' times may be a little out of order: what is past stays.
+func (b *budget) passTime(now time.Time) {
 	if b.at.IsZero() {
 		b.at = now
 	}
 	if dt := now.Sub(b.at).Seconds(); dt > 0 {
-		b.tokens, b.at = min(retryBurst, b.tokens+retryEarned*retryFloor*dt), now
+		b.tokens = min(retryBurst, b.tokens+retryEarned*retryFloor*dt)
+		b.at = now
 	}
 }

@@ -11,7 +11,7 @@ func TestStorm(t *testing.T) {
 	f := func(rate, quiet, lasts int) {
 		t.Helper()
 		p := New(Config{RetryBudget: .2}, start)
-		start := p.began
+		start := p.fleet.began
 		for i := range quiet * rate { // a good time before earns nothing but the burst
 			p.Request(start.Add(time.Duration(i) * time.Second / time.Duration(rate)))
 		}
@@ -88,7 +88,7 @@ func TestBudgetRaces(t *testing.T) {
 // its size.
 func TestPeaceEarnsNoMoreThanTheBurst(t *testing.T) {
 	p := New(Config{RetryBudget: 1}, start)
-	now := p.began.Add(time.Hour)
+	now := p.fleet.began.Add(time.Hour)
 	for range 10 * retryBurst {
 		p.Request(now)
 	}

@@ -1,17 +1,20 @@
 package worker
 
-import "time"
+import (
+	"log/slog"
+	"time"
+)
 
-// event is a change to log and to tell the hooks, after the lock is given back.
+// event is a change to log and to hand to the hooks, after the lock is given back.
 type event struct {
-	w      *Worker
+	who    *identity // nil: the pool's
 	kind   kind
 	why    string
-	tokens int // registered, resized: the capacity; removed, drained: requests in flight
+	tokens int // registered, resized: the capacity; removed, drained, wentLeaving: requests in flight
 	wait   time.Duration
 }
 
-// kind is in the order in which the events of one update are told: a slot is dropped before it is taken again.
+// kind is in the order in which the events of one update are announced: a slot is dropped before it is taken again.
 type kind uint8
 
 const (
@@ -25,54 +28,70 @@ const (
 	raised
 	dropped
 	ejected
-	told
+	wentLeaving
 	closed
 	restarted
 	inPanic
 )
 
-func (p *Pool) tell(now time.Time, events ...event) {
+// announcer logs events and calls the hooks.
+type announcer struct {
+	log        *slog.Logger
+	onDown     func(slot uint32)
+	onRestart  func(slot uint32)
+	onChange   func()
+	onCapacity func(slot uint32, tokens int)
+}
+
+func newAnnouncer(c *Config) announcer {
+	a := announcer{log: c.Log, onDown: c.OnDown, onRestart: c.OnRestart, onChange: c.OnChange, onCapacity: c.OnCapacity}
+	if a.onDown == nil {
+		a.onDown = func(uint32) {}
+	}
+	if a.onRestart == nil {
+		a.onRestart = func(uint32) {}
+	}
+	if a.onChange == nil {
+		a.onChange = func() {}
+	}
+	if a.onCapacity == nil {
+		a.onCapacity = func(uint32, int) {}
+	}
+	return a
+}
+
+// announce takes the events of one change.
+func (a *announcer) announce(events []event) {
 	if len(events) == 0 {
 		return
 	}
-	p.mark(events, now)
-	if p.hooks.OnChange != nil {
-		defer p.hooks.OnChange()
-	}
+	defer a.onChange()
 	for _, e := range events {
-		p.write(e)
+		a.write(e)
 		switch e.kind {
 		case removed, released, dropped:
-			call(p.hooks.OnDown, e.w)
+			a.onDown(e.who.slot)
 		case restarted:
-			call(p.hooks.OnRestart, e.w)
+			a.onRestart(e.who.slot)
 		case registered, resized:
-			if p.hooks.OnCapacity != nil {
-				p.hooks.OnCapacity(e.w.slot, e.tokens)
-			}
+			a.onCapacity(e.who.slot, e.tokens)
 		}
 	}
 }
 
-func call(hook func(uint32), w *Worker) {
-	if hook != nil {
-		hook(w.slot)
-	}
-}
-
-func (p *Pool) write(e event) {
+func (a *announcer) write(e event) {
 	switch e.kind {
 	case rejected:
-		p.log.Error("worker rejected", "why", e.why)
+		a.log.Error("worker rejected", "why", e.why)
 		return
 	case inPanic:
-		p.log.Error("no worker is up: requests go to workers that are not (panic)")
+		a.log.Error("no worker is up: requests go to workers that are not (panic)")
 		return
 	}
-	l := p.log.With("worker", e.w.id)
+	l := a.log.With("worker", e.who.id)
 	switch e.kind {
 	case registered:
-		l.Info("worker registered", "url", e.w.shown, "slot", e.w.slot)
+		l.Info("worker registered", "url", e.who.shown, "slot", e.who.slot)
 	case removed:
 		l.Info("worker draining", "why", "no longer configured", "in_flight", e.tokens)
 	case released:
@@ -87,7 +106,7 @@ func (p *Pool) write(e event) {
 		l.Warn("worker down", "why", e.why)
 	case ejected:
 		l.Warn("worker ejected", "why", e.why, "for", e.wait)
-	case told:
+	case wentLeaving:
 		l.Warn("worker taken for draining", "why", e.why, "in_flight", e.tokens, "tried_again_in", e.wait)
 	case closed:
 		l.Info("worker answers again")

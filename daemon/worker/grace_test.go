@@ -55,7 +55,7 @@ func (a *asker) want(t *testing.T, what string, told ...int) {
 func TestDownGrace(t *testing.T) {
 	var c clock
 	p := upPoolOf(Config{Workers: specs(2), After: c.after})
-	w := p.workers[0]
+	w := p.fleet.workers[0]
 	begin := func() (*asker, *Ticket) {
 		a := &asker{clock: &c}
 		return a, p.force(w, Dispatch{PromptTokens: 10, Holder: a}, c.at)
@@ -114,7 +114,7 @@ func TestDownGraceOfARemovedWorker(t *testing.T) {
 	watcher := new(watcher)
 	p := upPoolOf(Config{Workers: specs(2), After: c.after, Watcher: watcher})
 	a := &asker{clock: &c}
-	w := p.workers[0]
+	w := p.fleet.workers[0]
 	k := p.force(w, Dispatch{Holder: a}, 1)
 	p.Update(specs(2)[1:], p.after(2))
 	watcher.want(t, "watch 1", "watch 2", "health 1")

@@ -35,7 +35,7 @@ func TestHammer(t *testing.T) {
 				}
 			}
 			p.mu.Lock()
-			ws := append([]*Worker(nil), p.workers...)
+			ws := append([]*Worker(nil), p.fleet.workers...)
 			p.mu.Unlock()
 			for _, w := range ws {
 				p.Healthy(w.number, time.Now())
@@ -93,34 +93,34 @@ func restsAtZero(t *testing.T, p *Pool, all *sync.Map) {
 	t.Helper()
 	all.Range(func(k, _ any) bool {
 		w := k.(*Worker)
-		if w.inFlight != 0 || w.queue.front != nil || w.queue.back != nil || w.queue.pend != 0 || w.queue.tokens != 0 {
-			t.Errorf("%s (gone %v) at the end: in flight %d, queue %+v", w.id, w.gone, w.inFlight, w.queue)
+		if w.flight.n != 0 || w.queue.front != nil || w.queue.back != nil || w.queue.pend != 0 || w.queue.tokens != 0 {
+			t.Errorf("%s (gone %v) at the end: in flight %d, queue %+v", w.id, w.place != configured, w.flight.n, w.queue)
 		}
 		if w.breaker.trial != nil {
-			t.Errorf("%s (gone %v) waits at the end for a trial's end", w.id, w.gone)
+			t.Errorf("%s (gone %v) waits at the end for a trial's end", w.id, w.place != configured)
 		}
-		if w.gone && !w.released {
+		if w.place != configured && w.place != freed {
 			t.Errorf("%s is gone and its slot was not given back", w.id)
 		}
 		return true
 	})
 	slots := map[uint32]bool{}
-	for _, w := range p.workers {
-		if slots[w.slot] || p.taken[w.slot] != w {
+	for _, w := range p.fleet.workers {
+		if slots[w.slot] || p.fleet.taken[w.slot] != w {
 			t.Errorf("slot %d of %s is shared or free", w.slot, w.id)
 		}
 		slots[w.slot] = true
 	}
-	if len(p.taken) != len(p.workers) {
-		t.Errorf("%d slots are taken for %d workers", len(p.taken), len(p.workers))
+	if len(p.fleet.taken) != len(p.fleet.workers) {
+		t.Errorf("%d slots are taken for %d workers", len(p.fleet.taken), len(p.fleet.workers))
 	}
 	n := 0
-	for _, w := range p.workers {
+	for _, w := range p.fleet.workers {
 		if w.health.state == up {
 			n++
 		}
 	}
-	if n != p.up {
-		t.Errorf("up = %d; want %d", p.up, n)
+	if n != p.fleet.up {
+		t.Errorf("up = %d; want %d", p.fleet.up, n)
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 func TestSilentIsNotDeadWhileTokensFlow(t *testing.T) {
 	p := upPool(t, 1)
-	w := p.workers[0]
+	w := p.fleet.workers[0]
 	k := p.force(w, Dispatch{PromptTokens: 10}, 100)
 	for s := 100.0; s < 160; s += 2 { // a minute without an answer to /health
 		k.Flow(p.after(s))
@@ -33,7 +33,7 @@ func TestSilentIsNotDeadWhileTokensFlow(t *testing.T) {
 
 func TestSilenceWithoutFlow(t *testing.T) {
 	p := upPool(t, 1)
-	w := p.workers[0]
+	w := p.fleet.workers[0]
 	p.hush(int(w.slot), 2)
 	if got := snap(p, "", 2); got != "w0" {
 		t.Errorf("after one silent check: %s; want w0", got)

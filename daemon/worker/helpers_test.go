@@ -29,30 +29,32 @@ func upPool(t testing.TB, n int) *Pool {
 
 func upPoolOf(c Config) *Pool {
 	p := New(c, start)
-	for i := range p.workers {
+	for i := range p.fleet.workers {
 		p.heal(i, 0)
 	}
 	return p
 }
 
 // heal, hush and kill are a health check of worker i after so many seconds: good, without an answer, proof of death.
-func (p *Pool) heal(i int, at float64) { p.Healthy(p.workers[i].number, p.after(at)) }
-func (p *Pool) hush(i int, at float64) { p.Silent(p.workers[i].number, "timeout", p.after(at)) }
-func (p *Pool) kill(i int, at float64) { p.Dead(p.workers[i].number, "gone", p.after(at)) }
+func (p *Pool) heal(i int, at float64) { p.Healthy(p.fleet.workers[i].number, p.after(at)) }
+func (p *Pool) hush(i int, at float64) { p.Silent(p.fleet.workers[i].number, "timeout", p.after(at)) }
+func (p *Pool) kill(i int, at float64) { p.Dead(p.fleet.workers[i].number, "gone", p.after(at)) }
 
-func (p *Pool) scrape(i int, m Metrics, at float64) { p.Scraped(p.workers[i].number, m, p.after(at)) }
+func (p *Pool) scrape(i int, m Metrics, at float64) {
+	p.Scraped(p.fleet.workers[i].number, m, p.after(at))
+}
 
 // force sends a request to a worker whether or not it takes requests.
 func (p *Pool) force(w *Worker, d Dispatch, at float64) *Ticket {
 	t := p.ticket(w, d, p.after(at))
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.begin(t)
+	p.fleet.begin(w, &t.request)
 	return t
 }
 
 // send is force to worker i.
-func (p *Pool) send(i int, d Dispatch, at float64) *Ticket { return p.force(p.workers[i], d, at) }
+func (p *Pool) send(i int, d Dispatch, at float64) *Ticket { return p.force(p.fleet.workers[i], d, at) }
 
 // rows are those of a request that any worker may take.
 func (p *Pool) rows(at float64) []abi.Row {
@@ -62,7 +64,7 @@ func (p *Pool) rows(at float64) []abi.Row {
 
 // after is the time s seconds after the pool began.
 func (p *Pool) after(s float64) time.Time {
-	return p.began.Add(time.Duration(s * float64(time.Second)))
+	return p.fleet.began.Add(time.Duration(s * float64(time.Second)))
 }
 
 // watcher notes what a pool wants to be watched.

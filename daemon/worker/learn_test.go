@@ -22,7 +22,7 @@ func TestEstimateWorkedValues(t *testing.T) {
 // TestWait holds W's formula, step by step on one worker of slowness 1.
 func TestWait(t *testing.T) {
 	p := upPool(t, 1)
-	w := p.workers[0]
+	w := p.fleet.workers[0]
 	wait := func(at, want float64) {
 		t.Helper()
 		rows := p.rows(at)
@@ -49,15 +49,15 @@ func TestWait(t *testing.T) {
 	for _, k := range []*Ticket{a, b, c, a} {
 		k.End(p.after(12), Outcome{})
 	}
-	if w.inFlight != 0 || w.queue.pend != 0 || w.queue.tokens != 0 {
-		t.Errorf("at the end: in flight %d, pend %v, tokens %d", w.inFlight, w.queue.pend, w.queue.tokens)
+	if w.flight.n != 0 || w.queue.pend != 0 || w.queue.tokens != 0 {
+		t.Errorf("at the end: in flight %d, pend %v, tokens %d", w.flight.n, w.queue.pend, w.queue.tokens)
 	}
 }
 
 func TestWaitTimesSlowness(t *testing.T) {
 	q := queue{}
-	q.push(&Ticket{est: 1})
-	q.push(&Ticket{est: 1, at: .5})
+	q.push(&request{est: 1})
+	q.push(&request{est: 1, at: .5})
 	near(t, "W(0.5)", q.wait(.5, 2), 3.5, 1e-9)
 	near(t, "W(2)", q.wait(2, 2), 2, 1e-9)
 	near(t, "W(9)", q.wait(9, 2), 2, 1e-9)
@@ -66,22 +66,22 @@ func TestWaitTimesSlowness(t *testing.T) {
 // TestWhole: an answer in one piece leaves the queue when its time is over, or when a later stream begins.
 func TestWhole(t *testing.T) {
 	p := upPool(t, 1)
-	w := p.workers[0]
+	w := p.fleet.workers[0]
 	whole := p.force(w, Dispatch{PromptTokens: 2000, Est: 1, Whole: true}, 1)
 	stream := p.force(w, Dispatch{PromptTokens: 2000, Est: 1}, 1)
 	rows := p.rows(1.5)
 	near(t, "W before", rows[0].Wait, 1.5, 1e-6)
 	rows = p.rows(2.5)
 	near(t, "W after its time", rows[0].Wait, .5, 1e-6)
-	if whole.queued || !stream.queued {
-		t.Fatalf("queued: whole %v, stream %v; want false, true", whole.queued, stream.queued)
+	if whole.request.queued || !stream.request.queued {
+		t.Fatalf("queued: whole %v, stream %v; want false, true", whole.request.queued, stream.request.queued)
 	}
 	stream.FirstByte(p.after(3))
 
 	before := p.force(w, Dispatch{PromptTokens: 2000, Est: 9, Whole: true}, 4)
 	last := p.force(w, Dispatch{PromptTokens: 2000, Est: 1}, 4)
 	last.FirstByte(p.after(5))
-	if before.queued {
+	if before.request.queued {
 		t.Error("a later stream's first byte leaves the answer in one piece in the queue")
 	}
 	near(t, "its group's est", w.queue.group.est, 10, 1e-9)
@@ -97,9 +97,9 @@ func TestSample(t *testing.T) {
 	f := func(name string, want float64, reqs ...req) {
 		t.Helper()
 		var q queue
-		var ts []*Ticket
+		var ts []*request
 		for _, r := range reqs {
-			k := &Ticket{at: r.at, est: r.est, tokens: r.tokens, cached: r.cached}
+			k := &request{at: r.at, est: r.est, tokens: r.tokens, cached: r.cached}
 			ts = append(ts, k)
 			q.push(k)
 		}
@@ -108,7 +108,7 @@ func TestSample(t *testing.T) {
 			if v, ok := q.sample(r.first); ok {
 				x = v
 			}
-			q.first(ts[i], r.first)
+			q.firstByte(ts[i], r.first)
 		}
 		if v, ok := q.sample(1e9); ok {
 			x = v
@@ -132,9 +132,9 @@ func TestLearnSlow(t *testing.T) {
 	now := 1.0
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 60 {
-		for i, w := range p.workers {
+		for i, w := range p.fleet.workers {
 			k := p.force(w, Dispatch{PromptTokens: 4000}, now)
-			took := k.est * truth[i] * math.Exp(.2*rng.NormFloat64())
+			took := k.request.est * truth[i] * math.Exp(.2*rng.NormFloat64())
 			k.FirstByte(p.after(now + took))
 			k.End(p.after(now+took), Outcome{Kind: Answered})
 		}
@@ -142,7 +142,7 @@ func TestLearnSlow(t *testing.T) {
 	}
 	rows := p.rows(now)
 	for i, r := range rows {
-		near(t, p.workers[i].id+" m", r.Slow, truth[i], .25*truth[i])
+		near(t, p.fleet.workers[i].id+" m", r.Slow, truth[i], .25*truth[i])
 	}
 }
 
@@ -154,7 +154,7 @@ func TestLearnSpeed(t *testing.T) {
 		now := 1.0
 		for i := range 300 {
 			k := p.send(i%2, Dispatch{PromptTokens: 4000}, now)
-			now += k.est * truth
+			now += k.request.est * truth
 			k.FirstByte(p.after(now))
 			k.End(p.after(now), Outcome{Kind: Answered})
 			now += .1
@@ -171,28 +171,28 @@ func TestLearnSpeed(t *testing.T) {
 // while.
 func TestBadSamplesDoNotStarve(t *testing.T) {
 	p := upPool(t, 2)
-	w := p.workers[0]
+	w := p.fleet.workers[0]
 	for range 30 {
-		p.learn(w, 100)
-		p.fleet = 1
+		p.fleet.speed.learn(&w.speed, 100)
+		p.fleet.speed.slowness = 1
 	}
-	bad := p.fleet * w.rel
+	bad := p.fleet.speed.slowness * w.speed.rel
 	if bad < 3 {
 		t.Fatalf("m after 30 bad samples = %v; want over 3", bad)
 	}
 	for s := range 900 {
 		p.Snapshot(Query{At: p.after(float64(s))}, nil, nil)
 	}
-	near(t, "rel 900 s later", w.rel, 1, .02)
+	near(t, "rel 900 s later", w.speed.rel, 1, .02)
 }
 
 // TestOneSampleCounts: a single one, however far off, moves a worker by 4 %.
 func TestOneSampleCounts(t *testing.T) {
 	p := upPool(t, 2)
-	p.samples = 1000
-	p.learn(p.workers[0], 1e6)
-	near(t, "rel", p.workers[0].rel, math.Exp(.04), 1e-9)
-	near(t, "fleet", p.fleet, math.Exp(.01), 1e-9)
+	p.fleet.speed.samples = 1000
+	p.fleet.speed.learn(&p.fleet.workers[0].speed, 1e6)
+	near(t, "rel", p.fleet.workers[0].speed.rel, math.Exp(.04), 1e-9)
+	near(t, "fleet", p.fleet.speed.slowness, math.Exp(.01), 1e-9)
 }
 
 // TestRates: lambda and rho of a steady load, and their fading.
@@ -239,10 +239,10 @@ func TestMeans(t *testing.T) {
 
 func TestDeathForgets(t *testing.T) {
 	p := upPool(t, 2)
-	w := p.workers[0]
+	w := p.fleet.workers[0]
 	k := p.force(w, Dispatch{PromptTokens: 5000}, 1)
 	for range 30 {
-		p.learn(w, 100)
+		p.fleet.speed.learn(&w.speed, 100)
 	}
 	p.kill(int(w.slot), 2)
 	p.heal(int(w.slot), 3)
@@ -253,7 +253,7 @@ func TestDeathForgets(t *testing.T) {
 	}
 	k.FirstByte(p.after(4))
 	k.End(p.after(4), Outcome{Kind: Answered})
-	if w.inFlight != 0 || w.queue.pend != 0 {
-		t.Errorf("in flight %d, pend %v after the end; want 0, 0", w.inFlight, w.queue.pend)
+	if w.flight.n != 0 || w.queue.pend != 0 {
+		t.Errorf("in flight %d, pend %v after the end; want 0, 0", w.flight.n, w.queue.pend)
 	}
 }

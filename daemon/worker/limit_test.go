@@ -12,7 +12,7 @@ import (
 
 func TestFull(t *testing.T) {
 	p := New(Config{Workers: specs(2), MaxInFlight: 2}, start)
-	for _, w := range p.workers {
+	for _, w := range p.fleet.workers {
 		p.heal(int(w.slot), 0)
 	}
 	expect := func(want string) {
@@ -50,7 +50,7 @@ func TestFull(t *testing.T) {
 // TestLimitRaces: many who saw the same free places never get more than there are.
 func TestLimitRaces(t *testing.T) {
 	p := New(Config{Workers: specs(3), MaxInFlight: 4}, start)
-	for _, w := range p.workers {
+	for _, w := range p.fleet.workers {
 		p.heal(int(w.slot), 0)
 	}
 	var all sync.WaitGroup
@@ -58,7 +58,7 @@ func TestLimitRaces(t *testing.T) {
 	for range 32 {
 		all.Go(func() {
 			for i := range 100 {
-				k, ok := p.TryBegin(p.workers[i%3], Dispatch{PromptTokens: 10}, p.after(1))
+				k, ok := p.TryBegin(p.fleet.workers[i%3], Dispatch{PromptTokens: 10}, p.after(1))
 				if !ok {
 					refused.Add(1)
 					continue
@@ -80,9 +80,9 @@ func TestLimitRaces(t *testing.T) {
 	}
 	all.Wait()
 	t.Logf("%d got a place, %d did not", got.Load(), refused.Load())
-	for _, w := range p.workers {
-		if w.inFlight != 0 {
-			t.Errorf("%s has %d in flight at the end", w.id, w.inFlight)
+	for _, w := range p.fleet.workers {
+		if w.flight.n != 0 {
+			t.Errorf("%s has %d in flight at the end", w.id, w.flight.n)
 		}
 	}
 }
@@ -100,13 +100,13 @@ func TestPanic(t *testing.T) {
 		}
 	}
 	expect(0, "panicked w0 w1 w2 w3", 1, 1) // none was heard yet
-	for _, w := range p.workers {
+	for _, w := range p.fleet.workers {
 		p.heal(int(w.slot), 1)
 	}
 	expect(1, "w0 w1 w2 w3", 1, 1)
 	p.Drain("w3", true, start)
 	p.try(0, 1).End(p.after(1), Outcome{Kind: Leaving})
-	for _, w := range p.workers[1:] {
+	for _, w := range p.fleet.workers[1:] {
 		p.kill(int(w.slot), 2)
 	}
 	for n := range 5 {

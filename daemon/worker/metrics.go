@@ -13,7 +13,7 @@ type Metrics = struct {
 	Hits     float64 // tokens found there
 	Process  float64 // when the process began, Unix seconds
 
-	// Of requests that have ended, sums since the process began. See told.go.
+	// Of requests that have ended, sums since the process began. See speed.go.
 	Prefill      float64 // seconds of prefill
 	Prefills     float64 // requests in Prefill
 	Computed     float64 // prompt tokens that were not cached
@@ -22,4 +22,27 @@ type Metrics = struct {
 	ExternalHits float64 // as Hits, from a KV connector
 	TokenTime    float64 // the mean seconds a generated token of each
 	TokenTimes   float64 // requests in TokenTime
+}
+
+// readings is a worker's metrics as read last.
+type readings struct {
+	Metrics
+	at float64 // when they were read; 0 = never
+}
+
+// age returns the seconds since then, negative if they were never read.
+func (r *readings) age(now float64) float64 {
+	if r.at == 0 {
+		return -1
+	}
+	return max(0, now-r.at)
+}
+
+// newTokens is the prompt tokens of ended requests that were not cached. Before 0.19 vLLM does not say them. Then it is
+// the prompts' less those found in the cache, of which a few are still running.
+func newTokens(m *Metrics) float64 {
+	if m.SaysComputed {
+		return m.Computed
+	}
+	return max(0, m.Prompts-m.Hits-m.ExternalHits)
 }

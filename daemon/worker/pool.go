@@ -1,176 +1,247 @@
 package worker
 
 import (
-	"cmp"
-	"fmt"
-	"log/slog"
-	"slices"
+	"encoding/json"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// Pool is the workers of one [[pools]] table. Make it with New; it is safe for concurrent use.
+// Pool is the workers of one [[pools]] table. Make it with New; it is safe for concurrent use. It locks, and announces
+// what has changed when the lock is given back; what happens is the fleet's to say.
 type Pool struct {
-	set    atomic.Pointer[settings]
-	hooks  Config // as given to New: its hooks are read, no more
-	log    *slog.Logger
-	began  time.Time
-	budget budget
+	later    func(d time.Duration, f func(now time.Time))
+	set      atomic.Pointer[settings] // as fleet.conf, for readers without the lock
+	labels   atomic.Pointer[labelSet]
+	announce announcer
+	budget   budget
 
-	mu         sync.Mutex         // guards all below, and what a Worker and a Ticket say is guarded by it
-	made       bool               // New is over: who comes now is late
-	workers    []*Worker          // in order of slot
-	numbers    uint64             // of workers, ever
-	watched    map[uint64]*Worker // by number: those of taken
-	taken      map[uint32]*Worker // slots in use, also by removed workers whose last request has not ended
-	up         int                // workers that are up
-	fleet      float64            // median slowness over all samples
-	samples    int
-	sent       float64 // requests sent, weighted as of aged
-	aged       float64 // when the averages were last written down
-	begun      float64 // requests sent, ever
-	dispatched ring    // when the newest were sent
-	panicked   bool    // nobody was up when a request came, and nobody has come up since
-	panics     uint64  // requests that were given workers that are not up
+	mu    sync.Mutex // guards fleet but for fleet.began, and what a Worker and a request say is guarded by it
+	fleet fleet
 }
 
 // New makes a pool. No worker is up until its first good health check.
 func New(c Config, now time.Time) *Pool {
 	c = c.withDefaults()
-	p := &Pool{hooks: c, log: c.Log, began: now, taken: map[uint32]*Worker{}, watched: map[uint64]*Worker{}, fleet: 1}
-	p.set.Store(newSettings(c))
-	p.budget.tokens = retryBurst
+	p := &Pool{later: c.After, announce: newAnnouncer(&c), budget: newBudget()}
+	p.fleet = fleet{
+		began: now, watcher: c.Watcher, grace: p.beginGrace, speed: fleetSpeed{slowness: 1},
+		taken: map[uint32]*Worker{}, watched: map[uint64]*Worker{},
+	}
+	p.fleet.conf = newSettings(c)
+	p.set.Store(p.fleet.conf)
+	p.labels.Store(&labelSet{})
 	p.Update(c.Workers, now)
 	p.mu.Lock()
-	p.made = true
-	p.mu.Unlock()
+	defer p.mu.Unlock()
+	p.fleet.running = true
 	return p
 }
 
-// sec is the time in seconds since the pool began, never below a nanosecond: 0 means never in here.
-func (p *Pool) sec(t time.Time) float64 { return max(1e-9, t.Sub(p.began).Seconds()) }
+// unlock gives the lock back, and announces what changed while it was held.
+func (p *Pool) unlock() {
+	events := p.fleet.events
+	p.fleet.events = nil
+	p.mu.Unlock()
+	p.announce.announce(events)
+}
+
+// Configure replaces intervals, limits, budget and prefill speed, at once and without losing what is known of a worker.
+// Workers and what Config says is New's are ignored.
+func (p *Pool) Configure(c Config) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	was, next := p.fleet.conf, newSettings(c.withDefaults())
+	// What was learnt is seconds over estimated seconds: with the estimate changed, the product stays what it was.
+	p.fleet.speed.slowness = bound(p.fleet.speed.slowness * was.c1 / next.c1)
+	p.fleet.conf = next
+	p.set.Store(next)
+}
 
 // Update makes specs the configured workers. A worker whose id and URLs are as before keeps its slot and all that is
-// known of it; one that is no longer there gets nothing more, and its requests run to their end.
+// known of it. One that is no longer there gets nothing more, and its requests run to their end.
 func (p *Pool) Update(specs []Spec, now time.Time) {
 	p.mu.Lock()
-	old := make(map[string]*Worker, len(p.workers))
-	for _, w := range p.workers {
-		old[w.id] = w
-	}
-	var events []event
-	var next, fresh []*Worker
-	seen := map[string]bool{}
-	for _, s := range specs {
-		w, err := newWorker(s)
-		switch {
-		case err != nil:
-			events = append(events, event{kind: rejected, why: err.Error()})
-			continue
-		case seen[w.id]:
-			events = append(events, event{kind: rejected, why: fmt.Sprintf("worker: two workers are named %q; give each its own id", w.id)})
-			continue
-		}
-		seen[w.id] = true
-		if was := old[w.id]; was != nil && was.url == w.url && was.scrap == w.scrap {
-			delete(old, w.id)
-			w = was
-			events = append(events, w.adopt(s)...)
-		} else {
-			w.adopt(s) // told as registered
-			fresh = append(fresh, w)
-		}
-		next = append(next, w)
-	}
-	for _, w := range old {
-		events = append(events, p.remove(w))
-	}
-	p.workers = next
-	p.dispatched.hold(warmth * len(next))
-	for _, w := range fresh {
-		p.add(w)
-		events = append(events, event{w: w, kind: registered, tokens: w.capacity})
-	}
-	slices.SortFunc(p.workers, func(a, b *Worker) int { return cmp.Compare(a.slot, b.slot) })
-	p.mu.Unlock()
-	slices.SortStableFunc(events, func(a, b event) int { return cmp.Compare(a.kind, b.kind) })
-	p.tell(now, events...)
+	defer p.unlock()
+	labels := p.labels.Load().after(specs)
+	p.labels.Store(labels)
+	p.fleet.update(specs, labels, p.fleet.sec(now))
 }
 
-// add gives w a slot and starts to watch it. The caller holds p.mu.
-func (p *Pool) add(w *Worker) {
-	for p.taken[w.slot] != nil {
-		w.slot++
+// Drain takes a worker out of the snapshots, or puts it back. Its requests run to their end. It reports whether there
+// is such a worker.
+func (p *Pool) Drain(id string, on bool, now time.Time) bool {
+	p.mu.Lock()
+	defer p.unlock()
+	w := p.fleet.find(id)
+	if w != nil {
+		p.fleet.drain(w, on, p.fleet.sec(now))
 	}
-	p.taken[w.slot] = w
-	p.numbers++
-	w.number = p.numbers
-	p.watched[w.number] = w
-	w.health.late = p.made
-	p.hooks.Watcher.Watch(w.number, w.url, w.scrap)
+	return w != nil
 }
 
-// remove takes w out. The caller holds p.mu and takes it from p.workers.
-func (p *Pool) remove(w *Worker) event {
-	w.gone = true
-	if w.health.state == up {
-		p.up--
+// Snapshot appends a row for each worker that can take the request, and the workers beside them, in order of slot: up,
+// not draining, its breaker closed or ready for a trial, below MaxInFlight, its turn if it starts slowly, and listing
+// the model. Any model fits a worker until its models were read. The rows lack what depends on the prompt: Predicted,
+// GPU, L1, L2, FreeGPU, FreeL1, ReuseGPU and ReuseL1 are the prefix index's, by the row's slot.
+//
+// The Standing is Ready or Panicked if there are rows, else why there are none: Full, Starting, Down or Lacking.
+// Snapshot does not allocate if rows and ws have the capacity.
+func (p *Pool) Snapshot(q Query, rows []abi.Row, ws []*Worker) ([]abi.Row, []*Worker, Standing) {
+	p.mu.Lock()
+	defer p.unlock()
+	s := shot{Query: q, fleet: &p.fleet, moment: p.fleet.advance(p.fleet.sec(q.At)), rows: rows, workers: ws}
+	s.take()
+	return s.rows, s.workers, s.standing
+}
+
+// Standing returns what the worker of that id can do for a request of the model that is bound to it.
+func (p *Pool) Standing(id, model string, now time.Time) Standing {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w := p.fleet.find(id)
+	if w == nil {
+		return Gone
 	}
-	if w.inFlight > 0 {
-		p.hooks.Watcher.WatchHealth(w.number)
+	return w.standing(model, p.fleet.conf.MaxInFlight, p.fleet.sec(now))
+}
+
+// FailsAlone reports whether a failed answer that w gives now is taken for its own fault, not for the request's: w
+// fails often, and the others that are up far less so.
+func (p *Pool) FailsAlone(w *Worker) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.fleet.failsAlone(w)
+}
+
+// Saturated reports whether every worker that is up has MaxInFlight requests, so that Snapshot would answer Full
+// whatever the model. It is false if none is up.
+func (p *Pool) Saturated() bool {
+	if p.set.Load().MaxInFlight == 0 {
+		return false
 	}
-	w.queue.clear()
-	w.breaker.reset()
-	p.release(w)
-	return event{w: w, kind: removed, tokens: w.inFlight}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.fleet.saturated()
+}
+
+// Request counts a client's request, which earns its share of a repeat. Call it once a request, not for its repeats.
+func (p *Pool) Request(now time.Time) { p.budget.earn(p.set.Load().RetryBudget, now) }
+
+// MayRetry takes one repeat from the budget and reports whether there was one. Ask it before a request that a worker
+// has seen is sent to another. A worker that could not be connected to has seen nothing and is down with the first who
+// tried: going on from there needs no asking, and costs a request one dial a worker at most.
+func (p *Pool) MayRetry(now time.Time) bool { return p.budget.spend(now) }
+
+// C1 is the estimated seconds of prefill a token, on a worker of slowness 1.
+func (p *Pool) C1() float64 { return p.set.Load().c1 }
+
+// C2 is the further seconds a token for each token before it: attention costs as much as the rest at
+// abi.AttentionTokens.
+func (p *Pool) C2() float64 { return p.set.Load().c2 }
+
+// Estimate returns the seconds of prefill on a worker of slowness 1 for a prompt of so many tokens, some of them
+// cached.
+func (p *Pool) Estimate(tokens, cached int) float64 { return p.set.Load().estimate(tokens, cached) }
+
+// Labels returns the different labels of the workers, each as name=value, by their bit in Row.Labels. The epoch is
+// another number whenever the names are others. The caller must not change the slice.
+func (p *Pool) Labels() (names []string, epoch uint32) {
+	l := p.labels.Load()
+	return l.names, l.epoch
+}
+
+// Lambda is the requests sent per second and worker that is up: the average over 30 s, or half of the newest rate if
+// that is more.
+func (p *Pool) Lambda(now time.Time) float64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.fleet.rates.lambda(p.fleet.sec(now), p.fleet.up)
+}
+
+// Stats describes all workers, in order of slot.
+func (p *Pool) Stats(now time.Time) []Stats {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m := p.fleet.advance(p.fleet.sec(now))
+	out := make([]Stats, len(p.fleet.workers))
+	for i, w := range p.fleet.workers {
+		out[i] = w.stats(&m, p.fleet.conf.MaxInFlight)
+	}
+	return out
+}
+
+// Counts returns what is counted of the pool as a whole.
+func (p *Pool) Counts() Counts {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return Counts{Panics: p.fleet.panics, RetriesRefused: p.budget.refused()}
+}
+
+// Up is the number of workers that get requests.
+func (p *Pool) Up(now time.Time) (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at := p.fleet.sec(now)
+	for _, w := range p.fleet.workers {
+		if w.takes(at) {
+			n++
+		}
+	}
+	return n
 }
 
 // InFlight counts the requests at each worker by id: of those that Update removed, while their last has not ended, too.
 func (p *Pool) InFlight() map[string]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	n := make(map[string]int, len(p.taken))
-	for _, w := range p.taken {
-		n[w.id] += w.inFlight
+	n := make(map[string]int, len(p.fleet.taken))
+	for _, w := range p.fleet.taken {
+		n[w.id] += w.flight.n
 	}
 	return n
 }
 
-// release frees a removed worker's slot after its last request and reports whether it did. The caller holds p.mu.
-func (p *Pool) release(w *Worker) bool {
-	if w.inFlight > 0 || w.released {
-		return false
-	}
-	w.released = true
-	p.hooks.Watcher.Unwatch(w.number)
-	delete(p.taken, w.slot)
-	delete(p.watched, w.number)
-	return true
+// Models returns the entries of /v1/models of all workers that are up, as the first of them wrote each, one an id.
+func (p *Pool) Models() []json.RawMessage {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.fleet.entries()
 }
 
-// Drain takes a worker out of Snapshot, or puts it back; its requests run to their end. It reports whether there is
-// such a worker.
-func (p *Pool) Drain(id string, on bool, now time.Time) bool {
+// beginGrace begins the grace for the requests in flight at w, which has just gone down. A process that shuts down
+// closes its port first and may answer what it has for as long as it likes, so a silent request is not given up at
+// once. One that hangs while it shuts down keeps its connections open, so without an end to the grace a request would
+// wait for header_timeout. The caller holds p.mu.
+func (p *Pool) beginGrace(w *Worker) {
+	if w.flight.n == 0 {
+		return
+	}
+	fell := w.health.fell
+	p.later(p.fleet.conf.DownGrace, func(now time.Time) { p.giveUp(w, fell, now) })
+}
+
+// giveUp calls the holders whose grace is over, and comes back when the next one's is. A worker that came up again has
+// ended the grace, and its next fall begins another. While nobody is up and Config.Panic is set, the health checks are
+// not believed.
+func (p *Pool) giveUp(w *Worker, fell float64, now time.Time) {
+	at := p.fleet.sec(now)
 	p.mu.Lock()
-	i := slices.IndexFunc(p.workers, func(w *Worker) bool { return w.id == id })
-	if i < 0 {
-		p.mu.Unlock()
-		return false
+	var late []Holder
+	next := noneDue
+	if w.health.fell == fell {
+		late, next = w.flight.overdue(fell, p.fleet.conf.DownGrace.Seconds(), at)
 	}
-	w := p.workers[i]
-	var events []event
-	if w.draining != on {
-		w.draining = on
-		kind := undrained
-		if on {
-			kind = drained
-		} else {
-			p.panicked = false
-		}
-		events = append(events, event{w: w, kind: kind, tokens: w.inFlight})
-	}
+	believed := !p.fleet.conf.Panic || p.fleet.up > 0
 	p.mu.Unlock()
-	p.tell(now, events...)
-	return true
+	if believed {
+		for _, h := range late {
+			h.GiveUp()
+		}
+	}
+	if next < noneDue {
+		p.later(max(time.Millisecond, seconds(next-at)), func(then time.Time) { p.giveUp(w, fell, then) })
+	}
 }

@@ -3,42 +3,42 @@ package worker
 // queue is the prefill that a worker still has to do: the requests sent there without a first byte, in order of
 // dispatch. Times are seconds since the pool began.
 type queue struct {
-	front, back *Ticket
+	front, back *request
 	pend        float64 // sum of est
 	tokens      int     // sum of prompt tokens
 	last        float64 // when its last prefill ended: a first byte, or as predicted for an answer in one piece
 	group       group
 }
 
-func (q *queue) push(t *Ticket) {
-	t.prev, t.queued = q.back, true
+func (q *queue) push(r *request) {
+	r.prev, r.queued = q.back, true
 	if q.back == nil {
-		q.front = t
+		q.front = r
 	} else {
-		q.back.next = t
+		q.back.next = r
 	}
-	q.back = t
-	q.pend += t.est
-	q.tokens += t.tokens
+	q.back = r
+	q.pend += r.est
+	q.tokens += r.tokens
 }
 
-func (q *queue) remove(t *Ticket) {
-	if !t.queued {
+func (q *queue) remove(r *request) {
+	if !r.queued {
 		return
 	}
-	if t.prev == nil {
-		q.front = t.next
+	if r.prev == nil {
+		q.front = r.next
 	} else {
-		t.prev.next = t.next
+		r.prev.next = r.next
 	}
-	if t.next == nil {
-		q.back = t.prev
+	if r.next == nil {
+		q.back = r.prev
 	} else {
-		t.next.prev = t.prev
+		r.next.prev = r.prev
 	}
-	t.prev, t.next, t.queued = nil, nil, false
-	q.tokens -= t.tokens
-	q.pend -= t.est
+	r.prev, r.next, r.queued = nil, nil, false
+	q.tokens -= r.tokens
+	q.pend -= r.est
 	if q.front == nil {
 		q.pend = 0 // sums of floats do not come back to zero by themselves
 	}
@@ -66,7 +66,7 @@ func (q *queue) wait(now, m float64) float64 {
 
 func (q *queue) headSince() float64 { return max(q.front.at, q.last) }
 
-// expire takes answers in one piece from the queue's front when their predicted time is over: their first byte comes
+// expire removes answers in one piece from the queue's front when their predicted time is over: their first byte comes
 // after the last token, and until then they would count as prefill.
 func (q *queue) expire(now, m float64) {
 	for q.front != nil && q.front.whole {
@@ -79,70 +79,30 @@ func (q *queue) expire(now, m float64) {
 	}
 }
 
-// first notes t's first byte. Answers in one piece that were sent before it are prefilled too: they join its group.
-func (q *queue) first(t *Ticket, now float64) {
-	if !t.queued {
+// firstByte notes r's first byte. Answers in one piece that were sent before it are prefilled too: they join its group.
+func (q *queue) firstByte(r *request, now float64) {
+	if !r.queued {
 		return
 	}
-	if t.whole {
-		q.remove(t)
+	if r.whole {
+		q.remove(r)
 		return
 	}
-	for q.front != t && q.front.whole {
-		q.join(q.front, now)
+	for q.front != r && q.front.whole {
+		q.group.add(q.front, q.last, now)
 		q.remove(q.front)
 	}
-	q.join(t, now)
-	q.remove(t)
+	q.group.add(r, q.last, now)
+	q.remove(r)
 	q.last = now
 }
 
-// together is how close first bytes of one engine step come, in seconds.
-const together = 1e-4
-
-// group is the requests whose first bytes came together: one engine step ended their prefill, so only the sum of their
-// work explains its time.
-type group struct {
-	n    int
-	at   float64 // earliest dispatch
-	prev float64 // end of the prefill before
-	last float64 // newest first byte
-	est  float64
-	cold int  // new tokens of prompts less than half cached
-	warm bool // a prompt at least half cached brought more than 1,024 new tokens
-}
-
-// minSample is how many new tokens a sample needs: below, the step's fixed cost is measured. A warm prompt that brings
-// as many is no sample, as most of its est rests on a guess of what is cached.
-const minSample = 1024
-
-func (q *queue) join(t *Ticket, now float64) {
-	g := &q.group
-	if g.n == 0 {
-		*g = group{at: t.at, prev: q.last}
-	}
-	g.n++
-	g.at = min(g.at, t.at)
-	g.last = now
-	g.est += t.est
-	fresh := max(1, t.tokens-t.cached)
-	if 2*t.cached < t.tokens {
-		g.cold += fresh
-	} else if fresh > minSample {
-		g.warm = true
-	}
-}
-
-// sample gives the slowness that the last group showed, once it is complete.
+// sample returns the slowness that the last group of first bytes showed, once the group is complete.
 func (q *queue) sample(now float64) (x float64, ok bool) {
-	g := q.group
-	if g.n == 0 || now-g.last <= together {
+	if q.group.n == 0 || now-q.group.last <= together {
 		return 0, false
 	}
+	x, ok = q.group.slowness()
 	q.group = group{}
-	if g.warm || g.cold < minSample || g.est <= 0 {
-		return 0, false
-	}
-	x = (g.last - max(g.at, g.prev)) / g.est
-	return x, x > 0
+	return x, ok
 }

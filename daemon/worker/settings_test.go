@@ -5,8 +5,8 @@ import "testing"
 // TestConfigureKeepsWhatIsKnown: new settings are in force at once, and nothing that was learnt is lost.
 func TestConfigureKeepsWhatIsKnown(t *testing.T) {
 	p := upPool(t, 2)
-	w := p.workers[0]
-	p.fleet, w.rel, p.samples = 3, 2, 50
+	w := p.fleet.workers[0]
+	p.fleet.speed.slowness, w.speed.rel, p.fleet.speed.samples = 3, 2, 50
 	k := p.force(w, Dispatch{PromptTokens: 100}, 1)
 	before := p.Stats(p.after(2))[0]
 	cost := p.Estimate(15000, 0) * before.Slow

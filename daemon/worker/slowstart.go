@@ -15,48 +15,29 @@ type slowStart struct {
 	from, until float64 // 0 = none yet
 	held        bool    // the pool doses it
 	credit      float64 // requests that it may get
-	mark        float64 // Pool.begun as of which
+	mark        float64 // rates.begun as of which
 }
 
 const (
 	firstShare = 0.1
 	maxCredit  = 2.0
-	catchUp    = 60.0 // seconds after the slow start; a worker whose fair part is over twice the mean must not be held for ever
+	catchUp    = 60.0 // seconds after the slow start: who needs over twice the mean must not be held for ever
 )
 
-// startSlow begins w's slow start at time at. The caller holds p.mu.
-func (p *Pool) startSlow(w *Worker, at float64) {
-	w.slow = slowStart{from: at, until: at + p.conf().SlowStart.Seconds(), held: true, credit: 1, mark: p.begun}
-	p.level(w)
+// begin starts a slow start of so many seconds. begun is the requests ever sent to the fleet.
+func (s *slowStart) begin(now, seconds, begun float64) {
+	*s = slowStart{from: now, until: now + seconds, held: true, credit: 1, mark: begun}
 }
 
-// level gives w as many requests ever sent and sent lately, in its rows, as the others have by weight. Strategies break
-// ties by these numbers: at light load, where all is a tie, one that was away for an hour would get everything for the
-// next.
-func (p *Pool) level(w *Worker) {
-	sum, lately, n := 0.0, 0.0, 0.0
-	for _, o := range p.workers {
-		if o != w && o.health.state == up {
-			sum += float64(o.sent+o.missed) / o.weight
-			lately += o.lately / o.weight
-			n++
-		}
-	}
-	w.lately = max(w.lately, lately/max(1, n)*w.weight)
-	if fair := sum / max(1, n) * w.weight; fair > float64(w.sent) {
-		w.missed = uint64(fair) - w.sent
-	}
-}
-
-// due says whether it is w's turn to be shown. share is w's fair part of all requests. The caller holds p.mu.
-func (p *Pool) due(w *Worker, now, share float64) bool {
-	s := &w.slow
-	part := 2.0
+// due reports whether it is the worker's turn to be shown. part is its fair part of all requests, begun those ever
+// sent.
+func (s *slowStart) due(now, part, begun float64) bool {
+	times := 2.0
 	if now < s.until {
-		part = max(firstShare, (now-s.from)/(s.until-s.from))
+		times = max(firstShare, (now-s.from)/(s.until-s.from))
 	}
-	s.credit = min(maxCredit, s.credit+(p.begun-s.mark)*part*share)
-	s.mark = p.begun
+	s.credit = min(maxCredit, s.credit+(begun-s.mark)*times*part)
+	s.mark = begun
 	if now >= s.until && (s.credit >= maxCredit || now >= s.until+catchUp) {
 		s.held = false
 		return true
@@ -64,19 +45,11 @@ func (p *Pool) due(w *Worker, now, share float64) bool {
 	return s.credit >= 1
 }
 
-// spent notes a request sent to w.
-func (s *slowStart) spent() {
+// spend notes a request sent to the worker.
+func (s *slowStart) spend() {
 	if s.held {
 		s.credit--
 	}
 }
 
-// total is the weight of all workers that are up.
-func (p *Pool) total() (sum float64) {
-	for _, w := range p.workers {
-		if w.health.state == up {
-			sum += w.weight
-		}
-	}
-	return max(sum, 1e-9)
-}
+func (s *slowStart) runs(now float64) bool { return now < s.until }

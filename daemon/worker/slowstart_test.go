@@ -62,7 +62,7 @@ func (l *load) run(t *testing.T, from, to float64, w *Worker) (got []int) {
 // send it everything; it gets at most twice its share in any second, and is as full as the others in the end.
 func TestNoBurst(t *testing.T) {
 	p := upPool(t, 10)
-	w := p.workers[3]
+	w := p.fleet.workers[3]
 	l := &load{p: p, rate: 100, last: 20}
 	l.run(t, 1, 60, w)
 	p.kill(int(w.slot), 60)
@@ -81,10 +81,10 @@ func TestNoBurst(t *testing.T) {
 	if sum > 100 || sum < 30 {
 		t.Errorf("in its slow start it gets %d of 1,000; want less than its share of 100, and not next to nothing", sum)
 	}
-	if p.workers[3].slow.held {
+	if p.fleet.workers[3].slowStart.held {
 		t.Error("it has caught up and is held still")
 	}
-	if n := w.inFlight; n < 195 || n > 205 {
+	if n := w.flight.n; n < 195 || n > 205 {
 		t.Errorf("a minute later it has %d in flight; want 200 as all", n)
 	}
 	t.Logf("of 100 a second it got %v", got)
@@ -93,7 +93,7 @@ func TestNoBurst(t *testing.T) {
 // TestNoBurstOfTies: at light load all is a tie, and the one that was away has the fewest ever sent.
 func TestNoBurstOfTies(t *testing.T) {
 	p := upPool(t, 10)
-	w := p.workers[3]
+	w := p.fleet.workers[3]
 	l := &load{p: p, rate: 50, last: .001}
 	l.run(t, 1, 20, w)
 	p.kill(int(w.slot), 20)
@@ -119,7 +119,7 @@ func TestUsedAtOnce(t *testing.T) {
 	if len(ws) != 10 || rows[3].State&abi.RowSlowStart != 0 {
 		t.Fatalf("%d rows, state %d; want the returned worker among ten, as good as any", len(ws), rows[3].State)
 	}
-	p.TryBegin(p.workers[3], Dispatch{}, p.after(4))
+	p.TryBegin(p.fleet.workers[3], Dispatch{}, p.after(4))
 	if _, ws, _ := p.Snapshot(Query{At: p.after(4)}, nil, nil); len(ws) != 9 {
 		t.Errorf("%d rows after its first request; want 9", len(ws))
 	}
@@ -132,12 +132,12 @@ func TestUsedAtOnce(t *testing.T) {
 // TestAllSlow: when all are in slow start, or nobody else is there, nobody is left out.
 func TestAllSlow(t *testing.T) {
 	p := upPool(t, 2)
-	for _, w := range p.workers {
+	for _, w := range p.fleet.workers {
 		p.kill(int(w.slot), 1)
 		p.heal(int(w.slot), 2)
 	}
 	l := &load{p: p, rate: 100, last: 1}
-	got := l.run(t, 2, 8, p.workers[0])
+	got := l.run(t, 2, 8, p.fleet.workers[0])
 	for i, n := range got {
 		if n < 40 || n > 60 {
 			t.Errorf("second %d: the first of two gets %d of 100; want half", i, n)
@@ -149,14 +149,14 @@ func TestHeavyWorkerIsNotHeldForEver(t *testing.T) {
 	s := specs(2)
 	s[0].Weight = 100
 	p := New(Config{Workers: s, SlowStart: time.Second}, start)
-	for _, w := range p.workers {
+	for _, w := range p.fleet.workers {
 		p.heal(int(w.slot), 0)
 	}
-	w := p.workers[0]
+	w := p.fleet.workers[0]
 	p.kill(int(w.slot), 1)
 	p.heal(int(w.slot), 2)
 	at := 3.0
-	for i := 0; w.slow.held; i++ {
+	for i := 0; w.slowStart.held; i++ {
 		at += .1
 		_, ws, _ := p.Snapshot(Query{At: p.after(at)}, nil, nil)
 		k, _ := p.TryBegin(ws[0], Dispatch{}, p.after(at))

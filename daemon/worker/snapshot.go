@@ -14,163 +14,101 @@ type Query struct {
 	At    time.Time
 }
 
-// Snapshot appends a row for each worker that can take the request, and the workers beside them, in order of slot: up,
-// not draining, its breaker closed or ready for a trial, below MaxInFlight, its turn if it starts slowly, and listing
-// the model. Any model fits a worker until its models were read. The rows lack what depends on the prompt: Predicted,
-// GPU, L1, L2, FreeGPU, FreeL1, ReuseGPU and ReuseL1 are the prefix index's, by the row's slot.
-//
-// The Standing is Ready or Panicked if there are rows, else why there are none: Full, Starting, Down or Lacking. It
-// does not allocate if rows and ws have the capacity.
-func (p *Pool) Snapshot(q Query, rows []abi.Row, ws []*Worker) ([]abi.Row, []*Worker, Standing) {
-	c := p.conf()
-	s := shot{p: p, at: p.sec(q.At), model: q.Model, bound: q.Bound, rows: rows, ws: ws, standing: Lacking,
-		limit: c.MaxInFlight, stale: 3 * c.ScrapeInterval.Seconds()}
-	first := normal
-	if q.Again {
-		first = outOfTurn
-	}
-	p.mu.Lock()
-	p.age(s.at)
-	p.settleAll(s.at)
-	s.weight = p.weight(s.at) / window
-	s.take(first)
-	if s.kept > 0 && s.standing != Ready { // they and nobody else
-		s.take(outOfTurn)
-	}
-	if (s.standing == Down || s.standing == Starting) && c.Panic {
-		s.take(panicking)
-	}
-	if len(p.workers) == 0 {
-		s.standing = Down
-	}
-	p.mu.Unlock()
-	p.tell(q.At, s.events...)
-	return s.rows, s.ws, s.standing
-}
-
 // shot is one Snapshot in the making. The pool's lock is held all the while.
 type shot struct {
-	p            *Pool
-	at, weight   float64
-	stale        float64 // seconds after which metrics are
-	limit        int     // Config.MaxInFlight
-	model, bound string
-	rows         []abi.Row
-	ws           []*Worker
-	standing     Standing
-	kept         int // workers left out for their slow start alone
-	events       []event
+	Query
+	fleet    *fleet
+	moment   moment
+	weight   float64 // of all workers that are up; 0 = not summed yet
+	rows     []abi.Row
+	workers  []*Worker
+	standing Standing
 }
 
 // mode is who is taken.
 type mode uint8
 
 const (
-	normal    mode = iota
+	inTurn    mode = iota
 	outOfTurn      // also who starts slowly
-	panicking      // also who is not up
+	blind          // also who is not up
 )
 
-// take appends who may take the request.
-func (s *shot) take(m mode) {
-	p := s.p
-	total := 0.0
+// take appends a row for each worker that may take the request.
+func (s *shot) take() {
+	s.standing = Lacking
+	first := inTurn
+	if s.Again {
+		first = outOfTurn
+	}
+	s.takeBy(first)
+	if s.standing == Held { // they and nobody else
+		s.takeBy(outOfTurn)
+	}
+	if (s.standing == Down || s.standing == Starting) && s.fleet.conf.Panic {
+		s.takeBy(blind)
+	}
+	if len(s.fleet.workers) == 0 {
+		s.standing = Down
+	}
+}
+
+func (s *shot) takeBy(m mode) {
 	var list *listing // of the worker before: a fleet mostly shares one, then the name is looked up once
-	has := true
-	for _, w := range p.workers {
+	fits := true
+	for _, w := range s.fleet.workers {
 		if w.listing != list {
 			list = w.listing
-			has = list == nil || list.has(s.model)
+			fits = list.fits(s.Model)
 		}
-		if !has && s.model != "" {
+		if !fits {
 			continue
 		}
-		if w.health.state == starting {
-			s.nearest(Starting)
+		if w.breaker.hasProven(s.moment.now) {
+			s.fleet.closeBreaker(w, s.moment.now)
 		}
-		s.nearest(Down)
-		if w.breaker.trial != nil {
-			s.events = append(s.events, p.tried(w, s.at)...)
+		standing := s.judge(w, m)
+		if standing == Panicked && s.standing != Panicked {
+			s.fleet.countPanic()
 		}
-		if m == panicking && w.draining || m != panicking && !w.takes(s.at) && !(w.id == s.bound && w.keeps(s.at)) {
+		if standing != s.standing {
+			s.standing = s.standing.nearer(standing)
+		}
+		if standing != Ready && standing != Panicked {
 			continue
 		}
-		if s.limit > 0 && w.inFlight >= s.limit {
-			s.nearest(Full)
-			continue
-		}
-		if w.slow.held && m == normal {
-			if total == 0 {
-				total = p.total()
-			}
-			if !p.due(w, s.at, w.weight/total) && (s.bound == "" || w.id != s.bound) {
-				s.kept++
-				continue
-			}
-		}
-		w.panicked = m == panicking
-		if w.panicked {
-			s.panics()
-		} else {
-			s.nearest(Ready)
-		}
+		w.offered = standing == Panicked
 		s.rows = append(s.rows, abi.Row{})
-		w.fill(&s.rows[len(s.rows)-1], s.at, s.stale, p.fleet, s.weight)
-		s.ws = append(s.ws, w)
+		w.fill(&s.rows[len(s.rows)-1], &s.moment)
+		s.workers = append(s.workers, w)
 	}
 }
 
-// nearest notes what one worker can do: the fleet's standing is that of the worker nearest to Ready.
-func (s *shot) nearest(one Standing) {
-	rank := [...]uint8{Lacking: 0, Down: 1, Starting: 2, Full: 3, Panicked: 4, Ready: 5}
-	if rank[one] > rank[s.standing] {
-		s.standing = one
+// judge returns what a worker that may have the model can do.
+func (s *shot) judge(w *Worker, m mode) Standing {
+	bound := s.Bound != "" && w.id == s.Bound
+	switch {
+	case m == blind && w.draining:
+		return Draining
+	case m != blind && !w.takes(s.moment.now) && !(bound && w.keeps(s.moment.now)):
+		if w.health.state == starting {
+			return Starting
+		}
+		return Down
+	case w.full(s.fleet.conf.MaxInFlight):
+		return Full
+	case m == blind:
+		return Panicked
+	case m == inTurn && w.slowStart.held && !s.due(w) && !bound:
+		return Held
 	}
+	return Ready
 }
 
-// panics notes that workers are given which are not up, once a request; it is told once until one is up again.
-func (s *shot) panics() {
-	if s.standing == Panicked {
-		return
+// due reports whether it is the turn of a worker that starts slowly.
+func (s *shot) due(w *Worker) bool {
+	if s.weight == 0 {
+		s.weight = s.fleet.weight()
 	}
-	s.standing = Panicked
-	s.p.panics++
-	if !s.p.panicked {
-		s.p.panicked = true
-		s.events = append(s.events, event{kind: inPanic})
-	}
-}
-
-func (w *Worker) fill(r *abi.Row, now, stale, fleet, weight float64) {
-	m := fleet * w.rel
-	r.Worker, r.Key = w.slot, w.key
-	r.Weight = float32(w.weight)
-	r.InFlight = uint32(w.inFlight)
-	r.PendingTokens = uint32(max(0, w.queue.tokens))
-	r.Sent = w.sent + w.missed
-	r.Slow = m
-	r.Wait = w.queue.wait(now, m)
-	r.Load = w.load * weight
-	r.Lately = float32(w.lately * weight * window)
-	r.Pending = float32(w.queue.pend)
-	r.TTFT, r.TPOT = float32(w.ttft.value), float32(w.tpot.value)
-	r.MetricsAge = -1
-	if w.scraped > 0 {
-		r.MetricsAge = float32(max(0, now-w.scraped))
-		r.Running, r.Waiting = uint32(w.metrics.Running), uint32(w.metrics.Waiting)
-		r.KVUsage = float32(w.metrics.Usage)
-	}
-	if w.scraped == 0 || now-w.scraped > stale {
-		r.State |= abi.RowStale
-	}
-	if now < w.slow.until && w.slow.credit < 1 {
-		r.State |= abi.RowSlowStart
-	}
-}
-
-// Lambda is the requests sent per second and worker that is up: see lambda.
-func (p *Pool) Lambda(now time.Time) float64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.lambda(p.sec(now))
+	return w.slowStart.due(s.moment.now, w.weight/s.weight, s.fleet.rates.begun)
 }

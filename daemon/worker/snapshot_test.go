@@ -15,7 +15,7 @@ func (p *Pool) say(i int, models ...string) {
 	for _, m := range models {
 		entries = append(entries, fmt.Appendf(nil, `{"id":%q,"by":%d}`, m, i))
 	}
-	p.Listed(p.workers[i].number, models, entries)
+	p.Listed(p.fleet.workers[i].number, models, entries)
 }
 
 func snap(p *Pool, model string, at float64) string {
@@ -58,7 +58,7 @@ func TestSnapshotByModel(t *testing.T) {
 	f("base", "w0 w1 w2")
 	f("", "w0 w1 w2")
 	f("other", "unknown model")
-	if p.workers[1].listing != p.workers[2].listing {
+	if p.fleet.workers[1].listing != p.fleet.workers[2].listing {
 		t.Error("equal listings are not one")
 	}
 	p.kill(0, 1)
@@ -81,7 +81,7 @@ func TestSnapshotNoWorkers(t *testing.T) {
 
 func TestRow(t *testing.T) {
 	p := upPool(t, 1)
-	w := p.workers[0]
+	w := p.fleet.workers[0]
 	row := func(at float64) abi.Row {
 		rows := p.rows(at)
 		return rows[0]
@@ -105,6 +105,42 @@ func TestRow(t *testing.T) {
 	if r := row(18); r.State != abi.RowStale || r.InFlight != 0 || r.PendingTokens != 0 {
 		t.Errorf("16 s later: %+v; want stale, nothing in flight", r)
 	}
+}
+
+// TestRowOfTheConfiguration: labels are bits of the pool's names, which have another epoch when they are others.
+func TestRowOfTheConfiguration(t *testing.T) {
+	s := specs(3)
+	s[0].Labels = map[string]string{"tier": "batch", "pool": "a"}
+	s[1].Labels = map[string]string{"tier": "live"}
+	s[1].Cost, s[1].KVTokens = 2.5, 5000
+	p := upPoolOf(Config{Workers: s})
+	names, epoch := p.Labels()
+	if got := strings.Join(names, " "); got != "pool=a tier=batch tier=live" {
+		t.Errorf("labels: %s", got)
+	}
+	p.send(1, Dispatch{PromptTokens: 70}, 1).FirstByte(p.after(2))
+	f := func(i int, labels uint64, price float32, kv, flight uint32) {
+		t.Helper()
+		r := p.rows(3)[i]
+		if r.Labels != labels || r.Price != price || r.KVTokens != kv || r.FlightTokens != flight {
+			t.Errorf("row %d: labels %b, price %v, KV %d, in flight %d; want %b, %v, %d, %d",
+				i, r.Labels, r.Price, r.KVTokens, r.FlightTokens, labels, price, kv, flight)
+		}
+	}
+	f(0, 0b011, 1, 0, 0)
+	f(1, 0b100, 2.5, 5000, 70)
+	f(2, 0, 1, 0, 0)
+	p.Update(s, p.after(4))
+	if _, now := p.Labels(); now != epoch {
+		t.Errorf("the same labels have epoch %d after %d", now, epoch)
+	}
+	s[0].Labels = nil
+	p.Update(s, p.after(5))
+	if names, now := p.Labels(); len(names) != 1 || now == epoch {
+		t.Errorf("other labels: %q, epoch %d after %d", names, now, epoch)
+	}
+	f(0, 0, 1, 0, 0)
+	f(1, 0b001, 2.5, 5000, 70)
 }
 
 func TestModelsMerged(t *testing.T) {
@@ -154,13 +190,13 @@ func TestSnapshotDoesNotAllocate(t *testing.T) {
 // does.
 func TestDrainingWorkerKeepsItsSessions(t *testing.T) {
 	p := New(Config{Workers: specs(2), MaxInFlight: 2}, start)
-	for _, w := range p.workers {
+	for _, w := range p.fleet.workers {
 		p.heal(int(w.slot), 0)
 	}
 	p.Drain("w0", true, start)
 	f := func(what string, d Dispatch, want bool) {
 		t.Helper()
-		if _, ok := p.TryBegin(p.workers[0], d, p.after(1)); ok != want {
+		if _, ok := p.TryBegin(p.fleet.workers[0], d, p.after(1)); ok != want {
 			t.Errorf("%s: %v; want %v", what, ok, want)
 		}
 	}

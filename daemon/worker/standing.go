@@ -1,8 +1,7 @@
 package worker
 
-import "time"
-
-// Standing is what a worker can do for a request, or the fleet: why a request does or does not go there.
+// Standing is why a request does or does not go to a worker, or to a fleet. It is the word for it in Snapshot, in Stats
+// and in every explanation.
 type Standing uint8
 
 // The values of Standing. A fleet's is that of the worker that comes nearest to taking the request.
@@ -10,38 +9,36 @@ const (
 	Ready    Standing = iota // takes the request
 	Gone                     // there is no worker of that id
 	Starting                 // it has had no health check yet
-	Down                     // it is down; of a fleet: no worker that may have the model takes requests
+	Down                     // it is down. Of a fleet: no worker that may have the model takes requests
 	Ejected                  // it is up, but has failed so often that it is left alone for a while
 	Draining                 // it was asked to drain, or its answers say that it is going
-	Lacking                  // it does not list the model; of a fleet: every worker's models are known
+	Lacking                  // it does not list the model. Of a fleet: nor does any other, and all models are known
 	Full                     // it has MaxInFlight requests
+	Held                     // it came back a short while ago, and it is not its turn
 	Panicked                 // it is not up and is offered all the same, as nobody is: Config.Panic
 )
 
 // String returns the word for people and their scripts.
 func (s Standing) String() string {
-	return [...]string{"up", "gone", "starting", "down", "ejected", "draining", "lacks the model", "full", "panic"}[s]
+	return [...]string{
+		Ready: "up", Gone: "gone", Starting: "starting", Down: "down", Ejected: "ejected", Draining: "draining",
+		Lacking: "lacks the model", Full: "full", Held: "slow start", Panicked: "panic",
+	}[s]
 }
 
-// Standing tells why a Snapshot gives no row of the worker that a request is bound to.
-func (p *Pool) Standing(id, model string, now time.Time) Standing {
-	limit, at := p.conf().MaxInFlight, p.sec(now)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, w := range p.workers {
-		switch s, _ := w.condition(); {
-		case w.id != id:
-			continue
-		case w.health.state != up:
-			return s
-		case !w.breaker.lets(at):
-			return w.breaker.standing()
-		case model != "" && w.listing != nil && !w.listing.has(model):
-			return Lacking
-		case limit > 0 && w.inFlight >= limit:
-			return Full
-		}
-		return Ready
+// nearness orders the standings of a fleet's workers: the fleet's is the greatest. What is up and takes none, for
+// whatever reason, counts as down.
+var nearness = [...]uint8{
+	Gone: 0, Lacking: 0, Down: 1, Ejected: 1, Draining: 1, Starting: 2, Full: 3, Held: 4, Panicked: 5, Ready: 6,
+}
+
+// nearer returns a fleet's standing s with one more worker, whose standing is o.
+func (s Standing) nearer(o Standing) Standing {
+	switch {
+	case nearness[o] <= nearness[s]:
+		return s
+	case nearness[o] == nearness[Down]:
+		return Down
 	}
-	return Gone
+	return o
 }

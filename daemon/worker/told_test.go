@@ -34,7 +34,7 @@ func scrapeAll(p *Pool, from, to int, tellers []*teller, serve func(second int))
 		for i, s := range tellers {
 			p.scrape(i, s.page(), float64(at))
 			p.mu.Lock()
-			p.age(float64(at))
+			p.fleet.age(float64(at))
 			p.mu.Unlock()
 		}
 	}
@@ -64,9 +64,9 @@ func TestToldWhoIsSlow(t *testing.T) {
 		if m[0] < .8 || m[0] > 1.25 || m[1] < .8 || m[1] > 1.25 || m[2] < 6 || m[2] > 9 {
 			t.Errorf("old %v: slowness %.2f; want about 1, 1, 8", old, m)
 		}
-		near(t, "TPOT", p.workers[0].tpot.value, .02, 1e-9)
-		if p.fleet != 1 {
-			t.Errorf("the fleet's speed is %v; want it left alone", p.fleet)
+		near(t, "TPOT", p.fleet.workers[0].tpot.value, .02, 1e-9)
+		if p.fleet.speed.slowness != 1 {
+			t.Errorf("the fleet's speed is %v; want it left alone", p.fleet.speed.slowness)
 		}
 	}
 }
@@ -90,7 +90,8 @@ func TestToldKnowsLongPrompts(t *testing.T) {
 	scrapeAll(p, 1, 20, s, func(at int) {
 		for i, tokens := range []int{2000, 60_000} {
 			est := p.Estimate(tokens, 0)
-			p.send(i, Dispatch{PromptTokens: tokens, Whole: true}, float64(at)).End(p.after(float64(at)), Outcome{Kind: Answered})
+			k := p.send(i, Dispatch{PromptTokens: tokens, Whole: true}, float64(at))
+			k.End(p.after(float64(at)), Outcome{Kind: Answered})
 			s[i].serve(1, tokens, est/float64(tokens))
 		}
 	})
@@ -122,7 +123,7 @@ func TestToldIsNotFooled(t *testing.T) {
 	f("short prompts", 1, both, func(s []*teller) { s[1].serve(100, 200, 1) })
 	f("all cached", 1, both, func(s []*teller) { s[1].serve(1, 0, 0) })
 	f("counters that run backwards", 1, both, func(s []*teller) { *s[1] = teller{requests: 1} })
-	f("one that is off by a thousand", math.Exp(firstTold), both, func(s []*teller) { s[1].serve(1, 4000, 1000*fast) })
+	f("one that is off by a thousand", math.Exp(firstWord), both, func(s []*teller) { s[1].serve(1, 4000, 1000*fast) })
 }
 
 // A worker that was slow and is not any more, or was wrongly called so, comes back: by what it tells next, or by time.
@@ -137,9 +138,9 @@ func TestToldIsForgotten(t *testing.T) {
 		t.Errorf("slowness %.2f ten minutes after a bad figure; want them within near ties", m)
 	}
 	p.mu.Lock()
-	p.fell(p.workers[1], 700, "gone")
+	p.fleet.drop(p.fleet.workers[1], 700, "gone")
 	p.mu.Unlock()
-	if w := p.workers[1]; w.pace != 0 || w.rel != 1 || w.heard != 0 {
-		t.Errorf("after death: pace %v, rel %v, heard %v; want them forgotten", w.pace, w.rel, w.heard)
+	if s := p.fleet.workers[1].speed; s.pace.value != 0 || s.rel != 1 || s.heard != 0 {
+		t.Errorf("after death: %+v; want all forgotten", s)
 	}
 }

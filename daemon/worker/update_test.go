@@ -10,40 +10,40 @@ import (
 
 func TestUpdateKeepsState(t *testing.T) {
 	p := upPool(t, 3)
-	w0, w1, w2 := p.workers[0], p.workers[1], p.workers[2]
+	w0, w1, w2 := p.fleet.workers[0], p.fleet.workers[1], p.fleet.workers[2]
 	k := p.force(w1, Dispatch{PromptTokens: 10}, 1)
 	next := specs(3)
 	next[0].Weight = 3
 	next = append(next[:1], next[2], Spec{ID: "w3", URL: "http://127.0.0.1:9100"})
 	p.Update(next, start)
-	if p.workers[0] != w0 || p.workers[1] != w2 || w0.weight != 3 || w2.slot != 2 || w0.health.state != up {
+	if p.fleet.workers[0] != w0 || p.fleet.workers[1] != w2 || w0.weight != 3 || w2.slot != 2 || w0.health.state != up {
 		t.Fatalf("kept workers changed: %+v", p.Stats(p.after(1)))
 	}
-	if s := p.workers[2].slot; s != 3 {
+	if s := p.fleet.workers[2].slot; s != 3 {
 		t.Errorf("w3 has slot %d; want 3, as a request of the removed one is in flight", s)
 	}
 	k.FirstByte(p.after(2))
 	k.End(p.after(2), Outcome{Kind: Answered})
 	k.End(p.after(2), Outcome{Kind: Failed})
-	if w1.inFlight != 0 || w1.queue.pend != 0 || p.up != 2 {
-		t.Errorf("removed worker: %d in flight, pend %v, %d up; want 0, 0, 2", w1.inFlight, w1.queue.pend, p.up)
+	if w1.flight.n != 0 || w1.queue.pend != 0 || p.fleet.up != 2 {
+		t.Errorf("removed worker: %d in flight, pend %v, %d up; want 0, 0, 2", w1.flight.n, w1.queue.pend, p.fleet.up)
 	}
 	p.Update(append(next, Spec{ID: "w4", URL: "http://127.0.0.1:9101"}), start)
-	if s := p.workers[1]; s.slot != 1 || s.id != "w4" {
+	if s := p.fleet.workers[1]; s.slot != 1 || s.id != "w4" {
 		t.Errorf("slot %d is %s; want slot 1 given to w4", s.slot, s.id)
 	}
 	late := p.force(w1, Dispatch{}, 3) // chosen before it was removed
 	late.End(p.after(3), Outcome{Kind: Refused})
-	if p.taken[1] == nil {
+	if p.fleet.taken[1] == nil {
 		t.Error("a late ticket of a removed worker freed its slot a second time")
 	}
 }
 
 func TestUpdateNewURLIsNewWorker(t *testing.T) {
 	p := upPool(t, 1)
-	was := p.workers[0]
+	was := p.fleet.workers[0]
 	p.Update([]Spec{{ID: "w0", URL: "http://127.0.0.1:9999"}}, start)
-	w := p.workers[0]
+	w := p.fleet.workers[0]
 	if w == was || w.slot != 0 || w.health.state != starting {
 		t.Errorf("same id, other url: %+v; want a new worker, starting", p.Stats(p.after(1)))
 	}
@@ -57,12 +57,12 @@ func TestUpdateBadSpecs(t *testing.T) {
 		{ID: "x", URL: "ftp://user:hunter2@10.0.0.1"},
 		{ID: "y", URL: "http://user:hunter2@10.0.0.1:port"},
 	}}, start)
-	if len(p.workers) != 1 || p.workers[0].id != "10.0.0.1:8000" {
-		t.Fatalf("workers: %+v", p.Stats(p.began))
+	if len(p.fleet.workers) != 1 || p.fleet.workers[0].id != "10.0.0.1:8000" {
+		t.Fatalf("workers: %+v", p.Stats(p.fleet.began))
 	}
-	w := p.workers[0]
-	if w.scrap != "http://user:hunter2@10.0.0.1:8000/base/metrics" || w.URL() != "http://user:hunter2@10.0.0.1:8000/base" {
-		t.Errorf("urls: %s, %s", w.URL(), w.scrap)
+	w := p.fleet.workers[0]
+	if base := "http://user:hunter2@10.0.0.1:8000/base"; w.metrics != base+"/metrics" || w.URL() != base {
+		t.Errorf("urls: %s, %s", w.URL(), w.metrics)
 	}
 	if n := strings.Count(log.String(), "worker rejected"); n != 3 {
 		t.Errorf("%d of 3 bad specs are logged:\n%s", n, log.String())
@@ -70,7 +70,7 @@ func TestUpdateBadSpecs(t *testing.T) {
 	if !strings.Contains(log.String(), `msg="worker registered" worker=10.0.0.1:8000 url=http://10.0.0.1:8000/base`) {
 		t.Errorf("no line for the good one:\n%s", log.String())
 	}
-	for _, s := range []string{log.String(), fmt.Sprintf("%+v", p.Stats(p.began))} {
+	for _, s := range []string{log.String(), fmt.Sprintf("%+v", p.Stats(p.fleet.began))} {
 		if strings.Contains(s, "hunter2") || strings.Contains(s, "user") {
 			t.Errorf("credentials are shown: %s", s)
 		}
@@ -94,7 +94,7 @@ func TestHooks(t *testing.T) {
 		got = nil
 	}
 	expect("capacity 0=5000", "capacity 1=0")
-	a, b := p.workers[0], p.workers[1]
+	a, b := p.fleet.workers[0], p.fleet.workers[1]
 	p.heal(int(a.slot), 1)
 	p.heal(int(a.slot), 1)
 	expect()
@@ -124,8 +124,8 @@ func TestDrain(t *testing.T) {
 	if !p.Drain("w0", true, start) || p.Drain("nobody", true, start) {
 		t.Error("Drain reports wrongly which workers there are")
 	}
-	if got := snap(p, "", 1); got != "w1" || p.Stats(p.began)[0].State != Draining || p.Up(p.began) != 1 {
-		t.Errorf("draining w0: %s, %+v", got, p.Stats(p.began)[0])
+	if got := snap(p, "", 1); got != "w1" || p.Stats(p.fleet.began)[0].State != Draining || p.Up(p.fleet.began) != 1 {
+		t.Errorf("draining w0: %s, %+v", got, p.Stats(p.fleet.began)[0])
 	}
 	p.Drain("w0", false, start)
 	if got := snap(p, "", 1); got != "w0 w1" {

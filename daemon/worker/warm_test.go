@@ -8,11 +8,11 @@ func TestRowsShowOneFleetSpeed(t *testing.T) {
 	k := p.send(2, Dispatch{PromptTokens: 4000}, 1)
 	k.FirstByte(p.after(9)) // 30 times slower than estimated: a sample as soon as its group is complete
 	rows := p.rows(10)
-	if p.samples != 1 {
-		t.Fatalf("%d samples; want 1", p.samples)
+	if p.fleet.speed.samples != 1 {
+		t.Fatalf("%d samples; want 1", p.fleet.speed.samples)
 	}
-	if rows[0].Slow != p.fleet || rows[1].Slow != p.fleet {
-		t.Errorf("slowness %v and %v of two workers that nothing is known of; want the fleet's, %v", rows[0].Slow, rows[1].Slow, p.fleet)
+	if m := p.fleet.speed.slowness; rows[0].Slow != m || rows[1].Slow != m {
+		t.Errorf("slowness %v and %v of two unknown workers; want the fleet's, %v", rows[0].Slow, rows[1].Slow, m)
 	}
 }
 
@@ -69,7 +69,7 @@ func TestSentLatelyAndPending(t *testing.T) {
 	near(t, "Pending", float64(rows[0].Pending), 5, 1e-6)
 	near(t, "the other's Lately", float64(rows[1].Lately), 0, 0)
 	p.mu.Lock()
-	p.fell(p.workers[1], 31, "gone")
+	p.fleet.drop(p.fleet.workers[1], 31, "gone")
 	p.mu.Unlock()
 	p.heal(1, 31)
 	rows = p.rows(31)

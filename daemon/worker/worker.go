@@ -3,10 +3,7 @@ package worker
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
-	"hash/fnv"
-	"net/url"
-	"strings"
+	"math"
 	"sync/atomic"
 	"time"
 )
@@ -14,102 +11,61 @@ import (
 // Worker is one vLLM instance of a pool. The same value stands for it from the day it is configured until it is
 // removed.
 type Worker struct {
-	slot   uint32
-	number uint64 // of its life in the pool: no other worker ever has it
-	id     string
-	key    uint64
-	url    string // with credentials: for requests only
-	shown  string // without them: for logs and pages
-	scrap  string // metrics URL
-
+	identity
 	block atomic.Int32 // tokens of a block of its KV cache, as it last said; 0 = never
 	flow  atomic.Int64 // nanoseconds from the pool's beginning to the last byte of an answer; 0 = none came
 
-	// All below is guarded by the pool's lock.
-	weight   float64
-	cost     float64
-	labels   map[string]string
-	kvConf   int  // configured size of its KV cache in tokens; 0 = by metrics
-	capacity int  // size in force; 0 = unknown
-	gone     bool // removed by an update
-	released bool // and its slot given back
-	draining bool // asked to by Drain
-	panicked bool // was offered though it is not up: TryBegin lets such requests through
-	health   health
-	breaker  breaker
-	faults   faults
-	slow     slowStart
-	queue    queue
-	flight   flight
-	inFlight int
-	sent     uint64
-	missed   uint64  // added to sent in rows: what others got while it was away
-	rel      float64 // m = fleet * rel
-	heard    float64 // samples of it, those of long ago counted less
-	pace     float64 // prefill seconds per estimated second, as its metrics last told; 0 = never
-	paced    float64 // when
-	ended    ended
-	load     float64 // P-seconds sent, weighted as of Pool.aged
-	lately   float64 // requests sent, weighted as of Pool.aged
-	ttft     mean
-	tpot     mean
-	metrics  Metrics
-	scraped  float64           // when metrics were read; 0 = never
-	process  float64           // when its process began, as last read; kept over death to know a restart
-	listing  *listing          // nil = not heard yet: any model may be there
-	entries  []json.RawMessage // of listing.ids
-	totals   totals
-	shownAs  Standing  // its condition
-	since    time.Time // when it became that
+	// All below is guarded by the pool's lock. What a row needs stands together.
+	weight    float64
+	price     float64 // Spec.Cost
+	labels    uint64  // bits of the pool's labelSet
+	place     place
+	draining  bool     // asked to by Drain
+	offered   bool     // in a panic, though it takes nothing: TryBegin lets such requests through
+	listing   *listing // nil = not read yet: any model may be there
+	health    health
+	breaker   breaker
+	slowStart slowStart
+	queue     queue
+	flight    flight
+	sent      uint64
+	missed    uint64 // added to sent in rows: what others got while it was away
+	share     share
+	speed     speed
+	ttft      mean
+	tpot      mean
+	readings  readings
+
+	capacity  capacity
+	process   float64           // when its process began, as last read; kept over death to know a restart
+	entries   []json.RawMessage // of listing.ids
+	ended     ended
+	failures  failures
+	lastError lastError
+	totals    totals
+	shownAs   Standing  // its condition
+	since     time.Time // when it became that
 }
 
-type totals struct {
-	answered, failed, broken, refused, ejected, left, restarts uint64
+// place is where a worker stands in the pool.
+type place uint8
+
+const (
+	configured place = iota
+	leftOver         // removed by an update, with requests in flight
+	freed            // and its slot given back
+)
+
+// capacity is the size of a KV cache in tokens.
+type capacity struct {
+	configured int // 0 = by metrics
+	inForce    int // 0 = unknown
 }
 
-// count counts how an exchange ended.
-func (t *totals) count(k Kind) {
-	switch k {
-	case Answered:
-		t.answered++
-	case Failed:
-		t.failed++
-	case Broken:
-		t.broken++
-	case Refused:
-		t.refused++
-	}
-}
-
-func newWorker(s Spec) (*Worker, error) {
-	u, err := url.Parse(s.URL)
-	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		// Neither the URL nor url.Parse's error is shown: both may hold a password.
-		return nil, fmt.Errorf("worker: worker %q has a url that is not http://host:port or https://host:port; correct its url", s.ID)
-	}
-	w := &Worker{id: s.ID, rel: 1, shownAs: Starting}
-	if w.id == "" {
-		w.id = u.Host
-	}
-	w.url = strings.TrimRight(s.URL, "/")
-	w.shown = strings.TrimRight((&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String(), "/")
-	w.scrap = s.MetricsURL
-	if w.scrap == "" {
-		w.scrap = w.url + "/metrics"
-	}
-	w.key = hashKey(w.id)
-	return w, nil
-}
-
-// hashKey is FNV-1a with splitmix64's last steps: FNV alone leaves ids that differ in the last letter close together,
-// and rendezvous hashing needs all bits.
-func hashKey(id string) uint64 {
-	h := fnv.New64a()
-	h.Write([]byte(id))
-	z := h.Sum64()
-	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
-	return z ^ z>>31
+// ended is the requests that ended since the metrics last spoke of any.
+type ended struct {
+	est float64
+	new int // tokens not believed cached
 }
 
 // Slot is the worker's number in its pool, the same for as long as it is configured. A slot is given to another worker
@@ -128,38 +84,148 @@ func (w *Worker) Key() uint64 { return w.key }
 // URL is the base URL to send requests to. It may hold credentials: never log it.
 func (w *Worker) URL() string { return w.url }
 
-// adopt takes what may change while a worker stays.
-func (w *Worker) adopt(s Spec) []event {
-	w.weight, w.kvConf = cmp.Or(s.Weight, 1), s.KVTokens
-	w.cost, w.labels = cmp.Or(s.Cost, 1), s.Labels
+func newWorker(who identity) *Worker {
+	return &Worker{identity: who, speed: speed{rel: 1}, shownAs: Starting}
+}
+
+// adopt takes what may change while a worker stays, and reports whether its capacity did.
+func (w *Worker) adopt(s *Spec, labels *labelSet) bool {
+	w.weight, w.price = cmp.Or(s.Weight, 1), cmp.Or(s.Cost, 1)
+	w.labels = labels.bits(s.Labels)
+	w.capacity.configured = s.KVTokens
 	return w.resize()
 }
 
-// resize brings the capacity in force up to date: configured, else as the worker says.
-func (w *Worker) resize() []event {
-	n := cmp.Or(w.kvConf, w.metrics.Capacity, w.capacity)
-	if n == w.capacity {
-		return nil
-	}
-	w.capacity = n
-	return []event{{w: w, kind: resized, tokens: n}}
+// resize brings the capacity in force up to date, as configured or else as the worker says, and reports a change.
+func (w *Worker) resize() bool {
+	was := w.capacity.inForce
+	w.capacity.inForce = cmp.Or(w.capacity.configured, w.readings.Capacity, was)
+	return w.capacity.inForce != was
 }
 
 // forget drops what is known of the worker's process: it is dead or a new one. Requests that are still counted in
 // flight end by their tickets.
 func (w *Worker) forget() {
 	w.queue.clear()
-	w.faults = faults{}
-	w.rel, w.load, w.lately = 1, 0, 0
-	w.heard, w.pace, w.ended = 0, 0, ended{}
-	w.ttft, w.tpot = mean{}, mean{}
-	w.metrics, w.scraped = Metrics{}, 0
+	w.breaker.reset()
+	w.failures, w.share, w.ended = failures{}, share{}, ended{}
+	w.speed, w.ttft, w.tpot = speed{rel: 1}, mean{}, mean{}
+	w.readings = readings{}
 }
 
-// takes says whether w may get requests, however many it has.
-func (w *Worker) takes(now float64) bool {
-	return !w.draining && w.keeps(now)
+// condition is what a person is told that a worker is: Starting, Ready, Down, Ejected or Draining, and why it is one of
+// the last two. A worker whose breaker lets a trial through is Ejected or Draining still.
+func (w *Worker) condition() (s Standing, why string) {
+	switch {
+	case w.health.state == starting:
+		return Starting, ""
+	case w.health.state == down:
+		return Down, ""
+	case w.draining:
+		return Draining, "asked to"
+	case w.breaker.cause != none:
+		return w.breaker.standing(), w.breaker.why
+	}
+	return Ready, ""
 }
 
-// keeps says whether w serves at least the sessions that it has: a drain lets them run on.
-func (w *Worker) keeps(now float64) bool { return w.health.state == up && w.breaker.lets(now) }
+// isUp reports whether the health checks are content with w.
+func (w *Worker) isUp() bool { return w.health.state == up }
+
+// takes reports whether w may get requests, however many it has.
+func (w *Worker) takes(now float64) bool { return !w.draining && w.keeps(now) }
+
+// keeps reports whether w serves at least the sessions that it has: a drain lets them run on.
+func (w *Worker) keeps(now float64) bool { return w.isUp() && w.breaker.lets(now) }
+
+// full reports whether w has as many requests as the limit allows; 0 = no limit.
+func (w *Worker) full(limit int) bool { return limit > 0 && w.flight.n >= limit }
+
+// standing is what w can do for a request of the model that is bound to it.
+func (w *Worker) standing(model string, limit int, now float64) Standing {
+	switch s, _ := w.condition(); {
+	case !w.isUp():
+		return s
+	case !w.breaker.lets(now):
+		return w.breaker.standing()
+	case !w.listing.fits(model):
+		return Lacking
+	case w.full(limit):
+		return Full
+	}
+	return Ready
+}
+
+// note keeps an error.
+func (w *Worker) note(text string, at time.Time, by source) {
+	w.lastError.note(text, at, by, w.health.state == down)
+}
+
+// flows reports whether a byte of an answer came from w of late.
+func (w *Worker) flows(sinceBegan time.Duration) bool {
+	last := w.flow.Load()
+	return last > 0 && sinceBegan-time.Duration(last) < flowing
+}
+
+// read takes a page of metrics. It returns the requests whose pace it says, 0 if it says none; see pace.
+func (w *Worker) read(m Metrics, c1, now float64) (requests float64) {
+	was := w.readings
+	w.readings = readings{Metrics: m, at: now}
+	if m.Process != 0 {
+		w.process = m.Process
+	}
+	if m.Block > 0 {
+		w.block.Store(int32(min(m.Block, math.MaxInt32)))
+	}
+	w.lastError.good(byMetrics)
+	if was.at == 0 {
+		return 0
+	}
+	if n, s := m.TokenTimes-was.TokenTimes, m.TokenTime-was.TokenTime; n > 0 && s > 0 {
+		w.tpot.add(s / n)
+	}
+	requests = m.Prefills - was.Prefills
+	seconds, tokens := m.Prefill-was.Prefill, newTokens(&m)-newTokens(&was.Metrics)
+	if requests <= 0 {
+		return 0
+	}
+	perToken := c1
+	if w.ended.new >= minSample { // long prompts take more a token
+		perToken = w.ended.est / float64(w.ended.new)
+	}
+	w.ended = ended{}
+	// Below minSample a step's fixed cost is measured. A process' first request often waits for a compiler.
+	if seconds <= 0 || tokens < minSample*requests || was.Prefills == 0 {
+		return 0
+	}
+	w.speed.pace = pace{value: seconds / (tokens * perToken), at: now}
+	return requests
+}
+
+// isNewProcess reports whether m is of another process than the page before.
+func (w *Worker) isNewProcess(m *Metrics) bool {
+	return w.process != 0 && m.Process != 0 && math.Abs(m.Process-w.process) > 1
+}
+
+// begin counts a request.
+func (w *Worker) begin(r *request) {
+	w.sent++
+	w.slowStart.spend()
+	w.breaker.sent(r)
+	w.queue.push(r)
+	w.flight.push(r)
+}
+
+// end counts a request down.
+func (w *Worker) end(r *request, o Outcome, now float64) {
+	w.queue.remove(r)
+	w.flight.remove(r)
+	if o.Kind != Answered {
+		return
+	}
+	if r.first > 0 && !r.whole && o.Tokens > 1 {
+		w.tpot.add(max(0, now-r.first) / float64(o.Tokens-1))
+	}
+	w.ended.est += r.est
+	w.ended.new += r.newTokens()
+}

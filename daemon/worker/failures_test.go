@@ -16,7 +16,7 @@ func TestFailsAlone(t *testing.T) {
 				p.send(i, Dispatch{}, 1).End(p.after(1), Outcome{Kind: kind})
 			}
 		}
-		if got := p.FailsAlone(p.workers[0]); got != want {
+		if got := p.FailsAlone(p.fleet.workers[0]); got != want {
 			t.Errorf("%s: %v; want %v", what, got, want)
 		}
 	}

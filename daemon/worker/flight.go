@@ -1,0 +1,62 @@
+package worker
+
+import "time"
+
+// flight is the requests of a worker that have not ended, the oldest first.
+type flight struct {
+	oldest, newest *request
+	n              int
+	tokens         int // of their prompts
+}
+
+func (f *flight) push(r *request) {
+	r.older = f.newest
+	if r.older == nil {
+		f.oldest = r
+	} else {
+		r.older.newer = r
+	}
+	f.newest = r
+	f.n++
+	f.tokens += r.tokens
+}
+
+func (f *flight) remove(r *request) {
+	if r.older == nil {
+		f.oldest = r.newer
+	} else {
+		r.older.newer = r.newer
+	}
+	if r.newer == nil {
+		f.newest = r.older
+	} else {
+		r.newer.older = r.older
+	}
+	r.older, r.newer = nil, nil
+	f.n--
+	f.tokens -= r.tokens
+}
+
+const (
+	askAgain = 1.0  // seconds until a holder that was called is called again
+	noneDue  = 1e18 // seconds: no request is waited for
+)
+
+// overdue returns the holders that have waited for grace since their last byte or since the worker fell, and when the
+// next one will have. What was sent after the fall was sent all the same, to a worker that is taken for better than its
+// health (Config.Panic): it waits on.
+func (f *flight) overdue(fell, grace, now float64) (late []Holder, next float64) {
+	next = noneDue
+	for r := f.oldest; r != nil; r = r.newer {
+		if r.holder == nil || r.at > fell {
+			continue
+		}
+		due := max(fell, time.Duration(r.flow.Load()).Seconds()) + grace
+		if due <= now {
+			due = now + askAgain
+			late = append(late, r.holder)
+		}
+		next = min(next, due)
+	}
+	return late, next
+}

@@ -1,0 +1,41 @@
+package worker
+
+import "slices"
+
+// maxLabels is how many a row has bits for.
+const maxLabels = 64
+
+// labelSet is the different labels of a pool's workers, each as name=value, sorted. A label's index is its bit in a
+// row. It is never changed, only replaced.
+type labelSet struct {
+	names []string
+	epoch uint32 // another number whenever the names are others
+}
+
+// after returns the set for specs that follows l: l itself if the names are the same. What is over maxLabels has no
+// bit.
+func (l *labelSet) after(specs []Spec) *labelSet {
+	var names []string
+	for _, s := range specs {
+		for name, value := range s.Labels {
+			names = append(names, name+"="+value)
+		}
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	names = names[:min(len(names), maxLabels)]
+	if slices.Equal(names, l.names) {
+		return l
+	}
+	return &labelSet{names: names, epoch: l.epoch + 1}
+}
+
+// bits returns the bits of a worker's labels.
+func (l *labelSet) bits(labels map[string]string) (bits uint64) {
+	for name, value := range labels {
+		if i, ok := slices.BinarySearch(l.names, name+"="+value); ok {
+			bits |= 1 << i
+		}
+	}
+	return bits
+}

@@ -1,0 +1,25 @@
+package worker
+
+// listing is the model ids that a worker lists. LoRA adapters are listed like models. Workers with equal listings share
+// one, which Snapshot compares by address.
+type listing struct {
+	ids []string // as listed
+	set map[string]struct{}
+}
+
+func newListing(ids []string) *listing {
+	l := &listing{ids: ids, set: make(map[string]struct{}, len(ids))}
+	for _, id := range ids {
+		l.set[id] = struct{}{}
+	}
+	return l
+}
+
+func (l *listing) has(model string) bool {
+	_, ok := l.set[model]
+	return ok
+}
+
+// fits reports whether a worker of the listing may have the model. nil is the listing of a worker whose models were not
+// read yet: any model may be there. "" fits every worker.
+func (l *listing) fits(model string) bool { return l == nil || model == "" || l.has(model) }

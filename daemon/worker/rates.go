@@ -1,0 +1,127 @@
+package worker
+
+import (
+	"math"
+	"time"
+)
+
+// The pool counts time in seconds since it began, as floats. seconds makes a duration of them.
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// window is the seconds over which the averages are taken.
+const window = 30.0
+
+const (
+	warmth   = 16   // dispatches a worker over which the newest rate is taken
+	shortest = 1e-3 // seconds that they are taken to need at least: the rate stays finite when clocks stand still
+)
+
+// rates counts what is sent to the fleet. Averages are written down once a second. Between, sums keep the weights of
+// aged: a dispatch at now adds forward(now) times its value and a reader multiplies by back(now), so that a Snapshot
+// pays one exponential and not one a worker.
+type rates struct {
+	aged   float64 // when the averages were last written down
+	sent   float64 // requests, weighted as of aged
+	begun  float64 // requests, ever
+	newest ring    // when they were sent
+}
+
+// share is one worker's part of them, weighted as of rates.aged.
+type share struct {
+	seconds  float64 // of prefill
+	requests float64
+}
+
+func (r *rates) forward(now float64) float64 { return math.Exp((now - r.aged) / window) }
+
+func (r *rates) back(now float64) float64 { return math.Exp((r.aged - now) / window) }
+
+// age moves aged to now if that is a second or more, and returns by how much. The caller lets the shares fade by it.
+func (r *rates) age(now float64) (dt float64) {
+	dt = now - r.aged
+	if dt < 1 {
+		return 0
+	}
+	r.aged = now
+	r.sent *= math.Exp(-dt / window)
+	return dt
+}
+
+// add counts a request of so many seconds of prefill for the worker of s.
+func (r *rates) add(s *share, seconds, now float64) {
+	forward := r.forward(now)
+	r.sent += forward
+	r.begun++
+	r.newest.note(now)
+	s.seconds += forward * seconds
+	s.requests += forward
+}
+
+func (s *share) fade(keep float64) {
+	s.seconds *= keep
+	s.requests *= keep
+}
+
+// lambda is the requests sent per second and worker that is up: the average over 30 s, or half of the rate of the last
+// 16 a worker if that is more.
+//
+// The average alone begins at 0 and needs its 30 s. Until then work done twice has no price (see K in sdk/score), and
+// chats leave the worker that holds them: a fleet of small models answers a thousand requests in that time. Half of the
+// newest rate, as a burst of 16 is no rate that lasts. A shorter window in place of both lost: 5 to 8 % in overload,
+// simulated.
+func (r *rates) lambda(now float64, up int) float64 {
+	average := r.sent * r.back(now) / window / float64(max(1, up))
+	if t, ok := r.newest.back(warmth * max(1, up)); ok {
+		return max(average, .5*warmth/max(shortest, now-t))
+	}
+	return average
+}
+
+// ring holds the times of the newest dispatches to the fleet.
+type ring struct {
+	at   []float64
+	next int    // index of the oldest, which the next one replaces
+	n    uint64 // dispatches ever
+}
+
+// hold makes room for size dispatches. A ring that grows begins anew: what it held is of a smaller fleet.
+func (r *ring) hold(size int) {
+	if len(r.at) < size {
+		*r = ring{at: make([]float64, size)}
+	}
+}
+
+func (r *ring) note(at float64) {
+	if len(r.at) == 0 {
+		return
+	}
+	r.at[r.next] = at
+	r.next++
+	if r.next == len(r.at) {
+		r.next = 0
+	}
+	r.n++
+}
+
+// back returns the time of the k-th last dispatch; false if there were not so many.
+func (r *ring) back(k int) (float64, bool) {
+	if k > len(r.at) || r.n < uint64(k) {
+		return 0, false
+	}
+	i := r.next - k
+	if i < 0 {
+		i += len(r.at)
+	}
+	return r.at[i], true
+}
+
+// mean is a running mean over about the last 32 values.
+type mean struct {
+	value float64
+	n     int
+}
+
+func (m *mean) add(x float64) {
+	m.n = min(m.n+1, 32)
+	m.value += (x - m.value) / float64(m.n)
+}

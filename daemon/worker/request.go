@@ -1,0 +1,28 @@
+package worker
+
+import "sync/atomic"
+
+// Holder waits for the answer to a request. GiveUp says that no answer is to be expected any more. The pool calls it
+// without its lock, again each second until the ticket has ended, and perhaps when that has just happened.
+type Holder interface{ GiveUp() }
+
+// request is one request at a worker, until it ends. Times are seconds since the pool began; 0 = never.
+type request struct {
+	at     float64      // when it was sent
+	whole  bool         // the answer comes in one piece
+	est    float64      // seconds of prefill on a worker of slowness 1
+	tokens int          // of the prompt
+	cached int          // of them, believed in the worker's cache
+	holder Holder       // nil = waits on
+	flow   atomic.Int64 // nanoseconds from the pool's beginning to the last byte of the answer; 0 = none came
+
+	// Guarded by the pool's lock.
+	first        float64  // when the first byte came
+	prev, next   *request // in the worker's queue
+	older, newer *request // in the worker's flight
+	queued       bool
+	ended        bool
+}
+
+// newTokens is what the request's prefill has to compute.
+func (r *request) newTokens() int { return max(1, r.tokens-r.cached) }

@@ -1,0 +1,115 @@
+package worker
+
+import (
+	"time"
+
+	"github.com/warmpath/warmpath/sdk/abi"
+)
+
+// moment is what the rows of one look at the fleet have in common.
+type moment struct {
+	now      float64
+	stale    float64 // seconds after which metrics are
+	slowness float64 // the fleet's
+	back     float64 // weight of the shares now
+}
+
+// fill writes all of a row that does not depend on the prompt. The row is zero before.
+func (w *Worker) fill(r *abi.Row, m *moment) {
+	r.Worker, r.Key = w.slot, w.key
+	r.Weight, r.Price, r.Labels = float32(w.weight), float32(w.price), w.labels
+	r.InFlight, r.FlightTokens = uint32(w.flight.n), uint32(max(0, w.flight.tokens))
+	r.KVTokens = uint32(w.capacity.inForce)
+	r.PendingTokens = uint32(max(0, w.queue.tokens))
+	r.Sent = w.sent + w.missed
+	r.Slow = m.slowness * w.speed.rel
+	r.Wait = w.queue.wait(m.now, r.Slow)
+	r.Load = w.share.seconds * m.back / window
+	r.Lately = float32(w.share.requests * m.back)
+	r.Pending = float32(w.queue.pend)
+	r.TTFT, r.TPOT = float32(w.ttft.value), float32(w.tpot.value)
+	age := w.readings.age(m.now)
+	r.MetricsAge = float32(age)
+	r.Running, r.Waiting = uint32(w.readings.Running), uint32(w.readings.Waiting)
+	r.KVUsage = float32(w.readings.Usage)
+	if age < 0 || age > m.stale {
+		r.State |= abi.RowStale
+	}
+	if w.slowStart.runs(m.now) && w.slowStart.credit < 1 {
+		r.State |= abi.RowSlowStart
+	}
+}
+
+// Stats is what a person or a metric wants to know of one worker.
+type Stats struct {
+	ID       string
+	URL      string // without credentials
+	Slot     uint32
+	State    Standing  // Starting, Ready, Down, Ejected or Draining
+	Since    time.Time // when it became that
+	Breaker  BreakerState
+	Drained  bool   // it was asked to drain, whatever else it is
+	Why      string // it is ejected or draining; "" if it is neither
+	Up       bool   // gets requests
+	InFlight int
+	Limit    int // of InFlight; 0 = none
+	Sent     uint64
+	Pending  int // prompt tokens without a first byte
+
+	Running       int
+	Waiting       int
+	KVUsage       float64
+	MetricsAge    time.Duration // negative = never read
+	Capacity      int           // tokens; 0 = unknown
+	PrefixQueries float64       // tokens, as the worker counts since its start
+	PrefixHits    float64
+
+	Wait      float64 // W
+	Slow      float64 // m
+	Load      float64 // rho
+	TTFT      float64 // seconds
+	TPOT      float64 // seconds
+	SlowStart bool
+	Models    []string // nil = not read yet
+
+	Answered  uint64
+	Failed    uint64
+	Broken    uint64
+	Refused   uint64
+	Ejections uint64
+	Restarts  uint64
+	Left      uint64 // times that its answers said it is going
+
+	LastError   string
+	LastErrorAt time.Time // zero = never
+	ErrorOver   bool      // it is up again, or what found the error has found none since
+}
+
+func (w *Worker) stats(m *moment, limit int) Stats {
+	slow := m.slowness * w.speed.rel
+	s := Stats{
+		ID: w.id, URL: w.shown, Slot: w.slot, Since: w.since, Breaker: w.breaker.state(m.now),
+		Drained: w.draining, Up: w.takes(m.now), InFlight: w.flight.n, Limit: limit, Sent: w.sent, Pending: w.queue.tokens,
+		Running: w.readings.Running, Waiting: w.readings.Waiting, KVUsage: w.readings.Usage, MetricsAge: -1,
+		Capacity: w.capacity.inForce, PrefixQueries: w.readings.Queries, PrefixHits: w.readings.Hits,
+		Wait: w.queue.wait(m.now, slow), Slow: slow, Load: w.share.seconds * m.back / window,
+		TTFT: w.ttft.value, TPOT: w.tpot.value, SlowStart: w.slowStart.runs(m.now),
+		Answered: w.totals.answered, Failed: w.totals.failed, Broken: w.totals.broken, Refused: w.totals.refused,
+		Ejections: w.totals.ejected, Restarts: w.totals.restarts, Left: w.totals.left,
+		LastError: w.lastError.text, LastErrorAt: w.lastError.at, ErrorOver: w.lastError.over,
+	}
+	if age := w.readings.age(m.now); age >= 0 {
+		s.MetricsAge = seconds(age)
+	}
+	if w.listing != nil {
+		s.Models = w.listing.ids
+	}
+	s.State, s.Why = w.condition()
+	return s
+}
+
+// Counts is what a metric wants to know of the pool as a whole, all since it began.
+type Counts struct {
+	Panics         uint64 // requests that were given workers that are not up
+	RetriesRefused uint64 // repeats that the budget refused
+}
