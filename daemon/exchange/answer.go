@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/prompt"
+	"github.com/warmpath/warmpath/daemon/route"
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
@@ -124,7 +125,7 @@ func (b *body) aborted() bool {
 
 func (b *body) discard(o worker.Outcome, f *failure) *failure {
 	b.once.Do(func() {}) // finish has nothing to do any more
-	b.a.trip.End(&o, nil, false, time.Now())
+	b.a.trip.End(route.End{Outcome: &o, At: time.Now()})
 	b.a.close()
 	b.giveBack()
 	return f

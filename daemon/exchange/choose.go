@@ -31,6 +31,7 @@ func (r *request) choose(ctx context.Context) *Outbound {
 		return r.refuse(*f)
 	}
 	ask := route.Ask{Prompt: r.read.req, Salt: r.entry.salt(r.read.req.CacheSalt), Claim: r.claim(),
+		Caller: in.Caller.Name, Headers: (*headers)(in), Deadline: in.deadline(r.arrived),
 		EndWithWorker: r.epoch.Sessions.EndWithWorker, Turn: r.pool.Arrive(r.read.req.Model, r.arrived), At: r.arrived}
 	ask.Claim.Silent = silent
 	if f := r.decide(ctx, ask); f != nil {
@@ -41,6 +42,24 @@ func (r *request) choose(ctx context.Context) *Outbound {
 			"session", session.Fingerprint(r.choice.Session()))
 	}
 	return nil
+}
+
+// headers offers a strategy the header fields that its configuration allows it.
+type headers Inbound
+
+// Header implements host.HeaderSource.
+func (h *headers) Header(name string) (value string, ok bool) { return (*Inbound)(h).Lookup(name) }
+
+// headerTimeout is the field in which the SDKs of OpenAI and Anthropic say how many seconds they wait for an answer.
+const headerTimeout = "X-Stainless-Timeout"
+
+// deadline is when the client gives up, by its own word; zero if it has not said so.
+func (in *Inbound) deadline(arrived time.Time) time.Time {
+	seconds, err := strconv.ParseFloat(in.Get(headerTimeout), 64)
+	if err != nil || !(seconds > 0 && seconds < 1e6) {
+		return time.Time{}
+	}
+	return arrived.Add(time.Duration(seconds * float64(time.Second)))
 }
 
 // forbidden returns why the request is refused before a pool is chosen, or nil.

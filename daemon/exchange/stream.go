@@ -6,6 +6,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/route"
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
@@ -192,7 +193,8 @@ func (b *body) finish(err error) {
 			now = time.Now()
 		}
 		seen := &b.r.in.Seen
-		seen.Usage = b.a.trip.End(&o, b.reply, err == io.EOF, now)
+		seen.Usage = b.a.trip.End(route.End{Outcome: &o, Reply: b.reply, Whole: err == io.EOF, Status: b.a.resp.Status,
+			At: now})
 		b.giveBack()
 		seen.Total = now.Sub(b.r.arrived)
 		b.r.server.meter.Ended(seen, End{Status: b.a.resp.Status, Outcome: o, Took: seen.Total, Translated: b.r.entry.Door != nil})

@@ -16,6 +16,9 @@ import (
 type Ask struct {
 	Prompt        *prompt.Request // parsed; Choose hashes it. It must not change until the Trip has ended
 	Salt          string          // keeps tenants' prompts apart
+	Caller        string          // the name of the key that was shown; "" = none
+	Headers       host.HeaderSource
+	Deadline      time.Time // nobody waits for the answer after it; zero = not known
 	Claim         Claim
 	EndWithWorker bool      // a session ends with its worker and does not move (sessions.on_worker_down = "error")
 	Patient       bool      // Unheard is an answer
@@ -32,6 +35,7 @@ type Choice struct {
 	stay  stay
 	space *prefix.Namespace // nil: there is no prompt
 
+	arrived  time.Time // the first time that Choose was called
 	strategy string
 	result   host.Result
 	size     size
@@ -67,6 +71,9 @@ func (c *Choice) start(p *Pool, a Ask) {
 	}
 	c.fleet.reset()
 	c.pool, c.ask = p, a
+	if c.arrived.IsZero() {
+		c.arrived = a.At
+	}
 	c.tried = c.some[:0]
 }
 
@@ -149,19 +156,32 @@ func (c *Choice) describe() {
 	f.Labels, h.LabelsEpoch = p.Workers.Labels()
 	h.Labels = uint32(len(f.Labels))
 	h.BestRow = -1
-	f.Session, f.Model, f.Tenant = id, r.Model, r.CacheSalt
+	h.Caller, h.Endpoint = hashOf(c.ask.Caller), endpoints[r.Kind]
+	if !c.ask.Deadline.IsZero() {
+		h.Deadline = c.ask.Deadline.UnixNano()
+	}
+	f.Session, f.Model, f.Tenant, f.Caller, f.Headers = id, r.Model, r.CacheSalt, c.ask.Caller, c.ask.Headers
+	f.Labels, h.LabelsEpoch = p.Workers.Labels()
+	h.Labels = uint32(len(f.Labels))
 	if r.HasPrompt {
 		var seed uint64
 		c.space, seed = p.namespace(r, c.ask.Salt)
 		r.Hash(seed)
 		c.size = c.fleet.match(p, c.space, r)
+		c.fleet.known = known{fleet: c.fleet, pool: p.Workers, index: p.Index, space: c.space, reuse: p.reuse, at: c.ask.At,
+			block: p.scale.textBlock()}
+		f.Prefixes = &c.fleet.known
 	}
 	h.Bound = int32(c.fleet.row(c.stay.worker()))
 }
 
 // pick asks the strategy, or orders as every router does while the store is silent.
 func (c *Choice) pick() {
-	c.strategy = c.pool.Strategy.Strategy().Name()
+	strategy := c.pool.Strategy.Strategy()
+	c.strategy = strategy.Name()
+	if strategy.Notices().Wants()&abi.WantCost != 0 {
+		c.fleet.price()
+	}
 	c.result = c.pool.Strategy.Pick(&c.fleet.frame)
 	switch s := &c.stay; {
 	case s.state == bound && (c.ask.Claim.Closing || s.staysPut(&c.ask)):

@@ -9,6 +9,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/worker"
 	"github.com/warmpath/warmpath/host"
 	"github.com/warmpath/warmpath/sdk/abi"
+	"github.com/warmpath/warmpath/sdk/score"
 )
 
 // fleet is one request's picture of the workers that may serve it: a row each, and the memory these are filled in. Fleets
@@ -19,6 +20,7 @@ type fleet struct {
 	slots   []uint32
 	matched []uint32
 	caches  []prefix.WorkerStats
+	known   known
 }
 
 var fleets = sync.Pool{New: func() any { return new(fleet) }}
@@ -114,4 +116,12 @@ func (f *fleet) match(p *Pool, space *prefix.Namespace, r *prompt.Request) size 
 		}
 	}
 	return z
+}
+
+// price fills the host's own score of each row, for modules that ask for it.
+func (f *fleet) price() {
+	scale := score.NewScale(&f.frame.Header, f.frame.Rows)
+	for i := range f.frame.Rows {
+		f.frame.Rows[i].Cost = scale.Terms(&f.frame.Rows[i]).Cost
+	}
 }

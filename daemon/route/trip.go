@@ -5,6 +5,8 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/prompt"
 	"github.com/warmpath/warmpath/daemon/worker"
+	"github.com/warmpath/warmpath/host"
+	"github.com/warmpath/warmpath/sdk/abi"
 )
 
 // Trip is a request at one worker, from Send to End. Every trip must be ended.
@@ -14,6 +16,8 @@ type Trip struct {
 	worker   *worker.Worker
 	believed int    // of the prompt's tokens, in the worker's cache when it was chosen
 	matched  uint32 // blocks
+	notice   abi.Outcome
+	sent     time.Time
 }
 
 // Send takes a place at the worker and enters the prompt in the index. It reports false if the worker takes no request now:
@@ -27,15 +31,25 @@ func (c *Choice) Send(t *Trip, to Target, holder worker.Holder, at time.Time) bo
 		return false
 	}
 	*t = Trip{choice: c, ticket: ticket, worker: w, believed: c.held, matched: c.fleet.frame.Rows[to.row].GPU}
+	c.sent++
+	t.describe(c, at)
 	for i := range c.ask.Prompt.Chains {
 		hashes := c.ask.Prompt.Chains[i].Hashes
 		c.space.Touch(w.Slot(), hashes)
-		if c.sent == 0 {
+		if c.sent == 1 {
 			c.pool.reuse.Note(hashes, c.size.block)
 		}
 	}
-	c.sent++
 	return true
+}
+
+// describe fills what a module is told of the trip's end, as the frame is given back before it.
+func (t *Trip) describe(c *Choice, at time.Time) {
+	h := &c.fleet.frame.Header
+	t.sent = at
+	t.notice = abi.Outcome{Seq: h.Seq, Model: h.Model, Session: h.Session, Tenant: h.Tenant, Caller: h.Caller, Key: t.worker.Key(),
+		Worker: t.worker.Slot(), PromptTokens: uint32(c.size.all), CachedTokens: -1, OutputTokens: -1,
+		Reason: uint32(c.result.Reason), TTFT: -1, Believed: uint32(max(0, t.believed)), Attempts: uint32(c.sent)}
 }
 
 // believed is how many of the prompt's tokens a worker is taken to hold; of a list, of all its prompts together. Ask before
@@ -75,20 +89,63 @@ func (t *Trip) Worker() *worker.Worker { return t.worker }
 func (t *Trip) Matched() int { return int(t.matched) }
 
 // FirstByte notes the first output of a good answer.
-func (t *Trip) FirstByte(at time.Time) { t.ticket.FirstByte(at) }
+func (t *Trip) FirstByte(at time.Time) {
+	t.ticket.FirstByte(at)
+	t.notice.TTFT = float32(at.Sub(t.sent).Seconds())
+	if n := t.notices(abi.WantFirstToken); n != nil {
+		n.FirstToken(t.told(200, at))
+	}
+}
+
+// notices is where the strategy that serves now takes what it wants, nil if it does not want that.
+func (t *Trip) notices(want uint32) *host.Notices {
+	s := t.choice.pool.Strategy.Strategy()
+	if s == nil || s.Notices().Wants()&want == 0 {
+		return nil
+	}
+	return s.Notices()
+}
+
+// told is what a module learns of the trip as of now.
+func (t *Trip) told(status int, at time.Time) *abi.Outcome {
+	t.notice.Status, t.notice.Now = uint32(status), at.UnixNano()
+	t.notice.Seconds = float32(at.Sub(t.choice.arrived).Seconds())
+	return &t.notice
+}
 
 // Flow notes that bytes of the answer came.
 func (t *Trip) Flow(at time.Time) { t.ticket.Flow(at) }
 
-// End counts the request down and learns from its answer: tokens a byte, what the worker's cache really held, and the text itself
-// if the answer came to its end. r is nil if nothing was read of it. It returns the engine's own counts, and
-// writes the generated tokens into o. Only the first call does
-// anything.
-func (t *Trip) End(o *worker.Outcome, r *prompt.Reply, ended bool, at time.Time) (u prompt.Usage) {
-	if r != nil {
-		u = t.learn(o, r, ended)
+// End is how a trip ended.
+type End struct {
+	Outcome *worker.Outcome
+	Reply   *prompt.Reply // nil: nothing was read of the answer
+	Whole   bool          // the answer came to its end
+	Status  int           // the client's, of the trip whose answer it got; 0 = of a trip that brought nothing
+	At      time.Time
+}
+
+// End counts the request down and learns from its answer: tokens a byte, what the worker's cache really held, and the text
+// itself if the answer came to its end. It returns the engine's own counts, and writes the generated tokens into the
+// outcome. Only the first call does anything.
+func (t *Trip) End(e End) (u prompt.Usage) {
+	if e.Reply != nil {
+		u = t.learn(e.Outcome, e.Reply, e.Whole)
 	}
-	t.ticket.End(at, *o)
+	t.ticket.End(e.At, *e.Outcome)
+	if e.Status == 0 {
+		return u
+	}
+	if n := t.notices(abi.WantComplete); n != nil {
+		o := t.told(e.Status, e.At)
+		if u.Known {
+			o.PromptTokens, o.OutputTokens = uint32(u.Prompt), int32(u.Output)
+		}
+		if u.CachedKnown {
+			o.CachedTokens = int32(u.Cached)
+		}
+		n.Complete(o)
+	}
 	return u
 }
 

@@ -1,0 +1,81 @@
+package route
+
+import (
+	"time"
+
+	"github.com/warmpath/warmpath/cache/prefix"
+	"github.com/warmpath/warmpath/daemon/prompt"
+	"github.com/warmpath/warmpath/daemon/worker"
+	"github.com/warmpath/warmpath/host"
+	"github.com/warmpath/warmpath/sdk/abi"
+)
+
+// known answers a module's questions about who holds what of the request's prompt. It implements [host.Prefixes].
+type known struct {
+	fleet *fleet
+	pool  *worker.Pool
+	index *prefix.Index
+	space *prefix.Namespace
+	reuse *prefix.Reuse
+	at    time.Time
+	block float64 // tokens in a block
+}
+
+// Best implements host.Prefixes.
+func (k *known) Best(chain []uint64) (worker uint32, h abi.Holder) {
+	worker, blocks := k.space.Best(chain)
+	if blocks == 0 {
+		return 0, abi.Holder{}
+	}
+	h = k.Worker(worker)
+	h.Matched = blocks
+	return worker, h
+}
+
+// Worker implements host.Prefixes.
+func (k *known) Worker(worker uint32) abi.Holder {
+	s := k.index.Worker(worker)
+	h := abi.Holder{Key: k.key(worker), Blocks: uint32(s.Blocks), TailSecs: -1}
+	if s.HasTail {
+		h.TailSecs = float32(s.TailAge.Seconds())
+	}
+	return h
+}
+
+// key is a worker's key, be it a candidate or not; 0 if it is gone.
+func (k *known) key(slot uint32) uint64 {
+	for i, s := range k.fleet.slots {
+		if s == slot {
+			return k.fleet.workers[i].Key()
+		}
+	}
+	for _, s := range k.pool.Stats(k.at) {
+		if s.Slot == slot {
+			return hashOf(s.ID)
+		}
+	}
+	return 0
+}
+
+// Match implements host.Prefixes.
+func (k *known) Match(chain []uint64, worker uint32) uint32 { return k.space.MatchOne(chain, worker) }
+
+// Tiers implements host.Prefixes: the GPU is the only tier that is known.
+func (k *known) Tiers(worker uint32, out *[3]abi.Tier) int {
+	s := k.index.Worker(worker)
+	t := abi.Tier{Kind: abi.TierGPU, Reuse: -1, Capacity: uint64(float64(s.Capacity) * k.block), Used: uint64(float64(s.Blocks) * k.block)}
+	if s.HasTail {
+		t.Reuse = float32(k.reuse.R(s.TailAge))
+	}
+	out[0] = t
+	return 1
+}
+
+var _ host.Prefixes = (*known)(nil)
+
+// endpoints are the kinds of bodies in the contract's words.
+var endpoints = map[prompt.Kind]uint32{
+	prompt.Chat: abi.EndpointChat, prompt.Completion: abi.EndpointCompletions, prompt.Responses: abi.EndpointResponses,
+	prompt.Messages: abi.EndpointMessages, prompt.Embedding: abi.EndpointEmbeddings, prompt.Rerank: abi.EndpointScore,
+	prompt.Score: abi.EndpointScore, prompt.Tokenize: abi.EndpointTokenize, prompt.CountTokens: abi.EndpointTokenize,
+}
