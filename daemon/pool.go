@@ -85,10 +85,7 @@ func (p *pool) tend(ctx context.Context) {
 			return
 		case now := <-tick.C:
 			p.look()
-			if s := p.route.Strategy.Strategy(); s != nil {
-				s.Notices().Tick(now)
-			}
-			unknown, guess := p.route.Fit(now)
+			unknown, guess := p.route.Tick(now)
 			for _, id := range unknown {
 				p.log.Warn("KV cache size unknown: routing on a guess; set kv_tokens of the worker", "worker", id, "guess_tokens", guess)
 			}

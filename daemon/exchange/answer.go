@@ -81,8 +81,8 @@ func (b *body) understand(answer []byte) *failure {
 	return nil
 }
 
-// dying ends an attempt whose answer is a 500 of a worker on its way out. vLLM 0.32 shuts its tokenizer down before its port,
-// and then answers every prompt of text so; a dead engine is named as well.
+// dying ends an attempt whose answer is a 500 of a worker on its way out. vLLM 0.32 shuts its tokenizer down before
+// its port, and then answers every prompt of text so; a dead engine is named as well.
 func (b *body) dying(answer []byte) *failure {
 	if b.a.resp.Status != 500 {
 		return nil
@@ -96,7 +96,8 @@ func (b *body) dying(answer []byte) *failure {
 	return nil
 }
 
-// refused tells of an error inside a 200 that is about the request, as old vLLM answers to embeddings of a model without them.
+// refused tells of an error inside a 200 that is about the request, as old vLLM answers to embeddings of a model
+// without them.
 func (b *body) refused() bool {
 	code := b.reply.FailedCode()
 	return code >= 400 && code < 500
@@ -131,9 +132,9 @@ func (b *body) discard(o worker.Outcome, f *failure) *failure {
 	return f
 }
 
-// hold reads an answer until its first byte, a stream that is understood until its first output, so that a worker that fails
-// before is replaced and the client never knows. The first event of a chat says only that the assistant speaks, and a head says
-// nothing: vLLM sends it before the prefill.
+// hold reads an answer until its first byte, a stream that is understood until its first output, so that a worker
+// that fails before is replaced and the client never knows. The first event of a chat says only that the assistant
+// speaks, and a head says nothing: vLLM sends it before the prefill.
 func (b *body) hold() *failure {
 	buf := pieces.Get().(*[]byte)
 	b.buf = buf

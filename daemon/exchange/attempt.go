@@ -30,8 +30,8 @@ type attempt struct {
 	idle   atomic.Bool             // it waits for the client to take what came, not for the worker
 }
 
-// begin takes the context of an attempt. An attempt that can be ended alone has one of its own: one with a deadline, or of a
-// request that has no [Life].
+// begin takes the context of an attempt. An attempt that can be ended alone has one of its own: one with a deadline,
+// or of a request that has no [Life].
 func (a *attempt) begin(ctx context.Context, deadline bool) {
 	a.ctx = ctx
 	if l, ok := ctx.(*Life); ok && !deadline {

@@ -2,8 +2,8 @@ package exchange
 
 import "github.com/warmpath/warmpath/daemon/worker"
 
-// maxAttempts bounds how many workers get a request that somebody may already have begun to work on. Workers that cannot
-// be connected to do not count: they have seen nothing of it.
+// maxAttempts bounds how many workers get a request that somebody may already have begun to work on. Workers that
+// cannot be connected to do not count: they have seen nothing of it.
 const maxAttempts = 3
 
 // verdict is what follows on an attempt that brought nothing.
@@ -66,7 +66,8 @@ func (a *attempts) further(left int, mayWiden bool) bool {
 	return a.others(left) || a.seen < maxAttempts-1 && mayWiden
 }
 
-// after decides. consumed: part of the body is gone. left is how many of the order remain. pay takes a repeat from the budget.
+// after decides. consumed: part of the body is gone. left is how many of the order remain. pay takes a repeat from
+// the budget.
 func (a *attempts) after(f *failure, consumed bool, left int, pay func() bool) verdict {
 	others := a.others(left)
 	if f.reason != reasonFull || a.seen == 0 {

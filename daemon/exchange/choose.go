@@ -31,7 +31,7 @@ func (r *request) choose(ctx context.Context) *Outbound {
 		return r.refuse(*f)
 	}
 	ask := route.Ask{Prompt: r.read.req, Salt: r.entry.salt(r.read.req.CacheSalt), Claim: r.claim(),
-		Caller: in.Caller.Name, Headers: (*headers)(in), Deadline: in.deadline(r.arrived),
+		Caller: in.Caller.Name, Headers: &r.headers, Deadline: in.deadline(r.arrived),
 		EndWithWorker: r.epoch.Sessions.EndWithWorker, Turn: r.pool.Arrive(r.read.req.Model, r.arrived), At: r.arrived}
 	ask.Claim.Silent = silent
 	if f := r.decide(ctx, ask); f != nil {
@@ -42,24 +42,6 @@ func (r *request) choose(ctx context.Context) *Outbound {
 			"session", session.Fingerprint(r.choice.Session()))
 	}
 	return nil
-}
-
-// headers offers a strategy the header fields that its configuration allows it.
-type headers Inbound
-
-// Header implements host.HeaderSource.
-func (h *headers) Header(name string) (value string, ok bool) { return (*Inbound)(h).Lookup(name) }
-
-// headerTimeout is the field in which the SDKs of OpenAI and Anthropic say how many seconds they wait for an answer.
-const headerTimeout = "X-Stainless-Timeout"
-
-// deadline is when the client gives up, by its own word; zero if it has not said so.
-func (in *Inbound) deadline(arrived time.Time) time.Time {
-	seconds, err := strconv.ParseFloat(in.Get(headerTimeout), 64)
-	if err != nil || !(seconds > 0 && seconds < 1e6) {
-		return time.Time{}
-	}
-	return arrived.Add(time.Duration(seconds * float64(time.Second)))
 }
 
 // forbidden returns why the request is refused before a pool is chosen, or nil.
@@ -78,8 +60,9 @@ func (r *request) forbidden() *Fault {
 	return nil
 }
 
-// foreign returns why a stored response that the request names is not to be had by its key, or nil. A response belongs to the
-// key that made it, and one of another key is answered as one that nobody made. Where there are no keys its id is all it takes.
+// foreign returns why a stored response that the request names is not to be had by its key, or nil. A response
+// belongs to the key that made it, and one of another key is answered as one that nobody made. Where there are no
+// keys its id is all it takes.
 func (r *request) foreign() *Fault {
 	if r.in.Caller.Name == "" {
 		return nil
@@ -119,8 +102,8 @@ func (in *Inbound) Opened(id string) session.Name {
 	return session.Name{Kind: session.Opened, Tenant: in.Caller.Name, ID: id}
 }
 
-// choosePool is the pool that the path names, that of the session, that of the worker that made the response, or that of the model.
-// silent: one of the pools could not say whether it has the session.
+// choosePool is the pool that the path names, that of the session, that of the worker that made the response, or that
+// of the model. silent: one of the pools could not say whether it has the session.
 func (r *request) choosePool() (p *Pool, silent bool) {
 	if p := r.epoch.Named(r.entry.Pool); p != nil {
 		return p, false
@@ -145,8 +128,8 @@ func (r *request) choosePool() (p *Pool, silent bool) {
 // maxName bounds what a client may call its session: what is longer names none.
 const maxName = 1 << 10
 
-// claim reads which session the request belongs to, the surest word first: the id of an opened one, a stored response, the
-// header, a cookie of ours, a field of the body.
+// claim reads which session the request belongs to, the surest word first: the id of an opened one, a stored
+// response, the header, a cookie of ours, a field of the body.
 func (r *request) claim() (c route.Claim) {
 	in, req, conf := r.in, r.read.req, &r.epoch.Sessions
 	c.Closing = r.entry.Op == Closing
@@ -203,8 +186,8 @@ func (r *request) cookieOf(name string) string {
 	return ""
 }
 
-// firstCheck is how long a request waits for a worker's first health check: after a restart bindings are known at once, and
-// the workers a moment later; a change may have replaced all workers.
+// firstCheck is how long a request waits for a worker's first health check: after a restart bindings are known at
+// once, and the workers a moment later; a change may have replaced all workers.
 const firstCheck = 2 * time.Second
 
 // decide asks the pool for a choice, and waits as long as the verdict is that a first health check is still to come.
@@ -328,8 +311,8 @@ func rejection(status int, text string, wait time.Duration) Fault {
 // maxNamed bounds the models that a client is told.
 const maxNamed = 8
 
-// unlistedModel is the fault of a model that the pool is for and that none of its workers lists. Most likely one of the two is
-// misspelt, so it names what they list: where explain is on, to callers who may use any model.
+// unlistedModel is the fault of a model that the pool is for and that none of its workers lists. Most likely one of
+// the two is misspelt, so it names what they list: where explain is on, to callers who may use any model.
 func (r *request) unlistedModel() Fault {
 	f := FaultUnknownModel(r.read.req.Model)
 	if !r.epoch.Explain || !r.in.Caller.Allows("") {

@@ -1,5 +1,6 @@
-// Package exchange serves one request from its header and body to the last byte of its answer. It knows no HTTP library: an
-// [Inbound] comes in, an [Outbound] goes out, and between them lies a request at a worker (room upstream).
+// Package exchange serves one request from its header and body to the last byte of its answer. It knows no HTTP
+// library: an [Inbound] comes in, an [Outbound] goes out, and between them lies a request at a worker (room
+// upstream).
 //
 // # Life of a request
 //
@@ -17,16 +18,18 @@
 //     ends cleanly after it. A worker's own error event goes to the client as it is.
 //  7. At its end, once, the route learns, the worker's count goes down, and the [Meter] counts.
 //
-// [Seen] is the record of all this: route.Record, and how the answer ended. Headers (explain.go), the access log and metrics read it.
+// [Seen] is the record of all this: route.Record, and how the answer ended. Headers (explain.go), the access log and
+// metrics read it.
 //
 // # Doors
 //
-// SageMaker's protocol changes the path at the worker, some header fields and the form of the answer. It is an [Entry] with a
-// [Door]; a plain request has none. Its error shape stands here beside Anthropic's, as the front refuses requests before any
-// door is opened.
+// SageMaker's protocol changes the path at the worker, some header fields and the form of the answer. It is an
+// [Entry] with a [Door]; a plain request has none. Its error shape stands here beside Anthropic's, as the front
+// refuses requests before any door is opened.
 //
 // # Memory
 //
-// An [Exchange] is one allocation with its first attempt, nearly always its only one. A further attempt has its own, as a late callback may
-// still look at the first. [Life] is a context in one allocation where package context took nine.
+// An [Exchange] is one allocation with its first attempt, nearly always its only one. A further attempt has its own,
+// as a late callback may still look at the first. [Life] is a context in one allocation where package context took
+// nine.
 package exchange

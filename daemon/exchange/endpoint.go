@@ -57,8 +57,8 @@ var aliases = map[string]string{"/completions": "/v1/completions", "/chat/comple
 
 const invocations = "/invocations"
 
-// Classify tells who answers at a path, as it came. Everything under /v1 that is not the router's own goes to a worker: new endpoints of
-// vLLM work before they are known here.
+// Classify tells who answers at a path, as it came. Everything under /v1 that is not the router's own goes to a
+// worker: new endpoints of vLLM work before they are known here.
 func Classify(method, path string) Endpoint {
 	if to, ok := aliases[path]; ok {
 		path = to
@@ -122,8 +122,8 @@ func shapeOf(path string) Shape {
 	return OpenAI
 }
 
-// responseID is the id in the path of a stored response, as in /v1/responses/{id}/cancel. What is posted to one segment is an
-// endpoint beside the ids, as /v1/responses/compact.
+// responseID is the id in the path of a stored response, as in /v1/responses/{id}/cancel. What is posted to one
+// segment is an endpoint beside the ids, as /v1/responses/compact.
 func responseID(method, path string) string {
 	id, ok := strings.CutPrefix(path, "/v1/responses/")
 	if !ok {

@@ -5,8 +5,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/upstream"
 )
 
-// Entry is what a protocol around a request says of it beside the body: SageMaker's session calls. The zero value is a plain
-// request.
+// Entry is what a protocol around a request says of it beside the body: SageMaker's session calls. The zero value is
+// a plain request.
 type Entry struct {
 	Door    Door   // nil = the plain one, which changes nothing
 	Pool    string // that the path names; "" = the model or the session decides
@@ -34,8 +34,8 @@ type Door interface {
 	Strips(name, value string) bool
 	// Header appends the fields that tell the worker of the session.
 	Header(out []upstream.Field, p *Pool, b session.Binding) []upstream.Field
-	// EndsStreams tells that the door itself ends a stream that broke off: it reads the cause as the stream's error, in place of
-	// an error event.
+	// EndsStreams tells that the door itself ends a stream that broke off: it reads the cause as the stream's error, in
+	// place of an error event.
 	EndsStreams() bool
 }
 

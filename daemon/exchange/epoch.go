@@ -10,8 +10,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/upstream"
 )
 
-// Epoch is what is in force when a request comes in: configuration, pools, settings. A reload makes another, and a request
-// reads one alone. It is never changed.
+// Epoch is what is in force when a request comes in: configuration, pools, settings. A reload makes another, and a
+// request reads one alone. It is never changed.
 type Epoch struct {
 	Pools    []*Pool // in the order of the file
 	Sessions Naming
@@ -82,7 +82,8 @@ func (c *Clients) CloseIdle() {
 	}
 }
 
-// For is the first pool that serves the model. A request that names none goes to the first pool. nil: no pool serves it.
+// For is the first pool that serves the model. A request that names none goes to the first pool. nil: no pool serves
+// it.
 func (e *Epoch) For(model string) *Pool {
 	for _, p := range e.Pools {
 		if model == "" || p.Serves(model) {
@@ -102,8 +103,8 @@ func (e *Epoch) Named(name string) *Pool {
 	return nil
 }
 
-// Holding is the pool in which a session stands, and be it only as one that has ended. nil: none has it (Unknown), or any may
-// have it (Silent).
+// Holding is the pool in which a session stands, and be it only as one that has ended. nil: none has it (Unknown), or
+// any may have it (Silent).
 func (e *Epoch) Holding(n session.Name, at time.Time) (*Pool, session.Status) {
 	nobody := session.Unknown
 	for _, p := range e.Pools {

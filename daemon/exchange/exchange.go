@@ -33,8 +33,8 @@ type Server struct {
 // New makes a server.
 func New(c Config) *Server { return &Server{log: c.Log, meter: c.Meter} }
 
-// Serve answers a plain request. It never fails: what goes wrong is an error in the endpoint's shape. If ctx ends, so does the
-// request at the worker. ctx should be a [Life].
+// Serve answers a plain request. It never fails: what goes wrong is an error in the endpoint's shape. If ctx ends, so
+// does the request at the worker. ctx should be a [Life].
 func (s *Server) Serve(ctx context.Context, in *Inbound) *Outbound {
 	switch in.Endpoint.Role {
 	case Malformed:
@@ -49,7 +49,8 @@ func (s *Server) Serve(ctx context.Context, in *Inbound) *Outbound {
 	return x.Serve(ctx)
 }
 
-// RefuseSession answers what is wrong with a session before a pool is chosen: a log line, a counter, an error in the path's shape.
+// RefuseSession answers what is wrong with a session before a pool is chosen: a log line, a counter, an error in the
+// path's shape.
 func (s *Server) RefuseSession(in *Inbound, f Fault) *Outbound {
 	s.meter.SessionRefused(in.Seen.Pool, f.Code)
 	s.log.Info("session refused", "id", in.ID, "pool", in.Seen.Pool, "reason", f.Code, "path", gate.Cut(in.Path))
@@ -57,8 +58,8 @@ func (s *Server) RefuseSession(in *Inbound, f Fault) *Outbound {
 	return f.Outbound(in.Endpoint.Shape)
 }
 
-// logFailedPick logs whose request the module failed, beside the host's own line, which cannot know: one line a second, for a
-// module that is broken fails on every request. A module that declines has not failed.
+// logFailedPick logs whose request the module failed, beside the host's own line, which cannot know: one line a
+// second, for a module that is broken fails on every request. A module that declines has not failed.
 func (s *Server) logFailedPick(r *request) {
 	seen := &r.in.Seen
 	switch seen.Fallback {
@@ -73,8 +74,8 @@ func (s *Server) logFailedPick(r *request) {
 		"reason", seen.Fallback, "error", r.pool.Strategy.Strategy().Stats().LastError)
 }
 
-// noDescriptor makes room for the next attempts and logs why this one failed: one line a second, as it happens to every request at
-// once, and a disk that the lines fill would be the next to give out.
+// noDescriptor makes room for the next attempts and logs why this one failed: one line a second, as it happens to
+// every request at once, and a disk that the lines fill would be the next to give out.
 func (s *Server) noDescriptor(r *request) {
 	for _, p := range r.epoch.Pools { // kept for 3.5 s, they may be more than requests are under way
 		p.Clients.CloseIdle()
@@ -87,8 +88,8 @@ func (s *Server) noDescriptor(r *request) {
 		"id", r.in.ID)
 }
 
-// Exchange is one request, from its choice of a worker to the last byte of its answer. It is one allocation with all that its
-// first attempt needs: nearly always the only one.
+// Exchange is one request, from its choice of a worker to the last byte of its answer. It is one allocation with all
+// that its first attempt needs: nearly always the only one.
 type Exchange struct {
 	request
 	attempts attempts
@@ -105,7 +106,8 @@ type Exchange struct {
 
 // Begin begins to serve a request.
 func (s *Server) Begin(in *Inbound, entry Entry) *Exchange {
-	return &Exchange{request: request{server: s, in: in, epoch: in.Epoch, entry: entry, arrived: time.Now()}}
+	return &Exchange{request: request{server: s, in: in, epoch: in.Epoch, entry: entry, arrived: time.Now(),
+		headers: headers{in}}}
 }
 
 // Serve chooses and sends.
@@ -116,7 +118,8 @@ func (e *Exchange) Serve(ctx context.Context) *Outbound {
 	return e.Send(ctx)
 }
 
-// Choose decides where the request goes. Its answer, if there is one, refuses the request, and nothing else may be called.
+// Choose decides where the request goes. Its answer, if there is one, refuses the request, and nothing else may be
+// called.
 func (e *Exchange) Choose(ctx context.Context) *Outbound {
 	out := e.choose(ctx)
 	if out != nil {
@@ -241,8 +244,8 @@ func (e *Exchange) try(ctx context.Context, to route.Target) (*Outbound, *failur
 	return nil, f
 }
 
-// receive sends an attempt's request and turns the response into the client's, or returns why it must not reach the client: then
-// the trip has ended and the response is closed.
+// receive sends an attempt's request and turns the response into the client's, or returns why it must not reach the
+// client: then the trip has ended and the response is closed.
 func (e *Exchange) receive(client *upstream.Client, a *attempt) (*Outbound, *failure) {
 	resp, err := client.Do(a.ctx, &e.sending)
 	if err != nil {
@@ -294,8 +297,8 @@ func (e *Exchange) judge(b *body, answer []byte) *failure {
 	return b.understand(answer)
 }
 
-// bare are the bodies by which a worker tells that it has no such path or method (Starlette's own). The SDKs of clients find no
-// message in them.
+// bare are the bodies by which a worker tells that it has no such path or method (Starlette's own). The SDKs of
+// clients find no message in them.
 var bare = map[string]bool{`{"detail":"Not Found"}`: true, `{"detail":"Method Not Allowed"}`: true}
 
 // worded puts a bare refusal of a worker into the endpoint's shape, with words. Every other body stays as it is.
@@ -331,8 +334,8 @@ func (e *Exchange) answered(a *attempt, b *body, out *Outbound) {
 	}
 }
 
-// doubts tells whether a failed answer is taken for the worker's fault: once, if another worker can be asked and this one fails
-// far more often than the others.
+// doubts tells whether a failed answer is taken for the worker's fault: once, if another worker can be asked and this
+// one fails far more often than the others.
 func (e *Exchange) doubts(w *worker.Worker) bool {
 	if e.doubted || !e.attempts.others(e.choice.Left()) || e.consumed() || !e.understood() || !e.pool.Workers.FailsAlone(w) ||
 		!e.pool.Workers.MayRetry(time.Now()) {
@@ -342,8 +345,8 @@ func (e *Exchange) doubts(w *worker.Worker) bool {
 	return true
 }
 
-// logStep counts and logs that the request goes from one worker to the next. That may be the same one again: it closed an
-// idle connection.
+// logStep counts and logs that the request goes from one worker to the next. That may be the same one again: it
+// closed an idle connection.
 func (e *Exchange) logStep(failed step, next *worker.Worker) {
 	if failed.reason == reasonNone {
 		return

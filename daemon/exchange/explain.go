@@ -9,8 +9,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/route"
 )
 
-// explain adds the decision to the answer's head if the client asked for it and the operator allows it: in fields of its own
-// ("1"), or the whole record as JSON ("json"). Workers are named by id, never by URL.
+// explain adds the decision to the answer's head if the client asked for it and the operator allows it: in fields of
+// its own ("1"), or the whole record as JSON ("json"). Workers are named by id, never by URL.
 func (r *request) explain(out *Outbound) {
 	how := r.in.Get("X-Warmpath-Explain")
 	if how != "1" && how != "json" || !r.epoch.Explain {
@@ -46,8 +46,8 @@ func (r *request) explain(out *Outbound) {
 	}
 }
 
-// promptSize tells blocks and tokens of the prompt. Of a list they are the longest one's, as the matched blocks are; what all
-// of them have, and the matched tokens are part of, stands behind.
+// promptSize tells blocks and tokens of the prompt. Of a list they are the longest one's, as the matched blocks are;
+// what all of them have, and the matched tokens are part of, stands behind.
 func promptSize(r *route.Record) string {
 	if r.Prompts < 2 {
 		return fmt.Sprintf("blocks=%d tokens=%d", r.PromptBlocks, r.PromptTokens)

@@ -8,8 +8,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/upstream"
 )
 
-// perHop tells of a field that concerns one connection only (RFC 9110, section 7.6.1), or that we set ourselves. The lengths
-// sort out most names without a comparison.
+// perHop tells of a field that concerns one connection only (RFC 9110, section 7.6.1), or that we set ourselves. The
+// lengths sort out most names without a comparison.
 func perHop(name string) bool {
 	switch len(name) {
 	case 2:

@@ -9,8 +9,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/upstream"
 )
 
-// Inbound is a client's request, free of any HTTP library's types. Body must stay unchanged until the answer's head has been
-// returned, or its stream has been read to the end if there is a Tail.
+// Inbound is a client's request, free of any HTTP library's types. Body must stay unchanged until the answer's head
+// has been returned, or its stream has been read to the end if there is a Tail.
 type Inbound struct {
 	Epoch    *Epoch   // in force when the request came in: it is served under no other
 	Endpoint Endpoint // of Method and the path as it came

@@ -10,7 +10,8 @@ import (
 type Meter interface {
 	// Picked counts a decision.
 	Picked(s *Seen)
-	// Refused counts an answer of the router's own. status is the client's: on SageMaker's paths it may be another than the fault's.
+	// Refused counts an answer of the router's own. status is the client's: on SageMaker's paths it may be another than
+	// the fault's.
 	Refused(s *Seen, code string, status int, took time.Duration)
 	// SessionRefused counts a request that was refused for its session.
 	SessionRefused(pool, code string)

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// listed are the entries of /v1/models over the workers of all pools: each as its worker wrote it, each id once, and only those
-// that a pool serves and the caller may use.
+// listed are the entries of /v1/models over the workers of all pools: each as its worker wrote it, each id once, and
+// only those that a pool serves and the caller may use.
 func listed(in *Inbound) (ids []string, entries []json.RawMessage) {
 	seen := map[string]bool{}
 	for _, p := range in.Epoch.Pools {

@@ -66,8 +66,8 @@ func (r *reading) release() {
 // HeaderAdapter is a field that vLLM takes for the model.
 const HeaderAdapter = "X-Amzn-SageMaker-Adapter-Identifier"
 
-// forbids returns why the key's models do not allow the request, or nil. A key for some models needs a body that was read to
-// its end and understood: a worker may read more out of it, another model behind the first for one.
+// forbids returns why the key's models do not allow the request, or nil. A key for some models needs a body that was
+// read to its end and understood: a worker may read more out of it, another model behind the first for one.
 func (r *reading) forbids(in *Inbound) *Fault {
 	switch {
 	case in.Caller.Allows(""): // any model
@@ -127,7 +127,8 @@ func (r *reading) unread(in *Inbound) *Fault {
 	return nil
 }
 
-// hidesResponse returns why the body, sent to the target at a worker, may name a stored response that was not seen, or nil.
+// hidesResponse returns why the body, sent to the target at a worker, may name a stored response that was not seen,
+// or nil.
 func (r *reading) hidesResponse(in *Inbound, target string) *Fault {
 	if in.Caller.Name == "" || in.Method != http.MethodPost || !strings.HasPrefix(target, "/v1/responses") {
 		return nil

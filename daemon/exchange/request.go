@@ -21,11 +21,12 @@ type request struct {
 	entry   Entry
 	arrived time.Time
 
-	pool   *Pool
-	read   reading
-	choice route.Choice
-	chosen bool   // the strategy has been asked
-	cookie string // the one to set, if the answer is a success
+	pool    *Pool
+	read    reading
+	choice  route.Choice
+	chosen  bool // the strategy has been asked
+	headers headers
+	cookie  string // the one to set, if the answer is a success
 }
 
 // log is the pool's lines, with its name.

@@ -10,7 +10,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
-// Read hands on what one read of the worker gave, up to the end of an event: an error event can then follow at any time.
+// Read hands on what one read of the worker gave, up to the end of an event: an error event can then follow at any
+// time.
 func (b *body) Read(p []byte) (int, error) {
 	if len(b.held) > 0 {
 		return b.unhold(p), nil
@@ -57,8 +58,8 @@ func (b *body) Read(p []byte) (int, error) {
 	return b.rest(p)
 }
 
-// keep holds back what stands in p behind the last end of an event, and returns how much is before it. An event that is larger
-// than the reader's room goes on in pieces.
+// keep holds back what stands in p behind the last end of an event, and returns how much is before it. An event that
+// is larger than the reader's room goes on in pieces.
 func (b *body) keep(p []byte, room int) int {
 	if !b.events || len(p) == 0 {
 		return len(p)
@@ -125,19 +126,21 @@ func (b *body) freeHeld() {
 // errTold is a failure that the worker told of in the middle of its stream.
 var errTold = errors.New("the worker told of a failure inside its answer")
 
-// told tells whether the worker has said that it failed, after the client got output. An error event of its own goes to the
-// client as it is, and the stream ends as the worker ends it: a broken end can make a client lose the event before it reads it.
-// A finish_reason that looks like an end, with [DONE] behind it, would be taken for a whole answer and is replaced.
+// told tells whether the worker has said that it failed, after the client got output. An error event of its own goes
+// to the client as it is, and the stream ends as the worker ends it: a broken end can make a client lose the event
+// before it reads it. A finish_reason that looks like an end, with [DONE] behind it, would be taken for a whole
+// answer and is replaced.
 func (b *body) told() bool { return b.events && b.reply != nil && b.reply.Failed() && !b.refused() }
 
-// cut tells whether a stream that ended as HTTP should has not ended as an answer does: with a reason to finish, or [DONE].
+// cut tells whether a stream that ended as HTTP should has not ended as an answer does: with a reason to finish, or
+// [DONE].
 func (b *body) cut() bool {
 	return b.events && b.reply != nil && b.ok && b.reply.Understood() && b.r.generates() && !b.reply.Clean() && b.reply.FinishReason() == "" &&
 		!b.reply.ReportedError()
 }
 
-// fail ends the answer in the middle. In a stream of events the client is told by an error event; the connection then ends
-// without the last chunk, never cleanly.
+// fail ends the answer in the middle. In a stream of events the client is told by an error event; the connection then
+// ends without the last chunk, never cleanly.
 func (b *body) fail(err error) {
 	told := b.reply != nil && b.reply.ReportedError()
 	b.finish(err)

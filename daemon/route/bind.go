@@ -7,8 +7,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
-// Bind makes the choice's session last, binds one that is free, or moves one whose worker is down, and puts the worker first
-// that has it now: another request may have been first. SessionClosed: it ended meanwhile.
+// Bind makes the choice's session last, binds one that is free, or moves one whose worker is down, and puts the
+// worker first that has it now: another request may have been first. SessionClosed: it ended meanwhile.
 func (c *Choice) Bind() Verdict {
 	s, b, at := &c.stay, c.pool.Sessions, c.ask.At
 	if s.state == bound {
@@ -64,8 +64,9 @@ func (c *Choice) Unreached(w *worker.Worker) {
 	}
 }
 
-// Answered confirms the session's binding: a session begins with its first good answer, and lives where that came from. It
-// reports false if the answer was none that a session begins with; then a binding of this request's own is taken back.
+// Answered confirms the session's binding: a session begins with its first good answer, and lives where that came
+// from. It reports false if the answer was none that a session begins with; then a binding of this request's own is
+// taken back.
 func (c *Choice) Answered(w *worker.Worker, good bool) bool {
 	s := &c.stay
 	at := s.at
@@ -91,8 +92,8 @@ func (c *Choice) Unbind() {
 	}
 }
 
-// LoseSession ends a session whose state died with its worker, after the verdict SessionLost. It returns where that lived,
-// and reports false if the session had ended before.
+// LoseSession ends a session whose state died with its worker, after the verdict SessionLost. It returns where that
+// lived, and reports false if the session had ended before.
 func (c *Choice) LoseSession() (session.Binding, bool) {
 	if c.stay.state != dying {
 		return session.Binding{}, false
@@ -112,8 +113,8 @@ func (c *Choice) Binding() session.Binding {
 	return c.stay.binding
 }
 
-// Rejection returns what the strategy wants the client to be told, after the verdict Rejected: a status, a text and a time to
-// wait; "" and 0 are the router's to fill.
+// Rejection returns what the strategy wants the client to be told, after the verdict Rejected: a status, a text and a
+// time to wait; "" and 0 are the router's to fill.
 func (c *Choice) Rejection() (status int, text string, wait time.Duration) {
 	if r := c.result.Reject; r != nil {
 		return r.Status, r.Text, r.RetryAfter

@@ -2,8 +2,9 @@ package route
 
 import "sync"
 
-// unknownTokens is what a worker's KV cache is taken to hold while neither its metrics nor the configuration say: about an
-// 8B model on a 40 GB card. Guessing high would hide that the cache is gone, so it is low and learnt upwards.
+// unknownTokens is what a worker's KV cache is taken to hold while neither its metrics nor the configuration say:
+// about an 8B model on a 40 GB card. Guessing high would hide that the cache is gone, so it is low and learnt
+// upwards.
 const unknownTokens = 256 << 10
 
 // capacities keeps each slot's KV cache in tokens and hands it to the index in blocks.

@@ -26,8 +26,9 @@ type Ask struct {
 	At            time.Time // now
 }
 
-// Choice is the decision for one request, and what the following attempts make of it. Its zero value is ready for Choose. It
-// is embedded by value in its caller's request, and allocates nothing of its own but what it borrows until Release.
+// Choice is the decision for one request, and what the following attempts make of it. Its zero value is ready for
+// Choose. It is embedded by value in its caller's request, and allocates nothing of its own but what it borrows until
+// Release.
 type Choice struct {
 	pool  *Pool
 	ask   Ask
@@ -85,8 +86,8 @@ func (c *Choice) Release() {
 	}
 }
 
-// snapshot gets the rows of the workers that take a request now, and that of the worker bound even if it begins slowly or
-// drains.
+// snapshot gets the rows of the workers that take a request now, and that of the worker bound even if it begins
+// slowly or drains.
 func (c *Choice) snapshot(bound string) worker.Standing {
 	if c.stay.silent {
 		bound = c.home()
@@ -137,7 +138,8 @@ func (c *Choice) draw() Verdict {
 	return Chosen
 }
 
-// describe fills the frame: what the request says of itself, who holds how much of its prompt, who its session is bound to.
+// describe fills the frame: what the request says of itself, who holds how much of its prompt, who its session is
+// bound to.
 func (c *Choice) describe() {
 	p, r, f := c.pool, c.ask.Prompt, &c.fleet.frame
 	id := ""

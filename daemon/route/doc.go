@@ -18,19 +18,19 @@
 //
 // # Sessions
 //
-// The table of what a session's state means stands at [state]. A live binding is honoured under every strategy.
-// While the store of sessions is silent, what this router holds goes on. Any other opened session or stored response is
-// refused: it is never said not to exist, and never served elsewhere. Any other key goes to the worker that every router
-// chooses alike (home.go), and comes home when the store answers.
+// The table of what a session's state means stands at [state]. A live binding is honoured under every strategy. While
+// the store of sessions is silent, what this router holds goes on. Any other opened session or stored response is
+// refused: it is never said not to exist, and never served elsewhere. Any other key goes to the worker that every
+// router chooses alike (home.go), and comes home when the store answers.
 //
 // # Rules
 //
-// The room is silent: no socket, no clock, no goroutine, no log. Time comes in, and verdicts go out. So its tests need no
-// daemon, and a backtest can run it in virtual time. Workers' connections, waiting and HTTP are the exchange's. A [Pool]
-// is safe for concurrent use; a [Choice] and its [Trip] belong to one request.
+// The room is silent: no socket, no clock, no goroutine, no log. Time comes in, and verdicts go out. So its tests
+// need no daemon, and a backtest can run it in virtual time. Workers' connections, waiting and HTTP are the
+// exchange's. A [Pool] is safe for concurrent use; a [Choice] and its [Trip] belong to one request.
 //
 // # What lost
 //
-// Sending from here: a backtest and a shadow strategy would need sockets. One interface over worker, prefix and host: it was
-// wider than the three types. Advancing the turn with the choice: a dry run would move the next request.
+// Sending from here: a backtest and a shadow strategy would need sockets. One interface over worker, prefix and host:
+// it was wider than the three types. Advancing the turn with the choice: a dry run would move the next request.
 package route

@@ -12,8 +12,8 @@ import (
 	"github.com/warmpath/warmpath/sdk/score"
 )
 
-// fleet is one request's picture of the workers that may serve it: a row each, and the memory these are filled in. Fleets
-// are pooled, as rows of 256 workers are 32 KB.
+// fleet is one request's picture of the workers that may serve it: a row each, and the memory these are filled in.
+// Fleets are pooled, as rows of 256 workers are 32 KB.
 type fleet struct {
 	frame   host.Frame
 	workers []*worker.Worker // beside the rows
@@ -86,7 +86,8 @@ func measure(s *scale, r *prompt.Request) (best *prompt.Chain, z size) {
 	return best, z
 }
 
-// match fills what depends on the prompt: matched blocks, free room, and the chance that what it pushes out is wanted again.
+// match fills what depends on the prompt: matched blocks, free room, and the chance that what it pushes out is wanted
+// again.
 func (f *fleet) match(p *Pool, space *prefix.Namespace, r *prompt.Request) size {
 	chain, z := measure(&p.scale, r)
 	if chain == nil {

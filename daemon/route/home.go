@@ -8,8 +8,8 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// home is the worker that every router chooses alike for the request's session, while the store cannot say where it lives: by
-// rendezvous hashing over the workers that are up. "" if none is.
+// home is the worker that every router chooses alike for the request's session, while the store cannot say where it
+// lives: by rendezvous hashing over the workers that are up. "" if none is.
 func (c *Choice) home() string {
 	c.drawAll() // who starts slowly here may not do so at another router
 	best, most := "", math.Inf(-1)
@@ -39,8 +39,8 @@ func (c *Choice) orderAlike() {
 	c.result.Order, c.result.Row = order, int(order[0])
 }
 
-// pull is how much a worker draws a session: rendezvous hashing with weights (Schindelhauer and Schomaker). Each worker gets
-// its share, and when one goes only its own sessions move.
+// pull is how much a worker draws a session: rendezvous hashing with weights (Schindelhauer and Schomaker). Each
+// worker gets its share, and when one goes only its own sessions move.
 func pull(n *session.Name, worker string, r *abi.Row) float64 {
 	const offset, prime = 14695981039346656037, 1099511628211 // FNV-1a: the same in every router
 	h := uint64(offset)

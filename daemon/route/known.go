@@ -51,7 +51,7 @@ func (k *known) key(slot uint32) uint64 {
 	}
 	for _, s := range k.pool.Stats(k.at) {
 		if s.Slot == slot {
-			return hashOf(s.ID)
+			return worker.KeyOf(s.ID)
 		}
 	}
 	return 0

@@ -96,10 +96,14 @@ func (p *Pool) fitWorker(slot uint32) {
 	p.Index.SetCapacity(slot, max(1, int(float64(tokens)/p.scale.textBlock())))
 }
 
-// Fit corrects the workers' capacities by the current estimate of tokens a byte, and the reuse curve by the fleet's
-// size. Call it once a second. It returns the workers that have shown metrics without the size of their KV cache, each once: routing
-// stands on a guess there, of the tokens in guess.
-func (p *Pool) Fit(now time.Time) (unknown []string, guess int) {
+// Tick tells the strategy the time, if it wants that, and corrects the workers' capacities by the current estimate of
+// tokens a byte, and the reuse curve by the fleet's size. Call it once a second. It returns the workers that have
+// shown metrics without the size of their KV cache, each once: routing stands on a guess there, of the tokens in
+// guess.
+func (p *Pool) Tick(now time.Time) (unknown []string, guess int) {
+	if s := p.Strategy.Strategy(); s != nil {
+		s.Notices().Tick(now)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	total := 0

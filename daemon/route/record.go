@@ -10,8 +10,8 @@ import (
 	"github.com/warmpath/warmpath/sdk/score"
 )
 
-// Record is what was decided on a request, why, and what came of it. Headers, the access log, metrics and pages read it. The
-// rows of its candidates are enough to decide it again. A field that is not known is zero.
+// Record is what was decided on a request, why, and what came of it. Headers, the access log, metrics and pages read
+// it. The rows of its candidates are enough to decide it again. A field that is not known is zero.
 type Record struct {
 	ID       string `json:"id"`
 	Endpoint string `json:"endpoint,omitempty"` // the kind of body, as chat
@@ -52,8 +52,8 @@ type Attempt struct {
 	Reason string `json:"reason"`
 }
 
-// Candidate is one worker as a decision saw it. Times are seconds; the terms of the cost are those of package score, whatever
-// strategy chose.
+// Candidate is one worker as a decision saw it. Times are seconds; the terms of the cost are those of package score,
+// whatever strategy chose.
 type Candidate struct {
 	Worker    string  `json:"worker"`
 	State     string  `json:"state"`
@@ -100,7 +100,8 @@ func (c *Choice) SessionKind() string {
 	return c.stay.name.Kind.String()
 }
 
-// Explain writes into r all of the decision: the module, the reason in words and the candidates. It reports false after Release.
+// Explain writes into r all of the decision: the module, the reason in words and the candidates. It reports false
+// after Release.
 func (c *Choice) Explain(r *Record) bool {
 	if c.fleet == nil {
 		return false

@@ -7,8 +7,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/prompt"
 )
 
-// scale is a pool's running estimate of tokens per byte of canonical prompt text, from the prompt_tokens that its workers
-// report. It starts at 1/4, English prose under the usual vocabularies.
+// scale is a pool's running estimate of tokens per byte of canonical prompt text, from the prompt_tokens that its
+// workers report. It starts at 1/4, English prose under the usual vocabularies.
 type scale struct {
 	bits    atomic.Uint64 // math.Float64bits; 0 = start value
 	samples atomic.Uint32
@@ -23,9 +23,9 @@ func (s *scale) tokensPerByte() float64 {
 	return startTokensPerByte
 }
 
-// learn takes one request's figures. Short prompts are mostly template and say little. The n-th sample counts 1/n, from the
-// 32nd on 1/32: the first ones outweigh the guess that it began with, and later one odd prompt moves nothing. Samples out of
-// [1/64, 2] are images or counts of something else.
+// learn takes one request's figures. Short prompts are mostly template and say little. The n-th sample counts 1/n,
+// from the 32nd on 1/32: the first ones outweigh the guess that it began with, and later one odd prompt moves
+// nothing. Samples out of [1/64, 2] are images or counts of something else.
 func (s *scale) learn(tokens, bytes int) {
 	if bytes < 512 || tokens <= 0 {
 		return

@@ -20,8 +20,9 @@ type Trip struct {
 	sent     time.Time
 }
 
-// Send takes a place at the worker and enters the prompt in the index. It reports false if the worker takes no request now:
-// another has got its last place, or it went down since. holder is told if the worker goes down with the request.
+// Send takes a place at the worker and enters the prompt in the index. It reports false if the worker takes no
+// request now: another has got its last place, or it went down since. holder is told if the worker goes down with the
+// request.
 func (c *Choice) Send(t *Trip, to Target, holder worker.Holder, at time.Time) bool {
 	w := to.Worker
 	c.held = c.believed(to)
@@ -52,8 +53,8 @@ func (t *Trip) describe(c *Choice, at time.Time) {
 		Reason: uint32(c.result.Reason), TTFT: -1, Believed: uint32(max(0, t.believed)), Attempts: uint32(c.sent)}
 }
 
-// believed is how many of the prompt's tokens a worker is taken to hold; of a list, of all its prompts together. Ask before
-// the prompt enters the index.
+// believed is how many of the prompt's tokens a worker is taken to hold; of a list, of all its prompts together. Ask
+// before the prompt enters the index.
 func (c *Choice) believed(to Target) int {
 	w, r := to.Worker, c.ask.Prompt
 	if len(r.Chains) < 2 || r.BypassesCache {
@@ -69,8 +70,8 @@ func (c *Choice) believed(to Target) int {
 	return sum
 }
 
-// inBlocks is what an engine finds of so many held tokens of a prompt: whole blocks, and never the last token, which it always
-// computes. size is the tokens of a block, 0 if it is not known.
+// inBlocks is what an engine finds of so many held tokens of a prompt: whole blocks, and never the last token, which
+// it always computes. size is the tokens of a block, 0 if it is not known.
 func inBlocks(held float64, length, size int) int {
 	n := max(0, min(length-1, int(held)))
 	if size > 0 {
@@ -125,9 +126,9 @@ type End struct {
 	At      time.Time
 }
 
-// End counts the request down and learns from its answer: tokens a byte, what the worker's cache really held, and the text
-// itself if the answer came to its end. It returns the engine's own counts, and writes the generated tokens into the
-// outcome. Only the first call does anything.
+// End counts the request down and learns from its answer: tokens a byte, what the worker's cache really held, and the
+// text itself if the answer came to its end. It returns the engine's own counts, and writes the generated tokens into
+// the outcome. Only the first call does anything.
 func (t *Trip) End(e End) (u prompt.Usage) {
 	if e.Reply != nil {
 		u = t.learn(e.Outcome, e.Reply, e.Whole)

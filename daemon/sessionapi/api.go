@@ -51,9 +51,9 @@ func (a *API) Serve(ctx context.Context, in *exchange.Inbound) *exchange.Outboun
 	return out
 }
 
-// endedAtWorker reads from an answer that a session which the worker holds has ended there, and closes its binding: Closed by the
-// request that has just been answered, Lost if the worker knows nothing of it, as after a restart that no probe has seen. Found if
-// neither.
+// endedAtWorker reads from an answer that a session which the worker holds has ended there, and closes its binding:
+// Closed by the request that has just been answered, Lost if the worker knows nothing of it, as after a restart that
+// no probe has seen. Found if neither.
 func (a *API) endedAtWorker(in *exchange.Inbound, c *sagemaker.Call, x *exchange.Exchange, out *exchange.Outbound) session.Status {
 	b, status := x.Binding(), session.Found
 	if in.Seen.Worker == "" || !b.Minted || b.Worker != in.Seen.Worker {

@@ -10,7 +10,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
-// close serves CLOSE. The worker that took the opening in hears of it, and its refusal keeps no session that the router holds.
+// close serves CLOSE. The worker that took the opening in hears of it, and its refusal keeps no session that the
+// router holds.
 func (a *API) close(ctx context.Context, in *exchange.Inbound, c *sagemaker.Call) *exchange.Outbound {
 	name := in.Opened(c.Session)
 	p, status := in.Epoch.Named(c.Endpoint), session.Found
@@ -44,7 +45,8 @@ type held struct {
 	binding session.Binding
 }
 
-// freeSession asks the worker that may hold something of a session to free it. ok is false if that has to be tried again.
+// freeSession asks the worker that may hold something of a session to free it. ok is false if that has to be tried
+// again.
 func (a *API) freeSession(ctx context.Context, in *exchange.Inbound, c *sagemaker.Call, h held) (out *exchange.Outbound, ok bool) {
 	b := &h.binding
 	standing := h.pool.Workers.Standing(b.Worker, "", time.Now())

@@ -77,8 +77,8 @@ func (a *API) openOnce(ctx context.Context, in *exchange.Inbound, c *sagemaker.C
 		answer: &exchange.Outbound{Status: out.Status, Header: out.Header, Body: text}})
 }
 
-// knowsNoSessions tells from the answer to a body with NEW_SESSION that the worker keeps none: vLLM's word where they are
-// switched off, and of its releases that look for a prompt in it.
+// knowsNoSessions tells from the answer to a body with NEW_SESSION that the worker keeps none: vLLM's word where they
+// are switched off, and of its releases that look for a prompt in it.
 func knowsNoSessions(status int, body []byte) bool {
 	text := string(body[:min(len(body), 4096)])
 	return status == 404 || status == 405 || status == 422 ||

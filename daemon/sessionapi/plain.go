@@ -18,8 +18,9 @@ type Session struct {
 	Expires time.Time `json:"expires"`
 }
 
-// plain serves POST /sessions, which opens a session on a worker that it chooses for the body's model, and GET and DELETE
-// /sessions/{id}. The id is then sent as X-Session-Id. The router holds these sessions: no worker hears of them.
+// plain serves POST /sessions, which opens a session on a worker that it chooses for the body's model, and GET and
+// DELETE /sessions/{id}. The id is then sent as X-Session-Id. The router holds these sessions: no worker hears of
+// them.
 func (a *API) plain(ctx context.Context, in *exchange.Inbound) *exchange.Outbound {
 	id := in.Endpoint.ID
 	switch {

@@ -38,7 +38,7 @@ func identify(s Spec) (identity, error) {
 	if who.metrics == "" {
 		who.metrics = who.url + "/metrics"
 	}
-	who.key = hashKey(who.id)
+	who.key = KeyOf(who.id)
 	return who, nil
 }
 
@@ -47,9 +47,9 @@ func (i *identity) sameAs(o *identity) bool {
 	return i.id == o.id && i.url == o.url && i.metrics == o.metrics
 }
 
-// hashKey is FNV-1a with splitmix64's last steps: FNV alone leaves ids that differ in the last letter close together,
-// and rendezvous hashing needs all bits.
-func hashKey(id string) uint64 {
+// KeyOf returns the key of a worker by its id: FNV-1a with splitmix64's last steps: FNV alone leaves ids that differ
+// in the last letter close together, and rendezvous hashing needs all bits.
+func KeyOf(id string) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(id))
 	z := h.Sum64()

@@ -159,7 +159,7 @@ func TestKeysDiffer(t *testing.T) {
 	seen := map[uint64]bool{}
 	high := map[uint64]int{}
 	for i := range 4096 {
-		k := hashKey(fmt.Sprintf("10.0.0.%d:8000", i))
+		k := KeyOf(fmt.Sprintf("10.0.0.%d:8000", i))
 		if seen[k] {
 			t.Fatalf("two ids have the key %x", k)
 		}
@@ -171,8 +171,8 @@ func TestKeysDiffer(t *testing.T) {
 			t.Errorf("%d of 4096 keys begin with %x; want about 256", n, nibble)
 		}
 	}
-	if hashKey("w0") != 0x1d64e4b5453ee0b8 {
-		t.Errorf(`hashKey("w0") = %#x changed: routers of two versions would disagree`, hashKey("w0"))
+	if KeyOf("w0") != 0x1d64e4b5453ee0b8 {
+		t.Errorf(`KeyOf("w0") = %#x changed: routers of two versions would disagree`, KeyOf("w0"))
 	}
 }
 
