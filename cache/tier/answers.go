@@ -97,7 +97,6 @@ func (m *memory) finish(o *owed, r reply, now int64) bool {
 	case !e.live():
 		m.remove(e)
 	case other:
-		*m.slot(o.id)++
 		m.store(o.id, write{value: r.value, expires: until(now, r.ttl)}, now)
 	case r.kind == kindTombstone:
 		m.remove(e)
