@@ -53,7 +53,7 @@ func TestKeepWakesTheHealer(t *testing.T) {
 	s := dead(t)
 	s.Keep("ns", "k", []byte("1"), time.Hour)
 	if len(s.wake) != 1 {
-		t.Error("the healer sleeps")
+		t.Fatal("the healer sleeps")
 	}
 	<-s.wake
 	s.Keep("ns", "k", []byte("2"), time.Hour) // changes nothing

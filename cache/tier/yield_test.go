@@ -82,6 +82,7 @@ func TestASilentRedisIsNotAnEmptyOne(t *testing.T) {
 	p := newPair(t)
 	p.seed("held", "1")
 	eventually(t, "there is none, for sure", func() bool { _, _, ok, err := p.b.Find("ns", "nothing"); return !ok && err == nil })
+	before := p.b.Stats().Silent // on a machine that is late there are some already
 	p.r.signal(syscall.SIGSTOP)
 	wantSilent(t, p.b, "held") // within 5 ms, the breaker still closed
 	wantSilent(t, p.b, "nothing")
@@ -91,8 +92,8 @@ func TestASilentRedisIsNotAnEmptyOne(t *testing.T) {
 	if v, _, ok, err := p.a.Find("ns", "held"); string(v) != "1" || !ok || err != nil {
 		t.Errorf("the router that holds it: %q, %v, %v", v, ok, err)
 	}
-	if !p.a.Lost() || p.a.Stats().Silent != 0 || p.b.Stats().Silent != 3 {
-		t.Errorf("lost %v, %d and %d silent answers", p.a.Lost(), p.a.Stats().Silent, p.b.Stats().Silent)
+	if !p.a.Lost() || p.a.Stats().Silent != 0 || p.b.Stats().Silent != before+3 {
+		t.Errorf("lost %v, %d and %d silent answers", p.a.Lost(), p.a.Stats().Silent, p.b.Stats().Silent-before)
 	}
 	alone, _ := open(t, Config{})
 	if _, _, ok, err := alone.Find("ns", "x"); ok || err != nil || alone.Lost() {
