@@ -96,3 +96,25 @@ func TestAListByASetClock(t *testing.T) {
 		}
 	}
 }
+
+// The date decides only within a second of what the store counts down to.
+func TestStatusByDateAndLife(t *testing.T) {
+	end := time.Unix(1_800_000_000, 0)
+	f := func(after, rest time.Duration, want Status) {
+		t.Helper()
+		b := Binding{Expires: end}
+		if got := b.status(end.Add(after), rest+grace); got != want {
+			t.Errorf("%v after the date, %v left: %v; want %v", after, rest, got, want)
+		}
+	}
+	f(-time.Minute, time.Minute, Found)
+	f(-1, 1, Found)
+	f(0, 0, Expired)
+	f(0, clockError, Expired)
+	f(-1, clockError, Found)
+	f(time.Hour, clockError+1, Found)
+	f(-time.Hour, 0, Expired)
+	f(-time.Hour, -time.Second, Expired)
+	f(-1, -grace, Found) // the store does not know its end
+	f(0, -grace, Expired)
+}
