@@ -102,8 +102,8 @@ func grow(run, more []uint64) []uint64 {
 	return append(run, more...)
 }
 
-// exact copies a run, so that nothing pins more memory than it shows. An append to nothing takes the allocator's size, as
-// make does, but does not clear it first: that was a fifth of an insert of a long prompt.
+// exact copies a run, so that nothing pins more memory than it shows. An append to nothing takes the allocator's size,
+// as make does, but does not clear it first: that was a fifth of an insert of a long prompt.
 func exact(run []uint64) []uint64 { return append([]uint64(nil), run...) }
 
 // cut shortens the run to what is still held. Half of the memory may stay unused, which makes cutting block by block
