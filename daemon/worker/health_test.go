@@ -81,3 +81,57 @@ func TestRefusedIsDownAtOnce(t *testing.T) {
 		t.Errorf("stats: %+v", s)
 	}
 }
+
+// TestHush: which failed check proves death.
+func TestHush(t *testing.T) {
+	f := func(what string, h health, proof, flows, want bool) {
+		t.Helper()
+		if got := h.hush(proof, flows); got != want {
+			t.Errorf("%s: %v; want %v", what, got, want)
+		}
+	}
+	f("the first silence of one that is up", health{state: up}, false, false, false)
+	f("the second", health{state: up, silent: 1}, false, false, true)
+	f("the tenth while tokens flow", health{state: up, silent: 9}, false, true, false)
+	f("a refused connection while tokens flow", health{state: up}, true, true, true)
+	f("the first check of all", health{state: starting}, false, false, true)
+}
+
+// TestRise: who comes back, and who only begins with the fleet.
+func TestRise(t *testing.T) {
+	f := func(what string, h health, want bool) {
+		t.Helper()
+		got := h.rise(7)
+		if got != want || h.state != up || h.late || h.born != 7 || h.fell != 0 {
+			t.Errorf("%s: %v, %+v; want %v", what, got, h, want)
+		}
+	}
+	f("the fleet's own start", health{}, false)
+	f("a newcomer", health{late: true}, true)
+	f("from death", health{state: down, fell: 3}, true)
+}
+
+// TestLastError: what a person reads is why the worker is down, and whether it is over.
+func TestLastError(t *testing.T) {
+	var e lastError
+	want := func(text string, over bool) {
+		t.Helper()
+		if e.text != text || e.over != over {
+			t.Errorf("%q, over %v; want %q, %v", e.text, e.over, text, over)
+		}
+	}
+	e.note("page", start, byMetrics, false)
+	want("page", false)
+	e.good(byHealth) // others' errors are not over by that
+	want("page", false)
+	e.good(byMetrics)
+	want("page", true)
+	e.note("refused", start, byHealth, true)
+	e.note("page", start, byMetrics, true) // a scrape that was under way when it died
+	want("refused", false)
+	e.note("refused again", start, byHealth, true)
+	want("refused again", false)
+	e.good(byHealth)
+	e.note("page", start, byMetrics, true)
+	want("page", false)
+}

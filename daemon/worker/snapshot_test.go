@@ -207,3 +207,54 @@ func TestDrainingWorkerKeepsItsSessions(t *testing.T) {
 	p.kill(0, 2)
 	f("one of its session when it is down", Dispatch{Bound: true}, false)
 }
+
+// TestWhoIsTaken is the decision as a table: four workers, each in a state of its own, and one request.
+func TestWhoIsTaken(t *testing.T) {
+	const at = 20.0
+	fates := map[rune]func(p *Pool, i int){
+		'.': func(*Pool, int) {},
+		'd': func(p *Pool, i int) { p.kill(i, at) },
+		'e': func(p *Pool, i int) { p.fleet.workers[i].breaker.eject("503", at, 9) },
+		'l': func(p *Pool, i int) { p.fail(i, 1, at, Leaving) },
+		'a': func(p *Pool, i int) { p.Drain(p.fleet.workers[i].id, true, p.after(at)) },
+		'm': func(p *Pool, i int) { p.say(i, "other") },
+		'f': func(p *Pool, i int) { p.send(i, Dispatch{}, at); p.send(i, Dispatch{}, at) },
+		's': func(p *Pool, i int) { p.kill(i, at); p.heal(i, at); p.send(i, Dispatch{}, at) },
+	}
+	f := func(states string, panics bool, q Query, want string) {
+		t.Helper()
+		p := upPoolOf(Config{Workers: specs(len(states)), MaxInFlight: 2, Panic: panics})
+		for i, state := range states {
+			fates[state](p, i)
+		}
+		q.Model, q.At = "tiny", p.after(at)
+		_, ws, got := p.Snapshot(q, nil, nil)
+		words := got.String() + ":"
+		for _, w := range ws {
+			words += " " + w.id
+		}
+		if words != want {
+			t.Errorf("%s, panic %v, %+v: %s; want %s", states, panics, q, words, want)
+		}
+	}
+	f("....", false, Query{}, "up: w0 w1 w2 w3")
+	f("dela", false, Query{}, "down:")
+	f("dela", true, Query{}, "panic: w0 w1 w2") // an operator's drain is obeyed
+	f("mmmm", true, Query{}, "lacks the model:")
+	f("mmmd", false, Query{}, "down:")
+	f("mm.d", false, Query{}, "up: w2")
+	f("ffff", true, Query{}, "full:")
+	f("ffdm", false, Query{}, "full:")
+	f(".fdm", false, Query{}, "up: w0")
+	f("...s", false, Query{}, "up: w0 w1 w2")
+	f("...s", false, Query{Again: true}, "up: w0 w1 w2 w3")
+	f("...s", false, Query{Bound: "w3"}, "up: w0 w1 w2 w3")
+	f("fffs", false, Query{}, "up: w3") // nobody else is there
+	f("ddds", false, Query{}, "up: w3")
+	f("..a.", false, Query{Bound: "w2"}, "up: w0 w1 w2 w3")
+	f("..l.", false, Query{Bound: "w2"}, "up: w0 w1 w3")
+	f("..e.", false, Query{Bound: "w2"}, "up: w0 w1 w3")
+	f("..f.", false, Query{Bound: "w2"}, "up: w0 w1 w3")
+	f("..m.", false, Query{Bound: "w2"}, "up: w0 w1 w3")
+	f("ddad", false, Query{Bound: "w2"}, "up: w2")
+}

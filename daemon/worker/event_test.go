@@ -1,0 +1,93 @@
+package worker
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestAnnounce: each kind of event has its line and its hook.
+func TestAnnounce(t *testing.T) {
+	who := &identity{id: "w", slot: 3, shown: "http://h:1"}
+	f := func(e event, line string, hooks ...string) {
+		t.Helper()
+		var log bytes.Buffer
+		var got []string
+		slot := func(name string) func(uint32) {
+			return func(n uint32) { got = append(got, fmt.Sprint(name, n)) }
+		}
+		a := newAnnouncer(&Config{Log: slog.New(slog.NewTextHandler(&log, nil)),
+			OnDown: slot("down"), OnRestart: slot("restart"), OnChange: func() { got = append(got, "change") },
+			OnCapacity: func(n uint32, tokens int) { got = append(got, fmt.Sprintf("capacity%d=%d", n, tokens)) }})
+		a.announce([]event{e})
+		if !strings.Contains(log.String(), line) || strings.Count(log.String(), "\n") != 1 {
+			t.Errorf("kind %d logs %q; want one line with %q", e.kind, log.String(), line)
+		}
+		if want := append(hooks, "change"); fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("kind %d calls %v; want %v", e.kind, got, want)
+		}
+	}
+	f(event{kind: rejected, why: "two"}, `level=ERROR msg="worker rejected" why=two`)
+	f(event{kind: inPanic}, `level=ERROR msg="no worker is up`)
+	f(event{who: who, kind: removed, tokens: 2}, `msg="worker draining" worker=w why="no longer configured" in_flight=2`, "down3")
+	f(event{who: who, kind: released}, `msg="worker removed" worker=w`, "down3")
+	f(event{who: who, kind: registered, tokens: 9}, `msg="worker registered" worker=w url=http://h:1 slot=3`, "capacity3=9")
+	f(event{who: who, kind: resized, tokens: 9}, `msg="worker capacity" worker=w tokens=9`, "capacity3=9")
+	f(event{who: who, kind: drained, tokens: 1}, `msg="worker draining" worker=w why="asked to" in_flight=1`)
+	f(event{who: who, kind: undrained}, `msg="worker no longer draining"`)
+	f(event{who: who, kind: raised}, `level=INFO msg="worker up" worker=w`)
+	f(event{who: who, kind: dropped, why: "gone"}, `level=WARN msg="worker down" worker=w why=gone`, "down3")
+	f(event{who: who, kind: ejected, why: "503", wait: 2 * time.Second}, `msg="worker ejected" worker=w why=503 for=2s`)
+	f(event{who: who, kind: wentLeaving, why: "abort", tokens: 4, wait: time.Second},
+		`msg="worker taken for draining" worker=w why=abort in_flight=4 tried_again_in=1s`)
+	f(event{who: who, kind: closed}, `msg="worker answers again"`)
+	f(event{who: who, kind: restarted}, `msg="worker restarted: its cache is empty"`, "restart3")
+}
+
+// TestHooksMayCallThePool: they run without its lock.
+func TestHooksMayCallThePool(t *testing.T) {
+	var p *Pool
+	calls := 0
+	look := func() {
+		if p != nil {
+			calls++
+			p.Stats(start)
+			p.Snapshot(Query{At: start}, nil, nil)
+		}
+	}
+	p = New(Config{Workers: specs(2), OnChange: look, OnDown: func(uint32) { look() }, OnRestart: func(uint32) { look() },
+		OnCapacity: func(uint32, int) { look() }}, start)
+	p.heal(0, 1)
+	p.scrape(0, Metrics{Process: 100, Capacity: 10}, 2)
+	p.scrape(0, Metrics{Process: 200, Capacity: 20}, 3)
+	p.kill(0, 4)
+	p.Update(specs(3)[1:], p.after(5))
+	if calls < 9 {
+		t.Errorf("%d calls of hooks; want each of a change, two capacities, a restart, a death, a removal and a newcomer", calls)
+	}
+}
+
+// TestSinceIsOfTheLastChange: the time that people see is that of the last change of the state that they see.
+func TestSinceIsOfTheLastChange(t *testing.T) {
+	p := New(Config{Workers: specs(1)}, start)
+	f := func(what string, want float64) {
+		t.Helper()
+		s := p.Stats(p.after(100))[0]
+		near(t, what, s.Since.Sub(start).Seconds(), want, 1e-6)
+	}
+	f("registered", 0)
+	p.heal(0, 2)
+	f("up", 2)
+	p.heal(0, 3)
+	p.scrape(0, Metrics{Capacity: 10}, 4) // logged, and no other state
+	f("still up", 2)
+	p.Drain("w0", true, p.after(5))
+	f("draining", 5)
+	p.kill(0, 6)
+	f("down", 6)
+	p.kill(0, 7)
+	f("still down", 6)
+}

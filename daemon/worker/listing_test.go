@@ -1,0 +1,67 @@
+package worker
+
+import (
+	"encoding/json"
+	"testing"
+)
+
+func TestListingFits(t *testing.T) {
+	f := func(l *listing, model string, want bool) {
+		t.Helper()
+		if got := l.fits(model); got != want {
+			t.Errorf("%q fits %+v: %v; want %v", model, l, got, want)
+		}
+	}
+	l := newListing([]string{"base", "lora"})
+	f(nil, "any", true) // not read yet
+	f(nil, "", true)
+	f(l, "", true)
+	f(l, "base", true)
+	f(l, "lora", true)
+	f(l, "Base", false)
+	f(newListing(nil), "base", false)
+	f(newListing(nil), "", true)
+}
+
+// TestEqualListingsKeepTheirEntries: workers share what is compared, and write their own entries.
+func TestEqualListingsKeepTheirEntries(t *testing.T) {
+	p := upPool(t, 2)
+	p.say(0, "base")
+	p.say(1, "base")
+	a, b := p.fleet.workers[0], p.fleet.workers[1]
+	if a.listing != b.listing {
+		t.Error("equal listings are two")
+	}
+	if string(a.entries[0]) == string(b.entries[0]) {
+		t.Errorf("both have the entry %s; want each its own", a.entries[0])
+	}
+	p.kill(0, 1)
+	if got := p.Models(); len(got) != 1 || string(got[0]) != string(b.entries[0]) {
+		t.Errorf("with the first one down: %s; want the second's entry", got)
+	}
+}
+
+// TestReportsOfNobody: what comes for a number that nobody has, or that a removed worker had, changes nothing.
+func TestReportsOfNobody(t *testing.T) {
+	p := upPool(t, 2)
+	gone := p.fleet.workers[1].number
+	p.Update(specs(1), p.after(1))
+	before := p.Stats(p.after(2))
+	for _, id := range []uint64{0, gone, 99} {
+		p.Healthy(id, p.after(2))
+		p.Silent(id, "late", p.after(2))
+		p.Dead(id, "late", p.after(2))
+		p.Unchecked(id, "late", p.after(2))
+		p.Listed(id, []string{"late"}, []json.RawMessage{[]byte(`{}`)})
+		p.Unlisted(id, "late", p.after(2))
+		p.Scraped(id, Metrics{Running: 7, Process: 3}, p.after(2))
+		p.Unscraped(id, "late", p.after(2))
+		if isUp, isLeaving := p.Phase(id); isUp || isLeaving {
+			t.Errorf("number %d is up %v, leaving %v; want neither", id, isUp, isLeaving)
+		}
+	}
+	after := p.Stats(p.after(2))
+	if len(after) != 1 || after[0].LastError != "" || after[0].State != before[0].State || after[0].Running != 0 {
+		t.Errorf("after reports of nobody: %+v", after)
+	}
+}
