@@ -47,8 +47,8 @@ func (i *identity) sameAs(o *identity) bool {
 	return i.id == o.id && i.url == o.url && i.metrics == o.metrics
 }
 
-// KeyOf returns the key of a worker by its id: FNV-1a with splitmix64's last steps: FNV alone leaves ids that differ
-// in the last letter close together, and rendezvous hashing needs all bits.
+// KeyOf returns the key of a worker by its id. It is FNV-1a with splitmix64's last steps: FNV alone leaves ids that
+// differ in the last letter close together, and rendezvous hashing needs all bits.
 func KeyOf(id string) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(id))

@@ -15,11 +15,11 @@ func TestIdentify(t *testing.T) {
 		if who.id != id || who.url != url || who.shown != shown || who.metrics != metrics {
 			t.Errorf("%+v: %+v; want %s, %s, %s, %s", s, who, id, url, shown, metrics)
 		}
-		if who.key != hashKey(id) {
+		if who.key != KeyOf(id) {
 			t.Errorf("%+v: the key is not the id's", s)
 		}
 	}
-	f(Spec{URL: "http://10.0.0.1:8000"}, "10.0.0.1:8000", "http://10.0.0.1:8000", "http://10.0.0.1:8000", "http://10.0.0.1:8000/metrics")
+	f(Spec{URL: "http://h:8000"}, "h:8000", "http://h:8000", "http://h:8000", "http://h:8000/metrics")
 	f(Spec{ID: "a", URL: "https://h/base/"}, "a", "https://h/base", "https://h/base", "https://h/base/metrics")
 	f(Spec{ID: "a", URL: "http://u:p@h:1"}, "a", "http://u:p@h:1", "http://h:1", "http://u:p@h:1/metrics")
 	f(Spec{ID: "a", URL: "http://h:1", MetricsURL: "http://h:2/m"}, "a", "http://h:1", "http://h:1", "http://h:2/m")
@@ -27,7 +27,8 @@ func TestIdentify(t *testing.T) {
 
 // TestIdentifyRefuses: the error says what is right, and shows no password.
 func TestIdentifyRefuses(t *testing.T) {
-	for _, url := range []string{"", "h:1", "ftp://u:secret@h", "http://u:secret@", "http://u:secret@h:port", "http://[::1"} {
+	bad := []string{"", "h:1", "ftp://u:secret@h", "http://u:secret@", "http://u:secret@h:port", "http://[::1"}
+	for _, url := range bad {
 		_, err := identify(Spec{ID: "a", URL: url})
 		if err == nil {
 			t.Errorf("%q is taken", url)

@@ -30,7 +30,8 @@ func TestNearer(t *testing.T) {
 // TestStandingWords: scripts read these words in /api/v1 and in the log.
 func TestStandingWords(t *testing.T) {
 	for s, want := range map[Standing]string{Ready: "up", Gone: "gone", Starting: "starting", Down: "down",
-		Ejected: "ejected", Draining: "draining", Lacking: "lacks the model", Full: "full", Held: "slow start", Panicked: "panic"} {
+		Ejected: "ejected", Draining: "draining", Lacking: "lacks the model",
+		Full: "full", Held: "slow start", Panicked: "panic"} {
 		if s.String() != want {
 			t.Errorf("%d is %q; want %q", s, s, want)
 		}
