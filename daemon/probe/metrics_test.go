@@ -67,7 +67,8 @@ func FuzzParseMetrics(f *testing.F) {
 	f.Add(`vllm:cache_config_info{block_size="16\"`)
 	f.Fuzz(func(t *testing.T, page string) {
 		m := parseMetrics([]byte(page))
-		figures := []float64{float64(m.Running), float64(m.Waiting), m.Usage, float64(m.Capacity), m.Queries, m.Hits, m.Process}
+		figures := []float64{float64(m.Running), float64(m.Waiting), m.Usage, float64(m.Capacity), m.Queries,
+			m.Hits, m.Process}
 		for _, v := range figures {
 			if !(v >= 0 && v <= 1e18) {
 				t.Fatalf("%+v", m)
