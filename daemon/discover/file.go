@@ -26,7 +26,8 @@ func (f *fileSource[W]) follow(path string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if path != f.path {
-		f.path, f.workers = path, nil
+		f.path = path
+		f.workers = nil
 	}
 }
 

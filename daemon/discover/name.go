@@ -39,7 +39,9 @@ func (n *nameSource) follow(name string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if name != n.name {
-		n.name, n.addresses, n.unanswered = name, nil, false
+		n.name = name
+		n.addresses = nil
+		n.unanswered = false
 	}
 }
 

@@ -43,7 +43,8 @@ func (p *Prober) Configure(c Config) {
 // Run asks the workers and hands the answers to sink until ctx ends. It returns when the last question has ended.
 func (p *Prober) Run(ctx context.Context, sink Sink) {
 	p.mu.Lock()
-	p.run, p.sink = ctx, sink
+	p.run = ctx
+	p.sink = sink
 	for _, t := range p.targets {
 		p.begin(t, t.followHealth, t.followMetrics)
 	}

@@ -105,7 +105,8 @@ func (b *breaker) fails(tried bool) bool {
 // eject opens the breaker for failures, for a time that doubles from first on.
 func (b *breaker) eject(why string, now, first float64) {
 	b.back = min(maxBackOff, max(first, 2*b.back))
-	b.cause, b.why = failing, why
+	b.cause = failing
+	b.why = why
 	b.until = now + b.back
 	b.streak = 0
 }
@@ -117,7 +118,8 @@ func (b *breaker) leave(why string, now float64) {
 	} else {
 		b.back = firstLeave
 	}
-	b.cause, b.why = leaving, why
+	b.cause = leaving
+	b.why = why
 	b.until = now + b.back
 	b.trial = nil
 }

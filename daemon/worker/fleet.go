@@ -38,7 +38,8 @@ func (f *fleet) note(w *Worker, e event, now float64) {
 	e.who = &w.identity
 	f.events = append(f.events, e)
 	if s, _ := w.condition(); s != w.shownAs || w.since.IsZero() {
-		w.shownAs, w.since = s, f.began.Add(seconds(now))
+		w.shownAs = s
+		w.since = f.began.Add(seconds(now))
 	}
 }
 
@@ -92,7 +93,8 @@ func (f *fleet) add(w *Worker, now float64) {
 	}
 	f.numbers++
 	w.number = f.numbers
-	f.taken[w.slot], f.watched[w.number] = w, w
+	f.taken[w.slot] = w
+	f.watched[w.number] = w
 	w.health.late = f.running
 	f.watcher.Watch(w.number, w.url, w.metrics)
 	f.note(w, event{kind: registered, tokens: w.capacity.inForce}, now)

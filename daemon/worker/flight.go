@@ -32,7 +32,8 @@ func (f *flight) remove(r *request) {
 	} else {
 		r.newer.older = r.older
 	}
-	r.older, r.newer = nil, nil
+	r.older = nil
+	r.newer = nil
 	f.n--
 	f.tokens -= r.tokens
 }

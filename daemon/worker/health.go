@@ -28,8 +28,10 @@ const (
 // rise marks the worker up and reports whether it comes back to a fleet that runs.
 func (h *health) rise(now float64) (back bool) {
 	back = h.state == down || h.late
-	h.state, h.late = up, false
-	h.born, h.fell = now, 0
+	h.state = up
+	h.late = false
+	h.born = now
+	h.fell = 0
 	return back
 }
 

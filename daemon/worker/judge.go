@@ -6,7 +6,8 @@ package worker
 func (f *fleet) healthy(w *Worker, now float64) {
 	w.health.silent = 0
 	if w.place != configured { // only the grace of its requests hangs on it
-		w.health.state, w.health.fell = up, 0
+		w.health.state = up
+		w.health.fell = 0
 		return
 	}
 	w.lastError.good(byHealth)

@@ -140,7 +140,7 @@ func TestToldIsForgotten(t *testing.T) {
 	p.mu.Lock()
 	p.fleet.drop(p.fleet.workers[1], 700, "gone")
 	p.mu.Unlock()
-	if s := p.fleet.workers[1].speed; s.pace.value != 0 || s.rel != 1 || s.heard != 0 {
+	if s := p.fleet.workers[1].speed; s.pace.value != 0 || s.rel != 1 || s.evidence != 0 {
 		t.Errorf("after death: %+v; want all forgotten", s)
 	}
 }

@@ -11,7 +11,8 @@ type queue struct {
 }
 
 func (q *queue) push(r *request) {
-	r.prev, r.queued = q.back, true
+	r.prev = q.back
+	r.queued = true
 	if q.back == nil {
 		q.front = r
 	} else {
@@ -36,7 +37,9 @@ func (q *queue) remove(r *request) {
 	} else {
 		r.next.prev = r.prev
 	}
-	r.prev, r.next, r.queued = nil, nil, false
+	r.prev = nil
+	r.next = nil
+	r.queued = false
 	q.tokens -= r.tokens
 	q.pend -= r.est
 	if q.front == nil {

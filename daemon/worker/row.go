@@ -16,9 +16,13 @@ type moment struct {
 
 // fill writes all of a row that does not depend on the prompt. The row is zero before.
 func (w *Worker) fill(r *abi.Row, m *moment) {
-	r.Worker, r.Key = w.slot, w.key
-	r.Weight, r.Price, r.Labels = float32(w.weight), float32(w.price), w.labels
-	r.InFlight, r.FlightTokens = uint32(w.flight.n), uint32(max(0, w.flight.tokens))
+	r.Worker = w.slot
+	r.Key = w.key
+	r.Weight = float32(w.weight)
+	r.Price = float32(w.price)
+	r.Labels = w.labels
+	r.InFlight = uint32(w.flight.n)
+	r.FlightTokens = uint32(max(0, w.flight.tokens))
 	r.KVTokens = uint32(w.capacity.inForce)
 	r.PendingTokens = uint32(max(0, w.queue.tokens))
 	r.Sent = w.sent + w.missed
@@ -27,10 +31,12 @@ func (w *Worker) fill(r *abi.Row, m *moment) {
 	r.Load = w.share.seconds * m.back / window
 	r.Lately = float32(w.share.requests * m.back)
 	r.Pending = float32(w.queue.pend)
-	r.TTFT, r.TPOT = float32(w.ttft.value), float32(w.tpot.value)
+	r.TTFT = float32(w.ttft.value)
+	r.TPOT = float32(w.tpot.value)
 	age := w.readings.age(m.now)
 	r.MetricsAge = float32(age)
-	r.Running, r.Waiting = uint32(w.readings.Running), uint32(w.readings.Waiting)
+	r.Running = uint32(w.readings.Running)
+	r.Waiting = uint32(w.readings.Waiting)
 	r.KVUsage = float32(w.readings.Usage)
 	if age < 0 || age > m.stale {
 		r.State |= abi.RowStale

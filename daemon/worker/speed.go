@@ -20,9 +20,9 @@ type fleetSpeed struct {
 
 // speed is how slow one worker is beside the fleet. Its slowness m is fleetSpeed.slowness times rel.
 type speed struct {
-	rel   float64
-	heard float64 // samples of rel, those of long ago counted less
-	pace  pace
+	rel      float64
+	evidence float64 // samples of rel, those of long ago counted less
+	pace     pace
 }
 
 // learn takes one sample of slowness, seen on the worker of s. Both values are running medians, moved by the sample's
@@ -33,7 +33,7 @@ func (f *fleetSpeed) learn(s *speed, x float64) {
 	f.samples++
 	f.slowness = bound(f.slowness * math.Exp(step*side(x, f.slowness)))
 	s.rel = bound(s.rel * math.Exp(relStep*side(x, m)))
-	s.heard++
+	s.evidence++
 }
 
 func side(x, value float64) float64 {
@@ -50,7 +50,7 @@ func bound(v float64) float64 { return min(maxSlow, max(1/maxSlow, v)) }
 
 // drift lets what was learnt fade. keep is e^(-dt/driftTime).
 func (s *speed) drift(keep float64) {
-	s.heard *= keep
+	s.evidence *= keep
 	if s.rel != 1 {
 		s.rel = math.Pow(s.rel, keep)
 	}
@@ -85,8 +85,8 @@ func (s *speed) compare(all []*speed, n float64) {
 		return
 	}
 	scale, level := lowerMedian(recent, (*speed).scale), lowerMedian(recent, (*speed).relative)
-	step, off := max(relStep, firstWord/(1+s.heard)), math.Log(s.pace.value/scale/s.rel)
-	s.heard += n
+	step, off := max(relStep, firstWord/(1+s.evidence)), math.Log(s.pace.value/scale/s.rel)
+	s.evidence += n
 	s.rel *= math.Exp(max(-step, min(step, off)))
 	back := level / lowerMedian(recent, (*speed).relative)
 	for _, o := range recent {

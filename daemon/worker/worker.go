@@ -90,7 +90,8 @@ func newWorker(who identity) *Worker {
 
 // adopt takes what may change while a worker stays, and reports whether its capacity did.
 func (w *Worker) adopt(s *Spec, labels *labelSet) bool {
-	w.weight, w.price = cmp.Or(s.Weight, 1), cmp.Or(s.Cost, 1)
+	w.weight = cmp.Or(s.Weight, 1)
+	w.price = cmp.Or(s.Cost, 1)
 	w.labels = labels.bits(s.Labels)
 	w.capacity.configured = s.KVTokens
 	return w.resize()
@@ -108,8 +109,12 @@ func (w *Worker) resize() bool {
 func (w *Worker) forget() {
 	w.queue.clear()
 	w.breaker.reset()
-	w.failures, w.share, w.ended = failures{}, share{}, ended{}
-	w.speed, w.ttft, w.tpot = speed{rel: 1}, mean{}, mean{}
+	w.failures = failures{}
+	w.share = share{}
+	w.ended = ended{}
+	w.speed = speed{rel: 1}
+	w.ttft = mean{}
+	w.tpot = mean{}
 	w.readings = readings{}
 }
 

@@ -111,7 +111,8 @@ func (s *Server) reply(query []byte, stream bool) []byte {
 	end := bytes.IndexByte(query[12:], 0) + 13 // of the name
 	kind := binary.BigEndian.Uint16(query[end:])
 	out := append([]byte(nil), query[:end+4]...)
-	out[2], out[3] = 0x84, 0x80|a.Codes[kind] // an authoritative answer
+	out[2] = 0x84 // an authoritative answer
+	out[3] = 0x80 | a.Codes[kind]
 	copy(out[6:12], []byte{0, 0, 0, 0, 0, 0})
 	if a.Long && !stream {
 		out[2] |= 2 // truncated: ask again over TCP
