@@ -52,14 +52,15 @@ var lies = map[string]string{
 
 // floods are answers that never end, or hold more than anybody wants.
 var floods = map[string]func(*wire.Call){
-	"endless header":     flood("HTTP/1.1 200 OK\r\n", "X-A: b\r\n", 16<<20),
-	"endless field":      flood("HTTP/1.1 200 OK\r\nX-A: ", "b", 128<<20),
-	"endless interims":   flood("", "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n", 4<<20),
-	"endless event":      flood(streamHead, "8\r\ndata: xx\r\n", 12<<20),
-	"endless comments":   flood(streamHead, "4\r\n: x\n\r\n", 4<<20),
-	"endless trailer":    flood(okHead+"Transfer-Encoding: chunked\r\n\r\n0\r\n", "X-A: b\r\n", 16<<20),
-	"endless body":       flood(okHead+"Content-Length: 134217728\r\n\r\n", strings.Repeat("x", 1024), 128<<10),
-	"many choices":       flood(streamHead+"ffffff0\r\ndata: {\"choices\":[", `{"index":0,"delta":{"content":"x"}},`, 200_000),
+	"endless header":   flood("HTTP/1.1 200 OK\r\n", "X-A: b\r\n", 16<<20),
+	"endless field":    flood("HTTP/1.1 200 OK\r\nX-A: ", "b", 128<<20),
+	"endless interims": flood("", "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n", 4<<20),
+	"endless event":    flood(streamHead, "8\r\ndata: xx\r\n", 12<<20),
+	"endless comments": flood(streamHead, "4\r\n: x\n\r\n", 4<<20),
+	"endless trailer":  flood(okHead+"Transfer-Encoding: chunked\r\n\r\n0\r\n", "X-A: b\r\n", 16<<20),
+	"endless body":     flood(okHead+"Content-Length: 134217728\r\n\r\n", strings.Repeat("x", 1024), 128<<10),
+	"many choices": flood(streamHead+"ffffff0\r\ndata: {\"choices\":[", `{"index":0,"delta":{"content":"x"}},`,
+		200_000),
 	"deep":               flood(okHead+"Content-Length: 16777216\r\n\r\n", "[", 16<<20),
 	"endless chunk size": flood(okHead+"Transfer-Encoding: chunked\r\n\r\n", "0", 64<<20),
 }
@@ -95,7 +96,8 @@ func attackWithAnswers(l *lab) error {
 		play.Store(nil)
 		return a, eventually(5*time.Second, func() bool {
 			got := wire.Once(d.Addr, request("POST", chatPath+"?mark="+mark+"x", chat("sim"), jsonType))
-			return got.Status == 200 && strings.Contains(string(got.Body), `"id":"`+mark+`x"`) && !strings.Contains(string(got.Body), "LIE")
+			return got.Status == 200 && strings.Contains(string(got.Body), `"id":"`+mark+`x"`) &&
+				!strings.Contains(string(got.Body), "LIE")
 		})
 	}
 	l.way("lying-answers", func() (bool, string) {
@@ -118,13 +120,14 @@ func attackWithAnswers(l *lab) error {
 			}
 		}
 		peak := most()
-		return len(bad) == 0 && peak-was < 128<<20, fmt.Sprintf("%d floods, memory %s -> %s at most; not got over: %q", len(floods), mb(was), mb(peak), bad)
+		return len(bad) == 0 && peak-was < 128<<20, fmt.Sprintf("%d floods, memory %s -> %s at most; not got over: %q",
+			len(floods), mb(was), mb(peak), bad)
 	})
 	return nil
 }
 
-// mostRSS watches a daemon's memory until the returned function is called, which tells the most that it was. The daemon is
-// ended above 1 GB, before the machine suffers; its topic tells of that.
+// mostRSS watches a daemon's memory until the returned function is called, which tells the most that it was. The
+// daemon is ended above 1 GB, before the machine suffers; its topic tells of that.
 func mostRSS(d *proc.Proc) (stop func() int64) {
 	quit, most := make(chan struct{}), make(chan int64)
 	go func() {
@@ -135,7 +138,8 @@ func mostRSS(d *proc.Proc) (stop func() int64) {
 				most <- seen
 				return
 			case <-time.After(20 * time.Millisecond):
-				if seen = max(seen, d.RSS()); seen > 1<<30 && !d.Exited() {
+				seen = max(seen, d.RSS())
+				if seen > 1<<30 && !d.Exited() {
 					d.Stop()
 				}
 			}

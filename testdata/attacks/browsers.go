@@ -39,7 +39,8 @@ func attackAdmin(l *lab, d *proc.Proc) {
 			}
 		}
 		own := wire.Once(d.Admin, request("GET", "/api/v1/pools", "", "Host: "+d.Admin))
-		return len(open) == 0 && own.Status == 200, fmt.Sprintf("by another name 200: %q; by its own name %d", open, own.Status)
+		return len(open) == 0 && own.Status == 200, fmt.Sprintf("by another name 200: %q; by its own name %d", open,
+			own.Status)
 	})
 	l.way("admin-profiles", func() (bool, string) {
 		a := wire.Once(d.Admin, request("GET", "/debug/pprof/cmdline", "", "Host: "+d.Admin))
@@ -58,6 +59,7 @@ func attackAdmin(l *lab, d *proc.Proc) {
 		}
 		control := wire.Once(d.Admin, request("POST", drain, "", own))
 		wire.Once(d.Admin, request("DELETE", drain, "", own))
-		return len(open) == 0 && control.Status == 200, fmt.Sprintf("not refused: %q; without Origin %d", open, control.Status)
+		return len(open) == 0 && control.Status == 200, fmt.Sprintf("not refused: %q; without Origin %d", open,
+			control.Status)
 	})
 }

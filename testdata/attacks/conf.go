@@ -62,7 +62,8 @@ func checked(l *lab, name, text string) (bool, string) {
 		case <-done:
 			over = true
 		case <-time.After(2 * time.Millisecond):
-			if most = max(most, peakOf(c.Process.Pid)); !stopped && (most > 700<<20 || time.Since(began) > 10*time.Second) {
+			most = max(most, peakOf(c.Process.Pid))
+			if !stopped && (most > 700<<20 || time.Since(began) > 10*time.Second) {
 				stopped = true
 				c.Process.Kill()
 			}
@@ -71,11 +72,12 @@ func checked(l *lab, name, text string) (bool, string) {
 	took := time.Since(began)
 	code := c.ProcessState.ExitCode()
 	return code == 1 && took < 2*time.Second && most < 200<<20 && out.Len() > 0,
-		fmt.Sprintf("%d bytes: exit %d after %.2f s (stopped %v), %s of memory: %.160s", len(text), code, took.Seconds(), stopped, mb(most), out.String())
+		fmt.Sprintf("%d bytes: exit %d after %.2f s (stopped %v), %s of memory: %.160s", len(text), code, took.Seconds(),
+			stopped, mb(most), out.String())
 }
 
-// peakOf is the most memory that a process has held; 0 after its end. The kernel's figure at the end (ru_maxrss) would be of
-// no use: it begins at what this process held when it started the other one.
+// peakOf is the most memory that a process has held; 0 after its end. The kernel's figure at the end (ru_maxrss)
+// would be of no use: it begins at what this process held when it started the other one.
 func peakOf(pid int) int64 {
 	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	_, rest, _ := strings.Cut(string(b), "VmHWM:")
@@ -194,7 +196,8 @@ func reloadOddities(l *lab, w *echo) (bool, string) {
 	}
 	trouble := l.end(d)
 	return failed == 0 && len(late) == 0 && most < 256<<20 && trouble == "",
-		fmt.Sprintf("%d of %d in place of the file: %d requests failed, a good file taken up after each but %q; memory %s at most %s",
+		fmt.Sprintf("%d of %d in place of the file: %d requests failed, a good file taken up after each but %q; memory "+
+			"%s at most %s",
 			round, len(put), failed, late, mb(most), trouble)
 }
 
@@ -244,5 +247,6 @@ func hangupStorm(l *lab, w *echo) (bool, string) {
 	close(stop)
 	n := <-failed
 	trouble := l.end(d)
-	return n[1] == 0 && n[0] > 0 && up && trouble == "", fmt.Sprintf("300 SIGHUP: %d of %d requests failed, last file taken up %v %s", n[1], n[0], up, trouble)
+	return n[1] == 0 && n[0] > 0 && up && trouble == "", fmt.Sprintf("300 SIGHUP: %d of %d requests failed, last "+
+		"file taken up %v %s", n[1], n[0], up, trouble)
 }

@@ -6,11 +6,11 @@
 //
 // The exit status is 1 if a way is BROKEN. A way that could not be tried is BROKEN, too.
 //
-// Each file is a topic: what comes in at the door, its TLS, keys and their models, the sandbox, sessions and their store, workers that
-// misbehave, configuration files, memory. The daemon is the real binary with its defaults where that is possible. Workers
-// are raw sockets of this process, so that they can send what no HTTP library sends. A topic that found its daemon dead or
-// its log telling of a panic has one more line, which is BROKEN.
+// Each file is a topic: what comes in at the door, its TLS, keys and their models, the sandbox, sessions and their
+// store, workers that misbehave, configuration files, memory. The daemon is the real binary with its defaults where
+// that is possible. Workers are raw sockets of this process, so that they can send what no HTTP library sends. A
+// topic that found its daemon dead or its log telling of a panic has one more line, which is BROKEN.
 //
-// All loads are bounded, all addresses are on loopback, and what was started is stopped. Figures of time are told; a way is
-// judged by one only where the attack is on time, with a control in the same run.
+// All loads are bounded, all addresses are on loopback, and what was started is stopped. Figures of time are told; a
+// way is judged by one only where the attack is on time, with a control in the same run.
 package main

@@ -26,14 +26,16 @@ func attackDoor(l *lab) error {
 	l.way("framing", func() (bool, string) { return framing(d.Addr, w) })
 	l.way("bare-lf", func() (bool, string) { return bareLF(d.Addr) })
 	l.way("many-headers", func() (bool, string) {
-		a := probes.Send(d.Addr, "GET /v1/models HTTP/1.1\r\nHost: r\r\n"+strings.Repeat("A: b\r\n", 100_000)+"\r\n", 5*time.Second)
+		a := probes.Send(d.Addr, "GET /v1/models HTTP/1.1\r\nHost: r\r\n"+strings.Repeat("A: b\r\n", 100_000)+"\r\n",
+			5*time.Second)
 		return strings.HasPrefix(a, "HTTP/1.1 431"), fmt.Sprintf("100,000 headers: %.30q", a)
 	})
 	l.way("half-header", func() (bool, string) {
 		began := time.Now()
 		a := probes.Send(d.Addr, "GET /v1/models HTTP/1.1\r\nHost: r\r\nX-A", 15*time.Second)
 		took := time.Since(began)
-		return took < 10*time.Second, fmt.Sprintf("half a header, read_timeout 2 s: ended after %.1f s with %.30q", took.Seconds(), a)
+		return took < 10*time.Second, fmt.Sprintf("half a header, read_timeout 2 s: ended after %.1f s with %.30q",
+			took.Seconds(), a)
 	})
 	l.way("worker-admin-paths", func() (bool, string) { return workerPaths(d.Addr, w) })
 	attackBrowsers(l, d)
@@ -106,7 +108,8 @@ func bareLF(addr string) (bool, string) {
 	a := probes.Send(addr, "GET /v1/models HTTP/1.1\nHost: r\n\n", time.Second)
 	b := probes.Send(addr, "GET /v1/models HTTP/1.1\r\nHost: r\r\n\n", time.Second)
 	return strings.HasPrefix(a, "HTTP/1.1 ") && strings.HasPrefix(b, "HTTP/1.1 "),
-		fmt.Sprintf("header lines in LF: %.20q, only the empty line in LF: %.20q, %d ms for both", a, b, time.Since(began).Milliseconds())
+		fmt.Sprintf("header lines in LF: %.20q, only the empty line in LF: %.20q, %d ms for both", a, b,
+			time.Since(began).Milliseconds())
 }
 
 // workerPaths asks for what a worker serves beside inference, by spellings that a parser may fold.
@@ -114,8 +117,10 @@ func workerPaths(addr string, w *echo) (bool, string) {
 	w.asked()
 	var open []string
 	for _, p := range []string{
-		"/sleep", "/metrics", "/server_info", "/pause", "/collective_rpc", "/openapi.json", "//v1/sleep", "/./v1/chat/completions",
-		"/v1/../sleep", "/%2e%2e/sleep", "/V1/chat/completions", "/v1/..%2fsleep", "/v1/%2e%2e%2fsleep", "/v1/x/..%2f..%2fsleep",
+		"/sleep", "/metrics", "/server_info", "/pause", "/collective_rpc", "/openapi.json", "//v1/sleep",
+		"/./v1/chat/completions",
+		"/v1/../sleep", "/%2e%2e/sleep", "/V1/chat/completions", "/v1/..%2fsleep", "/v1/%2e%2e%2fsleep",
+		"/v1/x/..%2f..%2fsleep",
 		"/v1/..%5csleep", "/v1/..\\sleep", "/v1/models%00", "/v1/x%2fy", "/v1/%2E%2E/sleep",
 	} {
 		a := wire.Once(addr, request("POST", p, chat("sim"), jsonType))

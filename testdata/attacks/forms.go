@@ -29,12 +29,13 @@ func attackForms(l *lab, d *proc.Proc, w *echo) {
 		many[i] = "Content-Disposition: x; name=\"f\"\r\n\r\ny"
 	}
 	for name, body := range inOrder(map[string]string{
-		"form-two-names":           form(part(`form-data; name="x"; name="model"`)),
-		"form-two-dispositions":    form("Content-Disposition: form-data; name=\"x\"\r\n" + part(`form-data; name="model"`)),
-		"form-empty-parameter":     form(part(`form-data; name="model"; =`)),
-		"form-blank-in-parameter":  form(part(`form-data; name="model"; a b=c`)),
-		"form-blank-in-type":       form(part(`form data; name="model"`)),
-		"form-long-part-header":    form(strings.Repeat("X-A: "+strings.Repeat("b", 3000)+"\r\n", 4) + part(`form-data; name="model"`)),
+		"form-two-names":          form(part(`form-data; name="x"; name="model"`)),
+		"form-two-dispositions":   form("Content-Disposition: form-data; name=\"x\"\r\n" + part(`form-data; name="model"`)),
+		"form-empty-parameter":    form(part(`form-data; name="model"; =`)),
+		"form-blank-in-parameter": form(part(`form-data; name="model"; a b=c`)),
+		"form-blank-in-type":      form(part(`form data; name="model"`)),
+		"form-long-part-header": form(strings.Repeat("X-A: "+strings.Repeat("b", 3000)+"\r\n", 4) +
+			part(`form-data; name="model"`)),
 		"form-many-parts":          form(append(many, part(`form-data; name="model"`))...),
 		"form-long-value":          form(part(`form-data; name="model"`) + strings.Repeat(" ", 2000)),
 		"form-two-models":          form(part(`form-data; name="model"`)),
@@ -53,7 +54,8 @@ func attackForms(l *lab, d *proc.Proc, w *echo) {
 	}
 	l.way("form-control", func() (bool, string) {
 		w.asked()
-		a := wire.Once(d.Addr, post(form("Content-Disposition: form-data; name=\"file\"; filename=\"a.wav\"\r\nContent-Type: audio/wav\r\n\r\nRIFF")))
+		a := wire.Once(d.Addr, post(form("Content-Disposition: form-data; name=\"file\"; "+
+			"filename=\"a.wav\"\r\nContent-Type: audio/wav\r\n\r\nRIFF")))
 		n := len(w.asked())
 		return a.Status == 200 && n == 1, fmt.Sprintf("an honest form is served: %d, %d came to a worker", a.Status, n)
 	})

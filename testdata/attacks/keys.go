@@ -53,11 +53,13 @@ func attackKeys(l *lab) error {
 	l.way("words", func() (bool, string) { return keyWords(d.Addr) })
 	l.way("refused-names-in-metrics", func() (bool, string) { return refusedNames(d) })
 	l.way("adapter-header", func() (bool, string) {
-		d, err := l.serve(proc.Router{Pool: "name = \"p\"\ninvocation_path = \"/v1/chat/completions\"\n", Strategies: tables, Workers: []string{w.addr}})
+		d, err := l.serve(proc.Router{Pool: "name = \"p\"\ninvocation_path = \"/v1/chat/completions\"\n", Strategies: tables,
+			Workers: []string{w.addr}})
 		if err != nil {
 			return false, err.Error()
 		}
-		return closed(d.Addr, w, request("POST", "/invocations", chat("secret"), jsonType, bob, "X-Amzn-SageMaker-Adapter-Identifier: sim"))
+		return closed(d.Addr, w, request("POST", "/invocations", chat("secret"), jsonType, bob,
+			"X-Amzn-SageMaker-Adapter-Identifier: sim"))
 	})
 	l.way("urlencoded-json", func() (bool, string) {
 		body := `{"model":"sim","messages":[],"x":"&model=secret&"}`
@@ -75,7 +77,8 @@ func closed(addr string, w *echo, request []byte) (bool, string) {
 	if len(reached) > 0 {
 		seen = fmt.Sprintf("a worker got %.80q; answer %s", reached, seen)
 	}
-	return len(reached) == 0 && (a.Status == 400 || a.Status == 403 || a.Status == 404 || a.Status == 413 || a.Status == 415), seen
+	return len(reached) == 0 && (a.Status == 400 || a.Status == 403 || a.Status == 404 || a.Status == 413 ||
+		a.Status == 415), seen
 }
 
 // attackPaths tries paths that a worker, or a proxy before it, reads otherwise than the router.
@@ -127,7 +130,8 @@ func jsonTricks(addr string, w *echo) (bool, string) {
 		}
 	}
 	control := wire.Once(addr, request("POST", chatPath, chat("secret"), jsonType, root))
-	return len(open) == 0 && control.Status == 200, fmt.Sprintf("%d of %d came through: %.200q; root gets %d", len(open), len(bodies), open, control.Status)
+	return len(open) == 0 && control.Status == 200, fmt.Sprintf("%d of %d came through: %.200q; root gets %d", len(open),
+		len(bodies), open, control.Status)
 }
 
 // wide writes text in UTF-16.
@@ -152,13 +156,16 @@ func anothersAnswer(addr string, w *echo) (bool, string) {
 	w.asked()
 	got := wire.Once(addr, request("GET", path, "", eve))
 	gone := wire.Once(addr, request("DELETE", path, "", eve))
-	next := wire.Once(addr, request("POST", "/v1/responses", `{"model":"sim","input":"go on","previous_response_id":"`+made.ID+`"}`, jsonType, eve))
+	next := wire.Once(addr, request("POST", "/v1/responses",
+		`{"model":"sim","input":"go on","previous_response_id":"`+made.ID+`"}`, jsonType, eve))
 	spelt := wire.Once(addr, request("GET", "/v1/response%73/"+made.ID, "", eve))
-	late := wire.Once(addr, request("POST", "/v1/responses", `{"model":"sim","input":"`+strings.Repeat("x", 9<<20)+`","previous_response_id":"`+made.ID+`"}`, jsonType, root))
+	late := wire.Once(addr, request("POST", "/v1/responses",
+		`{"model":"sim","input":"`+strings.Repeat("x", 9<<20)+`","previous_response_id":"`+made.ID+`"}`, jsonType, root))
 	reached := w.asked()
 	return own.Status == 200 && got.Status == 404 && gone.Status == 404 && next.Status/100 == 4 && len(reached) == 0 &&
 			spelt.Status/100 == 4 && late.Status/100 == 4,
-		fmt.Sprintf("eve: GET %d, spelt otherwise %d, DELETE %d, previous_response_id %d; root, behind 9 MB: %d; %d of them came to a worker; bob: GET %d",
+		fmt.Sprintf("eve: GET %d, spelt otherwise %d, DELETE %d, previous_response_id %d; root, behind 9 MB: %d; %d of "+
+			"them came to a worker; bob: GET %d",
 			got.Status, spelt.Status, gone.Status, next.Status, late.Status, len(reached), own.Status)
 }
 
@@ -190,8 +197,10 @@ func keyWords(addr string) (bool, string) {
 	forbidden := ask("POST", chatPath, chat("secret"))
 	one := ask("GET", "/v1/models/sim", "")
 	none := wire.Once(addr, request("GET", "/v1/models/nope", "", bob))
-	return cut == 400 && missing == 400 && number == 400 && forbidden == 403 && one == 200 && none.Status == 404 && strings.Contains(string(none.Body), `"error"`),
-		fmt.Sprintf("cut JSON %d, no model %d, model 7 %d, forbidden model %d, GET its model %d, GET none %s", cut, missing, number, forbidden, one, brief(none))
+	return cut == 400 && missing == 400 && number == 400 && forbidden == 403 && one == 200 && none.Status == 404 &&
+			strings.Contains(string(none.Body), `"error"`),
+		fmt.Sprintf("cut JSON %d, no model %d, model 7 %d, forbidden model %d, GET its model %d, GET none %s", cut, missing,
+			number, forbidden, one, brief(none))
 }
 
 // refusedNames asks for more made-up models than there are series, and then for a real one.
@@ -206,7 +215,9 @@ func refusedNames(d *proc.Proc) (bool, string) {
 	made := strings.Count(m, `model="made-up-`)
 	kept := false
 	for line := range strings.SplitSeq(m, "\n") {
-		kept = kept || strings.HasPrefix(line, "warmpath_requests_total{") && strings.Contains(line, `model="sim"`) && strings.Contains(line, `code="200"`)
+		kept = kept || strings.HasPrefix(line, "warmpath_requests_total{") && strings.Contains(line, `model="sim"`) &&
+			strings.Contains(line, `code="200"`)
 	}
-	return made == 0 && kept && a.Status == 200, fmt.Sprintf("1,100 refused names: %d of them are labels; the real model is one: %v", made, kept)
+	return made == 0 && kept && a.Status == 200, fmt.Sprintf("1,100 refused names: %d of them are labels; the real "+
+		"model is one: %v", made, kept)
 }

@@ -63,15 +63,18 @@ func run(dir, bin, only string) (broken int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	if dir == "" {
-		if dir, err = os.MkdirTemp("", "attacks"); err != nil {
+		dir, err = os.MkdirTemp("", "attacks")
+		if err != nil {
 			return 0, err
 		}
 		defer os.RemoveAll(dir)
 	}
-	if dir, err = filepath.Abs(dir); err != nil {
+	dir, err = filepath.Abs(dir)
+	if err != nil {
 		return 0, err
 	}
-	if bin, err = daemon(ctx, dir, bin); err != nil {
+	bin, err = daemon(ctx, dir, bin)
+	if err != nil {
 		return 0, err
 	}
 	began := time.Now()

@@ -31,7 +31,8 @@ func attackMemory(l *lab) error {
 		const n = 6000
 		was := d.RSS()
 		many(d.Addr, n, func(i int) []byte {
-			return request("POST", chatPath, chat("sim"), jsonType, fmt.Sprintf("X-Session-Id: %s%d", strings.Repeat("s", 12_000), i))
+			return request("POST", chatPath, chat("sim"), jsonType,
+				fmt.Sprintf("X-Session-Id: %s%d", strings.Repeat("s", 12_000), i))
 		})
 		return grown(d, was, 48<<20, fmt.Sprintf("%d session names of 12 KB", n))
 	})
@@ -39,7 +40,8 @@ func attackMemory(l *lab) error {
 		const n = 300
 		was := d.RSS()
 		many(d.Addr, n, func(i int) []byte {
-			return request("POST", chatPath, fmt.Sprintf(`{"model":"sim","cache_salt":"%s%d","messages":[{"role":"user","content":"x"}]}`, strings.Repeat("s", 256<<10), i), jsonType)
+			return request("POST", chatPath, fmt.Sprintf(`{"model":"sim","cache_salt":"%s%d","messages":[{"role":"user",`+
+				`"content":"x"}]}`, strings.Repeat("s", 256<<10), i), jsonType)
 		})
 		return grown(d, was, 64<<20, fmt.Sprintf("%d salts of 256 KB", n))
 	})
@@ -56,8 +58,8 @@ func attackMemory(l *lab) error {
 	return nil
 }
 
-// attackNames sends names of a megabyte where a model's name belongs. The worker's models are not known, as before its first
-// answer: so every name goes on to it.
+// attackNames sends names of a megabyte where a model's name belongs. The worker's models are not known, as before
+// its first answer: so every name goes on to it.
 func attackNames(l *lab) error {
 	if !l.wants("made-up-models", "log-of-long-names", "echo-of-long-names") {
 		return nil
@@ -133,11 +135,12 @@ func grown(d *proc.Proc, was, limit int64, what string) (bool, string) {
 	// Four bodies at a time are garbage for a while: what counts is what stays, or is far above that at once.
 	eventually(10*time.Second, func() bool { return d.RSS()-was < limit })
 	left := d.RSS()
-	return left-was < limit && most-was < 4*limit, fmt.Sprintf("%s: memory %s -> %s, %s left", what, mb(was), mb(most), mb(left))
+	return left-was < limit && most-was < 4*limit, fmt.Sprintf("%s: memory %s -> %s, %s left", what, mb(was), mb(most),
+		mb(left))
 }
 
-// deepBodies sends JSON that is a million deep, or a quarter of a million messages long. What buffers and the index take for
-// the first of them, they do not take again for the next.
+// deepBodies sends JSON that is a million deep, or a quarter of a million messages long. What buffers and the index
+// take for the first of them, they do not take again for the next.
 func deepBodies(d *proc.Proc) (bool, string) {
 	long := strings.Repeat(`{"role":"user","content":"x"},`, 250_000) + `{"role":"user","content":"x"}`
 	send := func() {
@@ -158,7 +161,8 @@ func deepBodies(d *proc.Proc) (bool, string) {
 	send()
 	twice, cpu := d.RSS(), d.CPU()-used
 	return answers(d.Addr) && twice-once < 64<<20 && twice-was < 512<<20 && cpu < 5*time.Second,
-		fmt.Sprintf("48 bodies of 2 to 8 MB, %.2f s of CPU: memory %s -> %s after half of them -> %s", cpu.Seconds(), mb(was), mb(once), mb(twice))
+		fmt.Sprintf("48 bodies of 2 to 8 MB, %.2f s of CPU: memory %s -> %s after half of them -> %s", cpu.Seconds(),
+			mb(was), mb(once), mb(twice))
 }
 
 // claimed opens requests that promise bodies of 60 MB and send a byte of each.
@@ -175,7 +179,8 @@ func claimed(d *proc.Proc) (bool, string) {
 	time.Sleep(500 * time.Millisecond)
 	most := d.RSS()
 	served := answers(d.Addr)
-	return most-was < 64<<20 && served && len(open) == 100, fmt.Sprintf("%d bodies of 60 MB promised: memory %s -> %s, served beside %v", len(open), mb(was), mb(most), served)
+	return most-was < 64<<20 && served && len(open) == 100, fmt.Sprintf("%d bodies of 60 MB promised: memory %s -> "+
+		"%s, served beside %v", len(open), mb(was), mb(most), served)
 }
 
 // idle opens connections that say nothing.
@@ -191,7 +196,8 @@ func idle(d *proc.Proc, n int) (bool, string) {
 	time.Sleep(300 * time.Millisecond)
 	each := float64(d.RSS()-was) / float64(max(1, opened)) / 1024
 	served := answers(d.Addr)
-	return each < 16 && served && opened == n, fmt.Sprintf("%d idle connections: %.1f KB each, served beside %v", opened, each, served)
+	return each < 16 && served && opened == n, fmt.Sprintf("%d idle connections: %.1f KB each, served beside %v", opened,
+		each, served)
 }
 
 // operatorFlood asks for the operator's pages 64 at a time. Clients are served meanwhile.
@@ -205,7 +211,8 @@ func operatorFlood(d *proc.Proc) (bool, string) {
 		all.Go(func() {
 			c := wire.Client{Addr: d.Admin}
 			defer c.Close()
-			path := []string{"/api/v1/pools", "/api/v1/sessions", "/metrics", "/api/v1/pools/" + strings.Repeat("x", 8000) + "/workers/y"}[i%4]
+			path := []string{"/api/v1/pools", "/api/v1/sessions", "/metrics",
+				"/api/v1/pools/" + strings.Repeat("x", 8000) + "/workers/y"}[i%4]
 			for time.Now().Before(stop) {
 				if a := c.Do(request("GET", path, "", "Host: "+d.Admin), false); a.Err == nil {
 					mu.Lock()
@@ -224,6 +231,7 @@ func operatorFlood(d *proc.Proc) (bool, string) {
 		}
 	}
 	all.Wait()
-	ok, seen := grown(d, was, 64<<20, fmt.Sprintf("%d pages in 2 s, %d clients served beside, %d failed", pages, served, failed))
+	ok, seen := grown(d, was, 64<<20, fmt.Sprintf("%d pages in 2 s, %d clients served beside, %d failed", pages, served,
+		failed))
 	return ok && failed == 0 && served > 0 && pages > 0, seen
 }

@@ -25,17 +25,19 @@ type beside struct {
 // noise is how far apart the two parts without are: the machine's doing, and no strategy's.
 func (b *beside) noise() float64 { return ratio(max(b.p99[0], b.p99[2]), min(b.p99[0], b.p99[2])) }
 
-// neighbour judges what a slow strategy does to another pool. It is broken if a request of the other pool, or of the strategy's
-// own, is held longer than the picks that a strategy has until it is set aside can hold it, or if memory grows.
+// neighbour judges what a slow strategy does to another pool. It is broken if a request of the other pool, or of the
+// strategy's own, is held longer than the picks that a strategy has until it is set aside can hold it, or if memory
+// grows.
 //
-// The other pool's p99 is printed beside that of the two parts without. It is to be within 10 % of theirs, which 1,200 requests a
-// part show only where these two are as near to each other: on two busy cores they often are not.
+// The other pool's p99 is printed beside that of the two parts without. It is to be within 10 % of theirs, which
+// 1,200 requests a part show only where these two are as near to each other: on two busy cores they often are not.
 func neighbour(l *lab, text, keys, more string) (ok bool, seen string) {
 	b, err := rounded(l, text, keys, more)
 	if err != nil {
 		return false, err.Error()
 	}
-	ok = b.longest[1] <= 2*max(b.longest[0], b.longest[2])+setAside && b.own[1] <= 2*max(b.own[0], b.own[2])+setAside && b.grew < 128<<20
+	ok = b.longest[1] <= 2*max(b.longest[0], b.longest[2])+setAside && b.own[1] <= 2*max(b.own[0], b.own[2])+setAside &&
+		b.grew < 128<<20
 	word := "not within 10 %"
 	switch without := max(b.p99[0], b.p99[2]); {
 	case b.noise() > 1.1:
@@ -43,17 +45,20 @@ func neighbour(l *lab, text, keys, more string) (ok bool, seen string) {
 	case b.p99[1] <= without*11/10:
 		word = "within 10 %"
 	}
-	return ok, fmt.Sprintf("another pool's p99 without %v, with %v, without %v: %.2f and %.2f, %s (noise %.2f); longest %v; its own longest %v; memory +%s",
-		b.p99[0], b.p99[1], b.p99[2], ratio(b.p99[1], b.p99[0]), ratio(b.p99[1], b.p99[2]), word, b.noise(), b.longest, b.own, mb(b.grew))
+	return ok, fmt.Sprintf("another pool's p99 without %v, with %v, without %v: %.2f and %.2f, %s (noise %.2f); "+
+		"longest %v; its own longest %v; memory +%s",
+		b.p99[0], b.p99[1], b.p99[2], ratio(b.p99[1], b.p99[0]), ratio(b.p99[1],
+			b.p99[2]), word, b.noise(), b.longest, b.own, mb(b.grew))
 }
 
-// setAside is what a strategy's picks take until it is set aside: five of 5 ms on each of two cores, twice over for the machine.
+// setAside is what a strategy's picks take until it is set aside: five of 5 ms on each of two cores, twice over for
+// the machine.
 const setAside = 100 * time.Millisecond
 
-// rounded measures what a slow strategy costs another pool. In each part of a round 4 clients use one pool, and a steady light
-// load goes to the pool sim. The 4 clients use a pool whose strategy is well, then the pool of the slow strategy, then the first
-// again: so proxying for the 4 clients costs the same with and without. All rounds are of one daemon: a strategy is set aside in
-// the first, and tried again half a minute later.
+// rounded measures what a slow strategy costs another pool. In each part of a round 4 clients use one pool, and a
+// steady light load goes to the pool sim. The 4 clients use a pool whose strategy is well, then the pool of the slow
+// strategy, then the first again: so proxying for the 4 clients costs the same with and without. All rounds are of
+// one daemon: a strategy is set aside in the first, and tried again half a minute later.
 func rounded(l *lab, text, keys, more string) (b beside, err error) {
 	d, err := l.threePools(text, keys, more)
 	if err != nil {
@@ -79,8 +84,8 @@ func rounded(l *lab, text, keys, more string) (b beside, err error) {
 	return b, nil
 }
 
-// threePools is a daemon with the pool bad, which an attacking strategy serves, and two whose strategies are well: the pool
-// well, for the same clients, and the pool sim of others.
+// threePools is a daemon with the pool bad, which an attacking strategy serves, and two whose strategies are well:
+// the pool well, for the same clients, and the pool sim of others.
 func (l *lab) threePools(text, keys, more string) (*proc.Proc, error) {
 	bad, err := l.strategy(text)
 	if err != nil {
@@ -88,22 +93,26 @@ func (l *lab) threePools(text, keys, more string) (*proc.Proc, error) {
 	}
 	var at [3][]string
 	for i, model := range []string{"bad", "well", "sim"} {
-		if at[i], err = l.fleet(model); err != nil {
+		at[i], err = l.fleet(model)
+		if err != nil {
 			return nil, err
 		}
 	}
 	pool := func(name string, at []string) string {
-		return fmt.Sprintf("[[pools]]\nname = %q\nmodels = [%q]\nstrategy = \"roundrobin\"\n", name, name) + proc.Tables("pools.workers", at)
+		return fmt.Sprintf("[[pools]]\nname = %q\nmodels = [%q]\nstrategy = \"roundrobin\"\n", name, name) +
+			proc.Tables("pools.workers", at)
 	}
 	return l.serve(proc.Router{
-		Server:     l.moduleCache(),
-		Pool:       "name = \"bad\"\nmodels = [\"bad\"]\nstrategy = \"mine\"\n",
-		Workers:    at[0],
-		Strategies: pool("well", at[1]) + pool("sim", at[2]) + fmt.Sprintf("[strategies.mine]\npath = %q\n%s", bad, keys) + more,
+		Server:  l.moduleCache(),
+		Pool:    "name = \"bad\"\nmodels = [\"bad\"]\nstrategy = \"mine\"\n",
+		Workers: at[0],
+		Strategies: pool("well", at[1]) + pool("sim", at[2]) + fmt.Sprintf("[strategies.mine]\npath = %q\n%s", bad, keys) +
+			more,
 	})
 }
 
-// besideOthers returns what the requests of the pool sim took beside 4 clients of a pool, and the longest of the clients' own.
+// besideOthers returns what the requests of the pool sim took beside 4 clients of a pool, and the longest of the
+// clients' own.
 func besideOthers(l *lab, addr, model string) (others []time.Duration, own time.Duration) {
 	var mu sync.Mutex // guards own
 	var all sync.WaitGroup

@@ -58,7 +58,8 @@ var named = regexp.MustCompile(`\b(?:(?:Test|Fuzz|Benchmark|Example)[A-Z]\w*|[a-
 // aside is text in brackets: it names no folder, though its words may be those of one.
 var aside = regexp.MustCompile(`\([^()]*\)`)
 
-// missingTests returns the tests of one cell that are not in the tree. The last folder named before a test is where it stands.
+// missingTests returns the tests of one cell that are not in the tree. The last folder named before a test is where
+// it stands.
 func missingTests(cell string, folders []string, tests map[string][]string) (found int, missing []string) {
 	cell = aside.ReplaceAllStringFunc(cell, func(s string) string { return regexp.MustCompile(`\b[a-z]\w*`).ReplaceAllString(s, "") })
 	in := ""
@@ -81,8 +82,8 @@ func missingTests(cell string, folders []string, tests map[string][]string) (fou
 	return found, missing
 }
 
-// TestReviewsNameTestsOfTheTree: a row of testdata/reviews.md is a promise, and a test that is renamed must not break it in
-// silence.
+// TestReviewsNameTestsOfTheTree: a row of testdata/reviews.md is a promise, and a test that is renamed must not break
+// it in silence.
 func TestReviewsNameTestsOfTheTree(t *testing.T) {
 	folders, tests := treeTests(t, "../..")
 	if len(tests) < 500 {

@@ -12,8 +12,8 @@ import (
 	"github.com/warmpath/warmpath/testdata/databench/proc"
 )
 
-// module is a strategy in text. pick is the body of wp_pick, which is well on fewer than 4 rows and so passes the self-test;
-// more are imports, tables and functions.
+// module is a strategy in text. pick is the body of wp_pick, which is well on fewer than 4 rows and so passes the
+// self-test; more are imports, tables and functions.
 func module(more, pick string) string {
 	return fmt.Sprintf(`(module %s
   (memory (export "memory") 1)
@@ -74,7 +74,8 @@ func attackSandbox(l *lab) error {
 	for name, text := range inOrder(map[string]string{
 		"compile-one-target":   oneTarget(200, 4000),
 		"compile-many-targets": manyTargets(200, 4000),
-		"compile-straight":     module("", strings.Repeat("local.get $i i32.const 1 i32.add local.set $i ", 350_000)+"i64.const 0"),
+		"compile-straight": module("", strings.Repeat("local.get $i i32.const 1 i32.add local.set $i ", 350_000)+
+			"i64.const 0"),
 	}) {
 		l.way(name, func() (bool, string) { return compileBomb(l, text) })
 	}
@@ -97,7 +98,8 @@ func oneTarget(n, labels int) string {
 	return module("", "block "+strings.Repeat(one, n)+"end i64.const 0")
 }
 
-// moduleCache is a cache of this run's own: with it the built-in strategies are compiled once, and the bombs in every run.
+// moduleCache is a cache of this run's own: with it the built-in strategies are compiled once, and the bombs in every
+// run.
 func (l *lab) moduleCache() string {
 	return fmt.Sprintf("module_cache = %q\n", filepath.Join(l.dir, "modules"))
 }
@@ -129,8 +131,8 @@ func (l *lab) fleet(models ...string) (at []string, err error) {
 	return at, nil
 }
 
-// compileBomb puts a module that takes long to compile below a running strategy. Within 12 s it is taken up or refused by
-// name, and the next configuration is taken up, too.
+// compileBomb puts a module that takes long to compile below a running strategy. Within 12 s it is taken up or
+// refused by name, and the next configuration is taken up, too.
 func compileBomb(l *lab, text string) (bool, string) {
 	path, err := l.strategy(module("", "i64.const 0"))
 	if err != nil {
@@ -175,6 +177,7 @@ func compileBomb(l *lab, text string) (bool, string) {
 	grew := most() - was
 	trouble := l.end(d)
 	return (refused || up) && next && served && grew < 512<<20 && trouble == "",
-		fmt.Sprintf("taken up %v or refused by name %v, after %.1f s; the next configuration taken up %v after %.1f s; memory +%s; served %v %s",
+		fmt.Sprintf("taken up %v or refused by name %v, after %.1f s; the next configuration taken up %v after %.1f s; "+
+			"memory +%s; served %v %s",
 			up, refused, took.Seconds(), next, again.Seconds(), mb(grew), served, trouble)
 }

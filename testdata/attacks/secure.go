@@ -22,7 +22,8 @@ import (
 	"github.com/warmpath/warmpath/testdata/faults/probes"
 )
 
-// attackSecure tries the clients' port when it speaks TLS: what holds in the clear must hold here, and handshakes are new.
+// attackSecure tries the clients' port when it speaks TLS: what holds in the clear must hold here, and handshakes are
+// new.
 func attackSecure(l *lab) error {
 	if !l.wants("half-handshakes", "no-handshake", "framing", "half-header", "idle-connections", "descriptors") {
 		return nil
@@ -44,21 +45,24 @@ func attackSecure(l *lab) error {
 	l.way("half-handshakes", func() (bool, string) {
 		was := d.RSS()
 		ended, longest := s.half(500, "\x16\x03\x01\x02\x00\x01")
-		ok, seen := grown(d, was, 32<<20, fmt.Sprintf("500 handshakes begun: %d ended by the router, the last after %.1f s", ended, longest.Seconds()))
+		ok, seen := grown(d, was, 32<<20, fmt.Sprintf("500 handshakes begun: %d ended by the router, the last after %.1f s",
+			ended, longest.Seconds()))
 		return ok && ended == 500 && longest < 10*time.Second && s.answers(), seen
 	})
 	l.way("no-handshake", func() (bool, string) {
 		ended, longest := s.half(50, "GET / HTTP/1.1\r\nHost: r\r\n\r\n")
 		garbage, last := s.half(50, strings.Repeat("\xff\x00", 8000))
 		return ended == 50 && garbage == 50 && max(longest, last) < 10*time.Second && s.answers(),
-			fmt.Sprintf("HTTP in the clear: %d of 50 ended, the last after %.1f s; garbage: %d of 50, %.1f s", ended, longest.Seconds(), garbage, last.Seconds())
+			fmt.Sprintf("HTTP in the clear: %d of 50 ended, the last after %.1f s; garbage: %d of 50, %.1f s", ended,
+				longest.Seconds(), garbage, last.Seconds())
 	})
 	l.way("framing", func() (bool, string) { return s.framing(w) })
 	l.way("half-header", func() (bool, string) {
 		began := time.Now()
 		got := s.send("GET /v1/models HTTP/1.1\r\nHost: r\r\nX-A", 15*time.Second)
 		took := time.Since(began)
-		return took < 10*time.Second, fmt.Sprintf("half a header, read_timeout 2 s: ended after %.1f s with %.30q", took.Seconds(), got)
+		return took < 10*time.Second, fmt.Sprintf("half a header, read_timeout 2 s: ended after %.1f s with %.30q",
+			took.Seconds(), got)
 	})
 	l.way("idle-connections", func() (bool, string) { return s.idle(d, 500) })
 	l.way("descriptors", func() (bool, string) {
@@ -71,7 +75,8 @@ func attackSecure(l *lab) error {
 		ended, _ := s.half(100, "\x16")
 		back := eventually(10*time.Second, s.answers)
 		trouble := l.end(d)
-		return back && trouble == "", fmt.Sprintf("100 handshakes begun at ulimit -n 64: %d ended by the router, served after they left %v %s", ended, back, trouble)
+		return back && trouble == "", fmt.Sprintf("100 handshakes begun at ulimit -n 64: %d ended by the router, served "+
+			"after they left %v %s", ended, back, trouble)
 	})
 	return nil
 }
@@ -120,7 +125,8 @@ func (s secure) framing(w *echo) (bool, string) {
 	}
 	sound := len(w.asked())
 	return reached == 0 && answered.Load() == 0 && sound == len(probes.Controls),
-		fmt.Sprintf("%d ambiguous requests: %d refused in words, %d answered 2xx, %d reached a worker; %d of %d sound ones did",
+		fmt.Sprintf("%d ambiguous requests: %d refused in words, %d answered 2xx, %d reached a worker; %d of %d sound "+
+			"ones did",
 			len(probes.Ambiguous), heard.Load(), answered.Load(), reached, sound, len(probes.Controls))
 }
 
@@ -181,7 +187,8 @@ func (s secure) idle(d *proc.Proc, n int) (bool, string) {
 	}
 	each := float64(d.RSS()-was) / float64(max(1, opened)) / 1024
 	served := s.answers()
-	return each < 64 && served && opened == n, fmt.Sprintf("%d idle connections: %.1f KB each, served beside %v", opened, each, served)
+	return each < 64 && served && opened == n, fmt.Sprintf("%d idle connections: %.1f KB each, served beside %v", opened,
+		each, served)
 }
 
 // certificate makes one of its own for the name router. keys are the lines of [server].

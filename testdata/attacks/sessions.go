@@ -22,7 +22,8 @@ func (l *lab) redis() (*proc.Proc, error) {
 	}
 	addr := proc.FreeAddr()
 	_, port, _ := net.SplitHostPort(addr)
-	p, err := proc.Start(l.dir, "redis", addr, bin, "--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly", "no", "--dir", l.dir)
+	p, err := proc.Start(l.dir, "redis", addr, bin, "--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly",
+		"no", "--dir", l.dir)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +51,8 @@ type pair struct {
 func (l *lab) routers(strategy string) (pair, error) {
 	var p pair
 	var err error
-	if p.redis, err = l.redis(); err != nil {
+	p.redis, err = l.redis()
+	if err != nil {
 		return p, err
 	}
 	at, err := l.fleet("sim")
@@ -62,7 +64,8 @@ func (l *lab) routers(strategy string) (pair, error) {
 		Workers:    at,
 		Strategies: fmt.Sprintf("[cache]\nredis = \"redis://%s\"\n", p.redis.Addr),
 	}
-	if p.a, err = l.serve(conf); err != nil {
+	p.a, err = l.serve(conf)
+	if err != nil {
 		return p, err
 	}
 	p.b, err = l.serve(conf)
@@ -94,8 +97,10 @@ func attackSessions(l *lab) error {
 			return err
 		}
 		l.way("blank-id", func() (bool, string) {
-			a := wire.Once(d.Addr, request("POST", "/endpoints/p/invocations", chat("sim"), jsonType, "X-Amzn-SageMaker-Session-Id:"))
-			b := wire.Once(d.Addr, request("POST", "/endpoints/p/invocations", chat("sim"), jsonType, "X-Amzn-SageMaker-Session-Id:   "))
+			a := wire.Once(d.Addr, request("POST", "/endpoints/p/invocations", chat("sim"), jsonType,
+				"X-Amzn-SageMaker-Session-Id:"))
+			b := wire.Once(d.Addr, request("POST", "/endpoints/p/invocations", chat("sim"), jsonType,
+				"X-Amzn-SageMaker-Session-Id:   "))
 			return a.Status == 400 && b.Status == 400, "an empty id: " + brief(a) + "; blanks: " + brief(b)
 		})
 		l.way("guessed-ids", func() (bool, string) {
@@ -134,9 +139,9 @@ func bind(addr string, keys, opened int) (home map[string]string, ids []string, 
 	return home, ids, ""
 }
 
-// pausedStore binds keys and opens sessions at one router, stops Redis for 3 s, and uses them at the other one. With the
-// limits that users have by default: no session is served by a worker that is not its own, nor told that it is none, and
-// none lives elsewhere afterwards.
+// pausedStore binds keys and opens sessions at one router, stops Redis for 3 s, and uses them at the other one. With
+// the limits that users have by default: no session is served by a worker that is not its own, nor told that it is
+// none, and none lives elsewhere afterwards.
 func pausedStore(l *lab, strategy string) (bool, string) {
 	const keys, opened = 60, 30
 	p, err := l.routers(strategy)
@@ -192,7 +197,8 @@ func pausedStore(l *lab, strategy string) (bool, string) {
 	}
 	trouble = l.end(p.a) + l.end(p.b)
 	return wrong == 0 && unknown == 0 && moved == 0 && split == 0 && trouble == "",
-		fmt.Sprintf("Redis stopped for 3 s under 2 routers: of %d opened sessions %d at a wrong worker, %d got 503 and Retry-After, %d served at home; "+
+		fmt.Sprintf("Redis stopped for 3 s under 2 routers: of %d opened sessions %d at a wrong worker, %d got 503 and "+
+			"Retry-After, %d served at home; "+
 			"%d answers of another kind; of 20 new keys %d chosen differently; of %d sessions %d live elsewhere afterwards %s",
 			opened, wrong, refused, kept, unknown, split, len(home), moved, trouble)
 }
@@ -230,7 +236,8 @@ func hugeReply(l *lab) (bool, string) {
 		return false, err.Error()
 	}
 	began := time.Now()
-	d, err := l.serve(proc.Router{Workers: at, Strategies: fmt.Sprintf("[cache]\nredis = \"redis://%s\"\n", listener.Addr())})
+	d, err := l.serve(proc.Router{Workers: at,
+		Strategies: fmt.Sprintf("[cache]\nredis = \"redis://%s\"\n", listener.Addr())})
 	if err != nil {
 		return false, fmt.Sprintf("after %.1f s: %v", time.Since(began).Seconds(), err)
 	}
@@ -238,5 +245,6 @@ func hugeReply(l *lab) (bool, string) {
 	most := watchRSS(d, 2*time.Second)
 	served := answers(d.Addr)
 	trouble := l.end(d)
-	return served && most < 200<<20 && trouble == "", fmt.Sprintf("ready after %.1f s, memory %s at most, served %v %s", ready.Seconds(), mb(most), served, trouble)
+	return served && most < 200<<20 && trouble == "", fmt.Sprintf("ready after %.1f s, memory %s at most, served %v %s",
+		ready.Seconds(), mb(most), served, trouble)
 }

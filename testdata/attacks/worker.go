@@ -74,8 +74,10 @@ func (e *echo) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		served = "secret"
 	}
 	w.Header().Set("Content-Type", "application/json")
-	fmt.Fprintf(w, `{"id":"resp_%016x","object":"chat.completion","created":1,"model":"sim","served_model":%q,"worker":%q,`+
-		`"status":"completed","output":[],"choices":[{"index":0,"message":{"role":"assistant","content":"well"},"finish_reason":"stop"}],`+
+	fmt.Fprintf(w, `{"id":"resp_%016x","object":"chat.completion","created":1,"model":"sim","served_model":%q,`+
+		`"worker":%q,`+
+		`"status":"completed","output":[],"choices":[{"index":0,"message":{"role":"assistant","content":"well"},`+
+		`"finish_reason":"stop"}],`+
 		`"usage":{"prompt_tokens":10,"completion_tokens":1,"total_tokens":11}}`, rand.Uint64(), served, e.addr)
 }
 

@@ -20,7 +20,10 @@ func attackWorkers(l *lab) error {
 	if err := attackWithAnswers(l); err != nil {
 		return err
 	}
-	l.way("endless-metrics", func() (bool, string) { return endlessPage(l, "/metrics", "# x\nvllm:num_requests_running 0\n") })
+	l.way("endless-metrics", func() (bool, string) {
+		return endlessPage(l, "/metrics",
+			"# x\nvllm:num_requests_running 0\n")
+	})
 	l.way("endless-models", func() (bool, string) { return endlessPage(l, "/v1/models", `{"object":"list","data":[`) })
 	l.way("hundred-thousand-models", func() (bool, string) { return manyModels(l) })
 	return nil
@@ -51,7 +54,8 @@ func explainFailures(l *lab) (bool, string) {
 	return good && trouble == "", fmt.Sprintf("ten answers %v %s", got, trouble)
 }
 
-// brokenEarly has one of two workers break its answers before their first byte, after a sound head. The other one answers.
+// brokenEarly has one of two workers break its answers before their first byte, after a sound head. The other one
+// answers.
 func brokenEarly(l *lab) (bool, string) {
 	var broken atomic.Int64
 	bad, err := l.raws(func(c *wire.Call) bool {
@@ -84,13 +88,15 @@ func brokenEarly(l *lab) (bool, string) {
 	}
 	trouble := l.end(d)
 	return served == 20 && broken.Load() > 0 && trouble == "",
-		fmt.Sprintf("%d of 20 served while %d answers broke before their first byte; one of the others: %s %s", served, broken.Load(), one, trouble)
+		fmt.Sprintf("%d of 20 served while %d answers broke before their first byte; one of the others: %s %s", served,
+			broken.Load(), one, trouble)
 }
 
 // forged has a worker send fields that are the router's to send, and one that its Connection field names.
 func forged(l *lab) (bool, string) {
 	w, err := l.raws(func(c *wire.Call) bool {
-		fmt.Fprint(c, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Warmpath-Worker: forged\r\nx-warmpath-reason: forged\r\n"+
+		fmt.Fprint(c, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Warmpath-Worker: "+
+			"forged\r\nx-warmpath-reason: forged\r\n"+
 			"Connection: keep-alive, X-Inner\r\nX-Inner: forged\r\nX-Outer: kept\r\nContent-Length: 2\r\n\r\n{}")
 		return true
 	})
@@ -103,12 +109,14 @@ func forged(l *lab) (bool, string) {
 	}
 	a := wire.Once(d.Addr, request("POST", chatPath, chat("sim"), jsonType))
 	n := strings.Count(a.Text, "forged")
-	return n == 0 && strings.Contains(a.Text, "x-outer: kept") && l.end(d) == "", fmt.Sprintf("%d with %d forged fields: %q", a.Status, n, a.Text)
+	return n == 0 && strings.Contains(a.Text, "x-outer: kept") &&
+		l.end(d) == "", fmt.Sprintf("%d with %d forged fields: %q", a.Status, n, a.Text)
 }
 
 // ownError has a worker tell of an error in a stream, after so many events. The client reads the worker's own words.
 func ownError(l *lab, events int, kind string, code int) (bool, string) {
-	words := fmt.Sprintf(`data: {"error":{"message":"the cache ran out of 42 blocks","type":"%s","param":null,"code":%d}}`, kind, code)
+	words := fmt.Sprintf(`data: {"error":{"message":"the cache ran out of 42 blocks","type":"%s","param":null,"code":%d}}`,
+		kind, code)
 	w, err := l.raws(func(c *wire.Call) bool {
 		c.StreamHead()
 		for i := range events {
@@ -140,7 +148,8 @@ func ownError(l *lab, events int, kind string, code int) (bool, string) {
 	}
 	n := strings.Count(body.String(), `"error"`)
 	tail := body.String()
-	return strings.Contains(tail, words) && n == 1 && l.end(d) == "", fmt.Sprintf("%d error events, end %v: %q", n, err, tail[max(0, len(tail)-200):])
+	return strings.Contains(tail, words) && n == 1 &&
+		l.end(d) == "", fmt.Sprintf("%d error events, end %v: %q", n, err, tail[max(0, len(tail)-200):])
 }
 
 // endlessPage is a worker whose page of the router's own asking never ends. It says how much of it was taken.
@@ -180,7 +189,8 @@ func endlessPage(l *lab, path, start string) (bool, string) {
 	cpu := d.CPU() - used
 	trouble := l.endAsked(d, "sim")
 	return most-was < 64<<20 && cpu < 1500*time.Millisecond && trouble == "",
-		fmt.Sprintf("%s of a page of 1 GB taken, %.2f s of CPU in 3 s, memory %s -> %s %s", mb(taken.Load()), cpu.Seconds(), mb(was), mb(most), trouble)
+		fmt.Sprintf("%s of a page of 1 GB taken, %.2f s of CPU in 3 s, memory %s -> %s %s", mb(taken.Load()), cpu.Seconds(),
+			mb(was), mb(most), trouble)
 }
 
 // manyModels is a worker that lists 100,000 models, 10 MB of them.
@@ -206,7 +216,8 @@ func manyModels(l *lab) (bool, string) {
 	list := wire.Once(d.Addr, wire.Get("/v1/models"))
 	trouble := l.endAsked(d, "sim")
 	return most-was < 64<<20 && list.Status == 200 && trouble == "",
-		fmt.Sprintf("a list of 100,000 models: memory %s -> %s; /v1/models %d of %d bytes %s", mb(was), mb(most), list.Status, len(list.Body), trouble)
+		fmt.Sprintf("a list of 100,000 models: memory %s -> %s; /v1/models %d of %d bytes %s", mb(was), mb(most),
+			list.Status, len(list.Body), trouble)
 }
 
 // watchRSS returns the most memory that a daemon holds within d. It stops at 1 GB, before the machine suffers.

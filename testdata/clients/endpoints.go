@@ -55,10 +55,13 @@ func (h *fleet) startEndpoints(ctx context.Context, binary string) error {
 		name, more string
 		workers    []string
 	}{
-		{"lasting", "", keeping[:2]}, {"brief", "", brief}, {"plain", "", plain}, {"faulty", "retry_budget = 0.0\n", keeping[2:3]},
-		{"busy", "max_in_flight = 1\n", keeping[3:]}, {"down", "", []string{"http://127.0.0.1:9"}}, // discard, which nobody serves
+		{"lasting", "", keeping[:2]}, {"brief", "", brief}, {"plain", "", plain}, {"faulty", "retry_budget = 0.0\n",
+			keeping[2:3]},
+		{"busy", "max_in_flight = 1\n", keeping[3:]}, {"down", "",
+			[]string{"http://127.0.0.1:9"}}, // discard, which nobody serves
 	} {
-		fmt.Fprintf(&b, "[[pools]]\nname = %q\nmodels = [%q] # none asks for it: the endpoint names the pool\nhealth_interval = \"500ms\"\n%s", p.name, p.name, p.more)
+		fmt.Fprintf(&b, "[[pools]]\nname = %q\nmodels = [%q] # none asks for it: the endpoint names the "+
+			"pool\nhealth_interval = \"500ms\"\n%s", p.name, p.name, p.more)
 		for _, u := range p.workers {
 			fmt.Fprintf(&b, "[[pools.workers]]\nurl = %q\n", u)
 		}

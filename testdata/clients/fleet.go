@@ -72,7 +72,8 @@ func (h *fleet) start(ctx context.Context, binary string) error {
 // sim starts n workers.
 func (h *fleet) sim(ctx context.Context, binary string, n int, more ...string) ([]string, error) {
 	return h.process(ctx, regexp.MustCompile(`^(http://\S+)$`), n, binary, append([]string{"sim",
-		"--listen", "127.0.0.1:0", "--count", fmt.Sprint(n), "--model", model, "--model", slashed, "--speed", "20"}, more...)...)
+		"--listen", "127.0.0.1:0", "--count", fmt.Sprint(n), "--model", model, "--model", slashed, "--speed", "20"},
+		more...)...)
 }
 
 // serve starts the router and waits until it is ready.
@@ -81,7 +82,8 @@ func (h *fleet) serve(ctx context.Context, binary, toml string) error {
 	if err := os.WriteFile(file, []byte(toml), 0o644); err != nil {
 		return err
 	}
-	listen, err := h.process(ctx, regexp.MustCompile(`msg=serving .*listen=(\S+ admin=\S+)`), 1, binary, "serve", "--config", file)
+	listen, err := h.process(ctx, regexp.MustCompile(`msg=serving .*listen=(\S+ admin=\S+)`), 1, binary, "serve",
+		"--config", file)
 	if err != nil {
 		return err
 	}
@@ -111,9 +113,10 @@ func (h *fleet) ready(ctx context.Context) error {
 	}
 }
 
-// process starts a command, which close ends, and waits for n lines that fit; it returns what they hold. Further output goes
-// to a log, shown when the command ends badly.
-func (h *fleet) process(ctx context.Context, line *regexp.Regexp, n int, name string, args ...string) ([]string, error) {
+// process starts a command, which close ends, and waits for n lines that fit; it returns what they hold. Further
+// output goes to a log, shown when the command ends badly.
+func (h *fleet) process(ctx context.Context, line *regexp.Regexp, n int, name string, args ...string) ([]string,
+	error) {
 	cmd := exec.Command(name, args...)
 	out, in := io.Pipe()
 	cmd.Stdout, cmd.Stderr = in, in

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// install puts a language's packages under .cache/clients, unless they are there, and tells the command that runs a script
-// and what its environment needs.
+// install puts a language's packages under .cache/clients, unless they are there, and tells the command that runs a
+// script and what its environment needs.
 func install(ctx context.Context, root, language string) (command string, env []string, err error) {
 	dir := filepath.Join(root, ".cache", "clients")
 	if err := os.MkdirAll(dir, 0o755); err != nil {

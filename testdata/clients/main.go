@@ -19,7 +19,8 @@ const limit = 10 * time.Minute
 func main() {
 	root := flag.String("root", "../..", "the repository")
 	binary := flag.String("warmpath", "", "the program to test (default bin/warmpath of the repository)")
-	direct := flag.Bool("direct", false, "ask a worker instead of the router: what fails then is no fault of the router's; not for sagemaker, whose wire is the router's alone")
+	direct := flag.Bool("direct", false, "ask a worker instead of the router: what fails then is no fault of the "+
+		"router's; not for sagemaker, whose wire is the router's alone")
 	only := flag.String("only", "", "run only clients whose name holds this, as python or go openai")
 	flag.Parse()
 	ok, err := run(*root, *binary, *only, *direct)
@@ -91,7 +92,8 @@ func run(root, binary, only string, direct bool) (bool, error) {
 		}
 		if aws {
 			if endpoints == nil {
-				if endpoints, err = openEndpoints(ctx, root, binary); err != nil {
+				endpoints, err = openEndpoints(ctx, root, binary)
+				if err != nil {
 					return false, err
 				}
 			}
@@ -114,7 +116,8 @@ func run(root, binary, only string, direct bool) (bool, error) {
 // inCI says that nothing may be skipped.
 func inCI() bool { return os.Getenv("CI") != "" || os.Getenv("WARMPATH_CI") != "" }
 
-// script runs a file of checks in its language. An error is a client that could not be set up; failed checks are counted.
+// script runs a file of checks in its language. An error is a client that could not be set up; failed checks are
+// counted.
 func script(language, file string) func(context.Context, *fleet, *total) error {
 	return func(ctx context.Context, h *fleet, t *total) error {
 		command, env, err := install(ctx, h.root, language)
@@ -122,7 +125,8 @@ func script(language, file string) func(context.Context, *fleet, *total) error {
 			return err
 		}
 		cmd := exec.CommandContext(ctx, command, filepath.Join(h.root, "testdata", "clients", file))
-		cmd.Env = append(append(os.Environ(), env...), "WARMPATH_URL="+h.url, "WARMPATH_MODEL="+model, "WARMPATH_WORKERS="+strings.Join(h.workers, ","))
+		cmd.Env = append(append(os.Environ(), env...), "WARMPATH_URL="+h.url, "WARMPATH_MODEL="+model,
+			"WARMPATH_WORKERS="+strings.Join(h.workers, ","))
 		cmd.Env = append(cmd.Env, h.env...)
 		cmd.Stderr = os.Stderr
 		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }

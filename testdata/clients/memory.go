@@ -73,11 +73,14 @@ func openHuge(ctx context.Context, f *fleet, n int64) (int64, error) {
 		return 0, fmt.Errorf("%.300s: %w", b, err)
 	}
 	id, _, _ := strings.Cut(r.Header.Get("X-Amzn-SageMaker-New-Session-Id"), ";")
-	if req, err = http.NewRequestWithContext(ctx, "POST", f.url+"/endpoints/lasting/invocations", strings.NewReader(closing)); err != nil {
+	req, err = http.NewRequestWithContext(ctx, "POST", f.url+"/endpoints/lasting/invocations",
+		strings.NewReader(closing))
+	if err != nil {
 		return 0, err
 	}
 	req.Header.Set("X-Amzn-SageMaker-Session-Id", id)
-	if r, err = http.DefaultClient.Do(req); err != nil {
+	r, err = http.DefaultClient.Do(req)
+	if err != nil {
 		return 0, err
 	}
 	r.Body.Close()

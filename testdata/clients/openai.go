@@ -25,7 +25,8 @@ var city = map[string]any{
 const sample = `{"city":"kalo","days":7}`
 
 var (
-	ask = []openai.ChatCompletionMessageParamUnion{openai.SystemMessage("Be brief."), openai.UserMessage("Where do the ferries leave?")}
+	ask = []openai.ChatCompletionMessageParamUnion{openai.SystemMessage("Be brief."),
+		openai.UserMessage("Where do the ferries leave?")}
 	use = []openai.ChatCompletionMessageParamUnion{openai.UserMessage("use the tool")}
 )
 
@@ -52,7 +53,8 @@ type goClient struct {
 }
 
 func openaiChecks(ctx context.Context, f *fleet, t *total) error {
-	c := goClient{openai.NewClient(option.WithBaseURL(f.url+"/v1"), option.WithAPIKey("none"), option.WithMaxRetries(0)), f}
+	c := goClient{openai.NewClient(option.WithBaseURL(f.url+"/v1"), option.WithAPIKey("none"), option.WithMaxRetries(0)),
+		f}
 	runChecks(ctx, "go openai", t, []check{
 		{"models", c.models}, {"chat", c.chat}, {"chat stream with usage", c.chatStream}, {"completions", c.completions},
 		{"responses", c.responses}, {"responses stream", c.responsesStream}, {"responses follow their worker", c.follow},
@@ -60,7 +62,8 @@ func openaiChecks(ctx context.Context, f *fleet, t *total) error {
 		{"tool", c.tool}, {"tool stream", c.toolStream}, {"structured", c.structured},
 		{"embeddings", c.embeddings}, {"audio multipart", c.audio}, {"audio speech", c.speech}, {"errors", c.errors},
 		{"abort frees the slot", c.abort},
-		{"responses background and cancel", c.background}, // last: what it leaves behind when it fails would be counted by others
+		// last: what it leaves behind when it fails would be counted by others
+		{"responses background and cancel", c.background},
 	})
 	return nil
 }
@@ -97,11 +100,13 @@ func (c goClient) chatStream(ctx context.Context) error {
 	if s.Err() != nil {
 		return s.Err()
 	}
-	return wantThat(sum.Choices[0].Message.Content == plain.Choices[0].Message.Content && sum.Usage.CompletionTokens == 50, sum)
+	return wantThat(sum.Choices[0].Message.Content == plain.Choices[0].Message.Content &&
+		sum.Usage.CompletionTokens == 50, sum)
 }
 
 func (c goClient) completions(ctx context.Context) error {
-	p := openai.CompletionNewParams{Model: model, MaxTokens: openai.Int(4), Prompt: openai.CompletionNewParamsPromptUnion{OfArrayOfStrings: []string{"one", "two"}}}
+	p := openai.CompletionNewParams{Model: model, MaxTokens: openai.Int(4),
+		Prompt: openai.CompletionNewParamsPromptUnion{OfArrayOfStrings: []string{"one", "two"}}}
 	a, err := c.Completions.New(ctx, p)
 	if err != nil {
 		return err
@@ -125,7 +130,8 @@ func (c goClient) completions(ctx context.Context) error {
 }
 
 func askResponse(text string) responses.ResponseNewParams {
-	return responses.ResponseNewParams{Model: model, Input: responses.ResponseNewParamsInputUnion{OfString: openai.String(text)}}
+	return responses.ResponseNewParams{Model: model,
+		Input: responses.ResponseNewParamsInputUnion{OfString: openai.String(text)}}
 }
 
 func (c goClient) responses(ctx context.Context) error {
@@ -143,7 +149,8 @@ func (c goClient) responsesStream(ctx context.Context) error {
 	s := c.Responses.NewStreaming(ctx, askResponse("Hello"))
 	for s.Next() {
 		e := s.Current()
-		if end = e.Type; end == "response.output_text.delta" {
+		end = e.Type
+		if end == "response.output_text.delta" {
 			text += e.Delta
 		}
 	}
@@ -204,7 +211,9 @@ func (c goClient) background(ctx context.Context) error {
 }
 
 func weather() []openai.ChatCompletionToolUnionParam {
-	return []openai.ChatCompletionToolUnionParam{openai.ChatCompletionFunctionTool(shared.FunctionDefinitionParam{Name: "weather", Parameters: city})}
+	return []openai.ChatCompletionToolUnionParam{
+		openai.ChatCompletionFunctionTool(shared.FunctionDefinitionParam{Name: "weather", Parameters: city}),
+	}
 }
 
 func (c goClient) tool(ctx context.Context) error {
@@ -254,7 +263,8 @@ func (c goClient) structured(ctx context.Context) error {
 }
 
 func (c goClient) embeddings(ctx context.Context) error {
-	a, err := c.Embeddings.New(ctx, openai.EmbeddingNewParams{Model: model, Input: openai.EmbeddingNewParamsInputUnion{OfArrayOfStrings: []string{"one", "two"}}})
+	a, err := c.Embeddings.New(ctx, openai.EmbeddingNewParams{Model: model,
+		Input: openai.EmbeddingNewParamsInputUnion{OfArrayOfStrings: []string{"one", "two"}}})
 	if err != nil {
 		return err
 	}
@@ -275,7 +285,8 @@ func (c goClient) audio(ctx context.Context) error {
 }
 
 func (c goClient) speech(ctx context.Context) error {
-	r, err := c.Audio.Speech.New(ctx, openai.AudioSpeechNewParams{Model: model, Input: "Mind the gap", Voice: openai.AudioSpeechNewParamsVoiceUnion{OfString: openai.String("alloy")}})
+	r, err := c.Audio.Speech.New(ctx, openai.AudioSpeechNewParams{Model: model, Input: "Mind the gap",
+		Voice: openai.AudioSpeechNewParamsVoiceUnion{OfString: openai.String("alloy")}})
 	if err != nil {
 		return err
 	}

@@ -34,19 +34,23 @@ func runChecks(ctx context.Context, client string, t *total, checks []check) {
 func plainChecks(ctx context.Context, f *fleet, t *total) error {
 	var list []check
 	for _, c := range []struct{ method, path, body, want string }{
-		{"POST", "/tokenize", `{"prompt":"eight by"}`, `"count":2`},
-		{"POST", "/tokenize", `{"messages":[{"role":"user","content":"eight by"}]}`, `"count":5`},
-		{"POST", "/detokenize", `{"tokens":[1684234849]}`, `"prompt":"abcd"`},
-		{"POST", "/invocations", `{"messages":[{"role":"user","content":"hi"}],"max_tokens":2}`, `"object":"chat.completion"`},
-		{"POST", "/invocations", `{"prompt":"hi","max_tokens":2}`, `"object":"text_completion"`},
-		{"POST", "/rerank", `{"query":"sea","documents":["land","the sea"]}`, `"results":[{"index":1`},
-		{"POST", "/v1/rerank", `{"query":"sea","documents":["land","the sea"]}`, `"results":[{"index":1`},
-		{"POST", "/v2/rerank", `{"query":"sea","documents":["land","the sea"]}`, `"results":[{"index":1`},
-		{"POST", "/score", `{"text_1":"sea","text_2":["land","the sea"]}`, `"object":"score"`},
-		{"POST", "/v1/score", `{"text_1":"sea","text_2":["land","the sea"]}`, `"object":"score"`},
-		{"POST", "/pooling", `{"input":"sea"}`, `"object":"pooling"`},
-		{"POST", "/classify", `{"input":"sea"}`, `"num_classes":2`},
-		{"GET", "/health", "", ""},
+		{method: "POST", path: "/tokenize", body: `{"prompt":"eight by"}`, want: `"count":2`},
+		{method: "POST", path: "/tokenize", body: `{"messages":[{"role":"user","content":"eight by"}]}`, want: `"count":5`},
+		{method: "POST", path: "/detokenize", body: `{"tokens":[1684234849]}`, want: `"prompt":"abcd"`},
+		{method: "POST", path: "/invocations", body: `{"messages":[{"role":"user","content":"hi"}],"max_tokens":2}`,
+			want: `"object":"chat.completion"`},
+		{method: "POST", path: "/invocations", body: `{"prompt":"hi","max_tokens":2}`, want: `"object":"text_completion"`},
+		{method: "POST", path: "/rerank", body: `{"query":"sea","documents":["land","the sea"]}`,
+			want: `"results":[{"index":1`},
+		{method: "POST", path: "/v1/rerank", body: `{"query":"sea","documents":["land","the sea"]}`,
+			want: `"results":[{"index":1`},
+		{method: "POST", path: "/v2/rerank", body: `{"query":"sea","documents":["land","the sea"]}`,
+			want: `"results":[{"index":1`},
+		{method: "POST", path: "/score", body: `{"text_1":"sea","text_2":["land","the sea"]}`, want: `"object":"score"`},
+		{method: "POST", path: "/v1/score", body: `{"text_1":"sea","text_2":["land","the sea"]}`, want: `"object":"score"`},
+		{method: "POST", path: "/pooling", body: `{"input":"sea"}`, want: `"object":"pooling"`},
+		{method: "POST", path: "/classify", body: `{"input":"sea"}`, want: `"num_classes":2`},
+		{method: "GET", path: "/health", body: "", want: ""},
 	} {
 		list = append(list, check{c.method + " " + c.path, func(ctx context.Context) error {
 			body := c.body

@@ -27,8 +27,8 @@ const (
 type awsClient struct {
 	*sagemakerruntime.Client
 	f *fleet
-	// broken counts streams that the SDK itself broke: in 6 to 15 % of those whose head comes at once it closes the request's body
-	// early, which net/http takes for a failed write (sagemakerruntime v1.50.2, smithy-go v1.28.8).
+	// broken counts streams that the SDK itself broke: in 6 to 15 % of those whose head comes at once it closes the
+	// request's body early, which net/http takes for a failed write (sagemakerruntime v1.50.2, smithy-go v1.28.8).
 	broken int
 }
 
@@ -41,17 +41,22 @@ func sagemakerChecks(ctx context.Context, f *fleet, t *total) error {
 		}),
 	})}
 	runChecks(ctx, "go sagemaker", t, []check{
-		{"create, use, close", c.life}, {"router keeps the session", c.routers}, {"unknown", c.unknown}, {"expired", c.expired},
-		{"stream", c.stream}, {"stream exception", c.exception}, {"424", c.modelError}, {"429", c.notReady}, {"503", c.unavailable},
-		{"opening fails", c.openingFails}, {"payload sent once", c.payload}, {"worker dies", c.dies}, {"nothing left bound", c.left},
+		{"create, use, close", c.life}, {"router keeps the session", c.routers}, {"unknown", c.unknown}, {"expired",
+			c.expired},
+		{"stream", c.stream}, {"stream exception", c.exception}, {"424", c.modelError}, {"429", c.notReady}, {"503",
+			c.unavailable},
+		{"opening fails", c.openingFails}, {"payload sent once", c.payload}, {"worker dies", c.dies}, {"nothing left bound",
+			c.left},
 	})
 	fmt.Printf("   go sagemaker: %d streams repeated, which the SDK broke itself\n", c.broken)
 	return nil
 }
 
 // invoke sends a body, in a session if there is one.
-func (c *awsClient) invoke(ctx context.Context, endpoint, session, body string) (*sagemakerruntime.InvokeEndpointOutput, error) {
-	in := &sagemakerruntime.InvokeEndpointInput{EndpointName: &endpoint, ContentType: aws.String("application/json"), Body: []byte(body)}
+func (c *awsClient) invoke(ctx context.Context, endpoint, session,
+	body string) (*sagemakerruntime.InvokeEndpointOutput, error) {
+	in := &sagemakerruntime.InvokeEndpointInput{EndpointName: &endpoint, ContentType: aws.String("application/json"),
+		Body: []byte(body)}
 	if session != "" {
 		in.SessionId = &session
 	}
@@ -110,8 +115,10 @@ func (c *awsClient) life(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if during.Sessions != before.Sessions+1 || uses[0]-usesBefore[0] != 6 && uses[1]-usesBefore[1] != 6 || during.Uses != before.Uses+6 {
-		return fmt.Errorf("workers: %+v %v before, %+v %v now; want a session and 6 uses more, at one of them", before, usesBefore, during, uses)
+	if during.Sessions != before.Sessions+1 || uses[0]-usesBefore[0] != 6 && uses[1]-usesBefore[1] != 6 ||
+		during.Uses != before.Uses+6 {
+		return fmt.Errorf("workers: %+v %v before, %+v %v now; want a session and 6 uses more, at one of them", before,
+			usesBefore, during, uses)
 	}
 	if err := c.close(ctx, "lasting", id, closing); err != nil {
 		return err
@@ -176,7 +183,8 @@ func (c *awsClient) expired(ctx context.Context) error {
 
 // read joins the parts of a stream; a stream that the SDK broke is asked for again.
 func (c *awsClient) read(ctx context.Context, endpoint, session, body string) (text string, err error) {
-	in := &sagemakerruntime.InvokeEndpointWithResponseStreamInput{EndpointName: &endpoint, ContentType: aws.String("application/json"), Body: []byte(body)}
+	in := &sagemakerruntime.InvokeEndpointWithResponseStreamInput{EndpointName: &endpoint,
+		ContentType: aws.String("application/json"), Body: []byte(body)}
 	if session != "" {
 		in.SessionId = &session
 	}
@@ -258,8 +266,10 @@ func (c *awsClient) payload(ctx context.Context) error {
 				} `json:"prompt_tokens_details"`
 			}
 		}
-		if err := json.Unmarshal(out.Body, &a); err != nil || a.Usage.Prompt < 4096 || turn > 0 && a.Usage.Details.Cached < 4096 {
-			return fmt.Errorf("turn %d: usage %+v (%v), want the payload's 4096 tokens in the prompt, and then cached", turn, a.Usage, err)
+		if err := json.Unmarshal(out.Body, &a); err != nil || a.Usage.Prompt < 4096 || turn > 0 &&
+			a.Usage.Details.Cached < 4096 {
+			return fmt.Errorf("turn %d: usage %+v (%v), want the payload's 4096 tokens in the prompt, and then cached", turn,
+				a.Usage, err)
 		}
 	}
 	if err := c.close(ctx, "lasting", id, closing); err != nil {

@@ -38,7 +38,8 @@ func (c *awsClient) exception(ctx context.Context) error {
 func (c *awsClient) modelError(ctx context.Context) error {
 	_, err := c.invoke(ctx, "lasting", "", strings.Replace(hello, "{", `{"temperature":-1,`, 1))
 	var e *types.ModelError
-	if !errors.As(err, &e) || aws.ToInt32(e.OriginalStatusCode) != 400 || !strings.Contains(aws.ToString(e.OriginalMessage), "temperature") {
+	if !errors.As(err, &e) || aws.ToInt32(e.OriginalStatusCode) != 400 ||
+		!strings.Contains(aws.ToString(e.OriginalMessage), "temperature") {
 		return fmt.Errorf("got %v, want a ModelError of the worker's 400", err)
 	}
 	return nil
@@ -103,12 +104,14 @@ func (c *awsClient) dies(ctx context.Context) error {
 	_ = fault(ctx, worker, `{"mode":"die","seconds":1}`) // it gives no answer to that
 	_, err = c.invoke(ctx, "faulty", id, hello)
 	var e smithy.APIError
-	if !errors.As(err, &e) || !slices.Contains([]string{"ValidationError", "ModelError", "ServiceUnavailable"}, e.ErrorCode()) {
+	if !errors.As(err, &e) || !slices.Contains([]string{"ValidationError", "ModelError", "ServiceUnavailable"},
+		e.ErrorCode()) {
 		return fmt.Errorf("used at a dead worker: %v", err)
 	}
 	another := ""
 	for {
-		if another, _, err = c.open(ctx, "faulty", opening); err == nil {
+		another, _, err = c.open(ctx, "faulty", opening)
+		if err == nil {
 			break
 		}
 		select {

@@ -14,8 +14,10 @@ const chatPath = "/v1/chat/completions"
 // nonce stands in a prompt where each request writes 16 digits of its own.
 const nonce = "################"
 
-var words = strings.Fields("the of and to a in that is was he for it with as his on be at by had not are but from or have an they which one " +
-	"you were all her she there would their we him been has when who will no more if out so up said what its about than into")
+var words = strings.Fields("the of and to a in that is was he for it with as his on be at by had not are but from " +
+	"or have an they which one " +
+	"you were all her she there would their we him been has when who will no more if out so up said what its about " +
+	"than into")
 
 // prose is n bytes of words.
 func prose(r *rand.Rand, n int) string {
@@ -51,7 +53,8 @@ func renew(request []byte) func() []byte {
 	}
 }
 
-// turns is one conversation from about 3 to 13 KB: 8 requests, each with the one before it, its answer and a new question.
+// turns is one conversation from about 3 to 13 KB: 8 requests, each with the one before it, its answer and a new
+// question.
 func turns() (requests [][]byte) {
 	r := rand.New(rand.NewPCG(rand.Uint64(), 2))
 	said := []string{message("system", prose(r, 1500)), message("user", prose(r, 1500))}

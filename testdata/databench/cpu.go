@@ -19,16 +19,17 @@ type measureOf struct {
 }
 
 var measures = []measureOf{
-	{"cpu/1KB", 7, nil, cpuOf("cpu/1KB", 1<<10)},
-	{"cpu/32KB", 5, nil, cpuOf("cpu/32KB", 32<<10)},
-	{"cpu/256KB", 5, nil, cpuOf("cpu/256KB", 256<<10)},
-	{"cpu/chat-8KB", 5, nil, cpuOfChats},
-	{"latency/added-p50 latency/added-p99", 5, directLatency, addedLatency},
-	{"sse/cpu", 5, nil, cpuOfChunks},
-	{"sse/added-p50 sse/added-p99", 5, directChunks, addedChunks},
-	{"memory/1000-streams memory/9000-streams memory/9000-total memory/9000-errors", 1, nil, memory},
-	{"gone/prefill-p50 gone/prefill-p99 gone/prefill-max", 2, nil, gone("prefill")},
-	{"gone/stream-p50 gone/stream-p99 gone/stream-max", 2, nil, gone("stream")},
+	{name: "cpu/1KB", rounds: 7, proxy: cpuOf("cpu/1KB", 1<<10)},
+	{name: "cpu/32KB", rounds: 5, proxy: cpuOf("cpu/32KB", 32<<10)},
+	{name: "cpu/256KB", rounds: 5, proxy: cpuOf("cpu/256KB", 256<<10)},
+	{name: "cpu/chat-8KB", rounds: 5, proxy: cpuOfChats},
+	{name: "latency/added-p50 latency/added-p99", rounds: 5, round: directLatency, proxy: addedLatency},
+	{name: "sse/cpu", rounds: 5, proxy: cpuOfChunks},
+	{name: "sse/added-p50 sse/added-p99", rounds: 5, round: directChunks, proxy: addedChunks},
+	{name: "memory/1000-streams memory/9000-streams memory/9000-total memory/9000-errors", rounds: 1,
+		proxy: memory},
+	{name: "gone/prefill-p50 gone/prefill-p99 gone/prefill-max", rounds: 2, proxy: gone("prefill")},
+	{name: "gone/stream-p50 gone/stream-p99 gone/stream-max", rounds: 2, proxy: gone("stream")},
 }
 
 // busy is the number of connections that keep a proxy busy: enough that it is never idle, as on a loaded machine.

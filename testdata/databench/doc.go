@@ -6,13 +6,14 @@
 //
 // # What is measured
 //
-// One worker process that answers at once (package wire) stands behind all proxies. The daemon serves as configured by
-// default: prefixaware, prompts hashed and learnt, metrics on, explain on. Every prompt is new, so each request pays for
-// entering the index, save for the growing chats, whose turns find their prefix. CPU is what the kernel says that the
-// proxy's threads ran; the load generator's and the worker's do not count. The machine is taken to be noisy: the proxies
-// take turns within each round, a ratio is made of neighbours in a round, and the median of the rounds counts. Latency is
-// told over the same load sent straight to the worker, in the same round. Memory is that of fresh processes.
+// One worker process that answers at once (package wire) stands behind all proxies. The daemon serves as configured
+// by default: prefixaware, prompts hashed and learnt, metrics on, explain on. Every prompt is new, so each request
+// pays for entering the index, save for the growing chats, whose turns find their prefix. CPU is what the kernel says
+// that the proxy's threads ran; the load generator's and the worker's do not count. The machine is taken to be noisy:
+// the proxies take turns within each round, a ratio is made of neighbours in a round, and the median of the rounds
+// counts. Latency is told over the same load sent straight to the worker, in the same round. Memory is that of fresh
+// processes.
 //
-// A missed target is told by "ok":false alone, since machines differ. A figure that could not be measured (no nginx on this
-// machine) is a line with "missing":true, and the exit status is 1.
+// A missed target is told by "ok":false alone, since machines differ. A figure that could not be measured (no nginx
+// on this machine) is a line with "missing":true, and the exit status is 1.
 package main

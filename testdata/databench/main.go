@@ -62,11 +62,13 @@ func measure(bin, only string, quick bool) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	if bin, err = filepath.Abs(bin); err != nil {
+	bin, err = filepath.Abs(bin)
+	if err != nil {
 		return err
 	}
 	b := &bench{ctx: ctx, dir: dir, bin: bin, quick: quick, samples: map[[2]string][]float64{}}
-	if b.worker, err = b.startSelf("worker", ""); err != nil {
+	b.worker, err = b.startSelf("worker", "")
+	if err != nil {
 		return err
 	}
 	defer b.worker.Stop()

@@ -78,7 +78,8 @@ func openStream(addr string, request []byte) (*wire.Conn, error) {
 	}
 	if _, err = c.Write(request); err == nil {
 		var h wire.Head
-		if h, err = c.ReadHead(); err == nil && h.Status != 200 {
+		h, err = c.ReadHead()
+		if err == nil && h.Status != 200 {
 			err = fmt.Errorf("status %d", h.Status)
 		}
 	}

@@ -37,7 +37,8 @@ func checkAcceptOnly(l *lab) (verdict, error) {
 		})
 	}
 	all.Wait()
-	return say(failed == 0 && twice == 0 && slowest < 10*time.Second, "%d of 40 failed, %d sent more than twice, slowest %s", failed, twice, ms(slowest))
+	return say(failed == 0 && twice == 0 && slowest < 10*time.Second,
+		"%d of 40 failed, %d sent more than twice, slowest %s", failed, twice, ms(slowest))
 }
 
 func checkSilent(l *lab) (verdict, error) {
@@ -64,12 +65,16 @@ func checkSilent(l *lab) (verdict, error) {
 	}
 	all.Wait()
 	ended := time.Now()
-	free := eventually(time.Second, func() bool { n, err := r.metric("warmpath_worker_in_flight"); return err == nil && n == 0 })
+	free := eventually(time.Second, func() bool {
+		n, err := r.metric("warmpath_worker_in_flight")
+		return err == nil && n == 0
+	})
 	text := ""
 	if w := why.Load(); w != nil {
 		text = "; one of the others: " + *w
 	}
-	return say(told.Load() == 20 && free, "%d of 20 told, all slots free %v after %s%s", told.Load(), free, ms(time.Since(ended)), text)
+	return say(told.Load() == 20 && free, "%d of 20 told, all slots free %v after %s%s", told.Load(), free,
+		ms(time.Since(ended)), text)
 }
 
 func checkStall(l *lab) (verdict, error) {
@@ -102,7 +107,8 @@ func checkStall(l *lab) (verdict, error) {
 	})
 	victim.Signal(syscall.SIGCONT)
 	share := float64(slow.Load()) / float64(n.Load())
-	return say(share <= 0.002 && failed.Load() == 0, "%d of %d over 1 s (%.2f %%), %d failed", slow.Load(), n.Load(), share*100, failed.Load())
+	return say(share <= 0.002 && failed.Load() == 0, "%d of %d over 1 s (%.2f %%), %d failed", slow.Load(), n.Load(),
+		share*100, failed.Load())
 }
 
 func checkBroken(l *lab) (verdict, error) {
@@ -116,25 +122,27 @@ func checkBroken(l *lab) (verdict, error) {
 	for _, f := range brokenAnswers {
 		nodes[0].set(f)
 		nodes[1].set(f)
-		wire.Open(l.ctx, r.Addr, 400, 32, time.Duration(n/len(brokenAnswers))*time.Second/400, func(_ *wire.Client, i int, due time.Time) {
-			mark := newMark()
-			lie := ""
-			if i%2 == 0 {
-				// Garbage that is framed well and ends well is the worker's word: passed on.
-				if s := watch(r.Addr, streaming(mark, 10, 0, ""), mark, nil); s.done || s.foreign != "" || s.whole && s.status == 200 && !s.errored && f != "garbage" {
-					lie = f + ": " + s.String()
+		wire.Open(l.ctx, r.Addr, 400, 32, time.Duration(n/len(brokenAnswers))*time.Second/400,
+			func(_ *wire.Client, i int, due time.Time) {
+				mark := newMark()
+				lie := ""
+				if i%2 == 0 {
+					// Garbage that is framed well and ends well is the worker's word: passed on.
+					if s := watch(r.Addr, streaming(mark, 10, 0, ""), mark, nil); s.done || s.foreign != "" || s.whole &&
+						s.status == 200 && !s.errored && f != "garbage" {
+						lie = f + ": " + s.String()
+					}
+				} else if a := wire.Once(r.Addr, plain(mark, "")); a.Err == nil && a.Status == 200 && f != "garbage" {
+					lie = fmt.Sprintf("%s: plain answer %.200q", f, a.Body)
 				}
-			} else if a := wire.Once(r.Addr, plain(mark, "")); a.Err == nil && a.Status == 200 && f != "garbage" {
-				lie = fmt.Sprintf("%s: plain answer %.200q", f, a.Body)
-			}
-			if lie != "" {
-				why.Store(&lie)
-				lies.Add(1)
-			}
-			if time.Since(due) > 10*time.Second {
-				hung.Add(1)
-			}
-		})
+				if lie != "" {
+					why.Store(&lie)
+					lies.Add(1)
+				}
+				if time.Since(due) > 10*time.Second {
+					hung.Add(1)
+				}
+			})
 	}
 	for _, d := range nodes {
 		d.set("")
@@ -144,7 +152,8 @@ func checkBroken(l *lab) (verdict, error) {
 	if w := why.Load(); w != nil {
 		text = "; one: " + *w
 	}
-	return say(lies.Load() == 0 && hung.Load() == 0 && healed, "%d of %d passed off as good, %d hung over 10 s, serves again %v%s", lies.Load(), n, hung.Load(), healed, text)
+	return say(lies.Load() == 0 && hung.Load() == 0 && healed,
+		"%d of %d passed off as good, %d hung over 10 s, serves again %v%s", lies.Load(), n, hung.Load(), healed, text)
 }
 
 func checkHidden(l *lab) (verdict, error) {

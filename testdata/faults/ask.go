@@ -14,7 +14,8 @@ const chatPath = "/v1/chat/completions"
 
 // chat is a body whose prompt no other request has.
 func chat(mark string, stream bool) string {
-	return fmt.Sprintf(`{"model":"sim","stream":%v,"max_tokens":64,"messages":[{"role":"user","content":"%s %016x tell me about it"}]}`, stream, mark, rand.Uint64())
+	return fmt.Sprintf(`{"model":"sim","stream":%v,"max_tokens":64,"messages":[{"role":"user","content":"%s %016x `+
+		`tell me about it"}]}`, stream, mark, rand.Uint64())
 }
 
 // newMark is a mark that is used once.
@@ -27,12 +28,14 @@ func plain(mark, query string) []byte {
 
 // streaming is a request for a stream.
 func streaming(mark string, chunks int, gap time.Duration, query string) []byte {
-	return wire.Post(fmt.Sprintf("%s?mark=%s&chunks=%d&gap=%d%s", chatPath, mark, chunks, gap.Milliseconds(), query), chat(mark, true))
+	return wire.Post(fmt.Sprintf("%s?mark=%s&chunks=%d&gap=%d%s", chatPath, mark, chunks, gap.Milliseconds(), query),
+		chat(mark, true))
 }
 
 // good tells whether an answer is whole, 200 and its own.
 func good(a wire.Answer, mark string) bool {
-	return a.Err == nil && a.Status == 200 && bytes.Contains(a.Body, []byte(`"id":"`+mark+`"`)) && foreign(a.Body, mark) == ""
+	return a.Err == nil && a.Status == 200 && bytes.Contains(a.Body, []byte(`"id":"`+mark+`"`)) &&
+		foreign(a.Body, mark) == ""
 }
 
 // foreign returns a mark that stands in an answer and is not its own.
@@ -71,7 +74,8 @@ func (s seen) fine() bool {
 func (s seen) told() bool { return s.errored && !s.done && !s.whole && s.foreign == "" }
 
 func (s seen) String() string {
-	return fmt.Sprintf("status %d, %d events, error event %v, [DONE] %v, clean end %v, %v", s.status, s.events, s.errored, s.done, s.whole, s.err)
+	return fmt.Sprintf("status %d, %d events, error event %v, [DONE] %v, clean end %v, %v", s.status, s.events, s.errored,
+		s.done, s.whole, s.err)
 }
 
 // watch sends a request for a stream on a connection of its own and reads to the end. each, if not nil, is called after
@@ -84,7 +88,8 @@ func watch(addr string, request []byte, mark string, each func(*wire.Conn, *seen
 		return s
 	}
 	defer c.Close()
-	if _, s.err = c.Write(request); s.err != nil {
+	_, s.err = c.Write(request)
+	if s.err != nil {
 		return s
 	}
 	h, err := c.ReadHead()

@@ -45,12 +45,14 @@ func checkFraming(l *lab) (verdict, error) {
 	l.peers([]string{n.addr}, func(addr string) string {
 		before := l.bad.Load()
 		reached, _, _ := frame(addr, asked, probes.Ambiguous)
-		return fmt.Sprintf("%d of %d reached the worker, %d of them unsound as sent: %s", len(reached), len(probes.Ambiguous), l.bad.Load()-before, strings.Join(reached, "; "))
+		return fmt.Sprintf("%d of %d reached the worker, %d of them unsound as sent: %s", len(reached),
+			len(probes.Ambiguous), l.bad.Load()-before, strings.Join(reached, "; "))
 	})
 	l.bad.Store(bad) // a peer's are not ours
 	all := slices.Concat(reached, answered)
 	slices.Sort(all)
 	return say(len(reached) == 0 && len(answered) == 0 && len(echoed) == 0 && len(sound) == len(probes.Controls),
 		"%d of %d reached a worker, %d answered 2xx, %d echoed, %d of %d controls reached it: %s",
-		len(reached), len(probes.Ambiguous), len(answered), len(echoed), len(sound), len(probes.Controls), strings.Join(slices.Compact(all), "; "))
+		len(reached), len(probes.Ambiguous), len(answered), len(echoed), len(sound), len(probes.Controls),
+		strings.Join(slices.Compact(all), "; "))
 }

@@ -49,10 +49,10 @@ func leave(addr string, n *node, streamed bool) (time.Duration, error) {
 // soonGone is the mark of a client that leaves, at the 99th percentile.
 const soonGone = 5 * time.Millisecond
 
-// checkGone has clients leave through the daemon and, in turn with them, through a plain relay in a process of its own. The
-// machine stops any process now and then; how often that alone takes more than 5 ms, the relay tells. At most 1 % more of
-// the daemon's may: on a machine with nothing else to do that is the p99. If the mark is missed after a round, there are
-// more, ten at most, judged together with those before.
+// checkGone has clients leave through the daemon and, in turn with them, through a plain relay in a process of its
+// own. The machine stops any process now and then; how often that alone takes more than 5 ms, the relay tells. At
+// most 1 % more of the daemon's may: on a machine with nothing else to do that is the p99. If the mark is missed
+// after a round, there are more, ten at most, judged together with those before.
 func checkGone(l *lab) (verdict, error) {
 	r, nodes, err := l.inFront(1, "", "")
 	if err != nil {
@@ -79,12 +79,16 @@ func checkGone(l *lab) (verdict, error) {
 			passed = over(ours, soonGone) <= over(plain, soonGone)+.01
 		}
 		ok = ok && passed
-		figure += fmt.Sprintf("%s: p50 %s, p99 %s, longest %s, over 5 ms %.1f %% of %d (a plain relay beside it: p99 %s, %.1f %%); ",
-			map[bool]string{false: "prefill", true: "stream"}[streamed], ms(wire.Quantile(ours, .5)), ms(wire.Quantile(ours, .99)),
-			ms(wire.Quantile(ours, 1)), over(ours, soonGone)*100, len(ours), ms(wire.Quantile(plain, .99)), over(plain, soonGone)*100)
+		figure += fmt.Sprintf("%s: p50 %s, p99 %s, longest %s, over 5 ms %.1f %% of %d (a plain relay beside it: p99 "+
+			"%s, %.1f %%); ",
+			map[bool]string{false: "prefill", true: "stream"}[streamed], ms(wire.Quantile(ours, .5)), ms(wire.Quantile(ours,
+				.99)),
+			ms(wire.Quantile(ours, 1)), over(ours, soonGone)*100, len(ours), ms(wire.Quantile(plain, .99)), over(plain,
+				soonGone)*100)
 	}
 	began := time.Now()
-	free := eventually(250*time.Millisecond, func() bool { n, err := r.metric("warmpath_worker_in_flight"); return err == nil && n == 0 })
+	free := eventually(250*time.Millisecond,
+		func() bool { n, err := r.metric("warmpath_worker_in_flight"); return err == nil && n == 0 })
 	return say(ok && free, "%sin flight 0 %v after %s", figure, free, ms(time.Since(began)))
 }
 
@@ -147,7 +151,8 @@ func checkPoison(l *lab) (verdict, error) {
 			var reasons []string
 			why.Range(func(k, _ any) bool { reasons = append(reasons, k.(string)); return true })
 			return say(poisoned.Load() == 0 && failed.Load() == 0 && aborted.Load() >= n,
-				"%d poisoned of %d aborted streams (%d of them broken by the worker) and %d answers in between, %d of which failed: %s",
+				"%d poisoned of %d aborted streams (%d of them broken by the worker) and %d answers in between, %d of which "+
+					"failed: %s",
 				poisoned.Load(), aborted.Load(), brokeOff.Load(), whole.Load(), failed.Load(), some(reasons))
 		case <-time.After(100 * time.Millisecond):
 		}
@@ -187,8 +192,8 @@ func abort(addr, mark string) seen {
 	})
 }
 
-// stale sends bursts of 16 requests, so that as many connections lie idle, for about the time after which the worker closes
-// them, and counts those that failed. Clients out of step would keep a few connections too warm to be closed.
+// stale sends bursts of 16 requests, so that as many connections lie idle, for about the time after which the worker
+// closes them, and counts those that failed. Clients out of step would keep a few connections too warm to be closed.
 func stale(l *lab, addr string, pause time.Duration) (sent, failed int64) {
 	var n, bad atomic.Int64
 	wire.Closed(l.ctx, addr, 16, pick(l, 4*time.Second, 15*time.Second), func(c *wire.Client, _ int) {

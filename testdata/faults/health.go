@@ -40,8 +40,8 @@ func checkStorm(l *lab) (verdict, error) {
 		})
 		return took
 	}
-	// A plain relay is asked before and after: how often the machine alone takes over 50 ms. At most 1 % more of the daemon's
-	// answers may. If they are more, it is all done again, three times at most, and judged together.
+	// A plain relay is asked before and after: how often the machine alone takes over 50 ms. At most 1 % more of the
+	// daemon's answers may. If they are more, it is all done again, three times at most, and judged together.
 	d := pick(l, 2*time.Second, 4*time.Second)
 	var ours, plain []time.Duration
 	attempts, limit, passed := int64(0), 0.0, false
@@ -56,8 +56,10 @@ func checkStorm(l *lab) (verdict, error) {
 		passed = over(ours, soon) <= over(plain, soon)+.01
 	}
 	return say(float64(attempts) <= limit && wrong.Load() == 0 && passed,
-		"%d attempts for %d requests (limit %.0f), %d without 503 and Retry-After, p99 %s, longest %s, over 50 ms %.1f %% (a plain relay beside it: p99 %s, %.1f %%)",
-		attempts, len(ours), limit, wrong.Load(), ms(wire.Quantile(ours, .99)), ms(wire.Quantile(ours, 1)), over(ours, soon)*100,
+		"%d attempts for %d requests (limit %.0f), %d without 503 and Retry-After, p99 %s, longest %s, over 50 ms %.1f "+
+			"%% (a plain relay beside it: p99 %s, %.1f %%)",
+		attempts, len(ours), limit, wrong.Load(), ms(wire.Quantile(ours, .99)), ms(wire.Quantile(ours, 1)), over(ours,
+			soon)*100,
 		ms(wire.Quantile(plain, .99)), over(plain, soon)*100)
 }
 
@@ -119,7 +121,8 @@ func checkEject(l *lab) (verdict, error) {
 	share := int64(rate / 10 / 2)
 	// 5 in a row, those in flight beside them, and one probe a back-off.
 	return say(asked <= 25 && back && again <= 2*time.Second && burst <= 2*share,
-		"asked %d times in 3 s of illness; used again after %s; at most %d requests in half a second, its share is %d", asked, ms(again), burst, share)
+		"asked %d times in 3 s of illness; used again after %s; at most %d requests in half a second, its share is %d",
+		asked, ms(again), burst, share)
 }
 
 func checkHalf(l *lab) (verdict, error) {
@@ -161,7 +164,10 @@ func checkPanic(l *lab) (verdict, error) {
 		for _, d := range nodes {
 			d.setHealth("503")
 		}
-		down := eventually(5*time.Second, func() bool { n, err := r.metric("warmpath_worker_up"); return err == nil && n == 0 })
+		down := eventually(5*time.Second, func() bool {
+			n, err := r.metric("warmpath_worker_up")
+			return err == nil && n == 0
+		})
 		for range 20 {
 			mark := newMark()
 			a := wire.Once(r.Addr, plain(mark, ""))
@@ -173,7 +179,8 @@ func checkPanic(l *lab) (verdict, error) {
 			}
 		}
 	}
-	return say(answered == 20 && refused == 20, "with panic %d of 20 answered, without it %d of 20 got 503 and Retry-After", answered, refused)
+	return say(answered == 20 && refused == 20,
+		"with panic %d of 20 answered, without it %d of 20 got 503 and Retry-After", answered, refused)
 }
 
 func checkSlowHealth(l *lab) (verdict, error) {
@@ -195,5 +202,7 @@ func checkSlowHealth(l *lab) (verdict, error) {
 	used := nodes[0].posts.Load() - before
 	nodes[0].setHealth("")
 	sent, failed := stop()
-	return say(down == 0 && used > 0 && failed == 0, "%v of slow /health: seen down %d times; %d requests in the last second; %d of %d failed", d, down, used, failed, sent)
+	return say(down == 0 && used > 0 && failed == 0,
+		"%v of slow /health: seen down %d times; %d requests in the last second; %d of %d failed",
+		d, down, used, failed, sent)
 }

@@ -19,7 +19,8 @@ type killed struct {
 }
 
 func (k killed) String() string {
-	return fmt.Sprintf("lost %d of 50; %d of 200 streams broken, %d told by an error event and a broken end, %d ended as if whole; slowest %s %s",
+	return fmt.Sprintf("lost %d of 50; %d of 200 streams broken, %d told by an error event and a broken end, %d "+
+		"ended as if whole; slowest %s %s",
 		k.lost, k.broken, k.told, k.clean, ms(k.slowest), some(k.why))
 }
 
@@ -108,7 +109,8 @@ func checkKill(l *lab) (verdict, error) {
 	return say(k.lost == 0 && k.broken > 0 && k.told == k.broken && k.slowest < time.Second, "%v", k)
 }
 
-// back takes a node away under load and tells how long after its return it gets a request, and how many requests failed.
+// back takes a node away under load and tells how long after its return it gets a request, and how many requests
+// failed.
 func back(l *lab, addr string, n *node) (again time.Duration, failed int64, err error) {
 	var bad atomic.Int64
 	stop := make(chan struct{})

@@ -63,7 +63,8 @@ func (l *lab) serve(r proc.Router) (*router, error) {
 	}
 	time.Sleep(100 * time.Millisecond)
 	rt := &router{Proc: p}
-	if rt.base, err = rt.held(); err != nil {
+	rt.base, err = rt.held()
+	if err != nil {
 		return nil, err
 	}
 	l.routers = append(l.routers, rt)
@@ -90,7 +91,8 @@ func (l *lab) peers(workers []string, try func(addr string) string) {
 	if l.quick {
 		return
 	}
-	for name, start := range map[string]func(string, ...string) (*proc.Proc, error){"nginx": proc.Nginx, "haproxy": proc.Haproxy} {
+	for name, start := range map[string]func(string, ...string) (*proc.Proc, error){"nginx": proc.Nginx,
+		"haproxy": proc.Haproxy} {
 		p, err := start(l.dir, workers...)
 		if err != nil {
 			l.report.print(line{Fault: l.what, Peer: name, Figure: "not tried: " + err.Error()})

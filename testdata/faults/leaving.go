@@ -14,7 +14,8 @@ import (
 	"github.com/warmpath/warmpath/testdata/databench/wire"
 )
 
-// leaving is a worker that hangs while it shuts down: its port and its idle connections are closed, and on the others it is silent.
+// leaving is a worker that hangs while it shuts down: its port and its idle connections are closed, and on the others
+// it is silent.
 type leaving struct {
 	http.Server
 	addr   string
@@ -45,7 +46,8 @@ func (w *leaving) serve(rw http.ResponseWriter, r *http.Request) {
 	case r.Method != http.MethodPost:
 		return
 	case !w.silent.Load():
-		fmt.Fprintf(rw, `{"id":%q,"object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"a"},"finish_reason":"stop"}]}`, q.Get("mark"))
+		fmt.Fprintf(rw, `{"id":%q,"object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant",`+
+			`"content":"a"},"finish_reason":"stop"}]}`, q.Get("mark"))
 		return
 	}
 	w.held.Add(1)
@@ -53,15 +55,16 @@ func (w *leaving) serve(rw http.ResponseWriter, r *http.Request) {
 		rw.Header().Set("Content-Type", "text/event-stream")
 		if q.Get("begun") != "" {
 			w.begun.Add(1)
-			fmt.Fprintf(rw, "data: {\"id\":%q,\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"},\"finish_reason\":null}]}\n\n", q.Get("mark"))
+			fmt.Fprintf(rw, `data: {"id":%q,"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":null}]}`+"\n\n",
+				q.Get("mark"))
 		}
 		rw.(http.Flusher).Flush()
 	}
 	<-r.Context().Done()
 }
 
-// checkLeaving has 60 requests under way, half of them at a worker that leaves: a third plain, a third streams with a head alone, a
-// third begun.
+// checkLeaving has 60 requests under way, half of them at a worker that leaves: a third plain, a third streams with a
+// head alone, a third begun.
 func checkLeaving(l *lab) (verdict, error) {
 	w, err := newLeaving()
 	if err != nil {
@@ -72,7 +75,8 @@ func checkLeaving(l *lab) (verdict, error) {
 	if err != nil {
 		return verdict{}, err
 	}
-	r, err := l.serve(proc.Router{Pool: "strategy = \"roundrobin\"\ndown_grace = \"1s\"\n", Workers: []string{w.addr, other.addr}})
+	r, err := l.serve(proc.Router{Pool: "strategy = \"roundrobin\"\ndown_grace = \"1s\"\n",
+		Workers: []string{w.addr, other.addr}})
 	if err != nil {
 		return verdict{}, err
 	}
@@ -121,6 +125,7 @@ func checkLeaving(l *lab) (verdict, error) {
 	left.Store(time.Now().UnixNano())
 	go func() { _ = w.Shutdown(ctx) }() // closes the port and idle connections, then waits for the others
 	all.Wait()
-	return say(len(why) == 0 && told == w.begun.Load() && slowest < 10*time.Second, "%d requests hung at it: %d of %d begun streams told, %d of %d others not answered; the last one %s after it left %s",
+	return say(len(why) == 0 && told == w.begun.Load() && slowest < 10*time.Second,
+		"%d requests hung at it: %d of %d begun streams told, %d of %d others not answered; the last one %s after it left %s",
 		w.held.Load(), told, w.begun.Load(), len(why), 3*each-int(w.begun.Load()), ms(slowest), some(why))
 }

@@ -36,8 +36,8 @@ func checkOverload(l *lab) (verdict, error) {
 			wrong.Add(1)
 		}
 	}
-	// Rounds at the peak and rounds above it take turns, and their medians are judged: what else the machine does in one of
-	// them is not the daemon's.
+	// Rounds at the peak and rounds above it take turns, and their medians are judged: what else the machine does in one
+	// of them is not the daemon's.
 	d := pick(l, 1500*time.Millisecond, 3*time.Second)
 	var early, tried int
 	var peaks, unders []float64
@@ -64,12 +64,13 @@ func checkOverload(l *lab) (verdict, error) {
 	most := max(nodes[0].most.Load(), nodes[1].most.Load())
 	under := wire.Quantile(unders, .5)
 	return say(most <= slots && under >= .9 && wrong.Load() == 0 && total > 0 && tried >= 10 && early*10 >= tried*8,
-		"goodput %.0f %% of the peak of %.0f/s (medians of 3 rounds), %d refused, %d with something else than 429 and Retry-After; %d of %d refused before the body was sent; at most %d at a time at a worker (limit %d)",
+		"goodput %.0f %% of the peak of %.0f/s (medians of 3 rounds), %d refused, %d with something else than 429 and "+
+			"Retry-After; %d of %d refused before the body was sent; at most %d at a time at a worker (limit %d)",
 		under*100, wire.Quantile(peaks, .5), total, wrong.Load(), early, tried, most, slots)
 }
 
-// earlyRefusals sends headers that promise a body, no body, until the overload ends, and counts the answers 429. One that is
-// let in after all gets its body late.
+// earlyRefusals sends headers that promise a body, no body, until the overload ends, and counts the answers 429. One
+// that is let in after all gets its body late.
 func earlyRefusals(addr string, until time.Time) (early, tried int) {
 	for tried < 30 && time.Now().Before(until) {
 		tried++
@@ -78,7 +79,8 @@ func earlyRefusals(addr string, until time.Time) (early, tried int) {
 			continue
 		}
 		body := chat("late", false)
-		fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: r\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", chatPath, len(body))
+		fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: r\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n",
+			chatPath, len(body))
 		c.SetReadDeadline(time.Now().Add(150 * time.Millisecond))
 		if _, err := c.R.Peek(1); err == nil {
 			if h, err := c.ReadHead(); err == nil && h.Status == 429 {
@@ -100,7 +102,8 @@ func checkHalfSent(l *lab) (verdict, error) {
 	}
 	var longest atomic.Int64
 	var all sync.WaitGroup
-	for _, start := range []string{"P", "POST / HTTP/1.1\r\nHost: r\r\nX-A", "POST / HTTP/1.1\r\nHost: r\r\nContent-Length: 10\r\n\r\n123"} {
+	for _, start := range []string{"P", "POST / HTTP/1.1\r\nHost: r\r\nX-A",
+		"POST / HTTP/1.1\r\nHost: r\r\nContent-Length: 10\r\n\r\n123"} {
 		for _, drip := range []bool{false, true} { // a byte a second must not put it off for ever
 			all.Go(func() {
 				c, err := wire.Dial(r.Addr)

@@ -105,18 +105,22 @@ func runAll(dir, bin, modules, only string, quick bool, soak time.Duration) (ok 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if dir == "" {
-		if dir, err = os.MkdirTemp("", "faults"); err != nil {
+		dir, err = os.MkdirTemp("", "faults")
+		if err != nil {
 			return false, err
 		}
 		defer os.RemoveAll(dir)
 	}
-	if dir, err = filepath.Abs(dir); err != nil {
+	dir, err = filepath.Abs(dir)
+	if err != nil {
 		return false, err
 	}
-	if bin, err = filepath.Abs(bin); err != nil {
+	bin, err = filepath.Abs(bin)
+	if err != nil {
 		return false, err
 	}
-	if modules, err = filepath.Abs(modules); err != nil {
+	modules, err = filepath.Abs(modules)
+	if err != nil {
 		return false, err
 	}
 	todo := checks

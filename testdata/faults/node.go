@@ -154,7 +154,8 @@ func (n *node) fail(c *wire.Call, fault string) bool {
 	stream := c.Query.Get("chunks") != ""
 	switch fault {
 	case "500", "503":
-		return c.Plain(map[string]int{"500": 500, "503": 503}[fault], "application/json", `{"error":{"message":"no","type":"InternalServerError","param":null,"code":500}}`)
+		return c.Plain(map[string]int{"500": 500, "503": 503}[fault], "application/json",
+			`{"error":{"message":"no","type":"InternalServerError","param":null,"code":500}}`)
 	case "reset":
 		reset(c)
 	case "accept-only":
@@ -167,9 +168,13 @@ func (n *node) fail(c *wire.Call, fault string) bool {
 		if stream {
 			return hide(c, fault)
 		}
-		return c.Plain(200, "application/json", fmt.Sprintf(`{"id":"%s","object":"chat.completion","created":1,"model":"sim","choices":[{"index":0,"message":{"role":"assistant","content":""},"finish_reason":"abort"}],"usage":{"prompt_tokens":0,"completion_tokens":0,"total_tokens":0}}`, c.Mark()))
+		return c.Plain(200, "application/json",
+			fmt.Sprintf(`{"id":"%s","object":"chat.completion","created":1,"model":"sim","choices":[{"index":0,`+
+				`"message":{"role":"assistant","content":""},"finish_reason":"abort"}],"usage":{"prompt_tokens":0,`+
+				`"completion_tokens":0,"total_tokens":0}}`, c.Mark()))
 	case "short":
-		fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n{\"id\":\"%s\"}", c.Mark())
+		fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n{\"id\":\"%s\"}",
+			c.Mark())
 	case "no-http":
 		c.Write([]byte("\x00\x01\xff what is this\r\n\r\n\r\n"))
 	default:
@@ -198,8 +203,8 @@ func (n *node) failStream(c *wire.Call, fault string) {
 	}
 }
 
-// hide fails in a stream that ends well as HTTP: with nothing in it as vLLM after SIGTERM with --shutdown-timeout, by an error
-// event as after a crash of the engine, by finish_reason "abort" as after SIGTERM without it.
+// hide fails in a stream that ends well as HTTP: with nothing in it as vLLM after SIGTERM with --shutdown-timeout, by
+// an error event as after a crash of the engine, by finish_reason "abort" as after SIGTERM without it.
 func hide(c *wire.Call, fault string) bool {
 	c.StreamHead()
 	late := strings.HasSuffix(fault, "-late")
@@ -210,7 +215,8 @@ func hide(c *wire.Call, fault string) bool {
 	}
 	switch {
 	case strings.HasPrefix(fault, "error"):
-		c.Chunk(`data: {"error":{"message":"EngineCore encountered an issue.","type":"InternalServerError","param":null,"code":500}}` + "\n\n")
+		c.Chunk(`data: {"error":{"message":"EngineCore encountered an issue.","type":"InternalServerError","param":null,` +
+			`"code":500}}` + "\n\n")
 	case late:
 		c.Event(2, `"abort"`)
 	}

@@ -5,8 +5,8 @@ import (
 	"net"
 )
 
-// relay passes bytes between its clients and one worker and does nothing else: what a departure costs on this machine at the
-// least. A client that leaves takes its connection to the worker with it.
+// relay passes bytes between its clients and one worker and does nothing else: what a departure costs on this machine
+// at the least. A client that leaves takes its connection to the worker with it.
 func relay(listen, to string) error {
 	l, err := net.Listen("tcp", listen)
 	if err != nil {

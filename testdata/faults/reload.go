@@ -52,7 +52,8 @@ func checkSigterm(l *lab) (verdict, error) {
 	if w := why.Load(); w != nil {
 		text = "; one: " + *w
 	}
-	return say(whole.Load() == 200 && told && ended && code == 0, "%d of 200 whole, /ready 503 %v, ended %v with %d%s", whole.Load(), told, ended, code, text)
+	return say(whole.Load() == 200 && told && ended && code == 0, "%d of 200 whole, /ready 503 %v, ended %v with %d%s",
+		whole.Load(), told, ended, code, text)
 }
 
 func checkReload(l *lab) (verdict, error) {
@@ -107,7 +108,8 @@ func checkReload(l *lab) (verdict, error) {
 	ok, err := r.metric("warmpath_config_last_reload_successful")
 	used := nodes[2].posts.Load() > 0
 	sent, failed := stop()
-	return say(failed == 0 && swapped && used && err == nil && ok == 0, "%d of %d failed; module swapped %v, new worker used %v, bad file refused %v", failed, sent, swapped, used, ok == 0)
+	return say(failed == 0 && swapped && used && err == nil && ok == 0,
+		"%d of %d failed; module swapped %v, new worker used %v, bad file refused %v", failed, sent, swapped, used, ok == 0)
 }
 
 func checkWorkersFile(l *lab) (verdict, error) {
@@ -144,5 +146,6 @@ func checkWorkersFile(l *lab) (verdict, error) {
 	}
 	time.Sleep(3 * time.Second)
 	sent, failed := stop()
-	return say(failed == 0 && used && soon <= 2*time.Second && after == 0, "%d of %d failed; new worker used %v after %s; removed ones got %d", failed, sent, used, ms(soon), after)
+	return say(failed == 0 && used && soon <= 2*time.Second && after == 0,
+		"%d of %d failed; new worker used %v after %s; removed ones got %d", failed, sent, used, ms(soon), after)
 }

@@ -86,8 +86,8 @@ func (s *slowClients) run(listen string, n int) error {
 	select {} // until it is killed
 }
 
-// client sends a byte of a header, or of a body, every two seconds, to the router or aside. It comes back when the router
-// turns it away.
+// client sends a byte of a header, or of a body, every two seconds, to the router or aside. It comes back when the
+// router turns it away.
 func (s *slowClients) client(body bool) {
 	c, err := s.begin(body)
 	if err != nil {
@@ -107,7 +107,8 @@ func (s *slowClients) client(body bool) {
 		s.sent.Add(1)
 		if _, err := c.Write([]byte("x")); err != nil {
 			c.Reset()
-			if c, err = s.begin(body); err != nil {
+			c, err = s.begin(body)
+			if err != nil {
 				return
 			}
 		}

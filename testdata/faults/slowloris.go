@@ -22,15 +22,15 @@ func honest(l *lab, addr string, rate float64, d time.Duration) (took []time.Dur
 	return took, bad.Load()
 }
 
-// checkSlowloris has two daemons of the same kind: one that nobody attacks, and one that thousands of slow clients are
-// connected to. An honest client asks one and then the other, round after round, so that what else the machine does falls
-// on both. The slow clients are a process of their own and write as much in all rounds: in those of the first daemon to
-// sockets that nobody reads. So their own work, which is another machine's, falls on both; what the daemon does with the
-// bytes falls on its own rounds.
+// checkSlowloris has two daemons of the same kind: one that nobody attacks, and one that thousands of slow clients
+// are connected to. An honest client asks one and then the other, round after round, so that what else the machine
+// does falls on both. The slow clients are a process of their own and write as much in all rounds: in those of the
+// first daemon to sockets that nobody reads. So their own work, which is another machine's, falls on both; what the
+// daemon does with the bytes falls on its own rounds.
 //
-// The mark compares the medians of the rounds' p99, as a hiccup of the machine in one round, on either side, would decide the
-// p99 of all together. If it is missed after the first rounds there are more, three times as many at most, and none is thrown
-// away: a daemon's slowness is in most of its rounds.
+// The mark compares the medians of the rounds' p99, as a hiccup of the machine in one round, on either side, would
+// decide the p99 of all together. If it is missed after the first rounds there are more, three times as many at most,
+// and none is thrown away: a daemon's slowness is in most of its rounds.
 func checkSlowloris(l *lab) (verdict, error) {
 	const server = "read_timeout = \"20s\"\n"
 	left, _, err := l.inFront(2, server, "")
@@ -71,8 +71,10 @@ func checkSlowloris(l *lab) (verdict, error) {
 	}
 	each := float64(sent) / float64(n) / float64(len(during)) // a round is a second
 	return say(ratio <= 1.2 && failed == 0 && stuck <= 128 && each >= .25,
-		"%d slow headers and bodies, %.2f bytes a second each: honest p99 %s without and %s with them (%.2fx), %d of %d requests failed; %.0f KiB for each of %d stuck streams",
-		n, each, ms(wire.Quantile(before, .5)), ms(wire.Quantile(during, .5)), ratio, failed, (len(before)+len(during))*honestRate, stuck, readers)
+		"%d slow headers and bodies, %.2f bytes a second each: honest p99 %s without and %s with them (%.2fx), %d of %d "+
+			"requests failed; %.0f KiB for each of %d stuck streams",
+		n, each, ms(wire.Quantile(before, .5)), ms(wire.Quantile(during, .5)), ratio, failed, (len(before)+
+			len(during))*honestRate, stuck, readers)
 }
 
 const honestRate = 300 // requests a second

@@ -23,8 +23,8 @@ const (
 	soakRate  = .7 * 4 * soakSlots / .040
 )
 
-// soakBlocks is the KV cache of each worker, as its metrics tell it: 32,768 tokens. The router's index fills up to what the
-// workers can hold; here it is full after some seconds, so that what grows in the second half is no filling.
+// soakBlocks is the KV cache of each worker, as its metrics tell it: 32,768 tokens. The router's index fills up to
+// what the workers can hold; here it is full after some seconds, so that what grows in the second half is no filling.
 const soakBlocks = 2048
 
 // flatShare is what the memory may grow in the second half of a soak.
@@ -32,13 +32,14 @@ const flatShare = .05
 
 func soakCheck(d time.Duration) check {
 	return check{name: "soak", what: fmt.Sprintf("%v at 70 %% load with random faults", d),
-		pass: fmt.Sprintf("memory flat (second half grows by less than %.0f %%), in flight 0, requests in = answered + aborted", 100*flatShare),
-		run:  func(l *lab) (verdict, error) { return soak(l, d) }}
+		pass: fmt.Sprintf("memory flat (second half grows by less than %.0f %%), in flight 0, requests in = answered + "+
+			"aborted", 100*flatShare),
+		run: func(l *lab) (verdict, error) { return soak(l, d) }}
 }
 
-// soak loads a fleet for d. Memory is judged over the second half. If it grew by more than the mark, the soak goes on for as
-// long again, twice at most, and is judged over the second half of the whole: buffers that a burst of faults has made come to
-// an end, a leak goes on.
+// soak loads a fleet for d. Memory is judged over the second half. If it grew by more than the mark, the soak goes on
+// for as long again, twice at most, and is judged over the second half of the whole: buffers that a burst of faults
+// has made come to an end, a leak goes on.
 func soak(l *lab, d time.Duration) (verdict, error) {
 	var nodes []*node
 	for range 4 {
@@ -48,7 +49,8 @@ func soak(l *lab, d time.Duration) (verdict, error) {
 		}
 		nodes = append(nodes, n)
 	}
-	r, err := l.inFrontOf("", "strategy = \"prefixaware\"\nhealth_interval = \"300ms\"\nfirst_byte_retry = \"1s\"\nstream_timeout = \"1s\"\n", nodes...)
+	r, err := l.inFrontOf("", "strategy = \"prefixaware\"\nhealth_interval = \"300ms\"\nfirst_byte_retry = "+
+		"\"1s\"\nstream_timeout = \"1s\"\n", nodes...)
 	if err != nil {
 		return verdict{}, err
 	}
@@ -64,14 +66,18 @@ func soak(l *lab, d time.Duration) (verdict, error) {
 	g := growth{}
 	for range 3 {
 		t.play(l, r.Addr, d)
-		if g = grown(m.seen()); g.share() <= flatShare || l.ctx.Err() != nil {
+		g = grown(m.seen())
+		if g.share() <= flatShare || l.ctx.Err() != nil {
 			break
 		}
 	}
 	m.stop()
 	close(quit)
 	<-faultsOver
-	free := eventually(15*time.Second, func() bool { n, err := r.metric("warmpath_worker_in_flight"); return err == nil && n == 0 })
+	free := eventually(15*time.Second, func() bool {
+		n, err := r.metric("warmpath_worker_in_flight")
+		return err == nil && n == 0
+	})
 	now, err := r.metric("warmpath_requests_total")
 	if err != nil {
 		return verdict{}, err
@@ -79,7 +85,8 @@ func soak(l *lab, d time.Duration) (verdict, error) {
 	in := t.sent.Load()
 	balanced := int64(now-counted) == in
 	return say(free && balanced && g.share() <= flatShare && t.foreign.Load() == 0,
-		"%d requests in, %.0f counted by the router; client saw %d answered, %d refused or broken, %d aborted by itself, %d foreign; %s; in flight 0 %v",
+		"%d requests in, %.0f counted by the router; client saw %d answered, %d refused or broken, %d aborted by "+
+			"itself, %d foreign; %s; in flight 0 %v",
 		in, now-counted, t.good.Load(), t.bad.Load(), t.left.Load(), t.foreign.Load(), g, free)
 }
 
@@ -146,7 +153,8 @@ func (g growth) share() float64 {
 }
 
 func (g growth) String() string {
-	return fmt.Sprintf("memory %.0f MB after a quarter, %.0f a half, %.0f three, %.0f at the end, second half grew by %.2f MB (%.1f %%)",
+	return fmt.Sprintf("memory %.0f MB after a quarter, %.0f a half, %.0f three, %.0f at the end, second half grew "+
+		"by %.2f MB (%.1f %%)",
 		g.quarters[0], g.quarters[1], g.quarters[2], g.quarters[3], g.second, 100*g.share())
 }
 

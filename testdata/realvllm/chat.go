@@ -14,8 +14,8 @@ func checkChat(ctx context.Context, s *scene) (string, error) { return s.chats(c
 
 func checkChatStreamed(ctx context.Context, s *scene) (string, error) { return s.chats(ctx, true) }
 
-// chats plays two chats, turn by turn. Each must stay on the worker that holds it, and from the second turn on the engine
-// itself must report the turn before as cached, but for blocks of 32 tokens that were not yet full.
+// chats plays two chats, turn by turn. Each must stay on the worker that holds it, and from the second turn on the
+// engine itself must report the turn before as cached, but for blocks of 32 tokens that were not yet full.
 func (s *scene) chats(ctx context.Context, stream bool) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
@@ -41,11 +41,13 @@ func (s *scene) chats(ctx context.Context, stream bool) (string, error) {
 				figures[i] += fmt.Sprintf(", %d of %d", cached, prompt)
 			}
 			if a.worker() != worker[i] {
-				return "", fmt.Errorf("chat %d, turn %d went to %q, the turns before to %q (%s)", i+1, turn+1, a.worker(), worker[i],
+				return "", fmt.Errorf("chat %d, turn %d went to %q, the turns before to %q (%s)", i+1, turn+1, a.worker(),
+					worker[i],
 					a.header.Get("X-Warmpath-Candidates"))
 			}
 			if turn > 0 && cached < before[i]-64 {
-				return "", fmt.Errorf("chat %d, turn %d at %s: %d tokens cached, the turn before had %d", i+1, turn+1, worker[i], cached, before[i])
+				return "", fmt.Errorf("chat %d, turn %d at %s: %d tokens cached, the turn before had %d", i+1, turn+1, worker[i],
+					cached, before[i])
 			}
 			before[i] = prompt
 			messages[i] = append(messages[i], said("assistant", a.reply())...)

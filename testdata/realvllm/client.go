@@ -99,8 +99,8 @@ func (a *answer) events() bool {
 	return strings.HasPrefix(a.header.Get("Content-Type"), "text/event-stream")
 }
 
-// fault says why the answer is not a whole and honest one; nil if it is. A vLLM that is stopped answers 200 and hides the
-// failure in it: the finish reason "abort", an error event, a stream with no event but that of include_usage.
+// fault says why the answer is not a whole and honest one; nil if it is. A vLLM that is stopped answers 200 and hides
+// the failure in it: the finish reason "abort", an error event, a stream with no event but that of include_usage.
 func (a *answer) fault() error {
 	head := a.body[:min(len(a.body), 300)]
 	switch {
@@ -108,9 +108,11 @@ func (a *answer) fault() error {
 		return fmt.Errorf("after %d bytes: %w", len(a.body), a.err)
 	case a.status != http.StatusOK:
 		return fmt.Errorf("status %d: %s", a.status, head)
-	case has(a.body, `"finish_reason":"abort"`, `"stop_reason":"abort"`, `"status":"failed"`, `"status":"cancelled"`, `"error":{`, `"error": {`):
+	case has(a.body, `"finish_reason":"abort"`, `"stop_reason":"abort"`, `"status":"failed"`, `"status":"cancelled"`,
+		`"error":{`, `"error": {`):
 		return fmt.Errorf("a failure inside a 200: %s", a.body[max(0, len(a.body)-400):])
-	case a.events() && !has(a.body, "data: [DONE]", "event: message_stop", "event: response.completed", "event: response.incomplete"):
+	case a.events() && !has(a.body, "data: [DONE]", "event: message_stop", "event: response.completed",
+		"event: response.incomplete"):
 		return fmt.Errorf("a stream without its end: %s", a.body[max(0, len(a.body)-300):])
 	case a.events() && !has(a.body, `"choices":[{`, "event: content_block_delta", "event: response.output_text.delta"):
 		return fmt.Errorf("a stream without output: %s", head)
@@ -147,11 +149,12 @@ func (a *answer) each(visit func(v any)) {
 	}
 }
 
-// last returns the value at the path of keys ("usage", "prompt_tokens") in the body, or in the last event that has it. A
-// number as key is an index.
+// last returns the value at the path of keys ("usage", "prompt_tokens") in the body, or in the last event that has
+// it. A number as key is an index.
 func (a *answer) last(keys ...any) (found any) {
 	a.each(func(v any) {
-		if v = dig(v, keys); v != nil {
+		v = dig(v, keys)
+		if v != nil {
 			found = v
 		}
 	})

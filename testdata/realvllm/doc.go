@@ -1,9 +1,10 @@
-// Realvllm starts two real vLLM workers (CPU build, a tiny model of random weights) and a warmpath in front of them, and
-// checks what a simulated worker cannot prove: that the engine counts cached tokens where the router sends a chat's turns,
-// that a client who leaves frees the engine, and that draining, killing and restarting a worker costs no client an answer.
+// Realvllm starts two real vLLM workers (CPU build, a tiny model of random weights) and a warmpath in front of them,
+// and checks what a simulated worker cannot prove: that the engine counts cached tokens where the router sends a
+// chat's turns, that a client who leaves frees the engine, and that draining, killing and restarting a worker costs
+// no client an answer.
 //
 //	testdata/realvllm/run.sh
 //
-// It prints one line a check with its figure and exits with 1 if one failed. It stands under testdata, as it needs 6 GB of
-// Python packages and minutes: no part of the module's packages, not in CI. README.md tells more.
+// It prints one line a check with its figure and exits with 1 if one failed. It stands under testdata, as it needs 6
+// GB of Python packages and minutes: no part of the module's packages, not in CI. README.md tells more.
 package main

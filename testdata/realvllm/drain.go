@@ -26,7 +26,8 @@ func (s *scene) long(ctx context.Context, streams, tokens int) func() []*answer 
 	}
 }
 
-// pace finds out how many tokens a stream has after about so long, six streams beside each other: machines differ by ten.
+// pace finds out how many tokens a stream has after about so long, six streams beside each other: machines differ by
+// ten.
 func (s *scene) pace(ctx context.Context, d time.Duration) int {
 	const probe = 60
 	began := time.Now()
@@ -73,11 +74,13 @@ func checkDrain(ctx context.Context, s *scene) (string, error) {
 	if err := errors.Join(cut, stateErr, err); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%d streams of %d tokens at w1 finished, it ended after %.1f s; %q %d ms after SIGTERM, tried again %d times; %s",
+	return fmt.Sprintf("%d streams of %d tokens at w1 finished, it ended after %.1f s; %q %d ms after SIGTERM, tried "+
+		"again %d times; %s",
 		n, tokens, ended.Seconds(), state, noticed.Sub(told).Milliseconds(), trials, figure), nil
 }
 
-// upAgain counts how often the router takes a worker for up until its process ends: a breaker that lets one request try.
+// upAgain counts how often the router takes a worker for up until its process ends: a breaker that lets one request
+// try.
 func (s *scene) upAgain(ctx context.Context, w *vllm) (times int) {
 	was := ""
 	for {
@@ -127,7 +130,8 @@ func (s *scene) comesBack(ctx context.Context, i int) (string, error) {
 	if took > backWithin {
 		err = errors.Join(err, fmt.Errorf("longer than %v", backWithin))
 	}
-	text := fmt.Sprintf("%s started in %.0f s, used %d ms after its /health was 200; %s", s.workers[i].id, up.Sub(began).Seconds(),
+	text := fmt.Sprintf("%s started in %.0f s, used %d ms after its /health was 200; %s", s.workers[i].id,
+		up.Sub(began).Seconds(),
 		took.Milliseconds(), figure)
 	if err != nil {
 		return "", fmt.Errorf("%s%w", text, err)

@@ -42,7 +42,8 @@ func checkEndpoints(ctx context.Context, s *scene) (string, error) {
 			continue
 		}
 		if first.worker() != second.worker() || second.cached() <= 0 {
-			return "", fmt.Errorf("%s: %d tokens cached at %s, which the first time was %s", k.path, second.cached(), second.worker(), first.worker())
+			return "", fmt.Errorf("%s: %d tokens cached at %s, which the first time was %s", k.path, second.cached(),
+				second.worker(), first.worker())
 		}
 		figure += fmt.Sprintf(" %s %d,", names[i], second.cached())
 	}
@@ -74,18 +75,26 @@ func refusals(ctx context.Context, c *client) error {
 		status int
 		keys   []any // of a text that the body must have
 	}{
-		{"/v1/chat/completions", object{"model": "absent", "messages": said("user", "x")}, 404, []any{"error", "message"}},
-		{"/v1/chat/completions", chatBody(said("user", long), 1, false), 400, []any{"error", "message"}},
-		{"/v1/chat/completions", chatBody(said("user", long), 1, true), 400, []any{"error", "message"}},
-		{"/v1/completions", object{"model": "tiny", "prompt": "x", "max_tokens": "many"}, 400, []any{"error", "message"}},
-		{"/v1/responses", object{"model": "tiny", "input": "x", "previous_response_id": "resp_absent"}, 404, []any{"error", "message"}},
-		{"/v1/messages", object{"model": "absent", "max_tokens": 4, "messages": said("user", "x")}, 404, []any{"error", "message"}},
-		{"/v1/messages", object{"model": "tiny", "max_tokens": 4, "messages": said("user", long)}, 400, []any{"error", "message"}},
-		{"/v1/embeddings", object{"model": "tiny", "input": "x"}, 404, nil},
+		{path: "/v1/chat/completions", body: object{"model": "absent", "messages": said("user", "x")}, status: 404,
+			keys: []any{"error", "message"}},
+		{path: "/v1/chat/completions", body: chatBody(said("user", long), 1, false), status: 400,
+			keys: []any{"error", "message"}},
+		{path: "/v1/chat/completions", body: chatBody(said("user", long), 1, true), status: 400,
+			keys: []any{"error", "message"}},
+		{path: "/v1/completions", body: object{"model": "tiny", "prompt": "x", "max_tokens": "many"}, status: 400,
+			keys: []any{"error", "message"}},
+		{path: "/v1/responses", body: object{"model": "tiny", "input": "x", "previous_response_id": "resp_absent"},
+			status: 404, keys: []any{"error", "message"}},
+		{path: "/v1/messages", body: object{"model": "absent", "max_tokens": 4, "messages": said("user", "x")}, status: 404,
+			keys: []any{"error", "message"}},
+		{path: "/v1/messages", body: object{"model": "tiny", "max_tokens": 4, "messages": said("user", long)}, status: 400,
+			keys: []any{"error", "message"}},
+		{path: "/v1/embeddings", body: object{"model": "tiny", "input": "x"}, status: 404, keys: nil},
 	} {
 		a := c.post(ctx, r.path, r.body)
 		if a.err != nil || a.status != r.status || r.keys != nil && a.text(r.keys...) == "" {
-			return fmt.Errorf("%s with %.60v: status %d (%v), want %d: %.300s", r.path, r.body, a.status, a.err, r.status, a.body)
+			return fmt.Errorf("%s with %.60v: status %d (%v), want %d: %.300s", r.path, r.body, a.status, a.err, r.status,
+				a.body)
 		}
 		if r.path == "/v1/messages" && a.text("type") != "error" {
 			return fmt.Errorf("%s: an error in another shape than Anthropic's: %.300s", r.path, a.body)
@@ -104,7 +113,8 @@ func checkResponses(ctx context.Context, s *scene) (string, error) {
 	var wg sync.WaitGroup
 	for i := range made { // side by side, so that both workers get some
 		wg.Go(func() {
-			made[i] = c.post(ctx, "/v1/responses", object{"model": "tiny", "input": fresh(60), "max_output_tokens": 8, "store": true})
+			made[i] = c.post(ctx, "/v1/responses",
+				object{"model": "tiny", "input": fresh(60), "max_output_tokens": 8, "store": true})
 		})
 	}
 	wg.Wait()
@@ -123,11 +133,13 @@ func checkResponses(ctx context.Context, s *scene) (string, error) {
 	for _, id := range ids {
 		for range 3 {
 			if a := c.send(ctx, "GET", "/v1/responses/"+id, nil, nil); a.status != http.StatusOK || a.text("id") != id {
-				return "", fmt.Errorf("GET /v1/responses/{id}: status %d at %q (%v) %.200s; stored: %v", a.status, a.worker(), a.err, a.body, at)
+				return "", fmt.Errorf("GET /v1/responses/{id}: status %d at %q (%v) %.200s; stored: %v", a.status, a.worker(),
+					a.err, a.body, at)
 			}
 		}
 		for _, stream := range []bool{false, true} {
-			a := c.post(ctx, "/v1/responses", object{"model": "tiny", "input": "and then?", "max_output_tokens": 8, "store": true,
+			a := c.post(ctx, "/v1/responses", object{"model": "tiny", "input": "and then?", "max_output_tokens": 8,
+				"store":                true,
 				"previous_response_id": id, "stream": stream})
 			if err := a.fault(); err != nil {
 				return "", fmt.Errorf("previous_response_id, stream %v: %w", stream, err)
@@ -138,12 +150,14 @@ func checkResponses(ctx context.Context, s *scene) (string, error) {
 			cached += a.cached()
 		}
 	}
-	job := c.post(ctx, "/v1/responses", object{"model": "tiny", "input": fresh(20), "max_output_tokens": 4000, "store": true, "background": true})
+	job := c.post(ctx, "/v1/responses", object{"model": "tiny", "input": fresh(20), "max_output_tokens": 4000,
+		"store": true, "background": true})
 	id := job.text("id")
 	a := c.send(ctx, "POST", "/v1/responses/"+id+"/cancel", nil, nil)
 	if a.status != http.StatusOK || a.text("status") != "cancelled" {
 		return "", fmt.Errorf("cancel of a background response (%s): status %d %.200s", job.text("status"), a.status, a.body)
 	}
-	return fmt.Sprintf("%d stored answers (w1 %d, w2 %d) got 3 times each and continued twice, %d tokens cached in all; 1 cancelled",
+	return fmt.Sprintf("%d stored answers (w1 %d, w2 %d) got 3 times each and continued twice, %d tokens cached in "+
+		"all; 1 cancelled",
 		len(ids), at["w1"], at["w2"], cached), nil
 }

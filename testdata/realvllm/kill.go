@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// checkKill ends a worker and its engine with SIGKILL while it streams. What had no byte yet must be answered by the other
-// one; a stream that had begun must end with an error event and a broken connection, never as if it were whole.
+// checkKill ends a worker and its engine with SIGKILL while it streams. What had no byte yet must be answered by the
+// other one; a stream that had begun must end with an error event and a broken connection, never as if it were whole.
 func checkKill(ctx context.Context, s *scene) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
@@ -63,7 +63,8 @@ func checkKill(ctx context.Context, s *scene) (string, error) {
 	case !w.gone():
 		return "", fmt.Errorf("something of %s's process group is left", w.id)
 	}
-	return fmt.Sprintf("%d streams that had begun told of the break; %q after %d ms; %d were open without a byte; %s", broken, state,
+	return fmt.Sprintf("%d streams that had begun told of the break; %q after %d ms; %d were open without a byte; %s",
+		broken, state,
 		noticed.Milliseconds(), open, figure), nil
 }
 

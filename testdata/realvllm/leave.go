@@ -23,15 +23,15 @@ func checkLeave(ctx context.Context, s *scene) (string, error) {
 		text int // words of the prompt; some 2.4 tokens each
 		mid  bool
 	}{
-		{"chat in prefill", 1, 2800, false},
-		{"chat, no byte yet", 0, 20, false},
-		{"chat mid-stream", 1, 20, true},
-		{"completion, no byte yet", 2, 20, false},
-		{"completion mid-stream", 3, 20, true},
-		{"response, no byte yet", 4, 20, false},
-		{"response mid-stream", 5, 20, true},
-		{"message, no byte yet", 6, 20, false},
-		{"message mid-stream", 7, 20, true},
+		{name: "chat in prefill", kind: 1, text: 2800, mid: false},
+		{name: "chat, no byte yet", kind: 0, text: 20, mid: false},
+		{name: "chat mid-stream", kind: 1, text: 20, mid: true},
+		{name: "completion, no byte yet", kind: 2, text: 20, mid: false},
+		{name: "completion mid-stream", kind: 3, text: 20, mid: true},
+		{name: "response, no byte yet", kind: 4, text: 20, mid: false},
+		{name: "response mid-stream", kind: 5, text: 20, mid: true},
+		{name: "message, no byte yet", kind: 6, text: 20, mid: false},
+		{name: "message mid-stream", kind: 7, text: 20, mid: true},
 	} {
 		took, err := s.leave(ctx, kinds[c.kind], c.text, c.mid)
 		if err != nil {

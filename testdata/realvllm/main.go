@@ -119,7 +119,8 @@ func (s *scene) open(ctx context.Context, binary string) error {
 		}
 	}
 	var err error
-	if s.router, err = serve(binary, s.setup.dir, s.ports[2], s.ports[3], s.workers[:]); err != nil {
+	s.router, err = serve(binary, s.setup.dir, s.ports[2], s.ports[3], s.workers[:])
+	if err != nil {
 		return err
 	}
 	if err := s.up(ctx); err != nil {

@@ -116,7 +116,8 @@ func save(w *vllm, dir, name, method, path string, body any) error {
 	text := []byte{}
 	if body != nil {
 		var err error
-		if text, err = json.Marshal(body); err != nil {
+		text, err = json.Marshal(body)
+		if err != nil {
 			return err
 		}
 	}
@@ -128,7 +129,8 @@ func save(w *vllm, dir, name, method, path string, body any) error {
 	if err := conn.SetDeadline(time.Now().Add(40 * time.Second)); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: worker\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s",
+	_, err = fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: worker\r\nContent-Type: application/json\r\nContent-Length: "+
+		"%d\r\nConnection: close\r\n\r\n%s",
 		method, path, len(text), text)
 	if err != nil {
 		return err

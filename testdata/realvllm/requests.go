@@ -18,8 +18,8 @@ type kind struct {
 	body func(text string, tokens int) object
 }
 
-// kinds are those of the load: every endpoint of a generating model, streamed and not. Chats and completions go on to the
-// wanted length; the others have no ignore_eos, and at temperature 0 this model does not end at its first token.
+// kinds are those of the load: every endpoint of a generating model, streamed and not. Chats and completions go on to
+// the wanted length; the others have no ignore_eos, and at temperature 0 this model does not end at its first token.
 var kinds = []kind{
 	{"/v1/chat/completions", func(text string, n int) object { return chatBody(said("user", text), n, false) }},
 	{"/v1/chat/completions", func(text string, n int) object { return chatBody(said("user", text), n, true) }},
@@ -34,7 +34,8 @@ var kinds = []kind{
 		return object{"model": "tiny", "input": text, "max_output_tokens": n, "store": false, "temperature": 0}
 	}},
 	{"/v1/responses", func(text string, n int) object {
-		return object{"model": "tiny", "input": text, "max_output_tokens": n, "store": false, "temperature": 0, "stream": true}
+		return object{"model": "tiny", "input": text, "max_output_tokens": n, "store": false, "temperature": 0,
+			"stream": true}
 	}},
 	{"/v1/messages", func(text string, n int) object {
 		return object{"model": "tiny", "messages": said("user", text), "max_tokens": n, "temperature": 0}
@@ -46,7 +47,8 @@ var kinds = []kind{
 		return object{"model": "tiny", "prompt": ids(text), "max_tokens": n, "ignore_eos": true, "temperature": 0}
 	}},
 	{"/v1/completions", func(text string, n int) object {
-		return object{"model": "tiny", "prompt": ids(text), "max_tokens": n, "ignore_eos": true, "temperature": 0, "stream": true,
+		return object{"model": "tiny", "prompt": ids(text), "max_tokens": n, "ignore_eos": true, "temperature": 0,
+			"stream":         true,
 			"stream_options": object{"include_usage": true}}
 	}},
 	{"/tokenize", func(text string, _ int) object { return object{"model": "tiny", "prompt": text} }},
@@ -69,7 +71,8 @@ func said(role, content string) []any { return []any{object{"role": role, "conte
 
 // chatBody asks for exactly so many tokens.
 func chatBody(messages []any, tokens int, stream bool) object {
-	b := object{"model": "tiny", "messages": messages, "max_tokens": tokens, "ignore_eos": true, "temperature": 0, "stream": stream}
+	b := object{"model": "tiny", "messages": messages, "max_tokens": tokens, "ignore_eos": true, "temperature": 0,
+		"stream": stream}
 	if stream {
 		b["stream_options"] = object{"include_usage": true}
 	}
@@ -173,5 +176,6 @@ func tally(answers []loaded) (figure string, err error) {
 		}
 		return "", errors.New(list)
 	}
-	return fmt.Sprintf("%d new requests (w1 %d, w2 %d), 0 failed, %d retried", len(answers), by["w1"], by["w2"], retried), nil
+	return fmt.Sprintf("%d new requests (w1 %d, w2 %d), 0 failed, %d retried", len(answers), by["w1"], by["w2"],
+		retried), nil
 }

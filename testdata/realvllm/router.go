@@ -22,7 +22,8 @@ type router struct {
 
 // serve starts warmpath with defaults in front of the workers.
 func serve(binary, dir string, port, admin int, workers []*vllm) (*router, error) {
-	text := fmt.Sprintf("[server]\nlisten = \"127.0.0.1:%d\"\nadmin = \"127.0.0.1:%d\"\n\n[[pools]]\nmodels = [\"*\"]\n", port, admin)
+	text := fmt.Sprintf("[server]\nlisten = \"127.0.0.1:%d\"\nadmin = \"127.0.0.1:%d\"\n\n[[pools]]\nmodels = [\"*\"]\n",
+		port, admin)
 	for _, w := range workers {
 		text += fmt.Sprintf("\n[[pools.workers]]\nid = %q\nurl = %q\n", w.id, w.url)
 	}
@@ -31,7 +32,8 @@ func serve(binary, dir string, port, admin int, workers []*vllm) (*router, error
 		return nil, err
 	}
 	r := &router{log: filepath.Join(dir, "warmpath.log"), done: make(chan struct{}),
-		client: newClient(fmt.Sprintf("http://127.0.0.1:%d", port)), admin: newClient(fmt.Sprintf("http://127.0.0.1:%d", admin))}
+		client: newClient(fmt.Sprintf("http://127.0.0.1:%d", port)), admin: newClient(fmt.Sprintf("http://127.0.0.1:%d",
+			admin))}
 	log, err := os.Create(r.log)
 	if err != nil {
 		return nil, err
@@ -82,7 +84,8 @@ func (r *router) states(ctx context.Context) (map[string]string, error) {
 	return s, nil
 }
 
-// waitState waits until a worker's state is, or with not = true is not, the given one, and returns when and which it was.
+// waitState waits until a worker's state is, or with not = true is not, the given one, and returns when and which it
+// was.
 func (r *router) waitState(ctx context.Context, id, state string, not bool) (time.Time, string, error) {
 	var last string
 	for {

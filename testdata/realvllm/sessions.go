@@ -49,17 +49,20 @@ func checkSessions(ctx context.Context, s *scene) (string, error) {
 			}
 			a := c.in(id).post(ctx, p, chatBody(said("user", fresh(20)), 4, stream))
 			if a.status != 200 || a.err != nil || a.worker() != where {
-				return "", fmt.Errorf("use, stream %v: status %d at %q (%v), want %s: %.300s", stream, a.status, a.worker(), a.err, where, a.body)
+				return "", fmt.Errorf("use, stream %v: status %d at %q (%v), want %s: %.300s", stream, a.status, a.worker(), a.err,
+					where, a.body)
 			}
 		}
-		if a := c.in(id).post(ctx, path, object{"requestType": "CLOSE"}); a.status != 200 || a.header.Get("X-Amzn-SageMaker-Closed-Session-Id") != id {
+		if a := c.in(id).post(ctx, path, object{"requestType": "CLOSE"}); a.status != 200 ||
+			a.header.Get("X-Amzn-SageMaker-Closed-Session-Id") != id {
 			return "", fmt.Errorf("close: status %d (%v) %v: %.300s", a.status, a.err, a.header, a.body)
 		}
 		if where, err := s.keeper(id); err == nil {
 			return "", fmt.Errorf("closed, and %s still has it", where)
 		}
 		for _, body := range []object{chatBody(said("user", "x"), 4, false), {"requestType": "CLOSE"}} {
-			if a := c.in(id).post(ctx, path, body); a.status != 400 || a.header.Get("X-Amzn-ErrorType") != "ValidationError" || a.text("Message") == "" {
+			if a := c.in(id).post(ctx, path, body); a.status != 400 || a.header.Get("X-Amzn-ErrorType") != "ValidationError" ||
+				a.text("Message") == "" {
 				return "", fmt.Errorf("after the close: status %d (%v) %v: %.300s", a.status, a.err, a.header, a.body)
 			}
 		}
@@ -68,7 +71,8 @@ func checkSessions(ctx context.Context, s *scene) (string, error) {
 	if a.status != 424 || a.number("OriginalStatusCode") != 400 {
 		return "", fmt.Errorf("vLLM's 400: status %d (%v): %.300s", a.status, a.err, a.body)
 	}
-	return fmt.Sprintf("%d sessions (w1 %d, w2 %d) opened, each used 3 times where it is and closed", len(ids), at["w1"], at["w2"]), nil
+	return fmt.Sprintf("%d sessions (w1 %d, w2 %d) opened, each used 3 times where it is and closed", len(ids), at["w1"],
+		at["w2"]), nil
 }
 
 // keeper is the worker that has a session.

@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// startLimit is how long a worker may take to serve: 70 s alone on two free cores, 100 s beside another, 5 minutes where
-// others keep the cores busy.
+// startLimit is how long a worker may take to serve: 70 s alone on two free cores, 100 s beside another, 5 minutes
+// where others keep the cores busy.
 const startLimit = 12 * time.Minute
 
 // vllm is one real worker: an API server with its engine, in a process group of their own.
@@ -41,8 +41,9 @@ type setup struct {
 // sessions is the folder in which a worker keeps a folder for each session.
 func (s setup) sessions(id string) string { return filepath.Join(s.dir, id+"-sessions") }
 
-// start starts a worker on a loopback port. Loopback needs VLLM_HOST_IP too: the engine binds a port of its own there. nobind:
-// by default vLLM keeps a core free and pins its threads to the others, on two cores both workers' to the same one.
+// start starts a worker on a loopback port. Loopback needs VLLM_HOST_IP too: the engine binds a port of its own
+// there. nobind: by default vLLM keeps a core free and pins its threads to the others, on two cores both workers' to
+// the same one.
 func (s setup) start(id string, port int) (*vllm, error) {
 	addr := strconv.Itoa(port)
 	w := &vllm{id: id, url: "http://127.0.0.1:" + addr, started: time.Now(), done: make(chan struct{}),
@@ -60,7 +61,8 @@ func (s setup) start(id string, port int) (*vllm, error) {
 	w.cmd.Env = append(os.Environ(), "VLLM_CPU_KVCACHE_SPACE=1", "OMP_NUM_THREADS=1", "VLLM_CPU_OMP_THREADS_BIND=nobind",
 		"HF_HUB_OFFLINE=1", "VLLM_NO_USAGE_STATS=1",
 		"VLLM_HOST_IP=127.0.0.1", "VLLM_ENABLE_RESPONSES_API_STORE=1", "TMPDIR="+s.dir,
-		"SAGEMAKER_ENABLE_STATEFUL_SESSIONS=true", "SAGEMAKER_SESSIONS_PATH="+s.sessions(id)) // else both would share /dev/shm's
+		"SAGEMAKER_ENABLE_STATEFUL_SESSIONS=true", "SAGEMAKER_SESSIONS_PATH="+
+			s.sessions(id)) // else both would share /dev/shm's
 	w.cmd.Stdout, w.cmd.Stderr = log, log
 	w.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := w.cmd.Start(); err != nil {
@@ -85,7 +87,8 @@ func (w *vllm) ready(ctx context.Context) (time.Time, error) {
 		case <-w.done:
 			return time.Time{}, fmt.Errorf("worker %s ended at its start; its log ends with:\n%s", w.id, tail(w.log))
 		case <-ctx.Done():
-			return time.Time{}, fmt.Errorf("worker %s did not serve in %v; its log ends with:\n%s", w.id, startLimit, tail(w.log))
+			return time.Time{}, fmt.Errorf("worker %s did not serve in %v; its log ends with:\n%s", w.id, startLimit,
+				tail(w.log))
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
@@ -122,8 +125,9 @@ func (w *vllm) running(ctx context.Context) (float64, error) {
 // term asks the API server to drain and end, as an orchestrator does.
 func (w *vllm) term() error { return w.cmd.Process.Signal(syscall.SIGTERM) }
 
-// kill ends the API server, its engine and all that they started, at once. Killing the server alone would leave the engine
-// behind, with its memory and ports. Shared memory outlives them, as nobody is left to unlink it: up to 400 MB a worker.
+// kill ends the API server, its engine and all that they started, at once. Killing the server alone would leave the
+// engine behind, with its memory and ports. Shared memory outlives them, as nobody is left to unlink it: up to 400 MB
+// a worker.
 func (w *vllm) kill() {
 	shared := sharedMemory(w.cmd.Process.Pid)
 	_ = syscall.Kill(-w.cmd.Process.Pid, syscall.SIGKILL) // the group's id is the server's

@@ -22,7 +22,8 @@ pid %[1]s/nginx-%[2]s.pid; error_log stderr crit; worker_rlimit_nofile 20000;
 events { worker_connections 20000; }
 http {
   access_log off;
-  client_body_temp_path %[1]s/b; proxy_temp_path %[1]s/p; fastcgi_temp_path %[1]s/f; uwsgi_temp_path %[1]s/u; scgi_temp_path %[1]s/s;
+  client_body_temp_path %[1]s/b; proxy_temp_path %[1]s/p;
+  fastcgi_temp_path %[1]s/f; uwsgi_temp_path %[1]s/u; scgi_temp_path %[1]s/s;
   client_max_body_size 64m; client_body_buffer_size 512k; keepalive_requests 100000000; keepalive_timeout 600s;
   upstream workers { %[3]s keepalive 512; keepalive_requests 100000000; keepalive_timeout 60s; }
   server {

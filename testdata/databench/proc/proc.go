@@ -57,7 +57,8 @@ func (p *Proc) awaitAt(addr, path string) error {
 		case a.Err == nil && a.Status == 200:
 			return nil
 		case p.Exited() || time.Now().After(end):
-			return fmt.Errorf("proc: %s does not answer %s with 200 (%d, %v); its log ends %s", p.Name, path, a.Status, a.Err, p.Log(600))
+			return fmt.Errorf("proc: %s does not answer %s with 200 (%d, %v); its log ends %s", p.Name, path, a.Status, a.Err,
+				p.Log(600))
 		}
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// CPU is the time that all threads have run. It is read from schedstat, whose nanoseconds are what utime + stime of stat
-// round to 10 ms.
+// CPU is the time that all threads have run. It is read from schedstat, whose nanoseconds are what utime + stime of
+// stat round to 10 ms.
 func (p *Proc) CPU() time.Duration {
 	var sum time.Duration
 	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p.cmd.Process.Pid))

@@ -19,13 +19,15 @@ type Router struct {
 // text is the file.
 func (r Router) text(listen, admin string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "[server]\nlisten = %q\nadmin = %q\nlog_level = \"warn\"\n%s\n[[pools]]\n%s\n", listen, admin, r.Server, r.Pool)
+	fmt.Fprintf(&b, "[server]\nlisten = %q\nadmin = %q\nlog_level = \"warn\"\n%s\n[[pools]]\n%s\n", listen, admin,
+		r.Server, r.Pool)
 	b.WriteString(Tables("pools.workers", r.Workers))
 	b.WriteString(r.Strategies)
 	return b.String()
 }
 
-// Tables are the tables of workers, as they stand in a configuration (name pools.workers) or in a workers_file (workers).
+// Tables are the tables of workers, as they stand in a configuration (name pools.workers) or in a workers_file
+// (workers).
 func Tables(name string, workers []string) string {
 	var b strings.Builder
 	for i, w := range workers {

@@ -8,7 +8,8 @@ import (
 )
 
 // models and metrics are the least that a router asks a vLLM for.
-const models = `{"object":"list","data":[{"id":"sim","object":"model","created":1,"owned_by":"vllm","root":"sim","parent":null,"max_model_len":1048576}]}`
+const models = `{"object":"list","data":[{"id":"sim","object":"model","created":1,"owned_by":"vllm","root":"sim",` +
+	`"parent":null,"max_model_len":1048576}]}`
 
 // Metrics is a worker's page for a KV cache of so many blocks of 16 tokens.
 func Metrics(blocks int) string {
@@ -60,20 +61,23 @@ func (c *Call) Millis(name string) time.Duration {
 
 // Plain writes an answer of known length.
 func (c *Call) Plain(status int, kind, body string) bool {
-	_, err := c.Write(fmt.Appendf(nil, "HTTP/1.1 %d Status\r\nServer: uvicorn\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", status, kind, len(body), body))
+	_, err := c.Write(fmt.Appendf(nil, "HTTP/1.1 %d Status\r\nServer: uvicorn\r\nContent-Type: %s\r\nContent-Length: "+
+		"%d\r\n\r\n%s", status, kind, len(body), body))
 	return err == nil
 }
 
 // StreamHead writes the head of a stream.
 func (c *Call) StreamHead() error {
-	_, err := c.Write([]byte("HTTP/1.1 200 OK\r\nServer: uvicorn\r\nContent-Type: text/event-stream; charset=utf-8\r\nTransfer-Encoding: chunked\r\n\r\n"))
+	_, err := c.Write([]byte("HTTP/1.1 200 OK\r\nServer: uvicorn\r\nContent-Type: text/event-stream; " +
+		"charset=utf-8\r\nTransfer-Encoding: chunked\r\n\r\n"))
 	return err
 }
 
-// Event writes one event as one chunk. Its text is its number and the time at which it was written: as with vLLM's, the text is
-// all that differs from the event before.
+// Event writes one event as one chunk. Its text is its number and the time at which it was written: as with vLLM's,
+// the text is all that differs from the event before.
 func (c *Call) Event(n int, finish string) error {
-	return c.Chunk(fmt.Sprintf(`data: {"id":"%s","object":"chat.completion.chunk","pad":"%s","model":"sim","choices":[{"index":0,"delta":{"content":"%05d t%d"},"finish_reason":%s}]}`+"\n\n",
+	return c.Chunk(fmt.Sprintf(`data: {"id":"%s","object":"chat.completion.chunk","pad":"%s","model":"sim",`+
+		`"choices":[{"index":0,"delta":{"content":"%05d t%d"},"finish_reason":%s}]}`+"\n\n",
 		c.Mark(), c.pad(), n, time.Now().UnixNano(), finish))
 }
 

@@ -61,14 +61,16 @@ func (c *Conn) readHead() (Head, error) {
 		return Head{}, fmt.Errorf("wire: no status line: %.80q", line)
 	}
 	h := Head{Length: -2, Text: strings.ToLower(string(rest))}
-	if h.Status, err = strconv.Atoi(f[1]); err != nil {
+	h.Status, err = strconv.Atoi(f[1])
+	if err != nil {
 		return Head{}, fmt.Errorf("wire: no status in %.80q", line)
 	}
 	for line := range strings.SplitSeq(h.Text, "\r\n") {
 		name, value, _ := strings.Cut(line, ":")
 		switch value = strings.TrimSpace(value); name {
 		case "content-length":
-			if h.Length, err = strconv.ParseInt(value, 10, 64); err != nil {
+			h.Length, err = strconv.ParseInt(value, 10, 64)
+			if err != nil {
 				return Head{}, fmt.Errorf("wire: content-length %.80q", value)
 			}
 		case "transfer-encoding":
@@ -110,8 +112,8 @@ func readHead(r *bufio.Reader) ([]byte, error) {
 	}
 }
 
-// ReadBody passes the body's pieces to each: the chunks of a chunked one, else what a read gives. A body that ends early is
-// io.ErrUnexpectedEOF. each may be nil.
+// ReadBody passes the body's pieces to each: the chunks of a chunked one, else what a read gives. A body that ends
+// early is io.ErrUnexpectedEOF. each may be nil.
 func (c *Conn) ReadBody(h Head, each func([]byte)) error {
 	if each == nil {
 		each = func([]byte) {}
@@ -179,7 +181,8 @@ func unexpected(err error) error {
 
 // Post is a request's bytes. The path may carry a query.
 func Post(path, body string) []byte {
-	return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: router\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+	return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: router\r\nContent-Type: application/json\r\nContent-Length: "+
+		"%d\r\n\r\n%s",
 		path, len(body), body)
 }
 

@@ -1,9 +1,9 @@
-// Package wire is HTTP/1.1 by hand on raw sockets, for measuring a proxy and for breaking it: a client and a worker that
-// see and send every byte themselves.
+// Package wire is HTTP/1.1 by hand on raw sockets, for measuring a proxy and for breaking it: a client and a worker
+// that see and send every byte themselves.
 //
-// net/http on either side would repair what the tests look for (it retries on stale connections, refuses to send what is
-// ambiguous, hides where an answer broke off) and costs several times the proxy that is measured. Both sides are lean on
-// purpose: what they do not need of HTTP, they do not understand.
+// net/http on either side would repair what the tests look for (it retries on stale connections, refuses to send what
+// is ambiguous, hides where an answer broke off) and costs several times the proxy that is measured. Both sides are
+// lean on purpose: what they do not need of HTTP, they do not understand.
 //
 // What a worker does with a request stands in the request's query, so that the client decides and no state is shared:
 //

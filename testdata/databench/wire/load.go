@@ -22,8 +22,8 @@ type Answer struct {
 	Err  error
 }
 
-// Do sends the request's bytes and reads the answer. It never sends twice: a connection that the server has closed without
-// saying so is an error.
+// Do sends the request's bytes and reads the answer. It never sends twice: a connection that the server has closed
+// without saying so is an error.
 func (c *Client) Do(request []byte, keepBody bool) (a Answer) {
 	began := time.Now()
 	defer func() {
@@ -33,13 +33,15 @@ func (c *Client) Do(request []byte, keepBody bool) (a Answer) {
 		}
 	}()
 	if c.conn == nil {
-		if c.conn, a.Err = Dial(c.Addr); a.Err != nil {
+		c.conn, a.Err = Dial(c.Addr)
+		if a.Err != nil {
 			return a
 		}
 	}
 	c.conn.SetWriteDeadline(began.Add(Timeout))
 	_, werr := c.conn.Write(request)
-	if a.Head, a.Err = c.conn.ReadHead(); a.Err != nil { // an early refusal is read even if the write failed
+	a.Head, a.Err = c.conn.ReadHead()
+	if a.Err != nil { // an early refusal is read even if the write failed
 		if werr != nil {
 			a.Err = werr
 		}
@@ -86,9 +88,11 @@ func Closed(ctx context.Context, addr string, conns int, d time.Duration, shoot 
 	all.Wait()
 }
 
-// Open sends rate requests a second for d, whether or not answers come, over at most conns connections. shoot is told the
-// request's number and when it was due: latency counts from there, or a slow server would slow down its own judge.
-func Open(ctx context.Context, addr string, rate float64, conns int, d time.Duration, shoot func(c *Client, i int, due time.Time)) {
+// Open sends rate requests a second for d, whether or not answers come, over at most conns connections. shoot is told
+// the request's number and when it was due: latency counts from there, or a slow server would slow down its own
+// judge.
+func Open(ctx context.Context, addr string, rate float64, conns int, d time.Duration,
+	shoot func(c *Client, i int, due time.Time)) {
 	type ticket struct {
 		i   int
 		due time.Time

@@ -33,7 +33,8 @@ var Controls = []Probe{
 	{"content-length", headed("Content-Length: 28\r\n", Body)},
 	{"chunked", chunkedBody("1c\r\n" + Body + "\r\n0\r\n\r\n")},
 	{"chunked in upper case", headed("Transfer-Encoding: CHUNKED\r\n", "1C\r\n"+Body+"\r\n0\r\n\r\n")},
-	{"two chunks and an extension", chunkedBody("10;name=value\r\n" + Body[:16] + "\r\nc\r\n" + Body[16:] + "\r\n0\r\n\r\n")},
+	{"two chunks and an extension", chunkedBody("10;name=value\r\n" + Body[:16] + "\r\nc\r\n" + Body[16:] +
+		"\r\n0\r\n\r\n")},
 	{"lower case fields", "POST /v1/completions HTTP/1.1\r\nhost: r\r\ncontent-length: 28\r\n\r\n" + Body},
 }
 
@@ -67,7 +68,8 @@ var Ambiguous = []Probe{
 	{"tab before colon", headed("Content-Length\t: 28\r\n", Body)},
 	{"obs-fold", headed("X-A: b\r\n c\r\nContent-Length: 28\r\n", Body)},
 	{"obs-fold of TE", headed("Transfer-Encoding:\r\n chunked\r\n", "0\r\n\r\n")},
-	{"space before the first field", "POST /v1/completions HTTP/1.1\r\n Host: r\r\nHost: r\r\nContent-Length: 28\r\n\r\n" + Body},
+	{"space before the first field",
+		"POST /v1/completions HTTP/1.1\r\n Host: r\r\nHost: r\r\nContent-Length: 28\r\n\r\n" + Body},
 	{"bare LF between fields", "POST /v1/completions HTTP/1.1\r\nHost: r\nContent-Length: 28\r\n\r\n" + Body},
 	{"bare LF hides a length", headed("X-A: b\nContent-Length: 0\r\nContent-Length: 28\r\n", Body)},
 	{"bare CR in a value", headed("X-A: b\rContent-Length: 0\r\nContent-Length: 28\r\n", Body)},
@@ -81,7 +83,8 @@ var Ambiguous = []Probe{
 	{"two Hosts", "POST /v1/completions HTTP/1.1\r\nHost: r\r\nHost: s\r\nContent-Length: 28\r\n\r\n" + Body},
 	{"Host empty", "POST /v1/completions HTTP/1.1\r\nHost:\r\nContent-Length: 28\r\n\r\n" + Body},
 	{"Host with a slash", "POST /v1/completions HTTP/1.1\r\nHost: r/evil\r\nContent-Length: 28\r\n\r\n" + Body},
-	{"absolute form with another host", "POST http://other/v1/completions HTTP/1.1\r\nHost: r\r\nContent-Length: 28\r\n\r\n" + Body},
+	{"absolute form with another host", "POST http://other/v1/completions HTTP/1.1\r\nHost: r\r\nContent-Length: " +
+		"28\r\n\r\n" + Body},
 	{"chunk size overflows", chunkedBody("1000000000000001c\r\n" + Body + "\r\n0\r\n\r\n")},
 	{"chunk size negative", chunkedBody("-1c\r\n" + Body + "\r\n0\r\n\r\n")},
 	{"chunk size with plus", chunkedBody("+1c\r\n" + Body + "\r\n0\r\n\r\n")},
@@ -107,7 +110,8 @@ var Ambiguous = []Probe{
 	{"method with a brace", "PO{ST /v1/completions HTTP/1.1\r\nHost: r\r\nContent-Length: 28\r\n\r\n" + Body},
 	{"CONNECT", "CONNECT other:80 HTTP/1.1\r\nHost: other:80\r\n\r\n"},
 	{"huge request line", "GET /v1/" + strings.Repeat("a", 300<<10) + " HTTP/1.1\r\nHost: r\r\n\r\n"},
-	{"200 KB of headers", headed(strings.Repeat("X-A: "+strings.Repeat("b", 1000)+"\r\n", 200)+"Content-Length: 28\r\n", Body)},
+	{"200 KB of headers", headed(strings.Repeat("X-A: "+strings.Repeat("b", 1000)+"\r\n", 200)+"Content-Length: 28\r\n",
+		Body)},
 }
 
 // Send writes raw bytes on a connection of its own and returns all that comes back within wait, or until the

@@ -1,4 +1,4 @@
-// A complete strategy: the worker with the fewest requests in flight, and the next fewest should it refuse. Build it with
+// A complete strategy: the worker with the fewest requests in flight, then the next fewest. Build it with
 //
 //	GOOS=wasip1 GOARCH=wasm go build -buildmode=c-shared -trimpath -ldflags='-s -w -buildid=' -o newcomer.wasm .
 package main
