@@ -67,7 +67,7 @@ func TestImportsCostFuel(t *testing.T) {
 	f(call, "prefix_match", 2)
 	f(call, "prefix_hash", 0)
 	f(call, "log_level")
-	f(call+1500+4+24/16, "prefix_best", 2048, 24) // and one for each row
+	f(call+1500+20_000+4+24/16, "prefix_best", 2048, 24) // one for each row, and a stranger
 	f(call+200+24/16, "prefix_worker", 1, 2048, 24)
 	f(call+1500+8, "prefix_match_key", 1, 0, 16)
 	f(call+1500+4096, "prefix_match_key", 1, 0, 8192)

@@ -3,6 +3,7 @@ package host
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 	"unsafe"
 
 	"github.com/tetratelabs/wazero/api"
@@ -10,11 +11,12 @@ import (
 )
 
 // What a question costs beside importFuel. A walk of the index visits the holders of a prompt's nodes, a lock and a
-// clock: 1.5 us with 256 workers. Of one worker it is a lock, and a look. The hashes of a chain of the module's own are
-// copied.
+// clock: 1.5 us with 256 workers. Of one worker it is a lock, and a look; of one that is no candidate, a look at all of
+// the pool. The hashes of a chain of the module's own are copied.
 const (
-	walkFuel = 1500
-	lookFuel = 200
+	walkFuel     = 1500
+	lookFuel     = 200
+	strangerFuel = 20_000
 )
 
 // knownOf returns the row that a module names and who knows of it; nil if nobody knows anything.
@@ -34,18 +36,24 @@ func importPrefixBest(in *instance, mem api.Memory, st []uint64) {
 		return
 	}
 	in.pay(walkFuel)
-	worker, h := f.Prefixes.Best(f.Chain)
-	if h.Key == 0 || h.Matched == 0 {
+	worker, blocks := f.Prefixes.Best(f.Chain)
+	if blocks == 0 {
 		st[0] = errno(abi.ErrNotFound)
 		return
 	}
-	h.Row = -1
 	in.pay(int64(len(f.Rows)))
-	for i := range f.Rows {
-		if f.Rows[i].Worker == worker {
-			h.Row = int32(i)
-		}
+	row := slices.IndexFunc(f.Rows, func(r abi.Row) bool { return r.Worker == worker })
+	if row < 0 {
+		in.pay(strangerFuel)
+	} else {
+		in.pay(lookFuel)
 	}
+	h := f.Prefixes.Worker(worker)
+	if h.Key == 0 { // it has just gone
+		st[0] = errno(abi.ErrNotFound)
+		return
+	}
+	h.Matched, h.Row = blocks, int32(row)
 	st[0] = answer(in, mem, bytesOf(&h), ptr, size)
 }
 
@@ -84,7 +92,7 @@ func importPrefixMatchKey(in *instance, mem api.Memory, st []uint64) {
 	for ; len(b) > 0; b = b[8:] {
 		in.chain = append(in.chain, binary.LittleEndian.Uint64(b))
 	}
-	st[0] = min(uint64(known.Match(in.chain, row.Worker)), math.MaxInt32)
+	st[0] = min(uint64(known.MatchOne(in.chain, row.Worker)), math.MaxInt32)
 }
 
 func importCacheTiers(in *instance, mem api.Memory, st []uint64) {

@@ -13,18 +13,23 @@ import (
 // it.
 type held struct{}
 
-func (held) Best(chain []uint64) (uint32, abi.Holder) {
-	if chain[0] != 11 {
-		return 0, abi.Holder{}
+func (held) Best(chain []uint64) (worker, blocks uint32) {
+	switch chain[0] {
+	case 11:
+		return 9, uint32(len(chain))
+	case 13: // who has just gone
+		return 0, 1
 	}
-	return 9, abi.Holder{Key: 900, Matched: uint32(len(chain)), Blocks: 77, TailSecs: 1.5, Row: 5}
+	return 0, 0
 }
 
 func (held) Worker(worker uint32) abi.Holder {
-	return abi.Holder{Blocks: 10 * worker, TailSecs: -1}
+	return abi.Holder{Key: 100 * uint64(worker), Blocks: 10 * worker, TailSecs: -1, Row: 5, Matched: 99}
 }
 
-func (held) Match(chain []uint64, worker uint32) uint32 { return uint32(chain[len(chain)-1]) + worker }
+func (held) MatchOne(chain []uint64, worker uint32) uint32 {
+	return uint32(chain[len(chain)-1]) + worker
+}
 
 func (held) Tiers(worker uint32, out *[maxTiers]abi.Tier) int {
 	out[0] = abi.Tier{Kind: abi.TierGPU, Capacity: 1000, Used: 10, Reuse: -1}
@@ -67,7 +72,7 @@ func TestPrefixImports(t *testing.T) {
 		}
 	}
 	none := abi.Holder{}
-	best := abi.Holder{Key: 900, Matched: 2, Row: -1, Blocks: 77, TailSecs: 1.5}
+	best := abi.Holder{Key: 900, Matched: 2, Row: -1, Blocks: 90, TailSecs: -1}
 	holder(24, best, "prefix_best", 512, 24)
 	holder(24, none, "prefix_best", 512, 23)
 	holder(-3, none, "prefix_best", 0xffff_fff0, 24)
@@ -103,6 +108,8 @@ func TestPrefixImports(t *testing.T) {
 	fr.Chain = nil
 	f(-1, "prefix_best", 512, 24)
 	fr.Chain = []uint64{12}
+	f(-1, "prefix_best", 512, 24)
+	fr.Chain = []uint64{13}
 	f(-1, "prefix_best", 512, 24)
 	fr.Prefixes = nil
 	f(-1, "prefix_best", 512, 24)

@@ -77,6 +77,8 @@ func TestTheSDKInTheSandbox(t *testing.T) {
 // twoTiers is held, where every worker has two tiers.
 type twoTiers struct{ held }
 
+func (twoTiers) Worker(worker uint32) abi.Holder { return abi.Holder{Key: 1, Blocks: 10} }
+
 func (h twoTiers) Tiers(_ uint32, out *[maxTiers]abi.Tier) int { return h.held.Tiers(2, out) }
 
 func BenchmarkNotices(b *testing.B) {

@@ -38,6 +38,17 @@
 // a cache that may vanish, never a count of anything. What all instances must agree on lives in [KVAdd], [KVSwap] and
 // [KVGet], or comes from the host: [Request] has the request's exact number in Seq and fresh randomness in Random.
 //
+// # What else it may implement
+//
+//	Configurer     its options                               Wanter         the host's own score of each worker
+//	Reasoner       names of its reasons                      Ticker         a call each second
+//	FirstTokener   when answers begin                        Completer      how requests end
+//	KVEventer      what workers report of their caches
+//
+// The last four are called beside the picks, on whichever instance is idle: once for each outcome, late by
+// milliseconds, and not at all where outcomes come faster than the strategy takes them. A strategy answers with [To],
+// [Decline], [Reject] or [Request.Reject]; the examples of this package are complete strategies, and run as its tests.
+//
 // # Why it looks like this
 //
 // The package imports no fmt, encoding/json or reflect, nor time, which alone is 250 KB of wasm: they would stand in

@@ -38,6 +38,7 @@ type Choice struct {
 
 	arrived  time.Time // the first time that Choose was called
 	strategy string
+	module   *host.Strategy
 	result   host.Result
 	size     size
 	held     int // tokens believed in the cache of the worker that was sent to last
@@ -180,7 +181,7 @@ func (c *Choice) describe() {
 // pick asks the strategy, or orders as every router does while the store is silent.
 func (c *Choice) pick() {
 	strategy := c.pool.Strategy.Strategy()
-	c.strategy = strategy.Name()
+	c.strategy, c.module = strategy.Name(), strategy
 	if strategy.Notices().Wants()&abi.WantCost != 0 {
 		c.fleet.price()
 	}

@@ -22,15 +22,7 @@ type known struct {
 }
 
 // Best implements host.Prefixes.
-func (k *known) Best(chain []uint64) (worker uint32, h abi.Holder) {
-	worker, blocks := k.space.Best(chain)
-	if blocks == 0 {
-		return 0, abi.Holder{}
-	}
-	h = k.Worker(worker)
-	h.Matched = blocks
-	return worker, h
-}
+func (k *known) Best(chain []uint64) (worker, blocks uint32) { return k.space.Best(chain) }
 
 // Worker implements host.Prefixes.
 func (k *known) Worker(worker uint32) abi.Holder {
@@ -57,8 +49,10 @@ func (k *known) key(slot uint32) uint64 {
 	return 0
 }
 
-// Match implements host.Prefixes.
-func (k *known) Match(chain []uint64, worker uint32) uint32 { return k.space.MatchOne(chain, worker) }
+// MatchOne implements host.Prefixes.
+func (k *known) MatchOne(chain []uint64, worker uint32) uint32 {
+	return k.space.MatchOne(chain, worker)
+}
 
 // Tiers implements host.Prefixes: the GPU is the only tier that is known.
 func (k *known) Tiers(worker uint32, out *[3]abi.Tier) int {

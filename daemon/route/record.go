@@ -125,6 +125,11 @@ func (c *Choice) Reason() string {
 	case c.result.Fallback != "":
 		return "fallback: " + c.result.Fallback
 	}
+	if c.module != nil {
+		if name := c.module.ReasonName(c.result.Reason); name != "" {
+			return name
+		}
+	}
 	return c.pool.reason(c.strategy, c.result.Reason)
 }
 
