@@ -55,7 +55,10 @@ var outside = map[string]bool{
 // aliases are paths under which clients with another base URL look for an endpoint.
 var aliases = map[string]string{"/completions": "/v1/completions", "/chat/completions": "/v1/chat/completions"}
 
-const invocations = "/invocations"
+const (
+	invocations = "/invocations"
+	ofModel     = "/v1/models/" // and a model's name
+)
 
 // Classify tells who answers at a path, as it came. Everything under /v1 that is not the router's own goes to a
 // worker: new endpoints of vLLM work before they are known here.
@@ -69,8 +72,8 @@ func Classify(method, path string) Endpoint {
 	switch {
 	case !aws && !ofSessions && !strings.HasPrefix(path, "/v1/") && !outside[path]:
 		return e
-	case method == "GET" && strings.HasPrefix(path, "/v1/models/"):
-		if id, err := url.PathUnescape(path[len("/v1/models/"):]); err == nil { // clients send org/name with the slash encoded or not
+	case method == "GET" && strings.HasPrefix(path, ofModel):
+		if id, err := url.PathUnescape(path[len(ofModel):]); err == nil { // clients send org/name with the slash encoded or not
 			e.Role, e.ID = Model, id
 			return e
 		}
@@ -91,6 +94,9 @@ func Classify(method, path string) Endpoint {
 	switch {
 	case spelled == "/v1/models" && method == "GET":
 		e.Role = Models
+	case method == "GET" && strings.HasPrefix(spelled, ofModel): // its /v1/models was encoded
+		e.Role = Model
+		e.ID, _ = url.PathUnescape(spelled[len(ofModel):])
 	case ofSessions:
 		e.Role = Sessions
 		if e.ID = id; spelled != path {
