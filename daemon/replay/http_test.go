@@ -47,7 +47,8 @@ func stream(w http.ResponseWriter, prompt, cached int) {
 		fmt.Fprint(w, "data: {\"choices\":[{\"text\":\"kalo\"}]}\n\n")
 		w.(http.Flusher).Flush()
 	}
-	fmt.Fprintf(w, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":%d,\"prompt_tokens_details\":{\"cached_tokens\":%d}}}\n\ndata: [DONE]\n\n", prompt, cached)
+	fmt.Fprintf(w, `data: {"choices":[],"usage":{"prompt_tokens":%d,"prompt_tokens_details":{"cached_tokens":%d}}}`+
+		"\n\ndata: [DONE]\n\n", prompt, cached)
 }
 
 func TestRunEveryModelOverHTTP(t *testing.T) {
@@ -61,15 +62,18 @@ func TestRunEveryModelOverHTTP(t *testing.T) {
 		stream(w, 1600, map[string]int{"A": 800, "B": 0}[model])
 	})
 	var progress strings.Builder
-	report, err := Run(t.Context(), Config{URL: s.URL + "/", Models: []string{"A", "B"}, File: traceFile, Speed: 100, Progress: &progress})
+	report, err := Run(t.Context(), Config{URL: s.URL + "/", Models: []string{"A", "B"}, File: traceFile, Speed: 100,
+		Progress: &progress})
 	if err != nil {
 		t.Fatal(err)
 	}
 	a, b := report.Results[0], report.Results[1]
-	if a.Model != "A" || a.Answered != 60 || a.BlockHitRate != .5 || a.TTFT.Count != 60 || a.Workers != 4 || a.RequestsBusiestOverMean != 1 {
+	if a.Model != "A" || a.Answered != 60 || a.BlockHitRate != .5 || a.TTFT.Count != 60 || a.Workers != 4 ||
+		a.RequestsBusiestOverMean != 1 {
 		t.Errorf("A: %+v", a)
 	}
-	if b.Model != "B" || b.Answered != 59 || b.BlockHitRate != 0 || b.Errors["status 503"] != 1 || b.FirstError != "status 503: no worker is up" {
+	if b.Model != "B" || b.Answered != 59 || b.BlockHitRate != 0 || b.Errors["status 503"] != 1 ||
+		b.FirstError != "status 503: no worker is up" {
 		t.Errorf("B: %+v", b)
 	}
 	if a.TTFT.P50 <= 0 || a.TTFT.P50 > a.Total.P50 || a.TTFT.P99 > 100*60 {
@@ -129,7 +133,8 @@ func TestErrorKindsOverHTTP(t *testing.T) {
 		}
 	})
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
-	res, err := play(t.Context(), testConfig(t, Config{URL: s.URL, MaxInFlight: 1}), newTransport(1), "A", requests(0, 0, 0, 0, 0, 0))
+	res, err := play(t.Context(), testConfig(t, Config{URL: s.URL, MaxInFlight: 1}), newTransport(1), "A",
+		requests(0, 0, 0, 0, 0, 0))
 	want := map[string]int{"stream cut short": 2, "connection lost": 1, "error event": 1, "status 307": 1}
 	if err != nil || res.Answered != 1 || !maps.Equal(res.Errors, want) || res.TTFT.Count != 4 {
 		t.Errorf("got %+v, %v; want errors %v", res, err, want)
@@ -144,7 +149,8 @@ func TestNobodyListens(t *testing.T) {
 	url := "http://" + l.Addr().String()
 	l.Close()
 	report, err := Run(t.Context(), Config{URL: url, Models: []string{"A", "B"}, File: traceFile, Speed: 100})
-	if err == nil || !strings.Contains(err.Error(), "is the daemon at "+url) || len(report.Results) != 1 || report.Results[0].Errors["connect"] < giveUpAfter {
+	if err == nil || !strings.Contains(err.Error(), "is the daemon at "+url) || len(report.Results) != 1 ||
+		report.Results[0].Errors["connect"] < giveUpAfter {
 		t.Errorf("got %v, %+v", err, report)
 	}
 }
@@ -163,7 +169,8 @@ func TestCancelOverHTTP(t *testing.T) {
 	defer close(gone)
 	start := time.Now()
 	report, err := Run(ctx, Config{URL: s.URL, Models: []string{"A", "B"}, File: traceFile, Speed: .01})
-	if !errors.Is(err, context.Canceled) || time.Since(start) > 10*time.Second || len(report.Results) != 1 || report.Results[0].Answered != 0 {
+	if !errors.Is(err, context.Canceled) || time.Since(start) > 10*time.Second || len(report.Results) != 1 ||
+		report.Results[0].Answered != 0 {
 		t.Errorf("after %v: %v, %+v", time.Since(start), err, report)
 	}
 }

@@ -61,7 +61,8 @@ func TestBodyIsTheRequest(t *testing.T) {
 		if err := dec.Decode(&got); err != nil {
 			t.Fatal(err)
 		}
-		if got.Model != `org/"A"` || got.MaxTokens != r.OutputTokens || !got.IgnoreEOS || !got.Stream || !got.StreamOptions["include_usage"] {
+		if got.Model != `org/"A"` || got.MaxTokens != r.OutputTokens || !got.IgnoreEOS || !got.Stream ||
+			!got.StreamOptions["include_usage"] {
 			t.Fatalf("body says %+v", got)
 		}
 		if n := len(got.Prompt); n != r.InputTokens*4 {

@@ -72,7 +72,8 @@ func TestWriteJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	ttft, _ := got["ttft_seconds"].(map[string]any)
-	if got["model"] != "A" || got["block_hit_rate"] != .2871 || got["work_busiest_over_mean"] != 1.1 || ttft["p90"] != 2.3 || ttft["mean"] != .8123 {
+	if got["model"] != "A" || got["block_hit_rate"] != .2871 || got["work_busiest_over_mean"] != 1.1 ||
+		ttft["p90"] != 2.3 || ttft["mean"] != .8123 {
 		t.Errorf("got %s", lines[0])
 	}
 }

@@ -28,7 +28,8 @@ data: [DONE]
 `
 
 func ok(r *http.Request) *http.Response {
-	return &http.Response{StatusCode: 200, Header: http.Header{"X-Warmpath-Worker": {"w"}}, Body: io.NopCloser(strings.NewReader(answer)), Request: r}
+	return &http.Response{StatusCode: 200, Header: http.Header{"X-Warmpath-Worker": {"w"}},
+		Body: io.NopCloser(strings.NewReader(answer)), Request: r}
 }
 
 // sleep waits in the request's stead: false if the request was dropped.
@@ -69,7 +70,8 @@ func TestArrivalsAreAnOpenLoopInTraceTime(t *testing.T) {
 		if got, want := fmt.Sprint(sent), "[0s 0s 500ms 2s]"; got != want {
 			t.Errorf("sent at %s, want %s", got, want)
 		}
-		if res.Answered != 4 || !near(res.TTFT.Mean, 30) || !near(res.WallSeconds, 5) || res.PeakInFlight != 4 || res.Held != 0 || res.LateSecondsMax != 0 {
+		if res.Answered != 4 || !near(res.TTFT.Mean, 30) || !near(res.WallSeconds, 5) || res.PeakInFlight != 4 ||
+			res.Held != 0 || res.LateSecondsMax != 0 {
 			t.Errorf("got %+v", res)
 		}
 		if res.BlockHitRate != 32/62. || res.Workers != 1 || res.WorkBusiestOverMean != 1 {
@@ -112,16 +114,18 @@ func TestDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		n := atomic.Int64{}
-		res, err := play(t.Context(), testConfig(t, Config{Speed: 1, Grace: 7 * sec, MaxInFlight: 2}), trip(func(r *http.Request) (*http.Response, error) {
-			if n.Add(1) > 1 && !sleep(r, time.Hour) {
-				return nil, r.Context().Err()
-			}
-			return ok(r), nil
-		}), "A", requests(0, 1*sec, 2*sec, 3*sec))
+		res, err := play(t.Context(), testConfig(t, Config{Speed: 1, Grace: 7 * sec, MaxInFlight: 2}),
+			trip(func(r *http.Request) (*http.Response, error) {
+				if n.Add(1) > 1 && !sleep(r, time.Hour) {
+					return nil, r.Context().Err()
+				}
+				return ok(r), nil
+			}), "A", requests(0, 1*sec, 2*sec, 3*sec))
 		if err != nil || time.Since(start) != 10*sec {
 			t.Fatalf("ended after %v with %v; want 3 s of trace and 7 of grace", time.Since(start), err)
 		}
-		if res.Answered != 1 || res.Sent != 3 || res.Errors["deadline"] != 2 || res.Errors["not sent"] != 1 || len(res.Errors) != 2 {
+		if res.Answered != 1 || res.Sent != 3 || res.Errors["deadline"] != 2 || res.Errors["not sent"] != 1 ||
+			len(res.Errors) != 2 {
 			t.Errorf("got %+v", res)
 		}
 	})
@@ -158,7 +162,8 @@ func TestGivesUpWhenNothingSucceeds(t *testing.T) {
 			var n atomic.Int64
 			res, err := play(t.Context(), testConfig(t, Config{Speed: 1}), trip(func(r *http.Request) (*http.Response, error) {
 				if fail(n.Add(1)) {
-					return &http.Response{StatusCode: 404, Body: io.NopCloser(strings.NewReader(`{"error":{"message":"no model A","code":"model_not_found"}}`))}, nil
+					return &http.Response{StatusCode: 404,
+						Body: io.NopCloser(strings.NewReader(`{"error":{"message":"no model A","code":"model_not_found"}}`))}, nil
 				}
 				return ok(r), nil
 			}), "A", requests(every...))

@@ -53,7 +53,8 @@ func TestSimulatedWorkerCountsTheSame(t *testing.T) {
 		if got.err != nil {
 			t.Fatalf("request %d: %v", i, got.err)
 		}
-		if got.usage == nil || got.usage.Prompt != r.InputTokens || got.usage.cached() != want || got.ttft <= 0 || got.total < got.ttft {
+		if got.usage == nil || got.usage.Prompt != r.InputTokens || got.usage.cached() != want || got.ttft <= 0 ||
+			got.total < got.ttft {
 			t.Fatalf("request %d of %d tokens: got %+v, usage %+v; want %d cached", i, r.InputTokens, got, got.usage, want)
 		}
 		total += want

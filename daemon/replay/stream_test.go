@@ -20,7 +20,8 @@ func TestReadStreamRecorded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, r := range []io.Reader{strings.NewReader(string(data)), iotest.OneByteReader(strings.NewReader(string(data)))} {
+		for _, r := range []io.Reader{strings.NewReader(string(data)),
+			iotest.OneByteReader(strings.NewReader(string(data)))} {
 			begun := 0
 			u, err := readStream(r, func() { begun++ })
 			if err != nil || begun != 1 || u == nil || u.Prompt != 4 || u.cached() != 0 {
@@ -39,8 +40,9 @@ func TestReadStreamRecorded(t *testing.T) {
 
 func TestReadStream(t *testing.T) {
 	const (
-		out   = `data: {"choices":[{"index":0,"text":"a"}],"usage":null}` + "\n\n"
-		use   = `data: {"choices":[],"usage":{"prompt_tokens":100,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":64}}}` + "\n\n"
+		out = `data: {"choices":[{"index":0,"text":"a"}],"usage":null}` + "\n\n"
+		use = `data: {"choices":[],"usage":{"prompt_tokens":100,"completion_tokens":1,` +
+			`"prompt_tokens_details":{"cached_tokens":64}}}` + "\n\n"
 		done  = "data: [DONE]\n\n"
 		fault = `data: {"error":{"message":"engine died","code":500}}` + "\n\n"
 	)
@@ -53,7 +55,8 @@ func TestReadStream(t *testing.T) {
 			cached = u.cached()
 		}
 		if !errors.Is(err, wantErr) || (begun == 1) != wantBegun || begun > 1 || cached != wantCached {
-			t.Errorf("%q: begun %d times, cached %d, error %v; want %v, %d, %v", text, begun, cached, err, wantBegun, wantCached, wantErr)
+			t.Errorf("%q: begun %d times, cached %d, error %v; want %v, %d, %v", text, begun, cached, err, wantBegun,
+				wantCached, wantErr)
 		}
 	}
 	f(out+out+use+done, true, 64, nil)
@@ -79,7 +82,8 @@ func TestReadStream(t *testing.T) {
 
 func TestReadStreamBrokenConnection(t *testing.T) {
 	broken := errors.New("reset by peer")
-	_, err := readStream(io.MultiReader(strings.NewReader("data: {\"choices\":[{}]}\n\n"), iotest.ErrReader(broken)), func() {})
+	_, err := readStream(io.MultiReader(strings.NewReader("data: {\"choices\":[{}]}\n\n"), iotest.ErrReader(broken)),
+		func() {})
 	if !errors.Is(err, broken) || !errors.Is(err, errTruncated) {
 		t.Errorf("got %v", err)
 	}
@@ -109,8 +113,11 @@ func FuzzReadStream(f *testing.F) {
 
 // An answer of the trace's mean length, 345 tokens, an event each.
 func BenchmarkReadStream(b *testing.B) {
-	text := strings.Repeat(`data: {"id":"cmpl-19fc6b6faaee4515b8f943601f227243","object":"text_completion","created":1795251264,"model":"tiny","choices":[{"index":0,"text":"kalo","logprobs":null,"finish_reason":null,"stop_reason":null}]}`+"\n\n", 345) +
-		`data: {"choices":[],"usage":{"prompt_tokens":100,"prompt_tokens_details":{"cached_tokens":64}}}` + "\n\ndata: [DONE]\n\n"
+	text := strings.Repeat(`data: {"id":"cmpl-19fc6b6faaee4515b8f943601f227243","object":"text_completion",`+
+		`"created":1795251264,"model":"tiny","choices":[{"index":0,"text":"kalo","logprobs":null,"finish_reason":null,`+
+		`"stop_reason":null}]}`+"\n\n", 345) +
+		`data: {"choices":[],"usage":{"prompt_tokens":100,"prompt_tokens_details":{"cached_tokens":64}}}` +
+		"\n\ndata: [DONE]\n\n"
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {

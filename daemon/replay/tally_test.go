@@ -116,14 +116,16 @@ func TestTally(t *testing.T) {
 	if got.Total.Count != 3 || !near(got.Total.Mean, 3) {
 		t.Errorf("total %+v", got.Total)
 	}
-	if got.PromptBlocks != 124 || got.CachedBlocks != 31 || got.BlockHitRate != .25 || got.TokenHitRate != .25 || got.TraceTokens != 2000 {
+	if got.PromptBlocks != 124 || got.CachedBlocks != 31 || got.BlockHitRate != .25 || got.TokenHitRate != .25 ||
+		got.TraceTokens != 2000 {
 		t.Errorf("hits %+v", got)
 	}
 	a, b := PrefillSeconds(1000, 0), PrefillSeconds(1000, 500)
 	if got.Workers != 2 || !near(got.WorkBusiestOverMean, 2*a/(a+b)) || !near(got.RequestsBusiestOverMean, 4./3) {
 		t.Errorf("busiest %+v", got)
 	}
-	if len(got.Errors) != 3 || got.Errors["not sent"] != 1 || got.Errors["status 503"] != 1 || got.Errors["stream cut short"] != 1 || got.FirstError != "no worker" {
+	if len(got.Errors) != 3 || got.Errors["not sent"] != 1 || got.Errors["status 503"] != 1 ||
+		got.Errors["stream cut short"] != 1 || got.FirstError != "no worker" {
 		t.Errorf("errors %v, first %q", got.Errors, got.FirstError)
 	}
 	if got.NoUsage != 1 || !near(got.LateSecondsMax, .2) || got.WallSeconds != 2 || got.PeakInFlight != 3 {

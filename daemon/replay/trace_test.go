@@ -23,7 +23,8 @@ func TestReadTracePublished(t *testing.T) {
 	if len(trace) != 60 {
 		t.Fatalf("got %d requests, want 60", len(trace))
 	}
-	if r := trace[0]; r.At != 0 || r.InputTokens != 6758 || r.OutputTokens != 500 || len(r.Blocks) != 14 || r.Blocks[13] != 13 {
+	if r := trace[0]; r.At != 0 || r.InputTokens != 6758 || r.OutputTokens != 500 || len(r.Blocks) != 14 ||
+		r.Blocks[13] != 13 {
 		t.Errorf("first request is %+v", r)
 	}
 	if at := trace[59].At; at != 15*time.Second {

@@ -52,13 +52,16 @@ func TestPoolingEndpoints(t *testing.T) {
 		t.Errorf("length %v, want 1", sum)
 	}
 	for _, path := range []string{"/rerank", "/v1/rerank", "/v2/rerank"} {
-		a := want(t, do(s, "POST", path, `{"query":"blue sky","documents":["red","the blue sky",{"text":"blue"}],"top_n":2}`), 200)
+		a := want(t, do(s, "POST", path,
+			`{"query":"blue sky","documents":["red","the blue sky",{"text":"blue"}],"top_n":2}`), 200)
 		r := a["results"].([]any)
-		if best := r[0].(map[string]any); len(r) != 2 || best["index"] != 1.0 || best["document"].(map[string]any)["text"] != "the blue sky" {
+		if best := r[0].(map[string]any); len(r) != 2 || best["index"] != 1.0 ||
+			best["document"].(map[string]any)["text"] != "the blue sky" {
 			t.Errorf("%s: got %v", path, r)
 		}
 	}
-	for _, body := range []string{`{"text_1":"a","text_2":["a","b"]}`, `{"queries":["a","b"],"documents":["a","b"]}`, `{"data_1":"a","data_2":["x","y"]}`} {
+	for _, body := range []string{`{"text_1":"a","text_2":["a","b"]}`, `{"queries":["a","b"],"documents":["a","b"]}`,
+		`{"data_1":"a","data_2":["x","y"]}`} {
 		if a := want(t, do(s, "POST", "/v1/score", body), 200); len(a["data"].([]any)) != 2 {
 			t.Errorf("%s: got %v", body, a)
 		}
@@ -91,7 +94,8 @@ func TestMediaEndpoints(t *testing.T) {
 	s := newTiny(t, Config{})
 	for _, path := range []string{"/v1/audio/transcriptions", "/v1/audio/translations"} {
 		body, ct := heardBody(10000, "model", "tiny")
-		if a := want(t, do(s, "POST", path, body, "Content-Type", ct), 200); len(a["text"].(string)) != 3*engine.BytesPerToken {
+		if a := want(t, do(s, "POST", path, body, "Content-Type", ct),
+			200); len(a["text"].(string)) != 3*engine.BytesPerToken {
 			t.Errorf("%s: got %v", path, a)
 		}
 		body, ct = heardBody(10000, "stream", "true")
@@ -104,7 +108,8 @@ func TestMediaEndpoints(t *testing.T) {
 		want(t, do(s, "POST", path, `{}`), 400)
 	}
 	w := do(s, "POST", "/v1/audio/speech", `{"input":"four","voice":"x"}`)
-	if w.Code != 200 || w.Header().Get("Content-Type") != "audio/wav" || w.Body.Len() != 44+2400 || !strings.HasPrefix(w.Body.String(), "RIFF") {
+	if w.Code != 200 || w.Header().Get("Content-Type") != "audio/wav" || w.Body.Len() != 44+2400 ||
+		!strings.HasPrefix(w.Body.String(), "RIFF") {
 		t.Errorf("speech: %d, %d bytes of %s", w.Code, w.Body.Len(), w.Header().Get("Content-Type"))
 	}
 	a := want(t, do(s, "POST", "/v1/images/generations", `{"prompt":"a boat","n":2}`), 200)
@@ -115,7 +120,8 @@ func TestMediaEndpoints(t *testing.T) {
 
 func TestAPIKeyGuardsWhatVLLMGuards(t *testing.T) {
 	s := newTiny(t, Config{APIKey: "secret"})
-	for path, guarded := range map[string]bool{"/v1/models": true, "/v2/rerank": true, "/inference/v1/generate": true, "/health": false, "/metrics": false, "/version": false} {
+	for path, guarded := range map[string]bool{"/v1/models": true, "/v2/rerank": true, "/inference/v1/generate": true,
+		"/health": false, "/metrics": false, "/version": false} {
 		w := do(s, "GET", path, "")
 		if got := w.Code == http.StatusUnauthorized; got != guarded {
 			t.Errorf("%s without a key: %d", path, w.Code)
@@ -134,16 +140,20 @@ func TestAPIKeyGuardsWhatVLLMGuards(t *testing.T) {
 
 func TestMessages(t *testing.T) {
 	s := newTiny(t, Config{Speed: 1000})
-	a := want(t, do(s, "POST", "/v1/messages", `{"system":"be brief","messages":[{"role":"user","content":[{"type":"text","text":"hi"}]}],"max_tokens":4000}`), 200)
+	a := want(t, do(s, "POST", "/v1/messages",
+		`{"system":"be brief","messages":[{"role":"user","content":[{"type":"text","text":"hi"}]}],"max_tokens":4000}`), 200)
 	if a["stop_reason"] != "end_turn" || a["content"].([]any)[0].(map[string]any)["text"] == "" {
 		t.Errorf("got %v, want an end of its own", a)
 	}
-	n := want(t, do(s, "POST", "/v1/messages/count_tokens", `{"messages":[{"role":"user","content":"hi"}]}`), 200)["input_tokens"]
+	n := want(t, do(s, "POST", "/v1/messages/count_tokens", `{"messages":[{"role":"user","content":"hi"}]}`),
+		200)["input_tokens"]
 	if n != float64(1+MessageTokens+GenerationTokens) {
 		t.Errorf("%v tokens counted", n)
 	}
-	tools := `"tools":[{"name":"weather","input_schema":{"type":"object","properties":{"city":{"type":"string"}}}}],"max_tokens":100`
-	a = want(t, do(s, "POST", "/v1/messages", `{"messages":[{"role":"user","content":"x"}],"tool_choice":{"type":"any"},`+tools+`}`), 200)
+	tools := `"tools":[{"name":"weather","input_schema":{"type":"object","properties":{"city":{"type":"string"}}}}],` +
+		`"max_tokens":100`
+	a = want(t, do(s, "POST", "/v1/messages",
+		`{"messages":[{"role":"user","content":"x"}],"tool_choice":{"type":"any"},`+tools+`}`), 200)
 	use := a["content"].([]any)[0].(map[string]any)
 	if a["stop_reason"] != "tool_use" || use["name"] != "weather" || use["input"].(map[string]any)["city"] == "" {
 		t.Errorf("got %v, want a call", a)

@@ -71,7 +71,8 @@ func TestFaultCount(t *testing.T) {
 func TestFaultReset(t *testing.T) {
 	s := start(t, Config{Speed: 100})
 	setFault(t, s, `{"mode":"reset"}`)
-	if _, err := post(t.Context(), s.URL()+"/v1/completions", `{"prompt":"x"}`); !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, io.EOF) {
+	if _, err := post(t.Context(), s.URL()+"/v1/completions", `{"prompt":"x"}`); !errors.Is(err, syscall.ECONNRESET) &&
+		!errors.Is(err, io.EOF) {
 		t.Errorf("got %v, want a reset", err)
 	}
 	if health(s) != 200 {
@@ -125,7 +126,8 @@ func leavesEmpty(t *testing.T, s *Server) {
 	if a.Choices[0].Finish != "abort" || a.Choices[0].Message.Content != "" {
 		t.Errorf("got %+v, want an empty text and abort", a.Choices[0])
 	}
-	for path, want := range map[string]string{"/v1/chat/completions": "data: [DONE]\n\n", "/v1/messages": "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"} {
+	for path, want := range map[string]string{"/v1/chat/completions": "data: [DONE]\n\n",
+		"/v1/messages": "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"} {
 		if got := do(s, "POST", path, chatBody(true, 5, "x")).Body.String(); got != want {
 			t.Errorf("%s: stream is %q, want %q", path, got, want)
 		}

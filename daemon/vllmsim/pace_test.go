@@ -51,7 +51,8 @@ func TestPacedStream(t *testing.T) {
 			t.Errorf("%q: got %d", bad, w.Code)
 		}
 	}
-	if got := want(t, do(s, "POST", "/v1/chat/completions", `{}`, TokensHeader, "3"), 200)["object"]; got != "chat.completion" {
+	if got := want(t, do(s, "POST", "/v1/chat/completions", `{}`, TokensHeader, "3"),
+		200)["object"]; got != "chat.completion" {
 		t.Errorf("object %v", got)
 	}
 }
@@ -74,7 +75,8 @@ func TestHalfCloseIsADisconnect(t *testing.T) {
 		begin := time.Now()
 		await(t, "the slot to be free", func() bool { return s.Stats().Running == 0 })
 		t.Logf("%s: free after %v", name, time.Since(begin))
-		if b, _ := io.ReadAll(c); strings.Contains(string(b), "[DONE]") || strings.HasSuffix(string(b), "\r\n0\r\n\r\n") || strings.Contains(string(b), "finish_reason\":\"") {
+		if b, _ := io.ReadAll(c); strings.Contains(string(b), "[DONE]") || strings.HasSuffix(string(b), "\r\n0\r\n\r\n") ||
+			strings.Contains(string(b), "finish_reason\":\"") {
 			t.Errorf("%s: the answer came to a clean end: %q", name, b)
 		}
 	}

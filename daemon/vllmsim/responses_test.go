@@ -18,7 +18,8 @@ func TestResponsesAreKnownToTheirWorkerAlone(t *testing.T) {
 	if got := want(t, do(s, "GET", "/v1/responses/"+id, ""), 200); got["id"] != id {
 		t.Errorf("got %v", got)
 	}
-	next := fmt.Sprintf(`{"input":[{"role":"user","content":[{"type":"input_text","text":"more"}]}],"previous_response_id":%q}`, id)
+	next := fmt.Sprintf(`{"input":[{"role":"user","content":[{"type":"input_text","text":"more"}]}],`+
+		`"previous_response_id":%q}`, id)
 	b := want(t, do(s, "POST", "/v1/responses", next), 200)
 	if b["usage"].(map[string]any)["input_tokens"].(float64) <= a["usage"].(map[string]any)["output_tokens"].(float64) {
 		t.Errorf("usage %v: the next turn does not hold the first reply", b["usage"])
@@ -73,7 +74,8 @@ func TestStoreForgetsTheOldest(t *testing.T) {
 	}
 }
 
-const weather = `{"type":"function","function":{"name":"weather","parameters":{"type":"object","properties":{"city":{"type":"string"},"days":{"type":"integer"}}}}}`
+const weather = `{"type":"function","function":{"name":"weather","parameters":{"type":"object",` +
+	`"properties":{"city":{"type":"string"},"days":{"type":"integer"}}}}}`
 
 func TestToolCalls(t *testing.T) {
 	s := newTiny(t, Config{Speed: 1000})
@@ -83,7 +85,8 @@ func TestToolCalls(t *testing.T) {
 			body := fmt.Sprintf(`{"tools":[%s],"stream":%v,%s}`, weather, stream, rest)
 			w := do(s, "POST", "/v1/chat/completions", body)
 			name, arguments, end := toolCall(t, w.Body.Bytes(), stream)
-			if calls && (name != "weather" || arguments != `{"city":"kalo","days":7}` || end != "tool_calls") || !calls && name != "" {
+			if calls && (name != "weather" || arguments != `{"city":"kalo","days":7}` || end != "tool_calls") || !calls &&
+				name != "" {
 				t.Errorf("%s: got %q(%s) and %q", body, name, arguments, end)
 			}
 		}
@@ -143,7 +146,9 @@ func TestResponsesToolAndSchema(t *testing.T) {
 	if names := eventNames(w.Body.Bytes()); !slices.Contains(names, "response.function_call_arguments.done\n") {
 		t.Errorf("events %q", names)
 	}
-	a = want(t, do(s, "POST", "/v1/responses", `{"input":"x","text":{"format":{"type":"json_schema","name":"n","schema":{"type":"object","properties":{"a":{"type":"boolean"}}}}}}`), 200)
+	a = want(t, do(s, "POST", "/v1/responses",
+		`{"input":"x","text":{"format":{"type":"json_schema","name":"n","schema":{"type":"object",`+
+			`"properties":{"a":{"type":"boolean"}}}}}}`), 200)
 	text := a["output"].([]any)[0].(map[string]any)["content"].([]any)[0].(map[string]any)["text"]
 	if text != `{"a":true}` {
 		t.Errorf("text %v", text)
@@ -157,22 +162,27 @@ func TestSampleOfSchema(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", schema, got, want)
 		}
 	}
-	f(`{"type":"object","properties":{"z":{"type":"string"},"a":{"type":"number","minimum":3},"l":{"type":"array","items":{"type":"string"}}}}`,
+	f(`{"type":"object","properties":{"z":{"type":"string"},"a":{"type":"number","minimum":3},"l":{"type":"array",`+
+		`"items":{"type":"string"}}}}`,
 		`{"z":"kalo","a":3,"l":[]}`)
-	f(`{"type":"object","properties":{"k":{"enum":["x","y"]},"c":{"const":1},"n":{"type":["null","string"]}}}`, `{"k":"x","c":1,"n":null}`)
-	f(`{"$defs":{"P":{"type":"object","properties":{"q":{"type":"boolean"}}}},"type":"object","properties":{"p":{"$ref":"#/$defs/P"},
+	f(`{"type":"object","properties":{"k":{"enum":["x","y"]},"c":{"const":1},"n":{"type":["null","string"]}}}`,
+		`{"k":"x","c":1,"n":null}`)
+	f(`{"$defs":{"P":{"type":"object","properties":{"q":{"type":"boolean"}}}},"type":"object",
+		"properties":{"p":{"$ref":"#/$defs/P"},
 		"l":{"type":"array","minItems":2,"items":{"type":"integer"}}}}`, `{"p":{"q":true},"l":[7,7]}`)
 	f(`{"type":"object","properties":{"größe":{"anyOf":[{"type":"integer"},{"type":"null"}]}}}`, `{"gr\u00f6\u00dfe":7}`)
 	f(`nonsense`, `{}`)
 	f(``, `{}`)
-	endless := sampleOf(json.RawMessage(`{"$defs":{"L":{"type":"object","properties":{"next":{"$ref":"#/$defs/L"}}}},"$ref":"#/$defs/L"}`))
+	endless := sampleOf(json.RawMessage(`{"$defs":{"L":{"type":"object","properties":{"next":{"$ref":"#/$defs/L"}}}},` +
+		`"$ref":"#/$defs/L"}`))
 	if !strings.HasPrefix(endless, `{"next":{"next":`) || len(endless) > 200 || !json.Valid([]byte(endless)) {
 		t.Errorf("a schema without end gave %s", endless)
 	}
 }
 
 func FuzzSampleOfSchema(f *testing.F) {
-	f.Add([]byte(`{"type":"object","properties":{"a":{"type":"array","minItems":3,"items":{"$ref":"#/$defs/x"}}},"$defs":{"x":{"enum":["é"]}}}`))
+	f.Add([]byte(`{"type":"object","properties":{"a":{"type":"array","minItems":3,"items":{"$ref":"#/$defs/x"}}},` +
+		`"$defs":{"x":{"enum":["é"]}}}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		got := sampleOf(raw)
 		if !json.Valid([]byte(got)) || strings.ContainsFunc(got, func(r rune) bool { return r >= 0x80 }) {

@@ -120,7 +120,8 @@ func TestReplyEndsByItself(t *testing.T) {
 	s := newTiny(t, Config{Speed: 1000, MaxModelLen: 2000})
 	a := answerOf(t, s, "/v1/chat/completions", `{"messages":[{"role":"user","content":"hi"}],"return_token_ids":true}`)
 	c := a.Choices[0]
-	if c.Finish != "stop" || len(c.IDs) != a.Usage.Reply || c.IDs[len(c.IDs)-1] != engine.TokenEnd || len(c.Message.Content) != 4*(len(c.IDs)-1) {
+	if c.Finish != "stop" || len(c.IDs) != a.Usage.Reply || c.IDs[len(c.IDs)-1] != engine.TokenEnd ||
+		len(c.Message.Content) != 4*(len(c.IDs)-1) {
 		t.Errorf("got %+v of %+v, want a stop with <|end|> as last of the counted tokens and not in the text", c, a.Usage)
 	}
 	a = answerOf(t, s, "/v1/chat/completions", `{"messages":[{"role":"user","content":"hi"}],"min_tokens":500}`)
@@ -258,7 +259,8 @@ func TestFleet(t *testing.T) {
 			t.Errorf("worker %d says it is %q, want %q", i, st.ID, want)
 		}
 	}
-	if _, err := StartFleet(f[0].Addr(), 1, Config{}); err == nil || !strings.Contains(err.Error(), "choose a free address") {
+	if _, err := StartFleet(f[0].Addr(), 1, Config{}); err == nil ||
+		!strings.Contains(err.Error(), "choose a free address") {
 		t.Errorf("a taken port gave %v", err)
 	}
 	for _, bad := range []string{"nonsense", "127.0.0.1:65535x", "127.0.0.1:65530"} {

@@ -162,7 +162,8 @@ func TestPayloadIsStoredOnce(t *testing.T) {
 	const size = 100 << 20
 	sum := sha256.New()
 	body := func() io.Reader {
-		return io.MultiReader(strings.NewReader(`{"requestType":"open_session","image":"`), io.LimitReader(zeros{}, size), strings.NewReader(`"}`))
+		return io.MultiReader(strings.NewReader(`{"requestType":"open_session","image":"`), io.LimitReader(zeros{}, size),
+			strings.NewReader(`"}`))
 	}
 	n, _ := io.Copy(sum, body())
 	r, err := client.Post(s.URL()+"/invocations", "application/json", body())
@@ -174,7 +175,8 @@ func TestPayloadIsStoredOnce(t *testing.T) {
 		Session, SHA256 string
 		Bytes           int64
 	}
-	if err := json.NewDecoder(r.Body).Decode(&told); err != nil || told.Bytes != n || told.SHA256 != hex.EncodeToString(sum.Sum(nil)) {
+	if err := json.NewDecoder(r.Body).Decode(&told); err != nil || told.Bytes != n ||
+		told.SHA256 != hex.EncodeToString(sum.Sum(nil)) {
 		t.Fatalf("it is told as %+v (%v); sent were %d bytes", told, err, n)
 	}
 	id, _, _ := strings.Cut(r.Header.Get(sessionHeader), "; Expires=")
@@ -182,14 +184,16 @@ func TestPayloadIsStoredOnce(t *testing.T) {
 		t.Fatalf("session %q of %+v, %+v", id, told, s.Stats())
 	}
 	prompt := func(id string) (a answer) {
-		w := do(s, "POST", "/invocations", `{"messages":[{"role":"user","content":"what is it?"}],"max_tokens":4}`, sessionHeader, id)
+		w := do(s, "POST", "/invocations", `{"messages":[{"role":"user","content":"what is it?"}],"max_tokens":4}`,
+			sessionHeader, id)
 		if err := json.Unmarshal(w.Body.Bytes(), &a); err != nil || w.Code != 200 {
 			t.Fatalf("%d %s", w.Code, w.Body)
 		}
 		return a
 	}
 	without, first, second := prompt(""), prompt(id), prompt(id)
-	if first.Usage.Prompt-without.Usage.Prompt != maxPayloadTokens || first.Usage.Details.Cached != 0 || second.Usage.Details.Cached < maxPayloadTokens {
+	if first.Usage.Prompt-without.Usage.Prompt != maxPayloadTokens || first.Usage.Details.Cached != 0 ||
+		second.Usage.Details.Cached < maxPayloadTokens {
 		t.Errorf("usage %+v without, then %+v and %+v", without.Usage, first.Usage, second.Usage)
 	}
 	if first.Choices[0].Message.Content == without.Choices[0].Message.Content {
@@ -232,7 +236,8 @@ func TestSessionFaults(t *testing.T) {
 		t.Errorf("open-error strikes prompts: %d %s", w.Code, w.Body)
 	}
 	setFault(t, s, `{"mode":"open-bare"}`)
-	if w := do(s, "POST", "/invocations", open); w.Code != 200 || w.Header().Get(newSessionHeader) != "" || s.Stats().Sessions != 1 {
+	if w := do(s, "POST", "/invocations", open); w.Code != 200 || w.Header().Get(newSessionHeader) != "" ||
+		s.Stats().Sessions != 1 {
 		t.Errorf("open-bare: %d %v %s", w.Code, w.Header(), w.Body)
 	}
 	setFault(t, s, `{"mode":"none"}`)
@@ -248,14 +253,16 @@ func TestSessionFaults(t *testing.T) {
 // FuzzRequestType: what is found is what encoding/json finds, if the whole body was seen and the field stands there
 // once.
 func FuzzRequestType(f *testing.F) {
-	for _, s := range []string{`{"requestType":"CLOSE"}`, `{"a":[1,{"requestType":"x"}],"requestType":"open_session","b":"`, `{"requestType":7}`, `["requestType"]`} {
+	for _, s := range []string{`{"requestType":"CLOSE"}`,
+		`{"a":[1,{"requestType":"x"}],"requestType":"open_session","b":"`, `{"requestType":7}`, `["requestType"]`} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, head []byte) {
 		kind, ok := requestType(head)
 		_ = invalidRequest(head, kind)
 		var all map[string]json.RawMessage // a struct would take names in any case
-		if json.Unmarshal(head, &all) != nil || strings.Count(string(head), "requestType") != 1 || strings.Contains(string(head), `\`) {
+		if json.Unmarshal(head, &all) != nil || strings.Count(string(head), "requestType") != 1 ||
+			strings.Contains(string(head), `\`) {
 			return
 		}
 		var want string

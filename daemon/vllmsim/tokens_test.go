@@ -10,7 +10,8 @@ import (
 
 // FuzzPrompts: no prompt makes the parser panic, and ids that are accepted are those that were sent.
 func FuzzPrompts(f *testing.F) {
-	for _, s := range []string{`"x"`, `[1,2]`, `[[1],[2, 3]]`, `["a","b"]`, `[]`, `[[]]`, `[1.5]`, `[-1]`, `[null]`, `{}`, ` [ 1 , 2 ] `, `[1,"a"]`, `[[1],"a"]`} {
+	for _, s := range []string{`"x"`, `[1,2]`, `[[1],[2, 3]]`, `["a","b"]`, `[]`, `[[]]`, `[1.5]`, `[-1]`, `[null]`, `{}`,
+		` [ 1 , 2 ] `, `[1,"a"]`, `[[1],"a"]`} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -34,10 +35,12 @@ func TestChatTokensHaveTheStatedOverhead(t *testing.T) {
 	if got := len(chatTokens(nil, m, true)); got != want {
 		t.Errorf("got %d tokens, want %d", got, want)
 	}
-	if got := chatTokens(json.RawMessage(`[ {"a" : 1} ]`), m[:1], false); got[0] != engine.TokenTools || got[len(got)-1] != engine.TokenEnd {
+	if got := chatTokens(json.RawMessage(`[ {"a" : 1} ]`), m[:1], false); got[0] != engine.TokenTools ||
+		got[len(got)-1] != engine.TokenEnd {
 		t.Errorf("tools do not come first: %d", got)
 	}
-	parts := []any{map[string]any{"type": "text", "text": "abc"}, map[string]any{"type": "image_url", "image_url": map[string]any{"url": "u"}}}
+	parts := []any{map[string]any{"type": "text", "text": "abc"},
+		map[string]any{"type": "image_url", "image_url": map[string]any{"url": "u"}}}
 	if got := chatTokens(nil, []message{{Role: "user", Content: parts}}, false); len(got) != MessageTokens+1+5 {
 		t.Errorf("text and image are %d tokens, want %d", len(got), MessageTokens+1+5)
 	}

@@ -111,7 +111,8 @@ func TestStreamWireMatchesRecording(t *testing.T) {
 	}
 	f("responses-stream.sse", "/v1/responses", `{"input":"Hello","max_output_tokens":2,"stream":true,"temperature":0}`)
 	f("messages-stream.sse", "/v1/messages", `{"messages":[{"role":"user","content":"hi"}],"max_tokens":2,"stream":true}`)
-	f("chat-stream.sse", "/v1/chat/completions", `{"messages":[{"role":"user","content":"hi"}],"max_tokens":3,"stream":true,
+	f("chat-stream.sse", "/v1/chat/completions", `{"messages":[{"role":"user","content":"hi"}],"max_tokens":3,
+		"stream":true,
 		"return_token_ids":true,"stream_options":{"include_usage":true}}`)
 	f("completion-stream.sse", "/v1/completions", `{"prompt":"Hello","max_tokens":3,"stream":true,"return_token_ids":true,
 		"stream_options":{"include_usage":true,"continuous_usage_stats":true}}`)
