@@ -32,8 +32,9 @@ func (a *agreement) String() string {
 		100*a.least/a.most, 100*a.errors/a.n, 100*a.within/a.n, a.n)
 }
 
-// What prefixaware believes cached is what the engine finds: whole blocks of the worker's, never the last token, and what the
-// null block takes from the capacity. Chats in turns over two workers that hold a few of them, so that they evict all the time.
+// What prefixaware believes cached is what the engine finds: whole blocks of the worker's, never the last token, and
+// what the null block takes from the capacity. Chats in turns over two workers that hold a few of them, so that they
+// evict all the time.
 func TestBeliefFollowsTheEngine(t *testing.T) {
 	for _, block := range []int{16, 48, 128} {
 		t.Run(fmt.Sprint("block=", block), func(t *testing.T) { beliefs(t, block) })
@@ -106,7 +107,8 @@ func (r *running) explained(path, body string) (s seen, believed, cached int) {
 	return s, believed, cached
 }
 
-// A request for the logprobs of its prompt reads nothing from the cache, and what it computes is there for the next one.
+// A request for the logprobs of its prompt reads nothing from the cache, and what it computes is there for the next
+// one.
 func TestPromptLogprobsMatchNothing(t *testing.T) {
 	r := start(t, settings("prefixaware", sims(t, 2, vllmsim.Config{}).URLs()...), 2)
 	r.waitBlockSize()

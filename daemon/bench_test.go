@@ -60,8 +60,8 @@ func terse(b *testing.B) (url string) {
 	return "http://" + l.Addr().String()
 }
 
-// BenchmarkRequest is a chat of so many bytes, from the client's write to its read of the whole answer, over loopback: the
-// allocations are the daemon's alone, the time is also the client's and the worker's.
+// BenchmarkRequest is a chat of so many bytes, from the client's write to its read of the whole answer, over
+// loopback: the allocations are the daemon's alone, the time is also the client's and the worker's.
 func BenchmarkRequest(b *testing.B) {
 	file := filepath.Join(b.TempDir(), "warmpath.toml")
 	if err := os.WriteFile(file, []byte(settings("prefixaware", terse(b))), 0o600); err != nil {

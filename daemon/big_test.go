@@ -31,7 +31,8 @@ func (zeros) Read(p []byte) (int, error) { return copy(p, block), nil }
 
 var block = strings.Repeat("A", 64<<10)
 
-// An opening payload of 500 MB passes through under the default limits: worker and client are in this process too, and hold none of it.
+// An opening payload of 500 MB passes through under the default limits: worker and client are in this process too,
+// and hold none of it.
 func TestALargeOpeningIsNotHeld(t *testing.T) {
 	const size = 500 << 20
 	var got int64

@@ -22,7 +22,8 @@ func breaker(t *testing.T) string {
 	}).URL
 }
 
-// TestExplainWhileWorkersFail: the decision of a request whose workers all failed names rows of a picture that was drawn anew.
+// TestExplainWhileWorkersFail: the decision of a request whose workers all failed names rows of a picture that was
+// drawn anew.
 func TestExplainWhileWorkersFail(t *testing.T) {
 	r := start(t, settings("prefixaware", breaker(t), breaker(t)), 2)
 	for i := range 10 {

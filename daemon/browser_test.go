@@ -13,8 +13,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/gate"
 )
 
-// TestBrowsersFindOneOrigin asks as browsers do, through the socket: a browser refuses an answer in which a field of CORS stands
-// twice, a preflight's too.
+// TestBrowsersFindOneOrigin asks as browsers do, through the socket: a browser refuses an answer in which a field of
+// CORS stands twice, a preflight's too.
 func TestBrowsersFindOneOrigin(t *testing.T) {
 	const page, stranger = "https://chat.example.com", "https://evil.example.com"
 	w := fakeWorker(t, func(rw http.ResponseWriter, _ *http.Request) {

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// page asks the router as a chat application does, and tells its own server what it saw. The first event of the stream must
-// reach it while the worker waits to be told so.
+// page asks the router as a chat application does, and tells its own server what it saw. The first event of the
+// stream must reach it while the worker waits to be told so.
 const page = `<!doctype html><script>
 (async () => {
   const seen = {};

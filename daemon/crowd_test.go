@@ -21,8 +21,8 @@ type flock struct {
 	homes []string // by session
 }
 
-// use sends one request of each session up to to, in any order and several at a time. A session that has a home must be there still, unless
-// that is the one that left.
+// use sends one request of each session up to to, in any order and several at a time. A session that has a home must
+// be there still, unless that is the one that left.
 func (f *flock) use(to int, left string) {
 	f.t.Helper()
 	for len(f.homes) < to {

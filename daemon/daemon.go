@@ -37,8 +37,7 @@ type Daemon struct {
 	state   atomic.Pointer[state]
 	reload  sync.Mutex   // one change of state at a time
 	atStart *conf.Config // whose listeners and limits are in force
-	room    atomic.Int64 // the last that a line of roomFor told
-	fitted  atomic.Bool  // front is there
+	room    room
 
 	collecting *time.Timer // see collectSoon; guarded by reload
 
@@ -47,16 +46,16 @@ type Daemon struct {
 	tending sync.WaitGroup     // of what runs as long as life
 }
 
-// seriesStay is how long the series of a worker or pool outlive it: a scrape or two at the usual 15 to 30 s, so that the counts of
-// its last requests reach Prometheus. With no end, pods that roll under workers_dns would make /metrics grow for the life of the
-// process.
+// seriesStay is how long the series of a worker or pool outlive it: a scrape or two at the usual 15 to 30 s, so that
+// the counts of its last requests reach Prometheus. With no end, pods that roll under workers_dns would make /metrics
+// grow for the life of the process.
 var seriesStay = time.Minute // tests set another
 
 // Version is what this binary calls itself; see Makefile.
 var Version = "dev"
 
-// New loads the modules, starts watching the workers and binds both listeners. Nothing is served before Run. log's handler
-// should let all levels through: server.log_level, which a reload may change, decides.
+// New loads the modules, starts watching the workers and binds both listeners. Nothing is served before Run. log's
+// handler should let all levels through: server.log_level, which a reload may change, decides.
 func New(c *conf.Config, log *slog.Logger) (*Daemon, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -74,7 +73,8 @@ func New(c *conf.Config, log *slog.Logger) (*Daemon, error) {
 		store.Close()
 		return nil, err
 	}
-	d := &Daemon{log: log, level: level, host: h, tier: store, metrics: operator.NewMetrics(Version), atStart: c}
+	d := &Daemon{log: log, room: room{log: log}, level: level, host: h, tier: store, atStart: c,
+		metrics: operator.NewMetrics(Version)}
 	d.departed = operator.NewDeparted(d.metrics, seriesStay)
 	d.server = exchange.New(exchange.Config{Log: log, Meter: d.metrics})
 	d.api = sessionapi.New(d.server, log)
@@ -82,7 +82,6 @@ func New(c *conf.Config, log *slog.Logger) (*Daemon, error) {
 	d.tending.Go(func() { store.Run(d.life) })
 	d.tending.Go(func() { kv.Run(d.life) })
 	d.state.Store(&state{conf: c, epoch: &front.Epoch{}})
-	d.tending.Go(func() { d.tend(d.life) })
 	if err := d.start(c); err != nil {
 		d.Close()
 		return nil, err
@@ -91,13 +90,13 @@ func New(c *conf.Config, log *slog.Logger) (*Daemon, error) {
 }
 
 func (d *Daemon) start(c *conf.Config) error {
-	most, forAdmin := d.roomFor(c)
 	s := &c.Server
 	var err error
 	d.front, err = front.New(front.Config{Log: d.log, Meter: d.metrics, Epoch: d.epoch, Serve: d.serve,
 		Ready:  func(draining bool) (bool, any) { return operator.Readiness(d.shown(), draining) },
-		Listen: s.Listen, TLSCert: s.TLSCertFile, TLSKey: s.TLSKeyFile, MaxConns: most, Connections: s.MaxConnections,
-		MaxHeaderBytes: s.MaxHeaderBytes, ReadTimeout: s.ReadTimeout, IdleTimeout: s.IdleTimeout, WriteTimeout: s.WriteTimeout})
+		Listen: s.Listen, TLSCert: s.TLSCertFile, TLSKey: s.TLSKeyFile,
+		MaxConns: s.MaxConnections, Connections: s.MaxConnections, MaxHeaderBytes: s.MaxHeaderBytes,
+		ReadTimeout: s.ReadTimeout, IdleTimeout: s.IdleTimeout, WriteTimeout: s.WriteTimeout})
 	if err != nil {
 		return err
 	}
@@ -107,15 +106,17 @@ func (d *Daemon) start(c *conf.Config) error {
 	if err != nil {
 		return err
 	}
-	d.operator, err = operator.New(operator.Config{Metrics: d.metrics, Pools: d.shown, Clients: d.clientStats, Store: d.tier.Stats,
-		Draining: d.front.Draining, Pprof: func() bool { return d.state.Load().conf.Server.Pprof },
-		Admin: s.Admin, AdminTokenFile: s.AdminTokenFile, Connections: forAdmin, ReadTimeout: s.ReadTimeout, IdleTimeout: s.IdleTimeout,
+	most, forAdmin := d.room.fit(c, d.state.Load().pools) // the workers are known now
+	d.front.SetMaxConns(most)
+	d.operator, err = operator.New(operator.Config{Metrics: d.metrics, Pools: d.shown, Clients: d.clientStats,
+		Store: d.tier.Stats, Draining: d.front.Draining, Pprof: func() bool { return d.state.Load().conf.Server.Pprof },
+		Admin: s.Admin, AdminTokenFile: s.AdminTokenFile, Connections: forAdmin,
+		ReadTimeout: s.ReadTimeout, IdleTimeout: s.IdleTimeout,
 		Wrap: func(l net.Listener) net.Listener { return listen.NewPatient(l, d.log) }})
 	if err != nil {
 		return err
 	}
-	d.fitted.Store(true)
-	d.fitRoom() // the workers are known now
+	d.tending.Go(func() { d.tend(d.life) })
 	return nil
 }
 
@@ -137,18 +138,25 @@ func (d *Daemon) serve(ctx context.Context, in *exchange.Inbound) *exchange.Outb
 // clientStats are the counts of the clients' side.
 func (d *Daemon) clientStats() operator.ClientStats {
 	s := d.front.Stats()
-	return operator.ClientStats{InFlight: s.InFlight, LostLines: s.LostLines, Open: s.Connections.Open, Accepted: s.Connections.Accepted,
-		Refused: s.Connections.Refused, Gone: s.Connections.Gone, SlowClosed: s.Connections.SlowClosed}
+	return operator.ClientStats{InFlight: s.InFlight, LostLines: s.LostLines, Open: s.Connections.Open,
+		Accepted: s.Connections.Accepted, Refused: s.Connections.Refused, Gone: s.Connections.Gone,
+		SlowClosed: s.Connections.SlowClosed}
 }
 
-// Run serves until ctx ends, then drains: /ready says 503, no connection is accepted, open answers run to their end within
-// server.drain_timeout; then streams are ended with an error event. Its error is nil after a clean drain.
+// epoch is what is in force for a request that comes in now.
+func (d *Daemon) epoch() *front.Epoch { return d.state.Load().epoch }
+
+// shown are the pools as an operator sees them.
+func (d *Daemon) shown() []*operator.Pool { return d.state.Load().shown() }
+
+// Run serves until ctx ends, then drains: /ready says 503, no connection is accepted, open answers run to their end
+// within server.drain_timeout; then streams are ended with an error event. Its error is nil after a clean drain.
 func (d *Daemon) Run(ctx context.Context) error {
 	failed := make(chan error, 2)
 	go func() { failed <- d.front.Run() }()
 	go func() { failed <- d.operator.Run() }()
 	d.log.Info("serving", "version", Version, "pid", os.Getpid(), "listen", d.Addr(), "admin", d.AdminAddr(),
-		"tls", d.state.Load().conf.Server.TLSCertFile != "", "strategies", d.strategies())
+		"tls", d.state.Load().conf.Server.TLSCertFile != "", "strategies", strategies(d.state.Load().pools))
 	select {
 	case err := <-failed:
 		return fmt.Errorf("daemon: a listener ended: %w", err)
@@ -182,7 +190,8 @@ func (d *Daemon) Close() {
 	}
 }
 
-// tend sweeps the series of those who left, and fits the number of clients to the number of workers, once a second until ctx ends.
+// tend sweeps the series of those who left, and fits the number of clients to the number of workers, once a second
+// until ctx ends.
 func (d *Daemon) tend(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -192,7 +201,8 @@ func (d *Daemon) tend(ctx context.Context) {
 			return
 		case now := <-tick.C:
 			d.departed.Sweep(d.shown(), now)
-			d.fitRoom()
+			most, _ := d.room.fit(d.atStart, d.state.Load().pools)
+			d.front.SetMaxConns(most)
 		}
 	}
 }

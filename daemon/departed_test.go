@@ -22,7 +22,8 @@ func (r *running) count(text string) (n int) {
 	return n
 }
 
-// TestSeriesOfGoneWorkersGo: pods that roll, 200 generations of worker ids, leave nothing behind, and what stays keeps its counts.
+// TestSeriesOfGoneWorkersGo: pods that roll, 200 generations of worker ids, leave nothing behind, and what stays
+// keeps its counts.
 func TestSeriesOfGoneWorkersGo(t *testing.T) {
 	f := sims(t, 2, vllmsim.Config{})
 	file := filepath.Join(t.TempDir(), "workers.toml")

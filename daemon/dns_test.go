@@ -13,7 +13,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/discover/dnstest"
 )
 
-// TestFleetFollowsItsName runs a daemon on a name: a new address serves, one that is gone ends what it has and gets nothing more.
+// TestFleetFollowsItsName runs a daemon on a name: a new address serves, one that is gone ends what it has and gets
+// nothing more.
 func TestFleetFollowsItsName(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("needs 127.0.0.0/8 on loopback")

@@ -14,8 +14,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/vllmsim"
 )
 
-// leaver is a worker that shuts down as uvicorn does: leave closes its port and its idle connections at once, and keeps the busy
-// ones, on which it is silent unless a request asked for more.
+// leaver is a worker that shuts down as uvicorn does: leave closes its port and its idle connections at once, and
+// keeps the busy ones, on which it is silent unless a request asked for more.
 type leaver struct {
 	*httptest.Server
 	gone chan struct{} // closed by leave
@@ -81,8 +81,9 @@ func fromDefaults(line string, urls ...string) string {
 	return b.String()
 }
 
-// TestNobodyWaitsAtADeadWorker: a worker closes its port and keeps the connections of its requests, silent. Requests without output
-// go elsewhere once down_grace is over, a begun stream is told, and one that still gets its tokens is left alone.
+// TestNobodyWaitsAtADeadWorker: a worker closes its port and keeps the connections of its requests, silent. Requests
+// without output go elsewhere once down_grace is over, a begun stream is told, and one that still gets its tokens is
+// left alone.
 func TestNobodyWaitsAtADeadWorker(t *testing.T) {
 	for _, strategyLine := range []string{"", `first_byte_retry = "5m"`} { // with a context of the attempt's own too
 		l := newLeaver(t)
@@ -173,8 +174,8 @@ func TestSessionStaysWithItsDeadWorker(t *testing.T) {
 	}
 }
 
-// TestRemovedWorkerIsWatchedToItsLastRequest: a worker is taken from the configuration, as a name does that is about to end a
-// process, and then hangs.
+// TestRemovedWorkerIsWatchedToItsLastRequest: a worker is taken from the configuration, as a name does that is about
+// to end a process, and then hangs.
 func TestRemovedWorkerIsWatchedToItsLastRequest(t *testing.T) {
 	l := newLeaver(t)
 	good := sims(t, 1, vllmsim.Config{})
@@ -217,7 +218,8 @@ func TestStreamedBodyIsNotRepeated(t *testing.T) {
 	t.Fatal("never came to the worker")
 }
 
-// TestClosedPortIsSeen: a proxy before a worker goes on answering /health on the connections that it has, with its port closed.
+// TestClosedPortIsSeen: a proxy before a worker goes on answering /health on the connections that it has, with its
+// port closed.
 func TestClosedPortIsSeen(t *testing.T) {
 	w := fakeWorker(t, func(http.ResponseWriter, *http.Request) {})
 	good := sims(t, 1, vllmsim.Config{})

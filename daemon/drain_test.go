@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestDrainEndsConnections: a drain closes what waits for a next request, says so in the answers that it lets end, and takes nothing
-// that was sent ahead behind them.
+// TestDrainEndsConnections: a drain closes what waits for a next request, says so in the answers that it lets end,
+// and takes nothing that was sent ahead behind them.
 func TestDrainEndsConnections(t *testing.T) {
 	held, release := make(chan bool, 8), make(chan bool)
 	w := fakeWorker(t, func(rw http.ResponseWriter, r *http.Request) {
@@ -84,7 +84,8 @@ func TestDrainEndsConnections(t *testing.T) {
 	lines.drained(t, 2)
 }
 
-// TestDrainWithoutRequestsIsClean: connections on which nothing was asked yet are no reason for an error, however short the drain.
+// TestDrainWithoutRequestsIsClean: connections on which nothing was asked yet are no reason for an error, however
+// short the drain.
 func TestDrainWithoutRequestsIsClean(t *testing.T) {
 	w := fakeWorker(t, func(http.ResponseWriter, *http.Request) {})
 	r := start(t, withServer(settings("prefixaware", w.URL), `drain_timeout = "100ms"`), 1)

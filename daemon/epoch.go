@@ -17,14 +17,10 @@ type state struct {
 	epoch *front.Epoch
 }
 
-// epoch is what is in force for a request that comes in now.
-func (d *Daemon) epoch() *front.Epoch { return d.state.Load().epoch }
-
 // shown are the pools as an operator sees them.
-func (d *Daemon) shown() []*operator.Pool {
-	pools := d.state.Load().pools
-	all := make([]*operator.Pool, len(pools))
-	for i, p := range pools {
+func (s *state) shown() []*operator.Pool {
+	all := make([]*operator.Pool, len(s.pools))
+	for i, p := range s.pools {
 		all[i] = p.shown()
 	}
 	return all
@@ -49,6 +45,7 @@ func newEpoch(c *conf.Config) (*front.Epoch, error) {
 			Log: exchange.ExplainLog{Share: s.ExplainLog.Share, Slower: s.ExplainLog.Slower},
 		},
 		CORS: gate.NewCORS(s.CORSOrigins), Keys: gate.NewKeys(keys), MaxBody: s.MaxBodyBytes,
-		BufferBody: min(s.BufferBody, s.MaxBodyBytes), MaxInFlight: s.MaxInFlight, ReadTimeout: s.ReadTimeout, IdleTimeout: s.IdleTimeout,
+		BufferBody: min(s.BufferBody, s.MaxBodyBytes), MaxInFlight: s.MaxInFlight,
+		ReadTimeout: s.ReadTimeout, IdleTimeout: s.IdleTimeout,
 	}, nil
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/vllmsim"
 )
 
-// TestHeadsThatEndInLineFeeds: a head that has ended is answered, however it ended. With a read timeout of a minute nobody waits.
+// TestHeadsThatEndInLineFeeds: a head that has ended is answered, however it ended. With a read timeout of a minute
+// nobody waits.
 func TestHeadsThatEndInLineFeeds(t *testing.T) {
 	f := sims(t, 1, vllmsim.Config{})
 	r := start(t, withServer(settings("prefixaware", f.URLs()...), `read_timeout = "60s"`), 1)
@@ -66,7 +67,8 @@ func TestHeadsThatEndInLineFeeds(t *testing.T) {
 	}
 }
 
-// TestHalfAHeadIsRidOf: a client that sends half a head is answered 408 at its time and holds no descriptor for long after it.
+// TestHalfAHeadIsRidOf: a client that sends half a head is answered 408 at its time and holds no descriptor for long
+// after it.
 func TestHalfAHeadIsRidOf(t *testing.T) {
 	f := sims(t, 1, vllmsim.Config{})
 	r := start(t, withServer(settings("prefixaware", f.URLs()...), `read_timeout = "1s"`), 1)

@@ -14,8 +14,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/vllmsim"
 )
 
-// TestFailuresHiddenInA200AreRetried: a worker that accepts requests only to give them up costs no request, and is taken for
-// draining.
+// TestFailuresHiddenInA200AreRetried: a worker that accepts requests only to give them up costs no request, and is
+// taken for draining.
 func TestFailuresHiddenInA200AreRetried(t *testing.T) {
 	f := func(mode, path, body string) {
 		t.Helper()

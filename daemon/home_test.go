@@ -40,8 +40,8 @@ func shortBody(stream bool, text string) string {
 	return fmt.Sprintf(`{"model":"sim","max_tokens":2,"stream":%v,"messages":[{"role":"user","content":%q}]}`, stream, text)
 }
 
-// Of different prompts that come one after another, each worker of an idle fleet gets its share: what was learnt of the first to
-// answer must not draw all that follow to it.
+// Of different prompts that come one after another, each worker of an idle fleet gets its share: what was learnt of
+// the first to answer must not draw all that follow to it.
 func TestIdleFleetSharesDifferentPrompts(t *testing.T) {
 	for _, speed := range []float64{1, 100} {
 		for _, stream := range []bool{false, true} {
@@ -185,7 +185,8 @@ func (g growing) play(t *testing.T, r *running, workers int) (followed, busiest 
 	return followed, busiest
 }
 
-// Chats stay with the worker that holds them also where it answers at once and nothing is streamed, from the first second on.
+// Chats stay with the worker that holds them also where it answers at once and nothing is streamed, from the first
+// second on.
 func TestFastFleetKeepsChatsAtHome(t *testing.T) {
 	for _, g := range []growing{{}, {shared: 600}, {embedded: true}, {embedded: true, shared: 600}} {
 		g.chats, g.turns, g.clients = 200, 10, 32

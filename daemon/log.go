@@ -38,8 +38,8 @@ func setLevel(to *slog.LevelVar, word string) {
 const maxTold = 32
 
 // strategies lists which module serves which pool, for the log.
-func (d *Daemon) strategies() (list []string) {
-	for _, p := range d.state.Load().pools {
+func strategies(pools []*pool) (list []string) {
+	for _, p := range pools {
 		if s := p.route.Strategy.Strategy(); s != nil && len(list) < maxTold {
 			list = append(list, p.name+": "+s.Name()+" "+s.SHA256()[:12])
 		}

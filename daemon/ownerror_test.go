@@ -23,7 +23,8 @@ const (
 	anAbort     = "data: {\"id\":\"c\",\"choices\":[{\"index\":0,\"text\":\"\",\"finish_reason\":\"abort\"}]}\n\n"
 )
 
-// TestOwnErrorEventReachesTheClient: every byte of it, however the stream is cut into pieces, and the end that the worker gives it.
+// TestOwnErrorEventReachesTheClient: every byte of it, however the stream is cut into pieces, and the end that the
+// worker gives it.
 func TestOwnErrorEventReachesTheClient(t *testing.T) {
 	f := func(what, path, end string, whole bool, pieces ...string) {
 		t.Helper()
@@ -57,8 +58,8 @@ func TestOwnErrorEventReachesTheClient(t *testing.T) {
 	f("responses", "/v1/responses", last, true, aResponse, ownResponse)
 }
 
-// TestTokensBeforeAnAbortReachTheClient: an abort is no error to a client, so the stream is ended by an event of ours; what came in
-// the same read before it is the client's.
+// TestTokensBeforeAnAbortReachTheClient: an abort is no error to a client, so the stream is ended by an event of
+// ours; what came in the same read before it is the client's.
 func TestTokensBeforeAnAbortReachTheClient(t *testing.T) {
 	f := func(what string, want string, pieces ...string) {
 		t.Helper()
@@ -120,7 +121,8 @@ func TestOwnErrorEventOnSageMaker(t *testing.T) {
 	}
 }
 
-// TestHeadAloneIsNoFirstByte: first_byte_retry waits for the first byte of the answer, whatever kind the head announced.
+// TestHeadAloneIsNoFirstByte: first_byte_retry waits for the first byte of the answer, whatever kind the head
+// announced.
 func TestHeadAloneIsNoFirstByte(t *testing.T) {
 	late := rawWorker(t, func(c *net.TCPConn) {
 		io.WriteString(c, plainChunks)

@@ -55,8 +55,8 @@ http {
 	return "http://" + addr
 }
 
-// TestPathsStayUnderV1: no spelling of a path reaches what a worker serves beside inference, nor another endpoint than the one
-// that was judged, with a proxy before the worker that resolves paths.
+// TestPathsStayUnderV1: no spelling of a path reaches what a worker serves beside inference, nor another endpoint
+// than the one that was judged, with a proxy before the worker that resolves paths.
 func TestPathsStayUnderV1(t *testing.T) {
 	w := newWitness(t)
 	r := start(t, keysFor(t)+settings("roundrobin", nginxBefore(t, w.url)), 1)

@@ -79,7 +79,8 @@ func (s seen) code() string {
 	return e.Error.Code
 }
 
-// TestAKeysModelsHold: nothing of what a worker may read otherwise than we do reaches it, and the words say what is wrong.
+// TestAKeysModelsHold: nothing of what a worker may read otherwise than we do reaches it, and the words say what is
+// wrong.
 func TestAKeysModelsHold(t *testing.T) {
 	w := newWitness(t)
 	r := start(t, keysFor(t)+withServer(settings("roundrobin", w.url), "buffer_body_bytes = 65536"), 1)

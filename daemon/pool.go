@@ -3,11 +3,9 @@ package daemon
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"maps"
-	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -25,8 +23,8 @@ import (
 	"github.com/warmpath/warmpath/plugins"
 )
 
-// pool runs what stands behind one [[pools]] table: the route decides, the prober asks the workers, discovery finds them. It lives as
-// long as a pool of its name is configured.
+// pool runs what stands behind one [[pools]] table: the route decides, the prober asks the workers, discovery finds
+// them. It lives as long as a pool of its name is configured.
 type pool struct {
 	name    string
 	log     *slog.Logger
@@ -66,7 +64,8 @@ func newPool(c conf.Pool, s conf.Sessions, store session.Store, log *slog.Logger
 	p.set.Store(first)
 	p.clients.Set(first.clients)
 	p.prober = probe.New(questions(first))
-	p.route = route.New(route.Config{Name: c.Name, Reason: plugins.ReasonText, Began: time.Now(), Workers: p.watch(first),
+	p.route = route.New(route.Config{Name: c.Name, Reason: plugins.ReasonText, Began: time.Now(),
+		Workers:  p.watch(first),
 		Sessions: session.On(store, session.Config{Pool: c.Name, Life: s.Life, TTL: s.TTL})})
 	p.running.Go(func() { p.prober.Run(ctx, p.route.Workers) })
 	go p.route.Sessions.Run(ctx)
@@ -87,7 +86,8 @@ func (p *pool) tend(ctx context.Context) {
 			p.look()
 			unknown, guess := p.route.Tick(now)
 			for _, id := range unknown {
-				p.log.Warn("KV cache size unknown: routing on a guess; set kv_tokens of the worker", "worker", id, "guess_tokens", guess)
+				p.log.Warn("KV cache size unknown: routing on a guess; set kv_tokens of the worker",
+					"worker", id, "guess_tokens", guess)
 			}
 		}
 	}
@@ -110,44 +110,29 @@ func (p *pool) shown() *operator.Pool {
 func (p *pool) served() *exchange.Pool {
 	s := p.set.Load()
 	c := &s.conf
-	return &exchange.Pool{Pool: p.route, Clients: &p.clients, Serves: c.Serves, Key: s.key, InvocationPath: c.InvocationPath,
-		WorkerSessions: c.WorkerSessions, FirstByteRetry: c.FirstByteRetry, HeaderTimeout: c.HeaderTimeout, Limited: c.MaxInFlight > 0}
+	return &exchange.Pool{Pool: p.route, Clients: &p.clients, Serves: c.Serves, Key: s.key,
+		InvocationPath: c.InvocationPath, WorkerSessions: c.WorkerSessions,
+		FirstByteRetry: c.FirstByteRetry, HeaderTimeout: c.HeaderTimeout, Limited: c.MaxInFlight > 0}
 }
 
-// newSetup reads the secrets and makes a client for each worker. Authorities that are as before stay the same value: another
-// would make new connections for the probes.
+// newSetup reads the secrets and makes a client for each worker. Authorities that are as before stay the same value:
+// another would make new connections for the probes.
 func newSetup(c conf.Pool, before *setup) (*setup, error) {
 	s := &setup{conf: c}
 	var err error
-	if s.key, err = c.WorkerKey(); err != nil {
+	s.key, err = c.WorkerKey()
+	if err != nil {
 		return nil, fmt.Errorf("daemon: pool %q: %w", c.Name, err)
 	}
-	if s.tls, err = authorities(c.TLSCAFile); err != nil {
+	s.tls, err = upstream.Authorities(c.TLSCAFile)
+	if err != nil {
 		return nil, fmt.Errorf("daemon: pool %q: %w", c.Name, err)
 	}
 	if before != nil && s.tls != nil && before.tls != nil && s.tls.RootCAs.Equal(before.tls.RootCAs) {
 		s.tls = before.tls
 	}
-	if s.clients, err = makeClients(c, s.tls); err != nil {
-		return nil, err
-	}
-	return s, nil
-}
-
-// authorities are who signs the workers' certificates; nil = the system's.
-func authorities(file string) (*tls.Config, error) {
-	if file == "" {
-		return nil, nil
-	}
-	pem, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("tls_ca_file cannot be read: %w", err)
-	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("tls_ca_file %q holds no certificate in PEM", file)
-	}
-	return &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, nil
+	s.clients, err = makeClients(c, s.tls)
+	return s, err
 }
 
 // watch is what the pool of workers needs of the settings.
@@ -156,8 +141,8 @@ func (p *pool) watch(s *setup) worker.Config {
 	return worker.Config{
 		Workers: specs(*c), HealthInterval: c.HealthInterval, ScrapeInterval: c.ScrapeInterval,
 		SlowStart:              max(c.SlowStart, time.Nanosecond), // 0 = the pool's default
-		PrefillTokensPerSecond: c.PrefillTokensPerSecond, MaxInFlight: c.MaxInFlight, RetryBudget: c.RetryBudget, Panic: c.Panic,
-		DownGrace: c.DownGrace, Log: p.log, Watcher: p.prober, After: later, OnChange: p.look,
+		PrefillTokensPerSecond: c.PrefillTokensPerSecond, MaxInFlight: c.MaxInFlight, RetryBudget: c.RetryBudget,
+		Panic: c.Panic, DownGrace: c.DownGrace, Log: p.log, Watcher: p.prober, After: later, OnChange: p.look,
 	}
 }
 
@@ -173,8 +158,8 @@ func questions(s *setup) probe.Config {
 func specs(c conf.Pool) []worker.Spec {
 	s := make([]worker.Spec, len(c.Workers))
 	for i, w := range c.Workers {
-		s[i] = worker.Spec{ID: w.ID, URL: w.URL, MetricsURL: w.MetricsURL, KVTokens: w.KVTokens, Weight: w.Weight, Cost: w.Cost,
-			Labels: w.Labels}
+		s[i] = worker.Spec{ID: w.ID, URL: w.URL, MetricsURL: w.MetricsURL, KVTokens: w.KVTokens, Weight: w.Weight,
+			Cost: w.Cost, Labels: w.Labels}
 	}
 	return s
 }
@@ -211,7 +196,8 @@ func (p *pool) update(c conf.Pool) error {
 }
 
 // change makes c, with the workers in it, the pool's configuration. Workers that stay keep all that is known of them.
-// Those that leave serve until the new ones have had their first health check, so that a change of all workers at once loses no request.
+// Those that leave serve until the new ones have had their first health check, so that a change of all workers at
+// once loses no request.
 func (p *pool) change(c conf.Pool) error {
 	p.changing.Lock()
 	defer p.changing.Unlock()
@@ -252,7 +238,8 @@ func union(next, before []worker.Spec) []worker.Spec {
 func (p *pool) awaitHeard(c conf.Pool) {
 	p.await(func(s []worker.Stats) bool {
 		return !slices.ContainsFunc(s, func(s worker.Stats) bool {
-			return s.State == worker.Starting && slices.ContainsFunc(c.Workers, func(w conf.Worker) bool { return w.ID == s.ID })
+			return s.State == worker.Starting &&
+				slices.ContainsFunc(c.Workers, func(w conf.Worker) bool { return w.ID == s.ID })
 		})
 	})
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/vllmsim"
 )
 
-// rawWorker is a worker whose answers to POST are bytes of the test's own; then answer closes the connection as it likes.
+// rawWorker is a worker whose answers to POST are bytes of the test's own; then answer closes the connection as it
+// likes.
 func rawWorker(t *testing.T, answer func(c *net.TCPConn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -69,7 +70,8 @@ const (
 
 func chunk(text string) string { return fmt.Sprintf("%x\r\n%s\r\n", len(text), text) }
 
-// TestHeadWithoutBodyIsReplaced: whatever kind of answer was announced, a worker that breaks before the first byte of it is replaced.
+// TestHeadWithoutBodyIsReplaced: whatever kind of answer was announced, a worker that breaks before the first byte of
+// it is replaced.
 func TestHeadWithoutBodyIsReplaced(t *testing.T) {
 	long := "HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\nContent-Length: 1000000\r\n\r\n"
 	for what, text := range map[string]string{

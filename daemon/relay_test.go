@@ -87,7 +87,8 @@ func TestLargePiecesOfAStream(t *testing.T) {
 	}
 }
 
-// TestOverTLS: clients over TLS, a certificate that is changed under way, and a worker behind TLS of an authority of its own.
+// TestOverTLS: clients over TLS, a certificate that is changed under way, and a worker behind TLS of an authority of
+// its own.
 func TestOverTLS(t *testing.T) {
 	dir := t.TempDir()
 	var proto string

@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"fmt"
-	"os"
 	"runtime"
 	"time"
 
@@ -42,9 +41,9 @@ func (d *Daemon) Reload() error {
 	return nil
 }
 
-// collectSoon has the garbage of a reload collected: a file's tree, and the modules' memories of 16 MB each, old and new. By itself
-// the collector waits until there is as much garbage as there is memory in use, and a few reloads triple the process. One
-// collection serves all reloads of half a second. The caller holds d.reload.
+// collectSoon has the garbage of a reload collected: a file's tree, and the modules' memories of 16 MB each, old and
+// new. By itself the collector waits until there is as much garbage as there is memory in use, and a few reloads
+// triple the process. One collection serves all reloads of half a second. The caller holds d.reload.
 func (d *Daemon) collectSoon() {
 	if d.collecting == nil {
 		d.collecting = time.AfterFunc(collectAfter, runtime.GC)
@@ -56,8 +55,8 @@ func (d *Daemon) collectSoon() {
 // collectAfter lets pools that a reload removed close first.
 const collectAfter = 500 * time.Millisecond
 
-// watchPoll is the time between two looks at the files. A change counts when two looks agree, so that a new module serves within
-// a second; reading a few files of 2 MB costs well under a millisecond.
+// watchPoll is the time between two looks at the files. A change counts when two looks agree, so that a new module
+// serves within a second; reading a few files of 2 MB costs well under a millisecond.
 const watchPoll = 250 * time.Millisecond
 
 // Watch reloads when the file or a module changes, until ctx ends.
@@ -68,8 +67,8 @@ func (d *Daemon) Watch(ctx context.Context) {
 	}, func() { _ = d.Reload() }) // the error is logged, and the old configuration serves on
 }
 
-// apply makes c the state. Modules are loaded first, since they are what can fail; pools of a known name are kept. The caller
-// holds d.reload.
+// apply makes c the state. Modules are loaded first, since they are what can fail; pools of a known name are kept.
+// The caller holds d.reload.
 func (d *Daemon) apply(c *conf.Config) error {
 	epoch, err := newEpoch(c)
 	if err != nil {
@@ -92,7 +91,8 @@ func (d *Daemon) apply(c *conf.Config) error {
 	for i := range c.Pools {
 		p, known := old[c.Pools[i].Name]
 		if !known {
-			if p, err = newPool(c.Pools[i], c.Sessions, d.tier, d.log); err != nil {
+			p, err = newPool(c.Pools[i], c.Sessions, d.tier, d.log)
+			if err != nil {
 				closeAll(loaded[i:], fresh)
 				return err
 			}
@@ -157,28 +157,17 @@ func (d *Daemon) load(c *conf.Config, p *conf.Pool) (*host.Strategy, error) {
 	wrong := func(err error) error { // with the line of the table that names the module
 		return conf.Problems{c.StrategyProblem(p, err.Error())}
 	}
-	wasm, err := moduleOf(p.Strategy, sc.Path)
+	wasm, err := plugins.Read(p.Strategy, sc.Path)
 	if err != nil {
 		return nil, wrong(err)
 	}
 	s, err := d.host.Load(context.Background(), p.Strategy, wasm, host.Options{
-		Values: c.OptionValues(p), Allow: sc.Allow, Fuel: sc.Fuel, MemoryBytes: sc.MemoryMB << 20, PickTime: sc.PickTimeout, Pool: p.Name})
+		Values: c.OptionValues(p), Allow: sc.Allow, Fuel: sc.Fuel,
+		MemoryBytes: sc.MemoryMB << 20, PickTime: sc.PickTimeout, Pool: p.Name})
 	if err != nil {
 		return nil, wrong(err)
 	}
 	return s, nil
-}
-
-// moduleOf reads a strategy's wasm: the file at path, or the built-in of that name if there is no path.
-func moduleOf(name, path string) ([]byte, error) {
-	if path == "" {
-		return plugins.Builtin(name) // its error names the remedy
-	}
-	wasm, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("strategy %q cannot be read; put the module there or correct strategies.%s.path: %w", name, name, err)
-	}
-	return wasm, nil
 }
 
 // CheckModules loads every strategy that c names and throws it away: what `warmpath check` adds to conf's checks.
@@ -192,3 +181,6 @@ func CheckModules(c *conf.Config) error {
 	closeAll(loaded, nil)
 	return err
 }
+
+// A file names the built-in strategies, and conf, which checks it, imports nothing of ours.
+func init() { conf.Builtins = plugins.Names() }

@@ -113,7 +113,8 @@ func TestWorkerThatAnswersOnly500(t *testing.T) {
 	}
 }
 
-// TestRequestsThatFailEverywhereAreNotMultiplied: they get the worker's own words, and the fleet at most a few of them twice.
+// TestRequestsThatFailEverywhereAreNotMultiplied: they get the worker's own words, and the fleet at most a few of
+// them twice.
 func TestRequestsThatFailEverywhereAreNotMultiplied(t *testing.T) {
 	const words = `{"error":{"message":"your prompt made me fail","type":"InternalServerError","param":null,"code":500}}`
 	var asked atomic.Int32
@@ -145,7 +146,8 @@ func TestRequestsThatFailEverywhereAreNotMultiplied(t *testing.T) {
 	}
 }
 
-// TestLateFirstBytesEject: a worker that hangs costs its requests first_byte_retry; after five in a row it gets a trial now and then.
+// TestLateFirstBytesEject: a worker that hangs costs its requests first_byte_retry; after five in a row it gets a
+// trial now and then.
 func TestLateFirstBytesEject(t *testing.T) {
 	f := sims(t, 2, vllmsim.Config{})
 	r := start(t, withPool(settings("roundrobin", f.URLs()...), `first_byte_retry = "150ms"`), 2)

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestSageMakersCountsAreTheClients: the access log and requests_total name the status that the client got, not the worker's.
+// TestSageMakersCountsAreTheClients: the access log and requests_total name the status that the client got, not the
+// worker's.
 func TestSageMakersCountsAreTheClients(t *testing.T) {
 	_, url := newKeeper(t, "w1")
 	log := filepath.Join(t.TempDir(), "access.log")

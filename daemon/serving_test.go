@@ -28,8 +28,8 @@ func (r *running) readiness() (got readiness) {
 	return got
 }
 
-// TestAPoolThatNoWorkerCanServeIsTold: the patterns of a pool and the names that its workers serve differ, the first mistake of
-// everybody.
+// TestAPoolThatNoWorkerCanServeIsTold: the patterns of a pool and the names that its workers serve differ, the first
+// mistake of everybody.
 func TestAPoolThatNoWorkerCanServeIsTold(t *testing.T) {
 	q, l := sims(t, 1, vllmsim.Config{Models: []string{"Qwen/qwen3"}}), sims(t, 1, vllmsim.Config{Models: []string{"llama"}})
 	var toml strings.Builder

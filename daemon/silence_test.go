@@ -94,8 +94,8 @@ func routersInSilence(t *testing.T, toml string, workers int, open func(first *r
 	return first, second, redis
 }
 
-// What is opened by id is refused in a silence with what makes clients come again, on every path, by a router that does not
-// hold it.
+// What is opened by id is refused in a silence with what makes clients come again, on every path, by a router that
+// does not hold it.
 func TestIDsInASilence(t *testing.T) {
 	var aws, plain, answer string
 	worker := func() string {

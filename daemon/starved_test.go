@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// lateRedis stands before a Redis and holds back one answer of so many, for longer than a router waits, as a machine does that has
-// too little time for all its processes.
+// lateRedis stands before a Redis and holds back one answer of so many, for longer than a router waits, as a machine
+// does that has too little time for all its processes.
 func lateRedis(t *testing.T, url string, oneOf *atomic.Int64) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -53,7 +53,8 @@ func lateRedis(t *testing.T, url string, oneOf *atomic.Int64) string {
 	return "redis://" + l.Addr().String()
 }
 
-// A Redis that is late for every tenth answer moves no session either: opened at one router, used at another, without a fault.
+// A Redis that is late for every tenth answer moves no session either: opened at one router, used at another, without
+// a fault.
 func TestAStarvedMachineMovesNoSession(t *testing.T) {
 	var oneOf atomic.Int64
 	url := lateRedis(t, redisServer(t), &oneOf)

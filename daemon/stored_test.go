@@ -20,7 +20,8 @@ func (r *running) respond(who string) string {
 	return made.ID
 }
 
-// TestAStoredResponseIsItsKeys: what one key made is to another as if nobody had made it, at both routers, by every way to it.
+// TestAStoredResponseIsItsKeys: what one key made is to another as if nobody had made it, at both routers, by every
+// way to it.
 func TestAStoredResponseIsItsKeys(t *testing.T) {
 	f := sims(t, 2, vllmsim.Config{})
 	toml := keysFor(t) + fmt.Sprintf("[cache]\nredis = %q\ntimeout = \"1s\"\n", redisServer(t)) + settings("roundrobin", f.URLs()...)

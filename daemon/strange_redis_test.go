@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// strangeRedis answers the scan of a router that starts with what it is given, for as long as anybody reads, and all else with OK.
+// strangeRedis answers the scan of a router that starts with what it is given, for as long as anybody reads, and all
+// else with OK.
 func strangeRedis(t *testing.T, begin, more string) (url string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -29,8 +29,8 @@ func (r *running) called(method, path, host string, header ...string) int {
 	return resp.StatusCode
 }
 
-// TestPagesOfOthersReadNothing: a page that makes a name of its own point at the operator's listener is refused, whatever the
-// method, and profiles are for who has a token or a switch.
+// TestPagesOfOthersReadNothing: a page that makes a name of its own point at the operator's listener is refused,
+// whatever the method, and profiles are for who has a token or a switch.
 func TestPagesOfOthersReadNothing(t *testing.T) {
 	f := sims(t, 1, vllmsim.Config{})
 	toml := settings("prefixaware", f.URLs()...)

@@ -7,8 +7,9 @@ import (
 	"github.com/warmpath/warmpath/daemon/vllmsim"
 )
 
-// A fleet that streams nothing learns who is slow from the workers' own metrics: 60 JSON requests one after another, different
-// prompts of about 2,000 tokens, to two workers of which one is eight times slower. At the default intervals, in real time.
+// A fleet that streams nothing learns who is slow from the workers' own metrics: 60 JSON requests one after another,
+// different prompts of about 2,000 tokens, to two workers of which one is eight times slower. At the default
+// intervals, in real time.
 func TestJSONFleetLearnsWhoIsSlow(t *testing.T) {
 	fast, slow := sims(t, 1, vllmsim.Config{Speed: 1}), sims(t, 1, vllmsim.Config{Speed: 1, Slowness: 8})
 	r := start(t, defaults(fast.URLs()[0], slow.URLs()[0]), 2)

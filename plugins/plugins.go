@@ -11,6 +11,7 @@ package plugins
 import (
 	"embed"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/warmpath/warmpath/plugins/kvaware"
@@ -82,4 +83,17 @@ func ReasonText(strategy string, code uint16) string {
 		return fmt.Sprintf("reason %d", code)
 	}
 	return sdk.Reason(code).String()
+}
+
+// Read reads a strategy's wasm: the file at path, or the built-in of that name if there is no path.
+func Read(name, path string) ([]byte, error) {
+	if path == "" {
+		return Builtin(name) // its error names the remedy
+	}
+	wasm, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("strategy %q cannot be read; put the module there or correct strategies.%s.path: %w",
+			name, name, err)
+	}
+	return wasm, nil
 }

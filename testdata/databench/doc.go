@@ -16,4 +16,13 @@
 //
 // A missed target is told by "ok":false alone, since machines differ. A figure that could not be measured (no nginx
 // on this machine) is a line with "missing":true, and the exit status is 1.
+//
+// # Where the daemon's time goes
+//
+// A chat of 1 KB with a short answer costs 2.8 times the CPU of nginx beside it (2026-09, two busy shared cores). A
+// third of that is the kernel: two writes and four reads. The rest is spread thin: no part of the code has more than
+// a fourteenth. What paid, each measured with old and new binary taking turns: a context that is part of the request
+// (exchange.Life), 12 %; no fiber, no unread debug line and one allocation for a first attempt, 7 %; kept series in
+// place of label look-ups (operator), 4 %. Left alone: GOGC, as there is hardly any collection, and the look at a
+// pooled connection that is young: a worker that half-closes it would be waited for until header_timeout.
 package main
