@@ -126,7 +126,7 @@ func (b *body) aborted() bool {
 
 func (b *body) discard(o worker.Outcome, f *failure) *failure {
 	b.once.Do(func() {}) // finish has nothing to do any more
-	b.a.trip.End(route.End{Outcome: &o, At: time.Now()})
+	b.a.trip.End(&o, route.End{At: time.Now()})
 	b.a.close()
 	b.giveBack()
 	return f

@@ -250,7 +250,7 @@ func (e *Exchange) receive(client *upstream.Client, a *attempt) (*Outbound, *fai
 	resp, err := client.Do(a.ctx, &e.sending)
 	if err != nil {
 		f, o := a.classify(err)
-		a.trip.End(route.End{Outcome: &o, At: time.Now()})
+		a.trip.End(&o, route.End{At: time.Now()})
 		a.close()
 		return nil, f
 	}

@@ -196,7 +196,7 @@ func (b *body) finish(err error) {
 			now = time.Now()
 		}
 		seen := &b.r.in.Seen
-		seen.Usage = b.a.trip.End(route.End{Outcome: &o, Reply: b.reply, Whole: err == io.EOF, Status: b.a.resp.Status,
+		seen.Usage = b.a.trip.End(&o, route.End{Reply: b.reply, Whole: err == io.EOF, Status: b.a.resp.Status,
 			At: now})
 		b.giveBack()
 		seen.Total = now.Sub(b.r.arrived)

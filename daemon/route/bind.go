@@ -32,14 +32,15 @@ func (c *Choice) Bind() Verdict {
 		}
 		s.at, s.mine = enter(s.name, chosen, at)
 	}
-	if s.at != chosen {
+	if s.at != chosen || s.state == open && !s.mine {
 		c.putFirst(s.at)
 	}
 	return Chosen
 }
 
-// putFirst puts a worker first in the order, if it is a candidate.
+// putFirst puts the worker that has the session first in the order, if it is a candidate.
 func (c *Choice) putFirst(id string) {
+	c.fleet.frame.Header.Bound = int32(c.fleet.row(id))
 	for i, row := range c.result.Order {
 		if c.fleet.workers[row].ID() == id {
 			copy(c.result.Order[1:i+1], c.result.Order[:i])

@@ -72,10 +72,11 @@ func (c *Choice) start(p *Pool, a Ask) {
 		c.fleet = fleets.Get().(*fleet)
 	}
 	c.fleet.reset()
-	c.pool, c.ask = p, a
-	if c.arrived.IsZero() {
-		c.arrived = a.At
+	arrived := c.arrived
+	if arrived.IsZero() {
+		arrived = a.At
 	}
+	*c = Choice{pool: p, ask: a, fleet: c.fleet, arrived: arrived}
 	c.tried = c.some[:0]
 }
 
@@ -112,6 +113,9 @@ func (c *Choice) draw() Verdict {
 	}
 	if id != "" && c.fleet.row(id) < 0 {
 		why := c.pool.Workers.Standing(id, c.ask.Prompt.Model, c.ask.At)
+		if why == worker.Ready { // since the rows were filled
+			status = c.snapshot(id)
+		}
 		if why == worker.Starting && c.ask.Patient {
 			return Unheard
 		}
@@ -164,8 +168,6 @@ func (c *Choice) describe() {
 		h.Deadline = c.ask.Deadline.UnixNano()
 	}
 	f.Session, f.Model, f.Tenant, f.Caller, f.Headers = id, r.Model, r.CacheSalt, c.ask.Caller, c.ask.Headers
-	f.Labels, h.LabelsEpoch = p.Workers.Labels()
-	h.Labels = uint32(len(f.Labels))
 	if r.HasPrompt {
 		var seed uint64
 		c.space, seed = p.namespace(r, c.ask.Salt)

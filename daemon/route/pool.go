@@ -86,6 +86,11 @@ func (p *Pool) Arrive(model string, at time.Time) uint64 {
 func (p *Pool) Turn(model string) uint64 { return p.turns.peek(maphash.String(p.seed, model)) }
 
 func (p *Pool) setCapacity(slot uint32, tokens int) {
+	if tokens == 0 { // another worker has got the slot
+		p.mu.Lock()
+		delete(p.warned, slot)
+		p.mu.Unlock()
+	}
 	p.caps.set(slot, tokens)
 	p.fitWorker(slot)
 }

@@ -1,6 +1,7 @@
 package route
 
 import (
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -43,7 +44,26 @@ type Record struct {
 	Queue     time.Duration `json:"queue_ns,omitempty"` // believed wait of the worker that came first
 	FirstByte time.Duration `json:"ttft_ns,omitempty"`  // from the arrival
 	Total     time.Duration `json:"total_ns,omitempty"`
-	Usage     prompt.Usage  `json:"usage,omitzero"` // the engine's own counts
+	Usage     Usage         `json:"usage,omitzero"` // the engine's own counts
+}
+
+// Usage is the engine's own counts of an answer.
+type Usage prompt.Usage
+
+// MarshalJSON writes the counts that the engine gave.
+func (u Usage) MarshalJSON() ([]byte, error) {
+	if !u.Known {
+		return []byte("{}"), nil
+	}
+	said := struct {
+		Prompt int  `json:"prompt_tokens"`
+		Output int  `json:"output_tokens"`
+		Cached *int `json:"cached_tokens,omitempty"`
+	}{u.Prompt, u.Output, nil}
+	if u.CachedKnown {
+		said.Cached = &u.Cached
+	}
+	return json.Marshal(&said)
 }
 
 // Attempt is a try at a worker that brought nothing for the client.

@@ -18,6 +18,7 @@ type Trip struct {
 	matched  uint32 // blocks
 	notice   abi.Outcome
 	sent     time.Time
+	ended    bool
 }
 
 // Send takes a place at the worker and enters the prompt in the index. It reports false if the worker takes no
@@ -25,14 +26,15 @@ type Trip struct {
 // request.
 func (c *Choice) Send(t *Trip, to Target, holder worker.Holder, at time.Time) bool {
 	w := to.Worker
-	c.held = c.believed(to)
-	ticket, ok := c.pool.Workers.TryBegin(w, worker.Dispatch{PromptTokens: c.size.all, CachedTokens: c.held,
+	held := c.believed(to)
+	ticket, ok := c.pool.Workers.TryBegin(w, worker.Dispatch{PromptTokens: c.size.all, CachedTokens: held,
 		Whole: !c.ask.Prompt.Stream, Bound: w.ID() == c.stay.worker(), Holder: holder}, at)
 	if !ok {
 		return false
 	}
-	*t = Trip{choice: c, ticket: ticket, worker: w, believed: c.held, matched: c.fleet.frame.Rows[to.row].GPU}
 	c.sent++
+	c.held = held
+	*t = Trip{choice: c, ticket: ticket, worker: w, believed: held, matched: c.fleet.frame.Rows[to.row].GPU}
 	t.describe(c, at)
 	for i := range c.ask.Prompt.Chains {
 		hashes := c.ask.Prompt.Chains[i].Hashes
@@ -119,40 +121,43 @@ func (t *Trip) Flow(at time.Time) { t.ticket.Flow(at) }
 
 // End is how a trip ended.
 type End struct {
-	Outcome *worker.Outcome
-	Reply   *prompt.Reply // nil: nothing was read of the answer
-	Whole   bool          // the answer came to its end
-	Status  int           // the client's, of the trip whose answer it got; 0 = of a trip that brought nothing
-	At      time.Time
+	Reply  *prompt.Reply // nil: nothing was read of the answer
+	Whole  bool          // the answer came to its end
+	Status int           // the client's, of the trip whose answer it got; 0 = of a trip that brought nothing
+	At     time.Time
 }
 
 // End counts the request down and learns from its answer: tokens a byte, what the worker's cache really held, and the
 // text itself if the answer came to its end. It returns the engine's own counts, and writes the generated tokens into
-// the outcome. Only the first call does anything.
-func (t *Trip) End(e End) (u prompt.Usage) {
-	if e.Reply != nil {
-		u = t.learn(e.Outcome, e.Reply, e.Whole)
+// o, which is no field of End as it would be an allocation. Only the first call does anything.
+func (t *Trip) End(o *worker.Outcome, e End) (u Usage) {
+	if t.ended {
+		return u
 	}
-	t.ticket.End(e.At, *e.Outcome)
+	t.ended = true
+	if e.Reply != nil {
+		u = t.learn(o, e.Reply, e.Whole)
+	}
+	t.ticket.End(e.At, *o)
 	if e.Status == 0 {
 		return u
 	}
 	if n := t.notices(abi.WantComplete); n != nil {
-		o := t.told(e.Status, e.At)
+		told := t.told(e.Status, e.At)
 		if u.Known {
-			o.PromptTokens, o.OutputTokens = uint32(u.Prompt), int32(u.Output)
+			told.PromptTokens, told.OutputTokens = uint32(u.Prompt), int32(u.Output)
 		}
 		if u.CachedKnown {
-			o.CachedTokens = int32(u.Cached)
+			told.CachedTokens = int32(u.Cached)
 		}
-		n.Complete(o)
+		n.Complete(told)
 	}
 	return u
 }
 
-func (t *Trip) learn(o *worker.Outcome, r *prompt.Reply, ended bool) prompt.Usage {
+func (t *Trip) learn(o *worker.Outcome, r *prompt.Reply, ended bool) Usage {
 	ok, complete := r.Finish()
-	u := r.Usage()
+	u := Usage(r.Usage())
 	o.Tokens = u.Output
 	c, chains, slot := t.choice, t.choice.ask.Prompt.Chains, t.worker.Slot()
 	if ok && u.Known && len(chains) == 1 {

@@ -1,0 +1,192 @@
+package route
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/worker"
+)
+
+// Next gives the order, then those that were left out or came up since, the least busy first, and each worker once.
+func TestTheSecondLook(t *testing.T) {
+	f := func(fleet string, since func(*scene), want string) {
+		t.Helper()
+		s := newScene(t, fleet)
+		c := s.chosen(s.ask(first, Claim{}))
+		if since != nil {
+			since(s)
+		}
+		if got := rest(c, s.now); got != want {
+			t.Errorf("%q: %q; want %q", fleet, got, want)
+		}
+		if tried := len(c.Tried()); tried != len(strings.Fields(strings.ReplaceAll(want, "|", ""))) {
+			t.Errorf("%q: %d tried", fleet, tried)
+		}
+		if _, more := c.Next(s.now); more || c.MayWiden() {
+			t.Errorf("%q: there is a third look", fleet)
+		}
+	}
+	f("a b c", nil, "a b c")
+	f("a b:slow c", nil, "a c | b")
+	f("a b:full c:full", nil, "a")
+	f("a b:busy c:busy d:slow", nil, "a b c | d")
+	f("a b:down c:starting", func(s *scene) { s.heal("c"); s.heal("b"); s.become("c", "busy") }, "a | b c")
+	f("a b:draining", func(s *scene) { s.Workers.Drain("b", false, s.now) }, "a | b")
+	f("a b c", func(s *scene) { s.become("a", "down"); s.become("b", "down") }, "a b c")
+	f("a b:down c:down d:down", func(s *scene) {
+		for i, id := range []string{"b", "c", "d"} {
+			s.heal(id)
+			for range 3 - i {
+				s.become(id, "busy")
+			}
+		}
+	}, "a | d c b")
+}
+
+// The rows of the second look are those of then, and so is what is believed of a worker that was left out: neither the
+// number of another worker in the same row, nor that of before.
+func TestTheSecondLookMatchesAnew(t *testing.T) {
+	s := newScene(t, "a b c d:down e")
+	sent := text("a long system prompt ", 12)
+	s.served(s.asking(completion(first+1, sent), Claim{}))                      // row 1 is b: it holds 12 blocks
+	s.served(s.asking(completion(first+3, sent[:5*128]+text("y", 1)), Claim{})) // row 3 is e: it holds 5
+	s.become("b", "down")
+	s.become("e", "down")
+	s.heal("d")
+
+	r := completion(first, sent+text("and more", 2))
+	c := s.chosen(s.asking(r, Claim{}))
+	if got := order(c); got != "a d c" && got != "a c d" {
+		t.Fatalf("order %q", got)
+	}
+	for range 3 {
+		to, ok := c.Next(s.now)
+		if !ok || c.believed(to) != 0 {
+			t.Fatalf("%v, %d tokens believed", ok, c.believed(to))
+		}
+	}
+	s.heal("b") // its cache is empty now
+	s.heal("e")
+	x := s.chosen(s.asking(completion(first+1, sent[:7*128]), Claim{})) // b again: row 1
+	if to, _ := x.Next(s.now); to.Worker.ID() != "b" {
+		t.Fatalf("row 1 is %s", to.Worker.ID())
+	} else {
+		s.send(x, to)
+	}
+
+	s.now = s.now.Add(time.Second)
+	later := s.now
+	to, ok := c.Next(later)
+	if !ok || to.Worker.ID() != "e" { // b is busy
+		t.Fatalf("%v, %s; want e", ok, to.Worker.ID())
+	}
+	if n := s.send(c, to).Matched(); n != 0 || c.Believed() != 0 {
+		t.Errorf("%d blocks, %d tokens believed at e, which died", n, c.Believed())
+	}
+	to, ok = c.Next(later)
+	if !ok || to.Worker.ID() != "b" {
+		t.Fatalf("%v, %s; want b", ok, to.Worker.ID())
+	}
+	var tickets int
+	for _, stats := range s.Workers.Stats(later) {
+		tickets += stats.Pending
+	}
+	if n := s.send(c, to).Matched(); n != 7 || c.Believed() != 7*32 {
+		t.Errorf("%d blocks, %d tokens believed at b; want 7 and 224", n, c.Believed())
+	}
+	for _, stats := range s.Workers.Stats(later) {
+		tickets -= stats.Pending
+	}
+	if tickets != -c.size.all {
+		t.Errorf("b's queue grew by %d tokens; want %d", -tickets, c.size.all)
+	}
+	if h := &c.fleet.frame.Header; h.BestMatch != 12-5 || c.fleet.frame.WorkerIDs[h.BestRow] != "b" || h.Bound != -1 {
+		t.Errorf("best %d at row %d, bound %d", h.BestMatch, h.BestRow, h.Bound)
+	}
+}
+
+// The session's worker is in the second look what it was in the first.
+func TestTheSecondLookKnowsTheBoundWorker(t *testing.T) {
+	s := newScene(t, "a b c:slow")
+	s.enter(key("s"), "b", false)
+	c := s.chosen(s.ask(decline, Claim{Key: key("s")}))
+	if got := rest(c, s.now); got != "b a | c" {
+		t.Fatalf("%q", got)
+	}
+	if bound := c.fleet.frame.Header.Bound; c.fleet.workers[bound].ID() != "b" {
+		t.Errorf("row %d", bound)
+	}
+	if c.First().ID() != "c" {
+		t.Errorf("first is %s", c.First().ID())
+	}
+}
+
+// Nobody else may serve a pinned session: neither another of the order, nor one of a second look.
+func TestPinned(t *testing.T) {
+	s := newScene(t, "a:busy b c:slow")
+	s.enter(opened("s"), "a", true)
+	c := s.chosen(s.ask(decline, Claim{Opened: opened("s")}))
+	if got := rest(c, s.now); got != "a" || c.MayWiden() {
+		t.Errorf("%q", got)
+	}
+	c.Again()
+	if got := rest(c, s.now); got != "a" {
+		t.Errorf("once more: %q", got)
+	}
+}
+
+// Again gives the last worker once more, also at the end of the second look.
+func TestAgain(t *testing.T) {
+	s := newScene(t, "a b:slow")
+	c := s.chosen(s.ask(first, Claim{}))
+	for _, want := range []string{"a", "a", "b", "b"} {
+		to, ok := c.Next(s.now)
+		if !ok || to.Worker.ID() != want {
+			t.Fatalf("%v; want %s", ok, want)
+		}
+		if len(c.Tried())%2 == 1 {
+			c.Again()
+			if c.Left() != 1 {
+				t.Fatalf("%d left", c.Left())
+			}
+		}
+	}
+	if _, more := c.Next(s.now); more {
+		t.Error("there is more")
+	}
+}
+
+// Another request took the last place at a worker, or it went down since: the request goes on, and nothing was begun.
+func TestAPlaceThatIsTaken(t *testing.T) {
+	sent := text("x", 9)
+	for _, what := range []string{"full", "down"} {
+		s := newScene(t, "a b")
+		s.served(s.asking(completion(first, sent), Claim{}))
+		c := s.chosen(s.asking(completion(first, sent), Claim{}))
+		to, _ := c.Next(s.now)
+		s.become("a", what)
+		before := s.Index.Worker(to.Worker.Slot()).Blocks
+		var trip Trip
+		if c.Send(&trip, to, nil, s.now) || c.sent != 0 || c.Believed() != 0 {
+			t.Errorf("%s: sent %d, %d tokens believed", what, c.sent, c.Believed())
+		}
+		if now := s.Index.Worker(to.Worker.Slot()).Blocks; now != before {
+			t.Errorf("%s: the index has %d blocks; want %d", what, now, before)
+		}
+		if to, ok := c.Next(s.now); !ok || to.Worker.ID() != "b" {
+			t.Errorf("%s: %v", what, ok)
+		}
+	}
+}
+
+// In a panic the second look offers nobody twice, and requests may be sent to workers that are not up.
+func TestTheSecondLookInAPanic(t *testing.T) {
+	s := sceneOf(t, "a:down b:down", worker.Config{Panic: true})
+	c := s.chosen(s.ask(first+1, Claim{}))
+	to, _ := c.Next(s.now)
+	s.send(c, to)
+	if got := rest(c, s.now); to.Worker.ID() != "b" || got != "a" {
+		t.Errorf("%s, then %q", to.Worker.ID(), got)
+	}
+}
