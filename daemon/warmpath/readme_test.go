@@ -39,6 +39,7 @@ var steps = map[string]func(*reader, string){
 	"go mod init":          (*reader).goMod,
 	"go mod edit":          (*reader).goMod,
 	"curl -X":              (*reader).curl,
+	"curl -si":             (*reader).explain,
 	"bin/warmpath session": (*reader).runSessions,
 	"testdata/realvllm":    (*reader).script,
 }
@@ -79,7 +80,7 @@ func (r *reader) block(language, text string) {
 	r.t.Helper()
 	switch {
 	case language == "sh":
-		for line := range strings.Lines(text) {
+		for line := range strings.Lines(strings.ReplaceAll(text, "\\\n", " ")) {
 			r.command(line)
 		}
 	case language == "toml" && strings.Contains(text, "[server]"):
@@ -202,6 +203,31 @@ func (r *reader) curl(line string) {
 		if w.ID == "gpu-1" && w.State != want {
 			r.t.Errorf("%s: the worker is %s; want %s", line, w.State, want)
 		}
+	}
+}
+
+// explained is a request whose decision the client asks for as JSON, as the line shows it.
+var explained = regexp.MustCompile(`^curl -si (\S+) -H 'X-Warmpath-Explain: json' +-H 'Content-Type: application/json' -d '(.*)' \| grep (\S+)$`)
+
+func (r *reader) explain(line string) {
+	r.t.Helper()
+	m := explained.FindStringSubmatch(line)
+	if m == nil {
+		r.t.Fatalf("%s: the test reads no such line", line)
+	}
+	req, err := http.NewRequest("POST", m[1], strings.NewReader(m[2]))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("X-Warmpath-Explain", "json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if told := resp.Header.Get(m[3]); resp.StatusCode != http.StatusOK || !json.Valid([]byte(told)) || !strings.Contains(told, "gpu-1") {
+		r.t.Errorf("%s: %d, %s %q; want 200 and a decision that names the workers", line, resp.StatusCode, m[3], told)
 	}
 }
 
