@@ -46,11 +46,22 @@ type Endpoint struct {
 	Adapters bool // loads or unloads an adapter: a model of that name
 }
 
-// outside are the paths beside /v1 that vLLM serves and that go to a worker.
-var outside = map[string]bool{
-	"/invocations": true, "/tokenize": true, "/detokenize": true, "/pooling": true, "/classify": true, "/score": true,
-	"/rerank": true, "/v2/rerank": true, "/inference/v1/generate": true,
+// own lists what the router answers itself. A path that ends in a slash stands for all below it, and the rest of the
+// request's path is the ID.
+var own = []struct {
+	method string // "" = any
+	path   string
+	role   Role
+}{
+	{method: "GET", path: "/v1/models", role: Models},
+	{method: "GET", path: ofModel, role: Model},
+	{path: "/sessions", role: Sessions},
+	{path: "/sessions/", role: Sessions},
 }
+
+// outside lists the paths that vLLM serves outside of /v1, that go to a worker, and whose bodies have no prompt. Those
+// with a prompt stand in package prompt, in the table of kinds.
+var outside = map[string]bool{"/detokenize": true, "/inference/v1/generate": true}
 
 // aliases are paths under which clients with another base URL look for an endpoint.
 var aliases = map[string]string{"/completions": "/v1/completions", "/chat/completions": "/v1/chat/completions"}
@@ -60,17 +71,17 @@ const (
 	ofModel     = "/v1/models/" // and a model's name
 )
 
-// Classify tells who answers at a path, as it came. Everything under /v1 that is not the router's own goes to a
-// worker: new endpoints of vLLM work before they are known here.
+// Classify returns the endpoint of a path as it came. A new endpoint is one row of a table: of own if the router
+// answers it, of prompt's kinds if a worker does and its body has a prompt, of outside if not. What is under /v1 and in
+// no table goes to a worker: new endpoints of vLLM work before they are known here.
 func Classify(method, path string) Endpoint {
 	if to, ok := aliases[path]; ok {
 		path = to
 	}
 	e := Endpoint{Path: path, Shape: shapeOf(path)}
 	_, _, aws := sagemaker.Path(path)
-	id, ofSessions := sessionPath(path)
 	switch {
-	case !aws && !ofSessions && !strings.HasPrefix(path, "/v1/") && !outside[path]:
+	case !aws && !isServed(method, path):
 		return e
 	case method == "GET" && strings.HasPrefix(path, ofModel):
 		if id, err := url.PathUnescape(path[len(ofModel):]); err == nil { // clients send org/name with the slash encoded or not
@@ -91,29 +102,37 @@ func Classify(method, path string) Endpoint {
 	}
 	e.Path, e.Shape, e.Role, e.Kind = spelled, shapeOf(spelled), Worker, prompt.KindOf(method, spelled)
 	e.Adapters = strings.Contains(strings.ToLower(spelled), "lora_adapter")
-	switch {
-	case spelled == "/v1/models" && method == "GET":
-		e.Role = Models
-	case method == "GET" && strings.HasPrefix(spelled, ofModel): // its /v1/models was encoded
-		e.Role = Model
-		e.ID, _ = url.PathUnescape(spelled[len(ofModel):])
-	case ofSessions:
-		e.Role = Sessions
-		if e.ID = id; spelled != path {
-			e.ID, _ = sessionPath(spelled)
+	if role, id := ownRole(method, spelled); role != Nobody {
+		if role == Model { // its /v1/models was encoded
+			id, _ = url.PathUnescape(id)
 		}
-	default:
-		e.ID, e.Stored = responseID(method, spelled), storedPath(method, spelled)
+		e.Role, e.ID = role, id
+		return e
 	}
+	e.ID, e.Stored = responseID(method, spelled), storedPath(method, spelled)
 	return e
 }
 
-// sessionPath tells of the router's own sessions, and the id that the path names.
-func sessionPath(path string) (id string, ok bool) {
-	if path == "/sessions" {
-		return "", true
+// isServed reports whether the router or a worker may answer at the path.
+func isServed(method, path string) bool {
+	if strings.HasPrefix(path, "/v1/") || outside[path] || prompt.KindOf("POST", path) != prompt.Other {
+		return true
 	}
-	return strings.CutPrefix(path, "/sessions/")
+	role, _ := ownRole(method, path)
+	return role != Nobody
+}
+
+// ownRole returns the role of a path that the router answers itself, and the ID that the path names. It returns Nobody
+// for any other.
+func ownRole(method, path string) (role Role, id string) {
+	for i := range own {
+		o := &own[i]
+		rest, begins := strings.CutPrefix(path, o.path)
+		if begins && (rest == "" || strings.HasSuffix(o.path, "/")) && (o.method == "" || o.method == method) {
+			return o.role, rest
+		}
+	}
+	return Nobody, ""
 }
 
 func shapeOf(path string) Shape {
