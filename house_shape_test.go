@@ -26,7 +26,6 @@ var best = shape{pairs: 3, spread: 3, branches: 20}
 // down. TestShape fails on one that is no longer needed, so that it is deleted.
 var exceptions = map[string]shape{
 	"daemon/exchange":   {pairs: 9},
-	"daemon/front":      {pairs: 7, spread: 5},
 	"daemon/operator":   {pairs: 4},
 	"daemon/route":      {spread: 5},
 	"daemon/sessionapi": {spread: 4},

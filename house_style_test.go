@@ -31,7 +31,6 @@ const (
 // habitsToday lists the rooms that still have some. Numbers only go down, and a row goes with its last number.
 var habitsToday = map[string]habits{
 	"daemon/exchange":   {wide: 64, effects: 7},
-	"daemon/front":      {wide: 38, effects: 2},
 	"daemon/operator":   {wide: 49, effects: 1},
 	"daemon/route":      {wide: 10},
 	"daemon/sessionapi": {wide: 7},

@@ -7,17 +7,17 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/exchange"
 	"github.com/warmpath/warmpath/daemon/gate"
 	"github.com/warmpath/warmpath/daemon/spool"
 )
 
-// accessLog writes one JSON line a request: what an operator greps at night. It never holds a prompt, an answer, a query or
-// a key, and of what a client names no more than gate.MaxText bytes. Its zero value writes nothing.
+// accessLog writes one JSON line a request: what an operator greps at night. A line never holds a prompt, an answer,
+// a query or a key, and of what a client names no more than gate.MaxText bytes. Its zero value writes nothing.
 //
 // Lines go through a [spool.Spool]: no request waits for a pipe that nobody reads or for a disk that hangs
 // (TestNobodyReadsTheAccessLog).
 type accessLog struct {
-	on   atomic.Bool   // there is a log
 	lost atomic.Uint64 // lines
 
 	mu sync.Mutex // guards to
@@ -35,8 +35,8 @@ type accessWriter struct {
 	lost  *atomic.Uint64
 }
 
-// open makes path the log; a file is opened anew each time. "" = none. log hears of lines that cannot be written. While the
-// lines before cannot be written either, a reload that names another file waits lastLines for them.
+// open makes path the log; a file is opened anew each time. "" = none. Lines that cannot be written are reported to
+// log. A reload that names another file waits lastLines for the lines before, if these cannot be written either.
 func (a *accessLog) open(path string, log *slog.Logger) error {
 	if path == "" {
 		a.close(log)
@@ -53,17 +53,20 @@ func (a *accessLog) open(path string, log *slog.Logger) error {
 		return nil
 	}
 	w := &accessWriter{file: f, lost: &a.lost}
-	w.lines = spool.New(spool.Config{Line: w.write, End: w.end,
+	w.lines = spool.New(spool.Config{
+		Line: w.write,
+		End:  w.end,
 		Lost: func(first bool) {
-			if a.lost.Add(1); !first {
-				return
+			a.lost.Add(1)
+			if first {
+				log.Warn("the access log is stuck: its lines are lost until it moves; read the pipe, mend the disk or "+
+					"correct server.access_log", "file", path)
 			}
-			log.Warn("the access log is stuck: its lines are lost until it moves; read the pipe, mend the disk or correct server.access_log",
-				"file", path)
 		},
 		Again: func(lost int) {
 			log.Warn("the access log moves again; lines were lost while it was stuck", "file", path, "lost_lines", lost)
-		}})
+		},
+	})
 	a.replace(w, path, log)
 	return nil
 }
@@ -76,9 +79,9 @@ func (a *accessLog) replace(w *accessWriter, path string, log *slog.Logger) {
 		a.to = slog.New(slog.NewJSONHandler(w.lines, nil))
 	}
 	a.mu.Unlock()
-	a.on.Store(w != nil)
 	before, was := a.writer, a.path
-	a.writer, a.path = w, path
+	a.writer = w
+	a.path = path
 	if before == nil {
 		return
 	}
@@ -91,10 +94,10 @@ func (a *accessLog) replace(w *accessWriter, path string, log *slog.Logger) {
 // lastLines is how long the access log's last lines may take: a second is long for MaxBytes on any disk that works.
 const lastLines = time.Second
 
-// close writes what waits.
+// close writes the lines that wait, and ends the log.
 func (a *accessLog) close(log *slog.Logger) { a.replace(nil, "", log) }
 
-// write writes a line.
+// write writes a line to the file, or to the one that takes its place.
 func (w *accessWriter) write(line []byte) {
 	if f := w.next.Swap(nil); f != nil {
 		w.file.close()
@@ -113,33 +116,56 @@ func (w *accessWriter) end() {
 	}
 }
 
+// ended is what a line says beside the request itself.
+type ended struct {
+	arrived time.Time
+	sent    int64         // bytes of the answer's body
+	slower  time.Duration // requests that take longer have their candidates in the line; 0 = none
+}
+
 // log queues the line of a request that has ended.
-func (a *accessLog) log(v *visit) {
+func (a *accessLog) log(in *exchange.Inbound, e ended) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.to == nil {
 		return
 	}
-	in, seen := &v.in, &v.in.Seen
+	seen, took := &in.Seen, time.Since(e.arrived)
 	key := ""
 	if in.Caller != nil {
 		key = in.Caller.Name
 	}
 	a.to.LogAttrs(context.Background(), slog.LevelInfo, "request",
-		slog.String("id", gate.Cut(in.ID)), slog.String("client", in.Remote), slog.String("key", key),
-		slog.String("method", gate.Cut(in.Method)), slog.String("path", gate.Cut(in.Path)), slog.Int("status", seen.Status),
-		slog.Int64("bytes", v.sent), slog.Float64("seconds", seconds(time.Since(v.arrived))),
-		slog.Float64("ttft_seconds", seconds(seen.FirstByte)), slog.Bool("stream", seen.Stream),
-		slog.String("model", gate.Cut(seen.Model)), slog.String("pool", seen.Pool),
-		slog.String("worker", seen.Worker), slog.String("strategy", seen.Strategy), slog.String("reason", seen.Reason),
-		slog.String("fallback", seen.Fallback), slog.String("session", seen.Session),
-		slog.Int("matched_blocks", seen.Matched), slog.Int("blocks", seen.PromptBlocks), slog.Int("believed_tokens", seen.Believed),
-		known("prompt_tokens", seen.Usage.Prompt, seen.Usage.Known), known("cached_tokens", seen.Usage.Cached, seen.Usage.CachedKnown),
-		slog.Int("output_tokens", seen.Usage.Output), slog.Float64("queue_seconds", seconds(seen.Queue)),
-		slog.Int("retries", seen.Retries), slog.String("end", seen.End), candidates(v))
+		slog.String("id", gate.Cut(in.ID)),
+		slog.String("client", in.Remote),
+		slog.String("key", key),
+		slog.String("method", gate.Cut(in.Method)),
+		slog.String("path", gate.Cut(in.Path)),
+		slog.Int("status", seen.Status),
+		slog.Int64("bytes", e.sent),
+		slog.Float64("seconds", seconds(took)),
+		slog.Float64("ttft_seconds", seconds(seen.FirstByte)),
+		slog.Bool("stream", seen.Stream),
+		slog.String("model", gate.Cut(seen.Model)),
+		slog.String("pool", seen.Pool),
+		slog.String("worker", seen.Worker),
+		slog.String("strategy", seen.Strategy),
+		slog.String("reason", seen.Reason),
+		slog.String("fallback", seen.Fallback),
+		slog.String("session", seen.Session),
+		slog.Int("matched_blocks", seen.Matched),
+		slog.Int("blocks", seen.PromptBlocks),
+		slog.Int("believed_tokens", seen.Believed),
+		known("prompt_tokens", seen.Usage.Prompt, seen.Usage.Known),
+		known("cached_tokens", seen.Usage.Cached, seen.Usage.CachedKnown),
+		slog.Int("output_tokens", seen.Usage.Output),
+		slog.Float64("queue_seconds", seconds(seen.Queue)),
+		slog.Int("retries", seen.Retries),
+		slog.String("end", seen.End),
+		candidates(seen, e.slower > 0 && took > e.slower))
 }
 
-// known is left out of the line where the worker has not said it.
+// known leaves a count out of the line where the worker has not given it.
 func known(key string, n int, ok bool) slog.Attr {
 	if !ok {
 		return slog.Attr{}
@@ -148,13 +174,12 @@ func known(key string, n int, ok bool) slog.Attr {
 }
 
 // candidates are in the line if server.explain_log picks the request.
-func candidates(v *visit) slog.Attr {
-	seen, slower := &v.in.Seen, v.epoch.Log.Slower
-	if !seen.Logged && (slower == 0 || time.Since(v.arrived) <= slower) || len(seen.Candidates) == 0 {
+func candidates(seen *exchange.Seen, slow bool) slog.Attr {
+	if !seen.Logged && !slow || len(seen.Candidates) == 0 {
 		return slog.Attr{}
 	}
 	return slog.Any("candidates", seen.Candidates)
 }
 
-// seconds are whole microseconds, so that a line stays short.
+// seconds rounds to whole microseconds, so that a line stays short.
 func seconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1e6 }

@@ -3,15 +3,13 @@ package front
 import (
 	"strings"
 
-	"github.com/valyala/fasthttp"
-
 	"github.com/warmpath/warmpath/daemon/exchange"
 	"github.com/warmpath/warmpath/daemon/gate"
 	"github.com/warmpath/warmpath/daemon/upstream"
 )
 
-// corsFields appends to fields what a browser must find in the answer to a request with that Origin; "" = it has none. A Vary
-// that the answer has already is added to, so that there is one.
+// corsFields appends to fields what a browser must find in the answer to a request with that Origin; "" = it has
+// none. It adds to a Vary that the answer has already, so that there is one.
 func corsFields(cors gate.CORS, fields []upstream.Field, out *exchange.Outbound, origin string) []upstream.Field {
 	for _, h := range cors.Headers(origin) {
 		if h[0] == "Vary" && addVary(out, h[1]) {
@@ -37,9 +35,11 @@ func addVary(o *exchange.Outbound, name string) bool {
 	return false
 }
 
-// allowPage gives an answer that did not come by way of a visit what a browser must find in it.
-func (s *Server) allowPage(fc *fasthttp.RequestCtx) {
-	for _, h := range s.epoch().CORS.Headers(anyCase(&fc.Request.Header, "Origin")) {
-		fc.Response.Header.Set(h[0], h[1])
+// preflight makes the answer to a preflight.
+func preflight(status int, header [][2]string, text string) *exchange.Outbound {
+	out := &exchange.Outbound{Status: status, Body: []byte(text)}
+	for _, h := range header {
+		out.Set(h[0], h[1])
 	}
+	return out
 }

@@ -13,23 +13,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/exchange"
 )
 
-var bodies = sync.Pool{New: func() any { return new([]byte) }}
-
-// freeBody gives the body's memory back. A stream may last for minutes after the worker has the request.
-func (v *visit) freeBody() {
-	if v.raw == nil {
-		return
-	}
-	if cap(*v.raw) <= keepBody {
-		bodies.Put(v.raw)
-	}
-	v.raw, v.in.Body, v.in.Tail = nil, nil, nil
-}
-
-// keepBody is the largest body buffer that is kept for the next request.
-const keepBody = 1 << 20
-
-// intake reads a request's body with a bound and a deadline a piece. It is the Tail of a request that is not held whole.
+// intake reads a request's body with a bound and a deadline a piece. It is the Tail of a request that is not held
+// whole.
 type intake struct {
 	conn    net.Conn
 	r       io.Reader // nil: there is no body
@@ -39,12 +24,82 @@ type intake struct {
 	reads   int
 	passed  bool // part of it has been read as a Tail
 	ended   bool
+	buffer  *[]byte // pooled: the first part of the body
+}
+
+// buffers holds those of up to keepBuffer bytes for the next requests.
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+const keepBuffer = 1 << 20
+
+// fill reads the body into memory, up to buffer_body_bytes, and makes it that of in. The rest becomes in's Tail.
+func (b *intake) fill(in *exchange.Inbound, fc *fasthttp.RequestCtx, epoch *Epoch) exchange.Fault {
+	r := fc.RequestBodyStream()
+	if r == nil {
+		in.Body = fc.Request.Body()
+		return exchange.Fault{}
+	}
+	length := int64(fc.Request.Header.ContentLength())
+	*b = intake{conn: fc.Conn(), r: r, left: max(-1, length), room: int64(epoch.MaxBody), timeout: epoch.ReadTimeout,
+		ended: length == 0}
+	if b.ended {
+		return exchange.Fault{}
+	}
+	err := b.readStart(length, epoch.BufferBody)
+	in.Body = *b.buffer
+	switch {
+	case err == nil:
+		in.Tail, in.Left = b, b.left
+		b.passed = false
+		return exchange.Fault{}
+	case err == io.EOF:
+		return exchange.Fault{}
+	case errors.Is(err, exchange.ErrTooLarge):
+		return exchange.FaultTooLarge
+	case errors.Is(err, exchange.ErrSlowBody):
+		return exchange.FaultSlowBody
+	}
+	return exchange.FaultFraming
+}
+
+// readStart reads the body's first bytes, most at most, into the buffer. Its error is io.EOF if that was all of it.
+// length is -1 if it is not known.
+func (b *intake) readStart(length int64, most int) error {
+	b.buffer = buffers.Get().(*[]byte)
+	held := (*b.buffer)[:0]
+	defer func() { *b.buffer = held }()
+	if want := min(length, int64(most)); int64(cap(held)) < want {
+		held = make([]byte, 0, want)
+	}
+	for len(held) < most {
+		if len(held) == cap(held) {
+			held = append(held, 0)[:len(held)] // only for a body of unknown length
+		}
+		n, err := b.Read(held[len(held):min(cap(held), most)])
+		held = held[:len(held)+n]
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// free gives the memory of in's body back. A stream may last for minutes after the worker has the request.
+func (b *intake) free(in *exchange.Inbound) {
+	if b.buffer == nil {
+		return
+	}
+	if cap(*b.buffer) <= keepBuffer {
+		buffers.Put(b.buffer)
+	}
+	b.buffer, in.Body, in.Tail = nil, nil, nil
 }
 
 // Passed implements exchange.Tail.
 func (b *intake) Passed() bool { return b.passed }
 
-// Read reads the next piece. The first pieces come under the header's deadline; each one after has a deadline of its own.
+// Read reads the next piece. The first pieces come under the header's deadline; each one after has a deadline of its
+// own.
 func (b *intake) Read(p []byte) (int, error) {
 	b.passed = true
 	if b.ended {
@@ -77,47 +132,3 @@ func (b *intake) Read(p []byte) (int, error) {
 
 // done tells whether nothing of the body is left on the connection.
 func (b *intake) done() bool { return b.r == nil || b.ended }
-
-// takeBody reads the body into memory, up to buffer_body_bytes; the rest becomes the request's Tail.
-func (v *visit) takeBody(fc *fasthttp.RequestCtx) exchange.Fault {
-	r := fc.RequestBodyStream()
-	if r == nil {
-		v.in.Body = fc.Request.Body()
-		return exchange.Fault{}
-	}
-	length := int64(fc.Request.Header.ContentLength())
-	v.body = intake{conn: fc.Conn(), r: r, left: max(-1, length), room: int64(v.epoch.MaxBody), timeout: v.epoch.ReadTimeout,
-		ended: length == 0}
-	if v.body.ended {
-		return exchange.Fault{}
-	}
-	v.raw = bodies.Get().(*[]byte)
-	raw := (*v.raw)[:0]
-	defer func() { *v.raw = raw }()
-	if want := min(length, int64(v.epoch.BufferBody)); int64(cap(raw)) < want {
-		raw = make([]byte, 0, want)
-	}
-	for len(raw) < v.epoch.BufferBody {
-		if len(raw) == cap(raw) {
-			raw = append(raw, 0)[:len(raw)] // only for a body of unknown length
-		}
-		n, err := v.body.Read(raw[len(raw):min(cap(raw), v.epoch.BufferBody)])
-		raw = raw[:len(raw)+n]
-		if err == nil {
-			continue
-		}
-		v.in.Body = raw
-		switch {
-		case err == io.EOF:
-			return exchange.Fault{}
-		case errors.Is(err, exchange.ErrTooLarge):
-			return exchange.FaultTooLarge
-		case errors.Is(err, exchange.ErrSlowBody):
-			return exchange.FaultSlowBody
-		}
-		return exchange.FaultFraming
-	}
-	v.in.Body, v.in.Tail, v.in.Left = raw, &v.body, v.body.left
-	v.body.passed = false
-	return exchange.Fault{}
-}

@@ -7,11 +7,12 @@ import (
 	"time"
 )
 
-// logFile is the file that the access log's lines go to. A line that cannot be written is lost, and no request hears of it: the
-// operator is told once that lines are lost, and once how many were when they can be written again.
+// logFile is the file that the access log's lines go to. A line that cannot be written is lost, and no request hears
+// of it: the operator reads once that lines are lost, and once how many were when they can be written again.
 //
-// It goes after the name, as tail -F does: when somebody has moved or deleted the file, or its folder, the next line begins
-// a new one. Without that a deleted log would take lines for ever, and nobody would see them or the space they take.
+// It goes after the name, as tail -F does: when somebody has moved or deleted the file, or its folder, the next line
+// begins a new one. Without that a deleted log would take lines for ever, and nobody would see them or the space they
+// take.
 //
 // Not safe for concurrent use.
 type logFile struct {
@@ -19,15 +20,15 @@ type logFile struct {
 	file *os.File
 	log  *slog.Logger
 
-	looked time.Time // when path was last looked at
-	gone   error     // why path could not be opened when it was last tried
-	failed error     // of the last write
-	torn   bool      // half a line was written last
-	lost   int       // lines since the operator was told
+	checked time.Time // when path was last looked up
+	gone    error     // why path could not be opened when it was last tried
+	failed  error     // of the last write
+	torn    bool      // half a line was written last
+	lost    int       // lines since lost lines were logged
 }
 
-// lookEvery bounds how often the name is looked at: a stat is 1 us.
-const lookEvery = time.Second
+// checkEvery bounds how often the name is looked up: a stat is 1 us.
+const checkEvery = time.Second
 
 func openLog(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o640)
@@ -45,13 +46,13 @@ func newLogFile(path string, log *slog.Logger) (*logFile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("daemon: server.access_log cannot be written; correct the path or its rights: %w", err)
 	}
-	return &logFile{path: path, file: f, log: log, looked: time.Now()}, nil
+	return &logFile{path: path, file: f, log: log, checked: time.Now()}, nil
 }
 
 // Write writes one line. It never fails: package slog would keep the error to itself.
 func (l *logFile) Write(line []byte) (int, error) {
-	if now := time.Now(); l.path != "" && now.Sub(l.looked) >= lookEvery {
-		l.looked = now
+	if now := time.Now(); l.path != "" && now.Sub(l.checked) >= checkEvery {
+		l.checked = now
 		l.follow()
 	}
 	was := l.failed != nil
@@ -64,7 +65,7 @@ func (l *logFile) Write(line []byte) (int, error) {
 		n, l.failed = l.file.Write(line)
 		l.torn = n > 0 && n < len(line)
 	}
-	l.tell(was)
+	l.report(was)
 	return len(line), nil
 }
 
@@ -73,39 +74,41 @@ func (l *logFile) follow() {
 	named, err := os.Stat(l.path)
 	if err == nil {
 		if ours, err := l.file.Stat(); err == nil && os.SameFile(named, ours) {
-			l.found(nil)
+			l.setGone(nil)
 			return
 		}
 	}
 	f, err := openLog(l.path)
 	if err == nil {
 		l.file.Close()
-		l.file, l.torn = f, false
+		l.file = f
+		l.torn = false
 	}
-	l.found(err) // the file before takes the lines until there is one: after a move they are not lost
+	l.setGone(err) // the file before takes the lines until there is one: after a move they are not lost
 }
 
-// found notes whether the name can be opened.
-func (l *logFile) found(err error) {
+// setGone notes why the name cannot be opened, nil if it can, and logs a change.
+func (l *logFile) setGone(err error) {
 	was := l.gone != nil
 	l.gone = err
 	switch {
 	case err != nil && !was:
-		l.log.Warn("the access log's file is gone and cannot be made anew; make its folder writable again", "file", l.path, "error", err)
+		l.log.Warn("the access log's file is gone and cannot be made anew; make its folder writable again",
+			"file", l.path, "error", err)
 	case err == nil && was:
 		l.log.Info("the access log's file is there again", "file", l.path)
 	}
 }
 
-// tell logs that lines are lost, or are no longer.
-func (l *logFile) tell(was bool) {
+// report logs that lines are lost, or are no longer.
+func (l *logFile) report(was bool) {
 	if l.failed != nil {
 		l.lost++
 	}
 	switch {
 	case l.failed != nil && !was:
-		l.log.Warn("the access log cannot be written: its lines are lost until it can; free the disk or correct server.access_log",
-			"file", l.file.Name(), "error", l.failed)
+		l.log.Warn("the access log cannot be written: its lines are lost until it can; free the disk or correct "+
+			"server.access_log", "file", l.file.Name(), "error", l.failed)
 	case l.failed == nil && was:
 		l.log.Info("the access log is written again", "file", l.file.Name(), "lost_lines", l.lost)
 		l.lost = 0

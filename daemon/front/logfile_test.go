@@ -29,7 +29,7 @@ func logging(t *testing.T, path string) (*logFile, *lockedBuffer) {
 func put(t *testing.T, l *logFile, n int) {
 	t.Helper()
 	for i := range n {
-		l.looked = time.Time{}
+		l.checked = time.Time{}
 		if _, err := fmt.Fprintf(l, "line %d\n", i); err != nil {
 			t.Error(err)
 		}

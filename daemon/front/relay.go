@@ -17,13 +17,13 @@ import (
 
 // relay writes a streamed answer to the client: one write for each read of the worker.
 //
-// It takes the connection over from fasthttp. Under fasthttp's own SetBodyStream a stream holds the reader of the next
-// request, a writer and a copy buffer for as long as it lasts, 25 KB that nothing uses, and every chunk is copied once more.
-// Afterwards the connection is given back.
+// It takes the connection over from fasthttp. Under fasthttp's own SetBodyStream a stream holds the reader of the
+// next request, a writer and a copy buffer for as long as it lasts, 25 KB that nothing uses, and every chunk is
+// copied once more. Afterwards the connection is given back.
 type relay struct {
-	s      *Server
-	idle   time.Duration // how long the connection waits for another request
+	*reception
 	v      *visit        // until the answer has ended
+	idle   time.Duration // how long the connection waits for another request
 	conn   *listen.Conn
 	out    *exchange.Outbound
 	header []upstream.Field // beside out's
@@ -36,8 +36,8 @@ type relay struct {
 // frame is what stands around a chunk: its size in hex and the ends of lines.
 const frame = 8
 
-// A stream begins with a small buffer, for a token is a few hundred bytes; one that fills it gets a larger one. The larger
-// one takes 32 KB with the room around the piece: ten bytes more, and the allocator gives it 40.
+// A stream begins with a small buffer, for a token is a few hundred bytes; one that fills it gets a larger one. The
+// larger one takes 32 KB with the room around the piece: ten bytes more, and the allocator gives it 40.
 const smallPiece, largePiece = 1 << 10, 32<<10 - frame - 2
 
 var (
@@ -45,11 +45,12 @@ var (
 	largePieces = sync.Pool{New: func() any { b := make([]byte, frame+largePiece+2); return &b }}
 )
 
-// handOver begins the relay of an answer once fasthttp's handler has returned.
-func (v *visit) handOver(fc *fasthttp.RequestCtx, out *exchange.Outbound, header []upstream.Field) {
-	r := &relay{s: v.s, idle: v.epoch.IdleTimeout, v: v, out: out, header: header, conn: listen.TakeOver(fc.Conn()), http11: fc.Request.Header.IsHTTP11()}
+// startRelay takes the connection over once fasthttp's handler has returned, and writes the answer of v to it.
+func startRelay(v *visit, fc *fasthttp.RequestCtx, out *exchange.Outbound) {
+	r := &relay{v: v, reception: v.reception, idle: v.epoch.IdleTimeout, out: out, header: v.ownFields(fc, out),
+		conn: listen.TakeOver(fc.Conn()), http11: fc.Request.Header.IsHTTP11()}
 	r.keep = !fc.Request.Header.ConnectionClose() && !fc.Response.ConnectionClose()
-	v.freeBody()
+	v.body.free(&v.in)
 	fc.HijackSetNoResponse(true)
 	fc.Hijack(func(hijacked net.Conn) {
 		if r.keep {
@@ -59,7 +60,7 @@ func (v *visit) handOver(fc *fasthttp.RequestCtx, out *exchange.Outbound, header
 	})
 }
 
-// readAhead is what fasthttp has read behind the request: with a deadline that is over nothing more comes.
+// readAhead returns what fasthttp has read behind the request: with a deadline that is over nothing more comes.
 func readAhead(conn *listen.Conn, hijacked net.Conn) (ahead []byte) {
 	_ = conn.SetReadDeadline(time.Unix(1, 0))
 	defer func() { _ = conn.SetReadDeadline(time.Time{}) }()
@@ -75,10 +76,10 @@ func readAhead(conn *listen.Conn, hijacked net.Conn) (ahead []byte) {
 
 // run writes the answer, then serves on or closes.
 func (r *relay) run() {
-	s := r.s
 	defer func() {
 		if p := recover(); p != nil { // one stream breaks, not the process
-			s.log.Error("BUG: a stream made the daemon panic", "panic", p, "id", r.v.in.ID, "pool", r.v.in.Seen.Pool, "stack", string(debug.Stack()))
+			r.log.Error("BUG: a stream made the daemon panic", "panic", p, "id", r.v.in.ID, "pool", r.v.in.Seen.Pool,
+				"stack", string(debug.Stack()))
 			r.conn.Abort()
 			r.v.end()
 		}
@@ -87,27 +88,22 @@ func (r *relay) run() {
 	r.out.Stream.Close()
 	r.v.end()
 	r.v.release()
-	if err != nil || !r.keep || s.draining.Load() {
-		if err != nil && !r.http11 {
-			r.conn.Abort() // its end would look like a whole answer's
-		}
+	if err != nil && !r.http11 {
+		r.conn.Abort() // its end would look like a whole answer's
+	}
+	if err != nil || !r.keep || r.traffic.draining.Load() || !r.awaitRequest() {
 		r.conn.Close()
 		return
 	}
-	if !r.await() {
-		r.conn.Close()
-		return
-	}
-	_ = s.app.Server().ServeConn(r.conn.Lease()) // what ends it is the client's or logged there
+	_ = r.serveConn(r.conn.Lease()) // what ends it is the client's or logged there
 }
 
-// await waits for the next request. fasthttp takes a connection without one for busy in its first 5 s, and a drain would
-// wait for it.
-func (r *relay) await() bool {
+// awaitRequest waits for the next request. fasthttp counts a connection without one as busy in its first 5 s, and a
+// drain would wait for it.
+func (r *relay) awaitRequest() bool {
 	if len(r.ahead) == 0 {
-		r.s.idle.Store(r.conn, nil)
-		defer r.s.idle.Delete(r.conn)
-		if r.s.draining.Load() || r.conn.SetReadDeadline(time.Now().Add(r.idle)) != nil {
+		defer r.traffic.unpark(r.conn)
+		if !r.traffic.park(r.conn) || r.conn.SetReadDeadline(time.Now().Add(r.idle)) != nil {
 			return false
 		}
 		first := make([]byte, 1)
@@ -150,7 +146,8 @@ func (r *relay) copy() error {
 
 const lastChunk = "0\r\n\r\n"
 
-// write sends the n bytes that stand in b behind the room for a frame: in one write, the head and the last chunk too.
+// write sends the n bytes that stand in b behind the room for a frame. The head and the last chunk go in the same
+// write.
 func (r *relay) write(b []byte, n int, last bool) error {
 	piece := b[frame : frame+n]
 	if r.http11 && r.out.Length < 0 && n > 0 {
@@ -181,7 +178,7 @@ func (r *relay) write(b []byte, n int, last bool) error {
 	return err
 }
 
-// head is the status line and the fields.
+// head returns the status line and the fields.
 func (r *relay) head() []byte {
 	b := make([]byte, 0, 512)
 	b = append(b, "HTTP/1.1 "...)

@@ -1,7 +1,9 @@
 package front
 
 import (
-	"runtime/debug"
+	"context"
+	"log/slog"
+	"net"
 	"strings"
 	"sync"
 	"time"
@@ -14,17 +16,35 @@ import (
 	"github.com/warmpath/warmpath/daemon/upstream"
 )
 
+// Meter counts what the front answers. [exchange.Meter] counts the rest.
+type Meter interface {
+	// Answered counts a request that nothing else has counted.
+	Answered(s *exchange.Seen)
+	// Shed counts load that was turned away.
+	Shed(pool, reason string)
+}
+
+// reception is what the visits share.
+type reception struct {
+	log     *slog.Logger
+	meter   Meter
+	current func() *Epoch // in force now
+	serve   func(ctx context.Context, in *exchange.Inbound) *exchange.Outbound
+	access  accessLog
+	traffic traffic
+
+	serveConn func(net.Conn) error // serves the requests on a connection that a relay gives back
+}
+
 // visit is a client's request on fiber's side, from its header to the last byte of its answer.
 type visit struct {
-	s       *Server
+	*reception
 	epoch   *Epoch // read once: the request is served under no other
 	conn    *listen.Conn
 	in      exchange.Inbound
 	body    intake
-	life    *exchange.Life // of begun; never used again, see there
-	begun   bool           // it has been counted
+	life    *exchange.Life // of a visit that is counted; never used again, see there
 	watch   uint64
-	raw     *[]byte // pooled: the first part of the body
 	once    sync.Once
 	arrived time.Time
 	sent    int64             // bytes of the answer's body
@@ -33,58 +53,22 @@ type visit struct {
 
 var visits = sync.Pool{New: func() any { return new(visit) }}
 
-// attend answers a request. What it refuses before the body was read closes the connection: the unread body would be taken
-// for the next request.
-func (s *Server) attend(fc *fasthttp.RequestCtx) {
-	v := s.arrive(fc)
-	defer func() {
-		if r := recover(); r != nil { // one request fails, not the process
-			s.log.Error("BUG: a request made the daemon panic", "panic", r, "id", v.in.ID, "pool", v.in.Seen.Pool, "stack", string(debug.Stack()))
-			if v.begun {
-				v.end()
-			}
-			v.in.Seen.Status = exchange.FaultInternal.Status
-			s.meter.Answered(&v.in.Seen)
-			fc.SetConnectionClose()
-			respond(fc, exchange.FaultInternal.Outbound(exchange.OpenAI))
-			s.allowPage(fc)
-		}
-	}()
-	out := v.refuse(fc)
-	if out == nil {
-		out = v.admit(fc)
-	} else {
-		v.closeUnread(fc)
-	}
-	v.answer(fc, out)
-}
-
 // arrive begins a visit.
-func (s *Server) arrive(fc *fasthttp.RequestCtx) *visit {
+func (r *reception) arrive(fc *fasthttp.RequestCtx) *visit {
 	v := visits.Get().(*visit)
-	v.s, v.arrived, v.epoch = s, time.Now(), s.epoch()
+	v.reception = r
+	v.arrived = time.Now()
+	v.epoch = r.current()
 	v.conn = listen.From(fc.Conn())
-	v.in = exchange.Inbound{Header: v.in.Header[:0], Method: method(fc), Path: pathOf(fc), Query: string(fc.URI().QueryString()),
-		Remote: v.remote(fc), Host: string(fc.Host())}
-	v.in.Epoch, v.in.Endpoint = &v.epoch.Epoch, exchange.Classify(v.in.Method, v.in.Path)
+	v.in = exchange.Inbound{Header: v.in.Header[:0], Method: method(fc), Path: pathOf(fc),
+		Query: string(fc.URI().QueryString()), Remote: v.remote(fc), Host: string(fc.Host())}
+	v.in.Epoch = &v.epoch.Epoch
+	v.in.Endpoint = exchange.Classify(v.in.Method, v.in.Path)
 	v.in.TLS = v.conn != nil && v.conn.IsTLS()
 	return v
 }
 
-// refuseUnread answers a request that comes to no visit of its own: fasthttp or guard refuse it. It gets an id, a line in the
-// access log and a count like every other. What fasthttp could not parse it calls GET /: nobody asked for that, so the line
-// names no method and no path.
-func (s *Server) refuseUnread(fc *fasthttp.RequestCtx, f exchange.Fault, parsed bool) {
-	v := s.arrive(fc)
-	if !parsed {
-		v.in.Method, v.in.Path = "", ""
-	}
-	v.in.ID = gate.RequestID("")
-	v.in.Seen.End = f.Code
-	v.answer(fc, f.Outbound(exchange.OpenAI))
-}
-
-// method is without an allocation for the usual ones.
+// method makes no string for the usual ones.
 func method(fc *fasthttp.RequestCtx) string {
 	switch {
 	case fc.IsPost():
@@ -95,7 +79,7 @@ func method(fc *fasthttp.RequestCtx) string {
 	return string(fc.Method())
 }
 
-// pathOf is without an allocation for the usual ones.
+// pathOf makes no string for the usual ones.
 func pathOf(fc *fasthttp.RequestCtx) string {
 	switch b := fc.URI().PathOriginal(); string(b) {
 	case "/v1/chat/completions":
@@ -107,7 +91,7 @@ func pathOf(fc *fasthttp.RequestCtx) string {
 	}
 }
 
-// remote is the client's address.
+// remote returns the client's address.
 func (v *visit) remote(fc *fasthttp.RequestCtx) string {
 	if v.conn != nil {
 		return v.conn.Remote()
@@ -115,7 +99,8 @@ func (v *visit) remote(fc *fasthttp.RequestCtx) string {
 	return fc.RemoteIP().String()
 }
 
-// refuse answers what needs no body: bad framing, preflights, unknown paths and keys, and overload.
+// refuse answers what needs no body: bad framing, preflights, unknown paths and keys, and overload. It returns nil if
+// the request is to be served.
 func (v *visit) refuse(fc *fasthttp.RequestCtx) *exchange.Outbound {
 	in := &v.in
 	var sound bool
@@ -137,7 +122,7 @@ func (v *visit) refuse(fc *fasthttp.RequestCtx) *exchange.Outbound {
 		return v.turnAway(exchange.FaultKey, in.Endpoint.Shape)
 	}
 	in.Caller = caller
-	if f, ok := turned(&fc.Request.Header); ok {
+	if f, ok := earlyFault(&fc.Request.Header); ok {
 		return v.turnAway(f, in.Endpoint.Shape)
 	}
 	return nil
@@ -146,28 +131,16 @@ func (v *visit) refuse(fc *fasthttp.RequestCtx) *exchange.Outbound {
 // turnAway answers a request of which nothing but the header, or part of the body, has been read.
 func (v *visit) turnAway(f exchange.Fault, s exchange.Shape) *exchange.Outbound {
 	if f.Code == exchange.FaultOverload.Code {
-		v.s.meter.Shed("", f.Code)
+		v.meter.Shed("", f.Code)
 	}
 	v.in.Seen.End = f.Code
 	return f.Outbound(s)
 }
 
-func preflight(status int, header [][2]string, text string) *exchange.Outbound {
-	out := &exchange.Outbound{Status: status, Body: []byte(text)}
-	for _, h := range header {
-		out.Set(h[0], h[1])
-	}
-	return out
-}
-
-// admit takes the body in and hands the request to the exchange.
+// admit counts the request, reads its body and hands it to the exchange.
 func (v *visit) admit(fc *fasthttp.RequestCtx) *exchange.Outbound {
-	s := v.s
-	s.inFlight.Add(1)
-	v.begun = true
-	v.life = new(exchange.Life)
-	s.lives.Begin(v.life)
-	if f := v.takeBody(fc); f.Status != 0 {
+	v.life = v.traffic.begin()
+	if f := v.body.fill(&v.in, fc, v.epoch); f.Status != 0 {
 		v.closeUnread(fc)
 		if f == exchange.FaultSlowBody && v.conn != nil {
 			v.conn.LingerBriefly()
@@ -178,7 +151,7 @@ func (v *visit) admit(fc *fasthttp.RequestCtx) *exchange.Outbound {
 	if v.conn != nil {
 		v.watch = v.conn.Watch(v)
 	}
-	out := s.serve(v.life, &v.in)
+	out := v.serve(v.life, &v.in)
 	if !v.body.done() {
 		v.closeUnread(fc)
 	}
@@ -191,17 +164,16 @@ func (v *visit) admit(fc *fasthttp.RequestCtx) *exchange.Outbound {
 // Gone is called by the listener when the client closes its side before the answer has ended.
 func (v *visit) Gone() { v.life.End(exchange.ErrClientGone) }
 
-// end counts the request down and forgets the client. It may be called more than once.
+// end counts the request down, if it was counted, and forgets the client. It may be called more than once.
 func (v *visit) end() {
+	if v.life == nil {
+		return
+	}
 	v.once.Do(func() {
 		if v.conn != nil && v.watch != 0 {
 			v.conn.Unwatch(v.watch)
 		}
-		v.life.Leave()
-		if v.s.draining.Load() {
-			v.s.endedLate.Add(1)
-		}
-		v.s.inFlight.Add(-1)
+		v.traffic.end(v.life)
 	})
 }
 
@@ -217,25 +189,25 @@ func (v *visit) closeUnread(fc *fasthttp.RequestCtx) {
 	}
 }
 
-// answer puts out on its way.
-func (v *visit) answer(fc *fasthttp.RequestCtx, out *exchange.Outbound) {
-	if v.s.draining.Load() {
+// ownFields returns what the answer's header gets beside the worker's fields, and notes the answer's status.
+func (v *visit) ownFields(fc *fasthttp.RequestCtx, out *exchange.Outbound) []upstream.Field {
+	if v.traffic.draining.Load() {
 		fc.SetConnectionClose()
 	}
-	header := v.extra[:0]
+	fields := v.extra[:0]
 	if v.in.ID != "" {
-		header = append(header, upstream.Field{Name: "X-Request-Id", Value: v.in.ID})
+		fields = append(fields, upstream.Field{Name: "X-Request-Id", Value: v.in.ID})
 	}
 	if v.in.Endpoint.Shape == exchange.AWS {
-		header = append(header, upstream.Field{Name: exchange.HeaderAWSRequest, Value: v.in.ID})
+		fields = append(fields, upstream.Field{Name: exchange.HeaderAWSRequest, Value: v.in.ID})
 	}
-	header = corsFields(v.epoch.CORS, header, out, v.in.Get("Origin"))
 	v.in.Seen.Status = out.Status
-	if out.Stream != nil {
-		v.handOver(fc, out, header)
-		return
-	}
-	for _, f := range header {
+	return corsFields(v.epoch.CORS, fields, out, v.in.Get("Origin"))
+}
+
+// answer gives an answer in one piece to fasthttp, and ends the visit.
+func (v *visit) answer(fc *fasthttp.RequestCtx, out *exchange.Outbound) {
+	for _, f := range v.ownFields(fc, out) {
 		fc.Response.Header.Add(f.Name, f.Value)
 	}
 	v.sent = int64(len(out.Body))
@@ -243,15 +215,16 @@ func (v *visit) answer(fc *fasthttp.RequestCtx, out *exchange.Outbound) {
 	v.release()
 }
 
-// release gives the visit's memory back. Nothing may use the request after it.
+// release counts and logs the request, and gives the visit's memory back. Nothing may use the request after it.
 func (v *visit) release() {
-	v.s.meter.Answered(&v.in.Seen)
-	v.s.access.log(v)
-	v.freeBody()
+	v.meter.Answered(&v.in.Seen)
+	v.access.log(&v.in, ended{arrived: v.arrived, sent: v.sent, slower: v.epoch.Log.Slower})
+	v.body.free(&v.in)
 	*v = visit{in: exchange.Inbound{Header: v.in.Header[:0]}}
 	visits.Put(v)
 }
 
+// respond gives an answer in one piece to fasthttp.
 func respond(fc *fasthttp.RequestCtx, out *exchange.Outbound) {
 	response := &fc.Response
 	response.SetStatusCode(out.Status)

@@ -1,0 +1,102 @@
+package front
+
+import (
+	"errors"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
+
+	"github.com/warmpath/warmpath/daemon/exchange"
+	"github.com/warmpath/warmpath/daemon/gate"
+	"github.com/warmpath/warmpath/daemon/listen"
+)
+
+// attended marks requests that attend has answered: their body is the visit's to care for.
+const attended = "attended"
+
+// guard keeps the framing of requests that fiber answers without reading their body: an unread one would be read as
+// the next request.
+func (r *reception) guard(next fasthttp.RequestHandler) fasthttp.RequestHandler {
+	return func(fc *fasthttp.RequestCtx) {
+		h := &fc.Request.Header
+		if _, sound := readHeader(nil, h.RawHeaders(), h.IsHTTP11()); !sound || !plainTarget(fc) {
+			fc.SetConnectionClose()
+			r.refuseUnread(fc, exchange.FaultFraming, true)
+			r.allowPage(fc)
+			return
+		}
+		next(fc)
+		if fc.UserValue(attended) != nil {
+			return
+		}
+		r.allowPage(fc)
+		if fc.RequestBodyStream() != nil {
+			fc.SetConnectionClose()
+		}
+	}
+}
+
+// expect answers a client that asks before it sends its body: 100, or what would be the answer anyway.
+func (r *reception) expect(fc *fasthttp.RequestCtx) int {
+	if _, ok := earlyFault(&fc.Request.Header); !ok {
+		return fasthttp.StatusContinue
+	}
+	v := r.arrive(fc)
+	out := v.refuse(fc)
+	status := out.Status
+	v.answer(fc, out)
+	return status
+}
+
+// clientError answers what fiber and fasthttp refuse by themselves. The answer repeats nothing of the request.
+func (r *reception) clientError(c *fiber.Ctx, err error) error {
+	fc := c.Context()
+	f, code := exchange.FaultFraming, 0
+	if fe := (*fiber.Error)(nil); errors.As(err, &fe) {
+		code = fe.Code
+	}
+	if conn := listen.From(fc.Conn()); conn != nil {
+		conn.Linger() // fasthttp closes after this answer
+		if code == fiber.StatusRequestTimeout {
+			conn.LingerBriefly()
+		}
+		if conn.EndedBare() {
+			f.Message = listen.BareLF
+		}
+	}
+	switch code {
+	case fiber.StatusNotFound, fiber.StatusMethodNotAllowed:
+		f = exchange.FaultUnknownURL
+	case fiber.StatusRequestHeaderFieldsTooLarge:
+		f = exchange.FaultHeaders
+	case fiber.StatusRequestTimeout:
+		f = exchange.FaultSlowBody
+	case fiber.StatusBadGateway: // fiber's word for a connection that broke: nobody reads an answer
+		respond(fc, f.Outbound(exchange.OpenAI))
+		return nil
+	}
+	r.refuseUnread(fc, f, len(fc.Request.Header.RawHeaders()) > 0)
+	r.allowPage(fc)
+	return nil
+}
+
+// refuseUnread answers a request that fasthttp or guard refuses before it is attended. It gets an id, a line in the
+// access log and a count like every other. A request that could not be parsed is GET / to fasthttp: nobody asked for
+// that, so the line names no method and no path.
+func (r *reception) refuseUnread(fc *fasthttp.RequestCtx, f exchange.Fault, parsed bool) {
+	v := r.arrive(fc)
+	if !parsed {
+		v.in.Method = ""
+		v.in.Path = ""
+	}
+	v.in.ID = gate.RequestID("")
+	v.in.Seen.End = f.Code
+	v.answer(fc, f.Outbound(exchange.OpenAI))
+}
+
+// allowPage adds to an answer that no visit made what a browser must find in it.
+func (r *reception) allowPage(fc *fasthttp.RequestCtx) {
+	for _, h := range r.current().CORS.Headers(anyCase(&fc.Request.Header, "Origin")) {
+		fc.Response.Header.Set(h[0], h[1])
+	}
+}

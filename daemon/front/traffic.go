@@ -1,0 +1,61 @@
+package front
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/exchange"
+	"github.com/warmpath/warmpath/daemon/listen"
+)
+
+// traffic counts the requests being served, and holds what a drain must end. Its zero value is ready.
+type traffic struct {
+	draining  atomic.Bool
+	inFlight  atomic.Int64
+	endedLate atomic.Int64   // requests that ended in the drain
+	parked    sync.Map       // of *listen.Conn: those that wait for a request after a stream
+	lives     exchange.Lives // of the requests
+}
+
+// begin counts a request up and returns its life, which end must be given.
+func (t *traffic) begin() *exchange.Life {
+	t.inFlight.Add(1)
+	life := new(exchange.Life)
+	t.lives.Begin(life)
+	return life
+}
+
+// end counts a request down.
+func (t *traffic) end(life *exchange.Life) {
+	life.Leave()
+	if t.draining.Load() {
+		t.endedLate.Add(1)
+	}
+	t.inFlight.Add(-1)
+}
+
+// park marks a connection as one without a request, until unpark: a drain closes it. It reports false in a drain.
+func (t *traffic) park(conn *listen.Conn) bool {
+	t.parked.Store(conn, nil)
+	return !t.draining.Load()
+}
+
+func (t *traffic) unpark(conn *listen.Conn) { t.parked.Delete(conn) }
+
+// beginDrain lets no further connection be parked, and closes those that are.
+func (t *traffic) beginDrain() {
+	t.draining.Store(true)
+	t.parked.Range(func(conn, _ any) bool {
+		conn.(*listen.Conn).Close()
+		return true
+	})
+}
+
+// awaitNone waits until no request is served, or until end. It returns how many still are.
+func (t *traffic) awaitNone(end time.Time) int64 {
+	for t.inFlight.Load() > 0 && time.Now().Before(end) {
+		time.Sleep(10 * time.Millisecond)
+	}
+	return t.inFlight.Load()
+}
