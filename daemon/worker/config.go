@@ -42,17 +42,6 @@ type Config struct {
 	OnCapacity func(slot uint32, tokens int) // of its KV cache, when registered (0 = not known yet) and when it changes
 }
 
-// Spec is one configured worker.
-type Spec struct {
-	ID         string            // default: the URL's host and port; the first of two workers with one id counts
-	URL        string            // base URL, as http://10.0.0.1:8000; user:password in it is sent and never logged
-	MetricsURL string            // default: URL + /metrics
-	KVTokens   int               // size of the KV cache; 0 = as the worker's metrics say
-	Weight     float64           // default 1
-	Cost       float64           // of using it, beside the others; default 1
-	Labels     map[string]string // as the operator gave them
-}
-
 // Watcher asks workers for their health, models and metrics, and hands what they answer to the pool by the worker's
 // number: Healthy, Silent, Dead, Unchecked, Listed, Unlisted, Scraped and Unscraped. The pool calls a Watcher with its
 // lock held, so that the calls of one worker come in order. A Watcher must not call the pool before it returns.

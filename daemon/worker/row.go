@@ -18,9 +18,7 @@ type moment struct {
 func (w *Worker) fill(r *abi.Row, m *moment) {
 	r.Worker = w.slot
 	r.Key = w.key
-	r.Weight = float32(w.weight)
-	r.Price = float32(w.price)
-	r.Labels = w.labels
+	w.marks.fill(r)
 	r.InFlight = uint32(w.flight.n)
 	r.FlightTokens = uint32(max(0, w.flight.tokens))
 	r.KVTokens = uint32(w.capacity.inForce)

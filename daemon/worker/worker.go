@@ -16,9 +16,7 @@ type Worker struct {
 	flow  atomic.Int64 // nanoseconds from the pool's beginning to the last byte of an answer; 0 = none came
 
 	// All below is guarded by the pool's lock. What a row needs stands together.
-	weight    float64
-	price     float64 // Spec.Cost
-	labels    uint64  // bits of the pool's labelSet
+	marks
 	place     place
 	draining  bool     // asked to by Drain
 	offered   bool     // in a panic, though it takes nothing: TryBegin lets such requests through
@@ -90,9 +88,7 @@ func newWorker(who identity) *Worker {
 
 // adopt takes what may change while a worker stays, and reports whether its capacity did.
 func (w *Worker) adopt(s *Spec, labels *labelSet) bool {
-	w.weight = cmp.Or(s.Weight, 1)
-	w.price = cmp.Or(s.Cost, 1)
-	w.labels = labels.bits(s.Labels)
+	w.marks = marksOf(s, labels)
 	w.capacity.configured = s.KVTokens
 	return w.resize()
 }

@@ -1,0 +1,42 @@
+package worker
+
+import (
+	"cmp"
+
+	"github.com/warmpath/warmpath/sdk/abi"
+)
+
+// Spec is one configured worker.
+type Spec struct {
+	ID         string            // default: the URL's host and port; the first of two workers with one id counts
+	URL        string            // base URL, as http://10.0.0.1:8000; user:password in it is sent and never logged
+	MetricsURL string            // default: URL + /metrics
+	KVTokens   int               // size of the KV cache; 0 = as the worker's metrics say
+	Weight     float64           // default 1
+	Cost       float64           // of using it, beside the others; default 1
+	Labels     map[string]string // as the operator gave them
+}
+
+// marks are what a Spec says of its worker for strategies to read. A field more is one line in Spec and one in each of
+// the three below.
+type marks struct {
+	weight float64
+	price  float64 // Spec.Cost
+	labels uint64  // bits of the pool's labelSet
+}
+
+// marksOf returns the marks of a spec, of which zeros mean the defaults.
+func marksOf(s *Spec, labels *labelSet) marks {
+	return marks{
+		weight: cmp.Or(s.Weight, 1),
+		price:  cmp.Or(s.Cost, 1),
+		labels: labels.bits(s.Labels),
+	}
+}
+
+// fill writes the marks into the worker's row.
+func (m *marks) fill(r *abi.Row) {
+	r.Weight = float32(m.weight)
+	r.Price = float32(m.price)
+	r.Labels = m.labels
+}
