@@ -27,7 +27,6 @@ var best = shape{pairs: 3, spread: 3, branches: 20}
 var exceptions = map[string]shape{
 	"daemon/exchange":   {pairs: 9},
 	"daemon/operator":   {pairs: 4},
-	"daemon/route":      {spread: 5},
 	"daemon/sessionapi": {spread: 4},
 	"host":              {pairs: 11, spread: 7},
 	"host/meter":        {pairs: 5, spread: 4, branches: 28},

@@ -32,7 +32,6 @@ const (
 var habitsToday = map[string]habits{
 	"daemon/exchange":   {wide: 64, effects: 7},
 	"daemon/operator":   {wide: 49, effects: 1},
-	"daemon/route":      {wide: 10},
 	"daemon/sessionapi": {wide: 7},
 	"daemon/warmpath":   {wide: 16, effects: 1, long: 1},
 	"host":              {wide: 71, effects: 3},

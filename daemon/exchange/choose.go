@@ -235,10 +235,10 @@ func (r *request) noteChoice(ctx context.Context, v route.Verdict) {
 	}
 	r.chosen = true
 	seen := &r.in.Seen
-	r.choice.Note(&seen.Record)
+	seen.Note(&r.choice)
 	if r.epoch.Access {
 		if logged, kept := r.epoch.Log.wanted(); kept {
-			r.choice.Explain(&seen.Record)
+			seen.Explain(&r.choice)
 			seen.Logged = logged
 		}
 	}

@@ -17,7 +17,7 @@ func (r *request) explain(out *Outbound) {
 		return
 	}
 	seen := &r.in.Seen
-	if r.chosen && r.choice.Explain(&seen.Record) {
+	if r.chosen && seen.Explain(&r.choice) {
 		seen.ID = r.in.ID
 	}
 	if how == "json" {

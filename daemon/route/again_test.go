@@ -57,7 +57,7 @@ func TestTheSecondLookMatchesAnew(t *testing.T) {
 
 	r := completion(first, sent+text("and more", 2))
 	c := s.chosen(s.asking(r, Claim{}))
-	if got := order(c); got != "a d c" && got != "a c d" {
+	if got := orderOf(c); got != "a d c" && got != "a c d" {
 		t.Fatalf("order %q", got)
 	}
 	for range 3 {

@@ -7,18 +7,9 @@ import (
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
-// Bind makes the choice's session last, binds one that is free, or moves one whose worker is down, and puts the
-// worker first that has it now: another request may have been first. SessionClosed: it ended meanwhile.
-func (c *Choice) Bind() Verdict {
-	s, b, at := &c.stay, c.pool.Sessions, c.ask.At
-	if s.state == bound {
-		b.Use(s.name)
-		return Chosen
-	}
-	if !c.binds() {
-		return Chosen
-	}
-	chosen := c.First().ID()
+// bind binds a free session to the worker chosen, or moves one whose worker is down. Another request may have been
+// first: then at is its worker. SessionClosed: the session ended meanwhile.
+func (s *stay) bind(b *session.Bindings, chosen string, at time.Time) Verdict {
 	if s.state == moving {
 		s.at = b.Rebind(s.name, s.from, chosen, at)
 		if s.at == "" && s.name.Kind == session.Opened {
@@ -32,22 +23,43 @@ func (c *Choice) Bind() Verdict {
 		}
 		s.at, s.mine = enter(s.name, chosen, at)
 	}
-	if s.at != chosen || s.state == open && !s.mine {
-		c.putFirst(s.at)
-	}
 	return Chosen
 }
 
-// putFirst puts the worker that has the session first in the order, if it is a candidate.
-func (c *Choice) putFirst(id string) {
-	c.fleet.frame.Header.Bound = int32(c.fleet.row(id))
-	for i, row := range c.result.Order {
-		if c.fleet.workers[row].ID() == id {
-			copy(c.result.Order[1:i+1], c.result.Order[:i])
-			c.result.Order[0], c.result.Row = row, int(row)
-			return
-		}
+// overtaken tells whether another request, here or at a second router, has bound or moved the session first.
+func (s *stay) overtaken(chosen string) bool { return s.at != chosen || s.state == open && !s.mine }
+
+// confirm moves the session to the worker that answered it well, if it lives elsewhere and cannot be served there.
+func (s *stay) confirm(b *session.Bindings, by string, at time.Time) {
+	lives := s.at
+	if lives == "" && s.refused && s.name.Kind != session.Response {
+		lives = s.binding.Worker
 	}
+	if lives != "" && lives != by {
+		b.Rebind(s.name, lives, by, at)
+	}
+}
+
+// Bind makes the choice's session last, binds one that is free, or moves one whose worker is down, and puts the
+// worker first that has it now: another request may have been first. SessionClosed: it ended meanwhile.
+func (c *Choice) Bind() Verdict {
+	s, b := &c.stay, c.pool.Sessions
+	if s.state == bound {
+		b.Use(s.name)
+	}
+	if !c.binds() {
+		return Chosen
+	}
+	chosen := c.First().ID()
+	if v := s.bind(b, chosen, c.ask.At); v != Chosen {
+		return v
+	}
+	if s.overtaken(chosen) {
+		row := c.fleet.row(s.at)
+		c.fleet.frame.Header.Bound = int32(row)
+		c.order.putFirst(row)
+	}
+	return Chosen
 }
 
 // Moved tells from which worker Bind moved the session, and to which; "" and "" if it moved none.
@@ -69,25 +81,17 @@ func (c *Choice) Unreached(w *worker.Worker) {
 // from. It reports false if the answer was none that a session begins with; then a binding of this request's own is
 // taken back.
 func (c *Choice) Answered(w *worker.Worker, good bool) bool {
-	s := &c.stay
-	at := s.at
-	switch {
-	case at != "" && !good:
+	if c.stay.at != "" && !good {
 		c.Unbind()
 		return false
-	case at == "" && s.refused && s.name.Kind != session.Response:
-		at = s.binding.Worker
 	}
-	if at != "" && at != w.ID() {
-		c.pool.Sessions.Rebind(s.name, at, w.ID(), c.ask.At)
-	}
+	c.stay.confirm(c.pool.Sessions, w.ID(), c.ask.At)
 	return true
 }
 
 // Unbind takes back what Bind bound for this request: nobody has answered it well.
 func (c *Choice) Unbind() {
-	s := &c.stay
-	if s.mine {
+	if s := &c.stay; s.mine {
 		c.pool.Sessions.Close(s.name, c.ask.At)
 		s.at, s.mine = "", false
 	}
@@ -114,11 +118,10 @@ func (c *Choice) Binding() session.Binding {
 	return c.stay.binding
 }
 
-// Rejection returns what the strategy wants the client to be told, after the verdict Rejected: a status, a text and a
-// time to wait; "" and 0 are the router's to fill.
-func (c *Choice) Rejection() (status int, text string, wait time.Duration) {
-	if r := c.result.Reject; r != nil {
-		return r.Status, r.Text, r.RetryAfter
+// SessionKind returns the kind of the session that the request belongs to, "" if it belongs to none.
+func (c *Choice) SessionKind() string {
+	if c.stay.worker() == "" && c.stay.at == "" {
+		return ""
 	}
-	return 0, "", 0
+	return c.stay.name.Kind.String()
 }

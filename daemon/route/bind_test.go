@@ -78,7 +78,7 @@ func TestBindRaces(t *testing.T) {
 		c := s.chosen(s.ask(first, Claim{Key: key("s"), Binds: true}))
 		s.Sessions.Bind(key("s"), other, s.now)
 		c.Bind()
-		if got := order(c); got != want || c.First().ID() != want[:1] || c.Reason() != reason {
+		if got := orderOf(c); got != want || c.First().ID() != want[:1] || c.Reason() != reason {
 			t.Errorf("%s: order %q, first %s, %q; want %q, %q", what, got, c.First().ID(), c.Reason(), want, reason)
 		}
 		c.Unbind()
@@ -100,8 +100,8 @@ func TestMoveRaces(t *testing.T) {
 	s.enter(key("s"), "a", false)
 	c := s.chosen(s.ask(first, Claim{Key: key("s")}))
 	s.Sessions.Rebind(key("s"), "a", "d", s.now)
-	if c.Bind(); order(c) != "d b c" || s.lives(key("s")) != "d" {
-		t.Errorf("order %q, lives at %q", order(c), s.lives(key("s")))
+	if c.Bind(); orderOf(c) != "d b c" || s.lives(key("s")) != "d" {
+		t.Errorf("order %q, lives at %q", orderOf(c), s.lives(key("s")))
 	}
 	if from, to := c.Moved(); from != "a" || to != "d" {
 		t.Errorf("moved from %q to %q", from, to)
@@ -182,7 +182,7 @@ func TestASilentStore(t *testing.T) {
 		claim := Claim{Key: n, Binds: true, Fresh: i%2 == 1}
 		x, y := one.chosen(one.ask(first, claim)), two.chosen(two.ask(bindTo+3, claim))
 		if x.First().ID() != y.First().ID() {
-			t.Fatalf("%v: %q and %q", n, order(x), order(y))
+			t.Fatalf("%v: %q and %q", n, orderOf(x), orderOf(y))
 		}
 		if got := x.Reason(); got != "store silent: by the session's name" {
 			t.Fatal(got)
@@ -223,8 +223,8 @@ func TestASilentStoreAndAWorkerDown(t *testing.T) {
 	two.become("c", "down")
 	for i, claim := range claims {
 		x, y := one.chosen(one.ask(decline, claim)), two.chosen(two.ask(decline, claim))
-		if order(x) != order(y) || at[i] != "c" && x.First().ID() != at[i] {
-			t.Errorf("%q here, %q there, %s before", order(x), order(y), at[i])
+		if orderOf(x) != orderOf(y) || at[i] != "c" && x.First().ID() != at[i] {
+			t.Errorf("%q here, %q there, %s before", orderOf(x), orderOf(y), at[i])
 		}
 		x.Bind()
 		if from, to := x.Moved(); from != "c" || to != x.First().ID() || one.lives(claim.Key) != to {

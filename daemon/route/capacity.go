@@ -41,9 +41,9 @@ func (c *capacities) tokens(slot uint32) (n int, known bool) {
 	return int(f * unknownTokens), false
 }
 
-// learn corrects a guessed capacity by what a worker found in its cache against what was believed, both in tokens of a
+// correct changes a guessed capacity by what a worker found in its cache against what was believed, both in tokens of a
 // prompt of length total: slowly down, three times as fast up, since half the truth costs more than double.
-func (c *capacities) learn(slot uint32, found, believed, total int) {
+func (c *capacities) correct(slot uint32, found, believed, total int) {
 	if total <= 0 {
 		return
 	}

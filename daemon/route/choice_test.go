@@ -19,7 +19,7 @@ func TestDecisions(t *testing.T) {
 			t.Errorf("%q, %d: %v", fleet, say, v)
 			return
 		}
-		if got := order(c); got != want || c.Reason() != reason {
+		if got := orderOf(c); got != want || c.Reason() != reason {
 			t.Errorf("%q, %d: %q, %q; want %q, %q", fleet, say, got, c.Reason(), want, reason)
 		}
 		if c.Left() != strings.Count(want, " ")+1 || !c.MayWiden() {
@@ -61,7 +61,7 @@ func TestRejected(t *testing.T) {
 	if status, text, wait := c.Rejection(); v != Rejected || status != 403 || text != "too many of yours" || wait.Seconds() != 90 {
 		t.Errorf("%v: %d, %q, %v", v, status, text, wait)
 	}
-	if !c.Explain(new(Record)) {
+	if !new(Record).Explain(c) {
 		t.Error("a rejection is not explained")
 	}
 	c = s.chosen(s.ask(decline, Claim{}))
@@ -182,7 +182,7 @@ func TestAChoiceIsUsedAgain(t *testing.T) {
 		t.Fatal(v)
 	}
 	var r Record
-	if c.Explain(&r); r.Believed != 0 || r.PromptTokens != 0 || c.space != nil || c.Left() != 3 || len(c.Tried()) != 0 || !c.MayWiden() {
+	if r.Explain(c); r.Believed != 0 || r.PromptTokens != 0 || c.space != nil || c.Left() != 3 || len(c.Tried()) != 0 || !c.MayWiden() {
 		t.Errorf("%+v, %d left, tried %v, second look %v", r, c.Left(), c.Tried(), c.MayWiden())
 	}
 	if c.sent != 0 || c.Session().ID != "" {
@@ -218,8 +218,8 @@ func TestAStrategyThatTraps(t *testing.T) {
 	s := sceneBy(t, "a:busy b", worker.Config{}, load(h, "traps", obedient))
 	c := s.chosen(s.ask(trap, Claim{}))
 	var r Record
-	if c.Explain(&r); order(c) != "b a" || r.Reason != "fallback: trap" || r.Fallback != "trap" || r.Strategy != "traps" {
-		t.Errorf("%q, %+v", order(c), r)
+	if r.Explain(c); orderOf(c) != "b a" || r.Reason != "fallback: trap" || r.Fallback != "trap" || r.Strategy != "traps" {
+		t.Errorf("%q, %+v", orderOf(c), r)
 	}
 }
 
@@ -230,7 +230,7 @@ func TestAStrategyThatIsClosed(t *testing.T) {
 	s := sceneBy(t, "a:busy b", worker.Config{}, gone)
 	gone.Close(t.Context())
 	c := s.chosen(s.ask(first, Claim{}))
-	if order(c) != "b a" || c.Reason() != "fallback: closed" || c.strategy != "gone" {
-		t.Errorf("%q, %q by %s", order(c), c.Reason(), c.strategy)
+	if orderOf(c) != "b a" || c.Reason() != "fallback: closed" || c.strategy.Name() != "gone" {
+		t.Errorf("%q, %q by %s", orderOf(c), c.Reason(), c.strategy.Name())
 	}
 }

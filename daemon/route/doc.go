@@ -5,16 +5,25 @@
 //  1. [Pool.Arrive] counts the request: its turn among those for its model, and its share of the retry budget.
 //  2. [Pool.Choose] looks for the request's session, gets a row for each worker that may serve it, matches the prompt
 //     against the prefix index, and asks the strategy for an ordered choice. It changes nothing: a caller that only
-//     wants to know ([Ask] with the turn of [Pool.Turn]) calls it and drops the [Choice].
+//     wants to know ([Ask] with the turn of [Pool.Turn]) calls it and drops the [Choice] (TestADryRunChangesNothing).
 //  3. [Choice.Bind] binds a session that is free, or moves one whose worker is down. Another request, here or at a
 //     second router, may have bound it first; then that worker comes first.
 //  4. [Choice.Next] gives the workers in the order of the choice, and once, when all of these have failed, those that
-//     were left out. The second look fills its rows anew, the matches too. [Choice.Send] takes a worker's place for the request
-//     and enters the prompt in the index at once, as answers come too late for the next request.
+//     were left out. The second look fills its rows anew, the matches too. [Choice.Send] takes a worker's place for the
+//     request and enters the prompt in the index at once, as answers come too late for the next request.
 //  5. [Choice.Answered] confirms the session's binding or takes it back. [Trip.End] closes it: the answer's text
 //     enters the index, the engine's own counts correct the estimates, the worker's count goes down.
 //
-// [Choice.Record] describes all of this as plain values. Headers, logs and pages read it, and nothing else.
+// A [Record] describes all of this as plain values. [Record.Note] is cheap and for every request, [Record.Explain] adds
+// the candidates. Headers, logs and pages read the record, and nothing else.
+//
+// # Files
+//
+// ask.go says what a request wants, stay.go what becomes of its session, bind.go makes that last. fleet.go has the
+// rows, match.go fills what depends on the prompt, frame.go what the request says of itself, known.go answers a
+// module's questions. order.go is the order of the workers, home.go the order that every router gives them. choice.go
+// puts these together, trip.go gives the feedback, explain.go fills the record. A [Pool] keeps what outlives a
+// request: turns.go, scale.go and capacity.go.
 //
 // # Sessions
 //

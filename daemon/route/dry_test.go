@@ -78,7 +78,7 @@ func TestADryRunChangesNothing(t *testing.T) {
 func explained(c *Choice, v Verdict) Record {
 	var r Record
 	if v == Chosen || v == Rejected {
-		c.Explain(&r)
+		r.Explain(c)
 	}
 	r.PickTime, r.Fuel = 0, 0
 	return r

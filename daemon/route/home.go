@@ -1,6 +1,7 @@
 package route
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -8,38 +9,28 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// home is the worker that every router chooses alike for the request's session, while the store cannot say where it
-// lives: by rendezvous hashing over the workers that are up. "" if none is.
-func (c *Choice) home() string {
-	c.drawAll() // who starts slowly here may not do so at another router
+// home returns the worker that every router chooses alike for a session, while the store cannot say where it lives: by
+// rendezvous hashing over the workers that are up. "" if none is.
+func home(n *session.Name, f *fleet) string {
 	best, most := "", math.Inf(-1)
-	for i, w := range c.fleet.workers {
-		if s := pull(&c.stay.name, w.ID(), &c.fleet.frame.Rows[i]); s > most {
-			best, most = w.ID(), s
+	for i, w := range f.workers {
+		if p := pull(n, w.ID(), &f.frame.Rows[i]); p > most {
+			best, most = w.ID(), p
 		}
 	}
 	return best
 }
 
-// orderAlike puts the workers in the order that every router gives them for the request's session.
-func (c *Choice) orderAlike() {
-	rows := c.fleet.frame.Rows
-	pulls := make([]float64, len(rows))
-	order := c.result.Order[:0]
-	for i := range rows {
-		pulls[i] = pull(&c.stay.name, c.fleet.workers[i].ID(), &rows[i])
-		order = append(order, int32(i))
+// sortAlike puts rows of a fleet into the order that every router gives them for a session.
+func sortAlike(rows []int32, n *session.Name, f *fleet) {
+	pulls := make([]float64, len(f.workers))
+	for i, w := range f.workers {
+		pulls[i] = pull(n, w.ID(), &f.frame.Rows[i])
 	}
-	slices.SortFunc(order, func(a, b int32) int {
-		if pulls[a] > pulls[b] {
-			return -1
-		}
-		return 1
-	})
-	c.result.Order, c.result.Row = order, int(order[0])
+	slices.SortFunc(rows, func(a, b int32) int { return cmp.Compare(pulls[b], pulls[a]) })
 }
 
-// pull is how much a worker draws a session: rendezvous hashing with weights (Schindelhauer and Schomaker). Each
+// pull returns how much a worker draws a session: rendezvous hashing with weights (Schindelhauer and Schomaker). Each
 // worker gets its share, and when one goes only its own sessions move.
 func pull(n *session.Name, worker string, r *abi.Row) float64 {
 	const offset, prime = 14695981039346656037, 1099511628211 // FNV-1a: the same in every router

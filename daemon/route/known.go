@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/cache/prefix"
-	"github.com/warmpath/warmpath/daemon/prompt"
 	"github.com/warmpath/warmpath/daemon/worker"
 	"github.com/warmpath/warmpath/host"
 	"github.com/warmpath/warmpath/sdk/abi"
@@ -12,13 +11,13 @@ import (
 
 // known answers a module's questions about who holds what of the request's prompt. It implements [host.Prefixes].
 type known struct {
-	fleet *fleet
-	pool  *worker.Pool
-	index *prefix.Index
-	space *prefix.Namespace
-	reuse *prefix.Reuse
-	at    time.Time
-	block float64 // tokens in a block
+	candidates []*worker.Worker
+	pool       *worker.Pool
+	index      *prefix.Index
+	space      *prefix.Namespace
+	reuse      *prefix.Reuse
+	at         time.Time
+	block      float64 // tokens in a block
 }
 
 // Best implements host.Prefixes.
@@ -34,11 +33,11 @@ func (k *known) Worker(worker uint32) abi.Holder {
 	return h
 }
 
-// key is a worker's key, be it a candidate or not; 0 if it is gone.
+// key returns the key of a worker, be it a candidate or not; 0 if it is gone.
 func (k *known) key(slot uint32) uint64 {
-	for i, s := range k.fleet.slots {
-		if s == slot {
-			return k.fleet.workers[i].Key()
+	for _, w := range k.candidates {
+		if w.Slot() == slot {
+			return w.Key()
 		}
 	}
 	for _, s := range k.pool.Stats(k.at) {
@@ -57,7 +56,8 @@ func (k *known) MatchOne(chain []uint64, worker uint32) uint32 {
 // Tiers implements host.Prefixes: the GPU is the only tier that is known.
 func (k *known) Tiers(worker uint32, out *[3]abi.Tier) int {
 	s := k.index.Worker(worker)
-	t := abi.Tier{Kind: abi.TierGPU, Reuse: -1, Capacity: uint64(float64(s.Capacity) * k.block), Used: uint64(float64(s.Blocks) * k.block)}
+	t := abi.Tier{Kind: abi.TierGPU, Reuse: -1, Capacity: uint64(float64(s.Capacity) * k.block),
+		Used: uint64(float64(s.Blocks) * k.block)}
 	if s.HasTail {
 		t.Reuse = float32(k.reuse.R(s.TailAge))
 	}
@@ -66,10 +66,3 @@ func (k *known) Tiers(worker uint32, out *[3]abi.Tier) int {
 }
 
 var _ host.Prefixes = (*known)(nil)
-
-// endpoints are the kinds of bodies in the contract's words.
-var endpoints = map[prompt.Kind]uint32{
-	prompt.Chat: abi.EndpointChat, prompt.Completion: abi.EndpointCompletions, prompt.Responses: abi.EndpointResponses,
-	prompt.Messages: abi.EndpointMessages, prompt.Embedding: abi.EndpointEmbeddings, prompt.Rerank: abi.EndpointScore,
-	prompt.Score: abi.EndpointScore, prompt.Tokenize: abi.EndpointTokenize, prompt.CountTokens: abi.EndpointTokenize,
-}

@@ -2,6 +2,7 @@ package route
 
 import (
 	"hash/maphash"
+	"slices"
 	"sync"
 	"time"
 
@@ -140,4 +141,16 @@ func (p *Pool) namespace(r *prompt.Request, salt string) (*prefix.Namespace, uin
 		name += "#" + salt
 	}
 	return p.Index.Namespace(name), maphash.String(p.seed, name)
+}
+
+// Listed returns models that the pool's workers list, at most so many, for one who looks for a name's spelling.
+func (p *Pool) Listed(at time.Time, most int) (models []string) {
+	for _, s := range p.Workers.Stats(at) {
+		for _, m := range s.Models {
+			if s.Up && len(models) < most && !slices.Contains(models, m) {
+				models = append(models, m)
+			}
+		}
+	}
+	return models
 }

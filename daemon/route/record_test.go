@@ -30,7 +30,7 @@ func TestCandidates(t *testing.T) {
 		s := newScene(t, fleet)
 		s.enter(opened("s"), "a", true)
 		var r Record
-		if c := s.chosen(a); !c.Explain(&r) {
+		if c := s.chosen(a); !r.Explain(c) {
 			t.Errorf("%q: nothing is explained", fleet)
 		}
 		if got := candidatesOf(&r); got != want {
@@ -55,7 +55,7 @@ func TestCandidatesOfTheSecondLook(t *testing.T) {
 		s.heal("c")
 	}
 	var r Record
-	c.Explain(&r)
+	r.Explain(c)
 	if got := candidatesOf(&r); got != "c; b" && got != "b; c" {
 		t.Errorf("%s", got)
 	}
@@ -64,7 +64,7 @@ func TestCandidatesOfTheSecondLook(t *testing.T) {
 	c = s.chosen(s.ask(first, Claim{}))
 	s.heal("b")
 	r = Record{}
-	if c.Explain(&r); !strings.Contains(candidatesOf(&r), "b: begins slowly: not its turn") {
+	if r.Explain(c); !strings.Contains(candidatesOf(&r), "b: begins slowly: not its turn") {
 		t.Errorf("%s", candidatesOf(&r))
 	}
 }
@@ -79,12 +79,12 @@ func TestManyCandidates(t *testing.T) {
 		}
 		s := newScene(t, strings.Join(words, " ")+" down:down")
 		var r Record
-		if s.chosen(s.ask(first, Claim{})).Explain(&r); len(r.Candidates) != want || r.More != more {
+		if r.Explain(s.chosen(s.ask(first, Claim{}))); len(r.Candidates) != want || r.More != more {
 			t.Errorf("%d workers: %d candidates and %d more; want %d and %d", n, len(r.Candidates), r.More, want, more)
 		}
 		s.enter(opened("s"), "w1", true)
 		r = Record{}
-		if s.chosen(s.ask(first, Claim{Opened: opened("s")})).Explain(&r); len(r.Candidates) != want || r.Candidates[0].Worker != "w1" {
+		if r.Explain(s.chosen(s.ask(first, Claim{Opened: opened("s")}))); len(r.Candidates) != want || r.Candidates[0].Worker != "w1" {
 			t.Errorf("%d workers, one of them pinned: %d candidates", n, len(r.Candidates))
 		}
 	}
@@ -103,7 +103,7 @@ func TestExplain(t *testing.T) {
 	to, _ := c.Next(s.now)
 	s.send(c, to)
 	r := Record{ID: "id", Pool: "p"}
-	if !c.Explain(&r) {
+	if !r.Explain(c) {
 		t.Fatal("nothing is explained")
 	}
 	_, strategy := shared()
@@ -127,7 +127,7 @@ func TestExplain(t *testing.T) {
 		t.Errorf("%+v", r.Candidates)
 	}
 	c = s.chosen(s.asking(completion(first+2, text("x", 2), text("y", 3)), Claim{}))
-	c.Note(&r)
+	r.Note(c)
 	if r.Prompts != 2 || r.LongestPrompt != 96 || r.PromptTokens != 160 || r.PromptBlocks != 3 || r.Session != "" || r.Queue <= 0 {
 		t.Errorf("a list: %+v", r)
 	}
@@ -139,7 +139,7 @@ func TestNoteAllocatesNothing(t *testing.T) {
 	s.enter(key("s"), "a", false)
 	c := s.chosen(s.ask(first, Claim{Key: key("s")}))
 	var r Record
-	if got := testing.AllocsPerRun(100, func() { c.Note(&r) }); got != 0 {
+	if got := testing.AllocsPerRun(100, func() { r.Note(c) }); got != 0 {
 		t.Errorf("%v allocations", got)
 	}
 }
@@ -166,7 +166,7 @@ func TestARecordInJSON(t *testing.T) {
 	s := newScene(t, "a b:down")
 	c := s.chosen(s.ask(first, Claim{}))
 	var r Record
-	c.Explain(&r)
+	r.Explain(c)
 	r.Attempts = append(r.Attempts, Attempt{Worker: "a", Reason: "late"})
 	b, err := json.Marshal(&r)
 	if err != nil {
@@ -191,7 +191,7 @@ func TestAWorkerThatWasTriedIsNoCandidate(t *testing.T) {
 		t.Fatal("more")
 	}
 	var r Record
-	c.Explain(&r)
+	r.Explain(c)
 	if got := candidatesOf(&r); got != "" {
 		t.Errorf("%s", got)
 	}

@@ -260,10 +260,10 @@ func (s *scene) lives(n session.Name) string {
 	return found.Worker
 }
 
-// order names the workers that a choice has in its order, the first one first.
-func order(c *Choice) string {
+// orderOf names the workers that a choice has in its order, the first one first.
+func orderOf(c *Choice) string {
 	var names []string
-	for _, i := range c.result.Order {
+	for _, i := range c.order.rows {
 		names = append(names, c.fleet.workers[i].ID())
 	}
 	return strings.Join(names, " ")
@@ -328,7 +328,7 @@ func TestTheSceneIsAsTold(t *testing.T) {
 		}
 	}
 	c := s.chosen(s.ask(decline, Claim{}))
-	if got := strings.Fields(order(c)); !slices.Equal(got, strings.Fields("a b k l m n")) {
+	if got := strings.Fields(orderOf(c)); !slices.Equal(got, strings.Fields("a b k l m n")) {
 		t.Errorf("candidates %v", got)
 	}
 	if i := c.fleet.row("b"); c.fleet.frame.Rows[i].InFlight != 1 || c.fleet.frame.Rows[i].State&abi.RowSlowStart != 0 {

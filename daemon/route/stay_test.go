@@ -94,7 +94,7 @@ func standsAt(t *testing.T, what string, i int, want string) {
 	}
 	others := strings.TrimPrefix("a b c d", at+" ")
 	orders := map[string]string{"pin": "a", "a": "a b c d", "move": others, "apart": others}
-	if got := order(c); strings.TrimPrefix(got, "a ") != strings.TrimPrefix(orders[want], "a ") || got[:1] != orders[want][:1] {
+	if got := orderOf(c); strings.TrimPrefix(got, "a ") != strings.TrimPrefix(orders[want], "a ") || got[:1] != orders[want][:1] {
 		t.Errorf("order %q; want %q", got, orders[want])
 	}
 	if c.MayWiden() == (want == "pin") {
@@ -150,10 +150,10 @@ func TestPanicKeepsSessions(t *testing.T) {
 	s.enter(opened("s"), "b", true)
 	s.become("a", "down")
 	s.become("b", "down")
-	if got := order(s.chosen(s.ask(decline, Claim{Opened: opened("s")}))); got != "b" {
+	if got := orderOf(s.chosen(s.ask(decline, Claim{Opened: opened("s")}))); got != "b" {
 		t.Errorf("%q", got)
 	}
-	if got := order(s.chosen(s.ask(decline, Claim{}))); len(strings.Fields(got)) != 3 {
+	if got := orderOf(s.chosen(s.ask(decline, Claim{}))); len(strings.Fields(got)) != 3 {
 		t.Errorf("%q", got)
 	}
 }
@@ -175,8 +175,8 @@ func TestTheBoundWorkerComesBackMeanwhile(t *testing.T) {
 	s.become("b", "down")
 	armed = true
 	c, v := s.choose(s.ask(decline, Claim{Opened: opened("s")}))
-	if v != Chosen || order(c) != "a" || armed {
-		t.Errorf("%v, order %q; want a", v, order(c))
+	if v != Chosen || orderOf(c) != "a" || armed {
+		t.Errorf("%v, order %q; want a", v, orderOf(c))
 	}
 }
 

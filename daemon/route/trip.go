@@ -50,13 +50,13 @@ func (c *Choice) Send(t *Trip, to Target, holder worker.Holder, at time.Time) bo
 func (t *Trip) describe(c *Choice, at time.Time) {
 	h := &c.fleet.frame.Header
 	t.sent = at
-	t.notice = abi.Outcome{Seq: h.Seq, Model: h.Model, Session: h.Session, Tenant: h.Tenant, Caller: h.Caller, Key: t.worker.Key(),
-		Worker: t.worker.Slot(), PromptTokens: uint32(c.size.all), CachedTokens: -1, OutputTokens: -1,
+	t.notice = abi.Outcome{Seq: h.Seq, Model: h.Model, Session: h.Session, Tenant: h.Tenant, Caller: h.Caller,
+		Key: t.worker.Key(), Worker: t.worker.Slot(), PromptTokens: uint32(c.size.all), CachedTokens: -1, OutputTokens: -1,
 		Reason: uint32(c.result.Reason), TTFT: -1, Believed: uint32(max(0, t.believed)), Attempts: uint32(c.sent)}
 }
 
-// believed is how many of the prompt's tokens a worker is taken to hold; of a list, of all its prompts together. Ask
-// before the prompt enters the index.
+// believed returns how many of the prompt's tokens a worker is taken to hold; of a list, of all its prompts together.
+// Ask before the prompt enters the index.
 func (c *Choice) believed(to Target) int {
 	w, r := to.Worker, c.ask.Prompt
 	if len(r.Chains) < 2 || r.BypassesCache {
@@ -72,8 +72,8 @@ func (c *Choice) believed(to Target) int {
 	return sum
 }
 
-// inBlocks is what an engine finds of so many held tokens of a prompt: whole blocks, and never the last token, which
-// it always computes. size is the tokens of a block, 0 if it is not known.
+// inBlocks returns what an engine finds of so many held tokens of a prompt: whole blocks, and never the last token,
+// which it always computes. size is the tokens of a block, 0 if it is not known.
 func inBlocks(held float64, length, size int) int {
 	n := max(0, min(length-1, int(held)))
 	if size > 0 {
@@ -82,13 +82,13 @@ func inBlocks(held float64, length, size int) int {
 	return n
 }
 
-// Believed is how many of the prompt's tokens the worker that was sent to last was taken to hold.
+// Believed returns how many of the prompt's tokens the worker that was sent to last was taken to hold.
 func (c *Choice) Believed() int { return c.held }
 
-// Worker is where the request was sent.
+// Worker returns where the request was sent.
 func (t *Trip) Worker() *worker.Worker { return t.worker }
 
-// Matched is how many leading blocks of the prompt the worker was believed to hold.
+// Matched returns how many leading blocks of the prompt the worker was believed to hold.
 func (t *Trip) Matched() int { return int(t.matched) }
 
 // FirstByte notes the first output of a good answer.
@@ -96,11 +96,11 @@ func (t *Trip) FirstByte(at time.Time) {
 	t.ticket.FirstByte(at)
 	t.notice.TTFT = float32(at.Sub(t.sent).Seconds())
 	if n := t.notices(abi.WantFirstToken); n != nil {
-		n.FirstToken(t.told(200, at))
+		n.FirstToken(t.outcome(200, at))
 	}
 }
 
-// notices is where the strategy that serves now takes what it wants, nil if it does not want that.
+// notices returns where the strategy that serves now takes what it wants, nil if it does not want that.
 func (t *Trip) notices(want uint32) *host.Notices {
 	s := t.choice.pool.Strategy.Strategy()
 	if s == nil || s.Notices().Wants()&want == 0 {
@@ -109,8 +109,8 @@ func (t *Trip) notices(want uint32) *host.Notices {
 	return s.Notices()
 }
 
-// told is what a module learns of the trip as of now.
-func (t *Trip) told(status int, at time.Time) *abi.Outcome {
+// outcome returns what a module learns of the trip as of now.
+func (t *Trip) outcome(status int, at time.Time) *abi.Outcome {
 	t.notice.Status, t.notice.Now = uint32(status), at.UnixNano()
 	t.notice.Seconds = float32(at.Sub(t.choice.arrived).Seconds())
 	return &t.notice
@@ -136,14 +136,14 @@ func (t *Trip) End(o *worker.Outcome, e End) (u Usage) {
 	}
 	t.ended = true
 	if e.Reply != nil {
-		u = t.learn(o, e.Reply, e.Whole)
+		u = t.readReply(o, e.Reply, e.Whole)
 	}
 	t.ticket.End(e.At, *o)
 	if e.Status == 0 {
 		return u
 	}
 	if n := t.notices(abi.WantComplete); n != nil {
-		told := t.told(e.Status, e.At)
+		told := t.outcome(e.Status, e.At)
 		if u.Known {
 			told.PromptTokens, told.OutputTokens = uint32(u.Prompt), int32(u.Output)
 		}
@@ -155,20 +155,22 @@ func (t *Trip) End(o *worker.Outcome, e End) (u Usage) {
 	return u
 }
 
-func (t *Trip) learn(o *worker.Outcome, r *prompt.Reply, ended bool) Usage {
+// readReply corrects the estimates by what the engine counted, and enters the answer's text in the index if it came to
+// its end.
+func (t *Trip) readReply(o *worker.Outcome, r *prompt.Reply, whole bool) Usage {
 	ok, complete := r.Finish()
 	u := Usage(r.Usage())
 	o.Tokens = u.Output
 	c, chains, slot := t.choice, t.choice.ask.Prompt.Chains, t.worker.Slot()
 	if ok && u.Known && len(chains) == 1 {
 		if chain := &chains[0]; chain.Tokens == 0 {
-			c.pool.scale.learn(u.Prompt, chain.Bytes)
+			c.pool.scale.correct(u.Prompt, chain.Bytes)
 		}
 		if u.CachedKnown {
-			c.pool.caps.learn(slot, u.Cached, t.believed, u.Prompt)
+			c.pool.caps.correct(slot, u.Cached, t.believed, u.Prompt)
 		}
 	}
-	if !ended || !complete || o.Kind != worker.Answered {
+	if !whole || !complete || o.Kind != worker.Answered {
 		return u
 	}
 	for i := range chains {

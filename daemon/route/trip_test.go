@@ -127,7 +127,7 @@ func TestATripAtItsWorker(t *testing.T) {
 	if x := stats(); x.InFlight != 0 || x.Answered != 1 || math.Abs(x.TTFT-0.3) > 0.001 {
 		t.Errorf("%+v", x)
 	}
-	if c.Explain(new(Record)) {
+	if new(Record).Explain(c) {
 		t.Error("the rows were given back")
 	}
 }
@@ -181,7 +181,7 @@ func TestTick(t *testing.T) {
 	s.Workers.Scraped(s.watched["a"], worker.Metrics{Running: 1}, s.now)
 	f("metrics without a size", "a")
 	f("once")
-	s.scale.learn(500, 1000)
+	s.scale.correct(500, 1000)
 	capacity(unknownTokens / 32)
 	f("tokens a byte have changed")
 	capacity(unknownTokens / 64)
@@ -191,7 +191,7 @@ func TestTick(t *testing.T) {
 	f("metrics with a size")
 	s.Configure(worker.Config{MaxInFlight: 1})
 	s.become("c", "busy")
-	if got := order(s.chosen(s.ask(first+1, Claim{}))); got != "a" {
+	if got := orderOf(s.chosen(s.ask(first+1, Claim{}))); got != "a" {
 		t.Errorf("with one request at a time: %q", got)
 	}
 }

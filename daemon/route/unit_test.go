@@ -23,9 +23,9 @@ func TestTurnsAreCountedByModelAndBounded(t *testing.T) {
 func TestScaleFollowsWhatWorkersCount(t *testing.T) {
 	var s scale
 	for range 300 {
-		s.learn(3000, 10000)
-		s.learn(5, 10)         // too short to say anything
-		s.learn(100000, 10000) // no text
+		s.correct(3000, 10000)
+		s.correct(5, 10)         // too short to say anything
+		s.correct(100000, 10000) // no text
 	}
 	if got := s.tokensPerByte(); math.Abs(got-0.3) > 0.001 {
 		t.Fatalf("%v tokens a byte; want 0.3", got)
@@ -38,7 +38,7 @@ func TestScaleLearnsFastAtFirst(t *testing.T) {
 	f := func(samples int, x, want, tolerance float64) {
 		t.Helper()
 		for range samples {
-			s.learn(int(100_000*x), 100_000)
+			s.correct(int(100_000*x), 100_000)
 		}
 		if got := s.tokensPerByte(); math.Abs(got-want) > tolerance {
 			t.Errorf("after %d more of %v: %v tokens a byte; want %v", samples, x, got, want)
@@ -70,9 +70,9 @@ func TestInBlocks(t *testing.T) {
 func TestCapacityIsLearntOnlyWhileUnknown(t *testing.T) {
 	c := newCapacities()
 	for range 2000 {
-		c.learn(1, 9000, 1000, 10000) // it holds more than believed
-		c.learn(2, 1000, 9000, 10000) // it holds less
-		c.learn(3, 101, 100, 10000)   // as believed
+		c.correct(1, 9000, 1000, 10000) // it holds more than believed
+		c.correct(2, 1000, 9000, 10000) // it holds less
+		c.correct(3, 101, 100, 10000)   // as believed
 	}
 	f := func(slot uint32, want int, known bool) {
 		t.Helper()
@@ -84,7 +84,7 @@ func TestCapacityIsLearntOnlyWhileUnknown(t *testing.T) {
 	f(2, unknownTokens/4, false)
 	f(3, unknownTokens, false)
 	c.set(1, 777)
-	c.learn(1, 9000, 1000, 10000)
+	c.correct(1, 9000, 1000, 10000)
 	f(1, 777, true)
 	c.set(1, 0)
 	f(1, 4*unknownTokens, false)

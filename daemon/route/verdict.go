@@ -1,6 +1,9 @@
 package route
 
-import "github.com/warmpath/warmpath/daemon/session"
+import (
+	"github.com/warmpath/warmpath/daemon/session"
+	"github.com/warmpath/warmpath/daemon/worker"
+)
 
 // Verdict is what came of a choice. Everything but Chosen refuses the request.
 type Verdict uint8
@@ -23,13 +26,27 @@ const (
 	SessionOtherModel // its worker does not list the model
 )
 
-var verdicts = [...]string{"chosen", "unheard", "no_worker", "unknown_model", "workers_full", "rejected", "session_silent",
-	"session_unknown", "session_expired", "session_closed", "session_lost", "session_resting", "session_other_model"}
+var verdicts = [...]string{"chosen", "unheard", "no_worker", "unknown_model", "workers_full", "rejected",
+	"session_silent", "session_unknown", "session_expired", "session_closed", "session_lost", "session_resting",
+	"session_other_model"}
 
-// String is the verdict's name, as tests and records show it.
+// String returns the verdict's name, as tests and records show it.
 func (v Verdict) String() string { return verdicts[min(int(v), len(verdicts)-1)] }
 
-// refusal is the verdict on a session that is not to be had.
+// nobody returns the verdict on a fleet that gave no rows, Chosen if it gave some.
+func nobody(s worker.Standing) Verdict {
+	switch s {
+	case worker.Down, worker.Starting:
+		return NoWorker
+	case worker.Lacking:
+		return UnknownModel
+	case worker.Full:
+		return Full
+	}
+	return Chosen
+}
+
+// refusal returns the verdict on a session that is not to be had.
 func refusal(s session.Status) Verdict {
 	switch s {
 	case session.Found:

@@ -5,25 +5,12 @@ import (
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
-// Claim is what a request says of its session. The zero value is none.
-type Claim struct {
-	Opened  session.Name    // ID "" = none: a session that must live, or the request is refused
-	Stored  [2]session.Name // the stored responses that the request refers to
-	Key     session.Name    // what the client calls its conversation
-	Maybe   session.Name    // Key as the id of an opened session, if it has the form of one
-	Fresh   bool            // Key was made up for this request: nobody has heard of it
-	Binds   bool            // a free choice binds Key, whatever the strategy says
-	Silent  bool            // the store was silent when the session's pool was looked for
-	Placing bool            // Key is for strategies that place by it; nothing is bound
-	Closing bool            // the request ends the session: no other worker can serve it
-}
-
 // state is where a request's session stands.
 //
 //	state   meaning                                             the choice           Bind does
 //	none    the request has no session                          free                 nothing
 //	placing Key places a session that is not opened yet         free                 nothing
-//	open    nobody has bound Key                                free; or by home.go  binds, if Binds or the strategy say so
+//	open    nobody has bound Key                                free; or by home.go  binds, if Binds or FlagBind say so
 //	bound   it lives at a worker                                that worker          makes the binding last
 //	moving  it lived at a worker that is down                   free; or by home.go  moves the binding
 //	apart   it lives elsewhere, and this request goes alone     free                 nothing
@@ -47,7 +34,6 @@ type stay struct {
 	binding session.Binding // of a bound or dying session
 	from    string          // the worker that is down, of a moving one
 	silent  bool            // the store is silent: a free choice is the one that every router makes alike
-	pinned  bool            // no other worker may be asked
 
 	at      string // the worker that it is bound to since Bind; "" = Bind bound and moved nothing
 	mine    bool   // Bind bound it
@@ -137,8 +123,6 @@ func (s *stay) staysPut(a *Ask) bool {
 // leave decides on a bound session whose worker is not among the candidates.
 func (s *stay) leave(why worker.Standing, a *Ask) Verdict {
 	switch stays := s.staysPut(a); {
-	case why == worker.Ready: // meanwhile
-		return Chosen
 	case why == worker.Full:
 		return Full
 	case a.Claim.Closing: // nobody else can free what that worker holds
@@ -148,12 +132,12 @@ func (s *stay) leave(why worker.Standing, a *Ask) Verdict {
 	case why == worker.Lacking:
 		s.state = apart
 		return Chosen
-	case stays && (why == worker.Ejected || why == worker.Draining || why == worker.Starting):
-		return SessionResting
-	case stays:
+	case stays && (why == worker.Down || why == worker.Gone):
 		s.state = dying
 		return SessionLost
-	case s.binding.Kind == session.Response:
+	case stays:
+		return SessionResting
+	case s.binding.Kind == session.Response, why == worker.Ready: // Ready: it came back and went again meanwhile
 		s.state = apart
 		return Chosen
 	}

@@ -1,0 +1,36 @@
+package route
+
+import (
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/prompt"
+	"github.com/warmpath/warmpath/daemon/session"
+	"github.com/warmpath/warmpath/host"
+)
+
+// Ask is what a request asks of the fleet.
+type Ask struct {
+	Prompt        *prompt.Request // parsed; Choose hashes it. It must not change until the Trip has ended
+	Salt          string          // keeps tenants' prompts apart
+	Caller        string          // the name of the key that was shown; "" = none
+	Headers       host.HeaderSource
+	Deadline      time.Time // nobody waits for the answer after it; zero = not known
+	Claim         Claim
+	EndWithWorker bool      // a session ends with its worker and does not move (sessions.on_worker_down = "error")
+	Patient       bool      // Unheard is an answer
+	Turn          uint64    // of Arrive
+	At            time.Time // now
+}
+
+// Claim is what a request says of its session. The zero value is none.
+type Claim struct {
+	Opened  session.Name    // ID "" = none: a session that must live, or the request is refused
+	Stored  [2]session.Name // the stored responses that the request refers to
+	Key     session.Name    // what the client calls its conversation
+	Maybe   session.Name    // Key as the id of an opened session, if it has the form of one
+	Fresh   bool            // Key was made up for this request: nobody has heard of it
+	Binds   bool            // a free choice binds Key, whatever the strategy says
+	Silent  bool            // the store was silent when the session's pool was looked for
+	Placing bool            // Key is for strategies that place by it; nothing is bound
+	Closing bool            // the request ends the session: no other worker can serve it
+}

@@ -1,0 +1,111 @@
+package route
+
+import (
+	"slices"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/worker"
+	"github.com/warmpath/warmpath/sdk/abi"
+	"github.com/warmpath/warmpath/sdk/score"
+)
+
+// Note writes what is cheap to know of a decision into r. It allocates nothing.
+func (r *Record) Note(c *Choice) {
+	h := &c.fleet.frame.Header
+	r.Strategy, r.Fallback = c.strategy.Name(), c.result.Fallback
+	r.PromptTokens, r.PromptBlocks, r.BlockTokens = c.size.all, int(h.PromptBlocks), h.BlockTokens
+	if n := len(c.ask.Prompt.Chains); n > 1 {
+		r.Prompts, r.LongestPrompt = n, c.size.longest
+	}
+	r.Fuel, r.PickTime, r.Believed = c.result.Fuel, c.result.Took, c.held
+	if first := c.order.first(); first >= 0 {
+		row := &c.fleet.frame.Rows[first]
+		r.Queue, r.Predicted = time.Duration(row.Wait*float64(time.Second)), int(row.Predicted)
+	}
+	r.Session = c.SessionKind()
+}
+
+// Explain writes all of a decision into r: the module, the reason in words and the candidates. It reports false after
+// the choice was released.
+func (r *Record) Explain(c *Choice) bool {
+	if c.fleet == nil {
+		return false
+	}
+	r.Note(c)
+	r.Module = c.strategy.SHA256()
+	r.Reason = c.Reason()
+	l := listing{order: &c.order, fleet: c.fleet, model: c.ask.Prompt.Model}
+	r.Candidates, r.More = l.list(c.pool.Workers.Stats(c.ask.At))
+	return true
+}
+
+// maxCandidates bounds the candidates that a record lists: 64 of them are some 10 KB of JSON.
+const maxCandidates = 64
+
+// listing makes the candidates of a record.
+type listing struct {
+	order *order
+	fleet *fleet
+	model string
+	all   []Candidate
+}
+
+// list returns the candidates: those of the order, then those that were skipped. more of the order are not listed.
+func (l *listing) list(stats []worker.Stats) (all []Candidate, more int) {
+	rows := l.fleet.frame.Rows
+	l.all = make([]Candidate, 0, min(maxCandidates, max(len(rows), len(stats))))
+	scale := score.NewScale(&l.fleet.frame.Header, rows)
+	for _, i := range l.order.rows {
+		l.add(candidate(&rows[i], l.fleet.workers[i].ID(), &scale))
+	}
+	for i, w := range l.fleet.workers {
+		if !slices.Contains(l.order.rows, int32(i)) && !slices.Contains(l.order.tried, w) {
+			other := candidate(&rows[i], w.ID(), &scale)
+			other.Skipped = "the session stays at its worker"
+			l.add(other)
+		}
+	}
+	for i := range stats {
+		if s := &stats[i]; l.fleet.row(s.ID) < 0 {
+			l.add(absent(s, l.model))
+		}
+	}
+	return l.all, max(0, len(l.order.rows)-len(l.all))
+}
+
+func (l *listing) add(c Candidate) {
+	if len(l.all) < maxCandidates {
+		l.all = append(l.all, c)
+	}
+}
+
+// candidate describes a worker by its row.
+func candidate(r *abi.Row, id string, scale *score.Scale) Candidate {
+	t := scale.Terms(r)
+	return Candidate{Worker: id, State: "up", GPU: r.GPU, L1: r.L1, L2: r.L2, InFlight: r.InFlight, Wait: r.Wait,
+		Prefill: t.Prefill, Eviction: t.Eviction, Tilt: t.Tilt, Cost: t.Cost, FreeGPU: r.FreeGPU, Slowness: r.Slow,
+		Load: r.Load, SlowStart: r.State&abi.RowSlowStart != 0}
+}
+
+// absent describes a worker that has no row.
+func absent(s *worker.Stats, model string) Candidate {
+	return Candidate{Worker: s.ID, State: s.State.String(), Skipped: skipped(s, model), InFlight: uint32(s.InFlight),
+		Wait: s.Wait, Slowness: s.Slow, Load: s.Load, SlowStart: s.SlowStart}
+}
+
+// skipped says why a worker was no candidate for the model.
+func skipped(s *worker.Stats, model string) string {
+	switch {
+	case !s.Up && s.Why != "":
+		return s.State.String() + ": " + s.Why
+	case !s.Up:
+		return s.State.String()
+	case model != "" && s.Models != nil && !slices.Contains(s.Models, model):
+		return "does not list the model"
+	case s.Limit > 0 && s.InFlight >= s.Limit:
+		return "has max_in_flight requests"
+	case s.SlowStart:
+		return "begins slowly: not its turn"
+	}
+	return "was tried, or came up since"
+}

@@ -1,0 +1,69 @@
+package route
+
+import (
+	"github.com/warmpath/warmpath/cache/prefix"
+	"github.com/warmpath/warmpath/daemon/prompt"
+	"github.com/warmpath/warmpath/sdk/score"
+)
+
+// size is the length of a prompt. Of several prompts in one request the longest decides where they go, and all of them
+// are what the request costs.
+type size struct {
+	all     int     // tokens of all prompts
+	longest int     // tokens of the longest
+	block   float64 // tokens in a block of the longest
+}
+
+// measure returns the longest prompt of a request, nil if it has none, and the sizes.
+func measure(s *scale, r *prompt.Request) (longest *prompt.Chain, z size) {
+	for i := range r.Chains {
+		chain := &r.Chains[i]
+		tokens, block := s.tokens(chain)
+		z.all += tokens
+		if longest == nil || tokens > z.longest {
+			longest, z.longest, z.block = chain, tokens, block
+		}
+	}
+	return longest, z
+}
+
+// match fills what depends on the prompt: matched blocks, free room, and the chance that what the prompt pushes out is
+// wanted again.
+func (f *fleet) match(p *Pool, space *prefix.Namespace, r *prompt.Request) size {
+	chain, z := measure(&p.scale, r)
+	if chain == nil {
+		return z
+	}
+	workers := len(f.slots)
+	f.matched = append(f.matched[:0], make([]uint32, workers)...)
+	f.caches = append(f.caches[:0], make([]prefix.WorkerStats, workers)...)
+	if !r.BypassesCache {
+		space.Match(chain.Hashes, f.slots, f.matched)
+	}
+	p.Index.WorkersInto(f.slots, f.caches)
+	h := &f.frame.Header
+	h.PromptTokens, h.PromptBlocks, h.BlockTokens = uint32(z.all), uint32(len(chain.Hashes)), float32(z.block)
+	h.BestRow, h.BestMatch = -1, 0
+	f.frame.Chain = chain.Hashes
+	text := p.scale.textBlock()
+	for i := range f.frame.Rows {
+		row, c := &f.frame.Rows[i], &f.caches[i]
+		row.Predicted, row.GPU = f.matched[i], f.matched[i]
+		row.FreeGPU = float32(float64(c.Capacity-c.Blocks) * text)
+		if c.HasTail {
+			row.ReuseGPU = float32(p.reuse.R(c.TailAge))
+		}
+		if row.Predicted > h.BestMatch {
+			h.BestMatch, h.BestRow = row.Predicted, int32(i)
+		}
+	}
+	return z
+}
+
+// price fills the host's own score of each row, for modules that ask for it.
+func (f *fleet) price() {
+	scale := score.NewScale(&f.frame.Header, f.frame.Rows)
+	for i := range f.frame.Rows {
+		f.frame.Rows[i].Cost = scale.Terms(&f.frame.Rows[i]).Cost
+	}
+}

@@ -1,0 +1,71 @@
+package route
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/warmpath/warmpath/daemon/worker"
+)
+
+// order is the workers that a request may be sent to, as rows of its fleet, and how many of them have been tried.
+type order struct {
+	rows  []int32
+	next  int  // place in rows
+	final bool // nobody else may be asked: the second look was taken, or the session stays at its worker
+	tried []*worker.Worker
+	some  [4]*worker.Worker // room for tried
+}
+
+// Target is a worker that may be sent to.
+type Target struct {
+	Worker *worker.Worker
+	row    int
+}
+
+// begin makes rows the order.
+func (o *order) begin(rows []int32) {
+	*o = order{rows: rows}
+	o.tried = o.some[:0]
+}
+
+// first returns the row that comes first, -1 if there is none.
+func (o *order) first() int {
+	if len(o.rows) == 0 {
+		return -1
+	}
+	return int(o.rows[0])
+}
+
+// left returns how many rows have not been tried.
+func (o *order) left() int { return len(o.rows) - o.next }
+
+// putFirst moves a row to the front, if it is in the order.
+func (o *order) putFirst(row int) {
+	if i := slices.Index(o.rows, int32(row)); i > 0 {
+		copy(o.rows[1:i+1], o.rows[:i])
+		o.rows[0] = int32(row)
+	}
+}
+
+// pin leaves the first row alone in the order.
+func (o *order) pin() { o.rows, o.final = o.rows[:1], true }
+
+// advance returns the next worker, which is tried then.
+func (o *order) advance(f *fleet) Target {
+	row := int(o.rows[o.next])
+	o.next++
+	o.tried = append(o.tried, f.workers[row])
+	return Target{Worker: f.workers[row], row: row}
+}
+
+// restart makes the rows that have not been tried the order, the least busy first. It is the last one.
+func (o *order) restart(f *fleet) {
+	o.rows, o.next, o.final = o.rows[:0], 0, true
+	for i, w := range f.workers {
+		if !slices.Contains(o.tried, w) {
+			o.rows = append(o.rows, int32(i))
+		}
+	}
+	rows := f.frame.Rows
+	slices.SortStableFunc(o.rows, func(a, b int32) int { return cmp.Compare(rows[a].InFlight, rows[b].InFlight) })
+}
