@@ -106,8 +106,10 @@ type Exchange struct {
 
 // Begin begins to serve a request.
 func (s *Server) Begin(in *Inbound, entry Entry) *Exchange {
-	return &Exchange{request: request{server: s, in: in, epoch: in.Epoch, entry: entry, arrived: time.Now(),
-		headers: headers{in}}}
+	e := new(Exchange) // and no literal, which would be made on the stack and copied
+	e.server, e.in, e.epoch, e.entry, e.arrived = s, in, in.Epoch, entry, time.Now()
+	e.headers.in = in
+	return e
 }
 
 // Serve chooses and sends.
