@@ -80,11 +80,10 @@ func (in *instance) beginPick(limit, since time.Duration) {
 
 // step is the size of a slice when so much time remains.
 func (in *instance) step(remains time.Duration) int64 {
-	n := int64(remains / 5 / worst)
 	if in.trust == trusted {
-		return 4 * n
+		return 4 * int64(remains/5/worst)
 	}
-	return max(n, int64(min(remains, leastTime)/worst))
+	return max(int64(remains/5/worst), int64(min(remains, leastTime)/worst))
 }
 
 // used is the fuel that the call under way has used, of fuel.
@@ -100,7 +99,7 @@ func (in *instance) refill() {
 	switch {
 	case b.since == 0: // the first slice was not timed
 		took = 0
-	case took > most/4:
+	case took > most/4 && took <= most: // more is a busy machine's doing
 		in.trust = 0
 	}
 	b.spent += min(took, most)

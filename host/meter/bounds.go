@@ -11,18 +11,22 @@ const (
 	maxSquares = 50_000_000 // the squares of these, all functions together
 )
 
-// compiles refuses the function at hand if it, or all up to it, would take too long to compile.
-func (s *scanner) compiles(size int) error {
-	n := s.forks + len(s.points)
-	s.w.squares += n * n
+// compileBounds adds up what a module's functions take to compile.
+type compileBounds struct {
+	squares int // of the functions' branches
+}
+
+// add refuses a function if it, or all up to it, would take too long to compile.
+func (c *compileBounds) add(size, forks int) error {
+	c.squares += forks * forks
 	switch {
-	case n > maxForks:
-		return fmt.Errorf("it has %d branches and labels of br_table in total; the limit is %d, as it would take long to compile: split it", n, maxForks)
+	case forks > maxForks:
+		return fmt.Errorf("it has %d branches and labels of br_table in total; the limit is %d, as it would take long to compile: split it", forks, maxForks)
 	case size > maxBody:
 		return fmt.Errorf("it has %d bytes; the limit is %d, as it would take long to compile: split it", size, maxBody)
-	case s.w.squares > maxSquares:
+	case c.squares > maxSquares:
 		return fmt.Errorf("it and the functions before it have too many branches and labels of br_table (%d squared and summed; the limit is %d), as they would take long to compile: split the largest",
-			s.w.squares, maxSquares)
+			c.squares, maxSquares)
 	}
 	return nil
 }

@@ -58,7 +58,7 @@ func (w *rewriter) element(r *reader, b []byte, total *int) (_ []byte, err error
 			}
 			continue
 		}
-		f, err := w.function(r.u32())
+		f, err := w.movedFunction(r.u32())
 		if r.err != nil {
 			return nil, r.err
 		}

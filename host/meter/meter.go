@@ -40,20 +40,10 @@ const (
 	maxDepth     = 1 << 12 // nested blocks
 )
 
-// Section ids of the binary format.
-const (
-	secCustom, secType, secImport, secFunction, secTable, secMemory   = 0, 1, 2, 3, 4, 5
-	secGlobal, secExport, secStart, secElement, secCode, secData, dat = 6, 7, 8, 9, 10, 11, 12
-)
-
 // rewriter is one module on its way through.
 type rewriter struct {
+	counts
 	o         Options
-	params    []int // parameters of each type
-	imported  int   // functions that the module imports itself; the index of ours
-	funcs     []int // type of each own function
-	globals   int
-	squares   int // of the functions' branches; see compiles
 	out       []byte
 	hasTypes  bool
 	hasImport bool
@@ -107,8 +97,8 @@ func Rewrite(wasm []byte, o Options) ([]byte, error) {
 // order gives a section's place: data count (12) stands between element and code. 0 = unknown.
 func order(id byte) int {
 	switch {
-	case id == dat:
-		return 2*secElement + 1
+	case id == secDataCount:
+		return 2*int(secElement) + 1
 	case id >= secType && id <= secData:
 		return 2 * int(id)
 	}
@@ -173,11 +163,11 @@ func (w *rewriter) section(id byte, body []byte) error {
 	return nil
 }
 
-// typeSection writes the types, given as bytes, and behind them that of the refill.
+// typeSection writes the types, given as bytes, and that of the refill behind them.
 func (w *rewriter) typeSection(types []byte) {
 	w.hasTypes = true
 	b := append(binary.AppendUvarint(nil, uint64(len(w.params)+1)), types...)
-	w.emit(secType, append(b, 0x60, 0, 0))
+	w.emit(secType, append(b, typeFunc, 0, 0))
 }
 
 // importSection writes the imports, given as bytes, and the refill behind them.
@@ -192,7 +182,7 @@ func (w *rewriter) importSection(imports []byte) {
 func (w *rewriter) globalSection(globals []byte, n int) {
 	w.hasGlob, w.globals = true, n
 	b := append(binary.AppendUvarint(nil, uint64(n+1)), globals...)
-	b = append(appendSigned(append(b, 0x7e, 1, 0x42), w.o.Budget), 0x0b)
+	b = append(appendSigned(append(b, typeI64, 1, opI64Const), w.o.Budget), opEnd)
 	w.emit(secGlobal, b)
 }
 

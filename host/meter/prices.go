@@ -1,7 +1,5 @@
 package meter
 
-import "fmt"
-
 // Prices of instructions in units; unitsPerFuel of them cost 1 fuel. Why these figures stands in the package documentation.
 const (
 	unitsPerFuel = 256
@@ -21,38 +19,106 @@ const (
 const (
 	bulkShift  = 4
 	tableShift = 1
-	growShift  = 10 // 1,024 fuel for a page of memory.grow
+	growShift  = -10 // 1,024 fuel for a page of memory.grow
 )
 
-// numeric prices comparisons, arithmetic and conversions, opcodes 0x45 to 0xc4.
-func numeric(op byte) int {
-	switch {
-	case op >= 0x6d && op <= 0x70, op >= 0x7f && op <= 0x82: // i32, i64: div, rem
-		return unitsSlow
-	case op == 0x91, op == 0x95, op == 0x9f, op == 0xa3: // f32, f64: sqrt, div
-		return unitsSlow
-	}
-	if op >= 0x8b && op <= 0xbf {
-		return unitsFloat
-	}
-	return unitsPlain
+// form says what follows an opcode, and with it how the scanner passes the instruction.
+type form uint8
+
+const (
+	formRefused     form = iota // not known, or not taken
+	formPlain                   // nothing
+	formIndex                   // an index that needs no check
+	formLong                    // a number of up to 64 bits
+	formBytes4                  // four bytes
+	formBytes8                  // eight bytes
+	formMemory                  // alignment and offset
+	formTypes                   // a vector of types
+	formLocal                   // index of a local
+	formGlobal                  // index of a global
+	formFunction                // index of a function
+	formCall                    // the same, and the function is called
+	formCallTable               // a type and a table, whose function is called
+	formOpen                    // the type of a block
+	formElse                    // nothing; the other arm of an if
+	formEnd                     // nothing; the end of a block
+	formBranch                  // a label
+	formBranchTable             // a vector of labels and one more
+	formLeave                   // nothing; the rest of the block is not reached
+	formGrow                    // a memory; the price goes by the size on the stack
+	formPrefix                  // the instruction itself, as a number
+)
+
+// shape is what the scanner must know of an opcode.
+type shape struct {
+	form  form
+	units uint16
 }
 
-// name says what an instruction is that the meter refuses.
-func name(op byte) string {
-	switch {
-	case op == 0xfd:
-		return "a SIMD instruction (0xfd); build without simd128"
-	case op == 0xfe:
-		return "a threads instruction (0xfe); build without atomics"
-	case op >= 0x06 && op <= 0x0a, op == 0x18, op == 0x19, op == 0x1f:
-		return fmt.Sprintf("an exception instruction (%#02x); build without exception handling", op)
-	case op == 0x12, op == 0x13, op == 0x15:
-		return fmt.Sprintf("a tail call (%#02x); build without tail calls", op)
-	case op == 0x14:
-		return "a typed function reference (0x14)"
-	case op == 0xfb:
-		return "a garbage collection instruction (0xfb)"
+// shapes is indexed by opcode.
+var shapes = func() (t [256]shape) {
+	set := func(from, to int, f form, units uint16) {
+		for op := from; op <= to; op++ {
+			t[op] = shape{f, units}
+		}
 	}
-	return fmt.Sprintf("instruction %#02x, which is not known", op)
+	one := func(f form, units uint16, ops ...int) {
+		for _, op := range ops {
+			set(op, op, f, units)
+		}
+	}
+	one(formPlain, unitsPlain, opNop, opDrop, opSelect, opRefIsNull)
+	one(formLeave, unitsPlain, opUnreachable, opReturn)
+	one(formOpen, 0, opBlock, opLoop, opIf)
+	one(formElse, 0, opElse)
+	one(formEnd, 0, opEnd)
+	one(formBranch, unitsPlain, opBr, opBrIf)
+	one(formBranchTable, unitsTable, opBrTable)
+	one(formCall, unitsCall, opCall)
+	one(formCallTable, unitsCall, opCallIndirect)
+	one(formTypes, unitsPlain, opSelectTyped)
+	set(opLocalGet, opLocalTee, formLocal, unitsPlain)
+	one(formGlobal, unitsMemory, opGlobalGet, opGlobalSet)
+	one(formIndex, unitsMemory, opTableGet, opTableSet)
+	set(opI32Load, opI64Load32U, formMemory, unitsLoad)
+	set(opI32Store, opI64Store32, formMemory, unitsStore)
+	one(formIndex, unitsPlain, opMemorySize, opRefNull, opI32Const)
+	one(formGrow, 0, opMemoryGrow)
+	one(formLong, unitsPlain, opI64Const)
+	one(formBytes4, unitsPlain, opF32Const)
+	one(formBytes8, unitsPlain, opF64Const)
+	set(opI32Eqz, opI64Extend32S, formPlain, unitsPlain)
+	set(opF32Abs, opF64Reinterpret, formPlain, unitsFloat)
+	set(opI32DivS, opI32RemU, formPlain, unitsSlow)
+	set(opI64DivS, opI64RemU, formPlain, unitsSlow)
+	one(formPlain, unitsSlow, opF32Sqrt, opF32Div, opF64Sqrt, opF64Div)
+	one(formFunction, unitsLeave, opRefFunc)
+	one(formPrefix, 0, opPrefix)
+	return t
+}()
+
+// bulkShape is what the scanner must know of an instruction behind opPrefix.
+type bulkShape struct {
+	immediates int
+	units      int  // the price, if not by size
+	bySize     bool // the size on top of the stack costs fuel: size >> shift
+	shift      int
 }
+
+// bulkShapes is indexed by the number behind opPrefix.
+var bulkShapes = func() (t [opTableFill + 1]bulkShape) {
+	for op := range opTruncSatLast + 1 {
+		t[op] = bulkShape{units: unitsPlain}
+	}
+	for _, op := range []int{opDataDrop, opElemDrop, opTableSize} {
+		t[op] = bulkShape{immediates: 1, units: unitsMemory}
+	}
+	t[opMemoryInit] = bulkShape{immediates: 2, bySize: true, shift: bulkShift}
+	t[opMemoryCopy] = bulkShape{immediates: 2, bySize: true, shift: bulkShift}
+	t[opMemoryFill] = bulkShape{immediates: 1, bySize: true, shift: bulkShift}
+	t[opTableInit] = bulkShape{immediates: 2, bySize: true, shift: tableShift}
+	t[opTableCopy] = bulkShape{immediates: 2, bySize: true, shift: tableShift}
+	t[opTableGrow] = bulkShape{immediates: 1, bySize: true, shift: tableShift}
+	t[opTableFill] = bulkShape{immediates: 1, bySize: true, shift: tableShift}
+	return t
+}()

@@ -3,6 +3,7 @@ package meter
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 )
 
 var errShort = errors.New("the module ends too early")
@@ -70,6 +71,17 @@ func (r *reader) count() int {
 		return 0
 	}
 	return int(n)
+}
+
+// done says whether a section was read to its end without an error.
+func (r *reader) done(what string) error {
+	if r.err == nil && r.at != len(r.b) {
+		r.fail(fmt.Errorf("%d bytes are left over", len(r.b)-r.at))
+	}
+	if r.err != nil {
+		return fmt.Errorf("meter: %s section: %w", what, r.err)
+	}
+	return nil
 }
 
 func appendBytes(b, s []byte) []byte { return append(binary.AppendUvarint(b, uint64(len(s))), s...) }

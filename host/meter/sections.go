@@ -13,7 +13,7 @@ func (w *rewriter) types(r *reader) error {
 	}
 	start := r.at
 	for range n {
-		if form := r.byte(); r.err == nil && form != 0x60 {
+		if form := r.byte(); r.err == nil && form != typeFunc {
 			return fmt.Errorf("meter: type form %#x is not a function; garbage collected types are not supported", form)
 		}
 		params := r.count()
@@ -71,21 +71,8 @@ func (w *rewriter) functions(r *reader) error {
 	return r.done("function")
 }
 
-// function gives the new index of a function. An import stands in front of all functions that are not imported, so that ours
-// takes the place of the module's first own function, which becomes its last one; all others stay where they are.
-func (w *rewriter) function(i uint32) (uint32, error) {
-	n := w.imported + len(w.funcs)
-	switch {
-	case int64(i) >= int64(n):
-		return 0, fmt.Errorf("it names function %d of %d", i, n)
-	case int(i) == w.imported:
-		return uint32(n), nil
-	}
-	return i, nil
-}
-
 func (w *rewriter) start(r *reader) error {
-	i, err := w.function(r.u32())
+	i, err := w.movedFunction(r.u32())
 	if err != nil && r.err == nil {
 		return fmt.Errorf("meter: start section: %w", err)
 	}
@@ -174,29 +161,29 @@ func (w *rewriter) constant(r *reader, b []byte) ([]byte, error) {
 	for r.more() {
 		from := r.at
 		switch op := r.byte(); op {
-		case 0x0b:
+		case opEnd:
 			return append(b, op), nil
-		case 0x41:
+		case opI32Const:
 			r.leb(5)
-		case 0x42:
+		case opI64Const:
 			r.leb(10)
-		case 0x43:
+		case opF32Const:
 			r.take(4)
-		case 0x44:
+		case opF64Const:
 			r.take(8)
-		case 0xd0:
+		case opRefNull:
 			r.leb(5)
-		case 0xd2:
-			i, err := w.function(r.u32())
+		case opRefFunc:
+			i, err := w.movedFunction(r.u32())
 			if err != nil {
 				return nil, fmt.Errorf("an initialiser: %w", err)
 			}
 			b = binary.AppendUvarint(append(b, op), uint64(i))
 			continue
-		case 0x23:
+		case opGlobalGet:
 			return nil, errors.New("an initialiser reads a global; only imported ones may be read there, and a module imports none")
 		default:
-			return nil, fmt.Errorf("an initialiser has %s; it is not supported", name(op))
+			return nil, fmt.Errorf("an initialiser has %s; it is not supported", refused(op))
 		}
 		if r.err == nil {
 			b = append(b, r.b[from:r.at]...)
@@ -214,7 +201,7 @@ func (w *rewriter) exports(r *reader) error {
 		kind, index := r.byte(), r.u32()
 		var err error
 		if kind == 0 {
-			index, err = w.function(index)
+			index, err = w.movedFunction(index)
 		}
 		switch {
 		case r.err != nil:
@@ -229,15 +216,4 @@ func (w *rewriter) exports(r *reader) error {
 	}
 	w.exportSection(b, n)
 	return r.done("export")
-}
-
-// done says whether a section was read to its end without an error.
-func (r *reader) done(what string) error {
-	if r.err == nil && r.at != len(r.b) {
-		r.fail(fmt.Errorf("%d bytes are left over", len(r.b)-r.at))
-	}
-	if r.err != nil {
-		return fmt.Errorf("meter: %s section: %w", what, r.err)
-	}
-	return nil
 }
