@@ -27,46 +27,62 @@ func near(best uint64) uint64 {
 	return math.Float64bits(band*math.Float64frombits(best&^rowMask)) | rowMask
 }
 
-// gather moves the keys that are at most limit to the front and returns them, perhaps with some that are no score. It
-// has no branch, for the reason that rank has none.
-func gather(keys []uint64, limit uint64) []uint64 {
-	n := 0
-	for _, k := range keys {
-		keys[n] = k
-		n += 1 - int((limit-k)>>63)
-	}
-	return keys[:n]
-}
-
-// tie returns the row to choose where others' keys are at most limit, which is near that of row b, the smallest. keys
-// hold these at least.
+// A tie looks for the row to choose among those that are equal to the one of the smallest score.
 //
-// Equal to b are the rows of which all that is known is no worse: as long a match to within a block, no more in flight,
+// Equal to it are the rows of which all that is known is no worse: as long a match to within a block, no more in flight,
 // no more pending, no more work. Only what is learnt differs, by no more than its noise. Among them the fewest in
 // flight wins, then the fewest sent lately, then the fewest ever sent, then the index.
-func (c *request) tie(b int, limit uint64, keys []uint64, workers []sdk.Worker, v View) int {
-	best, row := &workers[b], b
-	match, flight, work := held(best, v), sdk.PerWeight(float64(best.InFlight), best), 0.
-	for _, k := range keys {
-		if k > limit {
-			continue
-		}
-		i := int(k & rowMask)
-		w := &workers[i]
-		if !(w.Pending <= best.Pending) || sdk.PerWeight(float64(w.InFlight), w) > flight {
-			continue
-		}
-		if d := held(w, v) - match; d < -1 || d > 1 || !before(w, &workers[row]) && (i >= row || before(&workers[row], w)) {
-			continue
-		}
-		if work == 0 { // last, as it costs most
-			work = sameWork * c.work(workers[b:b+1], v)
-		}
-		if float64(c.work(workers[i:i+1], v)*best.Slow) <= float64(work*w.Slow) {
-			row = i
+type tie struct {
+	request *request
+	workers []sdk.Worker
+	view    View
+	best    int     // row of the smallest score
+	row     int     // the one to choose, of those that were entered
+	work    float64 // most that an equal row has; 0 = not computed yet
+}
+
+// scan enters the rows whose keys are at most limit. It looks at eight keys together without a branch, for the reason
+// that rank has none.
+func (t *tie) scan(keys []uint64, limit uint64) {
+	for ; len(keys) >= 8; keys = keys[8:] {
+		k := keys[:8]
+		far := (limit - k[0]) & (limit - k[1]) & (limit - k[2]) & (limit - k[3]) &
+			(limit - k[4]) & (limit - k[5]) & (limit - k[6]) & (limit - k[7]) // negative if all are
+		if far>>63 == 0 {
+			t.each(k, limit)
 		}
 	}
-	return row
+	t.each(keys, limit)
+}
+
+// each is scan for a few keys.
+func (t *tie) each(keys []uint64, limit uint64) {
+	for _, k := range keys {
+		if k <= limit {
+			t.enter(int(k & rowMask))
+		}
+	}
+}
+
+// enter makes row i the one to choose if it is equal to the best, and before the one that was.
+func (t *tie) enter(i int) {
+	w, best := &t.workers[i], &t.workers[t.best]
+	if !(w.Pending <= best.Pending) || w.Weight == 1 && best.Weight == 1 && w.InFlight > best.InFlight {
+		return
+	}
+	d := held(w, t.view) - held(best, t.view)
+	if d < -1 || d > 1 || sdk.PerWeight(float64(w.InFlight), w) > sdk.PerWeight(float64(best.InFlight), best) {
+		return
+	}
+	if now := &t.workers[t.row]; !before(w, now) && (i >= t.row || before(now, w)) {
+		return
+	}
+	if t.work == 0 { // last, as it costs most
+		t.work = sameWork * t.request.work(t.workers[t.best:t.best+1], t.view)
+	}
+	if float64(t.request.work(t.workers[i:i+1], t.view)*best.Slow) <= float64(t.work*w.Slow) {
+		t.row = i
+	}
 }
 
 // work returns Y of one row: its score for a request in an empty fleet, less its wait.

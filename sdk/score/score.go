@@ -36,11 +36,13 @@ func (u *Rule) Route(r *sdk.Request, workers []sdk.Worker, v View) sdk.Decision 
 	smallest := int(best[0] & rowMask)
 	row, left := smallest, sdk.Alternatives
 	if limit := near(best[0]); best[1] <= limit {
-		keys := best[1:]
-		if keys[len(keys)-1] <= limit { // there may be more
-			keys = gather(u.keys[:len(workers)], limit)
+		t := tie{request: &c, workers: workers, view: v, best: smallest, row: smallest}
+		if best[len(best)-1] <= limit { // there may be more
+			t.scan(u.keys[:len(workers)], limit)
+		} else {
+			t.each(best[1:], limit)
 		}
-		row = c.tie(smallest, limit, keys, workers, v)
+		row = t.row
 	}
 	for _, k := range best {
 		if i := int(k & rowMask); k < infinite && i != row && left > 0 {
