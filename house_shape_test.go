@@ -29,8 +29,6 @@ var exceptions = map[string]shape{
 	"daemon/operator":   {pairs: 4},
 	"daemon/sessionapi": {spread: 4},
 	"host":              {pairs: 11, spread: 7},
-	"host/meter":        {pairs: 5, spread: 4, branches: 28},
-	"host/wasmtest":     {branches: 25},
 }
 
 const (

@@ -34,9 +34,7 @@ var habitsToday = map[string]habits{
 	"daemon/operator":   {wide: 49, effects: 1},
 	"daemon/sessionapi": {wide: 7},
 	"daemon/warmpath":   {wide: 16, effects: 1, long: 1},
-	"host":              {wide: 71, effects: 3},
-	"host/meter":        {wide: 32, effects: 8},
-	"host/wasmtest":     {wide: 6, effects: 2},
+	"host":              {wide: 24, effects: 3},
 	"testdata":          {long: 3},
 }
 

@@ -1,9 +1,14 @@
 package host
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // tables makes a function of n br_table of k labels each: to k blocks, or all to one.
@@ -24,8 +29,8 @@ func tables(n, k int, one bool) string {
 	return b.String() + ")"
 }
 
-// TestCompileBombs: what would compile for long, up to minutes without the bounds, is refused before it is compiled, and the
-// error names the function, the figure and the limit.
+// TestCompileBombs: what would compile for long, up to minutes without the bounds, is refused before it is compiled,
+// and the error names the function, the figure and the limit.
 func TestCompileBombs(t *testing.T) {
 	h := newHost(t, Config{})
 	f := func(name, functions string, want ...string) {
@@ -71,4 +76,42 @@ func TestCompilingHoldsNobodyUp(t *testing.T) {
 	if err := <-done; err == nil || !strings.Contains(err.Error(), `no func`) {
 		t.Errorf("the slow one: %v", err)
 	}
+}
+
+// TestCompilationIsGivenUp: a module that is not done in its time is refused by name, at once, and others go on.
+func TestCompilationIsGivenUp(t *testing.T) {
+	h := newHost(t, Config{Slots: 1})
+	slow := assemble(t, `(module (memory (export "memory") 1)`+
+		strings.Repeat("(func (param i32) "+strings.Repeat("local.get 0 if end ", 4400)+")", 2)+")")
+	h.compiler.limit = time.Millisecond
+	_, err := h.Load(ctx, "slow", slow, Options{})
+	if err == nil || !strings.Contains(err.Error(), `module "slow"`) || !strings.Contains(err.Error(), "not done after 1ms; split") {
+		t.Errorf("got %v; want it refused by name", err)
+	}
+	h.compiler.limit = compileTime
+	load(t, h, wat(t, "tiny"), Options{})
+	stopped, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
+	defer cancel()
+	if _, err := h.Load(stopped, "slow", slow, Options{}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v; want the caller's deadline", err)
+	}
+}
+
+// TestGoodGuestOnABusyMachine: a Go guest is compiled while every processor is kept busy by two others: it is
+// measured by what it uses itself.
+func TestGoodGuestOnABusyMachine(t *testing.T) {
+	var stop atomic.Bool
+	defer stop.Store(true)
+	for range 2 * runtime.GOMAXPROCS(0) {
+		go func() {
+			for !stop.Load() {
+			}
+		}()
+	}
+	h := newHost(t, Config{Slots: 1})
+	s, err := h.Load(ctx, "guest", goGuest(t), Options{PickTime: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Close(ctx)
 }

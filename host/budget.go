@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// budget is what one call into a module may cost: fuel, and time. The module's fuel global holds a slice of the fuel. When
-// that is used up the module calls refill, which looks at the clock and hands out the next slice, or ends the call. A pick
-// that is done within its first slice costs no look at the clock.
+// budget is what one call into a module may cost: fuel, and time. The module's fuel global holds a slice of the fuel.
+// When that is used up the module calls refill, which looks at the clock and hands out the next slice, or ends the
+// call. A pick that is done within its first slice costs no look at the clock.
 type budget struct {
 	rest  int64         // fuel that has not been handed out
 	slice int64         // fuel handed out last
@@ -19,9 +19,9 @@ type budget struct {
 
 const (
 	// worst is the most time that a module can make of 1 fuel: the meter's prices are made for it, and TestPrices holds
-	// them. Two things follow. A slice is never larger than what remains of the time at this rate, so that a call ends within
-	// its limit. And what a slice took beyond twice this rate is not the module's doing but that of a machine that ran
-	// something else: it is not counted, or a busy machine would end picks that are in order.
+	// them. Two things follow. A slice is never larger than what remains of the time at this rate, so that a call ends
+	// within its limit. And what a slice took beyond twice this rate is not the module's doing but that of a machine that
+	// ran something else: it is not counted, or a busy machine would end picks that are in order.
 	worst = 800 * time.Nanosecond
 	// stepFuel is a slice off the request path: 2 ms at worst.
 	stepFuel = 2_500
@@ -80,10 +80,11 @@ func (in *instance) beginPick(limit, since time.Duration) {
 
 // step is the size of a slice when so much time remains.
 func (in *instance) step(remains time.Duration) int64 {
+	n := int64(remains / 5 / worst)
 	if in.trust == trusted {
-		return 4 * int64(remains/5/worst)
+		return 4 * n
 	}
-	return max(int64(remains/5/worst), int64(min(remains, leastTime)/worst))
+	return max(n, int64(min(remains, leastTime)/worst))
 }
 
 // used is the fuel that the call under way has used, of fuel.
@@ -99,7 +100,7 @@ func (in *instance) refill() {
 	switch {
 	case b.since == 0: // the first slice was not timed
 		took = 0
-	case took > most/4 && took <= most: // more is a busy machine's doing
+	case took > most/4:
 		in.trust = 0
 	}
 	b.spent += min(took, most)
@@ -120,9 +121,10 @@ func (in *instance) refill() {
 	in.fuel.Set(uint64(b.slice))
 }
 
-// long tells whether the pick that has just ended by itself, with fuel used, took longer than a strategy may take again and
-// again. It looks at the clock only after as much fuel as can take so long. A slice that took longer than a module can make of
-// it is left out: the machine ran something else, and on a busy one the picks in order would set a strategy aside.
+// long tells whether the pick that has just ended by itself, with fuel used, took longer than a strategy may take again
+// and again. It looks at the clock only after as much fuel as can take so long. A slice that took longer than a module
+// can make of it is left out: the machine ran something else, and on a busy one the picks in order would set a strategy
+// aside.
 func (in *instance) long(fuel int64) bool {
 	b, limit := &in.left, in.s.pickTime/longShare
 	if time.Duration(fuel)*worst <= limit {

@@ -15,11 +15,9 @@
 // a recursion to its 50 MB takes 3 ms more, touching all of a memory for the first time as long. In each refill Go's
 // stop-the-world finds the guest at a stop, so that others wait for a slice and not for a pick.
 //
-// A pick that is done within 1,250 fuel never looks at the clock. What clock and prices cost the others, beside 896f8cd
-// on the same machine with the same modules: prefixaware 17 % with 16 workers, where it takes one refill, and 16 % with
-// 256, where it takes some 18 (89,450 fuel in slices of 5,000); session 10 and 7 %. Part is what wazero's compiler does
-// for a call that it cannot know to be rare. Larger slices would save refills and lost: a module that was well for
-// 1,000 picks could then take more than its 5 ms.
+// A pick that is done within 1,250 fuel never looks at the clock; an instance that is trusted has 5,000. A refill costs
+// some 0.15 us, the checks 1 to 3 % of a pick (meter/scan.go says what they cost elsewhere). Larger slices would save
+// refills and lost: a module that was well for 1,000 picks could then take more than its 5 ms.
 //
 // A strategy whose picks are ended five times in a row, or that is slow in more than one pick of twenty, is set aside.
 // Slow is what the clock ends, and also what takes over a fifth of its time, 1 ms, and answers
@@ -27,8 +25,9 @@
 // busy with them, and other pools wait. A share of the processors for each strategy lost: it takes a second clock and a
 // queue, and a pick that waits for its share is no better off than one that the fallback answers.
 //
-// What would compile for long is refused before (package meter), compiling holds no lock
-// and ends after a minute, for a busy machine's sake.
+// What would compile for over 10 s is refused before (package meter). Compiling holds no lock, and is given up after 10
+// s of a processor: by the clock a busy machine would refuse good modules (TestGoodGuestOnABusyMachine). wazero cannot
+// be stopped in the middle of a function, so what is given up goes on behind until it is done.
 //
 // # What does a call into the store cost?
 //

@@ -32,12 +32,13 @@ const (
 	gone // closed
 )
 
-// maintEvery is the number of picks of an instance between two wp_maint. A Go guest collects garbage only while an export
-// runs; at 1 KiB a pick this keeps it below 8 MiB. If the keeper does not come, the pick itself does it after four times as many.
+// maintEvery is the number of picks of an instance between two wp_maint. A Go guest collects garbage only while an
+// export runs; at 1 KiB a pick this keeps it below 8 MiB. If the keeper does not come, the pick itself does it after
+// four times as many.
 const maintEvery = 256
 
-// spins bounds the wait for an instance when all are taken. Slots are as many as processors, so a taken one belongs to a
-// goroutine that is running, or was preempted between two instructions; yielding lets that one go on.
+// spins bounds the wait for an instance when all are taken. Slots are as many as processors, so a taken one belongs to
+// a goroutine that is running, or was preempted between two instructions; yielding lets that one go on.
 const spins = 64
 
 // start makes the first instance, tries it, and starts the keeper, which makes the others.

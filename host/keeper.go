@@ -8,12 +8,12 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// restFactor bounds what replacing instances may cost: after making one the keeper rests this many times as long. A module
-// that traps on every second request would else keep a core busy with 6 ms a request.
+// restFactor bounds what replacing instances may cost: after making one the keeper rests this many times as long. A
+// module that traps on every second request would else keep a core busy with 6 ms a request.
 const restFactor = 4
 
-// slowPicks good picks make up for one that was long or ended by the clock: a strategy that is too slow in more than one pick
-// of twenty is set aside, though never twice in a row.
+// slowPicks good picks make up for one that was long or ended by the clock: a strategy that is too slow in more than
+// one pick of twenty is set aside, though never twice in a row.
 const slowPicks = 20
 
 // retryStart is the pause after an instance could not be made.
@@ -69,8 +69,8 @@ func (s *Strategy) rest(pause time.Duration) bool {
 // noticeTurn is how long one instance is kept for notices: some hundreds of calls, or one that takes its whole time.
 const noticeTurn = time.Millisecond
 
-// deliver makes the calls with what the module wants to learn, and says how long to pause: as long as they took, so that
-// notices take half a processor at most. While all instances are at picks, notices wait for the next of them.
+// deliver makes the calls with what the module wants to learn, and says how long to pause: as long as they took, so
+// that notices take half a processor at most. While all instances are at picks, notices wait for the next of them.
 func (s *Strategy) deliver() (pause time.Duration) {
 	if s.notices.wants&^abi.WantCost == 0 || !s.notices.due() {
 		return 0
@@ -158,8 +158,8 @@ func (s *Strategy) alive() int {
 	return n
 }
 
-// discard ends an instance that the caller has taken. An instance that trapped looks alive and is not: later calls answer,
-// and then its runtime corrupts.
+// discard ends an instance that the caller has taken. An instance that trapped looks alive and is not: later calls
+// answer, and then its runtime corrupts.
 func (s *Strategy) discard(sl *slot, why reason, err error) {
 	sl.in.close()
 	sl.in = nil
@@ -168,7 +168,8 @@ func (s *Strategy) discard(sl *slot, why reason, err error) {
 	s.call()
 }
 
-// failed counts an error, and sets the strategy aside after several in a row, or when too large a share of its picks was slow.
+// failed counts an error, and sets the strategy aside after several in a row, or when too large a share of its picks
+// was slow.
 func (s *Strategy) failed(why reason, err error) {
 	s.mu.Lock()
 	s.lastErr = err.Error()
@@ -182,7 +183,8 @@ func (s *Strategy) failed(why reason, err error) {
 	}
 }
 
-// tookLong counts a pick that was answered and was long. It ends a row of errors, but brings no strategy back into service.
+// tookLong counts a pick that was answered and was long. It ends a row of errors, but brings no strategy back into
+// service.
 func (s *Strategy) tookLong() {
 	s.inARow.Store(0)
 	if !s.tooSlow() {

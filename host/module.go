@@ -43,7 +43,7 @@ func (h *Host) Load(ctx context.Context, name string, wasm []byte, o Options) (*
 	if err != nil {
 		return nil, fmt.Errorf("host: module %q is refused: %w", name, err)
 	}
-	s.rt, s.compiled, err = h.compile(ctx, metered)
+	s.rt, s.compiled, err = h.compiler.compile(ctx, metered)
 	if err != nil {
 		return nil, fmt.Errorf("host: compile module %q: %w", name, err)
 	}

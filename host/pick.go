@@ -26,8 +26,8 @@ type Result struct {
 	Reject *Rejection
 }
 
-// Pick has the module choose a row of f. It never fails: on any error the fallback answers and says why. A live binding is
-// honoured under every strategy, without asking the module. It does not allocate once f has been used.
+// Pick has the module choose a row of f. It never fails: on any error the fallback answers and says why. A live binding
+// is honoured under every strategy, without asking the module. It does not allocate once f has been used.
 func (s *Strategy) Pick(f *Frame) Result {
 	if len(f.Rows) == 0 {
 		s.counts[noRows].Add(1)
@@ -89,7 +89,8 @@ func (s *Strategy) fallback(f *Frame, why reason) Result {
 	return Result{Row: row, Order: f.Order, Fallback: reasonNames[why]}
 }
 
-// run pushes f, calls wp_pick and reads the answer. err is nil exactly when why is ok or decline; else in must be discarded.
+// run pushes f, calls wp_pick and reads the answer. err is nil exactly when why is ok or decline; else in must be
+// discarded.
 func (in *instance) run(f *Frame) (r Result, why reason, err error) {
 	n := len(f.Rows)
 	limit := in.s.pickTime
@@ -129,8 +130,8 @@ func (in *instance) run(f *Frame) (r Result, why reason, err error) {
 	return r, ok, nil
 }
 
-// blame tells why a call failed, from the state it left. A guest runtime that gets no more memory traps in its own way, so
-// that a memory within one Go arena (4 MiB) of its limit, grown since the start, counts as the cause.
+// blame tells why a call failed, from the state it left. A guest runtime that gets no more memory traps in its own way,
+// so that a memory within one Go arena (4 MiB) of its limit, grown since the start, counts as the cause.
 func (in *instance) blame() reason {
 	switch in.over {
 	case errNoFuel:

@@ -125,7 +125,8 @@ func (s *Strategy) Stats() Stats {
 	return st
 }
 
-// Close lets running picks end, then frees the instances and the code. Picks that come later are answered by the fallback.
+// Close lets running picks end, then frees the instances and the code. Picks that come later are answered by the
+// fallback.
 func (s *Strategy) Close(ctx context.Context) {
 	if s.closed.Swap(true) {
 		return

@@ -11,9 +11,9 @@ import (
 	"github.com/tetratelabs/wazero/sys"
 )
 
-// What a standard Go guest imports of WASI, as stubs: there are no files, no arguments, no environment, no sockets, and a
-// guest that sleeps does not sleep. Without package os a guest imports ten of them; with it (package fmt is enough) about
-// thirty, of which those that name a file answer that there is none.
+// What a standard Go guest imports of WASI, as stubs: there are no files, no arguments, no environment, no sockets, and
+// a guest that sleeps does not sleep. Without package os a guest imports ten of them; with it (package fmt is enough)
+// about thirty, of which those that name a file answer that there is none.
 
 const wasiModule = "wasi_snapshot_preview1"
 

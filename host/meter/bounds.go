@@ -2,31 +2,65 @@ package meter
 
 import "fmt"
 
-// Bounds on what is compiled. wazero's compiler takes 0.5 us for a byte, and for the branches of one function a time that grows
-// with their square: 10,000 ifs in one function took 10 s, 40,000 took 4.5 minutes. Of a Go guest's functions the largest has
-// a fifth of what is allowed, and all together a third of the squares.
+// Bounds on what is compiled. For the branches of one function wazero's compiler takes a time that grows with their
+// square.
 const (
 	maxBody    = 1 << 20    // bytes of one function
 	maxForks   = 5_000      // branches, labels, ifs and loops of one function, and our charges in it
 	maxSquares = 50_000_000 // the squares of these, all functions together
 )
 
+// What a function takes to compile, at most, in nanoseconds of a processor. TestCompileWork compares the sum with what
+// wazero takes.
+const (
+	workByte   = 800
+	workSquare = 150   // a square of its branches
+	workLocal  = 4_000 // a local, from fewLocals on, for each branch: where two ways meet each local may have two values
+	workAccess = 0.5   // a square of its loads and stores, of which the compiler keeps a list
+
+	fewLocals = 64
+	maxWork   = 10_000_000_000 // of a module
+)
+
+// effort is what decides how long a function takes to compile.
+type effort struct {
+	bytes    int
+	forks    int // branches, labels of br_table, ifs, loops, and our charges
+	locals   int
+	accesses int // loads and stores
+}
+
+// work returns the nanoseconds that a function takes to compile, at most.
+func (e effort) work() float64 {
+	forks, accesses := float64(e.forks), float64(e.accesses)
+	return workByte*float64(e.bytes) + workSquare*forks*forks + workLocal*float64(max(0, e.locals-fewLocals))*forks +
+		workAccess*accesses*accesses
+}
+
 // compileBounds adds up what a module's functions take to compile.
 type compileBounds struct {
-	squares int // of the functions' branches
+	squares int     // of the functions' branches
+	work    float64 // in nanoseconds
 }
 
 // add refuses a function if it, or all up to it, would take too long to compile.
-func (c *compileBounds) add(size, forks int) error {
-	c.squares += forks * forks
+func (c *compileBounds) add(e effort) error {
+	c.squares += e.forks * e.forks
+	c.work += e.work()
 	switch {
-	case forks > maxForks:
-		return fmt.Errorf("it has %d branches and labels of br_table in total; the limit is %d, as it would take long to compile: split it", forks, maxForks)
-	case size > maxBody:
-		return fmt.Errorf("it has %d bytes; the limit is %d, as it would take long to compile: split it", size, maxBody)
+	case e.forks > maxForks:
+		return fmt.Errorf("it has %d branches and labels of br_table in total; the limit is %d, "+
+			"as it would take long to compile: split it", e.forks, maxForks)
+	case e.bytes > maxBody:
+		return fmt.Errorf("it has %d bytes; the limit is %d, as it would take long to compile: split it", e.bytes, maxBody)
 	case c.squares > maxSquares:
-		return fmt.Errorf("it and the functions before it have too many branches and labels of br_table (%d squared and summed; the limit is %d), as they would take long to compile: split the largest",
+		return fmt.Errorf("it and the functions before it have too many branches and labels of br_table "+
+			"(%d squared and summed; the limit is %d), as they would take long to compile: split the largest",
 			c.squares, maxSquares)
+	case c.work > maxWork:
+		return fmt.Errorf("it and the functions before it may take %.0f s to compile; the limit is %.0f s. It has %d bytes, "+
+			"%d branches, %d locals, %d loads and stores, and would take long to compile: split the largest",
+			c.work/1e9, maxWork/1e9, e.bytes, e.forks, e.locals, e.accesses)
 	}
 	return nil
 }

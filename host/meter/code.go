@@ -18,7 +18,6 @@ func (w *rewriter) code(r *reader) error {
 	w.out = append(w.out, 0x80, 0x80, 0x80, 0x80, 0x00)
 	w.out = binary.AppendUvarint(w.out, uint64(n))
 	s := scanner{counts: &w.counts}
-	var bounds compileBounds
 	var buf, first []byte
 	for i := range n {
 		body := r.take(r.u32())
@@ -27,7 +26,7 @@ func (w *rewriter) code(r *reader) error {
 		}
 		err := s.scan(body, w.params[w.funcs[i]])
 		if err == nil {
-			err = bounds.add(len(body), s.forks+len(s.points))
+			err = w.bounds.add(s.effort(len(body)))
 		}
 		if err != nil {
 			return fmt.Errorf("meter: function %d: %w", w.imported+i, err)

@@ -1,10 +1,11 @@
 // Package meter makes a WebAssembly module pay fuel as it runs, by rewriting its binary.
 //
-// [Rewrite] appends one mutable i64 global, exported as [Global], and one import, [Refill], and puts a charge in front of every
-// function body, every loop, every branch back to a loop's start, within long code, and in front of every instruction whose
-// time depends on a size: take the price from the global, call the import below zero. The import stands in front of all own
-// functions, so that the first of these becomes the last; nothing else moves: other functions, types, tables and locals keep
-// their indexes. The host sets the global before each call.
+// [Rewrite] appends one mutable i64 global, exported as [Global], and one import, [Refill]. It puts a charge at the
+// start of every function body and of every turn of a loop, within long code, and in front of every instruction whose
+// time depends on a size: take the price from the global, call the import below zero. Loops get an outer loop that
+// makes the call (scan.go says why), and labels that cross it count one more. The import stands in front of all own
+// functions, so that the first of these becomes the last. Nothing else moves: other functions, types, tables and locals
+// keep their indexes. The host sets the global before each call.
 //
 // # Prices
 //
@@ -22,20 +23,23 @@
 //	table operations        512, and 1 fuel for each 2 elements
 //	memory.grow             512, and 1,024 fuel a page
 //
-// TestPrices times each of these in a loop: 1 fuel is at most 0.8 us on a quiet machine, of loads that wait for each other,
-// and some 0.5 ns of usual code. That factor is why there is a clock beside fuel. Both arms of an if are priced: a charge for
-// each basic block would be exact and slower.
+// TestPrices times each of these in a loop: 1 fuel is at most 0.8 us on a quiet machine, of loads that wait for each
+// other, and some 0.5 ns of usual code. That factor is why there is a clock beside fuel. Both arms of an if are priced:
+// a charge for each basic block would be exact and slower.
 //
 // # Why is the original not compiled first?
 //
-// A module could name the global that is appended, and refill itself: invalid before, valid after. Compiling the original
-// too would refuse it, for 0.3 s of a cold start (0.27 s on the interpreter, at every start, cold or warm). Instead every
-// local and global index is compared with the original's counts, in code, exports and initialisers. Since charges leave
-// the stack as they find it, the result is then valid exactly when the original is; FuzzRewrite holds that.
+// A module could name the global that is appended, and refill itself: invalid before, valid after. Compiling the
+// original too would refuse it, for 0.3 s of a cold start (0.27 s on the interpreter, at every start, cold or warm).
+// Instead every local and global index is compared with the original's counts, in code, exports and initialisers. Since
+// charges leave the stack as they find it, the result is then valid exactly when the original is; FuzzRewrite holds
+// that.
 //
 // # What is refused?
 //
-// Whatever has no price here, by name: SIMD, threads, exceptions, tail calls (a loop without a header), typed references,
-// garbage collected types, several memories, imports that are no functions. Bounds on counts keep a small file from asking
-// for much: a declared memory or table maximum is lowered to the limit.
+// Whatever has no price here, by name: SIMD, threads, exceptions, tail calls (a loop without a header), typed
+// references, garbage collected types, several memories, imports that are no functions. Bounds on counts keep a small
+// file from asking for much: a declared memory or table maximum is lowered to the limit. What would take over 10 s to
+// compile is refused by an estimate of bytes, branches, locals and accesses (bounds.go; TestCompileWork holds it
+// against the compiler).
 package meter

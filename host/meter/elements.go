@@ -9,27 +9,29 @@ import (
 // maxElements bounds the entries of all element segments together.
 const maxElements = 1 << 18
 
-// elements copies the segments of the tables, which name functions by index or by initialiser.
-func (w *rewriter) elements(r *reader) error {
-	n := r.count()
-	b := binary.AppendUvarint(nil, uint64(n))
-	total := 0
-	for i := range n {
-		var err error
-		if b, err = w.element(r, b, &total); err != nil {
-			return fmt.Errorf("meter: element segment %d: %w", i, err)
-		}
-	}
-	if err := r.done("element"); err != nil {
-		return err
-	}
-	w.emit(secElement, b)
-	return nil
+// segments copies the element segments, which name functions by index or by initialiser.
+type segments struct {
+	counts  *counts
+	entries int // of all segments so far
 }
 
-// element copies one segment. Its flags: 1 = not active, 2 = a table's index follows (active) or declarative, 4 = entries are
-// initialisers.
-func (w *rewriter) element(r *reader, b []byte, total *int) (_ []byte, err error) {
+// all copies all segments.
+func (s *segments) all(r *reader) ([]byte, error) {
+	n := r.count()
+	b := binary.AppendUvarint(nil, uint64(n))
+	for i := range n {
+		var err error
+		b, err = s.one(r, b)
+		if err != nil {
+			return nil, fmt.Errorf("meter: element segment %d: %w", i, err)
+		}
+	}
+	return b, r.done("element")
+}
+
+// one copies one segment. Its flags: 1 = not active, 2 = a table's index follows (active) or declarative, 4 =
+// entries are initialisers.
+func (s *segments) one(r *reader, b []byte) (_ []byte, err error) {
 	flags := r.u32()
 	if flags > 7 {
 		return nil, fmt.Errorf("it has flags %d, which are not known", flags)
@@ -39,7 +41,8 @@ func (w *rewriter) element(r *reader, b []byte, total *int) (_ []byte, err error
 		if flags&2 != 0 {
 			b = binary.AppendUvarint(b, uint64(r.u32()))
 		}
-		if b, err = w.constant(r, b); err != nil {
+		b, err = s.counts.constant(r, b)
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -47,18 +50,20 @@ func (w *rewriter) element(r *reader, b []byte, total *int) (_ []byte, err error
 		b = append(b, r.byte()) // kind or type of the entries
 	}
 	n := r.count()
-	if *total += n; *total > maxElements {
+	s.entries += n
+	if s.entries > maxElements {
 		return nil, fmt.Errorf("the segments have over %d entries", maxElements)
 	}
 	b = binary.AppendUvarint(b, uint64(n))
 	for range n {
 		if flags&4 != 0 {
-			if b, err = w.constant(r, b); err != nil {
+			b, err = s.counts.constant(r, b)
+			if err != nil {
 				return nil, err
 			}
 			continue
 		}
-		f, err := w.movedFunction(r.u32())
+		f, err := s.counts.movedFunction(r.u32())
 		if r.err != nil {
 			return nil, r.err
 		}

@@ -7,12 +7,12 @@ import (
 	"unicode/utf8"
 )
 
-// Global is the reserved name under which a metered module exports the fuel it may burn before it asks for more, a mutable
-// i64.
+// Global is the reserved name under which a metered module exports the fuel it may burn before it asks for more, a
+// mutable i64.
 const Global = "warmpath:fuel"
 
-// Module and Refill name the import that a metered module calls when its fuel is below zero, () -> (). It sets Global to
-// what the module may burn next, or ends the call.
+// Module and Refill name the import that a metered module calls when its fuel is below zero, () -> (). It sets Global
+// to what the module may burn next, or ends the call.
 const (
 	Module = "warmpath:meter"
 	Refill = "refill"
@@ -43,6 +43,7 @@ const (
 // rewriter is one module on its way through.
 type rewriter struct {
 	counts
+	bounds    compileBounds
 	o         Options
 	out       []byte
 	hasTypes  bool
@@ -51,10 +52,16 @@ type rewriter struct {
 	hasExp    bool
 }
 
-// Rewrite returns a copy of a binary module that pays fuel as it runs; see the package documentation for what costs what.
-// It refuses what it does not know. It does not validate types: the result is valid exactly when the original is, so
-// compiling the result tells.
+// Rewrite returns a copy of a binary module that pays fuel as it runs; see the package documentation for what costs
+// what. It refuses what it does not know. It does not validate types: the result is valid exactly when the original is,
+// so compiling the result tells.
 func Rewrite(wasm []byte, o Options) ([]byte, error) {
+	out, _, err := rewrite(wasm, o)
+	return out, err
+}
+
+// rewrite is Rewrite; it returns the nanoseconds too that the result takes to compile, at most.
+func rewrite(wasm []byte, o Options) (out []byte, work float64, err error) {
 	if o.Budget <= 0 {
 		o.Budget = 10_000
 	}
@@ -62,10 +69,11 @@ func Rewrite(wasm []byte, o Options) ([]byte, error) {
 		o.MaxPages = 256
 	}
 	if len(wasm) > MaxModule {
-		return nil, fmt.Errorf("meter: module has %d bytes; the limit is %d", len(wasm), MaxModule)
+		return nil, 0, fmt.Errorf("meter: module has %d bytes; the limit is %d", len(wasm), MaxModule)
 	}
 	if !bytes.HasPrefix(wasm, []byte("\x00asm\x01\x00\x00\x00")) {
-		return nil, fmt.Errorf("meter: not a core wasm module of version 1; build it with GOOS=wasip1 GOARCH=wasm go build -buildmode=c-shared")
+		return nil, 0, fmt.Errorf("meter: not a core wasm module of version 1; " +
+			"build it with GOOS=wasip1 GOARCH=wasm go build -buildmode=c-shared")
 	}
 	w := &rewriter{o: o, out: append(make([]byte, 0, len(wasm)+len(wasm)/3), wasm[:8]...)}
 	r := &reader{b: wasm, at: 8}
@@ -78,20 +86,20 @@ func Rewrite(wasm []byte, o Options) ([]byte, error) {
 		}
 		if rank := order(id); id != secCustom {
 			if rank <= last {
-				return nil, fmt.Errorf("meter: section %d is repeated, unknown or out of order", id)
+				return nil, 0, fmt.Errorf("meter: section %d is repeated, unknown or out of order", id)
 			}
 			w.before(rank)
 			last = rank
 		}
 		if err := w.section(id, body); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 	}
 	if r.err != nil {
-		return nil, fmt.Errorf("meter: %w", r.err)
+		return nil, 0, fmt.Errorf("meter: %w", r.err)
 	}
 	w.before(order(secData) + 1)
-	return w.out, nil
+	return w.out, w.bounds.work, nil
 }
 
 // order gives a section's place: data count (12) stands between element and code. 0 = unknown.

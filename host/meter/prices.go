@@ -1,6 +1,7 @@
 package meter
 
-// Prices of instructions in units; unitsPerFuel of them cost 1 fuel. Why these figures stands in the package documentation.
+// Prices of instructions in units; unitsPerFuel of them cost 1 fuel. Why these figures stands in the package
+// documentation.
 const (
 	unitsPerFuel = 256
 	unitsPlain   = 1

@@ -12,8 +12,8 @@ import (
 	"github.com/tetratelabs/wazero/api"
 )
 
-// repeated is a module whose function run repeats code without end, forty times a turn. Its locals: $i i32, $l i64, $f f32,
-// $d f64, $r i32 at random. setup runs once.
+// repeated is a module whose function run repeats code without end, forty times a turn. Its locals: $i i32, $l i64, $f
+// f32, $d f64, $r i32 at random. setup runs once.
 func repeated(setup, code string) string {
 	return `(module
   (memory (export "memory") 256 256)
@@ -40,7 +40,8 @@ const random = `local.get $r local.get $r i32.const 13 i32.shl i32.xor local.set
   local.get $r local.get $r i32.const 17 i32.shr_u i32.xor local.set $r
   local.get $r local.get $r i32.const 5 i32.shl i32.xor local.tee $r`
 
-// chase makes a random cycle through all cache lines of the memory: 64-bit linear congruence, full period over 2^18 lines.
+// chase makes a random cycle through all cache lines of the memory: 64-bit linear congruence, full period over 2^18
+// lines.
 const chase = `loop $fill
    local.get $i local.get $i i32.const 64 i32.div_u i32.const 166661 i32.mul i32.const 12345 i32.add i32.const 262143 i32.and i32.const 64 i32.mul i32.store
    local.get $i i32.const 64 i32.add local.tee $i i32.const 16777216 i32.lt_u br_if $fill
@@ -140,10 +141,10 @@ func rate(t *testing.T, rt wazero.Runtime, src string, fuel int64) time.Duration
 	return best
 }
 
-// TestPrices times every instruction that might be dear, forty times a turn of a loop: 1 fuel of none may take much longer than
-// host's worst case, 0.8 us. On a quiet machine a load after a load takes 0.6 us a fuel, which memory decides, a product with
-// denormals 0.5, and nothing else over 0.2. The marks leave room for a busy machine: 8 us for that load, 1 us for all else.
-// go test -v prints the list.
+// TestPrices times every instruction that might be dear, forty times a turn of a loop: 1 fuel of none may take much
+// longer than host's worst case, 0.8 us. On a quiet machine a load after a load takes 0.6 us a fuel, which memory
+// decides, a product with denormals 0.5, and nothing else over 0.2. The marks leave room for a busy machine: 8 us for
+// that load, 1 us for all else. go test -v prints the list.
 func TestPrices(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes seconds")

@@ -22,7 +22,8 @@ type program struct {
 
 const programFuncs, programLocals = 4, 12
 
-// random makes a module whose functions $f0 to $f3 take and give an i64, over one memory, two globals and a table of them.
+// random makes a module whose functions $f0 to $f3 take and give an i64, over one memory, two globals and a table of
+// them.
 func randomModule(seed uint64) string {
 	p := &program{Rand: rand.New(rand.NewPCG(seed, 1))}
 	p.b.WriteString("(module (memory (export \"memory\") 1 3) (table 8 funcref) (elem (i32.const 0) $f0 $f1 $f2)\n")
@@ -226,8 +227,8 @@ func runs(t *testing.T, wasm []byte, slice int64) outcome {
 	return o
 }
 
-// TestRandomModules: a module and what the meter makes of it give the same results, traps and memory, and the fuel used does not
-// depend on how it is sliced.
+// TestRandomModules: a module and what the meter makes of it give the same results, traps and memory, and the fuel used
+// does not depend on how it is sliced.
 func TestRandomModules(t *testing.T) {
 	traps, refills := 0, 0
 	for seed := range uint64(150) {

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// mostUnits is the most that one charge pays for: a longer run of instructions has several. What one pays for runs to its
-// end whatever the clock says.
+// mostUnits is the most that one charge pays for: a longer run of instructions has several. What one pays for runs to
+// its end whatever the clock says.
 const mostUnits = 128 * unitsPerFuel
 
 // scanner walks the bodies of functions, one after the other.
@@ -19,16 +19,17 @@ type scanner struct {
 	points   []point
 	costs    []int // of the points, in units
 	forks    int   // branches, labels of br_table, ifs and loops
+	accesses int   // loads and stores
 	blocks   nest
 	straight bool // nothing but plain instructions stands before the one at hand
 }
 
-// scan walks one body, checks its instructions, and lists the points where fuel is taken: at entry, in each turn of a loop,
-// before what is priced by size, and within what is long.
+// scan walks one body, checks its instructions, and lists the points where fuel is taken: at entry, in each turn of a
+// loop, before what is priced by size, and within what is long.
 //
-// A call of the refill within a loop is dear although it is hardly ever made: wazero's compiler stores all that lives beyond
-// the call to memory, in each turn. Behind a loop's header it cost a pick a fifth, before each branch back, with the check, a
-// tenth. So a second loop is put around, whose header alone calls the refill:
+// A call of the refill within a loop is dear although it is hardly ever made: wazero's compiler stores all that lives
+// beyond the call to memory, in each turn. Behind a loop's header it cost a pick a fifth, before each branch back, with
+// the check, a tenth. So a second loop is put around, whose header alone calls the refill:
 //
 //	loop $outer  fuel < 0 ? call refill
 //	  loop $inner  fuel < 0 ? br $outer  fuel -= turn ...
@@ -40,12 +41,14 @@ func (s *scanner) scan(body []byte, params int) error {
 	for range r.count() {
 		k := r.u32()
 		r.byte()
-		if locals += int(min(k, maxLocals+1)); locals > maxLocals {
+		locals += int(min(k, maxLocals+1))
+		if locals > maxLocals {
 			return fmt.Errorf("it has over %d locals", maxLocals)
 		}
 	}
 	s.reader, s.locals, s.behind, s.start = r, params+locals, r.at, r.at
-	s.points, s.costs, s.blocks, s.forks, s.straight = s.points[:0], s.costs[:0], s.blocks[:0], 0, true
+	s.points, s.costs, s.blocks = s.points[:0], s.costs[:0], s.blocks[:0]
+	s.forks, s.accesses, s.straight = 0, 0, true
 	s.blocks = append(s.blocks, block{cost: s.charge(s.start, takeRefill)})
 	s.costs[0] = unitsLocal * s.locals
 	for len(s.blocks) > 0 && s.more() {
@@ -58,6 +61,11 @@ func (s *scanner) scan(body []byte, params int) error {
 		r.fail(errShort)
 	}
 	return r.done("code")
+}
+
+// effort returns what decides how long the function that was scanned takes to compile.
+func (s *scanner) effort(size int) effort {
+	return effort{bytes: size, forks: s.forks + len(s.costs), locals: s.locals, accesses: s.accesses}
 }
 
 // charge adds a charge at an offset and returns the index of its cost.
@@ -90,7 +98,8 @@ func (s *scanner) instruction() error {
 	}
 	switch known.form {
 	case formRefused:
-		return fmt.Errorf("it has %s; a module is the MVP with bulk memory, sign extension, saturating conversion and reference types, nothing newer", refused(op))
+		return fmt.Errorf("it has %s; a module is the MVP with bulk memory, sign extension, saturating conversion and "+
+			"reference types, nothing newer", refused(op))
 	case formIndex:
 		s.leb(5)
 	case formLong:
@@ -100,6 +109,7 @@ func (s *scanner) instruction() error {
 	case formBytes8:
 		s.take(8)
 	case formMemory:
+		s.accesses++
 		s.leb(5)
 		s.leb(5)
 	case formTypes:
@@ -220,8 +230,8 @@ func (s *scanner) function() error {
 	return err
 }
 
-// blockType passes an empty or a value type, or the index of a type as a signed number of 33 bits. It returns the number of
-// parameters.
+// blockType passes an empty or a value type, or the index of a type as a signed number of 33 bits. It returns the
+// number of parameters.
 func (s *scanner) blockType() (params int, err error) {
 	v := int64(0)
 	for shift := 0; shift < 35; shift += 7 {
@@ -241,7 +251,8 @@ func (s *scanner) blockType() (params int, err error) {
 	return 0, errors.New("the type of a block is malformed")
 }
 
-// checkIndex passes a local or global index. Checking it here is what keeps a module from naming what the meter appends.
+// checkIndex passes a local or global index. Checking it here is what keeps a module from naming what the meter
+// appends.
 func (s *scanner) checkIndex(what string, n int) error {
 	if i := s.u32(); s.err == nil && int64(i) >= int64(n) {
 		return fmt.Errorf("it names %s %d of %d", what, i, n)

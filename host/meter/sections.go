@@ -2,7 +2,6 @@ package meter
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 )
 
@@ -37,7 +36,8 @@ func (w *rewriter) imports(r *reader) error {
 		kind := r.byte()
 		if r.err == nil && kind != 0 {
 			what := [...]string{"a function", "a table", "a memory", "a global", "an exception tag"}[min(kind, 4)]
-			return fmt.Errorf("meter: module imports %s, %q.%q; a module owns its memory, tables and globals, and imports functions alone", what, mod, name)
+			return fmt.Errorf("meter: module imports %s, %q.%q; a module owns its memory, tables and globals, "+
+				"and imports functions alone", what, mod, name)
 		}
 		if string(mod) == Module {
 			return fmt.Errorf("meter: module imports %q.%q; that name is the host's, rename it", mod, name)
@@ -85,7 +85,8 @@ func limits(r *reader, what string, cap uint32, remedy string) (min, max uint32,
 	flag := r.byte()
 	min = r.u32()
 	if flag > 1 {
-		return 0, 0, fmt.Errorf("meter: %s has limits of kind %d: shared and 64-bit ones (threads, memory64) are not supported", what, flag)
+		return 0, 0, fmt.Errorf("meter: %s has limits of kind %d: shared and 64-bit ones (threads, memory64) "+
+			"are not supported", what, flag)
 	}
 	max = cap
 	if flag == 1 {
@@ -148,7 +149,8 @@ func (w *rewriter) globalsIn(r *reader) error {
 	for range n {
 		b = append(b, r.byte(), r.byte()) // value type, mutability
 		var err error
-		if b, err = w.constant(r, b); err != nil {
+		b, err = w.counts.constant(r, b)
+		if err != nil {
 			return fmt.Errorf("meter: global section: %w", err)
 		}
 	}
@@ -156,41 +158,13 @@ func (w *rewriter) globalsIn(r *reader) error {
 	return r.done("global")
 }
 
-// constant copies an initialiser to b. global.get may only name imported globals there, and there are none.
-func (w *rewriter) constant(r *reader, b []byte) ([]byte, error) {
-	for r.more() {
-		from := r.at
-		switch op := r.byte(); op {
-		case opEnd:
-			return append(b, op), nil
-		case opI32Const:
-			r.leb(5)
-		case opI64Const:
-			r.leb(10)
-		case opF32Const:
-			r.take(4)
-		case opF64Const:
-			r.take(8)
-		case opRefNull:
-			r.leb(5)
-		case opRefFunc:
-			i, err := w.movedFunction(r.u32())
-			if err != nil {
-				return nil, fmt.Errorf("an initialiser: %w", err)
-			}
-			b = binary.AppendUvarint(append(b, op), uint64(i))
-			continue
-		case opGlobalGet:
-			return nil, errors.New("an initialiser reads a global; only imported ones may be read there, and a module imports none")
-		default:
-			return nil, fmt.Errorf("an initialiser has %s; it is not supported", refused(op))
-		}
-		if r.err == nil {
-			b = append(b, r.b[from:r.at]...)
-		}
+// elements copies the segments of the tables.
+func (w *rewriter) elements(r *reader) error {
+	b, err := (&segments{counts: &w.counts}).all(r)
+	if err == nil {
+		w.emit(secElement, b)
 	}
-	r.fail(errShort)
-	return nil, r.err
+	return err
 }
 
 func (w *rewriter) exports(r *reader) error {

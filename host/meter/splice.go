@@ -95,8 +95,8 @@ func (s *splicer) take(b []byte, p *point) []byte {
 	return binary.AppendUvarint(append(b, opGlobalSet), s.fuel)
 }
 
-// ask appends: if fuel >= 0 {} else { call refill }. The usual way is the first arm: wazero's compiler takes over the registers
-// from the arm that it sees first, and puts what the call costs into the other.
+// ask appends: if fuel >= 0 {} else { call refill }. The usual way is the first arm: wazero's compiler takes over the
+// registers from the arm that it sees first, and puts what the call costs into the other.
 func (s *splicer) ask(b []byte) []byte {
 	b = binary.AppendUvarint(append(b, opGlobalGet), s.fuel)
 	b = append(b, opI64Const, 0, opI64GeS, opIf, typeEmpty, opElse, opCall)

@@ -32,7 +32,8 @@ func parse(src string, i int) (node, int, error) {
 		for i = skip(src, i+1); i < len(src) && src[i] != ')'; i = skip(src, i) {
 			var k node
 			var err error
-			if k, i, err = parse(src, i); err != nil {
+			k, i, err = parse(src, i)
+			if err != nil {
 				return node{}, i, err
 			}
 			n.list = append(n.list, k)

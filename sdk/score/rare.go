@@ -29,9 +29,9 @@ func near(best uint64) uint64 {
 
 // A tie looks for the row to choose among those that are equal to the one of the smallest score.
 //
-// Equal to it are the rows of which all that is known is no worse: as long a match to within a block, no more in flight,
-// no more pending, no more work. Only what is learnt differs, by no more than its noise. Among them the fewest in
-// flight wins, then the fewest sent lately, then the fewest ever sent, then the index.
+// Equal to it are the rows of which all that is known is no worse: as long a match to within a block, no more in
+// flight, no more pending, no more work. Only what is learnt differs, by no more than its noise. Among them the fewest
+// in flight wins, then the fewest sent lately, then the fewest ever sent, then the index.
 type tie struct {
 	request *request
 	workers []sdk.Worker
