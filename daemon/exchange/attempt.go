@@ -24,19 +24,19 @@ type attempt struct {
 	resp   *upstream.Response
 	ctx    context.Context
 	life   *Life                   // ctx, or nil
+	number uint32                  // in life
 	cancel context.CancelCauseFunc // of ctx; nil if that is the request's own
 	timer  *time.Timer             // of the first byte's deadline
 	down   atomic.Bool             // it was given up, as its worker is down
 	idle   atomic.Bool             // it waits for the client to take what came, not for the worker
 }
 
-// begin takes the context of an attempt. An attempt that can be ended alone has one of its own: one with a deadline,
+// begin sets the context of an attempt. An attempt that can be ended alone has one of its own: one with a deadline,
 // or of a request that has no [Life].
 func (a *attempt) begin(ctx context.Context, deadline bool) {
 	a.ctx = ctx
 	if l, ok := ctx.(*Life); ok && !deadline {
-		a.life = l
-		l.now.Store(a)
+		a.life, a.number = l, l.beginAttempt()
 		return
 	}
 	a.ctx, a.cancel = context.WithCancelCause(ctx)
@@ -58,7 +58,7 @@ func (a *attempt) GiveUp() {
 	if a.cancel != nil {
 		a.cancel(errDown)
 	} else {
-		a.life.interrupt(a)
+		a.life.interrupt(a.number)
 	}
 }
 
@@ -67,9 +67,9 @@ func (a *attempt) stopTimer() bool {
 	if a.timer == nil {
 		return true
 	}
-	in := a.timer.Stop()
+	inTime := a.timer.Stop()
 	a.timer = nil
-	return in
+	return inTime
 }
 
 // close ends the request at the worker.
@@ -83,37 +83,40 @@ func (a *attempt) close() {
 	}
 }
 
-// classify says what an error of the transport means for the request and for the worker.
+// classify returns what an error of the transport means for the request and for the worker.
 func (a *attempt) classify(err error) (*failure, worker.Outcome) {
 	var t net.Error
 	switch cause := causeOf(a.ctx); {
 	case cause == errLate:
-		return &failure{reason: reasonLate, fault: FaultTimeout}, worker.Outcome{Kind: worker.Broken, Err: errLate.Error()}
+		return &failure{reason: reasonLate, fault: FaultTimeout},
+			worker.Outcome{Kind: worker.Broken, Err: errLate.Error()}
 	case cause == errDown || cause == nil && a.down.Load():
-		return &failure{reason: reasonDown, fault: FaultDown}, worker.Outcome{Kind: worker.Broken, Err: errDown.Error()}
+		return &failure{reason: reasonDown, fault: FaultDown},
+			worker.Outcome{Kind: worker.Broken, Err: errDown.Error()}
 	case cause != nil:
-		return &failure{grade: final}, worker.Outcome{Kind: worker.Canceled}
+		return &failure{grade: gradeFinal}, worker.Outcome{Kind: worker.Canceled}
 	case errors.Is(err, upstream.ErrRequest):
-		return &failure{fault: FaultRequest, grade: final}, worker.Outcome{Kind: worker.Canceled}
+		return &failure{fault: FaultRequest, grade: gradeFinal}, worker.Outcome{Kind: worker.Canceled}
 	case errors.Is(err, upstream.ErrTail):
-		return &failure{fault: tailFault(err), grade: final}, worker.Outcome{Kind: worker.Canceled}
+		return &failure{fault: tailFault(err), grade: gradeFinal}, worker.Outcome{Kind: worker.Canceled}
 	case upstream.NoDescriptor(err):
-		return &failure{reason: reasonNoDescriptor, fault: FaultOverload, grade: unseen}, worker.Outcome{Kind: worker.Canceled}
+		return &failure{reason: reasonNoDescriptor, fault: FaultOverload, grade: gradeUnseen},
+			worker.Outcome{Kind: worker.Canceled}
 	case upstream.NotSent(err):
-		return &failure{reason: reasonConnect, fault: FaultUpstream, grade: unseen},
+		return &failure{reason: reasonConnect, fault: FaultUpstream, grade: gradeUnseen},
 			worker.Outcome{Kind: worker.Refused, Err: inWords(err)}
 	case errors.As(err, &t) && t.Timeout(): // it may still be working on it, and header_timeout is long
-		return &failure{reason: reasonTimeout, fault: FaultTimeout, grade: final},
+		return &failure{reason: reasonTimeout, fault: FaultTimeout, grade: gradeFinal},
 			worker.Outcome{Kind: worker.Broken, Err: inWords(err)}
 	}
 	f := &failure{reason: reasonNoAnswer, fault: FaultUpstream}
 	if upstream.Unanswered(err) {
-		f.grade = silent
+		f.grade = gradeSilent
 	}
 	return f, worker.Outcome{Kind: worker.Broken, Err: inWords(err)}
 }
 
-// tailFault is the answer to a body whose rest could not be read.
+// tailFault returns the answer to a body whose rest could not be read.
 func tailFault(err error) Fault {
 	switch {
 	case errors.Is(err, ErrTooLarge):
@@ -124,7 +127,8 @@ func tailFault(err error) Fault {
 	return FaultFraming
 }
 
-// inWords says what went wrong with a worker. The error itself names addresses, which pages and clients must not show.
+// inWords returns what went wrong with a worker. The error itself names addresses, which pages and clients must not
+// show.
 func inWords(err error) string {
 	var t net.Error
 	switch {

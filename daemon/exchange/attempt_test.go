@@ -42,7 +42,8 @@ func unanswered(t *testing.T) error {
 	return err
 }
 
-// TestAttemptClassify is the table of the transport's errors: what the client gets, what the worker saw, what is learnt of it.
+// TestAttemptClassify is the table of the transport's errors: what the client gets, what the worker saw, what is
+// learnt of it.
 func TestAttemptClassify(t *testing.T) {
 	endedBy := func(cause error) context.Context {
 		ctx, cancel := context.WithCancelCause(context.Background())
@@ -74,27 +75,27 @@ func TestAttemptClassify(t *testing.T) {
 	f("late", closed, &attempt{ctx: endedBy(errLate)}, failure{reason: reasonLate, fault: FaultTimeout}, worker.Broken)
 	f("down, by its own context", closed, &attempt{ctx: endedBy(errDown)}, failure{reason: reasonDown, fault: FaultDown}, worker.Broken)
 	f("down, by its life", closed, lost(), failure{reason: reasonDown, fault: FaultDown}, worker.Broken)
-	f("the client left", closed, &attempt{ctx: endedBy(ErrClientGone)}, failure{grade: final}, worker.Canceled)
-	f("the drain is over", closed, &attempt{ctx: endedBy(ErrDraining)}, failure{grade: final}, worker.Canceled)
+	f("the client left", closed, &attempt{ctx: endedBy(ErrClientGone)}, failure{grade: gradeFinal}, worker.Canceled)
+	f("the drain is over", closed, &attempt{ctx: endedBy(ErrDraining)}, failure{grade: gradeFinal}, worker.Canceled)
 	gone := lost()
 	gone.ctx = endedBy(ErrClientGone)
-	f("the client left a worker that is down", closed, gone, failure{grade: final}, worker.Canceled)
+	f("the client left a worker that is down", closed, gone, failure{grade: gradeFinal}, worker.Canceled)
 
-	f("no request", upstream.ErrRequest, live, failure{fault: FaultRequest, grade: final}, worker.Canceled)
+	f("no request", upstream.ErrRequest, live, failure{fault: FaultRequest, grade: gradeFinal}, worker.Canceled)
 	tail := func(err error) error { return fmt.Errorf("%w: %w", upstream.ErrTail, err) }
-	f("a tail too large", tail(ErrTooLarge), live, failure{fault: FaultTooLarge, grade: final}, worker.Canceled)
-	f("a slow tail", tail(ErrSlowBody), live, failure{fault: FaultSlowBody, grade: final}, worker.Canceled)
-	f("a tail cut off", tail(io.ErrUnexpectedEOF), live, failure{fault: FaultFraming, grade: final}, worker.Canceled)
+	f("a tail too large", tail(ErrTooLarge), live, failure{fault: FaultTooLarge, grade: gradeFinal}, worker.Canceled)
+	f("a slow tail", tail(ErrSlowBody), live, failure{fault: FaultSlowBody, grade: gradeFinal}, worker.Canceled)
+	f("a tail cut off", tail(io.ErrUnexpectedEOF), live, failure{fault: FaultFraming, grade: gradeFinal}, worker.Canceled)
 
-	none := failure{reason: reasonNoDescriptor, fault: FaultOverload, grade: unseen}
+	none := failure{reason: reasonNoDescriptor, fault: FaultOverload, grade: gradeUnseen}
 	f("no descriptor", dial(syscall.EMFILE), live, none, worker.Canceled)
 	f("no descriptor in the system", dial(syscall.ENFILE), live, none, worker.Canceled)
-	connect := failure{reason: reasonConnect, fault: FaultUpstream, grade: unseen}
+	connect := failure{reason: reasonConnect, fault: FaultUpstream, grade: gradeUnseen}
 	f("refused", dial(syscall.ECONNREFUSED), live, connect, worker.Refused)
 	f("no connection in time", dial(os.ErrDeadlineExceeded), live, connect, worker.Refused)
-	f("no answer in time", late, live, failure{reason: reasonTimeout, fault: FaultTimeout, grade: final}, worker.Broken)
+	f("no answer in time", late, live, failure{reason: reasonTimeout, fault: FaultTimeout, grade: gradeFinal}, worker.Broken)
 	f("broke off", closed, live, failure{reason: reasonNoAnswer, fault: FaultUpstream}, worker.Broken)
-	f("closed without a byte", unanswered(t), live, failure{reason: reasonNoAnswer, fault: FaultUpstream, grade: silent}, worker.Broken)
+	f("closed without a byte", unanswered(t), live, failure{reason: reasonNoAnswer, fault: FaultUpstream, grade: gradeSilent}, worker.Broken)
 }
 
 // TestInWords: what is shown of an error names no address.
@@ -130,8 +131,8 @@ func TestAttemptStopTimer(t *testing.T) {
 	b.close()
 }
 
-// TestGiveUpEndsItsOwnAttemptAlone: a late word about an earlier attempt does not end the one under way, nor one that waits for
-// its client.
+// TestGiveUpEndsItsOwnAttemptAlone: a late word about an earlier attempt does not end the one under way, nor one that
+// waits for its client.
 func TestGiveUpEndsItsOwnAttemptAlone(t *testing.T) {
 	var first, second attempt
 	life, request := new(Life), new(listener)

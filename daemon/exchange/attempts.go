@@ -1,7 +1,5 @@
 package exchange
 
-import "github.com/warmpath/warmpath/daemon/worker"
-
 // maxAttempts bounds how many workers get a request that somebody may already have begun to work on. Workers that
 // cannot be connected to do not count: they have seen nothing of it.
 const maxAttempts = 3
@@ -19,10 +17,10 @@ const (
 type grade uint8
 
 const (
-	seen   grade = iota // the worker may have begun to work on it
-	silent              // the same, and it closed the connection without one byte of an answer
-	unseen              // it saw nothing of it
-	final               // nobody else is to be asked
+	gradeSeen   grade = iota // the worker may have begun to work on it
+	gradeSilent              // the same, and it closed the connection without one byte of an answer
+	gradeUnseen              // it saw nothing of it
+	gradeFinal               // nobody else is to be asked
 )
 
 // failure is why an attempt brought nothing that can go to the client.
@@ -53,43 +51,37 @@ const (
 
 // attempts decides after each failed attempt of a request what is tried next.
 type attempts struct {
-	seen     int   // workers that may have begun on it
+	begun    int   // workers that may have begun on it
 	repeated bool  // one has been asked a second time
 	last     Fault // what the client gets
 }
 
-// others tells whether another worker may be tried after the one at hand: left is how many of the order remain.
-func (a *attempts) others(left int) bool { return left > 0 && a.seen < maxAttempts-1 }
+// others reports whether another worker may be tried after the one at hand: left is how many of the order remain.
+func (a *attempts) others(left int) bool { return left > 0 && a.begun < maxAttempts-1 }
 
-// further is others, or a second look at the fleet is still to be taken.
+// further reports others, or that a second look at the fleet is still to be taken.
 func (a *attempts) further(left int, mayWiden bool) bool {
-	return a.others(left) || a.seen < maxAttempts-1 && mayWiden
+	return a.others(left) || a.begun < maxAttempts-1 && mayWiden
 }
 
-// after decides. consumed: part of the body is gone. left is how many of the order remain. pay takes a repeat from
-// the budget.
+// after returns what follows on a failed attempt. consumed: part of the body is gone. left is how many of the order
+// remain. pay takes a repeat from the budget.
 func (a *attempts) after(f *failure, consumed bool, left int, pay func() bool) verdict {
 	others := a.others(left)
-	if f.reason != reasonFull || a.seen == 0 {
+	if f.reason != reasonFull || a.begun == 0 {
 		a.last = f.fault
 	}
-	if f.grade != unseen {
-		a.seen++
+	if f.grade != gradeUnseen {
+		a.begun++
 	}
 	switch {
-	case f.grade == final, a.seen == maxAttempts, consumed:
+	case f.grade == gradeFinal, a.begun == maxAttempts, consumed:
 		return giveUp
-	case f.grade != unseen && !f.paid && !pay(): // in a storm of failures repeats must not multiply the load
+	case f.grade != gradeUnseen && !f.paid && !pay(): // in a storm of failures repeats must not multiply the load
 		return giveUp
-	case f.grade == silent && !a.repeated && !others: // the worker may just have closed an idle connection
+	case f.grade == gradeSilent && !a.repeated && !others: // the worker may just have closed an idle connection
 		a.repeated = true
 		return tryAgain
 	}
 	return tryNext
-}
-
-// step is a failed attempt that is still to be told of: when it is known who comes next.
-type step struct {
-	reason reason
-	worker *worker.Worker
 }

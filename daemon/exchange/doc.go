@@ -1,25 +1,32 @@
 // Package exchange serves one request from its header and body to the last byte of its answer. It knows no HTTP
-// library: an [Inbound] comes in, an [Outbound] goes out, and between them lies a request at a worker (room
-// upstream).
+// library: an [Inbound] comes in, an [Outbound] goes out, and between them lies a request at a worker (room upstream).
 //
 // # Life of a request
 //
-//  1. [Classify] has told who answers at the path. An [Epoch] came with the request: configuration, pools and settings of
-//     the instant of its arrival. It is served under no other.
+//  1. The front calls [Classify], which returns who answers at the path. An [Epoch] comes with the request:
+//     configuration, pools and settings of the instant of its arrival. The request is served under no other.
 //  2. permit.go reads the body once (room prompt): model, stream, session key, prompt. Malformed JSON goes on to a
-//     worker, whose 400 is the honest one. A key with a list of models is refused what a worker may read otherwise than we do.
-//  3. choose.go reads which session the request claims, and asks the pool's route for a choice. While the verdict is that a first
-//     health check is still to come, it waits and asks again: a choice changes nothing.
-//  4. exchange.go tries the workers in the order of the choice. Up to the first output nothing has reached the client, and a worker
-//     that refuses, closes or fails costs only time. attempts.go decides what is tried next; its table stands in attempts_test.go.
-//  5. answer.go holds the answer back until its first output. vLLM reports many failures inside a 200; a worker that
-//     fails before output is replaced.
-//  6. stream.go hands the stream on, whole events at a time. What fails from here on is an error event, and the connection never
-//     ends cleanly after it. A worker's own error event goes to the client as it is.
+//     worker, whose 400 is the honest one. A key with a list of models is refused what a worker may read otherwise than
+//     this router does (TestReadingForbids).
+//  3. claim.go reads which session the request claims, and choose.go asks the pool's route for a choice. While the
+//     verdict is that a first health check is still to come, choose.go waits and asks again: a choice changes nothing.
+//  4. exchange.go tries the workers in the order of the choice. Up to the first output nothing has reached the client,
+//     and a worker that refuses, closes or fails costs only time. attempts.go decides what is tried next
+//     (TestAttemptsAfter).
+//  5. body.go reads a small answer whole, and stream.go a stream up to its first output. vLLM reports many failures
+//     inside a 200; a worker that fails before output is replaced.
+//  6. stream.go hands the stream on, whole events at a time (splitter.go). What fails from here on is an error event,
+//     and the connection never ends cleanly after it. A worker's own error event goes to the client as it is.
 //  7. At its end, once, the route learns, the worker's count goes down, and the [Meter] counts.
 //
 // [Seen] is the record of all this: route.Record, and how the answer ended. Headers (explain.go), the access log and
-// metrics read it.
+// metrics read it. journal.go has the lines and counters of what went wrong on the way.
+//
+// # What needs what
+//
+// [Server] makes an [Exchange]; that tries attempts, and each has a stream, which is a body that goes to the client
+// piece by piece. All of them read the request, which knows none of them. The request knows the journal, and not the
+// Server.
 //
 // # Doors
 //
@@ -32,4 +39,9 @@
 // An [Exchange] is one allocation with its first attempt, nearly always its only one. A further attempt has its own,
 // as a late callback may still look at the first. [Life] is a context in one allocation where package context took
 // nine.
+//
+// # What lost
+//
+// A bufio.Reader around a stream: it would hand on half events, after which no error event can follow. A pointer from
+// the Life to its attempt: a number does, and the Life knows of no attempts.
 package exchange

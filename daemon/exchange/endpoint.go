@@ -93,6 +93,7 @@ func init() {
 	}
 }
 
+// classify is Classify without the paths that were classified ahead.
 func classify(method, path string) Endpoint {
 	if to, ok := aliases[path]; ok {
 		path = to
@@ -103,7 +104,8 @@ func classify(method, path string) Endpoint {
 	case !aws && !isServed(method, path):
 		return e
 	case method == "GET" && strings.HasPrefix(path, ofModel):
-		if id, err := url.PathUnescape(path[len(ofModel):]); err == nil { // clients send org/name with the slash encoded or not
+		id, err := url.PathUnescape(path[len(ofModel):]) // clients send org/name with the slash encoded or not
+		if err == nil {
 			e.Role, e.ID = Model, id
 			return e
 		}
@@ -154,6 +156,7 @@ func ownRole(method, path string) (role Role, id string) {
 	return Nobody, ""
 }
 
+// shapeOf returns how errors look at a path.
 func shapeOf(path string) Shape {
 	switch {
 	case strings.HasPrefix(path, "/v1/messages"):
@@ -166,7 +169,7 @@ func shapeOf(path string) Shape {
 	return OpenAI
 }
 
-// responseID is the id in the path of a stored response, as in /v1/responses/{id}/cancel. What is posted to one
+// responseID returns the id in the path of a stored response, as in /v1/responses/{id}/cancel. What is posted to one
 // segment is an endpoint beside the ids, as /v1/responses/compact.
 func responseID(method, path string) string {
 	id, ok := strings.CutPrefix(path, "/v1/responses/")
@@ -180,7 +183,7 @@ func responseID(method, path string) string {
 	return id
 }
 
-// storedPath tells of the requests for a stored response that name no model: to read, to delete and to cancel it.
+// storedPath reports the requests for a stored response that name no model: to read, to delete and to cancel it.
 func storedPath(method, path string) bool {
 	rest, ok := strings.CutPrefix(path, "/v1/responses/")
 	if !ok {

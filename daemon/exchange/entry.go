@@ -28,18 +28,18 @@ const (
 
 // Door changes what passes between client and worker.
 type Door interface {
-	// Target is the path at the worker.
+	// Target returns the path at the worker.
 	Target(p *Pool) string
-	// Strips tells of a client's field that the worker does not get.
+	// Strips reports a client's field that the worker does not get.
 	Strips(name, value string) bool
 	// Header appends the fields that tell the worker of the session.
 	Header(out []upstream.Field, p *Pool, b session.Binding) []upstream.Field
-	// EndsStreams tells that the door itself ends a stream that broke off: it reads the cause as the stream's error, in
+	// EndsStreams reports that the door itself ends a stream that broke off: it reads the cause as the stream's error, in
 	// place of an error event.
 	EndsStreams() bool
 }
 
-// salt keeps prompts apart: by application and by the body's own salt.
+// salt returns what keeps prompts apart: by application and by the body's own salt.
 func (e *Entry) salt(body string) string {
 	if e.Salt == "" {
 		return body

@@ -59,7 +59,7 @@ type Clients struct {
 	of map[string]*upstream.Client
 }
 
-// Get is the client of a worker, nil if it has been removed.
+// Get returns the client of a worker, nil if it has been removed.
 func (c *Clients) Get(url string) *upstream.Client {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -82,8 +82,8 @@ func (c *Clients) CloseIdle() {
 	}
 }
 
-// For is the first pool that serves the model. A request that names none goes to the first pool. nil: no pool serves
-// it.
+// For returns the first pool that serves the model. A request that names none goes to the first pool. nil: no pool
+// serves it.
 func (e *Epoch) For(model string) *Pool {
 	for _, p := range e.Pools {
 		if model == "" || p.Serves(model) {
@@ -93,7 +93,7 @@ func (e *Epoch) For(model string) *Pool {
 	return nil
 }
 
-// Named is the pool of that name, or nil.
+// Named returns the pool of that name, or nil.
 func (e *Epoch) Named(name string) *Pool {
 	for _, p := range e.Pools {
 		if name == p.Name {
@@ -103,8 +103,8 @@ func (e *Epoch) Named(name string) *Pool {
 	return nil
 }
 
-// Holding is the pool in which a session stands, and be it only as one that has ended. nil: none has it (Unknown), or
-// any may have it (Silent).
+// Holding returns the pool in which a session stands, and be it only as one that has ended. nil: none has it
+// (Unknown), or any may have it (Silent).
 func (e *Epoch) Holding(n session.Name, at time.Time) (*Pool, session.Status) {
 	nobody := session.Unknown
 	for _, p := range e.Pools {
@@ -119,7 +119,7 @@ func (e *Epoch) Holding(n session.Name, at time.Time) (*Pool, session.Status) {
 	return nil, nobody
 }
 
-// Living is Holding for a session that lives.
+// Living does as Holding for a session that lives.
 func (e *Epoch) Living(n session.Name, at time.Time) (*Pool, session.Status) {
 	nobody := session.Unknown
 	for _, p := range e.Pools {
@@ -133,7 +133,7 @@ func (e *Epoch) Living(n session.Name, at time.Time) (*Pool, session.Status) {
 	return nil, nobody
 }
 
-// Saturated tells whether no pool has a worker that could take one more request.
+// Saturated reports whether no pool has a worker that could take one more request.
 func (e *Epoch) Saturated() bool {
 	for _, p := range e.Pools {
 		if !p.Workers.Saturated() {

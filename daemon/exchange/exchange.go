@@ -3,9 +3,7 @@ package exchange
 import (
 	"context"
 	"io"
-	"log/slog"
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/gate"
@@ -15,101 +13,20 @@ import (
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
-// Config is what a Server needs of its process.
-type Config struct {
-	Log   *slog.Logger
-	Meter Meter
-}
-
-// Server serves requests, each under the epoch that it brings. It is safe for concurrent use.
-type Server struct {
-	log   *slog.Logger
-	meter Meter
-
-	starved    atomic.Int64 // the second of the last line of noDescriptor
-	failedPick atomic.Int64 // the second of the last line of logFailedPick
-}
-
-// New makes a server.
-func New(c Config) *Server { return &Server{log: c.Log, meter: c.Meter} }
-
-// Serve answers a plain request. It never fails: what goes wrong is an error in the endpoint's shape. If ctx ends, so
-// does the request at the worker. ctx should be a [Life].
-func (s *Server) Serve(ctx context.Context, in *Inbound) *Outbound {
-	switch in.Endpoint.Role {
-	case Malformed:
-		in.Seen.End = FaultURL.Code
-		return FaultURL.Outbound(in.Endpoint.Shape)
-	case Models:
-		return s.models(in)
-	case Model:
-		return s.model(in)
-	}
-	x := s.Begin(in, Entry{})
-	return x.Serve(ctx)
-}
-
-// RefuseSession answers what is wrong with a session before a pool is chosen: a log line, a counter, an error in the
-// path's shape.
-func (s *Server) RefuseSession(in *Inbound, f Fault) *Outbound {
-	s.meter.SessionRefused(in.Seen.Pool, f.Code)
-	s.log.Info("session refused", "id", in.ID, "pool", in.Seen.Pool, "reason", f.Code, "path", gate.Cut(in.Path))
-	in.Seen.End = f.Code
-	return f.Outbound(in.Endpoint.Shape)
-}
-
-// logFailedPick logs whose request the module failed, beside the host's own line, which cannot know: one line a
-// second, for a module that is broken fails on every request. A module that declines has not failed.
-func (s *Server) logFailedPick(r *request) {
-	seen := &r.in.Seen
-	switch seen.Fallback {
-	case "decline", "no_rows", "busy", "quarantined", "closed":
-		return
-	}
-	now := time.Now().Unix()
-	if s.failedPick.Swap(now) == now {
-		return
-	}
-	r.log().Warn("the strategy failed on a request; the fallback chose its worker", "id", r.in.ID, "strategy", seen.Strategy,
-		"reason", seen.Fallback, "error", r.pool.Strategy.Strategy().Stats().LastError)
-}
-
-// noDescriptor makes room for the next attempts and logs why this one failed: one line a second, as it happens to
-// every request at once, and a disk that the lines fill would be the next to give out.
-func (s *Server) noDescriptor(r *request) {
-	for _, p := range r.epoch.Pools { // kept for 3.5 s, they may be more than requests are under way
-		p.Clients.CloseIdle()
-	}
-	now := time.Now().Unix()
-	if s.starved.Swap(now) == now {
-		return
-	}
-	r.log().Error("no descriptor is left for a connection to a worker; raise the limit of open files (ulimit -n, LimitNOFILE)",
-		"id", r.in.ID)
-}
-
 // Exchange is one request, from its choice of a worker to the last byte of its answer. It is one allocation with all
 // that its first attempt needs: nearly always the only one.
 type Exchange struct {
 	request
 	attempts attempts
-	doubted  bool           // a 500 was not taken for the request's own: that is done once
+	blamed   bool           // a 500 was not taken for the request's own: that is done once
 	late     bool           // a worker was given up for its first byte: that is done once
 	by       *worker.Worker // who answered
 
 	sending upstream.Request
 	first   attempt
-	answer  body
+	answer  stream
 	out     Outbound
 	used    bool // first is
-}
-
-// Begin begins to serve a request.
-func (s *Server) Begin(in *Inbound, entry Entry) *Exchange {
-	e := new(Exchange) // and no literal, which would be made on the stack and copied
-	e.server, e.in, e.epoch, e.entry, e.arrived = s, in, in.Epoch, entry, time.Now()
-	e.headers.in = in
-	return e
 }
 
 // Serve chooses and sends.
@@ -130,22 +47,22 @@ func (e *Exchange) Choose(ctx context.Context) *Outbound {
 	return out
 }
 
-// Pool is the chosen one's.
+// Pool returns the pool that the request goes to.
 func (e *Exchange) Pool() *Pool { return e.pool }
 
-// Chosen is the worker that comes first in the choice.
+// Chosen returns the worker that comes first in the choice.
 func (e *Exchange) Chosen() *worker.Worker { return e.choice.First() }
 
-// By is the worker that answered, nil if none did.
+// By returns the worker that answered, nil if none did.
 func (e *Exchange) By() *worker.Worker { return e.by }
 
-// Binding is where the request's session lived when it came.
+// Binding returns where the request's session lived when it came.
 func (e *Exchange) Binding() session.Binding { return e.choice.Binding() }
 
 // Keep ends an exchange that the router answers itself, in place of Send.
 func (e *Exchange) Keep() {
 	e.in.Seen.Worker = e.Chosen().ID()
-	e.server.meter.Placed(&e.in.Seen, time.Since(e.arrived))
+	e.journal.meter.Placed(&e.in.Seen, time.Since(e.arrived))
 	e.release()
 }
 
@@ -154,8 +71,11 @@ func (e *Exchange) Keep() {
 func (e *Exchange) Send(ctx context.Context) *Outbound {
 	r := &e.sending
 	defer func() { *r = upstream.Request{} }() // a stream would keep it for minutes
-	*r = upstream.Request{Method: e.in.Method, Path: e.target(), Header: e.workerHeader(), Body: e.in.Body, Tail: e.in.Tail,
-		TailLength: e.in.Left}
+	*r = upstream.Request{Method: e.in.Method, Path: e.target(), Header: workerHeader(e.in, e.pool, e.entry.Door),
+		Body: e.in.Body, Tail: e.in.Tail, TailLength: e.in.Left}
+	if e.entry.Door != nil {
+		r.Header = e.entry.Door.Header(r.Header, e.pool, e.choice.Binding())
+	}
 	if e.in.Query != "" {
 		r.Path += "?" + e.in.Query
 	}
@@ -164,17 +84,17 @@ func (e *Exchange) Send(ctx context.Context) *Outbound {
 	for {
 		to, ok := e.choice.Next(time.Now())
 		if !ok {
-			e.logNobodyLeft(failed)
+			e.journal.nobodyLeft(e.in, e.pool, failed, len(e.choice.Tried()))
 			break
 		}
-		e.logStep(failed, to.Worker)
+		e.journal.passedOn(e.in, e.pool, failed, to.Worker)
 		failed = step{}
-		out, why := e.try(ctx, to)
+		out, why := e.sendTo(ctx, to)
 		if why == nil {
 			return out
 		}
 		if ctx.Err() != nil {
-			return e.done(e.abandoned(ctx))
+			return e.releasing(e.abandon(ctx))
 		}
 		if why.reason != reasonFull { // that is no failure
 			failed = step{reason: why.reason, worker: to.Worker}
@@ -187,11 +107,11 @@ func (e *Exchange) Send(ctx context.Context) *Outbound {
 			e.choice.Again()
 		}
 	}
-	return e.done(e.refuse(e.attempts.last))
+	return e.releasing(e.refuse(e.attempts.last))
 }
 
-// done gives the exchange's memory back with an answer that is no stream.
-func (e *Exchange) done(out *Outbound) *Outbound {
+// releasing gives the exchange's memory back, and returns its answer, which is no stream.
+func (e *Exchange) releasing(out *Outbound) *Outbound {
 	e.release()
 	return out
 }
@@ -201,15 +121,15 @@ func (e *Exchange) payRetry() bool {
 	if e.pool.Workers.MayRetry(time.Now()) {
 		return true
 	}
-	e.server.meter.Shed(e.pool.Name, "retry_budget")
+	e.journal.meter.Shed(e.pool.Name, "retry_budget")
 	return false
 }
 
-// try sends the request to one worker. On a failure its trip has ended.
-func (e *Exchange) try(ctx context.Context, to route.Target) (*Outbound, *failure) {
+// sendTo sends the request to one worker. On a failure its trip has ended.
+func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *failure) {
 	client := e.pool.Clients.Get(to.Worker.URL())
 	if client == nil { // removed since the choice
-		return nil, &failure{reason: reasonRemoved, fault: FaultUpstream, grade: unseen}
+		return nil, &failure{reason: reasonRemoved, fault: FaultUpstream, grade: gradeUnseen}
 	}
 	a := &e.first
 	if e.used {
@@ -227,7 +147,7 @@ func (e *Exchange) try(ctx context.Context, to route.Target) (*Outbound, *failur
 		if e.pool.Limited {
 			f = FaultFull
 		}
-		return nil, &failure{reason: reasonFull, fault: f, grade: unseen}
+		return nil, &failure{reason: reasonFull, fault: f, grade: gradeUnseen}
 	}
 	e.in.Seen.Believed = e.choice.Believed()
 	a.limit(wait)
@@ -241,7 +161,10 @@ func (e *Exchange) try(ctx context.Context, to route.Target) (*Outbound, *failur
 	case reasonDown, reasonConnect:
 		e.choice.Unreached(a.trip.Worker())
 	case reasonNoDescriptor:
-		e.server.noDescriptor(&e.request)
+		for _, p := range e.epoch.Pools { // connections are kept for 3.5 s, and may be more than requests are under way
+			p.Clients.CloseIdle()
+		}
+		e.journal.noDescriptor(e.in, e.pool)
 	}
 	return nil, f
 }
@@ -259,63 +182,66 @@ func (e *Exchange) receive(client *upstream.Client, a *attempt) (*Outbound, *fai
 	a.resp = resp
 	b := &e.answer
 	if a != &e.first {
-		b = new(body)
+		b = new(stream)
 	}
-	b.begin(&e.request, a)
+	b.start(&e.request, a)
 	if resp.Status == http.StatusServiceUnavailable && e.attempts.further(e.choice.Left(), e.choice.MayWiden()) {
 		// it says: not me, somebody else
-		return nil, b.discard(worker.Outcome{Kind: worker.Failed, Err: "HTTP 503"}, &failure{reason: reason503, fault: FaultNoWorker})
+		return nil, b.discard(worker.Outcome{Kind: worker.Failed, Err: "HTTP 503"},
+			&failure{reason: reason503, fault: FaultNoWorker})
 	}
 	out := &e.out
 	*out = Outbound{Status: resp.Status, Length: resp.Length}
-	var f *failure
 	if b.small() {
-		if out.Body, f = b.whole(); f == nil {
-			f = e.judge(b, out.Body)
-		}
+		text, f := b.whole()
 		if f == nil {
-			out.Body = e.worded(out.Status, out.Body)
+			f = e.judge(&b.body, text)
 		}
+		if f != nil {
+			return nil, f
+		}
+		out.Body = e.wordRefusal(out.Status, text)
 	} else {
+		if f := b.awaitOutput(); f != nil {
+			return nil, f
+		}
 		out.Stream = b
-		f = b.hold()
 	}
-	if f != nil {
-		return nil, f
-	}
-	e.answered(a, b, out)
+	e.complete(out, b)
 	return out, nil
 }
 
 // judge returns why an answer that came whole must not reach the client, or nil.
-func (e *Exchange) judge(b *body, answer []byte) *failure {
-	if f := b.dying(answer); f != nil {
+func (e *Exchange) judge(b *body, text []byte) *failure {
+	if f := b.discardDying(text); f != nil {
 		return f
 	}
-	if status := b.a.resp.Status; (status == 500 || status == 502 || status == 504) && e.doubts(b.a.trip.Worker()) {
+	if status := b.a.resp.Status; (status == 500 || status == 502 || status == 504) && e.blames(b.a.trip.Worker()) {
 		return b.discard(worker.Outcome{Kind: worker.Failed, Err: "HTTP status of 500 or more"},
 			&failure{reason: reason500, fault: FaultUpstream, paid: true})
 	}
-	return b.understand(answer)
+	return b.learnWhole(text)
 }
 
-// bare are the bodies by which a worker tells that it has no such path or method (Starlette's own). The SDKs of
+// bareRefusals are the bodies by which a worker says that it has no such path or method (Starlette's own). The SDKs of
 // clients find no message in them.
-var bare = map[string]bool{`{"detail":"Not Found"}`: true, `{"detail":"Method Not Allowed"}`: true}
+var bareRefusals = map[string]bool{`{"detail":"Not Found"}`: true, `{"detail":"Method Not Allowed"}`: true}
 
-// worded puts a bare refusal of a worker into the endpoint's shape, with words. Every other body stays as it is.
-func (e *Exchange) worded(status int, body []byte) []byte {
-	if status != http.StatusNotFound && status != http.StatusMethodNotAllowed || e.entry.Door != nil || !bare[string(body)] {
-		return body
+// wordRefusal puts a bare refusal of a worker into the endpoint's shape, with words. Every other body stays as it is.
+func (e *Exchange) wordRefusal(status int, text []byte) []byte {
+	if status != http.StatusNotFound && status != http.StatusMethodNotAllowed || e.entry.Door != nil ||
+		!bareRefusals[string(text)] {
+		return text
 	}
 	f := FaultUnknownURL
 	f.Message = "the worker serves no " + gate.Cut(e.in.Method+" "+e.in.Path)
-	return f.body(e.shape())
+	return f.inJSON(e.shape())
 }
 
-// answered completes the head of an answer that goes to the client.
-func (e *Exchange) answered(a *attempt, b *body, out *Outbound) {
-	w, seen := a.trip.Worker(), &e.in.Seen
+// complete fills in the head of an answer that goes to the client, and ends the exchange if it came whole.
+func (e *Exchange) complete(out *Outbound, b *stream) {
+	a, seen := b.a, &e.in.Seen
+	w := a.trip.Worker()
 	seen.Stream, seen.Worker, seen.Matched = b.events, w.ID(), a.trip.Matched()
 	e.explain(out)
 	e.by = w
@@ -336,39 +262,12 @@ func (e *Exchange) answered(a *attempt, b *body, out *Outbound) {
 	}
 }
 
-// doubts tells whether a failed answer is taken for the worker's fault: once, if another worker can be asked and this
+// blames reports whether a failed answer is taken for the worker's fault: once, if another worker can be asked and this
 // one fails far more often than the others.
-func (e *Exchange) doubts(w *worker.Worker) bool {
-	if e.doubted || !e.attempts.others(e.choice.Left()) || e.consumed() || !e.understood() || !e.pool.Workers.FailsAlone(w) ||
-		!e.pool.Workers.MayRetry(time.Now()) {
+func (e *Exchange) blames(w *worker.Worker) bool {
+	if e.blamed || !e.attempts.others(e.choice.Left()) || e.consumed() || !e.understood() {
 		return false
 	}
-	e.doubted = true
-	return true
-}
-
-// logStep counts and logs that the request goes from one worker to the next. That may be the same one again: it
-// closed an idle connection.
-func (e *Exchange) logStep(failed step, next *worker.Worker) {
-	if failed.reason == reasonNone {
-		return
-	}
-	seen := &e.in.Seen
-	seen.Retries++
-	seen.Attempts = append(seen.Attempts, route.Attempt{Worker: failed.worker.ID(), Reason: string(failed.reason)})
-	e.server.meter.Retried(e.pool.Name, string(failed.reason))
-	if failed.reason == reasonNoDescriptor { // that has its own line
-		return
-	}
-	e.log().Info("request goes to the next worker", "id", e.in.ID, "worker", failed.worker.ID(), "reason", string(failed.reason),
-		"next", next.ID())
-}
-
-// logNobodyLeft logs that the last of the workers has failed too: the client gets an error.
-func (e *Exchange) logNobodyLeft(failed step) {
-	if failed.reason == reasonNone || failed.reason == reasonNoDescriptor {
-		return
-	}
-	e.log().Warn("no worker is left for the request: its client gets an error", "id", e.in.ID, "worker", failed.worker.ID(),
-		"reason", string(failed.reason), "tried", len(e.choice.Tried()))
+	e.blamed = e.pool.Workers.FailsAlone(w) && e.pool.Workers.MayRetry(time.Now())
+	return e.blamed
 }

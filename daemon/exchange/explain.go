@@ -9,30 +9,24 @@ import (
 	"github.com/warmpath/warmpath/daemon/route"
 )
 
-// explain adds the decision to the answer's head if the client asked for it and the operator allows it: in fields of
-// its own ("1"), or the whole record as JSON ("json"). Workers are named by id, never by URL.
-func (r *request) explain(out *Outbound) {
-	how := r.in.Get("X-Warmpath-Explain")
-	if how != "1" && how != "json" || !r.epoch.Explain {
-		return
+// explainInJSON adds the whole record.
+func explainInJSON(out *Outbound, r *route.Record) {
+	if text, err := json.Marshal(r); err == nil {
+		out.Set("X-Warmpath-Decision", string(text))
 	}
-	seen := &r.in.Seen
-	if r.chosen && seen.Explain(&r.choice) {
-		seen.ID = r.in.ID
-	}
-	if how == "json" {
-		if text, err := json.Marshal(&seen.Record); err == nil {
-			out.Set("X-Warmpath-Decision", string(text))
-		}
-		return
-	}
+}
+
+// explainRefusal adds what is known of a request before a strategy was asked.
+func explainRefusal(out *Outbound, seen *Seen, pool string) {
 	out.Set("X-Warmpath-Retries", strconv.Itoa(seen.Retries))
-	if r.pool != nil {
-		out.Set("X-Warmpath-Pool", r.pool.Name)
+	if pool != "" {
+		out.Set("X-Warmpath-Pool", pool)
 	}
-	if !r.chosen { // refused before a strategy was asked
-		return
-	}
+}
+
+// explainInFields adds the decision field by field.
+func explainInFields(out *Outbound, seen *Seen, pool string) {
+	explainRefusal(out, seen, pool)
 	out.Set("X-Warmpath-Strategy", seen.Strategy)
 	out.Set("X-Warmpath-Reason", seen.Reason)
 	out.Set("X-Warmpath-Prompt", promptSize(&seen.Record))
@@ -46,13 +40,14 @@ func (r *request) explain(out *Outbound) {
 	}
 }
 
-// promptSize tells blocks and tokens of the prompt. Of a list they are the longest one's, as the matched blocks are;
+// promptSize returns blocks and tokens of the prompt. Of a list they are the longest one's, as the matched blocks are;
 // what all of them have, and the matched tokens are part of, stands behind.
 func promptSize(r *route.Record) string {
 	if r.Prompts < 2 {
 		return fmt.Sprintf("blocks=%d tokens=%d", r.PromptBlocks, r.PromptTokens)
 	}
-	return fmt.Sprintf("blocks=%d tokens=%d prompts=%d all_tokens=%d", r.PromptBlocks, r.LongestPrompt, r.Prompts, r.PromptTokens)
+	return fmt.Sprintf("blocks=%d tokens=%d prompts=%d all_tokens=%d", r.PromptBlocks, r.LongestPrompt, r.Prompts,
+		r.PromptTokens)
 }
 
 // candidates lists the rows in the order of the choice: id, matched blocks, queued seconds, in flight.

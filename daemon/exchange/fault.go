@@ -3,6 +3,7 @@ package exchange
 import (
 	"encoding/json"
 	"strconv"
+	"time"
 
 	"github.com/warmpath/warmpath/daemon/gate"
 	"github.com/warmpath/warmpath/daemon/sagemaker"
@@ -20,61 +21,117 @@ type Fault struct {
 
 // The faults whose text does not depend on the request.
 var (
-	FaultNoWorker = Fault{Status: 503, Kind: "service_unavailable", Code: "no_worker", Message: "no worker is up for this request; try again shortly", Retry: 2}
-	FaultTooLarge = Fault{Status: 413, Kind: "invalid_request_error", Code: "body_too_large", Message: "the request body is over this router's limit (server.max_body_bytes)"}
-	FaultRejected = Fault{Status: 429, Kind: "rate_limit_error", Code: "rejected_by_strategy", Message: "the routing strategy refused the request; try again shortly", Retry: 1}
-	FaultUpstream = Fault{Status: 503, Kind: "service_unavailable", Code: "worker_failed", Message: "every worker that was tried failed before it answered; try again shortly", Retry: 1}
-	FaultURL      = Fault{Status: 400, Kind: "invalid_request_error", Code: "invalid_url", Message: "the path has dot segments, empty segments, backslashes, encoded slashes or control characters"}
-	FaultRequest  = Fault{Status: 400, Kind: "invalid_request_error", Code: "invalid_request", Message: "the request's method or headers cannot be passed on"}
-	FaultInternal = Fault{Status: 500, Kind: "internal_error", Code: "internal_error", Message: "this router failed on the request; its log has the reason"}
-	FaultBroken   = Fault{Status: 502, Kind: "upstream_error", Code: "worker_broke_off", Message: "the worker broke off in the middle of its answer"}
-	FaultDown     = Fault{Status: 503, Kind: "service_unavailable", Code: "worker_down", Message: "the worker went down with the request; try again shortly", Retry: 1}
-	FaultHidden   = Fault{Status: 503, Kind: "service_unavailable", Code: "worker_draining", Message: "the worker accepted the request and then gave it up; try again shortly", Retry: 1}
-	FaultFull     = Fault{Status: 429, Kind: "rate_limit_error", Code: "workers_full", Message: "every worker has as many requests as it may have (max_in_flight); try again shortly", Retry: 1}
-	FaultOverload = Fault{Status: 429, Kind: "rate_limit_error", Code: "overloaded", Message: "this router has as many requests as it may have; try again shortly", Retry: 1}
-	FaultStopping = Fault{Status: 503, Kind: "service_unavailable", Code: "router_stopping", Message: "this router is stopping and the answer did not end in time; try again", Retry: 1}
-	FaultGone     = Fault{Status: 499, Kind: "invalid_request_error", Code: "client_gone", Message: "the client left"}
-	FaultKey      = Fault{Status: 401, Kind: "invalid_request_error", Code: "invalid_api_key", Message: "no known API key was shown: send Authorization: Bearer KEY, or X-Api-Key"}
-	FaultFraming  = Fault{Status: 400, Kind: "invalid_request_error", Code: "bad_request", Message: "the request is not well-formed HTTP"}
-	FaultSlowBody = Fault{Status: 408, Kind: "invalid_request_error", Code: "request_timeout", Message: "the request did not arrive within server.read_timeout"}
-	FaultTokenize = Fault{Status: 413, Kind: "invalid_request_error", Code: "prompt_too_long", Message: "the text is over this router's limit for tokenizing (1 MiB)"}
+	FaultNoWorker = Fault{Status: 503, Kind: "service_unavailable", Code: "no_worker", Retry: 2,
+		Message: "no worker is up for this request; try again shortly"}
+	FaultTooLarge = Fault{Status: 413, Kind: "invalid_request_error", Code: "body_too_large",
+		Message: "the request body is over this router's limit (server.max_body_bytes)"}
+	FaultRejected = Fault{Status: 429, Kind: "rate_limit_error", Code: "rejected_by_strategy", Retry: 1,
+		Message: "the routing strategy refused the request; try again shortly"}
+	FaultUpstream = Fault{Status: 503, Kind: "service_unavailable", Code: "worker_failed", Retry: 1,
+		Message: "every worker that was tried failed before it answered; try again shortly"}
+	FaultURL = Fault{Status: 400, Kind: "invalid_request_error", Code: "invalid_url",
+		Message: "the path has dot segments, empty segments, backslashes, encoded slashes or control characters"}
+	FaultRequest = Fault{Status: 400, Kind: "invalid_request_error", Code: "invalid_request",
+		Message: "the request's method or headers cannot be passed on"}
+	FaultInternal = Fault{Status: 500, Kind: "internal_error", Code: "internal_error",
+		Message: "this router failed on the request; its log has the reason"}
+	FaultBroken = Fault{Status: 502, Kind: "upstream_error", Code: "worker_broke_off",
+		Message: "the worker broke off in the middle of its answer"}
+	FaultDown = Fault{Status: 503, Kind: "service_unavailable", Code: "worker_down", Retry: 1,
+		Message: "the worker went down with the request; try again shortly"}
+	FaultHidden = Fault{Status: 503, Kind: "service_unavailable", Code: "worker_draining", Retry: 1,
+		Message: "the worker accepted the request and then gave it up; try again shortly"}
+	FaultFull = Fault{Status: 429, Kind: "rate_limit_error", Code: "workers_full", Retry: 1,
+		Message: "every worker has as many requests as it may have (max_in_flight); try again shortly"}
+	FaultOverload = Fault{Status: 429, Kind: "rate_limit_error", Code: "overloaded", Retry: 1,
+		Message: "this router has as many requests as it may have; try again shortly"}
+	FaultStopping = Fault{Status: 503, Kind: "service_unavailable", Code: "router_stopping", Retry: 1,
+		Message: "this router is stopping and the answer did not end in time; try again"}
+	FaultGone = Fault{Status: 499, Kind: "invalid_request_error", Code: "client_gone",
+		Message: "the client left"}
+	FaultKey = Fault{Status: 401, Kind: "invalid_request_error", Code: "invalid_api_key",
+		Message: "no known API key was shown: send Authorization: Bearer KEY, or X-Api-Key"}
+	FaultFraming = Fault{Status: 400, Kind: "invalid_request_error", Code: "bad_request",
+		Message: "the request is not well-formed HTTP"}
+	FaultSlowBody = Fault{Status: 408, Kind: "invalid_request_error", Code: "request_timeout",
+		Message: "the request did not arrive within server.read_timeout"}
+	FaultTokenize = Fault{Status: 413, Kind: "invalid_request_error", Code: "prompt_too_long",
+		Message: "the text is over this router's limit for tokenizing (1 MiB)"}
 
-	FaultUnknownURL = Fault{Status: 404, Kind: "invalid_request_error", Code: "unknown_url", Message: "there is nothing at this URL; the API is under /v1"}
-	FaultHeaders    = Fault{Status: 431, Kind: "invalid_request_error", Code: "headers_too_large", Message: "the request's headers are over this router's limit (server.max_header_bytes)"}
+	FaultUnknownURL = Fault{Status: 404, Kind: "invalid_request_error", Code: "unknown_url",
+		Message: "there is nothing at this URL; the API is under /v1"}
+	FaultHeaders = Fault{Status: 431, Kind: "invalid_request_error", Code: "headers_too_large",
+		Message: "the request's headers are over this router's limit (server.max_header_bytes)"}
 
-	FaultResting    = Fault{Status: 503, Kind: "service_unavailable", Code: "session_worker_resting", Message: "the session's worker is not answering well now; try again shortly", Retry: 1}
-	FaultOtherModel = Fault{Status: 400, Kind: "invalid_request_error", Code: "session_of_another_model", Message: "the session's worker does not serve this model"}
+	FaultResting = Fault{Status: 503, Kind: "service_unavailable", Code: "session_worker_resting", Retry: 1,
+		Message: "the session's worker is not answering well now; try again shortly"}
+	FaultOtherModel = Fault{Status: 400, Kind: "invalid_request_error", Code: "session_of_another_model",
+		Message: "the session's worker does not serve this model"}
 
-	FaultSilent      = Fault{Status: 503, Kind: "service_unavailable", Code: "session_store_silent", Message: "the store of sessions (cache.redis) does not answer, and this router does not hold the session; try again shortly", Retry: 1}
-	FaultOpening     = Fault{Status: 502, Kind: "upstream_error", Code: "session_not_opened", Message: "the worker did not open the session"}
-	FaultSessionBody = Fault{Status: 400, Kind: "invalid_request_error", Code: "session_malformed", Message: "the body must be small and JSON, as {\"model\": \"NAME\"}, or empty"}
+	FaultSilent = Fault{Status: 503, Kind: "service_unavailable", Code: "session_store_silent", Retry: 1,
+		Message: "the store of sessions (cache.redis) does not answer, and this router does not hold the session;" +
+			" try again shortly"}
+	FaultOpening = Fault{Status: 502, Kind: "upstream_error", Code: "session_not_opened",
+		Message: "the worker did not open the session"}
+	FaultSessionBody = Fault{Status: 400, Kind: "invalid_request_error", Code: "session_malformed",
+		Message: "the body must be small and JSON, as {\"model\": \"NAME\"}, or empty"}
 
-	FaultTimeout = Fault{Status: 504, Kind: "upstream_error", Code: "worker_timeout", Message: "the worker did not begin its answer in time (header_timeout)"}
+	FaultTimeout = Fault{Status: 504, Kind: "upstream_error", Code: "worker_timeout",
+		Message: "the worker did not begin its answer in time (header_timeout)"}
 )
+
+// rejection returns the answer to a request that the strategy turns away: in its words where it has some.
+func rejection(status int, text string, wait time.Duration) Fault {
+	f := FaultRejected
+	f.Status = status
+	switch {
+	case status >= 500:
+		f.Kind = "service_unavailable"
+	case status == 401:
+		f.Kind = "authentication_error"
+	case status == 403:
+		f.Kind = "permission_error"
+	case status != 429:
+		f.Kind = "invalid_request_error"
+	}
+	if text != "" {
+		f.Message = text
+	}
+	if wait > 0 {
+		f.Retry = int(wait / time.Second)
+	} else if status != 429 && status != 503 {
+		f.Retry = 0 // to come again does not help
+	}
+	return f
+}
 
 // FaultUnknownModel is for a model that no pool or worker has.
 func FaultUnknownModel(model string) Fault {
-	return Fault{Status: 404, Kind: "invalid_request_error", Code: "model_not_found", Message: "the model " + strconv.Quote(gate.Cut(model)) + " is served by no worker"}
+	return Fault{Status: 404, Kind: "invalid_request_error", Code: "model_not_found",
+		Message: "the model " + strconv.Quote(gate.Cut(model)) + " is served by no worker"}
 }
 
 // FaultForbiddenModel has the code that OpenAI's own 403 has.
 func FaultForbiddenModel(model string) Fault {
-	return Fault{Status: 403, Kind: "invalid_request_error", Code: "model_not_found", Message: "this API key may not use the model " + strconv.Quote(gate.Cut(model))}
+	return Fault{Status: 403, Kind: "invalid_request_error", Code: "model_not_found",
+		Message: "this API key may not use the model " + strconv.Quote(gate.Cut(model))}
 }
 
 // FaultUnknownResponse has vLLM's words.
 func FaultUnknownResponse(id string) Fault {
-	return Fault{Status: 404, Kind: "invalid_request_error", Code: "response_not_found", Message: "Response with id '" + gate.Cut(id) + "' not found."}
+	return Fault{Status: 404, Kind: "invalid_request_error", Code: "response_not_found",
+		Message: "Response with id '" + gate.Cut(id) + "' not found."}
 }
 
-// FaultSession tells why an opened session is not to be had.
+// FaultSession says why an opened session is not to be had.
 func FaultSession(s session.Status) Fault {
 	if s == session.Silent {
 		return FaultSilent
 	}
 	why := map[session.Status]string{
 		session.Unknown: "there is no such session; open one", session.Expired: "the session has expired; open a new one",
-		session.Closed: "the session has been closed; open a new one", session.Lost: "the session ended with its worker; open a new one"}[s]
+		session.Closed: "the session has been closed; open a new one",
+		session.Lost:   "the session ended with its worker; open a new one"}[s]
 	return Fault{Status: 400, Kind: "invalid_request_error", Code: "session_" + s.String(), Message: why}
 }
 
@@ -86,8 +143,8 @@ type inner struct {
 	Code    string  `json:"code"`
 }
 
-// body is the error's JSON in the endpoint's Shape.
-func (f Fault) body(s Shape) []byte {
+// inJSON returns the error as JSON in the endpoint's Shape.
+func (f Fault) inJSON(s Shape) []byte {
 	switch s {
 	case Anthropic:
 		return f.anthropic()
@@ -100,8 +157,10 @@ func (f Fault) body(s Shape) []byte {
 
 // anthropicTypes are the names by status (docs.anthropic.com, "Errors").
 var anthropicTypes = map[int]string{400: "invalid_request_error", 401: "authentication_error", 403: "permission_error",
-	404: "not_found_error", 413: "request_too_large", 429: "rate_limit_error", 503: "overloaded_error", 529: "overloaded_error"}
+	404: "not_found_error", 413: "request_too_large", 429: "rate_limit_error", 503: "overloaded_error",
+	529: "overloaded_error"}
 
+// anthropic returns the error as JSON in Anthropic's shape.
 func (f Fault) anthropic() []byte {
 	kind := anthropicTypes[f.Status]
 	switch {
@@ -122,7 +181,7 @@ func (f Fault) anthropic() []byte {
 	return b
 }
 
-// event is the error as the last event of a stream.
+// event returns the error as the last event of a stream.
 func (f Fault) event(s Shape) []byte {
 	var b []byte
 	switch s {
@@ -132,14 +191,14 @@ func (f Fault) event(s Shape) []byte {
 		data, _ := json.Marshal(inner{Message: f.Message, Type: "error", Code: f.Code})
 		b = append([]byte("event: error\ndata: "), data...)
 	default:
-		b = append([]byte("data: "), f.body(OpenAI)...)
+		b = append([]byte("data: "), f.inJSON(OpenAI)...)
 	}
 	return append(b, "\n\n"...)
 }
 
-// Outbound is the answer in the shape.
+// Outbound returns the answer in the shape.
 func (f Fault) Outbound(s Shape) *Outbound {
-	o := &Outbound{Status: f.Status, Body: f.body(s)}
+	o := &Outbound{Status: f.Status, Body: f.inJSON(s)}
 	if s == AWS {
 		bad := sagemaker.Refusal(f.Status, f.Message)
 		o.Status = bad.Status
@@ -153,14 +212,4 @@ func (f Fault) Outbound(s Shape) *Outbound {
 		o.Set("Retry-After", strconv.Itoa(f.Retry))
 	}
 	return o
-}
-
-// HeaderAWSRequest tells the request's id to AWS's clients.
-const HeaderAWSRequest = "x-amzn-RequestId"
-
-// SetOnce leaves out the request's id, which every answer gets at the front.
-func (o *Outbound) SetOnce(name, value string) {
-	if name != HeaderAWSRequest {
-		o.Set(name, value)
-	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/upstream"
 )
 
-// perHop tells of a field that concerns one connection only (RFC 9110, section 7.6.1), or that we set ourselves. The
+// perHop reports a field that concerns one connection only (RFC 9110, section 7.6.1), or that we set ourselves. The
 // lengths sort out most names without a comparison.
 func perHop(name string) bool {
 	switch len(name) {
@@ -36,17 +36,18 @@ func perHop(name string) bool {
 	return false
 }
 
-// replaced tells of a client's field that the worker gets from us, or not at all.
-func (e *Exchange) replaced(name string) bool {
+// replaced reports a client's field that a worker gets from us, or not at all.
+func replaced(name string, in *Inbound, p *Pool) bool {
+	if ourOwn(name) {
+		return true
+	}
 	switch len(name) {
 	case 6:
-		return strings.EqualFold(name, "cookie") && e.epoch.Sessions.Cookie != ""
+		return strings.EqualFold(name, "cookie") && in.Epoch.Sessions.Cookie != ""
 	case 9:
-		return e.in.Caller.Name != "" && strings.EqualFold(name, "x-api-key")
-	case 12:
-		return strings.EqualFold(name, "x-request-id")
+		return in.Caller.Name != "" && strings.EqualFold(name, "x-api-key")
 	case 13:
-		return (e.in.Caller.Name != "" || e.pool.Key != "") && strings.EqualFold(name, "authorization")
+		return (in.Caller.Name != "" || p.Key != "") && strings.EqualFold(name, "authorization")
 	case 15:
 		return strings.EqualFold(name, "accept-encoding") || strings.EqualFold(name, "x-forwarded-for")
 	case 16:
@@ -54,16 +55,16 @@ func (e *Exchange) replaced(name string) bool {
 	case 17:
 		return strings.EqualFold(name, "x-forwarded-proto")
 	}
-	return len(name) > 11 && strings.EqualFold(name[:11], "x-warmpath-")
+	return false
 }
 
-// workerHeader lists the fields that a worker gets. Answers are read on their way, so they must not be compressed.
-func (e *Exchange) workerHeader() []upstream.Field {
-	in := e.in
+// workerHeader lists the fields that a worker of the pool gets; door may be nil. Answers are read on their way, so they
+// must not be compressed.
+func workerHeader(in *Inbound, p *Pool, door Door) []upstream.Field {
 	named := connectionTokens(in.Header)
-	out := make([]upstream.Field, 0, len(in.Header)+6)
+	out := make([]upstream.Field, 0, len(in.Header)+8) // room for all that is added, a door's fields too
 	for _, f := range in.Header {
-		if perHop(f.Name) || e.replaced(f.Name) || e.entry.Door != nil && e.entry.Door.Strips(f.Name, f.Value) ||
+		if perHop(f.Name) || replaced(f.Name, in, p) || door != nil && door.Strips(f.Name, f.Value) ||
 			named != nil && named[strings.ToLower(f.Name)] {
 			continue
 		}
@@ -74,36 +75,21 @@ func (e *Exchange) workerHeader() []upstream.Field {
 		proto = "https"
 	}
 	xff, xproto, xhost := gate.Forwarded(in.All, in.Remote, proto, in.Host)
-	out = append(out, upstream.Field{Name: "Accept-Encoding", Value: "identity"}, upstream.Field{Name: "X-Request-Id", Value: in.ID},
-		upstream.Field{Name: "X-Forwarded-For", Value: xff}, upstream.Field{Name: "X-Forwarded-Proto", Value: xproto},
-		upstream.Field{Name: "X-Forwarded-Host", Value: xhost})
-	if key := e.pool.Key; key != "" {
-		out = append(out, upstream.Field{Name: "Authorization", Value: "Bearer " + key})
+	out = append(out, upstream.Field{Name: "Accept-Encoding", Value: "identity"},
+		upstream.Field{Name: "X-Request-Id", Value: in.ID}, upstream.Field{Name: "X-Forwarded-For", Value: xff},
+		upstream.Field{Name: "X-Forwarded-Proto", Value: xproto}, upstream.Field{Name: "X-Forwarded-Host", Value: xhost})
+	if p.Key != "" {
+		out = append(out, upstream.Field{Name: "Authorization", Value: "Bearer " + p.Key})
 	}
-	if own := e.epoch.Sessions.Cookie; own != "" {
-		if rest := otherCookies(in.All("Cookie"), own); rest != "" {
+	if own := in.Epoch.Sessions.Cookie; own != "" {
+		if rest := otherCookies(in.Header, own); rest != "" {
 			out = append(out, upstream.Field{Name: "Cookie", Value: rest})
 		}
-	}
-	if e.entry.Door != nil {
-		out = e.entry.Door.Header(out, e.pool, e.choice.Binding())
 	}
 	return out
 }
 
-// otherCookies is a Cookie field without the router's own.
-func otherCookies(field, own string) string {
-	var rest []string
-	for part := range strings.SplitSeq(field, ";") {
-		part = strings.TrimSpace(part)
-		if name, _, _ := strings.Cut(part, "="); part != "" && name != own {
-			rest = append(rest, part)
-		}
-	}
-	return strings.Join(rest, "; ")
-}
-
-// connectionTokens are the fields that a Connection header declares hop-by-hop.
+// connectionTokens returns the fields that a Connection header declares hop-by-hop.
 func connectionTokens(in []upstream.Field) map[string]bool {
 	var named map[string]bool
 	for _, f := range in {
@@ -124,9 +110,10 @@ func connectionTokens(in []upstream.Field) map[string]bool {
 	return named
 }
 
-// ourOwn tells of a field that only this router may say of an answer.
+// ourOwn reports a field that only this router may set.
 func ourOwn(name string) bool {
-	return len(name) == 12 && strings.EqualFold(name, "x-request-id") || len(name) > 11 && strings.EqualFold(name[:11], "x-warmpath-")
+	return len(name) == 12 && strings.EqualFold(name, "x-request-id") ||
+		len(name) > 11 && strings.EqualFold(name[:11], "x-warmpath-")
 }
 
 // clientHeader appends the worker's fields that a client gets. CORS is ours to answer.

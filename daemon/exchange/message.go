@@ -1,11 +1,13 @@
 package exchange
 
 import (
+	"errors"
 	"io"
 	"strings"
 
 	"github.com/warmpath/warmpath/daemon/gate"
 	"github.com/warmpath/warmpath/daemon/route"
+	"github.com/warmpath/warmpath/daemon/session"
 	"github.com/warmpath/warmpath/daemon/upstream"
 )
 
@@ -37,6 +39,12 @@ type Tail interface {
 	Passed() bool // part of it has been read: it cannot be sent again
 }
 
+// How a body can fail that the client sends. Inbound.Tail gives them.
+var (
+	ErrTooLarge = errors.New("the body is over server.max_body_bytes")
+	ErrSlowBody = errors.New("the body did not arrive within server.read_timeout")
+)
+
 // Seen is what became of a request: the record of its decision, and its end.
 type Seen struct {
 	route.Record
@@ -48,10 +56,20 @@ type Seen struct {
 	Counted bool   // it stands in requests_total already
 }
 
+// Stored returns the name under which a response stands: of the key that made it, or of nobody where there are no keys.
+func (in *Inbound) Stored(id string) session.Name {
+	return session.Name{Kind: session.Response, Tenant: in.Caller.Name, ID: id}
+}
+
+// Opened returns the name under which a session stands that its caller asked for.
+func (in *Inbound) Opened(id string) session.Name {
+	return session.Name{Kind: session.Opened, Tenant: in.Caller.Name, ID: id}
+}
+
 // Get returns the first value of a header field.
 func (in *Inbound) Get(name string) string { return upstream.Header(in.Header).Get(name) }
 
-// Lookup is Get that tells an empty field from none.
+// Lookup returns the first value of a header field, and whether there is one.
 func (in *Inbound) Lookup(name string) (value string, ok bool) {
 	return upstream.Header(in.Header).Lookup(name)
 }
@@ -86,6 +104,16 @@ func (o *Outbound) Get(name string) string { return upstream.Header(o.Header).Ge
 // Set appends a header field.
 func (o *Outbound) Set(name, value string) {
 	o.Header = append(o.Header, upstream.Field{Name: name, Value: value})
+}
+
+// HeaderAWSRequest is where AWS's clients find the request's id.
+const HeaderAWSRequest = "x-amzn-RequestId"
+
+// SetOnce appends a header field but that of the request's id, which the front sets on every answer.
+func (o *Outbound) SetOnce(name, value string) {
+	if name != HeaderAWSRequest {
+		o.Set(name, value)
+	}
 }
 
 // Whole reads an answer to its end, or its first limit bytes: then it is cut.

@@ -5,30 +5,31 @@ import (
 	"time"
 )
 
-// listed are the entries of /v1/models over the workers of all pools: each as its worker wrote it, each id once, and
-// only those that a pool serves and the caller may use.
+// listed returns the entries of /v1/models over the workers of all pools: each as its worker wrote it, each id once,
+// and only those that a pool serves and the caller may use.
 func listed(in *Inbound) (ids []string, entries []json.RawMessage) {
-	seen := map[string]bool{}
+	known := map[string]bool{}
 	for _, p := range in.Epoch.Pools {
 		for _, raw := range p.Workers.Models() {
 			var entry struct {
 				ID string `json:"id"`
 			}
-			if json.Unmarshal(raw, &entry) != nil || seen[entry.ID] || in.Epoch.For(entry.ID) != p || !in.Caller.Allows(entry.ID) {
+			if json.Unmarshal(raw, &entry) != nil || known[entry.ID] || in.Epoch.For(entry.ID) != p ||
+				!in.Caller.Allows(entry.ID) {
 				continue
 			}
-			seen[entry.ID] = true
+			known[entry.ID] = true
 			ids, entries = append(ids, entry.ID), append(entries, raw)
 		}
 	}
 	return ids, entries
 }
 
-// speaksAnthropic tells of clients that want Anthropic's shapes on paths that OpenAI's API has too.
+// speaksAnthropic reports a client that wants Anthropic's shapes on paths that OpenAI's API has too.
 func speaksAnthropic(in *Inbound) bool { return in.Get("anthropic-version") != "" }
 
-// models answers GET /v1/models, all on one page.
-func (s *Server) models(in *Inbound) *Outbound {
+// listModels answers GET /v1/models, all on one page.
+func listModels(in *Inbound) *Outbound {
 	ids, entries := listed(in)
 	if speaksAnthropic(in) {
 		page := aboutModels{Data: []aboutModel{}}
@@ -46,8 +47,8 @@ func (s *Server) models(in *Inbound) *Outbound {
 	}{"list", append([]json.RawMessage{}, entries...)})
 }
 
-// model answers GET /v1/models/{id} out of the same list. A model that the key may not use is none.
-func (s *Server) model(in *Inbound) *Outbound {
+// describeModel answers GET /v1/models/{id} out of the same list. A model that the key may not use is none.
+func describeModel(in *Inbound) *Outbound {
 	id := in.Endpoint.ID
 	ids, entries := listed(in)
 	for i := range ids {
@@ -83,6 +84,7 @@ type aboutModels struct {
 	LastID  *string      `json:"last_id"`
 }
 
+// anthropicModel returns Anthropic's entry of a model that a worker lists.
 func anthropicModel(id string, raw json.RawMessage) aboutModel {
 	var entry struct {
 		Created int64 `json:"created"`
@@ -91,6 +93,7 @@ func anthropicModel(id string, raw json.RawMessage) aboutModel {
 	return aboutModel{Type: "model", ID: id, DisplayName: id, CreatedAt: time.Unix(entry.Created, 0).UTC()}
 }
 
+// inJSON answers with v.
 func inJSON(v any) *Outbound {
 	body, _ := json.Marshal(v)
 	out := &Outbound{Status: 200, Body: body}

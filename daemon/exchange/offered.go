@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// headers offers a strategy the header fields that its configuration allows it.
-type headers struct{ in *Inbound }
+// offered gives a strategy the header fields of a request that its configuration allows it.
+type offered struct{ in *Inbound }
 
 // Header implements host.HeaderSource.
-func (h *headers) Header(name string) (value string, ok bool) { return h.in.Lookup(name) }
+func (o *offered) Header(name string) (value string, ok bool) { return o.in.Lookup(name) }
 
 // headerTimeout is the field in which the SDKs of OpenAI and Anthropic say how many seconds they wait for an answer.
 const headerTimeout = "X-Stainless-Timeout"
 
-// deadline is when the client gives up, by its own word; zero if it has not said so.
+// deadline returns when the client gives up, by its own word; zero if it has not said so.
 func (in *Inbound) deadline(arrived time.Time) time.Time {
 	seconds, err := strconv.ParseFloat(in.Get(headerTimeout), 64)
 	if err != nil || !(seconds > 0 && seconds < 1e6) {

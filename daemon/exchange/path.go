@@ -11,10 +11,11 @@ import (
 // encoded slash or backslash, control characters, or an escape that is none.
 func plainPath(path string) (string, bool) {
 	if strings.IndexByte(path, '%') >= 0 {
-		var ok bool
-		if path, ok = decodeUnreserved(path); !ok {
+		decoded, ok := decodeUnreserved(path)
+		if !ok {
 			return path, false
 		}
+		path = decoded
 	}
 	for i := range len(path) {
 		if path[i] <= ' ' || path[i] == 0x7f || path[i] == '\\' {
@@ -27,7 +28,8 @@ func plainPath(path string) (string, bool) {
 			return path, rest != "." && rest != ".."
 		}
 		segment := rest[:i]
-		if rest = rest[i+1:]; segment == "." || segment == ".." || segment == "" && len(rest)+1 < len(path) {
+		rest = rest[i+1:]
+		if segment == "." || segment == ".." || segment == "" && len(rest)+1 < len(path) {
 			return path, false
 		}
 	}
@@ -62,7 +64,7 @@ func decodeUnreserved(path string) (string, bool) {
 	return b.String(), true
 }
 
-// isWord tells of letters, digits, - and _.
+// isWord reports letters, digits, - and _.
 func isWord(c byte) bool {
 	return c == '-' || c == '_' || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z'
 }

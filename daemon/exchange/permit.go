@@ -6,23 +6,26 @@ import (
 	"sync"
 
 	"github.com/warmpath/warmpath/daemon/prompt"
+	"github.com/warmpath/warmpath/daemon/sagemaker"
 )
 
-// What a key that is for some models needs of a request, in words. Without such a key a worker tells what is wrong.
+// What a key that is for some models needs of a request, in words. Without such a key the worker answers what is wrong.
 var (
 	faultUnreadJSON = Fault{Status: 400, Kind: "invalid_request_error", Code: "invalid_json",
-		Message: "the body is no JSON that can be read to its end, and what this API key may ask for cannot be told without it"}
+		Message: "the body is no JSON that can be read to its end, and what this API key may ask for cannot be told" +
+			" without it"}
 	faultUnsureModel = Fault{Status: 400, Kind: "invalid_request_error", Code: "ambiguous_model",
-		Message: `the body names "model" more than once, in another spelling or not in UTF-8, and this API key is for some models ` +
-			"only; send it once"}
+		Message: `the body names "model" more than once, in another spelling or not in UTF-8, and this API key is for` +
+			" some models only; send it once"}
 	faultUnreadForm = Fault{Status: 400, Kind: "invalid_request_error", Code: "ambiguous_form",
-		Message: "the form cannot be read in one way only, and this API key is for some models only; send each part with one plain " +
-			"Content-Disposition, the field model once, and the closing boundary"}
+		Message: "the form cannot be read in one way only, and this API key is for some models only; send each part" +
+			" with one plain Content-Disposition, the field model once, and the closing boundary"}
 	faultBodyType = Fault{Status: 415, Kind: "invalid_request_error", Code: "unsupported_media_type",
 		Message: "this API key is for some models only, and its requests need one Content-Type: application/json or " +
 			"multipart/form-data"}
 	faultUnreadBody = Fault{Status: 413, Kind: "invalid_request_error", Code: "body_too_large",
-		Message: "the body is over server.buffer_body_bytes, and what this API key may ask for cannot be told without all of it"}
+		Message: "the body is over server.buffer_body_bytes, and what this API key may ask for cannot be told without" +
+			" all of it"}
 	faultNoModel = Fault{Status: 400, Kind: "invalid_request_error", Code: "missing_model",
 		Message: `"model" is missing or is no text, and this API key is for some models only; name one of GET /v1/models`}
 	faultAdapters = Fault{Status: 403, Kind: "invalid_request_error", Code: "adapter_not_allowed",
@@ -39,8 +42,8 @@ type reading struct {
 
 var parsers = sync.Pool{New: func() any { return new(prompt.Parser) }}
 
-// read takes from the body what routing needs. What is wrong with it the worker tells.
-func (r *reading) read(in *Inbound, model string) {
+// parse reads from the body what routing needs. What is wrong with it the worker says.
+func (r *reading) parse(in *Inbound, model string) {
 	r.parser = parsers.Get().(*prompt.Parser)
 	if kind := in.Get("Content-Type"); len(kind) > 10 && strings.EqualFold(kind[:10], "multipart/") {
 		r.req, _ = r.parser.Parse(prompt.Other, nil)
@@ -56,15 +59,13 @@ func (r *reading) read(in *Inbound, model string) {
 	}
 }
 
+// release gives the parser back. What was read may not be used after it.
 func (r *reading) release() {
 	if r.parser != nil {
 		parsers.Put(r.parser)
 		r.parser, r.req = nil, nil
 	}
 }
-
-// HeaderAdapter is a field that vLLM takes for the model.
-const HeaderAdapter = "X-Amzn-SageMaker-Adapter-Identifier"
 
 // forbids returns why the key's models do not allow the request, or nil. A key for some models needs a body that was
 // read to its end and understood: a worker may read more out of it, another model behind the first for one.
@@ -88,7 +89,7 @@ func (r *reading) forbids(in *Inbound) *Fault {
 		return &faultUnsureModel
 	}
 	for _, h := range in.Header { // on every path: what a worker makes of it is not known
-		if strings.EqualFold(h.Name, HeaderAdapter) && !in.Caller.Allows(h.Value) {
+		if strings.EqualFold(h.Name, sagemaker.HeaderAdapter) && !in.Caller.Allows(h.Value) {
 			f := FaultForbiddenModel(h.Value)
 			return &f
 		}
@@ -147,6 +148,7 @@ func (r *reading) hidesResponse(in *Inbound, target string) *Fault {
 // 200,000 tokens.
 const maxTokenize = 1 << 20
 
+// tooLongToTokenize reports a body for /tokenize that is over the bound.
 func (r *reading) tooLongToTokenize(in *Inbound) bool {
 	return r.req.Kind == prompt.Tokenize && (len(in.Body) > maxTokenize || in.Tail != nil)
 }

@@ -45,7 +45,7 @@ func (r *rest) Passed() bool { return r.passed }
 func read(t *testing.T, in *Inbound, model string) *reading {
 	t.Helper()
 	r := new(reading)
-	r.read(in, model)
+	r.parse(in, model)
 	t.Cleanup(r.release)
 	return r
 }
@@ -72,7 +72,8 @@ func TestReading(t *testing.T) {
 	}
 }
 
-// TestReadingForbids is the table of what a key for the model sim refuses. The daemon's TestAKeysModelsHold has the bodies.
+// TestReadingForbids is the table of what a key for the model sim refuses. The daemon's TestAKeysModelsHold has the
+// bodies.
 func TestReadingForbids(t *testing.T) {
 	bob, tail := callerOf(t, "sim", "org/*"), Tail(&rest{})
 	f := func(code string, in *Inbound) {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/gate"
+	"github.com/warmpath/warmpath/daemon/prompt"
 	"github.com/warmpath/warmpath/daemon/route"
 	"github.com/warmpath/warmpath/daemon/session"
 )
@@ -15,7 +15,7 @@ import (
 // request is what is known of a request between its arrival and the end of its answer. It is used by one goroutine at a
 // time: the handler's until the response head, then the one that reads the answer.
 type request struct {
-	server  *Server
+	journal *journal
 	in      *Inbound
 	epoch   *Epoch
 	entry   Entry
@@ -24,23 +24,18 @@ type request struct {
 	pool    *Pool
 	read    reading
 	choice  route.Choice
-	chosen  bool // the strategy has been asked
-	headers headers
-	cookie  string // the one to set, if the answer is a success
+	chosen  bool    // the strategy has been asked
+	offered offered // to the strategy
+	cookie  string  // the one to set, if the answer is a success
 }
 
-// log is the pool's lines, with its name.
-func (r *request) log() *slog.Logger {
-	if r.pool == nil {
-		return r.server.log
-	}
-	return r.server.log.With("pool", r.pool.Name)
-}
+// log returns the logger that names the request's pool.
+func (r *request) log() *slog.Logger { return r.journal.of(r.pool) }
 
-// shape is how the endpoint's errors look.
+// shape returns how the endpoint's errors look.
 func (r *request) shape() Shape { return r.in.Endpoint.Shape }
 
-// poolName is the name of the pool, or "" if none has been chosen.
+// poolName returns the name of the pool, or "" if none has been chosen.
 func (r *request) poolName() string {
 	if r.pool == nil {
 		return ""
@@ -48,60 +43,73 @@ func (r *request) poolName() string {
 	return r.pool.Name
 }
 
-// refuse answers with an error of the router's own.
+// refuse answers with an error of the router's own, and unbinds what the choice bound.
 func (r *request) refuse(f Fault) *Outbound {
 	seen := &r.in.Seen
 	r.choice.Unbind()
 	out := f.Outbound(r.shape())
-	r.server.meter.Refused(seen, f.Code, out.Status, time.Since(r.arrived))
+	r.journal.meter.Refused(seen, f.Code, out.Status, time.Since(r.arrived))
 	if strings.HasPrefix(f.Code, "session_") {
-		r.server.meter.SessionRefused(r.poolName(), f.Code)
-		r.server.log.Info("session refused", "id", r.in.ID, "pool", r.poolName(), "reason", f.Code, "path", gate.Cut(r.in.Path),
-			"session", session.Fingerprint(r.choice.Session()))
+		r.journal.refusedSession(r.in, r.poolName(), f.Code, "session", session.Fingerprint(r.choice.Session()))
 	}
 	seen.End = f.Code
 	r.explain(out)
 	return out
 }
 
-// abandoned ends a request whose client has left, or that outlived the drain.
-func (r *request) abandoned(ctx context.Context) *Outbound {
+// abandon ends a request whose client has left, or that outlived the drain.
+func (r *request) abandon(ctx context.Context) *Outbound {
 	if !errors.Is(context.Cause(ctx), ErrClientGone) {
 		return r.refuse(FaultStopping)
 	}
 	r.in.Seen.End = "client_gone"
-	r.server.meter.Refused(&r.in.Seen, FaultGone.Code, FaultGone.Status, time.Since(r.arrived))
+	r.journal.meter.Refused(&r.in.Seen, FaultGone.Code, FaultGone.Status, time.Since(r.arrived))
 	return FaultGone.Outbound(r.shape()) // nobody reads it
 }
 
-// consumed tells whether part of the body may be gone with a failed attempt.
+// consumed reports whether part of the body may be gone with a failed attempt.
 func (r *request) consumed() bool { return r.in.Tail != nil && r.in.Tail.Passed() }
 
-// release gives the pooled parts back. The body's reading may not be used after it.
+// release gives the pooled parts back. What was read of the body may not be used after it.
 func (r *request) release() {
 	r.read.release()
 	r.choice.Release()
 }
 
-// Why a request ends before its answer does. They are the causes of its [Life].
-var (
-	ErrClientGone = errors.New("the client left")
-	ErrDraining   = errors.New("the router is stopping")
-)
-
-// How a body can fail that the client sends. Inbound.Tail gives them.
-var (
-	ErrTooLarge = errors.New("the body is over server.max_body_bytes")
-	ErrSlowBody = errors.New("the body did not arrive within server.read_timeout")
-)
-
-// causeOf is why the request was ended from our side, or nil.
-func causeOf(ctx context.Context) error {
-	if ctx.Err() == nil {
-		return nil
+// target returns the request's path at the worker, without the query.
+func (r *request) target() string {
+	if r.entry.Door != nil {
+		return r.entry.Door.Target(r.pool)
 	}
-	return context.Cause(ctx)
+	return r.in.Path
 }
 
-// endsStreams tells that the door tells of a broken stream itself.
+// generates reports whether the answer is generated text.
+func (r *request) generates() bool { return r.read.req.Kind.Generates() }
+
+// understood reports whether answers of the request's kind are read.
+func (r *request) understood() bool { return r.read.req.Kind != prompt.Other }
+
+// explain adds the decision to the answer's head if the client asked for it and the operator allows it: in fields of
+// its own ("1"), or the whole record as JSON ("json"). Workers are named by id, never by URL.
+func (r *request) explain(out *Outbound) {
+	how := r.in.Get("X-Warmpath-Explain")
+	if how != "1" && how != "json" || !r.epoch.Explain {
+		return
+	}
+	seen := &r.in.Seen
+	if r.chosen && seen.Explain(&r.choice) {
+		seen.ID = r.in.ID
+	}
+	switch {
+	case how == "json":
+		explainInJSON(out, &seen.Record)
+	case r.chosen:
+		explainInFields(out, seen, r.poolName())
+	default: // refused before a strategy was asked
+		explainRefusal(out, seen, r.poolName())
+	}
+}
+
+// endsStreams reports that the door ends a stream that broke off itself.
 func (r *request) endsStreams() bool { return r.entry.Door != nil && r.entry.Door.EndsStreams() }

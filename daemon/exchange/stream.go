@@ -5,243 +5,186 @@ import (
 	"errors"
 	"io"
 	"time"
-
-	"github.com/warmpath/warmpath/daemon/route"
-	"github.com/warmpath/warmpath/daemon/worker"
 )
+
+// errBrokeOff is how an answer ends that broke off: the front then ends the client's connection without its last chunk.
+var errBrokeOff = errors.New("exchange: the worker broke off in the middle of an answer")
+
+// stream is a body on its way to the client, piece by piece. Every Exchange has one, as nobody knows before the head
+// which answers are small.
+type stream struct {
+	body
+	splitter splitter // of events
+	tail     []byte   // an error event that is still to be read
+	err      error    // what comes after page and tail
+}
+
+// awaitOutput reads an answer until its first byte, a stream that is understood until its first output, so that a
+// worker that fails before is replaced and the client never knows. The first event of a chat says only that the
+// assistant speaks, and a head says nothing: vLLM sends it before the prefill.
+func (s *stream) awaitOutput() *failure {
+	understood := s.reply != nil && s.events
+	if understood {
+		s.a.resp.SetChunkTimeout(s.r.pool.HeaderTimeout) // the head of a stream comes before the prefill
+	}
+	for {
+		n, err := s.a.resp.Read(s.page.room())
+		s.a.trip.Flow(time.Now())
+		piece := s.page.grow(n)
+		s.learn(piece)
+		switch {
+		case understood && s.reply.Failed() && !s.rejects():
+			return s.discardHidden()
+		case err == io.EOF && s.unfinished():
+			return s.discardBroken(io.ErrUnexpectedEOF)
+		case err == io.EOF:
+			s.err = io.EOF
+		case err != nil:
+			return s.discardBroken(err)
+		case understood && !s.reply.Output() && !s.page.full() && !bytes.HasPrefix(piece, []byte(":")):
+			continue // a comment keeps a connection alive through whatever stands before us: it must go on
+		}
+		s.a.resp.SetChunkTimeout(0)
+		if !s.a.stopTimer() {
+			return s.discardBroken(errLate)
+		}
+		s.a.idle.Store(true)
+		s.noteFirstOutput()
+		return nil
+	}
+}
 
 // Read hands on what one read of the worker gave, up to the end of an event: an error event can then follow at any
 // time.
-func (b *body) Read(p []byte) (int, error) {
-	if len(b.held) > 0 {
-		return b.unhold(p), nil
+func (s *stream) Read(p []byte) (int, error) {
+	if len(s.page.held) > 0 {
+		return s.readPage(p), nil
 	}
-	if b.err == io.EOF {
-		b.finish(io.EOF)
+	if s.err == io.EOF {
+		s.finish(io.EOF)
 	}
-	if b.err != nil {
-		return b.rest(p)
+	if s.err != nil {
+		return s.readTail(p)
 	}
-	kept := copy(p, b.part)
-	b.part = b.part[:0]
-	b.a.idle.Store(false)
-	n, err := b.a.resp.Read(p[kept:])
-	b.a.idle.Store(true)
-	if n > 0 {
-		b.a.trip.Flow(time.Now())
-		b.feed(p[kept : kept+n])
-		b.progress()
+	kept := s.splitter.prepend(p)
+	if kept == len(p) {
+		return kept, nil
 	}
+	n, err := s.readWorker(p[kept:])
 	n += kept
 	switch {
-	case b.told() && !b.reply.ReportedError():
-		n = b.sound(p[:n])
-		b.fail(errTold)
-	case err == io.EOF && !b.cut():
-		b.err = io.EOF
-		if b.told() && b.r.endsStreams() {
-			b.err = errTold // the door's own form of stream tells of it too
+	case s.failedInside() && !s.reply.ReportedError():
+		n = s.beforeFailure(p[:n])
+		s.breakOff(errFailedInside)
+	case err == io.EOF && !s.unfinished():
+		s.err = io.EOF
+		if s.failedInside() && s.r.endsStreams() {
+			s.err = errFailedInside // the door's own form of stream says so too
 		}
-		b.finish(io.EOF)
+		s.finish(io.EOF)
 	case err == io.EOF:
-		n = b.keep(p[:n], len(p))
-		b.fail(io.ErrUnexpectedEOF)
+		n = s.holdBack(p[:n], len(p))
+		s.breakOff(io.ErrUnexpectedEOF)
 	case err != nil:
-		n = b.keep(p[:n], len(p))
-		b.fail(err)
+		n = s.holdBack(p[:n], len(p))
+		s.breakOff(err)
 	default:
-		return b.keep(p[:n], len(p)), nil
+		return s.holdBack(p[:n], len(p)), nil
 	}
 	if n > 0 {
 		return n, nil
 	}
-	return b.rest(p)
+	return s.readTail(p)
 }
 
-// keep holds back what stands in p behind the last end of an event, and returns how much is before it. An event that
-// is larger than the reader's room goes on in pieces.
-func (b *body) keep(p []byte, room int) int {
-	if !b.events || len(p) == 0 {
-		return len(p)
+// readWorker reads the next piece of the worker's answer. Meanwhile the worker is the one that is waited for.
+func (s *stream) readWorker(p []byte) (int, error) {
+	s.a.idle.Store(false)
+	n, err := s.a.resp.Read(p)
+	s.a.idle.Store(true)
+	if n > 0 {
+		s.a.trip.Flow(time.Now())
+		s.learn(p[:n])
+		s.noteFirstOutput()
 	}
-	end := endOfEvents(p)
+	return n, err
+}
+
+// readPage reads what came before the first output, with it.
+func (s *stream) readPage(p []byte) int {
+	n := s.page.read(p)
 	switch {
-	case end == len(p):
-		b.inside = false
-	case end > 0:
-		b.inside = false
-		b.part = append(b.part[:0], p[end:]...)
-	case b.inside || len(p) == room:
-		b.inside = true
-		return len(p)
-	default:
-		b.part = append(b.part[:0], p...)
+	case len(s.page.held) > 0:
+		s.splitter.inside = true // the next piece goes on with it
+		return n
+	case s.err != nil:
+		return n
 	}
-	return end
+	return s.holdBack(p[:n], len(p))
 }
 
-// endOfEvents is the place behind the last empty line. Nearly always it is the end.
-func endOfEvents(p []byte) int {
-	if bytes.HasSuffix(p, []byte("\n\n")) {
+// holdBack returns how much of p the client may have, if it has room for so much: whole events.
+func (s *stream) holdBack(p []byte, room int) int {
+	if !s.events {
 		return len(p)
 	}
-	end := 0
-	for _, mark := range []string{"\n\n", "\r\n\r\n"} {
-		if i := bytes.LastIndex(p, []byte(mark)); i >= 0 {
-			end = max(end, i+len(mark))
-		}
-	}
-	return end
+	return s.splitter.split(p, room)
 }
 
-// sound is how much of p, the last of what was fed, came before the event that told of a failure.
-func (b *body) sound(p []byte) int {
-	n := max(0, len(p)-b.reply.BytesFromFailure())
-	b.inside = b.inside && n == 0
+// beforeFailure returns how much of p, the last of what was learnt, came before the event that reported a failure.
+func (s *stream) beforeFailure(p []byte) int {
+	n := max(0, len(p)-s.reply.BytesFromFailure())
+	s.splitter.inside = s.splitter.inside && n == 0
 	return n
 }
 
-// unhold hands on what was read before the first output.
-func (b *body) unhold(p []byte) int {
-	n := copy(p, b.held)
-	b.held = b.held[n:]
-	if len(b.held) > 0 {
-		b.inside = true // the next piece goes on with it
-		return n
-	}
-	b.freeHeld()
-	if b.err != nil {
-		return n
-	}
-	return b.keep(p[:n], len(p))
-}
-
-func (b *body) freeHeld() {
-	if b.buf != nil {
-		pieces.Put(b.buf)
-		b.buf, b.held = nil, nil
-	}
-}
-
-// errTold is a failure that the worker told of in the middle of its stream.
-var errTold = errors.New("the worker told of a failure inside its answer")
-
-// told tells whether the worker has said that it failed, after the client got output. An error event of its own goes
-// to the client as it is, and the stream ends as the worker ends it: a broken end can make a client lose the event
-// before it reads it. A finish_reason that looks like an end, with [DONE] behind it, would be taken for a whole
-// answer and is replaced.
-func (b *body) told() bool { return b.events && b.reply != nil && b.reply.Failed() && !b.refused() }
-
-// cut tells whether a stream that ended as HTTP should has not ended as an answer does: with a reason to finish, or
-// [DONE].
-func (b *body) cut() bool {
-	return b.events && b.reply != nil && b.ok && b.reply.Understood() && b.r.generates() && !b.reply.Clean() && b.reply.FinishReason() == "" &&
-		!b.reply.ReportedError()
-}
-
-// fail ends the answer in the middle. In a stream of events the client is told by an error event; the connection then
-// ends without the last chunk, never cleanly.
-func (b *body) fail(err error) {
-	told := b.reply != nil && b.reply.ReportedError()
-	b.finish(err)
-	b.err = errBrokeOff
-	if b.r.endsStreams() {
-		b.err = err
-		if causeOf(b.a.ctx) == ErrDraining {
-			b.err = ErrDraining
+// breakOff ends the answer in the middle. In a stream of events an error event says so to the client. The connection
+// then ends without the last chunk, never cleanly.
+func (s *stream) breakOff(err error) {
+	reported := s.reply != nil && s.reply.ReportedError()
+	s.finish(err)
+	s.err = errBrokeOff
+	draining := causeOf(s.a.ctx) == ErrDraining
+	if s.r.endsStreams() {
+		s.err = err
+		if draining {
+			s.err = ErrDraining
 		}
 		return
 	}
-	if !b.events || !b.ok || told {
+	if !s.events || !s.ok || reported {
 		return
 	}
 	f := FaultBroken
 	switch {
-	case causeOf(b.a.ctx) == ErrDraining:
+	case draining:
 		f = FaultStopping
-	case b.a.down.Load():
+	case s.a.down.Load():
 		f = FaultDown
 	}
-	if b.inside {
-		b.tail = append(b.tail, "\n\n"...)
+	if s.splitter.inside {
+		s.tail = append(s.tail, "\n\n"...)
 	}
-	b.tail = append(b.tail, f.event(b.r.shape())...)
+	s.tail = append(s.tail, f.event(s.r.shape())...)
 }
 
-// rest reads the error event, then gives the error.
-func (b *body) rest(p []byte) (int, error) {
-	if len(b.tail) == 0 {
-		return 0, b.err
+// readTail reads the error event, then gives the error.
+func (s *stream) readTail(p []byte) (int, error) {
+	if len(s.tail) == 0 {
+		return 0, s.err
 	}
-	n := copy(p, b.tail)
-	b.tail = b.tail[n:]
+	n := copy(p, s.tail)
+	s.tail = s.tail[n:]
 	return n, nil
 }
 
 // Close ends the exchange. A client that left early cancels the worker's request by it.
-func (b *body) Close() error {
-	b.finish(ErrClientGone)
-	b.freeHeld()
-	b.a.close()
-	b.r.release()
+func (s *stream) Close() error {
+	s.finish(ErrClientGone)
+	s.page.release()
+	s.a.close()
+	s.r.release()
 	return nil
 }
 
-// finish gives all feedback: to the index, the session, the worker's load, the metrics. err is io.EOF at a proper end.
-func (b *body) finish(err error) {
-	b.once.Do(func() {
-		o := b.outcome(err)
-		now := b.came
-		if now.IsZero() {
-			now = time.Now()
-		}
-		seen := &b.r.in.Seen
-		seen.Usage = b.a.trip.End(&o, route.End{Reply: b.reply, Whole: err == io.EOF, Status: b.a.resp.Status,
-			At: now})
-		b.giveBack()
-		seen.Total = now.Sub(b.r.arrived)
-		b.r.server.meter.Ended(seen, End{Status: b.a.resp.Status, Outcome: o, Took: seen.Total, Translated: b.r.entry.Door != nil})
-	})
-}
-
-// outcome says what the end of the answer means for the worker.
-func (b *body) outcome(err error) worker.Outcome {
-	seen := &b.r.in.Seen
-	cause := causeOf(b.a.ctx)
-	switch {
-	case errors.Is(err, ErrClientGone), err != io.EOF && cause == ErrClientGone:
-		seen.End = "client_gone"
-		return worker.Outcome{Kind: worker.Canceled}
-	case err != io.EOF && cause == ErrDraining:
-		seen.End = "drain_timeout"
-		return worker.Outcome{Kind: worker.Canceled}
-	case b.told():
-		seen.End = "hidden_failure"
-		b.r.log().Warn("worker told of a failure in the middle of an answer", "id", b.r.in.ID, "worker", b.a.trip.Worker().ID(), "code", b.reply.FailedCode())
-		if b.aborted() {
-			return worker.Outcome{Kind: worker.Leaving, Err: "aborts what it accepted"}
-		}
-		return worker.Outcome{Kind: worker.Failed, Err: errTold.Error()}
-	case err != io.EOF:
-		seen.End = "broken"
-		words := inWords(err)
-		if b.a.down.Load() {
-			words = errDown.Error()
-		}
-		b.r.log().Warn("worker broke off in the middle of an answer", "id", b.r.in.ID, "worker", b.a.trip.Worker().ID(), "error", words)
-		return worker.Outcome{Kind: worker.Broken, Err: words}
-	case b.a.resp.Status >= 500:
-		return worker.Outcome{Kind: worker.Failed, Err: "HTTP status of 500 or more"}
-	}
-	return worker.Outcome{Kind: worker.Answered}
-}
-
-func (b *body) giveBack() {
-	if b.reply != nil {
-		replies.Put(b.reply)
-		b.reply = nil
-	}
-	b.freeHeld()
-}
-
-var _ io.ReadCloser = (*body)(nil)
+var _ io.ReadCloser = (*stream)(nil)

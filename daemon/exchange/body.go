@@ -1,0 +1,255 @@
+package exchange
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/prompt"
+	"github.com/warmpath/warmpath/daemon/route"
+	"github.com/warmpath/warmpath/daemon/worker"
+)
+
+// smallBody is up to where an answer of stated length is read whole before the client gets its head: one write, and a
+// worker that breaks off in it, or says in it that it failed, can still be replaced by another.
+const smallBody = 256 << 10
+
+// maxReply bounds what is kept of an answer for the index: 1 MiB is some 250,000 generated tokens.
+const maxReply = 1 << 20
+
+var replies = sync.Pool{New: func() any { return prompt.NewReply(prompt.Other, false, maxReply) }}
+
+// errFailedInside is the end of a stream in which the worker reported a failure.
+var errFailedInside = errors.New("the worker told of a failure inside its answer")
+
+// body is the answer of an attempt: what it says of its worker, and what is learnt from it. stream.go adds what a
+// stream needs. Whoever ends it, finish runs once.
+type body struct {
+	r      *request
+	a      *attempt
+	reply  *prompt.Reply // nil: nothing is learnt from it
+	events bool          // server-sent events
+	ok     bool          // the status is a success
+	bound  bool          // its id has been bound to the worker
+	first  bool          // its first output has come
+	page   page          // what was read of a stream before its first output
+	once   sync.Once
+	came   time.Time // when all of it had come; zero for a stream
+}
+
+// start makes b the answer of an attempt that has its response's head.
+func (b *body) start(r *request, a *attempt) {
+	b.r, b.a, b.ok = r, a, a.resp.Status < 300
+	b.events = strings.HasPrefix(a.resp.Header.Get("Content-Type"), "text/event-stream")
+	if b.ok && r.understood() {
+		b.reply = replies.Get().(*prompt.Reply)
+		b.reply.Reset(r.read.req.Kind, b.events, maxReply)
+	}
+}
+
+// small reports whether the answer is read whole.
+func (b *body) small() bool { return !b.events && b.a.resp.Length >= 0 && b.a.resp.Length <= smallBody }
+
+// whole reads a small answer to its end.
+func (b *body) whole() ([]byte, *failure) {
+	length := b.a.resp.Length
+	text := make([]byte, length+1)
+	_, err := io.ReadFull(b.a.resp, text[:length])
+	if err == nil {
+		_, err = b.a.resp.Read(text[length:]) // its end gives the connection back
+		if err == io.EOF {
+			err = nil
+		}
+	}
+	if err != nil {
+		return nil, b.discardBroken(err)
+	}
+	return text[:length], nil
+}
+
+// learnWhole feeds the reply an answer that came whole. One that says inside that it failed ends the attempt.
+func (b *body) learnWhole(text []byte) *failure {
+	if b.reply != nil {
+		b.reply.Body(text)
+		if b.reply.Failed() && !b.rejects() {
+			return b.discardHidden()
+		}
+		b.bindResponse()
+	}
+	b.came = b.noteFirstByte()
+	return nil
+}
+
+// learn feeds the reply a piece of a stream.
+func (b *body) learn(p []byte) {
+	if b.reply == nil || len(p) == 0 {
+		return
+	}
+	b.reply.Feed(p)
+	b.bindResponse()
+}
+
+// bindResponse binds a response's id to its worker: the state is there only, and what refers to it must come here.
+func (b *body) bindResponse() {
+	if b.bound || b.r.read.req.Kind != prompt.Responses {
+		return
+	}
+	if id := b.reply.ID(); id != "" {
+		b.bound = true
+		b.r.pool.Sessions.Bind(b.r.in.Stored(id), b.a.trip.Worker().ID(), time.Now())
+	}
+}
+
+// noteFirstOutput is noteFirstByte for an answer whose first bytes may be no output.
+func (b *body) noteFirstOutput() {
+	if !b.first && (b.reply == nil || b.reply.Output()) {
+		b.noteFirstByte()
+	}
+}
+
+// noteFirstByte records and counts the first byte of an answer that goes to the client.
+func (b *body) noteFirstByte() (now time.Time) {
+	b.a.stopTimer()
+	now = time.Now()
+	b.first = true
+	if b.ok {
+		b.a.trip.FirstByte(now)
+		seen := &b.r.in.Seen
+		seen.FirstByte, seen.Stream, seen.Worker = now.Sub(b.r.arrived), b.events, b.a.trip.Worker().ID()
+		b.r.journal.meter.FirstByte(seen)
+	}
+	return now
+}
+
+// rejects reports whether the error inside a 200 is about the request, as old vLLM answers to embeddings of a model
+// without them.
+func (b *body) rejects() bool {
+	code := b.reply.FailedCode()
+	return code >= 400 && code < 500
+}
+
+// aborts reports whether the worker ended what it had accepted without an answer. Then it is shutting down or paused.
+// An error that the worker names is none of it.
+func (b *body) aborts() bool {
+	return b.reply.FinishReason() == "abort" || b.reply.FailedCode() == 0 && b.reply.Clean()
+}
+
+// failedInside reports whether the worker has said in a stream that it failed. An error event of its own goes to the
+// client as it is, and the stream ends as the worker ends it: a broken end can make a client lose the event before it
+// reads it. A finish_reason that looks like an end, with [DONE] behind it, would be taken for a whole answer and is
+// replaced.
+func (b *body) failedInside() bool {
+	return b.events && b.reply != nil && b.reply.Failed() && !b.rejects()
+}
+
+// unfinished reports whether a stream that ended as HTTP should has not ended as an answer does: with a reason to
+// finish, or [DONE].
+func (b *body) unfinished() bool {
+	return b.events && b.reply != nil && b.ok && b.reply.Understood() && b.r.generates() && !b.reply.Clean() &&
+		b.reply.FinishReason() == "" && !b.reply.ReportedError()
+}
+
+// discardDying ends an attempt whose answer is a 500 of a worker on its way out. vLLM 0.32 shuts its tokenizer down
+// before its port, and then answers every prompt of text so. A dead engine is named as well.
+func (b *body) discardDying(text []byte) *failure {
+	if b.a.resp.Status != 500 {
+		return nil
+	}
+	f := &failure{reason: reasonHidden, fault: FaultHidden}
+	switch {
+	case bytes.Contains(text, []byte("cannot schedule new futures after")):
+		return b.discard(worker.Outcome{Kind: worker.Leaving, Err: "is shutting down"}, f)
+	case bytes.Contains(text, []byte("EngineCore encountered an issue")):
+		return b.discard(worker.Outcome{Kind: worker.Failed, Err: "its engine is dead"}, f)
+	}
+	return nil
+}
+
+// discardBroken ends an attempt whose answer broke off before the client saw any of it.
+func (b *body) discardBroken(err error) *failure {
+	f, o := b.a.classify(err)
+	return b.discard(o, f)
+}
+
+// discardHidden ends an attempt whose answer says inside a 200 that the worker failed (see prompt.Reply.Failed). A
+// worker that aborts what it has just accepted is taken for draining.
+func (b *body) discardHidden() *failure {
+	o := worker.Outcome{Kind: worker.Failed, Err: "told of a failure inside its answer"}
+	if b.aborts() {
+		o = worker.Outcome{Kind: worker.Leaving, Err: "aborts what it accepts"}
+	}
+	return b.discard(o, &failure{reason: reasonHidden, fault: FaultHidden})
+}
+
+// discard ends an attempt whose answer does not reach the client. The route learns the outcome. It returns f.
+func (b *body) discard(o worker.Outcome, f *failure) *failure {
+	b.once.Do(func() {}) // finish has nothing to do any more
+	b.a.trip.End(&o, route.End{At: time.Now()})
+	b.a.close()
+	b.giveBack()
+	return f
+}
+
+// finish records the end of an answer that went to the client, once: the route learns it, with the index, the session
+// and the worker's load, and the meter counts it. err is io.EOF at a proper end.
+func (b *body) finish(err error) {
+	b.once.Do(func() {
+		o := b.outcome(err)
+		now := b.came
+		if now.IsZero() {
+			now = time.Now()
+		}
+		seen := &b.r.in.Seen
+		seen.Usage = b.a.trip.End(&o, route.End{Reply: b.reply, Whole: err == io.EOF, Status: b.a.resp.Status,
+			At: now})
+		b.giveBack()
+		seen.Total = now.Sub(b.r.arrived)
+		b.r.journal.meter.Ended(seen, End{Status: b.a.resp.Status, Outcome: o, Took: seen.Total,
+			Translated: b.r.entry.Door != nil})
+	})
+}
+
+// outcome returns what the end of the answer means for the worker, and records and logs it if it is no good one.
+func (b *body) outcome(err error) worker.Outcome {
+	seen, cause := &b.r.in.Seen, causeOf(b.a.ctx)
+	switch {
+	case errors.Is(err, ErrClientGone), err != io.EOF && cause == ErrClientGone:
+		seen.End = "client_gone"
+		return worker.Outcome{Kind: worker.Canceled}
+	case err != io.EOF && cause == ErrDraining:
+		seen.End = "drain_timeout"
+		return worker.Outcome{Kind: worker.Canceled}
+	case b.failedInside():
+		seen.End = "hidden_failure"
+		b.r.log().Warn("worker told of a failure in the middle of an answer", "id", b.r.in.ID,
+			"worker", b.a.trip.Worker().ID(), "code", b.reply.FailedCode())
+		if b.aborts() {
+			return worker.Outcome{Kind: worker.Leaving, Err: "aborts what it accepted"}
+		}
+		return worker.Outcome{Kind: worker.Failed, Err: errFailedInside.Error()}
+	case err != io.EOF:
+		seen.End = "broken"
+		words := inWords(err)
+		if b.a.down.Load() {
+			words = errDown.Error()
+		}
+		b.r.log().Warn("worker broke off in the middle of an answer", "id", b.r.in.ID, "worker", b.a.trip.Worker().ID(),
+			"error", words)
+		return worker.Outcome{Kind: worker.Broken, Err: words}
+	case b.a.resp.Status >= 500:
+		return worker.Outcome{Kind: worker.Failed, Err: "HTTP status of 500 or more"}
+	}
+	return worker.Outcome{Kind: worker.Answered}
+}
+
+// giveBack returns the pooled parts.
+func (b *body) giveBack() {
+	if b.reply != nil {
+		replies.Put(b.reply)
+		b.reply = nil
+	}
+	b.page.release()
+}

@@ -1,0 +1,86 @@
+package exchange
+
+import (
+	"github.com/warmpath/warmpath/daemon/route"
+	"github.com/warmpath/warmpath/daemon/session"
+)
+
+// maxName bounds what a client may call its session: what is longer names none.
+const maxName = 1 << 10
+
+// claim reads which session the request belongs to, the surest word first: the id of an opened one, a stored
+// response, the header, a cookie of ours, a field of the body.
+func (r *request) claim() (c route.Claim) {
+	in, req, conf := r.in, r.read.req, &r.epoch.Sessions
+	c.Closing = r.entry.Op == Closing
+	switch {
+	case r.entry.Op == Opening: // a name for strategies that place by it
+		c.Key, c.Placing = session.Name{Kind: session.Key, ID: session.MintID()}, true
+		return c
+	case r.entry.Session != "":
+		c.Opened = in.Opened(r.entry.Session)
+		return c
+	}
+	for i, id := range r.responses() {
+		if id != "" {
+			c.Stored[i] = in.Stored(id)
+		}
+	}
+	id := ""
+	if conf.Header != "" {
+		id = in.Get(conf.Header)
+	}
+	if session.Minted(id) {
+		c.Maybe = in.Opened(id)
+	}
+	if id == "" && conf.Cookie != "" {
+		id = cookieOf(in.Header, conf.Cookie)
+	}
+	c.Binds = id != ""
+	if id == "" && req.SessionKey != "" {
+		for i := 0; i < len(conf.BodyFields) && id == ""; i++ {
+			id = req.SessionField(conf.BodyFields[i])
+		}
+	}
+	if id == "" && conf.Cookie != "" && req.Kind.Generates() {
+		id = session.MintID()
+		c.Binds, c.Fresh, r.cookie = true, true, id
+	}
+	if len(id) > maxName {
+		id = ""
+	}
+	c.Key = session.Name{Kind: session.Key, Tenant: in.Caller.Name + "\x00" + req.CacheSalt, ID: id}
+	return c
+}
+
+// responses returns the ids of the stored responses that the request refers to, in its body and its path.
+func (r *request) responses() [2]string {
+	of := [2]string{r.read.req.PreviousResponse}
+	if r.in.Endpoint.Role == Worker {
+		of[1] = r.in.Endpoint.ID
+	}
+	return of
+}
+
+// foreign returns why a stored response that the request names is not to be had by its key, or nil. A response
+// belongs to the key that made it, and one of another key is answered as one that nobody made. Where there are no
+// keys its id is all it takes.
+func (r *request) foreign() *Fault {
+	if r.in.Caller.Name == "" {
+		return nil
+	}
+	for _, id := range r.responses() {
+		if id == "" {
+			continue
+		}
+		p, s := r.epoch.Living(r.in.Stored(id), r.arrived)
+		if s == session.Silent {
+			return &FaultSilent
+		}
+		if p == nil {
+			f := FaultUnknownResponse(id)
+			return &f
+		}
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+package exchange
+
+import (
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/gate"
+	"github.com/warmpath/warmpath/daemon/route"
+	"github.com/warmpath/warmpath/daemon/worker"
+)
+
+// journal logs and counts what becomes of requests. It is safe for concurrent use.
+type journal struct {
+	log   *slog.Logger
+	meter Meter
+
+	starved    onceASecond // for noDescriptor
+	failedPick onceASecond // for failedStrategy
+}
+
+// onceASecond bounds how often a line is logged that every request would log at once.
+type onceASecond struct{ last atomic.Int64 } // the second of the last line
+
+// due reports whether the line is to be logged now.
+func (o *onceASecond) due(now time.Time) bool {
+	second := now.Unix()
+	return o.last.Swap(second) != second
+}
+
+// of returns the logger that names the pool, which may be nil.
+func (j *journal) of(p *Pool) *slog.Logger {
+	if p == nil {
+		return j.log
+	}
+	return j.log.With("pool", p.Name)
+}
+
+// refusedSession logs and counts a request that is refused for its session. more are further attributes of the line.
+func (j *journal) refusedSession(in *Inbound, pool, code string, more ...any) {
+	j.meter.SessionRefused(pool, code)
+	j.log.Info("session refused",
+		append([]any{"id", in.ID, "pool", pool, "reason", code, "path", gate.Cut(in.Path)}, more...)...)
+}
+
+// failedStrategy logs whose request the module failed: the host's own line cannot know. A module that declines has not
+// failed.
+func (j *journal) failedStrategy(in *Inbound, p *Pool) {
+	switch in.Seen.Fallback {
+	case "decline", "no_rows", "busy", "quarantined", "closed":
+		return
+	}
+	if j.failedPick.due(time.Now()) { // a module that is broken fails on every request
+		j.of(p).Warn("the strategy failed on a request; the fallback chose its worker", "id", in.ID,
+			"strategy", in.Seen.Strategy, "reason", in.Seen.Fallback, "error", p.Strategy.Strategy().Stats().LastError)
+	}
+}
+
+// noDescriptor logs that this process had no descriptor for a request's connection. A disk that such lines fill would
+// be the next to give out.
+func (j *journal) noDescriptor(in *Inbound, p *Pool) {
+	if j.starved.due(time.Now()) {
+		j.of(p).Error("no descriptor is left for a connection to a worker; raise the limit of open files"+
+			" (ulimit -n, LimitNOFILE)", "id", in.ID)
+	}
+}
+
+// step is an attempt that brought nothing. It is logged when it is known who comes next.
+type step struct {
+	reason reason
+	worker *worker.Worker
+}
+
+// passedOn logs, counts and records that the request goes from one worker to the next. That may be the same one again:
+// it closed an idle connection.
+func (j *journal) passedOn(in *Inbound, p *Pool, from step, next *worker.Worker) {
+	if from.reason == reasonNone {
+		return
+	}
+	in.Seen.Retries++
+	in.Seen.Attempts = append(in.Seen.Attempts, route.Attempt{Worker: from.worker.ID(), Reason: string(from.reason)})
+	j.meter.Retried(p.Name, string(from.reason))
+	if from.reason == reasonNoDescriptor { // that has its own line
+		return
+	}
+	j.of(p).Info("request goes to the next worker", "id", in.ID, "worker", from.worker.ID(),
+		"reason", string(from.reason), "next", next.ID())
+}
+
+// nobodyLeft logs that the last of so many workers has failed too, so that the client gets an error.
+func (j *journal) nobodyLeft(in *Inbound, p *Pool, last step, tried int) {
+	if last.reason == reasonNone || last.reason == reasonNoDescriptor {
+		return
+	}
+	j.of(p).Warn("no worker is left for the request: its client gets an error", "id", in.ID, "worker", last.worker.ID(),
+		"reason", string(last.reason), "tried", tried)
+}

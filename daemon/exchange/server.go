@@ -1,0 +1,50 @@
+package exchange
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+// Config is what a Server needs of its process.
+type Config struct {
+	Log   *slog.Logger
+	Meter Meter
+}
+
+// Server serves requests, each under the epoch that it brings. It is safe for concurrent use.
+type Server struct{ journal journal }
+
+// New makes a server.
+func New(c Config) *Server { return &Server{journal: journal{log: c.Log, meter: c.Meter}} }
+
+// Serve answers a plain request. It never fails: what goes wrong is an error in the endpoint's shape. If ctx ends, so
+// does the request at the worker. ctx should be a [Life].
+func (s *Server) Serve(ctx context.Context, in *Inbound) *Outbound {
+	switch in.Endpoint.Role {
+	case Malformed:
+		in.Seen.End = FaultURL.Code
+		return FaultURL.Outbound(in.Endpoint.Shape)
+	case Models:
+		return listModels(in)
+	case Model:
+		return describeModel(in)
+	}
+	return s.Begin(in, Entry{}).Serve(ctx)
+}
+
+// RefuseSession answers what is wrong with a session before a pool is chosen: a log line, a counter, an error in the
+// path's shape.
+func (s *Server) RefuseSession(in *Inbound, f Fault) *Outbound {
+	s.journal.refusedSession(in, in.Seen.Pool, f.Code)
+	in.Seen.End = f.Code
+	return f.Outbound(in.Endpoint.Shape)
+}
+
+// Begin makes the exchange that serves a request.
+func (s *Server) Begin(in *Inbound, entry Entry) *Exchange {
+	e := new(Exchange) // and no literal, which would be made on the stack and copied
+	e.journal, e.in, e.epoch, e.entry, e.arrived = &s.journal, in, in.Epoch, entry, time.Now()
+	e.offered.in = in
+	return e
+}
