@@ -9,38 +9,45 @@ import (
 	"github.com/warmpath/warmpath/daemon/exchange"
 	"github.com/warmpath/warmpath/daemon/sagemaker"
 	"github.com/warmpath/warmpath/daemon/session"
-	"github.com/warmpath/warmpath/daemon/worker"
 )
 
 // API serves the requests for sessions. It is safe for concurrent use.
 type API struct {
-	server *exchange.Server
-	log    *slog.Logger
-	opens  sagemaker.Opens
+	server   *exchange.Server
+	openings openings
+	closings closings
+	plain    plain
 }
 
 // New makes the API on a server of requests.
-func New(server *exchange.Server, log *slog.Logger) *API { return &API{server: server, log: log} }
+func New(server *exchange.Server, log *slog.Logger) *API {
+	a := &API{server: server, openings: openings{server: server, log: log}, closings: closings{server: server}}
+	a.plain = plain{server: server, openings: &a.openings, closings: &a.closings}
+	return a
+}
 
 // Serve answers a request whose endpoint has the role Sessions, Invocations or SageMaker.
 func (a *API) Serve(ctx context.Context, in *exchange.Inbound) *exchange.Outbound {
 	if in.Endpoint.Role == exchange.Sessions {
-		return a.plain(ctx, in)
+		return a.plain.serve(ctx, in)
 	}
 	call, bad := sagemaker.Read(in.Path, in.Lookup, sagemaker.RequestType(in.Body))
 	if bad != nil {
-		return a.server.RefuseSession(in, exchange.Fault{Status: bad.Status, Kind: "invalid_request_error", Code: "session_malformed",
-			Message: bad.Message})
+		return a.server.RefuseSession(in, exchange.Fault{Status: bad.Status, Kind: "invalid_request_error",
+			Code: "session_malformed", Message: bad.Message})
 	}
 	switch call.Op {
 	case sagemaker.Open:
-		return a.open(ctx, in, &call)
+		return a.openings.serve(ctx, in, &call)
 	case sagemaker.Close:
-		return a.close(ctx, in, &call)
+		return a.closings.serve(ctx, in, &call)
 	}
 	x := a.server.Begin(in, entry(in, &call))
 	out := x.Serve(ctx)
-	ended := a.endedAtWorker(in, &call, x, out)
+	ended := endedAtWorker(in, x.Binding(), out)
+	if ended != session.Found {
+		x.Pool().Sessions.Close(in.Opened(call.Session), time.Now())
+	}
 	if ended == session.Lost {
 		return a.server.RefuseSession(in, exchange.FaultSession(session.Lost))
 	}
@@ -51,33 +58,17 @@ func (a *API) Serve(ctx context.Context, in *exchange.Inbound) *exchange.Outboun
 	return out
 }
 
-// endedAtWorker reads from an answer that a session which the worker holds has ended there, and closes its binding:
-// Closed by the request that has just been answered, Lost if the worker knows nothing of it, as after a restart that
-// no probe has seen. Found if neither.
-func (a *API) endedAtWorker(in *exchange.Inbound, c *sagemaker.Call, x *exchange.Exchange, out *exchange.Outbound) session.Status {
-	b, status := x.Binding(), session.Found
+// endedAtWorker returns Closed if an answer says that the session which its worker holds was closed by this request,
+// Lost if the worker knows nothing of it, as after a restart that no probe has seen, and Found otherwise.
+func endedAtWorker(in *exchange.Inbound, b session.Binding, out *exchange.Outbound) session.Status {
 	if in.Seen.Worker == "" || !b.Minted || b.Worker != in.Seen.Worker {
-		return status
+		return session.Found
 	}
 	switch {
 	case out.Status == 200 && out.Get(sagemaker.HeaderClosedSession) != "":
-		status = session.Closed
+		return session.Closed
 	case out.Status == 400 && out.Stream == nil && bytes.Contains(bytes.ToLower(out.Body), []byte("session not found")):
-		status = session.Lost
-	default:
-		return status
+		return session.Lost
 	}
-	x.Pool().Sessions.Close(in.Opened(c.Session), time.Now())
-	return status
-}
-
-// keepsSessions tells whether a worker is taken to keep sessions of its own.
-func keepsSessions(p *exchange.Pool, w *worker.Worker) bool {
-	switch p.WorkerSessions {
-	case "on":
-		return true
-	case "off":
-		return false
-	}
-	return !p.Sessionless(w)
+	return session.Found
 }

@@ -15,9 +15,10 @@ import (
 // door passes a SageMaker call to a worker.
 type door struct{ call *sagemaker.Call }
 
-// entry is what a call says of its request.
+// entry returns what a call says of its request.
 func entry(in *exchange.Inbound, c *sagemaker.Call) exchange.Entry {
-	e := exchange.Entry{Door: door{c}, Pool: c.Endpoint, Session: c.Session, Salt: c.PrefixAwareID, Model: in.Get(sagemaker.HeaderAdapter)}
+	e := exchange.Entry{Door: door{c}, Pool: c.Endpoint, Session: c.Session, Salt: c.PrefixAwareID,
+		Model: in.Get(sagemaker.HeaderAdapter)}
 	switch c.Op {
 	case sagemaker.Open:
 		e.Op = exchange.Opening
@@ -97,7 +98,7 @@ func translate(out *exchange.Outbound, in *exchange.Inbound, c *sagemaker.Call) 
 // maxTranslated is what is read of a worker's error for its message, which has 2,048 characters at most.
 const maxTranslated = 64 << 10
 
-// exception is what a stream that broke off ends with.
+// exception returns what a stream that broke off ends with.
 func exception(err error) sagemaker.StreamError {
 	if errors.Is(err, exchange.ErrDraining) {
 		return sagemaker.InternalStreamFailure(exchange.FaultStopping.Message)

@@ -3,6 +3,7 @@ package sessionapi
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -16,14 +17,21 @@ import (
 // maxOpening bounds the answer to an opening, which is held whole.
 const maxOpening = 16 << 20
 
-// open serves NEW_SESSION. Attempts of one call, which SDKs repeat when an answer is late, open one session.
-func (a *API) open(ctx context.Context, in *exchange.Inbound, c *sagemaker.Call) *exchange.Outbound {
+// openings opens sessions.
+type openings struct {
+	server *exchange.Server
+	log    *slog.Logger
+	calls  sagemaker.Opens // under way, and those that have just ended
+}
+
+// serve answers NEW_SESSION. Attempts of one call, which SDKs repeat when an answer is late, open one session.
+func (o *openings) serve(ctx context.Context, in *exchange.Inbound, c *sagemaker.Call) *exchange.Outbound {
 	id := ""
 	if c.InvocationID != "" {
 		id = in.Caller.Name + "\x00" + c.Endpoint + "\x00" + c.InvocationID
 	}
-	r, _, err := a.opens.Do(ctx, id, func() sagemaker.Result {
-		out, ok := a.openOnce(ctx, in, c)
+	r, _, err := o.calls.Do(ctx, id, func() sagemaker.Result {
+		out, ok := o.attempt(ctx, in, c)
 		r := sagemaker.Result{OK: ok, Status: out.Status, Body: out.Body}
 		for _, f := range out.Header {
 			r.Header = append(r.Header, [2]string{f.Name, f.Value})
@@ -44,16 +52,18 @@ func (a *API) open(ctx context.Context, in *exchange.Inbound, c *sagemaker.Call)
 	return out
 }
 
-// openOnce makes one attempt, and tells whether a session was opened.
-func (a *API) openOnce(ctx context.Context, in *exchange.Inbound, c *sagemaker.Call) (out *exchange.Outbound, ok bool) {
-	x := a.server.Begin(in, entry(in, c))
+// attempt asks a worker to open a session, or opens one that the router alone holds, and reports whether a session
+// was opened.
+func (o *openings) attempt(ctx context.Context, in *exchange.Inbound, c *sagemaker.Call) (
+	out *exchange.Outbound, ok bool) {
+	x := o.server.Begin(in, entry(in, c))
 	if out := x.Choose(ctx); out != nil {
 		return out, false
 	}
 	p, w := x.Pool(), x.Chosen()
 	if c.InBody && !keepsSessions(p, w) {
 		x.Keep()
-		return a.enter(in, c, opened{pool: p, worker: w, answer: &exchange.Outbound{Status: 200}})
+		return o.enter(in, c, opened{pool: p, worker: w, answer: &exchange.Outbound{Status: 200}})
 	}
 	out = x.Send(ctx)
 	w = x.By()
@@ -63,22 +73,22 @@ func (a *API) openOnce(ctx context.Context, in *exchange.Inbound, c *sagemaker.C
 	text, cut, err := out.Whole(maxOpening)
 	switch {
 	case err != nil || cut:
-		a.log.Warn("the answer to an opening broke off or is too long", "id", in.ID, "pool", p.Name, "worker", w.ID(),
+		o.log.Warn("the answer to an opening broke off or is too long", "id", in.ID, "pool", p.Name, "worker", w.ID(),
 			"bytes", len(text), "error", err)
-		return a.server.RefuseSession(in, exchange.FaultOpening), false
+		return o.server.RefuseSession(in, exchange.FaultOpening), false
 	case c.InBody && knowsNoSessions(out.Status, text) && p.WorkerSessions == "auto":
 		p.NoteSessionless(w)
-		return a.enter(in, c, opened{pool: p, worker: w, answer: &exchange.Outbound{Status: 200}})
+		return o.enter(in, c, opened{pool: p, worker: w, answer: &exchange.Outbound{Status: 200}})
 	case out.Status < 200 || out.Status > 299:
-		a.server.RefuseSession(in, exchange.FaultOpening)
+		o.server.RefuseSession(in, exchange.FaultOpening)
 		return translate(&exchange.Outbound{Status: out.Status, Header: out.Header, Body: text}, in, c), false
 	}
-	return a.enter(in, c, opened{pool: p, worker: w, heard: true,
+	return o.enter(in, c, opened{pool: p, worker: w, heard: true,
 		answer: &exchange.Outbound{Status: out.Status, Header: out.Header, Body: text}})
 }
 
-// knowsNoSessions tells from the answer to a body with NEW_SESSION that the worker keeps none: vLLM's word where they
-// are switched off, and of its releases that look for a prompt in it.
+// knowsNoSessions reports that a worker keeps no sessions, from its answer to a body with NEW_SESSION: vLLM's word
+// where they are switched off, and of its releases that look for a prompt in it.
 func knowsNoSessions(status int, body []byte) bool {
 	text := string(body[:min(len(body), 4096)])
 	return status == 404 || status == 405 || status == 422 ||
@@ -94,21 +104,21 @@ type opened struct {
 }
 
 // enter binds an opened session and adds its id to the answer.
-func (a *API) enter(in *exchange.Inbound, c *sagemaker.Call, o opened) (*exchange.Outbound, bool) {
-	in.Seen.Worker = o.worker.ID()
-	id, expires, minted, bad := sagemaker.Opened(o.answer.Get)
+func (o *openings) enter(in *exchange.Inbound, c *sagemaker.Call, s opened) (*exchange.Outbound, bool) {
+	in.Seen.Worker = s.worker.ID()
+	id, expires, minted, bad := sagemaker.Opened(s.answer.Get)
 	if bad != nil {
-		return a.refuseOpening(in, o.worker, bad), false
+		return o.refuse(in, s.worker, bad), false
 	}
 	if !minted {
 		id = session.MintID()
 	}
-	b, err := o.pool.Sessions.Open(in.Opened(id), session.Binding{Worker: o.worker.ID(), Minted: minted, Heard: o.heard, Expires: expires},
-		time.Now())
+	b, err := s.pool.Sessions.Open(in.Opened(id), session.Binding{Worker: s.worker.ID(), Minted: minted, Heard: s.heard,
+		Expires: expires}, time.Now())
 	if err != nil {
-		return a.refuseOpening(in, o.worker, err), false
+		return o.refuse(in, s.worker, err), false
 	}
-	out := o.answer
+	out := s.answer
 	if out.Body == nil { // vLLM's words
 		out.Body = []byte("Session " + id + " created")
 		out.Set("Content-Type", "text/plain; charset=utf-8")
@@ -118,7 +128,20 @@ func (a *API) enter(in *exchange.Inbound, c *sagemaker.Call, o opened) (*exchang
 	return out, true
 }
 
-func (a *API) refuseOpening(in *exchange.Inbound, w *worker.Worker, err error) *exchange.Outbound {
-	a.log.Warn("a worker opened a session that cannot be kept", "id", in.ID, "pool", in.Seen.Pool, "worker", w.ID(), "error", err)
-	return a.server.RefuseSession(in, exchange.FaultOpening)
+// refuse logs and answers that a session cannot be kept that a worker has opened.
+func (o *openings) refuse(in *exchange.Inbound, w *worker.Worker, err error) *exchange.Outbound {
+	o.log.Warn("a worker opened a session that cannot be kept", "id", in.ID, "pool", in.Seen.Pool,
+		"worker", w.ID(), "error", err)
+	return o.server.RefuseSession(in, exchange.FaultOpening)
+}
+
+// keepsSessions reports whether a worker is taken to keep sessions of its own.
+func keepsSessions(p *exchange.Pool, w *worker.Worker) bool {
+	switch p.WorkerSessions {
+	case "on":
+		return true
+	case "off":
+		return false
+	}
+	return !p.Sessionless(w)
 }

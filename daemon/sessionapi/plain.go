@@ -11,37 +11,44 @@ import (
 	"github.com/warmpath/warmpath/daemon/session"
 )
 
-// Session is what a client is told of a session that it opened. Where it lives is not its business.
+// Session is what the answer says of a session to the client that opened it. Where it lives is not its business.
 type Session struct {
 	ID      string    `json:"id"`
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires"`
 }
 
-// plain serves POST /sessions, which opens a session on a worker that it chooses for the body's model, and GET and
-// DELETE /sessions/{id}. The id is then sent as X-Session-Id. The router holds these sessions: no worker hears of
+// plain serves sessions as a plain resource.
+type plain struct {
+	server   *exchange.Server
+	openings *openings
+	closings *closings
+}
+
+// serve answers POST /sessions, which opens a session on a worker that it chooses for the body's model, and GET and
+// DELETE /sessions/{id}. The id is then sent as X-Session-Id. The router holds these sessions, and no worker knows of
 // them.
-func (a *API) plain(ctx context.Context, in *exchange.Inbound) *exchange.Outbound {
+func (r *plain) serve(ctx context.Context, in *exchange.Inbound) *exchange.Outbound {
 	id := in.Endpoint.ID
 	switch {
 	case id == "" && in.Path == "/sessions" && in.Method == http.MethodPost:
-		return a.openPlain(ctx, in)
+		return r.open(ctx, in)
 	case id != "" && (in.Method == http.MethodGet || in.Method == http.MethodDelete):
 	default:
-		return a.server.RefuseSession(in, exchange.FaultUnknownURL)
+		return r.server.RefuseSession(in, exchange.FaultUnknownURL)
 	}
 	if !sagemaker.ValidID(id) {
-		return a.server.RefuseSession(in, gone(session.Unknown))
+		return r.server.RefuseSession(in, gone(session.Unknown))
 	}
 	name := in.Opened(id)
 	p, status := in.Epoch.Holding(name, time.Now())
 	if p == nil {
-		return a.server.RefuseSession(in, gone(status))
+		return r.server.RefuseSession(in, gone(status))
 	}
 	in.Seen.Pool = p.Name
 	b, status := p.Sessions.Peek(name, time.Now())
 	if status != session.Found {
-		return a.server.RefuseSession(in, gone(status))
+		return r.server.RefuseSession(in, gone(status))
 	}
 	if in.Method == http.MethodGet {
 		return said(200, Session{ID: id, Created: b.Created, Expires: b.Expires})
@@ -51,18 +58,18 @@ func (a *API) plain(ctx context.Context, in *exchange.Inbound) *exchange.Outboun
 	asked.Endpoint = exchange.Classify(http.MethodPost, "/invocations")
 	asked.Method, asked.Path, asked.Query = http.MethodPost, asked.Endpoint.Path, ""
 	asked.Body, asked.Tail, asked.Left = []byte(`{"requestType":"CLOSE"}`), nil, 0
-	out, ok := a.freeSession(ctx, &asked, call, held{pool: p, binding: b})
+	out, ok := r.closings.free(ctx, &asked, call, held{pool: p, binding: b})
 	in.Seen = asked.Seen
 	if !ok {
 		return out
 	}
 	if !p.Sessions.Close(name, time.Now()) {
-		return a.server.RefuseSession(in, gone(session.Closed))
+		return r.server.RefuseSession(in, gone(session.Closed))
 	}
 	return &exchange.Outbound{Status: http.StatusNoContent}
 }
 
-// gone is the error of a session that is the resource itself.
+// gone returns the error of a session that is the resource itself.
 func gone(s session.Status) exchange.Fault {
 	f := exchange.FaultSession(s)
 	if s != session.Silent {
@@ -71,12 +78,13 @@ func gone(s session.Status) exchange.Fault {
 	return f
 }
 
-func (a *API) openPlain(ctx context.Context, in *exchange.Inbound) *exchange.Outbound {
+// open opens a session on a worker that is chosen for the body's model.
+func (r *plain) open(ctx context.Context, in *exchange.Inbound) *exchange.Outbound {
 	if len(in.Body) > 0 && !json.Valid(in.Body) || in.Tail != nil {
-		return a.server.RefuseSession(in, exchange.FaultSessionBody)
+		return r.server.RefuseSession(in, exchange.FaultSessionBody)
 	}
 	call := &sagemaker.Call{Op: sagemaker.Open, InBody: true}
-	x := a.server.Begin(in, entry(in, call))
+	x := r.server.Begin(in, entry(in, call))
 	if out := x.Choose(ctx); out != nil {
 		return out
 	}
@@ -85,14 +93,14 @@ func (a *API) openPlain(ctx context.Context, in *exchange.Inbound) *exchange.Out
 	id := session.MintID()
 	b, err := p.Sessions.Open(in.Opened(id), session.Binding{Worker: w.ID()}, time.Now())
 	if err != nil {
-		return a.refuseOpening(in, w, err)
+		return r.openings.refuse(in, w, err)
 	}
 	out := said(http.StatusCreated, Session{ID: id, Created: b.Created, Expires: b.Expires})
 	out.Set("Location", "/sessions/"+id)
 	return out
 }
 
-// said is an answer in JSON.
+// said answers with v in JSON. No cache may keep it.
 func said(status int, v any) *exchange.Outbound {
 	body, _ := json.Marshal(v)
 	out := &exchange.Outbound{Status: status, Body: body}
