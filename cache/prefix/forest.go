@@ -48,8 +48,8 @@ func (f *forest) split(n *node, c int) *node {
 	return up
 }
 
-// joins says whether up and its only child n may become one node: every worker that holds some of n must have touched
-// both together, else the order of eviction would change.
+// joins reports whether up and its only child n may become one node. They may if every worker that holds some of n has
+// touched both together. If not, the order of eviction would change.
 func (f *forest) joins(up, n *node) bool {
 	if up.kids.one != n || up.parent == nil {
 		return false
@@ -128,8 +128,8 @@ func (f *forest) trim(slot uint32) {
 	}
 }
 
-// crowd drops the fleet's oldest holdings until the nodes are within bounds. It looks at every worker for each, a few
-// microseconds, and a touch adds no more than three nodes.
+// crowd drops the oldest holdings of the fleet until there are no more than maxNodes. For each it looks at every
+// worker, which takes a few microseconds. A touch adds at most three nodes.
 func (f *forest) crowd() {
 	for f.nodes > f.maxNodes {
 		oldest, at := -1, int64(0)

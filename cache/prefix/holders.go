@@ -13,7 +13,7 @@ type holder struct {
 // first node of a common system prompt has one for every worker.
 type holders []holder
 
-// find returns where slot stands, or would.
+// find returns the index of slot, or the index where it must be inserted.
 func (h holders) find(slot uint32) (int, bool) {
 	lo, hi := 0, len(h)
 	for lo < hi {

@@ -9,7 +9,8 @@ type worker struct {
 	free     uint32
 }
 
-// rec is a holder's place in its worker's LRU. All blocks of a holder were last touched together, and go from the end.
+// rec is a holder's place in its worker's LRU. All blocks of a holder were last touched together. Eviction takes them
+// from the end.
 type rec struct {
 	node         *node // nil: free, and older is the next free one
 	stamp        int64 // of the last touch

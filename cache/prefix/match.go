@@ -16,7 +16,7 @@ func (s *scratch) next() uint64 {
 	return uint64(s.round) << 32
 }
 
-// counted reports whether slots are 0, 1, 2 and so on.
+// counted reports whether slots are 0, 1, 2 and so on, without a gap.
 func counted(slots []uint32) bool {
 	off := uint32(0)
 	for i, slot := range slots { // no branch: it is most often all of them

@@ -12,8 +12,8 @@ type answer struct {
 	changed bool // Redis did not have this value before the question
 }
 
-// adopt takes an answer over. If the value was changed here meanwhile, nobody knows which came first: what stands is
-// kept, but Redis is asked at the next read.
+// adopt stores an answer of Redis. If the value was changed here after the question was sent, nobody knows which change
+// came first. Then the value here stays, and Redis is asked again at the next read.
 func (m *memory) adopt(k id, a answer, now int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -28,7 +28,7 @@ func (m *memory) adopt(k id, a answer, now int64) {
 		if e != nil {
 			m.remove(e)
 		}
-	case e != nil && e.owes != paid: // is sent to Redis later, and is newer than what it answered
+	case e != nil && e.owes != paid: // it will be sent to Redis, and is newer than the answer
 	default:
 		m.store(k, write{value: a.value, expires: a.expires}, now)
 		if !a.changed {
@@ -37,9 +37,9 @@ func (m *memory) adopt(k id, a answer, now int64) {
 	}
 }
 
-// adoptInDoubt keeps an answer for a value that was not known here before, and is not now. adopt leaves it out when
-// another key of the slot was changed meanwhile, but it must be here if Redis falls silent. Redis is asked at the next
-// read.
+// adoptInDoubt stores an answer for a value that is not held here. adopt does not store it if another key of the same
+// slot was changed after the question was sent. It must be here all the same, in case Redis falls silent. Redis is
+// asked again at the next read.
 func (m *memory) adoptInDoubt(k id, a answer, now int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -51,7 +51,7 @@ func (m *memory) adoptInDoubt(k id, a answer, now int64) {
 	}
 }
 
-// markPaid marks as paid what stood at the ticket; a tombstone has then done its work.
+// markPaid marks the entry as paid if it has not changed since the ticket. A tombstone that is paid is removed.
 func (m *memory) markPaid(k id, ticket uint32, now int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -67,7 +67,7 @@ func (m *memory) markPaid(k id, ticket uint32, now int64) {
 	}
 }
 
-// markOwing marks that Redis has to be given what stands there now.
+// markOwing marks that Redis must get the present value.
 func (m *memory) markOwing(k id, now int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -78,8 +78,8 @@ func (m *memory) markOwing(k id, now int64) {
 	}
 }
 
-// finish takes over what Redis said to a change that was owed, and reports whether the debt is done with. What was
-// changed here meanwhile stays owed, on top of what Redis is now known to have.
+// finish stores what Redis answered to a change that was owed, and reports whether the debt is over. If the value was
+// changed here meanwhile, that later change is still owed, based on what Redis now has.
 func (m *memory) finish(o *owed, r reply, now int64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -14,8 +14,8 @@ const (
 	silence        = 150 * time.Millisecond
 )
 
-// breaker says whether Redis may be asked. It opens by itself. The healer alone closes it, after Redis has answered in
-// time and has been given what it missed.
+// breaker decides whether Redis may be asked. It opens by itself. Only the healer closes it, once Redis has answered in
+// time and has got what it missed.
 type breaker struct {
 	open atomic.Bool
 

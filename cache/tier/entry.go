@@ -30,8 +30,9 @@ func (e *entry) id() id { return id{e.space.name, e.key} }
 // live reports whether the entry is a value.
 func (e *entry) live() bool { return !e.owes.tombstone() }
 
-// debtAfter returns what the entry owes after a change that owes d. It records in base what Redis had before the first
-// of several changes that give way. After a change that Redis gets whatever it has, the next one does so too.
+// debtAfter returns what the entry owes after a further change that owes d by itself. At the first of several changes
+// that give way it records in base what Redis had. Once a change is owed that Redis gets whatever it has, so are all
+// later ones.
 func (e *entry) debtAfter(d debt) debt {
 	if !d.givesWay() {
 		e.base = nil

@@ -23,7 +23,7 @@ const (
 	// relearn is for how long a Redis that has forgotten is not believed: twenty pulses of the healer, for routers that
 	// are slow to see it.
 	relearn = 2 * time.Second
-	// doubted stands in no Redis: to a script that is given it Redis has forgotten.
+	// doubted is a mark that no Redis has. A script that gets it treats Redis as one that has forgotten.
 	doubted = "?"
 )
 
@@ -31,7 +31,7 @@ const (
 type epoch struct {
 	mu    sync.Mutex // guards what follows
 	mark  string     // "" = none was seen yet
-	since time.Time  // another one was found then; zero: none was
+	since time.Time  // when another mark was found; zero = none was
 	until time.Time  // Redis is doubted until then
 }
 
@@ -45,22 +45,22 @@ func (e *epoch) forRequest() string {
 	return e.mark
 }
 
-// forDebt returns the mark for a script that pays a debt: that waits for no other router.
+// forDebt returns the mark for a script that pays a debt. Such a script need not wait for other routers.
 func (e *epoch) forDebt() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.mark
 }
 
-// doubtFrom starts the doubt, when Redis is back.
+// doubtFrom begins the time in which Redis is doubted. It is called when Redis is back.
 func (e *epoch) doubtFrom(now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.until = now.Add(relearn)
 }
 
-// compare compares the mark in Redis with the known one. lost: Redis has forgotten, and this call is the first to see
-// it.
+// compare compares the mark in Redis with the known one. lost is true if Redis has forgotten and this call is the first
+// to find that.
 func (e *epoch) compare(mark string, now time.Time) (lost bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

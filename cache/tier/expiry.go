@@ -2,8 +2,8 @@ package tier
 
 import "container/heap"
 
-// expiry orders entries by the time at which the sweep has to look at them. A longer life leaves an entry where it is
-// (the sweep finds it alive and puts it back), so that a touch costs nothing here. The zero value is ready.
+// expiry orders entries by the time at which the sweep must look at them. An entry whose life is prolonged keeps its
+// place, so that a touch costs nothing here: the sweep finds it alive and puts it back.
 type expiry struct{ h byDue }
 
 func (x *expiry) push(e *entry)   { heap.Push(&x.h, e) }

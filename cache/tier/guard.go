@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// guard reads along with what comes from Redis. It ends the connection before the client library allocates memory for a
-// reply that cannot be meant for us: the library allocates what a line announces, 16 GB for *1000000000, before the
-// first element came. The bounds are for all replies to what was written at once.
+// guard checks the replies of Redis as they are read. It ends the connection when a reply announces more than any reply
+// to us can have. Without it the client library would allocate what a line announces, 16 GB for *1000000000, before the
+// first element has come. The bounds are for all replies to one write together.
 type guard struct {
 	net.Conn
 	most  int64 // bytes
@@ -19,14 +19,15 @@ type guard struct {
 
 	line line
 	skip int64 // bytes of a bulk string still to come, its line end too
-	bad  error // was found: nothing more is read
+	bad  error // what was wrong with a reply: nothing more is read
 }
 
 const (
 	// maxItems bounds the elements of arrays: a page of SCAN has some 1,000, answers to a batch of changes 768.
 	maxItems = 1 << 16
 	maxLine  = 64 << 10
-	// grace is for how long a connection whose time is over is read once more: a read without any fails before it reads.
+	// grace is how much longer a connection is read whose deadline has passed. With none left a read fails before it
+	// reads.
 	grace = time.Millisecond
 )
 
@@ -55,7 +56,7 @@ func (g *guard) Read(p []byte) (int, error) {
 		return 0, g.bad
 	}
 	n, err := g.Conn.Read(p)
-	if n == 0 && errors.Is(err, os.ErrDeadlineExceeded) { // on a starved machine the answer is here and we are late
+	if n == 0 && errors.Is(err, os.ErrDeadlineExceeded) { // the answer may be here, only this process was slow
 		_ = g.Conn.SetReadDeadline(time.Now().Add(grace))
 		n, err = g.Conn.Read(p)
 	}
@@ -67,7 +68,7 @@ func (g *guard) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// follow reads along. It returns false for a reply that is too large, or none.
+// follow checks the next bytes. It returns false for a reply that is too large or malformed.
 func (g *guard) follow(p []byte) bool {
 	for len(p) > 0 {
 		if g.skip > 0 {

@@ -14,7 +14,7 @@ const (
 	probesToClose = 3
 )
 
-// healer finds out that Redis is lost or back, and gives it what it missed. It alone closes the breaker.
+// healer finds out whether Redis is lost or back, and sends it what it missed. Only the healer closes the breaker.
 type healer struct{ *tiers }
 
 // run sweeps and heals until ctx is done.
@@ -38,8 +38,8 @@ func (h healer) run(ctx context.Context) {
 	}
 }
 
-// heal probes Redis and, if it answers in time, gives it what it does not have; then it closes the breaker. What is
-// changed meanwhile stays owed until the next pulse: under load there is always some.
+// heal probes Redis and, if it answers in time, sends it what it lacks and closes the breaker. Changes made meanwhile
+// stay owed until the next pulse: under load there are always some.
 func (h healer) heal(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 4*backgroundTimeout)
 	defer cancel()
@@ -107,7 +107,7 @@ func (h healer) payDebts(ctx context.Context) (paid int, ok bool) {
 	return paid, true
 }
 
-// send gives Redis what it is owed and takes its answers over. It returns how many debts are done with.
+// send sends the debts to Redis and stores its answers. It returns how many debts are over.
 func (h healer) send(ctx context.Context, debts []owed) (done int, ok bool) {
 	err := h.l2.send(ctx, debts, func(o *owed, r reply) {
 		if h.l1.finish(o, r, h.now()) {

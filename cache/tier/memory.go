@@ -70,7 +70,8 @@ func (m *memory) put(k id, w write, now int64) (ticket uint32, ok bool) {
 	return m.store(k, w, now)
 }
 
-// update stores what next makes of the live value (nil: there is none), in one step. It stores nothing if next says so.
+// update replaces the live value by what next returns, in one step. next gets nil if there is no value. Nothing is
+// stored if next returns false.
 func (m *memory) update(k id, w write, now int64, next func(old []byte) (value []byte, ok bool)) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -128,7 +129,7 @@ func (m *memory) deleteOnly(k id, value []byte, expires, now int64) (ticket uint
 		return ticket, false
 	}
 	e = m.find(k, now)
-	if e.base == nil { // Redis had nothing, unless it has taken the value in and we did not hear of it
+	if e.base == nil { // Redis had nothing, unless it has stored the value and its answer was lost
 		e.base = value
 	}
 	return ticket, true

@@ -61,7 +61,8 @@ func (o *operation) deadline() context.Context {
 	return o.ctx
 }
 
-// alone reports whether L1 decides: there is no Redis, or it is lost, or it has yet to be given what stands here.
+// alone reports whether L1 decides without Redis: none is configured, or it is lost, or it does not have this value's
+// last change yet.
 func (o *operation) alone() bool { return o.seen.owes != paid || o.lost || !o.shared() }
 
 // ttl returns what is left of the value's life; 0 if it does not end.
@@ -78,7 +79,7 @@ func (o *operation) ask(script *redis.Script, args ...any) (reply, error) {
 	return r, err
 }
 
-// backup returns what Redis shall take back if it has nothing.
+// backup returns the value that Redis restores if it has lost it.
 func (o *operation) backup() (payload []byte, ttl int64) {
 	if !o.seen.live {
 		return nil, 0
@@ -86,7 +87,7 @@ func (o *operation) backup() (payload []byte, ttl int64) {
 	return marked(o.seen.value), millis(o.ttl())
 }
 
-// adopt brings L1 and o.seen to what Redis answered. changed: Redis did not have this value before.
+// adopt updates L1 and o.seen by what Redis answered. changed is true if this call itself wrote the value to Redis.
 func (o *operation) adopt(r reply, changed bool) {
 	known := o.seen.live || o.seen.owes.tombstone()
 	if r.kind == kindRestored {

@@ -35,8 +35,8 @@ type remote struct {
 	calls, failed, slow, garbage, restored atomic.Uint64
 }
 
-// silenceLibrary keeps the client's own lines, one for every failed dial, out of the log: the breaker says it once. The
-// library has one logger for the whole process, so nothing of it changes before a Redis is configured.
+// silenceLibrary turns off the log lines of the client library, one for every failed dial: the breaker logs the outage
+// once. The library has one logger for the whole process, so it is left alone until a Redis is configured.
 var silenceLibrary = sync.OnceFunc(func() { redis.SetLogger(noLines{}) })
 
 type noLines struct{}
@@ -45,7 +45,7 @@ func (noLines) Printf(context.Context, string, ...any) {}
 
 func newRemote(conf Config) (*remote, error) {
 	opt, err := redis.ParseURL(conf.Redis)
-	if err != nil { // it may hold the password: neither the URL nor a part of it is repeated
+	if err != nil { // neither the URL nor the error is shown: both may hold the password
 		return nil, errors.New("tier: the Redis URL is not valid; want redis://[user:password@]host:port[/db], " +
 			"rediss://... or unix://[user:password@]/path[?db=n], with special characters of the password percent-encoded")
 	}
@@ -73,7 +73,8 @@ func newRemote(conf Config) (*remote, error) {
 	}, nil
 }
 
-// dialer obeys its context in the TLS handshake too, which go-redis's own does not, and bounds replies to most bytes.
+// dialer connects to Redis, and limits replies to most bytes. Unlike go-redis's own it stops at the end of its context
+// in the TLS handshake too.
 func dialer(conf *tls.Config, most int64) func(context.Context, string, string) (net.Conn, error) {
 	plain := &net.Dialer{Timeout: dialTimeout, KeepAlive: 15 * time.Second}
 	dial := plain.DialContext
@@ -100,7 +101,7 @@ func (r *remote) ask(ctx context.Context, script *redis.Script, k id, args ...an
 	return r.parse(res)
 }
 
-// askQuietly is ask for whom Redis's silence is no sign: the breaker does not count it.
+// askQuietly is ask without the breaker: a silent Redis is not counted as a failure.
 func (r *remote) askQuietly(ctx context.Context, script *redis.Script, k id, args ...any) (reply, error) {
 	res, err := r.run(ctx, script, k, args...)
 	if err != nil {
@@ -144,7 +145,7 @@ func (r *remote) set(ctx context.Context, k id, value []byte, ttl time.Duration)
 	return err
 }
 
-// count counts a call for the breaker and the figures, and logs that Redis is lost.
+// count counts a call for the breaker and the statistics. It logs when the breaker opens.
 func (r *remote) count(start time.Time, err error) {
 	r.calls.Add(1)
 	if time.Since(start) > r.timeout {

@@ -19,13 +19,13 @@ type NamespaceStats struct {
 	Evictions, Expirations uint64
 }
 
-// L2Stats is how Redis does. It is zero where none is configured.
+// L2Stats is the state of Redis. It is zero where none is configured.
 type L2Stats struct {
 	Configured bool
 	Open       bool   // the breaker: Redis is not asked
 	Opens      uint64 // how often it opened
 	Calls      uint64
-	Failures   uint64 // calls without an answer in time, or with an error
+	Failures   uint64 // calls without an answer in time, or answered by an error
 	Slow       uint64 // calls that took longer than Timeout, failed or not
 	Garbage    uint64 // keys of ours that held what no router wrote
 	Restored   uint64 // values that Redis had lost and took back

@@ -34,10 +34,10 @@ func New(conf Config) (*Store, error) {
 // values over 8 KiB. Without a Redis it does nothing.
 func (s *Store) Load(ctx context.Context) (int, error) { return readAhead(ctx, &s.tiers) }
 
-// Run removes what is expired, finds out that Redis is lost or back, and gives it what it missed, until ctx is done.
+// Run removes what is expired, detects that Redis is lost or back, and sends it what it missed, until ctx is done.
 func (s *Store) Run(ctx context.Context) { healer{&s.tiers}.run(ctx) }
 
-// Close closes the connections to Redis. What Redis was not given is lost to other routers.
+// Close closes the connections to Redis. Changes that Redis has not got yet are lost to other routers.
 func (s *Store) Close() error {
 	if s.l2 == nil {
 		return nil

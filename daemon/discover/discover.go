@@ -13,7 +13,7 @@ type Config[W equaler[W]] struct {
 	Log     *slog.Logger
 	Resolve Resolver
 
-	URL   func(w W) string   // tells workers apart
+	URL   func(w W) string   // identifies a worker
 	AtURL func(url string) W // the worker of which nothing but its URL is known
 
 	ReadFile func(path string) ([]W, error)

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// equaler is what the sources say of a worker: lists of them are compared.
+// equaler is a worker as the sources describe it. Lists of them are compared.
 type equaler[W any] interface{ Equal(W) bool }
 
 // fileSource is the workers of a file.
@@ -14,7 +14,7 @@ type fileSource[W equaler[W]] struct {
 	log  *slog.Logger
 	load func(path string) ([]W, error)
 
-	reading sync.Mutex // one reader at a time: what was read first must not be taken up last
+	reading sync.Mutex // one reader at a time, or an older reading could replace a newer one
 
 	mu      sync.Mutex // guards all below
 	path    string     // "" = no file

@@ -25,7 +25,7 @@ type nameSource struct {
 	log     *slog.Logger
 	resolve Resolver
 
-	asking sync.Mutex // one asker at a time: the older answer must not be taken up last
+	asking sync.Mutex // one query at a time, or an older answer could replace a newer one
 	halved bool       // one kind of address failed, and the log says so; guarded by asking
 
 	mu         sync.Mutex // guards all below

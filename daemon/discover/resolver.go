@@ -11,7 +11,7 @@ import (
 // Resolver returns the addresses of a name. System makes the one of a process, and a test has a table.
 type Resolver func(ctx context.Context, host string) ([]netip.Addr, error)
 
-// half is the error of a name that has one answer and not the other: IPv4 and IPv6 are two queries.
+// half is the error of a name of which one query failed and the other did not: IPv4 and IPv6 are two queries.
 type half struct {
 	is6 bool // the one that failed
 	err error
@@ -19,9 +19,9 @@ type half struct {
 
 func (h *half) Error() string { return h.err.Error() }
 
-// System makes a Resolver that asks r for both kinds of address. A kind that the name does not have is no error. One
-// that fails, beside one that does not, gives what the other found, with an error by which the known addresses of that
-// kind stay.
+// System makes a Resolver that asks r for addresses of both kinds, IPv4 and IPv6. It is no error if the name has none
+// of one kind. If one query fails and the other does not, the result has the addresses of the other, and an error that
+// makes the caller keep the known addresses of the failed kind.
 func System(r *net.Resolver) Resolver {
 	return func(ctx context.Context, host string) (found []netip.Addr, err error) {
 		kinds := [2]string{"ip4", "ip6"}

@@ -57,7 +57,7 @@ func (a *asker) health(ctx context.Context, base string) (verdict, string) {
 	return healthy, ""
 }
 
-// models asks for the ids that a worker lists and their entries.
+// models requests the list of a worker's models, and returns their ids and entries.
 func (a *asker) models(ctx context.Context, base string) ([]string, []json.RawMessage, error) {
 	q := question{client: a.Client, url: base + "/v1/models", wait: a.HealthTimeout, limit: maxModels}
 	status, b, err := a.get(ctx, q)

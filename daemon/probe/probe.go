@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// Prober asks the workers that it was given. Make it with New; it is safe for concurrent use. Its methods never wait
-// for a worker and never call the sink, so a sink may call them with its own lock held.
+// Prober asks the workers that it was given for health, models and metrics. Make it with New; it is safe for concurrent
+// use. Its methods never wait for a worker and never call the sink, so a sink may call them with its own lock held.
 type Prober struct {
 	asker atomic.Pointer[asker]
 	loops sync.WaitGroup
@@ -66,8 +66,8 @@ func (p *Prober) Watch(id uint64, url, metrics string) {
 	p.begin(t, t.followHealth, t.followMetrics)
 }
 
-// WatchHealth asks a worker for its health alone from now on: it was removed, and requests that are still there may
-// wait in vain.
+// WatchHealth asks a worker for nothing but its health from now on: it was removed, but requests are still in flight
+// there.
 func (p *Prober) WatchHealth(id uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -77,7 +77,7 @@ func (p *Prober) WatchHealth(id uint64) {
 	}
 }
 
-// Unwatch asks a worker nothing more.
+// Unwatch stops all questions to a worker.
 func (p *Prober) Unwatch(id uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -8,9 +8,9 @@ import (
 // Sink takes what the workers answered. Its methods are called from many goroutines at once. An id that it does not
 // know is one of a worker that has gone meanwhile.
 type Sink interface {
-	// Phase reports whether the worker is up, and whether its answers said that it is going. The loops ask by it: one that
-	// is not up is checked more often and not scraped, one that is going is scraped each second, since a new process ends
-	// that.
+	// Phase reports whether the worker is up, and whether an answer of it said that it is shutting down. A worker that
+	// is not up is checked more often and not scraped. One that is shutting down is scraped each second, to find its
+	// new process soon.
 	Phase(id uint64) (up, leaving bool)
 
 	Healthy(id uint64, at time.Time)

@@ -11,7 +11,7 @@ const (
 	listEvery  = 5                      // health checks between model listings
 	minGap     = 200 * time.Millisecond // between health checks that failing requests ask for
 	downEvery  = 500 * time.Millisecond // between checks of a worker that is not up
-	leaveEvery = time.Second            // between scrapes of a worker that is going
+	leaveEvery = time.Second            // between scrapes of a worker that is shutting down
 )
 
 // target is one worker with its loops.
@@ -73,7 +73,7 @@ func (t *target) followMetrics(ctx context.Context, sink Sink) {
 	}
 }
 
-// checkHealth makes one check and reports whether it was good. What comes after ctx ended is nobody's answer.
+// checkHealth makes one check and reports whether it was good. An answer that comes after ctx has ended is dropped.
 func (t *target) checkHealth(ctx context.Context, a *asker, sink Sink) bool {
 	v, why := a.health(ctx, t.url)
 	if ctx.Err() != nil {

@@ -36,7 +36,7 @@ type Binding struct {
 	Worker        string    // the worker's id
 	Kind          Kind      // of the name that it stands under
 	Minted        bool      // the worker named the session and holds its state, which dies with it
-	Heard         bool      // the worker answered the opening, and may hold a payload of it: it gets the close too
+	Heard         bool      // the worker answered the opening, and may hold state for it: it must get the close too
 	WorkerSession string    // what the worker calls it, if the client knows it by another id; "" = the same
 	Created       time.Time // to the millisecond
 	Expires       time.Time // to the second; zero for kinds that last from their last use
@@ -57,9 +57,9 @@ type Status uint8
 
 const (
 	Found   Status = iota // it lives
-	Unknown               // nothing stands under the name
+	Unknown               // the store has nothing under the name
 	Expired               // its fixed end has come
-	Closed                // it was closed
+	Closed                // its client closed it
 	Lost                  // its worker died with its state
 	Silent                // unknown for now: the store does not answer, and this router does not hold the session
 

@@ -33,7 +33,7 @@ func (c Config) withDefaults() Config {
 // KIND/POOL.
 const Namespaces = "session/"
 
-// grace is how long the name of a session that has ended is remembered, so that its user hears why.
+// grace is how long the name of an ended session is remembered, so that its client gets the reason.
 const grace = time.Minute
 
 // Bindings knows which worker each session of a pool lives on. It has no state of its own but counters, and is safe
@@ -75,7 +75,8 @@ func Fingerprint(n Name) string { return key(n)[:fingerprint] }
 
 const fingerprint = 10 // 60 bits: no two of a million are alike
 
-// Alone reports whether the store is silent, as far as is known: what changes now may give way to what the store has.
+// Alone reports whether the store is known to be silent. What is changed then may be replaced later by what the store
+// has.
 func (b *Bindings) Alone() bool { return b.store.Lost() }
 
 // Find returns where a session lives, counts the use or the refusal, and makes a Key or Response last from now on.
@@ -100,7 +101,7 @@ func (b *Bindings) use(n Name, k string) {
 	}
 }
 
-// Peek is Find without a trace, for pages and for GET /sessions/{id}.
+// Peek is Find without counting a use or prolonging the session, for pages and for GET /sessions/{id}.
 func (b *Bindings) Peek(n Name, now time.Time) (Binding, Status) {
 	r, s := b.read(n, key(n), now)
 	return r.Binding, s

@@ -10,9 +10,9 @@ import (
 // another router's change went through.
 const maxSwaps = 8
 
-// Open enters a session that its caller asked for. It stamps Created and, where they are missing or too late,
-// Expires. What it returns is what the client must be told. An error means that nothing was entered: the end that the
-// worker named has passed, or the id lives already.
+// Open stores a session that its caller asked for. It sets Created and, where they are missing or too late, Expires. It
+// returns the binding that the client must be told. An error means that nothing was stored: the end that the worker
+// named has passed, or the id is in use.
 func (b *Bindings) Open(n Name, as Binding, now time.Time) (Binding, error) {
 	if n.ID == "" || as.Worker == "" {
 		return Binding{}, fmt.Errorf("session: a session without id or worker cannot be opened")
@@ -66,14 +66,14 @@ func (b *Bindings) begun(k Kind, worker string) {
 	b.live.enter(worker, k)
 }
 
-// Bind enters a Key or Response that no request has bound yet. It returns the worker where the session lives now, and
+// Bind stores a Key or Response that no request has bound yet. It returns the worker where the session lives now, and
 // whether this call has bound it: another request, here or at a second router, may have been first.
 func (b *Bindings) Bind(n Name, worker string, now time.Time) (at string, bound bool) {
 	return b.bind(n, worker, now, b.store.SetIfAbsent)
 }
 
-// Keep is Bind for a name of which Find said Silent: the binding stands in this router, and gives way to an older one
-// that the store has when it answers again.
+// Keep is Bind for a name of which Find returned Silent. The binding is stored in this router alone. When the store
+// answers again and has an older one, that one wins.
 func (b *Bindings) Keep(n Name, worker string, now time.Time) (at string, bound bool) {
 	return b.bind(n, worker, now, b.store.Keep)
 }
@@ -98,8 +98,8 @@ func (b *Bindings) bind(n Name, worker string, now time.Time, set setter) (at st
 	return worker, true
 }
 
-// Rebind moves a session whose worker from is down, and returns the worker where it lives now: another one than to if
-// another router moved it first. A session that has ended meanwhile is not moved: "".
+// Rebind moves a session whose worker from is down, and returns the worker where it lives now. That is another one than
+// to if another router moved it first, and "" if the session has ended meanwhile.
 func (b *Bindings) Rebind(n Name, from, to string, now time.Time) string {
 	at := ""
 	done, ended := b.change(n, now, b.store.Replace, func(old Binding) (Binding, bool) {
@@ -126,16 +126,17 @@ func (b *Bindings) Rebind(n Name, from, to string, now time.Time) string {
 	return at
 }
 
-// Close ends a session, and reports whether it lived: of several calls at once, on this router or on others, one
-// closes.
+// Close ends a session, and reports whether it lived. Of several calls at once, on this router or on others, one gets
+// true.
 func (b *Bindings) Close(n Name, now time.Time) bool { return b.end(n, now, Closed) }
 
 // Lose ends a session whose state died with its worker.
 func (b *Bindings) Lose(n Name, now time.Time) bool { return b.end(n, now, Lost) }
 
-// end forgets a session that slides. In the place of an opened one it leaves a mark until the session's time would
-// have been over. The store takes the mark whatever it has by then: an end that a client was told of stays one. A
-// plain delete could be undone, by a second tier that missed it while it was gone, or by another router's copy.
+// end removes a Key or Response. An opened session is replaced by a mark that it has ended, which stays until the
+// session's time would have been over. The store takes the mark whatever it has by then, because a client was told of
+// the end. A plain delete could be undone by a second tier that missed it while it was gone, or by another router's
+// copy.
 func (b *Bindings) end(n Name, now time.Time, why Status) bool {
 	worker := ""
 	if n.Kind != Opened {

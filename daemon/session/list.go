@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Entry is a session on a page.
+// Entry is a session as a page shows it.
 type Entry struct {
 	Fingerprint string // as Fingerprint; the id itself is not kept
 	Binding
@@ -73,8 +73,8 @@ const (
 	recountRest  = 50
 )
 
-// Run keeps the numbers of FillLive true until ctx ends: it counts the live sessions again and again, and so finds
-// those that expired, and what other routers did. Call it once.
+// Run recounts the live sessions until ctx ends, so that FillLive finds those that expired and what other routers did.
+// Call it once.
 func (b *Bindings) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		began := time.Now()

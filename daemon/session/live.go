@@ -16,7 +16,7 @@ type residents struct {
 // enter counts a session that was bound to a worker.
 func (r *residents) enter(worker string, k Kind) { r.add(worker, k, 1) }
 
-// leave takes a session away that has ended or moved.
+// leave counts down a session that has ended or moved.
 func (r *residents) leave(worker string, k Kind) { r.add(worker, k, -1) }
 
 // add keeps a number below zero as it is. A session may leave before its entering is counted, and the two make up for

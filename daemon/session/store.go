@@ -25,9 +25,9 @@ type Store interface {
 	Touch(ns, key string, ttl time.Duration) bool
 	// Drop forgets a value, if it is the one given.
 	Drop(ns, key string, value []byte)
-	// Lost reports whether the store is silent, as far as is known: then this process alone decides.
+	// Lost reports whether the store is known to be silent. Then this process alone decides.
 	Lost() bool
-	// Settle waits a little until the store has been told of a change of a key that it did not answer to.
+	// Settle waits a short time until the store has a change of a key that it was too silent to take.
 	Settle(ns, key string)
 	// Each calls f for the values that this process holds until f returns false. f calls no method of the store.
 	Each(ns string, f func(key string, value []byte, expires time.Time) bool)

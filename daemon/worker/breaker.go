@@ -80,12 +80,14 @@ func (b *breaker) ended(r *request) bool {
 	return true
 }
 
-// hasProven reports whether a trial that still runs has proven the worker: a long stream is not waited for.
+// hasProven reports whether the trial has streamed for long enough to count as good. So a long stream need not end
+// first.
 func (b *breaker) hasProven(now float64) bool {
 	return b.trial != nil && b.trial.first > 0 && now-b.trial.first >= proven
 }
 
-// good takes a good answer. settled: the worker's slow start is over, so the next back-off is the first again.
+// good counts a good answer. settled is true when the worker's slow start is over: then the next back-off is as short
+// as the first.
 func (b *breaker) good(settled bool) {
 	b.streak = 0
 	if b.cause == none && settled {
@@ -93,7 +95,7 @@ func (b *breaker) good(settled bool) {
 	}
 }
 
-// fails counts a failed answer and reports whether the breaker must open for it. tried: it was the trial.
+// fails counts a failed answer and reports whether the breaker must open for it. tried is true if it was the trial's.
 func (b *breaker) fails(tried bool) bool {
 	b.streak++
 	if tried {
@@ -111,7 +113,7 @@ func (b *breaker) eject(why string, now, first float64) {
 	b.streak = 0
 }
 
-// leave opens the breaker of a worker that says that it is going.
+// leave opens the breaker of a worker whose answer said that it is shutting down.
 func (b *breaker) leave(why string, now float64) {
 	if b.cause == leaving {
 		b.back = min(maxLeave, 2*b.back)
@@ -124,8 +126,8 @@ func (b *breaker) leave(why string, now float64) {
 	b.trial = nil
 }
 
-// shut closes the breaker after a good trial. The back-off stays, for the next time.
+// shut closes the breaker after a good trial. The length of the back-off is kept for the next time.
 func (b *breaker) shut() { b.cause, b.trial, b.streak = none, nil, 0 }
 
-// reset forgets all: the worker died or is a new process.
+// reset forgets everything: the worker died or is a new process.
 func (b *breaker) reset() { *b = breaker{} }

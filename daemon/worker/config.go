@@ -29,15 +29,16 @@ type Config struct {
 
 	// The fields below are New's to set. Configure ignores them.
 
+	// New reads the fields below. Configure ignores them.
 	Log     *slog.Logger // default: none
 	Watcher Watcher      // is asked to watch the workers; default: nobody is
-	// After calls f after d, with the time of then. It is called with the pool's lock held, so it must not call f before
-	// it returns. nil = never: no Holder is called.
+	// After calls f after d, and passes the time of that moment. It is called with the pool's lock held, so it must not
+	// call f before it returns. nil means that no Holder is ever called.
 	After func(d time.Duration, f func(now time.Time))
 
 	// The hooks are called without the pool's lock, with the worker's slot. Any may be nil.
 	OnDown     func(slot uint32)             // down, removed, or its slot is free again: what its cache held is gone
-	OnRestart  func(slot uint32)             // its process is a new one, though it was never seen down
+	OnRestart  func(slot uint32)             // it runs in a new process, though no health check saw it down
 	OnChange   func()                        // something that is written to the log has changed
 	OnCapacity func(slot uint32, tokens int) // of its KV cache, when registered (0 = not known yet) and when it changes
 }

@@ -31,8 +31,8 @@ func (f failures) after(x float64) failures {
 	return f
 }
 
-// own reports whether a failure now is the worker's own: it fails often, and the n others with so many failures in all
-// far less.
+// own reports whether a failure is blamed on this worker, not on the request. It is if the worker fails often and the
+// others fail far less. others is the sum of the shares of n other workers.
 func (f failures) own(others float64, n int) bool {
 	share := f.after(1).share
 	return share >= often && share*float64(n) >= alone*others

@@ -13,14 +13,14 @@ import (
 type fleet struct {
 	began   time.Time
 	watcher Watcher
-	grace   func(w *Worker) // begins the grace of the requests in flight at a worker that fell
+	grace   func(w *Worker) // starts the time that requests in flight at a worker that went down may still take
 	conf    *settings       // in force
-	running bool            // New is over: who comes now is late
+	running bool            // New has returned: a worker that is added now starts slowly
 
 	workers []*Worker          // in order of slot
 	taken   map[uint32]*Worker // by slot, also removed workers whose last request has not ended
 	watched map[uint64]*Worker // the same by number
-	numbers uint64             // given, ever
+	numbers uint64             // how many were given, ever
 	up      int                // workers that are up
 
 	speed    fleetSpeed
@@ -33,7 +33,7 @@ type fleet struct {
 // sec is the time in seconds since the pool began, never below a nanosecond: 0 means never in here.
 func (f *fleet) sec(t time.Time) float64 { return max(1e-9, t.Sub(f.began).Seconds()) }
 
-// note keeps a change of w, to be announced when the lock is given back.
+// note records a change of w. Pool.unlock announces it.
 func (f *fleet) note(w *Worker, e event, now float64) {
 	e.who = &w.identity
 	f.events = append(f.events, e)
@@ -136,9 +136,9 @@ func (f *fleet) find(id string) *Worker {
 	return f.workers[i]
 }
 
-// advance brings averages and queues up to a time, and returns what the rows of then have in common. All queues come
-// before the first row: a sample moves the fleet's speed, and a row that was filled before it would show another speed
-// than its neighbours though the workers are equal.
+// advance brings all averages and queues up to a time, and returns what the rows of that time have in common. It does
+// so for all workers before the first row is filled: a sample in one queue changes the fleet's speed, so rows of equal
+// workers would differ.
 func (f *fleet) advance(at float64) moment {
 	f.age(at)
 	for _, w := range f.workers {
@@ -186,7 +186,7 @@ func (f *fleet) weight() (sum float64) {
 	return max(sum, 1e-9)
 }
 
-// compare moves the speeds of all by what the metrics of w say of n requests.
+// compare corrects the relative speeds of all workers by the pace of w, which its metrics measured on n requests.
 func (f *fleet) compare(w *Worker, n float64) {
 	all := make([]*speed, len(f.workers))
 	for i, o := range f.workers {
@@ -195,7 +195,7 @@ func (f *fleet) compare(w *Worker, n float64) {
 	w.speed.compare(all, n)
 }
 
-// failsAlone reports whether a failed answer that w gives now is taken for its own fault, not for the request's.
+// failsAlone reports whether a failed answer of w is blamed on w, not on the request.
 func (f *fleet) failsAlone(w *Worker) bool {
 	sum, n := 0.0, 0
 	for _, o := range f.workers {
@@ -222,7 +222,7 @@ func (f *fleet) saturated() bool {
 	return some
 }
 
-// list takes the models of w. Workers with equal listings share one.
+// list records the models of w. Workers with equal listings share one.
 func (f *fleet) list(w *Worker, ids []string, entries []json.RawMessage) {
 	w.lastError.good(byModels)
 	w.entries = entries

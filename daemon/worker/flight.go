@@ -43,9 +43,9 @@ const (
 	noneDue  = 1e18 // seconds: no request is waited for
 )
 
-// overdue returns the holders that have waited for grace since their last byte or since the worker fell, and when the
-// next one will have. What was sent after the fall was sent all the same, to a worker that is taken for better than its
-// health (Config.Panic): it waits on.
+// overdue returns the holders that have waited for grace, counted from their last byte or from the worker's fall, and
+// when the next one will have. A request that was sent after the fall was sent in panic mode, when health checks are
+// not believed. It goes on waiting.
 func (f *flight) overdue(fell, grace, now float64) (late []Holder, next float64) {
 	next = noneDue
 	for r := f.oldest; r != nil; r = r.newer {

@@ -37,8 +37,9 @@ func (h *health) rise(now float64) (back bool) {
 
 func (h *health) fall(now float64) { h.state, h.fell = down, now }
 
-// hush counts a check that failed and reports whether it proves death. proof: the check itself does. flows: bytes of an
-// answer came of late.
+// hush counts a failed check and reports whether the worker is dead. It is at once if the check itself proves it
+// (proof). If not, it is after maxSilent checks in a row, unless bytes of an answer came within the last seconds
+// (flows).
 func (h *health) hush(proof, flows bool) bool {
 	h.silent++
 	return proof || h.state == starting || h.silent >= maxSilent && !flows
@@ -59,11 +60,11 @@ type lastError struct {
 	text string
 	at   time.Time
 	by   source
-	over bool // what found it has found none since, or the worker has come up
+	over bool // the same check has found none since, or the worker has come up
 }
 
-// note keeps an error. While a worker is down, what its health check found is kept: that is why it is down, and a
-// scrape that was under way then fails later.
+// note records an error. While a worker is down, the error of its health check stays, because that is why it is down. A
+// scrape that was under way fails later, and would replace it.
 func (e *lastError) note(text string, at time.Time, by source, isDown bool) {
 	if isDown && e.by == byHealth && !e.over && by != byHealth && e.text != "" {
 		return
@@ -71,7 +72,7 @@ func (e *lastError) note(text string, at time.Time, by source, isDown bool) {
 	*e = lastError{text: text, at: at, by: by}
 }
 
-// good notes that what found the error finds none now.
+// good records that whoever found the error finds none now.
 func (e *lastError) good(by source) {
 	if e.by == by {
 		e.over = true

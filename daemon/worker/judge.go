@@ -2,10 +2,10 @@ package worker
 
 // The changes of what a worker is: by its health checks, by the requests that end there, by its metrics.
 
-// healthy takes a good check.
+// healthy records a good health check.
 func (f *fleet) healthy(w *Worker, now float64) {
 	w.health.silent = 0
-	if w.place != configured { // only the grace of its requests hangs on it
+	if w.place != configured { // removed: its health only decides how long its last requests may wait
 		w.health.state = up
 		w.health.fell = 0
 		return
@@ -16,7 +16,8 @@ func (f *fleet) healthy(w *Worker, now float64) {
 	}
 }
 
-// unhealthy takes a check that failed. proof: nothing listens, or the engine says 5xx.
+// unhealthy records a failed health check. proof is true if the check itself proves death: nothing listens, or the
+// engine answered 5xx.
 func (f *fleet) unhealthy(w *Worker, now float64, why string, proof bool) {
 	configured := w.place == configured
 	if configured {
@@ -26,7 +27,7 @@ func (f *fleet) unhealthy(w *Worker, now float64, why string, proof bool) {
 	case !dead:
 	case configured:
 		f.drop(w, now, why)
-	case w.health.fell == 0: // only the grace of its requests hangs on it
+	case w.health.fell == 0: // removed: its health only decides how long its last requests may wait
 		w.health.fall(now)
 		f.grace(w)
 	}
@@ -59,7 +60,7 @@ func (f *fleet) drop(w *Worker, now float64, why string) {
 	f.note(w, event{kind: dropped, why: why}, now)
 }
 
-// restart takes note that w's process is a new one, though w was never seen down.
+// restart records that w runs in a new process, though no health check saw it down.
 func (f *fleet) restart(w *Worker, now float64) {
 	w.forget()
 	w.totals.restarts++
@@ -69,8 +70,8 @@ func (f *fleet) restart(w *Worker, now float64) {
 	f.note(w, event{kind: restarted}, now)
 }
 
-// scraped takes a page of metrics. A worker that was killed and came back between two health checks shows only by its
-// process' start.
+// scraped records a page of metrics. Of a worker that was killed and came back between two health checks nothing but
+// the start time of its process tells.
 func (f *fleet) scraped(w *Worker, m Metrics, now float64) {
 	if w.isNewProcess(&m) {
 		f.restart(w, now)
@@ -83,7 +84,7 @@ func (f *fleet) scraped(w *Worker, m Metrics, now float64) {
 	}
 }
 
-// outcome takes what the end of r says of w.
+// outcome updates w by how its request r has ended.
 func (f *fleet) outcome(w *Worker, r *request, now float64, o Outcome) {
 	w.totals.count(o.Kind)
 	tried := w.breaker.ended(r)
@@ -131,8 +132,8 @@ func (f *fleet) open(w *Worker, now float64, why string) {
 	}
 }
 
-// mayEject keeps half of the workers that are there: if all fail, the fault is in the requests or in what the workers
-// share.
+// mayEject reports whether w may be ejected. Half of the workers that are there always stay: if all fail, the fault is
+// in the requests or in what the workers share.
 func (f *fleet) mayEject(w *Worker) bool {
 	there, out := 0, 1
 	for _, o := range f.workers {
@@ -147,8 +148,9 @@ func (f *fleet) mayEject(w *Worker) bool {
 	return 2*out <= there
 }
 
-// leave takes w for draining. Its other requests that end so while it is open say nothing new. There is no half that
-// stays: what it is sent comes back unanswered for sure.
+// leave marks w as draining, because an answer of it said that it is shutting down. Further answers of that kind change
+// nothing while its breaker is open. Here no half of the fleet is kept: what such a worker is sent comes back
+// unanswered.
 func (f *fleet) leave(w *Worker, now float64, why string, tried bool) {
 	again := w.breaker.cause == leaving
 	if !w.isUp() || again && !tried {
@@ -163,7 +165,8 @@ func (f *fleet) leave(w *Worker, now float64, why string, tried bool) {
 	f.note(w, event{kind: wentLeaving, why: why, wait: seconds(w.breaker.back), tokens: w.flight.n}, now)
 }
 
-// closeBreaker follows a good trial. The worker has its cache still, but its load is what the others had long ago.
+// closeBreaker closes w's breaker after a good trial and starts w slowly: it still has its cache, but none of the load
+// that the others have.
 func (f *fleet) closeBreaker(w *Worker, now float64) {
 	w.breaker.shut()
 	f.startSlow(w, now)
@@ -200,9 +203,9 @@ func (f *fleet) startSlow(w *Worker, now float64) {
 	f.level(w)
 }
 
-// level gives w as many requests ever sent and sent lately, in its rows, as the others have by weight. Strategies break
-// ties by these numbers: at light load, where all is a tie, one that was away for an hour would get everything for the
-// next.
+// level raises w's counts of requests, ever and lately, to what the others have by weight. Strategies break ties by
+// these numbers. At light load, where all workers tie, one that was away for an hour would else get every request of
+// the next hour.
 func (f *fleet) level(w *Worker) {
 	sum, lately, n := 0.0, 0.0, 0.0
 	for _, o := range f.workers {

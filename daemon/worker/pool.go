@@ -9,8 +9,8 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// Pool is the workers of one [[pools]] table. Make it with New; it is safe for concurrent use. It locks, and announces
-// what has changed when the lock is given back; what happens is the fleet's to say.
+// Pool is the workers of one [[pools]] table. Make it with New; it is safe for concurrent use. It takes the lock, lets
+// the fleet decide, and announces what has changed once the lock is given back.
 type Pool struct {
 	later    func(d time.Duration, f func(now time.Time))
 	set      atomic.Pointer[settings] // as fleet.conf, for readers without the lock
@@ -108,8 +108,8 @@ func (p *Pool) Standing(id, model string, now time.Time) Standing {
 	return w.standing(model, p.fleet.conf.MaxInFlight, p.fleet.sec(now))
 }
 
-// FailsAlone reports whether a failed answer that w gives now is taken for its own fault, not for the request's: w
-// fails often, and the others that are up far less so.
+// FailsAlone reports whether a failed answer of w is blamed on w, not on the request: w fails often, and the others
+// that are up far less.
 func (p *Pool) FailsAlone(w *Worker) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -130,9 +130,9 @@ func (p *Pool) Saturated() bool {
 // Request counts a client's request, which earns its share of a repeat. Call it once a request, not for its repeats.
 func (p *Pool) Request(now time.Time) { p.budget.earn(p.set.Load().RetryBudget, now) }
 
-// MayRetry takes one repeat from the budget and reports whether there was one. Ask it before a request that a worker
-// has seen is sent to another. A worker that could not be connected to has seen nothing and is down with the first who
-// tried: going on from there needs no asking, and costs a request one dial a worker at most.
+// MayRetry takes one repeat from the budget and reports whether there was one. Call it before a request that has
+// reached one worker is sent to another. A refused connection needs no budget: the worker has seen nothing, and is down
+// for all others from then on, so it costs each request at most one dial a worker.
 func (p *Pool) MayRetry(now time.Time) bool { return p.budget.spend(now) }
 
 // C1 is the estimated seconds of prefill a token, on a worker of slowness 1.

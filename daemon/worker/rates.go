@@ -16,11 +16,11 @@ const (
 	shortest = 1e-3 // seconds that they are taken to need at least: the rate stays finite when clocks stand still
 )
 
-// rates counts what is sent to the fleet. Averages are written down once a second. Between, sums keep the weights of
-// aged: a dispatch at now adds forward(now) times its value and a reader multiplies by back(now), so that a Snapshot
-// pays one exponential and not one a worker.
+// rates counts what is sent to the fleet. The averages decay once a second. Between two decays a request at now is
+// added with the weight forward(now), and a reader multiplies by back(now). So a Snapshot computes one exponential, not
+// one a worker.
 type rates struct {
-	aged   float64 // when the averages were last written down
+	aged   float64 // when the averages last decayed
 	sent   float64 // requests, weighted as of aged
 	begun  float64 // requests, ever
 	newest ring    // when they were sent

@@ -2,8 +2,8 @@ package worker
 
 import "sync/atomic"
 
-// Holder waits for the answer to a request. GiveUp says that no answer is to be expected any more. The pool calls it
-// without its lock, again each second until the ticket has ended, and perhaps when that has just happened.
+// Holder waits for the answer to a request. GiveUp means that no answer will come. The pool calls it without its lock,
+// and again each second until the ticket has ended. One more call may come just after that.
 type Holder interface{ GiveUp() }
 
 // request is one request at a worker, until it ends. Times are seconds since the pool began; 0 = never.

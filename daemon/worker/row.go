@@ -14,7 +14,7 @@ type moment struct {
 	back     float64 // weight of the shares now
 }
 
-// fill writes all of a row that does not depend on the prompt. The row is zero before.
+// fill writes all of a row that does not depend on the prompt. The row must be zero.
 func (w *Worker) fill(r *abi.Row, m *moment) {
 	r.Worker = w.slot
 	r.Key = w.key
@@ -44,13 +44,13 @@ func (w *Worker) fill(r *abi.Row, m *moment) {
 	}
 }
 
-// Stats is what a person or a metric wants to know of one worker.
+// Stats is one worker's state, for pages and metrics.
 type Stats struct {
 	ID       string
 	URL      string // without credentials
 	Slot     uint32
 	State    Standing  // Starting, Ready, Down, Ejected or Draining
-	Since    time.Time // when it became that
+	Since    time.Time // when it entered the state
 	Breaker  BreakerState
 	Drained  bool   // it was asked to drain, whatever else it is
 	Why      string // it is ejected or draining; "" if it is neither
@@ -82,7 +82,7 @@ type Stats struct {
 	Refused   uint64
 	Ejections uint64
 	Restarts  uint64
-	Left      uint64 // times that its answers said it is going
+	Left      uint64 // times that its answers said it is shutting down
 
 	LastError   string
 	LastErrorAt time.Time // zero = never
@@ -112,7 +112,7 @@ func (w *Worker) stats(m *moment, limit int) Stats {
 	return s
 }
 
-// Counts is what a metric wants to know of the pool as a whole, all since it began.
+// Counts is what is counted of the pool as a whole, since it began.
 type Counts struct {
 	Panics         uint64 // requests that were given workers that are not up
 	RetriesRefused uint64 // repeats that the budget refused

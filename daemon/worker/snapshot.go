@@ -6,7 +6,7 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// Query says for what request the fleet is looked at.
+// Query describes the request that a Snapshot is for.
 type Query struct {
 	Model string // "" fits every worker
 	Bound string // id of the worker that the request is bound to: neither slow start nor a drain hides it
@@ -14,7 +14,7 @@ type Query struct {
 	At    time.Time
 }
 
-// shot is one Snapshot in the making. The pool's lock is held all the while.
+// shot is one call of Snapshot while it runs. The pool's lock is held all the while.
 type shot struct {
 	Query
 	fleet    *fleet
@@ -25,13 +25,13 @@ type shot struct {
 	standing Standing
 }
 
-// mode is who is taken.
+// mode is which workers a pass may offer.
 type mode uint8
 
 const (
 	inTurn    mode = iota
-	outOfTurn      // also who starts slowly
-	blind          // also who is not up
+	outOfTurn      // also those held back by slow start
+	blind          // also those that are not up
 )
 
 // take appends a row for each worker that may take the request.
@@ -42,7 +42,7 @@ func (s *shot) take() {
 		first = outOfTurn
 	}
 	s.takeBy(first)
-	if s.standing == Held { // they and nobody else
+	if s.standing == Held { // nobody but workers held back by slow start
 		s.takeBy(outOfTurn)
 	}
 	if (s.standing == Down || s.standing == Starting) && s.fleet.conf.Panic {
@@ -84,7 +84,7 @@ func (s *shot) takeBy(m mode) {
 	}
 }
 
-// judge returns what a worker that may have the model can do.
+// judge returns whether a worker that lists the model can be offered, and if not, why.
 func (s *shot) judge(w *Worker, m mode) Standing {
 	bound := s.Bound != "" && w.id == s.Bound
 	switch {

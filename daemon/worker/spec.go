@@ -17,8 +17,8 @@ type Spec struct {
 	Labels     map[string]string // as the operator gave them
 }
 
-// marks are what a Spec says of its worker for strategies to read. A field more is one line in Spec and one in each of
-// the three below.
+// marks are what a Spec says of its worker for strategies to read. A new one is a field of Spec and a line in marks,
+// marksOf and fill.
 type marks struct {
 	weight float64
 	price  float64 // Spec.Cost

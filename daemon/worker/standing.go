@@ -26,8 +26,8 @@ func (s Standing) String() string {
 	}[s]
 }
 
-// nearness orders the standings of a fleet's workers: the fleet's is the greatest. What is up and takes none, for
-// whatever reason, counts as down.
+// nearness orders the standings of a fleet's workers: the fleet's is the greatest. A worker that is up but takes no
+// requests counts as down.
 var nearness = [...]uint8{
 	Gone: 0, Lacking: 0, Down: 1, Ejected: 1, Draining: 1, Starting: 2, Full: 3, Held: 4, Panicked: 5, Ready: 6,
 }

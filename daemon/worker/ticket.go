@@ -20,10 +20,10 @@ type Ticket struct {
 	request request
 }
 
-// TryBegin counts a request that is about to be sent to w, if w still takes requests. If not (another request got its
-// last free place or is its trial, or it went down since the snapshot) the caller goes on to its next choice. If none
-// is left, the Standing of a new Snapshot says what to answer. A worker that was removed since takes what was meant for
-// it. Every ticket must be ended.
+// TryBegin counts a request that is about to be sent to w, if w still takes requests. It may not: another request got
+// its last free place or became its trial, or it went down since the snapshot. Then the caller goes on to its next
+// choice. If none is left, the Standing of a new Snapshot says what to answer. A worker that was removed since the
+// snapshot still accepts. Every ticket must be ended.
 func (p *Pool) TryBegin(w *Worker, d Dispatch, now time.Time) (*Ticket, bool) {
 	t := p.ticket(w, d, now)
 	p.mu.Lock()
@@ -44,7 +44,7 @@ func (p *Pool) ticket(w *Worker, d Dispatch, now time.Time) *Ticket {
 	return t
 }
 
-// admits reports whether w takes the request of a snapshot of a moment ago. The caller holds p.mu.
+// admits reports whether w, which a snapshot offered a moment ago, still takes the request. The caller holds p.mu.
 func (p *Pool) admits(w *Worker, bound bool, now float64) bool {
 	switch {
 	case w.full(p.fleet.conf.MaxInFlight):

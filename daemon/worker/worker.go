@@ -19,7 +19,7 @@ type Worker struct {
 	marks
 	place     place
 	draining  bool     // asked to by Drain
-	offered   bool     // in a panic, though it takes nothing: TryBegin lets such requests through
+	offered   bool     // in panic mode: TryBegin accepts requests to it though it is not up
 	listing   *listing // nil = not read yet: any model may be there
 	health    health
 	breaker   breaker
@@ -27,7 +27,7 @@ type Worker struct {
 	queue     queue
 	flight    flight
 	sent      uint64
-	missed    uint64 // added to sent in rows: what others got while it was away
+	missed    uint64 // added to sent in rows: what each of the others got while it was away
 	share     share
 	speed     speed
 	ttft      mean
@@ -35,7 +35,7 @@ type Worker struct {
 	readings  readings
 
 	capacity  capacity
-	process   float64           // when its process began, as last read; kept over death to know a restart
+	process   float64           // when its process began, as last read; outlives a death, to recognise a new process
 	entries   []json.RawMessage // of listing.ids
 	ended     ended
 	failures  failures
@@ -60,7 +60,7 @@ type capacity struct {
 	inForce    int // 0 = unknown
 }
 
-// ended is the requests that ended since the metrics last spoke of any.
+// ended sums up the requests that ended since a scrape last counted any.
 type ended struct {
 	est float64
 	new int // tokens not believed cached
@@ -86,7 +86,7 @@ func newWorker(who identity) *Worker {
 	return &Worker{identity: who, speed: speed{rel: 1}, shownAs: Starting}
 }
 
-// adopt takes what may change while a worker stays, and reports whether its capacity did.
+// adopt sets what may change while a worker stays, and reports whether its capacity did.
 func (w *Worker) adopt(s *Spec, labels *labelSet) bool {
 	w.marks = marksOf(s, labels)
 	w.capacity.configured = s.KVTokens
@@ -114,8 +114,8 @@ func (w *Worker) forget() {
 	w.readings = readings{}
 }
 
-// condition is what a person is told that a worker is: Starting, Ready, Down, Ejected or Draining, and why it is one of
-// the last two. A worker whose breaker lets a trial through is Ejected or Draining still.
+// condition returns a worker's state for pages and logs: Starting, Ready, Down, Ejected or Draining, and why it is one
+// of the last two. A worker whose breaker lets a trial through is still Ejected or Draining.
 func (w *Worker) condition() (s Standing, why string) {
 	switch {
 	case w.health.state == starting:
@@ -130,13 +130,13 @@ func (w *Worker) condition() (s Standing, why string) {
 	return Ready, ""
 }
 
-// isUp reports whether the health checks are content with w.
+// isUp reports whether w passes its health checks.
 func (w *Worker) isUp() bool { return w.health.state == up }
 
 // takes reports whether w may get requests, however many it has.
 func (w *Worker) takes(now float64) bool { return !w.draining && w.keeps(now) }
 
-// keeps reports whether w serves at least the sessions that it has: a drain lets them run on.
+// keeps reports whether w may at least serve the sessions that it has. A drain does not end those.
 func (w *Worker) keeps(now float64) bool { return w.isUp() && w.breaker.lets(now) }
 
 // full reports whether w has as many requests as the limit allows; 0 = no limit.
@@ -157,18 +157,19 @@ func (w *Worker) standing(model string, limit int, now float64) Standing {
 	return Ready
 }
 
-// note keeps an error.
+// note records an error.
 func (w *Worker) note(text string, at time.Time, by source) {
 	w.lastError.note(text, at, by, w.health.state == down)
 }
 
-// flows reports whether a byte of an answer came from w of late.
+// flows reports whether a byte of an answer came from w in the last seconds.
 func (w *Worker) flows(sinceBegan time.Duration) bool {
 	last := w.flow.Load()
 	return last > 0 && sinceBegan-time.Duration(last) < flowing
 }
 
-// read takes a page of metrics. It returns the requests whose pace it says, 0 if it says none; see pace.
+// read records a page of metrics. It returns on how many requests the page measured a pace, 0 if it measured none. See
+// pace.
 func (w *Worker) read(m Metrics, c1, now float64) (requests float64) {
 	was := w.readings
 	w.readings = readings{Metrics: m, at: now}
