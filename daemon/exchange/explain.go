@@ -9,11 +9,25 @@ import (
 	"github.com/warmpath/warmpath/daemon/route"
 )
 
-// explainInJSON adds the whole record.
+// explainInJSON adds the whole record, as far as it fits into a header field.
 func explainInJSON(out *Outbound, r *route.Record) {
-	if text, err := json.Marshal(r); err == nil {
-		out.Set("X-Warmpath-Decision", string(text))
+	out.Set("X-Warmpath-Decision", decision(*r))
+}
+
+// maxShown bounds the candidates in a header field: clients take some 16 KB of header fields.
+const maxShown = 16
+
+// decision returns the record as JSON. The frame is for the log.
+func decision(r route.Record) string {
+	r.Frame = nil
+	if over := len(r.Candidates) - maxShown; over > 0 {
+		r.Candidates, r.More = r.Candidates[:maxShown], r.More+over
 	}
+	text, err := json.Marshal(&r)
+	if err != nil { // a term of the cost is no number
+		return `{"error":"the decision cannot be written as JSON"}`
+	}
+	return string(text)
 }
 
 // explainRefusal adds what is known of a request before a strategy was asked.

@@ -2,6 +2,7 @@ package front
 
 import (
 	"context"
+	"encoding/base64"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -146,7 +147,7 @@ func (a *accessLog) log(in *exchange.Inbound, e ended) {
 		slog.Float64("seconds", seconds(took)),
 		slog.Float64("ttft_seconds", seconds(seen.FirstByte)),
 		slog.Bool("stream", seen.Stream),
-		slog.String("model", gate.Cut(seen.Model)),
+		slog.String("endpoint", seen.Endpoint), slog.String("model", gate.Cut(seen.Model)),
 		slog.String("pool", seen.Pool),
 		slog.String("worker", seen.Worker),
 		slog.String("strategy", seen.Strategy),
@@ -178,7 +179,8 @@ func candidates(seen *exchange.Seen, slow bool) slog.Attr {
 	if !seen.Logged && !slow || len(seen.Candidates) == 0 {
 		return slog.Attr{}
 	}
-	return slog.Any("candidates", seen.Candidates)
+	return slog.Group("", slog.String("module_sha256", seen.Module), slog.Any("candidates", seen.Candidates),
+		slog.String("frame", base64.StdEncoding.EncodeToString(seen.Frame)))
 }
 
 // seconds rounds to whole microseconds, so that a line stays short.

@@ -49,6 +49,12 @@ func KindOf(method, path string) Kind {
 	return kinds[path]
 }
 
+var kindNames = [...]string{"other", "chat", "completion", "responses", "messages", "count_tokens", "embedding",
+	"rerank", "score", "tokenize", "invocations"}
+
+// String is the kind's name in logs.
+func (k Kind) String() string { return kindNames[min(max(int(k), 0), len(kindNames)-1)] }
+
 // Generates reports whether an answer of this kind is generated text, which continues the prompt in the worker's
 // cache and comes back with the client's next turn.
 func (k Kind) Generates() bool {

@@ -35,8 +35,8 @@ func TestWhoBinds(t *testing.T) {
 	f("a key that only places", bindTo+1, Claim{Key: key("s"), Placing: true, Binds: true}, "")
 }
 
-// What a strategy sees of the session: a number for its name, nothing of one that the request does not take part in, and
-// how many sessions live where.
+// What a strategy sees of the session: a number for its name, nothing of one that the request does not take part in,
+// and how many sessions live where.
 func TestWhatAStrategySeesOfASession(t *testing.T) {
 	s := newScene(t, "a:lacks b c")
 	s.enter(key("gone"), "a", false)

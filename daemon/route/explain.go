@@ -1,10 +1,12 @@
 package route
 
 import (
+	"encoding/binary"
 	"slices"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/worker"
+	"github.com/warmpath/warmpath/host"
 	"github.com/warmpath/warmpath/sdk/abi"
 	"github.com/warmpath/warmpath/sdk/score"
 )
@@ -13,6 +15,7 @@ import (
 func (r *Record) Note(c *Choice) {
 	h := &c.fleet.frame.Header
 	r.Strategy, r.Fallback = c.strategy.Name(), c.result.Fallback
+	r.Endpoint = c.ask.Prompt.Kind.String()
 	r.PromptTokens, r.PromptBlocks, r.BlockTokens = c.size.all, int(h.PromptBlocks), h.BlockTokens
 	if n := len(c.ask.Prompt.Chains); n > 1 {
 		r.Prompts, r.LongestPrompt = n, c.size.longest
@@ -36,7 +39,18 @@ func (r *Record) Explain(c *Choice) bool {
 	r.Reason = c.Reason()
 	l := listing{order: &c.order, fleet: c.fleet, model: c.ask.Prompt.Model}
 	r.Candidates, r.More = l.list(c.pool.Workers.Stats(c.ask.At))
+	r.Frame = frameOf(&c.fleet.frame)
 	return true
+}
+
+// frameOf returns the bytes of a frame: the layout of abi's structs in memory is that of the contract.
+func frameOf(f *host.Frame) []byte {
+	h, rows := f.Header, f.Rows[:min(len(f.Rows), maxCandidates)]
+	h.Rows = uint32(len(rows))
+	b := make([]byte, 0, abi.HeaderSize+len(rows)*abi.RowSize)
+	b, _ = binary.Append(b, binary.LittleEndian, &h) // both are of fixed size
+	b, _ = binary.Append(b, binary.LittleEndian, rows)
+	return b
 }
 
 // maxCandidates bounds the candidates that a record lists: 64 of them are some 10 KB of JSON.

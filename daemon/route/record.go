@@ -8,7 +8,7 @@ import (
 )
 
 // Record is what was decided on a request, why, and what came of it. Headers, the access log, metrics and pages read
-// it. The rows of its candidates are enough to decide it again. A field that is not known is zero.
+// it. Frame is enough to decide it again. A field that is not known is zero.
 type Record struct {
 	ID       string `json:"id"`
 	Endpoint string `json:"endpoint,omitempty"` // the kind of body, as chat
@@ -36,6 +36,10 @@ type Record struct {
 	Candidates []Candidate `json:"candidates,omitempty"` // in the order of the choice, then those that were skipped
 	More       int         `json:"more,omitempty"`       // candidates beyond those listed
 	Attempts   []Attempt   `json:"attempts,omitempty"`   // those that brought nothing
+
+	// Frame is what the strategy decided on, in the bytes of sdk/abi: an abi.Header, then an abi.Row of each candidate
+	// that is listed and was no absentee. JSON has it in base64.
+	Frame []byte `json:"frame,omitempty"`
 
 	Queue     time.Duration `json:"queue_ns,omitempty"` // believed wait of the worker that came first
 	FirstByte time.Duration `json:"ttft_ns,omitempty"`  // from the arrival

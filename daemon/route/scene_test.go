@@ -96,8 +96,8 @@ type scene struct {
 
 const maxInFlight = 4
 
-// newScene makes a pool of the workers in words, as "a b:down c:busy": each is a name and what became of it (see become).
-// All of them are up and equal before that.
+// newScene makes a pool of the workers in words, as "a b:down c:busy": each is a name and what became of it (see
+// become). All of them are up and equal before that.
 func newScene(t testing.TB, words string) *scene {
 	t.Helper()
 	return sceneOf(t, words, worker.Config{MaxInFlight: maxInFlight})

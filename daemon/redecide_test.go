@@ -1,0 +1,65 @@
+package daemon
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+
+	"github.com/warmpath/warmpath/daemon/vllmsim"
+	"github.com/warmpath/warmpath/daemon/worker"
+	"github.com/warmpath/warmpath/plugins"
+	"github.com/warmpath/warmpath/sdk/abi"
+	"github.com/warmpath/warmpath/sdk/sdktest"
+)
+
+// TestALoggedDecisionIsDecidedAgain: what a line of the access log holds is enough for the strategy to come to the same
+// choice, without the daemon.
+func TestALoggedDecisionIsDecidedAgain(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "access.log")
+	toml := withServer(settings("prefixaware", sims(t, 3, vllmsim.Config{}).URLs()...),
+		fmt.Sprintf("access_log = %q\nexplain_log = \"all\"", log))
+	r := start(t, toml, 3)
+	rng := rand.New(rand.NewPCG(10, 4))
+	const requests = 30
+	for i := range requests {
+		body := fmt.Sprintf(`{"model":"sim","prompt":%q,"max_tokens":2}`, words(rand.New(rand.NewPCG(1, rng.Uint64N(4))), 100+20*i))
+		if s := r.do("POST", "/v1/completions", body); s.status != 200 {
+			t.Fatal(s.status, s.body)
+		}
+	}
+	var lines []map[string]any
+	eventually(t, "a line each", func() bool { lines = logged(t, log); return len(lines) == requests })
+	for i, line := range lines {
+		frame := decodeFrame(t, fmt.Sprint(line["frame"]))
+		again := frame.Run(t, plugins.Native("prefixaware"))
+		first, _ := line["candidates"].([]any)[0].(map[string]any)
+		if got := frame.Rows[again.Row].Key; got != worker.KeyOf(fmt.Sprint(first["worker"])) {
+			t.Errorf("request %d: decided again, key %x; the log says %v: %v", i, got, first["worker"], line["reason"])
+		}
+		if line["endpoint"] != "completion" || line["worker"] != first["worker"] {
+			t.Errorf("request %d: endpoint %v, served by %v, chosen %v", i, line["endpoint"], line["worker"], first["worker"])
+		}
+	}
+}
+
+// decodeFrame reads the field "frame" of a line.
+func decodeFrame(t *testing.T, text string) *sdktest.Frame {
+	t.Helper()
+	raw, err := base64.StdEncoding.DecodeString(text)
+	if err != nil || len(raw) < abi.HeaderSize {
+		t.Fatalf("%v: %.80s", err, text)
+	}
+	f := sdktest.NewFrame((len(raw) - abi.HeaderSize) / abi.RowSize)
+	in := bytes.NewReader(raw)
+	if err := binary.Read(in, binary.LittleEndian, &f.Header); err != nil {
+		t.Fatal(err)
+	}
+	if err := binary.Read(in, binary.LittleEndian, f.Rows); err != nil || int(f.Header.Rows) != len(f.Rows) {
+		t.Fatalf("%v: %d rows, the header says %d", err, len(f.Rows), f.Header.Rows)
+	}
+	return f
+}
