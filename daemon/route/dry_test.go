@@ -62,7 +62,6 @@ func TestADryRunChangesNothing(t *testing.T) {
 		for range 50 {
 			again, w := s.choose(*a)
 			if got := explained(again, w); w != v || !reflect.DeepEqual(got, record) {
-				t.Logf("%x\n%x", record.Frame, got.Frame)
 				t.Fatalf("ask %d: %v, %+v; then %v, %+v", i, v, record, w, got)
 			}
 			again.Release()
@@ -86,6 +85,9 @@ func explained(c *Choice, v Verdict) Record {
 	r.PickTime, r.Fuel = 0, 0
 	if len(r.Frame) > 0 {
 		clear(r.Frame[unsafe.Offsetof(abi.Header{}.Random):][:8]) // fresh for each pick
+		for at := abi.HeaderSize; at < len(r.Frame); at += abi.RowSize {
+			clear(r.Frame[at+int(unsafe.Offsetof(abi.Row{}.ReuseGPU)):][:4]) // the index has a clock
+		}
 	}
 	return r
 }
