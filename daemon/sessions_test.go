@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -280,5 +281,26 @@ func TestRedisIsNotThere(t *testing.T) {
 				t.Fatalf("session %s moved from %s to %s", id, home, at)
 			}
 		}
+	}
+}
+
+// Requests for a session that has ended take no turn from those beside them: each second one would go to one worker.
+func TestARefusedRequestTakesNoTurn(t *testing.T) {
+	r := start(t, settings("roundrobin", echoes(t, 2)...), 2)
+	var made struct{ ID string }
+	_ = json.Unmarshal([]byte(r.do("POST", "/sessions", `{"model":"sim"}`).body), &made)
+	if s := r.do("DELETE", "/sessions/"+made.ID, ""); s.status != 204 {
+		t.Fatalf("closed: %d %s", s.status, s.body)
+	}
+	before := r.at()
+	for i := range 6 {
+		if s := r.do("POST", "/v1/completions", hello, "X-Session-Id", made.ID); s.status != 400 {
+			t.Fatalf("a closed session: %d %s", s.status, s.body)
+		}
+		now := r.at()
+		if now == before {
+			t.Fatalf("request %d goes to %s as the one before", i, now)
+		}
+		before = now
 	}
 }

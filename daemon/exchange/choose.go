@@ -123,9 +123,10 @@ func (r *request) await(ctx context.Context, ask route.Ask) route.Verdict {
 	}
 }
 
-// noteChoice records the decision and counts it.
+// noteChoice records the decision and counts it. A verdict that no strategy was asked for takes no turn.
 func (r *request) noteChoice(ctx context.Context, v route.Verdict) {
 	if v != route.Chosen && v != route.Rejected {
+		r.pool.GiveBack(r.read.req.Model)
 		return
 	}
 	r.chosen = true

@@ -44,7 +44,7 @@ func (s *stay) confirm(b *session.Bindings, by string, at time.Time) {
 // worker first that has it now: another request may have been first. SessionClosed: it ended meanwhile.
 func (c *Choice) Bind() Verdict {
 	s, b := &c.stay, c.pool.Sessions
-	if s.state == bound {
+	if s.binding.Worker != "" { // wherever the request goes
 		b.Use(s.name)
 	}
 	if !c.binds() {

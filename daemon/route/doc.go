@@ -2,7 +2,8 @@
 //
 // # A request's way through it
 //
-//  1. [Pool.Arrive] counts the request: its turn among those for its model, and its share of the retry budget.
+//  1. [Pool.Arrive] counts the request: its turn among those for its model, and its share of the retry budget. A
+//     request that is refused before the strategy is asked gives the turn back ([Pool.GiveBack]).
 //  2. [Pool.Choose] looks for the request's session, gets a row for each worker that may serve it, matches the prompt
 //     against the prefix index, and asks the strategy for an ordered choice. It changes nothing: a caller that only
 //     wants to know ([Ask] with the turn of [Pool.Turn]) calls it and drops the [Choice] (TestADryRunChangesNothing).

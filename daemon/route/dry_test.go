@@ -1,6 +1,7 @@
 package route
 
 import (
+	"fmt"
 	"reflect"
 	"testing"
 	"time"
@@ -126,6 +127,38 @@ func TestBindIsTheUse(t *testing.T) {
 	c.Bind()
 	if s.store.writes != before+1 || s.Sessions.Counts().Used[session.Key] != used+1 {
 		t.Errorf("Bind wrote %d times", s.store.writes-before)
+	}
+}
+
+// A session is used by a request that goes elsewhere, too: alone, as its worker lacks the model, or with the session.
+func TestAUseElsewhereIsAUse(t *testing.T) {
+	for _, fate := range []string{"lacks", "down"} {
+		s := newScene(t, "a b:lists")
+		s.enter(key("s"), "a", false)
+		s.become("a", fate)
+		used := s.Sessions.Counts().Used[session.Key]
+		c := s.chosen(s.ask(decline, Claim{Key: key("s")}))
+		if v := c.Bind(); v != Chosen || c.First().ID() != "b" || s.Sessions.Counts().Used[session.Key] != used+1 {
+			t.Errorf("%s: %v, at %s, %d uses; want 1", fate, v, c.First().ID(), s.Sessions.Counts().Used[session.Key]-used)
+		}
+	}
+}
+
+// A request that is refused before the strategy is asked gives its turn back, and a name that was made up its room.
+func TestATurnIsGivenBack(t *testing.T) {
+	s := newScene(t, "a")
+	for i := range 2 * maxModels {
+		name := fmt.Sprint("made up ", i)
+		s.Arrive(name, s.now)
+		s.GiveBack(name)
+	}
+	s.GiveBack("nobody's")
+	for i := range uint64(3) {
+		if m, n := s.Arrive("m", s.now), s.Arrive("n", s.now); m != i || n != i {
+			t.Fatalf("turns %d and %d; want %d of both", m, n, i)
+		}
+		s.Arrive("m", s.now)
+		s.GiveBack("m")
 	}
 }
 

@@ -83,6 +83,9 @@ func (p *Pool) Arrive(model string, at time.Time) uint64 {
 	return p.turns.next(maphash.String(p.seed, model))
 }
 
+// GiveBack gives back the turn of a request for which Choose asked no strategy: it takes no turn from the others.
+func (p *Pool) GiveBack(model string) { p.turns.giveBack(maphash.String(p.seed, model)) }
+
 // Turn returns what Arrive would return next, and counts nothing.
 func (p *Pool) Turn(model string) uint64 { return p.turns.peek(maphash.String(p.seed, model)) }
 

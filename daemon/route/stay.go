@@ -13,7 +13,7 @@ import (
 //	open    nobody has bound Key                                free; or by home.go  binds, if Binds or FlagBind say so
 //	bound   it lives at a worker                                that worker          makes the binding last
 //	moving  it lived at a worker that is down                   free; or by home.go  moves the binding
-//	apart   it lives elsewhere, and this request goes alone     free                 nothing
+//	apart   it lives elsewhere, and this request goes alone     free                 makes the binding last
 //	dying   it ends, as its worker is down and holds its state  SessionLost          LoseSession ends it
 type state uint8
 

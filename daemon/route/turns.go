@@ -29,6 +29,19 @@ func (t *turns) next(model uint64) uint64 {
 	return n
 }
 
+// giveBack counts a request for the model no longer. A model that has no other is forgotten: a client that makes up
+// names takes nobody's room.
+func (t *turns) giveBack(model uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	model = t.known(model)
+	if n := t.of[model]; n > 1 {
+		t.of[model] = n - 1
+	} else {
+		delete(t.of, model)
+	}
+}
+
 // peek returns what next would return, and counts nothing.
 func (t *turns) peek(model uint64) uint64 {
 	t.mu.Lock()
