@@ -162,9 +162,7 @@ func (d *Daemon) Run(ctx context.Context) error {
 		return fmt.Errorf("daemon: a listener ended: %w", err)
 	case <-ctx.Done():
 	}
-	err := d.front.Drain(d.state.Load().conf.Server.DrainTimeout)
-	d.operator.Close()
-	return err
+	return d.front.Drain(d.state.Load().conf.Server.DrainTimeout)
 }
 
 // Close frees everything. Run must have returned.
@@ -172,6 +170,7 @@ func (d *Daemon) Close() {
 	if d.front != nil {
 		d.front.Close()
 	}
+	d.operator.Close()
 	d.end()
 	d.reload.Lock()
 	defer d.reload.Unlock()

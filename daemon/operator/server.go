@@ -70,8 +70,11 @@ func (s *Server) Run() error { return s.app.Listener(s.listener) }
 // Addr is where the operator is served.
 func (s *Server) Addr() string { return s.listener.Addr().String() }
 
-// Close ends the server. Only scrapes are lost.
+// Close ends the server. Only scrapes are lost. A nil Server has ended.
 func (s *Server) Close() {
+	if s == nil {
+		return
+	}
 	_ = s.app.ShutdownWithTimeout(time.Second)
 	s.listener.Close()
 }

@@ -1,0 +1,33 @@
+package daemon
+
+import (
+	"log/slog"
+	"net"
+	"path/filepath"
+	"testing"
+
+	"github.com/warmpath/warmpath/conf"
+)
+
+// A daemon that never ran gives both of its ports back.
+func TestADaemonThatNeverRanGivesItsPortsBack(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "warmpath.toml")
+	write(t, file, settings("roundrobin", echo(t, "a")))
+	c, err := conf.Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := New(c, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Close()
+	for _, addr := range []string{d.Addr(), d.AdminAddr()} {
+		l, err := net.Listen("tcp", addr)
+		if err != nil {
+			t.Errorf("after Close: %v", err)
+			continue
+		}
+		l.Close()
+	}
+}
