@@ -78,3 +78,11 @@ func TestDeadline(t *testing.T) {
 		f(none, 0)
 	}
 }
+
+// TestDeadlineOfMostRequestsIsFree: most clients name none, and the error of a number that is none is an allocation.
+func TestDeadlineOfMostRequestsIsFree(t *testing.T) {
+	in := inbound("POST", "/v1/chat/completions", "", "Content-Type", "application/json")
+	if n := testing.AllocsPerRun(100, func() { in.deadline(time.Time{}) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

@@ -16,7 +16,11 @@ const headerTimeout = "X-Stainless-Timeout"
 
 // deadline returns when the client gives up, by its own word; zero if it has not said so.
 func (in *Inbound) deadline(arrived time.Time) time.Time {
-	seconds, err := strconv.ParseFloat(in.Get(headerTimeout), 64)
+	given := in.Get(headerTimeout)
+	if given == "" { // the error of ParseFloat is an allocation
+		return time.Time{}
+	}
+	seconds, err := strconv.ParseFloat(given, 64)
 	if err != nil || !(seconds > 0 && seconds < 1e6) {
 		return time.Time{}
 	}
