@@ -32,7 +32,7 @@ const (
 var habitsToday = map[string]habits{
 	"daemon/operator": {wide: 49, effects: 1},
 	"daemon/warmpath": {wide: 16, effects: 1, long: 1},
-	"host":            {wide: 24, effects: 3},
+	"host":            {wide: 18, effects: 3},
 	"testdata":        {long: 3},
 }
 

@@ -177,7 +177,8 @@ func makeClients(c conf.Pool, t *tls.Config) (map[string]*upstream.Client, error
 	return clients, nil
 }
 
-// takeOver bounds how long the workers of the old configuration serve on while none of the new ones has been heard.
+// takeOver bounds how long the workers of the old configuration serve on while none of the new ones has had a health
+// check.
 const takeOver = 5 * time.Second
 
 // refound makes workers, which the sources of the configuration give now, those of the pool.

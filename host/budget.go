@@ -25,7 +25,7 @@ const (
 	worst = 800 * time.Nanosecond
 	// stepFuel is a slice off the request path: 2 ms at worst.
 	stepFuel = 2_500
-	// leastTime is what it is worth to hand out another slice for.
+	// leastTime is the least remaining time for which another slice is handed out.
 	leastTime = 200 * time.Microsecond
 	// bulkRate is the time that 1 fuel of a bulk operation takes at most: 16 bytes of memory never touched before.
 	bulkRate = 8 * time.Nanosecond
@@ -121,10 +121,10 @@ func (in *instance) refill() {
 	in.fuel.Set(uint64(b.slice))
 }
 
-// long tells whether the pick that has just ended by itself, with fuel used, took longer than a strategy may take again
-// and again. It looks at the clock only after as much fuel as can take so long. A slice that took longer than a module
-// can make of it is left out: the machine ran something else, and on a busy one the picks in order would set a strategy
-// aside.
+// long reports whether the pick that has just ended by itself, with fuel used, took longer than a strategy may take
+// again and again. It looks at the clock only after as much fuel as can take so long. A slice that took longer than a
+// module can make of it is left out: the machine ran something else, and on a busy one the picks in order would set a
+// strategy aside.
 func (in *instance) long(fuel int64) bool {
 	b, limit := &in.left, in.s.pickTime/longShare
 	if time.Duration(fuel)*worst <= limit {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Current is the strategy that serves now. It is replaced while picks run, and no pick sees the change.
+// Current holds the strategy that serves now. It can be replaced while picks run: a pick runs on one strategy alone.
 type Current struct{ p atomic.Pointer[Strategy] }
 
 // NewCurrent starts with s.

@@ -1,8 +1,9 @@
 package host
 
-// Fallback chooses a row without a module: the bound one; else the longest match whose requests in flight are at most
-// twice the mean; else the fewest in flight. Ties go to fewer in flight, then to fewer ever sent, then to the lower
-// index. It answers -1 for a frame without rows.
+// Fallback chooses a row without a module. The bound row comes first. Next comes the longest match, of the rows whose
+// requests in flight are at most twice the mean. If none of those holds any of the prompt, the row with the fewest in
+// flight is taken. Ties go to fewer in flight, then to fewer ever sent, then to the lower index. It returns -1 for a
+// frame without rows.
 func Fallback(f *Frame) int {
 	rows := f.Rows
 	if b := int(f.Header.Bound); b >= 0 && b < len(rows) {

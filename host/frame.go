@@ -46,7 +46,7 @@ func (f *Frame) began() time.Duration {
 	return f.Began.Sub(epoch)
 }
 
-// prepare sets what is not the caller's to say.
+// prepare sets the fields that the caller does not.
 func (f *Frame) prepare() {
 	h := &f.Header
 	h.Rows, h.OrderLen = uint32(len(f.Rows)), 0
@@ -56,8 +56,8 @@ func (f *Frame) prepare() {
 	}
 }
 
-// push writes header and rows into area, a module's frame of layout l: the rows in one copy if they are of our own version,
-// else row by row.
+// push writes header and rows into area, a module's frame of layout l: the rows in one copy if they are of our own
+// version, else row by row.
 func (f *Frame) push(area []byte, l *abi.Layout) {
 	h := &f.Header
 	h.Version, h.HeaderBytes, h.RowBytes = l.Version, uint32(l.HeaderBytes), uint32(l.RowBytes)
@@ -73,8 +73,9 @@ func (f *Frame) push(area []byte, l *abi.Layout) {
 	}
 }
 
-// order fills f.Order: row, then the alternatives, then what is missing. The missing ones start at a place that turns with
-// the sequence number: from row on, all that a dead worker loses would go to the one beside it.
+// order fills f.Order: the chosen row, the alternatives, then all rows that are missing. The missing ones begin at a
+// place that turns with the sequence number. If they began at the chosen row, everything that a dead worker loses would
+// go to its neighbour.
 func (f *Frame) order(row int, alternatives []byte) {
 	n := len(f.Rows)
 	if cap(f.Order) < n {

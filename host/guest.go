@@ -28,7 +28,7 @@ type instance struct {
 	born  int          // bytes of memory when it went into service
 	calls int          // picks since the last maint
 	trust int          // picks in order, up to trusted
-	said  string       // what the module gave as the reason of the error to come
+	said  string       // the module's own reason for an error that follows
 	stack [2]uint64
 
 	heard map[string]api.Function // the exports for notices, by name, once they were called
@@ -147,7 +147,7 @@ func (in *instance) bounded(f api.Function, fuel int64, limit time.Duration, nam
 	return fmt.Errorf("host: module %q: %s: %w%s", in.s.name, name, cause(err), in.words())
 }
 
-// words gives and forgets what the module said about its error.
+// words returns what the module said about its error, and clears it.
 func (in *instance) words() string {
 	if in.said == "" {
 		return ""

@@ -15,7 +15,7 @@ type importFunc func(in *instance, mem api.Memory, stack []uint64)
 // memory.copy.
 const importFuel = 50
 
-// pay takes fuel from the guest that called an import. Without fuel, or time, the call ends here.
+// pay takes fuel from the guest that called an import. If fuel or time are used up, the call ends here.
 func (in *instance) pay(fuel int64) {
 	left := int64(in.fuel.Get()) - fuel
 	in.fuel.Set(uint64(left))

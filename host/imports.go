@@ -14,8 +14,8 @@ import (
 
 // All that a module may touch stands in this file, in prefixes.go, and for what Go's runtime wants at start in wasi.go.
 //
-// Every import takes its arguments from the stack and puts its result there, pays fuel, checks every address, and answers
-// with an errno. None keeps a guest's bytes without copying them.
+// Every import takes its arguments from the stack and puts its result there, pays fuel, checks every address, and
+// answers with an errno. None keeps a guest's bytes without copying them.
 
 var importFuncs = map[string]importFunc{
 	"str": importStr, "prefix_match": importPrefixMatch, "prefix_hash": importPrefixHash,
@@ -34,8 +34,8 @@ const (
 	maxValue   = 64 << 10 // bytes of a value in the store
 )
 
-// What the dearer imports cost beside that, by what was measured: a look into the store 0.3 us, a change 0.8; a line for the log
-// 3 us if it is written, and a lock if not; a metric a lock and a map.
+// What the dearer imports cost beside that, by what was measured: a look into the store 0.3 us, a change 0.8; a line
+// for the log 3 us if it is written, and a lock if not; a metric a lock and a map.
 const (
 	kvGetFuel  = 300
 	kvPutFuel  = 800

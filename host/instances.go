@@ -11,8 +11,8 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// slot holds one instance. Who moves state from idle to taken owns the instance until it moves it on; in is read and
-// written by that owner alone.
+// slot holds one instance. Whoever changes state from idle to taken owns the instance until the next change of state.
+// Only the owner reads and writes in.
 type slot struct {
 	state atomic.Uint32
 	in    *instance
@@ -66,7 +66,7 @@ func (s *Strategy) start(ctx context.Context) error {
 	return nil
 }
 
-// introduce asks the module what it says of itself.
+// introduce asks the module what it wants and what its reasons are called.
 func (s *Strategy) introduce(in *instance) (err error) {
 	s.notices.wake = s.call
 	s.notices.wants, err = readWants(in)
@@ -106,7 +106,7 @@ func (s *Strategy) selfTest(sl *slot) error {
 	return nil
 }
 
-// take borrows an instance, and tells whether it waited. It answers nil if none is free for longer than a moment.
+// take borrows an instance, and reports whether it waited. It returns nil if none becomes free within a moment.
 func (s *Strategy) take() (sl *slot, waited bool) {
 	n := uint32(len(s.slots))
 	for i := range spins {

@@ -53,7 +53,7 @@ func (s *Strategy) keep(ctx context.Context) {
 	}
 }
 
-// rest pauses, and tells whether the strategy is still wanted.
+// rest pauses, and reports whether the strategy is still wanted.
 func (s *Strategy) rest(pause time.Duration) bool {
 	if pause <= 0 {
 		return true
@@ -103,7 +103,7 @@ func (s *Strategy) deliver() (pause time.Duration) {
 	return time.Since(began)
 }
 
-// unheard ends an instance whose call of export failed.
+// unheard ends an instance that failed in a call of export.
 func (s *Strategy) unheard(sl *slot, export string, err error) {
 	if s.notices.failed(s.cfg.QuarantineAfter, s.cfg.QuarantineFor) {
 		s.log.Error("strategy is told nothing more for a while: its calls beside the picks fail",
@@ -198,7 +198,7 @@ func (s *Strategy) tookLong() {
 	s.setAside(outOfTime, err)
 }
 
-// tooSlow counts a slow pick, and tells whether there were too many.
+// tooSlow counts a slow pick, and reports whether there were too many.
 func (s *Strategy) tooSlow() bool {
 	most := slowPicks * int64(s.cfg.QuarantineAfter)
 	if s.slow.Add(slowPicks) < most {

@@ -32,8 +32,9 @@ var moduleConfig = wazero.NewModuleConfig().WithName("").WithStartFunctions("_in
 
 const pageBytes = 64 << 10
 
-// Load makes a strategy of a binary module: meter, compile, verify names and signatures, start one instance, configure it
-// and try it on a made-up request. A module that fails any of these is refused with the reason and the remedy.
+// Load makes a strategy of a binary module: meter, compile, verify names and signatures, start one instance,
+// configure it and try it on a made-up request. A module that fails any of these is refused with the reason and the
+// remedy.
 func (h *Host) Load(ctx context.Context, name string, wasm []byte, o Options) (*Strategy, error) {
 	s, err := h.newStrategy(name, wasm, o)
 	if err != nil {

@@ -9,13 +9,13 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// Notices holds what a module wants to learn off the request path, until the keeper delivers it. Who has something to
-// say never waits: it adds to a bounded queue, and what finds that full is dropped and counted. A module that wants
-// nothing costs one branch. Safe for concurrent use.
+// Notices holds what a module wants to learn outside of its picks, until the keeper delivers it. Adding a notice never
+// waits: the queues are bounded, and what finds its queue full is dropped and counted. A module that wants nothing
+// costs one branch. Safe for concurrent use.
 //
-// A notice reaches one instance, whichever is idle. To tell all of them lost: a strategy that counts outcomes by
-// kv_incr would count each as often as there are processors, and an instance that is replaced would miss what it was
-// not there for anyway.
+// A notice reaches one instance, whichever is idle. To deliver each to all instances lost: a strategy that counts
+// outcomes by kv_incr would count each as often as there are processors, and a replaced instance would miss those of
+// the time before it anyway.
 type Notices struct {
 	wants uint32 // Want bits; set before the strategy serves
 	wake  func() // calls the keeper
@@ -44,7 +44,7 @@ type notice struct {
 	argument uint64
 }
 
-// counted says what became of the notices of one kind.
+// counted counts the notices of one kind by what became of them.
 type counted struct{ delivered, dropped uint64 }
 
 // queue holds records of one kind, in order, up to a limit.
@@ -126,7 +126,7 @@ func (n *Notices) KVEvents(events []abi.KVEvent) {
 // Wants returns the module's Want bits: WantCost asks for Row.Cost, the others for the calls above.
 func (n *Notices) Wants() uint32 { return n.wants }
 
-// due tells whether anything waits to be delivered.
+// due reports whether anything waits to be delivered.
 func (n *Notices) due() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -159,7 +159,7 @@ func (n *Notices) next(room int) (notice, bool) {
 	return notice{}, false
 }
 
-// heard ends a row of failures.
+// heard resets the count of failures in a row.
 func (n *Notices) heard() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -19,10 +19,11 @@ type Result struct {
 	Reason   uint16        // the strategy's own code
 	Flags    uint16        // abi.FlagBind
 	Fuel     int64         // used
-	Took     time.Duration // of Current.Pick, the wait for an instance included
+	Took     time.Duration // of Current.Pick, with the wait for an instance
 	Fallback string        // why Fallback chose Row: trap, fuel, time, decline, bad_index, busy, quarantined, memory, closed, no_rows; "" = the module did
 
-	// Reject is set if the strategy wants the client turned away; Row is the fallback's, for who will not.
+	// Reject is set if the strategy wants the client turned away. Row is then the fallback's, for a caller that serves it
+	// all the same.
 	Reject *Rejection
 }
 

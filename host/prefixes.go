@@ -19,7 +19,7 @@ const (
 	strangerFuel = 20_000
 )
 
-// knownOf returns the row that a module names and who knows of it; nil if nobody knows anything.
+// knownOf returns the row that a module names, and the source that answers questions about it, nil if there is none.
 func knownOf(f *Frame, index uint64) (*abi.Row, Prefixes) {
 	row := int(uint32(index))
 	if f == nil || f.Prefixes == nil || row >= len(f.Rows) {

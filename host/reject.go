@@ -11,9 +11,9 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// Rejection is what a strategy wants a client told that it turns away.
+// Rejection is the answer to a client that a strategy turns away.
 type Rejection struct {
-	Status     int           // 400 to 599; 429 if the strategy said no other
+	Status     int           // 400 to 599; 429 if the strategy set none
 	Text       string        // at most abi.MaxText bytes of one line; "" = the host's own words
 	RetryAfter time.Duration // 0 = the host's own estimate
 }
@@ -27,7 +27,8 @@ const (
 	offRejectLen    = 164
 )
 
-// readRejection reads what a module has written into its header beside the decision. A module of 1.0 has no room for it.
+// readRejection reads what a module has written into its header beside the decision. A module of 1.0 has no room for
+// it.
 func readRejection(mem api.Memory, header []byte) *Rejection {
 	r := &Rejection{Status: 429}
 	if len(header) < offRejectLen+4 {

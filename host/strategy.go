@@ -27,7 +27,7 @@ type Strategy struct {
 	compiled     wazero.CompiledModule
 	layout       abi.Layout // of the module's version
 
-	notices Notices           // what the module wants to learn beside its picks
+	notices Notices           // what the module wants to learn outside of its picks
 	reasons map[uint16]string // names of its reason codes
 
 	slots   []slot
@@ -50,7 +50,7 @@ type Strategy struct {
 	metrics map[string]float64
 }
 
-// reason says why the fallback answered.
+// reason is why the fallback answered.
 type reason uint8
 
 const (
@@ -92,7 +92,7 @@ func (s *Strategy) Name() string { return s.name }
 // SHA256 is the hex digest of the module as it was given to Load.
 func (s *Strategy) SHA256() string { return s.sha256 }
 
-// Notices takes what the module wants to learn beside its picks.
+// Notices returns the queue of what the module wants to learn outside of its picks.
 func (s *Strategy) Notices() *Notices { return &s.notices }
 
 // ReasonName returns what the module calls one of its reason codes, "" if it has no name for it.

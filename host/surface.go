@@ -9,7 +9,8 @@ type Surface struct {
 	MemoryBytes uint64   // of the largest instance that is idle now
 }
 
-// Surface looks at the loaded module. Each instance is taken for a moment, so it is not for the time of requests.
+// Surface describes the loaded module. It borrows each instance for a moment, so do not call it while requests are
+// served.
 func (s *Strategy) Surface() Surface {
 	var f Surface
 	for name := range s.compiled.ExportedFunctions() {

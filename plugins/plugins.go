@@ -77,7 +77,7 @@ func index(name string) int {
 }
 
 // ReasonText says in words what a strategy's reason code means. The codes are shared by the built-ins; those of another
-// module are its own, and are told by number.
+// module are its own, and are shown as numbers.
 func ReasonText(strategy string, code uint16) string {
 	if index(strategy) < 0 {
 		return fmt.Sprintf("reason %d", code)

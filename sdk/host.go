@@ -5,7 +5,7 @@ import (
 	"github.com/warmpath/warmpath/sdk/internal/imports"
 )
 
-// Level says how grave a log line is.
+// Level is the severity of a log line.
 type Level int32
 
 // The levels of [Log].
@@ -19,7 +19,7 @@ const (
 // Log writes a line to the router's log, under the module's name. Lines are rate-limited. Never log what a client sent.
 func Log(l Level, text string) { imports.Log(int32(l), text) }
 
-// Logs says whether a line of that level would be written: ask before building a dear one.
+// Logs reports whether a line of that level would be written. Ask before building a line that costs time.
 func Logs(l Level) bool { return int32(l) >= imports.LogLevel() }
 
 // Metric adds value to the module's own counter of that name.

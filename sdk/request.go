@@ -37,10 +37,10 @@ const (
 	EndpointTokenize    = abi.EndpointTokenize
 )
 
-// Streams tells whether the client asked for a stream.
+// Streams reports whether the client asked for a stream.
 func (r *Request) Streams() bool { return r.Flags&abi.HeaderStream != 0 }
 
-// FromEvents tells whether the match counts of all workers come from their KV events; otherwise those of some are the
+// FromEvents reports whether the match counts of all workers come from their KV events; otherwise those of some are the
 // routed history's, and [Worker].Live tells which.
 func (r *Request) FromEvents() bool { return r.Flags&abi.HeaderEvents != 0 }
 

@@ -5,7 +5,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/upstream"
 )
 
-// Entry is what a protocol around a request says of it beside the body: SageMaker's session calls. The zero value is
+// Entry is what a protocol around a request adds to its body: SageMaker's session calls. The zero value is
 // a plain request.
 type Entry struct {
 	Door    Door   // nil = the plain one, which changes nothing

@@ -25,7 +25,7 @@ type head struct {
 	crlf bool // the line before ended in CR LF
 }
 
-// note takes in what a read gave.
+// note follows the bytes of one read.
 func (h *head) note(b []byte) {
 	if h.over || h.bare {
 		return

@@ -8,7 +8,7 @@ const (
 	fewestClients = 4  // whatever the limit
 )
 
-// Kept counts who needs descriptors beside the clients.
+// Kept counts what needs descriptors besides clients.
 type Kept struct {
 	Workers int
 	Redis   bool

@@ -22,7 +22,7 @@
 // each time shows a closed port at the next check. It costs a fifth of a millisecond at both ends (BenchmarkHealth).
 // Models and metrics go over kept connections.
 //
-// # Why the sink is told healthy, silent or dead
+// # Why a check reports healthy, silent or dead
 //
 // A worker deep in prefill answers /health late, so silence is not death, and the sink weighs it against the bytes that
 // flow from the worker. A refused connection or a 5xx is proof. A check that this process had no file descriptor for

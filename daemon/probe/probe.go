@@ -125,7 +125,7 @@ func (t *target) end() {
 	}
 }
 
-// signal wakes who waits on c, or whoever waits on it next.
+// signal wakes the goroutine that waits on c, or the next one that will.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

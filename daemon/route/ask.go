@@ -22,7 +22,7 @@ type Ask struct {
 	At            time.Time // now
 }
 
-// Claim is what a request says of its session. The zero value is none.
+// Claim is the sessions that a request may belong to. The zero value is none.
 type Claim struct {
 	Opened  session.Name    // ID "" = none: a session that must live, or the request is refused
 	Stored  [2]session.Name // the stored responses that the request refers to

@@ -7,8 +7,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
-// bind binds a free session to the worker chosen, or moves one whose worker is down. Another request may have been
-// first: then at is its worker. SessionClosed: the session ended meanwhile.
+// bind binds a free session to the worker chosen, or moves one whose worker is down. If another request was first, at
+// is that request's worker. SessionClosed means that the session ended meanwhile.
 func (s *stay) bind(b *session.Bindings, chosen string, at time.Time) Verdict {
 	if s.state == moving {
 		s.at = b.Rebind(s.name, s.from, chosen, at)
@@ -26,7 +26,7 @@ func (s *stay) bind(b *session.Bindings, chosen string, at time.Time) Verdict {
 	return Chosen
 }
 
-// overtaken tells whether another request, here or at a second router, has bound or moved the session first.
+// overtaken reports whether another request, here or at a second router, has bound or moved the session first.
 func (s *stay) overtaken(chosen string) bool { return s.at != chosen || s.state == open && !s.mine }
 
 // confirm moves the session to the worker that answered it well, if it lives elsewhere and cannot be served there.
@@ -40,8 +40,9 @@ func (s *stay) confirm(b *session.Bindings, by string, at time.Time) {
 	}
 }
 
-// Bind makes the choice's session last, binds one that is free, or moves one whose worker is down, and puts the
-// worker first that has it now: another request may have been first. SessionClosed: it ended meanwhile.
+// Bind makes the choice's session last: it counts a use of a bound one, binds a free one, or moves one whose worker is
+// down. If another request was first, the worker that the session has now comes first in the order. SessionClosed means
+// that the session ended meanwhile.
 func (c *Choice) Bind() Verdict {
 	s, b := &c.stay, c.pool.Sessions
 	if s.binding.Worker != "" { // wherever the request goes
@@ -62,7 +63,7 @@ func (c *Choice) Bind() Verdict {
 	return Chosen
 }
 
-// Moved tells from which worker Bind moved the session, and to which; "" and "" if it moved none.
+// Moved returns from which worker Bind moved the session, and to which. Both are "" if it moved none.
 func (c *Choice) Moved() (from, to string) {
 	if c.stay.state != moving {
 		return "", ""

@@ -58,7 +58,7 @@ func (c *Choice) reset(p *Pool, a Ask) {
 	*c = Choice{pool: p, ask: a, fleet: f, arrived: arrived}
 }
 
-// Release gives the rows back. Afterwards Answered, Unbind, what they rest on, and the Trips may be used, and no more.
+// Release gives the rows back. Afterwards only Answered, Unbind and the Trips may be used.
 func (c *Choice) Release() {
 	if c.fleet != nil {
 		fleets.Put(c.fleet)
@@ -66,7 +66,7 @@ func (c *Choice) Release() {
 	}
 }
 
-// query says for what request the fleet is looked at.
+// query describes the request to the fleet.
 func (c *Choice) query() worker.Query { return worker.Query{Model: c.ask.Prompt.Model, At: c.ask.At} }
 
 // fillFleet gets the rows of the workers that take a request now, and that of the worker bound even if it begins slowly
@@ -151,7 +151,7 @@ func (c *Choice) askStrategy() {
 	}
 }
 
-// binds tells whether the choice binds or moves the session.
+// binds reports whether the choice binds or moves the session.
 func (c *Choice) binds() bool {
 	switch c.stay.state {
 	case moving:
@@ -178,8 +178,8 @@ func (c *Choice) Reason() string {
 	return c.pool.reason(c.strategy.Name(), c.result.Reason)
 }
 
-// Rejection returns what the strategy wants the client to be told, after the verdict Rejected: a status, a text and a
-// time to wait; "" and 0 are the router's to fill.
+// Rejection returns the strategy's answer to the client, after the verdict Rejected: a status, a text and a time to
+// wait. For "" and 0 the router fills in its own.
 func (c *Choice) Rejection() (status int, text string, wait time.Duration) {
 	if r := c.result.Reject; r != nil {
 		return r.Status, r.Text, r.RetryAfter
@@ -221,7 +221,7 @@ func (c *Choice) Again() { c.order.next-- }
 // Left returns how many workers of the order have not been tried.
 func (c *Choice) Left() int { return c.order.left() }
 
-// MayWiden tells whether a second look at the fleet may still find somebody.
+// MayWiden reports whether a second look at the fleet may still find somebody.
 func (c *Choice) MayWiden() bool { return !c.order.final }
 
 // Tried returns the workers that Next returned, in their order.

@@ -9,11 +9,11 @@ import (
 	"github.com/warmpath/warmpath/host"
 )
 
-// fleet is one request's picture of the workers that may serve it: a row each, and the memory these are filled in.
-// Fleets are pooled, as rows of 256 workers are 32 KB.
+// fleet is the candidates of one request: a row for each worker that may serve it, and the memory that the rows are
+// filled in. Fleets are pooled, as rows of 256 workers are 32 KB.
 type fleet struct {
 	frame   host.Frame
-	workers []*worker.Worker // beside the rows
+	workers []*worker.Worker // of the rows, by the same index
 	slots   []uint32
 	matched []uint32
 	caches  []prefix.WorkerStats
@@ -22,7 +22,7 @@ type fleet struct {
 
 var fleets = sync.Pool{New: func() any { return new(fleet) }}
 
-// reset forgets the last request and keeps the memory.
+// reset clears the last request and keeps the memory.
 func (f *fleet) reset() {
 	f.frame.Reset()
 	f.workers = f.workers[:0]

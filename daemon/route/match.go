@@ -27,8 +27,8 @@ func measure(s *scale, r *prompt.Request) (longest *prompt.Chain, z size) {
 	return longest, z
 }
 
-// match fills what depends on the prompt: matched blocks, free room, and the chance that what the prompt pushes out is
-// wanted again.
+// match fills what depends on the prompt: matched blocks, free room, and the chance that the blocks which the prompt
+// would evict are wanted again.
 func (f *fleet) match(p *Pool, space *prefix.Namespace, r *prompt.Request) size {
 	chain, z := measure(&p.scale, r)
 	if chain == nil {

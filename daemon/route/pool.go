@@ -61,16 +61,16 @@ func (p *Pool) hooked(c worker.Config) worker.Config {
 	return c
 }
 
-// forget drops what is known of a process that is gone.
+// forget drops what is known of a worker's process that has ended.
 func (p *Pool) forget(slot uint32) {
 	p.Index.Remove(slot)
 	p.bare.Delete(slot)
 }
 
-// NoteSessionless notes that a worker has said that it keeps no sessions of its own.
+// NoteSessionless records that a worker answered that it keeps no sessions of its own.
 func (p *Pool) NoteSessionless(w *worker.Worker) { p.bare.Store(w.Slot(), struct{}{}) }
 
-// Sessionless tells whether the worker has said so, since it came up.
+// Sessionless reports whether the worker has answered so since it came up.
 func (p *Pool) Sessionless(w *worker.Worker) bool {
 	_, is := p.bare.Load(w.Slot())
 	return is

@@ -112,10 +112,10 @@ func (s *stay) worker() string {
 	return s.binding.Worker
 }
 
-// free tells whether the strategy chooses for a session.
+// free reports whether the strategy chooses for a session.
 func (s *stay) free() bool { return s.state == open || s.state == placing || s.state == moving }
 
-// staysPut tells whether the session ends with its worker: that holds its state, or the configuration says so.
+// staysPut reports whether the session ends with its worker: that holds its state, or the configuration says so.
 func (s *stay) staysPut(a *Ask) bool {
 	return s.binding.Minted || a.EndWithWorker && s.binding.Kind != session.Response
 }

@@ -21,9 +21,9 @@ type Trip struct {
 	ended    bool
 }
 
-// Send takes a place at the worker and enters the prompt in the index. It reports false if the worker takes no
-// request now: another has got its last place, or it went down since. holder is told if the worker goes down with the
-// request.
+// Send takes a place at the worker and enters the prompt in the index. It reports false if the worker takes no request
+// now: another request got its last place, or it went down since. holder.GiveUp is called if the worker goes down while
+// the request is there.
 func (c *Choice) Send(t *Trip, to Target, holder worker.Holder, at time.Time) bool {
 	w := to.Worker
 	held := c.believed(to)
@@ -91,7 +91,7 @@ func (t *Trip) Worker() *worker.Worker { return t.worker }
 // Matched returns how many leading blocks of the prompt the worker was believed to hold.
 func (t *Trip) Matched() int { return int(t.matched) }
 
-// FirstByte notes the first output of a good answer.
+// FirstByte records the first output of a good answer.
 func (t *Trip) FirstByte(at time.Time) {
 	t.ticket.FirstByte(at)
 	t.notice.TTFT = float32(at.Sub(t.sent).Seconds())
@@ -116,7 +116,7 @@ func (t *Trip) outcome(status int, at time.Time) *abi.Outcome {
 	return &t.notice
 }
 
-// Flow notes that bytes of the answer came.
+// Flow records that bytes of the answer came.
 func (t *Trip) Flow(at time.Time) { t.ticket.Flow(at) }
 
 // End is how a trip ended.

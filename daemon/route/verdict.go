@@ -33,7 +33,7 @@ var verdicts = [...]string{"chosen", "unheard", "no_worker", "unknown_model", "w
 // String returns the verdict's name, as tests and records show it.
 func (v Verdict) String() string { return verdicts[min(int(v), len(verdicts)-1)] }
 
-// nobody returns the verdict on a fleet that gave no rows, Chosen if it gave some.
+// nobody returns the verdict on a fleet that gave no rows, and Chosen if it gave some.
 func nobody(s worker.Standing) Verdict {
 	switch s {
 	case worker.Down, worker.Starting:
@@ -46,7 +46,7 @@ func nobody(s worker.Standing) Verdict {
 	return Chosen
 }
 
-// refusal returns the verdict on a session that is not to be had.
+// refusal returns the verdict on a session that cannot be served.
 func refusal(s session.Status) Verdict {
 	switch s {
 	case session.Found:

@@ -39,7 +39,8 @@ func newConn(tcp net.Conn, secure *tls.Conn, hostLine string, counts *counts) *c
 	return cn
 }
 
-// close is called once. TLS sends no farewell: it may wait for a worker that takes nothing.
+// close closes the connection. It is called once. TLS sends no close_notify: that may block on a worker that reads
+// nothing.
 func (cn *conn) close() {
 	cn.counts.open.Add(-1)
 	cn.tcp.Close()

@@ -20,11 +20,11 @@ var pieces = sync.Pool{New: func() any { return new([pieceFrame + pieceSize + 2]
 
 var longAgo = time.Unix(1, 0)
 
-// lastWords is how long an answer is waited for that came, if at all, before the connection broke. A worker that
+// lastWords is how long an answer is still waited for after sending failed. It can only be here already. A worker that
 // refused early and closed has said why.
 const lastWords = time.Second
 
-// upload is a long request on its way.
+// upload sends a long request.
 type upload struct {
 	conn    *conn
 	request *Request

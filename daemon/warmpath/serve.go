@@ -67,7 +67,7 @@ func serve(ctx context.Context, c *conf.Config, log *slog.Logger) error {
 }
 
 // patientLogger is a logger whose lines nobody waits for: requests log, and a pipe that nobody reads would stop them. flush gives
-// the last lines a second. What was lost is told in the log itself when it is taken again.
+// the last lines a second. What was lost is logged once lines are written again.
 func patientLogger(s conf.Server, w io.Writer) (log *slog.Logger, flush func()) {
 	direct := logger(s, w)
 	lines := spool.New(spool.Config{

@@ -41,7 +41,7 @@ type Header struct {
 
 	RejectStatus uint32 // 152: HTTP status, 400 to 599; another number counts as 429
 	RetryAfter   uint32 // 156: seconds that the client is asked to wait; 0 = the host's own estimate
-	RejectText   uint32 // 160: address of what the client is told, UTF-8; what is beyond MaxText bytes is cut
+	RejectText   uint32 // 160: address of the text that the client gets, UTF-8; what is beyond MaxText bytes is cut
 	RejectLen    uint32 // 164: its length; 0 = the host's own words
 
 	Reserved [3]uint64 // 168: zero; room for later minor versions

@@ -38,7 +38,7 @@ type KVEvent struct {
 	Key    uint64 // 0: Row.Key of the worker
 	Hash   uint64 // 8: of the block, the engine's own: it is no hash of prefix_hash; 0 for EventCleared
 	Parent uint64 // 16: of the block before it; 0 = none, or not said
-	Now    int64  // 24: Unix nanoseconds at which the host heard of it
+	Now    int64  // 24: Unix nanoseconds at which the host got it
 	Worker uint32 // 32: Row.Worker
 	Kind   uint32 // 36: Event* kinds
 	Tier   uint32 // 40: Tier* kinds

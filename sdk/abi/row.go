@@ -51,16 +51,16 @@ const (
 	RowAdaptersFull                      // as many other adapters run there as it takes
 )
 
-// SlowStart tells whether the worker is back since a short while: send it little.
+// SlowStart reports whether the worker came back a short while ago: send it little.
 func (r *Row) SlowStart() bool { return r.State&RowSlowStart != 0 }
 
-// Stale tells whether what the worker last said (Running, Waiting, KVUsage) is older than three scrape intervals.
+// Stale reports whether what the worker last said (Running, Waiting, KVUsage) is older than three scrape intervals.
 func (r *Row) Stale() bool { return r.State&RowStale != 0 }
 
-// Live tells whether the matches are the worker's own word, by its KV events.
+// Live reports whether the matches come from the worker's own KV events.
 func (r *Row) Live() bool { return r.State&RowLive != 0 }
 
-// Adapter tells whether the LoRA adapter that the request names as its model runs there.
+// Adapter reports whether the LoRA adapter that the request names as its model runs there.
 func (r *Row) Adapter() bool { return r.State&RowAdapter != 0 }
 
 // Matched returns the leading blocks of the prompt that are held there, in all tiers.
