@@ -108,7 +108,7 @@ func TestTheSecondLookMatchesAnew(t *testing.T) {
 
 // The session's worker is in the second look what it was in the first.
 func TestTheSecondLookKnowsTheBoundWorker(t *testing.T) {
-	s := newScene(t, "a b c:slow")
+	s := newScene(t, "c:slow a b")
 	s.enter(key("s"), "b", false)
 	c := s.chosen(s.ask(decline, Claim{Key: key("s")}))
 	if got := rest(c, s.now); got != "b a | c" {

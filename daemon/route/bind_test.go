@@ -90,6 +90,7 @@ func TestBindRaces(t *testing.T) {
 		}
 	}
 	f("at another worker", "c", "c a b", "bound session")
+	f("at the second", "b", "b a c", "bound session")
 	f("at the same", "a", "a b c", "bound session")
 	f("at one that is no candidate", "z", "a b c", "obedient says 7")
 }
@@ -188,8 +189,8 @@ func TestASilentStore(t *testing.T) {
 			t.Fatal(got)
 		}
 		x.Bind()
-		if one.lives(n) != x.First().ID() {
-			t.Fatalf("kept at %q", one.lives(n))
+		if one.lives(n) != x.First().ID() || one.store.kept != i+1 {
+			t.Fatalf("kept at %q, %d in all", one.lives(n), one.store.kept)
 		}
 		seen[x.First().ID()]++
 	}

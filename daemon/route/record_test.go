@@ -133,6 +133,18 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+// The wait is that of the worker that comes first, in the first row too.
+func TestTheWaitOfTheFirst(t *testing.T) {
+	s := newScene(t, "a:queued b")
+	var r Record
+	if r.Note(s.chosen(s.ask(first, Claim{}))); r.Queue <= 0 {
+		t.Errorf("%v", r.Queue)
+	}
+	if r.Note(s.chosen(s.ask(first+1, Claim{}))); r.Queue != 0 {
+		t.Errorf("%v", r.Queue)
+	}
+}
+
 // Note is for every request: it allocates nothing.
 func TestNoteAllocatesNothing(t *testing.T) {
 	s := newScene(t, "a b")

@@ -122,8 +122,9 @@ func standsAt(t *testing.T, what string, i int, want string) {
 		if b := c.Binding(); from != "" || b.Worker != at || c.Reason() != "bound session" || c.SessionKind() != k.at.Kind.String() {
 			t.Errorf("moved from %q, bound at %q, reason %q, kind %q", from, b.Worker, c.Reason(), c.SessionKind())
 		}
-		if c.Session() != k.at {
-			t.Errorf("session %v", c.Session())
+		to, _ := c.Next(s.now)
+		if s.send(c, to); c.Session() != k.at || to.Worker.ID() != at { // a worker that drains takes it
+			t.Errorf("session %v, at %s", c.Session(), to.Worker.ID())
 		}
 	}
 }
@@ -182,6 +183,20 @@ func TestTheBoundWorkerComesBackMeanwhile(t *testing.T) {
 	if v != Chosen || orderOf(c) != "a" || armed {
 		t.Errorf("%v, order %q; want a", v, orderOf(c))
 	}
+}
+
+// A worker that came back and went again between two questions is not dead: its session stays there.
+func TestAWorkerThatCameAndWent(t *testing.T) {
+	f := func(b session.Binding, want Verdict, state state) {
+		t.Helper()
+		s := stay{state: bound, name: key("s"), binding: b}
+		if got := s.leave(worker.Ready, new(Ask)); got != want || s.state != state || s.from != "" {
+			t.Errorf("%+v: %v, state %d; want %v, %d", b, got, s.state, want, state)
+		}
+	}
+	f(session.Binding{Worker: "a", Kind: session.Key}, Chosen, apart)
+	f(session.Binding{Worker: "a", Kind: session.Response}, Chosen, apart)
+	f(session.Binding{Worker: "a", Minted: true}, SessionResting, bound)
 }
 
 // A session with an end of its own is refused by name when there is none.

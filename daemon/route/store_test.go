@@ -13,6 +13,7 @@ type store struct {
 	values map[[2]string][]byte
 	silent bool
 	writes int
+	kept   int           // by Keep
 	left   time.Duration // of every value's life
 }
 
@@ -38,6 +39,7 @@ func (s *store) SetIfAbsent(ns, key string, value []byte, _ time.Duration) ([]by
 }
 
 func (s *store) Keep(ns, key string, value []byte, ttl time.Duration) ([]byte, bool) {
+	s.kept++
 	return s.SetIfAbsent(ns, key, value, ttl)
 }
 

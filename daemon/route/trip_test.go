@@ -59,17 +59,17 @@ func TestWhatATripLeavesInTheIndex(t *testing.T) {
 // Each prompt of a list is continued by its own answer.
 func TestAListsAnswers(t *testing.T) {
 	s := newScene(t, "a")
-	one, two, more := text("one", 2), text("two", 3), text("m", 2)
+	one, two, more := text("one", 4), text("two", 3), text("m", 2)
 	_, trip := s.trip(completion(first, one, two))
 	r := prompt.NewReply(prompt.Completion, false, 0)
 	r.Body(fmt.Appendf(nil, `{"choices":[{"index":0,"text":"","finish_reason":"stop"},{"index":1,"text":%q,"finish_reason":"stop"}],`+
-		`"usage":{"prompt_tokens":9,"completion_tokens":1}}`, more))
+		`"usage":{"prompt_tokens":300,"completion_tokens":1}}`, more))
 	u := trip.End(&worker.Outcome{Kind: worker.Answered}, End{Reply: r, Whole: true, At: s.now})
 	if got := s.matched(two + more); got != 5 {
 		t.Errorf("%d blocks of the second prompt and its answer; want 5", got)
 	}
-	if got := s.matched(one + more); got != 2 {
-		t.Errorf("%d blocks of the first prompt; want 2", got)
+	if got := s.matched(one + more); got != 4 {
+		t.Errorf("%d blocks of the first prompt; want 4", got)
 	}
 	if !u.Known || u.CachedKnown || s.TokensPerByte() != startTokensPerByte {
 		t.Errorf("%+v; one count for several prompts teaches nothing: %v", u, s.TokensPerByte())
@@ -129,6 +129,19 @@ func TestATripAtItsWorker(t *testing.T) {
 	}
 	if new(Record).Explain(c) {
 		t.Error("the rows were given back")
+	}
+}
+
+// What is believed cached is no work: the wait at the worker grows by the rest of the prompt alone.
+func TestWhatIsCachedIsNoWork(t *testing.T) {
+	s := newScene(t, "a b")
+	asked := text("q", 100)
+	s.served(s.asking(completion(first, asked), Claim{}))
+	s.trip(completion(first, asked+text("more", 5)))
+	s.trip(completion(first+1, asked+text("more", 5)))
+	stats := s.Workers.Stats(s.now)
+	if a, b := stats[0].Wait, stats[1].Wait; a <= 0 || b < 10*a {
+		t.Errorf("%v s where it is cached, %v s elsewhere", a, b)
 	}
 }
 

@@ -80,6 +80,13 @@ func TestCapacityIsLearntOnlyWhileUnknown(t *testing.T) {
 			t.Errorf("slot %d: %d tokens, known %v; want %d, %v", slot, n, k, want, known)
 		}
 	}
+	f(4, unknownTokens, false)
+	c.correct(4, 5000, 4000, 10000)
+	f(4, unknownTokens*10075/10000, false)
+	c.correct(5, 4000, 5000, 10000)
+	f(5, unknownTokens*9975/10000, false)
+	c.correct(6, 5, 1, 0) // of no prompt
+	f(6, unknownTokens, false)
 	f(1, 4*unknownTokens, false)
 	f(2, unknownTokens/4, false)
 	f(3, unknownTokens, false)
