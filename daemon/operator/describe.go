@@ -1,6 +1,10 @@
 package operator
 
-import "time"
+import (
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/worker"
+)
 
 // PoolState is what /ready and /api/v1/pools say of a pool. Workers are named by id, never by URL.
 type PoolState struct {
@@ -42,19 +46,41 @@ func Describe(pools []*Pool) (all []PoolState) {
 		stats := p.Workers.Stats(now)
 		s := PoolState{Name: p.Name, View: "routed history", Up: p.Workers.Up(now), WhyNot: p.whyNot(stats)}
 		if s.WhyNot == WhyEmpty && p.panics(stats) {
-			s.WhyNot, s.Panics = WhyPanics, true
+			s.WhyNot = WhyPanics
+			s.Panics = true
 		}
 		if st := p.Strategy.Strategy(); st != nil {
-			s.Strategy, s.Module, s.Quarantine = st.Name(), st.SHA256(), st.Stats().Quarantined
+			s.Strategy = st.Name()
+			s.Module = st.SHA256()
+			s.Quarantine = st.Stats().Quarantined
 		}
 		for _, w := range stats {
-			s.Workers = append(s.Workers, WorkerState{ID: w.ID, State: w.State.String(), Since: w.Since, Why: w.Why, Breaker: w.Breaker.String(),
-				Limit: w.Limit, InFlight: w.InFlight, Running: w.Running, Waiting: w.Waiting, KVUsage: w.KVUsage, KVTokens: w.Capacity,
-				Slowness: w.Slow, Models: w.Models, LastError: w.LastError, ErrorAt: w.LastErrorAt, ErrorOver: w.ErrorOver})
+			s.Workers = append(s.Workers, describeWorker(w))
 		}
 		all = append(all, s)
 	}
 	return all
+}
+
+func describeWorker(w worker.Stats) WorkerState {
+	return WorkerState{
+		ID:        w.ID,
+		State:     w.State.String(),
+		Since:     w.Since,
+		Why:       w.Why,
+		Breaker:   w.Breaker.String(),
+		Limit:     w.Limit,
+		InFlight:  w.InFlight,
+		Running:   w.Running,
+		Waiting:   w.Waiting,
+		KVUsage:   w.KVUsage,
+		KVTokens:  w.Capacity,
+		Slowness:  w.Slow,
+		Models:    w.Models,
+		LastError: w.LastError,
+		ErrorAt:   w.LastErrorAt,
+		ErrorOver: w.ErrorOver,
+	}
 }
 
 // PoolBrief is what a client may know of a pool.
@@ -70,19 +96,26 @@ type PoolBrief struct {
 
 func briefly(pools []*Pool) (all []PoolBrief) {
 	for _, p := range Describe(pools) {
-		all = append(all, PoolBrief{Name: p.Name, Strategy: p.Strategy, View: p.View, Up: p.Up, Workers: len(p.Workers),
-			Ready: p.WhyNot == "" || p.Panics, WhyNot: p.WhyNot})
+		all = append(all, PoolBrief{
+			Name:     p.Name,
+			Strategy: p.Strategy,
+			View:     p.View,
+			Up:       p.Up,
+			Workers:  len(p.Workers),
+			Ready:    p.WhyNot == "" || p.Panics,
+			WhyNot:   p.WhyNot,
+		})
 	}
 	return all
 }
 
-// Readiness is what /ready answers. Requests can be served while the process does not drain and at least one pool can. A pool that
-// cannot is named with its reason and makes nothing of the rest unready: a load balancer would take all models away for the lack of
-// one.
+// Readiness returns what /ready answers. Requests can be served while the process does not drain and at least one
+// pool can serve. A pool that cannot is named with its reason, and the process stays ready: a load balancer would
+// take all models away for the lack of one.
 func Readiness(pools []*Pool, draining bool) (ready bool, page any) {
 	list := briefly(pools)
 	for _, p := range list {
-		if !draining && (p.Ready || p.WhyNot == WhyUnfit) { // who names such a pool as an endpoint is served
+		if !draining && (p.Ready || p.WhyNot == WhyUnfit) { // a request that names such a pool as an endpoint is served
 			ready = true
 		}
 	}

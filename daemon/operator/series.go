@@ -1,120 +1,125 @@
 package operator
 
 import (
-	"maps"
 	"strconv"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// series keeps the metrics' series that every request counts in: a WithLabelValues hashes the labels and takes two locks, and
+// series keeps the series that every request counts in: a WithLabelValues hashes the labels and takes two locks, and
 // the six of a request were 4 % of its CPU time.
 type series struct {
-	strategies kept[[2]string, *ofStrategy] // by pool and strategy
-	first      kept[firstBy, *ofWorker]
-	requests   kept[answered, prometheus.Counter]
+	*vectors
+	models names // as requests_total has them
 
-	making sync.Mutex // held while a series is made and kept, or removed (departed.go)
+	making      sync.Mutex // held while a series is made and kept, or removed
+	byStrategy  kept[strategyOf, *strategySeries]
+	firstOutput kept[firstOutputOf, *firstOutputSeries]
+	answers     kept[answerOf, prometheus.Counter]
 }
 
-// ofStrategy are the series of a pool under a strategy that have no other label.
-type ofStrategy struct {
+// strategyOf names a pool under a strategy.
+type strategyOf struct{ pool, strategy string }
+
+// strategySeries are the series of strategyOf that have no other label.
+type strategySeries struct {
 	pick, fuel, duration prometheus.Observer
 	blocks, predicted    prometheus.Counter
 }
 
-// firstBy names the series of a worker's first outputs.
-type firstBy struct {
+// firstOutputOf names the series of a worker's first outputs.
+type firstOutputOf struct {
 	pool, strategy, worker string
 	stream                 bool
 }
 
-// ofWorker are the series of firstBy; itl is nil for answers in one piece.
-type ofWorker struct{ ttft, itl prometheus.Observer }
+// firstOutputSeries are the series of firstOutputOf; itl is nil for answers in one piece.
+type firstOutputSeries struct{ ttft, itl prometheus.Observer }
 
-// answered names a series of requests_total, with the model as the client calls it.
-type answered struct {
+// answerOf names a series of requests_total, with the model as the client calls it.
+type answerOf struct {
 	pool, strategy, model, worker string
 	code                          int
 }
 
-func (m *Metrics) of(pool, strategy string) *ofStrategy {
-	key := [2]string{pool, strategy}
-	if s, ok := m.held.strategies.get(key); ok {
-		return s
+// strategy returns the series of a pool under a strategy.
+func (s *series) strategy(of strategyOf) *strategySeries {
+	if have, ok := s.byStrategy.get(of); ok {
+		return have
 	}
-	m.held.making.Lock()
-	defer m.held.making.Unlock()
-	s := &ofStrategy{pick: m.pick.WithLabelValues(pool, strategy), fuel: m.fuel.WithLabelValues(pool, strategy),
-		duration: m.duration.WithLabelValues(pool, strategy),
-		blocks:   m.blocks.WithLabelValues(pool), predicted: m.matched.WithLabelValues(pool, "predicted")}
-	m.held.strategies.put(key, s)
-	return s
+	s.making.Lock()
+	defer s.making.Unlock()
+	made := &strategySeries{
+		pick:      s.histogram(pickTime, of.pool, of.strategy),
+		fuel:      s.histogram(pickFuel, of.pool, of.strategy),
+		duration:  s.histogram(duration, of.pool, of.strategy),
+		blocks:    s.counter(blocks, of.pool),
+		predicted: s.counter(matched, of.pool, "predicted"),
+	}
+	s.byStrategy.put(of, made)
+	return made
 }
 
-func (m *Metrics) firstOf(key firstBy) *ofWorker {
-	if o, ok := m.held.first.get(key); ok {
-		return o
+// first returns the series of a worker's first outputs.
+func (s *series) first(of firstOutputOf) *firstOutputSeries {
+	if have, ok := s.firstOutput.get(of); ok {
+		return have
 	}
-	m.held.making.Lock()
-	defer m.held.making.Unlock()
-	o := &ofWorker{ttft: m.ttft.WithLabelValues(key.pool, key.strategy, key.worker, strconv.FormatBool(key.stream))}
-	if key.stream {
-		o.itl = m.itl.WithLabelValues(key.pool, key.strategy, key.worker)
+	s.making.Lock()
+	defer s.making.Unlock()
+	made := &firstOutputSeries{
+		ttft: s.histogram(ttft, of.pool, of.strategy, of.worker, strconv.FormatBool(of.stream)),
 	}
-	m.held.first.put(key, o)
-	return o
+	if of.stream {
+		made.itl = s.histogram(itl, of.pool, of.strategy, of.worker)
+	}
+	s.firstOutput.put(of, made)
+	return made
 }
 
-func (m *Metrics) requestsOf(a answered) prometheus.Counter {
-	if c, ok := m.held.requests.get(a); ok {
-		return c
+// answer returns the series of requests_total.
+func (s *series) answer(of answerOf) prometheus.Counter {
+	if have, ok := s.answers.get(of); ok {
+		return have
 	}
-	if a.model != "" {
-		a.model = m.models.label(a.model) // kept by the label: the names of clients are without a bound
+	if of.model != "" {
+		of.model = s.models.label(of.model) // kept by the label: the names of clients are without a bound
 	}
-	m.held.making.Lock()
-	defer m.held.making.Unlock()
-	c := m.requests.WithLabelValues(a.pool, a.strategy, a.model, a.worker, strconv.Itoa(a.code))
-	m.held.requests.put(a, c)
-	return c
+	s.making.Lock()
+	defer s.making.Unlock()
+	made := s.counter(requests, of.pool, of.strategy, of.model, of.worker, strconv.Itoa(of.code))
+	s.answers.put(of, made)
+	return made
 }
 
-// kept is a map that is mostly read. Its zero value is ready.
-type kept[K comparable, V any] struct {
-	mu sync.RWMutex // guards of
-	of map[K]V
+// owner is who has series: a worker of a pool, or with no worker the pool.
+type owner struct{ pool, worker string }
+
+// owners returns the workers that have series. A series of a worker is made by answer or first, and they keep it.
+func (s *series) owners() map[owner]bool {
+	all := map[owner]bool{}
+	s.answers.each(func(a answerOf) {
+		if a.worker != "" {
+			all[owner{pool: a.pool, worker: a.worker}] = true
+		}
+	})
+	s.firstOutput.each(func(f firstOutputOf) { all[owner{pool: f.pool, worker: f.worker}] = true })
+	return all
 }
 
-func (k *kept[K, V]) get(key K) (v V, ok bool) {
-	k.mu.RLock()
-	defer k.mu.RUnlock()
-	v, ok = k.of[key]
-	return v, ok
-}
-
-func (k *kept[K, V]) put(key K, v V) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.of == nil {
-		k.of = map[K]V{}
+// forget removes the series of o, in the vectors and here at once: a request in between would count in a series that
+// nobody reads.
+func (s *series) forget(o owner) {
+	s.making.Lock()
+	defer s.making.Unlock()
+	labels := prometheus.Labels{"pool": o.pool}
+	if o.worker != "" {
+		labels["worker"] = o.worker
 	}
-	k.of[key] = v
-}
-
-// each calls f for every key.
-func (k *kept[K, V]) each(f func(K)) {
-	k.mu.RLock()
-	defer k.mu.RUnlock()
-	for key := range k.of {
-		f(key)
-	}
-}
-
-// drop removes what gone is true for.
-func (k *kept[K, V]) drop(gone func(K) bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	maps.DeleteFunc(k.of, func(key K, _ V) bool { return gone(key) })
+	s.remove(labels)
+	of := func(pool, worker string) bool { return pool == o.pool && (o.worker == "" || worker == o.worker) }
+	s.answers.removeIf(func(a answerOf) bool { return of(a.pool, a.worker) })
+	s.firstOutput.removeIf(func(f firstOutputOf) bool { return of(f.pool, f.worker) })
+	s.byStrategy.removeIf(func(t strategyOf) bool { return o.worker == "" && t.pool == o.pool })
 }

@@ -1,7 +1,6 @@
 package operator
 
 import (
-	"crypto/subtle"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -40,19 +39,20 @@ type Config struct {
 type Server struct {
 	app      *fiber.App
 	listener net.Listener
-	metrics  *Metrics
 	pools    func() []*Pool
 	draining func() bool
-	pprof    func() bool
 }
 
 // New binds the listener. Nothing is served before Run.
 func New(c Config) (*Server, error) {
-	s := &Server{metrics: c.Metrics, pools: c.Pools, draining: c.Draining, pprof: c.Pprof}
-	c.Metrics.registry.MustRegister(collector{pools: c.Pools, clients: c.Clients, store: c.Store})
-	if err := s.build(c); err != nil {
+	s := &Server{pools: c.Pools, draining: c.Draining}
+	token, err := readToken(c.AdminTokenFile)
+	if err != nil {
 		return nil, fmt.Errorf("daemon: server.admin_token_file cannot be read: %w", err)
 	}
+	c.Metrics.registry.MustRegister(
+		collector{process: c.Metrics.process, pools: c.Pools, clients: c.Clients, store: c.Store})
+	s.app = s.newApp(c, token)
 	raw, err := net.Listen("tcp", c.Admin)
 	if err != nil {
 		return nil, fmt.Errorf("daemon: cannot listen for the operator; change server.admin or free the port: %w", err)
@@ -79,37 +79,48 @@ func (s *Server) Close() {
 	s.listener.Close()
 }
 
-// build makes the routes.
-func (s *Server) build(c Config) error {
-	app := fiber.New(fiber.Config{DisableStartupMessage: true, ReadTimeout: c.ReadTimeout, IdleTimeout: c.IdleTimeout,
-		ErrorHandler: adminError, Concurrency: c.Connections})
+// readToken reads the operator's token. "" = no file, no token.
+func readToken(file string) (string, error) {
+	if file == "" {
+		return "", nil
+	}
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	token := strings.TrimSpace(string(raw))
+	if len(token) < 8 {
+		return "", errors.New("it holds no token of at least 8 characters")
+	}
+	return token, nil
+}
+
+// newApp makes the routes.
+func (s *Server) newApp(c Config, token string) *fiber.App {
+	app := fiber.New(fiber.Config{
+		DisableStartupMessage: true,
+		ReadTimeout:           c.ReadTimeout,
+		IdleTimeout:           c.IdleTimeout,
+		ErrorHandler:          adminError,
+		Concurrency:           c.Connections,
+	})
 	app.Server().SecureErrorLogMessage = true
-	hasToken := c.AdminTokenFile != ""
-	app.Use(ownPagesOnly(hasToken, c.Admin))
+	app.Use(ownPagesOnly(token != "", c.Admin))
 	app.Get("/health", health)
 	app.Get("/ready", s.readiness)
-	if hasToken {
-		raw, err := os.ReadFile(c.AdminTokenFile)
-		if err != nil {
-			return err
-		}
-		token := strings.TrimSpace(string(raw))
-		if len(token) < 8 {
-			return errors.New("it holds no token of at least 8 characters")
-		}
+	if token != "" {
 		app.Use(requireToken(token))
 	}
-	app.Get("/metrics", adaptor.HTTPHandler(promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{})))
-	app.Use("/debug/pprof", s.profilesAllowed(hasToken))
-	app.Use(pprof.New()) // what takes the time, at three in the morning too
+	app.Get("/metrics", adaptor.HTTPHandler(promhttp.HandlerFor(c.Metrics.registry, promhttp.HandlerOpts{})))
+	app.Use("/debug/pprof", profilesAllowed(token != "", c.Pprof))
+	app.Use(pprof.New()) // shows what takes the time, at three in the morning too
 	app.Get("/", apiIndex)
 	app.Get("/api/v1", apiIndex)
 	app.Get("/api/v1/pools", func(c *fiber.Ctx) error { return c.JSON(Describe(s.pools())) })
-	app.Get("/api/v1/sessions", s.sessionsPage)
+	app.Get("/api/v1/sessions", func(c *fiber.Ctx) error { return sessionsPage(c, s.pools()) })
 	app.Post("/api/v1/pools/:pool/workers/:worker/drain", func(c *fiber.Ctx) error { return s.drainWorker(c, true) })
 	app.Delete("/api/v1/pools/:pool/workers/:worker/drain", func(c *fiber.Ctx) error { return s.drainWorker(c, false) })
-	s.app = app
-	return nil
+	return app
 }
 
 func health(c *fiber.Ctx) error { return c.SendString("ok\n") }
@@ -126,13 +137,18 @@ func (s *Server) readiness(c *fiber.Ctx) error {
 // apiIndex lists what the operator's listener serves.
 func apiIndex(c *fiber.Ctx) error {
 	return c.JSON(fiber.Map{
-		"GET /metrics": "for Prometheus", "GET /health": "200 while the process runs", "GET /ready": "200 while a pool can serve; 503 from SIGTERM on",
-		"GET /api/v1/pools": "pools and workers as they are now", "GET /api/v1/sessions": "how many sessions live at each worker",
+		"GET /metrics":         "for Prometheus",
+		"GET /health":          "200 while the process runs",
+		"GET /ready":           "200 while a pool can serve; 503 from SIGTERM on",
+		"GET /api/v1/pools":    "pools and workers as they are now",
+		"GET /api/v1/sessions": "how many sessions live at each worker",
 		"POST /api/v1/pools/POOL/workers/WORKER/drain":   "take a worker out: its requests run to their end",
-		"DELETE /api/v1/pools/POOL/workers/WORKER/drain": "put it back", "GET /debug/pprof": "profiles of this process, with a token or server.pprof = true"})
+		"DELETE /api/v1/pools/POOL/workers/WORKER/drain": "put it back",
+		"GET /debug/pprof": "profiles of this process, with a token or server.pprof = true",
+	})
 }
 
-// adminError repeats nothing of the request.
+// adminError answers what a handler failed with. It repeats nothing of the request.
 func adminError(c *fiber.Ctx, err error) error {
 	status := fiber.StatusInternalServerError
 	if fe := (*fiber.Error)(nil); errors.As(err, &fe) {
@@ -153,20 +169,11 @@ func (s *Server) drainWorker(c *fiber.Ctx, on bool) error {
 			answer["until"] = "DELETE of this path, or the end of this process"
 		}
 		if on && p.Workers.Up(time.Now()) == 0 {
-			answer["warning"] = "the pool has no other worker that is up: its requests get 503 until one is, or this one is put back"
+			answer["warning"] = "the pool has no other worker that is up: its requests get 503 until one is, or this one is " +
+				"put back"
 		}
 		return c.JSON(answer)
 	}
-	return c.Status(fiber.StatusNotFound).JSON(fiber.Map{"error": "there is no such pool or worker; /api/v1/pools lists them"})
-}
-
-// requireToken lets in who shows the token as a bearer. The comparison's time says nothing of where they differ.
-func requireToken(token string) fiber.Handler {
-	want := []byte("Bearer " + token)
-	return func(c *fiber.Ctx) error {
-		if subtle.ConstantTimeCompare(c.Request().Header.Peek("Authorization"), want) != 1 {
-			return fiber.ErrUnauthorized
-		}
-		return c.Next()
-	}
+	return c.Status(fiber.StatusNotFound).JSON(fiber.Map{
+		"error": "there is no such pool or worker; /api/v1/pools lists them"})
 }

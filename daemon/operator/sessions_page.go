@@ -12,8 +12,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/session"
 )
 
-// PoolSessions is what /api/v1/sessions says of a pool: what this router's memory holds. Another router that shares the Redis
-// may know of more.
+// PoolSessions is what /api/v1/sessions says of a pool: what this router's memory holds. Another router that shares the
+// Redis may know of more.
 type PoolSessions struct {
 	Pool    string           `json:"pool"`
 	Workers []WorkerSessions `json:"workers"`
@@ -47,32 +47,36 @@ const (
 )
 
 // sessionsPage answers GET /api/v1/sessions?worker=ID&limit=N.
-func (s *Server) sessionsPage(c *fiber.Ctx) error {
+func sessionsPage(c *fiber.Ctx, pools []*Pool) error {
 	limit, err := strconv.Atoi(c.Query("limit", strconv.Itoa(someSessions)))
 	if err != nil || limit < 0 || limit > mostSessions {
-		return c.Status(fiber.StatusBadRequest).JSON(fiber.Map{"error": "limit must be a number from 0 to " + strconv.Itoa(mostSessions)})
+		return c.Status(fiber.StatusBadRequest).JSON(fiber.Map{
+			"error": "limit must be a number from 0 to " + strconv.Itoa(mostSessions)})
 	}
-	now, only := time.Now(), c.Query("worker")
+	now, worker := time.Now(), c.Query("worker")
 	out := []PoolSessions{}
-	for _, p := range s.pools() {
-		out = append(out, describeSessions(p, only, limit, now))
+	for _, p := range pools {
+		out = append(out, describeSessions(p, worker, limit, now))
 	}
 	return c.JSON(out)
 }
 
-func describeSessions(p *Pool, only string, limit int, now time.Time) PoolSessions {
+// describeSessions counts a pool's live sessions, and lists limit of them; only those of a worker, if it is not "".
+func describeSessions(p *Pool, worker string, limit int, now time.Time) PoolSessions {
 	s := PoolSessions{Pool: p.Name, Workers: []WorkerSessions{}, List: []SessionState{}}
-	live, all := p.Sessions.Live(now), 0
+	live := p.Sessions.Live(now)
+	all := 0
 	for _, w := range slices.Sorted(maps.Keys(live)) {
-		if only == "" || w == only {
+		if worker == "" || w == worker {
 			n := live[w]
 			s.Workers = append(s.Workers, WorkerSessions{Worker: w, Opened: n[session.Opened], Keys: n[session.Key],
 				Responses: n[session.Response]})
 			all += n[session.Opened] + n[session.Key] + n[session.Response]
 		}
 	}
-	for _, e := range p.Sessions.List(only, limit, now) {
-		state := SessionState{Fingerprint: e.Fingerprint, Kind: e.Kind.String(), Worker: e.Worker, AtWorker: e.Minted, Created: e.Created}
+	for _, e := range p.Sessions.List(worker, limit, now) {
+		state := SessionState{Fingerprint: e.Fingerprint, Kind: e.Kind.String(), Worker: e.Worker, AtWorker: e.Minted,
+			Created: e.Created}
 		if !e.Expires.IsZero() {
 			state.Expires = &e.Expires
 		} else if !e.Forgotten.IsZero() {
@@ -81,7 +85,8 @@ func describeSessions(p *Pool, only string, limit int, now time.Time) PoolSessio
 		s.List = append(s.List, state)
 	}
 	slices.SortFunc(s.List, func(a, b SessionState) int {
-		return cmp.Or(cmp.Compare(a.Worker, b.Worker), a.Created.Compare(b.Created), cmp.Compare(a.Fingerprint, b.Fingerprint))
+		return cmp.Or(cmp.Compare(a.Worker, b.Worker), a.Created.Compare(b.Created),
+			cmp.Compare(a.Fingerprint, b.Fingerprint))
 	})
 	s.Cut = len(s.List) < all
 	return s

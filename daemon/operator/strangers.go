@@ -1,23 +1,25 @@
 package operator
 
 import (
+	"crypto/subtle"
 	"net"
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
 )
 
-// ownPagesOnly keeps web pages of others off the operator's listener: on loopback there is no token to do so. A page can make a
-// name of its own point here (DNS rebinding), and is then no stranger to the browser, so without a token every request must
-// call us by an address, as localhost, or as server.admin does; a page that can do that has a name which nobody else can
-// give away. With or without a token, a change must not come from a page of another origin.
+// ownPagesOnly keeps web pages of others off the operator's listener: on loopback there is no token to do so. A page
+// can make a name of its own point here (DNS rebinding), and the browser then takes us for the page's own server. So
+// without a token every request must call us by an address, as localhost, or as server.admin does: nobody else can
+// give such a name away. With or without a token, a change must not come from a page of another origin.
 func ownPagesOnly(token bool, listen string) fiber.Handler {
 	own, _, _ := net.SplitHostPort(listen)
 	return func(c *fiber.Ctx) error {
 		called := string(c.Request().Host())
 		if !token && !ourName(called, own) {
 			return c.Status(fiber.StatusForbidden).JSON(fiber.Map{
-				"error": "this listener answers to an IP address, localhost and the name in server.admin; call it by one of them, or set server.admin_token_file"})
+				"error": "this listener answers to an IP address, localhost and the name in server.admin; " +
+					"call it by one of them, or set server.admin_token_file"})
 		}
 		origin := c.Get("Origin")
 		reads := c.Method() == fiber.MethodGet || c.Method() == fiber.MethodHead
@@ -28,26 +30,43 @@ func ownPagesOnly(token bool, listen string) fiber.Handler {
 	}
 }
 
-// ourName tells whether a Host field names this machine by something that no stranger's DNS can answer for. A client of HTTP/1.0
-// may name nothing: a browser does not.
+// ourName tells whether a Host field names this machine by something that no stranger's DNS can answer for. A client of
+// HTTP/1.0 may name nothing: a browser does not.
 func ourName(called, own string) bool {
 	host, _, err := net.SplitHostPort(called)
 	if err != nil {
 		host = called
 	}
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
-	return host == "" || host == "localhost" || strings.HasSuffix(host, ".localhost") || own != "" && strings.EqualFold(host, own) ||
-		net.ParseIP(strings.Trim(host, "[]")) != nil
+	switch {
+	case host == "" || host == "localhost" || strings.HasSuffix(host, ".localhost"):
+		return true
+	case own != "" && strings.EqualFold(host, own):
+		return true
+	}
+	return net.ParseIP(strings.Trim(host, "[]")) != nil
 }
 
-// profilesAllowed lets profiles be taken with a token, or where server.pprof says so: one takes processor time for as long as its
-// caller likes, and an <img> on any page can be the caller, which the browser tells in Sec-Fetch-Site.
-func (s *Server) profilesAllowed(token bool) fiber.Handler {
+// profilesAllowed lets profiles be taken with a token, or where server.pprof says so. A profile takes processor time
+// for as long as its caller likes, and an <img> on any page can be the caller: the browser marks that in
+// Sec-Fetch-Site.
+func profilesAllowed(token bool, pprof func() bool) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		site := c.Get("Sec-Fetch-Site")
-		if !token && (!s.pprof() || site == "cross-site" || site == "same-site") {
+		if !token && (!pprof() || site == "cross-site" || site == "same-site") {
 			return c.Status(fiber.StatusForbidden).JSON(fiber.Map{
 				"error": "profiles need server.admin_token_file, or server.pprof = true (a reload takes it up)"})
+		}
+		return c.Next()
+	}
+}
+
+// requireToken lets in who shows the token as a bearer. The comparison's time says nothing of where they differ.
+func requireToken(token string) fiber.Handler {
+	want := []byte("Bearer " + token)
+	return func(c *fiber.Ctx) error {
+		if subtle.ConstantTimeCompare(c.Request().Header.Peek("Authorization"), want) != 1 {
+			return fiber.ErrUnauthorized
 		}
 		return c.Next()
 	}

@@ -1,0 +1,36 @@
+package operator
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// What is counted as requests go by.
+var (
+	requests = newCounter("requests_total", "Requests answered, each once, as in the access log. pool, strategy, model "+
+		"and worker are empty where a request was answered before they were known.",
+		"pool", "strategy", "model", "worker", "code")
+	duration = newHistogram("request_duration_seconds", "Arrival to the end of the answer, of requests whose body was "+
+		"read for a pool.", secondBuckets, "pool", "strategy")
+	ttft = newHistogram("ttft_seconds", "Arrival to the first output of a successful answer. stream=\"false\" is an "+
+		"answer in one piece: its first byte comes when all of it has been generated.",
+		secondBuckets, "pool", "strategy", "worker", "stream")
+	itl = newHistogram("itl_seconds", "Mean time between two output tokens of a stream, one observation a stream whose "+
+		"worker counted its tokens (stream_options.include_usage).", itlBuckets, "pool", "strategy", "worker")
+	pickTime  = newHistogram("pick_seconds", "Time a strategy took to choose.", pickBuckets, "pool", "strategy")
+	pickFuel  = newHistogram("pick_fuel", "Fuel a strategy used to choose.", fuelBuckets, "pool", "strategy")
+	fallbacks = newCounter("fallback_total", "Requests whose worker was chosen by the fallback.",
+		"pool", "strategy", "reason")
+	blocks  = newCounter("prefix_blocks_total", "Blocks of the prompts routed.", "pool")
+	matched = newCounter("prefix_matched_blocks_total", "Leading blocks believed to be held by the worker that was "+
+		"chosen.", "pool", "tier")
+	retries = newCounter("retries_total", "Requests sent on to the next worker before the first byte.", "pool", "reason")
+	shed    = newCounter("shed_total", "Load that was turned away: requests above a limit of the router (overloaded) or "+
+		"of all workers of a pool (workers_full), and repeats above a pool's retry_budget.", "pool", "reason")
+	sessionRefusals = newCounter("session_refusals_total", "Requests refused for their session.", "pool", "reason")
+)
+
+// Seconds: 1 ms to 17 min by factors of 2; 0.5 ms to 8 s for the time between tokens; and 100 ns to 13 ms for picks.
+var (
+	itlBuckets    = prometheus.ExponentialBuckets(0.0005, 2, 15)
+	secondBuckets = prometheus.ExponentialBuckets(0.001, 2, 21)
+	pickBuckets   = prometheus.ExponentialBuckets(1e-7, 2, 18)
+	fuelBuckets   = prometheus.ExponentialBuckets(16, 4, 9)
+)

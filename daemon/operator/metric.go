@@ -1,0 +1,102 @@
+package operator
+
+import (
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metric is the declaration of a Prometheus name. Nothing else has to be written of one: a package variable, or a row
+// of a table of readings, is declared, registered, listed in docs/metrics.md and freed with its worker or pool.
+type metric struct {
+	name, help string
+	kind       kind
+	labels     []string
+	buckets    []float64 // of a histogram
+}
+
+// kind is Prometheus's word for what a metric is.
+type kind string
+
+const (
+	isCounter   kind = "counter"
+	isGauge     kind = "gauge"
+	isHistogram kind = "histogram"
+)
+
+// declared holds every metric of this package. Only package variables add to it.
+var declared []*metric
+
+func declare(m metric) *metric {
+	m.name = "warmpath_" + m.name
+	if slices.ContainsFunc(declared, func(d *metric) bool { return d.name == m.name }) {
+		panic("BUG: operator: two metrics are called " + m.name)
+	}
+	declared = append(declared, &m)
+	return &m
+}
+
+// Metrics that are counted as requests go by have a vector of series in each process. A counter and a histogram are the
+// place of theirs in vectors.
+type (
+	counter   int
+	histogram int
+)
+
+var (
+	counters   []*metric
+	histograms []*metric
+)
+
+func newCounter(name, help string, labels ...string) counter {
+	counters = append(counters, declare(metric{name: name, help: help, kind: isCounter, labels: labels}))
+	return counter(len(counters) - 1)
+}
+
+func newHistogram(name, help string, buckets []float64, labels ...string) histogram {
+	histograms = append(histograms,
+		declare(metric{name: name, help: help, kind: isHistogram, labels: labels, buckets: buckets}))
+	return histogram(len(histograms) - 1)
+}
+
+// vectors are the series of all counters and histograms.
+type vectors struct {
+	counters   []*prometheus.CounterVec
+	histograms []*prometheus.HistogramVec
+}
+
+func newVectors(registry *prometheus.Registry) *vectors {
+	v := &vectors{}
+	for _, m := range counters {
+		vec := prometheus.NewCounterVec(prometheus.CounterOpts{Name: m.name, Help: m.help}, m.labels)
+		v.counters = append(v.counters, vec)
+		registry.MustRegister(vec)
+	}
+	for _, m := range histograms {
+		vec := prometheus.NewHistogramVec(
+			prometheus.HistogramOpts{Name: m.name, Help: m.help, Buckets: m.buckets}, m.labels)
+		v.histograms = append(v.histograms, vec)
+		registry.MustRegister(vec)
+	}
+	return v
+}
+
+// counter returns the series with these labels.
+func (v *vectors) counter(c counter, labels ...string) prometheus.Counter {
+	return v.counters[c].WithLabelValues(labels...)
+}
+
+// histogram returns the series with these labels.
+func (v *vectors) histogram(h histogram, labels ...string) prometheus.Observer {
+	return v.histograms[h].WithLabelValues(labels...)
+}
+
+// remove removes the series that have these labels. A metric without one of the labels keeps all of its own.
+func (v *vectors) remove(labels prometheus.Labels) {
+	for _, vec := range v.counters {
+		vec.DeletePartialMatch(labels)
+	}
+	for _, vec := range v.histograms {
+		vec.DeletePartialMatch(labels)
+	}
+}

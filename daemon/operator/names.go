@@ -1,0 +1,39 @@
+package operator
+
+import "sync"
+
+// maxNames bounds the values that a label can take from clients.
+const maxNames = 1000
+
+// names passes the first maxNames values and calls the rest "other".
+type names struct {
+	mu   sync.Mutex // guards seen
+	seen map[string]struct{}
+}
+
+// label returns s, or "other".
+func (n *names) label(s string) string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if _, ok := n.seen[s]; ok {
+		return s
+	}
+	if len(n.seen) >= maxNames || len(s) > 256 {
+		return "other"
+	}
+	if n.seen == nil {
+		n.seen = map[string]struct{}{}
+	}
+	n.seen[s] = struct{}{}
+	return s
+}
+
+// known returns s if label has passed it before, and "unknown" if not.
+func (n *names) known(s string) string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if _, ok := n.seen[s]; ok {
+		return s
+	}
+	return "unknown"
+}

@@ -1,0 +1,52 @@
+package operator
+
+import (
+	"slices"
+
+	"github.com/warmpath/warmpath/daemon/route"
+	"github.com/warmpath/warmpath/daemon/worker"
+)
+
+// Why a pool cannot serve. Clients see these words on /ready: they name no worker and no model.
+const (
+	WhyStarting = "no worker has had its first health check yet"
+	WhyEmpty    = "no worker is up"
+	WhyPanics   = "no worker is up; requests go to workers that are not (panic = true)"
+	WhyUnfit    = "no worker lists a model that the pool's patterns fit"
+)
+
+// Pool is a pool as an operator sees it.
+type Pool struct {
+	*route.Pool
+	Models []string // the patterns of the configuration
+	Serves func(model string) bool
+	Panic  bool // requests go to workers that are not up when none is
+}
+
+// whyNot returns why a pool cannot serve, "" if it can. A worker whose models have not been read yet may have any.
+func (p *Pool) whyNot(stats []worker.Stats) string {
+	up, starting := 0, false
+	for _, s := range stats {
+		starting = starting || s.State == worker.Starting
+		if !s.Up {
+			continue
+		}
+		up++
+		if s.Models == nil || slices.ContainsFunc(s.Models, p.Serves) {
+			return ""
+		}
+	}
+	switch {
+	case up > 0:
+		return WhyUnfit
+	case starting:
+		return WhyStarting
+	}
+	return WhyEmpty
+}
+
+// panics tells whether a pool without a worker that is up serves all the same: panic = true, and a worker that was
+// not asked to drain. A load balancer that stopped sending to the router then would take away the last resort.
+func (p *Pool) panics(stats []worker.Stats) bool {
+	return p.Panic && slices.ContainsFunc(stats, func(s worker.Stats) bool { return !s.Drained })
+}
