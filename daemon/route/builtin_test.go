@@ -66,7 +66,8 @@ func TestSessionStrategy(t *testing.T) {
 		if x.Reason() == "session hash" && y.Reason() == x.Reason() && y.First().ID() != x.First().ID() {
 			t.Errorf("%v: %s here, %s there", n, x.First().ID(), y.First().ID())
 		}
-		if again := one.served(one.ask(decline, Claim{Key: n})); again.First() != x.First() || again.Reason() != "bound session" {
+		if again := one.served(one.ask(decline, Claim{Key: n})); again.First() != x.First() ||
+			again.Reason() != "bound session" {
 			t.Errorf("%v: %s, then %s for %q", n, x.First().ID(), again.First().ID(), again.Reason())
 		}
 		seen[x.First().ID()]++

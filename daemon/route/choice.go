@@ -28,7 +28,8 @@ type Choice struct {
 	sent     int // trips
 }
 
-// Choose decides where the request goes. It changes nothing but c.
+// Choose decides where the request goes. It changes nothing that another decision sees: c alone, and the index makes
+// room for the name of a model that it has not seen.
 func (p *Pool) Choose(c *Choice, a Ask) Verdict {
 	c.reset(p, a)
 	if v := c.stay.find(p.Sessions, &c.ask); v != Chosen {

@@ -33,7 +33,8 @@ func TestDecisions(t *testing.T) {
 	f("a:busy b:busy c:busy", decline, "a b c", "fallback: decline")
 	f("a b c", first+3, "a b c", "fallback: bad_index")
 	f("a", first, "a", "obedient says 7")
-	f("a:down b c:draining d:ejected e:leaving f:lacks g:full h:slow i:starting j k l", first+1, "j b k l", "obedient says 7")
+	f("a:down b c:draining d:ejected e:leaving f:lacks g:full h:slow i:starting j k l", first+1, "j b k l",
+		"obedient says 7")
 }
 
 // Nobody can take the request: why.
@@ -58,7 +59,8 @@ func TestNobody(t *testing.T) {
 func TestRejected(t *testing.T) {
 	s := newScene(t, "a b")
 	c, v := s.choose(s.ask(reject, Claim{}))
-	if status, text, wait := c.Rejection(); v != Rejected || status != 403 || text != "too many of yours" || wait.Seconds() != 90 {
+	if status, text, wait := c.Rejection(); v != Rejected || status != 403 || text != "too many of yours" ||
+		wait.Seconds() != 90 {
 		t.Errorf("%v: %d, %q, %v", v, status, text, wait)
 	}
 	if !new(Record).Explain(c) {
@@ -73,7 +75,8 @@ func TestRejected(t *testing.T) {
 // What a strategy sees of a request.
 func TestTheFrame(t *testing.T) {
 	s := newScene(t, "a b:busy")
-	r := parsed("/v1/completions", `{"model":"m","stream":true,"max_tokens":1,"priority":-3,"cache_salt":"tenant","prompt":"`+text("x", 20)+`"}`)
+	r := parsed("/v1/completions",
+		`{"model":"m","stream":true,"max_tokens":1,"priority":-3,"cache_salt":"tenant","prompt":"`+text("x", 20)+`"}`)
 	a := s.asking(r, Claim{Key: key("s")})
 	a.Turn, a.Salt = 42, "tenant"
 	c := s.chosen(a)
@@ -81,14 +84,18 @@ func TestTheFrame(t *testing.T) {
 	if h.Seq != 42 || h.Now != s.now.UnixNano() || h.MaxTokens != 1 || h.Priority != -3 || h.Flags&abi.HeaderStream == 0 {
 		t.Errorf("%+v", h)
 	}
-	if h.Model != hashOf("m") || h.Session != hashOf("s") || h.Tenant != hashOf("tenant") || hashOf("m") == 0 || hashOf("") != 0 {
+	if h.Model != hashOf("m") || h.Session != hashOf("s") || h.Tenant != hashOf("tenant") || hashOf("m") == 0 ||
+		hashOf("") != 0 {
 		t.Errorf("names %x %x %x", h.Model, h.Session, h.Tenant)
 	}
-	if f := &c.fleet.frame; f.Model != "m" || f.Session != "s" || f.Tenant != "tenant" || strings.Join(f.WorkerIDs, " ") != "a b" {
+	if f := &c.fleet.frame; f.Model != "m" || f.Session != "s" || f.Tenant != "tenant" ||
+		strings.Join(f.WorkerIDs, " ") != "a b" {
 		t.Errorf("%q %q %q %q", f.Model, f.Session, f.Tenant, f.WorkerIDs)
 	}
-	if h.PromptBlocks != 20 || h.PromptTokens != 640 || h.BlockTokens != 32 || h.Bound != -1 || h.BestRow != -1 || h.BestMatch != 0 {
-		t.Errorf("%d blocks, %d tokens, %v a block, bound %d, best %d of row %d", h.PromptBlocks, h.PromptTokens, h.BlockTokens,
+	if h.PromptBlocks != 20 || h.PromptTokens != 640 || h.BlockTokens != 32 || h.Bound != -1 || h.BestRow != -1 ||
+		h.BestMatch != 0 {
+		t.Errorf("%d blocks, %d tokens, %v a block, bound %d, best %d of row %d", h.PromptBlocks, h.PromptTokens,
+			h.BlockTokens,
 			h.Bound, h.BestMatch, h.BestRow)
 	}
 	if h.C1 <= 0 || h.C2 <= 0 || h.Lambda < 0 {
@@ -125,11 +132,13 @@ func TestMatches(t *testing.T) {
 	f("a continuation, elsewhere", completion(first, sent+text("more", 3)), "", 1, 10, 0)
 	f("another salt", completion(first+1, sent), "salt", -1, 0, 0)
 	f("another model", parsed("/v1/completions", `{"model":"n","max_tokens":2,"prompt":"`+sent+`"}`), "", -1, 0, 0)
-	f("past the cache", parsed("/v1/completions", `{"model":"m","max_tokens":2,"prompt_logprobs":1,"prompt":"`+sent+`"}`), "", -1, 0, 0)
+	f("past the cache",
+		parsed("/v1/completions", `{"model":"m","max_tokens":2,"prompt_logprobs":1,"prompt":"`+sent+`"}`), "", -1, 0, 0)
 	f("a list, one of them known", completion(first+1, text("short", 2), sent, text("y", 3)), "", 1, 10, 319)
 	f("a list, its longest unknown", completion(first+1, text("z", 30), sent, sent), "", -1, 0, 638)
-	f("a list, past the cache", parsed("/v1/completions", fmt.Sprintf(`{"model":"m","max_tokens":2,"echo":true,"logprobs":1,"prompt":[%q,"b"]}`,
-		sent)), "", -1, 0, 0)
+	f("a list, past the cache",
+		parsed("/v1/completions", fmt.Sprintf(`{"model":"m","max_tokens":2,"echo":true,"logprobs":1,"prompt":[%q,"b"]}`,
+			sent)), "", -1, 0, 0)
 }
 
 // Token ids are in blocks of their own size, and counted as they are.
@@ -182,7 +191,8 @@ func TestAChoiceIsUsedAgain(t *testing.T) {
 		t.Fatal(v)
 	}
 	var r Record
-	if r.Explain(c); r.Believed != 0 || r.PromptTokens != 0 || c.space != nil || c.Left() != 3 || len(c.Tried()) != 0 || !c.MayWiden() {
+	if r.Explain(c); r.Believed != 0 || r.PromptTokens != 0 || c.space != nil || c.Left() != 3 || len(c.Tried()) != 0 ||
+		!c.MayWiden() {
 		t.Errorf("%+v, %d left, tried %v, second look %v", r, c.Left(), c.Tried(), c.MayWiden())
 	}
 	if c.sent != 0 || c.Session().ID != "" {

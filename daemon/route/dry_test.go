@@ -25,8 +25,10 @@ type footprint struct {
 
 func (s *scene) footprint(names ...session.Name) any {
 	at := s.now
-	x := &footprint{writes: s.store.writes, blocks: s.Index.Stats().Blocks, counts: s.Sessions.Counts(), lives: map[string]string{},
-		workers: s.Workers.Stats(at), turn: s.Turn("m"), retries: s.Workers.Counts().RetriesRefused, perByte: s.TokensPerByte()}
+	x := &footprint{writes: s.store.writes, blocks: s.Index.Stats().Blocks, counts: s.Sessions.Counts(),
+		lives:   map[string]string{},
+		workers: s.Workers.Stats(at), turn: s.Turn("m"), retries: s.Workers.Counts().RetriesRefused,
+		perByte: s.TokensPerByte()}
 	for _, n := range names {
 		x.lives[n.ID] = s.lives(n)
 	}

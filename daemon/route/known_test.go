@@ -144,7 +144,8 @@ func TestWhatAModuleMayAsk(t *testing.T) {
 		t.Errorf("%d blocks at b", n)
 	}
 	var tiers [3]abi.Tier
-	if n := k.Tiers(b.Slot(), &tiers); n != 1 || tiers[0].Kind != abi.TierGPU || tiers[0].Used != 320 || tiers[0].Capacity != unknownTokens ||
+	if n := k.Tiers(b.Slot(), &tiers); n != 1 || tiers[0].Kind != abi.TierGPU || tiers[0].Used != 320 ||
+		tiers[0].Capacity != unknownTokens ||
 		tiers[0].Reuse <= 0 {
 		t.Errorf("%d tiers, %+v", n, tiers)
 	}

@@ -134,10 +134,10 @@ func (p *Pool) Tick(now time.Time) (unknown []string, guess int) {
 	return unknown, guess
 }
 
-// TokensPerByte is the estimate of tokens in a byte of prompt text.
+// TokensPerByte returns the estimate of tokens in a byte of prompt text.
 func (p *Pool) TokensPerByte() float64 { return p.scale.tokensPerByte() }
 
-// namespace is where a model's prompts are known: a salt keeps tenants apart. The seed is its secret.
+// namespace returns where a model's prompts are known, and its secret seed. A salt keeps tenants apart.
 func (p *Pool) namespace(r *prompt.Request, salt string) (*prefix.Namespace, uint64) {
 	name := r.Model
 	if salt != "" {

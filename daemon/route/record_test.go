@@ -84,7 +84,8 @@ func TestManyCandidates(t *testing.T) {
 		}
 		s.enter(opened("s"), "w1", true)
 		r = Record{}
-		if r.Explain(s.chosen(s.ask(first, Claim{Opened: opened("s")}))); len(r.Candidates) != want || r.Candidates[0].Worker != "w1" {
+		if r.Explain(s.chosen(s.ask(first, Claim{Opened: opened("s")}))); len(r.Candidates) != want ||
+			r.Candidates[0].Worker != "w1" {
 			t.Errorf("%d workers, one of them pinned: %d candidates", n, len(r.Candidates))
 		}
 	}
@@ -120,7 +121,8 @@ func TestExplain(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	b, x := &r.Candidates[0], &r.Candidates[2]
-	if b.Worker != "b" || b.State != "up" || b.GPU != 10 || b.FreeGPU >= unknownTokens || x.Worker != "c" || x.InFlight != 1 || x.Wait <= 0 {
+	if b.Worker != "b" || b.State != "up" || b.GPU != 10 || b.FreeGPU >= unknownTokens || x.Worker != "c" ||
+		x.InFlight != 1 || x.Wait <= 0 {
 		t.Errorf("%+v, %+v", b, x)
 	}
 	if b.Cost <= 0 || b.Prefill <= 0 || b.Cost >= r.Candidates[1].Cost || b.Slowness != 1 || x.Tilt <= b.Tilt {
@@ -128,7 +130,8 @@ func TestExplain(t *testing.T) {
 	}
 	c = s.chosen(s.asking(completion(first+2, text("x", 2), text("y", 3)), Claim{}))
 	r.Note(c)
-	if r.Prompts != 2 || r.LongestPrompt != 96 || r.PromptTokens != 160 || r.PromptBlocks != 3 || r.Session != "" || r.Queue <= 0 {
+	if r.Prompts != 2 || r.LongestPrompt != 96 || r.PromptTokens != 160 || r.PromptBlocks != 3 || r.Session != "" ||
+		r.Queue <= 0 {
 		t.Errorf("a list: %+v", r)
 	}
 }

@@ -39,10 +39,10 @@ func (s *scale) correct(tokens, bytes int) {
 	s.bits.Store(math.Float64bits(old + (x-old)/float64(n)))
 }
 
-// textBlock is the tokens in a block of text.
+// textBlock returns the tokens in a block of text.
 func (s *scale) textBlock() float64 { return s.tokensPerByte() * prompt.BlockBytes }
 
-// tokens is the length of a prompt in tokens, and the tokens in one of its blocks.
+// tokens returns the length of a prompt in tokens, and the tokens in one of its blocks.
 func (s *scale) tokens(c *prompt.Chain) (length int, block float64) {
 	if c.Tokens > 0 {
 		return c.Tokens, prompt.BlockTokens

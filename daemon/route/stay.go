@@ -104,7 +104,7 @@ func (s *stay) bindTo(name session.Name, b session.Binding) {
 	s.state, s.name, s.binding = bound, name, b
 }
 
-// worker is the one that the session is bound to, "" if none.
+// worker returns the one that the session is bound to, "" if none.
 func (s *stay) worker() string {
 	if s.state != bound {
 		return ""

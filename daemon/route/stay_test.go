@@ -34,7 +34,8 @@ var kinds = []struct {
 	{name: "key", at: key("s"), claim: Claim{Key: key("s")}},
 	{name: "response", at: stored("s"), claim: Claim{Stored: [2]session.Name{{}, stored("s")}}},
 	{name: "opened, ends with its worker", at: opened("s"), claim: Claim{Opened: opened("s")}, endWithWorker: true},
-	{name: "response, ends with its worker", at: stored("s"), claim: Claim{Stored: [2]session.Name{stored("s")}}, endWithWorker: true},
+	{name: "response, ends with its worker", at: stored("s"), claim: Claim{Stored: [2]session.Name{stored("s")}},
+		endWithWorker: true},
 	{name: "opened, closing", at: opened("s"), claim: Claim{Opened: opened("s"), Closing: true}},
 }
 
@@ -57,7 +58,8 @@ lacks       apart   model   apart   apart     apart       apart         resting
 full        full    full    full    full      full        full          full
 `
 
-var refusals = map[string]Verdict{"lost": SessionLost, "resting": SessionResting, "model": SessionOtherModel, "full": Full}
+var refusals = map[string]Verdict{"lost": SessionLost, "resting": SessionResting, "model": SessionOtherModel,
+	"full": Full}
 
 func TestEverySessionAtEveryWorker(t *testing.T) {
 	for _, line := range strings.Split(strings.TrimSpace(standings), "\n")[1:] {
@@ -94,7 +96,8 @@ func standsAt(t *testing.T, what string, i int, want string) {
 	}
 	others := strings.TrimPrefix("a b c d", at+" ")
 	orders := map[string]string{"pin": "a", "a": "a b c d", "move": others, "apart": others}
-	if got := orderOf(c); strings.TrimPrefix(got, "a ") != strings.TrimPrefix(orders[want], "a ") || got[:1] != orders[want][:1] {
+	if got := orderOf(c); strings.TrimPrefix(got, "a ") != strings.TrimPrefix(orders[want], "a ") ||
+		got[:1] != orders[want][:1] {
 		t.Errorf("order %q; want %q", got, orders[want])
 	}
 	if c.MayWiden() == (want == "pin") {
@@ -116,10 +119,12 @@ func standsAt(t *testing.T, what string, i int, want string) {
 			prolonged = 0
 		}
 		if from != "" || s.lives(k.at) != at || s.store.writes != before+prolonged || c.SessionKind() != "" {
-			t.Errorf("moved from %q, lives at %q, %d writes, kind %q", from, s.lives(k.at), s.store.writes-before, c.SessionKind())
+			t.Errorf("moved from %q, lives at %q, %d writes, kind %q", from, s.lives(k.at), s.store.writes-before,
+				c.SessionKind())
 		}
 	default:
-		if b := c.Binding(); from != "" || b.Worker != at || c.Reason() != "bound session" || c.SessionKind() != k.at.Kind.String() {
+		if b := c.Binding(); from != "" || b.Worker != at || c.Reason() != "bound session" ||
+			c.SessionKind() != k.at.Kind.String() {
 			t.Errorf("moved from %q, bound at %q, reason %q, kind %q", from, b.Worker, c.Reason(), c.SessionKind())
 		}
 		to, _ := c.Next(s.now)

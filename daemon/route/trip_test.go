@@ -62,8 +62,9 @@ func TestAListsAnswers(t *testing.T) {
 	one, two, more := text("one", 4), text("two", 3), text("m", 2)
 	_, trip := s.trip(completion(first, one, two))
 	r := prompt.NewReply(prompt.Completion, false, 0)
-	r.Body(fmt.Appendf(nil, `{"choices":[{"index":0,"text":"","finish_reason":"stop"},{"index":1,"text":%q,"finish_reason":"stop"}],`+
-		`"usage":{"prompt_tokens":300,"completion_tokens":1}}`, more))
+	r.Body(fmt.Appendf(nil,
+		`{"choices":[{"index":0,"text":"","finish_reason":"stop"},{"index":1,"text":%q,"finish_reason":"stop"}],`+
+			`"usage":{"prompt_tokens":300,"completion_tokens":1}}`, more))
 	u := trip.End(&worker.Outcome{Kind: worker.Answered}, End{Reply: r, Whole: true, At: s.now})
 	if got := s.matched(two + more); got != 5 {
 		t.Errorf("%d blocks of the second prompt and its answer; want 5", got)

@@ -49,7 +49,7 @@ func (t *turns) peek(model uint64) uint64 {
 	return t.of[t.known(model)]
 }
 
-// known is the model, or otherModels if there is no room for it. The caller holds t.mu.
+// known returns the model, or otherModels if there is no room for it. The caller holds t.mu.
 func (t *turns) known(model uint64) uint64 {
 	if _, ok := t.of[model]; !ok && len(t.of) >= maxModels {
 		return otherModels
