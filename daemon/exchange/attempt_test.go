@@ -118,8 +118,10 @@ func TestAttemptStopTimer(t *testing.T) {
 	parent := new(Life)
 	a.begin(parent, true)
 	a.limit(time.Hour)
-	if !a.stopTimer() || !a.stopTimer() || a.ctx.Err() != nil {
-		t.Error("a deadline that is to come was not stopped")
+	for range 2 { // the second stop finds none
+		if !a.stopTimer() || a.ctx.Err() != nil {
+			t.Error("a deadline that is to come was not stopped")
+		}
 	}
 	a.close()
 	b.begin(parent, true)

@@ -14,13 +14,13 @@ import (
 
 // footprint is all that a request may change.
 type footprint struct {
-	writes, blocks, tokens int
-	counts                 session.Counts
-	lives                  map[string]string
-	workers                []worker.Stats
-	turn                   uint64
-	retries                uint64
-	perByte                float64
+	writes, blocks int
+	counts         session.Counts
+	lives          map[string]string
+	workers        []worker.Stats
+	turn           uint64
+	retries        uint64
+	perByte        float64
 }
 
 func (s *scene) footprint(names ...session.Name) any {
