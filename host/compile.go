@@ -185,7 +185,7 @@ func (c *compiler) close(ctx context.Context) error {
 	return err
 }
 
-// processorTime tells what a thread uses of a processor; where threads are not measured, what the clock says.
+// processorTime measures what a thread uses of a processor; where threads are not measured, the time by the clock.
 type processorTime struct {
 	thread   int
 	before   time.Duration // what the thread had used for other work

@@ -73,7 +73,7 @@
 //
 // What it wants, by wp_wants or by what it exports: [Notices] wait in bounded queues for the keeper, which keeps one
 // instance for a millisecond at a time and then rests as long. Each call has a pick's fuel and time and fails as a pick
-// does. After several failures in a row the module is told nothing for a while, though it goes on answering
+// does. After several failures in a row the module gets no notices for a while, though it goes on answering
 // (TestNoticeThatFails).
 //
 // # What may a module touch?

@@ -100,7 +100,7 @@ end
 if forgot() then kind = 'u' end
 return {kind, '', 0}
 `)
-	// prolong: restore, ttl. As touch, but what lives longer already is left alone: for what is told late.
+	// prolong: restore, ttl. As touch, but what lives longer already is left alone: for touches that come late.
 	scriptProlong = redis.NewScript(found + `
 if kind == 'v' then
   local rest, ttl = left(), tonumber(ARGV[2])

@@ -132,7 +132,7 @@ func (b *body) rejects() bool {
 }
 
 // aborts reports whether the worker ended what it had accepted without an answer. Then it is shutting down or paused.
-// An error that the worker names is none of it.
+// An error that the worker names does not count.
 func (b *body) aborts() bool {
 	return b.reply.FinishReason() == "abort" || b.reply.FailedCode() == 0 && b.reply.Clean()
 }

@@ -8,7 +8,7 @@ import (
 // maxName bounds what a client may call its session: what is longer names none.
 const maxName = 1 << 10
 
-// claim reads which session the request belongs to, the surest word first: the id of an opened one, a stored
+// claim reads which session the request belongs to, the most reliable source first: the id of an opened one, a stored
 // response, the header, a cookie of ours, a field of the body.
 func (r *request) claim() (c route.Claim) {
 	in, req, conf := r.in, r.read.req, &r.epoch.Sessions
@@ -62,7 +62,7 @@ func (r *request) responses() [2]string {
 	return of
 }
 
-// foreign returns why a stored response that the request names is not to be had by its key, or nil. A response
+// foreign returns why a stored response that the request names may not be used with its key, or nil. A response
 // belongs to the key that made it, and one of another key is answered as one that nobody made. Where there are no
 // keys its id is all it takes.
 func (r *request) foreign() *Fault {

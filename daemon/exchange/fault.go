@@ -123,7 +123,7 @@ func FaultUnknownResponse(id string) Fault {
 		Message: "Response with id '" + gate.Cut(id) + "' not found."}
 }
 
-// FaultSession says why an opened session is not to be had.
+// FaultSession says why an opened session cannot be used.
 func FaultSession(s session.Status) Fault {
 	if s == session.Silent {
 		return FaultSilent

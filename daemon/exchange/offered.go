@@ -14,7 +14,7 @@ func (o *offered) Header(name string) (value string, ok bool) { return o.in.Look
 // headerTimeout is the field in which the SDKs of OpenAI and Anthropic say how many seconds they wait for an answer.
 const headerTimeout = "X-Stainless-Timeout"
 
-// deadline returns when the client gives up, by its own word; zero if it has not said so.
+// deadline returns when the client gives up, as its header says; zero if there is none.
 func (in *Inbound) deadline(arrived time.Time) time.Time {
 	given := in.Get(headerTimeout)
 	if given == "" { // the error of ParseFloat is an allocation

@@ -42,7 +42,7 @@ type reading struct {
 
 var parsers = sync.Pool{New: func() any { return new(prompt.Parser) }}
 
-// parse reads from the body what routing needs. What is wrong with it the worker says.
+// parse reads from the body what routing needs. A worker reports what is wrong with it.
 func (r *reading) parse(in *Inbound, model string) {
 	r.parser = parsers.Get().(*prompt.Parser)
 	if kind := in.Get("Content-Type"); len(kind) > 10 && strings.EqualFold(kind[:10], "multipart/") {

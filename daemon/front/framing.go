@@ -39,7 +39,7 @@ func readHeader(into []upstream.Field, raw []byte, http11 bool) (fields []upstre
 	return into, !(encoding && (length || !http11))
 }
 
-// plainTarget tells whether the request line names a version we speak and, if it names a host, the one of the Host
+// plainTarget reports whether the request line names a version we speak and, if it names a host, the one of the Host
 // field.
 func plainTarget(fc *fasthttp.RequestCtx) bool {
 	h := &fc.Request.Header

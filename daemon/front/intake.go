@@ -130,5 +130,5 @@ func (b *intake) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// done tells whether nothing of the body is left on the connection.
+// done reports whether nothing of the body is left on the connection.
 func (b *intake) done() bool { return b.r == nil || b.ended }

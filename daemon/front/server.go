@@ -117,7 +117,7 @@ func (s *Server) readiness(c *fiber.Ctx) error {
 // Run serves until Drain, or until the listener fails.
 func (s *Server) Run() error { return s.app.Listener(s.listener) }
 
-// Draining tells whether Drain has begun.
+// Draining reports whether Drain has begun.
 func (s *Server) Draining() bool { return s.traffic.draining.Load() }
 
 // Close ends all requests. Run must have returned.

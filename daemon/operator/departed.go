@@ -65,7 +65,7 @@ func (g *Departed) Sweep(pools []*Pool, now time.Time) {
 	}
 }
 
-// over tells whether o has been gone for the stay. The caller holds g.mu.
+// over reports whether o has been gone for the stay. The caller holds g.mu.
 func (g *Departed) over(o owner, alive bool, now time.Time) bool {
 	since, gone := g.since[o]
 	switch {

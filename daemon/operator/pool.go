@@ -45,7 +45,7 @@ func (p *Pool) whyNot(stats []worker.Stats) string {
 	return WhyEmpty
 }
 
-// panics tells whether a pool without a worker that is up serves all the same: panic = true, and a worker that was
+// panics reports whether a pool without a worker that is up serves all the same: panic = true, and a worker that was
 // not asked to drain. A load balancer that stopped sending to the router then would take away the last resort.
 func (p *Pool) panics(stats []worker.Stats) bool {
 	return p.Panic && slices.ContainsFunc(stats, func(s worker.Stats) bool { return !s.Drained })

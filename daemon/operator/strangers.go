@@ -30,8 +30,8 @@ func ownPagesOnly(token bool, listen string) fiber.Handler {
 	}
 }
 
-// ourName tells whether a Host field names this machine by something that no stranger's DNS can answer for. A client of
-// HTTP/1.0 may name nothing: a browser does not.
+// ourName reports whether a Host field names this machine by something that no stranger's DNS can answer for. A
+// client of HTTP/1.0 may name nothing: a browser does not.
 func ourName(called, own string) bool {
 	host, _, err := net.SplitHostPort(called)
 	if err != nil {

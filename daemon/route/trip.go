@@ -46,7 +46,7 @@ func (c *Choice) Send(t *Trip, to Target, holder worker.Holder, at time.Time) bo
 	return true
 }
 
-// describe fills what a module is told of the trip's end, as the frame is given back before it.
+// describe fills what a module learns of the trip's end, while the frame is still there.
 func (t *Trip) describe(c *Choice, at time.Time) {
 	h := &c.fleet.frame.Header
 	t.sent = at
