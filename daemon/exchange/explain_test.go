@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -84,5 +85,18 @@ func TestDeadlineOfMostRequestsIsFree(t *testing.T) {
 	in := inbound("POST", "/v1/chat/completions", "", "Content-Type", "application/json")
 	if n := testing.AllocsPerRun(100, func() { in.deadline(time.Time{}) }); n != 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+// TestDecisionFitsAHeader: the record in a header field has few candidates and says how many are left out.
+func TestDecisionFitsAHeader(t *testing.T) {
+	r := route.Record{Candidates: make([]route.Candidate, 40), More: 2}
+	text := decision(r)
+	if strings.Count(text, `"worker":`) != maxShown || !strings.Contains(text, `"more":26`) || len(r.Candidates) != 40 {
+		t.Errorf("%s", text)
+	}
+	r.Candidates[0].Cost = math.NaN()
+	if text := decision(r); !strings.HasPrefix(text, `{"error":`) {
+		t.Errorf("%s", text)
 	}
 }

@@ -1,0 +1,156 @@
+package exchange
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	role   = `data: {"choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}` + "\n\n"
+	word   = `data: {"choices":[{"index":0,"delta":{"content":"yes"}}]}` + "\n\n"
+	stop   = `data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}` + "\n\n"
+	abort  = `data: {"choices":[{"index":0,"delta":{},"finish_reason":"abort"}]}` + "\n\n"
+	done   = "data: [DONE]\n\n"
+	failed = `data: {"error":{"message":"engine","type":"InternalServerError","code":500}}` + "\n\n"
+	good   = `{"id":"c","choices":[{"index":0,"message":{"role":"assistant","content":"yes"},"finish_reason":"stop"}]}`
+)
+
+// TestExchange is the table of what workers do, and what the client sees: w0 comes first, as all are equal.
+func TestExchange(t *testing.T) {
+	f := func(what string, scripts []string, status int, body, by, end, attempts string) {
+		t.Helper()
+		var lists [][]string
+		for _, script := range scripts {
+			lists = append(lists, strings.Split(script, "|next|"))
+		}
+		got := newScene(t, lists...).chat()
+		var tried []string
+		for _, a := range got.in.Seen.Attempts {
+			tried = append(tried, a.Worker+" "+a.Reason)
+		}
+		if got.status != status || got.by != by || got.in.Seen.End != end || strings.Join(tried, ", ") != attempts {
+			t.Errorf("%s: %d by %q, end %q, tried %q; want %d by %q, %q, %q", what, got.status, got.by, got.in.Seen.End, tried, status, by,
+				end, attempts)
+		}
+		if head, ok := strings.CutSuffix(body, "..."); ok && !strings.HasPrefix(got.body, head) || !ok && got.body != body {
+			t.Errorf("%s: the client gets\n%s\nwant:\n%s", what, got.body, body)
+		}
+		if broken := end == "broken" || end == "hidden_failure"; got.broken != broken {
+			t.Errorf("%s: the connection breaks off: %v", what, got.broken)
+		}
+	}
+	whole200, stream200 := whole(200, good), streamed(role, word, stop, done)
+	const all = role + word + stop + done
+	const lost = `data: {"error":{"message":"the worker broke off in the middle of its answer",...`
+
+	f("whole", []string{whole200}, 200, good, "w0", "", "")
+	f("stream", []string{stream200}, 200, all, "w0", "", "")
+	f("its own 400", []string{whole(400, `{"error":"bad"}`), whole200}, 400, `{"error":"bad"}`, "w0", "", "")
+	f("a bare 404 gets words", []string{whole(404, `{"detail":"Not Found"}`)}, 404, `{"error":{"message":"the worker serves no...`, "w0", "", "")
+
+	// Before the first output, somebody else is asked.
+	f("refused", []string{"refuse", whole200}, 200, good, "w1", "", "w0 connect")
+	f("closed", []string{"", stream200}, 200, all, "w1", "", "w0 no_answer")
+	f("503", []string{whole(503, `{}`), whole200}, 200, good, "w1", "", "w0 worker_503")
+	f("cut in its head", []string{"HTTP/1.1 200 x\r\n", whole200}, 200, good, "w1", "", "w0 no_answer")
+	f("cut in a whole answer", []string{whole200[:len(whole200)-5], whole200}, 200, good, "w1", "", "w0 no_answer")
+	f("cut before output", []string{streamed(role, "cut"), stream200}, 200, all, "w1", "", "w0 no_answer")
+	f("ended before output", []string{streamed(role), stream200}, 200, all, "w1", "", "w0 no_answer")
+	f("failed before output", []string{streamed(role, failed, done), stream200}, 200, all, "w1", "", "w0 hidden_failure")
+	f("aborted before output", []string{streamed(role, abort, done), stream200}, 200, all, "w1", "", "w0 hidden_failure")
+	f("shutting down", []string{whole(500, `{"error":"cannot schedule new futures after shutdown"}`), whole200}, 200, good, "w1", "",
+		"w0 hidden_failure")
+	f("its engine is dead", []string{whole(500, `{"error":"EngineCore encountered an issue"}`), whole200}, 200, good, "w1", "",
+		"w0 hidden_failure")
+	f("twice", []string{"refuse", "", whole200}, 200, good, "w2", "", "w0 connect, w1 no_answer")
+
+	// Nobody else is left.
+	f("alone, it closed an idle connection", []string{"|next|" + whole200}, 200, good, "w0", "", "w0 no_answer")
+	f("alone and down", []string{"refuse"}, 503, `{"error":{"message":"every worker that was tried failed...`, "", "worker_failed", "")
+	f("alone with 503", []string{whole(503, `{}`)}, 503, `{"error":{"message":"no worker is up for this request...`, "", "no_worker", "")
+	f("alone with 500", []string{whole(500, `{}`)}, 500, `{}`, "w0", "", "")
+
+	// After the first output, the client learns of it.
+	f("cut", []string{streamed(role, word, pause, "cut"), stream200}, 200, role+word+lost, "w0", "broken", "")
+	f("ended without an end", []string{streamed(role, word, pause), stream200}, 200, role+word+lost, "w0", "broken", "")
+	f("cut in an event", []string{streamed(role, word, pause, stop[:20], pause, "cut"), stream200}, 200, role+word+lost, "w0", "broken", "")
+	f("aborted", []string{streamed(role, word, pause, abort, done), stream200}, 200, role+word+lost, "w0", "hidden_failure", "")
+}
+
+// TestExchangeHandsOnAWorkersOwnErrorEvent: an error event that the worker sends itself goes to the client as it is,
+// once.
+func TestExchangeHandsOnAWorkersOwnErrorEvent(t *testing.T) {
+	s := newScene(t, []string{streamed(role, word, pause, failed, done)})
+	got := s.chat()
+	if got.body != role+word+failed+done || got.broken || got.in.Seen.End != "hidden_failure" {
+		t.Errorf("%q, broken %v, end %q", got.body, got.broken, got.in.Seen.End)
+	}
+}
+
+// TestExchangeCounts: a request is counted once at each of its steps.
+func TestExchangeCounts(t *testing.T) {
+	f := func(want string, scripts ...[]string) {
+		t.Helper()
+		s := newScene(t, scripts...)
+		s.chat()
+		if got := strings.Join(s.counted.counted, ", "); got != want {
+			t.Errorf("%q; want %q", got, want)
+		}
+	}
+	good := []string{whole(200, good)}
+	f("picked, first byte, ended", good)
+	f("picked, retried p connect, first byte, ended", []string{"refuse"}, good)
+	f("picked, refused worker_failed", []string{"refuse"})
+}
+
+// TestExchangeOfAGoneClient: a client that has left before an answer gets none, and no worker's is held against it.
+func TestExchangeOfAGoneClient(t *testing.T) {
+	s := newScene(t, []string{whole(200, good)})
+	in := inbound("POST", "/v1/chat/completions", `{"model":"m","messages":[]}`)
+	in.Epoch = s.epoch
+	life := new(Life)
+	life.End(ErrClientGone)
+	if out := s.Serve(life, in); out.Status != 499 || in.Seen.End != "client_gone" || in.Seen.Retries != 0 {
+		t.Errorf("%d, end %q", out.Status, in.Seen.End)
+	}
+	in = inbound("POST", "/v1/chat/completions", `{"model":"m","messages":[]}`)
+	in.Epoch = s.epoch
+	life = new(Life)
+	life.End(ErrDraining)
+	if out := s.Serve(life, in); out.Status != 503 || in.Seen.End != "router_stopping" {
+		t.Errorf("%d, end %q", out.Status, in.Seen.End)
+	}
+}
+
+// TestExchangeLeavesWhoIsLate: a worker that sends no first byte within first_byte_retry is left for another, once.
+func TestExchangeLeavesWhoIsLate(t *testing.T) {
+	s := newScene(t, []string{strings.Repeat(pause, 20) + whole(200, good)}, []string{whole(200, good)})
+	s.pool.FirstByteRetry = 50 * time.Millisecond
+	got := s.chat()
+	if got.status != 200 || got.by != "w1" || len(got.in.Seen.Attempts) != 1 || got.in.Seen.Attempts[0].Reason != "late" {
+		t.Errorf("%d by %q, tried %v", got.status, got.by, got.in.Seen.Attempts)
+	}
+}
+
+// TestExchangeOfWhatIsNoStreamOfEvents: an answer of unknown length goes on as it comes, and what breaks off in it
+// can only be said by the connection's end.
+func TestExchangeOfWhatIsNoStreamOfEvents(t *testing.T) {
+	const head = "HTTP/1.1 200 x\r\nContent-Type: audio/wav\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n" + pause
+	got := newScene(t, []string{head + "5\r\nworld\r\n0\r\n\r\n"}).chat()
+	if got.body != "helloworld" || got.broken {
+		t.Errorf("%q, broken %v", got.body, got.broken)
+	}
+	got = newScene(t, []string{head}).chat()
+	if got.body != "hello" || !got.broken || got.in.Seen.End != "broken" {
+		t.Errorf("%q, broken %v, end %q", got.body, got.broken, got.in.Seen.End)
+	}
+}
+
+// TestExchangeKeepsConnectionsAlive: a comment before the first output goes to the client at once.
+func TestExchangeKeepsConnectionsAlive(t *testing.T) {
+	s := newScene(t, []string{streamed(": ping\n\n", pause, role, word, stop, done)})
+	if got := s.chat(); got.body != ": ping\n\n"+role+word+stop+done || got.broken {
+		t.Errorf("%q", got.body)
+	}
+}
