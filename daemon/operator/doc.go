@@ -4,8 +4,9 @@
 //
 // [Metrics] implements exchange.Meter and front.Meter: it counts what becomes of requests, in the counters and
 // histograms of counted.go. What other rooms count themselves is read when Prometheus asks, in the tables of
-// of_pools.go and of_process.go. A metric is one declaration there and nothing else: it registers itself, and goes with
-// its worker or pool. What lost: a field, its constructor, its registration and its removal, each in a list of its own.
+// of_pools.go and of_process.go. A metric is one declaration there and nothing else: it registers itself, and goes
+// with its worker or pool. docs/metrics.md lists them all (TestMetricsAreListed writes it). What lost: a field, its
+// constructor, its registration and its removal, each in a list of its own.
 //
 // A label whose values a client could make up is bounded (names.go). pool is a label of everything that a pool does,
 // as two pools may use the same worker ids. The series of a worker or pool that has left the configuration go a

@@ -1,0 +1,70 @@
+package operator
+
+import "testing"
+
+func TestWhetherAPoolCanServe(t *testing.T) {
+	f := func(words string, panics bool, up int, ready bool, why string) {
+		t.Helper()
+		p := newFleet(t, words)
+		p.Panic = panics
+		got := Describe([]*Pool{p.Pool})[0]
+		if got.Up != up || got.WhyNot != why {
+			t.Errorf("%q, panic %v: %d up, %q; want %d, %q", words, panics, got.Up, got.WhyNot, up, why)
+		}
+		if brief := briefly([]*Pool{p.Pool})[0]; brief.Ready != ready || brief.Workers != len(got.Workers) {
+			t.Errorf("%q, panic %v: ready %v with %d workers; want %v", words, panics, brief.Ready, brief.Workers, ready)
+		}
+	}
+	f("", false, 0, false, WhyEmpty)
+	f("a", false, 1, true, "") // whose models have not been read may have any
+	f("a:m", false, 1, true, "")
+	f("a:other", false, 1, false, WhyUnfit)
+	f("a:other b:m", false, 2, true, "")
+	f("a:other b", false, 2, true, "")
+	f("a:m b:down", false, 1, true, "")
+	f("a:down", false, 0, false, WhyEmpty)
+	f("a:down b:starting", false, 0, false, WhyStarting)
+	f("a:draining", false, 0, false, WhyEmpty)
+
+	f("", true, 0, false, WhyEmpty) // nobody is there to try
+	f("a:down", true, 0, true, WhyPanics)
+	f("a:draining", true, 0, false, WhyEmpty) // it was asked to drain: nothing is sent there
+	f("a:draining b:down", true, 0, true, WhyPanics)
+	f("a:starting", true, 0, false, WhyStarting)
+	f("a:other", true, 1, false, WhyUnfit)
+}
+
+func TestWhetherTheProcessIsReady(t *testing.T) {
+	f := func(draining bool, want bool, pools ...string) {
+		t.Helper()
+		var all []*Pool
+		for _, words := range pools {
+			all = append(all, newFleet(t, words).Pool)
+		}
+		got, page := Readiness(all, draining)
+		if m := page.(map[string]any); got != want || m["ready"] != want || m["draining"] != draining {
+			t.Errorf("%q, draining %v: ready %v, page %v; want %v", pools, draining, got, page, want)
+		}
+	}
+	f(false, false)
+	f(false, true, "a")
+	f(false, false, "a:down")
+	f(false, true, "a:down", "a") // one pool is enough
+	f(false, true, "a:other")     // a request may name the pool as its endpoint
+	f(true, false, "a")
+}
+
+func TestAWorkerInWords(t *testing.T) {
+	p := newFleet(t, "a:m b:down c:draining")
+	got := Describe([]*Pool{p.Pool})[0]
+	f := func(i int, id, state string, failed bool) {
+		t.Helper()
+		w := got.Workers[i]
+		if w.ID != id || w.State != state || w.Breaker != "closed" || (w.LastError != "") != failed || w.Since.IsZero() {
+			t.Errorf("%+v; want %s %s, failed %v", w, id, state, failed)
+		}
+	}
+	f(0, "a", "up", false)
+	f(1, "b", "down", true)
+	f(2, "c", "draining", false)
+}

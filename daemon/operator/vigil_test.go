@@ -1,0 +1,52 @@
+package operator
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+)
+
+// TestVigil walks a pool through what may befall it: each change is logged once, however often the vigil looks.
+func TestVigil(t *testing.T) {
+	var log bytes.Buffer
+	v := NewVigil(slog.New(slog.NewTextHandler(&log, nil)))
+	p := newFleet(t, "a:starting b:starting")
+	f := func(want ...string) {
+		t.Helper()
+		for range 3 {
+			v.Look(p.Pool)
+		}
+		lines := strings.FieldsFunc(log.String(), func(r rune) bool { return r == '\n' })
+		log.Reset()
+		if len(lines) != len(want) {
+			t.Fatalf("logged %q; want %q", lines, want)
+		}
+		for i := range want {
+			if !strings.Contains(lines[i], want[i]) {
+				t.Errorf("logged %q; want %q", lines[i], want[i])
+			}
+		}
+	}
+	f() // nothing is known yet
+	p.become(t, "a", "")
+	f()
+	p.become(t, "b", "down")
+	f()
+	p.become(t, "a", "down")
+	f("level=ERROR msg=\"the pool has no worker that is up: its requests get 503\" " +
+		"workers=\"[a: down: connection refused b: down: connection refused]\"")
+	p.become(t, "a", "")
+	f("the pool has a worker again")
+	p.become(t, "a", "other")
+	f("they_list=[other]")
+	p.become(t, "b", "m")
+	f("a worker lists a model that the pool's patterns fit")
+	p.become(t, "a", "draining")
+	f()
+	p.Panic = true
+	p.become(t, "b", "down")
+	f("its requests go to one that is not (panic = true)")
+	p.become(t, "a", "back")
+	f("the pool has a worker again", "no worker lists a model")
+}
