@@ -83,8 +83,8 @@ func (a *attempt) close() {
 	}
 }
 
-// classify returns what an error of the transport means for the request and for the worker.
-func (a *attempt) classify(err error) (*failure, worker.Outcome) {
+// diagnose returns what an error of the transport means for the request and for the worker.
+func (a *attempt) diagnose(err error) (*failure, worker.Outcome) {
 	var t net.Error
 	switch cause := causeOf(a.ctx); {
 	case cause == errLate:

@@ -42,9 +42,9 @@ func unanswered(t *testing.T) error {
 	return err
 }
 
-// TestAttemptClassify is the table of the transport's errors: what the client gets, what the worker saw, what is
+// TestAttemptDiagnose is the table of the transport's errors: what the client gets, what the worker saw, what is
 // learnt of it.
-func TestAttemptClassify(t *testing.T) {
+func TestAttemptDiagnose(t *testing.T) {
 	endedBy := func(cause error) context.Context {
 		ctx, cancel := context.WithCancelCause(context.Background())
 		cancel(cause)
@@ -55,7 +55,7 @@ func TestAttemptClassify(t *testing.T) {
 		if a.ctx == nil {
 			a.ctx = context.Background()
 		}
-		got, o := a.classify(err)
+		got, o := a.diagnose(err)
 		if *got != want || o.Kind != kind {
 			t.Errorf("%s: %+v, outcome %v; want %+v, %v", what, *got, o, want, kind)
 		}

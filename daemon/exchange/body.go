@@ -13,7 +13,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
-// smallBody is up to where an answer of stated length is read whole before the client gets its head: one write, and a
+// smallBody bounds the answers of stated length that are read whole before the client gets its head: one write, and a
 // worker that breaks off in it, or says in it that it failed, can still be replaced by another.
 const smallBody = 256 << 10
 
@@ -170,7 +170,7 @@ func (b *body) discardDying(text []byte) *failure {
 
 // discardBroken ends an attempt whose answer broke off before the client saw any of it.
 func (b *body) discardBroken(err error) *failure {
-	f, o := b.a.classify(err)
+	f, o := b.a.diagnose(err)
 	return b.discard(o, f)
 }
 

@@ -174,7 +174,7 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 func (e *Exchange) receive(client *upstream.Client, a *attempt) (*Outbound, *failure) {
 	resp, err := client.Do(a.ctx, &e.sending)
 	if err != nil {
-		f, o := a.classify(err)
+		f, o := a.diagnose(err)
 		a.trip.End(&o, route.End{At: time.Now()})
 		a.close()
 		return nil, f
