@@ -80,7 +80,7 @@ func untilFailure(b *testing.B, wasm []byte, reason string) {
 	for range b.N {
 		b.StopTimer()
 		for s.Stats().Instances == 0 {
-			s.call()
+			s.wake.ring()
 		}
 		b.StartTimer()
 		if r := s.Pick(f); r.Row != 5 || r.Fallback != reason {

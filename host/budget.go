@@ -3,6 +3,8 @@ package host
 import (
 	"errors"
 	"time"
+
+	"github.com/tetratelabs/wazero/api"
 )
 
 // budget is what one call into a module may cost: fuel, and time. The module's fuel global holds a slice of the fuel.
@@ -60,48 +62,57 @@ func newBudget(fuel, slice int64, limit, since time.Duration) budget {
 }
 
 // startBudget is that of start code. Its first slice stands in the module itself.
-func (s *Strategy) startBudget() budget {
-	return newBudget(s.fuel*setupFactor, stepFuel, startTime, s.clock())
+func (p *program) startBudget() budget {
+	return newBudget(p.fuel*setupFactor, stepFuel, startTime, p.clock())
+}
+
+// allowance hands out what the calls into one instance may cost, one call at a time.
+type allowance struct {
+	program *program
+	fuel    api.MutableGlobal // of the slice
+	left    budget            // of the call under way
+	over    error             // errNoFuel or errNoTime, if refill ended the call
+	trust   int               // picks in order, up to trusted
 }
 
 // begin gives the module the first slice of a call.
-func (in *instance) begin(b budget) {
-	in.left, in.over = b, nil
-	in.fuel.Set(uint64(b.slice))
+func (a *allowance) begin(b budget) {
+	a.left, a.over = b, nil
+	a.fuel.Set(uint64(b.slice))
 }
 
 // beginPick gives the module the first slice of a pick.
-func (in *instance) beginPick(limit, since time.Duration) {
-	if in.trust < trusted {
-		in.trust++
+func (a *allowance) beginPick(limit, since time.Duration) {
+	if a.trust < trusted {
+		a.trust++
 	}
-	in.begin(newBudget(in.s.fuel, in.step(limit), limit, since))
+	a.begin(newBudget(a.program.fuel, a.step(limit), limit, since))
 }
 
 // step is the size of a slice when so much time remains.
-func (in *instance) step(remains time.Duration) int64 {
+func (a *allowance) step(remains time.Duration) int64 {
 	n := int64(remains / 5 / worst)
-	if in.trust == trusted {
+	if a.trust == trusted {
 		return 4 * n
 	}
 	return max(n, int64(min(remains, leastTime)/worst))
 }
 
 // used is the fuel that the call under way has used, of fuel.
-func (in *instance) used(fuel int64) int64 { return fuel - in.left.rest - int64(in.fuel.Get()) }
+func (a *allowance) used(fuel int64) int64 { return fuel - a.left.rest - int64(a.fuel.Get()) }
 
 // refill goes on with the next slice, or ends the call. The fuel global is below zero.
-func (in *instance) refill() {
-	b := &in.left
-	owed := -int64(in.fuel.Get())
+func (a *allowance) refill() {
+	b := &a.left
+	owed := -int64(a.fuel.Get())
 	most := time.Duration(b.slice) * worst
-	now := in.s.clock()
+	now := a.program.clock()
 	took := now - b.since
 	switch {
 	case b.since == 0: // the first slice was not timed
 		took = 0
 	case took > most/4:
-		in.trust = 0
+		a.trust = 0
 	}
 	b.spent += min(took, most)
 	if took <= most+time.Duration(owed)*bulkRate {
@@ -111,28 +122,28 @@ func (in *instance) refill() {
 	remains := b.limit - b.spent
 	switch {
 	case owed > b.rest:
-		in.stop(errNoFuel)
+		a.stop(errNoFuel)
 	case remains < leastTime, time.Duration(owed)*bulkRate > remains:
-		in.stop(errNoTime)
+		a.stop(errNoTime)
 	}
 	b.rest -= owed
-	b.slice = min(b.rest, in.step(remains))
+	b.slice = min(b.rest, a.step(remains))
 	b.rest -= b.slice
-	in.fuel.Set(uint64(b.slice))
+	a.fuel.Set(uint64(b.slice))
 }
 
 // long reports whether the pick that has just ended by itself, with fuel used, took longer than a strategy may take
 // again and again. It looks at the clock only after as much fuel as can take so long. A slice that took longer than a
 // module can make of it is left out: the machine ran something else, and on a busy one the picks in order would set a
 // strategy aside.
-func (in *instance) long(fuel int64) bool {
-	b, limit := &in.left, in.s.pickTime/longShare
+func (a *allowance) long(fuel int64) bool {
+	b, limit := &a.left, a.program.pickTime/longShare
 	if time.Duration(fuel)*worst <= limit {
 		return false
 	}
 	spent := b.sure
 	if b.since != 0 {
-		if last := in.s.clock() - b.since; last <= time.Duration(b.slice)*worst {
+		if last := a.program.clock() - b.since; last <= time.Duration(b.slice)*worst {
 			spent += last
 		}
 	}
@@ -140,7 +151,19 @@ func (in *instance) long(fuel int64) bool {
 }
 
 // stop ends the guest's call: a panic in a host function is wazero's way to make an error of it, and goes no further.
-func (in *instance) stop(err error) {
-	in.over = err
+func (a *allowance) stop(err error) {
+	a.over = err
 	panic(err)
 }
+
+// pay takes fuel from the guest that called an import. If fuel or time are used up, the call ends here.
+func (a *allowance) pay(fuel int64) {
+	left := int64(a.fuel.Get()) - fuel
+	a.fuel.Set(uint64(left))
+	if left < 0 {
+		a.refill()
+	}
+}
+
+// payBytes takes what a copy of n bytes costs, as memory.copy does.
+func (a *allowance) payBytes(n uint32) { a.pay(int64(n >> 4)) }

@@ -10,12 +10,17 @@ import (
 	"time"
 
 	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
 )
 
 // compileTime bounds a compilation, by what its thread used of a processor: a good module of half a second takes twenty
 // on a machine that is busy enough, and is not to blame. Where threads are not measured it is time by the clock. The
 // meter refuses what it knows to take longer; this is for what it does not know of.
 const compileTime = slowdown * 10 * time.Second
+
+// features is what a module may use; the meter knows these and no more.
+const features = api.CoreFeatureBulkMemoryOperations | api.CoreFeatureMultiValue | api.CoreFeatureMutableGlobal |
+	api.CoreFeatureNonTrappingFloatToIntConversion | api.CoreFeatureReferenceTypes | api.CoreFeatureSignExtensionOps
 
 // compiler owns wazero's runtimes and its cache of compiled code. Safe for concurrent use.
 type compiler struct {

@@ -7,14 +7,8 @@ import (
 )
 
 // Current holds the strategy that serves now. It can be replaced while picks run: a pick runs on one strategy alone.
+// The first Replace comes before the first Pick.
 type Current struct{ p atomic.Pointer[Strategy] }
-
-// NewCurrent starts with s.
-func NewCurrent(s *Strategy) *Current {
-	c := &Current{}
-	c.p.Store(s)
-	return c
-}
 
 // Strategy is the one that serves now.
 func (c *Current) Strategy() *Strategy { return c.p.Load() }
@@ -23,8 +17,8 @@ func (c *Current) Strategy() *Strategy { return c.p.Load() }
 //
 //  1. Pick loads the old strategy;
 //  2. Replace stores the new one, and Close shuts the old one's slots;
-//  3. Pick finds them shut, and asks again. A count of the picks under way would settle it too, at the price of a counter
-//     that all cores write.
+//  3. Pick finds them shut, and asks again. A count of the picks under way would settle it too, at the price of a
+//     counter that all cores write.
 func (c *Current) Pick(f *Frame) Result {
 	began := time.Now()
 	f.Began = began

@@ -130,7 +130,8 @@ func (f *Frame) rowBytes() []byte {
 func littleEndian() error {
 	one := uint16(1)
 	if *(*byte)(unsafe.Pointer(&one)) != 1 {
-		return errors.New("host: this machine is big-endian, the frame is little-endian; run on amd64, arm64 or another little-endian machine")
+		return errors.New("host: this machine is big-endian, the frame is little-endian; " +
+			"run on amd64, arm64 or another little-endian machine")
 	}
 	return nil
 }

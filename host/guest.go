@@ -2,23 +2,23 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/sys"
 	"github.com/warmpath/warmpath/host/meter"
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
 // instance is one running copy of a module. One goroutine at a time has it.
 type instance struct {
-	s     *Strategy
+	allowance
 	ctx   context.Context // names this instance to the imports
 	mod   api.Module
 	mem   api.Memory
-	fuel  api.MutableGlobal // of the slice; see budget
-	left  budget            // of the call under way
-	over  error             // errNoFuel or errNoTime, if refill ended the call
 	pick  api.Function
 	maint api.Function // nil = none
 	frame *Frame       // of the pick under way, else nil
@@ -27,7 +27,6 @@ type instance struct {
 	room  int          // rows that the frame area holds
 	born  int          // bytes of memory when it went into service
 	calls int          // picks since the last maint
-	trust int          // picks in order, up to trusted
 	said  string       // the module's own reason for an error that follows
 	stack [2]uint64
 
@@ -42,17 +41,18 @@ type instanceKey struct{}
 // firstRoom is the room asked for at start: 64 rows are 10.4 KiB.
 const firstRoom = 64
 
-// newInstance starts a copy of s's module and configures it.
-func (s *Strategy) newInstance(ctx context.Context) (*instance, error) {
-	in := &instance{s: s}
+// newInstance starts a copy of p's module and configures it.
+func newInstance(ctx context.Context, p *program) (*instance, error) {
+	in := &instance{allowance: allowance{program: p}}
 	in.ctx = context.WithValue(context.WithoutCancel(ctx), instanceKey{}, in)
-	in.left = s.startBudget()
-	mod, err := s.rt.InstantiateModule(in.ctx, s.compiled, moduleConfig)
+	in.left = p.startBudget()
+	mod, err := p.rt.InstantiateModule(in.ctx, p.compiled, moduleConfig)
 	if err != nil {
 		if in.over != nil {
 			err = in.over
 		}
-		return nil, fmt.Errorf("host: start module %q with a fuel of %d in %v: %w%s", s.name, s.fuel*setupFactor, startTime, cause(err), in.words())
+		return nil, fmt.Errorf("host: start module %q with a fuel of %d in %v: %w%s",
+			p.name, p.fuel*setupFactor, startTime, cause(err), in.words())
 	}
 	in.mod, in.mem = mod, mod.Memory()
 	in.fuel, _ = mod.ExportedGlobal(meter.Global).(api.MutableGlobal)
@@ -61,7 +61,7 @@ func (s *Strategy) newInstance(ctx context.Context) (*instance, error) {
 		in.close()
 		return nil, err
 	}
-	in.kv, in.born = s.kv, int(in.mem.Size())
+	in.kv, in.born = p.kv, int(in.mem.Size())
 	return in, nil
 }
 
@@ -69,9 +69,9 @@ func (in *instance) close() { _ = in.mod.Close(in.ctx) }
 
 // configure asks for the frame and hands the options over.
 func (in *instance) configure() error {
-	options := in.s.options
+	options := in.program.options
 	room := firstRoom
-	for in.s.layout.FrameSize(room) < len(options) {
+	for in.program.layout.FrameSize(room) < len(options) {
 		room *= 2
 	}
 	if err := in.grow(room, frameTime); err != nil {
@@ -80,7 +80,7 @@ func (in *instance) configure() error {
 	f := in.mod.ExportedFunction("wp_configure")
 	if f == nil {
 		if len(options) > 0 {
-			return fmt.Errorf("host: module %q takes no options (it exports no wp_configure); remove them", in.s.name)
+			return fmt.Errorf("host: module %q takes no options (it exports no wp_configure); remove them", in.program.name)
 		}
 		return nil
 	}
@@ -90,7 +90,8 @@ func (in *instance) configure() error {
 		return err
 	}
 	if code := int32(in.stack[0]); code != 0 {
-		return fmt.Errorf("host: module %q refuses its options with errno %d%s; see the strategy's options", in.s.name, code, in.words())
+		return fmt.Errorf("host: module %q refuses its options with errno %d%s; see the strategy's options",
+			in.program.name, code, in.words())
 	}
 	return nil
 }
@@ -102,10 +103,10 @@ func (in *instance) grow(n int, limit time.Duration) error {
 	if err := in.call(in.mod.ExportedFunction("wp_frame"), limit, "wp_frame"); err != nil {
 		return err
 	}
-	base, size := uint32(in.stack[0]), in.s.layout.FrameSize(n)
+	base, size := uint32(in.stack[0]), in.program.layout.FrameSize(n)
 	if base%8 != 0 || uint64(base)+uint64(size) > uint64(in.mem.Size()) {
-		return fmt.Errorf("host: module %q: wp_frame(%d) gives address %d, which is unaligned or leaves its memory of %d bytes; want %d bytes at a multiple of 8",
-			in.s.name, n, base, in.mem.Size(), size)
+		return fmt.Errorf("host: module %q: wp_frame(%d) gives address %d, which is unaligned or leaves its memory of "+
+			"%d bytes; want %d bytes at a multiple of 8", in.program.name, n, base, in.mem.Size(), size)
 	}
 	in.base, in.room = base, n
 	return nil
@@ -113,7 +114,7 @@ func (in *instance) grow(n int, limit time.Duration) error {
 
 // call runs a setup function on in.stack with a fuel and a time of its own.
 func (in *instance) call(f api.Function, limit time.Duration, name string) error {
-	return in.bounded(f, in.s.fuel*setupFactor, limit, name)
+	return in.bounded(f, in.program.fuel*setupFactor, limit, name)
 }
 
 // notify makes the call of a notice, with the fuel and the time of a pick.
@@ -129,22 +130,23 @@ func (in *instance) notify(n notice) error {
 	in.mem.Write(in.base, n.records)
 	in.said = ""
 	in.stack[0] = n.argument
-	return in.bounded(f, in.s.fuel, in.s.pickTime, n.export)
+	return in.bounded(f, in.program.fuel, in.program.pickTime, n.export)
 }
 
 // bounded runs f on in.stack within fuel and limit.
 func (in *instance) bounded(f api.Function, fuel int64, limit time.Duration, name string) error {
-	in.begin(newBudget(fuel, stepFuel, limit, in.s.clock()))
+	in.begin(newBudget(fuel, stepFuel, limit, in.program.clock()))
 	err := f.CallWithStack(in.ctx, in.stack[:])
 	switch {
 	case err == nil:
 		return nil
 	case in.over == errNoFuel:
-		return fmt.Errorf("host: module %q: %s used up its fuel of %d; make it shorter or raise fuel", in.s.name, name, fuel)
+		return fmt.Errorf("host: module %q: %s used up its fuel of %d; make it shorter or raise fuel",
+			in.program.name, name, fuel)
 	case in.over == errNoTime:
-		return fmt.Errorf("host: module %q: %s is not done after %v; make it shorter", in.s.name, name, limit)
+		return fmt.Errorf("host: module %q: %s is not done after %v; make it shorter", in.program.name, name, limit)
 	}
-	return fmt.Errorf("host: module %q: %s: %w%s", in.s.name, name, cause(err), in.words())
+	return fmt.Errorf("host: module %q: %s: %w%s", in.program.name, name, cause(err), in.words())
 }
 
 // words returns what the module said about its error, and clears it.
@@ -155,4 +157,26 @@ func (in *instance) words() string {
 	s := fmt.Sprintf(" (it says %q)", in.said)
 	in.said = ""
 	return s
+}
+
+// maintain lets the guest's runtime collect garbage.
+func (in *instance) maintain() error {
+	in.calls = 0
+	if in.maint == nil {
+		return nil
+	}
+	return in.call(in.maint, maintTime, "wp_maint")
+}
+
+// cause shortens wazero's error to its first line; the stack trace behind it names wasm functions by number.
+func cause(err error) error {
+	if err == nil {
+		return nil
+	}
+	var exit *sys.ExitError
+	if errors.As(err, &exit) {
+		return fmt.Errorf("it exits with code %d", exit.ExitCode())
+	}
+	first, _, _ := strings.Cut(err.Error(), "\n")
+	return errors.New(first)
 }

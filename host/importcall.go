@@ -11,20 +11,16 @@ import (
 // importFunc is one import. mem is the caller's memory.
 type importFunc func(in *instance, mem api.Memory, stack []uint64)
 
+// Limits of what a module may say and keep.
+const (
+	maxLine  = 1 << 10  // bytes of log, error and standard error
+	maxKey   = 512      // bytes of a key in the store
+	maxValue = 64 << 10 // bytes of a value in the store
+)
+
 // importFuel is the price of calling an import: 45-60 ns, which is what 50 fuel of a loop cost. Bytes cost as in
 // memory.copy.
 const importFuel = 50
-
-// pay takes fuel from the guest that called an import. If fuel or time are used up, the call ends here.
-func (in *instance) pay(fuel int64) {
-	left := int64(in.fuel.Get()) - fuel
-	in.fuel.Set(uint64(left))
-	if left < 0 {
-		in.refill()
-	}
-}
-
-func (in *instance) payBytes(n uint32) { in.pay(int64(n >> 4)) }
 
 // wrap makes f callable by wazero. Reflection (WithFunc) costs nine times as much.
 func wrap(f importFunc) api.GoModuleFunc {

@@ -25,15 +25,6 @@ var importFuncs = map[string]importFunc{
 	"log":         importLog, "log_level": importLogLevel, "metric": importMetric, "error": importError,
 }
 
-// Limits of what a module may say and keep.
-const (
-	maxLine    = 1 << 10  // bytes of log, error and standard error
-	maxMetric  = 64       // bytes of a counter's name
-	maxMetrics = 64       // counters of a strategy
-	maxKey     = 512      // bytes of a key in the store
-	maxValue   = 64 << 10 // bytes of a value in the store
-)
-
 // What the dearer imports cost beside that, by what was measured: a look into the store 0.3 us, a change 0.8; a line
 // for the log 3 us if it is written, and a lock if not; a metric a lock and a map.
 const (
@@ -47,7 +38,8 @@ const (
 func instantiateImports(ctx context.Context, rt wazero.Runtime) error {
 	b := rt.NewHostModuleBuilder(abi.Module)
 	for _, f := range abi.Imports {
-		b.NewFunctionBuilder().WithGoModuleFunction(wrap(importFuncs[f.Name]), valueTypes(f.Params), valueTypes(f.Results)).Export(f.Name)
+		code := wrap(importFuncs[f.Name])
+		b.NewFunctionBuilder().WithGoModuleFunction(code, valueTypes(f.Params), valueTypes(f.Results)).Export(f.Name)
 	}
 	if _, err := b.Instantiate(ctx); err != nil {
 		return err
@@ -132,7 +124,7 @@ func (in *instance) header(mem api.Memory, ptr, n uint32) (string, int32) {
 		return "", abi.ErrInvalid
 	}
 	in.pay(lookFuel)
-	for _, allowed := range in.s.headers {
+	for _, allowed := range in.program.headers {
 		if !sameHeader(name, allowed) {
 			continue
 		}
@@ -203,7 +195,7 @@ func importKVGet(in *instance, mem api.Memory, st []uint64) {
 		st[0] = errno(e)
 		return
 	}
-	v, ok := in.kv.Get(in.s.name, key)
+	v, ok := in.kv.Get(in.program.name, key)
 	if !ok {
 		st[0] = errno(abi.ErrNotFound)
 		return
@@ -226,7 +218,7 @@ func importKVCAS(in *instance, mem api.Memory, st []uint64) {
 		if oldLen > 0 {
 			old = append(old, oldV...)
 		}
-		e = in.kv.CompareAndSwap(in.s.name, key, old, append([]byte{}, newV...), time.Duration(ttl)*time.Millisecond)
+		e = in.kv.CompareAndSwap(in.program.name, key, old, append([]byte{}, newV...), time.Duration(ttl)*time.Millisecond)
 	}
 	st[0] = errno(e)
 }
@@ -238,7 +230,7 @@ func importKVIncr(in *instance, mem api.Memory, st []uint64) {
 	if e != 0 || ttl < 0 {
 		return
 	}
-	if v, e := in.kv.Add(in.s.name, key, delta, time.Duration(ttl)*time.Millisecond); e == 0 {
+	if v, e := in.kv.Add(in.program.name, key, delta, time.Duration(ttl)*time.Millisecond); e == 0 {
 		st[0] = uint64(v)
 	}
 }
@@ -253,23 +245,29 @@ func (in *instance) line(mem api.Memory, ptr, n uint32) (string, bool) {
 	return string(b), true
 }
 
-var levels = [...]slog.Level{abi.LevelDebug: slog.LevelDebug, abi.LevelInfo: slog.LevelInfo, abi.LevelWarn: slog.LevelWarn, abi.LevelError: slog.LevelError}
+// levels are abi's levels as slog names them.
+var levels = [...]slog.Level{
+	abi.LevelDebug: slog.LevelDebug,
+	abi.LevelInfo:  slog.LevelInfo,
+	abi.LevelWarn:  slog.LevelWarn,
+	abi.LevelError: slog.LevelError,
+}
 
 func importLog(in *instance, mem api.Memory, st []uint64) {
 	level := levels[min(max(int32(st[0]), abi.LevelDebug), abi.LevelError)]
 	in.pay(lockedFuel)
-	if !in.s.log.Enabled(in.ctx, level) || !in.s.guest.allow() {
+	if !in.program.log.Enabled(in.ctx, level) || !in.program.lines.allow() {
 		return
 	}
 	in.pay(logFuel)
 	if text, ok := in.line(mem, uint32(st[1]), uint32(st[2])); ok {
-		in.s.log.Log(in.ctx, level, "strategy says", "text", text)
+		in.program.log.Log(in.ctx, level, "strategy says", "text", text)
 	}
 }
 
 func importLogLevel(in *instance, _ api.Memory, st []uint64) {
 	for l, level := range levels {
-		if in.s.log.Enabled(in.ctx, level) {
+		if in.program.log.Enabled(in.ctx, level) {
 			st[0] = uint64(l)
 			return
 		}
@@ -284,28 +282,7 @@ func importMetric(in *instance, mem api.Memory, st []uint64) {
 		return
 	}
 	in.pay(lockedFuel)
-	s := in.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, known := s.metrics[string(name)]; !known {
-		if len(s.metrics) >= maxMetrics || !plainName(name) {
-			return
-		}
-		if s.metrics == nil {
-			s.metrics = map[string]float64{}
-		}
-	}
-	s.metrics[string(name)] += v
-}
-
-// plainName: what may become a label value: a-z, 0-9 and _.
-func plainName(b []byte) bool {
-	for _, c := range b {
-		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_' {
-			return false
-		}
-	}
-	return true
+	in.program.metrics.add(name, v)
 }
 
 func importError(in *instance, mem api.Memory, st []uint64) {

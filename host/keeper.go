@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/warmpath/warmpath/sdk/abi"
@@ -11,10 +10,6 @@ import (
 // restFactor bounds what replacing instances may cost: after making one the keeper rests this many times as long. A
 // module that traps on every second request would else keep a core busy with 6 ms a request.
 const restFactor = 4
-
-// slowPicks good picks make up for one that was long or ended by the clock: a strategy that is too slow in more than
-// one pick of twenty is set aside, though never twice in a row.
-const slowPicks = 20
 
 // retryStart is the pause after an instance could not be made.
 const retryStart = time.Second
@@ -75,11 +70,11 @@ func (s *Strategy) deliver() (pause time.Duration) {
 	if s.notices.wants&^abi.WantCost == 0 || !s.notices.due() {
 		return 0
 	}
-	if s.retryAt.Load() != 0 { // set aside
+	if s.quarantine.on() { // set aside
 		s.notices.clear()
 		return 0
 	}
-	sl, _ := s.take()
+	sl, _ := s.slots.take()
 	if sl == nil {
 		return 0
 	}
@@ -98,7 +93,7 @@ func (s *Strategy) deliver() (pause time.Duration) {
 	}
 	s.give(sl)
 	if s.notices.due() {
-		s.call()
+		s.wake.ring()
 	}
 	return time.Since(began)
 }
@@ -128,15 +123,15 @@ func (s *Strategy) fill(ctx context.Context, sl *slot) (pause time.Duration, fai
 	if sl.state.Load() != empty {
 		return 0, false
 	}
-	if s.retryAt.Load() != 0 && s.alive() > 0 { // set aside: one instance is enough to try it again
+	if n, _ := s.slots.alive(); n > 0 && s.quarantine.on() { // one instance is enough to try it again
 		return 0, false
 	}
 	sl.state.Store(filling)
 	again, t := sl.used, time.Now()
-	in, err := s.newInstance(ctx)
+	in, err := newInstance(ctx, s.program)
 	if err != nil {
 		sl.state.Store(empty)
-		s.failed(trap, err)
+		s.quarantine.failed(trap, err)
 		return retryStart, true
 	}
 	sl.put(in)
@@ -144,92 +139,6 @@ func (s *Strategy) fill(ctx context.Context, sl *slot) (pause time.Duration, fai
 	if !again {
 		return 0, false
 	}
-	s.restart.Add(1)
+	s.replaced.Add(1)
 	return restFactor * time.Since(t), false
-}
-
-func (s *Strategy) alive() int {
-	n := 0
-	for i := range s.slots {
-		if st := s.slots[i].state.Load(); st == idle || st == taken {
-			n++
-		}
-	}
-	return n
-}
-
-// discard ends an instance that the caller has taken. An instance that trapped looks alive and is not: later calls
-// answer, and then its runtime corrupts.
-func (s *Strategy) discard(sl *slot, why reason, err error) {
-	sl.in.close()
-	sl.in = nil
-	sl.state.Store(empty)
-	s.failed(why, err)
-	s.call()
-}
-
-// failed counts an error, and sets the strategy aside after several in a row, or when too large a share of its picks
-// was slow.
-func (s *Strategy) failed(why reason, err error) {
-	s.mu.Lock()
-	s.lastErr = err.Error()
-	s.mu.Unlock()
-	if s.lines.allow() {
-		s.log.Warn("strategy failed; the fallback answers", "reason", reasonNames[why], "err", err)
-	}
-	slow := why == outOfTime && s.tooSlow()
-	if n := s.inARow.Add(1); n >= int64(s.cfg.QuarantineAfter) || slow {
-		s.setAside(why, err)
-	}
-}
-
-// tookLong counts a pick that was answered and was long. It ends a row of errors, but brings no strategy back into
-// service.
-func (s *Strategy) tookLong() {
-	s.inARow.Store(0)
-	if !s.tooSlow() {
-		return
-	}
-	err := fmt.Errorf("host: module %q takes more than %v in over one pick of %d; make it shorter or raise pick_timeout, of which this is one part in %d",
-		s.name, s.pickTime/longShare, slowPicks, longShare)
-	s.mu.Lock()
-	s.lastErr = err.Error()
-	s.mu.Unlock()
-	s.setAside(outOfTime, err)
-}
-
-// tooSlow counts a slow pick, and reports whether there were too many.
-func (s *Strategy) tooSlow() bool {
-	most := slowPicks * int64(s.cfg.QuarantineAfter)
-	if s.slow.Add(slowPicks) < most {
-		return false
-	}
-	s.slow.Store(most)
-	return true
-}
-
-func (s *Strategy) setAside(why reason, err error) {
-	until := int64(time.Since(s.started) + s.cfg.QuarantineFor)
-	if s.retryAt.Swap(until) == 0 {
-		s.log.Error("strategy is set aside after errors; the fallback answers until a pick that tries it again succeeds",
-			"errors", s.cfg.QuarantineAfter, "retry_after", s.cfg.QuarantineFor, "reason", reasonNames[why], "err", err)
-	}
-}
-
-// admit says whether a pick may go to the module although it is set aside: one pick each QuarantineFor may.
-func (s *Strategy) admit(until int64) bool {
-	now := int64(time.Since(s.started))
-	return now >= until && s.retryAt.CompareAndSwap(until, now+int64(s.cfg.QuarantineFor))
-}
-
-// succeeded ends a row of errors.
-func (s *Strategy) succeeded() {
-	s.inARow.Store(0)
-	if s.slow.Load() > 0 {
-		s.slow.Add(-1)
-	}
-	if s.retryAt.Swap(0) != 0 {
-		s.log.Info("strategy is back in service")
-		s.call()
-	}
 }

@@ -55,8 +55,10 @@ func TestImportsCostFuel(t *testing.T) {
 		}
 		return r.Fuel
 	}
+	priced := map[string]bool{}
 	f := func(least int64, name string, args ...uint64) {
 		t.Helper()
+		priced[name] = true
 		if got := used(name, args...); got < least || got > least+20 {
 			t.Errorf("%s%v costs %d; want %d and some for the code around it", name, args, got, least)
 		}
@@ -80,6 +82,33 @@ func TestImportsCostFuel(t *testing.T) {
 	f(call+100, "metric", 0, 3, 0)
 	f(call+100, "log", 3, 0, 512)
 	f(call+512/16, "error", 0, 512)
+	for _, imp := range abi.Imports {
+		if !priced[imp.Name] {
+			t.Errorf("%s has no price here", imp.Name)
+		}
+	}
+}
+
+// TestWASICostsFuel: those of WASI's functions whose work goes by an argument cost more for more.
+func TestWASICostsFuel(t *testing.T) {
+	s := load(t, newHost(t, Config{Slots: 1}), wat(t, "tiny"), Options{})
+	in := s.slots[0].in
+	f := func(name string, want int64, args ...uint64) {
+		t.Helper()
+		in.fuel.Set(1 << 40)
+		in.said = ""
+		wasiFuncs[name].f(in, in.mem, append(args, 0, 0))
+		if got := 1<<40 - int64(in.fuel.Get()); got != want {
+			t.Errorf("%s%v costs %d beside its call; want %d", name, args, got, want)
+		}
+	}
+	in.mem.WriteUint32Le(0, 4096) // an entry: 800 bytes at 4096
+	in.mem.WriteUint32Le(4, 800)
+	f("fd_write", 1+800/16, 1, 0, 1, 64)
+	f("fd_write", 0, 7, 0, 1, 64)
+	f("random_get", 480, 1024, 480)
+	f("poll_oneoff", 3, 1024, 4096, 3, 64)
+	f("clock_time_get", 0, 1, 0, 64)
 }
 
 // TestLogLimit: of a thousand lines that a module writes, ten stand in the log, and those that are written cost more.

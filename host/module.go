@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/tetratelabs/wazero"
-	"github.com/tetratelabs/wazero/api"
 	"github.com/warmpath/warmpath/host/meter"
 	"github.com/warmpath/warmpath/sdk/abi"
 )
@@ -36,64 +35,69 @@ const pageBytes = 64 << 10
 // configure it and try it on a made-up request. A module that fails any of these is refused with the reason and the
 // remedy.
 func (h *Host) Load(ctx context.Context, name string, wasm []byte, o Options) (*Strategy, error) {
-	s, err := h.newStrategy(name, wasm, o)
+	p, err := h.newProgram(name, wasm, o)
 	if err != nil {
 		return nil, err
 	}
-	metered, err := meter.Rewrite(wasm, meter.Options{Budget: s.startBudget().slice, MaxPages: uint32(s.memory / pageBytes)})
+	limits := meter.Options{Budget: p.startBudget().slice, MaxPages: uint32(p.memory / pageBytes)}
+	metered, err := meter.Rewrite(wasm, limits)
 	if err != nil {
 		return nil, fmt.Errorf("host: module %q is refused: %w", name, err)
 	}
-	s.rt, s.compiled, err = h.compiler.compile(ctx, metered)
+	p.rt, p.compiled, err = h.compiler.compile(ctx, metered)
 	if err != nil {
 		return nil, fmt.Errorf("host: compile module %q: %w", name, err)
 	}
-	s.layout, err = verify(name, s.compiled)
+	s := &Strategy{program: p}
+	p.layout, err = verify(name, p.compiled)
 	if err == nil {
 		err = s.start(ctx)
 	}
 	if err != nil {
-		return nil, errors.Join(err, s.compiled.Close(ctx))
+		return nil, errors.Join(err, p.compiled.Close(ctx))
 	}
 	return s, nil
 }
 
-// newStrategy checks and encodes the options.
-func (h *Host) newStrategy(name string, wasm []byte, o Options) (*Strategy, error) {
+// newProgram checks and encodes the options.
+func (h *Host) newProgram(name string, wasm []byte, o Options) (*program, error) {
 	sum := sha256.Sum256(wasm)
-	s := &Strategy{name: name, sha256: hex.EncodeToString(sum[:]), fuel: o.Fuel, memory: o.MemoryBytes, pickTime: o.PickTime, cfg: h.cfg,
-		clock: h.clock,
-		log:   h.cfg.Log.With("strategy", name)}
-	if s.fuel <= 0 {
-		s.fuel = h.cfg.Fuel
+	p := &program{
+		name: name, sha256: hex.EncodeToString(sum[:]), cfg: h.cfg, clock: h.clock, log: h.cfg.Log.With("strategy", name),
+		fuel: o.Fuel, memory: o.MemoryBytes, pickTime: o.PickTime,
 	}
-	if s.pickTime <= 0 {
-		s.pickTime = h.cfg.PickTime
+	if p.fuel <= 0 {
+		p.fuel = h.cfg.Fuel
+	}
+	if p.pickTime <= 0 {
+		p.pickTime = h.cfg.PickTime
 	}
 	if o.Pool != "" {
-		s.log = s.log.With("pool", o.Pool)
+		p.log = p.log.With("pool", o.Pool)
 	}
-	if s.memory <= 0 {
-		s.memory = h.cfg.MemoryBytes
+	if p.memory <= 0 {
+		p.memory = h.cfg.MemoryBytes
 	}
-	if s.memory = s.memory / pageBytes * pageBytes; s.memory <= 0 || s.memory > 1<<32 {
+	p.memory = p.memory / pageBytes * pageBytes
+	if p.memory <= 0 || p.memory > 1<<32 {
 		return nil, fmt.Errorf("host: module %q has a memory limit of %d bytes; want 64 KiB to 4 GiB", name, o.MemoryBytes)
 	}
 	store, headers, err := permissions(name, o.Allow)
 	if err != nil {
 		return nil, err
 	}
-	s.headers = headers
+	p.headers = headers
 	if store {
-		s.kv = h.cfg.KV
+		p.kv = h.cfg.KV
 	}
 	for _, k := range slices.Sorted(maps.Keys(o.Values)) {
-		s.options = abi.AppendOption(s.options, k, o.Values[k])
+		p.options = abi.AppendOption(p.options, k, o.Values[k])
 	}
-	if len(s.options) > abi.MaxOptions {
-		return nil, fmt.Errorf("host: options of module %q take %d bytes; the limit is %d", name, len(s.options), abi.MaxOptions)
+	if len(p.options) > abi.MaxOptions {
+		return nil, fmt.Errorf("host: options of module %q take %d bytes; the limit is %d",
+			name, len(p.options), abi.MaxOptions)
 	}
-	return s, nil
+	return p, nil
 }
 
 // permissions reads what the module may use beside its frame: the store, and which headers.
@@ -164,26 +168,4 @@ func verifyImports(name string, cm wazero.CompiledModule) error {
 		}
 	}
 	return nil
-}
-
-func signature(params, results []api.ValueType) string {
-	names := func(ts []api.ValueType) string {
-		var s []string
-		for _, t := range ts {
-			s = append(s, api.ValueTypeName(t))
-		}
-		return "(" + strings.Join(s, ", ") + ")"
-	}
-	return names(params) + " -> " + names(results)
-}
-
-func signatureOf(f abi.Func) string { return signature(valueTypes(f.Params), valueTypes(f.Results)) }
-
-// valueTypes: abi's codes are the binary format's, and so are wazero's.
-func valueTypes(ts []abi.Type) []api.ValueType {
-	v := make([]api.ValueType, len(ts))
-	for i, t := range ts {
-		v[i] = api.ValueType(t)
-	}
-	return v
 }

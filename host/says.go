@@ -11,7 +11,7 @@ import (
 
 // readWants asks wp_wants. Without it a module is called wherever it exports a call; one of 1.0 never.
 func readWants(in *instance) (uint32, error) {
-	minor, exported := int(in.s.layout.Version&0xffff), uint32(0)
+	minor, exported := int(in.program.layout.Version&0xffff), uint32(0)
 	for _, e := range abi.Exports {
 		if e.Minor <= minor && in.mod.ExportedFunction(e.Name) != nil {
 			exported |= e.Want
@@ -27,12 +27,13 @@ func readWants(in *instance) (uint32, error) {
 	wants := uint32(in.stack[0])
 	if strange := wants &^ abi.WantAll; strange != 0 {
 		return 0, fmt.Errorf("host: module %q: wp_wants asks for %#x, which ABI %d.%d does not have; "+
-			"leave these bits out, or build it for the version that has them", in.s.name, strange, abi.Version>>16, abi.Version&0xffff)
+			"leave these bits out, or build it for the version that has them",
+			in.program.name, strange, abi.Version>>16, abi.Version&0xffff)
 	}
 	for _, e := range abi.Exports {
 		if e.Want&wants&^exported != 0 {
 			return 0, fmt.Errorf("host: module %q: wp_wants asks for %#x, but func[%s] is not exported; "+
-				"export it, or leave the bit out", in.s.name, e.Want, e.Name)
+				"export it, or leave the bit out", in.program.name, e.Want, e.Name)
 		}
 	}
 	return wants, nil
@@ -42,7 +43,7 @@ func readWants(in *instance) (uint32, error) {
 func readReasons(in *instance) (map[uint16]string, error) {
 	names := map[uint16]string{}
 	f := in.mod.ExportedFunction("wp_reasons")
-	if f == nil || in.s.layout.Version&0xffff < 1 {
+	if f == nil || in.program.layout.Version&0xffff < 1 {
 		return names, nil
 	}
 	if err := in.call(f, configureTime, "wp_reasons"); err != nil {
@@ -52,14 +53,15 @@ func readReasons(in *instance) (map[uint16]string, error) {
 	b, ok := in.mem.Read(in.base, n)
 	if !ok || n > abi.MaxOptions {
 		return nil, fmt.Errorf("host: module %q: wp_reasons gives %d bytes; want at most %d at the frame's address",
-			in.s.name, n, abi.MaxOptions)
+			in.program.name, n, abi.MaxOptions)
 	}
 	for len(b) > 0 {
 		key, name, rest, ok := abi.NextOption(b)
 		code, err := strconv.ParseUint(key, 10, 16)
 		if !ok || err != nil || len(names) == abi.MaxReasons {
 			return nil, fmt.Errorf("host: module %q: wp_reasons names the code %q after %d others; want at most %d, "+
-				"each a number from 0 to 65535 and a name, as abi.AppendOption writes them", in.s.name, key, len(names), abi.MaxReasons)
+				"each a number from 0 to 65535 and a name, as abi.AppendOption writes them",
+				in.program.name, key, len(names), abi.MaxReasons)
 		}
 		names[uint16(code)] = oneLine(name)
 		b = rest

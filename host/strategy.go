@@ -2,73 +2,36 @@ package host
 
 import (
 	"context"
-	"log/slog"
-	"sync"
+	"slices"
 	"sync/atomic"
 	"time"
-
-	"github.com/tetratelabs/wazero"
-	"github.com/warmpath/warmpath/sdk/abi"
 )
 
 // Strategy is one loaded module with its instances. Safe for concurrent use.
 type Strategy struct {
-	name, sha256 string
-	cfg          Config
-	fuel         int64
-	memory       int
-	pickTime     time.Duration
-	clock        func() time.Duration
-	options      []byte   // encoded
-	kv           KV       // nil = not allowed
-	headers      []string // that the module may ask for, in lower case
-	log          *slog.Logger
-	rt           wazero.Runtime
-	compiled     wazero.CompiledModule
-	layout       abi.Layout // of the module's version
+	*program
+	notices     Notices           // what the module wants to learn outside of its picks
+	reasonNames map[uint16]string // of its reason codes
+	slots       slots
+	quarantine  quarantine
+	closed      atomic.Bool
 
-	notices Notices           // what the module wants to learn outside of its picks
-	reasons map[uint16]string // names of its reason codes
-
-	slots   []slot
-	retryAt atomic.Int64 // set aside until then, in nanoseconds since started; 0 = in service
-	inARow  atomic.Int64 // errors since the last good answer
-	slow    atomic.Int64 // slowPicks for each pick that was long or that the clock ended, less one for each good pick since
-	started time.Time
-	closed  atomic.Bool
-
-	wake       chan struct{} // tells the keeper that a slot wants it
+	wake       bell // tells the keeper that a slot wants it
 	stop, done chan struct{}
 
-	counts  [reasons]atomic.Uint64 // fallbacks
-	restart atomic.Uint64          // instances replaced
-	lines   limiter                // of errors in our log
-	guest   limiter                // of the module's own lines
-
-	mu      sync.Mutex // guards lastErr, metrics
-	lastErr string
-	metrics map[string]float64
+	fallbacks [reasons]atomic.Uint64
+	replaced  atomic.Uint64 // instances
 }
 
-// reason is why the fallback answered.
-type reason uint8
+// bell wakes one goroutine; rung again before that has come, it stays at once.
+type bell chan struct{}
 
-const (
-	ok reason = iota
-	trap
-	outOfFuel
-	outOfTime
-	decline
-	badIndex
-	busy
-	quarantined
-	memory
-	closed
-	noRows
-	reasons
-)
-
-var reasonNames = [reasons]string{"", "trap", "fuel", "time", "decline", "bad_index", "busy", "quarantined", "memory", "closed", "no_rows"}
+func (b bell) ring() {
+	select {
+	case b <- struct{}{}:
+	default:
+	}
+}
 
 // Stats counts what a Strategy did since it was loaded.
 type Stats struct {
@@ -96,33 +59,59 @@ func (s *Strategy) SHA256() string { return s.sha256 }
 func (s *Strategy) Notices() *Notices { return &s.notices }
 
 // ReasonName returns what the module calls one of its reason codes, "" if it has no name for it.
-func (s *Strategy) ReasonName(code uint16) string { return s.reasons[code] }
+func (s *Strategy) ReasonName(code uint16) string { return s.reasonNames[code] }
 
-// Stats gives the counters as of now.
+// Stats returns the counters as of now.
 func (s *Strategy) Stats() Stats {
-	st := Stats{Fallbacks: map[string]uint64{}, Quarantined: s.retryAt.Load() != 0, Replaced: s.restart.Load(),
-		Metrics: map[string]float64{}}
+	now := Stats{Fallbacks: map[string]uint64{}, Quarantined: s.quarantine.on(), Replaced: s.replaced.Load(),
+		LastError: s.quarantine.last(), Metrics: s.metrics.all()}
+	now.Instances, now.MemoryBytes = s.slots.alive()
 	for i := range s.slots {
-		sl := &s.slots[i]
-		st.Picks += sl.picks.Load()
-		if st1 := sl.state.Load(); st1 == idle || st1 == taken {
-			st.Instances++
-			st.MemoryBytes += sl.bytes.Load()
-		}
+		now.Picks += s.slots[i].picks.Load()
 	}
 	for r := trap; r < reasons; r++ {
-		if n := s.counts[r].Load(); n > 0 {
-			st.Fallbacks[reasonNames[r]] = n
+		if n := s.fallbacks[r].Load(); n > 0 {
+			now.Fallbacks[reasonNames[r]] = n
 		}
 	}
-	st.Delivered, st.Dropped = s.notices.stats()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	st.LastError = s.lastErr
-	for k, v := range s.metrics {
-		st.Metrics[k] = v
+	now.Delivered, now.Dropped = s.notices.stats()
+	return now
+}
+
+// start makes the first instance, tries it, and starts the keeper, which makes the others.
+func (s *Strategy) start(ctx context.Context) error {
+	in, err := newInstance(ctx, s.program)
+	if err != nil {
+		return err
 	}
-	return st
+	s.quarantine.after, s.quarantine.pause = int64(s.cfg.QuarantineAfter), s.cfg.QuarantineFor
+	s.quarantine.log, s.quarantine.started = s.log, time.Now()
+	s.wake, s.stop, s.done = make(bell, 1), make(chan struct{}), make(chan struct{})
+	s.slots = make(slots, s.cfg.Slots)
+	s.slots[0].put(in)
+	s.slots[0].state.Store(taken)
+	err = s.introduce(in)
+	if err == nil {
+		err = in.selfTest()
+	}
+	if err != nil {
+		in.close()
+		return err
+	}
+	s.slots[0].state.Store(idle)
+	s.wake.ring()
+	go s.keep(context.WithoutCancel(ctx))
+	return nil
+}
+
+// introduce asks the module what it wants and what its reasons are called.
+func (s *Strategy) introduce(in *instance) (err error) {
+	s.notices.wake = s.wake.ring
+	s.notices.wants, err = readWants(in)
+	if err == nil {
+		s.reasonNames, err = readReasons(in)
+	}
+	return err
 }
 
 // Close lets running picks end, then frees the instances and the code. Picks that come later are answered by the
@@ -133,43 +122,28 @@ func (s *Strategy) Close(ctx context.Context) {
 	}
 	close(s.stop)
 	<-s.done
-	for i := range s.slots {
-		sl := &s.slots[i]
-		for !sl.state.CompareAndSwap(idle, gone) && !sl.state.CompareAndSwap(empty, gone) {
-			time.Sleep(50 * time.Microsecond) // a pick ends within its fuel
-		}
-		if sl.in != nil {
-			sl.in.close()
-			sl.in = nil
-		}
-	}
+	s.slots.shut()
 	_ = s.compiled.Close(ctx)
 }
 
-// limiter lets a burst of lines through and then perSecond.
-type limiter struct {
-	mu     sync.Mutex // guards tokens, last
-	tokens float64
-	last   time.Time
-}
-
-const (
-	linesPerSecond = 1
-	linesBurst     = 10
-)
-
-func (l *limiter) allow() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now := time.Now()
-	l.tokens += now.Sub(l.last).Seconds() * linesPerSecond // the first call has seconds enough to fill it
-	l.last = now
-	if l.tokens > linesBurst {
-		l.tokens = linesBurst
+// Surface describes the loaded module. It borrows each instance for a moment, so do not call it while requests are
+// served.
+func (s *Strategy) Surface() Surface {
+	var f Surface
+	for name := range s.compiled.ExportedFunctions() {
+		f.Exports = append(f.Exports, name)
 	}
-	if l.tokens < 1 {
-		return false
+	slices.Sort(f.Exports)
+	for _, i := range s.compiled.ImportedFunctions() {
+		module, name, _ := i.Import()
+		f.Imports = append(f.Imports, module+"."+name)
 	}
-	l.tokens--
-	return true
+	slices.Sort(f.Imports)
+	for i := range s.slots {
+		if sl := &s.slots[i]; sl.state.CompareAndSwap(idle, taken) {
+			f.MemoryBytes = max(f.MemoryBytes, uint64(sl.in.mem.Size()))
+			sl.state.Store(idle)
+		}
+	}
+	return f
 }

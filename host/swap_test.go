@@ -19,7 +19,8 @@ func TestSwapUnderLoad(t *testing.T) {
 		eventually(t, "all instances", func() bool { return s.Stats().Instances == 4 })
 		return s
 	}
-	c := NewCurrent(load())
+	c := new(Current)
+	c.Replace(load())
 	var stop atomic.Bool
 	var picks, failed atomic.Uint64
 	var wg sync.WaitGroup

@@ -139,7 +139,9 @@ func wasiWrite(in *instance, mem api.Memory, st []uint64) {
 			return
 		}
 		total += uint64(size)
+		in.pay(1)
 		if room := maxLine - len(in.said); room > 0 {
+			in.payBytes(uint32(len(in.said) + min(len(b), room)))
 			in.said += string(b[:min(len(b), room)])
 		}
 	}

@@ -1,0 +1,28 @@
+package host
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/warmpath/warmpath/sdk/abi"
+)
+
+// program is a compiled module with what holds for all of its instances. It stays as it is once the first has started.
+type program struct {
+	name, sha256 string
+	cfg          Config
+	fuel         int64
+	memory       int
+	pickTime     time.Duration
+	clock        func() time.Duration
+	options      []byte   // encoded
+	kv           KV       // nil = not allowed
+	headers      []string // that the module may ask for, in lower case
+	log          *slog.Logger
+	lines        limiter // of what the module itself writes to the log
+	metrics      metrics
+	rt           wazero.Runtime
+	compiled     wazero.CompiledModule
+	layout       abi.Layout // of the module's version
+}

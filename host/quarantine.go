@@ -1,0 +1,113 @@
+package host
+
+import (
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// slowPicks good picks make up for one that was long or ended by the clock: a strategy that is too slow in more than
+// one pick of twenty is set aside, though never twice in a row.
+const slowPicks = 20
+
+// quarantine sets a strategy aside that fails again and again, or is too slow. Safe for concurrent use.
+type quarantine struct {
+	after   int64         // errors in a row
+	pause   time.Duration // until one pick tries the strategy again
+	log     *slog.Logger
+	lines   limiter // of errors in the log
+	started time.Time
+
+	retryAt atomic.Int64 // set aside until then, in nanoseconds since started; 0 = in service
+	inARow  atomic.Int64 // errors since the last good answer
+	slow    atomic.Int64 // slowPicks for each pick that was long or that the clock ended, less one for each good pick
+
+	mu      sync.Mutex // guards lastErr
+	lastErr string
+}
+
+// on reports whether the strategy is set aside.
+func (q *quarantine) on() bool { return q.retryAt.Load() != 0 }
+
+// admit reports whether a pick may go to the module although it is set aside: one pick in each pause may.
+func (q *quarantine) admit() bool {
+	until, now := q.retryAt.Load(), int64(time.Since(q.started))
+	return until == 0 || now >= until && q.retryAt.CompareAndSwap(until, now+int64(q.pause))
+}
+
+// failed counts an error, and sets the strategy aside after several in a row, or when too large a share of its picks
+// was slow.
+func (q *quarantine) failed(why reason, err error) {
+	q.keep(err)
+	if q.lines.allow() {
+		q.log.Warn("strategy failed; the fallback answers", "reason", reasonNames[why], "err", err)
+	}
+	slow := why == outOfTime && q.tooSlow()
+	if n := q.inARow.Add(1); n >= q.after || slow {
+		q.setAside(why, err)
+	}
+}
+
+// keep notes err as the last one.
+func (q *quarantine) keep(err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.lastErr = err.Error()
+}
+
+// last returns the text of the last error.
+func (q *quarantine) last() string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.lastErr
+}
+
+// tookLong counts a pick of the named module that was answered and took more than limit. It ends a row of errors, but
+// brings no strategy back into service.
+func (q *quarantine) tookLong(name string, limit time.Duration) {
+	q.inARow.Store(0)
+	if !q.tooSlow() {
+		return
+	}
+	err := fmt.Errorf("host: module %q takes more than %v in over one pick of %d; make it shorter or raise pick_timeout, "+
+		"of which this is one part in %d", name, limit, slowPicks, longShare)
+	q.keep(err)
+	q.setAside(outOfTime, err)
+}
+
+// tooSlow counts a slow pick, and reports whether there were too many.
+func (q *quarantine) tooSlow() bool {
+	most := slowPicks * q.after
+	if q.slow.Add(slowPicks) < most {
+		return false
+	}
+	q.slow.Store(most)
+	return true
+}
+
+// setAside keeps requests from the strategy for a pause.
+func (q *quarantine) setAside(why reason, err error) {
+	until := int64(time.Since(q.started) + q.pause)
+	if q.retryAt.Swap(until) == 0 {
+		q.log.Error("strategy is set aside after errors; the fallback answers until a pick that tries it again succeeds",
+			"errors", q.after, "retry_after", q.pause, "reason", reasonNames[why], "err", err)
+	}
+}
+
+// succeeded ends a row of errors, and reports whether the strategy is back in service by that.
+func (q *quarantine) succeeded() (back bool) {
+	if q.inARow.Load() == 0 && q.slow.Load() == 0 && q.retryAt.Load() == 0 { // nothing to write, and no cache line to take
+		return false
+	}
+	q.inARow.Store(0)
+	if q.slow.Load() > 0 {
+		q.slow.Add(-1)
+	}
+	if q.retryAt.Swap(0) == 0 {
+		return false
+	}
+	q.log.Info("strategy is back in service")
+	return true
+}

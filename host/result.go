@@ -1,0 +1,39 @@
+package host
+
+import "time"
+
+// Result is what Pick decided.
+type Result struct {
+	Row      int           // of the frame; -1 only for a frame without rows
+	Order    []int32       // all rows, best first, Order[0] == Row; aliases Frame.Order
+	Reason   uint16        // the strategy's own code
+	Flags    uint16        // abi.FlagBind
+	Fuel     int64         // used
+	Took     time.Duration // of Current.Pick, with the wait for an instance
+	Fallback string        // why Fallback chose Row, one of reasonNames; "" = the module did
+
+	// Reject is set if the strategy wants the client turned away. Row is then the fallback's, for a caller that serves it
+	// all the same.
+	Reject *Rejection
+}
+
+// reason is why the fallback answered.
+type reason uint8
+
+const (
+	ok reason = iota
+	trap
+	outOfFuel
+	outOfTime
+	decline
+	badIndex
+	busy
+	quarantined
+	memory
+	closed
+	noRows
+	reasons
+)
+
+var reasonNames = [reasons]string{"", "trap", "fuel", "time", "decline", "bad_index", "busy", "quarantined",
+	"memory", "closed", "no_rows"}

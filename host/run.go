@@ -1,0 +1,104 @@
+package host
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+	"time"
+
+	"github.com/warmpath/warmpath/sdk/abi"
+)
+
+// run pushes f, calls wp_pick and reads the answer. err is nil exactly when why is ok or decline; else in must be
+// discarded.
+func (in *instance) run(f *Frame) (r Result, why reason, err error) {
+	n := len(f.Rows)
+	limit := in.program.pickTime
+	if n > in.room {
+		if err := in.grow(1<<bits.Len(uint(n-1)), limit); err != nil {
+			return r, in.blame(), err
+		}
+		limit -= in.left.spent // and not the clock's word: a machine that ran something else meanwhile would end the pick
+	}
+	l := &in.program.layout
+	area, _ := in.mem.Read(in.base, uint32(l.FrameSize(in.room))) // grow checked it, and memories never shrink
+	f.push(area, l)
+	in.frame, in.said = f, ""
+	in.beginPick(limit, f.began())
+	err = in.pick.CallWithStack(in.ctx, in.stack[:])
+	in.frame = nil
+	r.Fuel = in.used(in.program.fuel)
+	if err != nil {
+		return r, in.blame(), in.describe(err, r.Fuel)
+	}
+	row, code, flags := abi.Unpack(in.stack[0])
+	r.Row, r.Reason, r.Flags = int(row), code, flags
+	switch {
+	case row == abi.Decline:
+		return r, decline, nil
+	case row == abi.Reject:
+		area, _ = in.mem.Read(in.base, uint32(l.HeaderBytes))
+		r.Reject = readRejection(in.mem, area)
+		return r, ok, nil
+	case row < 0 || int(row) >= n:
+		return r, badIndex, fmt.Errorf("host: module %q chose row %d of %d; want 0 to %d, abi.Decline or abi.Reject",
+			in.program.name, row, n, n-1)
+	}
+	area, _ = in.mem.Read(in.base, uint32(l.FrameSize(in.room))) // again: the memory may have moved as it grew
+	alternatives := min(uint64(binary.LittleEndian.Uint32(area[offOrderLen:])), uint64(n))
+	orders := area[l.OrderAt(in.room):]
+	f.order(r.Row, orders[:alternatives*abi.OrderSize])
+	return r, ok, nil
+}
+
+// blame tells why a call failed, from the state it left. A guest runtime that gets no more memory traps in its own way,
+// so that a memory within one Go arena (4 MiB) of its limit, grown since the start, counts as the cause.
+func (in *instance) blame() reason {
+	switch in.over {
+	case errNoFuel:
+		return outOfFuel
+	case errNoTime:
+		return outOfTime
+	}
+	if size := int(in.mem.Size()); size > in.born && size+(4<<20) > in.program.memory {
+		return memory
+	}
+	return trap
+}
+
+// describe says why wp_pick failed and what to do about it.
+func (in *instance) describe(err error, fuel int64) error {
+	p := in.program
+	switch in.over {
+	case errNoFuel:
+		return fmt.Errorf("host: module %q used up its fuel of %d; make it shorter or raise fuel", p.name, p.fuel)
+	case errNoTime:
+		return fmt.Errorf("host: module %q is not done after %v (and %d fuel of %d); make it shorter or raise pick_timeout",
+			p.name, p.pickTime, fuel, p.fuel)
+	}
+	return fmt.Errorf("host: module %q: wp_pick: %w%s", p.name, cause(err), in.words())
+}
+
+// selfTest has the module judge made-up requests, without the store. To decline or to reject is an answer.
+func (in *instance) selfTest() error {
+	kv := in.kv
+	in.kv = nil
+	f := &Frame{Rows: make([]abi.Row, 3), WorkerIDs: []string{"a", "b", "c"}, Model: "self-test"}
+	for i := range f.Rows {
+		f.Rows[i] = abi.Row{Worker: uint32(i), Weight: 1, Slow: 1, Key: uint64(i) + 1, MetricsAge: -1}
+	}
+	for n := 1; n <= len(f.Rows); n++ {
+		g := Frame{Rows: f.Rows[:n], WorkerIDs: f.WorkerIDs[:n], Model: f.Model,
+			Header: abi.Header{Bound: -1, BestRow: -1, Now: time.Now().UnixNano(), C1: abi.PrefillSeconds}}
+		g.prepare()
+		if _, why, err := in.run(&g); why != ok && why != decline {
+			return fmt.Errorf("host: module %q fails its self-test on %d workers: %s: %w%s",
+				in.program.name, n, reasonNames[why], cause(err), in.words())
+		}
+	}
+	if err := in.maintain(); err != nil {
+		return err
+	}
+	in.kv = kv
+	return nil
+}
