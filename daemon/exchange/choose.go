@@ -92,13 +92,11 @@ func (r *request) decide(ctx context.Context, ask route.Ask) *Fault {
 	if v == route.Unheard {
 		v = r.await(ctx, ask)
 	}
-	r.noteChoice(ctx, v)
+	r.noteChoice(v)
 	if v == route.Chosen {
 		v = r.choice.Bind()
 		r.in.Seen.Session = r.choice.SessionKind()
-		if r.epoch.Access || r.journal.log.Enabled(ctx, slog.LevelDebug) {
-			r.in.Seen.Reason = r.choice.Reason()
-		}
+		r.noteReason(ctx)
 	}
 	if v == route.Chosen {
 		return nil
@@ -124,7 +122,7 @@ func (r *request) await(ctx context.Context, ask route.Ask) route.Verdict {
 }
 
 // noteChoice records the decision and counts it. A verdict that no strategy was asked for takes no turn.
-func (r *request) noteChoice(ctx context.Context, v route.Verdict) {
+func (r *request) noteChoice(v route.Verdict) {
 	if v != route.Chosen && v != route.Rejected {
 		r.pool.GiveBack(r.read.req.Model)
 		return
@@ -142,10 +140,20 @@ func (r *request) noteChoice(ctx context.Context, v route.Verdict) {
 	if seen.Fallback != "" {
 		r.journal.failedStrategy(r.in, r.pool)
 	}
-	// The words of a line that nobody reads are six allocations.
-	if v == route.Chosen && r.journal.log.Enabled(ctx, slog.LevelDebug) {
+}
+
+// noteReason records why the worker was chosen that comes first since Bind, where somebody reads it: words are
+// allocations.
+func (r *request) noteReason(ctx context.Context) {
+	debug := r.journal.log.Enabled(ctx, slog.LevelDebug)
+	if !debug && !r.epoch.Access {
+		return
+	}
+	seen := &r.in.Seen
+	seen.Reason = r.choice.Reason()
+	if debug {
 		r.log().Debug("routed", "id", r.in.ID, "path", gate.Cut(r.in.Path), "worker", r.choice.First().ID(),
-			"strategy", seen.Strategy, "reason", r.choice.Reason(), "prompt_tokens", seen.PromptTokens)
+			"strategy", seen.Strategy, "reason", seen.Reason, "believed_prompt_tokens", seen.PromptTokens)
 	}
 }
 
