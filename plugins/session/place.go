@@ -45,7 +45,7 @@ func leastLoaded(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
 // load is what w has in flight per unit of weight; fourfold, and one more, in slow start.
 func load(w *sdk.Worker) float64 {
 	n := sdk.PerWeight(float64(w.InFlight), w)
-	if w.SlowStart() {
+	if sdk.SlowStart(w) {
 		return 4*n + 1
 	}
 	return n
