@@ -26,8 +26,8 @@ func (p *process) resident() int {
 	return kb / 1024
 }
 
-// TestBombsInPlaceOfTheConfiguration: a running daemon refuses them at once, stays as large as it is, and takes up the next good
-// file.
+// TestBombsInPlaceOfTheConfiguration: a running daemon refuses them at once, stays as large as it is, and takes up
+// the next good file.
 func TestBombsInPlaceOfTheConfiguration(t *testing.T) {
 	dir := workplace(t)
 	port := freePorts(t, 3)

@@ -41,6 +41,7 @@ func checkCommand() *cobra.Command {
 	return c
 }
 
+// check loads the configuration and its modules.
 func check(file string) error {
 	c, err := conf.Load(file)
 	if err != nil {
@@ -49,6 +50,7 @@ func check(file string) error {
 	return daemon.CheckModules(c)
 }
 
+// report writes the problems of err as JSON, and returns an error that counts them.
 func report(out io.Writer, file string, err error) error {
 	var ps conf.Problems
 	if err != nil && !errors.As(err, &ps) {

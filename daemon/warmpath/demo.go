@@ -21,32 +21,39 @@ import (
 const demoModel = "demo"
 
 func demoCommand() *cobra.Command {
-	var listen, admin string
-	var workers int
-	var once bool
+	var cfg demoSettings
 	c := &cobra.Command{
 		Use:   "demo",
 		Short: "Serve with simulated workers, play a short chat, and stay up to be tried",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return demo(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), listen, admin, workers, once)
+			return demo(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), cfg)
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&listen, "listen", "127.0.0.1:8080", "address for clients")
-	f.StringVar(&admin, "admin", "127.0.0.1:9090", "address for /metrics")
-	f.IntVar(&workers, "workers", 4, "number of simulated workers")
-	f.BoolVar(&once, "once", false, "stop after the chat")
+	f.StringVar(&cfg.listen, "listen", "127.0.0.1:8080", "address for clients")
+	f.StringVar(&cfg.admin, "admin", "127.0.0.1:9090", "address for /metrics")
+	f.IntVar(&cfg.workers, "workers", 4, "number of simulated workers")
+	f.BoolVar(&cfg.once, "once", false, "stop after the chat")
 	return c
 }
 
-func demo(ctx context.Context, out, logs io.Writer, listen, admin string, workers int, once bool) error {
-	fleet, err := vllmsim.StartFleet("127.0.0.1:0", workers, vllmsim.Config{Models: []string{demoModel}, KVTokens: 65536})
+// demoSettings are the command's flags.
+type demoSettings struct {
+	listen, admin string // addresses
+	workers       int
+	once          bool // stop after the chat
+}
+
+// demo serves with simulated workers and plays a chat, until ctx ends.
+func demo(ctx context.Context, out, logs io.Writer, cfg demoSettings) error {
+	sim := vllmsim.Config{Models: []string{demoModel}, KVTokens: 65536}
+	fleet, err := vllmsim.StartFleet("127.0.0.1:0", cfg.workers, sim)
 	if err != nil {
 		return err
 	}
 	defer fleet.Close()
-	c, err := demoConfig(listen, admin, fleet.URLs())
+	c, err := demoConfig(cfg, fleet.URLs())
 	if err != nil {
 		return err
 	}
@@ -60,15 +67,17 @@ func demo(ctx context.Context, out, logs io.Writer, listen, admin string, worker
 	ended := make(chan error, 1)
 	go func() { ended <- d.Run(ctx) }()
 	url := "http://" + d.Addr()
-	fmt.Fprintf(out, "\nwarmpath on %s, %d simulated workers behind it, metrics on http://%s/metrics\n\n", url, workers, d.AdminAddr())
+	fmt.Fprintf(out, "\nwarmpath on %s, %d simulated workers behind it, metrics on http://%s/metrics\n\n",
+		url, cfg.workers, d.AdminAddr())
 	if err := chat(ctx, out, url); err != nil {
 		stop()
 		<-ended
 		return err
 	}
-	fmt.Fprintf(out, "\nTry it:\n\n  curl -i %s/v1/chat/completions -H 'Content-Type: application/json' -H 'X-Warmpath-Explain: 1' \\\n"+
+	fmt.Fprintf(out, "\nTry it:\n\n  curl -i %s/v1/chat/completions -H 'Content-Type: application/json' "+
+		"-H 'X-Warmpath-Explain: 1' \\\n"+
 		"    -d '{\"model\":\"%s\",\"messages\":[{\"role\":\"user\",\"content\":\"Hello\"}]}'\n\n", url, demoModel)
-	if once {
+	if cfg.once {
 		stop()
 	} else {
 		fmt.Fprintln(out, "Ctrl-C ends it.")
@@ -76,9 +85,11 @@ func demo(ctx context.Context, out, logs io.Writer, listen, admin string, worker
 	return <-ended
 }
 
-func demoConfig(listen, admin string, urls []string) (*conf.Config, error) {
+// demoConfig makes the configuration of a pool of these workers.
+func demoConfig(cfg demoSettings, urls []string) (*conf.Config, error) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "[server]\nlisten = %q\nadmin = %q\nlog_level = \"warn\"\nmax_connections = 256\n[[pools]]\nname = \"demo\"\nhealth_interval = \"500ms\"\n", listen, admin)
+	fmt.Fprintf(&b, "[server]\nlisten = %q\nadmin = %q\nlog_level = \"warn\"\nmax_connections = 256\n"+
+		"[[pools]]\nname = \"demo\"\nhealth_interval = \"500ms\"\n", cfg.listen, cfg.admin)
 	for i, u := range urls {
 		fmt.Fprintf(&b, "[[pools.workers]]\nid = \"w%d\"\nurl = %q\n", i+1, u)
 	}
@@ -91,14 +102,15 @@ func chat(ctx context.Context, out io.Writer, url string) error {
 		return err
 	}
 	type message map[string]string
-	messages := []message{{"role": "system", "content": strings.Repeat("You are a patient guide to the harbour town. ", 40)}}
+	const rules = "You are a patient guide to the harbour town. "
+	messages := []message{{"role": "system", "content": strings.Repeat(rules, 40)}}
 	questions := []string{"Where do the ferries leave?", "And when does the first one go?", "What does it cost?"}
 	fmt.Fprintln(out, "  turn  worker  prompt tokens  cached tokens  reason")
 	var home string
 	for i, q := range questions {
 		messages = append(messages, message{"role": "user", "content": q})
 		body, _ := json.Marshal(map[string]any{"model": demoModel, "messages": messages, "max_tokens": 48})
-		a, err := ask(ctx, url, body)
+		a, err := complete(ctx, url, body)
 		if err != nil {
 			return fmt.Errorf("demo: turn %d: %w", i+1, err)
 		}
@@ -106,20 +118,22 @@ func chat(ctx context.Context, out io.Writer, url string) error {
 		if i == 0 {
 			home = a.worker
 		} else if a.worker != home || a.cached == 0 {
-			return fmt.Errorf("demo: turn %d went to %s with %d cached tokens; want %s and more than 0", i+1, a.worker, a.cached, home)
+			return fmt.Errorf("demo: turn %d went to %s with %d cached tokens; want %s and more than 0",
+				i+1, a.worker, a.cached, home)
 		}
 		messages = append(messages, message{"role": "assistant", "content": a.text})
 	}
 	return nil
 }
 
+// reply is what the chat shows of an answer.
 type reply struct {
 	worker, reason, text string
 	prompt, cached       int
 }
 
-// ask sends one chat request.
-func ask(ctx context.Context, url string, body []byte) (reply, error) {
+// complete sends one chat request.
+func complete(ctx context.Context, url string, body []byte) (reply, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, "POST", url+"/v1/chat/completions", bytes.NewReader(body))

@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// TestDescriptorsUsedUp: clients that open more connections than the process has descriptors end nothing. Those that are let in
-// are served, the operator's pages answer, workers stay up, and when the crowd has gone all is as before.
+// TestDescriptorsUsedUp: clients that open more connections than the process has descriptors end nothing. Those that
+// are let in are served, the operator's pages answer, workers stay up, and when the crowd has gone all is as before.
 func TestDescriptorsUsedUp(t *testing.T) {
 	for _, limit := range []int{64, 400} {
 		t.Run(fmt.Sprint(limit), func(t *testing.T) { useUpDescriptors(t, limit) })
 	}
 }
 
-// besideTwoWorkers starts two simulated workers at port and the next, and writes a.toml for a router that serves clients at port+2 and
-// the operator at port+3.
+// besideTwoWorkers starts two simulated workers at port and the next, and writes a.toml for a router that serves
+// clients at port+2 and the operator at port+3.
 func besideTwoWorkers(t *testing.T) (dir string, port int) {
 	t.Helper()
 	dir, port = workplace(t), freePorts(t, 4)

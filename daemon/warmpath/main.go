@@ -37,7 +37,8 @@ func root() *cobra.Command {
 		Version:       daemon.Version,
 	}
 	c.SetVersionTemplate("warmpath {{.Version}}\n")
-	c.AddCommand(serveCommand(), checkCommand(), simCommand(), replayCommand(), demoCommand(), sessionsCommand(), pluginCommand(), versionCommand())
+	c.AddCommand(serveCommand(), checkCommand(), simCommand(), replayCommand(), demoCommand(), sessionsCommand(),
+		pluginCommand(), versionCommand())
 	return c
 }
 
@@ -46,8 +47,12 @@ func versionCommand() *cobra.Command {
 	c := &cobra.Command{Use: "version", Short: "Print the version", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if asJSON {
-				return json.NewEncoder(c.OutOrStdout()).Encode(map[string]string{"version": daemon.Version, "go_version": runtime.Version(),
-					"os": runtime.GOOS, "arch": runtime.GOARCH})
+				return json.NewEncoder(c.OutOrStdout()).Encode(map[string]string{
+					"version":    daemon.Version,
+					"go_version": runtime.Version(),
+					"os":         runtime.GOOS,
+					"arch":       runtime.GOARCH,
+				})
 			}
 			_, err := fmt.Fprintln(c.OutOrStdout(), "warmpath", daemon.Version)
 			return err

@@ -24,8 +24,8 @@ func (p *process) limitFiles(n uint64) {
 	}
 }
 
-// TestNoDescriptorForAWorker: a process that has no descriptor left for the workers refuses its clients, and says so in one line a
-// second, not in one a request: a log that fills the disk would be the next thing to give out.
+// TestNoDescriptorForAWorker: a process that has no descriptor left for the workers refuses its clients, and says so
+// in one line a second, not in one a request: a log that fills the disk would be the next thing to give out.
 func TestNoDescriptorForAWorker(t *testing.T) {
 	dir, port := besideTwoWorkers(t)
 	p := warmpath(t, dir, "serve --config a.toml")

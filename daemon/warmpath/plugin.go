@@ -40,8 +40,12 @@ func pluginCheckCommand() *cobra.Command {
 			if asJSON {
 				return json.NewEncoder(c.OutOrStdout()).Encode(r)
 			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "%s: ok\n  sha256           %s\n  exports          %s\n  imports          %s\n"+
-				"  fuel a decision  %d (16 workers), %d (256 workers) of %d\n  memory           %d KiB an instance, %d KiB after %d decisions, of %d KiB\n",
+			_, err = fmt.Fprintf(c.OutOrStdout(), "%s: ok\n"+
+				"  sha256           %s\n"+
+				"  exports          %s\n"+
+				"  imports          %s\n"+
+				"  fuel a decision  %d (16 workers), %d (256 workers) of %d\n"+
+				"  memory           %d KiB an instance, %d KiB after %d decisions, of %d KiB\n",
 				args[0], r.SHA256, strings.Join(r.Exports, " "), cmp.Or(strings.Join(r.Imports, " "), "none"),
 				r.Fuel16, r.Fuel256, r.FuelLimit, r.MemoryBytes>>10, r.MemoryAfter>>10, r.Decisions, r.MemoryLimit>>10)
 			return err
@@ -51,6 +55,7 @@ func pluginCheckCommand() *cobra.Command {
 	return c
 }
 
+// pluginReport is what a check finds out of a module.
 type pluginReport struct {
 	SHA256      string   `json:"sha256"`
 	Exports     []string `json:"exports"`
@@ -83,7 +88,8 @@ func checkPlugin(ctx context.Context, file string) (pluginReport, error) {
 		return pluginReport{}, err
 	}
 	defer h.Close(ctx)
-	s, err := h.Load(ctx, strings.TrimSuffix(filepath.Base(file), ".wasm"), wasm, host.Options{Fuel: fuel, MemoryBytes: limits.MemoryMB << 20})
+	name := strings.TrimSuffix(filepath.Base(file), ".wasm")
+	s, err := h.Load(ctx, name, wasm, host.Options{Fuel: fuel, MemoryBytes: limits.MemoryMB << 20})
 	if err != nil {
 		return pluginReport{}, err
 	}
@@ -97,9 +103,15 @@ func checkPlugin(ctx context.Context, file string) (pluginReport, error) {
 		*used = res.Fuel
 	}
 	f := s.Surface()
-	r.Exports, r.Imports, r.MemoryBytes = f.Exports, append([]string{}, f.Imports...), f.MemoryBytes
+	r.Exports = f.Exports
+	r.Imports = append([]string{}, f.Imports...)
+	r.MemoryBytes = f.MemoryBytes
 	frame := madeUp(16)
-	for end := time.Now().Add(maxDeciding); r.Decisions < maxDecisions && (r.Decisions%1000 != 0 || time.Now().Before(end)); r.Decisions++ {
+	end := time.Now().Add(maxDeciding)
+	for ; r.Decisions < maxDecisions; r.Decisions++ {
+		if r.Decisions%1000 == 0 && time.Now().After(end) {
+			break
+		}
 		frame.Header.Seq++
 		if _, err := decide(s, frame); err != nil {
 			return r, fmt.Errorf("the module fails after %d decisions: %w", r.Decisions, err)
@@ -109,8 +121,8 @@ func checkPlugin(ctx context.Context, file string) (pluginReport, error) {
 	return r, nil
 }
 
-// decide has the module decide on f. "busy" is nothing of the module: the host tends or makes its only instance meanwhile. It is
-// tried again until maxDeciding.
+// decide lets the module decide on f. "busy" says nothing about the module: the host makes or cleans its only
+// instance at that moment. decide tries again until maxDeciding.
 func decide(s *host.Strategy, f *host.Frame) (host.Result, error) {
 	for end := time.Now().Add(maxDeciding); ; time.Sleep(time.Millisecond) {
 		res := s.Pick(f)
@@ -123,11 +135,15 @@ func decide(s *host.Strategy, f *host.Frame) (host.Result, error) {
 	}
 }
 
+// madeUp makes a frame of so many workers, none of which is like another.
 func madeUp(workers int) *host.Frame {
 	f := &host.Frame{}
 	f.Reset()
-	f.Header.PromptTokens, f.Header.PromptBlocks, f.Header.BlockTokens = 8192, 256, 32
-	f.Header.C1, f.Header.C2 = abi.PrefillSeconds, abi.ContextSeconds
+	f.Header.PromptTokens = 8192
+	f.Header.PromptBlocks = 256
+	f.Header.BlockTokens = 32
+	f.Header.C1 = abi.PrefillSeconds
+	f.Header.C2 = abi.ContextSeconds
 	for i := range workers {
 		f.Rows = append(f.Rows, abi.Row{Worker: uint32(i), Key: uint64(i+1) * 0x9e3779b97f4a7c15, Slow: 1, Weight: 1,
 			InFlight: uint32(i % 7), GPU: uint32(i % 256), Predicted: uint32(i % 256)})

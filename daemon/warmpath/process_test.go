@@ -83,7 +83,8 @@ func (p *process) String() string {
 	return p.text.String()
 }
 
-// launch starts a line as a shell would read it. exec makes the shell's pid the command's; it is killed at the test's end.
+// launch starts a line as a shell would read it. exec makes the shell's pid the command's; it is killed at the test's
+// end.
 func launch(t *testing.T, dir, line string, env ...string) *process {
 	t.Helper()
 	return launchWith(t, dir, line, func(*process) {}, env...)

@@ -66,8 +66,8 @@ func serve(ctx context.Context, c *conf.Config, log *slog.Logger) error {
 	return d.Run(ctx)
 }
 
-// patientLogger is a logger whose lines nobody waits for: requests log, and a pipe that nobody reads would stop them. flush gives
-// the last lines a second. What was lost is logged once lines are written again.
+// patientLogger returns a logger whose lines nobody waits for: requests log, and a pipe that nobody reads would stop
+// them. flush waits a second for the last lines. How many were lost is logged once lines are written again.
 func patientLogger(s conf.Server, w io.Writer) (log *slog.Logger, flush func()) {
 	direct := logger(s, w)
 	lines := spool.New(spool.Config{

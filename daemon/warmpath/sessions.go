@@ -26,7 +26,7 @@ func sessionsCommand() *cobra.Command {
 		Short: "List the live sessions of a running daemon by worker: fingerprints, never ids",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			pools, raw, err := q.ask(c.Context())
+			pools, raw, err := q.fetch(c.Context())
 			if err != nil {
 				return err
 			}
@@ -46,13 +46,14 @@ func sessionsCommand() *cobra.Command {
 	return c
 }
 
+// sessionsQuery is what the flags say.
 type sessionsQuery struct {
 	admin, tokenFile, worker string
 	limit                    int
 }
 
-// ask fetches the daemon's list.
-func (q *sessionsQuery) ask(ctx context.Context) (pools []operator.PoolSessions, raw []byte, err error) {
+// fetch gets the daemon's list.
+func (q *sessionsQuery) fetch(ctx context.Context) (pools []operator.PoolSessions, raw []byte, err error) {
 	base := strings.TrimSuffix(q.admin, "/")
 	if !strings.Contains(base, "://") {
 		base = "http://" + base
@@ -76,11 +77,13 @@ func (q *sessionsQuery) ask(ctx context.Context) (pools []operator.PoolSessions,
 		return nil, nil, fmt.Errorf("the daemon's admin listener does not answer; is --admin its server.admin? %w", err)
 	}
 	defer resp.Body.Close()
-	if raw, err = io.ReadAll(io.LimitReader(resp.Body, 64<<20)); err != nil {
+	raw, err = io.ReadAll(io.LimitReader(resp.Body, 64<<20))
+	if err != nil {
 		return nil, nil, err
 	}
 	if resp.StatusCode != http.StatusOK {
-		return nil, nil, fmt.Errorf("the admin listener at %s answers %s: %.200s; a token goes into --token-file", q.admin, resp.Status, raw)
+		return nil, nil, fmt.Errorf("the admin listener at %s answers %s: %.200s; a token goes into --token-file",
+			q.admin, resp.Status, raw)
 	}
 	if err := json.Unmarshal(raw, &pools); err != nil {
 		return nil, nil, fmt.Errorf("what answers at %s is no warmpath admin listener: %w", q.admin, err)
@@ -111,7 +114,8 @@ func writeSessions(out io.Writer, pools []operator.PoolSessions, now time.Time) 
 			if ends != nil {
 				left = ends.Sub(now).Round(time.Second).String()
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", p.Pool, s.Fingerprint, s.Kind, s.Worker, now.Sub(s.Created).Round(time.Second), left)
+			age := now.Sub(s.Created).Round(time.Second)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", p.Pool, s.Fingerprint, s.Kind, s.Worker, age, left)
 		}
 		if p.Cut {
 			fmt.Fprintln(w, "... and more: raise --limit")

@@ -16,7 +16,8 @@ import (
 	"time"
 )
 
-// stuckRouter is a router whose one stream, stdout or stderr, is a pipe that nobody reads yet, in front of a simulated worker.
+// stuckRouter is a router whose one stream, stdout or stderr, is a pipe that nobody reads yet, in front of a
+// simulated worker.
 type stuckRouter struct {
 	*process
 	unread       *os.File // the pipe's other end
@@ -92,8 +93,8 @@ func (s *stuckRouter) lost() (n int) {
 
 var lostLines = regexp.MustCompile(`level=WARN msg="the access log moves again.* lost_lines=(\d+)`)
 
-// TestNobodyReadsTheAccessLog: all requests are answered while nobody reads the pipe; what has no room is lost, counted and told;
-// and when the pipe is read lines come again, whole.
+// TestNobodyReadsTheAccessLog: all requests are answered while nobody reads the pipe; what has no room is lost,
+// counted and told; and when the pipe is read lines come again, whole.
 func TestNobodyReadsTheAccessLog(t *testing.T) {
 	s := newStuckRouter(t, false, `access_log = "stdout"`)
 	if n := s.ask(1000, "short"); n != 1000 {
