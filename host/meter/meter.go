@@ -91,6 +91,10 @@ func rewrite(wasm []byte, o Options) (out []byte, work float64, err error) {
 			w.before(rank)
 			last = rank
 		}
+		if id == secCustom && !r.more() && onlyName(body) {
+			return nil, 0, fmt.Errorf("meter: the module ends in a custom section without contents, " +
+				"which wazero does not read; leave it out")
+		}
 		if err := w.section(id, body); err != nil {
 			return nil, 0, err
 		}
@@ -100,6 +104,13 @@ func rewrite(wasm []byte, o Options) (out []byte, work float64, err error) {
 	}
 	w.before(order(secData) + 1)
 	return w.out, w.bounds.work, nil
+}
+
+// onlyName reports whether nothing stands behind a custom section's name.
+func onlyName(body []byte) bool {
+	r := &reader{b: body}
+	r.take(r.u32())
+	return !r.more()
 }
 
 // order gives a section's place: data count (12) stands between element and code. 0 = unknown.

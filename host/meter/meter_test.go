@@ -19,7 +19,7 @@ const features = api.CoreFeatureBulkMemoryOperations | api.CoreFeatureMultiValue
 	api.CoreFeatureNonTrappingFloatToIntConversion | api.CoreFeatureReferenceTypes | api.CoreFeatureSignExtensionOps
 
 func runtimes(t testing.TB) wazero.Runtime {
-	rt := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(features).WithMemoryLimitPages(1024))
+	rt := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(features))
 	t.Cleanup(func() { _ = rt.Close(ctx) })
 	refill(t, rt)
 	return rt
@@ -199,7 +199,9 @@ func TestRefusesByName(t *testing.T) {
 	f(assemble(t, `(module (table 200000 funcref))`), "limit is 131072")
 	mem := []byte("\x00asm\x01\x00\x00\x00\x05\x04\x01\x03\x01\x01")
 	f(mem, "threads, memory64")
+	f([]byte("\x00asm\x01\x00\x00\x00\x05\x06\x01\x010\x80\x800"), "WebAssembly allows 65536")
 	f([]byte("\x00asm\x01\x00\x00\x00\x02\x09\x01\x01m\x01n\x02\x00\x01\x01"), `a memory, "m"."n"`)
+	f([]byte("\x00asm\x01\x00\x00\x00\x00\x01\x00"), "custom section without contents")
 	f(binary.AppendUvarint([]byte("\x00asm\x01\x00\x00\x00\x0e"), 0), "section 14")
 }
 

@@ -3,6 +3,7 @@ package meter
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 )
 
 func (w *rewriter) types(r *reader) error {
@@ -80,28 +81,36 @@ func (w *rewriter) start(r *reader) error {
 	return r.done("start")
 }
 
-// limits reads a minimum and an optional maximum, and caps the maximum.
-func limits(r *reader, what string, cap uint32, remedy string) (min, max uint32, err error) {
+// bound is how large a table or a memory may be.
+type bound struct {
+	what   string
+	most   uint32 // a declared maximum is lowered to it
+	valid  uint32 // the largest maximum that WebAssembly allows
+	remedy string
+}
+
+// limits reads a minimum and an optional maximum, and lowers the maximum.
+func (b bound) limits(r *reader) (least, most uint32, err error) {
 	flag := r.byte()
-	min = r.u32()
+	least = r.u32()
 	if flag > 1 {
 		return 0, 0, fmt.Errorf("meter: %s has limits of kind %d: shared and 64-bit ones (threads, memory64) "+
-			"are not supported", what, flag)
+			"are not supported", b.what, flag)
 	}
-	max = cap
+	most = b.most
 	if flag == 1 {
-		max = r.u32()
-		if max < min && r.err == nil {
-			return 0, 0, fmt.Errorf("meter: %s has a minimum of %d over its maximum of %d", what, min, max)
-		}
+		most = r.u32()
 	}
-	if r.err == nil && min > cap {
-		return 0, 0, fmt.Errorf("meter: %s starts at %d; the limit is %d%s", what, min, cap, remedy)
+	switch {
+	case r.err != nil:
+	case flag == 1 && most < least:
+		return 0, 0, fmt.Errorf("meter: %s has a minimum of %d over its maximum of %d", b.what, least, most)
+	case most > b.valid:
+		return 0, 0, fmt.Errorf("meter: %s has a maximum of %d; WebAssembly allows %d", b.what, most, b.valid)
+	case least > b.most:
+		return 0, 0, fmt.Errorf("meter: %s starts at %d; the limit is %d%s", b.what, least, b.most, b.remedy)
 	}
-	if max > cap {
-		max = cap
-	}
-	return min, max, nil
+	return least, min(most, b.most), nil
 }
 
 func (w *rewriter) tables(r *reader) error {
@@ -112,7 +121,7 @@ func (w *rewriter) tables(r *reader) error {
 	out := binary.AppendUvarint(nil, uint64(n))
 	for range n {
 		typ := r.byte()
-		lo, hi, err := limits(r, "table", maxTable, "")
+		lo, hi, err := bound{what: "table", most: maxTable, valid: math.MaxUint32}.limits(r)
 		if err != nil {
 			return err
 		}
@@ -129,8 +138,10 @@ func (w *rewriter) memories(r *reader) error {
 		return fmt.Errorf("meter: module has %d memories; multi-memory is not supported", n)
 	}
 	out := binary.AppendUvarint(nil, uint64(n))
+	memory := bound{what: "memory", most: w.o.MaxPages, valid: 1 << 16,
+		remedy: " pages of 64 KiB; raise memory_mb of the strategy"}
 	for range n {
-		lo, hi, err := limits(r, "memory", w.o.MaxPages, " pages of 64 KiB; raise memory_mb of the strategy")
+		lo, hi, err := memory.limits(r)
 		if err != nil {
 			return err
 		}
