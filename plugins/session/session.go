@@ -4,7 +4,7 @@
 // so that every router places it alike and a worker that leaves moves only its own sessions; it is then bound, so that
 // it stays when workers come back. Bounded loads (Mirrokni, Thorup, Zadimoghaddam) keep a run of unlucky hashes from
 // piling up: a worker takes a new session while it has fewer than 1.25 times the mean in flight, plus one, and fewer
-// than 1.05 times the mean of the sessions that live, plus one: those that sleep are in nobody's flight, and a worker
+// than 1.02 times the mean of the sessions that live, plus one: those that sleep are in nobody's flight, and a worker
 // that joins would otherwise stay behind for as long as they live. A request without a session goes to the fewest in
 // flight.
 //
@@ -18,8 +18,9 @@ import "github.com/warmpath/warmpath/sdk"
 // no worker is a quarter busier than it, far enough that most sessions stay where every router would put them.
 const bound = 1.25
 
-// crowd is the same for live sessions, which are many, so that the mean is steady.
-const crowd = 1.05
+// crowd is the same for live sessions, which are many, so that the mean is steady. It is close to 1: while two of seven
+// workers start slowly, the others take all new sessions, and what they take beyond their mean stays for long.
+const crowd = 1.02
 
 // New returns the strategy.
 func New() sdk.Strategy { return new(strategy) }
