@@ -40,7 +40,7 @@ func checkOverload(l *lab) (verdict, error) {
 	// of them is not the daemon's.
 	d := pick(l, 1500*time.Millisecond, 3*time.Second)
 	var early, tried int
-	var peaks, unders []float64
+	var peaks, unders, earlies []float64
 	total := int64(0)
 	for range 3 {
 		began := time.Now()
@@ -53,6 +53,7 @@ func checkOverload(l *lab) (verdict, error) {
 			time.Sleep(d / 4)
 			e, t := earlyRefusals(r.Addr, began.Add(d))
 			early, tried = early+e, tried+t
+			earlies = append(earlies, float64(e)/float64(max(1, t)))
 		})
 		wire.Open(l.ctx, r.Addr, 4*peak, 512, d, func(c *wire.Client, _ int, _ time.Time) { one(c) })
 		unders = append(unders, float64(goodOnes.Load())/time.Since(began).Seconds()/peak)
@@ -63,7 +64,8 @@ func checkOverload(l *lab) (verdict, error) {
 	}
 	most := max(nodes[0].most.Load(), nodes[1].most.Load())
 	under := wire.Quantile(unders, .5)
-	return say(most <= slots && under >= .9 && wrong.Load() == 0 && total > 0 && tried >= 10 && early*10 >= tried*8,
+	return say(most <= slots && under >= .9 && wrong.Load() == 0 && total > 0 && tried >= 10 &&
+		wire.Quantile(earlies, .5) >= .8,
 		"goodput %.0f %% of the peak of %.0f/s (medians of 3 rounds), %d refused, %d with something else than 429 and "+
 			"Retry-After; %d of %d refused before the body was sent; at most %d at a time at a worker (limit %d)",
 		under*100, wire.Quantile(peaks, .5), total, wrong.Load(), early, tried, most, slots)
