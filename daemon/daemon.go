@@ -192,6 +192,15 @@ func (d *Daemon) Close() {
 // tend sweeps the series of those who left, and fits the number of clients to the number of workers, once a second
 // until ctx ends.
 func (d *Daemon) tend(ctx context.Context) {
+	everySecond(ctx, func(now time.Time) {
+		d.departed.Sweep(d.shown(), now)
+		most, _ := d.room.fit(d.atStart, d.state.Load().pools)
+		d.front.SetMaxConns(most)
+	})
+}
+
+// everySecond calls f once a second until ctx ends.
+func everySecond(ctx context.Context, f func(now time.Time)) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
@@ -199,9 +208,7 @@ func (d *Daemon) tend(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case now := <-tick.C:
-			d.departed.Sweep(d.shown(), now)
-			most, _ := d.room.fit(d.atStart, d.state.Load().pools)
-			d.front.SetMaxConns(most)
+			f(now)
 		}
 	}
 }

@@ -76,21 +76,14 @@ func newPool(c conf.Pool, s conf.Sessions, store session.Store, log *slog.Logger
 
 // tend corrects once a second what the route knows of its workers, and logs what has changed of whether they can serve.
 func (p *pool) tend(ctx context.Context) {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case now := <-tick.C:
-			p.look()
-			unknown, guess := p.route.Tick(now)
-			for _, id := range unknown {
-				p.log.Warn("KV cache size unknown: routing on a guess; set kv_tokens of the worker",
-					"worker", id, "guess_tokens", guess)
-			}
+	everySecond(ctx, func(now time.Time) {
+		p.look()
+		unknown, guess := p.route.Tick(now)
+		for _, id := range unknown {
+			p.log.Warn("KV cache size unknown: routing on a guess; set kv_tokens of the worker",
+				"worker", id, "guess_tokens", guess)
 		}
-	}
+	})
 }
 
 // look has the vigil look. The first changes of workers come while the route is still being made.
