@@ -52,13 +52,19 @@ func (b *bench) figures(want *regexp.Regexp) (all []figure) {
 		if !want.MatchString(t.name) {
 			continue
 		}
-		for _, proxy := range proxyNames {
+		for _, proxy := range b.names() {
 			f := figure{Name: t.name + "/" + proxy, Unit: t.unit}
 			if proxy == "warmpath" && t.limit >= 0 {
 				f.Target = &t.limit
 			}
 			f.judge(b.samples[[2]string{t.name, proxy}], true)
 			all = append(all, f)
+		}
+		if b.compare {
+			f := figure{Name: t.name + "/warmpath over beside", Unit: "ratio", Target: new(1.03)}
+			f.judge(b.ratios(t.name, "warmpath", "beside"), true)
+			all = append(all, f)
+			continue
 		}
 		if t.ratio > 0 {
 			f := figure{Name: t.name + "/warmpath over nginx", Unit: "ratio", Target: &t.ratio}

@@ -16,6 +16,7 @@ import (
 
 func main() {
 	bin := flag.String("bin", "bin/warmpath", "the daemon")
+	beside := flag.String("beside", "", "another build of the daemon: measure both, and nothing else, taking turns")
 	quick := flag.Bool("quick", false, "fewer and shorter rounds")
 	only := flag.String("run", "", "only the measures whose name fits this expression")
 	role := flag.String("role", "", "worker | reverseproxy: what the program starts itself as")
@@ -29,7 +30,7 @@ func main() {
 	case "reverseproxy":
 		err = serveReverseProxy(*listen, *to)
 	default:
-		err = measure(*bin, *only, *quick)
+		err = measure(*bin, *beside, *only, *quick)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "databench:", err)
@@ -39,18 +40,25 @@ func main() {
 
 // bench is one run.
 type bench struct {
-	ctx      context.Context
-	dir, bin string
-	quick    bool
-	worker   *proc.Proc
-	proxies  []*proc.Proc
-	samples  map[[2]string][]float64 // by figure and proxy, one a round
+	ctx     context.Context
+	dir     string
+	bin     map[string]string // the daemon's builds by proxy name
+	quick   bool
+	compare bool // two builds, nothing else
+	worker  *proc.Proc
+	proxies []*proc.Proc
+	samples map[[2]string][]float64 // by figure and proxy, one a round
 }
 
-// proxyNames are the contenders, in the order of the output.
-var proxyNames = []string{"nginx", "haproxy", "warmpath", "reverseproxy"}
+// names are the contenders, in the order of the output.
+func (b *bench) names() []string {
+	if b.compare {
+		return []string{"warmpath", "beside"}
+	}
+	return []string{"nginx", "haproxy", "warmpath", "reverseproxy"}
+}
 
-func measure(bin, only string, quick bool) error {
+func measure(bin, beside, only string, quick bool) error {
 	want, err := regexp.Compile(only)
 	if err != nil {
 		return err
@@ -62,17 +70,19 @@ func measure(bin, only string, quick bool) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	bin, err = filepath.Abs(bin)
-	if err != nil {
-		return err
+	b := &bench{ctx: ctx, dir: dir, bin: map[string]string{"warmpath": bin, "beside": beside}, quick: quick,
+		compare: beside != "", samples: map[[2]string][]float64{}}
+	for name, path := range b.bin {
+		if b.bin[name], err = filepath.Abs(path); err != nil {
+			return err
+		}
 	}
-	b := &bench{ctx: ctx, dir: dir, bin: bin, quick: quick, samples: map[[2]string][]float64{}}
 	b.worker, err = b.startSelf("worker", "")
 	if err != nil {
 		return err
 	}
 	defer b.worker.Stop()
-	for _, name := range proxyNames {
+	for _, name := range b.names() {
 		p, err := b.start(name)
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "databench: no %s: %v\n", name, err)
@@ -108,6 +118,9 @@ func (b *bench) rounds(m measureOf) error {
 	if b.quick {
 		n = min(n, 2)
 	}
+	if b.compare {
+		n *= comparedRounds
+	}
 	for round := range n {
 		if m.round != nil {
 			if err := m.round(b); err != nil {
@@ -131,6 +144,10 @@ func (b *bench) rounds(m measureOf) error {
 	}
 	return nil
 }
+
+// comparedRounds is how often as many rounds two builds of the daemon take: their difference is a few per cent, and a
+// round's noise on a shared machine is 20.
+const comparedRounds = 6
 
 func (b *bench) note(figure, proxy string, v float64) {
 	key := [2]string{figure, proxy}

@@ -6,6 +6,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -37,7 +38,15 @@ func (b *bench) start(name string) (*proc.Proc, error) {
 	case "reverseproxy":
 		return b.startSelf(name, b.worker.Addr)
 	}
-	return proc.Router{Workers: []string{b.worker.Addr}}.Start(b.dir, b.bin)
+	dir := filepath.Join(b.dir, name)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return nil, err
+	}
+	p, err := proc.Router{Workers: []string{b.worker.Addr}}.Start(dir, b.bin[name])
+	if err == nil {
+		p.Name = name
+	}
+	return p, err
 }
 
 // serveWorker answers at once, and remembers for GET /gone when the client of which mark left: 0 if it has
