@@ -9,8 +9,10 @@ import (
 	"github.com/warmpath/warmpath/testdata/databench/wire"
 )
 
+// rounds is how many neighbour plays.
+var rounds = 5
+
 const (
-	rounds   = 5                       // of neighbour
 	measured = 1200 * time.Millisecond // each of the three parts of a round
 	perSec   = 200                     // requests of the other pool
 )
@@ -30,7 +32,7 @@ func (b *beside) noise() float64 { return ratio(max(b.p99[0], b.p99[2]), min(b.p
 // grows.
 //
 // The other pool's p99 is printed beside that of the two parts without. It is to be within 10 % of theirs, which
-// 1,200 requests a part show only where these two are as near to each other: on two busy cores they often are not.
+// 1,200 requests a part (of 5 rounds) show only where these two are as near to each other: on two busy cores they often are not.
 func neighbour(l *lab, text, keys, more string) (ok bool, seen string) {
 	b, err := rounded(l, text, keys, more)
 	if err != nil {
