@@ -67,7 +67,7 @@ const noticeTurn = time.Millisecond
 // deliver makes the calls with what the module wants to learn, and says how long to pause: as long as they took, so
 // that notices take half a processor at most. While all instances are at picks, notices wait for the next of them.
 func (s *Strategy) deliver() (pause time.Duration) {
-	if s.notices.wants&^abi.WantCost == 0 || !s.notices.due() {
+	if s.notices.wants&^(abi.WantCost|abi.WantHeld) == 0 || !s.notices.due() {
 		return 0
 	}
 	if s.quarantine.on() { // set aside

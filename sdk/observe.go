@@ -14,6 +14,11 @@ type Want uint32
 // adds to it or chooses among its best. The host computes it faster than a module can.
 const WantCost = Want(abi.WantCost)
 
+// WantHeld asks for GPU, L1 and L2 of each worker whose KV events are live as the worker itself reports them. The host
+// then looks for the prompt's token ids, by a call to a worker if it must. Where it has them ([Request.InTokens]) a
+// block of the rows is one token. Without WantHeld, or without ids, GPU is the routed history's, as Predicted.
+const WantHeld = Want(abi.WantHeld)
+
 // Wanter asks for what costs the host something.
 type Wanter interface {
 	// Wants is called once, after Configure.
@@ -61,7 +66,7 @@ type Reasoner interface {
 func WantsOf(s Strategy) uint32 {
 	bits := uint32(0)
 	if w, ok := s.(Wanter); ok {
-		bits = uint32(w.Wants()) & abi.WantCost
+		bits = uint32(w.Wants()) & (abi.WantCost | abi.WantHeld)
 	}
 	if _, ok := s.(Ticker); ok {
 		bits |= abi.WantTick

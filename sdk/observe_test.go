@@ -15,7 +15,7 @@ type all struct {
 	heard []string
 }
 
-func (a *all) Wants() Want       { return WantCost | 1<<20 }
+func (a *all) Wants() Want       { return WantCost | WantHeld | 1<<20 }
 func (a *all) Reasons() []string { return []string{"mine", "mine too"} }
 func (a *all) OnTick(now int64)  { a.heard = append(a.heard, fmt.Sprint("tick ", now)) }
 func (a *all) OnFirstToken(o *Outcome) {

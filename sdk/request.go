@@ -44,6 +44,10 @@ func (r *Request) Streams() bool { return r.Flags&abi.HeaderStream != 0 }
 // routed history's, and [Worker].Live tells which.
 func (r *Request) FromEvents() bool { return r.Flags&abi.HeaderEvents != 0 }
 
+// InTokens reports whether the prompt's ids are known: one block of the rows, and of PromptBlocks, is one token then.
+// The functions of prefixes (PrefixHash and those beside it) speak of the routed history's blocks all the same.
+func (r *Request) InTokens() bool { return r.Flags&abi.HeaderTokens != 0 }
+
 // SecondsLeft returns the seconds from the request's arrival to its deadline, +Inf if it has none.
 func (r *Request) SecondsLeft() float64 {
 	if r.Deadline == 0 {

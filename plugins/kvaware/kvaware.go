@@ -1,9 +1,10 @@
 // Package kvaware is prefixaware's rule on what the workers themselves report of their caches, tier by tier.
 //
-// The host sets its events flag while every candidate's KV events are live. Without it the strategy takes the routed
-// history, as prefixaware does, and says so: the reason is [sdk.ReasonPredicted], and each change is one line in the
-// log. A longest match is counted over the whole prompt and over all candidates, and chat and completions are alike to
-// it.
+// The host fills a row by the worker's KV events while these are live and the prompt's token ids are known, and says so
+// by a bit of the row. Any other row has the routed history, as under prefixaware: so a worker whose events are cut is
+// judged by history alone, and the others are not. A decision for a worker whose row is history's has the reason
+// [sdk.ReasonPredicted]. The host logs which worker is blind and what to do. A longest match is counted over the whole
+// prompt and over all candidates, and chat and completions are alike to it.
 package kvaware
 
 import (
@@ -12,30 +13,17 @@ import (
 )
 
 // New returns the strategy.
-func New() sdk.Strategy { return &strategy{view: score.Tiers} }
+func New() sdk.Strategy { return new(strategy) }
 
-// strategy remembers the view it used last, for the log alone: each instance says it once, whatever the others do.
-type strategy struct {
-	rule score.Rule
-	view score.View
-}
+type strategy struct{ rule score.Rule }
+
+// Wants implements [sdk.Wanter].
+func (*strategy) Wants() sdk.Want { return sdk.WantHeld }
 
 func (s *strategy) Route(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
-	view := score.Tiers
-	if !r.FromEvents() {
-		view = score.Predicted
+	d := s.rule.Route(r, workers)
+	if row := d.Row(); row >= 0 && !workers[row].Live() {
+		d = d.Because(sdk.ReasonPredicted)
 	}
-	if view != s.view {
-		s.view = view
-		announce(view)
-	}
-	return s.rule.Route(r, workers, view)
-}
-
-func announce(v score.View) {
-	if v == score.Predicted {
-		sdk.Log(sdk.Warn, "kvaware: no KV events for this request; routing by the routed history")
-		return
-	}
-	sdk.Log(sdk.Info, "kvaware: KV events are back; routing by what the workers hold")
+	return d
 }

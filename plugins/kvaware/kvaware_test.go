@@ -10,25 +10,34 @@ import (
 	"github.com/warmpath/warmpath/sdk/sdktest"
 )
 
-func TestFollowsEventsAndSaysWhenItCannot(t *testing.T) {
-	h := &sdktest.Host{}
-	h.Use(t)
-	s, f := New(), sdktest.NewFrame(3).Prompt(8000)
-	f.Rows[1].GPU, f.Rows[2].Predicted = 400, 400
-	run := func(flags uint32, row int, reason sdk.Reason, lines int) {
+// A row is judged by its events while they are live, beside others that are judged by history.
+func TestFallsBackWorkerByWorker(t *testing.T) {
+	f := sdktest.NewFrame(3).Prompt(8000)
+	live := func(row int, gpu, l1 uint32) {
+		f.Rows[row].State, f.Rows[row].GPU, f.Rows[row].L1 = abi.RowLive, gpu, l1
+	}
+	history := func(row int, blocks uint32) {
+		f.Rows[row] = abi.Row{Worker: f.Rows[row].Worker, Key: f.Rows[row].Key, Weight: 1, Slow: f.Rows[row].Slow,
+			FreeGPU: f.Rows[row].FreeGPU, GPU: blocks, Predicted: blocks}
+	}
+	want := func(row int, reason sdk.Reason) {
 		t.Helper()
-		f.Header.Flags = flags
-		if got := f.Run(t, s); got.Row != row || got.Reason != reason || len(h.Lines) != lines {
-			t.Errorf("row %d, %v, %d lines; want %d, %v, %d", got.Row, got.Reason, len(h.Lines), row, reason, lines)
+		if got := f.Run(t, New()); got.Row != row || got.Reason != reason {
+			t.Errorf("row %d, %v; want %d, %v", got.Row, got.Reason, row, reason)
 		}
 	}
-	run(abi.HeaderEvents, 1, sdk.ReasonPrefix, 0)
-	run(0, 2, sdk.ReasonPredicted, 1)
-	run(0, 2, sdk.ReasonPredicted, 1)
-	run(abi.HeaderEvents, 1, sdk.ReasonPrefix, 2)
-	if h.Lines[0].Level != sdk.Warn || h.Lines[1].Level != sdk.Info {
-		t.Errorf("lines %v", h.Lines)
-	}
+	live(0, 0, 0)
+	live(1, 400, 0)
+	live(2, 0, 0)
+	f.Rows[2].Predicted = 480 // what was routed there is gone, as its events say
+	want(1, sdk.ReasonPrefix)
+	live(0, 300, 180) // more in all, a part of it to be brought from the CPU
+	f.Header.InvBWL1 = 1e-6
+	want(0, sdk.ReasonPrefix)
+	history(2, 490) // its events are cut
+	want(2, sdk.ReasonPredicted)
+	history(2, 0)
+	want(0, sdk.ReasonPrefix)
 }
 
 // Without events it is prefixaware, whose view then is the routed history too.
@@ -39,10 +48,12 @@ func TestWithoutEventsIsPrefixaware(t *testing.T) {
 		f.Randomize(rng, 1+rng.IntN(16))
 		f.Header.Flags = 0
 		for i := range f.Rows {
-			f.Rows[i].GPU, f.Rows[i].L1, f.Rows[i].L2 = f.Rows[i].Predicted, 0, 0
+			r := &f.Rows[i]
+			r.GPU, r.L1, r.L2, r.State = r.Predicted, 0, 0, r.State&^abi.RowLive
 		}
-		if x, y := f.Run(t, a).Row, f.Run(t, b).Row; x != y {
-			t.Fatalf("kvaware chooses row %d, prefixaware %d", x, y)
+		x, y := f.Run(t, a), f.Run(t, b)
+		if x.Row != y.Row || x.Reason != sdk.ReasonPredicted {
+			t.Fatalf("kvaware chooses row %d (%v), prefixaware %d", x.Row, x.Reason, y.Row)
 		}
 	}
 }

@@ -54,7 +54,7 @@ func (s *strategy) Route(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
 	if s.blocks > 0 || s.threshold > 0 {
 		workers = s.seen(workers)
 	}
-	return s.rule.Route(r, workers, score.Tiers)
+	return s.rule.Route(r, workers)
 }
 
 // seen is the workers with no more of the prompt than counts, and those at the threshold last.

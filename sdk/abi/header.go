@@ -15,7 +15,7 @@ type Header struct {
 	BlockTokens  float32 // 48: tokens in a block, by the current estimate; 0 if there is no prompt
 	MaxTokens    uint32  // 52: the request's limit on generated tokens; 0 = not said
 	Priority     int32   // 56: the body's priority, lower first; default 0
-	Flags        uint32  // 60: HeaderStream, HeaderEvents
+	Flags        uint32  // 60: HeaderStream and the other Header bits
 	Model        uint64  // 64: hash of the model's name; 0 = none named
 	Session      uint64  // 72: hash of the session key; 0 = none
 	Tenant       uint64  // 80: hash of the tenant (cache salt); 0 = none
@@ -51,6 +51,7 @@ type Header struct {
 const (
 	HeaderStream uint32 = 1 << iota // the client asked for a stream
 	HeaderEvents                    // the matches of all rows come from the workers' KV events, not from routed history
+	HeaderTokens                    // the prompt's ids are known, and one block of the rows is one token; since 1.1
 )
 
 // Kinds of Header.Endpoint. A request through another door, as SageMaker's, has the kind that its body has.

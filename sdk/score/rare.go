@@ -35,7 +35,6 @@ func near(best uint64) uint64 {
 type tie struct {
 	request *request
 	workers []sdk.Worker
-	view    View
 	best    int     // row of the smallest score
 	row     int     // the one to choose, of those that were entered
 	work    float64 // most that an equal row has; 0 = not computed yet
@@ -70,7 +69,7 @@ func (t *tie) enter(i int) {
 	if !(w.Pending <= best.Pending) || w.Weight == 1 && best.Weight == 1 && w.InFlight > best.InFlight {
 		return
 	}
-	d := held(w, t.view) - held(best, t.view)
+	d := held(w) - held(best)
 	if d < -1 || d > 1 || sdk.PerWeight(float64(w.InFlight), w) > sdk.PerWeight(float64(best.InFlight), best) {
 		return
 	}
@@ -78,26 +77,23 @@ func (t *tie) enter(i int) {
 		return
 	}
 	if t.work == 0 { // last, as it costs most
-		t.work = sameWork * t.request.work(t.workers[t.best:t.best+1], t.view)
+		t.work = sameWork * t.request.work(t.workers[t.best:t.best+1])
 	}
-	if float64(t.request.work(t.workers[i:i+1], t.view)*best.Slow) <= float64(t.work*w.Slow) {
+	if float64(t.request.work(t.workers[i:i+1])*best.Slow) <= float64(t.work*w.Slow) {
 		t.row = i
 	}
 }
 
 // work returns Y of one row: its score for a request in an empty fleet, less its wait.
-func (c *request) work(row []sdk.Worker, v View) float64 {
+func (c *request) work(row []sdk.Worker) float64 {
 	alone, key := *c, [1]uint64{}
 	alone.lambda, alone.halfFlight = 0, 0
-	_, best := alone.rank(row, v, key[:])
+	_, best := alone.rank(row, key[:])
 	return math.Float64frombits(best[0]&^rowMask) - float64(2*row[0].Wait)
 }
 
-// held is the leading blocks of the prompt that w has, as v counts them.
-func held(w *sdk.Worker, v View) int64 {
-	if v == Predicted {
-		return int64(w.Predicted)
-	}
+// held is the leading blocks of the prompt that w has, in all tiers.
+func held(w *sdk.Worker) int64 {
 	return int64(w.GPU) + int64(w.L1) + int64(w.L2)
 }
 

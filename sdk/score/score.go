@@ -7,16 +7,6 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// View says which of a row's match counts are believed.
-type View int
-
-const (
-	// Tiers believes GPU, L1 and L2: the best that the host has.
-	Tiers View = iota
-	// Predicted believes the routed history alone, all of it on the GPU.
-	Predicted
-)
-
 // Rule chooses by the score. The zero value is ready; like a strategy it is not safe for concurrent use.
 type Rule struct {
 	keys []uint64 // one a row, of the request at hand
@@ -24,19 +14,19 @@ type Rule struct {
 
 // Route chooses the worker of smallest score for r, names the next best as alternatives and says why. It declines if no
 // score is a finite number.
-func (u *Rule) Route(r *sdk.Request, workers []sdk.Worker, v View) sdk.Decision {
+func (u *Rule) Route(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
 	if len(u.keys) < len(workers) {
 		u.keys = make([]uint64, len(workers))
 	}
 	c := common(r.Header, workers)
-	longest, best := c.rank(workers, v, u.keys)
+	longest, best := c.rank(workers, u.keys)
 	if best[0] >= infinite {
 		return sdk.Decline
 	}
 	smallest := int(best[0] & rowMask)
 	row, left := smallest, sdk.Alternatives
 	if limit := near(best[0]); best[1] <= limit {
-		t := tie{request: &c, workers: workers, view: v, best: smallest, row: smallest}
+		t := tie{request: &c, workers: workers, best: smallest, row: smallest}
 		if best[len(best)-1] <= limit { // there may be more
 			t.scan(u.keys[:len(workers)], limit)
 		} else {
@@ -50,13 +40,11 @@ func (u *Rule) Route(r *sdk.Request, workers []sdk.Worker, v View) sdk.Decision 
 			left--
 		}
 	}
-	return sdk.To(row).Because(reason(&workers[smallest], v, longest))
+	return sdk.To(row).Because(reason(&workers[smallest], longest))
 }
 
-func reason(w *sdk.Worker, v View, longest uint32) sdk.Reason {
+func reason(w *sdk.Worker, longest uint32) sdk.Reason {
 	switch {
-	case v == Predicted:
-		return sdk.ReasonPredicted
 	case longest == 0:
 		return sdk.ReasonCold
 	case w.GPU+w.L1+w.L2 < longest:
@@ -117,7 +105,7 @@ const (
 // through a jump table at the function's head (256 rows, tiers set: 38 us with ifs, 20 without). x + |x| is 2*max(0,
 // x).
 func (c *request) rank(
-	workers []sdk.Worker, v View, keys []uint64,
+	workers []sdk.Worker, keys []uint64,
 ) (longest uint32, best [1 + sdk.Alternatives]uint64) {
 	l, block, token, again, halfC2 := c.l, c.block, c.token, c.again, c.halfC2
 	bw1, lambda, wait, halfFlight := c.bw1, c.lambda, c.wait, c.halfFlight
@@ -126,9 +114,6 @@ func (c *request) rank(
 	for i := range workers {
 		w := &workers[i]
 		gpu, l1, l2 := w.GPU, w.L1, w.L2
-		if v == Predicted {
-			gpu, l1, l2 = w.Predicted, 0, 0
-		}
 		longest = max(longest, gpu+l1+l2)
 		miss := l - float64(float64(int64(gpu))*block)       // tokens of the prompt that are not on the GPU
 		n := miss - float64(float64(int64(l1+l2))*block) - 1 // tokens to compute, less one

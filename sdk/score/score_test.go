@@ -15,11 +15,10 @@ import (
 
 type strategy struct {
 	rule score.Rule
-	view score.View
 }
 
 func (s *strategy) Route(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
-	return s.rule.Route(r, workers, s.view)
+	return s.rule.Route(r, workers)
 }
 
 func of(r abi.Row) float64 {
@@ -263,11 +262,11 @@ func TestNoNumber(t *testing.T) {
 }
 
 func TestOrderAndReasons(t *testing.T) {
-	f := func(what string, v score.View, want sdk.Reason, change func(f *sdktest.Frame)) {
+	f := func(what string, want sdk.Reason, change func(f *sdktest.Frame)) {
 		t.Helper()
 		fr := sdktest.NewFrame(8).Prompt(8000)
 		change(fr)
-		got := fr.Run(t, &strategy{view: v})
+		got := fr.Run(t, &strategy{})
 		if got.Reason != want {
 			t.Errorf("%s: reason %q; want %q", what, got.Reason, want)
 		}
@@ -275,10 +274,9 @@ func TestOrderAndReasons(t *testing.T) {
 			t.Errorf("%s: alternatives %v; want %d", what, got.Order, sdk.Alternatives)
 		}
 	}
-	f("nothing cached", score.Tiers, sdk.ReasonCold, func(f *sdktest.Frame) {})
-	f("cached", score.Tiers, sdk.ReasonPrefix, func(f *sdktest.Frame) { f.Hold(3, 4000) })
-	f("cached, overloaded", score.Tiers, sdk.ReasonLoad, func(f *sdktest.Frame) { f.Hold(3, 4000).Rows[3].Wait = 9 })
-	f("history", score.Predicted, sdk.ReasonPredicted, func(f *sdktest.Frame) { f.Hold(3, 4000) })
+	f("nothing cached", sdk.ReasonCold, func(f *sdktest.Frame) {})
+	f("cached", sdk.ReasonPrefix, func(f *sdktest.Frame) { f.Hold(3, 4000) })
+	f("cached, overloaded", sdk.ReasonLoad, func(f *sdktest.Frame) { f.Hold(3, 4000).Rows[3].Wait = 9 })
 }
 
 func TestNoAllocation(t *testing.T) {
