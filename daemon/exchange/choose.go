@@ -32,7 +32,7 @@ func (r *request) choose(ctx context.Context) *Outbound {
 		Caller: in.Caller.Name, Headers: &r.offered, Deadline: in.deadline(r.arrived),
 		EndWithWorker: r.epoch.Sessions.EndWithWorker, Turn: r.pool.Arrive(r.read.req.Model, r.arrived), At: r.arrived}
 	ask.Claim.Silent = silent
-	if f := r.decide(ctx, ask); f != nil {
+	if f := r.decide(ctx, &ask); f != nil {
 		return r.refuse(*f)
 	}
 	if from, to := r.choice.Moved(); from != "" {
@@ -86,7 +86,7 @@ func (r *request) choosePool() (p *Pool, silent bool) {
 const firstCheck = 2 * time.Second
 
 // decide asks the pool for a choice, and waits as long as the verdict is that a first health check is still to come.
-func (r *request) decide(ctx context.Context, ask route.Ask) *Fault {
+func (r *request) decide(ctx context.Context, ask *route.Ask) *Fault {
 	ask.Patient = true
 	v := r.pool.Choose(&r.choice, ask)
 	if v == route.Unheard {
@@ -106,7 +106,7 @@ func (r *request) decide(ctx context.Context, ask route.Ask) *Fault {
 }
 
 // await asks again until a first health check must have come, or ctx ends.
-func (r *request) await(ctx context.Context, ask route.Ask) route.Verdict {
+func (r *request) await(ctx context.Context, ask *route.Ask) route.Verdict {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for end := time.Now().Add(firstCheck); ; {

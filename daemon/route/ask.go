@@ -12,6 +12,8 @@ import (
 type Ask struct {
 	Prompt        *prompt.Request // parsed; Choose hashes it. It must not change until the Trip has ended
 	Salt          string          // keeps tenants' prompts apart
+	IDs           []uint32        // the prompt's token ids as the engine has them; nil = not known. Not changed later
+	Adapter       string          // the model's name if it is a LoRA adapter: engines keep its blocks apart
 	Caller        string          // the name of the key that was shown; "" = none
 	Headers       host.HeaderSource
 	Deadline      time.Time // nobody waits for the answer after it; zero = not known

@@ -30,7 +30,7 @@ type Choice struct {
 
 // Choose decides where the request goes. It changes nothing that another decision sees: c alone, and the index makes
 // room for the name of a model that it has not seen.
-func (p *Pool) Choose(c *Choice, a Ask) Verdict {
+func (p *Pool) Choose(c *Choice, a *Ask) Verdict {
 	c.reset(p, a)
 	if v := c.stay.find(p.Sessions, &c.ask); v != Chosen {
 		return v
@@ -47,7 +47,7 @@ func (p *Pool) Choose(c *Choice, a Ask) Verdict {
 }
 
 // reset forgets what was chosen before, but for the time when that began.
-func (c *Choice) reset(p *Pool, a Ask) {
+func (c *Choice) reset(p *Pool, a *Ask) {
 	f, arrived := c.fleet, c.arrived
 	if f == nil {
 		f = fleets.Get().(*fleet)
@@ -56,7 +56,8 @@ func (c *Choice) reset(p *Pool, a Ask) {
 	if arrived.IsZero() {
 		arrived = a.At
 	}
-	*c = Choice{pool: p, ask: a, fleet: f, arrived: arrived}
+	*c = Choice{} // a literal with the fields in it would be made on the stack and copied
+	c.pool, c.ask, c.fleet, c.arrived = p, *a, f, arrived
 }
 
 // Release gives the rows back. Afterwards only Answered, Unbind and the Trips may be used.

@@ -184,10 +184,12 @@ func TestAChoiceIsUsedAgain(t *testing.T) {
 	s := newScene(t, "a b c")
 	s.enter(opened("s"), "c", true)
 	c := new(Choice)
-	s.Choose(c, s.ask(decline, Claim{Opened: opened("s")}))
+	first := s.ask(decline, Claim{Opened: opened("s")})
+	s.Choose(c, &first)
 	to, _ := c.Next(s.now)
 	s.send(c, to)
-	if v := s.Choose(c, s.asking(parsed("/v1/embeddings", `{"model":"m"}`), Claim{})); v != Chosen {
+	second := s.asking(parsed("/v1/embeddings", `{"model":"m"}`), Claim{})
+	if v := s.Choose(c, &second); v != Chosen {
 		t.Fatal(v)
 	}
 	var r Record

@@ -184,7 +184,7 @@ func TestAPlainRequestAllocatesItsTicket(t *testing.T) {
 		c.Choice = Choice{}
 		a := s.asking(r, Claim{})
 		a.Turn = s.Arrive("m", s.now)
-		if s.Choose(&c.Choice, a) != Chosen || c.Bind() != Chosen {
+		if s.Choose(&c.Choice, &a) != Chosen || c.Bind() != Chosen {
 			t.Fatal("not chosen")
 		}
 		to, _ := c.Next(s.now)
@@ -211,7 +211,8 @@ func BenchmarkChoose(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		c = Choice{}
-		if s.Choose(&c, s.asking(r, Claim{})) != Chosen {
+		a := s.asking(r, Claim{})
+		if s.Choose(&c, &a) != Chosen {
 			b.Fatal("not chosen")
 		}
 		c.Release()

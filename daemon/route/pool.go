@@ -11,6 +11,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/session"
 	"github.com/warmpath/warmpath/daemon/worker"
 	"github.com/warmpath/warmpath/host"
+	"github.com/warmpath/warmpath/sdk/abi"
 )
 
 // Pool decides for the requests of one pool. Its strategy must be put in before the first Choose.
@@ -59,6 +60,12 @@ func (p *Pool) Configure(c worker.Config) { p.Workers.Configure(p.hooked(c)) }
 func (p *Pool) hooked(c worker.Config) worker.Config {
 	c.OnDown, c.OnRestart, c.OnCapacity = p.forget, p.forget, p.setCapacity
 	return c
+}
+
+// WantsIDs reports whether the strategy decides better if a request's token ids are known.
+func (p *Pool) WantsIDs() bool {
+	s := p.Strategy.Strategy()
+	return s != nil && s.Notices().Wants()&abi.WantHeld != 0
 }
 
 // forget drops what is known of a worker's process that has ended.

@@ -216,7 +216,7 @@ func (s *scene) asking(r *prompt.Request, claim Claim) Ask {
 // choose chooses for a request.
 func (s *scene) choose(a Ask) (*Choice, Verdict) {
 	c := new(Choice)
-	v := s.Choose(c, a)
+	v := s.Choose(c, &a)
 	return c, v
 }
 
