@@ -123,7 +123,8 @@ func (n *Notices) KVEvents(events []abi.KVEvent) {
 	n.wake()
 }
 
-// Wants returns the module's Want bits: WantCost and WantHeld ask for fields of the rows, the others for the calls above.
+// Wants returns the module's Want bits: WantCost and WantHeld ask for fields of the rows, the others for the calls
+// above.
 func (n *Notices) Wants() uint32 { return n.wants }
 
 // due reports whether anything waits to be delivered.

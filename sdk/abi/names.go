@@ -73,7 +73,7 @@ const (
 	WantFirstToken                    // call wp_on_first_token
 	WantComplete                      // call wp_on_complete
 	WantKVEvents                      // call wp_on_kv_event
-	WantHeld                          // fill GPU, L1 and L2 by what the workers report of their caches: needs the prompt's ids
+	WantHeld                          // fill GPU, L1 and L2 by what the workers report: needs the prompt's ids
 
 	// WantAll are the bits that this version knows. A module that sets another is refused.
 	WantAll = WantHeld<<1 - 1

@@ -42,7 +42,7 @@ func main() {
 	bin := flag.String("bin", "", "the daemon; empty: build it from this checkout")
 	only := flag.String("run", "", "only the topics and ways whose topic/name fits this expression")
 	dir := flag.String("dir", "", "folder for configurations and logs, which stay there; default: a temporary one")
-	flag.IntVar(&rounds, "rounds", rounds, "of the ways that measure another pool's p99: more of them show less of the machine's noise")
+	flag.IntVar(&rounds, "rounds", rounds, "of the ways that measure another pool's p99")
 	flag.Parse()
 	broken, err := run(*dir, *bin, *only)
 	if err != nil {

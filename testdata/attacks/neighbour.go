@@ -32,7 +32,8 @@ func (b *beside) noise() float64 { return ratio(max(b.p99[0], b.p99[2]), min(b.p
 // grows.
 //
 // The other pool's p99 is printed beside that of the two parts without. It is to be within 10 % of theirs, which
-// 1,200 requests a part (of 5 rounds) show only where these two are as near to each other: on two busy cores they often are not.
+// 1,200 requests a part (of 5 rounds) show only where these two are as near to each other: on two busy cores they often
+// are not.
 func neighbour(l *lab, text, keys, more string) (ok bool, seen string) {
 	b, err := rounded(l, text, keys, more)
 	if err != nil {

@@ -73,7 +73,8 @@ func measure(bin, beside, only string, quick bool) error {
 	b := &bench{ctx: ctx, dir: dir, bin: map[string]string{"warmpath": bin, "beside": beside}, quick: quick,
 		compare: beside != "", samples: map[[2]string][]float64{}}
 	for name, path := range b.bin {
-		if b.bin[name], err = filepath.Abs(path); err != nil {
+		b.bin[name], err = filepath.Abs(path)
+		if err != nil {
 			return err
 		}
 	}
