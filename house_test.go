@@ -66,6 +66,7 @@ var arrows = map[string][]string{
 	"host/wasmtest": {}, // a fake module for tests
 	"cache/prefix":  {"sdk/abi"},
 	"cache/tier":    {"sdk/abi"},
+	"cache/zmtp":    {},
 	"conf":          {},
 
 	"plugins":          {"plugins/...", "sdk"}, // of each plugin see init
