@@ -34,7 +34,8 @@ var arrows = map[string][]string{
 	"daemon": {"daemon/discover", "daemon/exchange", "daemon/front", "daemon/gate", "daemon/listen", "daemon/operator", "daemon/probe",
 		"daemon/route", "daemon/session", "daemon/sessionapi", "daemon/upstream", "daemon/worker",
 		"host", "cache/...", "conf", "plugins"},
-	"daemon/warmpath": {"daemon", "daemon/operator", "daemon/replay", "daemon/spool", "daemon/vllmsim", "host", "cache/...", "conf",
+	"daemon/warmpath": {"daemon", "daemon/operator", "daemon/replay", "daemon/spool", "daemon/vllmsim",
+		"daemon/vllmsim/events", "host", "cache/...", "conf",
 		"plugins", "sdk/abi"},
 
 	// The way of a request: front -> exchange -> route, sessionapi beside it. No arrow runs up.
@@ -57,18 +58,19 @@ var arrows = map[string][]string{
 	"daemon/session":          {},
 	"daemon/spool":            {},
 	"daemon/upstream":         {},
-	"daemon/vllmsim":          {"daemon/vllmsim/engine"},
+	"daemon/vllmsim":          {"daemon/vllmsim/engine", "daemon/vllmsim/events"},
+	"daemon/vllmsim/events":   {"daemon/vllmsim/engine", "daemon/vllmsim/msgpack", "cache/zmtp"},
+	"daemon/vllmsim/msgpack":  {},
 	"daemon/vllmsim/engine":   {"sdk/abi"},
 	"daemon/worker":           {"sdk/abi"},
 
-	"host":           {"host/meter", "sdk/abi"},
-	"host/meter":     {},
-	"host/wasmtest":  {}, // a fake module for tests
-	"cache/holdings": {},
-	"cache/prefix":   {"sdk/abi"},
-	"cache/tier":     {"sdk/abi"},
-	"cache/zmtp":     {},
-	"conf":           {},
+	"host":          {"host/meter", "sdk/abi"},
+	"host/meter":    {},
+	"host/wasmtest": {}, // a fake module for tests
+	"cache/prefix":  {"sdk/abi"},
+	"cache/tier":    {"sdk/abi"},
+	"cache/zmtp":    {},
+	"conf":          {},
 
 	"plugins":          {"plugins/...", "sdk"}, // of each plugin see init
 	"plugins/internal": {"sdk"},
@@ -87,13 +89,13 @@ var doors = map[string][]string{
 	"github.com/gofiber/fiber/v2":                           {"daemon/front", "daemon/operator"},
 	"github.com/valyala/fasthttp":                           {"daemon/front"},
 	"github.com/prometheus/client_golang":                   {"daemon/operator"},
-	"github.com/armon/go-radix":                             {"cache/holdings", "cache/prefix"},
+	"github.com/armon/go-radix":                             {"cache/prefix"},
 	"github.com/redis/go-redis/v9":                          {"cache/tier"},
 	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream": {"daemon/sagemaker"},
 	"github.com/BurntSushi/toml":                            {"conf"},
 	"github.com/spf13/cobra":                                {"daemon/warmpath"},
 	"github.com/schollz/progressbar/v3":                     {"daemon/replay"},
-	"github.com/zeebo/xxh3":                                 {"cache/holdings", "daemon/prompt"},
+	"github.com/zeebo/xxh3":                                 {"daemon/prompt"},
 	"golang.org/x/term":                                     {"daemon/replay"},
 	"golang.org/x/sys":                                      {"daemon/listen"},
 }

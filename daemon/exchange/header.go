@@ -54,8 +54,6 @@ func replaced(name string, in *Inbound, p *Pool) bool {
 		return strings.EqualFold(name, "x-forwarded-host")
 	case 17:
 		return strings.EqualFold(name, "x-forwarded-proto")
-	case 20:
-		return strings.EqualFold(name, rankHeader)
 	}
 	return false
 }

@@ -11,7 +11,12 @@ import (
 // BenchmarkPrepare60KB is a chat of 60 KB from its bytes to a sequence: JSON, template, tokens, block hashes.
 func BenchmarkPrepare60KB(b *testing.B) {
 	cfg, _ := Config{}.withDefaults()
-	api := chatAPI{checker{&cfg}}
+	ranks, err := newRanks(&cfg)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer ranks.close()
+	api := chatAPI{checker{&cfg, ranks}}
 	var turns []string
 	for i := range 12 {
 		turns = append(turns, engine.TextOfTokens(uint64(i), 1250))

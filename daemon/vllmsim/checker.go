@@ -1,6 +1,7 @@
 package vllmsim
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -16,8 +17,17 @@ import (
 // adapterHeader names the model of a request to /invocations.
 const adapterHeader = "X-Amzn-SageMaker-Adapter-Identifier"
 
+// The fields that vLLM reads of a request's header.
+const (
+	rankHeader    = "X-Data-Parallel-Rank"
+	sessionLabels = "X-Session-Id"
+)
+
 // checker refuses what vLLM refuses, and makes jobs of the rest.
-type checker struct{ cfg *Config }
+type checker struct {
+	cfg   *Config
+	ranks *ranks
+}
 
 // check refuses what vLLM refuses before it looks at the prompt.
 func (c checker) check(r *http.Request, b *body) *apiError {
@@ -43,10 +53,16 @@ func (c checker) check(r *http.Request, b *body) *apiError {
 	if b.N != nil && (*b.N < 1 || *b.N > 128) {
 		return badValue("n", strconv.Itoa(*b.N), fmt.Sprintf("n must be from 1 to 128, got %d.", *b.N))
 	}
-	if rank, err := strconv.Atoi(r.Header.Get("X-Data-Parallel-Rank")); err == nil && rank != 0 {
-		return badRequest("", fmt.Sprintf("data_parallel_rank %d is out of range [0, 1).", rank))
+	if rank, ok := rankOf(r); ok && (rank < 0 || rank >= c.cfg.DataParallel) {
+		return badRequest("", fmt.Sprintf("data_parallel_rank %d is out of range [0, %d).", rank, c.cfg.DataParallel))
 	}
 	return nil
+}
+
+// rankOf returns the data-parallel rank that a request names.
+func rankOf(r *http.Request) (rank int, ok bool) {
+	rank, err := strconv.Atoi(r.Header.Get(rankHeader))
+	return rank, err == nil
 }
 
 func (c checker) checkModel(name string) *apiError {
@@ -80,8 +96,15 @@ func (c checker) prepareJob(r *http.Request, j *job, b *body) *apiError {
 			return err
 		}
 		for i := range j.n {
-			j.choices = append(j.choices, c.newChoice(j, ids, i, limit, b))
+			ch := c.newChoice(j, ids, i, limit, b)
+			ch.seq.Session = sessionLabel(r, b)
+			j.choices = append(j.choices, ch)
 		}
+	}
+	if rank, ok := rankOf(r); ok {
+		j.driver = c.ranks.drivers[rank]
+	} else {
+		j.driver = c.ranks.leastLoaded()
 	}
 	return nil
 }
@@ -98,12 +121,18 @@ func (c checker) newChoice(j *job, ids []uint32, i, limit int, b *body) *choice 
 	q.Owner = ch
 	q.MaxTokens = limit
 	q.Recompute = b.recomputes()
+	q.Report = b.Args.Report == "full"
 	if j.fixed != "" {
 		q.Reply = engine.FixedReply(j.fixed)
 	} else if (j.softLimit || b.MaxTokens == nil && b.MaxCompletion == nil) && !b.IgnoreEOS {
 		q.Reply = q.Reply.EndingNear(c.cfg.ReplyTokens, b.MinTokens)
 	}
 	return ch
+}
+
+// sessionLabel returns the label that the KV events of a request carry.
+func sessionLabel(r *http.Request, b *body) string {
+	return cmp.Or(r.Header.Get(sessionLabels), b.Session, b.Args.Session)
 }
 
 func requestID(r *http.Request, b *body) string {

@@ -1,6 +1,7 @@
 package vllmsim
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -32,8 +33,26 @@ type Config struct {
 	Sessions bool
 	// SessionLife is how long a session lives from its opening, as SAGEMAKER_SESSIONS_EXPIRATION. Default 20 minutes.
 	SessionLife time.Duration
+	// DataParallel is the number of engines behind the worker's one port, each with a cache of its own, as
+	// --data-parallel-size. Default 1.
+	DataParallel int
+	// CPUTokens is the size of each engine's CPU tier, 0 for none, and Shared a tier that other workers may use too, nil
+	// for none. See engine.Config.
+	CPUTokens int
+	Shared    *engine.Tier
+	// KVEvents says where the worker publishes its caches. Default nowhere.
+	KVEvents KVEvents
+	// DevMode adds POST /reset_prefix_cache, as VLLM_SERVER_DEV_MODE=1 does.
+	DevMode bool
+	// ScaleOut adds /v1/chat/completions/render and /v1/completions/render, as --enable-scale-out does.
+	ScaleOut bool
 	// Seed varies the replies. Workers of one seed answer alike.
 	Seed uint64
+}
+
+// NewTier returns a tier of so many tokens for the Shared of workers with this configuration.
+func NewTier(tokens int, c Config) *engine.Tier {
+	return engine.NewTier(tokens, cmp.Or(c.BlockTokens, engine.BlockTokens))
 }
 
 // flushEvery is how often a stream of an accelerated worker gets an event, in wall time.
@@ -49,7 +68,8 @@ func (c Config) withDefaults() (Config, error) {
 	setDefault(&c.Speed, 1)
 	setDefault(&c.ReplyTokens, 64)
 	setDefault(&c.SessionLife, sessionLife)
-	if c.Speed < 0 || c.ReplyTokens < 0 || c.SessionLife < 0 {
+	setDefault(&c.DataParallel, 1)
+	if c.DataParallel < 0 || c.Speed < 0 || c.ReplyTokens < 0 || c.SessionLife < 0 {
 		return c, fmt.Errorf("vllmsim: a negative size or speed in %+v; give a positive one, or 0 for the default", c)
 	}
 	e, err := c.engine().Complete()
@@ -69,6 +89,9 @@ func (c Config) engine() engine.Config {
 		MaxModelLen:      c.MaxModelLen,
 		MaxBatchedTokens: c.MaxBatchedTokens,
 		MaxSeqs:          c.MaxSeqs,
+		CPUTokens:        c.CPUTokens,
+		Shared:           c.Shared,
+		Changes:          c.KVEvents.Endpoint != "",
 		Model:            engine.Model{Slowness: c.Slowness},
 	}
 	if c.Speed > 1 {

@@ -2,6 +2,7 @@ package vllmsim
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -18,6 +19,9 @@ func (s *Server) SetFault(f Fault) error {
 	defer s.mu.Unlock()
 	if s.closed {
 		return nil
+	}
+	if f.Mode == FaultEventsRestart {
+		return errors.Join(s.setFault(Fault{Mode: FaultDie}), s.setFault(Fault{Mode: FaultNone}))
 	}
 	return s.setFault(f)
 }
@@ -58,19 +62,24 @@ func (s *Server) setFault(set Fault) error {
 		}
 		if s.addr != "" {
 			if err := s.listen(s.addr); err != nil {
-				s.process.Load().infer.driver.close()
+				s.process.Load().infer.ranks.close()
 				return err
 			}
 		}
 	}
 	s.fault.Store(f)
-	switch d := s.process.Load().infer.driver; f.Mode {
+	switch d := s.process.Load().infer.ranks; f.Mode {
 	case FaultDie:
 	case FaultAbort:
 		d.freeze(false)
 		d.abort()
 	default:
 		d.freeze(f.Mode == FaultStall)
+	}
+	if f.Mode != FaultDie {
+		if err := s.process.Load().infer.ranks.setEventFault(f.events(), f.Count); err != nil {
+			return err
+		}
 	}
 	if f.Seconds > 0 && f.Mode != FaultNone {
 		s.timer = time.AfterFunc(time.Duration(f.Seconds*float64(time.Second)), func() { s.heal(f) })
@@ -97,7 +106,7 @@ func (s *Server) handleFault(w http.ResponseWriter, r *http.Request) {
 		writeError(w, badRequest("", "fault: "+err.Error()))
 		return
 	}
-	if f.Mode == FaultDie {
+	if f.Mode == FaultDie || f.Mode == FaultEventsRestart {
 		go s.SetFault(f) // this very connection dies with the worker
 		return
 	}

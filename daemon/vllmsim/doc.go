@@ -13,7 +13,9 @@
 //	*API       one for each group of endpoints: reads bodies, refuses, answers
 //	inference  runs what was read through the engine, and answers plain or as a stream
 //	form       the shape of an answer: chat and completions, responses, messages
-//	driver     runs the engine by the wall clock; the one goroutine, timer and lock of a worker
+//	ranks      the engines of a worker, one for each data-parallel rank, and the balance among them
+//	driver     runs an engine by the wall clock; the one goroutine, timer and lock of a rank
+//	events     a room: publishes what the engines' caches hold
 //
 // # Rules
 //
@@ -64,6 +66,17 @@
 // POST /sim/fault or SetFault make a worker fail; Kill and Restart end and revive it. fault.go lists the modes. Drain
 // is as recorded from 0.32.0: only the answers show it, not /health.
 //
+// # KV events
+//
+// A rank publishes its caches as vLLM does: one message for each step that changed something, before the tokens of that
+// step are shown. TestEventsAreTheCaches reads them through every fault of events and compares with the caches. As in
+// vLLM a reset is reported with the next step, and a restart by nothing but the sequence that begins at 0 again.
+//
+// # Data-parallel ranks
+//
+// Config.DataParallel engines stand behind one port. X-data-parallel-rank names one, else the least loaded takes the
+// request, by vLLM's rule. All prompts and choices of a request run on one rank, where vLLM balances each by itself.
+//
 // # Load tests
 //
 // X-Sim-Tokens and X-Sim-Interval get a stream without an engine, for what stands in front of the worker: through the
@@ -74,6 +87,6 @@
 //
 // A sleep for each token, the obvious form, would be 160,000 wake-ups a second for 100 streams at 20 times real time.
 //
-// LoRA, logprobs, stop strings, render, KV events, sleep and pause are left out, and metrics that no router reads. The
+// LoRA, logprobs, stop strings, render, sleep and pause are left out, and metrics that no router reads. The
 // worker answers as with --enable-prompt-tokens-details and --enable-auto-tool-choice.
 package vllmsim

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/vllmsim/engine"
+	"github.com/warmpath/warmpath/daemon/vllmsim/events"
 )
 
 // driver runs an engine by the wall clock. One goroutine a worker, one timer: it wakes when a stream is due to be shown
@@ -16,13 +17,16 @@ type driver struct {
 	quit sync.Once
 	over sync.WaitGroup
 
+	events *events.Publisher // nil without KV events
+
 	mu     sync.Mutex // guards all below, and the sequences of the engine
 	engine *engine.Engine
 	clock  clock
 	closed bool
 }
 
-func newDriver(cfg Config) (*driver, error) {
+// newDriver starts an engine that publishes its changes through p, which may be nil. The driver closes it.
+func newDriver(cfg Config, p *events.Publisher) (*driver, error) {
 	e, err := engine.New(cfg.engine())
 	if err != nil {
 		return nil, err
@@ -30,6 +34,7 @@ func newDriver(cfg Config) (*driver, error) {
 	d := &driver{
 		wake:   make(chan struct{}, 1),
 		stop:   make(chan struct{}),
+		events: p,
 		engine: e,
 		clock:  newClock(cfg.Speed),
 	}
@@ -59,9 +64,14 @@ func (d *driver) run() {
 
 // advance computes what has happened by now and shows it. It wants mu.
 func (d *driver) advance() {
-	if !d.closed {
-		show(d.engine.Advance(d.clock.now()))
+	if d.closed {
+		return
 	}
+	happened := d.engine.Advance(d.clock.now())
+	for _, b := range d.engine.TakeBatches() {
+		d.events.Publish(b.Changes)
+	}
+	show(happened)
 }
 
 // nextWake returns the wall time until there is something to show. It wants mu.
@@ -123,6 +133,17 @@ func (d *driver) cancel(choices []*choice) {
 	}
 }
 
+// resetCache empties the cache, and with external the tiers behind it. It returns false if sequences hold blocks,
+// unless preempt sends them back to wait.
+func (d *driver) resetCache(preempt, external bool) bool {
+	d.mu.Lock()
+	d.advance()
+	ok := !d.closed && d.engine.ResetCache(preempt, external)
+	d.mu.Unlock()
+	d.rouse()
+	return ok
+}
+
 // freeze begins or ends a stall.
 func (d *driver) freeze(on bool) {
 	d.mu.Lock()
@@ -140,7 +161,7 @@ func (d *driver) abort() {
 	d.rouse()
 }
 
-// close ends the goroutine and aborts what is left.
+// close ends the goroutine, aborts what is left and closes the sockets of the events.
 func (d *driver) close() {
 	d.quit.Do(func() { close(d.stop) })
 	d.over.Wait()
@@ -148,6 +169,7 @@ func (d *driver) close() {
 	defer d.mu.Unlock()
 	d.closed = true
 	show(d.engine.CancelAll())
+	d.events.Close()
 }
 
 // stats returns what the engine has done by now, and its uptime.

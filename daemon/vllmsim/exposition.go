@@ -3,53 +3,61 @@ package vllmsim
 import (
 	"bytes"
 	"fmt"
-	"strings"
+	"strconv"
 
 	"github.com/warmpath/warmpath/daemon/vllmsim/engine"
 )
 
-// exposition writes Prometheus text with vLLM's labels.
+// exposition writes Prometheus text with vLLM's labels, a series for each engine of the worker.
 type exposition struct {
 	bytes.Buffer
-	labels string // engine and model_name
-}
-
-// halves returns the label of the engine and that of the model, between which vLLM's other labels stand.
-func (x *exposition) halves() (ofEngine, ofModel string) {
-	ofEngine, ofModel, _ = strings.Cut(x.labels, ",")
-	return ofEngine, ofModel
+	model   string // label model_name
+	engines []engine.Stats
 }
 
 func (x *exposition) family(name, kind, help string) {
 	fmt.Fprintf(x, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
 }
 
-func (x *exposition) sample(name, labels string, v float64) {
-	fmt.Fprintf(x, "%s{%s} %s\n", name, labels, pyFloat(v))
+// sample writes one value of engine i. more is a label that stands between that of the engine and that of the model,
+// and ends with a comma, or nothing.
+func (x *exposition) sample(name string, i int, more string, v float64) {
+	fmt.Fprintf(x, "%s{engine=\"%d\",%s%s} %s\n", name, i, more, x.model, pyFloat(v))
 }
 
-func (x *exposition) gauge(name, help string, v float64) {
-	x.family(name, "gauge", help)
-	x.sample(name, x.labels, v)
-}
-
-func (x *exposition) counter(name, help string, v int64) {
-	x.family(name, "counter", help)
-	x.sample(name, x.labels, float64(v))
-}
-
-func (x *exposition) histogram(name, help string, h *engine.Histogram) {
-	x.family(name, "histogram", help)
-	ofEngine, ofModel := x.halves()
-	sum := int64(0)
-	for i := range len(h.Bounds) + 1 {
-		le := "+Inf"
-		if i < len(h.Bounds) {
-			le = pyFloat(h.Bounds[i])
-		}
-		sum += h.Buckets[i]
-		x.sample(name+"_bucket", ofEngine+`,le="`+le+`",`+ofModel, float64(sum))
+// each calls f with every engine.
+func (x *exposition) each(f func(i int, st *engine.Stats)) {
+	for i := range x.engines {
+		f(i, &x.engines[i])
 	}
-	x.sample(name+"_count", x.labels, float64(h.Count))
-	x.sample(name+"_sum", x.labels, h.Sum)
+}
+
+func (x *exposition) gauge(name, help string, value func(*engine.Stats) float64) {
+	x.family(name, "gauge", help)
+	x.each(func(i int, st *engine.Stats) { x.sample(name, i, "", value(st)) })
+}
+
+func (x *exposition) counter(name, help string, value func(*engine.Stats) int64) {
+	x.family(name, "counter", help)
+	x.each(func(i int, st *engine.Stats) { x.sample(name, i, "", float64(value(st))) })
+}
+
+func (x *exposition) histogram(name, help string, of func(*engine.Stats) *engine.Histogram) {
+	x.family(name, "histogram", help)
+	x.each(func(i int, st *engine.Stats) { x.buckets(name, i, of(st)) })
+}
+
+// buckets writes the histogram of one engine.
+func (x *exposition) buckets(name string, i int, h *engine.Histogram) {
+	sum := int64(0)
+	for k := range len(h.Bounds) + 1 {
+		le := "+Inf"
+		if k < len(h.Bounds) {
+			le = pyFloat(h.Bounds[k])
+		}
+		sum += h.Buckets[k]
+		x.sample(name+"_bucket", i, "le="+strconv.Quote(le)+",", float64(sum))
+	}
+	x.sample(name+"_count", i, "", float64(h.Count))
+	x.sample(name+"_sum", i, "", h.Sum)
 }

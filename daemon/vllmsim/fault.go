@@ -4,7 +4,10 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strings"
 	"sync/atomic"
+
+	"github.com/warmpath/warmpath/daemon/vllmsim/events"
 )
 
 // The faults of a worker, as Fault.Mode. Those from reset to accept-only strike POST requests alone, /ping not being
@@ -30,12 +33,20 @@ const (
 	FaultAcceptOnly = "accept-only"  // the request is read and never answered
 	FaultOpenError  = "open-error"   // a session is not opened: 424; all else works
 	FaultOpenBare   = "open-bare"    // a session is opened, but the answer names it in no header
+	// The faults of KV events leave requests alone. Sequence numbers go on, and a replay can mend all but the restart.
+	FaultEventsGap       = "events-gap"       // messages get lost
+	FaultEventsDuplicate = "events-duplicate" // they come twice
+	FaultEventsReorder   = "events-reorder"   // each comes behind the next one
+	FaultEventsSilence   = "events-silence"   // the sockets are open, and neither events nor replays come
+	FaultEventsCut       = "events-cut"       // the sockets are closed
+	FaultEventsRestart   = "events-restart"   // dies and lives again at once: an empty cache, and the sequence at 0
 )
 
 var faultModes = []string{
 	FaultNone, FaultDie, Fault503, FaultStall, FaultSlowHealth, FaultDrain, FaultAbort, FaultReset, FaultCut,
 	FaultErrorEvent, FaultGarbage, FaultBadFrame, FaultShort, FaultHalfClose, FaultAcceptOnly, FaultOpenError,
 	FaultOpenBare,
+	FaultEventsGap, FaultEventsDuplicate, FaultEventsReorder, FaultEventsSilence, FaultEventsCut, FaultEventsRestart,
 }
 
 // Fault is the body of POST /sim/fault.
@@ -45,8 +56,8 @@ type Fault struct {
 	// Seconds after which the worker is healthy again, by the wall clock; 0 is never. A dead worker revives with an
 	// empty cache.
 	Seconds float64 `json:"seconds,omitempty"`
-	// Count is how many POST requests meet the fault; later ones find a healthy worker. 0 is all. Not for die, stall and
-	// slow-health.
+	// Count is how many POST requests meet the fault, or messages of each rank a fault of events; later ones find a
+	// healthy worker. 0 is all. Not for die, stall, slow-health, events-cut and events-restart.
 	Count int `json:"count,omitempty"`
 	// Delay of slow-health in seconds. Default 10.
 	Delay float64 `json:"delay,omitempty"`
@@ -54,6 +65,17 @@ type Fault struct {
 
 // valid reports whether the fault can be set.
 func (f *Fault) valid() bool { return slices.Contains(faultModes, f.Mode) && f.Count >= 0 }
+
+// eventsPrefix begins the modes that are events.Faults.
+const eventsPrefix = "events-"
+
+// events returns what the fault does to KV events.
+func (f *Fault) events() events.Fault {
+	if mode, ok := strings.CutPrefix(f.Mode, eventsPrefix); ok {
+		return events.Fault(mode)
+	}
+	return events.NoFault
+}
 
 // fault is the Fault in force.
 type fault struct {
@@ -75,7 +97,7 @@ func drained(mode string) bool { return mode == FaultDrain || mode == FaultAbort
 // meet counts the request against the fault. It returns false if the fault has answered, or has left the client
 // without an answer.
 func (f *fault) meet(w http.ResponseWriter, r *http.Request) (*http.Request, bool) {
-	if f.Mode == FaultNone {
+	if f.Mode == FaultNone || strings.HasPrefix(f.Mode, eventsPrefix) {
 		return r, true
 	}
 	post := r.Method == http.MethodPost && r.URL.Path != "/ping"

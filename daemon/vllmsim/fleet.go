@@ -10,6 +10,7 @@ import (
 type Fleet []*Server
 
 // StartFleet starts count workers on consecutive ports from listen on (port 0: any ports), with ids sim-0, sim-1, ...
+// Where the addresses of their events have a port of their own, these are consecutive too, over workers and ranks.
 // When one of them cannot start, none is left running.
 func StartFleet(listen string, count int, cfg Config) (Fleet, error) {
 	host, p, err := net.SplitHostPort(listen)
@@ -25,6 +26,10 @@ func StartFleet(listen string, count int, cfg Config) (Fleet, error) {
 	for i := range count {
 		c := cfg
 		c.ID = "sim-" + strconv.Itoa(i)
+		if err := c.KVEvents.moveTo(i, max(1, cfg.DataParallel)); err != nil {
+			f.Close()
+			return nil, err
+		}
 		s, err := New(c)
 		if err != nil {
 			f.Close()

@@ -20,8 +20,8 @@ type preparer func(*http.Request, []byte) (task, *apiError)
 
 // inference runs requests through the engine.
 type inference struct {
-	driver *driver
-	load   atomic.Int64 // open requests
+	ranks *ranks
+	load  atomic.Int64 // open requests
 }
 
 // handler runs a request: read, refuse or submit, answer. Whatever ends it frees the choices.
@@ -44,12 +44,12 @@ func (s *inference) handler(prepare preparer, refuse refuser) http.HandlerFunc {
 				c.abort() // never submitted, so still ours
 			}
 		} else {
-			s.driver.submit(t.choices)
+			t.driver.submit(t.choices)
 			if t.background != nil {
 				t.background(w)
 				return
 			}
-			defer s.driver.cancel(t.choices)
+			defer t.driver.cancel(t.choices)
 		}
 		if t.stream {
 			answerStream(w, r, t, mode)
@@ -90,7 +90,7 @@ func (s *inference) answerPlain(w http.ResponseWriter, r *http.Request, t task, 
 		t.ready()
 	}
 	if format := r.Header.Get("endpoint-load-metrics-format"); format != "" {
-		if v := loadReport(format, s.driver.lastStats()); v != "" {
+		if v := loadReport(format, t.driver.lastStats()); v != "" {
 			w.Header().Set("endpoint-load-metrics", v)
 		}
 	}
@@ -103,7 +103,7 @@ func (s *inference) follow(j *job, done func()) {
 	s.load.Add(1)
 	go func() {
 		defer s.load.Add(-1)
-		defer s.driver.cancel(j.choices)
+		defer j.driver.cancel(j.choices)
 		for !j.ended() {
 			<-j.notify
 		}

@@ -18,6 +18,7 @@ type job struct {
 	prompts [][]uint32
 	n       int       // choices of each prompt
 	choices []*choice // prompt by prompt
+	driver  *driver   // of the rank that they run on, all of them on one
 	notify  chan struct{}
 
 	fixed     string // what the reply must be, "" for anything

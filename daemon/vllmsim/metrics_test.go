@@ -19,7 +19,7 @@ var (
 
 // omitted are the metrics of vLLM 0.32.0 that no router reads, by prefix; every family has a _created twin besides.
 var omitted = []string{
-	"python_", "process_", "http_", "vllm:estimated_", "vllm:engine_sleep_state", "vllm:external_prefix_cache_",
+	"python_", "process_", "http_", "vllm:estimated_", "vllm:engine_sleep_state",
 	"vllm:mm_cache_",
 	"vllm:prompt_tokens_by_source_total", "vllm:prompt_tokens_cached_by_source_total", "vllm:admission_rejections_total",
 	"vllm:request_prompt_tokens", "vllm:request_generation_tokens", "vllm:iteration_tokens_total",

@@ -25,14 +25,14 @@ type process struct {
 // newProcess starts an engine and registers what the worker serves. fault returns the fault in force, and setFault is
 // POST /sim/fault.
 func newProcess(cfg *Config, fault func() *fault, setFault http.HandlerFunc) (*process, error) {
-	d, err := newDriver(*cfg)
+	rs, err := newRanks(cfg)
 	if err != nil {
 		return nil, err
 	}
 	p := &process{
 		cfg:      cfg,
 		born:     time.Now(),
-		infer:    inference{driver: d},
+		infer:    inference{ranks: rs},
 		sessions: newSessionStore(cfg.SessionLife),
 		fault:    fault,
 		router:   newRouter(),
@@ -45,7 +45,7 @@ func newProcess(cfg *Config, fault func() *fault, setFault http.HandlerFunc) (*p
 
 // routeInference registers what goes through the engine.
 func (p *process) routeInference() {
-	m, c := p.router, checker{p.cfg}
+	m, c := p.router, checker{p.cfg, p.infer.ranks}
 	chat := chatAPI{c}
 	responses := responsesAPI{checker: c, store: newResponseStore(), infer: &p.infer}
 	messages := messagesAPI{c}
@@ -66,7 +66,7 @@ func (p *process) routeInference() {
 
 // routeRest registers what is answered at once.
 func (p *process) routeRest() {
-	m, c := p.router, checker{p.cfg}
+	m, c := p.router, checker{p.cfg, p.infer.ranks}
 	tokenizer := tokenizerAPI{c}
 	poolingAPI{c}.routes(m)
 	rerankAPI{c}.routes(m)
@@ -83,6 +83,7 @@ func (p *process) routeRest() {
 		writeJSON(w, http.StatusOK, map[string]int64{"server_load": p.infer.load.Load()})
 	})
 	m.on("/metrics", "GET", p.metrics)
+	cacheAPI{p.infer.ranks}.routes(m, p.cfg.DevMode)
 	m.on("/sim/stats", "GET", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, p.stats()) })
 }
 
@@ -136,15 +137,15 @@ func (p *process) health(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *process) metrics(w http.ResponseWriter, _ *http.Request) {
-	st, _ := p.infer.driver.stats()
+	list, _ := p.infer.ranks.stats()
 	w.Header().Set("Content-Type", "text/plain; version=1.0.0; charset=utf-8")
-	w.Write(exposeMetrics(p.cfg, st, p.born, int(p.paced.Load())))
+	w.Write(exposeMetrics(p.cfg, list, p.born, int(p.paced.Load())))
 }
 
 // stats returns what the process has done.
 func (p *process) stats() Stats {
-	e, uptime := p.infer.driver.stats()
-	st := newStats(p.cfg.ID, &e, uptime)
+	list, uptime := p.infer.ranks.stats()
+	st := newStats(p.cfg.ID, list, uptime)
 	st.Running += int(p.paced.Load())
 	st.Sessions, st.SessionBytes, st.SessionUses = p.sessions.count()
 	return st

@@ -29,8 +29,13 @@ type body struct {
 	Temperature   *float64 `json:"temperature"`
 	Seed          uint64   `json:"seed"`
 	CacheSalt     *string  `json:"cache_salt"`
-	RequestID     string   `json:"request_id"`
-	ReturnIDs     bool     `json:"return_token_ids"`
+	Session       string   `json:"session_id"`
+	Args          struct {
+		Report  string `json:"kv_cache_report_mode"`
+		Session string `json:"session_id"`
+	} `json:"vllm_xargs"`
+	RequestID string `json:"request_id"`
+	ReturnIDs bool   `json:"return_token_ids"`
 
 	// Read for what they do to the cache alone: see recomputes.
 	Echo           bool `json:"echo"`

@@ -99,6 +99,6 @@ func (a responsesAPI) cancel(w http.ResponseWriter, r *http.Request) {
 			"Cannot cancel a synchronous response."))
 		return
 	}
-	a.infer.driver.cancel(f.choices)
+	f.driver.cancel(f.choices)
 	writeJSON(w, http.StatusOK, f.snapshot())
 }

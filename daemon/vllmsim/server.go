@@ -144,5 +144,5 @@ func (s *Server) kill() {
 		<-s.served
 		s.http = nil
 	}
-	s.process.Load().infer.driver.close()
+	s.process.Load().infer.ranks.close()
 }

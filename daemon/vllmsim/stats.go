@@ -29,28 +29,48 @@ type Stats struct {
 	Sessions       int     `json:"sessions"`      // live ones
 	SessionBytes   int64   `json:"session_bytes"` // of their payloads
 	SessionUses    int64   `json:"session_uses"`  // requests that named one
+	Loading        int     `json:"loading"`       // requests whose blocks come from a tier
+	CPUTokens      int64   `json:"cpu_tokens"`    // of CachedTokens, those loaded from the CPU tier
+	SharedTokens   int64   `json:"shared_tokens"` // those loaded from the shared tier
+	ChunksOnCPU    int     `json:"chunks_on_cpu"`
+	// Ranks has the same for each data-parallel rank where there are several; sessions are the worker's.
+	Ranks []Stats `json:"ranks,omitempty"`
 }
 
-// newStats returns the stats of an engine that has been up for so much simulated time.
-func newStats(id string, e *engine.Stats, uptime time.Duration) Stats {
-	return Stats{
-		ID:             id,
-		Uptime:         uptime.Seconds(),
-		PrefillSeconds: e.PrefillSeconds,
-		ComputedTokens: e.ComputedTokens,
-		CachedTokens:   e.CachedTokens,
-		QueriedTokens:  e.QueriedTokens,
-		PromptTokens:   e.PromptTokens,
-		Generated:      e.GeneratedTokens,
-		Finished:       e.Finished[engine.FinishStop] + e.Finished[engine.FinishLength],
-		Preemptions:    e.Preemptions,
-		Steps:          e.Steps,
-		Running:        e.Running,
-		Waiting:        e.Waiting,
-		Blocks:         e.Blocks,
-		BlocksHeld:     e.BlocksHeld,
-		BlocksCached:   e.BlocksCached,
-		TTFTSum:        e.TTFT.Sum,
-		TTFTCount:      e.TTFT.Count,
+// newStats returns the stats of a worker that has been up for so much simulated time: the sums of its engines.
+func newStats(id string, engines []engine.Stats, uptime time.Duration) Stats {
+	sum := Stats{ID: id, Uptime: uptime.Seconds()}
+	for i := range engines {
+		one := Stats{ID: id, Uptime: uptime.Seconds()}
+		one.add(&engines[i])
+		sum.add(&engines[i])
+		if len(engines) > 1 {
+			sum.Ranks = append(sum.Ranks, one)
+		}
 	}
+	return sum
+}
+
+// add adds what an engine has done.
+func (s *Stats) add(e *engine.Stats) {
+	s.PrefillSeconds += e.PrefillSeconds
+	s.ComputedTokens += e.ComputedTokens
+	s.CachedTokens += e.CachedTokens
+	s.QueriedTokens += e.QueriedTokens
+	s.PromptTokens += e.PromptTokens
+	s.Generated += e.GeneratedTokens
+	s.Finished += e.Finished[engine.FinishStop] + e.Finished[engine.FinishLength]
+	s.Preemptions += e.Preemptions
+	s.Steps += e.Steps
+	s.Running += e.Running
+	s.Waiting += e.Waiting
+	s.Blocks += e.Blocks
+	s.BlocksHeld += e.BlocksHeld
+	s.BlocksCached += e.BlocksCached
+	s.TTFTSum += e.TTFT.Sum
+	s.TTFTCount += e.TTFT.Count
+	s.Loading += e.Loading
+	s.CPUTokens += e.CPUTokens
+	s.SharedTokens += e.SharedTokens
+	s.ChunksOnCPU += e.ChunksOnCPU
 }

@@ -7,17 +7,37 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/warmpath/warmpath/daemon/vllmsim"
+	"github.com/warmpath/warmpath/daemon/vllmsim/events"
 )
+
+const simHelp = `Run simulated vLLM workers: real wire, paged KV cache and time model, no GPU.
+
+With --kv-events each worker publishes what its caches hold, as vLLM does. GET /kv_event_sources says where, also for
+ports that were found for 0. As in vLLM an address with * or ipc:// is listened at and any other is dialled; with
+--data-parallel rank r has the port r above the first one's.
+
+POST /sim/fault {"mode": "events-gap", "count": 3} makes events go wrong: events-gap, events-duplicate, events-reorder,
+events-silence, events-cut, events-restart. "none" heals. The other modes are those of requests.`
 
 func simCommand() *cobra.Command {
 	var listen string
 	var count int
 	var cfg vllmsim.Config
+	var form string
+	var shared int
 	c := &cobra.Command{
 		Use:   "sim",
 		Short: "Run simulated vLLM workers: real wire, paged KV cache and time model, no GPU",
 		Args:  cobra.NoArgs,
+		Long:  simHelp,
 		RunE: func(c *cobra.Command, _ []string) error {
+			cfg.KVEvents.Form = events.Form(form)
+			if cfg.KVEvents.Replay == "none" {
+				cfg.KVEvents.Replay = ""
+			}
+			if shared > 0 {
+				cfg.Shared = vllmsim.NewTier(shared, cfg)
+			}
 			fleet, err := vllmsim.StartFleet(listen, count, cfg)
 			if err != nil {
 				return err
@@ -42,6 +62,18 @@ func simCommand() *cobra.Command {
 	f.StringVar(&cfg.APIKey, "api-key", "", "bearer key that paths under /v1, /v2 and /inference ask for")
 	f.BoolVar(&cfg.Sessions, "sessions", false, "keep SageMaker sessions on /invocations")
 	f.DurationVar(&cfg.SessionLife, "session-life", 20*time.Minute, "of each, from its opening")
+	f.IntVar(&cfg.BlockTokens, "block-tokens", 16, "tokens of a KV block")
+	f.IntVar(&cfg.DataParallel, "data-parallel", 1,
+		"engines of each worker, each with a cache of its own; X-data-parallel-rank chooses one")
+	f.IntVar(&cfg.CPUTokens, "cpu-tokens", 0, "CPU tier of each engine, in tokens: it keeps what the KV cache forgets")
+	f.IntVar(&shared, "shared", 0, "tier that all these workers share, in tokens")
+	f.StringVar(&cfg.KVEvents.Endpoint, "kv-events", "",
+		"publish KV events at tcp://127.0.0.1:0, tcp://*:PORT or ipc://PATH, or dial tcp://HOST:PORT")
+	f.StringVar(&cfg.KVEvents.Replay, "kv-events-replay", "tcp://127.0.0.1:0", "replay missed events here, or none")
+	f.StringVar(&cfg.KVEvents.Topic, "kv-events-topic", "kv@{id}@{model}", "topic of the events")
+	f.StringVar(&form, "kv-events-form", "map", "map, as vLLM 0.30 to 0.32, or array, as 0.17 to 0.19")
+	f.IntVar(&cfg.KVEvents.Buffer, "kv-events-buffer", 10000, "messages that a replay reaches back")
+	f.BoolVar(&cfg.DevMode, "dev", false, "serve POST /reset_prefix_cache, as VLLM_SERVER_DEV_MODE=1")
 	f.Uint64Var(&cfg.Seed, "seed", 0, "varies the replies")
 	return c
 }

@@ -28,7 +28,7 @@ func New(c Config, now time.Time) *Pool {
 	p := &Pool{later: c.After, announce: newAnnouncer(&c), budget: newBudget()}
 	p.fleet = fleet{
 		began: now, watcher: c.Watcher, grace: p.beginGrace, speed: fleetSpeed{slowness: 1},
-		taken: map[uint32]*Worker{}, watched: map[uint64]*endpoint{},
+		taken: map[uint32]*Worker{}, watched: map[uint64]*Worker{},
 	}
 	p.fleet.conf = newSettings(c)
 	p.set.Store(p.fleet.conf)
@@ -70,13 +70,16 @@ func (p *Pool) Update(specs []Spec, now time.Time) {
 	p.fleet.update(specs, labels, p.fleet.sec(now))
 }
 
-// Drain takes a worker out of the snapshots, or puts it back. Its requests run to their end. id is that of a worker, or
-// the configured one of several data-parallel ranks, which means all of them. Drain reports whether there is such a
-// worker.
+// Drain takes a worker out of the snapshots, or puts it back. Its requests run to their end. It reports whether there
+// is such a worker.
 func (p *Pool) Drain(id string, on bool, now time.Time) bool {
 	p.mu.Lock()
 	defer p.unlock()
-	return p.fleet.drain(id, on, p.fleet.sec(now))
+	w := p.fleet.find(id)
+	if w != nil {
+		p.fleet.drain(w, on, p.fleet.sec(now))
+	}
+	return w != nil
 }
 
 // Snapshot appends a row for each worker that can take the request, and the workers beside them, in order of slot: up,
@@ -100,7 +103,7 @@ func (p *Pool) Standing(id, model string, now time.Time) Standing {
 	defer p.mu.Unlock()
 	w := p.fleet.find(id)
 	if w == nil {
-		return p.fleet.absence(id)
+		return Gone
 	}
 	return w.standing(model, p.fleet.conf.MaxInFlight, p.fleet.sec(now))
 }
@@ -110,7 +113,7 @@ func (p *Pool) Standing(id, model string, now time.Time) Standing {
 func (p *Pool) FailsAlone(w *Worker) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.fleet.failsAlone(w.endpoint)
+	return p.fleet.failsAlone(w)
 }
 
 // Saturated reports whether every worker that is up has MaxInFlight requests, so that Snapshot would answer Full

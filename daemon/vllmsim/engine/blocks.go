@@ -13,6 +13,7 @@ type blockPool struct {
 	tail   int32
 	free   int
 	cached int // blocks that carry a hash
+	log    changeLog
 }
 
 type block struct {
@@ -45,6 +46,20 @@ func (p *blockPool) push(i int32) {
 		p.blocks[p.tail].next = i
 	}
 	p.tail = i
+	p.free++
+}
+
+// pushFront puts a block at the head of the free queue.
+func (p *blockPool) pushFront(i int32) {
+	b := &p.blocks[i]
+	b.prev = 0
+	b.next = p.head
+	if p.head == 0 {
+		p.tail = i
+	} else {
+		p.blocks[p.head].prev = i
+	}
+	p.head = i
 	p.free++
 }
 
@@ -91,11 +106,15 @@ func (p *blockPool) hold(held []int32) {
 	}
 }
 
-// pop appends n blocks from the head of the free queue and forgets what they held. The caller has checked p.free.
+// pop appends n blocks from the head of the free queue and forgets what they held, one change for each. The caller has
+// checked p.free.
 func (p *blockPool) pop(n int, to []int32) []int32 {
 	for range n {
 		i := p.head
 		p.unlink(i)
+		if p.blocks[i].full {
+			p.log.removed(OnGPU, p.blocks[i].hash)
+		}
 		p.forget(i)
 		p.blocks[i].refs = 1
 		to = append(to, i)
@@ -144,13 +163,34 @@ func (p *blockPool) forget(i int32) {
 	b.same = 0
 }
 
-// release drops the references of a sequence, last block first, so that the leaf is the first to be taken.
+// release drops the references of a sequence, last block first, so that the leaf is the first to be taken. A block
+// without content, as the last one of most sequences, is taken before all others: TestRecordedRequests needs that, and
+// vLLM 0.19 did not do so.
 func (p *blockPool) release(held []int32) {
 	for k := len(held) - 1; k >= 0; k-- {
 		i := held[k]
 		p.blocks[i].refs--
-		if p.blocks[i].refs == 0 {
+		switch {
+		case p.blocks[i].refs > 0:
+		case p.blocks[i].full:
 			p.push(i)
+		default:
+			p.pushFront(i)
 		}
 	}
+}
+
+// reset forgets all content. It returns false, and forgets nothing, while a sequence holds a block.
+func (p *blockPool) reset() bool {
+	if p.free != p.usable() {
+		return false
+	}
+	for i := range p.blocks {
+		p.blocks[i].full = false
+		p.blocks[i].same = 0
+	}
+	clear(p.byHash)
+	p.cached = 0
+	p.log.cleared()
+	return true
 }

@@ -58,8 +58,13 @@ func (p *slowPool) enter(i int32, h uint64) {
 
 func (p *slowPool) release(held []int32) {
 	for _, i := range slices.Backward(held) {
-		if p.refs[i]--; p.refs[i] == 0 {
+		if p.refs[i]--; p.refs[i] > 0 {
+			continue
+		}
+		if _, full := p.hash[i]; full {
 			p.queue = append(p.queue, i)
+		} else {
+			p.queue = slices.Insert(p.queue, 0, i)
 		}
 	}
 }

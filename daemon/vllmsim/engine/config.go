@@ -18,6 +18,19 @@ type Config struct {
 	MaxBatchedTokens int
 	// MaxSeqs is the number of sequences that run at once. Default 256.
 	MaxSeqs int
+	// CPUTokens is the size of the CPU tier, which keeps what the GPU forgets. Default 0, none.
+	CPUTokens int
+	// Shared is a tier behind the CPU tier that other engines may use too. Default nil, none.
+	Shared *Tier
+	// ChunkTokens is what the tiers store and drop as one, a multiple of BlockTokens. Default BlockTokens, as vLLM's
+	// offloading; LMCache has 256.
+	ChunkTokens int
+	// CPUSeconds and SharedSeconds are the time to load one token from a tier. Defaults 1/120,000 and
+	// 1/40,000.
+	CPUSeconds    float64
+	SharedSeconds float64
+	// Changes makes the engine record what changes in its caches. The caller then has to call TakeBatches.
+	Changes bool
 	// Model gives the duration of a step. The zero value is DefaultModel; where only Slowness is set, it slows the
 	// default.
 	Model Model
@@ -29,6 +42,13 @@ type Config struct {
 // BlockTokens is the default of Config.BlockTokens.
 const BlockTokens = 16
 
+// The times to load one token from a tier: an 8B model's token has 128 KB, which a CPU's memory gives at 16 GB/s and a
+// network at 5 GB/s.
+const (
+	cpuSeconds    = 1. / 120_000
+	sharedSeconds = 1. / 40_000
+)
+
 // Complete returns the configuration with its defaults filled in, or an error that names what is wrong.
 func (c Config) Complete() (Config, error) {
 	setDefault(&c.KVTokens, 524288)
@@ -36,6 +56,9 @@ func (c Config) Complete() (Config, error) {
 	setDefault(&c.MaxModelLen, 1048576)
 	setDefault(&c.MaxBatchedTokens, 8192)
 	setDefault(&c.MaxSeqs, 256)
+	setDefault(&c.ChunkTokens, c.BlockTokens)
+	setDefault(&c.CPUSeconds, cpuSeconds)
+	setDefault(&c.SharedSeconds, sharedSeconds)
 	slowness := c.Model.Slowness
 	setDefault(&slowness, 1)
 	if c.Model == (Model{Slowness: c.Model.Slowness}) {
@@ -43,8 +66,12 @@ func (c Config) Complete() (Config, error) {
 	}
 	c.Model.Slowness = slowness
 	if c.KVTokens < 0 || c.BlockTokens < 0 || c.MaxModelLen < 0 || c.MaxBatchedTokens < 0 || c.MaxSeqs < 0 ||
-		slowness < 0 || c.ShowEvery < 0 {
+		slowness < 0 || c.ShowEvery < 0 || c.CPUTokens < 0 || c.CPUSeconds < 0 || c.SharedSeconds < 0 {
 		return c, fmt.Errorf("engine: a negative size or speed in %+v; give a positive one, or 0 for the default", c)
+	}
+	if c.ChunkTokens < 1 || c.ChunkTokens%c.BlockTokens != 0 {
+		return c, fmt.Errorf("engine: chunks of %d tokens are no multiple of blocks of %d; give a multiple",
+			c.ChunkTokens, c.BlockTokens)
 	}
 	if c.KVTokens < 2*c.BlockTokens {
 		return c, fmt.Errorf("engine: a KV cache of %d tokens holds no block beside the null block; give at least %d",

@@ -8,8 +8,8 @@
 //     backtest drives many of them in virtual time, thousands of simulated seconds in one: TestVirtualTime.
 //   - An Engine has no lock. Whoever shares one between goroutines locks around every call and around what is read of a
 //     Sequence after Submit.
-//   - Submit, Advance and Cancel are the only calls that change anything. Advance and Cancel return what happened, as
-//     events in the order of their instants.
+//   - Submit, Advance, Cancel and ResetCache are the only calls that change anything. Advance and Cancel return what
+//     happened, as events in the order of their instants.
 //   - A step's end is computed, not waited for. How far Advance strides changes no step, no time and no token, only the
 //     moment at which tokens are shown: TestStridesChangeNothing. The same calls give the same events: TestSameSeeds.
 //   - Nothing is random. A reply is a function of prompt, salt and seed.
@@ -35,6 +35,17 @@
 // scheduler.go follows vLLM's scheduler: a budget of tokens a step, running sequences first and in order, chunked
 // prefill, admission while blocks last, preemption of the last. blocks.go follows its BlockPool. model.go says how
 // long a step takes; the constants of the prefill are those of sdk/abi, from which the router starts too.
+//
+// change.go reports what the caches hold, a batch for each step, as KV events do: TestRecordedRequests plays what a
+// real vLLM 0.32.0 was asked, and every store, removal, parent and their order is that one's. TestInvariants holds a
+// view that follows the changes to the caches, after random calls.
+//
+// # Tiers
+//
+// A CPU tier gets every block that has been computed and keeps the most recently used, as vLLM's native offloading; a
+// shared tier does so for several engines. What the GPU has forgotten is loaded from there, in the tier's time, while
+// others compute. It counts as cached. vLLM announces the CPU's blocks when the copy is done, some steps later; here
+// they are in the batch of the step that computed them.
 //
 // # What lost
 //

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -23,6 +24,10 @@ func New(cfg Config) (*Engine, error) {
 	}
 	e := &Engine{cfg: cfg, journal: &journal{sums: newStats(cfg.MaxModelLen)}}
 	e.sched = scheduler{cfg: &e.cfg, pool: newBlockPool(cfg.KVTokens / cfg.BlockTokens), journal: e.journal}
+	e.sched.pool.log.on = cfg.Changes
+	if cfg.CPUTokens > 0 {
+		e.sched.cpu = NewTier(cfg.CPUTokens, cfg.ChunkTokens)
+	}
 	return e, nil
 }
 
@@ -68,13 +73,12 @@ func (e *Engine) show() {
 func (e *Engine) NextEvent() (time.Duration, bool) {
 	s := &e.sched
 	if !s.step.active {
-		if len(s.waiting) == 0 {
-			return 0, false
-		}
-		return max(e.now, s.waiting[0].times.Arrived), true
+		at, ok := s.nextStart()
+		return max(e.now, at), ok
 	}
 	at := s.step.end
-	if e.cfg.ShowEvery > 0 && s.step.prefills == 0 && (len(s.waiting) == 0 || s.step.blocked) {
+	idle := len(s.loading) == 0 && (len(s.waiting) == 0 || s.step.blocked)
+	if e.cfg.ShowEvery > 0 && s.step.prefills == 0 && idle {
 		at = max(at, min(e.now+e.cfg.ShowEvery, s.nextFinish()))
 	}
 	return at, true
@@ -98,16 +102,46 @@ func (e *Engine) Cancel(seqs ...*Sequence) []Event {
 
 // CancelAll cancels all that runs or waits.
 func (e *Engine) CancelAll() []Event {
-	return e.Cancel(append(e.sched.running[:len(e.sched.running):len(e.sched.running)], e.sched.waiting...)...)
+	return e.Cancel(slices.Concat(e.sched.running, e.sched.loading, e.sched.waiting)...)
 }
+
+// ResetCache forgets all that is cached on the GPU, and with external what the CPU tier and the shared one hold, as
+// reset_prefix_cache does. It returns false, and forgets nothing, while a sequence holds a block. With preempt the
+// sequences are sent back to wait first, and go on by themselves.
+func (e *Engine) ResetCache(preempt, external bool) bool {
+	return e.sched.reset(preempt, external, max(e.now, e.sched.clock))
+}
+
+// TakeBatches returns the changes of the cache in the steps that have ended since the last call, one batch for each
+// step that changed anything. There are none without Config.Changes.
+func (e *Engine) TakeBatches() []Batch { return e.sched.pool.log.take() }
 
 // Stats returns what the engine has done, and what it holds as of the last call.
 func (e *Engine) Stats() Stats {
 	s := e.journal.sums
 	s.Running = len(e.sched.running)
 	s.Waiting = len(e.sched.waiting)
+	s.Loading = len(e.sched.loading)
 	s.Blocks = e.sched.pool.usable()
 	s.BlocksHeld = s.Blocks - e.sched.pool.free
 	s.BlocksCached = e.sched.pool.cached
+	s.ChunksOnCPU = e.sched.cpu.Len()
 	return s
+}
+
+// Held returns how many copies of each block, or chunk, a medium holds.
+func (e *Engine) Held(m Medium) map[uint64]int {
+	held := map[uint64]int{}
+	if m == OnCPU {
+		for _, h := range e.sched.cpu.hashes() {
+			held[h] = 1
+		}
+		return held
+	}
+	for i := range e.sched.pool.blocks {
+		if b := &e.sched.pool.blocks[i]; b.full {
+			held[b.hash]++
+		}
+	}
+	return held
 }

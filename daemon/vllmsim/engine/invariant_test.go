@@ -12,7 +12,8 @@ import (
 //  2. a running sequence has blocks for what is computed and for its share of the step, a waiting one has none
 //  3. what a sequence has entered is full, and the pool finds some block of that hash
 //  4. the shares of a step fit into its budget, and not more sequences run than may
-//  5. no sequence has more tokens than it may, and none that has ended is still listed
+//  5. who replays all changes holds what the caches hold, copy by copy
+//  6. no sequence has more tokens than it may, and none that has ended is still listed
 func (s *simulation) prove() {
 	s.t.Helper()
 	refs := map[int32]int32{}
@@ -28,6 +29,14 @@ func (s *simulation) prove() {
 		}
 		s.proveEntered(q)
 	}
+	for _, q := range s.sched.loading {
+		for _, i := range q.blocks {
+			refs[i]++
+		}
+		if q.state != loading || q.load.blocks < 1 || len(q.blocks) != q.blocksFor(q.length()) {
+			s.t.Fatalf("state %d, %d blocks to load into %d, and it loads", q.state, q.load.blocks, len(q.blocks))
+		}
+	}
 	for _, q := range s.sched.waiting {
 		if q.state != waiting || len(q.blocks) > 0 {
 			s.t.Fatalf("state %d with %d blocks, and it waits", q.state, len(q.blocks))
@@ -42,10 +51,11 @@ func (s *simulation) prove() {
 	if len(queued)+len(refs) != s.sched.pool.usable() {
 		s.t.Fatalf("%d blocks free and %d held of %d", len(queued), len(refs), s.sched.pool.usable())
 	}
-	if len(s.sched.running) > s.cfg.MaxSeqs {
+	if len(s.sched.running)+len(s.sched.loading) > s.cfg.MaxSeqs {
 		s.t.Fatalf("%d sequences run", len(s.sched.running))
 	}
 	s.proveStep()
+	s.proveView()
 }
 
 func (s *simulation) proveEntered(q *Sequence) {
@@ -83,32 +93,40 @@ func (s *simulation) proveStep() {
 
 // TestInvariants plays random calls against engines of which each is short of something.
 func TestInvariants(t *testing.T) {
-	var preemptions, cached int64
+	var preemptions, cached, loaded, shared int64
 	for _, cfg := range []Config{
 		{KVTokens: 2000},
 		{KVTokens: 4000, MaxBatchedTokens: 100},
 		{KVTokens: 5000, MaxSeqs: 3, ShowEvery: 100 * time.Millisecond},
 		{KVTokens: 3000, BlockTokens: 128},
 		{KVTokens: 600, BlockTokens: 1, MaxModelLen: 500},
+		{KVTokens: 2000, CPUTokens: 6000},
+		{KVTokens: 2000, CPUTokens: 1000, Shared: NewTier(5000, 16), ShowEvery: 100 * time.Millisecond},
+		{KVTokens: 4000, CPUTokens: 9000, ChunkTokens: 64, MaxSeqs: 3, CPUSeconds: 0.001},
+		{KVTokens: 3000, Shared: NewTier(9000, 256), ChunkTokens: 256, MaxBatchedTokens: 100},
 	} {
 		for seed := range uint64(4) {
 			st := playRandomly(t, cfg, rand.New(rand.NewPCG(seed, 11)))
 			preemptions += st.Preemptions
 			cached += st.CachedTokens
+			loaded += st.CPUTokens
+			shared += st.SharedTokens
 		}
 	}
-	if preemptions == 0 || cached == 0 {
-		t.Errorf("%d preemptions, %d tokens cached: the calls try too little", preemptions, cached)
+	if preemptions == 0 || cached == 0 || loaded == 0 || shared == 0 {
+		t.Errorf("%d preemptions, tokens: %d cached, %d from CPU tiers, %d shared: the calls try too little",
+			preemptions, cached, loaded, shared)
 	}
 }
 
 // playRandomly submits, cancels and advances at random, and proves the invariants on the way.
 func playRandomly(t *testing.T, cfg Config, rng *rand.Rand) Stats {
 	t.Helper()
+	cfg.Changes = true
 	s := simulate(t, cfg)
 	var live, all []*Sequence
 	for range 200 {
-		switch rng.IntN(6) {
+		switch rng.IntN(7) {
 		case 0, 1:
 			max := 1 + rng.IntN(min(200, s.cfg.MaxModelLen/2))
 			prompt := 1 + rng.IntN(s.cfg.MaxModelLen-max)
@@ -126,6 +144,12 @@ func playRandomly(t *testing.T, cfg Config, rng *rand.Rand) Stats {
 				live = append(live[:k], live[k+1:]...)
 			}
 		case 3:
+			preempt := rng.IntN(2) == 0
+			held := s.Stats().BlocksHeld
+			if ok := s.ResetCache(preempt, true); ok != (preempt || held == 0) {
+				t.Fatalf("reset with preempt %v: %v while %d blocks are held", preempt, ok, held)
+			}
+		case 4:
 			s.to(s.clock + time.Duration(rng.IntN(300))*time.Millisecond)
 		default:
 			s.next()

@@ -32,7 +32,12 @@ func (j *journal) admitted(q *Sequence, at time.Duration) {
 		return
 	}
 	q.times.Admitted = at
-	q.cached = q.done
+	q.cached = q.done + q.load.blocks*q.blockSize
+	if q.load.asked {
+		j.sums.ExternalQueries += int64(q.length() - q.done)
+	}
+	j.sums.CPUTokens += int64(q.load.cpu)
+	j.sums.SharedTokens += int64(q.load.shared)
 	j.sums.QueriedTokens += int64(q.length())
 	j.sums.CachedTokens += int64(q.cached)
 	j.sums.Queue.observe((at - q.times.Arrived).Seconds())

@@ -24,7 +24,10 @@ type scheduler struct {
 	cfg     *Config
 	pool    *blockPool
 	journal *journal
+	cpu     *Tier         // nil without one
+	link    time.Duration // when the last load is done: they come one after another
 	waiting []*Sequence
+	loading []*Sequence
 	running []*Sequence
 	step    step
 	clock   time.Duration // end of the last step
@@ -41,27 +44,30 @@ func (s *scheduler) advance(now time.Duration) bool {
 	}
 	at := s.clock
 	if len(s.running) == 0 {
-		if len(s.waiting) == 0 {
+		next, ok := s.nextStart()
+		if !ok || next > now {
 			return false
 		}
-		at = max(at, s.waiting[0].times.Arrived)
+		at = max(at, next)
 	}
 	return s.startStep(at)
 }
 
-// startStep fills the step that starts now. It returns false if there is nothing to compute.
+// startStep fills the step that starts now. It returns false if there is nothing to compute and nothing new to load.
 func (s *scheduler) startStep(now time.Duration) bool {
 	st := &s.step
 	st.shares = st.shares[:0]
 	st.prefills = 0
 	st.blocked = false
 	budget := s.cfg.MaxBatchedTokens
+	loading := len(s.loading)
 	preempted := s.serveRunning(&budget, now)
 	if !preempted {
+		s.serveLoaded(&budget, now)
 		s.serveWaiting(&budget, now)
 	}
 	if len(st.shares) == 0 {
-		return false
+		return len(s.loading) > loading
 	}
 	var seconds float64
 	decodes, tokens := 0, 0
@@ -106,7 +112,7 @@ func (s *scheduler) serveWaiting(budget *int, now time.Duration) {
 		if q.times.Arrived > now {
 			return
 		}
-		if len(s.running) >= s.cfg.MaxSeqs || !s.admit(q, budget, now) {
+		if len(s.running)+len(s.loading) >= s.cfg.MaxSeqs || !s.admit(q, budget, now) {
 			s.step.blocked = true
 			return
 		}
@@ -126,7 +132,15 @@ func (s *scheduler) admit(q *Sequence, budget *int, now time.Duration) bool {
 	q.blocks = append(q.blocks[:0], held...)
 	q.entered = len(held)
 	q.done = len(held) * q.blockSize
+	if q.Report {
+		s.pool.log.stored(q, 0, len(held))
+	}
+	q.load = s.planLoad(q)
 	s.journal.admitted(q, now)
+	if q.load.blocks > 0 {
+		s.startLoad(q, now)
+		return true
+	}
 	n := min(q.length()-q.done, *budget)
 	if !s.allocate(q, n) {
 		panic("BUG: engine: no block for an admitted sequence")
@@ -149,16 +163,29 @@ func (s *scheduler) allocate(q *Sequence, n int) bool {
 	if need > 0 {
 		q.blocks = s.pool.pop(need, q.blocks)
 	}
-	for full := (q.done + n) / q.blockSize; q.entered < full; q.entered++ {
+	s.enter(q, (q.done+n)/q.blockSize)
+	return true
+}
+
+// enter makes the leading blocks of a sequence findable, up to a number.
+func (s *scheduler) enter(q *Sequence, full int) {
+	from := q.entered
+	for ; q.entered < full; q.entered++ {
 		s.pool.enter(q.blocks[q.entered], q.hashes[q.entered])
 	}
-	return true
+	s.pool.log.stored(q, from, full)
 }
 
 // preempt sends the last running sequence back to the head of the waiting ones. It will be computed anew, bar what is
 // still cached of it then.
 func (s *scheduler) preempt(q *Sequence, now time.Duration) {
 	s.running = s.running[:len(s.running)-1]
+	s.sendBack(q)
+	s.journal.preempted(q, now)
+}
+
+// sendBack puts a sequence without its blocks at the head of the waiting ones.
+func (s *scheduler) sendBack(q *Sequence) {
 	s.pool.release(q.blocks)
 	q.blocks = q.blocks[:0]
 	q.done = 0
@@ -166,12 +193,12 @@ func (s *scheduler) preempt(q *Sequence, now time.Duration) {
 	q.state = waiting
 	q.preemptions++
 	s.waiting = append([]*Sequence{q}, s.waiting...)
-	s.journal.preempted(q, now)
 }
 
 // endStep gives a token to each sequence that has computed all that it had.
 func (s *scheduler) endStep() {
 	s.step.active = false
+	s.step.blocked = false
 	s.clock = s.step.end
 	finished := false
 	for _, sh := range s.step.shares {
@@ -180,6 +207,7 @@ func (s *scheduler) endStep() {
 			continue // cancelled meanwhile
 		}
 		q.done += sh.n
+		s.save(q)
 		if q.done < q.length() {
 			continue
 		}
@@ -194,6 +222,7 @@ func (s *scheduler) endStep() {
 	if finished {
 		s.running = dropEnded(s.running)
 	}
+	s.pool.log.seal(s.clock)
 }
 
 // free ends a sequence and gives back its blocks.
@@ -207,7 +236,9 @@ func (s *scheduler) free(q *Sequence, how Finish) {
 // remove takes out the sequences that have ended otherwise than by a step.
 func (s *scheduler) remove() {
 	s.running = dropEnded(s.running)
+	s.loading = dropEnded(s.loading)
 	s.waiting = dropEnded(s.waiting)
+	s.step.blocked = false
 }
 
 func dropEnded(list []*Sequence) []*Sequence {

@@ -19,10 +19,20 @@ var finishNames = [...]string{"", "stop", "length", "abort"}
 // String returns vLLM's finish_reason.
 func (f Finish) String() string { return finishNames[f] }
 
+// fetch is what a sequence gets from the tiers instead of computing it.
+type fetch struct {
+	blocks int // behind the cached ones
+	cpu    int // tokens of them that the CPU tier has
+	shared int // tokens that the shared tier has
+	ready  time.Duration
+	asked  bool // there are tiers
+}
+
 type seqState uint8
 
 const (
 	waiting seqState = iota
+	loading          // its blocks come from a tier
 	running
 	ended
 )
@@ -38,8 +48,14 @@ type Sequence struct {
 	MaxTokens int
 	// Recompute makes the engine read nothing of the prompt from the cache. The prompt is still entered.
 	Recompute bool
+	// Report makes the engine report the cached prefix as stored once more, as kv_cache_report_mode "full" does.
+	Report bool
+	// Session is the label that the sequence's changes carry.
+	Session string
 
 	prompt    int      // tokens
+	ids       []uint32 // of the prompt
+	salt      string
 	blockSize int      // tokens of a KV block
 	root      uint64   // parent of hashes[0]
 	hashes    []uint64 // of the full blocks of prompt and reply so far
@@ -51,7 +67,9 @@ type Sequence struct {
 	done        int // tokens whose KV is computed
 	entered     int // leading blocks that the pool can find
 	output      int // tokens generated
-	cached      int // prompt tokens found cached at admission
+	cached      int // prompt tokens found cached at admission, those of the tiers too
+	load        fetch
+	saved       int // leading chunks that were offered to the tiers
 	preemptions int
 
 	shown   int           // tokens of the reply that events have reported
@@ -68,9 +86,10 @@ type Times struct {
 }
 
 // NewSequence makes a sequence of prompt tokens for an engine whose blocks have blockSize tokens. The reply depends
-// on the prompt, the salt and the seed. It hashes the prompt, which may be done beside a running engine.
+// on the prompt, the salt and the seed. It hashes the prompt, which may be done beside a running engine. The sequence
+// keeps ids, which nobody may change from then on.
 func NewSequence(ids []uint32, salt string, seed uint64, blockSize int) Sequence {
-	q := Sequence{prompt: len(ids), blockSize: blockSize, root: rootHash(salt)}
+	q := Sequence{prompt: len(ids), ids: ids, salt: salt, blockSize: blockSize, root: rootHash(salt)}
 	q.hashes, q.open = hashBlocks(q.root, ids, blockSize)
 	h := q.lastHash()
 	for _, id := range q.open {
@@ -86,7 +105,7 @@ func (q *Sequence) PromptTokens() int { return q.prompt }
 // OutputTokens returns the number of tokens generated so far.
 func (q *Sequence) OutputTokens() int { return q.output }
 
-// CachedTokens returns the number of prompt tokens that were found in the cache at admission.
+// CachedTokens returns the number of prompt tokens that were found in the cache, or in a tier, at admission.
 func (q *Sequence) CachedTokens() int { return q.cached }
 
 // Preemptions returns how often the sequence was sent back to wait.
@@ -149,4 +168,12 @@ func (q *Sequence) lastHash() uint64 {
 		return q.hashes[n-1]
 	}
 	return q.root
+}
+
+// token returns token i of prompt and reply.
+func (q *Sequence) token(i int) uint32 {
+	if i < q.prompt {
+		return q.ids[i]
+	}
+	return q.Reply.Token(i - q.prompt)
 }

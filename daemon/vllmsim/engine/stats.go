@@ -4,9 +4,12 @@ package engine
 type Stats struct {
 	PrefillSeconds  float64 // prefill work done: its maximum over its mean is the imbalance of a fleet
 	ComputedTokens  int64   // in prefill
-	CachedTokens    int64
-	QueriedTokens   int64 // prompt tokens looked up; CachedTokens over this is the hit rate
-	PromptTokens    int64 // of sequences that have their first token
+	CachedTokens    int64   // with those of the tiers
+	CPUTokens       int64   // of the CachedTokens, those loaded from the CPU tier
+	SharedTokens    int64   // those loaded from the shared one
+	ExternalQueries int64   // prompt tokens that tiers were asked for
+	QueriedTokens   int64   // prompt tokens looked up; CachedTokens over this is the hit rate
+	PromptTokens    int64   // of sequences that have their first token
 	GeneratedTokens int64
 	Steps           int64
 	Preemptions     int64
@@ -14,9 +17,11 @@ type Stats struct {
 
 	Running      int
 	Waiting      int
+	Loading      int // sequences whose blocks come from a tier
 	Blocks       int // usable
 	BlocksHeld   int // by sequences
 	BlocksCached int // findable by hash
+	ChunksOnCPU  int
 
 	TTFT       Histogram // from arrival to the first token
 	InterToken Histogram

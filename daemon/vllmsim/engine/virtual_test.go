@@ -14,6 +14,7 @@ type simulation struct {
 	t      *testing.T
 	clock  time.Duration
 	events []Event
+	view   view // of the changes taken
 }
 
 func simulate(t *testing.T, cfg Config) *simulation {
@@ -22,7 +23,7 @@ func simulate(t *testing.T, cfg Config) *simulation {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &simulation{Engine: e, t: t}
+	s := &simulation{Engine: e, t: t, view: view{}}
 	t.Cleanup(s.check)
 	return s
 }
@@ -200,8 +201,15 @@ func TestSameSeeds(t *testing.T) {
 
 // TestStridesChangeNothing: whoever looks at each event, at random or only at the ends learns of the same life.
 func TestStridesChangeNothing(t *testing.T) {
-	cfg := Config{KVTokens: 20000}
+	t.Run("GPU alone", func(t *testing.T) { compareStrides(t, Config{KVTokens: 20000}) })
+	t.Run("with a CPU tier", func(t *testing.T) { compareStrides(t, Config{KVTokens: 20000, CPUTokens: 60000}) })
+}
+
+func compareStrides(t *testing.T, cfg Config) {
 	want, stats := play(t, cfg, 3, byEvent)
+	if (stats.CPUTokens > 0) != (cfg.CPUTokens > 0) {
+		t.Errorf("%d tokens loaded from a CPU tier of %d", stats.CPUTokens, cfg.CPUTokens)
+	}
 	rng := rand.New(rand.NewPCG(5, 5))
 	random := func(now, next time.Duration) time.Duration {
 		return max(now, next) + time.Duration(rng.IntN(400))*time.Millisecond

@@ -1,5 +1,0 @@
-//go:build !race
-
-package holdings
-
-const raceEnabled = false
