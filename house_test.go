@@ -32,7 +32,7 @@ const module = "github.com/warmpath/warmpath"
 var arrows = map[string][]string{
 	// The root wires the rooms and is the only one that knows the configuration.
 	"daemon": {"daemon/discover", "daemon/exchange", "daemon/front", "daemon/gate", "daemon/listen", "daemon/operator", "daemon/probe",
-		"daemon/route", "daemon/session", "daemon/sessionapi", "daemon/upstream", "daemon/worker",
+		"daemon/route", "daemon/session", "daemon/sessionapi", "daemon/tokens", "daemon/upstream", "daemon/worker",
 		"host", "cache/...", "conf", "plugins"},
 	"daemon/warmpath": {"daemon", "daemon/operator", "daemon/replay", "daemon/spool", "daemon/vllmsim",
 		"daemon/vllmsim/events", "host", "cache/...", "conf",
@@ -42,8 +42,8 @@ var arrows = map[string][]string{
 	"daemon/front":      {"daemon/exchange", "daemon/gate", "daemon/listen", "daemon/spool", "daemon/upstream"},
 	"daemon/operator":   {"daemon/exchange", "daemon/gate", "daemon/route", "daemon/session", "daemon/worker", "cache/tier"},
 	"daemon/sessionapi": {"daemon/exchange", "daemon/sagemaker", "daemon/session", "daemon/upstream", "daemon/worker"},
-	"daemon/exchange": {"daemon/gate", "daemon/prompt", "daemon/route", "daemon/sagemaker", "daemon/session", "daemon/upstream",
-		"daemon/worker"},
+	"daemon/exchange": {"daemon/gate", "daemon/prompt", "daemon/route", "daemon/sagemaker", "daemon/session", "daemon/tokens",
+		"daemon/upstream", "daemon/worker"},
 	"daemon/route": {"daemon/prompt", "daemon/session", "daemon/worker", "cache/prefix", "host", "sdk/abi", "sdk/score"},
 
 	// The others under daemon are strangers to each other.
@@ -57,6 +57,7 @@ var arrows = map[string][]string{
 	"daemon/replay":           {"sdk/abi"},
 	"daemon/session":          {},
 	"daemon/spool":            {},
+	"daemon/tokens":           {"daemon/prompt"},
 	"daemon/upstream":         {},
 	"daemon/vllmsim":          {"daemon/vllmsim/engine", "daemon/vllmsim/events"},
 	"daemon/vllmsim/events":   {"daemon/vllmsim/engine", "daemon/vllmsim/msgpack", "cache/zmtp"},

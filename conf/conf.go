@@ -88,6 +88,15 @@ type Pool struct {
 	InvocationPath string `toml:"invocation_path"` // where the workers take what comes in on SageMaker's paths
 
 	PrefillTokensPerSecond float64 `toml:"prefill_tokens_per_second"` // first guess of a worker's speed; learnt after that
+
+	Tokens Tokens `toml:"tokens"`
+}
+
+// Tokens is how a strategy that goes by what the workers hold, as kvaware, gets the token ids of a prompt.
+type Tokens struct {
+	Budget     time.Duration `toml:"budget"`      // of a request's time, from its arrival; 0 = only ids that are known
+	CacheBytes int           `toml:"cache_bytes"` // of memory for the ids of texts seen
+	Learn      bool          `toml:"learn"`       // ask workers for the ids in their answers, which clients do not see
 }
 
 // Worker is one vLLM instance.
@@ -155,6 +164,7 @@ func DefaultPool() Pool {
 		WorkerSessions:         "auto",
 		InvocationPath:         "/invocations",
 		PrefillTokensPerSecond: 15000,
+		Tokens:                 Tokens{Budget: 50 * time.Millisecond, CacheBytes: 64 << 20, Learn: true},
 	}
 }
 

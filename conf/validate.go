@@ -54,6 +54,17 @@ func checkPool(r *report, path string, c *Config, p *Pool) {
 	if !within(p.PrefillTokensPerSecond, 1, 1e9) {
 		r.outOfRange(child(path, "prefill_tokens_per_second"), p.PrefillTokensPerSecond, "write tokens a second, as 15000")
 	}
+	checkTokens(r, child(path, "tokens"), &p.Tokens)
+}
+
+// maxTokensBudget is the longest that a request may wait for its prompt's ids: more costs more than a prefill saves.
+const maxTokensBudget = 2 * time.Second
+
+func checkTokens(r *report, path string, t *Tokens) {
+	if !within(t.Budget, 0, maxTokensBudget) {
+		r.outOfRange(child(path, "budget"), t.Budget, `write a time from "0s" to "2s", as "50ms"`)
+	}
+	r.between(child(path, "cache_bytes"), t.CacheBytes, minCache, 1<<40, "bytes")
 }
 
 // isPath reports whether s is the path of a URL and nothing else.

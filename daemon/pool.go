@@ -33,6 +33,7 @@ type pool struct {
 	found   *discover.Discovery[conf.Worker]
 	clients exchange.Clients
 	vigil   *operator.Vigil
+	asking  *exchange.Asking
 
 	set      atomic.Pointer[setup]
 	changing sync.Mutex // one change of workers at a time
@@ -50,7 +51,7 @@ type setup struct {
 }
 
 // newPool starts a pool; its strategy is put in by the caller.
-func newPool(c conf.Pool, s conf.Sessions, store session.Store, log *slog.Logger) (*pool, error) {
+func newPool(c conf.Pool, s conf.Sessions, store session.Store, m *operator.Metrics, log *slog.Logger) (*pool, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &pool{name: c.Name, log: log.With("pool", c.Name), stop: cancel}
 	p.vigil = operator.NewVigil(p.log)
@@ -67,6 +68,8 @@ func newPool(c conf.Pool, s conf.Sessions, store session.Store, log *slog.Logger
 	p.route = route.New(route.Config{Name: c.Name, Reason: plugins.ReasonText, Began: time.Now(),
 		Workers:  p.watch(first),
 		Sessions: session.On(store, session.Config{Pool: c.Name, Life: s.Life, TTL: s.TTL})})
+	p.asking = exchange.NewAsking(exchange.Asked{Pool: p.route, Clients: &p.clients, Log: p.log, Meter: m})
+	p.asking.Configure(first.key, exchange.AskConfig(c.Tokens))
 	p.running.Go(func() { p.prober.Run(ctx, p.route.Workers) })
 	go p.route.Sessions.Run(ctx)
 	go p.found.Run(ctx, p.refound)
@@ -105,7 +108,7 @@ func (p *pool) served() *exchange.Pool {
 	c := &s.conf
 	return &exchange.Pool{Pool: p.route, Clients: &p.clients, Serves: c.Serves, Key: s.key,
 		InvocationPath: c.InvocationPath, WorkerSessions: c.WorkerSessions,
-		FirstByteRetry: c.FirstByteRetry, HeaderTimeout: c.HeaderTimeout, Limited: c.MaxInFlight > 0}
+		FirstByteRetry: c.FirstByteRetry, HeaderTimeout: c.HeaderTimeout, Limited: c.MaxInFlight > 0, Asking: p.asking}
 }
 
 // newSetup reads the secrets and makes a client for each worker. Authorities that are as before stay the same value:
@@ -204,9 +207,10 @@ func (p *pool) change(c conf.Pool) error {
 	maps.Copy(both, next.clients)
 	p.clients.Set(both)
 	p.set.Store(next)
+	p.asking.Configure(next.key, exchange.AskConfig(c.Tokens))
 	p.route.Configure(p.watch(next))
 	p.prober.Configure(questions(next))
-	if all := union(specs(c), specs(before.conf)); len(all) > len(c.Workers) {
+	if all := worker.Union(specs(c), specs(before.conf)); len(all) > len(c.Workers) {
 		p.route.Workers.Update(all, time.Now())
 		p.awaitHeard(c)
 	}
@@ -216,16 +220,6 @@ func (p *pool) change(c conf.Pool) error {
 		u.Close()
 	}
 	return nil
-}
-
-// union is all of next, and what of before has another id.
-func union(next, before []worker.Spec) []worker.Spec {
-	for _, s := range before {
-		if !slices.ContainsFunc(next, func(n worker.Spec) bool { return n.ID == s.ID }) {
-			next = append(next, s)
-		}
-	}
-	return next
 }
 
 // awaitHeard waits until every worker of c has been found up or down.

@@ -91,7 +91,7 @@ func (d *Daemon) apply(c *conf.Config) error {
 	for i := range c.Pools {
 		p, known := old[c.Pools[i].Name]
 		if !known {
-			p, err = newPool(c.Pools[i], c.Sessions, d.tier, d.log)
+			p, err = newPool(c.Pools[i], c.Sessions, d.tier, d.metrics, d.log)
 			if err != nil {
 				closeAll(loaded[i:], fresh)
 				return err

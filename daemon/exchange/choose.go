@@ -32,6 +32,9 @@ func (r *request) choose(ctx context.Context) *Outbound {
 		Caller: in.Caller.Name, Headers: &r.offered, Deadline: in.deadline(r.arrived),
 		EndWithWorker: r.epoch.Sessions.EndWithWorker, Turn: r.pool.Arrive(r.read.req.Model, r.arrived), At: r.arrived}
 	ask.Claim.Silent = silent
+	if pool.Asking != nil && pool.WantsIDs() {
+		findIDs(ctx, pool.Asking, in, &r.read, &ask)
+	}
 	if f := r.decide(ctx, &ask); f != nil {
 		return r.refuse(*f)
 	}

@@ -51,6 +51,8 @@ type Pool struct {
 	FirstByteRetry time.Duration           // after how long without a first byte another worker is tried; 0 = never
 	HeaderTimeout  time.Duration
 	Limited        bool // max_in_flight is set
+
+	Asking *Asking // what is asked of the workers beside requests; nil = nothing
 }
 
 // Clients are the connections to a pool's workers, by their URL. They outlive epochs.

@@ -104,6 +104,9 @@ func (m *Metrics) Retried(pool, reason string) { m.series.counter(retries, pool,
 // Shed implements exchange.Meter.
 func (m *Metrics) Shed(pool, reason string) { m.series.counter(shed, pool, reason).Inc() }
 
+// Tokens implements the meter of package tokens.
+func (m *Metrics) Tokens(pool, outcome string) { m.series.counter(tokens, pool, outcome).Inc() }
+
 // FirstByte implements exchange.Meter.
 func (m *Metrics) FirstByte(s *exchange.Seen) {
 	m.firstOutputOf(s).ttft.Observe(s.FirstByte.Seconds())

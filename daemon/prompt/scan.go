@@ -45,15 +45,20 @@ func (s *scanner) reset(b []byte) {
 // document scans one whole JSON text, whose top level is an object in all that interests us: its values are left to
 // field.
 func (s *scanner) document(field func(key []byte) bool) bool {
-	if len(s.b) >= 3 && s.b[0] == 0xEF && s.b[1] == 0xBB && s.b[2] == 0xBF {
-		s.i = 3 // byte order mark: Python accepts it
-	}
-	s.space()
+	s.skipMark()
 	if !s.object(field) {
 		return false
 	}
 	s.space()
 	return s.i == len(s.b)
+}
+
+// skipMark passes over a byte order mark, which Python accepts, and white space.
+func (s *scanner) skipMark() {
+	if len(s.b) >= 3 && s.b[0] == 0xEF && s.b[1] == 0xBB && s.b[2] == 0xBF {
+		s.i = 3
+	}
+	s.space()
 }
 
 // object scans an object; field must scan the value, a nil field skips it. Anything but an object is skipped.

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/warmpath/warmpath/sdk/abi"
 )
@@ -39,4 +40,14 @@ func (m *marks) fill(r *abi.Row) {
 	r.Weight = float32(m.weight)
 	r.Price = float32(m.price)
 	r.Labels = m.labels
+}
+
+// Union returns all of next, and what of before has another id.
+func Union(next, before []Spec) []Spec {
+	for _, s := range before {
+		if !slices.ContainsFunc(next, func(n Spec) bool { return n.ID == s.ID }) {
+			next = append(next, s)
+		}
+	}
+	return next
 }

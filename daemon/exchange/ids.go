@@ -1,0 +1,31 @@
+package exchange
+
+import (
+	"context"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/prompt"
+	"github.com/warmpath/warmpath/daemon/route"
+	"github.com/warmpath/warmpath/daemon/tokens"
+)
+
+// findIDs fills in the token ids of the prompt, for a strategy that goes by what the workers hold. It takes no longer
+// than the pool's budget. Without ids the request is routed by its text.
+func findIDs(ctx context.Context, from *Asking, in *Inbound, read *reading, ask *route.Ask) {
+	ask.Adapter = from.Adapter(read.req.Model, ask.At)
+	if !hasIDs(read.req) {
+		return
+	}
+	q := new(tokens.Question)
+	if read.clear && in.Tail == nil {
+		q.Read(read.req.Kind, read.req.Model, in.Body)
+	}
+	var o tokens.Outcome
+	ask.IDs, o = from.IDs(ctx, tokens.Request{Question: q, Body: in.Body, Arrived: ask.At, Deadline: ask.Deadline})
+	if o != tokens.Given && o != tokens.Cached { // a worker was asked, which takes time
+		ask.At = time.Now()
+	}
+}
+
+// hasIDs reports whether a request has a prompt whose ids say what a worker holds of it.
+func hasIDs(r *prompt.Request) bool { return r.HasPrompt && r.Kind.Generates() && !r.BypassesCache }

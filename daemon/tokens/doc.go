@@ -1,0 +1,41 @@
+// Package tokens finds the token ids of a request's prompt as the worker's engine has them, for strategies that go by
+// what the workers hold: KV events name tokens, and a worker's blocks can be compared with nothing else.
+//
+//	q.Read(kind, model, body)       // what decides the ids, as digests
+//	ids, outcome := source.IDs(ctx, Request{Question: q, ...})
+//
+// # Where ids come from, in this order
+//
+//  1. The body names them.
+//  2. The cache has them: a text, and all else that decides the ids, came before.
+//  3. A worker that serves the model is asked, by the render of the request's own path, else by /tokenize. All requests
+//     with one text share the question.
+//
+// Whatever takes longer than the budget, or fails, brings no ids, and the request is routed by its text.
+//
+// # What decides the ids
+//
+// Not the canonical text by which prompts are hashed: it leaves out what a template may print (reasoning, ids of calls,
+// template arguments). A question goes by the body's raw values: all of its fields but those of which question.go knows
+// that no token hangs on them. A field that nobody has heard of makes another text of the same messages, which costs
+// one question and is never wrong.
+//
+// # Render and /tokenize
+//
+// A render takes the body as it is, and gives exactly the request's ids. vLLM has it since 0.15, and since 0.30 only if
+// it was started with --enable-scale-out. /tokenize is everywhere, and reads fewer fields than chat does: not
+// tool_choice, reasoning_effort, response_format nor documents (0.32). With one of these it is not asked. It has no
+// form for /v1/responses, whose renderer begins a prompt otherwise, nor for Anthropic's messages, of which the worker
+// makes a chat in its own way: both have ids by a render alone.
+//
+// # What a worker is spared
+//
+// A worker that fails, or is slow with a short text, rests (breaker.go). A long text that will be late by the pace of
+// those before is not waited for, but asked for all the same: the next request may have it too. /tokenize never gets
+// more than a few times what the model can take.
+//
+// # What lost
+//
+// A tokenizer in this process: it needs each model's files here, its exact template renderer, and the same version of
+// both as the worker. The round trip to a worker has none of that.
+package tokens

@@ -1,0 +1,150 @@
+package tokens
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Bounds of the text that goes to /tokenize, which tokenises whatever comes, at some 650 bytes of the worker's memory a
+// byte. A body of 8 bytes a token is longer than any prompt that the model takes, escapes and all.
+const (
+	bytesPerToken = 8
+	unknownLength = 128 << 10 // while the model's longest prompt is not known
+	maxModels     = 256       // whose longest prompt is remembered
+)
+
+var errTooLong = errors.New("tokens: more text than the model can take")
+
+// lengths knows how long a prompt each model takes, by the answers of /tokenize. It is safe for concurrent use.
+type lengths struct {
+	mu sync.Mutex // guards of
+	of map[string]int
+}
+
+// most returns the bytes of a body that may go to a worker at all: /tokenize is not the only way.
+func (l *lengths) most(model string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if n, known := l.of[model]; known {
+		return min(maxText, bytesPerToken*n)
+	}
+	return maxText
+}
+
+// fits reports whether a body may go to /tokenize, and false if that hangs on what is not known.
+func (l *lengths) fits(model string, size int) (fits, known bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n, known := l.of[model]
+	if !known {
+		return size <= unknownLength, size <= unknownLength
+	}
+	return size <= bytesPerToken*n, true
+}
+
+func (l *lengths) learn(model string, tokens int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if tokens <= 0 {
+		return
+	}
+	if l.of == nil || len(l.of) >= maxModels {
+		l.of = map[string]int{}
+	}
+	l.of[model] = tokens
+}
+
+// pace estimates how long the workers take for a text, so that a request does not wait for what will be late. It is
+// safe for concurrent use.
+type pace struct{ perMiB atomic.Int64 } // nanoseconds; 0 = not known
+
+// longText is from where on the time is the text's, and not the connection's.
+const longText = 32 << 10
+
+// of returns the time for a text of so many bytes, 0 if it is short or nothing is known.
+func (p *pace) of(size int) time.Duration {
+	if size < longText {
+		return 0
+	}
+	return time.Duration(float64(p.perMiB.Load()) * float64(size) / (1 << 20))
+}
+
+// learn records how long a text took. What is quick counts more: a busy machine's one slow answer is no measure.
+func (p *pace) learn(size int, took time.Duration) {
+	if size < longText {
+		return
+	}
+	now := int64(float64(took) * (1 << 20) / float64(size))
+	was := p.perMiB.Load()
+	switch {
+	case was == 0:
+	case now < was:
+		now = (was + now) / 2
+	default:
+		now = was + (now-was)/8
+	}
+	p.perMiB.Store(max(1, now)) // two that learn at once lose one of the two
+}
+
+// maxWarnings bounds the causes that are remembered: workers come and go.
+const maxWarnings = 1024
+
+// warnings logs each cause once. It is safe for concurrent use.
+type warnings struct {
+	mu   sync.Mutex // guards seen
+	seen map[string]bool
+}
+
+// once logs a warning unless its cause has been logged.
+func (w *warnings) once(log *slog.Logger, cause, text string, more ...any) {
+	w.mu.Lock()
+	before := w.seen[cause] || len(w.seen) >= maxWarnings
+	if w.seen == nil {
+		w.seen = map[string]bool{}
+	}
+	if !before {
+		w.seen[cause] = true
+	}
+	w.mu.Unlock()
+	if !before {
+		log.Warn(text, more...)
+	}
+}
+
+// statusError is a worker's answer of 500 or more.
+type statusError int
+
+func (e statusError) Error() string { return fmt.Sprintf("HTTP status %d", int(e)) }
+
+// note records how a question to a worker ended: err is nil if it was answered, and be it by a refusal.
+func (s *Source) note(to Target, err error, size int, took time.Duration) {
+	if err == nil {
+		s.pace.learn(size, took)
+		if took > s.set.Load().Budget && size < longText {
+			err = context.DeadlineExceeded
+		}
+	}
+	if s.standings.answered(to.ID, err == nil, time.Now()) {
+		s.warned.once(s.log, "rest "+to.ID, "a worker does not tell prompts' token ids: it is asked less often, and "+
+			"requests are routed by their text meanwhile", "worker", to.ID, "error", inWords(err))
+	}
+}
+
+// inWords returns an error without addresses, which logs must not show.
+func inWords(err error) string {
+	var status statusError
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return "slower than pools.tokens.budget"
+	case errors.As(err, &status):
+		return status.Error()
+	case errors.Is(err, errAnswer):
+		return "an answer that is not understood"
+	}
+	return "not reached, or it broke off"
+}
