@@ -70,6 +70,7 @@ var arrows = map[string][]string{
 	"host/wasmtest": {}, // a fake module for tests
 	"cache/prefix":  {"sdk/abi"},
 	"cache/tier":    {"sdk/abi"},
+	"cache/lmcache": {"cache/zmtp"},
 	"cache/zmtp":    {},
 	"conf":          {},
 
@@ -96,6 +97,8 @@ var doors = map[string][]string{
 	"github.com/BurntSushi/toml":                            {"conf"},
 	"github.com/spf13/cobra":                                {"daemon/warmpath"},
 	"github.com/schollz/progressbar/v3":                     {"daemon/replay"},
+	"github.com/tinylib/msgp":                               {"cache/lmcache"},
+	"github.com/zeebo/blake3":                               {"cache/lmcache"},
 	"github.com/zeebo/xxh3":                                 {"daemon/prompt"},
 	"golang.org/x/term":                                     {"daemon/replay"},
 	"golang.org/x/sys":                                      {"daemon/listen"},

@@ -49,8 +49,8 @@ type progress struct {
 	missing  []int   // batches, once the worker said that it has sent all
 }
 
-// answer answers FullSyncStatusMsg. The worker may go on as soon as its own batches are in: the upstream controller lets
-// it wait for the others of the fleet.
+// answer answers FullSyncStatusMsg. The worker may go on as soon as its own batches are in: the upstream controller
+// lets it wait for the others of the fleet.
 func (p progress) answer(sync string) []byte {
 	b := msgp.AppendString(begin(6, "FullSyncStatusRetMsg"), "sync_id")
 	b = msgp.AppendString(b, sync)

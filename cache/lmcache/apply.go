@@ -19,8 +19,15 @@ func (f *fleet) report(m *message, now time.Time) error {
 		return err
 	}
 	if fresh {
+		r.conn = m.conn
 		r.want = "worker_re_registered" // the daemon was restarted: what it held before is not known
 		f.changed.Add(1)
+	}
+	if r.conn != m.conn {
+		if f.conns[r.conn] != "" && r.reported {
+			f.doubt(i, conflict, now, "connections from", f.conns[r.conn]+" and "+m.from)
+		}
+		r.conn = m.conn
 	}
 	r.reported = true
 	r.sign(m.from, now)
@@ -67,7 +74,7 @@ func (f *fleet) admit(i *instance, s *seat, key uint64, now time.Time) {
 	if i.why == flooded {
 		return
 	}
-	i.admits++
+	i.admits.Add(1)
 	if s.keys.Load() >= int64(f.limit.Keys) {
 		f.doubt(i, flooded, now, "keys", s.keys.Load())
 		return
@@ -101,7 +108,8 @@ func (f *fleet) jump(i *instance, r *rank, s *stream, seq int64, now time.Time) 
 	}
 	r.want = "sequence_gap"
 	f.count.Gaps++
-	f.warn("gap"+i.id, "operations of an LMCache worker were lost: what it holds there is cleared until it tells all again",
+	f.warn("gap"+i.id,
+		"operations of an LMCache worker were lost: what it holds there is cleared until it tells all again",
 		"instance", i.id, "rank", r.number, "location", s.seat.location, "expected", s.next, "got", seq,
 		"remedy", "set lmcache_worker_heartbeat_time, as a full sync is asked for in the answer to a heartbeat")
 	i.gaps = append(i.gaps, now)
@@ -145,8 +153,8 @@ func (f *fleet) startSync(m *message, now time.Time) (refusal string) {
 	return ""
 }
 
-// fill enters a batch of a full sync. The batches and the operations after them come on one connection in their order, so
-// both go into the same view.
+// fill enters a batch of a full sync. The batches and the operations after them come on one connection in their order,
+// so both go into the same view.
 func (f *fleet) fill(i *instance, r *rank, s *stream, m *message, now time.Time) {
 	if !r.sync.take(m) || r.sync.location != m.location {
 		return
@@ -179,8 +187,8 @@ func (f *fleet) syncProgress(m *message, now time.Time) progress {
 	return p
 }
 
-// locate answers a BatchedP2PLookupMsg: which other instance has the most of these chunks in its memory, in their order,
-// at the same rank, and can be asked for them.
+// locate answers a BatchedP2PLookupMsg: which other instance has the most of these chunks in its memory, in their
+// order, at the same rank, and can be asked for them.
 func (f *fleet) locate(m *message) (best found) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

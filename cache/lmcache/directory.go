@@ -6,33 +6,6 @@ import (
 	"sync/atomic"
 )
 
-// tier is where a chunk is, as far as choosing a worker is concerned.
-type tier uint8
-
-const (
-	local  tier = iota // the worker's own memory or disk
-	remote             // a store behind it that this instance alone reaches
-	shared             // a store that all instances reach
-)
-
-// seat is one place that holds chunks: a rank of an instance and a location. Clearing a seat is one addition, since a chunk
-// entered under an older generation does not count.
-type seat struct {
-	number   uint32
-	instance *instance
-	rank     uint8
-	tier     tier
-	location string
-	gen      atomic.Uint32
-	keys     atomic.Int64
-}
-
-// clear forgets all chunks of the seat.
-func (s *seat) clear() {
-	s.gen.Add(1)
-	s.keys.Store(0)
-}
-
 // place is a chunk's entry for one seat.
 type place struct{ seat, gen uint32 }
 
@@ -72,10 +45,11 @@ func (h *holders) remove(i int) {
 	}
 }
 
-// directory finds for a chunk's key the seats that hold it. One look a chunk finds all instances, so that a prompt of 256
-// chunks costs 256 looks whether there is one worker or hundreds.
+// directory finds for a chunk's key the seats that hold it. One look a chunk finds all instances, so that a prompt of
+// 256 chunks costs 256 looks whether there is one worker or hundreds.
 //
-// A key of the map costs some 80 bytes, so the bound on entries bounds the memory: 4 M entries of one holder are 330 MB.
+// A key of the map costs some 80 bytes, so the bound on entries bounds the memory: 4 M entries of one holder are 330
+// MB.
 type directory struct {
 	shards  [shardCount]shard
 	seats   atomic.Pointer[[]*seat] // by number
@@ -220,6 +194,21 @@ func (d *directory) holds(key uint64, of *instance) bool {
 		}
 	}
 	return false
+}
+
+// seatsOf returns the seats that hold key.
+func (d *directory) seatsOf(key uint64) (all []*seat) {
+	seats := *d.seats.Load()
+	b := d.shard(key)
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	h := b.keys[key]
+	for i := range h.len() {
+		if p := h.at(i); p.current(seats) {
+			all = append(all, seats[p.seat])
+		}
+	}
+	return all
 }
 
 // run returns how many of the keys s holds before the first that it does not.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,15 +14,19 @@ type fleet struct {
 	dir   *directory
 	log   *slog.Logger
 	limit Limits
+	seed  uint32 // PYTHONHASHSEED of the workers
 
 	mu        sync.Mutex // guards instances, what is in them, count, warned and freed
 	instances map[string]*instance
+	common    *instance         // who holds what all servers share; not in instances
+	conns     map[uint64]string // the hosts of open connections
 	count     Counts
 	warned    map[string]bool
 
 	freed   []uint32      // numbers of instances that are gone
 	numbers atomic.Int64  // given so far: every instance's is below
 	changed atomic.Uint64 // counts registrations and departures
+	asks    atomic.Uint64 // counts prompts looked up
 }
 
 // Limits bound what workers can make the daemon hold. Zero means the default.
@@ -60,7 +63,9 @@ type Counts struct {
 
 func newFleet(l Limits, log *slog.Logger) *fleet {
 	l = l.withDefaults()
-	f := &fleet{dir: newDirectory(l.AllKeys), log: log, limit: l, instances: map[string]*instance{}, warned: map[string]bool{}}
+	f := &fleet{dir: newDirectory(l.AllKeys), log: log, limit: l, instances: map[string]*instance{},
+		conns: map[uint64]string{}, warned: map[string]bool{}}
+	f.common = &instance{server: true, ranks: map[int]*rank{}}
 	return f
 }
 
@@ -105,9 +110,9 @@ func (f *fleet) rankOf(i *instance, number int, now time.Time) (*rank, error) {
 	if number >= maxRanks {
 		return nil, fmt.Errorf("worker_id %d; at most %d ranks of an instance are followed", number, maxRanks)
 	}
-	r := &rank{number: number, since: now, heard: now, streams: map[string]*stream{}}
+	r := &rank{number: number, since: now, heard: now, asks: f.asks.Load(), streams: map[string]*stream{}}
 	i.ranks[number] = r
-	if !i.server {
+	if !i.server { // a server's keys say how many ranks there are
 		i.need.Store(i.need.Load() | 1<<number)
 	}
 	return r, nil
@@ -126,8 +131,8 @@ func (f *fleet) streamOf(i *instance, r *rank, location string, t tier) (*stream
 	return s, nil
 }
 
-// register takes a RegisterMsg, or a heartbeat of a worker that is not known. A worker that registers has an empty cache,
-// whatever it said before.
+// register takes a RegisterMsg, or a heartbeat of a worker that is not known. A worker that registers has an empty
+// cache, whatever it said before.
 func (f *fleet) register(m *message, now time.Time) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -144,15 +149,14 @@ func (f *fleet) enter(m *message, now time.Time) error {
 		return err
 	}
 	address := hostPort(m.ip, m.port)
-	r.from, r.ip, r.address, r.peerURL = m.from, m.ip, address, m.peerURL
-	r.since, r.heard, r.beat, r.interval = now, now, time.Time{}, 0
-	r.reported, r.lost, r.sync, r.want = false, false, nil, ""
+	*r = rank{number: r.number, ip: m.ip, from: m.from, conn: m.conn, address: address, peerURL: m.peerURL,
+		since: now, heard: now, asks: f.asks.Load(), streams: r.streams}
 	for _, s := range r.streams {
 		f.dir.clear(s.seat)
 		s.next = noSeq
 	}
 	i.variant.Store(nil)
-	i.admits = 0
+	i.admits.Store(0)
 	i.judge()
 	f.count.Registered++
 	f.changed.Add(1)
@@ -293,45 +297,71 @@ func (f *fleet) warn(key, text string, args ...any) {
 // maxWarned bounds the memory of what was warned of; names come from the wire.
 const maxWarned = 4096
 
-// tick notices who has gone silent and ends doubts. connected reports whether anybody at this address, host without port,
-// still has a connection open.
-func (f *fleet) tick(now time.Time, connected func(ip string) bool) {
+// plug notes a connection on which workers report.
+func (f *fleet) plug(conn uint64, host string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.conns[conn] = host
+}
+
+// unplug notes that a connection is gone. What it lost shows in the sequence numbers of those who have any; the others'
+// holdings are cleared.
+func (f *fleet) unplug(conn uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.conns, conn)
+	for _, i := range f.instances {
+		for _, r := range i.ranks {
+			if r.conn != conn {
+				continue
+			}
+			for _, s := range r.streams {
+				if s.next == noSeq {
+					f.dir.clear(s.seat)
+				}
+			}
+		}
+	}
+}
+
+// unsure returns the instances of which it is not known how they hash.
+func (f *fleet) unsure() (all []*instance) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, i := range f.instances {
-		if i.why != none && now.After(i.until) {
-			i.why = none
+		if i.variant.Load() == nil {
+			all = append(all, i)
 		}
-		for _, r := range i.ranks {
-			f.watch(i, r, now, connected)
-		}
-		i.judge()
 	}
-	f.dir.sweep()
+	return all
 }
 
-// watch notices a rank that has gone. Chunks of a worker whose connection is gone are gone as well: its memory is.
-func (f *fleet) watch(i *instance, r *rank, now time.Time, connected func(string) bool) {
-	if r.sync != nil && now.Sub(r.sync.began) > syncPatience {
-		r.sync = nil
+// learnt notes how an instance hashes, or warns that it has long not been found out.
+func (f *fleet) learnt(i *instance, v *Variant, admits, prompts uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.instances[i.id] != i:
+	case v != nil:
+		i.variant.Store(v)
+		f.log.Info("LMCache instance understood", "instance", i.id, "hash", v.String())
+	case admits >= puzzledAdmits && prompts >= puzzledPrompts:
+		f.warn("hash"+i.id, "the chunk keys of an LMCache instance are not understood: what it holds does not count",
+			"instance", i.id, "remedy", "set PYTHONHASHSEED=0 for the workers, and [lmcache] hash, chunk_size and"+
+				" hash_seed as they have it; builtin needs Python 3.12 with LMCache up to 0.3.15")
 	}
-	if i.server || r.lost {
-		return
-	}
-	unplugged := !connected(r.from) && now.Sub(r.heard) > minOverdue
-	if !unplugged && !r.overdue(now) {
-		return
-	}
-	r.lost = true
-	f.count.Lost++
-	if unplugged {
-		for _, s := range r.streams {
-			f.dir.clear(s.seat)
-			s.next = noSeq
-		}
-		r.want = "connection_lost"
-	}
-	f.warn("lost"+i.id+strconv.Itoa(r.number), "an LMCache worker has gone silent: its holdings are not believed",
-		"instance", i.id, "rank", r.number, "address", r.address, "silent_for", now.Sub(r.heard).Round(time.Second),
-		"connected", !unplugged, "remedy", remedies[silent])
+}
+
+// So many chunks and prompts of which none fit the other are no accident.
+const (
+	puzzledAdmits  = 64
+	puzzledPrompts = 32
+)
+
+// refuse counts a message or a peer that is not taken, and warns once for each peer.
+func (f *fleet) refuse(key, text string, args ...any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.count.Refused++
+	f.warn(key, text, args...)
 }

@@ -19,12 +19,18 @@ type instance struct {
 	variant atomic.Pointer[Variant] // nil until known
 	model   atomic.Uint64           // goes into the keys of a server, which may hold several models
 
-	ranks  map[int]*rank
-	since  time.Time
-	admits uint64 // since it registered
-	gaps   []time.Time
-	why    trouble   // why the view is not believed, other than missing signs of life
-	until  time.Time // and when that is over
+	admits atomic.Uint64 // since it registered
+
+	ranks map[int]*rank
+	since time.Time
+	gaps  []time.Time
+	why   trouble   // why the view is not believed, other than missing signs of life
+	until time.Time // and when that is over
+
+	heard       time.Time // of a server: its last sign of life
+	ip, from    string    // of a server
+	incarnation int64     // of a server: when it started
+	seq         int64     // and the last batch that it sent since
 
 }
 
@@ -45,19 +51,48 @@ type rank struct {
 	ip      string // as it says itself
 	address string // with its port
 	from    string // the host that its connection comes from
+	conn    uint64 // on which it reported last
 	peerURL string
 
 	since    time.Time // registered
 	heard    time.Time // any message
 	beat     time.Time // last heartbeat
 	interval time.Duration
-	reported bool // something beside RegisterMsg has come
-	lost     bool // heartbeats or connection are gone
+	asks     uint64 // the fleet's, when it registered
+	reported bool   // something beside RegisterMsg has come
+	lost     bool   // heartbeats or connection are gone
 
 	streams map[string]*stream // by location
 	sync    *fullSync
 	want    string    // why a full sync is to be asked for
 	asked   time.Time // when it was
+}
+
+// tier is where a chunk is, as far as choosing a worker is concerned.
+type tier uint8
+
+const (
+	local  tier = iota // the worker's own memory or disk
+	remote             // a store behind it that this instance alone reaches
+	shared             // a store that all instances reach
+)
+
+// seat is one place that holds chunks: a rank of an instance and a location. Clearing a seat is one addition, since a
+// chunk entered under an older generation does not count.
+type seat struct {
+	number   uint32
+	instance *instance
+	rank     uint8
+	tier     tier
+	location string
+	gen      atomic.Uint32
+	keys     atomic.Int64
+}
+
+// clear forgets all chunks of the seat.
+func (s *seat) clear() {
+	s.gen.Add(1)
+	s.keys.Store(0)
 }
 
 // stream is what one rank reports of one location.
@@ -88,7 +123,7 @@ func (i *instance) keys() (n int64) {
 
 // judge sets live from what is known.
 func (i *instance) judge() {
-	ok := len(i.ranks) > 0 && i.why == none
+	ok := (len(i.ranks) > 0 || i.server) && i.why == none
 	for _, r := range i.ranks {
 		ok = ok && !r.lost
 	}

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// learner finds out how each instance computes its keys: it computes the first chunk's key of recent prompts in every way
-// that a release knows, until one is among the chunks that the instance admits. A match in 64 bits is no accident.
+// learner finds out how each instance computes its keys: it computes the first chunk's key of recent prompts in every
+// way that a release knows, until one is among the chunks that the instance admits. A match in 64 bits is no accident.
 type learner struct {
 	forms  []Variant // with their chunk sizes
 	unsure atomic.Int32
@@ -94,4 +94,36 @@ func (l *learner) find(prompts [][]uint32, holds func(v *Variant, key uint64) bo
 		}
 	}
 	return nil
+}
+
+// pupil remembers what was tried in vain, so that the same is not tried again.
+type pupil struct{ tried map[*instance]trial }
+
+type trial struct{ admits, prompts uint64 }
+
+// study looks for the variant of each instance that is not understood, if it or the prompts have something new.
+func (p *pupil) study(f *fleet, l *learner) {
+	unsure := f.unsure()
+	l.unsure.Store(int32(len(unsure)))
+	if len(unsure) == 0 {
+		p.tried = nil
+		return
+	}
+	prompts, seen := l.snapshot()
+	tried := map[*instance]trial{}
+	for _, i := range unsure {
+		now := trial{admits: i.admits.Load(), prompts: seen}
+		tried[i] = now
+		if now.admits == 0 || now == p.tried[i] {
+			continue
+		}
+		v := l.find(prompts, func(v *Variant, key uint64) bool {
+			if model := i.model.Load(); model != 0 {
+				key = spread(key, model, 0)
+			}
+			return f.dir.holds(key, i)
+		})
+		f.learnt(i, v, now.admits, now.prompts)
+	}
+	p.tried = tried
 }

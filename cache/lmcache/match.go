@@ -7,8 +7,8 @@ type Held struct {
 	Live  bool   // the view may be believed; if not, both are 0
 }
 
-// Query is one prompt and the scratch of its Match. The zero value is ready. One goroutine uses it at a time; used again it
-// allocates nothing.
+// Query is one prompt and the scratch of its Match. The zero value is ready. One goroutine uses it at a time; used
+// again it allocates nothing.
 type Query struct {
 	ids     []uint32
 	salt    uint64
@@ -29,8 +29,8 @@ type row struct {
 	walked     bool
 }
 
-// Reset makes q a query for the prompt ids under cache_salt salt. LMCache within a worker ignores the salt, and its server
-// does not.
+// Reset makes q a query for the prompt ids under cache_salt salt. LMCache within a worker ignores the salt, and its
+// server does not.
 func (q *Query) Reset(salt string, ids []uint32) {
 	q.ids, q.salt = ids, 0
 	if salt != "" {
@@ -38,11 +38,12 @@ func (q *Query) Reset(salt string, ids []uint32) {
 	}
 }
 
-// Match finds for each slot what its instance holds of q's prompt; out has an element for each slot. The prompt is hashed
-// once for each variant in use, and each chunk is looked up once for all instances. A walk ends where none holds the next
-// chunk. At most len(ids)-1 tokens are reported, as an engine computes the last one always.
+// Match finds for each slot what its instance holds of q's prompt; out has an element for each slot. The prompt is
+// hashed once for each variant in use, and each chunk is looked up once for all instances. A walk ends where none holds
+// the next chunk. At most len(ids)-1 tokens are reported, as an engine computes the last one always.
 func (r *Roster) Match(q *Query, slots []uint32, out []Held) {
 	clear(out[:len(slots)])
+	r.fleet.asks.Add(1)
 	r.learn.observe(q.ids)
 	t := r.table.Load()
 	if t == nil || len(t.bySlot) == 0 || len(q.ids) == 0 {
@@ -62,6 +63,8 @@ func (r *Roster) Match(q *Query, slots []uint32, out []Held) {
 		}
 		if row := &q.rows[i.number]; row.instance == i {
 			out[n] = Held{Local: uint32(min(row.near, most)), All: uint32(min(row.far, most)), Live: true}
+		} else {
+			out[n].Live = i.live.Load() && i.admits.Load() == 0 // it holds nothing, however it hashes
 		}
 	}
 	for _, n := range q.asked {
@@ -186,17 +189,3 @@ func (q *Query) hasher(v Variant) *hasher {
 
 // maxHashers bounds what a query keeps; a fleet has one variant, or two while it is upgraded.
 const maxHashers = 8
-
-// spread makes of a server's chunk key one of its model and salt, as a server may hold several.
-func spread(key, model, salt uint64) uint64 {
-	return key ^ model*0x9e3779b97f4a7c15 ^ salt*0xc2b2ae3d27d4eb4f
-}
-
-// nameHash is FNV-1a, never 0.
-func nameHash(s string) uint64 {
-	h := uint64(14695981039346656037)
-	for n := range len(s) {
-		h = (h ^ uint64(s[n])) * 1099511628211
-	}
-	return h | 1
-}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/tinylib/msgp/msgp"
 )
@@ -37,11 +36,12 @@ var kinds = map[string]kind{
 	"FullSyncStatusMsg": syncStatus, "BatchedP2PLookupMsg": peerLookup,
 }
 
-// message is one message of a worker, of any kind. Fields that its kind does not have are zero. One message is decoded into
-// again and again, so that a batch of operations allocates nothing.
+// message is one message of a worker, of any kind. Fields that its kind does not have are zero. One message is decoded
+// into again and again, so that a batch of operations allocates nothing.
 type message struct {
 	kind     kind
-	from     string // the host of the connection; not part of the message
+	from     string // the host of the connection, and its number: not part of the message
+	conn     uint64
 	name     string // of an unknown kind
 	instance string // instance_id
 	worker   int    // worker_id, the rank within the instance
@@ -66,8 +66,8 @@ type operation struct {
 
 const noSeq = -1
 
-// The limits of a message. LMCache sends at most 2,000 keys in a batch of a full sync unless told otherwise, and as many
-// operations as have gathered in some milliseconds.
+// The limits of a message. LMCache sends at most 2,000 keys in a batch of a full sync unless told otherwise, and as
+// many operations as have gathered in some milliseconds.
 const (
 	maxName = 256     // bytes of an identifier or an address
 	maxKeys = 1 << 18 // keys or operations of one message
@@ -79,10 +79,11 @@ var (
 	errMany  = fmt.Errorf("over %d keys or operations in one message", maxKeys)
 )
 
-// decode reads a frame: a msgpack map, or JSON if it begins with a brace. What it does not know it skips, so a field that a
-// later release adds costs nothing. m is undefined after an error.
+// decode reads a frame: a msgpack map, or JSON if it begins with a brace. What it does not know it skips, so a field
+// that a later release adds costs nothing. m is undefined after an error.
 func (m *message) decode(frame []byte) error {
-	*m = message{from: m.from, instance: m.instance, location: m.location, ip: m.ip, ops: m.ops[:0], keys: m.keys[:0]}
+	*m = message{from: m.from, conn: m.conn, instance: m.instance, location: m.location, ip: m.ip,
+		ops: m.ops[:0], keys: m.keys[:0]}
 	if len(frame) > 0 && frame[0] == '{' {
 		return m.decodeJSON(frame)
 	}
@@ -90,27 +91,32 @@ func (m *message) decode(frame []byte) error {
 	if err != nil {
 		return errShape
 	}
-	named := ""
 	op := operation{seq: noSeq}
 	for range n {
 		var field []byte
-		if field, b, err = msgp.ReadMapKeyZC(b); err != nil {
+		field, b, err = msgp.ReadMapKeyZC(b)
+		if err != nil {
 			return errShape
 		}
-		if b, err = m.field(string(field), b, &named, &op); err != nil {
+		b, err = m.field(field, b, &op)
+		if err != nil {
 			return fmt.Errorf("field %.32q: %w", field, err)
 		}
 	}
-	m.close(named, op)
+	m.close(op)
 	return nil
 }
 
-// close settles what depends on the kind, whose field may have come last.
-func (m *message) close(named string, op operation) {
-	m.kind = kinds[named]
+// setKind takes the value of "type".
+func (m *message) setKind(name []byte) {
+	m.kind = kinds[string(name)]
 	if m.kind == unknown {
-		m.name = strings.Clone(named)
+		m.name = string(name[:min(len(name), maxType)])
 	}
+}
+
+// close settles what depends on the kind, whose field may have come last.
+func (m *message) close(op operation) {
 	if m.kind == admit || m.kind == evict {
 		op.evict = m.kind == evict
 		m.ops = append(m.ops[:0], operation{key: op.key, seq: noSeq, evict: op.evict}) // their seq_num is always 0
@@ -118,12 +124,12 @@ func (m *message) close(named string, op operation) {
 }
 
 // field reads one field's value from b and returns what follows.
-func (m *message) field(name string, b []byte, named *string, op *operation) (rest []byte, err error) {
-	switch name {
+func (m *message) field(name, b []byte, op *operation) (rest []byte, err error) {
+	switch string(name) {
 	case "type":
 		var s []byte
 		s, rest, err = readName(b)
-		*named = string(s[:min(len(s), maxType)])
+		m.setKind(s)
 	case "instance_id":
 		rest, err = readInto(&m.instance, b)
 	case "ip":
@@ -195,8 +201,8 @@ func readCount(b []byte) (int, []byte, error) {
 	return int(n), rest, err
 }
 
-// readKey reads the hash of a chunk: an int of up to 64 bits with or without a sign, or a digest, of which the first eight
-// bytes count.
+// readKey reads the hash of a chunk: an int of up to 64 bits with or without a sign, or a digest, of which the first
+// eight bytes count.
 func readKey(b []byte) (uint64, []byte, error) {
 	switch msgp.NextType(b) {
 	case msgp.BinType:
@@ -231,7 +237,8 @@ func (m *message) readKeys(b []byte) ([]byte, error) {
 	m.keys = m.keys[:0]
 	for range n {
 		var k uint64
-		if k, b, err = readKey(b); err != nil {
+		k, b, err = readKey(b)
+		if err != nil {
 			return nil, err
 		}
 		m.keys = append(m.keys, k)
@@ -250,7 +257,8 @@ func (m *message) readOperations(b []byte) ([]byte, error) {
 	m.ops = m.ops[:0]
 	for range n {
 		op := operation{seq: noSeq}
-		if b, err = op.read(b); err != nil {
+		b, err = op.read(b)
+		if err != nil {
 			return nil, err
 		}
 		m.ops = append(m.ops, op)
@@ -265,13 +273,15 @@ func (o *operation) read(b []byte) ([]byte, error) {
 	}
 	for range n {
 		var field, s []byte
-		if field, b, err = msgp.ReadMapKeyZC(b); err != nil {
+		field, b, err = msgp.ReadMapKeyZC(b)
+		if err != nil {
 			return nil, errShape
 		}
 		switch string(field) {
 		case "op_type":
-			if s, b, err = msgp.ReadStringZC(b); err == nil {
-				err = o.setType(string(s))
+			s, b, err = msgp.ReadStringZC(b)
+			if err == nil {
+				err = o.setType(s)
 			}
 		case "key":
 			o.key, b, err = readKey(b)
@@ -287,11 +297,15 @@ func (o *operation) read(b []byte) ([]byte, error) {
 	return b, nil
 }
 
-func (o *operation) setType(s string) error {
-	if s != "admit" && s != "evict" {
-		return fmt.Errorf("op_type %.16q; want admit or evict", s)
+func (o *operation) setType(s []byte) error {
+	switch string(s) {
+	case "admit":
+		o.evict = false
+	case "evict":
+		o.evict = true
+	default:
+		return fmt.Errorf("op_type %.16q; want admit or evict", string(s))
 	}
-	o.evict = s == "evict"
 	return nil
 }
 
@@ -366,11 +380,12 @@ func (m *message) decodeJSON(frame []byte) error {
 		if o.Seq != nil {
 			op.seq = *o.Seq
 		}
-		if err := op.setType(o.Type); err != nil {
+		if err := op.setType([]byte(o.Type)); err != nil {
 			return err
 		}
 		m.ops = append(m.ops, op)
 	}
-	m.close(j.Type[:min(len(j.Type), maxType)], operation{key: uint64(j.Key)})
+	m.setKind([]byte(j.Type))
+	m.close(operation{key: uint64(j.Key)})
 	return nil
 }

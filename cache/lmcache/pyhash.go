@@ -51,8 +51,8 @@ func pyInt(v int64) uint64 {
 	return ^uint64(1)
 }
 
-// pyString returns hash(s) of an ASCII string, which is not empty, under PYTHONHASHSEED=seed: SipHash-1-3, keyed with the
-// generator by which CPython stretches the seed (Python/bootstrap_hash.c). Seed 0 is the key of zeros.
+// pyString returns hash(s) of an ASCII string, which is not empty, under PYTHONHASHSEED=seed: SipHash-1-3, keyed with
+// the generator by which CPython stretches the seed (Python/bootstrap_hash.c). Seed 0 is the key of zeros.
 func pyString(s string, seed uint32) uint64 {
 	var key [16]byte
 	if seed != 0 {

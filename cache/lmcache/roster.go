@@ -27,13 +27,13 @@ type roll struct {
 // Set makes these the workers of the pool.
 func (r *Roster) Set(workers []Worker) {
 	r.workers.Store(&workers)
-	r.table.Store(r.fleet.assign(workers, r.names))
+	r.table.Store(assign(r.fleet, workers, r.names))
 }
 
 // refresh works the table out again if instances have come or gone.
 func (r *Roster) refresh() {
 	if w := r.workers.Load(); w != nil && r.table.Load().changed != r.fleet.changed.Load() {
-		r.table.Store(r.fleet.assign(*w, r.names))
+		r.table.Store(assign(r.fleet, *w, r.names))
 	}
 }
 
@@ -45,10 +45,10 @@ func (r *Roster) Instance(slot uint32) string {
 	return ""
 }
 
-// assign finds the instance of each worker: the one that the configuration names, else the one whose id is the worker's,
-// else the only one at its host. A server belongs to all workers of its host, an instance within a worker only to one that
-// is alone there.
-func (f *fleet) assign(workers []Worker, names map[string]string) *roll {
+// assign finds the instance of each worker: the one that the configuration names, else the one whose id is the
+// worker's, else the only one at its host. A server belongs to all workers of its host, an instance within a worker
+// only to one that is alone there.
+func assign(f *fleet, workers []Worker, names map[string]string) *roll {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	t := &roll{bySlot: make(map[uint32]*instance, len(workers)), changed: f.changed.Load()}
@@ -83,9 +83,10 @@ func (f *fleet) assign(workers []Worker, names map[string]string) *roll {
 
 // hosts returns where the ranks of i are: as they say themselves, and where their connections come from.
 func (i *instance) hosts() map[string]bool {
-	all := map[string]bool{}
+	all := map[string]bool{i.ip: true, i.from: true}
 	for _, r := range i.ranks {
-		all[r.ip], all[r.from] = true, true
+		all[r.ip] = true
+		all[r.from] = true
 	}
 	delete(all, "")
 	return all

@@ -3,9 +3,44 @@ package lmcache
 import (
 	"encoding/binary"
 	"math/bits"
+	"slices"
 )
 
 // What vLLM's sha256 and sha256_cbor hash: the pickle and the CBOR of a chunk (vllm/utils/hashing.py).
+
+// Tail is the third item of the tuple that LMCache hashes, where vLLM has its extra keys.
+type Tail uint8
+
+// The tails. NoTail is None: LMCache up to 0.3.15, and its multi-process server. EmptyTail is (): from 0.4.1 on.
+const (
+	NoTail Tail = iota
+	EmptyTail
+)
+
+// link is what one chunk hands on to the next: an int of Python's, or a digest.
+type link struct {
+	number   uint64 // two's complement
+	unsigned bool   // number is not negative, whatever its highest bit says
+	digest   bool
+	size     int // of bytes
+	bytes    [32]byte
+}
+
+// key returns l as a key: ints as they are, of a digest the first eight bytes as a big-endian number.
+func (l *link) key() uint64 {
+	if l.digest {
+		return binary.BigEndian.Uint64(l.bytes[:8])
+	}
+	return l.number
+}
+
+// sum returns l as a server writes it: the digest, or the int in eight bytes.
+func (l *link) sum() []byte {
+	if l.digest {
+		return slices.Clone(l.bytes[:l.size])
+	}
+	return binary.BigEndian.AppendUint64(nil, l.number)
+}
 
 // appendPickle appends what pickle.dumps(v, protocol=5) gives for the tuple (prefix, (tokens...), tail) or, with no
 // tokens and a text, for that str. Tuples, strings and bytes are memoized, which costs them one opcode (Lib/pickle.py).

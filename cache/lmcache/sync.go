@@ -24,7 +24,8 @@ const (
 
 func newFullSync(m *message, now time.Time) (*fullSync, error) {
 	if m.batches < 1 || m.batches > maxBatches {
-		return nil, fmt.Errorf("batch_count %d; want 1 to %d: raise full_sync_batch_size of the worker", m.batches, maxBatches)
+		return nil, fmt.Errorf("batch_count %d; want 1 to %d: raise full_sync_batch_size of the worker", m.batches,
+			maxBatches)
 	}
 	return &fullSync{id: m.sync, location: m.location, batches: m.batches, got: map[int]bool{}, began: now}, nil
 }

@@ -26,15 +26,6 @@ var algorithmNames = [...]string{"builtin", "sha256", "sha256_cbor", "blake3"}
 // String returns the name by which LMCache knows it.
 func (a Algorithm) String() string { return algorithmNames[a] }
 
-// Tail is the third item of the tuple that LMCache hashes, where vLLM has its extra keys.
-type Tail uint8
-
-// The tails. NoTail is None: LMCache up to 0.3.15, and its multi-process server. EmptyTail is (): from 0.4.1 on.
-const (
-	NoTail Tail = iota
-	EmptyTail
-)
-
 // Root is what stands before the first chunk of a prompt.
 type Root uint8
 
@@ -93,23 +84,6 @@ func forms(seed uint32) []Variant {
 		all[i].Seed = seed
 	}
 	return all
-}
-
-// link is what one chunk hands on to the next: an int of Python's, or a digest.
-type link struct {
-	number   uint64 // two's complement
-	unsigned bool   // number is not negative, whatever its highest bit says
-	digest   bool
-	size     int // of bytes
-	bytes    [32]byte
-}
-
-// key returns l as a key: ints as they are, of a digest the first eight bytes as a big-endian number.
-func (l *link) key() uint64 {
-	if l.digest {
-		return binary.BigEndian.Uint64(l.bytes[:8])
-	}
-	return l.number
 }
 
 // hasher computes the keys of one prompt. It is not safe for concurrent use, and computes without allocating once its
@@ -217,4 +191,18 @@ func builtinHash(prefix link, tokens []uint32, tail Tail) uint64 {
 		outer.add(hashOfNone)
 	}
 	return outer.sum()
+}
+
+// spread makes of a server's chunk key one of its model and salt, as a server may hold several.
+func spread(key, model, salt uint64) uint64 {
+	return key ^ model*0x9e3779b97f4a7c15 ^ salt*0xc2b2ae3d27d4eb4f
+}
+
+// nameHash is FNV-1a, never 0.
+func nameHash(s string) uint64 {
+	h := uint64(14695981039346656037)
+	for n := range len(s) {
+		h = (h ^ uint64(s[n])) * 1099511628211
+	}
+	return h | 1
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // lines calls f with every line of a file of JSON lines.
-func lines[T any](t *testing.T, file string, f func(line T)) {
+func lines[T any](t testing.TB, file string, f func(line T)) {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
