@@ -65,14 +65,14 @@ var arrows = map[string][]string{
 	"daemon/vllmsim/engine":   {"sdk/abi"},
 	"daemon/worker":           {"sdk/abi"},
 
-	"host":          {"host/meter", "sdk/abi"},
-	"host/meter":    {},
-	"host/wasmtest": {}, // a fake module for tests
-	"cache/prefix":  {"sdk/abi"},
-	"cache/tier":    {"sdk/abi"},
-	"cache/lmcache": {"cache/zmtp"},
-	"cache/zmtp":    {},
-	"conf":          {},
+	"host":           {"host/meter", "sdk/abi"},
+	"host/meter":     {},
+	"host/wasmtest":  {}, // a fake module for tests
+	"cache/holdings": {},
+	"cache/prefix":   {"sdk/abi"},
+	"cache/tier":     {"sdk/abi"},
+	"cache/zmtp":     {},
+	"conf":           {},
 
 	"plugins":          {"plugins/...", "sdk"}, // of each plugin see init
 	"plugins/internal": {"sdk"},
@@ -91,15 +91,13 @@ var doors = map[string][]string{
 	"github.com/gofiber/fiber/v2":                           {"daemon/front", "daemon/operator"},
 	"github.com/valyala/fasthttp":                           {"daemon/front"},
 	"github.com/prometheus/client_golang":                   {"daemon/operator"},
-	"github.com/armon/go-radix":                             {"cache/prefix"},
+	"github.com/armon/go-radix":                             {"cache/holdings", "cache/prefix"},
 	"github.com/redis/go-redis/v9":                          {"cache/tier"},
 	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream": {"daemon/sagemaker"},
 	"github.com/BurntSushi/toml":                            {"conf"},
 	"github.com/spf13/cobra":                                {"daemon/warmpath"},
 	"github.com/schollz/progressbar/v3":                     {"daemon/replay"},
-	"github.com/tinylib/msgp":                               {"cache/lmcache"},
-	"github.com/zeebo/blake3":                               {"cache/lmcache"},
-	"github.com/zeebo/xxh3":                                 {"daemon/prompt"},
+	"github.com/zeebo/xxh3":                                 {"cache/holdings", "daemon/prompt"},
 	"golang.org/x/term":                                     {"daemon/replay"},
 	"golang.org/x/sys":                                      {"daemon/listen"},
 }

@@ -86,6 +86,7 @@ type Pool struct {
 
 	WorkerSessions string `toml:"worker_sessions"` // auto | on | off: do the workers keep SageMaker sessions?
 	InvocationPath string `toml:"invocation_path"` // where the workers take what comes in on SageMaker's paths
+	ClientRank     bool   `toml:"client_rank"`     // a client's X-data-parallel-rank holds; else it is dropped
 
 	PrefillTokensPerSecond float64 `toml:"prefill_tokens_per_second"` // first guess of a worker's speed; learnt after that
 
@@ -101,13 +102,14 @@ type Tokens struct {
 
 // Worker is one vLLM instance.
 type Worker struct {
-	URL        string            `toml:"url"`         // http://HOST:PORT, without a path
-	ID         string            `toml:"id"`          // for clients and metrics; default of the URL, as w-e25838
-	MetricsURL string            `toml:"metrics_url"` // default URL/metrics
-	KVTokens   int               `toml:"kv_tokens"`   // KV cache in tokens; 0 = as its /metrics say
-	Weight     float64           `toml:"weight"`      // share relative to the other workers
-	Cost       float64           `toml:"cost"`        // price beside the other workers, for strategies
-	Labels     map[string]string `toml:"labels"`      // for strategies, as tier = "batch"; see MaxLabels
+	URL          string            `toml:"url"`           // http://HOST:PORT, without a path
+	ID           string            `toml:"id"`            // for clients and metrics; default of the URL, as w-e25838
+	MetricsURL   string            `toml:"metrics_url"`   // default URL/metrics
+	KVTokens     int               `toml:"kv_tokens"`     // KV cache in tokens, of one engine; 0 = as its /metrics say
+	Weight       float64           `toml:"weight"`        // share relative to the other workers
+	Cost         float64           `toml:"cost"`          // price beside the other workers, for strategies
+	DataParallel int               `toml:"data_parallel"` // engines behind url, each routed to alone; 0 = it says it
+	Labels       map[string]string `toml:"labels"`        // for strategies, as tier = "batch"; see MaxLabels
 }
 
 // Equal reports whether both workers are configured alike.

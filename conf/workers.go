@@ -94,6 +94,9 @@ const (
 	maxCost = 1e6
 )
 
+// maxDataParallel bounds the engines behind one address.
+const maxDataParallel = 256
+
 // checkWorkers checks the workers at path. urls holds the addresses of those before, to find one that is in two pools.
 func checkWorkers(r *report, path string, workers []Worker, urls map[string]string) {
 	ids := make(map[string]string)
@@ -109,6 +112,10 @@ func checkWorkers(r *report, path string, workers []Worker, urls map[string]stri
 		if w.KVTokens < 0 {
 			r.add(child(at, "kv_tokens"), fmt.Sprintf("%d is negative", w.KVTokens),
 				"write tokens, or leave it out: it is scraped")
+		}
+		if w.DataParallel < 0 || w.DataParallel > maxDataParallel {
+			r.add(child(at, "data_parallel"), fmt.Sprintf("%d is out of range", w.DataParallel),
+				"write --data-parallel-size of the worker, 1 to 256, or leave it out: the worker says it")
 		}
 		if !within(w.Weight, math.SmallestNonzeroFloat64, 1000) {
 			r.outOfRange(child(at, "weight"), w.Weight, "write a number above 0, up to 1000")

@@ -107,8 +107,8 @@ func (p *pool) served() *exchange.Pool {
 	s := p.set.Load()
 	c := &s.conf
 	return &exchange.Pool{Pool: p.route, Clients: &p.clients, Serves: c.Serves, Key: s.key,
-		InvocationPath: c.InvocationPath, WorkerSessions: c.WorkerSessions,
-		FirstByteRetry: c.FirstByteRetry, HeaderTimeout: c.HeaderTimeout, Limited: c.MaxInFlight > 0, Asking: p.asking}
+		InvocationPath: c.InvocationPath, WorkerSessions: c.WorkerSessions, ClientRank: c.ClientRank, Asking: p.asking,
+		FirstByteRetry: c.FirstByteRetry, HeaderTimeout: c.HeaderTimeout, Limited: c.MaxInFlight > 0}
 }
 
 // newSetup reads the secrets and makes a client for each worker. Authorities that are as before stay the same value:
@@ -155,7 +155,7 @@ func specs(c conf.Pool) []worker.Spec {
 	s := make([]worker.Spec, len(c.Workers))
 	for i, w := range c.Workers {
 		s[i] = worker.Spec{ID: w.ID, URL: w.URL, MetricsURL: w.MetricsURL, KVTokens: w.KVTokens, Weight: w.Weight,
-			Cost: w.Cost, Labels: w.Labels}
+			Cost: w.Cost, Labels: w.Labels, DataParallel: w.DataParallel}
 	}
 	return s
 }
@@ -227,7 +227,7 @@ func (p *pool) awaitHeard(c conf.Pool) {
 	p.await(func(s []worker.Stats) bool {
 		return !slices.ContainsFunc(s, func(s worker.Stats) bool {
 			return s.State == worker.Starting &&
-				slices.ContainsFunc(c.Workers, func(w conf.Worker) bool { return w.ID == s.ID })
+				slices.ContainsFunc(c.Workers, func(w conf.Worker) bool { return w.ID == s.Endpoint })
 		})
 	})
 }

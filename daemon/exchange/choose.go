@@ -30,7 +30,8 @@ func (r *request) choose(ctx context.Context) *Outbound {
 	}
 	ask := route.Ask{Prompt: r.read.req, Salt: r.entry.salt(r.read.req.CacheSalt), Claim: r.claim(),
 		Caller: in.Caller.Name, Headers: &r.offered, Deadline: in.deadline(r.arrived),
-		EndWithWorker: r.epoch.Sessions.EndWithWorker, Turn: r.pool.Arrive(r.read.req.Model, r.arrived), At: r.arrived}
+		EndWithWorker: r.epoch.Sessions.EndWithWorker, Turn: r.pool.Arrive(r.read.req.Model, r.arrived), At: r.arrived,
+		Rank: askedRank(clientRank(in, r.pool))}
 	ask.Claim.Silent = silent
 	if pool.Asking != nil && pool.WantsIDs() {
 		findIDs(ctx, pool.Asking, in, &r.read, &ask)

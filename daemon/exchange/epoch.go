@@ -48,6 +48,7 @@ type Pool struct {
 	Key            string                  // the workers' API key, "" if they ask for none
 	InvocationPath string                  // where SageMaker's calls go
 	WorkerSessions string                  // "auto", "on", "off": workers keep sessions of their own
+	ClientRank     bool                    // a client's X-data-parallel-rank chooses the engine of a worker
 	FirstByteRetry time.Duration           // after how long without a first byte another worker is tried; 0 = never
 	HeaderTimeout  time.Duration
 	Limited        bool // max_in_flight is set

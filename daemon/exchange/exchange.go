@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -150,6 +151,7 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 		return nil, &failure{reason: reasonFull, fault: f, grade: gradeUnseen}
 	}
 	e.in.Seen.Believed = e.choice.Believed()
+	e.sending.Header = pinRank(e.sending.Header, cmp.Or(clientRank(e.in, e.pool), to.Worker.RankHeader()))
 	a.limit(wait)
 	out, f := e.receive(client, a)
 	if f == nil {

@@ -54,6 +54,8 @@ func replaced(name string, in *Inbound, p *Pool) bool {
 		return strings.EqualFold(name, "x-forwarded-host")
 	case 17:
 		return strings.EqualFold(name, "x-forwarded-proto")
+	case 20:
+		return strings.EqualFold(name, rankHeader)
 	}
 	return false
 }

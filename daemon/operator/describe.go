@@ -22,6 +22,8 @@ type PoolState struct {
 // WorkerState is one worker's.
 type WorkerState struct {
 	ID        string    `json:"id"`
+	Endpoint  string    `json:"endpoint,omitempty"`           // of one of several data-parallel ranks: the configured id
+	Rank      *int      `json:"data_parallel_rank,omitempty"` // the same
 	State     string    `json:"state"`
 	Since     time.Time `json:"since"`         // when it became that
 	Why       string    `json:"why,omitempty"` // it is ejected or draining
@@ -63,7 +65,7 @@ func Describe(pools []*Pool) (all []PoolState) {
 }
 
 func describeWorker(w worker.Stats) WorkerState {
-	return WorkerState{
+	s := WorkerState{
 		ID:        w.ID,
 		State:     w.State.String(),
 		Since:     w.Since,
@@ -81,6 +83,10 @@ func describeWorker(w worker.Stats) WorkerState {
 		ErrorAt:   w.LastErrorAt,
 		ErrorOver: w.ErrorOver,
 	}
+	if w.Ranks > 1 {
+		s.Endpoint, s.Rank = w.Endpoint, &w.Rank
+	}
+	return s
 }
 
 // PoolBrief is what a client may know of a pool.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -142,7 +143,8 @@ func apiIndex(c *fiber.Ctx) error {
 		"GET /ready":           "200 while a pool can serve; 503 from SIGTERM on",
 		"GET /api/v1/pools":    "pools and workers as they are now",
 		"GET /api/v1/sessions": "how many sessions live at each worker",
-		"POST /api/v1/pools/POOL/workers/WORKER/drain":   "take a worker out: its requests run to their end",
+		"POST /api/v1/pools/POOL/workers/WORKER/drain": "take a worker out: its requests run to their end; ?rank=N for one " +
+			"of its data-parallel ranks",
 		"DELETE /api/v1/pools/POOL/workers/WORKER/drain": "put it back",
 		"GET /debug/pprof": "profiles of this process, with a token or server.pprof = true",
 	})
@@ -157,9 +159,22 @@ func adminError(c *fiber.Ctx, err error) error {
 	return c.SendStatus(status)
 }
 
+// workerParam returns the id of the worker that a request is about: WORKER in its path, and with ?rank=N that rank of
+// it. A rank's own id has a # and must be encoded in a URL, as gpu-1%232.
+func workerParam(c *fiber.Ctx) string {
+	id, err := url.PathUnescape(c.Params("worker"))
+	if err != nil {
+		return ""
+	}
+	if rank := c.Query("rank"); rank != "" {
+		return id + "#" + rank
+	}
+	return id
+}
+
 // drainWorker takes a worker out of routing, or puts it back: its requests run to their end.
 func (s *Server) drainWorker(c *fiber.Ctx, on bool) error {
-	name, id := c.Params("pool"), c.Params("worker")
+	name, id := c.Params("pool"), workerParam(c)
 	for _, p := range s.pools() {
 		if p.Name != name || !p.Workers.Drain(id, on, time.Now()) {
 			continue

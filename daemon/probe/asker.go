@@ -17,6 +17,9 @@ const (
 	maxMetrics = 8 << 20 // a page is about 60 KB
 	maxModels  = 4 << 20
 	maxHealth  = 1 << 10
+	maxSources = 1 << 20 // 220 bytes an engine
+
+	countWait = time.Second // for each of two questions: a worker that comes up is not kept from its work for longer
 )
 
 // asker sends the questions by one Config. It is never changed, only replaced.
@@ -70,15 +73,30 @@ func (a *asker) models(ctx context.Context, base string) ([]string, []json.RawMe
 	return parseModels(b)
 }
 
-func (a *asker) metrics(ctx context.Context, page string) (Metrics, error) {
-	status, b, err := a.get(ctx, question{client: a.Client, url: page, wait: a.ScrapeInterval, limit: maxMetrics})
+func (a *asker) metrics(ctx context.Context, page string, wait time.Duration) (Page, error) {
+	status, b, err := a.get(ctx, question{client: a.Client, url: page, wait: wait, limit: maxMetrics})
 	if err != nil {
-		return Metrics{}, fmt.Errorf("/metrics: %w", err)
+		return Page{}, fmt.Errorf("/metrics: %w", err)
 	}
 	if status != http.StatusOK {
-		return Metrics{}, fmt.Errorf("/metrics: answers %d", status)
+		return Page{}, fmt.Errorf("/metrics: answers %d", status)
 	}
 	return parseMetrics(b), nil
+}
+
+// engines returns how many data-parallel engines a worker has, 0 if it does not say. Its metrics have a label for each.
+// A worker without metrics of its engines (--disable-log-stats) may still list where each publishes its KV events.
+func (a *asker) engines(ctx context.Context, base, page string) int {
+	wait := min(countWait, a.HealthTimeout)
+	if p, err := a.metrics(ctx, page, wait); err == nil && len(p.Engines) > 0 {
+		return len(p.Engines)
+	}
+	q := question{client: a.Client, url: base + "/kv_event_sources", wait: wait, limit: maxSources}
+	status, b, err := a.get(ctx, q)
+	if err != nil || status != http.StatusOK {
+		return 0
+	}
+	return countSources(b)
 }
 
 // question is one GET.

@@ -2,19 +2,38 @@ package probe
 
 import (
 	"bytes"
+	"cmp"
 	"math"
+	"slices"
 	"strconv"
 )
 
 // page is a page of metrics in the making.
 type page struct {
-	Metrics
-	engines int // whose usage was added up
+	all     sums
+	engines []engine // in the order in which the page names them
+	crowded bool     // it names more than maxEngines
 }
 
+// engine is what a page says of one engine.
+type engine struct {
+	sums
+	number int
+}
+
+// sums adds up series.
+type sums struct {
+	Metrics
+	usages int // added up in Usage
+}
+
+// maxEngines bounds the engines of a worker. Those of a page that names more are not believed.
+const maxEngines = 256
+
 // parseMetrics reads a page in Prometheus' text format. It never fails: lines that it does not know or cannot read are
-// skipped, as each vLLM release adds some.
-func parseMetrics(text []byte) Metrics {
+// skipped, as each vLLM release adds some. The label engine has the number of a data-parallel engine. Engines behind a
+// port need not begin with 0: with --data-parallel-hybrid-lb they have the numbers of the whole deployment.
+func parseMetrics(text []byte) Page {
 	var p page
 	for len(text) > 0 {
 		var line []byte
@@ -23,48 +42,109 @@ func parseMetrics(text []byte) Metrics {
 			p.add(line[:i], line[i:])
 		}
 	}
-	if p.engines > 0 {
-		p.Usage /= float64(p.engines)
-	}
-	return p.Metrics
+	return p.finish()
 }
 
 // add takes up one line, cut behind the metric's name.
 func (p *page) add(name, rest []byte) {
+	if !p.all.add(name, rest) {
+		return
+	}
+	if number, ok := engineNumber(rest); ok {
+		p.engine(number).add(name, rest)
+	}
+}
+
+// engine returns the sums of the engine of that number.
+func (p *page) engine(number int) *sums {
+	for i := range p.engines {
+		if p.engines[i].number == number {
+			return &p.engines[i].sums
+		}
+	}
+	if len(p.engines) == maxEngines {
+		p.crowded = true
+		return new(sums)
+	}
+	p.engines = append(p.engines, engine{number: number})
+	return &p.engines[len(p.engines)-1].sums
+}
+
+// finish returns what was read.
+func (p *page) finish() Page {
+	out := Page{Metrics: p.all.finish()}
+	if p.crowded || len(p.engines) == 0 {
+		return out
+	}
+	slices.SortFunc(p.engines, func(a, b engine) int { return cmp.Compare(a.number, b.number) })
+	out.Engines = make([]Metrics, len(p.engines))
+	for i := range p.engines {
+		out.Engines[i] = p.engines[i].finish()
+	}
+	return out
+}
+
+// finish returns the sums.
+func (s *sums) finish() Metrics {
+	if s.usages > 0 {
+		s.Usage /= float64(s.usages)
+	}
+	return s.Metrics
+}
+
+// add takes up one series, and reports whether its name matters.
+func (s *sums) add(name, rest []byte) bool {
 	switch string(name) {
 	case "vllm:num_requests_running":
-		p.Running += int(number(rest))
+		s.Running += int(number(rest))
 	case "vllm:num_requests_waiting":
-		p.Waiting += int(number(rest))
+		s.Waiting += int(number(rest))
 	case "vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc": // the second until late 2025
-		p.Usage += min(1, number(rest))
-		p.engines++
+		s.Usage += min(1, number(rest))
+		s.usages++
 	case "vllm:prefix_cache_queries_total":
-		p.Queries += number(rest)
+		s.Queries += number(rest)
 	case "vllm:prefix_cache_hits_total":
-		p.Hits += number(rest)
+		s.Hits += number(rest)
 	case "vllm:cache_config_info":
 		tokens, block := cacheSize(rest)
-		p.Capacity = min(math.MaxInt32, p.Capacity+tokens)
-		p.Block = max(p.Block, block)
+		s.Capacity = min(math.MaxInt32, s.Capacity+tokens)
+		s.Block = max(s.Block, block)
 	case "vllm:external_prefix_cache_hits_total":
-		p.ExternalHits += number(rest)
+		s.ExternalHits += number(rest)
 	case "vllm:request_prefill_time_seconds_sum":
-		p.Prefill += number(rest)
+		s.Prefill += number(rest)
 	case "vllm:request_prefill_time_seconds_count":
-		p.Prefills += number(rest)
+		s.Prefills += number(rest)
 	case "vllm:request_prefill_kv_computed_tokens_sum":
-		p.Computed += number(rest)
-		p.SaysComputed = true
+		s.Computed += number(rest)
+		s.SaysComputed = true
 	case "vllm:request_prompt_tokens_sum":
-		p.Prompts += number(rest)
+		s.Prompts += number(rest)
 	case "vllm:request_time_per_output_token_seconds_sum":
-		p.TokenTime += number(rest)
+		s.TokenTime += number(rest)
 	case "vllm:request_time_per_output_token_seconds_count":
-		p.TokenTimes += number(rest)
+		s.TokenTimes += number(rest)
 	case "process_start_time_seconds":
-		p.Process = number(rest)
+		s.Process = number(rest)
+	default:
+		return false
 	}
+	return true
+}
+
+// engineNumber returns the value of the label engine; false if there is none, or it is no number.
+func engineNumber(rest []byte) (n int, ok bool) {
+	var value []byte
+	if skipLabels(rest, func(name, v []byte) {
+		if string(name) == "engine" {
+			value = v
+		}
+	}) == nil {
+		return 0, false
+	}
+	n, err := strconv.Atoi(string(value))
+	return n, err == nil && n >= 0
 }
 
 // number returns the value behind the labels, and 0 for what is none, negative or absurd.

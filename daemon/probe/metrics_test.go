@@ -1,8 +1,10 @@
 package probe
 
 import (
+	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -14,8 +16,13 @@ func TestParseRecordedPages(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := parseMetrics(page); got != want {
+		got := parseMetrics(page)
+		if got.Metrics != want {
 			t.Errorf("%s: %+v; want %+v", file, got, want)
+		}
+		want.Process = 0 // of no engine
+		if len(got.Engines) != 1 || got.Engines[0] != want {
+			t.Errorf("%s: engines %+v; want one, which is the page", file, got.Engines)
 		}
 	}
 	f("metrics-0.32.0.txt", Metrics{Capacity: 23 * 128, Block: 128, Process: 1.79524799931e+09, SaysComputed: true})
@@ -26,7 +33,7 @@ func TestParseRecordedPages(t *testing.T) {
 func TestParseMetrics(t *testing.T) {
 	f := func(page string, want Metrics) {
 		t.Helper()
-		if got := parseMetrics([]byte(page)); got != want {
+		if got := parseMetrics([]byte(page)); got.Metrics != want {
 			t.Errorf("%q: %+v; want %+v", page, got, want)
 		}
 	}
@@ -52,6 +59,40 @@ vllm:cache_config_info{block_size="16",engine="1",num_gpu_blocks="100"} 1.0
 	f("vllm:num_requests_running\nvllm:num_requests_running \nvllm:num_requests_running{", Metrics{})
 }
 
+// TestParseEngines: each engine has its own figures, in order of their numbers.
+func TestParseEngines(t *testing.T) {
+	f := func(page string, want ...Metrics) {
+		t.Helper()
+		if got := parseMetrics([]byte(page)).Engines; !slices.Equal(got, want) {
+			t.Errorf("%q: engines %+v; want %+v", page, got, want)
+		}
+	}
+	f("")
+	f("vllm:num_requests_running 3\n")
+	f("vllm:num_requests_running{model_name=\"a\"} 3\n")
+	f("vllm:num_requests_running{engine=\"\"} 3\nvllm:num_requests_waiting{engine=\"x\"} 3\n")
+	f("vllm:num_requests_running{engine=\"-1\"} 3\nvllm:num_requests_waiting{engine=\"1\" 3\n")
+	f("vllm:other{engine=\"7\"} 3\n") // a name that does not matter says nothing of what runs
+	f(`vllm:num_requests_running{engine="10",model_name="m"} 3
+vllm:num_requests_running{engine="9",model_name="m"} 4
+vllm:kv_cache_usage_perc{engine="9",model_name="m"} 0.5
+vllm:kv_cache_usage_perc{engine="10",model_name="m"} 1
+vllm:request_prefill_time_seconds_sum{engine="10",model_name="m"} 2.5
+vllm:cache_config_info{block_size="16",engine="9",num_gpu_blocks="100"} 1.0
+vllm:cache_config_info{block_size="32",engine="10",num_gpu_blocks="50"} 1.0
+process_start_time_seconds 5
+`, Metrics{Running: 4, Usage: .5, Capacity: 99 * 16, Block: 16},
+		Metrics{Running: 3, Usage: 1, Capacity: 49 * 32, Block: 32, Prefill: 2.5})
+	var many strings.Builder
+	for i := range maxEngines + 1 {
+		fmt.Fprintf(&many, "vllm:num_requests_running{engine=\"%d\"} 1\n", i)
+	}
+	f(many.String())
+	if got := parseMetrics([]byte(many.String())); got.Running != maxEngines+1 {
+		t.Errorf("a page of %d engines has %d running requests", maxEngines+1, got.Running)
+	}
+}
+
 func FuzzParseMetrics(f *testing.F) {
 	for _, file := range []string{"metrics-0.32.0.txt", "metrics-0.11.1.txt"} {
 		page, err := os.ReadFile("testdata/" + file)
@@ -74,7 +115,7 @@ func FuzzParseMetrics(f *testing.F) {
 				t.Fatalf("%+v", m)
 			}
 		}
-		if m.Usage > 1 || m.Capacity > math.MaxInt32 {
+		if m.Usage > 1 || m.Capacity > math.MaxInt32 || len(m.Engines) > maxEngines {
 			t.Fatalf("%+v", m)
 		}
 		// A page before it changes nothing of what is read, but by adding.

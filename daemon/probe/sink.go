@@ -8,10 +8,14 @@ import (
 // Sink takes what the workers answered. Its methods are called from many goroutines at once. An id that it does not
 // know is one of a worker that has gone meanwhile.
 type Sink interface {
-	// Phase reports whether the worker is up, and whether an answer of it said that it is shutting down. A worker that
-	// is not up is checked more often and not scraped. One that is shutting down is scraped each second, to find its
-	// new process soon.
-	Phase(id uint64) (up, leaving bool)
+	// Phase reports whether the worker is up, whether an answer of it said that it is shutting down, and whether its
+	// engines are to be counted before it is reported healthy. A worker that is not up is checked more often and not
+	// scraped. One that is shutting down is scraped each second, to find its new process soon.
+	Phase(id uint64) (up, leaving, counts bool)
+
+	// Counted takes how many data-parallel engines the worker says it has. It comes before Healthy, and only if Phase
+	// asks for it and the worker says.
+	Counted(id uint64, engines int, at time.Time)
 
 	Healthy(id uint64, at time.Time)
 	Silent(id uint64, why string, at time.Time)    // no answer to a health check
@@ -22,12 +26,18 @@ type Sink interface {
 	Listed(id uint64, ids []string, entries []json.RawMessage)
 	Unlisted(id uint64, why string, at time.Time) // the models could not be read
 
-	Scraped(id uint64, m Metrics, at time.Time)
+	Scraped(id uint64, p Page, at time.Time)
 	Unscraped(id uint64, why string, at time.Time) // the metrics could not be read
 }
 
-// Metrics is what is read from a page of vLLM's metrics: sums over its data-parallel engines, usage their mean. What a
-// page does not say is 0. It is an alias, so that a sink can declare the same values without importing this package.
+// Page is what is read from a page of vLLM's metrics. It is an alias, so that a sink can declare the same values
+// without importing this package.
+type Page = struct {
+	Metrics           // sums over the worker's data-parallel engines, usage their mean
+	Engines []Metrics // of each engine that the page names, in order of their numbers; none if it names none
+}
+
+// Metrics is what a page says of one engine, or of all of a worker. What it does not say is 0.
 type Metrics = struct {
 	Running  int     // requests
 	Waiting  int     // requests

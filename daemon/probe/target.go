@@ -38,7 +38,7 @@ func (t *target) followHealth(ctx context.Context, sink Sink) {
 		was = ok
 		a = t.asker.Load()
 		every := a.HealthInterval
-		if up, _ := sink.Phase(t.id); !up {
+		if up, _, _ := sink.Phase(t.id); !up {
 			every = min(every, downEvery)
 		}
 		gap := min(minGap, every/2)
@@ -60,7 +60,7 @@ func (t *target) followHealthAlone(ctx context.Context, sink Sink) {
 func (t *target) followMetrics(ctx context.Context, sink Sink) {
 	for ctx.Err() == nil {
 		a := t.asker.Load()
-		switch up, leaving := sink.Phase(t.id); {
+		switch up, leaving, _ := sink.Phase(t.id); {
 		case !up:
 			sleep(ctx, min(minGap, a.ScrapeInterval), nil, nil) // soon after it came up
 		case leaving:
@@ -82,6 +82,7 @@ func (t *target) checkHealth(ctx context.Context, a *asker, sink Sink) bool {
 	at := time.Now()
 	switch v {
 	case healthy:
+		t.countEngines(ctx, a, sink)
 		sink.Healthy(t.id, at)
 	case silent:
 		sink.Silent(t.id, why, at)
@@ -91,6 +92,17 @@ func (t *target) checkHealth(ctx context.Context, a *asker, sink Sink) bool {
 		sink.Unchecked(t.id, why, at)
 	}
 	return v == healthy
+}
+
+// countEngines reports how many engines a worker that comes up has, if it says and the sink wants to know. That must be
+// known before the first request is sent there: a rank that is not there any more is answered 400.
+func (t *target) countEngines(ctx context.Context, a *asker, sink Sink) {
+	if _, _, counts := sink.Phase(t.id); !counts {
+		return
+	}
+	if n := a.engines(ctx, t.url, t.metrics); n > 0 && ctx.Err() == nil {
+		sink.Counted(t.id, n, time.Now())
+	}
 }
 
 func (t *target) listModels(ctx context.Context, a *asker, sink Sink) {
@@ -104,13 +116,13 @@ func (t *target) listModels(ctx context.Context, a *asker, sink Sink) {
 }
 
 func (t *target) readMetrics(ctx context.Context, a *asker, sink Sink) {
-	m, err := a.metrics(ctx, t.metrics)
+	p, err := a.metrics(ctx, t.metrics, a.ScrapeInterval)
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
 		sink.Unscraped(t.id, err.Error(), time.Now())
 	default:
-		sink.Scraped(t.id, m, time.Now())
+		sink.Scraped(t.id, p, time.Now())
 	}
 }
 

@@ -21,6 +21,7 @@ type Ask struct {
 	EndWithWorker bool      // a session ends with its worker and does not move (sessions.on_worker_down = "error")
 	Patient       bool      // Unheard is an answer
 	Turn          uint64    // of Arrive
+	Rank          int       // 1 + the data-parallel rank that the client asks for; 0 = any
 	At            time.Time // now
 }
 

@@ -69,7 +69,9 @@ func (c *Choice) Release() {
 }
 
 // query describes the request to the fleet.
-func (c *Choice) query() worker.Query { return worker.Query{Model: c.ask.Prompt.Model, At: c.ask.At} }
+func (c *Choice) query() worker.Query {
+	return worker.Query{Model: c.ask.Prompt.Model, At: c.ask.At, Rank: c.ask.Rank}
+}
 
 // fillFleet gets the rows of the workers that take a request now, and that of the worker bound even if it begins slowly
 // or drains. While the store is silent that is the worker that every router chooses.

@@ -172,7 +172,7 @@ func TestAPlainRequestAllocatesItsTicket(t *testing.T) {
 	}
 	s := newScene(t, "a b c d e f g h")
 	for _, name := range s.names {
-		s.Workers.Scraped(s.watched[name], worker.Metrics{Block: 16}, s.now)
+		s.Workers.Scraped(s.watched[name], worker.Page{Metrics: worker.Metrics{Block: 16}}, s.now)
 	}
 	r := completion(first+2, text("system ", 50))
 	s.served(s.asking(r, Claim{}))

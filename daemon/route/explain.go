@@ -116,7 +116,7 @@ func skipped(s *worker.Stats, model string) string {
 		return s.State.String()
 	case model != "" && s.Models != nil && !slices.Contains(s.Models, model):
 		return "does not list the model"
-	case s.Limit > 0 && s.InFlight >= s.Limit:
+	case s.Full:
 		return "has max_in_flight requests"
 	case s.SlowStart:
 		return "begins slowly: not its turn"

@@ -104,7 +104,7 @@ func TestWhatATripLearns(t *testing.T) {
 	if again, _ := s.caps.tokens(slot); again != n {
 		t.Errorf("an end that is told twice is learnt twice: %d tokens, then %d", n, again)
 	}
-	s.Workers.Scraped(s.watched["a"], worker.Metrics{Capacity: 9000, Block: 16}, s.now)
+	s.Workers.Scraped(s.watched["a"], worker.Page{Metrics: worker.Metrics{Capacity: 9000, Block: 16}}, s.now)
 	if n, known := s.caps.tokens(slot); n != 9000 || !known {
 		t.Errorf("%d, %v; the worker knows best", n, known)
 	}
@@ -192,16 +192,16 @@ func TestTick(t *testing.T) {
 	}
 	f("no metrics were read")
 	capacity(unknownTokens / 32)
-	s.Workers.Scraped(s.watched["a"], worker.Metrics{Running: 1}, s.now)
+	s.Workers.Scraped(s.watched["a"], worker.Page{Metrics: worker.Metrics{Running: 1}}, s.now)
 	f("metrics without a size", "a")
 	f("once")
 	s.scale.correct(500, 1000)
 	capacity(unknownTokens / 32)
 	f("tokens a byte have changed")
 	capacity(unknownTokens / 64)
-	s.Workers.Scraped(s.watched["a"], worker.Metrics{Capacity: 6400}, s.now)
+	s.Workers.Scraped(s.watched["a"], worker.Page{Metrics: worker.Metrics{Capacity: 6400}}, s.now)
 	capacity(100)
-	s.Workers.Scraped(s.watched["c"], worker.Metrics{Capacity: 6400}, s.now)
+	s.Workers.Scraped(s.watched["c"], worker.Page{Metrics: worker.Metrics{Capacity: 6400}}, s.now)
 	f("metrics with a size")
 	s.Configure(worker.Config{MaxInFlight: 1})
 	s.become("c", "busy")
@@ -213,13 +213,13 @@ func TestTick(t *testing.T) {
 // Another worker that gets the slot of one that was removed is a stranger: it is named too.
 func TestTickNamesTheNextOfASlot(t *testing.T) {
 	s := newScene(t, "a")
-	s.Workers.Scraped(s.watched["a"], worker.Metrics{Running: 1}, s.now)
+	s.Workers.Scraped(s.watched["a"], worker.Page{Metrics: worker.Metrics{Running: 1}}, s.now)
 	if got, _ := s.Tick(s.now); len(got) != 1 {
 		t.Fatal(got)
 	}
 	s.Workers.Update([]worker.Spec{{ID: "b", URL: "http://b"}}, s.now)
 	s.heal("b")
-	s.Workers.Scraped(s.watched["b"], worker.Metrics{Running: 1}, s.now)
+	s.Workers.Scraped(s.watched["b"], worker.Page{Metrics: worker.Metrics{Running: 1}}, s.now)
 	if got, _ := s.Tick(s.now); len(got) != 1 || got[0] != "b" {
 		t.Errorf("%v; want b", got)
 	}

@@ -1,17 +1,26 @@
 package worker
 
 import (
+	"cmp"
 	"log/slog"
 	"time"
 )
 
 // event is a change to log and to hand to the hooks, after the lock is given back.
 type event struct {
-	who    *identity // nil: the pool's
+	of     []*Worker // whom it concerns: one worker, or all ranks of an endpoint; nil: the pool
 	kind   kind
 	why    string
 	tokens int // registered, resized: the capacity; removed, drained, wentLeaving: requests in flight
 	wait   time.Duration
+}
+
+// name is the id of the worker that the event concerns, that of the endpoint if it concerns all of its ranks.
+func (e *event) name() string {
+	if len(e.of) == 1 {
+		return e.of[0].id
+	}
+	return e.of[0].name
 }
 
 // kind is in the order in which the events of one update are announced: a slot is dropped before it is taken again.
@@ -32,6 +41,7 @@ const (
 	closed
 	restarted
 	inPanic
+	odd
 )
 
 // announcer logs events and calls the hooks.
@@ -68,13 +78,15 @@ func (a *announcer) announce(events []event) {
 	defer a.onChange()
 	for _, e := range events {
 		a.write(e)
-		switch e.kind {
-		case removed, released, dropped:
-			a.onDown(e.who.slot)
-		case restarted:
-			a.onRestart(e.who.slot)
-		case registered, resized:
-			a.onCapacity(e.who.slot, e.tokens)
+		for _, w := range e.of {
+			switch e.kind {
+			case removed, released, dropped:
+				a.onDown(w.slot)
+			case restarted:
+				a.onRestart(w.slot)
+			case registered, resized:
+				a.onCapacity(w.slot, e.tokens)
+			}
 		}
 	}
 }
@@ -88,12 +100,12 @@ func (a *announcer) write(e event) {
 		a.log.Error("no worker is up: requests go to workers that are not (panic)")
 		return
 	}
-	l := a.log.With("worker", e.who.id)
+	l := a.log.With("worker", e.name())
 	switch e.kind {
 	case registered:
-		l.Info("worker registered", "url", e.who.shown, "slot", e.who.slot)
+		l.Info("worker registered", "url", e.of[0].shown, "slot", e.of[0].slot)
 	case removed:
-		l.Info("worker draining", "why", "no longer configured", "in_flight", e.tokens)
+		l.Info("worker draining", "why", cmp.Or(e.why, "no longer configured"), "in_flight", e.tokens)
 	case released:
 		l.Info("worker removed")
 	case drained:
@@ -114,5 +126,9 @@ func (a *announcer) write(e event) {
 		l.Warn("worker restarted: its cache is empty")
 	case resized:
 		l.Info("worker capacity", "tokens", e.tokens)
+	case odd:
+		l.Warn("the worker's metrics show another number of engines than it has data-parallel ranks here, so that load and "+
+			"cache of each rank are not known, and a rank that is not there answers 400: correct data_parallel of the "+
+			"worker, or leave it out to take what the worker says", "ranks", len(e.of), "engines", e.tokens)
 	}
 }

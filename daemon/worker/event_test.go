@@ -11,7 +11,7 @@ import (
 
 // TestAnnounce: each kind of event has its line and its hook.
 func TestAnnounce(t *testing.T) {
-	who := &identity{id: "w", slot: 3, shown: "http://h:1"}
+	of := []*Worker{{identity: identity{id: "w", slot: 3}, endpoint: &endpoint{address: address{shown: "http://h:1"}}}}
 	f := func(e event, line string, hooks ...string) {
 		t.Helper()
 		var log bytes.Buffer
@@ -32,21 +32,21 @@ func TestAnnounce(t *testing.T) {
 	}
 	f(event{kind: rejected, why: "two"}, `level=ERROR msg="worker rejected" why=two`)
 	f(event{kind: inPanic}, `level=ERROR msg="no worker is up`)
-	f(event{who: who, kind: removed, tokens: 2},
+	f(event{of: of, kind: removed, tokens: 2},
 		`msg="worker draining" worker=w why="no longer configured" in_flight=2`, "down3")
-	f(event{who: who, kind: released}, `msg="worker removed" worker=w`, "down3")
-	f(event{who: who, kind: registered, tokens: 9},
+	f(event{of: of, kind: released}, `msg="worker removed" worker=w`, "down3")
+	f(event{of: of, kind: registered, tokens: 9},
 		`msg="worker registered" worker=w url=http://h:1 slot=3`, "capacity3=9")
-	f(event{who: who, kind: resized, tokens: 9}, `msg="worker capacity" worker=w tokens=9`, "capacity3=9")
-	f(event{who: who, kind: drained, tokens: 1}, `msg="worker draining" worker=w why="asked to" in_flight=1`)
-	f(event{who: who, kind: undrained}, `msg="worker no longer draining"`)
-	f(event{who: who, kind: raised}, `level=INFO msg="worker up" worker=w`)
-	f(event{who: who, kind: dropped, why: "gone"}, `level=WARN msg="worker down" worker=w why=gone`, "down3")
-	f(event{who: who, kind: ejected, why: "503", wait: 2 * time.Second}, `msg="worker ejected" worker=w why=503 for=2s`)
-	f(event{who: who, kind: wentLeaving, why: "abort", tokens: 4, wait: time.Second},
+	f(event{of: of, kind: resized, tokens: 9}, `msg="worker capacity" worker=w tokens=9`, "capacity3=9")
+	f(event{of: of, kind: drained, tokens: 1}, `msg="worker draining" worker=w why="asked to" in_flight=1`)
+	f(event{of: of, kind: undrained}, `msg="worker no longer draining"`)
+	f(event{of: of, kind: raised}, `level=INFO msg="worker up" worker=w`)
+	f(event{of: of, kind: dropped, why: "gone"}, `level=WARN msg="worker down" worker=w why=gone`, "down3")
+	f(event{of: of, kind: ejected, why: "503", wait: 2 * time.Second}, `msg="worker ejected" worker=w why=503 for=2s`)
+	f(event{of: of, kind: wentLeaving, why: "abort", tokens: 4, wait: time.Second},
 		`msg="worker taken for draining" worker=w why=abort in_flight=4 tried_again_in=1s`)
-	f(event{who: who, kind: closed}, `msg="worker answers again"`)
-	f(event{who: who, kind: restarted}, `msg="worker restarted: its cache is empty"`, "restart3")
+	f(event{of: of, kind: closed}, `msg="worker answers again"`)
+	f(event{of: of, kind: restarted}, `msg="worker restarted: its cache is empty"`, "restart3")
 }
 
 // TestHooksMayCallThePool: they run without its lock.

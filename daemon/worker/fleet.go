@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -17,14 +18,16 @@ type fleet struct {
 	conf    *settings       // in force
 	running bool            // New has returned: a worker that is added now starts slowly
 
-	workers []*Worker          // in order of slot
-	taken   map[uint32]*Worker // by slot, also removed workers whose last request has not ended
-	watched map[uint64]*Worker // the same by number
-	numbers uint64             // how many were given, ever
-	up      int                // workers that are up
+	endpoints []*endpoint          // as configured
+	workers   []*Worker            // their ranks, in order of slot
+	taken     map[uint32]*Worker   // by slot, also removed workers whose last request has not ended
+	watched   map[uint64]*endpoint // by number, also removed ones with such workers
+	numbers   uint64               // how many were given, ever
+	up        int                  // workers that are up
 
 	speed    fleetSpeed
 	rates    rates
+	labels   *labelSet
 	panicked bool   // nobody was up when a request came, and nobody has come up since
 	panics   uint64 // requests that were given workers that are not up
 	events   []event
@@ -34,96 +37,171 @@ type fleet struct {
 func (f *fleet) sec(t time.Time) float64 { return max(1e-9, t.Sub(f.began).Seconds()) }
 
 // note records a change of w. Pool.unlock announces it.
-func (f *fleet) note(w *Worker, e event, now float64) {
-	e.who = &w.identity
+func (f *fleet) note(w *Worker, e event, now float64) { f.noteAll([]*Worker{w}, e, now) }
+
+// noteAll records a change of all ranks of an endpoint as one.
+func (f *fleet) noteAll(ranks []*Worker, e event, now float64) {
+	e.of = ranks
 	f.events = append(f.events, e)
-	if s, _ := w.condition(); s != w.shownAs || w.since.IsZero() {
-		w.shownAs = s
-		w.since = f.began.Add(seconds(now))
+	for _, w := range ranks {
+		if s, _ := w.condition(); s != w.shownAs || w.since.IsZero() {
+			w.shownAs = s
+			w.since = f.began.Add(seconds(now))
+		}
 	}
 }
 
-// update makes specs the configured workers.
+// update makes specs the configured endpoints.
 func (f *fleet) update(specs []Spec, labels *labelSet, now float64) {
-	old := make(map[string]*Worker, len(f.workers))
-	for _, w := range f.workers {
-		old[w.id] = w
+	f.labels = labels
+	old := make(map[string]*endpoint, len(f.endpoints))
+	for _, e := range f.endpoints {
+		old[e.name] = e
 	}
-	var next, fresh []*Worker
+	var next, fresh []*endpoint
 	seen := map[string]bool{}
 	for i := range specs {
-		who, err := identify(specs[i])
-		if err == nil && seen[who.id] {
-			err = fmt.Errorf("worker: two workers are named %q; give each its own id", who.id)
+		at, err := identify(specs[i])
+		if err == nil && seen[at.name] {
+			err = fmt.Errorf("worker: two workers are named %q; give each its own id", at.name)
 		}
 		if err != nil {
 			f.events = append(f.events, event{kind: rejected, why: err.Error()})
 			continue
 		}
-		seen[who.id] = true
-		w := old[who.id]
-		if w != nil && w.sameAs(&who) {
-			delete(old, who.id)
-			if w.adopt(&specs[i], labels) {
-				f.note(w, event{kind: resized, tokens: w.capacity.inForce}, now)
-			}
+		seen[at.name] = true
+		e := old[at.name]
+		if e != nil && e.sameAs(&at) {
+			delete(old, at.name)
 		} else {
-			w = newWorker(who)
-			w.adopt(&specs[i], labels)
-			fresh = append(fresh, w)
+			e = &endpoint{address: at}
+			fresh = append(fresh, e)
 		}
-		next = append(next, w)
+		e.spec = specs[i]
+		next = append(next, e)
 	}
-	for _, w := range old {
-		f.remove(w, now)
+	for _, e := range old {
+		f.remove(e, now)
 	}
-	f.workers = next
-	f.rates.newest.hold(warmth * len(next))
-	for _, w := range fresh {
-		f.add(w, now)
+	f.endpoints = next
+	for _, e := range fresh {
+		f.add(e)
 	}
+	for _, e := range next {
+		f.adopt(e, now)
+	}
+	f.listWorkers()
+}
+
+// add gives an endpoint a number, and has it watched.
+func (f *fleet) add(e *endpoint) {
+	f.numbers++
+	e.number = f.numbers
+	f.watched[e.number] = e
+	e.health.late = f.running
+	f.watcher.Watch(e.number, e.url, e.metrics)
+}
+
+// adopt makes what may change while an endpoint stays what its spec says.
+func (f *fleet) adopt(e *endpoint, now float64) {
+	for _, w := range e.ranks {
+		if w.adopt(&e.spec, f.labels) {
+			f.note(w, event{kind: resized, tokens: w.capacity.inForce}, now)
+		}
+	}
+	n := e.spec.DataParallel
+	if n == 0 {
+		n = max(1, len(e.ranks))
+	}
+	f.setRanks(e, n, now)
+}
+
+// setRanks makes n the number of an endpoint's ranks. Those that stay are the workers that they were, with what is
+// known of them. The only rank has another id than one of several, so none stays where one becomes several or several
+// become one. The caller calls listWorkers.
+func (f *fleet) setRanks(e *endpoint, n int, now float64) {
+	n = min(n, MaxRanks)
+	was := len(e.ranks)
+	if n == was {
+		return
+	}
+	stay := min(n, was)
+	if n == 1 || was == 1 {
+		stay = 0
+	}
+	gone := e.ranks[stay:]
+	e.ranks = slices.Clone(e.ranks[:stay])
+	for _, w := range gone {
+		f.removeRank(w, "the worker has another number of data-parallel ranks", now)
+	}
+	for r := stay; r < n; r++ {
+		e.ranks = append(e.ranks, e.newRank(r, n))
+		f.addRank(e.ranks[r], now)
+	}
+}
+
+// listWorkers brings the list of all workers up to date after ranks have come or gone.
+func (f *fleet) listWorkers() {
+	f.workers = f.workers[:0:0]
+	for _, e := range f.endpoints {
+		f.workers = append(f.workers, e.ranks...)
+	}
+	f.rates.newest.hold(warmth * len(f.workers))
 	slices.SortFunc(f.workers, func(a, b *Worker) int { return cmp.Compare(a.slot, b.slot) })
 	slices.SortStableFunc(f.events, func(a, b event) int { return cmp.Compare(a.kind, b.kind) })
 }
 
-// add gives w a slot and a number, and has it watched.
-func (f *fleet) add(w *Worker, now float64) {
+// addRank gives w a slot. One that joins an endpoint that is up begins slowly: its engine is as cold as its queue is
+// empty.
+func (f *fleet) addRank(w *Worker, now float64) {
 	for f.taken[w.slot] != nil {
 		w.slot++
 	}
-	f.numbers++
-	w.number = f.numbers
 	f.taken[w.slot] = w
-	f.watched[w.number] = w
-	w.health.late = f.running
-	f.watcher.Watch(w.number, w.url, w.metrics)
+	w.adopt(&w.spec, f.labels)
+	if w.isUp() {
+		f.up++
+		f.startSlow(w, now)
+	}
 	f.note(w, event{kind: registered, tokens: w.capacity.inForce}, now)
 }
 
-// remove takes w out. The caller takes it from f.workers.
-func (f *fleet) remove(w *Worker, now float64) {
+// remove takes an endpoint out. The caller takes it from f.endpoints.
+func (f *fleet) remove(e *endpoint, now float64) {
+	e.place = leftOver
+	if e.inFlight > 0 {
+		f.watcher.WatchHealth(e.number)
+	}
+	e.breaker.reset()
+	for _, w := range e.ranks {
+		f.removeRank(w, "", now)
+	}
+}
+
+// removeRank takes w out. The caller takes it from its endpoint's ranks and calls listWorkers.
+func (f *fleet) removeRank(w *Worker, why string, now float64) {
 	w.place = leftOver
 	if w.isUp() {
 		f.up--
 	}
-	if w.flight.n > 0 {
-		f.watcher.WatchHealth(w.number)
-	}
 	w.queue.clear()
-	w.breaker.reset()
-	f.note(w, event{kind: removed, tokens: w.flight.n}, now)
+	f.note(w, event{kind: removed, why: why, tokens: w.flight.n}, now)
 	f.release(w)
 }
 
-// release frees a removed worker's slot after its last request, and reports whether it did.
+// release frees a removed worker's slot after its last request, and reports whether it did. An endpoint that was
+// removed is watched until the last request at any of its ranks.
 func (f *fleet) release(w *Worker) bool {
 	if w.flight.n > 0 || w.place != leftOver {
 		return false
 	}
 	w.place = freed
-	f.watcher.Unwatch(w.number)
 	delete(f.taken, w.slot)
-	delete(f.watched, w.number)
+	if e := w.endpoint; e.place == leftOver && e.inFlight == 0 {
+		e.place = freed
+		f.watcher.Unwatch(e.number)
+		delete(f.watched, e.number)
+	}
 	return true
 }
 
@@ -134,6 +212,26 @@ func (f *fleet) find(id string) *Worker {
 		return nil
 	}
 	return f.workers[i]
+}
+
+// at returns the configured endpoint of which id is the name, or that of one of its ranks, be it one that it has not;
+// nil if there is none.
+func (f *fleet) at(id string) *endpoint {
+	name, _, _ := strings.Cut(id, rankMark)
+	i := slices.IndexFunc(f.endpoints, func(e *endpoint) bool { return e.name == name })
+	if i < 0 {
+		return nil
+	}
+	return f.endpoints[i]
+}
+
+// absence is the standing of a worker of an id that no worker has. A rank of an endpoint that was never up is not gone:
+// how many it has is not known yet.
+func (f *fleet) absence(id string) Standing {
+	if e := f.at(id); e != nil && e.health.born == 0 && !e.isUp() {
+		return e.standing()
+	}
+	return Gone
 }
 
 // advance brings all averages and queues up to a time, and returns what the rows of that time have in common. It does
@@ -195,16 +293,16 @@ func (f *fleet) compare(w *Worker, n float64) {
 	w.speed.compare(all, n)
 }
 
-// failsAlone reports whether a failed answer of w is blamed on w, not on the request.
-func (f *fleet) failsAlone(w *Worker) bool {
+// failsAlone reports whether a failed answer of e is blamed on e, not on the request.
+func (f *fleet) failsAlone(e *endpoint) bool {
 	sum, n := 0.0, 0
-	for _, o := range f.workers {
-		if o != w && o.isUp() && o.failures.n > 0 {
+	for _, o := range f.endpoints {
+		if o != e && o.isUp() && o.failures.n > 0 {
 			sum += o.failures.share
 			n++
 		}
 	}
-	return w.failures.own(sum, n)
+	return e.failures.own(sum, n)
 }
 
 // saturated reports whether every worker that is up is full. It is false if none is up.
@@ -222,20 +320,20 @@ func (f *fleet) saturated() bool {
 	return some
 }
 
-// list records the models of w. Workers with equal listings share one.
-func (f *fleet) list(w *Worker, ids []string, entries []json.RawMessage) {
-	w.lastError.good(byModels)
-	w.entries = entries
-	for _, o := range f.workers {
+// list records the models of an endpoint. Endpoints with equal listings share one.
+func (f *fleet) list(e *endpoint, ids []string, entries []json.RawMessage) {
+	e.lastError.good(byModels)
+	e.entries = entries
+	for _, o := range f.endpoints {
 		if o.listing != nil && slices.Equal(o.listing.ids, ids) {
-			w.listing = o.listing
+			e.listing = o.listing
 			return
 		}
 	}
-	w.listing = newListing(ids)
+	e.listing = newListing(ids)
 }
 
-// entries returns the entries of /v1/models of the workers that are up, as the first of them wrote each, one an id.
+// entries returns the entries of /v1/models of all workers that are up, as the first of them wrote each, one an id.
 func (f *fleet) entries() (out []json.RawMessage) {
 	seen := map[string]bool{}
 	for _, w := range f.workers {

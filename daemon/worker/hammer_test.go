@@ -39,7 +39,7 @@ func TestHammer(t *testing.T) {
 			p.mu.Unlock()
 			for _, w := range ws {
 				p.Healthy(w.number, time.Now())
-				p.Scraped(w.number, Metrics{Process: float64(1 + rng.IntN(3)*100), Capacity: rng.IntN(3)}, time.Now())
+				p.Scraped(w.number, Page{Metrics: Metrics{Process: float64(1 + rng.IntN(3)*100), Capacity: rng.IntN(3)}}, time.Now())
 			}
 			p.Configure(Config{MaxInFlight: rng.IntN(3), Panic: rng.IntN(2) == 0, HealthInterval: time.Millisecond})
 			p.Request(time.Now())

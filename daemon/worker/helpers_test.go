@@ -41,7 +41,7 @@ func (p *Pool) hush(i int, at float64) { p.Silent(p.fleet.workers[i].number, "ti
 func (p *Pool) kill(i int, at float64) { p.Dead(p.fleet.workers[i].number, "gone", p.after(at)) }
 
 func (p *Pool) scrape(i int, m Metrics, at float64) {
-	p.Scraped(p.fleet.workers[i].number, m, p.after(at))
+	p.Scraped(p.fleet.workers[i].number, Page{Metrics: m}, p.after(at))
 }
 
 // force sends a request to a worker whether or not it takes requests.

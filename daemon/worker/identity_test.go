@@ -12,11 +12,15 @@ func TestIdentify(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%+v: %v", s, err)
 		}
-		if who.id != id || who.url != url || who.shown != shown || who.metrics != metrics {
+		if who.name != id || who.url != url || who.shown != shown || who.metrics != metrics {
 			t.Errorf("%+v: %+v; want %s, %s, %s, %s", s, who, id, url, shown, metrics)
 		}
-		if who.key != KeyOf(id) {
-			t.Errorf("%+v: the key is not the id's", s)
+		if only := who.rankOf(0, 1); only.id != id || only.key != KeyOf(id) || only.header != "" || only.rank != 0 {
+			t.Errorf("%+v: the only rank is %+v; want the id's", s, only)
+		}
+		if third := who.rankOf(2, 4); third.id != id+"#2" || third.key != KeyOf(id+"#2") || third.header != "2" ||
+			third.rank != 2 {
+			t.Errorf("%+v: rank 2 of 4 is %+v", s, third)
 		}
 	}
 	f(Spec{URL: "http://h:8000"}, "h:8000", "http://h:8000", "http://h:8000", "http://h:8000/metrics")

@@ -3,79 +3,114 @@ package worker
 // The changes of what a worker is: by its health checks, by the requests that end there, by its metrics.
 
 // healthy records a good health check.
-func (f *fleet) healthy(w *Worker, now float64) {
-	w.health.silent = 0
-	if w.place != configured { // removed: its health only decides how long its last requests may wait
-		w.health.state = up
-		w.health.fell = 0
+func (f *fleet) healthy(e *endpoint, now float64) {
+	e.health.silent = 0
+	if e.place != configured { // removed: its health only decides how long its last requests may wait
+		e.health.state = up
+		e.health.fell = 0
 		return
 	}
-	w.lastError.good(byHealth)
-	if !w.isUp() {
-		f.raise(w, now)
+	e.lastError.good(byHealth)
+	if !e.isUp() {
+		f.raise(e, now)
 	}
 }
 
 // unhealthy records a failed health check. proof is true if the check itself proves death: nothing listens, or the
 // engine answered 5xx.
-func (f *fleet) unhealthy(w *Worker, now float64, why string, proof bool) {
-	configured := w.place == configured
+func (f *fleet) unhealthy(e *endpoint, now float64, why string, proof bool) {
+	configured := e.place == configured
 	if configured {
-		w.note(why, f.began.Add(seconds(now)), byHealth)
+		e.note(why, f.began.Add(seconds(now)), byHealth)
 	}
-	switch dead := w.health.hush(proof, w.flows(seconds(now))); {
+	switch dead := e.health.hush(proof, e.flows(seconds(now))); {
 	case !dead:
 	case configured:
-		f.drop(w, now, why)
-	case w.health.fell == 0: // removed: its health only decides how long its last requests may wait
-		w.health.fall(now)
-		f.grace(w)
+		f.drop(e, now, why)
+	case e.health.fell == 0: // removed: its health only decides how long its last requests may wait
+		f.fall(e, now)
 	}
 }
 
-// raise marks w up.
-func (f *fleet) raise(w *Worker, now float64) {
-	back := w.health.rise(now)
-	w.breaker.reset()
-	w.lastError.over = true
-	if back {
-		f.startSlow(w, now)
+// raise marks an endpoint up.
+func (f *fleet) raise(e *endpoint, now float64) {
+	back := e.health.rise(now)
+	e.breaker.reset()
+	e.lastError.over = true
+	for _, w := range e.ranks {
+		if back {
+			f.startSlow(w, now)
+		}
+		f.up++
 	}
-	f.up++
 	f.panicked = false
-	f.note(w, event{kind: raised}, now)
+	f.noteAll(e.ranks, event{kind: raised}, now)
 }
 
-// drop marks w down.
-func (f *fleet) drop(w *Worker, now float64, why string) {
-	if w.health.state == down {
+// drop marks an endpoint down.
+func (f *fleet) drop(e *endpoint, now float64, why string) {
+	if e.health.state == down {
 		return
 	}
-	if w.isUp() {
-		f.up--
+	if e.isUp() {
+		f.up -= len(e.ranks)
 	}
-	w.health.fall(now)
-	f.grace(w)
-	w.forget()
-	f.note(w, event{kind: dropped, why: why}, now)
+	f.fall(e, now)
+	e.forget()
+	f.noteAll(e.ranks, event{kind: dropped, why: why}, now)
 }
 
-// restart records that w runs in a new process, though no health check saw it down.
-func (f *fleet) restart(w *Worker, now float64) {
-	w.forget()
-	w.totals.restarts++
-	w.health.born = now
-	f.startSlow(w, now)
+// fall begins the grace of all requests in flight at an endpoint, also at ranks that it has no more.
+func (f *fleet) fall(e *endpoint, now float64) {
+	e.health.fall(now)
+	for _, w := range f.taken {
+		if w.endpoint == e {
+			f.grace(w)
+		}
+	}
+}
+
+// restart records that an endpoint has a new process, though no health check saw it down.
+func (f *fleet) restart(e *endpoint, now float64) {
+	e.forget()
+	e.health.born = now
+	for _, w := range e.ranks {
+		w.totals.restarts++
+		f.startSlow(w, now)
+	}
 	f.panicked = false
-	f.note(w, event{kind: restarted}, now)
+	f.noteAll(e.ranks, event{kind: restarted}, now)
 }
 
 // scraped records a page of metrics. Of a worker that was killed and came back between two health checks nothing but
 // the start time of its process tells.
-func (f *fleet) scraped(w *Worker, m Metrics, now float64) {
-	if w.isNewProcess(&m) {
-		f.restart(w, now)
+func (f *fleet) scraped(e *endpoint, p *Page, now float64) {
+	if e.isNewProcess(p.Process) {
+		f.restart(e, now)
 	}
+	if p.Process != 0 {
+		e.process = p.Process
+	}
+	e.lastError.good(byMetrics)
+	if n := len(p.Engines); n > 0 && e.learns() && e.believes(n) {
+		f.setRanks(e, n, now)
+		f.listWorkers()
+	}
+	switch {
+	case len(e.ranks) == 1:
+		f.read(e.ranks[0], p.Metrics, now)
+	case len(p.Engines) == len(e.ranks):
+		e.isOdd(len(p.Engines))
+		for r, w := range e.ranks {
+			f.read(w, p.Engines[r], now)
+		}
+	case !e.learns() && e.isOdd(len(p.Engines)):
+		f.noteAll(e.ranks, event{kind: odd, tokens: len(p.Engines)}, now)
+	}
+}
+
+// read records what a page of metrics says of w's engine.
+func (f *fleet) read(w *Worker, m Metrics, now float64) {
 	if n := w.read(m, f.conf.c1, now); n > 0 {
 		f.compare(w, n)
 	}
@@ -84,108 +119,155 @@ func (f *fleet) scraped(w *Worker, m Metrics, now float64) {
 	}
 }
 
-// outcome updates w by how its request r has ended.
-func (f *fleet) outcome(w *Worker, r *request, now float64, o Outcome) {
-	w.totals.count(o.Kind)
-	tried := w.breaker.ended(r)
-	if o.Kind == Canceled || r.at < w.health.born { // of a process that is no more
+// counted records how many engines an endpoint that is not up yet says it has.
+func (f *fleet) counted(e *endpoint, n int, now float64) {
+	if e.place != configured || !e.learns() || n < 1 {
 		return
 	}
-	w.failures.add(o.Kind)
+	f.setRanks(e, n, now)
+	f.listWorkers()
+}
+
+// outcome updates w and its endpoint by how w's request r has ended.
+func (f *fleet) outcome(w *Worker, r *request, now float64, o Outcome) {
+	e := w.endpoint
+	w.totals.count(o.Kind)
+	tried := e.breaker.ended(r)
+	if o.Kind == Canceled || r.at < e.health.born { // of a process that is no more
+		return
+	}
+	e.failures.add(o.Kind)
 	if o.Kind == Answered {
-		w.lastError.good(byRequest)
+		e.lastError.good(byRequest)
 		if tried {
-			f.closeBreaker(w, now)
+			f.closeBreaker(e, now)
 			return
 		}
-		w.breaker.good(now > w.slowStart.until)
+		e.breaker.good(now > w.slowStart.until)
 		return
 	}
 	why := o.why()
-	w.note(why, f.began.Add(seconds(now)), byRequest)
+	e.note(why, f.began.Add(seconds(now)), byRequest)
 	if o.Kind == Leaving {
 		f.leave(w, now, why, tried)
 		return
 	}
-	f.watcher.CheckSoon(w.number) // let the health check decide now, not in two seconds
+	f.watcher.CheckSoon(e.number) // let the health check decide now, not in two seconds
 	if o.Kind == Refused {
-		f.drop(w, now, why)
+		f.drop(e, now, why)
 		return
 	}
-	if w.breaker.fails(tried) && w.isUp() {
+	if e.breaker.fails(tried) && e.isUp() {
 		f.open(w, now, why)
 	}
 }
 
-// open opens w's breaker for failures, if the fleet can do without w.
+// open opens the breaker of w's endpoint for failures, the last of which was w's, if the fleet can do without.
 func (f *fleet) open(w *Worker, now float64, why string) {
+	e := w.endpoint
 	switch {
-	case w.breaker.cause == leaving: // the trial failed in another way: it is no better for that
+	case e.breaker.cause == leaving: // the trial failed in another way: it is no better for that
 		f.leave(w, now, why, true)
-	case !f.mayEject(w):
-		w.breaker.cause = none // a failed trial of one that is needed
+	case !f.mayEject(e):
+		e.breaker.cause = none // a failed trial of one that is needed
 	default:
-		w.breaker.eject(why, now, f.conf.HealthInterval.Seconds())
-		w.slowStart = slowStart{}
+		e.breaker.eject(why, now, f.conf.HealthInterval.Seconds())
 		w.totals.ejected++
-		f.note(w, event{kind: ejected, why: why, wait: seconds(w.breaker.back)}, now)
+		for _, o := range e.ranks {
+			o.slowStart = slowStart{}
+		}
+		f.noteAll(e.ranks, event{kind: ejected, why: why, wait: seconds(e.breaker.back)}, now)
 	}
 }
 
-// mayEject reports whether w may be ejected. Half of the workers that are there always stay: if all fail, the fault is
-// in the requests or in what the workers share.
-func (f *fleet) mayEject(w *Worker) bool {
+// mayEject reports whether an endpoint may be ejected. Half of the endpoints that are there always stay: if all fail,
+// the fault is in the requests or in what they share.
+func (f *fleet) mayEject(e *endpoint) bool {
 	there, out := 0, 1
-	for _, o := range f.workers {
-		if !o.isUp() || o.draining || o.breaker.cause == leaving {
+	for _, o := range f.endpoints {
+		if !o.isUp() || o.allDrain() || o.breaker.cause == leaving {
 			continue
 		}
 		there++
-		if o != w && o.breaker.cause == failing {
+		if o != e && o.breaker.cause == failing {
 			out++
 		}
 	}
 	return 2*out <= there
 }
 
-// leave marks w as draining, because an answer of it said that it is shutting down. Further answers of that kind change
-// nothing while its breaker is open. Here no half of the fleet is kept: what such a worker is sent comes back
-// unanswered.
+// leave marks the endpoint of w as draining, because an answer of w said that it is shutting down. Further answers of
+// that kind change nothing while its breaker is open. Here no half of the fleet is kept: what such a worker is sent
+// comes back unanswered.
 func (f *fleet) leave(w *Worker, now float64, why string, tried bool) {
-	again := w.breaker.cause == leaving
-	if !w.isUp() || again && !tried {
+	e := w.endpoint
+	again := e.breaker.cause == leaving
+	if !e.isUp() || again && !tried {
 		return
 	}
 	if !again {
 		w.totals.left++
 	}
-	w.breaker.leave(why, now)
-	w.slowStart = slowStart{}
-	f.watcher.ScrapeSoon(w.number) // its process as of now, to know a new one by
-	f.note(w, event{kind: wentLeaving, why: why, wait: seconds(w.breaker.back), tokens: w.flight.n}, now)
+	e.breaker.leave(why, now)
+	for _, o := range e.ranks {
+		o.slowStart = slowStart{}
+	}
+	f.watcher.ScrapeSoon(e.number) // its process as of now, to know a new one by
+	f.noteAll(e.ranks, event{kind: wentLeaving, why: why, wait: seconds(e.breaker.back), tokens: e.inFlight}, now)
 }
 
-// closeBreaker closes w's breaker after a good trial and starts w slowly: it still has its cache, but none of the load
-// that the others have.
-func (f *fleet) closeBreaker(w *Worker, now float64) {
-	w.breaker.shut()
-	f.startSlow(w, now)
+// closeBreaker closes an endpoint's breaker after a good trial and starts its ranks slowly: they still have their
+// caches, but none of the load that the others have.
+func (f *fleet) closeBreaker(e *endpoint, now float64) {
+	e.breaker.shut()
+	for _, w := range e.ranks {
+		f.startSlow(w, now)
+	}
 	f.panicked = false
-	f.note(w, event{kind: closed}, now)
+	f.noteAll(e.ranks, event{kind: closed}, now)
 }
 
-// drain takes w out of the snapshots, or puts it back.
-func (f *fleet) drain(w *Worker, on bool, now float64) {
-	if w.draining == on {
+// drain takes a worker of that id out of the snapshots, or puts it back. The name of an endpoint means all of its
+// ranks, those that it will have too. It reports whether there is such a worker.
+func (f *fleet) drain(id string, on bool, now float64) bool {
+	e := f.at(id)
+	if e == nil {
+		return false
+	}
+	if e.name == id {
+		e.drained = on
+		f.drainRanks(e.ranks, on, now)
+		return true
+	}
+	w := f.find(id)
+	if w == nil {
+		return false
+	}
+	e.drained = e.drained && on
+	f.drainRanks([]*Worker{w}, on, now)
+	return true
+}
+
+// drainRanks takes ranks of one endpoint out of the snapshots, or puts them back.
+func (f *fleet) drainRanks(ranks []*Worker, on bool, now float64) {
+	var changed []*Worker
+	inFlight := 0
+	for _, w := range ranks {
+		if w.draining != on {
+			w.draining = on
+			changed = append(changed, w)
+			inFlight += w.flight.n
+		}
+	}
+	if len(changed) == 0 {
 		return
 	}
-	w.draining = on
 	if on {
-		f.note(w, event{kind: drained, tokens: w.flight.n}, now)
+		f.noteAll(changed, event{kind: drained, tokens: inFlight}, now)
 		return
 	}
 	f.panicked = false
-	f.note(w, event{kind: undrained}, now)
+	f.noteAll(changed, event{kind: undrained}, now)
 }
 
 // countPanic counts a request that was given workers that are not up. It is logged once until one is up again.

@@ -54,10 +54,11 @@ func TestReportsOfNobody(t *testing.T) {
 		p.Unchecked(id, "late", p.after(2))
 		p.Listed(id, []string{"late"}, []json.RawMessage{[]byte(`{}`)})
 		p.Unlisted(id, "late", p.after(2))
-		p.Scraped(id, Metrics{Running: 7, Process: 3}, p.after(2))
+		p.Scraped(id, Page{Metrics: Metrics{Running: 7, Process: 3}}, p.after(2))
+		p.Counted(id, 4, p.after(2))
 		p.Unscraped(id, "late", p.after(2))
-		if isUp, isLeaving := p.Phase(id); isUp || isLeaving {
-			t.Errorf("number %d is up %v, leaving %v; want neither", id, isUp, isLeaving)
+		if isUp, isLeaving, counts := p.Phase(id); isUp || isLeaving || counts {
+			t.Errorf("number %d is up %v, leaving %v, counts %v; want none of it", id, isUp, isLeaving, counts)
 		}
 	}
 	after := p.Stats(p.after(2))

@@ -1,8 +1,13 @@
 package worker
 
-// Metrics is what a worker's page of metrics says: sums over its data-parallel engines, usage their mean. What the page
-// does not say is 0. It is an alias of plain values, so that whoever reads the pages can declare the same without
-// importing this package.
+// Page is a worker's page of metrics. It is an alias of plain values, so that whoever reads the pages can declare the
+// same without importing this package.
+type Page = struct {
+	Metrics           // sums over the worker's data-parallel engines, usage their mean
+	Engines []Metrics // of each engine that the page names, in order of their numbers; none if it names none
+}
+
+// Metrics is what a page of metrics says of an engine, or of all of a worker. What the page does not say is 0.
 type Metrics = struct {
 	Running  int     // requests
 	Waiting  int     // requests

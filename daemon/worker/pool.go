@@ -28,7 +28,7 @@ func New(c Config, now time.Time) *Pool {
 	p := &Pool{later: c.After, announce: newAnnouncer(&c), budget: newBudget()}
 	p.fleet = fleet{
 		began: now, watcher: c.Watcher, grace: p.beginGrace, speed: fleetSpeed{slowness: 1},
-		taken: map[uint32]*Worker{}, watched: map[uint64]*Worker{},
+		taken: map[uint32]*Worker{}, watched: map[uint64]*endpoint{},
 	}
 	p.fleet.conf = newSettings(c)
 	p.set.Store(p.fleet.conf)
@@ -70,16 +70,13 @@ func (p *Pool) Update(specs []Spec, now time.Time) {
 	p.fleet.update(specs, labels, p.fleet.sec(now))
 }
 
-// Drain takes a worker out of the snapshots, or puts it back. Its requests run to their end. It reports whether there
-// is such a worker.
+// Drain takes a worker out of the snapshots, or puts it back. Its requests run to their end. id is that of a worker, or
+// the configured one of several data-parallel ranks, which means all of them. Drain reports whether there is such a
+// worker.
 func (p *Pool) Drain(id string, on bool, now time.Time) bool {
 	p.mu.Lock()
 	defer p.unlock()
-	w := p.fleet.find(id)
-	if w != nil {
-		p.fleet.drain(w, on, p.fleet.sec(now))
-	}
-	return w != nil
+	return p.fleet.drain(id, on, p.fleet.sec(now))
 }
 
 // Snapshot appends a row for each worker that can take the request, and the workers beside them, in order of slot: up,
@@ -103,7 +100,7 @@ func (p *Pool) Standing(id, model string, now time.Time) Standing {
 	defer p.mu.Unlock()
 	w := p.fleet.find(id)
 	if w == nil {
-		return Gone
+		return p.fleet.absence(id)
 	}
 	return w.standing(model, p.fleet.conf.MaxInFlight, p.fleet.sec(now))
 }
@@ -113,7 +110,7 @@ func (p *Pool) Standing(id, model string, now time.Time) Standing {
 func (p *Pool) FailsAlone(w *Worker) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.fleet.failsAlone(w)
+	return p.fleet.failsAlone(w.endpoint)
 }
 
 // Saturated reports whether every worker that is up has MaxInFlight requests, so that Snapshot would answer Full

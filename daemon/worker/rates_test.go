@@ -69,7 +69,7 @@ func TestSentLatelyAndPending(t *testing.T) {
 	near(t, "Pending", float64(rows[0].Pending), 5, 1e-6)
 	near(t, "the other's Lately", float64(rows[1].Lately), 0, 0)
 	p.mu.Lock()
-	p.fleet.drop(p.fleet.workers[1], 31, "gone")
+	p.fleet.drop(p.fleet.workers[1].endpoint, 31, "gone")
 	p.mu.Unlock()
 	p.heal(1, 31)
 	rows = p.rows(31)

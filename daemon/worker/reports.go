@@ -8,64 +8,73 @@ import (
 // What is asked of the workers comes in here, by the number that Watcher.Watch gave. A number that is not watched any
 // more is of a worker that has gone meanwhile, and what it said is ignored.
 
-// Phase reports whether the worker is up, and whether an answer of it said that it is shutting down.
-func (p *Pool) Phase(id uint64) (isUp, isLeaving bool) {
+// Phase reports whether the worker is up, whether an answer of it said that it is shutting down, and whether it is to
+// say how many engines it has before its next good health check is reported.
+func (p *Pool) Phase(id uint64) (isUp, isLeaving, counts bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	w := p.fleet.watched[id]
-	return w != nil && w.isUp(), w != nil && w.breaker.cause == leaving
+	e := p.fleet.watched[id]
+	if e == nil {
+		return false, false, false
+	}
+	return e.isUp(), e.breaker.cause == leaving, !e.isUp() && e.place == configured && e.learns()
+}
+
+// Counted records how many engines, data-parallel ranks, a worker says it has.
+func (p *Pool) Counted(id uint64, engines int, now time.Time) {
+	p.report(id, func(e *endpoint) { p.fleet.counted(e, engines, p.fleet.sec(now)) })
 }
 
 // Healthy records a good health check.
 func (p *Pool) Healthy(id uint64, now time.Time) {
-	p.report(id, func(w *Worker) { p.fleet.healthy(w, p.fleet.sec(now)) })
+	p.report(id, func(e *endpoint) { p.fleet.healthy(e, p.fleet.sec(now)) })
 }
 
 // Silent records a health check without an answer.
 func (p *Pool) Silent(id uint64, why string, now time.Time) {
-	p.report(id, func(w *Worker) { p.fleet.unhealthy(w, p.fleet.sec(now), why, false) })
+	p.report(id, func(e *endpoint) { p.fleet.unhealthy(e, p.fleet.sec(now), why, false) })
 }
 
 // Dead records a health check that proves death: nothing listens, or the engine answered 5xx.
 func (p *Pool) Dead(id uint64, why string, now time.Time) {
-	p.report(id, func(w *Worker) { p.fleet.unhealthy(w, p.fleet.sec(now), why, true) })
+	p.report(id, func(e *endpoint) { p.fleet.unhealthy(e, p.fleet.sec(now), why, true) })
 }
 
 // Unchecked records that no health check could be made. That says nothing of the worker.
 func (p *Pool) Unchecked(id uint64, why string, now time.Time) {
-	p.report(id, func(w *Worker) { w.note(why, now, byHealth) })
+	p.report(id, func(e *endpoint) { e.note(why, now, byHealth) })
 }
 
 // Listed records the model ids that a worker lists, each once, and the entry of /v1/models of each. Entries are kept
 // for each worker: vLLM writes a new time and a new permission id into each answer.
 func (p *Pool) Listed(id uint64, ids []string, entries []json.RawMessage) {
-	p.report(id, func(w *Worker) { p.fleet.list(w, ids, entries) })
+	p.report(id, func(e *endpoint) { p.fleet.list(e, ids, entries) })
 }
 
 // Unlisted records that a worker's models could not be read.
 func (p *Pool) Unlisted(id uint64, why string, now time.Time) {
-	p.report(id, func(w *Worker) { w.note(why, now, byModels) })
+	p.report(id, func(e *endpoint) { e.note(why, now, byModels) })
 }
 
 // Scraped records the figures of a page of metrics.
-func (p *Pool) Scraped(id uint64, m Metrics, now time.Time) {
-	p.report(id, func(w *Worker) {
-		if w.place == configured {
-			p.fleet.scraped(w, m, p.fleet.sec(now))
+func (p *Pool) Scraped(id uint64, page Page, now time.Time) {
+	p.report(id, func(e *endpoint) {
+		if e.place == configured {
+			p.fleet.scraped(e, &page, p.fleet.sec(now))
 		}
 	})
 }
 
 // Unscraped records that a worker's metrics could not be read.
 func (p *Pool) Unscraped(id uint64, why string, now time.Time) {
-	p.report(id, func(w *Worker) { w.note(why, now, byMetrics) })
+	p.report(id, func(e *endpoint) { e.note(why, now, byMetrics) })
 }
 
-// report calls take for the worker of that number, with the lock held.
-func (p *Pool) report(id uint64, take func(w *Worker)) {
+// report calls take for the endpoint of that number, with the lock held.
+func (p *Pool) report(id uint64, take func(e *endpoint)) {
 	p.mu.Lock()
 	defer p.unlock()
-	if w := p.fleet.watched[id]; w != nil {
-		take(w)
+	if e := p.fleet.watched[id]; e != nil {
+		take(e)
 	}
 }

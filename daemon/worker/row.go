@@ -18,6 +18,7 @@ type moment struct {
 func (w *Worker) fill(r *abi.Row, m *moment) {
 	r.Worker = w.slot
 	r.Key = w.key
+	r.Rank = w.rank
 	w.marks.fill(r)
 	r.InFlight = uint32(w.flight.n)
 	r.FlightTokens = uint32(max(0, w.flight.tokens))
@@ -47,6 +48,9 @@ func (w *Worker) fill(r *abi.Row, m *moment) {
 // Stats is one worker's state, for pages and metrics.
 type Stats struct {
 	ID       string
+	Endpoint string // the id that the worker's address is configured by: ID, but for a rank of several
+	Rank     int    // data-parallel, of Ranks
+	Ranks    int    // behind the address
 	URL      string // without credentials
 	Slot     uint32
 	State    Standing  // Starting, Ready, Down, Ejected or Draining
@@ -56,7 +60,8 @@ type Stats struct {
 	Why      string // it is ejected or draining; "" if it is neither
 	Up       bool   // gets requests
 	InFlight int
-	Limit    int // of InFlight; 0 = none
+	Limit    int  // of requests at all ranks together; 0 = none
+	Full     bool // they are as many
 	Sent     uint64
 	Pending  int // prompt tokens without a first byte
 
@@ -92,8 +97,9 @@ type Stats struct {
 func (w *Worker) stats(m *moment, limit int) Stats {
 	slow := m.slowness * w.speed.rel
 	s := Stats{
-		ID: w.id, URL: w.shown, Slot: w.slot, Since: w.since, Breaker: w.breaker.state(m.now),
-		Drained: w.draining, Up: w.takes(m.now), InFlight: w.flight.n, Limit: limit, Sent: w.sent, Pending: w.queue.tokens,
+		ID: w.id, Endpoint: w.name, Rank: int(w.rank), Ranks: len(w.ranks), URL: w.shown, Slot: w.slot, Since: w.since,
+		Breaker: w.breaker.state(m.now), Drained: w.draining, Up: w.takes(m.now), InFlight: w.flight.n, Limit: limit,
+		Full: w.full(limit), Sent: w.sent, Pending: w.queue.tokens,
 		Running: w.readings.Running, Waiting: w.readings.Waiting, KVUsage: w.readings.Usage, MetricsAge: -1,
 		Capacity: w.capacity.inForce, PrefixQueries: w.readings.Queries, PrefixHits: w.readings.Hits,
 		Wait: w.queue.wait(m.now, slow), Slow: slow, Load: w.share.seconds * m.back / window,

@@ -11,6 +11,7 @@ type Query struct {
 	Model string // "" fits every worker
 	Bound string // id of the worker that the request is bound to: neither slow start nor a drain hides it
 	Again bool   // others have failed the request: slow start hides nobody
+	Rank  int    // 1 + the data-parallel rank that alone may take it, of an address that has it; 0 = any
 	At    time.Time
 }
 
@@ -61,11 +62,11 @@ func (s *shot) takeBy(m mode) {
 			list = w.listing
 			fits = list.fits(s.Model)
 		}
-		if !fits {
+		if !fits || s.Rank > 0 && w.otherRank(s.Rank-1) {
 			continue
 		}
 		if w.breaker.hasProven(s.moment.now) {
-			s.fleet.closeBreaker(w, s.moment.now)
+			s.fleet.closeBreaker(w.endpoint, s.moment.now)
 		}
 		standing := s.judge(w, m)
 		if standing == Panicked && s.standing != Panicked {

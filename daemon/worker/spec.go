@@ -16,6 +16,10 @@ type Spec struct {
 	Weight     float64           // default 1
 	Cost       float64           // of using it, beside the others; default 1
 	Labels     map[string]string // as the operator gave them
+
+	// DataParallel is how many data-parallel ranks stand behind URL; 0 = as many as the worker says. Each of several is a
+	// Worker of its own, with the spec's KVTokens, Weight, Cost and Labels.
+	DataParallel int
 }
 
 // marks are what a Spec says of its worker for strategies to read. A new one is a field of Spec and a line in marks,

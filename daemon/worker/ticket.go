@@ -102,7 +102,10 @@ func (t *Ticket) End(now time.Time, o Outcome) {
 	w.end(r, o, at)
 	if w.place == configured {
 		p.fleet.outcome(w, r, at, o)
-	} else if p.fleet.release(w) {
+		return
+	}
+	w.breaker.ended(r) // a rank that is gone leaves no trial behind at its endpoint
+	if p.fleet.release(w) {
 		p.fleet.note(w, event{kind: released}, at)
 	}
 }

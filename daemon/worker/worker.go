@@ -2,27 +2,23 @@ package worker
 
 import (
 	"cmp"
-	"encoding/json"
 	"math"
 	"sync/atomic"
 	"time"
 )
 
-// Worker is one vLLM instance of a pool. The same value stands for it from the day it is configured until it is
-// removed.
+// Worker is one vLLM engine of a pool: an instance, or one of the data-parallel ranks behind its port. The same value
+// stands for it from the day it is configured or found until it is removed.
 type Worker struct {
 	identity
+	*endpoint
 	block atomic.Int32 // tokens of a block of its KV cache, as it last said; 0 = never
-	flow  atomic.Int64 // nanoseconds from the pool's beginning to the last byte of an answer; 0 = none came
 
 	// All below is guarded by the pool's lock. What a row needs stands together.
 	marks
 	place     place
-	draining  bool     // asked to by Drain
-	offered   bool     // in panic mode: TryBegin accepts requests to it though it is not up
-	listing   *listing // nil = not read yet: any model may be there
-	health    health
-	breaker   breaker
+	draining  bool // asked to by Drain
+	offered   bool // in panic mode: TryBegin accepts requests to it though it is not up
 	slowStart slowStart
 	queue     queue
 	flight    flight
@@ -34,15 +30,11 @@ type Worker struct {
 	tpot      mean
 	readings  readings
 
-	capacity  capacity
-	process   float64           // when its process began, as last read; outlives a death, to recognise a new process
-	entries   []json.RawMessage // of listing.ids
-	ended     ended
-	failures  failures
-	lastError lastError
-	totals    totals
-	shownAs   Standing  // its condition
-	since     time.Time // when it became that
+	capacity capacity
+	ended    ended
+	totals   totals
+	shownAs  Standing  // its condition
+	since    time.Time // when it became that
 }
 
 // place is where a worker stands in the pool.
@@ -70,8 +62,19 @@ type ended struct {
 // only after this one was removed and its last request ended.
 func (w *Worker) Slot() uint32 { return w.slot }
 
-// ID is the worker's name.
+// ID is the worker's name: the configured id, and for a data-parallel rank of several that, a # and the rank, as in
+// gpu-1#2.
 func (w *Worker) ID() string { return w.id }
+
+// Endpoint is the id by which the worker's address is configured. It is ID, but for a data-parallel rank of several.
+func (w *Worker) Endpoint() string { return w.name }
+
+// Rank is the worker's data-parallel rank of those behind its address, from 0; 0 also of the only one.
+func (w *Worker) Rank() uint32 { return w.rank }
+
+// RankHeader is the value of the header X-data-parallel-rank that makes the engine behind the worker's address which
+// the worker stands for take a request; "" if there is no other.
+func (w *Worker) RankHeader() string { return w.header }
 
 // BlockTokens is how many tokens a block of the worker's KV cache holds, by its metrics; 0 = not known.
 func (w *Worker) BlockTokens() int { return int(w.block.Load()) }
@@ -82,8 +85,12 @@ func (w *Worker) Key() uint64 { return w.key }
 // URL is the base URL to send requests to. It may hold credentials: never log it.
 func (w *Worker) URL() string { return w.url }
 
-func newWorker(who identity) *Worker {
-	return &Worker{identity: who, speed: speed{rel: 1}, shownAs: Starting}
+// otherRank reports whether another worker is that rank behind w's address.
+func (w *Worker) otherRank(rank int) bool { return int(w.rank) != rank && rank < len(w.ranks) }
+
+// newRank makes the worker for rank r of n.
+func (e *endpoint) newRank(r, n int) *Worker {
+	return &Worker{identity: e.rankOf(r, n), endpoint: e, speed: speed{rel: 1}, draining: e.drained, shownAs: Starting}
 }
 
 // adopt sets what may change while a worker stays, and reports whether its capacity did.
@@ -100,12 +107,10 @@ func (w *Worker) resize() bool {
 	return w.capacity.inForce != was
 }
 
-// forget drops what is known of the worker's process: it is dead or a new one. Requests that are still counted in
-// flight end by their tickets.
+// forget drops what is known of the worker's engine: it is dead or a new one. Requests that are still counted in flight
+// end by their tickets.
 func (w *Worker) forget() {
 	w.queue.clear()
-	w.breaker.reset()
-	w.failures = failures{}
 	w.share = share{}
 	w.ended = ended{}
 	w.speed = speed{rel: 1}
@@ -130,17 +135,11 @@ func (w *Worker) condition() (s Standing, why string) {
 	return Ready, ""
 }
 
-// isUp reports whether w passes its health checks.
-func (w *Worker) isUp() bool { return w.health.state == up }
-
 // takes reports whether w may get requests, however many it has.
 func (w *Worker) takes(now float64) bool { return !w.draining && w.keeps(now) }
 
 // keeps reports whether w may at least serve the sessions that it has. A drain does not end those.
 func (w *Worker) keeps(now float64) bool { return w.isUp() && w.breaker.lets(now) }
-
-// full reports whether w has as many requests as the limit allows; 0 = no limit.
-func (w *Worker) full(limit int) bool { return limit > 0 && w.flight.n >= limit }
 
 // standing is what w can do for a request of the model that is bound to it.
 func (w *Worker) standing(model string, limit int, now float64) Standing {
@@ -157,29 +156,14 @@ func (w *Worker) standing(model string, limit int, now float64) Standing {
 	return Ready
 }
 
-// note records an error.
-func (w *Worker) note(text string, at time.Time, by source) {
-	w.lastError.note(text, at, by, w.health.state == down)
-}
-
-// flows reports whether a byte of an answer came from w in the last seconds.
-func (w *Worker) flows(sinceBegan time.Duration) bool {
-	last := w.flow.Load()
-	return last > 0 && sinceBegan-time.Duration(last) < flowing
-}
-
-// read records a page of metrics. It returns on how many requests the page measured a pace, 0 if it measured none. See
-// pace.
+// read records what a page of metrics says of the worker's engine. It returns on how many requests the page measured a
+// pace, 0 if it measured none. See pace.
 func (w *Worker) read(m Metrics, c1, now float64) (requests float64) {
 	was := w.readings
 	w.readings = readings{Metrics: m, at: now}
-	if m.Process != 0 {
-		w.process = m.Process
-	}
 	if m.Block > 0 {
 		w.block.Store(int32(min(m.Block, math.MaxInt32)))
 	}
-	w.lastError.good(byMetrics)
 	if was.at == 0 {
 		return 0
 	}
@@ -204,14 +188,10 @@ func (w *Worker) read(m Metrics, c1, now float64) (requests float64) {
 	return requests
 }
 
-// isNewProcess reports whether m is of another process than the page before.
-func (w *Worker) isNewProcess(m *Metrics) bool {
-	return w.process != 0 && m.Process != 0 && math.Abs(m.Process-w.process) > 1
-}
-
 // begin counts a request.
 func (w *Worker) begin(r *request) {
 	w.sent++
+	w.inFlight++
 	w.slowStart.spend()
 	w.breaker.sent(r)
 	w.queue.push(r)
@@ -222,6 +202,7 @@ func (w *Worker) begin(r *request) {
 func (w *Worker) end(r *request, o Outcome, now float64) {
 	w.queue.remove(r)
 	w.flight.remove(r)
+	w.inFlight--
 	if o.Kind != Answered {
 		return
 	}

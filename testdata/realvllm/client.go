@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,11 +21,17 @@ type client struct {
 	base    string
 	http    *http.Client
 	session string // what SageMaker's field names; "" = no such field
+	explain string // how the router is to explain itself; "" = in header fields
 }
 
 // in is the client in a session.
 func (c *client) in(session string) *client {
-	return &client{c.base, c.http, session}
+	return &client{base: c.base, http: c.http, session: session, explain: c.explain}
+}
+
+// asking is the client with another way for the router to explain itself.
+func (c *client) asking(explain string) *client {
+	return &client{base: c.base, http: c.http, session: c.session, explain: explain}
 }
 
 func newClient(base string) *client {
@@ -58,7 +65,7 @@ func (c *client) send(ctx context.Context, method, path string, body any, watch 
 		return a
 	}
 	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("X-Warmpath-Explain", "1")
+	req.Header.Set("X-Warmpath-Explain", cmp.Or(c.explain, "1"))
 	if c.session != "" {
 		req.Header.Set("X-Amzn-SageMaker-Session-Id", c.session)
 	}

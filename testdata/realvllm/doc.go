@@ -1,7 +1,8 @@
 // Realvllm starts two real vLLM workers (CPU build, a tiny model of random weights) and a warmpath in front of them,
 // and checks what a simulated worker cannot prove: that the engine counts cached tokens where the router sends a
 // chat's turns, that a client who leaves frees the engine, and that draining, killing and restarting a worker costs
-// no client an answer.
+// no client an answer. With -check caches it compares the tokens that the router believes to be cached with those that
+// the engines find, and the hit rates of strategies that follow the engines' KV events and of those that do not.
 //
 //	testdata/realvllm/run.sh
 //

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -43,7 +44,12 @@ func main() {
 	flag.StringVar(&o.model, "model", "", "folder of the model, from tiny_model.py")
 	flag.StringVar(&o.binary, "warmpath", "bin/warmpath", "the router")
 	flag.StringVar(&o.record, "record", "", "check nothing; write to this folder what a worker that is stopped sends")
+	flag.StringVar(&o.check, "check", "requests", "what: requests | caches")
+	strategies := flag.String("strategies", "prefixaware,kvaware", "that caches compares")
+	flag.IntVar(&o.requests, "requests", 200, "of each run of caches")
+	flag.Uint64Var(&o.seed, "seed", 1, "of the traffic of caches")
 	flag.Parse()
+	o.strategies = strings.Split(*strategies, ",")
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, o); err != nil {
@@ -53,7 +59,13 @@ func main() {
 	}
 }
 
-type options struct{ python, model, binary, record string }
+type options struct {
+	python, model, binary, record string
+	check                         string
+	strategies                    []string
+	requests                      int
+	seed                          uint64
+}
 
 // run leaves no process behind, however it ends.
 func run(ctx context.Context, o options) (err error) {
@@ -68,11 +80,15 @@ func run(ctx context.Context, o options) (err error) {
 			fmt.Println("logs are in", dir)
 		}
 	}()
+	if o.check == "caches" {
+		return checkCaches(ctx, o, dir)
+	}
 	ports, err := freePorts(4)
 	if err != nil {
 		return err
 	}
-	s := &scene{setup: setup{python: o.python, model: o.model, dir: dir, drain: 20 * time.Second}, ports: ports}
+	s := &scene{setup: setup{python: o.python, model: o.model, dir: dir, drain: 20 * time.Second, blocks: 1024,
+		length: 8192}, ports: ports}
 	defer s.close()
 	if o.record != "" {
 		return record(ctx, s, o.record)
@@ -119,7 +135,8 @@ func (s *scene) open(ctx context.Context, binary string) error {
 		}
 	}
 	var err error
-	s.router, err = serve(binary, s.setup.dir, s.ports[2], s.ports[3], s.workers[:])
+	s.router, err = serve(binary, s.setup.dir, settings{name: "warmpath", port: s.ports[2], admin: s.ports[3],
+		workers: s.workers[:]})
 	if err != nil {
 		return err
 	}
@@ -143,16 +160,7 @@ func (s *scene) start(i int) error {
 }
 
 // up waits until the router has both workers.
-func (s *scene) up(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	for _, w := range s.workers {
-		if _, _, err := s.router.waitState(ctx, w.id, "up", false); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+func (s *scene) up(ctx context.Context) error { return s.router.up(ctx, s.workers[:]) }
 
 func (s *scene) close() {
 	for _, w := range s.workers {

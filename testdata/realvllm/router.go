@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -20,21 +21,47 @@ type router struct {
 	done          chan struct{}
 }
 
-// serve starts warmpath with defaults in front of the workers.
-func serve(binary, dir string, port, admin int, workers []*vllm) (*router, error) {
-	text := fmt.Sprintf("[server]\nlisten = \"127.0.0.1:%d\"\nadmin = \"127.0.0.1:%d\"\n\n[[pools]]\nmodels = [\"*\"]\n",
-		port, admin)
-	for _, w := range workers {
-		text += fmt.Sprintf("\n[[pools.workers]]\nid = %q\nurl = %q\n", w.id, w.url)
+// settings are what a router is started with; the rest is defaults.
+type settings struct {
+	name        string // of its files
+	port, admin int
+	strategy    string // "" = the default
+	kvTokens    int    // of each worker; 0 = as the worker says
+	events      bool   // follow the workers' KV events
+	workers     []*vllm
+}
+
+// text is the configuration file.
+func (c *settings) text(dir string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "[server]\nlisten = \"127.0.0.1:%d\"\nadmin = \"127.0.0.1:%d\"\naccess_log = %q\n", c.port, c.admin,
+		filepath.Join(dir, c.name+".access"))
+	b.WriteString("\n[[pools]]\nmodels = [\"*\"]\n")
+	if c.strategy != "" {
+		fmt.Fprintf(&b, "strategy = %q\n", c.strategy)
 	}
-	file := filepath.Join(dir, "warmpath.toml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+	for _, w := range c.workers {
+		fmt.Fprintf(&b, "\n[[pools.workers]]\nid = %q\nurl = %q\n", w.id, w.url)
+		if c.kvTokens > 0 {
+			fmt.Fprintf(&b, "kv_tokens = %d\n", c.kvTokens)
+		}
+		if c.events {
+			fmt.Fprintf(&b, "kv_events = %q\nkv_events_replay = %q\n", w.events, w.replay)
+		}
+	}
+	return b.String()
+}
+
+// serve starts warmpath.
+func serve(binary, dir string, c settings) (*router, error) {
+	file := filepath.Join(dir, c.name+".toml")
+	if err := os.WriteFile(file, []byte(c.text(dir)), 0o600); err != nil {
 		return nil, err
 	}
-	r := &router{log: filepath.Join(dir, "warmpath.log"), done: make(chan struct{}),
-		client: newClient(fmt.Sprintf("http://127.0.0.1:%d", port)), admin: newClient(fmt.Sprintf("http://127.0.0.1:%d",
-			admin))}
-	log, err := os.Create(r.log)
+	r := &router{log: filepath.Join(dir, c.name+".log"), done: make(chan struct{}),
+		client: newClient(fmt.Sprintf("http://127.0.0.1:%d", c.port)),
+		admin:  newClient(fmt.Sprintf("http://127.0.0.1:%d", c.admin))}
+	log, err := os.OpenFile(r.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600) // a restarted router goes on in it
 	if err != nil {
 		return nil, err
 	}
@@ -82,6 +109,18 @@ func (r *router) states(ctx context.Context) (map[string]string, error) {
 		}
 	}
 	return s, nil
+}
+
+// up waits until the router has all workers.
+func (r *router) up(ctx context.Context, workers []*vllm) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	for _, w := range workers {
+		if _, _, err := r.waitState(ctx, w.id, "up", false); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // waitState waits until a worker's state is, or with not = true is not, the given one, and returns when and which it

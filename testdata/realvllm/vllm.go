@@ -26,6 +26,8 @@ const startLimit = 12 * time.Minute
 type vllm struct {
 	id, url string
 	client  *client
+	events  string // ZMQ address of its KV events; "" = it publishes none
+	replay  string // and of their replay
 	log     string // file
 	started time.Time
 	cmd     *exec.Cmd
@@ -36,6 +38,8 @@ type vllm struct {
 type setup struct {
 	python, model, dir string
 	drain              time.Duration // of --shutdown-timeout
+	blocks, length     int           // of 32 tokens; the longest request in tokens
+	events             bool          // publish KV events
 }
 
 // sessions is the folder in which a worker keeps a folder for each session.
@@ -54,15 +58,30 @@ func (s setup) start(id string, port int) (*vllm, error) {
 		return nil, err
 	}
 	defer log.Close()
-	w.cmd = exec.Command(s.python, "-m", "vllm.entrypoints.openai.api_server",
+	args := []string{"-m", "vllm.entrypoints.openai.api_server",
 		"--model", s.model, "--served-model-name", "tiny", "--host", "127.0.0.1", "--port", addr,
-		"--enforce-eager", "--block-size", "32", "--num-gpu-blocks-override", "1024", "--max-model-len", "8192",
-		"--enable-prompt-tokens-details", "--shutdown-timeout", strconv.Itoa(int(s.drain.Seconds())))
+		"--enforce-eager", "--block-size", "32", "--num-gpu-blocks-override", strconv.Itoa(s.blocks),
+		"--max-model-len", strconv.Itoa(s.length),
+		"--enable-prompt-tokens-details", "--shutdown-timeout", strconv.Itoa(int(s.drain.Seconds()))}
+	if s.events {
+		w.events = "ipc://" + filepath.Join(s.dir, id+".sock")
+		replay, err := freePorts(1)
+		if err != nil {
+			return nil, err
+		}
+		w.replay = fmt.Sprintf("tcp://127.0.0.1:%d", replay[0])
+		args = append(args, "--kv-events-config", fmt.Sprintf(`{"enable_kv_cache_events":true,"publisher":"zmq",`+
+			`"endpoint":%q,"replay_endpoint":%q,"topic":"kv@%s@tiny"}`, w.events, w.replay, id))
+	}
+	w.cmd = exec.Command(s.python, args...)
 	w.cmd.Env = append(os.Environ(), "VLLM_CPU_KVCACHE_SPACE=1", "OMP_NUM_THREADS=1", "VLLM_CPU_OMP_THREADS_BIND=nobind",
 		"HF_HUB_OFFLINE=1", "VLLM_NO_USAGE_STATS=1",
 		"VLLM_HOST_IP=127.0.0.1", "VLLM_ENABLE_RESPONSES_API_STORE=1", "TMPDIR="+s.dir,
 		"SAGEMAKER_ENABLE_STATEFUL_SESSIONS=true", "SAGEMAKER_SESSIONS_PATH="+
 			s.sessions(id)) // else both would share /dev/shm's
+	if s.events {
+		w.cmd.Env = append(w.cmd.Env, "VLLM_SERVER_DEV_MODE=1") // for /reset_prefix_cache
+	}
 	w.cmd.Stdout, w.cmd.Stderr = log, log
 	w.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := w.cmd.Start(); err != nil {

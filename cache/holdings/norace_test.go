@@ -1,0 +1,5 @@
+//go:build !race
+
+package holdings
+
+const raceEnabled = false

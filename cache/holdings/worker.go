@@ -1,0 +1,356 @@
+package holdings
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// place is a holder of the worker's and the plane in which it is.
+type place struct {
+	h *holder
+	p *plane
+}
+
+// twin is a block that a worker holds under more than one engine hash: salted and plain prompts of an engine before
+// 0.17, or the same ids with other images.
+type twin struct {
+	id     uint32
+	offset uint16
+	tier   Tier
+}
+
+// copied is a hash with more copies in a tier than its slot can count.
+type copied struct {
+	hash uint64
+	tier Tier
+}
+
+// worker is what one worker said that it holds.
+type worker struct {
+	slot     uint32
+	dir      *directory
+	seed     uint64
+	capacity int // blocks
+	live     atomic.Bool
+	size     atomic.Int64 // tokens a block on the GPU, of the last store there; 0 = none yet
+
+	mu     sync.Mutex // guards all below. It is taken before a plane's
+	gone   bool       // forgotten: whoever still has a Writer writes to nothing
+	table  table
+	places []place // by id; the first is never used
+	free   []uint32
+	twins  map[twin]uint32   // further hashes
+	many   map[copied]uint32 // further copies
+	parked orphans
+	tally  Stats // without what is derived from the others
+
+	// Scratch of one store.
+	chain []uint64
+	found []int
+	segs  []seg
+	fresh []uint64
+}
+
+// seg is a part of a store that stands in one node.
+type seg struct {
+	id       uint32
+	from, at int // offset in the node; index in the store
+	n        int
+}
+
+// add puts one copy of each block of s into its tier, after the block at the end of at; at nil stands for the root.
+// What skip names is passed over. It returns false when the worker has more than it may.
+func (w *worker) add(s *Stored, at *place, off int, skip []bool) bool {
+	added := w.note(s, skip)
+	if added < 0 {
+		return false
+	}
+	if added == 0 {
+		return true
+	}
+	p, n := w.chained(s, at, off)
+	if p == nil {
+		w.unnote(s, added)
+		return true
+	}
+	w.stand(p, n, off, s)
+	return true
+}
+
+// note enters the hashes of s into the table, each with one copy more. w.found has the slots of those that are new, -1
+// for the others. It returns how many are new, -1 if they are too many.
+func (w *worker) note(s *Stored, skip []bool) (added int) {
+	w.found = w.found[:0]
+	w.fresh = w.fresh[:0]
+	if w.table.n+len(s.Hashes) > w.capacity {
+		for i, h := range s.Hashes {
+			if (skip == nil || !skip[i]) && w.table.find(h) < 0 {
+				added++
+			}
+		}
+		if w.table.n+added > w.capacity {
+			return -1
+		}
+	}
+	added = 0
+	w.table.reserve(min(len(s.Hashes), w.capacity-w.table.n))
+	for i, h := range s.Hashes {
+		if skip != nil && skip[i] {
+			w.found = append(w.found, -1)
+			continue
+		}
+		at, was := w.table.put(h)
+		if was {
+			w.again(at, s.Tier)
+			w.found = append(w.found, -1)
+			continue
+		}
+		w.table.slots[at].meta = 1 << shift(s.Tier)
+		w.found = append(w.found, at)
+		added++
+	}
+	w.tally.Held[s.Tier] += added
+	w.tally.Stored += uint64(len(s.Hashes))
+	return added
+}
+
+// again counts one copy more of a hash that the table has.
+func (w *worker) again(at int, t Tier) {
+	s := &w.table.slots[at]
+	switch c := s.copies(t); {
+	case c == mostCopies:
+		if w.many == nil {
+			w.many = map[copied]uint32{}
+		}
+		w.many[copied{s.hash, t}]++
+		return
+	case c > 0 || s.id == pending:
+		s.meta += 1 << shift(t)
+		return
+	}
+	s.meta += 1 << shift(t)
+	w.tally.Held[t]++
+	at2 := w.places[s.id]
+	at2.p.mu.Lock()
+	w.hold(at2.h, t, s.offset(), s.offset()+1)
+	at2.p.mu.Unlock()
+}
+
+// hold adds blocks to a holder, and counts those that it holds already, under another hash.
+func (w *worker) hold(h *holder, t Tier, from, to int) {
+	had := h.bits[t]
+	if h.n[t] == 0 || had.end(to) <= from {
+		h.hold(t, from, to)
+		return
+	}
+	for i := from; i < to; i++ {
+		if h.hold(t, i, i+1) > 0 {
+			if w.twins == nil {
+				w.twins = map[twin]uint32{}
+			}
+			w.twins[twin{h.id, uint16(i), t}]++
+		}
+	}
+}
+
+// unnote takes back what note entered.
+func (w *worker) unnote(s *Stored, added int) {
+	for i, h := range s.Hashes {
+		if w.found[i] < 0 {
+			continue
+		}
+		if at := w.table.find(h); at >= 0 {
+			w.table.remove(at)
+		}
+	}
+	w.tally.Held[s.Tier] -= added
+	w.tally.Crowded += uint64(added)
+	w.fresh = w.fresh[:0]
+}
+
+// chained hashes the blocks of s into w.chain, and returns the plane, locked, and the node in which its parent is. The
+// plane is nil if there are too many.
+func (w *worker) chained(s *Stored, at *place, off int) (*plane, *node) {
+	if at == nil {
+		w.chain = appendChain(w.chain[:0], w.seed, s.Tokens, s.BlockSize)
+		p := w.dir.plane(keyOf(s.Adapter, s.Salt), s.BlockSize)
+		if p == nil {
+			return nil, nil
+		}
+		return p, &p.root
+	}
+	// The worker holds the parent, so it stays where it is between the two locks.
+	at.p.mu.RLock()
+	prev := at.h.node.run[off-1]
+	at.p.mu.RUnlock()
+	w.chain = appendChain(w.chain[:0], prev, s.Tokens, s.BlockSize)
+	at.p.mu.Lock()
+	return at.p, at.h.node
+}
+
+// stand finds the places of the blocks that note entered, and unlocks the plane.
+func (w *worker) stand(p *plane, n *node, off int, s *Stored) {
+	w.segs = w.segs[:0]
+	for i := 0; i < len(w.chain); {
+		var from, to int
+		n, from, to = p.step(n, off, w.chain[i:])
+		w.enter(p, n, s.Tier, seg{from: from, at: i, n: to - from})
+		i += to - from
+		off = to
+	}
+	p.prune(n)
+	w.dir.unlock(p)
+	for _, g := range w.segs {
+		for i := range g.n {
+			w.table.slots[w.found[g.at+i]].settle(g.id, g.from+i)
+		}
+		w.fresh = append(w.fresh, s.Hashes[g.at:g.at+g.n]...)
+	}
+}
+
+// enter holds the new blocks of one segment.
+func (w *worker) enter(p *plane, n *node, t Tier, g seg) {
+	var h *holder
+	for i := 0; i < g.n; {
+		first := i
+		for i < g.n && w.found[g.at+i] >= 0 {
+			i++
+		}
+		if i > first {
+			if h == nil {
+				h = w.holder(p, n)
+			}
+			w.hold(h, t, g.from+first, g.from+i)
+			w.segs = append(w.segs, seg{id: h.id, from: g.from + first, at: g.at + first, n: i - first})
+		}
+		for i < g.n && w.found[g.at+i] < 0 {
+			i++
+		}
+	}
+}
+
+// holder returns the worker's holder of a node, and gives it an id if it has none.
+func (w *worker) holder(p *plane, n *node) *holder {
+	h := n.holder(w.slot)
+	if h == nil {
+		h = n.join(w.slot)
+	}
+	if h.id != 0 {
+		return h
+	}
+	if k := len(w.free); k > 0 {
+		h.id = w.free[k-1]
+		w.free = w.free[:k-1]
+	} else {
+		if len(w.places) == 0 {
+			w.places = append(w.places, place{})
+		}
+		h.id = uint32(len(w.places))
+		w.places = append(w.places, place{})
+	}
+	w.places[h.id] = place{h: h, p: p}
+	return h
+}
+
+// remove takes one copy of each hash out of a tier. What is not there is counted.
+func (w *worker) remove(t Tier, hashes []uint64) {
+	var p *plane // locked
+	for k, hash := range hashes {
+		at := w.table.find(hash)
+		if at < 0 || w.table.slots[at].copies(t) == 0 {
+			if !w.parked.count(hash, t, -1) {
+				w.tally.Unknown++
+			}
+			continue
+		}
+		w.tally.Removed++
+		s := &w.table.slots[at]
+		if w.fewer(s, t) {
+			continue
+		}
+		w.tally.Held[t]--
+		here := w.places[s.id]
+		if here.p != p || k&255 == 0 { // readers get a turn
+			if p != nil {
+				w.dir.unlock(p)
+			}
+			p = here.p
+			p.mu.Lock()
+		}
+		w.drop(here, t, s.offset())
+		if s.copies(1-t) == 0 {
+			w.table.remove(at)
+		}
+	}
+	if p != nil {
+		w.dir.unlock(p)
+	}
+	w.table.shrink()
+}
+
+// fewer takes one copy and reports whether another is left.
+func (w *worker) fewer(s *slot, t Tier) bool {
+	c := s.copies(t)
+	if c == mostCopies && w.many != nil {
+		key := copied{s.hash, t}
+		if n := w.many[key]; n > 1 {
+			w.many[key] = n - 1
+			return true
+		} else if n == 1 {
+			delete(w.many, key)
+			return true
+		}
+	}
+	s.meta -= 1 << shift(t)
+	return c > 1
+}
+
+// drop takes a block out of a tier unless the worker holds it under another hash.
+func (w *worker) drop(at place, t Tier, offset int) {
+	if len(w.twins) > 0 {
+		key := twin{at.h.id, uint16(offset), t}
+		if n := w.twins[key]; n > 1 {
+			w.twins[key] = n - 1
+			return
+		} else if n == 1 {
+			delete(w.twins, key)
+			return
+		}
+	}
+	at.h.drop(t, offset)
+	if at.h.n == [2]uint16{} {
+		w.places[at.h.id] = place{}
+		w.free = append(w.free, at.h.id)
+		at.h.id = 0
+	}
+	at.p.release(at.h)
+}
+
+// clear forgets all that the worker holds, but for what is predicted of it.
+func (w *worker) clear() {
+	for _, at := range w.places {
+		if at.h == nil {
+			continue
+		}
+		at.p.mu.Lock()
+		h := at.h
+		h.bits = [2]bitmap{}
+		h.n = [2]uint16{}
+		h.id = 0
+		h.lost(0)
+		at.p.release(h)
+		w.dir.unlock(at.p)
+	}
+	w.table.slots = nil
+	w.table.n = 0
+	w.places = nil
+	w.free = nil
+	w.twins = nil
+	w.many = nil
+	w.parked = orphans{most: w.parked.most}
+	w.tally.Held = [2]int{}
+	w.chain = nil
+	w.found = nil
+	w.segs = nil
+	w.fresh = nil
+}

@@ -1,0 +1,75 @@
+package holdings
+
+import "math/rand/v2"
+
+// Writer enters the events of one worker, in their order. Use one at a time; those of different workers go side by
+// side.
+type Writer struct {
+	x *Index
+	w *worker
+}
+
+// Writer returns what enters the events of one worker. Two of the same slot write to the same view. After Forget a
+// Writer writes to nothing: ask for a new one.
+func (x *Index) Writer(slot uint32) *Writer {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	w := x.worker(slot)
+	if w == nil {
+		w = &worker{slot: slot, dir: &x.dir, seed: x.seed, capacity: x.capacity}
+		w.parked.most = x.orphans
+		w.table.flip = rand.Uint64()
+		w.table.odd = rand.Uint64() | 1
+		if int64(slot) >= int64(x.most) && slot != Shared {
+			w.gone = true
+			return &Writer{x: x, w: w}
+		}
+		x.set(slot, w)
+	}
+	return &Writer{x: x, w: w}
+}
+
+// SetLive says whether the rows may believe this worker's view. It begins as not live.
+func (w *Writer) SetLive(live bool) {
+	w.w.mu.Lock()
+	defer w.w.mu.Unlock()
+	w.w.live.Store(live && !w.w.gone)
+}
+
+// Clear forgets all that the worker holds, in every tier, with what waits and what is predicted. Live stays as it is.
+func (w *Writer) Clear() {
+	w.w.mu.Lock()
+	defer w.w.mu.Unlock()
+	w.w.clear()
+	w.w.tally.Clears++
+	w.x.predicted.forget(w.w.slot)
+}
+
+// Store enters blocks. It keeps no part of s. What cannot be placed is counted in Stats, not reported: an event of a
+// worker cannot be refused.
+func (w *Writer) Store(s *Stored) {
+	tier := *s
+	if w.w.slot == Shared {
+		tier.Tier = GPU // it has one
+	}
+	w.w.mu.Lock()
+	defer w.w.mu.Unlock()
+	if !w.w.gone && !w.w.store(&tier) {
+		w.w.clear()
+		w.w.live.Store(false)
+		w.w.tally.Overflows++
+		w.x.predicted.forget(w.w.slot)
+	}
+}
+
+// Remove takes one copy of each block out of a tier. What is not there is counted in Stats, and harmless.
+func (w *Writer) Remove(t Tier, hashes []uint64) {
+	if w.w.slot == Shared {
+		t = GPU
+	}
+	w.w.mu.Lock()
+	defer w.w.mu.Unlock()
+	if t <= Local && !w.w.gone {
+		w.w.remove(t, hashes)
+	}
+}

@@ -1,0 +1,282 @@
+package daemon
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/warmpath/warmpath/daemon/operator"
+	"github.com/warmpath/warmpath/daemon/vllmsim"
+)
+
+// parallel is a worker of several data-parallel engines behind one port, as vLLM with --data-parallel-size.
+type parallel struct {
+	url string
+
+	mu      sync.Mutex // guards all below
+	engines vllmsim.Fleet
+	load    []int // requests at each
+	turn    int
+	heads   []http.Header // of the requests, in their order
+	deaf    bool          // it balances by itself, whatever a request says
+	closed  atomic.Bool   // its engine is dead
+}
+
+func newParallel(t *testing.T, n int, c vllmsim.Config) *parallel {
+	p := &parallel{engines: sims(t, n, c), load: make([]int, n)}
+	s := httptest.NewServer(p)
+	t.Cleanup(s.Close)
+	p.url = s.URL
+	return p
+}
+
+// resize starts the worker anew with n engines.
+func (p *parallel) resize(t *testing.T, n int, c vllmsim.Config) {
+	engines := sims(t, n, c)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.engines, p.load = engines, make([]int, n)
+}
+
+func (p *parallel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case p.closed.Load():
+		http.Error(w, "", http.StatusServiceUnavailable)
+		return
+	case r.URL.Path == "/metrics":
+		p.metrics(w, r)
+		return
+	case r.Method == http.MethodGet:
+		p.mu.Lock()
+		first := p.engines[0]
+		p.mu.Unlock()
+		first.Handler().ServeHTTP(w, r)
+		return
+	}
+	i, engine := p.begin(r.Header)
+	if engine == nil {
+		http.Error(w, `{"error":{"message":"data_parallel_rank is out of range","type":"BadRequestError","code":400}}`, 400)
+		return
+	}
+	defer p.end(i)
+	r.Header.Del("X-Data-Parallel-Rank")
+	engine.Handler().ServeHTTP(w, r)
+}
+
+// begin chooses an engine as vLLM 0.32 does: the one that the header names, else the one with the fewest requests,
+// beginning with another each time.
+func (p *parallel) begin(h http.Header) (int, *vllmsim.Server) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.heads = append(p.heads, h.Clone())
+	i, err := strconv.Atoi(h.Get("X-Data-Parallel-Rank"))
+	switch n := len(p.engines); {
+	case err != nil || p.deaf:
+		i = p.turn % n
+		for k := range n {
+			if j := (p.turn + k) % n; p.load[j] < p.load[i] {
+				i = j
+			}
+		}
+		p.turn = i + 1
+	case i < 0 || i >= n:
+		return 0, nil
+	}
+	p.load[i]++
+	return i, p.engines[i]
+}
+
+func (p *parallel) end(i int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if i < len(p.load) {
+		p.load[i]--
+	}
+}
+
+// metrics answers with the pages of all engines, each with its own label.
+func (p *parallel) metrics(w http.ResponseWriter, r *http.Request) {
+	p.mu.Lock()
+	engines := slices.Clone(p.engines)
+	p.mu.Unlock()
+	for i, e := range engines {
+		page := httptest.NewRecorder()
+		e.Handler().ServeHTTP(page, r.Clone(r.Context()))
+		text := page.Body.Bytes()
+		if i > 0 { // one process, one start
+			text = bytes.ReplaceAll(text, []byte("\nprocess_start_time_seconds "), []byte("\nother_start_time_seconds "))
+		}
+		w.Write(bytes.ReplaceAll(text, []byte(`engine="0"`), fmt.Appendf(nil, `engine="%d"`, i)))
+	}
+}
+
+// ranks returns the rank headers of the requests so far, each as "0" or "0,2" if it stands twice, and forgets them.
+func (p *parallel) ranks() (all []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, h := range p.heads {
+		all = append(all, strings.Join(h.Values("X-Data-Parallel-Rank"), ","))
+	}
+	p.heads = nil
+	return all
+}
+
+// chat is the body of a conversation's turn.
+func chat(who, turns int) string {
+	var b strings.Builder
+	b.WriteString(`{"model":"sim","max_tokens":4,"messages":[`)
+	for i := range turns {
+		if i > 0 {
+			b.WriteString(`,{"role":"assistant","content":"Yes."},`)
+		}
+		fmt.Fprintf(&b, `{"role":"user","content":"Chat %d asks question %d. %s"}`, who, i, strings.Repeat(fmt.Sprint("word", who, " "), 80))
+	}
+	b.WriteString("]}")
+	return b.String()
+}
+
+// TestRanksOnTheWire: the rank that was chosen stands once in what the worker gets, whatever the client sends.
+func TestRanksOnTheWire(t *testing.T) {
+	for _, strategy := range []string{"prefixaware", "kvaware", "session", "roundrobin"} {
+		p, single := newParallel(t, 4, vllmsim.Config{}), newParallel(t, 1, vllmsim.Config{})
+		r := start(t, settings(strategy, p.url, single.url), 5)
+		for i := range 12 {
+			s := r.do("POST", "/v1/chat/completions", chat(i, 1), "X-Data-Parallel-Rank", "9", "X-Session-Id", fmt.Sprint("s", i))
+			if s.status != 200 {
+				t.Fatalf("%s: %d %s", strategy, s.status, s.body)
+			}
+		}
+		used := map[string]bool{}
+		for _, rank := range p.ranks() {
+			used[rank] = true
+			if n, err := strconv.Atoi(rank); err != nil || n > 3 {
+				t.Errorf("%s: a worker of four ranks gets the rank header %q", strategy, rank)
+			}
+		}
+		if len(used) != 4 {
+			t.Errorf("%s: of 4 ranks these were used: %v", strategy, used)
+		}
+		for _, rank := range single.ranks() {
+			if rank != "" {
+				t.Errorf("%s: a worker of one rank gets the rank header %q", strategy, rank)
+			}
+		}
+	}
+}
+
+// TestClientRank: with client_rank the client's own choice holds, and stands once.
+func TestClientRank(t *testing.T) {
+	p := newParallel(t, 4, vllmsim.Config{})
+	r := start(t, strings.Replace(settings("prefixaware", p.url), "strategy =", "client_rank = true\nstrategy =", 1), 4)
+	f := func(client string, status int, want string) {
+		t.Helper()
+		p.ranks()
+		s := r.do("POST", "/v1/chat/completions", chat(1, 1), "X-Data-Parallel-Rank", client, "X-Warmpath-Explain", "1")
+		if s.status != status || fmt.Sprint(p.ranks()) != fmt.Sprint([]string{want}) {
+			t.Errorf("rank %q: %d %s; want %d", client, s.status, s.body, status)
+		}
+		if w := s.header.Get("X-Warmpath-Worker"); status == 200 && w != "w1#"+want {
+			t.Errorf("rank %q is counted at %s; want w1#%s", client, w, want)
+		}
+	}
+	f("2", 200, "2")
+	f("0", 200, "0")
+	f("3", 200, "3")
+	f("4", 400, "4") // the worker's answer is the honest one
+	f("-1", 400, "-1")
+	resp, text, _ := r.raw("POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" +
+		"x-data-parallel-rank: 1\r\nX-Data-Parallel-Rank: 3\r\nContent-Length: " + fmt.Sprint(len(chat(1, 1))) + "\r\n\r\n" + chat(1, 1))
+	if got := p.ranks(); resp.StatusCode != 200 || fmt.Sprint(got) != "[1]" {
+		t.Errorf("two headers: %d %s, on the wire %q", resp.StatusCode, text, got)
+	}
+}
+
+// TestRanksComeAndGo: a worker that comes back with another number of ranks is used with that, and what is in flight
+// elsewhere goes on.
+func TestRanksComeAndGo(t *testing.T) {
+	p, other := newParallel(t, 4, vllmsim.Config{}), newParallel(t, 2, vllmsim.Config{})
+	r := start(t, settings("session", p.url, other.url), 6)
+	bound := map[string]string{}
+	for i := range 24 {
+		s := r.do("POST", "/v1/chat/completions", chat(i, 1), "X-Session-Id", fmt.Sprint("s", i), "X-Warmpath-Explain", "1")
+		bound[fmt.Sprint("s", i)] = s.header.Get("X-Warmpath-Worker")
+	}
+	p.closed.Store(true)
+	eventually(t, "down", func() bool {
+		return slices.ContainsFunc(r.describe()[0].Workers, func(w operator.WorkerState) bool { return w.ID == "w1#3" && w.State == "down" })
+	})
+	p.resize(t, 2, vllmsim.Config{})
+	p.closed.Store(false)
+	r.waitUp(4)
+	p.ranks()
+	var ids []string
+	for _, w := range r.describe()[0].Workers {
+		ids = append(ids, w.ID)
+	}
+	slices.Sort(ids)
+	if fmt.Sprint(ids) != "[w1#0 w1#1 w2#0 w2#1]" {
+		t.Errorf("workers: %v", ids)
+	}
+	for id, was := range bound {
+		s := r.do("POST", "/v1/chat/completions", chat(1, 1), "X-Session-Id", id, "X-Warmpath-Explain", "1")
+		now := s.header.Get("X-Warmpath-Worker")
+		stays := was != "w1#2" && was != "w1#3"
+		if s.status != 200 || stays != (now == was) {
+			t.Errorf("%s lived at %s and is served by %s with %d: %s", id, was, now, s.status, s.body)
+		}
+	}
+	for _, rank := range p.ranks() {
+		if rank != "0" && rank != "1" {
+			t.Errorf("a worker of two ranks gets the rank header %q", rank)
+		}
+	}
+}
+
+// TestDrainOfARank: over /api/v1, all of a worker and one rank of it, by either spelling.
+func TestDrainOfARank(t *testing.T) {
+	p := newParallel(t, 3, vllmsim.Config{})
+	r := start(t, settings("prefixaware", p.url), 3)
+	f := func(method, path string, status int, up ...string) {
+		t.Helper()
+		s := do(t, method, "http://"+r.AdminAddr()+"/api/v1/pools/main/workers/"+path, "")
+		var got []string
+		for _, w := range r.describe()[0].Workers {
+			if w.State == "up" {
+				got = append(got, w.ID)
+			}
+		}
+		if s.status != status || !slices.Equal(got, up) {
+			t.Errorf("%s %s: %d %s, up are %v; want %d, %v", method, path, s.status, s.body, got, status, up)
+		}
+	}
+	f("POST", "w1%231/drain", 200, "w1#0", "w1#2")
+	f("POST", "w1/drain?rank=2", 200, "w1#0")
+	f("POST", "w1/drain?rank=3", 404, "w1#0")
+	f("DELETE", "w1/drain?rank=1", 200, "w1#0", "w1#1")
+	f("POST", "w1/drain", 200)
+	f("DELETE", "w1/drain", 200, "w1#0", "w1#1", "w1#2")
+	page := do(t, "GET", "http://"+r.AdminAddr()+"/api/v1/pools", "").body
+	if !strings.Contains(page, `"id":"w1#2","endpoint":"w1","data_parallel_rank":2`) {
+		t.Errorf("/api/v1/pools: %s", page)
+	}
+	if n := r.count(`warmpath_worker_up{pool="main",worker="w1#`); n != 3 {
+		t.Errorf("%d series of workers; want 3", n)
+	}
+}
+
+// TestASingleRankIsShownAsEver: nothing is said of ranks where there is one.
+func TestASingleRankIsShownAsEver(t *testing.T) {
+	p := newParallel(t, 1, vllmsim.Config{})
+	r := start(t, settings("prefixaware", p.url), 1)
+	page := do(t, "GET", "http://"+r.AdminAddr()+"/api/v1/pools", "").body
+	if strings.Contains(page, "rank") || strings.Contains(page, "endpoint") || !strings.Contains(page, `"id":"w1","state"`) {
+		t.Errorf("/api/v1/pools: %s", page)
+	}
+}
