@@ -12,12 +12,15 @@ require (
 	github.com/schollz/progressbar/v3 v3.19.1
 	github.com/spf13/cobra v1.10.2
 	github.com/tetratelabs/wazero v1.12.0
+	github.com/tinylib/msgp v1.6.5
+	github.com/zeebo/blake3 v0.2.4
 	github.com/zeebo/xxh3 v1.1.0
 	golang.org/x/term v0.47.0
 )
 
 require (
 	github.com/aws/smithy-go v1.28.8 // indirect
+	github.com/philhofer/fwd v1.2.0 // indirect
 	go.uber.org/atomic v1.12.0 // indirect
 )
 

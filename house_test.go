@@ -69,6 +69,7 @@ var arrows = map[string][]string{
 	"host/meter":     {},
 	"host/wasmtest":  {}, // a fake module for tests
 	"cache/holdings": {},
+	"cache/lmcache":  {"cache/zmtp"},
 	"cache/prefix":   {"sdk/abi"},
 	"cache/tier":     {"sdk/abi"},
 	"cache/zmtp":     {},

@@ -92,6 +92,9 @@ func (c *Conn) subscribe() error {
 // Peer returns who is at the other end.
 func (c *Conn) Peer() Peer { return c.peer }
 
+// Local returns the address of this end.
+func (c *Conn) Local() Address { return addressOf(c.conn.LocalAddr()) }
+
 // Done is closed when the Conn has ended.
 func (c *Conn) Done() <-chan struct{} { return c.ctx.Done() }
 

@@ -1,0 +1,290 @@
+package lmcache
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// coordinator answers LMCache's multi-process servers (lmcache/v1/mp_coordinator of 0.5.6): who is there, and what each
+// stores and deletes.
+type coordinator struct {
+	fleet *fleet
+	now   func() time.Time
+	on    net.Listener
+	http  *http.Server
+	done  sync.WaitGroup
+}
+
+// What a server may send. It publishes once a second and gives up after 2 s.
+const (
+	maxBody        = 64 << 20
+	maxBodyConns   = 1024
+	maxBatch       = 1 << 16 // entries of one batch
+	maxChunkTokens = maxChunk
+)
+
+func newCoordinator(addr string, f *fleet, now func() time.Time) (*coordinator, error) {
+	on, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	c := &coordinator{fleet: f, now: now, on: &crowdedListener{Listener: on, places: make(chan struct{}, maxBodyConns)}}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /instances", c.register)
+	mux.HandleFunc("GET /instances", c.list)
+	mux.HandleFunc("PUT /instances/{id}/heartbeat", c.heartbeat)
+	mux.HandleFunc("DELETE /instances/{id}", c.deregister)
+	for _, path := range []string{"/events", "/l2/events", "/directory/events"} { // 0.5.6, 0.5.0, 0.5.3
+		mux.HandleFunc("POST "+path, c.events)
+	}
+	mux.HandleFunc("POST /directory/lookup", c.lookup)
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		write(w, map[string]string{"status": "ok"})
+	})
+	c.http = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second,
+		WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10}
+	c.done.Go(func() { _ = c.http.Serve(c.on) })
+	return c, nil
+}
+
+func (c *coordinator) addr() string { return c.on.Addr().String() }
+
+func (c *coordinator) close() {
+	_ = c.http.Close()
+	c.done.Wait()
+}
+
+// crowdedListener accepts so many connections at a time. The others wait in the kernel's queue.
+type crowdedListener struct {
+	net.Listener
+	places chan struct{}
+}
+
+// Accept implements net.Listener.
+func (l *crowdedListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case l.places <- struct{}{}:
+		return &placedConn{Conn: conn, leave: sync.OnceFunc(func() { <-l.places })}, nil
+	default:
+		conn.Close()
+		return l.Accept()
+	}
+}
+
+type placedConn struct {
+	net.Conn
+	leave func()
+}
+
+// Close implements net.Conn.
+func (c *placedConn) Close() error {
+	defer c.leave()
+	return c.Conn.Close()
+}
+
+func write(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(v)
+}
+
+// refuse answers what is not understood, as FastAPI does.
+func (c *coordinator) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	status := http.StatusUnprocessableEntity
+	if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
+		status = http.StatusRequestEntityTooLarge
+	}
+	c.fleet.refuse("http "+hostOfRequest(r), "a message to the LMCache coordinator is dropped", "peer", r.RemoteAddr,
+		"path", r.URL.Path, "error", err,
+		"remedy", "LMCache 0.5.0 to 0.5.6 is understood; look whether the peer is its server")
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]string{"detail": err.Error()})
+}
+
+func hostOfRequest(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	return host
+}
+
+func (c *coordinator) register(w http.ResponseWriter, r *http.Request) {
+	var body struct {
+		ID   string `json:"instance_id"`
+		IP   string `json:"ip"`
+		Port int    `json:"http_port"`
+	}
+	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 64<<10)).Decode(&body)
+	id, ip := strings.TrimSpace(body.ID), strings.TrimSpace(body.IP)
+	switch {
+	case err != nil:
+	case ip == "" || len(id) > maxName || len(ip) > maxName:
+		err = errors.New("want ip, and names of 256 bytes at most")
+	case id == "":
+		id = fmt.Sprintf("mp-%s:%d", ip, body.Port) // the same again when it registers again
+	}
+	known := false
+	if err == nil {
+		known, err = c.fleet.enroll(id, ip, hostOfRequest(r), c.now())
+	}
+	if err != nil {
+		c.refuse(w, r, err)
+		return
+	}
+	write(w, struct {
+		ID    string `json:"instance_id"`
+		Again bool   `json:"re_registered"`
+	}{id, known})
+}
+
+func (c *coordinator) heartbeat(w http.ResponseWriter, r *http.Request) {
+	id := r.PathValue("id")
+	if c.fleet.alive(id, c.now()) {
+		write(w, map[string]string{"instance_id": id})
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusNotFound)
+	_ = json.NewEncoder(w).Encode(map[string]string{"error": "unknown instance; re-register"})
+}
+
+func (c *coordinator) deregister(w http.ResponseWriter, r *http.Request) {
+	c.fleet.dismiss(r.PathValue("id"))
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func (c *coordinator) list(w http.ResponseWriter, _ *http.Request) {
+	all := []map[string]any{}
+	for _, s := range statsOf(c.fleet).Instances {
+		if s.Server {
+			all = append(all, map[string]any{"instance_id": s.ID, "ip": s.Address, "keys": s.Keys})
+		}
+	}
+	write(w, map[string]any{"instances": all})
+}
+
+// events takes the batches of a request one by one, so that only one is in memory.
+func (c *coordinator) events(w http.ResponseWriter, r *http.Request) {
+	var counts [3]int
+	err := eachBatch(http.MaxBytesReader(w, r.Body, maxBody), func(b *batch) error {
+		v, err := c.fleet.take(b, c.now())
+		counts[v]++
+		return err
+	})
+	if err != nil {
+		c.refuse(w, r, err)
+		return
+	}
+	write(w, map[string]int{"applied": counts[applied], "duplicates": counts[duplicate],
+		"stale": counts[staleIncarnation]})
+}
+
+// eachBatch reads {"batches": [...]}. Other fields are skipped.
+func eachBatch(body io.Reader, f func(*batch) error) error {
+	d := json.NewDecoder(body)
+	if err := expect(d, '{'); err != nil {
+		return err
+	}
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return err
+		}
+		if name != "batches" {
+			var skipped json.RawMessage
+			if err := d.Decode(&skipped); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := expect(d, '['); err != nil {
+			return err
+		}
+		for d.More() {
+			b := new(batch)
+			if err := d.Decode(b); err != nil {
+				return err
+			}
+			if err := b.check(); err != nil {
+				return err
+			}
+			if err := f(b); err != nil {
+				return err
+			}
+		}
+		if err := expect(d, ']'); err != nil {
+			return err
+		}
+	}
+	return expect(d, '}')
+}
+
+func expect(d *json.Decoder, want json.Delim) error {
+	got, err := d.Token()
+	if err == nil && got != want {
+		err = fmt.Errorf("%v; want %v", got, want)
+	}
+	return err
+}
+
+// check refuses what no server sends.
+func (b *batch) check() error {
+	if len(b.Entries) > maxBatch {
+		return fmt.Errorf("%d entries in a batch; at most %d", len(b.Entries), maxBatch)
+	}
+	if len(b.Instance) > maxName {
+		return fmt.Errorf("an instance_id of %d bytes; at most %d", len(b.Instance), maxName)
+	}
+	return nil
+}
+
+// lookup answers where chunks are: those of the keys given, or of a prompt's tokens, as a whole number of chunks.
+func (c *coordinator) lookup(w http.ResponseWriter, r *http.Request) {
+	var body struct {
+		Keys   []objectKey `json:"keys"`
+		Model  string      `json:"model_name"`
+		World  int         `json:"world_size"`
+		Tokens []uint32    `json:"token_ids"`
+		Salt   string      `json:"cache_salt"`
+	}
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 8<<20)).Decode(&body); err != nil {
+		c.refuse(w, r, err)
+		return
+	}
+	chunks := len(body.Keys)
+	if chunks == 0 && body.World >= 1 && body.World <= maxRanks {
+		sums := c.fleet.serverSums(body.Tokens)
+		chunks = len(sums)
+		for _, sum := range sums {
+			for rank := range body.World {
+				n := uint32(body.World)
+				body.Keys = append(body.Keys, objectKey{Hash: hex.EncodeToString(sum), Model: body.Model,
+					Rank: n<<24 | uint32(rank)<<16 | n<<8 | uint32(rank), Salt: body.Salt})
+			}
+		}
+	}
+	results := make([]map[string]any, 0, len(body.Keys))
+	for n := range body.Keys {
+		key := &body.Keys[n]
+		places := []placement{}
+		if sum, err := key.key(); err == nil {
+			places = c.fleet.placements(key.spread(sum), key.rank())
+		}
+		results = append(results, map[string]any{"key": key, "placements": places, "token_ids": []uint32{},
+			"access_count": 0})
+	}
+	write(w, map[string]any{"chunks": chunks, "results": results})
+}

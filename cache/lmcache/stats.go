@@ -1,0 +1,82 @@
+package lmcache
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Stats is what an operator is told.
+type Stats struct {
+	Counts    Counts
+	Keys      int64 // chunks held, all together
+	Instances []InstanceStats
+}
+
+// InstanceStats describes one instance.
+type InstanceStats struct {
+	ID      string
+	Server  bool
+	Address string
+	State   string // live, understood or not; see State in doc.go
+	Hash    string // the variant; "" = not known yet
+	Keys    map[string]int64
+	Ranks   int
+	Admits  uint64
+	Since   time.Time
+	Heard   time.Time
+}
+
+// Stats describes all instances, by id.
+func (k *Controller) Stats() Stats { return statsOf(k.fleet) }
+
+func statsOf(f *fleet) Stats {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := Stats{Counts: f.count}
+	for _, i := range f.instances {
+		one := i.stats()
+		for _, n := range one.Keys {
+			s.Keys += n
+		}
+		s.Instances = append(s.Instances, one)
+	}
+	s.Keys += f.common.keys()
+	slices.SortFunc(s.Instances, func(a, b InstanceStats) int { return cmp.Compare(a.ID, b.ID) })
+	return s
+}
+
+func (i *instance) stats() InstanceStats {
+	s := InstanceStats{ID: i.id, Server: i.server, Address: i.ip, Ranks: len(i.ranks), Admits: i.admits.Load(),
+		Since: i.since, Heard: i.heard, Keys: map[string]int64{}}
+	reported := i.server
+	for _, r := range i.ranks {
+		for location, stream := range r.streams {
+			s.Keys[location] += stream.seat.keys.Load()
+		}
+		reported = reported || r.reported
+		if r.heard.After(s.Heard) {
+			s.Heard = r.heard
+		}
+		if s.Address == "" || r.number == 0 && !i.server {
+			s.Address = r.address
+		}
+	}
+	v := i.variant.Load()
+	switch {
+	case i.why != none:
+		s.State = string(i.why)
+	case !i.live.Load():
+		s.State = string(silent)
+	case !reported:
+		s.State = "registered, silent"
+	case v == nil && s.Admits > 0:
+		s.State = "hash unknown"
+	default:
+		s.State = "live"
+	}
+	if v != nil {
+		s.Hash = v.String()
+	}
+	return s
+}
