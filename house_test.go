@@ -98,6 +98,8 @@ var doors = map[string][]string{
 	"github.com/BurntSushi/toml":                            {"conf"},
 	"github.com/spf13/cobra":                                {"daemon/warmpath"},
 	"github.com/schollz/progressbar/v3":                     {"daemon/replay"},
+	"github.com/zeebo/blake3":                               {"cache/lmcache"},
+	"github.com/tinylib/msgp":                               {"cache/lmcache"},
 	"github.com/zeebo/xxh3":                                 {"cache/holdings", "daemon/prompt"},
 	"golang.org/x/term":                                     {"daemon/replay"},
 	"golang.org/x/sys":                                      {"daemon/listen"},

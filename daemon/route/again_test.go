@@ -190,3 +190,22 @@ func TestTheSecondLookInAPanic(t *testing.T) {
 		t.Errorf("%s, then %q", to.Worker.ID(), got)
 	}
 }
+
+// A request that failed at one rank of a worker is sent to another worker before the next rank: both are one process.
+func TestOtherAddressesBeforeOtherRanks(t *testing.T) {
+	s := newScene(t, "a b")
+	s.Workers.Counted(s.watched["a"], 3, s.now) // rows a#0 b a#1 a#2
+	c := s.chosen(s.ask(first+2, Claim{}))
+	if got := orderOf(c); got != "a#1 a#0 b a#2" {
+		t.Fatalf("order %q", got)
+	}
+	if got := rest(c, s.now); got != "a#1 b a#0 a#2" {
+		t.Errorf("tried %q; want b before the other ranks of a", got)
+	}
+	c = s.chosen(s.ask(first+2, Claim{}))
+	c.Next(s.now)
+	c.Again()
+	if to, _ := c.Next(s.now); to.Worker.ID() != "a#1" {
+		t.Errorf("%s is tried in place of a#1, once more", to.Worker.ID())
+	}
+}

@@ -52,10 +52,33 @@ func (o *order) pin() { o.rows, o.final = o.rows[:1], true }
 
 // advance returns the next worker, which is tried then.
 func (o *order) advance(f *fleet) Target {
+	if len(o.tried) > 0 {
+		o.preferOthers(f)
+	}
 	row := int(o.rows[o.next])
 	o.next++
 	o.tried = append(o.tried, f.workers[row])
 	return Target{Worker: f.workers[row], row: row}
+}
+
+// preferOthers puts a worker whose address was not tried yet before the data-parallel ranks of one that was. Behind one
+// port is one process: what failed it at one rank fails it at the next. A worker that is to be tried again stays first.
+func (o *order) preferOthers(f *fleet) {
+	rest := o.rows[o.next:]
+	if slices.Contains(o.tried, f.workers[rest[0]]) {
+		return
+	}
+	i := slices.IndexFunc(rest, func(row int32) bool { return !o.triedAt(f.workers[row].URL()) })
+	if i > 0 {
+		other := rest[i]
+		copy(rest[1:i+1], rest[:i])
+		rest[0] = other
+	}
+}
+
+// triedAt reports whether a worker at the URL has been tried.
+func (o *order) triedAt(url string) bool {
+	return slices.ContainsFunc(o.tried, func(w *worker.Worker) bool { return w.URL() == url })
 }
 
 // restart makes the rows that have not been tried the order, the least busy first. It is the last one.
