@@ -44,7 +44,8 @@ var arrows = map[string][]string{
 	"daemon/sessionapi": {"daemon/exchange", "daemon/sagemaker", "daemon/session", "daemon/upstream", "daemon/worker"},
 	"daemon/exchange": {"daemon/gate", "daemon/prompt", "daemon/route", "daemon/sagemaker", "daemon/session", "daemon/tokens",
 		"daemon/upstream", "daemon/worker"},
-	"daemon/route": {"daemon/prompt", "daemon/session", "daemon/worker", "cache/prefix", "host", "sdk/abi", "sdk/score"},
+	"daemon/route": {"daemon/prompt", "daemon/session", "daemon/worker", "cache/holdings", "cache/prefix", "host", "sdk/abi",
+		"sdk/score"},
 
 	// The others under daemon are strangers to each other.
 	"daemon/gate":             {},

@@ -88,6 +88,10 @@ type Pool struct {
 	InvocationPath string `toml:"invocation_path"` // where the workers take what comes in on SageMaker's paths
 	ClientRank     bool   `toml:"client_rank"`     // a client's X-data-parallel-rank holds; else it is dropped
 
+	SharedTokens int     `toml:"shared_kv_tokens"` // KV in a tier that all its workers share, in tokens; 0 = none
+	CPURate      float64 `toml:"cpu_kv_rate"`      // tokens of KV a second that come from a worker's CPU memory
+	SharedRate   float64 `toml:"shared_kv_rate"`   // and from the shared tier
+
 	PrefillTokensPerSecond float64 `toml:"prefill_tokens_per_second"` // first guess of a worker's speed; learnt after that
 
 	Tokens Tokens `toml:"tokens"`
@@ -106,6 +110,7 @@ type Worker struct {
 	ID           string            `toml:"id"`            // for clients and metrics; default of the URL, as w-e25838
 	MetricsURL   string            `toml:"metrics_url"`   // default URL/metrics
 	KVTokens     int               `toml:"kv_tokens"`     // KV cache in tokens, of one engine; 0 = as its /metrics say
+	CPUTokens    int               `toml:"cpu_kv_tokens"` // KV that its CPU memory keeps beside that, in tokens; 0 = none
 	Weight       float64           `toml:"weight"`        // share relative to the other workers
 	Cost         float64           `toml:"cost"`          // price beside the other workers, for strategies
 	DataParallel int               `toml:"data_parallel"` // engines behind url, each routed to alone; 0 = it says it
@@ -165,8 +170,8 @@ func DefaultPool() Pool {
 		StreamTimeout:          2 * time.Minute,  // one step of a busy worker is seconds at most; a preemption longer
 		WorkerSessions:         "auto",
 		InvocationPath:         "/invocations",
-		PrefillTokensPerSecond: 15000,
-		Tokens:                 Tokens{Budget: 50 * time.Millisecond, CacheBytes: 64 << 20, Learn: true},
+		PrefillTokensPerSecond: 15000, CPURate: 120_000, SharedRate: 40_000,
+		Tokens: Tokens{Budget: 50 * time.Millisecond, CacheBytes: 64 << 20, Learn: true},
 	}
 }
 

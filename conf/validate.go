@@ -51,6 +51,16 @@ func checkPool(r *report, path string, c *Config, p *Pool) {
 	if !isPath(p.InvocationPath) {
 		r.add(child(path, "invocation_path"), fmt.Sprintf("%.80q is no path", p.InvocationPath), `write as "/invocations"`)
 	}
+	if p.SharedTokens < 0 {
+		r.add(child(path, "shared_kv_tokens"), fmt.Sprintf("%d is negative", p.SharedTokens),
+			"write the tokens that the shared tier keeps, or leave it out: none")
+	}
+	if !within(p.CPURate, 1, 1e9) {
+		r.outOfRange(child(path, "cpu_kv_rate"), p.CPURate, "write tokens a second, as 120000")
+	}
+	if !within(p.SharedRate, 1, 1e9) {
+		r.outOfRange(child(path, "shared_kv_rate"), p.SharedRate, "write tokens a second, as 40000")
+	}
 	if !within(p.PrefillTokensPerSecond, 1, 1e9) {
 		r.outOfRange(child(path, "prefill_tokens_per_second"), p.PrefillTokensPerSecond, "write tokens a second, as 15000")
 	}

@@ -117,6 +117,10 @@ func checkWorkers(r *report, path string, workers []Worker, urls map[string]stri
 			r.add(child(at, "data_parallel"), fmt.Sprintf("%d is out of range", w.DataParallel),
 				"write --data-parallel-size of the worker, 1 to 256, or leave it out: the worker says it")
 		}
+		if w.CPUTokens < 0 {
+			r.add(child(at, "cpu_kv_tokens"), fmt.Sprintf("%d is negative", w.CPUTokens),
+				"write the tokens that its CPU memory keeps, or leave it out: none")
+		}
 		if !within(w.Weight, math.SmallestNonzeroFloat64, 1000) {
 			r.outOfRange(child(at, "weight"), w.Weight, "write a number above 0, up to 1000")
 		}

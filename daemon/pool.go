@@ -66,7 +66,7 @@ func newPool(c conf.Pool, s conf.Sessions, store session.Store, m *operator.Metr
 	p.clients.Set(first.clients)
 	p.prober = probe.New(questions(first))
 	p.route = route.New(route.Config{Name: c.Name, Reason: plugins.ReasonText, Began: time.Now(),
-		Workers:  p.watch(first),
+		Workers: p.watch(first), Tiers: tiers(&first.conf),
 		Sessions: session.On(store, session.Config{Pool: c.Name, Life: s.Life, TTL: s.TTL})})
 	p.asking = exchange.NewAsking(exchange.Asked{Pool: p.route, Clients: &p.clients, Log: p.log, Meter: m})
 	p.asking.Configure(first.key, exchange.AskConfig(c.Tokens))
@@ -154,10 +154,14 @@ func questions(s *setup) probe.Config {
 func specs(c conf.Pool) []worker.Spec {
 	s := make([]worker.Spec, len(c.Workers))
 	for i, w := range c.Workers {
-		s[i] = worker.Spec{ID: w.ID, URL: w.URL, MetricsURL: w.MetricsURL, KVTokens: w.KVTokens, Weight: w.Weight,
-			Cost: w.Cost, Labels: w.Labels, DataParallel: w.DataParallel}
+		s[i] = worker.Spec{ID: w.ID, URL: w.URL, MetricsURL: w.MetricsURL, KVTokens: w.KVTokens, CPUTokens: w.CPUTokens,
+			Weight: w.Weight, Cost: w.Cost, Labels: w.Labels, DataParallel: w.DataParallel}
 	}
 	return s
+}
+
+func tiers(c *conf.Pool) route.Tiers {
+	return route.Tiers{SharedTokens: c.SharedTokens, L1Rate: c.CPURate, L2Rate: c.SharedRate}
 }
 
 func makeClients(c conf.Pool, t *tls.Config) (map[string]*upstream.Client, error) {
@@ -208,7 +212,7 @@ func (p *pool) change(c conf.Pool) error {
 	p.clients.Set(both)
 	p.set.Store(next)
 	p.asking.Configure(next.key, exchange.AskConfig(c.Tokens))
-	p.route.Configure(p.watch(next))
+	p.route.Configure(p.watch(next), tiers(&next.conf))
 	p.prober.Configure(questions(next))
 	if all := worker.Union(specs(c), specs(before.conf)); len(all) > len(c.Workers) {
 		p.route.Workers.Update(all, time.Now())

@@ -150,7 +150,7 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 		}
 		return nil, &failure{reason: reasonFull, fault: f, grade: gradeUnseen}
 	}
-	e.in.Seen.Believed = e.choice.Believed()
+	e.in.Seen.Believed, e.in.Seen.Live = e.choice.Believed(), a.trip.Live()
 	e.sending.Header = pinRank(e.sending.Header, cmp.Or(clientRank(e.in, e.pool), to.Worker.RankHeader()))
 	a.limit(wait)
 	out, f := e.receive(client, a)

@@ -1,6 +1,7 @@
 package route
 
 import (
+	"hash/maphash"
 	"time"
 
 	"github.com/warmpath/warmpath/cache/prefix"
@@ -18,6 +19,7 @@ type Choice struct {
 	stay  stay
 	fleet *fleet            // nil after Release
 	space *prefix.Namespace // nil: there is no prompt
+	below spaces            // the same in the tiers below the GPUs
 	order order
 
 	arrived  time.Time // the first time that Choose was called
@@ -128,11 +130,12 @@ func (c *Choice) fillFrame() {
 	frame := &c.fleet.frame
 	describe(frame, c.pool, &c.ask, id)
 	if c.ask.Prompt.HasPrompt {
-		p, seed := c.pool, uint64(0)
-		c.space, seed = p.namespace(c.ask.Prompt, c.ask.Salt)
-		c.ask.Prompt.Hash(seed)
-		c.size = c.fleet.match(p, c.space, c.ask.Prompt)
+		p, name := c.pool, spaceName(c.ask.Prompt, c.ask.Salt)
+		c.space, c.below = p.Index.Namespace(name), p.lower.spaces(name)
+		c.ask.Prompt.Hash(maphash.String(p.seed, name)) // the seed is the namespace's secret
+		c.size = c.fleet.match(p, c.space, &c.below, &c.ask)
 		c.fleet.known = known{candidates: c.fleet.workers, pool: p.Workers, index: p.Index, space: c.space, reuse: p.reuse,
+			lower: p.lower, below: &c.below,
 			at: c.ask.At, block: p.scale.textBlock()}
 		frame.Prefixes = &c.fleet.known
 	}
@@ -191,6 +194,12 @@ func (c *Choice) Rejection() (status int, text string, wait time.Duration) {
 	return 0, "", 0
 }
 
+// Reported reports whether the worker that comes first has itself reported that it holds some of the prompt.
+func (c *Choice) Reported() bool {
+	row := &c.fleet.frame.Rows[c.order.first()]
+	return row.Live() && row.Matched() > 0
+}
+
 // First returns the worker that comes first.
 func (c *Choice) First() *worker.Worker { return c.fleet.workers[c.order.first()] }
 
@@ -214,7 +223,7 @@ func (c *Choice) lookAgain(at time.Time) {
 	c.fleet.fill(c.pool.Workers, q)
 	c.order.restart(c.fleet)
 	if c.space != nil {
-		c.size = c.fleet.match(c.pool, c.space, c.ask.Prompt)
+		c.size = c.fleet.match(c.pool, c.space, &c.below, &c.ask)
 	}
 	c.fleet.frame.Header.Bound = int32(c.fleet.row(c.stay.worker()))
 }

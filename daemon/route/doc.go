@@ -21,10 +21,18 @@
 // # Files
 //
 // ask.go says what a request wants, stay.go what becomes of its session, bind.go makes that last. fleet.go has the
-// rows, match.go fills what depends on the prompt, frame.go what the request says of itself, known.go answers a
+// rows, match.go fills what depends on the prompt: tiers.go adds what history knows of CPU memory and shared tier,
+// held.go what the workers themselves report. frame.go has what the request says of itself, known.go answers a
 // module's questions. order.go is the order of the workers, home.go the order that every router gives them. choice.go
 // puts these together, trip.go gives the feedback, explain.go fills the record. A [Pool] keeps what outlives a
 // request: turns.go, scale.go and capacity.go.
+//
+// # Whose word counts
+//
+// A row has routed history, unless the strategy wants more, the prompt's ids are known, and the worker's events are
+// live. Then one block of all rows is one token, since engines have blocks of different sizes, and the live rows have
+// what their workers report. History is kept all the same: it is what serves when a worker's events stop. A transfer
+// from CPU memory or a shared tier is estimated with the prefill, or it would be learnt as slowness.
 //
 // # Sessions
 //

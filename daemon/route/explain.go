@@ -26,6 +26,7 @@ func (r *Record) Note(c *Choice) {
 		r.Queue, r.Predicted = time.Duration(row.Wait*float64(time.Second)), int(row.Predicted)
 	}
 	r.Session = c.SessionKind()
+	r.Tokens = h.Flags&abi.HeaderTokens != 0
 }
 
 // Explain writes all of a decision into r: the module, the reason in words and the candidates. It reports false after
@@ -98,7 +99,7 @@ func candidate(r *abi.Row, id string, scale *score.Scale) Candidate {
 	t := scale.Terms(r)
 	return Candidate{Worker: id, State: "up", GPU: r.GPU, L1: r.L1, L2: r.L2, InFlight: r.InFlight, Wait: r.Wait,
 		Prefill: t.Prefill, Eviction: t.Eviction, Tilt: t.Tilt, Cost: t.Cost, FreeGPU: r.FreeGPU, Slowness: r.Slow,
-		Load: r.Load, SlowStart: r.State&abi.RowSlowStart != 0}
+		Load: r.Load, SlowStart: r.State&abi.RowSlowStart != 0, Live: r.Live()}
 }
 
 // absent describes a worker that has no row.

@@ -18,6 +18,7 @@ type fleet struct {
 	matched []uint32
 	caches  []prefix.WorkerStats
 	known   known
+	held    holds
 }
 
 var fleets = sync.Pool{New: func() any { return new(fleet) }}

@@ -16,6 +16,8 @@ type known struct {
 	index      *prefix.Index
 	space      *prefix.Namespace
 	reuse      *prefix.Reuse
+	lower      *lower
+	below      *spaces
 	at         time.Time
 	block      float64 // tokens in a block
 }
@@ -53,16 +55,43 @@ func (k *known) MatchOne(chain []uint64, worker uint32) uint32 {
 	return k.space.MatchOne(chain, worker)
 }
 
-// Tiers implements host.Prefixes: the GPU is the only tier that is known.
+// Tiers implements host.Prefixes.
 func (k *known) Tiers(worker uint32, out *[3]abi.Tier) int {
-	s := k.index.Worker(worker)
-	t := abi.Tier{Kind: abi.TierGPU, Reuse: -1, Capacity: uint64(float64(s.Capacity) * k.block),
+	rates, n := k.lower.set.Load(), 1
+	out[0] = k.tier(abi.TierGPU, k.index, worker, 0)
+	if k.below.cpu != nil && k.hasCPU(worker) {
+		out[n] = k.tier(abi.TierL1, k.lower.cpu.index, worker, rates.L1Rate)
+		n++
+	}
+	if k.below.shared != nil {
+		out[n] = k.tier(abi.TierL2, k.lower.shared.index, 0, rates.L2Rate)
+		n++
+	}
+	return n
+}
+
+// tier describes what an index knows of one slot; rate is the tokens a second that come from there, 0 of the GPU.
+func (k *known) tier(kind uint32, x *prefix.Index, slot uint32, rate float64) abi.Tier {
+	s := x.Worker(slot)
+	t := abi.Tier{Kind: kind, Reuse: -1, Capacity: uint64(float64(s.Capacity) * k.block),
 		Used: uint64(float64(s.Blocks) * k.block)}
+	if rate > 0 {
+		t.TokenSec = float32(1 / rate)
+	}
 	if s.HasTail {
 		t.Reuse = float32(k.reuse.R(s.TailAge))
 	}
-	out[0] = t
-	return 1
+	return t
+}
+
+// hasCPU reports whether the worker keeps KV in the CPU's memory, of the candidates.
+func (k *known) hasCPU(slot uint32) bool {
+	for _, w := range k.candidates {
+		if w.Slot() == slot {
+			return w.CPUTokens() > 0
+		}
+	}
+	return false
 }
 
 var _ host.Prefixes = (*known)(nil)

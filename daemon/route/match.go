@@ -29,7 +29,8 @@ func measure(s *scale, r *prompt.Request) (longest *prompt.Chain, z size) {
 
 // match fills what depends on the prompt: matched blocks, free room, and the chance that the blocks which the prompt
 // would evict are wanted again.
-func (f *fleet) match(p *Pool, space *prefix.Namespace, r *prompt.Request) size {
+func (f *fleet) match(p *Pool, space *prefix.Namespace, below *spaces, a *Ask) size {
+	r := a.Prompt
 	chain, z := measure(&p.scale, r)
 	if chain == nil {
 		return z
@@ -43,7 +44,6 @@ func (f *fleet) match(p *Pool, space *prefix.Namespace, r *prompt.Request) size 
 	p.Index.WorkersInto(f.slots, f.caches)
 	h := &f.frame.Header
 	h.PromptTokens, h.PromptBlocks, h.BlockTokens = uint32(z.all), uint32(len(chain.Hashes)), float32(z.block)
-	h.BestRow, h.BestMatch = -1, 0
 	f.frame.Chain = chain.Hashes
 	text := p.scale.textBlock()
 	for i := range f.frame.Rows {
@@ -53,11 +53,27 @@ func (f *fleet) match(p *Pool, space *prefix.Namespace, r *prompt.Request) size 
 		if c.HasTail {
 			row.ReuseGPU = float32(p.reuse.R(c.TailAge))
 		}
-		if row.Predicted > h.BestMatch {
-			h.BestMatch, h.BestRow = row.Predicted, int32(i)
+	}
+	if !r.BypassesCache {
+		p.lower.fill(f, below, chain.Hashes, p.reuse, text)
+	}
+	if f.held.look(p, a, f.slots) {
+		f.held.fill(f, p.lower.set.Load(), len(a.IDs), z.block)
+		z = size{all: len(a.IDs), longest: len(a.IDs), block: 1}
+	}
+	f.best()
+	return z
+}
+
+// best says in the header which row has the longest match.
+func (f *fleet) best() {
+	h := &f.frame.Header
+	h.BestRow, h.BestMatch = -1, 0
+	for i := range f.frame.Rows {
+		if n := f.frame.Rows[i].Matched(); n > h.BestMatch {
+			h.BestMatch, h.BestRow = n, int32(i)
 		}
 	}
-	return z
 }
 
 // price fills the host's own score of each row, for modules that ask for it.

@@ -4,8 +4,10 @@ import (
 	"hash/maphash"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/warmpath/warmpath/cache/holdings"
 	"github.com/warmpath/warmpath/cache/prefix"
 	"github.com/warmpath/warmpath/daemon/prompt"
 	"github.com/warmpath/warmpath/daemon/session"
@@ -18,17 +20,20 @@ import (
 type Pool struct {
 	Name     string
 	Workers  *worker.Pool
-	Index    *prefix.Index
+	Index    *prefix.Index   // what was routed
+	Held     *holdings.Index // what the workers report; who reads their events writes and clears it
 	Sessions *session.Bindings
 	Strategy host.Current
 
-	reason func(strategy string, code uint16) string
-	reuse  *prefix.Reuse
-	turns  turns
-	scale  scale
-	caps   *capacities
-	bare   sync.Map     // of slots whose worker has said that it keeps no sessions
-	seed   maphash.Seed // of the namespaces' secrets: new in each process, so that no tenant can prepare a collision
+	reason   func(strategy string, code uint16) string
+	reuse    *prefix.Reuse
+	turns    turns
+	scale    scale
+	caps     *capacities
+	bare     sync.Map // of slots whose worker has said that it keeps no sessions
+	lower    *lower
+	reported atomic.Bool  // some worker's reports are live
+	seed     maphash.Seed // of the namespaces' secrets: new in each process, so that no tenant can prepare a collision
 
 	mu     sync.Mutex // guards warned
 	warned map[uint32]bool
@@ -40,37 +45,44 @@ type Config struct {
 	Sessions *session.Bindings
 	Reason   func(strategy string, code uint16) string // a strategy's reason code in words
 	Began    time.Time                                 // from which the workers' clock counts
-	Workers  worker.Config                             // its hooks OnDown, OnRestart and OnCapacity are the pool's own
+	Tiers    Tiers
+	Workers  worker.Config // its hooks OnDown, OnRestart and OnCapacity are the pool's own
 }
 
 // New makes a pool whose prefix index is empty.
 func New(c Config) *Pool {
 	p := &Pool{
 		Name: c.Name, Sessions: c.Sessions, reason: c.Reason,
-		Index: prefix.New(prefix.Config{}), reuse: prefix.NewReuse(2*unknownTokens/32, nil),
-		caps: newCapacities(), seed: maphash.MakeSeed(), warned: map[uint32]bool{},
+		Index: prefix.New(prefix.Config{}), Held: holdings.New(holdings.Config{}), lower: newLower(c.Tiers),
+		reuse: prefix.NewReuse(2*unknownTokens/32, nil), caps: newCapacities(), seed: maphash.MakeSeed(),
+		warned: map[uint32]bool{},
 	}
 	p.Workers = worker.New(p.hooked(c.Workers), c.Began)
 	return p
 }
 
-// Configure makes c the workers' configuration.
-func (p *Pool) Configure(c worker.Config) { p.Workers.Configure(p.hooked(c)) }
+// Configure makes c the workers' configuration, and t that of what lies below their GPUs.
+func (p *Pool) Configure(c worker.Config, t Tiers) {
+	p.lower.configure(t)
+	p.Workers.Configure(p.hooked(c))
+}
 
 func (p *Pool) hooked(c worker.Config) worker.Config {
 	c.OnDown, c.OnRestart, c.OnCapacity = p.forget, p.forget, p.setCapacity
 	return c
 }
 
-// WantsIDs reports whether the strategy decides better if a request's token ids are known.
+// WantsIDs reports whether a request is decided better if its token ids are known: the strategy asks for what the
+// workers report, and as of the last Tick some worker's reports are live.
 func (p *Pool) WantsIDs() bool {
 	s := p.Strategy.Strategy()
-	return s != nil && s.Notices().Wants()&abi.WantHeld != 0
+	return p.reported.Load() && s != nil && s.Notices().Wants()&abi.WantHeld != 0
 }
 
 // forget drops what is known of a worker's process that has ended.
 func (p *Pool) forget(slot uint32) {
 	p.Index.Remove(slot)
+	p.lower.cpu.index.Remove(slot)
 	p.bare.Delete(slot)
 }
 
@@ -122,8 +134,10 @@ func (p *Pool) Tick(now time.Time) (unknown []string, guess int) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	total := 0
-	for _, s := range p.Workers.Stats(now) {
+	total, stats := 0, p.Workers.Stats(now)
+	p.reported.Store(slices.ContainsFunc(stats, func(s worker.Stats) bool { return p.Held.Worker(s.Slot).Live }))
+	p.lower.fit(stats, p.scale.textBlock())
+	for _, s := range stats {
 		if !s.Up {
 			continue
 		}
@@ -144,13 +158,12 @@ func (p *Pool) Tick(now time.Time) (unknown []string, guess int) {
 // TokensPerByte returns the estimate of tokens in a byte of prompt text.
 func (p *Pool) TokensPerByte() float64 { return p.scale.tokensPerByte() }
 
-// namespace returns where a model's prompts are known, and its secret seed. A salt keeps tenants apart.
-func (p *Pool) namespace(r *prompt.Request, salt string) (*prefix.Namespace, uint64) {
-	name := r.Model
-	if salt != "" {
-		name += "#" + salt
+// spaceName returns the name under which a model's prompts are known. A salt keeps tenants apart.
+func spaceName(r *prompt.Request, salt string) string {
+	if salt == "" {
+		return r.Model
 	}
-	return p.Index.Namespace(name), maphash.String(p.seed, name)
+	return r.Model + "#" + salt
 }
 
 // Listed returns models that the pool's workers list, at most so many, for one who looks for a name's spelling.

@@ -41,6 +41,9 @@ type Record struct {
 	// that is listed and was no absentee. JSON has it in base64.
 	Frame []byte `json:"frame,omitempty"`
 
+	Tokens bool `json:"in_tokens,omitempty"` // the prompt's ids are known, and a block is a token
+	Live   bool `json:"live,omitempty"`      // Believed is what the worker itself reported
+
 	Queue     time.Duration `json:"queue_ns,omitempty"` // believed wait of the worker that came first
 	FirstByte time.Duration `json:"ttft_ns,omitempty"`  // from the arrival
 	Total     time.Duration `json:"total_ns,omitempty"`
@@ -91,4 +94,5 @@ type Candidate struct {
 	Slowness  float64 `json:"slowness"`
 	Load      float64 `json:"load"`
 	SlowStart bool    `json:"slow_start,omitempty"`
+	Live      bool    `json:"live,omitempty"` // its blocks are those that it reported, not history
 }

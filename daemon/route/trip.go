@@ -3,10 +3,12 @@ package route
 import (
 	"time"
 
+	"github.com/warmpath/warmpath/cache/holdings"
 	"github.com/warmpath/warmpath/daemon/prompt"
 	"github.com/warmpath/warmpath/daemon/worker"
 	"github.com/warmpath/warmpath/host"
 	"github.com/warmpath/warmpath/sdk/abi"
+	"github.com/warmpath/warmpath/sdk/score"
 )
 
 // Trip is a request at one worker, from Send to End. Every trip must be ended.
@@ -14,8 +16,10 @@ type Trip struct {
 	choice   *Choice
 	ticket   *worker.Ticket
 	worker   *worker.Worker
-	believed int    // of the prompt's tokens, in the worker's cache when it was chosen
-	matched  uint32 // blocks
+	believed int             // of the prompt's tokens, in the worker's cache when it was chosen
+	matched  uint32          // blocks
+	live     bool            // both come from the worker's own reports
+	forecast holdings.Ticket // that the worker will hold the prompt
 	notice   abi.Outcome
 	sent     time.Time
 	ended    bool
@@ -28,17 +32,22 @@ func (c *Choice) Send(t *Trip, to Target, holder worker.Holder, at time.Time) bo
 	w := to.Worker
 	held := c.believed(to)
 	ticket, ok := c.pool.Workers.TryBegin(w, worker.Dispatch{PromptTokens: c.size.all, CachedTokens: held,
-		Whole: !c.ask.Prompt.Stream, Bound: w.ID() == c.stay.worker(), Holder: holder}, at)
+		Est: c.estimate(to), Whole: !c.ask.Prompt.Stream, Bound: w.ID() == c.stay.worker(), Holder: holder}, at)
 	if !ok {
 		return false
 	}
 	c.sent++
 	c.held = held
-	*t = Trip{choice: c, ticket: ticket, worker: w, believed: held, matched: c.fleet.frame.Rows[to.row].GPU}
+	row := &c.fleet.frame.Rows[to.row]
+	*t = Trip{choice: c, ticket: ticket, worker: w, believed: held, matched: row.Matched(), live: row.Live()}
 	t.describe(c, at)
+	if c.fleet.held.known {
+		t.forecast = c.pool.Held.Predict(w.Slot(), &c.fleet.held.query)
+	}
 	for i := range c.ask.Prompt.Chains {
 		hashes := c.ask.Prompt.Chains[i].Hashes
 		c.space.Touch(w.Slot(), hashes)
+		c.below.touch(w, hashes)
 		if c.sent == 1 {
 			c.pool.reuse.Note(hashes, c.size.block)
 		}
@@ -55,12 +64,26 @@ func (t *Trip) describe(c *Choice, at time.Time) {
 		Reason: uint32(c.result.Reason), TTFT: -1, Believed: uint32(max(0, t.believed)), Attempts: uint32(c.sent)}
 }
 
+// estimate returns the seconds of prefill on a worker of slowness 1, what is to be brought from slower tiers included:
+// or else a transfer would be learnt as slowness. 0 = nothing is to be brought.
+func (c *Choice) estimate(to Target) float64 {
+	row := &c.fleet.frame.Rows[to.row]
+	if row.L1 == 0 && row.L2 == 0 || row.Slow <= 0 {
+		return 0
+	}
+	scale := score.NewScale(&c.fleet.frame.Header, c.fleet.frame.Rows)
+	return scale.Terms(row).Prefill / row.Slow
+}
+
 // believed returns how many of the prompt's tokens a worker is taken to hold; of a list, of all its prompts together.
 // Ask before the prompt enters the index.
 func (c *Choice) believed(to Target) int {
-	w, r := to.Worker, c.ask.Prompt
+	w, r, row := to.Worker, c.ask.Prompt, &c.fleet.frame.Rows[to.row]
+	if row.Live() { // in tokens, and as the engine itself counts them
+		return min(int(row.Matched()), c.size.all-1)
+	}
 	if len(r.Chains) < 2 || r.BypassesCache {
-		return inBlocks(float64(c.fleet.frame.Rows[to.row].GPU)*c.size.block, c.size.all, w.BlockTokens())
+		return inBlocks(float64(row.Matched())*c.size.block, c.size.all, w.BlockTokens())
 	}
 	sum, slot, out := 0, [1]uint32{w.Slot()}, [1]uint32{}
 	for k := range r.Chains {
@@ -84,6 +107,9 @@ func inBlocks(held float64, length, size int) int {
 
 // Believed returns how many of the prompt's tokens the worker that was sent to last was taken to hold.
 func (c *Choice) Believed() int { return c.held }
+
+// Live reports whether what the worker was taken to hold comes from its own reports.
+func (t *Trip) Live() bool { return t.live }
 
 // Worker returns where the request was sent.
 func (t *Trip) Worker() *worker.Worker { return t.worker }
@@ -139,6 +165,9 @@ func (t *Trip) End(o *worker.Outcome, e End) (u Usage) {
 		u = t.readReply(o, e.Reply, e.Whole)
 	}
 	t.ticket.End(e.At, *o)
+	if o.Kind > worker.Answered { // a client that left says nothing of the worker
+		t.choice.pool.Held.Withdraw(t.forecast)
+	}
 	if e.Status == 0 {
 		return u
 	}
@@ -166,7 +195,7 @@ func (t *Trip) readReply(o *worker.Outcome, r *prompt.Reply, whole bool) Usage {
 		if chain := &chains[0]; chain.Tokens == 0 {
 			c.pool.scale.correct(u.Prompt, chain.Bytes)
 		}
-		if u.CachedKnown {
+		if u.CachedKnown && !t.live {
 			c.pool.caps.correct(slot, u.Cached, t.believed, u.Prompt)
 		}
 	}
@@ -176,6 +205,7 @@ func (t *Trip) readReply(o *worker.Outcome, r *prompt.Reply, whole bool) Usage {
 	for i := range chains {
 		if chain := &chains[i]; r.ExtendChoice(chain, c.ask.Prompt.FirstChoice(i)) {
 			c.space.Touch(slot, chain.Hashes)
+			c.below.touch(t.worker, chain.Hashes)
 		}
 	}
 	return u

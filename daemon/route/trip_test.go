@@ -203,7 +203,7 @@ func TestTick(t *testing.T) {
 	capacity(100)
 	s.Workers.Scraped(s.watched["c"], worker.Page{Metrics: worker.Metrics{Capacity: 6400}}, s.now)
 	f("metrics with a size")
-	s.Configure(worker.Config{MaxInFlight: 1})
+	s.Configure(worker.Config{MaxInFlight: 1}, Tiers{})
 	s.become("c", "busy")
 	if got := orderOf(s.chosen(s.ask(first+1, Claim{}))); got != "a" {
 		t.Errorf("with one request at a time: %q", got)

@@ -70,6 +70,7 @@ type Stats struct {
 	KVUsage       float64
 	MetricsAge    time.Duration // negative = never read
 	Capacity      int           // tokens; 0 = unknown
+	CPUTokens     int           // that its CPU memory keeps; 0 = none
 	PrefixQueries float64       // tokens, as the worker counts since its start
 	PrefixHits    float64
 
@@ -101,7 +102,8 @@ func (w *Worker) stats(m *moment, limit int) Stats {
 		Breaker: w.breaker.state(m.now), Drained: w.draining, Up: w.takes(m.now), InFlight: w.flight.n, Limit: limit,
 		Full: w.full(limit), Sent: w.sent, Pending: w.queue.tokens,
 		Running: w.readings.Running, Waiting: w.readings.Waiting, KVUsage: w.readings.Usage, MetricsAge: -1,
-		Capacity: w.capacity.inForce, PrefixQueries: w.readings.Queries, PrefixHits: w.readings.Hits,
+		Capacity: w.capacity.inForce, CPUTokens: w.CPUTokens(),
+		PrefixQueries: w.readings.Queries, PrefixHits: w.readings.Hits,
 		Wait: w.queue.wait(m.now, slow), Slow: slow, Load: w.share.seconds * m.back / window,
 		TTFT: w.ttft.value, TPOT: w.tpot.value, SlowStart: w.slowStart.runs(m.now),
 		Answered: w.totals.answered, Failed: w.totals.failed, Broken: w.totals.broken, Refused: w.totals.refused,

@@ -13,6 +13,7 @@ type Spec struct {
 	URL        string            // base URL, as http://10.0.0.1:8000; user:password in it is sent and never logged
 	MetricsURL string            // default: URL + /metrics
 	KVTokens   int               // size of the KV cache; 0 = as the worker's metrics say
+	CPUTokens  int               // KV that its CPU memory keeps, beside the GPU's; 0 = none
 	Weight     float64           // default 1
 	Cost       float64           // of using it, beside the others; default 1
 	Labels     map[string]string // as the operator gave them

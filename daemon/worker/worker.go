@@ -12,6 +12,7 @@ import (
 type Worker struct {
 	identity
 	*endpoint
+	cpu   atomic.Int64 // tokens of KV that its CPU memory keeps
 	block atomic.Int32 // tokens of a block of its KV cache, as it last said; 0 = never
 
 	// All below is guarded by the pool's lock. What a row needs stands together.
@@ -79,6 +80,9 @@ func (w *Worker) RankHeader() string { return w.header }
 // BlockTokens is how many tokens a block of the worker's KV cache holds, by its metrics; 0 = not known.
 func (w *Worker) BlockTokens() int { return int(w.block.Load()) }
 
+// CPUTokens is how many tokens of KV the worker's CPU memory keeps, as configured; 0 = none.
+func (w *Worker) CPUTokens() int { return int(w.cpu.Load()) }
+
 // Key is a hash of the id, the same over restarts and routers.
 func (w *Worker) Key() uint64 { return w.key }
 
@@ -97,6 +101,7 @@ func (e *endpoint) newRank(r, n int) *Worker {
 func (w *Worker) adopt(s *Spec, labels *labelSet) bool {
 	w.marks = marksOf(s, labels)
 	w.capacity.configured = s.KVTokens
+	w.cpu.Store(int64(s.CPUTokens))
 	return w.resize()
 }
 

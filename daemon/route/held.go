@@ -1,0 +1,68 @@
+package route
+
+import (
+	"github.com/warmpath/warmpath/cache/holdings"
+	"github.com/warmpath/warmpath/sdk/abi"
+)
+
+// holds is what the workers report of one request's prompt.
+type holds struct {
+	query holdings.Query
+	got   []holdings.Held // by row
+	known bool            // the prompt's ids are known, and the strategy asks for this
+}
+
+// look asks what the workers of these slots hold. It reports false if the rows must go by history alone: there are no
+// ids, or they are not those of all that the engine will look for.
+func (h *holds) look(p *Pool, a *Ask, slots []uint32) bool {
+	h.known = len(a.IDs) > 0 && len(a.Prompt.Chains) == 1 && !a.Prompt.BypassesCache && p.WantsIDs()
+	if !h.known {
+		return false
+	}
+	h.got = append(h.got[:0], make([]holdings.Held, len(slots))...)
+	h.query.Reset(a.Adapter, a.Prompt.CacheSalt, a.IDs)
+	p.Held.Match(&h.query, slots, h.got)
+	return true
+}
+
+// fill makes one token the block of the rows: matches come from the workers' own reports where these are live, and from
+// history, of so many tokens a block, elsewhere.
+func (h *holds) fill(f *fleet, t *Tiers, ids int, block float64) {
+	head := &f.frame.Header
+	head.PromptTokens, head.PromptBlocks, head.BlockTokens = uint32(ids), uint32(ids), 1
+	head.Flags |= abi.HeaderTokens | abi.HeaderEvents
+	for i := range f.frame.Rows {
+		row, got, w := &f.frame.Rows[i], h.got[i], f.workers[i]
+		tokens := func(blocks uint32) uint32 {
+			return uint32(inBlocks(float64(blocks)*block, ids, w.BlockTokens()))
+		}
+		old := holdings.Held{GPU: tokens(row.GPU), Local: tokens(row.GPU + row.L1), All: tokens(row.Matched())}
+		row.Predicted = tokens(row.Predicted)
+		if got.Live {
+			row.State |= abi.RowLive
+			got = besides(got, old, w.CPUTokens() > 0)
+		} else {
+			head.Flags &^= abi.HeaderEvents
+			got = old
+		}
+		row.GPU, row.L1, row.L2 = got.GPU, got.Local-got.GPU, got.All-got.Local
+		if row.L1 > 0 || row.L2 > 0 {
+			head.InvBWL1 = float32(1 / t.L1Rate)
+		}
+		if row.L2 > 0 {
+			head.InvBWL2 = float32(1 / t.L2Rate)
+		}
+	}
+}
+
+// besides returns what a worker reports, with history's view of the tiers that its events do not speak of.
+func besides(got, history holdings.Held, hasCPU bool) holdings.Held {
+	if hasCPU && got.Local == got.GPU {
+		got.Local = max(got.Local, history.Local)
+	}
+	got.All = max(got.All, got.Local)
+	if history.All > history.Local {
+		got.All = max(got.All, history.All)
+	}
+	return got
+}

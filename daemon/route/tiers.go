@@ -1,0 +1,119 @@
+package route
+
+import (
+	"cmp"
+	"sync/atomic"
+
+	"github.com/warmpath/warmpath/cache/prefix"
+	"github.com/warmpath/warmpath/daemon/worker"
+)
+
+// Tiers is what lies below the GPUs of a pool's workers. How much CPU memory a worker has for KV stands in its Spec.
+type Tiers struct {
+	SharedTokens int     // KV that the tier shared by all workers holds; 0 = there is none
+	L1Rate       float64 // tokens a second that come from a worker's CPU memory; 0 = 120,000
+	L2Rate       float64 // tokens a second that come from the shared tier; 0 = 40,000
+}
+
+// The rates of the simulation that the score was chosen by.
+const (
+	defaultL1Rate = 120_000
+	defaultL2Rate = 40_000
+)
+
+// lower is the routed history of the tiers below the GPUs. What is written to a GPU is taken to be written to these as
+// well, and to stay for as long as their own size allows: so each has an index of its own, and one walk over the GPU's
+// with a larger capacity would not know what lies where.
+type lower struct {
+	cpu, shared below // cpu has a slot for each worker, shared the slot 0
+	set         atomic.Pointer[Tiers]
+}
+
+// below is one of these tiers. Its index is not asked before somebody has the tier.
+type below struct {
+	index *prefix.Index
+	on    atomic.Bool
+}
+
+func newLower(t Tiers) *lower {
+	l := new(lower)
+	l.configure(t)
+	l.cpu.index = prefix.New(prefix.Config{})
+	l.shared.index = prefix.New(prefix.Config{Workers: 1})
+	return l
+}
+
+func (l *lower) configure(t Tiers) {
+	t.L1Rate, t.L2Rate = cmp.Or(t.L1Rate, defaultL1Rate), cmp.Or(t.L2Rate, defaultL2Rate)
+	l.set.Store(&t)
+}
+
+// fit sets the sizes of the tiers, in blocks of text of so many tokens.
+func (l *lower) fit(workers []worker.Stats, block float64) {
+	for i := range workers {
+		if n := workers[i].CPUTokens; n > 0 {
+			l.cpu.index.SetCapacity(workers[i].Slot, max(1, int(float64(n)/block)))
+			l.cpu.on.Store(true)
+		}
+	}
+	shared := l.set.Load().SharedTokens
+	if shared > 0 {
+		l.shared.index.SetCapacity(0, max(1, int(float64(shared)/block)))
+	}
+	l.shared.on.Store(shared > 0)
+}
+
+// spaces is where a model's prompts are known in the tiers below the GPUs; nil where there is no such tier.
+type spaces struct{ cpu, shared *prefix.Namespace }
+
+func (l *lower) spaces(name string) (s spaces) {
+	if l.cpu.on.Load() {
+		s.cpu = l.cpu.index.Namespace(name)
+	}
+	if l.shared.on.Load() {
+		s.shared = l.shared.index.Namespace(name)
+	}
+	return s
+}
+
+// touch enters a chain that a worker computes or has.
+func (s *spaces) touch(w *worker.Worker, chain []uint64) {
+	if s.cpu != nil && w.CPUTokens() > 0 {
+		s.cpu.Touch(w.Slot(), chain)
+	}
+	if s.shared != nil {
+		s.shared.Touch(0, chain)
+	}
+}
+
+// fill writes into the rows what they have below the GPU, in blocks of text of so many tokens.
+func (l *lower) fill(f *fleet, s *spaces, chain []uint64, reuse *prefix.Reuse, text float64) {
+	if s.cpu == nil && s.shared == nil {
+		return
+	}
+	t, h, shared := l.set.Load(), &f.frame.Header, uint32(0)
+	h.InvBWL1 = float32(1 / t.L1Rate)
+	if s.shared != nil {
+		h.InvBWL2 = float32(1 / t.L2Rate)
+		shared = s.shared.MatchOne(chain, 0)
+	}
+	if s.cpu == nil { // the score asks for a first tier where there is a second: the shared one is both
+		h.InvBWL1 = h.InvBWL2
+	} else {
+		s.cpu.Match(chain, f.slots, f.matched)
+		l.cpu.index.WorkersInto(f.slots, f.caches)
+	}
+	for i := range f.frame.Rows {
+		row, held := &f.frame.Rows[i], f.frame.Rows[i].GPU
+		if s.cpu != nil && f.workers[i].CPUTokens() > 0 {
+			c := &f.caches[i]
+			row.L1 = max(held, f.matched[i]) - held
+			row.FreeL1 = float32(float64(c.Capacity-c.Blocks) * text)
+			if c.HasTail {
+				row.ReuseL1 = float32(reuse.R(c.TailAge))
+			}
+		}
+		held += row.L1
+		row.L2 = max(held, shared) - held
+	}
+}
