@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"bytes"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -16,21 +15,19 @@ import (
 	"github.com/warmpath/warmpath/daemon/vllmsim"
 )
 
-// parallel is a worker of several data-parallel engines behind one port, as vLLM with --data-parallel-size.
+// parallel is a worker of several data-parallel engines behind one port, which keeps the headers of its requests.
 type parallel struct {
 	url string
 
-	mu      sync.Mutex // guards all below
-	engines vllmsim.Fleet
-	load    []int // requests at each
-	turn    int
-	heads   []http.Header // of the requests, in their order
-	deaf    bool          // it balances by itself, whatever a request says
-	closed  atomic.Bool   // its engine is dead
+	mu     sync.Mutex // guards all below
+	engine *vllmsim.Server
+	heads  []http.Header // of the chats, in their order
+	dead   atomic.Bool
 }
 
-func newParallel(t *testing.T, n int, c vllmsim.Config) *parallel {
-	p := &parallel{engines: sims(t, n, c), load: make([]int, n)}
+func newParallel(t *testing.T, n int) *parallel {
+	p := &parallel{}
+	p.resize(t, n)
 	s := httptest.NewServer(p)
 	t.Cleanup(s.Close)
 	p.url = s.URL
@@ -38,83 +35,25 @@ func newParallel(t *testing.T, n int, c vllmsim.Config) *parallel {
 }
 
 // resize starts the worker anew with n engines.
-func (p *parallel) resize(t *testing.T, n int, c vllmsim.Config) {
-	engines := sims(t, n, c)
+func (p *parallel) resize(t *testing.T, n int) {
+	f := sims(t, 1, vllmsim.Config{DataParallel: n})
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.engines, p.load = engines, make([]int, n)
+	p.engine = f[0]
 }
 
 func (p *parallel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	switch {
-	case p.closed.Load():
-		http.Error(w, "", http.StatusServiceUnavailable)
-		return
-	case r.URL.Path == "/metrics":
-		p.metrics(w, r)
-		return
-	case r.Method == http.MethodGet:
-		p.mu.Lock()
-		first := p.engines[0]
-		p.mu.Unlock()
-		first.Handler().ServeHTTP(w, r)
+	if p.dead.Load() {
+		w.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}
-	i, engine := p.begin(r.Header)
-	if engine == nil {
-		http.Error(w, `{"error":{"message":"data_parallel_rank is out of range","type":"BadRequestError","code":400}}`, 400)
-		return
-	}
-	defer p.end(i)
-	r.Header.Del("X-Data-Parallel-Rank")
-	engine.Handler().ServeHTTP(w, r)
-}
-
-// begin chooses an engine as vLLM 0.32 does: the one that the header names, else the one with the fewest requests,
-// beginning with another each time.
-func (p *parallel) begin(h http.Header) (int, *vllmsim.Server) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.heads = append(p.heads, h.Clone())
-	i, err := strconv.Atoi(h.Get("X-Data-Parallel-Rank"))
-	switch n := len(p.engines); {
-	case err != nil || p.deaf:
-		i = p.turn % n
-		for k := range n {
-			if j := (p.turn + k) % n; p.load[j] < p.load[i] {
-				i = j
-			}
-		}
-		p.turn = i + 1
-	case i < 0 || i >= n:
-		return 0, nil
+	engine := p.engine
+	if r.URL.Path == "/v1/chat/completions" { // the router asks for the tokens of a prompt too
+		p.heads = append(p.heads, r.Header.Clone())
 	}
-	p.load[i]++
-	return i, p.engines[i]
-}
-
-func (p *parallel) end(i int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if i < len(p.load) {
-		p.load[i]--
-	}
-}
-
-// metrics answers with the pages of all engines, each with its own label.
-func (p *parallel) metrics(w http.ResponseWriter, r *http.Request) {
-	p.mu.Lock()
-	engines := slices.Clone(p.engines)
 	p.mu.Unlock()
-	for i, e := range engines {
-		page := httptest.NewRecorder()
-		e.Handler().ServeHTTP(page, r.Clone(r.Context()))
-		text := page.Body.Bytes()
-		if i > 0 { // one process, one start
-			text = bytes.ReplaceAll(text, []byte("\nprocess_start_time_seconds "), []byte("\nother_start_time_seconds "))
-		}
-		w.Write(bytes.ReplaceAll(text, []byte(`engine="0"`), fmt.Appendf(nil, `engine="%d"`, i)))
-	}
+	engine.Handler().ServeHTTP(w, r)
 }
 
 // ranks returns the rank headers of the requests so far, each as "0" or "0,2" if it stands twice, and forgets them.
@@ -145,7 +84,7 @@ func chat(who, turns int) string {
 // TestRanksOnTheWire: the rank that was chosen stands once in what the worker gets, whatever the client sends.
 func TestRanksOnTheWire(t *testing.T) {
 	for _, strategy := range []string{"prefixaware", "kvaware", "session", "roundrobin"} {
-		p, single := newParallel(t, 4, vllmsim.Config{}), newParallel(t, 1, vllmsim.Config{})
+		p, single := newParallel(t, 4), newParallel(t, 1)
 		r := start(t, settings(strategy, p.url, single.url), 5)
 		for i := range 12 {
 			s := r.do("POST", "/v1/chat/completions", chat(i, 1), "X-Data-Parallel-Rank", "9", "X-Session-Id", fmt.Sprint("s", i))
@@ -173,7 +112,7 @@ func TestRanksOnTheWire(t *testing.T) {
 
 // TestClientRank: with client_rank the client's own choice holds, and stands once.
 func TestClientRank(t *testing.T) {
-	p := newParallel(t, 4, vllmsim.Config{})
+	p := newParallel(t, 4)
 	r := start(t, strings.Replace(settings("prefixaware", p.url), "strategy =", "client_rank = true\nstrategy =", 1), 4)
 	f := func(client string, status int, want string) {
 		t.Helper()
@@ -201,19 +140,19 @@ func TestClientRank(t *testing.T) {
 // TestRanksComeAndGo: a worker that comes back with another number of ranks is used with that, and what is in flight
 // elsewhere goes on.
 func TestRanksComeAndGo(t *testing.T) {
-	p, other := newParallel(t, 4, vllmsim.Config{}), newParallel(t, 2, vllmsim.Config{})
+	p, other := newParallel(t, 4), newParallel(t, 2)
 	r := start(t, settings("session", p.url, other.url), 6)
 	bound := map[string]string{}
 	for i := range 24 {
 		s := r.do("POST", "/v1/chat/completions", chat(i, 1), "X-Session-Id", fmt.Sprint("s", i), "X-Warmpath-Explain", "1")
 		bound[fmt.Sprint("s", i)] = s.header.Get("X-Warmpath-Worker")
 	}
-	p.closed.Store(true)
+	p.dead.Store(true)
 	eventually(t, "down", func() bool {
 		return slices.ContainsFunc(r.describe()[0].Workers, func(w operator.WorkerState) bool { return w.ID == "w1#3" && w.State == "down" })
 	})
-	p.resize(t, 2, vllmsim.Config{})
-	p.closed.Store(false)
+	p.resize(t, 2)
+	p.dead.Store(false)
 	r.waitUp(4)
 	p.ranks()
 	var ids []string
@@ -241,7 +180,7 @@ func TestRanksComeAndGo(t *testing.T) {
 
 // TestDrainOfARank: over /api/v1, all of a worker and one rank of it, by either spelling.
 func TestDrainOfARank(t *testing.T) {
-	p := newParallel(t, 3, vllmsim.Config{})
+	p := newParallel(t, 3)
 	r := start(t, settings("prefixaware", p.url), 3)
 	f := func(method, path string, status int, up ...string) {
 		t.Helper()
@@ -273,7 +212,7 @@ func TestDrainOfARank(t *testing.T) {
 
 // TestASingleRankIsShownAsEver: nothing is said of ranks where there is one.
 func TestASingleRankIsShownAsEver(t *testing.T) {
-	p := newParallel(t, 1, vllmsim.Config{})
+	p := newParallel(t, 1)
 	r := start(t, settings("prefixaware", p.url), 1)
 	page := do(t, "GET", "http://"+r.AdminAddr()+"/api/v1/pools", "").body
 	if strings.Contains(page, "rank") || strings.Contains(page, "endpoint") || !strings.Contains(page, `"id":"w1","state"`) {
