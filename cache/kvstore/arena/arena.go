@@ -1,0 +1,82 @@
+package arena
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+)
+
+// Config says how large an arena is, and who shares it.
+type Config struct {
+	Bytes   int64        // rounded down to pages of PageSize; at least one
+	Segment string       // name of a file in /dev/shm that workers map; "" (default) = memory of this process alone
+	Mode    os.FileMode  // of the segment; default 0660. Workers must be able to read and write it
+	Log     *slog.Logger // gets a line when the segment's name was missing, and when it cannot be put back
+}
+
+// Arena is memory, and what is free of it. Space is not safe for concurrent use; the memory is as safe as any slice.
+type Arena struct {
+	Space *Space
+
+	// Attached reports that the segment was there before, and that somebody has it mapped. They may still read what an
+	// earlier process has leased to them.
+	Attached bool
+
+	mem     []byte
+	segment *segment // nil = anonymous memory
+}
+
+// Open maps memory. The errors of a segment name what is in the way and how to mend it: another daemon serves it, a
+// file of that name is not ours, /dev/shm is too small, workers still map one of another size.
+func Open(c Config) (*Arena, error) {
+	size := c.Bytes / PageSize * PageSize
+	if size <= 0 {
+		return nil, fmt.Errorf("arena: %d bytes are less than a page of %d", c.Bytes, PageSize)
+	}
+	if c.Segment == "" {
+		mem, err := mapAnonymous(size)
+		if err != nil {
+			return nil, err
+		}
+		return &Arena{Space: NewSpace(size), mem: mem}, nil
+	}
+	if c.Mode == 0 {
+		c.Mode = 0o660
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	g, err := openSegment(c, size)
+	if err != nil {
+		return nil, err
+	}
+	return &Arena{Space: NewSpace(size), mem: g.mem, segment: g, Attached: g.attached}, nil
+}
+
+// Bytes returns the memory of an extent. Who writes to it has it to himself.
+func (a *Arena) Bytes(e Extent) []byte { return a.mem[e.Offset : e.Offset+e.Len : e.Offset+e.Len] }
+
+// Pieces returns the memory of a value.
+func (a *Arena) Pieces(list []Extent) [][]byte {
+	pieces := make([][]byte, len(list))
+	for i, e := range list {
+		pieces[i] = a.Bytes(e)
+	}
+	return pieces
+}
+
+// Tend puts the segment's name back if a worker has deleted it. Call it a few times a second.
+func (a *Arena) Tend() {
+	if a.segment != nil {
+		a.segment.tend()
+	}
+}
+
+// Close unmaps the memory: nobody may use it any more. A segment that no worker has mapped is deleted; one that a worker
+// has stays for the next start, and kept is true.
+func (a *Arena) Close() (kept bool, err error) {
+	if a.segment != nil {
+		return a.segment.close()
+	}
+	return false, unmapAnonymous(a.mem)
+}

@@ -1,0 +1,26 @@
+//go:build !linux
+
+package arena
+
+import (
+	"fmt"
+	"runtime"
+)
+
+func mapAnonymous(size int64) ([]byte, error) { return make([]byte, size), nil }
+
+func unmapAnonymous([]byte) error { return nil }
+
+// segment is Linux's alone: /dev/shm and write leases are.
+type segment struct {
+	mem      []byte
+	attached bool
+}
+
+func openSegment(c Config, _ int64) (*segment, error) {
+	return nil, fmt.Errorf("arena: segment %q: memory shared with workers needs Linux; this is %s", c.Segment, runtime.GOOS)
+}
+
+func (*segment) tend() {}
+
+func (*segment) close() (bool, error) { return false, nil }

@@ -1,0 +1,59 @@
+package kvstore
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"time"
+)
+
+// Config says how much memory a store has and what it does when that is full.
+type Config struct {
+	MaxBytes int64         // of memory in all; a part in recordShare is for keys and records, the rest for values
+	MaxValue int64         // a longer value is refused; default 128 MiB, and never more than the arena
+	Policy   string        // "lru" (default), "s3fifo" or "fifo"; see package evict
+	Segment  string        // name of the arena in /dev/shm; "" (default) = memory of this process alone
+	Mode     os.FileMode   // of the segment; default 0660
+	Quiet    time.Duration // no put for so long after a start whose segment workers still have mapped: their leases run
+	Backing  Backing       // asked for what is not in memory; nil (default) = nobody
+	Log      *slog.Logger  // default slog.Default()
+}
+
+const (
+	// MaxKey is the longest key. LMCache's have 60 to 200 bytes.
+	MaxKey = 4 << 10
+
+	defaultMaxValue = 128 << 20
+
+	// recordShare: a record and its key are some 600 bytes, so values of 20 KB on average use the arena up before the
+	// records. LMCache's have 1 MiB and more, with 28 bytes of metadata each.
+	recordShare = 32
+
+	// recordBytes is what a value costs beside its bytes and its key: the entry, its pin, its place in map and policy.
+	recordBytes = 448
+
+	// MinBytes is the smallest store: one value of a megabyte and a few of metadata.
+	MinBytes = 2 << 20
+)
+
+// Why a value is refused. The text is for the client that sent it.
+var (
+	ErrTooLarge = errors.New("the value is larger than this cache takes")
+	ErrKey      = errors.New("the key is empty or longer than 4096 bytes")
+	ErrFull     = errors.New("the cache is full of values that are being read or promised")
+	ErrQuiet    = errors.New("workers may still read what the last process leased to them; try again in half a minute")
+	ErrClosed   = errors.New("the cache is shutting down")
+)
+
+func (c Config) withDefaults() Config {
+	if c.MaxValue <= 0 {
+		c.MaxValue = defaultMaxValue
+	}
+	if c.Policy == "" {
+		c.Policy = "lru"
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	return c
+}

@@ -1,0 +1,31 @@
+// Package kvstore keeps large values, the KV blocks of workers, in one arena of memory. A value has a few bytes (LMCache's
+// metadata) to 128 MiB. cache/tier keeps the router's own small values; it copies each twice and holds all on Go's heap,
+// which 100 MB values would make the collector walk and the process double.
+//
+// # What may a caller rely on?
+//
+//   - A value is written once, into its place: Reserve takes room, the caller fills it, Commit shows it. A reader gets a
+//     Lease on the bytes in place. So there is one copy in, from the socket, and none out.
+//   - What is leased stays, even when its key is replaced, deleted, evicted or expires: its room is free at the last
+//     Release. What Exists promised to a client stays for the time of the promise, or until that client has read it.
+//     Eviction goes around both. Only a deletion, and a put under the same key, end a promise.
+//   - No value is ever seen half written, and no reader ever sees another key's bytes (TestTorture).
+//   - Config.MaxBytes bounds all of it: keys and records have a part of their own. What does not fit, since all that is
+//     left is leased or promised, is refused with ErrFull at Reserve, before a byte of it is read.
+//   - Exists, and Get of what is in memory, never wait for anything but a lock of microseconds.
+//
+// # What is behind the memory?
+//
+// A Backing, if there is one: it is given every value, asked for what memory has not, by one reader of many who want the
+// same key, and told of deletions. The store is the first tier whatever the second is.
+//
+// # Why one lock?
+//
+// Under it are a map, a list and a bitmap: half a microsecond for values whose copy takes a hundred. Bounds and
+// evictions are exact under one lock and guesses under sixteen.
+//
+// # How the files lie
+//
+// store is what is called; lease and its filling are what it hands out; backing is what it asks. All three work on memory,
+// the index of entries. Below stand the rooms arena (the bytes, and what is free of them) and evict (who goes next).
+package kvstore

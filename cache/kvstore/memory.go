@@ -1,0 +1,185 @@
+package kvstore
+
+import (
+	"container/heap"
+	"hash/maphash"
+	"net/netip"
+	"time"
+
+	"github.com/warmpath/warmpath/cache/kvstore/arena"
+	"github.com/warmpath/warmpath/cache/kvstore/evict"
+)
+
+// memory is the index of the arena. Store.mu guards it.
+type memory struct {
+	arena   *arena.Arena
+	entries map[string]*entry
+	policy  evict.Policy[*entry]
+	ends    expiries
+	pinned  map[*entry]struct{} // those with a pin, of which some may be over
+	seed    maphash.Seed
+
+	records, maxRecords int64 // bytes of keys and records, fillings too
+	values              int64 // bytes of values that can be read
+	reserved            int64 // bytes of the arena that values, fillings and what is read of replaced values take
+	fillings, leases    int
+
+	stuck time.Time // until then there is no victim, as a search has just found
+
+	evictions, expirations uint64
+}
+
+// stuckFor spares a store that is full of pins the search through all of them at each put.
+const stuckFor = 5 * time.Millisecond
+
+// find returns the entry of the key if it can be read. One whose time is over can be read as long as a promise lasts.
+func (m *memory) find(key string, now time.Time) *entry {
+	e := m.entries[key]
+	if e != nil && e.expired(now) && !e.pinned(now) {
+		m.expire(e)
+		return nil
+	}
+	return e
+}
+
+// reserve takes room for a value, and evicts others for it. nil = those that are left are in use.
+func (m *memory) reserve(key string, size int64, now time.Time) *entry {
+	e := &entry{key: key, size: size, place: -1}
+	for {
+		if m.records+e.record() <= m.maxRecords {
+			if extents, ok := m.arena.Space.Alloc(size); ok {
+				e.extents = extents
+				break
+			}
+		}
+		if !m.evict(now) {
+			return nil
+		}
+	}
+	m.records += e.record()
+	m.reserved += arena.Cost(size)
+	m.fillings++
+	return e
+}
+
+// evict makes the policy's victim go.
+func (m *memory) evict(now time.Time) bool {
+	if now.Before(m.stuck) {
+		return false
+	}
+	free := func(i *evict.Item[*entry]) bool { return i.Value.refs == 0 && !i.Value.pinned(now) }
+	victim := m.policy.Victim(free)
+	if victim == nil {
+		m.stuck = now.Add(stuckFor)
+		return false
+	}
+	m.evictions++
+	m.drop(victim.Value)
+	return true
+}
+
+// add makes a filled entry the value of its key.
+func (m *memory) add(e *entry) {
+	if old := m.entries[e.key]; old != nil {
+		e.pins = append(e.pins, old.pins...) // the promise is of the key
+		m.drop(old)
+	}
+	m.fillings--
+	m.entries[e.key] = e
+	m.values += e.size
+	e.item = evict.Item[*entry]{Value: e, Size: arena.Cost(e.size) + e.record(), Hash: maphash.String(m.seed, e.key)}
+	m.policy.Add(&e.item)
+	if !e.expires.IsZero() {
+		heap.Push(&m.ends, e)
+	}
+	if len(e.pins) > 0 {
+		m.pinned[e] = struct{}{}
+	}
+	m.stuck = time.Time{}
+}
+
+// abandon gives up a filling.
+func (m *memory) abandon(e *entry) {
+	m.fillings--
+	m.free(e)
+}
+
+// drop takes the entry out of the index. Its room is free when nobody reads it.
+func (m *memory) drop(e *entry) {
+	delete(m.entries, e.key)
+	delete(m.pinned, e)
+	m.policy.Remove(&e.item)
+	if e.place >= 0 {
+		heap.Remove(&m.ends, e.place)
+	}
+	m.values -= e.size
+	e.gone = true
+	if e.refs == 0 {
+		m.free(e)
+	}
+}
+
+func (m *memory) free(e *entry) {
+	m.arena.Space.Release(e.extents)
+	m.records -= e.record()
+	m.reserved -= arena.Cost(e.size)
+	m.stuck = time.Time{}
+}
+
+func (m *memory) expire(e *entry) {
+	m.expirations++
+	m.drop(e)
+}
+
+// lease counts a reader, who has read what the owner was promised.
+func (m *memory) lease(e *entry, owner netip.Addr) {
+	e.refs++
+	m.leases++
+	m.policy.Touch(&e.item)
+	if len(e.pins) == 0 {
+		return
+	}
+	if e.redeem(owner); len(e.pins) == 0 {
+		delete(m.pinned, e)
+	}
+}
+
+func (m *memory) release(e *entry) {
+	e.refs--
+	m.leases--
+	if e.refs > 0 {
+		return
+	}
+	if e.gone {
+		m.free(e)
+	}
+	m.stuck = time.Time{}
+}
+
+func (m *memory) pin(e *entry, owner netip.Addr, until time.Time) {
+	e.pin(owner, until)
+	m.pinned[e] = struct{}{}
+}
+
+// sweep drops what has expired and forgets pins that are over.
+func (m *memory) sweep(now time.Time) {
+	for e := range m.pinned {
+		if !e.pinned(now) {
+			delete(m.pinned, e)
+			m.stuck = time.Time{}
+		}
+	}
+	var promised []*entry
+	for len(m.ends) > 0 && m.ends[0].expired(now) {
+		e := m.ends[0]
+		if e.pinned(now) {
+			heap.Pop(&m.ends)
+			promised = append(promised, e)
+			continue
+		}
+		m.expire(e)
+	}
+	for _, e := range promised {
+		heap.Push(&m.ends, e)
+	}
+}

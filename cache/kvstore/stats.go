@@ -1,0 +1,56 @@
+package kvstore
+
+// Stats is what happened since the start, and what stands now.
+type Stats struct {
+	Hits, Loaded, Misses   uint64 // of Get: from memory, from behind, from neither
+	BytesRead              uint64 // of values leased
+	Puts                   uint64
+	BytesWritten           uint64
+	Evictions, Expirations uint64
+	LoadErrors             uint64 // of what is behind
+	Refused                map[string]uint64
+
+	Entries       int
+	ValueBytes    int64 // of values that can be read
+	ReservedBytes int64 // of the arena: values, with what rounding costs, and those being written
+	ArenaBytes    int64
+	RecordBytes   int64 // keys and records
+	Leases, Pins  int   // values being read; values promised
+	Fillings      int   // values being written
+}
+
+// counts are guarded by Store.mu.
+type counts struct {
+	hits, loaded, misses, read uint64
+	puts, written, loadErrors  uint64
+	refused                    map[error]uint64
+}
+
+// reasons are the labels of what was refused.
+var reasons = map[error]string{ErrTooLarge: "too_large", ErrKey: "key", ErrFull: "full", ErrQuiet: "quiet", ErrClosed: "closed"}
+
+func (s *Store) count(add func(*counts)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.counts.refused == nil {
+		s.counts.refused = map[error]uint64{}
+	}
+	add(&s.counts)
+}
+
+// Stats counts.
+func (s *Store) Stats() Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n, m := &s.counts, &s.memory
+	refused := make(map[string]uint64, len(reasons))
+	for err, reason := range reasons {
+		refused[reason] = n.refused[err]
+	}
+	return Stats{
+		Hits: n.hits, Loaded: n.loaded, Misses: n.misses, BytesRead: n.read, Puts: n.puts, BytesWritten: n.written,
+		Evictions: m.evictions, Expirations: m.expirations, LoadErrors: n.loadErrors, Refused: refused,
+		Entries: len(m.entries), ValueBytes: m.values, ReservedBytes: m.reserved, ArenaBytes: m.arena.Space.Size(),
+		RecordBytes: m.records, Leases: m.leases, Pins: len(m.pinned), Fillings: m.fillings,
+	}
+}

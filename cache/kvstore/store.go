@@ -1,0 +1,225 @@
+package kvstore
+
+import (
+	"context"
+	"fmt"
+	"hash/maphash"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/warmpath/warmpath/cache/kvstore/arena"
+	"github.com/warmpath/warmpath/cache/kvstore/evict"
+)
+
+// Store keeps values in an arena. Its methods may be called by many at once, until Close.
+type Store struct {
+	config Config
+	loads  loads
+
+	mu         sync.Mutex // guards all below
+	memory     memory
+	counts     counts
+	quietUntil time.Time
+	closed     bool
+	idle       chan struct{} // closed by the last lease or filling after Close began
+}
+
+// Open takes the memory. Close gives it back.
+func Open(c Config) (*Store, error) {
+	c = c.withDefaults()
+	if c.MaxBytes < MinBytes {
+		return nil, fmt.Errorf("kvstore: %d bytes are too few for large values; give at least %d", c.MaxBytes, MinBytes)
+	}
+	policy, err := evict.New[*entry](c.Policy)
+	if err != nil {
+		return nil, fmt.Errorf("kvstore: %w", err)
+	}
+	records := c.MaxBytes / recordShare
+	a, err := arena.Open(arena.Config{Bytes: c.MaxBytes - records, Segment: c.Segment, Mode: c.Mode, Log: c.Log})
+	if err != nil {
+		return nil, fmt.Errorf("kvstore: %w", err)
+	}
+	c.MaxValue = min(c.MaxValue, a.Space.Size())
+	s := &Store{config: c, idle: make(chan struct{}), memory: memory{arena: a, entries: map[string]*entry{}, policy: policy,
+		pinned: map[*entry]struct{}{}, seed: maphash.MakeSeed(), maxRecords: records}}
+	if a.Attached {
+		s.quietUntil = time.Now().Add(c.Quiet)
+		c.Log.Warn("workers have the shared memory of the last process mapped: no value is taken before its leases are over",
+			"segment", c.Segment, "wait", c.Quiet)
+	}
+	return s, nil
+}
+
+// Run does what time asks for until ctx ends: values and pins expire, the segment's name comes back.
+func (s *Store) Run(ctx context.Context) {
+	tick := time.NewTicker(tendEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			s.mu.Lock()
+			closed := s.closed
+			if !closed {
+				s.memory.sweep(now)
+			}
+			s.mu.Unlock()
+			if !closed {
+				s.memory.arena.Tend()
+			}
+		}
+	}
+}
+
+// tendEvery bounds for how long the name of a segment is missing, after a worker has deleted it.
+const tendEvery = 250 * time.Millisecond
+
+// Close refuses everything from now on, waits up to wait for readers, and gives the memory back. Run must have
+// returned. If somebody still reads then, the memory stays with the process and Close says so.
+func (s *Store) Close(wait time.Duration) error {
+	s.mu.Lock()
+	if !s.closed {
+		s.closed = true
+		s.checkIdle()
+	}
+	s.mu.Unlock()
+	select {
+	case <-s.idle:
+	case <-time.After(wait):
+		return fmt.Errorf("kvstore: values are still read %s after the end", wait)
+	}
+	kept, err := s.memory.arena.Close()
+	if kept {
+		s.config.Log.Info("workers have the shared memory mapped: it stays for the next start", "segment", s.config.Segment)
+	}
+	if err != nil {
+		return fmt.Errorf("kvstore: %w", err)
+	}
+	return nil
+}
+
+// checkIdle tells Close that nobody uses the arena. The caller holds mu.
+func (s *Store) checkIdle() {
+	if s.closed && s.memory.leases == 0 && s.memory.fillings == 0 {
+		close(s.idle)
+	}
+}
+
+// Get leases the value of a key, from memory or else from what is behind it; nil = there is none. A client's address
+// redeems one promise of Exists; the zero Addr redeems none. ctx bounds the wait for what is behind.
+func (s *Store) Get(ctx context.Context, key string, owner netip.Addr) *Lease {
+	if l := s.lease(key, owner); l != nil {
+		s.count(func(n *counts) { n.hits++; n.read += uint64(l.Size()) })
+		return l
+	}
+	var l *Lease
+	if b := s.config.Backing; b != nil && b.Exists(key, time.Time{}) {
+		l = s.load(ctx, key, owner)
+	}
+	if l == nil {
+		s.count(func(n *counts) { n.misses++ })
+		return nil
+	}
+	s.count(func(n *counts) { n.loaded++; n.read += uint64(l.Size()) })
+	return l
+}
+
+// lease leases what is in memory.
+func (s *Store) lease(key string, owner netip.Addr) *Lease {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil
+	}
+	e := s.memory.find(key, time.Now())
+	if e == nil {
+		return nil
+	}
+	s.memory.lease(e, owner)
+	return &Lease{store: s, entry: e}
+}
+
+// Exists reports whether the key has a value, without a wait. With a promise above zero it will be there for so long, or
+// until the owner has read it, whatever else is put; a deletion alone ends that. Each promise is redeemed by one Get.
+func (s *Store) Exists(key string, owner netip.Addr, promise time.Duration) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	if s.closed {
+		return false
+	}
+	if e := s.memory.find(key, now); e != nil {
+		if promise > 0 {
+			s.memory.pin(e, owner, now.Add(promise))
+		}
+		return true
+	}
+	if s.config.Backing == nil {
+		return false
+	}
+	var keep time.Time
+	if promise > 0 {
+		keep = now.Add(promise)
+	}
+	return s.config.Backing.Exists(key, keep)
+}
+
+// Info returns the length and the end of a value in memory; a zero end means none.
+func (s *Store) Info(key string) (size int64, expires time.Time, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.memory.find(key, time.Now()); e != nil && !s.closed {
+		return e.size, e.expires, true
+	}
+	return 0, time.Time{}, false
+}
+
+// Delete deletes a value and reports whether it was there. Who reads it reads on.
+func (s *Store) Delete(key string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	e := s.memory.find(key, time.Now())
+	if e != nil {
+		s.memory.drop(e)
+	}
+	behind := s.config.Backing != nil && s.config.Backing.Delete(key)
+	return e != nil || behind
+}
+
+// Reserve takes room for a value of a known size, which the caller fills and then commits or aborts. Until then the key
+// has the value that it had. Its error is one of Err....
+func (s *Store) Reserve(key string, size int64) (*Filling, error) {
+	f, err := s.reserve(key, size)
+	if err != nil {
+		s.count(func(n *counts) { n.refused[err]++ })
+	}
+	return f, err
+}
+
+func (s *Store) reserve(key string, size int64) (*Filling, error) {
+	switch {
+	case key == "" || len(key) > MaxKey:
+		return nil, ErrKey
+	case size < 0 || size > s.config.MaxValue:
+		return nil, ErrTooLarge
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	switch {
+	case s.closed:
+		return nil, ErrClosed
+	case now.Before(s.quietUntil):
+		return nil, ErrQuiet
+	}
+	e := s.memory.reserve(key, size, now)
+	if e == nil {
+		return nil, ErrFull
+	}
+	return &Filling{store: s, entry: e}, nil
+}
