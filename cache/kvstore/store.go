@@ -223,3 +223,9 @@ func (s *Store) reserve(key string, size int64) (*Filling, error) {
 	}
 	return &Filling{store: s, entry: e}, nil
 }
+
+// MaxBytes returns what the store may take of memory in all.
+func (s *Store) MaxBytes() int64 { return s.config.MaxBytes }
+
+// Policy returns the name of what chooses victims.
+func (s *Store) Policy() string { return s.config.Policy }

@@ -1,0 +1,204 @@
+package resp
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/warmpath/warmpath/cache/kvstore"
+)
+
+// conn is one client. Its own goroutine runs all but finish.
+type conn struct {
+	server *Server
+	net    net.Conn
+	id     int64
+	owner  netip.Addr // whom EXISTS promises something
+	in     *bufio.Reader
+	reader reader
+	out    writer
+
+	authorized bool
+	named      bool // its first commands were those of a Redis library; LMCache's native client sends none of them
+	settled    bool // named is decided
+	db         int
+	name       string
+	quit       bool
+
+	filling *kvstore.Filling // of the SET that is being read
+	refused error            // why that has none
+
+	within bool      // a command has begun: the rest of it must come
+	until  time.Time // the read deadline in force; zero = none
+
+	mu     sync.Mutex // guards idle and ending, for finish
+	idle   bool
+	ending bool
+}
+
+// pieceTime is how long a client may take for the next piece of a command that it has begun.
+const pieceTime = 30 * time.Second
+
+func newConn(s *Server, n net.Conn, id int64) *conn {
+	c := &conn{server: s, net: n, id: id, authorized: s.config.Password == ""}
+	if a, err := netip.ParseAddrPort(n.RemoteAddr().String()); err == nil {
+		c.owner = a.Addr().Unmap()
+	}
+	if t := s.config.TLS; t != nil {
+		c.net = tls.Server(n, t)
+	}
+	c.in = bufio.NewReaderSize(c, readBuffer)
+	c.reader = reader{in: c.in, sink: c}
+	c.out = writer{conn: c.net, sent: func(n int64) { s.counts.written.Add(uint64(n)) }}
+	return c
+}
+
+// serve answers commands until the client leaves, or says what cannot be understood.
+func (c *conn) serve() {
+	defer c.abort()
+	for !c.quit && c.await() {
+		err := c.reader.next()
+		if err == nil {
+			err = c.execute()
+		}
+		c.within = false
+		if c.fail(err) {
+			break
+		}
+	}
+	_ = c.out.flushIf(1)
+}
+
+// fail reports whether an error ends the connection. It answers what a client can mend.
+func (c *conn) fail(err error) bool {
+	if err == nil {
+		return false
+	}
+	if p, ok := errors.AsType[protocolError](err); ok {
+		c.server.counts.failed.Add(1)
+		c.out.fail(p.Error())
+		c.server.config.Log.Debug("a client of the KV cache does not speak Redis's protocol", "client", c.owner, "error", p)
+		return true
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		c.server.counts.stalled.Add(1)
+		c.server.config.Log.Warn("a client of the KV cache stopped in the middle of a command or a reply, and is closed",
+			"client", c.owner)
+	}
+	c.out.out = nil
+	return true
+}
+
+// await waits for the first byte of a command, without an end, and reports whether there is one.
+func (c *conn) await() bool {
+	if c.in.Buffered() == 0 {
+		c.mu.Lock()
+		c.idle = !c.ending
+		ending := c.ending
+		c.mu.Unlock()
+		if ending {
+			return false
+		}
+		_, err := c.in.Peek(1)
+		c.mu.Lock()
+		c.idle = false
+		c.mu.Unlock()
+		if err != nil {
+			return false
+		}
+	}
+	c.within = true
+	return true
+}
+
+// finish ends the connection after the command that it is in.
+func (c *conn) finish() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ending = true
+	if c.idle {
+		_ = c.net.SetReadDeadline(time.Now())
+	}
+}
+
+// Read reads from the client, for c.in. Replies go out before it waits. Within a command there is a deadline, which is
+// set once a second.
+func (c *conn) Read(p []byte) (int, error) {
+	if err := c.out.flushIf(1); err != nil {
+		return 0, err
+	}
+	if err := c.setDeadline(); err != nil {
+		return 0, err
+	}
+	n, err := c.net.Read(p)
+	c.server.counts.read.Add(uint64(n))
+	return n, err
+}
+
+func (c *conn) setDeadline() error {
+	now := time.Now()
+	switch {
+	case c.within && c.until.Sub(now) < pieceTime-time.Second:
+		c.until = now.Add(pieceTime)
+	case !c.within && !c.until.IsZero():
+		c.until = time.Time{}
+	default:
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ending && !c.within {
+		return os.ErrDeadlineExceeded
+	}
+	return c.net.SetReadDeadline(c.until)
+}
+
+// wantsValue reports that the third argument is the value of a SET.
+func (c *conn) wantsValue(args [][]byte) bool { return c.authorized && equalFold(args[0], "SET") }
+
+// take reads the value of a SET into its place.
+func (c *conn) take(key []byte, n int64, in *bufio.Reader) error {
+	c.abort()
+	c.filling, c.refused = c.server.config.Store.Reserve(c.key(key), n)
+	if c.refused != nil {
+		_, err := io.CopyN(io.Discard, in, n)
+		return err
+	}
+	for _, piece := range c.filling.Pieces() {
+		if _, err := io.ReadFull(in, piece); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// abort gives back the room of a SET that came to nothing.
+func (c *conn) abort() {
+	if c.filling != nil {
+		c.filling.Abort()
+		c.filling = nil
+	}
+	c.refused = nil
+}
+
+// key is the store's name of a client's key: databases are namespaces. "r" is the door's.
+func (c *conn) key(key []byte) string {
+	b := make([]byte, 0, len(key)+2)
+	b = append(b, 'r', byte(c.db))
+	return string(append(b, key...))
+}
+
+// get leases the value of a key.
+func (c *conn) get(key []byte) *kvstore.Lease {
+	if len(key) > kvstore.MaxKey {
+		return nil
+	}
+	return c.server.config.Store.Get(context.Background(), c.key(key), c.owner)
+}

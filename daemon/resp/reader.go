@@ -1,0 +1,261 @@
+package resp
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+)
+
+const (
+	readBuffer = 16 << 10  // a value beyond it goes straight to its place
+	maxLine    = 64 << 10  // of an inline command; Redis's limit
+	maxArgs    = 1 << 20   // of a command; Redis's limit
+	maxArgBuf  = 8 << 20   // bytes of a command's arguments together, but the value of SET
+	keptArgBuf = 64 << 10  // of the buffer for them, kept between commands
+	maxBulk    = 512 << 20 // a longer value is an error of the protocol; Redis's proto-max-bulk-len
+)
+
+// protocolError is answered, and then the connection is closed: what follows cannot be understood.
+type protocolError string
+
+// Error is what the client gets.
+func (e protocolError) Error() string { return "ERR Protocol error: " + string(e) }
+
+// reader reads commands. The value of a SET does not pass through it: see sink.
+type reader struct {
+	in    *bufio.Reader
+	sink  sink
+	buf   []byte   // the arguments' bytes
+	ends  []int    // of each argument in buf
+	args  [][]byte // of the last command; they last until the next one
+	value bool     // args[2] is empty, and its bytes went to the sink
+}
+
+// sink takes the value of SET.
+type sink interface {
+	// wantsValue reports whether the third argument of the command is a value for take.
+	wantsValue(args [][]byte) bool
+	// take reads a value of n bytes from in, all of them, whatever it does with them. Its error ends the connection.
+	take(key []byte, n int64, in *bufio.Reader) error
+}
+
+// next reads a command. It has no arguments if the line was empty.
+func (r *reader) next() error {
+	if cap(r.buf) > keptArgBuf {
+		r.buf, r.ends, r.args = nil, nil, nil
+	}
+	r.buf, r.ends, r.args = r.buf[:0], r.ends[:0], r.args[:0]
+	r.value = false
+	first, err := r.in.ReadByte()
+	if err != nil {
+		return err
+	}
+	if first != '*' {
+		if err := r.in.UnreadByte(); err != nil {
+			return err
+		}
+		return r.inline()
+	}
+	n, err := r.number("invalid multibulk length", maxArgs)
+	if err != nil {
+		return err
+	}
+	for i := range n {
+		if err := r.bulk(int(i)); err != nil {
+			return err
+		}
+	}
+	r.slice()
+	return nil
+}
+
+// slice makes args of buf, which no longer moves.
+func (r *reader) slice() {
+	r.args = r.args[:0]
+	start := 0
+	for _, end := range r.ends {
+		r.args = append(r.args, r.buf[start:end:end])
+		start = end
+	}
+}
+
+// bulk reads the argument of that number.
+func (r *reader) bulk(i int) error {
+	mark, err := r.in.ReadByte()
+	if err != nil {
+		return ended(err)
+	}
+	if mark != '$' {
+		return protocolError(fmt.Sprintf("expected '$', got %.20q", string(rune(mark))))
+	}
+	n, err := r.number("invalid bulk length", maxBulk)
+	if err != nil {
+		return err
+	}
+	if n < 0 {
+		return protocolError("invalid bulk length")
+	}
+	if i == 2 {
+		r.slice()
+		if r.sink.wantsValue(r.args) {
+			r.value = true
+			if err := r.sink.take(r.args[1], n, r.in); err != nil {
+				return ended(err)
+			}
+			r.ends = append(r.ends, len(r.buf))
+			return r.crlf()
+		}
+	}
+	if int64(len(r.buf))+n+16*int64(len(r.ends)) > maxArgBuf {
+		return protocolError(fmt.Sprintf("the arguments of a command are longer than %d bytes", maxArgBuf))
+	}
+	start := len(r.buf)
+	r.buf = append(r.buf, make([]byte, n)...)
+	if _, err := io.ReadFull(r.in, r.buf[start:]); err != nil {
+		return ended(err)
+	}
+	r.ends = append(r.ends, len(r.buf))
+	return r.crlf()
+}
+
+// crlf reads the end of an argument.
+func (r *reader) crlf() error {
+	for _, want := range "\r\n" {
+		got, err := r.in.ReadByte()
+		if err != nil {
+			return ended(err)
+		}
+		if got != byte(want) {
+			return protocolError("invalid bulk length: the argument does not end there")
+		}
+	}
+	return nil
+}
+
+// number reads a length up to the end of its line: -1 to most.
+func (r *reader) number(complaint string, most int64) (int64, error) {
+	line, err := r.in.ReadSlice('\n')
+	if err != nil {
+		return 0, ended(err)
+	}
+	if len(line) < 2 || len(line) > 24 || line[len(line)-2] != '\r' {
+		return 0, protocolError(complaint)
+	}
+	digits := string(line[:len(line)-2])
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || digits[0] == '+' || n < -1 || n > most {
+		return 0, protocolError(complaint)
+	}
+	return n, nil
+}
+
+// ended makes the error of a stream that breaks off within a command.
+func ended(err error) error {
+	switch {
+	case errors.Is(err, io.EOF):
+		return io.ErrUnexpectedEOF
+	case errors.Is(err, bufio.ErrBufferFull):
+		return protocolError("too big mbulk count string")
+	}
+	return err
+}
+
+// inline reads a command as a person types it: words, in quotes if need be.
+func (r *reader) inline() error {
+	var line []byte
+	for {
+		part, err := r.in.ReadSlice('\n')
+		line = append(line, part...)
+		if len(line) > maxLine {
+			return protocolError("too big inline request")
+		}
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return ended(err)
+		}
+	}
+	words, ok := splitWords(line)
+	if !ok {
+		return protocolError("unbalanced quotes in request")
+	}
+	r.args = words
+	return nil
+}
+
+// splitWords splits a line as Redis does: "..." with \n, \r, \t, \a, \b and \xHH, '...' with \', and what has no space.
+func splitWords(line []byte) (words [][]byte, ok bool) {
+	s := splitter{line: line}
+	for {
+		for s.i < len(line) && isSpace(line[s.i]) {
+			s.i++
+		}
+		if s.i == len(line) {
+			return words, true
+		}
+		word, ok := s.word()
+		if !ok {
+			return nil, false
+		}
+		words = append(words, word)
+	}
+}
+
+func isSpace(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' || c == 0 }
+
+type splitter struct {
+	line []byte
+	i    int
+}
+
+// word reads one word. A quote must be followed by a space or the end.
+func (s *splitter) word() (word []byte, ok bool) {
+	word = []byte{}
+	var quote byte
+	for ; s.i < len(s.line); s.i++ {
+		c := s.line[s.i]
+		switch {
+		case quote != 0 && c == quote:
+			s.i++
+			return word, s.i == len(s.line) || isSpace(s.line[s.i])
+		case quote != 0 && c == '\\' && s.i+1 < len(s.line):
+			word = s.escape(word, quote)
+		case quote != 0:
+			word = append(word, c)
+		case isSpace(c):
+			return word, true
+		case c == '"' || c == '\'':
+			quote = c
+		default:
+			word = append(word, c)
+		}
+	}
+	return word, quote == 0
+}
+
+// escape reads what a backslash begins, and stops at its last character.
+func (s *splitter) escape(word []byte, quote byte) []byte {
+	c := s.line[s.i+1]
+	if quote == '\'' && c != '\'' {
+		return append(word, '\\')
+	}
+	s.i++
+	if quote == '\'' {
+		return append(word, c)
+	}
+	if c == 'x' && s.i+2 < len(s.line) {
+		if n, err := strconv.ParseUint(string(s.line[s.i+1:s.i+3]), 16, 8); err == nil {
+			s.i += 2
+			return append(word, byte(n))
+		}
+	}
+	for i, from := range []byte("nrtba") {
+		if c == from {
+			return append(word, "\n\r\t\b\a"[i])
+		}
+	}
+	return append(word, c)
+}

@@ -1,0 +1,72 @@
+package resp
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+// keeper is a sink for tests.
+type keeper struct{ taken []byte }
+
+func (k *keeper) wantsValue(args [][]byte) bool { return equalFold(args[0], "SET") }
+
+func (k *keeper) take(_ []byte, n int64, in *bufio.Reader) (err error) {
+	if n > 1<<20 { // a fuzzer's: not worth the memory
+		return io.ErrUnexpectedEOF
+	}
+	k.taken = make([]byte, n)
+	_, err = io.ReadFull(in, k.taken)
+	return err
+}
+
+// readAll returns every command as its words, and the error that ends the stream.
+func readAll(in io.Reader) (commands [][]string, err error) {
+	k := &keeper{}
+	r := reader{in: bufio.NewReaderSize(in, 64), sink: k}
+	for {
+		if err := r.next(); err != nil {
+			return commands, err
+		}
+		var words []string
+		for i, a := range r.args {
+			if i == 2 && r.value {
+				a = k.taken
+			}
+			words = append(words, string(a))
+		}
+		commands = append(commands, words)
+	}
+}
+
+// FuzzReader: whatever comes, the reader ends with an error, the same whether the bytes come at once or one by one, and a
+// command that is written anew is read as the same.
+func FuzzReader(f *testing.F) {
+	f.Add([]byte(cmd("SET", "k", "v", "EX", "5") + cmd("GET", "k")))
+	f.Add([]byte("*1\r\n$4\r\nPING\r\n*-1\r\n\r\nset a 'b c' \"\\x00\\n\"\r\n"))
+	f.Add([]byte("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$536870912\r\nabc"))
+	f.Add([]byte("*1048576\r\n$0\r\n\r\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		a, errA := readAll(bytes.NewReader(data))
+		b, errB := readAll(iotest.OneByteReader(bytes.NewReader(data)))
+		if len(a) != len(b) || errA.Error() != errB.Error() {
+			t.Fatalf("at once %d commands, %v; byte by byte %d, %v", len(a), errA, len(b), errB)
+		}
+		for i := range a {
+			if strings.Join(a[i], "\x00") != strings.Join(b[i], "\x00") {
+				t.Fatalf("%q and %q", a[i], b[i])
+			}
+			if len(a[i]) == 0 {
+				continue
+			}
+			again, err := readAll(strings.NewReader(cmd(a[i]...)))
+			if len(again) != 1 || !errors.Is(err, io.EOF) || strings.Join(again[0], "\x00") != strings.Join(a[i], "\x00") {
+				t.Fatalf("%q is read as %q, %v", a[i], again, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,167 @@
+package resp
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/warmpath/warmpath/cache/kvstore"
+)
+
+// Config says where the door is and what is behind it.
+type Config struct {
+	Listen   string // HOST:PORT
+	Store    *kvstore.Store
+	User     string        // of AUTH, beside "default"; "" (default) = "default" alone
+	Password string        // "" (default) = nobody is asked for one
+	TLS      *tls.Config   // nil (default) = plain TCP
+	MaxConns int           // more are answered an error and closed; default 10,000, as Redis
+	Promise  time.Duration // for how long what EXISTS found is kept for who asked; default 30 s
+	Version  string        // of the program, for INFO
+	Log      *slog.Logger  // default slog.Default()
+}
+
+// Server is the door. New binds it, Run serves, Close ends both.
+type Server struct {
+	config   Config
+	listener net.Listener
+	started  time.Time
+	counts   counters
+
+	mu      sync.Mutex // guards conns, ids and closing
+	conns   map[*conn]struct{}
+	ids     int64
+	closing bool
+	running sync.WaitGroup // of connections
+}
+
+// counters are what the door counts; see Stats.
+type counters struct {
+	commands, failed, refused, stalled atomic.Uint64
+	read, written                      atomic.Uint64
+}
+
+// Stats is what the door has done since it opened.
+type Stats struct {
+	Connections        int    // open now
+	Refused            uint64 // connections over MaxConns
+	Commands, Failed   uint64 // commands; those that were answered an error
+	Stalled            uint64 // clients given up in the middle of a command or a reply
+	BytesIn, BytesSent uint64
+}
+
+// New binds the door. Nothing is served before Run.
+func New(c Config) (*Server, error) {
+	if c.MaxConns <= 0 {
+		c.MaxConns = 10_000
+	}
+	if c.Promise <= 0 {
+		c.Promise = 30 * time.Second
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	l, err := net.Listen("tcp", c.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("resp: %w", err)
+	}
+	return &Server{config: c, listener: l, started: time.Now(), conns: map[*conn]struct{}{}}, nil
+}
+
+// Addr is where the door is, host:port.
+func (s *Server) Addr() string { return s.listener.Addr().String() }
+
+// Run serves until Close.
+func (s *Server) Run() error {
+	for {
+		n, err := s.listener.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return nil
+		}
+		if err != nil { // no descriptor is free, or the client has left already
+			s.config.Log.Warn("a connection to the KV cache could not be accepted", "listen", s.Addr(), "error", err)
+			time.Sleep(50 * time.Millisecond)
+			continue
+		}
+		c := s.admit(n)
+		if c == nil {
+			s.refuse(n)
+			continue
+		}
+		go func() {
+			defer s.running.Done()
+			defer s.forget(c)
+			c.serve()
+		}()
+	}
+}
+
+// admit makes a connection of the server's own; nil = there are too many, or the door closes.
+func (s *Server) admit(n net.Conn) *conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closing || len(s.conns) >= s.config.MaxConns {
+		return nil
+	}
+	s.ids++
+	c := newConn(s, n, s.ids)
+	s.conns[c] = struct{}{}
+	s.running.Add(1)
+	return c
+}
+
+func (s *Server) refuse(n net.Conn) {
+	s.counts.refused.Add(1)
+	_ = n.SetDeadline(time.Now().Add(time.Second))
+	if s.config.TLS == nil {
+		_, _ = n.Write([]byte("-ERR max number of clients reached\r\n"))
+	}
+	n.Close()
+}
+
+func (s *Server) forget(c *conn) {
+	c.net.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, c)
+}
+
+// Close takes no connection any more, lets each one end the command that it is in, within ctx, and closes them.
+func (s *Server) Close(ctx context.Context) {
+	s.listener.Close()
+	s.mu.Lock()
+	s.closing = true
+	for c := range s.conns {
+		c.finish()
+	}
+	s.mu.Unlock()
+	done := make(chan struct{})
+	go func() { s.running.Wait(); close(done) }()
+	select {
+	case <-done:
+		return
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	for c := range s.conns {
+		c.net.Close()
+	}
+	s.mu.Unlock()
+	<-done
+}
+
+// Stats counts.
+func (s *Server) Stats() Stats {
+	s.mu.Lock()
+	open := len(s.conns)
+	s.mu.Unlock()
+	n := &s.counts
+	return Stats{Connections: open, Refused: n.refused.Load(), Commands: n.commands.Load(), Failed: n.failed.Load(),
+		Stalled: n.stalled.Load(), BytesIn: n.read.Load(), BytesSent: n.written.Load()}
+}

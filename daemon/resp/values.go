@@ -1,0 +1,187 @@
+package resp
+
+import (
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/warmpath/warmpath/cache/kvstore"
+)
+
+// runSet puts the value that was read into its place already.
+func runSet(c *conn, args [][]byte) error {
+	if !c.reader.value { // an inline command: the value stands among the words
+		c.filling, c.refused = c.server.config.Store.Reserve(c.key(args[1]), int64(len(args[2])))
+		if c.refused == nil {
+			rest := args[2]
+			for _, p := range c.filling.Pieces() {
+				rest = rest[copy(p, rest):]
+			}
+		}
+	}
+	terms, bad := setTerms(args[3:], time.Now())
+	switch {
+	case bad != "":
+		c.failed(bad)
+	case c.refused != nil:
+		c.server.config.Log.Debug("the KV cache refused a value", "client", c.owner, "reason", c.refused)
+		c.failed(refusal(c.refused))
+	default:
+		f := c.filling
+		c.filling = nil
+		if f.Commit(terms) {
+			c.out.ok()
+		} else {
+			c.out.null()
+		}
+	}
+	c.abort()
+	return nil
+}
+
+// refusal is the error of a value that is not taken. OOM is what clients of Redis know for a cache without room.
+func refusal(why error) string {
+	switch why {
+	case kvstore.ErrFull, kvstore.ErrQuiet:
+		return "OOM command not allowed: " + why.Error()
+	}
+	return "ERR " + why.Error()
+}
+
+// setTerms reads the options of SET.
+func setTerms(options [][]byte, now time.Time) (t kvstore.Terms, bad string) {
+	const syntax = "ERR syntax error"
+	for i := 0; i < len(options); i++ {
+		o := options[i]
+		switch {
+		case equalFold(o, "NX") && t.When == kvstore.Always:
+			t.When = kvstore.IfAbsent
+		case equalFold(o, "XX") && t.When == kvstore.Always:
+			t.When = kvstore.IfPresent
+		case t.Life == 0 && i+1 < len(options) && isLife(o):
+			i++
+			n, err := strconv.ParseInt(string(options[i]), 10, 64)
+			if err != nil {
+				return t, "ERR value is not an integer or out of range"
+			}
+			life, ok := lifeOf(o, n, now)
+			if !ok {
+				return t, "ERR invalid expire time in 'set' command"
+			}
+			t.Life = life
+		case equalFold(o, "KEEPTTL") || equalFold(o, "GET"):
+			return t, "ERR the KV cache does not know SET's option " + printable(o)
+		default:
+			return t, syntax
+		}
+	}
+	return t, ""
+}
+
+func isLife(option []byte) bool {
+	for _, name := range []string{"EX", "PX", "EXAT", "PXAT"} {
+		if equalFold(option, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// lifeOf makes a life of EX, PX, EXAT or PXAT and its number. What is over already lasts for a nanosecond.
+func lifeOf(option []byte, n int64, now time.Time) (time.Duration, bool) {
+	unit := time.Millisecond
+	if equalFold(option[:2], "EX") {
+		unit = time.Second
+	}
+	if n <= 0 {
+		return 0, false
+	}
+	if len(option) == 4 { // a time of the clock
+		if n > math.MaxInt64/int64(unit) {
+			return 0, false
+		}
+		return max(time.Unix(0, n*int64(unit)).Sub(now), 1), true
+	}
+	if n > math.MaxInt64/int64(unit)/2 { // a hundred years and more
+		return 0, false
+	}
+	return time.Duration(n) * unit, true
+}
+
+// runGet answers the value or a miss, and never an error: LMCache's native client would take that for the value. To
+// know one that has not authenticated, it looks at what that sent first.
+func runGet(c *conn, args [][]byte) error {
+	if !c.authorized {
+		if c.named {
+			c.failed("NOAUTH Authentication required.")
+		} else {
+			c.out.null()
+		}
+		return nil
+	}
+	return c.answerValue(args[1])
+}
+
+func (c *conn) answerValue(key []byte) error {
+	l := c.get(key)
+	if l == nil {
+		c.out.null()
+		return nil
+	}
+	defer l.Release()
+	return c.out.value(l.Size(), l.Pieces())
+}
+
+func runMGet(c *conn, args [][]byte) error {
+	c.out.array(len(args) - 1)
+	for _, key := range args[1:] {
+		if err := c.answerValue(key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runExists promises what it finds: see doc.go.
+func runExists(c *conn, args [][]byte) error {
+	n := int64(0)
+	for _, key := range args[1:] {
+		if c.server.config.Store.Exists(c.key(key), c.owner, c.server.config.Promise) {
+			n++
+		}
+	}
+	c.out.number(n)
+	return nil
+}
+
+func runDel(c *conn, args [][]byte) error {
+	n := int64(0)
+	for _, key := range args[1:] {
+		if c.server.config.Store.Delete(c.key(key)) {
+			n++
+		}
+	}
+	c.out.number(n)
+	return nil
+}
+
+// runStrlen answers 0 for what is not in memory, too: it does not read the disk for a length.
+func runStrlen(c *conn, args [][]byte) error {
+	size, _, _ := c.server.config.Store.Info(c.key(args[1]))
+	c.out.number(size)
+	return nil
+}
+
+// runTTL answers what is left of a value's life: -1 = it has no end, -2 = there is none.
+func runTTL(c *conn, args [][]byte, unit time.Duration) error {
+	_, end, ok := c.server.config.Store.Info(c.key(args[1]))
+	switch {
+	case !ok:
+		c.out.number(-2)
+	case end.IsZero():
+		c.out.number(-1)
+	default:
+		c.out.number(int64(math.Round(float64(max(time.Until(end), 0)) / float64(unit))))
+	}
+	return nil
+}
