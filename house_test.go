@@ -31,7 +31,8 @@ const module = "github.com/warmpath/warmpath"
 // import itself and what is below it only where that is listed. A pattern ending in /... means the folder and all below.
 var arrows = map[string][]string{
 	// The root wires the rooms and is the only one that knows the configuration.
-	"daemon": {"daemon/discover", "daemon/exchange", "daemon/front", "daemon/gate", "daemon/listen", "daemon/operator", "daemon/probe",
+	"daemon": {"daemon/discover", "daemon/exchange", "daemon/front", "daemon/gate", "daemon/kvcache",
+		"daemon/listen", "daemon/operator", "daemon/probe",
 		"daemon/route", "daemon/session", "daemon/sessionapi", "daemon/tokens", "daemon/upstream", "daemon/worker",
 		"host", "cache/...", "conf", "plugins"},
 	"daemon/warmpath": {"daemon", "daemon/operator", "daemon/replay", "daemon/spool", "daemon/vllmsim",
@@ -39,13 +40,18 @@ var arrows = map[string][]string{
 		"plugins", "sdk/abi"},
 
 	// The way of a request: front -> exchange -> route, sessionapi beside it. No arrow runs up.
-	"daemon/front":      {"daemon/exchange", "daemon/gate", "daemon/listen", "daemon/spool", "daemon/upstream"},
-	"daemon/operator":   {"daemon/exchange", "daemon/gate", "daemon/route", "daemon/session", "daemon/worker", "cache/tier"},
+	"daemon/front": {"daemon/exchange", "daemon/gate", "daemon/listen", "daemon/spool", "daemon/upstream"},
+	"daemon/operator": {"daemon/exchange", "daemon/gate", "daemon/kvcache", "daemon/route", "daemon/session", "daemon/worker",
+		"cache/tier"},
 	"daemon/sessionapi": {"daemon/exchange", "daemon/sagemaker", "daemon/session", "daemon/upstream", "daemon/worker"},
 	"daemon/exchange": {"daemon/gate", "daemon/prompt", "daemon/route", "daemon/sagemaker", "daemon/session", "daemon/tokens",
 		"daemon/upstream", "daemon/worker"},
 	"daemon/route": {"daemon/prompt", "daemon/session", "daemon/worker", "cache/holdings", "cache/prefix", "host", "sdk/abi",
 		"sdk/score"},
+
+	// The workers' KV cache: a store, and the doors to it.
+	"daemon/kvcache": {"daemon/resp", "cache/kvstore"},
+	"daemon/resp":    {"cache/kvstore"},
 
 	// The others under daemon are strangers to each other.
 	"daemon/gate":             {},
@@ -66,15 +72,18 @@ var arrows = map[string][]string{
 	"daemon/vllmsim/engine":   {"sdk/abi"},
 	"daemon/worker":           {"sdk/abi"},
 
-	"host":           {"host/meter", "sdk/abi"},
-	"host/meter":     {},
-	"host/wasmtest":  {}, // a fake module for tests
-	"cache/holdings": {},
-	"cache/lmcache":  {"cache/zmtp"},
-	"cache/prefix":   {"sdk/abi"},
-	"cache/tier":     {"sdk/abi"},
-	"cache/zmtp":     {},
-	"conf":           {},
+	"host":                {"host/meter", "sdk/abi"},
+	"host/meter":          {},
+	"host/wasmtest":       {}, // a fake module for tests
+	"cache/holdings":      {},
+	"cache/kvstore":       {"cache/kvstore/..."}, // its rooms do not know each other
+	"cache/kvstore/arena": {},
+	"cache/kvstore/evict": {},
+	"cache/lmcache":       {"cache/zmtp"},
+	"cache/prefix":        {"sdk/abi"},
+	"cache/tier":          {"sdk/abi"},
+	"cache/zmtp":          {},
+	"conf":                {},
 
 	"plugins":          {"plugins/...", "sdk"}, // of each plugin see init
 	"plugins/internal": {"sdk"},
@@ -103,7 +112,7 @@ var doors = map[string][]string{
 	"github.com/tinylib/msgp":                               {"cache/lmcache"},
 	"github.com/zeebo/xxh3":                                 {"cache/holdings", "daemon/prompt"},
 	"golang.org/x/term":                                     {"daemon/replay"},
-	"golang.org/x/sys":                                      {"daemon/listen"},
+	"golang.org/x/sys":                                      {"daemon/listen", "cache/kvstore/arena"},
 }
 
 // topLevel is all that may stand at the top.

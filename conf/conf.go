@@ -13,6 +13,7 @@ type Config struct {
 	Pools      []Pool              `toml:"pools"` // the first that fits a model serves it
 	Cache      Cache               `toml:"cache"`
 	Sessions   Sessions            `toml:"sessions"`
+	KVCache    KVCache             `toml:"kv_cache"`
 	Strategies map[string]Strategy `toml:"strategies"` // modules of one's own, and options of the built-ins
 
 	// Path is the file that was read, as given to Load.
@@ -136,7 +137,7 @@ var Builtins []string
 
 // Default is the configuration before the file is read. It has no pool yet.
 func Default() *Config {
-	return &Config{Cache: defaultCache(), Sessions: defaultSessions(), Server: Server{
+	return &Config{Cache: defaultCache(), Sessions: defaultSessions(), KVCache: defaultKVCache(), Server: Server{
 		Listen:         "127.0.0.1:8080",
 		Admin:          "127.0.0.1:9090",
 		MaxConnections: 20_000,

@@ -20,8 +20,9 @@ func TestDefaultsTOMLIsTheDefaults(t *testing.T) {
 	if want := Default().Server; !reflect.DeepEqual(c.Server, want) {
 		t.Errorf("server:\n got %+v\nwant %+v", c.Server, want)
 	}
-	if d := Default(); !reflect.DeepEqual(c.Cache, d.Cache) || !reflect.DeepEqual(c.Sessions, d.Sessions) {
-		t.Errorf("cache and sessions:\n got %+v %+v\nwant %+v %+v", c.Cache, c.Sessions, d.Cache, d.Sessions)
+	if d := Default(); !reflect.DeepEqual(c.Cache, d.Cache) || !reflect.DeepEqual(c.Sessions, d.Sessions) ||
+		c.KVCache != d.KVCache {
+		t.Errorf("cache, sessions and kv_cache:\n got %+v %+v %+v\nwant %+v %+v %+v", c.Cache, c.Sessions, c.KVCache, d.Cache, d.Sessions, d.KVCache)
 	}
 	want := DefaultPool()
 	want.Name = "pool1"

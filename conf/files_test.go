@@ -34,6 +34,10 @@ const everyFile = `
 tls_cert_file = "a.pem"
 tls_key_file = "a.key"
 access_log = "access.json"
+[kv_cache]
+password_file = "cache.key"
+tls_cert_file = "a.pem"
+tls_key_file = "a.key"
 [[keys]]
 name = "a"
 file = "client.key"
@@ -53,6 +57,7 @@ func folder(t *testing.T) string {
 	certificate(t, dir, "b")
 	write(t, filepath.Join(dir, "client.key"), "example-of-a-key-1\n")
 	write(t, filepath.Join(dir, "worker.key"), "EMPTY\n")
+	write(t, filepath.Join(dir, "cache.key"), "example-of-a-password\n")
 	write(t, filepath.Join(dir, "workers.toml"), "workers = []\n")
 	write(t, filepath.Join(dir, "x.toml"), everyFile)
 	return dir
@@ -66,7 +71,8 @@ func TestEveryPathStartsAtTheFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := c.Pools[0]
-	for _, got := range []string{c.Server.TLSCertFile, c.Server.TLSKeyFile, c.Server.AccessLog, c.Keys[0].File, p.WorkersFile, p.WorkerKeyFile, p.TLSCAFile} {
+	for _, got := range []string{c.Server.TLSCertFile, c.Server.TLSKeyFile, c.Server.AccessLog, c.Keys[0].File, p.WorkersFile, p.WorkerKeyFile, p.TLSCAFile,
+		c.KVCache.PasswordFile, c.KVCache.TLSCertFile, c.KVCache.TLSKeyFile} {
 		if filepath.Dir(got) != dir {
 			t.Errorf("%s is not in %s", got, dir)
 		}
@@ -95,6 +101,7 @@ func TestMissingFiles(t *testing.T) {
 	f("a.key", "server.tls_key_file")
 	f("b.pem", "pools[0].tls_ca_file")
 	f("client.key", "keys[0].file")
+	f("cache.key", "kv_cache.password_file")
 	f("worker.key", "pools[0].worker_key_file")
 	f("workers.toml", "pools[0].workers_file")
 }

@@ -140,6 +140,10 @@ func (c *Config) complete(tree map[string]any) {
 		s.BufferBody = min(s.BufferBody, s.MaxBodyBytes)
 	}
 	c.Cache.RedisURLFile = c.resolve(c.Cache.RedisURLFile)
+	kv := &c.KVCache
+	kv.PasswordFile = c.resolve(kv.PasswordFile)
+	kv.TLSCertFile = c.resolve(kv.TLSCertFile)
+	kv.TLSKeyFile = c.resolve(kv.TLSKeyFile)
 	for i := range c.Keys {
 		c.Keys[i].File = c.resolve(c.Keys[i].File)
 	}

@@ -15,6 +15,7 @@ func validate(r *report, c *Config) {
 	checkKeys(r, c.Keys)
 	checkCache(r, &c.Cache)
 	checkSessions(r, &c.Sessions)
+	checkKVCache(r, &c.KVCache, map[string]string{c.Server.Listen: "server.listen", c.Server.Admin: "server.admin"})
 	if len(c.Pools) == 0 {
 		r.add("pools", "there is no pool", "add [[pools]] with one [[pools.workers]] and its url")
 	}

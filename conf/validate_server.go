@@ -30,7 +30,7 @@ func checkServer(r *report, s *Server) {
 		r.add("server.admin", fmt.Sprintf("%q is reachable from outside and has no token", s.Admin),
 			"set admin_token_file, or listen on 127.0.0.1")
 	}
-	checkCertificate(r, s)
+	checkCertificate(r, "server", s.TLSCertFile, s.TLSKeyFile)
 	checkLimits(r, s)
 	r.clientTime("server.read_timeout", s.ReadTimeout)
 	r.clientTime("server.write_timeout", s.WriteTimeout)
@@ -58,26 +58,26 @@ func checkLimits(r *report, s *Server) {
 
 // checkCertificate checks that the pair is complete and fits: found here, it is a line of `warmpath check`; found by
 // the listener, it is every client's failed handshake.
-func checkCertificate(r *report, s *Server) {
-	const cert, key = "server.tls_cert_file", "server.tls_key_file"
+func checkCertificate(r *report, table, certFile, keyFile string) {
+	cert, key := child(table, "tls_cert_file"), child(table, "tls_key_file")
 	switch {
-	case s.TLSCertFile == "" && s.TLSKeyFile == "":
+	case certFile == "" && keyFile == "":
 		return
-	case s.TLSKeyFile == "":
-		r.add(cert, "it stands without tls_key_file", "give both, or neither for plain HTTP")
+	case keyFile == "":
+		r.add(cert, "it stands without tls_key_file", "give both, or neither for no TLS")
 		return
-	case s.TLSCertFile == "":
-		r.add(key, "it stands without tls_cert_file", "give both, or neither for plain HTTP")
+	case certFile == "":
+		r.add(key, "it stands without tls_cert_file", "give both, or neither for no TLS")
 		return
 	}
-	certPEM, okCert := readPEM(r, cert, s.TLSCertFile, "give the certificate's PEM file")
-	keyPEM, okKey := readPEM(r, key, s.TLSKeyFile, "give the key's PEM file")
+	certPEM, okCert := readPEM(r, cert, certFile, "give the certificate's PEM file")
+	keyPEM, okKey := readPEM(r, key, keyFile, "give the key's PEM file")
 	if !okCert || !okKey {
 		return
 	}
 	if _, err := tls.X509KeyPair(certPEM, keyPEM); err != nil {
 		why := strings.TrimPrefix(err.Error(), "tls: ")
-		r.add(cert, fmt.Sprintf("%s is no pair with tls_key_file: %s", s.TLSCertFile, why),
+		r.add(cert, fmt.Sprintf("%s is no pair with tls_key_file: %s", certFile, why),
 			"give a certificate in PEM and the key that it was made for")
 	}
 }

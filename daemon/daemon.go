@@ -14,6 +14,7 @@ import (
 	"github.com/warmpath/warmpath/conf"
 	"github.com/warmpath/warmpath/daemon/exchange"
 	"github.com/warmpath/warmpath/daemon/front"
+	"github.com/warmpath/warmpath/daemon/kvcache"
 	"github.com/warmpath/warmpath/daemon/listen"
 	"github.com/warmpath/warmpath/daemon/operator"
 	"github.com/warmpath/warmpath/daemon/sessionapi"
@@ -27,6 +28,7 @@ type Daemon struct {
 
 	host     *host.Host
 	tier     *tier.Store // what outlives a request, and with Redis the process: sessions, and what strategies remember
+	kvCache  *kvcache.Cache
 	metrics  *operator.Metrics
 	departed *operator.Departed
 	server   *exchange.Server
@@ -63,7 +65,11 @@ func New(c *conf.Config, log *slog.Logger) (*Daemon, error) {
 	level := new(slog.LevelVar)
 	setLevel(level, c.Server.LogLevel)
 	log = slog.New(leveled{Handler: log.Handler(), level: level})
-	store, err := newStore(c.Cache, log)
+	url, err := c.Cache.RedisURL()
+	if err != nil {
+		return nil, fmt.Errorf("daemon: %w", err)
+	}
+	store, err := tier.Open(tier.Config{MaxBytes: c.Cache.MaxBytes, Redis: url, Timeout: c.Cache.Timeout, Log: log})
 	if err != nil {
 		return nil, err
 	}
@@ -100,6 +106,10 @@ func (d *Daemon) start(c *conf.Config) error {
 	if err != nil {
 		return err
 	}
+	d.kvCache, err = openKVCache(&c.KVCache, d.log)
+	if err != nil {
+		return err
+	}
 	d.reload.Lock()
 	err = d.apply(c)
 	d.reload.Unlock()
@@ -109,8 +119,9 @@ func (d *Daemon) start(c *conf.Config) error {
 	most, forAdmin := d.room.fit(c, d.state.Load().pools) // the workers are known now
 	d.front.SetMaxConns(most)
 	d.operator, err = operator.New(operator.Config{Metrics: d.metrics, Pools: d.shown, Clients: d.clientStats,
-		Store: d.tier.Stats, Draining: d.front.Draining, Pprof: func() bool { return d.state.Load().conf.Server.Pprof },
-		Admin: s.Admin, AdminTokenFile: s.AdminTokenFile, Connections: forAdmin,
+		Store: d.tier.Stats, KVCache: d.kvCache.Stats, Draining: d.front.Draining, Admin: s.Admin,
+		Pprof:          func() bool { return d.state.Load().conf.Server.Pprof },
+		AdminTokenFile: s.AdminTokenFile, Connections: forAdmin,
 		ReadTimeout: s.ReadTimeout, IdleTimeout: s.IdleTimeout,
 		Wrap: func(l net.Listener) net.Listener { return listen.NewPatient(l, d.log) }})
 	if err != nil {
@@ -152,9 +163,10 @@ func (d *Daemon) shown() []*operator.Pool { return d.state.Load().shown() }
 // Run serves until ctx ends, then drains: /ready says 503, no connection is accepted, open answers run to their end
 // within server.drain_timeout; then streams are ended with an error event. Its error is nil after a clean drain.
 func (d *Daemon) Run(ctx context.Context) error {
-	failed := make(chan error, 2)
-	go func() { failed <- d.front.Run() }()
-	go func() { failed <- d.operator.Run() }()
+	failed := make(chan error, 3)
+	for _, door := range []func() error{d.front.Run, d.operator.Run, d.kvCache.Run} {
+		go func() { failed <- door() }()
+	}
 	d.log.Info("serving", "version", Version, "pid", os.Getpid(), "listen", d.Addr(), "admin", d.AdminAddr(),
 		"tls", d.state.Load().conf.Server.TLSCertFile != "", "strategies", strategies(d.state.Load().pools))
 	select {
@@ -171,6 +183,7 @@ func (d *Daemon) Close() {
 		d.front.Close()
 	}
 	d.operator.Close()
+	d.kvCache.Close()
 	d.end()
 	d.reload.Lock()
 	defer d.reload.Unlock()
@@ -213,30 +226,11 @@ func everySecond(ctx context.Context, f func(now time.Time)) {
 	}
 }
 
-// What a strategy may keep in the store.
-const (
-	strategyKeys  = 10_000
-	strategyBytes = 8 << 20
-)
+const strategyKeys, strategyBytes = 10_000, 8 << 20 // what a strategy may keep in the store
 
-func newStore(c conf.Cache, log *slog.Logger) (*tier.Store, error) {
-	url, err := c.RedisURL()
-	if err != nil {
-		return nil, fmt.Errorf("daemon: %w", err)
-	}
-	store, err := tier.New(tier.Config{MaxBytes: c.MaxBytes, Redis: url, Timeout: c.Timeout, Log: log})
-	if err != nil || url == "" {
-		return store, err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), readAheadTime)
-	defer cancel()
-	if n, err := store.Load(ctx); err != nil {
-		log.Warn("sessions are not read ahead; each is looked up when it comes", "error", err)
-	} else {
-		log.Info("sessions read ahead", "values", n)
-	}
-	return store, nil
+// openKVCache takes memory and binds doors, if there are any.
+func openKVCache(c *conf.KVCache, log *slog.Logger) (*kvcache.Cache, error) {
+	return kvcache.Open(kvcache.Config{MaxBytes: int64(c.MaxBytes), Policy: c.Policy, RESP: c.RESP, User: c.User,
+		Password: c.Password, TLSCert: c.TLSCertFile, TLSKey: c.TLSKeyFile, MaxConns: c.MaxConnections,
+		Version: Version, Log: log})
 }
-
-// readAheadTime bounds what a start waits for Redis: some 100,000 sessions.
-const readAheadTime = 2 * time.Second

@@ -26,6 +26,9 @@ func (r *room) fit(c *conf.Config, pools []*pool) (clients, admin int) {
 		return clients, 256
 	}
 	k := listen.Kept{Redis: c.Cache.Redis != "" || c.Cache.RedisURLFile != ""}
+	if c.KVCache.Open() {
+		k.Doors = c.KVCache.MaxConnections
+	}
 	for _, p := range pools {
 		k.Workers += len(p.set.Load().conf.Workers)
 	}

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Backing is a tier behind the memory: a disk, or a server. Its methods are called by many at once, Exists, Put and Delete
-// under the store's lock or close to it: these three never wait, and never call the store.
+// Backing is a tier behind the memory: a disk, or a server. Its methods are called by many at once, Exists, Put and
+// Delete under the store's lock or close to it: these three never wait, and never call the store.
 type Backing interface {
 	// Exists reports, from its own memory, whether it has the key. With a time above zero it keeps the value until then.
 	Exists(key string, keep time.Time) bool
@@ -84,8 +84,8 @@ func (l *loads) leave(key string) {
 	delete(l.flights, key)
 }
 
-// fetch reads the value from behind into its place in the arena. If that is full of values in use, the reader gets it in
-// memory of its own, as it may have been promised.
+// fetch reads the value from behind into its place in the arena. If that is full of values in use, the reader gets it
+// in memory of its own, as it may have been promised.
 func (s *Store) fetch(ctx context.Context, key string, owner netip.Addr) *Lease {
 	var filling *Filling
 	var onHeap []byte

@@ -1,11 +1,11 @@
-// Package kvstore keeps large values, the KV blocks of workers, in one arena of memory. A value has a few bytes (LMCache's
-// metadata) to 128 MiB. cache/tier keeps the router's own small values; it copies each twice and holds all on Go's heap,
-// which 100 MB values would make the collector walk and the process double.
+// Package kvstore keeps large values, the KV blocks of workers, in one arena of memory. A value has a few bytes
+// (LMCache's metadata) to 128 MiB. cache/tier keeps the router's own small values; it copies each twice and holds all
+// on Go's heap, which 100 MB values would make the collector walk and the process double.
 //
 // # What may a caller rely on?
 //
-//   - A value is written once, into its place: Reserve takes room, the caller fills it, Commit shows it. A reader gets a
-//     Lease on the bytes in place. So there is one copy in, from the socket, and none out.
+//   - A value is written once, into its place: Reserve takes room, the caller fills it, Commit shows it. A reader gets
+//     a Lease on the bytes in place. So there is one copy in, from the socket, and none out.
 //   - What is leased stays, even when its key is replaced, deleted, evicted or expires: its room is free at the last
 //     Release. What Exists promised to a client stays for the time of the promise, or until that client has read it.
 //     Eviction goes around both. Only a deletion, and a put under the same key, end a promise.
@@ -16,8 +16,8 @@
 //
 // # What is behind the memory?
 //
-// A Backing, if there is one: it is given every value, asked for what memory has not, by one reader of many who want the
-// same key, and told of deletions. The store is the first tier whatever the second is.
+// A Backing, if there is one: it is given every value, asked for what memory has not, by one reader of many who want
+// the same key, and told of deletions. The store is the first tier whatever the second is.
 //
 // # Why one lock?
 //
@@ -26,6 +26,7 @@
 //
 // # How the files lie
 //
-// store is what is called; lease and its filling are what it hands out; backing is what it asks. All three work on memory,
-// the index of entries. Below stand the rooms arena (the bytes, and what is free of them) and evict (who goes next).
+// store is what is called; lease and its filling are what it hands out; backing is what it asks. All three work on
+// memory, the index of entries. Below stand the rooms arena (the bytes, and what is free of them) and evict (who goes
+// next).
 package kvstore

@@ -70,7 +70,8 @@ func (e *entry) pin(owner netip.Addr, until time.Time) {
 func (e *entry) redeem(owner netip.Addr) {
 	for i := range e.pins {
 		if p := &e.pins[i]; p.owner == owner && owner.IsValid() {
-			if p.count--; p.count <= 0 {
+			p.count--
+			if p.count <= 0 {
 				e.pins[i] = e.pins[len(e.pins)-1]
 				e.pins = e.pins[:len(e.pins)-1]
 			}

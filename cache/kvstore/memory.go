@@ -139,7 +139,8 @@ func (m *memory) lease(e *entry, owner netip.Addr) {
 	if len(e.pins) == 0 {
 		return
 	}
-	if e.redeem(owner); len(e.pins) == 0 {
+	e.redeem(owner)
+	if len(e.pins) == 0 {
 		delete(m.pinned, e)
 	}
 }

@@ -27,7 +27,9 @@ type counts struct {
 }
 
 // reasons are the labels of what was refused.
-var reasons = map[error]string{ErrTooLarge: "too_large", ErrKey: "key", ErrFull: "full", ErrQuiet: "quiet", ErrClosed: "closed"}
+var reasons = map[error]string{
+	ErrTooLarge: "too_large", ErrKey: "key", ErrFull: "full", ErrQuiet: "quiet", ErrClosed: "closed",
+}
 
 func (s *Store) count(add func(*counts)) {
 	s.mu.Lock()

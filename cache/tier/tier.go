@@ -27,6 +27,26 @@ func New(conf Config) (*Store, error) {
 	return s, nil
 }
 
+// readAheadTime bounds what a start waits for Redis: some 100,000 sessions.
+const readAheadTime = 2 * time.Second
+
+// Open is New and Load, for a start: it waits two seconds at most, and logs what came of it.
+func Open(conf Config) (*Store, error) {
+	s, err := New(conf)
+	if err != nil || conf.Redis == "" {
+		return s, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), readAheadTime)
+	defer cancel()
+	log := conf.withDefaults().Log
+	if n, err := s.Load(ctx); err != nil {
+		log.Warn("sessions are not read ahead; each is looked up when it comes", "error", err)
+	} else {
+		log.Info("sessions read ahead", "values", n)
+	}
+	return s, nil
+}
+
 // Load reads into memory what stands in Redis under the prefix, and returns how many values that were. Call it once,
 // after New and before the store is used: a router that starts under load would else ask Redis for every session at
 // once, and of what is not answered in time nobody could say where it lives. It stops when ctx ends or memory is full,

@@ -57,6 +57,7 @@ func TestRoom(t *testing.T) {
 	f(400, Kept{Workers: 2}, 163, 50)
 	f(1024, Kept{Workers: 8, Redis: true}, 408, 128)
 	f(20000, Kept{Workers: 2}, 9860, 256)
+	f(20000, Kept{Workers: 2, Doors: 2000}, 8860, 256)
 	f(8, Kept{Workers: 2}, fewestClients, 8) // too low for anything: try
 	for _, clients := range []int{1, 5, 100, 20000, 1000000} {
 		k := Kept{Workers: 3}

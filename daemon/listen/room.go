@@ -12,6 +12,7 @@ const (
 type Kept struct {
 	Workers int
 	Redis   bool
+	Doors   int // connections at doors that are neither the clients' nor the operator's
 }
 
 // Room divides a limit of open files: how many connections clients can have, each with a descriptor more for the
@@ -19,7 +20,7 @@ type Kept struct {
 // check's. The answer may exceed a limit that is too low for anything.
 func Room(limit int, k Kept) (clients, admin int) {
 	admin = min(max(limit/8, 8), 256)
-	rest := limit - admin - keptForUs - keptPerWorker*k.Workers
+	rest := limit - admin - keptForUs - keptPerWorker*k.Workers - k.Doors
 	if k.Redis {
 		rest -= keptForRedis
 	}
@@ -28,7 +29,7 @@ func Room(limit int, k Kept) (clients, admin int) {
 
 // Needs is the limit of open files that so many clients' connections need.
 func Needs(clients int, k Kept) int {
-	need := 2*clients + keptForUs + keptPerWorker*k.Workers
+	need := 2*clients + keptForUs + keptPerWorker*k.Workers + k.Doors
 	if k.Redis {
 		need += keptForRedis
 	}

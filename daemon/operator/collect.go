@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/warmpath/warmpath/cache/tier"
+	"github.com/warmpath/warmpath/daemon/kvcache"
 )
 
 // collector reads the plain counts of the other rooms when Prometheus asks.
@@ -14,6 +15,7 @@ type collector struct {
 	pools   func() []*Pool
 	clients func() ClientStats
 	store   func() tier.Stats
+	kv      func() (kvcache.Stats, bool)
 }
 
 // Describe sends nothing: the collector is unchecked, as workers come and go.
@@ -28,6 +30,9 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	collect(ch, ofStore, store)
 	if store.L2.Configured {
 		collect(ch, ofRedis, store.L2)
+	}
+	if kv, open := c.kv(); open {
+		collect(ch, ofKVCache, kv)
 	}
 	for _, p := range c.pools() {
 		collect(ch, ofPools, p, p.Name)

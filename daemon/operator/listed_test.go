@@ -10,7 +10,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/warmpath/warmpath/cache/kvstore"
 	"github.com/warmpath/warmpath/cache/tier"
+	"github.com/warmpath/warmpath/daemon/kvcache"
+	"github.com/warmpath/warmpath/daemon/resp"
 )
 
 var update = flag.Bool("update", false, "write docs/metrics.md anew")
@@ -58,6 +61,9 @@ func gather(t *testing.T) map[string]string {
 				Namespaces: map[string]tier.NamespaceStats{"session/key/p": {Entries: 1}},
 				L2:         tier.L2Stats{Configured: true},
 			}
+		},
+		kv: func() (kvcache.Stats, bool) {
+			return kvcache.Stats{Store: kvstore.Stats{Refused: map[string]uint64{"full": 1}}, RESP: &resp.Stats{}}, true
 		},
 	}, strategyCollector{})
 	families, err := m.registry.Gather()

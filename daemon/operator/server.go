@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/warmpath/warmpath/cache/tier"
+	"github.com/warmpath/warmpath/daemon/kvcache"
 )
 
 // Config is what a Server is made of. Its functions return what holds at the moment of the call.
@@ -25,6 +26,7 @@ type Config struct {
 	Pools    func() []*Pool
 	Clients  func() ClientStats
 	Store    func() tier.Stats
+	KVCache  func() (kvcache.Stats, bool) // false = it has no door
 	Draining func() bool
 	Pprof    func() bool // profiles may be taken without a token
 
@@ -52,7 +54,7 @@ func New(c Config) (*Server, error) {
 		return nil, fmt.Errorf("daemon: server.admin_token_file cannot be read: %w", err)
 	}
 	c.Metrics.registry.MustRegister(
-		collector{process: c.Metrics.process, pools: c.Pools, clients: c.Clients, store: c.Store})
+		collector{process: c.Metrics.process, pools: c.Pools, clients: c.Clients, store: c.Store, kv: c.KVCache})
 	s.app = s.newApp(c, token)
 	raw, err := net.Listen("tcp", c.Admin)
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
 )
 
 // command is one row of the table. arity counts the name too; below zero it is the least.
@@ -307,7 +306,9 @@ func runInfo(c *conn, _ [][]byte) error {
 		}
 		b.WriteString("\r\n")
 	}
-	section("Server", "redis_version", redisVersion, "redis_mode", "standalone", "warmpath_version", c.server.config.Version,
+	section("Server", "redis_version", redisVersion, "redis_mode", "standalone",
+		"warmpath_version", c.server.config.Version,
+
 		"uptime_in_seconds", int(time.Since(c.server.started).Seconds()))
 	section("Clients", "connected_clients", n.Connections, "maxclients", c.server.config.MaxConns)
 	section("Memory", "used_memory", s.ReservedBytes+s.RecordBytes, "used_memory_dataset", s.ValueBytes,
@@ -321,4 +322,3 @@ func runInfo(c *conn, _ [][]byte) error {
 	c.out.bulk(b.String())
 	return nil
 }
-

@@ -3,15 +3,16 @@
 //
 // # Which commands are there?
 //
-// Those that LMCache and the usual clients send: SET with EX, PX, EXAT, PXAT, NX, XX, GET, MGET, EXISTS, DEL, UNLINK, STRLEN,
-// TTL, PTTL, DBSIZE, INFO, PING, ECHO, HELLO, AUTH, SELECT, CLIENT, COMMAND, CONFIG GET, RESET and QUIT. Each database of
-// SELECT is a namespace of its own. Replies are redis-server 7.0's to the byte; TestRecorded replays what LMCache
-// 0.3.9.post2, 0.4.3 and 0.5.6 sent to one, TestRealClients runs redis-cli, redis-benchmark, go-redis and redis-py.
+// Those that LMCache and the usual clients send: SET with EX, PX, EXAT, PXAT, NX, XX, GET, MGET, EXISTS, DEL, UNLINK,
+// STRLEN, TTL, PTTL, DBSIZE, INFO, PING, ECHO, HELLO, AUTH, SELECT, CLIENT, COMMAND, CONFIG GET, RESET and QUIT. Each
+// database of SELECT is a namespace of its own. Replies are redis-server 7.0's to the byte; TestRecorded replays what
+// LMCache 0.3.9.post2, 0.4.3 and 0.5.6 sent to one, TestRealClients runs redis-cli, redis-benchmark, go-redis and
+// redis-py.
 //
 // # Which rules does LMCache's native client force on us?
 //
-// The client behind resp:// never reconnects, waits for ever when GET answers a miss, and takes any other wrong answer to
-// GET for the value (LMCache 0.4.3 and 0.5.6). So:
+// The client behind resp:// never reconnects, waits for ever when GET answers a miss, and takes any other wrong
+// answer to GET for the value (LMCache 0.4.3 and 0.5.6). So:
 //
 //   - EXISTS that answers :1 promises the value to the client's address for Config.Promise, 30 s, or until its GET.
 //   - GET answers the value or a miss. It never answers an error, not even to a client that has yet to authenticate
@@ -22,6 +23,6 @@
 // # Why by hand?
 //
 // A value of SET is read from the socket into its place in the arena, and GET writes it from there with writev. The
-// servers that there are (tidwall/redcon, MIT) hand over a command as bytes that they have gathered in a growing buffer,
-// which was 2.5 to 3 times slower at 1 MiB. testdata/kvbench measures this one beside redis-server.
+// servers that there are (tidwall/redcon, MIT) hand over a command as bytes that they have gathered in a growing
+// buffer, which was 2.5 to 3 times slower at 1 MiB. testdata/kvbench measures this one beside redis-server.
 package resp

@@ -93,7 +93,8 @@ func (w *writer) flushIf(n int) error {
 	}
 	sent, err := w.conn.Write(w.out)
 	w.sent(int64(sent))
-	if w.out = w.out[:0]; cap(w.out) > 4*flushAt {
+	w.out = w.out[:0]
+	if cap(w.out) > 4*flushAt {
 		w.out = nil
 	}
 	return err

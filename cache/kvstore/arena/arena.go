@@ -72,8 +72,8 @@ func (a *Arena) Tend() {
 	}
 }
 
-// Close unmaps the memory: nobody may use it any more. A segment that no worker has mapped is deleted; one that a worker
-// has stays for the next start, and kept is true.
+// Close unmaps the memory: nobody may use it any more. A segment that no worker has mapped is deleted; one that a
+// worker has stays for the next start, and kept is true.
 func (a *Arena) Close() (kept bool, err error) {
 	if a.segment != nil {
 		return a.segment.close()

@@ -18,7 +18,8 @@ type segment struct {
 }
 
 func openSegment(c Config, _ int64) (*segment, error) {
-	return nil, fmt.Errorf("arena: segment %q: memory shared with workers needs Linux; this is %s", c.Segment, runtime.GOOS)
+	return nil, fmt.Errorf("arena: segment %q: memory shared with workers needs Linux; this is %s", c.Segment,
+		runtime.GOOS)
 }
 
 func (*segment) tend() {}

@@ -131,8 +131,8 @@ func (s *segment) alone() bool {
 func (s *segment) resize(size int64) error {
 	was := s.inode.Size
 	if was != size && s.attached {
-		return fmt.Errorf("it has %d bytes, %d are asked for, and workers have it mapped; stop them first, or keep the size",
-			was, size)
+		return fmt.Errorf("it has %d bytes, %d are asked for, and workers have it mapped; stop them first, or keep "+
+			"the size", was, size)
 	}
 	if was != size {
 		if err := unix.Ftruncate(s.fd, 0); err != nil { // what it held is nobody's

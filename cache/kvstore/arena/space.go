@@ -93,7 +93,8 @@ func (s *Space) Alloc(size int64) ([]Extent, bool) {
 	var tail Extent
 	if rest > 0 {
 		var ok bool
-		if tail, ok = s.takeSlot(rest, s.left-pages); !ok {
+		tail, ok = s.takeSlot(rest, s.left-pages)
+		if !ok {
 			return nil, false
 		}
 	}
@@ -223,7 +224,8 @@ func (s *Space) takeSlot(size, spare int64) (Extent, bool) {
 		}
 		slot := w*64 + bits.TrailingZeros64(b.free[w])
 		b.free[w] &= b.free[w] - 1
-		if b.taken++; b.taken == b.slots {
+		b.taken++
+		if b.taken == b.slots {
 			s.shut(b)
 		}
 		return Extent{Offset: b.page*PageSize + int64(slot)*b.size, Len: size}, true

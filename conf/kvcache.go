@@ -1,0 +1,71 @@
+package conf
+
+import "fmt"
+
+// KVCache is the workers' KV cache: a store of large values, and the doors at which LMCache reaches it. No memory is
+// taken while no door is open.
+type KVCache struct {
+	MaxBytes int    `toml:"max_bytes" reload:"restart"` // of memory: values, their keys and records
+	Policy   string `toml:"policy" reload:"restart"`    // lru | s3fifo | fifo
+	RESP     string `toml:"resp" reload:"restart"`      // HOST:PORT of the Redis door; "" = none
+
+	User           string `toml:"user" reload:"restart"`            // of AUTH, beside "default"
+	PasswordFile   string `toml:"password_file" reload:"restart"`   // holds the password of AUTH; "" = none is asked for
+	TLSCertFile    string `toml:"tls_cert_file" reload:"restart"`   // PEM; with TLSKeyFile: TLS at the Redis door
+	TLSKeyFile     string `toml:"tls_key_file" reload:"restart"`    // PEM
+	MaxConnections int    `toml:"max_connections" reload:"restart"` // at the Redis door; more are refused
+}
+
+// Policies are the names of what chooses the values that make room, the default first.
+var Policies = []string{"lru", "s3fifo", "fifo"}
+
+func defaultKVCache() KVCache {
+	return KVCache{
+		MaxBytes:       4 << 30,
+		Policy:         Policies[0],
+		MaxConnections: 2048, // a worker's LMCache opens up to 150
+	}
+}
+
+// minKVCache holds a few values of the usual megabytes: less is a mistake.
+const minKVCache = 16 << 20
+
+// Open reports whether the cache has a door.
+func (c *KVCache) Open() bool { return c.RESP != "" }
+
+// Password reads the password of the Redis door, now; "" if none is asked for. An error never shows it.
+func (c *KVCache) Password() (string, error) {
+	if c.PasswordFile == "" {
+		return "", nil
+	}
+	s, f := secret(c.PasswordFile, "", minClientKey)
+	if f != nil {
+		return "", fmt.Errorf("conf: kv_cache.password_file: %s; %s", f.what, f.remedy)
+	}
+	return s, nil
+}
+
+func checkKVCache(r *report, c *KVCache, taken map[string]string) {
+	r.between("kv_cache.max_bytes", c.MaxBytes, minKVCache, 64<<40, "bytes")
+	r.oneOf("kv_cache.policy", c.Policy, Policies...)
+	r.between("kv_cache.max_connections", c.MaxConnections, 1, maxCount, "connections")
+	if c.RESP != "" && checkAddress(r, "kv_cache.resp", c.RESP) {
+		checkOwnPort(r, "kv_cache.resp", c.RESP, taken)
+	}
+	if c.PasswordFile != "" {
+		if _, f := secret(c.PasswordFile, "", minClientKey); f != nil {
+			r.add("kv_cache.password_file", f.what, f.remedy)
+		}
+	} else if c.User != "" {
+		r.add("kv_cache.user", "it stands without password_file", "give both, or neither")
+	}
+	checkCertificate(r, "kv_cache", c.TLSCertFile, c.TLSKeyFile)
+}
+
+// checkOwnPort reports an address at which another door listens. Port 0 is any free one.
+func checkOwnPort(r *report, path, address string, taken map[string]string) {
+	if first, ok := taken[address]; ok && address[len(address)-2:] != ":0" {
+		r.add(path, fmt.Sprintf("%q is %s too", address, first), "give each a port of its own")
+	}
+	taken[address] = path
+}

@@ -1,0 +1,138 @@
+package kvcache
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/warmpath/warmpath/cache/kvstore"
+	"github.com/warmpath/warmpath/daemon/resp"
+)
+
+// Config says how large the cache is, and where its doors are.
+type Config struct {
+	MaxBytes int64  // of memory
+	Policy   string // "lru", "s3fifo" or "fifo"
+
+	RESP            string                 // HOST:PORT of the Redis door; "" = none
+	User            string                 // of AUTH, beside "default"
+	Password        func() (string, error) // of AUTH; "" = nobody is asked
+	TLSCert, TLSKey string                 // PEM files; "" = plain TCP
+	MaxConns        int
+
+	Version string
+	Log     *slog.Logger
+}
+
+// Cache is the store with its doors, if any is configured.
+type Cache struct {
+	log     *slog.Logger
+	store   *kvstore.Store // nil = there is no door
+	resp    *resp.Server
+	life    context.Context
+	end     context.CancelFunc
+	tending sync.WaitGroup
+}
+
+// Stats is what the store and its doors count.
+type Stats struct {
+	Store kvstore.Stats
+	RESP  *resp.Stats // nil = there is no such door
+}
+
+// Open takes the memory and binds the doors; nothing is served before Run. Without a door it takes nothing.
+func Open(c Config) (*Cache, error) {
+	k := &Cache{log: c.Log}
+	k.life, k.end = context.WithCancel(context.Background())
+	if c.RESP == "" {
+		return k, nil
+	}
+	store, err := kvstore.Open(kvstore.Config{MaxBytes: c.MaxBytes, Policy: c.Policy, Log: c.Log})
+	if err != nil {
+		return nil, fmt.Errorf("kvcache: %w", err)
+	}
+	k.store = store
+	if err := k.openRESP(c); err != nil {
+		k.Close()
+		return nil, fmt.Errorf("kvcache: kv_cache.resp: %w", err)
+	}
+	k.tending.Go(func() { store.Run(k.life) })
+	return k, nil
+}
+
+func (k *Cache) openRESP(c Config) error {
+	password, err := c.Password()
+	if err != nil {
+		return err
+	}
+	rc := resp.Config{Listen: c.RESP, Store: k.store, User: c.User, Password: password, MaxConns: c.MaxConns,
+		Version: c.Version, Log: c.Log}
+	if c.TLSCert != "" {
+		pair, err := tls.LoadX509KeyPair(c.TLSCert, c.TLSKey)
+		if err != nil {
+			return err
+		}
+		rc.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	}
+	k.resp, err = resp.New(rc)
+	if err != nil {
+		return err
+	}
+	c.Log.Info("the KV cache is open", "resp", k.resp.Addr(), "max_bytes", c.MaxBytes, "policy", c.Policy,
+		"tls", rc.TLS != nil, "password", password != "")
+	return nil
+}
+
+// Run serves at the doors, until Close. Without a door it waits for that too.
+func (k *Cache) Run() error {
+	if k.resp == nil {
+		<-k.life.Done()
+		return nil
+	}
+	return k.resp.Run()
+}
+
+// RESPAddr is where the Redis door is, host:port; "" = there is none.
+func (k *Cache) RESPAddr() string {
+	if k.resp == nil {
+		return ""
+	}
+	return k.resp.Addr()
+}
+
+// Stats counts. It reports false if there is no cache.
+func (k *Cache) Stats() (Stats, bool) {
+	if k.store == nil {
+		return Stats{}, false
+	}
+	s := k.resp.Stats()
+	return Stats{Store: k.store.Stats(), RESP: &s}, true
+}
+
+const (
+	lastCommand = 5 * time.Second // for clients to end the command that they are in
+	lastReader  = 5 * time.Second // for what they still read
+)
+
+// Close closes the doors and gives the memory back. A nil Cache has neither.
+func (k *Cache) Close() {
+	if k == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), lastCommand)
+	defer cancel()
+	if k.resp != nil {
+		k.resp.Close(ctx)
+	}
+	k.end()
+	k.tending.Wait()
+	if k.store == nil {
+		return
+	}
+	if err := k.store.Close(lastReader); err != nil {
+		k.log.Warn("the KV cache did not close cleanly", "error", err)
+	}
+}

@@ -1,0 +1,87 @@
+package operator
+
+import "github.com/warmpath/warmpath/daemon/kvcache"
+
+// ofKVCache has no values where the KV cache has no door.
+var ofKVCache = []reading[kvcache.Stats]{
+	newReading(metric{name: "kv_gets_total",
+		help: "Reads of the workers' KV cache by outcome: hit in memory (l1), hit " +
+			"behind it (l2), miss.", kind: isCounter, labels: []string{"tier", "result"}},
+		func(s kvcache.Stats, send func(float64, ...string)) {
+			send(float64(s.Store.Hits), "l1", "hit")
+			send(float64(s.Store.Loaded), "l2", "hit")
+			send(float64(s.Store.Misses), "all", "miss")
+		}),
+	newReading(metric{name: "kv_bytes_total",
+		help: "Bytes of values put into the KV cache and read from it.", kind: isCounter,
+		labels: []string{"direction"}},
+		func(s kvcache.Stats, send func(float64, ...string)) {
+			send(float64(s.Store.BytesWritten), "put")
+			send(float64(s.Store.BytesRead), "get")
+		}),
+	total("kv_puts_total", "Values put into the KV cache.", nil,
+		func(s kvcache.Stats) float64 { return float64(s.Store.Puts) }),
+	newReading(metric{name: "kv_refused_total",
+		help: "Values that the KV cache refused: too large, a key too long, or all " +
+			"that is left is being read or promised (full).", kind: isCounter, labels: []string{"reason"}},
+		func(s kvcache.Stats, send func(float64, ...string)) {
+			for reason, n := range s.Store.Refused {
+				send(float64(n), reason)
+			}
+		}),
+	newReading(metric{name: "kv_evictions_total",
+		help: "Values that left the KV cache before their time was over.",
+		kind: isCounter, labels: inTier},
+		func(s kvcache.Stats, send func(float64, ...string)) { send(float64(s.Store.Evictions), "l1") }),
+	total("kv_expirations_total", "Values of the KV cache whose time was over.", nil,
+		func(s kvcache.Stats) float64 { return float64(s.Store.Expirations) }),
+	newReading(metric{name: "kv_bytes",
+		help: "Bytes of the KV cache: values that can be read (values), their room with what " +
+			"rounding costs (reserved), keys and records (records), all room for values (arena).", kind: isGauge,
+		labels: []string{"what"}},
+		func(s kvcache.Stats, send func(float64, ...string)) {
+			send(float64(s.Store.ValueBytes), "values")
+			send(float64(s.Store.ReservedBytes), "reserved")
+			send(float64(s.Store.RecordBytes), "records")
+			send(float64(s.Store.ArenaBytes), "arena")
+		}),
+	gauge("kv_values", "Values in the KV cache.", nil, func(s kvcache.Stats) float64 { return float64(s.Store.Entries) }),
+	newReading(metric{name: "kv_held",
+		help: "Values of the KV cache that cannot make room: being read (leased), promised to " +
+			"a client (pinned), being written (filling).", kind: isGauge, labels: []string{"why"}},
+		func(s kvcache.Stats, send func(float64, ...string)) {
+			send(float64(s.Store.Leases), "leased")
+			send(float64(s.Store.Pins), "pinned")
+			send(float64(s.Store.Fillings), "filling")
+		}),
+	newReading(metric{name: "kv_door_connections",
+		help: "Connections open at a door of the KV cache.", kind: isGauge,
+		labels: inDoor},
+		func(s kvcache.Stats, send func(float64, ...string)) {
+			if s.RESP != nil {
+				send(float64(s.RESP.Connections), "resp")
+			}
+		}),
+	newReading(metric{name: "kv_door_requests_total",
+		help: "Requests at a door of the KV cache: answered, or answered an " +
+			"error.", kind: isCounter, labels: []string{"door", "result"}},
+		func(s kvcache.Stats, send func(float64, ...string)) {
+			if s.RESP != nil {
+				send(float64(s.RESP.Commands-min(s.RESP.Commands, s.RESP.Failed)), "resp", "ok")
+				send(float64(s.RESP.Failed), "resp", "error")
+			}
+		}),
+	newReading(metric{name: "kv_door_lost_total",
+		help: "Connections at a door of the KV cache that were refused as there " +
+			"were too many, and clients given up as they stopped in the middle (stalled).", kind: isCounter,
+		labels: []string{"door", "why"}},
+		func(s kvcache.Stats, send func(float64, ...string)) {
+			if s.RESP != nil {
+				send(float64(s.RESP.Refused), "resp", "refused")
+				send(float64(s.RESP.Stalled), "resp", "stalled")
+			}
+		}),
+}
+
+// inDoor labels what is counted at one door of the KV cache.
+var inDoor = []string{"door"}
