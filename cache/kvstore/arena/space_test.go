@@ -86,7 +86,7 @@ func (c *checker) release(id int32) {
 
 func TestSpace(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
-	c := newChecker(t, 24<<20+100)
+	c := newChecker(t, 6<<20+100)
 	size := func() int64 {
 		switch r.IntN(4) {
 		case 0:
@@ -96,9 +96,9 @@ func TestSpace(t *testing.T) {
 		case 2:
 			return 1<<20 + r.Int64N(2)*28
 		}
-		return r.Int64N(6 << 20)
+		return r.Int64N(2 << 20)
 	}
-	for range 30_000 {
+	for range 10_000 {
 		if _, ok := c.alloc(size()); ok && r.IntN(3) > 0 {
 			continue
 		}
@@ -150,7 +150,7 @@ func TestFragmentation(t *testing.T) {
 	f := func(name string, random bool, sizes ...int64) {
 		t.Helper()
 		r := rand.New(rand.NewPCG(5, 6))
-		s := NewSpace(256 << 20)
+		s := NewSpace(252 << 20)
 		type value struct {
 			list []Extent
 			size int64
