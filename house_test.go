@@ -46,7 +46,7 @@ var arrows = map[string][]string{
 	"daemon/sessionapi": {"daemon/exchange", "daemon/sagemaker", "daemon/session", "daemon/upstream", "daemon/worker"},
 	"daemon/exchange": {"daemon/gate", "daemon/prompt", "daemon/route", "daemon/sagemaker", "daemon/session", "daemon/tokens",
 		"daemon/upstream", "daemon/worker"},
-	"daemon/route": {"daemon/prompt", "daemon/session", "daemon/worker", "cache/holdings", "cache/prefix", "host", "sdk/abi",
+	"daemon/route": {"daemon/prompt", "daemon/session", "daemon/worker", "cache/holdings", "cache/lmcache", "cache/prefix", "host", "sdk/abi",
 		"sdk/score"},
 
 	// The workers' KV cache: a store, and the doors to it.

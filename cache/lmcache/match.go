@@ -72,6 +72,21 @@ func (r *Roster) Match(q *Query, slots []uint32, out []Held) {
 	}
 }
 
+// Live reports whether the view of some instance of the pool's workers may be believed: whether a Match is worth its
+// while.
+func (r *Roster) Live() bool {
+	t := r.table.Load()
+	if t == nil {
+		return false
+	}
+	for _, i := range t.bySlot {
+		if i.live.Load() {
+			return true
+		}
+	}
+	return false
+}
+
 // choose makes a row of each instance asked for whose view is believed and understood.
 func (q *Query) choose(t *roll, slots []uint32, numbers int) {
 	for len(q.rows) < numbers {

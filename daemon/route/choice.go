@@ -196,8 +196,9 @@ func (c *Choice) Rejection() (status int, text string, wait time.Duration) {
 
 // Reported reports whether the worker that comes first has itself reported that it holds some of the prompt.
 func (c *Choice) Reported() bool {
-	row := &c.fleet.frame.Rows[c.order.first()]
-	return row.Live() && row.Matched() > 0
+	first := c.order.first()
+	row := &c.fleet.frame.Rows[first]
+	return c.fleet.held.known && row.Matched() > 0 && c.fleet.held.told(first, row)
 }
 
 // First returns the worker that comes first.

@@ -27,6 +27,7 @@ var fleets = sync.Pool{New: func() any { return new(fleet) }}
 func (f *fleet) reset() {
 	f.frame.Reset()
 	f.workers = f.workers[:0]
+	f.held.known = false
 }
 
 // fill gets the rows of the workers that take a request. It returns why there are none.

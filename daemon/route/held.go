@@ -2,14 +2,17 @@ package route
 
 import (
 	"github.com/warmpath/warmpath/cache/holdings"
+	"github.com/warmpath/warmpath/cache/lmcache"
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
 // holds is what the workers report of one request's prompt.
 type holds struct {
-	query holdings.Query
-	got   []holdings.Held // by row
-	known bool            // the prompt's ids are known, and the strategy asks for this
+	query   holdings.Query
+	got     []holdings.Held // by row: what the engines say
+	offload lmcache.Query
+	kept    []lmcache.Held // by row: what their LMCache says; empty = nobody was asked
+	known   bool           // the prompt's ids are known, and the strategy asks for this
 }
 
 // look asks what the workers of these slots hold. It reports false if the rows must go by history alone: there are no
@@ -22,6 +25,12 @@ func (h *holds) look(p *Pool, a *Ask, slots []uint32) bool {
 	h.got = append(h.got[:0], make([]holdings.Held, len(slots))...)
 	h.query.Reset(a.Adapter, a.Prompt.CacheSalt, a.IDs)
 	p.Held.Match(&h.query, slots, h.got)
+	h.kept = h.kept[:0]
+	if p.Offload != nil && a.Adapter == "" { // LMCache's hashes do not tell adapters apart
+		h.kept = append(h.kept, make([]lmcache.Held, len(slots))...)
+		h.offload.Reset(a.Prompt.CacheSalt, a.IDs)
+		p.Offload.Match(&h.offload, slots, h.kept)
+	}
 	return true
 }
 
@@ -45,6 +54,10 @@ func (h *holds) fill(f *fleet, t *Tiers, ids int, block float64) {
 			head.Flags &^= abi.HeaderEvents
 			got = old
 		}
+		if len(h.kept) > 0 && h.kept[i].Live {
+			got.Local = max(got.Local, h.kept[i].Local)
+			got.All = max(got.All, got.Local, h.kept[i].All)
+		}
 		row.GPU, row.L1, row.L2 = got.GPU, got.Local-got.GPU, got.All-got.Local
 		if row.L1 > 0 || row.L2 > 0 {
 			head.InvBWL1 = float32(1 / t.L1Rate)
@@ -53,6 +66,11 @@ func (h *holds) fill(f *fleet, t *Tiers, ids int, block float64) {
 			head.InvBWL2 = float32(1 / t.L2Rate)
 		}
 	}
+}
+
+// told reports whether what row i has comes from its worker's own word, in part at least.
+func (h *holds) told(i int, row *abi.Row) bool {
+	return row.Live() || len(h.kept) > i && h.kept[i].Live && row.L1+row.L2 > 0
 }
 
 // besides returns what a worker reports, with history's view of the tiers that its events do not speak of.

@@ -104,6 +104,19 @@ func TestRowsWithoutReports(t *testing.T) {
 	f("not asked for", plain, known, text("x", 3))
 }
 
+// A request without a prompt has nothing of the one before it on the same memory.
+func TestNothingIsLeftOfReports(t *testing.T) {
+	s := sceneBy(t, "a", worker.Config{}, asking())
+	s.reports("a", holdings.GPU, 1, ids(0, 160))
+	a := s.asking(completion(first, text("x", 4)), Claim{})
+	a.IDs = ids(0, 161)
+	c := s.chosen(a)
+	a = s.asking(parsed("/v1/models", ""), Claim{})
+	if v := s.Choose(c, &a); v != Chosen || c.fleet.held.known || c.Reported() {
+		t.Errorf("%v, known %v", v, c.fleet.held.known)
+	}
+}
+
 // A dispatch counts at once, until an event confirms it, the worker fails, or a few seconds have passed.
 func TestADispatchIsPredicted(t *testing.T) {
 	now := start

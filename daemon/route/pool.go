@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/cache/holdings"
+	"github.com/warmpath/warmpath/cache/lmcache"
 	"github.com/warmpath/warmpath/cache/prefix"
 	"github.com/warmpath/warmpath/daemon/prompt"
 	"github.com/warmpath/warmpath/daemon/session"
@@ -22,6 +23,7 @@ type Pool struct {
 	Workers  *worker.Pool
 	Index    *prefix.Index   // what was routed
 	Held     *holdings.Index // what the workers report; who reads their events writes and clears it
+	Offload  *lmcache.Roster // what their LMCache reports; nil = nobody hears it
 	Sessions *session.Bindings
 	Strategy host.Current
 
@@ -46,6 +48,7 @@ type Config struct {
 	Reason   func(strategy string, code uint16) string // a strategy's reason code in words
 	Began    time.Time                                 // from which the workers' clock counts
 	Tiers    Tiers
+	Offload  *lmcache.Roster
 	Workers  worker.Config // its hooks OnDown, OnRestart and OnCapacity are the pool's own
 }
 
@@ -53,7 +56,8 @@ type Config struct {
 func New(c Config) *Pool {
 	p := &Pool{
 		Name: c.Name, Sessions: c.Sessions, reason: c.Reason,
-		Index: prefix.New(prefix.Config{}), Held: holdings.New(holdings.Config{}), lower: newLower(c.Tiers),
+		Index: prefix.New(prefix.Config{}), Held: holdings.New(holdings.Config{}), Offload: c.Offload,
+		lower: newLower(c.Tiers),
 		reuse: prefix.NewReuse(2*unknownTokens/32, nil), caps: newCapacities(), seed: maphash.MakeSeed(),
 		warned: map[uint32]bool{},
 	}
@@ -135,7 +139,8 @@ func (p *Pool) Tick(now time.Time) (unknown []string, guess int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	total, stats := 0, p.Workers.Stats(now)
-	p.reported.Store(slices.ContainsFunc(stats, func(s worker.Stats) bool { return p.Held.Worker(s.Slot).Live }))
+	p.reported.Store(p.Offload != nil && p.Offload.Live() ||
+		slices.ContainsFunc(stats, func(s worker.Stats) bool { return p.Held.Worker(s.Slot).Live }))
 	p.lower.fit(stats, p.scale.textBlock())
 	for _, s := range stats {
 		if !s.Up {
