@@ -84,6 +84,7 @@ var arrows = map[string][]string{
 	"cache/tier":          {"sdk/abi"},
 	"cache/zmtp":          {},
 	"conf":                {},
+	"cache/kvevents":      {"cache/zmtp"},
 
 	"plugins":          {"plugins/...", "sdk"}, // of each plugin see init
 	"plugins/internal": {"sdk"},

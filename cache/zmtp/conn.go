@@ -141,14 +141,15 @@ func (c *Conn) put(frames [][]byte) error {
 	return nil
 }
 
-func (c *Conn) sendCommand(name string, body []byte) error {
+// sendCommand sends a command. If that fails the Conn goes on: a peer that has closed may have sent what is still to be
+// read, and then the reading ends too.
+func (c *Conn) sendCommand(name string, body []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	_ = c.conn.SetWriteDeadline(time.Now().Add(c.config.Write))
-	if _, err := c.out.Write(appendCommand(nil, name, body)); err != nil {
-		return err
+	if _, err := c.out.Write(appendCommand(nil, name, body)); err == nil {
+		_ = c.out.Flush()
 	}
-	return c.out.Flush()
 }
 
 // obey runs a command of the peer: PING is answered, ERROR ends the Conn, and what is unknown is left alone.
@@ -160,7 +161,7 @@ func (c *Conn) obey(name string, body []byte) error {
 		if len(body) < ttl || len(body) > ttl+most {
 			return fmt.Errorf("zmtp: a PING of %d bytes: %w", len(body), errFrame)
 		}
-		return c.sendCommand("PONG", body[ttl:])
+		c.sendCommand("PONG", body[ttl:])
 	case "ERROR":
 		return fmt.Errorf("zmtp: the peer ends: %q", body)
 	}
@@ -174,10 +175,7 @@ func (c *Conn) beat() {
 	const most = 3
 	before := c.signs.Load()
 	for silent := 0; silent < most; {
-		if c.sendCommand("PING", []byte{0, 0}) != nil {
-			c.fail(ErrSilent)
-			return
-		}
+		c.sendCommand("PING", []byte{0, 0})
 		select {
 		case <-c.ctx.Done():
 			return

@@ -102,9 +102,9 @@ func TestPublish(t *testing.T) {
 	}
 	_ = all.Send([]byte{0})
 	await(t, func() bool { return p.Subscribers("other") == 0 })
-	_ = all.sendCommand("SUBSCRIBE", []byte("oth"))
+	all.sendCommand("SUBSCRIBE", []byte("oth"))
 	await(t, func() bool { return p.Subscribers("other") == 1 })
-	_ = all.sendCommand("CANCEL", []byte("oth"))
+	all.sendCommand("CANCEL", []byte("oth"))
 	await(t, func() bool { return p.Subscribers("other") == 0 })
 	for i := range maxTopics + 1 {
 		_ = kv.Send(fmt.Appendf([]byte{1}, "topic-%d", i))

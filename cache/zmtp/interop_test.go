@@ -137,7 +137,7 @@ func sampleDigest() string {
 func TestLibzmqPublishes(t *testing.T) {
 	for _, addr := range []string{"tcp://127.0.0.1:*", "ipc://" + filepath.Join(t.TempDir(), "pub")} {
 		p := startPeer(t, PUB, "bind", addr, samples)
-		c := dial(t, p.line(), Config{Kind: SUB, Subscribe: []string{"kv@"}, Heartbeat: 20 * time.Millisecond})
+		c := dial(t, p.line(), Config{Kind: SUB, Subscribe: []string{"kv@"}, Heartbeat: time.Second})
 		if err := receiveSamples(c); err != nil {
 			t.Errorf("%s: %v", addr, err)
 		}
@@ -153,7 +153,7 @@ func TestLibzmqPublishes(t *testing.T) {
 }
 
 func TestLibzmqSubscribes(t *testing.T) {
-	p := NewPublisher(Config{Heartbeat: 20 * time.Millisecond})
+	p := NewPublisher(Config{Heartbeat: time.Second})
 	l, err := p.Listen(t.Context(), "tcp://127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,6 @@ type Publisher struct {
 
 	mu      sync.Mutex // guards peers
 	peers   map[*subscriber]struct{}
-	running sync.WaitGroup
 	dropped atomic.Uint64
 }
 

@@ -38,6 +38,7 @@ if kind in ("PUB", "PUSH"):
         s.send_multipart(message(i))
     time.sleep(0.2)  # heartbeats pass
     s.send_multipart([b"kv@w@m", b"end"])
+    time.sleep(0.5)  # a PONG that comes after close would have the kernel reset the connection, unread messages and all
 elif kind in ("SUB", "PULL"):
     digest = hashlib.sha256()
     for _ in range(count):

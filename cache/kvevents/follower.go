@@ -1,0 +1,309 @@
+package kvevents
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// asker asks the publisher's replay socket for all from a sequence on, and calls each with every answer until that
+// returns false or the end has come.
+type asker func(ctx context.Context, from uint64, each func(seq uint64, payload []byte) bool) error
+
+// follower keeps a sink equal to what one publisher says: in order, without a gap, or cleared. It knows no sockets. One
+// goroutine at a time may use it, but for what mu guards.
+type follower struct {
+	sink    Sink
+	onState func(State) // called in the order of the sink's calls
+	ask     asker       // nil = the publisher has no replay socket
+	log     *slog.Logger
+	now     func() time.Time
+
+	decoder Decoder
+	ledger  *ledger
+	whole   bool      // the sink has been told everything from the start of the process or its last clearing on
+	again   bool      // the view is to be built anew from 0
+	patient time.Time // until then what comes is dropped
+	pause   time.Duration
+	retryAt time.Time // of a replay that failed
+	retry   time.Duration
+	gaps    float64 // in a short time
+	lastGap time.Time
+	topic   string
+	lines   map[string]repeated // by their text, of which there are a few
+
+	mu    sync.Mutex // guards stats
+	stats Stats
+}
+
+func newFollower(sink Sink, ask asker, log *slog.Logger) *follower {
+	return &follower{sink: sink, ask: ask, log: log, now: time.Now, onState: func(State) {},
+		ledger: newLedger(), lines: map[string]repeated{}}
+}
+
+// change changes the stats.
+func (f *follower) change(do func(*Stats)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	do(&f.stats)
+}
+
+// Stats returns the counts.
+func (f *follower) Stats() Stats {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.stats
+}
+
+func (f *follower) state() State { return f.Stats().State }
+
+// enter makes s the state.
+func (f *follower) enter(s State) {
+	if f.state() == s {
+		return
+	}
+	f.change(func(st *Stats) {
+		st.State = s
+		st.Since = f.now()
+	})
+	f.onState(s)
+}
+
+// A source that is in trouble says the same again and again: so many lines of one text are logged in so long.
+const (
+	someLines = 6
+	linesTime = time.Minute
+)
+
+type repeated struct {
+	since time.Time
+	n     int
+}
+
+// tell logs a line unless the same text has been logged often enough.
+func (f *follower) tell(level slog.Level, text string, args ...any) {
+	r := f.lines[text]
+	if now := f.now(); now.Sub(r.since) >= linesTime {
+		r = repeated{since: now}
+	}
+	r.n++
+	f.lines[text] = r
+	if r.n <= someLines {
+		f.log.Log(context.Background(), level, text, args...)
+	}
+}
+
+func (f *follower) warn(text string, args ...any) { f.tell(slog.LevelWarn, text, args...) }
+
+// note enters the topic of a message where it is another than before.
+func (f *follower) note(topic string) {
+	const most = 256
+	topic = topic[:min(len(topic), most)]
+	if topic != f.topic {
+		f.topic = topic
+		f.change(func(st *Stats) { st.Topic = topic })
+	}
+}
+
+// forget clears the sink: what it was told may not hold. The state says so before the sink is empty.
+func (f *follower) forget(s State) {
+	f.enter(s)
+	f.whole = false
+	f.change(func(st *Stats) { st.Clears++ })
+	f.sink.Clear()
+}
+
+// restart forgets a process that has ended.
+func (f *follower) restart() {
+	f.forget(Replaying)
+	f.ledger.reset()
+	f.decoder = Decoder{skipped: f.decoder.skipped}
+}
+
+// settle enters the state that follows from what is known.
+func (f *follower) settle() {
+	switch {
+	case f.now().Before(f.patient):
+		f.enter(Gap)
+	case f.state() == Behind && f.whole:
+	case f.whole:
+		f.enter(Live)
+	default:
+		f.enter(Partial)
+	}
+}
+
+// skipTo gives up what is missing before seq.
+func (f *follower) skipTo(seq uint64) {
+	if f.ledger.next > 0 {
+		f.forget(Gap)
+	}
+	f.whole = false
+	f.ledger.passOver(seq - 1)
+}
+
+// message takes one live message.
+func (f *follower) message(ctx context.Context, seq uint64, payload []byte) {
+	if f.now().Before(f.patient) {
+		f.ledger.passOver(seq)
+		f.change(func(st *Stats) { st.Dropped++ })
+		return
+	}
+	f.resume(ctx)
+	switch f.ledger.judge(seq, payload) {
+	case ahead:
+		f.bridge(ctx, seq)
+		if f.now().Before(f.patient) {
+			f.ledger.passOver(seq)
+			return
+		}
+	case restarted:
+		f.tell(slog.LevelInfo, "the worker's KV events start again: its view is built anew", "sequence", seq)
+		f.change(func(st *Stats) { st.Restarts++ })
+		f.restart()
+		if f.ask != nil {
+			f.rebuild(ctx)
+		}
+	}
+	switch f.ledger.judge(seq, payload) {
+	case inOrder:
+		f.live(seq, payload)
+	case ahead:
+		f.skipTo(seq)
+		f.live(seq, payload)
+	default:
+		f.change(func(st *Stats) { st.Duplicates++ })
+	}
+	f.settle()
+}
+
+// resume builds the view anew after a pause, and after a replay that failed.
+func (f *follower) resume(ctx context.Context) {
+	if now := f.now(); f.again && f.ask != nil && !now.Before(f.patient) && !now.Before(f.retryAt) {
+		f.rebuild(ctx)
+	}
+}
+
+// Gaps that are bridged in a short time, and how long a source with more of them is left alone.
+const (
+	gapBurst    = 5
+	gapRefill   = 2 * time.Second
+	firstPause  = time.Second
+	longestWait = 30 * time.Second
+)
+
+// bridge asks for what is missing before a message. A source with one gap after another says more than can be taken:
+// it is cleared and left alone, each time for longer.
+func (f *follower) bridge(ctx context.Context, seq uint64) {
+	from := f.ledger.next
+	if f.ask == nil && from == 0 {
+		return // the first message ever: what was before it is not known
+	}
+	f.change(func(st *Stats) { st.Gaps++ })
+	if f.ask == nil {
+		f.warn("KV events of the worker are missing: its view is cleared; set kv_events_replay, and replay_endpoint "+
+			"at the worker", "from", from, "to", seq)
+		return
+	}
+	if f.crowded() {
+		f.warn("the worker sends more KV events than can be applied: its view is cleared, and built anew after a pause",
+			"pause", f.pause, "missing", seq-from)
+		f.forget(Gap)
+		f.again = true
+		return
+	}
+	f.enter(Replaying)
+	if err := f.replay(ctx, from, func() {}); err == nil && f.whole {
+		f.tell(slog.LevelInfo, "missed KV events of the worker were replayed", "from", from, "to", seq)
+	}
+}
+
+// crowded counts a gap and reports whether there were too many, in which case it sets the pause.
+func (f *follower) crowded() bool {
+	now := f.now()
+	if since := now.Sub(f.lastGap); since > longestWait {
+		f.gaps = 0
+		f.pause = 0
+	} else {
+		f.gaps = max(0, f.gaps-since.Seconds()/gapRefill.Seconds())
+	}
+	f.lastGap = now
+	f.gaps++
+	if f.gaps <= gapBurst {
+		return false
+	}
+	f.pause = min(max(2*f.pause, firstPause), longestWait)
+	f.patient = now.Add(f.pause)
+	return true
+}
+
+// live applies a message that has just come.
+func (f *follower) live(seq uint64, payload []byte) {
+	if seq == 0 {
+		f.whole = true
+	}
+	at := f.apply(seq, payload)
+	now := f.now()
+	f.change(func(st *Stats) {
+		st.LastBatch = now
+		if at > 0 {
+			st.Lag = now.Sub(time.Unix(0, int64(at*1e9)))
+		}
+	})
+}
+
+// tooOld is the age of a batch from which on those that wait behind it make a view that is not today's.
+const tooOld = 2 * time.Second
+
+// queued is told how many messages wait behind the one that was applied last.
+func (f *follower) queued(n int) {
+	s := f.Stats()
+	switch {
+	case s.State == Live && n > 0 && s.Lag > tooOld:
+		f.warn("KV events of the worker come faster than they are applied, and wait: until then it is chosen by "+
+			"routed history", "lag", s.Lag.Round(time.Millisecond), "waiting", n)
+		f.enter(Behind)
+	case s.State == Behind && n == 0:
+		f.settle()
+	}
+}
+
+// apply hands the events of one batch on, and returns when it was published.
+func (f *follower) apply(seq uint64, payload []byte) (at float64) {
+	b, err := f.decoder.Decode(payload, f)
+	f.ledger.note(seq, payload)
+	f.change(func(st *Stats) {
+		st.Batches++
+		st.Events += uint64(b.Events)
+		st.Bytes += uint64(len(payload))
+		st.Next = seq + 1
+		st.Skipped = f.decoder.Skipped()
+		if b.HasRank {
+			st.Rank = b.Rank
+		}
+		if err != nil || b.Lost {
+			st.Undecodable++
+		}
+	})
+	if err != nil || b.Lost {
+		f.warn("KV events of the worker cannot be read: its view is cleared; is this a vLLM of 0.9 to 0.32?",
+			"sequence", seq, "bytes", len(payload), "error", err)
+		f.forget(Partial)
+	}
+	return b.At
+}
+
+// Store, Remove and Clear make the follower the decoder's sink.
+
+// Store hands s on.
+func (f *follower) Store(s *Stored) { f.sink.Store(s) }
+
+// Remove hands the removal on.
+func (f *follower) Remove(m Medium, hashes []uint64) { f.sink.Remove(m, hashes) }
+
+// Clear hands the worker's own clearing on: nothing of before is left to be known.
+func (f *follower) Clear() {
+	f.whole = true
+	f.sink.Clear()
+}
