@@ -111,7 +111,7 @@ func TestNothingIsLeftOfReports(t *testing.T) {
 	a := s.asking(completion(first, text("x", 4)), Claim{})
 	a.IDs = ids(0, 161)
 	c := s.chosen(a)
-	a = s.asking(parsed("/v1/models", ""), Claim{})
+	a = s.asking(parsed("/v1/embeddings", `{"model":"m"}`), Claim{})
 	if v := s.Choose(c, &a); v != Chosen || c.fleet.held.known || c.Reported() {
 		t.Errorf("%v, known %v", v, c.fleet.held.known)
 	}
