@@ -19,7 +19,7 @@ const (
 	maxHealth  = 1 << 10
 	maxSources = 1 << 20 // 220 bytes an engine
 
-	countWait = time.Second // for each of two questions: a worker that comes up is not kept from its work for longer
+	countWait = time.Second / 2 // for each of two questions: a worker that comes up is not kept from its work for longer
 )
 
 // asker sends the questions by one Config. It is never changed, only replaced.

@@ -11,6 +11,9 @@
 //     probes of many workers do not fall together.
 //   - A worker that is not up is checked twice a second, whatever the interval: it is used again within 2 s of being
 //     able to answer (TestReturnOnSocket).
+//   - A worker that comes up is asked how many engines it has before it is reported healthy, if the sink wants that:
+//     by its metrics, where each engine has a label, else by /kv_event_sources. It is up half a second later for each
+//     question that it leaves unanswered (TestEnginesBySources). One page of metrics serves all engines.
 //   - CheckSoon asks for a check at once, because a request failed there. A worker gets at most five a second, however
 //     many requests fail (TestFailuresDoNotFlood).
 //   - An error that is handed on names no address and no URL: a client may see it on /ready, and a URL may hold a

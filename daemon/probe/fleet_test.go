@@ -19,10 +19,11 @@ import (
 
 // wire is a fleet without a network: it answers as the test says, and hangs until the deadline where it says nothing.
 type wire struct {
-	mu     sync.Mutex
-	health map[string]any // by host: a status, an error, or nil to hang
-	asked  map[string]int // by host and path
-	pages  string
+	mu      sync.Mutex
+	health  map[string]any // by host, or host and path: a status, an error, or nil to hang
+	asked   map[string]int // by host and path
+	pages   string
+	sources string
 }
 
 func (f *wire) set(host string, v any) {
@@ -41,6 +42,9 @@ func (f *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	f.mu.Lock()
 	f.asked[r.URL.Host+r.URL.Path]++
 	v := f.health[r.URL.Host]
+	if own, ok := f.health[r.URL.Host+r.URL.Path]; ok {
+		v = own
+	}
 	f.mu.Unlock()
 	body := ""
 	switch r.URL.Path {
@@ -48,6 +52,8 @@ func (f *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 		body = `{"data":[{"id":"tiny"}]}`
 	case "/metrics":
 		body = f.pages
+	case "/kv_event_sources":
+		body = f.sources
 	}
 	switch v := v.(type) {
 	case int:

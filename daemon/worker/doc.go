@@ -10,9 +10,33 @@
 // # What stands where
 //
 // Each noun is a type with its own methods in its own file, and knows no other: health, breaker, slowStart, queue,
-// flight, speed, rates, failures, listing, budget. A Worker is made of them. The fleet decides what needs all workers:
-// judge.go holds every change of what a worker is, by its health checks, its metrics and the requests that end there.
-// Pool locks and delegates.
+// flight, speed, rates, failures, listing, budget. An endpoint and its Workers are made of them. The fleet decides what
+// needs all workers: judge.go holds every change of what a worker is, by its health checks, its metrics and the
+// requests that end there. Pool locks and delegates.
+//
+// # Ranks
+//
+// A vLLM with --data-parallel-size N has N engines behind one port. It balances among them by itself unless a request
+// names one in X-data-parallel-rank, so a request that follows its prefix to the right worker meets the wrong cache
+// N-1 times in N. Each rank is a Worker, then: slot, row, queue, load, KV cache and id are its own, and so is what is
+// learnt of it. The port and the process are the endpoint's: address, health, breaker, failures, models, and
+// MaxInFlight, as the limit protects the process. One that fails at one rank fails at all, and a trial is one request
+// at one rank.
+//
+// The only worker of an endpoint has the endpoint's id and no rank header. One of several has id#rank, as gpu-1#2.
+// What is configured (weight, cost, labels, KVTokens) holds for each of them: a worker of four ranks has four times
+// the share of a worker of one.
+//
+// How many there are is Spec.DataParallel, or what the worker says: before its first good health check is believed
+// (Counted), as a rank that it has no more is answered 400, and with each page of its metrics. Fewer than before must
+// stand on two pages in a row, as a rank that goes takes the bindings of its sessions with it: for them it is a worker
+// that is gone. Ranks that stay keep all that is known of them. The requests of one that goes run to their end, and
+// then its slot is free. Until an endpoint was up once, none of its ranks is gone: a session that Redis has bound to
+// gpu-1#2 waits for gpu-1 after a restart of the router (TestRanksAreLearnt).
+//
+// What lost: a rank as a field of the request, chosen after the worker. Strategy, index, sessions, explanation and
+// metrics would each have had to learn of a second choice. One health check and one scrape a rank, which needs no
+// endpoint: N times the probes, and N breakers that find the same death one after another.
 //
 // # One lock
 //

@@ -267,6 +267,9 @@ func TestTrialOfARankThatGoes(t *testing.T) {
 	next := specs(2)
 	next[0].DataParallel = 1
 	p.Update(next, p.after(11))
+	if _, late := p.TryBegin(trial.worker, Dispatch{}, p.after(11)); late {
+		t.Error("a rank that is gone takes a request")
+	}
 	trial.End(p.after(12), Outcome{Kind: Answered})
 	if got := snap(p, "", 12); got != "w0 w1" && got != "w1 w0" {
 		t.Errorf("after the trial at a rank that went: %s", got)

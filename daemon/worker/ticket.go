@@ -23,7 +23,7 @@ type Ticket struct {
 // TryBegin counts a request that is about to be sent to w, if w still takes requests. It may not: another request got
 // its last free place or became its trial, or it went down since the snapshot. Then the caller goes on to its next
 // choice. If none is left, the Standing of a new Snapshot says what to answer. A worker that was removed since the
-// snapshot still accepts. Every ticket must be ended.
+// snapshot still accepts, but not a rank that its worker has no more. Every ticket must be ended.
 func (p *Pool) TryBegin(w *Worker, d Dispatch, now time.Time) (*Ticket, bool) {
 	t := p.ticket(w, d, now)
 	p.mu.Lock()
@@ -49,7 +49,9 @@ func (p *Pool) admits(w *Worker, bound bool, now float64) bool {
 	switch {
 	case w.full(p.fleet.conf.MaxInFlight):
 		return false
-	case w.place != configured, w.offered:
+	case w.place != configured: // removed; a rank that is gone is none to send to
+		return w.endpoint.place != configured
+	case w.offered:
 		return true
 	case bound:
 		return w.keeps(now)
