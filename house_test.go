@@ -42,7 +42,7 @@ var arrows = map[string][]string{
 	// The way of a request: front -> exchange -> route, sessionapi beside it. No arrow runs up.
 	"daemon/front": {"daemon/exchange", "daemon/gate", "daemon/listen", "daemon/spool", "daemon/upstream"},
 	"daemon/operator": {"daemon/exchange", "daemon/gate", "daemon/kvcache", "daemon/route", "daemon/session", "daemon/worker",
-		"cache/tier"},
+		"cache/lmcache", "cache/tier"},
 	"daemon/sessionapi": {"daemon/exchange", "daemon/sagemaker", "daemon/session", "daemon/upstream", "daemon/worker"},
 	"daemon/exchange": {"daemon/gate", "daemon/prompt", "daemon/route", "daemon/sagemaker", "daemon/session", "daemon/tokens",
 		"daemon/upstream", "daemon/worker"},

@@ -14,6 +14,7 @@ type Config struct {
 	Cache      Cache               `toml:"cache"`
 	Sessions   Sessions            `toml:"sessions"`
 	KVCache    KVCache             `toml:"kv_cache"`
+	LMCache    LMCache             `toml:"lmcache"`
 	Strategies map[string]Strategy `toml:"strategies"` // modules of one's own, and options of the built-ins
 
 	// Path is the file that was read, as given to Load.
@@ -137,23 +138,24 @@ var Builtins []string
 
 // Default is the configuration before the file is read. It has no pool yet.
 func Default() *Config {
-	return &Config{Cache: defaultCache(), Sessions: defaultSessions(), KVCache: defaultKVCache(), Server: Server{
-		Listen:         "127.0.0.1:8080",
-		Admin:          "127.0.0.1:9090",
-		MaxConnections: 20_000,
-		MaxInFlight:    16_384,
-		MaxHeaderBytes: 16 << 10, // a connection's buffer: what 10,000 idle ones cost
-		MaxBodyBytes:   1 << 30,  // payloads that open a session have 100 MB and more; what is over BufferBody is streamed
-		BufferBody:     8 << 20,
-		ReadTimeout:    20 * time.Second,
-		WriteTimeout:   30 * time.Second,
-		CORSOrigins:    []string{"*"},    // as vLLM
-		IdleTimeout:    90 * time.Second, // above the 60 s of common load balancers, so that we are never first to close
-		DrainTimeout:   30 * time.Second, // a pod's default grace period
-		Explain:        true,
-		LogFormat:      "text",
-		LogLevel:       "info",
-	}}
+	return &Config{Cache: defaultCache(), Sessions: defaultSessions(), KVCache: defaultKVCache(),
+		LMCache: defaultLMCache(), Server: Server{
+			Listen:         "127.0.0.1:8080",
+			Admin:          "127.0.0.1:9090",
+			MaxConnections: 20_000,
+			MaxInFlight:    16_384,
+			MaxHeaderBytes: 16 << 10, // a connection's buffer: what 10,000 idle ones cost
+			MaxBodyBytes:   1 << 30,  // payloads that open a session have 100 MB and more; what is over BufferBody is streamed
+			BufferBody:     8 << 20,
+			ReadTimeout:    20 * time.Second,
+			WriteTimeout:   30 * time.Second,
+			CORSOrigins:    []string{"*"},    // as vLLM
+			IdleTimeout:    90 * time.Second, // above the 60 s of common load balancers, so that we are never first to close
+			DrainTimeout:   30 * time.Second, // a pod's default grace period
+			Explain:        true,
+			LogFormat:      "text",
+			LogLevel:       "info",
+		}}
 }
 
 // DefaultPool is a pool before the file is read.

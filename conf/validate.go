@@ -16,6 +16,7 @@ func validate(r *report, c *Config) {
 	checkCache(r, &c.Cache)
 	checkSessions(r, &c.Sessions)
 	checkKVCache(r, &c.KVCache, map[string]string{c.Server.Listen: "server.listen", c.Server.Admin: "server.admin"})
+	checkLMCache(r, c)
 	if len(c.Pools) == 0 {
 		r.add("pools", "there is no pool", "add [[pools]] with one [[pools.workers]] and its url")
 	}

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/warmpath/warmpath/cache/lmcache"
 	"github.com/warmpath/warmpath/cache/tier"
 	"github.com/warmpath/warmpath/conf"
 	"github.com/warmpath/warmpath/daemon/exchange"
@@ -27,6 +28,7 @@ type Daemon struct {
 	level *slog.LevelVar // of log
 
 	host     *host.Host
+	lmcache  *lmcache.Controller
 	tier     *tier.Store // what outlives a request, and with Redis the process: sessions, and what strategies remember
 	kvCache  *kvcache.Cache
 	metrics  *operator.Metrics
@@ -65,21 +67,28 @@ func New(c *conf.Config, log *slog.Logger) (*Daemon, error) {
 	level := new(slog.LevelVar)
 	setLevel(level, c.Server.LogLevel)
 	log = slog.New(leveled{Handler: log.Handler(), level: level})
+	controller, err := newLMCache(&c.LMCache, log) // first: a worker that is not answered soon reports nothing
+	if err != nil {
+		return nil, err
+	}
 	url, err := c.Cache.RedisURL()
 	if err != nil {
+		controller.Close()
 		return nil, fmt.Errorf("daemon: %w", err)
 	}
 	store, err := tier.Open(tier.Config{MaxBytes: c.Cache.MaxBytes, Redis: url, Timeout: c.Cache.Timeout, Log: log})
 	if err != nil {
+		controller.Close()
 		return nil, err
 	}
 	kv := store.Local(strategyKeys, strategyBytes)
 	h, err := host.New(context.Background(), host.Config{CacheDir: c.Server.CacheDir(), Log: log, KV: kv})
 	if err != nil {
+		controller.Close()
 		store.Close()
 		return nil, err
 	}
-	d := &Daemon{log: log, room: room{log: log}, level: level, host: h, tier: store, atStart: c,
+	d := &Daemon{log: log, room: room{log: log}, level: level, host: h, lmcache: controller, tier: store, atStart: c,
 		metrics: operator.NewMetrics(Version)}
 	d.departed = operator.NewDeparted(d.metrics, seriesStay)
 	d.server = exchange.New(exchange.Config{Log: log, Meter: d.metrics})
@@ -119,8 +128,8 @@ func (d *Daemon) start(c *conf.Config) error {
 	most, forAdmin := d.room.fit(c, d.state.Load().pools) // the workers are known now
 	d.front.SetMaxConns(most)
 	d.operator, err = operator.New(operator.Config{Metrics: d.metrics, Pools: d.shown, Clients: d.clientStats,
-		Store: d.tier.Stats, KVCache: d.kvCache.Stats, Draining: d.front.Draining, Admin: s.Admin,
-		Pprof:          func() bool { return d.state.Load().conf.Server.Pprof },
+		Store: d.tier.Stats, KVCache: d.kvCache.Stats, LMCache: d.lmcache.Stats, Admin: s.Admin,
+		Draining: d.front.Draining, Pprof: func() bool { return d.state.Load().conf.Server.Pprof },
 		AdminTokenFile: s.AdminTokenFile, Connections: forAdmin,
 		ReadTimeout: s.ReadTimeout, IdleTimeout: s.IdleTimeout,
 		Wrap: func(l net.Listener) net.Listener { return listen.NewPatient(l, d.log) }})
@@ -184,6 +193,7 @@ func (d *Daemon) Close() {
 	}
 	d.operator.Close()
 	d.kvCache.Close()
+	d.lmcache.Close()
 	d.end()
 	d.reload.Lock()
 	defer d.reload.Unlock()
@@ -207,6 +217,9 @@ func (d *Daemon) Close() {
 func (d *Daemon) tend(ctx context.Context) {
 	everySecond(ctx, func(now time.Time) {
 		d.departed.Sweep(d.shown(), now)
+		for _, p := range d.state.Load().pools {
+			p.enroll(now)
+		}
 		most, _ := d.room.fit(d.atStart, d.state.Load().pools)
 		d.front.SetMaxConns(most)
 	})

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/warmpath/warmpath/cache/lmcache"
 	"github.com/warmpath/warmpath/conf"
 	"github.com/warmpath/warmpath/daemon/discover"
 	"github.com/warmpath/warmpath/daemon/exchange"
@@ -33,6 +34,7 @@ type pool struct {
 	found   *discover.Discovery[conf.Worker]
 	clients exchange.Clients
 	vigil   *operator.Vigil
+	roster  *lmcache.Roster // whose LMCache is whose
 	asking  *exchange.Asking
 
 	set      atomic.Pointer[setup]

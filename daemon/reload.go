@@ -96,6 +96,7 @@ func (d *Daemon) apply(c *conf.Config) error {
 				closeAll(loaded[i:], fresh)
 				return err
 			}
+			p.roster = d.lmcache.NewRoster()
 			p.route.Strategy.Replace(loaded[i])
 			fresh = append(fresh, p)
 		}
@@ -123,6 +124,7 @@ func (d *Daemon) apply(c *conf.Config) error {
 	setLevel(d.level, c.Server.LogLevel)
 	for _, p := range old {
 		d.departed.Leave(p.shown())
+		d.lmcache.Drop(p.roster)
 		go p.retire()
 	}
 	return nil

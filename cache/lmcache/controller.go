@@ -35,7 +35,8 @@ type Config struct {
 // Algorithms lists what Config.Hash takes.
 func Algorithms() []string { return append([]string{"auto"}, algorithmNames[:]...) }
 
-// Controller is the controller and the coordinator. Its methods may be called side by side.
+// Controller is the controller and the coordinator. Its methods may be called side by side. A nil Controller is one
+// that is not configured: it has no rosters and nothing to tell.
 type Controller struct {
 	config Config
 	fleet  *fleet
@@ -90,6 +91,9 @@ func New(c Config) (*Controller, error) {
 		return nil, err
 	}
 	k.running.Go(func() { k.tend(ctx) })
+	pull, reply, heartbeat, coordinator := k.Addrs()
+	k.log.Info("LMCache controller listening", "pull", pull, "reply", reply, "heartbeat", heartbeat,
+		"coordinator", coordinator)
 	return k, nil
 }
 
@@ -153,6 +157,9 @@ func (k *Controller) Addrs() (pull, reply, heartbeat, coordinator string) {
 
 // Close ends all connections.
 func (k *Controller) Close() {
+	if k == nil {
+		return
+	}
 	k.end()
 	for _, l := range []*zmtp.Listener{k.pull, k.reply, k.heartbeat} {
 		if l != nil {
@@ -167,6 +174,9 @@ func (k *Controller) Close() {
 
 // NewRoster returns a Roster for a pool. It is kept up to date until Drop.
 func (k *Controller) NewRoster() *Roster {
+	if k == nil {
+		return nil
+	}
 	r := &Roster{fleet: k.fleet, learn: k.learn, names: k.config.Instances}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -176,6 +186,9 @@ func (k *Controller) NewRoster() *Roster {
 
 // Drop ends the care for a roster.
 func (k *Controller) Drop(r *Roster) {
+	if k == nil {
+		return
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.rosters = slices.DeleteFunc(k.rosters, func(o *Roster) bool { return o == r })

@@ -1,6 +1,9 @@
 package lmcache
 
-import "sync/atomic"
+import (
+	"slices"
+	"sync/atomic"
+)
 
 // Worker is a worker of a pool as a Roster has to know it.
 type Worker struct {
@@ -26,6 +29,9 @@ type roll struct {
 
 // Set makes these the workers of the pool.
 func (r *Roster) Set(workers []Worker) {
+	if old := r.workers.Load(); old != nil && slices.Equal(*old, workers) {
+		return // the controller has kept the table up to date
+	}
 	r.workers.Store(&workers)
 	r.table.Store(assign(r.fleet, workers, r.names))
 }

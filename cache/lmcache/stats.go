@@ -8,6 +8,7 @@ import (
 
 // Stats is what an operator is told.
 type Stats struct {
+	On        bool // it is configured
 	Counts    Counts
 	Keys      int64 // chunks held, all together
 	Instances []InstanceStats
@@ -18,7 +19,7 @@ type InstanceStats struct {
 	ID      string
 	Server  bool
 	Address string
-	State   string // live, understood or not; see State in doc.go
+	State   string // live, understood or not; or why not
 	Hash    string // the variant; "" = not known yet
 	Keys    map[string]int64
 	Ranks   int
@@ -28,12 +29,17 @@ type InstanceStats struct {
 }
 
 // Stats describes all instances, by id.
-func (k *Controller) Stats() Stats { return statsOf(k.fleet) }
+func (k *Controller) Stats() Stats {
+	if k == nil {
+		return Stats{}
+	}
+	return statsOf(k.fleet)
+}
 
 func statsOf(f *fleet) Stats {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s := Stats{Counts: f.count}
+	s := Stats{On: true, Counts: f.count}
 	for _, i := range f.instances {
 		one := i.stats()
 		for _, n := range one.Keys {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/warmpath/warmpath/cache/lmcache"
 	"github.com/warmpath/warmpath/cache/tier"
 	"github.com/warmpath/warmpath/daemon/kvcache"
 )
@@ -16,6 +17,7 @@ type collector struct {
 	clients func() ClientStats
 	store   func() tier.Stats
 	kv      func() (kvcache.Stats, bool)
+	lmcache func() lmcache.Stats // nil = there is none
 }
 
 // Describe sends nothing: the collector is unchecked, as workers come and go.
@@ -33,6 +35,11 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	if kv, open := c.kv(); open {
 		collect(ch, ofKVCache, kv)
+	}
+	if c.lmcache != nil {
+		if s := c.lmcache(); s.On {
+			collect(ch, ofLMCache, s)
+		}
 	}
 	for _, p := range c.pools() {
 		collect(ch, ofPools, p, p.Name)

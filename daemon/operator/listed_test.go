@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/warmpath/warmpath/cache/kvstore"
+	"github.com/warmpath/warmpath/cache/lmcache"
 	"github.com/warmpath/warmpath/cache/tier"
 	"github.com/warmpath/warmpath/daemon/kvcache"
 	"github.com/warmpath/warmpath/daemon/resp"
@@ -65,6 +66,7 @@ func gather(t *testing.T) map[string]string {
 		kv: func() (kvcache.Stats, bool) {
 			return kvcache.Stats{Store: kvstore.Stats{Refused: map[string]uint64{"full": 1}}, RESP: &resp.Stats{}}, true
 		},
+		lmcache: func() lmcache.Stats { return lmcache.Stats{On: true} },
 	}, strategyCollector{})
 	families, err := m.registry.Gather()
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/gofiber/fiber/v2/middleware/pprof"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/warmpath/warmpath/cache/lmcache"
 	"github.com/warmpath/warmpath/cache/tier"
 	"github.com/warmpath/warmpath/daemon/kvcache"
 )
@@ -27,6 +28,7 @@ type Config struct {
 	Clients  func() ClientStats
 	Store    func() tier.Stats
 	KVCache  func() (kvcache.Stats, bool) // false = it has no door
+	LMCache  func() lmcache.Stats         // nil = there is none
 	Draining func() bool
 	Pprof    func() bool // profiles may be taken without a token
 
@@ -54,7 +56,8 @@ func New(c Config) (*Server, error) {
 		return nil, fmt.Errorf("daemon: server.admin_token_file cannot be read: %w", err)
 	}
 	c.Metrics.registry.MustRegister(
-		collector{process: c.Metrics.process, pools: c.Pools, clients: c.Clients, store: c.Store, kv: c.KVCache})
+		collector{process: c.Metrics.process, pools: c.Pools, clients: c.Clients, store: c.Store, kv: c.KVCache,
+			lmcache: c.LMCache})
 	s.app = s.newApp(c, token)
 	raw, err := net.Listen("tcp", c.Admin)
 	if err != nil {
@@ -121,6 +124,7 @@ func (s *Server) newApp(c Config, token string) *fiber.App {
 	app.Get("/api/v1", apiIndex)
 	app.Get("/api/v1/pools", func(c *fiber.Ctx) error { return c.JSON(Describe(s.pools())) })
 	app.Get("/api/v1/sessions", func(c *fiber.Ctx) error { return sessionsPage(c, s.pools()) })
+	app.Get("/api/v1/lmcache", func(r *fiber.Ctx) error { return lmcachePage(r, c.LMCache) })
 	app.Post("/api/v1/pools/:pool/workers/:worker/drain", func(c *fiber.Ctx) error { return s.drainWorker(c, true) })
 	app.Delete("/api/v1/pools/:pool/workers/:worker/drain", func(c *fiber.Ctx) error { return s.drainWorker(c, false) })
 	return app
@@ -145,6 +149,7 @@ func apiIndex(c *fiber.Ctx) error {
 		"GET /ready":           "200 while a pool can serve; 503 from SIGTERM on",
 		"GET /api/v1/pools":    "pools and workers as they are now",
 		"GET /api/v1/sessions": "how many sessions live at each worker",
+		"GET /api/v1/lmcache":  "LMCache's instances: state, hash, keys by location, gaps, syncs",
 		"POST /api/v1/pools/POOL/workers/WORKER/drain": "take a worker out: its requests run to their end; ?rank=N for one " +
 			"of its data-parallel ranks",
 		"DELETE /api/v1/pools/POOL/workers/WORKER/drain": "put it back",

@@ -1,0 +1,62 @@
+package conf
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// LMCache is the controller that the workers' LMCache registers with, and the coordinator of its multi-process servers.
+// A listener whose address is empty is left out; with none of them there is neither.
+type LMCache struct {
+	Pull        string `toml:"pull" reload:"restart"`        // the workers' controller_pull_url
+	Reply       string `toml:"reply" reload:"restart"`       // their controller_reply_url
+	Heartbeat   string `toml:"heartbeat" reload:"restart"`   // told to them when they register
+	Advertise   string `toml:"advertise" reload:"restart"`   // host by which they reach it; "" = as they reached reply
+	Coordinator string `toml:"coordinator" reload:"restart"` // HTTP; the servers' --coordinator-url
+
+	Hash      string            `toml:"hash" reload:"restart"`       // pre_caching_hash_algorithm, or auto
+	ChunkSize int               `toml:"chunk_size" reload:"restart"` // tokens; 0 = found out
+	HashSeed  int               `toml:"hash_seed" reload:"restart"`  // PYTHONHASHSEED of the workers
+	Instances map[string]string `toml:"instances" reload:"restart"`  // lmcache_instance_id -> id of the worker
+}
+
+// LMCacheHashes are the values of lmcache.hash.
+var LMCacheHashes = []string{"auto", "builtin", "sha256", "sha256_cbor", "blake3"}
+
+func defaultLMCache() LMCache { return LMCache{Hash: "auto"} }
+
+// On reports whether anything of it listens.
+func (l *LMCache) On() bool { return l.Pull+l.Reply+l.Heartbeat+l.Coordinator != "" }
+
+// maxLMCacheChunk is far above LMCache's 256.
+const maxLMCacheChunk = 13_000
+
+func checkLMCache(r *report, c *Config) {
+	l := &c.LMCache
+	seen := map[string]string{c.Server.Listen: "server.listen", c.Server.Admin: "server.admin"}
+	for _, a := range []struct{ key, addr string }{{"pull", l.Pull}, {"reply", l.Reply}, {"heartbeat", l.Heartbeat},
+		{"coordinator", l.Coordinator}} {
+		path := child("lmcache", a.key)
+		if a.addr == "" || !checkAddress(r, path, a.addr) {
+			continue
+		}
+		if other, taken := seen[a.addr]; taken && !strings.HasSuffix(a.addr, ":0") {
+			r.add(path, fmt.Sprintf("%q is %s too", a.addr, other), "give each listener a port of its own")
+		}
+		seen[a.addr] = path
+	}
+	if l.Pull == "" && l.Reply+l.Heartbeat != "" {
+		r.add("lmcache.pull", "it is not there, but reply or heartbeat is", "give pull too: it is where workers report")
+	}
+	r.oneOf("lmcache.hash", l.Hash, LMCacheHashes...)
+	r.between("lmcache.chunk_size", l.ChunkSize, 0, maxLMCacheChunk,
+		"tokens, as the workers have it, or 0 to find it out,")
+	r.between("lmcache.hash_seed", l.HashSeed, 0, 1<<32-1, "PYTHONHASHSEED of the workers")
+	for _, id := range slices.Sorted(maps.Keys(l.Instances)) {
+		if path := child("lmcache.instances", id); l.Instances[id] == "" || len(id) > 256 {
+			r.add(path, "it names no worker", `write "lmcache_instance_id" = "id of the worker"`)
+		}
+	}
+}

@@ -1,0 +1,36 @@
+package daemon
+
+import (
+	"log/slog"
+	"net/url"
+	"time"
+
+	"github.com/warmpath/warmpath/cache/lmcache"
+	"github.com/warmpath/warmpath/conf"
+)
+
+// newLMCache starts the controller of the workers' LMCache. It is nil, which does nothing, if none is configured.
+func newLMCache(c *conf.LMCache, log *slog.Logger) (*lmcache.Controller, error) {
+	if !c.On() {
+		return nil, nil
+	}
+	return lmcache.New(lmcache.Config{Pull: c.Pull, Reply: c.Reply, Heartbeat: c.Heartbeat, Advertise: c.Advertise,
+		Coordinator: c.Coordinator, Hash: c.Hash, ChunkSize: c.ChunkSize, Seed: uint32(c.HashSeed), Instances: c.Instances,
+		Log: log})
+}
+
+// enroll says to the roster which workers the pool has now.
+func (p *pool) enroll(now time.Time) {
+	if p.roster == nil {
+		return
+	}
+	stats := p.route.Workers.Stats(now)
+	all := make([]lmcache.Worker, len(stats))
+	for i, s := range stats {
+		all[i] = lmcache.Worker{Slot: s.Slot, ID: s.ID}
+		if u, err := url.Parse(s.URL); err == nil {
+			all[i].Host = u.Hostname()
+		}
+	}
+	p.roster.Set(all)
+}

@@ -1,0 +1,101 @@
+package operator
+
+import (
+	"strings"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/warmpath/warmpath/cache/lmcache"
+)
+
+// locations are the labels of places that hold chunks. Names come from the wire; what is none of these is "other".
+var locations = []string{"LocalCPUBackend", "LocalDiskBackend", "RemoteBackend", "l1", "l2"}
+
+// locationLabel returns the label of a location. Those of servers are l1/ or l2/ and a backend's name.
+func locationLabel(name string) string {
+	for _, l := range locations {
+		if name == l || strings.HasPrefix(name, l+"/") {
+			return l
+		}
+	}
+	return "other"
+}
+
+// ofLMCache has no values where no controller is configured.
+var ofLMCache = []reading[lmcache.Stats]{
+	newReading(metric{name: "lmcache_instances", help: "LMCache instances by state: live, registered, silent " +
+		"(registered and nothing since), hash unknown, silent, conflict, flooded, unstable.", kind: isGauge,
+		labels: []string{"state"}},
+		func(s lmcache.Stats, send func(float64, ...string)) {
+			states := map[string]float64{"live": 0}
+			for _, i := range s.Instances {
+				states[i.State]++
+			}
+			for state, n := range states {
+				send(n, state)
+			}
+		}),
+	newReading(metric{name: "lmcache_keys", help: "Chunks that LMCache instances hold by location.", kind: isGauge,
+		labels: []string{"location"}},
+		func(s lmcache.Stats, send func(float64, ...string)) {
+			keys := map[string]float64{"LocalCPUBackend": 0}
+			for _, i := range s.Instances {
+				for name, n := range i.Keys {
+					keys[locationLabel(name)] += float64(n)
+				}
+			}
+			for name, n := range keys {
+				send(n, name)
+			}
+		}),
+	newReading(metric{name: "lmcache_events_total", help: "What LMCache's workers and servers told, by kind, and what " +
+		"was made of it: gap, refused, flooded, conflict, unstable and silent are troubles.", kind: isCounter,
+		labels: []string{"event"}},
+		func(s lmcache.Stats, send func(float64, ...string)) {
+			for event, n := range lmcacheEvents(&s.Counts) {
+				send(float64(n), event)
+			}
+		}),
+}
+
+func lmcacheEvents(c *lmcache.Counts) map[string]uint64 {
+	return map[string]uint64{
+		"registered": c.Registered, "deregistered": c.Deregistered, "admit": c.Admits, "evict": c.Evicts,
+		"gap": c.Gaps, "sync_asked": c.SyncsAsked, "sync": c.Syncs, "refused": c.Refused, "flooded": c.Flooded,
+		"conflict": c.Conflicts, "unstable": c.Unstable, "silent": c.Lost,
+		"batch": c.Events, "duplicate": c.Duplicates, "stale": c.StaleEvents,
+	}
+}
+
+// lmcacheInstance is an instance on the page.
+type lmcacheInstance struct {
+	ID      string           `json:"id"`
+	Kind    string           `json:"kind"` // worker, server
+	State   string           `json:"state"`
+	Address string           `json:"address"`
+	Hash    string           `json:"hash,omitempty"`
+	Ranks   int              `json:"ranks"`
+	Keys    map[string]int64 `json:"keys"` // by location
+	Admits  uint64           `json:"admits"`
+	Since   time.Time        `json:"since"`
+	Heard   time.Time        `json:"heard"`
+}
+
+// lmcachePage answers what is known of LMCache's instances.
+func lmcachePage(c *fiber.Ctx, stats func() lmcache.Stats) error {
+	var s lmcache.Stats
+	if stats != nil {
+		s = stats()
+	}
+	all := make([]lmcacheInstance, 0, len(s.Instances))
+	for _, i := range s.Instances {
+		kind := "worker"
+		if i.Server {
+			kind = "server"
+		}
+		all = append(all, lmcacheInstance{ID: i.ID, Kind: kind, State: i.State, Address: i.Address, Hash: i.Hash,
+			Ranks: i.Ranks, Keys: i.Keys, Admits: i.Admits, Since: i.Since, Heard: i.Heard})
+	}
+	return c.JSON(fiber.Map{"on": s.On, "instances": all, "events": lmcacheEvents(&s.Counts)})
+}
