@@ -52,7 +52,7 @@ func (h *holds) fill(f *fleet, t *Tiers, ids int, block float64) {
 			got = besides(got, old, w.CPUTokens() > 0)
 		} else {
 			head.Flags &^= abi.HeaderEvents
-			got = old
+			got = larger(got, old)
 		}
 		if len(h.kept) > 0 && h.kept[i].Live {
 			got.Local = max(got.Local, h.kept[i].Local)
@@ -71,6 +71,15 @@ func (h *holds) fill(f *fleet, t *Tiers, ids int, block float64) {
 // told reports whether what row i has comes from its worker's own word, in part at least.
 func (h *holds) told(i int, row *abi.Row) bool {
 	return row.Live() || len(h.kept) > i && h.kept[i].Live && row.L1+row.L2 > 0
+}
+
+// larger returns what a worker of which the beginning was missed is taken to hold: what it has reported since is true,
+// and history knows some of the rest.
+func larger(a, b holdings.Held) holdings.Held {
+	a.GPU = max(a.GPU, b.GPU)
+	a.Local = max(a.Local, b.Local, a.GPU)
+	a.All = max(a.All, b.All, a.Local)
+	return a
 }
 
 // besides returns what a worker reports, with history's view of the tiers that its events do not speak of.

@@ -83,6 +83,26 @@ func TestRowsFromReports(t *testing.T) {
 	}
 }
 
+// What a worker has reported counts beside history also while its view is not complete.
+func TestRowsFromPartOfTheReports(t *testing.T) {
+	s := sceneBy(t, "a b", worker.Config{}, asking())
+	s.served(s.asking(completion(first, text("x", 10)), Claim{})) // a, by history: 320 tokens
+	s.reports("a", holdings.GPU, 1, ids(0, 480))
+	s.reports("b", holdings.GPU, 1, ids(0, 160))
+	a := s.asking(completion(first, text("x", 10)), Claim{})
+	a.IDs = ids(0, 960)
+	f := func(tokens uint32) {
+		t.Helper()
+		s.Held.Writer(s.worker("a").Slot()).SetLive(false)
+		if r := s.chosen(a).fleet.frame.Rows[0]; r.Live() || r.GPU != tokens {
+			t.Errorf("live %v, %d tokens; want %d of one that is not", r.Live(), r.GPU, tokens)
+		}
+	}
+	f(480)
+	s.Held.Writer(s.worker("a").Slot()).Clear()
+	f(320)
+}
+
 // Without ids, of a list of prompts, of what bypasses the cache and for a strategy that does not ask, the rows are
 // history's.
 func TestRowsWithoutReports(t *testing.T) {
