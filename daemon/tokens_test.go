@@ -3,7 +3,9 @@ package daemon
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -64,5 +66,47 @@ func TestTokenIDsAreNotAskedForByOthers(t *testing.T) {
 	}
 	if s := fmt.Sprint(r.describe()[0].Strategy); s != "prefixaware" {
 		t.Error(s)
+	}
+}
+
+// What workers were asked to name in their answers is learnt, and no client sees it.
+func TestAnswersTeachUnseen(t *testing.T) {
+	varies := regexp.MustCompile(`"id":"[a-z]+-[^"]*"|"created":[0-9]+|"cached_tokens":[0-9]+|"created_cache_tokens":[0-9]+`)
+	learning := func(learn bool) *running {
+		return start(t, settings("kvaware", sims(t, 1, vllmsim.Config{}).URLs()...)+
+			fmt.Sprintf("[pools.tokens]\nbudget = \"0s\"\nlearn = %v\n", learn), 1)
+	}
+	with, without := learning(true), learning(false)
+	f := func(path, body string) {
+		t.Helper()
+		a, b := with.do("POST", path, body), without.do("POST", path, body)
+		got, want := varies.ReplaceAllString(a.body, ""), varies.ReplaceAllString(b.body, "")
+		if a.status != 200 || a.err != nil || got != want || !strings.Contains(want, "token_ids") {
+			t.Errorf("%s: %d %v\n%s\nwithout learning\n%s", body, a.status, a.err, got, want)
+		}
+		for _, name := range []string{"Content-Type", "Content-Length", "Transfer-Encoding"} {
+			if name != "Content-Length" && a.header.Get(name) != b.header.Get(name) {
+				t.Errorf("%s: %s is %q; without learning %q", body, name, a.header.Get(name), b.header.Get(name))
+			}
+		}
+		if n := a.header.Get("Content-Length"); n != "" && n != fmt.Sprint(len(a.body)) {
+			t.Errorf("%s: Content-Length %s of %d bytes", body, n, len(a.body))
+		}
+		again := with.metric("warmpath_tokens_total", `outcome="cached"`)
+		with.do("POST", path, body)
+		if got := with.metric("warmpath_tokens_total", `outcome="cached"`); got != again+1 {
+			t.Errorf("%s: the answer has taught nothing", body)
+		}
+	}
+	long := strings.Repeat("When is high water? ", 6000)
+	for i, text := range []string{"When is high water?", long} {
+		f("/v1/chat/completions", fmt.Sprintf(`{"max_tokens":5,"messages":[{"role":"user","content":%q}]}`, text+"a"))
+		f("/v1/chat/completions", fmt.Sprintf(`{"max_tokens":1,"stream":true,"stream_options":{"include_usage":true},
+			"messages":[{"role":"user","content":%q}]}`, text+"b"))
+		f("/v1/completions", fmt.Sprintf(`{"max_tokens":5,"n":2,"prompt":%q}`, text+"c"))
+		f("/v1/completions", fmt.Sprintf(`{"max_tokens":1,"stream":true,"prompt":%q}`, text+"d"))
+		if got := with.metric("warmpath_tokens_total", `outcome="late"`); got != float64(4*(i+1)) {
+			t.Errorf("%v requests were late; want each once", got)
+		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/prompt"
 	"github.com/warmpath/warmpath/daemon/route"
+	"github.com/warmpath/warmpath/daemon/tokens"
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
@@ -37,7 +38,8 @@ type body struct {
 	first  bool          // its first output has come
 	page   page          // what was read of a stream before its first output
 	once   sync.Once
-	came   time.Time // when all of it had come; zero for a stream
+	came   time.Time        // when all of it had come; zero for a stream
+	plain  *tokens.Stripper // reads the answer without what it teaches; nil = it teaches nothing
 }
 
 // start makes b the answer of an attempt that has its response's head.
@@ -48,13 +50,49 @@ func (b *body) start(r *request, a *attempt) {
 		b.reply = replies.Get().(*prompt.Reply)
 		b.reply.Reset(r.read.req.Kind, b.events, maxReply)
 	}
+	if b.ok && r.lesson != nil {
+		b.plain = r.lesson.Strip(a.resp, b.events)
+	}
 }
 
+// read reads on in the answer, as the client is to have it.
+func (b *body) read(p []byte) (int, error) {
+	if b.plain != nil {
+		return b.plain.Read(p)
+	}
+	return b.a.resp.Read(p)
+}
+
+// length returns the length of the answer as the client is to have it, -1 if that is not known.
+func (b *body) length() int64 {
+	if b.plain != nil {
+		return -1
+	}
+	return b.a.resp.Length
+}
+
+// maxTaught bounds an answer of stated length that teaches and is read whole. Those of the largest bodies that may
+// teach have some 2 MiB of ids.
+const maxTaught = 8 << 20
+
 // small reports whether the answer is read whole.
-func (b *body) small() bool { return !b.events && b.a.resp.Length >= 0 && b.a.resp.Length <= smallBody }
+func (b *body) small() bool {
+	most := int64(smallBody)
+	if b.plain != nil {
+		most = maxTaught
+	}
+	return !b.events && b.a.resp.Length >= 0 && b.a.resp.Length <= most
+}
 
 // whole reads a small answer to its end.
 func (b *body) whole() ([]byte, *failure) {
+	if b.plain != nil {
+		text, err := io.ReadAll(b.plain)
+		if err != nil {
+			return nil, b.discardBroken(err)
+		}
+		return text, nil
+	}
 	length := b.a.resp.Length
 	text := make([]byte, length+1)
 	_, err := io.ReadFull(b.a.resp, text[:length])

@@ -34,7 +34,7 @@ func (r *request) choose(ctx context.Context) *Outbound {
 		Rank: askedRank(clientRank(in, r.pool))}
 	ask.Claim.Silent = silent
 	if pool.Asking != nil && pool.WantsIDs() {
-		findIDs(ctx, pool.Asking, in, &r.read, &ask)
+		r.lesson = findIDs(ctx, pool.Asking, in, &r.read, &ask)
 	}
 	if f := r.decide(ctx, &ask); f != nil {
 		return r.refuse(*f)

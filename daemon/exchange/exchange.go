@@ -10,6 +10,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/gate"
 	"github.com/warmpath/warmpath/daemon/route"
 	"github.com/warmpath/warmpath/daemon/session"
+	"github.com/warmpath/warmpath/daemon/tokens"
 	"github.com/warmpath/warmpath/daemon/upstream"
 	"github.com/warmpath/warmpath/daemon/worker"
 )
@@ -74,6 +75,9 @@ func (e *Exchange) Send(ctx context.Context) *Outbound {
 	defer func() { *r = upstream.Request{} }() // a stream would keep it for minutes
 	*r = upstream.Request{Method: e.in.Method, Path: e.target(), Header: workerHeader(e.in, e.pool, e.entry.Door),
 		Body: e.in.Body, Tail: e.in.Tail, TailLength: e.in.Left}
+	if e.lesson != nil {
+		r.Body = tokens.WithIDs(r.Body)
+	}
 	if e.entry.Door != nil {
 		r.Header = e.entry.Door.Header(r.Header, e.pool, e.choice.Binding())
 	}
@@ -193,7 +197,7 @@ func (e *Exchange) receive(client *upstream.Client, a *attempt) (*Outbound, *fai
 			&failure{reason: reason503, fault: FaultNoWorker})
 	}
 	out := &e.out
-	*out = Outbound{Status: resp.Status, Length: resp.Length}
+	*out = Outbound{Status: resp.Status, Length: b.length()}
 	if b.small() {
 		text, f := b.whole()
 		if f == nil {

@@ -10,21 +10,24 @@ import (
 )
 
 // findIDs fills in the token ids of the prompt, for a strategy that goes by what the workers hold. It takes no longer
-// than the pool's budget. Without ids the request is routed by its text.
-func findIDs(ctx context.Context, from *Asking, in *Inbound, read *reading, ask *route.Ask) {
+// than the pool's budget. Without ids the request is routed by its text. It returns what the answer is to teach, nil if
+// that is nothing.
+func findIDs(ctx context.Context, from *Asking, in *Inbound, read *reading, ask *route.Ask) *tokens.Lesson {
 	ask.Adapter = from.Adapter(read.req.Model, ask.At)
 	if !hasIDs(read.req) {
-		return
+		return nil
 	}
 	q := new(tokens.Question)
 	if read.clear && in.Tail == nil {
 		q.Read(read.req.Kind, read.req.Model, in.Body)
 	}
 	var o tokens.Outcome
-	ask.IDs, o = from.IDs(ctx, tokens.Request{Question: q, Body: in.Body, Arrived: ask.At, Deadline: ask.Deadline})
+	r := tokens.Request{Question: q, Body: in.Body, Arrived: ask.At, Deadline: ask.Deadline}
+	ask.IDs, o = from.IDs(ctx, r)
 	if o != tokens.Given && o != tokens.Cached { // a worker was asked, which takes time
 		ask.At = time.Now()
 	}
+	return from.Lesson(r, ask.IDs, o)
 }
 
 // hasIDs reports whether a request has a prompt whose ids say what a worker holds of it.

@@ -10,6 +10,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/prompt"
 	"github.com/warmpath/warmpath/daemon/route"
 	"github.com/warmpath/warmpath/daemon/session"
+	"github.com/warmpath/warmpath/daemon/tokens"
 )
 
 // request is what is known of a request between its arrival and the end of its answer. It is used by one goroutine at a
@@ -24,9 +25,10 @@ type request struct {
 	pool    *Pool
 	read    reading
 	choice  route.Choice
-	chosen  bool    // the strategy has been asked
-	offered offered // to the strategy
-	cookie  string  // the one to set, if the answer is a success
+	chosen  bool           // the strategy has been asked
+	offered offered        // to the strategy
+	lesson  *tokens.Lesson // that the answer is to teach; nil = none
+	cookie  string         // the one to set, if the answer is a success
 }
 
 // log returns the logger that names the request's pool.

@@ -28,7 +28,7 @@ func (s *stream) awaitOutput() *failure {
 		s.a.resp.SetChunkTimeout(s.r.pool.HeaderTimeout) // the head of a stream comes before the prefill
 	}
 	for {
-		n, err := s.a.resp.Read(s.page.room())
+		n, err := s.read(s.page.room())
 		s.a.trip.Flow(time.Now())
 		piece := s.page.grow(n)
 		s.learn(piece)
@@ -100,7 +100,7 @@ func (s *stream) Read(p []byte) (int, error) {
 // readWorker reads the next piece of the worker's answer. Meanwhile the worker is the one that is waited for.
 func (s *stream) readWorker(p []byte) (int, error) {
 	s.a.idle.Store(false)
-	n, err := s.a.resp.Read(p)
+	n, err := s.read(p)
 	s.a.idle.Store(true)
 	if n > 0 {
 		s.a.trip.Flow(time.Now())

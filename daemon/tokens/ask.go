@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"math/rand/v2"
 	"time"
 
@@ -36,8 +37,8 @@ type query struct {
 // maxAnswer bounds an answer: 2 MiB of text are at most as many tokens, each with up to 11 bytes.
 const maxAnswer = 24 << 20
 
-// newQuery copies from a request's body what a worker needs.
-func newQuery(q *Question, body []byte) *query {
+// newQuery copies from a request's body what a worker needs. byTokenize: /tokenize gives its ids too.
+func newQuery(q *Question, body []byte, byTokenize bool) *query {
 	a := &query{model: q.model}
 	switch q.kind {
 	case prompt.Chat:
@@ -53,7 +54,7 @@ func newQuery(q *Question, body []byte) *query {
 	if q.renamed {
 		a.render, a.body = "", nil
 	}
-	if q.plain {
+	if byTokenize {
 		a.tokenize = tokenizeBody(q, body)
 	}
 	return a
@@ -95,11 +96,22 @@ var (
 	errRefused = errors.New("tokens: the worker refused the text")
 	errNobody  = errors.New("tokens: nobody can be asked")
 	errNoWay   = errors.New("tokens: no worker has a render, and /tokenize would not give the request's ids")
-	errAnswer  = errors.New("tokens: an answer that is not understood")
 )
 
+// asker asks workers for ids. It is safe for concurrent use.
+type asker struct {
+	fleet  Fleet
+	log    *slog.Logger
+	warned *warnings
+	slow   func() time.Duration // the time after which an answer to a short text is late
+
+	standings standings
+	maxLens   lengths
+	pace      pace
+}
+
 // choose returns the worker to ask: of two of those that may be, the one with fewer requests. tried is left out.
-func (s *Source) choose(model, tried string) (Target, error) {
+func (s *asker) choose(model, tried string) (Target, error) {
 	now := time.Now()
 	all := s.fleet.Askable(model, now, nil)
 	for n := len(all); n > 0; n = len(all) {
@@ -117,7 +129,7 @@ func (s *Source) choose(model, tried string) (Target, error) {
 }
 
 // ask returns the ids by a worker's render, else by its /tokenize. A worker that fails is replaced once.
-func (s *Source) ask(ctx context.Context, a *query) ([]uint32, error) {
+func (s *asker) ask(ctx context.Context, a *query) ([]uint32, error) {
 	tried, err := "", error(nil)
 	for range 2 {
 		to, none := s.choose(a.model, tried)
@@ -147,7 +159,7 @@ func (s *Source) ask(ctx context.Context, a *query) ([]uint32, error) {
 }
 
 // askAt asks one worker.
-func (s *Source) askAt(ctx context.Context, to Target, a *query) ([]uint32, error) {
+func (s *asker) askAt(ctx context.Context, to Target, a *query) ([]uint32, error) {
 	now := time.Now()
 	if a.render != "" && s.standings.rendersAt(to.ID, a.group, now) {
 		status, answer, err := s.fleet.Post(ctx, to, a.render, a.body, maxAnswer)
@@ -190,7 +202,7 @@ func tokenizeText(model, text string) []byte {
 }
 
 // tokenize asks a worker's /tokenize.
-func (s *Source) tokenize(ctx context.Context, to Target, model string, body []byte) ([]uint32, error) {
+func (s *asker) tokenize(ctx context.Context, to Target, model string, body []byte) ([]uint32, error) {
 	status, answer, err := s.fleet.Post(ctx, to, "/tokenize", body, maxAnswer)
 	switch {
 	case err != nil:
@@ -209,52 +221,16 @@ func (s *Source) tokenize(ctx context.Context, to Target, model string, body []b
 	return ids, err
 }
 
-// parseTokenize reads an answer of /tokenize: the ids, and the longest prompt that the model takes.
-func parseTokenize(answer []byte) (ids []uint32, longest int, err error) {
-	count, ok := -1, false
-	whole := prompt.Fields(answer, func(name, value []byte) bool {
-		switch string(name) {
-		case "tokens":
-			ids, ok = appendIDs(make([]uint32, 0, len(value)/5), value)
-		case "count":
-			_ = json.Unmarshal(value, &count)
-		case "max_model_len":
-			_ = json.Unmarshal(value, &longest)
-		}
-		return true
-	})
-	if !whole || !ok || count != len(ids) {
-		return nil, 0, errAnswer
-	}
-	return ids, longest, nil
-}
-
-// parseRender reads an answer of a render: an object, or a list of one for a completion. With features the prompt has
-// more than text in it.
-func parseRender(answer []byte) (ids []uint32, err error) {
-	ok, plain := false, true
-	if i := skipSpace(answer, 0); i < len(answer) && answer[i] == '[' {
-		n := 0
-		prompt.Elements(answer, func(e []byte) bool {
-			n++
-			answer = e
-			return true
-		})
-		if n != 1 {
-			return nil, errAnswer
+// note records how a question to a worker ended: err is nil if it was answered, and be it by a refusal.
+func (s *asker) note(to Target, err error, size int, took time.Duration) {
+	if err == nil {
+		s.pace.learn(size, took)
+		if limit := s.slow(); limit > 0 && took > limit && size < longText {
+			err = context.DeadlineExceeded
 		}
 	}
-	whole := prompt.Fields(answer, func(name, value []byte) bool {
-		switch string(name) {
-		case "token_ids":
-			ids, ok = appendIDs(make([]uint32, 0, len(value)/5), value)
-		case "features":
-			plain = value[0] == 'n'
-		}
-		return true
-	})
-	if !whole || !ok || !plain {
-		return nil, errAnswer
+	if s.standings.answered(to.ID, err == nil, time.Now()) {
+		s.warned.once(s.log, "rest "+to.ID, "a worker does not tell prompts' token ids: it is asked less often, and "+
+			"requests are routed by their text meanwhile", "worker", to.ID, "error", inWords(err))
 	}
-	return ids, nil
 }

@@ -59,7 +59,7 @@ func FuzzQuestion(f *testing.F) {
 		if q.why != "" || q.Given != nil {
 			return
 		}
-		a := newQuery(q, body)
+		a := newQuery(q, body, q.plain)
 		if a.tokenize != nil && !prompt.Fields(a.tokenize, func(_, _ []byte) bool { return true }) {
 			t.Fatalf("%q for /tokenize from %q", a.tokenize, body)
 		}

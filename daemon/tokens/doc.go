@@ -28,6 +28,21 @@
 // form for /v1/responses, whose renderer begins a prompt otherwise, nor for Anthropic's messages, of which the worker
 // makes a chat in its own way: both have ids by a render alone.
 //
+// Whether /tokenize is right all the same is shown by answers: those to the first two prompts of a class (model, kind,
+// and the values of the fields that /tokenize does not know), and then to one in 64, are made to name their ids. A
+// class with such fields is asked for from its second equal answer on, and none after a difference (trust.go).
+//
+// # What answers teach
+//
+// Where ids were late, and where they are to be compared, the body goes to the worker with return_token_ids: true, and
+// the answer goes through a [Stripper]. Without the field vLLM sends the same lists as null (recorded from 0.11, 0.19
+// and 0.32, plain and streamed), and from 0.19 on no chunk for tokens that a parser keeps. So a client sees no
+// difference, byte for byte. Not every answer is made to teach: ids are some 7 bytes each, and the worker writes them
+// before its first token. A body with echo or logprobs never is: there the field changes more than its lists.
+//
+// The generated ids are not used. A model writes ids that its tokenizer would not make of the same text (of 7 % of the
+// tokens of random answers), and the next turn brings the text. What the next turn's ids are only its text says.
+//
 // # What a worker is spared
 //
 // A worker that fails, or is slow with a short text, rests (breaker.go). A long text that will be late by the pace of

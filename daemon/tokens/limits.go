@@ -1,9 +1,7 @@
 package tokens
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -114,37 +112,4 @@ func (w *warnings) once(log *slog.Logger, cause, text string, more ...any) {
 	if !before {
 		log.Warn(text, more...)
 	}
-}
-
-// statusError is a worker's answer of 500 or more.
-type statusError int
-
-func (e statusError) Error() string { return fmt.Sprintf("HTTP status %d", int(e)) }
-
-// note records how a question to a worker ended: err is nil if it was answered, and be it by a refusal.
-func (s *Source) note(to Target, err error, size int, took time.Duration) {
-	if err == nil {
-		s.pace.learn(size, took)
-		if took > s.set.Load().Budget && size < longText {
-			err = context.DeadlineExceeded
-		}
-	}
-	if s.standings.answered(to.ID, err == nil, time.Now()) {
-		s.warned.once(s.log, "rest "+to.ID, "a worker does not tell prompts' token ids: it is asked less often, and "+
-			"requests are routed by their text meanwhile", "worker", to.ID, "error", inWords(err))
-	}
-}
-
-// inWords returns an error without addresses, which logs must not show.
-func inWords(err error) string {
-	var status statusError
-	switch {
-	case errors.Is(err, context.DeadlineExceeded):
-		return "slower than pools.tokens.budget"
-	case errors.As(err, &status):
-		return status.Error()
-	case errors.Is(err, errAnswer):
-		return "an answer that is not understood"
-	}
-	return "not reached, or it broke off"
 }

@@ -110,13 +110,12 @@ func (q *Question) Read(kind prompt.Kind, model string, body []byte) {
 	case (kind == prompt.Chat || kind == prompt.Messages) && text != nil:
 		q.readMessages(text)
 	case kind == prompt.Responses && text != nil:
-		q.plain = false
 		q.key = q.context.then(digestOf(text))
 	default:
 		q.why = Unsupported
 	}
 	if kind == prompt.Messages || kind == prompt.Responses {
-		q.plain, q.mayLearn = false, false
+		q.mayLearn = false
 	}
 	if q.why == "" && q.Given == nil && len(body) > maxText {
 		q.why = TooLong

@@ -27,14 +27,12 @@ type Source struct {
 	pool  string
 	log   *slog.Logger
 	meter Meter
-	fleet Fleet
 	set   atomic.Pointer[Config]
 
-	cache     *cache
-	standings standings
-	maxLens   lengths
-	pace      pace
-	warned    warnings
+	cache  *cache
+	asker  asker
+	trust  trust
+	warned warnings
 
 	mu      sync.Mutex // guards flights and asked, and a flight's waiting and wanted
 	flights map[digest]*flight
@@ -51,8 +49,10 @@ type Parts struct {
 
 // New makes a Source that knows no text yet. Configure it before anything else is called.
 func New(p Parts) *Source {
-	return &Source{pool: p.Pool, log: p.Log, meter: p.Meter, fleet: p.Fleet, cache: newCache(0),
-		flights: map[digest]*flight{}}
+	s := &Source{pool: p.Pool, log: p.Log, meter: p.Meter, cache: newCache(0), flights: map[digest]*flight{}}
+	slow := func() time.Duration { return s.set.Load().Budget }
+	s.asker = asker{fleet: p.Fleet, log: p.Log, warned: &s.warned, slow: slow}
+	return s
 }
 
 // Configure puts limits in force, at once.
@@ -102,7 +102,7 @@ func (s *Source) find(ctx context.Context, r Request) ([]uint32, Outcome) {
 	if f == nil {
 		return nil, o
 	}
-	if s.pace.of(q.size) > end.Sub(now) { // it goes on for the next request with this text
+	if s.asker.pace.of(q.size) > end.Sub(now) { // it goes on for the next request with this text
 		s.leave(f, true)
 		return nil, Late
 	}
@@ -153,14 +153,14 @@ func (s *Source) join(q *Question, body []byte) (*flight, Outcome) {
 	if s.asked >= maxFlights {
 		return nil, Busy
 	}
-	if q.size > s.maxLens.most(q.model) {
+	if q.size > s.asker.maxLens.most(q.model) {
 		return nil, TooLong
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	f := &flight{key: q.key, done: make(chan struct{}), waiting: 1, cancel: cancel}
 	s.flights[q.key] = f
 	s.asked++
-	go s.fly(ctx, f, newQuery(q, body))
+	go s.fly(ctx, f, newQuery(q, body, s.trust.allows(q, time.Now())))
 	return f, ""
 }
 
@@ -188,7 +188,7 @@ func (s *Source) fly(ctx context.Context, f *flight, a *query) {
 	ctx, stop := context.WithTimeout(ctx, longest)
 	defer stop()
 	defer f.cancel(nil)
-	ids, err := s.ask(ctx, a)
+	ids, err := s.asker.ask(ctx, a)
 	f.ids, f.outcome = ids, Asked
 	if err != nil {
 		f.ids, f.outcome = nil, outcomeOf(err)

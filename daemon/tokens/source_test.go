@@ -281,7 +281,7 @@ func TestClientsLeave(t *testing.T) {
 		if !ended || s.asked != 0 || len(s.flights) != 0 {
 			t.Errorf("the worker's request ended: %v; %d asked, %d flights", ended, s.asked, len(s.flights))
 		}
-		for id, w := range s.standings.of {
+		for id, w := range s.asker.standings.of {
 			if w.failed != 0 {
 				t.Errorf("worker %s is blamed for its client", id)
 			}
