@@ -36,7 +36,7 @@ var arrows = map[string][]string{
 		"daemon/route", "daemon/session", "daemon/sessionapi", "daemon/tokens", "daemon/upstream", "daemon/worker",
 		"host", "cache/...", "conf", "plugins"},
 	"daemon/warmpath": {"daemon", "daemon/operator", "daemon/replay", "daemon/spool", "daemon/vllmsim",
-		"daemon/vllmsim/events", "host", "cache/...", "conf",
+		"daemon/vllmsim/events", "daemon/vllmsim/lmworker", "host", "cache/...", "conf",
 		"plugins", "sdk/abi"},
 
 	// The way of a request: front -> exchange -> route, sessionapi beside it. No arrow runs up.
@@ -66,8 +66,9 @@ var arrows = map[string][]string{
 	"daemon/spool":            {},
 	"daemon/tokens":           {"daemon/prompt"},
 	"daemon/upstream":         {},
-	"daemon/vllmsim":          {"daemon/vllmsim/engine", "daemon/vllmsim/events"},
+	"daemon/vllmsim":          {"daemon/vllmsim/engine", "daemon/vllmsim/events", "daemon/vllmsim/lmworker"},
 	"daemon/vllmsim/events":   {"daemon/vllmsim/engine", "daemon/vllmsim/msgpack", "cache/zmtp"},
+	"daemon/vllmsim/lmworker": {"daemon/vllmsim/engine", "daemon/vllmsim/msgpack", "cache/zmtp"},
 	"daemon/vllmsim/msgpack":  {},
 	"daemon/vllmsim/engine":   {"sdk/abi"},
 	"daemon/worker":           {"sdk/abi"},

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/vllmsim/engine"
+	"github.com/warmpath/warmpath/daemon/vllmsim/lmworker"
 )
 
 // Config describes one simulated worker. The zero value serves the model "sim" in real time.
@@ -42,9 +43,12 @@ type Config struct {
 	Shared    *engine.Tier
 	// KVEvents says where the worker publishes its caches. Default nowhere.
 	KVEvents KVEvents
+	// LMCache makes each engine's CPU tier LMCache's, which reports to a controller. Default it is vLLM's own offloading.
+	LMCache LMCache
 	// DevMode adds POST /reset_prefix_cache, as VLLM_SERVER_DEV_MODE=1 does.
 	DevMode bool
-	// ScaleOut adds /v1/chat/completions/render and /v1/completions/render, as --enable-scale-out does.
+	// ScaleOut serves /v1/chat/completions/render, /v1/completions/render and /v1/messages/render, as --enable-scale-out
+	// does. Without it they answer 403.
 	ScaleOut bool
 	// Seed varies the replies. Workers of one seed answer alike.
 	Seed uint64
@@ -52,8 +56,28 @@ type Config struct {
 
 // NewTier returns a tier of so many tokens for the Shared of workers with this configuration.
 func NewTier(tokens int, c Config) *engine.Tier {
-	return engine.NewTier(tokens, cmp.Or(c.BlockTokens, engine.BlockTokens))
+	return engine.NewTier(tokens, cmp.Or(c.chunkTokens(), c.BlockTokens, engine.BlockTokens))
 }
+
+// chunkTokens returns what the tiers store as one, 0 for a block.
+func (c *Config) chunkTokens() int {
+	if c.LMCache.Pull != "" {
+		return lmworker.ChunkTokens
+	}
+	return 0
+}
+
+// LMCache says to which controller an engine's CPU tier reports.
+type LMCache struct {
+	// Pull, Reply and Heartbeat are the controller's addresses, host:port. Without Heartbeat the one is taken that the
+	// controller gives. Default none, which is no LMCache.
+	Pull, Reply, Heartbeat string
+	// Release is lmworker.Release056, the default, or lmworker.Release039.
+	Release string
+}
+
+// lmcacheTokens is the CPU tier of LMCache's default of 5 GB, at the 128 KB that a token of an 8B model has.
+const lmcacheTokens = 40_960
 
 // flushEvery is how often a stream of an accelerated worker gets an event, in wall time.
 const flushEvery = 10 * time.Millisecond
@@ -69,6 +93,9 @@ func (c Config) withDefaults() (Config, error) {
 	setDefault(&c.ReplyTokens, 64)
 	setDefault(&c.SessionLife, sessionLife)
 	setDefault(&c.DataParallel, 1)
+	if c.LMCache.Pull != "" {
+		setDefault(&c.CPUTokens, lmcacheTokens)
+	}
 	if c.DataParallel < 0 || c.Speed < 0 || c.ReplyTokens < 0 || c.SessionLife < 0 {
 		return c, fmt.Errorf("vllmsim: a negative size or speed in %+v; give a positive one, or 0 for the default", c)
 	}
@@ -91,7 +118,8 @@ func (c Config) engine() engine.Config {
 		MaxSeqs:          c.MaxSeqs,
 		CPUTokens:        c.CPUTokens,
 		Shared:           c.Shared,
-		Changes:          c.KVEvents.Endpoint != "",
+		ChunkTokens:      c.chunkTokens(),
+		Changes:          c.KVEvents.Endpoint != "" || c.LMCache.Pull != "",
 		Model:            engine.Model{Slowness: c.Slowness},
 	}
 	if c.Speed > 1 {

@@ -16,6 +16,7 @@
 //	ranks      the engines of a worker, one for each data-parallel rank, and the balance among them
 //	driver     runs an engine by the wall clock; the one goroutine, timer and lock of a rank
 //	events     a room: publishes what the engines' caches hold
+//	lmworker   a room: reports the CPU tier to LMCache's controller
 //
 // # Rules
 //
@@ -77,6 +78,14 @@
 // Config.DataParallel engines stand behind one port. X-data-parallel-rank names one, else the least loaded takes the
 // request, by vLLM's rule. All prompts and choices of a request run on one rank, where vLLM balances each by itself.
 //
+// # Tiers
+//
+// CPUTokens is a tier of each rank, Shared one of many workers. What is loaded from there counts in cached_tokens and
+// in the external_prefix_cache metrics, and a request that loads is a waiting one of reason deferred. The CPU tier is
+// vLLM's native offloading, whose stores are in the KV events with medium CPU, or with Config.LMCache that of
+// LMCache, which tells its controller instead: TestControllerKnowsTheTier plays it against the router's own. No event
+// tells of a shared tier.
+//
 // # Load tests
 //
 // X-Sim-Tokens and X-Sim-Interval get a stream without an engine, for what stands in front of the worker: through the
@@ -87,6 +96,6 @@
 //
 // A sleep for each token, the obvious form, would be 160,000 wake-ups a second for 100 streams at 20 times real time.
 //
-// LoRA, logprobs, stop strings, render, sleep and pause are left out, and metrics that no router reads. The
-// worker answers as with --enable-prompt-tokens-details and --enable-auto-tool-choice.
+// LoRA, logprobs, stop strings, the render of responses, sleep and pause are left out, and metrics that no router
+// reads. The worker answers as with --enable-prompt-tokens-details and --enable-auto-tool-choice.
 package vllmsim

@@ -1,11 +1,13 @@
 package vllmsim
 
 import (
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/vllmsim/engine"
 	"github.com/warmpath/warmpath/daemon/vllmsim/events"
+	"github.com/warmpath/warmpath/daemon/vllmsim/lmworker"
 )
 
 // driver runs an engine by the wall clock. One goroutine a worker, one timer: it wakes when a stream is due to be shown
@@ -17,7 +19,7 @@ type driver struct {
 	quit sync.Once
 	over sync.WaitGroup
 
-	events *events.Publisher // nil without KV events
+	sinks
 
 	mu     sync.Mutex // guards all below, and the sequences of the engine
 	engine *engine.Engine
@@ -25,8 +27,30 @@ type driver struct {
 	closed bool
 }
 
-// newDriver starts an engine that publishes its changes through p, which may be nil. The driver closes it.
-func newDriver(cfg Config, p *events.Publisher) (*driver, error) {
+// sinks take what changes in the caches; each may be nil.
+type sinks struct {
+	events  *events.Publisher
+	lmcache *lmworker.Worker
+}
+
+// publish sends the changes of one step. What LMCache holds is not in vLLM's events.
+func (s sinks) publish(changes []engine.Change) {
+	if s.lmcache != nil {
+		s.lmcache.Publish(changes)
+		changes = slices.DeleteFunc(changes, func(c engine.Change) bool { return c.Medium == engine.OnCPU })
+	}
+	if s.events != nil && len(changes) > 0 {
+		s.events.Publish(changes)
+	}
+}
+
+func (s sinks) close() {
+	s.events.Close()
+	s.lmcache.Close()
+}
+
+// newDriver starts an engine that publishes its changes. The driver closes the sinks.
+func newDriver(cfg Config, to sinks) (*driver, error) {
 	e, err := engine.New(cfg.engine())
 	if err != nil {
 		return nil, err
@@ -34,7 +58,7 @@ func newDriver(cfg Config, p *events.Publisher) (*driver, error) {
 	d := &driver{
 		wake:   make(chan struct{}, 1),
 		stop:   make(chan struct{}),
-		events: p,
+		sinks:  to,
 		engine: e,
 		clock:  newClock(cfg.Speed),
 	}
@@ -69,7 +93,7 @@ func (d *driver) advance() {
 	}
 	happened := d.engine.Advance(d.clock.now())
 	for _, b := range d.engine.TakeBatches() {
-		d.events.Publish(b.Changes)
+		d.publish(b.Changes)
 	}
 	show(happened)
 }
@@ -169,7 +193,7 @@ func (d *driver) close() {
 	defer d.mu.Unlock()
 	d.closed = true
 	show(d.engine.CancelAll())
-	d.events.Close()
+	d.sinks.close()
 }
 
 // stats returns what the engine has done by now, and its uptime.

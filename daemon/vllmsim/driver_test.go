@@ -23,7 +23,7 @@ func inBubble(t *testing.T, cfg Config, f func(b *bench)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d, err := newDriver(cfg, nil)
+		d, err := newDriver(cfg, sinks{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -176,7 +176,7 @@ func TestCancelFreesAtOnce(t *testing.T) {
 func TestCloseAborts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg, _ := Config{}.withDefaults()
-		d, err := newDriver(cfg, nil)
+		d, err := newDriver(cfg, sinks{})
 		if err != nil {
 			t.Fatal(err)
 		}

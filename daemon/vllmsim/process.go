@@ -61,6 +61,10 @@ func (p *process) routeInference() {
 	m.on("/v1/responses/{id}", "GET", responses.get)
 	m.on("/v1/responses/{id}/cancel", "POST", responses.cancel)
 	m.on("/v1/messages", "POST", p.infer.handler(messages.prepare, writeMessagesError))
+	render := renderAPI{p.cfg.ScaleOut}
+	m.on("/v1/chat/completions/render", "POST", render.handler(chat.prepareChat, false))
+	m.on("/v1/completions/render", "POST", render.handler(chat.prepareCompletion, true))
+	m.on("/v1/messages/render", "POST", render.handler(messages.prepare, false))
 	m.on("/v1/messages/count_tokens", "POST", messages.countTokens)
 }
 

@@ -2,11 +2,13 @@ package vllmsim
 
 import (
 	"errors"
+	"strconv"
 	"sync"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/vllmsim/engine"
 	"github.com/warmpath/warmpath/daemon/vllmsim/events"
+	"github.com/warmpath/warmpath/daemon/vllmsim/lmworker"
 )
 
 // ranks are the engines of a worker, one for each data-parallel rank, each with a cache of its own. Requests that
@@ -30,15 +32,15 @@ func newRanks(cfg *Config) (*ranks, error) {
 		return nil, err
 	}
 	rs := &ranks{score: make([]int, cfg.DataParallel)}
-	for i := range cfg.DataParallel {
-		var p *events.Publisher
+	for rank := range cfg.DataParallel {
+		var to sinks
 		if publishers != nil {
-			p = publishers[i]
+			to.events = publishers[rank]
 		}
-		d, err := newDriver(*cfg, p)
+		d, err := newRank(*cfg, rank, to)
 		if err != nil {
 			rs.close()
-			for _, p := range publishers[min(i, len(publishers)):] {
+			for _, p := range publishers[min(rank, len(publishers)):] {
 				p.Close()
 			}
 			return nil, err
@@ -46,6 +48,31 @@ func newRanks(cfg *Config) (*ranks, error) {
 		rs.drivers = append(rs.drivers, d)
 	}
 	return rs, nil
+}
+
+// newRank starts one engine, and beside it a worker of LMCache's if there is to be one.
+func newRank(cfg Config, rank int, to sinks) (d *driver, err error) {
+	if c := cfg.LMCache; c.Pull != "" {
+		instance := cfg.ID
+		if rank > 0 {
+			instance += "-dp" + strconv.Itoa(rank)
+		}
+		to.lmcache, err = lmworker.New(lmworker.Config{
+			Pull:      c.Pull,
+			Reply:     c.Reply,
+			Heartbeat: c.Heartbeat,
+			Release:   c.Release,
+			Instance:  instance,
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	d, err = newDriver(cfg, to)
+	if err != nil {
+		to.lmcache.Close()
+	}
+	return d, err
 }
 
 // leastLoaded returns the driver of the least loaded rank, and counts the request that it is for.
@@ -94,6 +121,9 @@ func (rs *ranks) resetCache(preempt, external bool) bool {
 	rs.each(func(d *driver) { ok = d.resetCache(preempt, external) && ok })
 	return ok
 }
+
+// leave makes what reports to LMCache's controller say goodbye when the ranks are closed.
+func (rs *ranks) leave() { rs.each(func(d *driver) { d.lmcache.Leave() }) }
 
 // setEventFault begins or ends a fault of the events of all ranks.
 func (rs *ranks) setEventFault(f events.Fault, messages int) error {

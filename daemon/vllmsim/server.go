@@ -113,6 +113,7 @@ func (s *Server) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
+	s.process.Load().infer.ranks.leave()
 	if s.timer != nil {
 		s.timer.Stop()
 	}

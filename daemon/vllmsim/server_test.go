@@ -73,9 +73,9 @@ type answer struct {
 	}
 }
 
-func answerOf(t *testing.T, s *Server, path, body string) (a answer) {
+func answerOf(t *testing.T, s *Server, path, body string, header ...string) (a answer) {
 	t.Helper()
-	w := do(s, "POST", path, body)
+	w := do(s, "POST", path, body, header...)
 	if err := json.Unmarshal(w.Body.Bytes(), &a); err != nil || w.Code != 200 {
 		t.Fatalf("%d %s", w.Code, w.Body)
 	}

@@ -2,12 +2,14 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/warmpath/warmpath/daemon/vllmsim"
 	"github.com/warmpath/warmpath/daemon/vllmsim/events"
+	"github.com/warmpath/warmpath/daemon/vllmsim/lmworker"
 )
 
 const simHelp = `Run simulated vLLM workers: real wire, paged KV cache and time model, no GPU.
@@ -16,8 +18,27 @@ With --kv-events each worker publishes what its caches hold, as vLLM does. GET /
 ports that were found for 0. As in vLLM an address with * or ipc:// is listened at and any other is dialled; with
 --data-parallel rank r has the port r above the first one's.
 
+With --cpu-tokens what the KV cache forgets is loaded from the CPU tier instead of computed, 120,000 tokens a second,
+and with --shared from a tier that all workers of this process share, 40,000 a second. With --lmcache the CPU tier is
+LMCache's, in chunks of 256 tokens, and reports to a controller as the instance sim-0, sim-1, ... (-dp1 and so on behind
+it for further ranks); then --kv-events tells of the GPU alone.
+
 POST /sim/fault {"mode": "events-gap", "count": 3} makes events go wrong: events-gap, events-duplicate, events-reorder,
 events-silence, events-cut, events-restart. "none" heals. The other modes are those of requests.`
+
+// setLMCache fills in the addresses of a controller: none, or pull and reply, or these and heartbeat.
+func setLMCache(c *vllmsim.LMCache, addrs []string) error {
+	switch len(addrs) {
+	case 0:
+		return nil
+	case 2, 3:
+		c.Pull = addrs[0]
+		c.Reply = addrs[1]
+		c.Heartbeat = strings.Join(addrs[2:], "")
+		return nil
+	}
+	return fmt.Errorf("--lmcache has %d addresses; give PULL,REPLY or PULL,REPLY,HEARTBEAT, each host:port", len(addrs))
+}
 
 func simCommand() *cobra.Command {
 	var listen string
@@ -25,6 +46,7 @@ func simCommand() *cobra.Command {
 	var cfg vllmsim.Config
 	var form string
 	var shared int
+	var lmcache []string
 	c := &cobra.Command{
 		Use:   "sim",
 		Short: "Run simulated vLLM workers: real wire, paged KV cache and time model, no GPU",
@@ -34,6 +56,9 @@ func simCommand() *cobra.Command {
 			cfg.KVEvents.Form = events.Form(form)
 			if cfg.KVEvents.Replay == "none" {
 				cfg.KVEvents.Replay = ""
+			}
+			if err := setLMCache(&cfg.LMCache, lmcache); err != nil {
+				return err
 			}
 			if shared > 0 {
 				cfg.Shared = vllmsim.NewTier(shared, cfg)
@@ -73,6 +98,11 @@ func simCommand() *cobra.Command {
 	f.StringVar(&cfg.KVEvents.Topic, "kv-events-topic", "kv@{id}@{model}", "topic of the events")
 	f.StringVar(&form, "kv-events-form", "map", "map, as vLLM 0.30 to 0.32, or array, as 0.17 to 0.19")
 	f.IntVar(&cfg.KVEvents.Buffer, "kv-events-buffer", 10000, "messages that a replay reaches back")
+	f.StringSliceVar(&lmcache, "lmcache", nil, "report the CPU tier to LMCache's controller at PULL,REPLY[,HEARTBEAT], "+
+		"each host:port")
+	f.StringVar(&cfg.LMCache.Release, "lmcache-release", lmworker.Release056,
+		"LMCache whose wire is spoken: "+lmworker.Release056+" or "+lmworker.Release039)
+	f.BoolVar(&cfg.ScaleOut, "enable-scale-out", false, "serve the render endpoints")
 	f.BoolVar(&cfg.DevMode, "dev", false, "serve POST /reset_prefix_cache, as VLLM_SERVER_DEV_MODE=1")
 	f.Uint64Var(&cfg.Seed, "seed", 0, "varies the replies")
 	return c

@@ -180,8 +180,9 @@ func (p *blockPool) release(held []int32) {
 	}
 }
 
-// reset forgets all content. It returns false, and forgets nothing, while a sequence holds a block.
-func (p *blockPool) reset() bool {
+// reset forgets all content; tiers says that those behind it forget theirs. It returns false, and forgets nothing,
+// while a sequence holds a block.
+func (p *blockPool) reset(tiers bool) bool {
 	if p.free != p.usable() {
 		return false
 	}
@@ -191,6 +192,6 @@ func (p *blockPool) reset() bool {
 	}
 	clear(p.byHash)
 	p.cached = 0
-	p.log.cleared()
+	p.log.cleared(tiers)
 	return true
 }

@@ -9,7 +9,7 @@ type ChangeKind uint8
 const (
 	Stored  ChangeKind = iota // blocks can be found from now on
 	Removed                   // they no longer can
-	Cleared                   // nothing can be found any more, in no tier
+	Cleared                   // nothing can be found any more on the GPU
 )
 
 // Medium is where a Change happened.
@@ -36,6 +36,8 @@ type Change struct {
 	// Salt and Session are those of the sequence. A Removed has none.
 	Salt    string
 	Session string
+	// Tiers says that a Cleared has emptied the CPU tier too.
+	Tiers bool
 }
 
 // Batch is what changed in one step. Its changes stand in the order in which they happened.
@@ -76,9 +78,9 @@ func (l *changeLog) removed(where Medium, hashes ...uint64) {
 }
 
 // cleared records that all was forgotten. As in vLLM it goes out with the next step.
-func (l *changeLog) cleared() {
+func (l *changeLog) cleared(tiers bool) {
 	if l.on {
-		l.open = append(l.open, Change{Kind: Cleared})
+		l.open = append(l.open, Change{Kind: Cleared, Tiers: tiers})
 	}
 }
 

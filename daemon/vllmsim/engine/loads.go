@@ -11,18 +11,22 @@ func (s *scheduler) planLoad(q *Sequence) (l fetch) {
 	l.asked = true
 	chunk := s.cfg.ChunkTokens / s.cfg.BlockTokens
 	held := len(q.blocks)
-	for k := held / chunk; (k+1)*chunk <= q.lookups(); k++ {
+	k := held / chunk
+	for ; (k+1)*chunk <= q.lookups(); k++ {
 		hash := q.hashes[(k+1)*chunk-1]
 		tokens := ((k+1)*chunk - held - l.blocks) * q.blockSize
-		switch {
-		case s.cpu.touch(hash):
+		if s.cpu.touch(hash) {
 			l.cpu += tokens
-		case s.cfg.Shared.touch(hash):
+		} else if s.cfg.Shared.touch(hash) {
 			l.shared += tokens
-		default:
-			return l
+		} else {
+			break
 		}
 		l.blocks = (k+1)*chunk - held
+	}
+	for k--; k >= 0; k-- { // a prefix outlives its continuation
+		s.cpu.touch(q.hashes[(k+1)*chunk-1])
+		s.cfg.Shared.touch(q.hashes[(k+1)*chunk-1])
 	}
 	return l
 }
@@ -110,7 +114,7 @@ func (s *scheduler) reset(preempt, external bool, now time.Duration) bool {
 		s.sendBack(q)
 		s.journal.preempted(q, now)
 	}
-	if !s.pool.reset() {
+	if !s.pool.reset(external) {
 		return false
 	}
 	s.step.blocked = false
