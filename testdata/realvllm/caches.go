@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -41,6 +42,9 @@ func checkCaches(ctx context.Context, o options, dir string) error {
 	if err := g.open(ctx, ports); err != nil {
 		return err
 	}
+	if o.record != "" {
+		return g.recordCaches(ctx, o.record)
+	}
 	return errors.Join(g.checkBelieved(ctx), g.checkSituations(ctx))
 }
 
@@ -50,12 +54,8 @@ func (g *stage) open(ctx context.Context, ports []int) error {
 	s := setup{python: g.python, model: g.model, dir: g.dir, drain: time.Second, blocks: smallBlocks, length: smallLength,
 		events: true}
 	began := time.Now()
-	for i := range g.workers {
-		w, err := s.start(fmt.Sprintf("w%d", i+1), ports[i])
-		if err != nil {
-			return err
-		}
-		g.workers[i] = w
+	if err := g.engage(s, ports); err != nil {
+		return err
 	}
 	for _, w := range g.workers {
 		if _, err := w.ready(ctx); err != nil {
@@ -80,9 +80,34 @@ func (g *stage) open(ctx context.Context, ports []int) error {
 	return g.empty(ctx)
 }
 
+// engage starts both workers, or takes those that run already.
+func (g *stage) engage(s setup, ports []int) error {
+	running := strings.Fields(g.attach)
+	for i := range g.workers {
+		if g.attach == "" {
+			w, err := s.start(fmt.Sprintf("w%d", i+1), ports[i])
+			if err != nil {
+				return err
+			}
+			g.workers[i] = w
+			continue
+		}
+		if len(running) != len(g.workers) {
+			return fmt.Errorf("-attach names %d workers, not %d", len(running), len(g.workers))
+		}
+		id, rest, _ := strings.Cut(running[i], "=")
+		where := strings.Split(rest, ",")
+		if len(where) != 3 {
+			return fmt.Errorf("-attach: %q is not ID=URL,EVENTS,REPLAY", running[i])
+		}
+		g.workers[i] = &vllm{id: id, url: where[0], events: where[1], replay: where[2], client: newClient(where[0])}
+	}
+	return nil
+}
+
 func (g *stage) close() {
 	for _, w := range g.workers {
-		if w != nil {
+		if w != nil && w.cmd != nil {
 			w.kill()
 		}
 	}
