@@ -10,6 +10,7 @@ import (
 // sum is what is counted of a run.
 type sum struct {
 	requests, exact  int
+	live             int // requests whose belief came from events
 	prompt, cached   int // tokens
 	believed         int
 	smaller, greater int // sums of the smaller and of the greater of believed and cached
@@ -20,6 +21,9 @@ func sumOf(all []*played) (s sum) {
 		s.requests++
 		if p.believed == p.cached {
 			s.exact++
+		}
+		if p.decision.Live {
+			s.live++
 		}
 		s.prompt += p.prompt
 		s.cached += p.cached
@@ -35,9 +39,13 @@ func (s *sum) exactShare() float64 { return float64(s.exact) / float64(max(1, s.
 func (s *sum) agreement() float64  { return float64(s.smaller) / float64(max(1, s.greater)) }
 
 func (s *sum) String() string {
-	return fmt.Sprintf("%d requests, %d tokens: engines cached %.1f %%, believed %.1f %%; agreement %.1f %%, "+
+	text := fmt.Sprintf("%d requests, %d tokens: engines cached %.1f %%, believed %.1f %%; agreement %.1f %%, "+
 		"to the token in %.1f %% of the requests", s.requests, s.prompt, 100*s.hitRate(),
 		100*float64(s.believed)/float64(max(1, s.prompt)), 100*s.agreement(), 100*s.exactShare())
+	if s.live > 0 {
+		text += fmt.Sprintf("; %d by events", s.live)
+	}
+	return text
 }
 
 // exactEnough is the share of requests in which a router that follows events must believe what the engine then finds.
@@ -145,6 +153,12 @@ const lateAtMost = 1.0
 // excuse returns a line on a miss. A miss is explained if the router's belief is what the events give without some late
 // ones.
 func excuse(p *played, ids []uint32, made []*batch, events int) (line string, explained bool) {
+	switch {
+	case !p.decision.InTokens:
+		return "routed by its text, as its ids were not known in time", false
+	case !p.decision.Live:
+		return "the worker's events were not live", false
+	}
 	if events != p.cached {
 		return fmt.Sprintf("all events made before it give %d", events), false
 	}

@@ -57,7 +57,7 @@ func TestExcuse(t *testing.T) {
 		{6, 4, false, "no lateness"},
 		{2, 6, false, "give 4"},
 	} {
-		p := &played{sent: at, believed: c.believed, cached: c.cached}
+		p := &played{sent: at, believed: c.believed, cached: c.cached, decision: decision{InTokens: true, Live: true}}
 		line, explained := excuse(p, prompt, made, heldAfter(made, prompt))
 		if explained != c.explained || !strings.Contains(line, c.words) {
 			t.Errorf("believed %d, cached %d: %v, %q", c.believed, c.cached, explained, line)

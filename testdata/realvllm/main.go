@@ -43,9 +43,11 @@ func main() {
 	flag.StringVar(&o.python, "python", "", "the Python that has vLLM")
 	flag.StringVar(&o.model, "model", "", "folder of the model, from tiny_model.py")
 	flag.StringVar(&o.binary, "warmpath", "bin/warmpath", "the router")
-	flag.StringVar(&o.record, "record", "", "check nothing; write to this folder what a worker sends: that is stopped, or\nwith -check caches one that evicts")
+	flag.StringVar(&o.record, "record", "", "check nothing; write to this folder what a worker sends that is stopped,\n"+
+		"or with -check caches one that evicts")
 	flag.StringVar(&o.check, "check", "requests", "what: requests | caches")
-	flag.StringVar(&o.attach, "attach", "", "two workers of caches that run already: ID=URL,EVENTS,REPLAY with a space between")
+	flag.StringVar(&o.attach, "attach", "", "two workers of caches that run already: ID=URL,EVENTS,REPLAY with a space\n"+
+		"between")
 	strategies := flag.String("strategies", "prefixaware,kvaware", "that caches compares")
 	flag.IntVar(&o.requests, "requests", 200, "of each run of caches")
 	flag.Uint64Var(&o.seed, "seed", 1, "of the traffic of caches")

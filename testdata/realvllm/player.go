@@ -27,6 +27,8 @@ type decision struct {
 	Strategy string `json:"strategy"`
 	Fallback string `json:"fallback"`
 	Believed int    `json:"believed_tokens"`
+	InTokens bool   `json:"in_tokens"` // the prompt's ids were known
+	Live     bool   `json:"live"`      // Believed is what the worker's events say
 }
 
 // player sends a traffic, one request after the other.
