@@ -219,3 +219,46 @@ func TestASingleRankIsShownAsEver(t *testing.T) {
 		t.Errorf("/api/v1/pools: %s", page)
 	}
 }
+
+// TestDataParallelIsReloaded: another data_parallel makes other workers of one address. The stream that runs there ends
+// whole, and sessions of the worker that was go on at one of its ranks.
+func TestDataParallelIsReloaded(t *testing.T) {
+	f := sims(t, 1, vllmsim.Config{DataParallel: 4, Speed: 5})
+	text := settings("session", f.URLs()...)
+	r := start(t, strings.Replace(text, "url =", "data_parallel = 1\nurl =", 1), 1)
+	ask := func(what, worker string) {
+		t.Helper()
+		s := r.do("POST", "/v1/completions", aCompletion, "X-Session-Id", "s", "X-Warmpath-Explain", "1")
+		if at := s.header.Get("X-Warmpath-Worker"); s.status != 200 || !strings.HasPrefix(at, worker) {
+			t.Errorf("%s: %d %s, served by %q; want %s", what, s.status, s.body, at, worker)
+		}
+	}
+	ask("one worker by configuration", "w1")
+	ended := make(chan seen, 1)
+	go func() {
+		ended <- r.do("POST", "/v1/completions", `{"model":"sim","prompt":"x","max_tokens":400,"ignore_eos":true,"stream":true}`)
+	}()
+	eventually(t, "a stream", func() bool { return r.inFlight() == 1 })
+	write(t, r.file, text)
+	if err := r.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	r.waitUp(4)
+	if n := r.state.Load().pools[0].route.Workers.InFlight()["w1"]; n != 1 {
+		t.Errorf("%d requests at the worker that was; want the stream", n)
+	}
+	ask("four ranks, learnt", "w1#")
+	write(t, r.file, strings.Replace(text, "url =", "data_parallel = 2\nurl =", 1))
+	if err := r.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	r.waitUp(2)
+	ask("two ranks by configuration", "w1#")
+	if s := <-ended; s.status != 200 || s.err != nil || !strings.Contains(s.body, "[DONE]") {
+		t.Errorf("the stream: %d, %v", s.status, s.err)
+	}
+	eventually(t, "the worker that was is forgotten", func() bool {
+		_, there := r.state.Load().pools[0].route.Workers.InFlight()["w1"]
+		return !there
+	})
+}
