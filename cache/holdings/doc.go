@@ -23,10 +23,12 @@
 //   - Two hashes may name the same block: engines before 0.17 do not say a prompt's salt. Such twins are counted.
 //   - A store whose parent is not known is parked. Removals and copies meanwhile are counted in it.
 //   - A salt is in the first event of a chain only: what follows goes where its parent is.
-//   - A worker that says more than Config.Blocks is cleared and not live. No view is better than a wrong one.
+//   - A worker that says more than Config.Blocks, or pins more of Config.Chain than any other, is cleared and not live.
+//     No view is better than a wrong one.
 //   - A dispatch is predicted: its blocks count as on the GPU until an event confirms them, or Config.Predicted.
 //
-// TestOracle compares all of it with brute force after random events, and proves the invariants after every step.
+// TestRecordedEvents holds the index to what three releases of vLLM sent and then found in their caches. TestOracle
+// compares all of it with brute force after random events, and proves the invariants after every step.
 //
 // # Locks
 //

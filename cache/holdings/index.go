@@ -21,6 +21,10 @@ type Config struct {
 	Orphans int
 	// Planes bounds the combinations of adapter, salt and block size. Default 1<<17: a few hundred bytes each.
 	Planes int
+	// Chain bounds the blocks of all trees together, each counted once however many workers hold it, with those that
+	// nobody holds and that lead to one that is held. Beyond it the worker that needs most of them and does not hold
+	// them is cleared and not live. Default 1<<27, 1 GB: a thousand workers with two million tokens each.
+	Chain int
 	// Predicted is how long a dispatch counts without an event that confirms it. Default 5 s.
 	Predicted time.Duration
 	// Predictions bounds the blocks that are predicted at one time; the oldest go early. Default 1<<22, 32 MB.
@@ -39,12 +43,15 @@ type Index struct {
 	orphans   int
 	capacity  int
 	most      int // workers
+	chain     int // blocks of all trees
+	relieving sync.Mutex
 	predicted forecast
 
 	mu      sync.Mutex                // taken to add or take away a worker, before all other locks
 	workers atomic.Pointer[[]*worker] // by slot; never changed in place
 	shared  atomic.Pointer[worker]
-	scratch sync.Pool // *scratch of Match
+	live    []atomic.Bool // by slot: beside each other, since Match reads all
+	scratch sync.Pool     // *scratch of Match
 }
 
 // New makes an empty index.
@@ -61,6 +68,7 @@ func New(c Config) *Index {
 		orphans:  or(c.Orphans, 1<<16),
 		capacity: or(c.Blocks, 4<<20),
 		most:     or(c.Workers, 4096),
+		chain:    or(c.Chain, 1<<27),
 	}
 	if x.seed == 0 {
 		x.seed = rand.Uint64()
@@ -72,6 +80,7 @@ func New(c Config) *Index {
 		x.now = func() int64 { return int64(c.Now().Sub(start)) }
 	}
 	x.predicted.init(&x.dir, int64(or(int(c.Predicted), int(5*time.Second))), or(c.Predictions, 1<<22))
+	x.live = make([]atomic.Bool, x.most)
 	x.workers.Store(&[]*worker{})
 	return x
 }

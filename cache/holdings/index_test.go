@@ -245,7 +245,7 @@ func (w *world) match() {
 func TestOracle(t *testing.T) {
 	steps := 8000
 	if testing.Short() || raceEnabled {
-		steps = 1500
+		steps = 800
 	}
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -3,6 +3,7 @@ package holdings
 import (
 	"fmt"
 	"math"
+	"sync/atomic"
 )
 
 // Held is how much of a prompt a worker has, in tokens from its start. Workers may have different block sizes.
@@ -16,6 +17,7 @@ type Held struct {
 // scratch is what Match needs while it walks.
 type scratch struct {
 	cells []cell
+	all   []uint32 // by slot: blocks held with the shared tier too; only if that holds any
 	way   []stop
 }
 
@@ -26,55 +28,93 @@ func (x *Index) Match(q *Query, slots []uint32, out []Held) {
 		panic(fmt.Sprintf("BUG: holdings: %d results for %d slots", len(out), len(slots)))
 	}
 	x.predicted.expire(x.now)
-	workers := *x.workers.Load()
-	for i, slot := range slots {
-		out[i] = Held{}
-		if int(slot) < len(workers) && workers[slot] != nil {
-			out[i].Live = workers[slot].live.Load()
-		}
-	}
 	s, _ := x.scratch.Get().(*scratch)
 	if s == nil {
 		s = new(scratch)
 	}
-	if cap(s.cells) < len(workers) {
-		s.cells = make([]cell, len(workers))
-	}
-	s.cells = s.cells[:len(workers)]
+	s.cells = zeroed(s.cells, len(*x.workers.Load()))
+	first := true
 	for _, p := range x.dir.planes(q.key) {
-		chain := q.usable(q.hashes(x.seed, p.size), p.size)
-		if len(chain) > 0 {
-			s.match(p, chain)
-			s.tell(p.size, slots, out)
+		limit := q.usable(p.size)
+		if limit == 0 {
+			continue
 		}
+		if !first {
+			clear(s.cells)
+		}
+		tiered := s.match(p, q.hashes(x.seed, p.size), limit)
+		if first {
+			s.tell(x.live, uint32(p.size), slots, out)
+		} else {
+			s.raise(uint32(p.size), slots, out)
+		}
+		if tiered {
+			s.raiseAll(uint32(p.size), slots, out)
+		}
+		first = false
+	}
+	if first {
+		s.tell(x.live, 0, slots, out)
 	}
 	x.scratch.Put(s)
 }
 
-// match fills the cells by the walk of one plane.
-func (s *scratch) match(p *plane, chain []uint64) {
-	clear(s.cells)
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	var tiered bool
-	s.way, tiered = p.follow(chain, s.cells, s.way[:0])
-	if tiered {
-		cover(s.way, s.cells)
+// zeroed returns n zeros, in the memory of old if they fit.
+func zeroed[T any](old []T, n int) []T {
+	if cap(old) < n {
+		return make([]T, n)
 	}
-	clear(s.way) // or what is pruned would stay in memory
+	old = old[:n]
+	clear(old)
+	return old
 }
 
-// tell raises the results to what the cells say. Between planes the larger counts: an engine looks up one tier after
-// the other, each from the start of the prompt.
-func (s *scratch) tell(size int, slots []uint32, out []Held) {
+// match fills the cells by the walk of one plane, and s.all if it returns true.
+func (s *scratch) match(p *plane, chain []uint64, limit int) (tiered bool) {
+	p.mu.RLock()
+	s.way, tiered = p.follow(chain, limit, s.cells, s.way[:0])
+	if tiered {
+		s.all = zeroed(s.all, len(s.cells))
+		cover(s.way, s.all)
+	}
+	p.mu.RUnlock()
+	clear(s.way) // or what is pruned would stay in memory
+	return tiered
+}
+
+// tell writes the results of the first plane, in blocks of size tokens.
+func (s *scratch) tell(live []atomic.Bool, size uint32, slots []uint32, out []Held) {
+	out = out[:len(slots)]
 	for i, slot := range slots {
 		if int(slot) >= len(s.cells) {
+			out[i] = Held{}
 			continue
 		}
-		c, h := s.cells[slot], &out[i]
-		h.GPU = max(h.GPU, c.gpu*uint32(size))
-		h.Local = max(h.Local, c.both*uint32(size))
-		h.All = max(h.All, h.Local, c.all*uint32(size))
+		c := s.cells[slot]
+		local := c.both * size
+		out[i] = Held{GPU: c.gpu * size, Local: local, All: local, Live: live[slot].Load()}
+	}
+}
+
+// raise raises the results to those of a further plane. The larger counts: an engine looks up one tier after the other,
+// each from the start of the prompt.
+func (s *scratch) raise(size uint32, slots []uint32, out []Held) {
+	for i, slot := range slots {
+		if int(slot) < len(s.cells) {
+			h, c := &out[i], s.cells[slot]
+			h.GPU = max(h.GPU, c.gpu*size)
+			h.Local = max(h.Local, c.both*size)
+			h.All = max(h.All, h.Local)
+		}
+	}
+}
+
+// raiseAll raises what is held with the shared tier too.
+func (s *scratch) raiseAll(size uint32, slots []uint32, out []Held) {
+	for i, slot := range slots {
+		if int(slot) < len(s.all) {
+			out[i].All = max(out[i].All, s.all[slot]*size)
+		}
 	}
 }
 

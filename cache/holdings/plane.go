@@ -69,8 +69,8 @@ func (p *plane) release(h *holder) {
 	}
 }
 
-// cell is how far one worker has got in a lookup, in blocks: on the GPU; there or in Local; with the shared tier too.
-type cell struct{ gpu, both, all uint32 }
+// cell is how far one worker has got in a lookup, in blocks: on the GPU; there or in Local.
+type cell struct{ gpu, both uint32 }
 
 // stop is one node on the way of a lookup.
 type stop struct {
@@ -78,19 +78,31 @@ type stop struct {
 	start, shared int // blocks before the node; blocks of the chain in it
 }
 
-// follow walks down the chain and brings the cells up to date, which are by slot. It appends the nodes passed to way
-// and reports whether the shared tier holds something of one. A read lock is held.
-func (p *plane) follow(chain []uint64, cells []cell, way []stop) ([]stop, bool) {
-	cur, tiered := &p.root, false
-	for d := 0; d < len(chain); {
-		cur = cur.kids.get(chain[d])
-		if cur == nil {
-			break
+// part returns the number of leading blocks that n's run and chain share, and the child into which chain goes on there.
+// A child at the highest offset, where most hang, settles it without a look at the run.
+func (n *node) part(chain []uint64) (shared int, next *node) {
+	if top := int(n.kidTop); n.kidTops > 0 && top < len(chain) {
+		if kid := n.kids.get(chain[top]); kid != nil {
+			return top, kid
 		}
-		c := cur.common(chain[d:])
-		way = append(way, stop{n: cur, start: d, shared: c})
+	}
+	shared = n.common(chain)
+	if n.kidTops > 0 && shared < len(chain) && shared < int(n.kidTop) {
+		next = n.kids.get(chain[shared])
+	}
+	return shared, next
+}
+
+// follow walks down the chain and brings the cells up to date, which are by slot; it counts the first limit blocks. It
+// appends the nodes passed to way and reports whether the shared tier holds something of one. A read lock is held.
+func (p *plane) follow(chain []uint64, limit int, cells []cell, way []stop) ([]stop, bool) {
+	tiered := false
+	cur := p.root.kids.get(chain[0])
+	for d := 0; cur != nil && d < limit; {
+		c, next := cur.part(chain[d:])
+		way = append(way, stop{n: cur, start: d, shared: min(c, limit-d)})
 		tiered = tiered || cur.shared != nil
-		start, most := uint32(d), uint32(c)
+		start, most := uint32(d), uint32(min(c, limit-d))
 		held := cur.held
 		for i := range held {
 			e := &held[i]
@@ -107,13 +119,13 @@ func (p *plane) follow(chain []uint64, cells []cell, way []stop) ([]stop, bool) 
 			}
 		}
 		d += c
+		cur = next
 	}
 	return way, tiered
 }
 
-// cover brings cell.all up to date along the way: a block counts that is in any tier of the worker or in the shared
-// one.
-func cover(way []stop, cells []cell) {
+// cover fills all, which is by slot: a block counts that is in any tier of the worker or in the shared one.
+func cover(way []stop, all []uint32) {
 	for _, s := range way {
 		var shared bitmap
 		base := 0
@@ -123,21 +135,21 @@ func cover(way []stop, cells []cell) {
 		}
 		for i := range s.n.held {
 			e := &s.n.held[i]
-			if int(e.slot) >= len(cells) || int(cells[e.slot].all) != s.start {
+			if int(e.slot) >= len(all) || int(all[e.slot]) != s.start {
 				continue
 			}
 			far := int(e.both)
 			if shared.has(far) {
 				far = e.h.lead(far, e.h.bits[Local], shared)
 			}
-			cells[e.slot].all += uint32(min(far, s.shared))
+			all[e.slot] += uint32(min(far, s.shared))
 		}
 		if base == 0 {
 			continue
 		}
-		for i := range cells { // who holds nothing here has the shared tier still
-			if int(cells[i].all) == s.start {
-				cells[i].all += uint32(base)
+		for i := range all { // who holds nothing here has the shared tier still
+			if int(all[i]) == s.start {
+				all[i] += uint32(base)
 			}
 		}
 	}

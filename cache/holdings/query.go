@@ -72,7 +72,5 @@ func (q *Query) hashes(seed uint64, size int) []uint64 {
 	return c.hashes
 }
 
-// usable is the part of a chain that an engine may take from its cache: it computes one token at least.
-func (q *Query) usable(chain []uint64, size int) []uint64 {
-	return chain[:min(len(chain), max(0, len(q.ids)-1)/size)]
-}
+// usable is how many blocks an engine may take from its cache: it computes one token at least.
+func (q *Query) usable(size int) int { return max(0, len(q.ids)-1) / size }

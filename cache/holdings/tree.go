@@ -22,15 +22,16 @@ type node struct {
 // kids are a node's children by the first hash of their run, which tells the offset too. Most nodes have none or one
 // and need no map.
 type kids struct {
-	one  *node
-	many map[uint64]*node // two or more
+	first uint64 // of one
+	one   *node
+	many  map[uint64]*node // two or more
 }
 
 func (k *kids) get(first uint64) *node {
 	if k.many != nil {
 		return k.many[first]
 	}
-	if k.one != nil && k.one.run[0] == first {
+	if k.first == first {
 		return k.one
 	}
 	return nil
@@ -51,8 +52,9 @@ func (k *kids) put(n *node) {
 		k.many[n.run[0]] = n
 	case k.one == nil:
 		k.one = n
+		k.first = n.run[0]
 	default:
-		k.many = map[uint64]*node{k.one.run[0]: k.one, n.run[0]: n}
+		k.many = map[uint64]*node{k.first: k.one, n.run[0]: n}
 		k.one = nil
 	}
 }
@@ -64,8 +66,9 @@ func (k *kids) remove(first uint64) {
 	}
 	delete(k.many, first)
 	if len(k.many) == 1 {
-		for _, n := range k.many {
+		for first, n := range k.many {
 			k.one = n
+			k.first = first
 		}
 		k.many = nil
 	}

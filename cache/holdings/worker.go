@@ -30,8 +30,8 @@ type worker struct {
 	slot     uint32
 	dir      *directory
 	seed     uint64
-	capacity int // blocks
-	live     atomic.Bool
+	capacity int          // blocks
+	live     *atomic.Bool // in Index.live
 	size     atomic.Int64 // tokens a block on the GPU, of the last store there; 0 = none yet
 
 	mu     sync.Mutex // guards all below. It is taken before a plane's
@@ -49,6 +49,17 @@ type worker struct {
 	found []int
 	segs  []seg
 	fresh []uint64
+	drops []drop
+	warm  uint64 // of no meaning: what touch returns
+}
+
+// span64 is how many hashes are touched at once, and places vacated under one lock: some two microseconds.
+const span64 = 64
+
+// drop is a place that loses a block.
+type drop struct {
+	id     uint32
+	offset int
 }
 
 // seg is a part of a store that stands in one node.
@@ -70,7 +81,7 @@ func (w *worker) add(s *Stored, at *place, off int, skip []bool) bool {
 	}
 	p, n := w.chained(s, at, off)
 	if p == nil {
-		w.unnote(s, added)
+		w.forgo(s, added)
 		return true
 	}
 	w.stand(p, n, off, s)
@@ -95,6 +106,9 @@ func (w *worker) note(s *Stored, skip []bool) (added int) {
 	added = 0
 	w.table.reserve(min(len(s.Hashes), w.capacity-w.table.n))
 	for i, h := range s.Hashes {
+		if i%span64 == 0 {
+			w.warm += w.table.touch(s.Hashes[i:min(len(s.Hashes), i+span64)])
+		}
 		if skip != nil && skip[i] {
 			w.found = append(w.found, -1)
 			continue
@@ -153,8 +167,8 @@ func (w *worker) hold(h *holder, t Tier, from, to int) {
 	}
 }
 
-// unnote takes back what note entered.
-func (w *worker) unnote(s *Stored, added int) {
+// forgo takes back what note entered.
+func (w *worker) forgo(s *Stored, added int) {
 	for i, h := range s.Hashes {
 		if w.found[i] < 0 {
 			continue
@@ -179,13 +193,19 @@ func (w *worker) chained(s *Stored, at *place, off int) (*plane, *node) {
 		}
 		return p, &p.root
 	}
-	// The worker holds the parent, so it stays where it is between the two locks.
+	// The worker holds the parent, so it stays where it is between the two locks. A small store takes only one.
+	n := at.h.node
+	if len(s.Hashes) <= 4 {
+		at.p.mu.Lock()
+		w.chain = appendChain(w.chain[:0], n.run[off-1], s.Tokens, s.BlockSize)
+		return at.p, n
+	}
 	at.p.mu.RLock()
-	prev := at.h.node.run[off-1]
+	prev := n.run[off-1]
 	at.p.mu.RUnlock()
 	w.chain = appendChain(w.chain[:0], prev, s.Tokens, s.BlockSize)
 	at.p.mu.Lock()
-	return at.p, at.h.node
+	return at.p, n
 }
 
 // stand finds the places of the blocks that note entered, and unlocks the plane.
@@ -252,78 +272,11 @@ func (w *worker) holder(p *plane, n *node) *holder {
 	return h
 }
 
-// remove takes one copy of each hash out of a tier. What is not there is counted.
-func (w *worker) remove(t Tier, hashes []uint64) {
-	var p *plane // locked
-	for k, hash := range hashes {
-		at := w.table.find(hash)
-		if at < 0 || w.table.slots[at].copies(t) == 0 {
-			if !w.parked.count(hash, t, -1) {
-				w.tally.Unknown++
-			}
-			continue
-		}
-		w.tally.Removed++
-		s := &w.table.slots[at]
-		if w.fewer(s, t) {
-			continue
-		}
-		w.tally.Held[t]--
-		here := w.places[s.id]
-		if here.p != p || k&255 == 0 { // readers get a turn
-			if p != nil {
-				w.dir.unlock(p)
-			}
-			p = here.p
-			p.mu.Lock()
-		}
-		w.drop(here, t, s.offset())
-		if s.copies(1-t) == 0 {
-			w.table.remove(at)
-		}
-	}
-	if p != nil {
-		w.dir.unlock(p)
-	}
-	w.table.shrink()
-}
-
-// fewer takes one copy and reports whether another is left.
-func (w *worker) fewer(s *slot, t Tier) bool {
-	c := s.copies(t)
-	if c == mostCopies && w.many != nil {
-		key := copied{s.hash, t}
-		if n := w.many[key]; n > 1 {
-			w.many[key] = n - 1
-			return true
-		} else if n == 1 {
-			delete(w.many, key)
-			return true
-		}
-	}
-	s.meta -= 1 << shift(t)
-	return c > 1
-}
-
-// drop takes a block out of a tier unless the worker holds it under another hash.
-func (w *worker) drop(at place, t Tier, offset int) {
-	if len(w.twins) > 0 {
-		key := twin{at.h.id, uint16(offset), t}
-		if n := w.twins[key]; n > 1 {
-			w.twins[key] = n - 1
-			return
-		} else if n == 1 {
-			delete(w.twins, key)
-			return
-		}
-	}
-	at.h.drop(t, offset)
-	if at.h.n == [2]uint16{} {
-		w.places[at.h.id] = place{}
-		w.free = append(w.free, at.h.id)
-		at.h.id = 0
-	}
-	at.p.release(at.h)
+// overflow clears a worker that says more than can be kept: its view cannot be right any more.
+func (w *worker) overflow() {
+	w.clear()
+	w.live.Store(false)
+	w.tally.Overflows++
 }
 
 // clear forgets all that the worker holds, but for what is predicted of it.
@@ -353,4 +306,5 @@ func (w *worker) clear() {
 	w.found = nil
 	w.segs = nil
 	w.fresh = nil
+	w.drops = nil
 }

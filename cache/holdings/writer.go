@@ -1,6 +1,9 @@
 package holdings
 
-import "math/rand/v2"
+import (
+	"math/rand/v2"
+	"sync/atomic"
+)
 
 // Writer enters the events of one worker, in their order. Use one at a time; those of different workers go side by
 // side.
@@ -20,8 +23,13 @@ func (x *Index) Writer(slot uint32) *Writer {
 		w.parked.most = x.orphans
 		w.table.flip = rand.Uint64()
 		w.table.odd = rand.Uint64() | 1
-		if int64(slot) >= int64(x.most) && slot != Shared {
-			w.gone = true
+		if int64(slot) < int64(x.most) {
+			w.live = &x.live[slot]
+		} else {
+			w.live = new(atomic.Bool)
+			w.gone = slot != Shared
+		}
+		if w.gone {
 			return &Writer{x: x, w: w}
 		}
 		x.set(slot, w)
@@ -33,7 +41,9 @@ func (x *Index) Writer(slot uint32) *Writer {
 func (w *Writer) SetLive(live bool) {
 	w.w.mu.Lock()
 	defer w.w.mu.Unlock()
-	w.w.live.Store(live && !w.w.gone)
+	if !w.w.gone { // the slot may be another's
+		w.w.live.Store(live)
+	}
 }
 
 // Clear forgets all that the worker holds, in every tier, with what waits and what is predicted. Live stays as it is.
@@ -53,12 +63,16 @@ func (w *Writer) Store(s *Stored) {
 		tier.Tier = GPU // it has one
 	}
 	w.w.mu.Lock()
-	defer w.w.mu.Unlock()
-	if !w.w.gone && !w.w.store(&tier) {
-		w.w.clear()
-		w.w.live.Store(false)
-		w.w.tally.Overflows++
+	over := !w.w.gone && !w.w.store(&tier)
+	if over {
+		w.w.overflow()
+	}
+	w.w.mu.Unlock()
+	if over {
 		w.x.predicted.forget(w.w.slot)
+	}
+	if w.x.dir.total.Load() > int64(w.x.chain) {
+		relieve(w.x)
 	}
 }
 

@@ -30,14 +30,10 @@
 //
 // # Where KV events go
 //
-// Not into this forest. It is what was routed, and all of it assumes that who holds a block holds those before it: a
-// holder is a length, Match goes on from the deepest node, split and join move offsets. A worker's events break that:
-// a removal inside a run leaves a hole, and blocks in the memory of the CPU may have no head on the GPU. So events
-// need a second tree, of another shape, in each Namespace: one directory, two trees. It does not exist yet, nor do
-// the rooms that will read events and apply them here. The rows get what Match fills in daemon/route/match.go. Match
-// fills one column, of what was routed; with the second tree it has three to fill, gpu, l1 and l2, and for a worker
-// whose events are live the first one comes from them. Index, Namespace and the directory know nothing of runs, so
-// they stay; forest and what it is made of (node, holders, worker) are of no use to events.
+// Into cache/holdings, a tree of another shape. This one is what was routed, and all of it assumes that who holds a
+// block holds those before it: a holder is a length, Match goes on from the deepest node, split and join move offsets.
+// A worker's events break that: a removal inside a run leaves a hole, and blocks in the memory of the CPU may have no
+// head on the GPU. For a worker whose events are live its row is filled from there, for the others from here.
 //
 // # How the files lie
 //

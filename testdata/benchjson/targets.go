@@ -57,6 +57,21 @@ var targets = []target{
 	least("cache/prefix.LookupBesideInserts", "lookups/s", 1.5e6),
 	least("cache/prefix.LookupBesideInserts", "inserts/s", 1e6),
 
+	least("cache/holdings.Events/prompts", "stored/s", 8e6),
+	least("cache/holdings.Events/prompts", "removed/s", 8e6),
+	least("cache/holdings.Events/single", "stored/s", 4e6),
+	least("cache/holdings.Events/single", "removed/s", 4e6),
+	most("cache/holdings.BytesPerPair", "B/pair", 48),
+	most("cache/holdings.BytesPerPair", "B/pair-left", 1),
+	most("cache/holdings.Lookup/8k", "ns/op", 600),
+	most("cache/holdings.Lookup/64k", "ns/op", 600),
+	most("cache/holdings.Lookup/64k", "allocs/op", 0),
+	most("cache/holdings.Lookup256Workers", "ns/op", 1500),
+	most("cache/holdings.LookupBesideEvents", "ns/op", 1500),
+	plain("cache/holdings.LookupBesideEvents", "blocks/s"),
+	plain("cache/holdings.Hash/8k", "ns/op"),
+	plain("cache/holdings.Hash/64k", "ns/op"),
+
 	least("daemon/prompt.Scan256KB", "MB/s", 4000),
 	most("daemon/prompt.ScanHash256KB", "ns/op", 200e3),
 }
