@@ -50,8 +50,9 @@ var arrows = map[string][]string{
 		"sdk/score"},
 
 	// The workers' KV cache: a store, and the doors to it.
-	"daemon/kvcache": {"daemon/resp", "cache/kvstore"},
-	"daemon/resp":    {"cache/kvstore"},
+	"daemon/kvcache":  {"daemon/hyperpod", "daemon/resp", "cache/kvstore"},
+	"daemon/hyperpod": {"cache/kvstore"},
+	"daemon/resp":     {"cache/kvstore"},
 
 	// The others under daemon are strangers to each other.
 	"daemon/gate":             {},

@@ -1,13 +1,20 @@
 package conf
 
-import "fmt"
+import (
+	"fmt"
+	"os"
+	"strconv"
+)
 
 // KVCache is the workers' KV cache: a store of large values, and the doors at which LMCache reaches it. No memory is
 // taken while no door is open.
 type KVCache struct {
-	MaxBytes int    `toml:"max_bytes" reload:"restart"` // of memory: values, their keys and records
-	Policy   string `toml:"policy" reload:"restart"`    // lru | s3fifo | fifo
-	RESP     string `toml:"resp" reload:"restart"`      // HOST:PORT of the Redis door; "" = none
+	MaxBytes int    `toml:"max_bytes" reload:"restart"`    // of memory: values, their keys and records
+	Policy   string `toml:"policy" reload:"restart"`       // lru | s3fifo | fifo
+	RESP     string `toml:"resp" reload:"restart"`         // HOST:PORT of the Redis door; "" = none
+	HyperPod string `toml:"hyperpod" reload:"restart"`     // HOST:PORT of the HyperPod door; "" = none
+	Segment  string `toml:"segment" reload:"restart"`      // the memory's name in /dev/shm, for HyperPod's workers
+	Mode     string `toml:"segment_mode" reload:"restart"` // of that file, in octal digits
 
 	User           string `toml:"user" reload:"restart"`            // of AUTH, beside "default"
 	PasswordFile   string `toml:"password_file" reload:"restart"`   // holds the password of AUTH; "" = none is asked for
@@ -23,6 +30,8 @@ func defaultKVCache() KVCache {
 	return KVCache{
 		MaxBytes:       4 << 30,
 		Policy:         Policies[0],
+		Segment:        "shared_memory", // LMCache's default
+		Mode:           "0660",
 		MaxConnections: 2048, // a worker's LMCache opens up to 150
 	}
 }
@@ -31,7 +40,13 @@ func defaultKVCache() KVCache {
 const minKVCache = 16 << 20
 
 // Open reports whether the cache has a door.
-func (c *KVCache) Open() bool { return c.RESP != "" }
+func (c *KVCache) Open() bool { return c.RESP != "" || c.HyperPod != "" }
+
+// FileMode is Mode as a number.
+func (c *KVCache) FileMode() os.FileMode {
+	n, _ := strconv.ParseUint(c.Mode, 8, 32) // it is checked
+	return os.FileMode(n)
+}
 
 // Password reads the password of the Redis door, now; "" if none is asked for. An error never shows it.
 func (c *KVCache) Password() (string, error) {
@@ -51,6 +66,14 @@ func checkKVCache(r *report, c *KVCache, taken map[string]string) {
 	r.between("kv_cache.max_connections", c.MaxConnections, 1, maxCount, "connections")
 	if c.RESP != "" && checkAddress(r, "kv_cache.resp", c.RESP) {
 		checkOwnPort(r, "kv_cache.resp", c.RESP, taken)
+	}
+	if c.HyperPod != "" && checkAddress(r, "kv_cache.hyperpod", c.HyperPod) {
+		checkOwnPort(r, "kv_cache.hyperpod", c.HyperPod, taken)
+	}
+	r.name("kv_cache.segment", c.Segment)
+	if n, err := strconv.ParseUint(c.Mode, 8, 32); err != nil || n&^0o666 != 0 || n&0o600 != 0o600 {
+		r.add("kv_cache.segment_mode", fmt.Sprintf("%.20q is no mode of a file that its owner can use", c.Mode),
+			`write "0600", "0660" or "0666": workers must be able to read and write`)
 	}
 	if c.PasswordFile != "" {
 		if _, f := secret(c.PasswordFile, "", minClientKey); f != nil {

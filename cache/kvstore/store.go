@@ -51,8 +51,12 @@ func Open(c Config) (*Store, error) {
 	return s, nil
 }
 
-// Run does what time asks for until ctx ends: values and pins expire, the segment's name comes back.
+// Run does what time asks for until ctx ends: values and pins expire, the segment's name comes back. It also takes the
+// memory from the system, so that puts need not wait for that.
 func (s *Store) Run(ctx context.Context) {
+	var populating sync.WaitGroup
+	defer populating.Wait()
+	populating.Go(func() { s.memory.arena.Populate(ctx) })
 	tick := time.NewTicker(tendEvery)
 	defer tick.Stop()
 	for {

@@ -20,7 +20,7 @@ func TestTorture(t *testing.T) {
 			var running sync.WaitGroup
 			running.Go(func() { s.Run(ctx) })
 			var wg sync.WaitGroup
-			rounds := 1000
+			rounds := 400
 			if testing.Short() {
 				rounds = 200
 			}

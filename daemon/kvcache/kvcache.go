@@ -5,10 +5,12 @@ import (
 	"crypto/tls"
 	"fmt"
 	"log/slog"
+	"os"
 	"sync"
 	"time"
 
 	"github.com/warmpath/warmpath/cache/kvstore"
+	"github.com/warmpath/warmpath/daemon/hyperpod"
 	"github.com/warmpath/warmpath/daemon/resp"
 )
 
@@ -23,6 +25,10 @@ type Config struct {
 	TLSCert, TLSKey string                 // PEM files; "" = plain TCP
 	MaxConns        int
 
+	HyperPod string      // HOST:PORT of the HyperPod door; "" = none
+	Segment  string      // the memory's name in /dev/shm, if there is that door
+	Mode     os.FileMode // of that file
+
 	Version string
 	Log     *slog.Logger
 }
@@ -30,8 +36,9 @@ type Config struct {
 // Cache is the store with its doors, if any is configured.
 type Cache struct {
 	log     *slog.Logger
-	store   *kvstore.Store // nil = there is no door
-	resp    *resp.Server
+	store   *kvstore.Store   // nil = there is no door
+	resp    *resp.Server     // nil = there is no such door
+	pod     *hyperpod.Server // nil = there is no such door
 	life    context.Context
 	end     context.CancelFunc
 	tending sync.WaitGroup
@@ -39,18 +46,23 @@ type Cache struct {
 
 // Stats is what the store and its doors count.
 type Stats struct {
-	Store kvstore.Stats
-	RESP  *resp.Stats // nil = there is no such door
+	Store    kvstore.Stats
+	RESP     *resp.Stats     // nil = there is no such door
+	HyperPod *hyperpod.Stats // nil = there is no such door
 }
 
 // Open takes the memory and binds the doors; nothing is served before Run. Without a door it takes nothing.
 func Open(c Config) (*Cache, error) {
 	k := &Cache{log: c.Log}
 	k.life, k.end = context.WithCancel(context.Background())
-	if c.RESP == "" {
+	if c.RESP == "" && c.HyperPod == "" {
 		return k, nil
 	}
-	store, err := kvstore.Open(kvstore.Config{MaxBytes: c.MaxBytes, Policy: c.Policy, Log: c.Log})
+	sc := kvstore.Config{MaxBytes: c.MaxBytes, Policy: c.Policy, Log: c.Log}
+	if c.HyperPod != "" {
+		sc.Segment, sc.Mode, sc.Quiet = c.Segment, c.Mode, hyperpod.MaxLease
+	}
+	store, err := kvstore.Open(sc)
 	if err != nil {
 		return nil, fmt.Errorf("kvcache: %w", err)
 	}
@@ -59,11 +71,31 @@ func Open(c Config) (*Cache, error) {
 		k.Close()
 		return nil, fmt.Errorf("kvcache: kv_cache.resp: %w", err)
 	}
+	if err := k.openHyperPod(c); err != nil {
+		k.Close()
+		return nil, fmt.Errorf("kvcache: kv_cache.hyperpod: %w", err)
+	}
 	k.tending.Go(func() { store.Run(k.life) })
 	return k, nil
 }
 
+// openHyperPod binds the door after the segment is there in full: a worker maps it at once.
+func (k *Cache) openHyperPod(c Config) (err error) {
+	if c.HyperPod == "" {
+		return nil
+	}
+	k.pod, err = hyperpod.New(hyperpod.Config{Listen: c.HyperPod, Store: k.store, Log: c.Log})
+	if err == nil {
+		c.Log.Info("the KV cache is open", "hyperpod", k.pod.Addr(), "max_bytes", c.MaxBytes, "policy", c.Policy,
+			"segment", c.Segment, "mode", c.Mode)
+	}
+	return err
+}
+
 func (k *Cache) openRESP(c Config) error {
+	if c.RESP == "" {
+		return nil
+	}
 	password, err := c.Password()
 	if err != nil {
 		return err
@@ -86,13 +118,21 @@ func (k *Cache) openRESP(c Config) error {
 	return nil
 }
 
-// Run serves at the doors, until Close. Without a door it waits for that too.
+// Run serves at the doors until Close, or until one of them ends by itself. Without a door it waits for Close too.
 func (k *Cache) Run() error {
-	if k.resp == nil {
-		<-k.life.Done()
+	ended := make(chan error, 3)
+	if k.resp != nil {
+		go func() { ended <- k.resp.Run() }()
+	}
+	if k.pod != nil {
+		go func() { ended <- k.pod.Run() }()
+	}
+	select {
+	case err := <-ended:
+		return err
+	case <-k.life.Done():
 		return nil
 	}
-	return k.resp.Run()
 }
 
 // RESPAddr is where the Redis door is, host:port; "" = there is none.
@@ -103,13 +143,29 @@ func (k *Cache) RESPAddr() string {
 	return k.resp.Addr()
 }
 
+// HyperPodAddr is where the HyperPod door is, host:port; "" = there is none.
+func (k *Cache) HyperPodAddr() string {
+	if k.pod == nil {
+		return ""
+	}
+	return k.pod.Addr()
+}
+
 // Stats counts. It reports false if there is no cache.
 func (k *Cache) Stats() (Stats, bool) {
 	if k.store == nil {
 		return Stats{}, false
 	}
-	s := k.resp.Stats()
-	return Stats{Store: k.store.Stats(), RESP: &s}, true
+	all := Stats{Store: k.store.Stats()}
+	if k.resp != nil {
+		s := k.resp.Stats()
+		all.RESP = &s
+	}
+	if k.pod != nil {
+		s := k.pod.Stats()
+		all.HyperPod = &s
+	}
+	return all, true
 }
 
 const (
@@ -126,6 +182,9 @@ func (k *Cache) Close() {
 	defer cancel()
 	if k.resp != nil {
 		k.resp.Close(ctx)
+	}
+	if k.pod != nil {
+		k.pod.Close(ctx)
 	}
 	k.end()
 	k.tending.Wait()

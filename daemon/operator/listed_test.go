@@ -13,6 +13,7 @@ import (
 	"github.com/warmpath/warmpath/cache/kvstore"
 	"github.com/warmpath/warmpath/cache/lmcache"
 	"github.com/warmpath/warmpath/cache/tier"
+	"github.com/warmpath/warmpath/daemon/hyperpod"
 	"github.com/warmpath/warmpath/daemon/kvcache"
 	"github.com/warmpath/warmpath/daemon/resp"
 )
@@ -64,7 +65,8 @@ func gather(t *testing.T) map[string]string {
 			}
 		},
 		kv: func() (kvcache.Stats, bool) {
-			return kvcache.Stats{Store: kvstore.Stats{Refused: map[string]uint64{"full": 1}}, RESP: &resp.Stats{}}, true
+			return kvcache.Stats{Store: kvstore.Stats{Refused: map[string]uint64{"full": 1}}, RESP: &resp.Stats{},
+				HyperPod: &hyperpod.Stats{}}, true
 		},
 		lmcache: func() lmcache.Stats { return lmcache.Stats{On: true} },
 	}, strategyCollector{})

@@ -61,6 +61,9 @@ var ofKVCache = []reading[kvcache.Stats]{
 			if s.RESP != nil {
 				send(float64(s.RESP.Connections), "resp")
 			}
+			if s.HyperPod != nil {
+				send(float64(s.HyperPod.Connections), "hyperpod")
+			}
 		}),
 	newReading(metric{name: "kv_door_requests_total",
 		help: "Requests at a door of the KV cache: answered, or answered an " +
@@ -69,6 +72,10 @@ var ofKVCache = []reading[kvcache.Stats]{
 			if s.RESP != nil {
 				send(float64(s.RESP.Commands-min(s.RESP.Commands, s.RESP.Failed)), "resp", "ok")
 				send(float64(s.RESP.Failed), "resp", "error")
+			}
+			if s.HyperPod != nil {
+				send(float64(s.HyperPod.Requests-min(s.HyperPod.Requests, s.HyperPod.Failed)), "hyperpod", "ok")
+				send(float64(s.HyperPod.Failed), "hyperpod", "error")
 			}
 		}),
 	newReading(metric{name: "kv_door_lost_total",
@@ -79,6 +86,18 @@ var ofKVCache = []reading[kvcache.Stats]{
 			if s.RESP != nil {
 				send(float64(s.RESP.Refused), "resp", "refused")
 				send(float64(s.RESP.Stalled), "resp", "stalled")
+			}
+			if s.HyperPod != nil {
+				send(float64(s.HyperPod.Stalled), "hyperpod", "stalled")
+			}
+		}),
+	newReading(metric{name: "kv_leases_total",
+		help: "Leases on values of the KV cache that workers were granted at its HyperPod door, and those of them that " +
+			"were not released in time (expired).", kind: isCounter, labels: []string{"event"}},
+		func(s kvcache.Stats, send func(float64, ...string)) {
+			if s.HyperPod != nil {
+				send(float64(s.HyperPod.Granted), "granted")
+				send(float64(s.HyperPod.Expired), "expired")
 			}
 		}),
 }

@@ -9,7 +9,7 @@
 // LMCache's metadata of 28 bytes costs 64, and 1 MiB behind 28 bytes of metadata costs 64 bytes more than 1 MiB.
 // TestFragmentation measures it: 94 to 99 % of an arena holds values.
 //
-// What lost: one run of pages a value. With 1, 4 and 16 MiB in one arena and evictions at random a value lies in 13
+// What lost: one run of pages a value. With 1, 4 and 16 MiB in one arena and evictions at random a value lies in 5
 // pieces on average; it would have had to evict for each run that is not there. Powers of two: 1 MiB behind 28 bytes of
 // metadata would cost two.
 //

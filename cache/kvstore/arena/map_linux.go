@@ -1,6 +1,7 @@
 package arena
 
 import (
+	"context"
 	"fmt"
 
 	"golang.org/x/sys/unix"
@@ -19,3 +20,18 @@ func mapAnonymous(size int64) ([]byte, error) {
 }
 
 func unmapAnonymous(mem []byte) error { return unix.Munmap(mem) }
+
+// populateStep is taken at once: a tenth of a second where the host has to find the memory too.
+const populateStep = 8 << 20
+
+// populate makes the kernel find all of the memory, piece by piece, whatever is written to it meanwhile. It gives up
+// where that cannot be asked for (before Linux 5.14).
+func populate(ctx context.Context, mem []byte) {
+	for len(mem) > 0 && ctx.Err() == nil {
+		n := min(len(mem), populateStep)
+		if unix.Madvise(mem[:n], unix.MADV_POPULATE_WRITE) != nil {
+			return
+		}
+		mem = mem[n:]
+	}
+}

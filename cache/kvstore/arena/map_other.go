@@ -3,6 +3,7 @@
 package arena
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 )
@@ -10,6 +11,8 @@ import (
 func mapAnonymous(size int64) ([]byte, error) { return make([]byte, size), nil }
 
 func unmapAnonymous([]byte) error { return nil }
+
+func populate(context.Context, []byte) {}
 
 // segment is Linux's alone: /dev/shm and write leases are.
 type segment struct {

@@ -22,7 +22,7 @@ type Space struct {
 	free  []uint64 // a bit for each page
 	pages int64
 	left  int64 // free pages
-	hint  int   // the word where the next search begins
+	hint  int   // no word before it has a free page: low pages are taken first, as they are warm
 
 	slabs map[int64]*slab // by page
 	open  [][]*slab       // for each slot size: slabs that have a free slot
@@ -132,6 +132,7 @@ func (s *Space) givePage(p int64) {
 	}
 	s.free[p/64] |= bit
 	s.left++
+	s.hint = min(s.hint, int(p/64))
 }
 
 // takePages takes n pages, which must be there.
@@ -158,15 +159,14 @@ func (s *Space) takeRun(p, n int64) Extent {
 		s.free[q/64] &^= 1 << (q % 64)
 	}
 	s.left -= n
-	s.hint = int((p + n) / 64 % int64(len(s.free)))
 	return Extent{Offset: p * PageSize, Len: n * PageSize}
 }
 
-// firstFree returns a free page, the next one after the hint.
+// firstFree returns the lowest free page.
 func (s *Space) firstFree() int64 {
-	for i := range s.free {
-		w := (s.hint + i) % len(s.free)
+	for w := s.hint; w < len(s.free); w++ {
 		if s.free[w] != 0 {
+			s.hint = w
 			return int64(w*64 + bits.TrailingZeros64(s.free[w]))
 		}
 	}
@@ -187,10 +187,11 @@ func (s *Space) runAt(p, n int64) (length int64) {
 	return min(length, n)
 }
 
-// findRun looks for n free pages in a row, near the hint.
+// findRun looks for n free pages in a row, from the lowest free one on.
 func (s *Space) findRun(n int64) (int64, bool) {
-	for i := 0; i < min(nearby, len(s.free)); i++ {
-		w := (s.hint + i) % len(s.free)
+	first := int(s.firstFree() / 64)
+	for i := 0; i < nearby && first+i < len(s.free); i++ {
+		w := first + i
 		for word := s.free[w]; word != 0; {
 			at := bits.TrailingZeros64(word)
 			p := int64(w*64 + at)

@@ -1,0 +1,189 @@
+package hyperpod
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"math"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/warmpath/warmpath/cache/kvstore"
+)
+
+// keyOf makes the store's name of a bucket's key; "h" is the door's. The bucket's length keeps a:bc and ab:c apart.
+func keyOf(bucket, key string) (string, error) {
+	b, err := url.PathUnescape(bucket)
+	if err != nil {
+		return "", err
+	}
+	k, err := url.PathUnescape(key)
+	if err != nil {
+		return "", err
+	}
+	if b == "" || k == "" || len(b) > 255 {
+		return "", errors.New("the bucket or the key is empty, or the bucket is longer than 255 bytes")
+	}
+	return "h" + string([]byte{byte(len(b))}) + b + k, nil
+}
+
+func answer(w http.ResponseWriter, status int, body any) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		status, text = http.StatusInternalServerError, nil // BUG: our own structs always fit
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+	w.WriteHeader(status)
+	_, _ = w.Write(text) // a worker that has left reads nothing
+}
+
+// put reads the body into its place. A key that has a value keeps it, as LMCache expects of blocks that never change.
+func (s *Server) put(w http.ResponseWriter, r *http.Request, bucket, rawKey string) {
+	key, err := keyOf(bucket, rawKey)
+	if err != nil {
+		s.fail(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	if r.ContentLength < 0 {
+		s.fail(w, http.StatusLengthRequired, "send Content-Length: room is taken before the value is read")
+		return
+	}
+	if s.config.Store.Exists(key, nobody, 0) {
+		s.drain(w, r)
+		w.WriteHeader(http.StatusConflict)
+		return
+	}
+	f, err := s.config.Store.Reserve(key, r.ContentLength)
+	if err != nil {
+		s.config.Log.Debug("the KV cache refused a value", "client", r.RemoteAddr, "reason", err)
+		if !errors.Is(err, kvstore.ErrTooLarge) { // else the connection is closed: it is not worth reading
+			s.drain(w, r)
+		}
+		s.fail(w, statusOf(err), err.Error())
+		return
+	}
+	if err := s.fill(w, r, f.Pieces()); err != nil {
+		f.Abort()
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			s.counts.stalled.Add(1)
+			s.config.Log.Warn("a worker stopped in the middle of a value", "client", r.RemoteAddr, "bytes", r.ContentLength)
+		}
+		s.fail(w, http.StatusBadRequest, "the body is shorter than its Content-Length")
+		return
+	}
+	if !f.Commit(kvstore.Terms{When: kvstore.IfAbsent}) {
+		w.WriteHeader(http.StatusConflict)
+		return
+	}
+	w.WriteHeader(http.StatusOK)
+}
+
+// statusOf is how a refused value is answered. LMCache logs any of them and goes on.
+func statusOf(why error) int {
+	switch {
+	case errors.Is(why, kvstore.ErrTooLarge):
+		return http.StatusRequestEntityTooLarge
+	case errors.Is(why, kvstore.ErrKey):
+		return http.StatusBadRequest
+	case errors.Is(why, kvstore.ErrFull):
+		return http.StatusInsufficientStorage
+	}
+	return http.StatusServiceUnavailable
+}
+
+// fill reads the body. A worker has pieceTime for each piece: the room that it fills is nobody else's meanwhile.
+func (s *Server) fill(w http.ResponseWriter, r *http.Request, pieces [][]byte) error {
+	deadline := http.NewResponseController(w)
+	for _, p := range pieces {
+		for len(p) > 0 {
+			if err := deadline.SetReadDeadline(time.Now().Add(pieceTime)); err != nil {
+				return err
+			}
+			n, err := r.Body.Read(p)
+			p = p[n:]
+			if err != nil && len(p) > 0 {
+				return errors.Join(io.ErrUnexpectedEOF, err)
+			}
+		}
+	}
+	return deadline.SetReadDeadline(time.Time{})
+}
+
+// drain reads a body that nobody wants, so that the connection can be used again.
+func (s *Server) drain(w http.ResponseWriter, r *http.Request) {
+	deadline := http.NewResponseController(w)
+	_ = deadline.SetReadDeadline(time.Now().Add(pieceTime))
+	_, _ = io.Copy(io.Discard, r.Body) // an error shows at the next request
+	_ = deadline.SetReadDeadline(time.Time{})
+}
+
+// granted is the answer of a lease.
+type granted struct {
+	ID      string   `json:"id"`
+	Offsets []offset `json:"offsets"`
+}
+
+type offset struct {
+	Offset int64 `json:"offset"`
+	Len    int64 `json:"len"`
+}
+
+// lease answers where the value lies. An answer without offsets would be a miss that LMCache never releases: a value of
+// no bytes, or one that is not in the segment, is a plain miss.
+func (s *Server) lease(w http.ResponseWriter, r *http.Request, bucket, rawKey string) {
+	key, err := keyOf(bucket, rawKey)
+	if err != nil {
+		s.fail(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	life, ok := lifeOf(r.URL.Query().Get("ttl_s"))
+	if !ok {
+		s.fail(w, http.StatusBadRequest, "ttl_s is to be seconds, above zero and at most "+MaxLease.String())
+		return
+	}
+	l := s.config.Store.Get(r.Context(), key, nobody)
+	if l == nil {
+		answer(w, http.StatusNotFound, map[string]string{"error": "miss"})
+		return
+	}
+	if len(l.Extents()) == 0 {
+		l.Release()
+		answer(w, http.StatusNotFound, map[string]string{"error": "miss"})
+		return
+	}
+	g := granted{Offsets: make([]offset, 0, len(l.Extents()))}
+	for _, e := range l.Extents() {
+		g.Offsets = append(g.Offsets, offset{Offset: e.Offset, Len: e.Len})
+	}
+	g.ID, ok = s.leases.add(l, time.Now().Add(life))
+	if !ok {
+		l.Release()
+		s.fail(w, http.StatusServiceUnavailable, "too many leases are held; release them")
+		return
+	}
+	answer(w, http.StatusOK, g)
+}
+
+// lifeOf reads ttl_s; LMCache's default where there is none.
+func lifeOf(text string) (time.Duration, bool) {
+	if text == "" {
+		return 30 * time.Second, true
+	}
+	seconds, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(seconds) || seconds <= 0 || seconds > MaxLease.Seconds() {
+		return 0, false
+	}
+	return time.Duration(seconds * float64(time.Second)), true
+}
+
+func (s *Server) release(w http.ResponseWriter, id string) {
+	if !s.leases.release(id) {
+		s.fail(w, http.StatusNotFound, "there is no such lease; its time may be over")
+		return
+	}
+	w.WriteHeader(http.StatusOK)
+}
