@@ -65,7 +65,8 @@ bench: build ## one JSON line a figure, with its target; the data plane beside n
 	  run -bench '^BenchmarkRunaway$$/^(loop|recursion|flood)$$' -benchtime 100x ./host && \
 	  run -bench '^Benchmark(Lookup|Lookup256Workers|Insert|InsertCold|BytesPerPair|LookupBesideInserts)$$' ./cache/prefix && \
 	  run -bench '^Benchmark(Events|Hash|Lookup|Lookup256Workers|LookupBesideEvents|BytesPerPair)$$' ./cache/holdings && \
-	  run -bench '^Benchmark(Scan256KB|ScanHash256KB)$$' ./daemon/prompt; \
+	  run -bench '^Benchmark(Scan256KB|ScanHash256KB)$$' ./daemon/prompt && \
+	  run -bench '^BenchmarkHit$$' ./daemon/tokens; \
 	} >.cache/bench.txt || { cat .cache/bench.txt; exit 1; }
 	@go run ./testdata/benchjson <.cache/bench.txt
 	@go run ./testdata/databench -bin bin/warmpath

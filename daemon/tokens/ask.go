@@ -221,6 +221,29 @@ func (s *asker) tokenize(ctx context.Context, to Target, model string, body []by
 	return ids, err
 }
 
+// detokenize asks a worker for the text of a token.
+func (s *asker) detokenize(ctx context.Context, model string, id uint32) (text string, ok bool) {
+	to, err := s.choose(model, "")
+	if err != nil {
+		return "", false
+	}
+	body, _ := json.Marshal(struct {
+		Model  string   `json:"model,omitempty"`
+		Tokens []uint32 `json:"tokens"`
+	}{model, []uint32{id}})
+	status, answer, err := s.fleet.Post(ctx, to, "/detokenize", body, maxAnswer)
+	if err != nil || status != 200 {
+		return "", false
+	}
+	var is struct {
+		Prompt string `json:"prompt"`
+	}
+	if json.Unmarshal(answer, &is) != nil {
+		return "", false
+	}
+	return is.Prompt, true
+}
+
 // note records how a question to a worker ended: err is nil if it was answered, and be it by a refusal.
 func (s *asker) note(to Target, err error, size int, took time.Duration) {
 	if err == nil {

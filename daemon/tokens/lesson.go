@@ -15,6 +15,7 @@ type Lesson struct {
 	source *Source
 	key    digest
 	class  digest
+	parts  digest   // the context of a chat that was put together of parts; zero = it was not
 	had    []uint32 // the ids that were asked for, nil if there were none
 	query  *query   // what /tokenize is to be asked for, to be compared; nil = nothing
 }
@@ -33,6 +34,9 @@ func (s *Source) Lesson(r Request, ids []uint32, o Outcome) *Lesson {
 			return nil
 		}
 		l.had = ids
+		if o == Extended {
+			l.parts = q.context
+		}
 	case Late, Failed, Busy, Nobody:
 	case Unsupported: // neither a render nor a class that is known to be right
 		if !s.trust.isOpen(q.class, time.Now()) {
@@ -55,6 +59,8 @@ func (l *Lesson) learn(ids []uint32) {
 	s := l.source
 	s.cache.put(ids, []digest{l.key}, []int{len(ids)})
 	switch {
+	case l.parts != digest{}: // what is wrong may be either
+		s.hinges.compared(l.parts, slices.Equal(l.had, ids), time.Now())
 	case l.had != nil:
 		s.compare(l.class, l.had, ids)
 	case l.query != nil:

@@ -20,6 +20,7 @@ type Question struct {
 	messages []digest // messages[i] is of the context and the messages up to i
 	roles    []role
 	class    digest // of what decides how the ids are made: model, kind and the fields that /tokenize does not know
+	ending   bool   // the prompt says how it ends, in place of the beginning of an answer
 	renamed  bool   // the request is for another model than its body names
 	plain    bool   // /tokenize knows every field that decides
 	mayLearn bool   // return_token_ids changes nothing else of the answer
@@ -77,8 +78,7 @@ const (
 
 // Read reads the prompt of a request of the kind from its body, which is whole. The question before is forgotten.
 func (q *Question) Read(kind prompt.Kind, model string, body []byte) {
-	*q = Question{kind: kind, model: model, plain: true, mayLearn: true, messages: q.messages[:0], roles: q.roles[:0],
-		size: len(body)}
+	*q = Question{kind: kind, model: model, plain: true, mayLearn: true, size: len(body)}
 	var text []byte
 	seen := [maxFields]string{}
 	whole := prompt.Fields(body, func(name, value []byte) bool {
@@ -143,6 +143,9 @@ func (q *Question) readField(name, value []byte, text *[]byte) bool {
 	case string(name) == "previous_response_id":
 		q.why = Unsupported // the conversation lies in the worker
 		return false
+	}
+	if string(name) == "add_generation_prompt" || string(name) == "continue_final_message" {
+		q.ending = true
 	}
 	of := digestOf(name).then(digestOf(value))
 	q.context = q.context.plus(of)

@@ -32,6 +32,7 @@ type Source struct {
 	cache  *cache
 	asker  asker
 	trust  trust
+	hinges hinges
 	warned warnings
 
 	mu      sync.Mutex // guards flights and asked, and a flight's waiting and wanted
@@ -102,7 +103,7 @@ func (s *Source) find(ctx context.Context, r Request) ([]uint32, Outcome) {
 	if f == nil {
 		return nil, o
 	}
-	if s.asker.pace.of(q.size) > end.Sub(now) { // it goes on for the next request with this text
+	if s.asker.pace.of(f.size) > end.Sub(now) { // it goes on for the next request with this text
 		s.leave(f, true)
 		return nil, Late
 	}
@@ -134,6 +135,7 @@ var errGone = errors.New("tokens: nobody waits for the ids any more")
 // flight is a question to a worker that all requests with one text share.
 type flight struct {
 	key     digest
+	size    int // bytes that a worker is sent
 	done    chan struct{}
 	ids     []uint32 // set when done is closed
 	outcome Outcome  // as ids
@@ -157,10 +159,15 @@ func (s *Source) join(q *Question, body []byte) (*flight, Outcome) {
 		return nil, TooLong
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
-	f := &flight{key: q.key, done: make(chan struct{}), waiting: 1, cancel: cancel}
+	f := &flight{key: q.key, size: q.size, done: make(chan struct{}), waiting: 1, cancel: cancel}
 	s.flights[q.key] = f
 	s.asked++
-	go s.fly(ctx, f, newQuery(q, body, s.trust.allows(q, time.Now())))
+	a, c := newQuery(q, body, s.trust.allows(q, time.Now())), (*chat)(nil)
+	if a.tokenize != nil && a.body != nil {
+		c = newChat(q, a.body)
+		f.size = s.sizeOf(c, f.size)
+	}
+	go s.fly(ctx, f, a, c)
 	return f, ""
 }
 
@@ -183,23 +190,41 @@ func (s *Source) land(f *flight) {
 	}
 }
 
-// fly asks, and keeps what was learnt.
-func (s *Source) fly(ctx context.Context, f *flight, a *query) {
+// fly asks, and keeps what was learnt. c is nil if the text cannot be taken apart.
+func (s *Source) fly(ctx context.Context, f *flight, a *query, c *chat) {
 	ctx, stop := context.WithTimeout(ctx, longest)
 	defer stop()
 	defer f.cancel(nil)
-	ids, err := s.asker.ask(ctx, a)
-	f.ids, f.outcome = ids, Asked
-	if err != nil {
-		f.ids, f.outcome = nil, outcomeOf(err)
-	} else {
-		s.cache.put(ids, []digest{f.key}, []int{len(ids)})
+	f.ids, f.outcome = s.search(ctx, a, c)
+	if f.ids != nil {
+		s.keep(f.key, c, f.ids)
 	}
 	s.mu.Lock()
 	s.land(f)
-	s.asked--
 	s.mu.Unlock()
 	close(f.done)
+	if f.ids != nil && c != nil {
+		later, stop := context.WithTimeout(context.Background(), longest)
+		defer stop()
+		s.check(later, c, f.outcome, f.ids)
+	}
+	s.mu.Lock()
+	s.asked--
+	s.mu.Unlock()
+}
+
+// search asks for the end of a text, where the beginning is known, else for all of it.
+func (s *Source) search(ctx context.Context, a *query, c *chat) ([]uint32, Outcome) {
+	if c != nil {
+		if ids, ok := s.extend(ctx, c); ok {
+			return ids, Extended
+		}
+	}
+	ids, err := s.asker.ask(ctx, a)
+	if err != nil {
+		return nil, outcomeOf(err)
+	}
+	return ids, Asked
 }
 
 func outcomeOf(err error) Outcome {

@@ -74,4 +74,7 @@ var targets = []target{
 
 	least("daemon/prompt.Scan256KB", "MB/s", 4000),
 	most("daemon/prompt.ScanHash256KB", "ns/op", 200e3),
+
+	most("daemon/tokens.Hit/8k", "ns/op", 50e3),
+	most("daemon/tokens.Hit/64k", "ns/op", 400e3),
 }
