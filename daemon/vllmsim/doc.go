@@ -70,7 +70,8 @@
 // # KV events
 //
 // A rank publishes its caches as vLLM does: one message for each step that changed something, before the tokens of that
-// step are shown. TestEventsAreTheCaches reads them through every fault of events and compares with the caches. As in
+// step are shown. TestEventsAreTheCaches reads them through every fault of events and compares with the caches, and
+// TestBelievedIsCached has the router's own subscriber and index believe what the answers then say was cached. As in
 // vLLM a reset is reported with the next step, and a restart by nothing but the sequence that begins at 0 again.
 //
 // # Data-parallel ranks

@@ -270,8 +270,11 @@ func playFaults(t *testing.T, s *Server, rng *rand.Rand) {
 				t.Fatal(err)
 			}
 			if mode == FaultEventsRestart {
-				for _, r := range readers {
+				for i, r := range readers {
 					r.restart()
+					eventually(t, "the reader is back", func() bool {
+						return s.process.Load().infer.ranks.drivers[i].events.Subscribers() == 1
+					})
 				}
 			}
 			for range 6 {

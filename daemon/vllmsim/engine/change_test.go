@@ -145,3 +145,41 @@ func TestLoadIsFasterThanPrefill(t *testing.T) {
 	f("shared", Config{Shared: shared}, true, 0.3)
 	f("of another worker", Config{Shared: shared}, false, 0.3)
 }
+
+// TestLoadsQueue: two loads at once share the way from the tier, so the second one takes twice as long.
+func TestLoadsQueue(t *testing.T) {
+	s := simulate(t, Config{KVTokens: 40000, CPUTokens: 100000, MaxModelLen: 39000})
+	s.await(s.ask(1, 10001, 1))
+	s.await(s.ask(2, 10001, 1))
+	s.await(s.ask(3, 39000-1, 1))
+	if !s.ResetCache(false, false) {
+		t.Fatal("no reset of an idle engine")
+	}
+	a, b := s.ask(1, 10001, 1), s.ask(2, 10001, 1)
+	s.await(a)
+	s.await(b)
+	for i, q := range []*Sequence{a, b} {
+		load := float64(i+1) * 10000 * cpuSeconds
+		took := (q.Times().First - q.Times().Arrived).Seconds()
+		if q.CachedTokens() != 10000 || took < load || took > load+0.03 {
+			t.Errorf("load %d: %d tokens, first token after %.3f s, the loads alone take %.3f", i, q.CachedTokens(), took, load)
+		}
+	}
+}
+
+// TestTierIsLRU: a tier holds what fits and drops what was not touched for longest.
+func TestTierIsLRU(t *testing.T) {
+	tier := NewTier(3*16+15, 16)
+	for h := range uint64(3) {
+		if fresh, dropped := tier.put(h); !fresh || dropped != nil {
+			t.Errorf("chunk %d of 3: new %v, dropped %d", h, fresh, dropped)
+		}
+	}
+	tier.touch(0)
+	if fresh, dropped := tier.put(1); fresh || dropped != nil {
+		t.Error("a chunk that is there was stored again")
+	}
+	if _, dropped := tier.put(9); len(dropped) != 1 || dropped[0] != 2 || tier.Len() != 3 {
+		t.Errorf("dropped %d of %d chunks, want chunk 2", dropped, tier.Len())
+	}
+}

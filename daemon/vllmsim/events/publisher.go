@@ -213,3 +213,13 @@ func (p *Publisher) Next() uint64 {
 
 // sequence returns the frame of a sequence number.
 func sequence(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
+
+// Subscribers returns how many connected readers want the events.
+func (p *Publisher) Subscribers() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.sockets == nil {
+		return 0
+	}
+	return p.sockets.pub.Subscribers(p.cfg.Topic)
+}

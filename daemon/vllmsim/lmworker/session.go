@@ -1,6 +1,7 @@
 package lmworker
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -73,7 +74,7 @@ func receive(c *zmtp.Conn, answers chan<- []byte) {
 			return
 		}
 		select {
-		case answers <- m[len(m)-1]:
+		case answers <- bytes.Clone(m[len(m)-1]): // Recv uses it again
 		default: // nobody asked
 		}
 	}
