@@ -50,7 +50,7 @@ var arrows = map[string][]string{
 		"sdk/score"},
 
 	// The workers' KV cache: a store, and the doors to it.
-	"daemon/kvcache":  {"daemon/hyperpod", "daemon/resp", "cache/kvstore"},
+	"daemon/kvcache":  {"daemon/hyperpod", "daemon/resp", "cache/kvstore", "cache/kvstore/spill"},
 	"daemon/hyperpod": {"cache/kvstore"},
 	"daemon/resp":     {"cache/kvstore"},
 
@@ -81,6 +81,7 @@ var arrows = map[string][]string{
 	"cache/kvstore":       {"cache/kvstore/..."}, // its rooms do not know each other
 	"cache/kvstore/arena": {},
 	"cache/kvstore/evict": {},
+	"cache/kvstore/spill": {"cache/kvstore"},
 	"cache/lmcache":       {"cache/zmtp"},
 	"cache/prefix":        {"sdk/abi"},
 	"cache/tier":          {"sdk/abi"},

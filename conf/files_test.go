@@ -35,6 +35,7 @@ tls_cert_file = "a.pem"
 tls_key_file = "a.key"
 access_log = "access.json"
 [kv_cache]
+spill_dir = "spill"
 password_file = "cache.key"
 tls_cert_file = "a.pem"
 tls_key_file = "a.key"
@@ -72,7 +73,7 @@ func TestEveryPathStartsAtTheFile(t *testing.T) {
 	}
 	p := c.Pools[0]
 	for _, got := range []string{c.Server.TLSCertFile, c.Server.TLSKeyFile, c.Server.AccessLog, c.Keys[0].File, p.WorkersFile, p.WorkerKeyFile, p.TLSCAFile,
-		c.KVCache.PasswordFile, c.KVCache.TLSCertFile, c.KVCache.TLSKeyFile} {
+		c.KVCache.SpillDir, c.KVCache.PasswordFile, c.KVCache.TLSCertFile, c.KVCache.TLSKeyFile} {
 		if filepath.Dir(got) != dir {
 			t.Errorf("%s is not in %s", got, dir)
 		}

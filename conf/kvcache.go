@@ -16,6 +16,9 @@ type KVCache struct {
 	Segment  string `toml:"segment" reload:"restart"`      // the memory's name in /dev/shm, for HyperPod's workers
 	Mode     string `toml:"segment_mode" reload:"restart"` // of that file, in octal digits
 
+	SpillDir   string `toml:"spill_dir" reload:"restart"`   // folder for what memory evicts; "" = none
+	SpillBytes int    `toml:"spill_bytes" reload:"restart"` // of its files together
+
 	User           string `toml:"user" reload:"restart"`            // of AUTH, beside "default"
 	PasswordFile   string `toml:"password_file" reload:"restart"`   // holds the password of AUTH; "" = none is asked for
 	TLSCertFile    string `toml:"tls_cert_file" reload:"restart"`   // PEM; with TLSKeyFile: TLS at the Redis door
@@ -30,6 +33,7 @@ func defaultKVCache() KVCache {
 	return KVCache{
 		MaxBytes:       4 << 30,
 		Policy:         Policies[0],
+		SpillBytes:     64 << 30,
 		Segment:        "shared_memory", // LMCache's default
 		Mode:           "0660",
 		MaxConnections: 2048, // a worker's LMCache opens up to 150
@@ -70,6 +74,7 @@ func checkKVCache(r *report, c *KVCache, taken map[string]string) {
 	if c.HyperPod != "" && checkAddress(r, "kv_cache.hyperpod", c.HyperPod) {
 		checkOwnPort(r, "kv_cache.hyperpod", c.HyperPod, taken)
 	}
+	r.between("kv_cache.spill_bytes", c.SpillBytes, 64<<20, 64<<40, "bytes")
 	r.name("kv_cache.segment", c.Segment)
 	if n, err := strconv.ParseUint(c.Mode, 8, 32); err != nil || n&^0o666 != 0 || n&0o600 != 0o600 {
 		r.add("kv_cache.segment_mode", fmt.Sprintf("%.20q is no mode of a file that its owner can use", c.Mode),

@@ -141,6 +141,7 @@ func (c *Config) complete(tree map[string]any) {
 	}
 	c.Cache.RedisURLFile = c.resolve(c.Cache.RedisURLFile)
 	kv := &c.KVCache
+	kv.SpillDir = c.resolve(kv.SpillDir)
 	kv.PasswordFile = c.resolve(kv.PasswordFile)
 	kv.TLSCertFile = c.resolve(kv.TLSCertFile)
 	kv.TLSKeyFile = c.resolve(kv.TLSKeyFile)

@@ -244,7 +244,7 @@ const strategyKeys, strategyBytes = 10_000, 8 << 20 // what a strategy may keep 
 // openKVCache takes memory and binds doors, if there are any.
 func openKVCache(c *conf.KVCache, log *slog.Logger) (*kvcache.Cache, error) {
 	return kvcache.Open(kvcache.Config{MaxBytes: int64(c.MaxBytes), Policy: c.Policy, RESP: c.RESP, User: c.User,
-		HyperPod: c.HyperPod, Segment: c.Segment, Mode: c.FileMode(),
+		SpillDir: c.SpillDir, SpillBytes: int64(c.SpillBytes), HyperPod: c.HyperPod, Segment: c.Segment, Mode: c.FileMode(),
 		Password: c.Password, TLSCert: c.TLSCertFile, TLSKey: c.TLSKeyFile, MaxConns: c.MaxConnections,
 		Version: Version, Log: log})
 }

@@ -19,8 +19,8 @@ type Backing interface {
 	// returns when ctx ends.
 	Get(ctx context.Context, key string, place Place) (bool, error)
 
-	// Put takes the lease over, and releases it when it has the value, or at once if it does not want it.
-	Put(key string, expires time.Time, value *Lease)
+	// Put takes the lease over and releases it later, from a goroutine of its own; false = it does not want the value.
+	Put(key string, expires time.Time, value *Lease) bool
 
 	// Delete forgets the key, and reports whether it had it.
 	Delete(key string) bool

@@ -311,44 +311,34 @@ func (f *Filling) Pieces() [][]byte { return f.store.memory.arena.Pieces(f.entry
 // Commit makes what was written the value of the key, or gives the room back if the terms do not allow that, and
 // returns false then.
 func (f *Filling) Commit(t Terms) bool {
-	l := f.commit(t, netip.Addr{})
-	if l == nil {
-		return false
-	}
-	if b := l.store.config.Backing; b != nil {
-		b.Put(l.entry.key, l.entry.expires, l)
-		return true
-	}
-	l.Release()
-	return true
-}
-
-// commit returns a lease on the value, which what is behind the memory needs.
-func (f *Filling) commit(t Terms, owner netip.Addr) *Lease {
 	s, e := f.store, f.entry
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer s.checkIdle()
 	now := time.Now()
 	b := s.config.Backing
 	if t.When != Always {
 		present := s.memory.find(e.key, now) != nil || b != nil && b.Exists(e.key, time.Time{})
 		if present != (t.When == IfPresent) {
 			s.memory.abandon(e)
-			s.checkIdle()
-			return nil
+			return false
 		}
 	}
 	if t.Life > 0 {
 		e.expires = now.Add(t.Life)
 	}
-	if b != nil {
-		b.Delete(e.key) // or a read of the old value, under way now, would bring that back
-	}
 	s.memory.add(e)
 	s.counts.puts++
 	s.counts.written += uint64(e.size)
-	s.memory.lease(e, owner)
-	return &Lease{store: s, entry: e}
+	if b == nil {
+		return true
+	}
+	b.Delete(e.key) // or a read of the old value, under way now, would bring that back
+	s.memory.lease(e, netip.Addr{})
+	if !b.Put(e.key, e.expires, &Lease{store: s, entry: e}) {
+		s.memory.release(e)
+	}
+	return true
 }
 
 // land makes what was read from behind the value of the key, unless the key was put or deleted meanwhile.

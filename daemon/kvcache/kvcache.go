@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/cache/kvstore"
+	"github.com/warmpath/warmpath/cache/kvstore/spill"
 	"github.com/warmpath/warmpath/daemon/hyperpod"
 	"github.com/warmpath/warmpath/daemon/resp"
 )
@@ -25,6 +26,9 @@ type Config struct {
 	TLSCert, TLSKey string                 // PEM files; "" = plain TCP
 	MaxConns        int
 
+	SpillDir   string // folder for what memory evicts; "" = none
+	SpillBytes int64  // of its files
+
 	HyperPod string      // HOST:PORT of the HyperPod door; "" = none
 	Segment  string      // the memory's name in /dev/shm, if there is that door
 	Mode     os.FileMode // of that file
@@ -39,6 +43,7 @@ type Cache struct {
 	store   *kvstore.Store   // nil = there is no door
 	resp    *resp.Server     // nil = there is no such door
 	pod     *hyperpod.Server // nil = there is no such door
+	disk    *spill.Disk      // nil = nothing is spilled
 	life    context.Context
 	end     context.CancelFunc
 	tending sync.WaitGroup
@@ -49,6 +54,7 @@ type Stats struct {
 	Store    kvstore.Stats
 	RESP     *resp.Stats     // nil = there is no such door
 	HyperPod *hyperpod.Stats // nil = there is no such door
+	Spill    *spill.Stats    // nil = nothing is spilled
 }
 
 // Open takes the memory and binds the doors; nothing is served before Run. Without a door it takes nothing.
@@ -62,8 +68,12 @@ func Open(c Config) (*Cache, error) {
 	if c.HyperPod != "" {
 		sc.Segment, sc.Mode, sc.Quiet = c.Segment, c.Mode, hyperpod.MaxLease
 	}
+	if err := k.openSpill(c, &sc); err != nil {
+		return nil, fmt.Errorf("kvcache: kv_cache.spill_dir: %w", err)
+	}
 	store, err := kvstore.Open(sc)
 	if err != nil {
+		k.Close()
 		return nil, fmt.Errorf("kvcache: %w", err)
 	}
 	k.store = store
@@ -77,6 +87,23 @@ func Open(c Config) (*Cache, error) {
 	}
 	k.tending.Go(func() { store.Run(k.life) })
 	return k, nil
+}
+
+// openSpill reads what the folder has.
+func (k *Cache) openSpill(c Config, sc *kvstore.Config) error {
+	if c.SpillDir == "" {
+		return nil
+	}
+	disk, err := spill.Open(spill.Config{Dir: c.SpillDir, MaxBytes: c.SpillBytes, MaxQueue: c.MaxBytes / 16, Log: c.Log})
+	if err != nil {
+		return err
+	}
+	c.Log.Info("values of the KV cache are spilled", "folder", c.SpillDir, "spill_bytes", c.SpillBytes,
+		"found", disk.Stats().Found)
+	k.disk = disk
+	sc.Backing = disk
+	k.tending.Go(func() { disk.Run(k.life) })
+	return nil
 }
 
 // openHyperPod binds the door after the segment is there in full: a worker maps it at once.
@@ -161,6 +188,10 @@ func (k *Cache) Stats() (Stats, bool) {
 		s := k.resp.Stats()
 		all.RESP = &s
 	}
+	if k.disk != nil {
+		s := k.disk.Stats()
+		all.Spill = &s
+	}
 	if k.pod != nil {
 		s := k.pod.Stats()
 		all.HyperPod = &s
@@ -188,6 +219,9 @@ func (k *Cache) Close() {
 	}
 	k.end()
 	k.tending.Wait()
+	if k.disk != nil {
+		defer k.disk.Close()
+	}
 	if k.store == nil {
 		return
 	}

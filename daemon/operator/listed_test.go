@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/warmpath/warmpath/cache/kvstore"
+	"github.com/warmpath/warmpath/cache/kvstore/spill"
 	"github.com/warmpath/warmpath/cache/lmcache"
 	"github.com/warmpath/warmpath/cache/tier"
 	"github.com/warmpath/warmpath/daemon/hyperpod"
@@ -66,7 +67,7 @@ func gather(t *testing.T) map[string]string {
 		},
 		kv: func() (kvcache.Stats, bool) {
 			return kvcache.Stats{Store: kvstore.Stats{Refused: map[string]uint64{"full": 1}}, RESP: &resp.Stats{},
-				HyperPod: &hyperpod.Stats{}}, true
+				HyperPod: &hyperpod.Stats{}, Spill: &spill.Stats{}}, true
 		},
 		lmcache: func() lmcache.Stats { return lmcache.Stats{On: true} },
 	}, strategyCollector{})

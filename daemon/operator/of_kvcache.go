@@ -91,6 +91,35 @@ var ofKVCache = []reading[kvcache.Stats]{
 				send(float64(s.HyperPod.Stalled), "hyperpod", "stalled")
 			}
 		}),
+	newReading(metric{name: "kv_spill_bytes",
+		help: "Bytes of the files of spilled values.", kind: isGauge},
+		func(s kvcache.Stats, send func(float64, ...string)) {
+			if s.Spill != nil {
+				send(float64(s.Spill.Bytes))
+			}
+		}),
+	newReading(metric{name: "kv_spill_values",
+		help: "Values of the KV cache that are on the disk.", kind: isGauge},
+		func(s kvcache.Stats, send func(float64, ...string)) {
+			if s.Spill != nil {
+				send(float64(s.Spill.Values))
+			}
+		}),
+	newReading(metric{name: "kv_spill_total",
+		help: "Values at the disk of the KV cache: written, read, skipped (the disk is slow or full, or the value too " +
+			"large), dropped (the oldest, for room), corrupt (a checksum); torn counts files, failure errors of the disk.",
+		kind: isCounter, labels: []string{"event"}},
+		func(s kvcache.Stats, send func(float64, ...string)) {
+			if s.Spill != nil {
+				send(float64(s.Spill.Written), "written")
+				send(float64(s.Spill.Read), "read")
+				send(float64(s.Spill.Skipped), "skipped")
+				send(float64(s.Spill.Dropped), "dropped")
+				send(float64(s.Spill.Corrupt), "corrupt")
+				send(float64(s.Spill.Torn), "torn")
+				send(float64(s.Spill.Failures), "failure")
+			}
+		}),
 	newReading(metric{name: "kv_leases_total",
 		help: "Leases on values of the KV cache that workers were granted at its HyperPod door, and those of them that " +
 			"were not released in time (expired).", kind: isCounter, labels: []string{"event"}},

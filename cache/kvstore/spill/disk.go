@@ -1,0 +1,294 @@
+package spill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/warmpath/warmpath/cache/kvstore"
+)
+
+// Config says where values are kept, and how many.
+type Config struct {
+	Dir      string       // is made if it is not there; no other daemon may use it
+	MaxBytes int64        // of the files together
+	MaxQueue int64        // of values that wait to be written; they cannot be evicted meanwhile. Default 64 MiB
+	Log      *slog.Logger // default slog.Default()
+}
+
+// MinBytes is the least that a disk is worth: a segment holds a value of a few megabytes.
+const MinBytes = 64 << 20
+
+const (
+	segments  = 8               // of the newest values; the oldest segment goes as a whole
+	maxJobs   = 4096            // values that wait to be written
+	pauseTime = 5 * time.Second // after an error of the disk
+)
+
+// Disk is a kvstore.Backing. Run writes; Close ends it.
+type Disk struct {
+	config Config
+	lock   *os.File
+	jobs   chan *job
+
+	mu       sync.Mutex // guards all below
+	index    map[string]place
+	pending  map[string]*job
+	dead     []place // to be marked
+	segments []*segment
+	next     uint64
+	queued   int64
+	paused   time.Time
+	stats    Stats
+}
+
+// job is a value to be written.
+type job struct {
+	record record
+	value  *kvstore.Lease
+}
+
+// Stats is what the disk has done since the start, and what it holds.
+type Stats struct {
+	Values        int
+	Bytes         int64  // of the files
+	Written, Read uint64 // values
+	Skipped       uint64 // values that came faster than the disk writes, or while it was full, or too large for it
+	Dropped       uint64 // values that went with their segment
+	Torn, Corrupt uint64 // segments with a torn end; values that are not what their checksum says
+	Failures      uint64 // of the disk
+	Found         int    // values that the start found
+}
+
+// Open reads what stands in the folder.
+func Open(c Config) (*Disk, error) {
+	if c.MaxBytes < MinBytes {
+		return nil, fmt.Errorf("spill: %d bytes are too few; give at least %d", c.MaxBytes, MinBytes)
+	}
+	if c.MaxQueue <= 0 {
+		c.MaxQueue = 64 << 20
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	d := &Disk{config: c, jobs: make(chan *job, maxJobs), index: map[string]place{}, pending: map[string]*job{}}
+	if err := d.open(); err != nil {
+		d.closeFiles()
+		return nil, fmt.Errorf("spill: %s: %w", c.Dir, err)
+	}
+	return d, nil
+}
+
+func (d *Disk) open() (err error) {
+	if err := os.MkdirAll(d.config.Dir, 0o700); err != nil {
+		return err
+	}
+	d.lock, err = os.OpenFile(filepath.Join(d.config.Dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := lockFolder(d.lock); err != nil {
+		return err
+	}
+	numbers, err := segmentsOf(d.config.Dir)
+	if err != nil {
+		return err
+	}
+	for _, n := range numbers {
+		if err := d.restore(segmentPath(d.config.Dir, n)); err != nil {
+			return err
+		}
+		d.next = n + 1
+	}
+	d.stats.Found = len(d.index)
+	return d.shrink(0)
+}
+
+// restore takes up a segment of an earlier process.
+func (d *Disk) restore(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	g := &segment{file: f, path: path, keys: map[string]struct{}{}}
+	d.segments = append(d.segments, g)
+	now := time.Now()
+	var torn bool
+	g.bytes, torn, err = scan(f, func(at int64, r record) {
+		if old, ok := d.index[r.key]; ok {
+			delete(old.segment.keys, r.key)
+			delete(d.index, r.key)
+		}
+		if r.expires.IsZero() || now.Before(r.expires) {
+			d.put(place{segment: g, at: at, record: r})
+		}
+	})
+	if torn {
+		d.stats.Torn++
+		d.config.Log.Warn("a file of spilled values has a torn end, which was cut off", "file", path)
+	}
+	return err
+}
+
+func (d *Disk) put(p place) {
+	d.index[p.record.key] = p
+	p.segment.keys[p.record.key] = struct{}{}
+}
+
+// shrink deletes the oldest segments until so many bytes more fit. A promise on one of them is an error.
+func (d *Disk) shrink(more int64) error {
+	total := more
+	for _, g := range d.segments {
+		total += g.bytes
+	}
+	for total > d.config.MaxBytes && len(d.segments) > 0 {
+		g := d.segments[0]
+		if time.Now().Before(g.keep) {
+			return errors.New("the oldest values are promised to clients")
+		}
+		for key := range g.keys {
+			delete(d.index, key)
+			d.stats.Dropped++
+		}
+		total -= g.bytes
+		d.segments = d.segments[1:]
+		g.gone = true
+		_ = os.Remove(g.path) // else the next start finds it, and drops it again
+		g.close()
+	}
+	return nil
+}
+
+// Exists reports whether the disk has the key. With a time it keeps the value until then.
+func (d *Disk) Exists(key string, keep time.Time) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	p, ok := d.index[key]
+	if !ok || !p.record.expires.IsZero() && !time.Now().Before(p.record.expires) {
+		return false
+	}
+	if keep.After(p.segment.keep) {
+		p.segment.keep = keep
+	}
+	return true
+}
+
+// Delete forgets the key. Its record is marked later, by Run.
+func (d *Disk) Delete(key string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.pending, key)
+	p, ok := d.index[key]
+	if ok {
+		d.forget(p)
+		d.dead = append(d.dead, p)
+	}
+	return ok
+}
+
+func (d *Disk) forget(p place) {
+	delete(d.index, p.record.key)
+	delete(p.segment.keys, p.record.key)
+}
+
+// Put takes a value to be written, or not: it never waits.
+func (d *Disk) Put(key string, expires time.Time, value *kvstore.Lease) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	j := &job{record: record{state: live, key: key, size: value.Size(), expires: expires}, value: value}
+	if j.record.bytes() > d.config.MaxBytes/segments || d.queued+j.record.size > d.config.MaxQueue ||
+		time.Now().Before(d.paused) {
+		d.stats.Skipped++
+		return false
+	}
+	select {
+	case d.jobs <- j:
+	default:
+		d.stats.Skipped++
+		return false
+	}
+	d.pending[key] = j
+	d.queued += j.record.size
+	return true
+}
+
+// Get reads a value into the room that it is given, and checks it.
+func (d *Disk) Get(ctx context.Context, key string, room kvstore.Place) (bool, error) {
+	d.mu.Lock()
+	p, ok := d.index[key]
+	if ok {
+		p.segment.refs++
+	}
+	d.mu.Unlock()
+	if !ok {
+		return false, nil
+	}
+	err := d.read(ctx, p, room)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	p.segment.refs--
+	p.segment.close()
+	switch {
+	case err == nil:
+		d.stats.Read++
+	case errors.Is(err, errCorrupt):
+		d.stats.Corrupt++
+		if now, ok := d.index[key]; ok && now == p {
+			d.forget(p)
+			d.dead = append(d.dead, p)
+		}
+		d.config.Log.Warn("a spilled value is not what was written: it is a miss", "file", p.segment.path, "error", err)
+	}
+	return err == nil, err
+}
+
+var errCorrupt = errors.New("the bytes do not fit the checksum")
+
+func (d *Disk) read(ctx context.Context, p place, room kvstore.Place) error {
+	pieces, err := room(p.record.size, p.record.expires)
+	if err != nil {
+		return err
+	}
+	at := p.at + headerBytes + int64(len(p.record.key))
+	for _, piece := range pieces {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if _, err := p.segment.file.ReadAt(piece, at); err != nil {
+			return fmt.Errorf("%w: %w", errCorrupt, err)
+		}
+		at += int64(len(piece))
+	}
+	if sumOf(p.record.key, pieces) != p.record.sum {
+		return errCorrupt
+	}
+	return nil
+}
+
+// Stats counts.
+func (d *Disk) Stats() Stats {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := d.stats
+	s.Values = len(d.index)
+	for _, g := range d.segments {
+		s.Bytes += g.bytes
+	}
+	return s
+}
+
+func (d *Disk) closeFiles() {
+	for _, g := range d.segments {
+		g.file.Close()
+	}
+	if d.lock != nil {
+		d.lock.Close()
+	}
+}
+
+var _ kvstore.Backing = (*Disk)(nil)

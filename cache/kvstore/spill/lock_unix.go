@@ -1,0 +1,18 @@
+//go:build unix
+
+package spill
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// lockFolder keeps other daemons out until the file is closed.
+func lockFolder(f *os.File) error {
+	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return errors.New("another daemon spills there; give each its own folder")
+	}
+	return err
+}

@@ -1,0 +1,88 @@
+package spill
+
+import (
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"io"
+	"time"
+)
+
+const (
+	headerBytes = 36
+	magic       = "wpkv"
+	live        = 1
+	dead        = 0
+	stateAt     = 4
+	maxKey      = 64 << 10 // what a header may say: more is no header of ours
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// record is what stands before a value.
+type record struct {
+	state   byte
+	key     string
+	size    int64
+	expires time.Time
+	sum     uint32 // of key and value
+}
+
+// bytes is the room that the record and its value take.
+func (r *record) bytes() int64 { return headerBytes + int64(len(r.key)) + r.size }
+
+// encode returns the header and the key.
+func (r *record) encode() []byte {
+	b := make([]byte, headerBytes, headerBytes+len(r.key))
+	copy(b, magic)
+	b[stateAt] = live
+	binary.LittleEndian.PutUint32(b[8:], uint32(len(r.key)))
+	binary.LittleEndian.PutUint64(b[12:], uint64(r.size))
+	if !r.expires.IsZero() {
+		binary.LittleEndian.PutUint64(b[20:], uint64(r.expires.UnixNano()))
+	}
+	binary.LittleEndian.PutUint32(b[28:], r.sum)
+	b = append(b, r.key...)
+	binary.LittleEndian.PutUint32(b[32:], crc32.Checksum(b, castagnoli))
+	b[stateAt] = r.state
+	return b
+}
+
+var errTorn = errors.New("spill: the record is torn")
+
+// decode reads the record at an offset of a file that has so many bytes.
+func decode(f io.ReaderAt, at, end int64) (r record, err error) {
+	b := make([]byte, headerBytes)
+	if _, err := f.ReadAt(b, at); err != nil {
+		return r, errTorn
+	}
+	n := binary.LittleEndian.Uint32(b[8:])
+	size := binary.LittleEndian.Uint64(b[12:])
+	if string(b[:4]) != magic || n > maxKey || size > uint64(end) {
+		return r, errTorn
+	}
+	b = append(b, make([]byte, n)...)
+	if _, err := f.ReadAt(b[headerBytes:], at+headerBytes); err != nil {
+		return r, errTorn
+	}
+	r = record{state: b[stateAt], key: string(b[headerBytes:]), size: int64(size), sum: binary.LittleEndian.Uint32(b[28:])}
+	if ns := int64(binary.LittleEndian.Uint64(b[20:])); ns != 0 {
+		r.expires = time.Unix(0, ns)
+	}
+	sum := binary.LittleEndian.Uint32(b[32:])
+	b[stateAt] = live
+	clear(b[32:36])
+	if crc32.Checksum(b, castagnoli) != sum || at+r.bytes() > end {
+		return r, errTorn
+	}
+	return r, nil
+}
+
+// sumOf is the checksum of a key and its value.
+func sumOf(key string, pieces [][]byte) uint32 {
+	sum := crc32.Checksum([]byte(key), castagnoli)
+	for _, p := range pieces {
+		sum = crc32.Update(sum, castagnoli, p)
+	}
+	return sum
+}

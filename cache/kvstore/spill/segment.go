@@ -1,0 +1,71 @@
+package spill
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// segment is one file. Disk.mu guards all but the file.
+type segment struct {
+	file  *os.File
+	path  string
+	bytes int64
+	refs  int       // reads under way
+	gone  bool      // unlinked: closed by the last read
+	keep  time.Time // promised until then
+	keys  map[string]struct{}
+}
+
+// place is where a value lies.
+type place struct {
+	segment *segment
+	at      int64
+	record  record
+}
+
+func segmentPath(dir string, n uint64) string { return filepath.Join(dir, fmt.Sprintf("%016x.kv", n)) }
+
+// segmentsOf lists the numbers of the segments in a folder, the oldest first.
+func segmentsOf(dir string) (numbers []uint64, err error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.kv"))
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		var n uint64
+		if _, err := fmt.Sscanf(filepath.Base(f), "%016x.kv", &n); err == nil {
+			numbers = append(numbers, n)
+		}
+	}
+	slices.Sort(numbers)
+	return numbers, nil
+}
+
+// scan reads the headers of a segment and calls found for each live record. What is torn is cut off; torn reports it.
+func scan(f *os.File, found func(at int64, r record)) (bytes int64, torn bool, err error) {
+	st, err := f.Stat()
+	if err != nil {
+		return 0, false, err
+	}
+	for at := int64(0); at < st.Size(); {
+		r, err := decode(f, at, st.Size())
+		if err != nil {
+			return at, true, f.Truncate(at)
+		}
+		if r.state == live {
+			found(at, r)
+		}
+		at += r.bytes()
+	}
+	return st.Size(), false, nil
+}
+
+// close closes the file of a segment that nobody reads any more.
+func (g *segment) close() {
+	if g.gone && g.refs == 0 {
+		g.file.Close()
+	}
+}

@@ -1,0 +1,296 @@
+package spill
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/warmpath/warmpath/cache/kvstore"
+)
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// tiers is a store of 8 MiB over a disk.
+type tiers struct {
+	t     *testing.T
+	disk  *Disk
+	store *kvstore.Store
+	stop  func()
+}
+
+func start(t *testing.T, dir string, maxBytes int64) *tiers {
+	t.Helper()
+	d, err := Open(Config{Dir: dir, MaxBytes: maxBytes, Log: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := kvstore.Open(kvstore.Config{MaxBytes: 8 << 20, Backing: d, Log: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { d.Run(ctx); close(done) }()
+	x := &tiers{t: t, disk: d, store: s}
+	stopped := false
+	x.stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		<-done
+		if err := s.Close(5 * time.Second); err != nil {
+			t.Error(err)
+		}
+		d.Close()
+	}
+	t.Cleanup(x.stop)
+	return x
+}
+
+func valueOf(key string, size int) []byte {
+	return bytes.Repeat([]byte(key+"|"), size/(len(key)+1)+1)[:size]
+}
+
+func (x *tiers) put(key string, size int, t kvstore.Terms) {
+	x.t.Helper()
+	f, err := x.store.Reserve(key, int64(size))
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	value := valueOf(key, size)
+	for _, p := range f.Pieces() {
+		value = value[copy(p, value):]
+	}
+	f.Commit(t)
+}
+
+// settled waits until nothing is to be written.
+func (x *tiers) settled() {
+	x.t.Helper()
+	eventually(x.t, "all is written", func() bool {
+		x.disk.mu.Lock()
+		defer x.disk.mu.Unlock()
+		return len(x.disk.pending) == 0 && len(x.disk.jobs) == 0 && x.disk.queued == 0
+	})
+}
+
+// get reports whether a value is there, and that it is the one that was put.
+func (x *tiers) get(key string, size int) bool {
+	x.t.Helper()
+	l := x.store.Get(context.Background(), key, netip.Addr{})
+	if l == nil {
+		return false
+	}
+	defer l.Release()
+	if !bytes.Equal(bytes.Join(l.Pieces(), nil), valueOf(key, size)) {
+		x.t.Errorf("%s has other bytes", key)
+	}
+	return true
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within 20 s: %s", what)
+		}
+	}
+}
+
+// What memory has evicted is on the disk, and is there after a restart.
+func TestSpill(t *testing.T) {
+	dir := t.TempDir()
+	x := start(t, dir, MinBytes)
+	for i := range 20 {
+		x.put(fmt.Sprint("k", i), 1<<20+i, kvstore.Terms{})
+		x.settled()
+	}
+	x.put("short", 5, kvstore.Terms{Life: time.Hour})
+	x.put("over", 5, kvstore.Terms{Life: time.Millisecond})
+	x.settled()
+	for i := range 20 {
+		if !x.get(fmt.Sprint("k", i), 1<<20+i) {
+			t.Errorf("k%d is lost", i)
+		}
+	}
+	if n := x.store.Stats(); n.Loaded < 12 || n.Misses != 0 {
+		t.Errorf("%d came from the disk, %d misses", n.Loaded, n.Misses)
+	}
+	x.store.Delete("k3")
+	x.put("k4", 100, kvstore.Terms{}) // other bytes than before
+	x.settled()
+	x.stop()
+
+	x = start(t, dir, MinBytes)
+	if n := x.disk.Stats(); n.Found != 20 || n.Torn != 0 {
+		t.Errorf("the start found %d values, %d torn", n.Found, n.Torn)
+	}
+	for i := range 20 {
+		size := 1<<20 + i
+		if i == 4 {
+			size = 100
+		}
+		if got := x.get(fmt.Sprint("k", i), size); got != (i != 3) {
+			t.Errorf("k%d after a restart: there %v", i, got)
+		}
+	}
+	if !x.get("short", 5) || x.get("over", 5) {
+		t.Error("lives are not kept")
+	}
+}
+
+func TestTornAndCorrupt(t *testing.T) {
+	dir := t.TempDir()
+	x := start(t, dir, MinBytes)
+	for i := range 5 {
+		x.put(fmt.Sprint("k", i), 100_000, kvstore.Terms{})
+		x.settled()
+	}
+	x.stop()
+	file := segmentPath(dir, 0)
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[150_000] ^= 1 // in k1's value
+	if err := os.WriteFile(file, b[:len(b)-10], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	x = start(t, dir, MinBytes)
+	if n := x.disk.Stats(); n.Found != 4 || n.Torn != 1 {
+		t.Errorf("found %d, torn %d; want 4, 1", n.Found, n.Torn)
+	}
+	for i, want := range []bool{true, false, true, true, false} {
+		if got := x.get(fmt.Sprint("k", i), 100_000); got != want {
+			t.Errorf("k%d there: %v; want %v", i, got, want)
+		}
+	}
+	if n := x.disk.Stats(); n.Corrupt != 1 || x.store.Exists("k1", netip.Addr{}, 0) {
+		t.Errorf("%d corrupt", n.Corrupt)
+	}
+}
+
+// The files never take more than they may; the oldest values go, but not those that were promised.
+func TestBounds(t *testing.T) {
+	x := start(t, t.TempDir(), MinBytes)
+	for i := range 100 {
+		x.put(fmt.Sprint("k", i), 1<<20, kvstore.Terms{})
+		x.settled()
+		if n := x.disk.Stats(); n.Bytes > MinBytes {
+			t.Fatalf("%d bytes on the disk", n.Bytes)
+		}
+	}
+	if n := x.disk.Stats(); n.Dropped == 0 || n.Values < 40 {
+		t.Errorf("%d values, %d dropped", n.Values, n.Dropped)
+	}
+	first := ""
+	for i := 99; i >= 0 && x.disk.Exists(fmt.Sprint("k", i), time.Time{}); i-- {
+		first = fmt.Sprint("k", i)
+	}
+	if !x.store.Exists(first, netip.MustParseAddr("10.0.0.1"), time.Minute) {
+		t.Fatal("it was there just now")
+	}
+	for i := range 30 {
+		x.put(fmt.Sprint("more", i), 1<<20, kvstore.Terms{})
+		x.settled()
+	}
+	if !x.get(first, 1<<20) {
+		t.Errorf("%s was promised, and is gone", first)
+	}
+	x.put("huge", 8<<20-1<<19, kvstore.Terms{}) // more than a segment
+	x.settled()
+	if x.disk.Exists("huge", time.Time{}) {
+		t.Error("a value larger than a segment is on the disk")
+	}
+}
+
+// A full disk is counted, and clients see nothing of it.
+func TestFullDisk(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_RDWR, 0)
+	if err != nil {
+		t.Skip("SKIPPED: there is no /dev/full here")
+	}
+	x := start(t, t.TempDir(), MinBytes)
+	x.put("a", 1000, kvstore.Terms{})
+	x.settled()
+	x.disk.mu.Lock()
+	file := x.disk.segments[0].file
+	x.disk.segments[0].file = full
+	x.disk.mu.Unlock()
+	for i := range 5 {
+		x.put(fmt.Sprint("k", i), 1000, kvstore.Terms{})
+		x.settled()
+	}
+	x.disk.mu.Lock()
+	x.disk.segments[0].file = file
+	x.disk.paused = time.Time{}
+	x.disk.mu.Unlock()
+	full.Close()
+	if n := x.disk.Stats(); n.Failures != 1 || n.Skipped != 4 {
+		t.Errorf("%d failures, %d skipped; want 1, 4", n.Failures, n.Skipped)
+	}
+	for i := range 5 {
+		if !x.get(fmt.Sprint("k", i), 1000) {
+			t.Errorf("memory has lost k%d", i)
+		}
+	}
+	x.put("b", 1000, kvstore.Terms{})
+	x.settled()
+	if !x.disk.Exists("b", time.Time{}) || !x.disk.Exists("a", time.Time{}) {
+		t.Error("the disk is not used again")
+	}
+}
+
+func TestRefused(t *testing.T) {
+	dir := t.TempDir()
+	start(t, dir, MinBytes)
+	f := func(c Config, want string) {
+		t.Helper()
+		c.Log = quiet
+		if d, err := Open(c); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Open(%+v) = %v, %v; want %q", c, d, err, want)
+		}
+	}
+	f(Config{Dir: dir, MaxBytes: MinBytes}, "another daemon")
+	f(Config{Dir: dir, MaxBytes: 1}, "too few")
+	file := filepath.Join(t.TempDir(), "file")
+	os.WriteFile(file, nil, 0o600)
+	f(Config{Dir: file, MaxBytes: MinBytes}, "not a directory")
+}
+
+// FuzzScan: whatever stands in a file, a start takes up whole records and cuts the rest off.
+func FuzzScan(f *testing.F) {
+	r := record{state: live, key: "key", size: 3, sum: sumOf("key", [][]byte{[]byte("abc")})}
+	one := append(r.encode(), "abc"...)
+	f.Add(one)
+	f.Add(append(bytes.Clone(one), one[:20]...))
+	f.Add([]byte("wpkv\x01"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		path := filepath.Join(t.TempDir(), "f")
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		file, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		kept, torn, err := scan(file, func(at int64, r record) {
+			if at+r.bytes() > int64(len(data)) {
+				t.Errorf("record at %d of %d bytes in a file of %d", at, r.bytes(), len(data))
+			}
+		})
+		if st, _ := file.Stat(); err != nil || st.Size() != kept || torn != (kept != int64(len(data))) {
+			t.Errorf("kept %d of %d, torn %v, %v", kept, len(data), torn, err)
+		}
+	})
+}
