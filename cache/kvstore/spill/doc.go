@@ -1,23 +1,23 @@
-// Package spill is a disk behind a kvstore.Store: values are written there soon after they were put, so that what memory
-// evicts is not lost, and a restart finds them.
+// Package spill is a disk behind a kvstore.Store: values are written there soon after they were put, so that what
+// memory evicts is not lost, and a restart finds them.
 //
 // # How do they lie on the disk?
 //
-// In segments, files of an eighth of Config.MaxBytes that are only appended to. When there are too many, the oldest goes
-// with all that is in it. A record is a header of 36 bytes, the key, the value:
+// In segments, files of an eighth of Config.MaxBytes that are only appended to. When there are too many, the oldest
+// goes with all that is in it. A record is a header of 36 bytes, the key, the value:
 //
 //	0 "wpkv"  4 state: 1 live, 0 dead  8 length of the key  12 of the value  20 end in Unix ns, 0 = none
 //	28 CRC-32C of key and value  32 CRC-32C of the header with state 1 and this 0, and of the key
 //
 // little-endian. A start reads the headers. One that is torn, as the machine stopped while it was written, ends its
-// segment; a value whose bytes are not what its checksum says is a miss. Both are counted. A deleted or replaced value is
-// marked dead in place, which needs no room on a full disk.
+// segment; a value whose bytes are not what its checksum says is a miss. Both are counted. A deleted or replaced
+// value is marked dead in place, which needs no room on a full disk.
 //
 // # What if the disk is slow, or full?
 //
 // Nobody waits for it. A value is written as long as it is leased, up to Config.MaxQueue bytes at a time; what comes
 // faster is skipped and counted. An error stops writing for five seconds and is logged; clients see none of it.
 //
-// What lost: a file a value, which is two files for each of LMCache's chunks and a folder of a hundred thousand; to write
-// when memory evicts, which makes a put wait for the disk.
+// What lost: a file a value, which is two files for each of LMCache's chunks and a folder of a hundred thousand; to
+// write when memory evicts, which makes a put wait for the disk.
 package spill
