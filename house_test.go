@@ -31,7 +31,7 @@ const module = "github.com/warmpath/warmpath"
 // import itself and what is below it only where that is listed. A pattern ending in /... means the folder and all below.
 var arrows = map[string][]string{
 	// The root wires the rooms and is the only one that knows the configuration.
-	"daemon": {"daemon/discover", "daemon/exchange", "daemon/front", "daemon/gate", "daemon/kvcache",
+	"daemon": {"daemon/discover", "daemon/exchange", "daemon/feed", "daemon/front", "daemon/gate", "daemon/kvcache",
 		"daemon/listen", "daemon/operator", "daemon/probe",
 		"daemon/route", "daemon/session", "daemon/sessionapi", "daemon/tokens", "daemon/upstream", "daemon/worker",
 		"host", "cache/...", "conf", "plugins"},
@@ -42,7 +42,7 @@ var arrows = map[string][]string{
 	// The way of a request: front -> exchange -> route, sessionapi beside it. No arrow runs up.
 	"daemon/front": {"daemon/exchange", "daemon/gate", "daemon/listen", "daemon/spool", "daemon/upstream"},
 	"daemon/operator": {"daemon/exchange", "daemon/gate", "daemon/kvcache", "daemon/route", "daemon/session", "daemon/worker",
-		"cache/lmcache", "cache/tier"},
+		"daemon/feed", "cache/holdings", "cache/kvevents", "cache/lmcache", "cache/tier"},
 	"daemon/sessionapi": {"daemon/exchange", "daemon/sagemaker", "daemon/session", "daemon/upstream", "daemon/worker"},
 	"daemon/exchange": {"daemon/gate", "daemon/prompt", "daemon/route", "daemon/sagemaker", "daemon/session", "daemon/tokens",
 		"daemon/upstream", "daemon/worker"},
@@ -55,6 +55,7 @@ var arrows = map[string][]string{
 	"daemon/resp":     {"cache/kvstore"},
 
 	// The others under daemon are strangers to each other.
+	"daemon/feed":             {"daemon/worker", "cache/holdings", "cache/kvevents", "cache/zmtp"},
 	"daemon/gate":             {},
 	"daemon/listen":           {},
 	"daemon/discover":         {},

@@ -46,6 +46,7 @@ type Server struct {
 	Explain        bool          `toml:"explain"`                           // answer X-Warmpath-Explain: 1 in headers
 	Pprof          bool          `toml:"pprof"`                             // /debug/pprof on admin without a token
 	ModuleCache    string        `toml:"module_cache" reload:"restart"`     // folder of compiled modules; see CacheDir
+	KVEventsListen string        `toml:"kv_events_listen" reload:"restart"` // for workers that dial us; "" = none
 	LogFormat      string        `toml:"log_format" reload:"restart"`       // text | json
 	LogLevel       string        `toml:"log_level"`                         // debug | info | warn | error
 }
@@ -90,6 +91,9 @@ type Pool struct {
 	InvocationPath string `toml:"invocation_path"` // where the workers take what comes in on SageMaker's paths
 	ClientRank     bool   `toml:"client_rank"`     // a client's X-data-parallel-rank holds; else it is dropped
 
+	KVEvents       string `toml:"kv_events"`        // where its workers publish, of those that do not say; see Worker
+	KVEventsReplay string `toml:"kv_events_replay"` // likewise
+
 	SharedTokens int     `toml:"shared_kv_tokens"` // KV in a tier that all its workers share, in tokens; 0 = none
 	CPURate      float64 `toml:"cpu_kv_rate"`      // tokens of KV a second that come from a worker's CPU memory
 	SharedRate   float64 `toml:"shared_kv_rate"`   // and from the shared tier
@@ -117,6 +121,9 @@ type Worker struct {
 	Cost         float64           `toml:"cost"`          // price beside the other workers, for strategies
 	DataParallel int               `toml:"data_parallel"` // engines behind url, each routed to alone; 0 = it says it
 	Labels       map[string]string `toml:"labels"`        // for strategies, as tier = "batch"; see MaxLabels
+
+	KVEvents       string `toml:"kv_events"`        // where it publishes KV events: tcp://, ipc://, auto; "" = as the pool
+	KVEventsReplay string `toml:"kv_events_replay"` // where missed ones are asked for; "" = as the pool
 }
 
 // Equal reports whether both workers are configured alike.

@@ -25,6 +25,7 @@ func validate(r *report, c *Config) {
 	for i := range c.Pools {
 		path := elem("pools", i)
 		checkPool(r, path, c, &c.Pools[i])
+		checkEvents(r, path, c.Pools[i].KVEvents, c.Pools[i].KVEventsReplay)
 		r.unique(names, c.Pools[i].Name, child(path, "name"), "give each pool its own name")
 		checkReachable(r, c, i)
 		checkSources(r, path, &c.Pools[i])

@@ -40,6 +40,7 @@ func checkServer(r *report, s *Server) {
 		checkOrigin(r, elem("server.cors_origins", i), origin)
 	}
 	checkAccessLog(r, "server.access_log", s.AccessLog)
+	checkEventAddress(r, "server.kv_events_listen", s.KVEventsListen)
 	r.oneOf("server.log_format", s.LogFormat, "text", "json")
 	r.oneOf("server.log_level", s.LogLevel, "debug", "info", "warn", "error")
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/warmpath/warmpath/cache/tier"
 	"github.com/warmpath/warmpath/conf"
 	"github.com/warmpath/warmpath/daemon/exchange"
+	"github.com/warmpath/warmpath/daemon/feed"
 	"github.com/warmpath/warmpath/daemon/front"
 	"github.com/warmpath/warmpath/daemon/kvcache"
 	"github.com/warmpath/warmpath/daemon/listen"
@@ -31,6 +32,7 @@ type Daemon struct {
 	lmcache  *lmcache.Controller
 	tier     *tier.Store // what outlives a request, and with Redis the process: sessions, and what strategies remember
 	kvCache  *kvcache.Cache
+	door     *feed.Door // for workers that dial us; nil = there is none
 	metrics  *operator.Metrics
 	departed *operator.Departed
 	server   *exchange.Server
@@ -65,8 +67,8 @@ func New(c *conf.Config, log *slog.Logger) (*Daemon, error) {
 		log = slog.New(slog.DiscardHandler)
 	}
 	level := new(slog.LevelVar)
-	setLevel(level, c.Server.LogLevel)
-	log = slog.New(leveled{Handler: log.Handler(), level: level})
+	operator.SetLevel(level, c.Server.LogLevel)
+	log = slog.New(operator.NewLeveled(log.Handler(), level))
 	controller, err := newLMCache(&c.LMCache, log) // first: a worker that is not answered soon reports nothing
 	if err != nil {
 		return nil, err
@@ -118,6 +120,12 @@ func (d *Daemon) start(c *conf.Config) error {
 	d.kvCache, err = openKVCache(&c.KVCache, d.log)
 	if err != nil {
 		return err
+	}
+	if s.KVEventsListen != "" {
+		d.door, err = feed.Open(d.life, s.KVEventsListen, d.log)
+		if err != nil {
+			return err
+		}
 	}
 	d.reload.Lock()
 	err = d.apply(c)

@@ -15,6 +15,7 @@ import (
 	"github.com/warmpath/warmpath/conf"
 	"github.com/warmpath/warmpath/daemon/discover"
 	"github.com/warmpath/warmpath/daemon/exchange"
+	"github.com/warmpath/warmpath/daemon/feed"
 	"github.com/warmpath/warmpath/daemon/operator"
 	"github.com/warmpath/warmpath/daemon/probe"
 	"github.com/warmpath/warmpath/daemon/route"
@@ -36,6 +37,7 @@ type pool struct {
 	vigil   *operator.Vigil
 	roster  *lmcache.Roster // whose LMCache is whose
 	asking  *exchange.Asking
+	feed    *feed.Feed
 
 	set      atomic.Pointer[setup]
 	changing sync.Mutex // one change of workers at a time
@@ -53,9 +55,9 @@ type setup struct {
 }
 
 // newPool starts a pool; its strategy is put in by the caller.
-func newPool(c conf.Pool, s conf.Sessions, store session.Store, m *operator.Metrics, log *slog.Logger) (*pool, error) {
+func newPool(c conf.Pool, s conf.Sessions, d *Daemon) (*pool, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &pool{name: c.Name, log: log.With("pool", c.Name), stop: cancel}
+	p := &pool{name: c.Name, log: d.log.With("pool", c.Name), stop: cancel}
 	p.vigil = operator.NewVigil(p.log)
 	p.found = newDiscovery(p.log)
 	c.Workers = p.found.Take(ctx, sources(c))
@@ -69,9 +71,11 @@ func newPool(c conf.Pool, s conf.Sessions, store session.Store, m *operator.Metr
 	p.prober = probe.New(questions(first))
 	p.route = route.New(route.Config{Name: c.Name, Reason: plugins.ReasonText, Began: time.Now(),
 		Workers: p.watch(first), Tiers: tiers(&first.conf),
-		Sessions: session.On(store, session.Config{Pool: c.Name, Life: s.Life, TTL: s.TTL})})
-	p.asking = exchange.NewAsking(exchange.Asked{Pool: p.route, Clients: &p.clients, Log: p.log, Meter: m})
+		Sessions: session.On(d.tier, session.Config{Pool: c.Name, Life: s.Life, TTL: s.TTL})})
+	p.asking = exchange.NewAsking(exchange.Asked{Pool: p.route, Clients: &p.clients, Log: p.log, Meter: d.metrics})
 	p.asking.Configure(first.key, exchange.AskConfig(c.Tokens))
+	p.feed = feed.New(feed.Config{Index: p.route.Held, Workers: p.route.Workers.Stats, Door: d.door, Log: p.log})
+	p.feed.Configure(origins(&first.conf), first.tls)
 	p.running.Go(func() { p.prober.Run(ctx, p.route.Workers) })
 	go p.route.Sessions.Run(ctx)
 	go p.found.Run(ctx, p.refound)
@@ -83,6 +87,7 @@ func newPool(c conf.Pool, s conf.Sessions, store session.Store, m *operator.Metr
 func (p *pool) tend(ctx context.Context) {
 	everySecond(ctx, func(now time.Time) {
 		p.look()
+		p.feed.Tick(now)
 		unknown, guess := p.route.Tick(now)
 		for _, id := range unknown {
 			p.log.Warn("KV cache size unknown: routing on a guess; set kv_tokens of the worker",
@@ -101,7 +106,7 @@ func (p *pool) look() {
 // shown is the pool as an operator sees it.
 func (p *pool) shown() *operator.Pool {
 	c := &p.set.Load().conf
-	return &operator.Pool{Pool: p.route, Models: c.Models, Serves: c.Serves, Panic: c.Panic}
+	return &operator.Pool{Pool: p.route, Models: c.Models, Serves: c.Serves, Panic: c.Panic, Events: p.feed}
 }
 
 // served is the pool as a request of this epoch sees it.
@@ -162,6 +167,17 @@ func specs(c conf.Pool) []worker.Spec {
 	return s
 }
 
+// origins is where the workers publish KV events.
+func origins(c *conf.Pool) map[string]feed.Origin {
+	all := make(map[string]feed.Origin, len(c.Workers))
+	for i := range c.Workers {
+		w := &c.Workers[i]
+		events, replay := c.Events(w)
+		all[w.ID] = feed.Origin{URL: w.URL, Events: events, Replay: replay}
+	}
+	return all
+}
+
 func tiers(c *conf.Pool) route.Tiers {
 	return route.Tiers{SharedTokens: c.SharedTokens, L1Rate: c.CPURate, L2Rate: c.SharedRate}
 }
@@ -216,6 +232,7 @@ func (p *pool) change(c conf.Pool) error {
 	p.asking.Configure(next.key, exchange.AskConfig(c.Tokens))
 	p.route.Configure(p.watch(next), tiers(&next.conf))
 	p.prober.Configure(questions(next))
+	p.feed.Configure(origins(&next.conf), next.tls)
 	if all := worker.Union(specs(c), specs(before.conf)); len(all) > len(c.Workers) {
 		p.route.Workers.Update(all, time.Now())
 		p.awaitHeard(c)
@@ -254,6 +271,7 @@ func (p *pool) await(ok func([]worker.Stats) bool) {
 // close stops watching the workers and frees the strategy once its running picks are over.
 func (p *pool) close() {
 	p.stop()
+	p.feed.Close()
 	p.running.Wait()
 	// The pointer stays: a request that found this pool before it was removed gets the fallback's choice.
 	if s := p.route.Strategy.Strategy(); s != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/conf"
+	"github.com/warmpath/warmpath/daemon/operator"
 	"github.com/warmpath/warmpath/host"
 	"github.com/warmpath/warmpath/plugins"
 )
@@ -91,7 +92,7 @@ func (d *Daemon) apply(c *conf.Config) error {
 	for i := range c.Pools {
 		p, known := old[c.Pools[i].Name]
 		if !known {
-			p, err = newPool(c.Pools[i], c.Sessions, d.tier, d.metrics, d.log)
+			p, err = newPool(c.Pools[i], c.Sessions, d)
 			if err != nil {
 				closeAll(loaded[i:], fresh)
 				return err
@@ -121,7 +122,7 @@ func (d *Daemon) apply(c *conf.Config) error {
 		epoch.Pools = append(epoch.Pools, p.served())
 	}
 	d.state.Store(next)
-	setLevel(d.level, c.Server.LogLevel)
+	operator.SetLevel(d.level, c.Server.LogLevel)
 	for _, p := range old {
 		d.departed.Leave(p.shown())
 		d.lmcache.Drop(p.roster)

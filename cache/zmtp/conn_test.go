@@ -205,7 +205,7 @@ func TestRefused(t *testing.T) {
 
 func TestPeersAreCounted(t *testing.T) {
 	var told atomic.Int64
-	l, at := listen(t, "tcp://127.0.0.1:0", Config{Kind: ROUTER, Peers: 2, Handshake: 50 * time.Millisecond,
+	l, at := listen(t, "tcp://127.0.0.1:0", Config{Kind: ROUTER, Peers: 2, Handshake: time.Second,
 		Refused: func(Address, error) { told.Add(1) }}, echo)
 	host := strings.TrimPrefix(at, "tcp://")
 	for range 2 { // two that say nothing

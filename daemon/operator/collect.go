@@ -45,6 +45,12 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		collect(ch, ofPools, p, p.Name)
 		for _, s := range p.Workers.Stats(now) {
 			collect(ch, ofWorkers, workerCounts{Stats: s, blocks: p.Index.Worker(s.Slot).Blocks}, p.Name, s.ID)
+			if p.Events == nil {
+				continue
+			}
+			if e, ok := p.Events.Of(s.ID); ok {
+				collect(ch, ofEvents, e, p.Name, s.ID)
+			}
 		}
 		if s := p.Strategy.Strategy(); s != nil { // nil while the pool closes
 			n := s.Stats()

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/worker"
@@ -21,30 +22,32 @@ type PoolState struct {
 
 // WorkerState is one worker's.
 type WorkerState struct {
-	ID        string    `json:"id"`
-	Endpoint  string    `json:"endpoint,omitempty"`           // of one of several data-parallel ranks: the configured id
-	Rank      *int      `json:"data_parallel_rank,omitempty"` // the same
-	State     string    `json:"state"`
-	Since     time.Time `json:"since"`         // when it became that
-	Why       string    `json:"why,omitempty"` // it is ejected or draining
-	Breaker   string    `json:"breaker"`
-	Limit     int       `json:"max_in_flight,omitempty"`
-	InFlight  int       `json:"in_flight"`
-	Running   int       `json:"running"`
-	Waiting   int       `json:"waiting"`
-	KVUsage   float64   `json:"kv_usage"`
-	KVTokens  int       `json:"kv_tokens"`
-	Slowness  float64   `json:"slowness"`
-	Models    []string  `json:"models"`
-	LastError string    `json:"last_error,omitempty"`
-	ErrorAt   time.Time `json:"last_error_at,omitzero"`
-	ErrorOver bool      `json:"last_error_over,omitempty"` // it is up again, or what found the error has found none since
+	ID        string       `json:"id"`
+	Endpoint  string       `json:"endpoint,omitempty"`           // of a data-parallel rank: the configured id
+	Rank      *int         `json:"data_parallel_rank,omitempty"` // the same
+	State     string       `json:"state"`
+	Since     time.Time    `json:"since"`         // when it became that
+	Why       string       `json:"why,omitempty"` // it is ejected or draining
+	Breaker   string       `json:"breaker"`
+	Limit     int          `json:"max_in_flight,omitempty"`
+	InFlight  int          `json:"in_flight"`
+	Running   int          `json:"running"`
+	Waiting   int          `json:"waiting"`
+	KVUsage   float64      `json:"kv_usage"`
+	KVTokens  int          `json:"kv_tokens"`
+	Slowness  float64      `json:"slowness"`
+	Models    []string     `json:"models"`
+	LastError string       `json:"last_error,omitempty"`
+	ErrorAt   time.Time    `json:"last_error_at,omitzero"`
+	Events    *EventsState `json:"kv_events,omitempty"`       // absent = none are configured
+	ErrorOver bool         `json:"last_error_over,omitempty"` // it is up again, or none was found since
 }
 
 // Describe returns the state of each pool.
 func Describe(pools []*Pool) (all []PoolState) {
 	now := time.Now()
 	for _, p := range pools {
+		live := 0
 		stats := p.Workers.Stats(now)
 		s := PoolState{Name: p.Name, View: "routed history", Up: p.Workers.Up(now), WhyNot: p.whyNot(stats)}
 		if s.WhyNot == WhyEmpty && p.panics(stats) {
@@ -58,6 +61,14 @@ func Describe(pools []*Pool) (all []PoolState) {
 		}
 		for _, w := range stats {
 			s.Workers = append(s.Workers, describeWorker(w))
+			e := describeEvents(p, w.ID)
+			s.Workers[len(s.Workers)-1].Events = e
+			if e != nil && e.Live {
+				live++
+			}
+		}
+		if live > 0 {
+			s.View = fmt.Sprintf("KV events of %d of %d workers, else routed history", live, len(stats))
 		}
 		all = append(all, s)
 	}

@@ -3,10 +3,12 @@ package operator
 import (
 	"flag"
 	"fmt"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -14,6 +16,7 @@ import (
 	"github.com/warmpath/warmpath/cache/kvstore/spill"
 	"github.com/warmpath/warmpath/cache/lmcache"
 	"github.com/warmpath/warmpath/cache/tier"
+	"github.com/warmpath/warmpath/daemon/feed"
 	"github.com/warmpath/warmpath/daemon/hyperpod"
 	"github.com/warmpath/warmpath/daemon/kvcache"
 	"github.com/warmpath/warmpath/daemon/resp"
@@ -55,6 +58,10 @@ func gather(t *testing.T) map[string]string {
 	m := NewMetrics("test")
 	everySeries(m)
 	p := newFleet(t, "a")
+	p.Events = feed.New(feed.Config{Index: p.Held, Workers: p.Workers.Stats, Log: slog.New(slog.DiscardHandler)})
+	t.Cleanup(p.Events.Close)
+	p.Events.Configure(map[string]feed.Origin{"a": {Events: "tcp://127.0.0.1:1"}}, nil)
+	p.Events.Tick(time.Now())
 	m.registry.MustRegister(collector{
 		process: m.process,
 		pools:   func() []*Pool { return []*Pool{p.Pool} },

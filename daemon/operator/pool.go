@@ -3,6 +3,7 @@ package operator
 import (
 	"slices"
 
+	"github.com/warmpath/warmpath/daemon/feed"
 	"github.com/warmpath/warmpath/daemon/route"
 	"github.com/warmpath/warmpath/daemon/worker"
 )
@@ -20,7 +21,8 @@ type Pool struct {
 	*route.Pool
 	Models []string // the patterns of the configuration
 	Serves func(model string) bool
-	Panic  bool // requests go to workers that are not up when none is
+	Events *feed.Feed // of its workers
+	Panic  bool       // requests go to workers that are not up when none is
 }
 
 // whyNot returns why a pool cannot serve, "" if it can. A worker whose models have not been read yet may have any.

@@ -1,0 +1,151 @@
+package feed
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// Auto is the value of kv_events that has the worker asked.
+const Auto = "auto"
+
+// Origin is where the configuration says that a worker's events are.
+type Origin struct {
+	URL    string // of the worker; never logged
+	Events string // an address of rank 0, Auto, or "": none, unless the worker dials us
+	Replay string // of rank 0; "" = none, or as the worker says
+}
+
+// place is where the events of one rank are.
+type place struct{ events, replay string }
+
+// placeOf returns where a rank's events are by the configuration.
+func (o *Origin) placeOf(rank int) (place, error) {
+	events, err := address(o.Events, o.URL, rank)
+	if err != nil {
+		return place{}, err
+	}
+	replay, err := address(o.Replay, o.URL, rank)
+	return place{events, replay}, err
+}
+
+// address puts the worker's host in the place of *, and moves the port by the rank.
+func address(at, worker string, rank int) (string, error) {
+	rest, isTCP := strings.CutPrefix(at, "tcp://")
+	switch {
+	case at == "":
+		return "", nil
+	case !isTCP && rank > 0:
+		return at + "_dp" + strconv.Itoa(rank), nil
+	case !isTCP:
+		return at, nil
+	}
+	host, port, err := net.SplitHostPort(rest)
+	if err != nil {
+		return "", fmt.Errorf("address %q: %w", at, err)
+	}
+	n, err := strconv.Atoi(port)
+	if err != nil || n+rank > 65535 {
+		return "", fmt.Errorf("address %q has no port for rank %d", at, rank)
+	}
+	if isWildcard(host) {
+		host = hostOf(worker)
+	}
+	return "tcp://" + net.JoinHostPort(host, strconv.Itoa(n+rank)), nil
+}
+
+func isWildcard(host string) bool {
+	return host == "*" || host == "" || host == "0.0.0.0" || host == "::"
+}
+
+func hostOf(worker string) string {
+	u, err := url.Parse(worker)
+	if err != nil {
+		return ""
+	}
+	return u.Hostname()
+}
+
+// told is what /kv_event_sources says of one rank.
+type told struct {
+	Enabled  bool   `json:"enable_kv_cache_events"`
+	Endpoint string `json:"endpoint"`
+	Replay   string `json:"replay_endpoint"` // null = none
+}
+
+// Errors of asking.
+var (
+	errNotThere = errors.New("the worker has no /kv_event_sources, which vLLM has from 0.31 on: set kv_events of the " +
+		"worker to its endpoint")
+	errDisabled = errors.New("the worker publishes no KV events: start it with --kv-events-config and " +
+		`"enable_kv_cache_events":true`)
+)
+
+// maxTold bounds the answer: 256 ranks of 300 bytes.
+const maxTold = 1 << 20
+
+// ask asks a worker where its ranks publish.
+func ask(ctx context.Context, client *http.Client, worker string) (map[int]told, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, worker+"/kv_event_sources", nil)
+	if err != nil {
+		return nil, errors.New("the url of the worker cannot be used") // the error may hold a password
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		if inner, ok := errors.AsType[*url.Error](err); ok {
+			err = inner.Err
+		}
+		return nil, err
+	}
+	defer res.Body.Close()
+	if res.StatusCode == http.StatusNotFound {
+		return nil, errNotThere
+	}
+	if res.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("/kv_event_sources answers %s", res.Status)
+	}
+	var all map[string]told
+	if err := json.NewDecoder(io.LimitReader(res.Body, maxTold)).Decode(&all); err != nil {
+		return nil, fmt.Errorf("/kv_event_sources: %w", err)
+	}
+	ranks := make(map[int]told, len(all))
+	for name, s := range all {
+		if r, err := strconv.Atoi(name); err == nil && s.Enabled && s.Endpoint != "" {
+			ranks[r] = s
+		}
+	}
+	if len(ranks) == 0 {
+		return nil, errDisabled
+	}
+	return ranks, nil
+}
+
+// placeAmong returns where the events of a rank are by what the worker said. Ranks that all name one address mean the
+// first rank's, from which each moves on.
+func placeAmong(ranks map[int]told, o *Origin, rank int) (place, error) {
+	s, ok := ranks[rank]
+	shift := 0
+	if first, both := ranks[0]; !ok || both && rank > 0 && first.Endpoint == s.Endpoint {
+		s = first
+		shift = rank
+	}
+	if s.Endpoint == "" {
+		return place{}, fmt.Errorf("the worker names no source of its rank %d", rank)
+	}
+	events, err := address(s.Endpoint, o.URL, shift)
+	if err != nil {
+		return place{}, err
+	}
+	replay, err := address(s.Replay, o.URL, shift)
+	if s.Replay == "" {
+		replay, err = address(o.Replay, o.URL, rank)
+	}
+	return place{events, replay}, err
+}

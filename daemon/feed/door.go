@@ -1,0 +1,200 @@
+package feed
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/warmpath/warmpath/cache/kvevents"
+	"github.com/warmpath/warmpath/cache/zmtp"
+	"github.com/warmpath/warmpath/daemon/worker"
+)
+
+// Door takes workers that dial us. It serves the feeds of all pools.
+type Door struct {
+	log      *slog.Logger
+	listener *zmtp.Listener
+	port     string
+
+	mu     sync.Mutex // guards the rest
+	feeds  []*Feed
+	logged time.Time
+	taken  map[string][]time.Time // when a worker's source was taken over by another connection
+}
+
+// Open listens at addr, tcp://HOST:PORT or ipc://PATH, until ctx ends.
+func Open(ctx context.Context, addr string, log *slog.Logger) (*Door, error) {
+	d := &Door{log: log, taken: map[string][]time.Time{}}
+	c := kvevents.SubscribeConfig()
+	c.Refused = func(from zmtp.Address, err error) { d.refuse(from.String(), err.Error()) }
+	l, err := zmtp.Listen(ctx, addr, c, d.serve)
+	if err != nil {
+		return nil, fmt.Errorf("daemon: cannot listen for KV events; change server.kv_events_listen or free the port: %w",
+			err)
+	}
+	d.listener = l
+	_, d.port, _ = net.SplitHostPort(l.Addr().Addr)
+	log.Info("listening for the KV events of workers", "address", l.Addr().String())
+	return d, nil
+}
+
+// Addr is where d listens.
+func (d *Door) Addr() string { return d.listener.Addr().String() }
+
+// Close ends all connections.
+func (d *Door) Close() { d.listener.Close() }
+
+// isAt reports whether an address that a worker gave is ours: it dials us, and is not dialled.
+func (d *Door) isAt(addr string) bool {
+	_, port, err := net.SplitHostPort(strings.TrimPrefix(addr, "tcp://"))
+	return err == nil && d.port != "" && port == d.port || addr == d.Addr()
+}
+
+func (d *Door) add(f *Feed) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.feeds = append(d.feeds, f)
+}
+
+func (d *Door) remove(f *Feed) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.feeds = slices.DeleteFunc(d.feeds, func(x *Feed) bool { return x == f })
+}
+
+// refuse logs, at most every ten seconds, that a peer was turned away.
+func (d *Door) refuse(from, why string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if now := time.Now(); now.Sub(d.logged) >= 10*time.Second {
+		d.logged = now
+		d.log.Warn("a publisher of KV events is refused", "from", from, "why", why)
+	}
+}
+
+// serve follows one publisher once its first message has said who it is.
+func (d *Door) serve(c *zmtp.Conn) {
+	first, err := c.Recv()
+	if err != nil {
+		return
+	}
+	from := c.Peer().Address
+	if len(first) < 3 || len(first[1]) != 8 {
+		d.refuse(from.String(), "its first message is no KV event")
+		return
+	}
+	rank := rankIn(first[2])
+	f, w := d.find(string(first[0]), from, rank)
+	if w == nil {
+		d.refuse(from.String(), fmt.Sprintf("topic %q of rank %d names no worker, nor does its address: set topic in "+
+			`--kv-events-config to "kv@<worker id>@<model>"`, first[0], rank))
+		return
+	}
+	if d.crowded(w.ID) {
+		f.doubtTwo(w.ID)
+		d.refuse(from.String(), fmt.Sprintf("%s %s: give each worker its own topic", doubtTwo, w.ID))
+		return
+	}
+	f.serve(w, c, first, binary.BigEndian.Uint64(first[1]))
+}
+
+// rankIn reads the data-parallel rank off a payload.
+func rankIn(payload []byte) int {
+	b, _ := new(kvevents.Decoder).Decode(payload, nowhere{})
+	return b.Rank
+}
+
+// nowhere is a sink for who asks for the batch alone.
+type nowhere struct{}
+
+func (nowhere) Store(*kvevents.Stored)           {}
+func (nowhere) Remove(kvevents.Medium, []uint64) {}
+func (nowhere) Clear()                           {}
+
+// find returns the worker that a publisher is, and its feed.
+func (d *Door) find(topic string, from zmtp.Address, rank int) (*Feed, *worker.Stats) {
+	d.mu.Lock()
+	feeds := slices.Clone(d.feeds)
+	d.mu.Unlock()
+	now := time.Now()
+	name := named(topic)
+	ip, _, _ := net.SplitHostPort(from.Addr)
+	var byAddress *worker.Stats
+	var itsFeed *Feed
+	others := 0
+	for _, f := range feeds {
+		for _, w := range f.config.Workers(now) {
+			if w.ID == name || w.Endpoint == name && w.Rank == rank {
+				return f, &w
+			}
+			if w.Rank == rank && ip != "" && hostOf(w.URL) == ip {
+				byAddress = &w
+				itsFeed = f
+				others++
+			}
+		}
+	}
+	if others != 1 {
+		return nil, nil
+	}
+	return itsFeed, byAddress
+}
+
+// Two publishers under one name take the place of each other again and again, as ZeroMQ reconnects. A worker that
+// restarts does so once.
+const (
+	takeovers    = 5
+	takeoverTime = time.Minute
+)
+
+// crowded counts a connection of a worker and reports whether there were too many.
+func (d *Door) crowded(id string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := time.Now()
+	times := slices.DeleteFunc(d.taken[id], func(t time.Time) bool { return now.Sub(t) > takeoverTime })
+	if len(times) >= takeovers {
+		d.taken[id] = times
+		return true
+	}
+	d.taken[id] = append(times, now)
+	return false
+}
+
+// serve follows the events of a worker that dialled us, in the place of those of a connection before.
+func (f *Feed) serve(w *worker.Stats, c *zmtp.Conn, first [][]byte, _ uint64) {
+	f.mu.Lock()
+	if f.closed {
+		f.mu.Unlock()
+		return
+	}
+	if f.sources[w.ID] != nil {
+		f.drop(w.ID, false)
+	}
+	o := f.origins[w.Endpoint]
+	replay, _ := address(o.Replay, o.URL, w.Rank)
+	s := f.begin(w, place{replay: replay})
+	frames := slices.Clone(first)
+	for i := range frames {
+		frames[i] = slices.Clone(frames[i])
+	}
+	s.run(f.life, func(ctx context.Context) { s.sub.Serve(ctx, c, frames) })
+	f.mu.Unlock()
+	<-s.done
+}
+
+// doubtTwo takes the view of a worker that two publishers say to be out of the rows.
+func (f *Feed) doubtTwo(id string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if s := f.sources[id]; s != nil && s.entry.doubted(doubtTwo) {
+		s.log.Warn("the worker's KV events are not believed: it is chosen by routed history", "why", doubtTwo,
+			"remedy", `give each worker its own topic in --kv-events-config: "kv@<worker id>@<model>"`)
+	}
+}

@@ -1,0 +1,108 @@
+package feed
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/warmpath/warmpath/cache/holdings"
+	"github.com/warmpath/warmpath/cache/kvevents"
+)
+
+// source is the events of one worker on their way into the index.
+type source struct {
+	id    string
+	slot  uint32
+	at    place
+	sub   *kvevents.Subscriber
+	entry *entry
+	log   *slog.Logger
+
+	began    time.Time
+	answered uint64 // requests of the worker when the source began
+	restarts uint64 // of the worker, as last seen
+	stop     context.CancelFunc
+	done     chan struct{}
+}
+
+// entry writes into the index for one worker. It is the subscriber's sink.
+type entry struct {
+	writer *holdings.Writer
+
+	mu    sync.Mutex // guards the rest
+	state kvevents.State
+	doubt string // why the view is not believed whatever the state; "" = nothing speaks against it
+}
+
+// Store enters blocks.
+func (e *entry) Store(s *kvevents.Stored) {
+	e.writer.Store(&holdings.Stored{Adapter: s.Adapter, Salt: s.Salt, Parent: s.Parent, HasParent: s.HasParent,
+		Hashes: s.Hashes, Tokens: s.Tokens, BlockSize: s.BlockSize, Tier: tierOf(s.Medium)})
+}
+
+// Remove takes blocks out.
+func (e *entry) Remove(m kvevents.Medium, hashes []uint64) { e.writer.Remove(tierOf(m), hashes) }
+
+// Clear takes all out.
+func (e *entry) Clear() { e.writer.Clear() }
+
+func tierOf(m kvevents.Medium) holdings.Tier {
+	if m == kvevents.GPU {
+		return holdings.GPU
+	}
+	return holdings.Local
+}
+
+// enter takes a state of the subscriber.
+func (e *entry) enter(s kvevents.State) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.state = s
+	e.writer.SetLive(s == kvevents.Live && e.doubt == "")
+}
+
+// doubted sets why the view is not believed, and reports whether that is news.
+func (e *entry) doubted(why string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.doubt == why {
+		return false
+	}
+	e.doubt = why
+	e.writer.SetLive(e.state == kvevents.Live && why == "")
+	return true
+}
+
+// standing returns the state as the pages say it.
+func (e *entry) standing() (state kvevents.State, doubt string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.state, e.doubt
+}
+
+// newSource makes a source that does nothing yet.
+func newSource(x *holdings.Index, id string, slot uint32, at place, log *slog.Logger) *source {
+	s := &source{id: id, slot: slot, at: at, entry: &entry{writer: x.Writer(slot)}, done: make(chan struct{}),
+		log: log.With("worker", id), began: time.Now()}
+	s.sub = kvevents.New(kvevents.Config{Endpoint: at.events, Replay: at.replay, Sink: s.entry, OnState: s.entry.enter,
+		Log: s.log})
+	return s
+}
+
+// run has do follow the events until ctx or the source ends.
+func (s *source) run(ctx context.Context, do func(context.Context)) {
+	ctx, s.stop = context.WithCancel(ctx)
+	go func() {
+		defer close(s.done)
+		do(ctx)
+	}()
+}
+
+// close ends the source. What it entered is no longer believed.
+func (s *source) close() {
+	s.stop()
+	<-s.done
+	s.entry.writer.SetLive(false)
+	s.entry.writer.Clear()
+}
