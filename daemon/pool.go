@@ -69,8 +69,9 @@ func newPool(c conf.Pool, s conf.Sessions, d *Daemon) (*pool, error) {
 	p.set.Store(first)
 	p.clients.Set(first.clients)
 	p.prober = probe.New(questions(first))
+	p.roster = d.lmcache.NewRoster()
 	p.route = route.New(route.Config{Name: c.Name, Reason: plugins.ReasonText, Began: time.Now(),
-		Workers: p.watch(first), Tiers: tiers(&first.conf),
+		Workers: p.watch(first), Tiers: tiers(&first.conf), Offload: p.roster,
 		Sessions: session.On(d.tier, session.Config{Pool: c.Name, Life: s.Life, TTL: s.TTL})})
 	p.asking = exchange.NewAsking(exchange.Asked{Pool: p.route, Clients: &p.clients, Log: p.log, Meter: d.metrics})
 	p.asking.Configure(first.key, exchange.AskConfig(c.Tokens))

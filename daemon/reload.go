@@ -97,7 +97,6 @@ func (d *Daemon) apply(c *conf.Config) error {
 				closeAll(loaded[i:], fresh)
 				return err
 			}
-			p.roster = d.lmcache.NewRoster()
 			p.route.Strategy.Replace(loaded[i])
 			fresh = append(fresh, p)
 		}
