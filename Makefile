@@ -10,7 +10,7 @@ LDFLAGS   = -s -w -X github.com/warmpath/warmpath/daemon.Version=$(VERSION)
 PREFIX   ?= /usr/local
 FUZZTIME ?= 10s
 PACKAGES ?= ./...
-TOOLS     = ./testdata/attacks ./testdata/benchjson ./testdata/databench/... ./testdata/faults/... ./testdata/realvllm
+TOOLS     = ./testdata/attacks ./testdata/benchjson ./testdata/databench/... ./testdata/faults/... ./testdata/kvbench ./testdata/realvllm
 SOAK     ?= 3m
 BENCHCOUNT ?= 3
 
@@ -55,7 +55,7 @@ fuzz: modules ## each fuzz target for FUZZTIME (10s)
 
 # The benchmarks behind the figures of testdata/benchjson/targets.go, and no others. The pick is timed beside the tool, as
 # it spans host and plugins. A failing pick needs a new instance each time, untimed: its runs are counted, or it lasts hours.
-bench: build ## one JSON line a figure, with its target; the data plane beside nginx and haproxy
+bench: build ## one JSON line a figure, with its target; the data plane beside nginx and haproxy, the KV cache beside redis-server
 	@mkdir -p .cache; run() { go test -run '^$$' -benchmem -count $(BENCHCOUNT) "$$@"; }; { \
 	  run -bench '^Benchmark(Pick|PickTail|FromText)$$' ./testdata/benchjson && \
 	  run -bench '^Benchmark(PickGo|PickParallel)$$' ./host && \
@@ -70,6 +70,7 @@ bench: build ## one JSON line a figure, with its target; the data plane beside n
 	} >.cache/bench.txt || { cat .cache/bench.txt; exit 1; }
 	@go run ./testdata/benchjson <.cache/bench.txt
 	@go run ./testdata/databench -bin bin/warmpath
+	@go run ./testdata/kvbench -bin bin/warmpath
 
 faults: build ## break what stands around a running daemon, one JSON line a check; FAULTS=-quick for the short form
 	@go run ./testdata/faults -bin bin/warmpath $(FAULTS)
