@@ -48,6 +48,7 @@ func main() {
 	flag.StringVar(&o.check, "check", "requests", "what: requests | caches")
 	flag.StringVar(&o.attach, "attach", "", "two workers of caches that run already: ID=URL,EVENTS,REPLAY with a space\n"+
 		"between")
+	flag.StringVar(&o.parts, "parts", "both", "of caches: believed | situations | both")
 	strategies := flag.String("strategies", "prefixaware,kvaware", "that caches compares")
 	flag.IntVar(&o.requests, "requests", 200, "of each run of caches")
 	flag.Uint64Var(&o.seed, "seed", 1, "of the traffic of caches")
@@ -64,7 +65,7 @@ func main() {
 
 type options struct {
 	python, model, binary, record string
-	check, attach                 string
+	check, attach, parts          string
 	strategies                    []string
 	requests                      int
 	seed                          uint64

@@ -40,6 +40,10 @@ func (c *settings) text(dir string) string {
 	if c.strategy != "" {
 		fmt.Fprintf(&b, "strategy = %q\n", c.strategy)
 	}
+	if c.events {
+		// The engines keep both cores busy: with the default of 50 ms a fifth of the requests had no ids.
+		b.WriteString("tokens = { budget = \"2s\" }\n")
+	}
 	for _, w := range c.workers {
 		fmt.Fprintf(&b, "\n[[pools.workers]]\nid = %q\nurl = %q\n", w.id, w.url)
 		if c.kvTokens > 0 {
@@ -82,6 +86,34 @@ func serve(binary, dir string, c settings) (*router, error) {
 func (r *router) kill() {
 	_ = r.cmd.Process.Kill()
 	<-r.done
+}
+
+// live waits until the router goes by the KV events of all workers.
+func (r *router) live(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	for {
+		a := r.admin.send(ctx, "GET", "/api/v1/pools", nil, nil)
+		var pools []struct {
+			Workers []struct {
+				Events struct{ Live bool } `json:"kv_events"`
+			}
+		}
+		all := json.Unmarshal(a.body, &pools) == nil && len(pools) == 1
+		for i := range pools {
+			for _, w := range pools[i].Workers {
+				all = all && w.Events.Live
+			}
+		}
+		if all {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("KV events are not live: %s", a.body)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
 }
 
 // states tells for each worker what the router thinks of it: up, down, ...
