@@ -64,6 +64,8 @@ bench: build ## one JSON line a figure, with its target; the data plane beside n
 	  run -bench '^BenchmarkTrapToFallback$$' -benchtime 100x ./host && \
 	  run -bench '^BenchmarkRunaway$$/^(loop|recursion|flood)$$' -benchtime 100x ./host && \
 	  run -bench '^Benchmark(Lookup|Lookup256Workers|Insert|InsertCold|BytesPerPair|LookupBesideInserts)$$' ./cache/prefix && \
+	  run -bench '^BenchmarkDecode$$' ./cache/kvevents && \
+	  run -bench '^BenchmarkPubToIndex$$' -benchtime 300000x ./daemon/feed && \
 	  run -bench '^Benchmark(Events|Hash|Lookup|Lookup256Workers|LookupBesideEvents|BytesPerPair)$$' ./cache/holdings && \
 	  run -bench '^Benchmark(Scan256KB|ScanHash256KB)$$' ./daemon/prompt && \
 	  run -bench '^BenchmarkHit$$' ./daemon/tokens; \

@@ -264,8 +264,8 @@ func (f *follower) queued(n int) {
 		f.warn("KV events of the worker come faster than they are applied, and wait: until then it is chosen by "+
 			"routed history", "lag", s.Lag.Round(time.Millisecond), "waiting", n)
 		f.enter(Behind)
-	case s.State == Behind && n == 0:
-		f.settle()
+	case s.State == Behind && n == 0 && f.whole:
+		f.enter(Live)
 	}
 }
 

@@ -57,6 +57,9 @@ var targets = []target{
 	least("cache/prefix.LookupBesideInserts", "lookups/s", 1.5e6),
 	least("cache/prefix.LookupBesideInserts", "inserts/s", 1e6),
 
+	least("cache/kvevents.Decode/form=array", "ev/s", 600e3),
+	least("cache/kvevents.Decode/form=map", "ev/s", 400e3),
+	least("daemon/feed.PubToIndex", "msg/s", 100e3),
 	least("cache/holdings.Events/prompts", "stored/s", 8e6),
 	least("cache/holdings.Events/prompts", "removed/s", 8e6),
 	least("cache/holdings.Events/single", "stored/s", 4e6),
