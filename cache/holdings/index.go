@@ -142,5 +142,15 @@ func (x *Index) Worker(slot uint32) Stats {
 	return s
 }
 
+// Live reports whether some worker's view is to be believed.
+func (x *Index) Live() bool {
+	for slot := range *x.workers.Load() {
+		if x.live[slot].Load() {
+			return true
+		}
+	}
+	return false
+}
+
 // Chain returns the blocks of all trees together, each counted once however many workers hold it.
 func (x *Index) Chain() int { return int(x.dir.total.Load()) }

@@ -36,7 +36,6 @@ func (s *scene) reports(name string, tier holdings.Tier, first uint64, ids []uin
 		st.Hashes = append(st.Hashes, first+uint64(i))
 	}
 	w.Store(&st)
-	s.Tick(s.now)
 }
 
 // A row has what its worker reports, in tokens, while its events are live; beside it another has history.

@@ -4,7 +4,6 @@ import (
 	"hash/maphash"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/warmpath/warmpath/cache/holdings"
@@ -27,15 +26,14 @@ type Pool struct {
 	Sessions *session.Bindings
 	Strategy host.Current
 
-	reason   func(strategy string, code uint16) string
-	reuse    *prefix.Reuse
-	turns    turns
-	scale    scale
-	caps     *capacities
-	bare     sync.Map // of slots whose worker has said that it keeps no sessions
-	lower    *lower
-	reported atomic.Bool  // some worker's reports are live
-	seed     maphash.Seed // of the namespaces' secrets: new in each process, so that no tenant can prepare a collision
+	reason func(strategy string, code uint16) string
+	reuse  *prefix.Reuse
+	turns  turns
+	scale  scale
+	caps   *capacities
+	bare   sync.Map // of slots whose worker has said that it keeps no sessions
+	lower  *lower
+	seed   maphash.Seed // of the namespaces' secrets: new in each process, so that no tenant can prepare a collision
 
 	mu     sync.Mutex // guards warned
 	warned map[uint32]bool
@@ -77,10 +75,10 @@ func (p *Pool) hooked(c worker.Config) worker.Config {
 }
 
 // WantsIDs reports whether a request is decided better if its token ids are known: the strategy asks for what the
-// workers report, and as of the last Tick some worker's reports are live.
+// workers report, and some worker's reports are live.
 func (p *Pool) WantsIDs() bool {
 	s := p.Strategy.Strategy()
-	return p.reported.Load() && s != nil && s.Notices().Wants()&abi.WantHeld != 0
+	return s != nil && s.Notices().Wants()&abi.WantHeld != 0 && (p.Held.Live() || p.Offload != nil && p.Offload.Live())
 }
 
 // forget drops what is known of a worker's process that has ended.
@@ -139,8 +137,6 @@ func (p *Pool) Tick(now time.Time) (unknown []string, guess int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	total, stats := 0, p.Workers.Stats(now)
-	p.reported.Store(p.Offload != nil && p.Offload.Live() ||
-		slices.ContainsFunc(stats, func(s worker.Stats) bool { return p.Held.Worker(s.Slot).Live }))
 	p.lower.fit(stats, p.scale.textBlock())
 	for _, s := range stats {
 		if !s.Up {

@@ -180,7 +180,6 @@ func (g *stage) serve(ctx context.Context, n int, strategy string, kvTokens int)
 	err = r.up(ctx, g.workers[:])
 	if err == nil && follows(strategy) {
 		err = r.live(ctx)
-		time.Sleep(1100 * time.Millisecond) // the pool looks once a second whether a view is live, and then wants ids
 	}
 	if err != nil {
 		r.kill()
