@@ -14,9 +14,13 @@ import (
 	"github.com/warmpath/warmpath/daemon/vllmsim"
 )
 
+// report makes what the first worker reports of its cache live, without which nobody wants ids.
+func (r *running) report() { r.state.Load().pools[0].route.Held.Writer(0).SetLive(true) }
+
 // Under kvaware the ids of prompts are had from the workers, once a text, and are those that the engine reports itself.
 func TestTokenIDsAreTheEngines(t *testing.T) {
 	r := start(t, settings("kvaware", sims(t, 2, vllmsim.Config{}).URLs()...)+"[pools.tokens]\nbudget = \"2s\"\n", 2)
+	r.report()
 	f := func(path string, kind prompt.Kind, body string, first tokens.Outcome) {
 		t.Helper()
 		for i, outcome := range []tokens.Outcome{first, tokens.Cached} {
@@ -73,8 +77,10 @@ func TestTokenIDsAreNotAskedForByOthers(t *testing.T) {
 func TestAnswersTeachUnseen(t *testing.T) {
 	varies := regexp.MustCompile(`"id":"[a-z]+-[^"]*"|"created":[0-9]+|"cached_tokens":[0-9]+|"created_cache_tokens":[0-9]+`)
 	learning := func(learn bool) *running {
-		return start(t, settings("kvaware", sims(t, 1, vllmsim.Config{}).URLs()...)+
+		r := start(t, settings("kvaware", sims(t, 1, vllmsim.Config{}).URLs()...)+
 			fmt.Sprintf("[pools.tokens]\nbudget = \"0s\"\nlearn = %v\n", learn), 1)
+		r.report()
+		return r
 	}
 	with, without := learning(true), learning(false)
 	f := func(path, body string) {

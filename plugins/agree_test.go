@@ -34,9 +34,6 @@ func TestWasmAgreesWithNative(t *testing.T) {
 					t.Fatalf("frame %d: wasm names alternatives %v, native %v", n, got, want)
 				}
 			}
-			if name == "kvaware" && g.logged == 0 {
-				t.Error("kvaware said nothing of frames without events")
-			}
 		})
 	}
 }

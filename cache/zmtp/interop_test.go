@@ -11,53 +11,16 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/testdata/pyvenv"
 )
 
-// libzmq installs pyzmq, which brings libzmq with it, under .cache/zmtp, where it stays. Where that cannot be done the
-// test is skipped, and with CI=1 it fails.
+// libzmq is a Python with pyzmq, which brings libzmq with it.
 func libzmq(t *testing.T) (python string) {
 	t.Helper()
-	dir, err := filepath.Abs("../../.cache/zmtp")
-	if err != nil {
-		t.Fatal(err)
-	}
-	python, err = installPython(t.Context(), dir)
-	if err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal(err)
-		}
-		t.Skipf("SKIPPED, nothing was exchanged with libzmq: %v; install python3 with venv", err)
-	}
-	return python
-}
-
-func installPython(ctx context.Context, dir string) (python string, err error) {
-	const list = "testdata/requirements.txt"
-	want, err := os.ReadFile(list)
-	if err != nil {
-		return "", err
-	}
-	python, stamp := filepath.Join(dir, "venv", "bin", "python"), filepath.Join(dir, "installed")
-	if have, err := os.ReadFile(stamp); err == nil && bytes.Equal(have, want) {
-		return python, nil
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", err
-	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
-	defer cancel()
-	for _, args := range [][]string{
-		{"python3", "-m", "venv", "--clear", filepath.Join(dir, "venv")},
-		{python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", list},
-	} {
-		if out, err := exec.CommandContext(ctx, args[0], args[1:]...).CombinedOutput(); err != nil {
-			return "", fmt.Errorf("%s: %w: %.300s", strings.Join(args[:2], " "), err, out)
-		}
-	}
-	return python, os.WriteFile(stamp, want, 0o644)
+	return pyvenv.Python(t, "../../.cache/zmtp", "testdata/requirements.txt", "nothing was exchanged with libzmq")
 }
 
 // peer is a process with one libzmq socket; see testdata/peer.py.

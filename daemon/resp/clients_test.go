@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/warmpath/warmpath/testdata/pyvenv"
 )
 
 // tool skips without a program, but not in CI, where that would hide everything.
@@ -31,9 +33,9 @@ func tool(t *testing.T, name string, args ...string) *exec.Cmd {
 func missing(t *testing.T, name string) {
 	t.Helper()
 	if os.Getenv("CI") != "" {
-		t.Fatalf("there is no %s: apt-get install redis-server python3-redis", name)
+		t.Fatalf("there is no %s: apt-get install redis-server", name)
 	}
-	t.Skipf("SKIPPED: there is no %s, so it is not tried against the door; apt-get install redis-server python3-redis", name)
+	t.Skipf("SKIPPED: there is no %s, so it is not tried against the door; apt-get install redis-server", name)
 }
 
 // TestGoRedis runs the client that the router itself uses, in both protocols, with and without TLS and a password.
@@ -144,12 +146,10 @@ print("ok", redis.__version__)
 `
 
 func TestRedisPy(t *testing.T) {
-	if tool(t, "python3", "-c", "import redis").Run() != nil {
-		missing(t, "redis-py")
-	}
+	python := pyvenv.Python(t, "../../.cache/resp", "testdata/requirements.txt", "redis-py is not tried against the door")
 	s, _ := serve(t, Config{})
 	_, port, _ := net.SplitHostPort(s.Addr())
-	out, err := tool(t, "python3", "-c", redisPy, port).CombinedOutput()
+	out, err := exec.Command(python, "-c", redisPy, port).CombinedOutput()
 	if err != nil || !strings.HasPrefix(string(out), "ok") {
 		t.Errorf("redis-py: %s, %v", out, err)
 	}
