@@ -10,7 +10,7 @@ LDFLAGS   = -s -w -X github.com/warmpath/warmpath/daemon.Version=$(VERSION)
 PREFIX   ?= /usr/local
 FUZZTIME ?= 10s
 PACKAGES ?= ./...
-TOOLS     = ./testdata/attacks ./testdata/benchjson ./testdata/databench/... ./testdata/faults/... ./testdata/kvbench ./testdata/realvllm
+TOOLS     = ./testdata/attacks ./testdata/benchjson ./testdata/databench/... ./testdata/faults/... ./testdata/kvbench ./testdata/pyvenv ./testdata/reallmcache ./testdata/realvllm
 SOAK     ?= 3m
 BENCHCOUNT ?= 3
 

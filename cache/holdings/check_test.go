@@ -10,10 +10,9 @@ type checker struct {
 	x     *Index
 	nodes int
 	total int
-	spans map[Ticket]int      // blocks of each prediction
-	held  map[*worker][2]int  // bits of each worker
-	seen  map[*worker]int     // holders with an id
-	gone  map[uint32]struct{} // slots of no worker
+	spans map[Ticket]int     // blocks of each prediction
+	held  map[*worker][2]int // bits of each worker
+	seen  map[*worker]int    // holders with an id
 }
 
 func (x *Index) check() error {

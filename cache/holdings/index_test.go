@@ -20,7 +20,6 @@ type world struct {
 	prompts [][]uint32
 	names   map[string]uint64 // content -> a small number of its own
 	tickets []Ticket
-	wrong   int
 	matches int
 }
 
