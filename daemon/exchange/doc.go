@@ -8,8 +8,10 @@
 //  2. permit.go reads the body once (room prompt): model, stream, session key, prompt. Malformed JSON goes on to a
 //     worker, whose 400 is the honest one. A key with a list of models is refused what a worker may read otherwise than
 //     this router does (TestReadingForbids).
-//  3. claim.go reads which session the request claims, and choose.go asks the pool's route for a choice. While the
-//     verdict is that a first health check is still to come, choose.go waits and asks again: a choice changes nothing.
+//  3. claim.go reads which session the request claims. For a strategy that goes by what the workers hold, ids.go
+//     gets the prompt's token ids (room tokens), within a budget of time. choose.go asks the pool's route for a
+//     choice. While the verdict is that a first health check is still to come, choose.go waits and asks again: a
+//     choice changes nothing.
 //  4. exchange.go tries the workers in the order of the choice. Up to the first output nothing has reached the client,
 //     and a worker that refuses, closes or fails costs only time. attempts.go decides what is tried next
 //     (TestAttemptsAfter).

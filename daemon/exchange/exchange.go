@@ -75,6 +75,9 @@ func (e *Exchange) Send(ctx context.Context) *Outbound {
 	defer func() { *r = upstream.Request{} }() // a stream would keep it for minutes
 	*r = upstream.Request{Method: e.in.Method, Path: e.target(), Header: workerHeader(e.in, e.pool, e.entry.Door),
 		Body: e.in.Body, Tail: e.in.Tail, TailLength: e.in.Left}
+	if e.in.Tail == nil && e.pool.WantsIDs() {
+		r.Body = tokens.Unreported(r.Body)
+	}
 	if e.lesson != nil {
 		r.Body = tokens.WithIDs(r.Body)
 	}
