@@ -33,8 +33,11 @@ var arrows = map[string][]string{
 	// The root wires the rooms and is the only one that knows the configuration.
 	"daemon": {"daemon/discover", "daemon/exchange", "daemon/feed", "daemon/front", "daemon/gate", "daemon/kvcache",
 		"daemon/listen", "daemon/operator", "daemon/probe",
-		"daemon/route", "daemon/session", "daemon/sessionapi", "daemon/tokens", "daemon/upstream", "daemon/worker",
+		"daemon/route", "daemon/session", "daemon/adapt", "daemon/sessionapi", "daemon/tokens", "daemon/upstream", "daemon/worker",
 		"host", "cache/...", "conf", "plugins"},
+	// What the configuration means for the others.
+	"daemon/adapt": {"daemon/feed", "daemon/probe", "daemon/route", "daemon/upstream", "daemon/worker", "cache/lmcache", "conf"},
+
 	"daemon/warmpath": {"daemon", "daemon/operator", "daemon/replay", "daemon/spool", "daemon/vllmsim",
 		"daemon/vllmsim/events", "daemon/vllmsim/lmworker", "host", "cache/...", "conf",
 		"plugins", "sdk/abi"},

@@ -1,5 +1,5 @@
-// Package daemon is the process: it wires the rooms, runs, reloads, drains and closes. It is the only package that
-// knows the configuration and everybody, and decides nothing about a request.
+// Package daemon is the process: it wires the rooms, runs, reloads, drains and closes. It knows everybody, and decides
+// nothing about a request. Only it and adapt, which says what the configuration means for each room, know that.
 //
 // # A request's way
 //

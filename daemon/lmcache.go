@@ -7,16 +7,16 @@ import (
 
 	"github.com/warmpath/warmpath/cache/lmcache"
 	"github.com/warmpath/warmpath/conf"
+	"github.com/warmpath/warmpath/daemon/adapt"
 )
 
 // newLMCache starts the controller of the workers' LMCache. It is nil, which does nothing, if none is configured.
 func newLMCache(c *conf.LMCache, log *slog.Logger) (*lmcache.Controller, error) {
-	if !c.On() {
+	l, on := adapt.LMCache(c, log)
+	if !on {
 		return nil, nil
 	}
-	return lmcache.New(lmcache.Config{Pull: c.Pull, Reply: c.Reply, Heartbeat: c.Heartbeat, Advertise: c.Advertise,
-		Coordinator: c.Coordinator, Hash: c.Hash, ChunkSize: c.ChunkSize, Seed: uint32(c.HashSeed), Instances: c.Instances,
-		Log: log})
+	return lmcache.New(l)
 }
 
 // enroll says to the roster which workers the pool has now.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/warmpath/warmpath/cache/lmcache"
 	"github.com/warmpath/warmpath/conf"
+	"github.com/warmpath/warmpath/daemon/adapt"
 	"github.com/warmpath/warmpath/daemon/discover"
 	"github.com/warmpath/warmpath/daemon/exchange"
 	"github.com/warmpath/warmpath/daemon/feed"
@@ -68,15 +69,15 @@ func newPool(c conf.Pool, s conf.Sessions, d *Daemon) (*pool, error) {
 	}
 	p.set.Store(first)
 	p.clients.Set(first.clients)
-	p.prober = probe.New(questions(first))
+	p.prober = probe.New(adapt.Questions(&first.conf, first.key, first.tls))
 	p.roster = d.lmcache.NewRoster()
 	p.route = route.New(route.Config{Name: c.Name, Reason: plugins.ReasonText, Began: time.Now(),
-		Workers: p.watch(first), Tiers: tiers(&first.conf), Offload: p.roster,
+		Workers: p.watch(first), Tiers: adapt.Tiers(&first.conf), Offload: p.roster,
 		Sessions: session.On(d.tier, session.Config{Pool: c.Name, Life: s.Life, TTL: s.TTL})})
 	p.asking = exchange.NewAsking(exchange.Asked{Pool: p.route, Clients: &p.clients, Log: p.log, Meter: d.metrics})
 	p.asking.Configure(first.key, exchange.AskConfig(c.Tokens))
 	p.feed = feed.New(feed.Config{Index: p.route.Held, Workers: p.route.Workers.Stats, Door: d.door, Log: p.log})
-	p.feed.Configure(origins(&first.conf), first.tls)
+	p.feed.Configure(adapt.Origins(&first.conf), first.tls)
 	p.running.Go(func() { p.prober.Run(ctx, p.route.Workers) })
 	go p.route.Sessions.Run(ctx)
 	go p.found.Run(ctx, p.refound)
@@ -135,7 +136,7 @@ func newSetup(c conf.Pool, before *setup) (*setup, error) {
 	if before != nil && s.tls != nil && before.tls != nil && s.tls.RootCAs.Equal(before.tls.RootCAs) {
 		s.tls = before.tls
 	}
-	s.clients, err = makeClients(c, s.tls)
+	s.clients, err = adapt.Clients(&c, s.tls)
 	return s, err
 }
 
@@ -143,7 +144,7 @@ func newSetup(c conf.Pool, before *setup) (*setup, error) {
 func (p *pool) watch(s *setup) worker.Config {
 	c := &s.conf
 	return worker.Config{
-		Workers: specs(*c), HealthInterval: c.HealthInterval, ScrapeInterval: c.ScrapeInterval,
+		Workers: adapt.Specs(c), HealthInterval: c.HealthInterval, ScrapeInterval: c.ScrapeInterval,
 		SlowStart:              max(c.SlowStart, time.Nanosecond), // 0 = the pool's default
 		PrefillTokensPerSecond: c.PrefillTokensPerSecond, MaxInFlight: c.MaxInFlight, RetryBudget: c.RetryBudget,
 		Panic: c.Panic, DownGrace: c.DownGrace, Log: p.log, Watcher: p.prober, After: later, OnChange: p.look,
@@ -152,49 +153,6 @@ func (p *pool) watch(s *setup) worker.Config {
 
 // later is the clock of the workers' pool, which has none of its own.
 func later(d time.Duration, f func(now time.Time)) { time.AfterFunc(d, func() { f(time.Now()) }) }
-
-// questions is how the workers are asked by the settings.
-func questions(s *setup) probe.Config {
-	c := &s.conf
-	return probe.Config{HealthInterval: c.HealthInterval, ScrapeInterval: c.ScrapeInterval, Key: s.key, TLS: s.tls}
-}
-
-func specs(c conf.Pool) []worker.Spec {
-	s := make([]worker.Spec, len(c.Workers))
-	for i, w := range c.Workers {
-		s[i] = worker.Spec{ID: w.ID, URL: w.URL, MetricsURL: w.MetricsURL, KVTokens: w.KVTokens, CPUTokens: w.CPUTokens,
-			Weight: w.Weight, Cost: w.Cost, Labels: w.Labels, DataParallel: w.DataParallel}
-	}
-	return s
-}
-
-// origins is where the workers publish KV events.
-func origins(c *conf.Pool) map[string]feed.Origin {
-	all := make(map[string]feed.Origin, len(c.Workers))
-	for i := range c.Workers {
-		w := &c.Workers[i]
-		events, replay := c.Events(w)
-		all[w.ID] = feed.Origin{URL: w.URL, Events: events, Replay: replay}
-	}
-	return all
-}
-
-func tiers(c *conf.Pool) route.Tiers {
-	return route.Tiers{SharedTokens: c.SharedTokens, L1Rate: c.CPURate, L2Rate: c.SharedRate}
-}
-
-func makeClients(c conf.Pool, t *tls.Config) (map[string]*upstream.Client, error) {
-	clients := make(map[string]*upstream.Client, len(c.Workers))
-	for _, w := range c.Workers {
-		u, err := upstream.New(upstream.Config{URL: w.URL, ConnectTimeout: c.ConnectTimeout,
-			HeaderTimeout: c.HeaderTimeout, ChunkTimeout: c.StreamTimeout, TLS: t})
-		if err != nil {
-			return nil, fmt.Errorf("daemon: pool %q, worker %q: %w", c.Name, w.ID, err)
-		}
-		clients[w.URL] = u
-	}
-	return clients, nil
-}
 
 // takeOver bounds how long the workers of the old configuration serve on while none of the new ones has had a health
 // check.
@@ -231,14 +189,14 @@ func (p *pool) change(c conf.Pool) error {
 	p.clients.Set(both)
 	p.set.Store(next)
 	p.asking.Configure(next.key, exchange.AskConfig(c.Tokens))
-	p.route.Configure(p.watch(next), tiers(&next.conf))
-	p.prober.Configure(questions(next))
-	p.feed.Configure(origins(&next.conf), next.tls)
-	if all := worker.Union(specs(c), specs(before.conf)); len(all) > len(c.Workers) {
+	p.route.Configure(p.watch(next), adapt.Tiers(&next.conf))
+	p.prober.Configure(adapt.Questions(&next.conf, next.key, next.tls))
+	p.feed.Configure(adapt.Origins(&next.conf), next.tls)
+	if all := worker.Union(adapt.Specs(&c), adapt.Specs(&before.conf)); len(all) > len(c.Workers) {
 		p.route.Workers.Update(all, time.Now())
 		p.awaitHeard(c)
 	}
-	p.route.Workers.Update(specs(c), time.Now())
+	p.route.Workers.Update(adapt.Specs(&c), time.Now())
 	p.clients.Set(next.clients)
 	for _, u := range before.clients { // requests under way keep their connections; only idle ones go
 		u.Close()
