@@ -39,7 +39,7 @@ func TestEnginesAreCounted(t *testing.T) {
 		}
 		f.set("w0", 503)
 		time.Sleep(3 * time.Second)
-		f.pages = engines(4)
+		f.tell(engines(4), "")
 		before := f.count("w0/metrics")
 		f.set("w0", 200)
 		for f.ids() == "" { // the first to be used are the ranks
@@ -63,12 +63,12 @@ func TestEnginesAreCounted(t *testing.T) {
 				t.Errorf("%s: %+v; want the figures of its engine", s.ID, s)
 			}
 		}
-		f.pages = engines(6)
+		f.tell(engines(6), "")
 		time.Sleep(6 * time.Second)
 		if got := f.ids(); got != "w0#0 w0#1 w0#2 w0#3 w0#4 w0#5" {
 			t.Errorf("with more engines: %s", got)
 		}
-		f.pages = engines(2)
+		f.tell(engines(2), "")
 		time.Sleep(12 * time.Second)
 		if got := f.ids(); got != "w0#0 w0#1" {
 			t.Errorf("with fewer engines: %s", got)
@@ -84,7 +84,7 @@ func TestEnginesBySources(t *testing.T) {
 		playWith(t, 1, worker.Config{}, func(f *fleet) {
 			f.set("w0", 503)
 			time.Sleep(3 * time.Second)
-			f.pages, f.sources = pages, sources
+			f.tell(pages, sources)
 			if hang {
 				f.set("w0/metrics", nil)
 				f.set("w0/kv_event_sources", nil)
@@ -112,7 +112,7 @@ func TestEnginesBySources(t *testing.T) {
 func TestConfiguredEnginesAreNotAskedFor(t *testing.T) {
 	c := worker.Config{Workers: []worker.Spec{{ID: "x", URL: "http://x", DataParallel: 2}}}
 	playWith(t, 0, c, func(f *fleet) {
-		f.sources = `{"0":{},"1":{},"2":{}}`
+		f.tell("", `{"0":{},"1":{},"2":{}}`)
 		f.set("x/metrics", nil)
 		f.set("x", 200)
 		time.Sleep(4 * time.Second) // the first check met no answer

@@ -32,6 +32,13 @@ func (f *wire) set(host string, v any) {
 	f.health[host] = v
 }
 
+// tell makes pages and sources the answers from now on.
+func (f *wire) tell(pages, sources string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.pages, f.sources = pages, sources
+}
+
 func (f *wire) count(key string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -45,15 +52,16 @@ func (f *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	if own, ok := f.health[r.URL.Host+r.URL.Path]; ok {
 		v = own
 	}
+	pages, sources := f.pages, f.sources
 	f.mu.Unlock()
 	body := ""
 	switch r.URL.Path {
 	case "/v1/models":
 		body = `{"data":[{"id":"tiny"}]}`
 	case "/metrics":
-		body = f.pages
+		body = pages
 	case "/kv_event_sources":
-		body = f.sources
+		body = sources
 	}
 	switch v := v.(type) {
 	case int:
