@@ -3,7 +3,6 @@ package prompt
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,7 +14,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/warmpath/warmpath/testdata/pyvenv"
 )
 
 // python is a process that reads requests as vLLM's stack does.
@@ -45,14 +45,10 @@ func startPython(t *testing.T) *python {
 	if err != nil {
 		t.Fatal(err)
 	}
-	command, err := installPython(t.Context(), filepath.Join(root, "testdata", "forms"), filepath.Join(root, ".cache", "forms"))
-	if err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal(err)
-		}
-		t.Skipf("SKIPPED, nothing was compared with Python: %v; install python3 with venv", err)
-	}
-	cmd := exec.CommandContext(t.Context(), command, filepath.Join(root, "testdata", "forms", "reader.py"))
+	forms := filepath.Join(root, "testdata", "forms")
+	command := pyvenv.Python(t, filepath.Join(root, ".cache", "forms"), filepath.Join(forms, "requirements.txt"),
+		"nothing was compared with Python")
+	cmd := exec.CommandContext(t.Context(), command, filepath.Join(forms, "reader.py"))
 	cmd.Stderr = os.Stderr
 	p := &python{t: t}
 	if p.in, err = cmd.StdinPipe(); err != nil {
@@ -72,31 +68,6 @@ func startPython(t *testing.T) *python {
 		_ = cmd.Wait()
 	})
 	return p
-}
-
-func installPython(ctx context.Context, from, dir string) (command string, err error) {
-	list, err := os.ReadFile(filepath.Join(from, "requirements.txt"))
-	if err != nil {
-		return "", err
-	}
-	command, stamp := filepath.Join(dir, "venv", "bin", "python"), filepath.Join(dir, "installed")
-	if have, err := os.ReadFile(stamp); err == nil && bytes.Equal(have, list) {
-		return command, nil
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", err
-	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
-	defer cancel()
-	for _, args := range [][]string{
-		{"python3", "-m", "venv", "--clear", filepath.Join(dir, "venv")},
-		{command, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", filepath.Join(from, "requirements.txt")},
-	} {
-		if out, err := exec.CommandContext(ctx, args[0], args[1:]...).CombinedOutput(); err != nil {
-			return "", fmt.Errorf("%s: %w: %.300s", strings.Join(args[:2], " "), err, out)
-		}
-	}
-	return command, os.WriteFile(stamp, list, 0o644)
 }
 
 // ask returns what Python reads of each request.
