@@ -81,7 +81,7 @@ var arrows = map[string][]string{
 	"host":                {"host/meter", "sdk/abi"},
 	"host/meter":          {},
 	"host/wasmtest":       {}, // a fake module for tests
-	"cache/holdings":      {},
+	"cache/holdings":      {"cache/prefix"},
 	"cache/kvstore":       {"cache/kvstore/..."}, // its rooms do not know each other
 	"cache/kvstore/arena": {},
 	"cache/kvstore/evict": {},

@@ -3,6 +3,8 @@ package holdings
 import (
 	"sync"
 	"sync/atomic"
+
+	"github.com/warmpath/warmpath/cache/prefix"
 )
 
 // plane is the tree of one adapter, salt and block size.
@@ -22,7 +24,7 @@ type plane struct {
 // are not there. Who calls it holds the last of them, or prunes.
 func (p *plane) step(n *node, off int, chain []uint64) (next *node, from, to int) {
 	if off < len(n.run) && n.run[off] == chain[0] {
-		return n, off, off + common(n.run[off:], chain)
+		return n, off, off + prefix.Common(n.run[off:], chain)
 	}
 	if kid := n.kids.get(chain[0]); kid != nil {
 		return kid, 0, kid.common(chain)

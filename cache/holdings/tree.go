@@ -1,5 +1,7 @@
 package holdings
 
+import "github.com/warmpath/warmpath/cache/prefix"
+
 // maxRun is the number of blocks after which a run goes on in a child: an offset fits into the 12 bits of a slot.
 const maxRun = 1 << 12
 
@@ -74,32 +76,12 @@ func (k *kids) remove(first uint64) {
 	}
 }
 
-// common is the number of leading blocks that run and chain share; the first is known to be equal. A hash covers all
-// blocks before it, so what is shared is all equal and the rest all different: the end is probed first, which settles
-// the usual case, then it is a binary search.
-func common(run, chain []uint64) int {
-	n := min(len(run), len(chain))
-	if run[n-1] == chain[n-1] {
-		return n
-	}
-	lo, hi := 0, n-1 // lo agrees, hi differs
-	for hi-lo > 1 {
-		mid := int(uint(lo+hi) >> 1)
-		if run[mid] == chain[mid] {
-			lo = mid
-		} else {
-			hi = mid
-		}
-	}
-	return hi
-}
-
 // common is the number of leading blocks that n's run and chain share; the first is known to be equal.
 func (n *node) common(chain []uint64) int {
 	if c := len(n.run); c <= len(chain) && chain[c-1] == n.last {
 		return c
 	}
-	return common(n.run, chain)
+	return prefix.Common(n.run, chain)
 }
 
 // extend appends to the run, with an eighth to spare: append's own rule would waste more than all holders take.

@@ -66,14 +66,14 @@ func (n *node) common(chain []uint64) int {
 	if c := len(n.run); c <= len(chain) && chain[c-1] == n.last {
 		return c
 	}
-	return common(n.run, chain)
+	return Common(n.run, chain)
 }
 
-// common is the number of leading blocks that run and chain share; the first is known to be equal. Since a hash covers
+// Common is the number of leading blocks that run and chain share; the first is known to be equal. Since a hash covers
 // all blocks before it, the shared part is all equal and the rest all different: the end is probed first, which settles
-// the usual case, then it is a binary search. Whatever the input, common-1 agrees and common, if both have it, differs,
+// the usual case, then it is a binary search. Whatever the input, Common-1 agrees and Common, if both have it, differs,
 // which is what keeps the tree sound.
-func common(run, chain []uint64) int {
+func Common(run, chain []uint64) int {
 	n := min(len(run), len(chain))
 	if run[n-1] == chain[n-1] {
 		return n
