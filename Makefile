@@ -10,15 +10,16 @@ LDFLAGS   = -s -w -X github.com/warmpath/warmpath/daemon.Version=$(VERSION)
 PREFIX   ?= /usr/local
 FUZZTIME ?= 10s
 PACKAGES ?= ./...
-TOOLS     = ./testdata/attacks ./testdata/benchjson ./testdata/databench/... ./testdata/faults/... ./testdata/kvbench ./testdata/pyvenv ./testdata/reallmcache ./testdata/realvllm
+TOOLS     = ./testdata/attacks ./testdata/benchjson ./testdata/databench/... ./testdata/faults/... ./testdata/kvbench ./testdata/kvtorture ./testdata/labcheck ./testdata/peersbench ./testdata/pyvenv ./testdata/reallmcache/... ./testdata/realvllm
 SOAK     ?= 3m
+TORTURE  ?= 10m
 BENCHCOUNT ?= 3
 
 # Not in go.mod: a tool's dependencies are no concern of those who import the SDK.
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL = help
-.PHONY: help build modules strategies run test race fuzz bench faults attacks soak clients check install
+.PHONY: help build modules strategies run test race fuzz bench faults attacks soak torture clients check install
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -73,6 +74,7 @@ bench: build ## one JSON line a figure, with its target; the data plane beside n
 	@go run ./testdata/benchjson <.cache/bench.txt
 	@go run ./testdata/databench -bin bin/warmpath
 	@go run ./testdata/kvbench -bin bin/warmpath
+	@go run ./testdata/kvbench -l2 -bin bin/warmpath
 
 faults: build ## break what stands around a running daemon, one JSON line a check; FAULTS=-quick for the short form
 	@go run ./testdata/faults -bin bin/warmpath $(FAULTS)
@@ -82,6 +84,9 @@ attacks: build ## every known way to break a running daemon from outside, a line
 
 soak: build ## SOAK (3m) of load with random faults: memory flat, nothing left over
 	@go run ./testdata/faults -bin bin/warmpath -soak $(SOAK)
+
+torture: build ## TORTURE (10m) of the KV cache: random puts, gets and leases, killed clients and daemons, a full disk
+	@go run ./testdata/kvtorture -bin bin/warmpath -for $(TORTURE)
 
 # The Go SDK of OpenAI is one package of some hundred thousand lines: unoptimised it compiles in a third of the time.
 clients: build ## the SDKs of OpenAI, Anthropic and AWS, as applications use them, against simulated workers

@@ -31,21 +31,22 @@ const module = "github.com/warmpath/warmpath"
 // import itself and what is below it only where that is listed. A pattern ending in /... means the folder and all below.
 var arrows = map[string][]string{
 	// The root wires the rooms and is the only one that knows the configuration.
-	"daemon": {"daemon/discover", "daemon/exchange", "daemon/feed", "daemon/front", "daemon/gate", "daemon/kvcache",
-		"daemon/listen", "daemon/operator", "daemon/probe",
-		"daemon/route", "daemon/session", "daemon/adapt", "daemon/sessionapi", "daemon/tokens", "daemon/upstream", "daemon/worker",
-		"host", "cache/...", "conf", "plugins"},
-	// What the configuration means for the others.
-	"daemon/adapt": {"daemon/feed", "daemon/probe", "daemon/route", "daemon/upstream", "daemon/worker", "cache/lmcache", "conf"},
+	"daemon": {"daemon/crew", "daemon/adapt", "daemon/decisions", "daemon/discover", "daemon/exchange", "daemon/feed", "daemon/front", "daemon/gate",
+		"daemon/kvcache", "daemon/listen", "daemon/operator", "daemon/peers", "daemon/probe", "daemon/route", "daemon/session", "daemon/sessionapi",
+		"daemon/tokens", "daemon/unit", "daemon/upstream", "daemon/worker", "host", "cache/...", "conf", "plugins"},
+	"daemon/adapt": {"daemon/discover", "daemon/exchange", "daemon/feed", "daemon/front", "daemon/gate", "daemon/kvcache", "daemon/peers", "daemon/probe", "daemon/route", "daemon/upstream", "daemon/worker",
+		"cache/lmcache", "conf"}, // what the configuration means for the others
 
-	"daemon/warmpath": {"daemon", "daemon/operator", "daemon/replay", "daemon/spool", "daemon/vllmsim",
+	"daemon/warmpath": {"daemon", "daemon/crew", "daemon/lab", "daemon/lab/...", "daemon/decisions", "daemon/kvcache", "daemon/operator",
+		"daemon/replay", "daemon/scaffold", "daemon/spool", "daemon/unit", "daemon/vllmsim",
 		"daemon/vllmsim/events", "daemon/vllmsim/lmworker", "host", "cache/...", "conf",
-		"plugins", "sdk/abi"},
+		"plugins", "sdk", "sdk/abi"},
 
 	// The way of a request: front -> exchange -> route, sessionapi beside it. No arrow runs up.
 	"daemon/front": {"daemon/exchange", "daemon/gate", "daemon/listen", "daemon/spool", "daemon/upstream"},
-	"daemon/operator": {"daemon/exchange", "daemon/gate", "daemon/kvcache", "daemon/route", "daemon/session", "daemon/worker",
-		"daemon/feed", "cache/holdings", "cache/kvevents", "cache/lmcache", "cache/tier"},
+	"daemon/operator": {"daemon/shadow", "daemon/peers", "daemon/decisions", "daemon/exchange", "daemon/gate", "daemon/kvcache", "daemon/route", "daemon/session", "daemon/worker",
+		"daemon/feed", "cache/holdings", "cache/kvevents", "cache/kvstore/remote", "cache/lmcache", "cache/tier"},
+	"daemon/decisions":  {"daemon/exchange", "daemon/gate", "daemon/route"},
 	"daemon/sessionapi": {"daemon/exchange", "daemon/sagemaker", "daemon/session", "daemon/upstream", "daemon/worker"},
 	"daemon/exchange": {"daemon/gate", "daemon/prompt", "daemon/route", "daemon/sagemaker", "daemon/session", "daemon/tokens",
 		"daemon/upstream", "daemon/worker"},
@@ -53,24 +54,38 @@ var arrows = map[string][]string{
 		"sdk/score"},
 
 	// The workers' KV cache: a store, and the doors to it.
-	"daemon/kvcache":  {"daemon/hyperpod", "daemon/resp", "cache/kvstore", "cache/kvstore/spill"},
+	"daemon/kvcache":  {"daemon/discover", "daemon/hyperpod", "daemon/resp", "cache/kvstore/..."},
 	"daemon/hyperpod": {"cache/kvstore"},
-	"daemon/resp":     {"cache/kvstore"},
+	"daemon/resp":     {"cache/kvstore", "daemon/socket"},
 
 	// The others under daemon are strangers to each other.
 	"daemon/feed":             {"daemon/worker", "cache/holdings", "cache/kvevents", "cache/zmtp"},
 	"daemon/gate":             {},
-	"daemon/listen":           {},
+	"daemon/listen":           {"daemon/socket"},
 	"daemon/discover":         {},
 	"daemon/discover/dnstest": {}, // a name server for tests
+	"daemon/peers":            {"daemon/prompt", "daemon/route", "daemon/worker", "cache/tier"},
 	"daemon/probe":            {},
 	"daemon/prompt":           {"sdk/abi"},
 	"daemon/sagemaker":        {},
 	"daemon/replay":           {"sdk/abi"},
+	"daemon/scaffold":         {"sdk", "sdk/abi"},
+	// The lab runs the code that serves on simulated engines; trial is its contract.
+	"daemon/lab": {"daemon/lab/...", "daemon/route"},
+	"daemon/lab/served": {"daemon/lab/...", "daemon/prompt", "daemon/route", "daemon/session", "daemon/vllmsim/engine",
+		"daemon/worker", "cache/holdings", "host", "plugins", "sdk", "sdk/abi"},
+	"daemon/lab/setup":   {"daemon/lab/traffic", "daemon/lab/world", "daemon/vllmsim/engine"},
+	"daemon/lab/traffic": {"daemon/replay", "daemon/vllmsim/engine"},
+	"daemon/lab/world":   {"daemon/lab/traffic", "daemon/lab/trial", "daemon/vllmsim/engine"},
+	"daemon/lab/trial":   {}, "daemon/lab/report": {"daemon/lab/trial"}, "daemon/lab/peers": {"daemon/lab/trial", "sdk/abi"},
 	"daemon/session":          {},
+	"daemon/shadow":           {"daemon/route", "host"},
+	"daemon/crew":             {"daemon/adapt", "daemon/route", "daemon/shadow", "host", "conf", "plugins"},
+	"daemon/socket":           {},
 	"daemon/spool":            {},
 	"daemon/tokens":           {"daemon/prompt"},
-	"daemon/upstream":         {},
+	"daemon/unit":             {},
+	"daemon/upstream":         {"daemon/socket"},
 	"daemon/vllmsim":          {"daemon/vllmsim/engine", "daemon/vllmsim/events", "daemon/vllmsim/lmworker"},
 	"daemon/vllmsim/events":   {"daemon/vllmsim/engine", "daemon/vllmsim/msgpack", "cache/zmtp"},
 	"daemon/vllmsim/lmworker": {"daemon/vllmsim/engine", "daemon/vllmsim/msgpack", "cache/zmtp"},
@@ -78,29 +93,30 @@ var arrows = map[string][]string{
 	"daemon/vllmsim/engine":   {"sdk/abi"},
 	"daemon/worker":           {"sdk/abi"},
 
-	"host":                {"host/meter", "sdk/abi"},
-	"host/meter":          {},
-	"host/wasmtest":       {}, // a fake module for tests
-	"cache/holdings":      {"cache/prefix"},
-	"cache/kvstore":       {"cache/kvstore/..."}, // its rooms do not know each other
-	"cache/kvstore/arena": {},
-	"cache/kvstore/evict": {},
-	"cache/kvstore/spill": {"cache/kvstore"},
-	"cache/lmcache":       {"cache/zmtp"},
-	"cache/prefix":        {"sdk/abi"},
-	"cache/tier":          {"sdk/abi"},
-	"cache/zmtp":          {},
-	"conf":                {},
-	"cache/kvevents":      {"cache/zmtp"},
-
-	"plugins":          {"plugins/...", "sdk"}, // of each plugin see init
-	"plugins/internal": {"sdk"},
-
-	"sdk":          {"sdk/internal/...", "sdk/abi"},
-	"sdk/internal": {"sdk/abi"},
-	"sdk/score":    {"sdk", "sdk/abi"},
-	"sdk/sdktest":  {"sdk", "sdk/internal/...", "sdk/abi"},
-	"sdk/abi":      {},
+	"host":                  {"host/meter", "sdk/abi"},
+	"host/meter":            {},
+	"host/wasmtest":         {}, // a fake module for tests
+	"cache/holdings":        {"cache/prefix"},
+	"cache/kvstore":         {"cache/kvstore/..."}, // its rooms do not know each other
+	"cache/kvstore/arena":   {},
+	"cache/kvstore/evict":   {},
+	"cache/kvstore/catalog": {},
+	"cache/kvstore/chunks":  {},
+	"cache/kvstore/remote":  {"cache/kvstore"},
+	"cache/kvstore/spill":   {"cache/kvstore", "cache/kvstore/catalog"},
+	"cache/lmcache":         {"cache/zmtp"},
+	"cache/prefix":          {"sdk/abi"},
+	"cache/tier":            {"sdk/abi"},
+	"cache/zmtp":            {},
+	"conf":                  {},
+	"cache/kvevents":        {"cache/zmtp"},
+	"plugins":               {"plugins/...", "sdk"}, // of each plugin see init
+	"plugins/internal":      {"sdk"},
+	"sdk":                   {"sdk/internal/...", "sdk/abi"},
+	"sdk/internal":          {"sdk/abi"},
+	"sdk/score":             {"sdk", "sdk/abi"},
+	"sdk/sdktest":           {"sdk", "sdk/internal/...", "sdk/abi"},
+	"sdk/abi":               {},
 }
 
 // doors lists for each outside package, by the start of its path, the only rooms that import it. What stands in no row is
@@ -110,24 +126,25 @@ var doors = map[string][]string{
 	"github.com/gofiber/fiber/v2":                           {"daemon/front", "daemon/operator"},
 	"github.com/valyala/fasthttp":                           {"daemon/front"},
 	"github.com/prometheus/client_golang":                   {"daemon/operator"},
-	"github.com/armon/go-radix":                             {"cache/holdings", "cache/prefix"},
-	"github.com/redis/go-redis/v9":                          {"cache/tier"},
+	"github.com/coreos/go-systemd/v22":                      {"daemon/unit"},
+	"github.com/armon/go-radix":                             {"cache/holdings", "cache/kvstore/catalog", "cache/prefix"},
+	"github.com/redis/go-redis/v9":                          {"cache/kvstore/remote", "cache/tier", "daemon/peers"},
 	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream": {"daemon/sagemaker"},
-	"github.com/BurntSushi/toml":                            {"conf"},
+	"github.com/BurntSushi/toml":                            {"conf", "daemon/lab/setup"},
 	"github.com/spf13/cobra":                                {"daemon/warmpath"},
-	"github.com/schollz/progressbar/v3":                     {"daemon/replay"},
+	"github.com/schollz/progressbar/v3":                     {"daemon/replay", "daemon/lab"},
 	"github.com/zeebo/blake3":                               {"cache/lmcache"},
 	"github.com/tinylib/msgp":                               {"cache/lmcache"},
-	"github.com/zeebo/xxh3":                                 {"cache/holdings", "daemon/prompt"},
-	"golang.org/x/term":                                     {"daemon/replay"},
+	"github.com/zeebo/xxh3":                                 {"cache/holdings", "cache/kvstore/remote", "daemon/prompt"},
+	"golang.org/x/term":                                     {"daemon/replay", "daemon/lab"},
 	"golang.org/x/sys":                                      {"daemon/listen", "cache/kvstore/arena"},
 }
 
 // topLevel is all that may stand at the top.
 var topLevel = []string{
 	"daemon", "host", "cache", "conf", "sdk", "plugins", "testdata", "docs", ".ci",
-	"go.mod", "go.sum", "Makefile", "README.md", "LICENSE", ".gitignore",
-	"house_test.go", "house_shape_test.go", "house_style_test.go",
+	"go.mod", "go.sum", "Makefile", "README.md", "LICENSE", ".gitignore", "house_test.go", "house_shape_test.go",
+	"house_names_test.go", "house_style_test.go",
 }
 
 const (
@@ -299,79 +316,13 @@ func TestSizes(t *testing.T) {
 	})
 }
 
-func TestNames(t *testing.T) {
-	vague := []string{"util", "utils", "common", "helper", "helpers", "types", "base"}
-	sources(t, func(file string, set *token.FileSet, f *ast.File) {
-		if name := strings.TrimSuffix(f.Name.Name, "_test"); slices.Contains(vague, name) {
-			t.Errorf("%s: package %s says nothing: name it after what it does", file, name)
-		}
-		if strings.HasSuffix(file, "_test.go") {
-			return
-		}
-		for _, decl := range f.Decls {
-			undocumented(decl, func(id *ast.Ident) {
-				t.Errorf("%s: exported %s has no comment", set.Position(id.Pos()), id.Name)
-			})
-		}
-	})
-}
-
-// undocumented reports exported names without a comment. A group of constants or variables may have one for all; a method
-// of an unexported type needs none.
-func undocumented(decl ast.Decl, report func(*ast.Ident)) {
-	switch d := decl.(type) {
-	case *ast.FuncDecl:
-		if d.Name.IsExported() && d.Doc == nil && exportedReceiver(d) {
-			report(d.Name)
-		}
-	case *ast.GenDecl:
-		for _, spec := range d.Specs {
-			switch s := spec.(type) {
-			case *ast.TypeSpec:
-				if s.Name.IsExported() && d.Doc == nil && s.Doc == nil && s.Comment == nil {
-					report(s.Name)
-				}
-			case *ast.ValueSpec:
-				for _, id := range s.Names {
-					if id.IsExported() && d.Doc == nil && s.Doc == nil && s.Comment == nil {
-						report(id)
-					}
-				}
-			}
-		}
+// The root wires whatif, and gives it strategies; the operator's page asks it.
+func init() {
+	arrows["daemon/whatif"] = []string{"daemon/exchange", "daemon/gate", "daemon/route", "daemon/upstream"}
+	for _, r := range []string{"daemon", "daemon/operator"} {
+		arrows[r] = append(arrows[r], "daemon/whatif")
 	}
-}
-
-func exportedReceiver(d *ast.FuncDecl) bool {
-	if d.Recv == nil {
-		return true
-	}
-	typ := d.Recv.List[0].Type
-	if star, ok := typ.(*ast.StarExpr); ok {
-		typ = star.X
-	}
-	if generic, ok := typ.(*ast.IndexExpr); ok {
-		typ = generic.X
-	}
-	id, ok := typ.(*ast.Ident)
-	return !ok || id.IsExported()
-}
-
-// Every room says what it is for.
-func TestEveryRoomHasADoc(t *testing.T) {
-	documented := make(map[string]bool)
-	packages := make(map[string]bool)
-	sources(t, func(file string, _ *token.FileSet, f *ast.File) {
-		if dir := path.Dir(file); !strings.HasSuffix(file, "_test.go") {
-			packages[dir] = true
-			documented[dir] = documented[dir] || f.Doc != nil
-		}
-	})
-	for dir := range packages {
-		if !documented[dir] && !strings.Contains(dir, "testdata/") {
-			t.Errorf("%s has no package comment", dir)
-		}
-	}
+	arrows["daemon/adapt"] = append(arrows["daemon/adapt"], "host", "plugins")
 }
 
 // A built-in is its folder and one row in plugins.go: this table is made of those rows, and make reads them.

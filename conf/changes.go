@@ -63,7 +63,7 @@ func (c *comparison) walk(at difference, a, b reflect.Value) {
 				c.walk(inside, a.FieldByIndex(f.Index), b.FieldByIndex(f.Index))
 			}
 		}
-	case a.Kind() == reflect.Slice && a.Type().Elem().Kind() == reflect.Struct:
+	case a.Kind() == reflect.Slice && named(a.Type().Elem()):
 		c.tables(at, a, b)
 	case a.Kind() == reflect.Map && a.Type().Elem().Kind() == reflect.Struct:
 		for _, k := range keysOfMaps(a, b) {
@@ -140,6 +140,16 @@ func namesOf(v reflect.Value) (list []string) {
 		list = append(list, nameOf(v.Index(i)))
 	}
 	return list
+}
+
+// named reports whether the elements are tables with a name. Others, as canaries, are told as one.
+func named(t reflect.Type) bool {
+	if t.Kind() != reflect.Struct {
+		return false
+	}
+	_, name := t.FieldByName("Name")
+	_, id := t.FieldByName("ID")
+	return name || id
 }
 
 // nameOf is what a table is called in the file.

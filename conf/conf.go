@@ -12,6 +12,7 @@ type Config struct {
 	Keys       []Key               `toml:"keys"`  // who may send requests; none = everybody
 	Pools      []Pool              `toml:"pools"` // the first that fits a model serves it
 	Cache      Cache               `toml:"cache"`
+	History    History             `toml:"history"`
 	Sessions   Sessions            `toml:"sessions"`
 	KVCache    KVCache             `toml:"kv_cache"`
 	LMCache    LMCache             `toml:"lmcache"`
@@ -39,13 +40,16 @@ type Server struct {
 	ReadTimeout    time.Duration `toml:"read_timeout" reload:"restart"`     // for a header, and for each piece of a body
 	WriteTimeout   time.Duration `toml:"write_timeout" reload:"restart"`    // for a client to take one piece of an answer
 	IdleTimeout    time.Duration `toml:"idle_timeout" reload:"restart"`     // keep-alive between a client's requests
-	DrainTimeout   time.Duration `toml:"drain_timeout"`                     // after SIGTERM, for open streams to end
+	DrainDelay     time.Duration `toml:"drain_delay"`                       // from SIGTERM to the drain
+	DrainTimeout   time.Duration `toml:"drain_timeout"`                     // then, for open streams to end
 	CORSOrigins    []string      `toml:"cors_origins"`                      // whose pages may call; "*" = any
 	AccessLog      string        `toml:"access_log"`                        // "", stdout, stderr or a file
 	ExplainLog     ExplainLog    `toml:"explain_log"`                       // whose line lists the candidates
+	DecisionsBytes int           `toml:"decisions_bytes"`                   // of memory for the last decisions; 0 = none
 	Explain        bool          `toml:"explain"`                           // answer X-Warmpath-Explain: 1 in headers
 	Pprof          bool          `toml:"pprof"`                             // /debug/pprof on admin without a token
 	ModuleCache    string        `toml:"module_cache" reload:"restart"`     // folder of compiled modules; see CacheDir
+	StateFile      string        `toml:"state_file" reload:"restart"`       // what a restart starts with; "" = none
 	KVEventsListen string        `toml:"kv_events_listen" reload:"restart"` // for workers that dial us; "" = none
 	LogFormat      string        `toml:"log_format" reload:"restart"`       // text | json
 	LogLevel       string        `toml:"log_level"`                         // debug | info | warn | error
@@ -66,6 +70,9 @@ type Pool struct {
 	Strategy string         `toml:"strategy"` // a built-in or a key of Config.Strategies
 	Options  map[string]any `toml:"options"`  // scalars; over those of the strategy, see Config.OptionValues
 	Workers  []Worker       `toml:"workers"`
+
+	Shadow []Shadow `toml:"shadow"` // strategies that decide beside it and answer nowhere
+	Canary []Canary `toml:"canary"` // strategies that serve a part of the requests
 
 	WorkersFile string `toml:"workers_file"` // beside or instead of workers: a TOML file of [[workers]]. Watched
 	WorkersDNS  string `toml:"workers_dns"`  // or name:port, every address of which is a worker. Resolved again and again
@@ -94,13 +101,29 @@ type Pool struct {
 	KVEvents       string `toml:"kv_events"`        // where its workers publish, of those that do not say; see Worker
 	KVEventsReplay string `toml:"kv_events_replay"` // likewise
 
-	SharedTokens int     `toml:"shared_kv_tokens"` // KV in a tier that all its workers share, in tokens; 0 = none
+	SharedTokens int     `toml:"shared_kv_tokens"` // tokens in a tier of all workers; 0 = of [kv_cache], -1 = none
 	CPURate      float64 `toml:"cpu_kv_rate"`      // tokens of KV a second that come from a worker's CPU memory
 	SharedRate   float64 `toml:"shared_kv_rate"`   // and from the shared tier
 
 	PrefillTokensPerSecond float64 `toml:"prefill_tokens_per_second"` // first guess of a worker's speed; learnt after that
 
 	Tokens Tokens `toml:"tokens"`
+}
+
+// Shadow is a strategy that decides a pool's requests beside the one that serves. Its choices are compared and go
+// nowhere.
+type Shadow struct {
+	Strategy string  `toml:"strategy"` // a built-in or a key of Config.Strategies
+	Share    float64 `toml:"share"`    // of the requests that it sees
+}
+
+// Canary is a strategy that serves a part of a pool's requests. A request goes to the first canary that takes it. One
+// of Percent, Header and Key says which those are.
+type Canary struct {
+	Strategy string  `toml:"strategy"` // a built-in or a key of Config.Strategies
+	Percent  float64 `toml:"percent"`  // of the sessions, and of the requests that have none
+	Header   string  `toml:"header"`   // of the request, as "x-canary=1"
+	Key      string  `toml:"key"`      // the name of the client's key
 }
 
 // Tokens is how a strategy that goes by what the workers hold, as kvaware, gets the token ids of a prompt.
@@ -121,6 +144,7 @@ type Worker struct {
 	Cost         float64           `toml:"cost"`          // price beside the other workers, for strategies
 	DataParallel int               `toml:"data_parallel"` // engines behind url, each routed to alone; 0 = it says it
 	Labels       map[string]string `toml:"labels"`        // for strategies, as tier = "batch"; see MaxLabels
+	Drain        bool              `toml:"drain"`         // no new requests go there; a restart keeps that
 
 	KVEvents       string `toml:"kv_events"`        // where it publishes KV events: tcp://, ipc://, auto; "" = as the pool
 	KVEventsReplay string `toml:"kv_events_replay"` // where missed ones are asked for; "" = as the pool
@@ -145,8 +169,8 @@ var Builtins []string
 
 // Default is the configuration before the file is read. It has no pool yet.
 func Default() *Config {
-	return &Config{Cache: defaultCache(), Sessions: defaultSessions(), KVCache: defaultKVCache(),
-		LMCache: defaultLMCache(), Server: Server{
+	return &Config{Cache: defaultCache(), History: defaultHistory(), Sessions: defaultSessions(),
+		KVCache: defaultKVCache(), LMCache: defaultLMCache(), Server: Server{
 			Listen:         "127.0.0.1:8080",
 			Admin:          "127.0.0.1:9090",
 			MaxConnections: 20_000,
@@ -159,6 +183,7 @@ func Default() *Config {
 			CORSOrigins:    []string{"*"},    // as vLLM
 			IdleTimeout:    90 * time.Second, // above the 60 s of common load balancers, so that we are never first to close
 			DrainTimeout:   30 * time.Second, // a pod's default grace period
+			DecisionsBytes: 16 << 20,         // some 4,500 requests to 16 workers
 			Explain:        true,
 			LogFormat:      "text",
 			LogLevel:       "info",

@@ -2,6 +2,7 @@ package conf
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -54,4 +55,17 @@ func (e *ExplainLog) sample(share float64) error {
 func wrongExplainLog(what string) error {
 	return &fault{what,
 		`write "off", "all", "slow:2s" for those that take longer, or a share of requests from 0 to 1, as 0.01`}
+}
+
+// String returns the value as the file has it.
+func (e ExplainLog) String() string {
+	switch {
+	case e.Slower > 0:
+		return "slow:" + e.Slower.String()
+	case e.Share >= 1:
+		return "all"
+	case e.Share > 0:
+		return strconv.FormatFloat(e.Share, 'g', -1, 64)
+	}
+	return "off"
 }

@@ -34,6 +34,9 @@ const everyFile = `
 tls_cert_file = "a.pem"
 tls_key_file = "a.key"
 access_log = "access.json"
+[history]
+redis_url_file = "history.url"
+secret_file = "history.key"
 [kv_cache]
 spill_dir = "spill"
 password_file = "cache.key"
@@ -59,6 +62,8 @@ func folder(t *testing.T) string {
 	write(t, filepath.Join(dir, "client.key"), "example-of-a-key-1\n")
 	write(t, filepath.Join(dir, "worker.key"), "EMPTY\n")
 	write(t, filepath.Join(dir, "cache.key"), "example-of-a-password\n")
+	write(t, filepath.Join(dir, "history.key"), "example-of-a-secret\n")
+	write(t, filepath.Join(dir, "history.url"), "redis://127.0.0.1:6379\n")
 	write(t, filepath.Join(dir, "workers.toml"), "workers = []\n")
 	write(t, filepath.Join(dir, "x.toml"), everyFile)
 	return dir
@@ -72,7 +77,8 @@ func TestEveryPathStartsAtTheFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := c.Pools[0]
-	for _, got := range []string{c.Server.TLSCertFile, c.Server.TLSKeyFile, c.Server.AccessLog, c.Keys[0].File, p.WorkersFile, p.WorkerKeyFile, p.TLSCAFile,
+	for _, got := range []string{c.History.SecretFile, c.History.RedisURLFile, c.Server.TLSCertFile, c.Server.TLSKeyFile,
+		c.Server.AccessLog, c.Keys[0].File, p.WorkersFile, p.WorkerKeyFile, p.TLSCAFile,
 		c.KVCache.SpillDir, c.KVCache.PasswordFile, c.KVCache.TLSCertFile, c.KVCache.TLSKeyFile} {
 		if filepath.Dir(got) != dir {
 			t.Errorf("%s is not in %s", got, dir)
@@ -84,6 +90,22 @@ func TestEveryPathStartsAtTheFile(t *testing.T) {
 	}
 	if got := c.WatchedFiles(); !slices.Equal(got, want) {
 		t.Errorf("WatchedFiles: got %q; want %q", got, want)
+	}
+}
+
+// The state file stands beside the configuration too, and needs not be there.
+func TestStateFileStartsAtTheFile(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "x.toml"), `server.state_file = "state"
+cache.redis = "redis://127.0.0.1:6379"
+history.redis = "off"
+pools = [{ workers = [{ url = "http://a" }] }]`)
+	c, err := Load(filepath.Join(dir, "x.toml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := filepath.Join(dir, "state"); c.Server.StateFile != want {
+		t.Errorf("%s; want %s", c.Server.StateFile, want)
 	}
 }
 
@@ -103,6 +125,8 @@ func TestMissingFiles(t *testing.T) {
 	f("b.pem", "pools[0].tls_ca_file")
 	f("client.key", "keys[0].file")
 	f("cache.key", "kv_cache.password_file")
+	f("history.key", "history.secret_file")
+	f("history.url", "history.redis_url_file")
 	f("worker.key", "pools[0].worker_key_file")
 	f("workers.toml", "pools[0].workers_file")
 }

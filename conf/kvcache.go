@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"time"
 )
 
 // KVCache is the workers' KV cache: a store of large values, and the doors at which LMCache reaches it. No memory is
 // taken while no door is open.
 type KVCache struct {
+	L1       bool   `toml:"l1" reload:"restart"`           // memory keeps what an L2 has, too
 	MaxBytes int    `toml:"max_bytes" reload:"restart"`    // of memory: values, their keys and records
 	Policy   string `toml:"policy" reload:"restart"`       // lru | s3fifo | fifo
 	RESP     string `toml:"resp" reload:"restart"`         // HOST:PORT of the Redis door; "" = none
@@ -24,6 +26,52 @@ type KVCache struct {
 	TLSCertFile    string `toml:"tls_cert_file" reload:"restart"`   // PEM; with TLSKeyFile: TLS at the Redis door
 	TLSKeyFile     string `toml:"tls_key_file" reload:"restart"`    // PEM
 	MaxConnections int    `toml:"max_connections" reload:"restart"` // at the Redis door; more are refused
+
+	L2 L2 `toml:"l2"`
+}
+
+// L2 is the tier of the KV cache that many daemons share: a Redis, or the memory of the daemons themselves.
+type L2 struct {
+	Enabled bool   `toml:"enabled" reload:"restart"`
+	Backend string `toml:"backend" reload:"restart"` // redis | tieredstorage
+
+	URL       string        `toml:"url" reload:"restart"`         // of the Redis
+	URLFile   string        `toml:"url_file" reload:"restart"`    // or a file that holds it, for one with a password
+	Prefix    string        `toml:"prefix" reload:"restart"`      // of the keys there
+	TLSCAFile string        `toml:"tls_ca_file" reload:"restart"` // who signs the servers' certificates; "" = the system's
+	TTL       time.Duration `toml:"ttl" reload:"restart"`         // of values put without one; 0 = none
+
+	Members    []string `toml:"members"`                      // tieredstorage: HOST:PORT of each daemon's Redis door
+	MembersDNS string   `toml:"members_dns"`                  // or name:port, each address of which is one
+	Self       string   `toml:"self" reload:"restart"`        // which of them this one is; "" = found by its addresses
+	Write      string   `toml:"write" reload:"restart"`       // behind | through
+	QueueBytes int      `toml:"queue_bytes" reload:"restart"` // of values on their way there; 0 = a quarter of max_bytes
+
+	Promote string        `toml:"promote" reload:"restart"` // always | second | never
+	Timeout time.Duration `toml:"timeout" reload:"restart"` // of a server's silence
+}
+
+// The values of L2.Backend.
+const (
+	BackendRedis = "redis"
+	BackendPool  = "tieredstorage"
+)
+
+func defaultL2() L2 {
+	return L2{Backend: BackendPool, Prefix: "warmpath:kv:", Members: []string{}, Write: "behind", Promote: "always",
+		Timeout: 500 * time.Millisecond}
+}
+
+// RedisURL reads the URL of the Redis, now: its own, or the file's. An error never shows it.
+func (c *L2) RedisURL() (string, error) {
+	if c.URLFile == "" {
+		return c.URL, nil
+	}
+	s, f := secret(c.URLFile, "", 1)
+	if f != nil {
+		return "", fmt.Errorf("conf: kv_cache.l2.url_file: %s; %s", f.what, f.remedy)
+	}
+	return s, nil
 }
 
 // Policies are the names of what chooses the values that make room, the default first.
@@ -31,6 +79,8 @@ var Policies = []string{"lru", "s3fifo", "fifo"}
 
 func defaultKVCache() KVCache {
 	return KVCache{
+		L1:             true,
+		L2:             defaultL2(),
 		MaxBytes:       4 << 30,
 		Policy:         Policies[0],
 		SpillBytes:     64 << 30,

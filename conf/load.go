@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -99,6 +100,9 @@ func withDefaults(tree map[string]any) *Config {
 	for i, p := range pools {
 		c.Pools[i] = DefaultPool()
 		c.Pools[i].Workers = defaultWorkers(p["workers"])
+		if n := len(tables(p["shadow"])); n > 0 {
+			c.Pools[i].Shadow = slices.Repeat([]Shadow{defaultShadow()}, n)
+		}
 	}
 	c.Keys = make([]Key, len(tables(tree["keys"])))
 	for i := range c.Keys {
@@ -129,6 +133,7 @@ func (c *Config) complete(tree map[string]any) {
 	s.AdminTokenFile = c.resolve(s.AdminTokenFile)
 	s.TLSCertFile = c.resolve(s.TLSCertFile)
 	s.TLSKeyFile = c.resolve(s.TLSKeyFile)
+	s.StateFile = c.resolve(s.StateFile)
 	if s.ModuleCache != "off" {
 		s.ModuleCache = c.resolve(s.ModuleCache)
 	}
@@ -140,11 +145,15 @@ func (c *Config) complete(tree map[string]any) {
 		s.BufferBody = min(s.BufferBody, s.MaxBodyBytes)
 	}
 	c.Cache.RedisURLFile = c.resolve(c.Cache.RedisURLFile)
+	c.History.RedisURLFile = c.resolve(c.History.RedisURLFile)
+	c.History.SecretFile = c.resolve(c.History.SecretFile)
 	kv := &c.KVCache
 	kv.SpillDir = c.resolve(kv.SpillDir)
 	kv.PasswordFile = c.resolve(kv.PasswordFile)
 	kv.TLSCertFile = c.resolve(kv.TLSCertFile)
 	kv.TLSKeyFile = c.resolve(kv.TLSKeyFile)
+	kv.L2.URLFile = c.resolve(kv.L2.URLFile)
+	kv.L2.TLSCAFile = c.resolve(kv.L2.TLSCAFile)
 	for i := range c.Keys {
 		c.Keys[i].File = c.resolve(c.Keys[i].File)
 	}

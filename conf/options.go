@@ -41,6 +41,9 @@ func (c *Config) WatchedFiles() []string {
 	for i := range c.Pools {
 		p := &c.Pools[i]
 		files = append(files, c.StrategyOf(p).Path, p.WorkerKeyFile, p.TLSCAFile)
+		for _, name := range beside(p) {
+			files = append(files, c.Strategies[name].Path)
+		}
 	}
 	seen := map[string]bool{"": true}
 	return slices.DeleteFunc(files, func(path string) bool {

@@ -12,10 +12,13 @@ import (
 // validate checks a complete configuration, part by part.
 func validate(r *report, c *Config) {
 	checkServer(r, &c.Server)
+	checkStateFile(r, c.Server.StateFile, c.History.shares(&c.Cache))
 	checkKeys(r, c.Keys)
 	checkCache(r, &c.Cache)
+	checkHistory(r, &c.History)
 	checkSessions(r, &c.Sessions)
 	checkKVCache(r, &c.KVCache, map[string]string{c.Server.Listen: "server.listen", c.Server.Admin: "server.admin"})
+	checkL2(r, &c.KVCache)
 	checkLMCache(r, c)
 	if len(c.Pools) == 0 {
 		r.add("pools", "there is no pool", "add [[pools]] with one [[pools.workers]] and its url")
@@ -38,11 +41,8 @@ func validate(r *report, c *Config) {
 
 func checkPool(r *report, path string, c *Config, p *Pool) {
 	r.name(child(path, "name"), p.Name)
-	if _, own := c.Strategies[p.Strategy]; !own && !slices.Contains(Builtins, p.Strategy) {
-		known := append(slices.Clone(Builtins), slices.Sorted(maps.Keys(c.Strategies))...)
-		r.add(child(path, "strategy"), fmt.Sprintf("there is no strategy %q", p.Strategy),
-			remedyFor(p.Strategy, known)+" A module of your own needs [strategies.NAME] with its path")
-	}
+	checkStrategyName(r, path, c, p.Strategy)
+	checkBeside(r, path, c, p)
 	checkWorkerKey(r, path, p)
 	checkAuthorities(r, child(path, "tls_ca_file"), p.TLSCAFile)
 	r.between(child(path, "max_in_flight"), p.MaxInFlight, 0, maxCount, "requests at one worker")
@@ -54,9 +54,9 @@ func checkPool(r *report, path string, c *Config, p *Pool) {
 	if !isPath(p.InvocationPath) {
 		r.add(child(path, "invocation_path"), fmt.Sprintf("%.80q is no path", p.InvocationPath), `write as "/invocations"`)
 	}
-	if p.SharedTokens < 0 {
+	if p.SharedTokens < -1 {
 		r.add(child(path, "shared_kv_tokens"), fmt.Sprintf("%d is negative", p.SharedTokens),
-			"write the tokens that the shared tier keeps, or leave it out: none")
+			"write the tokens that the shared tier keeps; -1 = there is none; 0 = as much as [kv_cache] holds, if it is open")
 	}
 	if !within(p.CPURate, 1, 1e9) {
 		r.outOfRange(child(path, "cpu_kv_rate"), p.CPURate, "write tokens a second, as 120000")

@@ -14,10 +14,11 @@ import (
 // What a request may cost, at least and at most. An agent's header of 12 KB and a client's usual 1 KB fit in between; a
 // megabyte of header for each of 20,000 connections would be 20 GB.
 const (
-	minHeader = 4 << 10
-	maxHeader = 1 << 20
-	minBuffer = 64 << 10 // less would stream nearly every chat, and a streamed request cannot be sent again
-	maxCount  = 1_000_000
+	minHeader    = 4 << 10
+	maxHeader    = 1 << 20
+	maxDecisions = 4 << 30
+	minBuffer    = 64 << 10 // less would stream nearly every chat, and a streamed request cannot be sent again
+	maxCount     = 1_000_000
 )
 
 func checkServer(r *report, s *Server) {
@@ -35,6 +36,7 @@ func checkServer(r *report, s *Server) {
 	r.clientTime("server.read_timeout", s.ReadTimeout)
 	r.clientTime("server.write_timeout", s.WriteTimeout)
 	r.clientTime("server.idle_timeout", s.IdleTimeout)
+	r.notNegative("server.drain_delay", s.DrainDelay, "to drain at once, or how long a load balancer takes to notice")
 	r.notNegative("server.drain_timeout", s.DrainTimeout, "to stop at once, or how long to wait")
 	for i, origin := range s.CORSOrigins {
 		checkOrigin(r, elem("server.cors_origins", i), origin)
@@ -49,6 +51,7 @@ func checkLimits(r *report, s *Server) {
 	r.between("server.max_connections", s.MaxConnections, 1, maxCount, "connections")
 	r.between("server.max_in_flight", s.MaxInFlight, 1, maxCount, "requests")
 	r.between("server.max_header_bytes", s.MaxHeaderBytes, minHeader, maxHeader, "bytes")
+	r.between("server.decisions_bytes", s.DecisionsBytes, 0, maxDecisions, "bytes, 0 for none,")
 	if s.MaxBodyBytes < 1 {
 		r.add("server.max_body_bytes", fmt.Sprintf("%d is too small", s.MaxBodyBytes), "write bytes, as 1073741824")
 		return
@@ -107,5 +110,23 @@ func checkAccessLog(r *report, path, s string) {
 			"write stdout, stderr or a file's name")
 	} else if _, err := os.Stat(filepath.Dir(s)); errors.Is(err, fs.ErrNotExist) {
 		r.add(path, "there is no folder "+filepath.Dir(s), "make it, or write stdout, stderr or a file in another folder")
+	}
+}
+
+// checkStateFile checks the file without making it: its folder must be there. shared says that routers share their
+// history through a Redis.
+func checkStateFile(r *report, file string, shared bool) {
+	const path = "server.state_file"
+	if file == "" {
+		return
+	}
+	if shared {
+		r.add(path, "it stands beside a Redis, which keeps the same",
+			`leave it out, or write history.redis = "off" to share no history`)
+	}
+	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
+		r.add(path, file+" is no file", "write the name of a file of its own")
+	} else if info, err := os.Stat(filepath.Dir(file)); err != nil || !info.IsDir() {
+		r.add(path, "there is no folder "+filepath.Dir(file), "make it, or write a file in another folder")
 	}
 }

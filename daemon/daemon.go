@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,13 +14,19 @@ import (
 	"github.com/warmpath/warmpath/cache/lmcache"
 	"github.com/warmpath/warmpath/cache/tier"
 	"github.com/warmpath/warmpath/conf"
+	"github.com/warmpath/warmpath/daemon/adapt"
+	"github.com/warmpath/warmpath/daemon/decisions"
+	"github.com/warmpath/warmpath/daemon/discover"
 	"github.com/warmpath/warmpath/daemon/exchange"
 	"github.com/warmpath/warmpath/daemon/feed"
 	"github.com/warmpath/warmpath/daemon/front"
 	"github.com/warmpath/warmpath/daemon/kvcache"
 	"github.com/warmpath/warmpath/daemon/listen"
 	"github.com/warmpath/warmpath/daemon/operator"
+	"github.com/warmpath/warmpath/daemon/peers"
 	"github.com/warmpath/warmpath/daemon/sessionapi"
+	"github.com/warmpath/warmpath/daemon/unit"
+	"github.com/warmpath/warmpath/daemon/whatif"
 	"github.com/warmpath/warmpath/host"
 )
 
@@ -32,18 +39,22 @@ type Daemon struct {
 	lmcache  *lmcache.Controller
 	tier     *tier.Store // what outlives a request, and with Redis the process: sessions, and what strategies remember
 	kvCache  *kvcache.Cache
-	door     *feed.Door // for workers that dial us; nil = there is none
+	peers    *peers.Peers     // nil = no other router is told anything
+	memory   *peers.StateFile // nil = a restart is a cold start
+	door     *feed.Door       // for workers that dial us; nil = there is none
 	metrics  *operator.Metrics
 	departed *operator.Departed
 	server   *exchange.Server
 	api      *sessionapi.API
 	front    *front.Server
 	operator *operator.Server
+	manager  *unit.Manager // nil = nobody keeps sockets for us or is told anything
 
 	state   atomic.Pointer[state]
 	reload  sync.Mutex   // one change of state at a time
 	atStart *conf.Config // whose listeners and limits are in force
 	room    room
+	ring    decisions.Ring // of the last requests
 
 	collecting *time.Timer // see collectSoon; guarded by reload
 
@@ -60,9 +71,12 @@ var seriesStay = time.Minute // tests set another
 // Version is what this binary calls itself; see Makefile.
 var Version = "dev"
 
-// New loads the modules, starts watching the workers and binds both listeners. Nothing is served before Run. log's
-// handler should let all levels through: server.log_level, which a reload may change, decides.
-func New(c *conf.Config, log *slog.Logger) (*Daemon, error) {
+// New is NewUnder without a service manager.
+func New(c *conf.Config, log *slog.Logger) (*Daemon, error) { return NewUnder(nil, c, log) }
+
+// NewUnder loads the modules, watches the workers, and binds the listeners that m, or nil, has not bound. Nothing is
+// served before Run. log's handler should let all levels through: server.log_level, which a reload may change, decides.
+func NewUnder(m *unit.Manager, c *conf.Config, log *slog.Logger) (*Daemon, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
@@ -91,9 +105,9 @@ func New(c *conf.Config, log *slog.Logger) (*Daemon, error) {
 		return nil, err
 	}
 	d := &Daemon{log: log, room: room{log: log}, level: level, host: h, lmcache: controller, tier: store, atStart: c,
-		metrics: operator.NewMetrics(Version)}
+		manager: m, metrics: operator.NewMetrics(Version)}
 	d.departed = operator.NewDeparted(d.metrics, seriesStay)
-	d.server = exchange.New(exchange.Config{Log: log, Meter: d.metrics})
+	d.server = exchange.New(exchange.Config{Log: log, Meter: d.metrics, Keeper: &d.ring})
 	d.api = sessionapi.New(d.server, log)
 	d.life, d.end = context.WithCancel(context.Background())
 	d.tending.Go(func() { store.Run(d.life) })
@@ -110,14 +124,15 @@ func (d *Daemon) start(c *conf.Config) error {
 	s := &c.Server
 	var err error
 	d.front, err = front.New(front.Config{Log: d.log, Meter: d.metrics, Epoch: d.epoch, Serve: d.serve,
-		Ready:  func(draining bool) (bool, any) { return operator.Readiness(d.shown(), draining) },
-		Listen: s.Listen, TLSCert: s.TLSCertFile, TLSKey: s.TLSKeyFile,
+		Ended:    d.ring.Ended,
+		Ready:    func(draining bool) (bool, any) { return operator.Readiness(d.shown(), draining) },
+		Listener: d.manager.Given().Client, Listen: s.Listen, TLSCert: s.TLSCertFile, TLSKey: s.TLSKeyFile,
 		MaxConns: s.MaxConnections, Connections: s.MaxConnections, MaxHeaderBytes: s.MaxHeaderBytes,
 		ReadTimeout: s.ReadTimeout, IdleTimeout: s.IdleTimeout, WriteTimeout: s.WriteTimeout})
 	if err != nil {
 		return err
 	}
-	d.kvCache, err = openKVCache(&c.KVCache, d.log)
+	d.kvCache, err = kvcache.Open(adapt.KVCache(c, Version, discover.System(nameServers), d.log))
 	if err != nil {
 		return err
 	}
@@ -127,6 +142,12 @@ func (d *Daemon) start(c *conf.Config) error {
 			return err
 		}
 	}
+	d.peers, err = adapt.Peers(c, d.log)
+	if err != nil {
+		return err
+	}
+	d.tending.Go(func() { d.peers.Run(d.life) })
+	d.memory = peers.OpenState(s.StateFile, d.log)
 	d.reload.Lock()
 	err = d.apply(c)
 	d.reload.Unlock()
@@ -136,7 +157,10 @@ func (d *Daemon) start(c *conf.Config) error {
 	most, forAdmin := d.room.fit(c, d.state.Load().pools) // the workers are known now
 	d.front.SetMaxConns(most)
 	d.operator, err = operator.New(operator.Config{Metrics: d.metrics, Pools: d.shown, Clients: d.clientStats,
-		Store: d.tier.Stats, KVCache: d.kvCache.Stats, LMCache: d.lmcache.Stats, Admin: s.Admin,
+		Store: d.tier.Stats, KVCache: d.kvCache, LMCache: d.lmcache.Stats, Peers: d.peers.Stats, Ring: &d.ring,
+		WhatIf:   d.newLab(),
+		Listener: d.manager.Given().Admin, Admin: s.Admin,
+		Configuration: func() map[string]any { return conf.Shown(d.state.Load().conf) }, Reload: d.Reload,
 		Draining: d.front.Draining, Pprof: func() bool { return d.state.Load().conf.Server.Pprof },
 		AdminTokenFile: s.AdminTokenFile, Connections: forAdmin,
 		ReadTimeout: s.ReadTimeout, IdleTimeout: s.IdleTimeout,
@@ -144,8 +168,21 @@ func (d *Daemon) start(c *conf.Config) error {
 	if err != nil {
 		return err
 	}
+	d.metrics.Reloaded(operator.Reload{At: time.Now(), OK: true})
 	d.tending.Go(func() { d.tend(d.life) })
+	d.tending.Go(func() { d.memory.Run(d.life) })
 	return nil
+}
+
+// newLab answers where requests would go.
+func (d *Daemon) newLab() *whatif.Lab {
+	c := func() *conf.Config { return d.state.Load().conf }
+	return &whatif.Lab{
+		Epoch: func() *exchange.Epoch { return &d.epoch().Epoch },
+		Names: func() []string { return adapt.Strategies(c()) },
+		Load: func(pool, strategy string) (*host.Strategy, error) {
+			return adapt.StrategyFor(d.host, c(), pool, strategy)
+		}}
 }
 
 // Addr is where clients are served, host:port.
@@ -177,11 +214,12 @@ func (d *Daemon) epoch() *front.Epoch { return d.state.Load().epoch }
 // shown are the pools as an operator sees them.
 func (d *Daemon) shown() []*operator.Pool { return d.state.Load().shown() }
 
-// Run serves until ctx ends, then drains: /ready says 503, no connection is accepted, open answers run to their end
-// within server.drain_timeout; then streams are ended with an error event. Its error is nil after a clean drain.
+// Run serves until ctx ends, then drains: /ready says 503, after server.drain_delay no connection is accepted, open
+// answers run to their end within server.drain_timeout; then streams are ended with an error event. Its error is nil
+// after a clean drain.
 func (d *Daemon) Run(ctx context.Context) error {
 	failed := make(chan error, 3)
-	for _, door := range []func() error{d.front.Run, d.operator.Run, d.kvCache.Run} {
+	for _, door := range []func() error{d.operator.Run, d.kvCache.Run, d.serveClients} {
 		go func() { failed <- door() }()
 	}
 	d.log.Info("serving", "version", Version, "pid", os.Getpid(), "listen", d.Addr(), "admin", d.AdminAddr(),
@@ -191,7 +229,19 @@ func (d *Daemon) Run(ctx context.Context) error {
 		return fmt.Errorf("daemon: a listener ended: %w", err)
 	case <-ctx.Done():
 	}
+	d.tending.Go(d.memory.Save) // who stops us may not wait until the answers have ended
+	d.manager.Stopping("draining")
+	d.front.Leave(d.state.Load().conf.Server.DrainDelay)
 	return d.front.Drain(d.state.Load().conf.Server.DrainTimeout)
+}
+
+// serveClients serves until the drain, on a kept socket only once every pool has a worker that is up.
+func (d *Daemon) serveClients() error {
+	d.manager.Await(func() bool {
+		return !slices.ContainsFunc(d.shown(), func(p *operator.Pool) bool { return p.Workers.Up(time.Now()) == 0 })
+	})
+	d.manager.Ready("serving clients at " + d.Addr() + ", the operator at " + d.AdminAddr())
+	return d.front.Run()
 }
 
 // Close frees everything. Run must have returned.
@@ -249,10 +299,8 @@ func everySecond(ctx context.Context, f func(now time.Time)) {
 
 const strategyKeys, strategyBytes = 10_000, 8 << 20 // what a strategy may keep in the store
 
-// openKVCache takes memory and binds doors, if there are any.
-func openKVCache(c *conf.KVCache, log *slog.Logger) (*kvcache.Cache, error) {
-	return kvcache.Open(kvcache.Config{MaxBytes: int64(c.MaxBytes), Policy: c.Policy, RESP: c.RESP, User: c.User,
-		SpillDir: c.SpillDir, SpillBytes: int64(c.SpillBytes), HyperPod: c.HyperPod, Segment: c.Segment, Mode: c.FileMode(),
-		Password: c.Password, TLSCert: c.TLSCertFile, TLSKey: c.TLSKeyFile, MaxConns: c.MaxConnections,
-		Version: Version, Log: log})
+// storeTokens returns how many tokens of KV a pool finds in this process's own KV cache; 0 = none, or not known.
+func (d *Daemon) storeTokens() int {
+	e, _ := d.kvCache.Holds()
+	return adapt.StorePart(d.state.Load().conf, e.Tokens)
 }

@@ -9,9 +9,10 @@
 //	route       which worker, and what its end teaches; no socket, no clock, no goroutine
 //	upstream    the request at the worker
 //
-// No arrow runs up. Beside them stand operator (/metrics, /api/v1), probe (asks workers for health, metrics and
-// models) and discover (a pool's sources to its list of workers). worker, session, prompt, gate, listen, upstream,
-// sagemaker and spool know nobody. Each room's doc.go says what it does, and house_test.go who may import whom.
+// No arrow runs up. unit has sockets that outlive the process, and tells systemd of it. Beside them stand operator
+// (/metrics, /api/v1), probe (asks workers for health) and discover (a pool's sources to its workers). worker, session,
+// prompt, gate, listen, upstream, sagemaker and spool know nobody. See each doc.go for what it does, house_test.go for
+// who may import whom.
 //
 // # Who owns what
 //

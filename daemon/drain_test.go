@@ -11,11 +11,9 @@ import (
 	"time"
 )
 
-// TestDrainEndsConnections: a drain closes what waits for a next request, says so in the answers that it lets end,
-// and takes nothing that was sent ahead behind them.
-func TestDrainEndsConnections(t *testing.T) {
-	held, release := make(chan bool, 8), make(chan bool)
-	w := fakeWorker(t, func(rw http.ResponseWriter, r *http.Request) {
+// releasing answers, and a request with X-Hold only when it is released; a stream has begun by then.
+func releasing(held chan<- bool, release <-chan bool) http.HandlerFunc {
+	return func(rw http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		stream := strings.Contains(string(body), `"stream":true`)
 		if stream {
@@ -32,7 +30,14 @@ func TestDrainEndsConnections(t *testing.T) {
 		} else {
 			io.WriteString(rw, `{"choices":[{"index":0,"text":"a","finish_reason":"stop"}]}`)
 		}
-	})
+	}
+}
+
+// TestDrainEndsConnections: a drain closes what waits for a next request, says so in the answers that it lets end,
+// and takes nothing that was sent ahead behind them.
+func TestDrainEndsConnections(t *testing.T) {
+	held, release := make(chan bool, 8), make(chan bool)
+	w := fakeWorker(t, releasing(held, release))
 	r, lines := startLogged(t, settings("prefixaware", w.URL), 1)
 	dial := func(requests string) (net.Conn, *bufio.Reader) {
 		t.Helper()
@@ -59,6 +64,7 @@ func TestDrainEndsConnections(t *testing.T) {
 	holding := func(body string) string { return strings.Replace(post(body), "\r\n", "\r\nX-Hold: 1\r\n", 1) }
 	_, idle := dial(post(aStream))
 	read("a stream before the drain", idle)
+	eventually(t, "the stream's request has ended here too", func() bool { return r.front.Stats().InFlight == 0 })
 	_, plain := dial(holding(aCompletion) + post(aCompletion))
 	_, stream := dial(holding(aStream) + post(aCompletion))
 	<-held

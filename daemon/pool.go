@@ -14,6 +14,7 @@ import (
 	"github.com/warmpath/warmpath/cache/lmcache"
 	"github.com/warmpath/warmpath/conf"
 	"github.com/warmpath/warmpath/daemon/adapt"
+	"github.com/warmpath/warmpath/daemon/crew"
 	"github.com/warmpath/warmpath/daemon/discover"
 	"github.com/warmpath/warmpath/daemon/exchange"
 	"github.com/warmpath/warmpath/daemon/feed"
@@ -39,6 +40,10 @@ type pool struct {
 	roster  *lmcache.Roster // whose LMCache is whose
 	asking  *exchange.Asking
 	feed    *feed.Feed
+	leave   func() // shares the history no longer
+	drop    func() // has it written no longer
+	staff   *crew.Staff
+	store   func() int // tokens that this process's KV cache has room for
 
 	set      atomic.Pointer[setup]
 	changing sync.Mutex // one change of workers at a time
@@ -58,8 +63,8 @@ type setup struct {
 // newPool starts a pool; its strategy is put in by the caller.
 func newPool(c conf.Pool, s conf.Sessions, d *Daemon) (*pool, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &pool{name: c.Name, log: d.log.With("pool", c.Name), stop: cancel}
-	p.vigil = operator.NewVigil(p.log)
+	p := &pool{name: c.Name, log: d.log.With("pool", c.Name), stop: cancel, store: d.storeTokens}
+	p.vigil, p.staff = operator.NewVigil(p.log), crew.NewStaff()
 	p.found = newDiscovery(p.log)
 	c.Workers = p.found.Take(ctx, sources(c))
 	first, err := newSetup(c, nil)
@@ -72,8 +77,10 @@ func newPool(c conf.Pool, s conf.Sessions, d *Daemon) (*pool, error) {
 	p.prober = probe.New(adapt.Questions(&first.conf, first.key, first.tls))
 	p.roster = d.lmcache.NewRoster()
 	p.route = route.New(route.Config{Name: c.Name, Reason: plugins.ReasonText, Began: time.Now(),
-		Workers: p.watch(first), Tiers: adapt.Tiers(&first.conf), Offload: p.roster,
+		Workers: p.watch(first), Tiers: adapt.Tiers(&first.conf, d.storeTokens), Offload: p.roster,
 		Sessions: session.On(d.tier, session.Config{Pool: c.Name, Life: s.Life, TTL: s.TTL})})
+	p.leave = d.peers.Join(c.Name, p.route)
+	p.drop = d.memory.Join(c.Name, c.Models, p.route)
 	p.asking = exchange.NewAsking(exchange.Asked{Pool: p.route, Clients: &p.clients, Log: p.log, Meter: d.metrics})
 	p.asking.Configure(first.key, exchange.AskConfig(c.Tokens))
 	p.feed = feed.New(feed.Config{Index: p.route.Held, Workers: p.route.Workers.Stats, Door: d.door, Log: p.log})
@@ -81,6 +88,7 @@ func newPool(c conf.Pool, s conf.Sessions, d *Daemon) (*pool, error) {
 	p.running.Go(func() { p.prober.Run(ctx, p.route.Workers) })
 	go p.route.Sessions.Run(ctx)
 	go p.found.Run(ctx, p.refound)
+	p.running.Go(func() { p.staff.Shadows.Run(ctx) })
 	go p.tend(ctx)
 	return p, nil
 }
@@ -108,7 +116,8 @@ func (p *pool) look() {
 // shown is the pool as an operator sees it.
 func (p *pool) shown() *operator.Pool {
 	c := &p.set.Load().conf
-	return &operator.Pool{Pool: p.route, Models: c.Models, Serves: c.Serves, Panic: c.Panic, Events: p.feed}
+	return &operator.Pool{Pool: p.route, Models: c.Models, Serves: c.Serves, Panic: c.Panic, Events: p.feed,
+		Shadows: p.staff.Shadows}
 }
 
 // served is the pool as a request of this epoch sees it.
@@ -117,7 +126,15 @@ func (p *pool) served() *exchange.Pool {
 	c := &s.conf
 	return &exchange.Pool{Pool: p.route, Clients: &p.clients, Serves: c.Serves, Key: s.key,
 		InvocationPath: c.InvocationPath, WorkerSessions: c.WorkerSessions, ClientRank: c.ClientRank, Asking: p.asking,
-		FirstByteRetry: c.FirstByteRetry, HeaderTimeout: c.HeaderTimeout, Limited: c.MaxInFlight > 0}
+		Watch: p.watchers, FirstByteRetry: c.FirstByteRetry, HeaderTimeout: c.HeaderTimeout, Limited: c.MaxInFlight > 0}
+}
+
+// watchers has the pool's shadows decide what c decides.
+func (p *pool) watchers(c *route.Choice) fmt.Stringer {
+	if v := p.staff.Shadows.Watch(c); v != nil {
+		return v
+	}
+	return nil // and not an interface that holds a nil pointer
 }
 
 // newSetup reads the secrets and makes a client for each worker. Authorities that are as before stay the same value:
@@ -189,7 +206,7 @@ func (p *pool) change(c conf.Pool) error {
 	p.clients.Set(both)
 	p.set.Store(next)
 	p.asking.Configure(next.key, exchange.AskConfig(c.Tokens))
-	p.route.Configure(p.watch(next), adapt.Tiers(&next.conf))
+	p.route.Configure(p.watch(next), adapt.Tiers(&next.conf, p.store))
 	p.prober.Configure(adapt.Questions(&next.conf, next.key, next.tls))
 	p.feed.Configure(adapt.Origins(&next.conf), next.tls)
 	if all := worker.Union(adapt.Specs(&c), adapt.Specs(&before.conf)); len(all) > len(c.Workers) {
@@ -230,8 +247,11 @@ func (p *pool) await(ok func([]worker.Stats) bool) {
 // close stops watching the workers and frees the strategy once its running picks are over.
 func (p *pool) close() {
 	p.stop()
+	p.leave()
+	p.drop()
 	p.feed.Close()
 	p.running.Wait()
+	p.staff.Close()
 	// The pointer stays: a request that found this pool before it was removed gets the fallback's choice.
 	if s := p.route.Strategy.Strategy(); s != nil {
 		s.Close(context.Background())

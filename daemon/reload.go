@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/conf"
+	"github.com/warmpath/warmpath/daemon/adapt"
+	"github.com/warmpath/warmpath/daemon/crew"
 	"github.com/warmpath/warmpath/daemon/operator"
-	"github.com/warmpath/warmpath/host"
-	"github.com/warmpath/warmpath/plugins"
 )
 
 // Reload reads the configuration file and the modules again. On any error all stays as it was.
@@ -17,27 +17,33 @@ func (d *Daemon) Reload() error {
 	d.reload.Lock()
 	defer d.reload.Unlock()
 	defer d.collectSoon()
+	return d.manager.Reload(d.reloadFile)
+}
+
+// reloadFile does what Reload does. The caller holds d.reload.
+func (d *Daemon) reloadFile() error {
 	old := d.state.Load().conf
 	c, err := conf.Load(old.Path)
 	if err == nil {
 		err = d.apply(c)
 	}
 	if err != nil {
-		d.metrics.ReloadSucceeded(false)
+		d.metrics.Reloaded(operator.Reload{At: time.Now(), Error: err.Error()})
 		d.log.Error("reload refused: the configuration in force stays", "file", old.Path, "error", err)
 		return err
 	}
-	d.metrics.ReloadSucceeded(true)
 	if err := d.front.ReloadTLS(); err != nil {
 		d.log.Error("the certificate in force stays", "error", err)
 	}
-	if keys := conf.NeedRestart(old, c); len(keys) > 0 {
+	keys := conf.NeedRestart(old, c)
+	if len(keys) > 0 {
 		d.log.Warn("reloaded, but some changed keys take effect at the next start only", "keys", keys)
 	}
 	changed := conf.Changes(old, c)
 	if more := len(changed) - maxTold; more > 0 {
 		changed = append(changed[:maxTold:maxTold], fmt.Sprintf("and %d more", more))
 	}
+	d.metrics.Reloaded(operator.Reload{At: time.Now(), OK: true, Changed: changed, Restart: keys})
 	d.log.Info("reloaded", "file", c.Path, "changed", changed)
 	return nil
 }
@@ -71,16 +77,16 @@ func (d *Daemon) Watch(ctx context.Context) {
 // apply makes c the state. Modules are loaded first, since they are what can fail; pools of a known name are kept.
 // The caller holds d.reload.
 func (d *Daemon) apply(c *conf.Config) error {
-	epoch, err := newEpoch(c)
+	epoch, err := adapt.Epoch(c)
 	if err != nil {
 		return err
 	}
-	loaded, err := d.loadAll(c)
+	loaded, err := crew.LoadAll(d.host, c)
 	if err != nil {
 		return err
 	}
 	if err := d.front.OpenLog(c.Server.AccessLog); err != nil {
-		closeAll(loaded, nil)
+		crew.CloseAll(loaded)
 		return err
 	}
 	old := map[string]*pool{}
@@ -94,10 +100,11 @@ func (d *Daemon) apply(c *conf.Config) error {
 		if !known {
 			p, err = newPool(c.Pools[i], c.Sessions, d)
 			if err != nil {
-				closeAll(loaded[i:], fresh)
+				crew.CloseAll(loaded[i:])
+				closePools(fresh)
 				return err
 			}
-			p.route.Strategy.Replace(loaded[i])
+			p.staff.Take(p.route, loaded[i])
 			fresh = append(fresh, p)
 		}
 		next.pools = append(next.pools, p)
@@ -110,7 +117,7 @@ func (d *Daemon) apply(c *conf.Config) error {
 		if err := p.update(c.Pools[i]); err != nil { // conf has checked the URLs
 			d.log.Error("BUG: a checked pool was refused", "pool", p.name, "error", err)
 		}
-		p.route.Strategy.Replace(loaded[i])
+		p.staff.Take(p.route, loaded[i])
 	}
 	if len(d.state.Load().pools) > 0 { // the old pools serve until the new ones can
 		for _, p := range fresh {
@@ -120,8 +127,10 @@ func (d *Daemon) apply(c *conf.Config) error {
 	for _, p := range next.pools {
 		epoch.Pools = append(epoch.Pools, p.served())
 	}
+	d.kvCache.SetMembers(adapt.Members(&c.KVCache))
 	d.state.Store(next)
 	operator.SetLevel(d.level, c.Server.LogLevel)
+	d.ring.Resize(c.Server.DecisionsBytes)
 	for _, p := range old {
 		d.departed.Leave(p.shown())
 		d.lmcache.Drop(p.roster)
@@ -130,59 +139,9 @@ func (d *Daemon) apply(c *conf.Config) error {
 	return nil
 }
 
-func closeAll(strategies []*host.Strategy, pools []*pool) {
-	for _, s := range strategies {
-		s.Close(context.Background())
-	}
+// closePools closes pools that do not come into force.
+func closePools(pools []*pool) {
 	for _, p := range pools {
 		p.close()
 	}
 }
-
-// loadAll loads the strategy of every pool, or none.
-func (d *Daemon) loadAll(c *conf.Config) ([]*host.Strategy, error) {
-	var loaded []*host.Strategy
-	for i := range c.Pools {
-		s, err := d.load(c, &c.Pools[i])
-		if err != nil {
-			closeAll(loaded, nil)
-			return nil, err
-		}
-		loaded = append(loaded, s)
-	}
-	return loaded, nil
-}
-
-// load loads one pool's strategy: the built-in of its name, or the module at its path.
-func (d *Daemon) load(c *conf.Config, p *conf.Pool) (*host.Strategy, error) {
-	sc := c.StrategyOf(p)
-	wrong := func(err error) error { // with the line of the table that names the module
-		return conf.Problems{c.StrategyProblem(p, err.Error())}
-	}
-	wasm, err := plugins.Read(p.Strategy, sc.Path)
-	if err != nil {
-		return nil, wrong(err)
-	}
-	s, err := d.host.Load(context.Background(), p.Strategy, wasm, host.Options{
-		Values: c.OptionValues(p), Allow: sc.Allow, Fuel: sc.Fuel,
-		MemoryBytes: sc.MemoryMB << 20, PickTime: sc.PickTimeout, Pool: p.Name})
-	if err != nil {
-		return nil, wrong(err)
-	}
-	return s, nil
-}
-
-// CheckModules loads every strategy that c names and throws it away: what `warmpath check` adds to conf's checks.
-func CheckModules(c *conf.Config) error {
-	h, err := host.New(context.Background(), host.Config{CacheDir: c.Server.CacheDir()})
-	if err != nil {
-		return err
-	}
-	defer h.Close(context.Background())
-	loaded, err := (&Daemon{host: h}).loadAll(c)
-	closeAll(loaded, nil)
-	return err
-}
-
-// A file names the built-in strategies, and conf, which checks it, imports nothing of ours.
-func init() { conf.Builtins = plugins.Names() }

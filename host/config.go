@@ -26,6 +26,11 @@ type Config struct {
 	Log             *slog.Logger  // default: none
 	KV              KV            // default: kv_* answer ErrForbidden
 	Interpreter     bool          // 20-50 times slower, for platforms without the compiler
+
+	// Stepped is for virtual time: what a strategy does is the same in each run. It has one instance and no keeper:
+	// notices, upkeep and refills wait for [Strategy.Settle]. Fuel bounds a pick, time does not. A module that asks WASI
+	// for chance gets the numbers of Options.Seed, and for the time that of its frame. No error sets a strategy aside.
+	Stepped bool
 }
 
 // setupFactor gives start, configure, frame and maint more fuel than a pick: they run off the request path.

@@ -19,6 +19,7 @@ type Frame struct {
 	Order  []int32   // written by Pick
 
 	Session, Model, Tenant, Caller string       // what str answers
+	Request                        string       // its id, for the log
 	WorkerIDs                      []string     // of the rows, by index
 	Labels                         []string     // names of the label bits, as tier=batch; Header.Labels is their number
 	Headers                        HeaderSource // of the request; nil = none
@@ -110,8 +111,13 @@ func (f *Frame) order(row int, alternatives []byte) {
 			o = append(o, int32(k))
 		}
 	}
-	for i := range n {
-		if k := (turn + i) % n; !seen[k] {
+	for k := turn; k < n; k++ {
+		if !seen[k] {
+			o = append(o, int32(k))
+		}
+	}
+	for k := range turn {
+		if !seen[k] {
 			o = append(o, int32(k))
 		}
 	}

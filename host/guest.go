@@ -90,8 +90,8 @@ func (in *instance) configure() error {
 		return err
 	}
 	if code := int32(in.stack[0]); code != 0 {
-		return fmt.Errorf("host: module %q refuses its options with errno %d%s; see the strategy's options",
-			in.program.name, code, in.words())
+		return fmt.Errorf("host: module %q is not ready: wp_configure answers errno %d%s; see what the strategy says of "+
+			"its options", in.program.name, code, in.words())
 	}
 	return nil
 }

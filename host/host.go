@@ -32,6 +32,11 @@ func New(ctx context.Context, c Config) (*Host, error) {
 	if c.Slots <= 0 {
 		c.Slots = max(2, runtime.GOMAXPROCS(0))
 	}
+	clock := sinceEpoch
+	if c.Stepped {
+		c.Slots, c.QuarantineAfter = 1, never
+		clock = func() time.Duration { return 0 }
+	}
 	if c.QuarantineAfter <= 0 {
 		c.QuarantineAfter = 5
 	}
@@ -45,8 +50,11 @@ func New(ctx context.Context, c Config) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Host{cfg: c, compiler: compiler, clock: sinceEpoch}, nil
+	return &Host{cfg: c, compiler: compiler, clock: clock}, nil
 }
+
+// never is more errors in a row than a strategy makes.
+const never = 1 << 40
 
 // Close frees the engine. Every Strategy must have been closed before.
 func (h *Host) Close(ctx context.Context) error { return h.compiler.close(ctx) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/tetratelabs/wazero"
@@ -261,8 +262,25 @@ func importLog(in *instance, mem api.Memory, st []uint64) {
 	}
 	in.pay(logFuel)
 	if text, ok := in.line(mem, uint32(st[1]), uint32(st[2])); ok {
-		in.program.log.Log(in.ctx, level, "strategy says", "text", text)
+		in.program.log.Log(in.ctx, level, "strategy says", "id", in.request(), "text", text)
 	}
+}
+
+// request is the id of the request that is being decided, "" between picks.
+func (in *instance) request() string {
+	if in.frame == nil {
+		return ""
+	}
+	return in.frame.Request
+}
+
+// printed logs what the module wrote to its standard output or error in a pick that ended well, and forgets it.
+func (in *instance) printed(f *Frame) {
+	p := in.program
+	if f.Request != "" && p.log.Enabled(in.ctx, slog.LevelDebug) && p.lines.allow() { // else it is the self-test's
+		p.log.Debug("strategy prints", "id", f.Request, "text", strings.TrimSpace(in.said))
+	}
+	in.said = ""
 }
 
 func importLogLevel(in *instance, _ api.Memory, st []uint64) {

@@ -48,6 +48,30 @@ func (s *Strategy) keep(ctx context.Context) {
 	}
 }
 
+// Settle does what the keeper would do, now: it delivers all notices, runs wp_maint where it is due, and replaces an
+// instance that failed. It is for strategies of a host that is Stepped: call it between picks, from their goroutine.
+func (s *Strategy) Settle(ctx context.Context) {
+	if s.native != nil {
+		return
+	}
+	for i := range s.slots {
+		sl := &s.slots[i]
+		s.fill(ctx, sl)
+		if sl.due.Load() && sl.state.CompareAndSwap(idle, taken) {
+			s.upkeep(sl)
+		}
+	}
+	for s.notices.due() {
+		if n, _ := s.slots.alive(); n == 0 {
+			return // it cannot be made any more
+		}
+		s.deliver()
+		for i := range s.slots {
+			s.fill(ctx, &s.slots[i])
+		}
+	}
+}
+
 // rest pauses, and reports whether the strategy is still wanted.
 func (s *Strategy) rest(pause time.Duration) bool {
 	if pause <= 0 {

@@ -156,3 +156,35 @@ func assemble(t testing.TB, src string) []byte {
 	}
 	return b
 }
+
+// What a strategy prints in a pick that ends well is a line at debug with the request's id, and is not carried over.
+func TestPrintsAreLogged(t *testing.T) {
+	for _, c := range []struct {
+		level slog.Level
+		want  int
+	}{{slog.LevelDebug, linesBurst}, {slog.LevelInfo, 0}} {
+		var log bytes.Buffer
+		h := newHost(t, Config{Slots: 1, Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: c.level}))})
+		s := load(t, h, assemble(t, `(module
+			(import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
+			(memory (export "memory") 1)
+			(data (i32.const 0) "\10\00\00\00\06\00\00\00")
+			(data (i32.const 16) "hello\n")
+			(func (export "warmpath_abi_1_1"))
+			(func (export "wp_frame") (param i32) (result i32) i32.const 1024)
+			(func (export "wp_pick") (result i64)
+				i32.const 1 i32.const 0 i32.const 1 i32.const 8 call $write drop
+				i64.const 0))`), Options{})
+		f := frame(2, 1)
+		f.Request = "req-7"
+		for range 30 {
+			s.Pick(f)
+		}
+		if n := strings.Count(log.String(), `msg="strategy prints"`); n > c.want || c.want > 0 && n == 0 {
+			t.Errorf("at %v %d lines; want %d\n%s", c.level, n, c.want, log.String())
+		}
+		if c.want > 0 && !strings.Contains(log.String(), "id=req-7 text=hello\n") {
+			t.Errorf("no line with request and text:\n%s", log.String())
+		}
+	}
+}

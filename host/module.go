@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -24,6 +25,7 @@ type Options struct {
 	MemoryBytes int
 	PickTime    time.Duration
 	Pool        string // for the log
+	Seed        uint64 // of a module's chance, if the host is Stepped
 }
 
 // moduleConfig: reactors start with _initialize; no name, so that a module can be started many times.
@@ -71,6 +73,11 @@ func (h *Host) newProgram(name string, wasm []byte, o Options) (*program, error)
 	}
 	if p.pickTime <= 0 {
 		p.pickTime = h.cfg.PickTime
+	}
+	p.random = rand.Uint64
+	if h.cfg.Stepped {
+		p.random = rand.New(rand.NewPCG(o.Seed, 0)).Uint64
+		p.pickTime = time.Hour // of a clock that stands
 	}
 	if o.Pool != "" {
 		p.log = p.log.With("pool", o.Pool)
@@ -126,6 +133,11 @@ func verify(name string, cm wazero.CompiledModule) (abi.Layout, error) {
 		return abi.Layout{}, fmt.Errorf("host: module %q exports no memory named %q; export it", name, abi.Memory)
 	}
 	have := cm.ExportedFunctions()
+	if have["_start"] != nil && have["_initialize"] == nil {
+		return abi.Layout{}, fmt.Errorf("host: module %q is a program (it exports _start), and a strategy is a library, "+
+			"whose exports are called while it stays: build it with go build -buildmode=c-shared, clang -Wl,--no-entry, "+
+			"or as a cdylib", name)
+	}
 	at := slices.IndexFunc(abi.Layouts, func(l abi.Layout) bool { return have[l.Marker] != nil })
 	if at < 0 {
 		return abi.Layout{}, fmt.Errorf("host: module %q exports no func[%s], nor that of an older minor version; "+
@@ -157,6 +169,10 @@ func verifyImports(name string, cm wazero.CompiledModule) error {
 	for _, f := range cm.ImportedFunctions() {
 		mod, fn, _ := f.Import()
 		want, ok := importable(mod, fn)
+		if !ok && mod == "env" && fn == "abort" {
+			return fmt.Errorf("host: module %q imports env.abort, which no strategy may use; build it with: "+
+				"asc --use abort=", name)
+		}
 		if !ok {
 			return fmt.Errorf("host: module %q imports %s.%s, which no strategy may use; "+
 				"want functions of %q or the few of WASI that a Go guest needs. "+

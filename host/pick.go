@@ -13,6 +13,9 @@ func (s *Strategy) Pick(f *Frame) Result {
 		f.order(b, nil)
 		return Result{Row: b, Order: f.Order}
 	}
+	if s.native != nil {
+		return s.native.choose(s, f)
+	}
 	if s.quarantine.on() && !s.quarantine.admit() {
 		return s.fallback(f, quarantined)
 	}

@@ -16,6 +16,7 @@ type program struct {
 	memory       int
 	pickTime     time.Duration
 	clock        func() time.Duration
+	random       func() uint64
 	options      []byte   // encoded
 	kv           KV       // nil = not allowed
 	headers      []string // that the module may ask for, in lower case

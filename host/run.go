@@ -31,6 +31,9 @@ func (in *instance) run(f *Frame) (r Result, why reason, err error) {
 	if err != nil {
 		return r, in.blame(), in.describe(err, r.Fuel)
 	}
+	if in.said != "" {
+		in.printed(f)
+	}
 	row, code, flags := abi.Unpack(in.stack[0])
 	r.Row, r.Reason, r.Flags = int(row), code, flags
 	switch {
@@ -89,7 +92,10 @@ func (in *instance) selfTest() error {
 	}
 	for n := 1; n <= len(f.Rows); n++ {
 		g := Frame{Rows: f.Rows[:n], WorkerIDs: f.WorkerIDs[:n], Model: f.Model,
-			Header: abi.Header{Bound: -1, BestRow: -1, Now: time.Now().UnixNano(), C1: abi.PrefillSeconds}}
+			Header: abi.Header{Bound: -1, BestRow: -1, Now: 1, C1: abi.PrefillSeconds, Random: in.program.random()}}
+		if !in.program.cfg.Stepped {
+			g.Header.Now = time.Now().UnixNano()
+		}
 		g.prepare()
 		if _, why, err := in.run(&g); why != ok && why != decline {
 			return fmt.Errorf("host: module %q fails its self-test on %d workers: %s: %w%s",

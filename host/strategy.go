@@ -15,6 +15,7 @@ type Strategy struct {
 	slots       slots
 	quarantine  quarantine
 	closed      atomic.Bool
+	native      nativePick // nil: it is a module
 
 	wake       bell // tells the keeper that a slot wants it
 	stop, done chan struct{}
@@ -99,6 +100,10 @@ func (s *Strategy) start(ctx context.Context) error {
 		return err
 	}
 	s.slots[0].state.Store(idle)
+	if s.cfg.Stepped {
+		close(s.done)
+		return nil
+	}
 	s.wake.ring()
 	go s.keep(context.WithoutCancel(ctx))
 	return nil
@@ -117,7 +122,7 @@ func (s *Strategy) introduce(in *instance) (err error) {
 // Close lets running picks end, then frees the instances and the code. Picks that come later are answered by the
 // fallback.
 func (s *Strategy) Close(ctx context.Context) {
-	if s.closed.Swap(true) {
+	if s.closed.Swap(true) || s.native != nil {
 		return
 	}
 	close(s.stop)

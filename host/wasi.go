@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 	"encoding/binary"
-	"math/rand/v2"
 	"time"
 
 	"github.com/tetratelabs/wazero"
@@ -88,11 +87,17 @@ func wasiSizes(_ *instance, mem api.Memory, st []uint64) {
 	}
 }
 
-// wasiClock gives the wall clock for 0 and a steady one for all others.
-func wasiClock(_ *instance, mem api.Memory, st []uint64) {
-	now := time.Now().UnixNano()
-	if uint32(st[0]) != 0 {
+// wasiClock gives the wall clock for 0 and a steady one for all others. To a stepped module both are the time of the
+// request that it judges, and 1 outside of a pick: Go's runtime does not start at 0.
+func wasiClock(in *instance, mem api.Memory, st []uint64) {
+	now := int64(1)
+	switch {
+	case !in.program.cfg.Stepped && uint32(st[0]) == 0:
+		now = time.Now().UnixNano()
+	case !in.program.cfg.Stepped:
 		now = int64(time.Since(epoch))
+	case in.frame != nil:
+		now = in.frame.Header.Now
 	}
 	if mem.WriteUint64Le(uint32(st[2]), uint64(now)) {
 		st[0] = wasiOK
@@ -109,16 +114,17 @@ func wasiRandom(in *instance, mem api.Memory, st []uint64) {
 	}
 	in.pay(int64(len(b)))
 	for len(b) >= 8 {
-		binary.LittleEndian.PutUint64(b, rand.Uint64())
+		binary.LittleEndian.PutUint64(b, in.program.random())
 		b = b[8:]
 	}
 	for i := range b {
-		b[i] = byte(rand.Uint32())
+		b[i] = byte(in.program.random())
 	}
 	st[0] = wasiOK
 }
 
-// wasiWrite swallows output. The last line of it is kept as what the module said: a Go guest prints why it panics.
+// wasiWrite keeps the beginning of a pick's output as what the module said: a Go guest prints why it panics, and an
+// author prints what he wants to see at level debug.
 func wasiWrite(in *instance, mem api.Memory, st []uint64) {
 	fd, vec, n, out := uint32(st[0]), uint32(st[1]), uint32(st[2]), uint32(st[3])
 	if fd != 1 && fd != 2 {

@@ -21,6 +21,8 @@ type follower struct {
 	now     func() time.Time
 
 	decoder Decoder
+	gone    []uint64 // removals of the batch under way that the sink has not been told, all of goneOf
+	goneOf  Medium
 	ledger  *ledger
 	whole   bool      // the sink has been told everything from the start of the process or its last clearing on
 	again   bool      // the view is to be built anew from 0
@@ -272,6 +274,7 @@ func (f *follower) queued(n int) {
 // apply hands the events of one batch on, and returns when it was published.
 func (f *follower) apply(seq uint64, payload []byte) (at float64) {
 	b, err := f.decoder.Decode(payload, f)
+	f.flush()
 	f.ledger.note(seq, payload)
 	f.change(func(st *Stats) {
 		st.Batches++
@@ -297,13 +300,38 @@ func (f *follower) apply(seq uint64, payload []byte) (at float64) {
 // Store, Remove and Clear make the follower the decoder's sink.
 
 // Store hands s on.
-func (f *follower) Store(s *Stored) { f.sink.Store(s) }
+func (f *follower) Store(s *Stored) {
+	f.flush()
+	f.sink.Store(s)
+}
 
-// Remove hands the removal on.
-func (f *follower) Remove(m Medium, hashes []uint64) { f.sink.Remove(m, hashes) }
+// mostGone is how many removals are gathered.
+const mostGone = 1024
+
+// Remove gathers removals: an engine says one block an event, and the sink takes many at once in half the time.
+func (f *follower) Remove(m Medium, hashes []uint64) {
+	if m != f.goneOf || len(f.gone)+len(hashes) > mostGone {
+		f.flush()
+		f.goneOf = m
+	}
+	if len(hashes) > mostGone {
+		f.sink.Remove(m, hashes)
+		return
+	}
+	f.gone = append(f.gone, hashes...)
+}
+
+// flush hands the gathered removals on.
+func (f *follower) flush() {
+	if len(f.gone) > 0 {
+		f.sink.Remove(f.goneOf, f.gone)
+		f.gone = f.gone[:0]
+	}
+}
 
 // Clear hands the worker's own clearing on: nothing of before is left to be known.
 func (f *follower) Clear() {
+	f.flush()
 	f.whole = true
 	f.sink.Clear()
 }

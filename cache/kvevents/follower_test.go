@@ -3,6 +3,7 @@ package kvevents
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"testing"
@@ -104,4 +105,30 @@ func TestReplayIsTriedAgain(t *testing.T) {
 			t.Errorf("%d replays in 100 s, %s", asked, f.state())
 		}
 	})
+}
+
+// calls writes down what it is told.
+type calls []string
+
+func (c *calls) Store(s *Stored)             { *c = append(*c, fmt.Sprint("store ", s.Hashes)) }
+func (c *calls) Remove(m Medium, h []uint64) { *c = append(*c, fmt.Sprint("remove ", m, h)) }
+func (c *calls) Clear()                      { *c = append(*c, "clear") }
+
+// Removals one after the other become one, and none passes a store, a clearing, another medium or the batch's end.
+func TestRemovalsAreGathered(t *testing.T) {
+	removed := func(medium string, hashes ...any) list { return list{"BlockRemoved", list(hashes), medium} }
+	batch := pack(list{1.5, list{
+		list{"BlockStored", list{1}, nil, list{1, 2}, 2, nil, "GPU"},
+		removed("GPU", 1), removed("GPU", 2, 3),
+		list{"BlockStored", list{4}, nil, list{1, 2}, 2, nil, "GPU"},
+		removed("GPU", 4), removed("CPU", 5), list{"AllBlocksCleared"}, removed("GPU", 6),
+	}, 0})
+	var got calls
+	f := newFollower(&got, nil, slog.New(slog.DiscardHandler))
+	f.message(t.Context(), 0, batch)
+	want := calls{"store [1]", "remove gpu [1 2 3]", "store [4]", "remove gpu [4]", "remove cpu [5]", "clear",
+		"remove gpu [6]"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q\nwant %q", got, want)
+	}
 }

@@ -84,6 +84,7 @@ func TestReplayAtTheStart(t *testing.T) {
 		w.remove(sent)
 		s, v, _ := follow(t, Config{Endpoint: w.endpoint, Replay: w.replay})
 		awaitExact(t, s, v, w)
+		await(t, "the subscription", func() bool { return w.pub.Subscribers("kv@w@m") == 1 })
 		w.store(sent)
 		awaitExact(t, s, v, w)
 		if st := s.Stats(); st.Replayed != 51 || st.Gaps != 0 || st.Topic != "kv@w@m" {

@@ -2,125 +2,93 @@ package kvstore
 
 import (
 	"context"
-	"errors"
-	"net/netip"
-	"sync"
-	"sync/atomic"
 	"time"
 )
 
-// Backing is a tier behind the memory: a disk, or a server. Its methods are called by many at once, Exists, Put and
+// Backing is a tier behind the memory: a disk, or servers. Its methods are called by many at once, Exists, Put and
 // Delete under the store's lock or close to it: these three never wait, and never call the store.
 type Backing interface {
-	// Exists reports, from its own memory, whether it has the key. With a time above zero it keeps the value until then.
+	// Exists reports, from its own memory, whether it has the key. With a time above zero it keeps the value until then
+	// if it can.
 	Exists(key string, keep time.Time) bool
 
-	// Get calls place once with the value's size and end, and fills the pieces that it gets. false = it has none. It
-	// returns when ctx ends.
+	// Get calls place with what comes, again if that was wrong, and fills the pieces that it gets last. false = it has
+	// none. It returns when ctx ends.
 	Get(ctx context.Context, key string, place Place) (bool, error)
 
-	// Put takes the lease over and releases it later, from a goroutine of its own; false = it does not want the value.
-	Put(key string, expires time.Time, value *Lease) bool
+	// Put forgets what it has of the key. It takes the lease over and releases it later, from a goroutine of its own;
+	// false = it does not want the value. What Commit has to wait for is closed when the value is written, or is not
+	// going to be; nil = nothing.
+	Put(key string, expires time.Time, value *Lease) (written <-chan struct{}, taken bool)
 
 	// Delete forgets the key, and reports whether it had it.
 	Delete(key string) bool
 }
 
 // Place returns room for a value that comes from a Backing.
-type Place func(size int64, expires time.Time) ([][]byte, error)
+type Place func(Arrival) ([][]byte, error)
 
-// loads are the reads of what is behind. Many who ask for one key wait for one read.
-type loads struct {
-	mu      sync.Mutex // guards flights
-	flights map[string]chan struct{}
-
-	heaps atomic.Int64 // values on their way to a reader that the arena had no room for
+// Arrival is a value that comes from a Backing.
+type Arrival struct {
+	Size    int64
+	Expires time.Time // zero = never
+	Passing bool      // memory keeps it for its readers and promises only
 }
 
-const (
-	loadTime = 10 * time.Second // of one read: 128 MiB at 13 MB/s
-	maxHeaps = 4                // values of up to 128 MiB each; after that a miss
-)
-
-// load gets the key's value from behind into memory, or waits for who does.
-func (s *Store) load(ctx context.Context, key string, owner netip.Addr) *Lease {
-	wait, lead := s.loads.join(key)
-	if !lead {
-		select {
-		case <-wait:
-			return s.lease(key, owner)
-		case <-ctx.Done():
-			return nil
-		}
-	}
-	defer s.loads.leave(key)
-	if l := s.lease(key, owner); l != nil {
-		return l // another read has just ended
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), loadTime) // others wait for it too
-	defer cancel()
-	return s.fetch(ctx, key, owner)
+// behind are the tiers behind the memory, in order.
+type behind struct {
+	all  []Backing
+	here int // as many of them, the first, are on this machine
 }
 
-// join returns what to wait for, or that the caller is the one to read.
-func (l *loads) join(key string) (wait chan struct{}, lead bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if wait, ok := l.flights[key]; ok {
-		return wait, false
+func newBehind(disk, far Backing) (b behind) {
+	if disk != nil {
+		b.all = append(b.all, disk)
+		b.here = 1
 	}
-	if l.flights == nil {
-		l.flights = map[string]chan struct{}{}
+	if far != nil {
+		b.all = append(b.all, far)
 	}
-	wait = make(chan struct{})
-	l.flights[key] = wait
-	return wait, true
+	return b
 }
 
-func (l *loads) leave(key string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	close(l.flights[key])
-	delete(l.flights, key)
+// within lists what a call may ask.
+func (b *behind) within(r Reach) []Backing {
+	if r == Here {
+		return b.all[:b.here]
+	}
+	return b.all
 }
 
-// fetch reads the value from behind into its place in the arena. If that is full of values in use, the reader gets it
-// in memory of its own, as it may have been promised.
-func (s *Store) fetch(ctx context.Context, key string, owner netip.Addr) *Lease {
-	var filling *Filling
-	var onHeap []byte
-	var end time.Time
-	place := func(size int64, expires time.Time) ([][]byte, error) {
-		end = expires
-		f, err := s.reserve(key, size)
-		if err == nil {
-			filling = f
-			return f.Pieces(), nil
+// exists reports whether one of them has the key.
+func (b *behind) exists(key string, keep time.Time, r Reach) bool {
+	for _, t := range b.within(r) {
+		if t.Exists(key, keep) {
+			return true
 		}
-		if !errors.Is(err, ErrFull) && !errors.Is(err, ErrQuiet) {
-			return nil, err
+	}
+	return false
+}
+
+// delete deletes the key in all of them, and reports whether one had it.
+func (b *behind) delete(key string, r Reach) (had bool) {
+	for _, t := range b.within(r) {
+		had = t.Delete(key) || had
+	}
+	return had
+}
+
+// put offers all of them the value, with a lease for each, and returns what to wait for.
+func (b *behind) put(e *entry, r Reach, lease func() *Lease) (waits []<-chan struct{}) {
+	for _, t := range b.within(r) {
+		l := lease()
+		written, taken := t.Put(e.key, e.expires, l)
+		if !taken {
+			l.drop()
 		}
-		if s.loads.heaps.Add(1) > maxHeaps {
-			s.loads.heaps.Add(-1)
-			return nil, err
+		if written != nil {
+			waits = append(waits, written)
 		}
-		onHeap = make([]byte, size)
-		return [][]byte{onHeap}, nil
 	}
-	found, err := s.config.Backing.Get(ctx, key, place)
-	good := found && err == nil
-	if err != nil {
-		s.count(func(n *counts) { n.loadErrors++ })
-	}
-	switch {
-	case filling != nil && good:
-		return filling.land(end, owner)
-	case filling != nil:
-		filling.Abort()
-	case onHeap != nil && good:
-		return &Lease{store: s, heap: onHeap}
-	case onHeap != nil:
-		s.loads.heaps.Add(-1)
-	}
-	return nil
+	return waits
 }

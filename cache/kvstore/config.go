@@ -15,9 +15,15 @@ type Config struct {
 	Segment  string        // name of the arena in /dev/shm; "" (default) = memory of this process alone
 	Mode     os.FileMode   // of the segment; default 0660
 	Quiet    time.Duration // no put for so long after a start whose segment workers still have mapped: their leases run
-	Backing  Backing       // asked for what is not in memory; nil (default) = nobody
+	Disk     Backing       // of this machine, asked for what is not in memory; nil (default) = none
+	Far      Backing       // asked for what is not on this machine; nil (default) = nobody
+	Noted    Noted         // learns of each put, before anybody can read it; nil (default) = nobody
 	Log      *slog.Logger  // default slog.Default()
 }
+
+// Noted learns of a value that is put: its key, its size and its first bytes, up to 28, which it may not keep. It must
+// not wait, nor call the store.
+type Noted func(key string, size int64, head []byte)
 
 const (
 	// MaxKey is the longest key. LMCache's have 60 to 200 bytes.
@@ -25,12 +31,13 @@ const (
 
 	defaultMaxValue = 128 << 20
 
-	// recordShare: a record and its key are some 600 bytes, so values of 20 KB on average use the arena up before the
+	// recordShare: a record and its key are some 800 bytes, so values of 26 KB on average use the arena up before the
 	// records. LMCache's have 1 MiB and more, with 28 bytes of metadata each.
 	recordShare = 32
 
-	// recordBytes is what a value costs beside its bytes and its key: the entry, its pin, its place in map and policy.
-	recordBytes = 448
+	// recordBytes is what a value costs beside its bytes and its key: the entry, its pin, its place in map and policy,
+	// 448; and in the catalogue, 200.
+	recordBytes = 648
 
 	// MinBytes is the smallest store: one value of a megabyte and a few of metadata.
 	MinBytes = 2 << 20

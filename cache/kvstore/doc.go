@@ -16,8 +16,10 @@
 //
 // # What is behind the memory?
 //
-// A Backing, if there is one: it is given every value, asked for what memory has not, by one reader of many who want
-// the same key, and told of deletions. The store is the first tier whatever the second is.
+// One Backing or two: Config.Disk on this machine, then Config.Far, servers that many daemons share. Each is given
+// every value, asked for what those before it have not, by one reader of many who want the same key, and told of
+// deletions. The store is the first tier whatever they are. A value that a Backing has in its keeping may pass through
+// memory only: it goes with its last reader and promise. A View that ends Here never asks Config.Far.
 //
 // # Why one lock?
 //
@@ -26,7 +28,8 @@
 //
 // # How the files lie
 //
-// store is what is called; lease and its filling are what it hands out; backing is what it asks. All three work on
-// memory, the index of entries. Below stand the rooms arena (the bytes, and what is free of them) and evict (who goes
-// next).
+// store and view are what is called; lease and its filling are what they hand out; load asks backing for what is not
+// there. All work on memory, the index of entries; list tells the keys in order. Below stand the rooms arena (the
+// bytes, and what is free of them), evict (who goes next) and catalog (the keys in order). chunks reads from what is
+// put how many tokens the room is.
 package kvstore

@@ -19,6 +19,7 @@ type entry struct {
 	place   int       // in the store's heap of expiries; -1 = not there
 	refs    int       // leases
 	gone    bool      // it is in no map: its room is free when the last lease ends
+	passing bool      // it goes when nobody reads it and no promise is on it, as another tier has it
 	pins    []pin
 }
 

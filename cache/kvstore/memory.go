@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/cache/kvstore/arena"
+	"github.com/warmpath/warmpath/cache/kvstore/catalog"
 	"github.com/warmpath/warmpath/cache/kvstore/evict"
 )
 
@@ -14,6 +15,7 @@ import (
 type memory struct {
 	arena   *arena.Arena
 	entries map[string]*entry
+	keys    *catalog.Catalog // of entries, in order
 	policy  evict.Policy[*entry]
 	ends    expiries
 	pinned  map[*entry]struct{} // those with a pin, of which some may be over
@@ -86,6 +88,7 @@ func (m *memory) add(e *entry) {
 	}
 	m.fillings--
 	m.entries[e.key] = e
+	m.keys.Put(catalog.Item{Key: e.key, Size: e.size, Expires: e.expires})
 	m.values += e.size
 	e.item = evict.Item[*entry]{Value: e, Size: arena.Cost(e.size) + e.record(), Hash: maphash.String(m.seed, e.key)}
 	m.policy.Add(&e.item)
@@ -107,6 +110,7 @@ func (m *memory) abandon(e *entry) {
 // drop takes the entry out of the index. Its room is free when nobody reads it.
 func (m *memory) drop(e *entry) {
 	delete(m.entries, e.key)
+	m.keys.Delete(e.key)
 	delete(m.pinned, e)
 	m.policy.Remove(&e.item)
 	if e.place >= 0 {
@@ -133,8 +137,7 @@ func (m *memory) expire(e *entry) {
 
 // lease counts a reader, who has read what the owner was promised.
 func (m *memory) lease(e *entry, owner netip.Addr) {
-	e.refs++
-	m.leases++
+	m.hold(e)
 	m.policy.Touch(&e.item)
 	if len(e.pins) == 0 {
 		return
@@ -145,14 +148,23 @@ func (m *memory) lease(e *entry, owner netip.Addr) {
 	}
 }
 
+// hold counts a reader who is no client.
+func (m *memory) hold(e *entry) {
+	e.refs++
+	m.leases++
+}
+
 func (m *memory) release(e *entry) {
 	e.refs--
 	m.leases--
 	if e.refs > 0 {
 		return
 	}
-	if e.gone {
+	switch {
+	case e.gone:
 		m.free(e)
+	case e.passing && !e.pinned(time.Now()):
+		m.drop(e)
 	}
 	m.stuck = time.Time{}
 }
@@ -168,6 +180,9 @@ func (m *memory) sweep(now time.Time) {
 		if !e.pinned(now) {
 			delete(m.pinned, e)
 			m.stuck = time.Time{}
+			if e.passing && e.refs == 0 {
+				m.drop(e)
+			}
 		}
 	}
 	var promised []*entry

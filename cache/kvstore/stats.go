@@ -2,7 +2,8 @@ package kvstore
 
 // Stats is what happened since the start, and what stands now.
 type Stats struct {
-	Hits, Loaded, Misses   uint64 // of Get: from memory, from behind, from neither
+	Hits, Misses           uint64 // of Get: from memory, from nowhere
+	FromDisk, FromFar      uint64 // of Get
 	BytesRead              uint64 // of values leased
 	Puts                   uint64
 	BytesWritten           uint64
@@ -21,9 +22,9 @@ type Stats struct {
 
 // counts are guarded by Store.mu.
 type counts struct {
-	hits, loaded, misses, read uint64
-	puts, written, loadErrors  uint64
-	refused                    map[error]uint64
+	hits, fromDisk, fromFar, misses, read uint64
+	puts, written, loadErrors             uint64
+	refused                               map[error]uint64
 }
 
 // reasons are the labels of what was refused.
@@ -50,7 +51,8 @@ func (s *Store) Stats() Stats {
 		refused[reason] = n.refused[err]
 	}
 	return Stats{
-		Hits: n.hits, Loaded: n.loaded, Misses: n.misses, BytesRead: n.read, Puts: n.puts, BytesWritten: n.written,
+		Hits: n.hits, FromDisk: n.fromDisk, FromFar: n.fromFar, Misses: n.misses,
+		BytesRead: n.read, Puts: n.puts, BytesWritten: n.written,
 		Evictions: m.evictions, Expirations: m.expirations, LoadErrors: n.loadErrors, Refused: refused,
 		Entries: len(m.entries), ValueBytes: m.values, ReservedBytes: m.reserved, ArenaBytes: m.arena.Space.Size(),
 		RecordBytes: m.records, Leases: m.leases, Pins: len(m.pinned), Fillings: m.fillings,

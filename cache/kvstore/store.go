@@ -9,12 +9,14 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/cache/kvstore/arena"
+	"github.com/warmpath/warmpath/cache/kvstore/catalog"
 	"github.com/warmpath/warmpath/cache/kvstore/evict"
 )
 
 // Store keeps values in an arena. Its methods may be called by many at once, until Close.
 type Store struct {
 	config Config
+	behind behind
 	loads  loads
 
 	mu         sync.Mutex // guards all below
@@ -41,8 +43,9 @@ func Open(c Config) (*Store, error) {
 		return nil, fmt.Errorf("kvstore: %w", err)
 	}
 	c.MaxValue = min(c.MaxValue, a.Space.Size())
-	s := &Store{config: c, idle: make(chan struct{}), memory: memory{arena: a, policy: policy,
-		entries: map[string]*entry{}, pinned: map[*entry]struct{}{}, seed: maphash.MakeSeed(), maxRecords: records}}
+	s := &Store{config: c, behind: newBehind(c.Disk, c.Far), idle: make(chan struct{}), memory: memory{arena: a,
+		policy: policy, entries: map[string]*entry{},
+		keys: catalog.New(0), pinned: map[*entry]struct{}{}, seed: maphash.MakeSeed(), maxRecords: records}}
 	if a.Attached {
 		s.quietUntil = time.Now().Add(c.Quiet)
 		c.Log.Warn("workers have the shared memory of the last process mapped: no value is taken before its leases are "+
@@ -114,19 +117,29 @@ func (s *Store) checkIdle() {
 // Get leases the value of a key, from memory or else from what is behind it; nil = there is none. A client's address
 // redeems one promise of Exists; the zero Addr redeems none. ctx bounds the wait for what is behind.
 func (s *Store) Get(ctx context.Context, key string, owner netip.Addr) *Lease {
-	if l := s.lease(key, owner); l != nil {
-		s.count(func(n *counts) { n.hits++; n.read += uint64(l.Size()) })
-		return l
+	return s.get(ctx, flight{key: key}, owner)
+}
+
+func (s *Store) get(ctx context.Context, f flight, owner netip.Addr) *Lease {
+	l, from := s.lease(f.key, owner), -1
+	if l == nil && len(s.behind.within(f.reach)) > 0 {
+		l, from = s.load(ctx, f, owner)
 	}
-	var l *Lease
-	if b := s.config.Backing; b != nil && b.Exists(key, time.Time{}) {
-		l = s.load(ctx, key, owner)
-	}
-	if l == nil {
-		s.count(func(n *counts) { n.misses++ })
-		return nil
-	}
-	s.count(func(n *counts) { n.loaded++; n.read += uint64(l.Size()) })
+	s.count(func(n *counts) {
+		switch {
+		case l == nil:
+			n.misses++
+		case from < 0:
+			n.hits++
+		case from < s.behind.here:
+			n.fromDisk++
+		default:
+			n.fromFar++
+		}
+		if l != nil {
+			n.read += uint64(l.Size())
+		}
+	})
 	return l
 }
 
@@ -149,6 +162,10 @@ func (s *Store) lease(key string, owner netip.Addr) *Lease {
 // or until the owner has read it, whatever else is put; a deletion alone ends that. Each promise is redeemed by one
 // Get.
 func (s *Store) Exists(key string, owner netip.Addr, promise time.Duration) bool {
+	return s.exists(key, owner, promise, Everywhere)
+}
+
+func (s *Store) exists(key string, owner netip.Addr, promise time.Duration, reach Reach) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
@@ -161,15 +178,15 @@ func (s *Store) Exists(key string, owner netip.Addr, promise time.Duration) bool
 		}
 		return true
 	}
-	if s.config.Backing == nil {
-		return false
-	}
 	var keep time.Time
 	if promise > 0 {
 		keep = now.Add(promise)
 	}
-	return s.config.Backing.Exists(key, keep)
+	return s.behind.exists(key, keep, reach)
 }
+
+// freeHeap counts that a value outside of the arena has found its reader.
+func (s *Store) freeHeap() { s.loads.heaps.Add(-1) }
 
 // Info returns the length and the end of a value in memory; a zero end means none.
 func (s *Store) Info(key string) (size int64, expires time.Time, ok bool) {
@@ -181,8 +198,16 @@ func (s *Store) Info(key string) (size int64, expires time.Time, ok bool) {
 	return 0, time.Time{}, false
 }
 
+// Page lists keys in their order, at most limit, that begin with a prefix and come after a key; "" is before all. Two
+// calls one after the other miss only what was put between them. Of what is behind only a [Lister]'s keys are told.
+func (s *Store) Page(prefix, after string, limit int) []Listed {
+	return page(s.memory.keys, &s.behind, span{prefix: prefix, after: after, limit: limit})
+}
+
 // Delete deletes a value and reports whether it was there. Who reads it reads on.
-func (s *Store) Delete(key string) bool {
+func (s *Store) Delete(key string) bool { return s.delete(key, Everywhere) }
+
+func (s *Store) delete(key string, reach Reach) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -192,7 +217,7 @@ func (s *Store) Delete(key string) bool {
 	if e != nil {
 		s.memory.drop(e)
 	}
-	behind := s.config.Backing != nil && s.config.Backing.Delete(key)
+	behind := s.behind.delete(key, reach)
 	return e != nil || behind
 }
 
@@ -235,93 +260,17 @@ func (s *Store) MaxBytes() int64 { return s.config.MaxBytes }
 // Policy returns the name of what chooses victims.
 func (s *Store) Policy() string { return s.config.Policy }
 
-// Lease is a value that is being read. Its bytes stay where they are until Release, whatever becomes of the key.
-type Lease struct {
-	store *Store
-	entry *entry
-	heap  []byte // the value itself, where the arena had no room for it; entry is nil then
-}
-
-// Size returns the bytes of the value.
-func (l *Lease) Size() int64 {
-	if l.entry == nil {
-		return int64(len(l.heap))
-	}
-	return l.entry.size
-}
-
-// Pieces returns the value's bytes, in order, where they lie. Nobody may write to them.
-func (l *Lease) Pieces() [][]byte {
-	if l.entry == nil {
-		return [][]byte{l.heap}
-	}
-	return l.store.memory.arena.Pieces(l.entry.extents)
-}
-
-// Extents returns where in the segment the bytes lie; none for a value that is not in it.
-func (l *Lease) Extents() []arena.Extent {
-	if l.entry == nil {
-		return nil
-	}
-	return l.entry.extents
-}
-
-// Release ends the lease. A second call does nothing. Not to be called by two at once.
-func (l *Lease) Release() {
-	s, e := l.store, l.entry
-	if s == nil {
-		return
-	}
-	l.store = nil
-	if e == nil {
-		s.loads.heaps.Add(-1)
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.memory.release(e)
-	s.checkIdle()
-}
-
-// Filling is room for a value that is being written.
-type Filling struct {
-	store *Store
-	entry *entry
-}
-
-// Terms say under which condition a value is put, and how long it lasts. The zero value is always and for ever.
-type Terms struct {
-	Life time.Duration // 0 = no end
-	When When
-}
-
-// When is the condition of a put.
-type When int
-
-// The conditions that Redis calls NX and XX.
-const (
-	Always When = iota
-	IfAbsent
-	IfPresent
-)
-
-// Pieces returns the room, in order.
-func (f *Filling) Pieces() [][]byte { return f.store.memory.arena.Pieces(f.entry.extents) }
-
-// Commit makes what was written the value of the key, or gives the room back if the terms do not allow that, and
-// returns false then.
-func (f *Filling) Commit(t Terms) bool {
-	s, e := f.store, f.entry
+// commit returns what Commit has to wait for.
+func (s *Store) commit(e *entry, t Terms, reach Reach) (waits []<-chan struct{}, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer s.checkIdle()
 	now := time.Now()
-	b := s.config.Backing
 	if t.When != Always {
-		present := s.memory.find(e.key, now) != nil || b != nil && b.Exists(e.key, time.Time{})
+		present := s.memory.find(e.key, now) != nil || s.behind.exists(e.key, time.Time{}, reach)
 		if present != (t.When == IfPresent) {
 			s.memory.abandon(e)
-			return false
+			return nil, false
 		}
 	}
 	if t.Life > 0 {
@@ -330,41 +279,8 @@ func (f *Filling) Commit(t Terms) bool {
 	s.memory.add(e)
 	s.counts.puts++
 	s.counts.written += uint64(e.size)
-	if b == nil {
-		return true
-	}
-	b.Delete(e.key) // or a read of the old value, under way now, would bring that back
-	s.memory.lease(e, netip.Addr{})
-	if !b.Put(e.key, e.expires, &Lease{store: s, entry: e}) {
-		s.memory.release(e)
-	}
-	return true
-}
-
-// land makes what was read from behind the value of the key, unless the key was put or deleted meanwhile.
-func (f *Filling) land(expires time.Time, owner netip.Addr) *Lease {
-	s, e := f.store, f.entry
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if newer := s.memory.find(e.key, time.Now()); newer != nil || !s.config.Backing.Exists(e.key, time.Time{}) {
-		s.memory.abandon(e)
-		s.checkIdle()
-		if newer == nil || s.closed {
-			return nil
-		}
-		e = newer
-	} else {
-		e.expires = expires
-		s.memory.add(e)
-	}
-	s.memory.lease(e, owner)
-	return &Lease{store: s, entry: e}
-}
-
-// Abort gives the room back.
-func (f *Filling) Abort() {
-	f.store.mu.Lock()
-	defer f.store.mu.Unlock()
-	f.store.memory.abandon(f.entry)
-	f.store.checkIdle()
+	return s.behind.put(e, reach, func() *Lease {
+		s.memory.hold(e)
+		return &Lease{store: s, entry: e}
+	}), true
 }

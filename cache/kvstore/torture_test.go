@@ -30,6 +30,9 @@ func TestTorture(t *testing.T) {
 			wg.Wait()
 			stop()
 			running.Wait()
+			if n, keys := len(s.memory.entries), len(s.Page("", "", 1000)); n != keys || n == 0 {
+				t.Errorf("%d values and %d keys in the catalogue", n, keys)
+			}
 			for e := range s.memory.entries {
 				s.Delete(e)
 			}

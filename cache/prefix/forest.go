@@ -33,8 +33,7 @@ func (f *forest) split(n *node, c int) *node {
 			w.recs[h.rec].node = up
 			continue
 		}
-		r := w.add(up, w.recs[h.rec].stamp)
-		w.unlink(r)
+		r := w.take(up, w.recs[h.rec].stamp)
 		w.link(r, h.rec) // the upper part goes after the lower
 		up.held[i].length = uint32(c)
 		up.held[i].rec = r

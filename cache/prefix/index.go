@@ -1,7 +1,9 @@
 package prefix
 
 import (
+	"encoding/binary"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -76,6 +78,29 @@ func (x *Index) Namespace(name string) *Namespace {
 	return n
 }
 
+// Space is Namespace for a name that is known by its hash alone.
+func (x *Index) Space(id uint64) *Namespace {
+	var key [8]byte // a string that is made of it for a search stays on the stack
+	binary.BigEndian.PutUint64(key[:], id)
+	x.mu.RLock()
+	n := x.names.get(string(key[:]))
+	x.mu.RUnlock()
+	if n == nil {
+		return x.create(string(key[:]))
+	}
+	n.used.Store(x.uses.Add(1))
+	return n
+}
+
+// Clear forgets all namespaces and all that the workers held. Their capacities stay.
+func (x *Index) Clear() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for x.names.len() > 0 {
+		x.forget(x.names.idlest())
+	}
+}
+
 func (x *Index) create(key string) *Namespace {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -86,6 +111,9 @@ func (x *Index) create(key string) *Namespace {
 		x.forget(x.names.idlest())
 	}
 	n := &Namespace{key: key, forest: &x.forest, scratch: &x.scratch, now: x.now}
+	if len(key) == 8 {
+		n.root.last = binary.BigEndian.Uint64([]byte(key))
+	}
 	n.used.Store(x.uses.Add(1))
 	x.names.add(n)
 	return n
@@ -125,6 +153,34 @@ func (x *Index) Remove(slot uint32) {
 	w := &x.workers[slot]
 	for w.blocks > 0 {
 		x.shorten(slot, w.blocks)
+	}
+}
+
+// Each calls f with the chains that the worker holds, the one touched last first, until f returns false. ago is how
+// long before the call of Each the chain was touched, and negative if it was touched since. A chain that was touched
+// together with a longer one is left out. TouchAgo with each of them makes another index hold the same.
+//
+// The lock is held for some ten microseconds at a time and never while f runs, so the index changes meanwhile: what is
+// touched in between may come twice, what is evicted in between may be left out. f must not keep chain. Namespaces that
+// were not made by Space are left out.
+func (x *Index) Each(slot uint32, f func(space uint64, chain []uint64, ago time.Duration) bool) {
+	began := x.now()
+	if int(slot) >= len(x.workers) {
+		return
+	}
+	for _, until := range []int64{math.MinInt64, began} { // the second lap finds what was touched during the first
+		c := cursor{slot: slot, until: until}
+		for more := true; more; {
+			x.mu.RLock()
+			more = c.read(&x.forest)
+			x.mu.RUnlock()
+			for i := range c.found {
+				h := &c.found[i]
+				if !f(h.space, c.blocks[h.from:h.to], time.Duration(began-h.stamp)) {
+					return
+				}
+			}
+		}
 	}
 }
 

@@ -19,8 +19,15 @@ type rec struct {
 
 func (w *worker) tail() uint32 { return w.recs[0].newer }
 
-// add takes a record and links it as the newest.
+// add takes a record and links it as the newest of those touched by then.
 func (w *worker) add(n *node, stamp int64) uint32 {
+	r := w.take(n, stamp)
+	w.link(r, w.newestBy(stamp))
+	return r
+}
+
+// take takes a record, which the caller links.
+func (w *worker) take(n *node, stamp int64) uint32 {
 	if w.recs == nil {
 		w.recs = make([]rec, 1, 8)
 	}
@@ -32,8 +39,17 @@ func (w *worker) add(n *node, stamp int64) uint32 {
 		w.recs = append(w.recs, rec{})
 	}
 	w.recs[r] = rec{node: n, stamp: stamp}
-	w.link(r, w.recs[0].older)
 	return r
+}
+
+// newestBy returns the newest record that was touched by then. Only a touch that is learnt of late has newer ones to
+// pass.
+func (w *worker) newestBy(stamp int64) uint32 {
+	at := w.recs[0].older
+	for at != 0 && w.recs[at].stamp > stamp {
+		at = w.recs[at].older
+	}
+	return at
 }
 
 // link puts r just newer than at.
@@ -51,10 +67,13 @@ func (w *worker) unlink(r uint32) {
 	w.recs[newer].older = older
 }
 
-// refresh makes r the newest.
+// refresh makes r the newest of those touched by then, unless it was touched since.
 func (w *worker) refresh(r uint32, stamp int64) {
+	if w.recs[r].stamp > stamp {
+		return
+	}
 	w.unlink(r)
-	w.link(r, w.recs[0].older)
+	w.link(r, w.newestBy(stamp))
 	w.recs[r].stamp = stamp
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Namespace is one tree: prompts of different namespaces never share a block, whatever their hashes. Safe for
@@ -22,6 +23,12 @@ type Namespace struct {
 // holds beyond its capacity is evicted, oldest first, of whatever namespace. A slot out of range and a namespace that
 // was evicted are ignored.
 func (n *Namespace) Touch(slot uint32, chain []uint64) { n.touch(slot, chain, n.now()) }
+
+// TouchAgo is Touch for what happened some time ago. What the worker was touched with since stays newer than that, so
+// that touches which are learnt of late, in any order, leave what they would have left in theirs.
+func (n *Namespace) TouchAgo(slot uint32, chain []uint64, ago time.Duration) {
+	n.touch(slot, chain, n.now()-int64(max(0, ago)))
+}
 
 func (n *Namespace) touch(slot uint32, chain []uint64, now int64) touched {
 	n.forest.mu.Lock()

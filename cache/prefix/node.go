@@ -3,7 +3,7 @@ package prefix
 // node is a run of blocks without a branch. Every node but a namespace's root has at least one holder.
 type node struct {
 	run    []uint64 // chained hashes; never empty but in a root
-	last   uint64   // of run: a lookup of all of a cold run need not fetch it
+	last   uint64   // of run: a lookup of all of a cold run need not fetch it. In a root: the id of Index.Space
 	held   holders
 	parent *node // nil in a root
 	kids   kids

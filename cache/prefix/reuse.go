@@ -19,10 +19,11 @@ type Reuse struct {
 	index *Index
 	all   *Namespace
 
-	mu    sync.Mutex // guards gaps, dead and noted; taken before index's
-	gaps  [buckets]float64
-	dead  float64
-	noted int
+	mu     sync.Mutex // guards gaps, dead, weight and noted; taken before index's
+	gaps   [buckets]float64
+	dead   float64
+	weight float64 // of the last request; the first has 1
+	noted  int
 
 	warmed atomic.Bool
 	curve  [buckets + 1]atomic.Uint64 // R at the lower edge of each bucket, float64 bits; read without a lock
@@ -33,6 +34,10 @@ const (
 	perOctave = 3
 	decay     = 1 - 1./300
 	warm      = 30 // requests, a tenth of the memory, before the prior gives way
+
+	heaviest  = 1e100 // a weight that floats can still count by, after 69,000 requests
+	drawEvery = 8     // the curve is drawn anew for each request at first, then for each eighth
+	often     = 150   // requests; by then one more changes the curve by less than 1 %
 )
 
 // NewReuse makes a Reuse that remembers capacityBlocks blocks: give it twice the fleet's KV. now may be nil.
@@ -40,7 +45,7 @@ func NewReuse(capacityBlocks int, now func() time.Time) *Reuse {
 	if now == nil {
 		now = time.Now
 	}
-	r := &Reuse{now: now, start: now(), index: New(Config{Workers: 1})}
+	r := &Reuse{now: now, start: now(), weight: 1, index: New(Config{Workers: 1})}
 	r.all = r.index.Namespace("")
 	r.SetCapacity(capacityBlocks)
 	return r
@@ -51,27 +56,42 @@ func (r *Reuse) SetCapacity(blocks int) { r.index.SetCapacity(0, blocks) }
 
 // Note enters a request as it is sent: its prompt's chain, of blocks of blockTokens tokens. The chain's seed must
 // differ between namespaces, since this memory is one for all.
-func (r *Reuse) Note(chain []uint64, blockTokens float64) {
+func (r *Reuse) Note(chain []uint64, blockTokens float64) { r.NoteAgo(chain, blockTokens, 0) }
+
+// NoteAgo is Note for a request that was sent some time ago.
+func (r *Reuse) NoteAgo(chain []uint64, blockTokens float64, ago time.Duration) {
 	if len(chain) == 0 {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now := int64(r.now().Sub(r.start))
+	now := int64(r.now().Sub(r.start) - ago)
 	t := r.all.touch(0, chain, now)
-	for i := range r.gaps {
-		r.gaps[i] *= decay
-	}
-	r.dead = r.dead*decay + float64(len(chain)-t.found)*blockTokens
+	r.weigh()
+	r.dead += float64(len(chain)-t.found) * blockTokens * r.weight
 	if 2*t.found > len(chain) {
 		at, _ := bucket(time.Duration(now - t.stamp))
-		r.gaps[at] += float64(t.found) * blockTokens
+		r.gaps[at] += float64(t.found) * blockTokens * r.weight
 	}
 	r.noted++
-	if r.noted >= warm {
-		r.draw()
-		r.warmed.Store(true)
+	if r.noted < warm || r.noted >= often && r.noted%drawEvery != 0 {
+		return
 	}
+	r.draw()
+	r.warmed.Store(true)
+}
+
+// weigh lets a request weigh more than the one before it, in place of all before weighing less: R is a ratio.
+func (r *Reuse) weigh() {
+	r.weight /= decay
+	if r.weight < heaviest {
+		return
+	}
+	for i := range r.gaps {
+		r.gaps[i] /= r.weight
+	}
+	r.dead /= r.weight
+	r.weight = 1
 }
 
 // prior is R before anything was seen.

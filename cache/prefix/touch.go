@@ -41,9 +41,13 @@ func (f *forest) enter(root *node, slot uint32, chain []uint64, now int64) (*nod
 		}
 		c := next.common(chain[d:])
 		had := next.held.length(slot)
+		since := had > 0 && f.touchedSince(next, slot, now)
+		if since && had < c { // what it holds keeps its newer place, and what is added gets one of its own
+			c = had
+		}
 		// A chain that ends inside the run needs no node of its own, unless the worker's blocks after it keep their older
 		// place.
-		if c < len(next.run) && (d+c < len(chain) || had > c) {
+		if c < len(next.run) && (d+c < len(chain) || had > c && !since) {
 			next = f.split(next, c)
 			had = min(had, c)
 		}
@@ -52,16 +56,25 @@ func (f *forest) enter(root *node, slot uint32, chain []uint64, now int64) (*nod
 			t.found += had
 			t.stamp = f.workers[slot].recs[next.held[i].rec].stamp
 		}
-		f.hold(next, slot, c, now)
+		if had < c {
+			f.hold(next, slot, c, now)
+		}
 		d += c
 		cur = next
 	}
 	return cur, t
 }
 
+// touchedSince reports whether what the worker holds of n, which is some, was touched after now: this touch is learnt
+// of late.
+func (f *forest) touchedSince(n *node, slot uint32, now int64) bool {
+	i, _ := n.held.find(slot)
+	return f.workers[slot].recs[n.held[i].rec].stamp > now
+}
+
 // extend adds blocks after cur: in its own run if nothing else follows, else as a child.
 func (f *forest) extend(cur *node, slot uint32, more []uint64, now int64) *node {
-	if cur.parent != nil && cur.kids.none() {
+	if cur.parent != nil && cur.kids.none() && !f.touchedSince(cur, slot, now) {
 		cur.set(grow(cur.run, more))
 		f.hold(cur, slot, len(cur.run), now)
 		return cur

@@ -51,6 +51,15 @@ func (m *memory) adoptInDoubt(k id, a answer, now int64) {
 	}
 }
 
+// distrust has Redis asked at the next read, however lately it was.
+func (m *memory) distrust(k id, now int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e := m.find(k, now); e != nil {
+		e.checked = doubt
+	}
+}
+
 // markPaid marks the entry as paid if it has not changed since the ticket. A tombstone that is paid is removed.
 func (m *memory) markPaid(k id, ticket uint32, now int64) {
 	m.mu.Lock()

@@ -1,6 +1,7 @@
 package tier
 
 import (
+	"bytes"
 	"errors"
 	"strconv"
 	"time"
@@ -83,6 +84,25 @@ func (s *Store) SetIfAbsent(ns, key string, value []byte, ttl time.Duration) (no
 		}
 	}
 	return o.setHereIfAbsent(value, ttl)
+}
+
+// Told takes in what another router says that it has written; no value means that it has removed one. It is believed
+// where nothing is known here. Where something else stands, Redis is asked at the next read, which knows who was last;
+// without a Redis the newest word counts.
+func (s *Store) Told(ns, key string, value []byte, ttl time.Duration) {
+	o := s.begin(id{ns, key})
+	switch {
+	case o.seen.owes != paid: // a change made here has not reached Redis yet, which will compare the two
+	case o.seen.live && bytes.Equal(o.seen.value, value):
+	case s.l2 == nil && len(value) == 0:
+		s.l1.delete(o.id, o.began)
+	case s.l2 == nil:
+		s.Set(ns, key, value, ttl)
+	case o.seen.live:
+		s.l1.distrust(o.id, o.began)
+	case len(value) > 0 && s.l1.fits(key, value):
+		o.adopt(reply{kind: kindValue, value: append([]byte{}, value...), ttl: ttl}, false)
+	}
 }
 
 // Touch gives a value a new TTL from now on, and returns whether there is one.

@@ -44,7 +44,26 @@ type noLines struct{}
 func (noLines) Printf(context.Context, string, ...any) {}
 
 func newRemote(conf Config) (*remote, error) {
-	opt, err := redis.ParseURL(conf.Redis)
+	opt, err := Options(conf.Redis, int64(conf.MaxBytes/2)+maxLine) // no value that memory takes is larger
+	if err != nil {
+		return nil, err
+	}
+	opt.PoolTimeout = conf.Timeout
+	if opt.PoolSize == 0 {
+		opt.PoolSize = 16 // more only queue at Redis's one thread
+	}
+	if opt.MinIdleConns == 0 {
+		opt.MinIdleConns = 4
+	}
+	return &remote{
+		c: redis.NewClient(opt), addr: opt.Addr, keys: keys(conf.Prefix), timeout: conf.Timeout, log: conf.Log,
+	}, nil
+}
+
+// Options returns how to reach the Redis of a URL: nothing is retried, a context's deadline holds, and a reply of more
+// than most bytes ends its connection. An error does not show the URL.
+func Options(url string, most int64) (*redis.Options, error) {
+	opt, err := redis.ParseURL(url)
 	if err != nil { // neither the URL nor the error is shown: both may hold the password
 		return nil, errors.New("tier: the Redis URL is not valid; want redis://[user:password@]host:port[/db], " +
 			"rediss://... or unix://[user:password@]/path[?db=n], with special characters of the password percent-encoded")
@@ -56,21 +75,12 @@ func newRemote(conf Config) (*remote, error) {
 	opt.ContextTimeoutEnabled = true
 	opt.ReadTimeout = dialTimeout
 	opt.WriteTimeout = dialTimeout
-	opt.PoolTimeout = conf.Timeout
 	opt.Protocol = 2 // no push messages to look for on every reply
 	opt.DisableIdentity = true
 	opt.PipelinePoolSize = -1
 	opt.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	if opt.PoolSize == 0 {
-		opt.PoolSize = 16 // more only queue at Redis's one thread
-	}
-	if opt.MinIdleConns == 0 {
-		opt.MinIdleConns = 4
-	}
-	opt.Dialer = dialer(opt.TLSConfig, int64(conf.MaxBytes/2)+maxLine) // no value that memory takes is larger
-	return &remote{
-		c: redis.NewClient(opt), addr: opt.Addr, keys: keys(conf.Prefix), timeout: conf.Timeout, log: conf.Log,
-	}, nil
+	opt.Dialer = dialer(opt.TLSConfig, most)
+	return opt, nil
 }
 
 // dialer connects to Redis, and limits replies to most bytes. Unlike go-redis's own it stops at the end of its context

@@ -7,22 +7,44 @@ import (
 	"crypto/tls"
 	"fmt"
 	"log/slog"
+	"os"
 
 	"github.com/warmpath/warmpath/cache/lmcache"
 	"github.com/warmpath/warmpath/conf"
+	"github.com/warmpath/warmpath/daemon/discover"
 	"github.com/warmpath/warmpath/daemon/feed"
+	"github.com/warmpath/warmpath/daemon/kvcache"
+	"github.com/warmpath/warmpath/daemon/peers"
 	"github.com/warmpath/warmpath/daemon/probe"
 	"github.com/warmpath/warmpath/daemon/route"
 	"github.com/warmpath/warmpath/daemon/upstream"
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
+// Peers connects to the routers that share the workers' history; nil if none are to.
+func Peers(c *conf.Config, log *slog.Logger) (*peers.Peers, error) {
+	url, err := c.History.RedisURL(&c.Cache)
+	if err != nil || url == "" {
+		return nil, err
+	}
+	secret, err := c.History.Secret()
+	if err != nil {
+		return nil, err
+	}
+	name := c.History.Name
+	if name == "" {
+		name, _ = os.Hostname()
+	}
+	return peers.Open(peers.Config{Redis: url, Prefix: "warmpath/", Secret: secret, Name: name,
+		StreamBytes: c.History.MaxBytes, Log: log})
+}
+
 // Specs are a pool's workers.
 func Specs(c *conf.Pool) []worker.Spec {
 	s := make([]worker.Spec, len(c.Workers))
 	for i, w := range c.Workers {
 		s[i] = worker.Spec{ID: w.ID, URL: w.URL, MetricsURL: w.MetricsURL, KVTokens: w.KVTokens, CPUTokens: w.CPUTokens,
-			Weight: w.Weight, Cost: w.Cost, Labels: w.Labels, DataParallel: w.DataParallel}
+			Weight: w.Weight, Cost: w.Cost, Labels: w.Labels, DataParallel: w.DataParallel, Drain: w.Drain}
 	}
 	return s
 }
@@ -38,9 +60,36 @@ func Origins(c *conf.Pool) map[string]feed.Origin {
 	return all
 }
 
-// Tiers is what lies below the GPUs of a pool's workers.
-func Tiers(c *conf.Pool) route.Tiers {
-	return route.Tiers{SharedTokens: c.SharedTokens, L1Rate: c.CPURate, L2Rate: c.SharedRate}
+// Tiers is what lies below the GPUs of a pool's workers. store tells how many tokens this daemon's own KV cache has
+// room for; what the file says of a shared tier comes first.
+func Tiers(c *conf.Pool, store func() int) route.Tiers {
+	t := route.Tiers{SharedTokens: max(0, c.SharedTokens), L1Rate: c.CPURate, L2Rate: c.SharedRate}
+	if c.SharedTokens == 0 {
+		t.Store = store
+	}
+	return t
+}
+
+// StorePart is a pool's part of the tokens that this daemon's own KV cache has room for. Nobody knows which pools'
+// workers have their LMCache at its doors: those of whose shared tier the file says nothing have equal parts.
+func StorePart(c *conf.Config, tokens int64) int {
+	pools := 0
+	for i := range c.Pools {
+		if c.Pools[i].SharedTokens == 0 {
+			pools++
+		}
+	}
+	return int(tokens) / max(1, pools)
+}
+
+// KVCache is the workers' KV cache with its doors.
+func KVCache(c *conf.Config, version string, resolve discover.Resolver, log *slog.Logger) kvcache.Config {
+	k := &c.KVCache
+	return kvcache.Config{MaxBytes: int64(k.MaxBytes), Policy: k.Policy, RESP: k.RESP, User: k.User,
+		SpillDir: k.SpillDir, SpillBytes: int64(k.SpillBytes), HyperPod: k.HyperPod, Segment: k.Segment,
+		Mode: k.FileMode(), Password: k.Password, TLSCert: k.TLSCertFile, TLSKey: k.TLSKeyFile,
+		MaxConns: k.MaxConnections, ChunkTokens: c.LMCache.ChunkSize, L2: l2(k, resolve),
+		Version: version, Log: log}
 }
 
 // Clients makes a client for each worker of a pool, by its URL. t is for those with https.

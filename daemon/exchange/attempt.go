@@ -21,7 +21,8 @@ var (
 // attempt is one request at one worker.
 type attempt struct {
 	trip   route.Trip
-	resp   *upstream.Response
+	resp   *upstream.Response // &answer once the head is there; nil before
+	answer upstream.Response
 	ctx    context.Context
 	life   *Life                   // ctx, or nil
 	number uint32                  // in life

@@ -21,15 +21,19 @@ func (r *request) choose(ctx context.Context) *Outbound {
 		return r.refuse(*f)
 	}
 	pool, silent := r.choosePool()
+	if pool != nil {
+		r.pool, in.Seen.Pool = pool, pool.Name
+	}
+	in.Seen.Key = in.Caller.Name
+	r.journal.meter.Arrived(&in.Seen)
 	if pool == nil {
 		return r.refuse(FaultUnknownModel(r.read.req.Model))
 	}
-	r.pool, in.Seen.Pool = pool, pool.Name
 	if f := r.read.hidesResponse(in, r.target()); f != nil {
 		return r.refuse(*f)
 	}
 	ask := route.Ask{Prompt: r.read.req, Salt: r.entry.salt(r.read.req.CacheSalt), Claim: r.claim(),
-		Caller: in.Caller.Name, Headers: &r.offered, Deadline: in.deadline(r.arrived),
+		ID: in.ID, Caller: in.Caller.Name, Headers: &r.offered, Deadline: in.deadline(r.arrived),
 		EndWithWorker: r.epoch.Sessions.EndWithWorker, Turn: r.pool.Arrive(r.read.req.Model, r.arrived), At: r.arrived,
 		Rank: askedRank(clientRank(in, r.pool))}
 	ask.Claim.Silent = silent
@@ -102,6 +106,10 @@ func (r *request) decide(ctx context.Context, ask *route.Ask) *Fault {
 		r.in.Seen.Session = r.choice.SessionKind()
 		r.noteReason(ctx)
 	}
+	r.journal.decided(r.in, &r.choice, v)
+	if r.pool.Watch != nil && r.chosen {
+		r.in.Seen.Others = r.pool.Watch(&r.choice)
+	}
 	if v == route.Chosen {
 		return nil
 	}
@@ -142,7 +150,7 @@ func (r *request) noteChoice(v route.Verdict) {
 	}
 	r.journal.meter.Picked(seen)
 	if seen.Fallback != "" {
-		r.journal.failedStrategy(r.in, r.pool)
+		r.journal.failedStrategy(r.in, r.pool, r.choice.LastError())
 	}
 }
 

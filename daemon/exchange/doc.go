@@ -38,9 +38,9 @@
 //
 // # Memory
 //
-// An [Exchange] is one allocation with its first attempt, nearly always its only one. A further attempt has its own,
-// as a late callback may still look at the first. [Life] is a context in one allocation where package context took
-// nine.
+// An [Exchange] is one allocation with its first attempt, nearly always its only one, that one's response and ticket. A
+// further attempt has its own, as a late callback may still look at the first. [Life] is a context in one allocation
+// where package context took nine.
 //
 // # What lost
 //

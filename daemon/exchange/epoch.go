@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -53,7 +54,8 @@ type Pool struct {
 	HeaderTimeout  time.Duration
 	Limited        bool // max_in_flight is set
 
-	Asking *Asking // what is asked of the workers beside requests; nil = nothing
+	Watch  func(*route.Choice) fmt.Stringer // has shadows decide too; nil = none. See Seen.Others
+	Asking *Asking                          // what is asked of the workers beside requests; nil = nothing
 }
 
 // Clients are the connections to a pool's workers, by their URL. They outlive epochs.

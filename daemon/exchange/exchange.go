@@ -28,7 +28,8 @@ type Exchange struct {
 	first   attempt
 	answer  stream
 	out     Outbound
-	used    bool // first is
+	fields  [8]upstream.Field // room for out.Header: vLLM sends 4
+	used    bool              // first is
 }
 
 // Serve chooses and sends.
@@ -72,9 +73,14 @@ func (e *Exchange) Keep() {
 // client has seen nothing.
 func (e *Exchange) Send(ctx context.Context) *Outbound {
 	r := &e.sending
-	defer func() { *r = upstream.Request{} }() // a stream would keep it for minutes
-	*r = upstream.Request{Method: e.in.Method, Path: e.target(), Header: workerHeader(e.in, e.pool, e.entry.Door),
-		Body: e.in.Body, Tail: e.in.Tail, TailLength: e.in.Left}
+	fields := fieldLists.Get().(*[]upstream.Field)
+	defer func() {
+		keepFields(fields, r.Header)
+		*r = upstream.Request{} // a stream would keep it for minutes
+	}()
+	*r = upstream.Request{Method: e.in.Method, Path: e.target(),
+		Header: workerHeader((*fields)[:0], e.in, e.pool, e.entry.Door),
+		Body:   e.in.Body, Tail: e.in.Tail, TailLength: e.in.Left}
 	if e.in.Tail == nil && e.pool.WantsIDs() {
 		r.Body = tokens.Unreported(r.Body)
 	}
@@ -181,13 +187,13 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 // receive sends an attempt's request and turns the response into the client's, or returns why it must not reach the
 // client: then the trip has ended and the response is closed.
 func (e *Exchange) receive(client *upstream.Client, a *attempt) (*Outbound, *failure) {
-	resp, err := client.Do(a.ctx, &e.sending)
-	if err != nil {
+	if err := client.DoInto(a.ctx, &e.sending, &a.answer); err != nil {
 		f, o := a.diagnose(err)
 		a.trip.End(&o, route.End{At: time.Now()})
 		a.close()
 		return nil, f
 	}
+	resp := &a.answer
 	a.resp = resp
 	b := &e.answer
 	if a != &e.first {
@@ -200,7 +206,7 @@ func (e *Exchange) receive(client *upstream.Client, a *attempt) (*Outbound, *fai
 			&failure{reason: reason503, fault: FaultNoWorker})
 	}
 	out := &e.out
-	*out = Outbound{Status: resp.Status, Length: b.length()}
+	*out = Outbound{Status: resp.Status, Length: b.length(), Header: e.fields[:0]}
 	if b.small() {
 		text, f := b.whole()
 		if f == nil {

@@ -3,6 +3,7 @@ package exchange
 import (
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/warmpath/warmpath/daemon/gate"
 	"github.com/warmpath/warmpath/daemon/upstream"
@@ -60,11 +61,23 @@ func replaced(name string, in *Inbound, p *Pool) bool {
 	return false
 }
 
-// workerHeader lists the fields that a worker of the pool gets; door may be nil. Answers are read on their way, so they
-// must not be compressed.
-func workerHeader(in *Inbound, p *Pool, door Door) []upstream.Field {
+// fieldLists keeps the memory of what workerHeader lists. A worker has the header when Do returns.
+var fieldLists = sync.Pool{New: func() any { return new([]upstream.Field) }}
+
+// keepFields gives a list back that came of fieldLists, as it is now.
+func keepFields(list *[]upstream.Field, now []upstream.Field) {
+	clear(now) // else it keeps the texts
+	if cap(now) <= 64 {
+		*list = now[:0]
+	}
+	fieldLists.Put(list)
+}
+
+// workerHeader appends the fields that a worker of the pool gets; door may be nil. Answers are read on their way, so
+// they must not be compressed.
+func workerHeader(out []upstream.Field, in *Inbound, p *Pool, door Door) []upstream.Field {
 	named := connectionTokens(in.Header)
-	out := make([]upstream.Field, 0, len(in.Header)+8) // room for all that is added, a door's fields too
+	out = slices.Grow(out, len(in.Header)+8) // room for all that is added, a door's fields too
 	for _, f := range in.Header {
 		if perHop(f.Name) || replaced(f.Name, in, p) || door != nil && door.Strips(f.Name, f.Value) ||
 			named != nil && named[strings.ToLower(f.Name)] {

@@ -12,8 +12,9 @@ import (
 
 // journal logs and counts what becomes of requests. It is safe for concurrent use.
 type journal struct {
-	log   *slog.Logger
-	meter Meter
+	log    *slog.Logger
+	meter  Meter
+	keeper Keeper // nil = none
 
 	starved    onceASecond // for noDescriptor
 	failedPick onceASecond // for failedStrategy
@@ -43,16 +44,26 @@ func (j *journal) refusedSession(in *Inbound, pool, code string, more ...any) {
 		append([]any{"id", in.ID, "pool", pool, "reason", code, "path", gate.Cut(in.Path)}, more...)...)
 }
 
+// decided has the decision kept. A verdict on the session alone looked at no worker: its own code says all.
+func (j *journal) decided(in *Inbound, c *route.Choice, v route.Verdict) {
+	switch v {
+	case route.Chosen, route.Rejected, route.NoWorker, route.UnknownModel, route.Full:
+		if j.keeper != nil {
+			j.keeper.Decided(in, c)
+		}
+	}
+}
+
 // failedStrategy logs whose request the module failed: the host's own line cannot know. A module that declines has not
 // failed.
-func (j *journal) failedStrategy(in *Inbound, p *Pool) {
+func (j *journal) failedStrategy(in *Inbound, p *Pool, last string) {
 	switch in.Seen.Fallback {
 	case "decline", "no_rows", "busy", "quarantined", "closed":
 		return
 	}
 	if j.failedPick.due(time.Now()) { // a module that is broken fails on every request
 		j.of(p).Warn("the strategy failed on a request; the fallback chose its worker", "id", in.ID,
-			"strategy", in.Seen.Strategy, "reason", in.Seen.Fallback, "error", p.Strategy.Strategy().Stats().LastError)
+			"strategy", in.Seen.Strategy, "reason", in.Seen.Fallback, "error", last)
 	}
 }
 

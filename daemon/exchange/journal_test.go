@@ -18,6 +18,7 @@ type tally struct{ counted []string }
 func (m *tally) note(what string, args ...any) {
 	m.counted = append(m.counted, what+fmt.Sprint(args...))
 }
+func (m *tally) Arrived(*Seen)                                        {}
 func (m *tally) Picked(*Seen)                                         { m.note("picked") }
 func (m *tally) Refused(_ *Seen, code string, _ int, _ time.Duration) { m.note("refused ", code) }
 func (m *tally) SessionRefused(pool, code string)                     { m.note("session ", pool, " ", code) }
@@ -108,7 +109,7 @@ func TestJournalOfRefusals(t *testing.T) {
 		t.Errorf("%d lines about descriptors", n)
 	}
 	in.Seen.Fallback = "decline" // that is no failure
-	j.failedStrategy(in, nil)
+	j.failedStrategy(in, nil, "")
 	if got := logged(); got != "" {
 		t.Errorf("a module that declines: %q", got)
 	}

@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 
@@ -17,9 +18,9 @@ type Inbound struct {
 	Epoch    *Epoch   // in force when the request came in: it is served under no other
 	Endpoint Endpoint // of Method and the path as it came
 	Method   string
-	Path     string // without the query, in the endpoint's spelling
-	Query    string // without the question mark
-	Header   []upstream.Field
+	Path     string           // without the query, in the endpoint's spelling
+	Query    string           // without the question mark
+	Header   []upstream.Field // set it by SetHeader
 	Body     []byte
 	Tail     Tail  // what comes after Body, if that is only the beginning; nil = Body is all
 	Left     int64 // bytes in Tail; -1 = not known
@@ -31,6 +32,22 @@ type Inbound struct {
 	Caller *gate.Caller // whose key was shown
 
 	Seen Seen // filled on the way
+
+	lengths uint64 // of the names in Header, as SetHeader made it; 0 = not known
+}
+
+// SetHeader sets Header. Which lengths the names have sorts out most of what is asked for without a look at a field.
+func (in *Inbound) SetHeader(fields []upstream.Field) {
+	in.Header = fields
+	in.lengths = 1 << 63 // a name of 63 bytes or more
+	for i := range fields {
+		in.lengths |= 1 << min(len(fields[i].Name), 63)
+	}
+}
+
+// mayHave is false if the header has no field of that name for sure.
+func (in *Inbound) mayHave(name string) bool {
+	return in.lengths == 0 || in.lengths&(1<<min(len(name), 63)) != 0
 }
 
 // Tail is the rest of a request's body.
@@ -50,10 +67,13 @@ type Seen struct {
 	route.Record
 	Status  int
 	Retries int
-	Stream  bool   // the answer is a stream of events
-	End     string // how the answer ended, if not well
-	Logged  bool   // the candidates belong in the access log
-	Counted bool   // it stands in requests_total already
+	Stream  bool         // the answer is a stream of events
+	End     string       // how the answer ended, if not well
+	Logged  bool         // the candidates belong in the access log
+	Counted bool         // it stands in requests_total already
+	Key     string       // name of the caller's key, "" without keys
+	Others  fmt.Stringer // the shadows that chose another worker, as far as they have decided; nil = none looks on
+	Kept    uint64       // number under which a Keeper has its decision; 0 = none
 }
 
 // Stored returns the name under which a response stands: of the key that made it, or of nobody where there are no keys.
@@ -67,15 +87,26 @@ func (in *Inbound) Opened(id string) session.Name {
 }
 
 // Get returns the first value of a header field.
-func (in *Inbound) Get(name string) string { return upstream.Header(in.Header).Get(name) }
+func (in *Inbound) Get(name string) string {
+	if !in.mayHave(name) {
+		return ""
+	}
+	return upstream.Header(in.Header).Get(name)
+}
 
 // Lookup returns the first value of a header field, and whether there is one.
 func (in *Inbound) Lookup(name string) (value string, ok bool) {
+	if !in.mayHave(name) {
+		return "", false
+	}
 	return upstream.Header(in.Header).Lookup(name)
 }
 
 // All returns the values of a header field, several lines joined.
 func (in *Inbound) All(name string) string {
+	if !in.mayHave(name) {
+		return ""
+	}
 	joined := ""
 	for _, f := range in.Header {
 		switch {

@@ -8,6 +8,8 @@ import (
 
 // Meter counts what becomes of requests. Seen carries pool, strategy, model and worker as far as they are known.
 type Meter interface {
+	// Arrived counts a request when its pool is known, or that there is none; before it may be refused there.
+	Arrived(s *Seen)
 	// Picked counts a decision.
 	Picked(s *Seen)
 	// Refused counts an answer of the router's own. status is the client's: on SageMaker's paths it may be another than

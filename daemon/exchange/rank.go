@@ -24,6 +24,9 @@ func clientRank(in *Inbound, p *Pool) string {
 
 // askedRank returns 1 + the rank that a client asks for; 0 if it asks for none, or for what the worker will refuse.
 func askedRank(client string) int {
+	if client == "" { // nearly always, and Atoi would make an error of it
+		return 0
+	}
 	rank, err := strconv.Atoi(client)
 	if err != nil || rank < 0 || rank > maxRank {
 		return 0

@@ -4,19 +4,30 @@ import (
 	"context"
 	"log/slog"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/route"
 )
 
 // Config is what a Server needs of its process.
 type Config struct {
-	Log   *slog.Logger
-	Meter Meter
+	Log    *slog.Logger
+	Meter  Meter
+	Keeper Keeper // nil = none
+}
+
+// Keeper keeps what was decided, for those who ask later.
+type Keeper interface {
+	// Decided keeps the decision on a request before it is sent, or is refused. c is borrowed for the call.
+	Decided(in *Inbound, c *route.Choice)
 }
 
 // Server serves requests, each under the epoch that it brings. It is safe for concurrent use.
 type Server struct{ journal journal }
 
 // New makes a server.
-func New(c Config) *Server { return &Server{journal: journal{log: c.Log, meter: c.Meter}} }
+func New(c Config) *Server {
+	return &Server{journal: journal{log: c.Log, meter: c.Meter, keeper: c.Keeper}}
+}
 
 // Serve answers a plain request. It never fails: what goes wrong is an error in the endpoint's shape. If ctx ends, so
 // does the request at the worker. ctx should be a [Life].

@@ -39,16 +39,18 @@ func (s *splitter) split(p []byte, room int) int {
 	return end
 }
 
-// endOfEvents returns the place behind the last empty line. Nearly always it is the end.
+// endOfEvents returns the place behind the last empty line. It goes back from line feed to line feed, and nearly always
+// the first one is it. A search for either mark from behind costs a byte a step: vLLM sends no \r\n\r\n, so each large
+// piece would be gone through from its end to its start, half of a fast stream's CPU.
 func endOfEvents(p []byte) int {
-	if bytes.HasSuffix(p, []byte("\n\n")) {
-		return len(p)
-	}
-	end := 0
-	for _, mark := range []string{"\n\n", "\r\n\r\n"} {
-		if i := bytes.LastIndex(p, []byte(mark)); i >= 0 {
-			end = max(end, i+len(mark))
+	for end := len(p); ; {
+		i := bytes.LastIndexByte(p[:end], '\n')
+		switch {
+		case i < 1:
+			return 0
+		case p[i-1] == '\n', i > 2 && p[i-1] == '\r' && p[i-2] == '\n' && p[i-3] == '\r':
+			return i + 1
 		}
+		end = i
 	}
-	return end
 }

@@ -163,7 +163,19 @@ func (a *accessLog) log(in *exchange.Inbound, e ended) {
 		slog.Float64("queue_seconds", seconds(seen.Queue)),
 		slog.Int("retries", seen.Retries),
 		slog.String("end", seen.End),
+		others(seen),
 		candidates(seen, e.slower > 0 && took > e.slower))
+}
+
+// others names the shadows that chose another worker, if any did.
+func others(seen *exchange.Seen) slog.Attr {
+	if seen.Others == nil {
+		return slog.Attr{}
+	}
+	if text := seen.Others.String(); text != "" {
+		return slog.String("shadow", text)
+	}
+	return slog.Attr{}
 }
 
 // known leaves a count out of the line where the worker has not given it.

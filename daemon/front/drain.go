@@ -9,6 +9,18 @@ import (
 	"github.com/warmpath/warmpath/daemon/exchange"
 )
 
+// Leave answers 503 on /ready and ends each connection with its answer, while new ones are still served: load balancers
+// and clients turn elsewhere before Drain refuses them. It returns after the delay; 0 = at once.
+func (s *Server) Leave(delay time.Duration) {
+	if delay <= 0 {
+		return
+	}
+	s.traffic.leaving.Store(true)
+	s.log.Info("leaving: /ready is 503, and the drain begins after server.drain_delay", "delay", delay,
+		"in_flight", s.traffic.inFlight.Load())
+	time.Sleep(delay)
+}
+
 // Drain answers 503 on /ready and accepts no connection. Open answers run to their end within the limit, then streams
 // are ended with an error event. Its error is nil after a clean drain.
 func (s *Server) Drain(limit time.Duration) error {

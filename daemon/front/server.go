@@ -22,8 +22,12 @@ type Config struct {
 	Serve func(ctx context.Context, in *exchange.Inbound) *exchange.Outbound
 	Ready func(draining bool) (ready bool, page any) // what /ready answers
 
-	Listen         string // host:port
-	TLSCert        string // files; "" = plain HTTP
+	// Ended keeps how a request ended: its time, and the bytes of the answer's body. nil = nobody does.
+	Ended func(in *exchange.Inbound, took time.Duration, sent int64)
+
+	Listener       net.Listener // that the process was started with; nil = Listen is bound
+	Listen         string       // host:port
+	TLSCert        string       // files; "" = plain HTTP
 	TLSKey         string
 	MaxConns       int // that the limit of open files has room for
 	Connections    int // max_connections: MaxConns may grow to it
@@ -48,9 +52,14 @@ func New(c Config) (*Server, error) {
 	s.meter = c.Meter
 	s.current = c.Epoch
 	s.serve = c.Serve
+	s.ended = c.Ended
 	s.app = s.newApp(c)
 	s.serveConn = s.app.Server().ServeConn
-	raw, err := net.Listen("tcp", c.Listen)
+	raw := c.Listener
+	var err error
+	if raw == nil {
+		raw, err = net.Listen("tcp", c.Listen)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("daemon: cannot listen for clients; change server.listen or free the port: %w", err)
 	}
@@ -88,14 +97,18 @@ func (s *Server) newApp(c Config) *fiber.App {
 	app.Get("/ping", health) // SageMaker asks it of a container
 	app.Get("/ready", s.readiness)
 	app.Use(s.handle)
-	app.Server().Handler = nextHead(s.bypass(s.guard(app.Server().Handler)))
+	app.Server().Handler = s.between(s.bypass(s.guard(app.Server().Handler)))
 	return app
 }
 
-// nextHead marks on the connection that what is read after a request is the head of the next.
-func nextHead(handle fasthttp.RequestHandler) fasthttp.RequestHandler {
+// between marks on the connection that what is read after a request is the head of the next, or that none comes: every
+// answer ends its connection once the server is to be left. Streams decide that for themselves, see ownFields.
+func (s *Server) between(handle fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(fc *fasthttp.RequestCtx) {
 		handle(fc)
+		if s.traffic.leaving.Load() && !fc.Hijacked() {
+			fc.SetConnectionClose()
+		}
 		if conn := listen.From(fc.Conn()); conn != nil {
 			conn.NextRequest()
 		}
@@ -106,7 +119,7 @@ func health(c *fiber.Ctx) error { return c.SendString("ok\n") }
 
 // readiness answers 200 while requests can be served.
 func (s *Server) readiness(c *fiber.Ctx) error {
-	ready, page := s.ready(s.traffic.draining.Load())
+	ready, page := s.ready(s.traffic.leaving.Load())
 	status := fiber.StatusOK
 	if !ready {
 		status = fiber.StatusServiceUnavailable
@@ -117,8 +130,8 @@ func (s *Server) readiness(c *fiber.Ctx) error {
 // Run serves until Drain, or until the listener fails.
 func (s *Server) Run() error { return s.app.Listener(s.listener) }
 
-// Draining reports whether Drain has begun.
-func (s *Server) Draining() bool { return s.traffic.draining.Load() }
+// Draining reports whether Leave or Drain has begun.
+func (s *Server) Draining() bool { return s.traffic.leaving.Load() }
 
 // Close ends all requests. Run must have returned.
 func (s *Server) Close() {

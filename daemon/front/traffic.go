@@ -11,6 +11,7 @@ import (
 
 // traffic counts the requests being served, and holds what a drain must end. Its zero value is ready.
 type traffic struct {
+	leaving   atomic.Bool // clients are to turn elsewhere: from the delay before a drain on
 	draining  atomic.Bool
 	inFlight  atomic.Int64
 	endedLate atomic.Int64   // requests that ended in the drain
@@ -45,6 +46,7 @@ func (t *traffic) unpark(conn *listen.Conn) { t.parked.Delete(conn) }
 
 // beginDrain lets no further connection be parked, and closes those that are.
 func (t *traffic) beginDrain() {
+	t.leaving.Store(true)
 	t.draining.Store(true)
 	t.parked.Range(func(conn, _ any) bool {
 		conn.(*listen.Conn).Close()

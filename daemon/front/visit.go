@@ -30,6 +30,7 @@ type reception struct {
 	meter   Meter
 	current func() *Epoch // in force now
 	serve   func(ctx context.Context, in *exchange.Inbound) *exchange.Outbound
+	ended   func(in *exchange.Inbound, took time.Duration, sent int64) // nil = nobody keeps ends
 	access  accessLog
 	traffic traffic
 
@@ -103,8 +104,8 @@ func (v *visit) remote(fc *fasthttp.RequestCtx) string {
 // the request is to be served.
 func (v *visit) refuse(fc *fasthttp.RequestCtx) *exchange.Outbound {
 	in := &v.in
-	var sound bool
-	in.Header, sound = readHeader(in.Header, fc.Request.Header.RawHeaders(), fc.Request.Header.IsHTTP11())
+	fields, sound := readHeader(in.Header, fc.Request.Header.RawHeaders(), fc.Request.Header.IsHTTP11())
+	in.SetHeader(fields)
 	if !sound || !plainTarget(fc) {
 		in.ID = gate.RequestID("")
 		return v.turnAway(exchange.FaultFraming, exchange.OpenAI)
@@ -191,7 +192,7 @@ func (v *visit) closeUnread(fc *fasthttp.RequestCtx) {
 
 // ownFields returns what the answer's header gets beside the worker's fields, and notes the answer's status.
 func (v *visit) ownFields(fc *fasthttp.RequestCtx, out *exchange.Outbound) []upstream.Field {
-	if v.traffic.draining.Load() {
+	if v.traffic.leaving.Load() {
 		fc.SetConnectionClose()
 	}
 	fields := v.extra[:0]
@@ -218,6 +219,9 @@ func (v *visit) answer(fc *fasthttp.RequestCtx, out *exchange.Outbound) {
 // release counts and logs the request, and gives the visit's memory back. Nothing may use the request after it.
 func (v *visit) release() {
 	v.meter.Answered(&v.in.Seen)
+	if v.ended != nil {
+		v.ended(&v.in, time.Since(v.arrived), v.sent)
+	}
 	v.access.log(&v.in, ended{arrived: v.arrived, sent: v.sent, slower: v.epoch.Log.Slower})
 	v.body.free(&v.in)
 	*v = visit{in: exchange.Inbound{Header: v.in.Header[:0]}}

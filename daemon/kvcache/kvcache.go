@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/cache/kvstore"
+	"github.com/warmpath/warmpath/cache/kvstore/chunks"
+	"github.com/warmpath/warmpath/cache/kvstore/remote"
 	"github.com/warmpath/warmpath/cache/kvstore/spill"
 	"github.com/warmpath/warmpath/daemon/hyperpod"
 	"github.com/warmpath/warmpath/daemon/resp"
@@ -29,9 +31,13 @@ type Config struct {
 	SpillDir   string // folder for what memory evicts; "" = none
 	SpillBytes int64  // of its files
 
+	L2 *L2 // nil = none
+
 	HyperPod string      // HOST:PORT of the HyperPod door; "" = none
 	Segment  string      // the memory's name in /dev/shm, if there is that door
 	Mode     os.FileMode // of that file
+
+	ChunkTokens int // the chunk_size of the workers' LMCache; 0 = not known
 
 	Version string
 	Log     *slog.Logger
@@ -40,10 +46,13 @@ type Config struct {
 // Cache is the store with its doors, if any is configured.
 type Cache struct {
 	log     *slog.Logger
-	store   *kvstore.Store   // nil = there is no door
-	resp    *resp.Server     // nil = there is no such door
-	pod     *hyperpod.Server // nil = there is no such door
-	disk    *spill.Disk      // nil = nothing is spilled
+	store   *kvstore.Store    // nil = there is no door
+	resp    *resp.Server      // nil = there is no such door
+	pod     *hyperpod.Server  // nil = there is no such door
+	disk    *spill.Disk       // nil = nothing is spilled
+	far     *far              // nil = there is no L2
+	behind  []kvstore.Backing // the store's; nil = none
+	meter   *chunks.Meter
 	life    context.Context
 	end     context.CancelFunc
 	tending sync.WaitGroup
@@ -52,9 +61,11 @@ type Cache struct {
 // Stats is what the store and its doors count.
 type Stats struct {
 	Store    kvstore.Stats
+	Tokens   chunks.Estimate // that there is room for
 	RESP     *resp.Stats     // nil = there is no such door
 	HyperPod *hyperpod.Stats // nil = there is no such door
 	Spill    *spill.Stats    // nil = nothing is spilled
+	L2       *remote.Stats   // nil = there is none
 }
 
 // Open takes the memory and binds the doors; nothing is served before Run. Without a door it takes nothing.
@@ -71,6 +82,16 @@ func Open(c Config) (*Cache, error) {
 	if err := k.openSpill(c, &sc); err != nil {
 		return nil, fmt.Errorf("kvcache: kv_cache.spill_dir: %w", err)
 	}
+	var err error
+	k.far, err = openL2(k.life, c)
+	if err != nil {
+		k.Close()
+		return nil, fmt.Errorf("kvcache: kv_cache.l2: %w", err)
+	}
+	if k.far != nil {
+		sc.Far = newCatalogued(k.far.remote, c.MaxBytes)
+	}
+	k.measure(&c, &sc)
 	store, err := kvstore.Open(sc)
 	if err != nil {
 		k.Close()
@@ -85,7 +106,9 @@ func Open(c Config) (*Cache, error) {
 		k.Close()
 		return nil, fmt.Errorf("kvcache: kv_cache.hyperpod: %w", err)
 	}
+	k.far.run(&k.tending)
 	k.tending.Go(func() { store.Run(k.life) })
+	k.tending.Go(func() { newVigil(c.Log).run(k.life, store.Stats, k.holds) })
 	return k, nil
 }
 
@@ -101,7 +124,7 @@ func (k *Cache) openSpill(c Config, sc *kvstore.Config) error {
 	c.Log.Info("values of the KV cache are spilled", "folder", c.SpillDir, "spill_bytes", c.SpillBytes,
 		"found", disk.Stats().Found)
 	k.disk = disk
-	sc.Backing = disk
+	sc.Disk = disk
 	k.tending.Go(func() { disk.Run(k.life) })
 	return nil
 }
@@ -129,6 +152,10 @@ func (k *Cache) openRESP(c Config) error {
 	}
 	rc := resp.Config{Listen: c.RESP, Store: k.store, User: c.User, Password: password, MaxConns: c.MaxConns,
 		Version: c.Version, Log: c.Log}
+	if c.L2 != nil && c.L2.Redis == nil {
+		rc.Peer = remote.PeerName
+		rc.Hear = k.far.remote.Hear
+	}
 	if c.TLSCert != "" {
 		pair, err := tls.LoadX509KeyPair(c.TLSCert, c.TLSKey)
 		if err != nil {
@@ -162,6 +189,10 @@ func (k *Cache) Run() error {
 	}
 }
 
+// SetMembers takes over the members of a pool from a configuration that was read again. Not to be called by two at
+// once.
+func (k *Cache) SetMembers(m Members) { k.far.setMembers(m) }
+
 // RESPAddr is where the Redis door is, host:port; "" = there is none.
 func (k *Cache) RESPAddr() string {
 	if k.resp == nil {
@@ -178,12 +209,15 @@ func (k *Cache) HyperPodAddr() string {
 	return k.pod.Addr()
 }
 
+// Policy is the name of what chooses the values that make room.
+func (k *Cache) Policy() string { return k.store.Policy() }
+
 // Stats counts. It reports false if there is no cache.
 func (k *Cache) Stats() (Stats, bool) {
-	if k.store == nil {
+	if k == nil || k.store == nil {
 		return Stats{}, false
 	}
-	all := Stats{Store: k.store.Stats()}
+	all := Stats{Store: k.store.Stats(), Tokens: k.holds(), L2: k.far.stats()}
 	if k.resp != nil {
 		s := k.resp.Stats()
 		all.RESP = &s
@@ -221,6 +255,9 @@ func (k *Cache) Close() {
 	k.tending.Wait()
 	if k.disk != nil {
 		defer k.disk.Close()
+	}
+	if err := k.far.close(); err != nil {
+		k.log.Warn("the connections to the KV cache's L2 did not close cleanly", "error", err)
 	}
 	if k.store == nil {
 		return

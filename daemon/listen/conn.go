@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/socket"
 )
 
 const (
@@ -26,6 +28,7 @@ const (
 // Conn is a client's connection. Reads and writes as those of any net.Conn; Watch and Unwatch from anywhere.
 type Conn struct {
 	raw    net.Conn
+	socket net.Conn  // raw, in the way to read and write it
 	tls    *tls.Conn // nil for a plain connection; writes to (*wire)(c)
 	census *census
 	remote string // the client's IP address
@@ -44,7 +47,12 @@ type Conn struct {
 
 // newConn makes a plain connection that was counted in.
 func newConn(raw net.Conn, n *census) *Conn {
-	c := &Conn{raw: raw, census: n, remote: net.IPv4zero.String()}
+	c := &Conn{raw: raw, socket: raw, census: n, remote: net.IPv4zero.String()}
+	if tcp, ok := raw.(*net.TCPConn); ok {
+		if s, err := socket.New(tcp); err == nil {
+			c.socket = s
+		}
+	}
 	c.presence.gone = &n.gone
 	if a, ok := raw.RemoteAddr().(*net.TCPAddr); ok {
 		c.remote = a.IP.String()
@@ -98,7 +106,7 @@ func (c *Conn) read(b []byte) (int, error) {
 		return 0, err
 	}
 	defer c.readBy.end()
-	return c.raw.Read(b)
+	return c.socket.Read(b)
 }
 
 // Write writes all of b. When WriteTimeout passes without progress the connection is reset and the error says that it
@@ -114,7 +122,7 @@ func (c *Conn) Write(b []byte) (int, error) {
 func (c *Conn) send(b []byte) (sent int, err error) {
 	for {
 		c.arm()
-		n, err := c.raw.Write(b[sent:])
+		n, err := c.socket.Write(b[sent:])
 		sent += n
 		late := errors.Is(err, os.ErrDeadlineExceeded)
 		if err == nil || !late && !errors.Is(err, syscall.ETIMEDOUT) {

@@ -8,7 +8,7 @@ import (
 // wire is the same Conn as crypto/tls sees it: the bytes on the socket, with the deadline for writes.
 type wire Conn
 
-func (w *wire) Read(b []byte) (int, error)         { return w.raw.Read(b) }
+func (w *wire) Read(b []byte) (int, error)         { return w.socket.Read(b) }
 func (w *wire) Write(b []byte) (int, error)        { return (*Conn)(w).send(b) }
 func (w *wire) Close() error                       { return w.raw.Close() }
 func (w *wire) LocalAddr() net.Addr                { return w.raw.LocalAddr() }

@@ -8,16 +8,19 @@ import (
 	"github.com/warmpath/warmpath/cache/lmcache"
 	"github.com/warmpath/warmpath/cache/tier"
 	"github.com/warmpath/warmpath/daemon/kvcache"
+	"github.com/warmpath/warmpath/daemon/peers"
 )
 
 // collector reads the plain counts of the other rooms when Prometheus asks.
 type collector struct {
 	process func() processCounts
+	recent  *Recent
 	pools   func() []*Pool
 	clients func() ClientStats
 	store   func() tier.Stats
 	kv      func() (kvcache.Stats, bool)
 	lmcache func() lmcache.Stats // nil = there is none
+	peers   func() peers.Stats   // nil = there are none
 }
 
 // Describe sends nothing: the collector is unchecked, as workers come and go.
@@ -35,14 +38,26 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	if kv, open := c.kv(); open {
 		collect(ch, ofKVCache, kv)
+		if kv.L2 != nil {
+			collect(ch, ofL2, *kv.L2)
+		}
 	}
 	if c.lmcache != nil {
 		if s := c.lmcache(); s.On {
 			collect(ch, ofLMCache, s)
 		}
 	}
+	if c.peers != nil {
+		if s := c.peers(); s.On {
+			collect(ch, ofHistory, s)
+			for i := range s.Pools {
+				collect(ch, ofPeers, &s.Pools[i], s.Pools[i].Name)
+			}
+		}
+	}
 	for _, p := range c.pools() {
 		collect(ch, ofPools, p, p.Name)
+		collect(ch, ofDemand, c.recent.Demand(p, now), p.Name)
 		for _, s := range p.Workers.Stats(now) {
 			collect(ch, ofWorkers, workerCounts{Stats: s, blocks: p.Index.Worker(s.Slot).Blocks}, p.Name, s.ID)
 			if p.Events == nil {
@@ -52,7 +67,16 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 				collect(ch, ofEvents, e, p.Name, s.ID)
 			}
 		}
-		if s := p.Strategy.Strategy(); s != nil { // nil while the pool closes
+		if p.Shadows != nil {
+			all, dropped := p.Shadows.Reports()
+			for _, r := range all {
+				collect(ch, ofShadows, r, p.Name, r.Strategy)
+			}
+			if len(all) > 0 {
+				collect(ch, ofShadowQueues, dropped, p.Name)
+			}
+		}
+		for _, s := range p.Strategies() { // none while the pool closes
 			n := s.Stats()
 			collect(ch, ofStrategies, strategyCounts{sha256: s.SHA256(), replaced: n.Replaced, instances: n.Instances,
 				quarantined: n.Quarantined, metrics: n.Metrics}, p.Name, s.Name())

@@ -8,6 +8,7 @@ import (
 // Departed removes the series of workers and pools that the configuration no longer has.
 type Departed struct {
 	series *series
+	recent *Recent
 	stay   time.Duration
 
 	mu    sync.Mutex          // guards all below
@@ -17,7 +18,7 @@ type Departed struct {
 
 // NewDeparted watches the series of m, which outlive their worker or pool by stay.
 func NewDeparted(m *Metrics, stay time.Duration) *Departed {
-	return &Departed{series: &m.series, stay: stay, since: map[owner]time.Time{}}
+	return &Departed{series: &m.series, recent: &m.recent, stay: stay, since: map[owner]time.Time{}}
 }
 
 // Leave notes a pool that a reload removed.
@@ -60,6 +61,9 @@ func (g *Departed) Sweep(pools []*Pool, now time.Time) {
 	for o := range have {
 		if g.over(o, alive[o], now) {
 			g.series.forget(o)
+			if o.worker == "" {
+				g.recent.forget(o.pool)
+			}
 			g.pools = without(g.pools, o)
 		}
 	}

@@ -31,6 +31,10 @@ type WorkerState struct {
 	Breaker   string       `json:"breaker"`
 	Limit     int          `json:"max_in_flight,omitempty"`
 	InFlight  int          `json:"in_flight"`
+	Queue     float64      `json:"queue_seconds"` // believed prefill queue
+	TTFT      float64      `json:"ttft_seconds"`  // running mean; 0 = none seen
+	Load      float64      `json:"load"`          // seconds of prefill sent there a second
+	Hits      float64      `json:"hit_rate"`      // of its prefix cache, by its own count since its start; -1 = not said
 	Running   int          `json:"running"`
 	Waiting   int          `json:"waiting"`
 	KVUsage   float64      `json:"kv_usage"`
@@ -84,6 +88,10 @@ func describeWorker(w worker.Stats) WorkerState {
 		Breaker:   w.Breaker.String(),
 		Limit:     w.Limit,
 		InFlight:  w.InFlight,
+		Queue:     w.Wait,
+		TTFT:      w.TTFT,
+		Load:      w.Load,
+		Hits:      hitRate(w),
 		Running:   w.Running,
 		Waiting:   w.Waiting,
 		KVUsage:   w.KVUsage,
@@ -98,6 +106,14 @@ func describeWorker(w worker.Stats) WorkerState {
 		s.Endpoint, s.Rank = w.Endpoint, &w.Rank
 	}
 	return s
+}
+
+// hitRate is what a worker's own counters say of its prefix cache.
+func hitRate(w worker.Stats) float64 {
+	if w.PrefixQueries == 0 {
+		return -1
+	}
+	return float64(w.PrefixHits) / float64(w.PrefixQueries)
 }
 
 // PoolBrief is what a client may know of a pool.

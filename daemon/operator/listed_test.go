@@ -13,13 +13,17 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/warmpath/warmpath/cache/kvstore"
+	"github.com/warmpath/warmpath/cache/kvstore/chunks"
+	"github.com/warmpath/warmpath/cache/kvstore/remote"
 	"github.com/warmpath/warmpath/cache/kvstore/spill"
 	"github.com/warmpath/warmpath/cache/lmcache"
 	"github.com/warmpath/warmpath/cache/tier"
 	"github.com/warmpath/warmpath/daemon/feed"
 	"github.com/warmpath/warmpath/daemon/hyperpod"
 	"github.com/warmpath/warmpath/daemon/kvcache"
+	"github.com/warmpath/warmpath/daemon/peers"
 	"github.com/warmpath/warmpath/daemon/resp"
+	"github.com/warmpath/warmpath/daemon/shadow"
 )
 
 var update = flag.Bool("update", false, "write docs/metrics.md anew")
@@ -64,6 +68,7 @@ func gather(t *testing.T) map[string]string {
 	p.Events.Tick(time.Now())
 	m.registry.MustRegister(collector{
 		process: m.process,
+		recent:  &m.recent,
 		pools:   func() []*Pool { return []*Pool{p.Pool} },
 		clients: func() ClientStats { return ClientStats{} },
 		store: func() tier.Stats {
@@ -74,9 +79,12 @@ func gather(t *testing.T) map[string]string {
 		},
 		kv: func() (kvcache.Stats, bool) {
 			return kvcache.Stats{Store: kvstore.Stats{Refused: map[string]uint64{"full": 1}}, RESP: &resp.Stats{},
-				HyperPod: &hyperpod.Stats{}, Spill: &spill.Stats{}}, true
+				HyperPod: &hyperpod.Stats{}, Spill: &spill.Stats{},
+				L2:     &remote.Stats{Servers: []remote.ServerStats{{Address: "a:1", Refuses: "oom"}}},
+				Tokens: chunks.Estimate{Models: make([]chunks.Model, 1)}}, true
 		},
 		lmcache: func() lmcache.Stats { return lmcache.Stats{On: true} },
+		peers:   func() peers.Stats { return peers.Stats{On: true, Pools: []peers.PoolStats{{Name: "p"}}} },
 	}, strategyCollector{})
 	families, err := m.registry.Gather()
 	if err != nil {
@@ -103,6 +111,8 @@ func (strategyCollector) Describe(chan<- *prometheus.Desc) {}
 
 func (strategyCollector) Collect(ch chan<- prometheus.Metric) {
 	collect(ch, ofStrategies, strategyCounts{metrics: map[string]float64{"hits": 1}}, "p", "s")
+	collect(ch, ofShadows, shadow.Report{}, "p", "s")
+	collect(ch, ofShadowQueues, 0, "p")
 }
 
 // row is a metric's line of the list. Its labels stand in the order of the alphabet, as Prometheus gives them.
@@ -147,8 +157,8 @@ func TestReloadIsShown(t *testing.T) {
 		}
 	}
 	f(true)
-	m.ReloadSucceeded(false)
+	m.Reloaded(Reload{})
 	f(false)
-	m.ReloadSucceeded(true)
+	m.Reloaded(Reload{OK: true})
 	f(true)
 }

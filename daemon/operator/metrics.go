@@ -17,6 +17,8 @@ import (
 type Metrics struct {
 	registry *prometheus.Registry
 	series   series
+	recent   Recent
+	reload   reloads
 	version  string
 	stale    atomic.Bool // the configuration in force is not the file's
 }
@@ -45,11 +47,24 @@ func (m *Metrics) firstOutputOf(s *exchange.Seen) *firstOutputSeries {
 	return m.series.first(firstOutputOf{pool: s.Pool, strategy: s.Strategy, worker: s.Worker, stream: s.Stream})
 }
 
-// ReloadSucceeded sets whether the configuration in force is the file's.
-func (m *Metrics) ReloadSucceeded(yes bool) { m.stale.Store(!yes) }
+// Reloaded notes what became of the last reading of the file, and whether the configuration in force is the file's.
+func (m *Metrics) Reloaded(r Reload) {
+	m.stale.Store(!r.OK)
+	m.reload.set(r)
+}
+
+// Recent returns what happened in the last hour.
+func (m *Metrics) Recent() *Recent { return &m.recent }
+
+// Arrived implements exchange.Meter. The model is the client's word.
+func (m *Metrics) Arrived(s *exchange.Seen) {
+	m.series.arrived(arrivalOf{pool: s.Pool, model: m.series.models.known(s.Model)}).Inc()
+	m.recent.arrived(s.Pool, time.Now())
+}
 
 // Picked implements exchange.Meter.
 func (m *Metrics) Picked(s *exchange.Seen) {
+	m.recent.picked(s, time.Now())
 	of := m.strategyOf(s)
 	of.pick.Observe(s.PickTime.Seconds())
 	if s.Fallback != "" {
@@ -69,6 +84,7 @@ func (m *Metrics) Refused(s *exchange.Seen, code string, status int, took time.D
 	m.series.counter(requests, s.Pool, s.Strategy, m.series.models.known(s.Model), "", strconv.Itoa(status)).Inc()
 	m.series.histogram(duration, s.Pool, s.Strategy).Observe(took.Seconds())
 	s.Counted = true
+	m.recent.turnedAway(s.Pool, code == exchange.FaultFull.Code || code == exchange.FaultNoWorker.Code, time.Now())
 	if code == exchange.FaultFull.Code {
 		m.Shed(s.Pool, code)
 	}
@@ -110,6 +126,7 @@ func (m *Metrics) Tokens(pool, outcome string) { m.series.counter(tokens, pool, 
 // FirstByte implements exchange.Meter.
 func (m *Metrics) FirstByte(s *exchange.Seen) {
 	m.firstOutputOf(s).ttft.Observe(s.FirstByte.Seconds())
+	m.recent.firstOutput(s, time.Now())
 }
 
 // Ended implements exchange.Meter. The code is 499 for a client that left, 502 for an answer that broke off or
@@ -139,6 +156,10 @@ func (m *Metrics) Ended(s *exchange.Seen, e exchange.End) {
 		s.Counted = true
 	}
 	m.strategyOf(s).duration.Observe(e.Took.Seconds())
+	m.recent.ended(s, code < 400 || code == 499, time.Now())
+	if code < 400 {
+		m.series.countTokens(s)
+	}
 	if s.Stream && s.FirstByte > 0 && e.Outcome.Kind == worker.Answered && e.Outcome.Tokens > 1 {
 		between := (e.Took - s.FirstByte).Seconds() / float64(e.Outcome.Tokens-1)
 		m.firstOutputOf(s).itl.Observe(max(0, between))

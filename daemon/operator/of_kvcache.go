@@ -5,11 +5,12 @@ import "github.com/warmpath/warmpath/daemon/kvcache"
 // ofKVCache has no values where the KV cache has no door.
 var ofKVCache = []reading[kvcache.Stats]{
 	newReading(metric{name: "kv_gets_total",
-		help: "Reads of the workers' KV cache by outcome: hit in memory (l1), hit " +
-			"behind it (l2), miss.", kind: isCounter, labels: []string{"tier", "result"}},
+		help: "Reads of the workers' KV cache by outcome: hit in memory (l1), on " +
+			"the disk (spill), at the servers behind it (l2), miss.", kind: isCounter, labels: []string{"tier", "result"}},
 		func(s kvcache.Stats, send func(float64, ...string)) {
 			send(float64(s.Store.Hits), "l1", "hit")
-			send(float64(s.Store.Loaded), "l2", "hit")
+			send(float64(s.Store.FromDisk), "spill", "hit")
+			send(float64(s.Store.FromFar), "l2", "hit")
 			send(float64(s.Store.Misses), "all", "miss")
 		}),
 	newReading(metric{name: "kv_bytes_total",
@@ -46,6 +47,18 @@ var ofKVCache = []reading[kvcache.Stats]{
 			send(float64(s.Store.ArenaBytes), "arena")
 		}),
 	gauge("kv_values", "Values in the KV cache.", nil, func(s kvcache.Stats) float64 { return float64(s.Store.Entries) }),
+	total("kv_load_errors_total", "Reads of values behind the memory that failed: the disk, or a server of l2.", nil,
+		func(s kvcache.Stats) float64 { return float64(s.Store.LoadErrors) }),
+	gauge("kv_tokens", "Tokens of KV that the KV cache has room for, by what is put; 0 = not known yet.", nil,
+		func(s kvcache.Stats) float64 { return float64(s.Tokens.Tokens) }),
+	newReading(metric{name: "kv_token_bytes",
+		help: "Bytes of a token of a model's KV, all ranks and layers, by what is put into the KV cache.", kind: isGauge,
+		labels: []string{"model"}},
+		func(s kvcache.Stats, send func(float64, ...string)) {
+			for _, m := range s.Tokens.Models {
+				send(m.BytesPerToken, m.Name)
+			}
+		}),
 	newReading(metric{name: "kv_held",
 		help: "Values of the KV cache that cannot make room: being read (leased), promised to " +
 			"a client (pinned), being written (filling).", kind: isGauge, labels: []string{"why"}},
@@ -89,6 +102,15 @@ var ofKVCache = []reading[kvcache.Stats]{
 			}
 			if s.HyperPod != nil {
 				send(float64(s.HyperPod.Stalled), "hyperpod", "stalled")
+			}
+		}),
+	newReading(metric{name: "kv_door_bytes_total",
+		help: "Bytes that came in and went out at a door of the KV cache.", kind: isCounter,
+		labels: []string{"door", "direction"}},
+		func(s kvcache.Stats, send func(float64, ...string)) {
+			if s.RESP != nil {
+				send(float64(s.RESP.BytesIn), "resp", "in")
+				send(float64(s.RESP.BytesSent), "resp", "out")
 			}
 		}),
 	newReading(metric{name: "kv_spill_bytes",

@@ -25,6 +25,8 @@ var ofWorkers = []reading[workerCounts]{
 		func(w workerCounts) float64 { return float64(w.Breaker) }),
 	gauge("worker_in_flight", "Requests sent and not ended.", workerLabels,
 		func(w workerCounts) float64 { return float64(w.InFlight) }),
+	gauge("worker_others_in_flight", "Requests that other routers have sent and not ended, as far as they tell.",
+		workerLabels, func(w workerCounts) float64 { return float64(w.Theirs) }),
 	gauge("worker_running", "Requests running, as the worker says.", workerLabels,
 		func(w workerCounts) float64 { return float64(w.Running) }),
 	gauge("worker_waiting", "Requests waiting, as the worker says.", workerLabels,
@@ -45,6 +47,9 @@ var poolLabels = []string{"pool"}
 var ofPools = []reading[*Pool]{
 	gauge("index_nodes", "Nodes of the prefix index.", poolLabels,
 		func(p *Pool) float64 { return float64(p.Index.Stats().Nodes) }),
+	gauge("shared_kv_tokens", "Tokens of KV that the tier shared by the pool's workers is taken to hold: as "+
+		"configured, or by what is put into the KV cache of this process.", poolLabels,
+		func(p *Pool) float64 { return float64(p.SharedTokens()) }),
 	total("panic_requests_total", "Requests sent to a worker that is not up, as none was.", poolLabels,
 		func(p *Pool) float64 { return float64(p.Workers.Counts().Panics) }),
 	total("retries_denied_total", "Repeats that the retry budget refused.", poolLabels,

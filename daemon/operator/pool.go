@@ -5,6 +5,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/feed"
 	"github.com/warmpath/warmpath/daemon/route"
+	"github.com/warmpath/warmpath/daemon/shadow"
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
@@ -19,10 +20,11 @@ const (
 // Pool is a pool as an operator sees it.
 type Pool struct {
 	*route.Pool
-	Models []string // the patterns of the configuration
-	Serves func(model string) bool
-	Events *feed.Feed // of its workers
-	Panic  bool       // requests go to workers that are not up when none is
+	Models  []string // the patterns of the configuration
+	Serves  func(model string) bool
+	Events  *feed.Feed   // of its workers
+	Shadows *shadow.Pool // nil = none can be
+	Panic   bool         // requests go to workers that are not up when none is
 }
 
 // whyNot returns why a pool cannot serve, "" if it can. A worker whose models have not been read yet may have any.

@@ -17,6 +17,8 @@ type series struct {
 	byStrategy  kept[strategyOf, *strategySeries]
 	firstOutput kept[firstOutputOf, *firstOutputSeries]
 	answers     kept[answerOf, prometheus.Counter]
+	tokens      kept[usageOf, *usageSeries]
+	arrivals    kept[arrivalOf, prometheus.Counter]
 }
 
 // strategyOf names a pool under a strategy.
@@ -24,8 +26,8 @@ type strategyOf struct{ pool, strategy string }
 
 // strategySeries are the series of strategyOf that have no other label.
 type strategySeries struct {
-	pick, fuel, duration prometheus.Observer
-	blocks, predicted    prometheus.Counter
+	pick, fuel, duration, belief prometheus.Observer
+	blocks, predicted            prometheus.Counter
 }
 
 // firstOutputOf names the series of a worker's first outputs.
@@ -54,6 +56,7 @@ func (s *series) strategy(of strategyOf) *strategySeries {
 		pick:      s.histogram(pickTime, of.pool, of.strategy),
 		fuel:      s.histogram(pickFuel, of.pool, of.strategy),
 		duration:  s.histogram(duration, of.pool, of.strategy),
+		belief:    s.histogram(beliefError, of.pool, of.strategy),
 		blocks:    s.counter(blocks, of.pool),
 		predicted: s.counter(matched, of.pool, "predicted"),
 	}
@@ -121,5 +124,8 @@ func (s *series) forget(o owner) {
 	of := func(pool, worker string) bool { return pool == o.pool && (o.worker == "" || worker == o.worker) }
 	s.answers.removeIf(func(a answerOf) bool { return of(a.pool, a.worker) })
 	s.firstOutput.removeIf(func(f firstOutputOf) bool { return of(f.pool, f.worker) })
-	s.byStrategy.removeIf(func(t strategyOf) bool { return o.worker == "" && t.pool == o.pool })
+	whole := func(pool string) bool { return o.worker == "" && pool == o.pool }
+	s.byStrategy.removeIf(func(t strategyOf) bool { return whole(t.pool) })
+	s.tokens.removeIf(func(u usageOf) bool { return whole(u.pool) })
+	s.arrivals.removeIf(func(a arrivalOf) bool { return whole(a.pool) })
 }

@@ -17,7 +17,10 @@ import (
 
 	"github.com/warmpath/warmpath/cache/lmcache"
 	"github.com/warmpath/warmpath/cache/tier"
+	"github.com/warmpath/warmpath/daemon/decisions"
 	"github.com/warmpath/warmpath/daemon/kvcache"
+	"github.com/warmpath/warmpath/daemon/peers"
+	"github.com/warmpath/warmpath/daemon/whatif"
 )
 
 // Config is what a Server is made of. Its functions return what holds at the moment of the call.
@@ -27,14 +30,21 @@ type Config struct {
 	Pools    func() []*Pool
 	Clients  func() ClientStats
 	Store    func() tier.Stats
-	KVCache  func() (kvcache.Stats, bool) // false = it has no door
-	LMCache  func() lmcache.Stats         // nil = there is none
+	KVCache  *kvcache.Cache       // nil, or one without a door: there is none
+	LMCache  func() lmcache.Stats // nil = there is none
+	Peers    func() peers.Stats   // nil = there are none
 	Draining func() bool
-	Pprof    func() bool // profiles may be taken without a token
+	Ring     *decisions.Ring
+	WhatIf   *whatif.Lab
 
-	Admin          string // host:port
-	AdminTokenFile string // "" = no token
-	Connections    int    // at a time
+	Configuration func() map[string]any // in force, without its secrets
+	Reload        func() error          // reads the file again
+	Pprof         func() bool           // profiles may be taken without a token
+
+	Listener       net.Listener // that the process was started with; nil = Admin is bound
+	Admin          string       // host:port
+	AdminTokenFile string       // "" = no token
+	Connections    int          // at a time
 	ReadTimeout    time.Duration
 	IdleTimeout    time.Duration
 	Wrap           func(net.Listener) net.Listener // makes a listener outlast accepts that fail; nil = as it is
@@ -42,32 +52,56 @@ type Config struct {
 
 // Server is the operator's listener.
 type Server struct {
+	c        Config
+	began    time.Time
 	app      *fiber.App
 	listener net.Listener
 	pools    func() []*Pool
 	draining func() bool
+
+	decided decided
 }
 
 // New binds the listener. Nothing is served before Run.
 func New(c Config) (*Server, error) {
-	s := &Server{pools: c.Pools, draining: c.Draining}
+	s := &Server{c: c, began: time.Now(), pools: c.Pools, draining: c.Draining}
+	s.decided.ring = c.Ring
+	s.decided.over = make(chan struct{})
 	token, err := readToken(c.AdminTokenFile)
 	if err != nil {
 		return nil, fmt.Errorf("daemon: server.admin_token_file cannot be read: %w", err)
 	}
-	c.Metrics.registry.MustRegister(
-		collector{process: c.Metrics.process, pools: c.Pools, clients: c.Clients, store: c.Store, kv: c.KVCache,
-			lmcache: c.LMCache})
-	s.app = s.newApp(c, token)
-	raw, err := net.Listen("tcp", c.Admin)
+	raw, err := c.listen(token)
 	if err != nil {
-		return nil, fmt.Errorf("daemon: cannot listen for the operator; change server.admin or free the port: %w", err)
+		return nil, err
 	}
+	c.Metrics.registry.MustRegister(
+		collector{process: c.Metrics.process, recent: &c.Metrics.recent, pools: c.Pools, clients: c.Clients,
+			store: c.Store, kv: c.KVCache.Stats, lmcache: c.LMCache, peers: c.Peers})
+	s.app = s.newApp(c, token)
 	s.listener = raw
 	if c.Wrap != nil {
 		s.listener = c.Wrap(raw)
 	}
 	return s, nil
+}
+
+// listen binds the listener, or makes Admin the address of the one that the process was started with: what holds for
+// server.admin holds for that too.
+func (c *Config) listen(token string) (net.Listener, error) {
+	if c.Listener == nil {
+		l, err := net.Listen("tcp", c.Admin)
+		if err != nil {
+			return nil, fmt.Errorf("daemon: cannot listen for the operator; change server.admin or free the port: %w", err)
+		}
+		return l, nil
+	}
+	c.Admin = c.Listener.Addr().String()
+	if a, ok := c.Listener.Addr().(*net.TCPAddr); token == "" && (!ok || !a.IP.IsLoopback()) {
+		return nil, fmt.Errorf("daemon: the operator's socket that the process was started with, %s, is reachable from "+
+			"outside and has no token; set server.admin_token_file, or have it listen on 127.0.0.1", c.Admin)
+	}
+	return c.Listener, nil
 }
 
 // Run serves until Close.
@@ -81,6 +115,7 @@ func (s *Server) Close() {
 	if s == nil {
 		return
 	}
+	s.decided.end()
 	_ = s.app.ShutdownWithTimeout(time.Second)
 	s.listener.Close()
 }
@@ -114,6 +149,7 @@ func (s *Server) newApp(c Config, token string) *fiber.App {
 	app.Use(ownPagesOnly(token != "", c.Admin))
 	app.Get("/health", health)
 	app.Get("/ready", s.readiness)
+	addPage(app)
 	if token != "" {
 		app.Use(requireToken(token))
 	}
@@ -124,6 +160,12 @@ func (s *Server) newApp(c Config, token string) *fiber.App {
 	app.Get("/api/v1", apiIndex)
 	app.Get("/api/v1/pools", func(c *fiber.Ctx) error { return c.JSON(Describe(s.pools())) })
 	app.Get("/api/v1/sessions", func(c *fiber.Ctx) error { return sessionsPage(c, s.pools()) })
+	s.addActions(app)
+	app.Get("/api/v1/shadows", func(c *fiber.Ctx) error { return shadowsPage(c, s.pools()) })
+	app.Get("/api/v1/decisions", s.decided.list)
+	app.Get("/api/v1/decisions/:id", s.decided.one)
+	cacheRoutes(app, c.KVCache)
+	app.Get("/api/v1/routers", func(r *fiber.Ctx) error { return routersPage(r, c.Peers) })
 	app.Get("/api/v1/lmcache", func(r *fiber.Ctx) error { return lmcachePage(r, c.LMCache) })
 	app.Post("/api/v1/pools/:pool/workers/:worker/drain", func(c *fiber.Ctx) error { return s.drainWorker(c, true) })
 	app.Delete("/api/v1/pools/:pool/workers/:worker/drain", func(c *fiber.Ctx) error { return s.drainWorker(c, false) })
@@ -144,12 +186,28 @@ func (s *Server) readiness(c *fiber.Ctx) error {
 // apiIndex lists what the operator's listener serves.
 func apiIndex(c *fiber.Ctx) error {
 	return c.JSON(fiber.Map{
+		"GET /":                "the page, for a browser",
 		"GET /metrics":         "for Prometheus",
 		"GET /health":          "200 while the process runs",
 		"GET /ready":           "200 while a pool can serve; 503 from SIGTERM on",
 		"GET /api/v1/pools":    "pools and workers as they are now",
 		"GET /api/v1/sessions": "how many sessions live at each worker",
-		"GET /api/v1/lmcache":  "LMCache's instances: state, hash, keys by location, gaps, syncs",
+		"GET /api/v1/overview": "all of that at one look, with demand, tiers and the last reload",
+		"GET /api/v1/recent":   "the last hour of each pool, in spans of half a minute",
+		"GET /api/v1/config":   "the configuration in force, without its secrets",
+		"POST /api/v1/reload":  "read the configuration's file again",
+		"POST /api/v1/whatif": "where a request would go, by each strategy, without sending it: " +
+			`{"body": {...}, "path": "/v1/chat/completions", "session": "..."}`,
+		"GET /api/v1/decisions": "the last requests, who served them and why; ?pool=&worker=&model=&key=&slower=2s&" +
+			"failed=1&limit=50; with Accept: text/event-stream those to come",
+		"GET /api/v1/decisions/ID": "why the request of that id went where it went",
+		"GET /api/v1/cache":        "the workers' KV cache: tiers, tokens that it has room for; ?prefix=P counts keys",
+		"GET /api/v1/cache/keys": "its keys in order, a page: ?prefix=P&after=KEY&limit=N, up to 1000; " +
+			"resp/DATABASE/KEY or hyperpod/BUCKET/KEY, where bytes that do not print, spaces and % stand as %XX",
+		"DELETE /api/v1/cache/keys": "?key=K deletes one, ?prefix=P all that begin so, 5000 a call: ?after=NEXT goes on",
+		"GET /api/v1/cache/value":   "the bytes of ?key=K",
+		"GET /api/v1/routers":       "other routers that share the history: who is there, lag, messages, replay",
+		"GET /api/v1/lmcache":       "LMCache's instances: state, hash, keys by location, gaps, syncs",
 		"POST /api/v1/pools/POOL/workers/WORKER/drain": "take a worker out: its requests run to their end; ?rank=N for one " +
 			"of its data-parallel ranks",
 		"DELETE /api/v1/pools/POOL/workers/WORKER/drain": "put it back",
@@ -188,7 +246,7 @@ func (s *Server) drainWorker(c *fiber.Ctx, on bool) error {
 		}
 		answer := fiber.Map{"pool": name, "worker": id, "draining": on}
 		if on {
-			answer["until"] = "DELETE of this path, or the end of this process"
+			answer["until"] = "DELETE of this path, or the end of this process; drain = true of the worker in the file lasts"
 		}
 		if on && p.Workers.Up(time.Now()) == 0 {
 			answer["warning"] = "the pool has no other worker that is up: its requests get 503 until one is, or this one is " +

@@ -5,6 +5,10 @@ import (
 	"unicode/utf8"
 )
 
+// TextVersion is the version of the canonical text and of how it is hashed. Routers of which it differs share no
+// history. Raise it with every change after which the same request has other hashes (TestTextVersion).
+const TextVersion = 1
+
 // Marks of the canonical text. None of these bytes occurs in valid UTF-8, so no text can imitate them, and no length
 // has to stand in front of a text: a length would change all that follows as soon as the text grows.
 //

@@ -34,6 +34,7 @@ func init() {
 		"mget":    {arity: -2, run: runMGet},
 		"ping":    {arity: -1, run: runPing},
 		"pttl":    {arity: 2, run: func(c *conn, args [][]byte) error { return runTTL(c, args, time.Millisecond) }},
+		"publish": {arity: 3, run: runPublish},
 		"quit":    {arity: -1, run: func(c *conn, _ [][]byte) error { c.out.ok(); c.quit = true; return nil }, open: true},
 		"reset":   {arity: 1, run: runReset, open: true},
 		"select":  {arity: 2, run: runSelect},
@@ -49,6 +50,20 @@ func equalFold(word []byte, keyword string) bool {
 	return len(word) == len(keyword) && strings.EqualFold(string(word), keyword)
 }
 
+// longestName is more than the longest command has.
+const longestName = 16
+
+// lower appends a word in small letters, as far as there is room: what is cut off is no command.
+func lower(to, word []byte) []byte {
+	for _, b := range word[:min(len(word), cap(to))] {
+		if b >= 'A' && b <= 'Z' {
+			b += 'a' - 'A'
+		}
+		to = append(to, b)
+	}
+	return to
+}
+
 // execute runs the command that was read.
 func (c *conn) execute() error {
 	args := c.reader.args
@@ -56,19 +71,23 @@ func (c *conn) execute() error {
 		return nil
 	}
 	c.server.counts.commands.Add(1)
-	name := strings.ToLower(string(args[0][:min(len(args[0]), 64)]))
-	if !c.settled && name != "auth" {
+	var room [longestName]byte
+	name := lower(room[:0], args[0])
+	if !c.settled && string(name) != "auth" {
 		c.settled = true
-		c.named = name == "hello" || name == "client" || name == "command" || name == "info"
+		switch string(name) {
+		case "hello", "client", "command", "info":
+			c.named = true
+		}
 	}
-	cmd, known := commands[name]
+	cmd, known := commands[string(name)]
 	switch {
 	case !c.authorized && !cmd.open:
 		c.failed("NOAUTH Authentication required.")
 	case !known:
 		c.failed(unknown(args))
 	case cmd.arity >= 0 && len(args) != cmd.arity || len(args) < -cmd.arity:
-		c.failed("ERR wrong number of arguments for '" + name + "' command")
+		c.failed("ERR wrong number of arguments for '" + string(name) + "' command")
 	default:
 		return cmd.run(c, args)
 	}
@@ -172,7 +191,7 @@ func runHello(c *conn, args [][]byte) error {
 			}
 			i += 3
 		case equalFold(args[i], "SETNAME") && i+1 < len(args):
-			c.name = string(args[i+1])
+			c.call(string(args[i+1]))
 			i += 2
 		default:
 			c.failed("ERR Syntax error in HELLO option '" + printable(args[i]) + "'")
@@ -216,10 +235,24 @@ func (c *conn) answerHello() {
 
 func runReset(c *conn, _ [][]byte) error {
 	c.db = 0
-	c.name = ""
+	c.call("")
 	c.out.resp3 = false
 	c.authorized = c.server.config.Password == ""
 	c.out.status("RESET")
+	return nil
+}
+
+// runPublish hands what daemons of the same pool tell each other on. Nobody subscribes here.
+func runPublish(c *conn, args [][]byte) error {
+	if !c.peer || c.server.config.Hear == nil {
+		c.failed(unknown(args))
+		return nil
+	}
+	if err := c.server.config.Hear(args[2]); err != nil {
+		c.failed("ERR " + err.Error())
+		return nil
+	}
+	c.out.number(1)
 	return nil
 }
 
@@ -250,7 +283,7 @@ func runClient(c *conn, args [][]byte) error {
 	case equalFold(sub, "GETNAME") && len(args) == 2:
 		c.out.bulk(c.name)
 	case equalFold(sub, "SETNAME") && len(args) == 3:
-		c.name = string(args[2])
+		c.call(string(args[2]))
 		c.out.ok()
 	default:
 		c.failed("ERR unknown subcommand '" + printable(sub) + "'. Try CLIENT HELP.")
@@ -297,7 +330,7 @@ const redisVersion = "7.0.15"
 
 func runInfo(c *conn, _ [][]byte) error {
 	s, n := c.server.config.Store.Stats(), c.server.Stats()
-	hits := s.Hits + s.Loaded
+	hits := s.Hits + s.FromDisk + s.FromFar
 	var b strings.Builder
 	section := func(name string, pairs ...any) {
 		fmt.Fprintf(&b, "# %s\r\n", name)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/cache/kvstore"
+	"github.com/warmpath/warmpath/daemon/socket"
 )
 
 // conn is one client. Its own goroutine runs all but finish.
@@ -24,6 +25,9 @@ type conn struct {
 	in     *bufio.Reader
 	reader reader
 	out    writer
+
+	view kvstore.View // what its commands reach
+	peer bool         // it is a daemon of the same pool: its keys are the store's own, and what it asks stays here
 
 	authorized bool
 	named      bool // its first commands were those of a Redis library; LMCache's native client sends none of them
@@ -47,12 +51,17 @@ type conn struct {
 const pieceTime = 30 * time.Second
 
 func newConn(s *Server, n net.Conn, id int64) *conn {
-	c := &conn{server: s, net: n, id: id, authorized: s.config.Password == ""}
+	c := &conn{server: s, net: n, id: id, authorized: s.config.Password == "",
+		view: kvstore.NewView(s.config.Store, kvstore.Everywhere)}
 	if a, err := netip.ParseAddrPort(n.RemoteAddr().String()); err == nil {
 		c.owner = a.Addr().Unmap()
 	}
 	if t := s.config.TLS; t != nil {
 		c.net = tls.Server(n, t)
+	} else if tcp, ok := n.(*net.TCPConn); ok {
+		if plain, err := socket.New(tcp); err == nil {
+			c.net = plain
+		}
 	}
 	c.in = bufio.NewReaderSize(c, readBuffer)
 	c.reader = reader{in: c.in, sink: c}
@@ -166,7 +175,7 @@ func (c *conn) wantsValue(args [][]byte) bool { return c.authorized && equalFold
 // take reads the value of a SET into its place.
 func (c *conn) take(key []byte, n int64, in *bufio.Reader) error {
 	c.abort()
-	c.filling, c.refused = c.server.config.Store.Reserve(c.key(key), n)
+	c.filling, c.refused = c.view.Reserve(c.key(key), n)
 	if c.refused != nil {
 		_, err := io.CopyN(io.Discard, in, n)
 		return err
@@ -188,8 +197,22 @@ func (c *conn) abort() {
 	c.refused = nil
 }
 
+// call takes the name that a client gives itself.
+func (c *conn) call(name string) {
+	c.name = name
+	c.peer = c.server.config.Peer != "" && name == c.server.config.Peer
+	reach := kvstore.Everywhere
+	if c.peer {
+		reach = kvstore.Here
+	}
+	c.view = kvstore.NewView(c.server.config.Store, reach)
+}
+
 // key is the store's name of a client's key: databases are namespaces. "r" is the door's.
 func (c *conn) key(key []byte) string {
+	if c.peer {
+		return string(key)
+	}
 	b := make([]byte, 0, len(key)+2)
 	b = append(b, 'r', byte(c.db))
 	return string(append(b, key...))
@@ -200,5 +223,5 @@ func (c *conn) get(key []byte) *kvstore.Lease {
 	if len(key) > kvstore.MaxKey {
 		return nil
 	}
-	return c.server.config.Store.Get(context.Background(), c.key(key), c.owner)
+	return c.view.Get(context.Background(), c.key(key), c.owner)
 }

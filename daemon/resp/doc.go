@@ -25,4 +25,8 @@
 // A value of SET is read from the socket into its place in the arena, and GET writes it from there with writev. The
 // servers that there are (tidwall/redcon, MIT) hand over a command as bytes that they have gathered in a growing
 // buffer, which was 2.5 to 3 times slower at 1 MiB. testdata/kvbench measures this one beside redis-server.
+//
+// Reads and short replies go through package socket, untold to Go's scheduler: a command with 1 KiB cost 1.4 to 1.7
+// times the processor time without. A value goes with one ordinary writev. What brought nothing: SO_RCVLOWAT, to be
+// woken once for more of a value.
 package resp

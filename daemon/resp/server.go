@@ -23,8 +23,11 @@ type Config struct {
 	TLS      *tls.Config   // nil (default) = plain TCP
 	MaxConns int           // more are answered an error and closed; default 10,000, as Redis
 	Promise  time.Duration // for how long what EXISTS found is kept for who asked; default 30 s
+	Peer     string        // the name of a client that is a daemon of the same pool; "" (default) = there is none
 	Version  string        // of the program, for INFO
 	Log      *slog.Logger  // default slog.Default()
+
+	Hear func(message []byte) error // takes what such a daemon publishes; message is valid until it returns
 }
 
 // Server is the door. New binds it, Run serves, Close ends both.

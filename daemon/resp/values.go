@@ -11,7 +11,7 @@ import (
 // runSet puts the value that was read into its place already.
 func runSet(c *conn, args [][]byte) error {
 	if !c.reader.value { // an inline command: the value stands among the words
-		c.filling, c.refused = c.server.config.Store.Reserve(c.key(args[1]), int64(len(args[2])))
+		c.filling, c.refused = c.view.Reserve(c.key(args[1]), int64(len(args[2])))
 		if c.refused == nil {
 			rest := args[2]
 			for _, p := range c.filling.Pieces() {
@@ -146,7 +146,7 @@ func runMGet(c *conn, args [][]byte) error {
 func runExists(c *conn, args [][]byte) error {
 	n := int64(0)
 	for _, key := range args[1:] {
-		if c.server.config.Store.Exists(c.key(key), c.owner, c.server.config.Promise) {
+		if c.exists(c.key(key)) {
 			n++
 		}
 	}
@@ -154,10 +154,18 @@ func runExists(c *conn, args [][]byte) error {
 	return nil
 }
 
+// exists promises nothing to a daemon of the pool: that one promises for itself.
+func (c *conn) exists(key string) bool {
+	if c.peer {
+		return c.view.Has(key)
+	}
+	return c.server.config.Store.Exists(key, c.owner, c.server.config.Promise)
+}
+
 func runDel(c *conn, args [][]byte) error {
 	n := int64(0)
 	for _, key := range args[1:] {
-		if c.server.config.Store.Delete(c.key(key)) {
+		if c.view.Delete(c.key(key)) {
 			n++
 		}
 	}

@@ -1,15 +1,18 @@
 package resp
 
 import (
+	"io"
 	"net"
 	"strconv"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/socket"
 )
 
 const (
 	flushAt   = 64 << 10         // replies of pipelined commands are gathered up to here
 	copyBelow = 16 << 10         // shorter values are copied among the replies: one write for many of them
-	stallTime = 60 * time.Second // a client that takes nothing of a reply for so long is given up
+	stallTime = 60 * time.Second // a client that takes nothing of a reply for so long, or twice that, is given up
 	leastRate = 1 << 20          // bytes a second that a client must take of a long reply, after that
 )
 
@@ -17,11 +20,15 @@ const (
 type writer struct {
 	conn  net.Conn
 	out   []byte
+	list  [][]byte  // of the last reply, kept for its room
+	until time.Time // the write deadline in force
 	resp3 bool
 	sent  func(n int64)
 }
 
-func (w *writer) raw(s string) { w.out = append(w.out, s...) }
+var crlf = []byte("\r\n")
+
+func (w *writer) text(s string) { w.out = append(w.out, s...) }
 
 func (w *writer) line(mark byte, s string) {
 	w.out = append(w.out, mark)
@@ -29,7 +36,7 @@ func (w *writer) line(mark byte, s string) {
 	w.out = append(w.out, '\r', '\n')
 }
 
-func (w *writer) ok()             { w.raw("+OK\r\n") }
+func (w *writer) ok()             { w.text("+OK\r\n") }
 func (w *writer) fail(s string)   { w.line('-', s) }
 func (w *writer) number(n int64)  { w.line(':', strconv.FormatInt(n, 10)) }
 func (w *writer) array(n int)     { w.line('*', strconv.Itoa(n)) }
@@ -48,16 +55,16 @@ func (w *writer) pairs(n int) {
 // null is the reply for what is not there.
 func (w *writer) null() {
 	if w.resp3 {
-		w.raw("_\r\n")
+		w.text("_\r\n")
 		return
 	}
-	w.raw("$-1\r\n")
+	w.text("$-1\r\n")
 }
 
 func (w *writer) bulk(s string) {
 	w.length(int64(len(s)))
 	w.out = append(w.out, s...)
-	w.raw("\r\n")
+	w.text("\r\n")
 }
 
 // value writes a value of n bytes from where it lies.
@@ -67,18 +74,12 @@ func (w *writer) value(n int64, pieces [][]byte) error {
 		for _, p := range pieces {
 			w.out = append(w.out, p...)
 		}
-		w.raw("\r\n")
+		w.text("\r\n")
 		return w.flushIf(flushAt)
 	}
-	list := make(net.Buffers, 0, len(pieces)+2)
-	list = append(list, w.out)
-	list = append(list, pieces...)
-	list = append(list, []byte("\r\n"))
-	if err := w.deadline(n); err != nil {
-		return err
-	}
-	sent, err := list.WriteTo(w.conn)
-	w.sent(sent)
+	w.list = append(append(append(w.list[:0], w.out), pieces...), crlf)
+	err := w.send(w.list)
+	clear(w.list)
 	w.out = w.out[:0]
 	return err
 }
@@ -88,11 +89,8 @@ func (w *writer) flushIf(n int) error {
 	if len(w.out) < n || len(w.out) == 0 {
 		return nil
 	}
-	if err := w.deadline(int64(len(w.out))); err != nil {
-		return err
-	}
-	sent, err := w.conn.Write(w.out)
-	w.sent(int64(sent))
+	w.list = append(w.list[:0], w.out)
+	err := w.send(w.list)
 	w.out = w.out[:0]
 	if cap(w.out) > 4*flushAt {
 		w.out = nil
@@ -100,6 +98,38 @@ func (w *writer) flushIf(n int) error {
 	return err
 }
 
+// send writes pieces. A long reply goes with one call that the scheduler is told of: in steps of 128 KiB it cost twice
+// as much.
+func (w *writer) send(list [][]byte) error {
+	total := int64(0)
+	for _, p := range list {
+		total += int64(len(p))
+	}
+	if err := w.deadline(total); err != nil {
+		return err
+	}
+	if len(list) == 1 {
+		sent, err := w.conn.Write(list[0])
+		w.sent(int64(sent))
+		return err
+	}
+	buffers := net.Buffers(list)
+	var to io.Writer = w.conn
+	if plain, ok := to.(*socket.Conn); ok {
+		to = plain.TCPConn
+	}
+	sent, err := buffers.WriteTo(to)
+	w.sent(sent)
+	return err
+}
+
+// deadline gives the client its time for a reply of n bytes. It is set anew when less than that is left of the last.
 func (w *writer) deadline(n int64) error {
-	return w.conn.SetWriteDeadline(time.Now().Add(stallTime + time.Duration(n/leastRate)*time.Second))
+	now := time.Now()
+	least := stallTime + time.Duration(n/leastRate)*time.Second
+	if w.until.Sub(now) >= least {
+		return nil
+	}
+	w.until = now.Add(least + stallTime)
+	return w.conn.SetWriteDeadline(w.until)
 }

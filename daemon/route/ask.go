@@ -14,6 +14,7 @@ type Ask struct {
 	Salt          string          // keeps tenants' prompts apart
 	IDs           []uint32        // the prompt's token ids as the engine has them; nil = not known. Not changed later
 	Adapter       string          // the model's name if it is a LoRA adapter: engines keep its blocks apart
+	ID            string          // of the request, for the log
 	Caller        string          // the name of the key that was shown; "" = none
 	Headers       host.HeaderSource
 	Deadline      time.Time // nobody waits for the answer after it; zero = not known
@@ -22,8 +23,13 @@ type Ask struct {
 	Patient       bool      // Unheard is an answer
 	Turn          uint64    // of Arrive
 	Rank          int       // 1 + the data-parallel rank that the client asks for; 0 = any
+	Random        uint64    // that a strategy takes for chance; 0 = drawn
 	At            time.Time // now
+	By            *Strategy // is asked in place of the pool's own, for a dry run; nil = the pool's own
 }
+
+// Strategy is what a pool decides by.
+type Strategy = host.Strategy
 
 // Claim is the sessions that a request may belong to. The zero value is none.
 type Claim struct {

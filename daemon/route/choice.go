@@ -1,7 +1,6 @@
 package route
 
 import (
-	"hash/maphash"
 	"time"
 
 	"github.com/warmpath/warmpath/cache/prefix"
@@ -14,15 +13,18 @@ import (
 // Choose. It is embedded by value in its caller's request, and allocates nothing of its own but what it borrows until
 // Release.
 type Choice struct {
-	pool  *Pool
-	ask   Ask
-	stay  stay
-	fleet *fleet            // nil after Release
-	space *prefix.Namespace // nil: there is no prompt
-	below spaces            // the same in the tiers below the GPUs
-	order order
+	pool    *Pool
+	ask     Ask
+	stay    stay
+	fleet   *fleet            // nil after Release
+	space   *prefix.Namespace // nil: there is no prompt
+	below   spaces            // the same in the tiers below the GPUs
+	spaceID uint64
+	secret  *Secret // that its hashes are made with
+	order   order
 
-	arrived  time.Time // the first time that Choose was called
+	arrived  time.Time     // the first time that Choose was called
+	serving  *host.Current // what decides
 	strategy *host.Strategy
 	result   host.Result
 	size     size
@@ -127,12 +129,16 @@ func (c *Choice) fillFrame() {
 	if c.stay.state == apart { // what happens to this request is nothing to the session
 		id = ""
 	}
+	c.serving = c.pool.canaries.serving(&c.pool.Strategy, &c.ask, id)
+	c.fleet.held.wanted = c.pool.wantsHeld(c.serving.Strategy())
 	frame := &c.fleet.frame
 	describe(frame, c.pool, &c.ask, id)
 	if c.ask.Prompt.HasPrompt {
-		p, name := c.pool, spaceName(c.ask.Prompt, c.ask.Salt)
-		c.space, c.below = p.Index.Namespace(name), p.lower.spaces(name)
-		c.ask.Prompt.Hash(maphash.String(p.seed, name)) // the seed is the namespace's secret
+		p := c.pool
+		c.secret = p.secret.Load()
+		seed, id := c.secret.space(spaceName(c.ask.Prompt, c.ask.Salt))
+		c.space, c.below, c.spaceID = p.Index.Space(id), p.lower.spaces(id), id
+		c.ask.Prompt.Hash(seed)
 		c.size = c.fleet.match(p, c.space, &c.below, &c.ask)
 		c.fleet.known = known{candidates: c.fleet.workers, pool: p.Workers, index: p.Index, space: c.space, reuse: p.reuse,
 			lower: p.lower, below: &c.below,
@@ -144,11 +150,18 @@ func (c *Choice) fillFrame() {
 
 // askStrategy asks the strategy for the order of the workers. While the store is silent every router makes the same.
 func (c *Choice) askStrategy() {
-	c.strategy = c.pool.Strategy.Strategy()
+	c.strategy = c.ask.By
+	if c.strategy == nil {
+		c.strategy = c.serving.Strategy()
+	}
 	if c.strategy.Notices().Wants()&abi.WantCost != 0 {
 		c.fleet.price()
 	}
-	c.result = c.pool.Strategy.Pick(&c.fleet.frame)
+	if c.ask.By != nil {
+		c.result = c.ask.By.Pick(&c.fleet.frame)
+	} else {
+		c.result = c.serving.Pick(&c.fleet.frame)
+	}
 	c.order.begin(c.result.Order)
 	switch s := &c.stay; {
 	case s.state == bound && (c.ask.Claim.Closing || s.staysPut(&c.ask)):
@@ -169,8 +182,11 @@ func (c *Choice) binds() bool {
 	return false
 }
 
-// Reason says why the first of the order was chosen.
+// Reason says why the first of the order was chosen, "" if no strategy was asked.
 func (c *Choice) Reason() string {
+	if c.strategy == nil {
+		return ""
+	}
 	switch bound := int(c.fleet.frame.Header.Bound); {
 	case c.stay.silent && c.binds():
 		return "store silent: by the session's name"
@@ -184,6 +200,20 @@ func (c *Choice) Reason() string {
 	}
 	return c.pool.reason(c.strategy.Name(), c.result.Reason)
 }
+
+// Module returns the digest of the strategy's module, "" if no strategy was asked.
+func (c *Choice) Module() string {
+	if c.strategy == nil {
+		return ""
+	}
+	return c.strategy.SHA256()
+}
+
+// LastError is what the strategy that was asked failed with last, on this request or another.
+func (c *Choice) LastError() string { return c.strategy.Stats().LastError }
+
+// FellBack reports whether the host chose in the place of the strategy.
+func (c *Choice) FellBack() bool { return c.result.Fallback != "" }
 
 // Rejection returns the strategy's answer to the client, after the verdict Rejected: a status, a text and a time to
 // wait. For "" and 0 the router fills in its own.

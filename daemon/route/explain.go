@@ -46,7 +46,10 @@ func (r *Record) Explain(c *Choice) bool {
 
 // frameOf returns the bytes of a frame: the layout of abi's structs in memory is that of the contract.
 func frameOf(f *host.Frame) []byte {
-	h, rows := f.Header, f.Rows[:min(len(f.Rows), maxCandidates)]
+	return frameBytes(f.Header, f.Rows[:min(len(f.Rows), maxCandidates)])
+}
+
+func frameBytes(h abi.Header, rows []abi.Row) []byte {
 	h.Rows = uint32(len(rows))
 	b := make([]byte, 0, abi.HeaderSize+len(rows)*abi.RowSize)
 	b, _ = binary.Append(b, binary.LittleEndian, &h) // both are of fixed size
@@ -56,6 +59,8 @@ func frameOf(f *host.Frame) []byte {
 
 // maxCandidates bounds the candidates that a record lists: 64 of them are some 10 KB of JSON.
 const maxCandidates = 64
+
+const sessionStays = "the session stays at its worker"
 
 // listing makes the candidates of a record.
 type listing struct {
@@ -76,7 +81,7 @@ func (l *listing) list(stats []worker.Stats) (all []Candidate, more int) {
 	for i, w := range l.fleet.workers {
 		if !slices.Contains(l.order.rows, int32(i)) && !slices.Contains(l.order.tried, w) {
 			other := candidate(&rows[i], w.ID(), &scale)
-			other.Skipped = "the session stays at its worker"
+			other.Skipped = sessionStays
 			l.add(other)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 // describe writes what a request says of itself into its frame. id is that of its session.
 func describe(f *host.Frame, p *Pool, a *Ask, id string) {
 	h, r := &f.Header, a.Prompt
-	h.Seq, h.Now = a.Turn, a.At.UnixNano()
+	h.Seq, h.Now, h.Random = a.Turn, a.At.UnixNano(), a.Random
 	h.MaxTokens, h.Priority = r.MaxTokens, r.Priority
 	if r.Stream {
 		h.Flags |= abi.HeaderStream
@@ -26,6 +26,7 @@ func describe(f *host.Frame, p *Pool, a *Ask, id string) {
 		h.Deadline = a.Deadline.UnixNano()
 	}
 	f.Session, f.Model, f.Tenant, f.Caller, f.Headers = id, r.Model, r.CacheSalt, a.Caller, a.Headers
+	f.Request = a.ID
 }
 
 // hashOf returns a string's number for strategies: FNV-1a, the same over restarts and routers; 0 for the empty string.

@@ -12,13 +12,14 @@ type holds struct {
 	got     []holdings.Held // by row: what the engines say
 	offload lmcache.Query
 	kept    []lmcache.Held // by row: what their LMCache says; empty = nobody was asked
-	known   bool           // the prompt's ids are known, and the strategy asks for this
+	wanted  bool           // the strategy that decides asks for this, and some worker's reports are live
+	known   bool           // the prompt's ids are known, and this is wanted
 }
 
 // look asks what the workers of these slots hold. It reports false if the rows must go by history alone: there are no
 // ids, or they are not those of all that the engine will look for.
 func (h *holds) look(p *Pool, a *Ask, slots []uint32) bool {
-	h.known = len(a.IDs) > 0 && len(a.Prompt.Chains) == 1 && !a.Prompt.BypassesCache && p.WantsIDs()
+	h.known = len(a.IDs) > 0 && len(a.Prompt.Chains) == 1 && !a.Prompt.BypassesCache && h.wanted
 	if !h.known {
 		return false
 	}

@@ -4,6 +4,7 @@ import (
 	"hash/maphash"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/warmpath/warmpath/cache/holdings"
@@ -24,16 +25,19 @@ type Pool struct {
 	Held     *holdings.Index // what the workers report; who reads their events writes and clears it
 	Offload  *lmcache.Roster // what their LMCache reports; nil = nobody hears it
 	Sessions *session.Bindings
-	Strategy host.Current
+	Strategy host.Current // of the requests that no canary takes
 
-	reason func(strategy string, code uint16) string
-	reuse  *prefix.Reuse
-	turns  turns
-	scale  scale
-	caps   *capacities
-	bare   sync.Map // of slots whose worker has said that it keeps no sessions
-	lower  *lower
-	seed   maphash.Seed // of the namespaces' secrets: new in each process, so that no tenant can prepare a collision
+	canaries canaries
+	reason   func(strategy string, code uint16) string
+	reuse    *prefix.Reuse
+	turns    turns
+	scale    scale
+	caps     *capacities
+	bare     sync.Map // of slots whose worker has said that it keeps no sessions
+	lower    *lower
+	seed     maphash.Seed // of the models' turns: new in each process, so that no tenant can prepare a collision
+	secret   atomic.Pointer[Secret]
+	teller   atomic.Pointer[telling] // nil = nobody is told
 
 	mu     sync.Mutex // guards warned
 	warned map[uint32]bool
@@ -48,17 +52,30 @@ type Config struct {
 	Tiers    Tiers
 	Offload  *lmcache.Roster
 	Workers  worker.Config // its hooks OnDown, OnRestart and OnCapacity are the pool's own
+
+	// Clock is that of what ages in the indexes; nil = the process's. Secret is what the seeds of the namespaces' hashes
+	// are made of; zero = one of this process. A backtest sets both, so that two runs are the same.
+	Clock  func() time.Time
+	Secret Secret
 }
 
 // New makes a pool whose prefix index is empty.
 func New(c Config) *Pool {
+	index := prefix.Config{}
+	if c.Clock != nil {
+		index.Now = func() int64 { return int64(c.Clock().Sub(c.Began)) }
+	}
 	p := &Pool{
 		Name: c.Name, Sessions: c.Sessions, reason: c.Reason,
-		Index: prefix.New(prefix.Config{}), Held: holdings.New(holdings.Config{}), Offload: c.Offload,
-		lower: newLower(c.Tiers),
-		reuse: prefix.NewReuse(2*unknownTokens/32, nil), caps: newCapacities(), seed: maphash.MakeSeed(),
+		Index: prefix.New(index), Held: holdings.New(holdings.Config{Now: c.Clock}), Offload: c.Offload,
+		lower: newLower(c.Tiers, index),
+		reuse: prefix.NewReuse(2*unknownTokens/32, c.Clock), caps: newCapacities(), seed: maphash.MakeSeed(),
 		warned: map[uint32]bool{},
 	}
+	if c.Secret == (Secret{}) {
+		c.Secret = NewSecret()
+	}
+	p.secret.Store(&c.Secret)
 	p.Workers = worker.New(p.hooked(c.Workers), c.Began)
 	return p
 }
@@ -77,8 +94,31 @@ func (p *Pool) hooked(c worker.Config) worker.Config {
 // WantsIDs reports whether a request is decided better if its token ids are known: the strategy asks for what the
 // workers report, and some worker's reports are live.
 func (p *Pool) WantsIDs() bool {
-	s := p.Strategy.Strategy()
+	return p.wantsHeld(p.Strategy.Strategy()) ||
+		slices.ContainsFunc(p.canaries.list(), func(c Canary) bool { return p.wantsHeld(c.Strategy.Strategy()) })
+}
+
+// wantsHeld reports whether the strategy goes by what the workers report, and some of these reports are live.
+func (p *Pool) wantsHeld(s *host.Strategy) bool {
 	return s != nil && s.Notices().Wants()&abi.WantHeld != 0 && (p.Held.Live() || p.Offload != nil && p.Offload.Live())
+}
+
+// SetCanaries makes these the pool's canaries. A request goes to the first that takes it.
+func (p *Pool) SetCanaries(all []Canary) { p.canaries.all.Store(&all) }
+
+// Strategies returns the pool's own strategy and those of the canaries, as far as they are there.
+func (p *Pool) Strategies() []*host.Strategy {
+	var all []*host.Strategy
+	add := func(s *host.Strategy) {
+		if s != nil && !slices.Contains(all, s) {
+			all = append(all, s)
+		}
+	}
+	add(p.Strategy.Strategy())
+	for _, c := range p.canaries.list() {
+		add(c.Strategy.Strategy())
+	}
+	return all
 }
 
 // forget drops what is known of a worker's process that has ended.
@@ -86,6 +126,35 @@ func (p *Pool) forget(slot uint32) {
 	p.Index.Remove(slot)
 	p.lower.cpu.index.Remove(slot)
 	p.bare.Delete(slot)
+	if to := p.teller.Load(); to != nil {
+		if key, ok := p.Workers.KeyAt(slot); ok {
+			to.Forgotten(key)
+		}
+	}
+}
+
+// Secret returns what the namespaces' seeds are made of now.
+func (p *Pool) Secret() Secret { return *p.secret.Load() }
+
+// SetSecret makes the namespaces' seeds of s. All history is forgotten if it was made with another secret: its hashes
+// mean nothing any more.
+func (p *Pool) SetSecret(s Secret) {
+	if *p.secret.Load() == s {
+		return
+	}
+	p.secret.Store(&s)
+	p.Index.Clear()
+	p.lower.cpu.index.Clear()
+	p.lower.shared.index.Clear()
+}
+
+// Tell makes t the one who is told from now on; nil = nobody.
+func (p *Pool) Tell(t Teller) {
+	if t == nil {
+		p.teller.Store(nil)
+		return
+	}
+	p.teller.Store(&telling{t})
 }
 
 // NoteSessionless records that a worker answered that it keeps no sessions of its own.
@@ -131,7 +200,7 @@ func (p *Pool) fitWorker(slot uint32) {
 // shown metrics without the size of their KV cache, each once: routing stands on a guess there, of the tokens in
 // guess.
 func (p *Pool) Tick(now time.Time) (unknown []string, guess int) {
-	if s := p.Strategy.Strategy(); s != nil {
+	for _, s := range p.Strategies() {
 		s.Notices().Tick(now)
 	}
 	p.mu.Lock()
@@ -155,6 +224,9 @@ func (p *Pool) Tick(now time.Time) (unknown []string, guess int) {
 	}
 	return unknown, guess
 }
+
+// SharedTokens returns how many tokens of KV the tier that all workers share is taken to hold; 0 = there is none.
+func (p *Pool) SharedTokens() int { return p.lower.sharedTokens() }
 
 // TokensPerByte returns the estimate of tokens in a byte of prompt text.
 func (p *Pool) TokensPerByte() float64 { return p.scale.tokensPerByte() }

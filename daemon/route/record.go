@@ -69,6 +69,26 @@ func (u Usage) MarshalJSON() ([]byte, error) {
 	return json.Marshal(&said)
 }
 
+// UnmarshalJSON reads what MarshalJSON writes.
+func (u *Usage) UnmarshalJSON(text []byte) error {
+	var said struct {
+		Prompt *int `json:"prompt_tokens"`
+		Output int  `json:"output_tokens"`
+		Cached *int `json:"cached_tokens"`
+	}
+	if err := json.Unmarshal(text, &said); err != nil {
+		return err
+	}
+	*u = Usage{Output: said.Output}
+	if said.Prompt != nil {
+		u.Prompt, u.Known = *said.Prompt, true
+	}
+	if said.Cached != nil {
+		u.Cached, u.CachedKnown = *said.Cached, true
+	}
+	return nil
+}
+
 // Attempt is a try at a worker that brought nothing for the client.
 type Attempt struct {
 	Worker string `json:"worker"`

@@ -39,6 +39,13 @@ func (s *scale) correct(tokens, bytes int) {
 	s.bits.Store(math.Float64bits(old + (x-old)/float64(n)))
 }
 
+// start sets the estimate before the first sample. It counts as eight samples: it was learnt, but perhaps of others.
+func (s *scale) start(tokensPerByte float64) {
+	if tokensPerByte >= 1./64 && tokensPerByte <= 2 && s.samples.CompareAndSwap(0, 8) {
+		s.bits.Store(math.Float64bits(tokensPerByte))
+	}
+}
+
 // textBlock returns the tokens in a block of text.
 func (s *scale) textBlock() float64 { return s.tokensPerByte() * prompt.BlockBytes }
 

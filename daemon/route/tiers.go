@@ -3,6 +3,7 @@ package route
 import (
 	"cmp"
 	"sync/atomic"
+	"time"
 
 	"github.com/warmpath/warmpath/cache/prefix"
 	"github.com/warmpath/warmpath/daemon/worker"
@@ -10,9 +11,10 @@ import (
 
 // Tiers is what lies below the GPUs of a pool's workers. How much CPU memory a worker has for KV stands in its Spec.
 type Tiers struct {
-	SharedTokens int     // KV that the tier shared by all workers holds; 0 = there is none
-	L1Rate       float64 // tokens a second that come from a worker's CPU memory; 0 = 120,000
-	L2Rate       float64 // tokens a second that come from the shared tier; 0 = 40,000
+	SharedTokens int        // KV that the tier shared by all workers holds; 0 = as Store says
+	Store        func() int // asked at each Tick for the same; nil = there is none
+	L1Rate       float64    // tokens a second that come from a worker's CPU memory; 0 = 120,000
+	L2Rate       float64    // tokens a second that come from the shared tier; 0 = 40,000
 }
 
 // The rates of the simulation that the score was chosen by.
@@ -35,11 +37,13 @@ type below struct {
 	on    atomic.Bool
 }
 
-func newLower(t Tiers) *lower {
+// newLower makes the history of the tiers, in indexes of that clock.
+func newLower(t Tiers, c prefix.Config) *lower {
 	l := new(lower)
 	l.configure(t)
-	l.cpu.index = prefix.New(prefix.Config{})
-	l.shared.index = prefix.New(prefix.Config{Workers: 1})
+	l.cpu.index = prefix.New(c)
+	c.Workers = 1
+	l.shared.index = prefix.New(c)
 	return l
 }
 
@@ -56,33 +60,42 @@ func (l *lower) fit(workers []worker.Stats, block float64) {
 			l.cpu.on.Store(true)
 		}
 	}
-	shared := l.set.Load().SharedTokens
+	shared := l.sharedTokens()
 	if shared > 0 {
 		l.shared.index.SetCapacity(0, max(1, int(float64(shared)/block)))
 	}
 	l.shared.on.Store(shared > 0)
 }
 
+// sharedTokens returns the size of the tier that all workers share; 0 = there is none, or nobody knows yet.
+func (l *lower) sharedTokens() int {
+	t := l.set.Load()
+	if t.SharedTokens > 0 || t.Store == nil {
+		return t.SharedTokens
+	}
+	return t.Store()
+}
+
 // spaces is where a model's prompts are known in the tiers below the GPUs; nil where there is no such tier.
 type spaces struct{ cpu, shared *prefix.Namespace }
 
-func (l *lower) spaces(name string) (s spaces) {
+func (l *lower) spaces(id uint64) (s spaces) {
 	if l.cpu.on.Load() {
-		s.cpu = l.cpu.index.Namespace(name)
+		s.cpu = l.cpu.index.Space(id)
 	}
 	if l.shared.on.Load() {
-		s.shared = l.shared.index.Namespace(name)
+		s.shared = l.shared.index.Space(id)
 	}
 	return s
 }
 
-// touch enters a chain that a worker computes or has.
-func (s *spaces) touch(w *worker.Worker, chain []uint64) {
+// touch enters a chain that a worker computed or had some time ago.
+func (s *spaces) touch(w *worker.Worker, chain []uint64, ago time.Duration) {
 	if s.cpu != nil && w.CPUTokens() > 0 {
-		s.cpu.Touch(w.Slot(), chain)
+		s.cpu.TouchAgo(w.Slot(), chain, ago)
 	}
 	if s.shared != nil {
-		s.shared.Touch(0, chain)
+		s.shared.TouchAgo(0, chain, ago)
 	}
 }
 

@@ -91,6 +91,35 @@ func TestATransferIsEstimated(t *testing.T) {
 	}
 }
 
+// The store of this process tells its size only once something was put: from then on it counts, and no longer once it
+// says nothing any more or the configuration speaks.
+func TestTheStoreTellsItsSize(t *testing.T) {
+	s := newScene(t, "a b")
+	tokens := 0
+	s.Configure(s.conf, Tiers{Store: func() int { return tokens }})
+	x := completion(first, text("x", 80))
+	on := func(what string, shared int, l2 uint32) {
+		t.Helper()
+		s.Tick(s.now)
+		row := s.chosen(s.asking(x, Claim{})).fleet.frame.Rows[1]
+		if row.L2 != l2 || s.SharedTokens() != shared {
+			t.Errorf("%s: %d blocks of a tier of %d tokens; want %d, %d", what, row.L2, s.SharedTokens(), l2, shared)
+		}
+		s.served(s.asking(x, Claim{}))
+	}
+	on("nothing was put", 0, 0)
+	tokens = 32 * 1000
+	on("not used before", 32_000, 0)
+	on("large", 32_000, 80)
+	tokens = 32 * 50
+	on("small", 1600, 50)
+	s.Configure(s.conf, Tiers{SharedTokens: 32 * 60, Store: func() int { return tokens }})
+	on("configured", 1920, 50)
+	on("configured, and used", 1920, 60)
+	s.Configure(s.conf, Tiers{})
+	on("none", 0, 0)
+}
+
 // A pool without such tiers has nothing in its rows and asks no index for it.
 func TestNoTierBelow(t *testing.T) {
 	s := newScene(t, "a b")

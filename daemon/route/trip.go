@@ -14,12 +14,14 @@ import (
 // Trip is a request at one worker, from Send to End. Every trip must be ended.
 type Trip struct {
 	choice   *Choice
-	ticket   *worker.Ticket
+	ticket   worker.Ticket
 	worker   *worker.Worker
 	believed int             // of the prompt's tokens, in the worker's cache when it was chosen
 	matched  uint32          // blocks
 	live     bool            // both come from the worker's own reports
 	forecast holdings.Ticket // that the worker will hold the prompt
+	teller   Teller          // who was told of it, nil = nobody
+	told     uint64          // its number there
 	notice   abi.Outcome
 	sent     time.Time
 	ended    bool
@@ -31,15 +33,15 @@ type Trip struct {
 func (c *Choice) Send(t *Trip, to Target, holder worker.Holder, at time.Time) bool {
 	w := to.Worker
 	held := c.believed(to)
-	ticket, ok := c.pool.Workers.TryBegin(w, worker.Dispatch{PromptTokens: c.size.all, CachedTokens: held,
-		Est: c.estimate(to), Whole: !c.ask.Prompt.Stream, Bound: w.ID() == c.stay.worker(), Holder: holder}, at)
-	if !ok {
+	*t = Trip{choice: c, worker: w, believed: held}
+	if !c.pool.Workers.Begin(&t.ticket, w, worker.Dispatch{PromptTokens: c.size.all, CachedTokens: held,
+		Est: c.estimate(to), Whole: !c.ask.Prompt.Stream, Bound: w.ID() == c.stay.worker(), Holder: holder}, at) {
 		return false
 	}
 	c.sent++
 	c.held = held
 	row := &c.fleet.frame.Rows[to.row]
-	*t = Trip{choice: c, ticket: ticket, worker: w, believed: held, matched: row.Matched(), live: row.Live()}
+	t.matched, t.live = row.Matched(), row.Live()
 	t.describe(c, at)
 	if c.fleet.held.known {
 		t.forecast = c.pool.Held.Predict(w.Slot(), &c.fleet.held.query)
@@ -47,12 +49,25 @@ func (c *Choice) Send(t *Trip, to Target, holder worker.Holder, at time.Time) bo
 	for i := range c.ask.Prompt.Chains {
 		hashes := c.ask.Prompt.Chains[i].Hashes
 		c.space.Touch(w.Slot(), hashes)
-		c.below.touch(w, hashes)
+		c.below.touch(w, hashes, 0)
 		if c.sent == 1 {
 			c.pool.reuse.Note(hashes, c.size.block)
 		}
 	}
+	t.tellSent(c, t.ticket.Est(), at)
 	return true
+}
+
+// tellSent tells of a trip that has begun. What was hashed with an old secret is not told.
+func (t *Trip) tellSent(c *Choice, est float64, at time.Time) {
+	to := c.pool.teller.Load()
+	if to == nil || c.secret != nil && *c.secret != *c.pool.secret.Load() {
+		return
+	}
+	t.teller = to.Teller
+	s := Sent{Worker: t.worker.Key(), Space: c.spaceID, Est: est, Tokens: c.size.all, Cached: t.believed,
+		Block: c.size.block, Whole: !c.ask.Prompt.Stream, Again: c.sent > 1}
+	t.told = t.teller.Sent(&s, c.ask.Prompt.Chains, at)
 }
 
 // describe fills what a module learns of the trip's end, while the frame is still there.
@@ -120,6 +135,9 @@ func (t *Trip) Matched() int { return int(t.matched) }
 // FirstByte records the first output of a good answer.
 func (t *Trip) FirstByte(at time.Time) {
 	t.ticket.FirstByte(at)
+	if t.teller != nil {
+		t.teller.FirstByte(t.told, at)
+	}
 	t.notice.TTFT = float32(at.Sub(t.sent).Seconds())
 	if n := t.notices(abi.WantFirstToken); n != nil {
 		n.FirstToken(t.outcome(200, at))
@@ -128,7 +146,7 @@ func (t *Trip) FirstByte(at time.Time) {
 
 // notices returns where the strategy that serves now takes what it wants, nil if it does not want that.
 func (t *Trip) notices(want uint32) *host.Notices {
-	s := t.choice.pool.Strategy.Strategy()
+	s := t.choice.serving.Strategy()
 	if s == nil || s.Notices().Wants()&want == 0 {
 		return nil
 	}
@@ -162,9 +180,12 @@ func (t *Trip) End(o *worker.Outcome, e End) (u Usage) {
 	}
 	t.ended = true
 	if e.Reply != nil {
-		u = t.readReply(o, e.Reply, e.Whole)
+		u = t.readReply(o, e.Reply, e.Whole, e.At)
 	}
 	t.ticket.End(e.At, *o)
+	if t.teller != nil {
+		t.teller.Ended(t.told, e.At)
+	}
 	if o.Kind > worker.Answered { // a client that left says nothing of the worker
 		t.choice.pool.Held.Withdraw(t.forecast)
 	}
@@ -186,7 +207,7 @@ func (t *Trip) End(o *worker.Outcome, e End) (u Usage) {
 
 // readReply corrects the estimates by what the engine counted, and enters the answer's text in the index if it came to
 // its end.
-func (t *Trip) readReply(o *worker.Outcome, r *prompt.Reply, whole bool) Usage {
+func (t *Trip) readReply(o *worker.Outcome, r *prompt.Reply, whole bool, at time.Time) Usage {
 	ok, complete := r.Finish()
 	u := Usage(r.Usage())
 	o.Tokens = u.Output
@@ -205,7 +226,10 @@ func (t *Trip) readReply(o *worker.Outcome, r *prompt.Reply, whole bool) Usage {
 	for i := range chains {
 		if chain := &chains[i]; r.ExtendChoice(chain, c.ask.Prompt.FirstChoice(i)) {
 			c.space.Touch(slot, chain.Hashes)
-			c.below.touch(t.worker, chain.Hashes)
+			c.below.touch(t.worker, chain.Hashes, 0)
+			if t.teller != nil {
+				t.teller.Answer(t.told, c.spaceID, chain.Hashes, at)
+			}
 		}
 	}
 	return u

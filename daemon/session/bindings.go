@@ -44,6 +44,37 @@ type Bindings struct {
 	ns    [kinds]string
 	count counters
 	live  residents
+	tell  atomic.Pointer[Teller]
+}
+
+// Teller is told what stands under a key of a kind from now on, for so long; no value: nothing. It does not wait.
+type Teller func(kind byte, key string, value []byte, life time.Duration)
+
+// hearer is a store that takes what another router has written.
+type hearer interface {
+	Told(ns, key string, value []byte, ttl time.Duration)
+}
+
+// Tell makes t the one who is told of each change that is made here. nil = nobody.
+func (b *Bindings) Tell(t Teller) { b.tell.Store(&t) }
+
+// told tells of a change.
+func (b *Bindings) told(kind Kind, key string, value []byte, life time.Duration) {
+	if t := b.tell.Load(); t != nil && *t != nil {
+		(*t)(byte(kind), key, value, life)
+	}
+}
+
+// Hear takes in what another router was told to tell. What is no binding is passed over.
+func (b *Bindings) Hear(kind byte, key string, value []byte, life time.Duration) {
+	s, ok := b.store.(hearer)
+	if !ok || Kind(kind) >= kinds || len(key) != keyBytes || life > maxLife+grace || life <= 0 && len(value) > 0 {
+		return
+	}
+	if found, err := decode(value); len(value) > 0 && (err != nil || found.Kind != Kind(kind)) {
+		return
+	}
+	s.Told(b.ns[kind], key, value, life)
 }
 
 type counters struct {
@@ -72,6 +103,8 @@ func key(n Name) string {
 
 // Fingerprint returns a session's name for logs and pages: it differs between sessions and cannot be used as an id.
 func Fingerprint(n Name) string { return key(n)[:fingerprint] }
+
+const keyBytes = 43 // of a SHA-256 in base64
 
 const fingerprint = 10 // 60 bits: no two of a million are alike
 

@@ -38,6 +38,7 @@ func (b *Bindings) Open(n Name, as Binding, now time.Time) (Binding, error) {
 		if set {
 			b.store.Settle(b.ns[Opened], k) // the client may use it at another router at once
 			b.begun(Opened, as.Worker)
+			b.told(Opened, k, v, openedTTL(&as, now))
 			return as, nil
 		}
 		old, s := b.read(n, k, now)
@@ -49,6 +50,7 @@ func (b *Bindings) Open(n Name, as Binding, now time.Time) (Binding, error) {
 				as.Worker)
 		case b.store.CompareAndSwap(b.ns[Opened], k, stood, v, openedTTL(&as, now)):
 			b.begun(Opened, as.Worker)
+			b.told(Opened, k, v, openedTTL(&as, now))
 			return as, nil
 		}
 	}
@@ -95,6 +97,7 @@ func (b *Bindings) bind(n Name, worker string, now time.Time, set setter) (at st
 		b.store.Replace(b.ns[n.Kind], k, stood, v, b.conf.TTL) // nothing that can be read
 	}
 	b.begun(n.Kind, worker)
+	b.told(n.Kind, k, v, b.conf.TTL)
 	return worker, true
 }
 
@@ -146,6 +149,7 @@ func (b *Bindings) end(n Name, now time.Time, why Status) bool {
 		}
 		worker = r.Worker
 		b.store.Drop(b.ns[n.Kind], key(n), r.value)
+		b.told(n.Kind, key(n), nil, 0)
 	} else if done, _ := b.change(n, now, b.store.CompareAndSwap, func(old Binding) (Binding, bool) {
 		worker = old.Worker
 		old.state = why
@@ -188,6 +192,7 @@ func (b *Bindings) change(n Name, now time.Time, swap swapper, f maker) (done, e
 		}
 		to := as.encode()
 		if bytes.Equal(old.value, to) || swap(b.ns[n.Kind], k, old.value, to, ttl) {
+			b.told(n.Kind, k, to, ttl)
 			return true, false
 		}
 	}

@@ -22,23 +22,33 @@ func New(c Config) (*Client, error) {
 // replaced once by a fresh one. For what an error means to a repeat see [NotSent] and [Unanswered]. An error that
 // came of a time limit is a net.Error with Timeout.
 func (c *Client) Do(ctx context.Context, r *Request) (*Response, error) {
-	if err := r.check(); err != nil {
+	x := new(Response)
+	if err := c.DoInto(ctx, r, x); err != nil {
 		return nil, err
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, &failure{what: "the request was canceled", err: err, notSent: true}
+	return x, nil
+}
+
+// DoInto is Do with the caller's memory for the response. x is zero, and is not used for a second request: a late
+// cancel may still look at it.
+func (c *Client) DoInto(ctx context.Context, r *Request, x *Response) error {
+	if err := r.check(); err != nil {
+		return err
 	}
-	x := &Response{pool: &c.pool}
+	if err := ctx.Err(); err != nil {
+		return &failure{what: "the request was canceled", err: err, notSent: true}
+	}
+	x.pool = &c.pool
 	x.claim.begin(ctx)
 	if err := x.run(r); err != nil {
 		x.finish(false)
-		return nil, err
+		return err
 	}
 	if x.body.framed == byLength && x.body.left == 0 {
 		x.err = io.EOF
 		x.finish(true)
 	}
-	return x, nil
+	return nil
 }
 
 // Close drops the idle connections. Requests under way go on. Their connections are closed when they end.

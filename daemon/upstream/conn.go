@@ -8,18 +8,18 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/socket"
 )
 
 // conn is one connection to the worker. It has one owner at a time, the pool or an exchange, and only its owner
 // closes it.
 type conn struct {
-	net      net.Conn // tcp itself, or TLS on it
-	tcp      net.Conn
+	net      net.Conn // socket itself, or TLS on it
+	tcp      *socket.Conn
 	hostLine string
 	counts   *counts
-	deadline time.Time   // of reads and writes, as last set
-	vec      [2][]byte   // what a writev sends
-	bufs     net.Buffers // into vec
+	deadline time.Time // of reads and writes, as last set
 
 	first  firstRead
 	silent bool // no byte of an answer has come on it since the request
@@ -30,7 +30,7 @@ type conn struct {
 type counts struct{ open, dials, reused, replaced, canceled atomic.Int64 }
 
 // newConn takes over tcp, and secure on it unless that is nil.
-func newConn(tcp net.Conn, secure *tls.Conn, hostLine string, counts *counts) *conn {
+func newConn(tcp *socket.Conn, secure *tls.Conn, hostLine string, counts *counts) *conn {
 	cn := &conn{net: tcp, tcp: tcp, hostLine: hostLine, counts: counts}
 	if secure != nil {
 		cn.net = secure
@@ -61,17 +61,16 @@ func (cn *conn) armExactly(now time.Time, d time.Duration) {
 	cn.net.SetDeadline(cn.deadline)
 }
 
-// write sends head and body in one system call.
+// write sends head and body, in one system call where there is no TLS.
 func (cn *conn) write(head, body []byte) error {
-	if len(body) == 0 {
-		_, err := cn.net.Write(head)
+	if cn.net == net.Conn(cn.tcp) {
+		_, err := cn.tcp.WriteBoth(head, body)
 		return err
 	}
-	cn.vec = [2][]byte{head, body}
-	cn.bufs = cn.vec[:]
-	_, err := cn.bufs.WriteTo(cn.net)
-	cn.vec = [2][]byte{}
-	cn.bufs = nil
+	_, err := cn.net.Write(head)
+	if err == nil && len(body) > 0 {
+		_, err = cn.net.Write(body)
+	}
 	return err
 }
 

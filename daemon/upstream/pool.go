@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/url"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/socket"
 )
 
 // Config is how a worker is reached. The zero value of a field means its default. HeaderTimeout and ChunkTimeout may
@@ -90,8 +92,13 @@ func tlsConfig(t *tls.Config, host string) *tls.Config {
 func (p *pool) dial(ctx context.Context) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.config.ConnectTimeout)
 	defer cancel()
-	tcp, err := p.dialer.DialContext(ctx, "tcp", p.address)
+	dialed, err := p.dialer.DialContext(ctx, "tcp", p.address)
 	if err != nil {
+		return nil, &failure{what: "no connection", err: err, notSent: true}
+	}
+	tcp, err := socket.New(dialed.(*net.TCPConn))
+	if err != nil {
+		dialed.Close()
 		return nil, &failure{what: "no connection", err: err, notSent: true}
 	}
 	var secure *tls.Conn

@@ -2,7 +2,7 @@
 
 package upstream
 
-import "net"
+import "github.com/warmpath/warmpath/daemon/socket"
 
 // firstRead needs a descriptor that can be read without waiting. Without one a connection that died is found by the
 // next request, and replaced.
@@ -10,8 +10,8 @@ type firstRead struct{ suspect bool }
 
 type sender interface{ sendHead(*Request) error }
 
-func (*firstRead) init(net.Conn, bool, sender) {}
-func (*firstRead) usable() bool                { return false }
-func (*firstRead) alive() bool                 { return true }
-func (*firstRead) read() (start, error)        { panic("BUG: upstream: there is no raw connection") }
-func (*firstRead) ask(*Request) (start, error) { panic("BUG: upstream: there is no raw connection") }
+func (*firstRead) init(*socket.Conn, bool, sender) {}
+func (*firstRead) usable() bool                    { return false }
+func (*firstRead) alive() bool                     { return true }
+func (*firstRead) read() (start, error)            { panic("BUG: upstream: there is no raw connection") }
+func (*firstRead) ask(*Request) (start, error)     { panic("BUG: upstream: there is no raw connection") }

@@ -3,16 +3,17 @@
 package upstream
 
 import (
-	"net"
 	"syscall"
+
+	"github.com/warmpath/warmpath/daemon/socket"
 )
 
 // firstRead is the first read of an answer, on the raw descriptor. The wait before it may be a prefill of minutes, so
 // its buffer is taken only once there is something to read. It also finds out whether an unused connection is dead.
 type firstRead struct {
-	raw     syscall.RawConn // nil = the connection has no descriptor
-	plain   bool            // what is read from raw is what the worker wrote: no TLS
-	suspect bool            // the connection was idle: it may be dead
+	raw     syscall.RawConn
+	plain   bool // what is read from raw is what the worker wrote: no TLS
+	suspect bool // the connection was idle: it may be dead
 	to      sender
 
 	tryFunc   func(fd uintptr) bool // try, bound once
@@ -30,10 +31,8 @@ type firstRead struct {
 // sender sends a request's head and Body.
 type sender interface{ sendHead(*Request) error }
 
-func (f *firstRead) init(tcp net.Conn, plain bool, to sender) {
-	if t, ok := tcp.(*net.TCPConn); ok {
-		f.raw, _ = t.SyscallConn()
-	}
+func (f *firstRead) init(tcp *socket.Conn, plain bool, to sender) {
+	f.raw = tcp.Raw()
 	f.plain = plain
 	f.to = to
 	f.tryFunc = f.try
@@ -42,7 +41,7 @@ func (f *firstRead) init(tcp net.Conn, plain bool, to sender) {
 }
 
 // usable reports whether read and ask work on this connection.
-func (f *firstRead) usable() bool { return f.raw != nil && f.plain }
+func (f *firstRead) usable() bool { return f.plain }
 
 // read waits for the first bytes of an answer.
 func (f *firstRead) read() (start, error) {
@@ -64,19 +63,17 @@ func (f *firstRead) result() (start, error) {
 // try reads without waiting. It returns false to wait until there is something.
 func (f *firstRead) try(fd uintptr) bool {
 	block := blocks.Get().(*[blockSize]byte)
-	n := 0
-	for {
-		n, f.err = syscall.Read(int(fd), block[:])
-		if f.err != syscall.EINTR {
-			break
-		}
-	}
-	if f.err == nil && n > 0 {
+	n, errno := socket.ReadNow(fd, block[:])
+	f.err = nil
+	if n > 0 {
 		f.got = start{block, n}
 		return true
 	}
 	blocks.Put(block)
-	return f.err != syscall.EAGAIN
+	if errno != 0 {
+		f.err = errno
+	}
+	return errno != syscall.EAGAIN
 }
 
 // ask sends a request and waits for the first bytes of the answer, as conn.ask does. It sends inside of the wait for
@@ -125,12 +122,12 @@ func (f *firstRead) send(fd uintptr) bool {
 // alive reports whether an unused connection may carry a request: it is open, and nothing has come on it that nobody
 // asked for.
 func (f *firstRead) alive() bool {
-	return f.raw == nil || f.raw.Read(f.probeFunc) == nil && f.quiet
+	return f.raw.Read(f.probeFunc) == nil && f.quiet
 }
 
 // probe reads a byte without waiting. A connection that has one is thrown away anyway.
 func (f *firstRead) probe(fd uintptr) bool {
-	_, err := syscall.Read(int(fd), f.one[:])
-	f.quiet = err == syscall.EAGAIN || err == syscall.EINTR
+	_, errno := socket.ReadNow(fd, f.one[:])
+	f.quiet = errno == syscall.EAGAIN
 	return true
 }

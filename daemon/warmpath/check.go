@@ -9,12 +9,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/warmpath/warmpath/conf"
-	"github.com/warmpath/warmpath/daemon"
+	"github.com/warmpath/warmpath/daemon/crew"
 )
 
 func checkCommand() *cobra.Command {
 	var file string
-	var defaults, asJSON bool
+	var defaults, asJSON, probe bool
 	c := &cobra.Command{
 		Use:   "check",
 		Short: "Check the configuration and its modules: exit 0, or 1 with line, key and remedy",
@@ -26,6 +26,9 @@ func checkCommand() *cobra.Command {
 				return nil
 			}
 			err := check(file)
+			if err == nil && probe {
+				return probeAll(c.Context(), out, file, asJSON)
+			}
 			if asJSON {
 				return report(out, file, err)
 			}
@@ -37,6 +40,7 @@ func checkCommand() *cobra.Command {
 	}
 	configFlag(c, &file)
 	c.Flags().BoolVar(&defaults, "defaults", false, "print every key with its default, and exit")
+	c.Flags().BoolVar(&probe, "probe", false, "ask each worker for its health, models, metrics and events too")
 	c.Flags().BoolVar(&asJSON, "json", false, "print the problems as JSON")
 	return c
 }
@@ -47,7 +51,7 @@ func check(file string) error {
 	if err != nil {
 		return err
 	}
-	return daemon.CheckModules(c)
+	return crew.Check(c)
 }
 
 // report writes the problems of err as JSON, and returns an error that counts them.

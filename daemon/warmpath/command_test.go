@@ -160,6 +160,36 @@ func TestPluginCheckShowsTheModule(t *testing.T) {
 	}
 }
 
+// What an author forgets is named with its remedy, and options are given as the file would.
+func TestPluginCheckNamesTheRemedy(t *testing.T) {
+	dir := workplace(t)
+	warmpath(t, dir, "plugin new mine").succeed()
+	main := filepath.Join(dir, "mine", "main.go")
+	good := read(t, main)
+	check := func(args string) *process { return warmpath(t, dir, "plugin check mine/mine.wasm "+args) }
+	build := func() { warmpath(t, dir, "plugin build mine").succeed() }
+	refused := func(p *process, want string) {
+		t.Helper()
+		if code := p.end(); code != 1 || !strings.Contains(p.String(), want) {
+			t.Errorf("exit %d, want 1 and %q:\n%s", code, want, p)
+		}
+	}
+	build()
+	if out := check("--options each=.5 --workers 3").succeed(); !strings.Contains(out, "(3 workers), of") ||
+		!strings.Contains(out, "fewest in flight (100 %)") {
+		t.Errorf("got\n%s", out)
+	}
+	refused(check("--options each=much"), "each")
+	refused(check("--options eech=1"), "eech")
+	refused(check("--workers 0"), "0 workers")
+	write(t, main, strings.Replace(good, "sdk.Register(&strategy{each: .01})", "", 1))
+	build()
+	refused(check(""), "sdk.Register in init")
+	write(t, main, good)
+	launch(t, filepath.Join(dir, "mine"), "go build -o mine.wasm .", "GOOS=wasip1", "GOARCH=wasm").succeed()
+	refused(warmpath(t, dir, "plugin check mine/mine.wasm"), "-buildmode=c-shared")
+}
+
 func TestUsageErrors(t *testing.T) {
 	for args, want := range map[string]string{
 		"serve --nope":                "unknown flag: --nope",

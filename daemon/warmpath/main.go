@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"os/signal"
 	"runtime"
@@ -37,8 +38,12 @@ func root() *cobra.Command {
 		Version:       daemon.Version,
 	}
 	c.SetVersionTemplate("warmpath {{.Version}}\n")
-	c.AddCommand(serveCommand(), checkCommand(), simCommand(), replayCommand(), demoCommand(), sessionsCommand(),
-		pluginCommand(), versionCommand())
+	c.AddCommand(serveCommand(), checkCommand(), simCommand(), replayCommand(), demoCommand(), cacheCommand(),
+		labCommand(), sessionsCommand(), shadowCommand(), whyCommand(), pluginCommand(), versionCommand(), statusCommand(),
+		topCommand(), reloadCommand(), manCommand(),
+		drainCommand("drain", "Take a worker out: it gets no new requests, and those it has run to their end",
+			http.MethodPost),
+		drainCommand("undrain", "Put a worker back that was taken out", http.MethodDelete))
 	return c
 }
 

@@ -33,14 +33,13 @@ var steps = map[string]func(*reader, string){
 	"bin/warmpath sim":     (*reader).runSim,
 	"bin/warmpath check":   (*reader).runCheck,
 	"bin/warmpath serve":   (*reader).runServe,
-	"bin/warmpath plugin":  (*reader).runPluginCheck,
+	"bin/warmpath plugin":  (*reader).runPlugin,
+	"bin/warmpath lab":     (*reader).runLab,
 	"bin/warmpath replay":  (*reader).runReplay,
-	"GOOS=wasip1 GOARCH=w": (*reader).buildModule,
-	"go mod init":          (*reader).goMod,
-	"go mod edit":          (*reader).goMod,
 	"curl -X":              (*reader).curl,
 	"curl -si":             (*reader).explain,
 	"bin/warmpath session": (*reader).runSessions,
+	"bin/warmpath why":     (*reader).runWhy,
 	"testdata/realvllm":    (*reader).script,
 }
 
@@ -88,6 +87,10 @@ func (r *reader) block(language, text string) {
 		write(r.t, r.file(), text)
 	case language == "toml" && strings.HasPrefix(text, "[strategies.mine]"):
 		r.chooseMine(text)
+	case language == "yaml" && strings.HasPrefix(text, "kvCacheSpec:"): // HyperPod's, beside ours
+	case language == "toml" && strings.HasPrefix(text, "[kv_cache]"):
+		write(r.t, filepath.Join(r.dir, "kv.toml"), text)
+		r.run("bin/warmpath check --config kv.toml").succeed()
 	case language == "go":
 		r.newModule(text)
 	case language == "" && strings.Contains(text, "──HTTP──▶"): // a drawing
@@ -239,6 +242,13 @@ func (r *reader) runSessions(line string) {
 	}
 }
 
+func (r *reader) runWhy(line string) {
+	r.t.Helper()
+	if out := r.run(line).succeed(); !strings.Contains(out, "BLOCKS HELD") || !strings.Contains(out, "gpu-2") {
+		r.t.Errorf("%s printed %q", line, out)
+	}
+}
+
 // script is not run here: it installs vLLM.
 func (r *reader) script(line string) {
 	r.t.Helper()
@@ -282,27 +292,20 @@ func (r *reader) waitUp() {
 	})
 }
 
-// newModule puts a strategy where the reader works.
+// newModule compares the strategy that README.md shows with that of a new project.
 func (r *reader) newModule(text string) {
 	r.t.Helper()
-	write(r.t, filepath.Join(r.dir, "main.go"), text)
+	if got := read(r.t, filepath.Join(r.dir, "mine", "main.go")); got != text {
+		r.t.Errorf("README.md shows\n%sbut a new project has\n%s", text, got)
+	}
 }
 
-// goMod makes the reader's module, which takes warmpath from this repository.
-func (r *reader) goMod(line string) {
+// runPlugin runs one step of an author's way.
+func (r *reader) runPlugin(line string) {
 	r.t.Helper()
-	launch(r.t, r.dir, strings.Replace(line, "/path/to/warmpath", r.root, 1), "GOPROXY=off", "GOWORK=off").succeed()
-}
-
-func (r *reader) buildModule(line string) {
-	r.t.Helper()
-	launch(r.t, r.dir, line, "GOPROXY=off", "GOWORK=off").succeed()
-}
-
-func (r *reader) runPluginCheck(line string) {
-	r.t.Helper()
-	if out := r.run(line).succeed(); !strings.Contains(out, "mine.wasm: ok\n") || !strings.Contains(out, "fuel a decision") {
-		r.t.Errorf("plugin check printed %q", out)
+	out := r.run(line).succeed()
+	if strings.Contains(line, " check ") && (!strings.Contains(out, "mine.wasm: ok\n") || !strings.Contains(out, "fuel a decision")) {
+		r.t.Errorf("%s printed %q", line, out)
 	}
 }
 
@@ -317,6 +320,19 @@ func (r *reader) chooseMine(text string) {
 	r.serve.eventually("strategy mine", func() bool { return r.pool().Strategy == "mine" })
 	r.ask()
 	r.runCheck("bin/warmpath check --config warmpath.toml")
+}
+
+// runLab expects a row of each strategy that the line names. It plays a part of each load alone.
+func (r *reader) runLab(line string) {
+	r.t.Helper()
+	out := r.run(line + " --seeds 1 --requests 300").succeed()
+	_, names, _ := strings.Cut(line, "--strategy ")
+	names, _, _ = strings.Cut(names, " ")
+	for _, name := range strings.Split(names, ",") {
+		if !strings.Contains(out, "\n  "+name+" ") {
+			r.t.Errorf("%s has no row of %s:\n%s", line, name, out)
+		}
+	}
 }
 
 // runReplay expects that every request of the trace is answered.

@@ -14,6 +14,7 @@ import (
 	"github.com/warmpath/warmpath/conf"
 	"github.com/warmpath/warmpath/daemon"
 	"github.com/warmpath/warmpath/daemon/spool"
+	"github.com/warmpath/warmpath/daemon/unit"
 )
 
 func serveCommand() *cobra.Command {
@@ -42,7 +43,11 @@ func configFlag(c *cobra.Command, file *string) {
 
 // serve runs a daemon until ctx ends and it has drained.
 func serve(ctx context.Context, c *conf.Config, log *slog.Logger) error {
-	d, err := daemon.New(c, log)
+	m, err := unit.Find(log)
+	if err != nil {
+		return err
+	}
+	d, err := daemon.NewUnder(m, c, log)
 	if err != nil {
 		return err
 	}

@@ -2,12 +2,9 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
-	"net/http"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -37,9 +34,8 @@ func sessionsCommand() *cobra.Command {
 			return writeSessions(c.OutOrStdout(), pools, time.Now())
 		},
 	}
+	q.admin.flags(c)
 	f := c.Flags()
-	f.StringVar(&q.admin, "admin", "127.0.0.1:9090", "the daemon's server.admin: HOST:PORT, or a URL")
-	f.StringVar(&q.tokenFile, "token-file", "", "holds the admin listener's token, if it asks for one")
 	f.StringVar(&q.worker, "worker", "", "only this worker's id")
 	f.IntVar(&q.limit, "limit", 100, "list at most so many sessions of a pool; 0 = only counts")
 	f.BoolVar(&asJSON, "json", false, "print the daemon's JSON")
@@ -48,47 +44,16 @@ func sessionsCommand() *cobra.Command {
 
 // sessionsQuery is what the flags say.
 type sessionsQuery struct {
-	admin, tokenFile, worker string
-	limit                    int
+	admin  adminDoor
+	worker string
+	limit  int
 }
 
 // fetch gets the daemon's list.
 func (q *sessionsQuery) fetch(ctx context.Context) (pools []operator.PoolSessions, raw []byte, err error) {
-	base := strings.TrimSuffix(q.admin, "/")
-	if !strings.Contains(base, "://") {
-		base = "http://" + base
-	}
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
 	query := url.Values{"worker": {q.worker}, "limit": {strconv.Itoa(q.limit)}}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/api/v1/sessions?"+query.Encode(), nil)
-	if err != nil {
-		return nil, nil, fmt.Errorf("--admin %q is no address; write server.admin's HOST:PORT: %w", q.admin, err)
-	}
-	if q.tokenFile != "" {
-		token, err := os.ReadFile(q.tokenFile)
-		if err != nil {
-			return nil, nil, fmt.Errorf("--token-file cannot be read: %w", err)
-		}
-		req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return nil, nil, fmt.Errorf("the daemon's admin listener does not answer; is --admin its server.admin? %w", err)
-	}
-	defer resp.Body.Close()
-	raw, err = io.ReadAll(io.LimitReader(resp.Body, 64<<20))
-	if err != nil {
-		return nil, nil, err
-	}
-	if resp.StatusCode != http.StatusOK {
-		return nil, nil, fmt.Errorf("the admin listener at %s answers %s: %.200s; a token goes into --token-file",
-			q.admin, resp.Status, raw)
-	}
-	if err := json.Unmarshal(raw, &pools); err != nil {
-		return nil, nil, fmt.Errorf("what answers at %s is no warmpath admin listener: %w", q.admin, err)
-	}
-	return pools, raw, nil
+	raw, err = q.admin.get(ctx, "/api/v1/sessions?"+query.Encode(), &pools)
+	return pools, raw, err
 }
 
 // writeSessions prints counts and list as tables.

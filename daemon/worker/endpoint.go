@@ -22,6 +22,7 @@ type endpoint struct {
 	place    place
 	drained  bool // asked to by Drain as a whole: ranks to come are drained too
 	inFlight int  // requests at its ranks, also at those that it has no more
+	theirs   int  // those of other routers
 
 	health    health
 	breaker   breaker
@@ -49,8 +50,8 @@ const fewerPages = 2
 // isUp reports whether the endpoint passes its health checks.
 func (e *endpoint) isUp() bool { return e.health.state == up }
 
-// full reports whether there are as many requests as the limit allows; 0 = no limit.
-func (e *endpoint) full(limit int) bool { return limit > 0 && e.inFlight >= limit }
+// full reports whether there are as many requests, those of other routers too, as the limit allows; 0 = no limit.
+func (e *endpoint) full(limit int) bool { return limit > 0 && e.inFlight+e.theirs >= limit }
 
 // learns reports whether the number of ranks is as the worker says.
 func (e *endpoint) learns() bool { return e.spec.DataParallel == 0 }

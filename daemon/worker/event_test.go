@@ -93,3 +93,25 @@ func TestSinceIsOfTheLastChange(t *testing.T) {
 	p.kill(0, 7)
 	f("still down", 6)
 }
+
+// A worker that has restarted while the router did is found by the first page of metrics.
+func TestRestartSinceAnEarlierLife(t *testing.T) {
+	f := func(name string, expected, page float64, want string) {
+		t.Helper()
+		t.Run(name, func(t *testing.T) {
+			got := ""
+			p := New(Config{Workers: []Spec{{ID: "w0", URL: "http://w0"}},
+				OnRestart: func(slot uint32) { got += fmt.Sprint("restart", slot) }}, start)
+			p.ExpectProcess(KeyOf("w0"), expected)
+			p.ExpectProcess(KeyOf("unknown"), expected)
+			p.scrape(0, Metrics{Process: page}, 1)
+			p.ExpectProcess(KeyOf("w0"), 5)
+			if now := p.Process(KeyOf("w0")); got != want || now != page {
+				t.Errorf("%q, process of %v; want %q, %v", got, now, want, page)
+			}
+		})
+	}
+	f("the same", 1000, 1000.4, "")
+	f("another", 1000, 1060, "restart0")
+	f("not known", 0, 1060, "")
+}

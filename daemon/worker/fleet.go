@@ -58,7 +58,7 @@ func (f *fleet) update(specs []Spec, labels *labelSet, now float64) {
 	for _, e := range f.endpoints {
 		old[e.name] = e
 	}
-	var next, fresh []*endpoint
+	var next, fresh, turned []*endpoint
 	seen := map[string]bool{}
 	for i := range specs {
 		at, err := identify(specs[i])
@@ -77,6 +77,9 @@ func (f *fleet) update(specs []Spec, labels *labelSet, now float64) {
 			e = &endpoint{address: at}
 			fresh = append(fresh, e)
 		}
+		if e.spec.Drain != specs[i].Drain {
+			turned = append(turned, e)
+		}
 		e.spec = specs[i]
 		next = append(next, e)
 	}
@@ -91,6 +94,9 @@ func (f *fleet) update(specs []Spec, labels *labelSet, now float64) {
 		f.adopt(e, now)
 	}
 	f.listWorkers()
+	for _, e := range turned {
+		f.drain(e.name, e.spec.Drain, now)
+	}
 }
 
 // add gives an endpoint a number, and has it watched.
@@ -272,6 +278,30 @@ func (f *fleet) begin(w *Worker, r *request) {
 	f.settle(w, r.at)
 	f.rates.add(&w.share, r.est*f.speed.slowness*w.speed.rel, r.at)
 	w.begin(r)
+}
+
+// byKey returns the configured worker with that key, nil if there is none.
+func (f *fleet) byKey(key uint64) *Worker {
+	for _, w := range f.workers {
+		if w.key == key {
+			return w
+		}
+	}
+	return nil
+}
+
+func (f *fleet) beginForeign(w *Worker, r *request, seen bool) {
+	if seen {
+		f.age(r.at)
+		f.settle(w, r.at)
+		f.rates.add(&w.share, r.est*f.speed.slowness*w.speed.rel, r.at)
+		w.slowStart.spend()
+		w.theirs.sent++
+	}
+	w.theirs.n++
+	w.theirs.tokens += r.tokens
+	w.endpoint.theirs++
+	w.queue.push(r)
 }
 
 // weight is the weight of all workers that are up.

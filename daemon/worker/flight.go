@@ -38,6 +38,13 @@ func (f *flight) remove(r *request) {
 	f.tokens -= r.tokens
 }
 
+// theirs counts the requests of other routers at a worker.
+type theirs struct {
+	n      int
+	tokens int // of their prompts
+	sent   uint64
+}
+
 const (
 	askAgain = 1.0  // seconds until a holder that was called is called again
 	noneDue  = 1e18 // seconds: no request is waited for

@@ -46,7 +46,8 @@ func (p *Pool) scrape(i int, m Metrics, at float64) {
 
 // force sends a request to a worker whether or not it takes requests.
 func (p *Pool) force(w *Worker, d Dispatch, at float64) *Ticket {
-	t := p.ticket(w, d, p.after(at))
+	t := new(Ticket)
+	t.fill(p, w, d, p.after(at))
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.fleet.begin(w, &t.request)

@@ -292,13 +292,13 @@ func (f *fleet) level(w *Worker) {
 	sum, lately, n := 0.0, 0.0, 0.0
 	for _, o := range f.workers {
 		if o != w && o.isUp() {
-			sum += float64(o.sent+o.missed) / o.weight
+			sum += float64(o.sent+o.theirs.sent+o.missed) / o.weight
 			lately += o.share.requests / o.weight
 			n++
 		}
 	}
 	w.share.requests = max(w.share.requests, lately/max(1, n)*w.weight)
-	if fair := sum / max(1, n) * w.weight; fair > float64(w.sent) {
-		w.missed = uint64(fair) - w.sent
+	if fair, sent := sum/max(1, n)*w.weight, w.sent+w.theirs.sent; fair > float64(sent) {
+		w.missed = uint64(fair) - sent
 	}
 }

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"encoding/json"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -124,6 +125,28 @@ func (p *Pool) Saturated() bool {
 	return p.fleet.saturated()
 }
 
+// Others appends to into the workers that have no row, limit of them at most. rows are those of a Snapshot: where all
+// workers have one, and the workers are the same, that costs a walk over the two lists.
+func (p *Pool) Others(rows []abi.Row, now time.Time, into []Stats, limit int) []Stats {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at, next := p.fleet.sec(now), 0
+	var m moment // looked up for the first that has none
+	for _, w := range p.fleet.workers {
+		if next < len(rows) && rows[next].Worker == w.slot {
+			next++
+			continue
+		}
+		if len(into) < limit && !slices.ContainsFunc(rows, func(r abi.Row) bool { return r.Worker == w.slot }) {
+			if m.now == 0 {
+				m = p.fleet.advance(at)
+			}
+			into = append(into, w.stats(&m, p.fleet.conf.MaxInFlight))
+		}
+	}
+	return into
+}
+
 // Request counts a client's request, which earns its share of a repeat. Call it once a request, not for its repeats.
 func (p *Pool) Request(now time.Time) { p.budget.earn(p.set.Load().RetryBudget, now) }
 
@@ -188,6 +211,18 @@ func (p *Pool) Up(now time.Time) (n int) {
 		}
 	}
 	return n
+}
+
+// KeyAt returns the Key of the configured worker of a slot; false if there is none.
+func (p *Pool) KeyAt(slot uint32) (key uint64, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, w := range p.fleet.workers {
+		if w.slot == slot {
+			return w.key, true
+		}
+	}
+	return 0, false
 }
 
 // InFlight counts the requests at each worker by id: of those that Update removed, while their last has not ended, too.

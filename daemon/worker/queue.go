@@ -100,6 +100,21 @@ func (q *queue) firstByte(r *request, now float64) {
 	q.last = now
 }
 
+// passed notes the first byte of another router's request: its prefill is over, and so is that of the answers in one
+// piece that were sent before it. What it says of the worker's speed its own router learns.
+func (q *queue) passed(r *request, now float64) {
+	if !r.queued {
+		return
+	}
+	if !r.whole {
+		for q.front != r && q.front.whole {
+			q.remove(q.front)
+		}
+		q.last = max(q.last, now)
+	}
+	q.remove(r)
+}
+
 // sample returns the slowness that the last group of first bytes showed, once the group is complete.
 func (q *queue) sample(now float64) (x float64, ok bool) {
 	if q.group.n == 0 || now-q.group.last <= together {

@@ -20,11 +20,11 @@ func (w *Worker) fill(r *abi.Row, m *moment) {
 	r.Key = w.key
 	r.Rank = w.rank
 	w.marks.fill(r)
-	r.InFlight = uint32(w.flight.n)
-	r.FlightTokens = uint32(max(0, w.flight.tokens))
+	r.InFlight = uint32(w.flight.n + w.theirs.n)
+	r.FlightTokens = uint32(max(0, w.flight.tokens+w.theirs.tokens))
 	r.KVTokens = uint32(w.capacity.inForce)
 	r.PendingTokens = uint32(max(0, w.queue.tokens))
-	r.Sent = w.sent + w.missed
+	r.Sent = w.sent + w.theirs.sent + w.missed
 	r.Slow = m.slowness * w.speed.rel
 	r.Wait = w.queue.wait(m.now, r.Slow)
 	r.Load = w.share.seconds * m.back / window
@@ -59,9 +59,10 @@ type Stats struct {
 	Drained  bool   // it was asked to drain, whatever else it is
 	Why      string // it is ejected or draining; "" if it is neither
 	Up       bool   // gets requests
-	InFlight int
-	Limit    int  // of requests at all ranks together; 0 = none
-	Full     bool // they are as many
+	InFlight int    // requests of this router
+	Theirs   int    // requests of other routers, as far as they tell
+	Limit    int    // of requests at all ranks together; 0 = none
+	Full     bool   // they are as many
 	Sent     uint64
 	Pending  int // prompt tokens without a first byte
 
@@ -99,7 +100,8 @@ func (w *Worker) stats(m *moment, limit int) Stats {
 	slow := m.slowness * w.speed.rel
 	s := Stats{
 		ID: w.id, Endpoint: w.name, Rank: int(w.rank), Ranks: len(w.ranks), URL: w.shown, Slot: w.slot, Since: w.since,
-		Breaker: w.breaker.state(m.now), Drained: w.draining, Up: w.takes(m.now), InFlight: w.flight.n, Limit: limit,
+		Breaker: w.breaker.state(m.now), Drained: w.draining, Up: w.takes(m.now), InFlight: w.flight.n,
+		Theirs: w.theirs.n, Limit: limit,
 		Full: w.full(limit), Sent: w.sent, Pending: w.queue.tokens,
 		Running: w.readings.Running, Waiting: w.readings.Waiting, KVUsage: w.readings.Usage, MetricsAge: -1,
 		Capacity: w.capacity.inForce, CPUTokens: w.CPUTokens(),

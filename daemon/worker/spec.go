@@ -21,6 +21,10 @@ type Spec struct {
 	// DataParallel is how many data-parallel ranks stand behind URL; 0 = as many as the worker says. Each of several is a
 	// Worker of its own, with the spec's KVTokens, Weight, Cost and Labels.
 	DataParallel int
+
+	// Drain drains the worker from its beginning. A change of it drains the worker or puts it back, as Pool.Drain does;
+	// an update that changes nothing of it leaves what Pool.Drain did.
+	Drain bool
 }
 
 // marks are what a Spec says of its worker for strategies to read. A new one is a field of Spec and a line in marks,

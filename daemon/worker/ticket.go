@@ -25,23 +25,33 @@ type Ticket struct {
 // choice. If none is left, the Standing of a new Snapshot says what to answer. A worker that was removed since the
 // snapshot still accepts, but not a rank that its worker has no more. Every ticket must be ended.
 func (p *Pool) TryBegin(w *Worker, d Dispatch, now time.Time) (*Ticket, bool) {
-	t := p.ticket(w, d, now)
-	p.mu.Lock()
-	defer p.unlock()
-	if !p.admits(w, d.Bound, t.request.at) {
+	t := new(Ticket)
+	if !p.Begin(t, w, d, now) {
 		return nil, false
 	}
-	p.fleet.begin(w, &t.request)
 	return t, true
 }
 
-func (p *Pool) ticket(w *Worker, d Dispatch, now time.Time) *Ticket {
-	t := &Ticket{pool: p, worker: w, request: request{at: p.fleet.sec(now), est: d.Est, tokens: d.PromptTokens,
-		cached: d.CachedTokens, whole: d.Whole, holder: d.Holder}}
-	if t.request.est <= 0 {
-		t.request.est = p.Estimate(d.PromptTokens, d.CachedTokens)
+// Begin is TryBegin with the caller's memory for the ticket: it must not be moved, nor used for a second one.
+func (p *Pool) Begin(t *Ticket, w *Worker, d Dispatch, now time.Time) bool {
+	t.fill(p, w, d, now)
+	p.mu.Lock()
+	defer p.unlock()
+	if !p.admits(w, d.Bound, t.request.at) {
+		return false
 	}
-	return t
+	p.fleet.begin(w, &t.request)
+	return true
+}
+
+func (t *Ticket) fill(p *Pool, w *Worker, d Dispatch, now time.Time) {
+	t.pool, t.worker = p, w
+	r := &t.request
+	r.at, r.est, r.tokens, r.cached = p.fleet.sec(now), d.Est, d.PromptTokens, d.CachedTokens
+	r.whole, r.holder = d.Whole, d.Holder
+	if r.est <= 0 {
+		r.est = p.Estimate(d.PromptTokens, d.CachedTokens)
+	}
 }
 
 // admits reports whether w, which a snapshot offered a moment ago, still takes the request. The caller holds p.mu.
@@ -58,6 +68,60 @@ func (p *Pool) admits(w *Worker, bound bool, now float64) bool {
 	}
 	return w.takes(now)
 }
+
+// BeginForeign counts a request that another router sent at the time to the worker with that Key. It returns nil if
+// there is no such worker, or if it is down: what was sent there then has failed. Every Foreign must be ended.
+// Of d, Bound and Holder are not heeded. seen is false for a request of which the pool learns long after it was sent:
+// then it counts in flight, but not as work offered now.
+func (p *Pool) BeginForeign(key uint64, d Dispatch, seen bool, at time.Time) *Foreign {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w := p.fleet.byKey(key)
+	if w == nil || w.health.state == down {
+		return nil
+	}
+	f := &Foreign{pool: p, worker: w}
+	r := &f.request
+	r.at, r.est, r.tokens, r.cached, r.whole = p.fleet.sec(at), d.Est, d.PromptTokens, d.CachedTokens, d.Whole
+	if r.est <= 0 {
+		r.est = p.fleet.conf.estimate(r.tokens, r.cached)
+	}
+	p.fleet.beginForeign(w, r, seen)
+	return f
+}
+
+// ByKey returns the configured worker with that Key, and whether it is down; nil if there is none.
+func (p *Pool) ByKey(key uint64) (w *Worker, isDown bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w = p.fleet.byKey(key)
+	return w, w != nil && w.health.state == down
+}
+
+// Process returns the start time of the process behind a worker, in seconds since 1970 as its metrics say; 0 = not
+// known.
+func (p *Pool) Process(key uint64) float64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if w := p.fleet.byKey(key); w != nil {
+		return w.endpoint.process
+	}
+	return 0
+}
+
+// ExpectProcess sets the start time of the process that was last seen behind a worker, before this router started. If
+// the worker's first page of metrics shows another, the worker has restarted meanwhile: OnRestart is called. It does
+// nothing after the first page.
+func (p *Pool) ExpectProcess(key uint64, began float64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if w := p.fleet.byKey(key); w != nil && w.endpoint.process == 0 {
+		w.endpoint.process = began
+	}
+}
+
+// Est is the seconds of prefill that the request was taken for, on a worker of slowness 1.
+func (t *Ticket) Est() float64 { return t.request.est }
 
 // Worker is where the request was sent.
 func (t *Ticket) Worker() *Worker { return t.worker }

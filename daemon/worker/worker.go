@@ -23,6 +23,7 @@ type Worker struct {
 	slowStart slowStart
 	queue     queue
 	flight    flight
+	theirs    theirs
 	sent      uint64
 	missed    uint64 // added to sent in rows: what each of the others got while it was away
 	share     share

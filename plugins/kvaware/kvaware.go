@@ -13,12 +13,12 @@ import (
 )
 
 // New returns the strategy.
-func New() sdk.Strategy { return new(strategy) }
+func New() sdk.Strategy { return &strategy{rule: score.Rule{ByCost: true}} }
 
 type strategy struct{ rule score.Rule }
 
 // Wants implements [sdk.Wanter].
-func (*strategy) Wants() sdk.Want { return sdk.WantHeld }
+func (*strategy) Wants() sdk.Want { return sdk.WantHeld | sdk.WantCost }
 
 func (s *strategy) Route(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
 	d := s.rule.Route(r, workers)

@@ -1,15 +1,3 @@
-// Package prefixaware is the default strategy: a request goes where most of its prompt is believed cached, unless that
-// costs more than it saves. The rule and its reasons are in package score.
-//
-// # Options
-//
-// Each term of the score is in seconds and measured, so there is no weight to turn. The two options are those of
-// SageMaker's own PREFIX_AWARE routing, for who moves from there; both are off by default, since the score prices what
-// they cut off:
-//
-//	prefix_length          1024 to 65536: only so many bytes at the beginning of a prompt count as cached,
-//	                       in blocks of 128
-//	concurrency_threshold  1 to 1024: a worker with so many requests in flight gets no more while another has fewer
 package prefixaware
 
 import (
@@ -21,7 +9,7 @@ import (
 )
 
 // New returns the strategy.
-func New() sdk.Strategy { return new(strategy) }
+func New() sdk.Strategy { return &strategy{rule: score.Rule{ByCost: true}} }
 
 type strategy struct {
 	rule      score.Rule
@@ -42,7 +30,17 @@ func (s *strategy) Configure(o *sdk.Options) error {
 			"write requests from 1 to 1024, or leave it out")
 	}
 	s.blocks, s.threshold = uint32(length/abi.BlockBytes), uint32(threshold)
+	s.rule.ByCost = s.blocks == 0 && s.threshold == 0
 	return nil
+}
+
+// Wants asks for the host's scores, which are the same and cost it less. They do not fit where the options change what
+// is scored.
+func (s *strategy) Wants() sdk.Want {
+	if s.rule.ByCost {
+		return sdk.WantCost
+	}
+	return 0
 }
 
 // full is seconds on top of the wait of a worker at the threshold: after all others. If all are there it changes

@@ -87,7 +87,7 @@ func (t *tie) enter(i int) {
 // work returns Y of one row: its score for a request in an empty fleet, less its wait.
 func (c *request) work(row []sdk.Worker) float64 {
 	alone, key := *c, [1]uint64{}
-	alone.lambda, alone.halfFlight = 0, 0
+	alone.lambda, alone.tilt = 0, 0
 	_, best := alone.rank(row, key[:])
 	return math.Float64frombits(best[0]&^rowMask) - float64(2*row[0].Wait)
 }

@@ -9,6 +9,10 @@ import (
 
 // Rule chooses by the score. The zero value is ready; like a strategy it is not safe for concurrent use.
 type Rule struct {
+	// ByCost takes the scores that the host has computed, [sdk.Worker].Cost, where it has: they are the same. For a
+	// strategy that wants them ([sdk.WantCost]) and leaves the workers as they came.
+	ByCost bool
+
 	keys []uint64 // one a row, of the request at hand
 }
 
@@ -18,8 +22,15 @@ func (u *Rule) Route(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
 	if len(u.keys) < len(workers) {
 		u.keys = make([]uint64, len(workers))
 	}
-	c := common(r.Header, workers)
-	longest, best := c.rank(workers, u.keys)
+	c := common(r.Header)
+	var longest uint32
+	var best [1 + sdk.Alternatives]uint64
+	if u.ByCost && len(workers) > 0 && workers[0].Cost > 0 {
+		longest, best = byCost(workers, u.keys)
+	} else {
+		c.survey(workers)
+		longest, best = c.rank(workers, u.keys)
+	}
 	if best[0] >= infinite {
 		return sdk.Decline
 	}
@@ -53,41 +64,80 @@ func reason(w *sdk.Worker, longest uint32) sdk.Reason {
 	return sdk.ReasonPrefix
 }
 
-// request is what the score takes from the header and from the fleet as a whole, the same for every row.
+// request is what the score takes from the header, and from the fleet as a whole: the same for every row.
 type request struct {
-	l, block   float64 // prompt tokens, tokens a block
-	token      float64 // c1 + c2*L: seconds to prefill the prompt's last token on a worker of slowness 1
-	again      float64 // c1 + c2*L/2: seconds to compute one token again
-	halfC2     float64
-	bw1, bw2   float64 // seconds a token from a tier; 0 = no such tier
-	lambda     float64
-	wait       float64 // mean of W
-	flight     float64 // mean in flight per unit of weight
-	halfFlight float64 // .5 / max(1, flight)
+	l, block float64 // prompt tokens, tokens a block
+	token    float64 // c1 + c2*L: seconds to prefill the prompt's last token on a worker of slowness 1
+	again    float64 // c1 + c2*L/2: seconds to compute one token again
+	halfC2   float64
+	bw1, bw2 float64 // seconds a token from a tier; 0 = no such tier
+	lambda   float64
+
+	wait   float64 // mean of W; this and the next two are survey's
+	flight float64 // mean in flight per unit of weight
+	tilt   float64 // for one request in flight: reach * gate / max(1, flight)
 }
 
-func common(h *abi.Header, workers []sdk.Worker) request {
+// The tilt, and where it comes from.
+const (
+	reach = .75 // of a worker with as many in flight as the mean
+	calm  = .1  // of the fleet's KV in flight: up to it there is no tilt
+	rise  = .3  // from there to all of it
+	few   = 8   // in flight on a mean worker: up to it there is no tilt
+	crowd = 16  // from there to all of it
+)
+
+// gate returns how much of the tilt there is, 0 to 1: by the part of the KV that prompts in flight hold, or by how many
+// are in flight on a mean worker, whichever is more.
+func gate(held, room uint64, mean float64) float64 {
+	g := (mean - few) * (1. / crowd)
+	if byKV := (float64(held)/float64(room) - calm) * (1 / rise); g < byKV {
+		g = byKV
+	}
+	if room == 0 || g > 1 { // nobody knows the KV
+		return 1
+	}
+	if g < 0 {
+		return 0
+	}
+	return g
+}
+
+func common(h *abi.Header) request {
+	l, c1, halfC2 := float64(h.PromptTokens), float64(h.C1), .5*float64(h.C2)
+	return request{
+		l: l, block: float64(h.BlockTokens), token: c1 + 2*float64(halfC2*l), again: c1 + float64(halfC2*l), halfC2: halfC2,
+		bw1: float64(h.InvBWL1), bw2: float64(h.InvBWL2), lambda: float64(h.Lambda),
+	}
+}
+
+// survey adds what is known of the fleet. What is equal to the best (see tie) is found without it.
+func (c *request) survey(workers []sdk.Worker) {
 	wait, weight := 0., float64(len(workers))
-	flight := uint64(0)
+	flight, held, room := uint64(0), uint64(0), uint64(0)
+	alike := true
 	for i := range workers {
 		w := &workers[i]
 		wait += w.Wait
 		flight += uint64(w.InFlight)
-		if w.Weight != 1 && w.Weight > 0 {
-			weight += float64(w.Weight) - 1
+		held, room = held+uint64(w.FlightTokens), room+uint64(w.KVTokens)
+		if w.Weight != 1 || w.State&abi.RowSlowStart != 0 {
+			alike = false
+			if w.Weight > 0 {
+				weight += float64(w.Weight) - 1
+			}
 		}
 	}
-	l, c1, halfC2 := float64(h.PromptTokens), float64(h.C1), .5*float64(h.C2)
 	mean := float64(flight) / weight
+	open := 1.
+	if alike {
+		open = gate(held, room, mean)
+	}
 	least := mean
 	if least < 1 {
 		least = 1
 	}
-	return request{
-		l: l, block: float64(h.BlockTokens), token: c1 + 2*float64(halfC2*l), again: c1 + float64(halfC2*l), halfC2: halfC2,
-		bw1: float64(h.InvBWL1), bw2: float64(h.InvBWL2), lambda: float64(h.Lambda),
-		wait: wait / float64(len(workers)), flight: mean, halfFlight: .5 / least,
-	}
+	c.wait, c.flight, c.tilt = wait/float64(len(workers)), mean, reach*open/least
 }
 
 // A key is a row's score as the bits of a float64, which order as integers do while it is positive, its last 16 bits
@@ -99,6 +149,48 @@ const (
 	infinite = 0x7ff << 52
 )
 
+// byCost is rank with the scores that the host has computed, four rows at a time: each taken branch costs as much as a
+// row (see rank).
+func byCost(workers []sdk.Worker, keys []uint64) (longest uint32, best [1 + sdk.Alternatives]uint64) {
+	k0, k1, k2, k3 := uint64(math.MaxUint64), uint64(math.MaxUint64), uint64(math.MaxUint64), uint64(math.MaxUint64)
+	keys = keys[:len(workers)]
+	i := 0
+	for ; i+4 <= len(workers); i += 4 {
+		w, key := workers[i:i+4], keys[i:i+4]
+		longest = max(longest, w[0].GPU+w[0].L1+w[0].L2, w[1].GPU+w[1].L1+w[1].L2,
+			w[2].GPU+w[2].L1+w[2].L2, w[3].GPU+w[3].L1+w[3].L2)
+		a := math.Float64bits(w[0].Cost)&^rowMask | uint64(i)
+		b := math.Float64bits(w[1].Cost)&^rowMask | uint64(i+1)
+		c := math.Float64bits(w[2].Cost)&^rowMask | uint64(i+2)
+		d := math.Float64bits(w[3].Cost)&^rowMask | uint64(i+3)
+		key[0], key[1], key[2], key[3] = a, b, c, d
+		if min(a, b, c, d) < k3 {
+			k0, a = min(k0, a), max(k0, a)
+			k1, a = min(k1, a), max(k1, a)
+			k2, k3 = min(k2, a), min(k3, max(k2, a))
+			k0, b = min(k0, b), max(k0, b)
+			k1, b = min(k1, b), max(k1, b)
+			k2, k3 = min(k2, b), min(k3, max(k2, b))
+			k0, c = min(k0, c), max(k0, c)
+			k1, c = min(k1, c), max(k1, c)
+			k2, k3 = min(k2, c), min(k3, max(k2, c))
+			k0, d = min(k0, d), max(k0, d)
+			k1, d = min(k1, d), max(k1, d)
+			k2, k3 = min(k2, d), min(k3, max(k2, d))
+		}
+	}
+	for ; i < len(workers); i++ {
+		w := &workers[i]
+		longest = max(longest, w.GPU+w.L1+w.L2)
+		k := math.Float64bits(w.Cost)&^rowMask | uint64(i)
+		keys[i] = k
+		k0, k = min(k0, k), max(k0, k)
+		k1, k = min(k1, k), max(k1, k)
+		k2, k3 = min(k2, k), min(k3, max(k2, k))
+	}
+	return longest, [...]uint64{k0, k1, k2, k3}
+}
+
 // rank writes the key of each row and returns the longest match of any row and the smallest keys.
 //
 // It is one loop without calls and nearly without branches: in the wasm of the Go compiler each taken branch goes
@@ -108,7 +200,7 @@ func (c *request) rank(
 	workers []sdk.Worker, keys []uint64,
 ) (longest uint32, best [1 + sdk.Alternatives]uint64) {
 	l, block, token, again, halfC2 := c.l, c.block, c.token, c.again, c.halfC2
-	bw1, lambda, wait, halfFlight := c.bw1, c.lambda, c.wait, c.halfFlight
+	bw1, lambda, wait, tilt := c.bw1, c.lambda, c.wait, c.tilt
 	k0, k1, k2, k3 := uint64(math.MaxUint64), uint64(math.MaxUint64), uint64(math.MaxUint64), uint64(math.MaxUint64)
 	keys = keys[:len(workers)]
 	for i := range workers {
@@ -133,14 +225,14 @@ func (c *request) rank(
 			back = bw1
 		}
 		y += float64(float64((out+math.Abs(out))*float64(w.ReuseGPU)) * back)
-		idle := .9 - float64(1.3*w.Load)
-		idle = .1 + .5*(idle+math.Abs(idle)) // 1 - min(.9, 1.3*rho)
+		slack := .9 - float64(1.3*w.Load)
+		slack = .1 + .5*(slack+math.Abs(slack)) // 1 - min(.9, 1.3*rho)
 		flight := float64(int64(w.InFlight))
 		if w.Weight != 1 || w.State&abi.RowSlowStart != 0 {
 			flight = c.adjusted(w)
 		}
-		s := float64(2*w.Wait) + y + float64(float64(lambda/idle*y)*(wait+y))
-		s *= 1 + float64(flight*halfFlight)
+		t := float64(flight * tilt)
+		s := float64(float64(w.Wait)*(2+t)) + float64((y+float64(float64(lambda/slack*y)*(wait+y)))*(1+t))
 		k := math.Float64bits(s)&^rowMask | uint64(i)
 		keys[i] = k
 		if k < k3 {

@@ -30,11 +30,18 @@ func of(r abi.Row) float64 {
 
 // formula is the score as doc.go writes it, term by term, and without a thought for speed. work is its Y.
 func formula(h *abi.Header, rows []abi.Row, i int) (score, work float64) {
-	var wait, flight, weight float64
+	var wait, flight, weight, held, room float64
+	alike := true
 	for _, r := range rows {
 		wait, flight, weight = wait+r.Wait, flight+float64(r.InFlight), weight+of(r)
+		held, room = held+float64(r.FlightTokens), room+float64(r.KVTokens)
+		alike = alike && r.Weight == 1 && r.State&abi.RowSlowStart == 0
 	}
 	wait, flight = wait/float64(len(rows)), flight/weight
+	gate := 1.
+	if alike && room > 0 {
+		gate = min(1, max(0, (held/room-.1)/.3, (flight-8)/16))
+	}
 	r := rows[i]
 	l, c1, c2, b := float64(h.PromptTokens), float64(h.C1), float64(h.C2), float64(h.BlockTokens)
 	bw1, bw2, m := float64(h.InvBWL1), float64(h.InvBWL2), r.Slow
@@ -59,7 +66,8 @@ func formula(h *abi.Header, rows []abi.Row, i int) (score, work float64) {
 	if r.State&abi.RowSlowStart != 0 {
 		mine = 2*mine + flight + 2
 	}
-	return (2*r.Wait + y + k*y*(wait+y)) * (1 + .5*mine/max(1, flight)), y
+	tilt := .75 * gate * mine / max(1, flight)
+	return 2*r.Wait*(1+.5*tilt) + (y+k*y*(wait+y))*(1+tilt), y
 }
 
 // chosen is the row that doc.go says: of those that are equal to the one of the smallest score the first by flight,
@@ -103,6 +111,11 @@ func TestChoosesByTheFormula(t *testing.T) {
 		if n%2 == 0 {
 			level(rng, f)
 		}
+		scale := score.NewScale(&f.Header, f.Rows)
+		for i := range f.Rows { // as a host does that was asked for the costs
+			f.Rows[i].Cost = scale.Terms(&f.Rows[i]).Cost
+		}
+		s.rule.ByCost = n%4 >= 2
 		got := f.Run(t, s)
 		row, equals, scores := chosen(&f.Header, f.Rows)
 		if len(equals) > 1 {

@@ -9,22 +9,25 @@ type Terms struct {
 	Prefill  float64 // P: seconds to compute what it does not hold, and to bring what lies in its slower tiers
 	Eviction float64 // 2E: seconds that others lose by what the prompt pushes out, twice
 	Future   float64 // seconds that those who come meanwhile wait for it
-	Tilt     float64 // factor on the sum, for what is in flight there
-	Cost     float64 // the sum times the tilt: the smallest wins
+	Tilt     float64 // factor on the last three, for what is in flight there; half as far from 1 on the wait
+	Cost     float64 // the sum, tilted: the smallest wins
 }
 
 // Scale is what the terms of all rows share.
 type Scale struct {
 	header       *abi.Header
 	wait, flight float64 // means over the rows; in flight per unit of weight
+	gate         float64 // of the tilt
 }
 
 // NewScale returns the scale of a request and its rows.
 func NewScale(h *abi.Header, rows []abi.Row) Scale {
 	s := Scale{header: h}
-	weight := 0.
+	weight, held, room, alike := 0., uint64(0), uint64(0), true
 	for i := range rows {
 		r := &rows[i]
+		held, room = held+uint64(r.FlightTokens), room+uint64(r.KVTokens)
+		alike = alike && r.Weight == 1 && !r.SlowStart()
 		s.wait += r.Wait
 		s.flight += float64(r.InFlight)
 		weight += weightOf(r)
@@ -32,6 +35,10 @@ func NewScale(h *abi.Header, rows []abi.Row) Scale {
 	s.wait /= float64(max(1, len(rows)))
 	if weight > 0 {
 		s.flight /= weight
+	}
+	s.gate = 1
+	if alike {
+		s.gate = gate(held, room, s.flight)
 	}
 	return s
 }
@@ -62,8 +69,8 @@ func (s *Scale) Terms(r *abi.Row) Terms {
 	if r.State&abi.RowSlowStart != 0 {
 		mine = 2*mine + s.flight + 2
 	}
-	t.Tilt = 1 + .5*mine/max(1, s.flight)
-	t.Cost = (t.Wait + work + t.Future) * t.Tilt
+	t.Tilt = 1 + reach*s.gate*mine/max(1, s.flight)
+	t.Cost = t.Wait*(1+t.Tilt)/2 + (work+t.Future)*t.Tilt
 	return t
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/warmpath/warmpath/host"
 	"github.com/warmpath/warmpath/plugins"
 	"github.com/warmpath/warmpath/sdk"
+	"github.com/warmpath/warmpath/sdk/score"
 	"github.com/warmpath/warmpath/sdk/sdktest"
 )
 
@@ -44,6 +45,7 @@ func prefixaware(b *testing.B) *host.Strategy {
 func BenchmarkPickTail(b *testing.B) {
 	s, p := prefixaware(b), prompted(16)
 	f := &host.Frame{Header: p.Header, Rows: p.Rows}
+	price(f)
 	var took []time.Duration
 	for b.Loop() {
 		f.Header.Seq++
@@ -58,8 +60,17 @@ func BenchmarkPickTail(b *testing.B) {
 	b.ReportMetric(float64(took[len(took)*99/100].Nanoseconds()), "p99-ns")
 }
 
-// BenchmarkPick is prefixaware's whole pick, as the daemon calls it: in the sandbox with fuel, and natively on the same
-// frame. It stands here, as host and plugins are strangers to each other.
+// price fills in the costs of the rows, as the daemon does for a strategy that wants them.
+func price(f *host.Frame) {
+	scale := score.NewScale(&f.Header, f.Rows)
+	for i := range f.Rows {
+		f.Rows[i].Cost = scale.Terms(&f.Rows[i]).Cost
+	}
+}
+
+// BenchmarkPick is prefixaware's whole pick, as the daemon calls it: in the sandbox with fuel and with the costs that
+// it wants, the same without costs, and natively on the same frame. It stands here, as host and plugins are strangers
+// to each other.
 func BenchmarkPick(b *testing.B) {
 	s := prefixaware(b)
 	for _, n := range []int{16, 256} {
@@ -69,13 +80,28 @@ func BenchmarkPick(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				f.Header.Seq++
+				price(f)
 				if r := s.Pick(f); r.Fallback != "" {
 					b.Fatalf("fallback: %s", r.Fallback)
 				}
 			}
 		})
+		b.Run(fmt.Sprintf("uncosted/workers=%d", n), func(b *testing.B) {
+			p := prompted(n)
+			f := &host.Frame{Header: p.Header, Rows: p.Rows}
+			for i := range f.Rows {
+				f.Rows[i].Cost = 0
+			}
+			for b.Loop() {
+				f.Header.Seq++
+				s.Pick(f)
+			}
+		})
 		b.Run(fmt.Sprintf("native/workers=%d", n), func(b *testing.B) {
 			p, native := prompted(n), plugins.Native("prefixaware")
+			for i := range p.Rows {
+				p.Rows[i].Cost = 0 // it computes them itself
+			}
 			r := sdk.NewRequest(&p.Header, make([]uint32, n))
 			for b.Loop() {
 				r.Seq++

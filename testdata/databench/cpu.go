@@ -19,7 +19,7 @@ type measureOf struct {
 }
 
 var measures = []measureOf{
-	{name: "cpu/1KB", rounds: 7, proxy: cpuOf("cpu/1KB", 1<<10)},
+	{name: "cpu/1KB cpu/1KB-switches", rounds: 7, proxy: cpuOf("cpu/1KB", 1<<10)},
 	{name: "cpu/32KB", rounds: 5, proxy: cpuOf("cpu/32KB", 32<<10)},
 	{name: "cpu/256KB", rounds: 5, proxy: cpuOf("cpu/256KB", 256<<10)},
 	{name: "cpu/chat-8KB", rounds: 5, proxy: cpuOfChats},
@@ -58,14 +58,17 @@ func (b *bench) perRequest(p *proc.Proc, conns int, shoot func(c *wire.Client, i
 	wire.Closed(b.ctx, p.Addr, conns, b.turn()/4, each)
 	work.Store(0)
 	before := p.CPU()
+	switches := p.Switches()
 	wire.Closed(b.ctx, p.Addr, conns, b.turn(), each)
 	used := p.CPU() - before
+	switches = p.Switches() - switches
 	if err := failed.Load(); err != nil {
 		return 0, *err
 	}
 	if work.Load() == 0 {
 		return 0, errors.New("no request was answered")
 	}
+	b.switches = float64(switches) / float64(work.Load())
 	return float64(used.Nanoseconds()) / 1e3 / float64(work.Load()), nil
 }
 
@@ -86,6 +89,9 @@ func cpuOf(name string, size int) func(*bench, *proc.Proc) error {
 			next[i] = renew(request)
 		}
 		v, err := b.perRequest(p, busy, func(c *wire.Client, i int) (int, error) { return 1, ask(c, next[i]()) })
+		if err == nil && size == 1<<10 {
+			b.note(name+"-switches", p.Name, b.switches)
+		}
 		return b.noteUnless(err, name, p.Name, v)
 	}
 }

@@ -2,7 +2,7 @@
 // prints one JSON line a figure with its target, in the form of testdata/benchjson:
 //
 //	go run ./testdata/databench -bin bin/warmpath        # about 3 minutes; -quick: 30 s
-//	{"name":"cpu/1KB/warmpath over nginx","value":1.4,"unit":"ratio","target":1.6,"ok":true}
+//	{"name":"cpu/1KB/warmpath over nginx","value":1.4,"unit":"ratio","target":1.9,"ok":true}
 //
 // # What is measured
 //
@@ -19,10 +19,28 @@
 //
 // # Where the daemon's time goes
 //
-// A chat of 1 KB with a short answer costs 2.8 times the CPU of nginx beside it (2026-09, two busy shared cores). A
-// third of that is the kernel: two writes and four reads. The rest is spread thin: no part of the code has more than
-// a fourteenth. What paid, each measured with old and new binary taking turns: a context that is part of the request
-// (exchange.Life), 12 %; no fiber, no unread debug line and one allocation for a first attempt, 7 %; kept series in
-// place of label look-ups (operator), 4 %. Left alone: GOGC, as there is hardly any collection, and the look at a
-// pooled connection that is young: a worker that half-closes it would be waited for until header_timeout.
+// A third of a request of 1 KB is the kernel: two writes and four reads. The rest is spread thin: no part of the code
+// has more than a fourteenth. What paid, each measured with old and new build taking turns (ratios of the CPU of a
+// request, on shared and busy cores; chunk is that of a stream that flows as fast as it can):
+//
+//	                                                            1 KB   32 KB  256 KB  chats  chunk
+//	a context that is part of the request (exchange.Life)        .88
+//	no fiber, no unread debug line, one allocation an attempt    .93
+//	kept series in place of label look-ups (operator)            .96
+//	the end of events looked for from line to line (exchange)                                  .70
+//	system calls unannounced to the scheduler (room socket)      .79-.87  .87     .92    .87    .92
+//	five allocations less, fewer looks at header fields          .94      .98    1.02   1.00
+//
+// The row before the last also brings the voluntary context switches of a request from 0.4 down to 0.1
+// (cpu/1KB-switches). The last three together: .93, .91, .96, .91 and .59 in one run, the ring of the last requests'
+// decisions, which came meanwhile, included (3 % of a small request).
+//
+// Beside nginx, one run each on a machine with twenty times as many runnable threads as cores (2026-11): 2.7 and 3.3 at
+// 1 KB, 2.3 and 2.5 at 32 KB, 1.9 and 1.7 at 256 KB, 3.6 and 2.8 for chats, 1.3 and 1.4 a chunk. Only 256 KB keeps its
+// mark there.
+//
+// Left alone: GOGC, as there is hardly any collection; the look at a pooled connection that is young: a worker that
+// half-closes it would be waited for until header_timeout; one touch of a prompt's blocks in place of two, 1.5 %: the
+// second at the end puts them where the worker's own LRU has them; a sample of the requests for prefix.Reuse, 3 %: the
+// gaps between the blocks' uses would be those of the sample.
 package main

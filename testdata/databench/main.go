@@ -40,14 +40,15 @@ func main() {
 
 // bench is one run.
 type bench struct {
-	ctx     context.Context
-	dir     string
-	bin     map[string]string // the daemon's builds by proxy name
-	quick   bool
-	compare bool // two builds, nothing else
-	worker  *proc.Proc
-	proxies []*proc.Proc
-	samples map[[2]string][]float64 // by figure and proxy, one a round
+	ctx      context.Context
+	dir      string
+	bin      map[string]string // the daemon's builds by proxy name
+	quick    bool
+	compare  bool // two builds, nothing else
+	worker   *proc.Proc
+	proxies  []*proc.Proc
+	switches float64                 // voluntary context switches a unit of work, of the last perRequest
+	samples  map[[2]string][]float64 // by figure and proxy, one a round
 }
 
 // names are the contenders, in the order of the output.

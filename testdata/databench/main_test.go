@@ -28,10 +28,11 @@ func TestFigures(t *testing.T) {
 		}
 	}
 	f(0, `{"name":"cpu/1KB/nginx","value":20,"unit":"us/request","ok":true}`)
-	f(4, `{"name":"cpu/1KB/warmpath over nginx","value":1.5,"unit":"ratio","target":1.6,"ok":true}`)
+	f(4, `{"name":"cpu/1KB/warmpath over nginx","value":1.5,"unit":"ratio","target":1.9,"ok":true}`)
 	f(5, `{"name":"cpu/1KB/reverseproxy over warmpath","value":6,"unit":"ratio","target":5,"ok":true}`)
-	f(6, `{"name":"sse/cpu/nginx","value":null,"unit":"us/chunk","ok":false,"missing":true}`)
-	f(8, `{"name":"sse/cpu/warmpath","value":0.5,"unit":"us/chunk","target":0.7,"ok":true}`)
+	f(6, `{"name":"cpu/1KB-switches/nginx","value":null,"unit":"switches/request","ok":false,"missing":true}`)
+	f(10, `{"name":"sse/cpu/nginx","value":null,"unit":"us/chunk","ok":false,"missing":true}`)
+	f(12, `{"name":"sse/cpu/warmpath","value":0.5,"unit":"us/chunk","ok":true}`)
 }
 
 // TestRequests holds the bodies to what a worker must understand.

@@ -6,7 +6,6 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -38,8 +37,8 @@ func (b *bench) start(name string) (*proc.Proc, error) {
 	case "reverseproxy":
 		return b.startSelf(name, b.worker.Addr)
 	}
-	dir := filepath.Join(b.dir, name)
-	if err := os.Mkdir(dir, 0o700); err != nil {
+	dir, err := os.MkdirTemp(b.dir, name) // memory starts a second one
+	if err != nil {
 		return nil, err
 	}
 	p, err := proc.Router{Workers: []string{b.worker.Addr}}.Start(dir, b.bin[name])

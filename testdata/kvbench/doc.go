@@ -1,8 +1,17 @@
-// Kvbench measures the Redis door of the KV cache beside redis-server, in one run, taking turns: SET and GET of values
-// of 1 KiB, 1, 4, 16 and 32 MiB by 1 and 8 clients. Each client has one command under way, as LMCache has. It prints
-// one JSON line a figure: GB/s of both, the ratio, and the least that is asked of it.
+// Kvbench measures the doors of the KV cache in one run, taking turns, and prints one JSON line a figure. These are SET
+// and GET of values of 1 KiB, 1, 4, 16 and 32 MiB by 1 and 8 clients beside redis-server, and reads of shared memory
+// beside a plain copy of as many bytes. A client has one command under way, as LMCache has. Both servers are full, so
+// that each SET evicts.
 //
-//	make build && go run ./testdata/kvbench -bin bin/warmpath
+//	make build && go run ./testdata/kvbench -bin bin/warmpath [-sizes 1048576 -clients 1]
 //
-// The client's part, two system calls a command, is the same for both and counts in.
+// With -l2 it measures daemons that keep nothing in memory of their own (l1 = false), at 1, 4 and 16 MiB: one over
+// a redis-server, which other_GBps is of, one that is a member of a pool of three, and one that is no member, so that
+// each of its values goes to another process, as with Redis. A put returns when L2 has the value; cpu_us is of the
+// daemon and of what is behind it.
+//
+// A figure is the middle of the rounds, and the ratio that of the rounds' own ratios, as machines are noisy. The
+// client's part, two system calls a command and a copy of the value, is the same for both and counts in. limit_GBps is
+// what the same client gets of a server that does nothing but the system calls: where warmpath comes within a tenth of
+// that, the client is the limit, and all that is asked of the ratio is 1. cpu_us is the server's time for a value.
 package main

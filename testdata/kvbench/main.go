@@ -4,71 +4,113 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"net"
 	"os"
-	"os/exec"
-	"path/filepath"
+	"os/signal"
 	"slices"
-	"time"
+	"strconv"
+	"strings"
+	"syscall"
 )
 
 // figure is one line of the output.
 type figure struct {
 	Name     string  `json:"name"`
 	Warmpath float64 `json:"warmpath_GBps"` // the middle of the rounds
-	Redis    float64 `json:"redis_GBps"`
-	Ratio    float64 `json:"ratio"`
-	Least    float64 `json:"least"` // that is asked of the ratio; 0 = nothing
+	Other    float64 `json:"other_GBps"`    // redis-server; a plain copy, for shared memory
+	Limit    float64 `json:"limit_GBps,omitempty"`
+	Ratio    float64 `json:"ratio"`                    // to the other: the middle of the rounds' own ratios
+	Share    float64 `json:"share,omitzero"`           // of the limit, likewise
+	Least    float64 `json:"least"`                    // that is asked of the ratio
+	CPU      float64 `json:"warmpath_cpu_us,omitzero"` // of the server for a value
+	OtherCPU float64 `json:"other_cpu_us,omitzero"`
 	OK       bool    `json:"ok"`
+	Note     string  `json:"note,omitempty"`
 }
 
-const memory = 1 << 30 // of each server
+// clientBound is the share of the limit from which on the client, and not the server, decides how fast it goes.
+const clientBound = 0.9
+
+// options are the flags.
+type options struct {
+	bin     string
+	rounds  int
+	budget  int64
+	clients []int
+	sizes   []int
+}
 
 func main() {
-	bin := flag.String("bin", "bin/warmpath", "the program to measure")
-	rounds := flag.Int("rounds", 3, "turns that each server gets at each figure")
-	budget := flag.Int64("bytes", 256<<20, "of values that a turn puts and gets, at most 20,000 values")
+	o := options{clients: []int{1, 8}, sizes: []int{1 << 10, 1 << 20, 4 << 20, 16 << 20, 32 << 20}}
+	flag.StringVar(&o.bin, "bin", "bin/warmpath", "the program to measure")
+	flag.IntVar(&o.rounds, "rounds", 5, "turns that each server gets at each figure, after one that does not count")
+	flag.Int64Var(&o.budget, "bytes", 256<<20, "of values that a turn puts and gets, at most 20,000 values")
+	flag.Func("clients", "how many, separated by commas (default 1,8)", numbers(&o.clients))
+	flag.Func("sizes", "of values, in bytes, separated by commas", numbers(&o.sizes))
+	l2 := flag.Bool("l2", false, "measure the tiers behind the KV cache, not its doors")
+	null := flag.Bool("null", false, "be the server that the limit is measured with")
 	flag.Parse()
-	if err := run(*bin, *rounds, *budget); err != nil {
+	do := func() error { return run(o) }
+	switch {
+	case *null:
+		do = serveNull
+	case *l2:
+		do = func() error { return runL2(o) }
+	}
+	if err := do(); err != nil {
 		fmt.Fprintln(os.Stderr, "kvbench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(bin string, rounds int, budget int64) error {
+func numbers(into *[]int) func(string) error {
+	return func(text string) error {
+		*into = nil
+		for _, word := range strings.Split(text, ",") {
+			n, err := strconv.Atoi(word)
+			if err != nil || n <= 0 {
+				return fmt.Errorf("%q is no number above 0", word)
+			}
+			*into = append(*into, n)
+		}
+		return nil
+	}
+}
+
+func run(o options) error {
 	dir, err := os.MkdirTemp("", "kvbench")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	ours, err := startWarmpath(bin, dir)
+	all, err := startAll(o.bin, dir)
 	if err != nil {
 		return err
 	}
-	defer ours.stop()
-	redis, err := startRedis(dir)
-	if err != nil {
-		return err
-	}
-	defer redis.stop()
-	for _, s := range []*server{ours, redis} { // both have touched all of their memory
-		c, err := newClient(s.addr, 0, 8<<20)
-		if err != nil {
-			return err
-		}
-		if err := c.put(memory / len(c.value) * 5 / 4); err != nil {
-			return fmt.Errorf("%s: %w", s.name, err)
-		}
-		c.conn.Close()
-	}
+	defer all.stop()
+	end := make(chan os.Signal, 1)
+	signal.Notify(end, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-end
+		all.stop()
+		os.RemoveAll(dir)
+		os.Exit(1)
+	}()
 	out := json.NewEncoder(os.Stdout)
-	for _, clients := range []int{1, 8} {
-		for _, size := range []int{1 << 10, 1 << 20, 4 << 20, 16 << 20, 32 << 20} {
-			set, get, err := compare(ours, redis, turn{clients: clients, size: size, budget: budget}, rounds)
+	for _, clients := range o.clients {
+		for _, size := range o.sizes {
+			set, get, err := compare(all, turn{clients: clients, size: size, budget: o.budget}, o.rounds)
 			if err != nil {
 				return err
 			}
-			for _, f := range []figure{set, get} {
+			figures := []figure{set, get}
+			if size >= 1<<20 { // a lease costs more than to copy less
+				f, err := compareShared(all.pod, turn{clients: clients, size: size, budget: o.budget}, o.rounds)
+				if err != nil {
+					return err
+				}
+				figures = append(figures, f)
+			}
+			for _, f := range figures {
 				if err := out.Encode(f); err != nil {
 					return err
 				}
@@ -78,22 +120,24 @@ func run(bin string, rounds int, budget int64) error {
 	return nil
 }
 
-// compare gives the servers their turns.
-func compare(ours, redis *server, t turn, rounds int) (set, get figure, err error) {
-	var sets, gets [2][]float64
-	for range rounds {
-		for i, s := range []*server{ours, redis} {
-			putRate, getRate, err := t.run(s.addr)
+// compare gives the servers their turns, each round beginning with another one. The first round warms them up.
+func compare(all *servers, t turn, rounds int) (set, get figure, err error) {
+	list := []*server{all.ours, all.redis, all.null}
+	var sets, gets [3][]rate
+	for round := range rounds + 1 {
+		for k := range list {
+			i := (k + round) % len(list)
+			putRate, getRate, err := t.run(list[i])
 			if err != nil {
-				return set, get, fmt.Errorf("%s: %w", s.name, err)
+				return set, get, fmt.Errorf("%s: %w", list[i].name, err)
 			}
-			sets[i] = append(sets[i], putRate)
-			gets[i] = append(gets[i], getRate)
+			if round > 0 {
+				sets[i] = append(sets[i], putRate)
+				gets[i] = append(gets[i], getRate)
+			}
 		}
 	}
-	name := fmt.Sprintf("%s of %s, %d clients", "%s", sizeName(t.size), t.clients)
-	return newFigure(fmt.Sprintf(name, "SET"), sets, leastOf(t.size, 1.3)),
-		newFigure(fmt.Sprintf(name, "GET"), gets, leastOf(t.size, 1.5)), nil
+	return newFigure("SET", t, sets, leastOf(t.size, 1.3)), newFigure("GET", t, gets, leastOf(t.size, 1.5)), nil
 }
 
 // leastOf: the ratios are asked at LMCache's sizes, and never less than redis-server's speed elsewhere.
@@ -104,85 +148,50 @@ func leastOf(size int, asked float64) float64 {
 	return 1
 }
 
-func newFigure(name string, rates [2][]float64, least float64) figure {
-	f := figure{Name: name, Warmpath: middle(rates[0]), Redis: middle(rates[1]), Least: least}
-	f.Ratio = f.Warmpath / f.Redis
+// newFigure makes a figure of the rates of warmpath, of redis-server, and of the null server.
+func newFigure(verb string, t turn, rates [3][]rate, least float64) figure {
+	ours, redis, null := speeds(rates[0]), speeds(rates[1]), speeds(rates[2])
+	f := figure{Name: t.name(verb), Least: least, Ratio: middle(quotients(ours, redis)),
+		Share: middle(quotients(ours, null)), Warmpath: middle(ours), Other: middle(redis), Limit: middle(null),
+		CPU: middle(cpus(rates[0])), OtherCPU: middle(cpus(rates[1]))}
 	f.OK = f.Ratio >= least
+	if f.Ratio >= 1 && f.Ratio < least && f.Share >= clientBound {
+		f.OK, f.Note = true, "the client is the limit"
+	}
 	return f
 }
 
+func speeds(rates []rate) (list []float64) {
+	for _, r := range rates {
+		list = append(list, r.speed)
+	}
+	return list
+}
+
+func cpus(rates []rate) (list []float64) {
+	for _, r := range rates {
+		list = append(list, r.cpu)
+	}
+	return list
+}
+
+func quotients(a, b []float64) []float64 {
+	q := make([]float64, len(a))
+	for i := range a {
+		q[i] = a[i] / b[i]
+	}
+	return q
+}
+
 func middle(list []float64) float64 {
-	slices.Sort(list)
+	list = slices.Sorted(slices.Values(list))
 	return list[len(list)/2]
 }
 
-func sizeName(n int) string {
-	if n >= 1<<20 {
-		return fmt.Sprintf("%d MiB", n>>20)
+func (t turn) name(verb string) string {
+	size := fmt.Sprintf("%d KiB", t.size>>10)
+	if t.size >= 1<<20 {
+		size = fmt.Sprintf("%d MiB", t.size>>20)
 	}
-	return fmt.Sprintf("%d KiB", n>>10)
-}
-
-// server is a process under measurement.
-type server struct {
-	name, addr string
-	cmd        *exec.Cmd
-}
-
-func (s *server) stop() {
-	_ = s.cmd.Process.Kill()
-	_ = s.cmd.Wait()
-}
-
-// start runs a process until its address answers.
-func start(name, addr string, cmd *exec.Cmd) (*server, error) {
-	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("%s does not start: %w", name, err)
-	}
-	s := &server{name: name, addr: addr, cmd: cmd}
-	for range 500 {
-		if c, err := net.Dial("tcp", addr); err == nil {
-			c.Close()
-			return s, nil
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	s.stop()
-	return nil, fmt.Errorf("%s does not listen on %s", name, addr)
-}
-
-func startWarmpath(bin, dir string) (*server, error) {
-	addr, err := freeAddr()
-	if err != nil {
-		return nil, err
-	}
-	file := filepath.Join(dir, "warmpath.toml")
-	text := fmt.Sprintf("[server]\nlisten = '127.0.0.1:0'\nadmin = '127.0.0.1:0'\nlog_level = 'error'\n"+
-		"[kv_cache]\nresp = '%s'\nmax_bytes = %d\n"+
-		"[[pools]]\nstrategy = 'roundrobin'\nworkers = [{ url = 'http://127.0.0.1:1' }]\n",
-		addr, memory)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		return nil, err
-	}
-	return start("warmpath", addr, exec.Command(bin, "serve", "--config", file))
-}
-
-func startRedis(dir string) (*server, error) {
-	addr, err := freeAddr()
-	if err != nil {
-		return nil, err
-	}
-	_, port, _ := net.SplitHostPort(addr)
-	return start("redis-server", addr, exec.Command("redis-server", "--bind", "127.0.0.1", "--port", port, "--dir", dir,
-		"--save", "", "--maxmemory", fmt.Sprint(memory), "--maxmemory-policy", "allkeys-lru"))
-}
-
-func freeAddr() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer l.Close()
-	return l.Addr().String(), nil
+	return fmt.Sprintf("%s of %s, %d clients", verb, size, t.clients)
 }

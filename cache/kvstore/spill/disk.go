@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/cache/kvstore"
+	"github.com/warmpath/warmpath/cache/kvstore/catalog"
 )
 
 // Config says where values are kept, and how many.
@@ -38,6 +39,7 @@ type Disk struct {
 
 	mu       sync.Mutex // guards all below
 	index    map[string]place
+	keys     *catalog.Catalog // of index, in order
 	pending  map[string]*job
 	dead     []place // to be marked
 	segments []*segment
@@ -76,7 +78,8 @@ func Open(c Config) (*Disk, error) {
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
-	d := &Disk{config: c, jobs: make(chan *job, maxJobs), index: map[string]place{}, pending: map[string]*job{}}
+	d := &Disk{config: c, jobs: make(chan *job, maxJobs), index: map[string]place{}, keys: catalog.New(0),
+		pending: map[string]*job{}}
 	if err := d.open(); err != nil {
 		d.closeFiles()
 		return nil, fmt.Errorf("spill: %s: %w", c.Dir, err)
@@ -115,14 +118,14 @@ func (d *Disk) restore(path string) error {
 	if err != nil {
 		return err
 	}
-	g := &segment{file: f, path: path, keys: map[string]struct{}{}}
+	g := &segment{file: f, raw: openDirect(path), path: path, keys: map[string]struct{}{}}
 	d.segments = append(d.segments, g)
 	now := time.Now()
 	var torn bool
 	g.bytes, torn, err = scan(f, func(at int64, r record) {
 		if old, ok := d.index[r.key]; ok {
 			delete(old.segment.keys, r.key)
-			delete(d.index, r.key)
+			d.remove(r.key)
 		}
 		if r.expires.IsZero() || now.Before(r.expires) {
 			d.put(place{segment: g, at: at, record: r})
@@ -137,6 +140,7 @@ func (d *Disk) restore(path string) error {
 
 func (d *Disk) put(p place) {
 	d.index[p.record.key] = p
+	d.keys.Put(catalog.Item{Key: p.record.key, Size: p.record.size, Expires: p.record.expires})
 	p.segment.keys[p.record.key] = struct{}{}
 }
 
@@ -152,7 +156,7 @@ func (d *Disk) shrink(more int64) error {
 			return errors.New("the oldest values are promised to clients")
 		}
 		for key := range g.keys {
-			delete(d.index, key)
+			d.remove(key)
 			d.stats.Dropped++
 		}
 		total -= g.bytes
@@ -182,6 +186,11 @@ func (d *Disk) Exists(key string, keep time.Time) bool {
 func (d *Disk) Delete(key string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	return d.forgetKey(key)
+}
+
+// forgetKey deletes a key, written or not. The caller holds mu.
+func (d *Disk) forgetKey(key string) bool {
 	delete(d.pending, key)
 	p, ok := d.index[key]
 	if ok {
@@ -191,30 +200,44 @@ func (d *Disk) Delete(key string) bool {
 	return ok
 }
 
+func (d *Disk) remove(key string) {
+	delete(d.index, key)
+	d.keys.Delete(key)
+}
+
+// MaxBytes returns how many bytes the files may have.
+func (d *Disk) MaxBytes() int64 { return d.config.MaxBytes }
+
+// Page lists keys in their order, as [catalog.Catalog.Page] does.
+func (d *Disk) Page(prefix, after string, limit int) []catalog.Item {
+	return d.keys.Page(prefix, after, limit)
+}
+
 func (d *Disk) forget(p place) {
-	delete(d.index, p.record.key)
+	d.remove(p.record.key)
 	delete(p.segment.keys, p.record.key)
 }
 
-// Put takes a value to be written, or not: it never waits.
-func (d *Disk) Put(key string, expires time.Time, value *kvstore.Lease) bool {
+// Put takes a value to be written in place of what the key had, or not: it never waits.
+func (d *Disk) Put(key string, expires time.Time, value *kvstore.Lease) (written <-chan struct{}, taken bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.forgetKey(key)
 	j := &job{record: record{state: live, key: key, size: value.Size(), expires: expires}, value: value}
 	if j.record.bytes() > d.config.MaxBytes/segments || d.queued+j.record.size > d.config.MaxQueue ||
 		time.Now().Before(d.paused) {
 		d.stats.Skipped++
-		return false
+		return nil, false
 	}
 	select {
 	case d.jobs <- j:
 	default:
 		d.stats.Skipped++
-		return false
+		return nil, false
 	}
 	d.pending[key] = j
 	d.queued += j.record.size
-	return true
+	return nil, true
 }
 
 // Get reads a value into the room that it is given, and checks it.
@@ -250,19 +273,12 @@ func (d *Disk) Get(ctx context.Context, key string, room kvstore.Place) (bool, e
 var errCorrupt = errors.New("the bytes do not fit the checksum")
 
 func (d *Disk) read(ctx context.Context, p place, room kvstore.Place) error {
-	pieces, err := room(p.record.size, p.record.expires)
+	pieces, err := room(kvstore.Arrival{Size: p.record.size, Expires: p.record.expires})
 	if err != nil {
 		return err
 	}
-	at := p.at + headerBytes + int64(len(p.record.key))
-	for _, piece := range pieces {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if _, err := p.segment.file.ReadAt(piece, at); err != nil {
-			return fmt.Errorf("%w: %w", errCorrupt, err)
-		}
-		at += int64(len(piece))
+	if err := p.segment.read(ctx, p.at+p.record.head(), pieces); err != nil {
+		return err
 	}
 	if sumOf(p.record.key, pieces) != p.record.sum {
 		return errCorrupt
@@ -284,7 +300,7 @@ func (d *Disk) Stats() Stats {
 
 func (d *Disk) closeFiles() {
 	for _, g := range d.segments {
-		g.file.Close()
+		g.closeFiles()
 	}
 	if d.lock != nil {
 		d.lock.Close()

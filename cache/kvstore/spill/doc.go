@@ -4,14 +4,21 @@
 // # How do they lie on the disk?
 //
 // In segments, files of an eighth of Config.MaxBytes that are only appended to. When there are too many, the oldest
-// goes with all that is in it. A record is a header of 36 bytes, the key, the value:
+// goes with all that is in it. A record is a header of 36 bytes and the key, up to the next 4096 bytes, and the value,
+// up to the next 4096 again:
 //
-//	0 "wpkv"  4 state: 1 live, 0 dead  8 length of the key  12 of the value  20 end in Unix ns, 0 = none
+//	0 "wpk2"  4 state: 1 live, 0 dead  8 length of the key  12 of the value  20 end in Unix ns, 0 = none
 //	28 CRC-32C of key and value  32 CRC-32C of the header with state 1 and this 0, and of the key
 //
 // little-endian. A start reads the headers. One that is torn, as the machine stopped while it was written, ends its
 // segment; a value whose bytes are not what its checksum says is a miss. Both are counted. A deleted or replaced
 // value is marked dead in place, which needs no room on a full disk.
+//
+// # Why past the page cache?
+//
+// Values are written and read direct (O_DIRECT) where the file system can do that, in steps of a megabyte, and through
+// the page cache elsewhere. Memory is the cache already: the kernel's would hold each value a second time, and write it
+// when it likes. What is marked dead is one byte, and goes through the cache.
 //
 // # What if the disk is slow, or full?
 //

@@ -10,7 +10,7 @@ import (
 
 const (
 	headerBytes = 36
-	magic       = "wpkv"
+	magic       = "wpk2"
 	live        = 1
 	dead        = 0
 	stateAt     = 4
@@ -28,8 +28,11 @@ type record struct {
 	sum     uint32 // of key and value
 }
 
+// head is the room of the header and the key, and where the value begins.
+func (r *record) head() int64 { return roundUp(headerBytes + int64(len(r.key))) }
+
 // bytes is the room that the record and its value take.
-func (r *record) bytes() int64 { return headerBytes + int64(len(r.key)) + r.size }
+func (r *record) bytes() int64 { return r.head() + roundUp(r.size) }
 
 // encode returns the header and the key.
 func (r *record) encode() []byte {

@@ -8,9 +8,10 @@ import (
 	"time"
 )
 
-// segment is one file. Disk.mu guards all but the file.
+// segment is one file. Disk.mu guards all but file and raw.
 type segment struct {
 	file  *os.File
+	raw   *os.File // the same, past the page cache; nil = the file system cannot do that
 	path  string
 	bytes int64
 	refs  int       // reads under way
@@ -66,6 +67,13 @@ func scan(f *os.File, found func(at int64, r record)) (bytes int64, torn bool, e
 // close closes the file of a segment that nobody reads any more.
 func (g *segment) close() {
 	if g.gone && g.refs == 0 {
-		g.file.Close()
+		g.closeFiles()
+	}
+}
+
+func (g *segment) closeFiles() {
+	g.file.Close()
+	if g.raw != nil {
+		g.raw.Close()
 	}
 }

@@ -31,7 +31,7 @@ func start(t *testing.T, dir string, maxBytes int64) *tiers {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := kvstore.Open(kvstore.Config{MaxBytes: 8 << 20, Backing: d, Log: quiet})
+	s, err := kvstore.Open(kvstore.Config{MaxBytes: 8 << 20, Disk: d, Log: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,8 +122,8 @@ func TestSpill(t *testing.T) {
 			t.Errorf("k%d is lost", i)
 		}
 	}
-	if n := x.store.Stats(); n.Loaded < 12 || n.Misses != 0 {
-		t.Errorf("%d came from the disk, %d misses", n.Loaded, n.Misses)
+	if n := x.store.Stats(); n.FromDisk < 12 || n.Misses != 0 {
+		t.Errorf("%d came from the disk, %d misses", n.FromDisk, n.Misses)
 	}
 	x.store.Delete("k3")
 	x.put("k4", 100, kvstore.Terms{}) // other bytes than before
@@ -223,15 +223,15 @@ func TestFullDisk(t *testing.T) {
 	x.put("a", 1000, kvstore.Terms{})
 	x.settled()
 	x.disk.mu.Lock()
-	file := x.disk.segments[0].file
-	x.disk.segments[0].file = full
+	file, raw := x.disk.segments[0].file, x.disk.segments[0].raw
+	x.disk.segments[0].file, x.disk.segments[0].raw = full, nil
 	x.disk.mu.Unlock()
 	for i := range 5 {
 		x.put(fmt.Sprint("k", i), 1000, kvstore.Terms{})
 		x.settled()
 	}
 	x.disk.mu.Lock()
-	x.disk.segments[0].file = file
+	x.disk.segments[0].file, x.disk.segments[0].raw = file, raw
 	x.disk.paused = time.Time{}
 	x.disk.mu.Unlock()
 	full.Close()
@@ -270,10 +270,11 @@ func TestRefused(t *testing.T) {
 // FuzzScan: whatever stands in a file, a start takes up whole records and cuts the rest off.
 func FuzzScan(f *testing.F) {
 	r := record{state: live, key: "key", size: 3, sum: sumOf("key", [][]byte{[]byte("abc")})}
-	one := append(r.encode(), "abc"...)
+	one := append(r.encode(), make([]byte, r.bytes())...)[:r.bytes()]
+	copy(one[r.head():], "abc")
 	f.Add(one)
 	f.Add(append(bytes.Clone(one), one[:20]...))
-	f.Add([]byte("wpkv\x01"))
+	f.Add([]byte("wpk2\x01"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		path := filepath.Join(t.TempDir(), "f")
 		if err := os.WriteFile(path, data, 0o600); err != nil {

@@ -52,7 +52,7 @@ func (d *Disk) write(j *job) {
 	}
 	pieces := j.value.Pieces()
 	j.record.sum = sumOf(j.record.key, pieces)
-	err := writeAt(g.file, at, append([][]byte{j.record.encode()}, pieces...))
+	err := g.write(at, &j.record, pieces)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.queued -= j.record.size
@@ -115,7 +115,7 @@ func (d *Disk) addSegment() error {
 		return err
 	}
 	d.next++
-	d.segments = append(d.segments, &segment{file: f, path: path, keys: map[string]struct{}{}})
+	d.segments = append(d.segments, &segment{file: f, raw: openDirect(path), path: path, keys: map[string]struct{}{}})
 	return nil
 }
 
@@ -125,18 +125,6 @@ func (d *Disk) fail(err error) {
 	d.paused = time.Now().Add(pauseTime)
 	d.config.Log.Error("values of the KV cache cannot be spilled; memory serves on", "folder", d.config.Dir, "error", err,
 		"again_in", pauseTime)
-}
-
-// writeAt writes pieces one after the other.
-func writeAt(f *os.File, at int64, pieces [][]byte) error {
-	for _, p := range pieces {
-		n, err := f.WriteAt(p, at)
-		if err != nil {
-			return err
-		}
-		at += int64(n)
-	}
-	return nil
 }
 
 // markDead marks the records of what was deleted or replaced, so that no start brings it back.

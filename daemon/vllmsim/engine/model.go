@@ -12,9 +12,9 @@ import (
 //
 // so that chunks add up to the cost of the whole.
 //
-// A step of decodes alone reads the weights once, StepSeconds, and adds DecodeSeconds for each sequence: with the
-// default model 64 sequences make tokens every 18 ms. A step with prefill reads the weights under cover of the
-// arithmetic, hence the larger of the two.
+// A step of decodes alone reads the weights once, StepSeconds, and adds DecodeSeconds for each sequence, and for each
+// of its tokens DecodeContextSeconds. The default model has none of these: 64 sequences make tokens every 18 ms. A step
+// with prefill reads the weights under cover of the arithmetic, hence the larger of the two.
 type Model struct {
 	// PrefillSeconds is the prefill of one token, attention aside.
 	PrefillSeconds float64
@@ -24,6 +24,8 @@ type Model struct {
 	StepSeconds float64
 	// DecodeSeconds is added to a step for each sequence that gets one more token.
 	DecodeSeconds float64
+	// DecodeContextSeconds is added for each token before those: the KV that attention reads from memory.
+	DecodeContextSeconds float64
 	// Slowness multiplies the duration of every step: 2 is a worker half as fast. 0 is 1.
 	Slowness float64
 }
@@ -44,8 +46,9 @@ func (m *Model) Prefill(n, p int) float64 {
 	return float64(n) * (m.PrefillSeconds + m.ContextSeconds*(float64(p)+float64(n)/2))
 }
 
-// Step returns the duration of a step with so many seconds of prefill and so many decoding sequences.
-func (m *Model) Step(prefill float64, decodes int) time.Duration {
-	s := max(prefill, m.StepSeconds) + m.DecodeSeconds*float64(decodes)
+// Step returns the duration of a step with so many seconds of prefill and so many decoding sequences, which have so
+// many tokens together.
+func (m *Model) Step(prefill float64, decodes, context int) time.Duration {
+	s := max(prefill, m.StepSeconds) + m.DecodeSeconds*float64(decodes) + m.DecodeContextSeconds*float64(context)
 	return time.Duration(s * m.Slowness * float64(time.Second))
 }

@@ -29,7 +29,7 @@ func TestChunksAddUp(t *testing.T) {
 func TestStepTime(t *testing.T) {
 	f := func(m Model, prefill float64, decodes int, want time.Duration) {
 		t.Helper()
-		if got := m.Step(prefill, decodes); (got - want).Abs() > time.Microsecond {
+		if got := m.Step(prefill, decodes, 0); (got - want).Abs() > time.Microsecond {
 			t.Errorf("%v s of prefill and %d decodes: %v, want %v", prefill, decodes, got, want)
 		}
 	}
@@ -40,6 +40,10 @@ func TestStepTime(t *testing.T) {
 	f(m, 0.1, 10, 101*time.Millisecond)
 	m.Slowness = 8
 	f(m, 0.1, 10, 808*time.Millisecond)
+	m.Slowness, m.DecodeContextSeconds = 1, 1e-7
+	if got, want := m.Step(0, 2, 100_000), 22200*time.Microsecond; (got - want).Abs() > time.Microsecond {
+		t.Errorf("two decodes of 100,000 tokens together: %v, want %v", got, want)
+	}
 }
 
 func TestHistogram(t *testing.T) {

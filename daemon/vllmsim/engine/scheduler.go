@@ -70,10 +70,11 @@ func (s *scheduler) startStep(now time.Duration) bool {
 		return len(s.loading) > loading
 	}
 	var seconds float64
-	decodes, tokens := 0, 0
+	decodes, context, tokens := 0, 0, 0
 	for _, sh := range st.shares {
 		if sh.seq.decodes(sh.n) {
 			decodes++
+			context += sh.seq.length()
 			continue
 		}
 		st.prefills++
@@ -82,7 +83,7 @@ func (s *scheduler) startStep(now time.Duration) bool {
 	}
 	s.journal.step(seconds*s.cfg.Model.Slowness, tokens)
 	st.active = true
-	st.end = now + s.cfg.Model.Step(seconds, decodes)
+	st.end = now + s.cfg.Model.Step(seconds, decodes, context)
 	return true
 }
 

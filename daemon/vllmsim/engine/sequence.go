@@ -108,6 +108,13 @@ func (q *Sequence) OutputTokens() int { return q.output }
 // CachedTokens returns the number of prompt tokens that were found in the cache, or in a tier, at admission.
 func (q *Sequence) CachedTokens() int { return q.cached }
 
+// Loaded returns how many of the CachedTokens were loaded from the CPU tier, and how many from the shared one.
+func (q *Sequence) Loaded() (cpu, shared int) { return q.load.cpu, q.load.shared }
+
+// Hashes returns the chained hashes of the full blocks of the prompt and of the reply so far. They are those of Change,
+// and not to be changed.
+func (q *Sequence) Hashes() []uint64 { return q.hashes }
+
 // Preemptions returns how often the sequence was sent back to wait.
 func (q *Sequence) Preemptions() int { return q.preemptions }
 

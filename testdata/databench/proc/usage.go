@@ -24,6 +24,21 @@ func (p *Proc) CPU() time.Duration {
 	return sum
 }
 
+// Switches counts how often a thread has given its processor up by itself.
+func (p *Proc) Switches() (voluntary int64) {
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", p.cmd.Process.Pid))
+	for _, t := range tasks {
+		b, _ := os.ReadFile(t)
+		for line := range strings.Lines(string(b)) {
+			if value, ok := strings.CutPrefix(line, "voluntary_ctxt_switches:"); ok {
+				n, _ := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
+				voluntary += n
+			}
+		}
+	}
+	return voluntary
+}
+
 // RSS is the resident memory in bytes.
 func (p *Proc) RSS() int64 {
 	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/statm", p.cmd.Process.Pid))

@@ -1,0 +1,211 @@
+package catalog
+
+import (
+	"strings"
+	"sync"
+	"time"
+
+	radix "github.com/armon/go-radix"
+)
+
+// Item is one key of a tier.
+type Item struct {
+	Key     string
+	Size    int64     // bytes of the value
+	Expires time.Time // zero = never
+}
+
+// Catalog is the keys of one tier. Its methods may be called by many at once.
+type Catalog struct {
+	mu       sync.Mutex // guards all below
+	tree     *radix.Tree
+	seen     [256]bool // bytes that have stood in a key
+	longest  int       // bytes of the longest key so far
+	maxBytes int64
+	bytes    int64 // of keys and records
+	values   int64 // of the values
+	dropped  uint64
+	newest   *node
+	oldest   *node
+}
+
+// node is an item in the order of use.
+type node struct {
+	Item
+	newer, older *node
+}
+
+// recordBytes is what a key costs beside its own bytes: the item, its leaf and its share of the tree's inner nodes, as
+// measured (TestRecordBytes).
+const recordBytes = 200
+
+// New makes an empty catalogue, of so many bytes for keys and records; 0 = no bound.
+func New(maxBytes int64) *Catalog { return &Catalog{tree: radix.New(), maxBytes: maxBytes} }
+
+// Put enters a key, or what it has now.
+func (c *Catalog) Put(i Item) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if old, ok := c.tree.Get(i.Key); ok {
+		n := old.(*node)
+		c.values += i.Size - n.Size
+		i.Key = n.Key
+		n.Item = i
+		c.unlink(n)
+		c.link(n)
+		return
+	}
+	n := &node{Item: i}
+	c.tree.Insert(i.Key, n)
+	c.link(n)
+	c.bytes += recordBytes + int64(len(i.Key))
+	c.values += i.Size
+	c.longest = max(c.longest, len(i.Key))
+	for _, b := range []byte(i.Key) {
+		c.seen[b] = true
+	}
+	for c.maxBytes > 0 && c.bytes > c.maxBytes && c.oldest != n {
+		c.dropped++
+		c.drop(c.oldest)
+	}
+}
+
+// Delete forgets a key and reports whether it was there.
+func (c *Catalog) Delete(key string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.find(key)
+	if n == nil {
+		return false
+	}
+	c.drop(n)
+	return true
+}
+
+// Get returns what a key has, and counts as its use.
+func (c *Catalog) Get(key string) (Item, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.find(key)
+	if n == nil {
+		return Item{}, false
+	}
+	c.unlink(n)
+	c.link(n)
+	return n.Item, true
+}
+
+func (c *Catalog) find(key string) *node {
+	if v, ok := c.tree.Get(key); ok {
+		return v.(*node)
+	}
+	return nil
+}
+
+func (c *Catalog) drop(n *node) {
+	c.tree.Delete(n.Key)
+	c.unlink(n)
+	c.bytes -= recordBytes + int64(len(n.Key))
+	c.values -= n.Size
+}
+
+func (c *Catalog) link(n *node) {
+	n.older = c.newest
+	if c.newest != nil {
+		c.newest.newer = n
+	}
+	c.newest = n
+	if c.oldest == nil {
+		c.oldest = n
+	}
+}
+
+func (c *Catalog) unlink(n *node) {
+	if n.newer != nil {
+		n.newer.older = n.older
+	} else {
+		c.newest = n.older
+	}
+	if n.older != nil {
+		n.older.newer = n.newer
+	} else {
+		c.oldest = n.newer
+	}
+	n.newer, n.older = nil, nil
+}
+
+// Stats is what stands in a catalogue.
+type Stats struct {
+	Keys       int
+	Bytes      int64  // of keys and records
+	ValueBytes int64  // of the values that they name
+	Dropped    uint64 // keys forgotten as there were too many
+}
+
+// Stats counts.
+func (c *Catalog) Stats() Stats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return Stats{Keys: c.tree.Len(), Bytes: c.bytes, ValueBytes: c.values, Dropped: c.dropped}
+}
+
+// Page returns the first keys after one, in their order, that begin with a prefix: at most limit of them. after need
+// not be a key; "" is before all of them. Items that have expired are listed as long as their owner has not deleted
+// them.
+func (c *Catalog) Page(prefix, after string, limit int) []Item {
+	if limit <= 0 {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := pager{catalog: c, after: after, limit: limit}
+	switch {
+	case after < prefix:
+		p.walk(prefix)
+	case strings.HasPrefix(after, prefix):
+		after = after[:min(len(after), c.longest)]
+		p.walkBehind(prefix, after)
+	}
+	return p.items
+}
+
+// pager gathers a page. The catalogue's mu is held.
+type pager struct {
+	catalog *Catalog
+	after   string
+	limit   int
+	items   []Item
+}
+
+func (p *pager) full() bool { return len(p.items) >= p.limit }
+
+// walk takes what begins with the prefix, and reports whether the page is full.
+func (p *pager) walk(prefix string) bool {
+	p.catalog.tree.WalkPrefix(prefix, func(key string, v any) bool {
+		if key > p.after {
+			p.items = append(p.items, v.(*node).Item)
+		}
+		return p.full()
+	})
+	return p.full()
+}
+
+// walkBehind takes what comes behind a key: what the key is a prefix of, then, for each of its own prefixes from the
+// longest on, what goes on with a larger byte.
+func (p *pager) walkBehind(prefix, key string) {
+	if p.walk(key) {
+		return
+	}
+	buffer := []byte(key)
+	for at := len(key) - 1; at >= len(prefix); at-- {
+		for b := int(key[at]) + 1; b < 256; b++ {
+			if !p.catalog.seen[b] {
+				continue
+			}
+			buffer[at] = byte(b)
+			if p.walk(string(buffer[:at+1])) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,131 @@
+package chunks
+
+import (
+	"encoding/binary"
+	"strings"
+	"unicode/utf8"
+)
+
+// Key is what a key of LMCache says.
+type Key struct {
+	Model string
+	Part  string // rank, and layer if there is one: together the parts are a token's KV
+	Kind  Kind
+}
+
+// Kind is what stands under a key.
+type Kind int
+
+// The kinds of values.
+const (
+	Whole    Kind = iota // the bytes, perhaps with the metadata before them
+	Metadata             // 28 bytes for a value under a key beside it
+	Payload              // the bytes for a metadata under a key beside it
+)
+
+const (
+	metadataSuffix = "metadata"
+	payloadSuffix  = "kv_bytes"
+	maxModel       = 256 // bytes of a model's name
+)
+
+// ParseKey reads a key. false = LMCache makes no such keys.
+func ParseKey(key string) (k Key, ok bool) {
+	if rest, ok := strings.CutSuffix(key, metadataSuffix); ok {
+		key, k.Kind = rest, Metadata
+	} else if rest, ok := strings.CutSuffix(key, payloadSuffix); ok {
+		key, k.Kind = rest, Payload
+	}
+	switch { // the doors keep clients apart by what stands before the key
+	case len(key) > 2 && key[0] == 'r' && key[1] < ' ': // the Redis door: and the database
+		key = key[2:]
+	case len(key) > 2 && key[0] == 'h' && key[1] < ' ': // the HyperPod door: and the bucket's length, and the bucket
+		key = key[min(len(key), 2+int(key[1])):]
+	}
+	key = strings.TrimPrefix(key, "vllm@")
+	var rest, first, second, hash, dtype string
+	k.Model, rest, _ = strings.Cut(key, "@")
+	first, rest, _ = strings.Cut(rest, "@")
+	second, rest, ok = strings.Cut(rest, "@")
+	if !ok || k.Model == "" || len(k.Model) > maxModel || !isHex(first) || !isHex(second) ||
+		!utf8.ValidString(k.Model) { // it is shown
+		return Key{}, false
+	}
+	hash, rest, _ = strings.Cut(rest, "@")
+	if !isHex(strings.TrimPrefix(hash, "-")) {
+		return Key{}, false
+	}
+	if len(first) == 8 { // kv_rank has eight digits, and no world has ten million workers
+		k.Part = first + "@" + second
+		return k, true
+	}
+	dtype, rest, _ = strings.Cut(rest, "@")
+	layer, _, _ := strings.Cut(rest, "@")
+	k.Part = second
+	if dtype != "" && layer != "" && isDecimal(layer) {
+		k.Part += "@" + layer
+	}
+	return k, true
+}
+
+func isDecimal(s string) bool {
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// isHex reports whether s is up to 128 hexadecimal digits, the longest hash.
+func isHex(s string) bool {
+	for i := range len(s) {
+		if c := s[i] | 0x20; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return s != "" && len(s) <= 128
+}
+
+// shape is what metadata say.
+type shape struct {
+	length int64 // bytes of the value
+	tokens int64 // 0 = they do not say
+}
+
+// The formats of LMCache whose shape names the tokens.
+const (
+	kv2LTD = 1 // [2, layers, tokens, hidden]
+	kvT2D  = 2 // [tokens, 2, hidden]
+	kv2TD  = 3 // [2, tokens, hidden]
+	kvMLA  = 6 // [1, layers, tokens, head]
+)
+
+// metadataBytes is the size of the metadata of one group of layers: length, format, dtype, four dimensions.
+const metadataBytes = 7 * 4
+
+// parseMetadata reads the metadata of one group at the start of b. false = these are none.
+func parseMetadata(b []byte) (s shape, ok bool) {
+	if len(b) < metadataBytes {
+		return s, false
+	}
+	number := func(i int) int64 { return int64(int32(binary.LittleEndian.Uint32(b[4*i:]))) }
+	length, format, dtype := number(0), number(1), number(2)
+	d := [4]int64{number(3), number(4), number(5), number(6)}
+	if length <= 0 || format < 0 || format > kvMLA || dtype < 0 || dtype > 64 || min(d[0], d[1], d[2], d[3]) < 0 {
+		return s, false
+	}
+	s.length = length
+	switch {
+	case format == kv2LTD || format == kvMLA:
+		s.tokens = d[2]
+	case (format == kvT2D || format == kv2TD) && d[0] == 2:
+		s.tokens = d[1]
+	case format == kvT2D || format == kv2TD:
+		s.tokens = d[0]
+	}
+	if s.tokens > length { // a token has at least a byte
+		return s, false
+	}
+	return s, true
+}

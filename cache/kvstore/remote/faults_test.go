@@ -1,0 +1,213 @@
+package remote
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	stop = syscall.SIGSTOP
+	cont = syscall.SIGCONT
+)
+
+// record is a log that tests read.
+type record struct {
+	mu   sync.Mutex // guards text
+	text bytes.Buffer
+}
+
+func (r *record) Write(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.text.Write(p)
+}
+
+func (r *record) has(words ...string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for line := range strings.Lines(r.text.String()) {
+		if !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(line, w) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// logged starts a daemon over a Redis, with its log.
+func logged(t *testing.T, url string) (*daemon, *record) {
+	r := &record{}
+	return startDaemon(t, Config{Memory: true, Log: slog.New(slog.NewTextHandler(r, nil)),
+		Redis: &Redis{URL: url, Prefix: "p:"}}), r
+}
+
+// traffic puts, looks up and gets from many sides until its end, and keeps the times.
+type traffic struct {
+	d       *daemon
+	end     chan struct{}
+	working sync.WaitGroup
+
+	mu            sync.Mutex // guards all below
+	lookups, gets []time.Duration
+}
+
+const trafficKeys, trafficBytes = 40, 256 << 10
+
+func startTraffic(d *daemon) *traffic {
+	x := &traffic{d: d, end: make(chan struct{})}
+	for i := range 4 {
+		x.working.Go(func() {
+			for n := i; ; n++ {
+				if n%50 == 0 {
+					x.d.put(fmt.Sprint("fresh", i, n), 100)
+				}
+				select {
+				case <-x.end:
+					return
+				default:
+					x.turn(fmt.Sprint("t", n%trafficKeys))
+				}
+			}
+		})
+	}
+	return x
+}
+
+// turn does what a worker does: a lookup, and a get or a put.
+func (x *traffic) turn(key string) {
+	start := time.Now()
+	found := x.d.exists(key)
+	looked := time.Since(start)
+	start = time.Now()
+	got := x.d.get(key, trafficBytes)
+	took := time.Since(start)
+	if !found && !got {
+		x.d.put(key, trafficBytes)
+	}
+	x.d.forget(key) // so that the next one goes to the servers
+	x.mu.Lock()
+	x.lookups = append(x.lookups, looked)
+	x.gets = append(x.gets, took)
+	x.mu.Unlock()
+	time.Sleep(time.Millisecond)
+}
+
+// stop returns the p99 of lookups and the longest get.
+func (x *traffic) stop() (lookup, get time.Duration) {
+	close(x.end)
+	x.working.Wait()
+	slices.Sort(x.lookups)
+	return x.lookups[len(x.lookups)*99/100], slices.Max(x.gets)
+}
+
+// patience is what a get may take: a server's silence, and what a busy machine adds.
+const patience = 500*time.Millisecond + 2*time.Second
+
+// TestFaults: whatever happens to a Redis under load, lookups do not wait for it, gets not longer than for its silence,
+// nobody gets other bytes, an operator reads what has happened, and all is well when the Redis is.
+func TestFaults(t *testing.T) {
+	f := func(name string, fault func(r *redisServer, d *daemon), during string, mend func(r *redisServer), after string) {
+		t.Run(name, func(t *testing.T) {
+			r := startRedis(t)
+			d, log := logged(t, "redis://"+r.addr)
+			eventually(t, "the server answers", func() bool { return d.remote.servers.up("k") })
+			x := startTraffic(d)
+			eventually(t, "values come from the server", func() bool { return d.store.Stats().FromFar > 50 })
+			fault(r, d)
+			eventually(t, "the log has "+during, func() bool { return log.has(strings.Split(during, "&")...) })
+			time.Sleep(time.Second)
+			mend(r)
+			eventually(t, "the log has "+after, func() bool { return log.has(strings.Split(after, "&")...) })
+			before := d.store.Stats().FromFar
+			eventually(t, "values come from the server again", func() bool { return d.store.Stats().FromFar > before+50 })
+			lookup, get := x.stop()
+			t.Logf("lookups: p99 %s of %d; longest get %s; %+v", lookup, len(x.lookups), get, d.remote.Stats())
+			if lookup > 300*time.Millisecond || get > patience {
+				t.Errorf("p99 of lookups %s, longest get %s", lookup, get)
+			}
+		})
+	}
+	f("killed", func(r *redisServer, _ *daemon) { r.kill() }, "does not answer&level=WARN&"+"server=",
+		func(r *redisServer) { r.start() }, "is back&down_for=")
+	f("stopped", func(r *redisServer, _ *daemon) { r.signal(stop) }, "does not answer&timeout",
+		func(r *redisServer) { r.signal(cont) }, "is back&down_for=")
+	f("flushed", func(r *redisServer, _ *daemon) { r.do("FLUSHALL") }, "was flushed", func(*redisServer) {}, "was flushed")
+	f("full", func(r *redisServer, d *daemon) {
+		r.do("CONFIG", "SET", "maxmemory", "1")
+		d.store.Delete("t1")
+		d.put("new", 10)
+	},
+		"takes no value&out of memory", func(r *redisServer) { r.do("CONFIG", "SET", "maxmemory", "0") }, "takes values again&was=oom")
+	f("read-only", func(r *redisServer, d *daemon) {
+		r.do("REPLICAOF", "127.0.0.1", "1")
+		r.do("CONFIG", "SET", "replica-serve-stale-data", "yes")
+		d.put("new", 10)
+	}, "takes no value&replica", func(r *redisServer) { r.do("REPLICAOF", "NO", "ONE") }, "takes values again&was=read_only")
+}
+
+// TestNoPermission: a user who may not write is named as such.
+func TestNoPermission(t *testing.T) {
+	r := startRedis(t, "--user", "me", "on", ">pw", "~*", "&*", "+@all", "-set")
+	d, log := logged(t, "redis://me:pw@"+r.addr)
+	eventually(t, "the server answers", func() bool { return d.remote.servers.up("k") })
+	d.put("k", 10)
+	eventually(t, "it is refused", func() bool { return d.remote.Stats().Refused["login"] == 1 })
+	if !log.has("takes no value", "user or the password") || !d.get("k", 10) {
+		t.Error("no clear line, or the value is lost")
+	}
+}
+
+// TestFailover: the master of a sentinel dies, its replica takes over.
+func TestFailover(t *testing.T) {
+	url, master, _ := startSentinel(t)
+	d, log := logged(t, url)
+	eventually(t, "the server answers", func() bool { return d.remote.servers.up("k") })
+	x := startTraffic(d)
+	eventually(t, "values come from the master", func() bool { return d.store.Stats().FromFar > 50 })
+	master.kill()
+	eventually(t, "the master is down", func() bool { return log.has("does not answer") })
+	eventually(t, "the replica is there", func() bool { return log.has("is back") })
+	before := d.store.Stats().FromFar
+	eventually(t, "values come from the replica", func() bool { return d.store.Stats().FromFar > before+50 })
+	lookup, get := x.stop()
+	t.Logf("lookups: p99 %s; longest get %s; %+v", lookup, get, d.remote.Stats())
+	if lookup > 300*time.Millisecond || get > patience {
+		t.Errorf("p99 of lookups %s, longest get %s", lookup, get)
+	}
+}
+
+// TestClusterNodeDies: the values of a node that is gone are misses, the others' are not.
+func TestClusterNodeDies(t *testing.T) {
+	url, nodes := startCluster(t)
+	for _, n := range nodes {
+		n.do("CONFIG", "SET", "cluster-require-full-coverage", "no")
+	}
+	d, log := logged(t, url)
+	eventually(t, "the cluster is known", func() bool { return d.remote.servers.up("k") })
+	for i := range 60 {
+		d.put(fmt.Sprint("k", i), 1000)
+	}
+	d.written()
+	nodes[2].kill()
+	hits := 0
+	eventually(t, "the node is down", func() bool {
+		hits = 0
+		for i := range 60 {
+			key := fmt.Sprint("k", i)
+			d.forget(key)
+			if d.get(key, 1000) {
+				hits++
+			}
+		}
+		return log.has("does not answer", nodes[2].addr)
+	})
+	if hits < 20 || hits > 55 {
+		t.Errorf("%d of 60 values are hits with one node of three dead", hits)
+	}
+}

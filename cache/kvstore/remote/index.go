@@ -1,0 +1,131 @@
+package remote
+
+import (
+	"sync"
+	"time"
+
+	"github.com/zeebo/xxh3"
+)
+
+// mark stands for a key: 64 bits of XXH3. Two of a million keys have the same with a chance of 3 in 10^8; then EXISTS
+// may say yes for one that is not there. A value is always asked for by its whole key.
+type mark uint64
+
+func markOf(key string) mark { return mark(xxh3.HashString(key)) }
+
+// fact is what is known of a value at the servers.
+type fact struct {
+	size  int64
+	ends  int64 // Unix ms; 0 = never
+	came  bool  // it was got from there once
+	stand stand // of its server at that time: the fact holds as long as that is the same
+}
+
+func (f fact) over(now time.Time) bool { return f.ends != 0 && now.UnixMilli() >= f.ends }
+
+// stand is which server has a key, and how often what servers had is known to have been lost.
+type stand struct {
+	server *node // of a pool; nil for a Redis
+	losses uint64
+}
+
+// index is what this daemon knows of the servers' values. It has two halves: when the newer is full, the older one
+// goes, and with it what nobody has asked for meanwhile.
+type index struct {
+	mu         sync.Mutex // guards all below
+	newer      map[mark]fact
+	older      map[mark]fact
+	absent     map[mark]time.Time // what the servers did not have a moment ago
+	wasAbsent  map[mark]time.Time
+	halfLength int
+}
+
+const (
+	halfLength  = 1 << 19 // some 40 bytes each: 40 MB in all
+	absentTime  = time.Second
+	absentCount = 1 << 16
+)
+
+func newIndex() *index { return &index{halfLength: halfLength} }
+
+// find returns the fact of a value that is known to be there.
+func (x *index) find(m mark, now time.Time) (fact, bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.get(m, now)
+}
+
+func (x *index) get(m mark, now time.Time) (fact, bool) {
+	f, ok := x.newer[m]
+	if !ok {
+		f, ok = x.older[m]
+		if !ok {
+			return f, false
+		}
+		x.put(m, f)
+	}
+	if f.over(now) {
+		delete(x.newer, m)
+		delete(x.older, m)
+		return f, false
+	}
+	return f, true
+}
+
+func (x *index) put(m mark, f fact) {
+	if x.newer == nil || len(x.newer) >= x.halfLength {
+		x.older = x.newer
+		x.newer = map[mark]fact{}
+	}
+	x.newer[m] = f
+}
+
+// add records that the servers have a value.
+func (x *index) add(m mark, f fact) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	f.came = f.came || x.newer[m].came || x.older[m].came
+	x.put(m, f)
+	delete(x.absent, m)
+	delete(x.wasAbsent, m)
+}
+
+// forget records that they do not.
+func (x *index) forget(m mark) (had bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	_, a := x.newer[m]
+	_, b := x.older[m]
+	delete(x.newer, m)
+	delete(x.older, m)
+	return a || b
+}
+
+// miss records that they did not have it when they were asked.
+func (x *index) miss(m mark, now time.Time) {
+	x.forget(m)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.absent == nil || len(x.absent) >= absentCount {
+		x.wasAbsent = x.absent
+		x.absent = map[mark]time.Time{}
+	}
+	x.absent[m] = now
+}
+
+// missed reports whether they did not have it a moment ago.
+func (x *index) missed(m mark, now time.Time) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	at, ok := x.absent[m]
+	if !ok {
+		at, ok = x.wasAbsent[m]
+	}
+	return ok && now.Sub(at) < absentTime
+}
+
+func (x *index) length() int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return len(x.newer) + len(x.older)
+}

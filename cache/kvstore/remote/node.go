@@ -1,0 +1,263 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// node is one server behind a breaker. It is a hook of go-redis: every command to the server passes here.
+type node struct {
+	addr string
+	log  *slog.Logger
+
+	mu      sync.Mutex // guards all below
+	fails   int        // in a row
+	good    time.Time  // the last answer
+	down    bool
+	since   time.Time // it is down
+	opens   uint64
+	beating bool // a pulse is under way
+
+	refusing refusal // why it takes no value; "" = it does
+	from     time.Time
+	pause    time.Time // no value is sent before
+}
+
+// refusal is why a server that answers does not take a value.
+type refusal string
+
+// The refusals. They are labels, too.
+const (
+	refusedOOM      refusal = "oom"
+	refusedReadOnly refusal = "read_only"
+	refusedLogin    refusal = "login"
+	refusedOther    refusal = "other"
+)
+
+const (
+	failsToOpen = 3                      // in a row; or one pulse
+	pulseEvery  = 200 * time.Millisecond // of a server that nobody has heard of meanwhile
+	pauseTime   = time.Second            // after a refusal: values of megabytes are not sent to be refused
+)
+
+var errDown = errors.New("remote: the server is down")
+
+// pulse marks the context of a command that a server which is down gets too.
+type pulse struct{}
+
+func isPulse(ctx context.Context) bool { return ctx.Value(pulse{}) != nil }
+
+// DialHook leaves dialling as it is.
+func (n *node) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+// ProcessHook refuses the command while the server is down, and counts what becomes of it.
+func (n *node) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if !n.up() && !isPulse(ctx) {
+			cmd.SetErr(errDown)
+			return errDown
+		}
+		err := next(ctx, cmd)
+		n.report(err, isPulse(ctx))
+		return err
+	}
+}
+
+// ProcessPipelineHook is ProcessHook for many commands.
+func (n *node) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		if !n.up() && !isPulse(ctx) {
+			for _, cmd := range cmds {
+				cmd.SetErr(errDown)
+			}
+			return errDown
+		}
+		err := next(ctx, cmds)
+		n.report(err, isPulse(ctx))
+		return err
+	}
+}
+
+// lost returns how often the server may have lost what it had. A nil node has nothing.
+func (n *node) lost() uint64 {
+	if n == nil {
+		return 0
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.opens
+}
+
+func (n *node) up() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return !n.down
+}
+
+// report counts an outcome. An answer is one, whatever it says, but that the server cannot answer yet.
+func (n *node) report(err error, pulse bool) {
+	if errors.Is(err, context.Canceled) || errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, errDown) {
+		return // says nothing of the server
+	}
+	if answered(err) {
+		n.succeed()
+		return
+	}
+	n.fail(err, pulse)
+}
+
+// answered reports whether the server has said something.
+func answered(err error) bool {
+	if err == nil || errors.Is(err, redis.Nil) {
+		return true
+	}
+	if errors.Is(err, redis.ErrClosed) {
+		return false
+	}
+	text, ok := redisError(err)
+	if !ok {
+		return isShort(err)
+	}
+	for _, away := range []string{"LOADING", "MASTERDOWN", "CLUSTERDOWN", "UNBLOCKED"} {
+		if strings.HasPrefix(text, away) {
+			return false
+		}
+	}
+	return true
+}
+
+// isShort reports that a value had not the room that it was given. The library has no type for it.
+func isShort(err error) bool { return strings.HasPrefix(err.Error(), "redis: buffer too small") }
+
+// redisError returns an error that a server has answered.
+func redisError(err error) (string, bool) {
+	r, ok := errors.AsType[redis.Error](err)
+	if !ok {
+		return "", false
+	}
+	if _, network := errors.AsType[net.Error](err); network {
+		return "", false
+	}
+	return r.Error(), true
+}
+
+func (n *node) succeed() {
+	now := time.Now()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.fails = 0
+	n.good = now
+	if n.down {
+		n.down = false
+		n.log.Info("a server of the KV cache's L2 is back", "server", n.addr,
+			"down_for", now.Sub(n.since).Round(time.Millisecond))
+	}
+}
+
+func (n *node) fail(err error, pulse bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.fails++
+	if n.down || n.fails < failsToOpen && !pulse {
+		return
+	}
+	n.down = true
+	n.since = time.Now()
+	n.opens++
+	n.log.Warn("a server of the KV cache's L2 does not answer: its values are misses until it does", "server", n.addr,
+		"error", err)
+}
+
+// refuse records that the server did not take a value. It returns why.
+func (n *node) refuse(err error) refusal {
+	why := refusalOf(err)
+	now := time.Now()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.pause = now.Add(pauseTime)
+	if n.refusing != why {
+		n.refusing = why
+		n.from = now
+		n.log.Warn("a server of the KV cache's L2 takes no value: "+remedies[why], "server", n.addr, "error", err)
+	}
+	return why
+}
+
+// took records that the server took a value.
+func (n *node) took() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.refusing != "" {
+		n.log.Info("a server of the KV cache's L2 takes values again", "server", n.addr, "was", n.refusing,
+			"for", time.Since(n.from).Round(time.Millisecond))
+		n.refusing = ""
+	}
+}
+
+// paused reports whether the server has refused a value a moment ago.
+func (n *node) paused() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return time.Now().Before(n.pause)
+}
+
+// remedies say what an operator can do.
+var remedies = map[refusal]string{
+	refusedOOM:      "it is out of memory; give it more, or set its maxmemory-policy to allkeys-lru",
+	refusedReadOnly: "it is a replica; give the address of the master, or of sentinels",
+	refusedLogin:    "the user or the password is wrong, or may not write; correct the URL or the server's ACL",
+	refusedOther:    "see its error",
+}
+
+func refusalOf(err error) refusal {
+	text, _ := redisError(err)
+	for prefix, why := range map[string]refusal{"OOM": refusedOOM, "READONLY": refusedReadOnly, "NOAUTH": refusedLogin,
+		"WRONGPASS": refusedLogin, "NOPERM": refusedLogin} {
+		if strings.HasPrefix(text, prefix) {
+			return why
+		}
+	}
+	return refusedOther
+}
+
+// beat asks the server whether it is there, if it has been silent for pulseEvery, and reports whether that is under
+// way.
+func (n *node) beat(ctx context.Context, c *redis.Client, timeout time.Duration) {
+	n.mu.Lock()
+	due := !n.beating && (n.down || time.Since(n.good) >= pulseEvery)
+	n.beating = n.beating || due
+	n.mu.Unlock()
+	if !due {
+		return
+	}
+	go func() {
+		defer func() { n.mu.Lock(); n.beating = false; n.mu.Unlock() }()
+		ctx, cancel := context.WithTimeout(context.WithValue(ctx, pulse{}, true), timeout)
+		defer cancel()
+		_ = c.Ping(ctx).Err() // the hook counts
+	}()
+}
+
+// outage logs the first of many errors, and the end of them.
+type outage struct{ since time.Time }
+
+func (o *outage) lost(log *slog.Logger, err error) {
+	if o.since.IsZero() {
+		o.since = time.Now()
+		log.Warn("no server of the KV cache's L2 says how the cluster is divided: all its values are misses", "error", err)
+	}
+}
+
+func (o *outage) back(log *slog.Logger) {
+	if !o.since.IsZero() {
+		log.Info("the cluster of the KV cache's L2 is there", "after", time.Since(o.since).Round(time.Millisecond))
+		o.since = time.Time{}
+	}
+}

@@ -1,0 +1,95 @@
+package remote
+
+import (
+	"sync"
+	"time"
+
+	"github.com/warmpath/warmpath/cache/kvstore"
+)
+
+// job is a value to be written, or a key to be deleted.
+type job struct {
+	key     string
+	remove  bool
+	order   uint64 // of what happened to keys
+	expires time.Time
+	value   *kvstore.Lease
+	size    int64
+	written chan struct{} // closed at the end; nil = nobody waits
+}
+
+// end releases what the job holds. With leave, memory need not keep the value.
+func (j *job) end(leave bool) {
+	switch {
+	case j.value == nil:
+	case leave:
+		j.value.Leave()
+	default:
+		j.value.Release()
+	}
+	if j.written != nil {
+		close(j.written)
+	}
+}
+
+// queue is what is on its way to the servers. Jobs of one key are in one lane, so they keep their order.
+type queue struct {
+	lanes [8]chan *job
+
+	mu       sync.Mutex // guards all below
+	maxBytes int64
+	bytes    int64
+	closed   bool
+}
+
+const laneLength = 2048
+
+func newQueue(maxBytes int64) *queue {
+	q := &queue{maxBytes: maxBytes}
+	for i := range q.lanes {
+		q.lanes[i] = make(chan *job, laneLength)
+	}
+	return q
+}
+
+// push takes the job, if there is room for it.
+func (q *queue) push(j *job) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed || q.bytes > 0 && q.bytes+j.size > q.maxBytes {
+		return false
+	}
+	select {
+	case q.lanes[uint64(markOf(j.key))%uint64(len(q.lanes))] <- j:
+		q.bytes += j.size
+		return true
+	default:
+		return false
+	}
+}
+
+// done counts that a job has left.
+func (q *queue) done(j *job) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.bytes -= j.size
+}
+
+func (q *queue) waiting() int64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.bytes
+}
+
+// close takes no job any more, and ends the lanes.
+func (q *queue) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return
+	}
+	q.closed = true
+	for _, lane := range q.lanes {
+		close(lane)
+	}
+}

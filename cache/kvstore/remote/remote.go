@@ -1,0 +1,270 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/warmpath/warmpath/cache/kvstore"
+)
+
+// Remote is a kvstore.Backing. Run works for it; Close ends it.
+type Remote struct {
+	config  Config
+	servers *servers
+	index   *index
+	queue   *queue
+	probes  chan string // keys that EXISTS did not know
+	news    *news
+	counts  counts
+
+	mu    sync.Mutex        // guards all below
+	gone  map[string]uint64 // keys deleted here that the servers may still have, by the order of the deletion
+	order uint64            // of deletions and puts
+}
+
+const (
+	maxGone   = 1 << 16
+	maxProbes = 4096
+)
+
+// Open makes the clients. It fails for what no server would mend: a URL that is none. Nothing is dialled before Run.
+func Open(c Config) (*Remote, error) {
+	c = c.withDefaults()
+	s, err := newServers(c)
+	if err != nil {
+		return nil, err
+	}
+	r := &Remote{config: c, servers: s, index: newIndex(), probes: make(chan string, maxProbes),
+		gone: map[string]uint64{}}
+	r.queue = newQueue(c.Queue)
+	r.news = newNews(s)
+	return r, nil
+}
+
+// name is the key's name at the servers.
+func (r *Remote) name(key string) string { return r.servers.prefix + key }
+
+// Exists reports whether the servers are known to have the key. It never asks them: what is not known is asked for in
+// the background.
+func (r *Remote) Exists(key string, _ time.Time) bool {
+	if r.isGone(key) || r.servers.own(key) || !r.servers.up(key) {
+		return false
+	}
+	f, known := r.known(key)
+	if !known && !r.index.missed(markOf(key), time.Now()) {
+		select {
+		case r.probes <- key:
+		default: // there is no end of what is asked for
+		}
+	}
+	return known && f.size >= 0
+}
+
+// known returns what is known of a key, if that still holds.
+func (r *Remote) known(key string) (fact, bool) {
+	f, ok := r.index.find(markOf(key), time.Now())
+	if ok && f.stand != r.servers.stand(key) {
+		r.index.forget(markOf(key))
+		return fact{}, false
+	}
+	return f, ok
+}
+
+func (r *Remote) isGone(key string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, gone := r.gone[key]
+	return gone
+}
+
+// Delete forgets the key, and deletes it at the servers soon.
+func (r *Remote) Delete(key string) bool {
+	if r.servers.own(key) {
+		return false
+	}
+	had := r.index.forget(markOf(key))
+	r.mu.Lock()
+	r.order++
+	j := &job{key: key, remove: true, order: r.order}
+	full := len(r.gone) >= maxGone
+	if !full {
+		r.gone[key] = r.order
+	}
+	r.mu.Unlock()
+	if !r.queue.push(j) && full {
+		r.counts.undeleted.Add(1) // else it is tried again
+	}
+	return had
+}
+
+// Put takes a value to be written, or not: it never waits.
+func (r *Remote) Put(key string, expires time.Time, value *kvstore.Lease) (written <-chan struct{}, taken bool) {
+	if r.servers.own(key) {
+		return nil, false
+	}
+	had := r.index.forget(markOf(key))
+	j := &job{key: key, expires: expires, value: value, size: value.Size()}
+	r.mu.Lock()
+	r.order++
+	j.order = r.order
+	r.mu.Unlock()
+	if r.config.Through {
+		j.written = make(chan struct{})
+	}
+	if !r.servers.up(key) || !r.queue.push(j) {
+		r.counts.skipped.Add(1)
+		if had {
+			r.Delete(key) // the old value
+		}
+		return nil, false
+	}
+	return j.written, true
+}
+
+// settle forgets a deletion that the servers know of, or that is older than what was put there.
+func (r *Remote) settle(key string, order uint64) (newest bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.gone[key] > order {
+		return false
+	}
+	delete(r.gone, key)
+	return true
+}
+
+// Get reads a value into the room that it is given.
+func (r *Remote) Get(ctx context.Context, key string, place kvstore.Place) (bool, error) {
+	if r.isGone(key) || r.servers.own(key) {
+		return false, nil
+	}
+	if !r.servers.up(key) {
+		r.counts.getsDown.Add(1)
+		return false, nil
+	}
+	f, known := r.known(key)
+	if !known && r.index.missed(markOf(key), time.Now()) {
+		r.counts.misses.Add(1)
+		return false, nil
+	}
+	size, err := r.read(ctx, key, f, known, place)
+	switch {
+	case errors.Is(err, redis.Nil):
+		r.index.miss(markOf(key), time.Now())
+		r.counts.misses.Add(1)
+		return false, nil
+	case errors.Is(err, errDown):
+		r.counts.getsDown.Add(1)
+		return false, nil
+	case err != nil:
+		r.counts.getErrors.Add(1)
+		r.config.Log.Debug("a value did not come from the KV cache's L2", "error", err)
+		return false, err
+	}
+	r.counts.hits.Add(1)
+	r.counts.read.Add(uint64(size))
+	return true, nil
+}
+
+// read asks for the length where that is not known, and for the value.
+func (r *Remote) read(ctx context.Context, key string, f fact, known bool, place kvstore.Place) (int64, error) {
+	at, err := r.servers.at(key)
+	if err != nil {
+		return 0, errDown // no member is up
+	}
+	for range 2 {
+		if !known {
+			f, err = r.measure(ctx, at, key)
+			if err != nil {
+				return 0, err
+			}
+		}
+		size, err := r.fill(ctx, at, key, f, place)
+		if !errors.Is(err, errSize) {
+			if err == nil {
+				f.came = true
+				r.index.add(markOf(key), f)
+			}
+			return size, err
+		}
+		known = false // another value stands there by now
+	}
+	return 0, errSize
+}
+
+var errSize = errors.New("remote: the value has another length than was said")
+
+// measure asks for the length and the life of a value.
+func (r *Remote) measure(ctx context.Context, at redis.Cmdable, key string) (fact, error) {
+	var length *redis.IntCmd
+	var life *redis.DurationCmd
+	stand := r.servers.stand(key)
+	_, err := at.Pipelined(ctx, func(p redis.Pipeliner) error {
+		length = p.StrLen(ctx, r.name(key))
+		life = p.PTTL(ctx, r.name(key))
+		return nil
+	})
+	if err != nil {
+		return fact{}, err
+	}
+	f := fact{size: length.Val(), stand: stand}
+	switch left := life.Val(); {
+	case left == -2: // there is none
+		return f, redis.Nil
+	case left > 0:
+		f.ends = time.Now().Add(left).UnixMilli()
+	}
+	return f, nil
+}
+
+// fill reads a value of a known length into its place: go-redis reads from the socket into it. If the arena is in
+// pieces, it goes through memory of its own.
+func (r *Remote) fill(ctx context.Context, at redis.Cmdable, key string, f fact, place kvstore.Place) (int64, error) {
+	a := kvstore.Arrival{Size: f.size, Passing: !r.config.Memory || r.config.Promote == Never ||
+		r.config.Promote == Second && !f.came}
+	if f.ends != 0 {
+		a.Expires = time.UnixMilli(f.ends)
+	}
+	pieces, err := place(a)
+	if err != nil {
+		return 0, err
+	}
+	room := pieces
+	if len(pieces) != 1 {
+		room = [][]byte{make([]byte, f.size)}
+		r.counts.copied.Add(1)
+	}
+	n, err := at.GetToBuffer(ctx, r.name(key), room[0]).Result()
+	if err != nil && !errors.Is(err, redis.Nil) && isShort(err) || err == nil && int64(n) != f.size {
+		return 0, errSize
+	}
+	if err != nil {
+		return 0, err
+	}
+	if len(pieces) != 1 {
+		rest := room[0]
+		for _, p := range pieces {
+			rest = rest[copy(p, rest):]
+		}
+	}
+	if !a.Passing && r.config.Memory {
+		r.counts.promotions.Add(1)
+	}
+	return f.size, nil
+}
+
+// Hear learns what another daemon tells. Its error is for a message that is none.
+func (r *Remote) Hear(message []byte) error {
+	return r.news.hear(slices.Clone(message), func(key string, f fact) {
+		r.counts.heard.Add(1)
+		if r.isGone(key) || r.servers.own(key) {
+			return
+		}
+		f.stand = r.servers.stand(key)
+		r.index.add(markOf(key), f)
+	})
+}

@@ -1,0 +1,305 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/warmpath/warmpath/cache/kvstore"
+)
+
+// redisServer is a redis-server of the test's own.
+type redisServer struct {
+	t    testing.TB
+	addr string
+	args []string
+	cmd  *exec.Cmd
+	bare *redis.Client
+}
+
+// startRedis skips without a redis-server, but not in CI, where that would hide everything.
+func startRedis(t testing.TB, args ...string) *redisServer {
+	t.Helper()
+	s := newRedis(t, args...)
+	s.start()
+	return s
+}
+
+func newRedis(t testing.TB, args ...string) *redisServer {
+	t.Helper()
+	if _, err := exec.LookPath("redis-server"); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal("there is no redis-server: apt-get install redis-server")
+		}
+		t.Skip("SKIPPED: there is no redis-server, so nothing of Redis is tested here; apt-get install redis-server")
+	}
+	addr := freeAddr(t)
+	_, port, _ := net.SplitHostPort(addr)
+	s := &redisServer{t: t, addr: addr, args: append([]string{"--bind", "127.0.0.1", "--port", port, "--dir", t.TempDir(),
+		"--save", "", "--appendonly", "no"}, args...)}
+	s.bare = redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, Protocol: 2, DisableIdentity: true})
+	t.Cleanup(func() {
+		s.bare.Close()
+		s.kill()
+	})
+	return s
+}
+
+func (s *redisServer) port() string {
+	_, port, _ := net.SplitHostPort(s.addr)
+	return port
+}
+
+// start returns when the server answers; one that asks for a password does so too.
+func (s *redisServer) start() {
+	s.t.Helper()
+	s.run("redis-server", s.args...)
+	eventually(s.t, "redis-server listens", func() bool {
+		c, err := net.Dial("tcp", s.addr)
+		if err == nil {
+			c.Close()
+		}
+		return err == nil
+	})
+}
+
+func (s *redisServer) run(name string, args ...string) {
+	s.t.Helper()
+	s.cmd = exec.Command(name, args...)
+	if err := s.cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *redisServer) kill() {
+	if s.cmd != nil {
+		_ = s.cmd.Process.Kill()
+		_ = s.cmd.Wait()
+		s.cmd = nil
+	}
+}
+
+func (s *redisServer) signal(sig syscall.Signal) {
+	s.t.Helper()
+	if err := s.cmd.Process.Signal(sig); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *redisServer) do(args ...any) {
+	s.t.Helper()
+	if err := s.bare.Do(context.Background(), args...).Err(); err != nil {
+		s.t.Fatal(args[0], err)
+	}
+}
+
+func freeAddr(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if ok() {
+			return
+		}
+	}
+	t.Fatalf("never: %s", what)
+}
+
+// daemon is a store over a Remote.
+type daemon struct {
+	t      testing.TB
+	store  *kvstore.Store
+	remote *Remote
+}
+
+var quietLog = slog.New(slog.DiscardHandler)
+
+// startDaemon has memory for 64 MiB. Change the defaults by c.
+func startDaemon(t testing.TB, c Config) *daemon {
+	t.Helper()
+	if c.Log == nil {
+		c.Log = quietLog
+	}
+	r, err := Open(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := kvstore.Open(kvstore.Config{MaxBytes: 64 << 20, Far: r, Log: quietLog})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { r.Run(ctx); close(done) }()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+		if err := s.Close(5 * time.Second); err != nil {
+			t.Error(err)
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &daemon{t: t, store: s, remote: r}
+}
+
+// overRedis starts a daemon over a Redis, with memory's own copies.
+func overRedis(t testing.TB, url string) *daemon {
+	return startDaemon(t, Config{Memory: true, Redis: &Redis{URL: url, Prefix: "p:"}})
+}
+
+// valueOf is a value that no other key has.
+func valueOf(key string, size int) []byte {
+	return bytes.Repeat([]byte(key+"|"), size/(len(key)+1)+1)[:size]
+}
+
+func (d *daemon) put(key string, size int) {
+	d.t.Helper()
+	d.putFor(key, size, 0)
+}
+
+func (d *daemon) putFor(key string, size int, life time.Duration) {
+	d.t.Helper()
+	f, err := d.store.Reserve(key, int64(size))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	rest := valueOf(key, size)
+	for _, p := range f.Pieces() {
+		rest = rest[copy(p, rest):]
+	}
+	f.Commit(kvstore.Terms{Life: life})
+}
+
+// get reports whether there is a value, and fails the test for other bytes than were put.
+func (d *daemon) get(key string, size int) bool {
+	d.t.Helper()
+	l := d.store.Get(context.Background(), key, netip.Addr{})
+	if l == nil {
+		return false
+	}
+	defer l.Release()
+	if got := bytes.Join(l.Pieces(), nil); !bytes.Equal(got, valueOf(key, size)) {
+		d.t.Errorf("%s has %d other bytes; want %d", key, len(got), size)
+	}
+	return true
+}
+
+func (d *daemon) exists(key string) bool { return d.store.Exists(key, netip.Addr{}, 0) }
+
+// written waits until the servers have everything.
+func (d *daemon) written() {
+	d.t.Helper()
+	eventually(d.t, "the queue is written", func() bool { return d.remote.Stats().Queued == 0 })
+}
+
+// forget makes memory alone forget.
+func (d *daemon) forget(key string) { kvstore.NewView(d.store, kvstore.Here).Delete(key) }
+
+// certificate makes one for 127.0.0.1, and returns the files and its authority.
+func certificate(t *testing.T) (cert, key string, authority *x509.CertPool) {
+	t.Helper()
+	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, &k.PublicKey, k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalECPrivateKey(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	authority = x509.NewCertPool()
+	authority.AppendCertsFromPEM(text)
+	for file, data := range map[string][]byte{cert: text,
+		key: pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private})} {
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return cert, key, authority
+}
+
+// startSentinel watches a master and a replica of it, and calls a failover after a second.
+func startSentinel(t testing.TB) (url string, master, replica *redisServer) {
+	t.Helper()
+	master = startRedis(t)
+	replica = startRedis(t, "--replicaof", "127.0.0.1 "+master.port())
+	eventually(t, "the replica follows", func() bool {
+		s, err := replica.bare.Info(t.Context(), "replication").Result()
+		return err == nil && strings.Contains(s, "master_link_status:up")
+	})
+	s := newRedis(t)
+	file := filepath.Join(t.TempDir(), "sentinel.conf")
+	text := fmt.Sprintf("port %s\nbind 127.0.0.1\nsentinel monitor m 127.0.0.1 %s 1\n"+
+		"sentinel down-after-milliseconds m 1000\nsentinel failover-timeout m 5000\n", s.port(), master.port())
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.run("redis-server", file, "--sentinel")
+	eventually(t, "the sentinel knows the replica", func() bool {
+		list, err := redis.NewSentinelClient(&redis.Options{Addr: s.addr}).Replicas(t.Context(), "m").Result()
+		return err == nil && len(list) == 1
+	})
+	return "redis://" + s.addr + "/0?master_name=m", master, replica
+}
+
+// startCluster starts three masters.
+func startCluster(t testing.TB) (url string, nodes []*redisServer) {
+	t.Helper()
+	args := []string{"--cluster", "create"}
+	for range 3 {
+		n := startRedis(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000")
+		nodes = append(nodes, n)
+		args = append(args, n.addr)
+	}
+	out, err := exec.Command("redis-cli", append(args, "--cluster-yes")...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	eventually(t, "the cluster is up", func() bool {
+		for _, n := range nodes {
+			if s, err := n.bare.ClusterInfo(t.Context()).Result(); err != nil || !strings.Contains(s, "cluster_state:ok") {
+				return false
+			}
+		}
+		return true
+	})
+	return "redis://" + nodes[0].addr + "?cluster=true&addr=" + nodes[1].addr, nodes
+}

@@ -1,0 +1,79 @@
+package remote
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/warmpath/warmpath/cache/kvstore"
+)
+
+// counts are what a Remote counts.
+type counts struct {
+	hits, misses, getsDown, getErrors atomic.Uint64
+	puts, skipped, putErrors          atomic.Uint64
+	oom, readOnly, login, other       atomic.Uint64
+	read, written                     atomic.Uint64
+	promotions, probes, heard         atomic.Uint64
+	undeleted, copied                 atomic.Uint64
+}
+
+func (c *counts) refused(why refusal) {
+	map[refusal]*atomic.Uint64{refusedOOM: &c.oom, refusedReadOnly: &c.readOnly, refusedLogin: &c.login,
+		refusedOther: &c.other}[why].Add(1)
+}
+
+// Stats is what happened since the start, and what stands now.
+type Stats struct {
+	Backend string // "redis" or "tieredstorage"
+
+	Hits, Misses         uint64            // of Get
+	GetsDown, GetErrors  uint64            // of Get: its server was down; it did not answer, or an error
+	Puts                 uint64            // values that the servers took
+	Skipped              uint64            // values not sent: the queue is full, the server down or refusing
+	PutErrors            uint64            // values whose server did not answer
+	Refused              map[string]uint64 // values that a server refused: oom, read_only, login, other
+	BytesRead, BytesSent uint64            // of values
+	Promotions           uint64            // values from there that memory keeps
+	Probes, Heard        uint64            // keys that the servers were asked about in the background; that others told of
+	Undeleted            uint64            // deletions that the servers were not told of
+	Copied               uint64            // values in pieces of the arena, which were copied once more
+
+	Known   int   // keys that the servers are known to have
+	Queued  int64 // bytes on their way to the servers
+	Servers []ServerStats
+}
+
+// ServerStats is one server.
+type ServerStats struct {
+	Address string
+	Self    bool // it is this daemon
+	Up      bool
+	Opens   uint64        // how often it was found down
+	DownFor time.Duration // 0 = it is up
+	Refuses string        // why it takes no value; "" = it does
+}
+
+// Stats counts.
+func (r *Remote) Stats() Stats {
+	c := &r.counts
+	s := Stats{Backend: "redis", Hits: c.hits.Load(), Misses: c.misses.Load(), GetsDown: c.getsDown.Load(),
+		GetErrors: c.getErrors.Load(), Puts: c.puts.Load(), Skipped: c.skipped.Load(), PutErrors: c.putErrors.Load(),
+		Refused: map[string]uint64{string(refusedOOM): c.oom.Load(), string(refusedReadOnly): c.readOnly.Load(),
+			string(refusedLogin): c.login.Load(), string(refusedOther): c.other.Load()},
+		BytesRead: c.read.Load(), BytesSent: c.written.Load(), Promotions: c.promotions.Load(), Probes: c.probes.Load(),
+		Heard: c.heard.Load(), Undeleted: c.undeleted.Load(), Copied: c.copied.Load(),
+		Known: r.index.length(), Queued: r.queue.waiting()}
+	if r.servers.kind == pool {
+		s.Backend = "tieredstorage"
+	}
+	s.Servers = r.servers.stats()
+	return s
+}
+
+// MaxBytes returns how many bytes of values the servers keep at most, as they say themselves; 0 = that is not known.
+func (r *Remote) MaxBytes() int64 { return r.servers.size.Load() }
+
+// SetMembers replaces the members of a pool: those that are in both lists keep their values.
+func (r *Remote) SetMembers(members []string) { r.servers.setMembers(members) }
+
+var _ kvstore.Backing = (*Remote)(nil)

@@ -1,0 +1,75 @@
+package remote
+
+import (
+	"crypto/tls"
+	"errors"
+	"net/url"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// kind is how the servers of a URL hang together.
+type kind string
+
+const (
+	single   kind = "single"
+	sentinel kind = "sentinel"
+	cluster  kind = "cluster"
+	pool     kind = "pool"
+)
+
+// errURL shows nothing of the URL: it may hold a password.
+var errURL = errors.New(`remote: it is no URL of a Redis; write "redis://USER:PASSWORD@HOST:PORT/DB", "rediss://..." ` +
+	`for TLS, "redis://SENTINEL:PORT/DB?master_name=NAME&addr=SENTINEL2:PORT&username=USER&password=PASSWORD" or ` +
+	`"redis://USER:PASSWORD@NODE:PORT?cluster=true&addr=NODE2:PORT", with special characters percent-encoded`)
+
+// parsed are the options of a URL, of the kind that it is of.
+type parsed struct {
+	kind     kind
+	single   *redis.Options
+	sentinel *redis.FailoverOptions
+	cluster  *redis.ClusterOptions
+}
+
+// parseURL reads a URL of go-redis's: ParseURL's, ParseFailoverURL's if it names a master, or ParseClusterURL's with
+// cluster=true.
+func parseURL(text string) (p parsed, err error) {
+	u, err := url.Parse(text)
+	if err != nil {
+		return p, errURL
+	}
+	q := u.Query()
+	isCluster, _ := strconv.ParseBool(q.Get("cluster"))
+	q.Del("cluster")
+	u.RawQuery = q.Encode()
+	switch {
+	case q.Get("master_name") != "":
+		p.kind = sentinel
+		p.sentinel, err = redis.ParseFailoverURL(u.String())
+	case isCluster:
+		p.kind = cluster
+		p.cluster, err = redis.ParseClusterURL(u.String())
+	default:
+		p.kind = single
+		p.single, err = redis.ParseURL(u.String())
+	}
+	if err != nil {
+		return p, errURL
+	}
+	return p, nil
+}
+
+// secured is the TLS of a connection: what the URL says, with the authorities of the configuration.
+func secured(fromURL, given *tls.Config) *tls.Config {
+	if fromURL == nil {
+		return nil
+	}
+	c := fromURL.Clone()
+	c.MinVersion = tls.VersionTLS12
+	if given != nil {
+		c.RootCAs = given.RootCAs
+		c.Certificates = given.Certificates
+	}
+	return c
+}

@@ -1,0 +1,102 @@
+package conf
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// HeaderPair returns the name, in lower case, and the value of Header.
+func (c *Canary) HeaderPair() (name, value string) {
+	name, value, _ = strings.Cut(c.Header, "=")
+	return strings.ToLower(strings.TrimSpace(name)), strings.TrimSpace(value)
+}
+
+// defaultShadow is a shadow before the file is read.
+func defaultShadow() Shadow { return Shadow{Share: 1} }
+
+// ServedBy returns the pool as if the strategy of that name served it. The pool's own options are those of its own
+// strategy, and stay behind.
+func ServedBy(p *Pool, strategy string) *Pool {
+	q := *p
+	q.Strategy, q.Options = strategy, nil
+	return &q
+}
+
+// beside lists the strategies that a pool has beside its own, each once.
+func beside(p *Pool) []string {
+	var names []string
+	for _, s := range p.Shadow {
+		names = append(names, s.Strategy)
+	}
+	for _, c := range p.Canary {
+		names = append(names, c.Strategy)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Bounds of what one pool may have.
+const (
+	maxShadows  = 8
+	maxCanaries = 8
+)
+
+func checkBeside(r *report, path string, c *Config, p *Pool) {
+	if n := len(p.Shadow); n > maxShadows {
+		r.add(child(path, "shadow"), fmt.Sprintf("there are %d shadows", n), fmt.Sprintf("have at most %d", maxShadows))
+	}
+	if n := len(p.Canary); n > maxCanaries {
+		r.add(child(path, "canary"), fmt.Sprintf("there are %d canaries", n), fmt.Sprintf("have at most %d", maxCanaries))
+	}
+	seen := map[string]string{}
+	for i, s := range p.Shadow {
+		at := elem(child(path, "shadow"), i)
+		checkStrategyName(r, at, c, s.Strategy)
+		r.unique(seen, s.Strategy, child(at, "strategy"), "a pool has a strategy as a shadow once")
+		if !within(s.Share, 0, 1) {
+			r.outOfRange(child(at, "share"), s.Share, "write a share of requests from 0 to 1, as 0.1")
+		}
+	}
+	for i := range p.Canary {
+		at := elem(child(path, "canary"), i)
+		checkCanary(r, at, c, &p.Canary[i])
+		if p.Canary[i].Strategy == p.Strategy {
+			r.add(child(at, "strategy"), fmt.Sprintf("%q serves the pool already", p.Strategy),
+				"name another; the same module under a second name in [strategies] can have other options")
+		}
+	}
+}
+
+func checkCanary(r *report, at string, c *Config, one *Canary) {
+	checkStrategyName(r, at, c, one.Strategy)
+	if !within(one.Percent, 0, 100) {
+		r.outOfRange(child(at, "percent"), one.Percent, "write a number from 0 to 100, as 5")
+	}
+	ways := 0
+	for _, is := range []bool{one.Percent > 0, one.Header != "", one.Key != ""} {
+		if is {
+			ways++
+		}
+	}
+	if ways > 1 {
+		r.add(at, "percent, header and key are ways to say the same", "write one of them, or a canary for each")
+	}
+	name, value := one.HeaderPair()
+	if one.Header != "" && (value == "" || !isHeaderName(name)) {
+		r.add(child(at, "header"), fmt.Sprintf("%.80q names no header with a value", one.Header), `write as "x-canary=1"`)
+	}
+	if one.Key != "" && !slices.ContainsFunc(c.Keys, func(k Key) bool { return k.Name == one.Key }) {
+		r.add(child(at, "key"), fmt.Sprintf("there is no [[keys]] of the name %.40q", one.Key), "correct it, or add the key")
+	}
+}
+
+// checkStrategyName checks that there is a strategy of the name that stands under the key strategy of path.
+func checkStrategyName(r *report, path string, c *Config, name string) {
+	if _, own := c.Strategies[name]; !own && !slices.Contains(Builtins, name) {
+		known := append(slices.Clone(Builtins), slices.Sorted(maps.Keys(c.Strategies))...)
+		r.add(child(path, "strategy"), fmt.Sprintf("there is no strategy %q", name),
+			remedyFor(name, known)+" A module of your own needs [strategies.NAME] with its path")
+	}
+}

@@ -1,0 +1,83 @@
+package conf
+
+import "fmt"
+
+// History is the history of requests that several routers of the same workers share.
+type History struct {
+	Redis        string `toml:"redis" reload:"restart"`          // URL; "" = that of Cache, "off" = nothing is shared
+	RedisURLFile string `toml:"redis_url_file" reload:"restart"` // or a file with the URL, if it has a password
+	SecretFile   string `toml:"secret_file" reload:"restart"`    // holds what all routers share; "" = made once in Redis
+	MaxBytes     int    `toml:"max_bytes" reload:"restart"`      // that Redis keeps of a pool
+	Name         string `toml:"name" reload:"restart"`           // of this router, for people; "" = the host's
+}
+
+// HistoryOff is the value of history.redis that shares nothing.
+const HistoryOff = "off"
+
+func defaultHistory() History { return History{MaxBytes: 64 << 20} }
+
+// minHistory holds a minute of a small fleet: less is a mistake.
+const minHistory = 1 << 20
+
+// RedisURL reads the URL of the Redis through which routers share their history, now; "" if they share none. c is where
+// it is if History does not say. An error never shows it.
+func (h *History) RedisURL(c *Cache) (string, error) {
+	switch {
+	case h.Redis == HistoryOff:
+		return "", nil
+	case h.RedisURLFile != "":
+		s, f := secret(h.RedisURLFile, "", 1)
+		if f != nil {
+			return "", fmt.Errorf("conf: history.redis_url_file: %s; %s", f.what, f.remedy)
+		}
+		return s, nil
+	case h.Redis != "":
+		return h.Redis, nil
+	}
+	return c.RedisURL()
+}
+
+// Secret reads what the routers share, now; "" if Redis keeps it. An error never shows it.
+func (h *History) Secret() (string, error) {
+	if h.SecretFile == "" {
+		return "", nil
+	}
+	s, f := secret(h.SecretFile, "", minHistorySecret)
+	if f != nil {
+		return "", fmt.Errorf("conf: history.secret_file: %s; %s", f.what, f.remedy)
+	}
+	return s, nil
+}
+
+// minHistorySecret cannot be tried out; `openssl rand -hex 24` makes a good one.
+const minHistorySecret = 16
+
+// shares reports whether routers share their history through a Redis. c is where it is if History does not say.
+func (h *History) shares(c *Cache) bool {
+	return h.Redis != HistoryOff && h.Redis+h.RedisURLFile+c.Redis+c.RedisURLFile != ""
+}
+
+func checkHistory(r *report, h *History) {
+	const inline, file = "history.redis", "history.redis_url_file"
+	switch {
+	case h.Redis != "" && h.RedisURLFile != "":
+		r.add(file, "it stands beside redis", "give one of the two")
+	case h.RedisURLFile != "":
+		if s, f := secret(h.RedisURLFile, "", 1); f != nil {
+			r.add(file, f.what, f.remedy)
+		} else {
+			checkRedis(r, file, s)
+		}
+	case h.Redis != "" && h.Redis != HistoryOff:
+		checkRedis(r, inline, h.Redis)
+	}
+	if h.SecretFile != "" {
+		if _, f := secret(h.SecretFile, "", minHistorySecret); f != nil {
+			r.add("history.secret_file", f.what, f.remedy)
+		}
+	}
+	r.between("history.max_bytes", h.MaxBytes, minHistory, 64<<30, "bytes")
+	if h.Name != "" {
+		r.name("history.name", h.Name)
+	}
+}

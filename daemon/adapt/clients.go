@@ -1,0 +1,34 @@
+package adapt
+
+import (
+	"fmt"
+
+	"github.com/warmpath/warmpath/conf"
+	"github.com/warmpath/warmpath/daemon/exchange"
+	"github.com/warmpath/warmpath/daemon/front"
+	"github.com/warmpath/warmpath/daemon/gate"
+)
+
+// Epoch makes the clients' side of a configuration. Its pools are added when they are there.
+func Epoch(c *conf.Config) (*front.Epoch, error) {
+	keys := make([]gate.Key, 0, len(c.Keys))
+	for _, k := range c.Keys {
+		secret, err := k.Secret()
+		if err != nil {
+			return nil, fmt.Errorf("daemon: %w", err)
+		}
+		keys = append(keys, gate.Key{Name: k.Name, Secret: secret, Models: k.Models})
+	}
+	s, n := &c.Server, &c.Sessions
+	return &front.Epoch{
+		Epoch: exchange.Epoch{
+			Sessions: exchange.Naming{Header: n.Header, Cookie: n.Cookie, BodyFields: n.BodyFields,
+				EndWithWorker: n.OnWorkerDown == "error"},
+			Explain: s.Explain, Access: s.AccessLog != "",
+			Log: exchange.ExplainLog{Share: s.ExplainLog.Share, Slower: s.ExplainLog.Slower},
+		},
+		CORS: gate.NewCORS(s.CORSOrigins), Keys: gate.NewKeys(keys), MaxBody: s.MaxBodyBytes,
+		BufferBody: min(s.BufferBody, s.MaxBodyBytes), MaxInFlight: s.MaxInFlight,
+		ReadTimeout: s.ReadTimeout, IdleTimeout: s.IdleTimeout,
+	}, nil
+}

@@ -1,0 +1,24 @@
+// Package decisions keeps the last requests of this process, so that each can be explained afterwards by its id.
+//
+// A [Ring] takes a decision when it is made ([Ring.Decided]), so that a stream that runs for minutes is seen while it
+// runs, and its end when it has ended ([Ring.Ended]). The oldest make room: the ring is bounded by bytes, and the
+// memory of what goes is used for what comes. What is kept is plain values: ids, counts and times, never a prompt, an
+// answer, a header field or a key. Of a client's own words (id, model, path) it keeps gate.MaxText bytes, as copies: a
+// slice of a header field would keep the whole header alive, and the secret in it.
+//
+// # Cost
+//
+// Every request pays for it, so nothing is put into words before somebody asks: a choice is kept as a route.Sketch, a
+// copy of its rows. BenchmarkRing is what a request pays.
+//
+// # Who looks
+//
+// A viewer asks again and again for what has changed since it last asked ([Ring.Since]). So a request does nothing for
+// viewers, and a viewer that is slow holds up nobody.
+//
+// # What lost
+//
+// Channels to viewers: work for every request, and a policy for those that do not read. A map by id: two operations a
+// request for a question that is asked a few times a day, and a client may give two requests one id; the scan of a full
+// ring takes well under a millisecond. Records with their candidates in words: 3 to 45 us a request.
+package decisions

@@ -1,0 +1,100 @@
+package kvcache
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/warmpath/warmpath/cache/kvstore"
+)
+
+// server is a tier behind that holds texts.
+type server map[string]string
+
+func (s server) Exists(key string, _ time.Time) bool { return s[key] != "" }
+func (s server) Delete(key string) bool              { was := s[key] != ""; delete(s, key); return was }
+
+func (s server) Get(_ context.Context, key string, place kvstore.Place) (bool, error) {
+	switch s[key] {
+	case "":
+		return false, nil
+	case "broken":
+		return false, errors.New("the server is gone")
+	}
+	pieces, err := place(kvstore.Arrival{Size: int64(len(s[key]))})
+	if err != nil {
+		return false, err
+	}
+	copy(pieces[0], s[key])
+	return true, nil
+}
+
+func (s server) Put(key string, _ time.Time, v *kvstore.Lease) (<-chan struct{}, bool) {
+	s[key] = string(bytes.Join(v.Pieces(), nil))
+	go v.Release() // not under the store's lock
+	return nil, true
+}
+
+// What was put or found in L2 is listed, as long as L2 has it.
+func TestCatalogueOfL2(t *testing.T) {
+	behind := server{"theirs": "abc", "unseen": "abc", "bad": "broken"}
+	k := &Cache{log: slog.New(slog.DiscardHandler)}
+	store, err := kvstore.Open(kvstore.Config{MaxBytes: 8 << 20, Far: newCatalogued(behind, 8<<20)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.store = store
+	for _, key := range []string{"r\x00ours", "r\x00gone", "r\x00deleted"} {
+		f, err := store.Reserve(key, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		copy(f.Pieces()[0], "xyz")
+		f.Commit(kvstore.Terms{})
+	}
+	for _, key := range []string{"theirs", "bad", "none"} {
+		if l := store.Get(t.Context(), key, netip.Addr{}); l != nil {
+			l.Release()
+		}
+	}
+	delete(behind, "r\x00gone")
+	k.Delete("r\x00deleted")
+	got := ""
+	for after := ""; ; {
+		page := k.Page("", after, 1)
+		if len(page) == 0 {
+			break
+		}
+		after = page[0].Key
+		got += Text(after)
+		for _, tier := range page[0].Tiers {
+			got += " " + tier
+		}
+		got += "\n"
+	}
+	if want := "resp/0/gone l1\nresp/0/ours l1 l2\nraw/theirs l1 l2\n"; got != want {
+		t.Errorf("listed\n%swant\n%s", got, want)
+	}
+	if err := store.Close(5 * time.Second); err != nil {
+		t.Error(err)
+	}
+}
+
+// sized is a tier that says how much it keeps.
+type sized struct{ kvstore.Backing }
+
+func (sized) MaxBytes() int64 { return 7 << 30 }
+
+// What the servers behind say that they keep is the cache's size, through the catalogue too.
+func TestCataloguePassesTheSizeOn(t *testing.T) {
+	if got := newCatalogued(sized{}, 1<<20).MaxBytes(); got != 7<<30 {
+		t.Errorf("%d bytes; want those of the tier", got)
+	}
+	if got := newCatalogued(nil, 1<<20).MaxBytes(); got != 0 {
+		t.Errorf("%d bytes of a tier that does not say", got)
+	}
+}

@@ -1,0 +1,47 @@
+package kvcache
+
+import (
+	"context"
+	"net/netip"
+	"time"
+
+	"github.com/warmpath/warmpath/cache/kvstore"
+)
+
+// Entry is one key of the cache.
+type Entry struct {
+	Key     string
+	Size    int64
+	Expires time.Time // zero = never
+	Tiers   []string  // that have it: "l1" is memory, "disk" is spilled, "l2"
+}
+
+// Page lists keys in their order, at most limit, that begin with a prefix and come after a key. A Cache without a door
+// has none.
+func (k *Cache) Page(prefix, after string, limit int) []Entry {
+	if k == nil || k.store == nil {
+		return nil
+	}
+	var all []Entry
+	for _, l := range k.store.Page(prefix, after, limit) {
+		e := Entry{Key: l.Key, Size: l.Size, Expires: l.Expires}
+		for i, has := range [...]bool{l.Memory, l.Disk, l.Far} {
+			if has {
+				e.Tiers = append(e.Tiers, [...]string{"l1", "disk", "l2"}[i])
+			}
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+// Delete deletes a key in all tiers and reports whether one had it.
+func (k *Cache) Delete(key string) bool { return k != nil && k.store != nil && k.store.Delete(key) }
+
+// Value leases a value; nil = there is none. It counts as a read. Release ends the lease.
+func (k *Cache) Value(ctx context.Context, key string) *kvstore.Lease {
+	if k == nil || k.store == nil {
+		return nil
+	}
+	return k.store.Get(ctx, key, netip.Addr{})
+}

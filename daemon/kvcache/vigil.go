@@ -1,0 +1,86 @@
+package kvcache
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/warmpath/warmpath/cache/kvstore"
+	"github.com/warmpath/warmpath/cache/kvstore/chunks"
+)
+
+// vigil logs what an operator must know of the cache, and none of it more often than once a minute: values that are
+// refused, and the size in tokens that the strategies go by.
+type vigil struct {
+	log     *slog.Logger
+	refused map[string]uint64    // as of the last line, by reason
+	quiet   map[string]time.Time // no line before that, by reason
+	told    chunks.Estimate      // of the last line
+}
+
+func newVigil(log *slog.Logger) *vigil {
+	return &vigil{log: log, refused: map[string]uint64{}, quiet: map[string]time.Time{}}
+}
+
+const (
+	lookEvery  = time.Second
+	quietAfter = time.Minute
+)
+
+// remedies are what to do about values that are refused, by the reasons of kvstore.Stats.
+var remedies = map[string]string{
+	"too_large": "a value is longer than 128 MiB or than all room for values: enlarge kv_cache.max_bytes, or lower " +
+		"chunk_size in LMCache",
+	"key": "a client sends no key or one of over 4096 bytes: no LMCache does",
+	"full": "all that is there is being read or promised to clients for up to 30 s: enlarge kv_cache.max_bytes, or have " +
+		"fewer workers use it",
+	"quiet": "workers still have the last process's shared memory mapped: it ends by itself half a minute after the start",
+}
+
+// run looks until ctx ends.
+func (v *vigil) run(ctx context.Context, stats func() kvstore.Stats, holds func() chunks.Estimate) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			v.look(now, stats().Refused, holds())
+		}
+	}
+}
+
+// look logs what has changed since the last time.
+func (v *vigil) look(now time.Time, refused map[string]uint64, e chunks.Estimate) {
+	for _, why := range slices.Sorted(maps.Keys(remedies)) {
+		n := refused[why] - v.refused[why]
+		if n == 0 || now.Before(v.quiet[why]) {
+			continue
+		}
+		v.log.Warn("values were refused at the KV cache", "why", why, "values", n, "remedy", remedies[why])
+		v.refused[why], v.quiet[why] = refused[why], now.Add(quietAfter)
+	}
+	if v.stands(e) || now.Before(v.quiet["tokens"]) {
+		return
+	}
+	v.told, v.quiet["tokens"] = e, now.Add(quietAfter)
+	level, remedy := slog.LevelInfo, ""
+	if e.Guessed && e.ChunkGuessed {
+		level, remedy = slog.LevelWarn, "set [lmcache] chunk_size if the workers' is another, or the pools' shared_kv_tokens"
+	}
+	v.log.Log(context.Background(), level, "strategies take the KV cache for a shared tier of so many tokens, by what is "+
+		"put", "tokens", e.Tokens, "models", len(e.Models), "chunk_tokens_guessed", e.Guessed && e.ChunkGuessed,
+		"remedy", remedy)
+}
+
+// stands reports whether the last line still says what is so: the size has changed by less than half.
+func (v *vigil) stands(e chunks.Estimate) bool {
+	if e.Tokens == 0 {
+		return true // nothing was put yet
+	}
+	was, is := float64(v.told.Tokens), float64(e.Tokens)
+	return is < 1.5*was && is > was/1.5 && v.told.Guessed == e.Guessed
+}

@@ -1,0 +1,23 @@
+// Package lab compares strategies on a simulated fleet: the same scenarios and seeds for each, many runs side by side.
+// It is what `warmpath lab` runs.
+//
+// # Why a simulation
+//
+// A rule that routes is chosen by figures that take hours to measure on engines, and that no two measurements agree on
+// by less than the rules differ. In virtual time a run of 12,000 requests takes seconds, on the code that serves, and
+// the same seed gives the same requests to each rule.
+//
+// # The rooms, lowest first
+//
+// trial is the contract: what a rule of others sees, what a run leaves. traffic makes loads, world simulates a fleet of
+// vllmsim/engine, served puts the code that serves into it, peers has the rules of others. setup reads scenarios and
+// models, report writes what came out. This room crosses scenarios, strategies and seeds.
+//
+// # What holds
+//
+// Two runs of one seed are equal to the byte (TestTwoRunsAreEqual). A module and its native form choose alike in every
+// decision of a run (TestModulesChooseAsTheirNativeForm). Each request ends once, and tokens are neither lost nor made
+// (TestNothingIsLost). A small load has over HTTP, through the daemon and `warmpath sim` in real time, the hit rate
+// that it has here within a point, and the median TTFT within a tenth: testdata/labcheck measures both, as no test
+// should stand on the clock of a busy machine.
+package lab

@@ -1,0 +1,155 @@
+package lab
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/warmpath/warmpath/daemon/lab/setup"
+	"github.com/warmpath/warmpath/daemon/lab/trial"
+)
+
+// compare runs strategies on scenarios, each cut to so many requests, with one seed.
+func compare(t *testing.T, scenarios []string, requests int, names ...string) []*trial.Run {
+	t.Helper()
+	c := Config{Seeds: []uint64{7}, Processors: 2}
+	for _, scenario := range scenarios {
+		sc, err := setup.Read(scenario)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sc.Requests = requests
+		c.Scenarios = append(c.Scenarios, sc)
+	}
+	for _, name := range names {
+		found, err := Find(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Strategies = append(c.Strategies, found...)
+	}
+	runs, err := Run(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return runs
+}
+
+func marshal(t *testing.T, v any) string {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// Two runs of one seed are equal to the byte, in every request's times and worker, under a worker's death, several
+// routers and tiers too.
+func TestTwoRunsAreEqual(t *testing.T) {
+	scenarios, names := []string{"A", "X", "L", "routers"}, []string{"prefixaware", "kvaware", "session", "peer:dynamo"}
+	a, b := compare(t, scenarios, 250, names...), compare(t, scenarios, 250, names...)
+	for i := range a {
+		if x, y := marshal(t, a[i]), marshal(t, b[i]); x != y {
+			t.Errorf("%s under %s: two runs of one seed differ, decisions %x and %x", a[i].Scenario, a[i].Strategy,
+				a[i].Decisions, b[i].Decisions)
+		}
+	}
+	if a[0].Decisions == a[2].Decisions {
+		t.Error("two strategies chose alike throughout")
+	}
+}
+
+// A module and its native form choose alike in every decision of a run.
+func TestModulesChooseAsTheirNativeForm(t *testing.T) {
+	r := compare(t, []string{"E", "G", "X", "T"}, 250, "prefixaware", "native:prefixaware", "kvaware", "native:kvaware",
+		"session", "native:session", "roundrobin", "native:roundrobin")
+	for i := 0; i < len(r); i += 2 {
+		module, native := r[i], r[i+1]
+		if module.Decisions != native.Decisions || module.Fallbacks+native.Fallbacks != 0 {
+			t.Errorf("%s under %s: the module's decisions are %x with %d fallbacks, the native form's %x with %d",
+				module.Scenario, module.Strategy, module.Decisions, module.Fallbacks, native.Decisions, native.Fallbacks)
+		}
+	}
+}
+
+// Four routers that share nothing know of each other's work by the workers' events alone.
+func TestKVAwareSeesWhatOthersDid(t *testing.T) {
+	r := compare(t, []string{"routers"}, 400, "native:prefixaware", "native:kvaware")
+	if history, events := r[0].HitRate(), r[1].HitRate(); events < history+.1 {
+		t.Errorf("by history %.3f of the prompts were cached, by events %.3f; want a tenth more at least", history, events)
+	}
+}
+
+// In every scenario each request ends once, and what the requests got is what the workers did.
+func TestNothingIsLost(t *testing.T) {
+	var scenarios []string
+	for _, name := range setup.Names() {
+		if sc, err := setup.Read(name); err != nil {
+			t.Fatal(err)
+		} else if sc.Trace.File == "" {
+			scenarios = append(scenarios, name)
+		}
+	}
+	for _, r := range compare(t, scenarios, 120, "native:prefixaware", "peer:leastrequests") {
+		check(t, r.Scenario, r, 120)
+	}
+}
+
+func check(t *testing.T, scenario string, r *trial.Run, want int) {
+	t.Helper()
+	if len(r.Outcomes) != want {
+		t.Errorf("%s under %s: %d requests; want %d", scenario, r.Strategy, len(r.Outcomes), want)
+	}
+	sent, repeated, cached, generated := 0, 0, 0, 0
+	for i := range r.Outcomes {
+		o := &r.Outcomes[i]
+		sent += o.Attempts
+		repeated += max(0, o.Attempts-1)
+		cached += o.Cached
+		generated += o.Output
+		good := o.Status == trial.Answered && o.First > o.Arrived && o.Ended >= o.First && o.Output > 0 && o.Cached < o.Prompt &&
+			o.CPU+o.Shared <= o.Cached && o.Worker >= 0
+		broken := o.Status == trial.Broken && o.Attempts > 0 && o.Ended >= o.Arrived
+		refused := o.Status == trial.Refused && o.First == 0
+		if !good && !broken && !refused {
+			t.Fatalf("%s under %s: request %d ended as %+v", scenario, r.Strategy, i, *o)
+		}
+	}
+	var w trial.Worker
+	for _, one := range r.Workers {
+		w.Requests += one.Requests
+		w.CachedTokens += one.CachedTokens
+		w.Generated += one.Generated
+	}
+	if w.Requests != sent || repeated == 0 && (int(w.CachedTokens) != cached || int(w.Generated) != generated) {
+		t.Errorf("%s under %s: the requests were sent %d times, found %d tokens cached and got %d; the workers say %+v",
+			scenario, r.Strategy, sent, cached, generated, w)
+	}
+	if slices.ContainsFunc([]float64{r.Throughput(), r.Imbalance(), r.GPUSeconds}, func(v float64) bool {
+		return math.IsNaN(v) || v <= 0
+	}) {
+		t.Errorf("%s under %s: throughput %v, imbalance %v, %v GPU seconds", scenario, r.Strategy, r.Throughput(),
+			r.Imbalance(), r.GPUSeconds)
+	}
+}
+
+func TestFind(t *testing.T) {
+	f := func(name string, want int, peer bool) {
+		t.Helper()
+		found, err := Find(name)
+		if (err == nil) != (want > 0) || want > 0 && (len(found) < want || found[0].Peer != peer) {
+			t.Errorf("%q: %d strategies, %v; want %d, of others %v", name, len(found), err, want, peer)
+		}
+	}
+	f("prefixaware", 1, false)
+	f("roundrobin@gpu", 1, false)
+	f("native:kvaware@l1", 1, false)
+	f("roundrobin@l3", 0, false)
+	f("peer:roundrobin", 1, true)
+	f("dynamo scale=64 credit=3", 1, true)
+	f("peers", 10, true)
+	f("missing.wasm", 0, false)
+	f("native:nobody", 0, false)
+}

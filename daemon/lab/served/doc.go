@@ -1,0 +1,19 @@
+// Package served is the code that serves, as a router of a simulated fleet: a route.Pool with its worker.Pool, prefix
+// index and sessions, asked and told as package exchange does it. Only the wire is missing. A request is a body that
+// prompt.Parser reads, an answer is a stream that prompt.Reply reads, and a strategy is a module in the sandbox, or the
+// same rule as plain Go ([Spec].Native).
+//
+// # What is set apart from the daemon
+//
+//   - Time comes from the simulation, chance from the seed, and the hashes' secret is fixed: see route.Config.
+//   - The sandbox is stepped (host.Config.Stepped). A module gets its notices right when they happen, not milliseconds
+//     later.
+//   - Pages of metrics come as worker.Page and KV events as holdings.Stored. Their decoders are passed by, as they
+//     decide nothing.
+//   - Sessions are kept in a map of one process.
+//
+// # What is repeated
+//
+// As in the exchange a request whose worker died before its first token is sent to another, up to three times, and as
+// far as the retry budget goes.
+package served

@@ -1,0 +1,43 @@
+package served
+
+import (
+	"time"
+
+	"github.com/warmpath/warmpath/cache/holdings"
+	"github.com/warmpath/warmpath/daemon/vllmsim/engine"
+)
+
+// Changed implements [world.Router].
+func (r *Router) Changed(now time.Duration, number int, batches []engine.Batch) {
+	slot, ok := r.slot(number, r.at(now))
+	if !ok {
+		return
+	}
+	w := r.pool.Held.Writer(slot)
+	for i := range batches {
+		for k := range batches[i].Changes {
+			enter(w, &batches[i].Changes[k], r.fleet.blockTokens)
+		}
+	}
+}
+
+// enter writes one change into the view of a worker, as package kvevents hands it on: vLLM names the tokens of what
+// stands on the GPU alone.
+func enter(w *holdings.Writer, c *engine.Change, size int) {
+	tier := holdings.GPU
+	if c.Medium == engine.OnCPU {
+		tier = holdings.Local
+	}
+	switch c.Kind {
+	case engine.Stored:
+		s := holdings.Stored{Salt: c.Salt, Parent: c.Parent, Hashes: c.Hashes, BlockSize: size, Tier: tier}
+		if tier == holdings.GPU {
+			s.Tokens, s.HasParent = c.Tokens, c.HasParent
+		}
+		w.Store(&s)
+	case engine.Removed:
+		w.Remove(tier, c.Hashes)
+	case engine.Cleared:
+		w.Clear()
+	}
+}

@@ -1,0 +1,93 @@
+package served
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/warmpath/warmpath/host"
+	"github.com/warmpath/warmpath/plugins"
+	"github.com/warmpath/warmpath/sdk"
+	"github.com/warmpath/warmpath/sdk/abi"
+)
+
+// Spec is a strategy that can run.
+type Spec struct {
+	Name    string // of the column
+	Wasm    []byte // nil: Native
+	Native  func() sdk.Strategy
+	Options map[string]string
+}
+
+// Read finds a strategy by what an operator writes: the name of a built-in, native:NAME for its rule outside of the
+// sandbox, or the path of a module, which ends in .wasm.
+func Read(name string) (Spec, error) {
+	if plain, is := strings.CutPrefix(name, "native:"); is {
+		if plugins.Native(plain) == nil {
+			return Spec{}, fmt.Errorf("served: no strategy %q is built in; there are %s",
+				plain, strings.Join(plugins.Names(), ", "))
+		}
+		return Spec{Name: name, Native: func() sdk.Strategy { return plugins.Native(plain) }}, nil
+	}
+	path := ""
+	if strings.HasSuffix(name, ".wasm") {
+		path = name
+		name = strings.TrimSuffix(filepath.Base(path), ".wasm")
+	}
+	wasm, err := plugins.Read(name, path)
+	return Spec{Name: name, Wasm: wasm}, err
+}
+
+// Loader makes strategies for many runs. A module is compiled once. Safe for concurrent use.
+type Loader struct {
+	host *host.Host
+
+	mu     sync.Mutex // guards loaded
+	loaded map[[32]byte]*host.Strategy
+}
+
+// NewLoader makes a Loader. Close it after the last run.
+func NewLoader(ctx context.Context) (*Loader, error) {
+	h, err := host.New(ctx, host.Config{Stepped: true})
+	if err != nil {
+		return nil, err
+	}
+	return &Loader{host: h, loaded: map[[32]byte]*host.Strategy{}}, nil
+}
+
+// Close frees the sandbox.
+func (l *Loader) Close(ctx context.Context) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range l.loaded {
+		s.Close(ctx)
+	}
+	return l.host.Close(ctx)
+}
+
+// Load makes a strategy for one router of one run.
+func (l *Loader) Load(ctx context.Context, s *Spec, seed uint64) (*host.Strategy, error) {
+	if s.Wasm == nil {
+		own := s.Native()
+		return host.Native(s.Name, sdk.WantsOf(own), func(h *abi.Header, rows []abi.Row, order []uint32) uint64 {
+			return uint64(sdk.PickNative(own, h, rows, order))
+		}), nil
+	}
+	o := host.Options{Values: maps.Clone(s.Options), Seed: seed}
+	// The engine keeps a module's code for as long as one copy of it is loaded.
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	sum := sha256.Sum256(s.Wasm)
+	if l.loaded[sum] == nil {
+		first, err := l.host.Load(ctx, s.Name, s.Wasm, o)
+		if err != nil {
+			return nil, err
+		}
+		l.loaded[sum] = first
+	}
+	return l.host.Load(ctx, s.Name, s.Wasm, o)
+}

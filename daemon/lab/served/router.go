@@ -1,0 +1,288 @@
+package served
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/lab/trial"
+	"github.com/warmpath/warmpath/daemon/lab/world"
+	"github.com/warmpath/warmpath/daemon/prompt"
+	"github.com/warmpath/warmpath/daemon/route"
+	"github.com/warmpath/warmpath/daemon/session"
+	"github.com/warmpath/warmpath/daemon/vllmsim/engine"
+	"github.com/warmpath/warmpath/daemon/worker"
+	"github.com/warmpath/warmpath/host"
+	"github.com/warmpath/warmpath/plugins"
+	"github.com/warmpath/warmpath/sdk/abi"
+)
+
+// Config is what the router of one run is made of.
+type Config struct {
+	Strategy  *host.Strategy // of this router alone; Close closes it
+	Block     int            // tokens of a block of the workers' KV caches
+	KVTokens  int            // that [[pools.workers]] kv_tokens says; 0 = as the workers' metrics say
+	CPUTokens int            // of KV that each worker's CPU memory keeps
+	Tiers     route.Tiers
+	Scrape    time.Duration
+	Seed      uint64 // of the chance that strategies get
+
+	// PrefillTokensPerSecond is configured as in [[pools]]; 0 = the default.
+	PrefillTokensPerSecond float64
+	// Seen is called after each choice, and may be nil: the request, the strategy's result and the frame that it saw.
+	Seen func(q *trial.Request, c *route.Choice)
+}
+
+// epoch is the time of day at which simulated runs begin.
+var epoch = time.Unix(1_800_000_000, 0)
+
+// retryBudget is the default of [[pools]] retry_budget.
+const retryBudget = 0.2
+
+// maxAttempts is how many workers a request is sent to, as in the exchange.
+const maxAttempts = 3
+
+// Router implements [world.Router] by the code that serves. Not safe for concurrent use.
+type Router struct {
+	Config
+	ctx      context.Context
+	pool     *route.Pool
+	specs    []worker.Spec
+	fleet    fleet
+	clock    time.Duration
+	chance   *rand.Rand
+	idle     []*visit // to be used again
+	body     []byte
+	reply    *prompt.Reply
+	notices  bool // the strategy wants some
+	follows  bool // it wants what workers report
+	fallback int
+}
+
+// visit is one request on its way through the pool. It stays the same from Choose to the last End.
+type visit struct {
+	parser   prompt.Parser
+	choice   route.Choice
+	trip     route.Trip
+	attempts int
+}
+
+// New makes a router of a fleet that has no workers yet.
+func New(ctx context.Context, c Config) *Router {
+	r := &Router{Config: c, ctx: ctx, chance: rand.New(rand.NewPCG(c.Seed, 0x70071)), fleet: newFleet(c.Block)}
+	wants := c.Strategy.Notices().Wants()
+	r.notices = wants&^(abi.WantCost|abi.WantHeld) != 0
+	r.follows = wants&abi.WantHeld != 0
+	r.reply = prompt.NewReply(prompt.Completion, true, 0)
+	r.pool = route.New(route.Config{
+		Name: model, Reason: plugins.ReasonText, Began: epoch, Tiers: c.Tiers, Clock: r.time,
+		Sessions: session.On(newStore(r.time), session.Config{Pool: model}),
+		Workers: worker.Config{ScrapeInterval: c.Scrape, RetryBudget: retryBudget, Watcher: &r.fleet,
+			PrefillTokensPerSecond: c.PrefillTokensPerSecond},
+		Secret: route.Secret{1}, // not zero: that is one of the process
+	})
+	r.pool.Strategy.Replace(c.Strategy)
+	return r
+}
+
+func (r *Router) time() time.Time { return epoch.Add(r.clock) }
+
+// at moves the router's clock.
+func (r *Router) at(now time.Duration) time.Time {
+	r.clock = now
+	return r.time()
+}
+
+// settle lets the module do what waits for it.
+func (r *Router) settle() {
+	if r.notices {
+		r.Strategy.Settle(r.ctx)
+	}
+}
+
+// Choose implements [world.Router].
+func (r *Router) Choose(now time.Duration, q *world.Request, text []byte) (number int, ok bool) {
+	at := r.at(now)
+	if v, again := q.Own.(*visit); again {
+		return r.choose(v, at)
+	}
+	v := r.visit()
+	r.body = appendBody(r.body[:0], q, text)
+	p, err := v.parser.Parse(prompt.Completion, r.body)
+	if err != nil {
+		panic("BUG: served: a body that cannot be read: " + err.Error())
+	}
+	ask := route.Ask{Prompt: p, Turn: r.pool.Arrive(model, at), Random: r.chance.Uint64() | 1, At: at}
+	if q.Session != 0 {
+		ask.Claim.Key = session.Name{Kind: session.Key, ID: strconv.FormatUint(q.Session, 36)}
+	}
+	if r.follows && r.pool.WantsIDs() {
+		ask.IDs = q.IDs
+	}
+	r.Strategy.Settle(r.ctx)
+	if r.pool.Choose(&v.choice, &ask) != route.Chosen {
+		r.pool.GiveBack(model)
+		r.leave(v)
+		return 0, false
+	}
+	if v.choice.FellBack() {
+		r.fallback++
+	}
+	if r.Seen != nil {
+		r.Seen(&q.Request, &v.choice)
+	}
+	v.choice.Bind()
+	q.Own = v
+	return r.choose(v, at)
+}
+
+// choose sends a request to the next worker of the order that takes it.
+func (r *Router) choose(v *visit, at time.Time) (number int, ok bool) {
+	for v.attempts < maxAttempts {
+		to, left := v.choice.Next(at)
+		if !left {
+			break
+		}
+		if v.choice.Send(&v.trip, to, nil, at) {
+			v.attempts++
+			return r.fleet.numbers[to.Worker.ID()], true
+		}
+	}
+	v.choice.Unbind()
+	r.leave(v)
+	return 0, false
+}
+
+// First implements [world.Router].
+func (r *Router) First(now time.Duration, q *world.Request) {
+	v := q.Own.(*visit)
+	v.trip.FirstByte(r.at(now))
+	v.choice.Release()
+	r.settle()
+}
+
+// End implements [world.Router].
+func (r *Router) End(now time.Duration, q *world.Request, e trial.End) {
+	v, at := q.Own.(*visit), r.at(now)
+	o, end := worker.Outcome{Kind: worker.Answered}, route.End{Whole: true, Status: 200, At: at}
+	switch e.Status {
+	case trial.Answered:
+		r.reply.Reset(prompt.Completion, true, 0)
+		r.body = appendAnswer(r.body[:0], q.Prompt, e.Output, e.Cached, q.Reply(e.Output))
+		r.reply.Feed(r.body)
+		end.Reply = r.reply
+		v.choice.Answered(v.trip.Worker(), true)
+	default: // the connection broke
+		o = worker.Outcome{Kind: worker.Broken, Err: "closed or reset the connection before the end of its answer"}
+		end.Whole = false
+		if e.Status == trial.Repeated {
+			end.Status = 0
+			v.choice.Unreached(v.trip.Worker())
+		}
+	}
+	v.trip.End(&o, end)
+	r.settle()
+	if e.Status == trial.Repeated && r.pool.Workers.MayRetry(at) {
+		return
+	}
+	if e.Status == trial.Repeated {
+		v.attempts = maxAttempts // Choose will refuse it
+		return
+	}
+	r.leave(v)
+}
+
+// visit returns memory for a request.
+func (r *Router) visit() *visit {
+	if n := len(r.idle); n > 0 {
+		v := r.idle[n-1]
+		r.idle = r.idle[:n-1]
+		v.choice, v.trip, v.attempts = route.Choice{}, route.Trip{}, 0
+		return v
+	}
+	return new(visit)
+}
+
+// leave takes the memory of a request back.
+func (r *Router) leave(v *visit) {
+	v.choice.Release()
+	r.idle = append(r.idle, v)
+}
+
+// Tick implements [world.Router].
+func (r *Router) Tick(now time.Duration) {
+	r.pool.Tick(r.at(now))
+	r.settle()
+}
+
+// Scraped implements [world.Router].
+func (r *Router) Scraped(now time.Duration, number int, s *engine.Stats) {
+	at := r.at(now)
+	tokens := s.Blocks * r.fleet.blockTokens
+	r.pool.Workers.Scraped(r.fleet.watched[name(number)], worker.Page{Metrics: worker.Metrics{
+		Running: s.Running, Waiting: s.Waiting + s.Loading, Usage: s.KVUsage(), Capacity: tokens, Block: r.fleet.blockTokens,
+		Queries: float64(s.QueriedTokens), Hits: float64(s.CachedTokens - s.CPUTokens - s.SharedTokens),
+		Process: r.fleet.began[number],
+		Prefill: s.Prefill.Sum, Prefills: float64(s.Prefill.Count),
+		Computed: s.PrefillTokens.Sum, SaysComputed: true, Prompts: float64(s.PromptTokens),
+		ExternalHits: float64(s.CPUTokens + s.SharedTokens), TokenTime: s.PerToken.Sum, TokenTimes: float64(s.PerToken.Count),
+	}}, at)
+	r.pool.Tick(at) // the tiers' sizes too
+}
+
+// Down implements [world.Router].
+func (r *Router) Down(now time.Duration, number int) {
+	r.pool.Workers.Dead(r.fleet.watched[name(number)], "nothing listens", r.at(now))
+}
+
+// Lost implements [world.Router].
+func (r *Router) Lost(now time.Duration, number int) {
+	if slot, ok := r.slot(number, r.at(now)); ok && r.follows {
+		w := r.pool.Held.Writer(slot)
+		w.SetLive(false)
+		w.Clear()
+	}
+}
+
+// Up implements [world.Router].
+func (r *Router) Up(now time.Duration, number int) {
+	at := r.at(now)
+	id := name(number)
+	r.fleet.numbers[id] = number
+	r.fleet.began[number] = 1 + now.Seconds()
+	if _, known := r.fleet.watched[id]; !known {
+		r.specs = append(r.specs, worker.Spec{ID: id, URL: "http://" + id, CPUTokens: r.CPUTokens, KVTokens: r.KVTokens,
+			DataParallel: 1})
+		r.pool.Workers.Update(r.specs, at)
+	}
+	r.pool.Workers.Healthy(r.fleet.watched[id], at)
+	if slot, ok := r.slot(number, at); ok && r.follows {
+		r.pool.Held.Writer(slot).SetLive(true)
+	}
+}
+
+// slot returns a worker's slot.
+func (r *Router) slot(number int, at time.Time) (uint32, bool) {
+	for _, s := range r.pool.Workers.Stats(at) {
+		if s.ID == name(number) {
+			return s.Slot, true
+		}
+	}
+	return 0, false
+}
+
+// Follows implements [world.Router].
+func (r *Router) Follows() bool { return r.follows }
+
+// Fallbacks implements [world.Router].
+func (r *Router) Fallbacks() int { return r.fallback }
+
+// Close implements [world.Router].
+func (r *Router) Close() { r.Strategy.Close(r.ctx) }
+
+// name is a worker's id.
+func name(number int) string { return fmt.Sprintf("w%d", number) }
+
+var _ world.Router = (*Router)(nil)

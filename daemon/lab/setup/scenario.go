@@ -1,0 +1,208 @@
+package setup
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/BurntSushi/toml"
+
+	"github.com/warmpath/warmpath/daemon/lab/traffic"
+	"github.com/warmpath/warmpath/daemon/lab/world"
+)
+
+//go:embed scenarios/*.toml models/*.toml
+var files embed.FS
+
+// Scenario is what a run is made of, but for the strategy and the seed.
+type Scenario struct {
+	Name  string `toml:"-"`
+	About string `toml:"about"`
+	Model string `toml:"model"` // a file of models, without its ending
+	Like  string `toml:"like"`  // another scenario, which this one changes
+
+	Workers  int     `toml:"workers"`
+	Requests int     `toml:"requests"`
+	Seconds  float64 `toml:"seconds"` // for which chats begin
+	Clients  int     `toml:"clients"` // over 0: a closed loop
+	Routers  int     `toml:"routers"`
+	Split    string  `toml:"split"` // of requests on several routers: random or session
+
+	Engine  Engine          `toml:"engine"`
+	Classes []traffic.Class `toml:"class"`
+	Surges  []traffic.Surge `toml:"surge"`
+	Fates   []Fate          `toml:"fate"`
+	Trace   Trace           `toml:"trace"`
+}
+
+// Fate is what befalls a worker.
+type Fate struct {
+	At       float64 `toml:"at"` // seconds
+	Worker   int     `toml:"worker"`
+	What     string  `toml:"what"` // dies, comes or slows
+	Slowness float64 `toml:"slowness"`
+}
+
+// Trace is a recorded load.
+type Trace struct {
+	File  string  `toml:"file"`  // beside the scenario's, or as the caller says
+	Speed float64 `toml:"speed"` // times that it is played faster; 0 = 1
+	From  float64 `toml:"from"`  // seconds of the recording
+	Until float64 `toml:"until"` // 0 = its end
+}
+
+// Names lists the scenarios that come with the lab.
+func Names() []string {
+	var names []string
+	all, _ := fs.Glob(files, "scenarios/*.toml")
+	for _, f := range all {
+		names = append(names, strings.TrimSuffix(path.Base(f), ".toml"))
+	}
+	slices.SortFunc(names, func(a, b string) int { return strings.Compare(strings.ToLower(a), strings.ToLower(b)) })
+	return names
+}
+
+// Read reads a scenario: one that comes with the lab by its name, a file that ends in .toml, or any other file as a
+// trace that is played against the default model.
+func Read(name string) (*Scenario, error) {
+	if text, err := files.ReadFile("scenarios/" + name + ".toml"); err == nil {
+		return parse(name, "", string(text))
+	}
+	if !strings.HasSuffix(name, ".toml") {
+		if _, err := os.Stat(name); err != nil {
+			return nil, fmt.Errorf("setup: no scenario %q and no such file; give one of %s, a file in .toml, or a trace",
+				name, strings.Join(Names(), ", "))
+		}
+		base := filepath.Base(name)
+		return parse(base, filepath.Dir(name), fmt.Sprintf("model = \"default\"\n[trace]\nfile = %q\n", base))
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("setup: the scenario cannot be read: %w", err)
+	}
+	return parse(strings.TrimSuffix(filepath.Base(name), ".toml"), filepath.Dir(name), string(text))
+}
+
+// maxDepth bounds scenarios that are like another.
+const maxDepth = 4
+
+// parse reads a scenario of a folder over the one that it is like, and that over its model.
+func parse(name, dir, text string) (*Scenario, error) {
+	s := &Scenario{}
+	if err := s.fill(name, text, maxDepth); err != nil {
+		return nil, err
+	}
+	s.Name = name
+	if s.Trace.File != "" && dir != "" {
+		s.Trace.File = filepath.Join(dir, s.Trace.File)
+	}
+	if s.Workers == 0 {
+		s.Workers = 7
+	}
+	return s, nil
+}
+
+// fill decodes text over what it builds on.
+func (s *Scenario) fill(name, text string, depth int) error {
+	var base struct{ Like, Model string }
+	if _, err := toml.Decode(text, &base); err != nil {
+		return explain(name, err)
+	}
+	if base.Like != "" {
+		below, err := files.ReadFile("scenarios/" + base.Like + ".toml")
+		if err != nil || depth == 0 {
+			return fmt.Errorf("setup: %s is like %q, which is no scenario of the lab, or too many deep", name, base.Like)
+		}
+		if err := s.fill(base.Like, string(below), depth-1); err != nil {
+			return err
+		}
+	}
+	if base.Model != "" {
+		below, err := files.ReadFile("models/" + base.Model + ".toml")
+		if err != nil {
+			all, _ := fs.Glob(files, "models/*.toml")
+			return fmt.Errorf("setup: %s wants the model %q; there are %s", name, base.Model, strings.Join(all, ", "))
+		}
+		s.Engine = Engine{}
+		if err := decode(base.Model, string(below), &s.Engine); err != nil {
+			return err
+		}
+	}
+	return decode(name, text, s)
+}
+
+// decode reads TOML over a value, and takes no key that it does not know.
+func decode(name, text string, to any) error {
+	meta, err := toml.Decode(text, to)
+	if err != nil {
+		return explain(name, err)
+	}
+	if unknown := meta.Undecoded(); len(unknown) > 0 {
+		return fmt.Errorf("setup: %s has the key %q, which is not known; correct or remove it", name, unknown[0])
+	}
+	return nil
+}
+
+// explain says where a file is wrong.
+func explain(name string, err error) error {
+	if at := (toml.ParseError{}); errors.As(err, &at) {
+		return fmt.Errorf("setup: %s:%d: %s", name, at.Position.Line, at.Message)
+	}
+	return fmt.Errorf("setup: %s: %w", name, err)
+}
+
+// Load draws or reads the load of a seed.
+func (s *Scenario) Load(seed uint64) (traffic.Load, error) {
+	if s.Trace.File == "" {
+		p := traffic.Plan{Classes: s.Classes, Surges: s.Surges, Seconds: s.Seconds, Requests: s.Requests, Workers: s.Workers,
+			Clients: s.Clients}
+		return p.Draw(seed)
+	}
+	f, err := os.Open(s.Trace.File)
+	if err != nil {
+		return traffic.Load{}, fmt.Errorf("setup: the trace of %s cannot be read; give its file by --trace: %w", s.Name, err)
+	}
+	defer f.Close()
+	l, err := traffic.ReadTrace(f, s.Trace.File, 0)
+	if err != nil {
+		return traffic.Load{}, err
+	}
+	l = l.Part(seconds(s.Trace.From), seconds(s.Trace.Until), s.Requests)
+	if s.Trace.Speed > 0 {
+		l = l.Faster(s.Trace.Speed)
+	}
+	l.Clients = s.Clients
+	return l.Jitter(seed), nil
+}
+
+// World returns the run of a load, without its seed.
+func (s *Scenario) World(l traffic.Load) (world.Config, error) {
+	c := world.Config{Engine: s.Engine.Config(), Workers: s.Workers, GPUs: max(1, s.Engine.GPUs),
+		Shared: s.Engine.SharedTokens, Load: l, Routers: s.Routers, Scrape: seconds(s.Engine.ScrapeInterval)}
+	switch s.Split {
+	case "", "random":
+	case "session":
+		c.Split = world.BySession
+	default:
+		return c, fmt.Errorf("setup: %s: split is %q; want random or session", s.Name, s.Split)
+	}
+	for _, f := range s.Fates {
+		kind, ok := fates[f.What]
+		if !ok {
+			return c, fmt.Errorf("setup: %s: what befalls worker %d is %q; want dies, comes or slows", s.Name, f.Worker, f.What)
+		}
+		c.Fates = append(c.Fates, world.Fate{At: seconds(f.At), Worker: f.Worker, Kind: kind, Slowness: f.Slowness})
+	}
+	return c, nil
+}
+
+var fates = map[string]world.FateKind{"dies": world.Dies, "comes": world.Comes, "slows": world.Slows}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

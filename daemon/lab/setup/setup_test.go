@@ -1,0 +1,107 @@
+package setup
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestEveryScenarioIsWhole(t *testing.T) {
+	for _, name := range Names() {
+		s, err := Read(name)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if s.About == "" || s.Workers < 1 || s.Engine.Hourly <= 0 || s.Engine.PrefillRate <= 0 {
+			t.Errorf("%s says too little: %+v", name, s)
+		}
+		if s.Trace.File != "" {
+			continue
+		}
+		l, err := s.Load(1)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		c, err := s.World(l)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		full, err := c.Engine.Complete()
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, chat := range l.Chats {
+			last := &chat.Turns[len(chat.Turns)-1]
+			if n := last.Tokens() + last.Output; n > full.MaxModelLen {
+				t.Errorf("%s has a turn of %d tokens, and a worker takes %d", name, n, full.MaxModelLen)
+				break
+			}
+		}
+	}
+}
+
+// A scenario changes the one that it is like, number by number, and that its model.
+func TestLike(t *testing.T) {
+	b, err := Read("B")
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := Read("X")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(x.Fates) != 2 || len(x.Classes) != 1 || x.Classes[0] != b.Classes[0] || x.Seconds != b.Seconds ||
+		x.Engine != b.Engine || x.About == b.About {
+		t.Errorf("X is %+v; want B with two fates", x)
+	}
+	g, err := Read("G")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g.Engine.CPUTokens != 4*b.Engine.KVTokens || g.Engine.PrefillRate != b.Engine.PrefillRate {
+		t.Errorf("G's engine is %+v", g.Engine)
+	}
+}
+
+func TestRead(t *testing.T) {
+	f := func(text, want string) {
+		t.Helper()
+		path := filepath.Join(t.TempDir(), "own.toml")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := Read(path)
+		if err == nil {
+			var l, loadErr = s.Load(1)
+			err = loadErr
+			if err == nil {
+				_, err = s.World(l)
+			}
+		}
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: error %v; want one of %q", text, err, want)
+		}
+	}
+	f("like = \"A\"\nworkers = 3\n", "")
+	f("like = \"nothing\"", "no scenario of the lab")
+	f("model = \"nothing\"", "models/default.toml")
+	f("model = \"default\"\nworker = 3", `"worker", which is not known`)
+	f("workers = \"three\"", "line 1")
+	f("model = \"default\"", "no class")
+	f("like = \"A\"\nsplit = \"odd\"", "random or session")
+	f("like = \"A\"\n[[fate]]\nwhat = \"vanishes\"", "dies, comes or slows")
+	f("model = \"default\"\n[trace]\nfile = \"none.jsonl\"", "--trace")
+	if _, err := Read("nothing"); err == nil || !strings.Contains(err.Error(), "seeds-8k") {
+		t.Errorf("an unknown name: %v; want the names that there are", err)
+	}
+	s, err := Read("../../../testdata/traces/conversation-60.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l, err := s.Load(1); err != nil || l.Requests() != 60 {
+		t.Errorf("a trace: %d requests, %v; want 60", l.Requests(), err)
+	}
+}

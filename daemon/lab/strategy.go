@@ -1,0 +1,113 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/warmpath/warmpath/daemon/lab/peers"
+	"github.com/warmpath/warmpath/daemon/lab/served"
+	"github.com/warmpath/warmpath/daemon/lab/setup"
+	"github.com/warmpath/warmpath/daemon/lab/world"
+	"github.com/warmpath/warmpath/daemon/route"
+)
+
+// Strategy is one column: a rule, and which tiers its workers have.
+type Strategy struct {
+	Name string // as the caller wrote it
+	Peer bool   // it is of others
+	spec served.Spec
+	peer peers.Variant
+	tier tiers
+}
+
+// tiers says which of a scenario's tiers a column has.
+type tiers uint8
+
+const (
+	allTiers tiers = iota
+	gpuAlone
+	gpuAndCPU
+	untold // all tiers, of which the router is told one number: kv_tokens is the CPU tier's size
+)
+
+var tierNames = map[string]tiers{"gpu": gpuAlone, "l1": gpuAndCPU, "l2": allTiers, "flat": untold}
+
+// Find returns the strategies of a name: a built-in, native:NAME for its rule outside of the sandbox, the path of a
+// module that ends in .wasm, the rule of others as package peers names it, peer:NAME where both have it, or peers for
+// all of those by their own defaults. @gpu behind a name leaves out all tiers behind the GPUs, @l1 the shared one. With
+// @flat the tiers are there, and the router knows of none: it takes each worker's KV cache to be as large as its CPU
+// tier.
+func Find(name string) ([]Strategy, error) {
+	plain, suffix, has := strings.Cut(name, "@")
+	tier, known := tierNames[suffix]
+	if has && !known {
+		return nil, fmt.Errorf("lab: strategy %q ends in @%s; want @gpu, @l1, @l2 or @flat", name, suffix)
+	}
+	if plain == "peers" {
+		var all []Strategy
+		for _, p := range peers.All() {
+			for _, v := range p.Defaults {
+				all = append(all, Strategy{Name: "peer:" + v.Name, Peer: true, peer: v, tier: tier})
+			}
+		}
+		return all, nil
+	}
+	if peer, is := strings.CutPrefix(plain, "peer:"); is {
+		if v, ok := peers.Find(peer); ok {
+			return []Strategy{{Name: name, Peer: true, peer: v, tier: tier}}, nil
+		}
+	}
+	spec, err := served.Read(plain)
+	if err == nil {
+		return []Strategy{{Name: name, spec: spec, tier: tier}}, nil
+	}
+	if v, ok := peers.Find(plain); ok {
+		return []Strategy{{Name: name, Peer: true, peer: v, tier: tier}}, nil
+	}
+	return nil, fmt.Errorf("lab: no strategy %q; give a built-in, a path that ends in .wasm, or a rule of others (%s): %w",
+		name, strings.Join(PeerNames(), ", "), err)
+}
+
+// PeerNames lists the rules of others, as their own sources set them.
+func PeerNames() (names []string) {
+	for _, p := range peers.All() {
+		for _, v := range p.Defaults {
+			names = append(names, v.Name)
+		}
+	}
+	return names
+}
+
+// cut leaves out the tiers that the column does not have.
+func (t tiers) cut(e *setup.Engine) {
+	if t == gpuAlone {
+		e.CPUTokens = 0
+	}
+	if t == gpuAlone || t == gpuAndCPU {
+		e.SharedTokens = 0
+	}
+}
+
+// router makes a router of the strategy for one run.
+func (s *Strategy) router(ctx context.Context, l *served.Loader, sc *setup.Scenario,
+	c *world.Config) (world.Router, error) {
+	if s.Peer {
+		memory := 1 + float64(sc.Engine.CPUTokens)/float64(max(1, c.Engine.KVTokens))
+		return world.NewForeign(s.peer.New(peers.Setup{Seed: c.Seed, Tiers: memory}), c.Workers, c.Engine.KVTokens), nil
+	}
+	strategy, err := l.Load(ctx, &s.spec, c.Seed)
+	if err != nil {
+		return nil, err
+	}
+	known := served.Config{
+		Strategy: strategy, Block: c.Engine.BlockTokens, CPUTokens: sc.Engine.CPUTokens, Scrape: c.Scrape, Seed: c.Seed,
+		Tiers: route.Tiers{SharedTokens: sc.Engine.SharedTokens, L1Rate: 1 / c.Engine.CPUSeconds,
+			L2Rate: 1 / c.Engine.SharedSeconds},
+		PrefillTokensPerSecond: sc.Engine.PoolPrefill,
+	}
+	if s.tier == untold {
+		known.KVTokens, known.CPUTokens, known.Tiers = sc.Engine.CPUTokens, 0, route.Tiers{}
+	}
+	return served.New(ctx, known), nil
+}

@@ -1,0 +1,95 @@
+package world
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/lab/traffic"
+	"github.com/warmpath/warmpath/daemon/vllmsim/engine"
+)
+
+// Config is one run.
+type Config struct {
+	Engine  engine.Config // of each worker; Changes, Shared and ShowEvery are set here
+	Workers int           // at most maxWorkers
+	GPUs    float64       // of each worker
+	Shared  int           // tokens of the tier that all workers share; 0 = none
+
+	Fates   []Fate
+	Load    traffic.Load
+	Routers int           // default 1
+	Split   Split         // how requests come to several
+	Scrape  time.Duration // between two pages of metrics of a worker; default 5 s
+	Seed    uint64        // of the split
+}
+
+// Fate is what befalls a worker.
+type Fate struct {
+	At       time.Duration
+	Worker   int
+	Kind     FateKind
+	Slowness float64 // of Slows
+}
+
+// FateKind is the kind of a Fate.
+type FateKind uint8
+
+// The fates.
+const (
+	Dies  FateKind = iota // with all that it has
+	Comes                 // with an empty cache: back, or for the first time if it is the worker's first fate
+	Slows                 // every step takes Slowness times as long from now on
+)
+
+// Split is how a request comes to one of several routers.
+type Split uint8
+
+// The splits.
+const (
+	AtRandom  Split = iota // by chance, each request
+	BySession              // by a hash of the session
+)
+
+// The bounds of a run.
+const (
+	maxWorkers = 256
+	maxRouters = 64
+)
+
+func (c Config) complete() (Config, error) {
+	c.Routers = max(1, c.Routers)
+	if c.Scrape <= 0 {
+		c.Scrape = 5 * time.Second
+	}
+	if c.Workers < 1 || c.Workers > maxWorkers || c.Routers > maxRouters {
+		return c, fmt.Errorf("world: %d workers and %d routers; give 1 to %d and up to %d",
+			c.Workers, c.Routers, maxWorkers, maxRouters)
+	}
+	for _, f := range c.Fates {
+		if f.Worker < 0 || f.Worker >= c.Workers || f.At < 0 || f.Kind == Slows && f.Slowness <= 0 {
+			return c, fmt.Errorf("world: %+v; give a worker from 0 to %d, a time, and a slowness over 0", f, c.Workers-1)
+		}
+	}
+	full, err := c.Engine.Complete()
+	if err != nil {
+		return c, err
+	}
+	c.Engine = full
+	c.Engine.ShowEvery = 24 * time.Hour // nobody asks for the tokens between
+	c.Engine.Shared = nil
+	if c.Shared > 0 {
+		c.Engine.Shared = engine.NewTier(c.Shared, full.ChunkTokens)
+	}
+	return c, nil
+}
+
+// isLate reports whether the worker is not there at the beginning.
+func (c *Config) isLate(worker int) bool {
+	first := -1
+	for i, f := range c.Fates {
+		if f.Worker == worker && f.Kind != Slows && (first < 0 || f.At < c.Fates[first].At) {
+			first = i
+		}
+	}
+	return first >= 0 && c.Fates[first].Kind == Comes
+}

@@ -1,0 +1,91 @@
+package world
+
+import (
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/lab/trial"
+)
+
+// befall lets a fate happen to its worker.
+func (w *world) befall(f Fate) {
+	m := w.machines[f.Worker]
+	switch {
+	case f.Kind == Dies && m.engine != nil:
+		w.kill(m)
+	case f.Kind == Comes && m.engine == nil:
+		if err := w.raise(m); err != nil {
+			w.err = err
+		}
+	case f.Kind == Slows:
+		m.config.Model.Slowness = f.Slowness
+		if m.engine != nil {
+			m.engine.Slow(f.Slowness)
+			m.plan()
+		}
+	}
+}
+
+// raise starts a worker's process. The routers see it up, and read its metrics at once.
+func (w *world) raise(m *machine) error {
+	if err := m.start(w.now); err != nil {
+		return err
+	}
+	for _, r := range w.routers {
+		r.Up(w.now, m.number)
+	}
+	w.scrape(m)
+	return nil
+}
+
+// kill ends a worker's process. What had no first token is sent elsewhere, the rest breaks off.
+func (w *world) kill(m *machine) {
+	lost := m.stop(w.now)
+	for _, r := range w.routers {
+		r.Down(w.now, m.number)
+	}
+	for _, q := range lost {
+		e := trial.End{Status: trial.Repeated, Cached: -1}
+		if q.first {
+			e.Status = trial.Broken
+			e.Output = q.seq.OutputTokens()
+		}
+		w.routers[q.router].End(w.now, q, e)
+	}
+	for _, r := range w.routers {
+		r.Lost(w.now, m.number)
+	}
+	for _, q := range lost {
+		o := &w.run.Outcomes[q.ID]
+		if q.first {
+			o.Status, o.Output = trial.Broken, q.seq.OutputTokens()
+			w.finish(q)
+			continue
+		}
+		q.started, o.Cached, o.CPU, o.Shared = false, 0, 0, 0
+		w.send(q)
+	}
+}
+
+// scrape gives the routers a page of a worker's metrics.
+func (w *world) scrape(m *machine) {
+	if m.engine == nil {
+		return
+	}
+	s := m.engine.Stats()
+	for _, r := range w.routers {
+		r.Scraped(w.now, m.number, &s)
+	}
+}
+
+func (w *world) scrapeOften(m *machine) {
+	w.scrape(m)
+	w.at(w.now+w.Scrape, func() { w.scrapeOften(m) })
+}
+
+// tick is the routers' second.
+func (w *world) tick() {
+	for _, r := range w.routers {
+		r.Tick(w.now)
+	}
+	w.at(w.now+time.Second, w.tick)
+}

@@ -1,0 +1,58 @@
+package world
+
+import (
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/lab/traffic"
+	"github.com/warmpath/warmpath/daemon/lab/trial"
+	"github.com/warmpath/warmpath/daemon/vllmsim/engine"
+)
+
+// Router places requests. It is called by one goroutine, with times that never fall.
+type Router interface {
+	// Choose sends a request to a worker, by number. false: to nobody, and the request is refused. It is called again for
+	// a request whose worker died before the first token. text is the prompt's, valid until Choose returns.
+	Choose(now time.Duration, q *Request, text []byte) (worker int, ok bool)
+	First(now time.Duration, q *Request)            // the first token
+	End(now time.Duration, q *Request, e trial.End) // once for each Choose that sent it
+	Down(now time.Duration, worker int)             // its process is gone. End is called next for each request there
+	Lost(now time.Duration, worker int)             // after those: what it held is gone
+	Up(now time.Duration, worker int)               // a process without a cache
+	Scraped(now time.Duration, worker int, s *engine.Stats)
+	Tick(now time.Duration) // each second
+
+	// Follows reports whether the router wants KV events. Then Changed is called with what changed in a worker's caches.
+	Follows() bool
+	Changed(now time.Duration, worker int, changes []engine.Batch)
+	// Fallbacks returns how often a rule did not choose, and somebody else did in its place.
+	Fallbacks() int
+	Close()
+}
+
+// Request is one request on its way.
+type Request struct {
+	trial.Request
+	Turn *traffic.Turn
+	IDs  []uint32 // the prompt's tokens
+	Own  any      // the router's
+
+	seq     engine.Sequence
+	chat    *chat
+	turn    int // of the chat's turns
+	router  int
+	machine *machine // where it is; nil = nowhere
+	started bool     // a step has worked on it
+	first   bool     // it has its first token
+}
+
+// Reply returns the first n tokens of the answer as text.
+func (q *Request) Reply(n int) string { return q.seq.Reply.Text(n) }
+
+// chat is a chat under way.
+type chat struct {
+	*traffic.Chat
+	ended  []bool // by turn
+	sent   []bool
+	worker []int // by turn, that it was sent to last
+	left   int   // turns that have not ended
+}

@@ -1,0 +1,182 @@
+package operator
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/warmpath/warmpath/daemon/decisions"
+)
+
+// Bounds of what is answered about decisions. A decision on 64 workers is some 20 KB of JSON.
+const (
+	someDecisions = 50
+	mostDecisions = 1000
+	mostViewers   = 16 // of live decisions at a time
+	mostAtOnce    = 20 // decisions in one look of a viewer; the older ones are counted
+)
+
+// How often a viewer looks, and after how long without news it is told that the connection lives.
+const (
+	lookEvery = 200 * time.Millisecond
+	beatEvery = 10 * time.Second
+)
+
+// decided answers what is asked about decisions.
+type decided struct {
+	ring    *decisions.Ring
+	viewing atomic.Int32  // who follows the live ones
+	over    chan struct{} // closed when the server ends
+	once    sync.Once     // closes it
+}
+
+// list answers GET /api/v1/decisions: the last ones, or with Accept: text/event-stream those to come.
+func (s *decided) list(c *fiber.Ctx) error {
+	q, err := decisionQuery(c)
+	if err != nil {
+		return c.Status(fiber.StatusBadRequest).JSON(fiber.Map{"error": err.Error()})
+	}
+	if strings.Contains(c.Get("Accept"), "text/event-stream") {
+		return s.follow(c, q)
+	}
+	list := s.ring.Latest(q)
+	if list == nil {
+		list = []decisions.Decision{}
+	}
+	return c.JSON(list)
+}
+
+// decisionQuery reads ?pool=&worker=&model=&key=&slower=2s&failed=1&limit=50.
+func decisionQuery(c *fiber.Ctx) (q decisions.Query, err error) {
+	q = decisions.Query{Pool: copied(c, "pool"), Worker: copied(c, "worker"), Model: copied(c, "model"),
+		Key: copied(c, "key"), Failed: c.QueryBool("failed")}
+	q.Limit, err = strconv.Atoi(c.Query("limit", strconv.Itoa(someDecisions)))
+	if err != nil || q.Limit < 0 || q.Limit > mostDecisions {
+		return q, fmt.Errorf("limit must be a number from 0 to %d", mostDecisions)
+	}
+	if slower := c.Query("slower"); slower != "" {
+		q.Slower, err = time.ParseDuration(slower)
+		if err != nil || q.Slower < 0 {
+			return q, fmt.Errorf("slower must be a duration, as 2s or 250ms")
+		}
+	}
+	return q, nil
+}
+
+// copied returns a query parameter that outlives the request.
+func copied(c *fiber.Ctx, name string) string { return strings.Clone(c.Query(name)) }
+
+// one answers GET /api/v1/decisions/ID.
+func (s *decided) one(c *fiber.Ctx) error {
+	id, err := url.PathUnescape(c.Params("id"))
+	d, ok := decisions.Decision{}, false
+	if err == nil {
+		d, ok = s.ring.Find(id)
+	}
+	if ok {
+		return c.JSON(&d)
+	}
+	page := fiber.Map{"error": "no request of that id is kept any more: look for it in the access log (warmpath why " +
+		"--log FILE), or raise server.decisions_bytes"}
+	stats := s.ring.Stats()
+	if stats.Kept > 0 {
+		page["oldest"] = stats.Oldest
+	}
+	return c.Status(fiber.StatusNotFound).JSON(page)
+}
+
+// enter counts a viewer up, if there is room for one. The caller leaves then.
+func (s *decided) enter() bool {
+	if s.viewing.Add(1) > mostViewers {
+		s.leave()
+		return false
+	}
+	return true
+}
+
+func (s *decided) leave() { s.viewing.Add(-1) }
+
+// end ends the viewers.
+func (s *decided) end() { s.once.Do(func() { close(s.over) }) }
+
+// follow sends decisions as they are made and as their answers end, as server-sent events: an event "decisions" is a
+// list, the newest first, and left says how many older ones there was no room for.
+func (s *decided) follow(c *fiber.Ctx, q decisions.Query) error {
+	if !s.enter() {
+		return c.Status(fiber.StatusServiceUnavailable).JSON(fiber.Map{
+			"error": fmt.Sprintf("%d viewers follow already; close one", mostViewers)})
+	}
+	recent := q
+	q.Limit = mostAtOnce
+	c.Set("Content-Type", "text/event-stream")
+	c.Set("Cache-Control", "no-store")
+	c.Context().SetBodyStreamWriter(func(w *bufio.Writer) {
+		defer s.leave()
+		f := follower{ring: s.ring, q: recent, w: w}
+		if f.look() != nil { // those that are there
+			return
+		}
+		f.q = q
+		f.run(s.over)
+	})
+	return nil
+}
+
+// follower is one viewer.
+type follower struct {
+	ring   *decisions.Ring
+	q      decisions.Query
+	w      *bufio.Writer
+	change uint64 // up to which it has been sent
+}
+
+// run looks again and again until the client leaves or done is closed.
+func (f *follower) run(done <-chan struct{}) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	last := time.Now()
+	for {
+		select {
+		case <-done:
+			return
+		case now := <-tick.C:
+			before := f.change
+			err := f.look()
+			if err == nil && f.change == before && now.Sub(last) >= beatEvery {
+				_, _ = f.w.WriteString(": still here\n\n")
+				err = f.w.Flush()
+				last = now
+			}
+			if f.change != before {
+				last = now
+			}
+			if err != nil {
+				return
+			}
+		}
+	}
+}
+
+// look sends what has changed since the last look. An error says that the client has left.
+func (f *follower) look() error {
+	list, change, left := f.ring.Since(f.change, f.q)
+	first := f.change == 0
+	f.change = change
+	if len(list) == 0 && !first {
+		return nil
+	}
+	text, err := json.Marshal(map[string]any{"decisions": list, "left": left})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(f.w, "event: decisions\ndata: %s\n\n", text)
+	return f.w.Flush()
+}

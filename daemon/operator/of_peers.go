@@ -1,0 +1,102 @@
+package operator
+
+import (
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"github.com/warmpath/warmpath/daemon/peers"
+)
+
+// ofHistory has no values where no history is shared.
+var ofHistory = []reading[peers.Stats]{
+	gauge("history_connected", "1 if the Redis through which routers share their history answers.", nil,
+		func(s peers.Stats) float64 { return bit(s.Connected) }),
+	total("history_losses_total", "Times that the Redis of the history was lost.", nil,
+		func(s peers.Stats) float64 { return float64(s.Losses) }),
+}
+
+var ofPeers = []reading[*peers.PoolStats]{
+	gauge("history_routers", "Other routers that are heard.", poolLabels, func(p *peers.PoolStats) float64 {
+		n := 0
+		for i := range p.Routers {
+			if p.Routers[i].Alive {
+				n++
+			}
+		}
+		return float64(n)
+	}),
+	gauge("history_lag_seconds", "How long the newest message of another router took.", poolLabels,
+		func(p *peers.PoolStats) float64 { return p.Heard.Lag.Seconds() }),
+	gauge("history_others_in_flight", "Requests of other routers that are in flight.", poolLabels,
+		func(p *peers.PoolStats) float64 { return float64(p.Heard.Open) }),
+	gauge("history_waiting_messages", "Messages that Redis has not taken yet.", poolLabels,
+		func(p *peers.PoolStats) float64 { return float64(p.Told.Waiting) }),
+	byWay("history_messages_total", "Messages told to other routers, and heard of them.",
+		func(p *peers.PoolStats) (told, heard uint64) { return p.Told.Frames, p.Heard.Frames }),
+	byWay("history_bytes_total", "Bytes of these messages.",
+		func(p *peers.PoolStats) (told, heard uint64) { return p.Told.Bytes, p.Heard.Bytes }),
+	byWay("history_events_total", "What they say: a request sent, its first byte, its answer, its end, and more.",
+		func(p *peers.PoolStats) (told, heard uint64) { return p.Told.Records, p.Heard.Records }),
+	newReading(metric{name: "history_dropped_total", help: "What was not told or not believed, by reason.",
+		kind: isCounter, labels: []string{"pool", "reason"}},
+		func(p *peers.PoolStats, send func(float64, ...string)) {
+			for reason, n := range dropped(p) {
+				send(float64(n), reason)
+			}
+		}),
+	gauge("history_replay_messages", "Messages found in Redis when the pool joined.", poolLabels,
+		func(p *peers.PoolStats) float64 { return float64(p.Replay.Messages) }),
+	gauge("history_replayed_messages", "Of these, those that have been applied.", poolLabels,
+		func(p *peers.PoolStats) float64 { return float64(p.Replay.Done) }),
+}
+
+// byWay declares a count of what is told and what is heard.
+func byWay(name, help string, value func(*peers.PoolStats) (told, heard uint64)) reading[*peers.PoolStats] {
+	return newReading(metric{name: name, help: help, kind: isCounter, labels: []string{"pool", "way"}},
+		func(p *peers.PoolStats, send func(float64, ...string)) {
+			told, heard := value(p)
+			send(float64(told), "told")
+			send(float64(heard), "heard")
+		})
+}
+
+// dropped counts what was lost, by reason.
+func dropped(p *peers.PoolStats) map[string]uint64 {
+	return map[string]uint64{"not taken": p.Told.Dropped, "gap": p.Heard.Gaps, "repeated": p.Heard.Repeated,
+		"no message": p.Heard.Foreign, "other version": p.Heard.Versions, "other secret": p.Heard.Secrets,
+		"flood": p.Heard.Flooded, "unknown beginning": p.Heard.Unlinked, "router gone": p.Heard.Expired}
+}
+
+// routersPage answers what is known of the routers that share the history.
+func routersPage(c *fiber.Ctx, stats func() peers.Stats) error {
+	var s peers.Stats
+	if stats != nil {
+		s = stats()
+	}
+	pools := make([]fiber.Map, 0, len(s.Pools))
+	for i := range s.Pools {
+		p := &s.Pools[i]
+		routers := make([]fiber.Map, 0, len(p.Routers))
+		for _, r := range p.Routers {
+			routers = append(routers, fiber.Map{"id": r.ID, "name": r.Name, "alive": r.Alive, "heard": r.Heard,
+				"lag_seconds": r.Lag.Seconds(), "messages": r.Frames, "bytes": r.Bytes, "in_flight": r.InFlight,
+				"workers": len(r.Workers), "version": r.Version, "text_version": r.Text, "other_secret": r.OtherSecret})
+		}
+		pools = append(pools, fiber.Map{"pool": p.Name, "routers": routers,
+			"told":  way(p.Told.Frames, p.Told.Bytes, p.Told.Records),
+			"heard": way(p.Heard.Frames, p.Heard.Bytes, p.Heard.Records),
+			"replay": fiber.Map{"messages": p.Replay.Messages, "done": p.Replay.Done,
+				"over": p.Replay.Live, "seconds": p.Replay.Took.Seconds()},
+			"dropped": dropped(p), "waiting": p.Told.Waiting})
+	}
+	page := fiber.Map{"on": s.On, "connected": s.Connected, "losses": s.Losses, "pools": pools}
+	if s.On && !s.Connected {
+		page["lost_since"], page["error"] = s.Since.Format(time.RFC3339), s.Err
+	}
+	return c.JSON(page)
+}
+
+func way(messages, bytes, events uint64) fiber.Map {
+	return fiber.Map{"messages": messages, "bytes": bytes, "events": events}
+}

@@ -1,0 +1,135 @@
+package daemon
+
+import (
+	"flag"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/vllmsim"
+)
+
+var pictures = flag.String("pictures", "", "folder for pictures of the operator's page")
+
+// TestThePageInARealBrowser: decisions appear within a second of the request, the workers are there, a worker is drained
+// and put back, the what-if box asks every strategy; nothing fails, and nobody else is asked.
+func TestThePageInARealBrowser(t *testing.T) {
+	b := openTab(t)
+	r := start(t, settings("prefixaware", append(sims(t, 3, vllmsim.Config{}).URLs(), "http://127.0.0.1:1")...), 3)
+	origin := "http://" + r.AdminAddr()
+	b.call("Page.navigate", map[string]any{"url": origin + "/"}, nil)
+	b.await("the page is ready", `document.documentElement.dataset.ready === "yes"`)
+	b.await("the workers are there", `document.querySelectorAll("#pools article").length === 4`)
+	b.await("the stream of decisions is open", `document.querySelector("#live").textContent === "live"`)
+
+	const body = `{"model":"sim","stream":true,"messages":[{"role":"user","content":"%s"}],"max_tokens":3}`
+	long := strings.Repeat("a prompt that is long enough to have blocks of its own ", 20)
+	for i := range 12 {
+		id := fmt.Sprint("request-", i)
+		if got := r.do("POST", "/v1/chat/completions", fmt.Sprintf(body, long+fmt.Sprint(i%3)), "X-Request-Id", id); got.status != 200 {
+			t.Fatal(got.status, got.body)
+		}
+	}
+	sent := time.Now()
+	r.do("POST", "/v1/chat/completions", fmt.Sprintf(body, long), "X-Request-Id", "the-last")
+	took := b.await("the decision", `[...document.querySelectorAll("#log tr.one")].length >= 13`)
+	if since := time.Since(sent); since > time.Second && took > time.Second {
+		t.Errorf("the decision was seen after %s", since)
+	}
+	b.eval(`document.querySelector("#log tr.one").focus()`)
+	b.call("Input.dispatchKeyEvent", map[string]any{"type": "keyDown", "key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13}, nil)
+	b.await("the candidates, by the keyboard", `document.querySelectorAll("#log tr.more table tbody tr").length === 4`)
+	if text := b.eval(`document.querySelector("#log tr.more").innerText`); !strings.Contains(text, "the-last") || !strings.Contains(text, "down") {
+		t.Errorf("the row says %s", text)
+	}
+
+	b.eval(`document.querySelector("[aria-label='Drain w1']").click()`)
+	b.await("the question", `document.querySelector("#sure").open`)
+	b.eval(`document.querySelector("#sure button[value=yes]").click()`)
+	b.await("w1 is draining", `document.querySelector("[aria-label='Undrain w1']")`)
+	b.eval(`document.querySelector("[aria-label='Undrain w1']").click()`)
+	b.await("w1 is back", `document.querySelector("[aria-label='Drain w1']")`)
+
+	b.eval(fmt.Sprintf(`document.querySelector("#body").value = JSON.stringify(%s)`, fmt.Sprintf(body, long)))
+	before := b.eval(`document.querySelectorAll("#log tr.one").length`)
+	b.eval(`document.querySelector("#ask").requestSubmit()`)
+	b.await("every strategy's answer", `document.querySelectorAll("#answer h3").length >= 4`)
+	if text := b.eval(`document.querySelector("#answer").innerText`); !strings.Contains(text, "prefixaware, which serves: w") ||
+		!strings.Contains(text, "roundrobin") {
+		t.Errorf("the box says %s", text)
+	}
+	if after := b.eval(`document.querySelectorAll("#log tr.one").length`); after != before {
+		t.Errorf("the question was sent: %s decisions, then %s", before, after)
+	}
+	if text := b.eval(`document.querySelector("#config").innerText`); !strings.Contains(text, "[[pools]]") {
+		t.Errorf("the configuration is %s", text)
+	}
+	for _, width := range []int{1280, 390} {
+		b.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}, nil)
+		if over := b.eval(`Math.max(0, document.documentElement.scrollWidth - innerWidth)`); over != "0" {
+			t.Errorf("at %d pixels the page is %s wider than the screen", width, over)
+		}
+	}
+	if *pictures != "" {
+		b.eval(`scrollTo(0, 0)`)
+		for _, p := range []struct {
+			name, scheme  string
+			width, height int
+		}{{"page.webp", "light", 1280, 1100}, {"light.png", "light", 1280, 3300}, {"dark.png", "dark", 1280, 3300}, {"telephone.png", "light", 390, 2600}} {
+			b.look(filepath.Join(*pictures, p.name), p.width, p.height, p.scheme)
+		}
+	}
+	b.blameless(origin)
+}
+
+// TestThePageAsksForTheToken: with a token the page shows nothing before it is given, keeps it in the tab, and not in
+// the address.
+func TestThePageAsksForTheToken(t *testing.T) {
+	b := openTab(t)
+	file := filepath.Join(t.TempDir(), "token")
+	write(t, file, "a-token-of-the-admin\n")
+	r := start(t, withServer(settings("prefixaware", sims(t, 1, vllmsim.Config{}).URLs()...), fmt.Sprintf("admin_token_file = %q", file)), -1)
+	origin := "http://" + r.AdminAddr()
+	b.call("Page.navigate", map[string]any{"url": origin + "/"}, nil)
+	give := func(token string) {
+		t.Helper()
+		b.await("the login", `document.querySelector("#login")?.open`)
+		b.eval(fmt.Sprintf(`document.querySelector("#token").value = %q; document.querySelector("#login button").click()`, token))
+	}
+	give("a-wrong-token")
+	b.await("the refusal", `document.querySelector("#login").open && document.querySelector("#refused").textContent !== ""`)
+	if got := b.eval(`document.querySelectorAll("#pools article").length`); got != "0" {
+		t.Errorf("without the token %s workers are shown", got)
+	}
+	give("a-token-of-the-admin")
+	b.await("the workers", `document.querySelectorAll("#pools article").length === 1`)
+	if got := b.eval(`location.href + document.cookie + JSON.stringify(localStorage)`); strings.Contains(got, "a-token") {
+		t.Errorf("the token is in %s", got)
+	}
+	for _, u := range b.urls {
+		if strings.Contains(u, "a-token") {
+			t.Errorf("the token is in %s", u)
+		}
+	}
+}
+
+var pictureOf = flag.String("picture-of", "", "URL of the admin listener of a daemon that runs: -pictures are of that")
+
+// TestPictureOfADaemon is how the picture in the README was made.
+func TestPictureOfADaemon(t *testing.T) {
+	if *pictureOf == "" {
+		t.Skip("SKIPPED: it draws a daemon that runs, by hand: -picture-of URL -pictures FOLDER")
+	}
+	b := openTab(t)
+	b.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": 1200, "height": 1000, "deviceScaleFactor": 1, "mobile": false}, nil)
+	b.call("Page.navigate", map[string]any{"url": *pictureOf + "/"}, nil)
+	b.await("the charts", `document.querySelectorAll("#charts figure").length >= 3 && document.querySelectorAll("#log tr.one").length > 5`)
+	b.eval(`document.querySelector("#pause").click(); document.querySelectorAll("#log tr.one")[2].click()`)
+	time.Sleep(time.Second)
+	b.look(filepath.Join(*pictures, "page.webp"), 1200, 1150, "light")
+	b.look(filepath.Join(*pictures, "all.png"), 1200, 3300, "light")
+	b.look(filepath.Join(*pictures, "dark.png"), 1200, 3300, "dark")
+	b.look(filepath.Join(*pictures, "telephone.png"), 390, 3300, "dark")
+}

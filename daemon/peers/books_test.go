@@ -1,0 +1,235 @@
+package peers
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/route"
+	"github.com/warmpath/warmpath/daemon/worker"
+)
+
+// router is one of several, without a Redis: frames come after a delay.
+type router struct {
+	pool   *route.Pool
+	teller *Teller
+	hearer *Hearer
+	open   []*request
+	mail   []letter // frames on their way to it, in the order in which they were sent
+}
+
+type letter struct {
+	frame     []byte
+	sent, due time.Time
+}
+
+// fleet is several routers of the same workers.
+type fleet struct {
+	*clock
+	t       testing.TB
+	r       *rand.Rand
+	workers int
+	tokens  int
+	routers []*router
+	texts   []string
+	names   uint64
+}
+
+func newFleet(t testing.TB, seed uint64, routers, workers, tokens int) *fleet {
+	f := &fleet{clock: &clock{began}, t: t, r: rand.New(rand.NewPCG(seed, 7)), workers: workers, tokens: tokens}
+	for range routers {
+		f.routers = append(f.routers, f.join())
+	}
+	f.pass(time.Second)
+	return f
+}
+
+func (f *fleet) join() *router {
+	f.names++
+	n := &router{pool: newPool(f.t, f.clock, f.workers, f.tokens)}
+	n.teller, n.hearer = Ends(n.pool, f.names)
+	n.pool.Tell(n.teller)
+	return n
+}
+
+// post sends what a router has told to all others. Some of it may get lost.
+func (f *fleet) post(from *router, delay time.Duration, loses bool) {
+	frames := from.teller.Take(1<<20, f.now)
+	from.teller.Taken(frames)
+	for _, frame := range frames {
+		if loses && f.r.IntN(20) == 0 {
+			continue
+		}
+		for _, to := range f.routers {
+			if to != from {
+				to.mail = append(to.mail, letter{slices.Clone(frame), f.now, f.now.Add(delay)})
+				if f.r.IntN(10) == 0 { // and again
+					to.mail = append(to.mail, letter{slices.Clone(frame), f.now, f.now.Add(delay)})
+				}
+			}
+		}
+	}
+}
+
+// deliver applies what has arrived. The stream keeps an order, so a late letter holds up those behind it.
+func (f *fleet) deliver(to *router) {
+	for len(to.mail) > 0 && !to.mail[0].due.After(f.now) {
+		if err := to.hearer.Hear(to.mail[0].frame, to.mail[0].sent, f.now); err != nil {
+			f.t.Fatalf("a frame is not believed: %v", err)
+		}
+		to.mail = to.mail[1:]
+	}
+}
+
+// text is a new one, or goes on from an old one, or shares its beginning.
+func (f *fleet) text() string {
+	var s string
+	if len(f.texts) > 0 && f.r.IntN(4) > 0 {
+		s = f.texts[f.r.IntN(len(f.texts))]
+		if f.r.IntN(3) == 0 {
+			s = s[:f.r.IntN(len(s))]
+		}
+	}
+	s += words(fmt.Sprintf("say %d", f.r.IntN(1000)), 1+f.r.IntN(12))
+	f.texts = append(f.texts, s)
+	if len(f.texts) > 60 {
+		f.texts = f.texts[1:]
+	}
+	return s
+}
+
+// step does one random thing.
+func (f *fleet) step(loses bool) {
+	f.pass(time.Duration(1+f.r.IntN(80)) * 100 * time.Microsecond)
+	n := f.routers[f.r.IntN(len(f.routers))]
+	switch k := f.r.IntN(20); {
+	case k < 5:
+		n.open = append(n.open, send(f.t, n.pool, f.text(), f.now))
+	case k < 8 && len(n.open) > 0:
+		if o := n.open[f.r.IntN(len(n.open))]; !o.first {
+			o.first = true
+			o.trip.FirstByte(f.now)
+		}
+	case k < 12 && len(n.open) > 0:
+		i := f.r.IntN(len(n.open))
+		o := n.open[i]
+		n.open = slices.Delete(n.open, i, i+1)
+		if f.r.IntN(5) == 0 {
+			o.trip.End(&worker.Outcome{Kind: worker.Canceled}, route.End{At: f.now})
+			return
+		}
+		o.answer(words(fmt.Sprintf("answer %d", f.r.IntN(1000)), 1+f.r.IntN(5)), f.now)
+	case k < 17:
+		f.post(n, time.Duration(f.r.IntN(100))*time.Millisecond, loses)
+	default:
+		f.deliver(n)
+	}
+}
+
+// settle is silence: everything arrives, and each says what it has in flight.
+func (f *fleet) settle() {
+	for _, n := range f.routers {
+		n.teller.Open(f.now)
+		f.post(n, 0, false)
+	}
+	f.pass(time.Second)
+	for _, n := range f.routers {
+		f.deliver(n)
+		if len(n.mail) > 0 {
+			f.t.Fatal("mail is left")
+		}
+	}
+}
+
+// agree holds all routers to the first one: what is in flight, and who holds what.
+func (f *fleet) agree(what string) {
+	f.t.Helper()
+	want := f.routers[0].view(f)
+	for i, n := range f.routers[1:] {
+		if got := n.view(f); !slices.Equal(got, want) {
+			for k := range got {
+				if got[k] != want[k] {
+					f.t.Fatalf("%s: router %d believes %s; router 0 %s", what, i+1, got[k], want[k])
+				}
+			}
+		}
+	}
+}
+
+// view is what a router believes, a line for each thing.
+func (n *router) view(f *fleet) (all []string) {
+	for _, s := range n.pool.Workers.Stats(f.now) {
+		all = append(all, fmt.Sprintf("%s: %d in flight, %d tokens queued, %d blocks held", s.ID, s.InFlight+s.Theirs, s.Pending,
+			n.pool.Index.Worker(s.Slot).Blocks))
+	}
+	for _, text := range f.texts {
+		r := probe(f.t, n.pool, text, f.now)
+		all = append(all, fmt.Sprintf("%.20q: %v", text, r))
+	}
+	return all
+}
+
+// probe returns how many blocks of a text each worker is believed to hold.
+func probe(t testing.TB, p *route.Pool, text string, at time.Time) (blocks []int) {
+	t.Helper()
+	var c route.Choice
+	a := ask(t, text, at)
+	if v := p.Choose(&c, &a); v != route.Chosen {
+		t.Fatal(v)
+	}
+	defer c.Release()
+	var rec route.Record
+	rec.Note(&c)
+	rec.Explain(&c)
+	held := map[string]int{}
+	for _, k := range rec.Candidates {
+		held[k.Worker] = int(k.GPU)
+	}
+	for i := range len(held) {
+		blocks = append(blocks, held[fmt.Sprint("w", i)])
+	}
+	return blocks
+}
+
+// TestBooksAgree: after ten thousand random things and a silence, four routers believe the same of every worker.
+func TestBooksAgree(t *testing.T) {
+	for _, tokens := range []int{1 << 20, 20_000} { // with room for all, and with eviction all the time
+		f := newFleet(t, uint64(tokens), 4, 5, tokens)
+		for i := range 10_000 {
+			f.step(false)
+			if i%1000 == 999 {
+				f.settle()
+				f.agree(fmt.Sprintf("KV of %d tokens, after %d operations", tokens, i+1))
+			}
+		}
+		for i, n := range f.routers {
+			if s := n.hearer.Stats(); s.Gaps+s.Foreign+s.Flooded+s.Unlinked != 0 || s.Repeated == 0 || s.Frames == 0 {
+				t.Errorf("router %d: %+v", i, s)
+			}
+		}
+	}
+}
+
+// With frames that get lost, what is in flight agrees all the same.
+func TestBooksAgreeOnFlightsAfterLosses(t *testing.T) {
+	f := newFleet(t, 3, 4, 5, 1<<20)
+	for range 5000 {
+		f.step(true)
+	}
+	f.settle()
+	gaps := uint64(0)
+	for i, n := range f.routers {
+		for k, s := range n.pool.Workers.Stats(f.now) {
+			want := f.routers[0].pool.Workers.Stats(f.now)[k]
+			if s.InFlight+s.Theirs != want.InFlight+want.Theirs {
+				t.Errorf("router %d, %s: %d in flight; router 0 has %d", i, s.ID, s.InFlight+s.Theirs, want.InFlight+want.Theirs)
+			}
+		}
+		gaps += n.hearer.Stats().Gaps
+	}
+	if gaps == 0 {
+		t.Error("nothing was lost: the test shows nothing")
+	}
+}

@@ -1,0 +1,160 @@
+package peers
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/prompt"
+	"github.com/warmpath/warmpath/daemon/route"
+	"github.com/warmpath/warmpath/daemon/worker"
+)
+
+// talk is chats of up to 8k tokens, 250 blocks, whose turns go to routers by chance.
+type talk struct {
+	r     *rand.Rand
+	chats [][]uint64
+}
+
+// turn returns the next turn's prompt, and the prompt with its answer.
+func (k *talk) turn() (asked, answered []uint64) {
+	i := k.r.IntN(len(k.chats))
+	c := k.chats[i]
+	if len(c) > 250 {
+		c = c[:60] // another chat with the same system prompt
+	}
+	asked = slices.Clone(c)
+	for range 20 {
+		asked = append(asked, k.r.Uint64()|1)
+	}
+	answered = slices.Clone(asked)
+	for range 8 {
+		answered = append(answered, k.r.Uint64()|1)
+	}
+	k.chats[i] = answered
+	return asked, answered
+}
+
+func newTalk(chats int) *talk {
+	k := &talk{r: rand.New(rand.NewPCG(1, 1))}
+	for range chats {
+		var c []uint64
+		for range 60 + k.r.IntN(190) {
+			c = append(c, k.r.Uint64()|1)
+		}
+		k.chats = append(k.chats, c)
+	}
+	return k
+}
+
+// TestCost tells what is told at 1,000 requests a second in all: messages, and bytes a request, for all routers together.
+func TestCost(t *testing.T) {
+	for _, n := range []int{2, 4, 16} {
+		k, now := newTalk(300), began
+		c := make([]*Teller, n)
+		hear := make([]*chains, n)
+		for i := range c {
+			hear[i], c[i], _ = ends(nil, uint64(i+1), func() uint64 { return 1 }, func() {}, nil)
+		}
+		requests, frames, bytes := 3000, 0, 0
+		for i := range requests {
+			if i%10 == 0 { // every 10 ms
+				now = now.Add(10 * time.Millisecond)
+				for from := range c {
+					all := c[from].Take(1<<20, now)
+					c[from].Taken(all)
+					for _, frame := range all {
+						frames++
+						bytes += len(frame)
+					}
+				}
+			}
+			asked, answered := k.turn()
+			from := k.r.IntN(n)
+			id := c[from].Sent(&route.Sent{Worker: 1 + uint64(i%8), Space: 9, Est: .1, Tokens: 32 * len(asked), Block: 32},
+				[]prompt.Chain{{Hashes: asked}}, now)
+			c[from].FirstByte(id, now)
+			c[from].Answer(id, 9, answered, now)
+			c[from].Ended(id, now)
+			for to := range hear { // all have heard all
+				if to != from {
+					parent, depth, rest := hear[to].tell(answered)
+					_, _, _ = parent, depth, rest
+				}
+			}
+		}
+		t.Logf("%2d routers: %3.0f messages/s each, %4.0f bytes a request to Redis, %5.0f from it to all", n,
+			float64(frames)/float64(n)/(float64(requests)/1000), float64(bytes)/float64(requests),
+			float64(bytes)*float64(n-1)/float64(requests))
+		if per := bytes / requests; per > 1000 {
+			t.Errorf("%d routers: %d bytes a request; want at most 1,000", n, per)
+		}
+	}
+}
+
+// BenchmarkTell is what telling adds to a request, all four stages.
+func BenchmarkTell(b *testing.B) {
+	_, teller, _ := ends(nil, 1, func() uint64 { return 1 }, func() {}, nil)
+	k := newTalk(300)
+	s := &route.Sent{Worker: 1, Space: 9, Est: .1, Tokens: 5000, Block: 32}
+	type pair struct{ asked, answered []uint64 }
+	var all []pair
+	for range 4096 {
+		x, y := k.turn()
+		all = append(all, pair{x, y})
+	}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		p := &all[i%len(all)]
+		id := teller.Sent(s, []prompt.Chain{{Hashes: p.asked}}, began)
+		teller.FirstByte(id, began)
+		teller.Answer(id, 9, p.answered, began)
+		teller.Ended(id, began)
+		if i%10 == 9 {
+			teller.Taken(teller.Take(1<<20, began))
+		}
+	}
+}
+
+// BenchmarkHear is what a request of another router costs, all four stages.
+func BenchmarkHear(b *testing.B) {
+	c := &clock{began}
+	p := newPool(b, c, 8, 1<<20)
+	_, teller, _ := ends(nil, 2, func() uint64 { s := p.Secret(); return s.Fingerprint() }, func() {}, nil)
+	_, h := Ends(p, 1)
+	k := newTalk(300)
+	var frames [][]byte
+	requests := 0
+	for i := range 20_000 {
+		x, y := k.turn()
+		id := teller.Sent(&route.Sent{Worker: worker.KeyOf(fmt.Sprint("w", i%8)), Space: 9, Est: .1, Tokens: 32 * len(x), Block: 32},
+			[]prompt.Chain{{Hashes: x}}, began)
+		teller.FirstByte(id, began)
+		teller.Answer(id, 9, y, began)
+		teller.Ended(id, began)
+		if i%10 == 9 {
+			all := teller.Take(1<<20, began)
+			teller.Taken(all)
+			frames = append(frames, all...)
+		}
+	}
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		if requests%10 == 0 {
+			if i == len(frames) {
+				b.StopTimer()
+				_, h = Ends(p, 1)
+				i = 0
+				b.StartTimer()
+			}
+			if err := h.Hear(frames[i], c.now, c.now); err != nil && err != errFlood {
+				b.Fatal(err)
+			}
+			i++
+		}
+		requests++
+	}
+}

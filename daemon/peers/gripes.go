@@ -1,0 +1,122 @@
+package peers
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+)
+
+// maxWarned bounds what is remembered of log lines, so that each is written once a minute.
+const maxWarned = 1000
+
+// warns reports whether a line about something is due, and remembers that it is written.
+func (m *Member) warns(about string, now time.Time) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.warned == nil || len(m.warned) >= maxWarned {
+		m.warned = map[string]time.Time{}
+	}
+	if now.Sub(m.warned[about]) < time.Minute {
+		return false
+	}
+	m.warned[about] = now
+	return true
+}
+
+// gripe logs why a message was not believed.
+func (m *Member) gripe(log *slog.Logger, e entry, err error, now time.Time) {
+	if err == nil {
+		return
+	}
+	var what, remedy string
+	switch {
+	case errors.Is(err, errVersion):
+		what, remedy = "another release", "they share nothing until all run the same release"
+	case errors.Is(err, errSecret):
+		what, remedy = "another secret", "give all routers the same [history] secret_file, or none"
+	case errors.Is(err, errFlood):
+		what, remedy = "too much", "look what that router does; its messages are dropped meanwhile"
+	case errors.Is(err, errMany):
+		what, remedy = "too many routers", "their messages are dropped"
+	default:
+		what, remedy = "no message", "keep others from writing to the stream"
+	}
+	if m.warns(what, now) {
+		log.Warn("history: messages are not believed", "pool", m.name, "stream", m.stream, "entry", e.id, "why", err,
+			"remedy", remedy)
+	}
+}
+
+// compare logs where other routers name the pool's workers differently, or have others.
+func (m *Member) compare(log *slog.Logger, now time.Time) {
+	own := named(m.pool, m.pool.Secret(), now)
+	digest := sum(own)
+	for _, r := range m.hearer.Routers(now) {
+		if !r.Alive || r.digest == digest || len(r.Workers) == 0 || !m.settled(r, digest, now) {
+			continue
+		}
+		named, theirs, ours := differ(own, r.Workers)
+		if len(named) > 0 && m.warns("named "+r.ID, now) {
+			log.Warn("history: another router names the same worker differently, so neither knows what the other sends "+
+				"there: give it the same id in both files", "pool", m.name, "router", r.Name,
+				"workers", strings.Join(named, ", "))
+		}
+		if len(theirs)+len(ours) > 0 && m.warns("other workers "+r.ID, now) {
+			log.Warn("history: another router has other workers in this pool: what is sent to those is not known here",
+				"pool", m.name, "router", r.Name, "only_there", strings.Join(theirs, ", "),
+				"only_here", strings.Join(ours, ", "))
+		}
+	}
+}
+
+// settleFor is how long two routers may have different workers before it is logged: a file that both read reaches them
+// one after the other.
+const settleFor = 5 * time.Second
+
+// settled reports whether a router has had the same other workers for long enough.
+func (m *Member) settled(r Router, own uint64, now time.Time) bool {
+	about := fmt.Sprintf("settle %s %x %x", r.ID, r.digest, own)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.warned == nil || len(m.warned) >= maxWarned {
+		m.warned = map[string]time.Time{}
+	}
+	since, ok := m.warned[about]
+	if !ok {
+		m.warned[about] = now
+		return false
+	}
+	return now.Sub(since) >= settleFor
+}
+
+// maxNames bounds the lists in a line.
+const maxNames = 16
+
+// differ compares two routers' workers: the same address under two ids, and those that only one has.
+func differ(own, other []Named) (named, theirs, ours []string) {
+	here := map[uint64]Named{}
+	for _, n := range own {
+		here[n.Address] = n
+	}
+	for _, n := range other {
+		o, ok := here[n.Address]
+		switch {
+		case !ok:
+			theirs = append(theirs, n.ID)
+		case o.Key != n.Key:
+			named = append(named, fmt.Sprintf("%s here is %s there", o.ID, n.ID))
+		}
+		delete(here, n.Address)
+	}
+	for _, n := range here {
+		ours = append(ours, n.ID)
+	}
+	for _, l := range []*[]string{&named, &theirs, &ours} {
+		slices.Sort(*l)
+		*l = (*l)[:min(len(*l), maxNames)]
+	}
+	return named, theirs, ours
+}

@@ -1,0 +1,381 @@
+package peers
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/prompt"
+	"github.com/warmpath/warmpath/daemon/route"
+)
+
+const (
+	// Lease is how long a router that is not heard counts as alive: three beats.
+	Lease = 3 * time.Second
+	// forgetAfter is how long one that is gone is still shown.
+	forgetAfter = time.Minute
+	// maxSenders bounds the routers of a pool, and with maxOpen what they may have in flight.
+	maxSenders = 256
+	// maxRecords is what one router may tell in a second: ten times what a busy one does.
+	maxRecords = 50_000
+)
+
+// Hearer does to one pool's books what other routers' frames tell. It has no clock and no socket: whoever receives the
+// frames passes the time in. Safe for concurrent use.
+type Hearer struct {
+	pool    *route.Pool
+	chains  *chains
+	self    uint64
+	mark    func() uint64
+	session func(s Session)
+
+	mu       sync.Mutex // guards all below
+	senders  map[uint64]*sender
+	replay   bool
+	r        reader
+	rest     []uint64 // rooms for chains
+	room     []uint64
+	asked    bool // another wants to know what is in flight here
+	restart  bool // another does not know the beginnings of what is told here
+	unlinked bool // a beginning was not known since Wants was called
+	missed   bool // what is in flight at another is not known
+	counts   HearerStats
+}
+
+var (
+	errVersion = errors.New("its router is of a release whose messages or hashes are others")
+	errSecret  = errors.New("its router has another secret")
+	errFlood   = errors.New("its router tells too much")
+	errMany    = fmt.Errorf("there are more than %d routers", maxSenders)
+)
+
+// Hear applies a frame that was sent at a time, by this router's clock. Its error says why it was not believed. A frame
+// of this router's own is passed over.
+func (h *Hearer) Hear(frame []byte, sent, now time.Time) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	head, err := h.r.open(frame, sent)
+	if err != nil {
+		h.counts.Foreign++
+		return err
+	}
+	if head.sender == h.self {
+		return nil
+	}
+	s := h.senders[head.sender]
+	if s == nil {
+		if len(h.senders) >= maxSenders {
+			h.counts.Flooded++
+			return errMany
+		}
+		s = &sender{id: head.sender, first: now, open: map[uint64]*route.Heard{}}
+		h.senders[head.sender] = s
+	}
+	s.version, s.secret = [2]byte{head.version, head.text}, false
+	s.heard, s.gone = maxTime(s.heard, sent), false
+	switch {
+	case head.version != wireVersion || head.text != prompt.TextVersion:
+		h.counts.Versions++
+		return errVersion
+	case head.mark != h.mark():
+		s.secret = true
+		h.counts.Secrets++
+		return errSecret
+	case head.number <= s.number:
+		h.counts.Repeated++
+		return nil
+	}
+	if head.number > s.number+1 && s.number > 0 {
+		h.counts.Gaps++
+		h.endAll(s) // who knows which of them have ended; it is asked for those in flight
+		h.missed = true
+	}
+	s.number = head.number
+	h.note(s, len(frame), sent, now)
+	for h.r.more() {
+		if !h.replay && !s.allows(now) {
+			h.counts.Flooded++
+			return errFlood
+		}
+		h.counts.Records++
+		h.record(s, now)
+	}
+	if h.r.bad {
+		h.counts.Foreign++
+		return errCut
+	}
+	return nil
+}
+
+func (h *Hearer) note(s *sender, bytes int, sent, now time.Time) {
+	s.frames++
+	s.bytes += uint64(bytes)
+	h.counts.Frames++
+	h.counts.Bytes += uint64(bytes)
+	if h.replay {
+		h.counts.Replayed++
+		return
+	}
+	s.lag = max(0, now.Sub(sent))
+	h.counts.Lag = s.lag
+}
+
+func maxTime(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// record applies the next record.
+func (h *Hearer) record(s *sender, now time.Time) {
+	r := &h.r
+	switch kind(r.byte()) {
+	case kindSent:
+		h.sent(s, now)
+	case kindFirst:
+		if o, at := s.open[r.uint()], r.time(); o != nil && !r.bad {
+			o.FirstByte(at)
+		}
+	case kindAnswer:
+		r.uint()
+		worker, space, at := r.known(&r.workers), r.known(&r.spaces), r.time()
+		if chain, ok := h.chain(); ok {
+			h.pool.Recall(worker, space, chain, at, now)
+		}
+	case kindEnded:
+		id := r.uint()
+		r.time()
+		if o := s.open[id]; o != nil && !r.bad {
+			o.End()
+			delete(s.open, id)
+		}
+	case kindOpen:
+		h.open(s, now)
+	case kindBeat:
+		h.beat(s)
+	case kindForgotten:
+		if key := r.known(&r.workers); h.replay && !r.bad { // else a death is each router's own finding
+			h.pool.Forget(key)
+		}
+	case kindSession:
+		c := Session{Kind: r.byte(), Key: r.bytes(), Value: []byte(r.bytes())}
+		c.Life = time.Duration(r.upTo(maxLife)) * time.Millisecond
+		if !r.bad && !h.replay && h.session != nil {
+			h.session(c)
+		}
+	default:
+		r.fail()
+	}
+}
+
+// request reads what sent and open have in common.
+func (r *reader) request() (id uint64, s route.Sent, flags byte, at time.Time) {
+	id = r.uint()
+	s.Worker = r.known(&r.workers)
+	s.Space = r.known(&r.spaces)
+	s.Est = r.float()
+	s.Tokens = r.upTo(maxTokens)
+	s.Cached = r.upTo(maxTokens)
+	s.Block = r.float()
+	flags = r.byte()
+	s.Whole, s.Again = flags&flagWhole != 0, flags&flagAgain != 0
+	return id, s, flags, r.time()
+}
+
+func (h *Hearer) sent(s *sender, now time.Time) {
+	id, told, _, at := h.r.request()
+	var all [][]uint64
+	n := h.r.count(2)
+	for range n {
+		chain, ok := h.chain()
+		if ok && n > 1 {
+			chain = slices.Clone(chain) // the room is used again
+		}
+		if ok {
+			all = append(all, chain)
+		}
+	}
+	if h.r.bad {
+		return
+	}
+	if o := s.open[id]; o != nil {
+		o.End()
+		delete(s.open, id)
+	}
+	if len(s.open) >= maxOpen {
+		h.counts.Flooded++
+		return
+	}
+	s.open[id] = h.pool.Hear(&told, all, !h.replay, at, now)
+}
+
+// chain reads a chain and returns all of it; false if its beginning is not known. It is valid until the next call.
+func (h *Hearer) chain() ([]uint64, bool) {
+	parent, depth, rest := h.r.chain(h.rest)
+	h.rest = rest
+	if h.r.bad {
+		return nil, false
+	}
+	chain, ok := h.chains.hear(parent, depth, rest, h.room)
+	h.room = chain
+	if !ok {
+		h.counts.Unlinked++
+		h.unlinked = true
+	}
+	return chain, ok
+}
+
+// open makes the requests in flight those that the router tells.
+func (h *Hearer) open(s *sender, now time.Time) {
+	there := map[uint64]bool{}
+	for range h.r.count(20) {
+		id, told, flags, at := h.r.request()
+		first := h.r.time()
+		if h.r.bad || len(there) >= maxOpen {
+			return
+		}
+		there[id] = true
+		if s.open[id] != nil {
+			continue
+		}
+		o := h.pool.Hear(&told, nil, false, at, now)
+		if flags&flagFirst != 0 {
+			o.FirstByte(first)
+		}
+		if !h.replay {
+			o.Begin()
+		}
+		s.open[id] = o
+	}
+	for id, o := range s.open {
+		if !there[id] {
+			o.End()
+			delete(s.open, id)
+		}
+	}
+}
+
+func (h *Hearer) beat(s *sender) {
+	r := &h.r
+	b := Beat{flags: r.byte(), digest: r.fixed(), Name: r.bytes()}
+	for range r.count(17) {
+		b.Workers = append(b.Workers, Named{Key: r.fixed(), Address: r.fixed(), ID: r.bytes()})
+	}
+	if r.bad {
+		return
+	}
+	if len(b.Workers) == 0 && b.digest == s.beat.digest {
+		b.Workers = s.beat.Workers
+	}
+	s.beat = b
+	s.beats++
+	if h.replay {
+		return
+	}
+	h.asked = h.asked || b.flags&beatAsk != 0
+	h.restart = h.restart || b.flags&beatRestart != 0
+	if b.flags&beatBye != 0 {
+		h.endAll(s)
+		s.gone = true
+	}
+}
+
+// endAll ends all requests in flight of a router.
+func (h *Hearer) endAll(s *sender) {
+	for _, o := range s.open {
+		o.End()
+	}
+	clear(s.open)
+}
+
+// Expire ends the requests in flight of routers that were not heard for the Lease. heard is until when the stream was
+// read: what a router has told since cannot be known.
+func (h *Hearer) Expire(heard, now time.Time) (lost []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	blind := now.Sub(heard) > Lease
+	for id, s := range h.senders {
+		if since := heard.Sub(s.heard); !s.gone && (since > Lease || blind) {
+			h.counts.Expired += uint64(len(s.open))
+			h.endAll(s)
+			h.missed = h.missed || blind
+			if !blind {
+				s.gone = true
+				lost = append(lost, s.title())
+			}
+		}
+		if s.gone && now.Sub(s.heard) > forgetAfter {
+			delete(h.senders, id)
+		}
+	}
+	return lost
+}
+
+// Replay begins to hear frames that were sent before: they fill the index, and nothing is in flight until Live.
+func (h *Hearer) Replay() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.replay = true
+}
+
+// Live ends the replay. Of routers that are alive the requests that have not ended count in flight from now on.
+func (h *Hearer) Live(now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.replay, h.missed = false, true
+	for _, s := range h.senders {
+		if now.Sub(s.heard) > Lease {
+			h.endAll(s)
+			s.gone = true
+			continue
+		}
+		for _, o := range s.open {
+			o.Begin()
+		}
+	}
+}
+
+// Wants returns what the other routers were heard to want since the last call, and the flags by which a beat tells what
+// this one wants of them.
+func (h *Hearer) Wants() (asked, restart bool, flags byte) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	asked, restart = h.asked, h.restart
+	if h.missed {
+		flags |= beatAsk
+	}
+	if h.unlinked {
+		flags |= beatRestart
+	}
+	h.asked, h.restart, h.unlinked, h.missed = false, false, false, false
+	return asked, restart, flags
+}
+
+// Stats returns the counts so far.
+func (h *Hearer) Stats() HearerStats {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.counts
+	for _, o := range h.senders {
+		s.Open += len(o.open)
+	}
+	return s
+}
+
+// Routers describes the other routers, by name.
+func (h *Hearer) Routers(now time.Time) (all []Router) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, s := range h.senders {
+		all = append(all, Router{ID: fmt.Sprintf("%016x", s.id), Name: s.beat.Name,
+			Alive: !s.gone && now.Sub(s.heard) <= Lease, Heard: s.heard, Lag: s.lag, Frames: s.frames, Bytes: s.bytes,
+			InFlight: len(s.open), Workers: s.beat.Workers, digest: s.beat.digest, Version: int(s.version[0]),
+			Text: int(s.version[1]), OtherSecret: s.secret})
+	}
+	slices.SortFunc(all, func(a, b Router) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
+	return all
+}

@@ -1,0 +1,187 @@
+package peers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/warmpath/warmpath/cache/tier"
+)
+
+const (
+	// callTimeout is for one call of Redis. No request waits for any.
+	callTimeout = time.Second
+	// readBlock is how long a read waits for something new; a pool that a reload adds is read after that.
+	readBlock = 250 * time.Millisecond
+	// readCount is the entries of one read: with frames of fullFrame they stay far below maxReply.
+	readCount = 128
+	maxReply  = 64 << 20
+)
+
+// link is the Redis between the routers: a stream for each pool, a secret, and the clock by which all times are told.
+type link struct {
+	c      *redis.Client
+	addr   string
+	prefix string
+	offset atomic.Int64 // nanoseconds from this process's clock to Redis's
+	timed  atomic.Bool  // offset is known
+}
+
+func newLink(url, prefix string) (*link, error) {
+	opt, err := tier.Options(url, maxReply)
+	if err != nil {
+		return nil, err
+	}
+	opt.PoolSize = 8
+	opt.PoolTimeout = callTimeout
+	return &link{c: redis.NewClient(opt), addr: opt.Addr, prefix: prefix}, nil
+}
+
+func (l *link) stream(pool string) string { return l.prefix + "history/" + pool }
+func (l *link) secret() string            { return l.prefix + "history-secret" }
+
+// local returns when an entry was added, by this process's clock. It is never in the future.
+func (l *link) local(id string, now time.Time) time.Time {
+	ms, _, _ := strings.Cut(id, "-")
+	n, err := strconv.ParseInt(ms, 10, 64)
+	if err != nil || !l.timed.Load() {
+		return now
+	}
+	at := time.UnixMilli(n).Add(-time.Duration(l.offset.Load()))
+	age := now.Round(0).Sub(at) // by the time of day, as Redis has no other
+	return now.Add(-max(0, age))
+}
+
+// secretIs makes s the secret of all routers if there is none, and returns the one there is. With "" it asks for none.
+// It learns Redis's clock on the way.
+func (l *link) secretIs(ctx context.Context, s string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	var stands *redis.StringCmd
+	var clock *redis.TimeCmd
+	asked := time.Now()
+	if _, err := l.c.Pipelined(ctx, func(p redis.Pipeliner) error {
+		clock = p.Time(ctx)
+		if s != "" {
+			p.SetNX(ctx, l.secret(), s, 0)
+			stands = p.Get(ctx, l.secret())
+		}
+		return nil
+	}); err != nil {
+		return "", l.plain(err)
+	}
+	took := time.Since(asked)
+	if took < 50*time.Millisecond || !l.timed.Load() {
+		l.offset.Store(int64(clock.Val().Sub(asked.Round(0).Add(took / 2))))
+		l.timed.Store(true)
+	}
+	if stands == nil {
+		return "", nil
+	}
+	return stands.Val(), nil
+}
+
+// batch is what one pool has to send.
+type batch struct {
+	stream string
+	frames [][]byte
+	most   int64 // entries that the stream keeps
+}
+
+// send appends frames, and returns the id of the last entry of each batch.
+func (l *link) send(ctx context.Context, all []batch) (last []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	cmds := make([]*redis.StringCmd, len(all))
+	_, err = l.c.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, b := range all {
+			for _, f := range b.frames {
+				cmds[i] = p.XAdd(ctx, &redis.XAddArgs{Stream: b.stream, MaxLen: b.most, Approx: true, Values: []any{"f", f}})
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, l.plain(err)
+	}
+	for _, c := range cmds {
+		last = append(last, c.Val())
+	}
+	return last, nil
+}
+
+// entry is one message of a stream.
+type entry struct{ id, frame string }
+
+func entries(messages []redis.XMessage) (all []entry) {
+	for _, m := range messages {
+		frame, _ := m.Values["f"].(string)
+		all = append(all, entry{m.ID, frame})
+	}
+	return all
+}
+
+// read waits for entries after those ids, by stream. Nothing new is no error.
+func (l *link) read(ctx context.Context, streams, after []string) (map[string][]entry, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout+readBlock)
+	defer cancel()
+	ask := redis.XReadArgs{Streams: append(streams, after...), Count: readCount, Block: readBlock}
+	got, err := l.c.XRead(ctx, &ask).Result()
+	if errors.Is(err, redis.Nil) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, l.plain(err)
+	}
+	all := map[string][]entry{}
+	for _, s := range got {
+		all[s.Stream] = entries(s.Messages)
+	}
+	return all, nil
+}
+
+// before returns the entries before an id, the newest first; "+" is the end.
+func (l *link) before(ctx context.Context, stream, id string) ([]entry, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if id != "+" {
+		id = "(" + id
+	}
+	got, err := l.c.XRevRangeN(ctx, stream, id, "-", readCount).Result()
+	if err != nil {
+		return nil, l.plain(err)
+	}
+	return entries(got), nil
+}
+
+// plain is an error of Redis without what could be a secret in it.
+func (l *link) plain(err error) error { return fmt.Errorf("peers: Redis at %s: %w", l.addr, err) }
+
+func (l *link) close() error { return l.c.Close() }
+
+// tooLarge reports whether a read failed because of what it would have read, and not because Redis is gone.
+func tooLarge(err error) bool {
+	var failed net.Error
+	return !errors.As(err, &failed) && strings.Contains(err.Error(), "larger than anything")
+}
+
+// less reports whether one entry's id is before another's.
+func less(a, b string) bool {
+	at, an := parts(a)
+	bt, bn := parts(b)
+	return at < bt || at == bt && an < bn
+}
+
+func parts(id string) (ms, n uint64) {
+	a, b, _ := strings.Cut(id, "-")
+	ms, _ = strconv.ParseUint(a, 10, 64)
+	n, _ = strconv.ParseUint(b, 10, 64)
+	return ms, n
+}

@@ -1,0 +1,184 @@
+package peers
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/route"
+)
+
+// Config says how routers find each other.
+type Config struct {
+	Redis       string // URL
+	Prefix      string // of its keys
+	Secret      string // that the routers share; "" = the first one makes it in Redis
+	Name        string // of this router, for people
+	StreamBytes int    // that Redis keeps of a pool's history, about
+	Log         *slog.Logger
+}
+
+// Peers shares the history of this router's pools with other routers through Redis. Safe for concurrent use.
+type Peers struct {
+	conf   Config
+	link   *link
+	self   uint64
+	log    *slog.Logger
+	wake   chan struct{}
+	health health
+
+	mu      sync.Mutex // guards members, offered
+	members []*Member
+	offered string // what this router would make the secret in Redis; "" = it is configured
+
+	secret atomic.Pointer[route.Secret]
+	mark   atomic.Uint64 // of the secret
+}
+
+// Open connects to Redis, and takes over the secret that stands there, if it answers within a second. Nothing is told
+// or heard before Run.
+func Open(c Config) (*Peers, error) {
+	l, err := newLink(c.Redis, c.Prefix)
+	if err != nil {
+		return nil, err
+	}
+	var id [8]byte
+	_, _ = rand.Read(id[:]) // never fails
+	p := &Peers{conf: c, link: l, self: binary.LittleEndian.Uint64(id[:]), log: c.Log, wake: make(chan struct{}, 1)}
+	p.health.log, p.health.addr = c.Log, l.addr
+	text := c.Secret
+	if text == "" {
+		p.offered = rand.Text() + rand.Text()
+		text = p.offered
+	}
+	p.take(text)
+	if err := p.agree(context.Background()); err != nil {
+		p.health.fail(err, time.Now())
+	}
+	return p, nil
+}
+
+// Secret is what the namespaces' seeds are made of. It becomes another one if Redis was not there at the start, and
+// turns out to have one.
+func (p *Peers) Secret() route.Secret { return *p.secret.Load() }
+
+func (p *Peers) take(text string) {
+	s := route.Secret(sha256.Sum256([]byte("warmpath history " + text)))
+	p.secret.Store(&s)
+	p.mark.Store(s.Fingerprint())
+}
+
+// agree asks Redis for the secret and the time. If the secret is another one, all history goes: its hashes mean nothing
+// to anybody.
+func (p *Peers) agree(ctx context.Context) error {
+	p.mu.Lock()
+	offered := p.offered
+	p.mu.Unlock()
+	stands, err := p.link.secretIs(ctx, offered)
+	if err != nil || stands == "" || stands == offered {
+		return err
+	}
+	p.take(stands)
+	p.mu.Lock()
+	p.offered = stands // a Redis that was flushed gets it back
+	p.mu.Unlock()
+	for _, m := range p.list() {
+		p.log.Info("history: Redis has a secret of other routers: this one's own history is forgotten", "pool", m.name)
+		m.pool.SetSecret(p.Secret())
+		m.teller.restart()
+	}
+	return nil
+}
+
+func (p *Peers) list() []*Member {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.members)
+}
+
+// Join shares a pool's history and the changes of its sessions from now on, until leave is called. A nil Peers shares
+// nothing.
+func (p *Peers) Join(name string, pool *route.Pool) (leave func()) {
+	if p == nil {
+		return func() {}
+	}
+	m := &Member{name: name, stream: p.link.stream(name), pool: pool}
+	m.chains, m.teller, m.hearer = ends(pool, p.self, p.mark.Load, p.hint, func(s Session) {
+		pool.Sessions.Hear(s.Kind, s.Key, s.Value, s.Life)
+	})
+	pool.Sessions.Tell(func(kind byte, key string, value []byte, life time.Duration) {
+		m.teller.Session(Session{Kind: kind, Key: key, Value: value, Life: life}, time.Now())
+	})
+	pool.SetSecret(p.Secret())
+	pool.Tell(m.teller)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.members = append(p.members, m)
+	return func() { p.leave(m) }
+}
+
+// leave shares a pool's history no longer.
+func (p *Peers) leave(m *Member) {
+	m.pool.Tell(nil)
+	m.pool.Sessions.Tell(nil)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.members = slices.DeleteFunc(p.members, func(o *Member) bool { return o == m })
+}
+
+// hint has what waits sent soon.
+func (p *Peers) hint() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run tells and hears until ctx ends, and says bye. A nil Peers returns at once.
+func (p *Peers) Run(ctx context.Context) {
+	if p == nil {
+		return
+	}
+	var reading sync.WaitGroup
+	reading.Go(func() { p.hearAll(ctx) })
+	p.tellAll(ctx)
+	reading.Wait()
+	if p.health.ok() {
+		now := time.Now()
+		for _, m := range p.list() {
+			m.beat(p.conf.Name, beatBye, now)
+		}
+		_ = p.flush(context.Background())
+	}
+	_ = p.link.close()
+}
+
+// Stats describes what is told and heard now. A nil Peers shares nothing.
+func (p *Peers) Stats() (s Stats) {
+	if p == nil {
+		return s
+	}
+	s.On = true
+	h := &p.health
+	h.mu.Lock()
+	s.Connected, s.Since, s.Losses = h.since.IsZero(), h.since, h.lost
+	if h.err != nil {
+		s.Err = h.err.Error()
+	}
+	h.mu.Unlock()
+	now := time.Now()
+	for _, m := range p.list() {
+		m.mu.Lock()
+		progress := m.progress
+		m.mu.Unlock()
+		s.Pools = append(s.Pools, PoolStats{Name: m.name, Told: m.teller.Stats(), Heard: m.hearer.Stats(),
+			Routers: m.hearer.Routers(now), Replay: progress, Chains: m.chains.held()})
+	}
+	return s
+}

@@ -1,0 +1,70 @@
+package peers
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/route"
+)
+
+// HearerStats counts what was heard, and what was not believed.
+type HearerStats struct {
+	Frames, Bytes, Records uint64
+	Repeated               uint64        // frames that came again
+	Gaps                   uint64        // times that frames of a router were missing
+	Foreign                uint64        // entries that are no frame, or a broken one
+	Versions               uint64        // frames of another version of frames or texts
+	Secrets                uint64        // frames made with another secret
+	Flooded                uint64        // frames of a router that tells too much
+	Unlinked               uint64        // chains whose beginning is not known
+	Expired                uint64        // requests in flight of routers that were not heard any more
+	Replayed               uint64        // frames that were there before this router
+	Lag                    time.Duration // of the newest frame
+	Open                   int           // requests of others in flight
+}
+
+// sender is another router, as far as it was heard.
+type sender struct {
+	id      uint64
+	beat    Beat
+	beats   int
+	number  uint64
+	heard   time.Time // when the newest frame was sent
+	first   time.Time
+	lag     time.Duration
+	frames  uint64
+	bytes   uint64
+	version [2]byte
+	secret  bool // its frames were made with another secret
+	gone    bool // its lease is over, or it said bye
+	open    map[uint64]*route.Heard
+	left    int       // records that it may tell until refill
+	refill  time.Time // when left becomes maxRecords
+}
+
+// allows takes one from what the router may tell.
+func (s *sender) allows(now time.Time) bool {
+	if !now.Before(s.refill) {
+		s.left, s.refill = maxRecords, now.Add(time.Second)
+	}
+	s.left--
+	return s.left >= 0
+}
+
+// title names a router in a log line.
+func (s *sender) title() string { return cmp.Or(s.beat.Name, fmt.Sprintf("%016x", s.id)) }
+
+// Router is another router, as it was heard.
+type Router struct {
+	ID, Name      string
+	Alive         bool
+	Heard         time.Time // when its newest message was sent
+	Lag           time.Duration
+	Frames, Bytes uint64
+	InFlight      int
+	Workers       []Named
+	Version, Text int // of its messages, and of its hashes
+	OtherSecret   bool
+	digest        uint64
+}

@@ -1,0 +1,132 @@
+package peers
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/warmpath/warmpath/cache/tier"
+	"github.com/warmpath/warmpath/daemon/prompt"
+	"github.com/warmpath/warmpath/daemon/route"
+	"github.com/warmpath/warmpath/daemon/session"
+	"github.com/warmpath/warmpath/daemon/worker"
+	"github.com/warmpath/warmpath/host"
+	"github.com/warmpath/warmpath/host/wasmtest"
+)
+
+// began is when the pools of tests begin.
+var began = time.Unix(1_800_000_000, 0)
+
+// declines leaves every choice to the host's fallback: the longest match, unless it has twice the mean load.
+const declines = `(module
+  (memory (export "memory") 1)
+  (func (export "warmpath_abi_1_1"))
+  (func (export "wp_frame") (param i32) (result i32) i32.const 1024)
+  (func (export "wp_pick") (result i64) i64.const 0xffff_ffff))`
+
+var strategy = sync.OnceValue(func() *host.Strategy {
+	h, err := host.New(context.Background(), host.Config{})
+	if err != nil {
+		panic(err)
+	}
+	wasm, err := wasmtest.Assemble(declines)
+	if err != nil {
+		panic(err)
+	}
+	s, err := h.Load(context.Background(), "declines", wasm, host.Options{PickTime: time.Second})
+	if err != nil {
+		panic(err)
+	}
+	return s
+})
+
+// watcher learns the numbers under which a pool's workers take health checks.
+type watcher map[string]uint64
+
+func (w watcher) Watch(id uint64, url, _ string) { w[strings.TrimPrefix(url, "http://")] = id }
+func (watcher) WatchHealth(uint64)               {}
+func (watcher) Unwatch(uint64)                   {}
+func (watcher) CheckSoon(uint64)                 {}
+func (watcher) ScrapeSoon(uint64)                {}
+
+// clock is the time of a test.
+type clock struct{ now time.Time }
+
+func (c *clock) read() time.Time { return c.now }
+
+func (c *clock) pass(d time.Duration) { c.now = c.now.Add(d) }
+
+// newPool makes a pool of workers w0, w1, ... that are up, with a KV cache of so many tokens each.
+func newPool(t testing.TB, c *clock, workers, tokens int) *route.Pool {
+	t.Helper()
+	store, err := tier.Open(tier.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	watched := watcher{}
+	conf := worker.Config{Watcher: watched}
+	for i := range workers {
+		conf.Workers = append(conf.Workers, worker.Spec{ID: fmt.Sprint("w", i), URL: fmt.Sprint("http://w", i), KVTokens: tokens})
+	}
+	p := route.New(route.Config{Name: "p", Began: began, Clock: c.read, Secret: route.Secret{1}, Workers: conf,
+		Sessions: session.On(store, session.Config{Pool: "p"}), Reason: func(string, uint16) string { return "" }})
+	p.Strategy.Replace(strategy())
+	for _, id := range watched {
+		p.Workers.Healthy(id, c.now)
+	}
+	p.Tick(c.now)
+	return p
+}
+
+// request is a request of a test under way.
+type request struct {
+	choice route.Choice
+	trip   route.Trip
+	parsed *prompt.Request
+	first  bool
+}
+
+// ask is a completion of a text.
+func ask(t testing.TB, text string, at time.Time) route.Ask {
+	t.Helper()
+	body := fmt.Sprintf(`{"model":"m","stream":true,"prompt":%q}`, text)
+	parsed, err := new(prompt.Parser).Parse(prompt.KindOf("POST", "/v1/completions"), []byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return route.Ask{Prompt: parsed, At: at}
+}
+
+// send routes a completion of a text, and sends it.
+func send(t testing.TB, p *route.Pool, text string, at time.Time) *request {
+	t.Helper()
+	a := ask(t, text, at)
+	a.Turn = p.Arrive("m", at)
+	r := &request{parsed: a.Prompt}
+	if v := p.Choose(&r.choice, &a); v != route.Chosen {
+		t.Fatalf("%v; want a choice", v)
+	}
+	to, ok := r.choice.Next(at)
+	if !ok || !r.choice.Send(&r.trip, to, nil, at) {
+		t.Fatal("nobody takes the request")
+	}
+	r.choice.Release()
+	return r
+}
+
+// answer ends a request with a text.
+func (r *request) answer(text string, at time.Time) {
+	var reply prompt.Reply
+	reply.Reset(r.parsed.Kind, false, 0)
+	reply.Body([]byte(fmt.Sprintf(`{"choices":[{"index":0,"text":%q,"finish_reason":"stop"}]}`, text)))
+	r.trip.End(&worker.Outcome{Kind: worker.Answered}, route.End{Reply: &reply, Whole: true, Status: 200, At: at})
+}
+
+// words makes a text of so many blocks that begins as it says; equal beginnings share their first blocks.
+func words(begin string, blocks int) string {
+	return (begin + strings.Repeat(begin+".", blocks*prompt.BlockBytes/len(begin)))[:blocks*prompt.BlockBytes]
+}

@@ -1,0 +1,269 @@
+package peers
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/route"
+)
+
+// saveEvery is the time between two writes of a state file.
+const saveEvery = time.Minute
+
+// StateFile carries what one router believes of its workers' caches over a restart, where no Redis does. Safe for
+// concurrent use; a nil StateFile does nothing.
+type StateFile struct {
+	path string
+	log  *slog.Logger
+
+	saving sync.Mutex // one write at a time
+
+	mu     sync.Mutex // guards all below
+	found  *state     // what the file had at the start, until Run; nil = nothing to believe
+	pools  []stated
+	failed bool // the last write
+}
+
+type stated struct {
+	name   string
+	models uint64
+	pool   *route.Pool
+}
+
+// OpenState reads the file. One that is missing, broken, too old or of another release is as good as none: the log says
+// why, and Run writes it anew. An empty path returns nil.
+func OpenState(path string, log *slog.Logger) *StateFile {
+	if path == "" {
+		return nil
+	}
+	f := &StateFile{path: path, log: log.With("file", path)}
+	b, err := readBounded(path)
+	if errors.Is(err, os.ErrNotExist) {
+		f.log.Info("state file: there is none yet: the router starts without knowledge of the workers' caches")
+		return f
+	}
+	if err == nil {
+		f.found, err = readState(b, time.Now())
+	}
+	if err != nil {
+		f.log.Warn("state file refused: the router starts without knowledge of the workers' caches", "error", err)
+	}
+	return f
+}
+
+func readBounded(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("%w; make it readable for this user", err)
+	}
+	defer file.Close()
+	const most = maxState + maxState/8 // with what stands around the answers
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errNoState
+	} else if info.Size() > most {
+		return nil, fmt.Errorf("it has %d bytes; at most %d. Nothing need be done, it is written anew", info.Size(), most)
+	}
+	return io.ReadAll(io.LimitReader(file, most))
+}
+
+// Join puts what the file knows of a pool into its books, and has them written from now on, until leave is called. The
+// pool must have served no request: its secret becomes the file's. models are those that the pool is configured with;
+// if they are others than the file's, or no worker is the same, nothing of the file is believed.
+func (f *StateFile) Join(name string, models []string, pool *route.Pool) (leave func()) {
+	if f == nil {
+		return func() {}
+	}
+	s := stated{name: name, models: modelsSum(models), pool: pool}
+	f.mu.Lock()
+	f.pools = append(f.pools, s)
+	found := f.found
+	f.mu.Unlock()
+	if found != nil {
+		f.restore(found, &s)
+	}
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.pools = slices.DeleteFunc(f.pools, func(o stated) bool { return o.pool == pool })
+	}
+}
+
+func (f *StateFile) restore(found *state, s *stated) {
+	log := f.log.With("pool", s.name)
+	refused := func(why string) {
+		log.Warn("state file: its part of this pool is refused: the pool starts without knowledge of its workers' caches",
+			"error", why+"; nothing need be done, it is written anew")
+	}
+	i := slices.IndexFunc(found.pools, func(p savedPool) bool { return p.name == s.name })
+	if i < 0 {
+		refused("it has no pool of this name")
+		return
+	}
+	p := &found.pools[i]
+	if p.models != s.models {
+		refused("the pool's models were others when it was written")
+		return
+	}
+	began := time.Now()
+	same := map[uint64]bool{}
+	all := named(s.pool, p.secret, began)
+	for _, w := range p.workers {
+		same[w.key] = slices.ContainsFunc(all, func(n Named) bool { return n.Key == w.key && n.Address == w.address })
+	}
+	for key, is := range same {
+		if !is {
+			delete(same, key)
+		}
+	}
+	if len(same) == 0 {
+		refused("none of the pool's workers is in it with the same id and url")
+		return
+	}
+	s.pool.SetSecret(p.secret)
+	s.pool.Relearnt(p.tokensPerByte)
+	for _, w := range p.workers {
+		if same[w.key] {
+			s.pool.Relearn(w.key, w.learnt)
+		}
+	}
+	_, h := Ends(s.pool, 2)
+	h.Replay()
+	for _, frame := range p.frames {
+		if err := h.Hear(frame, found.at, time.Now()); err != nil {
+			refused("BUG: a part of it is not read: " + err.Error())
+			break
+		}
+	}
+	for _, n := range all { // another worker may have got the id of one that is in the file
+		if !same[n.Key] {
+			s.pool.Forget(n.Key)
+		}
+	}
+	log.Info("state file: what the router knew before is known", "workers", len(same), "of", len(all),
+		"blocks", s.pool.Index.Stats().Blocks, "written", began.Sub(found.at).Round(time.Second).String()+" ago",
+		"took", time.Since(began).Round(time.Millisecond))
+}
+
+// Run writes the file every minute until ctx ends, and then a last time. What the file had at the start is dropped.
+func (f *StateFile) Run(ctx context.Context) {
+	if f == nil {
+		return
+	}
+	f.mu.Lock()
+	f.found = nil
+	f.mu.Unlock()
+	f.try()
+	tick := time.NewTicker(saveEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			f.Save()
+			return
+		case <-tick.C:
+			f.Save()
+		}
+	}
+}
+
+// try logs at the start if the file cannot be written, and not only when the first minute is lost.
+func (f *StateFile) try() {
+	f.saving.Lock()
+	defer f.saving.Unlock()
+	file, err := f.create()
+	if err == nil {
+		file.Close()
+		err = os.Remove(file.Name())
+	}
+	f.report(err)
+}
+
+// Save writes the file now. Another process finds the old one or the new one, never a part. A failure is logged once,
+// and so is its end.
+func (f *StateFile) Save() {
+	if f == nil {
+		return
+	}
+	f.saving.Lock()
+	defer f.saving.Unlock()
+	f.report(f.write())
+}
+
+func (f *StateFile) report(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case err != nil && !f.failed:
+		f.log.Warn("state file: it cannot be written: a restart would be a cold start; make its folder writable for this "+
+			"user, with room on the disk", "error", err)
+	case err == nil && f.failed:
+		f.log.Info("state file: it is written again")
+	}
+	f.failed = err != nil
+}
+
+// create makes the file beside the one that is there. Only its owner may read it: it holds the secret. What a process
+// that was killed has left there goes.
+func (f *StateFile) create() (*os.File, error) {
+	name := f.path + ".tmp"
+	if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	return os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+}
+
+// write makes a file beside the one that is there, and renames it.
+func (f *StateFile) write() (err error) {
+	file, err := f.create()
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			file.Close()
+			os.Remove(file.Name())
+		}
+	}()
+	if err := f.writeTo(file); err != nil {
+		return err
+	}
+	if err := file.Sync(); err != nil {
+		return err
+	}
+	if err := file.Close(); err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), f.path)
+}
+
+func (f *StateFile) writeTo(file io.Writer) error {
+	f.mu.Lock()
+	pools := slices.Clone(f.pools)
+	f.mu.Unlock()
+	out := bufio.NewWriterSize(file, 1<<16) // it keeps the first error
+	sum := uint32(0)
+	s := stateWriter{at: time.Now(), put: func(b []byte) {
+		sum = crc32.Update(sum, castagnoli, b)
+		_, _ = out.Write(b)
+	}}
+	workers := 0
+	for _, p := range pools {
+		workers += len(p.pool.Workers.Stats(s.at))
+	}
+	s.head(len(pools))
+	for _, p := range pools {
+		s.pool(p.name, p.models, p.pool, maxState/max(1, workers))
+	}
+	_, _ = out.Write(binary.LittleEndian.AppendUint32(nil, sum))
+	return out.Flush()
+}

@@ -1,0 +1,240 @@
+package peers
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/prompt"
+	"github.com/warmpath/warmpath/daemon/route"
+	"github.com/warmpath/warmpath/daemon/worker"
+)
+
+var served = []string{"org/model", "*"}
+
+// seenChains fills a pool's books, and returns the chains.
+func seenChains(p *route.Pool, now time.Time) (chains [][]uint64) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for i := range 3000 {
+		var chain []uint64
+		if i > 0 && r.IntN(3) > 0 {
+			of := chains[r.IntN(len(chains))]
+			chain = append(chain, of[:r.IntN(len(of)+1)]...)
+		}
+		for range 1 + r.IntN(40) {
+			chain = append(chain, max(1, r.Uint64()))
+		}
+		chains = append(chains, chain)
+		at := now.Add(-time.Duration(3000-i) * 100 * time.Millisecond)
+		p.Recall(worker.KeyOf(fmt.Sprint("w", r.IntN(4))), 1+uint64(i%3), chain, at, now)
+	}
+	return chains
+}
+
+// life is one process's pool, with its file.
+type life struct {
+	file *StateFile
+	pool *route.Pool
+	log  *bytes.Buffer
+}
+
+func newLife(t testing.TB, path string, workers int, secret byte, models []string) *life {
+	t.Helper()
+	l := &life{log: &bytes.Buffer{}}
+	c := &clock{time.Now()}
+	l.pool = newPool(t, c, workers, 1<<18)
+	l.pool.SetSecret(route.Secret{secret})
+	l.file = OpenState(path, slog.New(slog.NewTextHandler(l.log, nil)))
+	l.file.Join("p", models, l.pool)
+	return l
+}
+
+// What a process writes, the next one knows: secret, and of every worker the same blocks.
+func TestStateFileRestores(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state")
+	one := newLife(t, path, 4, 7, served)
+	if !strings.Contains(one.log.String(), "none yet") {
+		t.Errorf("log: %s", one.log)
+	}
+	chains := seenChains(one.pool, time.Now())
+	one.file.Save()
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Fatalf("%v, mode %v", err, info.Mode())
+	}
+	if left, _ := filepath.Glob(path + "*"); len(left) != 1 {
+		t.Errorf("files: %v", left)
+	}
+	two := newLife(t, path, 4, 8, []string{"*", "org/model"})
+	if two.pool.Secret() != one.pool.Secret() {
+		t.Fatal("the secret is another")
+	}
+	if a, b := one.pool.Index.Stats(), two.pool.Index.Stats(); a.Blocks != b.Blocks || a.Blocks < 20_000 {
+		t.Fatalf("%+v; want %+v", b, a)
+	}
+	for keep := 1 << 13; keep > 16; keep /= 3 { // and the order in which they go
+		for slot := range uint32(4) {
+			one.pool.Index.SetCapacity(slot, keep)
+			two.pool.Index.SetCapacity(slot, keep)
+			for i, chain := range chains {
+				space := 1 + uint64(i%3)
+				want := one.pool.Index.Space(space).MatchOne(chain, slot)
+				if got := two.pool.Index.Space(space).MatchOne(chain, slot); got != want {
+					t.Fatalf("worker %d of %d blocks: chain %d: %d; want %d", slot, keep, i, got, want)
+				}
+			}
+		}
+	}
+	if s := two.log.String(); strings.Contains(s, "WARN") || !strings.Contains(s, "workers=4 of=4") {
+		t.Errorf("log: %s", s)
+	}
+}
+
+// A file that does not fit is as good as none: one line says why and what to do, and the file is written anew.
+func TestStateFileRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state")
+	one := newLife(t, path, 4, 7, served)
+	seenChains(one.pool, time.Now())
+	one.file.Save()
+	good, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := func(name, want string, workers int, models []string, change func(b []byte) []byte) {
+		t.Helper()
+		t.Run(name, func(t *testing.T) {
+			if err := os.WriteFile(path, change(bytes.Clone(good)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			l := newLife(t, path, workers, 9, models)
+			s := l.log.String()
+			if !strings.Contains(s, want) || strings.Count(s, "\n") != 1 || !strings.Contains(s, path) {
+				t.Errorf("log: %s\nwant one line with %q", s, want)
+			}
+			if n := l.pool.Index.Stats().Blocks; n != 0 {
+				t.Errorf("%d blocks; want none", n)
+			}
+			if l.pool.Secret() != (route.Secret{9}) {
+				t.Error("the secret is the file's")
+			}
+			seenChains(l.pool, time.Now()) // its own history goes on, and outlives it
+			l.file.Save()
+			if n := newLife(t, path, workers, 1, models).pool.Index.Stats().Blocks; n == 0 {
+				t.Error("what it wrote then is not believed")
+			}
+		})
+	}
+	same := func(b []byte) []byte { return b }
+	old := func(age time.Duration) func(b []byte) []byte {
+		return func(b []byte) []byte {
+			binary.LittleEndian.PutUint64(b[6:], uint64(time.Now().Add(-age).UnixMicro()))
+			return resum(b)
+		}
+	}
+	f("cut", "cut or changed", 4, served, func(b []byte) []byte { return b[:len(b)/2] })
+	f("cut to its head", "cut or changed", 4, served, func(b []byte) []byte { return b[:10] })
+	f("empty", "no state file", 4, served, func(b []byte) []byte { return nil })
+	f("foreign", "no state file", 4, served, func(b []byte) []byte { return []byte(strings.Repeat("hello ", 99)) })
+	f("one bit", "cut or changed", 4, served, func(b []byte) []byte { b[len(b)/3] ^= 4; return b })
+	f("another version", "another release", 4, served, func(b []byte) []byte { b[4]++; return resum(b) })
+	f("another text", "another release", 4, served, func(b []byte) []byte { b[5] = prompt.TextVersion + 1; return resum(b) })
+	f("cut, with a right sum", "cut or changed", 4, served, func(b []byte) []byte { return resum(b[:len(b)/2]) })
+	f("old", "at most 1h0m0s are believed", 4, served, old(61*time.Minute))
+	f("of tomorrow", "are believed", 4, served, old(-24*time.Hour))
+	f("other models", "models were others", 4, []string{"org/model"}, same)
+	f("too large", "at most", 4, served, func(b []byte) []byte { return make([]byte, maxState+maxState/8+1) })
+
+	other := newLife(t, filepath.Join(t.TempDir(), "none"), 4, 7, served) // the pool's name is another
+	other.file.pools[0].name = "q"
+	other.file.Save()
+	f("another pool", "no pool of this name", 4, served, func([]byte) []byte {
+		b, _ := os.ReadFile(other.file.path)
+		return b
+	})
+	other.file.pools[0].name = "p"
+	other.pool.Workers.Update([]worker.Spec{{ID: "w0", URL: "http://elsewhere"}, {ID: "x", URL: "http://w1"}}, time.Now())
+	other.file.Save()
+	f("another fleet", "none of the pool's workers", 4, served, func([]byte) []byte {
+		b, _ := os.ReadFile(other.file.path)
+		return b
+	})
+}
+
+// Of a fleet of which a part is the same, that part is believed.
+func TestStateFileOfAPart(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state")
+	one := newLife(t, path, 4, 7, served)
+	seenChains(one.pool, time.Now())
+	one.pool.Workers.Update([]worker.Spec{{ID: "w0", URL: "http://moved"}, {ID: "w1", URL: "http://w1"},
+		{ID: "w2", URL: "http://w2"}}, time.Now())
+	seenChains(one.pool, time.Now())
+	one.file.Save()
+	two := newLife(t, path, 4, 8, served)
+	if s := two.log.String(); !strings.Contains(s, "workers=2 of=4") {
+		t.Errorf("log: %s", s)
+	}
+	for slot, want := range []bool{false, true, true, false} {
+		if n := two.pool.Index.Worker(uint32(slot)).Blocks; n > 0 != want {
+			t.Errorf("w%d: %d blocks; want any: %v", slot, n, want)
+		}
+	}
+}
+
+// A folder that cannot be written is logged once, and so is its end. What was there stays.
+func TestStateFileUnwritable(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "gone")
+	l := newLife(t, filepath.Join(dir, "state"), 2, 7, served)
+	l.log.Reset()
+	l.file.Save()
+	l.file.Save()
+	l.file.try()
+	if s := l.log.String(); strings.Count(s, "\n") != 1 || !strings.Contains(s, "make its folder writable") {
+		t.Errorf("log: %s", s)
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l.file.Save()
+	if s := l.log.String(); strings.Count(s, "\n") != 2 || !strings.Contains(s, "written again") {
+		t.Errorf("log: %s", s)
+	}
+}
+
+// Nothing that a file may hold makes its reader fail or take more memory than it has bytes.
+func FuzzStateFile(f *testing.F) {
+	path := filepath.Join(f.TempDir(), "state")
+	l := newLife(f, path, 2, 7, served)
+	l.pool.Recall(worker.KeyOf("w0"), 1, []uint64{1, 2, 3}, time.Now(), time.Now())
+	l.file.Save()
+	good, err := os.ReadFile(path)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(good[stateHead : len(good)-sumBytes])
+	f.Add([]byte{1, 1, 'p'})
+	f.Fuzz(func(t *testing.T, body []byte) {
+		b := append(bytes.Clone(good[:stateHead]), body...)
+		now := time.UnixMicro(int64(binary.LittleEndian.Uint64(b[6:])))
+		s, err := readState(resum(append(b, 0, 0, 0, 0)), now)
+		if err != nil {
+			return
+		}
+		n := 0
+		for _, p := range s.pools {
+			n += len(p.name) + 25*len(p.workers)
+			for _, frame := range p.frames {
+				n += len(frame)
+			}
+		}
+		if n > len(body) {
+			t.Errorf("%d bytes of %d", n, len(body))
+		}
+	})
+}

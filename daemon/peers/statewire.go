@@ -1,0 +1,224 @@
+package peers
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"slices"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/prompt"
+	"github.com/warmpath/warmpath/daemon/route"
+	"github.com/warmpath/warmpath/daemon/worker"
+)
+
+// A state file is what one router believes of its workers' caches:
+//
+//	"WHST" | version | text version | time i64 | count uvarint, of each a pool | CRC-32C u32 of all before it
+//
+// The time is when it was begun, in microseconds since 1970. A pool is:
+//
+//	name | models u64 | secret [32] | tokens in a byte of text f32
+//	count, of each worker: key u64, address u64, tokens of KV cache uvarint, start of its process u64 (Unix seconds)
+//	frame..., each after its length u32; a length of 0 ends them
+//
+// A frame is one of wire.go's with answers alone, of the time of the file. Numbers, names and counts are as there.
+const (
+	stateVersion = 1
+	stateHead    = 4 + 1 + 1 + 8
+	// maxState bounds the file: 32 million blocks, which are a billion tokens of text.
+	maxState = 256 << 20
+	// maxStateAge is when a file is too old: workers' caches turn over in minutes.
+	maxStateAge = time.Hour
+	// stateFrame is how long frames grow. A chain that does not fit into maxFrame is cut.
+	stateFrame    = 256 << 10
+	maxStateChain = (maxFrame - stateFrame - 64) / 8
+)
+
+// Errors of a file that is not believed; each ends with what to do.
+var (
+	errNoState    = errors.New("it is no state file of warmpath; name a file of its own in server.state_file")
+	errStateCut   = errors.New("its checksum is wrong: it was cut or changed; nothing need be done, it is written anew")
+	errStateOther = errors.New("another release of warmpath wrote it; nothing need be done, it is written anew")
+)
+
+// state is a file that was read.
+type state struct {
+	at    time.Time
+	pools []savedPool
+}
+
+type savedPool struct {
+	name          string
+	models        uint64
+	secret        route.Secret
+	tokensPerByte float64
+	workers       []savedWorker
+	frames        [][]byte
+}
+
+type savedWorker struct {
+	key, address uint64
+	learnt       route.Learnt
+}
+
+// readState reads a file's bytes. now is for its age.
+func readState(b []byte, now time.Time) (*state, error) {
+	if len(b) < 4 || string(b[:4]) != "WHST" {
+		return nil, errNoState
+	}
+	if len(b) < stateHead+sumBytes {
+		return nil, errStateCut
+	}
+	body, sum := b[:len(b)-sumBytes], b[len(b)-sumBytes:]
+	if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(sum) {
+		return nil, errStateCut
+	}
+	if b[4] != stateVersion || b[5] != prompt.TextVersion {
+		return nil, errStateOther
+	}
+	s := &state{at: time.UnixMicro(int64(binary.LittleEndian.Uint64(b[6:])))}
+	if age := now.Sub(s.at); age > maxStateAge || age < -time.Minute {
+		return nil, fmt.Errorf("it is of %s, %v ago; at most %v are believed. Nothing need be done, it is written anew",
+			s.at.Format(time.RFC3339), age.Round(time.Second), maxStateAge)
+	}
+	r := reader{b: body[stateHead:]}
+	for range r.count(1) {
+		s.pools = append(s.pools, r.pool())
+	}
+	if r.bad || len(r.b) > 0 {
+		return nil, errStateCut
+	}
+	return s, nil
+}
+
+func (r *reader) pool() (p savedPool) {
+	p.name, p.models = r.bytes(), r.fixed()
+	for i := range p.secret {
+		p.secret[i] = r.byte()
+	}
+	p.tokensPerByte = r.float()
+	for range r.count(25) {
+		w := savedWorker{key: r.fixed(), address: r.fixed()}
+		w.learnt = route.Learnt{KVTokens: r.upTo(maxTokens), Process: float64(r.fixed())}
+		p.workers = append(p.workers, w)
+	}
+	for !r.bad {
+		n := r.length()
+		if n == 0 {
+			break
+		}
+		if n > len(r.b) {
+			r.fail()
+			break
+		}
+		p.frames = append(p.frames, r.b[:n])
+		r.b = r.b[n:]
+	}
+	return p
+}
+
+// length reads the length of a frame.
+func (r *reader) length() int {
+	if len(r.b) < 4 {
+		r.fail()
+		return 0
+	}
+	n := binary.LittleEndian.Uint32(r.b)
+	r.b = r.b[4:]
+	return int(n)
+}
+
+// stateWriter makes the bytes of a file, part by part.
+type stateWriter struct {
+	put func([]byte) // takes the next bytes
+	at  time.Time
+}
+
+func (s *stateWriter) head(pools int) {
+	b := append([]byte("WHST"), stateVersion, prompt.TextVersion)
+	b = binary.LittleEndian.AppendUint64(b, uint64(s.at.UnixMicro()))
+	s.put(binary.AppendUvarint(b, uint64(pools)))
+}
+
+// pool writes a pool. Of each worker it writes at most so many bytes, the newest first.
+func (s *stateWriter) pool(name string, models uint64, p *route.Pool, most int) {
+	secret := p.Secret()
+	var w writer
+	w.bytes(name)
+	w.fixed(models)
+	w.b = append(w.b, secret[:]...)
+	w.float(p.TokensPerByte())
+	workers := named(p, secret, s.at)
+	w.uint(uint64(len(workers)))
+	for _, n := range workers {
+		l := p.Learnt(n.Key)
+		w.fixed(n.Key)
+		w.fixed(n.Address)
+		w.uint(uint64(max(0, l.KVTokens)))
+		w.fixed(uint64(max(0, l.Process) + 0.5))
+	}
+	s.put(w.b)
+	f := stateFrames{stateWriter: s, chains: newChains(), mark: secret.Fingerprint()}
+	f.begin()
+	for _, st := range p.Workers.Stats(s.at) {
+		f.worker(p, st.Slot, st.ID, most)
+	}
+	f.end()
+	s.put([]byte{0, 0, 0, 0})
+}
+
+// stateFrames writes a pool's frames.
+type stateFrames struct {
+	*stateWriter
+	w      writer
+	chains *chains
+	mark   uint64
+	number uint64
+}
+
+func (f *stateFrames) begin() {
+	f.number++
+	f.w.begin(&head{version: wireVersion, text: prompt.TextVersion, mark: f.mark, sender: 1, number: f.number}, f.at)
+}
+
+func (f *stateFrames) end() {
+	frame := seal(f.w.b, f.at, f.at, false)
+	f.put(binary.LittleEndian.AppendUint32(nil, uint32(len(frame))))
+	f.put(frame)
+}
+
+func (f *stateFrames) worker(p *route.Pool, slot uint32, id string, most int) {
+	key, asOf := worker.KeyOf(id), time.Now()
+	p.Index.Each(slot, func(space uint64, chain []uint64, ago time.Duration) bool {
+		chain = chain[:min(len(chain), maxStateChain)]
+		if most < 8*len(chain)+64 { // at most
+			return false
+		}
+		before := len(f.w.b)
+		f.w.kind(kindAnswer)
+		f.w.uint(0)
+		f.w.known(&f.w.workers, key)
+		f.w.known(&f.w.spaces, space)
+		f.w.time(asOf.Add(-min(ago, 20*time.Hour)))
+		f.w.chain(f.chains.tell(chain))
+		most -= len(f.w.b) - before
+		if len(f.w.b) >= stateFrame {
+			f.end()
+			f.begin()
+		}
+		return true
+	})
+}
+
+// modelsSum is a number that is another for other models.
+func modelsSum(models []string) uint64 {
+	sorted := slices.Clone(models)
+	slices.Sort(sorted)
+	var w writer
+	for _, m := range sorted {
+		w.bytes(m)
+	}
+	return uint64(crc32.Checksum(w.b, castagnoli))
+}

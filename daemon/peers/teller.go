@@ -1,0 +1,276 @@
+package peers
+
+import (
+	"sync"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/prompt"
+	"github.com/warmpath/warmpath/daemon/route"
+)
+
+const (
+	// fullFrame closes a frame before its time: what one message of Redis should not exceed.
+	fullFrame = 128 << 10
+	// maxWaiting bounds the frames that wait for a stream that does not take them: half a minute of a busy router.
+	maxWaiting = 16 << 20
+	// maxOpen bounds the requests in flight that are told again as a whole; each takes some 40 bytes.
+	maxOpen = 16_384
+)
+
+// Teller writes what one pool of this router does to its books into frames. It implements [route.Teller]. It has no
+// clock and no socket: whoever sends the frames passes the time in. Safe for concurrent use.
+type Teller struct {
+	self   uint64
+	mark   func() uint64
+	chains *chains
+	wake   func() // something waits; called with the lock held, so it only hints
+
+	mu      sync.Mutex // guards all below
+	w       writer
+	number  uint64    // of the frame in w
+	last    time.Time // of the newest record
+	next    uint64    // id of the next request
+	open    map[uint64]told
+	waiting []sealed // frames that are complete, the oldest first
+	bytes   int      // of them
+	counts  TellerStats
+}
+
+// TellerStats counts what was told.
+type TellerStats struct {
+	Records uint64 // things told
+	Frames  uint64 // messages that were sent
+	Bytes   uint64
+	Dropped uint64 // messages that nobody took for too long
+	Waiting int    // messages
+}
+
+// told is a request in flight that others know of.
+type told struct {
+	route.Sent
+	at, first time.Time
+}
+
+// sealed is a frame that waits to be sent.
+type sealed struct {
+	bytes []byte
+	began time.Time
+	sum   bool // it has one, of an earlier try
+}
+
+// restart drops what waits: it was made with another secret.
+func (t *Teller) restart() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.counts.Dropped += uint64(len(t.waiting))
+	t.waiting, t.bytes, t.w.records = nil, 0, 0
+	t.chains.restart()
+}
+
+// record begins a record at a time. The caller holds the lock.
+func (t *Teller) record(k kind, at time.Time) *writer {
+	if t.w.records > 0 && len(t.w.b) >= fullFrame {
+		t.complete()
+	}
+	if t.w.records == 0 {
+		t.number++
+		t.w.begin(&head{version: wireVersion, text: prompt.TextVersion, mark: t.mark(), sender: t.self, number: t.number}, at)
+		t.wake()
+	}
+	t.last = at
+	t.w.kind(k)
+	t.counts.Records++
+	return &t.w
+}
+
+// complete puts the frame in w among those that wait. The caller holds the lock.
+func (t *Teller) complete() {
+	if t.w.records == 0 {
+		return
+	}
+	t.w.records = 0
+	if t.bytes+len(t.w.b) > maxWaiting { // the stream has not taken any for long: what it missed cannot be caught up with
+		t.counts.Dropped += uint64(len(t.waiting))
+		t.waiting, t.bytes = nil, 0
+		t.chains.restart()
+	}
+	frame := append(make([]byte, 0, len(t.w.b)+sumBytes), t.w.b...)
+	t.waiting = append(t.waiting, sealed{bytes: frame, began: t.w.began})
+	t.bytes += len(frame)
+}
+
+// Sent implements route.Teller.
+func (t *Teller) Sent(s *route.Sent, chains []prompt.Chain, at time.Time) uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.next++
+	w := t.record(kindSent, at)
+	t.request(w, t.next, s, 0, at)
+	w.uint(uint64(len(chains)))
+	for i := range chains {
+		w.chain(t.chains.tell(chains[i].Hashes))
+	}
+	if len(t.open) < maxOpen {
+		t.open[t.next] = told{Sent: *s, at: at}
+	}
+	return t.next
+}
+
+// request writes what sent and open have in common.
+func (t *Teller) request(w *writer, id uint64, s *route.Sent, flags byte, at time.Time) {
+	if s.Whole {
+		flags |= flagWhole
+	}
+	if s.Again {
+		flags |= flagAgain
+	}
+	w.uint(id)
+	w.known(&w.workers, s.Worker)
+	w.known(&w.spaces, s.Space)
+	w.float(s.Est)
+	w.uint(uint64(max(0, s.Tokens)))
+	w.uint(uint64(max(0, s.Cached)))
+	w.float(s.Block)
+	w.byte(flags)
+	w.time(at)
+}
+
+// FirstByte implements route.Teller.
+func (t *Teller) FirstByte(id uint64, at time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	w := t.record(kindFirst, at)
+	w.uint(id)
+	w.time(at)
+	if o, ok := t.open[id]; ok {
+		o.first = at
+		t.open[id] = o
+	}
+}
+
+// Answer implements route.Teller.
+func (t *Teller) Answer(id, space uint64, chain []uint64, at time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	w := t.record(kindAnswer, at)
+	w.uint(id)
+	w.known(&w.workers, t.open[id].Worker)
+	w.known(&w.spaces, space)
+	w.time(at)
+	w.chain(t.chains.tell(chain))
+}
+
+// Ended implements route.Teller.
+func (t *Teller) Ended(id uint64, at time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.open, id)
+	w := t.record(kindEnded, at)
+	w.uint(id)
+	w.time(at)
+}
+
+// Forgotten implements route.Teller. It has the time of the record before: only the order counts.
+func (t *Teller) Forgotten(worker uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.last.IsZero() {
+		return // nothing was told that could be forgotten
+	}
+	w := t.record(kindForgotten, t.last)
+	w.known(&w.workers, worker)
+}
+
+// Session tells of a change of a session.
+func (t *Teller) Session(s Session, at time.Time) {
+	if len(s.Key) > maxString || len(s.Value) > maxString {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	w := t.record(kindSession, at)
+	w.byte(s.Kind)
+	w.bytes(s.Key)
+	w.bytes(string(s.Value))
+	w.uint(uint64(max(0, s.Life.Milliseconds())))
+}
+
+// Beat tells that the router lives, and who its workers are.
+func (t *Teller) Beat(b *Beat, at time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	w := t.record(kindBeat, at)
+	w.byte(b.flags)
+	w.fixed(b.digest)
+	w.bytes(b.Name)
+	w.uint(uint64(len(b.Workers)))
+	for _, n := range b.Workers {
+		w.fixed(n.Key)
+		w.fixed(n.Address)
+		w.bytes(n.ID)
+	}
+}
+
+// Open tells all requests in flight, so that hearers who have missed something have them right again.
+func (t *Teller) Open(at time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.open) >= maxOpen {
+		return // not all of them are known
+	}
+	w := t.record(kindOpen, at)
+	w.uint(uint64(len(t.open)))
+	for id, o := range t.open {
+		flags, first := byte(0), o.at
+		if !o.first.IsZero() {
+			flags, first = flagFirst, o.first
+		}
+		t.request(w, id, &o.Sent, flags, o.at)
+		w.time(first)
+	}
+}
+
+// Take completes the frame at hand and returns the frames that wait, sealed for being sent now, up to some bytes. They
+// stay until Sent says that they were taken.
+func (t *Teller) Take(most int, now time.Time) (frames [][]byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.complete()
+	for i := range t.waiting {
+		f := &t.waiting[i]
+		most -= len(f.bytes)
+		if most < 0 && i > 0 {
+			break
+		}
+		f.bytes = seal(f.bytes, f.began, now, f.sum)
+		f.sum = true
+		frames = append(frames, f.bytes)
+	}
+	return frames
+}
+
+// Taken says that the first n frames that Take returned were sent.
+func (t *Teller) Taken(frames [][]byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, f := range frames {
+		if len(t.waiting) == 0 || &t.waiting[0].bytes[0] != &f[0] {
+			return // dropped meanwhile
+		}
+		t.bytes -= len(t.waiting[0].bytes) - sumBytes
+		t.waiting = t.waiting[1:]
+		t.counts.Frames++
+		t.counts.Bytes += uint64(len(f))
+	}
+}
+
+// Stats returns the counts so far.
+func (t *Teller) Stats() TellerStats {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.counts
+	s.Waiting = len(t.waiting)
+	return s
+}
+
+var _ route.Teller = (*Teller)(nil)

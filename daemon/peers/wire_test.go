@@ -1,0 +1,232 @@
+package peers
+
+import (
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/worker"
+)
+
+// told is the frames of a router that has sent two requests, of which one has ended.
+func toldFrames(t testing.TB, self uint64) [][]byte {
+	c := &clock{began.Add(time.Second)}
+	p := newPool(t, c, 3, 1<<20)
+	teller, _ := Ends(p, self)
+	p.Tell(teller)
+	a := send(t, p, words("once upon a time", 40), c.now)
+	send(t, p, words("once upon a time", 60), c.now)
+	a.trip.FirstByte(c.now)
+	a.answer(words("and so on", 9), c.now)
+	teller.Beat(&Beat{Name: "one", Workers: []Named{{ID: "w0", Key: 1, Address: 2}}, digest: 3}, c.now)
+	teller.Open(c.now)
+	teller.Forgotten(worker.KeyOf("w2"))
+	teller.Session(Session{Kind: 1, Key: "key", Value: []byte("value"), Life: time.Minute}, c.now)
+	return teller.Take(1<<20, c.now)
+}
+
+// resum gives a frame that was changed a sum that fits.
+func resum(frame []byte) []byte {
+	body := slices.Clone(frame[:len(frame)-sumBytes])
+	return binary.LittleEndian.AppendUint32(body, crc32.Checksum(body, castagnoli))
+}
+
+// FuzzHear: whatever stands in a stream, nothing breaks, and no router gets more room than its share.
+func FuzzHear(f *testing.F) {
+	for _, frame := range toldFrames(f, 7) {
+		f.Add(frame)
+		f.Add(frame[:len(frame)-9])
+	}
+	f.Add([]byte("WH"))
+	c := &clock{began.Add(time.Second)}
+	p := newPool(f, c, 3, 1<<20)
+	f.Fuzz(func(t *testing.T, frame []byte) {
+		_, h := Ends(p, 1)
+		if len(frame) > headBytes+sumBytes { // get past the sum and the secret
+			binary.LittleEndian.PutUint64(frame[4:], h.mark())
+			frame = resum(frame)
+		}
+		_ = h.Hear(frame, c.now, c.now)
+		for _, s := range h.senders {
+			if len(s.open) > maxOpen {
+				t.Errorf("%d requests in flight", len(s.open))
+			}
+			h.endAll(s)
+		}
+		for _, s := range p.Workers.Stats(c.now) {
+			if s.Theirs != 0 || s.Pending != 0 {
+				t.Errorf("%s: %d requests and %d tokens are left", s.ID, s.Theirs, s.Pending)
+			}
+		}
+	})
+}
+
+// What is not to be believed is counted and leaves the books as they are.
+func TestWhatIsNotBelieved(t *testing.T) {
+	good := toldFrames(t, 7)[0]
+	f := func(name string, change func([]byte) []byte, want error, count func(HearerStats) uint64) {
+		t.Helper()
+		c := &clock{began.Add(time.Second)}
+		p := newPool(t, c, 3, 1<<20)
+		_, h := Ends(p, 1)
+		err := h.Hear(change(slices.Clone(good)), c.now, c.now)
+		if !errors.Is(err, want) || count(h.Stats()) != 1 {
+			t.Errorf("%s: %v, counted %+v; want %v", name, err, h.Stats(), want)
+		}
+		if n := p.Index.Stats().Blocks; n != 0 {
+			t.Errorf("%s: %d blocks are believed", name, n)
+		}
+	}
+	foreign := func(s HearerStats) uint64 { return s.Foreign }
+	f("nothing", func([]byte) []byte { return nil }, errForeign, foreign)
+	f("another's", func([]byte) []byte { return []byte(strings.Repeat("x", 100)) }, errForeign, foreign)
+	f("cut", func(b []byte) []byte { return b[:len(b)/2] }, errCut, foreign)
+	f("changed", func(b []byte) []byte { b[40] ^= 1; return b }, errCut, foreign)
+	f("another version", func(b []byte) []byte { b[2]++; return resum(b) }, errVersion,
+		func(s HearerStats) uint64 { return s.Versions })
+	f("another text", func(b []byte) []byte { b[3]++; return resum(b) }, errVersion,
+		func(s HearerStats) uint64 { return s.Versions })
+	f("another secret", func(b []byte) []byte { b[4]++; return resum(b) }, errSecret,
+		func(s HearerStats) uint64 { return s.Secrets })
+}
+
+func TestRepeatsGapsAndFloods(t *testing.T) {
+	c := &clock{began.Add(time.Second)}
+	from, to := newPool(t, c, 3, 1<<20), newPool(t, c, 3, 1<<20)
+	teller, _ := Ends(from, 7)
+	from.Tell(teller)
+	_, h := Ends(to, 1)
+	frame := func() []byte {
+		all := teller.Take(1<<20, c.now)
+		teller.Taken(all)
+		return slices.Clone(all[0])
+	}
+	theirs := func() (n int) {
+		for _, s := range to.Workers.Stats(c.now) {
+			n += s.Theirs
+		}
+		return n
+	}
+	a := send(t, from, words("a", 9), c.now)
+	one := frame()
+	for range 3 {
+		if err := h.Hear(one, c.now, c.now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s := h.Stats(); s.Repeated != 2 || theirs() != 1 {
+		t.Errorf("after repeats: %+v, %d in flight; want 2 repeated, 1 in flight", s, theirs())
+	}
+	a.answer("x", c.now)
+	_ = frame() // is lost
+	send(t, from, words("b", 9), c.now)
+	if err := h.Hear(frame(), c.now, c.now); err != nil {
+		t.Fatal(err)
+	}
+	if s := h.Stats(); s.Gaps != 1 || theirs() != 1 {
+		t.Errorf("after a gap: %+v, %d in flight; want 1 gap, 1 in flight", s, theirs())
+	}
+	if _, _, flags := h.Wants(); flags&beatAsk == 0 {
+		t.Error("nobody is asked for what is in flight")
+	}
+	if lost := h.Expire(c.now, c.now); len(lost) != 0 {
+		t.Errorf("gone at once: %v", lost)
+	}
+	c.pass(Lease + time.Second)
+	if lost := h.Expire(c.now, c.now); len(lost) != 1 || theirs() != 0 {
+		t.Errorf("after the lease: %v gone, %d in flight; want one, 0", lost, theirs())
+	}
+	var flood error
+	for range maxRecords/1000 + 2 {
+		for range 1000 {
+			teller.FirstByte(1, c.now)
+		}
+		flood = h.Hear(frame(), c.now, c.now)
+	}
+	if !errors.Is(flood, errFlood) {
+		t.Errorf("a flood: %v; want %v", flood, errFlood)
+	}
+}
+
+// The chains that hearers put together are those that were told, in whatever order they share their beginnings.
+func TestChainsAreWhole(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	one, two := newChains(), newChains()
+	var all [][]uint64
+	sent, fresh := 0, 0
+	for i := range 20_000 {
+		var chain []uint64
+		if len(all) > 0 && r.IntN(5) > 0 {
+			of := all[r.IntN(len(all))]
+			chain = slices.Clone(of[:1+r.IntN(len(of))])
+			if r.IntN(2) == 0 {
+				chain = slices.Clone(of)
+			}
+		}
+		for range 1 + r.IntN(60) {
+			chain = append(chain, r.Uint64()|1)
+			fresh++
+		}
+		all = append(all, chain)
+		if len(all) > 100 {
+			all = all[50:]
+		}
+		from, to := one, two
+		if r.IntN(2) == 0 {
+			from, to = two, one
+		}
+		parent, depth, rest := from.tell(chain)
+		sent += len(rest)
+		got, ok := to.hear(parent, depth, slices.Clone(rest), nil)
+		if !ok || !slices.Equal(got, chain) {
+			t.Fatalf("chain %d of %d: heard %d, %v; named a beginning of %d", i, len(chain), len(got), ok, depth)
+		}
+		if i%3000 == 0 {
+			one.age()
+			two.age()
+		}
+	}
+	if sent > fresh*5/4 {
+		t.Errorf("%d hashes were sent, of which %d were new", sent, fresh)
+	}
+	one.restart()
+	if _, depth, _ := one.tell(all[0]); depth != 0 {
+		t.Errorf("after a restart a beginning of %d is named", depth)
+	}
+	if _, ok := two.hear(12345, 9, nil, nil); ok {
+		t.Error("an unknown beginning is found")
+	}
+}
+
+// A router that joins late replays what was told: it is as warm as the others, and knows what is in flight.
+func TestReplay(t *testing.T) {
+	f := newFleet(t, 5, 2, 4, 1<<20)
+	var past []letter
+	for range 3000 {
+		f.step(false)
+		past = append(past, f.routers[0].mail...) // what router 1 told
+		f.deliver(f.routers[0])
+		f.routers[0].mail = nil
+	}
+	f.settle()
+	n := f.join()
+	n.hearer.Replay()
+	for _, l := range past {
+		if err := n.hearer.Hear(l.frame, l.sent, f.now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := 0
+	for _, s := range n.pool.Workers.Stats(f.now) {
+		before += s.Theirs
+	}
+	n.hearer.Live(f.now)
+	if s := n.hearer.Stats(); before != 0 || s.Replayed == 0 || n.pool.Index.Stats().Blocks == 0 {
+		t.Errorf("%d in flight during the replay; %+v", before, s)
+	}
+}

@@ -1,0 +1,66 @@
+package route
+
+import (
+	"hash/maphash"
+	"strings"
+	"sync/atomic"
+
+	"github.com/warmpath/warmpath/host"
+)
+
+// Canary is a strategy that serves a part of the pool's requests, as one of Percent, Header and Caller says.
+type Canary struct {
+	Strategy *host.Current
+	Percent  float64 // of the sessions, and of the requests that have none
+	Header   string  // name of a field, in lower case; "" = none
+	Value    string  // that the field has
+	Caller   string  // name of the client's key; "" = none
+}
+
+// canarySeed places sessions among the canaries: no client can prepare a session for one.
+var canarySeed = maphash.MakeSeed()
+
+// takes reports whether the canary serves the request. By percent a session stays with its strategy for as long as
+// this process lives, whatever other canaries there are.
+func (c *Canary) takes(a *Ask, session string) bool {
+	switch {
+	case c.Caller != "":
+		return a.Caller == c.Caller
+	case c.Header != "":
+		if a.Headers == nil {
+			return false
+		}
+		v, ok := a.Headers.Header(c.Header)
+		return ok && strings.TrimSpace(v) == c.Value
+	case c.Percent <= 0:
+		return false
+	case session != "":
+		return chance(maphash.String(canarySeed, session)) < c.Percent/100
+	}
+	return chance(maphash.Comparable(canarySeed, a.Turn)) < c.Percent/100
+}
+
+// chance makes a number from 0 to 1 of a hash.
+func chance(hash uint64) float64 { return float64(hash>>11) / (1 << 53) }
+
+// canaries are those of a pool.
+type canaries struct{ all atomic.Pointer[[]Canary] }
+
+// list returns the canaries in their order.
+func (c *canaries) list() []Canary {
+	if all := c.all.Load(); all != nil {
+		return *all
+	}
+	return nil
+}
+
+// serving returns what serves the request: the first canary that takes it, else own.
+func (c *canaries) serving(own *host.Current, a *Ask, session string) *host.Current {
+	all := c.list()
+	for i := range all {
+		if all[i].takes(a, session) {
+			return all[i].Strategy
+		}
+	}
+	return own
+}

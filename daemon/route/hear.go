@@ -1,0 +1,133 @@
+package route
+
+import (
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/worker"
+)
+
+// Heard is a request of another router at a worker of this pool. Its methods do to the pool's books what a [Trip] of
+// its own would have done, but learn no speeds. They are not safe for concurrent use of one Heard.
+type Heard struct {
+	pool    *Pool
+	sent    Sent
+	at      time.Time
+	first   time.Time // zero: it has not come
+	foreign *worker.Foreign
+}
+
+// Hear enters a request that another router sent at the time, and now is when this router learns of it: its prompts in
+// the index, and the request in flight if live. Otherwise [Heard.Begin] may do that later. An unknown worker, or one
+// that is down, has no books; the Heard does nothing then.
+func (p *Pool) Hear(s *Sent, chains [][]uint64, live bool, at, now time.Time) *Heard {
+	h := &Heard{pool: p, sent: *s, at: at}
+	for _, chain := range chains {
+		p.Recall(s.Worker, s.Space, chain, at, now)
+		if !s.Again {
+			p.reuse.NoteAgo(chain, s.Block, now.Sub(at))
+		}
+	}
+	if live {
+		h.begin(true)
+	}
+	return h
+}
+
+// Recall enters in the index that a worker held a chain at some time. It reports whether there is such a worker, and it
+// is not down.
+func (p *Pool) Recall(key, space uint64, chain []uint64, at, now time.Time) bool {
+	w, down := p.Workers.ByKey(key)
+	if w == nil || down {
+		return false
+	}
+	ago := now.Sub(at)
+	p.Index.Space(space).TouchAgo(w.Slot(), chain, ago)
+	below := p.lower.spaces(space)
+	below.touch(w, chain, ago)
+	return true
+}
+
+// Begin counts the request in flight, of which the pool learns long after it was sent. It does nothing if it counts
+// already.
+func (h *Heard) Begin() {
+	if h.foreign != nil {
+		return
+	}
+	h.begin(false)
+	if h.foreign != nil && !h.first.IsZero() {
+		h.foreign.FirstByte(h.first)
+	}
+}
+
+func (h *Heard) begin(seen bool) {
+	s := &h.sent
+	d := worker.Dispatch{PromptTokens: s.Tokens, CachedTokens: s.Cached, Est: s.Est, Whole: s.Whole}
+	h.foreign = h.pool.Workers.BeginForeign(s.Worker, d, seen, h.at)
+}
+
+// Sent returns what was heard of it, and when it was sent.
+func (h *Heard) Sent() (*Sent, time.Time) { return &h.sent, h.at }
+
+// FirstByte enters that the first output came.
+func (h *Heard) FirstByte(at time.Time) {
+	h.first = at
+	if h.foreign != nil {
+		h.foreign.FirstByte(at)
+	}
+}
+
+// Answer enters a prompt with its answer.
+func (h *Heard) Answer(space uint64, chain []uint64, at, now time.Time) {
+	h.pool.Recall(h.sent.Worker, space, chain, at, now)
+}
+
+// End counts the request down. Only the first call does anything.
+func (h *Heard) End() {
+	if h.foreign != nil {
+		h.foreign.End()
+	}
+}
+
+// Forget drops what the pool believes of the cache of a worker: another router has seen its process end.
+func (p *Pool) Forget(key uint64) {
+	if w, _ := p.Workers.ByKey(key); w != nil {
+		p.Index.Remove(w.Slot())
+		p.lower.cpu.index.Remove(w.Slot())
+	}
+}
+
+// Learnt is what a pool has learnt of a worker and what another process may start with.
+type Learnt struct {
+	KVTokens int     // of its KV cache, as its metrics or the configuration say; 0 = not known
+	Process  float64 // when its process began, in seconds since 1970; 0 = not known
+}
+
+// Learnt returns what the pool has learnt of a worker.
+func (p *Pool) Learnt(key uint64) (l Learnt) {
+	w, _ := p.Workers.ByKey(key)
+	if w == nil {
+		return l
+	}
+	l.Process = p.Workers.Process(key)
+	if n, known := p.caps.tokens(w.Slot()); known {
+		l.KVTokens = n
+	}
+	return l
+}
+
+// Relearn starts with what an earlier process has learnt of a worker. What the worker itself says comes first.
+func (p *Pool) Relearn(key uint64, l Learnt) {
+	w, _ := p.Workers.ByKey(key)
+	if w == nil {
+		return
+	}
+	p.Workers.ExpectProcess(key, l.Process)
+	if _, known := p.caps.tokens(w.Slot()); !known {
+		p.caps.set(w.Slot(), l.KVTokens)
+	}
+	p.fitWorker(w.Slot())
+}
+
+// Relearnt starts with another process's estimate of tokens in a byte of prompt text. It does nothing after the first
+// sample, or with an estimate that no samples can make.
+func (p *Pool) Relearnt(tokensPerByte float64) { p.scale.start(tokensPerByte) }

@@ -1,0 +1,115 @@
+package route
+
+import (
+	"math"
+	"slices"
+	"unsafe"
+
+	"github.com/warmpath/warmpath/daemon/worker"
+	"github.com/warmpath/warmpath/host"
+	"github.com/warmpath/warmpath/sdk/abi"
+	"github.com/warmpath/warmpath/sdk/score"
+)
+
+// Sketch is what a choice was made of, in the form that costs least to keep: the rows as they are. The words and the
+// terms of the cost are made when somebody asks (BenchmarkSketch). It holds no text of the request. Its zero value is
+// ready, and its memory is used again by the next Take.
+type Sketch struct {
+	header abi.Header
+	scale  score.Scale
+	rows   []abi.Row // at most maxCandidates
+	ids    []string  // of the rows
+	order  []int32   // of the rows
+	beyond int       // of the order, for which there was no room
+	absent []Candidate
+}
+
+// Take copies what the choice was made of. Call it before the first worker is tried and before Release.
+func (s *Sketch) Take(c *Choice) {
+	f := &c.fleet.frame
+	s.header = f.Header
+	s.scale = score.NewScale(&s.header, f.Rows)
+	s.rows, s.ids, s.order, s.absent = s.rows[:0], s.ids[:0], s.order[:0], s.absent[:0]
+	if len(f.Rows) <= maxCandidates {
+		s.rows = append(s.rows, f.Rows...)
+		s.ids = append(s.ids, f.WorkerIDs...)
+		s.order = append(s.order, c.order.rows...)
+	} else {
+		s.takeBest(f, c.order.rows)
+	}
+	s.beyond = len(c.order.rows) - len(s.order)
+	var few [4]worker.Stats
+	others := c.pool.Workers.Others(f.Rows, c.ask.At, few[:0], maxCandidates-len(s.rows))
+	for i := range others {
+		s.absent = append(s.absent, absent(&others[i], c.ask.Prompt.Model))
+	}
+}
+
+// takeBest takes the rows that come first in the order.
+func (s *Sketch) takeBest(f *host.Frame, order []int32) {
+	s.header.Bound, s.header.BestRow = -1, -1
+	for n, i := range order[:min(len(order), maxCandidates)] {
+		s.rows = append(s.rows, f.Rows[i])
+		s.ids = append(s.ids, f.WorkerIDs[i])
+		s.order = append(s.order, int32(n))
+		if i == f.Header.Bound {
+			s.header.Bound = int32(n)
+		}
+		if i == f.Header.BestRow {
+			s.header.BestRow = int32(n)
+		}
+	}
+}
+
+// Known reports whether a choice was taken.
+func (s *Sketch) Known() bool { return len(s.rows)+len(s.absent) > 0 }
+
+// Explain writes candidates and frame into r, which are r's own. Costs that are no numbers become the largest one: JSON
+// has no other.
+func (s *Sketch) Explain(r *Record) {
+	r.Candidates = make([]Candidate, 0, len(s.rows)+len(s.absent))
+	scale := s.scale
+	for _, i := range s.order {
+		r.Candidates = append(r.Candidates, candidate(&s.rows[i], s.ids[i], &scale))
+	}
+	for i := range s.rows {
+		if !slices.Contains(s.order, int32(i)) {
+			c := candidate(&s.rows[i], s.ids[i], &scale)
+			c.Skipped = sessionStays
+			r.Candidates = append(r.Candidates, c)
+		}
+	}
+	for i := range r.Candidates {
+		r.Candidates[i].finite()
+	}
+	r.Candidates = append(r.Candidates, s.absent...)
+	r.More = s.beyond
+	if len(s.rows) > 0 {
+		r.Frame = frameBytes(s.header, s.rows)
+	}
+}
+
+// Size is the bytes of memory that the sketch holds.
+func (s *Sketch) Size() int {
+	return int(unsafe.Sizeof(*s)) + cap(s.rows)*abi.RowSize + cap(s.ids)*int(unsafe.Sizeof("")) +
+		cap(s.order)*abi.OrderSize + cap(s.absent)*int(unsafe.Sizeof(Candidate{}))
+}
+
+// Clear forgets the choice and keeps the memory.
+func (s *Sketch) Clear() {
+	s.rows, s.order, s.absent, s.beyond = s.rows[:0], s.order[:0], s.absent[:0], 0
+	clear(s.ids[:cap(s.ids)]) // workers' names, which would be kept alive
+	s.ids = s.ids[:0]
+}
+
+// finite replaces what is no number.
+func (c *Candidate) finite() {
+	for _, v := range []*float64{&c.Wait, &c.Prefill, &c.Eviction, &c.Tilt, &c.Cost, &c.Slowness, &c.Load} {
+		if math.IsNaN(*v) || math.IsInf(*v, 0) {
+			*v = math.MaxFloat64
+		}
+	}
+	if f := float64(c.FreeGPU); math.IsNaN(f) || math.IsInf(f, 0) {
+		c.FreeGPU = math.MaxFloat32
+	}
+}

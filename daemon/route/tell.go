@@ -1,0 +1,38 @@
+package route
+
+import (
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/prompt"
+)
+
+// Sent is what a router tells others of a request that it has sent to a worker.
+type Sent struct {
+	Worker uint64 // its Key
+	Space  uint64 // the number of the prompt's namespace; 0 = there is no prompt
+	Est    float64
+	Tokens int     // of the prompt
+	Cached int     // of them, believed in the worker's cache
+	Block  float64 // tokens in a block of the prompt
+	Whole  bool    // the answer comes in one piece
+	Again  bool    // another worker failed it before
+}
+
+// Teller is told what a pool does to its own books, so that other routers can do the same to theirs. Its methods are
+// called on the way of requests: they do not wait, and keep nothing that they are given.
+type Teller interface {
+	// Sent is told of a request that was sent to a worker, with the chains of its prompts. It returns a number for what
+	// follows.
+	Sent(s *Sent, chains []prompt.Chain, at time.Time) (id uint64)
+	// FirstByte is told of the first output of a good answer.
+	FirstByte(id uint64, at time.Time)
+	// Answer is told of a prompt with its answer that the worker holds now.
+	Answer(id, space uint64, chain []uint64, at time.Time)
+	// Ended is told of each request that Sent was told of, once.
+	Ended(id uint64, at time.Time)
+	// Forgotten is told that a worker's process has ended, and its cache with it.
+	Forgotten(worker uint64)
+}
+
+// telling holds a Teller for an atomic pointer.
+type telling struct{ Teller }

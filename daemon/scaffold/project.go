@@ -1,0 +1,123 @@
+package scaffold
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"text/template"
+
+	"github.com/warmpath/warmpath/sdk"
+)
+
+//go:embed template
+var templates embed.FS
+
+// Languages are those that a project can be written in, the default first.
+var Languages = []string{"go", "c", "assemblyscript", "rust"}
+
+// ErrExists means that the project's folder is there already.
+var ErrExists = errors.New("scaffold: the folder exists; choose another name, or remove it")
+
+// names are those of a strategy: they are words of the configuration, of file names and of four languages.
+var names = regexp.MustCompile(`^[a-z][a-z0-9_]{0,30}$`)
+
+// New writes the project of a strategy into the folder dir/name, which must not exist, and returns the folder's path.
+// Of a project that cannot be written completely nothing is left.
+func New(dir, name, language, version string) (string, error) {
+	if !names.MatchString(name) {
+		return "", fmt.Errorf("scaffold: %.40q is no name of a strategy: a small letter, then up to 30 small letters, "+
+			"digits and underscores", name)
+	}
+	if !slices.Contains(Languages, language) {
+		return "", fmt.Errorf("scaffold: there is no project in %.40q; choose one of %s", language,
+			strings.Join(Languages, ", "))
+	}
+	to := filepath.Join(dir, name)
+	if err := os.Mkdir(to, 0o755); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			return "", fmt.Errorf("%w: %s", ErrExists, to)
+		}
+		return "", fmt.Errorf("scaffold: the project's folder cannot be made: %w", err)
+	}
+	p := project{Name: name, Language: language, Version: version}
+	if err := p.write(to); err != nil {
+		return "", errors.Join(err, os.RemoveAll(to))
+	}
+	return to, nil
+}
+
+// project is what the templates read.
+type project struct {
+	Name, Language, Version string
+}
+
+func (p *project) write(to string) error {
+	for _, from := range []string{"template/all", "template/" + p.Language} {
+		if err := p.fill(from, to); err != nil {
+			return err
+		}
+	}
+	if p.Language == "go" {
+		return copySDK(filepath.Join(to, "warmpath"))
+	}
+	file, text, err := layout(p.Language)
+	if err != nil {
+		return err
+	}
+	return put(filepath.Join(to, filepath.FromSlash(file)), text)
+}
+
+// fill executes each template below from. The file has its name without .tmpl.
+func (p *project) fill(from, to string) error {
+	return fs.WalkDir(templates, from, func(at string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		t, err := template.ParseFS(templates, at)
+		if err != nil {
+			return fmt.Errorf("scaffold: %w", err)
+		}
+		var b bytes.Buffer
+		if err := t.Execute(&b, p); err != nil {
+			return fmt.Errorf("scaffold: %w", err)
+		}
+		name := strings.TrimSuffix(strings.TrimPrefix(at, from+"/"), ".tmpl")
+		return put(filepath.Join(to, filepath.FromSlash(name)), b.Bytes())
+	})
+}
+
+// copySDK writes the SDK as a module of its own, without its tests.
+func copySDK(to string) error {
+	const gomod = "module github.com/warmpath/warmpath\n\ngo 1.26.0\n"
+	if err := put(filepath.Join(to, "go.mod"), []byte(gomod)); err != nil {
+		return err
+	}
+	return fs.WalkDir(sdk.Source, ".", func(at string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || strings.HasSuffix(at, "_test.go") || path.Base(at) == "source.go" {
+			return err
+		}
+		b, err := sdk.Source.ReadFile(at)
+		if err != nil {
+			return fmt.Errorf("scaffold: %w", err)
+		}
+		return put(filepath.Join(to, "sdk", filepath.FromSlash(at)), b)
+	})
+}
+
+func put(file string, b []byte) error {
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return fmt.Errorf("scaffold: %w", err)
+	}
+	if err := os.WriteFile(file, b, 0o644); err != nil {
+		return fmt.Errorf("scaffold: the project cannot be written: %w", err)
+	}
+	return nil
+}

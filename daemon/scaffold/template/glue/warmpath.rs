@@ -1,0 +1,57 @@
+// The frame of a strategy, and what connects it to the host: warmpath's ABI 1.1. "warmpath plugin new" wrote this file; a
+// later version of warmpath still runs what is built with it. The whole contract: go doc github.com/warmpath/warmpath/sdk/abi
+#![allow(dead_code)]
+
+@STRUCTURES@
+/// In place of a worker: the host's fallback answers; the client is turned away, see reject_status.
+pub const DECLINE: i32 = -1;
+pub const REJECT: i32 = -2;
+
+/// The answer: a worker's index, DECLINE or REJECT, and a reason, 0 or your own code from 256 on.
+pub fn to(worker: i32, reason: u16) -> u64 {
+    (reason as u64) << 32 | worker as u32 as u64
+}
+
+#[cfg(target_arch = "wasm32")]
+mod guest {
+    use super::{to, Header, Row, DECLINE};
+    use core::ptr::addr_of_mut;
+
+    const MAX_WORKERS: usize = 4096;
+
+    #[repr(C)]
+    struct Area {
+        header: Header,
+        rows: [Row; MAX_WORKERS],
+        order: [u32; MAX_WORKERS],
+    }
+
+    // The host calls one export of an instance at a time.
+    static mut AREA: core::mem::MaybeUninit<Area> = core::mem::MaybeUninit::zeroed();
+    static mut ROWS: u32 = 0;
+
+    #[no_mangle]
+    pub extern "C" fn warmpath_abi_1_1() {}
+
+    #[no_mangle]
+    pub extern "C" fn wp_frame(max_workers: u32) -> u32 {
+        if max_workers as usize > MAX_WORKERS {
+            core::arch::wasm32::unreachable();
+        }
+        unsafe { ROWS = max_workers };
+        addr_of_mut!(AREA) as u32
+    }
+
+    #[no_mangle]
+    pub extern "C" fn wp_pick() -> u64 {
+        unsafe {
+            let area = addr_of_mut!(AREA) as *mut Area;
+            let header = &mut (*area).header;
+            if header.rows == 0 || header.rows > ROWS {
+                return to(DECLINE, 0);
+            }
+            let rows = core::ptr::addr_of!((*area).rows) as *const Row;
+            crate::route(header, core::slice::from_raw_parts(rows, header.rows as usize))
+        }
+    }
+}

@@ -1,0 +1,42 @@
+// The frame of a strategy, and what connects it to the host: warmpath's ABI 1.1. "warmpath plugin new" wrote this file; a
+// later version of warmpath still runs what is built with it. The whole contract: go doc github.com/warmpath/warmpath/sdk/abi
+
+@STRUCTURES@
+const MAX_WORKERS: u32 = 4096;
+
+// In place of a worker: the host's fallback answers; the client is turned away, see reject_status.
+export const DECLINE: i32 = -1;
+export const REJECT: i32 = -2;
+
+// Header, rows and order area; the sizes are those of the classes above.
+const area: usize = memory.data(192 + 4096 * (160 + 4), 8);
+let rows: u32 = 0;
+
+export function warmpath_abi_1_1(): void {}
+
+export function wp_frame(max: u32): usize {
+  if (max > MAX_WORKERS) unreachable();
+  rows = max;
+  return area;
+}
+
+// The request, and its candidates 0 to request().rows - 1.
+export function request(): Header {
+  return changetype<Header>(area);
+}
+
+export function worker(i: u32): Row {
+  return changetype<Row>(area + offsetof<Header>() + <usize>i * offsetof<Row>());
+}
+
+// The answer: a worker's index, DECLINE or REJECT, and a reason, 0 or your own code from 256 on.
+export function to(worker: i32, reason: u16): u64 {
+  return ((<u64>reason) << 32) | (<u64>(<u32>worker));
+}
+
+// The next alternative, for the case that the chosen worker fails. The host adds those not named.
+export function then(worker: u32): void {
+  const h = request();
+  store<u32>(area + offsetof<Header>() + <usize>rows * offsetof<Row>() + 4 * <usize>h.order_len, worker);
+  h.order_len += 1;
+}

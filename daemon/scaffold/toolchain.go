@@ -1,0 +1,165 @@
+package scaffold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// command is one program of a toolchain, run in the project's folder. {wasm} stands for the module's file, {exe} for
+// the native test's.
+type command struct {
+	env  []string
+	args []string
+}
+
+// recipe is how a language is built and tested.
+type recipe struct {
+	mark   string // a file that only a project in this language has
+	missed string // what to do if a program is not there
+	build  []command
+	test   []command
+}
+
+var recipes = map[string]recipe{
+	"go": {
+		mark:   "go.mod",
+		missed: "install Go 1.26 or later",
+		build: []command{{env: []string{"GOOS=wasip1", "GOARCH=wasm"},
+			args: []string{"go", "build", "-buildmode=c-shared", "-trimpath", "-ldflags=-s -w -buildid=", "-o", "{wasm}",
+				"."}}},
+		test: []command{{args: []string{"go", "test", "."}}},
+	},
+	"c": {
+		mark:   "strategy.c",
+		missed: "install clang and lld (Debian: apt-get install clang lld)",
+		build: []command{{args: []string{"clang", "--target=wasm32", "-std=c11", "-Wall", "-ffreestanding", "-O2",
+			"-nostdlib", "-Wl,--no-entry", "-Wl,--strip-all", "-o", "{wasm}", "strategy.c"}}},
+		test: []command{
+			{args: []string{"clang", "-std=c11", "-Wall", "-g", "-o", "{exe}", "strategy.c", "strategy_test.c"}},
+			{args: []string{"{exe}"}},
+		},
+	},
+	"assemblyscript": {
+		mark:   "assembly/index.ts",
+		missed: "install Node, then run npm install in the folder",
+		build:  []command{{args: asc("{wasm}")}},
+		test:   []command{{args: asc("{exe}")}, {args: []string{"node", "test.mjs", "{exe}"}}},
+	},
+	"rust": {
+		mark:   "Cargo.toml",
+		missed: "install Rust, then run rustup target add wasm32-unknown-unknown",
+		build: []command{{args: []string{"cargo", "rustc", "--release", "--quiet", "--target", "wasm32-unknown-unknown",
+			"--crate-type", "cdylib", "--", "--emit", "link={wasm}"}}},
+		test: []command{{args: []string{"cargo", "test", "--quiet"}}},
+	},
+}
+
+// asc is the compiler's call. abort would be an import that no strategy may have.
+func asc(out string) []string {
+	return []string{"node", "node_modules/assemblyscript/bin/asc.js", "assembly/index.ts", "-O3", "--runtime", "stub",
+		"--use", "abort=", "-o", out}
+}
+
+// patience is how long one program of a toolchain may take. The first build of a Go module compiles the runtime.
+const patience = 10 * time.Minute
+
+// Build compiles the project in dir and returns the module's path. What the toolchain prints goes to out. The module
+// takes the place of the last one in one step, so that a daemon that watches it never reads half of it.
+func Build(ctx context.Context, dir string, out io.Writer) (wasm string, err error) {
+	dir, err = filepath.Abs(dir)
+	if err != nil {
+		return "", fmt.Errorf("scaffold: %w", err)
+	}
+	r, err := recipeOf(dir)
+	if err != nil {
+		return "", err
+	}
+	wasm = filepath.Join(dir, filepath.Base(dir)+".wasm")
+	fresh := filepath.Join(dir, ".building-"+filepath.Base(wasm))
+	defer os.Remove(fresh) // it is there after a failure only
+	if err := r.run(ctx, dir, r.build, strings.NewReplacer("{wasm}", fresh), out); err != nil {
+		return "", err
+	}
+	if err := os.Rename(fresh, wasm); err != nil {
+		return "", fmt.Errorf("scaffold: the new module cannot take its place: %w", err)
+	}
+	return wasm, nil
+}
+
+// Test runs the project's native test. What it prints goes to out.
+func Test(ctx context.Context, dir string, out io.Writer) error {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return fmt.Errorf("scaffold: %w", err)
+	}
+	r, err := recipeOf(dir)
+	if err != nil {
+		return err
+	}
+	temp, err := os.MkdirTemp("", "warmpath-plugin-")
+	if err != nil {
+		return fmt.Errorf("scaffold: %w", err)
+	}
+	defer os.RemoveAll(temp)
+	exe := filepath.Join(temp, "test")
+	if runtime.GOOS == "windows" {
+		exe += ".exe"
+	}
+	return r.run(ctx, dir, r.test, strings.NewReplacer("{exe}", exe), out)
+}
+
+// recipeOf returns that of the language in which the project in dir is written.
+func recipeOf(dir string) (recipe, error) {
+	for _, language := range Languages {
+		r := recipes[language]
+		if _, err := os.Stat(filepath.Join(dir, r.mark)); err == nil {
+			return r, nil
+		} else if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrInvalid) {
+			return r, fmt.Errorf("scaffold: the project cannot be read: %w", err)
+		}
+	}
+	return recipe{}, fmt.Errorf("scaffold: %s is no project of a strategy: it has no go.mod, strategy.c, "+
+		"assembly/index.ts or Cargo.toml; make one by: warmpath plugin new NAME", dir)
+}
+
+func (r *recipe) run(ctx context.Context, dir string, commands []command, fill *strings.Replacer, out io.Writer) error {
+	for _, c := range commands {
+		args := make([]string, len(c.args))
+		for i, a := range c.args {
+			args[i] = fill.Replace(a)
+		}
+		if err := r.one(ctx, dir, c.env, args, out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// one runs one program.
+func (r *recipe) one(ctx context.Context, dir string, env, args []string, out io.Writer) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	c := exec.CommandContext(ctx, args[0], args[1:]...)
+	c.Dir, c.Env, c.Stdout, c.Stderr = dir, append(os.Environ(), env...), out, out
+	c.WaitDelay = time.Second
+	err := c.Run()
+	line := strings.Join(append(env[:len(env):len(env)], args...), " ")
+	switch {
+	case errors.Is(err, exec.ErrNotFound):
+		return fmt.Errorf("scaffold: %s is not on this machine; %s", args[0], r.missed)
+	case ctx.Err() != nil:
+		return fmt.Errorf("scaffold: %s took over %v and was ended", line, patience)
+	case err != nil:
+		return fmt.Errorf("scaffold: %s: %w; if a tool is missing: %s", line, err, r.missed)
+	}
+	return nil
+}

@@ -1,0 +1,220 @@
+package shadow
+
+import (
+	"context"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/route"
+	"github.com/warmpath/warmpath/host"
+)
+
+// Strategy is one shadow.
+type Strategy struct {
+	Module *host.Strategy
+	Share  float64  // of the requests that it sees
+	Allow  []string // as host.Options.Allow: the header fields that it may see
+}
+
+// Report is what a shadow's choices were beside those of the strategy that served.
+type Report struct {
+	Strategy  string `json:"strategy"`
+	Module    string `json:"module_sha256"`
+	Seen      uint64 `json:"seen"`
+	Agreed    uint64 `json:"agreed"`   // the same first worker
+	Declined  uint64 `json:"declined"` // left to the host
+	Failed    uint64 `json:"failed"`   // the module's fault
+	Rejected  uint64 `json:"rejected"` // that it would have turned away, and the live strategy did not
+	Held      uint64 `json:"held_tokens"`
+	LiveHeld  uint64 `json:"live_held_tokens"` // believed to be held by the chosen worker, of the same requests
+	Fuel      uint64 `json:"fuel"`
+	LiveFuel  uint64 `json:"live_fuel"`
+	Nanos     uint64 `json:"nanoseconds"`
+	LiveNanos uint64 `json:"live_nanoseconds"`
+}
+
+// Verdict is what the shadows of a pool chose for one request. The zero value knows nothing.
+type Verdict struct{ text atomic.Pointer[string] }
+
+// String lists the shadows that chose another worker, as "mine=gpu-2 other=rejects"; "" if all agreed, or none has
+// decided yet.
+func (v *Verdict) String() string {
+	if s := v.text.Load(); s != nil {
+		return *s
+	}
+	return ""
+}
+
+// queued bounds the decisions that wait for the shadows of a pool.
+const queued = 256
+
+type job struct {
+	snapshot *route.Snapshot
+	verdict  *Verdict
+}
+
+// Pool runs the shadows of one pool. It is safe for concurrent use.
+type Pool struct {
+	queue   chan job
+	free    sync.Pool // of *route.Snapshot
+	dropped atomic.Uint64
+
+	mu    sync.Mutex // guards the rest
+	all   []*shade
+	names []string // of the header fields that they may see, all together
+	share float64  // the largest
+	on    atomic.Bool
+}
+
+// shade is one shadow at work.
+type shade struct {
+	Strategy
+	report Report
+}
+
+// New makes a pool without shadows.
+func New() *Pool {
+	return &Pool{queue: make(chan job, queued), free: sync.Pool{New: func() any { return new(route.Snapshot) }}}
+}
+
+// Set makes these the shadows. Those before are closed; one whose module is the same goes on counting.
+func (p *Pool) Set(all []Strategy) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	before := p.all
+	p.all, p.names, p.share = nil, nil, 0
+	for _, s := range all {
+		next := &shade{Strategy: s, report: Report{Strategy: s.Module.Name(), Module: s.Module.SHA256()}}
+		for _, old := range before {
+			if old.report.Strategy == next.report.Strategy && old.report.Module == next.report.Module {
+				next.report = old.report
+			}
+		}
+		p.all = append(p.all, next)
+		p.share = max(p.share, s.Share)
+		for _, a := range s.Allow {
+			if name, ok := strings.CutPrefix(a, "headers:"); ok {
+				p.names = append(p.names, name)
+			}
+		}
+	}
+	p.on.Store(p.share > 0)
+	for _, old := range before { // none decides: that takes the lock
+		old.Module.Close(context.Background())
+	}
+}
+
+// Watch has the shadows decide what c's strategy has decided, soon. The verdict is nil if they will not.
+func (p *Pool) Watch(c *route.Choice) *Verdict {
+	if !p.on.Load() {
+		return nil
+	}
+	p.mu.Lock()
+	names, share := p.names, p.share
+	p.mu.Unlock()
+	if rand.Float64() >= share {
+		return nil
+	}
+	j := job{snapshot: p.free.Get().(*route.Snapshot), verdict: new(Verdict)}
+	j.snapshot.Take(c, names)
+	select {
+	case p.queue <- j:
+		return j.verdict
+	default:
+		p.dropped.Add(1)
+		p.free.Put(j.snapshot)
+		return nil
+	}
+}
+
+// Run has the shadows decide until ctx ends. Then they are closed.
+func (p *Pool) Run(ctx context.Context) {
+	defer p.Set(nil)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case j := <-p.queue:
+			p.decide(j)
+		}
+	}
+}
+
+// decide asks each shadow.
+func (p *Pool) decide(j job) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var others []string
+	for _, s := range p.all {
+		if s.Share < p.share && rand.Float64()*p.share >= s.Share {
+			continue
+		}
+		if other := s.decide(j.snapshot); other != "" {
+			others = append(others, s.report.Strategy+"="+other)
+		}
+	}
+	text := strings.Join(others, " ")
+	j.verdict.text.Store(&text)
+	p.free.Put(j.snapshot)
+}
+
+// decide compares one shadow's choice, and returns the worker that it would have taken in place of the live one; "" =
+// the same.
+func (s *shade) decide(n *route.Snapshot) string {
+	n.Frame.Header.RejectStatus = 0
+	began := time.Now()
+	n.Frame.Began = began
+	got := s.Module.Pick(&n.Frame)
+	took := time.Since(began)
+	r, live := &s.report, &n.Result
+	r.Seen++
+	r.Fuel += uint64(got.Fuel)
+	r.LiveFuel += uint64(live.Fuel)
+	r.Nanos += uint64(took)
+	r.LiveNanos += uint64(live.Took)
+	switch {
+	case got.Fallback == "decline":
+		r.Declined++
+		return "declines"
+	case got.Fallback != "":
+		r.Failed++
+		return "fails"
+	case (got.Reject != nil) != (live.Reject != nil):
+		if got.Reject != nil {
+			r.Rejected++
+			return "rejects"
+		}
+	case got.Reject != nil:
+		r.Agreed++
+		return ""
+	}
+	r.Held += held(n, got.Row)
+	r.LiveHeld += held(n, live.Row)
+	if got.Row == live.Row && live.Reject == nil {
+		r.Agreed++
+		return ""
+	}
+	return n.Workers[got.Row]
+}
+
+// held is how many tokens of the prompt the worker of the row was believed to hold.
+func held(n *route.Snapshot, row int) uint64 {
+	if row < 0 || row >= len(n.Frame.Rows) {
+		return 0
+	}
+	return uint64(float32(n.Frame.Rows[row].Matched()) * n.Frame.Header.BlockTokens)
+}
+
+// Reports returns what the shadows have seen, in the order of the configuration, and how many requests they did not
+// see since they could not keep up.
+func (p *Pool) Reports() (all []Report, dropped uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, s := range p.all {
+		all = append(all, s.report)
+	}
+	return all, p.dropped.Load()
+}

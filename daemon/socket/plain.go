@@ -1,0 +1,43 @@
+//go:build !linux || race
+
+package socket
+
+import (
+	"net"
+	"syscall"
+)
+
+// Conn is a TCP connection. One goroutine reads at a time and one writes, which may be two.
+type Conn struct {
+	*net.TCPConn
+	raw syscall.RawConn
+
+	both [2][]byte // of the write that runs
+	bufs net.Buffers
+}
+
+// New takes conn over.
+func New(conn *net.TCPConn) (*Conn, error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	return &Conn{TCPConn: conn, raw: raw}, nil
+}
+
+// Raw is the connection's descriptor, with its deadlines and waits.
+func (c *Conn) Raw() syscall.RawConn { return c.raw }
+
+// WriteBoth writes all of both, with one system call if they fit. It returns how many bytes of both together were
+// written.
+func (c *Conn) WriteBoth(first, second []byte) (int, error) {
+	if len(second) == 0 {
+		return c.Write(first)
+	}
+	c.both = [2][]byte{first, second}
+	c.bufs = c.both[:]
+	n, err := c.bufs.WriteTo(c.TCPConn)
+	c.both = [2][]byte{}
+	c.bufs = nil
+	return int(n), err
+}

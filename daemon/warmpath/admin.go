@@ -1,0 +1,127 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/warmpath/warmpath/daemon/operator"
+)
+
+// adminDoor is a running daemon's admin listener, as the flags name it.
+type adminDoor struct {
+	at, tokenFile string
+}
+
+// flags adds --admin and --token-file.
+func (a *adminDoor) flags(c *cobra.Command) {
+	f := c.Flags()
+	f.StringVar(&a.at, "admin", "127.0.0.1:9090", "the daemon's server.admin: HOST:PORT, or a URL")
+	f.StringVar(&a.tokenFile, "token-file", "", "holds the admin listener's token, if it asks for one")
+}
+
+// adminTimeout bounds a call of the admin listener.
+const adminTimeout = 10 * time.Second
+
+// errNotThere is the answer 404, with what the daemon says about it.
+var errNotThere = errors.New("not there")
+
+// maxAnswer bounds what is read of an answer.
+const maxAnswer = 64 << 20
+
+// call sends a request and returns the answer's body. An answer that is no 200 is an error.
+func (a *adminDoor) call(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, adminTimeout)
+	defer cancel()
+	resp, err := a.open(ctx, method, path, body)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return nil, err
+	}
+	switch resp.StatusCode {
+	case http.StatusOK:
+		return raw, nil
+	case http.StatusNotFound:
+		return nil, fmt.Errorf("%w: %s", errNotThere, said(raw))
+	case http.StatusUnauthorized:
+		return nil, fmt.Errorf("the admin listener at %s wants its token: --token-file FILE", a.at)
+	}
+	return nil, fmt.Errorf("the admin listener at %s answers %s: %s", a.at, resp.Status, said(raw))
+}
+
+// said returns the error of an answer's JSON, or the beginning of the answer.
+func said(raw []byte) string {
+	var e struct{ Error string }
+	if json.Unmarshal(raw, &e) == nil && e.Error != "" {
+		return e.Error
+	}
+	return fmt.Sprintf("%.200s", bytes.TrimSpace(raw))
+}
+
+// open sends a request.
+func (a *adminDoor) open(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
+	base := strings.TrimSuffix(a.at, "/")
+	if !strings.Contains(base, "://") {
+		base = "http://" + base
+	}
+	req, err := http.NewRequestWithContext(ctx, method, base+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("--admin %q is no address; write server.admin's HOST:PORT: %w", a.at, err)
+	}
+	if a.tokenFile != "" {
+		token, err := os.ReadFile(a.tokenFile)
+		if err != nil {
+			return nil, fmt.Errorf("--token-file cannot be read: %w", err)
+		}
+		req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	}
+	if len(body) > 0 {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("the daemon's admin listener does not answer; is --admin its server.admin? %w", err)
+	}
+	return resp, nil
+}
+
+// get reads JSON into v, and returns it as it came.
+func (a *adminDoor) get(ctx context.Context, path string, v any) ([]byte, error) {
+	raw, err := a.call(ctx, http.MethodGet, path, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(raw, v); err != nil {
+		return nil, fmt.Errorf("what answers at %s is no warmpath admin listener: %w", a.at, err)
+	}
+	return raw, nil
+}
+
+// reload has the daemon read its file again.
+func (a *adminDoor) reload(ctx context.Context) (r operator.Reload, err error) {
+	raw, err := a.call(ctx, http.MethodPost, "/api/v1/reload", nil)
+	if err == nil {
+		err = json.Unmarshal(raw, &r)
+	}
+	return r, err
+}
+
+// warningOf returns the warning of an answer, "" if it has none.
+func warningOf(raw []byte) string {
+	var w struct{ Warning string }
+	_ = json.Unmarshal(raw, &w)
+	return w.Warning
+}

@@ -1,0 +1,257 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/warmpath/warmpath/daemon/operator"
+)
+
+func statusCommand() *cobra.Command {
+	var admin adminDoor
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "status",
+		Short: "Say how a running daemon does: pools, workers, demand, the last reload; exit 1 if it cannot serve",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			var o operator.Overview
+			raw, err := admin.get(c.Context(), "/api/v1/overview", &o)
+			if err != nil {
+				return err
+			}
+			out := c.OutOrStdout()
+			if asJSON {
+				_, err = fmt.Fprintln(out, strings.TrimSpace(string(raw)))
+			} else {
+				err = writeStatus(out, &o)
+			}
+			if err == nil && !o.Ready {
+				err = errors.New("the daemon is not ready: no pool can serve, or it drains")
+			}
+			return err
+		},
+	}
+	admin.flags(c)
+	c.Flags().BoolVar(&asJSON, "json", false, "print the daemon's JSON")
+	return c
+}
+
+// writeStatus writes all pools and workers as tables.
+func writeStatus(out io.Writer, o *operator.Overview) error {
+	state := "ready"
+	switch {
+	case o.Draining:
+		state = "draining"
+	case !o.Ready:
+		state = "NOT READY"
+	}
+	fmt.Fprintf(out, "%s  warmpath %s, up %s, %d in flight, %d connections\n", state, o.Version, ago(o.Began, o.Now),
+		o.InFlight, o.Clients)
+	if r := o.Reload; r.OK {
+		fmt.Fprintf(out, "configuration read %s ago\n", ago(r.At, o.Now))
+	} else {
+		fmt.Fprintf(out, "CONFIGURATION REFUSED %s ago, the one before is in force: %s\n", ago(r.At, o.Now), r.Error)
+	}
+	for i := range o.Pools {
+		p := &o.Pools[i]
+		fmt.Fprintf(out, "\npool %s  models %s, %s on %s, %d of %d up, demand %.1f s of prefill\n", p.Name,
+			strings.Join(p.Models, " "), p.PoolState.Strategy, p.View, p.Up, len(p.Workers), p.Demand)
+		if p.WhyNot != "" {
+			fmt.Fprintf(out, "CANNOT SERVE: %s\n", p.WhyNot)
+		}
+		if p.Quarantine {
+			fmt.Fprintf(out, "STRATEGY SET ASIDE: %s\n", p.Strategy.LastError)
+		}
+		if err := writeWorkers(out, p.Workers, o.Now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeWorkers writes a pool's workers as a table.
+func writeWorkers(out io.Writer, workers []operator.WorkerState, now time.Time) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "WORKER\tSTATE\tSINCE\tIN FLIGHT\tRUNNING\tWAITING\tQUEUE\tKV\tHITS\tSLOWNESS\tFIRST\tWHY")
+	for i := range workers {
+		s := &workers[i]
+		hits, first := "-", "-"
+		if s.Hits >= 0 {
+			hits = fmt.Sprintf("%.0f%%", 100*s.Hits)
+		}
+		if s.TTFT > 0 {
+			first = fmt.Sprintf("%.2fs", s.TTFT)
+		}
+		why := s.Why
+		if s.LastError != "" && !s.ErrorOver {
+			why = strings.TrimSpace(why + " " + s.LastError)
+		}
+		if s.Breaker != "closed" {
+			why = strings.TrimSpace("breaker " + s.Breaker + " " + why)
+		}
+		if e := s.Events; e != nil && !e.Live {
+			why = strings.TrimSpace(why + " KV events " + e.State)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%.2fs\t%.0f%%\t%s\t%.2f\t%s\t%s\n", s.ID, s.State, ago(s.Since, now),
+			s.InFlight, s.Running, s.Waiting, s.Queue, 100*s.KVUsage, hits, s.Slowness, first, why)
+	}
+	return w.Flush()
+}
+
+// ago is a time in the past in few characters.
+func ago(at, now time.Time) string {
+	d := max(0, now.Sub(at))
+	switch {
+	case d < 100*time.Second:
+		return fmt.Sprintf("%.0fs", d.Seconds())
+	case d < 100*time.Minute:
+		return fmt.Sprintf("%.0fm", d.Minutes())
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%.1fh", d.Hours())
+	}
+	return fmt.Sprintf("%.0fd", d.Hours()/24)
+}
+
+// drainCommand takes a worker out, or puts it back.
+func drainCommand(use, short, method string) *cobra.Command {
+	var d drain
+	d.method = method
+	c := &cobra.Command{
+		Use:   use + " WORKER",
+		Short: short,
+		Args:  cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return d.run(c.Context(), c.OutOrStdout(), args[0])
+		},
+	}
+	d.admin.flags(c)
+	c.Flags().StringVar(&d.pool, "pool", "", "the worker's pool; needed if two pools have a worker of that id")
+	if method == http.MethodPost {
+		c.Flags().DurationVar(&d.wait, "wait", 0, "wait so long for its requests to end; exit 1 if some are left")
+	}
+	return c
+}
+
+// drain is what the flags say.
+type drain struct {
+	admin  adminDoor
+	pool   string
+	method string
+	wait   time.Duration
+}
+
+func (d *drain) run(ctx context.Context, out io.Writer, worker string) error {
+	pool, err := d.find(ctx, worker)
+	if err != nil {
+		return err
+	}
+	path := "/api/v1/pools/" + url.PathEscape(pool) + "/workers/" + url.PathEscape(worker) + "/drain"
+	raw, err := d.admin.call(ctx, d.method, path, nil)
+	if err != nil {
+		return err
+	}
+	if d.method == http.MethodDelete {
+		_, err = fmt.Fprintf(out, "%s of pool %s gets requests again\n", worker, pool)
+		return err
+	}
+	fmt.Fprintf(out, "%s of pool %s gets no new requests until warmpath undrain %s, or the end of the daemon\n", worker,
+		pool, worker)
+	if text := warningOf(raw); text != "" {
+		fmt.Fprintln(out, "warning:", text)
+	}
+	return d.await(ctx, out, pool, worker)
+}
+
+// find returns the pool that has the worker.
+func (d *drain) find(ctx context.Context, worker string) (string, error) {
+	var pools []operator.PoolState
+	if _, err := d.admin.get(ctx, "/api/v1/pools", &pools); err != nil {
+		return "", err
+	}
+	var in, all []string
+	for i := range pools {
+		for k := range pools[i].Workers {
+			w := &pools[i].Workers[k]
+			all = append(all, w.ID)
+			if (w.ID == worker || w.Endpoint == worker) && (d.pool == "" || d.pool == pools[i].Name) &&
+				(len(in) == 0 || in[len(in)-1] != pools[i].Name) {
+				in = append(in, pools[i].Name)
+			}
+		}
+	}
+	switch len(in) {
+	case 0:
+		return "", fmt.Errorf("there is no worker %q; there are %s", worker, strings.Join(all[:min(len(all), 20)], ", "))
+	case 1:
+		return in[0], nil
+	}
+	return "", fmt.Errorf("worker %q is in the pools %s; say which by --pool", worker, strings.Join(in, ", "))
+}
+
+// await waits until the worker has no request any more.
+func (d *drain) await(ctx context.Context, out io.Writer, pool, worker string) error {
+	for end := time.Now().Add(d.wait); d.wait > 0; {
+		left := 0
+		var pools []operator.PoolState
+		if _, err := d.admin.get(ctx, "/api/v1/pools", &pools); err != nil {
+			return err
+		}
+		for i := range pools {
+			for k := range pools[i].Workers {
+				if w := &pools[i].Workers[k]; pools[i].Name == pool && (w.ID == worker || w.Endpoint == worker) {
+					left += w.InFlight
+				}
+			}
+		}
+		if left == 0 {
+			_, err := fmt.Fprintln(out, "it has no request any more")
+			return err
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("%d requests are still at %s after %s", left, worker, d.wait)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+	return nil
+}
+
+func reloadCommand() *cobra.Command {
+	var admin adminDoor
+	c := &cobra.Command{
+		Use:   "reload",
+		Short: "Have a running daemon read its file again: exit 1 and the reason if the file is refused",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			r, err := admin.reload(c.Context())
+			if err != nil {
+				return err
+			}
+			out := c.OutOrStdout()
+			if len(r.Changed) == 0 {
+				fmt.Fprintln(out, "reloaded; nothing has changed")
+			} else {
+				fmt.Fprintln(out, "reloaded; changed:", strings.Join(r.Changed, ", "))
+			}
+			if len(r.Restart) > 0 {
+				fmt.Fprintln(out, "at the next start only:", strings.Join(r.Restart, ", "))
+			}
+			return nil
+		},
+	}
+	admin.flags(c)
+	return c
+}

@@ -1,0 +1,27 @@
+package main
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestSystemdFiles has systemd judge the unit and the socket; the binary's place is the test's.
+func TestSystemdFiles(t *testing.T) {
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("there is no systemd-analyze")
+	}
+	dir := t.TempDir()
+	args := []string{"verify"}
+	for _, name := range []string{"warmpath.service", "warmpath.socket"} {
+		text := read(t, filepath.Join("../../docs/systemd", name))
+		text = strings.ReplaceAll(text, "/usr/local/bin/warmpath", filepath.Join(built, "bin", "warmpath"))
+		write(t, filepath.Join(dir, name), text)
+		args = append(args, filepath.Join(dir, name))
+	}
+	if out, err := exec.Command(analyze, args...).CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("systemd-analyze verify: %v\n%s", err, out)
+	}
+}

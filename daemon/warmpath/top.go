@@ -1,0 +1,171 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/warmpath/warmpath/daemon/decisions"
+	"github.com/warmpath/warmpath/daemon/operator"
+)
+
+func topCommand() *cobra.Command {
+	t := top{every: time.Second}
+	c := &cobra.Command{
+		Use:   "top",
+		Short: "Show a running daemon live: workers, rates and the last decisions; Ctrl-C ends it",
+		Long: "Show a running daemon live: workers, rates and the last decisions. Ctrl-C ends it. Where the output is no " +
+			"terminal, each look is printed below the one before.",
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return t.run(c.Context(), c.OutOrStdout(), terminal(c.OutOrStdout()))
+		},
+	}
+	t.admin.flags(c)
+	c.Flags().DurationVar(&t.every, "every", t.every, "between two looks")
+	c.Flags().IntVarP(&t.looks, "looks", "n", 0, "end after so many looks; 0 = go on")
+	return c
+}
+
+// top is what the flags say. It draws with the four control sequences that every terminal knows: a library for
+// terminal pages would bring a tree of packages for a table that nobody types into.
+type top struct {
+	admin adminDoor
+	every time.Duration
+	looks int
+}
+
+// Control sequences of ECMA-48: the other screen and back, to the top, clear to the end of line and of screen.
+const (
+	otherScreen = "\x1b[?1049h\x1b[?25l"
+	firstScreen = "\x1b[?25h\x1b[?1049l"
+	toTheTop    = "\x1b[H"
+	clearLine   = "\x1b[K"
+	clearRest   = "\x1b[J"
+)
+
+// terminal reports whether out is one.
+func terminal(out io.Writer) bool {
+	f, ok := out.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
+}
+
+// run looks again and again until ctx ends. A daemon that does not answer is waited for, but not at the first look.
+func (t *top) run(ctx context.Context, out io.Writer, live bool) error {
+	if live {
+		fmt.Fprint(out, otherScreen)
+		defer fmt.Fprint(out, firstScreen)
+	}
+	for n := 1; ; n++ {
+		page, err := t.page(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil && n == 1:
+			return err
+		case err != nil:
+			page = []byte(err.Error() + "\n")
+		}
+		if live {
+			page = append([]byte(toTheTop), bytes.ReplaceAll(page, []byte("\n"), []byte(clearLine+"\n"))...)
+			page = append(page, clearRest...)
+		}
+		if _, err := out.Write(page); err != nil {
+			return err
+		}
+		if n == t.looks {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(max(t.every, 100*time.Millisecond)):
+		}
+	}
+}
+
+// page is one look.
+func (t *top) page(ctx context.Context) ([]byte, error) {
+	var o operator.Overview
+	if _, err := t.admin.get(ctx, "/api/v1/overview", &o); err != nil {
+		return nil, err
+	}
+	var hours []operator.PoolHour
+	if _, err := t.admin.get(ctx, "/api/v1/recent", &hours); err != nil {
+		return nil, err
+	}
+	var last []decisions.Decision
+	if _, err := t.admin.get(ctx, "/api/v1/decisions?limit=12", &last); err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	if err := writeStatus(&b, &o); err != nil {
+		return nil, err
+	}
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "\nLAST MINUTE\tREQUESTS\tREFUSED\tFAILED\tFIRST MEDIAN\tFIRST 99%\tHITS\tBELIEVED\tOUT TOKENS")
+	for i := range hours {
+		fmt.Fprintln(w, lastMinute(&hours[i]))
+	}
+	fmt.Fprintln(w, "\nTIME\tMODEL\tWORKER\tPROMPT\tCACHED\tFIRST\tTOTAL\tEND\tWHY")
+	for i := range last {
+		fmt.Fprintln(w, lineOf(&last[i]))
+	}
+	err := w.Flush()
+	return b.Bytes(), err
+}
+
+// lastMinute sums the last two spans of a pool.
+func lastMinute(h *operator.PoolHour) string {
+	var s operator.Span
+	for _, x := range h.Spans[max(0, len(h.Spans)-2):] {
+		s.Arrived += x.Arrived
+		s.Refused += x.Refused
+		s.Failed += x.Failed
+		s.Known += x.Known
+		s.Cached += x.Cached
+		s.Believed += x.Believed
+		s.Output += x.Output
+		if x.Streams > 0 {
+			s.TTFT50, s.TTFT99 = x.TTFT50, x.TTFT99
+		}
+	}
+	hits, believed := "-", "-"
+	if s.Known > 0 {
+		hits = fmt.Sprintf("%.0f%%", 100*float64(s.Cached)/float64(s.Known))
+		believed = fmt.Sprintf("%.0f%%", 100*float64(s.Believed)/float64(s.Known))
+	}
+	return fmt.Sprintf("%s\t%d\t%d\t%d\t%.3fs\t%.3fs\t%s\t%s\t%d", h.Pool, s.Arrived, s.Refused, s.Failed, s.TTFT50,
+		s.TTFT99, hits, believed, s.Output)
+}
+
+// lineOf is a decision on one line.
+func lineOf(d *decisions.Decision) string {
+	prompt, cached := d.PromptTokens, fmt.Sprintf("~%d", d.Believed)
+	if d.Usage.Known {
+		prompt = d.Usage.Prompt
+	}
+	if d.Usage.CachedKnown {
+		cached = fmt.Sprint(d.Usage.Cached)
+	}
+	end := fmt.Sprint(d.Status)
+	if d.End != "" {
+		end += " " + d.End
+	}
+	if d.Open {
+		end = "open"
+	}
+	return strings.Join([]string{d.At.Local().Format("15:04:05"), orNone(d.Model), orNone(d.Worker), fmt.Sprint(prompt),
+		cached, fmt.Sprintf("%.3fs", d.FirstByte.Seconds()), fmt.Sprintf("%.3fs", d.Seconds), end, d.Reason}, "\t")
+}

@@ -1,0 +1,47 @@
+package host
+
+import (
+	"encoding/binary"
+
+	"github.com/warmpath/warmpath/sdk/abi"
+)
+
+// nativePick chooses as a module's wp_pick does: order has room for an alternative a row, and h.OrderLen says how many
+// there are.
+type nativePick func(h *abi.Header, rows []abi.Row, order []uint32) (decision uint64)
+
+// Native makes a strategy of a function of this process, outside of the sandbox: the oracle that a module is held to.
+// It gets no notices, and asks the host for nothing beside its frame. wants has the bits abi.WantCost and abi.WantHeld.
+func Native(name string, wants uint32, pick func(h *abi.Header, rows []abi.Row, order []uint32) uint64) *Strategy {
+	s := &Strategy{program: &program{name: name}, native: pick}
+	s.notices.wants = wants & (abi.WantCost | abi.WantHeld)
+	return s
+}
+
+// choose is Strategy.Pick by the function. A panic of it is the caller's.
+func (p nativePick) choose(s *Strategy, f *Frame) Result {
+	n := len(f.Rows)
+	h := &f.Header
+	h.Version, h.HeaderBytes, h.RowBytes = abi.Version, abi.HeaderSize, abi.RowSize
+	order := make([]uint32, n)
+	row, code, flags := abi.Unpack(p(h, f.Rows, order))
+	switch {
+	case row == abi.Decline:
+		fb := s.fallback(f, decline)
+		fb.Reason = code
+		return fb
+	case row == abi.Reject:
+		r := Result{Row: Fallback(f), Reason: code, Flags: flags, Reject: &Rejection{Status: int(h.RejectStatus)}}
+		f.order(r.Row, nil)
+		r.Order = f.Order
+		return r
+	case row < 0 || int(row) >= n:
+		return s.fallback(f, badIndex)
+	}
+	alternatives := make([]byte, 0, n*abi.OrderSize)
+	for _, k := range order[:min(int(h.OrderLen), n)] {
+		alternatives = binary.LittleEndian.AppendUint32(alternatives, k)
+	}
+	f.order(int(row), alternatives)
+	return Result{Row: int(row), Order: f.Order, Reason: code, Flags: flags}
+}

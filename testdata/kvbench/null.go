@@ -1,0 +1,119 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+)
+
+// startNull runs this program again as the server that the limit is measured with.
+func startNull() (*server, error) {
+	addr, err := freeAddr()
+	if err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(self, "-null")
+	cmd.Env = append(os.Environ(), "KVBENCH_NULL="+addr)
+	s, err := start("the null server", addr, cmd)
+	if err == nil {
+		s.null = true
+	}
+	return s, err
+}
+
+// serveNull answers SET without keeping the value and GET with the same bytes for each key: blocking system calls, a
+// thread a client, memory that stays in the processor's cache. What a client gets of it is the most that it can get.
+func serveNull() error {
+	l, err := net.Listen("tcp", os.Getenv("KVBENCH_NULL"))
+	if err != nil {
+		return err
+	}
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return err
+		}
+		f, err := c.(*net.TCPConn).File()
+		c.Close()
+		if err != nil {
+			return err
+		}
+		go func() {
+			defer f.Close()
+			n := null{fd: int(f.Fd()), buf: make([]byte, 256<<10)} // Fd makes the socket block
+			if err := syscall.SetNonblock(n.fd, false); err != nil {
+				return
+			}
+			for n.command() == nil {
+			}
+		}()
+	}
+}
+
+// null is one connection. A command's head arrives with one read, as the client writes it with one.
+type null struct {
+	fd  int
+	buf []byte
+}
+
+func (n *null) command() error {
+	got, err := syscall.Read(n.fd, n.buf[:64<<10])
+	if err != nil || got == 0 {
+		return fmt.Errorf("the client has left: %w", err)
+	}
+	words := bytes.SplitN(n.buf[:got], []byte("\r\n"), 7)
+	size, err := sizeOf(words[4]) // kvbench@SIZE@CLIENT@NUMBER
+	if err != nil {
+		return err
+	}
+	if string(words[2]) == "SET" {
+		head := got - len(words[6])
+		for rest := head + size + 2 - got; rest > 0; rest -= got {
+			got, err = syscall.Read(n.fd, n.buf[:min(rest, len(n.buf))])
+			if err != nil || got == 0 {
+				return fmt.Errorf("the client has left: %w", err)
+			}
+		}
+		return n.write([]byte("+OK\r\n"))
+	}
+	if err := n.write(fmt.Appendf(nil, "$%d\r\n", size)); err != nil {
+		return err
+	}
+	for rest := size + 2; rest > 0; rest -= min(rest, len(n.buf)) {
+		part := n.buf[:min(rest, len(n.buf))]
+		if rest == len(part) {
+			copy(part[len(part)-min(2, len(part)):], "\r\n")
+		}
+		if err := n.write(part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func sizeOf(key []byte) (int, error) {
+	parts := bytes.Split(key, []byte("@"))
+	if len(parts) != 4 {
+		return 0, fmt.Errorf("%q is no key of kvbench", key)
+	}
+	return strconv.Atoi(string(parts[1]))
+}
+
+func (n *null) write(p []byte) error {
+	for len(p) > 0 {
+		sent, err := syscall.Write(n.fd, p)
+		if err != nil {
+			return err
+		}
+		p = p[sent:]
+	}
+	return nil
+}

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/warmpath/warmpath/conf"
+	"github.com/warmpath/warmpath/daemon"
+	"github.com/warmpath/warmpath/daemon/lab/setup"
+	"github.com/warmpath/warmpath/daemon/lab/traffic"
+	"github.com/warmpath/warmpath/daemon/vllmsim"
+)
+
+// overHTTP sends the load to a daemon with simulated workers, and returns what its clients saw.
+func overHTTP(ctx context.Context, strategy string, sc *setup.Scenario, load traffic.Load) (side, error) {
+	fleet, err := vllmsim.StartFleet("127.0.0.1:0", sc.Workers, vllmsim.Config{Models: []string{"m"},
+		KVTokens: sc.Engine.KVTokens, Slowness: slowness})
+	if err != nil {
+		return side{}, err
+	}
+	defer fleet.Close()
+	var text strings.Builder
+	fmt.Fprintf(&text, "[server]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\nlog_level = \"error\"\n"+
+		"[[pools]]\nname = \"p\"\nstrategy = %q\n", strategy)
+	for i, u := range fleet.URLs() {
+		fmt.Fprintf(&text, "[[pools.workers]]\nid = \"w%d\"\nurl = %q\n", i, u)
+	}
+	c, err := conf.Parse([]byte(text.String()), "labcheck.toml")
+	if err != nil {
+		return side{}, err
+	}
+	d, err := daemon.New(c, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return side{}, err
+	}
+	defer d.Close()
+	ctx, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- d.Run(ctx) }()
+	defer func() { stop(); <-ended }()
+	cl := clients{url: "http://" + d.Addr(), began: time.Now().Add(2 * time.Second)}
+	if err := cl.ready(ctx); err != nil {
+		return side{}, err
+	}
+	for i := range load.Chats {
+		cl.chats.Go(func() { cl.play(ctx, &load.Chats[i]) })
+	}
+	cl.chats.Wait()
+	return sideOf(float64(cl.cached)/float64(max(1, cl.prompt)), cl.ttft), errors.Join(cl.errs...)
+}
+
+// clients play the chats.
+type clients struct {
+	url   string
+	began time.Time
+	chats sync.WaitGroup
+
+	mu             sync.Mutex // guards all below
+	ttft           []float64
+	cached, prompt int
+	errs           []error
+}
+
+// ready waits until the daemon serves.
+func (c *clients) ready(ctx context.Context) error {
+	for range 100 {
+		resp, err := http.Get(c.url + "/ready")
+		if err == nil {
+			resp.Body.Close()
+			if resp.StatusCode == http.StatusOK {
+				return nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	return errors.New("the daemon is not ready within ten seconds")
+}
+
+// play plays one chat whose turns follow each other.
+func (c *clients) play(ctx context.Context, chat *traffic.Chat) {
+	time.Sleep(time.Until(c.began.Add(chat.Start)))
+	answers := map[uint64]string{}
+	for i := range chat.Turns {
+		turn := &chat.Turns[i]
+		if i > 0 {
+			time.Sleep(turn.Gap)
+		}
+		var prompt []byte
+		for k := range turn.Parts {
+			if p := turn.Parts[k]; p.Answer {
+				prompt = append(prompt, answers[p.ID]...)
+			} else {
+				prompt = traffic.AppendText(prompt, turn.Parts[k:k+1])
+			}
+		}
+		text, err := c.send(ctx, prompt, turn.Output)
+		if err != nil {
+			c.mu.Lock()
+			c.errs = append(c.errs, err)
+			c.mu.Unlock()
+			return
+		}
+		answers[turn.Answer] = text
+	}
+}
+
+// event is what is read of a stream.
+type event struct {
+	Choices []struct {
+		Text string `json:"text"`
+	} `json:"choices"`
+	Usage *struct {
+		Prompt  int `json:"prompt_tokens"`
+		Details struct {
+			Cached int `json:"cached_tokens"`
+		} `json:"prompt_tokens_details"`
+	} `json:"usage"`
+}
+
+// send sends one request and returns the answer's text.
+func (c *clients) send(ctx context.Context, prompt []byte, output int) (string, error) {
+	body, err := json.Marshal(map[string]any{"model": "m", "prompt": string(prompt), "max_tokens": output,
+		"ignore_eos": true, "stream": true, "stream_options": map[string]bool{"include_usage": true}})
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, "POST", c.url+"/v1/completions", bytes.NewReader(body))
+	if err != nil {
+		return "", err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	began := time.Now()
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		said, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
+		return "", fmt.Errorf("status %d: %s", resp.StatusCode, said)
+	}
+	return c.read(resp.Body, began)
+}
+
+// read reads a stream to its end.
+func (c *clients) read(from io.Reader, began time.Time) (string, error) {
+	var text strings.Builder
+	var first time.Duration
+	lines := bufio.NewScanner(from)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		data, is := strings.CutPrefix(lines.Text(), "data: ")
+		if !is || data == "[DONE]" {
+			continue
+		}
+		var e event
+		if err := json.Unmarshal([]byte(data), &e); err != nil {
+			return "", err
+		}
+		for _, choice := range e.Choices {
+			if first == 0 && choice.Text != "" {
+				first = time.Since(began)
+			}
+			text.WriteString(choice.Text)
+		}
+		if e.Usage != nil {
+			c.mu.Lock()
+			c.ttft = append(c.ttft, first.Seconds())
+			c.prompt += e.Usage.Prompt
+			c.cached += e.Usage.Details.Cached
+			c.mu.Unlock()
+		}
+	}
+	return text.String(), lines.Err()
+}

@@ -1,0 +1,10 @@
+// Command peersbench measures what several routers that share their history lose against one router.
+//
+//	go run ./testdata/peersbench -bin bin/warmpath                        # tenants, overload and bursts
+//	go run ./testdata/peersbench -bin bin/warmpath -trace FILE -limit 2000
+//	go run ./testdata/peersbench -bin bin/warmpath -fault kill            # a router is killed and started
+//	go run ./testdata/peersbench -bin bin/warmpath -fault redis           # Redis is stopped for 30 s
+//
+// It starts simulated workers, a redis-server and the routers as processes of their own. Each request goes to a router
+// at random. Times are the workers' own: wall time multiplied by -speed. One JSON line a run.
+package main

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/replay"
+	"github.com/warmpath/warmpath/daemon/vllmsim"
+)
+
+type options struct {
+	bin      string
+	workers  int
+	kv       int
+	speed    float64
+	requests int
+	trace    string
+	limit    int
+	fault    string
+	only     string
+	seed     uint64
+}
+
+func main() {
+	var o options
+	flag.StringVar(&o.bin, "bin", "bin/warmpath", "the router")
+	flag.IntVar(&o.workers, "workers", 4, "simulated workers")
+	flag.IntVar(&o.kv, "kv", 128<<10, "tokens of KV of each")
+	flag.Float64Var(&o.speed, "speed", 4, "seconds of the workers' time in one of ours")
+	flag.IntVar(&o.requests, "requests", 600, "of each generator")
+	flag.StringVar(&o.trace, "trace", "", "replay this trace instead")
+	flag.IntVar(&o.limit, "limit", 2000, "requests of the trace")
+	flag.StringVar(&o.fault, "fault", "", "kill or redis: break something in the middle of the tenants")
+	flag.StringVar(&o.only, "only", "", "this generator alone")
+	flag.Uint64Var(&o.seed, "seed", 1, "of the generators")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, &o); err != nil {
+		fmt.Fprintln(os.Stderr, "peersbench:", err)
+		os.Exit(1)
+	}
+}
+
+// scene is who routes in one run.
+type scene struct {
+	name    string
+	routers int
+	share   bool
+}
+
+var scenes = []scene{{"one router", 1, false}, {"four that share", 4, true}, {"four that share nothing", 4, false}}
+
+func run(ctx context.Context, o *options) error {
+	switch {
+	case o.fault != "":
+		return faults(ctx, o)
+	}
+	traffics := generators(o)
+	if o.trace != "" {
+		traffics = []traffic{{name: "trace"}}
+	}
+	for _, tr := range traffics {
+		if o.only != "" && tr.name != o.only {
+			continue
+		}
+		for _, s := range scenes {
+			if err := measure(ctx, o, s, tr); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// measure plays one traffic against one scene and prints the figures.
+func measure(ctx context.Context, o *options, s scene, tr traffic) error {
+	st, err := newStage(o, s)
+	if err != nil {
+		return err
+	}
+	defer st.close()
+	if o.trace != "" {
+		front, err := st.spread()
+		if err != nil {
+			return err
+		}
+		report, err := replay.Run(ctx, replay.Config{URL: front, Models: []string{"sim"}, File: o.trace, Speed: o.speed,
+			Limit: o.limit})
+		if err != nil {
+			return err
+		}
+		r := report.Results[0]
+		return tell(map[string]any{"traffic": tr.name, "scene": s.name, "requests": r.Answered, "errors": len(r.Errors),
+			"mean_ttft": r.TTFT.Mean, "p90_ttft": r.TTFT.P90, "hit_rate": r.TokenHitRate, "late_max": r.LateSecondsMax})
+	}
+	all := play(ctx, st, tr, o.speed, nil)
+	return tell(figures(all, map[string]any{"traffic": tr.name, "scene": s.name, "lag": st.lag()}))
+}
+
+func tell(figures map[string]any) error {
+	figures["at"] = time.Now().Format("15:04:05")
+	line, err := json.Marshal(figures)
+	fmt.Println(string(line))
+	return err
+}
+
+func newFleet(o *options) (vllmsim.Fleet, error) {
+	return vllmsim.StartFleet("127.0.0.1:0", o.workers, vllmsim.Config{Speed: o.speed, KVTokens: o.kv, ReplyTokens: 64})
+}

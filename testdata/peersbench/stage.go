@@ -1,0 +1,203 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/vllmsim"
+)
+
+// stage is the processes of one run.
+type stage struct {
+	o       *options
+	s       scene
+	dir     string
+	fleet   vllmsim.Fleet
+	redis   *exec.Cmd
+	routers []*router
+	proxy   *http.Server
+	client  *http.Client
+}
+
+// router is a process.
+type router struct {
+	cmd        *exec.Cmd
+	out        *log
+	url, admin string
+}
+
+// log keeps what a process writes.
+type log struct {
+	mu sync.Mutex // guards b
+	b  bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (l *log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *log) find(re *regexp.Regexp) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return re.FindStringSubmatch(l.b.String())
+}
+
+func newStage(o *options, s scene) (st *stage, err error) {
+	st = &stage{o: o, s: s, client: &http.Client{Timeout: 5 * time.Minute,
+		Transport: &http.Transport{MaxIdleConnsPerHost: 512}}}
+	defer func() {
+		if err != nil {
+			st.close()
+		}
+	}()
+	st.dir, err = os.MkdirTemp("", "peersbench")
+	if err != nil {
+		return st, err
+	}
+	st.fleet, err = newFleet(o)
+	if err != nil {
+		return st, err
+	}
+	if s.share {
+		st.redis = exec.Command("redis-server", "--port", "0", "--unixsocket", st.socket(), "--dir", st.dir, "--save", "")
+		if err := st.redis.Start(); err != nil {
+			return st, err
+		}
+	}
+	for i := range s.routers {
+		r, err := st.startRouter(i)
+		if err != nil {
+			return st, err
+		}
+		st.routers = append(st.routers, r)
+	}
+	for _, r := range st.routers {
+		if err := st.awaitReady(r); err != nil {
+			return st, err
+		}
+	}
+	time.Sleep(1500 * time.Millisecond) // until all have heard each other
+	return st, nil
+}
+
+func (st *stage) socket() string { return filepath.Join(st.dir, "r.sock") }
+
+var listens = regexp.MustCompile(`msg=serving.* listen=(\S+) admin=(\S+)`)
+
+func (st *stage) startRouter(i int) (*router, error) {
+	var c strings.Builder
+	fmt.Fprintf(&c, "[server]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n")
+	redis := "off"
+	if st.s.share {
+		redis = "unix://" + st.socket()
+	}
+	fmt.Fprintf(&c, "[history]\nname = \"router-%d\"\nredis = %q\n", i, redis)
+	fmt.Fprintf(&c, "[[pools]]\nname = \"main\"\nmodels = [\"*\"]\n")
+	for k, u := range st.fleet.URLs() {
+		fmt.Fprintf(&c, "[[pools.workers]]\nid = \"w%d\"\nurl = %q\n", k, u)
+	}
+	file := filepath.Join(st.dir, fmt.Sprintf("%d.toml", i))
+	if err := os.WriteFile(file, []byte(c.String()), 0o600); err != nil {
+		return nil, err
+	}
+	r := &router{cmd: exec.Command(st.o.bin, "serve", "--config", file), out: &log{}}
+	r.cmd.Stderr, r.cmd.Stdout = r.out, r.out
+	return r, r.cmd.Start()
+}
+
+func (st *stage) awaitReady(r *router) error {
+	for end := time.Now().Add(60 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		m := r.out.find(listens)
+		if m == nil {
+			continue
+		}
+		r.url, r.admin = "http://"+m[1], "http://"+m[2]
+		resp, err := st.client.Get(r.url + "/ready")
+		if err == nil {
+			resp.Body.Close()
+			if resp.StatusCode == 200 {
+				return nil
+			}
+		}
+	}
+	return errors.New("a router is not ready within a minute:\n" + r.out.b.String())
+}
+
+// spread serves the routers behind one address, each request at one of them by chance.
+func (st *stage) spread() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	p := &httputil.ReverseProxy{FlushInterval: -1, Transport: st.client.Transport,
+		Rewrite: func(r *httputil.ProxyRequest) {
+			u, _ := url.Parse(st.routers[rand.IntN(len(st.routers))].url)
+			r.SetURL(u)
+		}}
+	st.proxy = &http.Server{Handler: p}
+	go func() { _ = st.proxy.Serve(l) }()
+	return "http://" + l.Addr().String(), nil
+}
+
+func (st *stage) close() {
+	if st.proxy != nil {
+		_ = st.proxy.Shutdown(context.Background())
+	}
+	for _, r := range st.routers {
+		r.kill()
+	}
+	if st.redis != nil && st.redis.Process != nil {
+		_ = st.redis.Process.Kill()
+		_ = st.redis.Wait()
+	}
+	st.fleet.Close()
+	os.RemoveAll(st.dir)
+}
+
+// lag is the largest lag that a router shows now, in seconds.
+func (st *stage) lag() (most float64) {
+	for _, r := range st.routers {
+		resp, err := st.client.Get(r.admin + "/api/v1/routers")
+		if err != nil {
+			continue
+		}
+		var page struct {
+			Pools []struct {
+				Routers []struct {
+					Lag float64 `json:"lag_seconds"`
+				}
+			}
+		}
+		_ = json.NewDecoder(resp.Body).Decode(&page)
+		resp.Body.Close()
+		for _, p := range page.Pools {
+			for _, o := range p.Routers {
+				most = max(most, o.Lag)
+			}
+		}
+	}
+	return most
+}
+
+func (r *router) kill() {
+	_ = r.cmd.Process.Kill()
+	_ = r.cmd.Wait()
+}
