@@ -2,6 +2,8 @@ package engine
 
 import (
 	"maps"
+	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -61,7 +63,7 @@ func (s *simulation) proveView() {
 		}
 	}
 	if s.sched.cpu != nil {
-		for h := range s.sched.cpu.chunks {
+		for h := range s.sched.cpu.at {
 			held[place{OnCPU, h}]++
 		}
 	}
@@ -181,5 +183,43 @@ func TestTierIsLRU(t *testing.T) {
 	}
 	if _, dropped := tier.put(9); len(dropped) != 1 || dropped[0] != 2 || tier.Len() != 3 {
 		t.Errorf("dropped %d of %d chunks, want chunk 2", dropped, tier.Len())
+	}
+}
+
+// TestTierAgainstAList: over random puts and touches, and a clear between, a tier holds what a plain list would, in its
+// order.
+func TestTierAgainstAList(t *testing.T) {
+	const size = 8
+	tier, list := NewTier(size*16, 16), []uint64{} // the most recent first
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := range 20_000 {
+		h := r.Uint64N(2 * size)
+		at := slices.Index(list, h)
+		if at >= 0 {
+			list = slices.Insert(slices.Delete(list, at, at+1), 0, h)
+		}
+		if i%3 == 0 {
+			if tier.touch(h) != (at >= 0) {
+				t.Fatalf("step %d: touch of chunk %d says %v", i, h, at < 0)
+			}
+		} else {
+			var want []uint64
+			if at < 0 && len(list) == size {
+				want, list = slices.Clone(list[size-1:]), list[:size-1]
+			}
+			if at < 0 {
+				list = slices.Insert(list, 0, h)
+			}
+			if fresh, dropped := tier.put(h); fresh != (at < 0) || !slices.Equal(dropped, want) {
+				t.Fatalf("step %d: put of chunk %d is new %v, dropped %d; want %v, %d", i, h, fresh, dropped, at < 0, want)
+			}
+		}
+		if i%5000 == 4999 {
+			tier.Clear()
+			list = list[:0]
+		}
+		if got := tier.hashes(); !slices.Equal(got, list) || tier.Len() != len(list) {
+			t.Fatalf("step %d: %d, %d of them; want %d", i, got, tier.Len(), list)
+		}
 	}
 }

@@ -1,23 +1,33 @@
 package engine
 
 import (
-	"container/list"
+	"math"
 	"sync"
 )
 
 // Tier is memory beside the GPU that keeps what the GPU forgets: a worker's CPU memory, or a store that workers share.
 // It holds chunks of tokens by the hash of their last block and drops the least recently used. Safe for concurrent use,
 // as engines that share one run side by side.
+//
+// The chunks lie in one slice and are linked by index: a list of pointers took 44 % of a simulated run, most of it to
+// fetch and to collect its elements.
 type Tier struct {
-	mu     sync.Mutex // guards chunks and recent
+	mu     sync.Mutex // guards all below
 	size   int        // chunks
-	chunks map[uint64]*list.Element
-	recent *list.List // of uint64, the most recent first
+	at     map[uint64]int32
+	chunks []chunk // chunks[0] is the ring's end: its next is the most recent, its prev the least
+}
+
+// chunk is one chunk held, between its neighbours in the order of use.
+type chunk struct {
+	hash       uint64
+	prev, next int32
 }
 
 // NewTier returns an empty tier for so many tokens in chunks of chunkTokens.
 func NewTier(tokens, chunkTokens int) *Tier {
-	return &Tier{size: tokens / max(1, chunkTokens), chunks: map[uint64]*list.Element{}, recent: list.New()}
+	size := min(tokens/max(1, chunkTokens), math.MaxInt32-1)
+	return &Tier{size: size, at: map[uint64]int32{}, chunks: make([]chunk, 1)}
 }
 
 // Len returns the number of chunks held.
@@ -27,7 +37,7 @@ func (t *Tier) Len() int {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.recent.Len()
+	return len(t.at)
 }
 
 // Clear drops all chunks.
@@ -37,8 +47,9 @@ func (t *Tier) Clear() {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	clear(t.chunks)
-	t.recent.Init()
+	clear(t.at)
+	t.chunks = t.chunks[:1]
+	t.chunks[0] = chunk{}
 }
 
 // touch makes a chunk the most recent one. It returns false if the tier does not hold it.
@@ -48,9 +59,10 @@ func (t *Tier) touch(hash uint64) bool {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	e, ok := t.chunks[hash]
+	i, ok := t.at[hash]
 	if ok {
-		t.recent.MoveToFront(e)
+		t.unlink(i)
+		t.link(i)
 	}
 	return ok
 }
@@ -62,18 +74,41 @@ func (t *Tier) put(hash uint64) (fresh bool, dropped []uint64) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if e, ok := t.chunks[hash]; ok {
-		t.recent.MoveToFront(e)
+	i, held := t.at[hash]
+	switch {
+	case held:
+		t.unlink(i)
+	case len(t.at) < t.size:
+		i = int32(len(t.chunks))
+		t.chunks = append(t.chunks, chunk{hash: hash})
+	default:
+		i = t.chunks[0].prev
+		old := t.chunks[i].hash
+		dropped = append(dropped, old)
+		delete(t.at, old)
+		t.unlink(i)
+		t.chunks[i].hash = hash
+	}
+	t.link(i)
+	if held {
 		return false, nil
 	}
-	if t.recent.Len() >= t.size {
-		last := t.recent.Back()
-		old := t.recent.Remove(last).(uint64)
-		delete(t.chunks, old)
-		dropped = append(dropped, old)
-	}
-	t.chunks[hash] = t.recent.PushFront(hash)
+	t.at[hash] = i
 	return true, dropped
+}
+
+// link puts a chunk before all others.
+func (t *Tier) link(i int32) {
+	end, c := &t.chunks[0], &t.chunks[i]
+	c.prev, c.next = 0, end.next
+	t.chunks[end.next].prev = i
+	end.next = i
+}
+
+// unlink takes a chunk out of the order.
+func (t *Tier) unlink(i int32) {
+	c := &t.chunks[i]
+	t.chunks[c.prev].next, t.chunks[c.next].prev = c.next, c.prev
 }
 
 // hashes lists the chunks, the most recent first.
@@ -83,8 +118,8 @@ func (t *Tier) hashes() (list []uint64) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for e := t.recent.Front(); e != nil; e = e.Next() {
-		list = append(list, e.Value.(uint64))
+	for i := t.chunks[0].next; i != 0; i = t.chunks[i].next {
+		list = append(list, t.chunks[i].hash)
 	}
 	return list
 }
