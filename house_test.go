@@ -33,7 +33,7 @@ var arrows = map[string][]string{
 	// The root wires the rooms and is the only one that knows the configuration.
 	"daemon": {"daemon/crew", "daemon/adapt", "daemon/decisions", "daemon/discover", "daemon/exchange", "daemon/feed", "daemon/front", "daemon/gate",
 		"daemon/kvcache", "daemon/listen", "daemon/operator", "daemon/peers", "daemon/probe", "daemon/route", "daemon/session", "daemon/sessionapi",
-		"daemon/tokens", "daemon/unit", "daemon/upstream", "daemon/worker", "host", "cache/...", "conf", "plugins"},
+		"daemon/tokens", "daemon/tracing", "daemon/unit", "daemon/upstream", "daemon/worker", "host", "cache/...", "conf", "plugins"},
 	"daemon/adapt": {"daemon/discover", "daemon/exchange", "daemon/feed", "daemon/front", "daemon/gate", "daemon/kvcache", "daemon/peers", "daemon/probe", "daemon/route", "daemon/upstream", "daemon/worker",
 		"cache/lmcache", "conf"}, // what the configuration means for the others
 
@@ -84,6 +84,8 @@ var arrows = map[string][]string{
 	"daemon/socket":           {},
 	"daemon/spool":            {},
 	"daemon/tokens":           {"daemon/prompt"},
+	"daemon/tracing":          {"daemon/exchange", "daemon/gate"},
+	"daemon/tracing/otlptest": {}, // a collector for tests
 	"daemon/unit":             {},
 	"daemon/upstream":         {"daemon/socket"},
 	"daemon/vllmsim":          {"daemon/vllmsim/engine", "daemon/vllmsim/events", "daemon/vllmsim/lmworker"},
@@ -136,6 +138,10 @@ var doors = map[string][]string{
 	"github.com/zeebo/blake3":                               {"cache/lmcache"},
 	"github.com/tinylib/msgp":                               {"cache/lmcache"},
 	"github.com/zeebo/xxh3":                                 {"cache/holdings", "cache/kvstore/remote", "daemon/prompt"},
+	"go.opentelemetry.io/otel":                              {"daemon/tracing"},
+	"github.com/go-logr/logr":                               {"daemon/tracing"},
+	"go.opentelemetry.io/proto/otlp":                        {"daemon/tracing/otlptest"},
+	"google.golang.org/protobuf":                            {"daemon/tracing/otlptest"},
 	"golang.org/x/term":                                     {"daemon/replay", "daemon/lab"},
 	"golang.org/x/sys":                                      {"daemon/listen", "cache/kvstore/arena"},
 }
@@ -322,7 +328,7 @@ func init() {
 	for _, r := range []string{"daemon", "daemon/operator"} {
 		arrows[r] = append(arrows[r], "daemon/whatif")
 	}
-	arrows["daemon/adapt"] = append(arrows["daemon/adapt"], "host", "plugins")
+	arrows["daemon/adapt"] = append(arrows["daemon/adapt"], "daemon/tracing", "daemon/whatif", "host", "plugins")
 }
 
 // A built-in is its folder and one row in plugins.go: this table is made of those rows, and make reads them.

@@ -13,6 +13,7 @@ type Config struct {
 	Pools      []Pool              `toml:"pools"` // the first that fits a model serves it
 	Cache      Cache               `toml:"cache"`
 	History    History             `toml:"history"`
+	Tracing    Tracing             `toml:"tracing"`
 	Sessions   Sessions            `toml:"sessions"`
 	KVCache    KVCache             `toml:"kv_cache"`
 	LMCache    LMCache             `toml:"lmcache"`
@@ -169,8 +170,8 @@ var Builtins []string
 
 // Default is the configuration before the file is read. It has no pool yet.
 func Default() *Config {
-	return &Config{Cache: defaultCache(), History: defaultHistory(), Sessions: defaultSessions(),
-		KVCache: defaultKVCache(), LMCache: defaultLMCache(), Server: Server{
+	return &Config{Cache: defaultCache(), History: defaultHistory(), Tracing: defaultTracing(),
+		Sessions: defaultSessions(), KVCache: defaultKVCache(), LMCache: defaultLMCache(), Server: Server{
 			Listen:         "127.0.0.1:8080",
 			Admin:          "127.0.0.1:9090",
 			MaxConnections: 20_000,

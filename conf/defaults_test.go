@@ -21,7 +21,7 @@ func TestDefaultsTOMLIsTheDefaults(t *testing.T) {
 		t.Errorf("server:\n got %+v\nwant %+v", c.Server, want)
 	}
 	if d := Default(); !reflect.DeepEqual(c.Cache, d.Cache) || !reflect.DeepEqual(c.Sessions, d.Sessions) ||
-		!reflect.DeepEqual(c.KVCache, d.KVCache) || c.History != d.History {
+		!reflect.DeepEqual(c.KVCache, d.KVCache) || c.History != d.History || c.Tracing != d.Tracing {
 		t.Errorf("cache, sessions and kv_cache:\n got %+v %+v %+v\nwant %+v %+v %+v", c.Cache, c.Sessions, c.KVCache, d.Cache, d.Sessions, d.KVCache)
 	}
 	want := DefaultPool()

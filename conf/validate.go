@@ -16,6 +16,7 @@ func validate(r *report, c *Config) {
 	checkKeys(r, c.Keys)
 	checkCache(r, &c.Cache)
 	checkHistory(r, &c.History)
+	checkTracing(r, &c.Tracing)
 	checkSessions(r, &c.Sessions)
 	checkKVCache(r, &c.KVCache, map[string]string{c.Server.Listen: "server.listen", c.Server.Admin: "server.admin"})
 	checkL2(r, &c.KVCache)

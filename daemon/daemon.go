@@ -25,8 +25,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/operator"
 	"github.com/warmpath/warmpath/daemon/peers"
 	"github.com/warmpath/warmpath/daemon/sessionapi"
+	"github.com/warmpath/warmpath/daemon/tracing"
 	"github.com/warmpath/warmpath/daemon/unit"
-	"github.com/warmpath/warmpath/daemon/whatif"
 	"github.com/warmpath/warmpath/host"
 )
 
@@ -48,6 +48,7 @@ type Daemon struct {
 	api      *sessionapi.API
 	front    *front.Server
 	operator *operator.Server
+	tracer   tracing.Tracer
 	manager  *unit.Manager // nil = nobody keeps sockets for us or is told anything
 
 	state   atomic.Pointer[state]
@@ -124,7 +125,7 @@ func (d *Daemon) start(c *conf.Config) error {
 	s := &c.Server
 	var err error
 	d.front, err = front.New(front.Config{Log: d.log, Meter: d.metrics, Epoch: d.epoch, Serve: d.serve,
-		Ended:    d.ring.Ended,
+		Ended: d.ring.Ended, Trace: d.tracer.Begin,
 		Ready:    func(draining bool) (bool, any) { return operator.Readiness(d.shown(), draining) },
 		Listener: d.manager.Given().Client, Listen: s.Listen, TLSCert: s.TLSCertFile, TLSKey: s.TLSKeyFile,
 		MaxConns: s.MaxConnections, Connections: s.MaxConnections, MaxHeaderBytes: s.MaxHeaderBytes,
@@ -158,7 +159,8 @@ func (d *Daemon) start(c *conf.Config) error {
 	d.front.SetMaxConns(most)
 	d.operator, err = operator.New(operator.Config{Metrics: d.metrics, Pools: d.shown, Clients: d.clientStats,
 		Store: d.tier.Stats, KVCache: d.kvCache, LMCache: d.lmcache.Stats, Peers: d.peers.Stats, Ring: &d.ring,
-		WhatIf:   d.newLab(),
+		WhatIf: adapt.Lab(d.host, func() *conf.Config { return d.state.Load().conf },
+			func() *exchange.Epoch { return &d.epoch().Epoch }),
 		Listener: d.manager.Given().Admin, Admin: s.Admin,
 		Configuration: func() map[string]any { return conf.Shown(d.state.Load().conf) }, Reload: d.Reload,
 		Draining: d.front.Draining, Pprof: func() bool { return d.state.Load().conf.Server.Pprof },
@@ -172,17 +174,6 @@ func (d *Daemon) start(c *conf.Config) error {
 	d.tending.Go(func() { d.tend(d.life) })
 	d.tending.Go(func() { d.memory.Run(d.life) })
 	return nil
-}
-
-// newLab answers where requests would go.
-func (d *Daemon) newLab() *whatif.Lab {
-	c := func() *conf.Config { return d.state.Load().conf }
-	return &whatif.Lab{
-		Epoch: func() *exchange.Epoch { return &d.epoch().Epoch },
-		Names: func() []string { return adapt.Strategies(c()) },
-		Load: func(pool, strategy string) (*host.Strategy, error) {
-			return adapt.StrategyFor(d.host, c(), pool, strategy)
-		}}
 }
 
 // Addr is where clients are served, host:port.
@@ -258,6 +249,7 @@ func (d *Daemon) Close() {
 	d.tending.Wait()
 	if d.front != nil {
 		d.front.CloseLog()
+		d.tracer.Close()
 	}
 	for _, p := range d.state.Load().pools {
 		p.close()

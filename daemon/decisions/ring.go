@@ -133,7 +133,7 @@ func (r *Ring) grow() {
 
 // weigh counts the bytes of e anew, and removes the oldest that there is no room for. The caller holds r.mu.
 func (r *Ring) weigh(e *entry) {
-	words := len(e.seen.ID) + len(e.seen.Model) + len(e.path) + len(e.client)
+	words := len(e.seen.ID) + len(e.seen.Model) + len(e.path) + len(e.client) + len(e.seen.Trace)
 	size := int(unsafe.Sizeof(*e)) + e.sketch.Size() + words + len(e.seen.Attempts)*int(unsafe.Sizeof(route.Attempt{}))
 	r.bytes += size - e.size
 	e.size = size

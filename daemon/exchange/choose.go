@@ -158,7 +158,7 @@ func (r *request) noteChoice(v route.Verdict) {
 // allocations.
 func (r *request) noteReason(ctx context.Context) {
 	debug := r.journal.log.Enabled(ctx, slog.LevelDebug)
-	if !debug && !r.epoch.Access {
+	if !debug && !r.epoch.Access && r.in.Trace.Span == nil {
 		return
 	}
 	seen := &r.in.Seen

@@ -42,6 +42,10 @@
 // further attempt has its own, as a late callback may still look at the first. [Life] is a context in one allocation
 // where package context took nine.
 //
+// # Tracing
+//
+// The front's tracer sets [Trace]: the exchange passes its fields on to the worker, and knows no more of it.
+//
 // # What lost
 //
 // A bufio.Reader around a stream: it would hand on half events, after which no error event can follow. A pointer from

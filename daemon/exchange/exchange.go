@@ -111,7 +111,7 @@ func (e *Exchange) Send(ctx context.Context) *Outbound {
 			return e.releasing(e.abandon(ctx))
 		}
 		if why.reason != reasonFull { // that is no failure
-			failed = step{reason: why.reason, worker: to.Worker}
+			failed = step{reason: why.reason, worker: to.Worker, after: time.Since(e.arrived)}
 		}
 		next := e.attempts.after(why, e.consumed(), e.choice.Left(), e.payRetry)
 		if next == giveUp {

@@ -49,6 +49,8 @@ func replaced(name string, in *Inbound, p *Pool) bool {
 		return in.Caller.Name != "" && strings.EqualFold(name, "x-api-key")
 	case 13:
 		return (in.Caller.Name != "" || p.Key != "") && strings.EqualFold(name, "authorization")
+	case 10, 11:
+		return in.Trace.replaces(name)
 	case 15:
 		return strings.EqualFold(name, "accept-encoding") || strings.EqualFold(name, "x-forwarded-for")
 	case 16:
@@ -77,7 +79,7 @@ func keepFields(list *[]upstream.Field, now []upstream.Field) {
 // they must not be compressed.
 func workerHeader(out []upstream.Field, in *Inbound, p *Pool, door Door) []upstream.Field {
 	named := connectionTokens(in.Header)
-	out = slices.Grow(out, len(in.Header)+8) // room for all that is added, a door's fields too
+	out = slices.Grow(out, len(in.Header)+10) // room for all that is added, a door's fields too
 	for _, f := range in.Header {
 		if perHop(f.Name) || replaced(f.Name, in, p) || door != nil && door.Strips(f.Name, f.Value) ||
 			named != nil && named[strings.ToLower(f.Name)] {
@@ -93,6 +95,7 @@ func workerHeader(out []upstream.Field, in *Inbound, p *Pool, door Door) []upstr
 	out = append(out, upstream.Field{Name: "Accept-Encoding", Value: "identity"},
 		upstream.Field{Name: "X-Request-Id", Value: in.ID}, upstream.Field{Name: "X-Forwarded-For", Value: xff},
 		upstream.Field{Name: "X-Forwarded-Proto", Value: xproto}, upstream.Field{Name: "X-Forwarded-Host", Value: xhost})
+	out = in.Trace.appendTo(out)
 	if p.Key != "" {
 		out = append(out, upstream.Field{Name: "Authorization", Value: "Bearer " + p.Key})
 	}

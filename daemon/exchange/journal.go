@@ -80,6 +80,7 @@ func (j *journal) noDescriptor(in *Inbound, p *Pool) {
 type step struct {
 	reason reason
 	worker *worker.Worker
+	after  time.Duration // the request's arrival it was given up
 }
 
 // passedOn logs, counts and records that the request goes from one worker to the next. That may be the same one again:
@@ -89,7 +90,8 @@ func (j *journal) passedOn(in *Inbound, p *Pool, from step, next *worker.Worker)
 		return
 	}
 	in.Seen.Retries++
-	in.Seen.Attempts = append(in.Seen.Attempts, route.Attempt{Worker: from.worker.ID(), Reason: string(from.reason)})
+	in.Seen.Attempts = append(in.Seen.Attempts, route.Attempt{Worker: from.worker.ID(), Reason: string(from.reason),
+		After: from.after})
 	j.meter.Retried(p.Name, string(from.reason))
 	if from.reason == reasonNoDescriptor { // that has its own line
 		return

@@ -31,7 +31,8 @@ type Inbound struct {
 	TLS    bool         // it came over TLS
 	Caller *gate.Caller // whose key was shown
 
-	Seen Seen // filled on the way
+	Trace Trace // set by the front's tracer
+	Seen  Seen  // filled on the way
 
 	lengths uint64 // of the names in Header, as SetHeader made it; 0 = not known
 }

@@ -163,6 +163,7 @@ func (a *accessLog) log(in *exchange.Inbound, e ended) {
 		slog.Float64("queue_seconds", seconds(seen.Queue)),
 		slog.Int("retries", seen.Retries),
 		slog.String("end", seen.End),
+		named("trace_id", seen.Trace),
 		others(seen),
 		candidates(seen, e.slower > 0 && took > e.slower))
 }
@@ -176,6 +177,14 @@ func others(seen *exchange.Seen) slog.Attr {
 		return slog.String("shadow", text)
 	}
 	return slog.Attr{}
+}
+
+// named leaves a text out of the line that nobody has set.
+func named(key, text string) slog.Attr {
+	if text == "" {
+		return slog.Attr{}
+	}
+	return slog.String(key, text)
 }
 
 // known leaves a count out of the line where the worker has not given it.

@@ -23,6 +23,10 @@
 // are lost, counted and logged (TestNobodyReadsTheAccessLog). A line holds no prompt, no answer, no query and no key,
 // and of a client's own words gate.MaxText bytes at most.
 //
+// # Tracing
+//
+// A visit that is admitted is shown to a tracer, if there is one (Config.Trace), and ends its span at its end.
+//
 // # Why these libraries
 //
 // fiber with fasthttp v1.73.0: the parser of the version that fiber asks for lets smuggled requests through. The

@@ -25,6 +25,9 @@ type Config struct {
 	// Ended keeps how a request ended: its time, and the bytes of the answer's body. nil = nobody does.
 	Ended func(in *exchange.Inbound, took time.Duration, sent int64)
 
+	// Trace follows a request that has been let in, before its body is read: it may set in.Trace. nil = nobody does.
+	Trace func(in *exchange.Inbound, at time.Time)
+
 	Listener       net.Listener // that the process was started with; nil = Listen is bound
 	Listen         string       // host:port
 	TLSCert        string       // files; "" = plain HTTP
@@ -53,6 +56,7 @@ func New(c Config) (*Server, error) {
 	s.current = c.Epoch
 	s.serve = c.Serve
 	s.ended = c.Ended
+	s.trace = c.Trace
 	s.app = s.newApp(c)
 	s.serveConn = s.app.Server().ServeConn
 	raw := c.Listener

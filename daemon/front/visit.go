@@ -31,6 +31,7 @@ type reception struct {
 	current func() *Epoch // in force now
 	serve   func(ctx context.Context, in *exchange.Inbound) *exchange.Outbound
 	ended   func(in *exchange.Inbound, took time.Duration, sent int64) // nil = nobody keeps ends
+	trace   func(in *exchange.Inbound, at time.Time)                   // nil = nobody traces
 	access  accessLog
 	traffic traffic
 
@@ -141,6 +142,9 @@ func (v *visit) turnAway(f exchange.Fault, s exchange.Shape) *exchange.Outbound 
 // admit counts the request, reads its body and hands it to the exchange.
 func (v *visit) admit(fc *fasthttp.RequestCtx) *exchange.Outbound {
 	v.life = v.traffic.begin()
+	if v.trace != nil {
+		v.trace(&v.in, v.arrived)
+	}
 	if f := v.body.fill(&v.in, fc, v.epoch); f.Status != 0 {
 		v.closeUnread(fc)
 		if f == exchange.FaultSlowBody && v.conn != nil {
@@ -221,6 +225,9 @@ func (v *visit) release() {
 	v.meter.Answered(&v.in.Seen)
 	if v.ended != nil {
 		v.ended(&v.in, time.Since(v.arrived), v.sent)
+	}
+	if v.in.Trace.Span != nil {
+		v.in.Trace.Span.End(&v.in, time.Since(v.arrived), v.sent)
 	}
 	v.access.log(&v.in, ended{arrived: v.arrived, sent: v.sent, slower: v.epoch.Log.Slower})
 	v.body.free(&v.in)

@@ -17,6 +17,7 @@ type Record struct {
 	Module   string `json:"module_sha256,omitempty"`
 	Model    string `json:"model"`
 	Session  string `json:"session,omitempty"` // the kind of the session that it belongs to
+	Trace    string `json:"trace_id,omitempty"`
 
 	PromptTokens  int     `json:"prompt_tokens"`            // of all prompts together, as estimated here
 	LongestPrompt int     `json:"longest_prompt,omitempty"` // of the longest of several
@@ -91,8 +92,9 @@ func (u *Usage) UnmarshalJSON(text []byte) error {
 
 // Attempt is a try at a worker that brought nothing for the client.
 type Attempt struct {
-	Worker string `json:"worker"`
-	Reason string `json:"reason"`
+	Worker string        `json:"worker"`
+	Reason string        `json:"reason"`
+	After  time.Duration `json:"after_ns"` // the request's arrival it was given up
 }
 
 // Candidate is one worker as a decision saw it. Times are seconds; the terms of the cost are those of package score,

@@ -188,7 +188,7 @@ func TestARecordInJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, part := range []string{`"strategy":"obedient"`, `"reason":"obedient says 7"`, `"skipped":"down"`, `"gpu_blocks":0`,
-		`"attempts":[{"worker":"a","reason":"late"}]`, `"cost":`, `"module_sha256":"`} {
+		`"attempts":[{"worker":"a","reason":"late","after_ns":0}]`, `"cost":`, `"module_sha256":"`} {
 		if !strings.Contains(string(b), part) {
 			t.Errorf("%s lacks %s", b, part)
 		}

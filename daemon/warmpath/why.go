@@ -142,6 +142,9 @@ func explain(out io.Writer, d *decisions.Decision) error {
 		fmt.Fprintf(w, "%s\t"+format+"\n", append([]any{what}, args...)...)
 	}
 	line("request", "%s", d.ID)
+	if d.Trace != "" {
+		line("trace", "%s", d.Trace)
+	}
 	line("came", "%s  %s %s%s", d.At.Local().Format("2006-01-02 15:04:05.000"), d.Method, d.Path, from(d))
 	line("model", "%s%s", orNone(d.Model), inPool(d))
 	line("decision", "%s", decision(d))
@@ -149,7 +152,7 @@ func explain(out io.Writer, d *decisions.Decision) error {
 		line("prompt", "%s", promptOf(d))
 	}
 	for _, a := range d.Attempts {
-		line("tried before", "%s: %s", a.Worker, a.Reason)
+		line("tried before", "%s: %s after %s", a.Worker, a.Reason, a.After.Round(time.Millisecond))
 	}
 	line("answer", "%s", answerOf(d))
 	if err := w.Flush(); err != nil {

@@ -1,0 +1,24 @@
+package adapt
+
+import (
+	"github.com/warmpath/warmpath/conf"
+	"github.com/warmpath/warmpath/daemon/exchange"
+	"github.com/warmpath/warmpath/daemon/tracing"
+	"github.com/warmpath/warmpath/daemon/whatif"
+	"github.com/warmpath/warmpath/host"
+)
+
+// Lab answers where requests would go under the configuration and the epoch in force.
+func Lab(h *host.Host, c func() *conf.Config, epoch func() *exchange.Epoch) *whatif.Lab {
+	return &whatif.Lab{
+		Epoch: epoch,
+		Names: func() []string { return Strategies(c()) },
+		Load: func(pool, strategy string) (*host.Strategy, error) {
+			return StrategyFor(h, c(), pool, strategy)
+		}}
+}
+
+// Tracing is where spans of requests go.
+func Tracing(c *conf.Config) tracing.Config {
+	return tracing.Config{Endpoint: c.Tracing.Endpoint, Sample: c.Tracing.Sample}
+}

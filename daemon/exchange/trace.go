@@ -1,0 +1,45 @@
+package exchange
+
+import (
+	"strings"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/upstream"
+)
+
+// Trace is how a tracer follows a request, which sets it once the header has been read. Its zero value: nobody traces.
+type Trace struct {
+	Parent string // traceparent for the worker, in place of the client's; "" = the client's fields go on as they are
+	State  string // tracestate for the worker; "" = none
+	Span   Span   // nil = the trace is not sampled
+}
+
+// Span is what a tracer records of a request.
+type Span interface {
+	// End is called once, after the last byte of the answer: sent are the bytes of its body. in is borrowed for the call.
+	End(in *Inbound, took time.Duration, sent int64)
+}
+
+// W3C Trace Context's names.
+const (
+	HeaderTraceParent = "traceparent"
+	HeaderTraceState  = "tracestate"
+)
+
+// replaces reports a client's field that the tracer's own takes the place of.
+func (t *Trace) replaces(name string) bool {
+	return t.Parent != "" &&
+		(strings.EqualFold(name, HeaderTraceParent) || strings.EqualFold(name, HeaderTraceState))
+}
+
+// appendTo appends the fields that the worker gets.
+func (t *Trace) appendTo(out []upstream.Field) []upstream.Field {
+	if t.Parent == "" {
+		return out
+	}
+	out = append(out, upstream.Field{Name: HeaderTraceParent, Value: t.Parent})
+	if t.State != "" {
+		out = append(out, upstream.Field{Name: HeaderTraceState, Value: t.State})
+	}
+	return out
+}

@@ -1,0 +1,33 @@
+// Package tracing sends OpenTelemetry spans to a collector over OTLP/HTTP: one a request, from its header to the last
+// byte of its answer, with the record of its decision as attributes and an event for each attempt that brought nothing.
+//
+// A [Tracer] is off until [Tracer.Configure] names a collector. The front hands it each request that it lets in
+// ([Tracer.Begin]), and the exchange passes the span on to the worker: a traceparent of the client's is honoured, with
+// its sampled flag, and the worker's parent is the router's span. exchange and front know no OpenTelemetry, and a
+// request costs one atomic load while tracing is off (TestOffCostsNothing).
+//
+// # What is in a span
+//
+// Ids, names, counts and times: what the access log has, without the client's address. Never a prompt, an answer, a
+// query, a header field or a key; of a client's own words gate.MaxText bytes (TestARequestIsASpan of daemon). Requests
+// that are turned away before their body is read have none: else anybody could make any number of spans.
+//
+// # What a collector can do to requests
+//
+// Nothing. Spans that have ended wait for it in a queue of maxWaiting; the next ones are dropped and counted before an
+// attribute of theirs is made. A collector that is down, slow or answers errors is one warning, and one line when it
+// takes spans again (TestACollectorCostsNoRequestAnything).
+//
+// # Why this library
+//
+// go.opentelemetry.io/otel is the project's own SDK (Apache-2.0): batches, retries, TLS and the standard environment
+// variables are what operators know. Its price is the size of the binary: otlptracehttp drags grpc in by the generated
+// types of the protocol. logr is what the SDK logs by; see sdkLog for what is kept of that.
+//
+// # What lost
+//
+// otelhttp, a handler around net/http: the front is no net/http. A child span for each attempt: two or three times
+// the cost for what an event says as well. The candidates of every decision as attributes: 3 to 45 us a request; they
+// are in the span where server.explain_log has them in the access log. The SDK's own bound on the queue: it drops
+// without a count.
+package tracing

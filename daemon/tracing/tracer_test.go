@@ -1,0 +1,266 @@
+package tracing
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/exchange"
+	"github.com/warmpath/warmpath/daemon/tracing/otlptest"
+	"github.com/warmpath/warmpath/daemon/upstream"
+)
+
+// lines keeps a log.
+type lines struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+// with returns the lines of a level, decoded.
+func (l *lines) with(t *testing.T, level string) (all []map[string]any) {
+	t.Helper()
+	for _, text := range strings.Split(strings.TrimSpace(l.String()), "\n") {
+		m := map[string]any{}
+		if text != "" {
+			if err := json.Unmarshal([]byte(text), &m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if m["level"] == level {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// tracing starts a tracer on an endpoint.
+func tracing(t *testing.T, endpoint string, sample float64) (*Tracer, *lines) {
+	t.Helper()
+	tr, log := new(Tracer), new(lines)
+	tr.Configure(Config{Endpoint: endpoint, Sample: sample}, "test", slog.New(slog.NewJSONHandler(log, nil)))
+	t.Cleanup(tr.Close)
+	return tr, log
+}
+
+func newCollector(t *testing.T) *otlptest.Collector {
+	t.Helper()
+	c, stop := otlptest.Start()
+	t.Cleanup(stop)
+	return c
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within a minute: %s", what)
+		}
+	}
+}
+
+// request is one with these fields, names and values by turns.
+func request(fields ...string) *exchange.Inbound {
+	in := &exchange.Inbound{Method: "POST", Path: "/v1/chat/completions", ID: "id"}
+	var all []upstream.Field
+	for i := 0; i < len(fields); i += 2 {
+		all = append(all, upstream.Field{Name: fields[i], Value: fields[i+1]})
+	}
+	in.SetHeader(all)
+	return in
+}
+
+// serve begins and ends a request.
+func (tr *Tracer) serve(fields ...string) *exchange.Inbound {
+	in := request(fields...)
+	tr.Begin(in, time.Now())
+	in.Seen.Status = 200
+	if in.Trace.Span != nil {
+		in.Trace.Span.End(in, time.Millisecond, 3)
+	}
+	return in
+}
+
+func TestOffCostsNothing(t *testing.T) {
+	tr := new(Tracer)
+	in := request("traceparent", parent)
+	if n := testing.AllocsPerRun(100, func() { tr.Begin(in, time.Time{}) }); n != 0 || in.Trace != (exchange.Trace{}) {
+		t.Errorf("%v allocations, and the request has %+v; want none", n, in.Trace)
+	}
+}
+
+const (
+	traceID = "4bf92f3577b34da6a3ce929d0e0e4736"
+	parent  = "00-" + traceID + "-00f067aa0ba902b7-01"
+)
+
+// TestTraceContext: W3C's rules, in and out.
+func TestTraceContext(t *testing.T) {
+	c := newCollector(t)
+	all, _ := tracing(t, c.URL, 1)
+	none, _ := tracing(t, c.URL, 0)
+	f := func(what string, tr *Tracer, sampled, inherited bool, fields ...string) *exchange.Inbound {
+		t.Helper()
+		in := tr.serve(fields...)
+		p := strings.Split(in.Trace.Parent, "-")
+		flags := map[bool]string{true: "01", false: "00"}[sampled]
+		if len(p) != 4 || p[0] != "00" || len(p[1]) != 32 || len(p[2]) != 16 || p[3] != flags || p[1] != in.Seen.Trace ||
+			p[2] == "00f067aa0ba902b7" || (p[1] == traceID) != inherited || (in.Trace.Span != nil) != sampled {
+			t.Errorf("%s: the worker gets %q, the log %q", what, in.Trace.Parent, in.Seen.Trace)
+		}
+		return in
+	}
+	f("no context", all, true, false)
+	f("no context, none sampled", none, false, false)
+	in := f("a sampled parent, whatever we sample", none, true, true, "Traceparent", parent, "tracestate", "a=1", "Tracestate", "b=2")
+	if in.Trace.State != "a=1,b=2" {
+		t.Errorf("tracestate is %q; want both lines", in.Trace.State)
+	}
+	f("a parent that is not sampled", all, false, true, "traceparent", strings.TrimSuffix(parent, "1")+"0")
+	f("a later version", all, true, true, "traceparent", "01"+parent[2:]+"-what-comes")
+	f("two parents", all, true, false, "traceparent", parent, "traceparent", parent)
+	for _, bad := range []string{"00-" + strings.Repeat("0", 32) + "-00f067aa0ba902b7-01", "ff" + parent[2:], parent + "-x", "x", strings.ToUpper(parent)} {
+		f(bad, all, true, false, "traceparent", bad)
+	}
+	if in := f("state alone", all, true, false, "tracestate", "a=1"); in.Trace.State != "" {
+		t.Errorf("tracestate without a parent goes on: %q", in.Trace.State)
+	}
+}
+
+// TestACollectorCostsNoRequestAnything: it is down, answers 500, 503, or nothing. One warning each, what waits is
+// bounded, and every span is sent or counted as lost.
+func TestACollectorCostsNoRequestAnything(t *testing.T) {
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	free.Close()
+	const n = 3 * maxWaiting
+	for name, set := range map[string]func(c *otlptest.Collector) (url string){
+		"down": func(*otlptest.Collector) string { return "http://" + free.Addr().String() },
+		"500":  func(c *otlptest.Collector) string { c.Answer(500); return c.URL },
+		"503":  func(c *otlptest.Collector) string { c.Answer(503); return c.URL },
+		"slow": func(c *otlptest.Collector) string { c.Hang(true); return c.URL },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCollector(t)
+			tr, log := tracing(t, set(c), 1)
+			began := time.Now()
+			for range n {
+				tr.serve()
+			}
+			if took := time.Since(began); took > 10*time.Second { // a call to the collector waits for 10 s
+				t.Errorf("%d requests took %v", n, took)
+			}
+			if waits := tr.live.Load().queue.waiting.Load(); waits > maxWaiting {
+				t.Errorf("%d spans wait; at most %d", waits, maxWaiting)
+			}
+			eventually(t, "a warning", func() bool { return len(log.with(t, "WARN")) > 0 })
+			tr.Close()
+			if s := tr.Stats(); name == "down" && s.Failed+s.Full != n || s.Sent != 0 || s.Failed+s.Full == 0 {
+				t.Errorf("%+v of %d", s, n)
+			}
+			if w := log.with(t, "WARN"); len(w) != 1 || w[0]["reason"] == nil {
+				t.Errorf("%d warnings: %s", len(w), log)
+			}
+		})
+	}
+}
+
+func TestACollectorThatComesBackIsTold(t *testing.T) {
+	c := newCollector(t)
+	c.Answer(400) // it is not asked again
+	tr, log := tracing(t, c.URL, 1)
+	tr.serve()
+	eventually(t, "the warning", func() bool { return len(log.with(t, "WARN")) == 1 })
+	c.Answer(0)
+	tr.serve()
+	eventually(t, "that it is over", func() bool { return len(log.with(t, "INFO")) == 1 })
+	if l := log.with(t, "INFO")[0]; l["lost_spans"] != 1.0 {
+		t.Errorf("%v; want one span lost", l)
+	}
+	if s := tr.Stats(); s != (Stats{Sent: 1, Failed: 1}) {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestTheEnvironmentIsHeard: what a collector asks for comes by the standard variables, and no log line repeats it.
+func TestTheEnvironmentIsHeard(t *testing.T) {
+	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-api-key=sesame,another-secret")
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
+	t.Setenv("OTEL_SERVICE_NAME", "edge")
+	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test")
+	t.Setenv("OTEL_TRACES_SAMPLER", "always_off")
+	c := newCollector(t)
+	tr, log := tracing(t, c.URL+"/", 1)
+	tr.serve()
+	tr.Close()
+	_, header, path, _, errs := c.Seen()
+	s := c.Spans()
+	if len(s) != 1 || len(errs) != 0 || path != "/v1/traces" || header.Get("X-Api-Key") != "sesame" {
+		t.Fatalf("%d spans at %q, key %q, %v", len(s), path, header.Get("X-Api-Key"), errs)
+	}
+	if a := s[0].Attributes; a["service.name"] != "edge" || a["service.version"] != "test" || a["deployment.environment.name"] != "test" {
+		t.Errorf("%v", a)
+	}
+	if text := log.String(); strings.Contains(text, "secret") || strings.Contains(text, "sesame") || !strings.Contains(text, "OTEL_") {
+		t.Errorf("the log is %s; want a warning of the malformed header, and nothing of it", text)
+	}
+	var off Tracer
+	off.Configure(Config{}, "test", slog.New(slog.DiscardHandler))
+	if in := off.serve(); in.Trace.Parent != "" {
+		t.Error("the environment alone turns tracing on")
+	}
+}
+
+// TestAnotherCollector: a change loses no span that waits.
+func TestAnotherCollector(t *testing.T) {
+	a, b := newCollector(t), newCollector(t)
+	tr, log := tracing(t, a.URL, 1)
+	tr.serve()
+	tr.Configure(Config{Endpoint: b.URL + "/custom", Sample: 1}, "test", slog.New(slog.NewJSONHandler(log, nil)))
+	tr.serve()
+	tr.Close()
+	if _, _, path, _, _ := b.Seen(); len(a.Spans()) != 1 || len(b.Spans()) != 1 || path != "/custom" {
+		t.Errorf("%d spans at the first, %d at the second, there at %q; want one each, at /custom", len(a.Spans()), len(b.Spans()), path)
+	}
+}
+
+// TestHammer: requests while the collector is changed.
+func TestHammer(t *testing.T) {
+	a, b := newCollector(t), newCollector(t)
+	tr, log := tracing(t, a.URL, 1)
+	var running sync.WaitGroup
+	for range 4 {
+		running.Go(func() {
+			for range 300 {
+				tr.serve("traceparent", parent)
+			}
+		})
+	}
+	for _, url := range []string{b.URL, "", a.URL} {
+		tr.Configure(Config{Endpoint: url, Sample: 1}, "test", slog.New(slog.NewJSONHandler(log, nil)))
+	}
+	running.Wait()
+	tr.Close()
+	if s := tr.Stats(); uint64(len(a.Spans())+len(b.Spans())) != s.Sent {
+		t.Errorf("%d spans came; %+v", len(a.Spans())+len(b.Spans()), s)
+	}
+}
