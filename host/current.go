@@ -13,27 +13,35 @@ type Current struct{ p atomic.Pointer[Strategy] }
 // Strategy is the one that serves now.
 func (c *Current) Strategy() *Strategy { return c.p.Load() }
 
-// Pick asks the strategy that serves now. The race it settles:
-//
-//  1. Pick loads the old strategy;
-//  2. Replace stores the new one, and Close shuts the old one's slots;
-//  3. Pick finds them shut, and asks again. A count of the picks under way would settle it too, at the price of a
-//     counter that all cores write.
+// Pick asks the strategy that serves now.
 func (c *Current) Pick(f *Frame) Result {
-	began := time.Now()
-	f.Began = began
 	for s := c.p.Load(); ; {
-		r := s.Pick(f)
-		now := s
-		if r.Fallback == reasonNames[closed] {
-			now = c.p.Load()
-		}
-		if now == s {
-			r.Took = time.Since(began)
+		r, next := c.Ask(s, f)
+		if next == nil {
 			return r
 		}
-		s = now
+		s = next
 	}
+}
+
+// Ask has s pick, which Strategy returned a moment before. If s was replaced and closed in that moment, nobody has
+// picked: next is then what serves now, for a caller that fills f as it wants it, and asks again. The race it settles:
+//
+//  1. the caller loads the old strategy, and fills the frame as that wants it;
+//  2. Replace stores the new one, and Close shuts the old one's slots;
+//  3. Ask finds them shut. A count of the picks under way would settle it too, at the price of a counter that all
+//     cores write.
+func (c *Current) Ask(s *Strategy, f *Frame) (r Result, next *Strategy) {
+	began := time.Now()
+	f.Began = began
+	r = s.Pick(f)
+	if r.Fallback == reasonNames[closed] {
+		if now := c.p.Load(); now != s {
+			return r, now
+		}
+	}
+	r.Took = time.Since(began)
+	return r, nil
 }
 
 // Replace makes s serve. The old strategy ends its picks and is closed in the background; done is closed after that.

@@ -96,3 +96,24 @@ func TestHammer(t *testing.T) {
 		t.Errorf("%+v: %d answers; want %d", st, total, want)
 	}
 }
+
+// TestAskTellsWhoServesNow: a strategy that was replaced and closed before its pick has not picked, and the caller learns
+// who to ask. One that was closed and has no successor answers by the fallback.
+func TestAskTellsWhoServesNow(t *testing.T) {
+	h := newHost(t, Config{Slots: 1})
+	old, now := load(t, h, wat(t, "tiny"), Options{}), load(t, h, wat(t, "tiny"), Options{})
+	c := new(Current)
+	c.Replace(old)
+	s := c.Strategy()
+	<-c.Replace(now)
+	if _, next := c.Ask(s, frame(4, 2)); next != now {
+		t.Errorf("next is %v; want the one that serves", next)
+	}
+	if r, next := c.Ask(now, frame(4, 2)); next != nil || r.Fallback != "" || r.Reason != 9 {
+		t.Errorf("got %+v, %v", r, next)
+	}
+	now.Close(ctx)
+	if r, next := c.Ask(now, frame(4, 2)); next != nil || r.Fallback != "closed" || r.Row != 2 {
+		t.Errorf("got %+v, %v; want the fallback's row", r, next)
+	}
+}

@@ -43,7 +43,9 @@ func (p *Pool) Choose(c *Choice, a *Ask) Verdict {
 		return v
 	}
 	c.fillFrame()
-	c.askStrategy()
+	if !c.askStrategy() {
+		return p.Choose(c, a)
+	}
 	if c.result.Reject != nil {
 		return Rejected
 	}
@@ -130,7 +132,11 @@ func (c *Choice) fillFrame() {
 		id = ""
 	}
 	c.serving = c.pool.canaries.serving(&c.pool.Strategy, &c.ask, id)
-	c.fleet.held.wanted = c.pool.wantsHeld(c.serving.Strategy())
+	c.strategy = c.ask.By
+	if c.strategy == nil {
+		c.strategy = c.serving.Strategy()
+	}
+	c.fleet.held.wanted = c.pool.wantsHeld(c.strategy)
 	frame := &c.fleet.frame
 	describe(frame, c.pool, &c.ask, id)
 	if c.ask.Prompt.HasPrompt {
@@ -148,19 +154,21 @@ func (c *Choice) fillFrame() {
 	frame.Header.Bound = int32(c.fleet.row(c.stay.worker()))
 }
 
-// askStrategy asks the strategy for the order of the workers. While the store is silent every router makes the same.
-func (c *Choice) askStrategy() {
-	c.strategy = c.ask.By
-	if c.strategy == nil {
-		c.strategy = c.serving.Strategy()
-	}
+// askStrategy asks the strategy, for which the frame was filled, for the order of the workers. It reports false if that
+// was replaced before it decided: another has other wants and other reasons, and one version alone makes a decision.
+// While the store is silent every router makes the same.
+func (c *Choice) askStrategy() bool {
 	if c.strategy.Notices().Wants()&abi.WantCost != 0 {
 		c.fleet.price()
 	}
 	if c.ask.By != nil {
 		c.result = c.ask.By.Pick(&c.fleet.frame)
 	} else {
-		c.result = c.serving.Pick(&c.fleet.frame)
+		r, next := c.serving.Ask(c.strategy, &c.fleet.frame)
+		if next != nil {
+			return false
+		}
+		c.result = r
 	}
 	c.order.begin(c.result.Order)
 	switch s := &c.stay; {
@@ -169,6 +177,7 @@ func (c *Choice) askStrategy() {
 	case s.silent && c.binds():
 		sortAlike(c.order.rows, &s.name, c.fleet)
 	}
+	return true
 }
 
 // binds reports whether the choice binds or moves the session.

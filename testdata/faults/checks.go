@@ -32,6 +32,8 @@ var checks = []check{
 	{name: "sigterm", what: "SIGTERM with 200 streams", pass: "0 cut, /ready 503 first, exit 0", run: checkSigterm},
 	{name: "reload", what: "reloads, a module swapped, a bad file, at 500 requests/s",
 		pass: "0 failed; the bad file is refused", run: checkReload},
+	{name: "swaps", what: "20 swaps of the strategy and of a canary in 30 s, and a shadow, at 500 requests/s",
+		pass: "0 failed, each decided by one version of one strategy", run: checkSwaps},
 	{name: "workers-file", what: "workers_file changes under load",
 		pass: "0 failed; a new worker is used within 2 s, a removed one no more", run: checkWorkersFile},
 	{name: "overload", what: "4x the capacity offered",
