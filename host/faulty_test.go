@@ -81,6 +81,7 @@ func TestRefused(t *testing.T) {
 	}
 	f("selftest", "self-test on 1 workers: trap", "unreachable")
 	f("start", "with a fuel of 100000000 in 2s: out of fuel")
+	f("initialize", "with a fuel of 100000000 in 2s", "out of fuel")
 	f("startcalls", "with a fuel of 100000000 in 2s", "out of fuel")
 	f("frame_outside", "wp_frame(64) gives address 65528", "want 8576 bytes at a multiple of 8")
 	f("configure", "errno -3", `it says "no such knob"`)

@@ -79,6 +79,10 @@ func (in *instance) describe(err error, fuel int64) error {
 		return fmt.Errorf("host: module %q is not done after %v (and %d fuel of %d); make it shorter or raise pick_timeout",
 			p.name, p.pickTime, fuel, p.fuel)
 	}
+	if in.blame() == memory {
+		return fmt.Errorf("host: module %q failed with %d MB of memory, of %d; have it keep less or raise memory_mb: %w%s",
+			p.name, in.mem.Size()>>20, p.memory>>20, cause(err), in.words())
+	}
 	return fmt.Errorf("host: module %q: wp_pick: %w%s", p.name, cause(err), in.words())
 }
 
