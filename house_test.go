@@ -38,7 +38,7 @@ var arrows = map[string][]string{
 		"cache/lmcache", "conf"}, // what the configuration means for the others
 
 	"daemon/warmpath": {"daemon", "daemon/crew", "daemon/lab", "daemon/lab/...", "daemon/decisions", "daemon/kvcache", "daemon/operator",
-		"daemon/replay", "daemon/scaffold", "daemon/spool", "daemon/unit", "daemon/vllmsim",
+		"daemon/redecide", "daemon/replay", "daemon/scaffold", "daemon/spool", "daemon/unit", "daemon/vllmsim",
 		"daemon/vllmsim/events", "daemon/vllmsim/lmworker", "host", "cache/...", "conf",
 		"plugins", "sdk", "sdk/abi"},
 
@@ -70,6 +70,7 @@ var arrows = map[string][]string{
 	"daemon/sagemaker":        {},
 	"daemon/replay":           {"sdk/abi"},
 	"daemon/scaffold":         {"sdk", "sdk/abi"},
+	"daemon/redecide":         {"daemon/worker", "host", "sdk/abi", "sdk/score"},
 	// The lab runs the code that serves on simulated engines; trial is its contract.
 	"daemon/lab": {"daemon/lab/...", "daemon/route"},
 	"daemon/lab/served": {"daemon/lab/...", "daemon/prompt", "daemon/route", "daemon/session", "daemon/vllmsim/engine",

@@ -33,8 +33,9 @@ func newVersions(dir, name string, first int) (*versions, error) {
 
 // put makes the n-th version the file's.
 func (v *versions) put(n int) error {
-	text := strings.Replace(v.text, "version-00", fmt.Sprintf("version-%02d", v.first+n), 1)
-	wasm, err := wasmtest.Assemble(strings.Replace(text, "i32 (i32.const 0)", fmt.Sprintf("i32 (i32.const %d)", v.first+n), 1))
+	n += v.first
+	text := strings.Replace(v.text, "version-00", fmt.Sprintf("version-%02d", n), 1)
+	wasm, err := wasmtest.Assemble(strings.Replace(text, "i32 (i32.const 0)", fmt.Sprintf("i32 (i32.const %d)", n), 1))
 	if err != nil {
 		return err
 	}
@@ -44,8 +45,8 @@ func (v *versions) put(n int) error {
 // The versions of the canary count from here.
 const canaryFrom = 50
 
-// checkSwaps replaces the strategy that serves and a canary again and again, a shadow beside them, and judges the access
-// log: the digest of the module, the name of its reason and the worker chosen are those of one version.
+// checkSwaps replaces the strategy that serves and a canary again and again, a shadow beside them, and judges the
+// access log: the digest of the module, the name of its reason and the worker chosen are those of one version.
 func checkSwaps(l *lab) (verdict, error) {
 	swaps, apart := pick(l, 8, 20), pick(l, 700, 1400)
 	own, err := newVersions(l.dir, "swapped", 0)
@@ -107,10 +108,10 @@ path = %q
 		return verdict{}, fmt.Errorf("shadows: %.200s %w", shadow.Body, err)
 	}
 	s := seen[0].Shadows[0]
-	return say(failed == 0 && len(j.wrong) == 0 && int64(j.lines) >= sent && len(j.versions) == 2*(swaps+1) && s.Failed == 0 &&
-		int64(s.Seen+seen[0].Dropped) >= sent,
-		"%d of %d failed; %d of %d decisions by two versions; %d versions decided, the canary's %.0f %% of the requests; the "+
-			"shadow saw %d, %d were dropped%s", failed, sent, len(j.wrong), j.lines, len(j.versions), j.share(), s.Seen,
+	whole := int64(j.lines) >= sent && len(j.versions) == 2*(swaps+1) && int64(s.Seen+seen[0].Dropped) >= sent
+	return say(failed == 0 && len(j.wrong) == 0 && whole && s.Failed == 0,
+		"%d of %d failed; %d of %d decisions by two versions; %d versions decided, the canary's %.0f %% of the requests; "+
+			"the shadow saw %d, %d were dropped%s", failed, sent, len(j.wrong), j.lines, len(j.versions), j.share(), s.Seen,
 		seen[0].Dropped, some(j.wrong))
 }
 
@@ -175,7 +176,8 @@ func (j *swapJudge) take(d *swapLine) {
 	slices.Sort(rows)
 	was, known := j.sums[d.Reason]
 	j.sums[d.Reason] = d.Module
-	if want := rows[n%len(rows)]; chosen != want || known && was != d.Module || (n >= canaryFrom) != (d.Strategy == "canary") {
+	want := rows[n%len(rows)]
+	if chosen != want || known && was != d.Module || (n >= canaryFrom) != (d.Strategy == "canary") {
 		j.wrong = append(j.wrong, fmt.Sprintf("; %s: by %s, %q, module %.8s, of which it was %.8s, to %s and not %s", d.ID,
 			d.Strategy, d.Reason, d.Module, was, chosen, want))
 	}

@@ -1,0 +1,82 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/warmpath/warmpath/daemon/redecide"
+	"github.com/warmpath/warmpath/daemon/vllmsim"
+	"github.com/warmpath/warmpath/host"
+	"github.com/warmpath/warmpath/host/wasmtest"
+	"github.com/warmpath/warmpath/plugins"
+)
+
+// TestRecordsAreDecidedAgain: the module that has served comes to each of its choices again from the access log alone;
+// another differs, and loses tokens that were held; lines that cannot be read are named.
+func TestRecordsAreDecidedAgain(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "access.log")
+	r := start(t, withServer(settings("prefixaware", sims(t, 3, vllmsim.Config{}).URLs()...),
+		fmt.Sprintf("access_log = %q\nexplain_log = \"all\"", log)), 3)
+	rng := rand.New(rand.NewPCG(10, 4))
+	const requests = 30
+	for i := range requests {
+		body := fmt.Sprintf(`{"model":"sim","prompt":%q,"max_tokens":2}`, words(rand.New(rand.NewPCG(1, rng.Uint64N(4))), 100+20*i))
+		if s := r.do("POST", "/v1/completions", body); s.status != 200 {
+			t.Fatal(s.status, s.body)
+		}
+	}
+	eventually(t, "a line each", func() bool { return len(logged(t, log)) == requests })
+	text, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, _, _ := strings.Cut(string(text), "\n")
+	again := func(name string, wasm []byte, err error) *redecide.Report {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx := context.Background()
+		h, err := host.New(ctx, host.Config{Stepped: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer h.Close(ctx)
+		s, err := h.Load(ctx, name, wasm, host.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close(ctx)
+		got, err := redecide.Run(ctx, s, strings.NewReader(string(text)+"{\"id\":\n"+
+			strings.Replace(first, `"frame":"`, `"frame":"AAAA`, 1)+"\n"+`{"id":"x","frame":"?"}`+"\n"+`{"id":"y"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Lines != requests+4 || got.Unheld != 1 || got.BadLines != 3 || got.Bad[0].Line != requests+1 || got.Decided != requests {
+			t.Errorf("%s: %+v", name, got)
+		}
+		return got
+	}
+	wasm, err := plugins.Builtin("prefixaware")
+	if got := again("prefixaware", wasm, err); got.Agreed != requests || got.Chosen != got.Recorded || len(got.Differ) != 0 {
+		t.Errorf("the same module: %+v", got)
+	}
+	worst, err := wasmtest.Assemble(`(module (memory (export "memory") 1)
+		(func (export "warmpath_abi_1_1")) (func (export "wp_frame") (param i32) (result i32) i32.const 1024)
+		(func (export "wp_pick") (result i64) (local $b i32)
+			i32.const 1116 i32.load i32.const 1 i32.add i32.const 1036 i32.load i32.rem_u i64.extend_i32_u))`) // next to BestRow
+	got := again("worst", worst, err)
+	if got.Agreed == requests || len(got.Differ) == 0 || got.Chosen.HeldTokens >= got.Recorded.HeldTokens ||
+		got.Differ[0].Chosen == got.Differ[0].Recorded || got.Differ[0].ID == "" {
+		t.Errorf("another module: %+v", got)
+	}
+	trap, err := wasmtest.File("../testdata/modules/sometimes.wat")
+	if got := again("sometimes", trap, err); got.Failed > 0 && got.Last == "" || got.Failed+got.Declined+got.Rejected > requests {
+		t.Errorf("a module that traps: %+v", got)
+	}
+}

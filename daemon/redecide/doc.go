@@ -1,0 +1,14 @@
+// Package redecide has a strategy decide again what a daemon has decided, from the records in its access log.
+//
+// # What is in a record?
+//
+// With server.explain_log a line holds the frame: the header and the rows that the strategy saw, byte for byte, with
+// the number that it took for chance. So the same module comes to the same choice, and another can be held to it. What
+// a strategy asks the host for by a call is not recorded: names, header fields, the index beyond the rows and the store
+// are as if nobody knew them. A strategy that lives by those is compared by a shadow, which sees them.
+//
+// # What does a difference say?
+//
+// What the chosen worker was believed to hold of the prompt, and what the host's own score (sdk/score) says that the
+// request costs there. Both are beliefs of that moment: how the fleet would have gone on, the lab says.
+package redecide
