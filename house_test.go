@@ -81,7 +81,7 @@ var arrows = map[string][]string{
 	"daemon/lab/trial":   {}, "daemon/lab/report": {"daemon/lab/trial"}, "daemon/lab/peers": {"daemon/lab/trial", "sdk/abi"},
 	"daemon/session":          {},
 	"daemon/shadow":           {"daemon/route", "host"},
-	"daemon/crew":             {"daemon/adapt", "daemon/route", "daemon/shadow", "host", "conf", "plugins"},
+	"daemon/crew":             {"daemon/adapt", "daemon/route", "daemon/shadow", "host", "conf", "plugins", "sdk/abi"},
 	"daemon/socket":           {},
 	"daemon/spool":            {},
 	"daemon/tokens":           {"daemon/prompt"},

@@ -2,6 +2,7 @@ package crew
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/warmpath/warmpath/conf"
@@ -10,6 +11,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/shadow"
 	"github.com/warmpath/warmpath/host"
 	"github.com/warmpath/warmpath/plugins"
+	"github.com/warmpath/warmpath/sdk/abi"
 )
 
 // Loaded are a pool's strategies, ready and not at work yet. Either Staff.Take or Close is to be called.
@@ -141,6 +143,9 @@ func (s *Staff) Take(p *route.Pool, l *Loaded) {
 	for _, old := range gone {
 		time.AfterFunc(leaving, func() { old.Strategy().Close(context.Background()) })
 	}
+	p.WatchHeld(slices.ContainsFunc(l.shadows, func(s shadow.Strategy) bool {
+		return s.Module.Notices().Wants()&abi.WantHeld != 0
+	}))
 	s.Shadows.Set(l.shadows)
 }
 

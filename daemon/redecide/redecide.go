@@ -166,9 +166,9 @@ func frameOf(rec *record) (*frame, error) {
 	in := bytes.NewReader(raw)
 	_ = binary.Read(in, binary.LittleEndian, &f.Header) // the length is right
 	_ = binary.Read(in, binary.LittleEndian, f.Rows)
-	if h := &f.Header; h.HeaderBytes != 0 && (h.HeaderBytes != abi.HeaderSize || h.RowBytes != abi.RowSize) {
-		return nil, fmt.Errorf("its frame is of ABI %d.%d, with a header of %d bytes and rows of %d; run the warmpath that "+
-			"wrote it", h.Version>>16, h.Version&0xffff, h.HeaderBytes, h.RowBytes)
+	if v := f.Header.Version; v > abi.Version { // 0: no module was asked
+		return nil, fmt.Errorf("its frame is of ABI %d.%d, and this warmpath knows %d.%d; run the one that wrote it", v>>16,
+			v&0xffff, abi.Version>>16, abi.Version&0xffff)
 	}
 	for _, c := range rec.Candidates {
 		f.names[worker.KeyOf(c.Worker)] = c.Worker

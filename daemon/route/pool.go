@@ -28,6 +28,7 @@ type Pool struct {
 	Strategy host.Current // of the requests that no canary takes
 
 	canaries canaries
+	watched  atomic.Bool // a strategy that looks on wants what the workers report
 	reason   func(strategy string, code uint16) string
 	reuse    *prefix.Reuse
 	turns    turns
@@ -91,17 +92,23 @@ func (p *Pool) hooked(c worker.Config) worker.Config {
 	return c
 }
 
-// WantsIDs reports whether a request is decided better if its token ids are known: the strategy asks for what the
-// workers report, and some worker's reports are live.
+// WantsIDs reports whether a request is decided better if its token ids are known: a strategy, one that looks on too,
+// asks for what the workers report, and some worker's reports are live.
 func (p *Pool) WantsIDs() bool {
-	return p.wantsHeld(p.Strategy.Strategy()) ||
+	return p.wantsHeld(p.Strategy.Strategy()) || p.watched.Load() && p.reported() ||
 		slices.ContainsFunc(p.canaries.list(), func(c Canary) bool { return p.wantsHeld(c.Strategy.Strategy()) })
 }
 
 // wantsHeld reports whether the strategy goes by what the workers report, and some of these reports are live.
 func (p *Pool) wantsHeld(s *host.Strategy) bool {
-	return s != nil && s.Notices().Wants()&abi.WantHeld != 0 && (p.Held.Live() || p.Offload != nil && p.Offload.Live())
+	return s != nil && s.Notices().Wants()&abi.WantHeld != 0 && p.reported()
 }
+
+// reported reports whether some worker's reports are live.
+func (p *Pool) reported() bool { return p.Held.Live() || p.Offload != nil && p.Offload.Live() }
+
+// WatchHeld says whether a strategy that looks on, and decides by snapshots, wants what the workers report.
+func (p *Pool) WatchHeld(wanted bool) { p.watched.Store(wanted) }
 
 // SetCanaries makes these the pool's canaries. A request goes to the first that takes it.
 func (p *Pool) SetCanaries(all []Canary) { p.canaries.all.Store(&all) }

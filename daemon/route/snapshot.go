@@ -5,13 +5,15 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/worker"
 	"github.com/warmpath/warmpath/host"
+	"github.com/warmpath/warmpath/sdk/abi"
+	"github.com/warmpath/warmpath/sdk/score"
 )
 
 // Snapshot is a copy of what a strategy decided by, for one that decides the same again beside it, later. It keeps its
 // memory for the next copy.
 type Snapshot struct {
-	Frame    host.Frame
-	Strategy string // that decided
+	Frame    host.Frame // as View left it
+	Strategy string     // that decided
 	Result   host.Result
 	Workers  []string // ids of the rows
 
@@ -19,6 +21,15 @@ type Snapshot struct {
 	below   spaces
 	workers []*worker.Worker
 	fields  fields
+	live    view  // what the strategy saw that decided
+	reports fleet // what the workers report, for one that asks for it beside a strategy that does not
+	both    bool  // reports is filled
+}
+
+// view is what one strategy sees of a request and its candidates.
+type view struct {
+	header abi.Header
+	rows   []abi.Row
 }
 
 // fields are header fields of a request that has gone on.
@@ -38,8 +49,10 @@ func (s *Snapshot) Take(c *Choice, names []string) {
 	t.Reset()
 	t.Header, t.Labels = f.Header, f.Labels
 	t.Rows, t.WorkerIDs, t.Chain = append(rows, f.Rows...), append(ids, f.WorkerIDs...), append(chain, f.Chain...)
+	s.live.header, s.live.rows = f.Header, append(s.live.rows[:0], f.Rows...)
 	t.Session, t.Model, t.Tenant, t.Caller, t.Request = f.Session, f.Model, f.Tenant, f.Caller, f.Request
 	s.workers = append(s.workers[:0], c.fleet.workers...)
+	s.both = c.pool.watched.Load() && !c.fleet.held.known && s.takeReports(c)
 	if f.Prefixes != nil {
 		s.known, s.below = c.fleet.known, c.below
 		s.known.candidates, s.known.below = s.workers, &s.below
@@ -61,4 +74,35 @@ func (s *Snapshot) Take(c *Choice, names []string) {
 	s.Strategy, s.Result = c.strategy.Name(), c.result
 	s.Result.Order = nil // it is the frame's
 	s.Workers = t.WorkerIDs
+}
+
+// takeReports fills the rows by what the workers report. It reports false if they have nothing to say on this request.
+func (s *Snapshot) takeReports(c *Choice) bool {
+	r := &s.reports
+	r.held.wanted = c.ask.Prompt.HasPrompt && c.pool.reported()
+	r.slots = append(r.slots[:0], c.fleet.slots...)
+	if !r.held.look(c.pool, &c.ask, r.slots) {
+		return false
+	}
+	r.workers = s.workers
+	r.frame.Header, r.frame.Rows = s.live.header, append(r.frame.Rows[:0], s.live.rows...)
+	r.held.fill(r, c.pool.lower.set.Load(), len(c.ask.IDs), c.size.block)
+	r.best()
+	return true
+}
+
+// View makes Frame what m would have seen, had it been asked in the place of the strategy that decided.
+func (s *Snapshot) View(m *host.Strategy) {
+	wants := m.Notices().Wants()
+	header, rows := s.live.header, s.live.rows
+	if s.both && wants&abi.WantHeld != 0 {
+		header, rows = s.reports.frame.Header, s.reports.frame.Rows
+	}
+	s.Frame.Header, s.Frame.Rows = header, append(s.Frame.Rows[:0], rows...)
+	if wants&abi.WantCost != 0 {
+		scale := score.NewScale(&s.Frame.Header, s.Frame.Rows)
+		for i := range s.Frame.Rows {
+			s.Frame.Rows[i].Cost = scale.Terms(&s.Frame.Rows[i]).Cost
+		}
+	}
 }

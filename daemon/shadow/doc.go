@@ -13,6 +13,6 @@
 // request is risked; the time and fuel say what it costs. It cannot say how the fleet would have gone on: its choices
 // leave no load behind, and the next request finds the fleet as the live strategy left it. The lab can.
 //
-// A shadow sees the rows that the live strategy saw. One that goes by what workers report (kvaware) sees that only
-// beside a strategy which does so too.
+// A shadow sees the rows that the live strategy saw. One that goes by what workers report (kvaware) sees that too: the
+// pool then finds the ids of every prompt, and looks up its reports beside the request, for the shadow alone.
 package shadow

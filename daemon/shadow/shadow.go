@@ -164,7 +164,7 @@ func (p *Pool) decide(j job) {
 // decide compares one shadow's choice, and returns the worker that it would have taken in place of the live one; "" =
 // the same.
 func (s *shade) decide(n *route.Snapshot) string {
-	n.Frame.Header.RejectStatus = 0
+	n.View(s.Module)
 	began := time.Now()
 	n.Frame.Began = began
 	got := s.Module.Pick(&n.Frame)
