@@ -25,6 +25,10 @@ type Backing interface {
 	Delete(key string) bool
 }
 
+// Sure is a Backing that can lose a value without a word. Sure reports, from its own memory, that it has not lost what
+// it says it has; if it cannot tell, it finds out in the background. It never waits.
+type Sure interface{ Sure(key string) bool }
+
 // Place returns room for a value that comes from a Backing.
 type Place func(Arrival) ([][]byte, error)
 
@@ -60,14 +64,20 @@ func (b *behind) within(r Reach) []Backing {
 	return b.all
 }
 
-// exists reports whether one of them has the key.
-func (b *behind) exists(key string, keep time.Time, r Reach) bool {
-	for _, t := range b.within(r) {
+// find returns which of them has the key, by its place; -1 = none.
+func (b *behind) find(key string, keep time.Time, r Reach) int {
+	for i, t := range b.within(r) {
 		if t.Exists(key, keep) {
-			return true
+			return i
 		}
 	}
-	return false
+	return -1
+}
+
+// sure reports that one of them has what it says it has.
+func (b *behind) sure(i int, key string) bool {
+	s, ok := b.all[i].(Sure)
+	return !ok || s.Sure(key)
 }
 
 // delete deletes the key in all of them, and reports whether one had it.

@@ -28,6 +28,7 @@ type pin struct {
 	owner netip.Addr
 	count int // promises that no read has redeemed
 	until time.Time
+	firm  bool // the client waits for ever: see Store.Promise, which alone looks at it
 }
 
 // record is what the entry costs beside its room in the arena.

@@ -19,6 +19,7 @@ type memory struct {
 	policy  evict.Policy[*entry]
 	ends    expiries
 	pinned  map[*entry]struct{} // those with a pin, of which some may be over
+	wanted  map[string]*entry   // promised, and not there yet; of the entry only the pins are used
 	seed    maphash.Seed
 
 	records, maxRecords int64 // bytes of keys and records, fillings too
@@ -29,6 +30,7 @@ type memory struct {
 	stuck time.Time // until then there is no victim, as a search has just found
 
 	evictions, expirations uint64
+	broken                 uint64 // promises of what turned out to be lost
 }
 
 // stuckFor spares a store that is full of pins the search through all of them at each put.
@@ -85,6 +87,10 @@ func (m *memory) add(e *entry) {
 	if old := m.entries[e.key]; old != nil {
 		e.pins = append(e.pins, old.pins...) // the promise is of the key
 		m.drop(old)
+	}
+	if w := m.wanted[e.key]; w != nil {
+		e.pins = append(e.pins, w.pins...)
+		delete(m.wanted, e.key)
 	}
 	m.fillings--
 	m.entries[e.key] = e
@@ -183,6 +189,11 @@ func (m *memory) sweep(now time.Time) {
 			if e.passing && e.refs == 0 {
 				m.drop(e)
 			}
+		}
+	}
+	for key, w := range m.wanted {
+		if !w.pinned(now) {
+			delete(m.wanted, key)
 		}
 	}
 	var promised []*entry

@@ -10,6 +10,7 @@ type Stats struct {
 	Evictions, Expirations uint64
 	LoadErrors             uint64 // of what is behind
 	Refused                map[string]uint64
+	Broken                 uint64 // promises to clients of what turned out to be lost
 
 	Entries       int
 	ValueBytes    int64 // of values that can be read
@@ -18,6 +19,7 @@ type Stats struct {
 	RecordBytes   int64 // keys and records
 	Leases, Pins  int   // values being read; values promised
 	Fillings      int   // values being written
+	Wanted        int   // values promised that are on their way from a tier behind
 }
 
 // counts are guarded by Store.mu.
@@ -53,8 +55,8 @@ func (s *Store) Stats() Stats {
 	return Stats{
 		Hits: n.hits, FromDisk: n.fromDisk, FromFar: n.fromFar, Misses: n.misses,
 		BytesRead: n.read, Puts: n.puts, BytesWritten: n.written,
-		Evictions: m.evictions, Expirations: m.expirations, LoadErrors: n.loadErrors, Refused: refused,
+		Evictions: m.evictions, Expirations: m.expirations, LoadErrors: n.loadErrors, Refused: refused, Broken: m.broken,
 		Entries: len(m.entries), ValueBytes: m.values, ReservedBytes: m.reserved, ArenaBytes: m.arena.Space.Size(),
-		RecordBytes: m.records, Leases: m.leases, Pins: len(m.pinned), Fillings: m.fillings,
+		RecordBytes: m.records, Leases: m.leases, Pins: len(m.pinned), Fillings: m.fillings, Wanted: len(m.wanted),
 	}
 }

@@ -18,12 +18,14 @@ type Store struct {
 	config Config
 	behind behind
 	loads  loads
+	ahead  chan string // keys to fetch, as clients were promised them
 
 	mu         sync.Mutex // guards all below
 	memory     memory
 	counts     counts
 	quietUntil time.Time
 	closed     bool
+	fetching   int           // goroutines that empty ahead
 	idle       chan struct{} // closed by the last lease or filling after Close began
 }
 
@@ -43,9 +45,10 @@ func Open(c Config) (*Store, error) {
 		return nil, fmt.Errorf("kvstore: %w", err)
 	}
 	c.MaxValue = min(c.MaxValue, a.Space.Size())
-	s := &Store{config: c, behind: newBehind(c.Disk, c.Far), idle: make(chan struct{}), memory: memory{arena: a,
-		policy: policy, entries: map[string]*entry{},
-		keys: catalog.New(0), pinned: map[*entry]struct{}{}, seed: maphash.MakeSeed(), maxRecords: records}}
+	s := &Store{config: c, behind: newBehind(c.Disk, c.Far), ahead: make(chan string, maxWanted),
+		idle: make(chan struct{}), memory: memory{arena: a, policy: policy, entries: map[string]*entry{},
+			keys: catalog.New(0), pinned: map[*entry]struct{}{}, wanted: map[string]*entry{}, seed: maphash.MakeSeed(),
+			maxRecords: records}}
 	if a.Attached {
 		s.quietUntil = time.Now().Add(c.Quiet)
 		c.Log.Warn("workers have the shared memory of the last process mapped: no value is taken before its leases are "+
@@ -126,6 +129,9 @@ func (s *Store) get(ctx context.Context, f flight, owner netip.Addr) *Lease {
 		l, from = s.load(ctx, f, owner)
 	}
 	s.count(func(n *counts) {
+		if l == nil || l.entry == nil {
+			s.memory.settle(f.key, owner, l != nil)
+		}
 		switch {
 		case l == nil:
 			n.misses++
@@ -162,10 +168,16 @@ func (s *Store) lease(key string, owner netip.Addr) *Lease {
 // or until the owner has read it, whatever else is put; a deletion alone ends that. Each promise is redeemed by one
 // Get.
 func (s *Store) Exists(key string, owner netip.Addr, promise time.Duration) bool {
-	return s.exists(key, owner, promise, Everywhere)
+	return s.exists(key, pin{owner: owner}, promise, Everywhere)
 }
 
-func (s *Store) exists(key string, owner netip.Addr, promise time.Duration, reach Reach) bool {
+// Promise is Exists to a client that waits for ever for what it was promised. What a tier behind may have lost is not
+// there. What is far away is fetched at once, and kept until the client has read it.
+func (s *Store) Promise(key string, owner netip.Addr, lasts time.Duration) bool {
+	return s.exists(key, pin{owner: owner, firm: true}, lasts, Everywhere)
+}
+
+func (s *Store) exists(key string, to pin, promise time.Duration, reach Reach) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
@@ -174,7 +186,7 @@ func (s *Store) exists(key string, owner netip.Addr, promise time.Duration, reac
 	}
 	if e := s.memory.find(key, now); e != nil {
 		if promise > 0 {
-			s.memory.pin(e, owner, now.Add(promise))
+			s.memory.pin(e, to.owner, now.Add(promise))
 		}
 		return true
 	}
@@ -182,7 +194,11 @@ func (s *Store) exists(key string, owner netip.Addr, promise time.Duration, reac
 	if promise > 0 {
 		keep = now.Add(promise)
 	}
-	return s.behind.exists(key, keep, reach)
+	i := s.behind.find(key, keep, reach)
+	if i < s.behind.here || !to.firm {
+		return i >= 0
+	}
+	return s.behind.sure(i, key) && s.want(key, to.owner, keep)
 }
 
 // freeHeap counts that a value outside of the arena has found its reader.
@@ -217,6 +233,7 @@ func (s *Store) delete(key string, reach Reach) bool {
 	if e != nil {
 		s.memory.drop(e)
 	}
+	delete(s.memory.wanted, key)
 	behind := s.behind.delete(key, reach)
 	return e != nil || behind
 }
@@ -267,7 +284,7 @@ func (s *Store) commit(e *entry, t Terms, reach Reach) (waits []<-chan struct{},
 	defer s.checkIdle()
 	now := time.Now()
 	if t.When != Always {
-		present := s.memory.find(e.key, now) != nil || s.behind.exists(e.key, time.Time{}, reach)
+		present := s.memory.find(e.key, now) != nil || s.behind.find(e.key, time.Time{}, reach) >= 0
 		if present != (t.When == IfPresent) {
 			s.memory.abandon(e)
 			return nil, false

@@ -20,7 +20,7 @@ func (v View) Get(ctx context.Context, key string, owner netip.Addr) *Lease {
 }
 
 // Has reports whether the key has a value, without a wait. It promises nothing.
-func (v View) Has(key string) bool { return v.store.exists(key, netip.Addr{}, 0, v.reach) }
+func (v View) Has(key string) bool { return v.store.exists(key, pin{}, 0, v.reach) }
 
 // Delete is Store.Delete.
 func (v View) Delete(key string) bool { return v.store.delete(key, v.reach) }

@@ -104,6 +104,7 @@ func (s *Server) fill(w http.ResponseWriter, r *http.Request, pieces [][]byte) e
 				return err
 			}
 			n, err := r.Body.Read(p)
+			s.counts.put.Add(uint64(n))
 			p = p[n:]
 			if err != nil && len(p) > 0 {
 				return errors.Join(io.ErrUnexpectedEOF, err)
@@ -146,12 +147,11 @@ func (s *Server) lease(w http.ResponseWriter, r *http.Request, bucket, rawKey st
 		return
 	}
 	l := s.config.Store.Get(r.Context(), key, nobody)
-	if l == nil {
-		answer(w, http.StatusNotFound, map[string]string{"error": "miss"})
-		return
-	}
-	if len(l.Extents()) == 0 {
-		l.Release()
+	if l == nil || len(l.Extents()) == 0 {
+		if l != nil {
+			l.Release()
+		}
+		s.counts.misses.Add(1)
 		answer(w, http.StatusNotFound, map[string]string{"error": "miss"})
 		return
 	}
@@ -165,6 +165,8 @@ func (s *Server) lease(w http.ResponseWriter, r *http.Request, bucket, rawKey st
 		s.fail(w, http.StatusServiceUnavailable, "too many leases are held; release them")
 		return
 	}
+	s.counts.hits.Add(1)
+	s.counts.leased.Add(uint64(l.Size()))
 	answer(w, http.StatusOK, g)
 }
 

@@ -44,7 +44,7 @@ type Server struct {
 }
 
 // counters are what the door counts; see Stats.
-type counters struct{ requests, failed, stalled atomic.Uint64 }
+type counters struct{ requests, failed, stalled, hits, misses, put, leased atomic.Uint64 }
 
 // Stats is what the door has done since it opened.
 type Stats struct {
@@ -53,6 +53,9 @@ type Stats struct {
 	Stalled          uint64 // workers that stopped in the middle of a value
 	Leases           int    // held now
 	Granted, Expired uint64 // leases; those that were not released in time
+	Hits, Misses     uint64 // of requests for a lease
+	BytesIn          uint64 // of values that came through the door
+	BytesLeased      uint64 // of values that workers were told where to read
 }
 
 // New binds the door. Nothing is served before Run.
@@ -123,7 +126,9 @@ func (s *Server) Close(ctx context.Context) {
 func (s *Server) Stats() Stats {
 	held, granted, expired := s.leases.stats()
 	return Stats{Connections: int(s.open.Load()), Requests: s.counts.requests.Load(), Failed: s.counts.failed.Load(),
-		Stalled: s.counts.stalled.Load(), Leases: held, Granted: granted, Expired: expired}
+		Stalled: s.counts.stalled.Load(), Leases: held, Granted: granted, Expired: expired,
+		Hits: s.counts.hits.Load(), Misses: s.counts.misses.Load(), BytesIn: s.counts.put.Load(),
+		BytesLeased: s.counts.leased.Load()}
 }
 
 // ServeHTTP finds the call that a path means. It looks at the path as it came: a key has slashes, which are escaped.

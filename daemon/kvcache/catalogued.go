@@ -53,6 +53,12 @@ func (c *catalogued) MaxBytes() int64 {
 	return 0
 }
 
+// Sure implements kvstore.Sure, as far as the tier does.
+func (c *catalogued) Sure(key string) bool {
+	s, ok := c.Backing.(kvstore.Sure)
+	return !ok || s.Sure(key)
+}
+
 // Delete implements kvstore.Backing.
 func (c *catalogued) Delete(key string) bool {
 	c.keys.Delete(key)
@@ -78,4 +84,7 @@ func (c *catalogued) Page(prefix, after string, limit int) (there []catalog.Item
 	return there
 }
 
-var _ kvstore.Lister = (*catalogued)(nil)
+var (
+	_ kvstore.Lister = (*catalogued)(nil)
+	_ kvstore.Sure   = (*catalogued)(nil)
+)

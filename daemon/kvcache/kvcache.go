@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/cache/kvstore"
+	"github.com/warmpath/warmpath/cache/kvstore/catalog"
 	"github.com/warmpath/warmpath/cache/kvstore/chunks"
 	"github.com/warmpath/warmpath/cache/kvstore/remote"
 	"github.com/warmpath/warmpath/cache/kvstore/spill"
@@ -66,6 +67,8 @@ type Stats struct {
 	HyperPod *hyperpod.Stats // nil = there is no such door
 	Spill    *spill.Stats    // nil = nothing is spilled
 	L2       *remote.Stats   // nil = there is none
+	InL2     catalog.Stats   // the keys of L2 that are known here
+	L2Bytes  int64           // of values that L2 keeps at most; 0 = not known
 }
 
 // Open takes the memory and binds the doors; nothing is served before Run. Without a door it takes nothing.
@@ -229,6 +232,11 @@ func (k *Cache) Stats() (Stats, bool) {
 	if k.pod != nil {
 		s := k.pod.Stats()
 		all.HyperPod = &s
+	}
+	for _, b := range k.behind {
+		if c, ok := b.(*catalogued); ok {
+			all.InL2, all.L2Bytes = c.keys.Stats(), c.MaxBytes()
+		}
 	}
 	return all, true
 }

@@ -48,7 +48,9 @@ func (v *vigil) run(ctx context.Context, stats func() kvstore.Stats, holds func(
 		case <-ctx.Done():
 			return
 		case now := <-tick.C:
-			v.look(now, stats().Refused, holds())
+			s := stats()
+			v.look(now, s.Refused, holds())
+			v.lookBroken(now, s.Broken)
 		}
 	}
 }
@@ -74,6 +76,18 @@ func (v *vigil) look(now time.Time, refused map[string]uint64, e chunks.Estimate
 	v.log.Log(context.Background(), level, "strategies take the KV cache for a shared tier of so many tokens, by what is "+
 		"put", "tokens", e.Tokens, "models", len(e.Models), "chunk_tokens_guessed", e.Guessed && e.ChunkGuessed,
 		"remedy", remedy)
+}
+
+// lookBroken logs that clients may wait for ever.
+func (v *vigil) lookBroken(now time.Time, broken uint64) {
+	const why = "broken"
+	if broken == v.refused[why] || now.Before(v.quiet[why]) {
+		return
+	}
+	v.log.Warn("values that EXISTS found were lost in L2 before they could be fetched: a client of LMCache's resp:// waits "+
+		"for such a value for ever", "values", broken-v.refused[why],
+		"remedy", "give the L2 more memory, so that it evicts less; or use redis:// as the remote_url, which knows a miss")
+	v.refused[why], v.quiet[why] = broken, now.Add(quietAfter)
 }
 
 // stands reports whether the last line still says what is so: the size has changed by less than half.

@@ -42,6 +42,13 @@ func TestVigil(t *testing.T) {
 	after(time.Second, "level=WARN|why=full|values=3|enlarge kv_cache.max_bytes")
 	refused["full"] = 5
 	after(time.Second)
+	v.lookBroken(now, 0)
+	v.lookBroken(now, 2)
+	v.lookBroken(now, 3)
+	if got := strings.Count(out.String(), "\n"); got != 1 || !strings.Contains(out.String(), "values=2") {
+		t.Errorf("%q; want one line of two broken promises", out.String())
+	}
+	out.Reset()
 	refused["too_large"] = 1
 	after(time.Second, "why=too_large|values=1|chunk_size")
 	after(time.Minute, "why=full|values=2")

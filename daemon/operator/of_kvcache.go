@@ -61,11 +61,12 @@ var ofKVCache = []reading[kvcache.Stats]{
 		}),
 	newReading(metric{name: "kv_held",
 		help: "Values of the KV cache that cannot make room: being read (leased), promised to " +
-			"a client (pinned), being written (filling).", kind: isGauge, labels: []string{"why"}},
+			"a client (pinned), being written (filling). wanted: promised, and on their way from l2.", kind: isGauge, labels: []string{"why"}},
 		func(s kvcache.Stats, send func(float64, ...string)) {
 			send(float64(s.Store.Leases), "leased")
 			send(float64(s.Store.Pins), "pinned")
 			send(float64(s.Store.Fillings), "filling")
+			send(float64(s.Store.Wanted), "wanted")
 		}),
 	newReading(metric{name: "kv_door_connections",
 		help: "Connections open at a door of the KV cache.", kind: isGauge,
@@ -105,14 +106,33 @@ var ofKVCache = []reading[kvcache.Stats]{
 			}
 		}),
 	newReading(metric{name: "kv_door_bytes_total",
-		help: "Bytes that came in and went out at a door of the KV cache.", kind: isCounter,
+		help: "Bytes that came in and went out at a door of the KV cache. leased: values that workers read in shared memory.", kind: isCounter,
 		labels: []string{"door", "direction"}},
 		func(s kvcache.Stats, send func(float64, ...string)) {
 			if s.RESP != nil {
 				send(float64(s.RESP.BytesIn), "resp", "in")
 				send(float64(s.RESP.BytesSent), "resp", "out")
 			}
+			if s.HyperPod != nil {
+				send(float64(s.HyperPod.BytesIn), "hyperpod", "in")
+				send(float64(s.HyperPod.BytesLeased), "hyperpod", "leased")
+			}
 		}),
+	newReading(metric{name: "kv_door_gets_total",
+		help: "Values that clients asked for at a door of the KV cache, by outcome: hit, miss.", kind: isCounter,
+		labels: []string{"door", "result"}},
+		func(s kvcache.Stats, send func(float64, ...string)) {
+			if s.RESP != nil {
+				send(float64(s.RESP.Hits), "resp", "hit")
+				send(float64(s.RESP.Misses), "resp", "miss")
+			}
+			if s.HyperPod != nil {
+				send(float64(s.HyperPod.Hits), "hyperpod", "hit")
+				send(float64(s.HyperPod.Misses), "hyperpod", "miss")
+			}
+		}),
+	total("kv_promises_broken_total", "Values that EXISTS found for clients that wait for ever, LMCache's native ones, and "+
+		"that L2 had lost when they were fetched.", nil, func(s kvcache.Stats) float64 { return float64(s.Store.Broken) }),
 	newReading(metric{name: "kv_spill_bytes",
 		help: "Bytes of the files of spilled values.", kind: isGauge},
 		func(s kvcache.Stats, send func(float64, ...string)) {

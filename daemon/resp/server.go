@@ -48,6 +48,7 @@ type Server struct {
 type counters struct {
 	commands, failed, refused, stalled atomic.Uint64
 	read, written                      atomic.Uint64
+	hits, misses                       atomic.Uint64
 }
 
 // Stats is what the door has done since it opened.
@@ -56,6 +57,7 @@ type Stats struct {
 	Refused            uint64 // connections over MaxConns
 	Commands, Failed   uint64 // commands; those that were answered an error
 	Stalled            uint64 // clients given up in the middle of a command or a reply
+	Hits, Misses       uint64 // of GET and MGET, key by key
 	BytesIn, BytesSent uint64
 }
 
@@ -166,5 +168,5 @@ func (s *Server) Stats() Stats {
 	s.mu.Unlock()
 	n := &s.counts
 	return Stats{Connections: open, Refused: n.refused.Load(), Commands: n.commands.Load(), Failed: n.failed.Load(),
-		Stalled: n.stalled.Load(), BytesIn: n.read.Load(), BytesSent: n.written.Load()}
+		Stalled: n.stalled.Load(), Hits: n.hits.Load(), Misses: n.misses.Load(), BytesIn: n.read.Load(), BytesSent: n.written.Load()}
 }

@@ -125,9 +125,11 @@ func runGet(c *conn, args [][]byte) error {
 func (c *conn) answerValue(key []byte) error {
 	l := c.get(key)
 	if l == nil {
+		c.server.counts.misses.Add(1)
 		c.out.null()
 		return nil
 	}
+	c.server.counts.hits.Add(1)
 	defer l.Release()
 	return c.out.value(l.Size(), l.Pieces())
 }
@@ -154,12 +156,17 @@ func runExists(c *conn, args [][]byte) error {
 	return nil
 }
 
-// exists promises nothing to a daemon of the pool: that one promises for itself.
+// exists promises nothing to a daemon of the pool: that one promises for itself. LMCache's native client waits for ever
+// for what it was promised.
 func (c *conn) exists(key string) bool {
-	if c.peer {
+	s, promise := c.server.config.Store, c.server.config.Promise
+	switch {
+	case c.peer:
 		return c.view.Has(key)
+	case c.named:
+		return s.Exists(key, c.owner, promise)
 	}
-	return c.server.config.Store.Exists(key, c.owner, c.server.config.Promise)
+	return s.Promise(key, c.owner, promise)
 }
 
 func runDel(c *conn, args [][]byte) error {

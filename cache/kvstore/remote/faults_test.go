@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -210,4 +211,42 @@ func TestClusterNodeDies(t *testing.T) {
 	if hits < 20 || hits > 55 {
 		t.Errorf("%d of 60 values are hits with one node of three dead", hits)
 	}
+}
+
+// TestRedisEvicts: a Redis that evicts by itself. What LMCache's native client was promised it gets; what the Redis may
+// have evicted it is not promised, until it is known to be there.
+func TestRedisEvicts(t *testing.T) {
+	r := startRedis(t, "--maxmemory", "24mb", "--maxmemory-policy", "allkeys-lru")
+	d := startDaemon(t, Config{Redis: &Redis{URL: "redis://" + r.addr}}) // memory keeps nothing of its own
+	worker := netip.MustParseAddr("10.0.0.1")
+	promise := func(key string) bool { return d.store.Promise(key, worker, time.Minute) }
+	eventually(t, "the Redis has said what it evicted", func() bool {
+		d.put("k", 1<<20)
+		d.put("j", 1<<20)
+		d.written()
+		return promise("k")
+	})
+	eventually(t, "what was promised is in memory", func() bool { return d.store.Stats().Wanted == 0 })
+	flood := func() {
+		for i := range 64 {
+			r.do("SET", fmt.Sprint("flood", i), make([]byte, 1<<20))
+		}
+	}
+	flood()
+	if l := d.store.Get(t.Context(), "k", worker); l == nil {
+		t.Error("what was promised is lost")
+	} else {
+		l.Release()
+	}
+	eventually(t, "the evictions are known", func() bool { f, _ := d.remote.known("j"); return !d.remote.servers.steady("j", f) })
+	if promise("j") {
+		t.Error("it promises what may be evicted")
+	}
+	eventually(t, "it found out that this one is", func() bool { return !d.exists("j") })
+	if n := d.store.Stats(); n.Broken != 0 {
+		t.Errorf("%d promises were broken", n.Broken)
+	}
+	d.put("l", 1<<20)
+	d.written()
+	eventually(t, "what is known to be there is promised", func() bool { return promise("l") })
 }

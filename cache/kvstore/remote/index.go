@@ -17,6 +17,7 @@ func markOf(key string) mark { return mark(xxh3.HashString(key)) }
 type fact struct {
 	size  int64
 	ends  int64 // Unix ms; 0 = never
+	at    int64 // Unix ns, when it was known to be so; set by add
 	came  bool  // it was got from there once
 	stand stand // of its server at that time: the fact holds as long as that is the same
 }
@@ -41,7 +42,7 @@ type index struct {
 }
 
 const (
-	halfLength  = 1 << 19 // some 40 bytes each: 40 MB in all
+	halfLength  = 1 << 19 // some 56 bytes each: 60 MB in all
 	absentTime  = time.Second
 	absentCount = 1 << 16
 )
@@ -84,6 +85,7 @@ func (x *index) put(m mark, f fact) {
 func (x *index) add(m mark, f fact) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	f.at = time.Now().UnixNano()
 	f.came = f.came || x.newer[m].came || x.older[m].came
 	x.put(m, f)
 	delete(x.absent, m)

@@ -17,6 +17,8 @@ type node struct {
 	addr string
 	log  *slog.Logger
 
+	evictions evictions
+
 	mu      sync.Mutex // guards all below
 	fails   int        // in a row
 	good    time.Time  // the last answer

@@ -57,12 +57,27 @@ func (r *Remote) Exists(key string, _ time.Time) bool {
 	}
 	f, known := r.known(key)
 	if !known && !r.index.missed(markOf(key), time.Now()) {
-		select {
-		case r.probes <- key:
-		default: // there is no end of what is asked for
-		}
+		r.askLater(key)
 	}
 	return known && f.size >= 0
+}
+
+// Sure reports whether nothing was evicted at the key's server since that was known to have it. If it cannot tell, it
+// asks in the background.
+func (r *Remote) Sure(key string) bool {
+	f, known := r.known(key)
+	if known && r.servers.steady(key, f) {
+		return true
+	}
+	r.askLater(key)
+	return false
+}
+
+func (r *Remote) askLater(key string) {
+	select {
+	case r.probes <- key:
+	default: // there is no end of what is asked for
+	}
 }
 
 // known returns what is known of a key, if that still holds.

@@ -323,13 +323,19 @@ func (s *servers) weigh(ctx context.Context) {
 
 // limitOf returns maxmemory of INFO's text; 0 = there is none.
 func limitOf(info string) int64 {
+	n, _ := numberOf(info, "maxmemory")
+	return max(n, 0)
+}
+
+// numberOf returns a number of INFO's text.
+func numberOf(info, name string) (int64, bool) {
 	for line := range strings.Lines(info) {
-		if text, ok := strings.CutPrefix(line, "maxmemory:"); ok {
-			n, _ := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
-			return max(n, 0)
+		if text, ok := strings.CutPrefix(line, name+":"); ok {
+			n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+			return n, err == nil
 		}
 	}
-	return 0
+	return 0, false
 }
 
 func (s *servers) close() error {

@@ -76,4 +76,7 @@ func (r *Remote) MaxBytes() int64 { return r.servers.size.Load() }
 // SetMembers replaces the members of a pool: those that are in both lists keep their values.
 func (r *Remote) SetMembers(members []string) { r.servers.setMembers(members) }
 
-var _ kvstore.Backing = (*Remote)(nil)
+var (
+	_ kvstore.Backing = (*Remote)(nil)
+	_ kvstore.Sure    = (*Remote)(nil)
+)

@@ -164,7 +164,7 @@ func (r *Remote) probe(ctx context.Context) {
 func (r *Remote) ask(ctx context.Context, keys []string) {
 	byServer := map[redis.Cmdable][]string{}
 	for _, key := range keys {
-		if _, known := r.known(key); known || r.index.missed(markOf(key), time.Now()) {
+		if f, known := r.known(key); known && r.servers.steady(key, f) || r.index.missed(markOf(key), time.Now()) {
 			continue
 		}
 		if at, err := r.servers.at(key); err == nil {
@@ -220,6 +220,7 @@ func (r *Remote) tend(ctx context.Context) {
 		r.servers.beat(ctx)
 		if round%markEvery == 0 {
 			r.servers.compareMark(ctx)
+			r.servers.countEvictions(ctx)
 			r.deleteAgain()
 		}
 		if round%weighEvery == markEvery {

@@ -1,0 +1,184 @@
+package kvstore
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// lossy is a tier behind that forgets what the test wants.
+type lossy struct {
+	mu     sync.Mutex // guards all below
+	values map[string]string
+	unsure map[string]bool
+	gets   int
+	gate   chan struct{} // a Get waits until it is closed; nil = it does not
+}
+
+func newLossy(keys ...string) *lossy {
+	l := &lossy{values: map[string]string{}, unsure: map[string]bool{}}
+	for _, k := range keys {
+		l.values[k] = "value of " + k
+	}
+	return l
+}
+
+func (l *lossy) Exists(key string, _ time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, ok := l.values[key]
+	return ok
+}
+
+func (l *lossy) Sure(key string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.unsure[key]
+}
+
+func (l *lossy) Get(_ context.Context, key string, place Place) (bool, error) {
+	l.mu.Lock()
+	l.gets++
+	gate := l.gate
+	l.mu.Unlock()
+	if gate != nil {
+		<-gate
+	}
+	l.mu.Lock()
+	text, ok := l.values[key]
+	l.mu.Unlock()
+	if !ok {
+		return false, nil
+	}
+	pieces, err := place(Arrival{Size: int64(len(text)), Passing: true})
+	if err != nil {
+		return false, err
+	}
+	fill(pieces, text)
+	return true, nil
+}
+
+func (l *lossy) Put(string, time.Time, *Lease) (<-chan struct{}, bool) { return nil, false }
+func (l *lossy) Delete(key string) bool                                { return false }
+
+// lose forgets everything.
+func (l *lossy) lose() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	clear(l.values)
+}
+
+func (l *lossy) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.gets
+}
+
+// What a client was promised that waits for ever is there when it asks, though the tier behind has lost it meanwhile.
+func TestPromiseOfWhatIsFar(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		far := newLossy("k", "j")
+		s := open(t, Config{Far: far})
+		ctx, cancel := context.WithCancel(t.Context())
+		go s.Run(ctx)
+		defer cancel()
+		for range 2 {
+			if !s.Promise("k", alice, 30*time.Second) {
+				t.Fatal("it is not there")
+			}
+		}
+		s.Promise("k", bob, 30*time.Second)
+		s.Promise("j", bob, 30*time.Second)
+		synctest.Wait()
+		if n := s.Stats(); n.Wanted != 0 || n.Pins != 2 || far.count() != 2 {
+			t.Errorf("%+v, %d reads", n, far.count())
+		}
+		far.lose()
+		for i, owner := range []netip.Addr{alice, bob, alice} {
+			if got, _ := get(s, "k", owner, 10); got != "value of k" {
+				t.Errorf("read %d: %q", i, got)
+			}
+		}
+		if got, _ := get(s, "k", alice, 10); got != "" {
+			t.Errorf("it is kept after its promises were kept: %q", got)
+		}
+		time.Sleep(31 * time.Second)
+		if n := s.Stats(); n.Entries != 0 || n.Broken != 0 {
+			t.Errorf("after the time of a promise that nobody redeemed: %+v", n)
+		}
+	})
+}
+
+// A client that can be told of a miss has nothing fetched for it, and what the tier may have lost is not promised.
+func TestPromiseOnlyOfWhatIsSure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		far := newLossy("k", "j")
+		far.unsure["j"] = true
+		s := open(t, Config{Far: far})
+		if !s.Exists("k", alice, time.Minute) || !s.Exists("j", alice, time.Minute) {
+			t.Error("Exists does not say what the tier says")
+		}
+		if s.Promise("j", alice, time.Minute) || s.Promise("none", alice, time.Minute) {
+			t.Error("it promises what may be lost")
+		}
+		synctest.Wait()
+		if far.count() != 0 {
+			t.Errorf("%d values were fetched", far.count())
+		}
+	})
+}
+
+// What is lost before it could be fetched is a broken promise, which is counted.
+func TestBrokenPromise(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		far := newLossy("k", "read", "deleted")
+		far.gate = make(chan struct{})
+		s := open(t, Config{Far: far})
+		for _, key := range slices.Sorted(maps.Keys(far.values)) {
+			s.Promise(key, alice, time.Minute)
+		}
+		s.Delete("deleted")
+		far.lose()
+		close(far.gate)
+		synctest.Wait()
+		if n := s.Stats(); n.Broken != 2 || n.Wanted != 0 {
+			t.Errorf("%d are broken, and %d wait; want 2 and none", n.Broken, n.Wanted)
+		}
+	})
+}
+
+// No more is promised than can be kept in mind.
+func TestPromisesAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		far := newLossy()
+		far.gate = make(chan struct{})
+		s := open(t, Config{MaxBytes: 256 << 20, Far: far})
+		promised := 0
+		for i := range maxWanted + 100 {
+			key := fmt.Sprint("k", i)
+			far.mu.Lock()
+			far.values[key] = key
+			far.mu.Unlock()
+			if s.Promise(key, alice, time.Hour) {
+				promised++
+			}
+		}
+		if promised != maxWanted || s.Stats().Wanted != maxWanted {
+			t.Errorf("%d are promised, %d wait; want %d", promised, s.Stats().Wanted, maxWanted)
+		}
+		close(far.gate)
+		synctest.Wait()
+		if n := s.Stats(); n.Pins != maxWanted || n.Wanted != 0 {
+			t.Errorf("%d are there, %d wait", n.Pins, n.Wanted)
+		}
+		if got, _ := get(s, "k7", alice, 2); got != "k7" {
+			t.Errorf("%q", got)
+		}
+	})
+}
