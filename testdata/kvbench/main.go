@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // figure is one line of the output.
@@ -37,6 +38,7 @@ type options struct {
 	budget  int64
 	clients []int
 	sizes   []int
+	stopped time.Duration
 }
 
 func main() {
@@ -47,12 +49,16 @@ func main() {
 	flag.Func("clients", "how many, separated by commas (default 1,8)", numbers(&o.clients))
 	flag.Func("sizes", "of values, in bytes, separated by commas", numbers(&o.sizes))
 	l2 := flag.Bool("l2", false, "measure the tiers behind the KV cache, not its doors")
+	stall := flag.Bool("stall", false, "measure what waits while the L2 is stopped, flushed and killed")
+	flag.DurationVar(&o.stopped, "stopped", 30*time.Second, "how long -stall stops it")
 	null := flag.Bool("null", false, "be the server that the limit is measured with")
 	flag.Parse()
 	do := func() error { return run(o) }
 	switch {
 	case *null:
 		do = serveNull
+	case *stall:
+		do = func() error { return runStall(o) }
 	case *l2:
 		do = func() error { return runL2(o) }
 	}

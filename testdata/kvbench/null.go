@@ -2,12 +2,15 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"strconv"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // startNull runs this program again as the server that the limit is measured with.
@@ -29,8 +32,8 @@ func startNull() (*server, error) {
 	return s, err
 }
 
-// serveNull answers SET without keeping the value and GET with the same bytes for each key: blocking system calls, a
-// thread a client, memory that stays in the processor's cache. What a client gets of it is the most that it can get.
+// serveNull answers SET without keeping the value and GET with the same bytes for each key: blocking system calls, one
+// write for a value, a thread a client, memory that stays in the processor's cache. What a client gets of it is the most that it can get.
 func serveNull() error {
 	l, err := net.Listen("tcp", os.Getenv("KVBENCH_NULL"))
 	if err != nil {
@@ -84,20 +87,33 @@ func (n *null) command() error {
 		}
 		return n.write([]byte("+OK\r\n"))
 	}
-	if err := n.write(fmt.Appendf(nil, "$%d\r\n", size)); err != nil {
-		return err
+	list := [][]byte{fmt.Appendf(nil, "$%d\r\n", size)}
+	for rest := size; rest > 0; rest -= min(rest, len(n.buf)) {
+		list = append(list, n.buf[:min(rest, len(n.buf))])
 	}
-	for rest := size + 2; rest > 0; rest -= min(rest, len(n.buf)) {
-		part := n.buf[:min(rest, len(n.buf))]
-		if rest == len(part) {
-			copy(part[len(part)-min(2, len(part)):], "\r\n")
-		}
-		if err := n.write(part); err != nil {
+	return n.writeAll(append(list, []byte("\r\n")))
+}
+
+// writeAll writes pieces with one call, and the rest with another if the kernel has not taken all.
+func (n *null) writeAll(list [][]byte) error {
+	for len(list) > 0 {
+		sent, err := unix.Writev(n.fd, list[:min(len(list), maxPieces)])
+		if err != nil && !errors.Is(err, unix.EINTR) {
 			return err
+		}
+		for sent = max(sent, 0); len(list) > 0 && sent >= len(list[0]); {
+			sent -= len(list[0])
+			list = list[1:]
+		}
+		if sent > 0 {
+			list[0] = list[0][sent:]
 		}
 	}
 	return nil
 }
+
+// maxPieces is what one writev takes: 256 MiB in pieces of 256 KiB.
+const maxPieces = 1024
 
 func sizeOf(key []byte) (int, error) {
 	parts := bytes.Split(key, []byte("@"))

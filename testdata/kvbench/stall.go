@@ -1,0 +1,369 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// What is asked while an L2 is in trouble, in its worst phase.
+const (
+	existsMost = time.Millisecond     // of EXISTS, for 99 of 100
+	routeMost  = 5 * time.Millisecond // of a request's way through the router, for 99 of 100
+)
+
+// stall is a daemon over a Redis that gets into trouble under load. Its memory has room for a quarter of the values.
+type stall struct {
+	redis, ours *server
+	route       string // URL of a completion
+
+	phase atomic.Pointer[string]
+
+	mu    sync.Mutex                            // guards times
+	times map[string]map[string][]time.Duration // by phase and by what was asked
+	names []string                              // of phases, in order
+}
+
+const (
+	stallMemory = 64 << 20
+	stallKeys   = 256
+	stallValue  = 1 << 20
+)
+
+// phase is a time of the run, and what begins it.
+type phase struct {
+	name  string
+	begin func() error
+	lasts time.Duration
+}
+
+// waits is one line of the output: how long one kind of question took in a phase.
+type waits struct {
+	Name  string  `json:"name"`
+	Count int     `json:"count"`
+	P50   float64 `json:"p50_us"`
+	P99   float64 `json:"p99_us"`
+	Max   float64 `json:"max_us"`
+	Most  float64 `json:"most_us,omitempty"` // that is asked of p99
+	OK    bool    `json:"ok"`
+}
+
+// runStall prints how long EXISTS and requests took before, while and after the Redis was stopped, flushed and killed.
+func runStall(o options) error {
+	lines, err := measureStall(o.bin, o.stopped)
+	if err != nil {
+		return err
+	}
+	out := json.NewEncoder(os.Stdout)
+	for _, l := range lines {
+		if err := out.Encode(l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func measureStall(bin string, stopped time.Duration) (lines []waits, err error) {
+	dir, err := os.MkdirTemp("", "kvbench")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	s := &stall{times: map[string]map[string][]time.Duration{}}
+	defer func() { s.close() }()
+	if err := s.start(bin, dir); err != nil {
+		return nil, err
+	}
+	if err := s.put(); err != nil {
+		return nil, err
+	}
+	short := min(stopped, 5*time.Second)
+	err = s.play([]phase{
+		{name: "all is well", begin: func() error { return nil }, lasts: short},
+		{name: "L2 stopped", begin: func() error { return s.redis.cmd.Process.Signal(syscall.SIGSTOP) }, lasts: stopped},
+		{name: "L2 goes on", begin: func() error { return s.redis.cmd.Process.Signal(syscall.SIGCONT) }, lasts: short},
+		{name: "L2 flushed", begin: s.flush, lasts: short},
+		{name: "L2 killed", begin: s.redis.cmd.Process.Kill, lasts: short},
+	})
+	return s.lines(), err
+}
+
+func (s *stall) start(bin, dir string) (err error) {
+	s.redis, err = startRedis(dir)
+	if err != nil {
+		return err
+	}
+	worker, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	go func() { _ = http.Serve(worker, http.HandlerFunc(complete)) }()
+	front, err := freeAddr()
+	if err != nil {
+		return err
+	}
+	addr, err := freeAddr()
+	if err != nil {
+		return err
+	}
+	s.route = "http://" + front + "/v1/completions"
+	file := filepath.Join(dir, "stall.toml")
+	text := fmt.Sprintf("[server]\nlisten = '%s'\nadmin = '127.0.0.1:0'\nlog_level = 'error'\n[kv_cache]\nmax_bytes = %d\n"+
+		"resp = '%s'\n[kv_cache.l2]\nenabled = true\nbackend = 'redis'\nurl = 'redis://%s'\n[[pools]]\nmodels = ['*']\n"+
+		"workers = [{ url = 'http://%s' }]\n", front, stallMemory, addr, s.redis.addr, worker.Addr())
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		return err
+	}
+	s.ours, err = start("warmpath", addr, exec.Command(bin, "serve", "--config", file))
+	return err
+}
+
+func (s *stall) close() {
+	for _, one := range []*server{s.ours, s.redis} {
+		if one != nil {
+			_ = one.cmd.Process.Signal(syscall.SIGCONT)
+			one.stop()
+		}
+	}
+}
+
+// complete is a worker that answers at once.
+func complete(w http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	w.Header().Set("Content-Type", "application/json")
+	if strings.HasSuffix(r.URL.Path, "/models") {
+		_, _ = io.WriteString(w, `{"object":"list","data":[{"id":"m","object":"model"}]}`)
+		return
+	}
+	_, _ = io.WriteString(w, `{"id":"1","object":"text_completion","model":"m","choices":[{"index":0,"text":"a"}]}`)
+}
+
+func stallKey(i int) string { return fmt.Sprint("stall", i) }
+
+// put puts all values, and waits until the Redis has most of them: the queue to it is bounded.
+func (s *stall) put() error {
+	c, err := newAsker(s.ours.addr, false)
+	if err != nil {
+		return err
+	}
+	defer c.conn.Close()
+	value := bytes.Repeat([]byte("v"), stallValue)
+	for i := range stallKeys {
+		if line, err := c.ask("SET", stallKey(i), string(value)); err != nil || line != "+OK" {
+			return fmt.Errorf("SET answers %q, %w", line, err)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return nil
+}
+
+func (s *stall) flush() error {
+	c, err := newAsker(s.redis.addr, false)
+	if err != nil {
+		return err
+	}
+	defer c.conn.Close()
+	_, err = c.ask("FLUSHALL", "ASYNC")
+	return err
+}
+
+// play lets the askers ask while phase follows phase.
+func (s *stall) play(phases []phase) error {
+	s.enter(phases[0].name)
+	ctx, end := context.WithCancel(context.Background())
+	defer end()
+	askers := []func(context.Context) error{
+		func(ctx context.Context) error { return s.askExists(ctx, false) },
+		func(ctx context.Context) error { return s.askExists(ctx, true) },
+		s.readAndWrite, s.askRoute,
+	}
+	ended := make(chan error, len(askers))
+	for _, f := range askers {
+		go func() { ended <- f(ctx) }()
+	}
+	left := len(askers)
+	for _, p := range phases {
+		s.enter(p.name)
+		if err := p.begin(); err != nil {
+			return err
+		}
+		select {
+		case err := <-ended:
+			return fmt.Errorf("%s: %w", p.name, err)
+		case <-time.After(p.lasts):
+		}
+	}
+	end()
+	for ; left > 0; left-- {
+		if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *stall) enter(name string) {
+	s.phase.Store(&name)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !slices.Contains(s.names, name) {
+		s.names = append(s.names, name)
+		s.times[name] = map[string][]time.Duration{}
+	}
+}
+
+func (s *stall) note(what string, since time.Time) {
+	took := time.Since(since)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	of := s.times[*s.phase.Load()]
+	of[what] = append(of[what], took)
+}
+
+// askExists asks for keys of memory, of L2, and of neither. A native client opens with none of the commands of a Redis
+// library: what it is promised is fetched.
+func (s *stall) askExists(ctx context.Context, native bool) error {
+	c, err := newAsker(s.ours.addr, !native)
+	if err != nil {
+		return err
+	}
+	defer c.conn.Close()
+	what := "EXISTS"
+	if native {
+		what = "EXISTS of a native client"
+	}
+	for ctx.Err() == nil {
+		key := stallKey(rand.IntN(stallKeys * 5 / 4))
+		start := time.Now()
+		if line, err := c.ask("EXISTS", key); err != nil || line != ":0" && line != ":1" {
+			return fmt.Errorf("EXISTS answers %q, %w", line, err)
+		}
+		s.note(what, start)
+		time.Sleep(500 * time.Microsecond)
+	}
+	return nil
+}
+
+// readAndWrite is a worker beside them: its GETs may wait for L2, for as long as that is not known to be down.
+func (s *stall) readAndWrite(ctx context.Context) error {
+	c, err := newAsker(s.ours.addr, true)
+	if err != nil {
+		return err
+	}
+	defer c.conn.Close()
+	value := strings.Repeat("w", stallValue)
+	for ctx.Err() == nil {
+		key := stallKey(rand.IntN(stallKeys))
+		start := time.Now()
+		if _, err := c.ask("GET", key); err != nil {
+			return fmt.Errorf("GET: %w", err)
+		}
+		s.note("GET", start)
+		if line, err := c.ask("SET", key, value); err != nil || line != "+OK" && !strings.HasPrefix(line, "-OOM") {
+			return fmt.Errorf("SET answers %q, %w", line, err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return nil
+}
+
+// askRoute sends completions through the router.
+func (s *stall) askRoute(ctx context.Context) error {
+	for ctx.Err() == nil {
+		body := fmt.Sprintf(`{"model":"m","prompt":"%s"}`, strings.Repeat(fmt.Sprint("word", rand.IntN(100), " "), 200))
+		start := time.Now()
+		a, err := http.Post(s.route, "application/json", strings.NewReader(body))
+		if err != nil {
+			return err
+		}
+		_, _ = io.Copy(io.Discard, a.Body)
+		a.Body.Close()
+		if a.StatusCode != http.StatusOK {
+			return fmt.Errorf("a completion answers %s", a.Status)
+		}
+		s.note("a completion, with its worker's time", start)
+		time.Sleep(2 * time.Millisecond)
+	}
+	return nil
+}
+
+// lines makes the output of what was noted.
+func (s *stall) lines() (all []waits) {
+	most := map[string]time.Duration{"EXISTS": existsMost, "EXISTS of a native client": existsMost,
+		"a completion, with its worker's time": routeMost}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range s.names {
+		for _, what := range []string{"EXISTS", "EXISTS of a native client", "a completion, with its worker's time", "GET"} {
+			list := slices.Sorted(slices.Values(s.times[name][what]))
+			if len(list) == 0 {
+				continue
+			}
+			us := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
+			w := waits{Name: name + ": " + what, Count: len(list), P50: us(list[len(list)/2]), P99: us(list[len(list)*99/100]),
+				Max: us(list[len(list)-1]), Most: us(most[what])}
+			w.OK = w.Most == 0 || w.P99 <= w.Most
+			all = append(all, w)
+		}
+	}
+	return all
+}
+
+// asker is a client that does not keep values.
+type asker struct {
+	conn net.Conn
+	in   *bufio.Reader
+}
+
+// newAsker connects. With named it opens as the libraries for Redis do.
+func newAsker(addr string, named bool) (*asker, error) {
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	c := &asker{conn: conn, in: bufio.NewReaderSize(conn, 64<<10)}
+	if named {
+		if _, err := c.ask("CLIENT", "ID"); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// ask sends a command and returns the first line of its answer.
+func (c *asker) ask(words ...string) (string, error) {
+	out := fmt.Appendf(nil, "*%d\r\n", len(words))
+	for _, w := range words {
+		out = fmt.Appendf(out, "$%d\r\n%s\r\n", len(w), w)
+	}
+	if _, err := c.conn.Write(out); err != nil {
+		return "", err
+	}
+	line, err := c.in.ReadString('\n')
+	if err != nil {
+		return "", err
+	}
+	line = strings.TrimSuffix(line, "\r\n")
+	var n int
+	if _, err := fmt.Sscanf(line, "$%d", &n); err == nil && n >= 0 {
+		_, err = c.in.Discard(n + 2)
+		return line, err
+	}
+	return line, nil
+}
