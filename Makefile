@@ -19,7 +19,7 @@ BENCHCOUNT ?= 3
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL = help
-.PHONY: help build modules strategies run test race fuzz bench faults attacks soak torture clients check install
+.PHONY: help build modules strategies run test race fuzz bench faults attacks soak policies torture clients check install
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -68,6 +68,8 @@ bench: build ## one JSON line a figure, with its target; the data plane beside n
 	  run -bench '^BenchmarkDecode$$' ./cache/kvevents && \
 	  run -bench '^BenchmarkPubToIndex$$' -benchtime 300000x ./daemon/feed && \
 	  run -bench '^Benchmark(Events|Hash|Lookup|Lookup256Workers|LookupBesideEvents|BytesPerPair)$$' ./cache/holdings && \
+	  run -bench '^Benchmark(Put|Page)$$' ./cache/kvstore/catalog && \
+	  run -bench '^BenchmarkPut$$' ./cache/kvstore/chunks && \
 	  run -bench '^Benchmark(Scan256KB|ScanHash256KB)$$' ./daemon/prompt && \
 	  run -bench '^BenchmarkHit$$' ./daemon/tokens; \
 	} >.cache/bench.txt || { cat .cache/bench.txt; exit 1; }
@@ -84,6 +86,10 @@ attacks: build ## every known way to break a running daemon from outside, a line
 
 soak: build ## SOAK (3m) of load with random faults: memory flat, nothing left over
 	@go run ./testdata/faults -bin bin/warmpath -soak $(SOAK)
+
+policies: ## the hit rates of the KV cache's eviction policies over a trace of block ids, as a table: TRACE=FILE.jsonl
+	@test -n "$(TRACE)" || { echo "name a trace: make policies TRACE=FILE.jsonl; testdata/traces/README.md has the format" >&2; exit 2; }
+	@cd testdata/policies && go run . $(abspath $(TRACE))
 
 torture: build ## TORTURE (10m) of the KV cache: random puts, gets and leases, killed clients and daemons, a full disk
 	@go run ./testdata/kvtorture -bin bin/warmpath -for $(TORTURE)

@@ -75,6 +75,10 @@ var targets = []target{
 	plain("cache/holdings.Hash/8k", "ns/op"),
 	plain("cache/holdings.Hash/64k", "ns/op"),
 
+	most("cache/kvstore/catalog.Put", "ns/op", 2000),
+	most("cache/kvstore/catalog.Page/after_100000", "ns/op", 500e3),
+	most("cache/kvstore/chunks.Put", "ns/op", 1000),
+
 	least("daemon/prompt.Scan256KB", "MB/s", 4000),
 	most("daemon/prompt.ScanHash256KB", "ns/op", 200e3),
 

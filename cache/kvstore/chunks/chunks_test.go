@@ -178,3 +178,15 @@ func FuzzPut(f *testing.F) {
 		}
 	})
 }
+
+func BenchmarkPut(b *testing.B) {
+	m := NewMeter(64<<30, 256)
+	head := metadata(32<<20, 1, 2, 2, 32, 256, 1024)
+	var keys []string
+	for i := range 1 << 10 {
+		keys = append(keys, fmt.Sprintf("r\x00vllm@org/model-8b@8@%d@%016x@bfloat16metadata", i%8, i*i))
+	}
+	for i := 0; b.Loop(); i++ {
+		m.Put(keys[i%len(keys)], int64(len(head)), head)
+	}
+}
