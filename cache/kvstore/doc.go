@@ -30,7 +30,7 @@
 // # How the files lie
 //
 // store and view are what is called; lease and its filling are what they hand out; load asks backing for what is not
-// there, promise for what is going to be asked for. All work on memory, the index of entries; list tells the keys in order. Below stand the rooms arena (the
-// bytes, and what is free of them), evict (who goes next) and catalog (the keys in order). chunks reads from what is
-// put how many tokens the room is.
+// there, promise for what is going to be read. All work on memory, the index of entries; list tells the keys in order.
+// Below stand the rooms arena (the bytes, and what is free of them), evict (who goes next) and catalog (the keys in
+// order). chunks reads from what is put how many tokens the room is.
 package kvstore

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// What a tier behind has is promised by a pin that waits for the value. The value comes as soon as a fetcher is free, or
-// with the GET, if that is first; memory.add gives it the pin. So it is there when the client asks, whatever the tier
-// evicts meanwhile.
+// What a tier behind has is promised by a pin that waits for the value. The value comes as soon as a fetcher is free,
+// or with the GET, if that is first; memory.add gives it the pin. So it is there when the client asks, whatever the
+// tier evicts meanwhile.
 
 const (
 	maxWanted = 4096 // promises of values that are not in memory yet: 64 GiB at 16 MiB each. No more are made

@@ -144,6 +144,9 @@ func TestBrokenPromise(t *testing.T) {
 			s.Promise(key, alice, time.Minute)
 		}
 		s.Delete("deleted")
+		if l := NewView(s, Here).Get(t.Context(), "k", nobody); l != nil || s.Stats().Broken != 0 {
+			t.Error("a question that stays here breaks a promise")
+		}
 		far.lose()
 		close(far.gate)
 		synctest.Wait()

@@ -129,8 +129,11 @@ func (s *Store) get(ctx context.Context, f flight, owner netip.Addr) *Lease {
 		l, from = s.load(ctx, f, owner)
 	}
 	s.count(func(n *counts) {
-		if l == nil || l.entry == nil {
-			s.memory.settle(f.key, owner, l != nil)
+		switch {
+		case l != nil && l.entry == nil:
+			s.memory.settle(f.key, owner, true)
+		case l == nil && f.reach == Everywhere && ctx.Err() == nil: // else it may still come
+			s.memory.settle(f.key, owner, false)
 		}
 		switch {
 		case l == nil:

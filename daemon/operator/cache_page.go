@@ -143,8 +143,8 @@ func describeCache(k *kvcache.Cache) CacheState {
 			Evictions: d.Dropped})
 	}
 	if l := all.L2; l != nil {
-		out.Tiers = append(out.Tiers, CacheTier{Tier: "l2", Values: l.Known, Bytes: all.InL2.ValueBytes, MaxBytes: all.L2Bytes,
-			Hits: l.Hits})
+		out.Tiers = append(out.Tiers, CacheTier{Tier: "l2", Values: l.Known, Bytes: all.InL2.ValueBytes,
+			MaxBytes: all.L2Bytes, Hits: l.Hits})
 	}
 	e, _ := k.Holds()
 	out.Tokens.Room, out.Tokens.Guessed = e.Tokens, e.Guessed

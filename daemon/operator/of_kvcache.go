@@ -61,7 +61,8 @@ var ofKVCache = []reading[kvcache.Stats]{
 		}),
 	newReading(metric{name: "kv_held",
 		help: "Values of the KV cache that cannot make room: being read (leased), promised to " +
-			"a client (pinned), being written (filling). wanted: promised, and on their way from l2.", kind: isGauge, labels: []string{"why"}},
+			"a client (pinned), being written (filling). wanted: promised, and on their way from l2.",
+		kind: isGauge, labels: []string{"why"}},
 		func(s kvcache.Stats, send func(float64, ...string)) {
 			send(float64(s.Store.Leases), "leased")
 			send(float64(s.Store.Pins), "pinned")
@@ -106,8 +107,8 @@ var ofKVCache = []reading[kvcache.Stats]{
 			}
 		}),
 	newReading(metric{name: "kv_door_bytes_total",
-		help: "Bytes that came in and went out at a door of the KV cache. leased: values that workers read in shared memory.", kind: isCounter,
-		labels: []string{"door", "direction"}},
+		help: "Bytes that came in and went out at a door of the KV cache. leased: values that workers read in shared " +
+			"memory.", kind: isCounter, labels: []string{"door", "direction"}},
 		func(s kvcache.Stats, send func(float64, ...string)) {
 			if s.RESP != nil {
 				send(float64(s.RESP.BytesIn), "resp", "in")
@@ -131,8 +132,9 @@ var ofKVCache = []reading[kvcache.Stats]{
 				send(float64(s.HyperPod.Misses), "hyperpod", "miss")
 			}
 		}),
-	total("kv_promises_broken_total", "Values that EXISTS found for clients that wait for ever, LMCache's native ones, and "+
-		"that L2 had lost when they were fetched.", nil, func(s kvcache.Stats) float64 { return float64(s.Store.Broken) }),
+	total("kv_promises_broken_total", "Values that EXISTS found for clients that wait for ever, LMCache's native ones, "+
+		"and that L2 had lost when they were fetched.", nil,
+		func(s kvcache.Stats) float64 { return float64(s.Store.Broken) }),
 	newReading(metric{name: "kv_spill_bytes",
 		help: "Bytes of the files of spilled values.", kind: isGauge},
 		func(s kvcache.Stats, send func(float64, ...string)) {

@@ -17,8 +17,8 @@
 //   - EXISTS that answers :1 promises the value to the client's address for Config.Promise, 30 s, or until its GET.
 //     What only L2 has is fetched at once for such a client, before L2 can evict it; what L2 may have evicted since it
 //     was known to have it is answered :0, and asked for in the background (TestExistsFetchesForNativeClients,
-//     TestRedisEvicts in cache/kvstore/remote). What L2 loses between its last count of evictions, a second ago at most,
-//     and the fetch is a promise that nobody can keep: it is counted and logged.
+//     TestRedisEvicts in cache/kvstore/remote). What L2 loses between its last count of evictions, a second ago at
+//     most, and the fetch is a promise that nobody can keep: it is counted and logged.
 //   - GET answers the value or a miss. It never answers an error, not even to a client that has yet to authenticate
 //     (that one gets a miss), and no connection is closed in the middle of it but for a client that stopped reading.
 //   - No connection is closed for being idle. Who vanished is found by TCP's keep-alive.

@@ -168,5 +168,6 @@ func (s *Server) Stats() Stats {
 	s.mu.Unlock()
 	n := &s.counts
 	return Stats{Connections: open, Refused: n.refused.Load(), Commands: n.commands.Load(), Failed: n.failed.Load(),
-		Stalled: n.stalled.Load(), Hits: n.hits.Load(), Misses: n.misses.Load(), BytesIn: n.read.Load(), BytesSent: n.written.Load()}
+		Stalled: n.stalled.Load(), Hits: n.hits.Load(), Misses: n.misses.Load(), BytesIn: n.read.Load(),
+		BytesSent: n.written.Load()}
 }

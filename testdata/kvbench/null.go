@@ -33,7 +33,8 @@ func startNull() (*server, error) {
 }
 
 // serveNull answers SET without keeping the value and GET with the same bytes for each key: blocking system calls, one
-// write for a value, a thread a client, memory that stays in the processor's cache. What a client gets of it is the most that it can get.
+// write for a value, a thread a client, memory that stays in the processor's cache. What a client gets of it is the
+// most that it can get.
 func serveNull() error {
 	l, err := net.Listen("tcp", os.Getenv("KVBENCH_NULL"))
 	if err != nil {

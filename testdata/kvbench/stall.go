@@ -124,9 +124,10 @@ func (s *stall) start(bin, dir string) (err error) {
 	}
 	s.route = "http://" + front + "/v1/completions"
 	file := filepath.Join(dir, "stall.toml")
-	text := fmt.Sprintf("[server]\nlisten = '%s'\nadmin = '127.0.0.1:0'\nlog_level = 'error'\n[kv_cache]\nmax_bytes = %d\n"+
-		"resp = '%s'\n[kv_cache.l2]\nenabled = true\nbackend = 'redis'\nurl = 'redis://%s'\n[[pools]]\nmodels = ['*']\n"+
-		"workers = [{ url = 'http://%s' }]\n", front, stallMemory, addr, s.redis.addr, worker.Addr())
+	text := fmt.Sprintf("[server]\nlisten = '%s'\nadmin = '127.0.0.1:0'\nlog_level = 'error'\n"+
+		"[kv_cache]\nmax_bytes = %d\nresp = '%s'\n[kv_cache.l2]\nenabled = true\nbackend = 'redis'\nurl = 'redis://%s'\n"+
+		"[[pools]]\nmodels = ['*']\nworkers = [{ url = 'http://%s' }]\n",
+		front, stallMemory, addr, s.redis.addr, worker.Addr())
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return err
 	}

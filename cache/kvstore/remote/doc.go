@@ -20,8 +20,8 @@
 // the servers have evicted since. A Get finds that out; the index of a server that was flushed, came back empty or was
 // down is dropped within a second. Two halves of half a million keys each bound it.
 //
-// A client that waits for ever must not be told yes wrongly. For it there is Sure: once a second each server is asked how
-// many values it has evicted, and a fact from before the last eviction is not sure until the server is asked again.
+// A client that waits for ever must not be told yes wrongly. For it there is Sure: once a second each server is asked
+// how many values it has evicted, and a fact from before the last eviction is not sure until the server is asked again.
 //
 // # How is a pool divided?
 //
