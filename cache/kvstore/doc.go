@@ -9,7 +9,7 @@
 //   - What is leased stays, even when its key is replaced, deleted, evicted or expires: its room is free at the last
 //     Release. What Exists promised to a client stays for the time of the promise, or until that client has read it.
 //     Eviction goes around both. Only a deletion, and a put under the same key, end a promise.
-//   - What Promise found far away is on its way to memory when it returns, and then stays like the rest (promise.go).
+//   - What Promise found far away is on its way to memory when it returns, and then stays like the rest (load.go).
 //   - No value is ever seen half written, and no reader ever sees another key's bytes (TestTorture).
 //   - Config.MaxBytes bounds all of it: keys and records have a part of their own. What does not fit, since all that is
 //     left is leased or promised, is refused with ErrFull at Reserve, before a byte of it is read.
@@ -30,7 +30,7 @@
 // # How the files lie
 //
 // store and view are what is called; lease and its filling are what they hand out; load asks backing for what is not
-// there, promise for what is going to be read. All work on memory, the index of entries; list tells the keys in order.
+// there, and for what was promised. All work on memory, the index of entries; list tells the keys in order.
 // Below stand the rooms arena (the bytes, and what is free of them), evict (who goes next) and catalog (the keys in
 // order). chunks reads from what is put how many tokens the room is.
 package kvstore

@@ -210,3 +210,20 @@ func (m *memory) sweep(now time.Time) {
 		heap.Push(&m.ends, e)
 	}
 }
+
+// settle ends promises of a value that is not in memory: the owner has read it elsewhere, or it is lost.
+func (m *memory) settle(key string, owner netip.Addr, found bool) {
+	w := m.wanted[key]
+	if w == nil {
+		return
+	}
+	if found {
+		w.redeem(owner)
+	} else {
+		m.broken++
+		w.pins = nil
+	}
+	if len(w.pins) == 0 {
+		delete(m.wanted, key)
+	}
+}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -14,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -80,6 +80,7 @@ func runStall(o options) error {
 }
 
 func measureStall(bin string, stopped time.Duration) (lines []waits, err error) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(16)) // who asks waits for no other goroutine of this program
 	dir, err := os.MkdirTemp("", "kvbench")
 	if err != nil {
 		return nil, err
@@ -166,7 +167,7 @@ func (s *stall) put() error {
 	defer c.conn.Close()
 	value := bytes.Repeat([]byte("v"), stallValue)
 	for i := range stallKeys {
-		if line, err := c.ask("SET", stallKey(i), string(value)); err != nil || line != "+OK" {
+		if line, err := c.put(stallKey(i), value); err != nil || line != "+OK" {
 			return fmt.Errorf("SET answers %q, %w", line, err)
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -245,6 +246,11 @@ func (s *stall) askExists(ctx context.Context, native bool) error {
 		return err
 	}
 	defer c.conn.Close()
+	fd, err := c.block()
+	if err != nil {
+		return err
+	}
+	defer syscall.Close(fd)
 	what := "EXISTS"
 	if native {
 		what = "EXISTS of a native client"
@@ -252,7 +258,7 @@ func (s *stall) askExists(ctx context.Context, native bool) error {
 	for ctx.Err() == nil {
 		key := stallKey(rand.IntN(stallKeys * 5 / 4))
 		start := time.Now()
-		if line, err := c.ask("EXISTS", key); err != nil || line != ":0" && line != ":1" {
+		if line, err := askNow(fd, command("EXISTS", key)); err != nil || line != ":0\r\n" && line != ":1\r\n" {
 			return fmt.Errorf("EXISTS answers %q, %w", line, err)
 		}
 		s.note(what, start)
@@ -268,7 +274,7 @@ func (s *stall) readAndWrite(ctx context.Context) error {
 		return err
 	}
 	defer c.conn.Close()
-	value := strings.Repeat("w", stallValue)
+	value := bytes.Repeat([]byte("w"), stallValue)
 	for ctx.Err() == nil {
 		key := stallKey(rand.IntN(stallKeys))
 		start := time.Now()
@@ -276,7 +282,7 @@ func (s *stall) readAndWrite(ctx context.Context) error {
 			return fmt.Errorf("GET: %w", err)
 		}
 		s.note("GET", start)
-		if line, err := c.ask("SET", key, value); err != nil || line != "+OK" && !strings.HasPrefix(line, "-OOM") {
+		if line, err := c.put(key, value); err != nil || line != "+OK" && !strings.HasPrefix(line, "-OOM") {
 			return fmt.Errorf("SET answers %q, %w", line, err)
 		}
 		time.Sleep(20 * time.Millisecond)
@@ -324,47 +330,4 @@ func (s *stall) lines() (all []waits) {
 		}
 	}
 	return all
-}
-
-// asker is a client that does not keep values.
-type asker struct {
-	conn net.Conn
-	in   *bufio.Reader
-}
-
-// newAsker connects. With named it opens as the libraries for Redis do.
-func newAsker(addr string, named bool) (*asker, error) {
-	conn, err := net.Dial("tcp", addr)
-	if err != nil {
-		return nil, err
-	}
-	c := &asker{conn: conn, in: bufio.NewReaderSize(conn, 64<<10)}
-	if named {
-		if _, err := c.ask("CLIENT", "ID"); err != nil {
-			return nil, err
-		}
-	}
-	return c, nil
-}
-
-// ask sends a command and returns the first line of its answer.
-func (c *asker) ask(words ...string) (string, error) {
-	out := fmt.Appendf(nil, "*%d\r\n", len(words))
-	for _, w := range words {
-		out = fmt.Appendf(out, "$%d\r\n%s\r\n", len(w), w)
-	}
-	if _, err := c.conn.Write(out); err != nil {
-		return "", err
-	}
-	line, err := c.in.ReadString('\n')
-	if err != nil {
-		return "", err
-	}
-	line = strings.TrimSuffix(line, "\r\n")
-	var n int
-	if _, err := fmt.Sscanf(line, "$%d", &n); err == nil && n >= 0 {
-		_, err = c.in.Discard(n + 2)
-		return line, err
-	}
-	return line, nil
 }

@@ -1,11 +1,8 @@
 package remote
 
 import (
-	"context"
 	"sync"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // evictions is what is known of the values that a server has evicted. It says how many, and not which.
@@ -31,24 +28,4 @@ func (e *evictions) since(unixNano int64) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return !e.known || unixNano <= e.last.UnixNano()
-}
-
-// steady reports whether the key's server has evicted nothing since the fact was known. It never waits.
-func (s *servers) steady(key string, f fact) bool {
-	_, n := s.owner(key)
-	return n != nil && !n.evictions.since(f.at)
-}
-
-// countEvictions asks the servers that answer. What one does not say is taken for an eviction.
-func (s *servers) countEvictions(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
-	defer cancel()
-	s.each(func(c *redis.Client, n *node) {
-		if !n.up() || s.kind == pool && s.config.Pool.Self(n.addr) {
-			return
-		}
-		text, err := c.Info(ctx, "stats").Result()
-		count, ok := numberOf(text, "evicted_keys")
-		n.evictions.note(count, err == nil && ok, time.Now())
-	})
 }

@@ -321,6 +321,26 @@ func (s *servers) weigh(ctx context.Context) {
 	}
 }
 
+// steady reports whether the key's server has evicted nothing since the fact was known. It never waits.
+func (s *servers) steady(key string, f fact) bool {
+	_, n := s.owner(key)
+	return n != nil && !n.evictions.since(f.at)
+}
+
+// countEvictions asks the servers that answer. What one does not say is taken for an eviction.
+func (s *servers) countEvictions(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
+	defer cancel()
+	s.each(func(c *redis.Client, n *node) {
+		if !n.up() || s.kind == pool && s.config.Pool.Self(n.addr) {
+			return
+		}
+		text, err := c.Info(ctx, "stats").Result()
+		count, ok := numberOf(text, "evicted_keys")
+		n.evictions.note(count, err == nil && ok, time.Now())
+	})
+}
+
 // limitOf returns maxmemory of INFO's text; 0 = there is none.
 func limitOf(info string) int64 {
 	n, _ := numberOf(info, "maxmemory")
