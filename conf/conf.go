@@ -157,6 +157,7 @@ func (w Worker) Equal(other Worker) bool { return reflect.DeepEqual(w, other) }
 // Strategy is a module of one's own, or options and limits for the built-in of that name.
 type Strategy struct {
 	Path        string         `toml:"path"`         // the module; empty for a built-in
+	SHA256      string         `toml:"sha256"`       // of the module; another file is refused; empty = any
 	Options     map[string]any `toml:"options"`      // scalars
 	Allow       []string       `toml:"allow"`        // what the module may use: kv, headers:x-tenant
 	Fuel        int64          `toml:"fuel"`         // steps per pick

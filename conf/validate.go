@@ -1,6 +1,7 @@
 package conf
 
 import (
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"net/url"
@@ -123,6 +124,12 @@ func checkStrategy(r *report, path, name string, s Strategy) {
 	if s.Path == "" && !slices.Contains(Builtins, name) {
 		r.add(child(path, "path"), "it is missing, and "+name+" is no built-in",
 			"give the module's file, or name one of "+strings.Join(Builtins, ", "))
+	}
+	if sum, err := hex.DecodeString(s.SHA256); s.SHA256 != "" && (err != nil || len(sum) != 32) {
+		r.add(child(path, "sha256"), fmt.Sprintf("%.80q is no SHA-256", s.SHA256),
+			"write the 64 hex digits that sha256sum or warmpath plugin check prints")
+	} else if s.SHA256 != "" && s.Path == "" {
+		r.add(child(path, "sha256"), "a built-in has no file", "give the module's path, or leave it out")
 	}
 	for i, a := range s.Allow {
 		checkAllowed(r, elem(child(path, "allow"), i), a)

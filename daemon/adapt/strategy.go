@@ -2,8 +2,12 @@ package adapt
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/warmpath/warmpath/conf"
 	"github.com/warmpath/warmpath/host"
@@ -20,6 +24,9 @@ func Strategy(h *host.Host, c *conf.Config, p *conf.Pool) (*host.Strategy, error
 	if err != nil {
 		return nil, wrong(err)
 	}
+	if err := checkSum(p.Strategy, sc.SHA256, wasm); err != nil {
+		return nil, wrong(err)
+	}
 	s, err := h.Load(context.Background(), p.Strategy, wasm, host.Options{
 		Values: c.OptionValues(p), Allow: sc.Allow, Fuel: sc.Fuel,
 		MemoryBytes: sc.MemoryMB << 20, PickTime: sc.PickTimeout, Pool: p.Name})
@@ -27,6 +34,16 @@ func Strategy(h *host.Host, c *conf.Config, p *conf.Pool) (*host.Strategy, error
 		return nil, wrong(err)
 	}
 	return s, nil
+}
+
+// checkSum compares a module with the sum that the file has for it, if it has one.
+func checkSum(name, want string, wasm []byte) error {
+	got := sha256.Sum256(wasm)
+	if want == "" || strings.EqualFold(hex.EncodeToString(got[:]), want) {
+		return nil
+	}
+	return fmt.Errorf("strategy %q is refused: its module has the SHA-256 %x, and strategies.%s.sha256 is %s; put the right "+
+		"module there, or correct the sum", name, got, name, strings.ToLower(want))
 }
 
 // Strategies are the names of all strategies that a pool could have: the built-ins, and those of the file.
