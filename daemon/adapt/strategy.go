@@ -42,8 +42,8 @@ func checkSum(name, want string, wasm []byte) error {
 	if want == "" || strings.EqualFold(hex.EncodeToString(got[:]), want) {
 		return nil
 	}
-	return fmt.Errorf("strategy %q is refused: its module has the SHA-256 %x, and strategies.%s.sha256 is %s; put the right "+
-		"module there, or correct the sum", name, got, name, strings.ToLower(want))
+	return fmt.Errorf("strategy %q is refused: its module has the SHA-256 %x, and strategies.%s.sha256 is %s; put the "+
+		"right module there, or correct the sum", name, got, name, strings.ToLower(want))
 }
 
 // Strategies are the names of all strategies that a pool could have: the built-ins, and those of the file.
