@@ -58,8 +58,9 @@ fuzz: modules ## each fuzz target for FUZZTIME (10s)
 # it spans host and plugins. A failing pick needs a new instance each time, untimed: its runs are counted, or it lasts hours.
 bench: build ## one JSON line a figure, with its target; the data plane beside nginx and haproxy, the KV cache beside redis-server
 	@mkdir -p .cache; run() { go test -run '^$$' -benchmem -count $(BENCHCOUNT) "$$@"; }; { \
-	  run -bench '^Benchmark(Pick|PickTail|FromText)$$' ./testdata/benchjson && \
-	  run -bench '^Benchmark(PickGo|PickParallel)$$' ./host && \
+	  run -bench '^Benchmark(Pick|PickTail|FromText|KV)$$' ./testdata/benchjson && \
+	  run -bench '^Benchmark(PickGo|PickParallel|Notices)$$' ./host && \
+	  run -bench '^BenchmarkShadow$$' ./daemon && \
 	  run -bench '^BenchmarkPickAllocating$$' -benchtime 10000000x -count 1 ./host && \
 	  run -bench '^Benchmark(ColdStart|WarmStart)$$' -benchtime 3x ./host && \
 	  run -bench '^BenchmarkTrapToFallback$$' -benchtime 100x ./host && \

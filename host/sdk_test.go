@@ -91,4 +91,5 @@ func BenchmarkNotices(b *testing.B) {
 	}
 	st := s.Stats()
 	b.ReportMetric(float64(st.Dropped["wp_on_complete"])/float64(b.N), "dropped/op")
+	b.ReportMetric(float64(st.Delivered["wp_on_complete"])/b.Elapsed().Seconds(), "callbacks/s")
 }

@@ -43,6 +43,11 @@ var targets = []target{
 	most("host.Runaway/recursion", "ns/op", 2e6),
 	most("host.Runaway/flood", "ns/op", 2e6),
 
+	most("testdata/benchjson.KV/get", "ns/call", 600),
+	most("testdata/benchjson.KV/cas", "ns/call", 1600),
+	least("host.Notices", "callbacks/s", 100e3),
+	ratio("daemon.Shadow/beside", "daemon.Shadow/alone", 1.05), // of a whole request
+
 	most("cache/prefix.Lookup/8k", "ns/op", 600),
 	most("cache/prefix.Lookup/64k", "ns/op", 600),
 	most("cache/prefix.Lookup256Workers", "ns/op", 1000),
