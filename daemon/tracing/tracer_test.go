@@ -59,7 +59,7 @@ func tracing(t *testing.T, endpoint string, sample float64) (*Tracer, *lines) {
 	return tr, log
 }
 
-func newCollector(t *testing.T) *otlptest.Collector {
+func newCollector(t testing.TB) *otlptest.Collector {
 	t.Helper()
 	c, stop := otlptest.Start()
 	t.Cleanup(stop)
