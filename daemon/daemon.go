@@ -84,7 +84,7 @@ func NewUnder(m *unit.Manager, c *conf.Config, log *slog.Logger) (*Daemon, error
 	level := new(slog.LevelVar)
 	operator.SetLevel(level, c.Server.LogLevel)
 	log = slog.New(operator.NewLeveled(log.Handler(), level))
-	controller, err := newLMCache(&c.LMCache, log) // first: a worker that is not answered soon reports nothing
+	controller, err := newLMCache(&c.LMCache, m.Listen, log) // first: a worker that is not answered soon reports nothing
 	if err != nil {
 		return nil, err
 	}
@@ -125,23 +125,21 @@ func (d *Daemon) start(c *conf.Config) error {
 	s := &c.Server
 	var err error
 	d.front, err = front.New(front.Config{Log: d.log, Meter: d.metrics, Epoch: d.epoch, Serve: d.serve,
-		Ended: d.ring.Ended, Trace: d.tracer.Begin,
 		Ready:    func(draining bool) (bool, any) { return operator.Readiness(d.shown(), draining) },
-		Listener: d.manager.Given().Client, Listen: s.Listen, TLSCert: s.TLSCertFile, TLSKey: s.TLSKeyFile,
-		MaxConns: s.MaxConnections, Connections: s.MaxConnections, MaxHeaderBytes: s.MaxHeaderBytes,
+		Listener: d.manager.Given().Client, Listen: s.Listen, Bind: d.manager.Listen,
+		TLSCert: s.TLSCertFile, TLSKey: s.TLSKeyFile, MaxConns: s.MaxConnections, Connections: s.MaxConnections,
+		MaxHeaderBytes: s.MaxHeaderBytes, Ended: d.ring.Ended, Trace: d.tracer.Begin,
 		ReadTimeout: s.ReadTimeout, IdleTimeout: s.IdleTimeout, WriteTimeout: s.WriteTimeout})
 	if err != nil {
 		return err
 	}
-	d.kvCache, err = kvcache.Open(adapt.KVCache(c, Version, discover.System(nameServers), d.log))
+	d.kvCache, err = kvcache.Open(adapt.KVCache(c, Version, discover.System(nameServers), d.manager.Listen, d.log))
 	if err != nil {
 		return err
 	}
-	if s.KVEventsListen != "" {
-		d.door, err = feed.Open(d.life, s.KVEventsListen, d.log)
-		if err != nil {
-			return err
-		}
+	d.door, err = feed.Open(d.life, s.KVEventsListen, d.manager.Listen, d.log)
+	if err != nil {
+		return err
 	}
 	d.peers, err = adapt.Peers(c, d.log)
 	if err != nil {
@@ -149,6 +147,7 @@ func (d *Daemon) start(c *conf.Config) error {
 	}
 	d.tending.Go(func() { d.peers.Run(d.life) })
 	d.memory = peers.OpenState(s.StateFile, d.log)
+	d.manager.Hold(d.memory.Hold)
 	d.reload.Lock()
 	err = d.apply(c)
 	d.reload.Unlock()
@@ -161,7 +160,7 @@ func (d *Daemon) start(c *conf.Config) error {
 		Store: d.tier.Stats, KVCache: d.kvCache, LMCache: d.lmcache.Stats, Peers: d.peers.Stats, Ring: &d.ring,
 		WhatIf: adapt.Lab(d.host, func() *conf.Config { return d.state.Load().conf },
 			func() *exchange.Epoch { return &d.epoch().Epoch }),
-		Listener: d.manager.Given().Admin, Admin: s.Admin,
+		Listener: d.manager.Given().Admin, Admin: s.Admin, Bind: d.manager.Listen, Upgrade: d.manager.Upgrade,
 		Configuration: func() map[string]any { return conf.Shown(d.state.Load().conf) }, Reload: d.Reload,
 		Draining: d.front.Draining, Pprof: func() bool { return d.state.Load().conf.Server.Pprof },
 		AdminTokenFile: s.AdminTokenFile, Connections: forAdmin,
@@ -222,7 +221,12 @@ func (d *Daemon) Run(ctx context.Context) error {
 	}
 	d.tending.Go(d.memory.Save) // who stops us may not wait until the answers have ended
 	d.manager.Stopping("draining")
-	d.front.Leave(d.state.Load().conf.Server.DrainDelay)
+	if d.manager.IsReplaced() { // workers and their caches are to go to the new process at once
+		d.kvCache.Close()
+		d.lmcache.Close()
+		d.door.Close()
+	}
+	d.front.Leave(d.state.Load().conf.Server.DrainDelay, d.manager.IsReplaced())
 	return d.front.Drain(d.state.Load().conf.Server.DrainTimeout)
 }
 
@@ -237,9 +241,7 @@ func (d *Daemon) serveClients() error {
 
 // Close frees everything. Run must have returned.
 func (d *Daemon) Close() {
-	if d.front != nil {
-		d.front.Close()
-	}
+	d.front.Close()
 	d.operator.Close()
 	d.kvCache.Close()
 	d.lmcache.Close()
@@ -247,10 +249,8 @@ func (d *Daemon) Close() {
 	d.reload.Lock()
 	defer d.reload.Unlock()
 	d.tending.Wait()
-	if d.front != nil {
-		d.front.CloseLog()
-		d.tracer.Close()
-	}
+	d.front.CloseLog()
+	d.tracer.Close()
 	for _, p := range d.state.Load().pools {
 		p.close()
 	}

@@ -33,8 +33,8 @@ func releasing(held chan<- bool, release <-chan bool) http.HandlerFunc {
 	}
 }
 
-// TestDrainEndsConnections: a drain closes what waits for a next request, says so in the answers that it lets end,
-// and takes nothing that was sent ahead behind them.
+// TestDrainEndsConnections: a drain closes what waits for a next request, says so in the answers that begin in it, and
+// takes nothing that was sent ahead behind those. Behind a stream that began before, and did not say so, it takes one.
 func TestDrainEndsConnections(t *testing.T) {
 	held, release := make(chan bool, 8), make(chan bool)
 	w := fakeWorker(t, releasing(held, release))
@@ -79,6 +79,9 @@ func TestDrainEndsConnections(t *testing.T) {
 		t.Errorf("its answer does not say that the connection closes: %v", resp.Header)
 	}
 	read("a stream in the drain", stream)
+	if resp := read("what was sent behind it", stream); !resp.Close {
+		t.Errorf("the answer behind a stream does not say that the connection closes: %v", resp.Header)
+	}
 	for what, in := range map[string]*bufio.Reader{"the request": plain, "the stream": stream} {
 		if rest, err := io.ReadAll(in); len(rest) > 0 {
 			t.Errorf("behind %s came %q, %v; want the end of the connection", what, rest, err)
@@ -87,7 +90,7 @@ func TestDrainEndsConnections(t *testing.T) {
 	if err := <-stopped; err != nil {
 		t.Error(fmt.Errorf("the drain: %w", err))
 	}
-	lines.drained(t, 2)
+	lines.drained(t, 3)
 }
 
 // TestDrainWithoutRequestsIsClean: connections on which nothing was asked yet are no reason for an error, however

@@ -11,8 +11,8 @@ import (
 )
 
 // newLMCache starts the controller of the workers' LMCache. It is nil, which does nothing, if none is configured.
-func newLMCache(c *conf.LMCache, log *slog.Logger) (*lmcache.Controller, error) {
-	l, on := adapt.LMCache(c, log)
+func newLMCache(c *conf.LMCache, bind adapt.Binder, log *slog.Logger) (*lmcache.Controller, error) {
+	l, on := adapt.LMCache(c, bind, log)
 	if !on {
 		return nil, nil
 	}

@@ -30,7 +30,11 @@ type Config struct {
 	Limits Limits
 	Log    *slog.Logger
 	Now    func() time.Time // time.Now
+	Bind   binder           // net.Listen
 }
+
+// binder binds a listener.
+type binder = func(network, addr string) (net.Listener, error)
 
 // Algorithms lists what Config.Hash takes.
 func Algorithms() []string { return append([]string{"auto"}, algorithmNames[:]...) }
@@ -73,6 +77,9 @@ func New(c Config) (*Controller, error) {
 	}
 	if c.Now == nil {
 		c.Now = time.Now
+	}
+	if c.Bind == nil {
+		c.Bind = net.Listen
 	}
 	algorithms, err := algorithmsOf(c.Hash)
 	if err != nil {
@@ -125,7 +132,7 @@ func (k *Controller) listen(ctx context.Context) (err error) {
 			continue
 		}
 		c := zmtp.Config{Kind: l.kind, MaxFrame: maxFrame, MaxMessage: 4 * maxFrame, MaxFrames: maxFrames, Peers: maxPeers,
-			Heartbeat: pingEvery, Refused: k.turnedAway}
+			Heartbeat: pingEvery, Refused: k.turnedAway, Bind: k.config.Bind}
 		*l.into, err = zmtp.Listen(ctx, "tcp://"+l.addr, c, l.serve)
 		if err != nil {
 			*l.into = nil
@@ -133,7 +140,7 @@ func (k *Controller) listen(ctx context.Context) (err error) {
 		}
 	}
 	if k.config.Coordinator != "" {
-		k.coordinator, err = newCoordinator(k.config.Coordinator, k.fleet, k.now)
+		k.coordinator, err = newCoordinator(k.config.Coordinator, k.config.Bind, k.fleet, k.now)
 		if err != nil {
 			return fmt.Errorf("lmcache: coordinator = %q: %w", k.config.Coordinator, err)
 		}

@@ -31,8 +31,8 @@ const (
 	maxChunkTokens = maxChunk
 )
 
-func newCoordinator(addr string, f *fleet, now func() time.Time) (*coordinator, error) {
-	on, err := net.Listen("tcp", addr)
+func newCoordinator(addr string, bind binder, f *fleet, now func() time.Time) (*coordinator, error) {
+	on, err := bind("tcp", addr)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,9 @@
 package zmtp
 
-import "time"
+import (
+	"net"
+	"time"
+)
 
 // Kind is the type of a socket, as READY names it.
 type Kind string
@@ -40,6 +43,9 @@ type Config struct {
 	// Refused, if set, is called with each peer that a Listener turns away, and why. It must be safe for use side by side.
 	Refused func(Address, error)
 
+	// Bind makes a Listener's socket; nil = net.Listen. A daemon that hands its sockets to another gives its own.
+	Bind func(network, addr string) (net.Listener, error)
+
 	Handshake time.Duration // from the connection to READY, and for Dial the connecting too; 5 s
 	Message   time.Duration // for the rest of a message that has begun to come; 30 s
 	Write     time.Duration // for one message to leave; 10 s
@@ -67,6 +73,9 @@ func (c Config) withDefaults() Config {
 	c.Handshake = orDefault(c.Handshake, defaultHandshake)
 	c.Message = orDefault(c.Message, defaultMessage)
 	c.Write = orDefault(c.Write, defaultWrite)
+	if c.Bind == nil {
+		c.Bind = net.Listen
+	}
 	return c
 }
 

@@ -35,11 +35,12 @@ func Listen(ctx context.Context, addr string, c Config, handle func(*Conn)) (*Li
 	if a.Network == "unix" {
 		removeLeftover(a.Addr)
 	}
-	on, err := new(net.ListenConfig).Listen(ctx, a.Network, a.Addr)
+	c = c.withDefaults()
+	on, err := c.Bind(a.Network, a.Addr)
 	if err != nil {
 		return nil, fmt.Errorf("zmtp: %w", err)
 	}
-	l := &Listener{config: c.withDefaults(), on: on, handle: handle}
+	l := &Listener{config: c, on: on, handle: handle}
 	l.ctx, l.end = context.WithCancel(ctx)
 	context.AfterFunc(l.ctx, func() { on.Close() })
 	l.running.Go(l.accept)

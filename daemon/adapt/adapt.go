@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 
 	"github.com/warmpath/warmpath/cache/lmcache"
@@ -83,14 +84,17 @@ func StorePart(c *conf.Config, tokens int64) int {
 }
 
 // KVCache is the workers' KV cache with its doors.
-func KVCache(c *conf.Config, version string, resolve discover.Resolver, log *slog.Logger) kvcache.Config {
+func KVCache(c *conf.Config, version string, resolve discover.Resolver, bind Binder, log *slog.Logger) kvcache.Config {
 	k := &c.KVCache
 	return kvcache.Config{MaxBytes: int64(k.MaxBytes), Policy: k.Policy, RESP: k.RESP, User: k.User,
 		SpillDir: k.SpillDir, SpillBytes: int64(k.SpillBytes), HyperPod: k.HyperPod, Segment: k.Segment,
 		Mode: k.FileMode(), Password: k.Password, TLSCert: k.TLSCertFile, TLSKey: k.TLSKeyFile,
 		MaxConns: k.MaxConnections, ChunkTokens: c.LMCache.ChunkSize, L2: l2(k, resolve),
-		Version: version, Log: log}
+		Version: version, Bind: bind, Log: log}
 }
+
+// Binder binds a listener, as net.Listen does.
+type Binder = func(network, addr string) (net.Listener, error)
 
 // Clients makes a client for each worker of a pool, by its URL. t is for those with https.
 func Clients(c *conf.Pool, t *tls.Config) (map[string]*upstream.Client, error) {
@@ -107,10 +111,10 @@ func Clients(c *conf.Pool, t *tls.Config) (map[string]*upstream.Client, error) {
 }
 
 // LMCache is the controller of the workers' LMCache; on is false if none is configured.
-func LMCache(c *conf.LMCache, log *slog.Logger) (l lmcache.Config, on bool) {
+func LMCache(c *conf.LMCache, bind Binder, log *slog.Logger) (l lmcache.Config, on bool) {
 	return lmcache.Config{Pull: c.Pull, Reply: c.Reply, Heartbeat: c.Heartbeat, Advertise: c.Advertise,
 		Coordinator: c.Coordinator, Hash: c.Hash, ChunkSize: c.ChunkSize, Seed: uint32(c.HashSeed), Instances: c.Instances,
-		Log: log}, c.On()
+		Bind: bind, Log: log}, c.On()
 }
 
 // Questions is how a pool's workers are asked, with the API key that they want.

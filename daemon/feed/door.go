@@ -28,10 +28,16 @@ type Door struct {
 	taken  map[string][]time.Time // when a worker's source was taken over by another connection
 }
 
-// Open listens at addr, tcp://HOST:PORT or ipc://PATH, until ctx ends.
-func Open(ctx context.Context, addr string, log *slog.Logger) (*Door, error) {
+// Open listens at addr, tcp://HOST:PORT or ipc://PATH, until ctx ends. With no addr there is no Door. bind makes
+// the socket; nil = net.Listen.
+func Open(ctx context.Context, addr string, bind func(network, addr string) (net.Listener, error),
+	log *slog.Logger) (*Door, error) {
+	if addr == "" {
+		return nil, nil
+	}
 	d := &Door{log: log, taken: map[string][]time.Time{}}
 	c := kvevents.SubscribeConfig()
+	c.Bind = bind
 	c.Refused = func(from zmtp.Address, err error) { d.refuse(from.String(), err.Error()) }
 	l, err := zmtp.Listen(ctx, addr, c, d.serve)
 	if err != nil {
@@ -47,8 +53,12 @@ func Open(ctx context.Context, addr string, log *slog.Logger) (*Door, error) {
 // Addr is where d listens.
 func (d *Door) Addr() string { return d.listener.Addr().String() }
 
-// Close ends all connections.
-func (d *Door) Close() { d.listener.Close() }
+// Close ends all connections. A nil Door has none.
+func (d *Door) Close() {
+	if d != nil {
+		d.listener.Close()
+	}
+}
 
 // isAt reports whether an address that a worker gave is ours: it dials us, and is not dialled.
 func (d *Door) isAt(addr string) bool {

@@ -117,7 +117,7 @@ func TestReload(t *testing.T) {
 func TestTwoUnderOneName(t *testing.T) {
 	log := new(bytes.Buffer)
 	logger := slog.New(slog.NewTextHandler(log, nil))
-	d, err := Open(t.Context(), "tcp://127.0.0.1:0", logger)
+	d, err := Open(t.Context(), "tcp://127.0.0.1:0", nil, logger)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -91,7 +91,7 @@ func (r *relay) run() {
 	if err != nil && !r.http11 {
 		r.conn.Abort() // its end would look like a whole answer's
 	}
-	if err != nil || !r.keep || r.traffic.draining.Load() || !r.awaitRequest() {
+	if err != nil || !r.keep || !r.awaitRequest() {
 		r.conn.Close()
 		return
 	}
@@ -103,7 +103,7 @@ func (r *relay) run() {
 func (r *relay) awaitRequest() bool {
 	if len(r.ahead) == 0 {
 		defer r.traffic.unpark(r.conn)
-		if !r.traffic.park(r.conn) || r.conn.SetReadDeadline(time.Now().Add(r.idle)) != nil {
+		if r.conn.SetReadDeadline(time.Now().Add(r.traffic.park(r.conn, r.idle))) != nil {
 			return false
 		}
 		first := make([]byte, 1)

@@ -28,6 +28,8 @@ type Config struct {
 	// Trace follows a request that has been let in, before its body is read: it may set in.Trace. nil = nobody does.
 	Trace func(in *exchange.Inbound, at time.Time)
 
+	Bind func(network, addr string) (net.Listener, error) // of Listen; nil = net.Listen
+
 	Listener       net.Listener // that the process was started with; nil = Listen is bound
 	Listen         string       // host:port
 	TLSCert        string       // files; "" = plain HTTP
@@ -61,8 +63,11 @@ func New(c Config) (*Server, error) {
 	s.serveConn = s.app.Server().ServeConn
 	raw := c.Listener
 	var err error
+	if c.Bind == nil {
+		c.Bind = net.Listen
+	}
 	if raw == nil {
-		raw, err = net.Listen("tcp", c.Listen)
+		raw, err = c.Bind("tcp", c.Listen)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("daemon: cannot listen for clients; change server.listen or free the port: %w", err)
@@ -123,7 +128,7 @@ func health(c *fiber.Ctx) error { return c.SendString("ok\n") }
 
 // readiness answers 200 while requests can be served.
 func (s *Server) readiness(c *fiber.Ctx) error {
-	ready, page := s.ready(s.traffic.leaving.Load())
+	ready, page := s.ready(s.traffic.leaving.Load() && !s.traffic.replaced.Load())
 	status := fiber.StatusOK
 	if !ready {
 		status = fiber.StatusServiceUnavailable
@@ -137,8 +142,11 @@ func (s *Server) Run() error { return s.app.Listener(s.listener) }
 // Draining reports whether Leave or Drain has begun.
 func (s *Server) Draining() bool { return s.traffic.leaving.Load() }
 
-// Close ends all requests. Run must have returned.
+// Close ends all requests. Run must have returned. A nil Server has none.
 func (s *Server) Close() {
+	if s == nil {
+		return
+	}
 	s.traffic.lives.Cut(exchange.ErrDraining)
 	s.listener.Close()
 }
@@ -146,8 +154,12 @@ func (s *Server) Close() {
 // OpenLog makes path the access log: a file's name, stdout or stderr; "" = none. A file is opened anew each time.
 func (s *Server) OpenLog(path string) error { return s.access.open(path, s.log) }
 
-// CloseLog writes the access log's lines that wait, and closes it.
-func (s *Server) CloseLog() { s.access.close(s.log) }
+// CloseLog writes the access log's lines that wait, and closes it. A nil Server has none.
+func (s *Server) CloseLog() {
+	if s != nil {
+		s.access.close(s.log)
+	}
+}
 
 // ReloadTLS reads the certificate again. On an error the one in force stays.
 func (s *Server) ReloadTLS() error { return s.listener.Reload() }

@@ -12,6 +12,7 @@ import (
 // traffic counts the requests being served, and holds what a drain must end. Its zero value is ready.
 type traffic struct {
 	leaving   atomic.Bool // clients are to turn elsewhere: from the delay before a drain on
+	replaced  atomic.Bool // they find another process at the same address
 	draining  atomic.Bool
 	inFlight  atomic.Int64
 	endedLate atomic.Int64   // requests that ended in the drain
@@ -36,15 +37,18 @@ func (t *traffic) end(life *exchange.Life) {
 	t.inFlight.Add(-1)
 }
 
-// park marks a connection as one without a request, until unpark: a drain closes it. It reports false in a drain.
-func (t *traffic) park(conn *listen.Conn) bool {
+// park marks a connection as one without a request, until unpark. It returns for how long it may wait for one.
+func (t *traffic) park(conn *listen.Conn, idle time.Duration) time.Duration {
 	t.parked.Store(conn, nil)
-	return !t.draining.Load()
+	if t.draining.Load() {
+		return min(idle, grace)
+	}
+	return idle
 }
 
 func (t *traffic) unpark(conn *listen.Conn) { t.parked.Delete(conn) }
 
-// beginDrain lets no further connection be parked, and closes those that are.
+// beginDrain closes the connections that are parked; who is parked later has as long as grace.
 func (t *traffic) beginDrain() {
 	t.leaving.Store(true)
 	t.draining.Store(true)

@@ -23,8 +23,8 @@ func TestTrafficIsAwaited(t *testing.T) {
 		if late := r.endedLate.Load(); late != 1 {
 			t.Errorf("%d ended in the drain; want 1", late)
 		}
-		if r.park(nil) {
-			t.Error("a connection is parked in a drain")
+		if wait := r.park(nil, time.Minute); wait != grace {
+			t.Errorf("a connection whose answer ended in a drain may wait %v for a request; want %v", wait, grace)
 		}
 	})
 }

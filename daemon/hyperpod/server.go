@@ -18,9 +18,10 @@ import (
 
 // Config says where the door is and what is behind it.
 type Config struct {
-	Listen string         // HOST:PORT
-	Store  *kvstore.Store // its arena is the segment that workers map
-	Log    *slog.Logger   // default slog.Default()
+	Listen string                                           // HOST:PORT
+	Bind   func(network, addr string) (net.Listener, error) // default net.Listen
+	Store  *kvstore.Store                                   // its arena is the segment that workers map
+	Log    *slog.Logger                                     // default slog.Default()
 }
 
 // MaxLease is the longest lease that a worker gets. Who asks for a longer one gets an error: a worker that believes
@@ -63,7 +64,10 @@ func New(c Config) (*Server, error) {
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
-	l, err := net.Listen("tcp", c.Listen)
+	if c.Bind == nil {
+		c.Bind = net.Listen
+	}
+	l, err := c.Bind("tcp", c.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("hyperpod: %w", err)
 	}

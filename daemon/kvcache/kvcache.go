@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"sync"
 	"time"
@@ -40,6 +41,8 @@ type Config struct {
 
 	ChunkTokens int // the chunk_size of the workers' LMCache; 0 = not known
 
+	Bind func(network, addr string) (net.Listener, error) // of the doors; default net.Listen
+
 	Version string
 	Log     *slog.Logger
 }
@@ -57,6 +60,7 @@ type Cache struct {
 	life    context.Context
 	end     context.CancelFunc
 	tending sync.WaitGroup
+	closing sync.Once
 }
 
 // Stats is what the store and its doors count.
@@ -137,7 +141,7 @@ func (k *Cache) openHyperPod(c Config) (err error) {
 	if c.HyperPod == "" {
 		return nil
 	}
-	k.pod, err = hyperpod.New(hyperpod.Config{Listen: c.HyperPod, Store: k.store, Log: c.Log})
+	k.pod, err = hyperpod.New(hyperpod.Config{Listen: c.HyperPod, Bind: c.Bind, Store: k.store, Log: c.Log})
 	if err == nil {
 		c.Log.Info("the KV cache is open", "hyperpod", k.pod.Addr(), "max_bytes", c.MaxBytes, "policy", c.Policy,
 			"segment", c.Segment, "mode", c.Mode)
@@ -153,7 +157,7 @@ func (k *Cache) openRESP(c Config) error {
 	if err != nil {
 		return err
 	}
-	rc := resp.Config{Listen: c.RESP, Store: k.store, User: c.User, Password: password, MaxConns: c.MaxConns,
+	rc := resp.Config{Listen: c.RESP, Bind: c.Bind, Store: k.store, User: c.User, Password: password, MaxConns: c.MaxConns,
 		Version: c.Version, Log: c.Log}
 	if c.L2 != nil && c.L2.Redis == nil {
 		rc.Peer = remote.PeerName
@@ -248,9 +252,12 @@ const (
 
 // Close closes the doors and gives the memory back. A nil Cache has neither.
 func (k *Cache) Close() {
-	if k == nil {
-		return
+	if k != nil {
+		k.closing.Do(k.close)
 	}
+}
+
+func (k *Cache) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), lastCommand)
 	defer cancel()
 	if k.resp != nil {

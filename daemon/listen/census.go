@@ -19,7 +19,9 @@ type census struct {
 	mu      sync.Mutex // guards the rest
 	most    int        // Config.MaxConns, or what SetMaxConns made of it
 	open    int
+	waiting int // goroutines in Accept, each of which may bring a connection after shut
 	closed  bool
+	ended   bool      // the watching
 	plainAt time.Time // when it was last logged that a client spoke without TLS
 	fullAt  time.Time // when it was last logged that connections are refused
 }
@@ -27,7 +29,7 @@ type census struct {
 // enter counts a connection in, unless there are as many as may be.
 func (n *census) enter() bool {
 	n.mu.Lock()
-	full := n.closed || n.most > 0 && n.open >= n.most
+	full := n.most > 0 && n.open >= n.most
 	if !full {
 		n.open++
 	}
@@ -45,7 +47,26 @@ func (n *census) enter() bool {
 func (n *census) leave() {
 	n.mu.Lock()
 	n.open--
-	last := n.closed && n.open == 0
+	n.endIfLast()
+}
+
+// accepting counts a goroutine in that waits for connections, and acceptEnded counts it out.
+func (n *census) accepting() {
+	n.mu.Lock()
+	n.waiting++
+	n.mu.Unlock()
+}
+
+func (n *census) acceptEnded() {
+	n.mu.Lock()
+	n.waiting--
+	n.endIfLast()
+}
+
+// endIfLast unlocks mu, and ends the watching if nobody is left to be watched.
+func (n *census) endIfLast() {
+	last := n.closed && n.open == 0 && n.waiting == 0 && !n.ended
+	n.ended = n.ended || last
 	n.mu.Unlock()
 	if last {
 		n.watcher.close()
@@ -57,11 +78,7 @@ func (n *census) shut() bool {
 	n.mu.Lock()
 	was := n.closed
 	n.closed = true
-	last := n.open == 0
-	n.mu.Unlock()
-	if last && !was {
-		n.watcher.close()
-	}
+	n.endIfLast()
 	return !was
 }
 

@@ -77,6 +77,8 @@ func newListener(inner net.Listener, c Config, watch func() (watcher, error)) (*
 // Accept returns the next connection: the lease of a Conn (see From). It does no handshake. It fails only once the
 // Listener is closed, see Patient.
 func (l *Listener) Accept() (net.Conn, error) {
+	l.census.accepting()
+	defer l.census.acceptEnded()
 	for {
 		raw, err := l.inner.Accept()
 		if err != nil {
@@ -120,12 +122,14 @@ func (l *Listener) MaxConns() int {
 	return l.census.most
 }
 
-// Close accepts no more. Open connections go on and are watched until they are closed, as a graceful shutdown needs it.
+// Close accepts no more. A connection that Accept has got already is returned all the same: its client was let in. Open
+// connections go on and are watched until they are closed, as a graceful shutdown needs it.
 func (l *Listener) Close() error {
+	err := l.inner.Close() // first: nobody may come in after the watching has ended
 	if !l.census.shut() {
 		return fmt.Errorf("listen: %w", net.ErrClosed)
 	}
-	return l.inner.Close()
+	return err
 }
 
 // Addr is where inner listens.

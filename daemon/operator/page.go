@@ -70,6 +70,7 @@ func (s *Server) addActions(app *fiber.App) {
 		}
 		return c.JSON(s.c.Metrics.reload.get())
 	})
+	app.Post("/api/v1/upgrade", upgradePage(s.c.Upgrade))
 	app.Post("/api/v1/whatif", func(c *fiber.Ctx) error {
 		var q whatif.Question
 		if err := json.Unmarshal(c.Body(), &q); err != nil {

@@ -37,9 +37,12 @@ type Config struct {
 	Ring     *decisions.Ring
 	WhatIf   *whatif.Lab
 
-	Configuration func() map[string]any // in force, without its secrets
-	Reload        func() error          // reads the file again
-	Pprof         func() bool           // profiles may be taken without a token
+	Configuration func() map[string]any                         // in force, without its secrets
+	Reload        func() error                                  // reads the file again
+	Upgrade       func(wait time.Duration) (pid int, err error) // has a new process take this one's place
+	Pprof         func() bool                                   // profiles may be taken without a token
+
+	Bind func(network, addr string) (net.Listener, error) // of Admin; nil = net.Listen
 
 	Listener       net.Listener // that the process was started with; nil = Admin is bound
 	Admin          string       // host:port
@@ -90,7 +93,10 @@ func New(c Config) (*Server, error) {
 // server.admin holds for that too.
 func (c *Config) listen(token string) (net.Listener, error) {
 	if c.Listener == nil {
-		l, err := net.Listen("tcp", c.Admin)
+		if c.Bind == nil {
+			c.Bind = net.Listen
+		}
+		l, err := c.Bind("tcp", c.Admin)
 		if err != nil {
 			return nil, fmt.Errorf("daemon: cannot listen for the operator; change server.admin or free the port: %w", err)
 		}
@@ -146,6 +152,7 @@ func (s *Server) newApp(c Config, token string) *fiber.App {
 		Concurrency:           c.Connections,
 	})
 	app.Server().SecureErrorLogMessage = true
+	app.Use(closing(c.Draining))
 	app.Use(ownPagesOnly(token != "", c.Admin))
 	app.Get("/health", health)
 	app.Get("/ready", s.readiness)
@@ -196,6 +203,7 @@ func apiIndex(c *fiber.Ctx) error {
 		"GET /api/v1/recent":   "the last hour of each pool, in spans of half a minute",
 		"GET /api/v1/config":   "the configuration in force, without its secrets",
 		"POST /api/v1/reload":  "read the configuration's file again",
+		"POST /api/v1/upgrade": "start the binary at this process's path, hand it the sockets, and drain; ?timeout=1m",
 		"POST /api/v1/whatif": "where a request would go, by each strategy, without sending it: " +
 			`{"body": {...}, "path": "/v1/chat/completions", "session": "..."}`,
 		"GET /api/v1/decisions": "the last requests, who served them and why; ?pool=&worker=&model=&key=&slower=2s&" +

@@ -32,6 +32,7 @@ type StateFile struct {
 	found  *state     // what the file had at the start, until Run; nil = nothing to believe
 	pools  []stated
 	failed bool // the last write
+	held   bool // another process writes the file
 }
 
 type stated struct {
@@ -196,7 +197,31 @@ func (f *StateFile) Save() {
 	}
 	f.saving.Lock()
 	defer f.saving.Unlock()
-	f.report(f.write())
+	f.mu.Lock()
+	held := f.held
+	f.mu.Unlock()
+	if !held {
+		f.report(f.write())
+	}
+}
+
+// Hold writes the file a last time: another process reads it now, and writes it from now on. After release it is this
+// one's again. Two that write would take each other's half-written file away, and the older belief would come last.
+func (f *StateFile) Hold() (release func()) {
+	if f == nil {
+		return func() {}
+	}
+	f.Save()
+	f.hold(true)
+	return func() { f.hold(false) }
+}
+
+func (f *StateFile) hold(on bool) {
+	f.saving.Lock() // a write that runs comes to its end
+	defer f.saving.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.held = on
 }
 
 func (f *StateFile) report(err error) {

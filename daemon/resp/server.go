@@ -16,7 +16,8 @@ import (
 
 // Config says where the door is and what is behind it.
 type Config struct {
-	Listen   string // HOST:PORT
+	Listen   string                                           // HOST:PORT
+	Bind     func(network, addr string) (net.Listener, error) // default net.Listen
 	Store    *kvstore.Store
 	User     string        // of AUTH, beside "default"; "" (default) = "default" alone
 	Password string        // "" (default) = nobody is asked for one
@@ -72,7 +73,10 @@ func New(c Config) (*Server, error) {
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}
-	l, err := net.Listen("tcp", c.Listen)
+	if c.Bind == nil {
+		c.Bind = net.Listen
+	}
+	l, err := c.Bind("tcp", c.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("resp: %w", err)
 	}

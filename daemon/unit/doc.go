@@ -8,6 +8,30 @@
 // meanwhile wait in its queue, and nobody is refused (TestRestartOnKeptSockets in daemon/warmpath). SO_REUSEPORT lost:
 // each process has a queue of its own, and what waits in the old one's is reset when it closes.
 //
+// # How does a new binary take over?
+//
+//  1. [Manager.Upgrade] starts the file at the path of this process, with its arguments and environment. The sockets
+//     are descriptors 3 and up, by LISTEN_FDS and LISTEN_FDNAMES; behind them are two pipes. WARMPATH_UPGRADE holds the
+//     parent's pid in place of LISTEN_PID, which nobody knows before the process runs.
+//  2. Every room binds by [Manager.Listen]. It returns the socket that was handed over for that address, or a new one.
+//     A socket that nobody asks for is closed: the configuration has changed.
+//  3. The new process writes READY, or FAILED and why, into the first pipe. It accepts nothing yet.
+//  4. The old one tells the service manager MAINPID, writes into the second pipe, and accepts no more. Its servers do
+//     not notice: Accept waits (see gate). It drains.
+//
+// An error before the fourth step leaves the old process as it was, and the new one is killed. If the old one dies
+// first, its end of the second pipe is gone, and the new one serves.
+//
+// All sockets are handed over, those of the workers' KV events, of LMCache and of the RESP door too: there is no moment
+// in which a port is nobody's, and nothing to try again. The old process closes what is connected there at once, as
+// who comes again finds the new one. What is locked, not bound (the folder of spilled values, HyperPod's segment), is
+// not handed over: the new process fails at it, and a restart is the way.
+//
+// What lost: a temporary NOTIFY_SOCKET in place of the pipes. It needs a folder that may be written, which a hardened
+// unit or an empty image lacks, and in the abstract namespace anybody may write to it. github.com/cloudflare/tableflip
+// does what is here but for the service manager: it takes no LISTEN_FDS, tells no MAINPID, and does not say why the new
+// process failed.
+//
 // # Why go-systemd?
 //
 // github.com/coreos/go-systemd/v22 (Apache-2.0, kept by CoreOS and Fedora people, used by etcd and containerd) reads

@@ -8,17 +8,26 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coreos/go-systemd/v22/activation"
 	"github.com/coreos/go-systemd/v22/daemon"
 )
 
-// Manager is who started this process. A nil Manager gave no sockets and is told nothing. Safe for concurrent use.
+// Manager is who started this process, a service manager or the process before it, and who comes after it. A nil
+// Manager gave no sockets, is told nothing and has no successor. Safe for concurrent use.
 type Manager struct {
 	Sockets
-	log    *slog.Logger
-	socket string // that it listens on; "" = it wants to hear nothing
+	gates   gates
+	parent  *parent // nil = this process takes nobody's place
+	program string  // what an upgrade starts
+	socket  string  // that the service manager listens on; "" = it wants to hear nothing
 
-	mu    sync.Mutex // guards phase, and keeps messages in order
-	phase phase
+	log      *slog.Logger
+	hold     func() (release func()) // see Hold
+	replaced chan struct{}           // closed once another process serves
+
+	upgrading sync.Mutex // one at a time
+	mu        sync.Mutex // guards phase, and keeps messages in order
+	phase     phase
 }
 
 // phase is what the manager was told last.
@@ -27,20 +36,60 @@ type phase int
 const (
 	starting phase = iota
 	ready
-	stopping
+	stopping // or another process has taken this one's place
 )
 
 // Find returns the manager that the environment names, and clears the variables of sockets, so that no other process
 // takes them for its own. Its error is a socket that cannot be served on.
 func Find(log *slog.Logger) (*Manager, error) {
-	sockets, err := inherit()
-	if err != nil {
-		return nil, err
+	m := &Manager{parent: findParent(), program: program(), socket: os.Getenv("NOTIFY_SOCKET"), log: log,
+		hold: func() func() { return func() {} }, replaced: make(chan struct{})}
+	m.gates.ours = make(chan struct{})
+	files := activation.Files(true)
+	var err error
+	if m.parent != nil {
+		m.Sockets, m.gates.inherited, err = inherit(files)
+	} else {
+		m.Sockets, err = assign(files)
+		close(m.gates.ours)
 	}
-	return &Manager{Sockets: sockets, log: log, socket: os.Getenv("NOTIFY_SOCKET")}, nil
+	if err != nil {
+		return nil, m.Failed(err)
+	}
+	if m.Client != nil {
+		m.Client = m.gates.add(clientKey, m.Client)
+	}
+	if m.Admin != nil {
+		m.Admin = m.gates.add(adminKey, m.Admin)
+	}
+	return m, nil
 }
 
-// Given returns the sockets that the process was started with.
+// LogTo makes log the one that takes what an operator should know.
+func (m *Manager) LogTo(log *slog.Logger) { m.log = log }
+
+// Hold has hold called before another process is started, and release if that fails: what the two may not both do.
+func (m *Manager) Hold(hold func() (release func())) {
+	if m != nil {
+		m.hold = hold
+	}
+}
+
+// Failed tells the process that this one was to replace why it ends, and returns err.
+func (m *Manager) Failed(err error) error {
+	if m == nil || m.parent == nil || err == nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.phase == starting {
+		m.phase = stopping
+		m.parent.tell(failedWord + err.Error())
+	}
+	return err
+}
+
+// Given returns the sockets that the service manager bound.
 func (m *Manager) Given() Sockets {
 	if m == nil {
 		return Sockets{}
@@ -48,21 +97,52 @@ func (m *Manager) Given() Sockets {
 	return m.Sockets
 }
 
-// Await waits until ready returns true, if clients may wait on a socket from outside already: before the first health
-// checks they would get 503. It gives up after awaitTimeout: other pools may have workers that are up.
+// Listen is net.Listen for a socket that an upgrade hands over: it returns that of the process before, if it listened
+// there.
+func (m *Manager) Listen(network, addr string) (net.Listener, error) {
+	if m == nil {
+		return net.Listen(network, addr)
+	}
+	key := network + " " + addr
+	l := m.gates.take(key)
+	if l == nil {
+		var err error
+		l, err = net.Listen(network, addr)
+		if err != nil {
+			return nil, err
+		}
+	}
+	return m.gates.add(key, l), nil
+}
+
+// Await waits until ready returns true, if clients may wait on a socket already, or another process serves them still:
+// before the first health checks they would get 503. It gives up in time: other pools may have workers that are up.
 func (m *Manager) Await(ready func() bool) {
-	if m.Given().Client == nil {
+	limit := awaitTimeout
+	switch {
+	case m != nil && m.parent != nil:
+		limit = successorTimeout
+	case m.Given().Client == nil:
 		return
 	}
-	for end := time.Now().Add(awaitTimeout); !ready() && time.Now().Before(end); {
+	for end := time.Now().Add(limit); !ready() && time.Now().Before(end); {
 		time.Sleep(10 * time.Millisecond)
 	}
 }
 
-const awaitTimeout = 5 * time.Second
+// Nobody is served while the first waits; the other has a process before it that serves.
+const awaitTimeout, successorTimeout = 5 * time.Second, 15 * time.Second
 
-// Ready tells that requests are served now.
+// Ready tells that requests are served now. A successor returns once the process before accepts no more.
 func (m *Manager) Ready(status string) {
+	if m != nil && m.parent != nil {
+		m.parent.ready(status)
+		m.mu.Lock()
+		m.phase = ready // the service manager is told by the process before, which it believes
+		m.mu.Unlock()
+		m.gates.open()
+		return
+	}
 	m.tell(func(p phase) (phase, bool) { return ready, p == starting }, daemon.SdNotifyReady, "STATUS="+status)
 }
 
@@ -87,9 +167,9 @@ func (m *Manager) Stopping(status string) {
 // starts or stops for one that serves.
 func whileReady(p phase) (phase, bool) { return p, p == ready }
 
-// tell sends lines as one message if next allows it in the phase that is. A failure is logged.
+// tell sends lines as one message if next allows it in the phase that is.
 func (m *Manager) tell(next func(phase) (phase, bool), lines ...string) {
-	if m == nil || m.socket == "" {
+	if m == nil {
 		return
 	}
 	m.mu.Lock()
@@ -99,6 +179,14 @@ func (m *Manager) tell(next func(phase) (phase, bool), lines ...string) {
 		return
 	}
 	m.phase = to
+	m.send(lines...)
+}
+
+// send sends lines as one message. A failure is logged.
+func (m *Manager) send(lines ...string) {
+	if m.socket == "" {
+		return
+	}
 	if err := send(m.socket, strings.Join(lines, "\n")); err != nil {
 		m.log.Warn("the service manager cannot be told the state of this process; is NOTIFY_SOCKET its socket?",
 			"socket", m.socket, "state", lines[0], "error", err)

@@ -4,21 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"os"
-
-	"github.com/coreos/go-systemd/v22/activation"
 )
 
-// Sockets are listeners that the process was started with; nil = it has to bind its own.
+// Sockets are listeners that the service manager bound; nil = the process has to bind its own.
 type Sockets struct {
 	Client, Admin net.Listener
 }
 
-// Any reports whether there is one.
-func (s Sockets) Any() bool { return s.Client != nil || s.Admin != nil }
-
-// inherit takes the sockets of the environment.
-func inherit() (Sockets, error) { return assign(activation.Files(true)) }
+// keys of the manager's sockets for a successor. All others have their network and address.
+const clientKey, adminKey = "client", "admin"
 
 // assign says which socket is for whom: one named "client" or "admin" (systemd's FileDescriptorName=) is for that, any
 // other is for the clients, or for the operator if they have theirs. It closes the files.
@@ -27,9 +23,9 @@ func assign(files []*os.File) (s Sockets, err error) {
 	for _, f := range files {
 		defer f.Close()
 		switch f.Name() {
-		case "client":
+		case clientKey:
 			err = errors.Join(err, take(&s.Client, f))
-		case "admin":
+		case adminKey:
 			err = errors.Join(err, take(&s.Admin, f))
 		default:
 			unnamed = append(unnamed, f)
@@ -63,4 +59,27 @@ func take(place *net.Listener, f *os.File) error {
 	}
 	*place = l
 	return nil
+}
+
+// inherit makes listeners of what another warmpath hands over, by key. It closes the files.
+func inherit(files []*os.File) (s Sockets, by map[string][]net.Listener, err error) {
+	by = map[string][]net.Listener{}
+	for _, f := range files {
+		defer f.Close()
+		l, lerr := net.FileListener(f)
+		if lerr != nil {
+			err = errors.Join(err, fmt.Errorf("unit: the socket %q, handed over by the process before, does not listen: %w",
+				f.Name(), lerr))
+			continue
+		}
+		switch key, _ := url.QueryUnescape(f.Name()); key {
+		case clientKey:
+			s.Client = l
+		case adminKey:
+			s.Admin = l
+		default:
+			by[key] = append(by[key], l)
+		}
+	}
+	return s, by, err
 }

@@ -20,6 +20,7 @@ import (
 // adminDoor is a running daemon's admin listener, as the flags name it.
 type adminDoor struct {
 	at, tokenFile string
+	patience      time.Duration // beyond adminTimeout
 }
 
 // flags adds --admin and --token-file.
@@ -40,7 +41,7 @@ const maxAnswer = 64 << 20
 
 // call sends a request and returns the answer's body. An answer that is no 200 is an error.
 func (a *adminDoor) call(ctx context.Context, method, path string, body []byte) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, adminTimeout)
+	ctx, cancel := context.WithTimeout(ctx, adminTimeout+a.patience)
 	defer cancel()
 	resp, err := a.open(ctx, method, path, body)
 	if err != nil {

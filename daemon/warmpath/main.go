@@ -40,7 +40,7 @@ func root() *cobra.Command {
 	c.SetVersionTemplate("warmpath {{.Version}}\n")
 	c.AddCommand(serveCommand(), checkCommand(), simCommand(), replayCommand(), demoCommand(), cacheCommand(),
 		labCommand(), sessionsCommand(), shadowCommand(), whyCommand(), pluginCommand(), versionCommand(), statusCommand(),
-		topCommand(), reloadCommand(), manCommand(),
+		topCommand(), reloadCommand(), upgradeCommand(), manCommand(),
 		drainCommand("drain", "Take a worker out: it gets no new requests, and those it has run to their end",
 			http.MethodPost),
 		drainCommand("undrain", "Put a worker back that was taken out", http.MethodDelete))

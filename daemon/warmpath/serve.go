@@ -21,16 +21,21 @@ func serveCommand() *cobra.Command {
 	var file string
 	c := &cobra.Command{
 		Use:   "serve",
-		Short: "Route requests; SIGHUP or a change of the files reloads, SIGTERM drains",
+		Short: "Route requests; SIGHUP or a change of the files reloads, SIGUSR2 upgrades, SIGTERM drains",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			cf, err := conf.Load(file)
+			m, err := unit.Find(slog.New(slog.DiscardHandler))
 			if err != nil {
 				return err
 			}
+			cf, err := conf.Load(file)
+			if err != nil {
+				return m.Failed(err)
+			}
 			log, flush := patientLogger(cf.Server, c.ErrOrStderr())
 			defer flush()
-			return serve(c.Context(), cf, log)
+			m.LogTo(log)
+			return m.Failed(serve(c.Context(), m, cf, log))
 		},
 	}
 	configFlag(c, &file)
@@ -41,20 +46,20 @@ func configFlag(c *cobra.Command, file *string) {
 	c.Flags().StringVarP(file, "config", "c", "warmpath.toml", "the configuration file")
 }
 
-// serve runs a daemon until ctx ends and it has drained.
-func serve(ctx context.Context, c *conf.Config, log *slog.Logger) error {
-	m, err := unit.Find(log)
-	if err != nil {
-		return err
-	}
+// serve runs a daemon until ctx ends, or another process has taken its place, and it has drained.
+func serve(ctx context.Context, m *unit.Manager, c *conf.Config, log *slog.Logger) error {
+	ctx, leave := context.WithCancel(ctx)
+	defer leave()
+	usr2 := make(chan os.Signal, 1)
+	signal.Notify(usr2, syscall.SIGUSR2) // from the beginning: without it the signal would end the process
+	defer signal.Stop(usr2)
 	d, err := daemon.NewUnder(m, c, log)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	watch, stop := context.WithCancel(ctx)
-	defer stop()
-	go d.Watch(watch)
+	defer leave()
+	go d.Watch(ctx)
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
@@ -63,7 +68,12 @@ func serve(ctx context.Context, c *conf.Config, log *slog.Logger) error {
 			select {
 			case <-hup:
 				_ = d.Reload() // logged; the old configuration serves on
-			case <-watch.Done():
+			case <-usr2:
+				go func() { _, _ = m.Upgrade(unit.UpgradeTimeout) }() // logged; this process serves on
+			case <-m.Replaced():
+				leave()
+				return
+			case <-ctx.Done():
 				return
 			}
 		}

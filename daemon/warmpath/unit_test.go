@@ -110,8 +110,7 @@ func TestRestartOnKeptSockets(t *testing.T) {
 	p.eventually("the crowd is served", func() bool { return c.answers.Load() > was+50 })
 	c.end()
 	p.stop()
-	// A connection that was accepted in the very moment in which the drain began is closed before its request is read.
-	if len(c.failed) > restarts {
+	if len(c.failed) > 0 {
 		t.Errorf("%d requests failed beside %d that were answered: %.300q", len(c.failed), c.answers.Load(), c.failed)
 	}
 }

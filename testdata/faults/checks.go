@@ -30,6 +30,8 @@ var checks = []check{
 	{name: "slow-health", what: "/health of a worker hangs while tokens flow", pass: "not ejected", run: checkSlowHealth,
 		calm: true},
 	{name: "sigterm", what: "SIGTERM with 200 streams", pass: "0 cut, /ready 503 first, exit 0", run: checkSigterm},
+	{name: "upgrade", what: "the binary replaced ten times by one that works and one that crashes, at 200 streams and " +
+		"300 requests/s", pass: "0 refused, 0 cut; one that crashes leaves the old one serving", run: checkUpgrade},
 	{name: "reload", what: "reloads, a module swapped, a bad file, at 500 requests/s",
 		pass: "0 failed; the bad file is refused", run: checkReload},
 	{name: "swaps", what: "20 swaps of the strategy and of a canary in 30 s, and a shadow, at 500 requests/s",

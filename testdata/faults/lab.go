@@ -29,6 +29,8 @@ type lab struct {
 	bad     atomic.Int64 // upstream requests that had not exactly one length
 	badHead atomic.Pointer[string]
 	exits   bool // the check ends the router itself
+
+	successor int // pid of the daemon that took the router's place; 0 = there is none
 }
 
 // router is a running daemon and what it held before the fault.

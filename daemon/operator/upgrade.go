@@ -1,0 +1,43 @@
+package operator
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+)
+
+// The longest that a new process may be given, and what it gets unless the request says otherwise.
+const maxUpgradeTime, upgradeTime = 10 * time.Minute, time.Minute
+
+// upgradePage has a new process take this one's place, and answers its pid.
+func upgradePage(upgrade func(wait time.Duration) (pid int, err error)) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		wait := upgradeTime
+		if q := c.Query("timeout"); q != "" {
+			var err error
+			wait, err = time.ParseDuration(q)
+			if err != nil || wait <= 0 || wait > maxUpgradeTime {
+				return c.Status(fiber.StatusBadRequest).JSON(fiber.Map{
+					"error": fmt.Sprintf("timeout is a time up to %v, as 90s", maxUpgradeTime)})
+			}
+		}
+		pid, err := upgrade(wait)
+		if err != nil {
+			return c.Status(fiber.StatusConflict).JSON(fiber.Map{"error": err.Error()})
+		}
+		c.Context().SetConnectionClose()
+		return c.JSON(fiber.Map{"pid": pid})
+	}
+}
+
+// closing ends each connection with its answer once the process drains: another one may listen here.
+func closing(draining func() bool) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		err := c.Next()
+		if draining() {
+			c.Context().SetConnectionClose()
+		}
+		return err
+	}
+}

@@ -1,0 +1,150 @@
+package unit
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"sync"
+)
+
+// gate is a listener that another process may have opened, and may take over. Accept waits while another process is to
+// accept: before open, and after hand until Close. So a server does not notice, and none takes it for the end.
+type gate struct {
+	net.Listener
+	key string // by which a successor finds it
+
+	ours, over chan struct{} // closed by open; by Close
+	once       sync.Once     // of over
+
+	mu     sync.Mutex // guards handed
+	handed bool
+}
+
+// Accept implements net.Listener.
+func (g *gate) Accept() (net.Conn, error) {
+	select {
+	case <-g.ours:
+	case <-g.over:
+		return nil, fmt.Errorf("unit: %w", net.ErrClosed)
+	}
+	conn, err := g.Listener.Accept()
+	if err != nil && g.isHanded() {
+		<-g.over
+		err = fmt.Errorf("unit: %w", net.ErrClosed)
+	}
+	return conn, err
+}
+
+// Close implements net.Listener.
+func (g *gate) Close() error {
+	g.once.Do(func() { close(g.over) })
+	if g.isHanded() {
+		return nil
+	}
+	return g.Listener.Close()
+}
+
+func (g *gate) isHanded() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.handed
+}
+
+// hand accepts no more. The socket stays open in the process that has it now.
+func (g *gate) hand() {
+	g.mu.Lock()
+	g.handed = true
+	g.mu.Unlock()
+	if u, ok := g.Listener.(*net.UnixListener); ok {
+		u.SetUnlinkOnClose(false)
+	}
+	_ = g.Listener.Close() // it may be closed already
+}
+
+// file is a second descriptor of the socket; nil = it is closed.
+func (g *gate) file() (*os.File, error) {
+	select {
+	case <-g.over:
+		return nil, nil
+	default:
+	}
+	return second(g.Listener)
+}
+
+// gates are all listeners of the process. Safe for concurrent use.
+type gates struct {
+	ours chan struct{} // closed once this process is to accept
+
+	mu        sync.Mutex // guards the rest
+	all       []*gate
+	inherited map[string][]net.Listener // that nobody has asked for yet, by key
+}
+
+// add makes a gate of a listener.
+func (s *gates) add(key string, l net.Listener) net.Listener {
+	g := &gate{Listener: l, key: key, ours: s.ours, over: make(chan struct{})}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = append(s.all, g)
+	return g
+}
+
+// take returns an inherited listener; nil = there is none of that key.
+func (s *gates) take(key string) net.Listener {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	left := s.inherited[key]
+	if len(left) == 0 {
+		return nil
+	}
+	s.inherited[key] = left[1:]
+	return left[0]
+}
+
+// open lets every gate accept, and closes what nobody has asked for: another configuration listens elsewhere.
+func (s *gates) open() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, left := range s.inherited {
+		for _, l := range left {
+			l.Close()
+		}
+	}
+	s.inherited = nil
+	close(s.ours)
+}
+
+// hand gives all of them up.
+func (s *gates) hand() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, g := range s.all {
+		g.hand()
+	}
+}
+
+// files returns a second descriptor of each one that is open, and their keys in the words of LISTEN_FDNAMES, where a
+// colon stands between two names.
+func (s *gates) files() (files []*os.File, names []string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, g := range s.all {
+		f, err := g.file()
+		if err != nil {
+			closeAll(files)
+			return nil, nil, err
+		}
+		if f != nil {
+			files = append(files, f)
+			names = append(names, url.QueryEscape(g.key))
+		}
+	}
+	return files, names, nil
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		f.Close()
+	}
+}

@@ -1,0 +1,107 @@
+package unit
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+)
+
+// UpgradeTimeout is how long a new process has to serve, unless somebody gives it another time.
+const UpgradeTimeout = time.Minute
+
+var (
+	errUnmanaged = errors.New("this daemon was not started by warmpath serve: it cannot be replaced")
+	errUpgrading = errors.New("another upgrade is under way: wait until it has ended")
+	errNotReady  = errors.New("this process starts, drains, or has been replaced already: ask the one that serves")
+	errInit      = errors.New("this process is the first of its container, which ends with it: an upgrade cannot " +
+		"outlive it; roll out a new container, with server.drain_delay for its load balancer")
+)
+
+// Upgrade starts the file of this process anew, and returns the pid of the new process once that accepts and this one
+// does not. Replaced ends then: what is open here should be served to its end. On an error, which is logged, all is as
+// before. The new process has as long as wait.
+func (m *Manager) Upgrade(wait time.Duration) (pid int, err error) {
+	if m == nil {
+		return 0, errUnmanaged
+	}
+	if !m.upgrading.TryLock() {
+		return 0, m.refused(errUpgrading)
+	}
+	defer m.upgrading.Unlock()
+	switch {
+	case m.current() != ready:
+		return 0, m.refused(errNotReady)
+	case os.Getpid() == 1:
+		return 0, m.refused(errInit)
+	}
+	m.log.Info("upgrade: starting the new process", "file", m.program, "timeout", wait)
+	release := m.hold()
+	pid, err = m.replace(wait)
+	if err != nil {
+		release()
+		return 0, m.refused(err)
+	}
+	m.log.Info("upgrade: the new process serves, this one drains", "file", m.program, "new_pid", pid)
+	close(m.replaced)
+	return pid, nil
+}
+
+// refused logs why there is no new process.
+func (m *Manager) refused(err error) error {
+	m.log.Error("upgrade failed: this process serves on as before", "file", m.program, "error", err)
+	return fmt.Errorf("upgrade failed, the old process serves on: %w", err)
+}
+
+// replace hands the sockets over to a new process.
+func (m *Manager) replace(wait time.Duration) (pid int, err error) {
+	next, err := start(m.program, &m.gates)
+	if err != nil {
+		return 0, err
+	}
+	status, err := next.await(wait)
+	if err != nil {
+		return 0, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.phase != ready {
+		return 0, next.end(errNotReady)
+	}
+	pid = next.cmd.Process.Pid
+	// The service manager believes the main process alone. First: once it is released, the new one may tell of a reload.
+	m.send(fmt.Sprintf("MAINPID=%d", pid), "READY=1", "STATUS="+status)
+	if err := next.release(); err != nil {
+		m.send(fmt.Sprintf("MAINPID=%d", os.Getpid()))
+		return 0, next.end(fmt.Errorf("%s was ready and ended before it served (%v): look at its lines in the log",
+			m.program, err))
+	}
+	m.phase = stopping
+	m.gates.hand()
+	return pid, nil
+}
+
+// current is the phase.
+func (m *Manager) current() phase {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.phase
+}
+
+// Replaced is closed once another process serves in this one's place.
+func (m *Manager) Replaced() <-chan struct{} {
+	if m == nil {
+		return nil
+	}
+	return m.replaced
+}
+
+// IsReplaced reports whether another process serves in this one's place.
+func (m *Manager) IsReplaced() bool {
+	select {
+	case <-m.Replaced():
+		return true
+	default:
+		return false
+	}
+}
