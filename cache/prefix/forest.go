@@ -20,12 +20,11 @@ type forest struct {
 // split cuts n after c blocks, 0 < c < len(n.run), and returns the new upper part. The new node is the upper one, so
 // that the children of n, which may be thousands, stay as they are.
 func (f *forest) split(n *node, c int) *node {
-	up := &node{parent: n.parent}
+	up := newNode(n.parent)
 	up.set(exact(n.run[:c]))
 	up.parent.kids.put(up) // while n's first hash is still up's
 	n.set(exact(n.run[c:]))
-	up.held = make(holders, len(n.held))
-	copy(up.held, n.held)
+	up.held = append(up.held, n.held...)
 	below := n.held[:0]
 	for i, h := range n.held {
 		w := &f.workers[h.slot]

@@ -5,8 +5,16 @@ type node struct {
 	run    []uint64 // chained hashes; never empty but in a root
 	last   uint64   // of run: a lookup of all of a cold run need not fetch it. In a root: the id of Index.Space
 	held   holders
-	parent *node // nil in a root
+	only   [1]holder // room for held: most nodes have one holder, and what evicts them reads memory long not read
+	parent *node     // nil in a root
 	kids   kids
+}
+
+// newNode makes a node without a run.
+func newNode(parent *node) *node {
+	n := &node{parent: parent}
+	n.held = n.only[:0]
+	return n
 }
 
 // kids are a node's children by the first hash of their run. Most nodes have none or one and need no map.

@@ -79,7 +79,7 @@ func (f *forest) extend(cur *node, slot uint32, more []uint64, now int64) *node 
 		f.hold(cur, slot, len(cur.run), now)
 		return cur
 	}
-	leaf := &node{parent: cur}
+	leaf := newNode(cur)
 	leaf.set(exact(more))
 	f.hold(leaf, slot, len(more), now)
 	cur.kids.put(leaf)

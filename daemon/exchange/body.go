@@ -156,6 +156,7 @@ func (b *body) noteFirstByte() (now time.Time) {
 	if b.ok {
 		b.a.trip.FirstByte(now)
 		seen := &b.r.in.Seen
+		seen.At = now
 		seen.FirstByte, seen.Stream, seen.Worker = now.Sub(b.r.arrived), b.events, b.a.trip.Worker().ID()
 		b.r.journal.meter.FirstByte(seen)
 	}
@@ -244,7 +245,7 @@ func (b *body) finish(err error) {
 		seen.Usage = b.a.trip.End(&o, route.End{Reply: b.reply, Whole: err == io.EOF, Status: b.a.resp.Status,
 			At: now})
 		b.giveBack()
-		seen.Total = now.Sub(b.r.arrived)
+		seen.At, seen.Total = now, now.Sub(b.r.arrived)
 		b.r.journal.meter.Ended(seen, End{Status: b.a.resp.Status, Outcome: o, Took: seen.Total,
 			Translated: b.r.entry.Door != nil})
 	})

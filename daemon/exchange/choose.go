@@ -24,7 +24,7 @@ func (r *request) choose(ctx context.Context) *Outbound {
 	if pool != nil {
 		r.pool, in.Seen.Pool = pool, pool.Name
 	}
-	in.Seen.Key = in.Caller.Name
+	in.Seen.Key, in.Seen.At = in.Caller.Name, r.arrived
 	r.journal.meter.Arrived(&in.Seen)
 	if pool == nil {
 		return r.refuse(FaultUnknownModel(r.read.req.Model))
@@ -142,6 +142,7 @@ func (r *request) noteChoice(v route.Verdict) {
 	r.chosen = true
 	seen := &r.in.Seen
 	seen.Note(&r.choice)
+	seen.At = time.Now()
 	if r.epoch.Access {
 		if logged, kept := r.epoch.Log.wanted(); kept {
 			seen.Explain(&r.choice)

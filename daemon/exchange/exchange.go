@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/gate"
@@ -29,7 +30,25 @@ type Exchange struct {
 	answer  stream
 	out     Outbound
 	fields  [8]upstream.Field // room for out.Header: vLLM sends 4
-	used    bool              // first is
+	tries   int               // attempts
+}
+
+// exchanges keeps those that nobody looks at any more: 2.7 KB that a request would allocate.
+var exchanges = sync.Pool{New: func() any { return new(Exchange) }}
+
+// forgotten reports whether nobody else can look at the exchange any more: its only attempt was heard to its end, and
+// nothing can call it late, neither its worker's fall, nor a context of its own, nor a deadline.
+func (e *Exchange) forgotten() bool {
+	a := &e.first
+	return e.tries == 1 && e.by != nil && e.out.Stream == nil && e.lesson == nil && a.life != nil && a.trip.Silent()
+}
+
+// reuse gives the exchange to another request, if nobody else can look at it.
+func (e *Exchange) reuse() {
+	if e.forgotten() {
+		*e = Exchange{}
+		exchanges.Put(e)
+	}
 }
 
 // Serve chooses and sends.
@@ -96,7 +115,8 @@ func (e *Exchange) Send(ctx context.Context) *Outbound {
 	e.attempts.last = FaultUpstream
 	var failed step
 	for {
-		to, ok := e.choice.Next(time.Now())
+		r.At = time.Now()
+		to, ok := e.choice.Next(r.At)
 		if !ok {
 			e.journal.nobodyLeft(e.in, e.pool, failed, len(e.choice.Tried()))
 			break
@@ -146,16 +166,16 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 		return nil, &failure{reason: reasonRemoved, fault: FaultUpstream, grade: gradeUnseen}
 	}
 	a := &e.first
-	if e.used {
+	if e.tries > 0 {
 		a = new(attempt) // a late callback may still look at the first
 	}
-	e.used = true
+	e.tries++
 	wait := e.pool.FirstByteRetry
 	if !e.attempts.others(e.choice.Left()) || e.late {
 		wait = 0
 	}
 	a.begin(ctx, wait > 0)
-	if !e.choice.Send(&a.trip, to, a, time.Now()) {
+	if !e.choice.Send(&a.trip, to, a, e.sending.At) {
 		a.close()
 		f := FaultNoWorker // it rests after failures, and its trial is another request
 		if e.pool.Limited {

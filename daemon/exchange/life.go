@@ -13,8 +13,8 @@ import (
 // Life is the context of one request, from its header to the end of its answer. It is one allocation. A
 // context.WithCancelCause with a context.AfterFunc on it made nine, and took six locks.
 //
-// It serves no second request: contexts made from it, as net.Dialer's, ask it why it ended when it has, on a
-// goroutine that may come late, and package context panics if the answer is that it has not.
+// It serves another request only if no context was made from it. Those, as net.Dialer's, ask it why it ended when it
+// has, on a goroutine that may come late, and package context panics if the answer is that it has not.
 //
 // Err and context.Cause both say why it ended: ErrClientGone or ErrDraining.
 type Life struct {
@@ -28,6 +28,7 @@ type Life struct {
 	hearer upstream.Hearer // the transport's request under way
 	done   chan struct{}   // made when it is asked for
 	others []*after
+	shared bool // a context may have been made from it
 }
 
 // after is a function that waits for the end of a life.
@@ -52,6 +53,18 @@ func (l *Life) End(cause error) {
 		go o.f() // it may ask us why
 	}
 	l.others = nil
+}
+
+// Renew makes a life that has left ready for another request. It is false if that must not be.
+func (l *Life) Renew() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.shared || l.hearer != nil {
+		return false
+	}
+	l.cause = nil
+	l.attempt.Add(1) // a late interrupt finds an older one
+	return true
 }
 
 // beginAttempt returns the number of a new attempt, by which it can be interrupted until the next one begins.
@@ -92,6 +105,7 @@ func (l *Life) AfterFunc(f func()) (stop func() bool) {
 	a := &after{f}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.shared = true
 	if l.cause != nil {
 		go f()
 		return func() bool { return false }
@@ -117,6 +131,7 @@ func (l *Life) forgetAfter(a *after) bool {
 func (l *Life) Done() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.shared = true
 	if l.done == nil {
 		l.done = make(chan struct{})
 		if l.cause != nil {

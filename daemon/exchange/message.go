@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/warmpath/warmpath/daemon/gate"
 	"github.com/warmpath/warmpath/daemon/route"
@@ -74,6 +75,7 @@ type Seen struct {
 	Counted bool         // it stands in requests_total already
 	Key     string       // name of the caller's key, "" without keys
 	Others  fmt.Stringer // the shadows that chose another worker, as far as they have decided; nil = none looks on
+	At      time.Time    // of what a Meter counts, as it is told of it; zero = now
 	Kept    uint64       // number under which a Keeper has its decision; 0 = none
 }
 
@@ -128,6 +130,15 @@ type Outbound struct {
 	Body   []byte
 	Stream io.ReadCloser
 	Length int64 // of Stream; -1 = not known
+
+	of interface{ reuse() } // the exchange whose memory the answer is in; nil = none, and nothing is used again
+}
+
+// Release gives the memory of an answer back that has been passed on. But for Body, nothing of it may be used after.
+func (o *Outbound) Release() {
+	if o.of != nil {
+		o.of.reuse()
+	}
 }
 
 // Get returns the first value of a header field.

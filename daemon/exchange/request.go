@@ -50,7 +50,8 @@ func (r *request) refuse(f Fault) *Outbound {
 	seen := &r.in.Seen
 	r.choice.Unbind()
 	out := f.Outbound(r.shape())
-	r.journal.meter.Refused(seen, f.Code, out.Status, time.Since(r.arrived))
+	seen.At = time.Now()
+	r.journal.meter.Refused(seen, f.Code, out.Status, seen.At.Sub(r.arrived))
 	if strings.HasPrefix(f.Code, "session_") {
 		r.journal.refusedSession(r.in, r.poolName(), f.Code, "session", session.Fingerprint(r.choice.Session()))
 	}
@@ -64,7 +65,7 @@ func (r *request) abandon(ctx context.Context) *Outbound {
 	if !errors.Is(context.Cause(ctx), ErrClientGone) {
 		return r.refuse(FaultStopping)
 	}
-	r.in.Seen.End = "client_gone"
+	r.in.Seen.End, r.in.Seen.At = "client_gone", time.Time{}
 	r.journal.meter.Refused(&r.in.Seen, FaultGone.Code, FaultGone.Status, time.Since(r.arrived))
 	return FaultGone.Outbound(r.shape()) // nobody reads it
 }

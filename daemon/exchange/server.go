@@ -29,8 +29,8 @@ func New(c Config) *Server {
 	return &Server{journal: journal{log: c.Log, meter: c.Meter, keeper: c.Keeper}}
 }
 
-// Serve answers a plain request. It never fails: what goes wrong is an error in the endpoint's shape. If ctx ends, so
-// does the request at the worker. ctx should be a [Life].
+// Serve answers a plain request, in memory that the answer's Release gives back. It never fails: what goes wrong is an
+// error in the endpoint's shape. If ctx ends, so does the request at the worker. ctx should be a [Life].
 func (s *Server) Serve(ctx context.Context, in *Inbound) *Outbound {
 	switch in.Endpoint.Role {
 	case Malformed:
@@ -41,7 +41,11 @@ func (s *Server) Serve(ctx context.Context, in *Inbound) *Outbound {
 	case Model:
 		return describeModel(in)
 	}
-	return s.Begin(in, Entry{}).Serve(ctx)
+	e := exchanges.Get().(*Exchange)
+	s.begin(e, in, Entry{})
+	out := e.Serve(ctx)
+	out.of = e
+	return out
 }
 
 // RefuseSession answers what is wrong with a session before a pool is chosen: a log line, a counter, an error in the
@@ -54,8 +58,13 @@ func (s *Server) RefuseSession(in *Inbound, f Fault) *Outbound {
 
 // Begin makes the exchange that serves a request.
 func (s *Server) Begin(in *Inbound, entry Entry) *Exchange {
-	e := new(Exchange) // and no literal, which would be made on the stack and copied
+	e := new(Exchange)
+	s.begin(e, in, entry)
+	return e
+}
+
+// begin fills in an exchange. It assigns no literal, which would be made on the stack and copied.
+func (s *Server) begin(e *Exchange, in *Inbound, entry Entry) {
 	e.journal, e.in, e.epoch, e.entry, e.arrived = &s.journal, in, in.Epoch, entry, time.Now()
 	e.offered.in = in
-	return e
 }

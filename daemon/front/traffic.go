@@ -23,14 +23,20 @@ type traffic struct {
 // begin counts a request up and returns its life, which end must be given.
 func (t *traffic) begin() *exchange.Life {
 	t.inFlight.Add(1)
-	life := new(exchange.Life)
+	life := lives.Get().(*exchange.Life)
 	t.lives.Begin(life)
 	return life
 }
 
-// end counts a request down.
+// lives are those of requests that have ended.
+var lives = sync.Pool{New: func() any { return new(exchange.Life) }}
+
+// end counts a request down. The life may be another request's from then on.
 func (t *traffic) end(life *exchange.Life) {
 	life.Leave()
+	if life.Renew() {
+		lives.Put(life)
+	}
 	if t.draining.Load() {
 		t.endedLate.Add(1)
 	}

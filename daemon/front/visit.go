@@ -45,7 +45,7 @@ type visit struct {
 	conn    *listen.Conn
 	in      exchange.Inbound
 	body    intake
-	life    *exchange.Life // of a visit that is counted; never used again, see there
+	life    *exchange.Life // of a visit that is counted, until end
 	watch   uint64
 	once    sync.Once
 	arrived time.Time
@@ -218,6 +218,7 @@ func (v *visit) answer(fc *fasthttp.RequestCtx, out *exchange.Outbound) {
 	v.sent = int64(len(out.Body))
 	respond(fc, out)
 	v.release()
+	out.Release()
 }
 
 // release counts and logs the request, and gives the visit's memory back. Nothing may use the request after it.

@@ -56,15 +56,23 @@ func (m *Metrics) Reloaded(r Reload) {
 // Recent returns what happened in the last hour.
 func (m *Metrics) Recent() *Recent { return &m.recent }
 
+// at returns when that happened which is told of a request. A look at the clock is 40 ns.
+func at(s *exchange.Seen) time.Time {
+	if s.At.IsZero() {
+		return time.Now()
+	}
+	return s.At
+}
+
 // Arrived implements exchange.Meter. The model is the client's word.
 func (m *Metrics) Arrived(s *exchange.Seen) {
 	m.series.arrived(arrivalOf{pool: s.Pool, model: m.series.models.known(s.Model)}).Inc()
-	m.recent.arrived(s.Pool, time.Now())
+	m.recent.arrived(s.Pool, at(s))
 }
 
 // Picked implements exchange.Meter.
 func (m *Metrics) Picked(s *exchange.Seen) {
-	m.recent.picked(s, time.Now())
+	m.recent.picked(s, at(s))
 	of := m.strategyOf(s)
 	of.pick.Observe(s.PickTime.Seconds())
 	if s.Fallback != "" {
@@ -84,7 +92,7 @@ func (m *Metrics) Refused(s *exchange.Seen, code string, status int, took time.D
 	m.series.counter(requests, s.Pool, s.Strategy, m.series.models.known(s.Model), "", strconv.Itoa(status)).Inc()
 	m.series.histogram(duration, s.Pool, s.Strategy).Observe(took.Seconds())
 	s.Counted = true
-	m.recent.turnedAway(s.Pool, code == exchange.FaultFull.Code || code == exchange.FaultNoWorker.Code, time.Now())
+	m.recent.turnedAway(s.Pool, code == exchange.FaultFull.Code || code == exchange.FaultNoWorker.Code, at(s))
 	if code == exchange.FaultFull.Code {
 		m.Shed(s.Pool, code)
 	}
@@ -126,7 +134,7 @@ func (m *Metrics) Tokens(pool, outcome string) { m.series.counter(tokens, pool, 
 // FirstByte implements exchange.Meter.
 func (m *Metrics) FirstByte(s *exchange.Seen) {
 	m.firstOutputOf(s).ttft.Observe(s.FirstByte.Seconds())
-	m.recent.firstOutput(s, time.Now())
+	m.recent.firstOutput(s, at(s))
 }
 
 // Ended implements exchange.Meter. The code is 499 for a client that left, 502 for an answer that broke off or
@@ -156,7 +164,7 @@ func (m *Metrics) Ended(s *exchange.Seen, e exchange.End) {
 		s.Counted = true
 	}
 	m.strategyOf(s).duration.Observe(e.Took.Seconds())
-	m.recent.ended(s, code < 400 || code == 499, time.Now())
+	m.recent.ended(s, code < 400 || code == 499, at(s))
 	if code < 400 {
 		m.series.countTokens(s)
 	}

@@ -160,6 +160,9 @@ func (t *Trip) outcome(status int, at time.Time) *abi.Outcome {
 	return &t.notice
 }
 
+// Silent reports whether the trip has ended and its holder has not been called, nor ever will be.
+func (t *Trip) Silent() bool { return t.ended && t.ticket.Silent() }
+
 // Flow records that bytes of the answer came.
 func (t *Trip) Flow(at time.Time) { t.ticket.Flow(at) }
 

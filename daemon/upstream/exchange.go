@@ -8,7 +8,10 @@ import (
 
 // run sends r on a pooled connection and, if that turns out to be dead, once more on a fresh one.
 func (x *Response) run(r *Request) error {
-	now := time.Now()
+	now := r.At
+	if now.IsZero() {
+		now = time.Now()
+	}
 	var cn *conn
 	err := errStale
 	for err == errStale {

@@ -36,6 +36,7 @@ type Request struct {
 	Path   string  // with the query
 	Header []Field // without Host, Content-Length and Transfer-Encoding, which Do sets
 	Body   []byte
+	At     time.Time // now, if the caller has just looked at the clock; zero = Do looks
 
 	// Tail is what follows Body; nil = nothing. Only the goroutine that calls Do reads it, never after Do has returned,
 	// in pieces of at most 32 KB; so neither a cancel nor an early answer ends Do before the Read that runs has

@@ -63,6 +63,7 @@ func (f *flight) overdue(fell, grace, now float64) (late []Holder, next float64)
 		if due <= now {
 			due = now + askAgain
 			late = append(late, r.holder)
+			r.called = true
 		}
 		next = min(next, due)
 	}

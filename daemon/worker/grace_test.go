@@ -128,6 +128,9 @@ func TestDownGraceOfARemovedWorker(t *testing.T) {
 	c.to(81)
 	a.want(t, "after it", 80, 81)
 	k.End(p.after(81), Outcome{Kind: Broken})
+	if k.Silent() {
+		t.Error("a ticket is silent whose holder was called")
+	}
 	watcher.want(t, "unwatch 1")
 	p.Healthy(w.number, p.after(90)) // comes late, is nobody's
 	if got := snap(p, "", 90); got != "w1" {

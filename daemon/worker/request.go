@@ -22,6 +22,7 @@ type request struct {
 	older, newer *request // in the worker's flight
 	queued       bool
 	ended        bool
+	called       bool // the holder was, or will be
 }
 
 // newTokens is what the request's prefill has to compute.

@@ -152,6 +152,9 @@ func (t *Ticket) Flow(now time.Time) {
 	t.worker.flow.Store(at)
 }
 
+// Silent reports whether the holder has not been called and never will be. Only who has called End may ask.
+func (t *Ticket) Silent() bool { return t.request.ended && !t.request.called }
+
 // End counts the request down. Only the first call does anything.
 func (t *Ticket) End(now time.Time, o Outcome) {
 	p, w, r := t.pool, t.worker, &t.request

@@ -39,6 +39,13 @@
 // 1 KB, 2.3 and 2.5 at 32 KB, 1.9 and 1.7 at 256 KB, 3.6 and 2.8 for chats, 1.3 and 1.4 a chunk. Only 256 KB keeps its
 // mark there.
 //
+// Of a request of 1 KB, by perf (cpu-clock, callees included), in 100: the kernel's writes 20 and reads 6, of which 1.7
+// look at a pooled connection; waits and the scheduler 9; prefix 11, of which Reuse 4.5; prompt 4; decisions
+// 3.5; metrics 3; the strategy's pick 1.6; fasthttp itself 6; the looks at the clock 3. A loop of our own in front of
+// fasthttp could save fasthttp's 6 and front's second parse, 1.5, less its own parse: some 5.
+//
+// "-run growth" prints the CPU of a request by workers, pools and connections, of the daemon alone.
+//
 // Left alone: GOGC, as there is hardly any collection; the look at a pooled connection that is young: a worker that
 // half-closes it would be waited for until header_timeout; one touch of a prompt's blocks in place of two, 1.5 %: the
 // second at the end puts them where the worker's own LRU has them; a sample of the requests for prefix.Reuse, 3 %: the

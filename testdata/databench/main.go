@@ -18,7 +18,7 @@ func main() {
 	bin := flag.String("bin", "bin/warmpath", "the daemon")
 	beside := flag.String("beside", "", "another build of the daemon: measure both, and nothing else, taking turns")
 	quick := flag.Bool("quick", false, "fewer and shorter rounds")
-	only := flag.String("run", "", "only the measures whose name fits this expression")
+	only := flag.String("run", "", "only the measures whose name fits this expression; growth: see growth.go")
 	role := flag.String("role", "", "worker | reverseproxy: what the program starts itself as")
 	listen := flag.String("listen", "", "of a role")
 	to := flag.String("to", "", "of reverseproxy: the worker")
@@ -78,6 +78,9 @@ func measure(bin, beside, only string, quick bool) error {
 		if err != nil {
 			return err
 		}
+	}
+	if only == "growth" {
+		return b.printGrowth()
 	}
 	b.worker, err = b.startSelf("worker", "")
 	if err != nil {
