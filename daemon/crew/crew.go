@@ -17,10 +17,15 @@ import (
 // Loaded are a pool's strategies, ready and not at work yet. Either Staff.Take or Close is to be called.
 type Loaded struct {
 	own      *host.Strategy
-	canaries []route.Canary            // their Strategy is not set
+	canaries []canary
 	modules  map[string]*host.Strategy // of the canaries, by name; canaries of one name share one
-	names    []string                  // of the canaries
 	shadows  []shadow.Strategy
+}
+
+// canary is whom a strategy serves.
+type canary struct {
+	name string       // of the strategy
+	rule route.Canary // whose Strategy is not set
 }
 
 // LoadAll loads the strategies of every pool, or none.
@@ -58,8 +63,8 @@ func loadPool(h *host.Host, c *conf.Config, p *conf.Pool) (_ *Loaded, err error)
 	for i := range p.Canary {
 		one := &p.Canary[i]
 		name, value := one.HeaderPair()
-		l.names = append(l.names, one.Strategy)
-		l.canaries = append(l.canaries, route.Canary{Percent: one.Percent, Header: name, Value: value, Caller: one.Key})
+		rule := route.Canary{Percent: one.Percent, Header: name, Value: value, Caller: one.Key}
+		l.canaries = append(l.canaries, canary{one.Strategy, rule})
 		if l.modules[one.Strategy] != nil {
 			continue
 		}
@@ -115,7 +120,7 @@ type Staff struct {
 	canaries map[string]*host.Current
 }
 
-// NewStaff makes a staff of nobody, whose shadows decide while ctx lasts and run is called.
+// NewStaff makes a staff of nobody. Its shadows decide while Shadows.Run runs.
 func NewStaff() *Staff { return &Staff{Shadows: shadow.New(), canaries: map[string]*host.Current{}} }
 
 // leaving is how long a canary that is gone may still be asked by requests that chose it a moment before.
@@ -126,8 +131,9 @@ func (s *Staff) Take(p *route.Pool, l *Loaded) {
 	p.Strategy.Replace(l.own)
 	gone := s.canaries
 	s.canaries = map[string]*host.Current{}
-	for i := range l.canaries {
-		name := l.names[i]
+	var rules []route.Canary
+	for _, c := range l.canaries {
+		name, rule := c.name, c.rule
 		if s.canaries[name] == nil {
 			now := gone[name]
 			if now == nil {
@@ -137,9 +143,10 @@ func (s *Staff) Take(p *route.Pool, l *Loaded) {
 			s.canaries[name] = now
 			delete(gone, name)
 		}
-		l.canaries[i].Strategy = s.canaries[name]
+		rule.Strategy = s.canaries[name]
+		rules = append(rules, rule)
 	}
-	p.SetCanaries(l.canaries)
+	p.SetCanaries(rules)
 	for _, old := range gone {
 		time.AfterFunc(leaving, func() { old.Strategy().Close(context.Background()) })
 	}

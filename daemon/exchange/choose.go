@@ -151,7 +151,7 @@ func (r *request) noteChoice(v route.Verdict) {
 	}
 	r.journal.meter.Picked(seen)
 	if seen.Fallback != "" {
-		r.journal.failedStrategy(r.in, r.pool, r.choice.LastError())
+		r.journal.failedStrategy(r.in, r.pool, &r.choice)
 	}
 }
 

@@ -56,14 +56,14 @@ func (j *journal) decided(in *Inbound, c *route.Choice, v route.Verdict) {
 
 // failedStrategy logs whose request the module failed: the host's own line cannot know. A module that declines has not
 // failed.
-func (j *journal) failedStrategy(in *Inbound, p *Pool, last string) {
+func (j *journal) failedStrategy(in *Inbound, p *Pool, c *route.Choice) {
 	switch in.Seen.Fallback {
 	case "decline", "no_rows", "busy", "quarantined", "closed":
 		return
 	}
 	if j.failedPick.due(time.Now()) { // a module that is broken fails on every request
 		j.of(p).Warn("the strategy failed on a request; the fallback chose its worker", "id", in.ID,
-			"strategy", in.Seen.Strategy, "reason", in.Seen.Fallback, "error", last)
+			"strategy", in.Seen.Strategy, "reason", in.Seen.Fallback, "error", c.LastError())
 	}
 }
 

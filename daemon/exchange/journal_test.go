@@ -109,7 +109,7 @@ func TestJournalOfRefusals(t *testing.T) {
 		t.Errorf("%d lines about descriptors", n)
 	}
 	in.Seen.Fallback = "decline" // that is no failure
-	j.failedStrategy(in, nil, "")
+	j.failedStrategy(in, nil, nil)
 	if got := logged(); got != "" {
 		t.Errorf("a module that declines: %q", got)
 	}

@@ -62,11 +62,16 @@ type Pool struct {
 	free    sync.Pool // of *route.Snapshot
 	dropped atomic.Uint64
 
-	mu    sync.Mutex // guards the rest
-	all   []*shade
-	names []string // of the header fields that they may see, all together
-	share float64  // the largest
-	on    atomic.Bool
+	seen atomic.Pointer[view] // nil while there is no shadow
+
+	mu  sync.Mutex // held while they decide
+	all []*shade
+}
+
+// view is what the shadows of a pool together see of its requests.
+type view struct {
+	names []string // of header fields
+	share float64  // of the requests: the largest of theirs
 }
 
 // shade is one shadow at work.
@@ -85,7 +90,8 @@ func (p *Pool) Set(all []Strategy) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	before := p.all
-	p.all, p.names, p.share = nil, nil, 0
+	p.all = nil
+	var v view
 	for _, s := range all {
 		next := &shade{Strategy: s, report: Report{Strategy: s.Module.Name(), Module: s.Module.SHA256()}}
 		for _, old := range before {
@@ -94,32 +100,31 @@ func (p *Pool) Set(all []Strategy) {
 			}
 		}
 		p.all = append(p.all, next)
-		p.share = max(p.share, s.Share)
+		v.share = max(v.share, s.Share)
 		for _, a := range s.Allow {
 			if name, ok := strings.CutPrefix(a, "headers:"); ok {
-				p.names = append(p.names, name)
+				v.names = append(v.names, name)
 			}
 		}
 	}
-	p.on.Store(p.share > 0)
+	p.seen.Store(nil)
+	if v.share > 0 {
+		p.seen.Store(&v)
+	}
 	for _, old := range before { // none decides: that takes the lock
 		old.Module.Close(context.Background())
 	}
 }
 
-// Watch has the shadows decide what c's strategy has decided, soon. The verdict is nil if they will not.
+// Watch has the shadows decide what c's strategy has decided, soon. The verdict is nil if they will not. It waits for
+// none of them: the request has yet to be sent.
 func (p *Pool) Watch(c *route.Choice) *Verdict {
-	if !p.on.Load() {
-		return nil
-	}
-	p.mu.Lock()
-	names, share := p.names, p.share
-	p.mu.Unlock()
-	if rand.Float64() >= share {
+	v := p.seen.Load()
+	if v == nil || rand.Float64() >= v.share {
 		return nil
 	}
 	j := job{snapshot: p.free.Get().(*route.Snapshot), verdict: new(Verdict)}
-	j.snapshot.Take(c, names)
+	j.snapshot.Take(c, v.names)
 	select {
 	case p.queue <- j:
 		return j.verdict
@@ -130,9 +135,8 @@ func (p *Pool) Watch(c *route.Choice) *Verdict {
 	}
 }
 
-// Run has the shadows decide until ctx ends. Then they are closed.
+// Run has the shadows decide until ctx ends. Set(nil) closes them.
 func (p *Pool) Run(ctx context.Context) {
-	defer p.Set(nil)
 	for {
 		select {
 		case <-ctx.Done():
@@ -148,8 +152,12 @@ func (p *Pool) decide(j job) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var others []string
+	var share float64
+	if v := p.seen.Load(); v != nil {
+		share = v.share
+	}
 	for _, s := range p.all {
-		if s.Share < p.share && rand.Float64()*p.share >= s.Share {
+		if s.Share < share && rand.Float64()*share >= s.Share {
 			continue
 		}
 		if other := s.decide(j.snapshot); other != "" {
