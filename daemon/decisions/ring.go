@@ -3,6 +3,7 @@ package decisions
 import (
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -13,11 +14,12 @@ import (
 
 // Ring keeps the last requests. It is safe for concurrent use, and its zero value keeps nothing.
 type Ring struct {
+	most  atomic.Int64 // bytes
+	spare sync.Pool    // of *entry, empty
+
 	mu      sync.Mutex // guards all below
-	most    int        // bytes
 	bytes   int
 	kept    []*entry // a queue in a circle: count of them from first on
-	spare   *entry   // the last that went, for the next that comes
 	first   int
 	count   int
 	number  uint64 // of the last request
@@ -43,38 +45,51 @@ type entry struct {
 
 // Resize bounds the ring to so many bytes. 0 = keep nothing.
 func (r *Ring) Resize(most int) {
+	r.most.Store(int64(most))
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.most = most
 	r.shrink(nil)
 }
 
 // Decided implements exchange.Keeper: it keeps what was decided on a request that is now under way.
 func (r *Ring) Decided(in *exchange.Inbound, c *route.Choice) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	e := r.add(in)
+	e := r.made(in)
 	if e == nil {
 		return
 	}
-	in.Seen.Kept = e.number
 	e.open = true
-	e.note(in)
 	e.sketch.Take(c)
 	e.seen.Module, e.seen.Reason = c.Module(), c.Reason()
-	r.weigh(e)
+	e.measure()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.add(e)
+	in.Seen.Kept = e.number
 }
 
 // Ended keeps how a request ended; what nobody decided on is kept from here on. sent is the bytes of its answer's body.
 func (r *Ring) Ended(in *exchange.Inbound, took time.Duration, sent int64) {
+	if in.Seen.Kept != 0 && r.ended(in, took, sent) {
+		return
+	}
+	e := r.made(in)
+	if e == nil {
+		return
+	}
+	e.sent, e.seconds = sent, took.Seconds()
+	e.measure()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.add(e)
+}
+
+// ended keeps how a request ended that Decided has kept. false = it is gone from the ring.
+func (r *Ring) ended(in *exchange.Inbound, took time.Duration, sent int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := r.find(in.Seen.Kept)
 	if e == nil {
-		e = r.add(in)
-	}
-	if e == nil {
-		return
+		return false
 	}
 	module, reason := e.seen.Module, e.seen.Reason
 	e.note(in)
@@ -84,19 +99,31 @@ func (r *Ring) Ended(in *exchange.Inbound, took time.Duration, sent int64) {
 	e.open, e.sent, e.seconds = false, sent, took.Seconds()
 	r.changes++
 	e.change = r.changes
-	r.weigh(e)
+	r.bytes -= e.size
+	e.measure()
+	r.bytes += e.size
+	r.shrink(e)
+	return true
 }
 
-// add makes an entry the last. nil = the ring keeps nothing. The caller holds r.mu.
-func (r *Ring) add(in *exchange.Inbound) *entry {
-	if r.most <= 0 {
+// made makes an entry of a request, which is not in the ring yet: most of the work is done without the lock. nil = the
+// ring keeps nothing.
+func (r *Ring) made(in *exchange.Inbound) *entry {
+	if r.most.Load() <= 0 {
 		return nil
 	}
-	e := r.spare
+	e, _ := r.spare.Get().(*entry)
 	if e == nil {
 		e = new(entry)
 	}
-	r.spare = nil
+	e.at = time.Now()
+	e.seen.ID = strings.Clone(gate.Cut(in.ID))
+	e.note(in)
+	return e
+}
+
+// add makes an entry the last. The caller holds r.mu.
+func (r *Ring) add(e *entry) {
 	if r.count == len(r.kept) {
 		r.grow()
 	}
@@ -104,9 +131,9 @@ func (r *Ring) add(in *exchange.Inbound) *entry {
 	r.count++
 	r.number++
 	r.changes++
-	e.number, e.change, e.at = r.number, r.changes, time.Now()
-	e.seen.ID = strings.Clone(gate.Cut(in.ID))
-	return e
+	e.number, e.change = r.number, r.changes
+	r.bytes += e.size
+	r.shrink(e)
 }
 
 // pop takes the oldest out. The caller holds r.mu, and there is one.
@@ -116,10 +143,11 @@ func (r *Ring) pop() {
 	r.first = (r.first + 1) % len(r.kept)
 	r.count--
 	r.bytes -= e.size
-	sketch := e.sketch
-	sketch.Clear()
-	*e = entry{sketch: sketch}
-	r.spare = e
+	e.sketch.Clear()
+	e.seen = exchange.Seen{}
+	e.client, e.key, e.method, e.path = "", "", "", ""
+	e.open, e.sent, e.seconds = false, 0, 0
+	r.spare.Put(e)
 }
 
 // grow makes room for twice as many. The caller holds r.mu.
@@ -131,18 +159,10 @@ func (r *Ring) grow() {
 	r.kept, r.first = wider, 0
 }
 
-// weigh counts the bytes of e anew, and removes the oldest that there is no room for. The caller holds r.mu.
-func (r *Ring) weigh(e *entry) {
-	words := len(e.seen.ID) + len(e.seen.Model) + len(e.path) + len(e.client) + len(e.seen.Trace)
-	size := int(unsafe.Sizeof(*e)) + e.sketch.Size() + words + len(e.seen.Attempts)*int(unsafe.Sizeof(route.Attempt{}))
-	r.bytes += size - e.size
-	e.size = size
-	r.shrink(e)
-}
-
-// shrink removes the oldest until the ring is within its bytes; but not spare. The caller holds r.mu.
-func (r *Ring) shrink(spare *entry) {
-	for r.bytes > r.most && r.count > 0 && r.kept[r.first] != spare {
+// shrink removes the oldest until the ring is within its bytes; but not last. The caller holds r.mu.
+func (r *Ring) shrink(last *entry) {
+	most := int(r.most.Load())
+	for r.bytes > most && r.count > 0 && r.kept[r.first] != last {
 		r.pop()
 	}
 }
@@ -176,4 +196,10 @@ func (e *entry) note(in *exchange.Inbound) {
 	if in.Caller != nil {
 		e.key = in.Caller.Name
 	}
+}
+
+// measure counts the entry's bytes of memory.
+func (e *entry) measure() {
+	words := len(e.seen.ID) + len(e.seen.Model) + len(e.path) + len(e.client) + len(e.seen.Trace)
+	e.size = int(unsafe.Sizeof(*e)) + e.sketch.Size() + words + len(e.seen.Attempts)*int(unsafe.Sizeof(route.Attempt{}))
 }

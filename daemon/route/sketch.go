@@ -16,8 +16,9 @@ import (
 // ready, and its memory is used again by the next Take.
 type Sketch struct {
 	header abi.Header
-	scale  score.Scale
-	rows   []abi.Row // at most maxCandidates
+	cut    bool        // rows were left out
+	scale  score.Scale // of all rows, if cut
+	rows   []abi.Row   // at most maxCandidates
 	ids    []string  // of the rows
 	order  []int32   // of the rows
 	beyond int       // of the order, for which there was no room
@@ -28,9 +29,9 @@ type Sketch struct {
 func (s *Sketch) Take(c *Choice) {
 	f := &c.fleet.frame
 	s.header = f.Header
-	s.scale = score.NewScale(&s.header, f.Rows)
 	s.rows, s.ids, s.order, s.absent = s.rows[:0], s.ids[:0], s.order[:0], s.absent[:0]
-	if len(f.Rows) <= maxCandidates {
+	s.cut = len(f.Rows) > maxCandidates
+	if !s.cut {
 		s.rows = append(s.rows, f.Rows...)
 		s.ids = append(s.ids, f.WorkerIDs...)
 		s.order = append(s.order, c.order.rows...)
@@ -47,6 +48,7 @@ func (s *Sketch) Take(c *Choice) {
 
 // takeBest takes the rows that come first in the order.
 func (s *Sketch) takeBest(f *host.Frame, order []int32) {
+	s.scale = score.NewScale(&s.header, f.Rows)
 	s.header.Bound, s.header.BestRow = -1, -1
 	for n, i := range order[:min(len(order), maxCandidates)] {
 		s.rows = append(s.rows, f.Rows[i])
@@ -69,6 +71,9 @@ func (s *Sketch) Known() bool { return len(s.rows)+len(s.absent) > 0 }
 func (s *Sketch) Explain(r *Record) {
 	r.Candidates = make([]Candidate, 0, len(s.rows)+len(s.absent))
 	scale := s.scale
+	if !s.cut {
+		scale = score.NewScale(&s.header, s.rows)
+	}
 	for _, i := range s.order {
 		r.Candidates = append(r.Candidates, candidate(&s.rows[i], s.ids[i], &scale))
 	}
