@@ -25,14 +25,8 @@ func (h *History) RedisURL(c *Cache) (string, error) {
 	switch {
 	case h.Redis == HistoryOff:
 		return "", nil
-	case h.RedisURLFile != "":
-		s, f := secret(h.RedisURLFile, "", 1)
-		if f != nil {
-			return "", fmt.Errorf("conf: history.redis_url_file: %s; %s", f.what, f.remedy)
-		}
-		return s, nil
-	case h.Redis != "":
-		return h.Redis, nil
+	case h.Redis+h.RedisURLFile != "":
+		return redisURL("history.redis_url_file", h.Redis, h.RedisURLFile)
 	}
 	return c.RedisURL()
 }
@@ -58,18 +52,9 @@ func (h *History) shares(c *Cache) bool {
 }
 
 func checkHistory(r *report, h *History) {
-	const inline, file = "history.redis", "history.redis_url_file"
-	switch {
-	case h.Redis != "" && h.RedisURLFile != "":
-		r.add(file, "it stands beside redis", "give one of the two")
-	case h.RedisURLFile != "":
-		if s, f := secret(h.RedisURLFile, "", 1); f != nil {
-			r.add(file, f.what, f.remedy)
-		} else {
-			checkRedis(r, file, s)
-		}
-	case h.Redis != "" && h.Redis != HistoryOff:
-		checkRedis(r, inline, h.Redis)
+	path, s := r.either("history.redis", h.Redis, "history.redis_url_file", h.RedisURLFile)
+	if s != "" && h.Redis != HistoryOff {
+		checkRedis(r, path, s)
 	}
 	if h.SecretFile != "" {
 		if _, f := secret(h.SecretFile, "", minHistorySecret); f != nil {

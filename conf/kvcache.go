@@ -64,14 +64,7 @@ func defaultL2() L2 {
 
 // RedisURL reads the URL of the Redis, now: its own, or the file's. An error never shows it.
 func (c *L2) RedisURL() (string, error) {
-	if c.URLFile == "" {
-		return c.URL, nil
-	}
-	s, f := secret(c.URLFile, "", 1)
-	if f != nil {
-		return "", fmt.Errorf("conf: kv_cache.l2.url_file: %s; %s", f.what, f.remedy)
-	}
-	return s, nil
+	return redisURL("kv_cache.l2.url_file", c.URL, c.URLFile)
 }
 
 // Policies are the names of what chooses the values that make room, the default first.

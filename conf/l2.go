@@ -43,18 +43,9 @@ func checkL2(r *report, kv *KVCache) {
 
 func checkL2URL(r *report, c *L2) {
 	const at = "kv_cache.l2.url"
-	text, path := c.URL, at
-	switch {
-	case c.URL != "" && c.URLFile != "":
-		r.add(at+"_file", "it stands beside url", "give one of the two")
+	path, text := r.either(at, c.URL, at+"_file", c.URLFile)
+	if text == "" && c.URLFile != "" {
 		return
-	case c.URLFile != "":
-		s, f := secret(c.URLFile, "", 1)
-		if f != nil {
-			r.add(at+"_file", f.what, f.remedy)
-			return
-		}
-		text, path = s, at+"_file"
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "redis" && u.Scheme != "rediss" || u.Host == "" {

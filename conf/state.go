@@ -42,37 +42,33 @@ func defaultSessions() Sessions {
 
 // RedisURL reads the URL of the second tier, now: its own, or the file's; "" if there is none. An error never shows it.
 func (c *Cache) RedisURL() (string, error) {
-	if c.RedisURLFile == "" {
-		return c.Redis, nil
-	}
-	s, f := secret(c.RedisURLFile, "", 1)
-	if f != nil {
-		return "", fmt.Errorf("conf: cache.redis_url_file: %s; %s", f.what, f.remedy)
-	}
-	return s, nil
+	return redisURL("cache.redis_url_file", c.Redis, c.RedisURLFile)
 }
 
 // minCache holds some 2,000 sessions in each of a few namespaces: less is a mistake.
 const minCache = 1 << 20
 
 func checkCache(r *report, c *Cache) {
-	const inline, file = "cache.redis", "cache.redis_url_file"
-	switch {
-	case c.Redis != "" && c.RedisURLFile != "":
-		r.add(file, "it stands beside redis", "give one of the two")
-	case c.RedisURLFile != "":
-		if s, f := secret(c.RedisURLFile, "", 1); f != nil {
-			r.add(file, f.what, f.remedy)
-		} else {
-			checkRedis(r, file, s)
-		}
-	case c.Redis != "":
-		checkRedis(r, inline, c.Redis)
+	if path, s := r.either("cache.redis", c.Redis, "cache.redis_url_file", c.RedisURLFile); s != "" {
+		checkRedis(r, path, s)
 	}
 	r.between("cache.max_bytes", c.MaxBytes, minCache, 64<<30, "bytes")
 	if !within(c.Timeout, time.Millisecond, time.Second) {
 		r.outOfRange("cache.timeout", c.Timeout, `write how long a request may wait for Redis, from "1ms" to "1s"`)
 	}
+}
+
+// redisURL returns a URL that stands inline, or in a file. An error names the file's path in the configuration, and
+// never shows the URL: it may hold a password.
+func redisURL(path, inline, file string) (string, error) {
+	if file == "" {
+		return inline, nil
+	}
+	s, f := secret(file, "", 1)
+	if f != nil {
+		return "", fmt.Errorf("conf: %s: %s; %s", path, f.what, f.remedy)
+	}
+	return s, nil
 }
 
 // checkRedis checks the form of a URL without showing it: it may hold a password.

@@ -111,6 +111,15 @@ func keyParam(c *fiber.Ctx, name string) (string, bool) {
 	return key, err == nil
 }
 
+// pageParams reads which page of the keys is meant, as keyParam does.
+func pageParams(c *fiber.Ctx) (prefix, after string, ok bool) {
+	prefix, ok = keyParam(c, "prefix")
+	if ok {
+		after, ok = keyParam(c, "after")
+	}
+	return prefix, after, ok
+}
+
 // cacheState answers GET /api/v1/cache?prefix=P.
 func cacheState(c *fiber.Ctx, k *kvcache.Cache) error {
 	prefix, ok := keyParam(c, "prefix")
@@ -183,11 +192,7 @@ func cacheKeys(c *fiber.Ctx, k *kvcache.Cache) error {
 		return c.Status(fiber.StatusBadRequest).JSON(fiber.Map{
 			"error": "limit must be a number from 1 to " + strconv.Itoa(mostKeys)})
 	}
-	prefix, ok := keyParam(c, "prefix")
-	if !ok {
-		return nil
-	}
-	after, ok := keyParam(c, "after")
+	prefix, after, ok := pageParams(c)
 	if !ok {
 		return nil
 	}
@@ -224,11 +229,7 @@ func cacheDelete(c *fiber.Ctx, k *kvcache.Cache) error {
 		}
 		return c.JSON(out)
 	}
-	prefix, ok := keyParam(c, "prefix")
-	if !ok {
-		return nil
-	}
-	after, ok := keyParam(c, "after")
+	prefix, after, ok := pageParams(c)
 	if !ok {
 		return nil
 	}

@@ -19,9 +19,9 @@ type Sketch struct {
 	cut    bool        // rows were left out
 	scale  score.Scale // of all rows, if cut
 	rows   []abi.Row   // at most maxCandidates
-	ids    []string  // of the rows
-	order  []int32   // of the rows
-	beyond int       // of the order, for which there was no room
+	ids    []string    // of the rows
+	order  []int32     // of the rows
+	beyond int         // of the order, for which there was no room
 	absent []Candidate
 }
 

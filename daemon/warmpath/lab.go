@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/warmpath/warmpath/daemon/lab"
+	figures "github.com/warmpath/warmpath/daemon/lab/report"
 	"github.com/warmpath/warmpath/daemon/lab/setup"
 )
 
@@ -80,14 +81,10 @@ func (f *labFlags) run(c *cobra.Command, scenarios []string) error {
 	if err != nil {
 		return err
 	}
-	bar := lab.NewBar(c.ErrOrStderr())
-	config.Progress = bar.Show
-	runs, err := lab.Run(c.Context(), config)
-	bar.Close()
+	r, err := compare(c, config)
 	if err != nil {
 		return err
 	}
-	r := lab.Report(&config, runs)
 	if f.price > 0 {
 		r.Price = f.price
 	}
@@ -100,6 +97,18 @@ func (f *labFlags) run(c *cobra.Command, scenarios []string) error {
 		return r.WriteJSON(c.OutOrStdout())
 	}
 	return r.WriteText(c.OutOrStdout())
+}
+
+// compare plays what is to be compared, with a bar.
+func compare(c *cobra.Command, config lab.Config) (r figures.Report, err error) {
+	bar := lab.NewBar(c.ErrOrStderr())
+	config.Progress = bar.Show
+	runs, err := lab.Run(c.Context(), config)
+	bar.Close()
+	if err != nil {
+		return r, err
+	}
+	return lab.Report(&config, runs), nil
 }
 
 // config reads what is to be compared.

@@ -52,14 +52,10 @@ func (f *labFlags) tune(c *cobra.Command, scenarios, rules []string, json string
 	if err != nil {
 		return err
 	}
-	bar := lab.NewBar(c.ErrOrStderr())
-	config.Progress = bar.Show
-	runs, err := lab.Run(c.Context(), config)
-	bar.Close()
+	r, err := compare(c, config)
 	if err != nil {
 		return err
 	}
-	r := lab.Report(&config, runs)
 	if json != "" {
 		if err := writeFile(json, r.WriteJSON); err != nil {
 			return err
