@@ -332,6 +332,14 @@ func init() {
 	arrows["daemon/adapt"] = append(arrows["daemon/adapt"], "daemon/tracing", "daemon/whatif", "host", "plugins")
 }
 
+// One of discover's sources is a room of its own: the pods of a Kubernetes service.
+func init() {
+	arrows["daemon/discover/endpoints"] = nil
+	for _, r := range []string{"daemon/discover", "daemon/adapt"} {
+		arrows[r] = append(arrows[r], "daemon/discover/endpoints")
+	}
+}
+
 // A built-in is its folder and one row in plugins.go: this table is made of those rows, and make reads them.
 func init() {
 	for _, name := range plugins.Names() {

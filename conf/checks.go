@@ -63,10 +63,13 @@ func (r *report) unique(seen map[string]string, value, path, remedy string) {
 	seen[value] = path
 }
 
+// MaxID is how long a name or id may be.
+const MaxID = 64
+
 // name reports a text that cannot stand in metric labels, headers and logs.
 func (r *report) name(path, s string) {
 	const safe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
-	if s == "" || len(s) > 64 || strings.Trim(s, safe) != "" {
+	if s == "" || len(s) > MaxID || strings.Trim(s, safe) != "" {
 		r.add(path, fmt.Sprintf("%q is no name", s), "write up to 64 of a-z, A-Z, 0-9, dot, dash and underscore")
 	}
 }

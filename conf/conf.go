@@ -78,6 +78,8 @@ type Pool struct {
 	WorkersFile string `toml:"workers_file"` // beside or instead of workers: a TOML file of [[workers]]. Watched
 	WorkersDNS  string `toml:"workers_dns"`  // or name:port, every address of which is a worker. Resolved again and again
 
+	Kubernetes Kubernetes `toml:"kubernetes"` // or the ready pods of a service
+
 	WorkerKeyFile string `toml:"worker_key_file"` // the workers' API key: sent instead of the client's, and with scrapes
 	WorkerKeyEnv  string `toml:"worker_key_env"`  // or this variable holds it
 	TLSCAFile     string `toml:"tls_ca_file"`     // PEM of who signs the workers' certificates; "" = the system's

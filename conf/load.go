@@ -165,6 +165,7 @@ func (c *Config) complete(tree map[string]any) {
 		p.WorkersFile = c.resolve(p.WorkersFile)
 		p.WorkerKeyFile = c.resolve(p.WorkerKeyFile)
 		p.TLSCAFile = c.resolve(p.TLSCAFile)
+		p.Kubernetes.Account = c.resolve(p.Kubernetes.Account)
 		for j := range p.Workers {
 			p.Workers[j].complete()
 		}

@@ -60,9 +60,9 @@ func parseWorkers(data []byte, path string) ([]Worker, error) {
 
 // checkSources checks where a pool's workers come from.
 func checkSources(r *report, path string, p *Pool) {
-	if len(p.Workers) == 0 && p.WorkersFile == "" && p.WorkersDNS == "" {
+	if len(p.Workers) == 0 && p.WorkersFile == "" && p.WorkersDNS == "" && !p.Kubernetes.On() {
 		r.add(child(path, "workers"), "there is no worker",
-			`add [[pools.workers]] with url = "http://HOST:PORT", or set workers_file or workers_dns`)
+			`add [[pools.workers]] with url = "http://HOST:PORT", or set workers_file, workers_dns or kubernetes.service`)
 	}
 	all := p.Workers
 	listed := len(p.Workers)
@@ -86,6 +86,7 @@ func checkSources(r *report, path string, p *Pool) {
 	if p.WorkersDNS != "" {
 		checkDNSName(r, child(path, "workers_dns"), p.WorkersDNS)
 	}
+	checkKubernetes(r, child(path, "kubernetes"), &p.Kubernetes)
 }
 
 // A row holds a price as a number of 32 bits: less than minCost would be none.

@@ -66,7 +66,7 @@ func newPool(c conf.Pool, s conf.Sessions, d *Daemon) (*pool, error) {
 	p := &pool{name: c.Name, log: d.log.With("pool", c.Name), stop: cancel, store: d.storeTokens}
 	p.vigil, p.staff = operator.NewVigil(p.log), crew.NewStaff()
 	p.found = newDiscovery(p.log)
-	c.Workers = p.found.Take(ctx, sources(c))
+	c.Workers = p.found.Take(ctx, adapt.Sources(&c))
 	first, err := newSetup(c, nil)
 	if err != nil {
 		cancel()
@@ -186,7 +186,7 @@ func (p *pool) refound(workers []conf.Worker) {
 
 // update makes c the pool's configuration.
 func (p *pool) update(c conf.Pool) error {
-	c.Workers = p.found.Take(context.Background(), sources(c))
+	c.Workers = p.found.Take(context.Background(), adapt.Sources(&c))
 	return p.change(c)
 }
 

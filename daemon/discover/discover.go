@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+
+	"github.com/warmpath/warmpath/daemon/discover/endpoints"
 )
 
 // Config is a Discovery's. W is what the sources say of a worker. Every field needs a value, but for what concerns a
@@ -15,6 +17,7 @@ type Config[W equaler[W]] struct {
 
 	URL   func(w W) string   // identifies a worker
 	AtURL func(url string) W // the worker of which nothing but its URL is known
+	AtPod func(p endpoints.Worker) W
 
 	ReadFile func(path string) ([]W, error)
 	// Watch calls changed after each change in the contents of files, until ctx ends. It asks for files at each look.
@@ -26,6 +29,8 @@ type Sources[W equaler[W]] struct {
 	Workers []W    // of the configuration itself
 	File    string // with a list of workers; "" = none
 	Name    string // host:port, a worker at each address of host; "" = none
+
+	Kubernetes endpoints.Service // whose pods are workers
 }
 
 // Discovery finds the workers of a pool. Make it with New; it is safe for concurrent use.
@@ -33,6 +38,7 @@ type Discovery[W equaler[W]] struct {
 	config Config[W]
 	file   fileSource[W]
 	name   nameSource
+	pods   *endpoints.Source
 
 	mu    sync.Mutex // guards all below
 	own   []W        // Sources.Workers
@@ -45,6 +51,7 @@ func New[W equaler[W]](c Config[W]) *Discovery[W] {
 		config: c,
 		file:   fileSource[W]{log: c.Log, load: c.ReadFile},
 		name:   nameSource{log: c.Log, resolve: c.Resolve},
+		pods:   endpoints.New(c.Log),
 	}
 }
 
@@ -57,6 +64,7 @@ func (d *Discovery[W]) Take(ctx context.Context, s Sources[W]) []W {
 	d.mu.Unlock()
 	d.file.read()
 	d.name.ask(ctx)
+	d.pods.Follow(ctx, s.Kubernetes)
 	return d.Workers()
 }
 
@@ -85,6 +93,9 @@ func (d *Discovery[W]) union() (all []W) {
 	var named []W
 	for _, url := range d.name.urls() {
 		named = append(named, d.config.AtURL(url))
+	}
+	for _, p := range d.pods.Workers() {
+		named = append(named, d.config.AtPod(p))
 	}
 	seen := map[string]bool{}
 	for _, source := range [][]W{d.own, d.file.last(), named} {
@@ -122,6 +133,7 @@ func (d *Discovery[W]) Run(ctx context.Context, changed func([]W)) {
 	}
 	both.Go(func() { d.config.Watch(ctx, files, reread) })
 	both.Go(func() { d.name.askAgain(ctx, signal) })
+	both.Go(func() { d.pods.Run(ctx, signal) })
 	for {
 		select {
 		case <-ctx.Done():

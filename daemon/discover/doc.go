@@ -1,29 +1,32 @@
-// Package discover makes one list of workers of a pool's sources: those that the configuration names itself, those of
-// workers_file, and one for each address that the name of workers_dns has.
+// Package discover makes one list of workers of a pool's sources: those that the configuration names itself, those
+// of workers_file, one for each address that the name of workers_dns has, and one for each pod of a Kubernetes
+// service, which the room endpoints below follows.
 //
 // # Rules
 //
-//   - The list has one worker a URL. What the configuration says of a worker goes before what the file says, and that
-//     before the name.
-//   - What a source said last stays true until it says something else. A file that is wrong or away, or a name server
-//     that fails or knows no address, takes no worker away: those that are really gone show by their health.
-//   - A name is asked every 5 s, give or take a tenth, and its addresses are taken in their own order, as servers give
-//     them in any. A file is read when it changes.
+//   - The list has one worker a URL. What the configuration says of a worker goes before what the file says, and
+//     that before the name, and that before Kubernetes.
+//   - What a source said last stays true until it says something else. A file that is wrong or away, or a name
+//     server that fails or knows no address, takes no worker away: those that are really gone show by their health.
+//   - A name is asked every 5 s, give or take a tenth, and its addresses are taken in their own order, as servers
+//     give them in any. A file is read when it changes.
 //   - Run reports a list only if it differs from the one given last.
 //
 // # Why one query fails alone
 //
-// The IPv4 and the IPv6 addresses of a name are two queries. If one fails and the other does not, the known addresses
-// of the failed kind stay: a lost packet would take half of a fleet away otherwise (TestNamesOverTheWire).
+// The IPv4 and the IPv6 addresses of a name are two queries. If one fails and the other does not, the known
+// addresses of the failed kind stay: a lost packet would take half of a fleet away otherwise
+// (TestNamesOverTheWire).
 //
 // # Why the type of a worker is a parameter
 //
 // This room needs a worker's URL and nothing else of it. With a struct of its own it would copy each key of the
-// configuration there and back, and every new key would be three edits. The file's format and the watch on it are the
-// configuration's too, so they come as functions.
+// configuration there and back, and every new key would be three edits. The file's format and the watch on it are
+// the configuration's too, so they come as functions.
 //
 // # What lost
 //
-// A callback into the pool that then asked for the list: pool and discovery knew each other, and the list could have
-// changed in between. Run hands the list over. The TTL of DNS answers in place of 5 s: net.Resolver does not show it.
+// A callback into the pool that then asked for the list: pool and discovery knew each other, and the list could
+// have changed in between. Run hands the list over. The TTL of DNS answers in place of 5 s: net.Resolver does not
+// show it.
 package discover

@@ -66,6 +66,10 @@ func probeWorkers(ctx context.Context, c *conf.Config) (all []probeFinding, note
 			}
 			workers = append(workers[:len(workers):len(workers)], more...)
 		}
+		if p.Kubernetes.On() {
+			notes = append(notes, fmt.Sprintf("pool %s: pods that Kubernetes lists are not asked from here; "+
+				"where the router runs, `warmpath status` shows them", p.Name))
+		}
 		for k := range workers {
 			all = append(all, x.probe(ctx, &workers[k]))
 		}

@@ -1,0 +1,36 @@
+// Package endpoints follows the EndpointSlices of a Kubernetes service: which pods answer, from the API server's
+// own watch, within a second.
+//
+// # Rules
+//
+//   - One list, then a watch from its resourceVersion. A watch that ends goes on from the last version that was
+//     seen, bookmarks count as seen. 410 Gone, as a status or as an event, means a new list.
+//   - A ready endpoint is a worker. One that is terminating, or was ready and is not, is Leaving: it gets no new
+//     requests at once, and those that it has run on. What was never ready is no worker yet.
+//   - A pod is one worker, also where a service of two address families lists it in two slices. IPv4 goes first.
+//   - An API server that fails or is silent takes no worker away. One WARN tells the beginning of an outage, with
+//     what to do, and one INFO its end; between two tries are 0.5 s, doubling up to 30 s, each with jitter.
+//   - The token is read for each request, as kubelet replaces it, and the CA with each connection's client anew
+//     when the file has changed.
+//   - A list ends at maxPods pods and maxList bytes, an event at maxEvent bytes.
+//
+// # Why Leaving and not gone
+//
+// A worker that leaves the list serves on while new ones beside it wait for their first health check, so that a
+// change of all workers at once loses no request. A terminating pod must not. Its slice names it as terminating
+// until its process has ended: so long the router counts it as draining, and streams that it still answers are
+// watched.
+//
+// # Why by hand and not k8s.io/client-go
+//
+// A static binary of one such informer, by client-go's clientset 0.34 on its own, has 49 MB, where one of net/http
+// has 6 MB: the API's types and protobufs are most of it. What is needed of the API is one list, one watch and
+// eleven fields of JSON, which discovery.k8s.io/v1 keeps stable. testdata/realkube runs it against a real API
+// server.
+//
+// # What lost
+//
+// The plain Endpoints resource: deprecated, and without conditions. A watch of Pods: it would need the right to
+// read every pod's environment, and the readiness rules of services over again. HTTP/2: one request at a time gains
+// nothing by it, and a dead connection is found by TCP's keep-alive instead of by pings.
+package endpoints
