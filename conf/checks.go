@@ -91,21 +91,3 @@ func (r *report) patterns(path string, models []string, each func(at, pattern st
 		each(at, pattern)
 	}
 }
-
-// either returns what stands inline or in a file, and its path in the configuration. "" = neither, or the report has
-// got what is wrong with it.
-func (r *report) either(at, inline, fileAt, file string) (path, text string) {
-	switch {
-	case file == "":
-		return at, inline
-	case inline != "":
-		r.add(fileAt, "it stands beside "+at[strings.LastIndexByte(at, '.')+1:], "give one of the two")
-		return fileAt, ""
-	}
-	s, f := secret(file, "", 1)
-	if f != nil {
-		r.add(fileAt, f.what, f.remedy)
-		return fileAt, ""
-	}
-	return fileAt, s
-}

@@ -52,7 +52,7 @@ func (h *History) shares(c *Cache) bool {
 }
 
 func checkHistory(r *report, h *History) {
-	path, s := r.either("history.redis", h.Redis, "history.redis_url_file", h.RedisURLFile)
+	path, s := either(r, "history.redis", h.Redis, "history.redis_url_file", h.RedisURLFile)
 	if s != "" && h.Redis != HistoryOff {
 		checkRedis(r, path, s)
 	}

@@ -43,7 +43,7 @@ func checkL2(r *report, kv *KVCache) {
 
 func checkL2URL(r *report, c *L2) {
 	const at = "kv_cache.l2.url"
-	path, text := r.either(at, c.URL, at+"_file", c.URLFile)
+	path, text := either(r, at, c.URL, at+"_file", c.URLFile)
 	if text == "" && c.URLFile != "" {
 		return
 	}

@@ -124,3 +124,21 @@ func checkWorkerKey(r *report, path string, p *Pool) {
 		r.add(at, f.what, f.remedy)
 	}
 }
+
+// either returns what stands inline or in a file, and its path in the configuration. "" = neither, or the report has
+// got what is wrong with it.
+func either(r *report, at, inline, fileAt, file string) (path, text string) {
+	switch {
+	case file == "":
+		return at, inline
+	case inline != "":
+		r.add(fileAt, "it stands beside "+at[strings.LastIndexByte(at, '.')+1:], "give one of the two")
+		return fileAt, ""
+	}
+	s, f := secret(file, "", 1)
+	if f != nil {
+		r.add(fileAt, f.what, f.remedy)
+		return fileAt, ""
+	}
+	return fileAt, s
+}

@@ -49,7 +49,7 @@ func (c *Cache) RedisURL() (string, error) {
 const minCache = 1 << 20
 
 func checkCache(r *report, c *Cache) {
-	if path, s := r.either("cache.redis", c.Redis, "cache.redis_url_file", c.RedisURLFile); s != "" {
+	if path, s := either(r, "cache.redis", c.Redis, "cache.redis_url_file", c.RedisURLFile); s != "" {
 		checkRedis(r, path, s)
 	}
 	r.between("cache.max_bytes", c.MaxBytes, minCache, 64<<30, "bytes")
