@@ -73,7 +73,7 @@ var arrows = map[string][]string{
 	"daemon/redecide":         {"daemon/worker", "host", "sdk/abi", "sdk/score"},
 	// The lab runs the code that serves on simulated engines; trial is its contract.
 	"daemon/lab": {"daemon/lab/...", "daemon/route"},
-	"daemon/lab/served": {"daemon/lab/...", "daemon/prompt", "daemon/route", "daemon/session", "daemon/vllmsim/engine",
+	"daemon/lab/served": {"daemon/lab/...", "daemon/peers", "daemon/prompt", "daemon/route", "daemon/session", "daemon/vllmsim/engine",
 		"daemon/worker", "cache/holdings", "host", "plugins", "sdk", "sdk/abi"},
 	"daemon/lab/setup":   {"daemon/lab/traffic", "daemon/lab/world", "daemon/vllmsim/engine"},
 	"daemon/lab/traffic": {"daemon/replay", "daemon/vllmsim/engine"},

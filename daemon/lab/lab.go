@@ -85,6 +85,9 @@ func (j *job) run(ctx context.Context, l *served.Loader, p *progress) (*trial.Ru
 	}
 	sc := *j.scenario
 	j.strategy.tier.cut(&sc.Engine)
+	if j.strategy.routers > 0 {
+		sc.Routers, sc.History = j.strategy.routers, j.strategy.history.Seconds()
+	}
 	load, err := sc.Load(j.seed)
 	if err != nil {
 		return nil, err
@@ -98,7 +101,7 @@ func (j *job) run(ctx context.Context, l *served.Loader, p *progress) (*trial.Ru
 	if err != nil {
 		return nil, err
 	}
-	make := func(int) (world.Router, error) { return j.strategy.router(ctx, l, &sc, &c) }
+	make := func(number int) (world.Router, error) { return j.strategy.router(ctx, l, &sc, &c, number) }
 	r, err := world.Run(ctx, c, make, p.of(load.Requests()))
 	if err != nil {
 		return nil, fmt.Errorf("lab: %s under %s with seed %d: %w", sc.Name, j.strategy.Name, j.seed, err)

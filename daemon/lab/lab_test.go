@@ -48,7 +48,8 @@ func marshal(t *testing.T, v any) string {
 // Two runs of one seed are equal to the byte, in every request's times and worker, under a worker's death, several
 // routers and tiers too.
 func TestTwoRunsAreEqual(t *testing.T) {
-	scenarios, names := []string{"A", "X", "L", "routers"}, []string{"prefixaware", "kvaware", "session", "peer:dynamo"}
+	scenarios, names := []string{"A", "X", "L", "routers"}, []string{"prefixaware", "kvaware", "session", "peer:dynamo",
+		"native:prefixaware@4/10ms"}
 	a, b := compare(t, scenarios, 250, names...), compare(t, scenarios, 250, names...)
 	for i := range a {
 		if x, y := marshal(t, a[i]), marshal(t, b[i]); x != y {
@@ -80,6 +81,24 @@ func TestKVAwareSeesWhatOthersDid(t *testing.T) {
 	if history, events := r[0].HitRate(), r[1].HitRate(); events < history+.1 {
 		t.Errorf("by history %.3f of the prompts were cached, by events %.3f; want a tenth more at least", history, events)
 	}
+}
+
+// Four routers that tell each other what they do, late by 10 ms, choose as well as one; four that do not are far from it.
+func TestRoutersThatShareAreAsOne(t *testing.T) {
+	r := compare(t, []string{"B", "T"}, 1000, "native:prefixaware", "native:prefixaware@4/10ms", "native:prefixaware@4")
+	for i := 0; i < len(r); i += 3 {
+		mean := func(k int) float64 { return trial.Mean(r[i+k].Values((*trial.Outcome).TTFT)) }
+		one, shared, apart := mean(0), mean(1), mean(2)
+		if shared > 1.1*one || r[i+1].HitRate() < r[i].HitRate()-.02 || apart < 1.5*one {
+			t.Errorf("%s: mean TTFT %.3f s by one router, %.3f s by four that share, %.3f s by four that do not; hits %.3f, %.3f",
+				r[i].Scenario, one, shared, apart, r[i].HitRate(), r[i+1].HitRate())
+		}
+	}
+}
+
+// A fleet whose worker dies while others' requests are in flight there loses none of its own.
+func TestRoutersThatShareAndADeath(t *testing.T) {
+	check(t, "X", compare(t, []string{"X"}, 600, "native:prefixaware@4/50ms")[0], 600)
 }
 
 // In every scenario each request ends once, and what the requests got is what the workers did.
@@ -147,6 +166,11 @@ func TestFind(t *testing.T) {
 	f("roundrobin@gpu", 1, false)
 	f("native:kvaware@l1", 1, false)
 	f("roundrobin@l3", 0, false)
+	f("prefixaware@4", 1, false)
+	f("prefixaware@16/50ms", 1, false)
+	f("prefixaware@0", 0, false)
+	f("prefixaware@4/", 0, false)
+	f("prefixaware@4/-1ms", 0, false)
 	f("peer:roundrobin", 1, true)
 	f("dynamo scale=64 credit=3", 1, true)
 	f("peers", 10, true)

@@ -3,7 +3,9 @@ package lab
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/warmpath/warmpath/daemon/lab/peers"
 	"github.com/warmpath/warmpath/daemon/lab/served"
@@ -19,6 +21,9 @@ type Strategy struct {
 	spec served.Spec
 	peer peers.Variant
 	tier tiers
+
+	routers int           // 0 = as the scenario has it
+	history time.Duration // on its way from one to the others; 0 = they share nothing
 }
 
 // tiers says which of a scenario's tiers a column has.
@@ -37,33 +42,62 @@ var tierNames = map[string]tiers{"gpu": gpuAlone, "l1": gpuAndCPU, "l2": allTier
 // module that ends in .wasm, the rule of others as package peers names it, peer:NAME where both have it, or peers for
 // all of those by their own defaults. @gpu behind a name leaves out all tiers behind the GPUs, @l1 the shared one. With
 // @flat the tiers are there, and the router knows of none: it takes each worker's KV cache to be as large as its CPU
-// tier.
+// tier. With @4 there are four routers that share nothing, with @4/10ms four that tell each other what they do, 10 ms
+// late.
 func Find(name string) ([]Strategy, error) {
 	plain, suffix, has := strings.Cut(name, "@")
-	tier, known := tierNames[suffix]
-	if has && !known {
-		return nil, fmt.Errorf("lab: strategy %q ends in @%s; want @gpu, @l1, @l2 or @flat", name, suffix)
+	column, err := readSuffix(suffix)
+	if has && err != nil {
+		return nil, fmt.Errorf("lab: strategy %q: %w", name, err)
 	}
+	found, err := find(name, plain)
+	for i := range found {
+		s := &found[i]
+		s.tier, s.routers, s.history = column.tier, column.routers, column.history
+	}
+	return found, err
+}
+
+// readSuffix reads what stands behind a strategy's @, into an empty Strategy.
+func readSuffix(text string) (s Strategy, err error) {
+	if tier, known := tierNames[text]; known {
+		s.tier = tier
+		return s, nil
+	}
+	routers, delay, shares := strings.Cut(text, "/")
+	s.routers, err = strconv.Atoi(routers)
+	if err == nil && shares {
+		s.history, err = time.ParseDuration(delay)
+	}
+	if err != nil || s.routers < 1 || shares && s.history <= 0 {
+		return s, fmt.Errorf("it ends in @%s; want @gpu, @l1, @l2, @flat, a number of routers as @4, or one with the delay "+
+			"of what they tell each other, as @4/10ms", text)
+	}
+	return s, nil
+}
+
+// find is Find without what stands behind an @.
+func find(name, plain string) ([]Strategy, error) {
 	if plain == "peers" {
 		var all []Strategy
 		for _, p := range peers.All() {
 			for _, v := range p.Defaults {
-				all = append(all, Strategy{Name: "peer:" + v.Name, Peer: true, peer: v, tier: tier})
+				all = append(all, Strategy{Name: "peer:" + v.Name, Peer: true, peer: v})
 			}
 		}
 		return all, nil
 	}
 	if peer, is := strings.CutPrefix(plain, "peer:"); is {
 		if v, ok := peers.Find(peer); ok {
-			return []Strategy{{Name: name, Peer: true, peer: v, tier: tier}}, nil
+			return []Strategy{{Name: name, Peer: true, peer: v}}, nil
 		}
 	}
 	spec, err := served.Read(plain)
 	if err == nil {
-		return []Strategy{{Name: name, spec: spec, tier: tier}}, nil
+		return []Strategy{{Name: name, spec: spec}}, nil
 	}
 	if v, ok := peers.Find(plain); ok {
-		return []Strategy{{Name: name, Peer: true, peer: v, tier: tier}}, nil
+		return []Strategy{{Name: name, Peer: true, peer: v}}, nil
 	}
 	return nil, fmt.Errorf("lab: no strategy %q; give a built-in, a path that ends in .wasm, or a rule of others (%s): %w",
 		name, strings.Join(PeerNames(), ", "), err)
@@ -91,7 +125,7 @@ func (t tiers) cut(e *setup.Engine) {
 
 // router makes a router of the strategy for one run.
 func (s *Strategy) router(ctx context.Context, l *served.Loader, sc *setup.Scenario,
-	c *world.Config) (world.Router, error) {
+	c *world.Config, number int) (world.Router, error) {
 	if s.Peer {
 		memory := 1 + float64(sc.Engine.CPUTokens)/float64(max(1, c.Engine.KVTokens))
 		return world.NewForeign(s.peer.New(peers.Setup{Seed: c.Seed, Tiers: memory}), c.Workers, c.Engine.KVTokens), nil
@@ -104,7 +138,7 @@ func (s *Strategy) router(ctx context.Context, l *served.Loader, sc *setup.Scena
 		Strategy: strategy, Block: c.Engine.BlockTokens, CPUTokens: sc.Engine.CPUTokens, Scrape: c.Scrape, Seed: c.Seed,
 		Tiers: route.Tiers{SharedTokens: sc.Engine.SharedTokens, L1Rate: 1 / c.Engine.CPUSeconds,
 			L2Rate: 1 / c.Engine.SharedSeconds},
-		PrefillTokensPerSecond: sc.Engine.PoolPrefill,
+		PrefillTokensPerSecond: sc.Engine.PoolPrefill, Number: number, Shares: c.History > 0 && c.Routers > 1,
 	}
 	if s.tier == untold {
 		known.KVTokens, known.CPUTokens, known.Tiers = sc.Engine.CPUTokens, 0, route.Tiers{}

@@ -10,7 +10,8 @@
 //     later.
 //   - Pages of metrics come as worker.Page and KV events as holdings.Stored. Their decoders are passed by, as they
 //     decide nothing.
-//   - Sessions are kept in a map of one process.
+//   - Sessions are kept in a map of one router, and not told to the others.
+//   - What several routers tell each other goes through [peers.Ends] without a Redis, and nothing of it is lost.
 //
 // # What is repeated
 //

@@ -9,6 +9,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/lab/trial"
 	"github.com/warmpath/warmpath/daemon/lab/world"
+	"github.com/warmpath/warmpath/daemon/peers"
 	"github.com/warmpath/warmpath/daemon/prompt"
 	"github.com/warmpath/warmpath/daemon/route"
 	"github.com/warmpath/warmpath/daemon/session"
@@ -28,6 +29,8 @@ type Config struct {
 	Tiers     route.Tiers
 	Scrape    time.Duration
 	Seed      uint64 // of the chance that strategies get
+	Number    int    // of several routers
+	Shares    bool   // its history with the others
 
 	// PrefillTokensPerSecond is configured as in [[pools]]; 0 = the default.
 	PrefillTokensPerSecond float64
@@ -59,6 +62,8 @@ type Router struct {
 	notices  bool // the strategy wants some
 	follows  bool // it wants what workers report
 	fallback int
+	teller   *peers.Teller // this and the next: nil = it shares nothing
+	hearer   *peers.Hearer
 }
 
 // visit is one request on its way through the pool. It stays the same from Choose to the last End.
@@ -84,6 +89,9 @@ func New(ctx context.Context, c Config) *Router {
 		Secret: route.Secret{1}, // not zero: that is one of the process
 	})
 	r.pool.Strategy.Replace(c.Strategy)
+	if c.Shares {
+		r.share(c.Number)
+	}
 	return r
 }
 

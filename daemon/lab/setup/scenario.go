@@ -33,7 +33,8 @@ type Scenario struct {
 	Seconds  float64 `toml:"seconds"` // for which chats begin
 	Clients  int     `toml:"clients"` // over 0: a closed loop
 	Routers  int     `toml:"routers"`
-	Split    string  `toml:"split"` // of requests on several routers: random or session
+	Split    string  `toml:"split"`         // of requests on several routers: random or session
+	History  float64 `toml:"history_delay"` // seconds that what one router did takes to the others; 0 = it is not told
 
 	Engine  Engine          `toml:"engine"`
 	Classes []traffic.Class `toml:"class"`
@@ -185,7 +186,8 @@ func (s *Scenario) Load(seed uint64) (traffic.Load, error) {
 // World returns the run of a load, without its seed.
 func (s *Scenario) World(l traffic.Load) (world.Config, error) {
 	c := world.Config{Engine: s.Engine.Config(), Workers: s.Workers, GPUs: max(1, s.Engine.GPUs),
-		Shared: s.Engine.SharedTokens, Load: l, Routers: s.Routers, Scrape: seconds(s.Engine.ScrapeInterval)}
+		Shared: s.Engine.SharedTokens, Load: l, Routers: s.Routers, History: seconds(s.History),
+		Scrape: seconds(s.Engine.ScrapeInterval)}
 	switch s.Split {
 	case "", "random":
 	case "session":

@@ -19,6 +19,7 @@ type Config struct {
 	Load    traffic.Load
 	Routers int           // default 1
 	Split   Split         // how requests come to several
+	History time.Duration // on the way from one of several to the others: what it did; 0 = they share nothing
 	Scrape  time.Duration // between two pages of metrics of a worker; default 5 s
 	Seed    uint64        // of the split
 }
@@ -57,7 +58,7 @@ const (
 )
 
 func (c Config) complete() (Config, error) {
-	c.Routers = max(1, c.Routers)
+	c.Routers, c.History = max(1, c.Routers), max(0, c.History)
 	if c.Scrape <= 0 {
 		c.Scrape = 5 * time.Second
 	}

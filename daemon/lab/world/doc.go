@@ -17,7 +17,8 @@
 //
 // A [Router] gets the calls that a router of a fleet would get: a request arrives, its first token, its end, a page of
 // metrics each scrape interval, a worker that went down or came up, KV events. Package served runs a route.Pool behind
-// it, [Foreign] a rule of others. Each of several routers sees its own requests and all workers.
+// it, [Foreign] a rule of others. Each of several routers sees its own requests and all workers. With Config.History
+// those that are a [Sharer] collect what they do for 10 ms, as the daemon's do, and the others have it so much later.
 //
 // # What is left out
 //

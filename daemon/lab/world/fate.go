@@ -50,6 +50,7 @@ func (w *world) kill(m *machine) {
 			e.Output = q.seq.OutputTokens()
 		}
 		w.routers[q.router].End(w.now, q, e)
+		w.tell(q.router)
 	}
 	for _, r := range w.routers {
 		r.Lost(w.now, m.number)

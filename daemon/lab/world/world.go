@@ -17,6 +17,7 @@ type world struct {
 	clock
 	machines []*machine
 	routers  []Router
+	telling  []bool // by router: what it did is to be told in a moment
 	chance   *rand.Rand
 	run      *trial.Run
 	waiting  []*chat // of a closed loop, that nobody has begun
@@ -50,7 +51,7 @@ func Run(ctx context.Context, c Config, make func(router int) (Router, error),
 		if err != nil {
 			return nil, err
 		}
-		w.routers = append(w.routers, r)
+		w.routers, w.telling = append(w.routers, r), append(w.telling, false)
 		w.follow = w.follow || r.Follows()
 	}
 	if err := w.begin(); err != nil {
@@ -200,6 +201,7 @@ func (w *world) send(q *Request) {
 	q.Chain = q.seq.Hashes()
 	q.Chain = q.Chain[:len(q.Chain):len(q.Chain)]
 	number, ok := w.routers[q.router].Choose(w.now, q, w.text)
+	w.tell(q.router)
 	if !ok {
 		o.Status = trial.Refused
 		w.finish(q)
@@ -247,11 +249,13 @@ func (w *world) observe(m *machine) {
 			q.first = true
 			o.First = m.began + ev.At
 			w.routers[q.router].First(w.now, q)
+			w.tell(q.router)
 		case engine.Finished:
 			m.drop(q)
 			o.Ended, o.Output = m.began+ev.At, q.seq.OutputTokens()
 			w.routers[q.router].End(w.now, q, trial.End{Status: trial.Answered, Output: o.Output, Cached: o.Cached,
 				Chain: q.seq.Hashes()})
+			w.tell(q.router)
 			w.finish(q)
 		}
 	}
