@@ -10,7 +10,7 @@ LDFLAGS   = -s -w -X github.com/warmpath/warmpath/daemon.Version=$(VERSION)
 PREFIX   ?= /usr/local
 FUZZTIME ?= 10s
 PACKAGES ?= ./...
-TOOLS     = ./testdata/attacks ./testdata/benchjson ./testdata/databench/... ./testdata/faults/... ./testdata/kvbench ./testdata/kvtorture ./testdata/labcheck ./testdata/peersbench ./testdata/pyvenv ./testdata/reallmcache/... ./testdata/realvllm
+TOOLS     = ./testdata/attacks ./testdata/benchjson ./testdata/databench/... ./testdata/faults/... ./testdata/kvbench ./testdata/kvtorture ./testdata/labcells ./testdata/labcheck ./testdata/peersbench ./testdata/pyvenv ./testdata/reallmcache/... ./testdata/realvllm
 SOAK     ?= 3m
 TORTURE  ?= 10m
 BENCHCOUNT ?= 3
@@ -19,7 +19,7 @@ BENCHCOUNT ?= 3
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL = help
-.PHONY: help build modules strategies run test race fuzz bench faults attacks soak policies torture clients check install
+.PHONY: help build modules strategies run test race fuzz bench faults attacks soak policies torture labcells labcheck clients check install
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -94,6 +94,12 @@ policies: ## the hit rates of the KV cache's eviction policies over a trace of b
 
 torture: build ## TORTURE (10m) of the KV cache: random puts, gets and leases, killed clients and daemons, a full disk
 	@go run ./testdata/kvtorture -bin bin/warmpath -for $(TORTURE)
+
+labcells: ## the columns by which strategies are judged, beside tuned rules of others; LABCELLS='-trace FILE -n 2' and more
+	@go run ./testdata/labcells $(LABCELLS)
+
+labcheck: modules ## the lab's model held to the daemon over HTTP, in real time; some minutes of an idle machine
+	@go run ./testdata/labcheck
 
 # The Go SDK of OpenAI is one package of some hundred thousand lines: unoptimised it compiles in a third of the time.
 clients: build ## the SDKs of OpenAI, Anthropic and AWS, as applications use them, against simulated workers
