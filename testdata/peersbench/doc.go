@@ -4,6 +4,7 @@
 //	go run ./testdata/peersbench -bin bin/warmpath -trace FILE -limit 2000
 //	go run ./testdata/peersbench -bin bin/warmpath -fault kill            # a router is killed and started
 //	go run ./testdata/peersbench -bin bin/warmpath -fault redis           # Redis is stopped for 30 s
+//	go run ./testdata/peersbench -bin bin/warmpath -cost                  # CPU, writes and bytes a request
 //
 // It starts simulated workers, a redis-server and the routers as processes of their own. Each request goes to a router
 // at random. Times are the workers' own: wall time multiplied by -speed. One JSON line a run.

@@ -24,6 +24,11 @@ type options struct {
 	fault    string
 	only     string
 	seed     uint64
+	cost     bool
+	routers  string
+	rate     float64
+	seconds  int
+	profile  string
 }
 
 func main() {
@@ -38,6 +43,11 @@ func main() {
 	flag.StringVar(&o.fault, "fault", "", "kill or redis: break something in the middle of the tenants")
 	flag.StringVar(&o.only, "only", "", "this generator alone")
 	flag.Uint64Var(&o.seed, "seed", 1, "of the generators")
+	flag.BoolVar(&o.cost, "cost", false, "print what history costs, as a table")
+	flag.StringVar(&o.routers, "routers", "2,4,16", "-cost: a row for each number of routers")
+	flag.Float64Var(&o.rate, "rate", 1000, "-cost: requests a second in all")
+	flag.IntVar(&o.seconds, "seconds", 12, "-cost: of requests, for those with history and for those without")
+	flag.StringVar(&o.profile, "profile", "", "-cost: write a CPU profile of a router that shares into this folder")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -60,6 +70,9 @@ func run(ctx context.Context, o *options) error {
 	switch {
 	case o.fault != "":
 		return faults(ctx, o)
+	case o.cost:
+		o.speed = 1000
+		return costs(ctx, o)
 	}
 	traffics := generators(o)
 	if o.trace != "" {

@@ -104,7 +104,7 @@ var listens = regexp.MustCompile(`msg=serving.* listen=(\S+) admin=(\S+)`)
 
 func (st *stage) startRouter(i int) (*router, error) {
 	var c strings.Builder
-	fmt.Fprintf(&c, "[server]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n")
+	fmt.Fprintf(&c, "[server]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\npprof = %v\n", st.o.profile != "")
 	redis := "off"
 	if st.s.share {
 		redis = "unix://" + st.socket()

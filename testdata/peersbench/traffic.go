@@ -126,14 +126,8 @@ func play(ctx context.Context, st *stage, tr traffic, speed float64, during func
 func (st *stage) ask(ctx context.Context, to string, q request, speed float64) (o outcome) {
 	body, _ := json.Marshal(map[string]any{"model": "sim", "prompt": q.prompt, "max_tokens": q.answer, "stream": true,
 		"stream_options": map[string]bool{"include_usage": true}})
-	req, err := http.NewRequestWithContext(ctx, "POST", to+"/v1/completions", bytes.NewReader(body))
-	if err != nil {
-		o.failed = err.Error()
-		return o
-	}
-	req.Header.Set("Content-Type", "application/json")
 	began := time.Now()
-	resp, err := st.client.Do(req)
+	resp, err := st.request(ctx, to, bytes.NewReader(body))
 	if err != nil {
 		o.failed = err.Error()
 		return o
@@ -172,6 +166,15 @@ func (st *stage) ask(ctx context.Context, to string, q request, speed float64) (
 		o.failed = "cut short"
 	}
 	return o
+}
+
+func (st *stage) request(ctx context.Context, to string, body io.Reader) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, "POST", to+"/v1/completions", body)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	return st.client.Do(req)
 }
 
 // figures sums outcomes up.
