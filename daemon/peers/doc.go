@@ -9,7 +9,7 @@
 //
 // # What is told
 //
-// Per pool, in frames of 10 ms (wire.go has the bytes): a request sent with the hashes of its prompt, its first byte,
+// Per pool, in frames of 20 ms (wire.go has the bytes): a request sent with the hashes of its prompt, its first byte,
 // its answer's hashes, its end; every second a beat with the workers' names; every four seconds all that is in flight.
 // The hearer enters it in index, reuse, queue, load and offered work with the time at which it happened, so that what
 // is late leaves the same books (TestBooksAgree: four routers, 10,000 random operations, eviction too). It learns no

@@ -11,63 +11,72 @@ import (
 // others name are in there.
 const minReplay = 16 << 20
 
-// gathering is the pause after a read: without it each batch of each router is a read of its own, and the reads cost
-// more than all else. What is heard 20 ms late serves as well as what is heard at once.
-const gathering = 10 * time.Millisecond
-
-// hearAll reads the pools' streams until ctx ends.
-func (p *Peers) hearAll(ctx context.Context) {
-	for ctx.Err() == nil {
-		if err := p.hearSome(ctx); err != nil {
-			p.health.failRead(err, time.Now())
-			wait(ctx, backOff)
-			continue
-		}
-		wait(ctx, gathering)
-	}
-}
-
-// hearSome waits for what is new in any stream, and applies it. A pool that has just joined gets what was there before.
-func (p *Peers) hearSome(ctx context.Context) error {
-	all := p.list()
-	if len(all) == 0 {
-		wait(ctx, readBlock)
-		return nil
-	}
-	var streams, after []string
-	for _, m := range all {
+// listen waits for what is new in any stream, and applies it. A pool that has just joined gets what was there before.
+func (p *Peers) listen(ctx context.Context) error {
+	for _, m := range p.list() {
 		if m.joins() {
 			if err := p.replay(ctx, m); err != nil {
 				return err
 			}
 		}
-		streams = append(streams, m.stream)
-		after = append(after, m.position())
+	}
+	var r reading
+	if r.of(p.list()); len(r.members) == 0 {
+		wait(ctx, readBlock)
+		return nil
 	}
 	asked := time.Now()
-	got, err := p.link.read(ctx, streams, after)
+	got, err := p.link.read(ctx, r.streams, r.after)
 	if err != nil {
 		if tooLarge(err) { // somebody has written what nobody can read: go on behind it
-			for _, m := range all {
+			for _, m := range r.members {
 				m.skip(p.link.now(time.Now()))
 			}
 		}
 		return err
 	}
-	p.health.goodRead()
+	p.apply(&r, got, asked)
+	return nil
+}
+
+// reading is the streams to read, and the entries after which.
+type reading struct {
+	members        []*Member
+	streams, after []string
+}
+
+// of has those read that have heard what was there before.
+func (r *reading) of(all []*Member) {
 	for _, m := range all {
-		entries := got[m.stream]
-		for _, e := range entries {
+		if !m.joins() {
+			r.members = append(r.members, m)
+			r.streams = append(r.streams, m.stream)
+			r.after = append(r.after, m.position())
+		}
+	}
+}
+
+// apply does to the pools' books what was read, and returns the entries of other routers. asked is when they were asked
+// for.
+func (p *Peers) apply(r *reading, got map[string][]entry, asked time.Time) (others int) {
+	p.health.goodRead()
+	for _, m := range r.members {
+		all := got[m.stream]
+		for _, e := range all {
 			now := time.Now()
 			sent := p.link.local(e.id, now)
-			m.gripe(p.log, e, m.hearer.Hear([]byte(e.frame), sent, now), now)
+			own, err := m.hearer.hear([]byte(e.frame), sent, now)
+			m.gripe(p.log, e, err, now)
 			m.heard(e, sent)
+			if !own {
+				others++
+			}
 		}
-		if len(entries) < readCount {
+		if len(all) < readCount {
 			m.caughtUp(asked)
 		}
 	}
-	return nil
+	return others
 }
 
 // replay applies what is in a pool's stream, from as far back as its workers can still hold it. The newest pages are

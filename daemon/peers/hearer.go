@@ -55,16 +55,27 @@ var (
 // Hear applies a frame that was sent at a time, by this router's clock. Its error says why it was not believed. A frame
 // of this router's own is passed over.
 func (h *Hearer) Hear(frame []byte, sent, now time.Time) error {
+	_, err := h.hear(frame, sent, now)
+	return err
+}
+
+// hear is Hear. It reports whether the frame is this router's own.
+func (h *Hearer) hear(frame []byte, sent, now time.Time) (own bool, err error) {
+	if by(frame) == h.self {
+		return true, nil
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	head, err := h.r.open(frame, sent)
 	if err != nil {
 		h.counts.Foreign++
-		return err
+		return false, err
 	}
-	if head.sender == h.self {
-		return nil
-	}
+	return false, h.believe(&head, len(frame), sent, now)
+}
+
+// believe applies the frame that was opened, if it is new and its sender's are to be believed.
+func (h *Hearer) believe(head *head, bytes int, sent, now time.Time) error {
 	s := h.senders[head.sender]
 	if s == nil {
 		if len(h.senders) >= maxSenders {
@@ -94,7 +105,7 @@ func (h *Hearer) Hear(frame []byte, sent, now time.Time) error {
 		h.missed = true
 	}
 	s.number = head.number
-	h.note(s, len(frame), sent, now)
+	h.note(s, bytes, sent, now)
 	for h.r.more() {
 		if !h.replay && !s.allows(now) {
 			h.counts.Flooded++

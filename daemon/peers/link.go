@@ -1,6 +1,7 @@
 package peers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -95,26 +96,64 @@ type batch struct {
 	most   int64 // entries that the stream keeps
 }
 
-// send appends frames, and returns the id of the last entry of each batch.
-func (l *link) send(ctx context.Context, all []batch) (last []string, err error) {
+// exchanged is what came of an exchange.
+type exchanged struct {
+	taken   []int    // of each batch, how many of its frames are in the stream
+	last    []string // id of the last of them
+	sendErr error
+	got     map[string][]entry
+	readErr error
+}
+
+// exchange appends frames and reads what is new after those ids, by stream, in one round trip that waits for nothing.
+// A Redis that is full still answers what is read.
+func (l *link) exchange(ctx context.Context, all []batch, streams, after []string) (x exchanged) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	cmds := make([]*redis.StringCmd, len(all))
-	_, err = l.c.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for i, b := range all {
+	var news *redis.XStreamSliceCmd
+	cmds, _ := l.c.Pipelined(ctx, func(p redis.Pipeliner) error { // each command has its own error
+		for _, b := range all {
 			for _, f := range b.frames {
-				cmds[i] = p.XAdd(ctx, &redis.XAddArgs{Stream: b.stream, MaxLen: b.most, Approx: true, Values: []any{"f", f}})
+				p.XAdd(ctx, &redis.XAddArgs{Stream: b.stream, MaxLen: b.most, Approx: true, Values: []any{"f", f}})
 			}
+		}
+		if len(streams) > 0 {
+			news = p.XRead(ctx, &redis.XReadArgs{Streams: append(streams, after...), Count: readCount, Block: -1})
 		}
 		return nil
 	})
+	x.taken, x.last = make([]int, len(all)), make([]string, len(all))
+	for i, b := range all {
+		for k := range b.frames {
+			c := cmds[k].(*redis.StringCmd)
+			if c.Err() != nil {
+				x.sendErr = cmp.Or(x.sendErr, l.plain(c.Err()))
+				break
+			}
+			x.taken[i], x.last[i] = k+1, c.Val()
+		}
+		cmds = cmds[len(b.frames):]
+	}
+	if news != nil {
+		x.got, x.readErr = l.news(news)
+	}
+	return x
+}
+
+// news is what a read found; nothing new is no error.
+func (l *link) news(read *redis.XStreamSliceCmd) (map[string][]entry, error) {
+	got, err := read.Result()
+	if errors.Is(err, redis.Nil) {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, l.plain(err)
 	}
-	for _, c := range cmds {
-		last = append(last, c.Val())
+	all := make(map[string][]entry, len(got))
+	for _, s := range got {
+		all[s.Stream] = entries(s.Messages)
 	}
-	return last, nil
+	return all, nil
 }
 
 // entry is one message of a stream.
@@ -133,18 +172,7 @@ func (l *link) read(ctx context.Context, streams, after []string) (map[string][]
 	ctx, cancel := context.WithTimeout(ctx, callTimeout+readBlock)
 	defer cancel()
 	ask := redis.XReadArgs{Streams: append(streams, after...), Count: readCount, Block: readBlock}
-	got, err := l.c.XRead(ctx, &ask).Result()
-	if errors.Is(err, redis.Nil) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, l.plain(err)
-	}
-	all := map[string][]entry{}
-	for _, s := range got {
-		all[s.Stream] = entries(s.Messages)
-	}
-	return all, nil
+	return l.news(l.c.XRead(ctx, &ask))
 }
 
 // before returns the entries before an id, the newest first; "+" is the end.

@@ -145,16 +145,13 @@ func (p *Peers) Run(ctx context.Context) {
 	if p == nil {
 		return
 	}
-	var reading sync.WaitGroup
-	reading.Go(func() { p.hearAll(ctx) })
-	p.tellAll(ctx)
-	reading.Wait()
+	p.converse(ctx)
 	if p.health.ok() {
 		now := time.Now()
 		for _, m := range p.list() {
 			m.beat(p.conf.Name, beatBye, now)
 		}
-		_ = p.flush(context.Background())
+		p.flush(context.Background())
 	}
 	_ = p.link.close()
 }

@@ -33,6 +33,7 @@ import (
 const (
 	wireVersion = 1
 	headBytes   = 2 + 1 + 1 + 8 + 8 + 4
+	senderAt    = 12
 	waitedAt    = 20
 	sumBytes    = 4
 
@@ -142,6 +143,14 @@ type head struct {
 	number        uint64
 }
 
+// by is who sent a frame, as it says; 0 of what is none.
+func by(frame []byte) uint64 {
+	if len(frame) < headBytes || frame[0] != 'W' || frame[1] != 'H' {
+		return 0
+	}
+	return binary.LittleEndian.Uint64(frame[senderAt:])
+}
+
 var (
 	errForeign = errors.New("it is no message of a warmpath router")
 	errCut     = errors.New("it is cut or changed")
@@ -170,7 +179,7 @@ func (r *reader) open(frame []byte, sent time.Time) (h head, err error) {
 	}
 	h.version, h.text = frame[2], frame[3]
 	h.mark = binary.LittleEndian.Uint64(frame[4:])
-	h.sender = binary.LittleEndian.Uint64(frame[12:])
+	h.sender = by(frame)
 	h.waited = time.Duration(binary.LittleEndian.Uint32(frame[waitedAt:])) * 100 * time.Microsecond
 	r.b, r.bad, r.began = body[headBytes:], false, sent.Add(-h.waited)
 	r.workers, r.spaces = r.workers[:0], r.spaces[:0]

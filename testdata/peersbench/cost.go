@@ -100,7 +100,7 @@ func cost(ctx context.Context, o *options, n int) (row string, err error) {
 	a, b := each(alone.cpu, alone), each(shared.cpu, shared)
 	return fmt.Sprintf("| %d | %.0f | %.1f | %.1f | %+.1f %% | %.1f | %.0f | %.0f | %.2f | %.2f |", n,
 		float64(shared.requests)/shared.took.Seconds(), a, b, 100*(b/a-1), each(shared.redisCPU, shared),
-		float64(shared.after.messages-shared.before.messages)/(2*shared.took.Seconds()), // beats go on in the other's turn
+		float64(shared.after.messages-shared.before.messages)/shared.took.Seconds(), // with the beats of the other's turns
 		float64(shared.after.bytes-shared.before.bytes)/float64(shared.requests),
 		each(alone.busy, alone)/1e3, each(shared.busy, shared)/1e3), nil
 }
