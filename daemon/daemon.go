@@ -163,7 +163,7 @@ func (d *Daemon) start(c *conf.Config) error {
 		Listener: d.manager.Given().Admin, Admin: s.Admin, Bind: d.manager.Listen, Upgrade: d.manager.Upgrade,
 		Configuration: func() map[string]any { return conf.Shown(d.state.Load().conf) }, Reload: d.Reload,
 		Draining: d.front.Draining, Pprof: func() bool { return d.state.Load().conf.Server.Pprof },
-		AdminTokenFile: s.AdminTokenFile, Connections: forAdmin,
+		AdminTokenFile: s.AdminTokenFile, Connections: forAdmin, Memory: d.memory.Stats,
 		ReadTimeout: s.ReadTimeout, IdleTimeout: s.IdleTimeout,
 		Wrap: func(l net.Listener) net.Listener { return listen.NewPatient(l, d.log) }})
 	if err != nil {

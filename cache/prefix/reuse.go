@@ -81,6 +81,37 @@ func (r *Reuse) NoteAgo(chain []uint64, blockTokens float64, ago time.Duration) 
 	r.warmed.Store(true)
 }
 
+// Gaps is what a Reuse has learnt, as another process can start with it: tokens asked for again, by the time between, and
+// those that were new, of about so many requests.
+type Gaps struct {
+	Again [buckets]float64
+	New   float64
+	Noted int
+}
+
+// Gaps returns what was learnt.
+func (r *Reuse) Gaps() (g Gaps) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	g.Noted, g.New = r.noted, r.dead/r.weight
+	for i, v := range r.gaps {
+		g.Again[i] = v / r.weight
+	}
+	return g
+}
+
+// Start begins with what an earlier process has learnt. It does nothing after the first request.
+func (r *Reuse) Start(g *Gaps) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.noted > 0 || g.Noted < warm {
+		return
+	}
+	r.gaps, r.dead, r.noted = g.Again, g.New, g.Noted
+	r.draw()
+	r.warmed.Store(true)
+}
+
 // weigh lets a request weigh more than the one before it, in place of all before weighing less: R is a ratio.
 func (r *Reuse) weigh() {
 	r.weight /= decay

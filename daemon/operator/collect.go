@@ -21,6 +21,7 @@ type collector struct {
 	kv      func() (kvcache.Stats, bool)
 	lmcache func() lmcache.Stats // nil = there is none
 	peers   func() peers.Stats   // nil = there are none
+	memory  func() peers.Written // of the state file; nil = there is none
 }
 
 // Describe sends nothing: the collector is unchecked, as workers come and go.
@@ -53,6 +54,11 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 			for i := range s.Pools {
 				collect(ch, ofPeers, &s.Pools[i], s.Pools[i].Name)
 			}
+		}
+	}
+	if c.memory != nil {
+		if w := c.memory(); w.On {
+			collect(ch, ofStateFile, w)
 		}
 	}
 	for _, p := range c.pools() {

@@ -85,6 +85,7 @@ func gather(t *testing.T) map[string]string {
 		},
 		lmcache: func() lmcache.Stats { return lmcache.Stats{On: true} },
 		peers:   func() peers.Stats { return peers.Stats{On: true, Pools: []peers.PoolStats{{Name: "p"}}} },
+		memory:  func() peers.Written { return peers.Written{On: true, At: time.Unix(1, 0)} },
 	}, strategyCollector{})
 	families, err := m.registry.Gather()
 	if err != nil {

@@ -51,6 +51,24 @@ var ofPeers = []reading[*peers.PoolStats]{
 		func(p *peers.PoolStats) float64 { return float64(p.Replay.Done) }),
 }
 
+// ofStateFile has no values where no file is written.
+var ofStateFile = []reading[peers.Written]{
+	newReading(metric{name: "state_file_written_timestamp_seconds", help: "When the state file was last written as a whole.",
+		kind: isGauge}, func(w peers.Written, send func(float64, ...string)) {
+		if !w.At.IsZero() {
+			send(float64(w.At.UnixMilli()) / 1e3)
+		}
+	}),
+	gauge("state_file_bytes", "Bytes of the state file as it was last written.", nil,
+		func(w peers.Written) float64 { return float64(w.Bytes) }),
+	gauge("state_file_write_seconds", "How long that took.", nil,
+		func(w peers.Written) float64 { return w.Took.Seconds() }),
+	gauge("state_file_failing", "1 if the last try to write the state file failed.", nil,
+		func(w peers.Written) float64 { return bit(w.Failed) }),
+	total("state_file_failures_total", "Tries to write the state file that failed.", nil,
+		func(w peers.Written) float64 { return float64(w.Failures) }),
+}
+
 // byWay declares a count of what is told and what is heard.
 func byWay(name, help string, value func(*peers.PoolStats) (told, heard uint64)) reading[*peers.PoolStats] {
 	return newReading(metric{name: name, help: help, kind: isCounter, labels: []string{"pool", "way"}},

@@ -33,6 +33,7 @@ type Config struct {
 	KVCache  *kvcache.Cache       // nil, or one without a door: there is none
 	LMCache  func() lmcache.Stats // nil = there is none
 	Peers    func() peers.Stats   // nil = there are none
+	Memory   func() peers.Written // of the state file; nil = there is none
 	Draining func() bool
 	Ring     *decisions.Ring
 	WhatIf   *whatif.Lab
@@ -80,7 +81,7 @@ func New(c Config) (*Server, error) {
 	}
 	c.Metrics.registry.MustRegister(
 		collector{process: c.Metrics.process, recent: &c.Metrics.recent, pools: c.Pools, clients: c.Clients,
-			store: c.Store, kv: c.KVCache.Stats, lmcache: c.LMCache, peers: c.Peers})
+			store: c.Store, kv: c.KVCache.Stats, lmcache: c.LMCache, peers: c.Peers, memory: c.Memory})
 	s.app = s.newApp(c, token)
 	s.listener = raw
 	if c.Wrap != nil {

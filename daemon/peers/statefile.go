@@ -28,11 +28,33 @@ type StateFile struct {
 
 	saving sync.Mutex // one write at a time
 
-	mu     sync.Mutex // guards all below
-	found  *state     // what the file had at the start, until Run; nil = nothing to believe
-	pools  []stated
-	failed bool // the last write
-	held   bool // another process writes the file
+	mu    sync.Mutex // guards all below
+	found *state     // what the file had at the start, until Run; nil = nothing to believe
+	pools []stated
+	last  Written
+	held  bool // another process writes the file
+}
+
+// Written is what an operator is told of a state file.
+type Written struct {
+	On       bool
+	At       time.Time // of the newest whole file that this process wrote; zero: none yet
+	Bytes    int64     // of it
+	Took     time.Duration
+	Failed   bool   // the last try
+	Failures uint64 // tries that failed
+}
+
+// Stats describes the file now. A nil StateFile is off.
+func (f *StateFile) Stats() Written {
+	if f == nil {
+		return Written{}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	w := f.last
+	w.On = true
+	return w
 }
 
 type stated struct {
@@ -131,10 +153,10 @@ func (f *StateFile) restore(found *state, s *stated) {
 		return
 	}
 	s.pool.SetSecret(p.secret)
-	s.pool.Relearnt(p.tokensPerByte)
+	s.pool.Relearnt(&p.experience)
 	for _, w := range p.workers {
 		if same[w.key] {
-			s.pool.Relearn(w.key, w.learnt)
+			s.pool.Relearn(w.key, &w.learnt)
 		}
 	}
 	_, h := Ends(s.pool, 2)
@@ -200,8 +222,16 @@ func (f *StateFile) Save() {
 	f.mu.Lock()
 	held := f.held
 	f.mu.Unlock()
-	if !held {
-		f.report(f.write())
+	if held {
+		return
+	}
+	began := time.Now()
+	bytes, err := f.write()
+	f.report(err)
+	if err == nil {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.last.At, f.last.Bytes, f.last.Took = began, bytes, time.Since(began)
 	}
 }
 
@@ -227,14 +257,18 @@ func (f *StateFile) hold(on bool) {
 func (f *StateFile) report(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	failed := f.last.Failed
+	f.last.Failed = err != nil
 	switch {
-	case err != nil && !f.failed:
+	case err != nil && !failed:
 		f.log.Warn("state file: it cannot be written: a restart would be a cold start; make its folder writable for this "+
 			"user, with room on the disk", "error", err)
-	case err == nil && f.failed:
+	case err == nil && failed:
 		f.log.Info("state file: it is written again")
 	}
-	f.failed = err != nil
+	if err != nil {
+		f.last.Failures++
+	}
 }
 
 // create makes the file beside the one that is there. Only its owner may read it: it holds the secret. What a process
@@ -248,10 +282,10 @@ func (f *StateFile) create() (*os.File, error) {
 }
 
 // write makes a file beside the one that is there, and renames it.
-func (f *StateFile) write() (err error) {
+func (f *StateFile) write() (bytes int64, err error) {
 	file, err := f.create()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer func() {
 		if err != nil {
@@ -260,15 +294,19 @@ func (f *StateFile) write() (err error) {
 		}
 	}()
 	if err := f.writeTo(file); err != nil {
-		return err
+		return 0, err
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return 0, err
 	}
 	if err := file.Sync(); err != nil {
-		return err
+		return 0, err
 	}
 	if err := file.Close(); err != nil {
-		return err
+		return 0, err
 	}
-	return os.Rename(file.Name(), f.path)
+	return info.Size(), os.Rename(file.Name(), f.path)
 }
 
 func (f *StateFile) writeTo(file io.Writer) error {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/cache/prefix"
 	"github.com/warmpath/warmpath/daemon/prompt"
 	"github.com/warmpath/warmpath/daemon/route"
 	"github.com/warmpath/warmpath/daemon/worker"
@@ -36,6 +38,15 @@ func seenChains(p *route.Pool, now time.Time) (chains [][]uint64) {
 		p.Recall(worker.KeyOf(fmt.Sprint("w", r.IntN(4))), 1+uint64(i%3), chain, at, now)
 	}
 	return chains
+}
+
+// learn has a pool learn that w1 is slow, and how soon prompts come back.
+func learn(p *route.Pool) {
+	p.Workers.RelearnFleet(worker.FleetSpeed{Seconds: 2e-4, Samples: 70})
+	p.Workers.Relearn(worker.KeyOf("w1"), worker.Speed{Rel: 1.75, Evidence: 12})
+	gaps := prefix.Gaps{New: 3e4, Noted: 60}
+	gaps.Again[5], gaps.Again[40] = 7e4, 123
+	p.Relearnt(&route.Experience{Reuse: gaps})
 }
 
 // life is one process's pool, with its file.
@@ -64,6 +75,7 @@ func TestStateFileRestores(t *testing.T) {
 		t.Errorf("log: %s", one.log)
 	}
 	chains := seenChains(one.pool, time.Now())
+	learn(one.pool)
 	one.file.Save()
 	info, err := os.Stat(path)
 	if err != nil || info.Mode().Perm() != 0o600 {
@@ -75,6 +87,28 @@ func TestStateFileRestores(t *testing.T) {
 	two := newLife(t, path, 4, 8, []string{"*", "org/model"})
 	if two.pool.Secret() != one.pool.Secret() {
 		t.Fatal("the secret is another")
+	}
+	a, b := one.pool.Experience(), two.pool.Experience()
+	if x := b.Speed.Seconds / a.Speed.Seconds; x < .999 || x > 1.001 || b.Speed.Samples != 50 {
+		t.Errorf("the fleet's speed: %+v; want %+v, of 50 samples", b.Speed, a.Speed)
+	}
+	if b.Reuse.Noted != a.Reuse.Noted || a.Reuse.Noted != 60 || math.Abs(b.Reuse.New/a.Reuse.New-1) > .001 {
+		t.Errorf("reuse: %+v; want %+v, of 60 requests", b.Reuse, a.Reuse)
+	}
+	for i, tokens := range a.Reuse.Again {
+		if math.Abs(b.Reuse.Again[i]-tokens) > .001*tokens {
+			t.Errorf("reuse: bucket %d: %v; want %v", i, b.Reuse.Again[i], tokens)
+		}
+	}
+	for i := range 4 {
+		key := worker.KeyOf(fmt.Sprint("w", i))
+		x, y := one.pool.Learnt(key).Speed, two.pool.Learnt(key).Speed
+		if math.Abs(y.Rel/x.Rel-1) > .001 || math.Abs(y.Evidence-x.Evidence) > .001 || i == 1 && x.Rel < 1.5 {
+			t.Errorf("w%d: %+v; want %+v, and w1 slow", i, y, x)
+		}
+	}
+	if w := one.file.Stats(); !w.On || w.Failed || w.Bytes != info.Size() || w.At.IsZero() {
+		t.Errorf("%+v; want %d bytes", w, info.Size())
 	}
 	if a, b := one.pool.Index.Stats(), two.pool.Index.Stats(); a.Blocks != b.Blocks || a.Blocks < 20_000 {
 		t.Fatalf("%+v; want %+v", b, a)

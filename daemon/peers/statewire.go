@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"math"
 	"slices"
 	"time"
 
@@ -20,12 +21,15 @@ import (
 // The time is when it was begun, in microseconds since 1970. A pool is:
 //
 //	name | models u64 | secret [32] | tokens in a byte of text f32
-//	count, of each worker: key u64, address u64, tokens of KV cache uvarint, start of its process u64 (Unix seconds)
+//	seconds of prefill a token f32, samples of it uvarint
+//	requests noted uvarint, tokens of them that were new f32, 64 times: tokens asked for again after such a time f32
+//	count, of each worker: key u64, address u64, tokens of KV cache uvarint, start of its process u64 (Unix seconds),
+//	  times the fleet's seconds f32, samples of it f32
 //	frame..., each after its length u32; a length of 0 ends them
 //
 // A frame is one of wire.go's with answers alone, of the time of the file. Numbers, names and counts are as there.
 const (
-	stateVersion = 1
+	stateVersion = 2
 	stateHead    = 4 + 1 + 1 + 8
 	// maxState bounds the file: 32 million blocks, which are a billion tokens of text.
 	maxState = 256 << 20
@@ -50,12 +54,12 @@ type state struct {
 }
 
 type savedPool struct {
-	name          string
-	models        uint64
-	secret        route.Secret
-	tokensPerByte float64
-	workers       []savedWorker
-	frames        [][]byte
+	name       string
+	models     uint64
+	secret     route.Secret
+	experience route.Experience
+	workers    []savedWorker
+	frames     [][]byte
 }
 
 type savedWorker struct {
@@ -98,10 +102,17 @@ func (r *reader) pool() (p savedPool) {
 	for i := range p.secret {
 		p.secret[i] = r.byte()
 	}
-	p.tokensPerByte = r.float()
-	for range r.count(25) {
+	e := &p.experience
+	e.TokensPerByte = r.float()
+	e.Speed.Seconds, e.Speed.Samples = r.float(), r.upTo(math.MaxInt32)
+	e.Reuse.Noted, e.Reuse.New = r.upTo(math.MaxInt32), r.float()
+	for i := range e.Reuse.Again {
+		e.Reuse.Again[i] = r.float()
+	}
+	for range r.count(33) {
 		w := savedWorker{key: r.fixed(), address: r.fixed()}
 		w.learnt = route.Learnt{KVTokens: r.upTo(maxTokens), Process: float64(r.fixed())}
+		w.learnt.Speed.Rel, w.learnt.Speed.Evidence = r.float(), r.float()
 		p.workers = append(p.workers, w)
 	}
 	for !r.bad {
@@ -149,7 +160,15 @@ func (s *stateWriter) pool(name string, models uint64, p *route.Pool, most int) 
 	w.bytes(name)
 	w.fixed(models)
 	w.b = append(w.b, secret[:]...)
-	w.float(p.TokensPerByte())
+	e := p.Experience()
+	w.float(e.TokensPerByte)
+	w.float(e.Speed.Seconds)
+	w.uint(uint64(min(e.Speed.Samples, math.MaxInt32)))
+	w.uint(uint64(min(e.Reuse.Noted, math.MaxInt32)))
+	w.float(e.Reuse.New)
+	for _, tokens := range e.Reuse.Again {
+		w.float(tokens)
+	}
 	workers := named(p, secret, s.at)
 	w.uint(uint64(len(workers)))
 	for _, n := range workers {
@@ -158,6 +177,8 @@ func (s *stateWriter) pool(name string, models uint64, p *route.Pool, most int) 
 		w.fixed(n.Address)
 		w.uint(uint64(max(0, l.KVTokens)))
 		w.fixed(uint64(max(0, l.Process) + 0.5))
+		w.float(l.Speed.Rel)
+		w.float(l.Speed.Evidence)
 	}
 	s.put(w.b)
 	f := stateFrames{stateWriter: s, chains: newChains(), mark: secret.Fingerprint()}

@@ -3,6 +3,7 @@ package route
 import (
 	"time"
 
+	"github.com/warmpath/warmpath/cache/prefix"
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
@@ -100,6 +101,7 @@ func (p *Pool) Forget(key uint64) {
 type Learnt struct {
 	KVTokens int     // of its KV cache, as its metrics or the configuration say; 0 = not known
 	Process  float64 // when its process began, in seconds since 1970; 0 = not known
+	Speed    worker.Speed
 }
 
 // Learnt returns what the pool has learnt of a worker.
@@ -109,6 +111,7 @@ func (p *Pool) Learnt(key uint64) (l Learnt) {
 		return l
 	}
 	l.Process = p.Workers.Process(key)
+	l.Speed, _ = p.Workers.Learnt(key)
 	if n, known := p.caps.tokens(w.Slot()); known {
 		l.KVTokens = n
 	}
@@ -116,18 +119,37 @@ func (p *Pool) Learnt(key uint64) (l Learnt) {
 }
 
 // Relearn starts with what an earlier process has learnt of a worker. What the worker itself says comes first.
-func (p *Pool) Relearn(key uint64, l Learnt) {
+func (p *Pool) Relearn(key uint64, l *Learnt) {
 	w, _ := p.Workers.ByKey(key)
 	if w == nil {
 		return
 	}
 	p.Workers.ExpectProcess(key, l.Process)
+	p.Workers.Relearn(key, l.Speed)
 	if _, known := p.caps.tokens(w.Slot()); !known {
 		p.caps.set(w.Slot(), l.KVTokens)
 	}
 	p.fitWorker(w.Slot())
 }
 
-// Relearnt starts with another process's estimate of tokens in a byte of prompt text. It does nothing after the first
-// sample, or with an estimate that no samples can make.
-func (p *Pool) Relearnt(tokensPerByte float64) { p.scale.start(tokensPerByte) }
+// Experience is what a pool has learnt of its traffic and of all its workers, and what another process may start with.
+type Experience struct {
+	TokensPerByte float64 // of prompt text
+	Speed         worker.FleetSpeed
+	Reuse         prefix.Gaps
+}
+
+// Experience returns what the pool has learnt.
+func (p *Pool) Experience() (e Experience) {
+	_, e.Speed = p.Workers.Learnt(0)
+	e.TokensPerByte, e.Reuse = p.scale.tokensPerByte(), p.reuse.Gaps()
+	return e
+}
+
+// Relearnt starts with another process's experience. A part of it that the pool has already learnt by itself, or that
+// no samples can make, does nothing.
+func (p *Pool) Relearnt(e *Experience) {
+	p.scale.start(e.TokensPerByte)
+	p.Workers.RelearnFleet(e.Speed)
+	p.reuse.Start(&e.Reuse)
+}

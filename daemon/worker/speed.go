@@ -12,6 +12,18 @@ const (
 	maxSlow   = 1e3 // bounds of slowness, against a clock that jumps; a CPU worker is 100 times slower than C1 says
 )
 
+// FleetSpeed is what was learnt of the whole fleet's speed, as another process can start with it.
+type FleetSpeed struct {
+	Seconds float64 // of prefill a token
+	Samples int
+}
+
+// Speed is what was learnt of one worker's speed beside the fleet's, as another process can start with it.
+type Speed struct {
+	Rel      float64 // times the fleet's seconds
+	Evidence float64 // samples, those of long ago counted less
+}
+
 // fleetSpeed is the median slowness over all samples of all workers.
 type fleetSpeed struct {
 	slowness float64

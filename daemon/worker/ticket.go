@@ -120,6 +120,38 @@ func (p *Pool) ExpectProcess(key uint64, began float64) {
 	}
 }
 
+// Learnt returns what was learnt of a worker's speed; 0 for a worker that the pool does not have.
+func (p *Pool) Learnt(key uint64) (of Speed, fleet FleetSpeed) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f := &p.fleet
+	fleet = FleetSpeed{Seconds: f.speed.slowness * f.conf.c1, Samples: f.speed.samples}
+	if w := f.byKey(key); w != nil {
+		of = Speed{Rel: w.speed.rel, Evidence: w.speed.evidence}
+	}
+	return of, fleet
+}
+
+// RelearnFleet starts with the fleet's speed that an earlier process has learnt. It does nothing after the first sample.
+// It weighs as so many samples as show it, but 50 at most: if it is wrong now, it is soon corrected.
+func (p *Pool) RelearnFleet(s FleetSpeed) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f := &p.fleet
+	if f.speed.samples == 0 && s.Samples > 0 && s.Seconds > 0 {
+		f.speed = fleetSpeed{slowness: bound(s.Seconds / f.conf.c1), samples: min(s.Samples, 50)}
+	}
+}
+
+// Relearn starts with a worker's speed that an earlier process has learnt. It does nothing after the first sample.
+func (p *Pool) Relearn(key uint64, s Speed) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if w := p.fleet.byKey(key); w != nil && w.speed.evidence == 0 && s.Rel > 0 {
+		w.speed.rel, w.speed.evidence = bound(s.Rel), max(0, s.Evidence)
+	}
+}
+
 // Est is the seconds of prefill that the request was taken for, on a worker of slowness 1.
 func (t *Ticket) Est() float64 { return t.request.est }
 
