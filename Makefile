@@ -72,7 +72,8 @@ bench: build ## one JSON line a figure, with its target; the data plane beside n
 	  run -bench '^Benchmark(Put|Page)$$' ./cache/kvstore/catalog && \
 	  run -bench '^BenchmarkPut$$' ./cache/kvstore/chunks && \
 	  run -bench '^Benchmark(Scan256KB|ScanHash256KB)$$' ./daemon/prompt && \
-	  run -bench '^BenchmarkHit$$' ./daemon/tokens; \
+	  run -bench '^BenchmarkHit$$' ./daemon/tokens && \
+	  run -bench '^Benchmark(Tell|Hear)$$' ./daemon/peers; \
 	} >.cache/bench.txt || { cat .cache/bench.txt; exit 1; }
 	@go run ./testdata/benchjson <.cache/bench.txt
 	@go run ./testdata/databench -bin bin/warmpath

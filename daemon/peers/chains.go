@@ -1,6 +1,7 @@
 package peers
 
 import (
+	"slices"
 	"sync"
 )
 
@@ -33,6 +34,7 @@ type run struct {
 	depth  int // blocks before it
 	hashes []uint64
 	root   uint32 // generation in which the first block of the chain was told
+	next   *run   // the newest run after the end of this one
 }
 
 // place is where one stands in a chain: after the first n blocks of a run, and all before it.
@@ -72,18 +74,28 @@ func newChains() *chains {
 }
 
 // tell enters a chain and returns how to name it: the hash and depth of the beginning that hearers know, 0 if they know
-// none, and the hashes after it. They are a part of chain.
-func (c *chains) tell(chain []uint64) (parent uint64, depth int, rest []uint64) {
+// none, and the hashes after it. They are a part of chain. The chain goes on where hint ends, or it is not known where.
+// It returns where the chain ends, as a hint for what follows it.
+func (c *chains) tell(chain []uint64, hint place) (end place, parent uint64, depth int, rest []uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	at := c.deepest(chain)
+	at := hint
+	if !c.begins(hint, chain) {
+		at = c.deepest(chain)
+	}
 	depth = at.depth()
 	if depth > 0 {
 		parent = chain[depth-1]
 	}
 	rest = chain[depth:]
-	c.enter(at, rest)
-	return parent, depth, rest
+	return c.enter(at, rest), parent, depth, rest
+}
+
+// begins reports whether the chain begins as one does up to the place, and may be named so. A hash stands for all before
+// it.
+func (c *chains) begins(l place, chain []uint64) bool {
+	d := l.depth()
+	return d > 0 && d <= len(chain) && l.run.root >= c.floor && chain[d-1] == l.run.hashes[l.n-1]
 }
 
 // hear enters what another router told, and returns the whole chain in room. It reports false if the beginning is not
@@ -134,10 +146,27 @@ func (c *chains) turn() {
 	c.floor = max(c.floor, c.gen-1)
 }
 
-// deepest returns the longest beginning of chain that may be named. If a block is known, so are the anchors before it;
-// so a search for the last known anchor finds it, and the ends of chains are up to 15 blocks behind.
+// deepest returns the longest beginning of chain that may be named, as far as it finds one. If a block is known, so are
+// the anchors before it: a search for the last known anchor finds it, from the end, as most of a chat was told before.
+// From there the runs themselves say how far they agree, at no look into a map. Of several runs that go on from one end
+// it follows the newest: to repeat the others' hashes is cheaper than to look for each.
 func (c *chains) deepest(chain []uint64) (at place) {
-	lo, hi := 0, len(chain)/anchorEvery // anchors that are known, and may be
+	if n := len(chain); n > 0 { // it was told before as it is
+		if l, ok := c.named(chain[n-1]); ok && l.depth() == n {
+			return l
+		}
+	}
+	hi := len(chain) / anchorEvery // anchors up to hi may be known, those up to lo are
+	lo := 0
+	for step := 1; lo < hi; step *= 2 {
+		i := max(lo+1, hi-step+1)
+		l, ok := c.named(chain[i*anchorEvery-1])
+		if ok && l.depth() == i*anchorEvery {
+			lo, at = i, l
+			break
+		}
+		hi = i - 1
+	}
 	for lo < hi {
 		mid := (lo + hi + 1) / 2
 		if l, ok := c.named(chain[mid*anchorEvery-1]); ok && l.depth() == mid*anchorEvery {
@@ -146,12 +175,28 @@ func (c *chains) deepest(chain []uint64) (at place) {
 			hi = mid - 1
 		}
 	}
-	for d := min(len(chain), lo*anchorEvery+anchorEvery-1); d > lo*anchorEvery; d-- {
+	if at.run == nil {
+		return c.shallow(chain)
+	}
+	for r, n := at.run, at.n; r != nil && r.root >= c.floor; r, n = r.next, 0 {
+		more := r.hashes[n:]
+		d := r.depth + n
+		if len(more) > len(chain)-d || !slices.Equal(more, chain[d:d+len(more)]) {
+			break
+		}
+		at = place{r, len(r.hashes)}
+	}
+	return at
+}
+
+// shallow is deepest for a chain of which no anchor is known: the end of a short chain that begins it.
+func (c *chains) shallow(chain []uint64) place {
+	for d := min(len(chain), anchorEvery-1); d > 0; d-- {
 		if l, ok := c.named(chain[d-1]); ok && l.depth() == d {
 			return l
 		}
 	}
-	return at
+	return place{}
 }
 
 // named is find for a place that may be named to others.
@@ -169,10 +214,10 @@ func (c *chains) find(hash uint64) (place, bool) {
 	return place{}, false
 }
 
-// enter adds hashes after a place.
-func (c *chains) enter(at place, hashes []uint64) {
+// enter adds hashes after a place, and returns their end.
+func (c *chains) enter(at place, hashes []uint64) place {
 	if len(hashes) == 0 {
-		return
+		return at
 	}
 	if c.blocks >= maxGeneration {
 		c.turn()
@@ -180,11 +225,16 @@ func (c *chains) enter(at place, hashes []uint64) {
 	r := &run{before: at, depth: at.depth(), hashes: append([]uint64(nil), hashes...), root: c.gen}
 	if at.run != nil {
 		r.root = at.run.root
+		if at.n == len(at.run.hashes) {
+			at.run.next = r
+		}
 	}
 	c.blocks += len(hashes)
 	young := c.gens[0]
 	for n := anchorEvery - r.depth%anchorEvery; n < len(hashes); n += anchorEvery {
 		young[hashes[n-1]] = place{r, n}
 	}
-	young[hashes[len(hashes)-1]] = place{r, len(hashes)}
+	end := place{r, len(hashes)}
+	young[hashes[len(hashes)-1]] = end
+	return end
 }

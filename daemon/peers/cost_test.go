@@ -80,8 +80,7 @@ func TestCost(t *testing.T) {
 			c[from].Ended(id, now)
 			for to := range hear { // all have heard all
 				if to != from {
-					parent, depth, rest := hear[to].tell(answered)
-					_, _, _ = parent, depth, rest
+					hear[to].tell(answered, place{})
 				}
 			}
 		}

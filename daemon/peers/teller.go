@@ -49,6 +49,7 @@ type TellerStats struct {
 type told struct {
 	route.Sent
 	at, first time.Time
+	end       place // of its prompt's chain, if it has one alone
 }
 
 // sealed is a frame that waits to be sent.
@@ -107,13 +108,24 @@ func (t *Teller) Sent(s *route.Sent, chains []prompt.Chain, at time.Time) uint64
 	w := t.record(kindSent, at)
 	t.request(w, t.next, s, 0, at)
 	w.uint(uint64(len(chains)))
+	var end place
 	for i := range chains {
-		w.chain(t.chains.tell(chains[i].Hashes))
+		end = w.told(t.chains, chains[i].Hashes, place{})
+	}
+	if len(chains) != 1 {
+		end = place{}
 	}
 	if len(t.open) < maxOpen {
-		t.open[t.next] = told{Sent: *s, at: at}
+		t.open[t.next] = told{Sent: *s, at: at, end: end}
 	}
 	return t.next
+}
+
+// told writes a chain of which what others know is named.
+func (w *writer) told(c *chains, chain []uint64, hint place) (end place) {
+	end, parent, depth, rest := c.tell(chain, hint)
+	w.chain(parent, depth, rest)
+	return end
 }
 
 // request writes what sent and open have in common.
@@ -153,11 +165,12 @@ func (t *Teller) Answer(id, space uint64, chain []uint64, at time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	w := t.record(kindAnswer, at)
+	o := t.open[id]
 	w.uint(id)
-	w.known(&w.workers, t.open[id].Worker)
+	w.known(&w.workers, o.Worker)
 	w.known(&w.spaces, space)
 	w.time(at)
-	w.chain(t.chains.tell(chain))
+	w.told(t.chains, chain, o.end)
 }
 
 // Ended implements route.Teller.

@@ -180,7 +180,7 @@ func TestChainsAreWhole(t *testing.T) {
 		if r.IntN(2) == 0 {
 			from, to = two, one
 		}
-		parent, depth, rest := from.tell(chain)
+		_, parent, depth, rest := from.tell(chain, place{})
 		sent += len(rest)
 		got, ok := to.hear(parent, depth, slices.Clone(rest), nil)
 		if !ok || !slices.Equal(got, chain) {
@@ -195,7 +195,7 @@ func TestChainsAreWhole(t *testing.T) {
 		t.Errorf("%d hashes were sent, of which %d were new", sent, fresh)
 	}
 	one.restart()
-	if _, depth, _ := one.tell(all[0]); depth != 0 {
+	if _, _, depth, _ := one.tell(all[0], place{}); depth != 0 {
 		t.Errorf("after a restart a beginning of %d is named", depth)
 	}
 	if _, ok := two.hear(12345, 9, nil, nil); ok {

@@ -89,4 +89,7 @@ var targets = []target{
 
 	most("daemon/tokens.Hit/8k", "ns/op", 50e3),
 	most("daemon/tokens.Hit/64k", "ns/op", 400e3),
+
+	most("daemon/peers.Tell", "ns/op", 5e3), // a request in all, of 200 blocks: what it adds at the router that serves it
+	most("daemon/peers.Hear", "ns/op", 15e3),
 }
