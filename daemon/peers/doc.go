@@ -30,9 +30,9 @@
 //
 // One router alone writes what it believes to a [StateFile] every minute, at SIGTERM and at the end, and a restart
 // reads it: the answers' frames, per worker the chain used last first, with the secret, the size of each worker's
-// cache, the start of its process, and the tokens in a byte of text (statewire.go has the bytes). With it the hit rate
-// goes on as it was, where it falls to nearly nothing without: TestRestartIsNotAColdStart. A worker that restarted
-// meanwhile is known by its first page of metrics, and what the file has of it is dropped. Speeds are learnt anew.
+// cache and its speed, the start of its process, the reuse curve, and the tokens in a byte of text (statewire.go has the
+// bytes). With it the hit rate goes on as it was, where it falls to nearly nothing without: TestRestartIsNotAColdStart.
+// A worker that restarted meanwhile is known by its first page of metrics, and what the file has of it is dropped.
 //
 // The file is refused if it is broken, over an hour old, or of another release; and for one pool, if its models are
 // others or no worker has the same id and URL. A part of the workers suffices: pods come and go. Chains are written and
@@ -46,6 +46,7 @@
 //   - Redis is away: nothing waits for it on the way of a request. Frames are kept, 16 MB a pool, and sent when it is
 //     back.
 //   - Redis was flushed, or another took over: the secret is put back, and a stream whose ids begin again is read anew.
+//     What was told in the last 20 ms before, and not read yet, the others do not learn; it ages like all else.
 //   - Another release, another secret, foreign or broken entries, a router that tells more than 50,000 things a second:
 //     not believed, counted, logged once a minute.
 //   - A worker's death is each router's own finding. Only who replays the past heeds what others have found.

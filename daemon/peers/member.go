@@ -99,6 +99,13 @@ func (m *Member) wrote(id string) {
 	}
 }
 
+// rejoin has the stream read again from as far back as a router that starts would. What was believed is passed over.
+func (m *Member) rejoin() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.live, m.at = false, ""
+}
+
 func (m *Member) reading(n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

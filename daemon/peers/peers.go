@@ -92,6 +92,7 @@ func (p *Peers) agree(ctx context.Context) error {
 		p.log.Info("history: Redis has a secret of other routers: this one's own history is forgotten", "pool", m.name)
 		m.pool.SetSecret(p.Secret())
 		m.teller.restart()
+		m.rejoin() // what was read until now was not believed
 	}
 	return nil
 }
