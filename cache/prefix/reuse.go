@@ -81,8 +81,8 @@ func (r *Reuse) NoteAgo(chain []uint64, blockTokens float64, ago time.Duration) 
 	r.warmed.Store(true)
 }
 
-// Gaps is what a Reuse has learnt, as another process can start with it: tokens asked for again, by the time between, and
-// those that were new, of about so many requests.
+// Gaps is what a Reuse has learnt, as another process can start with it: tokens asked for again, by the time between,
+// and those that were new, of about so many requests.
 type Gaps struct {
 	Again [buckets]float64
 	New   float64

@@ -53,8 +53,8 @@ var ofPeers = []reading[*peers.PoolStats]{
 
 // ofStateFile has no values where no file is written.
 var ofStateFile = []reading[peers.Written]{
-	newReading(metric{name: "state_file_written_timestamp_seconds", help: "When the state file was last written as a whole.",
-		kind: isGauge}, func(w peers.Written, send func(float64, ...string)) {
+	newReading(metric{name: "state_file_written_timestamp_seconds",
+		help: "When the state file was last written as a whole.", kind: isGauge}, func(w peers.Written, send func(float64, ...string)) {
 		if !w.At.IsZero() {
 			send(float64(w.At.UnixMilli()) / 1e3)
 		}

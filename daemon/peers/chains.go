@@ -91,8 +91,8 @@ func (c *chains) tell(chain []uint64, hint place) (end place, parent uint64, dep
 	return c.enter(at, rest), parent, depth, rest
 }
 
-// begins reports whether the chain begins as one does up to the place, and may be named so. A hash stands for all before
-// it.
+// begins reports whether the chain begins as one does up to the place, and may be named so. A hash stands for all
+// before it.
 func (c *chains) begins(l place, chain []uint64) bool {
 	d := l.depth()
 	return d > 0 && d <= len(chain) && l.run.root >= c.floor && chain[d-1] == l.run.hashes[l.n-1]

@@ -132,8 +132,8 @@ func (p *Pool) Learnt(key uint64) (of Speed, fleet FleetSpeed) {
 	return of, fleet
 }
 
-// RelearnFleet starts with the fleet's speed that an earlier process has learnt. It does nothing after the first sample.
-// It weighs as so many samples as show it, but 50 at most: if it is wrong now, it is soon corrected.
+// RelearnFleet starts with the fleet's speed that an earlier process has learnt. It does nothing after the first
+// sample. It weighs as so many samples as show it, but 50 at most: if it is wrong now, it is soon corrected.
 func (p *Pool) RelearnFleet(s FleetSpeed) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

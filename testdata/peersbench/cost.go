@@ -72,7 +72,8 @@ func cost(ctx context.Context, o *options, n int) (row string, err error) {
 	for _, s := range sides { // connections, workers' metrics and the first prompts of each tenant
 		s.load(ctx, k, o.rate, 2*time.Second)
 		s.cpu, s.redisCPU, s.took, s.requests, s.busy = 0, 0, 0, 0, 0
-		if s.before, err = s.told(); err != nil {
+		s.before, err = s.told()
+		if err != nil {
 			return "", err
 		}
 	}
@@ -90,7 +91,8 @@ func cost(ctx context.Context, o *options, n int) (row string, err error) {
 		return "", err
 	}
 	alone, shared := sides[0], sides[1]
-	if shared.after, err = shared.told(); err != nil {
+	shared.after, err = shared.told()
+	if err != nil {
 		return "", err
 	}
 	if bad := alone.failed.Load() + shared.failed.Load(); bad > 0 {
