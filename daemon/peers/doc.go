@@ -31,8 +31,9 @@
 // One router alone writes what it believes to a [StateFile] every minute, at SIGTERM and at the end, and a restart
 // reads it: the answers' frames, per worker the chain used last first, with the secret, the size of each worker's
 // cache and its speed, the start of its process, the reuse curve, and the tokens in a byte of text (statewire.go has
-// the bytes). With it the hit rate goes on as it was, where it falls to nearly nothing without: TestRestartIsNotAColdStart.
-// A worker that restarted meanwhile is known by its first page of metrics, and what the file has of it is dropped.
+// the bytes). With it the hit rate goes on as it was, where it falls to nearly nothing without:
+// TestRestartIsNotAColdStart. A worker that restarted meanwhile is known by its first page of metrics, and what the
+// file has of it is dropped.
 //
 // The file is refused if it is broken, over an hour old, or of another release; and for one pool, if its models are
 // others or no worker has the same id and URL. A part of the workers suffices: pods come and go. Chains are written and

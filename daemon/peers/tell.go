@@ -18,8 +18,8 @@ const (
 )
 
 // converse tells and hears until ctx ends. While there is anything to tell or to hear, one round trip in roundEvery
-// does both: round trips are what history costs most. In a silence, and while Redis is lost, a read that waits for news is
-// under way beside it.
+// does both: round trips are what history costs most. In a silence, and while Redis is lost, a read that waits for
+// news is under way beside it.
 func (p *Peers) converse(ctx context.Context) {
 	beats := time.NewTicker(beatEvery)
 	defer beats.Stop()
