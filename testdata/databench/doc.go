@@ -44,7 +44,10 @@
 // 3.5; metrics 3; the strategy's pick 1.6; fasthttp itself 6; the looks at the clock 3. A loop of our own in front of
 // fasthttp could save fasthttp's 6 and front's second parse, 1.5, less its own parse: some 5.
 //
-// "-run growth" prints the CPU of a request by workers, pools and connections, of the daemon alone.
+// "-run growth" prints the CPU of a request by workers, pools and connections, of the daemon alone. In us, of 1 KB, on
+// a loaded machine (2026-11): 30 with 4 workers, 52 to 61 with 64, 120 with 256; 36 with 16 pools of 4; 30 over 10
+// connections, 41 over 1,000 used in turn. An exchange used again and a node that holds its holder: .93 at 1 KB and for
+// chats, in one short run.
 //
 // Left alone: GOGC, as there is hardly any collection; the look at a pooled connection that is young: a worker that
 // half-closes it would be waited for until header_timeout; one touch of a prompt's blocks in place of two, 1.5 %: the

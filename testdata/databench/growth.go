@@ -14,8 +14,8 @@ import (
 // growth is a size of the daemon's surroundings: CPU a request of 1 KB is measured in each.
 type growth struct{ workers, pools, conns int }
 
-// growths differ from the first in one number each.
-var growths = []growth{{4, 1, 32}, {64, 1, 32}, {256, 1, 32}, {4, 16, 32}, {4, 1, 10}, {4, 1, 1000}, {4, 1, 10000}}
+// growths differ from the first in one number each. 9,000 connections are what a limit of 20,000 files lets through.
+var growths = []growth{{4, 1, 32}, {64, 1, 32}, {256, 1, 32}, {4, 16, 32}, {4, 1, 10}, {4, 1, 1000}, {4, 1, 9000}}
 
 // printGrowth measures how the CPU of a request grows with workers, pools and connections, and prints a figure each.
 // There are no marks: it is a table for who runs many.
