@@ -342,8 +342,9 @@ func TestMemberHangs(t *testing.T) {
 	start := time.Now()
 	n := hits(t, c)
 	t.Logf("%d of %d hits in %s", n, poolKeys, time.Since(start))
-	if n != poolKeys-before[2] || time.Since(start) > 10*time.Second {
-		t.Errorf("%d hits in %s; want %d, and one silence", n, time.Since(start), poolKeys-before[2])
+	// A value that is still on its way to the member is a hit where it waits.
+	if n < poolKeys-before[2] || time.Since(start) > 10*time.Second {
+		t.Errorf("%d hits in %s; want %d or more, and one silence", n, time.Since(start), poolKeys-before[2])
 	}
 	if err := pool[2].cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
