@@ -15,11 +15,19 @@ SOAK     ?= 3m
 TORTURE  ?= 10m
 BENCHCOUNT ?= 3
 
+# What a release is for; the image has those of Linux.
+RELEASES ?= linux-amd64 linux-arm64 darwin-arm64
+IMAGES    = $(filter linux-%,$(RELEASES))
+RELEASE   = bin/release/warmpath_$(VERSION)
+CA       ?=
+
 # Not in go.mod: a tool's dependencies are no concern of those who import the SDK.
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL = help
 .PHONY: help build modules strategies run test race fuzz bench faults attacks soak policies torture labcells labcheck clients check install
+.PHONY: help build modules strategies run test race fuzz bench faults attacks soak policies torture clients check install
+.PHONY: image release $(RELEASES:%=release-%)
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -127,3 +135,16 @@ check: modules ## fmt, vet, staticcheck, the plan of the house, tidy; leaves git
 install: build ## bin/warmpath to PREFIX/bin (/usr/local)
 	install -d $(DESTDIR)$(PREFIX)/bin
 	install -m 755 bin/warmpath $(DESTDIR)$(PREFIX)/bin/warmpath
+
+# The same sources and Go give the same bytes, wherever they lie.
+$(RELEASES:%=release-%): release-%: modules
+	CGO_ENABLED=0 GOOS=$(firstword $(subst -, ,$*)) GOARCH=$(lastword $(subst -, ,$*)) go build -trimpath -buildvcs=false -ldflags='$(LDFLAGS) -buildid=' \
+	  -o $(RELEASE)_$(subst -,_,$*) ./daemon/warmpath
+
+image: $(IMAGES:%=release-%) ## an OCI image of the Linux binaries as one tar file, bin/release; CA=FILE puts a bundle of authorities in
+	cd testdata/image && go run . -o $(CURDIR)/$(RELEASE)_image.tar -version $(VERSION) $(if $(CA),-ca $(abspath $(CA))) \
+	  $(foreach p,$(IMAGES),$(subst -,/,$(p))=$(CURDIR)/$(RELEASE)_$(subst -,_,$(p)))
+
+release: $(RELEASES:%=release-%) image ## binaries, image, list of modules and checksums of VERSION in bin/release
+	cd bin/release && go version -m $(foreach p,$(RELEASES),warmpath_$(VERSION)_$(subst -,_,$(p))) >warmpath_$(VERSION)_modules.txt
+	cd bin/release && sha256sum warmpath_$(VERSION)_* >SHA256SUMS

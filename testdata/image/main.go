@@ -1,5 +1,5 @@
-// Image writes an OCI image layout as one tar file, from nothing but the daemon's binaries: no container engine, no base
-// image, no network. The same binaries give the same bytes.
+// Image writes an OCI image layout as one tar file, from nothing but the daemon's binaries: no container engine, no
+// base image, no network. The same binaries give the same bytes.
 //
 //	go run . -o warmpath.tar -version v1.2.3 linux/amd64=PATH linux/arm64=PATH
 //
@@ -7,7 +7,7 @@
 // pod's API server has its own, workers and Redis have tls_ca_file, and Go reads SSL_CERT_FILE where one is mounted.
 //
 // It is a module of its own, as go-containerregistry is no concern of those who import the SDK. That library, which
-// crane and ko are made of, writes the manifests and digests; a writer by hand of the same would be as long as this file.
+// crane and ko are made of, writes the manifests and digests; a writer by hand would be as long as this file.
 package main
 
 import (
@@ -78,12 +78,13 @@ func imageOf(at v1.Platform, path, version, ca string) (v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil },
-		tarball.WithMediaType(types.OCILayer))
+	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }
+	layer, err := tarball.LayerFromOpener(open, tarball.WithMediaType(types.OCILayer))
 	if err != nil {
 		return nil, err
 	}
-	image, err := mutate.AppendLayers(mutate.MediaType(mutate.ConfigMediaType(empty.Image, types.OCIConfigJSON), types.OCIManifestSchema1), layer)
+	bare := mutate.MediaType(mutate.ConfigMediaType(empty.Image, types.OCIConfigJSON), types.OCIManifestSchema1)
+	image, err := mutate.AppendLayers(bare, layer)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +121,8 @@ func tarOf(files map[string]string) ([]byte, error) {
 	folder := func(name string, owner int) error {
 		return w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: name, Mode: 0o755, Uid: owner, Gid: owner})
 	}
-	for _, name := range []string{"etc/", "etc/ssl/", "etc/ssl/certs/", "etc/warmpath/", "usr/", "usr/local/", "usr/local/bin/", "var/", "var/cache/"} {
+	for _, name := range []string{"etc/", "etc/ssl/", "etc/ssl/certs/", "etc/warmpath/", "usr/", "usr/local/",
+		"usr/local/bin/", "var/", "var/cache/"} {
 		if err := folder(name, 0); err != nil {
 			return nil, err
 		}
