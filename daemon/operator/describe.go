@@ -127,6 +127,13 @@ type PoolBrief struct {
 	WhyNot   string `json:"why_not,omitempty"` // also of a pool that is ready by panic = true alone
 }
 
+// readyState is what /ready says.
+type readyState struct {
+	Ready    bool        `json:"ready"`
+	Draining bool        `json:"draining"`
+	Pools    []PoolBrief `json:"pools"`
+}
+
 func briefly(pools []*Pool) (all []PoolBrief) {
 	for _, p := range Describe(pools) {
 		all = append(all, PoolBrief{
@@ -152,5 +159,5 @@ func Readiness(pools []*Pool, draining bool) (ready bool, page any) {
 			ready = true
 		}
 	}
-	return ready, map[string]any{"ready": ready, "draining": draining, "pools": list}
+	return ready, readyState{Ready: ready, Draining: draining, Pools: list}
 }

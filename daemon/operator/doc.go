@@ -20,6 +20,9 @@
 // It answers to an address, to localhost and to its own name alone (strangers.go), as on loopback there is no token
 // to keep web pages of others off it.
 //
+// Every answer has a struct of its own, as openapi.json tells all routes and fields from a table and these types
+// (TestOpenAPIHasEveryRoute, TestOpenAPIFile write and check it; the daemon's TestTheAPIIsAsItsFileSays asks each).
+//
 // # Whether a pool can serve
 //
 // [Readiness] and [Describe] are made of the workers' counts at that moment. A [Vigil] logs the two changes that

@@ -68,6 +68,13 @@ func lmcacheEvents(c *lmcache.Counts) map[string]uint64 {
 	}
 }
 
+// lmcacheState is what /api/v1/lmcache says.
+type lmcacheState struct {
+	On        bool              `json:"on"`
+	Instances []lmcacheInstance `json:"instances"`
+	Events    map[string]uint64 `json:"events"` // by kind
+}
+
 // lmcacheInstance is an instance on the page.
 type lmcacheInstance struct {
 	ID      string           `json:"id"`
@@ -97,5 +104,5 @@ func lmcachePage(c *fiber.Ctx, stats func() lmcache.Stats) error {
 		all = append(all, lmcacheInstance{ID: i.ID, Kind: kind, State: i.State, Address: i.Address, Hash: i.Hash,
 			Ranks: i.Ranks, Keys: i.Keys, Admits: i.Admits, Since: i.Since, Heard: i.Heard})
 	}
-	return c.JSON(fiber.Map{"on": s.On, "instances": all, "events": lmcacheEvents(&s.Counts)})
+	return c.JSON(lmcacheState{On: s.On, Instances: all, Events: lmcacheEvents(&s.Counts)})
 }

@@ -1,10 +1,6 @@
 package operator
 
 import (
-	"time"
-
-	"github.com/gofiber/fiber/v2"
-
 	"github.com/warmpath/warmpath/daemon/peers"
 )
 
@@ -85,37 +81,4 @@ func dropped(p *peers.PoolStats) map[string]uint64 {
 	return map[string]uint64{"not taken": p.Told.Dropped, "gap": p.Heard.Gaps, "repeated": p.Heard.Repeated,
 		"no message": p.Heard.Foreign, "other version": p.Heard.Versions, "other secret": p.Heard.Secrets,
 		"flood": p.Heard.Flooded, "unknown beginning": p.Heard.Unlinked, "router gone": p.Heard.Expired}
-}
-
-// routersPage answers what is known of the routers that share the history.
-func routersPage(c *fiber.Ctx, stats func() peers.Stats) error {
-	var s peers.Stats
-	if stats != nil {
-		s = stats()
-	}
-	pools := make([]fiber.Map, 0, len(s.Pools))
-	for i := range s.Pools {
-		p := &s.Pools[i]
-		routers := make([]fiber.Map, 0, len(p.Routers))
-		for _, r := range p.Routers {
-			routers = append(routers, fiber.Map{"id": r.ID, "name": r.Name, "alive": r.Alive, "heard": r.Heard,
-				"lag_seconds": r.Lag.Seconds(), "messages": r.Frames, "bytes": r.Bytes, "in_flight": r.InFlight,
-				"workers": len(r.Workers), "version": r.Version, "text_version": r.Text, "other_secret": r.OtherSecret})
-		}
-		pools = append(pools, fiber.Map{"pool": p.Name, "routers": routers,
-			"told":  way(p.Told.Frames, p.Told.Bytes, p.Told.Records),
-			"heard": way(p.Heard.Frames, p.Heard.Bytes, p.Heard.Records),
-			"replay": fiber.Map{"messages": p.Replay.Messages, "done": p.Replay.Done,
-				"over": p.Replay.Live, "seconds": p.Replay.Took.Seconds()},
-			"dropped": dropped(p), "waiting": p.Told.Waiting})
-	}
-	page := fiber.Map{"on": s.On, "connected": s.Connected, "losses": s.Losses, "pools": pools}
-	if s.On && !s.Connected {
-		page["lost_since"], page["error"] = s.Since.Format(time.RFC3339), s.Err
-	}
-	return c.JSON(page)
-}
-
-func way(messages, bytes, events uint64) fiber.Map {
-	return fiber.Map{"messages": messages, "bytes": bytes, "events": events}
 }

@@ -42,7 +42,7 @@ func TestWhetherTheProcessIsReady(t *testing.T) {
 			all = append(all, newFleet(t, words).Pool)
 		}
 		got, page := Readiness(all, draining)
-		if m := page.(map[string]any); got != want || m["ready"] != want || m["draining"] != draining {
+		if m := page.(readyState); got != want || m.Ready != want || m.Draining != draining {
 			t.Errorf("%q, draining %v: ready %v, page %v; want %v", pools, draining, got, page, want)
 		}
 	}

@@ -166,6 +166,7 @@ func (s *Server) newApp(c Config, token string) *fiber.App {
 	app.Use(pprof.New()) // shows what takes the time, at three in the morning too
 	app.Get("/", apiIndex)
 	app.Get("/api/v1", apiIndex)
+	app.Get("/api/v1/openapi.json", openAPIPage)
 	app.Get("/api/v1/pools", func(c *fiber.Ctx) error { return c.JSON(Describe(s.pools())) })
 	app.Get("/api/v1/sessions", func(c *fiber.Ctx) error { return sessionsPage(c, s.pools()) })
 	s.addActions(app)
@@ -194,17 +195,19 @@ func (s *Server) readiness(c *fiber.Ctx) error {
 // apiIndex lists what the operator's listener serves.
 func apiIndex(c *fiber.Ctx) error {
 	return c.JSON(fiber.Map{
-		"GET /":                "the page, for a browser",
-		"GET /metrics":         "for Prometheus",
-		"GET /health":          "200 while the process runs",
-		"GET /ready":           "200 while a pool can serve; 503 from SIGTERM on",
-		"GET /api/v1/pools":    "pools and workers as they are now",
-		"GET /api/v1/sessions": "how many sessions live at each worker",
-		"GET /api/v1/overview": "all of that at one look, with demand, tiers and the last reload",
-		"GET /api/v1/recent":   "the last hour of each pool, in spans of half a minute",
-		"GET /api/v1/config":   "the configuration in force, without its secrets",
-		"POST /api/v1/reload":  "read the configuration's file again",
-		"POST /api/v1/upgrade": "start the binary at this process's path, hand it the sockets, and drain; ?timeout=1m",
+		"GET /":                    "the page, for a browser",
+		"GET /metrics":             "for Prometheus",
+		"GET /health":              "200 while the process runs",
+		"GET /ready":               "200 while a pool can serve; 503 from SIGTERM on",
+		"GET /api/v1/pools":        "pools and workers as they are now",
+		"GET /api/v1/openapi.json": "all of this as an OpenAPI file, with what each answer holds",
+		"GET /api/v1/shadows":      "what each pool's shadows saw, beside the strategy that served",
+		"GET /api/v1/sessions":     "how many sessions live at each worker",
+		"GET /api/v1/overview":     "all of that at one look, with demand, tiers and the last reload",
+		"GET /api/v1/recent":       "the last hour of each pool, in spans of half a minute",
+		"GET /api/v1/config":       "the configuration in force, without its secrets",
+		"POST /api/v1/reload":      "read the configuration's file again",
+		"POST /api/v1/upgrade":     "start the binary at this process's path, hand it the sockets, and drain; ?timeout=1m",
 		"POST /api/v1/whatif": "where a request would go, by each strategy, without sending it: " +
 			`{"body": {...}, "path": "/v1/chat/completions", "session": "..."}`,
 		"GET /api/v1/decisions": "the last requests, who served them and why; ?pool=&worker=&model=&key=&slower=2s&" +
@@ -246,6 +249,15 @@ func workerParam(c *fiber.Ctx) string {
 	return id
 }
 
+// drainState is the answer to a drain, and to its end.
+type drainState struct {
+	Pool     string `json:"pool"`
+	Worker   string `json:"worker"`
+	Draining bool   `json:"draining"`
+	Until    string `json:"until,omitempty"`   // what ends it
+	Warning  string `json:"warning,omitempty"` // the pool has no other worker
+}
+
 // drainWorker takes a worker out of routing, or puts it back: its requests run to their end.
 func (s *Server) drainWorker(c *fiber.Ctx, on bool) error {
 	name, id := c.Params("pool"), workerParam(c)
@@ -253,12 +265,12 @@ func (s *Server) drainWorker(c *fiber.Ctx, on bool) error {
 		if p.Name != name || !p.Workers.Drain(id, on, time.Now()) {
 			continue
 		}
-		answer := fiber.Map{"pool": name, "worker": id, "draining": on}
+		answer := drainState{Pool: name, Worker: id, Draining: on}
 		if on {
-			answer["until"] = "DELETE of this path, or the end of this process; drain = true of the worker in the file lasts"
+			answer.Until = "DELETE of this path, or the end of this process; drain = true of the worker in the file lasts"
 		}
 		if on && p.Workers.Up(time.Now()) == 0 {
-			answer["warning"] = "the pool has no other worker that is up: its requests get 503 until one is, or this one is " +
+			answer.Warning = "the pool has no other worker that is up: its requests get 503 until one is, or this one is " +
 				"put back"
 		}
 		return c.JSON(answer)

@@ -10,6 +10,11 @@ import (
 // The longest that a new process may be given, and what it gets unless the request says otherwise.
 const maxUpgradeTime, upgradeTime = 10 * time.Minute, time.Minute
 
+// upgraded is the answer to an upgrade.
+type upgraded struct {
+	PID int `json:"pid"` // of the new process, which serves by now
+}
+
 // upgradePage has a new process take this one's place, and answers its pid.
 func upgradePage(upgrade func(wait time.Duration) (pid int, err error)) fiber.Handler {
 	return func(c *fiber.Ctx) error {
@@ -27,7 +32,7 @@ func upgradePage(upgrade func(wait time.Duration) (pid int, err error)) fiber.Ha
 			return c.Status(fiber.StatusConflict).JSON(fiber.Map{"error": err.Error()})
 		}
 		c.Context().SetConnectionClose()
-		return c.JSON(fiber.Map{"pid": pid})
+		return c.JSON(upgraded{PID: pid})
 	}
 }
 
