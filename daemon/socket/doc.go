@@ -14,7 +14,8 @@
 //
 // # What it takes care of
 //
-// A call keeps its processor from the garbage collector's stops, so it moves [maxCall] bytes at most. The race
+// A call keeps its processor from the garbage collector's stops, so it moves [maxCall] bytes at most; what is larger is
+// written by an ordinary call. The race
 // detector knows the memory that syscall.Read writes to, and not what a bare call writes: a build with it, and every
 // other system, uses the ordinary ways of package net (plain.go).
 //
