@@ -26,7 +26,6 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL = help
 .PHONY: help build modules strategies run test race fuzz bench faults attacks soak policies torture labcells labcheck clients check install
-.PHONY: help build modules strategies run test race fuzz bench faults attacks soak policies torture clients check install
 .PHONY: image release $(RELEASES:%=release-%)
 .DELETE_ON_ERROR:
 
