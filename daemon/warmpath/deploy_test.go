@@ -11,7 +11,7 @@ import (
 	"github.com/warmpath/warmpath/conf"
 )
 
-const manifests = "../../docs/deploy/kubernetes"
+const manifests = "../../deploy/kubernetes"
 
 // TestManifestsAgreeWithTheirFile holds the Deployment and the Service to the warmpath.toml beside them. Whether a cluster
 // takes them is what testdata/realkube asks a real API server.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Follows the EndpointSlices of a real API server, and has that server judge the manifests of docs/deploy/kubernetes. It
+# Follows the EndpointSlices of a real API server, and has that server judge the manifests of deploy/kubernetes. It
 # builds kube-apiserver from its Go module: some ten minutes on two cores and 3 GB of build cache, hence not in CI. It needs Go,
 # etcd (Debian: etcd-server), kubectl (kubernetes-client) and openssl. All listens on 127.0.0.1, in a folder of its own.
 #
@@ -64,8 +64,8 @@ bash api.sh start
 admin="--server=$api --insecure-skip-tls-verify --token=admin --namespace=prod"
 kubectl $admin create namespace prod
 cd "$top"
-kubectl $admin apply --validate=strict --dry-run=server -k docs/deploy/kubernetes
-kubectl $admin apply --validate=strict -f docs/deploy/kubernetes/rbac.yaml
+kubectl $admin apply --validate=strict --dry-run=server -k deploy/kubernetes
+kubectl $admin apply --validate=strict -f deploy/kubernetes/rbac.yaml
 mkdir -p "$dir/account"
 cp "$dir/certs/apiserver.crt" "$dir/account/ca.crt"
 printf prod >"$dir/account/namespace"
