@@ -57,7 +57,10 @@ func TestTOMLOfThePages(t *testing.T) {
 }
 
 // operatorsPages are run from top to bottom, each as one script: commands, TOML as warmpath.toml, nginx as its file.
-var operatorsPages = []string{"sizing", "security", "behind", "migrating", "kubernetes", "release"}
+var operatorsPages = []string{"sizing", "security", "behind", "migrating", "kubernetes", "release", "first-hour"}
+
+// hour is what a newcomer sees.
+var hour = []string{`"object":"chat.completion"`, "2 of 2 up", "decision  gpu-", "gets no new requests", "reloaded"}
 
 func TestOperatorsPages(t *testing.T) {
 	if testing.Short() {
@@ -67,7 +70,7 @@ func TestOperatorsPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	port, dir := freePorts(t, 6), workplace(t)
+	port, dir := freePorts(t, 10), workplace(t)
 	at := func(i int) string { return fmt.Sprintf("127.0.0.1:%d", port+i) }
 	door := at(5)
 	if _, err := exec.LookPath("nginx"); err != nil {
@@ -75,7 +78,8 @@ func TestOperatorsPages(t *testing.T) {
 		door = at(0)
 	}
 	ports := strings.NewReplacer("127.0.0.1:8080", at(0), "127.0.0.1:9090", at(1), "127.0.0.1:9001", at(2),
-		"127.0.0.1:9002", at(3), "127.0.0.1:9003", at(4), "127.0.0.1:80/", door+"/", "listen 80;", "listen "+door+";")
+		"127.0.0.1:9002", at(3), "127.0.0.1:9003", at(4), "127.0.0.1:80/", door+"/", "listen 80;", "listen "+door+";",
+		"127.0.0.1:8090", at(6), "127.0.0.1:9190", at(7), "127.0.0.1:9101", at(8), "127.0.0.1:9102", at(9))
 	launch(t, dir, "bin/warmpath sim --count 3 --listen "+at(2)).says("http://127.0.0.1:", 3)
 	write(t, filepath.Join(dir, "served.toml"), ports.Replace("[server]\nlisten = \"127.0.0.1:8080\"\nadmin = \"127.0.0.1:9090\"\n"+
 		"[[pools]]\n[[pools.workers]]\nurl = \"http://127.0.0.1:9001\"\n"))
@@ -96,6 +100,11 @@ func TestOperatorsPages(t *testing.T) {
 			out := launch(t, dir, "bash page.sh", "DOOR="+door).succeed()
 			if name == "behind" && !strings.Contains(out, "data: [DONE]") {
 				t.Errorf("there is no whole stream in\n%s", out)
+			}
+			for _, want := range hour {
+				if name == "first-hour" && !strings.Contains(out, want) {
+					t.Errorf("the first hour does not show %q:\n%s", want, out)
+				}
 			}
 			if name == "migrating" && strings.Contains(out, "WRONG") {
 				t.Errorf("check --probe finds fault:\n%s", out)
