@@ -50,15 +50,24 @@ func TestDrainEndsConnections(t *testing.T) {
 		io.WriteString(c, requests)
 		return c, bufio.NewReader(c)
 	}
-	read := func(what string, in *bufio.Reader) *http.Response {
+	head := func(what string, in *bufio.Reader) *http.Response {
 		t.Helper()
 		resp, err := http.ReadResponse(in, nil)
 		if err != nil {
 			t.Fatal(what, err)
 		}
+		return resp
+	}
+	body := func(what string, resp *http.Response) {
+		t.Helper()
 		if b, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != 200 || !strings.Contains(string(b), `"a"`) {
 			t.Fatalf("%s: %d %v %s", what, resp.StatusCode, err, b)
 		}
+	}
+	read := func(what string, in *bufio.Reader) *http.Response {
+		t.Helper()
+		resp := head(what, in)
+		body(what, resp)
 		return resp
 	}
 	holding := func(body string) string { return strings.Replace(post(body), "\r\n", "\r\nX-Hold: 1\r\n", 1) }
@@ -69,6 +78,7 @@ func TestDrainEndsConnections(t *testing.T) {
 	_, stream := dial(holding(aStream) + post(aCompletion))
 	<-held
 	<-held
+	begun := head("a stream in the drain", stream)
 	stopped := make(chan error, 1)
 	go func() { stopped <- r.stop() }()
 	if b, err := idle.ReadByte(); err != io.EOF {
@@ -78,7 +88,7 @@ func TestDrainEndsConnections(t *testing.T) {
 	if resp := read("a request in the drain", plain); !resp.Close {
 		t.Errorf("its answer does not say that the connection closes: %v", resp.Header)
 	}
-	read("a stream in the drain", stream)
+	body("a stream in the drain", begun)
 	if resp := read("what was sent behind it", stream); !resp.Close {
 		t.Errorf("the answer behind a stream does not say that the connection closes: %v", resp.Header)
 	}
