@@ -47,10 +47,10 @@ strategies: # the names of the built-in strategies
 	@echo $(STRATEGIES)
 
 test: modules ## all tests
-	go test -timeout 20m $(PACKAGES) $(TOOLS)
+	go test -timeout 30m $(PACKAGES) $(TOOLS)
 
 race: modules ## all tests with the race detector
-	go test -race -timeout 20m $(PACKAGES)
+	go test -race -timeout 40m $(PACKAGES)
 
 fuzz: modules ## each fuzz target for FUZZTIME (10s)
 	@mkdir -p .cache; go test -list '^Fuzz' $(PACKAGES) >.cache/fuzz.txt || { cat .cache/fuzz.txt; exit 1; }
