@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/warmpath/warmpath/testdata/databench/proc"
 )
 
 // backend is a daemon that keeps nothing in memory of its own, over an L2. Each put waits until the L2 has the value,
@@ -52,10 +54,7 @@ func (b *backends) start(bin, dir string) error {
 	}
 	addrs := make([]string, 5)
 	for i := range addrs {
-		addrs[i], err = freeAddr()
-		if err != nil {
-			return err
-		}
+		addrs[i] = proc.FreeAddr()
 	}
 	over, err := b.daemon(bin, dir, addrs[3], fmt.Sprintf("backend = 'redis'\nurl = 'redis://%s'\n", redis.addr))
 	if err != nil {

@@ -11,14 +11,13 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/warmpath/warmpath/testdata/databench/proc"
 )
 
 // startNull runs this program again as the server that the limit is measured with.
 func startNull() (*server, error) {
-	addr, err := freeAddr()
-	if err != nil {
-		return nil, err
-	}
+	addr := proc.FreeAddr()
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err

@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"time"
+
+	"github.com/warmpath/warmpath/testdata/databench/proc"
 )
 
 const memory = 1 << 30 // of each server
@@ -102,19 +104,13 @@ func startWarmpath(bin, dir, addr, kv string) (*server, error) {
 }
 
 func startRESP(bin, dir string) (*server, error) {
-	addr, err := freeAddr()
-	if err != nil {
-		return nil, err
-	}
+	addr := proc.FreeAddr()
 	return startWarmpath(bin, dir, addr, fmt.Sprintf("resp = '%s'", addr))
 }
 
 // startPod runs the one whose memory is shared: another process, as memory of a file has no huge pages.
 func startPod(bin, dir string) (*server, error) {
-	addr, err := freeAddr()
-	if err != nil {
-		return nil, err
-	}
+	addr := proc.FreeAddr()
 	name := fmt.Sprintf("kvbench-%d", os.Getpid())
 	s, err := startWarmpath(bin, dir, addr, fmt.Sprintf("hyperpod = '%s'\nsegment = '%s'", addr, name))
 	if err == nil {
@@ -126,20 +122,8 @@ func startPod(bin, dir string) (*server, error) {
 // startRedis has redis-server evict as a cache does. Its victims are the oldest of a sample, now and then one of what
 // was just put.
 func startRedis(dir string) (*server, error) {
-	addr, err := freeAddr()
-	if err != nil {
-		return nil, err
-	}
+	addr := proc.FreeAddr()
 	_, port, _ := net.SplitHostPort(addr)
 	return start("redis-server", addr, exec.Command("redis-server", "--bind", "127.0.0.1", "--port", port, "--dir", dir,
 		"--save", "", "--maxmemory", fmt.Sprint(memory), "--maxmemory-policy", "allkeys-lru", "--maxmemory-samples", "10"))
-}
-
-func freeAddr() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer l.Close()
-	return l.Addr().String(), nil
 }

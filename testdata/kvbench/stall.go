@@ -20,6 +20,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/warmpath/warmpath/testdata/databench/proc"
 )
 
 // What is asked while an L2 is in trouble, in its worst phase.
@@ -115,14 +117,8 @@ func (s *stall) start(bin, dir string) (err error) {
 		return err
 	}
 	go func() { _ = http.Serve(worker, http.HandlerFunc(complete)) }()
-	front, err := freeAddr()
-	if err != nil {
-		return err
-	}
-	addr, err := freeAddr()
-	if err != nil {
-		return err
-	}
+	front := proc.FreeAddr()
+	addr := proc.FreeAddr()
 	s.route = "http://" + front + "/v1/completions"
 	file := filepath.Join(dir, "stall.toml")
 	text := fmt.Sprintf("[server]\nlisten = '%s'\nadmin = '127.0.0.1:0'\nlog_level = 'error'\n"+

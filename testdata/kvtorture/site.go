@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"net"
 	"os"
@@ -13,6 +14,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/warmpath/warmpath/testdata/databench/proc"
 )
 
 const (
@@ -36,17 +39,10 @@ type site struct {
 
 func newSite(bin, dir, name string, pod bool) (*site, error) {
 	s := &site{name: name, bin: bin, dir: filepath.Join(dir, name)}
-	var err error
-	s.resp, err = freeAddr()
-	if err != nil {
-		return nil, err
-	}
+	s.resp = proc.FreeAddr()
 	if pod {
 		s.segment = fmt.Sprintf("kvtorture-%d", os.Getpid())
-		s.pod, err = freeAddr()
-		if err != nil {
-			return nil, err
-		}
+		s.pod = proc.FreeAddr()
 	}
 	folder := filepath.Join(s.dir, "spill")
 	if err := os.MkdirAll(folder, 0o700); err != nil {
@@ -56,27 +52,11 @@ func newSite(bin, dir, name string, pod bool) (*site, error) {
 	text := fmt.Sprintf("[server]\nlisten = '127.0.0.1:0'\nadmin = '127.0.0.1:0'\nlog_level = 'error'\n[kv_cache]\n"+
 		"resp = '%s'\nhyperpod = '%s'\nsegment = '%s'\nmax_bytes = %d\nspill_dir = '%s'\nspill_bytes = %d\n"+
 		"[[pools]]\nstrategy = 'roundrobin'\nworkers = [{ url = 'http://127.0.0.1:1' }]\n",
-		s.resp, s.pod, cmpOr(s.segment, "none"), memory, folder, spilled)
+		s.resp, s.pod, cmp.Or(s.segment, "none"), memory, folder, spilled)
 	if err := os.WriteFile(s.dir+"/warmpath.toml", []byte(text), 0o600); err != nil {
 		return nil, err
 	}
 	return s, s.start()
-}
-
-func cmpOr(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
-}
-
-func freeAddr() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer l.Close()
-	return l.Addr().String(), nil
 }
 
 // start begins a life.

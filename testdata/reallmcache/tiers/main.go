@@ -20,6 +20,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/warmpath/warmpath/testdata/databench/proc"
 )
 
 // figure is the line of a door.
@@ -111,10 +113,7 @@ func check(o options, f *figure) (err error) {
 
 func (r *rig) start(door string) error {
 	for _, a := range []*string{&r.front, &r.admin, &r.door, &r.lmcache, &r.lmcacheHTTP, &r.vllm} {
-		addr, err := freeAddr()
-		if err != nil {
-			return err
-		}
+		addr := proc.FreeAddr()
 		*a = addr
 	}
 	doors, adapter := r.adapter(door)
@@ -175,15 +174,6 @@ func (r *rig) adapter(door string) (toml, adapter string) {
 func portOf(addr string) string {
 	_, port, _ := net.SplitHostPort(addr)
 	return port
-}
-
-func freeAddr() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer l.Close()
-	return l.Addr().String(), nil
 }
 
 // judge plays the prompts and fills the figure.
