@@ -56,7 +56,7 @@ func TestCost(t *testing.T) {
 		c := make([]*Teller, n)
 		hear := make([]*chains, n)
 		for i := range c {
-			hear[i], c[i], _ = ends(nil, uint64(i+1), func() uint64 { return 1 }, func() {}, nil)
+			hear[i], c[i], _ = ends(nil, uint64(i+1), func() uint64 { return 1 }, func(time.Time) {}, nil)
 		}
 		requests, frames, bytes := 3000, 0, 0
 		for i := range requests {
@@ -95,7 +95,7 @@ func TestCost(t *testing.T) {
 
 // BenchmarkTell is what telling adds to a request, all four stages.
 func BenchmarkTell(b *testing.B) {
-	_, teller, _ := ends(nil, 1, func() uint64 { return 1 }, func() {}, nil)
+	_, teller, _ := ends(nil, 1, func() uint64 { return 1 }, func(time.Time) {}, nil)
 	k := newTalk(300)
 	s := &route.Sent{Worker: 1, Space: 9, Est: .1, Tokens: 5000, Block: 32}
 	type pair struct{ asked, answered []uint64 }
@@ -121,7 +121,7 @@ func BenchmarkTell(b *testing.B) {
 func BenchmarkHear(b *testing.B) {
 	c := &clock{began}
 	p := newPool(b, c, 8, 1<<20)
-	_, teller, _ := ends(nil, 2, func() uint64 { s := p.Secret(); return s.Fingerprint() }, func() {}, nil)
+	_, teller, _ := ends(nil, 2, func() uint64 { s := p.Secret(); return s.Fingerprint() }, func(time.Time) {}, nil)
 	_, h := Ends(p, 1)
 	k := newTalk(300)
 	var frames [][]byte

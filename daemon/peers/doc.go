@@ -9,7 +9,7 @@
 //
 // # What is told
 //
-// Per pool, in frames of 20 ms (wire.go has the bytes): a request sent with the hashes of its prompt, its first byte,
+// Per pool, in frames of 25 ms (wire.go has the bytes): a request sent with the hashes of its prompt, its first byte,
 // its answer's hashes, its end; every second a beat with the workers' names; every four seconds all that is in flight.
 // The hearer enters it in index, reuse, queue, load and offered work with the time at which it happened, so that what
 // is late leaves the same books (TestBooksAgree: four routers, 10,000 random operations, eviction too). It learns no
@@ -47,7 +47,7 @@
 //   - Redis is away: nothing waits for it on the way of a request. Frames are kept, 16 MB a pool, and sent when it is
 //     back.
 //   - Redis was flushed, or another took over: the secret is put back, and a stream whose ids begin again is read anew.
-//     What was told in the last 20 ms before, and not read yet, the others do not learn; it ages like all else.
+//     What was told in the last 25 ms before, and not read yet, the others do not learn; it ages like all else.
 //   - Another release, another secret, foreign or broken entries, a router that tells more than 50,000 things a second:
 //     not believed, counted, logged once a minute.
 //   - A worker's death is each router's own finding. Only who replays the past heeds what others have found.
@@ -55,7 +55,7 @@
 // # How the files lie
 //
 // Without sockets, clock and goroutines, so that routers can be simulated (Ends): chains, wire, teller and hearer with
-// routers. With them: link is Redis, member one pool, tend what it does every second, gripes what it logs; peers runs
-// tell and hear over all of them, and health knows whether Redis is there. statewire is the bytes of a state file, and
-// statefile reads and writes it.
+// routers; said is what a request leaves on its way for the teller to write later. With them: link is Redis, member one
+// pool, tend what it does every second, gripes what it logs; peers runs tell and hear over all, and health knows
+// whether Redis is there. statewire is the bytes of a state file, and statefile reads and writes it.
 package peers

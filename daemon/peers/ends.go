@@ -1,6 +1,10 @@
 package peers
 
-import "github.com/warmpath/warmpath/daemon/route"
+import (
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/route"
+)
 
 // Ends returns the two ends of one pool's history without a Redis between them: pool.Tell(teller) gives what the pool
 // does to its own books to the teller, Teller.Take returns it as frames, and Hearer.Hear of another pool with the same
@@ -9,12 +13,12 @@ import "github.com/warmpath/warmpath/daemon/route"
 func Ends(pool *route.Pool, self uint64) (*Teller, *Hearer) {
 	secret := pool.Secret()
 	mark := secret.Fingerprint()
-	_, t, h := ends(pool, self, func() uint64 { return mark }, func() {}, nil)
+	_, t, h := ends(pool, self, func() uint64 { return mark }, func(time.Time) {}, nil)
 	return t, h
 }
 
-func ends(pool *route.Pool, self uint64, mark func() uint64, wake func(), session func(Session)) (*chains, *Teller,
-	*Hearer) {
+func ends(pool *route.Pool, self uint64, mark func() uint64, wake func(at time.Time), session func(Session)) (*chains,
+	*Teller, *Hearer) {
 	c := newChains()
 	t := &Teller{self: self, mark: mark, chains: c, wake: wake, open: map[uint64]told{}}
 	h := &Hearer{pool: pool, self: self, mark: mark, chains: c, session: session, senders: map[uint64]*sender{}}

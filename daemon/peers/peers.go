@@ -32,6 +32,8 @@ type Peers struct {
 	log    *slog.Logger
 	wake   chan struct{}
 	health health
+	began  time.Time
+	due    atomic.Int64 // nanoseconds since began: what is told from then on is to be sent
 
 	mu      sync.Mutex // guards members, offered
 	members []*Member
@@ -50,7 +52,8 @@ func Open(c Config) (*Peers, error) {
 	}
 	var id [8]byte
 	_, _ = rand.Read(id[:]) // never fails
-	p := &Peers{conf: c, link: l, self: binary.LittleEndian.Uint64(id[:]), log: c.Log, wake: make(chan struct{}, 1)}
+	p := &Peers{conf: c, link: l, self: binary.LittleEndian.Uint64(id[:]), log: c.Log, wake: make(chan struct{}, 1),
+		began: time.Now()}
 	p.health.log, p.health.addr = c.Log, l.addr
 	text := c.Secret
 	if text == "" {
@@ -133,8 +136,11 @@ func (p *Peers) leave(m *Member) {
 	p.members = slices.DeleteFunc(p.members, func(o *Member) bool { return o == m })
 }
 
-// hint has what waits sent soon.
-func (p *Peers) hint() {
+// hint has what waits since then sent, if it is time for it.
+func (p *Peers) hint(at time.Time) {
+	if int64(at.Sub(p.began)) < p.due.Load() {
+		return
+	}
 	select {
 	case p.wake <- struct{}{}:
 	default:

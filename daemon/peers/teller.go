@@ -23,13 +23,17 @@ type Teller struct {
 	self   uint64
 	mark   func() uint64
 	chains *chains
-	wake   func() // something waits; called with the lock held, so it only hints
+	wake   func(at time.Time) // something waits since; called with a lock held, so it only hints
 
-	mu      sync.Mutex // guards all below
+	mu   sync.Mutex // guards the next two
+	said said
+	next uint64 // id of the next request
+
+	writing sync.Mutex // guards all below; taken before mu
+	spare   said       // room for what is said next
 	w       writer
 	number  uint64    // of the frame in w
 	last    time.Time // of the newest record
-	next    uint64    // id of the next request
 	open    map[uint64]told
 	waiting []sealed // frames that are complete, the oldest first
 	bytes   int      // of them
@@ -61,14 +65,104 @@ type sealed struct {
 
 // restart drops what waits: it was made with another secret.
 func (t *Teller) restart() {
+	t.writing.Lock()
+	defer t.writing.Unlock()
 	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.said.clear()
+	t.mu.Unlock()
 	t.counts.Dropped += uint64(len(t.waiting))
 	t.waiting, t.bytes, t.w.records = nil, 0, 0
 	t.chains.restart()
 }
 
-// record begins a record at a time. The caller holds the lock.
+// note notes an act for the next frame. The caller holds mu. If it is much that waits, note reports true and the caller
+// calls catchUp without the lock.
+func (t *Teller) note(a *act) (much bool) {
+	t.said.acts = append(t.said.acts, *a)
+	if !a.at.IsZero() {
+		t.wake(a.at)
+	}
+	return t.said.full()
+}
+
+func (t *Teller) unsaid() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.said.acts) > 0
+}
+
+// catchUp writes what was said.
+func (t *Teller) catchUp() {
+	t.writing.Lock()
+	defer t.writing.Unlock()
+	t.write()
+}
+
+// write writes what was said into frames. The caller holds writing.
+func (t *Teller) write() {
+	t.mu.Lock()
+	all := t.said
+	t.said = t.spare
+	t.mu.Unlock()
+	rest := all
+	for i := range all.acts {
+		t.act(&all.acts[i], &rest)
+	}
+	all.clear()
+	t.spare = all
+}
+
+// act writes the record of one act, whose chains are the next of rest.
+func (t *Teller) act(a *act, rest *said) {
+	if a.kind == kindForgotten {
+		a.at = t.last // only the order counts
+		if a.at.IsZero() {
+			return // nothing was told that could be forgotten
+		}
+	}
+	w := t.record(a.kind, a.at)
+	switch a.kind {
+	case kindSent:
+		t.sent(w, a, rest)
+	case kindFirst:
+		w.uint(a.id)
+		w.time(a.at)
+		if o, ok := t.open[a.id]; ok {
+			o.first = a.at
+			t.open[a.id] = o
+		}
+	case kindAnswer:
+		o := t.open[a.id]
+		w.uint(a.id)
+		w.known(&w.workers, o.Worker)
+		w.known(&w.spaces, a.sent.Space)
+		w.time(a.at)
+		w.told(t.chains, rest.next(), o.end)
+	case kindEnded:
+		delete(t.open, a.id)
+		w.uint(a.id)
+		w.time(a.at)
+	case kindForgotten:
+		w.known(&w.workers, a.sent.Worker)
+	}
+}
+
+func (t *Teller) sent(w *writer, a *act, rest *said) {
+	t.request(w, a.id, &a.sent, 0, a.at)
+	w.uint(uint64(a.chains))
+	var end place
+	for range a.chains {
+		end = w.told(t.chains, rest.next(), place{})
+	}
+	if a.chains != 1 {
+		end = place{}
+	}
+	if len(t.open) < maxOpen {
+		t.open[a.id] = told{Sent: a.sent, at: a.at, end: end}
+	}
+}
+
+// record begins a record at a time. The caller holds writing.
 func (t *Teller) record(k kind, at time.Time) *writer {
 	if t.w.records > 0 && len(t.w.b) >= fullFrame {
 		t.complete()
@@ -76,7 +170,6 @@ func (t *Teller) record(k kind, at time.Time) *writer {
 	if t.w.records == 0 {
 		t.number++
 		t.w.begin(&head{version: wireVersion, text: prompt.TextVersion, mark: t.mark(), sender: t.self, number: t.number}, at)
-		t.wake()
 	}
 	t.last = at
 	t.w.kind(k)
@@ -84,7 +177,7 @@ func (t *Teller) record(k kind, at time.Time) *writer {
 	return &t.w
 }
 
-// complete puts the frame in w among those that wait. The caller holds the lock.
+// complete puts the frame in w among those that wait. The caller holds writing.
 func (t *Teller) complete() {
 	if t.w.records == 0 {
 		return
@@ -103,22 +196,46 @@ func (t *Teller) complete() {
 // Sent implements route.Teller.
 func (t *Teller) Sent(s *route.Sent, chains []prompt.Chain, at time.Time) uint64 {
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	t.next++
-	w := t.record(kindSent, at)
-	t.request(w, t.next, s, 0, at)
-	w.uint(uint64(len(chains)))
-	var end place
+	id := t.next
 	for i := range chains {
-		end = w.told(t.chains, chains[i].Hashes, place{})
+		t.said.chain(chains[i].Hashes)
 	}
-	if len(chains) != 1 {
-		end = place{}
+	much := t.note(&act{kind: kindSent, id: id, sent: *s, chains: len(chains), at: at})
+	t.mu.Unlock()
+	if much {
+		t.catchUp()
 	}
-	if len(t.open) < maxOpen {
-		t.open[t.next] = told{Sent: *s, at: at, end: end}
+	return id
+}
+
+// FirstByte implements route.Teller.
+func (t *Teller) FirstByte(id uint64, at time.Time) { t.brief(&act{kind: kindFirst, id: id, at: at}) }
+
+// Answer implements route.Teller.
+func (t *Teller) Answer(id, space uint64, chain []uint64, at time.Time) {
+	t.brief(&act{kind: kindAnswer, id: id, sent: route.Sent{Space: space}, at: at}, chain)
+}
+
+// Ended implements route.Teller.
+func (t *Teller) Ended(id uint64, at time.Time) { t.brief(&act{kind: kindEnded, id: id, at: at}) }
+
+// Forgotten implements route.Teller.
+func (t *Teller) Forgotten(worker uint64) {
+	t.brief(&act{kind: kindForgotten, sent: route.Sent{Worker: worker}})
+}
+
+// brief notes an act with its chains.
+func (t *Teller) brief(a *act, chains ...[]uint64) {
+	t.mu.Lock()
+	for _, c := range chains {
+		t.said.chain(c)
 	}
-	return t.next
+	much := t.note(a)
+	t.mu.Unlock()
+	if much {
+		t.catchUp()
+	}
 }
 
 // told writes a chain of which what others know is named.
@@ -147,61 +264,16 @@ func (t *Teller) request(w *writer, id uint64, s *route.Sent, flags byte, at tim
 	w.time(at)
 }
 
-// FirstByte implements route.Teller.
-func (t *Teller) FirstByte(id uint64, at time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	w := t.record(kindFirst, at)
-	w.uint(id)
-	w.time(at)
-	if o, ok := t.open[id]; ok {
-		o.first = at
-		t.open[id] = o
-	}
-}
-
-// Answer implements route.Teller.
-func (t *Teller) Answer(id, space uint64, chain []uint64, at time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	w := t.record(kindAnswer, at)
-	o := t.open[id]
-	w.uint(id)
-	w.known(&w.workers, o.Worker)
-	w.known(&w.spaces, space)
-	w.time(at)
-	w.told(t.chains, chain, o.end)
-}
-
-// Ended implements route.Teller.
-func (t *Teller) Ended(id uint64, at time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.open, id)
-	w := t.record(kindEnded, at)
-	w.uint(id)
-	w.time(at)
-}
-
-// Forgotten implements route.Teller. It has the time of the record before: only the order counts.
-func (t *Teller) Forgotten(worker uint64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.last.IsZero() {
-		return // nothing was told that could be forgotten
-	}
-	w := t.record(kindForgotten, t.last)
-	w.known(&w.workers, worker)
-}
-
 // Session tells of a change of a session.
 func (t *Teller) Session(s Session, at time.Time) {
 	if len(s.Key) > maxString || len(s.Value) > maxString {
 		return
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.writing.Lock()
+	defer t.writing.Unlock()
+	t.write()
 	w := t.record(kindSession, at)
+	t.wake(at)
 	w.byte(s.Kind)
 	w.bytes(s.Key)
 	w.bytes(string(s.Value))
@@ -210,9 +282,11 @@ func (t *Teller) Session(s Session, at time.Time) {
 
 // Beat tells that the router lives, and who its workers are.
 func (t *Teller) Beat(b *Beat, at time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.writing.Lock()
+	defer t.writing.Unlock()
+	t.write()
 	w := t.record(kindBeat, at)
+	t.wake(at)
 	w.byte(b.flags)
 	w.fixed(b.digest)
 	w.bytes(b.Name)
@@ -226,12 +300,14 @@ func (t *Teller) Beat(b *Beat, at time.Time) {
 
 // Open tells all requests in flight, so that hearers who have missed something have them right again.
 func (t *Teller) Open(at time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.writing.Lock()
+	defer t.writing.Unlock()
+	t.write()
 	if len(t.open) >= maxOpen {
 		return // not all of them are known
 	}
 	w := t.record(kindOpen, at)
+	t.wake(at)
 	w.uint(uint64(len(t.open)))
 	for id, o := range t.open {
 		flags, first := byte(0), o.at
@@ -246,8 +322,9 @@ func (t *Teller) Open(at time.Time) {
 // Take completes the frame at hand and returns the frames that wait, sealed for being sent now, up to some bytes. They
 // stay until Sent says that they were taken.
 func (t *Teller) Take(most int, now time.Time) (frames [][]byte) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.writing.Lock()
+	defer t.writing.Unlock()
+	t.write()
 	t.complete()
 	for i := range t.waiting {
 		f := &t.waiting[i]
@@ -264,8 +341,8 @@ func (t *Teller) Take(most int, now time.Time) (frames [][]byte) {
 
 // Taken says that the first n frames that Take returned were sent.
 func (t *Teller) Taken(frames [][]byte) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.writing.Lock()
+	defer t.writing.Unlock()
 	for _, f := range frames {
 		if len(t.waiting) == 0 || &t.waiting[0].bytes[0] != &f[0] {
 			return // dropped meanwhile
@@ -279,8 +356,8 @@ func (t *Teller) Taken(frames [][]byte) {
 
 // Stats returns the counts so far.
 func (t *Teller) Stats() TellerStats {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.writing.Lock()
+	defer t.writing.Unlock()
 	s := t.counts
 	s.Waiting = len(t.waiting)
 	return s

@@ -3,6 +3,7 @@ package peers
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"hash/crc32"
 	"math/rand/v2"
 	"slices"
@@ -150,6 +151,33 @@ func TestRepeatsGapsAndFloods(t *testing.T) {
 	}
 	if !errors.Is(flood, errFlood) {
 		t.Errorf("a flood: %v; want %v", flood, errFlood)
+	}
+}
+
+// What requests do while nobody sends anything is written all the same, before it becomes too much.
+func TestMuchIsSaidBetweenTwoFrames(t *testing.T) {
+	c := &clock{began.Add(time.Second)}
+	from, to := newPool(t, c, 3, 1<<20), newPool(t, c, 3, 1<<20)
+	teller, _ := Ends(from, 7)
+	from.Tell(teller)
+	_, h := Ends(to, 1)
+	const requests = 3 * maxActs / 2
+	for i := range requests {
+		r := send(t, from, words(fmt.Sprint("once upon a time ", i%50), 20), c.now)
+		if i%2 == 0 {
+			r.answer("x", c.now)
+		}
+		if n, k := len(teller.said.acts), len(teller.said.hashes); n > maxActs || k > maxHashes+100 {
+			t.Fatalf("request %d: %d acts and %d hashes are not written", i, n, k)
+		}
+	}
+	for _, frame := range teller.Take(1<<20, c.now) {
+		if err := h.Hear(frame, c.now, c.now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s, told := h.Stats(), teller.Stats(); s.Open != requests/2 || s.Records != told.Records || told.Records < 3*requests/2 {
+		t.Errorf("%d in flight of %d requests; %d records told, %d heard", s.Open, requests, told.Records, s.Records)
 	}
 }
 
