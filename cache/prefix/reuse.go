@@ -11,19 +11,21 @@ import (
 // blocks of all requests of the fleet in one LRU of about twice the fleet's KV, weighs what comes back after which gap
 // against what is new, and forgets over some 300 requests. Safe for concurrent use.
 //
-// The LRU is a run tree with one worker, the fleet, so a request costs one touch and nothing is sampled. A table of
-// block hashes would cost a map access a block: some 200 us for a 64k prompt.
+// The LRU is a run tree with one worker, the fleet, so a request costs one touch. A table of block hashes would cost a
+// map access a block: some 200 us for a 64k prompt. Of a long chain it keeps the first blocks and then one of eight
+// (thinned), since the copy of a prompt of 256 KB was 2 % of all that its request costs, and its collection 1 %.
 type Reuse struct {
 	now   func() time.Time
 	start time.Time
 	index *Index
 	all   *Namespace
 
-	mu     sync.Mutex // guards gaps, dead, weight and noted; taken before index's
+	mu     sync.Mutex // guards gaps, dead, weight, noted and few; taken before index's
 	gaps   [buckets]float64
 	dead   float64
 	weight float64 // of the last request; the first has 1
 	noted  int
+	few    []uint64 // what NoteAgo makes of a chain
 
 	warmed atomic.Bool
 	curve  [buckets + 1]atomic.Uint64 // R at the lower edge of each bucket, float64 bits; read without a lock
@@ -32,8 +34,12 @@ type Reuse struct {
 const (
 	buckets   = 64 // [0,1 s), then 3 an octave: up to 24 days
 	perOctave = 3
-	decay     = 1 - 1./300
-	warm      = 30 // requests, a tenth of the memory, before the prior gives way
+
+	dense = 64 // leading blocks of a chain that are all remembered
+	apart = 8  // of those after them each eighth is
+
+	decay = 1 - 1./300
+	warm  = 30 // requests, a tenth of the memory, before the prior gives way
 
 	heaviest  = 1e100 // a weight that floats can still count by, after 69,000 requests
 	drawEvery = 8     // the curve is drawn anew for each request at first, then for each eighth
@@ -51,7 +57,8 @@ func NewReuse(capacityBlocks int, now func() time.Time) *Reuse {
 	return r
 }
 
-// SetCapacity changes how many blocks are remembered, when the fleet has changed.
+// SetCapacity sets how many blocks are remembered, when the fleet has changed. Long chains are thinned, so that what is
+// remembered goes further back.
 func (r *Reuse) SetCapacity(blocks int) { r.index.SetCapacity(0, blocks) }
 
 // Note enters a request as it is sent: its prompt's chain, of blocks of blockTokens tokens. The chain's seed must
@@ -66,12 +73,17 @@ func (r *Reuse) NoteAgo(chain []uint64, blockTokens float64, ago time.Duration) 
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := int64(r.now().Sub(r.start) - ago)
-	t := r.all.touch(0, chain, now)
+	r.few = thinned(r.few[:0], chain)
+	t := r.all.touch(0, r.few, now)
+	found := len(chain)
+	if t.found < len(r.few) {
+		found = whole(t.found)
+	}
 	r.weigh()
-	r.dead += float64(len(chain)-t.found) * blockTokens * r.weight
-	if 2*t.found > len(chain) {
+	r.dead += float64(len(chain)-found) * blockTokens * r.weight
+	if 2*found > len(chain) {
 		at, _ := bucket(time.Duration(now - t.stamp))
-		r.gaps[at] += float64(t.found) * blockTokens * r.weight
+		r.gaps[at] += float64(found) * blockTokens * r.weight
 	}
 	r.noted++
 	if r.noted < warm || r.noted >= often && r.noted%drawEvery != 0 {
@@ -80,6 +92,19 @@ func (r *Reuse) NoteAgo(chain []uint64, blockTokens float64, ago time.Duration) 
 	r.draw()
 	r.warmed.Store(true)
 }
+
+// thinned appends to few the blocks of a chain that are remembered: all of the first, then the last of each eight. A
+// hash covers all blocks before its own, so what two chains share of these is what they share of all, to within seven.
+func thinned(few, chain []uint64) []uint64 {
+	few = append(few, chain[:min(dense, len(chain))]...)
+	for i := dense + apart - 1; i < len(chain); i += apart {
+		few = append(few, chain[i])
+	}
+	return few
+}
+
+// whole is the number of blocks that so many remembered ones stand for.
+func whole(few int) int { return few + max(0, few-dense)*(apart-1) }
 
 // Gaps is what a Reuse has learnt, as another process can start with it: tokens asked for again, by the time between,
 // and those that were new, of about so many requests.

@@ -143,3 +143,53 @@ func TestReuseTogether(t *testing.T) {
 	wg.Wait()
 	sound(t, r.index)
 }
+
+// Chats of up to some thousand blocks: R from thinned chains is what it is from all blocks, but for the rounding.
+func TestReuseThinned(t *testing.T) {
+	now := time.Unix(1000, 0)
+	r := NewReuse(1<<20, func() time.Time { return now })
+	s := &simple{capacity: 1 << 20, order: map[uint64]int64{}, at: map[uint64]float64{}}
+	rnd := rand.New(rand.NewPCG(7, 7))
+	chats := make([][]uint64, 12)
+	for i := range 600 {
+		now = now.Add(time.Duration(rnd.ExpFloat64() * 1e9))
+		k := rnd.IntN(len(chats))
+		if rnd.IntN(9) == 0 {
+			chats[k] = nil
+		}
+		for range 20 + rnd.IntN(400) {
+			chats[k] = append(chats[k], rnd.Uint64())
+		}
+		r.Note(chats[k], 16)
+		s.note(chats[k], 16, now.Sub(time.Unix(1000, 0)).Seconds())
+		if i < often || r.noted%drawEvery != 0 {
+			continue
+		}
+		for _, edge := range []float64{0, 1, 2, 4, 8, 16, 32} {
+			if got, want := r.R(time.Duration(edge*1e9)), s.r(edge); math.Abs(got-want) > .01 {
+				t.Fatalf("request %d: R(%v s) = %v; want %v", i, edge, got, want)
+			}
+		}
+	}
+	if blocks := r.index.Worker(0).Blocks; blocks > len(s.order)/5 {
+		t.Errorf("%d blocks are remembered of %d", blocks, len(s.order))
+	}
+}
+
+func TestThinned(t *testing.T) {
+	chain := make([]uint64, 200)
+	for i := range chain {
+		chain[i] = uint64(i)
+	}
+	for n := range chain {
+		few := thinned(nil, chain[:n])
+		if got := whole(len(few)); got > n || got <= n-apart {
+			t.Errorf("%d remembered blocks of %d stand for %d", len(few), n, got)
+		}
+		for i, h := range few {
+			if whole(i+1) != int(h)+1 {
+				t.Fatalf("remembered block %d is block %d; want %d", i, h, whole(i+1)-1)
+			}
+		}
+	}
+}
