@@ -38,7 +38,7 @@ var arrows = map[string][]string{
 		"cache/lmcache", "conf"}, // what the configuration means for the others
 
 	"daemon/warmpath": {"daemon", "daemon/crew", "daemon/lab", "daemon/lab/...", "daemon/decisions", "daemon/kvcache", "daemon/operator",
-		"daemon/redecide", "daemon/replay", "daemon/scaffold", "daemon/spool", "daemon/unit", "daemon/vllmsim",
+		"daemon/delivery", "daemon/redecide", "daemon/replay", "daemon/scaffold", "daemon/spool", "daemon/unit", "daemon/vllmsim",
 		"daemon/vllmsim/events", "daemon/vllmsim/lmworker", "host", "cache/...", "conf",
 		"plugins", "sdk", "sdk/abi"},
 
@@ -61,6 +61,7 @@ var arrows = map[string][]string{
 	// The others under daemon are strangers to each other.
 	"daemon/feed":             {"daemon/worker", "cache/holdings", "cache/kvevents", "cache/zmtp"},
 	"daemon/gate":             {},
+	"daemon/delivery":         {},
 	"daemon/listen":           {"daemon/socket"},
 	"daemon/discover":         {},
 	"daemon/discover/dnstest": {}, // a name server for tests
@@ -127,7 +128,7 @@ var arrows = map[string][]string{
 var doors = map[string][]string{
 	"github.com/tetratelabs/wazero":                         {"host"},
 	"github.com/gofiber/fiber/v2":                           {"daemon/front", "daemon/operator"},
-	"github.com/valyala/fasthttp":                           {"daemon/front"},
+	"github.com/valyala/fasthttp":                           {"daemon/front", "daemon/operator"},
 	"github.com/prometheus/client_golang":                   {"daemon/operator"},
 	"github.com/coreos/go-systemd/v22":                      {"daemon/unit"},
 	"github.com/armon/go-radix":                             {"cache/holdings", "cache/kvstore/catalog", "cache/prefix"},
@@ -329,7 +330,8 @@ func init() {
 	for _, r := range []string{"daemon", "daemon/operator"} {
 		arrows[r] = append(arrows[r], "daemon/whatif")
 	}
-	arrows["daemon/adapt"] = append(arrows["daemon/adapt"], "daemon/tracing", "daemon/whatif", "host", "plugins")
+	arrows["daemon/adapt"] = append(arrows["daemon/adapt"], "daemon/delivery", "daemon/tracing", "daemon/whatif", "host", "plugins")
+	arrows["daemon/operator"] = append(arrows["daemon/operator"], "daemon/delivery") // modules that the admin API takes in
 }
 
 // One of discover's sources is a room of its own: the pods of a Kubernetes service.

@@ -24,19 +24,6 @@ func ServedBy(p *Pool, strategy string) *Pool {
 	return &q
 }
 
-// beside lists the strategies that a pool has beside its own, each once.
-func beside(p *Pool) []string {
-	var names []string
-	for _, s := range p.Shadow {
-		names = append(names, s.Strategy)
-	}
-	for _, c := range p.Canary {
-		names = append(names, c.Strategy)
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
-}
-
 // Bounds of what one pool may have.
 const (
 	maxShadows  = 8
@@ -94,9 +81,15 @@ func checkCanary(r *report, at string, c *Config, one *Canary) {
 
 // checkStrategyName checks that there is a strategy of the name that stands under the key strategy of path.
 func checkStrategyName(r *report, path string, c *Config, name string) {
-	if _, own := c.Strategies[name]; !own && !slices.Contains(Builtins, name) {
+	_, own := c.Strategies[name]
+	if own && !c.HasModule(name) && c.Server.StrategiesDir != "" {
+		r.add(child(path, "strategy"), fmt.Sprintf("there is no %s yet", c.Server.StoredPath(name)),
+			"bring the module there first, by warmpath plugin push, and then name it here")
+	}
+	if !own && !slices.Contains(Builtins, name) {
 		known := append(slices.Clone(Builtins), slices.Sorted(maps.Keys(c.Strategies))...)
 		r.add(child(path, "strategy"), fmt.Sprintf("there is no strategy %q", name),
-			remedyFor(name, known)+" A module of your own needs [strategies.NAME] with its path")
+			remedyFor(name, known)+" A module of your own needs [strategies.NAME] with its path, or is NAME.wasm in "+
+				"server.strategies_dir")
 	}
 }

@@ -68,10 +68,15 @@ const MaxID = 64
 
 // name reports a text that cannot stand in metric labels, headers and logs.
 func (r *report) name(path, s string) {
-	const safe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
-	if s == "" || len(s) > MaxID || strings.Trim(s, safe) != "" {
+	if !IsName(s) {
 		r.add(path, fmt.Sprintf("%q is no name", s), "write up to 64 of a-z, A-Z, 0-9, dot, dash and underscore")
 	}
+}
+
+// IsName reports whether a text can be the name of a pool, a strategy or a key.
+func IsName(s string) bool {
+	const safe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
+	return s != "" && len(s) <= MaxID && strings.Trim(s, safe) == ""
 }
 
 // patterns reports what is no pattern of models. It calls each with the others, and with the path of each.

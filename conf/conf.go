@@ -22,6 +22,9 @@ type Config struct {
 	// Path is the file that was read, as given to Load.
 	Path string `toml:"-"`
 
+	Activated map[string]Activation `toml:"-"` // by pool, in force: see Server.StrategiesDir
+	Ended     []Ended               `toml:"-"` // activations that are not in force
+
 	lines map[string]int `toml:"-"` // of the keys in the file
 	sums  map[string]sum `toml:"-"` // of the files beside it, as Load found them; nil after Parse
 }
@@ -50,6 +53,7 @@ type Server struct {
 	Explain        bool          `toml:"explain"`                           // answer X-Warmpath-Explain: 1 in headers
 	Pprof          bool          `toml:"pprof"`                             // /debug/pprof on admin without a token
 	ModuleCache    string        `toml:"module_cache" reload:"restart"`     // folder of compiled modules; see CacheDir
+	StrategiesDir  string        `toml:"strategies_dir"`                    // folder of modules NAME.wasm; "" = none
 	StateFile      string        `toml:"state_file" reload:"restart"`       // what a restart starts with; "" = none
 	KVEventsListen string        `toml:"kv_events_listen" reload:"restart"` // for workers that dial us; "" = none
 	LogFormat      string        `toml:"log_format" reload:"restart"`       // text | json
@@ -165,6 +169,20 @@ type Strategy struct {
 	Fuel        int64          `toml:"fuel"`         // steps per pick
 	PickTimeout time.Duration  `toml:"pick_timeout"` // of a pick, by the clock
 	MemoryMB    int            `toml:"memory_mb"`    // of one instance, in MiB
+}
+
+// Activation is a strategy that the admin API has put in the place of the one that the file names for a pool.
+type Activation struct {
+	Strategy  string    `toml:"strategy"`
+	InsteadOf string    `toml:"instead_of"` // what the file named then; once it names another, the file's word holds
+	Since     time.Time `toml:"since"`
+}
+
+// Ended is an activation that is not in force.
+type Ended struct {
+	Pool string
+	Activation
+	NoModule bool // its module is gone; else the file names another strategy than it did
 }
 
 // Builtins names the strategies that need no path. conf imports nothing of ours, so package daemon sets it from

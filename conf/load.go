@@ -55,7 +55,9 @@ func Parse(data []byte, path string) (*Config, error) {
 		return nil, syntaxProblem(r.file, err) // a number out of its type's range
 	}
 	c.complete(tree)
+	addStored(r, c)
 	validate(r, c)
+	activate(r, c)
 	if err := r.err(); err != nil {
 		return nil, err
 	}
@@ -134,6 +136,7 @@ func (c *Config) complete(tree map[string]any) {
 	s.TLSCertFile = c.resolve(s.TLSCertFile)
 	s.TLSKeyFile = c.resolve(s.TLSKeyFile)
 	s.StateFile = c.resolve(s.StateFile)
+	s.StrategiesDir = c.resolve(s.StrategiesDir)
 	if s.ModuleCache != "off" {
 		s.ModuleCache = c.resolve(s.ModuleCache)
 	}

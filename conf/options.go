@@ -53,6 +53,28 @@ func (c *Config) WatchedFiles() []string {
 	})
 }
 
+// beside lists the strategies that a pool has beside its own, each once.
+func beside(p *Pool) []string {
+	var names []string
+	for _, s := range p.Shadow {
+		names = append(names, s.Strategy)
+	}
+	for _, c := range p.Canary {
+		names = append(names, c.Strategy)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// StoredPath is where server.strategies_dir has the module of that name.
+func (s *Server) StoredPath(name string) string { return filepath.Join(s.StrategiesDir, name+".wasm") }
+
+// HasModule reports whether there is code for a strategy: one that the file names before its module has come to
+// server.strategies_dir has none.
+func (c *Config) HasModule(name string) bool {
+	return c.Strategies[name].Path != "" || slices.Contains(Builtins, name)
+}
+
 // CacheDir is where compiled modules are kept: module_cache, else warmpath in the user's cache folder. "off", or a
 // system without such a folder, is the empty string: nothing is kept.
 func (s *Server) CacheDir() string {

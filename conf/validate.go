@@ -37,7 +37,7 @@ func validate(r *report, c *Config) {
 		checkWorkers(r, child(path, "workers"), c.Pools[i].Workers, urls)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Strategies)) {
-		checkStrategy(r, child("strategies", name), name, c.Strategies[name])
+		checkStrategy(r, c, name)
 	}
 }
 
@@ -119,16 +119,18 @@ func checkReachable(r *report, c *Config, i int) {
 	})
 }
 
-func checkStrategy(r *report, path, name string, s Strategy) {
+func checkStrategy(r *report, c *Config, name string) {
+	path, s := child("strategies", name), c.Strategies[name]
 	r.name(path, name)
-	if s.Path == "" && !slices.Contains(Builtins, name) {
+	toCome := s.Path == "" && c.Server.StrategiesDir != "" && !slices.Contains(Builtins, name)
+	if !c.HasModule(name) && !toCome {
 		r.add(child(path, "path"), "it is missing, and "+name+" is no built-in",
 			"give the module's file, or name one of "+strings.Join(Builtins, ", "))
 	}
 	if sum, err := hex.DecodeString(s.SHA256); s.SHA256 != "" && (err != nil || len(sum) != 32) {
 		r.add(child(path, "sha256"), fmt.Sprintf("%.80q is no SHA-256", s.SHA256),
 			"write the 64 hex digits that sha256sum or warmpath plugin check prints")
-	} else if s.SHA256 != "" && s.Path == "" {
+	} else if s.SHA256 != "" && s.Path == "" && !toCome {
 		r.add(child(path, "sha256"), "a built-in has no file", "give the module's path, or leave it out")
 	}
 	for i, a := range s.Allow {

@@ -101,6 +101,10 @@ var asked = map[string]struct {
 	"delete /api/v1/cache/keys":                          {path: "/api/v1/cache/keys?prefix="},
 	"post /api/v1/upgrade":                               {path: "/api/v1/upgrade?timeout=never", status: 400},
 	"post /api/v1/whatif":                                {body: `{"body":{"model":"sim","prompt":"hello","max_tokens":1}}`},
+	"put /api/v1/strategies/{name}":                      {path: "/api/v1/strategies/mine", status: 403},
+	"delete /api/v1/strategies/{name}":                   {path: "/api/v1/strategies/mine", status: 403},
+	"put /api/v1/pools/{pool}/strategy":                  {path: "/api/v1/pools/main/strategy", status: 403},
+	"delete /api/v1/pools/{pool}/strategy":               {path: "/api/v1/pools/main/strategy", status: 403},
 	"post /api/v1/pools/{pool}/workers/{worker}/drain":   {path: "/api/v1/pools/main/workers/w1/drain"},
 	"delete /api/v1/pools/{pool}/workers/{worker}/drain": {path: "/api/v1/pools/main/workers/w1/drain"},
 }

@@ -81,7 +81,7 @@ func (d *Daemon) apply(c *conf.Config) error {
 	if err != nil {
 		return err
 	}
-	loaded, err := crew.LoadAll(d.host, c)
+	loaded, err := crew.LoadAll(d.host, c, d.log)
 	if err != nil {
 		return err
 	}

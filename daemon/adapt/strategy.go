@@ -24,16 +24,22 @@ func Strategy(h *host.Host, c *conf.Config, p *conf.Pool) (*host.Strategy, error
 	if err != nil {
 		return nil, wrong(err)
 	}
-	if err := checkSum(p.Strategy, sc.SHA256, wasm); err != nil {
-		return nil, wrong(err)
-	}
-	s, err := h.Load(context.Background(), p.Strategy, wasm, host.Options{
-		Values: c.OptionValues(p), Allow: sc.Allow, Fuel: sc.Fuel,
-		MemoryBytes: sc.MemoryMB << 20, PickTime: sc.PickTimeout, Pool: p.Name})
+	s, err := loadStrategy(h, c, p, wasm)
 	if err != nil {
 		return nil, wrong(err)
 	}
 	return s, nil
+}
+
+// loadStrategy makes a pool's strategy of a module.
+func loadStrategy(h *host.Host, c *conf.Config, p *conf.Pool, wasm []byte) (*host.Strategy, error) {
+	sc := c.StrategyOf(p)
+	if err := checkSum(p.Strategy, sc.SHA256, wasm); err != nil {
+		return nil, err
+	}
+	return h.Load(context.Background(), p.Strategy, wasm, host.Options{
+		Values: c.OptionValues(p), Allow: sc.Allow, Fuel: sc.Fuel,
+		MemoryBytes: sc.MemoryMB << 20, PickTime: sc.PickTimeout, Pool: p.Name})
 }
 
 // checkSum compares a module with the sum that the file has for it, if it has one.
@@ -46,17 +52,13 @@ func checkSum(name, want string, wasm []byte) error {
 		"right module there, or correct the sum", name, got, name, strings.ToLower(want))
 }
 
-// Strategies are the names of all strategies that a pool could have: the built-ins, and those of the file.
+// Strategies are the names of all strategies that a pool could have: the built-ins, and those of the file and of
+// server.strategies_dir.
 func Strategies(c *conf.Config) []string {
-	return slices.Compact(slices.Sorted(func(yield func(string) bool) {
-		for _, names := range [][]string{plugins.Names(), slices.Collect(maps.Keys(c.Strategies))} {
-			for _, name := range names {
-				if !yield(name) {
-					return
-				}
-			}
-		}
-	}))
+	names := slices.AppendSeq(plugins.Names(), maps.Keys(c.Strategies))
+	names = slices.DeleteFunc(names, func(name string) bool { return !c.HasModule(name) })
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // StrategyFor loads a strategy as a pool would have it if the file named it there, without the pool's own options.

@@ -2,6 +2,7 @@ package crew
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -28,8 +29,16 @@ type canary struct {
 	rule route.Canary // whose Strategy is not set
 }
 
-// LoadAll loads the strategies of every pool, or none.
-func LoadAll(h *host.Host, c *conf.Config) ([]*Loaded, error) {
+// LoadAll loads the strategies of every pool, or none. It logs which of them the admin API has activated.
+func LoadAll(h *host.Host, c *conf.Config, log *slog.Logger) ([]*Loaded, error) {
+	all, err := loadAll(h, c)
+	if err == nil {
+		adapt.TellActivations(c, log)
+	}
+	return all, err
+}
+
+func loadAll(h *host.Host, c *conf.Config) ([]*Loaded, error) {
 	var all []*Loaded
 	for i := range c.Pools {
 		l, err := loadPool(h, c, &c.Pools[i])
@@ -105,7 +114,7 @@ func Check(c *conf.Config) error {
 		return err
 	}
 	defer h.Close(context.Background())
-	loaded, err := LoadAll(h, c)
+	loaded, err := loadAll(h, c)
 	CloseAll(loaded)
 	return err
 }

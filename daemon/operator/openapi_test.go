@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/warmpath/warmpath/daemon/decisions"
+	"github.com/warmpath/warmpath/daemon/delivery"
 	"github.com/warmpath/warmpath/daemon/whatif"
 )
 
@@ -27,7 +28,7 @@ type operation struct {
 	route   string // method and path, as fiber has it
 	says    string
 	query   string // names of parameters, each with what it is: "limit: how many; worker: of one only"
-	takes   any    // a value of the body's type; nil = none
+	takes   any    // a value of the body's type; a string is a type of bytes; nil = none
 	answers any    // a value of the body's type with 200; a string is a type of text
 	fails   string // statuses, beside 401 and 403 that all may have
 }
@@ -75,6 +76,20 @@ var operations = []operation{
 		answers: "application/octet-stream"},
 	{route: "GET /api/v1/routers", says: "Other routers that share the history", answers: RoutersState{}},
 	{route: "GET /api/v1/lmcache", says: "LMCache's instances", answers: lmcacheState{}},
+	{route: "GET /api/v1/strategies", says: "The strategies that there are, each with its SHA-256 and whom it serves",
+		answers: []delivery.Strategy{}},
+	{route: "PUT /api/v1/strategies/:name", says: "Bring a module into server.strategies_dir; it serves at once where its " +
+		"name is configured. 422: it cannot serve, and why; 409: another stands there than If-Match says, or the configuration " +
+		"is in the way; 403: there is no token, which this needs on loopback too", takes: "application/wasm",
+		answers: delivery.Delivered{}, fails: "400 403 409 413 422 500",
+		query: "If-Match: SHA-256 of the module in whose place it is to come"},
+	{route: "DELETE /api/v1/strategies/:name", says: "Remove a module that serves nobody", answers: removed{},
+		fails: "403 404 409 500"},
+	{route: "PUT /api/v1/pools/:pool/strategy", says: "Have a strategy serve in the place of the one that the file names, " +
+		"over reloads and restarts too; it ends when the file comes to name another", takes: activation{},
+		answers: delivery.Strategy{}, fails: "400 403 404 409 422 500"},
+	{route: "DELETE /api/v1/pools/:pool/strategy", says: "Have the strategy serve that the file names",
+		answers: delivery.Strategy{}, fails: "403 404 409 500"},
 	{route: "POST /api/v1/pools/:pool/workers/:worker/drain", says: "Take a worker out: its requests run to their end",
 		query: "rank: one of its data-parallel ranks", answers: drainState{}, fails: "404"},
 	{route: "DELETE /api/v1/pools/:pool/workers/:worker/drain", says: "Put it back",
@@ -185,6 +200,10 @@ func (s *schemas) operation(o *operation, path string) object {
 		order = slices.DeleteFunc(order, func(name string) bool { return name == m[1] })
 	}
 	for _, name := range order {
+		if name == "If-Match" {
+			add(name, "header")
+			continue
+		}
 		add(name, "query")
 	}
 	kind, body := "application/json", object{}
@@ -202,7 +221,9 @@ func (s *schemas) operation(o *operation, path string) object {
 	}
 	out := object{"summary": o.says, "parameters": parameters, "responses": responses,
 		"operationId": strings.Trim(regexp.MustCompile(`\W+`).ReplaceAllString(o.route, "_"), "_")}
-	if o.takes != nil {
+	if kind, ok := o.takes.(string); ok {
+		out["requestBody"] = object{"required": true, "content": object{kind: object{}}}
+	} else if o.takes != nil {
 		out["requestBody"] = object{"required": true,
 			"content": object{"application/json": object{"schema": s.of(reflect.TypeOf(o.takes))}}}
 	}

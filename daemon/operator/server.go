@@ -18,6 +18,7 @@ import (
 	"github.com/warmpath/warmpath/cache/lmcache"
 	"github.com/warmpath/warmpath/cache/tier"
 	"github.com/warmpath/warmpath/daemon/decisions"
+	"github.com/warmpath/warmpath/daemon/delivery"
 	"github.com/warmpath/warmpath/daemon/kvcache"
 	"github.com/warmpath/warmpath/daemon/peers"
 	"github.com/warmpath/warmpath/daemon/whatif"
@@ -37,6 +38,8 @@ type Config struct {
 	Draining func() bool
 	Ring     *decisions.Ring
 	WhatIf   *whatif.Lab
+
+	Strategies *delivery.Store
 
 	Configuration func() map[string]any                         // in force, without its secrets
 	Reload        func() error                                  // reads the file again
@@ -87,6 +90,7 @@ func New(c Config) (*Server, error) {
 	if c.Wrap != nil {
 		s.listener = c.Wrap(raw)
 	}
+	s.listener = lingering{s.listener}
 	return s, nil
 }
 
@@ -154,6 +158,7 @@ func (s *Server) newApp(c Config, token string) *fiber.App {
 	})
 	app.Server().SecureErrorLogMessage = true
 	app.Use(closing(c.Draining))
+	app.Use(lingerUnread)
 	app.Use(ownPagesOnly(token != "", c.Admin))
 	app.Get("/health", health)
 	app.Get("/ready", s.readiness)
@@ -170,6 +175,7 @@ func (s *Server) newApp(c Config, token string) *fiber.App {
 	app.Get("/api/v1/pools", func(c *fiber.Ctx) error { return c.JSON(Describe(s.pools())) })
 	app.Get("/api/v1/sessions", func(c *fiber.Ctx) error { return sessionsPage(c, s.pools()) })
 	s.addActions(app)
+	addStrategies(app, c.Strategies, token)
 	app.Get("/api/v1/shadows", func(c *fiber.Ctx) error { return shadowsPage(c, s.pools()) })
 	app.Get("/api/v1/decisions", s.decided.list)
 	app.Get("/api/v1/decisions/:id", s.decided.one)
@@ -218,8 +224,15 @@ func apiIndex(c *fiber.Ctx) error {
 			"resp/DATABASE/KEY or hyperpod/BUCKET/KEY, where bytes that do not print, spaces and % stand as %XX",
 		"DELETE /api/v1/cache/keys": "?key=K deletes one, ?prefix=P all that begin so, 5000 a call: ?after=NEXT goes on",
 		"GET /api/v1/cache/value":   "the bytes of ?key=K",
-		"GET /api/v1/routers":       "other routers that share the history: who is there, lag, messages, replay",
-		"GET /api/v1/lmcache":       "LMCache's instances: state, hash, keys by location, gaps, syncs",
+		"GET /api/v1/strategies":    "the strategies that there are, each with its SHA-256 and the pools that it serves",
+		"PUT /api/v1/strategies/NAME": "bring a module, the body; it serves at once where its name is configured; " +
+			`If-Match: "SHA256" of the one in whose place it comes; needs a token, as all that changes strategies`,
+		"DELETE /api/v1/strategies/NAME": "remove a module that serves nobody",
+		"PUT /api/v1/pools/POOL/strategy": "have a strategy serve in the place of the one that the file names, over " +
+			`restarts too: {"strategy": "NAME"}`,
+		"DELETE /api/v1/pools/POOL/strategy": "have the one serve that the file names",
+		"GET /api/v1/routers":                "other routers that share the history: who is there, lag, messages, replay",
+		"GET /api/v1/lmcache":                "LMCache's instances: state, hash, keys by location, gaps, syncs",
 		"POST /api/v1/pools/POOL/workers/WORKER/drain": "take a worker out: its requests run to their end; ?rank=N for one " +
 			"of its data-parallel ranks",
 		"DELETE /api/v1/pools/POOL/workers/WORKER/drain": "put it back",
@@ -232,6 +245,9 @@ func adminError(c *fiber.Ctx, err error) error {
 	status := fiber.StatusInternalServerError
 	if fe := (*fiber.Error)(nil); errors.As(err, &fe) {
 		status = fe.Code
+	}
+	if status == fiber.StatusRequestEntityTooLarge {
+		return c.Status(status).JSON(fiber.Map{"error": "the body is too long: 4 MiB, of a module 16 MiB"})
 	}
 	return c.SendStatus(status)
 }

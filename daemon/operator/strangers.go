@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
 )
 
 // ownPagesOnly keeps web pages of others off the operator's listener: on loopback there is no token to do so. A page
@@ -61,11 +62,15 @@ func profilesAllowed(token bool, pprof func() bool) fiber.Handler {
 	}
 }
 
-// requireToken lets in who shows the token as a bearer. The comparison's time says nothing of where they differ.
+// isBearer reports whether a request shows the token. The comparison's time says nothing of where they differ.
+func isBearer(h *fasthttp.RequestHeader, token string) bool {
+	return subtle.ConstantTimeCompare(h.Peek("Authorization"), []byte("Bearer "+token)) == 1
+}
+
+// requireToken lets in who shows the token as a bearer.
 func requireToken(token string) fiber.Handler {
-	want := []byte("Bearer " + token)
 	return func(c *fiber.Ctx) error {
-		if subtle.ConstantTimeCompare(c.Request().Header.Peek("Authorization"), want) != 1 {
+		if !isBearer(&c.Request().Header, token) {
 			return fiber.ErrUnauthorized
 		}
 		return c.Next()

@@ -40,10 +40,10 @@ var errNotThere = errors.New("not there")
 const maxAnswer = 64 << 20
 
 // call sends a request and returns the answer's body. An answer that is no 200 is an error.
-func (a *adminDoor) call(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+func (a *adminDoor) call(ctx context.Context, method, path string, body []byte, headers ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, adminTimeout+a.patience)
 	defer cancel()
-	resp, err := a.open(ctx, method, path, body)
+	resp, err := a.open(ctx, method, path, body, headers...)
 	if err != nil {
 		return nil, err
 	}
@@ -72,8 +72,9 @@ func said(raw []byte) string {
 	return fmt.Sprintf("%.200s", bytes.TrimSpace(raw))
 }
 
-// open sends a request.
-func (a *adminDoor) open(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
+// open sends a request. headers are names, each with its value behind it.
+func (a *adminDoor) open(ctx context.Context, method, path string, body []byte, headers ...string) (*http.Response,
+	error) {
 	base := strings.TrimSuffix(a.at, "/")
 	if !strings.Contains(base, "://") {
 		base = "http://" + base
@@ -91,6 +92,9 @@ func (a *adminDoor) open(ctx context.Context, method, path string, body []byte) 
 	}
 	if len(body) > 0 {
 		req.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {

@@ -30,7 +30,8 @@ func TestStrategiesTutorial(t *testing.T) {
 	script := ports.Replace(shell(read(t, "../../docs/strategies.md")))
 	write(t, filepath.Join(dir, "tutorial.sh"), "set -euo pipefail; set -m; PATH=\"$PWD/bin:$PATH\"; trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n"+script)
 	out := launch(t, dir, "bash tutorial.sh", "GOPROXY=off", "GOWORK=off").succeed()
-	for _, want := range []string{"nearest.wasm: ok", "\n200\n", `msg="strategy prints"`, "text=\"a request of", "reload refused"} {
+	for _, want := range []string{"nearest.wasm: ok", "\n200\n", `msg="strategy prints"`, "text=\"a request of", "reload refused",
+		"closest is live of pool pool1, activated in the place of nearest", "nearest is live of pool pool1\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the tutorial does not show %q:\n%s", want, out)
 		}

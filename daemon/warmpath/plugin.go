@@ -15,7 +15,8 @@ func pluginCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			return fmt.Errorf("plugin: name what to do, as in: warmpath plugin check FILE.wasm")
 		}}
-	c.AddCommand(pluginNewCommand(), pluginBuildCommand(), pluginTestCommand(), pluginCheckCommand(), pluginRunCommand())
+	c.AddCommand(pluginNewCommand(), pluginBuildCommand(), pluginTestCommand(), pluginCheckCommand(), pluginRunCommand(),
+		pluginPushCommand(), pluginListCommand(), pluginActivateCommand(), pluginDeactivateCommand())
 	return c
 }
 

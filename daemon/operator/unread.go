@@ -1,0 +1,65 @@
+package operator
+
+import (
+	"io"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
+)
+
+// unread is a pseudo header: the length of a body that is not read, -1 = nobody has said it. Its leading blank keeps
+// clients from sending it.
+const unread = " unread"
+
+// leaveUnread has a request answered without its body, and the connection closed.
+func leaveUnread(h *fasthttp.RequestHeader, length string) {
+	h.Set(unread, length)
+	h.SetContentLength(0)
+	h.SetConnectionClose()
+	h.Del(fiber.HeaderExpect) // a client that waits for 100 Continue sends nothing, and reads the answer
+}
+
+// lingerUnread has the connections of such requests read on after the answer.
+func lingerUnread(c *fiber.Ctx) error {
+	if conn, ok := c.Context().Conn().(*lingeringConn); ok && len(c.Request().Header.Peek(unread)) > 0 {
+		conn.linger.Store(true)
+	}
+	return c.Next()
+}
+
+// lingering is a listener whose connections may linger.
+type lingering struct{ net.Listener }
+
+// Accept waits for the next connection.
+func (l lingering) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &lingeringConn{Conn: c}, nil
+}
+
+// lingeringConn reads on when it is closed, if somebody is still sending: a plain close would reset the connection, and
+// the client might not see the answer.
+type lingeringConn struct {
+	net.Conn
+	linger atomic.Bool
+}
+
+// How long and how far a closed connection is read: a module that is twice too long within a second or two.
+const (
+	lingerTime  = 2 * time.Second
+	lingerBytes = 32 << 20
+)
+
+// Close closes the connection; the client gets what was written.
+func (c *lingeringConn) Close() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok && c.linger.Swap(false) && half.CloseWrite() == nil {
+		_ = c.SetReadDeadline(time.Now().Add(lingerTime))
+		_, _ = io.CopyN(io.Discard, c.Conn, lingerBytes)
+	}
+	return c.Conn.Close()
+}
