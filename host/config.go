@@ -22,7 +22,7 @@ type Config struct {
 	Slots           int           // instances of a strategy; default GOMAXPROCS, at least 2: one may be at its upkeep
 	CacheDir        string        // of compiled code, so that a start takes 30 ms and not 500; default none
 	QuarantineAfter int           // errors in a row until a strategy is set aside; default 5
-	QuarantineFor   time.Duration // until one pick tries it again; default 30 s
+	QuarantineFor   time.Duration // until one pick tries it again, doubled by each try in vain up to tenfold; default 30 s
 	Log             *slog.Logger  // default: none
 	KV              KV            // default: kv_* answer ErrForbidden
 	Interpreter     bool          // 20-50 times slower, for platforms without the compiler

@@ -23,7 +23,8 @@
 // Slow is what the clock ends, and also what takes over a fifth of its time, 1 ms, and answers
 // (TestLongPicksSetAStrategyAside): nothing would ever end picks of 4.9 ms, though four clients can keep two processors
 // busy with them, and other pools wait. A share of the processors for each strategy lost: it takes a second clock and a
-// queue, and a pick that waits for its share is no better off than one that the fallback answers.
+// queue, and a pick that waits for its share is no better off than one that the fallback answers. One pick tries it
+// again after half a minute, and after twice as long for each try in vain, five minutes at most.
 //
 // What would compile for over 10 s is refused before (package meter). Compiling holds no lock, and is given up after 10
 // s of a processor: by the clock a busy machine would refuse good modules (TestGoodGuestOnABusyMachine). wazero cannot

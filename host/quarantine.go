@@ -8,6 +8,9 @@ import (
 	"time"
 )
 
+// longestPause is the pause, in first pauses, that a strategy comes to which fails whenever it is tried again.
+const longestPause = 10
+
 // slowPicks good picks make up for one that was long or ended by the clock: a strategy that is too slow in more than
 // one pick of twenty is set aside, though never twice in a row.
 const slowPicks = 20
@@ -15,12 +18,13 @@ const slowPicks = 20
 // quarantine sets a strategy aside that fails again and again, or is too slow. Safe for concurrent use.
 type quarantine struct {
 	after   int64         // errors in a row
-	pause   time.Duration // until one pick tries the strategy again
+	pause   time.Duration // until one pick tries the strategy again; twice as long after each try in vain
 	log     *slog.Logger
 	lines   limiter // of errors in the log
 	started time.Time
 
 	retryAt atomic.Int64 // set aside until then, in nanoseconds since started; 0 = in service
+	tries   atomic.Int64 // picks that tried the strategy again since it was set aside
 	inARow  atomic.Int64 // errors since the last good answer
 	slow    atomic.Int64 // slowPicks for each pick that was long or that the clock ended, less one for each good pick
 
@@ -34,7 +38,20 @@ func (q *quarantine) on() bool { return q.retryAt.Load() != 0 }
 // admit reports whether a pick may go to the module although it is set aside: one pick in each pause may.
 func (q *quarantine) admit() bool {
 	until, now := q.retryAt.Load(), int64(time.Since(q.started))
-	return until == 0 || now >= until && q.retryAt.CompareAndSwap(until, now+int64(q.pause))
+	if until == 0 {
+		return true
+	}
+	if now < until || !q.retryAt.CompareAndSwap(until, now+int64(q.wait())) {
+		return false
+	}
+	q.tries.Add(1)
+	return true
+}
+
+// wait is how long the strategy is left alone now. A try that the clock ends takes a processor from everybody for the
+// whole of pick_timeout.
+func (q *quarantine) wait() time.Duration {
+	return q.pause * time.Duration(min(longestPause, 1<<min(q.tries.Load(), 10)))
 }
 
 // failed counts an error, and sets the strategy aside after several in a row, or when too large a share of its picks
@@ -89,10 +106,11 @@ func (q *quarantine) tooSlow() bool {
 
 // setAside keeps requests from the strategy for a pause.
 func (q *quarantine) setAside(why reason, err error) {
-	until := int64(time.Since(q.started) + q.pause)
+	pause := q.wait()
+	until := int64(time.Since(q.started) + pause)
 	if q.retryAt.Swap(until) == 0 {
 		q.log.Error("strategy is set aside after errors; the fallback answers until a pick that tries it again succeeds",
-			"errors", q.after, "retry_after", q.pause, "reason", reasonNames[why], "err", err)
+			"errors", q.after, "retry_after", pause, "reason", reasonNames[why], "err", err)
 	}
 }
 
@@ -108,6 +126,7 @@ func (q *quarantine) succeeded() (back bool) {
 	if q.retryAt.Swap(0) == 0 {
 		return false
 	}
+	q.tries.Store(0)
 	q.log.Info("strategy is back in service")
 	return true
 }

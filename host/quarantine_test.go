@@ -1,0 +1,44 @@
+package host
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A strategy that fails whenever it is tried again is tried ever more seldom; one good answer, and it starts anew.
+func TestTriesInVain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := quarantine{after: 2, pause: time.Second, started: time.Now()}
+		q.log = slog.New(slog.NewTextHandler(io.Discard, nil))
+		q.failed(trap, errors.New("one"))
+		if q.on() {
+			t.Fatal("one error set the strategy aside")
+		}
+		q.failed(trap, errors.New("two"))
+		for n, want := range []time.Duration{1, 2, 4, 8, 10, 10, 10} {
+			if q.admit() {
+				t.Fatalf("pause %d: a pick was admitted at once", n)
+			}
+			time.Sleep(want*time.Second - time.Millisecond)
+			if q.admit() {
+				t.Errorf("pause %d: a pick was admitted before %d s", n, want)
+			}
+			time.Sleep(time.Millisecond)
+			if !q.admit() {
+				t.Errorf("pause %d: no pick was admitted after %d s", n, want)
+			}
+			if q.admit() {
+				t.Errorf("pause %d: two picks were admitted", n)
+			}
+			q.failed(trap, errors.New("in vain"))
+		}
+		time.Sleep(10 * time.Second)
+		if !q.admit() || !q.succeeded() || q.on() || q.wait() != time.Second {
+			t.Errorf("after a good answer it is set aside: %v, the next time for %v", q.on(), q.wait())
+		}
+	})
+}
