@@ -124,8 +124,7 @@ func TestRoutersOutliveTheirRedis(t *testing.T) {
 				eventually(t, fmt.Sprintf("router %d hears the other", i), func() bool { return r.hears() == 1 })
 			}
 			well := askAll(t, all, "before", 8)
-			agree(t, all, 15*time.Second) // what nobody has read yet goes with a Redis that keeps nothing
-			breaks(b)
+			breaks(b) // what nobody has read yet may go with it
 			if known {
 				for _, lines := range logs {
 					if l := lines.wait(t, historyLost); l["err"] == nil || l["addr"] == nil {

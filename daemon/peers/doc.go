@@ -47,7 +47,8 @@
 //   - Redis is away: nothing waits for it on the way of a request. Frames are kept, 16 MB a pool, and sent when it is
 //     back.
 //   - Redis was flushed, or another took over: the secret is put back, and a stream whose ids begin again is read anew.
-//     What was told in the last 25 ms before, and not read yet, the others do not learn; it ages like all else.
+//     What was told in the seconds before is told again under its old numbers: who heard it passes it over, who did not
+//     learns what was held, but not what was in flight.
 //   - Another release, another secret, foreign or broken entries, a router that tells more than 50,000 things a second:
 //     not believed, counted, logged once a minute.
 //   - A worker's death is each router's own finding. Only who replays the past heeds what others have found.

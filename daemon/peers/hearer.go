@@ -35,6 +35,7 @@ type Hearer struct {
 	mu       sync.Mutex // guards all below
 	senders  map[uint64]*sender
 	replay   bool
+	late     bool // the frame at hand had been missing: what was held then counts, what was in flight does not
 	r        reader
 	rest     []uint64 // rooms for chains
 	room     []uint64
@@ -95,16 +96,22 @@ func (h *Hearer) believe(head *head, bytes int, sent, now time.Time) error {
 		s.secret = true
 		h.counts.Secrets++
 		return errSecret
-	case head.number <= s.number:
+	case head.number <= s.number && !s.misses(head.number):
 		h.counts.Repeated++
 		return nil
 	}
-	if head.number > s.number+1 && s.number > 0 {
-		h.counts.Gaps++
-		h.endAll(s) // who knows which of them have ended; it is asked for those in flight
-		h.missed = true
+	h.late = head.number <= s.number
+	if h.late {
+		h.counts.Late++
+	} else {
+		if head.number > s.number+1 && s.number > 0 {
+			h.counts.Gaps++
+			h.endAll(s) // who knows which of them have ended; it is asked for those in flight
+			h.missed = true
+			s.missing = [2]uint64{s.number + 1, head.number}
+		}
+		s.number = head.number
 	}
-	s.number = head.number
 	h.note(s, bytes, sent, now)
 	for h.r.more() {
 		if !h.replay && !s.allows(now) {
@@ -175,7 +182,7 @@ func (h *Hearer) record(s *sender, now time.Time) {
 	case kindSession:
 		c := Session{Kind: r.byte(), Key: r.bytes(), Value: []byte(r.bytes())}
 		c.Life = time.Duration(r.upTo(maxLife)) * time.Millisecond
-		if !r.bad && !h.replay && h.session != nil {
+		if !r.bad && !h.replay && !h.late && h.session != nil {
 			h.session(c)
 		}
 	default:
@@ -211,6 +218,10 @@ func (h *Hearer) sent(s *sender, now time.Time) {
 		}
 	}
 	if h.r.bad {
+		return
+	}
+	if h.late {
+		h.pool.Hear(&told, all, false, at, now)
 		return
 	}
 	if o := s.open[id]; o != nil {
@@ -250,7 +261,7 @@ func (h *Hearer) open(s *sender, now time.Time) {
 			return
 		}
 		there[id] = true
-		if s.open[id] != nil {
+		if s.open[id] != nil || h.late {
 			continue
 		}
 		o := h.pool.Hear(&told, nil, false, at, now)
@@ -263,7 +274,7 @@ func (h *Hearer) open(s *sender, now time.Time) {
 		s.open[id] = o
 	}
 	for id, o := range s.open {
-		if !there[id] {
+		if !there[id] && !h.late {
 			o.End()
 			delete(s.open, id)
 		}
@@ -276,7 +287,7 @@ func (h *Hearer) beat(s *sender) {
 	for range r.count(17) {
 		b.Workers = append(b.Workers, Named{Key: r.fixed(), Address: r.fixed(), ID: r.bytes()})
 	}
-	if r.bad {
+	if r.bad || h.late {
 		return
 	}
 	if len(b.Workers) == 0 && b.digest == s.beat.digest {

@@ -24,6 +24,8 @@ const (
 	// readCount is the entries of one read: with frames of fullFrame they stay far below maxReply.
 	readCount = 128
 	maxReply  = 64 << 20
+	// markLife is how long the mark of a router that ended stands.
+	markLife = time.Minute
 )
 
 // link is the Redis between the routers: a stream for each pool, a secret, and the clock by which all times are told.
@@ -33,16 +35,19 @@ type link struct {
 	prefix string
 	offset atomic.Int64 // nanoseconds from this process's clock to Redis's
 	timed  atomic.Bool  // offset is known
+	mark   string       // a key of this router's alone
+	marked bool         // it was set
 }
 
-func newLink(url, prefix string) (*link, error) {
+func newLink(url, prefix string, self uint64) (*link, error) {
 	opt, err := tier.Options(url, maxReply)
 	if err != nil {
 		return nil, err
 	}
 	opt.PoolSize = 8
 	opt.PoolTimeout = callTimeout
-	return &link{c: redis.NewClient(opt), addr: opt.Addr, prefix: prefix}, nil
+	return &link{c: redis.NewClient(opt), addr: opt.Addr, prefix: prefix,
+		mark: fmt.Sprintf("%shistory-mark/%016x", prefix, self)}, nil
 }
 
 func (l *link) stream(pool string) string { return l.prefix + "history/" + pool }
@@ -61,32 +66,36 @@ func (l *link) local(id string, now time.Time) time.Time {
 }
 
 // secretIs makes s the secret of all routers if there is none, and returns the one there is. With "" it asks for none.
-// It learns Redis's clock on the way.
-func (l *link) secretIs(ctx context.Context, s string) (string, error) {
+// It learns Redis's clock on the way, and whether Redis has forgotten the mark that the last call left there.
+func (l *link) secretIs(ctx context.Context, s string) (stands string, forgot bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	var stands *redis.StringCmd
+	var secret *redis.StringCmd
 	var clock *redis.TimeCmd
+	var marked *redis.StatusCmd
 	asked := time.Now()
 	if _, err := l.c.Pipelined(ctx, func(p redis.Pipeliner) error {
 		clock = p.Time(ctx)
 		if s != "" {
 			p.SetNX(ctx, l.secret(), s, 0)
-			stands = p.Get(ctx, l.secret())
+			secret = p.Get(ctx, l.secret())
 		}
+		marked = p.SetArgs(ctx, l.mark, "1", redis.SetArgs{Get: true, TTL: markLife})
 		return nil
-	}); err != nil {
-		return "", l.plain(err)
+	}); err != nil && !errors.Is(err, redis.Nil) {
+		return "", false, l.plain(err)
 	}
+	forgot = l.marked && errors.Is(marked.Err(), redis.Nil)
+	l.marked = true
 	took := time.Since(asked)
 	if took < 50*time.Millisecond || !l.timed.Load() {
 		l.offset.Store(int64(clock.Val().Sub(asked.Round(0).Add(took / 2))))
 		l.timed.Store(true)
 	}
-	if stands == nil {
-		return "", nil
+	if secret != nil {
+		stands = secret.Val()
 	}
-	return stands.Val(), nil
+	return stands, forgot, nil
 }
 
 // batch is what one pool has to send.

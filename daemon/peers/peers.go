@@ -46,13 +46,14 @@ type Peers struct {
 // Open connects to Redis, and takes over the secret that stands there, if it answers within a second. Nothing is told
 // or heard before Run.
 func Open(c Config) (*Peers, error) {
-	l, err := newLink(c.Redis, c.Prefix)
+	var id [8]byte
+	_, _ = rand.Read(id[:]) // never fails
+	self := binary.LittleEndian.Uint64(id[:])
+	l, err := newLink(c.Redis, c.Prefix, self)
 	if err != nil {
 		return nil, err
 	}
-	var id [8]byte
-	_, _ = rand.Read(id[:]) // never fails
-	p := &Peers{conf: c, link: l, self: binary.LittleEndian.Uint64(id[:]), log: c.Log, wake: make(chan struct{}, 1),
+	p := &Peers{conf: c, link: l, self: self, log: c.Log, wake: make(chan struct{}, 1),
 		began: time.Now()}
 	p.health.log, p.health.addr = c.Log, l.addr
 	text := c.Secret
@@ -78,12 +79,17 @@ func (p *Peers) take(text string) {
 }
 
 // agree asks Redis for the secret and the time. If the secret is another one, all history goes: its hashes mean nothing
-// to anybody.
+// to anybody. If Redis has forgotten what it was told, the newest of it is told again.
 func (p *Peers) agree(ctx context.Context) error {
 	p.mu.Lock()
 	offered := p.offered
 	p.mu.Unlock()
-	stands, err := p.link.secretIs(ctx, offered)
+	stands, forgot, err := p.link.secretIs(ctx, offered)
+	if forgot {
+		for _, m := range p.list() {
+			m.teller.again()
+		}
+	}
 	if err != nil || stands == "" || stands == offered {
 		return err
 	}

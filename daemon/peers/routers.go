@@ -12,6 +12,7 @@ import (
 type HearerStats struct {
 	Frames, Bytes, Records uint64
 	Repeated               uint64        // frames that came again
+	Late                   uint64        // frames that had been missing
 	Gaps                   uint64        // times that frames of a router were missing
 	Foreign                uint64        // entries that are no frame, or a broken one
 	Versions               uint64        // frames of another version of frames or texts
@@ -30,6 +31,7 @@ type sender struct {
 	beat    Beat
 	beats   int
 	number  uint64
+	missing [2]uint64 // numbers from the first to before the second were not heard, and may come late
 	heard   time.Time // when the newest frame was sent
 	first   time.Time
 	lag     time.Duration
@@ -50,6 +52,15 @@ func (s *sender) allows(now time.Time) bool {
 	}
 	s.left--
 	return s.left >= 0
+}
+
+// misses reports whether a frame is missing, and notes that it has come. Those that come late come in order.
+func (s *sender) misses(number uint64) bool {
+	if number < s.missing[0] || number >= s.missing[1] {
+		return false
+	}
+	s.missing[0] = number + 1
+	return true
 }
 
 // title names a router in a log line.

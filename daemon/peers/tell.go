@@ -172,6 +172,7 @@ func (p *Peers) beat(ctx context.Context) {
 	now = time.Now()
 	if since, was := p.health.good(now); was {
 		for _, m := range p.list() {
+			m.teller.again()   // it may be another Redis, or an older state of it
 			m.teller.Open(now) // others have ended what was in flight here
 		}
 		p.log.Info("history: Redis is back: routers hear each other again", "addr", p.link.addr,

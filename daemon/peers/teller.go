@@ -1,6 +1,7 @@
 package peers
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -15,6 +16,9 @@ const (
 	maxWaiting = 16 << 20
 	// maxOpen bounds the requests in flight that are told again as a whole; each takes some 40 bytes.
 	maxOpen = 16_384
+	// keptFrames and keptBytes bound the newest frames that the stream has taken, and that a Redis may yet forget: three
+	// seconds of a busy router.
+	keptFrames, keptBytes = 128, 4 << 20
 )
 
 // Teller writes what one pool of this router does to its books into frames. It implements [route.Teller]. It has no
@@ -37,6 +41,7 @@ type Teller struct {
 	open    map[uint64]told
 	waiting []sealed // frames that are complete, the oldest first
 	bytes   int      // of them
+	kept    []sealed // the newest that were taken, the oldest first
 	counts  TellerStats
 }
 
@@ -71,7 +76,7 @@ func (t *Teller) restart() {
 	t.said.clear()
 	t.mu.Unlock()
 	t.counts.Dropped += uint64(len(t.waiting))
-	t.waiting, t.bytes, t.w.records = nil, 0, 0
+	t.waiting, t.bytes, t.w.records, t.kept = nil, 0, 0, nil
 	t.chains.restart()
 }
 
@@ -348,10 +353,36 @@ func (t *Teller) Taken(frames [][]byte) {
 			return // dropped meanwhile
 		}
 		t.bytes -= len(t.waiting[0].bytes) - sumBytes
+		t.keep(t.waiting[0])
 		t.waiting = t.waiting[1:]
 		t.counts.Frames++
 		t.counts.Bytes += uint64(len(f))
 	}
+}
+
+// keep keeps a frame that was taken. The caller holds writing.
+func (t *Teller) keep(f sealed) {
+	t.kept = append(t.kept, f)
+	size := 0
+	for i := len(t.kept) - 1; i >= 0; i-- {
+		size += len(t.kept[i].bytes)
+		if size > keptBytes || len(t.kept)-i > keptFrames {
+			t.kept = slices.Delete(t.kept, 0, i+1)
+			return
+		}
+	}
+}
+
+// again tells anew what the stream took last, since Redis may have lost it before others read it. Who has heard it
+// passes it over.
+func (t *Teller) again() {
+	t.writing.Lock()
+	defer t.writing.Unlock()
+	for _, f := range t.kept {
+		t.bytes += len(f.bytes) - sumBytes
+	}
+	t.waiting = append(t.kept, t.waiting...)
+	t.kept = nil
 }
 
 // Stats returns the counts so far.

@@ -154,6 +154,39 @@ func TestRepeatsGapsAndFloods(t *testing.T) {
 	}
 }
 
+// What a Redis has lost is told again: those who missed it believe then what the others do, and who heard it, no more.
+func TestWhatWasLostIsToldAgain(t *testing.T) {
+	f := newFleet(t, 11, 3, 5, 1<<20)
+	from, deaf := f.routers[0], f.routers[1]
+	for i := range 20 {
+		n := send(t, from.pool, f.text(), f.now)
+		f.pass(20 * time.Millisecond)
+		n.answer(words("and so on", 3), f.now)
+		send(t, from.pool, f.text(), f.now) // and stays in flight
+		f.post(from, 0, false)
+		if i > 10 && i < 15 {
+			deaf.mail = nil // nobody but the third reads it
+		}
+		f.deliver(deaf)
+	}
+	heard := func() (n int) { return int(f.routers[2].hearer.Stats().Records) }
+	for _, n := range f.routers {
+		f.deliver(n)
+	}
+	before := heard()
+	if slices.Equal(deaf.view(f), from.view(f)) || deaf.hearer.Stats().Gaps == 0 {
+		t.Fatal("nothing was lost: the test shows nothing")
+	}
+	from.teller.again()
+	from.teller.again()
+	f.settle()
+	f.agree("after it was told again")
+	s := deaf.hearer.Stats()
+	if s.Late == 0 || s.Open != 20 || heard() != before+2 { // what two have in flight
+		t.Errorf("%+v; want some late, 20 in flight; %d records heard by the third, then %d; want two more", s, before, heard())
+	}
+}
+
 // What requests do while nobody sends anything is written all the same, before it becomes too much.
 func TestMuchIsSaidBetweenTwoFrames(t *testing.T) {
 	c := &clock{began.Add(time.Second)}
