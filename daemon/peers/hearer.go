@@ -141,13 +141,6 @@ func (h *Hearer) note(s *sender, bytes int, sent, now time.Time) {
 	h.counts.Lag = s.lag
 }
 
-func maxTime(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
 // record applies the next record.
 func (h *Hearer) record(s *sender, now time.Time) {
 	r := &h.r

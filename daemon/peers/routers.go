@@ -79,3 +79,10 @@ type Router struct {
 	OtherSecret   bool
 	digest        uint64
 }
+
+func maxTime(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

@@ -3,6 +3,7 @@
 //	go run ./testdata/peersbench -bin bin/warmpath                        # tenants, overload and bursts
 //	go run ./testdata/peersbench -bin bin/warmpath -trace FILE -limit 2000
 //	go run ./testdata/peersbench -bin bin/warmpath -fault kill            # a router is killed and started
+//	go run ./testdata/peersbench -bin bin/warmpath -fault state           # a single router is started anew
 //	go run ./testdata/peersbench -bin bin/warmpath -fault redis           # Redis is stopped for 30 s
 //	go run ./testdata/peersbench -bin bin/warmpath -cost                  # CPU, writes and bytes a request
 //

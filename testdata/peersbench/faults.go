@@ -3,57 +3,166 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
 )
 
+const (
+	// stopped is how long Redis is stopped.
+	stopped = 30 * time.Second
+	// settles is how long routers have to agree again.
+	settles = 5 * time.Second
+)
+
 // faults breaks something in the middle of the tenants' traffic, and prints the figures before, meanwhile and after.
 func faults(ctx context.Context, o *options) error {
-	st, err := newStage(o, scene{"four that share", 4, true})
+	s := scene{"four that share", o.share, true}
+	if o.fault == "state" {
+		s = scene{"one router with a state file", 1, false}
+	}
+	st, err := newStage(o, s)
 	if err != nil {
 		return err
 	}
 	defer st.close()
 	tr := generators(o)[0]
 	half := len(tr.requests) / 2
+	at := tr.requests[half].at
 	var once sync.Once
-	var back int
 	var broken error
+	knocks := st.knock(ctx)
+	defer knocks.stop()
 	all := play(ctx, st, tr, o.speed, func(i int) {
 		if i == half {
-			once.Do(func() { broken = st.breaks(o.fault) })
-			back = i
+			once.Do(func() { broken = st.breaks(ctx, o.fault, knocks) })
 		}
 	})
 	if broken != nil {
 		return broken
 	}
-	next := min(len(all), back+200)
-	parts := map[string][]outcome{"the 200 before": all[max(0, back-200):back], "the 200 after": all[back:next],
-		"the rest": all[next:]}
-	for _, name := range []string{"the 200 before", "the 200 after", "the rest"} {
-		if err := tell(figures(parts[name], map[string]any{"fault": o.fault, "part": name})); err != nil {
+	from := func(at float64) int {
+		i, _ := slices.BinarySearchFunc(all, at, func(o outcome, at float64) int { return int(o.at*1e6) - int(at*1e6) })
+		return i
+	}
+	parts := []part{{"the 200 before", half - 200, half}, {"the 200 after", half, half + 200},
+		{"the rest", half + 200, len(all)}}
+	if o.fault == "redis" || o.fault == "none" {
+		back := from(at + stopped.Seconds()*o.speed)
+		well := from(at + (stopped+settles).Seconds()*o.speed)
+		parts = []part{{"before", half - (len(all) - back), half}, {"while Redis is stopped", half, back},
+			{"the 5 s after", back, well}, {"the rest", well, len(all)}}
+	}
+	for _, p := range parts {
+		of := all[max(0, min(p.from, len(all))):max(0, min(p.to, len(all)))]
+		if err := tell(figures(of, map[string]any{"fault": o.fault, "part": p.name})); err != nil {
 			return err
 		}
 	}
-	return nil
+	return knocks.report(o)
 }
 
-func (st *stage) breaks(fault string) error {
+type part struct {
+	name     string
+	from, to int
+}
+
+func (st *stage) breaks(ctx context.Context, fault string, k *knocks) error {
 	switch fault {
 	case "kill": // and start anew, before the next request goes anywhere
 		st.routers[0].kill()
-		r, err := st.startRouter(0)
-		if err != nil {
-			return err
+		return st.restart(0)
+	case "state": // end in order, and start anew
+		_ = st.routers[0].cmd.Process.Signal(syscall.SIGTERM)
+		_ = st.routers[0].cmd.Wait()
+		return st.restart(0)
+	case "redis", "none":
+		if fault == "redis" {
+			_ = st.redis.Process.Signal(syscall.SIGSTOP)
 		}
-		st.routers[0] = r
-		return st.awaitReady(r)
-	case "redis":
-		_ = st.redis.Process.Signal(syscall.SIGSTOP)
-		time.AfterFunc(30*time.Second, func() { _ = st.redis.Process.Signal(syscall.SIGCONT) })
+		k.during.Lock()
+		k.phase = 1
+		k.during.Unlock()
+		time.AfterFunc(stopped, func() {
+			_ = st.redis.Process.Signal(syscall.SIGCONT)
+			k.during.Lock()
+			k.phase = 2
+			k.during.Unlock()
+		})
 		return nil
 	}
-	return fmt.Errorf("-fault %q: want kill or redis", fault)
+	return fmt.Errorf("-fault %q: want kill, state, redis or none", fault)
+}
+
+func (st *stage) restart(i int) error {
+	r, err := st.startRouter(i)
+	if err != nil {
+		return err
+	}
+	if err := st.awaitReady(r); err != nil {
+		return err
+	}
+	st.changing.Lock()
+	defer st.changing.Unlock()
+	st.routers[i] = r
+	return nil
+}
+
+// knocks are short requests to a pool whose worker takes no time: how long one takes is the router's own time.
+type knocks struct {
+	during sync.Mutex // guards phase and took
+	phase  int
+	took   [3][]time.Duration
+	failed int
+	stop   func()
+}
+
+// knock knocks at the routers in turn, 40 times a second, until stop.
+func (st *stage) knock(ctx context.Context) *knocks {
+	ctx, cancel := context.WithCancel(ctx)
+	k := &knocks{stop: cancel}
+	go func() {
+		for i := 0; ctx.Err() == nil; i++ {
+			time.Sleep(25 * time.Millisecond)
+			st.changing.Lock()
+			to := st.routers[i%len(st.routers)].url
+			st.changing.Unlock()
+			began := time.Now()
+			body := fmt.Sprintf(`{"model":"quick","max_tokens":1,"prompt":%q}`, text(fmt.Sprint("knock ", i%100), 200))
+			resp, err := st.request(ctx, to, strings.NewReader(body))
+			status := 0
+			if err == nil {
+				_, err = io.Copy(io.Discard, resp.Body)
+				status = resp.StatusCode
+				resp.Body.Close()
+			}
+			took := time.Since(began)
+			k.during.Lock()
+			if ctx.Err() == nil && (err != nil || status != 200) {
+				k.failed++
+			}
+			k.took[k.phase] = append(k.took[k.phase], took)
+			k.during.Unlock()
+		}
+	}()
+	return k
+}
+
+// report prints how long knocks took, in milliseconds.
+func (k *knocks) report(o *options) error {
+	k.during.Lock()
+	defer k.during.Unlock()
+	into := map[string]any{"fault": o.fault, "part": "knocks", "failed": k.failed}
+	for i, name := range []string{"before", "stopped", "after"} {
+		all := k.took[i]
+		slices.Sort(all)
+		if n := len(all); n > 0 {
+			ms := func(at int) float64 { return float64(all[at].Microseconds()) / 1e3 }
+			into[name] = map[string]any{"n": n, "p50_ms": ms(n / 2), "p99_ms": ms(n * 99 / 100), "max_ms": ms(n - 1)}
+		}
+	}
+	return tell(into)
 }

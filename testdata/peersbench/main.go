@@ -22,6 +22,7 @@ type options struct {
 	trace    string
 	limit    int
 	fault    string
+	share    int
 	only     string
 	seed     uint64
 	cost     bool
@@ -40,7 +41,8 @@ func main() {
 	flag.IntVar(&o.requests, "requests", 600, "of each generator")
 	flag.StringVar(&o.trace, "trace", "", "replay this trace instead")
 	flag.IntVar(&o.limit, "limit", 2000, "requests of the trace")
-	flag.StringVar(&o.fault, "fault", "", "kill or redis: break something in the middle of the tenants")
+	flag.StringVar(&o.fault, "fault", "", "kill, state, redis or none: break something in the middle of the tenants")
+	flag.IntVar(&o.share, "share", 4, "routers of the scenes with several")
 	flag.StringVar(&o.only, "only", "", "this generator alone")
 	flag.Uint64Var(&o.seed, "seed", 1, "of the generators")
 	flag.BoolVar(&o.cost, "cost", false, "print what history costs, as a table")
@@ -64,7 +66,10 @@ type scene struct {
 	share   bool
 }
 
-var scenes = []scene{{"one router", 1, false}, {"four that share", 4, true}, {"four that share nothing", 4, false}}
+func scenes(o *options) []scene {
+	return []scene{{"one router", 1, false}, {fmt.Sprint(o.share, " that share"), o.share, true},
+		{fmt.Sprint(o.share, " that share nothing"), o.share, false}}
+}
 
 func run(ctx context.Context, o *options) error {
 	switch {
@@ -82,7 +87,7 @@ func run(ctx context.Context, o *options) error {
 		if o.only != "" && tr.name != o.only {
 			continue
 		}
-		for _, s := range scenes {
+		for _, s := range scenes(o) {
 			if err := measure(ctx, o, s, tr); err != nil {
 				return err
 			}

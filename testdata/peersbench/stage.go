@@ -28,10 +28,14 @@ type stage struct {
 	s       scene
 	dir     string
 	fleet   vllmsim.Fleet
+	quick   vllmsim.Fleet // of a pool of its own, and takes no time
 	redis   *exec.Cmd
 	routers []*router
-	proxy   *http.Server
-	client  *http.Client
+
+	changing sync.Mutex // guards the elements of routers
+
+	proxy  *http.Server
+	client *http.Client
 }
 
 // router is a process.
@@ -76,6 +80,10 @@ func newStage(o *options, s scene) (st *stage, err error) {
 	if err != nil {
 		return st, err
 	}
+	st.quick, err = vllmsim.StartFleet("127.0.0.1:0", 1, vllmsim.Config{Speed: 1000, Models: []string{"quick"}})
+	if err != nil {
+		return st, err
+	}
 	if s.share {
 		st.redis = exec.Command("redis-server", "--port", "0", "--unixsocket", st.socket(), "--dir", st.dir, "--save", "")
 		if err := st.redis.Start(); err != nil {
@@ -105,14 +113,21 @@ var listens = regexp.MustCompile(`msg=serving.* listen=(\S+) admin=(\S+)`)
 func (st *stage) startRouter(i int) (*router, error) {
 	var c strings.Builder
 	fmt.Fprintf(&c, "[server]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\npprof = %v\n", st.o.profile != "")
+	if st.o.fault == "state" {
+		fmt.Fprintf(&c, "state_file = %q\n", filepath.Join(st.dir, fmt.Sprint(i, ".state")))
+	}
 	redis := "off"
 	if st.s.share {
 		redis = "unix://" + st.socket()
 	}
 	fmt.Fprintf(&c, "[history]\nname = \"router-%d\"\nredis = %q\n", i, redis)
-	fmt.Fprintf(&c, "[[pools]]\nname = \"main\"\nmodels = [\"*\"]\n")
+	fmt.Fprintf(&c, "[[pools]]\nname = \"main\"\nmodels = [\"sim\"]\n")
 	for k, u := range st.fleet.URLs() {
 		fmt.Fprintf(&c, "[[pools.workers]]\nid = \"w%d\"\nurl = %q\n", k, u)
+	}
+	if st.o.fault != "" {
+		fmt.Fprintf(&c, "[[pools]]\nname = \"quick\"\nmodels = [\"quick\"]\n[[pools.workers]]\nid = \"quick\"\nurl = %q\n",
+			st.quick.URLs()[0])
 	}
 	file := filepath.Join(st.dir, fmt.Sprintf("%d.toml", i))
 	if err := os.WriteFile(file, []byte(c.String()), 0o600); err != nil {
@@ -169,6 +184,7 @@ func (st *stage) close() {
 		_ = st.redis.Wait()
 	}
 	st.fleet.Close()
+	st.quick.Close()
 	os.RemoveAll(st.dir)
 }
 

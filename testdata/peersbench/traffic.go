@@ -110,7 +110,10 @@ func play(ctx context.Context, st *stage, tr traffic, speed float64, during func
 		case <-time.After(time.Until(due)):
 		}
 		if during != nil {
+			paused := time.Now()
 			during(i)
+			pause := time.Since(paused)
+			began, due = began.Add(pause), due.Add(pause)
 		}
 		to := st.routers[r.IntN(len(st.routers))].url
 		late := time.Since(due).Seconds() * speed
