@@ -33,7 +33,8 @@ const (
 // stall is a daemon over a Redis that gets into trouble under load. Its memory has room for a quarter of the values.
 type stall struct {
 	redis, ours *server
-	route       string // URL of a completion
+	idle        *server // a Redis that is asked nothing but the same EXISTS: what the machine itself makes them wait
+	route       string  // URL of a completion
 
 	phase atomic.Pointer[string]
 
@@ -112,6 +113,10 @@ func (s *stall) start(bin, dir string) (err error) {
 	if err != nil {
 		return err
 	}
+	s.idle, err = startRedis(dir)
+	if err != nil {
+		return err
+	}
 	worker, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
@@ -133,7 +138,7 @@ func (s *stall) start(bin, dir string) (err error) {
 }
 
 func (s *stall) close() {
-	for _, one := range []*server{s.ours, s.redis} {
+	for _, one := range []*server{s.ours, s.redis, s.idle} {
 		if one != nil {
 			_ = one.cmd.Process.Signal(syscall.SIGCONT)
 			one.stop()
@@ -187,8 +192,9 @@ func (s *stall) play(phases []phase) error {
 	ctx, end := context.WithCancel(context.Background())
 	defer end()
 	askers := []func(context.Context) error{
-		func(ctx context.Context) error { return s.askExists(ctx, false) },
-		func(ctx context.Context) error { return s.askExists(ctx, true) },
+		func(ctx context.Context) error { return s.askExists(ctx, exists) },
+		func(ctx context.Context) error { return s.askExists(ctx, existsNative) },
+		func(ctx context.Context) error { return s.askExists(ctx, existsIdle) },
 		s.readAndWrite, s.askRoute,
 	}
 	ended := make(chan error, len(askers))
@@ -234,10 +240,21 @@ func (s *stall) note(what string, since time.Time) {
 	of[what] = append(of[what], took)
 }
 
+// What is asked with EXISTS.
+const (
+	exists       = "EXISTS"
+	existsNative = "EXISTS of a native client"
+	existsIdle   = "EXISTS of an idle redis-server"
+)
+
 // askExists asks for keys of memory, of L2, and of neither. A native client opens with none of the commands of a Redis
 // library: what it is promised is fetched.
-func (s *stall) askExists(ctx context.Context, native bool) error {
-	c, err := newAsker(s.ours.addr, !native)
+func (s *stall) askExists(ctx context.Context, what string) error {
+	of := s.ours
+	if what == existsIdle {
+		of = s.idle
+	}
+	c, err := newAsker(of.addr, what != existsNative)
 	if err != nil {
 		return err
 	}
@@ -247,10 +264,6 @@ func (s *stall) askExists(ctx context.Context, native bool) error {
 		return err
 	}
 	defer syscall.Close(fd)
-	what := "EXISTS"
-	if native {
-		what = "EXISTS of a native client"
-	}
 	for ctx.Err() == nil {
 		key := stallKey(rand.IntN(stallKeys * 5 / 4))
 		start := time.Now()
@@ -308,12 +321,12 @@ func (s *stall) askRoute(ctx context.Context) error {
 
 // lines makes the output of what was noted.
 func (s *stall) lines() (all []waits) {
-	most := map[string]time.Duration{"EXISTS": existsMost, "EXISTS of a native client": existsMost,
+	most := map[string]time.Duration{exists: existsMost, existsNative: existsMost,
 		"a completion, with its worker's time": routeMost}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, name := range s.names {
-		for _, what := range []string{"EXISTS", "EXISTS of a native client", "a completion, with its worker's time", "GET"} {
+		for _, what := range []string{exists, existsNative, existsIdle, "a completion, with its worker's time", "GET"} {
 			list := slices.Sorted(slices.Values(s.times[name][what]))
 			if len(list) == 0 {
 				continue
