@@ -1,9 +1,9 @@
 // Package score is the rule behind prefixaware and kvaware: what a request costs on each worker, in seconds, smallest
 // first. It stands beside sdk and not in a plugin, so that a strategy of one's own can start from the same rule.
 //
-//	score_i = 2*W*(1 + tilt_i/2) + (Y + K*Y*(Wmean + Y))*(1 + tilt_i)                            Y = P + 2*E
+//	score_i = (2*W + K*Y*((W + Wmean)/2 + Y))*(1 + tilt_i/2) + Y*(1 + tilt_i)                    Y = P + 2*E
 //
-//	tilt_i = .75 * gate * inflight_i / max(1, mean inflight)
+//	tilt_i = .75 * gate * max(inflight_i, prompt tokens in flight_i / mean prompt in flight) / max(1, mean inflight)
 //	gate = min(1, max(0, (U - .1)/.3, (mean inflight - 8)/16))    U = prompt tokens in flight / KV tokens, of all rows
 //	P = m_i*(c1*n + c2*n*(L - n/2)) + h1/bw1 + h2/bw2             n = max(1, L - h0 - h1 - h2); L = prompt tokens
 //	E = max(0, L - h0 - free0_i) * R0_i * again                   again = m_i*(c1 + c2*L/2)
@@ -25,19 +25,29 @@
 //
 // A longest match alone glues everybody who shares a system prompt to one worker; counts of requests see no difference
 // between a prompt of 100 tokens and one of 60,000; a rule that prices only the prefill loses sight of what it evicts.
-// All terms are therefore seconds. The mean wait stands in the price, not the worker's own: in overload, work put
-// anywhere costs everybody, so a hit is worth more than an even load (with the own wait: 16 % worse in overload, 27 %
-// at the KV limit, in simulation). The count in flight tilts the whole, because it cannot be fooled by a wrong index.
+// All terms are therefore seconds. What is in flight tilts them, because it cannot be fooled by a wrong index.
+//
+// # Whose wait stands in the price
+//
+// Half of the worker's own and half of the mean. In overload, work put anywhere costs everybody, so a hit is worth more
+// than an even load: with the own wait alone TTFT is 4 to 8 % worse in a surge. With the mean alone a worker that has
+// fallen behind costs a long prompt no more than any other: the price grows with the square of the work, and at 100,000
+// tokens a difference of 5 % in what is learnt of two workers outweighs a queue of a minute. Conversations with prompts
+// of up to 120,000 tokens then met one worker with 60 s of work where the others had none, and the rule knew it: the
+// queue that it believed in was the queue that there was, to within a tenth.
 //
 // # The tilt
 //
-// What runs out in overload is KV, and the count in flight stands for it. With one request in flight on each worker
+// What runs out in overload is KV, and what is in flight stands for it: by the count of requests, or by their prompts'
+// tokens if those are more, in requests of the mean length. The count alone turns against itself where prompts differ:
+// a worker that is full of long ones has few in flight, is tilted least, and gets the next long one too. The tokens
+// alone do not see that many short requests slow each other's decoding. With one request in flight on each worker
 // the same count is noise: three where the mean is one priced a turn at 2.5 times, and moved it from where it costs .1
 // s to where it costs 8 s. So the tilt comes with the part of the fleet's KV that prompts in flight hold: none below a
 // tenth, all from four tenths. Prompts count whole each time, also where engines hold a shared beginning once. Many
-// short requests bring it too, as they slow each other's decoding without holding much. The own wait is tilted half,
-// as the count is in it already. The gate is open where capacities are unknown, and where a worker has a weight of its
-// own or starts slowly: these act through the tilt alone.
+// short requests bring it too, for their decoding. The wait and the price are tilted half, as what is in flight is in
+// them already. The gate is open where capacities are unknown, and where a worker has a weight of its own or starts
+// slowly: these act through the tilt alone.
 //
 // # Near ties
 //

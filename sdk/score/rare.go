@@ -7,9 +7,10 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// adjusted is what a worker with a weight has in flight per unit of it, and what one in slow start is taken to have.
-func (c *request) adjusted(w *sdk.Worker) float64 {
-	n := sdk.PerWeight(float64(w.InFlight), w)
+// adjusted is what a worker with a weight has of n in flight per unit of it, and what one in slow start is taken to
+// have.
+func (c *request) adjusted(w *sdk.Worker, n float64) float64 {
+	n = sdk.PerWeight(n, w)
 	if w.State&abi.RowSlowStart != 0 {
 		n = float64(2*n) + c.flight + 2
 	}

@@ -73,8 +73,9 @@ type request struct {
 	bw1, bw2 float64 // seconds a token from a tier; 0 = no such tier
 	lambda   float64
 
-	wait   float64 // mean of W; this and the next two are survey's
+	wait   float64 // half of the mean of W; this and the next three are survey's
 	flight float64 // mean in flight per unit of weight
+	single float64 // requests that a prompt token in flight counts as: 1 / the mean prompt in flight
 	tilt   float64 // for one request in flight: reach * gate / max(1, flight)
 }
 
@@ -137,7 +138,10 @@ func (c *request) survey(workers []sdk.Worker) {
 	if least < 1 {
 		least = 1
 	}
-	c.wait, c.flight, c.tilt = wait/float64(len(workers)), mean, reach*open/least
+	if held > 0 {
+		c.single = float64(flight) / float64(held)
+	}
+	c.wait, c.flight, c.tilt = .5*wait/float64(len(workers)), mean, reach*open/least
 }
 
 // A key is a row's score as the bits of a float64, which order as integers do while it is positive, its last 16 bits
@@ -200,7 +204,7 @@ func (c *request) rank(
 	workers []sdk.Worker, keys []uint64,
 ) (longest uint32, best [1 + sdk.Alternatives]uint64) {
 	l, block, token, again, halfC2 := c.l, c.block, c.token, c.again, c.halfC2
-	bw1, lambda, wait, tilt := c.bw1, c.lambda, c.wait, c.tilt
+	bw1, lambda, wait, tilt, single := c.bw1, c.lambda, c.wait, c.tilt, c.single
 	k0, k1, k2, k3 := uint64(math.MaxUint64), uint64(math.MaxUint64), uint64(math.MaxUint64), uint64(math.MaxUint64)
 	keys = keys[:len(workers)]
 	for i := range workers {
@@ -227,12 +231,14 @@ func (c *request) rank(
 		y += float64(float64((out+math.Abs(out))*float64(w.ReuseGPU)) * back)
 		slack := .9 - float64(1.3*w.Load)
 		slack = .1 + .5*(slack+math.Abs(slack)) // 1 - min(.9, 1.3*rho)
-		flight := float64(int64(w.InFlight))
+		flight, prompts := float64(int64(w.InFlight)), float64(float64(int64(w.FlightTokens))*single)
+		flight = .5 * (flight + prompts + math.Abs(flight-prompts))
 		if w.Weight != 1 || w.State&abi.RowSlowStart != 0 {
-			flight = c.adjusted(w)
+			flight = c.adjusted(w, flight)
 		}
 		t := float64(flight * tilt)
-		s := float64(float64(w.Wait)*(2+t)) + float64((y+float64(float64(lambda/slack*y)*(wait+y)))*(1+t))
+		queue, half := wait+float64(.5*w.Wait), 1+float64(.5*t)
+		s := float64((float64(2*w.Wait)+float64(float64(lambda/slack*y)*(queue+y)))*half) + float64(y*(1+t))
 		k := math.Float64bits(s)&^rowMask | uint64(i)
 		keys[i] = k
 		if k < k3 {

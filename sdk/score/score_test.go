@@ -37,6 +37,7 @@ func formula(h *abi.Header, rows []abi.Row, i int) (score, work float64) {
 		held, room = held+float64(r.FlightTokens), room+float64(r.KVTokens)
 		alike = alike && r.Weight == 1 && r.State&abi.RowSlowStart == 0
 	}
+	requests := flight
 	wait, flight = wait/float64(len(rows)), flight/weight
 	gate := 1.
 	if alike && room > 0 {
@@ -62,12 +63,12 @@ func formula(h *abi.Header, rows []abi.Row, i int) (score, work float64) {
 	}
 	y := p + 2*e
 	k := float64(h.Lambda) / (1 - min(.9, 1.3*r.Load))
-	mine := float64(r.InFlight) / of(r)
+	mine := max(float64(r.InFlight), float64(r.FlightTokens)*requests/max(1, held)) / of(r)
 	if r.State&abi.RowSlowStart != 0 {
 		mine = 2*mine + flight + 2
 	}
 	tilt := .75 * gate * mine / max(1, flight)
-	return 2*r.Wait*(1+.5*tilt) + (y+k*y*(wait+y))*(1+tilt), y
+	return (2*r.Wait+k*y*((wait+r.Wait)/2+y))*(1+.5*tilt) + y*(1+tilt), y
 }
 
 // chosen is the row that doc.go says: of those that are equal to the one of the smallest score the first by flight,

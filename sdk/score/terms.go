@@ -9,7 +9,7 @@ type Terms struct {
 	Prefill  float64 // P: seconds to compute what it does not hold, and to bring what lies in its slower tiers
 	Eviction float64 // 2E: seconds that others lose by what the prompt pushes out, twice
 	Future   float64 // seconds that those who come meanwhile wait for it
-	Tilt     float64 // factor on the last three, for what is in flight there; half as far from 1 on the wait
+	Tilt     float64 // factor on prefill and eviction, for what is in flight there; half as far from 1 on the others
 	Cost     float64 // the sum, tilted: the smallest wins
 }
 
@@ -17,6 +17,7 @@ type Terms struct {
 type Scale struct {
 	header       *abi.Header
 	wait, flight float64 // means over the rows; in flight per unit of weight
+	single       float64 // requests that a prompt token in flight counts as
 	gate         float64 // of the tilt
 }
 
@@ -33,6 +34,9 @@ func NewScale(h *abi.Header, rows []abi.Row) Scale {
 		weight += weightOf(r)
 	}
 	s.wait /= float64(max(1, len(rows)))
+	if held > 0 {
+		s.single = s.flight / float64(held)
+	}
 	if weight > 0 {
 		s.flight /= weight
 	}
@@ -64,13 +68,13 @@ func (s *Scale) Terms(r *abi.Row) Terms {
 		t.Eviction = 2 * (evicted*bw1 + max(0, length-gpu-l1-float64(r.FreeL1))*float64(r.ReuseL1)*back)
 	}
 	work := t.Prefill + t.Eviction
-	t.Future = float64(h.Lambda) / (1 - min(.9, 1.3*r.Load)) * work * (s.wait + work)
-	mine := float64(r.InFlight) / weightOf(r)
+	t.Future = float64(h.Lambda) / (1 - min(.9, 1.3*r.Load)) * work * ((s.wait+r.Wait)/2 + work)
+	mine := max(float64(r.InFlight), float64(r.FlightTokens)*s.single) / weightOf(r)
 	if r.State&abi.RowSlowStart != 0 {
 		mine = 2*mine + s.flight + 2
 	}
 	t.Tilt = 1 + reach*s.gate*mine/max(1, s.flight)
-	t.Cost = t.Wait*(1+t.Tilt)/2 + (work+t.Future)*t.Tilt
+	t.Cost = (t.Wait+t.Future)*(1+t.Tilt)/2 + work*t.Tilt
 	return t
 }
 
