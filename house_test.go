@@ -44,7 +44,7 @@ var arrows = map[string][]string{
 
 	// The way of a request: front -> exchange -> route, sessionapi beside it. No arrow runs up.
 	"daemon/front": {"daemon/exchange", "daemon/gate", "daemon/listen", "daemon/spool", "daemon/upstream"},
-	"daemon/operator": {"daemon/shadow", "daemon/peers", "daemon/decisions", "daemon/exchange", "daemon/gate", "daemon/kvcache", "daemon/route", "daemon/session", "daemon/worker",
+	"daemon/operator": {"daemon/shadow", "daemon/peers", "daemon/decisions", "daemon/exchange", "daemon/gate", "daemon/kvcache", "daemon/route", "daemon/session", "daemon/tracing", "daemon/worker",
 		"daemon/feed", "cache/holdings", "cache/kvevents", "cache/kvstore/remote", "cache/lmcache", "cache/tier"},
 	"daemon/decisions":  {"daemon/exchange", "daemon/gate", "daemon/route"},
 	"daemon/sessionapi": {"daemon/exchange", "daemon/sagemaker", "daemon/session", "daemon/upstream", "daemon/worker"},
@@ -86,7 +86,7 @@ var arrows = map[string][]string{
 	"daemon/socket":           {},
 	"daemon/spool":            {},
 	"daemon/tokens":           {"daemon/prompt"},
-	"daemon/tracing":          {"daemon/exchange", "daemon/gate"},
+	"daemon/tracing":          {"daemon/exchange", "daemon/gate", "daemon/route"},
 	"daemon/tracing/otlptest": {}, // a collector for tests
 	"daemon/unit":             {},
 	"daemon/upstream":         {"daemon/socket"},
@@ -142,8 +142,8 @@ var doors = map[string][]string{
 	"github.com/zeebo/xxh3":                                 {"cache/holdings", "cache/kvstore/remote", "daemon/prompt"},
 	"go.opentelemetry.io/otel":                              {"daemon/tracing"},
 	"github.com/go-logr/logr":                               {"daemon/tracing"},
-	"go.opentelemetry.io/proto/otlp":                        {"daemon/tracing/otlptest"},
-	"google.golang.org/protobuf":                            {"daemon/tracing/otlptest"},
+	"go.opentelemetry.io/proto/otlp":                        {"daemon/tracing", "daemon/tracing/otlptest"},
+	"google.golang.org/protobuf":                            {"daemon/tracing", "daemon/tracing/otlptest"},
 	"golang.org/x/term":                                     {"daemon/replay", "daemon/lab"},
 	"golang.org/x/sys":                                      {"daemon/listen", "cache/kvstore/arena"},
 }

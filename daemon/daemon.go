@@ -163,7 +163,7 @@ func (d *Daemon) start(c *conf.Config) error {
 		Listener: d.manager.Given().Admin, Admin: s.Admin, Bind: d.manager.Listen, Upgrade: d.manager.Upgrade,
 		Configuration: func() map[string]any { return conf.Shown(inForce()) }, Reload: d.Reload,
 		Draining: d.front.Draining, Pprof: func() bool { return inForce().Server.Pprof },
-		AdminTokenFile: s.AdminTokenFile, Connections: forAdmin, Memory: d.memory.Stats,
+		AdminTokenFile: s.AdminTokenFile, Connections: forAdmin, Memory: d.memory.Stats, Spans: d.tracer.Stats,
 		ReadTimeout: s.ReadTimeout, IdleTimeout: s.IdleTimeout, Strategies: adapt.Delivery(d.host, inForce, d.Reload),
 		Wrap: func(l net.Listener) net.Listener { return listen.NewPatient(l, d.log) }})
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/warmpath/warmpath/cache/tier"
 	"github.com/warmpath/warmpath/daemon/kvcache"
 	"github.com/warmpath/warmpath/daemon/peers"
+	"github.com/warmpath/warmpath/daemon/tracing"
 )
 
 // collector reads the plain counts of the other rooms when Prometheus asks.
@@ -22,6 +23,7 @@ type collector struct {
 	lmcache func() lmcache.Stats // nil = there is none
 	peers   func() peers.Stats   // nil = there are none
 	memory  func() peers.Written // of the state file; nil = there is none
+	spans   func() tracing.Stats // nil = there are none
 }
 
 // Describe sends nothing: the collector is unchecked, as workers come and go.
@@ -59,6 +61,11 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	if c.memory != nil {
 		if w := c.memory(); w.On {
 			collect(ch, ofStateFile, w)
+		}
+	}
+	if c.spans != nil {
+		if s := c.spans(); s.On {
+			collect(ch, ofSpans, s)
 		}
 	}
 	for _, p := range c.pools() {

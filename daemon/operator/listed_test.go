@@ -22,6 +22,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/hyperpod"
 	"github.com/warmpath/warmpath/daemon/kvcache"
 	"github.com/warmpath/warmpath/daemon/peers"
+	"github.com/warmpath/warmpath/daemon/tracing"
 	"github.com/warmpath/warmpath/daemon/resp"
 	"github.com/warmpath/warmpath/daemon/shadow"
 )
@@ -86,6 +87,7 @@ func gather(t *testing.T) map[string]string {
 		lmcache: func() lmcache.Stats { return lmcache.Stats{On: true} },
 		peers:   func() peers.Stats { return peers.Stats{On: true, Pools: []peers.PoolStats{{Name: "p"}}} },
 		memory:  func() peers.Written { return peers.Written{On: true, At: time.Unix(1, 0)} },
+		spans:   func() tracing.Stats { return tracing.Stats{On: true} },
 	}, strategyCollector{})
 	families, err := m.registry.Gather()
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/warmpath/warmpath/cache/tier"
 	"github.com/warmpath/warmpath/daemon/session"
+	"github.com/warmpath/warmpath/daemon/tracing"
 )
 
 // processCounts is what is read of the process itself.
@@ -48,6 +49,19 @@ var ofClients = []reading[ClientStats]{
 			send(float64(c.Gone), "left_early")
 			send(float64(c.SlowClosed), "too_slow")
 		}),
+}
+
+// ofSpans has no values while tracing is off.
+var ofSpans = []reading[tracing.Stats]{
+	newReading(metric{name: "spans_total", help: "Sampled requests' spans by what became of them: sent, failed (the " +
+		"collector was unreachable or refused them), dropped (too many waited).", kind: isCounter, labels: []string{"result"}},
+		func(s tracing.Stats, send func(float64, ...string)) {
+			send(float64(s.Sent), "sent")
+			send(float64(s.Failed), "failed")
+			send(float64(s.Full), "dropped")
+		}),
+	gauge("spans_waiting", "Spans that wait for the collector, 2,048 at most.", nil,
+		func(s tracing.Stats) float64 { return float64(s.Waiting) }),
 }
 
 // inTier labels what is counted in one tier of the store.

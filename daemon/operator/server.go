@@ -21,6 +21,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/delivery"
 	"github.com/warmpath/warmpath/daemon/kvcache"
 	"github.com/warmpath/warmpath/daemon/peers"
+	"github.com/warmpath/warmpath/daemon/tracing"
 	"github.com/warmpath/warmpath/daemon/whatif"
 )
 
@@ -35,6 +36,7 @@ type Config struct {
 	LMCache  func() lmcache.Stats // nil = there is none
 	Peers    func() peers.Stats   // nil = there are none
 	Memory   func() peers.Written // of the state file; nil = there is none
+	Spans    func() tracing.Stats // nil = there are none
 	Draining func() bool
 	Ring     *decisions.Ring
 	WhatIf   *whatif.Lab
@@ -84,7 +86,7 @@ func New(c Config) (*Server, error) {
 	}
 	c.Metrics.registry.MustRegister(
 		collector{process: c.Metrics.process, recent: &c.Metrics.recent, pools: c.Pools, clients: c.Clients,
-			store: c.Store, kv: c.KVCache.Stats, lmcache: c.LMCache, peers: c.Peers, memory: c.Memory})
+			store: c.Store, kv: c.KVCache.Stats, lmcache: c.LMCache, peers: c.Peers, memory: c.Memory, spans: c.Spans})
 	s.app = s.newApp(c, token)
 	s.listener = raw
 	if c.Wrap != nil {

@@ -3,20 +3,36 @@ package tracing
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"sync/atomic"
+	"time"
 
-	"github.com/go-logr/logr"
-	"go.opentelemetry.io/otel"
-	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/warmpath/warmpath/daemon/gate"
 )
 
+// The spans that wait for the collector, those of a batch on its way among them, are bounded: 2 s of 1,000 requests a
+// second, and by bytes where candidates are in them. A batch is sent once it has so many spans or bytes (a collector
+// takes 20 MiB by default), or after batchDelay.
+const (
+	maxWaiting = 2048
+	maxBytes   = 8 << 20
+	maxBatch   = 512
+	fullBatch  = 1 << 20
+	batchDelay = time.Second
+)
+
 // Stats counts the spans since the start.
 type Stats struct {
+	On      bool   // tracing is configured now
+	Waiting int    // ended, neither sent nor given up
 	Sent   uint64 // taken by the collector
 	Failed uint64 // sent, and not taken
-	Full   uint64 // never sent, as maxWaiting waited already
+	Full   uint64 // never sent, as maxWaiting or maxBytes waited already
 }
 
 // counts are what all pipes of a tracer count.
@@ -24,47 +40,181 @@ type counts struct{ sent, failed, full atomic.Uint64 }
 
 // Stats returns the counts so far.
 func (t *Tracer) Stats() Stats {
-	return Stats{Sent: t.stats.sent.Load(), Failed: t.stats.failed.Load(), Full: t.stats.full.Load()}
+	s := Stats{Sent: t.stats.sent.Load(), Failed: t.stats.failed.Load(), Full: t.stats.full.Load()}
+	if p := t.live.Load(); p != nil {
+		s.On, s.Waiting = true, int(p.queue.waiting.Load())
+	}
+	return s
 }
 
-// queue stands between the SDK's batches and the sender: it bounds what waits, counts, and logs what a collector does
-// once, not for each batch.
+// batch is spans as fields of a ScopeSpans.
+type batch struct {
+	scope wire
+	spans int
+}
+
+// queue gathers encoded spans, and sends them in batches. It counts, and logs what a collector does once, not for each
+// batch.
 type queue struct {
-	to      sdk.SpanExporter
+	to      otlptrace.Client
+	process []byte // in each ResourceSpans
 	log     *slog.Logger
 	stats   *counts
-	waiting atomic.Int64  // spans that have ended and are neither sent nor given up
-	losing  atomic.Bool   // the warning has been logged
-	lost    atomic.Uint64 // spans since then
+	wake    chan struct{} // the batch is full
+	stop    chan struct{} // closed: send what waits, and end
+	ended   chan struct{} // closed: it has
+
+	whole wire // run's: memory of what is being sent
+
+	waiting atomic.Int64 // spans that are neither sent nor given up
+
+	mu     sync.Mutex // guards the three below
+	next   batch
+	bytes  int // of next and of the batch on its way
+	closed bool
+
+	losing atomic.Bool   // the warning has been logged
+	lost   atomic.Uint64 // spans since then
 }
 
-// admit takes a place in the queue. It reports false if there is none.
-func (q *queue) admit() bool {
-	if q.waiting.Add(1) <= maxWaiting {
+func newQueue(to otlptrace.Client, process []byte, stats *counts, log *slog.Logger) *queue {
+	q := &queue{to: to, process: process, stats: stats, log: log, wake: make(chan struct{}, 1),
+		stop: make(chan struct{}), ended: make(chan struct{})}
+	go q.run()
+	return q
+}
+
+// mayTake reports whether a span may be encoded: it counts one that would find no room.
+func (q *queue) mayTake() bool {
+	if q.waiting.Load() < maxWaiting {
 		return true
 	}
-	q.waiting.Add(-1)
-	q.stats.full.Add(1)
-	q.lose(1, "the collector takes spans more slowly than requests make them; lower tracing.sample", "")
+	q.full()
 	return false
 }
 
-// ExportSpans implements sdk.SpanExporter. It never fails: the SDK would log each batch.
-func (q *queue) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
-	err := q.to.ExportSpans(ctx, spans)
-	n := len(spans)
-	left := q.waiting.Add(-int64(n))
-	if err != nil {
-		q.stats.failed.Add(uint64(n))
-		q.lose(n, "the collector cannot be reached or refuses them; look after it, or correct tracing.endpoint",
+// full counts a span that finds no room.
+func (q *queue) full() {
+	q.stats.full.Add(1)
+	q.lose(1, "the collector takes spans more slowly than requests make them; lower tracing.sample", "")
+}
+
+// add appends a span to the next batch.
+func (q *queue) add(span wire) {
+	q.mu.Lock()
+	switch {
+	case q.closed:
+		q.mu.Unlock()
+		q.stats.failed.Add(1)
+		return
+	case q.waiting.Load() >= maxWaiting || q.bytes+len(span) > maxBytes:
+		q.mu.Unlock()
+		q.full()
+		return
+	}
+	q.waiting.Add(1)
+	before := len(q.next.scope)
+	q.next.scope.bytes(scopeSpansSpans, span)
+	q.bytes += len(q.next.scope) - before
+	q.next.spans++
+	ready := q.next.spans >= maxBatch || len(q.next.scope) >= fullBatch
+	q.mu.Unlock()
+	if ready {
+		select {
+		case q.wake <- struct{}{}:
+		default: // it is awake
+		}
+	}
+}
+
+// run sends batches until stop.
+func (q *queue) run() {
+	defer close(q.ended)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-q.stop:
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(lastSpans):
+			cancel()
+		}
+	}()
+	tick := time.NewTicker(batchDelay)
+	defer tick.Stop()
+	var spare wire
+	for open := true; open; {
+		select {
+		case <-tick.C:
+		case <-q.wake:
+		case <-q.stop:
+			open = false
+		}
+		spare = q.send(ctx, spare)
+	}
+}
+
+// send sends the spans that wait, if there are any. spare is memory for the next batch; send returns that of this one.
+func (q *queue) send(ctx context.Context, spare wire) wire {
+	q.mu.Lock()
+	now := q.next
+	if now.spans == 0 {
+		q.mu.Unlock()
+		return spare
+	}
+	q.next = batch{scope: spare[:0]}
+	q.mu.Unlock()
+	err := q.to.UploadTraces(ctx, []*tracepb.ResourceSpans{q.message(now.scope)})
+	q.mu.Lock()
+	q.bytes -= len(now.scope)
+	q.mu.Unlock()
+	left := q.waiting.Add(-int64(now.spans))
+	switch {
+	case err != nil:
+		q.stats.failed.Add(uint64(now.spans))
+		q.lose(now.spans, "the collector cannot be reached or refuses them; look after it, or correct tracing.endpoint",
 			gate.Cut(err.Error()))
+	default:
+		q.stats.sent.Add(uint64(now.spans))
+		if left < maxWaiting/2 && q.losing.CompareAndSwap(true, false) { // and not whenever a full queue has room for a batch
+			q.log.Info("the collector takes spans again", "lost_spans", q.lost.Swap(0))
+		}
+	}
+	if cap(now.scope) > 2*fullBatch {
+		q.whole = nil
 		return nil
 	}
-	q.stats.sent.Add(uint64(n))
-	if left < maxWaiting/2 && q.losing.CompareAndSwap(true, false) { // and not whenever a full queue has room for a batch
-		q.log.Info("the collector takes spans again", "lost_spans", q.lost.Swap(0))
-	}
-	return nil
+	return now.scope
+}
+
+// message returns a batch as what the SDK's client posts. Its fields are encoded already: the generated types keep
+// what they are told not to know, and write it as it is.
+func (q *queue) message(scope wire) *tracepb.ResourceSpans {
+	var name, head wire
+	name.text(scopeName, "github.com/warmpath/warmpath")
+	head.bytes(scopeSpansScope, name)
+	all := append(q.whole[:0], q.process...)
+	all = protowire.AppendTag(all, resourceSpansScope, protowire.BytesType)
+	all = protowire.AppendVarint(all, uint64(len(head)+len(scope)))
+	all = append(append(all, head...), scope...)
+	q.whole = all
+	m := new(tracepb.ResourceSpans)
+	m.ProtoReflect().SetUnknown(protoreflect.RawFields(all))
+	return m
+}
+
+// close sends what waits, within lastSpans, and stops the sender even in the middle of a retry.
+func (q *queue) close() {
+	q.mu.Lock()
+	q.closed = true
+	q.mu.Unlock()
+	close(q.stop)
+	<-q.ended
+	_ = q.to.Stop(context.Background()) // an HTTP client's does nothing that can fail
 }
 
 // lose counts spans that are lost, and warns of the first.
@@ -79,33 +229,3 @@ func (q *queue) lose(n int, why, failure string) {
 	}
 	q.log.Warn("spans of requests are lost; the requests themselves are not concerned", attrs...)
 }
-
-// Shutdown implements sdk.SpanExporter.
-func (q *queue) Shutdown(ctx context.Context) error { return q.to.Shutdown(ctx) }
-
-// hearSDK has what the SDK logs by itself go to log. The SDK has one logger a process.
-func hearSDK(log *slog.Logger) {
-	otel.SetLogger(logr.FromSlogHandler(sdkLog{log}))
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
-		log.Warn("OpenTelemetry's SDK reports an error", "error", gate.Cut(err.Error()))
-	}))
-}
-
-// sdkLog keeps of the SDK's own lines the message alone: their attributes repeat what is wrong in
-// OTEL_EXPORTER_OTLP_HEADERS, a secret.
-type sdkLog struct{ log *slog.Logger }
-
-// Enabled implements slog.Handler. The SDK warns one level below slog's Info.
-func (s sdkLog) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelInfo-1 }
-
-// Handle implements slog.Handler.
-func (s sdkLog) Handle(_ context.Context, r slog.Record) error {
-	s.log.Warn("OpenTelemetry's SDK: " + r.Message + " (look at the OTEL_ variables of the environment)")
-	return nil
-}
-
-// WithAttrs implements slog.Handler.
-func (s sdkLog) WithAttrs([]slog.Attr) slog.Handler { return s }
-
-// WithGroup implements slog.Handler.
-func (s sdkLog) WithGroup(string) slog.Handler { return s }

@@ -2,141 +2,155 @@ package tracing
 
 import (
 	"encoding/json"
-	"strings"
 	"sync"
 	"time"
 
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/trace"
-
 	"github.com/warmpath/warmpath/daemon/exchange"
 	"github.com/warmpath/warmpath/daemon/gate"
+	"github.com/warmpath/warmpath/daemon/route"
 )
 
 // recording is the span of a request whose trace is sampled.
 type recording struct {
-	span  trace.Span
-	queue *queue
+	ids
+	tracer *Tracer
+	began  time.Time
+	method string
+	state  string
+	remote bool // the parent is the client's
 }
 
-// End implements exchange.Span.
+// recordings are used again: of a request nothing is kept but bytes.
+var recordings = sync.Pool{New: func() any { return new(recording) }}
+
+// wires keep the memory that a span is encoded in.
+var wires = sync.Pool{New: func() any { w := make(wire, 0, 2048); return &w }}
+
+// widest is the memory that wires keep of a span.
+const widest = 64 << 10
+
+// End implements exchange.Span. The span goes to the collector that is in force by now.
 func (r *recording) End(in *exchange.Inbound, took time.Duration, sent int64) {
-	if !r.queue.admit() {
-		return
+	p := r.tracer.live.Load()
+	switch {
+	case p == nil:
+		r.tracer.stats.failed.Add(1)
+	case p.queue.mayTake():
+		w := wires.Get().(*wire)
+		r.encode(w, in, took, sent)
+		p.queue.add(*w)
+		if cap(*w) <= widest {
+			*w = (*w)[:0]
+			wires.Put(w)
+		}
 	}
+	*r = recording{}
+	recordings.Put(r)
+}
+
+// encode appends the fields of the span.
+func (r *recording) encode(w *wire, in *exchange.Inbound, took time.Duration, sent int64) {
 	seen := &in.Seen
-	if seen.Endpoint != "" {
-		r.span.SetName(in.Method + " " + seen.Endpoint) // a path may hold an id
+	w.bytes(spanTraceID, r.trace[:])
+	w.bytes(spanID, r.span[:])
+	if r.state != "" {
+		w.text(spanState, r.state)
 	}
-	l := lists.Get().(*list)
-	l.request(in, took, sent)
-	l.decision(seen)
-	l.answer(seen)
-	r.span.SetAttributes(l.all...)
-	l.release()
-	arrived := time.Now().Add(-took)
-	for _, a := range seen.Attempts {
-		r.span.AddEvent("retry", trace.WithTimestamp(arrived.Add(a.After)), trace.WithAttributes(
-			attribute.String("warmpath.worker", a.Worker), attribute.String("warmpath.retry.reason", a.Reason)))
+	flags := uint32(1 | flagKnowsRemote) // 1: sampled
+	if r.remote {
+		w.bytes(spanParent, r.parent[:])
+		flags |= flagRemote
+	}
+	w.fixed32(spanFlags, flags)
+	name := in.Method
+	if seen.Endpoint != "" {
+		name += " " + seen.Endpoint // a path may hold an id
+	}
+	w.text(spanName, name)
+	w.enum(spanKind, kindServer)
+	w.time(spanStart, r.began)
+	w.time(spanEnd, r.began.Add(took))
+	a := attributes{w, spanAttributes}
+	a.ofRequest(in, took, sent)
+	a.ofDecision(seen)
+	a.ofAnswer(seen)
+	for i := range seen.Attempts {
+		r.retry(w, &seen.Attempts[i])
 	}
 	if seen.Status >= 500 || seen.End != "" && seen.Status < 400 && seen.End != "client_gone" {
-		r.span.SetStatus(codes.Error, seen.End)
-	}
-	r.span.End()
-}
-
-// list gathers attributes. The SDK copies them.
-type list struct{ all []attribute.KeyValue }
-
-var lists = sync.Pool{New: func() any { return &list{all: make([]attribute.KeyValue, 0, 40)} }}
-
-func (l *list) release() {
-	clear(l.all)
-	l.all = l.all[:0]
-	lists.Put(l)
-}
-
-// text adds a text that is the router's own. What is not known is left out.
-func (l *list) text(key, v string) {
-	if v != "" {
-		l.all = append(l.all, attribute.String(key, v))
+		var status wire
+		status.text(statusMessage, seen.End)
+		status.enum(statusCode, statusError)
+		w.bytes(spanStatus, status)
 	}
 }
 
-// words adds a client's own words: a copy, as a slice of a header field would keep the header alive, and the secret
-// in it.
-func (l *list) words(key, v string) { l.text(key, strings.Clone(gate.Cut(v))) }
-
-// number adds a count, unless it is 0.
-func (l *list) number(key string, n int64) {
-	if n != 0 {
-		l.all = append(l.all, attribute.Int64(key, n))
-	}
+// retry appends the event of an attempt that brought nothing.
+func (r *recording) retry(w *wire, failed *route.Attempt) {
+	var event wire
+	event.time(eventTime, r.began.Add(failed.After))
+	event.text(eventName, "retry")
+	a := attributes{&event, eventAttributes}
+	a.text("warmpath.worker", failed.Worker)
+	a.text("warmpath.retry.reason", failed.Reason)
+	w.bytes(spanEvents, event)
 }
 
-// seconds adds a time, unless it is 0.
-func (l *list) seconds(key string, d time.Duration) {
-	if d != 0 {
-		l.all = append(l.all, attribute.Float64(key, d.Seconds()))
-	}
-}
-
-// request adds what came and what went back.
-func (l *list) request(in *exchange.Inbound, took time.Duration, sent int64) {
+// ofRequest adds what came and what went back. A client's own words are cut.
+func (a attributes) ofRequest(in *exchange.Inbound, took time.Duration, sent int64) {
 	seen := &in.Seen
-	l.words("http.request.method", in.Method)
-	l.words("url.path", in.Path)
-	l.number("http.response.status_code", int64(seen.Status))
-	l.number("http.response.body.size", sent)
-	l.words("warmpath.request_id", in.ID)
-	l.text("warmpath.key", seen.Key)
-	l.words("gen_ai.request.model", seen.Model)
-	l.text("gen_ai.operation.name", seen.Endpoint)
-	l.seconds("warmpath.seconds", took)
+	a.text("http.request.method", gate.Cut(in.Method))
+	a.text("url.path", gate.Cut(in.Path))
+	a.number("http.response.status_code", int64(seen.Status))
+	a.number("http.response.body.size", sent)
+	a.text("warmpath.request_id", gate.Cut(in.ID))
+	a.text("warmpath.key", seen.Key)
+	a.text("gen_ai.request.model", gate.Cut(seen.Model))
+	a.text("gen_ai.operation.name", seen.Endpoint)
+	a.seconds("warmpath.seconds", took)
 }
 
-// decision adds who was chosen, by whom and why.
-func (l *list) decision(seen *exchange.Seen) {
-	l.text("warmpath.pool", seen.Pool)
+// ofDecision adds who was chosen, by whom and why.
+func (a attributes) ofDecision(seen *exchange.Seen) {
+	a.text("warmpath.pool", seen.Pool)
 	if seen.Strategy == "" {
 		return
 	}
-	l.text("warmpath.strategy", seen.Strategy)
-	l.text("warmpath.module_sha256", seen.Module)
-	l.text("warmpath.worker", seen.Worker)
-	l.text("warmpath.reason", seen.Reason)
-	l.text("warmpath.fallback", seen.Fallback)
-	l.text("warmpath.session_kind", seen.Session)
-	l.number("warmpath.prompt_tokens", int64(seen.PromptTokens))
-	l.number("warmpath.prompt_blocks", int64(seen.PromptBlocks))
-	l.number("warmpath.matched_blocks", int64(seen.Matched))
-	l.number("warmpath.believed_tokens", int64(seen.Believed))
-	l.seconds("warmpath.queue_seconds", seen.Queue)
-	l.seconds("warmpath.pick_seconds", seen.PickTime)
-	l.number("warmpath.pick_fuel", seen.Fuel)
+	a.text("warmpath.strategy", seen.Strategy)
+	a.text("warmpath.module_sha256", seen.Module)
+	a.text("warmpath.worker", seen.Worker)
+	a.text("warmpath.reason", seen.Reason)
+	a.text("warmpath.fallback", seen.Fallback)
+	a.text("warmpath.session_kind", seen.Session)
+	a.number("warmpath.prompt_tokens", int64(seen.PromptTokens))
+	a.number("warmpath.prompt_blocks", int64(seen.PromptBlocks))
+	a.number("warmpath.matched_blocks", int64(seen.Matched))
+	a.number("warmpath.believed_tokens", int64(seen.Believed))
+	a.seconds("warmpath.queue_seconds", seen.Queue)
+	a.seconds("warmpath.pick_seconds", seen.PickTime)
+	a.number("warmpath.pick_fuel", seen.Fuel)
 	if len(seen.Candidates) > 0 {
 		if text, err := json.Marshal(seen.Candidates); err == nil {
-			l.text("warmpath.candidates", string(text))
+			a.text("warmpath.candidates", string(text))
 		}
 	}
 }
 
-// answer adds how the answer went, and the engine's own counts.
-func (l *list) answer(seen *exchange.Seen) {
-	l.number("warmpath.retries", int64(seen.Retries))
-	l.seconds("warmpath.ttft_seconds", seen.FirstByte)
-	l.text("warmpath.end", seen.End)
+// ofAnswer adds how the answer went, and the engine's own counts.
+func (a attributes) ofAnswer(seen *exchange.Seen) {
+	a.number("warmpath.retries", int64(seen.Retries))
+	a.seconds("warmpath.ttft_seconds", seen.FirstByte)
+	a.text("warmpath.end", seen.End)
 	if seen.Stream {
-		l.all = append(l.all, attribute.Bool("gen_ai.request.stream", true))
+		a.flag("gen_ai.request.stream")
 	}
 	if !seen.Usage.Known {
 		return
 	}
-	l.all = append(l.all, attribute.Int("gen_ai.usage.input_tokens", seen.Usage.Prompt))
-	l.number("gen_ai.usage.output_tokens", int64(seen.Usage.Output))
+	a.count("gen_ai.usage.input_tokens", int64(seen.Usage.Prompt))
+	a.number("gen_ai.usage.output_tokens", int64(seen.Usage.Output))
 	if seen.Usage.CachedKnown {
-		l.all = append(l.all, attribute.Int("gen_ai.usage.cache_read.input_tokens", seen.Usage.Cached))
+		a.count("gen_ai.usage.cache_read.input_tokens", int64(seen.Usage.Cached))
 	}
 }
 

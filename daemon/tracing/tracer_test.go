@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/exchange"
+	"github.com/warmpath/warmpath/daemon/route"
 	"github.com/warmpath/warmpath/daemon/tracing/otlptest"
 	"github.com/warmpath/warmpath/daemon/upstream"
 )
@@ -196,7 +197,7 @@ func TestACollectorThatComesBackIsTold(t *testing.T) {
 	if l := log.with(t, "INFO")[0]; l["lost_spans"] != 1.0 {
 		t.Errorf("%v; want one span lost", l)
 	}
-	if s := tr.Stats(); s != (Stats{Sent: 1, Failed: 1}) {
+	if s := tr.Stats(); s != (Stats{On: true, Sent: 1, Failed: 1}) {
 		t.Errorf("%+v", s)
 	}
 }
@@ -228,6 +229,76 @@ func TestTheEnvironmentIsHeard(t *testing.T) {
 	if in := off.serve(); in.Trace.Parent != "" {
 		t.Error("the environment alone turns tracing on")
 	}
+}
+
+// TestWordsThatAreNoUTF8: protobuf has no other texts, and a collector refuses the whole batch for one.
+func TestWordsThatAreNoUTF8(t *testing.T) {
+	c := newCollector(t)
+	tr, _ := tracing(t, c.URL, 1)
+	in := request("traceparent", parent)
+	in.Method, in.Path, in.ID = "G\xffT", "/v1/\xc3\x28", "\x80"
+	in.Seen.Model, in.Seen.End = "m\xfe", "\xff"
+	tr.Begin(in, time.Now())
+	in.Trace.Span.End(in, time.Millisecond, 3)
+	tr.Close()
+	s := c.Spans()
+	if _, _, _, _, errs := c.Seen(); len(s) != 1 || len(errs) != 0 {
+		t.Fatalf("%d spans, %v; want one", len(s), errs)
+	}
+	for key, want := range map[string]any{"http.request.method": "G\uFFFDT", "url.path": "/v1/\uFFFD(", "warmpath.request_id": "\uFFFD", "gen_ai.request.model": "m\uFFFD"} {
+		if got := s[0].Attributes[key]; got != want {
+			t.Errorf("%s is %q; want %q", key, got, want)
+		}
+	}
+}
+
+// TestSpansOfAnyLength: lengths of one, two and three bytes; a span with candidates fills a batch by its bytes.
+func TestSpansOfAnyLength(t *testing.T) {
+	c := newCollector(t)
+	tr, _ := tracing(t, c.URL, 1)
+	for _, n := range []int{1, 100, 125, 126, 127, 128, 129, 255, 16_380, 16_384, 100_000, 2 << 20} {
+		in := request()
+		tr.Begin(in, time.Now())
+		in.Seen.Strategy, in.Seen.Reason, in.Seen.PromptTokens = "s", strings.Repeat("x", n), n
+		in.Seen.Attempts = []route.Attempt{{Worker: strings.Repeat("w", min(n, 300)), Reason: "connect", After: time.Millisecond}}
+		in.Trace.Span.End(in, time.Millisecond, 3)
+	}
+	tr.Close()
+	all := c.Spans()
+	if _, _, _, _, errs := c.Seen(); len(all) != 12 || len(errs) != 0 {
+		t.Fatalf("%d spans, %v; want 12", len(all), errs)
+	}
+	for _, s := range all {
+		n, _ := s.Attributes["warmpath.prompt_tokens"].(int)
+		if got := len(s.Attributes["warmpath.reason"].(string)); got != n || n == 0 || len(s.Events) != 1 ||
+			len(s.Events[0].Attributes["warmpath.worker"].(string)) != min(n, 300) {
+			t.Errorf("a reason of %d bytes came with %d, events %.100v", n, got, s.Events)
+		}
+	}
+	if s := tr.Stats(); s.Sent != 12 || s.Waiting != 0 || tr.live.Load() != nil {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestBytesThatWaitAreBounded: a collector that hangs, and spans with long lists of candidates.
+func TestBytesThatWaitAreBounded(t *testing.T) {
+	c := newCollector(t)
+	c.Hang(true)
+	tr, _ := tracing(t, c.URL, 1)
+	for range 100 {
+		in := request()
+		tr.Begin(in, time.Now())
+		in.Seen.Strategy, in.Seen.Reason = "s", strings.Repeat("x", 200_000)
+		in.Trace.Span.End(in, time.Millisecond, 3)
+	}
+	q := tr.live.Load().queue
+	q.mu.Lock()
+	bytes := q.bytes
+	q.mu.Unlock()
+	if s := tr.Stats(); bytes > maxBytes || s.Full == 0 || s.Waiting+int(s.Full) != 100 {
+		t.Errorf("%d bytes wait, %+v; want at most %d bytes and the others dropped", bytes, s, maxBytes)
+	}
+	c.Hang(false)
 }
 
 // TestAnotherCollector: a change loses no span that waits.

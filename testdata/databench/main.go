@@ -18,8 +18,8 @@ func main() {
 	bin := flag.String("bin", "bin/warmpath", "the daemon")
 	beside := flag.String("beside", "", "another build of the daemon: measure both, and nothing else, taking turns")
 	quick := flag.Bool("quick", false, "fewer and shorter rounds")
-	only := flag.String("run", "", "only the measures whose name fits this expression; growth: see growth.go")
-	role := flag.String("role", "", "worker | reverseproxy: what the program starts itself as")
+	only := flag.String("run", "", "only the measures whose name fits this expression; growth, telling: see growth.go, telling.go")
+	role := flag.String("role", "", "worker | reverseproxy | collector: what the program starts itself as")
 	listen := flag.String("listen", "", "of a role")
 	to := flag.String("to", "", "of reverseproxy: the worker")
 	flag.Parse()
@@ -29,6 +29,8 @@ func main() {
 		err = serveWorker(*listen)
 	case "reverseproxy":
 		err = serveReverseProxy(*listen, *to)
+	case "collector":
+		err = serveCollector(*listen)
 	default:
 		err = measure(*bin, *beside, *only, *quick)
 	}
@@ -81,6 +83,9 @@ func measure(bin, beside, only string, quick bool) error {
 	}
 	if only == "growth" {
 		return b.printGrowth()
+	}
+	if some, ok := wantedTellings(only); ok {
+		return b.printTelling(some)
 	}
 	b.worker, err = b.startSelf("worker", "")
 	if err != nil {
