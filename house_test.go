@@ -43,14 +43,14 @@ var arrows = map[string][]string{
 		"plugins", "sdk", "sdk/abi"},
 
 	// The way of a request: front -> exchange -> route, sessionapi beside it. No arrow runs up.
-	"daemon/front": {"daemon/exchange", "daemon/gate", "daemon/listen", "daemon/spool", "daemon/upstream"},
+	"daemon/front": {"daemon/exchange", "daemon/gate", "daemon/jsonline", "daemon/listen", "daemon/spool", "daemon/upstream"},
 	"daemon/operator": {"daemon/shadow", "daemon/peers", "daemon/decisions", "daemon/exchange", "daemon/gate", "daemon/kvcache", "daemon/route", "daemon/session", "daemon/tracing", "daemon/worker",
 		"daemon/feed", "cache/holdings", "cache/kvevents", "cache/kvstore/remote", "cache/lmcache", "cache/tier"},
 	"daemon/decisions":  {"daemon/exchange", "daemon/gate", "daemon/route"},
 	"daemon/sessionapi": {"daemon/exchange", "daemon/sagemaker", "daemon/session", "daemon/upstream", "daemon/worker"},
 	"daemon/exchange": {"daemon/gate", "daemon/prompt", "daemon/route", "daemon/sagemaker", "daemon/session", "daemon/tokens",
 		"daemon/upstream", "daemon/worker"},
-	"daemon/route": {"daemon/prompt", "daemon/session", "daemon/worker", "cache/holdings", "cache/lmcache", "cache/prefix", "host", "sdk/abi",
+	"daemon/route": {"daemon/jsonline", "daemon/prompt", "daemon/session", "daemon/worker", "cache/holdings", "cache/lmcache", "cache/prefix", "host", "sdk/abi",
 		"sdk/score"},
 
 	// The workers' KV cache: a store, and the doors to it.
@@ -83,10 +83,11 @@ var arrows = map[string][]string{
 	"daemon/session":          {},
 	"daemon/shadow":           {"daemon/route", "host"},
 	"daemon/crew":             {"daemon/adapt", "daemon/route", "daemon/shadow", "host", "conf", "plugins", "sdk/abi"},
+	"daemon/jsonline":         {},
 	"daemon/socket":           {},
 	"daemon/spool":            {},
 	"daemon/tokens":           {"daemon/prompt"},
-	"daemon/tracing":          {"daemon/exchange", "daemon/gate", "daemon/route"},
+	"daemon/tracing":          {"daemon/exchange", "daemon/gate", "daemon/jsonline", "daemon/route"},
 	"daemon/tracing/otlptest": {}, // a collector for tests
 	"daemon/unit":             {},
 	"daemon/upstream":         {"daemon/socket"},

@@ -133,7 +133,9 @@ func (d *Daemon) start(c *conf.Config) error {
 	if err != nil {
 		return err
 	}
-	d.kvCache, err = kvcache.Open(adapt.KVCache(c, Version, discover.System(nameServers), d.manager.Listen, d.log))
+	kv := adapt.KVCache(c, Version, discover.System(nameServers), d.manager.Listen, d.log)
+	kv.Succeeds = d.manager.Succeeds()
+	d.kvCache, err = kvcache.Open(kv)
 	if err != nil {
 		return err
 	}

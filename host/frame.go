@@ -133,6 +133,13 @@ func (f *Frame) rowBytes() []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(f.Rows))), len(f.Rows)*abi.RowSize)
 }
 
+// AppendTo appends the frame in the bytes of sdk/abi: the header, which counts the rows, then each row.
+func (f *Frame) AppendTo(b []byte) []byte {
+	whole := Frame{Header: f.Header, Rows: f.Rows}
+	whole.Header.Rows = uint32(len(f.Rows))
+	return append(append(b, whole.headerBytes()...), whole.rowBytes()...)
+}
+
 func littleEndian() error {
 	one := uint16(1)
 	if *(*byte)(unsafe.Pointer(&one)) != 1 {

@@ -1,8 +1,6 @@
 package front
 
 import (
-	"context"
-	"encoding/base64"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -10,6 +8,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/exchange"
 	"github.com/warmpath/warmpath/daemon/gate"
+	"github.com/warmpath/warmpath/daemon/jsonline"
 	"github.com/warmpath/warmpath/daemon/spool"
 )
 
@@ -22,7 +21,7 @@ type accessLog struct {
 	lost atomic.Uint64 // lines
 
 	mu sync.Mutex // guards to
-	to *slog.Logger
+	to *spool.Spool
 
 	path   string // this and the next are used by one reload at a time
 	writer *accessWriter
@@ -54,9 +53,14 @@ func (a *accessLog) open(path string, log *slog.Logger) error {
 		return nil
 	}
 	w := &accessWriter{file: f, lost: &a.lost}
+	batch := 0
+	if f.path != "" { // the process's own streams are the log's too: see package spool
+		batch = linesAtOnce
+	}
 	w.lines = spool.New(spool.Config{
-		Line: w.write,
-		End:  w.end,
+		Line:  w.write,
+		Batch: batch,
+		End:   w.end,
 		Lost: func(first bool) {
 			a.lost.Add(1)
 			if first {
@@ -77,7 +81,7 @@ func (a *accessLog) replace(w *accessWriter, path string, log *slog.Logger) {
 	a.mu.Lock()
 	a.to = nil
 	if w != nil {
-		a.to = slog.New(slog.NewJSONHandler(w.lines, nil))
+		a.to = w.lines
 	}
 	a.mu.Unlock()
 	before, was := a.writer, a.path
@@ -92,22 +96,23 @@ func (a *accessLog) replace(w *accessWriter, path string, log *slog.Logger) {
 	}
 }
 
+// linesAtOnce is how many bytes of lines one write takes: beyond, a call of the kernel is nothing beside its copying.
+const linesAtOnce = 32 << 10
+
 // lastLines is how long the access log's last lines may take: a second is long for MaxBytes on any disk that works.
 const lastLines = time.Second
 
 // close writes the lines that wait, and ends the log.
 func (a *accessLog) close(log *slog.Logger) { a.replace(nil, "", log) }
 
-// write writes a line to the file, or to the one that takes its place.
-func (w *accessWriter) write(line []byte) {
+// write writes lines to the file, or to the one that takes its place.
+func (w *accessWriter) write(lines []byte) {
 	if f := w.next.Swap(nil); f != nil {
 		w.file.close()
 		w.file = f
 	}
-	_, _ = w.file.Write(line) // never fails
-	if w.file.failed != nil {
-		w.lost.Add(1)
-	}
+	_, _ = w.file.Write(lines) // never fails
+	w.lost.Add(uint64(w.file.lately))
 }
 
 func (w *accessWriter) end() {
@@ -127,82 +132,85 @@ type ended struct {
 // log queues the line of a request that has ended.
 func (a *accessLog) log(in *exchange.Inbound, e ended) {
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.to == nil {
+	open := a.to != nil
+	a.mu.Unlock()
+	if !open {
 		return
 	}
-	seen, took := &in.Seen, time.Since(e.arrived)
+	l := lines.Get().(*jsonline.Line)
+	*l = (*l)[:0]
+	appendLine(l, in, e)
+	a.mu.Lock()
+	if a.to != nil { // and not one that has been closed meanwhile: it would count the line as lost
+		_, _ = a.to.Write(*l) // never fails
+	}
+	a.mu.Unlock()
+	if cap(*l) <= longLine {
+		lines.Put(l)
+	}
+}
+
+// lines keep the memory of lines, but for those over longLine.
+var lines = sync.Pool{New: func() any { l := make(jsonline.Line, 0, 2048); return &l }}
+
+const longLine = 64 << 10
+
+// appendLine appends the line of a request, with its end.
+func appendLine(l *jsonline.Line, in *exchange.Inbound, e ended) {
+	now := time.Now()
+	seen, took := &in.Seen, now.Sub(e.arrived)
 	key := ""
 	if in.Caller != nil {
 		key = in.Caller.Name
 	}
-	a.to.LogAttrs(context.Background(), slog.LevelInfo, "request",
-		slog.String("id", gate.Cut(in.ID)),
-		slog.String("client", in.Remote),
-		slog.String("key", key),
-		slog.String("method", gate.Cut(in.Method)),
-		slog.String("path", gate.Cut(in.Path)),
-		slog.Int("status", seen.Status),
-		slog.Int64("bytes", e.sent),
-		slog.Float64("seconds", seconds(took)),
-		slog.Float64("ttft_seconds", seconds(seen.FirstByte)),
-		slog.Bool("stream", seen.Stream),
-		slog.String("endpoint", seen.Endpoint), slog.String("model", gate.Cut(seen.Model)),
-		slog.String("pool", seen.Pool),
-		slog.String("worker", seen.Worker),
-		slog.String("strategy", seen.Strategy),
-		slog.String("reason", seen.Reason),
-		slog.String("fallback", seen.Fallback),
-		slog.String("session", seen.Session),
-		slog.Int("matched_blocks", seen.Matched),
-		slog.Int("blocks", seen.PromptBlocks),
-		slog.Int("believed_tokens", seen.Believed),
-		known("prompt_tokens", seen.Usage.Prompt, seen.Usage.Known),
-		known("cached_tokens", seen.Usage.Cached, seen.Usage.CachedKnown),
-		slog.Int("output_tokens", seen.Usage.Output),
-		slog.Float64("queue_seconds", seconds(seen.Queue)),
-		slog.Int("retries", seen.Retries),
-		slog.String("end", seen.End),
-		named("trace_id", seen.Trace),
-		others(seen),
-		candidates(seen, e.slower > 0 && took > e.slower))
-}
-
-// others names the shadows that chose another worker, if any did.
-func others(seen *exchange.Seen) slog.Attr {
-	if seen.Others == nil {
-		return slog.Attr{}
+	l.Open("")
+	l.Time("time", now)
+	l.Text("level", "INFO")
+	l.Text("msg", "request")
+	l.Text("id", gate.Cut(in.ID))
+	l.Text("client", in.Remote)
+	l.Text("key", key)
+	l.Text("method", gate.Cut(in.Method))
+	l.Text("path", gate.Cut(in.Path))
+	l.Int("status", int64(seen.Status))
+	l.Int("bytes", e.sent)
+	l.Number("seconds", took.Seconds())
+	l.Number("ttft_seconds", seen.FirstByte.Seconds())
+	l.Bool("stream", seen.Stream)
+	l.Text("endpoint", seen.Endpoint)
+	l.Text("model", gate.Cut(seen.Model))
+	l.Text("pool", seen.Pool)
+	l.Text("worker", seen.Worker)
+	l.Text("strategy", seen.Strategy)
+	l.Text("reason", seen.Reason)
+	l.Text("fallback", seen.Fallback)
+	l.Text("session", seen.Session)
+	l.Int("matched_blocks", int64(seen.Matched))
+	l.Int("blocks", int64(seen.PromptBlocks))
+	l.Int("believed_tokens", int64(seen.Believed))
+	if seen.Usage.Known {
+		l.Int("prompt_tokens", int64(seen.Usage.Prompt))
 	}
-	if text := seen.Others.String(); text != "" {
-		return slog.String("shadow", text)
+	if seen.Usage.CachedKnown {
+		l.Int("cached_tokens", int64(seen.Usage.Cached))
 	}
-	return slog.Attr{}
-}
-
-// named leaves a text out of the line that nobody has set.
-func named(key, text string) slog.Attr {
-	if text == "" {
-		return slog.Attr{}
+	l.Int("output_tokens", int64(seen.Usage.Output))
+	l.Number("queue_seconds", seen.Queue.Seconds())
+	l.Int("retries", int64(seen.Retries))
+	l.Text("end", seen.End)
+	if seen.Trace != "" {
+		l.Text("trace_id", seen.Trace)
 	}
-	return slog.String(key, text)
-}
-
-// known leaves a count out of the line where the worker has not given it.
-func known(key string, n int, ok bool) slog.Attr {
-	if !ok {
-		return slog.Attr{}
+	if seen.Others != nil { // the shadows that chose another worker
+		if text := seen.Others.String(); text != "" {
+			l.Text("shadow", text)
+		}
 	}
-	return slog.Int(key, n)
-}
-
-// candidates are in the line if server.explain_log picks the request.
-func candidates(seen *exchange.Seen, slow bool) slog.Attr {
-	if !seen.Logged && !slow || len(seen.Candidates) == 0 {
-		return slog.Attr{}
+	if (seen.Logged || e.slower > 0 && took > e.slower) && len(seen.Candidates) > 0 { // server.explain_log picks it
+		l.Text("module_sha256", seen.Module)
+		seen.AppendCandidates(l, "candidates")
+		l.Base64("frame", seen.Frame)
 	}
-	return slog.Group("", slog.String("module_sha256", seen.Module), slog.Any("candidates", seen.Candidates),
-		slog.String("frame", base64.StdEncoding.EncodeToString(seen.Frame)))
+	l.Close()
+	*l = append(*l, '\n')
 }
-
-// seconds rounds to whole microseconds, so that a line stays short.
-func seconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1e6 }

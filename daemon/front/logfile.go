@@ -1,6 +1,7 @@
 package front
 
 import (
+	"bytes"
 	"fmt"
 	"log/slog"
 	"os"
@@ -25,6 +26,7 @@ type logFile struct {
 	failed  error     // of the last write
 	torn    bool      // half a line was written last
 	lost    int       // lines since lost lines were logged
+	lately  int       // lines lost by the last write
 }
 
 // checkEvery bounds how often the name is looked up: a stat is 1 us.
@@ -49,8 +51,8 @@ func newLogFile(path string, log *slog.Logger) (*logFile, error) {
 	return &logFile{path: path, file: f, log: log, checked: time.Now()}, nil
 }
 
-// Write writes one line. It never fails: package slog would keep the error to itself.
-func (l *logFile) Write(line []byte) (int, error) {
+// Write writes lines, whole ones. It never fails: package slog would keep the error to itself.
+func (l *logFile) Write(lines []byte) (int, error) {
 	if now := time.Now(); l.path != "" && now.Sub(l.checked) >= checkEvery {
 		l.checked = now
 		l.follow()
@@ -60,13 +62,17 @@ func (l *logFile) Write(line []byte) (int, error) {
 		_, l.failed = l.file.Write([]byte("\n"))
 		l.torn = l.failed != nil
 	}
+	n := 0
 	if !l.torn {
-		var n int
-		n, l.failed = l.file.Write(line)
-		l.torn = n > 0 && n < len(line)
+		n, l.failed = l.file.Write(lines)
+		l.torn = n > 0 && n < len(lines) && lines[n-1] != '\n'
+	}
+	l.lately = 0
+	if l.failed != nil {
+		l.lately = bytes.Count(lines[n:], []byte("\n"))
 	}
 	l.report(was)
-	return len(line), nil
+	return len(lines), nil
 }
 
 // follow opens the file that stands under the name now, if it is another.
@@ -102,9 +108,7 @@ func (l *logFile) setGone(err error) {
 
 // report logs that lines are lost, or are no longer.
 func (l *logFile) report(was bool) {
-	if l.failed != nil {
-		l.lost++
-	}
+	l.lost += l.lately
 	switch {
 	case l.failed != nil && !was:
 		l.log.Warn("the access log cannot be written: its lines are lost until it can; free the disk or correct "+

@@ -11,6 +11,7 @@ type Sized interface{ MaxBytes() int64 }
 // Holds says how many tokens of KV the cache has room for, by what LMCache has put so far. Every value goes to what is
 // behind the memory as well, so the larger of the two counts. It reports false if there is no cache.
 func (k *Cache) Holds() (chunks.Estimate, bool) {
+	k = k.now()
 	if k == nil || k.store == nil {
 		return chunks.Estimate{}, false
 	}

@@ -19,6 +19,7 @@ type Entry struct {
 // Page lists keys in their order, at most limit, that begin with a prefix and come after a key. A Cache without a door
 // has none.
 func (k *Cache) Page(prefix, after string, limit int) []Entry {
+	k = k.now()
 	if k == nil || k.store == nil {
 		return nil
 	}
@@ -36,12 +37,24 @@ func (k *Cache) Page(prefix, after string, limit int) []Entry {
 }
 
 // Delete deletes a key in all tiers and reports whether one had it.
-func (k *Cache) Delete(key string) bool { return k != nil && k.store != nil && k.store.Delete(key) }
+func (k *Cache) Delete(key string) bool {
+	k = k.now()
+	return k != nil && k.store != nil && k.store.Delete(key)
+}
 
 // Value leases a value; nil = there is none. It counts as a read. Release ends the lease.
 func (k *Cache) Value(ctx context.Context, key string) *kvstore.Lease {
+	k = k.now()
 	if k == nil || k.store == nil {
 		return nil
 	}
 	return k.store.Get(ctx, key, netip.Addr{})
+}
+
+// now is the cache that is open; nil = there is none yet.
+func (k *Cache) now() *Cache {
+	if k == nil || k.heir == nil {
+		return k
+	}
+	return k.heir.now()
 }

@@ -39,6 +39,8 @@ type Config struct {
 	Segment  string      // the memory's name in /dev/shm, if there is that door
 	Mode     os.FileMode // of that file
 
+	Succeeds bool // another process has folder and segment, and gives them up soon: see succession
+
 	ChunkTokens int // the chunk_size of the workers' LMCache; 0 = not known
 
 	Bind func(network, addr string) (net.Listener, error) // of the doors; default net.Listen
@@ -49,6 +51,7 @@ type Config struct {
 
 // Cache is the store with its doors, if any is configured.
 type Cache struct {
+	heir    heir // has the cache in this one's place, at once or later; nil = it is this one
 	log     *slog.Logger
 	store   *kvstore.Store    // nil = there is no door
 	resp    *resp.Server      // nil = there is no such door
@@ -63,6 +66,14 @@ type Cache struct {
 	closing sync.Once
 }
 
+// heir is a cache that is opened later.
+type heir interface {
+	now() *Cache // nil = it is not open yet
+	run() error
+	setMembers(m Members)
+	close()
+}
+
 // Stats is what the store and its doors count.
 type Stats struct {
 	Store    kvstore.Stats
@@ -75,8 +86,8 @@ type Stats struct {
 	L2Bytes  int64           // of values that L2 keeps at most; 0 = not known
 }
 
-// Open takes the memory and binds the doors; nothing is served before Run. Without a door it takes nothing.
-func Open(c Config) (*Cache, error) {
+// open takes the memory and binds the doors. Without a door it takes nothing.
+func open(c Config) (*Cache, error) {
 	k := &Cache{log: c.Log}
 	k.life, k.end = context.WithCancel(context.Background())
 	if c.RESP == "" && c.HyperPod == "" {
@@ -181,6 +192,9 @@ func (k *Cache) openRESP(c Config) error {
 
 // Run serves at the doors until Close, or until one of them ends by itself. Without a door it waits for Close too.
 func (k *Cache) Run() error {
+	if k.heir != nil {
+		return k.heir.run()
+	}
 	ended := make(chan error, 3)
 	if k.resp != nil {
 		go func() { ended <- k.resp.Run() }()
@@ -198,11 +212,18 @@ func (k *Cache) Run() error {
 
 // SetMembers takes over the members of a pool from a configuration that was read again. Not to be called by two at
 // once.
-func (k *Cache) SetMembers(m Members) { k.far.setMembers(m) }
+func (k *Cache) SetMembers(m Members) {
+	if k.heir != nil {
+		k.heir.setMembers(m)
+		return
+	}
+	k.far.setMembers(m)
+}
 
 // RESPAddr is where the Redis door is, host:port; "" = there is none.
 func (k *Cache) RESPAddr() string {
-	if k.resp == nil {
+	k = k.now()
+	if k == nil || k.resp == nil {
 		return ""
 	}
 	return k.resp.Addr()
@@ -210,17 +231,19 @@ func (k *Cache) RESPAddr() string {
 
 // HyperPodAddr is where the HyperPod door is, host:port; "" = there is none.
 func (k *Cache) HyperPodAddr() string {
-	if k.pod == nil {
+	k = k.now()
+	if k == nil || k.pod == nil {
 		return ""
 	}
 	return k.pod.Addr()
 }
 
 // Policy is the name of what chooses the values that make room.
-func (k *Cache) Policy() string { return k.store.Policy() }
+func (k *Cache) Policy() string { return k.now().store.Policy() }
 
 // Stats counts. It reports false if there is no cache.
 func (k *Cache) Stats() (Stats, bool) {
+	k = k.now()
 	if k == nil || k.store == nil {
 		return Stats{}, false
 	}
@@ -258,6 +281,10 @@ func (k *Cache) Close() {
 }
 
 func (k *Cache) close() {
+	if k.heir != nil {
+		k.heir.close()
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), lastCommand)
 	defer cancel()
 	if k.resp != nil {

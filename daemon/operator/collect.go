@@ -63,11 +63,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 			collect(ch, ofStateFile, w)
 		}
 	}
-	if c.spans != nil {
-		if s := c.spans(); s.On {
-			collect(ch, ofSpans, s)
-		}
-	}
+	collectSpans(ch, c.spans)
 	for _, p := range c.pools() {
 		collect(ch, ofPools, p, p.Name)
 		collect(ch, ofDemand, c.recent.Demand(p, now), p.Name)
@@ -94,5 +90,15 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 			collect(ch, ofStrategies, strategyCounts{sha256: s.SHA256(), replaced: n.Replaced, instances: n.Instances,
 				quarantined: n.Quarantined, metrics: n.Metrics}, p.Name, s.Name())
 		}
+	}
+}
+
+// collectSpans sends what a tracer that is on counts; nil = there is none.
+func collectSpans(ch chan<- prometheus.Metric, spans func() tracing.Stats) {
+	if spans == nil {
+		return
+	}
+	if s := spans(); s.On {
+		collect(ch, ofSpans, s)
 	}
 }

@@ -22,9 +22,9 @@ import (
 	"github.com/warmpath/warmpath/daemon/hyperpod"
 	"github.com/warmpath/warmpath/daemon/kvcache"
 	"github.com/warmpath/warmpath/daemon/peers"
-	"github.com/warmpath/warmpath/daemon/tracing"
 	"github.com/warmpath/warmpath/daemon/resp"
 	"github.com/warmpath/warmpath/daemon/shadow"
+	"github.com/warmpath/warmpath/daemon/tracing"
 )
 
 var update = flag.Bool("update", false, "write docs/metrics.md anew")

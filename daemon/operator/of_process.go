@@ -54,7 +54,8 @@ var ofClients = []reading[ClientStats]{
 // ofSpans has no values while tracing is off.
 var ofSpans = []reading[tracing.Stats]{
 	newReading(metric{name: "spans_total", help: "Sampled requests' spans by what became of them: sent, failed (the " +
-		"collector was unreachable or refused them), dropped (too many waited).", kind: isCounter, labels: []string{"result"}},
+		"collector was unreachable or refused them), dropped (too many waited).", kind: isCounter,
+		labels: []string{"result"}},
 		func(s tracing.Stats, send func(float64, ...string)) {
 			send(float64(s.Sent), "sent")
 			send(float64(s.Failed), "failed")

@@ -1,7 +1,6 @@
 package route
 
 import (
-	"encoding/binary"
 	"slices"
 	"time"
 
@@ -44,17 +43,14 @@ func (r *Record) Explain(c *Choice) bool {
 	return true
 }
 
-// frameOf returns the bytes of a frame: the layout of abi's structs in memory is that of the contract.
+// frameOf returns the bytes of a frame, with the rows of the candidates that are listed.
 func frameOf(f *host.Frame) []byte {
 	return frameBytes(f.Header, f.Rows[:min(len(f.Rows), maxCandidates)])
 }
 
 func frameBytes(h abi.Header, rows []abi.Row) []byte {
-	h.Rows = uint32(len(rows))
-	b := make([]byte, 0, abi.HeaderSize+len(rows)*abi.RowSize)
-	b, _ = binary.Append(b, binary.LittleEndian, &h) // both are of fixed size
-	b, _ = binary.Append(b, binary.LittleEndian, rows)
-	return b
+	f := host.Frame{Header: h, Rows: rows}
+	return f.AppendTo(make([]byte, 0, abi.HeaderSize+len(rows)*abi.RowSize))
 }
 
 // maxCandidates bounds the candidates that a record lists: 64 of them are some 10 KB of JSON.

@@ -3,7 +3,8 @@
 // 200.
 //
 // Lines stay whole and in order. Each is one write, as a pipe keeps what is shorter than 4 KiB apart from what
-// another stream of the process writes to it. When MaxBytes wait, later lines are lost and counted.
+// another stream of the process writes to it; who has a file to itself sets Batch, and a loaded router writes dozens of
+// lines by one call of the kernel. When MaxBytes wait, later lines are lost and counted.
 //
 // What lost: a deadline for each write, which pipes that the process inherits and files do not have; a channel of
 // lines, which is an allocation a line, or a pool of buffers beside it. The price is that a crash loses lines that
@@ -25,7 +26,8 @@ const keptBytes = 64 << 10
 
 // Config says where lines go. The spool's own goroutine calls all of its functions but Lost.
 type Config struct {
-	Line  func([]byte)     // writes one line, for as long as that takes
+	Line  func([]byte)     // writes one line, for as long as that takes; with Batch several
+	Batch int              // so many bytes of whole lines are written at once, if they wait; 0 = each line by itself
 	Lost  func(first bool) // a line is lost, the first since Again. Whoever wrote it calls this. nil = nothing
 	Again func(lost int)   // lines are taken again, after so many were lost
 	End   func()           // after the last call of Line. nil = nothing
@@ -86,16 +88,34 @@ func (s *Spool) run() {
 		if len(lines) == 0 && lost == 0 {
 			return
 		}
-		for line := range bytes.Lines(lines) {
-			s.c.Line(line)
+		for rest := lines; len(rest) > 0; {
+			n := s.together(rest)
+			s.c.Line(rest[:n])
 			s.mu.Lock()
-			s.left--
+			s.left -= bytes.Count(rest[:n], newline)
 			s.mu.Unlock()
+			rest = rest[n:]
 		}
 		if cap(lines) > keptBytes {
 			lines = nil
 		}
 	}
+}
+
+var newline = []byte("\n")
+
+// together returns the bytes of the lines that are written next: one line at least.
+func (s *Spool) together(lines []byte) int {
+	if len(lines) <= s.c.Batch {
+		return len(lines)
+	}
+	if n := bytes.LastIndexByte(lines[:max(0, s.c.Batch)], '\n'); n >= 0 {
+		return n + 1
+	}
+	if n := bytes.IndexByte(lines, '\n'); n >= 0 {
+		return n + 1
+	}
+	return len(lines)
 }
 
 // swap waits for lines and exchanges the buffer for theirs. It returns first how many were lost before it, once the

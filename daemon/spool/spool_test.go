@@ -3,6 +3,7 @@ package spool
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -82,6 +83,29 @@ func TestCloseOfAStuckSpool(t *testing.T) {
 }
 
 // TestHammer: of many writers no line is torn, none is lost, and each one's stay in order.
+// TestBatch: what waits while a write is stuck goes out in whole lines, as many as fit, and a longer one by itself.
+func TestBatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stuck := make(chan struct{})
+		var got []string
+		s := New(Config{Batch: 8, Line: func(b []byte) { <-stuck; got = append(got, string(b)) }})
+		s.Write([]byte("0\n"))
+		synctest.Wait() // it is on its way out
+		for _, line := range []string{"1\n", "22\n", "333\n", "4\n", "longer than that\n", "5\n", "no end"} {
+			s.Write([]byte(line))
+		}
+		close(stuck)
+		synctest.Wait()
+		if left, _ := s.Close(time.Second); left != 1 { // what has no end is no line
+			t.Errorf("%d left", left)
+		}
+		want := []string{"0\n", "1\n22\n", "333\n4\n", "longer than that\n", "5\nno end"}
+		if !slices.Equal(got, want) {
+			t.Errorf("%q; want %q", got, want)
+		}
+	})
+}
+
 func TestHammer(t *testing.T) {
 	var next [8]int
 	s := New(Config{Line: func(b []byte) {

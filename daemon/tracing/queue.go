@@ -30,9 +30,9 @@ const (
 type Stats struct {
 	On      bool   // tracing is configured now
 	Waiting int    // ended, neither sent nor given up
-	Sent   uint64 // taken by the collector
-	Failed uint64 // sent, and not taken
-	Full   uint64 // never sent, as maxWaiting or maxBytes waited already
+	Sent    uint64 // taken by the collector
+	Failed  uint64 // sent, and not taken
+	Full    uint64 // never sent, as maxWaiting or maxBytes waited already
 }
 
 // counts are what all pipes of a tracer count.

@@ -1,12 +1,12 @@
 package tracing
 
 import (
-	"encoding/json"
 	"sync"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/exchange"
 	"github.com/warmpath/warmpath/daemon/gate"
+	"github.com/warmpath/warmpath/daemon/jsonline"
 	"github.com/warmpath/warmpath/daemon/route"
 )
 
@@ -130,9 +130,9 @@ func (a attributes) ofDecision(seen *exchange.Seen) {
 	a.seconds("warmpath.pick_seconds", seen.PickTime)
 	a.number("warmpath.pick_fuel", seen.Fuel)
 	if len(seen.Candidates) > 0 {
-		if text, err := json.Marshal(seen.Candidates); err == nil {
-			a.text("warmpath.candidates", string(text))
-		}
+		var list jsonline.Line
+		seen.AppendCandidates(&list, "")
+		a.text("warmpath.candidates", string(list))
 	}
 }
 

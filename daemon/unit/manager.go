@@ -89,6 +89,9 @@ func (m *Manager) Failed(err error) error {
 	return err
 }
 
+// Succeeds reports that this process is to take the place of another, which serves until Ready.
+func (m *Manager) Succeeds() bool { return m != nil && m.parent != nil }
+
 // Given returns the sockets that the service manager bound.
 func (m *Manager) Given() Sockets {
 	if m == nil {

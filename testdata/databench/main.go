@@ -18,7 +18,7 @@ func main() {
 	bin := flag.String("bin", "bin/warmpath", "the daemon")
 	beside := flag.String("beside", "", "another build of the daemon: measure both, and nothing else, taking turns")
 	quick := flag.Bool("quick", false, "fewer and shorter rounds")
-	only := flag.String("run", "", "only the measures whose name fits this expression; growth, telling: see growth.go, telling.go")
+	only := flag.String("run", "", "only the measures whose name fits this expression; growth, telling: see these files")
 	role := flag.String("role", "", "worker | reverseproxy | collector: what the program starts itself as")
 	listen := flag.String("listen", "", "of a role")
 	to := flag.String("to", "", "of reverseproxy: the worker")

@@ -26,18 +26,19 @@ type telling struct {
 const (
 	logged   = "access_log = \"%[1]s/access.log\"\n"
 	toldNone = "decisions_bytes = 0\n"
+	traced   = "[tracing]\nendpoint = \"http://%[2]s\"\n"
 )
 
 // tellings are compared with the one that keeps no record, and with the one whose access log has no candidates.
 var tellings = []telling{
 	{name: "nothing told", server: toldNone},
 	{name: "records", over: "nothing told", limit: 1.03},
-	{name: "spans of all", tables: "[tracing]\nendpoint = \"http://%[2]s\"\n", over: "records", limit: 1.03},
-	{name: "spans of 1 in 100", tables: "[tracing]\nendpoint = \"http://%[2]s\"\nsample = 0.01\n", over: "records", limit: 1.03},
+	{name: "spans of all", tables: traced, over: "records", limit: 1.03},
+	{name: "spans of 1 in 100", tables: traced + "sample = 0.01\n", over: "records", limit: 1.03},
 	{name: "access log", server: logged, over: "records"},
 	{name: "access log, candidates of all", server: logged + "explain_log = \"all\"\n", over: "access log", limit: 1.1},
 	{name: "access log, candidates and spans of all", server: logged + "explain_log = \"all\"\n",
-		tables: "[tracing]\nendpoint = \"http://%[2]s\"\n", over: "access log", limit: 1.1},
+		tables: traced, over: "access log", limit: 1.1},
 }
 
 // wantedTellings returns those whose name fits the expression behind "telling/", and what they are told over.
@@ -77,7 +78,8 @@ func (b *bench) printTelling(some []telling) error {
 			return err
 		}
 		text := func(s string) string { return fmt.Sprintf(s+"%.0[1]s%.0[2]s", dir, collector.Addr) }
-		p, err := proc.Router{Server: text(t.server), Workers: workers, Strategies: text(t.tables)}.Start(dir, b.bin["warmpath"])
+		r := proc.Router{Server: text(t.server), Workers: workers, Strategies: text(t.tables)}
+		p, err := r.Start(dir, b.bin["warmpath"])
 		if err != nil {
 			return fmt.Errorf("%s: %w", t.name, err)
 		}

@@ -2,6 +2,7 @@ package arena
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -26,6 +27,9 @@ type Arena struct {
 	mem     []byte
 	segment *segment // nil = anonymous memory
 }
+
+// ErrHeld says that the segment is another process's for now.
+var ErrHeld = errors.New("another daemon serves it; give each its own name, or stop that one")
 
 // Open maps memory. The errors of a segment name what is in the way and how to mend it: another daemon serves it, a
 // file of that name is not ours, /dev/shm is too small, workers still map one of another size.

@@ -89,7 +89,7 @@ func (s *segment) lock(mode os.FileMode) error {
 		s.fd = fd
 		err = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
 		if errors.Is(err, unix.EWOULDBLOCK) {
-			return errors.New("another daemon serves it; give each its own name, or stop that one")
+			return ErrHeld
 		}
 		if err != nil {
 			return err

@@ -67,6 +67,9 @@ type Stats struct {
 	Found         int    // values that the start found
 }
 
+// ErrHeld says that the folder is another process's for now.
+var ErrHeld = errors.New("another daemon spills there; give each its own folder")
+
 // Open reads what stands in the folder.
 func Open(c Config) (*Disk, error) {
 	if c.MaxBytes < MinBytes {

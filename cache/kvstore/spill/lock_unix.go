@@ -12,7 +12,7 @@ import (
 func lockFolder(f *os.File) error {
 	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return errors.New("another daemon spills there; give each its own folder")
+		return ErrHeld
 	}
 	return err
 }

@@ -1,0 +1,45 @@
+package route
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+
+	"github.com/warmpath/warmpath/daemon/jsonline"
+)
+
+// TestCandidatesAsJSON: a field that Candidate gets must be written here too.
+func TestCandidatesAsJSON(t *testing.T) {
+	full := Candidate{Worker: "w\"1", State: "up"}
+	v := reflect.ValueOf(&full).Elem()
+	for i := range v.NumField() {
+		f := v.Field(i)
+		switch f.Kind() {
+		case reflect.String:
+			f.SetString(v.Type().Field(i).Name + "\"")
+		case reflect.Bool:
+			f.SetBool(true)
+		case reflect.Uint32:
+			f.SetUint(uint64(i + 1))
+		case reflect.Float32, reflect.Float64:
+			f.SetFloat(float64(i) + .5)
+		default:
+			t.Fatalf("%s is a %s", v.Type().Field(i).Name, f.Kind())
+		}
+	}
+	for _, all := range [][]Candidate{nil, {{}}, {full, {Worker: "w2", State: "down"}}} {
+		r := Record{Candidates: all}
+		var l jsonline.Line
+		r.AppendCandidates(&l, "")
+		want, err := json.Marshal(all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all == nil {
+			want = []byte("[]")
+		}
+		if string(l) != string(want) {
+			t.Errorf("%s; want %s", l, want)
+		}
+	}
+}
