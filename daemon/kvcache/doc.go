@@ -4,5 +4,9 @@
 // [Cache.Holds] is the size of the tier in tokens, for the strategies: bytes of room over the bytes of a token that the
 // puts show. Package chunks says what of that is known and what is guessed.
 //
+// A process that takes another's place in an upgrade has folder and segment once that one has closed: see succession.
+// What lost: the cache given up before the new process is started, which one that fails would have cost; and a memory
+// that answers misses meanwhile: clients would hold what the disk has for lost, and there would be memory for two.
+//
 // The doors close before the store, so that nobody reads memory that is given back.
 package kvcache

@@ -25,7 +25,7 @@
 // All sockets are handed over, those of the workers' KV events, of LMCache and of the RESP door too: there is no moment
 // in which a port is nobody's, and nothing to try again. The old process closes what is connected there at once, as
 // who comes again finds the new one. What is locked, not bound (the folder of spilled values, HyperPod's segment), is
-// not handed over: the new process fails at it, and a restart is the way.
+// not handed over: who [Manager.Succeeds] waits until the process before has given it up.
 //
 // What lost: a temporary NOTIFY_SOCKET in place of the pipes. It needs a folder that may be written, which a hardened
 // unit or an empty image lacks, and in the abstract namespace anybody may write to it. github.com/cloudflare/tableflip
