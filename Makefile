@@ -72,6 +72,7 @@ bench: build ## one JSON line a figure, with its target; the data plane beside n
 	  run -bench '^Benchmark(ColdStart|WarmStart)$$' -benchtime 3x ./host && \
 	  run -bench '^BenchmarkTrapToFallback$$' -benchtime 100x ./host && \
 	  run -bench '^BenchmarkRunaway$$/^(loop|recursion|flood)$$' -benchtime 100x ./host && \
+	  run -bench '^BenchmarkFault$$' -benchtime 60x ./host && \
 	  run -bench '^Benchmark(Lookup|Lookup256Workers|Insert|InsertCold|BytesPerPair|LookupBesideInserts)$$' ./cache/prefix && \
 	  run -bench '^BenchmarkDecode$$' ./cache/kvevents && \
 	  run -bench '^BenchmarkPubToIndex$$' -benchtime 300000x ./daemon/feed && \

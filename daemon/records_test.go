@@ -80,3 +80,54 @@ func TestRecordsAreDecidedAgain(t *testing.T) {
 		t.Errorf("a module that traps: %+v", got)
 	}
 }
+
+// TestRecordedRejections: whom the strategy turned away is no choice of a worker. To turn it away again is to agree.
+func TestRecordedRejections(t *testing.T) {
+	log, file := filepath.Join(t.TempDir(), "access.log"), filepath.Join(t.TempDir(), "rejects.wasm")
+	wasm, err := wasmtest.Assemble(rejects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, file, string(wasm))
+	r := start(t, withServer(settings("mine", sims(t, 2, vllmsim.Config{}).URLs()...)+fmt.Sprintf("[strategies.mine]\npath = %q\n", file),
+		fmt.Sprintf("access_log = %q\nexplain_log = \"all\"", log)), 2)
+	for range 3 {
+		if s := r.do("POST", "/v1/completions", `{"model":"sim","prompt":"x","max_tokens":403}`); s.status != 403 {
+			t.Fatal(s.status, s.body)
+		}
+	}
+	eventually(t, "a line each", func() bool { return len(logged(t, log)) == 3 })
+	text, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := func(name string, wasm []byte, err error, text string, want redecide.Report) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx := context.Background()
+		h, err := host.New(ctx, host.Config{Stepped: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer h.Close(ctx)
+		s, err := h.Load(ctx, name, wasm, host.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close(ctx)
+		got, err := redecide.Run(ctx, s, strings.NewReader(text))
+		if err != nil || got.Decided != 3 || got.Turned != want.Turned || got.Agreed != want.Agreed || got.Rejected != want.Rejected ||
+			len(got.Differ) != want.Decided || got.Chosen != got.Recorded {
+			t.Errorf("%s: %+v, %v; want %+v", name, got, err, want)
+		}
+		if len(got.Differ) > 0 && (got.Differ[0].Recorded != "rejected with 403" || got.Differ[0].Gain != redecide.Worth{}) {
+			t.Errorf("%s: %+v", name, got.Differ[0])
+		}
+	}
+	f("rejects", wasm, nil, string(text), redecide.Report{Turned: 3, Agreed: 3})
+	builtin, err := plugins.Builtin("roundrobin")
+	f("roundrobin", builtin, err, string(text), redecide.Report{Turned: 3, Decided: 3}) // Decided: how many differ
+	f("rejects", wasm, nil, strings.ReplaceAll(string(text), `"rejected_by_strategy"`, `"ok"`), redecide.Report{Rejected: 3})
+}

@@ -2,7 +2,10 @@ package host
 
 import (
 	"fmt"
+	"runtime"
+	"slices"
 	"testing"
+	"time"
 )
 
 func benchPick(b *testing.B, wasm []byte) {
@@ -91,6 +94,35 @@ func untilFailure(b *testing.B, wasm []byte, reason string) {
 
 // BenchmarkTrapToFallback is a pick whose module traps at once: target 0.1 ms.
 func BenchmarkTrapToFallback(b *testing.B) { untilFailure(b, wat(b, "trap"), "trap") }
+
+// BenchmarkFault is a pick of each faulty module with the limits that a strategy has by default, until the fallback has
+// answered: target 5 ms. The middle one is held to it: a machine that runs something else makes any of them longer.
+func BenchmarkFault(b *testing.B) {
+	for _, name := range []string{"loop", "recursion", "stack", "grow", "flood", "denormals", "branches", "chase", "straight",
+		"sqrt", "indirect", "trap", "pointers", "order", "index", "hostcalls", "kvs", "logs", "frame_shrinks"} {
+		b.Run(name, func(b *testing.B) {
+			kv := &store{m: map[string]string{}, n: map[string]int64{}, most: 10_000}
+			s := load(b, newHost(b, Config{Slots: 1, QuarantineAfter: 1 << 30, KV: kv}), wat(b, name), Options{Allow: []string{"kv"}})
+			f := frame(100, 5)
+			took := make([]time.Duration, b.N)
+			for i := range took {
+				for s.Stats().Instances == 0 {
+					s.wake.ring()
+					runtime.Gosched()
+				}
+				began := time.Now()
+				f.Began = began
+				if r := s.Pick(f); r.Row < 0 || len(r.Order) != len(f.Rows) {
+					b.Fatalf("%+v: %s", r, s.Stats().LastError)
+				}
+				took[i] = time.Since(began)
+			}
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)/2]), "p50-ns")
+			b.ReportMetric(float64(took[len(took)*9/10]), "p90-ns")
+		})
+	}
+}
 
 // BenchmarkRunaway is a pick that is stopped by its fuel: target 2 ms.
 func BenchmarkRunaway(b *testing.B) {

@@ -25,7 +25,8 @@ type Report struct {
 	Decided  int        `json:"decided"`
 	Agreed   int        `json:"agreed"` // the same first worker
 	Declined int        `json:"declined"`
-	Rejected int        `json:"rejected"`
+	Rejected int        `json:"rejected"`          // that the recorded strategy did not reject
+	Turned   int        `json:"recorded_rejected"` // of those decided; to reject them too is to agree
 	Failed   int        `json:"failed"`
 	Last     string     `json:"last_error,omitempty"`
 	Chosen   Worth      `json:"chosen"` // all that the two chose a worker for
@@ -45,7 +46,7 @@ type Worth struct {
 type Decision struct {
 	Line     int    `json:"line"`
 	ID       string `json:"id"`
-	Recorded string `json:"recorded"`
+	Recorded string `json:"recorded"` // the worker, or "rejected with 429"
 	Chosen   string `json:"chosen"`
 	Reason   string `json:"reason"`
 	Gain     Worth  `json:"gain"` // more tokens held, fewer seconds
@@ -69,11 +70,17 @@ type record struct {
 	Frame      string `json:"frame"`
 	Session    string `json:"session"`
 	Model      string `json:"model"`
+	Status     int    `json:"status"`
+	End        string `json:"end"`
 	Candidates []struct {
 		Worker  string `json:"worker"`
 		Skipped string `json:"skipped"`
 	} `json:"candidates"`
 }
+
+// rejected reports whether the strategy turned the request away: its first candidate is then the host's, and was sent
+// nothing.
+func (r *record) rejected() bool { return r.End == "rejected_by_strategy" }
 
 // Run has s decide the records in log again. s is of a host that is Stepped: fuel bounds a pick and time does not, so
 // that each run says the same.
@@ -204,6 +211,9 @@ func (r *Report) decide(ctx context.Context, s *host.Strategy, f *frame, was int
 	}
 	live := worth(was) // before the pick: it writes into the header
 	r.Decided++
+	if f.of.rejected() {
+		r.Turned++
+	}
 	got := s.Pick(&f.Frame)
 	switch {
 	case got.Fallback == "decline":
@@ -214,29 +224,42 @@ func (r *Report) decide(ctx context.Context, s *host.Strategy, f *frame, was int
 		r.Last = s.Stats().LastError
 		s.Settle(ctx)
 		return
+	case got.Reject != nil && f.of.rejected():
+		r.Agreed++
+		return
 	case got.Reject != nil:
 		r.Rejected++
 		return
 	}
 	s.Settle(ctx)
 	mine := worth(got.Row)
+	if f.of.rejected() { // it was sent nowhere: there is nothing to gain over
+		r.differ(s, f, got, fmt.Sprintf("rejected with %d", f.of.Status), Worth{})
+		return
+	}
 	r.Chosen.add(mine, 1)
 	r.Recorded.add(live, 1)
 	if got.Row == was {
 		r.Agreed++
 		return
 	}
-	if len(r.Differ) < MaxShown {
-		reason := s.ReasonName(got.Reason)
-		if reason == "" {
-			reason = fmt.Sprint("reason ", got.Reason)
-		}
-		gain := mine
-		gain.add(live, -1)
-		gain.Seconds = -gain.Seconds
-		r.Differ = append(r.Differ, Decision{Line: r.Lines, ID: f.of.ID, Recorded: f.of.Candidates[0].Worker,
-			Chosen: f.WorkerIDs[got.Row], Reason: reason, Gain: gain})
+	gain := mine
+	gain.add(live, -1)
+	gain.Seconds = -gain.Seconds
+	r.differ(s, f, got, f.of.Candidates[0].Worker, gain)
+}
+
+// differ lists a request for which s chose a worker that is not what was recorded.
+func (r *Report) differ(s *host.Strategy, f *frame, got host.Result, recorded string, gain Worth) {
+	if len(r.Differ) == MaxShown {
+		return
 	}
+	reason := s.ReasonName(got.Reason)
+	if reason == "" {
+		reason = fmt.Sprint("reason ", got.Reason)
+	}
+	r.Differ = append(r.Differ, Decision{Line: r.Lines, ID: f.of.ID, Recorded: recorded, Chosen: f.WorkerIDs[got.Row],
+		Reason: reason, Gain: gain})
 }
 
 func (w *Worth) add(other Worth, sign float64) {

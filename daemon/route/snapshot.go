@@ -1,8 +1,6 @@
 package route
 
 import (
-	"maps"
-
 	"github.com/warmpath/warmpath/daemon/worker"
 	"github.com/warmpath/warmpath/host"
 	"github.com/warmpath/warmpath/sdk/abi"
@@ -47,8 +45,8 @@ func (s *Snapshot) Take(c *Choice, names []string) {
 	f, t := &c.fleet.frame, &s.Frame
 	rows, ids, chain := t.Rows[:0], t.WorkerIDs[:0], t.Chain[:0]
 	t.Reset()
-	t.Header, t.Labels = f.Header, f.Labels
-	t.Rows, t.WorkerIDs, t.Chain = append(rows, f.Rows...), append(ids, f.WorkerIDs...), append(chain, f.Chain...)
+	t.Labels, t.Rows = f.Labels, rows // View has the header and the rows
+	t.WorkerIDs, t.Chain = append(ids, f.WorkerIDs...), append(chain, f.Chain...)
 	s.live.header, s.live.rows = f.Header, append(s.live.rows[:0], f.Rows...)
 	t.Session, t.Model, t.Tenant, t.Caller, t.Request = f.Session, f.Model, f.Tenant, f.Caller, f.Request
 	s.workers = append(s.workers[:0], c.fleet.workers...)
@@ -61,7 +59,9 @@ func (s *Snapshot) Take(c *Choice, names []string) {
 	if s.fields == nil {
 		s.fields = fields{}
 	}
-	maps.DeleteFunc(s.fields, func(string, string) bool { return true })
+	if len(s.fields) > 0 {
+		clear(s.fields)
+	}
 	for _, name := range names {
 		if f.Headers == nil {
 			break

@@ -4,7 +4,7 @@
 // The request's goroutine copies what the strategy decided by (route.Snapshot) into a bounded queue, and one goroutine
 // a pool runs the shadows on it, each on the same copy. So a shadow costs the live path a copy of the rows, and what
 // comes faster than the shadows take it is dropped and counted: a pool at 1,000 requests/s leaves 1 ms for a decision,
-// of which a strategy needs a few microseconds.
+// of which a strategy needs a few microseconds. Under load it wakes for many requests at once (Pool.Run).
 //
 // # What does a comparison say?
 //

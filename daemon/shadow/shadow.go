@@ -135,16 +135,60 @@ func (p *Pool) Watch(c *route.Choice) *Verdict {
 	}
 }
 
+// Under load the shadows rest for a while when they have decided all that waited. They then wake once for some tens of
+// requests and not for each: a wake goes to the processor that serves the request, in front of what that does next, and
+// at 20,000 requests/s doubled what a request took (BenchmarkShadow). A request that ends sooner than the rest has no
+// verdict in the access log.
+const (
+	rest      = 2 * time.Millisecond
+	busyGap   = time.Millisecond      // between two wakes, or less,
+	busyWakes = 8                     // so many times in a row, is load
+	busyBatch = 2 * int(rest/busyGap) // so many requests in a rest still are
+)
+
 // Run has the shadows decide until ctx ends. Set(nil) closes them.
 func (p *Pool) Run(ctx context.Context) {
-	for {
+	pause := time.NewTimer(rest)
+	defer pause.Stop()
+	var last time.Time
+	for quick := 0; ; {
 		select {
 		case <-ctx.Done():
 			return
 		case j := <-p.queue:
 			p.decide(j)
 		}
+		n := 1 + p.decideWaiting()
+		now := time.Now()
+		quick++
+		if now.Sub(last) > busyGap {
+			quick = 0
+		}
+		last = now
+		if quick < busyWakes && n < busyBatch {
+			continue
+		}
+		pause.Reset(rest)
+		select {
+		case <-ctx.Done():
+			return
+		case <-pause.C:
+		}
 	}
+}
+
+// decideWaiting decides what waits in the queue, at most as many as have room there, and returns how many that were.
+func (p *Pool) decideWaiting() (n int) {
+	for n < queued {
+		select {
+		case j := <-p.queue:
+			p.decide(j)
+			n++
+		default:
+			return n
+		}
+	}
+	return n
 }
 
 // decide asks each shadow.
@@ -164,8 +208,10 @@ func (p *Pool) decide(j job) {
 			others = append(others, s.report.Strategy+"="+other)
 		}
 	}
-	text := strings.Join(others, " ")
-	j.verdict.text.Store(&text)
+	if len(others) > 0 {
+		text := strings.Join(others, " ")
+		j.verdict.text.Store(&text)
+	}
 	p.free.Put(j.snapshot)
 }
 
