@@ -23,6 +23,7 @@ type options struct {
 	limit    int
 	fault    string
 	share    int
+	scene    string
 	only     string
 	seed     uint64
 	cost     bool
@@ -43,6 +44,7 @@ func main() {
 	flag.IntVar(&o.limit, "limit", 2000, "requests of the trace")
 	flag.StringVar(&o.fault, "fault", "", "kill, state, redis or none: break something in the middle of the tenants")
 	flag.IntVar(&o.share, "share", 4, "routers of the scenes with several")
+	flag.StringVar(&o.scene, "scene", "", "this scene alone, as \"4 that share\"")
 	flag.StringVar(&o.only, "only", "", "this generator alone")
 	flag.Uint64Var(&o.seed, "seed", 1, "of the generators")
 	flag.BoolVar(&o.cost, "cost", false, "print what history costs, as a table")
@@ -88,6 +90,9 @@ func run(ctx context.Context, o *options) error {
 			continue
 		}
 		for _, s := range scenes(o) {
+			if o.scene != "" && s.name != o.scene {
+				continue
+			}
 			if err := measure(ctx, o, s, tr); err != nil {
 				return err
 			}
