@@ -247,7 +247,7 @@ func (h *Hearer) chain() ([]uint64, bool) {
 // open makes the requests in flight those that the router tells.
 func (h *Hearer) open(s *sender, now time.Time) {
 	there := map[uint64]bool{}
-	for range h.r.count(20) {
+	for range h.r.count(minOpen) {
 		id, told, flags, at := h.r.request()
 		first := h.r.time()
 		if h.r.bad || len(there) >= maxOpen {

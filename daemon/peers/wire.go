@@ -41,6 +41,7 @@ const (
 	maxString = 1 << 10
 	maxTokens = 1 << 40
 	maxLife   = 1 << 32 // milliseconds: seven weeks
+	minOpen   = 16      // bytes of a request in flight: eight of one byte and two of four
 )
 
 type kind byte

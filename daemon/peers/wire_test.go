@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/route"
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
@@ -184,6 +185,27 @@ func TestWhatWasLostIsToldAgain(t *testing.T) {
 	s := deaf.hearer.Stats()
 	if s.Late == 0 || s.Open != 20 || heard() != before+2 { // what two have in flight
 		t.Errorf("%+v; want some late, 20 in flight; the third heard %d records, then %d; want two more", s, before, heard())
+	}
+}
+
+// Requests in flight that were sent just now take few bytes each, and are believed all the same.
+func TestOpenSoonAfterSent(t *testing.T) {
+	c := &clock{began.Add(time.Second)}
+	p := newPool(t, c, 3, 1<<20)
+	_, h := Ends(p, 1)
+	teller, _ := Ends(p, 7)
+	const requests = 20
+	for range requests {
+		teller.Sent(&route.Sent{Worker: worker.KeyOf("w1"), Tokens: 1}, nil, c.now)
+	}
+	teller.Open(c.now)
+	for _, frame := range teller.Take(1<<20, c.now) {
+		if err := h.Hear(frame, c.now, c.now); err != nil {
+			t.Error(err)
+		}
+	}
+	if s := h.Stats(); s.Foreign != 0 || s.Open != requests {
+		t.Errorf("%+v; want %d in flight", s, requests)
 	}
 }
 
