@@ -3,29 +3,30 @@ package kvevents
 import (
 	"context"
 	"log/slog"
+	"time"
 )
 
-// connected brings the sink up to date over a new connection, which may be to another process than the last one. Where
-// nothing tells which it is, or what was missed, the sink is cleared.
+// connected brings the sink up to date over a new connection, which may be to another process than the last one, and
+// after a pause. Where nothing tells which process it is, or what was missed, the sink is cleared.
 func (f *follower) connected(ctx context.Context) {
 	f.enter(Replaying)
+	f.patient = time.Time{} // what was dropped is asked for
 	if f.ask == nil || !f.verify(ctx) {
 		if f.ledger.next > 0 {
 			f.restart()
 		}
 		f.whole = false
-		f.settle()
 	}
+	f.settle()
 }
 
 // verify asks for all from the last applied batch on. If that one is still what it was, the process is the same and
 // what follows it was missed; else the sink is cleared and told everything again. It reports whether the publisher
-// answered.
+// answered. The caller settles.
 func (f *follower) verify(ctx context.Context) bool {
 	if f.ledger.next > 0 {
 		same, err := f.sameProcess(ctx)
 		if err != nil || same {
-			f.settle()
 			return err == nil
 		}
 		f.tell(slog.LevelInfo, "the worker's KV events are another process's: its view is built anew")
@@ -104,7 +105,7 @@ func (f *follower) noteReplay(err error) {
 		return
 	}
 	f.again = true
-	f.retry = min(max(2*f.retry, firstPause), longestWait)
+	f.retry = min(max(2*f.retry, firstAgain), longestWait)
 	f.retryAt = f.now().Add(f.retry)
 	f.change(func(st *Stats) {
 		st.Failed++

@@ -16,12 +16,15 @@
 // keeps 10,000 batches) or cannot be asked for. What the sink then has is true, and incomplete: above all the system
 // prompts are missing, which are stored first and stay, and with them everything below them. So Partial is not to be
 // believed. It ends with the worker's next clearing of its cache, or its next process. Every other doubt clears the
-// sink: a gap that cannot be replayed, a removal that cannot be read, another process, one gap after another.
+// sink: a gap that cannot be replayed, a removal that cannot be read, another process.
 //
 //   - A batch that comes late or twice is known by its content, not by its number: the numbers of a new process start
 //     at 0 again. Of 1024 batches the sums are kept.
-//   - After a new connection, and every 30 s of silence, the last applied batch is asked for again. If it is another,
-//     the process is; if more follows, it was missed without a later one to show the gap.
+//   - After a new connection, a second after each batch that no other follows, after requests that the worker is known
+//     to have served, and then every 30 s, the last applied batch is asked for again. If it is another, the process is;
+//     if more follows, it was missed without a later one to show the gap.
+//   - One gap after another is not bridged each time: what comes is dropped for a second, and then asked for at once.
+//     The view is kept meanwhile, and not believed. Batches that keep coming in the wrong order are such gaps.
 //   - Silence says nothing of a worker. The connection is pinged, and its health is for HTTP to say.
 //   - A request with kv_cache_report_mode makes a worker of 0.26 or later announce blocks again that it holds once:
 //     they count twice until it clears its cache. Such events differ in nothing but their session, so the field must be
@@ -31,5 +34,7 @@
 //
 // A generic msgpack decoder takes seventeen times as long as this one, and allocates every token. Dropping at a full
 // queue of our own, in place of not reading the socket, turned each pause of the sink into a gap. Telling a restart
-// by the worker's clock failed where that was set back.
+// by the worker's clock failed where that was set back. Clearing the view at one gap after another, and leaving the
+// source alone for longer each time, cost up to 30 s after the last of them, and for good where the publisher no longer
+// had the beginning.
 package kvevents

@@ -26,11 +26,12 @@ type follower struct {
 	ledger  *ledger
 	whole   bool      // the sink has been told everything from the start of the process or its last clearing on
 	again   bool      // the view is to be built anew from 0
-	patient time.Time // until then what comes is dropped
+	patient time.Time // until then what comes is dropped, and then asked for; 0 = it is not
 	pause   time.Duration
 	retryAt time.Time // of a replay that failed
 	retry   time.Duration
-	gaps    float64 // in a short time
+	looked  time.Time // when a live batch last came, or it was asked whether one is missing
+	gaps    float64   // in a short time
 	lastGap time.Time
 	topic   string
 	lines   map[string]repeated // by their text, of which there are a few
@@ -126,7 +127,7 @@ func (f *follower) restart() {
 // settle enters the state that follows from what is known.
 func (f *follower) settle() {
 	switch {
-	case f.now().Before(f.patient):
+	case !f.patient.IsZero():
 		f.enter(Gap)
 	case f.state() == Behind && f.whole:
 	case f.whole:
@@ -147,17 +148,16 @@ func (f *follower) skipTo(seq uint64) {
 
 // message takes one live message.
 func (f *follower) message(ctx context.Context, seq uint64, payload []byte) {
-	if f.now().Before(f.patient) {
-		f.ledger.passOver(seq)
+	f.resume(ctx)
+	if !f.patient.IsZero() {
 		f.change(func(st *Stats) { st.Dropped++ })
 		return
 	}
-	f.resume(ctx)
 	switch f.ledger.judge(seq, payload) {
 	case ahead:
 		f.bridge(ctx, seq)
-		if f.now().Before(f.patient) {
-			f.ledger.passOver(seq)
+		if !f.patient.IsZero() {
+			f.change(func(st *Stats) { st.Dropped++ })
 			return
 		}
 	case restarted:
@@ -180,9 +180,14 @@ func (f *follower) message(ctx context.Context, seq uint64, payload []byte) {
 	f.settle()
 }
 
-// resume builds the view anew after a pause, and after a replay that failed.
+// resume asks for what was dropped in a pause that is over, and builds the view anew after a replay that failed.
 func (f *follower) resume(ctx context.Context) {
-	if now := f.now(); f.again && f.ask != nil && !now.Before(f.patient) && !now.Before(f.retryAt) {
+	switch now := f.now(); {
+	case now.Before(f.patient):
+	case !f.patient.IsZero():
+		f.patient = time.Time{}
+		f.connected(ctx)
+	case f.again && f.ask != nil && !now.Before(f.retryAt):
 		f.rebuild(ctx)
 	}
 }
@@ -193,10 +198,11 @@ const (
 	gapRefill   = 2 * time.Second
 	firstPause  = time.Second
 	longestWait = 30 * time.Second
+	firstAgain  = 100 * time.Millisecond // after a replay that failed
 )
 
-// bridge asks for what is missing before a message. A source with one gap after another says more than can be taken:
-// it is cleared and left alone, each time for longer.
+// bridge asks for what is missing before a message. A source with one gap after another may say more than can be taken:
+// it is left alone for a while, and then asked for all of that at once.
 func (f *follower) bridge(ctx context.Context, seq uint64) {
 	from := f.ledger.next
 	if f.ask == nil && from == 0 {
@@ -209,10 +215,9 @@ func (f *follower) bridge(ctx context.Context, seq uint64) {
 		return
 	}
 	if f.crowded() {
-		f.warn("the worker sends more KV events than can be applied: its view is cleared, and built anew after a pause",
-			"pause", f.pause, "missing", seq-from)
-		f.forget(Gap)
-		f.again = true
+		f.warn("KV events of the worker are missing again and again: until they are asked for after a pause, it is "+
+			"chosen by routed history", "pause", f.pause, "missing", seq-from)
+		f.enter(Gap)
 		return
 	}
 	f.enter(Replaying)
@@ -221,7 +226,8 @@ func (f *follower) bridge(ctx context.Context, seq uint64) {
 	}
 }
 
-// crowded counts a gap and reports whether there were too many, in which case it sets the pause.
+// crowded counts a gap and reports whether there were too many, in which case it sets the pause: longer each time while
+// the publisher no longer has what is missing.
 func (f *follower) crowded() bool {
 	now := f.now()
 	if since := now.Sub(f.lastGap); since > longestWait {
@@ -235,7 +241,11 @@ func (f *follower) crowded() bool {
 	if f.gaps <= gapBurst {
 		return false
 	}
-	f.pause = min(max(2*f.pause, firstPause), longestWait)
+	if f.whole {
+		f.pause = firstPause
+	} else {
+		f.pause = min(max(2*f.pause, firstPause), longestWait)
+	}
 	f.patient = now.Add(f.pause)
 	return true
 }
@@ -247,6 +257,7 @@ func (f *follower) live(seq uint64, payload []byte) {
 	}
 	at := f.apply(seq, payload)
 	now := f.now()
+	f.looked = now
 	f.change(func(st *Stats) {
 		st.LastBatch = now
 		if at > 0 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -41,25 +42,35 @@ func TestBehind(t *testing.T) {
 	})
 }
 
-// One gap after another is no stream to follow: it is left alone for a pause, which doubles, and then built anew.
+// sequence is a publisher of batches without events.
+type sequence struct {
+	payload []byte
+	next    atomic.Uint64
+	asked   atomic.Int64
+	refuses atomic.Bool
+}
+
+func newSequence() *sequence { return &sequence{payload: publishedAt(0)} }
+
+func (p *sequence) answer(_ context.Context, from uint64, each func(uint64, []byte) bool) error {
+	p.asked.Add(1)
+	if p.refuses.Load() {
+		return errors.New("refused")
+	}
+	for n := from; n < p.next.Load() && each(n, p.payload); n++ {
+	}
+	return nil
+}
+
+// One gap after another is no stream to follow: it is left alone for a pause. What was missed meanwhile is asked for
+// then, and the view is kept.
 func TestOneGapAfterAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		asked := 0
-		seq := uint64(0)
-		f, _ := newTestFollower(nil)
-		f.ask = func(_ context.Context, from uint64, each func(uint64, []byte) bool) error {
-			asked++
-			for n := from; n < seq; n++ {
-				if !each(n, publishedAt(0)) {
-					break
-				}
-			}
-			return nil
-		}
+		p := newSequence()
+		f, _ := newTestFollower(p.answer)
 		f.connected(t.Context())
 		gap := func() {
-			seq += 2
-			f.message(t.Context(), seq-1, publishedAt(0))
+			f.message(t.Context(), p.next.Add(2)-1, p.payload)
 		}
 		for range gapBurst {
 			gap()
@@ -67,19 +78,151 @@ func TestOneGapAfterAnother(t *testing.T) {
 		if f.state() != Live || f.Stats().Gaps != gapBurst {
 			t.Fatalf("%+v", f.Stats())
 		}
-		gap()
-		for range 100 {
-			gap()
+		clears := f.Stats().Clears
+		for range 3 {
+			asked, dropped := p.asked.Load(), f.Stats().Dropped
+			for range 100 {
+				gap()
+			}
+			if st := f.Stats(); st.State != Gap || st.Dropped < dropped+90 || p.asked.Load() > asked+10 {
+				t.Errorf("%d replays, %+v", p.asked.Load()-asked, st)
+			}
+			time.Sleep(firstPause)
+			f.message(t.Context(), p.next.Add(1)-1, p.payload)
+			if st := f.Stats(); st.State != Live || st.Next != p.next.Load() || st.Clears != clears {
+				t.Errorf("after the pause, at %d: %+v", p.next.Load(), st)
+			}
 		}
-		if st := f.Stats(); st.State != Gap || st.Dropped != 100 || asked != 1+gapBurst {
-			t.Errorf("%d replays, %+v", asked, st)
+	})
+}
+
+// A pause ends without the view where the publisher does not answer, and grows where it has no longer what is missing.
+func TestPauseInVain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newSequence()
+		f, states := newTestFollower(p.answer)
+		f.connected(t.Context())
+		crowd := func() {
+			for f.patient.IsZero() {
+				f.message(t.Context(), p.next.Add(2)-1, p.payload)
+			}
 		}
+		crowd()
+		p.refuses.Store(true)
 		time.Sleep(firstPause)
-		seq++
-		f.message(t.Context(), seq-1, publishedAt(0))
-		if st := f.Stats(); st.State != Live || st.Next != seq {
-			t.Errorf("after the pause: %+v", st)
+		*states = nil
+		f.resume(t.Context())
+		if slices.Contains(*states, Live) || f.state() == Live {
+			t.Errorf("%v: believed with batches missing", *states)
 		}
+		crowd()
+		first := f.pause
+		time.Sleep(first)
+		f.resume(t.Context())
+		crowd()
+		if f.pause <= first || f.pause > longestWait {
+			t.Errorf("pauses of %v, then %v", first, f.pause)
+		}
+	})
+}
+
+// When a fault is over the view is exact again within two seconds, whether or not more comes.
+func TestReturn(t *testing.T) {
+	const mark = 2 * time.Second
+	for name, fault := range map[string]func(p *sequence, put func(uint64)){
+		"gap": func(p *sequence, put func(uint64)) {
+			put(p.next.Add(1) - 1)
+			time.Sleep(500 * time.Millisecond)
+			p.next.Add(3)
+		},
+		"long gap": func(p *sequence, put func(uint64)) {
+			put(p.next.Add(1) - 1)
+			for range 1000 {
+				p.next.Add(1)
+				time.Sleep(10 * time.Millisecond)
+			}
+		},
+		"reorder": func(p *sequence, put func(uint64)) {
+			for range 400 {
+				next := p.next.Add(2)
+				put(next - 1)
+				put(next - 2)
+				time.Sleep(50 * time.Millisecond)
+			}
+		},
+		"many gaps": func(p *sequence, put func(uint64)) {
+			for range 400 {
+				put(p.next.Add(2) - 1)
+				time.Sleep(50 * time.Millisecond)
+			}
+		},
+		"gap, replay refused": func(p *sequence, put func(uint64)) {
+			p.refuses.Store(true)
+			put(p.next.Add(2) - 1)
+			time.Sleep(500 * time.Millisecond)
+			p.refuses.Store(false)
+		},
+	} {
+		for _, more := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", more comes ", more), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					p := newSequence()
+					s := New(Config{Sink: newView()})
+					s.follow.ask = p.answer
+					s.follow.connected(t.Context())
+					q := newQueue()
+					ctx, cancel := context.WithCancel(t.Context())
+					go s.loop(ctx, q)
+					put := func(seq uint64) { q.put(nil, seq, p.payload) }
+					put(p.next.Add(1) - 1)
+					time.Sleep(time.Second)
+					fault(p, put)
+					for end := time.Now().Add(mark); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+						if more {
+							put(p.next.Add(1) - 1)
+						}
+					}
+					if st := s.Stats(); st.State != Live || st.Next != p.next.Load() {
+						t.Errorf("at %d: %+v", p.next.Load(), st)
+					}
+					asked := p.asked.Load()
+					time.Sleep(5 * nextVerify)
+					if p.asked.Load() > asked+8 {
+						t.Errorf("asked %d times in %v of silence", p.asked.Load()-asked, 5*nextVerify)
+					}
+					cancel()
+					synctest.Wait()
+				})
+			})
+		}
+	}
+}
+
+// What is lost after a long silence is asked for when the worker is known to have served.
+func TestServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newSequence()
+		s := New(Config{Sink: newView()})
+		s.follow.ask = p.answer
+		s.follow.change(func(st *Stats) { st.Connected = true })
+		s.follow.connected(t.Context())
+		ctx, cancel := context.WithCancel(t.Context())
+		go s.loop(ctx, newQueue())
+		time.Sleep(nextVerify)
+		p.next.Add(2)
+		asked := p.asked.Load()
+		s.Served()
+		time.Sleep(10 * time.Millisecond)
+		if st := s.Stats(); st.State != Live || st.Next != p.next.Load() {
+			t.Errorf("at %d: %+v", p.next.Load(), st)
+		}
+		s.Served()
+		time.Sleep(10 * time.Millisecond)
+		if n := p.asked.Load() - asked; n != 1 {
+			t.Errorf("asked %d times of what it has just said; want once", n)
+		}
+		cancel()
+		synctest.Wait()
 	})
 }
 
@@ -101,7 +244,7 @@ func TestReplayIsTriedAgain(t *testing.T) {
 			time.Sleep(time.Second)
 			f.resume(t.Context())
 		}
-		if asked < 4 || asked > 10 || f.state() != Live {
+		if asked < 4 || asked > 12 || f.state() != Live {
 			t.Errorf("%d replays in 100 s, %s", asked, f.state())
 		}
 	})

@@ -41,8 +41,8 @@ const (
 	firstRetry   = 100 * time.Millisecond // after a connection was lost or refused, doubled up to longestRetry
 	longestRetry = time.Second            // a worker that is back is exact again within two
 	heartbeat    = 10 * time.Second
-	firstVerify  = time.Second      // after a connection: what was published while the subscription was on its way
-	nextVerify   = 30 * time.Second // without an event: was the last one really the last?
+	firstVerify  = time.Second      // after a connection or an event: was the last one that came really the last?
+	nextVerify   = 30 * time.Second // the same, as long as none comes
 	replayTime   = 20 * time.Second // for a whole replay: 10,000 batches take a publisher a second
 	replaySilent = 5 * time.Second  // for one answer: a publisher answers between two steps of its engine
 	forgetAfter  = time.Minute      // without a connection
@@ -202,11 +202,7 @@ func (s *Subscriber) loop(ctx context.Context, q *queue) error {
 		case do := <-s.asks:
 			do(ctx)
 		case <-idle.C:
-			f.resume(ctx)
-			if f.ask != nil && !f.again {
-				f.verify(ctx)
-			}
-			idle.Reset(f.nextLook())
+			idle.Reset(f.nextLook(f.look(ctx)))
 		case <-q.filled:
 			ok, err := q.take(&m)
 			if !ok && err != nil {
@@ -216,18 +212,39 @@ func (s *Subscriber) loop(ctx context.Context, q *queue) error {
 				f.note(m.topic)
 				f.message(ctx, m.seq, m.payload)
 				f.queued(q.waiting())
-				idle.Reset(f.nextLook())
+				idle.Reset(f.nextLook(firstVerify))
 			}
 		}
 	}
 }
 
-// nextLook is how long an idle source may go unasked.
-func (f *follower) nextLook() time.Duration {
-	if f.again {
-		return firstPause / 2
+// look does what is due at a source that says nothing: a pause or a wait that is over, or asking whether the last event
+// was the last. It returns when to ask next: soon where one had been missed, as the next may be.
+func (f *follower) look(ctx context.Context) time.Duration {
+	applied := f.ledger.next
+	f.looked = f.now()
+	if !f.patient.IsZero() || f.again {
+		f.resume(ctx)
+	} else if f.ask != nil {
+		f.verify(ctx)
+		f.settle()
 	}
-	return nextVerify - time.Duration(rand.Int64N(int64(nextVerify)/5))
+	if f.ledger.next != applied {
+		return firstVerify
+	}
+	return nextVerify
+}
+
+// nextLook is how long a source may go unasked that says nothing: until a pause or a wait is over, else for so long.
+func (f *follower) nextLook(quiet time.Duration) time.Duration {
+	const least = 10 * time.Millisecond
+	switch {
+	case !f.patient.IsZero():
+		return max(least, f.patient.Sub(f.now()))
+	case f.again && f.ask != nil:
+		return max(least, f.retryAt.Sub(f.now()))
+	}
+	return quiet - time.Duration(rand.Int64N(int64(quiet)/5))
 }
 
 // Doubt has the Subscriber make sure that the worker's process is the one it was, after a sign that it may not be.
@@ -241,9 +258,21 @@ func (s *Subscriber) Doubt(age time.Duration) {
 		case !st.Connected:
 		case f.ask != nil:
 			f.verify(ctx)
+			f.settle()
 		case time.Since(st.Since) > age && f.ledger.next > 0:
 			f.restart()
 			f.settle()
+		}
+	})
+}
+
+// Served has the Subscriber ask whether the last event was the last, unless one has just come: the worker has answered
+// requests, so there may be more.
+func (s *Subscriber) Served() {
+	s.later(func(ctx context.Context) {
+		f := s.follow
+		if f.Stats().Connected && f.now().Sub(f.looked) >= firstVerify/2 {
+			f.look(ctx)
 		}
 	})
 }

@@ -157,9 +157,6 @@ func TestFaults(t *testing.T) {
 			}
 			awaitExact(t, s, v, w)
 			fault(w)
-			if name == "gap, silence" {
-				s.Doubt(0) // what else the look of every 30 s does
-			}
 			awaitExact(t, s, v, w)
 		})
 	}

@@ -32,6 +32,10 @@ func (s *source) inspect(w *worker.Stats, all []worker.Stats, x *holdings.Index,
 		s.answered = w.Answered
 		s.sub.Doubt(oldConnection)
 	}
+	if w.Answered != s.served {
+		s.served = w.Answered
+		s.sub.Served()
+	}
 	st := s.sub.Stats()
 	_, doubt := s.entry.standing()
 	if doubt == doubtTwo {

@@ -21,6 +21,7 @@ type source struct {
 
 	began    time.Time
 	answered uint64 // requests of the worker when the source began
+	served   uint64 // requests of the worker, as last seen
 	restarts uint64 // of the worker, as last seen
 	stop     context.CancelFunc
 	done     chan struct{}

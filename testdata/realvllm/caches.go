@@ -173,7 +173,8 @@ func (g *stage) empty(ctx context.Context) error {
 func (g *stage) serve(ctx context.Context, n int, strategy string, kvTokens int) (*router, error) {
 	g.routers++
 	r, err := serve(g.binary, g.dir, settings{name: fmt.Sprintf("router%d", g.routers), port: g.ports[2*n],
-		admin: g.ports[2*n+1], strategy: strategy, kvTokens: kvTokens, events: follows(strategy), workers: g.workers[:]})
+		admin: g.ports[2*n+1], strategy: strategy, kvTokens: kvTokens, events: follows(strategy), budget: g.budget,
+		workers: g.workers[:]})
 	if err != nil {
 		return nil, err
 	}

@@ -51,6 +51,8 @@ func main() {
 	flag.StringVar(&o.parts, "parts", "both", "of caches: believed | situations | both")
 	strategies := flag.String("strategies", "prefixaware,kvaware", "that caches compares")
 	flag.IntVar(&o.requests, "requests", 200, "of each run of caches")
+	flag.DurationVar(&o.budget, "budget", 2*time.Second,
+		"of the router to learn a prompt's ids, in caches; engines on busy cores answer late")
 	flag.Uint64Var(&o.seed, "seed", 1, "of the traffic of caches")
 	flag.Parse()
 	o.strategies = strings.Split(*strategies, ",")
@@ -69,6 +71,7 @@ type options struct {
 	strategies                    []string
 	requests                      int
 	seed                          uint64
+	budget                        time.Duration
 }
 
 // run leaves no process behind, however it ends.

@@ -25,9 +25,10 @@ type router struct {
 type settings struct {
 	name        string // of its files
 	port, admin int
-	strategy    string // "" = the default
-	kvTokens    int    // of each worker; 0 = as the worker says
-	events      bool   // follow the workers' KV events
+	strategy    string        // "" = the default
+	kvTokens    int           // of each worker; 0 = as the worker says
+	events      bool          // follow the workers' KV events
+	budget      time.Duration // of asking a worker for a prompt's ids
 	workers     []*vllm
 }
 
@@ -41,8 +42,7 @@ func (c *settings) text(dir string) string {
 		fmt.Fprintf(&b, "strategy = %q\n", c.strategy)
 	}
 	if c.events {
-		// The engines keep both cores busy: with the default of 50 ms a fifth of the requests had no ids.
-		b.WriteString("tokens = { budget = \"2s\" }\n")
+		fmt.Fprintf(&b, "tokens = { budget = %q }\n", c.budget)
 	}
 	for _, w := range c.workers {
 		fmt.Fprintf(&b, "\n[[pools.workers]]\nid = %q\nurl = %q\n", w.id, w.url)
