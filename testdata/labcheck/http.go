@@ -21,12 +21,12 @@ import (
 	"github.com/warmpath/warmpath/daemon/vllmsim"
 )
 
-// overHTTP sends the load to a daemon with simulated workers, and returns what its clients saw.
-func overHTTP(ctx context.Context, strategy string, sc *setup.Scenario, load traffic.Load) (side, error) {
+// overHTTP sends the load to a daemon with simulated workers, and adds to s what its clients saw.
+func overHTTP(ctx context.Context, s *sums, strategy string, sc *setup.Scenario, load traffic.Load) error {
 	fleet, err := vllmsim.StartFleet("127.0.0.1:0", sc.Workers, vllmsim.Config{Models: []string{"m"},
 		KVTokens: sc.Engine.KVTokens, Slowness: slowness})
 	if err != nil {
-		return side{}, err
+		return err
 	}
 	defer fleet.Close()
 	var text strings.Builder
@@ -37,11 +37,11 @@ func overHTTP(ctx context.Context, strategy string, sc *setup.Scenario, load tra
 	}
 	c, err := conf.Parse([]byte(text.String()), "labcheck.toml")
 	if err != nil {
-		return side{}, err
+		return err
 	}
 	d, err := daemon.New(c, slog.New(slog.DiscardHandler))
 	if err != nil {
-		return side{}, err
+		return err
 	}
 	defer d.Close()
 	ctx, stop := context.WithCancel(ctx)
@@ -50,13 +50,14 @@ func overHTTP(ctx context.Context, strategy string, sc *setup.Scenario, load tra
 	defer func() { stop(); <-ended }()
 	cl := clients{url: "http://" + d.Addr(), began: time.Now().Add(2 * time.Second)}
 	if err := cl.ready(ctx); err != nil {
-		return side{}, err
+		return err
 	}
 	for i := range load.Chats {
 		cl.chats.Go(func() { cl.play(ctx, &load.Chats[i]) })
 	}
 	cl.chats.Wait()
-	return sideOf(float64(cl.cached)/float64(max(1, cl.prompt)), cl.ttft), errors.Join(cl.errs...)
+	s.add(&cl.seen)
+	return errors.Join(cl.errs...)
 }
 
 // clients play the chats.
@@ -65,10 +66,9 @@ type clients struct {
 	began time.Time
 	chats sync.WaitGroup
 
-	mu             sync.Mutex // guards all below
-	ttft           []float64
-	cached, prompt int
-	errs           []error
+	mu   sync.Mutex // guards all below
+	seen sums
+	errs []error
 }
 
 // ready waits until the daemon serves.
@@ -181,9 +181,9 @@ func (c *clients) read(from io.Reader, began time.Time) (string, error) {
 		}
 		if e.Usage != nil {
 			c.mu.Lock()
-			c.ttft = append(c.ttft, first.Seconds())
-			c.prompt += e.Usage.Prompt
-			c.cached += e.Usage.Details.Cached
+			c.seen.ttft = append(c.seen.ttft, first.Seconds())
+			c.seen.prompt += e.Usage.Prompt
+			c.seen.cached += e.Usage.Details.Cached
 			c.mu.Unlock()
 		}
 	}

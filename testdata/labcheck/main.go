@@ -4,12 +4,14 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/warmpath/warmpath/daemon/lab"
 	"github.com/warmpath/warmpath/daemon/lab/setup"
@@ -28,7 +30,7 @@ const (
 	ttftPart  = .10
 )
 
-// side is what one side measured.
+// side is what one side measured, over all seeds.
 type side struct {
 	Hits float64 `json:"hit_rate"`
 	P50  float64 `json:"ttft_p50"`
@@ -36,17 +38,35 @@ type side struct {
 	Mean float64 `json:"ttft_mean"`
 }
 
-func sideOf(hits float64, ttft []float64) side {
-	return side{Hits: hits, P50: trial.Quantile(ttft, .5), P90: trial.Quantile(ttft, .9), Mean: trial.Mean(ttft)}
+// sums is what clients saw of one seed's load, or of several.
+type sums struct {
+	ttft           []float64
+	cached, prompt int
+}
+
+func (s *sums) add(o *sums) {
+	s.ttft = append(s.ttft, o.ttft...)
+	s.cached += o.cached
+	s.prompt += o.prompt
+}
+
+func (s *sums) side() side {
+	return side{Hits: float64(s.cached) / float64(max(1, s.prompt)), P50: trial.Quantile(s.ttft, .5),
+		P90: trial.Quantile(s.ttft, .9), Mean: trial.Mean(s.ttft)}
 }
 
 func main() {
 	strategies := flag.String("strategies", "prefixaware,roundrobin", "built-ins, with a comma between")
-	seed := flag.Uint64("seed", 1, "of the load")
+	first := flag.Uint64("seed", 1, "of the first load")
+	n := flag.Uint64("seeds", 4, "loads, each of a seed of its own, at the same time on a daemon of its own")
 	flag.Parse()
+	var seeds []uint64
+	for k := range *n {
+		seeds = append(seeds, *first+k)
+	}
 	bad := false
 	for _, name := range strings.Split(*strategies, ",") {
-		ok, err := compare(context.Background(), name, *seed)
+		ok, err := compare(context.Background(), name, seeds)
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "labcheck:", err)
 			os.Exit(1)
@@ -73,7 +93,7 @@ func read() (*setup.Scenario, error) {
 }
 
 // compare measures one strategy on both sides and reports whether they agree.
-func compare(ctx context.Context, strategy string, seed uint64) (bool, error) {
+func compare(ctx context.Context, strategy string, seeds []uint64) (bool, error) {
 	sc, err := read()
 	if err != nil {
 		return false, err
@@ -82,24 +102,43 @@ func compare(ctx context.Context, strategy string, seed uint64) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	runs, err := lab.Run(ctx, lab.Config{Scenarios: []*setup.Scenario{sc}, Strategies: found, Seeds: []uint64{seed}})
+	runs, err := lab.Run(ctx, lab.Config{Scenarios: []*setup.Scenario{sc}, Strategies: found, Seeds: seeds})
 	if err != nil {
 		return false, err
 	}
-	virtual := sideOf(runs[0].HitRate(), runs[0].Values((*trial.Outcome).TTFT))
-	load, err := sc.Load(seed)
-	if err != nil {
+	var inLab, byHTTP sums
+	for _, r := range runs {
+		inLab.ttft = append(inLab.ttft, r.Values((*trial.Outcome).TTFT)...)
+		for i := range r.Outcomes {
+			inLab.cached += r.Outcomes[i].Cached
+			inLab.prompt += r.Outcomes[i].Prompt
+		}
+	}
+	parts, errs := make([]sums, len(seeds)), make([]error, len(seeds))
+	var fleets sync.WaitGroup
+	for i, seed := range seeds {
+		fleets.Go(func() {
+			load, err := sc.Load(seed)
+			if err == nil {
+				err = overHTTP(ctx, &parts[i], strategy, sc, load)
+			}
+			errs[i] = err
+		})
+	}
+	fleets.Wait()
+	if err := errors.Join(errs...); err != nil {
 		return false, err
 	}
-	real, err := overHTTP(ctx, strategy, sc, load)
-	if err != nil {
-		return false, err
+	for i := range parts {
+		byHTTP.add(&parts[i])
 	}
+	virtual, real := inLab.side(), byHTTP.side()
 	ok := math.Abs(real.Hits-virtual.Hits) <= hitPoints && math.Abs(real.P50-virtual.P50) <= ttftPart*real.P50
 	return ok, json.NewEncoder(os.Stdout).Encode(struct {
 		Strategy string `json:"strategy"`
+		Seeds    int    `json:"seeds"`
 		Lab      side   `json:"lab"`
 		Daemon   side   `json:"daemon"`
 		OK       bool   `json:"ok"`
-	}{Strategy: strategy, Lab: virtual, Daemon: real, OK: ok})
+	}{Strategy: strategy, Seeds: len(seeds), Lab: virtual, Daemon: real, OK: ok})
 }
