@@ -29,6 +29,11 @@ type site struct {
 
 // newSite starts a simulated worker and a daemon.
 func newSite(t *testing.T, speed string) *site {
+	return newSiteWith(t, speed, func(string) (server, tables string) { return "", "" })
+}
+
+// newSiteWith has more lines in [server] and behind the worker, which more returns for the folder that it is given.
+func newSiteWith(t *testing.T, speed string, more func(dir string) (server, tables string)) *site {
 	t.Helper()
 	port := freePorts(t, 3)
 	at := func(i int) string { return fmt.Sprintf("127.0.0.1:%d", port+i) }
@@ -36,8 +41,9 @@ func newSite(t *testing.T, speed string) *site {
 	s := &site{t: t, dir: dir, bin: filepath.Join(dir, "warmpath"), log: filepath.Join(dir, "log"), client: "http://" + at(1),
 		admin: at(2)}
 	warmpath(t, dir, "sim --listen "+at(0)+" --speed "+speed)
+	server, tables := more(dir)
 	write(t, filepath.Join(dir, "a.toml"), fmt.Sprintf("[server]\nlisten = %q\nadmin = %q\nstate_file = \"state\"\n"+
-		"drain_timeout = \"2m\"\n[[pools]]\n[[pools.workers]]\nurl = \"http://%s\"\n", at(1), at(2), at(0)))
+		"drain_timeout = \"2m\"\n%s[[pools]]\n[[pools.workers]]\nurl = \"http://%s\"\n%s", at(1), at(2), server, at(0), tables))
 	s.install(read(t, filepath.Join(built, "bin", "warmpath")))
 	log, err := os.Create(s.log)
 	if err != nil {
