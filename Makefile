@@ -10,7 +10,7 @@ LDFLAGS   = -s -w -X github.com/warmpath/warmpath/daemon.Version=$(VERSION)
 PREFIX   ?= /usr/local
 FUZZTIME ?= 10s
 PACKAGES ?= ./...
-TOOLS     = ./testdata/attacks ./testdata/benchjson ./testdata/databench/... ./testdata/faults/... ./testdata/kvbench ./testdata/kvtorture ./testdata/labcells ./testdata/labcheck ./testdata/peersbench ./testdata/pyvenv ./testdata/reallmcache/... ./testdata/realvllm
+TOOLS     = ./testdata/attacks ./testdata/benchjson ./testdata/databench/... ./testdata/faults/... ./testdata/kvbench ./testdata/kvtorture ./testdata/labcells ./testdata/labcheck ./testdata/peersbench ./testdata/pyvenv ./testdata/reallmcache/... ./testdata/realvllm ./testdata/sbom
 SOAK     ?= 3m
 TORTURE  ?= 10m
 BENCHCOUNT ?= 3
@@ -145,6 +145,8 @@ image: $(IMAGES:%=release-%) ## an OCI image of the Linux binaries as one tar fi
 	cd testdata/image && go run . -o $(CURDIR)/$(RELEASE)_image.tar -version $(VERSION) $(if $(CA),-ca $(abspath $(CA))) \
 	  $(foreach p,$(IMAGES),$(subst -,/,$(p))=$(CURDIR)/$(RELEASE)_$(subst -,_,$(p)))
 
-release: $(RELEASES:%=release-%) image ## binaries, image, list of modules and checksums of VERSION in bin/release
+release: $(RELEASES:%=release-%) image ## binaries, image, bills of materials and checksums of VERSION in bin/release
 	cd bin/release && go version -m $(foreach p,$(RELEASES),warmpath_$(VERSION)_$(subst -,_,$(p))) >warmpath_$(VERSION)_modules.txt
+	for p in $(subst -,_,$(RELEASES)); do \
+	  go run ./testdata/sbom -version $(VERSION) -o $(RELEASE)_$$p.cdx.json $(RELEASE)_$$p || exit 1; done
 	cd bin/release && sha256sum warmpath_$(VERSION)_* >SHA256SUMS
