@@ -38,25 +38,8 @@ func TestRecordsAreDecidedAgain(t *testing.T) {
 	first, _, _ := strings.Cut(string(text), "\n")
 	again := func(name string, wasm []byte, err error) *redecide.Report {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx := context.Background()
-		h, err := host.New(ctx, host.Config{Stepped: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer h.Close(ctx)
-		s, err := h.Load(ctx, name, wasm, host.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer s.Close(ctx)
-		got, err := redecide.Run(ctx, s, strings.NewReader(string(text)+"{\"id\":\n"+
-			strings.Replace(first, `"frame":"`, `"frame":"AAAA`, 1)+"\n"+`{"id":"x","frame":"?"}`+"\n"+`{"id":"y"}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := decidedAgain(t, name, wasm, err, string(text)+"{\"id\":\n"+
+			strings.Replace(first, `"frame":"`, `"frame":"AAAA`, 1)+"\n"+`{"id":"x","frame":"?"}`+"\n"+`{"id":"y"}`)
 		if got.Lines != requests+4 || got.Unheld != 1 || got.BadLines != 3 || got.Bad[0].Line != requests+1 || got.Decided != requests {
 			t.Errorf("%s: %+v", name, got)
 		}
@@ -81,6 +64,30 @@ func TestRecordsAreDecidedAgain(t *testing.T) {
 	}
 }
 
+// decidedAgain has a module decide the records of a log again. err is of its making.
+func decidedAgain(t *testing.T, name string, wasm []byte, err error, log string) *redecide.Report {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.Background()
+	h, err := host.New(ctx, host.Config{Stepped: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close(ctx)
+	s, err := h.Load(ctx, name, wasm, host.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close(ctx)
+	got, err := redecide.Run(ctx, s, strings.NewReader(log))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
 // TestRecordedRejections: whom the strategy turned away is no choice of a worker. To turn it away again is to agree.
 func TestRecordedRejections(t *testing.T) {
 	log, file := filepath.Join(t.TempDir(), "access.log"), filepath.Join(t.TempDir(), "rejects.wasm")
@@ -103,24 +110,10 @@ func TestRecordedRejections(t *testing.T) {
 	}
 	f := func(name string, wasm []byte, err error, text string, want redecide.Report) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx := context.Background()
-		h, err := host.New(ctx, host.Config{Stepped: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer h.Close(ctx)
-		s, err := h.Load(ctx, name, wasm, host.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer s.Close(ctx)
-		got, err := redecide.Run(ctx, s, strings.NewReader(text))
-		if err != nil || got.Decided != 3 || got.Turned != want.Turned || got.Agreed != want.Agreed || got.Rejected != want.Rejected ||
+		got := decidedAgain(t, name, wasm, err, text)
+		if got.Decided != 3 || got.Turned != want.Turned || got.Agreed != want.Agreed || got.Rejected != want.Rejected ||
 			len(got.Differ) != want.Decided || got.Chosen != got.Recorded {
-			t.Errorf("%s: %+v, %v; want %+v", name, got, err, want)
+			t.Errorf("%s: %+v; want %+v", name, got, want)
 		}
 		if len(got.Differ) > 0 && (got.Differ[0].Recorded != "rejected with 403" || got.Differ[0].Gain != redecide.Worth{}) {
 			t.Errorf("%s: %+v", name, got.Differ[0])

@@ -53,12 +53,20 @@ func (w *wire) bytes(field protowire.Number, v []byte) {
 	*w = protowire.AppendBytes(protowire.AppendTag(*w, field, protowire.BytesType), v)
 }
 
-// text appends a text. One that is no UTF-8 would make the collector refuse the whole batch.
-func (w *wire) text(field protowire.Number, v string) {
-	if !utf8.ValidString(v) {
-		v = strings.ToValidUTF8(v, "\uFFFD")
-	}
+// text appends a text.
+func (w *wire) text(field protowire.Number, v string) { w.valid(field, valid(v)) }
+
+// valid appends a text that is UTF-8.
+func (w *wire) valid(field protowire.Number, v string) {
 	*w = protowire.AppendString(protowire.AppendTag(*w, field, protowire.BytesType), v)
+}
+
+// valid makes a text UTF-8. One that is not would make the collector refuse the whole batch.
+func valid(v string) string {
+	if utf8.ValidString(v) {
+		return v
+	}
+	return strings.ToValidUTF8(v, "\uFFFD")
 }
 
 // attributes appends key values as a field.
@@ -86,11 +94,9 @@ func (a attributes) text(key, v string) {
 	if v == "" {
 		return
 	}
-	if !utf8.ValidString(v) {
-		v = strings.ToValidUTF8(v, "\uFFFD")
-	}
+	v = valid(v)
 	a.head(key, sized(len(v)))
-	a.wire.text(anyText, v)
+	a.wire.valid(anyText, v)
 }
 
 // number appends a count, unless it is 0.
