@@ -71,8 +71,9 @@ type allowance struct {
 	program *program
 	fuel    api.MutableGlobal // of the slice
 	left    budget            // of the call under way
-	over    error             // errNoFuel or errNoTime, if refill ended the call
+	over    error             // errNoFuel, errNoTime or errNoStack, if refill ended the call
 	trust   int               // picks in order, up to trusted
+	running stack             // of the call under way
 }
 
 // begin gives the module the first slice of a call.
@@ -101,7 +102,8 @@ func (a *allowance) step(remains time.Duration) int64 {
 // used is the fuel that the call under way has used, of fuel.
 func (a *allowance) used(fuel int64) int64 { return fuel - a.left.rest - int64(a.fuel.Get()) }
 
-// refill goes on with the next slice, or ends the call. The fuel global is below zero.
+// refill goes on with the next slice, or ends the call. The fuel global is below zero. The stack is looked at here too:
+// within a slice it cannot grow far, as an entry has its price (package meter).
 func (a *allowance) refill() {
 	b := &a.left
 	owed := -int64(a.fuel.Get())
@@ -123,6 +125,8 @@ func (a *allowance) refill() {
 	switch {
 	case owed > b.rest:
 		a.stop(errNoFuel)
+	case a.running.size() > a.program.memory/stackShare:
+		a.stop(errNoStack)
 	case remains < leastTime, time.Duration(owed)*bulkRate > remains:
 		a.stop(errNoTime)
 	}

@@ -16,19 +16,20 @@ import (
 // instance is one running copy of a module. One goroutine at a time has it.
 type instance struct {
 	allowance
-	ctx   context.Context // names this instance to the imports
-	mod   api.Module
-	mem   api.Memory
-	pick  api.Function
-	maint api.Function // nil = none
-	frame *Frame       // of the pick under way, else nil
-	kv    KV           // nil until the module is in service, and when it may not
-	base  uint32       // address of the frame area
-	room  int          // rows that the frame area holds
-	born  int          // bytes of memory when it went into service
-	calls int          // picks since the last maint
-	said  string       // the module's own reason for an error that follows
-	stack [2]uint64
+	ctx     context.Context // names this instance to the imports
+	mod     api.Module
+	mem     api.Memory
+	pick    api.Function
+	picking stack        // of pick
+	maint   api.Function // nil = none
+	frame   *Frame       // of the pick under way, else nil
+	kv      KV           // nil until the module is in service, and when it may not
+	base    uint32       // address of the frame area
+	room    int          // rows that the frame area holds
+	born    int          // bytes of memory when it went into service
+	calls   int          // picks since the last maint
+	said    string       // the module's own reason for an error that follows
+	stack   [2]uint64
 
 	heard map[string]api.Function // the exports for notices, by name, once they were called
 	chain []uint64                // scratch of prefix_match_key
@@ -57,6 +58,7 @@ func newInstance(ctx context.Context, p *program) (*instance, error) {
 	in.mod, in.mem = mod, mod.Memory()
 	in.fuel, _ = mod.ExportedGlobal(meter.Global).(api.MutableGlobal)
 	in.pick, in.maint = mod.ExportedFunction("wp_pick"), mod.ExportedFunction("wp_maint")
+	in.picking = stackOf(in.pick)
 	if err := in.configure(); err != nil {
 		in.close()
 		return nil, err
@@ -135,6 +137,7 @@ func (in *instance) notify(n notice) error {
 
 // bounded runs f on in.stack within fuel and limit.
 func (in *instance) bounded(f api.Function, fuel int64, limit time.Duration, name string) error {
+	in.running = stackOf(f)
 	in.begin(newBudget(fuel, stepFuel, limit, in.program.clock()))
 	err := f.CallWithStack(in.ctx, in.stack[:])
 	switch {
@@ -145,6 +148,10 @@ func (in *instance) bounded(f api.Function, fuel int64, limit time.Duration, nam
 			in.program.name, name, fuel)
 	case in.over == errNoTime:
 		return fmt.Errorf("host: module %q: %s is not done after %v; make it shorter", in.program.name, name, limit)
+	case in.over == errNoStack:
+		return fmt.Errorf("host: module %q: %s calls itself so deep that its stack takes over %d KB; have it recurse "+
+			"less or raise memory_mb, of which this is one part in %d",
+			in.program.name, name, in.program.memory/stackShare>>10, stackShare)
 	}
 	return fmt.Errorf("host: module %q: %s: %w%s", in.program.name, name, cause(err), in.words())
 }

@@ -24,6 +24,7 @@ func (in *instance) run(f *Frame) (r Result, why reason, err error) {
 	area, _ := in.mem.Read(in.base, uint32(l.FrameSize(in.room))) // grow checked it, and memories never shrink
 	f.push(area, l)
 	in.frame, in.said = f, ""
+	in.running = in.picking
 	in.beginPick(limit, f.began())
 	err = in.pick.CallWithStack(in.ctx, in.stack[:])
 	in.frame = nil
@@ -62,6 +63,8 @@ func (in *instance) blame() reason {
 		return outOfFuel
 	case errNoTime:
 		return outOfTime
+	case errNoStack:
+		return memory
 	}
 	if size := int(in.mem.Size()); size > in.born && size+(4<<20) > in.program.memory {
 		return memory
@@ -78,6 +81,10 @@ func (in *instance) describe(err error, fuel int64) error {
 	case errNoTime:
 		return fmt.Errorf("host: module %q is not done after %v (and %d fuel of %d); make it shorter or raise pick_timeout",
 			p.name, p.pickTime, fuel, p.fuel)
+	case errNoStack:
+		return fmt.Errorf("host: module %q calls itself so deep that its stack takes %d KB, over %d; have it recurse less "+
+			"or raise memory_mb, of which this is one part in %d",
+			p.name, in.running.size()>>10, p.memory/stackShare>>10, stackShare)
 	}
 	if in.blame() == memory {
 		return fmt.Errorf("host: module %q failed with %d MB of memory, of %d; have it keep less or raise memory_mb: %w%s",

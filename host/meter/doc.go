@@ -18,6 +18,7 @@
 //	store, load             24, 48  100 ns from memory that is in no cache
 //	division, square root   64
 //	local or parameter      256, at entry
+//	byte of a function      1, at entry; the more of this and of what else the entry pays for
 //	ref.func                512   leaves the compiled code
 //	memory.fill, copy, init 512, and 1 fuel for each 16 bytes
 //	table operations        512, and 1 fuel for each 2 elements

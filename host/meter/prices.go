@@ -12,6 +12,7 @@ const (
 	unitsStore   = 24  // 60 ns at random
 	unitsLoad    = 48  // 100 ns after another one, from memory that is in no cache
 	unitsSlow    = 64  // division, remainder, square root
+	unitsByte    = 1   // a byte of a function's body, at entry: the frame has up to 3 bytes for it
 	unitsLocal   = 256 // a local or parameter: zeroing it, and its share of the stack
 	unitsLeave   = 512 // leaves the compiled code for wazero's runtime: bulk operations, memory.grow, ref.func
 )

@@ -60,6 +60,8 @@ func (s *scanner) scan(body []byte, params int) error {
 	if len(s.blocks) > 0 {
 		r.fail(errShort)
 	}
+	// Values in code that does not run take stack too: a frame has a place for each that lives across a call.
+	s.costs[0] = max(s.costs[0], unitsByte*len(body))
 	return r.done("code")
 }
 
