@@ -7,4 +7,10 @@
 //	go run ./testdata/labcheck
 //
 // It takes three minutes a strategy and wants an idle machine: the daemon's side is measured by the clock.
+//
+// With -tiers it plays scenarios with a CPU tier to three daemons over HTTP: prefixaware told of the tiers, prefixaware
+// told of one cache as large as the CPU tier, and round robin, one JSON line a scenario. It fails if the first is more
+// than 5 % slower than the second, in mean or P90 of TTFT, or not better than the third. conv+cpu takes its -trace.
+//
+//	go run ./testdata/labcheck -tiers G,L,syn+cpu
 package main

@@ -3,12 +3,14 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net/http"
 	"strings"
 	"sync"
@@ -16,24 +18,32 @@ import (
 
 	"github.com/warmpath/warmpath/conf"
 	"github.com/warmpath/warmpath/daemon"
-	"github.com/warmpath/warmpath/daemon/lab/setup"
 	"github.com/warmpath/warmpath/daemon/lab/traffic"
 	"github.com/warmpath/warmpath/daemon/vllmsim"
 )
 
-// overHTTP sends the load to a daemon with simulated workers, and adds to s what its clients saw.
-func overHTTP(ctx context.Context, s *sums, strategy string, sc *setup.Scenario, load traffic.Load) error {
-	fleet, err := vllmsim.StartFleet("127.0.0.1:0", sc.Workers, vllmsim.Config{Models: []string{"m"},
-		KVTokens: sc.Engine.KVTokens, Slowness: slowness})
+// site is a daemon and what stands behind it.
+type site struct {
+	strategy string
+	workers  int
+	sim      vllmsim.Config
+	pool     string        // further lines of [[pools]]
+	worker   string        // and of each [[pools.workers]]
+	until    time.Duration // simulated, from the load's beginning: no turn begins later; 0 = all do
+}
+
+// overHTTP sends the load to a daemon with simulated workers, and adds to s what its clients saw, in simulated time.
+func overHTTP(ctx context.Context, s *sums, at site, load traffic.Load) error {
+	fleet, err := vllmsim.StartFleet("127.0.0.1:0", at.workers, at.sim)
 	if err != nil {
 		return err
 	}
 	defer fleet.Close()
 	var text strings.Builder
 	fmt.Fprintf(&text, "[server]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\nlog_level = \"error\"\n"+
-		"[[pools]]\nname = \"p\"\nstrategy = %q\n", strategy)
+		"[[pools]]\nname = \"p\"\nstrategy = %q\n%s", at.strategy, at.pool)
 	for i, u := range fleet.URLs() {
-		fmt.Fprintf(&text, "[[pools.workers]]\nid = \"w%d\"\nurl = %q\n", i, u)
+		fmt.Fprintf(&text, "[[pools.workers]]\nid = \"w%d\"\nurl = %q\n%s", i, u, at.worker)
 	}
 	c, err := conf.Parse([]byte(text.String()), "labcheck.toml")
 	if err != nil {
@@ -48,7 +58,8 @@ func overHTTP(ctx context.Context, s *sums, strategy string, sc *setup.Scenario,
 	ended := make(chan error, 1)
 	go func() { ended <- d.Run(ctx) }()
 	defer func() { stop(); <-ended }()
-	cl := clients{url: "http://" + d.Addr(), began: time.Now().Add(2 * time.Second)}
+	cl := clients{url: "http://" + d.Addr(), began: time.Now().Add(2 * time.Second),
+		speed: max(1, at.sim.Speed), until: cmp.Or(at.until, math.MaxInt64)}
 	if err := cl.ready(ctx); err != nil {
 		return err
 	}
@@ -64,6 +75,8 @@ func overHTTP(ctx context.Context, s *sums, strategy string, sc *setup.Scenario,
 type clients struct {
 	url   string
 	began time.Time
+	speed float64 // simulated seconds in a second
+	until time.Duration
 	chats sync.WaitGroup
 
 	mu   sync.Mutex // guards all below
@@ -90,14 +103,23 @@ func (c *clients) ready(ctx context.Context) error {
 	return errors.New("the daemon is not ready within ten seconds")
 }
 
+// real returns how long the simulated time d takes.
+func (c *clients) real(d time.Duration) time.Duration { return time.Duration(float64(d) / c.speed) }
+
 // play plays one chat whose turns follow each other.
 func (c *clients) play(ctx context.Context, chat *traffic.Chat) {
-	time.Sleep(time.Until(c.began.Add(chat.Start)))
+	if chat.Start > c.until {
+		return
+	}
+	time.Sleep(time.Until(c.began.Add(c.real(chat.Start))))
 	answers := map[uint64]string{}
 	for i := range chat.Turns {
 		turn := &chat.Turns[i]
 		if i > 0 {
-			time.Sleep(turn.Gap)
+			time.Sleep(c.real(turn.Gap))
+		}
+		if time.Since(c.began) > c.real(c.until) {
+			return
 		}
 		var prompt []byte
 		for k := range turn.Parts {
@@ -181,7 +203,7 @@ func (c *clients) read(from io.Reader, began time.Time) (string, error) {
 		}
 		if e.Usage != nil {
 			c.mu.Lock()
-			c.seen.ttft = append(c.seen.ttft, first.Seconds())
+			c.seen.ttft = append(c.seen.ttft, first.Seconds()*c.speed)
 			c.seen.prompt += e.Usage.Prompt
 			c.seen.cached += e.Usage.Details.Cached
 			c.mu.Unlock()

@@ -12,10 +12,12 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/warmpath/warmpath/daemon/lab"
 	"github.com/warmpath/warmpath/daemon/lab/setup"
 	"github.com/warmpath/warmpath/daemon/lab/trial"
+	"github.com/warmpath/warmpath/daemon/vllmsim"
 )
 
 //go:embed check.toml
@@ -59,7 +61,23 @@ func main() {
 	strategies := flag.String("strategies", "prefixaware,roundrobin", "built-ins, with a comma between")
 	first := flag.Uint64("seed", 1, "of the first load")
 	n := flag.Uint64("seeds", 4, "loads, each of a seed of its own, at the same time on a daemon of its own")
+	tiers := flag.String("tiers", "", "instead, what the tier's rows are worth in these scenarios, as G,L")
+	trace := flag.String("trace", "", "of -tiers: the file of a scenario that plays a trace")
+	speed := flag.Float64("speed", 4, "of -tiers: simulated seconds in a second")
+	seconds := flag.Int("for", 600, "of -tiers: simulated seconds in which requests begin")
 	flag.Parse()
+	if *tiers != "" {
+		for _, name := range strings.Split(*tiers, ",") {
+			t := tierTest{scenario: name, trace: *trace, speed: *speed, seed: *first,
+				until: time.Duration(*seconds) * time.Second}
+			ok, err := t.run(context.Background())
+			if err != nil || !ok {
+				fmt.Fprintln(os.Stderr, "labcheck:", name, err)
+				defer os.Exit(1)
+			}
+		}
+		return
+	}
 	var seeds []uint64
 	for k := range *n {
 		seeds = append(seeds, *first+k)
@@ -120,7 +138,8 @@ func compare(ctx context.Context, strategy string, seeds []uint64) (bool, error)
 		fleets.Go(func() {
 			load, err := sc.Load(seed)
 			if err == nil {
-				err = overHTTP(ctx, &parts[i], strategy, sc, load)
+				err = overHTTP(ctx, &parts[i], site{strategy: strategy, workers: sc.Workers, sim: vllmsim.Config{
+					Models: []string{"m"}, KVTokens: sc.Engine.KVTokens, Slowness: slowness}}, load)
 			}
 			errs[i] = err
 		})
