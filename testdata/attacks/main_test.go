@@ -1,7 +1,10 @@
 package main
 
 import (
+	"bytes"
+	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,8 +27,8 @@ func TestRequest(t *testing.T) {
 // TestModulesAssemble has the text of each strategy read: a typing error would look like a refusal.
 func TestModulesAssemble(t *testing.T) {
 	for name, text := range map[string]string{
-		"kv": kvFlood, "one": oneTarget(2, 3), "many": manyTargets(2, 3), "denormals": slowPicks["denormals"],
-		"ref-func": slowPicks["ref-func"], "branches": slowPicks["unpredictable-branches"],
+		"kv": kvFlood, "one": oneTarget(2, 3), "many": manyTargets(2, 3), "denormals": slowPicks["denormals-in-time"],
+		"ref-func": slowPicks["ref-func"],
 	} {
 		if _, err := wasmtest.Assemble(text); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -37,6 +40,26 @@ func TestModulesAssemble(t *testing.T) {
 func TestFormsNameTheSecret(t *testing.T) {
 	if body := form(part(`form-data; name="model"`)); !strings.Contains(body, "secret") || !strings.HasPrefix(body, "--B\r\n"+honestPart) {
 		t.Errorf("%q", body)
+	}
+}
+
+// TestFaultsAreRead: the table of faults is found, and each has its module.
+func TestFaultsAreRead(t *testing.T) {
+	readme, err := os.ReadFile("../modules/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := faultsOf(string(readme))
+	for _, f := range all {
+		if _, err := os.Stat("../modules/" + f.name + ".wat"); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(all) < 18 || !slices.Contains(all, fault{"stack", "memory"}) {
+		t.Errorf("%d faults: %v", len(all), all)
+	}
+	if s := sections(100_000_000); len(s) != 100_000_005 || !bytes.Equal(s[:7], []byte{0, 0x80, 0xc2, 0xd7, 0x2f, 1, 'x'}) {
+		t.Errorf("%d bytes from % x", len(s), s[:7])
 	}
 }
 

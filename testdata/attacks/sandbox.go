@@ -25,23 +25,16 @@ func module(more, pick string) string {
 )`, more, pick)
 }
 
-// The strategies that keep within their fuel, or nearly, and take far more time than it stands for.
+// The strategies that keep within their fuel, or nearly, and take far more time than it stands for, beside those of
+// testdata/modules.
 var slowPicks = map[string]string{
-	// A product with a denormal costs some processors a hundred times one without.
-	"denormals": module("", `f64.const 1e-310 local.set $x
-    loop local.get $x `+strings.Repeat("f64.const 1.0000001 f64.mul ", 200)+` local.set $x br 0 end unreachable`),
-	// It takes long and is never ended: some milliseconds in each pick, by the processor.
+	// It multiplies denormals, and is never ended: some milliseconds in each pick, by the processor.
 	"denormals-in-time": module("", `f64.const 1e-310 local.set $x
     loop local.get $x `+strings.Repeat("f64.const 1.0000001 f64.mul ", 200)+` local.set $x
       local.get $i i32.const 1 i32.add local.tee $i i32.const 300 i32.lt_u br_if 0 end i64.const 0`),
 	// It leaves the compiled code for the runtime, and allocates there.
 	"ref-func": module("(table 1 funcref) (func $f) (elem (i32.const 0) $f)",
 		`loop `+strings.Repeat("ref.func $f drop ", 200)+` br 0 end unreachable`),
-	"unpredictable-branches": module("", `loop
-      local.get $i i32.const 1103515245 i32.mul i32.const 12345 i32.add local.set $i
-      block block block block block block block block
-        local.get $i i32.const 16 i32.shr_u i32.const 7 i32.and br_table 0 1 2 3 4 5 6 7
-      end end end end end end end end br 0 end unreachable`),
 }
 
 // kvFlood asks the store for 15,000 keys that nobody has set.
@@ -55,22 +48,19 @@ var kvFlood = module(`(import "warmpath_v1" "kv_get" (func $get (param i32 i32 i
 // attackSandbox tries what a strategy can do to everybody else's requests, and to the process.
 func attackSandbox(l *lab) error {
 	for name, text := range inOrder(slowPicks) {
-		l.way(name, func() (bool, string) { return neighbour(l, text, "", "") })
+		l.way(name, func() (bool, string) { return neighbour(l, disturbance{module: text}) })
 	}
-	l.way("dependent-loads", func() (bool, string) {
-		text, err := os.ReadFile("testdata/modules/chase.wat")
-		if err != nil {
-			return false, err.Error()
-		}
-		return neighbour(l, string(text), "", "")
-	})
 	l.way("kv-flood", func() (bool, string) {
 		redis, err := l.redis()
 		if err != nil {
 			return false, err.Error()
 		}
-		return neighbour(l, kvFlood, "allow = [\"kv\"]\n", fmt.Sprintf("[cache]\nredis = \"redis://%s\"\n", redis.Addr))
+		return neighbour(l, disturbance{module: kvFlood, keys: allowKV,
+			more: fmt.Sprintf("[cache]\nredis = \"redis://%s\"\n", redis.Addr)})
 	})
+	if err := attackByModules(l); err != nil {
+		return err
+	}
 	for name, text := range inOrder(map[string]string{
 		"compile-one-target":   oneTarget(200, 4000),
 		"compile-many-targets": manyTargets(200, 4000),

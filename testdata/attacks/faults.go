@@ -1,0 +1,139 @@
+package main
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/warmpath/warmpath/host/wasmtest"
+	"github.com/warmpath/warmpath/testdata/databench/proc"
+)
+
+const (
+	modules = "testdata/modules"
+	allowKV = "allow = [\"kv\"]\n"
+)
+
+// fault is a module of testdata/modules that fails in its picks.
+type fault struct{ name, endedBy string }
+
+// faultRows are the table of such modules in its README.md.
+var faultRows = regexp.MustCompile("(?m)^\\| `([a-z_]+)\\.wat` \\| [^|]+ \\| ([a-z_]+) \\|$")
+
+// faultsOf reads the table.
+func faultsOf(readme string) (all []fault) {
+	for _, row := range faultRows.FindAllStringSubmatch(readme, -1) {
+		all = append(all, fault{row[1], row[2]})
+	}
+	return all
+}
+
+// harmless are the modules of testdata/modules that say what is not so and are not set aside.
+var harmless = []string{"order", "reject_forged", "frame_moves", "frame_shrinks"}
+
+// refused are modules that a running daemon is told to load, and the words with which it refuses them.
+var refused = map[string]string{
+	"start":      "out of",
+	"initialize": "out of",
+	"refuel":     "names global",
+	"sections":   "the limit is 67108864",
+}
+
+// attackByModules has a daemon with two other pools serve each faulty module of testdata/modules, and load each of
+// those that are refused. What stands in the log is judged, too: pool, request, what ended the pick, and the remedy.
+func attackByModules(l *lab) error {
+	readme, err := os.ReadFile(filepath.Join(modules, "README.md"))
+	if err != nil {
+		return err
+	}
+	for _, f := range faultsOf(string(readme)) {
+		l.way(f.name, func() (bool, string) {
+			return byModule(l, f.name, disturbance{keys: allowKV, logged: f.logged()})
+		})
+	}
+	for _, name := range harmless {
+		l.way(name, func() (bool, string) { return byModule(l, name, disturbance{lies: true}) })
+	}
+	for name, words := range inOrder(refused) {
+		l.way("load-"+name, func() (bool, string) { return loadedByOthers(l, name, words) })
+	}
+	return nil
+}
+
+// logged is what the log must have of a fault: the pool and the request, what ended the pick, what to change, and that
+// the strategy is set aside.
+func (f fault) logged() []string {
+	all := []string{"pool=bad id=", "set aside after errors"}
+	switch f.endedBy {
+	case "fuel": // or time, where the processor is slow at it
+		return append(all, "make it shorter or raise ")
+	case "memory":
+		return append(all, "raise memory_mb")
+	}
+	return append(all, "reason="+f.endedBy)
+}
+
+// byModule is neighbour with a module of testdata/modules.
+func byModule(l *lab, name string, what disturbance) (bool, string) {
+	text, err := os.ReadFile(filepath.Join(modules, name+".wat"))
+	if err != nil {
+		return false, err.Error()
+	}
+	what.module = string(text)
+	return neighbour(l, what)
+}
+
+var modulePath = regexp.MustCompile(`path = ".*"`)
+
+// loadedByOthers is neighbour where no pick fails: the configuration is changed to name a module that is refused, once
+// a round, and back.
+func loadedByOthers(l *lab, name, words string) (bool, string) {
+	path, err := refusedModule(l, name)
+	if err != nil {
+		return false, err.Error()
+	}
+	return neighbour(l, disturbance{
+		module: module("", "i64.const 0"),
+		logged: []string{"reload refused", words},
+		during: func(d *proc.Proc, r proc.Router) func() {
+			bad := r
+			bad.Strategies = modulePath.ReplaceAllLiteralString(r.Strategies, fmt.Sprintf("path = %q", path))
+			if bad.Rewrite(d) == nil {
+				d.Signal(syscall.SIGHUP)
+			}
+			return func() {
+				_ = r.Rewrite(d)
+				time.Sleep(time.Second) // until the daemon has seen it: loading it again belongs to no part
+			}
+		},
+	})
+}
+
+// refusedModule writes a module that is refused to a file.
+func refusedModule(l *lab, name string) (path string, err error) {
+	if name != "sections" {
+		text, err := os.ReadFile(filepath.Join(modules, name+".wat"))
+		if err != nil {
+			return "", err
+		}
+		return l.strategy(string(text))
+	}
+	wasm, err := wasmtest.Assemble(module("", "i64.const 0"))
+	if err != nil {
+		return "", err
+	}
+	path = filepath.Join(l.dir, "sections.wasm")
+	return path, os.WriteFile(path, bytes.Join([][]byte{wasm, sections(100_000_000)}, nil), 0o600)
+}
+
+// sections is a custom section of n bytes.
+func sections(n int) []byte {
+	b := binary.AppendUvarint([]byte{0}, uint64(n))
+	return append(append(b, 1, 'x'), strings.Repeat("\x00", n-2)...)
+}
