@@ -31,6 +31,9 @@ func (c *Config) StrategyOf(p *Pool) Strategy {
 	return DefaultStrategy()
 }
 
+// Files lists the files of which a change is one of the configuration: Path, and the WatchedFiles.
+func (c *Config) Files() []string { return append([]string{c.Path}, c.WatchedFiles()...) }
+
 // WatchedFiles lists the files beside Path that a reload reads, each once: modules of pools, keys, certificates. A
 // pool's workers_file is not among them: a change of workers is no reload.
 func (c *Config) WatchedFiles() []string {

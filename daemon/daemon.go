@@ -52,7 +52,8 @@ type Daemon struct {
 	manager  *unit.Manager // nil = nobody keeps sockets for us or is told anything
 
 	state   atomic.Pointer[state]
-	reload  sync.Mutex   // one change of state at a time
+	reload  sync.Mutex // one change of state at a time
+	loaded  conf.Loaded
 	atStart *conf.Config // whose listeners and limits are in force
 	room    room
 	ring    decisions.Ring // of the last requests

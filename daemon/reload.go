@@ -23,10 +23,7 @@ func (d *Daemon) Reload() error {
 // reloadFile does what Reload does. The caller holds d.reload.
 func (d *Daemon) reloadFile() error {
 	old := d.state.Load().conf
-	c, err := conf.Load(old.Path)
-	if err == nil {
-		err = d.apply(c)
-	}
+	c, err := d.loaded.Load(old.Path, d.apply)
 	if err != nil {
 		d.metrics.Reloaded(operator.Reload{At: time.Now(), Error: err.Error()})
 		d.log.Error("reload refused: the configuration in force stays", "file", old.Path, "error", err)
@@ -68,10 +65,11 @@ const watchPoll = 250 * time.Millisecond
 
 // Watch reloads when the file or a module changes, until ctx ends.
 func (d *Daemon) Watch(ctx context.Context) {
-	conf.Watch(ctx, watchPoll, func() []string {
-		c := d.state.Load().conf
-		return append([]string{c.Path}, c.WatchedFiles()...)
-	}, func() { _ = d.Reload() }) // the error is logged, and the old configuration serves on
+	conf.Watch(ctx, watchPoll, func() []string { return d.state.Load().conf.Files() }, func() {
+		if !d.loaded.Holds(d.state.Load().conf) {
+			_ = d.Reload() // the error is logged, and the old configuration serves on
+		}
+	})
 }
 
 // apply makes c the state. Modules are loaded first, since they are what can fail; pools of a known name are kept.

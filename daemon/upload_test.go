@@ -238,3 +238,23 @@ func TestAnActivationOutlivesARestart(t *testing.T) {
 		}
 	}
 }
+
+// TestAnUploadIsLoadedOnce: who watches the folder finds what the admin API has loaded already; a module that is written there
+// by hand is loaded.
+func TestAnUploadIsLoadedOnce(t *testing.T) {
+	text, dir := withModules(t, "mine", 1)
+	write(t, filepath.Join(dir, "mine.wasm"), countingModule(t, ""))
+	r := start(t, text+"[strategies.mine]\nallow = ['kv']\n", 1)
+	go r.Watch(t.Context())
+	time.Sleep(2 * watchPoll) // its first look
+	if s := r.admin("PUT", "/api/v1/strategies/mine", countingModule(t, " ")); s.status != 200 {
+		t.Fatalf("%d %s", s.status, s.body)
+	}
+	loaded := r.state.Load()
+	time.Sleep(5 * watchPoll)
+	if r.state.Load() != loaded {
+		t.Error("it was loaded twice")
+	}
+	write(t, filepath.Join(dir, "mine.wasm"), countingModule(t, "  "))
+	eventually(t, "the module of the folder serves", func() bool { return r.state.Load() != loaded })
+}

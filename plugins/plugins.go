@@ -85,10 +85,18 @@ func ReasonText(strategy string, code uint16) string {
 	return sdk.Reason(code).String()
 }
 
+// MaxModule is the most bytes that a module's file may have: no more is read than the sandbox would take.
+const MaxModule = 64 << 20
+
 // Read reads a strategy's wasm: the file at path, or the built-in of that name if there is no path.
 func Read(name, path string) ([]byte, error) {
 	if path == "" {
 		return Builtin(name) // its error names the remedy
+	}
+	info, err := os.Stat(path)
+	if err == nil && info.Size() > MaxModule {
+		return nil, fmt.Errorf("strategy %q: %s has %d bytes; the limit is %d: build it without what it "+
+			"does not need, as debug information and other custom sections", name, path, info.Size(), MaxModule)
 	}
 	wasm, err := os.ReadFile(path)
 	if err != nil {

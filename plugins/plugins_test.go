@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/warmpath/warmpath/host/meter"
 	"github.com/warmpath/warmpath/sdk"
 	"github.com/warmpath/warmpath/sdk/abi"
 	"github.com/warmpath/warmpath/sdk/sdktest"
@@ -29,6 +30,30 @@ func TestBuiltin(t *testing.T) {
 	_, err := Builtin("nosuch")
 	if err == nil || !strings.Contains(err.Error(), "prefixaware, kvaware, session, roundrobin") {
 		t.Errorf("Builtin(nosuch): %v", err)
+	}
+}
+
+// TestReadALargeFile: a file beyond what the sandbox takes is refused by its size, not read.
+func TestReadALargeFile(t *testing.T) {
+	if MaxModule != meter.MaxModule {
+		t.Errorf("%d bytes are read; the sandbox takes %d", MaxModule, meter.MaxModule)
+	}
+	path := filepath.Join(t.TempDir(), "large.wasm")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(path, MaxModule+1); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Read("large", path)
+	if err == nil || !strings.Contains(err.Error(), "the limit is 67108864") || !strings.Contains(err.Error(), path) {
+		t.Errorf("%v; want the file and the limit", err)
+	}
+	if err := os.Truncate(path, 8); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := Read("small", path); err != nil || len(b) != 8 {
+		t.Errorf("%d bytes, %v; want 8", len(b), err)
 	}
 }
 

@@ -26,15 +26,16 @@ var Languages = []string{"go", "c", "assemblyscript", "rust"}
 // ErrExists means that the project's folder is there already.
 var ErrExists = errors.New("scaffold: the folder exists; choose another name, or remove it")
 
-// names are those of a strategy: they are words of the configuration, of file names and of four languages.
-var names = regexp.MustCompile(`^[a-z][a-z0-9_]{0,30}$`)
+// names are those of a project. The configuration has dots and capitals in a strategy's name too, but this one is also
+// that of a Go module, of a package of npm and of a crate.
+var names = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,30}$`)
 
 // New writes the project of a strategy into the folder dir/name, which must not exist, and returns the folder's path.
 // Of a project that cannot be written completely nothing is left.
 func New(dir, name, language, version string) (string, error) {
 	if !names.MatchString(name) {
-		return "", fmt.Errorf("scaffold: %.40q is no name of a strategy: a small letter, then up to 30 small letters, "+
-			"digits and underscores", name)
+		return "", fmt.Errorf("scaffold: %.40q is no name of a project: a small letter, then up to 30 small letters, "+
+			"digits, dashes and underscores; the configuration may give the strategy another name", name)
 	}
 	if !slices.Contains(Languages, language) {
 		return "", fmt.Errorf("scaffold: there is no project in %.40q; choose one of %s", language,

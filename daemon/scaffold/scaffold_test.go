@@ -44,7 +44,7 @@ func TestProjects(t *testing.T) {
 	} {
 		t.Run(c.language, func(t *testing.T) {
 			toolchain(t, recipes[c.language].missed, c.programs...)
-			dir, err := New(t.TempDir(), "mine", c.language, "v0.0.0-test")
+			dir, err := New(t.TempDir(), "my-own_2", c.language, "v0.0.0-test")
 			if err != nil {
 				t.Fatal(err)
 			}
