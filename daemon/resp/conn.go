@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -46,6 +47,10 @@ type conn struct {
 	idle   bool
 	ending bool
 }
+
+// readPiece bounds the bytes of a value that one system call reads: meanwhile the client sends the next ones. With
+// longer calls SET of 1 MiB went from 1.14 times the speed of redis-server down to 1.03, of 4 MiB from 1.1 to 1.04.
+const readPiece = 128 << 10
 
 // pieceTime is how long a client may take for the next piece of a command that it has begun.
 const pieceTime = 30 * time.Second
@@ -181,8 +186,10 @@ func (c *conn) take(key []byte, n int64, in *bufio.Reader) error {
 		return err
 	}
 	for _, piece := range c.filling.Pieces() {
-		if _, err := io.ReadFull(in, piece); err != nil {
-			return err
+		for part := range slices.Chunk(piece, readPiece) {
+			if _, err := io.ReadFull(in, part); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
