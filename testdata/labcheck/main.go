@@ -32,6 +32,13 @@ const (
 	ttftPart  = .10
 )
 
+// The lab's runs of one load. In real time it is chance which of two turns comes first; steps that take some ten
+// thousandths longer change it in the lab.
+const (
+	variants = 16
+	nudge    = 2e-4
+)
+
 // side is what one side measured, over all seeds.
 type side struct {
 	Hits float64 `json:"hit_rate"`
@@ -58,9 +65,9 @@ func (s *sums) side() side {
 }
 
 func main() {
-	strategies := flag.String("strategies", "prefixaware,roundrobin", "built-ins, with a comma between")
+	strategies := flag.String("strategies", "prefixaware,roundrobin", "built-ins, with a comma between; all at the same time")
 	first := flag.Uint64("seed", 1, "of the first load")
-	n := flag.Uint64("seeds", 4, "loads, each of a seed of its own, at the same time on a daemon of its own")
+	n := flag.Uint64("seeds", 8, "loads, each of a seed of its own, at the same time on a daemon of its own")
 	tiers := flag.String("tiers", "", "instead, what the tier's rows are worth in these scenarios, as G,L")
 	trace := flag.String("trace", "", "of -tiers: the file of a scenario that plays a trace")
 	speed := flag.Float64("speed", 4, "of -tiers: simulated seconds in a second")
@@ -78,22 +85,34 @@ func main() {
 		}
 		return
 	}
-	var seeds []uint64
-	for k := range *n {
-		seeds = append(seeds, *first+k)
-	}
-	bad := false
-	for _, name := range strings.Split(*strategies, ",") {
-		ok, err := compare(context.Background(), name, seeds)
-		if err != nil {
-			fmt.Fprintln(os.Stderr, "labcheck:", err)
-			os.Exit(1)
-		}
-		bad = bad || !ok
-	}
-	if bad {
+	if !agree(strings.Split(*strategies, ","), *first, *n) {
 		os.Exit(1)
 	}
+}
+
+// agree holds the lab to the daemon, prints a line a strategy and reports whether the marks are kept.
+func agree(strategies []string, first, n uint64) bool {
+	var seeds []uint64
+	for k := range n {
+		seeds = append(seeds, first+k)
+	}
+	found, errs := make([]finding, len(strategies)), make([]error, len(strategies))
+	var all sync.WaitGroup
+	for i, name := range strategies {
+		all.Go(func() { found[i], errs[i] = compare(context.Background(), name, seeds) })
+	}
+	all.Wait()
+	err, ok := errors.Join(errs...), true
+	for i := range found {
+		if err == nil {
+			err = json.NewEncoder(os.Stdout).Encode(&found[i])
+		}
+		ok = ok && found[i].OK
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "labcheck:", err)
+	}
+	return ok && err == nil
 }
 
 // read reads the scenario.
@@ -110,27 +129,25 @@ func read() (*setup.Scenario, error) {
 	return setup.Read(path)
 }
 
+// finding is what is known of one strategy.
+type finding struct {
+	Strategy string `json:"strategy"`
+	Seeds    int    `json:"seeds"`
+	Lab      side   `json:"lab"`
+	Chance   side   `json:"chance"` // standard deviation of the lab's figures, from one run of all seeds to the next
+	Daemon   side   `json:"daemon"`
+	OK       bool   `json:"ok"`
+}
+
 // compare measures one strategy on both sides and reports whether they agree.
-func compare(ctx context.Context, strategy string, seeds []uint64) (bool, error) {
+func compare(ctx context.Context, strategy string, seeds []uint64) (finding, error) {
+	f := finding{Strategy: strategy, Seeds: len(seeds)}
 	sc, err := read()
 	if err != nil {
-		return false, err
+		return f, err
 	}
-	found, err := lab.Find(strategy)
-	if err != nil {
-		return false, err
-	}
-	runs, err := lab.Run(ctx, lab.Config{Scenarios: []*setup.Scenario{sc}, Strategies: found, Seeds: seeds})
-	if err != nil {
-		return false, err
-	}
-	var inLab, byHTTP sums
-	for _, r := range runs {
-		inLab.ttft = append(inLab.ttft, r.Values((*trial.Outcome).TTFT)...)
-		for i := range r.Outcomes {
-			inLab.cached += r.Outcomes[i].Cached
-			inLab.prompt += r.Outcomes[i].Prompt
-		}
+	if f.Lab, f.Chance, err = inLab(ctx, strategy, sc, seeds); err != nil {
+		return f, err
 	}
 	parts, errs := make([]sums, len(seeds)), make([]error, len(seeds))
 	var fleets sync.WaitGroup
@@ -146,18 +163,55 @@ func compare(ctx context.Context, strategy string, seeds []uint64) (bool, error)
 	}
 	fleets.Wait()
 	if err := errors.Join(errs...); err != nil {
-		return false, err
+		return f, err
 	}
+	var byHTTP sums
 	for i := range parts {
 		byHTTP.add(&parts[i])
 	}
-	virtual, real := inLab.side(), byHTTP.side()
-	ok := math.Abs(real.Hits-virtual.Hits) <= hitPoints && math.Abs(real.P50-virtual.P50) <= ttftPart*real.P50
-	return ok, json.NewEncoder(os.Stdout).Encode(struct {
-		Strategy string `json:"strategy"`
-		Seeds    int    `json:"seeds"`
-		Lab      side   `json:"lab"`
-		Daemon   side   `json:"daemon"`
-		OK       bool   `json:"ok"`
-	}{Strategy: strategy, Seeds: len(seeds), Lab: virtual, Daemon: real, OK: ok})
+	f.Daemon = byHTTP.side()
+	f.OK = math.Abs(f.Daemon.Hits-f.Lab.Hits) <= hitPoints &&
+		math.Abs(f.Daemon.P50-f.Lab.P50) <= ttftPart*f.Daemon.P50
+	return f, nil
+}
+
+// inLab runs all seeds several times, each time with steps that take a little longer, and returns the figures of all
+// these runs together and how far those of one are from those of another.
+func inLab(ctx context.Context, strategy string, sc *setup.Scenario, seeds []uint64) (all, chance side, err error) {
+	found, err := lab.Find(strategy)
+	if err != nil {
+		return all, chance, err
+	}
+	var sum sums
+	var each []side
+	for k := range variants {
+		varied := *sc
+		varied.Engine.Step *= 1 + float64(k)*nudge
+		runs, err := lab.Run(ctx, lab.Config{Scenarios: []*setup.Scenario{&varied}, Strategies: found, Seeds: seeds})
+		if err != nil {
+			return all, chance, err
+		}
+		var one sums
+		for _, r := range runs {
+			one.ttft = append(one.ttft, r.Values((*trial.Outcome).TTFT)...)
+			for i := range r.Outcomes {
+				one.cached += r.Outcomes[i].Cached
+				one.prompt += r.Outcomes[i].Prompt
+			}
+		}
+		sum.add(&one)
+		each = append(each, one.side())
+	}
+	of := func(figure func(*side) float64) float64 {
+		sum, squares := 0., 0.
+		for i := range each {
+			v := figure(&each[i])
+			sum, squares = sum+v, squares+v*v
+		}
+		n := float64(len(each))
+		return math.Sqrt(max(0, squares/n-sum/n*sum/n) * n / (n - 1))
+	}
+	chance = side{Hits: of(func(s *side) float64 { return s.Hits }), P50: of(func(s *side) float64 { return s.P50 }),
+		P90: of(func(s *side) float64 { return s.P90 }), Mean: of(func(s *side) float64 { return s.Mean })}
+	return sum.side(), chance, nil
 }
