@@ -2,11 +2,12 @@
 // simulated workers, in real time, and run by the lab in virtual time. It prints hit rate and TTFT of both, one JSON
 // line a strategy, and fails if the hit rates are more than a point apart, or the median TTFTs more than a tenth.
 // Several loads are sent, each to a daemon of its own: which of two turns comes first is chance in real time, and of a
-// single load of 120 requests the hit rates were 1.4 points apart, in either direction.
+// single load of 120 requests the hit rates were 1.4 points apart, in either direction. So the lab runs each load
+// many times, with steps that take a little longer each time.
 //
 //	go run ./testdata/labcheck
 //
-// It takes three minutes a strategy and wants an idle machine: the daemon's side is measured by the clock.
+// It takes four minutes and wants an idle machine: the daemon's side is measured by the clock.
 //
 // With -tiers it plays scenarios with a CPU tier to three daemons over HTTP: prefixaware told of the tiers, prefixaware
 // told of one cache as large as the CPU tier, and round robin, one JSON line a scenario. It fails if the first is more

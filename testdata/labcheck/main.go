@@ -65,7 +65,7 @@ func (s *sums) side() side {
 }
 
 func main() {
-	strategies := flag.String("strategies", "prefixaware,roundrobin", "built-ins, with a comma between; all at the same time")
+	strategies := flag.String("strategies", "prefixaware,roundrobin", "built-ins, with a comma between; all at once")
 	first := flag.Uint64("seed", 1, "of the first load")
 	n := flag.Uint64("seeds", 8, "loads, each of a seed of its own, at the same time on a daemon of its own")
 	tiers := flag.String("tiers", "", "instead, what the tier's rows are worth in these scenarios, as G,L")
@@ -146,7 +146,8 @@ func compare(ctx context.Context, strategy string, seeds []uint64) (finding, err
 	if err != nil {
 		return f, err
 	}
-	if f.Lab, f.Chance, err = inLab(ctx, strategy, sc, seeds); err != nil {
+	f.Lab, f.Chance, err = inLab(ctx, strategy, sc, seeds)
+	if err != nil {
 		return f, err
 	}
 	parts, errs := make([]sums, len(seeds)), make([]error, len(seeds))

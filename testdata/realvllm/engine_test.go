@@ -117,8 +117,8 @@ func readAsked(t *testing.T, file string) ([]asked, *chains) {
 	return all, c
 }
 
-// TestTheEngineDoesWhatVLLMDid plays what a recorded worker was asked to the engine of the lab and of warmpath sim. Their
-// hit rates are at most a point apart, and they evict the same blocks in the same order.
+// TestTheEngineDoesWhatVLLMDid plays what a recorded worker was asked to the engine of the lab and of warmpath sim.
+// Their hit rates are at most a point apart, and they evict the same blocks in the same order.
 func TestTheEngineDoesWhatVLLMDid(t *testing.T) {
 	files, err := filepath.Glob("recordings/caches-*.jsonl")
 	if err != nil || len(files) < 2 {
