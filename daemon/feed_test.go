@@ -3,6 +3,8 @@ package daemon
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -170,4 +172,55 @@ func TestEventsByListening(t *testing.T) {
 		}
 	}
 	t.Errorf("the worker that dials is not live: %+v", r.events())
+}
+
+// neighbours returns the first of n ports in a row that nobody listens on, below those that systems hand out.
+func neighbours(t *testing.T, n int) int {
+	t.Helper()
+	for range 100 {
+		first, free := 20_000+rand.IntN(10_000), 0
+		for ; free < n; free++ {
+			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", first+free))
+			if err != nil {
+				break
+			}
+			l.Close()
+		}
+		if free == n {
+			return first
+		}
+	}
+	t.Fatalf("no %d ports in a row are free", n)
+	return 0
+}
+
+// Each rank of a worker that dials the router dials a port of its own, as far above the first as its number.
+func TestRanksThatDial(t *testing.T) {
+	const ranks = 4
+	first := neighbours(t, 2*ranks)
+	at, replay := fmt.Sprintf("tcp://127.0.0.1:%d", first), fmt.Sprintf("tcp://127.0.0.1:%d", first+ranks)
+	c := published(events.Map)
+	c.DataParallel, c.KVEvents.Topic = ranks, "kv@w1@sim"
+	c.KVEvents.Endpoint, c.KVEvents.Replay = at, replay
+	sim := sims(t, 1, c)
+	r := start(t, strings.Replace(poolKeys(settings("kvaware", sim.URLs()...), "kv_events_replay = \""+replay+"\"\n"),
+		"[server]\n", "[server]\nkv_events_listen = \""+at+"\"\n", 1), ranks)
+	var live map[string]bool
+	for n, end := 0, time.Now().Add(30*time.Second); time.Now().Before(end); n++ {
+		if s := r.do("POST", "/v1/chat/completions", chatBody(false, []message{{"user",
+			fmt.Sprint(n) + strings.Repeat("High water follows the moon. ", 40)}})); s.status != 200 {
+			time.Sleep(20 * time.Millisecond)
+			continue
+		}
+		live = map[string]bool{}
+		for id, e := range r.events() {
+			if e.Live && e.State == kvevents.Live && e.Held.Blocks > 0 && e.Endpoint == "" {
+				live[id] = true
+			}
+		}
+		if len(live) == ranks {
+			return
+		}
+	}
+	t.Errorf("of the %d ranks that dial %v are live: %+v", ranks, live, r.events())
 }

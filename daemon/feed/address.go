@@ -65,6 +65,13 @@ func isWildcard(host string) bool {
 	return host == "*" || host == "" || host == "0.0.0.0" || host == "::"
 }
 
+// listens reports whether an endpoint is one that its worker binds, and does not dial, by its host.
+func listens(at string) bool {
+	rest, isTCP := strings.CutPrefix(at, "tcp://")
+	host, _, err := net.SplitHostPort(rest)
+	return isTCP && err == nil && isWildcard(host)
+}
+
 func hostOf(worker string) string {
 	u, err := url.Parse(worker)
 	if err != nil {

@@ -9,9 +9,9 @@
 //
 // A worker whose endpoint has no * dials the router. server.kv_events_listen takes it. Its topic says who it is:
 // kv@<worker id>@<model>, or the id alone. Without such a topic it is the one worker of all pools at the address it
-// comes from; if there are several, it is refused with a line that names the remedy. The batch says the rank. vLLM
-// has rank r dial r ports above the address that it is given, so of several ranks only the first reaches the router:
-// have such a worker listen, with * in its endpoint.
+// comes from; if there are several, it is refused with a line that names the remedy. vLLM has rank r dial r ports
+// above the address that it is given, so there is a listener for each rank that is known of a worker that may dial. The
+// batch says the rank, or else the port.
 //
 // # What the rows believe
 //

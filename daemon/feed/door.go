@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -18,9 +17,8 @@ import (
 
 // Door takes workers that dial us. It serves the feeds of all pools.
 type Door struct {
-	log      *slog.Logger
-	listener *zmtp.Listener
-	port     string
+	log   *slog.Logger
+	ports *ports
 
 	mu     sync.Mutex // guards the rest
 	feeds  []*Feed
@@ -39,31 +37,24 @@ func Open(ctx context.Context, addr string, bind func(network, addr string) (net
 	c := kvevents.SubscribeConfig()
 	c.Bind = bind
 	c.Refused = func(from zmtp.Address, err error) { d.refuse(from.String(), err.Error()) }
-	l, err := zmtp.Listen(ctx, addr, c, d.serve)
+	d.ports = &ports{ctx: ctx, base: addr, config: c, handle: d.serve, log: log, listeners: map[int]*zmtp.Listener{}}
+	l, err := d.ports.open()
 	if err != nil {
 		return nil, fmt.Errorf("daemon: cannot listen for KV events; change server.kv_events_listen or free the port: %w",
 			err)
 	}
-	d.listener = l
-	_, d.port, _ = net.SplitHostPort(l.Addr().Addr)
 	log.Info("listening for the KV events of workers", "address", l.Addr().String())
 	return d, nil
 }
 
-// Addr is where d listens.
-func (d *Door) Addr() string { return d.listener.Addr().String() }
+// Addr is where d listens for rank 0.
+func (d *Door) Addr() string { return d.ports.addr() }
 
 // Close ends all connections. A nil Door has none.
 func (d *Door) Close() {
 	if d != nil {
-		d.listener.Close()
+		d.ports.close()
 	}
-}
-
-// isAt reports whether an address that a worker gave is ours: it dials us, and is not dialled.
-func (d *Door) isAt(addr string) bool {
-	_, port, err := net.SplitHostPort(strings.TrimPrefix(addr, "tcp://"))
-	return err == nil && d.port != "" && port == d.port || addr == d.Addr()
 }
 
 func (d *Door) add(f *Feed) {
@@ -88,8 +79,8 @@ func (d *Door) refuse(from, why string) {
 	}
 }
 
-// serve follows one publisher once its first message has said who it is.
-func (d *Door) serve(c *zmtp.Conn) {
+// serve follows one publisher once its first message has said who it is. rank is that of the port that it dialled.
+func (d *Door) serve(c *zmtp.Conn, rank int) {
 	first, err := c.Recv()
 	if err != nil {
 		return
@@ -99,7 +90,9 @@ func (d *Door) serve(c *zmtp.Conn) {
 		d.refuse(from.String(), "its first message is no KV event")
 		return
 	}
-	rank := rankIn(first[2])
+	if r, said := rankIn(first[2]); said {
+		rank = r
+	}
 	f, w := d.find(string(first[0]), from, rank)
 	if w == nil {
 		d.refuse(from.String(), fmt.Sprintf("topic %q of rank %d names no worker, nor does its address: set topic in "+
@@ -114,10 +107,10 @@ func (d *Door) serve(c *zmtp.Conn) {
 	f.serve(w, c, first, binary.BigEndian.Uint64(first[1]))
 }
 
-// rankIn reads the data-parallel rank off a payload.
-func rankIn(payload []byte) int {
+// rankIn reads the data-parallel rank off a payload, if it has one.
+func rankIn(payload []byte) (rank int, said bool) {
 	b, _ := new(kvevents.Decoder).Decode(payload, nowhere{})
-	return b.Rank
+	return b.Rank, b.HasRank
 }
 
 // nowhere is a sink for who asks for the batch alone.

@@ -87,11 +87,15 @@ func (f *Feed) Tick(now time.Time) {
 		return
 	}
 	there := make(map[string]bool, len(stats))
+	highest := 0 // rank of those that may dial us
 	for i := range stats {
 		w := &stats[i]
 		there[w.ID] = true
 		s := f.sources[w.ID]
 		at, dial := f.placeOf(w, now)
+		if !dial && (at.events != "" || f.origins[w.Endpoint].Events == "") {
+			highest = max(highest, w.Rank)
+		}
 		if s != nil && (s.slot != w.Slot || dial && s.at != at || !dial && s.at.events != "") {
 			f.drop(w.ID, s.slot != w.Slot)
 			s = nil
@@ -108,6 +112,9 @@ func (f *Feed) Tick(now time.Time) {
 		if !there[id] {
 			f.drop(id, true)
 		}
+	}
+	if d := f.config.Door; d != nil {
+		d.ports.reach(highest, now)
 	}
 }
 
@@ -137,18 +144,20 @@ func (f *Feed) placeOf(w *worker.Stats, now time.Time) (at place, ok bool) {
 		return place{}, false
 	}
 	var err error
+	said := o.Events
 	if o.Events != Auto {
 		at, err = o.placeOf(w.Rank)
 	} else if a := f.askedOf(w, &o, now); a.ranks == nil {
 		return place{}, false
 	} else {
+		said = a.ranks[w.Rank].Endpoint
 		at, err = placeAmong(a.ranks, &o, w.Rank)
 	}
 	if err != nil {
 		f.complain(w.ID, err)
 		return place{}, false
 	}
-	return at, f.config.Door == nil || !f.config.Door.isAt(at.events)
+	return at, f.config.Door == nil || listens(said) || !f.config.Door.ports.isAt(at.events, w.Rank)
 }
 
 // complain logs once what is wrong with a worker's addresses.

@@ -2,7 +2,8 @@
 // and checks what a simulated worker cannot prove: that the engine counts cached tokens where the router sends a
 // chat's turns, that a client who leaves frees the engine, and that draining, killing and restarting a worker costs
 // no client an answer. With -check caches it compares the tokens that the router believes to be cached with those that
-// the engines find, and the hit rates of strategies that follow the engines' KV events and of those that do not.
+// the engines find, and the hit rates of strategies that follow the engines' KV events and of those that do not; -check
+// simulated does the last in virtual time, without a vLLM.
 //
 //	testdata/realvllm/run.sh
 //

@@ -45,7 +45,7 @@ func main() {
 	flag.StringVar(&o.binary, "warmpath", "bin/warmpath", "the router")
 	flag.StringVar(&o.record, "record", "", "check nothing; write to this folder what a worker sends that is stopped,\n"+
 		"or with -check caches one that evicts")
-	flag.StringVar(&o.check, "check", "requests", "what: requests | caches")
+	flag.StringVar(&o.check, "check", "requests", "what: requests | caches | simulated")
 	flag.StringVar(&o.attach, "attach", "", "two workers of caches that run already: ID=URL,EVENTS,REPLAY with a space\n"+
 		"between")
 	flag.StringVar(&o.parts, "parts", "both", "of caches: believed | situations | both")
@@ -54,6 +54,7 @@ func main() {
 	flag.DurationVar(&o.budget, "budget", 2*time.Second,
 		"of the router to learn a prompt's ids, in caches; engines on busy cores answer late")
 	flag.Uint64Var(&o.seed, "seed", 1, "of the traffic of caches")
+	flag.IntVar(&o.seeds, "seeds", 1, "so many, from -seed on, of the situations of caches and of simulated")
 	flag.Parse()
 	o.strategies = strings.Split(*strategies, ",")
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -71,11 +72,16 @@ type options struct {
 	strategies                    []string
 	requests                      int
 	seed                          uint64
+	seeds                         int
 	budget                        time.Duration
 }
 
 // run leaves no process behind, however it ends.
 func run(ctx context.Context, o options) (err error) {
+	o.seeds = max(1, o.seeds)
+	if o.check == "simulated" {
+		return checkSimulated(ctx, o)
+	}
 	dir, err := os.MkdirTemp("", "realvllm")
 	if err != nil {
 		return err

@@ -36,6 +36,9 @@ type Request struct {
 	IDs  []uint32 // the prompt's tokens
 	Own  any      // the router's
 
+	// Answer is the text of the answer, where somebody else than this package runs the engines.
+	Answer string
+
 	seq     engine.Sequence
 	chat    *chat
 	turn    int // of the chat's turns
@@ -46,7 +49,12 @@ type Request struct {
 }
 
 // Reply returns the first n tokens of the answer as text.
-func (q *Request) Reply(n int) string { return q.seq.Reply.Text(n) }
+func (q *Request) Reply(n int) string {
+	if q.Answer != "" {
+		return q.Answer
+	}
+	return q.seq.Reply.Text(n)
+}
 
 // chat is a chat under way.
 type chat struct {
