@@ -46,11 +46,11 @@ var arrows = map[string][]string{
 	"daemon/front": {"daemon/exchange", "daemon/gate", "daemon/jsonline", "daemon/listen", "daemon/spool", "daemon/upstream"},
 	"daemon/operator": {"daemon/shadow", "daemon/peers", "daemon/decisions", "daemon/exchange", "daemon/gate", "daemon/kvcache", "daemon/route", "daemon/session", "daemon/tracing", "daemon/worker",
 		"daemon/feed", "cache/holdings", "cache/kvevents", "cache/kvstore/remote", "cache/lmcache", "cache/tier"},
-	"daemon/decisions":  {"daemon/exchange", "daemon/gate", "daemon/route"},
+	"daemon/decisions":  {"daemon/exchange", "daemon/gate", "daemon/packed", "daemon/route"},
 	"daemon/sessionapi": {"daemon/exchange", "daemon/sagemaker", "daemon/session", "daemon/upstream", "daemon/worker"},
 	"daemon/exchange": {"daemon/gate", "daemon/prompt", "daemon/route", "daemon/sagemaker", "daemon/session", "daemon/tokens",
 		"daemon/upstream", "daemon/worker"},
-	"daemon/route": {"daemon/jsonline", "daemon/prompt", "daemon/session", "daemon/worker", "cache/holdings", "cache/lmcache", "cache/prefix", "host", "sdk/abi",
+	"daemon/route": {"daemon/jsonline", "daemon/packed", "daemon/prompt", "daemon/session", "daemon/worker", "cache/holdings", "cache/lmcache", "cache/prefix", "host", "sdk/abi",
 		"sdk/score"},
 
 	// The workers' KV cache: a store, and the doors to it.
@@ -84,6 +84,7 @@ var arrows = map[string][]string{
 	"daemon/shadow":           {"daemon/route", "host"},
 	"daemon/crew":             {"daemon/adapt", "daemon/route", "daemon/shadow", "host", "conf", "plugins", "sdk/abi"},
 	"daemon/jsonline":         {},
+	"daemon/packed":           {},
 	"daemon/socket":           {},
 	"daemon/spool":            {},
 	"daemon/tokens":           {"daemon/prompt"},

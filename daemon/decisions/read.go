@@ -1,7 +1,13 @@
 package decisions
 
 import (
+	"cmp"
+	"runtime"
+	"slices"
 	"time"
+	"unsafe"
+
+	"github.com/warmpath/warmpath/daemon/packed"
 )
 
 // Query selects decisions. Empty fields select all.
@@ -26,50 +32,123 @@ func (q *Query) fits(e *entry, now time.Time) bool {
 
 // Latest returns the last decisions that q selects, the newest first.
 func (r *Ring) Latest(q Query) (list []Decision) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	now := time.Now()
-	for i := r.count - 1; i >= 0 && len(list) < q.Limit; i-- {
-		if e := r.at(i); q.fits(e, now) {
-			list = append(list, e.decision(false))
-		}
-	}
-	return list
+	v := view{Query: q, now: time.Now()}
+	r.walk(&v)
+	slices.SortFunc(v.list, func(a, b Decision) int { return cmp.Compare(b.Number, a.Number) })
+	return v.list[:min(len(v.list), q.Limit)]
 }
 
 // Since returns the decisions that q selects and that are new, or have ended, since the change of that number; the
 // newest first. It returns the number of the last change too. Beyond q.Limit the older ones are left out, and counted.
 func (r *Ring) Since(change uint64, q Query) (list []Decision, last uint64, left int) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if change == r.changes {
+	last = r.changes
+	r.mu.Unlock()
+	if change == last {
 		return nil, change, 0
 	}
-	now := time.Now()
-	for i := r.count - 1; i >= 0; i-- {
-		e := r.at(i)
-		if e.change <= change || !q.fits(e, now) {
-			continue
-		}
-		if len(list) == q.Limit {
-			left++
-			continue
-		}
-		list = append(list, e.decision(false))
-	}
-	return list, r.changes, left
+	v := view{Query: q, now: time.Now(), since: change, count: true}
+	r.walk(&v)
+	slices.SortFunc(v.list, func(a, b Decision) int { return cmp.Compare(b.Number, a.Number) })
+	n := min(len(v.list), q.Limit)
+	return v.list[:n], last, v.left + len(v.list) - n
 }
 
 // Find returns the last request of that id that is kept.
 func (r *Ring) Find(id string) (d Decision, ok bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for i := r.count - 1; i >= 0; i-- {
-		if e := r.at(i); e.seen.ID == id {
-			return e.decision(true), true
+	v := view{Query: Query{Limit: 1}, id: id, frame: true}
+	r.walk(&v)
+	for i := range v.list {
+		if !ok || v.list[i].Number > d.Number {
+			d, ok = v.list[i], true
 		}
 	}
-	return d, false
+	return d, ok
+}
+
+// view is one look over what is kept.
+type view struct {
+	Query
+	now   time.Time
+	since uint64 // only what has changed after it
+	id    string // only this; "" = all
+	frame bool   // is wanted
+	count bool   // of those that fit, for which there is no room, is wanted
+
+	list []Decision // those of the open requests that fit, and Limit of the others
+	left int        // of the others, for which there was no room
+}
+
+// atOnce is how many requests a look reads before it lets go of the lock: requests wait for it.
+const atOnce = 256
+
+// walk looks at what is open, then at what has ended from the newest on.
+func (r *Ring) walk(v *view) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range r.open {
+		if e != nil && e.change > v.since && v.wants(e) {
+			v.list = append(v.list, e.copied().decision(v.frame))
+		}
+	}
+	var e entry
+	taken := 0
+	next := r.ended.gone + uint64(r.ended.count) // the number of the one after the newest
+	for looked := 1; next > r.ended.gone; looked++ {
+		next--
+		m := r.ended.at(int(next - r.ended.gone))
+		if m.change <= v.since || taken == v.Limit && !v.count {
+			return
+		}
+		switch read(&e, r.ended.text(m), v); {
+		case !v.wants(&e):
+		case taken == v.Limit:
+			v.left++
+		default:
+			taken++
+			v.list = append(v.list, whole(r.ended.text(m)).decision(v.frame))
+		}
+		if looked%atOnce == 0 {
+			r.mu.Unlock()
+			runtime.Gosched()
+			r.mu.Lock()
+		}
+	}
+}
+
+// read reads of a record what v asks for. The texts of e are parts of record.
+func read(e *entry, record []byte, v *view) {
+	c := packed.Read(unsafe.String(unsafe.SliceData(record), len(record)))
+	if v.id != "" {
+		c.Text(&e.seen.ID)
+		return
+	}
+	e.codeAsked(&c)
+}
+
+// whole reads a record.
+func whole(record []byte) *entry {
+	c := packed.Read(string(record))
+	e := new(entry)
+	e.code(&c)
+	return e
+}
+
+// wants reports whether the entry is looked for.
+func (v *view) wants(e *entry) bool {
+	if v.id != "" {
+		return v.id == e.seen.ID
+	}
+	return v.fits(e, v.now)
+}
+
+// copied returns an open entry whose texts the caller may keep: those of a request lie in its header's memory.
+func (e *entry) copied() *entry {
+	var c packed.Coder
+	e.code(&c)
+	n := whole(c.Out)
+	n.open = true
+	return n
 }
 
 // Stats says what the ring holds.
@@ -83,23 +162,18 @@ type Stats struct {
 func (r *Ring) Stats() Stats {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := Stats{Kept: r.count, Bytes: r.bytes}
-	if r.count > 0 {
-		s.Oldest = r.at(0).at
+	s := Stats{Bytes: r.opened + r.ended.cost()}
+	if s.Kept = r.ended.count; s.Kept > 0 {
+		s.Oldest = whole(r.ended.text(r.ended.at(0))).at
+	}
+	for _, e := range r.open {
+		if e == nil {
+			continue
+		}
+		s.Kept++
+		if s.Oldest.IsZero() || e.at.Before(s.Oldest) {
+			s.Oldest = e.at
+		}
 	}
 	return s
-}
-
-// decision puts an entry into words. The frame, which is for machines, is in it only if it is wanted.
-func (e *entry) decision(frame bool) Decision {
-	d := Decision{Record: e.seen.Record, Number: e.number, At: e.at, Client: e.client, Key: e.key, Method: e.method,
-		Path: e.path, Open: e.open, Status: e.seen.Status, Stream: e.seen.Stream, Retries: e.seen.Retries, End: e.seen.End,
-		Bytes: e.sent, Seconds: e.seconds}
-	if e.sketch.Known() {
-		e.sketch.Explain(&d.Record)
-	}
-	if !frame {
-		d.Frame = nil
-	}
-	return d
 }

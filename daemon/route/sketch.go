@@ -5,6 +5,7 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/warmpath/warmpath/daemon/packed"
 	"github.com/warmpath/warmpath/daemon/worker"
 	"github.com/warmpath/warmpath/host"
 	"github.com/warmpath/warmpath/sdk/abi"
@@ -98,6 +99,55 @@ func (s *Sketch) Explain(r *Record) {
 func (s *Sketch) Size() int {
 	return int(unsafe.Sizeof(*s)) + cap(s.rows)*abi.RowSize + cap(s.ids)*int(unsafe.Sizeof("")) +
 		cap(s.order)*abi.OrderSize + cap(s.absent)*int(unsafe.Sizeof(Candidate{}))
+}
+
+// Code writes the sketch into few bytes, or reads it from them. Texts that are read are parts of those of c.
+func (s *Sketch) Code(c *packed.Coder) {
+	rows, ids, order := c.Len(len(s.rows)), c.Len(len(s.ids)), c.Len(len(s.order))
+	others := c.Len(len(s.absent))
+	if c.Reading() {
+		*s = Sketch{rows: make([]abi.Row, rows), ids: make([]string, ids), order: make([]int32, order),
+			absent: make([]Candidate, others)}
+	}
+	c.Bools(&s.cut)
+	packed.Int(c, &s.beyond)
+	if s.cut {
+		sums := s.scale.Sums()
+		for i := range sums {
+			c.Float(&sums[i])
+		}
+		s.scale = score.ScaleOf(&s.header, sums)
+	}
+	if rows > 0 { // else nothing was decided on
+		c.Words(unsafe.Slice((*uint64)(unsafe.Pointer(&s.header)), abi.HeaderSize/8), nil)
+	}
+	var before []uint64
+	for i := range s.rows {
+		row := unsafe.Slice((*uint64)(unsafe.Pointer(&s.rows[i])), abi.RowSize/8)
+		c.Words(row, before)
+		before = row
+	}
+	for i := range s.ids {
+		c.Text(&s.ids[i])
+	}
+	for i := range s.order {
+		packed.Int(c, &s.order[i])
+	}
+	for i := range s.absent {
+		s.absent[i].code(c)
+	}
+}
+
+// code writes or reads what an absent worker's candidate has.
+func (a *Candidate) code(c *packed.Coder) {
+	c.Text(&a.Worker)
+	c.Text(&a.State)
+	c.Text(&a.Skipped)
+	packed.Int(c, &a.InFlight)
+	c.Float(&a.Wait)
+	c.Float(&a.Slowness)
+	c.Float(&a.Load)
+	c.Bools(&a.SlowStart)
 }
 
 // Clear forgets the choice and keeps the memory.

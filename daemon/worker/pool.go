@@ -18,6 +18,7 @@ type Pool struct {
 	labels   atomic.Pointer[labelSet]
 	announce announcer
 	budget   budget
+	count    atomic.Int32 // of the fleet's workers
 
 	mu    sync.Mutex // guards fleet but for fleet.began, and what a Worker and a request say is guarded by it
 	fleet fleet
@@ -45,6 +46,9 @@ func New(c Config, now time.Time) *Pool {
 func (p *Pool) unlock() {
 	events := p.fleet.events
 	p.fleet.events = nil
+	if n := int32(len(p.fleet.workers)); n != p.count.Load() {
+		p.count.Store(n)
+	}
 	p.mu.Unlock()
 	p.announce.announce(events)
 }
@@ -126,8 +130,11 @@ func (p *Pool) Saturated() bool {
 }
 
 // Others appends to into the workers that have no row, limit of them at most. rows are those of a Snapshot: where all
-// workers have one, and the workers are the same, that costs a walk over the two lists.
+// workers have one, that costs a look at their number.
 func (p *Pool) Others(rows []abi.Row, now time.Time, into []Stats, limit int) []Stats {
+	if int(p.count.Load()) == len(rows) {
+		return into
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	at, next := p.fleet.sec(now), 0

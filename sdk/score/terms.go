@@ -47,6 +47,14 @@ func NewScale(h *abi.Header, rows []abi.Row) Scale {
 	return s
 }
 
+// Sums returns what a scale is made of beside the header, for one who keeps it.
+func (s *Scale) Sums() [4]float64 { return [4]float64{s.wait, s.flight, s.single, s.gate} }
+
+// ScaleOf returns the scale of a request and of sums that Sums has returned.
+func ScaleOf(h *abi.Header, sums [4]float64) Scale {
+	return Scale{header: h, wait: sums[0], flight: sums[1], single: sums[2], gate: sums[3]}
+}
+
 // Terms returns the terms of a row.
 func (s *Scale) Terms(r *abi.Row) Terms {
 	h := s.header
