@@ -205,7 +205,7 @@ func Default() *Config {
 			CORSOrigins:    []string{"*"},    // as vLLM
 			IdleTimeout:    90 * time.Second, // above the 60 s of common load balancers, so that we are never first to close
 			DrainTimeout:   30 * time.Second, // a pod's default grace period
-			DecisionsBytes: 16 << 20,         // some 4,500 requests to 16 workers
+			DecisionsBytes: 16 << 20,         // some 15,000 requests to 16 workers
 			Explain:        true,
 			LogFormat:      "text",
 			LogLevel:       "info",

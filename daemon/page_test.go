@@ -97,6 +97,40 @@ func seesDecisions(t *testing.T, b *tab, n int, send func()) {
 	}
 }
 
+// TestThePageShowsWhatIsConfigured: shadows and how often they agree, the other routers, the workers' KV cache and
+// LMCache's instances; without them there is nothing of it.
+func TestThePageShowsWhatIsConfigured(t *testing.T) {
+	b := openTab(t)
+	f := sims(t, 2, vllmsim.Config{})
+	redis := redisServer(t)
+	startRouter(t, 0, redis, "prefixaware", f)
+	r := start(t, settings("prefixaware", f.URLs()...)+fmt.Sprintf("[[pools.shadow]]\nstrategy = \"roundrobin\"\n"+
+		"[history]\nredis = %q\nname = \"router-1\"\n[kv_cache]\nmax_bytes = 16777216\nresp = \"127.0.0.1:0\"\n"+
+		"[lmcache]\ncoordinator = \"127.0.0.1:0\"\n", redis), 2)
+	origin := "http://" + r.AdminAddr()
+	for i := range 8 {
+		if got := r.do("POST", "/v1/completions", fmt.Sprintf(`{"model":"sim","prompt":"number %d","max_tokens":2}`, i)); got.status != 200 {
+			t.Fatal(got.status, got.body)
+		}
+	}
+	b.call("Page.navigate", map[string]any{"url": origin + "/"}, nil)
+	for id, want := range map[string]string{"shadows": "roundrobin", "routers": "router-0", "kvcache": "memory", "lmcache": "LMCache"} {
+		b.await(id, fmt.Sprintf(`document.querySelector("#%s")?.innerText.includes(%q)`, id, want))
+	}
+	b.await("how often the shadow agrees", `/[0-9]+ %/.test(document.querySelector("#shadows")?.innerText)`)
+	if *pictures != "" {
+		b.look(filepath.Join(*pictures, "configured.png"), 1280, 3300, "light")
+		b.look(filepath.Join(*pictures, "configured-telephone.png"), 390, 4300, "dark")
+	}
+	for _, width := range []int{1280, 390} {
+		b.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}, nil)
+		if over := b.eval(`Math.max(0, document.documentElement.scrollWidth - innerWidth)`); over != "0" {
+			t.Errorf("at %d pixels the page is %s wider than the screen", width, over)
+		}
+	}
+	b.blameless(origin)
+}
+
 // TestThePageAsksForTheToken: with a token the page shows nothing before it is given, keeps it in the tab, and not in
 // the address.
 func TestThePageAsksForTheToken(t *testing.T) {

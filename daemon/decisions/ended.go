@@ -11,10 +11,11 @@ type ended struct {
 	gone  uint64 // records that made room, ever
 }
 
-// mark is where a record stands.
+// mark is where a record stands: its end, then what was decided.
 type mark struct {
-	start, size int
-	change      uint64 // counted over the ring
+	start     int
+	size, end int32
+	change    uint64 // counted over the ring
 }
 
 // markSize is the memory of a mark.
@@ -27,39 +28,43 @@ func (l *ended) cost() int { return l.used + l.count*markSize }
 func (l *ended) at(i int) *mark { return &l.marks[(l.first+i)%len(l.marks)] }
 
 // text returns the bytes of a record, which are others once it is gone.
-func (l *ended) text(m *mark) []byte { return l.bytes[m.start : m.start+m.size] }
+func (l *ended) text(m *mark) (decided, end []byte) {
+	all := l.bytes[m.start : m.start+int(m.size)]
+	return all[m.end:], all[:m.end]
+}
 
 // add makes a record the last, in a circle of most bytes.
-func (l *ended) add(record []byte, change uint64, most int) {
-	if len(record) > most {
+func (l *ended) add(end, decided []byte, change uint64, most int) {
+	size := len(end) + len(decided)
+	if size > most {
 		return
 	}
 	if len(l.bytes) != most {
 		l.resize(most)
 	}
-	if l.next+len(record) > most { // it stands in one piece
+	if l.next+size > most { // it stands in one piece
 		for l.count > 0 && l.at(0).start >= l.next {
 			l.pop()
 		}
 		l.next = 0
 	}
-	end := l.next + len(record)
-	for l.count > 0 && l.at(0).start < end && l.at(0).start >= l.next {
+	for l.count > 0 && l.at(0).start < l.next+size && l.at(0).start >= l.next {
 		l.pop()
 	}
-	copy(l.bytes[l.next:], record)
+	n := copy(l.bytes[l.next:], end)
+	copy(l.bytes[l.next+n:], decided)
 	if l.count == len(l.marks) {
 		l.grow()
 	}
 	l.count++
-	*l.at(l.count - 1) = mark{start: l.next, size: len(record), change: change}
-	l.used += len(record)
-	l.next = end
+	*l.at(l.count - 1) = mark{start: l.next, size: int32(size), end: int32(n), change: change}
+	l.used += size
+	l.next += size
 }
 
 // pop takes the oldest out. There is one.
 func (l *ended) pop() {
-	l.used -= l.at(0).size
+	l.used -= int(l.at(0).size)
 	l.first = (l.first + 1) % len(l.marks)
 	l.count--
 	l.gone++
@@ -88,8 +93,9 @@ func (l *ended) resize(most int) {
 	bytes := make([]byte, most)
 	for i := range l.count {
 		m := l.at(i)
-		kept += copy(bytes[kept:], before.text(m))
-		m.start = kept - m.size
+		start := kept
+		kept += copy(bytes[kept:], before.bytes[m.start:m.start+int(m.size)])
+		m.start = start
 	}
 	l.bytes, l.next = bytes, kept
 }

@@ -2,7 +2,6 @@ package decisions
 
 import (
 	"time"
-	"unsafe"
 
 	"github.com/warmpath/warmpath/daemon/exchange"
 	"github.com/warmpath/warmpath/daemon/gate"
@@ -10,108 +9,101 @@ import (
 	"github.com/warmpath/warmpath/daemon/route"
 )
 
-// entry is one request. Its memory is used again.
+// entry is one request, as it is written and read.
 type entry struct {
-	seen    exchange.Seen // its Candidates and Frame are in sketch
-	sketch  route.Sketch
-	number  uint64
-	change  uint64 // of the last change of it, counted over the ring
-	at      time.Time
-	client  string
-	key     string
-	method  string
-	path    string
+	seen   *exchange.Seen // its Candidates and Frame are in sketch
+	sketch *route.Sketch
+	number uint64
+	at     time.Time
+	id     string
+	model  string
+	module string
+	reason string
+	client string
+	key    string
+	method string
+	path   string
+
 	open    bool
 	sent    int64
 	seconds float64
-	size    int // of one that is open
 }
 
-// note takes what is known of a request. Its texts are the request's own: they are copied when it ends.
-func (e *entry) note(in *exchange.Inbound) {
-	e.seen = in.Seen
-	e.seen.ID, e.seen.Model = gate.Cut(in.ID), gate.Cut(in.Seen.Model)
-	e.seen.Candidates, e.seen.Frame, e.seen.Others = nil, nil, nil
-	e.client, e.method, e.path = in.Remote, gate.Cut(in.Method), gate.Cut(in.Path)
+// entryOf returns what is known of a request. Its texts are the request's own, cut to gate.MaxText bytes.
+func entryOf(in *exchange.Inbound, s *route.Sketch) entry {
+	e := entry{seen: &in.Seen, sketch: s, id: gate.Cut(in.ID), model: gate.Cut(in.Seen.Model), module: in.Seen.Module,
+		reason: in.Seen.Reason, client: in.Remote, method: gate.Cut(in.Method), path: gate.Cut(in.Path)}
 	if in.Caller != nil {
 		e.key = in.Caller.Name
 	}
+	return e
 }
 
-// measure counts the bytes of memory of an entry that is open.
-func (e *entry) measure() {
-	words := len(e.seen.ID) + len(e.seen.Model) + len(e.path) + len(e.client) + len(e.seen.Trace)
-	e.size = int(unsafe.Sizeof(*e)) + e.sketch.Size() + words + len(e.seen.Attempts)*int(unsafe.Sizeof(route.Attempt{}))
-}
+// codeAsked writes or reads what a query asks for of a decision: it comes first, so that no more is read of those that
+// are not wanted.
+func (e *entry) codeAsked(c *packed.Coder) { c.Texts(&e.id, &e.seen.Pool, &e.model, &e.key) }
 
-// clear forgets the request and keeps the memory.
-func (e *entry) clear() {
-	e.sketch.Clear()
-	*e = entry{sketch: e.sketch}
-}
-
-// code writes an entry that has ended, or reads it.
-func (e *entry) code(c *packed.Coder) {
-	e.codeAsked(c)
-	e.codeRest(c)
-}
-
-// codeAsked is what a query asks for: it comes first, so that no more is read of entries that are not wanted.
-func (e *entry) codeAsked(c *packed.Coder) {
-	s := &e.seen
-	c.Text(&s.ID)
-	c.Text(&s.Pool)
-	c.Text(&s.Worker)
-	c.Text(&s.Model)
-	c.Text(&e.key)
-	c.Text(&s.End)
-	packed.Int(c, &s.Status)
-	c.Float(&e.seconds)
-}
-
+// codeRest writes or reads what else is known when it has been decided.
 func (e *entry) codeRest(c *packed.Coder) {
-	s := &e.seen
-	at := e.at.UnixNano()
-	packed.Int(c, &e.number)
-	packed.Int(c, &at)
+	s := e.seen
+	c.Texts(&s.Endpoint, &s.Strategy, &e.module, &s.Session, &s.Trace, &e.reason, &s.Fallback, &e.client, &e.method,
+		&e.path)
+	var n [12]uint64
+	if !c.Reading() {
+		n = [...]uint64{e.number, uint64(e.at.UnixNano()), uint64(s.PromptTokens), uint64(s.LongestPrompt), uint64(s.Prompts),
+			uint64(s.PromptBlocks), uint64(s.Predicted), uint64(s.Fuel), uint64(s.PickTime), uint64(s.Queue), uint64(s.More), 0}
+	}
+	c.Words(n[:], nil)
 	if c.Reading() {
-		e.at = time.Unix(0, at)
+		e.number, e.at = n[0], time.Unix(0, int64(n[1]))
+		s.PromptTokens, s.LongestPrompt, s.Prompts = int(n[2]), int(n[3]), int(n[4])
+		s.PromptBlocks, s.Predicted, s.Fuel = int(n[5]), int(n[6]), int64(n[7])
+		s.PickTime, s.Queue, s.More = time.Duration(n[8]), time.Duration(n[9]), int(n[10])
 	}
-	for _, v := range []*string{&s.Endpoint, &s.Strategy, &s.Module, &s.Session, &s.Trace, &s.Reason, &s.Fallback, &e.client,
-		&e.method, &e.path} {
-		c.Text(v)
-	}
-	for _, v := range []*int{&s.PromptTokens, &s.LongestPrompt, &s.Prompts, &s.PromptBlocks, &s.Matched, &s.Predicted,
-		&s.Believed, &s.More, &s.Usage.Prompt, &s.Usage.Output, &s.Usage.Cached, &s.Retries} {
-		packed.Int(c, v)
-	}
-	for _, v := range []*time.Duration{&s.PickTime, &s.Queue, &s.FirstByte, &s.Total} {
-		packed.Int(c, v)
-	}
-	packed.Int(c, &s.Fuel)
-	packed.Int(c, &e.sent)
 	tokens := float64(s.BlockTokens)
 	c.Float(&tokens)
 	s.BlockTokens = float32(tokens)
-	c.Bools(&s.Tokens, &s.Live, &s.Usage.Known, &s.Usage.CachedKnown, &s.Stream)
-	n := c.Len(len(s.Attempts))
-	if c.Reading() && n > 0 {
-		s.Attempts = make([]route.Attempt, n)
+	c.Bools(&s.Tokens)
+	e.sketch.Code(c)
+}
+
+// codeEnd writes or reads what is known when it has ended.
+func (e *entry) codeEnd(c *packed.Coder) {
+	s := e.seen
+	c.Texts(&s.Worker, &s.End)
+	c.Bools(&s.Live, &s.Usage.Known, &s.Usage.CachedKnown, &s.Stream)
+	c.Float(&e.seconds)
+	var n [10]uint64
+	if !c.Reading() {
+		n = [...]uint64{uint64(s.Status), uint64(s.Matched), uint64(s.Believed), uint64(s.Usage.Prompt),
+			uint64(s.Usage.Output), uint64(s.Usage.Cached), uint64(s.Retries), uint64(s.FirstByte), uint64(s.Total),
+			uint64(e.sent)}
+	}
+	c.Words(n[:], nil)
+	if c.Reading() {
+		s.Status, s.Matched, s.Believed = int(n[0]), int(n[1]), int(n[2])
+		s.Usage.Prompt, s.Usage.Output, s.Usage.Cached = int(n[3]), int(n[4]), int(n[5])
+		s.Retries, s.FirstByte, s.Total = int(n[6]), time.Duration(n[7]), time.Duration(n[8])
+		e.sent = int64(n[9])
+	}
+	failed := c.Len(len(s.Attempts))
+	if c.Reading() {
+		s.Attempts = make([]route.Attempt, failed)
 	}
 	for i := range s.Attempts {
 		a := &s.Attempts[i]
-		c.Text(&a.Worker)
-		c.Text(&a.Reason)
+		c.Texts(&a.Worker, &a.Reason)
 		packed.Int(c, &a.After)
 	}
-	e.sketch.Code(c)
 }
 
 // decision puts an entry into words. The frame, which is for machines, is in it only if it is wanted.
 func (e *entry) decision(frame bool) Decision {
-	d := Decision{Record: e.seen.Record, Number: e.number, At: e.at, Client: e.client, Key: e.key, Method: e.method,
-		Path: e.path, Open: e.open, Status: e.seen.Status, Stream: e.seen.Stream, Retries: e.seen.Retries, End: e.seen.End,
-		Bytes: e.sent, Seconds: e.seconds}
+	s := e.seen
+	d := Decision{Record: s.Record, Number: e.number, At: e.at, Client: e.client, Key: e.key, Method: e.method,
+		Path: e.path, Open: e.open, Status: s.Status, Stream: s.Stream, Retries: s.Retries, End: s.End, Bytes: e.sent,
+		Seconds: e.seconds}
+	d.ID, d.Model, d.Module, d.Reason = e.id, e.model, e.module, e.reason
 	if e.sketch.Known() {
 		e.sketch.Explain(&d.Record)
 	}
@@ -119,4 +111,17 @@ func (e *entry) decision(frame bool) Decision {
 		d.Frame = nil
 	}
 	return d
+}
+
+// whole reads a request that is kept, and that has ended unless end is nil.
+func whole(decided, end []byte) *entry {
+	e := &entry{seen: new(exchange.Seen), sketch: new(route.Sketch), open: end == nil}
+	c := packed.Read(string(decided))
+	e.codeAsked(&c)
+	e.codeRest(&c)
+	if !e.open {
+		c = packed.Read(string(end))
+		e.codeEnd(&c)
+	}
+	return e
 }

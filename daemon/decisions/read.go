@@ -7,6 +7,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/warmpath/warmpath/daemon/exchange"
 	"github.com/warmpath/warmpath/daemon/packed"
 )
 
@@ -20,13 +21,13 @@ type Query struct {
 
 // fits reports whether the query selects the entry.
 func (q *Query) fits(e *entry, now time.Time) bool {
-	s := &e.seen
+	s := e.seen
 	took := time.Duration(e.seconds * float64(time.Second))
 	if e.open {
 		took = now.Sub(e.at)
 	}
 	return (q.Pool == "" || q.Pool == s.Pool) && (q.Worker == "" || q.Worker == s.Worker) &&
-		(q.Model == "" || q.Model == s.Model) && (q.Key == "" || q.Key == e.key) &&
+		(q.Model == "" || q.Model == e.model) && (q.Key == "" || q.Key == e.key) &&
 		took >= q.Slower && (!q.Failed || s.Status >= 400 || !e.open && s.End != "")
 }
 
@@ -86,12 +87,15 @@ const atOnce = 256
 func (r *Ring) walk(v *view) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, e := range r.open {
-		if e != nil && e.change > v.since && v.wants(e) {
-			v.list = append(v.list, e.copied().decision(v.frame))
+	for _, o := range r.open {
+		if o == nil || o.change <= v.since {
+			continue
+		}
+		if e := whole(o.decided.Out, nil); v.wants(e) {
+			v.list = append(v.list, e.decision(v.frame))
 		}
 	}
-	var e entry
+	e := entry{seen: new(exchange.Seen)}
 	taken := 0
 	next := r.ended.gone + uint64(r.ended.count) // the number of the one after the newest
 	for looked := 1; next > r.ended.gone; looked++ {
@@ -100,7 +104,7 @@ func (r *Ring) walk(v *view) {
 		if m.change <= v.since || taken == v.Limit && !v.count {
 			return
 		}
-		switch read(&e, r.ended.text(m), v); {
+		switch v.read(&e, &r.ended, m); {
 		case !v.wants(&e):
 		case taken == v.Limit:
 			v.left++
@@ -116,39 +120,23 @@ func (r *Ring) walk(v *view) {
 	}
 }
 
-// read reads of a record what v asks for. The texts of e are parts of record.
-func read(e *entry, record []byte, v *view) {
-	c := packed.Read(unsafe.String(unsafe.SliceData(record), len(record)))
-	if v.id != "" {
-		c.Text(&e.seen.ID)
-		return
-	}
+// read reads of a record what v asks for. The texts of e are parts of the record.
+func (v *view) read(e *entry, l *ended, m *mark) {
+	decided, end := l.text(m)
+	c := packed.Read(unsafe.String(unsafe.SliceData(decided), len(decided)))
 	e.codeAsked(&c)
-}
-
-// whole reads a record.
-func whole(record []byte) *entry {
-	c := packed.Read(string(record))
-	e := new(entry)
-	e.code(&c)
-	return e
+	if v.id == "" {
+		c = packed.Read(unsafe.String(unsafe.SliceData(end), len(end)))
+		e.codeEnd(&c)
+	}
 }
 
 // wants reports whether the entry is looked for.
 func (v *view) wants(e *entry) bool {
 	if v.id != "" {
-		return v.id == e.seen.ID
+		return v.id == e.id
 	}
 	return v.fits(e, v.now)
-}
-
-// copied returns an open entry whose texts the caller may keep: those of a request lie in its header's memory.
-func (e *entry) copied() *entry {
-	var c packed.Coder
-	e.code(&c)
-	n := whole(c.Out)
-	n.open = true
-	return n
 }
 
 // Stats says what the ring holds.
@@ -162,17 +150,17 @@ type Stats struct {
 func (r *Ring) Stats() Stats {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := Stats{Bytes: r.opened + r.ended.cost()}
-	if s.Kept = r.ended.count; s.Kept > 0 {
+	s := Stats{Kept: r.ended.count, Bytes: r.opened + r.ended.cost()}
+	if s.Kept > 0 {
 		s.Oldest = whole(r.ended.text(r.ended.at(0))).at
 	}
-	for _, e := range r.open {
-		if e == nil {
+	for _, o := range r.open {
+		if o == nil {
 			continue
 		}
 		s.Kept++
-		if s.Oldest.IsZero() || e.at.Before(s.Oldest) {
-			s.Oldest = e.at
+		if s.Oldest.IsZero() || o.at.Before(s.Oldest) {
+			s.Oldest = o.at
 		}
 	}
 	return s

@@ -124,9 +124,10 @@ func (w *accessWriter) end() {
 
 // ended is what a line says beside the request itself.
 type ended struct {
-	arrived time.Time
-	sent    int64         // bytes of the answer's body
-	slower  time.Duration // requests that take longer have their candidates in the line; 0 = none
+	at     time.Time
+	took   time.Duration
+	sent   int64         // bytes of the answer's body
+	slower time.Duration // requests that take longer have their candidates in the line; 0 = none
 }
 
 // log queues the line of a request that has ended.
@@ -157,14 +158,13 @@ const longLine = 64 << 10
 
 // appendLine appends the line of a request, with its end.
 func appendLine(l *jsonline.Line, in *exchange.Inbound, e ended) {
-	now := time.Now()
-	seen, took := &in.Seen, now.Sub(e.arrived)
+	seen, took := &in.Seen, e.took
 	key := ""
 	if in.Caller != nil {
 		key = in.Caller.Name
 	}
 	l.Open("")
-	l.Time("time", now)
+	l.Time("time", e.at)
 	l.Text("level", "INFO")
 	l.Text("msg", "request")
 	l.Text("id", gate.Cut(in.ID))

@@ -47,7 +47,7 @@ func TestLineOfARequest(t *testing.T) {
 	in.Seen.FirstByte = 1500 * time.Microsecond
 	in.Seen.Usage.Prompt = 7
 	in.Seen.Usage.Known = true
-	line := lineOf(t, in, ended{arrived: time.Now().Add(-time.Second), sent: 42})
+	line := lineOf(t, in, ended{at: time.Now(), took: time.Second, sent: 42})
 	for key, want := range map[string]any{"msg": "request", "id": "r1", "client": "10.0.0.1", "key": "team", "method": "POST",
 		"status": 200.0, "bytes": 42.0, "ttft_seconds": 0.0015, "pool": "p", "worker": "w", "retries": 1.0,
 		"prompt_tokens": 7.0, "end": ""} {
@@ -74,7 +74,7 @@ func TestCandidatesInTheLine(t *testing.T) {
 		in := &exchange.Inbound{}
 		in.Seen.Logged = logged
 		in.Seen.Candidates = make([]route.Candidate, candidates)
-		line := lineOf(t, in, ended{arrived: time.Now().Add(-took), slower: slower})
+		line := lineOf(t, in, ended{at: time.Now(), took: took, slower: slower})
 		if list, got := line["candidates"].([]any); got != want || got && len(list) != candidates {
 			t.Errorf("logged %v, slower %v, took %v: candidates %v; want %v", logged, slower, took, list, want)
 		}

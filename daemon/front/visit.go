@@ -62,8 +62,10 @@ func (r *reception) arrive(fc *fasthttp.RequestCtx) *visit {
 	v.arrived = time.Now()
 	v.epoch = r.current()
 	v.conn = listen.From(fc.Conn())
+	candidates, frame := v.in.Seen.Candidates, v.in.Seen.Frame
 	v.in = exchange.Inbound{Header: v.in.Header[:0], Method: method(fc), Path: pathOf(fc),
 		Query: string(fc.URI().QueryString()), Remote: v.remote(fc), Host: string(fc.Host())}
+	v.in.Seen.Candidates, v.in.Seen.Frame = candidates, frame
 	v.in.Epoch = &v.epoch.Epoch
 	v.in.Endpoint = exchange.Classify(v.in.Method, v.in.Path)
 	v.in.TLS = v.conn != nil && v.conn.IsTLS()
@@ -224,15 +226,19 @@ func (v *visit) answer(fc *fasthttp.RequestCtx, out *exchange.Outbound) {
 // release counts and logs the request, and gives the visit's memory back. Nothing may use the request after it.
 func (v *visit) release() {
 	v.meter.Answered(&v.in.Seen)
+	now := time.Now()
+	took := now.Sub(v.arrived)
 	if v.ended != nil {
-		v.ended(&v.in, time.Since(v.arrived), v.sent)
+		v.ended(&v.in, took, v.sent)
 	}
 	if v.in.Trace.Span != nil {
-		v.in.Trace.Span.End(&v.in, time.Since(v.arrived), v.sent)
+		v.in.Trace.Span.End(&v.in, took, v.sent)
 	}
-	v.access.log(&v.in, ended{arrived: v.arrived, sent: v.sent, slower: v.epoch.Log.Slower})
+	v.access.log(&v.in, ended{at: now, took: took, sent: v.sent, slower: v.epoch.Log.Slower})
 	v.body.free(&v.in)
+	candidates, frame := v.in.Seen.Candidates[:0], v.in.Seen.Frame[:0] // memory
 	*v = visit{in: exchange.Inbound{Header: v.in.Header[:0]}}
+	v.in.Seen.Candidates, v.in.Seen.Frame = candidates, frame
 	visits.Put(v)
 }
 

@@ -103,17 +103,26 @@ func (l *Line) Number(name string, v float64) {
 		*l = append(*l, '-')
 		millionths = -millionths
 	}
-	*l = strconv.AppendInt(*l, millionths/1e6, 10)
-	rest := millionths % 1e6
+	if whole := millionths / 1e6; whole < 10 {
+		*l = append(*l, byte('0'+whole))
+	} else {
+		*l = strconv.AppendInt(*l, whole, 10)
+	}
+	rest := uint32(millionths % 1e6)
 	if rest == 0 {
 		return
 	}
-	*l = append(*l, '.')
-	for unit := int64(1e5); rest > 0; unit /= 10 {
-		*l = append(*l, byte('0'+rest/unit))
-		rest %= unit
+	first, second, third := 2*(rest/10_000), 2*(rest/100%100), 2*(rest%100)
+	text := append(*l, '.', pairs[first], pairs[first+1], pairs[second], pairs[second+1], pairs[third], pairs[third+1])
+	for text[len(text)-1] == '0' {
+		text = text[:len(text)-1]
 	}
+	*l = text
 }
+
+// pairs are the digits of 0 to 99.
+const pairs = "0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546474849" +
+	"5051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899"
 
 // large appends a number beyond what Number rounds.
 func (l *Line) large(v float64) {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
+	"unsafe"
 )
 
 // Coder writes values, or reads them in the same order. One that reads bytes of another list of fields sets Bad, and
@@ -36,7 +37,11 @@ func (c *Coder) take(n uint64) string {
 // Uint is a number that is small mostly.
 func (c *Coder) Uint(v *uint64) {
 	if !c.reading {
-		c.Out = binary.AppendUvarint(c.Out, *v)
+		if *v < 0x80 {
+			c.Out = append(c.Out, byte(*v))
+		} else {
+			c.Out = binary.AppendUvarint(c.Out, *v)
+		}
 		return
 	}
 	*v = 0
@@ -84,6 +89,26 @@ func (c *Coder) Text(v *string) {
 	c.Out = append(binary.AppendUvarint(c.Out, uint64(len(*v))), *v...)
 }
 
+// Texts are texts, one behind the other.
+func (c *Coder) Texts(list ...*string) {
+	if c.reading {
+		for _, v := range list {
+			c.Text(v)
+		}
+		return
+	}
+	out := c.Out
+	for _, v := range list {
+		if n := len(*v); n < 0x80 {
+			out = append(out, byte(n))
+		} else {
+			out = binary.AppendUvarint(out, uint64(n))
+		}
+		out = append(out, *v...)
+	}
+	c.Out = out
+}
+
 // Float is a number of eight bytes, 0 of one.
 func (c *Coder) Float(v *float64) {
 	bits := [1]uint64{math.Float64bits(*v)}
@@ -112,36 +137,45 @@ func (c *Coder) Bools(flags ...*bool) {
 // wordsAtOnce is how many words one mask names.
 const wordsAtOnce = 32
 
-// Words are eight bytes each. Those that are 0, or the same as the word of that place in like, take a bit. like is as
-// long as v, or nil.
+// Words are eight bytes each, in this machine's order. Those that are 0, or the same as the word of that place in like,
+// take a bit. like is as long as v, or nil.
 func (c *Coder) Words(v, like []uint64) {
 	for len(v) > 0 {
 		n := min(len(v), wordsAtOnce)
-		part := like[:min(len(like), n)]
+		part := like
+		if like != nil {
+			part, like = like[:n], like[n:]
+		}
 		if c.reading {
 			c.readWords(v[:n], part)
 		} else {
 			c.Out = appendWords(c.Out, v[:n], part)
 		}
-		v, like = v[n:], like[len(part):]
+		v = v[n:]
 	}
 }
+
+var zeros [wordsAtOnce]uint64
 
 // appendWords appends a mask of the words that stand behind it, in as many bytes as it has bits for, and these.
 func appendWords(out []byte, v, like []uint64) []byte {
 	at := len(out)
 	head := (len(v) + 7) / 8
 	out = slices.Grow(out, head+8*len(v))[:at+head+8*len(v)]
-	next, mask := at+head, uint32(0)
+	to, next, mask := unsafe.Pointer(unsafe.SliceData(out)), at+head, uint32(0)
+	if like == nil {
+		like = zeros[:]
+	}
+	like = like[:len(v)]
 	for i, w := range v {
-		if i < len(like) {
-			w ^= like[i]
-		}
-		binary.LittleEndian.PutUint64(out[next:], w)
+		w ^= like[i]
+		*(*uint64)(unsafe.Add(to, next)) = w // there is room for all
+		some := 0                            // without a jump that nobody can foresee
 		if w != 0 {
-			mask |= 1 << i
-			next += 8
+			some = 1
 		}
+		mask |= uint32(some) << i
+		next += 8 * some
 	}
 	for i := range head {
 		out[at+i] = byte(mask >> (8 * i))
@@ -155,9 +189,7 @@ func (c *Coder) readWords(v, like []uint64) {
 		w := uint64(0)
 		if i/8 < len(head) && head[i/8]>>(i%8)&1 == 1 {
 			if text := c.take(8); text != "" {
-				for k := range 8 {
-					w |= uint64(text[k]) << (8 * k)
-				}
+				w = binary.NativeEndian.Uint64([]byte(text))
 			}
 		}
 		if i < len(like) {

@@ -28,8 +28,8 @@ func (r *Record) Note(c *Choice) {
 	r.Tokens = h.Flags&abi.HeaderTokens != 0
 }
 
-// Explain writes all of a decision into r: the module, the reason in words and the candidates. It reports false after
-// the choice was released.
+// Explain writes all of a decision into r: the module, the reason in words and the candidates. The memory of r's
+// candidates and frame is used again. It reports false after the choice was released.
 func (r *Record) Explain(c *Choice) bool {
 	if c.fleet == nil {
 		return false
@@ -37,20 +37,12 @@ func (r *Record) Explain(c *Choice) bool {
 	r.Note(c)
 	r.Module = c.strategy.SHA256()
 	r.Reason = c.Reason()
-	l := listing{order: &c.order, fleet: c.fleet, model: c.ask.Prompt.Model}
-	r.Candidates, r.More = l.list(c.pool.Workers.Stats(c.ask.At))
-	r.Frame = frameOf(&c.fleet.frame)
+	l := listing{order: &c.order, fleet: c.fleet, model: c.ask.Prompt.Model, all: r.Candidates[:0]}
+	var few [4]worker.Stats
+	r.Candidates, r.More = l.list(c.pool.Workers.Others(c.fleet.frame.Rows, c.ask.At, few[:0], maxCandidates))
+	f := host.Frame{Header: c.fleet.frame.Header, Rows: c.fleet.frame.Rows[:min(len(c.fleet.frame.Rows), maxCandidates)]}
+	r.Frame = f.AppendTo(r.Frame[:0])
 	return true
-}
-
-// frameOf returns the bytes of a frame, with the rows of the candidates that are listed.
-func frameOf(f *host.Frame) []byte {
-	return frameBytes(f.Header, f.Rows[:min(len(f.Rows), maxCandidates)])
-}
-
-func frameBytes(h abi.Header, rows []abi.Row) []byte {
-	f := host.Frame{Header: h, Rows: rows}
-	return f.AppendTo(make([]byte, 0, abi.HeaderSize+len(rows)*abi.RowSize))
 }
 
 // maxCandidates bounds the candidates that a record lists: 64 of them are some 10 KB of JSON.
@@ -66,10 +58,11 @@ type listing struct {
 	all   []Candidate
 }
 
-// list returns the candidates: those of the order, then those that were skipped. more of the order are not listed.
-func (l *listing) list(stats []worker.Stats) (all []Candidate, more int) {
+// list returns the candidates: those of the order, then those that were skipped, of which others have no row. more of
+// the order are not listed.
+func (l *listing) list(others []worker.Stats) (all []Candidate, more int) {
 	rows := l.fleet.frame.Rows
-	l.all = make([]Candidate, 0, min(maxCandidates, max(len(rows), len(stats))))
+	l.all = slices.Grow(l.all, min(maxCandidates, len(rows)+len(others)))
 	scale := score.NewScale(&l.fleet.frame.Header, rows)
 	for _, i := range l.order.rows {
 		l.add(candidate(&rows[i], l.fleet.workers[i].ID(), &scale))
@@ -81,10 +74,8 @@ func (l *listing) list(stats []worker.Stats) (all []Candidate, more int) {
 			l.add(other)
 		}
 	}
-	for i := range stats {
-		if s := &stats[i]; l.fleet.row(s.ID) < 0 {
-			l.add(absent(s, l.model))
-		}
+	for i := range others {
+		l.add(absent(&others[i], l.model))
 	}
 	return l.all, max(0, len(l.order.rows)-len(l.all))
 }

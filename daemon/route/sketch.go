@@ -24,18 +24,26 @@ type Sketch struct {
 	order  []int32     // of the rows
 	beyond int         // of the order, for which there was no room
 	absent []Candidate
+
+	best best // memory
 }
 
-// Take copies what the choice was made of. Call it before the first worker is tried and before Release.
+// best is the rows that come first in the order.
+type best struct {
+	rows  []abi.Row
+	ids   []string
+	order []int32
+}
+
+// Take looks at what the choice was made of. Call it before the first worker is tried. The sketch is good until
+// Release: whoever keeps it has it written before by Code.
 func (s *Sketch) Take(c *Choice) {
 	f := &c.fleet.frame
 	s.header = f.Header
-	s.rows, s.ids, s.order, s.absent = s.rows[:0], s.ids[:0], s.order[:0], s.absent[:0]
+	s.absent = s.absent[:0]
 	s.cut = len(f.Rows) > maxCandidates
 	if !s.cut {
-		s.rows = append(s.rows, f.Rows...)
-		s.ids = append(s.ids, f.WorkerIDs...)
-		s.order = append(s.order, c.order.rows...)
+		s.rows, s.ids, s.order = f.Rows, f.WorkerIDs, c.order.rows
 	} else {
 		s.takeBest(f, c.order.rows)
 	}
@@ -51,10 +59,12 @@ func (s *Sketch) Take(c *Choice) {
 func (s *Sketch) takeBest(f *host.Frame, order []int32) {
 	s.scale = score.NewScale(&s.header, f.Rows)
 	s.header.Bound, s.header.BestRow = -1, -1
+	b := &s.best
+	b.rows, b.ids, b.order = b.rows[:0], b.ids[:0], b.order[:0]
 	for n, i := range order[:min(len(order), maxCandidates)] {
-		s.rows = append(s.rows, f.Rows[i])
-		s.ids = append(s.ids, f.WorkerIDs[i])
-		s.order = append(s.order, int32(n))
+		b.rows = append(b.rows, f.Rows[i])
+		b.ids = append(b.ids, f.WorkerIDs[i])
+		b.order = append(b.order, int32(n))
 		if i == f.Header.Bound {
 			s.header.Bound = int32(n)
 		}
@@ -62,6 +72,7 @@ func (s *Sketch) takeBest(f *host.Frame, order []int32) {
 			s.header.BestRow = int32(n)
 		}
 	}
+	s.rows, s.ids, s.order = b.rows, b.ids, b.order
 }
 
 // Known reports whether a choice was taken.
@@ -91,14 +102,9 @@ func (s *Sketch) Explain(r *Record) {
 	r.Candidates = append(r.Candidates, s.absent...)
 	r.More = s.beyond
 	if len(s.rows) > 0 {
-		r.Frame = frameBytes(s.header, s.rows)
+		f := host.Frame{Header: s.header, Rows: s.rows}
+		r.Frame = f.AppendTo(make([]byte, 0, abi.HeaderSize+len(s.rows)*abi.RowSize))
 	}
-}
-
-// Size is the bytes of memory that the sketch holds.
-func (s *Sketch) Size() int {
-	return int(unsafe.Sizeof(*s)) + cap(s.rows)*abi.RowSize + cap(s.ids)*int(unsafe.Sizeof("")) +
-		cap(s.order)*abi.OrderSize + cap(s.absent)*int(unsafe.Sizeof(Candidate{}))
 }
 
 // Code writes the sketch into few bytes, or reads it from them. Texts that are read are parts of those of c.
@@ -128,7 +134,7 @@ func (s *Sketch) Code(c *packed.Coder) {
 		before = row
 	}
 	for i := range s.ids {
-		c.Text(&s.ids[i])
+		c.Texts(&s.ids[i])
 	}
 	for i := range s.order {
 		packed.Int(c, &s.order[i])
@@ -152,9 +158,7 @@ func (a *Candidate) code(c *packed.Coder) {
 
 // Clear forgets the choice and keeps the memory.
 func (s *Sketch) Clear() {
-	s.rows, s.order, s.absent, s.beyond = s.rows[:0], s.order[:0], s.absent[:0], 0
-	clear(s.ids[:cap(s.ids)]) // workers' names, which would be kept alive
-	s.ids = s.ids[:0]
+	s.rows, s.ids, s.order, s.absent, s.beyond, s.cut = nil, nil, nil, s.absent[:0], 0, false
 }
 
 // finite replaces what is no number.

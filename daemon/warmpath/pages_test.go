@@ -117,6 +117,7 @@ func TestOperatorsPages(t *testing.T) {
 const prelude = `set -euo pipefail; PATH="$PWD/bin:$PATH"; trap 'kill $(jobs -p) 2>/dev/null || true' EXIT
 root=%q
 make() { command make -n -C "$root" "$@" >/dev/null; }
+helm() { test -f "$root/$4/Chart.yaml"; }
 kubectl() {
 	case "$1" in
 	create) [[ "$5" =~ ^--from-literal=token=[0-9a-f]{64}$ ]] ;;

@@ -162,6 +162,67 @@ function drawStores(o) {
       p.module_quarantined ? el("span", "bad", "set aside: " + p.module.last_error) : el("span", "good", "serves")]), [3, 4, 5]));
 }
 
+// ---- what is there only where it is configured
+
+const part = (of, all) => all ? percent(of / all) : "none";
+
+// titled is a table under a heading, and nothing without rows.
+function titled(title, note, head, rows, numbers) {
+  return rows.length ? [el("h3", "", title), note ? el("p", "quiet", note) : null, table(head, rows, numbers)].filter(Boolean) : [];
+}
+
+function drawShadows(pools) {
+  const rows = pools.flatMap((p) => p.shadows.map((s) => {
+    const other = s.seen - s.agreed - s.declined - s.failed - s.rejected;
+    const left = Object.entries({declined: s.declined, rejects: s.rejected, failed: s.failed}).filter((x) => x[1]);
+    return [p.pool, s.strategy, p.strategy, count(s.seen), part(s.agreed, s.seen), count(other),
+      `${count(s.held_tokens)} | ${count(s.live_held_tokens)}`,
+      s.seen ? `${(s.nanoseconds / 1e3 / s.seen).toFixed(0)} | ${(s.live_nanoseconds / 1e3 / s.seen).toFixed(0)} µs` : "",
+      left.map(([k, v]) => `${k} ${v}`).join(", ") + (p.dropped ? ` not seen ${p.dropped}` : "")];
+  }));
+  $("shadows").replaceChildren(...titled("Shadows", "They decide the same requests and choose nothing. Tokens held and time: shadow | serving.",
+    ["Pool", "Shadow", "Beside", "Seen", "Agreed", "Other worker", "Tokens held", "Time", "Else"], rows, [3, 4, 5, 6, 7]));
+}
+
+function drawRouters(r) {
+  $("routers").hidden = !r.on;
+  if (!r.on) return;
+  const now = new Date();
+  $("sharing").className = r.connected ? "good" : "bad";
+  $("sharing").textContent = r.connected ? "the history is shared" :
+    `not shared for ${since(r.lost_since, now)}: ${r.error || "no connection to Redis"}`;
+  const rows = r.pools.flatMap((p) => p.routers.map((o) => [p.pool, o.name || o.id,
+    el("span", o.alive && !o.other_secret ? "good" : "bad", o.other_secret ? "has another secret: not believed" :
+      o.alive ? "heard" : `silent for ${since(o.heard, now)}`),
+    ms(o.lag_seconds), count(o.messages), String(o.in_flight), String(o.workers)]));
+  $("others").replaceChildren(...(rows.length ? [table(["Pool", "Router", "State", "Lag", "Messages", "In flight", "Workers"],
+    rows, [3, 4, 5, 6])] : [el("p", "quiet", "No other router has been heard.")]));
+}
+
+const tierNames = {l1: "memory", disk: "disk", l2: "behind"};
+
+function drawCache(c) {
+  const room = c.tokens?.room ? `room for some ${count(c.tokens.room)} tokens · ` : "";
+  $("kvcache").replaceChildren(...(c.open ? titled("KV cache of the workers",
+    `${room}evicts by ${c.policy} · ${count(c.puts)} put · ${count(c.misses)} missed`,
+    ["Tier", "Values", "Bytes", "Hits", "Evicted"], c.tiers.map((t) => [tierNames[t.tier] || t.tier, count(t.values),
+      bytes(t.bytes) + (t.max_bytes ? " of " + bytes(t.max_bytes) : ""), count(t.hits), count(t.evictions)]), [1, 2, 3, 4]) : []));
+}
+
+function drawLMCache(l) {
+  const now = new Date();
+  $("lmcache").replaceChildren(...(l.on ? titled("LMCache", "", ["Instance", "Kind", "State", "Chunks", "Heard"],
+    l.instances.map((i) => [i.id, i.kind, el("span", i.state === "live" ? "good" : "warn", i.state),
+      Object.entries(i.keys || {}).map(([k, v]) => `${k} ${count(v)}`).join(", ") || "none", `${since(i.heard, now)} ago`])) : []));
+  if (l.on && !l.instances.length) $("lmcache").replaceChildren(el("h3", "", "LMCache"), el("p", "quiet", "No instance has registered."));
+}
+
+async function rest() {
+  for (const [path, draw] of [["shadows", drawShadows], ["routers", drawRouters], ["cache", drawCache], ["lmcache", drawLMCache]]) {
+    try { draw(await json("/api/v1/" + path)); } catch { /* the state says that the router does not answer */ }
+  }
+}
+
 // ---- state, configuration
 
 let reloadSeen = "";
@@ -393,4 +454,5 @@ await overview();
 follow();
 every(2, overview);
 every(10, hour);
+every(5, rest);
 document.documentElement.dataset.ready = "yes";
