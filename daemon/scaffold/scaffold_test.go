@@ -12,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/host"
 	"github.com/warmpath/warmpath/sdk"
+	"github.com/warmpath/warmpath/sdk/abi"
 )
 
 // toolchain skips the test where a program is missing, and fails it where CI says that all are there. Rust is not asked
@@ -29,7 +31,41 @@ func toolchain(t *testing.T, remedy string, programs ...string) {
 	}
 }
 
-// A new project's test passes, its module is built, and the test fails when the strategy is another.
+// decides has the sandbox decide by a module of a project: the worker that holds the prompt, unless too much waits there.
+func decides(t *testing.T, wasm []byte) {
+	t.Helper()
+	h, err := host.New(t.Context(), host.Config{Slots: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close(context.Background())
+	s, err := h.Load(t.Context(), "mine", wasm, host.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close(context.Background())
+	f := func(wait float64, want int) {
+		t.Helper()
+		f := &host.Frame{}
+		f.Reset()
+		f.Header.PromptBlocks, f.Header.BlockTokens, f.Header.C1 = 64, 32, abi.PrefillSeconds
+		for i := range 300 { // more than an instance begins with room for
+			f.Rows = append(f.Rows, abi.Row{Worker: uint32(i), Weight: 1, Slow: 1})
+			f.WorkerIDs = append(f.WorkerIDs, fmt.Sprint(i))
+		}
+		f.Rows[0].InFlight, f.Rows[200].GPU, f.Rows[200].Wait, f.Rows[299].GPU = 1, 62, wait, 10
+		for range 1000 {
+			if r := s.Pick(f); r.Row != want || r.Fallback != "" || r.Fuel == 0 {
+				t.Fatalf("%v s wait at the worker that holds it: %d by %q, %d fuel (%s); want %d",
+					wait, r.Row, r.Fallback, r.Fuel, s.Stats().LastError, want)
+			}
+		}
+	}
+	f(0, 200)
+	f(100, 299)
+}
+
+// A new project's test passes, its module is built and decides, and the test fails when the strategy is another.
 func TestProjects(t *testing.T) {
 	for _, c := range []struct {
 		language string
@@ -61,6 +97,7 @@ func TestProjects(t *testing.T) {
 			if err != nil || !bytes.HasPrefix(b, []byte("\x00asm")) {
 				t.Errorf("%s is no module: %v", wasm, err)
 			}
+			decides(t, b)
 			change(t, filepath.Join(dir, c.file), c.old, c.new)
 			if err := Test(t.Context(), dir, &out); err == nil {
 				t.Errorf("the test passes without the worker's queue:\n%s", out.Bytes())

@@ -35,7 +35,8 @@ type topic struct {
 	run  func(*lab) error
 }
 
-// limit bounds a whole run. It is far above what one takes, so that a hanging way is told instead of waited for.
+// limit bounds a whole run of one round. It is far above what one takes, so that a hanging way is told instead of
+// waited for.
 const limit = 8 * time.Minute
 
 func main() {
@@ -61,7 +62,7 @@ func run(dir, bin, only string) (broken int, err error) {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeout(ctx, limit*time.Duration(max(rounds, 1)))
 	defer cancel()
 	if dir == "" {
 		dir, err = os.MkdirTemp("", "attacks")
