@@ -136,5 +136,5 @@ func (r *report) line(ok bool, name, seen string) {
 		}
 		return c
 	}, seen)
-	fmt.Printf("%-7s %-28s %.400s\n", word, name, strings.Join(strings.Fields(seen), " "))
+	fmt.Printf("%-7s %-28s %.500s\n", word, name, strings.Join(strings.Fields(seen), " "))
 }

@@ -39,6 +39,19 @@ type disturbance struct {
 	lies   bool // its own requests may be refused
 }
 
+// told is the ratio of the p99s in words. The strategy is set aside in the first round, and the others are alike: so
+// they have a ratio of their own.
+func (b *beside) told() string {
+	at, low, high := p99Ratio(b.rounds)
+	all := fmt.Sprintf("%.2f (95 %%: %.2f to %.2f), %s", at, low, high, tenPercent(at, low, high))
+	if len(b.rounds) == 1 {
+		return fmt.Sprintf("%.2f in one round", at)
+	}
+	at, low, high = p99Ratio(b.rounds[1:])
+	return fmt.Sprintf("%s; from the second round on, as it is set aside, %.2f (%.2f to %.2f), %s", all, at, low, high,
+		tenPercent(at, low, high))
+}
+
 // quantile is that of the other pool's requests in part i of all rounds.
 func (b *beside) quantile(i int, q float64) time.Duration {
 	var all []time.Duration
@@ -65,10 +78,9 @@ func neighbour(l *lab, what disturbance) (ok bool, seen string) {
 	}
 	ok = longest[1] <= 2*max(longest[0], longest[2])+setAside && b.own[1] <= 2*max(b.own[0], b.own[2])+setAside &&
 		max(b.grew, b.peak) < 128<<20 && (b.failed == [3]int{} || what.lies)
-	at, low, high := p99Ratio(b.rounds)
-	return ok, fmt.Sprintf("another pool's p99 without %v, with %v, without %v: %.2f (95 %%: %.2f to %.2f), %s; "+
+	return ok, fmt.Sprintf("another pool's p99 without %v, with %v, without %v: %s; "+
 		"longest %v; its own longest %v, not answered %v; memory +%s, at most +%s",
-		p99[0], p99[1], p99[2], at, low, high, tenPercent(at, low, high), longest, b.own, b.failed, mb(b.grew), mb(b.peak))
+		p99[0], p99[1], p99[2], b.told(), longest, b.own, b.failed, mb(b.grew), mb(b.peak))
 }
 
 // setAside is what a strategy's picks take until it is set aside: five of 5 ms on each of two cores, twice over for
