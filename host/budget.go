@@ -73,7 +73,7 @@ type allowance struct {
 	left    budget            // of the call under way
 	over    error             // errNoFuel, errNoTime or errNoStack, if refill ended the call
 	trust   int               // picks in order, up to trusted
-	running stack             // of the call under way
+	running *stack            // of the call under way
 }
 
 // begin gives the module the first slice of a call.

@@ -20,7 +20,7 @@ type instance struct {
 	mod     api.Module
 	mem     api.Memory
 	pick    api.Function
-	picking stack        // of pick
+	picking *stack       // of pick
 	maint   api.Function // nil = none
 	frame   *Frame       // of the pick under way, else nil
 	kv      KV           // nil until the module is in service, and when it may not

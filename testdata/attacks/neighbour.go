@@ -24,7 +24,7 @@ type beside struct {
 	rounds []parts
 	own    [3]time.Duration // the longest of the 4 clients' own
 	failed [3]int           // of their requests, those not answered with 200
-	grew   int64            // the daemon's memory in the parts with the slow strategy, beyond that in those before them
+	grew   int64            // the daemon's memory, beyond what it would have by the first parts of the rounds alone
 	peak   int64            // the most that it grew within one of these parts
 }
 
@@ -92,14 +92,15 @@ const setAside = 100 * time.Millisecond
 // strategy, then the first again: so proxying for the 4 clients costs the same with and without. All rounds are of
 // one daemon: a strategy is set aside in the first, and tried again half a minute later.
 //
-// The daemon's memory grows as it learns, from any traffic. What it grows by in the parts with the slow strategy is
-// therefore told less what it grew by in the part before, of as many requests.
+// The daemon's memory grows as it learns, from any traffic. What it grows by is therefore told less three times what it
+// grew by in the rounds' first parts: each part has as many requests.
 func rounded(l *lab, what disturbance) (b beside, err error) {
 	d, r, err := l.threePools(what)
 	if err != nil {
 		return b, err
 	}
 	answers(d.Addr)
+	first, usual := d.RSS(), int64(0)
 	for range rounds {
 		var took parts
 		for i, model := range []string{"well", "bad", "well"} {
@@ -118,13 +119,14 @@ func rounded(l *lab, what disturbance) (b beside, err error) {
 			mend()
 			switch i {
 			case 0:
-				b.grew -= d.RSS() - was
+				usual += d.RSS() - was
 			case 1:
-				b.grew, b.peak = b.grew+d.RSS()-was, max(b.peak, peak-was)
+				b.peak = max(b.peak, peak-was)
 			}
 		}
 		b.rounds = append(b.rounds, took)
 	}
+	b.grew = d.RSS() - first - 3*max(usual, 0)
 	for _, text := range what.logged {
 		if !d.Logged(text) {
 			err = errors.Join(err, fmt.Errorf("the log has no %q: %.600s", text, d.Log(600)))
