@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 // TestLoaded: what was loaded is held until a file changes, and nothing is that was refused, or that changed while it was loaded.
@@ -68,4 +69,31 @@ func TestLoaded(t *testing.T) {
 		t.Fatal(err)
 	}
 	holds("a module that is gone", false)
+}
+
+// TestALargeFileIsNotRead: what is too long to be a module has a sum by its size and time.
+func TestALargeFileIsNotRead(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "large.wasm")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	at := time.Unix(1_700_000_000, 0)
+	of := func(size int64, at time.Time) sum {
+		t.Helper()
+		if err := errors.Join(os.Truncate(path, size), os.Chtimes(path, at, at)); err != nil {
+			t.Fatal(err)
+		}
+		s, err := fileSum(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	large := of(mostHashed+1, at)
+	if of(mostHashed+1, at) != large || of(mostHashed+2, at) == large || of(mostHashed+1, at.Add(1)) == large {
+		t.Error("its sum does not follow its size and time")
+	}
+	if of(8, at) != of(8, at.Add(1)) {
+		t.Error("a small file's sum is not that of its contents")
+	}
 }

@@ -3,6 +3,7 @@ package conf
 import (
 	"context"
 	"crypto/sha256"
+	"fmt"
 	"io"
 	"os"
 	"time"
@@ -65,7 +66,11 @@ func digest(files []string) (s sum, ok bool) {
 	return sum(all.Sum(nil)), true
 }
 
-// fileSum hashes one regular file: opening a FIFO would wait for ever.
+// mostHashed is the most bytes of a file that are read for its sum: what is longer is no module, key or certificate.
+const mostHashed = 64 << 20
+
+// fileSum hashes one regular file: opening a FIFO would wait for ever. Of a file over mostHashed it hashes size and
+// time: while 100 MB were read a few times, other requests' p99 was five times what it is.
 func fileSum(path string) (s sum, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -73,6 +78,9 @@ func fileSum(path string) (s sum, err error) {
 	}
 	if !info.Mode().IsRegular() {
 		return s, os.ErrInvalid
+	}
+	if info.Size() > mostHashed {
+		return sha256.Sum256([]byte(fmt.Sprint(info.Size(), info.ModTime().UnixNano()))), nil
 	}
 	f, err := os.Open(path)
 	if err != nil {
