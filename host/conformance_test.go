@@ -142,3 +142,11 @@ func TestFrameMoves(t *testing.T) {
 		}
 	}
 }
+
+// TestSurface: what the meter puts into a module is not told as the author's.
+func TestSurface(t *testing.T) {
+	s := load(t, newHost(t, Config{Slots: 1}), wat(t, "logs"), Options{})
+	if f := s.Surface(); !slices.Equal(f.Imports, []string{"warmpath_v1.log"}) || !slices.Contains(f.Exports, "wp_pick") {
+		t.Errorf("%+v", f)
+	}
+}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/warmpath/warmpath/host/meter"
 )
 
 // Strategy is one loaded module with its instances. Safe for concurrent use.
@@ -140,8 +142,9 @@ func (s *Strategy) Surface() Surface {
 	}
 	slices.Sort(f.Exports)
 	for _, i := range s.compiled.ImportedFunctions() {
-		module, name, _ := i.Import()
-		f.Imports = append(f.Imports, module+"."+name)
+		if module, name, _ := i.Import(); module != meter.Module { // that one is ours
+			f.Imports = append(f.Imports, module+"."+name)
+		}
 	}
 	slices.Sort(f.Imports)
 	for i := range s.slots {
