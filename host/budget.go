@@ -17,7 +17,6 @@ type budget struct {
 	spent time.Duration // the module's own, up to the last refill
 	sure  time.Duration // spent without the slices that took longer than a module can make of them
 	since time.Duration // when that slice was handed out, on our clock; 0 = not known
-	rests bool          // it leaves the processor to requests now and then, see rest
 }
 
 const (
@@ -37,14 +36,6 @@ const (
 	// trusted is the number of picks in order after which an instance gets slices for four fifths of what remains of its
 	// time, and not for one: that is a quarter of the looks at the clock.
 	trusted = 1000
-)
-
-// A start or configuration that takes longer than modules do has a fifth of a processor from then on: one that never
-// ends took a whole one from the requests for as long as its fuel lasted.
-const (
-	easyTime  = 20 * time.Millisecond
-	restEvery = 100 * time.Microsecond
-	mostRest  = 20 * time.Millisecond
 )
 
 // Limits of the calls that are off the request path. A Go guest of 2 MB starts in 4 ms and is configured in one.
@@ -72,9 +63,7 @@ func newBudget(fuel, slice int64, limit, since time.Duration) budget {
 
 // startBudget is that of start code. Its first slice stands in the module itself.
 func (p *program) startBudget() budget {
-	b := newBudget(p.fuel*setupFactor, stepFuel, startTime, p.clock())
-	b.rests = true
-	return b
+	return newBudget(p.fuel*setupFactor, stepFuel, startTime, p.clock())
 }
 
 // allowance hands out what the calls into one instance may cost, one call at a time.
@@ -82,7 +71,6 @@ type allowance struct {
 	program *program
 	fuel    api.MutableGlobal // of the slice
 	left    budget            // of the call under way
-	rested  time.Time         // when the call under way rested last
 	over    error             // errNoFuel, errNoTime or errNoStack, if refill ended the call
 	trust   int               // picks in order, up to trusted
 	running *stack            // of the call under way
@@ -142,24 +130,10 @@ func (a *allowance) refill() {
 	case remains < leastTime, time.Duration(owed)*bulkRate > remains:
 		a.stop(errNoTime)
 	}
-	if b.rests && b.spent > easyTime {
-		a.rest()
-	}
 	b.rest -= owed
 	b.slice = min(b.rest, a.step(remains))
 	b.rest -= b.slice
 	a.fuel.Set(uint64(b.slice))
-}
-
-// rest leaves the processor to requests for four times as long as the call has had it since it rested last. What it
-// waits is not the module's time.
-func (a *allowance) rest() {
-	had := time.Since(a.rested)
-	if had < restEvery {
-		return
-	}
-	time.Sleep(min(4*had, mostRest))
-	a.rested, a.left.since = time.Now(), a.program.clock()
 }
 
 // long reports whether the pick that has just ended by itself, with fuel used, took longer than a strategy may take

@@ -138,9 +138,7 @@ func (in *instance) notify(n notice) error {
 // bounded runs f on in.stack within fuel and limit.
 func (in *instance) bounded(f api.Function, fuel int64, limit time.Duration, name string) error {
 	in.running = stackOf(f)
-	b := newBudget(fuel, stepFuel, limit, in.program.clock())
-	b.rests = limit == configureTime
-	in.begin(b)
+	in.begin(newBudget(fuel, stepFuel, limit, in.program.clock()))
 	err := f.CallWithStack(in.ctx, in.stack[:])
 	switch {
 	case err == nil:
