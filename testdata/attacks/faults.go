@@ -91,20 +91,28 @@ func byModule(l *lab, name string, what disturbance) (bool, string) {
 
 var modulePath = regexp.MustCompile(`path = ".*"`)
 
-// loadedByOthers is neighbour where no pick fails: the configuration is changed to name a module that is refused, once
-// a round, and back.
+// loadedByOthers is neighbour where no pick fails: in each part the configuration is changed to name another module, and
+// back. That module is refused in the second part and well in the others: any load takes the processor from requests for
+// some milliseconds, and a refused one must take no more than that.
 func loadedByOthers(l *lab, name, words string) (bool, string) {
-	path, err := refusedModule(l, name)
+	refused, err := refusedModule(l, name)
+	if err != nil {
+		return false, err.Error()
+	}
+	well, err := l.strategy(module("", "i64.const 1"))
 	if err != nil {
 		return false, err.Error()
 	}
 	return neighbour(l, disturbance{
 		module: module("", "i64.const 0"),
 		logged: []string{"reload refused", words},
-		during: func(d *proc.Proc, r proc.Router) func() {
-			bad := r
-			bad.Strategies = modulePath.ReplaceAllLiteralString(r.Strategies, fmt.Sprintf("path = %q", path))
-			if bad.Rewrite(d) == nil {
+		during: func(d *proc.Proc, r proc.Router, part int) func() {
+			path, other := well, r
+			if part == 1 {
+				path = refused
+			}
+			other.Strategies = modulePath.ReplaceAllLiteralString(r.Strategies, fmt.Sprintf("path = %q", path))
+			if other.Rewrite(d) == nil {
 				d.Signal(syscall.SIGHUP)
 			}
 			return func() {

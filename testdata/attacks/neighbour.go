@@ -33,9 +33,9 @@ type disturbance struct {
 	module     string // of the pool bad, in text
 	keys, more string // of its table, and behind it
 	logged     []string
-	// during, if there is one, is called as the second part of a round begins, and what it returns behind that part.
+	// during, if there is one, is called as each part of a round begins, 0 to 2, and what it returns behind that part.
 	// The 4 clients use the pool bad in no part then.
-	during func(d *proc.Proc, r proc.Router) (mend func())
+	during func(d *proc.Proc, r proc.Router, part int) (mend func())
 	lies   bool // its own requests may be refused
 }
 
@@ -107,9 +107,7 @@ func rounded(l *lab, what disturbance) (b beside, err error) {
 			mend := func() {}
 			if what.during != nil {
 				model = "well"
-				if i == 1 {
-					mend = what.during(d, r)
-				}
+				mend = what.during(d, r, i)
 			}
 			most, was := mostRSS(d), d.RSS()
 			var own answered
