@@ -76,7 +76,7 @@ bench: build ## one JSON line a figure, with its target; the data plane beside n
 	  run -bench '^Benchmark(Lookup|Lookup256Workers|Insert|InsertCold|BytesPerPair|LookupBesideInserts)$$' ./cache/prefix && \
 	  run -bench '^BenchmarkDecode$$' ./cache/kvevents && \
 	  run -bench '^BenchmarkPubToIndex$$' -benchtime 300000x ./daemon/feed && \
-	  run -bench '^Benchmark(Events|Hash|Lookup|Lookup256Workers|LookupBesideEvents|BytesPerPair)$$' ./cache/holdings && \
+	  run -bench '^Benchmark(Events|Hash|Lookup|Lookup256Workers|LookupBesideEvents|LookupBesideFleet|BytesPerPair)$$' ./cache/holdings && \
 	  run -bench '^Benchmark(Put|Page)$$' ./cache/kvstore/catalog && \
 	  run -bench '^BenchmarkPut$$' ./cache/kvstore/chunks && \
 	  run -bench '^Benchmark(Scan256KB|ScanHash256KB)$$' ./daemon/prompt && \

@@ -260,7 +260,20 @@ func big() (*crowd, *Index) {
 }
 
 // BenchmarkLookupBesideEvents is BenchmarkLookup256Workers beside a writer that never rests.
-func BenchmarkLookupBesideEvents(b *testing.B) {
+func BenchmarkLookupBesideEvents(b *testing.B) { lookupsBeside(b, func(int) {}) }
+
+// BenchmarkLookupBesideFleet is BenchmarkLookup256Workers beside the events of such a fleet that computes all the time:
+// blocks of 16 tokens, at sdk/abi's 15,000 tokens a second of each worker, and as many removed for them.
+func BenchmarkLookupBesideFleet(b *testing.B) {
+	const rate = 2 * 256 * 15_000 / 16 // blocks a second
+	start, all := time.Now(), 0
+	lookupsBeside(b, func(blocks int) {
+		all += blocks
+		time.Sleep(time.Duration(all)*time.Second/rate - time.Since(start))
+	})
+}
+
+func lookupsBeside(b *testing.B, rest func(blocks int)) {
 	c, x := big()
 	stop, done := make(chan struct{}), make(chan int)
 	go func() {
@@ -277,6 +290,7 @@ func BenchmarkLookupBesideEvents(b *testing.B) {
 			w.Remove(GPU, cv.hashes[cv.shared:])
 			cv.events(w.Store)
 			blocks += 2 * len(cv.hashes[cv.shared:])
+			rest(2 * len(cv.hashes[cv.shared:]))
 		}
 	}()
 	start := time.Now()

@@ -91,9 +91,9 @@ func byModule(l *lab, name string, what disturbance) (bool, string) {
 
 var modulePath = regexp.MustCompile(`path = ".*"`)
 
-// loadedByOthers is neighbour where no pick fails: in each part the configuration is changed to name another module, and
-// back. That module is refused in the second part and well in the others: any load takes the processor from requests for
-// some milliseconds, and a refused one must take no more than that.
+// loadedByOthers is neighbour where no pick fails: in each part the configuration is changed to name another module,
+// and back. That module is refused in the second part and well in the others: any load takes the processor from
+// requests for some milliseconds, and a refused one must take no more than that.
 func loadedByOthers(l *lab, name, words string) (bool, string) {
 	refused, err := refusedModule(l, name)
 	if err != nil {

@@ -98,6 +98,8 @@ var targets = []target{
 	most("cache/holdings.Lookup256Workers", "ns/op", 1500),
 	most("cache/holdings.LookupBesideEvents", "ns/op", 1500),
 	plain("cache/holdings.LookupBesideEvents", "blocks/s"),
+	most("cache/holdings.LookupBesideFleet", "ns/op", 1500),
+	plain("cache/holdings.LookupBesideFleet", "blocks/s"),
 	plain("cache/holdings.Hash/8k", "ns/op"),
 	plain("cache/holdings.Hash/64k", "ns/op"),
 
