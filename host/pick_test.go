@@ -78,7 +78,7 @@ func TestPickDoesNotAllocate(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
-	h := newHost(t, Config{})
+	h := newHost(t, Config{Slots: 1}) // a second instance would start meanwhile
 	for name, wasm := range map[string][]byte{"tiny": wat(t, "tiny"), "order": wat(t, "order"), "decline": wat(t, "decline"), "go": goGuest(t)} {
 		s, err := h.Load(ctx, name, wasm, Options{})
 		if err != nil {

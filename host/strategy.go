@@ -148,7 +148,14 @@ func (s *Strategy) Surface() Surface {
 	}
 	slices.Sort(f.Imports)
 	for i := range s.slots {
-		if sl := &s.slots[i]; sl.state.CompareAndSwap(idle, taken) {
+		sl := &s.slots[i]
+		for range 1000 { // the keeper may have it, for a tick or to make it
+			if now := sl.state.Load(); now != taken && now != filling {
+				break
+			}
+			time.Sleep(time.Millisecond)
+		}
+		if sl.state.CompareAndSwap(idle, taken) {
 			f.MemoryBytes = max(f.MemoryBytes, uint64(sl.in.mem.Size()))
 			sl.state.Store(idle)
 		}
