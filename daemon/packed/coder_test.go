@@ -10,16 +10,16 @@ import (
 
 // all is a value of every kind.
 type all struct {
-	text, empty         string
-	count               int
-	back                int32
-	took                time.Duration
-	large               uint64
-	share, none         float64
-	yes, no, also       bool
-	words, like, few    []uint64
-	list                []string
-	missing, infinities float64
+	text, empty      string
+	count            int
+	back             int32
+	took             time.Duration
+	large            uint64
+	share, none      float64
+	yes, no, also    bool
+	words, like, few []uint64
+	list             []string
+	infinities       float64
 }
 
 func (a *all) code(c *Coder) {
