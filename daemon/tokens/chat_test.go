@@ -105,7 +105,11 @@ func TestChatsAreExtended(t *testing.T) {
 		if got := s.talk(m, "second", 4); !slices.Equal(got, []Outcome{Asked, Extended, Extended, Extended}) {
 			t.Errorf("a later chat was %v", got)
 		}
-		for _, a := range s.fleet.got[before+1:] {
+		asked := s.fleet.got[before:]
+		if strings.HasSuffix(asked[0].path, "/render") { // chance asks this worker for the first time: it has no such path
+			asked = asked[1:]
+		}
+		for _, a := range asked[1:] {
 			if strings.Contains(a.body, "second question 0") {
 				t.Errorf("the beginning went to a worker again: %s", a.body)
 			}
