@@ -1,13 +1,9 @@
 package main
 
 import (
-	"bufio"
 	"encoding/binary"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -74,11 +70,6 @@ func fourBytes(ids []uint32) string {
 // readAsked reads a recording. The first request is one that nobody recorded; it came after the cache was emptied.
 func readAsked(t *testing.T, file string) ([]asked, *chains) {
 	t.Helper()
-	f, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
 	all, c := []asked{{}}, newChains()
 	end := func() {
 		q := &all[len(all)-1]
@@ -89,31 +80,11 @@ func readAsked(t *testing.T, file string) ([]asked, *chains) {
 		}
 		c.last = ""
 	}
-	var d kvevents.Decoder
-	lines := bufio.NewScanner(f)
-	for lines.Buffer(nil, 1<<20); lines.Scan(); {
-		var v vector
-		if err := json.Unmarshal(lines.Bytes(), &v); err != nil {
-			t.Fatal(err)
-		}
-		if v.Payload != "" {
-			payload, err := hex.DecodeString(v.Payload)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := d.Decode(payload, heard{c}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if v.Cached != nil {
-			end()
-			all = append(all, asked{prompt: fourBytes(v.IDs), cached: *v.Cached})
-		}
-	}
+	eachRecorded(t, file, heard{c}, func(v *vector) {
+		end()
+		all = append(all, asked{prompt: fourBytes(v.IDs), cached: *v.Cached})
+	})
 	end()
-	if lines.Err() != nil {
-		t.Fatal(lines.Err())
-	}
 	return all, c
 }
 
