@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -209,20 +210,28 @@ func (b *tab) look(file string, width, height int, scheme string) {
 	}
 }
 
+// asked returns the addresses that the page asked for until now.
+func (b *tab) asked() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.urls)
+}
+
 // blameless checks that nothing failed in the page, and that it asked nobody else.
 func (b *tab) blameless(origin string) {
 	b.t.Helper()
+	urls := b.asked()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.faults) > 0 {
 		b.t.Errorf("the page has %d faults: %s", len(b.faults), strings.Join(b.faults, "\n"))
 	}
-	for _, u := range b.urls {
+	for _, u := range urls {
 		if !strings.HasPrefix(u, origin+"/") && u != "about:blank" {
 			b.t.Errorf("the page asked for %s", u)
 		}
 	}
-	if len(b.urls) < 5 {
-		b.t.Errorf("the page asked for %q only", b.urls)
+	if len(urls) < 5 {
+		b.t.Errorf("the page asked for %q only", urls)
 	}
 }

@@ -155,7 +155,7 @@ func TestThePageAsksForTheToken(t *testing.T) {
 	if got := b.eval(`location.href + document.cookie + JSON.stringify(localStorage)`); strings.Contains(got, "a-token") {
 		t.Errorf("the token is in %s", got)
 	}
-	for _, u := range b.urls {
+	for _, u := range b.asked() {
 		if strings.Contains(u, "a-token") {
 			t.Errorf("the token is in %s", u)
 		}
