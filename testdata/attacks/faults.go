@@ -62,6 +62,7 @@ func attackByModules(l *lab) error {
 	}
 	for name, words := range inOrder(refused) {
 		l.way("load-"+name, func() (bool, string) { return loadedByOthers(l, name, words) })
+		l.way("reload-"+name, func() (bool, string) { return refusedAgain(l, name, words) })
 	}
 	return nil
 }
@@ -121,6 +122,42 @@ func loadedByOthers(l *lab, name, words string) (bool, string) {
 			}
 		},
 	})
+}
+
+// refusedAgain has a running daemon refuse the same module time after time. The first take what loads need, which
+// the daemon keeps for a while; those after them must leave nothing.
+func refusedAgain(l *lab, name, words string) (bool, string) {
+	const first, more = 20, 40
+	refused, err := refusedModule(l, name)
+	if err != nil {
+		return false, err.Error()
+	}
+	d, r, err := l.threePools(disturbance{module: module("", "i64.const 0")})
+	if err != nil {
+		return false, err.Error()
+	}
+	r.Strategies = modulePath.ReplaceAllLiteralString(r.Strategies, fmt.Sprintf("path = %q", refused))
+	if err := r.Rewrite(d); err != nil {
+		return false, err.Error()
+	}
+	tried := func() int { return strings.Count(d.Log(1<<20), "reload refused") }
+	load := func(times int) bool {
+		for range times {
+			was := tried()
+			d.Signal(syscall.SIGHUP)
+			if !eventually(12*time.Second, func() bool { return tried() > was }) {
+				return false
+			}
+		}
+		return true
+	}
+	ok := load(first)
+	time.Sleep(time.Second) // the daemon collects its garbage half a second behind a load
+	was := d.RSS()
+	ok = load(more) && ok
+	flat, seen := grown(d, was, 128<<20, fmt.Sprintf("refused %d times and %d times more", first, more))
+	named, trouble := d.Logged(words), l.end(d)
+	return ok && flat && named && trouble == "", fmt.Sprintf("%s; each refused by name %v %s", seen, ok && named, trouble)
 }
 
 // refusedModule writes a module that is refused to a file.

@@ -24,7 +24,7 @@ type beside struct {
 	rounds []parts
 	own    [3]time.Duration // the longest of the 4 clients' own
 	failed [3]int           // of their requests, those not answered with 200
-	grew   int64            // the daemon's memory, beyond what it would have by the first parts of the rounds alone
+	grew   int64            // the daemon's memory, beyond what the first parts of rounds would give it; not of during
 	peak   int64            // the most that it grew within one of these parts
 }
 
@@ -34,7 +34,8 @@ type disturbance struct {
 	keys, more string // of its table, and behind it
 	logged     []string
 	// during, if there is one, is called as each part of a round begins, 0 to 2, and what it returns behind that part.
-	// The 4 clients use the pool bad in no part then.
+	// The 4 clients use the pool bad in no part then, and what the memory grows by over all parts says nothing, as each
+	// has a load.
 	during func(d *proc.Proc, r proc.Router, part int) (mend func())
 	lies   bool // its own requests may be refused
 }
@@ -124,7 +125,9 @@ func rounded(l *lab, what disturbance) (b beside, err error) {
 		}
 		b.rounds = append(b.rounds, took)
 	}
-	b.grew = d.RSS() - first - 3*max(usual, 0)
+	if what.during == nil {
+		b.grew = d.RSS() - first - 3*max(usual, 0)
+	}
 	for _, text := range what.logged {
 		if !d.Logged(text) {
 			err = errors.Join(err, fmt.Errorf("the log has no %q: %.600s", text, d.Log(600)))
