@@ -129,7 +129,7 @@ func TestHeadAloneIsNoFirstByte(t *testing.T) {
 		io.Copy(io.Discard, c) // until the router leaves
 	})
 	good := sims(t, 1, vllmsim.Config{})
-	r := start(t, withPool(settings("roundrobin", late, good[0].URL()), `first_byte_retry = "200ms"`), 2)
+	r := start(t, withPool(settings("roundrobin", late, good[0].URL()), `first_byte_retry = "1s"`), 2)
 	for range 2 {
 		if s := r.do("POST", "/v1/completions", aCompletion); s.status != 200 || s.err != nil {
 			t.Errorf("%d %v %s", s.status, s.err, s.body)

@@ -150,7 +150,7 @@ func TestRequestsThatFailEverywhereAreNotMultiplied(t *testing.T) {
 // trial now and then.
 func TestLateFirstBytesEject(t *testing.T) {
 	f := sims(t, 2, vllmsim.Config{})
-	r := start(t, withPool(settings("roundrobin", f.URLs()...), `first_byte_retry = "150ms"`), 2)
+	r := start(t, withPool(settings("roundrobin", f.URLs()...), `first_byte_retry = "1s"`), 2)
 	if err := f[0].SetFault(vllmsim.Fault{Mode: vllmsim.FaultStall}); err != nil {
 		t.Fatal(err)
 	}
