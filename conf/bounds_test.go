@@ -18,7 +18,7 @@ func TestBombsAreRefusedAtOnce(t *testing.T) {
 		t.Helper()
 		began := time.Now()
 		_, err := Parse([]byte("\n# a comment with [[[[\n"+doc), "bomb.toml")
-		if took := time.Since(began); took > 2*time.Second { // milliseconds, on a machine that is not busy
+		if took := time.Since(began); took > 10*time.Second { // milliseconds, on a machine that is not busy
 			t.Errorf("%s: refused after %v", name, took)
 		}
 		p, ok := err.(Problems)
