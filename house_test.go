@@ -115,6 +115,7 @@ var arrows = map[string][]string{
 	"cache/tier":            {"sdk/abi"},
 	"cache/zmtp":            {},
 	"conf":                  {},
+	"conf/certtest":         {}, // certificates for tests
 	"cache/kvevents":        {"cache/zmtp"},
 	"plugins":               {"plugins/...", "sdk"}, // of each plugin see init
 	"plugins/internal":      {"sdk"},

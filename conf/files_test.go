@@ -1,33 +1,14 @@
 package conf
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
-	"math/big"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
-)
 
-// certificate writes a new self-signed pair as NAME.pem and NAME.key.
-func certificate(t *testing.T, dir, name string) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
-	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	must(t, err)
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	must(t, err)
-	write(t, filepath.Join(dir, name+".pem"), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})))
-	write(t, filepath.Join(dir, name+".key"), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})))
-}
+	"github.com/warmpath/warmpath/conf/certtest"
+)
 
 const everyFile = `
 [server]
@@ -57,8 +38,8 @@ path = "mine.wasm"
 func folder(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	certificate(t, dir, "a")
-	certificate(t, dir, "b")
+	certtest.New(t, dir, "a", "a")
+	certtest.New(t, dir, "b", "b")
 	write(t, filepath.Join(dir, "client.key"), "example-of-a-key-1\n")
 	write(t, filepath.Join(dir, "worker.key"), "EMPTY\n")
 	write(t, filepath.Join(dir, "cache.key"), "example-of-a-password\n")

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/conf/certtest"
 	"github.com/warmpath/warmpath/daemon/vllmsim"
 )
 
@@ -95,7 +96,7 @@ func TestHalfAHeadIsRidOf(t *testing.T) {
 // TestPlainHTTPOnATLSPort: the client is told what to do.
 func TestPlainHTTPOnATLSPort(t *testing.T) {
 	dir := t.TempDir()
-	pair(t, dir, "front", "first")
+	certtest.New(t, dir, "front", "first")
 	f := sims(t, 1, vllmsim.Config{})
 	r := start(t, withServer(settings("prefixaware", f.URLs()...), fmt.Sprintf("tls_cert_file = %q\ntls_key_file = %q", dir+"/front.pem", dir+"/front.key")), 1)
 	for _, text := range []string{"GET /health HTTP/1.1\r\nHost: x\r\n\r\n", "POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n" + strings.Repeat("x", 100_000)} {

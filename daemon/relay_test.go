@@ -2,23 +2,16 @@ package daemon
 
 import (
 	"bufio"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/conf/certtest"
 	"github.com/warmpath/warmpath/daemon/vllmsim"
 )
 
@@ -97,7 +90,7 @@ func TestOverTLS(t *testing.T) {
 		rw.Header().Set("Content-Type", "text/event-stream")
 		io.WriteString(rw, "data: {\"choices\":[{\"index\":0,\"text\":\"a\"}]}\n\ndata: [DONE]\n\n")
 	})
-	pair(t, dir, "front", "first")
+	certtest.New(t, dir, "front", "first")
 	toml := withServer(settings("prefixaware", w), fmt.Sprintf("tls_cert_file = %q\ntls_key_file = %q", dir+"/front.pem", dir+"/front.key"))
 	r := start(t, withPool(toml, fmt.Sprintf("tls_ca_file = %q", dir+"/worker.pem")), 1)
 	name := func() string {
@@ -116,44 +109,15 @@ func TestOverTLS(t *testing.T) {
 	if got := name(); got != "first" {
 		t.Fatalf("the certificate is %q", got)
 	}
-	pair(t, dir, "front", "second")
+	certtest.New(t, dir, "front", "second")
 	eventually(t, "the new certificate", func() bool { return name() == "second" })
-}
-
-// pair writes NAME.pem and NAME.key, a certificate for 127.0.0.1 that signs itself.
-func pair(t *testing.T, dir, name, subject string) tls.Certificate {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: subject},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	keyPEM := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw})
-	write(t, filepath.Join(dir, name+".key"), string(keyPEM))
-	write(t, filepath.Join(dir, name+".pem"), string(certPEM))
-	c, err := tls.X509KeyPair(certPEM, keyPEM)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
 }
 
 // fakeTLSWorker is fakeWorker with the certificate of dir/worker.pem; it returns its URL.
 func fakeTLSWorker(t *testing.T, dir string, serve http.HandlerFunc) string {
 	t.Helper()
 	plain := fakeWorker(t, serve)
-	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{pair(t, dir, "worker", "worker")}})
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{certtest.New(t, dir, "worker", "worker").TLS}})
 	if err != nil {
 		t.Fatal(err)
 	}

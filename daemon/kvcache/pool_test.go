@@ -21,6 +21,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/warmpath/warmpath/cache/kvstore/remote"
+	"github.com/warmpath/warmpath/conf/certtest"
 )
 
 // asMember makes the test binary a daemon of a pool: a JSON of its doors and members.
@@ -354,11 +355,11 @@ func TestMemberHangs(t *testing.T) {
 
 // TestPoolTLS: members reach each other over TLS if their doors speak it.
 func TestPoolTLS(t *testing.T) {
-	cert, key := certificate(t)
+	pair := certtest.New(t, t.TempDir(), "door", "door")
 	pool := startPool(t, 2, false, "")
 	for _, p := range pool {
 		p.kill()
-		p.run.TLSCert, p.run.TLSKey = cert, key
+		p.run.TLSCert, p.run.TLSKey = pair.Cert, pair.Key
 		p.start()
 	}
 	c := redis.NewClient(&redis.Options{Addr: pool[0].run.Self, Protocol: 2, TLSConfig: &tls.Config{InsecureSkipVerify: true}})

@@ -1,15 +1,8 @@
 package listen
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"io"
-	"math/big"
 	"net"
 	"os"
 	"path/filepath"
@@ -17,36 +10,9 @@ import (
 	"strings"
 	"testing"
 	"time"
-)
 
-// keyPair writes a certificate for 127.0.0.1 that bears the name, and its key.
-func keyPair(t testing.TB, certFile, keyFile, name string) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
-		NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, c, c, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for file, block := range map[string]*pem.Block{
-		certFile: {Type: "CERTIFICATE", Bytes: der},
-		keyFile:  {Type: "PRIVATE KEY", Bytes: keyDER},
-	} {
-		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
+	"github.com/warmpath/warmpath/conf/certtest"
+)
 
 // insecure is for a client's end of a loopback pair.
 var insecure = &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2", "http/1.1"}}
@@ -54,9 +20,8 @@ var insecure = &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2", 
 // withTLS is a Config whose certificate bears the name "first".
 func withTLS(t testing.TB) Config {
 	dir := t.TempDir()
-	c := Config{CertFile: filepath.Join(dir, "cert.pem"), KeyFile: filepath.Join(dir, "key.pem")}
-	keyPair(t, c.CertFile, c.KeyFile, "first")
-	return c
+	pair := certtest.New(t, dir, "door", "first")
+	return Config{CertFile: pair.Cert, KeyFile: pair.Key}
 }
 
 // securePair is a TLS connection after its handshake.
@@ -184,7 +149,7 @@ func TestCertificateReload(t *testing.T) {
 	}
 	serves("first")
 
-	keyPair(t, conf.CertFile, conf.KeyFile, "second")
+	certtest.New(t, filepath.Dir(conf.CertFile), "door", "second")
 	if err := l.Reload(); err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +163,7 @@ func TestCertificateReload(t *testing.T) {
 	}
 	serves("second")
 
-	keyPair(t, conf.CertFile, conf.KeyFile, "third")
+	certtest.New(t, filepath.Dir(conf.CertFile), "door", "third")
 	l.certs.mu.Lock()
 	l.certs.looked = time.Time{} // as if a second had passed
 	l.certs.mu.Unlock()

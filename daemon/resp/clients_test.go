@@ -3,12 +3,7 @@ package resp
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"math/big"
 	"net"
 	"os"
 	"os/exec"
@@ -18,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/warmpath/warmpath/conf/certtest"
 	"github.com/warmpath/warmpath/testdata/pyvenv"
 )
 
@@ -44,7 +40,7 @@ func TestGoRedis(t *testing.T) {
 		for _, secure := range []bool{false, true} {
 			c, o := Config{}, &redis.Options{Protocol: protocol}
 			if secure {
-				pair := certificate(t)
+				pair := certtest.New(t, t.TempDir(), "door", "door").TLS
 				c.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
 				o.TLSConfig = &tls.Config{InsecureSkipVerify: true}
 				c.Password, o.Password = "secret-password", "secret-password"
@@ -92,20 +88,6 @@ func useGoRedis(t *testing.T, c *redis.Client) {
 	if n, err := c.Del(ctx, "big", "small").Result(); n != 2 || err != nil {
 		t.Errorf("DEL: %d, %v", n, err)
 	}
-}
-
-func certificate(t *testing.T) tls.Certificate {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
 func TestRedisTools(t *testing.T) {

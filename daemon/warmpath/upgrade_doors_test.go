@@ -2,15 +2,9 @@ package main
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
-	"math/big"
 	"net"
 	"net/http"
 	"os"
@@ -21,6 +15,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/warmpath/warmpath/conf/certtest"
 )
 
 // TestUpgradeHandsOverEveryDoor: TLS, the doors of LMCache, a KV cache with a folder and a segment of its own, and
@@ -30,7 +26,7 @@ func TestUpgradeHandsOverEveryDoor(t *testing.T) {
 	port := freePorts(t, 6)
 	at := func(i int) string { return fmt.Sprintf("127.0.0.1:%d", port+i) }
 	s := newSiteWith(t, "1000", func(dir string) (server, tables string) {
-		selfSigned(t, dir)
+		certtest.New(t, dir, "tls", "router")
 		return "tls_cert_file = \"tls.pem\"\ntls_key_file = \"tls.key\"\n", fmt.Sprintf("[kv_cache]\nresp = %q\nhyperpod = %q\n"+
 			"segment = %q\nmax_bytes = 16777216\nspill_dir = \"spilled\"\nspill_bytes = 268435456\n[lmcache]\npull = %q\nreply = %q\n"+
 			"heartbeat = %q\n", at(0), at(1), segment, at(2), at(3), at(4))
@@ -160,28 +156,4 @@ func connects(t *testing.T, addr string) {
 		t.Fatal(err)
 	}
 	conn.Close()
-}
-
-// selfSigned writes tls.pem and tls.key.
-func selfSigned(t *testing.T, dir string) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	of := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
-	cert, err := x509.CreateCertificate(rand.Reader, of, of, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	secret, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	write(t, filepath.Join(dir, "tls.pem"), string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})))
-	write(t, filepath.Join(dir, "tls.key"), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})))
-	if err := os.Chmod(filepath.Join(dir, "tls.key"), 0o600); err != nil {
-		t.Fatal(err)
-	}
 }

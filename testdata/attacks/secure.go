@@ -1,23 +1,16 @@
 package main
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
-	"math/big"
 	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/warmpath/warmpath/conf/certtest"
 	"github.com/warmpath/warmpath/testdata/databench/proc"
 	"github.com/warmpath/warmpath/testdata/faults/probes"
 )
@@ -32,16 +25,17 @@ func attackSecure(l *lab) error {
 	if err != nil {
 		return err
 	}
-	keys, trusted, err := l.certificate()
+	pair, err := certtest.Write(l.dir, "front", "router")
 	if err != nil {
 		return err
 	}
-	conf := proc.Router{Server: keys + "read_timeout = \"2s\"\n", Workers: []string{w.addr}, TLS: true}
+	server := fmt.Sprintf("tls_cert_file = %q\ntls_key_file = %q\nread_timeout = \"2s\"\n", pair.Cert, pair.Key)
+	conf := proc.Router{Server: server, Workers: []string{w.addr}, TLS: true}
 	d, err := l.serve(conf)
 	if err != nil {
 		return err
 	}
-	s := secure{addr: d.Addr, trusted: trusted}
+	s := secure{addr: d.Addr, trusted: pair.Authority}
 	l.way("half-handshakes", func() (bool, string) {
 		was := d.RSS()
 		ended, longest := s.half(500, "\x16\x03\x01\x02\x00\x01")
@@ -71,7 +65,7 @@ func attackSecure(l *lab) error {
 		if err != nil {
 			return false, err.Error()
 		}
-		s := secure{addr: d.Addr, trusted: trusted}
+		s := secure{addr: d.Addr, trusted: pair.Authority}
 		ended, _ := s.half(100, "\x16")
 		back := eventually(10*time.Second, s.answers)
 		trouble := l.end(d)
@@ -189,35 +183,4 @@ func (s secure) idle(d *proc.Proc, n int) (bool, string) {
 	served := s.answers()
 	return each < 64 && served && opened == n, fmt.Sprintf("%d idle connections: %.1f KB each, served beside %v", opened,
 		each, served)
-}
-
-// certificate makes one of its own for the name router. keys are the lines of [server].
-func (l *lab) certificate() (keys string, trusted *x509.CertPool, err error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return "", nil, err
-	}
-	form := x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "router"}, DNSNames: []string{"router"}, IsCA: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, &form, &form, &key.PublicKey, key)
-	if err != nil {
-		return "", nil, err
-	}
-	raw, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return "", nil, err
-	}
-	cert, private := filepath.Join(l.dir, "cert.pem"), filepath.Join(l.dir, "key.pem")
-	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	if err := os.WriteFile(cert, text, 0o600); err != nil {
-		return "", nil, err
-	}
-	if err := os.WriteFile(private, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw}), 0o600); err != nil {
-		return "", nil, err
-	}
-	trusted = x509.NewCertPool()
-	trusted.AppendCertsFromPEM(text)
-	return fmt.Sprintf("tls_cert_file = %q\ntls_key_file = %q\n", cert, private), trusted, nil
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/conf/certtest"
 )
 
 var sizes = []int{0, 1, 28, 4096, 1 << 20, 5 << 20}
@@ -37,11 +39,11 @@ func TestKinds(t *testing.T) {
 		return Config{Redis: &Redis{URL: "redis://me:pw@" + r.addr, Prefix: "p:"}}
 	})
 	f("tls", func(t *testing.T) Config {
-		cert, key, authority := certificate(t)
-		r := newRedis(t, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "no")
+		pair := certtest.New(t, t.TempDir(), "redis", "redis")
+		r := newRedis(t, "--tls-cert-file", pair.Cert, "--tls-key-file", pair.Key, "--tls-ca-cert-file", pair.Cert, "--tls-auth-clients", "no")
 		r.args = append(r.args, "--tls-port", r.port(), "--port", "0")
 		r.start()
-		return Config{Redis: &Redis{URL: "rediss://" + r.addr, Prefix: "p:", TLS: &tls.Config{RootCAs: authority}}}
+		return Config{Redis: &Redis{URL: "rediss://" + r.addr, Prefix: "p:", TLS: &tls.Config{RootCAs: pair.Authority}}}
 	})
 	f("sentinel", func(t *testing.T) Config {
 		url, _, _ := startSentinel(t)

@@ -1,0 +1,65 @@
+// Package certtest makes TLS certificates for tests.
+package certtest
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// Pair is a certificate and its key.
+type Pair struct {
+	Cert, Key string          // their files, in PEM
+	TLS       tls.Certificate // both, as a server takes them
+	Authority *x509.CertPool  // what a client trusts that trusts this certificate
+}
+
+// Write makes a certificate that signs itself, for the subject as a host's name and for 127.0.0.1, valid for an hour.
+// It writes NAME.pem and NAME.key to a folder.
+func Write(dir, name, subject string) (p Pair, err error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return p, err
+	}
+	form := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: subject},
+		DNSNames: []string{subject}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, form, form, &key.PublicKey, key)
+	if err != nil {
+		return p, err
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return p, err
+	}
+	cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	private := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})
+	p = Pair{Cert: filepath.Join(dir, name+".pem"), Key: filepath.Join(dir, name+".key"), Authority: x509.NewCertPool()}
+	p.Authority.AppendCertsFromPEM(cert)
+	p.TLS, err = tls.X509KeyPair(cert, private)
+	return p, errors.Join(err, os.WriteFile(p.Key, private, 0o600), os.WriteFile(p.Cert, cert, 0o600))
+}
+
+// New is [Write] in a test.
+func New(t testing.TB, dir, name, subject string) Pair {
+	t.Helper()
+	p, err := Write(dir, name, subject)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
