@@ -116,6 +116,7 @@ var arrows = map[string][]string{
 	"cache/zmtp":            {},
 	"conf":                  {},
 	"conf/certtest":         {}, // certificates for tests
+	"conf/logtest":          {}, // logs for tests
 	"cache/kvevents":        {"cache/zmtp"},
 	"plugins":               {"plugins/...", "sdk"}, // of each plugin see init
 	"plugins/internal":      {"sdk"},

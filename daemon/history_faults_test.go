@@ -2,8 +2,6 @@ package daemon
 
 import (
 	"bufio"
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -241,15 +239,9 @@ func TestRoutersOfDifferentWorkersSaySo(t *testing.T) {
 // starting returns the last line whose message begins so, nil if there is none.
 func (l *logLines) starting(t *testing.T, start string) (found map[string]any) {
 	t.Helper()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for line := range bytes.Lines(l.buf.Bytes()) {
-		var m map[string]any
-		if err := json.Unmarshal(line, &m); err != nil {
-			t.Fatalf("%q: %v", line, err)
-		}
-		if msg, _ := m["msg"].(string); strings.HasPrefix(msg, start) {
-			found = m
+	for _, line := range l.Lines(t) {
+		if msg, _ := line["msg"].(string); strings.HasPrefix(msg, start) {
+			found = line
 		}
 	}
 	return found

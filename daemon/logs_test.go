@@ -1,9 +1,7 @@
 package daemon
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -13,36 +11,17 @@ import (
 	"testing"
 
 	"github.com/warmpath/warmpath/conf"
+	"github.com/warmpath/warmpath/conf/logtest"
 	"github.com/warmpath/warmpath/daemon/vllmsim"
 )
 
-// logLines gathers the lines of a daemon's log.
-type logLines struct {
-	mu  sync.Mutex // guards buf
-	buf bytes.Buffer
-}
-
-func (l *logLines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
+// logLines are the lines of a daemon's log.
+type logLines struct{ logtest.Log }
 
 // with lists the lines of that message.
-func (l *logLines) with(t *testing.T, msg string) (found []map[string]any) {
+func (l *logLines) with(t *testing.T, msg string) []map[string]any {
 	t.Helper()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for line := range bytes.Lines(l.buf.Bytes()) {
-		var m map[string]any
-		if err := json.Unmarshal(line, &m); err != nil {
-			t.Fatalf("%q: %v", line, err)
-		}
-		if m["msg"] == msg {
-			found = append(found, m)
-		}
-	}
-	return found
+	return l.With(t, "msg", msg)
 }
 
 // wait waits for a line of that message and returns the last.

@@ -8,36 +8,18 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/warmpath/warmpath/cache/zmtp"
+	"github.com/warmpath/warmpath/conf/logtest"
 )
 
-// journal is what was logged.
-type journal struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (j *journal) Write(b []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.b.Write(b)
-}
-
-func (j *journal) count(text string) int {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return strings.Count(j.b.String(), text)
-}
-
 // follow runs a Subscriber of the worker until the test ends.
-func follow(t testing.TB, c Config) (*Subscriber, *view, *journal) {
+func follow(t testing.TB, c Config) (*Subscriber, *view, *logtest.Log) {
 	t.Helper()
-	v, j := newView(), &journal{}
+	v, j := newView(), &logtest.Log{}
 	c.Sink = v
 	c.OnState = v.enter
 	c.Log = slog.New(slog.NewTextHandler(j, nil))
@@ -118,7 +100,7 @@ func TestWithoutReplaySocket(t *testing.T) {
 	w.store(lost)
 	w.store(sent)
 	awaitState(t, s, Partial)
-	if j.count("set kv_events_replay") != 1 {
+	if j.Count("set kv_events_replay") != 1 {
 		t.Error("the gap was not logged with its remedy")
 	}
 	w.clear(sent)
@@ -222,7 +204,7 @@ func TestFlood(t *testing.T) {
 		w.store(sent)
 		return s.Stats().Gaps > 0
 	})
-	if j.count("level=WARN") == 0 && s.Stats().State == Live {
+	if j.Count("level=WARN") == 0 && s.Stats().State == Live {
 		t.Error("batches are gone for good, and the view is believed without a word")
 	}
 	w.clear(sent)
@@ -255,7 +237,7 @@ func TestGarbage(t *testing.T) {
 	await(t, "garbage", func() bool { return s.Stats().Dropped > 100 })
 	w.store(sent)
 	awaitExact(t, s, v, w)
-	if lines := j.count("level="); lines > 40 {
+	if lines := j.Count("level="); lines > 40 {
 		t.Errorf("%d lines were logged", lines)
 	}
 }
@@ -286,9 +268,9 @@ func TestNoPublisher(t *testing.T) {
 		"ftp://" + l.Addr().String() + "/x": "want tcp://",
 	} {
 		s, v, j := follow(t, Config{Endpoint: endpoint})
-		await(t, want, func() bool { return j.count(want) == 1 })
+		await(t, want, func() bool { return j.Count(want) == 1 })
 		time.Sleep(50 * time.Millisecond)
-		if n := j.count("level="); n != 1 || s.Stats().State != Never || v.state != Never {
+		if n := j.Count("level="); n != 1 || s.Stats().State != Never || v.state != Never {
 			t.Errorf("%s: %d lines, %s", endpoint, n, s.Stats().State)
 		}
 		w.start("tcp://127.0.0.1:0", "tcp://127.0.0.1:0")
@@ -304,7 +286,7 @@ func TestReplaySocketFails(t *testing.T) {
 	await(t, "the subscription", func() bool { return w.pub.Subscribers("kv@w@m") == 1 })
 	w.store(sent)
 	await(t, "a batch", func() bool { return s.Stats().Batches == 1 })
-	if st := s.Stats(); st.State != Partial || st.Failed == 0 || j.count("check kv_events_replay") == 0 {
+	if st := s.Stats(); st.State != Partial || st.Failed == 0 || j.Count("check kv_events_replay") == 0 {
 		t.Errorf("%+v", st)
 	}
 	w.clear(sent)

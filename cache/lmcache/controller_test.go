@@ -6,37 +6,19 @@ import (
 	"encoding/hex"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/warmpath/warmpath/cache/zmtp"
+	"github.com/warmpath/warmpath/conf/logtest"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// logged is a handler's output that may be read while it is written.
-type logged struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logged) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
 // start runs a controller on free ports.
-func start(t *testing.T, c Config) (*Controller, *logged) {
+func start(t *testing.T, c Config) (*Controller, *logtest.Log) {
 	t.Helper()
-	out := &logged{}
+	out := &logtest.Log{}
 	c.Log = slog.New(slog.NewTextHandler(out, nil))
 	c.Pull, c.Reply, c.Heartbeat, c.Coordinator = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
 	k, err := New(c)

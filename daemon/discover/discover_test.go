@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/conf"
+	"github.com/warmpath/warmpath/conf/logtest"
 )
 
 // zone is a name server: what it says can change while it is asked.
@@ -168,7 +169,7 @@ func TestDiscoveryFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "workers.toml")
 	one := "[[workers]]\nurl = \"http://10.0.0.1:80\"\n"
 	writeFile(t, path, one)
-	log := new(lockedBuffer)
+	log := new(logtest.Log)
 	seen := make(chan string, 9)
 	d := discovery(slog.New(slog.NewTextHandler(log, nil)), nil)
 	if got := urls(d.Take(t.Context(), sources{File: path})); got != "10.0.0.1:80" {
@@ -234,22 +235,4 @@ func TestDiscoveryRaces(t *testing.T) {
 	}
 	time.AfterFunc(100*time.Millisecond, stop)
 	all.Wait()
-}
-
-// lockedBuffer is a log that is read while it is written.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }

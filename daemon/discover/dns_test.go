@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/conf/logtest"
 	"github.com/warmpath/warmpath/daemon/discover/dnstest"
 )
 
@@ -15,7 +16,7 @@ func give(addrs ...string) dnstest.Answer { return dnstest.Answer{Addrs: addrs} 
 // TestNamesOverTheWire asks a name server for a name whose answer changes: what fails in any way takes no worker away.
 func TestNamesOverTheWire(t *testing.T) {
 	n := dnstest.Start(t)
-	log := new(lockedBuffer)
+	log := new(logtest.Log)
 	d := discovery(slog.New(slog.NewTextHandler(log, nil)), System(n.Resolver()))
 	n.Set(give("10.0.0.1", "10.0.0.2", "fd00::1"))
 	const all = "10.0.0.1:80 10.0.0.2:80 [fd00::1]:80"

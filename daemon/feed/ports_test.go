@@ -5,30 +5,12 @@ import (
 	"log/slog"
 	"net"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/conf/logtest"
 	"github.com/warmpath/warmpath/daemon/worker"
 )
-
-// lines is a log that many write to.
-type lines struct {
-	mu sync.Mutex // guards b
-	b  strings.Builder
-}
-
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(b)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
 
 func openAt(t *testing.T, addr string, log *slog.Logger) *Door {
 	t.Helper()
@@ -83,7 +65,7 @@ func TestAWorkerThatListensIsDialled(t *testing.T) {
 // Listeners are opened for the ranks that there are. One whose port is taken is named once, and opened when it is free.
 func TestAListenerForEachRank(t *testing.T) {
 	path := t.TempDir() + "/kv"
-	log := &lines{}
+	log := &logtest.Log{}
 	d := openAt(t, "ipc://"+path, slog.New(slog.NewTextHandler(log, nil)))
 	taken, err := net.Listen("unix", path+"_dp2")
 	if err != nil {

@@ -1,22 +1,22 @@
 package front
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/conf/logtest"
 )
 
 // logging is a log file with what it tells the operator.
-func logging(t *testing.T, path string) (*logFile, *lockedBuffer) {
+func logging(t *testing.T, path string) (*logFile, *logtest.Log) {
 	t.Helper()
-	told := new(lockedBuffer)
+	told := new(logtest.Log)
 	l, err := newLogFile(path, slog.New(slog.NewTextHandler(told, nil)))
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +36,7 @@ func put(t *testing.T, l *logFile, n int) {
 	}
 }
 
-func wantTold(t *testing.T, told *lockedBuffer, warn, info int) {
+func wantTold(t *testing.T, told *logtest.Log, warn, info int) {
 	t.Helper()
 	if w, i := strings.Count(told.String(), "level=WARN"), strings.Count(told.String(), "level=INFO"); w != warn || i != info {
 		t.Errorf("%d WARN, %d INFO; want %d, %d:\n%s", w, i, warn, info, told.String())
@@ -103,7 +103,7 @@ func TestTornLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	told := new(lockedBuffer)
+	told := new(logtest.Log)
 	l := &logFile{file: w, log: slog.New(slog.NewTextHandler(told, nil))}
 	_ = w.SetWriteDeadline(time.Now().Add(100 * time.Millisecond)) // the pipe takes 64 KB
 	_, _ = l.Write([]byte(strings.Repeat("x", 1<<20) + "\n"))
@@ -117,22 +117,4 @@ func TestTornLine(t *testing.T) {
 		t.Errorf("the log holds %q", strings.Trim(s, "x"))
 	}
 	wantTold(t, told, 1, 1)
-}
-
-// lockedBuffer is a log that is read while it is written.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }

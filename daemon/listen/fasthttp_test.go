@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+	"github.com/warmpath/warmpath/conf/logtest"
 )
 
 // The server that the Listener is made for. What is asserted of fasthttp here is what the daemon relies on.
@@ -71,7 +72,7 @@ func front(t *testing.T, c Config, handle func(*fasthttp.RequestCtx)) (l *Listen
 	return l, log
 }
 
-type lockedLog struct{ lines safeBuffer }
+type lockedLog struct{ lines logtest.Log }
 
 func (l *lockedLog) Printf(format string, args ...any) {
 	slog.New(slog.NewTextHandler(&l.lines, nil)).Info(format, "args", args)
@@ -224,7 +225,7 @@ func TestFasthttpRefusal(t *testing.T) {
 			t.Errorf("%s: got %.40q, %v; want %s and a clean end", name, answer, err, c.want)
 		}
 	}
-	eventually(t, "fasthttp logs its errors", func() bool { return log.lines.Len() > 0 })
+	eventually(t, "fasthttp logs its errors", func() bool { return log.lines.String() != "" })
 	if strings.Contains(log.lines.String(), "secret") {
 		t.Error("fasthttp logs headers: set SecureErrorLogMessage")
 	}

@@ -7,11 +7,12 @@ import (
 	"os"
 	"runtime"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/conf/logtest"
 )
 
 // patience is for a slow, loaded machine; nothing is expected to need it.
@@ -62,26 +63,6 @@ func pair(t testing.TB, l *Listener) (client *net.TCPConn, server *Conn) {
 	t.Cleanup(func() { client.Close(); c.Close() })
 	return client, From(c)
 }
-
-// safeBuffer is a log's end that many may write to.
-type safeBuffer struct {
-	mu sync.Mutex // guards b
-	b  strings.Builder
-}
-
-func (s *safeBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *safeBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
-}
-
-func (s *safeBuffer) Len() int { return len(s.String()) }
 
 // counter counts the calls of Gone.
 type counter struct{ n atomic.Int32 }
@@ -155,7 +136,7 @@ func TestAcceptOutlivesEMFILE(t *testing.T) {
 	}
 	h := &hungry{Listener: inner}
 	h.left.Store(4)
-	var log safeBuffer
+	var log logtest.Log
 	l, err := New(h, Config{Log: textLog(&log)})
 	if err != nil {
 		t.Fatal(err)

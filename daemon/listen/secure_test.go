@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/conf/certtest"
+	"github.com/warmpath/warmpath/conf/logtest"
 )
 
 // insecure is for a client's end of a loopback pair.
@@ -137,7 +138,7 @@ func TestSlowHandshake(t *testing.T) {
 
 func TestCertificateReload(t *testing.T) {
 	conf := withTLS(t)
-	var log safeBuffer
+	var log logtest.Log
 	conf.Log = textLog(&log)
 	l := open(t, conf, nil)
 	serves := func(want string) {

@@ -1,7 +1,6 @@
 package probe_test
 
 import (
-	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -15,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/conf/logtest"
 	"github.com/warmpath/warmpath/daemon/probe"
 	"github.com/warmpath/warmpath/daemon/worker"
 )
@@ -45,7 +45,7 @@ func TestServer(t *testing.T) {
 		}
 	}))
 	defer s.Close()
-	var log syncBuffer
+	var log logtest.Log
 	capacity, down := make(chan int, 9), make(chan bool, 9)
 	c := worker.Config{
 		Workers:    []worker.Spec{{ID: "a", URL: strings.Replace(s.URL, "//", "//me:hunter2@", 1)}},
@@ -110,7 +110,7 @@ func TestKeyAndCA(t *testing.T) {
 	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	s.StartTLS()
 	defer s.Close()
-	var log syncBuffer
+	var log logtest.Log
 	c := worker.Config{Workers: []worker.Spec{{ID: "a", URL: s.URL}}, Log: slog.New(slog.NewTextHandler(&log, nil))}
 	q := quick
 	q.Key = "sesame-1"
@@ -160,21 +160,4 @@ func got[T any](t *testing.T, c chan T) T {
 		t.Fatal("nothing in 20 s")
 		panic("unreachable")
 	}
-}
-
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *syncBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *syncBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
 }

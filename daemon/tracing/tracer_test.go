@@ -1,8 +1,6 @@
 package tracing
 
 import (
-	"bytes"
-	"encoding/json"
 	"log/slog"
 	"net"
 	"strings"
@@ -10,51 +8,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/conf/logtest"
 	"github.com/warmpath/warmpath/daemon/exchange"
 	"github.com/warmpath/warmpath/daemon/route"
 	"github.com/warmpath/warmpath/daemon/tracing/otlptest"
 	"github.com/warmpath/warmpath/daemon/upstream"
 )
 
-// lines keeps a log.
-type lines struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
-}
-
-// with returns the lines of a level, decoded.
-func (l *lines) with(t *testing.T, level string) (all []map[string]any) {
-	t.Helper()
-	for _, text := range strings.Split(strings.TrimSpace(l.String()), "\n") {
-		m := map[string]any{}
-		if text != "" {
-			if err := json.Unmarshal([]byte(text), &m); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if m["level"] == level {
-			all = append(all, m)
-		}
-	}
-	return all
-}
-
 // tracing starts a tracer on an endpoint.
-func tracing(t *testing.T, endpoint string, sample float64) (*Tracer, *lines) {
+func tracing(t *testing.T, endpoint string, sample float64) (*Tracer, *logtest.Log) {
 	t.Helper()
-	tr, log := new(Tracer), new(lines)
+	tr, log := new(Tracer), new(logtest.Log)
 	tr.Configure(Config{Endpoint: endpoint, Sample: sample}, "test", slog.New(slog.NewJSONHandler(log, nil)))
 	t.Cleanup(tr.Close)
 	return tr, log
@@ -173,12 +137,12 @@ func TestACollectorCostsNoRequestAnything(t *testing.T) {
 			if waits := tr.live.Load().queue.waiting.Load(); waits > maxWaiting {
 				t.Errorf("%d spans wait; at most %d", waits, maxWaiting)
 			}
-			eventually(t, "a warning", func() bool { return len(log.with(t, "WARN")) > 0 })
+			eventually(t, "a warning", func() bool { return len(log.With(t, "level", "WARN")) > 0 })
 			tr.Close()
 			if s := tr.Stats(); name == "down" && s.Failed+s.Full != n || s.Sent != 0 || s.Failed+s.Full == 0 {
 				t.Errorf("%+v of %d", s, n)
 			}
-			if w := log.with(t, "WARN"); len(w) != 1 || w[0]["reason"] == nil {
+			if w := log.With(t, "level", "WARN"); len(w) != 1 || w[0]["reason"] == nil {
 				t.Errorf("%d warnings: %s", len(w), log)
 			}
 		})
@@ -190,11 +154,11 @@ func TestACollectorThatComesBackIsTold(t *testing.T) {
 	c.Answer(400) // it is not asked again
 	tr, log := tracing(t, c.URL, 1)
 	tr.serve()
-	eventually(t, "the warning", func() bool { return len(log.with(t, "WARN")) == 1 })
+	eventually(t, "the warning", func() bool { return len(log.With(t, "level", "WARN")) == 1 })
 	c.Answer(0)
 	tr.serve()
-	eventually(t, "that it is over", func() bool { return len(log.with(t, "INFO")) == 1 })
-	if l := log.with(t, "INFO")[0]; l["lost_spans"] != 1.0 {
+	eventually(t, "that it is over", func() bool { return len(log.With(t, "level", "INFO")) == 1 })
+	if l := log.With(t, "level", "INFO")[0]; l["lost_spans"] != 1.0 {
 		t.Errorf("%v; want one span lost", l)
 	}
 	if s := tr.Stats(); s != (Stats{On: true, Sent: 1, Failed: 1}) {

@@ -1,7 +1,6 @@
 package remote
 
 import (
-	"bytes"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -11,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/conf/logtest"
 )
 
 const (
@@ -19,21 +20,11 @@ const (
 )
 
 // record is a log that tests read.
-type record struct {
-	mu   sync.Mutex // guards text
-	text bytes.Buffer
-}
+type record struct{ logtest.Log }
 
-func (r *record) Write(p []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.text.Write(p)
-}
-
+// has tells whether a line has all these words.
 func (r *record) has(words ...string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for line := range strings.Lines(r.text.String()) {
+	for line := range strings.Lines(r.String()) {
 		if !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(line, w) }) {
 			return true
 		}

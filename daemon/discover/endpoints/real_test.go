@@ -47,7 +47,7 @@ func TestRealServer(t *testing.T) {
 	set("vllm-2", pod("b", "10.0.0.2"))
 	f := follow(t, k)
 	if got := f.workers(); got != "1:8000=a 2:8000=b" {
-		t.Fatalf("after Follow: %q; log:\n%s", got, &f.log.text)
+		t.Fatalf("after Follow: %q; log:\n%s", got, f.log)
 	}
 	set("vllm-1", kubetest.Pod{Name: "a", Address: "10.0.0.1", Terminating: true}, pod("c", "10.0.0.3"))
 	f.expect("1:8000=a! 2:8000=b 3:8000=c")
@@ -59,7 +59,7 @@ func TestRealServer(t *testing.T) {
 	if out, err := restart.CombinedOutput(); err != nil {
 		t.Fatalf("stop: %v\n%s", err, out)
 	}
-	f.eventually("a warning", func() bool { return f.log.count("those it gave before stay") == 1 })
+	f.eventually("a warning", func() bool { return f.log.Count("those it gave before stay") == 1 })
 	if got := f.workers(); got != "1:8000=a! 3:8000=c" {
 		t.Errorf("without a server: %q", got)
 	}
@@ -67,7 +67,7 @@ func TestRealServer(t *testing.T) {
 	if out, err := restart.CombinedOutput(); err != nil {
 		t.Fatalf("start: %v\n%s", err, out)
 	}
-	f.eventually("a word of the end", func() bool { return f.log.count("Kubernetes answers again") == 1 })
+	f.eventually("a word of the end", func() bool { return f.log.Count("Kubernetes answers again") == 1 })
 	set("vllm-1", pod("c", "10.0.0.3"), pod("d", "10.0.0.4"))
 	f.expect("3:8000=c 4:8000=d")
 
@@ -78,5 +78,5 @@ func TestRealServer(t *testing.T) {
 	f.expect("3:8000=c 4:8000=d")
 	kubectl(t, nil, "delete", "rolebinding", "warmpath")
 	f.source.Follow(t.Context(), service(k))
-	f.eventually("a remedy", func() bool { return f.log.count("give the service account get, list and watch") == 1 })
+	f.eventually("a remedy", func() bool { return f.log.Count("give the service account get, list and watch") == 1 })
 }

@@ -1,7 +1,6 @@
 package endpoints_test
 
 import (
-	"bytes"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -9,34 +8,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/conf/logtest"
 	. "github.com/warmpath/warmpath/daemon/discover/endpoints"
 	"github.com/warmpath/warmpath/daemon/discover/endpoints/kubetest"
 )
-
-// journal is a log that a test reads while it is written.
-type journal struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (j *journal) Write(p []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.Write(p)
-}
-
-func (j *journal) count(text string) int {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return strings.Count(j.text.String(), text)
-}
 
 // follower is a source that runs, and its API server.
 type follower struct {
 	*kubetest.Server
 	t      *testing.T
 	source *Source
-	log    *journal
+	log    *logtest.Log
 }
 
 func service(k *kubetest.Server) Service {
@@ -44,7 +26,7 @@ func service(k *kubetest.Server) Service {
 }
 
 func follow(t *testing.T, k *kubetest.Server) *follower {
-	f := &follower{Server: k, t: t, log: &journal{}}
+	f := &follower{Server: k, t: t, log: &logtest.Log{}}
 	f.source = New(slog.New(slog.NewTextHandler(f.log, nil)))
 	f.source.Follow(t.Context(), service(k))
 	var running sync.WaitGroup
@@ -57,7 +39,7 @@ func (f *follower) eventually(what string, ok func() bool) {
 	f.t.Helper()
 	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			f.t.Fatalf("never: %s; workers: %s; log:\n%s", what, f.workers(), &f.log.text)
+			f.t.Fatalf("never: %s; workers: %s; log:\n%s", what, f.workers(), f.log)
 		}
 	}
 }
@@ -108,7 +90,7 @@ func TestFollowsAService(t *testing.T) {
 	f.expect("3:8000=c")
 	k.Set("vllm", "vllm-1", 8000, kubetest.Pod{Name: "c", Address: "10.0.0.3"})
 	f.expect("3:8000=c!")
-	f.eventually("a word that nobody can serve", func() bool { return f.log.count("no ready pod") == 1 })
+	f.eventually("a word that nobody can serve", func() bool { return f.log.Count("no ready pod") == 1 })
 	if lists, _ := k.Asked(); lists != 2 {
 		t.Errorf("%d parts of lists; want the 2 of one list, and a watch from there", lists)
 	}
@@ -141,7 +123,7 @@ func TestGoesOnAfterACut(t *testing.T) {
 	if lists, _ := k.Asked(); lists != 1 {
 		t.Errorf("%d lists; want 1", lists)
 	}
-	if n := f.log.count("level=WARN"); n != 0 {
+	if n := f.log.Count("level=WARN"); n != 0 {
 		t.Errorf("%d warnings for a cut that nobody felt", n)
 	}
 }
@@ -165,8 +147,8 @@ func TestListsAgainWhenGone(t *testing.T) {
 	k.Fail(http.StatusGone)
 	f.eventually("a new list", func() bool { n, _ := k.Asked(); return n > was })
 	f.expect("4:8000=d")
-	if n := f.log.count("does not list"); n != 0 {
-		t.Errorf("410 counts as an outage: %s", &f.log.text)
+	if n := f.log.Count("does not list"); n != 0 {
+		t.Errorf("410 counts as an outage: %s", f.log)
 	}
 }
 
@@ -187,7 +169,7 @@ func TestOutageTakesNobodyAway(t *testing.T) {
 			f.watched(0)
 			begin(k, true)
 			k.Break()
-			f.eventually("a warning", func() bool { return f.log.count("those it gave before stay") == 1 })
+			f.eventually("a warning", func() bool { return f.log.Count("those it gave before stay") == 1 })
 			_, tries := k.Asked()
 			f.watched(tries)
 			if got := f.workers(); got != "1:8000=a" {
@@ -197,8 +179,8 @@ func TestOutageTakesNobodyAway(t *testing.T) {
 			k.Break()
 			k.Set("vllm", "s", 8000, pod("b", "10.0.0.2"))
 			f.expect("2:8000=b")
-			f.eventually("a word of the end", func() bool { return f.log.count("Kubernetes answers again") == 1 })
-			if n := f.log.count("those it gave before stay"); n != 1 {
+			f.eventually("a word of the end", func() bool { return f.log.Count("Kubernetes answers again") == 1 })
+			if n := f.log.Count("those it gave before stay"); n != 1 {
 				t.Errorf("%d warnings of one outage", n)
 			}
 		})
@@ -216,7 +198,7 @@ func TestTakesUpANewToken(t *testing.T) {
 	k.Break()
 	k.Set("vllm", "s", 8000, pod("b", "10.0.0.2"))
 	f.expect("2:8000=b")
-	if n := f.log.count("level=WARN"); n != 0 {
+	if n := f.log.Count("level=WARN"); n != 0 {
 		t.Errorf("%d warnings", n)
 	}
 }
@@ -227,9 +209,9 @@ func TestStartsWithoutAServer(t *testing.T) {
 	k.Refuse(http.StatusServiceUnavailable)
 	f := follow(t, k)
 	f.expect("")
-	f.eventually("a warning", func() bool { return f.log.count("those it gave before stay") == 1 })
+	f.eventually("a warning", func() bool { return f.log.Count("those it gave before stay") == 1 })
 	k.Refuse(0)
-	f.eventually("a warning of none", func() bool { return f.log.count("no ready pod") == 1 })
+	f.eventually("a warning of none", func() bool { return f.log.Count("no ready pod") == 1 })
 	k.Set("vllm", "s", 8000, pod("a", "10.0.0.1"))
 	f.expect("1:8000=a")
 }
@@ -240,10 +222,10 @@ func TestRefusalsNameTheRemedy(t *testing.T) {
 		k := kubetest.Start(t)
 		s := service(k)
 		change(k, &s)
-		log := &journal{}
+		log := &logtest.Log{}
 		New(slog.New(slog.NewTextHandler(log, nil))).Follow(t.Context(), s)
-		if log.count(want) == 0 {
-			t.Errorf("no %q in %s", want, &log.text)
+		if log.Count(want) == 0 {
+			t.Errorf("no %q in %s", want, log)
 		}
 	}
 	f(func(k *kubetest.Server, s *Service) { k.Refuse(403) }, "give the service account get, list and watch on endpointslices")
