@@ -55,7 +55,7 @@ var arrows = map[string][]string{
 
 	// The workers' KV cache: a store, and the doors to it.
 	"daemon/kvcache":  {"daemon/discover", "daemon/hyperpod", "daemon/resp", "cache/kvstore/..."},
-	"daemon/hyperpod": {"cache/kvstore"},
+	"daemon/hyperpod": {"cache/kvstore", "daemon/listen"},
 	"daemon/resp":     {"cache/kvstore", "daemon/socket"},
 
 	// The others under daemon are strangers to each other.
@@ -132,7 +132,7 @@ var arrows = map[string][]string{
 var doors = map[string][]string{
 	"github.com/tetratelabs/wazero":                         {"host"},
 	"github.com/gofiber/fiber/v2":                           {"daemon/front", "daemon/operator"},
-	"github.com/valyala/fasthttp":                           {"daemon/front", "daemon/operator"},
+	"github.com/valyala/fasthttp":                           {"daemon/front", "daemon/hyperpod", "daemon/operator"},
 	"github.com/prometheus/client_golang":                   {"daemon/operator"},
 	"github.com/coreos/go-systemd/v22":                      {"daemon/unit"},
 	"github.com/armon/go-radix":                             {"cache/holdings", "cache/kvstore/catalog", "cache/prefix"},

@@ -25,7 +25,7 @@ type KVCache struct {
 	PasswordFile   string `toml:"password_file" reload:"restart"`   // holds the password of AUTH; "" = none is asked for
 	TLSCertFile    string `toml:"tls_cert_file" reload:"restart"`   // PEM; with TLSKeyFile: TLS at the Redis door
 	TLSKeyFile     string `toml:"tls_key_file" reload:"restart"`    // PEM
-	MaxConnections int    `toml:"max_connections" reload:"restart"` // at the Redis door; more are refused
+	MaxConnections int    `toml:"max_connections" reload:"restart"` // at each door; more are refused
 
 	L2 L2 `toml:"l2"`
 }
@@ -88,6 +88,16 @@ const minKVCache = 16 << 20
 
 // Open reports whether the cache has a door.
 func (c *KVCache) Open() bool { return c.RESP != "" || c.HyperPod != "" }
+
+// Connections is how many the open doors have together at most.
+func (c *KVCache) Connections() (n int) {
+	for _, door := range []string{c.RESP, c.HyperPod} {
+		if door != "" {
+			n += c.MaxConnections
+		}
+	}
+	return n
+}
 
 // FileMode is Mode as a number.
 func (c *KVCache) FileMode() os.FileMode {

@@ -25,10 +25,7 @@ func (r *room) fit(c *conf.Config, pools []*pool) (clients, admin int) {
 	if !ok {
 		return clients, 256
 	}
-	k := listen.Kept{Redis: c.Cache.Redis != "" || c.Cache.RedisURLFile != ""}
-	if c.KVCache.Open() {
-		k.Doors = c.KVCache.MaxConnections
-	}
+	k := listen.Kept{Redis: c.Cache.Redis != "" || c.Cache.RedisURLFile != "", Doors: c.KVCache.Connections()}
 	for _, p := range pools {
 		k.Workers += len(p.set.Load().conf.Workers)
 	}

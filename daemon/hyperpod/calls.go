@@ -1,6 +1,7 @@
 package hyperpod
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -10,6 +11,8 @@ import (
 	"os"
 	"strconv"
 	"time"
+
+	"github.com/valyala/fasthttp"
 
 	"github.com/warmpath/warmpath/cache/kvstore"
 )
@@ -30,56 +33,57 @@ func keyOf(bucket, key string) (string, error) {
 	return "h" + string([]byte{byte(len(b))}) + b + k, nil
 }
 
-func answer(w http.ResponseWriter, status int, body any) {
+func answer(r *fasthttp.RequestCtx, status int, body any) {
 	text, err := json.Marshal(body)
 	if err != nil {
 		status, text = http.StatusInternalServerError, nil // BUG: our own structs always fit
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
-	w.WriteHeader(status)
-	_, _ = w.Write(text) // a worker that has left reads nothing
+	r.SetContentType("application/json")
+	r.SetStatusCode(status)
+	r.SetBody(text)
 }
 
 // put reads the body into its place. A key that has a value keeps it, as LMCache expects of blocks that never change.
-func (s *Server) put(w http.ResponseWriter, r *http.Request, bucket, rawKey string) {
+func (s *Server) put(r *fasthttp.RequestCtx, bucket, rawKey string) {
 	key, err := keyOf(bucket, rawKey)
 	if err != nil {
-		s.fail(w, http.StatusBadRequest, err.Error())
+		s.fail(r, http.StatusBadRequest, err.Error())
 		return
 	}
-	if r.ContentLength < 0 {
-		s.fail(w, http.StatusLengthRequired, "send Content-Length: room is taken before the value is read")
+	length := int64(r.Request.Header.ContentLength())
+	if length < 0 {
+		s.fail(r, http.StatusLengthRequired, "send Content-Length: room is taken before the value is read")
 		return
 	}
 	if s.config.Store.Exists(key, nobody, 0) {
-		s.drain(w, r)
-		w.WriteHeader(http.StatusConflict)
+		s.drain(r)
+		r.SetStatusCode(http.StatusConflict)
 		return
 	}
-	f, err := s.config.Store.Reserve(key, r.ContentLength)
+	f, err := s.config.Store.Reserve(key, length)
 	if err != nil {
-		s.config.Log.Debug("the KV cache refused a value", "client", r.RemoteAddr, "reason", err)
+		s.config.Log.Debug("the KV cache refused a value", "client", r.RemoteAddr(), "reason", err)
 		if !errors.Is(err, kvstore.ErrTooLarge) { // else the connection is closed: it is not worth reading
-			s.drain(w, r)
+			s.drain(r)
 		}
-		s.fail(w, statusOf(err), err.Error())
+		s.fail(r, statusOf(err), err.Error())
 		return
 	}
-	if err := s.fill(w, r, f.Pieces()); err != nil {
+	if err := s.fill(r, f.Pieces()); err != nil {
 		f.Abort()
+		r.SetConnectionClose() // nobody waits for the rest
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			s.counts.stalled.Add(1)
-			s.config.Log.Warn("a worker stopped in the middle of a value", "client", r.RemoteAddr, "bytes", r.ContentLength)
+			s.config.Log.Warn("a worker stopped in the middle of a value", "client", r.RemoteAddr(), "bytes", length)
 		}
-		s.fail(w, http.StatusBadRequest, "the body is shorter than its Content-Length")
+		s.fail(r, http.StatusBadRequest, "the body is shorter than its Content-Length")
 		return
 	}
 	if !f.Commit(kvstore.Terms{When: kvstore.IfAbsent}) {
-		w.WriteHeader(http.StatusConflict)
+		r.SetStatusCode(http.StatusConflict)
 		return
 	}
-	w.WriteHeader(http.StatusOK)
+	r.SetStatusCode(http.StatusOK)
 }
 
 // statusOf is how a refused value is answered. LMCache logs any of them and goes on.
@@ -96,14 +100,14 @@ func statusOf(why error) int {
 }
 
 // fill reads the body. A worker has pieceTime for each piece: the room that it fills is nobody else's meanwhile.
-func (s *Server) fill(w http.ResponseWriter, r *http.Request, pieces [][]byte) error {
-	deadline := http.NewResponseController(w)
+func (s *Server) fill(r *fasthttp.RequestCtx, pieces [][]byte) error {
+	conn, body := r.Conn(), r.RequestBodyStream()
 	for _, p := range pieces {
 		for len(p) > 0 {
-			if err := deadline.SetReadDeadline(time.Now().Add(pieceTime)); err != nil {
+			if err := conn.SetReadDeadline(time.Now().Add(pieceTime)); err != nil {
 				return err
 			}
-			n, err := r.Body.Read(p)
+			n, err := body.Read(p)
 			s.counts.put.Add(uint64(n))
 			p = p[n:]
 			if err != nil && len(p) > 0 {
@@ -111,15 +115,16 @@ func (s *Server) fill(w http.ResponseWriter, r *http.Request, pieces [][]byte) e
 			}
 		}
 	}
-	return deadline.SetReadDeadline(time.Time{})
+	return nil
 }
 
 // drain reads a body that nobody wants, so that the connection can be used again.
-func (s *Server) drain(w http.ResponseWriter, r *http.Request) {
-	deadline := http.NewResponseController(w)
-	_ = deadline.SetReadDeadline(time.Now().Add(pieceTime))
-	_, _ = io.Copy(io.Discard, r.Body) // an error shows at the next request
-	_ = deadline.SetReadDeadline(time.Time{})
+func (s *Server) drain(r *fasthttp.RequestCtx) {
+	if r.Request.Header.ContentLength() == 0 {
+		return // there may be no stream
+	}
+	_ = r.Conn().SetReadDeadline(time.Now().Add(pieceTime))
+	_, _ = io.Copy(io.Discard, r.RequestBodyStream()) // an error shows at the next request
 }
 
 // granted is the answer of a lease.
@@ -135,24 +140,24 @@ type offset struct {
 
 // lease answers where the value lies. An answer without offsets would be a miss that LMCache never releases: a value of
 // no bytes, or one that is not in the segment, is a plain miss.
-func (s *Server) lease(w http.ResponseWriter, r *http.Request, bucket, rawKey string) {
+func (s *Server) lease(r *fasthttp.RequestCtx, bucket, rawKey string) {
 	key, err := keyOf(bucket, rawKey)
 	if err != nil {
-		s.fail(w, http.StatusBadRequest, err.Error())
+		s.fail(r, http.StatusBadRequest, err.Error())
 		return
 	}
-	life, ok := lifeOf(r.URL.Query().Get("ttl_s"))
+	life, ok := lifeOf(string(r.QueryArgs().Peek("ttl_s")))
 	if !ok {
-		s.fail(w, http.StatusBadRequest, "ttl_s is to be seconds, above zero and at most "+MaxLease.String())
+		s.fail(r, http.StatusBadRequest, "ttl_s is to be seconds, above zero and at most "+MaxLease.String())
 		return
 	}
-	l := s.config.Store.Get(r.Context(), key, nobody)
+	l := s.config.Store.Get(context.Background(), key, nobody)
 	if l == nil || len(l.Extents()) == 0 {
 		if l != nil {
 			l.Release()
 		}
 		s.counts.misses.Add(1)
-		answer(w, http.StatusNotFound, map[string]string{"error": "miss"})
+		answer(r, http.StatusNotFound, map[string]string{"error": "miss"})
 		return
 	}
 	g := granted{Offsets: make([]offset, 0, len(l.Extents()))}
@@ -162,12 +167,12 @@ func (s *Server) lease(w http.ResponseWriter, r *http.Request, bucket, rawKey st
 	g.ID, ok = s.leases.add(l, time.Now().Add(life))
 	if !ok {
 		l.Release()
-		s.fail(w, http.StatusServiceUnavailable, "too many leases are held; release them")
+		s.fail(r, http.StatusServiceUnavailable, "too many leases are held; release them")
 		return
 	}
 	s.counts.hits.Add(1)
 	s.counts.leased.Add(uint64(l.Size()))
-	answer(w, http.StatusOK, g)
+	answer(r, http.StatusOK, g)
 }
 
 // lifeOf reads ttl_s; LMCache's default where there is none.
@@ -182,10 +187,10 @@ func lifeOf(text string) (time.Duration, bool) {
 	return time.Duration(seconds * float64(time.Second)), true
 }
 
-func (s *Server) release(w http.ResponseWriter, id string) {
+func (s *Server) release(r *fasthttp.RequestCtx, id string) {
 	if !s.leases.release(id) {
-		s.fail(w, http.StatusNotFound, "there is no such lease; its time may be over")
+		s.fail(r, http.StatusNotFound, "there is no such lease; its time may be over")
 		return
 	}
-	w.WriteHeader(http.StatusOK)
+	r.SetStatusCode(http.StatusOK)
 }

@@ -4,16 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
+	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
+	"runtime/debug"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/valyala/fasthttp"
+
 	"github.com/warmpath/warmpath/cache/kvstore"
+	"github.com/warmpath/warmpath/daemon/listen"
 )
 
 // Config says where the door is and what is behind it.
@@ -21,7 +28,9 @@ type Config struct {
 	Listen string                                           // HOST:PORT
 	Bind   func(network, addr string) (net.Listener, error) // default net.Listen
 	Store  *kvstore.Store                                   // its arena is the segment that workers map
-	Log    *slog.Logger                                     // default slog.Default()
+
+	MaxConns int          // more are closed as they come; default 10,000, as of the Redis door
+	Log      *slog.Logger // default slog.Default()
 }
 
 // MaxLease is the longest lease that a worker gets. Who asks for a longer one gets an error: a worker that believes
@@ -32,16 +41,19 @@ const (
 	headerTime = 10 * time.Second
 	pieceTime  = 30 * time.Second // for the next piece of a value
 	idleTime   = 2 * time.Minute  // LMCache keeps a connection for 30 s
+	headerRoom = 32 << 10         // of a request's head
 )
 
 // Server is the door. New binds it, Run serves, Close ends both.
 type Server struct {
 	config   Config
-	http     *http.Server
-	listener net.Listener
+	http     *fasthttp.Server
+	listener *listen.Listener
 	leases   *leases
-	open     atomic.Int64
 	counts   counters
+
+	mu   sync.Mutex // guards open
+	open map[net.Conn]struct{}
 }
 
 // counters are what the door counts; see Stats.
@@ -67,29 +79,57 @@ func New(c Config) (*Server, error) {
 	if c.Bind == nil {
 		c.Bind = net.Listen
 	}
-	l, err := c.Bind("tcp", c.Listen)
+	if c.MaxConns <= 0 {
+		c.MaxConns = 10_000
+	}
+	bound, err := c.Bind("tcp", c.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("hyperpod: %w", err)
 	}
-	s := &Server{config: c, listener: l, leases: newLeases()}
-	s.http = &http.Server{Handler: s, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: 32 << 10,
-		ErrorLog: log.New(discard{}, "", 0), ConnState: s.count}
+	l, err := listen.New(bound, listen.Config{MaxConns: c.MaxConns, Limit: "kv_cache.max_connections", Log: c.Log})
+	if err != nil {
+		bound.Close()
+		return nil, fmt.Errorf("hyperpod: %w", err)
+	}
+	s := &Server{config: c, listener: l, leases: newLeases(), open: map[net.Conn]struct{}{}}
+	s.http = &fasthttp.Server{
+		Handler:                      s.attend,
+		ErrorHandler:                 s.unread,
+		StreamRequestBody:            true,
+		MaxRequestBodySize:           1, // read ahead of the handler: a value goes straight to its place
+		DisablePreParseMultipartForm: true,
+		ReadBufferSize:               headerRoom,
+		ReadTimeout:                  headerTime,
+		IdleTimeout:                  idleTime,
+		Concurrency:                  c.MaxConns + 1, // the listener counts
+		CloseOnShutdown:              true,
+		NoDefaultServerHeader:        true,
+		NoDefaultContentType:         true,
+		NoDefaultDate:                true,
+		Logger:                       discard{},
+		ConnState:                    s.count,
+	}
 	return s, nil
 }
 
-// discard takes net/http's lines: what matters of them is counted and logged here.
+// discard takes fasthttp's lines: what matters of them is counted and logged here.
 type discard struct{}
 
-// Write drops the line.
-func (discard) Write(p []byte) (int, error) { return len(p), nil }
+// Printf drops the line.
+func (discard) Printf(string, ...any) {}
 
-func (s *Server) count(_ net.Conn, state http.ConnState) {
-	switch state {
-	case http.StateNew:
-		s.open.Add(1)
-	case http.StateClosed, http.StateHijacked:
-		s.open.Add(-1)
+// count keeps the connections that are open, for Close. It is called at each request, too.
+func (s *Server) count(c net.Conn, state fasthttp.ConnState) {
+	if state != fasthttp.StateNew && state != fasthttp.StateClosed {
+		return
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if state == fasthttp.StateNew {
+		s.open[c] = struct{}{}
+		return
+	}
+	delete(s.open, c)
 }
 
 // Addr is where the door is, host:port.
@@ -111,7 +151,7 @@ func (s *Server) Run() error {
 			}
 		}
 	}()
-	if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+	if err := s.http.Serve(s.listener); err != nil {
 		return fmt.Errorf("hyperpod: %w", err)
 	}
 	return nil
@@ -119,65 +159,121 @@ func (s *Server) Run() error {
 
 // Close lets requests end, within ctx, and ends all leases: the memory is about to be given back.
 func (s *Server) Close(ctx context.Context) {
-	if s.http.Shutdown(ctx) != nil {
-		s.http.Close()
+	_ = s.http.ShutdownWithContext(ctx) // its errors are those of ctx, and of a listener that is closed already
+	s.listener.Close()                  // if Run was never called
+	s.mu.Lock()
+	left := slices.Collect(maps.Keys(s.open))
+	s.mu.Unlock()
+	for _, c := range left {
+		listen.From(c).Abort()
 	}
-	s.listener.Close() // if Run was never called
 	s.leases.expire(time.Now().Add(2 * MaxLease))
 }
 
 // Stats counts.
 func (s *Server) Stats() Stats {
 	held, granted, expired := s.leases.stats()
-	return Stats{Connections: int(s.open.Load()), Requests: s.counts.requests.Load(), Failed: s.counts.failed.Load(),
+	return Stats{Connections: s.listener.Stats().Open, Requests: s.counts.requests.Load(), Failed: s.counts.failed.Load(),
 		Stalled: s.counts.stalled.Load(), Leases: held, Granted: granted, Expired: expired,
 		Hits: s.counts.hits.Load(), Misses: s.counts.misses.Load(), BytesIn: s.counts.put.Load(),
 		BytesLeased: s.counts.leased.Load()}
 }
 
-// ServeHTTP finds the call that a path means. It looks at the path as it came: a key has slashes, which are escaped.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// attend answers a request, and leaves the connection where the next one begins, or closes it.
+func (s *Server) attend(r *fasthttp.RequestCtx) {
+	defer func() {
+		if p := recover(); p != nil { // one request fails, not the process
+			s.config.Log.Error("BUG: a request at the KV cache made the daemon panic", "panic", p,
+				"stack", string(debug.Stack()))
+			r.SetConnectionClose()
+			s.fail(r, http.StatusInternalServerError, "the daemon made a mistake, which its log tells")
+		}
+	}()
 	s.counts.requests.Add(1)
-	raw, _, _ := strings.Cut(r.RequestURI, "?")
+	s.answer(r)
+	conn := listen.From(r.Conn())
+	if !s.finish(r) {
+		r.SetConnectionClose()
+		conn.Linger()
+	}
+	conn.NextRequest()
+}
+
+// finish reads what a call has left of a body, if it is short, and reports whether that was the end of it.
+func (s *Server) finish(r *fasthttp.RequestCtx) bool {
+	switch n := r.Request.Header.ContentLength(); {
+	case n == 0 || r.Response.ConnectionClose():
+		return n == 0
+	case n < 0:
+		return false
+	}
+	_ = r.Conn().SetReadDeadline(time.Now().Add(pieceTime))
+	_, err := io.CopyN(io.Discard, r.RequestBodyStream(), shortRest)
+	return errors.Is(err, io.EOF)
+}
+
+// shortRest is sooner read than a connection is made anew.
+const shortRest = 256 << 10
+
+// unread answers what fasthttp could not read as a request. It closes the connection then.
+func (s *Server) unread(r *fasthttp.RequestCtx, why error) {
+	conn := listen.From(r.Conn())
+	if _, broken := errors.AsType[*net.OpError](why); broken { // a client that has left, or that sends nothing
+		conn.LingerBriefly()
+		answer(r, http.StatusRequestTimeout, map[string]string{"error": "no request came within " + headerTime.String()})
+		return
+	}
+	conn.Linger()
+	s.counts.requests.Add(1)
+	if _, long := errors.AsType[*fasthttp.ErrSmallBuffer](why); long {
+		s.fail(r, http.StatusRequestHeaderFieldsTooLarge, fmt.Sprintf("the head is longer than %d bytes", headerRoom))
+		return
+	}
+	s.fail(r, http.StatusBadRequest, "this is no request of HTTP/1.1")
+}
+
+// answer finds the call that a path means. It looks at the path as it came: a key has slashes, which are escaped.
+func (s *Server) answer(r *fasthttp.RequestCtx) {
+	raw, _, _ := strings.Cut(string(r.RequestURI()), "?")
 	parts := strings.Split(raw, "/")
 	switch {
 	case len(parts) == 5 && parts[1] == "v1" && parts[2] == "leases" && parts[4] == "release":
-		if allow(w, r, http.MethodPost) {
-			s.release(w, parts[3])
+		if allow(r, http.MethodPost) {
+			s.release(r, parts[3])
 		}
 	case len(parts) < 5 || parts[1] != "v1" || parts[2] != "kv":
-		s.fail(w, http.StatusNotFound, "there is no such path; known here: /v1/kv/{bucket}/{key}, its /leases, and "+
+		s.fail(r, http.StatusNotFound, "there is no such path; known here: /v1/kv/{bucket}/{key}, its /leases, and "+
 			"/v1/leases/{id}/release")
 	case len(parts) == 5:
-		if allow(w, r, http.MethodPut) {
-			s.put(w, r, parts[3], parts[4])
+		if allow(r, http.MethodPut) {
+			s.put(r, parts[3], parts[4])
 		}
 	case len(parts) == 6 && parts[5] == "leases":
-		if allow(w, r, http.MethodPost) {
-			s.lease(w, r, parts[3], parts[4])
+		if allow(r, http.MethodPost) {
+			s.lease(r, parts[3], parts[4])
 		}
 	case len(parts) == 7 && parts[5] == "leases":
-		if allow(w, r, http.MethodDelete) {
-			s.release(w, parts[6])
+		if allow(r, http.MethodDelete) {
+			s.release(r, parts[6])
 		}
 	default:
-		s.fail(w, http.StatusNotFound, "there is no such path; a slash in a key is to be written as %2F")
+		s.fail(r, http.StatusNotFound, "there is no such path; a slash in a key is to be written as %2F")
 	}
 }
 
-func allow(w http.ResponseWriter, r *http.Request, method string) bool {
-	if r.Method == method {
+func allow(r *fasthttp.RequestCtx, method string) bool {
+	if string(r.Method()) == method {
 		return true
 	}
-	w.Header().Set("Allow", method)
-	w.WriteHeader(http.StatusMethodNotAllowed)
+	r.Response.Header.Set("Allow", method)
+	r.SetStatusCode(http.StatusMethodNotAllowed)
 	return false
 }
 
 // fail answers an error.
-func (s *Server) fail(w http.ResponseWriter, status int, what string) {
+func (s *Server) fail(r *fasthttp.RequestCtx, status int, what string) {
 	s.counts.failed.Add(1)
-	answer(w, status, map[string]string{"error": what})
+	answer(r, status, map[string]string{"error": what})
 }
 
 // nobody: leases keep values here, promises are the Redis door's.

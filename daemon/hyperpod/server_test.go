@@ -213,32 +213,6 @@ func TestFullOfLeases(t *testing.T) {
 	// the other leases end with the door
 }
 
-// Bodies that break off, and lengths that are missing, leave nothing behind.
-func TestBrokenBodies(t *testing.T) {
-	s, store, _ := serve(t, 16<<20)
-	f := func(text, want string) {
-		t.Helper()
-		c, err := net.Dial("tcp", s.Addr())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
-		c.SetDeadline(time.Now().Add(10 * time.Second))
-		io.WriteString(c, text)
-		c.(*net.TCPConn).CloseWrite()
-		if got, _ := io.ReadAll(c); !strings.HasPrefix(string(got), want) {
-			t.Errorf("%.60q answers %.100q; want %s", text, got, want)
-		}
-	}
-	f("PUT /v1/kv/b/k HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nshort", "HTTP/1.1 400")
-	f("PUT /v1/kv/b/k HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", "HTTP/1.1 411")
-	f("PUT /v1/kv/b/k HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n", "HTTP/1.1 400")
-	f("PUT /v1/kv/b/%zz HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nx", "HTTP/1.1 400")
-	if n := store.Stats(); n.Fillings != 0 || n.ReservedBytes != 0 || n.Entries != 0 {
-		t.Errorf("left behind: %+v", n)
-	}
-}
-
 // TestTorture: many workers put, lease and release at random, some never release; every value that is read is the one put.
 func TestTorture(t *testing.T) {
 	_, _, w := serve(t, 24<<20)

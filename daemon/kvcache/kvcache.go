@@ -152,7 +152,8 @@ func (k *Cache) openHyperPod(c Config) (err error) {
 	if c.HyperPod == "" {
 		return nil
 	}
-	k.pod, err = hyperpod.New(hyperpod.Config{Listen: c.HyperPod, Bind: c.Bind, Store: k.store, Log: c.Log})
+	k.pod, err = hyperpod.New(hyperpod.Config{Listen: c.HyperPod, Bind: c.Bind, Store: k.store, MaxConns: c.MaxConns,
+		Log: c.Log})
 	if err == nil {
 		c.Log.Info("the KV cache is open", "hyperpod", k.pod.Addr(), "max_bytes", c.MaxBytes, "policy", c.Policy,
 			"segment", c.Segment, "mode", c.Mode)

@@ -12,6 +12,7 @@ type census struct {
 	start        time.Time     // write deadlines are reckoned from here
 	writeTimeout time.Duration // see Config
 	log          *slog.Logger
+	limit        string // the name of most in the configuration
 	watcher      watcher
 
 	accepted, refused, gone, slow atomic.Uint64
@@ -89,7 +90,7 @@ func (n *census) warnFull() {
 	if now := time.Now(); !n.closed && now.Sub(n.fullAt) >= warnEvery {
 		n.fullAt = now
 		n.log.Warn("listen: connections are refused, as many are open as may be; find who keeps them, or raise "+
-			"server.max_connections and the limit of open files", "max_connections", n.most)
+			"the setting and the limit of open files", "setting", n.limit, "max_connections", n.most)
 	}
 }
 

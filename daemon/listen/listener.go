@@ -17,6 +17,9 @@ type Config struct {
 	// MaxConns bounds the open connections; one more is closed as soon as it is accepted. Zero means no limit.
 	MaxConns int
 
+	// Limit is the name of MaxConns in the configuration, for the log. Default server.max_connections.
+	Limit string
+
 	// CertFile and KeyFile are PEM files. With both every connection speaks TLS (1.2 or later, http/1.1); with neither
 	// none does. When they change the new pair is used for the next handshake, see Listener.Reload.
 	CertFile, KeyFile string
@@ -53,9 +56,13 @@ func newListener(inner net.Listener, c Config, watch func() (watcher, error)) (*
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
+	if c.Limit == "" {
+		c.Limit = "server.max_connections"
+	}
 	l := &Listener{inner: NewPatient(inner, c.Log)}
 	l.census.log = c.Log
 	l.census.most = c.MaxConns
+	l.census.limit = c.Limit
 	l.census.start = time.Now()
 	l.census.writeTimeout = c.WriteTimeout
 	if c.CertFile != "" || c.KeyFile != "" {
