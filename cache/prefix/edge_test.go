@@ -367,3 +367,30 @@ func TestBestAndOne(t *testing.T) {
 		t.Errorf("%v allocations", allocs)
 	}
 }
+
+// A full index takes a new prompt into the memory of the one that it evicts.
+func TestFullIndexAllocatesNothing(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	x := New(Config{Workers: 1, Capacity: 64 * 20})
+	n := x.Namespace("m")
+	next := uint64(0)
+	touch := func() {
+		var chain [20]uint64
+		for i := range chain {
+			next++
+			chain[i] = mix(next)
+		}
+		n.Touch(0, chain[:18+next%3])
+	}
+	for range 1000 {
+		touch()
+	}
+	if got := testing.AllocsPerRun(1000, touch); got != 0 {
+		t.Errorf("%v allocations a touch", got)
+	}
+	if err := x.check(); err != nil {
+		t.Error(err)
+	}
+}

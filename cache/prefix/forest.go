@@ -11,11 +11,15 @@ import "sync"
 type forest struct {
 	mu       sync.RWMutex // guards all below, all trees and all holders, and Index's directory; see doc.go
 	workers  []worker
-	nodes    int // but roots
+	spare    *node // the last one evicted, or nil: memory for the next
+	nodes    int   // but roots
 	maxNodes int
 	evicted  uint64 // pairs dropped because the worker's capacity was reached
 	crowded  uint64 // pairs dropped because there were too many nodes or namespaces
 }
+
+// maxSpare bounds what a spare node keeps from the collector: 32 KB.
+const maxSpare = 4096
 
 // split cuts n after c blocks, 0 < c < len(n.run), and returns the new upper part. The new node is the upper one, so
 // that the children of n, which may be thousands, stay as they are.
@@ -112,6 +116,9 @@ func (f *forest) shorten(slot uint32, over int) int {
 	if len(n.held) == 0 {
 		n.parent.kids.remove(n.run[0])
 		f.nodes--
+		if cap(n.run) <= maxSpare {
+			f.spare = n
+		}
 	} else if had == len(n.run) && n.kids.none() {
 		n.cut()
 	}

@@ -17,6 +17,19 @@ func newNode(parent *node) *node {
 	return n
 }
 
+// renewed makes a leaf of a node that was evicted: a full index gives one away for each that it takes, and its memory
+// has just been read. The run's array stays if half of it will be used.
+func (n *node) renewed(parent *node, run []uint64) *node {
+	room := n.run[:0]
+	*n = node{parent: parent}
+	n.held = n.only[:0]
+	if cap(room) < len(run) || cap(room) > 2*len(run)+16 {
+		room = nil
+	}
+	n.set(append(room, run...))
+	return n
+}
+
 // kids are a node's children by the first hash of their run. Most nodes have none or one and need no map.
 type kids struct {
 	one  *node

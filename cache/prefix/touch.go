@@ -79,10 +79,20 @@ func (f *forest) extend(cur *node, slot uint32, more []uint64, now int64) *node 
 		f.hold(cur, slot, len(cur.run), now)
 		return cur
 	}
-	leaf := newNode(cur)
-	leaf.set(exact(more))
+	leaf := f.leaf(cur, more)
 	f.hold(leaf, slot, len(more), now)
 	cur.kids.put(leaf)
 	f.nodes++
 	return leaf
+}
+
+// leaf makes a node below cur, of the memory of the last one evicted if there is one.
+func (f *forest) leaf(cur *node, run []uint64) *node {
+	if n := f.spare; n != nil {
+		f.spare = nil
+		return n.renewed(cur, run)
+	}
+	n := newNode(cur)
+	n.set(exact(run))
+	return n
 }
