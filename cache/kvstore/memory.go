@@ -86,7 +86,8 @@ func (m *memory) evict(now time.Time) bool {
 func (m *memory) add(e *entry) {
 	if old := m.entries[e.key]; old != nil {
 		e.pins = append(e.pins, old.pins...) // the promise is of the key
-		m.drop(old)
+		m.detach(old)
+		e.key = old.key // whose bytes the index keeps
 	}
 	if w := m.wanted[e.key]; w != nil {
 		e.pins = append(e.pins, w.pins...)
@@ -117,6 +118,11 @@ func (m *memory) abandon(e *entry) {
 func (m *memory) drop(e *entry) {
 	delete(m.entries, e.key)
 	m.keys.Delete(e.key)
+	m.detach(e)
+}
+
+// detach is drop for an entry whose key has another one, or none, in the index by then.
+func (m *memory) detach(e *entry) {
 	delete(m.pinned, e)
 	m.policy.Remove(&e.item)
 	if e.place >= 0 {

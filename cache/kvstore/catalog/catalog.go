@@ -46,17 +46,15 @@ func New(maxBytes int64) *Catalog { return &Catalog{tree: radix.New(), maxBytes:
 func (c *Catalog) Put(i Item) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if old, ok := c.tree.Get(i.Key); ok {
-		n := old.(*node)
-		c.values += i.Size - n.Size
-		i.Key = n.Key
-		n.Item = i
-		c.unlink(n)
+	n := &node{Item: i}
+	if v, ok := c.tree.Insert(i.Key, n); ok {
+		old := v.(*node)
+		c.values += i.Size - old.Size
+		n.Key = old.Key // whose bytes the tree keeps
+		c.unlink(old)
 		c.link(n)
 		return
 	}
-	n := &node{Item: i}
-	c.tree.Insert(i.Key, n)
 	c.link(n)
 	c.bytes += recordBytes + int64(len(i.Key))
 	c.values += i.Size
@@ -74,36 +72,34 @@ func (c *Catalog) Put(i Item) {
 func (c *Catalog) Delete(key string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n := c.find(key)
-	if n == nil {
-		return false
+	v, ok := c.tree.Delete(key)
+	if ok {
+		c.forget(v.(*node))
 	}
-	c.drop(n)
-	return true
+	return ok
 }
 
 // Get returns what a key has, and counts as its use.
 func (c *Catalog) Get(key string) (Item, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n := c.find(key)
-	if n == nil {
+	v, ok := c.tree.Get(key)
+	if !ok {
 		return Item{}, false
 	}
+	n := v.(*node)
 	c.unlink(n)
 	c.link(n)
 	return n.Item, true
 }
 
-func (c *Catalog) find(key string) *node {
-	if v, ok := c.tree.Get(key); ok {
-		return v.(*node)
-	}
-	return nil
-}
-
 func (c *Catalog) drop(n *node) {
 	c.tree.Delete(n.Key)
+	c.forget(n)
+}
+
+// forget takes a node out of the order of use, and out of the sums. The tree has it no more.
+func (c *Catalog) forget(n *node) {
 	c.unlink(n)
 	c.bytes -= recordBytes + int64(len(n.Key))
 	c.values -= n.Size
