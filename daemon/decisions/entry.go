@@ -1,6 +1,7 @@
 package decisions
 
 import (
+	"math"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/exchange"
@@ -29,14 +30,14 @@ type entry struct {
 	seconds float64
 }
 
-// entryOf returns what is known of a request. Its texts are the request's own, cut to gate.MaxText bytes.
-func entryOf(in *exchange.Inbound, s *route.Sketch) entry {
-	e := entry{seen: &in.Seen, sketch: s, id: gate.Cut(in.ID), model: gate.Cut(in.Seen.Model), module: in.Seen.Module,
-		reason: in.Seen.Reason, client: in.Remote, method: gate.Cut(in.Method), path: gate.Cut(in.Path)}
+// of takes what is known of a request. Its texts are the request's own, cut to gate.MaxText bytes.
+func (e *entry) of(in *exchange.Inbound) {
+	e.seen = &in.Seen
+	e.id, e.model, e.method, e.path = gate.Cut(in.ID), gate.Cut(in.Seen.Model), gate.Cut(in.Method), gate.Cut(in.Path)
+	e.client = in.Remote
 	if in.Caller != nil {
 		e.key = in.Caller.Name
 	}
-	return e
 }
 
 // codeAsked writes or reads what a query asks for of a decision: it comes first, so that no more is read of those that
@@ -48,21 +49,19 @@ func (e *entry) codeRest(c *packed.Coder) {
 	s := e.seen
 	c.Texts(&s.Endpoint, &s.Strategy, &e.module, &s.Session, &s.Trace, &e.reason, &s.Fallback, &e.client, &e.method,
 		&e.path)
-	var n [12]uint64
+	var n [11]uint64
 	if !c.Reading() {
-		n = [...]uint64{e.number, uint64(e.at.UnixNano()), uint64(s.PromptTokens), uint64(s.LongestPrompt), uint64(s.Prompts),
-			uint64(s.PromptBlocks), uint64(s.Predicted), uint64(s.Fuel), uint64(s.PickTime), uint64(s.Queue), uint64(s.More), 0}
+		n = [...]uint64{uint64(e.at.UnixNano()), uint64(s.PromptTokens), uint64(s.LongestPrompt), uint64(s.Prompts),
+			uint64(s.PromptBlocks), uint64(s.Predicted), uint64(s.Fuel), uint64(s.PickTime), uint64(s.Queue), uint64(s.More),
+			uint64(math.Float32bits(s.BlockTokens))}
 	}
 	c.Words(n[:], nil)
 	if c.Reading() {
-		e.number, e.at = n[0], time.Unix(0, int64(n[1]))
-		s.PromptTokens, s.LongestPrompt, s.Prompts = int(n[2]), int(n[3]), int(n[4])
-		s.PromptBlocks, s.Predicted, s.Fuel = int(n[5]), int(n[6]), int64(n[7])
-		s.PickTime, s.Queue, s.More = time.Duration(n[8]), time.Duration(n[9]), int(n[10])
+		e.at, s.PromptTokens, s.LongestPrompt, s.Prompts = time.Unix(0, int64(n[0])), int(n[1]), int(n[2]), int(n[3])
+		s.PromptBlocks, s.Predicted, s.Fuel = int(n[4]), int(n[5]), int64(n[6])
+		s.PickTime, s.Queue, s.More = time.Duration(n[7]), time.Duration(n[8]), int(n[9])
+		s.BlockTokens = math.Float32frombits(uint32(n[10]))
 	}
-	tokens := float64(s.BlockTokens)
-	c.Float(&tokens)
-	s.BlockTokens = float32(tokens)
 	c.Bools(&s.Tokens)
 	e.sketch.Code(c)
 }
@@ -72,19 +71,18 @@ func (e *entry) codeEnd(c *packed.Coder) {
 	s := e.seen
 	c.Texts(&s.Worker, &s.End)
 	c.Bools(&s.Live, &s.Usage.Known, &s.Usage.CachedKnown, &s.Stream)
-	c.Float(&e.seconds)
-	var n [10]uint64
+	var n [11]uint64
 	if !c.Reading() {
 		n = [...]uint64{uint64(s.Status), uint64(s.Matched), uint64(s.Believed), uint64(s.Usage.Prompt),
 			uint64(s.Usage.Output), uint64(s.Usage.Cached), uint64(s.Retries), uint64(s.FirstByte), uint64(s.Total),
-			uint64(e.sent)}
+			uint64(e.sent), math.Float64bits(e.seconds)}
 	}
 	c.Words(n[:], nil)
 	if c.Reading() {
 		s.Status, s.Matched, s.Believed = int(n[0]), int(n[1]), int(n[2])
 		s.Usage.Prompt, s.Usage.Output, s.Usage.Cached = int(n[3]), int(n[4]), int(n[5])
 		s.Retries, s.FirstByte, s.Total = int(n[6]), time.Duration(n[7]), time.Duration(n[8])
-		e.sent = int64(n[9])
+		e.sent, e.seconds = int64(n[9]), math.Float64frombits(n[10])
 	}
 	failed := c.Len(len(s.Attempts))
 	if c.Reading() {
@@ -113,9 +111,9 @@ func (e *entry) decision(frame bool) Decision {
 	return d
 }
 
-// whole reads a request that is kept, and that has ended unless end is nil.
-func whole(decided, end []byte) *entry {
-	e := &entry{seen: new(exchange.Seen), sketch: new(route.Sketch), open: end == nil}
+// whole reads the request of that number that is kept, and that has ended unless end is nil.
+func whole(number uint64, decided, end []byte) *entry {
+	e := &entry{seen: new(exchange.Seen), sketch: new(route.Sketch), number: number, open: end == nil}
 	c := packed.Read(string(decided))
 	e.codeAsked(&c)
 	e.codeRest(&c)

@@ -91,7 +91,7 @@ func (r *Ring) walk(v *view) {
 		if o == nil || o.change <= v.since {
 			continue
 		}
-		if e := whole(o.decided.Out, nil); v.wants(e) {
+		if e := whole(o.number, o.decided.Out, nil); v.wants(e) {
 			v.list = append(v.list, e.decision(v.frame))
 		}
 	}
@@ -110,7 +110,7 @@ func (r *Ring) walk(v *view) {
 			v.left++
 		default:
 			taken++
-			v.list = append(v.list, whole(r.ended.text(m)).decision(v.frame))
+			v.list = append(v.list, r.ended.entry(m).decision(v.frame))
 		}
 		if looked%atOnce == 0 {
 			r.mu.Unlock()
@@ -152,7 +152,7 @@ func (r *Ring) Stats() Stats {
 	defer r.mu.Unlock()
 	s := Stats{Kept: r.ended.count, Bytes: r.opened + r.ended.cost()}
 	if s.Kept > 0 {
-		s.Oldest = whole(r.ended.text(r.ended.at(0))).at
+		s.Oldest = r.ended.entry(r.ended.at(0)).at
 	}
 	for _, o := range r.open {
 		if o == nil {

@@ -20,20 +20,22 @@ type Ring struct {
 	free    []int      // places in open
 	opened  int        // bytes of those
 	ended   ended
-	spare   []*open // the last used is the next: its memory is in the cache
-	number  uint64  // of the last request
+	end     packed.Coder // memory of Ended's
+	number  uint64       // of the last request
 	changes uint64
 }
 
 // open is a request that is under way, as it was decided. Its memory is used again.
 type open struct {
 	decided packed.Coder
-	end     packed.Coder
 	sketch  route.Sketch
 	number  uint64
 	change  uint64
 	at      time.Time
 }
+
+// spare is the memory of those that have ended.
+var spare = sync.Pool{New: func() any { return new(open) }}
 
 // size is the bytes of memory.
 func (o *open) size() int { return int(unsafe.Sizeof(*o)) + len(o.decided.Out) }
@@ -54,27 +56,35 @@ func (r *Ring) shrink() { r.ended.shrink(int(r.most.Load()) - r.opened) }
 
 // Decided implements exchange.Keeper: it keeps what was decided on a request that is now under way.
 func (r *Ring) Decided(in *exchange.Inbound, c *route.Choice) {
-	if r.most.Load() <= 0 {
+	most := int(r.most.Load())
+	if most <= 0 {
 		return
 	}
 	r.drop(in) // of one that is decided on once more
-	at := in.Seen.At
-	if at.IsZero() {
-		at = time.Now()
+	o := spare.Get().(*open)
+	o.at = in.Seen.At
+	if o.at.IsZero() {
+		o.at = time.Now()
 	}
-	o := r.opening(at)
 	o.sketch.Take(c)
-	e := entryOf(in, &o.sketch)
-	e.module, e.reason = c.Module(), c.Reason()
-	o.write(&e)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.opened+o.size() > int(r.most.Load()) {
-		r.again(o)
-		return
+	e := entry{module: c.Module(), reason: c.Reason()}
+	o.write(&e, in)
+	r.mu.Lock() // and no defer: each would cost a request
+	kept := r.opened+o.size() <= most
+	if kept {
+		in.Seen.Kept = r.take(o)
 	}
+	r.mu.Unlock()
+	if !kept {
+		spare.Put(o)
+	}
+}
+
+// take takes a request in that is open, and returns its place. The caller holds r.mu.
+func (r *Ring) take(o *open) (kept uint64) {
+	r.number++
 	r.changes++
-	o.change = r.changes
+	o.number, o.change = r.number, r.changes
 	place := len(r.open)
 	if n := len(r.free); n > 0 {
 		place, r.free = r.free[n-1], r.free[:n-1]
@@ -84,27 +94,14 @@ func (r *Ring) Decided(in *exchange.Inbound, c *route.Choice) {
 	}
 	r.opened += o.size()
 	r.shrink()
-	in.Seen.Kept = uint64(place) + 1
+	return uint64(place) + 1
 }
 
-// opening begins what is kept of a request.
-func (r *Ring) opening(at time.Time) *open {
-	r.mu.Lock()
-	var o *open
-	if n := len(r.spare); n > 0 {
-		o, r.spare = r.spare[n-1], r.spare[:n-1]
-	} else {
-		o = new(open)
-	}
-	r.number++
-	o.at, o.number = at, r.number
-	r.mu.Unlock()
-	return o
-}
-
-// write writes what was decided.
-func (o *open) write(e *entry) {
-	e.number, e.at = o.number, o.at
+// write writes what was decided. e has what in does not.
+func (o *open) write(e *entry, in *exchange.Inbound) {
+	e.sketch = &o.sketch
+	e.at = o.at
+	e.of(in)
 	o.decided.Out = o.decided.Out[:0]
 	e.codeAsked(&o.decided)
 	e.codeRest(&o.decided)
@@ -117,8 +114,9 @@ func (r *Ring) drop(in *exchange.Inbound) {
 		return
 	}
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.again(r.close(in.Seen.Kept))
+	o := r.close(in.Seen.Kept)
+	r.mu.Unlock()
+	spare.Put(o)
 	in.Seen.Kept = 0
 }
 
@@ -131,16 +129,6 @@ func (r *Ring) close(kept uint64) *open {
 	return o
 }
 
-// again keeps the memory of what was open. The caller holds r.mu.
-func (r *Ring) again(o *open) {
-	if len(r.spare) < mostSpare {
-		r.spare = append(r.spare, o)
-	}
-}
-
-// mostSpare bounds the memory that is kept for requests to come: some 1.5 MB.
-const mostSpare = 1000
-
 // Ended keeps how a request ended; what nobody decided on is kept from here on. sent is the bytes of its answer's body.
 func (r *Ring) Ended(in *exchange.Inbound, took time.Duration, sent int64) {
 	most := int(r.most.Load())
@@ -150,21 +138,24 @@ func (r *Ring) Ended(in *exchange.Inbound, took time.Duration, sent int64) {
 	}
 	var fresh *open
 	if in.Seen.Kept == 0 {
-		fresh = r.opening(time.Now())
-		e := entryOf(in, &fresh.sketch)
-		fresh.write(&e)
+		fresh = spare.Get().(*open)
+		fresh.at = time.Now()
+		fresh.write(&entry{module: in.Seen.Module, reason: in.Seen.Reason}, in)
 	}
+	e := entry{seen: &in.Seen, sent: sent, seconds: took.Seconds()}
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	o := fresh
 	if o == nil {
 		o = r.close(in.Seen.Kept)
+	} else {
+		r.number++
+		o.number = r.number
 	}
-	e := entry{seen: &in.Seen, sent: sent, seconds: took.Seconds()}
-	o.end.Out = o.end.Out[:0]
-	e.codeEnd(&o.end)
 	r.changes++
-	r.ended.add(o.end.Out, o.decided.Out, r.changes, most)
+	r.end.Out = r.end.Out[:0]
+	e.codeEnd(&r.end)
+	r.ended.add(record{number: o.number, change: r.changes, end: r.end.Out, decided: o.decided.Out}, most)
 	r.shrink()
-	r.again(o)
+	r.mu.Unlock()
+	spare.Put(o)
 }
