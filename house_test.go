@@ -71,7 +71,7 @@ var arrows = map[string][]string{
 	"daemon/sagemaker":        {},
 	"daemon/replay":           {"sdk/abi"},
 	"daemon/scaffold":         {"sdk", "sdk/abi"},
-	"daemon/redecide":         {"daemon/worker", "host", "sdk/abi", "sdk/score"},
+	"daemon/redecide":         {"daemon/packed", "daemon/worker", "host", "sdk/abi", "sdk/score"},
 	// The lab runs the code that serves on simulated engines; trial is its contract.
 	"daemon/lab": {"daemon/lab/...", "daemon/route"},
 	"daemon/lab/served": {"daemon/lab/...", "daemon/peers", "daemon/prompt", "daemon/route", "daemon/session", "daemon/vllmsim/engine",

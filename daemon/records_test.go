@@ -2,6 +2,8 @@ package daemon
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -9,11 +11,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/warmpath/warmpath/daemon/packed"
 	"github.com/warmpath/warmpath/daemon/redecide"
 	"github.com/warmpath/warmpath/daemon/vllmsim"
 	"github.com/warmpath/warmpath/host"
 	"github.com/warmpath/warmpath/host/wasmtest"
 	"github.com/warmpath/warmpath/plugins"
+	"github.com/warmpath/warmpath/sdk/abi"
 )
 
 // TestRecordsAreDecidedAgain: the module that has served comes to each of its choices again from the access log alone;
@@ -35,11 +39,12 @@ func TestRecordsAreDecidedAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, _, _ := strings.Cut(string(text), "\n")
+	first, rest, _ := strings.Cut(string(text), "\n")
+	text = []byte(unpacked(t, first) + "\n" + rest)
 	again := func(name string, wasm []byte, err error) *redecide.Report {
 		t.Helper()
 		got := decidedAgain(t, name, wasm, err, string(text)+"{\"id\":\n"+
-			strings.Replace(first, `"frame":"`, `"frame":"AAAA`, 1)+"\n"+`{"id":"x","frame":"?"}`+"\n"+`{"id":"y"}`)
+			strings.Replace(first, `"packed_frame":"`, `"packed_frame":"AAAA`, 1)+"\n"+`{"id":"x","frame":"?"}`+"\n"+`{"id":"y"}`)
 		if got.Lines != requests+4 || got.Unheld != 1 || got.BadLines != 3 || got.Bad[0].Line != requests+1 || got.Decided != requests {
 			t.Errorf("%s: %+v", name, got)
 		}
@@ -62,6 +67,27 @@ func TestRecordsAreDecidedAgain(t *testing.T) {
 	if got := again("sometimes", trap, err); got.Failed > 0 && got.Last == "" || got.Failed+got.Declined+got.Rejected > requests {
 		t.Errorf("a module that traps: %+v", got)
 	}
+}
+
+// unpacked returns a line as versions wrote it whose frames were not packed.
+func unpacked(t *testing.T, line string) string {
+	t.Helper()
+	all := map[string]any{}
+	if err := json.Unmarshal([]byte(line), &all); err != nil {
+		t.Fatal(err)
+	}
+	text, err := base64.StdEncoding.DecodeString(all["packed_frame"].(string))
+	raw, ok := packed.ReadTable(text, abi.HeaderSize, abi.RowSize)
+	if err != nil || !ok {
+		t.Fatal(err, ok)
+	}
+	delete(all, "packed_frame")
+	all["frame"] = raw
+	old, err := json.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(old)
 }
 
 // decidedAgain has a module decide the records of a log again. err is of its making.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/warmpath/warmpath/daemon/packed"
 	"github.com/warmpath/warmpath/daemon/vllmsim"
 	"github.com/warmpath/warmpath/daemon/worker"
 	"github.com/warmpath/warmpath/plugins"
@@ -34,7 +35,7 @@ func TestALoggedDecisionIsDecidedAgain(t *testing.T) {
 	var lines []map[string]any
 	eventually(t, "a line each", func() bool { lines = logged(t, log); return len(lines) == requests })
 	for i, line := range lines {
-		frame := decodeFrame(t, fmt.Sprint(line["frame"]))
+		frame := decodeFrame(t, fmt.Sprint(line["packed_frame"]))
 		again := frame.Run(t, plugins.Native("prefixaware"))
 		first, _ := line["candidates"].([]any)[0].(map[string]any)
 		if got := frame.Rows[again.Row].Key; got != worker.KeyOf(fmt.Sprint(first["worker"])) {
@@ -46,11 +47,12 @@ func TestALoggedDecisionIsDecidedAgain(t *testing.T) {
 	}
 }
 
-// decodeFrame reads the field "frame" of a line.
+// decodeFrame reads the field "packed_frame" of a line.
 func decodeFrame(t *testing.T, text string) *sdktest.Frame {
 	t.Helper()
-	raw, err := base64.StdEncoding.DecodeString(text)
-	if err != nil || len(raw) < abi.HeaderSize {
+	packedFrame, err := base64.StdEncoding.DecodeString(text)
+	raw, ok := packed.ReadTable(packedFrame, abi.HeaderSize, abi.RowSize)
+	if err != nil || !ok {
 		t.Fatalf("%v: %.80s", err, text)
 	}
 	f := sdktest.NewFrame((len(raw) - abi.HeaderSize) / abi.RowSize)

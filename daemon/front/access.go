@@ -53,13 +53,14 @@ func (a *accessLog) open(path string, log *slog.Logger) error {
 		return nil
 	}
 	w := &accessWriter{file: f, lost: &a.lost}
-	batch := 0
+	batch, delay := 0, time.Duration(0)
 	if f.path != "" { // the process's own streams are the log's too: see package spool
-		batch = linesAtOnce
+		batch, delay = linesAtOnce, linesWait
 	}
 	w.lines = spool.New(spool.Config{
 		Line:  w.write,
 		Batch: batch,
+		Delay: delay,
 		End:   w.end,
 		Lost: func(first bool) {
 			a.lost.Add(1)
@@ -98,6 +99,9 @@ func (a *accessLog) replace(w *accessWriter, path string, log *slog.Logger) {
 
 // linesAtOnce is how many bytes of lines one write takes: beyond, a call of the kernel is nothing beside its copying.
 const linesAtOnce = 32 << 10
+
+// linesWait is how long lines wait for others to be written with: nobody who reads along sees it.
+const linesWait = 100 * time.Millisecond
 
 // lastLines is how long the access log's last lines may take: a second is long for MaxBytes on any disk that works.
 const lastLines = time.Second
@@ -209,7 +213,7 @@ func appendLine(l *jsonline.Line, in *exchange.Inbound, e ended) {
 	if (seen.Logged || e.slower > 0 && took > e.slower) && len(seen.Candidates) > 0 { // server.explain_log picks it
 		l.Text("module_sha256", seen.Module)
 		seen.AppendCandidates(l, "candidates")
-		l.Base64("frame", seen.Frame)
+		seen.AppendFrame(l, "packed_frame")
 	}
 	l.Close()
 	*l = append(*l, '\n')

@@ -1,6 +1,7 @@
 package packed
 
 import (
+	"bytes"
 	"math"
 	"reflect"
 	"strings"
@@ -86,6 +87,42 @@ func TestWordsAreSmall(t *testing.T) {
 	c.Words(next, row)
 	if len(c.Out) != 2+8 {
 		t.Errorf("%d bytes beside the row before", len(c.Out))
+	}
+}
+
+func TestTables(t *testing.T) {
+	const head, row = 24, 40
+	f := func(rows, rest int) {
+		t.Helper()
+		var table []byte
+		for i := range head + rows*row {
+			table = append(table, byte(i%7*(i%3)))
+		}
+		text := AppendTable([]byte("before"), append(table, make([]byte, rest)...), head, row)[len("before"):]
+		got, ok := ReadTable(text, head, row)
+		if !ok || !bytes.Equal(got, table) {
+			t.Errorf("%d rows: %v, % x; want % x", rows, ok, got, table)
+		}
+		if _, ok := ReadTable(text[:len(text)-1], head, row); ok {
+			t.Errorf("%d rows are read from too few bytes", rows)
+		}
+	}
+	for rows := range 9 {
+		f(rows, 0)
+		f(rows, row-1)
+	}
+	alike := make([]byte, head+10*row)
+	for i := range alike {
+		alike[i] = 1
+	}
+	if n := len(AppendTable(nil, alike, head, row)); n != 1+head+1+row+9 {
+		t.Errorf("ten rows that are alike take %d bytes", n)
+	}
+	if got := AppendTable(nil, make([]byte, head-1), head, row); got != nil {
+		t.Errorf("a cut head is %x", got)
+	}
+	if _, ok := ReadTable(nil, head, row); ok {
+		t.Error("nothing is read as a table")
 	}
 }
 

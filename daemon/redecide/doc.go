@@ -7,6 +7,10 @@
 // a strategy asks the host for by a call is not recorded: names, header fields, the index beyond the rows and the store
 // are as if nobody knew them. A strategy that lives by those is compared by a shadow, which sees them.
 //
+// The frame stands there as packed_frame, in base64, as packed.AppendTable writes it: of the header, and of each row, a
+// mask with a bit for each of its words of eight bytes, then the words whose bit is set. The others are zero, and a row
+// after the first has its words combined with those of the row before by exclusive or. All is little-endian.
+//
 // # What does a difference say?
 //
 // What the chosen worker was believed to hold of the prompt, and what the host's own score (sdk/score) says that the

@@ -3,6 +3,7 @@ package redecide
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/binary"
@@ -11,6 +12,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/warmpath/warmpath/daemon/packed"
 	"github.com/warmpath/warmpath/daemon/worker"
 	"github.com/warmpath/warmpath/host"
 	"github.com/warmpath/warmpath/sdk/abi"
@@ -67,7 +69,8 @@ const maxLine = 1 << 20
 // record is what of a line is needed.
 type record struct {
 	ID         string `json:"id"`
-	Frame      string `json:"frame"`
+	Packed     string `json:"packed_frame"`
+	Frame      string `json:"frame"` // unpacked, as versions before wrote it
 	Session    string `json:"session"`
 	Model      string `json:"model"`
 	Status     int    `json:"status"`
@@ -125,7 +128,7 @@ func (r *Report) take(ctx context.Context, s *host.Strategy, line []byte) {
 		r.bad(fmt.Errorf("it is no JSON of an access log: %w", err))
 		return
 	}
-	if rec.Frame == "" {
+	if rec.Frame == "" && rec.Packed == "" {
 		r.Unheld++
 		return
 	}
@@ -153,11 +156,27 @@ type frame struct {
 	names map[uint64]string // of the workers, by key
 }
 
-// frameOf reads the frame of a record.
-func frameOf(rec *record) (*frame, error) {
-	raw, err := base64.StdEncoding.DecodeString(rec.Frame)
+// bytes returns the bytes of a record's frame.
+func (r *record) bytes() ([]byte, error) {
+	raw, err := base64.StdEncoding.DecodeString(cmp.Or(r.Packed, r.Frame))
 	if err != nil {
 		return nil, fmt.Errorf("its frame is no base64: %w", err)
+	}
+	if r.Packed == "" {
+		return raw, nil
+	}
+	table, ok := packed.ReadTable(raw, abi.HeaderSize, abi.RowSize)
+	if !ok {
+		return nil, errors.New("its frame ends too early")
+	}
+	return table, nil
+}
+
+// frameOf reads the frame of a record.
+func frameOf(rec *record) (*frame, error) {
+	raw, err := rec.bytes()
+	if err != nil {
+		return nil, err
 	}
 	rows := (len(raw) - abi.HeaderSize) / abi.RowSize
 	if len(raw) < abi.HeaderSize+abi.RowSize || len(raw) != abi.HeaderSize+rows*abi.RowSize {
@@ -176,6 +195,9 @@ func frameOf(rec *record) (*frame, error) {
 	if v := f.Header.Version; v > abi.Version { // 0: no module was asked
 		return nil, fmt.Errorf("its frame is of ABI %d.%d, and this warmpath knows %d.%d; run the one that wrote it", v>>16,
 			v&0xffff, abi.Version>>16, abi.Version&0xffff)
+	}
+	if int(f.Header.Rows) != rows {
+		return nil, fmt.Errorf("its frame has %d rows, and says %d", rows, f.Header.Rows)
 	}
 	for _, c := range rec.Candidates {
 		f.names[worker.KeyOf(c.Worker)] = c.Worker

@@ -1,9 +1,16 @@
 package route
 
-import "github.com/warmpath/warmpath/daemon/jsonline"
+import (
+	"sync"
+
+	"github.com/warmpath/warmpath/daemon/jsonline"
+	"github.com/warmpath/warmpath/daemon/packed"
+	"github.com/warmpath/warmpath/sdk/abi"
+)
 
 // AppendCandidates appends the candidates as a field of that name, or with none as the list alone: what encoding/json
-// makes of them, but for numbers rounded to a millionth.
+// makes of them, but for numbers rounded to a millionth, of which those that are 0 are left out. They are a third of
+// the bytes.
 func (r *Record) AppendCandidates(l *jsonline.Line, name string) {
 	l.OpenList(name)
 	for i := range r.Candidates {
@@ -14,18 +21,18 @@ func (r *Record) AppendCandidates(l *jsonline.Line, name string) {
 		if c.Skipped != "" {
 			l.Text("skipped", c.Skipped)
 		}
-		l.Int("gpu_blocks", int64(c.GPU))
-		l.Int("l1_blocks", int64(c.L1))
-		l.Int("l2_blocks", int64(c.L2))
-		l.Int("in_flight", int64(c.InFlight))
-		l.Number("wait", c.Wait)
-		l.Number("prefill", c.Prefill)
-		l.Number("eviction", c.Eviction)
-		l.Number("tilt", c.Tilt)
-		l.Number("cost", c.Cost)
-		l.Number("free_gpu_tokens", float64(c.FreeGPU))
-		l.Number("slowness", c.Slowness)
-		l.Number("load", c.Load)
+		count(l, "gpu_blocks", c.GPU)
+		count(l, "l1_blocks", c.L1)
+		count(l, "l2_blocks", c.L2)
+		count(l, "in_flight", c.InFlight)
+		number(l, "wait", c.Wait)
+		number(l, "prefill", c.Prefill)
+		number(l, "eviction", c.Eviction)
+		number(l, "tilt", c.Tilt)
+		number(l, "cost", c.Cost)
+		number(l, "free_gpu_tokens", float64(c.FreeGPU))
+		number(l, "slowness", c.Slowness)
+		number(l, "load", c.Load)
 		if c.SlowStart {
 			l.Bool("slow_start", true)
 		}
@@ -36,3 +43,28 @@ func (r *Record) AppendCandidates(l *jsonline.Line, name string) {
 	}
 	l.CloseList()
 }
+
+// count appends a count, unless it is 0.
+func count(l *jsonline.Line, name string, n uint32) {
+	if n != 0 {
+		l.Int(name, int64(n))
+	}
+}
+
+// number appends a number, unless it is 0.
+func number(l *jsonline.Line, name string, v float64) {
+	if v != 0 {
+		l.Number(name, v)
+	}
+}
+
+// AppendFrame appends the frame as a field of that name: in base64, as packed.ReadTable reads it.
+func (r *Record) AppendFrame(l *jsonline.Line, name string) {
+	text := frames.Get().(*[]byte)
+	*text = packed.AppendTable((*text)[:0], r.Frame, abi.HeaderSize, abi.RowSize)
+	l.Base64(name, *text)
+	frames.Put(text)
+}
+
+// frames are memory for packed frames, of 64 rows at most.
+var frames = sync.Pool{New: func() any { return new([]byte) }}

@@ -3,12 +3,12 @@
 // 200.
 //
 // Lines stay whole and in order. Each is one write, as a pipe keeps what is shorter than 4 KiB apart from what
-// another stream of the process writes to it; who has a file to itself sets Batch, and a loaded router writes dozens of
-// lines by one call of the kernel. When MaxBytes wait, later lines are lost and counted.
+// another stream of the process writes to it; who has a file to itself sets Batch and Delay, and a loaded router writes
+// dozens of lines by one call of the kernel. When MaxBytes wait, later lines are lost and counted.
 //
 // What lost: a deadline for each write, which pipes that the process inherits and files do not have; a channel of
 // lines, which is an allocation a line, or a pool of buffers beside it. The price is that a crash loses lines that
-// wait for their turn, of which there are none or few while the log is read.
+// wait for their turn: those of the last Delay, while the log is read.
 package spool
 
 import (
@@ -22,12 +22,13 @@ import (
 const MaxBytes = 4 << 20
 
 // keptBytes is the largest buffer that stays between bursts.
-const keptBytes = 64 << 10
+const keptBytes = 256 << 10
 
 // Config says where lines go. The spool's own goroutine calls all of its functions but Lost.
 type Config struct {
 	Line  func([]byte)     // writes one line, for as long as that takes; with Batch several
 	Batch int              // so many bytes of whole lines are written at once, if they wait; 0 = each line by itself
+	Delay time.Duration    // so long less than Batch waits for more; 0 = not at all
 	Lost  func(first bool) // a line is lost, the first since Again. Whoever wrote it calls this. nil = nothing
 	Again func(lost int)   // lines are taken again, after so many were lost
 	End   func()           // after the last call of Line. nil = nothing
@@ -37,6 +38,7 @@ type Config struct {
 type Spool struct {
 	c    Config
 	done chan struct{} // closed when the goroutine has ended
+	full chan struct{} // a Batch waits, or closed is set
 
 	mu     sync.Mutex // guards all below
 	more   *sync.Cond // wait is no longer empty, or closed is set
@@ -48,7 +50,7 @@ type Spool struct {
 
 // New starts a spool.
 func New(c Config) *Spool {
-	s := &Spool{c: c, done: make(chan struct{})}
+	s := &Spool{c: c, done: make(chan struct{}), full: make(chan struct{}, 1)}
 	s.more = sync.NewCond(&s.mu)
 	go s.run()
 	return s
@@ -62,15 +64,48 @@ func (s *Spool) Write(line []byte) (int, error) {
 	if full {
 		s.lost++
 	} else {
+		before := len(s.wait)
 		s.wait = append(s.wait, line...)
 		s.left++
-		s.more.Signal()
+		if before == 0 {
+			s.more.Signal()
+		}
+		if before < s.c.Batch && len(s.wait) >= s.c.Batch {
+			s.endDelay()
+		}
 	}
 	s.mu.Unlock()
 	if full && s.c.Lost != nil {
 		s.c.Lost(first)
 	}
 	return len(line), nil
+}
+
+// endDelay has what waits written at once.
+func (s *Spool) endDelay() {
+	select {
+	case s.full <- struct{}{}:
+	default: // it is told already
+	}
+}
+
+// delay waits until a batch has come together, for the time of Delay at most. The caller holds s.mu.
+func (s *Spool) delay() {
+	select {
+	case <-s.full: // of a batch that has been taken since
+	default:
+	}
+	if s.closed || len(s.wait) >= s.c.Batch {
+		return
+	}
+	s.mu.Unlock()
+	defer s.mu.Lock()
+	late := time.NewTimer(s.c.Delay)
+	defer late.Stop()
+	select {
+	case <-s.full:
+	case <-late.C:
+	}
 }
 
 func (s *Spool) run() {
@@ -132,6 +167,9 @@ func (s *Spool) swap(buffer []byte) (lines []byte, lost int) {
 	for len(s.wait) == 0 && !s.closed {
 		s.more.Wait()
 	}
+	if s.c.Delay > 0 {
+		s.delay()
+	}
 	lines = s.wait
 	s.wait = buffer[:0]
 	return lines, 0
@@ -143,6 +181,7 @@ func (s *Spool) Close(limit time.Duration) (left, lost int) {
 	s.mu.Lock()
 	s.closed = true
 	s.more.Signal()
+	s.endDelay()
 	s.mu.Unlock()
 	late := time.NewTimer(limit)
 	defer late.Stop()

@@ -82,7 +82,6 @@ func TestCloseOfAStuckSpool(t *testing.T) {
 	})
 }
 
-// TestHammer: of many writers no line is torn, none is lost, and each one's stay in order.
 // TestBatch: what waits while a write is stuck goes out in whole lines, as many as fit, and a longer one by itself.
 func TestBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -106,6 +105,51 @@ func TestBatch(t *testing.T) {
 	})
 }
 
+// TestDelay: lines wait for each other until they are a batch, the delay has passed, or the spool is closed.
+func TestDelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex // guards got
+		var got []string
+		s := New(Config{Batch: 8, Delay: time.Second, Line: func(b []byte) {
+			mu.Lock()
+			defer mu.Unlock()
+			got = append(got, string(b))
+		}})
+		f := func(wait time.Duration, want ...string) {
+			t.Helper()
+			time.Sleep(wait)
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			if !slices.Equal(got, want) {
+				t.Fatalf("%q; want %q", got, want)
+			}
+		}
+		for range 3 {
+			mu.Lock()
+			got = nil
+			mu.Unlock()
+			s.Write([]byte("1\n"))
+			f(600 * time.Millisecond)
+			s.Write([]byte("22\n"))
+			f(399 * time.Millisecond)
+			f(time.Millisecond, "1\n22\n")
+			s.Write([]byte("1\n"))
+			f(0, "1\n22\n")
+			s.Write([]byte("longer\n"))
+			f(0, "1\n22\n", "1\n", "longer\n")
+			s.Write([]byte("longer than that\n"))
+			f(0, "1\n22\n", "1\n", "longer\n", "longer than that\n")
+		}
+		s.Write([]byte("last\n"))
+		before := time.Now()
+		if left, _ := s.Close(time.Minute); left != 0 || time.Since(before) != 0 {
+			t.Errorf("%d left after %v", left, time.Since(before))
+		}
+	})
+}
+
+// TestHammer: of many writers no line is torn, none is lost, and each one's stay in order.
 func TestHammer(t *testing.T) {
 	var next [8]int
 	s := New(Config{Line: func(b []byte) {
