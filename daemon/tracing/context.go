@@ -21,15 +21,40 @@ type ids struct {
 	parent trace.SpanID
 }
 
-// begin reads the client's context, decides whether the span is sampled, and sets what the worker gets.
-func begin(t *Tracer, sampler sdk.Sampler, in *exchange.Inbound, at time.Time) {
-	ctx := context.Background()
+// begin decides whether the span is sampled, and sets what the worker gets.
+func begin(t *Tracer, p *pipe, in *exchange.Inbound, at time.Time) {
 	var id ids
-	if _, sent := in.Lookup(exchange.HeaderTraceParent); sent {
-		ctx = propagation.TraceContext{}.Extract(ctx, (*carrier)(in))
-		parent := trace.SpanContextFromContext(ctx)
-		id.trace, id.parent = parent.TraceID(), parent.SpanID()
+	var state string
+	_, sent := in.Lookup(exchange.HeaderTraceParent)
+	sampled := false
+	if sent {
+		sampled, state = id.follow(p.sampler, in)
+	} else {
+		id.draw()
+		sampled = p.share.takes(id.trace)
 	}
+	in.Trace.Parent, in.Trace.State = id.traceParent(sampled), state
+	in.Seen.Trace = in.Trace.Parent[len("00-") : len("00-")+2*len(id.trace)]
+	if sampled {
+		r := recordings.Get().(*recording)
+		*r = recording{tracer: t, ids: id, began: at, method: in.Method, state: state, remote: id.parent.IsValid()}
+		in.Trace.Span = r
+	}
+}
+
+// follow reads the client's context, and asks the sampler.
+func (id *ids) follow(sampler sdk.Sampler, in *exchange.Inbound) (sampled bool, state string) {
+	ctx := propagation.TraceContext{}.Extract(context.Background(), (*carrier)(in))
+	parent := trace.SpanContextFromContext(ctx)
+	id.trace, id.parent = parent.TraceID(), parent.SpanID()
+	id.draw()
+	verdict := sampler.ShouldSample(sdk.SamplingParameters{ParentContext: ctx, TraceID: id.trace, Name: in.Method,
+		Kind: trace.SpanKindServer})
+	return verdict.Decision == sdk.RecordAndSample, verdict.Tracestate.String()
+}
+
+// draw makes the ids that are not known.
+func (id *ids) draw() {
 	for !id.trace.IsValid() {
 		binary.BigEndian.PutUint64(id.trace[:8], rand.Uint64())
 		binary.BigEndian.PutUint64(id.trace[8:], rand.Uint64())
@@ -37,18 +62,16 @@ func begin(t *Tracer, sampler sdk.Sampler, in *exchange.Inbound, at time.Time) {
 	for !id.span.IsValid() {
 		binary.BigEndian.PutUint64(id.span[:], rand.Uint64())
 	}
-	verdict := sampler.ShouldSample(sdk.SamplingParameters{ParentContext: ctx, TraceID: id.trace, Name: in.Method,
-		Kind: trace.SpanKindServer})
-	sampled := verdict.Decision == sdk.RecordAndSample
-	in.Trace.Parent = id.traceParent(sampled)
-	in.Trace.State = verdict.Tracestate.String()
-	in.Seen.Trace = in.Trace.Parent[len("00-") : len("00-")+2*len(id.trace)]
-	if sampled {
-		r := recordings.Get().(*recording)
-		*r = recording{tracer: t, ids: id, began: at, method: in.Method, state: in.Trace.State, remote: id.parent.IsValid()}
-		in.Trace.Span = r
-	}
 }
+
+// share decides for a trace that begins here what sdk.TraceIDRatioBased decides, without the context and the parameters
+// that this asks for (TestTheShareIsTheSDKs). Most requests pay for nothing else.
+type share struct{ bound uint64 }
+
+func newShare(of float64) share { return share{bound: uint64(max(0, min(1, of)) * (1 << 63))} }
+
+// takes reports whether the trace is sampled.
+func (s share) takes(id trace.TraceID) bool { return binary.BigEndian.Uint64(id[8:])>>1 < s.bound }
 
 // traceParent writes W3C Trace Context's version 0: its one flag is that the trace is sampled.
 func (id *ids) traceParent(sampled bool) string {

@@ -2,6 +2,7 @@ package tracing
 
 import (
 	"context"
+	"encoding/binary"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -21,7 +22,7 @@ import (
 const (
 	maxWaiting = 2048
 	maxBytes   = 8 << 20
-	maxBatch   = 512
+	maxBatch   = 256 // what is copied from one memory to the next then stays in a core's own cache
 	fullBatch  = 1 << 20
 	batchDelay = time.Second
 )
@@ -47,10 +48,19 @@ func (t *Tracer) Stats() Stats {
 	return s
 }
 
-// batch is spans as fields of a ScopeSpans.
+// batch is spans as fields of a ScopeSpans, behind room for what stands before them in a message.
 type batch struct {
 	scope wire
 	spans int
+}
+
+// add appends a span.
+func (b *batch) add(span wire, room int) {
+	if len(b.scope) == 0 {
+		b.scope = append(b.scope, make([]byte, room)...)
+	}
+	b.scope.bytes(scopeSpansSpans, span)
+	b.spans++
 }
 
 // queue gathers encoded spans, and sends them in batches. It counts, and logs what a collector does once, not for each
@@ -58,13 +68,13 @@ type batch struct {
 type queue struct {
 	to      otlptrace.Client
 	process []byte // in each ResourceSpans
+	head    []byte // in each ScopeSpans
+	room    int    // for both, and for the tag and the length of the ScopeSpans
 	log     *slog.Logger
 	stats   *counts
 	wake    chan struct{} // the batch is full
 	stop    chan struct{} // closed: send what waits, and end
 	ended   chan struct{} // closed: it has
-
-	whole wire // run's: memory of what is being sent
 
 	waiting atomic.Int64 // spans that are neither sent nor given up
 
@@ -78,8 +88,11 @@ type queue struct {
 }
 
 func newQueue(to otlptrace.Client, process []byte, stats *counts, log *slog.Logger) *queue {
-	q := &queue{to: to, process: process, stats: stats, log: log, wake: make(chan struct{}, 1),
-		stop: make(chan struct{}), ended: make(chan struct{})}
+	var name, head wire
+	name.text(scopeName, "github.com/warmpath/warmpath")
+	head.bytes(scopeSpansScope, name)
+	q := &queue{to: to, process: process, head: head, room: len(process) + 2*binary.MaxVarintLen64 + len(head),
+		stats: stats, log: log, wake: make(chan struct{}, 1), stop: make(chan struct{}), ended: make(chan struct{})}
 	go q.run()
 	return q
 }
@@ -114,9 +127,8 @@ func (q *queue) add(span wire) {
 	}
 	q.waiting.Add(1)
 	before := len(q.next.scope)
-	q.next.scope.bytes(scopeSpansSpans, span)
+	q.next.add(span, q.room)
 	q.bytes += len(q.next.scope) - before
-	q.next.spans++
 	ready := q.next.spans >= maxBatch || len(q.next.scope) >= fullBatch
 	q.mu.Unlock()
 	if ready {
@@ -185,23 +197,22 @@ func (q *queue) send(ctx context.Context, spare wire) wire {
 		}
 	}
 	if cap(now.scope) > 2*fullBatch {
-		q.whole = nil
 		return nil
 	}
 	return now.scope
 }
 
 // message returns a batch as what the SDK's client posts. Its fields are encoded already: the generated types keep
-// what they are told not to know, and write it as it is.
+// what they are told not to know, and write it as it is. What stands before the spans is written into the room that is
+// left for it, up to its end, so that no span is copied.
 func (q *queue) message(scope wire) *tracepb.ResourceSpans {
-	var name, head wire
-	name.text(scopeName, "github.com/warmpath/warmpath")
-	head.bytes(scopeSpansScope, name)
-	all := append(q.whole[:0], q.process...)
-	all = protowire.AppendTag(all, resourceSpansScope, protowire.BytesType)
-	all = protowire.AppendVarint(all, uint64(len(head)+len(scope)))
-	all = append(append(all, head...), scope...)
-	q.whole = all
+	before := make(wire, 0, q.room)
+	before = append(before, q.process...)
+	before = protowire.AppendTag(before, resourceSpansScope, protowire.BytesType)
+	before = protowire.AppendVarint(before, uint64(len(q.head)+len(scope)-q.room))
+	before = append(before, q.head...)
+	all := scope[q.room-len(before):]
+	copy(all, before)
 	m := new(tracepb.ResourceSpans)
 	m.ProtoReflect().SetUnknown(protoreflect.RawFields(all))
 	return m

@@ -23,11 +23,61 @@ type recording struct {
 // recordings are used again: of a request nothing is kept but bytes.
 var recordings = sync.Pool{New: func() any { return new(recording) }}
 
-// wires keep the memory that a span is encoded in.
-var wires = sync.Pool{New: func() any { w := make(wire, 0, 2048); return &w }}
+// desk is the memory that spans are encoded in, one after the other, and the fields that the last one had.
+type desk struct {
+	wire
+	of   setting
+	same wire // the fields of it
+}
 
-// widest is the memory that wires keep of a span.
+var desks = sync.Pool{New: func() any { return &desk{wire: make(wire, 0, 2048)} }}
+
+// widest is the memory that desks keep of a span.
 const widest = 64 << 10
+
+// setting is what most spans have in common. Its texts are the configuration's and the program's own: none of them is
+// a part of a request, which it would keep alive.
+type setting struct{ method, endpoint, key, pool, strategy, module string }
+
+// settingOf returns that of a request.
+func settingOf(in *exchange.Inbound) setting {
+	s := &in.Seen
+	return setting{method: known(in.Method), endpoint: s.Endpoint, key: s.Key, pool: s.Pool, strategy: s.Strategy,
+		module: s.Module}
+}
+
+// known returns the program's own text for a method that a client may send, "" if there is none.
+func known(method string) string {
+	switch method {
+	case "POST":
+		return "POST"
+	case "GET":
+		return "GET"
+	}
+	return ""
+}
+
+// encode appends the fields of a setting.
+func (s *setting) encode(w *wire) {
+	a := attributes{w, spanAttributes}
+	if s.method != "" {
+		s.name(w, s.method)
+		a.text("http.request.method", s.method)
+	}
+	a.text("gen_ai.operation.name", s.endpoint)
+	a.text("warmpath.key", s.key)
+	a.text("warmpath.pool", s.pool)
+	a.text("warmpath.strategy", s.strategy)
+	a.text("warmpath.module_sha256", s.module)
+}
+
+// name appends the span's name. A path may hold an id, and is not in it.
+func (s *setting) name(w *wire, method string) {
+	if s.endpoint != "" {
+		method += " " + s.endpoint
+	}
+	w.text(spanName, method)
+}
 
 // End implements exchange.Span. The span goes to the collector that is in force by now.
 func (r *recording) End(in *exchange.Inbound, took time.Duration, sent int64) {
@@ -36,12 +86,12 @@ func (r *recording) End(in *exchange.Inbound, took time.Duration, sent int64) {
 	case p == nil:
 		r.tracer.stats.failed.Add(1)
 	case p.queue.mayTake():
-		w := wires.Get().(*wire)
-		r.encode(w, in, took, sent)
-		p.queue.add(*w)
-		if cap(*w) <= widest {
-			*w = (*w)[:0]
-			wires.Put(w)
+		d := desks.Get().(*desk)
+		r.encode(d, in, took, sent)
+		p.queue.add(d.wire)
+		if cap(d.wire) <= widest {
+			d.wire = d.wire[:0]
+			desks.Put(d)
 		}
 	}
 	*r = recording{}
@@ -49,8 +99,18 @@ func (r *recording) End(in *exchange.Inbound, took time.Duration, sent int64) {
 }
 
 // encode appends the fields of the span.
-func (r *recording) encode(w *wire, in *exchange.Inbound, took time.Duration, sent int64) {
-	seen := &in.Seen
+func (r *recording) encode(d *desk, in *exchange.Inbound, took time.Duration, sent int64) {
+	w, seen := &d.wire, &in.Seen
+	if of := settingOf(in); of != d.of {
+		d.of, d.same = of, d.same[:0]
+		of.encode(&d.same)
+	}
+	*w = append(*w, d.same...)
+	a := attributes{w, spanAttributes}
+	if d.of.method == "" {
+		d.of.name(w, gate.Cut(in.Method))
+		a.text("http.request.method", gate.Cut(in.Method))
+	}
 	w.bytes(spanTraceID, r.trace[:])
 	w.bytes(spanID, r.span[:])
 	if r.state != "" {
@@ -62,15 +122,9 @@ func (r *recording) encode(w *wire, in *exchange.Inbound, took time.Duration, se
 		flags |= flagRemote
 	}
 	w.fixed32(spanFlags, flags)
-	name := in.Method
-	if seen.Endpoint != "" {
-		name += " " + seen.Endpoint // a path may hold an id
-	}
-	w.text(spanName, name)
 	w.enum(spanKind, kindServer)
 	w.time(spanStart, r.began)
 	w.time(spanEnd, r.began.Add(took))
-	a := attributes{w, spanAttributes}
 	a.ofRequest(in, took, sent)
 	a.ofDecision(seen)
 	a.ofAnswer(seen)
@@ -96,28 +150,22 @@ func (r *recording) retry(w *wire, failed *route.Attempt) {
 	w.bytes(spanEvents, event)
 }
 
-// ofRequest adds what came and what went back. A client's own words are cut.
+// ofRequest adds what came and what went back, but for the setting. A client's own words are cut.
 func (a attributes) ofRequest(in *exchange.Inbound, took time.Duration, sent int64) {
 	seen := &in.Seen
-	a.text("http.request.method", gate.Cut(in.Method))
 	a.text("url.path", gate.Cut(in.Path))
 	a.number("http.response.status_code", int64(seen.Status))
 	a.number("http.response.body.size", sent)
 	a.text("warmpath.request_id", gate.Cut(in.ID))
-	a.text("warmpath.key", seen.Key)
 	a.text("gen_ai.request.model", gate.Cut(seen.Model))
-	a.text("gen_ai.operation.name", seen.Endpoint)
 	a.seconds("warmpath.seconds", took)
 }
 
 // ofDecision adds who was chosen, by whom and why.
 func (a attributes) ofDecision(seen *exchange.Seen) {
-	a.text("warmpath.pool", seen.Pool)
 	if seen.Strategy == "" {
 		return
 	}
-	a.text("warmpath.strategy", seen.Strategy)
-	a.text("warmpath.module_sha256", seen.Module)
 	a.text("warmpath.worker", seen.Worker)
 	a.text("warmpath.reason", seen.Reason)
 	a.text("warmpath.fallback", seen.Fallback)

@@ -38,7 +38,8 @@ type Tracer struct {
 
 // pipe is a way to a collector.
 type pipe struct {
-	sampler sdk.Sampler
+	sampler sdk.Sampler // of traces that clients began
+	share   share       // of the others
 	queue   *queue
 }
 
@@ -82,7 +83,7 @@ func (t *Tracer) open(c Config, version string, log *slog.Logger) (*pipe, error)
 		return nil, err
 	}
 	q := newQueue(sender, encodedProcess(process), &t.stats, log.With("endpoint", target))
-	return &pipe{queue: q, sampler: sdk.ParentBased(sdk.TraceIDRatioBased(c.Sample))}, nil
+	return &pipe{queue: q, sampler: sdk.ParentBased(sdk.TraceIDRatioBased(c.Sample)), share: newShare(c.Sample)}, nil
 }
 
 // collector returns the URL that spans are posted to.
@@ -111,6 +112,6 @@ func (t *Tracer) Close() {
 // Begin begins the span of a request that came at that time, if tracing is on.
 func (t *Tracer) Begin(in *exchange.Inbound, at time.Time) {
 	if p := t.live.Load(); p != nil {
-		begin(t, p.sampler, in, at)
+		begin(t, p, in, at)
 	}
 }
