@@ -9,7 +9,7 @@ import (
 )
 
 // catalogued is a tier behind that keeps a catalogue of its keys, those that this daemon put there or found there. What
-// the tier has lost since is found out when keys are listed.
+// the tier has lost since goes when keys are listed, and by and by: see tend.
 type catalogued struct {
 	kvstore.Backing
 	keys *catalog.Catalog
@@ -74,14 +74,57 @@ func (c *catalogued) Page(prefix, after string, limit int) (there []catalog.Item
 		}
 		for _, i := range page {
 			after = i.Key
-			if c.Exists(i.Key, time.Time{}) {
+			if c.confirm(i.Key) {
 				there = append(there, i)
-			} else {
-				c.keys.Delete(i.Key)
 			}
 		}
 	}
 	return there
+}
+
+// confirm reports whether the tier has a key of the catalogue, and forgets one that it has lost.
+func (c *catalogued) confirm(key string) bool {
+	if c.Exists(key, time.Time{}) {
+		return true
+	}
+	if u, ok := c.Backing.(Unsure); !ok || !u.Unsure(key) {
+		c.keys.Delete(key)
+	}
+	return false
+}
+
+// Unsure is a kvstore.Backing whose servers may be away for a while. Unsure reports, from its own memory, whether
+// nothing can be said of a key that Exists says is not there.
+type Unsure interface{ Unsure(key string) bool }
+
+// tended is how many keys of the catalogue are looked at each second: all 340,000 of 4 GiB in six minutes, at a
+// thousandth of a processor.
+const tended = 1000
+
+// tend forgets what the tier has lost, until ctx ends.
+func (c *catalogued) tend(ctx context.Context) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for after := ""; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			after = c.tendFrom(after)
+		}
+	}
+}
+
+// tendFrom looks at the keys behind one, and returns the one to go on behind; "" = from the beginning.
+func (c *catalogued) tendFrom(after string) string {
+	page := c.keys.Page("", after, tended)
+	for _, i := range page {
+		c.confirm(i.Key)
+	}
+	if len(page) < tended {
+		return ""
+	}
+	return page[len(page)-1].Key
 }
 
 var (

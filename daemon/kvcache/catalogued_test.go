@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/netip"
 	"testing"
@@ -81,6 +82,48 @@ func TestCatalogueOfL2(t *testing.T) {
 	}
 	if err := store.Close(5 * time.Second); err != nil {
 		t.Error(err)
+	}
+}
+
+// away is a tier whose servers do not answer for a while.
+type away struct {
+	server
+	down bool
+}
+
+func (a *away) Exists(key string, at time.Time) bool { return !a.down && a.server.Exists(key, at) }
+func (a *away) Unsure(string) bool                   { return a.down }
+
+// TestCatalogueOutlivesAnOutage: what L2 has is listed again when it is back, and what it has lost is forgotten, with its
+// bytes, though nobody lists keys.
+func TestCatalogueOutlivesAnOutage(t *testing.T) {
+	behind := &away{server: server{}}
+	c := newCatalogued(behind, 1<<30)
+	for i := range tended + 10 {
+		key := fmt.Sprintf("r\x00%05d", i)
+		behind.server[key] = "abc"
+		found, err := c.Get(t.Context(), key, func(a kvstore.Arrival) ([][]byte, error) { return [][]byte{make([]byte, a.Size)}, nil })
+		if !found || err != nil {
+			t.Fatal(found, err)
+		}
+	}
+	behind.down = true
+	if page := c.Page("", "", 10); len(page) != 0 {
+		t.Errorf("of servers that do not answer %d keys are listed", len(page))
+	}
+	behind.down = false
+	if page := c.Page("", "", 2*tended); len(page) != tended+10 {
+		t.Errorf("%d keys are listed after an outage; want all %d", len(page), tended+10)
+	}
+	delete(behind.server, "r\x0000000")
+	delete(behind.server, fmt.Sprintf("r\x00%05d", tended+9))
+	next := c.tendFrom("")
+	if got := c.keys.Stats().Keys; next == "" || got != tended+9 {
+		t.Errorf("after a first look %d keys are known, and it goes on behind %q", got, next)
+	}
+	next = c.tendFrom(next)
+	if got := c.keys.Stats(); next != "" || got.Keys != tended+8 || got.ValueBytes != 3*(tended+8) {
+		t.Errorf("after a second look: %+v, and it goes on behind %q", got, next)
 	}
 }
 

@@ -107,7 +107,9 @@ func open(c Config) (*Cache, error) {
 		return nil, fmt.Errorf("kvcache: kv_cache.l2: %w", err)
 	}
 	if k.far != nil {
-		sc.Far = newCatalogued(k.far.remote, c.MaxBytes)
+		listed := newCatalogued(k.far.remote, c.MaxBytes)
+		sc.Far = listed
+		k.tending.Go(func() { listed.tend(k.life) })
 	}
 	k.measure(&c, &sc)
 	store, err := kvstore.Open(sc)

@@ -110,8 +110,15 @@ func unknown(args [][]byte) string {
 		}
 		fmt.Fprintf(&b, "'%.128s' ", printable(a))
 	}
+	if instead := others[strings.ToLower(string(args[0]))]; instead != "" {
+		b.WriteString("; the KV cache has `warmpath cache " + instead + "` for it")
+	}
 	return b.String()
 }
+
+// others are commands of Redis that a person tries here, with the one of warmpath that does it.
+var others = map[string]string{"keys": "ls", "scan": "ls", "randomkey": "ls", "flushall": "flush", "flushdb": "flush",
+	"memory": "stat", "object": "get", "type": "get", "dump": "get", "monitor": "stat", "slowlog": "stat"}
 
 // printable replaces what would end the line of an error.
 func printable(b []byte) string {
@@ -328,11 +335,15 @@ func runDBSize(c *conn, _ [][]byte) error {
 // redisVersion is whose replies these are. Clients look at it before they send what is newer.
 const redisVersion = "7.0.15"
 
-func runInfo(c *conn, _ [][]byte) error {
+// runInfo answers the sections that are named, or all of them.
+func runInfo(c *conn, args [][]byte) error {
 	s, n := c.server.config.Store.Stats(), c.server.Stats()
 	hits := s.Hits + s.FromDisk + s.FromFar
 	var b strings.Builder
 	section := func(name string, pairs ...any) {
+		if !wantsSection(args[1:], name) {
+			return
+		}
 		fmt.Fprintf(&b, "# %s\r\n", name)
 		for i := 0; i < len(pairs); i += 2 {
 			fmt.Fprintf(&b, "%s:%v\r\n", pairs[i], pairs[i+1])
@@ -341,7 +352,6 @@ func runInfo(c *conn, _ [][]byte) error {
 	}
 	section("Server", "redis_version", redisVersion, "redis_mode", "standalone",
 		"warmpath_version", c.server.config.Version,
-
 		"uptime_in_seconds", int(time.Since(c.server.started).Seconds()))
 	section("Clients", "connected_clients", n.Connections, "maxclients", c.server.config.MaxConns)
 	section("Memory", "used_memory", s.ReservedBytes+s.RecordBytes, "used_memory_dataset", s.ValueBytes,
@@ -354,4 +364,16 @@ func runInfo(c *conn, _ [][]byte) error {
 	section("Keyspace", "keys", s.Entries)
 	c.out.bulk(b.String())
 	return nil
+}
+
+// wantsSection reports whether INFO is asked for a section.
+func wantsSection(asked [][]byte, name string) bool {
+	for _, a := range asked {
+		for _, want := range []string{name, "ALL", "DEFAULT", "EVERYTHING"} {
+			if strings.EqualFold(string(a), want) {
+				return true
+			}
+		}
+	}
+	return len(asked) == 0
 }

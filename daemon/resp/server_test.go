@@ -134,6 +134,7 @@ func TestCommands(t *testing.T) {
 	f(":0\r\n", "EXISTS", "k")
 	f("-ERR wrong number of arguments for 'get' command\r\n", "GET")
 	f("-ERR wrong number of arguments for 'set' command\r\n", "SET", "k")
+	f("-ERR unknown command 'FLUSHALL', with args beginning with: ; the KV cache has `warmpath cache flush` for it\r\n", "FLUSHALL")
 	f("-ERR unknown command 'FLY', with args beginning with: 'a' 'b  c' \r\n", "FLY", "a", "b\r\nc")
 	f("-ERR the key is empty or longer than 4096 bytes\r\n", "SET", strings.Repeat("k", 5000), "v")
 	f("$-1\r\n", "GET", strings.Repeat("k", 5000))
@@ -152,6 +153,9 @@ func TestCommands(t *testing.T) {
 	f("$0\r\n\r\n", "GET", "k")
 	if got := ask(t, c, cmd("HELLO", "3")+cmd("GET", "x")); !strings.HasPrefix(got, "%7\r\n") || !strings.HasSuffix(got, "*0\r\n_\r\n") {
 		t.Errorf("HELLO 3 and a miss: %q", got)
+	}
+	if got := ask(t, c, cmd("INFO", "memory")); !strings.Contains(got, "maxmemory:") || strings.Contains(got, "redis_version") {
+		t.Errorf("INFO memory: %q", got)
 	}
 	if got := ask(t, c, cmd("INFO")); !strings.Contains(got, "redis_version:7.0.15") {
 		t.Errorf("INFO: %q", got)

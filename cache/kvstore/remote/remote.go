@@ -73,6 +73,10 @@ func (r *Remote) Sure(key string) bool {
 	return false
 }
 
+// Unsure reports whether nothing can be said of a key that Exists says is not there: its server does not answer, or
+// values are on their way.
+func (r *Remote) Unsure(key string) bool { return !r.servers.up(key) || r.queue.waiting() > 0 }
+
 func (r *Remote) askLater(key string) {
 	select {
 	case r.probes <- key:
