@@ -28,6 +28,12 @@ type Config struct {
 	// at which the half hour takes 90 s. Give the simulated workers the same.
 	Speed float64
 
+	// Spread has each request come up to so much later than its line says, in
+	// trace time, by chance that Seed gives; 0 means at its time. A trace whose
+	// clock is coarse, as those of Mooncake with 3 s, otherwise has ten requests
+	// come at the same moment.
+	Spread time.Duration
+
 	// Limit ends the trace after so many requests; 0 means all.
 	Limit int
 
@@ -74,6 +80,7 @@ func (c Config) completed() (Config, error) {
 		{"max in flight", c.MaxInFlight},
 		{"bytes per token", c.BytesPerToken},
 		{"grace", int(c.Grace)},
+		{"spread", int(c.Spread)},
 	} {
 		if f.value < 0 {
 			return c, fmt.Errorf("replay: %s is negative; 0 takes the default", f.name)

@@ -27,6 +27,7 @@ func Run(ctx context.Context, c Config) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
+	spread(trace, cfg.Spread, cfg.Seed)
 	trip := newTransport(cfg.MaxInFlight)
 	defer trip.CloseIdleConnections()
 

@@ -2,11 +2,14 @@ package replay
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
+	"slices"
 	"time"
 )
 
@@ -82,6 +85,18 @@ func ReadTrace(r io.Reader, name string, limit int) ([]Request, error) {
 		return nil, fmt.Errorf("replay: %s holds no request; give a trace with one JSON object a line", name)
 	}
 	return out, nil
+}
+
+// spread moves each request by less than most, and puts them in order again.
+func spread(trace []Request, most time.Duration, seed uint64) {
+	if most <= 0 {
+		return
+	}
+	chance := rand.New(rand.NewPCG(seed, 0x5b))
+	for i := range trace {
+		trace[i].At += time.Duration(chance.Int64N(int64(most)))
+	}
+	slices.SortStableFunc(trace, func(a, b Request) int { return cmp.Compare(a.At, b.At) })
 }
 
 // maxTimestamp is a year in milliseconds: past it the file is not in

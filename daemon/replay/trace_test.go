@@ -2,6 +2,7 @@ package replay
 
 import (
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -32,6 +33,42 @@ func TestReadTracePublished(t *testing.T) {
 	}
 	if got := len(readTestTrace(t, 7)); got != 7 {
 		t.Errorf("limit 7 gave %d requests", got)
+	}
+}
+
+// TestSpread: 60 requests of a trace whose clock ticks every 3 s come one by one, in the same order for the same seed.
+func TestSpread(t *testing.T) {
+	moments := func(of []Request) int {
+		at := map[time.Duration]bool{}
+		for _, r := range of {
+			at[r.At] = true
+		}
+		return len(at)
+	}
+	plain, spreadOut, again, other := readTestTrace(t, 0), readTestTrace(t, 0), readTestTrace(t, 0), readTestTrace(t, 0)
+	spread(spreadOut, 3*time.Second, 1)
+	spread(again, 3*time.Second, 1)
+	spread(other, 3*time.Second, 2)
+	if n := moments(plain); n != 6 {
+		t.Errorf("the trace has %d moments, want 6", n)
+	}
+	if n := moments(spreadOut); n != 60 {
+		t.Errorf("60 requests come at %d moments", n)
+	}
+	if !reflect.DeepEqual(spreadOut, again) || reflect.DeepEqual(spreadOut, other) {
+		t.Error("a seed must give the same order, and another seed another one")
+	}
+	moved := map[int]time.Duration{}
+	for i, r := range spreadOut {
+		if i > 0 && r.At < spreadOut[i-1].At {
+			t.Errorf("request %d comes at %v, before the one above", i, r.At)
+		}
+		moved[r.InputTokens] = r.At
+	}
+	for _, r := range plain {
+		if by := moved[r.InputTokens] - r.At; by < 0 || by >= 3*time.Second {
+			t.Errorf("a request of %v is moved by %v", r.At, by)
+		}
 	}
 }
 

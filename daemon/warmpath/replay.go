@@ -33,6 +33,8 @@ func replayCommand() *cobra.Command {
 	f.StringVar(&cfg.URL, "http", "http://127.0.0.1:8080", "base URL of the daemon")
 	f.StringArrayVar(&cfg.Models, "model", nil, "model name; repeat it to compare pools")
 	f.Float64Var(&cfg.Speed, "speed", 20, "trace seconds in a second; the workers must run as fast")
+	f.DurationVar(&cfg.Spread, "spread", 0, "each request comes up to so much later than the trace says, by chance: "+
+		"for traces with a coarse clock")
 	f.IntVar(&cfg.Limit, "limit", 0, "only the first so many requests (0 = all)")
 	f.BoolVar(&asJSON, "json", false, "print one JSON object a model")
 	_ = c.MarkFlagRequired("model")

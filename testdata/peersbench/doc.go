@@ -1,7 +1,7 @@
 // Command peersbench measures what several routers that share their history lose against one router.
 //
 //	go run ./testdata/peersbench -bin bin/warmpath                        # tenants, overload and bursts
-//	go run ./testdata/peersbench -bin bin/warmpath -trace FILE -limit 2000
+//	go run ./testdata/peersbench -bin bin/warmpath -trace FILE -limit 6000 -spread 3s -speed 2 -workers 16 -kv 2000000
 //	go run ./testdata/peersbench -bin bin/warmpath -fault kill            # a router is killed and started
 //	go run ./testdata/peersbench -bin bin/warmpath -fault state           # a single router is started anew
 //	go run ./testdata/peersbench -bin bin/warmpath -fault redis           # Redis is stopped for 30 s

@@ -21,6 +21,7 @@ type options struct {
 	requests int
 	trace    string
 	limit    int
+	spread   time.Duration
 	fault    string
 	share    int
 	scene    string
@@ -41,6 +42,7 @@ func main() {
 	flag.Float64Var(&o.speed, "speed", 4, "seconds of the workers' time in one of ours")
 	flag.IntVar(&o.requests, "requests", 600, "of each generator")
 	flag.StringVar(&o.trace, "trace", "", "replay this trace instead")
+	flag.DurationVar(&o.spread, "spread", 0, "as of warmpath replay")
 	flag.IntVar(&o.limit, "limit", 2000, "requests of the trace")
 	flag.StringVar(&o.fault, "fault", "", "kill, state, redis or none: break something in the middle of the tenants")
 	flag.IntVar(&o.share, "share", 4, "routers of the scenes with several")
@@ -114,7 +116,7 @@ func measure(ctx context.Context, o *options, s scene, tr traffic) error {
 			return err
 		}
 		report, err := replay.Run(ctx, replay.Config{URL: front, Models: []string{"sim"}, File: o.trace, Speed: o.speed,
-			Limit: o.limit})
+			Limit: o.limit, Spread: o.spread, Seed: o.seed})
 		if err != nil {
 			return err
 		}
