@@ -99,6 +99,9 @@ func statusOf(why error) int {
 	return http.StatusServiceUnavailable
 }
 
+// readPiece bounds the bytes of a value that one system call reads, as at the Redis door.
+const readPiece = 128 << 10
+
 // fill reads the body. A worker has pieceTime for each piece: the room that it fills is nobody else's meanwhile.
 func (s *Server) fill(r *fasthttp.RequestCtx, pieces [][]byte) error {
 	conn, body := r.Conn(), r.RequestBodyStream()
@@ -107,7 +110,7 @@ func (s *Server) fill(r *fasthttp.RequestCtx, pieces [][]byte) error {
 			if err := conn.SetReadDeadline(time.Now().Add(pieceTime)); err != nil {
 				return err
 			}
-			n, err := body.Read(p)
+			n, err := body.Read(p[:min(len(p), readPiece)])
 			s.counts.put.Add(uint64(n))
 			p = p[n:]
 			if err != nil && len(p) > 0 {
