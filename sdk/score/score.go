@@ -37,12 +37,8 @@ func (u *Rule) Route(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
 	smallest := int(best[0] & rowMask)
 	row, left := smallest, sdk.Alternatives
 	if limit := near(best[0]); best[1] <= limit {
-		t := tie{request: &c, workers: workers, best: smallest, row: smallest}
-		if best[len(best)-1] <= limit { // there may be more
-			t.scan(u.keys[:len(workers)], limit)
-		} else {
-			t.each(best[1:], limit)
-		}
+		t := tie{request: &c, workers: workers, best: smallest}
+		t.find(u.keys[:len(workers)], best[1:], best[len(best)-1] <= limit, limit) // many: there may be more than those
 		row = t.row
 	}
 	for _, k := range best {

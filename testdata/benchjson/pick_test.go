@@ -22,6 +22,16 @@ func prompted(n int) *sdktest.Frame {
 	return f.Prompt(8000)
 }
 
+// idle returns a fleet of n workers that are equal but for what was sent to them, and a new prompt.
+func idle(n int) *host.Frame {
+	p := sdktest.NewFrame(n).Prompt(250)
+	r := rand.New(rand.NewPCG(2, uint64(n)))
+	for i := range p.Rows {
+		p.Rows[i].Lately, p.Rows[i].Sent = r.Float32(), r.Uint64N(1000)
+	}
+	return &host.Frame{Header: p.Header, Rows: p.Rows}
+}
+
 // prefixaware loads the strategy into a sandbox of its own.
 func prefixaware(b *testing.B) *host.Strategy {
 	b.Helper()
@@ -78,6 +88,16 @@ func BenchmarkPick(b *testing.B) {
 			p := prompted(n)
 			f := &host.Frame{Header: p.Header, Rows: p.Rows}
 			b.ReportAllocs()
+			for b.Loop() {
+				f.Header.Seq++
+				price(f)
+				if r := s.Pick(f); r.Fallback != "" {
+					b.Fatalf("fallback: %s", r.Fallback)
+				}
+			}
+		})
+		b.Run(fmt.Sprintf("idle/workers=%d", n), func(b *testing.B) {
+			f := idle(n)
 			for b.Loop() {
 				f.Header.Seq++
 				price(f)

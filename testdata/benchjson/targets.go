@@ -30,6 +30,8 @@ var targets = []target{
 	most("testdata/benchjson.Pick/wasm/workers=256", "ns/op", 6000),
 	most("testdata/benchjson.Pick/wasm/workers=256", "allocs/op", 0),
 	most("testdata/benchjson.PickTail", "p99-ns", 2000),
+	plain("testdata/benchjson.Pick/idle/workers=16", "ns/op"),
+	plain("testdata/benchjson.Pick/idle/workers=256", "ns/op"),
 	plain("testdata/benchjson.Pick/native/workers=16", "ns/op"),
 	plain("testdata/benchjson.Pick/native/workers=256", "ns/op"),
 	ratio("testdata/benchjson.Pick/wasm/workers=16", "testdata/benchjson.Pick/native/workers=16", 5),

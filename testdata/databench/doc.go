@@ -31,9 +31,11 @@
 //	system calls unannounced to the scheduler (room socket)      .79-.87  .87     .92    .87    .92
 //	five allocations less, fewer looks at header fields          .94      .98    1.02   1.00
 //
-// The row before the last also brings the voluntary context switches of a request from 0.4 down to 0.1
-// (cpu/1KB-switches). The last three together: .93, .91, .96, .91 and .59 in one run, the ring of the last requests'
-// decisions, which came meanwhile, included (3 % of a small request).
+// A full index takes a new prompt into the memory of the one that it evicts: .995 and 1.00 (1 KB, chats), and 6.1
+// allocations a request in place of 10.1. The system calls unannounced to the scheduler also bring the voluntary
+// context switches of a request from 0.4 down to 0.1 (cpu/1KB-switches). The last three rows together: .93, .91, .96,
+// .91 and .59 in one run, the ring of the last requests' decisions, which came meanwhile, included (3 % of a small
+// request).
 //
 // Beside nginx, one run each on a machine with twenty times as many runnable threads as cores (2026-11): 2.7 and 3.3 at
 // 1 KB, 2.3 and 2.5 at 32 KB, 1.9 and 1.7 at 256 KB, 3.6 and 2.8 for chats, 1.3 and 1.4 a chunk. Only 256 KB keeps its
@@ -56,8 +58,13 @@
 // 1.29. Before spans and lines were written field by field, and lines in one write while many wait: 1.59, 1.11; 1.40,
 // 1.48.
 //
-// Left alone: GOGC, as there is hardly any collection; the look at a pooled connection that is young: a worker that
-// half-closes it would be waited for until header_timeout; one touch of a prompt's blocks in place of two, 1.5 %: the
-// second at the end puts them where the worker's own LRU has them; a sample of the requests for prefix.Reuse, 3 %: the
-// gaps between the blocks' uses would be those of the sample.
+// The module was a sixth of a request with 256 idle workers: each near tie cost it .1 us. A pick among them took 32 us
+// and takes 12.5 now, at 16 workers 3.2 and 2.5 (testdata/benchjson, BenchmarkPick/idle, in turns).
+//
+// Left alone: a build by a profile (-pgo, of these loads, 10,600 samples): 1.02, 1.01 and .99 at 1 KB, .99, .99 and .97
+// for chats, .98 at 32 KB, .95 and 1.07 a chunk, for a second compilation of all packages beside that of the tests;
+// GOGC, as there is hardly any collection; the look at a pooled connection that is young: a worker that half-closes it
+// would be waited for until header_timeout; one touch of a prompt's blocks in place of two, 1.5 %: the second at the
+// end puts them where the worker's own LRU has them; a sample of the requests for prefix.Reuse, 3 %: the gaps between
+// the blocks' uses would be those of the sample.
 package main
