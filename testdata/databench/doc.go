@@ -59,7 +59,8 @@
 // 1.48.
 //
 // The module was a sixth of a request with 256 idle workers: each near tie cost it .1 us. A pick among them took 32 us
-// and takes 12.5 now, at 16 workers 3.2 and 2.5 (testdata/benchjson, BenchmarkPick/idle, in turns).
+// and takes 12.5 now, at 16 workers 3.2 and 2.5 (testdata/benchjson, BenchmarkPick/idle, in turns); a request with 256
+// workers .85 of what it was (three runs in turns: .75, .95, .85).
 //
 // Left alone: a build by a profile (-pgo, of these loads, 10,600 samples): 1.02, 1.01 and .99 at 1 KB, .99, .99 and .97
 // for chats, .98 at 32 KB, .95 and 1.07 a chunk, for a second compilation of all packages beside that of the tests;
