@@ -134,7 +134,7 @@ func TestDecisionsAreSeenLive(t *testing.T) {
 		}
 		return d
 	}
-	if d := next("the decision"); d.ID != "live" || !d.Open || len(d.Candidates) != 1 {
+	if d := next("the decision"); d.ID != "live" || !d.Open || len(d.Candidates) != 1 || d.Worker != d.Candidates[0].Worker {
 		t.Errorf("%+v", d)
 	}
 	close(finish)

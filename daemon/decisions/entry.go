@@ -117,9 +117,13 @@ func whole(number uint64, decided, end []byte) *entry {
 	c := packed.Read(string(decided))
 	e.codeAsked(&c)
 	e.codeRest(&c)
-	if !e.open {
-		c = packed.Read(string(end))
-		e.codeEnd(&c)
+	if e.open { // it is at the worker that came first, if none has failed it
+		s, held := e.seen, uint32(0)
+		s.Worker, held = e.sketch.First()
+		s.Believed = int(float32(held) * s.BlockTokens)
+		return e
 	}
+	c = packed.Read(string(end))
+	e.codeEnd(&c)
 	return e
 }

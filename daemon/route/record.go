@@ -25,7 +25,7 @@ type Record struct {
 	PromptBlocks  int     `json:"prompt_blocks"`            // of the longest
 	BlockTokens   float32 `json:"block_tokens"`
 
-	Worker    string        `json:"worker,omitempty"` // that answered
+	Worker    string        `json:"worker,omitempty"` // that answered; of a request under way the one that came first
 	Reason    string        `json:"reason,omitempty"` // why the first of the order was chosen
 	Fallback  string        `json:"fallback,omitempty"`
 	Fuel      int64         `json:"fuel"`

@@ -75,6 +75,15 @@ func (s *Sketch) takeBest(f *host.Frame, order []int32) {
 	s.rows, s.ids, s.order = b.rows, b.ids, b.order
 }
 
+// First returns the worker that comes first in the order, and the blocks it was believed to hold; "" if there is none.
+func (s *Sketch) First() (id string, held uint32) {
+	if len(s.order) == 0 {
+		return "", 0
+	}
+	i := s.order[0]
+	return s.ids[i], s.rows[i].Matched()
+}
+
 // Known reports whether a choice was taken.
 func (s *Sketch) Known() bool { return len(s.rows)+len(s.absent) > 0 }
 

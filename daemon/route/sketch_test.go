@@ -47,6 +47,9 @@ func TestASketchTellsWhatExplainTells(t *testing.T) {
 		got = want
 		got.Candidates, got.Frame, got.More = nil, nil, 0
 		s.Explain(&got)
+		if id, held := s.First(); id != want.Candidates[0].Worker || held != want.Candidates[0].GPU {
+			t.Errorf("%q: the first is %q, which holds %d", fleet, id, held)
+		}
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%q:\n%+v\nwant\n%+v", fleet, got, want)
 		}
