@@ -58,6 +58,14 @@
 // 1.29. Before spans and lines were written field by field, and lines in one write while many wait: 1.59, 1.11; 1.40,
 // 1.48.
 //
+// The same again, on a machine that others keep busy, where a round's noise is as large as what is measured: the ring
+// 1.03, 1.04, 1.07, 1.10 and 1.13; spans of all 1.15 to 1.27, of 1 in 100 1.01 to 1.07; the access log 1.09 to 1.13,
+// and 1.14 and 1.18 times that with the candidates. By perf, which noise touches less, before and after, in 100 of a
+// request: the ring 3.8 and 4.0, of which .4 was an allocation that is gone since, and .98 beside the build before
+// (cpu/1KB, 42 rounds in turns); a span's beginning 1.4 and .6, its encoding 3.2 and 2.1; the writing of lines 6.2 and
+// 1.9, with candidates 9.5 and 3.9, since lines wait for each other up to 100 ms. The marks of 1.03 and 1.1 are not
+// held.
+//
 // The module was a sixth of a request with 256 idle workers: each near tie cost it .1 us. A pick among them took 32 us
 // and takes 12.5 now, at 16 workers 3.2 and 2.5 (testdata/benchjson, BenchmarkPick/idle, in turns); a request with 256
 // workers .85 of what it was (three runs in turns: .75, .95, .85).
