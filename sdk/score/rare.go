@@ -19,13 +19,21 @@ func (c *request) adjusted(w *sdk.Worker, n float64) float64 {
 
 // What makes rows equal to the one of the smallest score.
 const (
-	band     = 1.15 // times its score: noise of what was learnt
+	band     = .15  // of what it scores without price and tilt, more than its score: noise of what was learnt
 	sameWork = 1.01 // times its work, both without their worker's speed
 )
 
-// near is the largest key that a row equal to that of key best has.
-func near(best uint64) uint64 {
-	return math.Float64bits(band*math.Float64frombits(best&^rowMask)) | rowMask
+// far is a key that no row equal to that of key best has: the price is at most all of a score.
+func far(best uint64) uint64 {
+	return math.Float64bits((1+band)*math.Float64frombits(best&^rowMask)) | rowMask
+}
+
+// near is the largest key that a row equal to that of key best has. It computes the best's work.
+func (t *tie) near(best uint64) uint64 {
+	work := t.request.work(t.workers[t.best : t.best+1])
+	t.most = sameWork * work
+	alone := float64(2*t.workers[t.best].Wait) + work
+	return math.Float64bits(math.Float64frombits(best&^rowMask)+float64(band*alone)) | rowMask
 }
 
 // A tie looks for the row to choose among those that are equal to the one of the smallest score.
@@ -39,7 +47,7 @@ type tie struct {
 	best    int     // row of the smallest score
 	row     int     // the one to choose, of those that were entered
 	hasty   bool    // work is looked at later
-	most    float64 // work that an equal row has; 0 = not computed yet
+	most    float64 // work that an equal row has, as near computes it, on a worker as slow as the best
 }
 
 // find enters the rows whose keys are at most limit: all of them if many is set, else some. To compute a row's work
@@ -129,16 +137,27 @@ func (t *tie) enter(i int) {
 // asLittle reports whether row i has no more work than an equal row may have.
 func (t *tie) asLittle(i int) bool {
 	w, best := &t.workers[i], &t.workers[t.best]
-	if t.most == 0 {
-		t.most = sameWork * t.request.work(t.workers[t.best:t.best+1])
-	}
 	return float64(t.request.work(t.workers[i:i+1])*best.Slow) <= float64(t.most*w.Slow)
+}
+
+// sound returns the sums of slowness and load over the rows in which they are numbers: one row without them must not
+// spoil the others' score.
+func sound(workers []sdk.Worker) (slow, load float64) {
+	for i := range workers {
+		if w := &workers[i]; w.Slow-w.Slow == 0 {
+			slow += w.Slow
+		}
+		if w := &workers[i]; w.Load-w.Load == 0 {
+			load += w.Load
+		}
+	}
+	return slow, load
 }
 
 // work returns Y of one row: its score for a request in an empty fleet, less its wait.
 func (c *request) work(row []sdk.Worker) float64 {
 	alone, key := *c, [1]uint64{}
-	alone.lambda, alone.tilt = 0, 0
+	alone.price, alone.tilt = 0, 0
 	_, best := alone.rank(row, key[:])
 	return math.Float64frombits(best[0]&^rowMask) - float64(2*row[0].Wait)
 }

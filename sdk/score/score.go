@@ -36,8 +36,9 @@ func (u *Rule) Route(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
 	}
 	smallest := int(best[0] & rowMask)
 	row, left := smallest, sdk.Alternatives
-	if limit := near(best[0]); best[1] <= limit {
+	if best[1] <= far(best[0]) {
 		t := tie{request: &c, workers: workers, best: smallest}
+		limit := t.near(best[0])
 		t.find(u.keys[:len(workers)], best[1:], best[len(best)-1] <= limit, limit) // many: there may be more than those
 		row = t.row
 	}
@@ -69,7 +70,9 @@ type request struct {
 	bw1, bw2 float64 // seconds a token from a tier; 0 = no such tier
 	lambda   float64
 
-	wait   float64 // half of the mean of W; this and the next three are survey's
+	wait   float64 // mean of W; this and the others are survey's
+	slow   float64 // mean of m
+	price  float64 // 2*K
 	flight float64 // mean in flight per unit of weight
 	single float64 // requests that a prompt token in flight counts as: 1 / the mean prompt in flight
 	tilt   float64 // for one request in flight: reach * gate / max(1, flight)
@@ -110,12 +113,12 @@ func common(h *abi.Header) request {
 
 // survey adds what is known of the fleet. What is equal to the best (see tie) is found without it.
 func (c *request) survey(workers []sdk.Worker) {
-	wait, weight := 0., float64(len(workers))
+	wait, slow, load, weight := 0., 0., 0., float64(len(workers))
 	flight, held, room := uint64(0), uint64(0), uint64(0)
 	alike := true
 	for i := range workers {
 		w := &workers[i]
-		wait += w.Wait
+		wait, slow, load = wait+w.Wait, slow+w.Slow, load+w.Load
 		flight += uint64(w.InFlight)
 		held, room = held+uint64(w.FlightTokens), room+uint64(w.KVTokens)
 		if w.Weight != 1 || w.State&abi.RowSlowStart != 0 {
@@ -137,7 +140,18 @@ func (c *request) survey(workers []sdk.Worker) {
 	if held > 0 {
 		c.single = float64(flight) / float64(held)
 	}
-	c.wait, c.flight, c.tilt = .5*wait/float64(len(workers)), mean, reach*open/least
+	c.flight, c.tilt = mean, reach*open/least
+	n := float64(len(workers))
+	if sum := slow + load; sum-sum != 0 {
+		slow, load = sound(workers)
+	}
+	c.wait, c.slow, c.price = wait/n, slow/n, price(c.lambda, load/n)
+}
+
+// price is 2*K, for a load that is the fleet's mean.
+func price(lambda, load float64) float64 {
+	slack := .9 - float64(1.3*load)
+	return 2 * lambda / (.1 + .5*(slack+math.Abs(slack))) // 1 - min(.9, 1.3*load)
 }
 
 // A key is a row's score as the bits of a float64, which order as integers do while it is positive, its last 16 bits
@@ -200,7 +214,7 @@ func (c *request) rank(
 	workers []sdk.Worker, keys []uint64,
 ) (longest uint32, best [1 + sdk.Alternatives]uint64) {
 	l, block, token, again, halfC2 := c.l, c.block, c.token, c.again, c.halfC2
-	bw1, lambda, wait, tilt, single := c.bw1, c.lambda, c.wait, c.tilt, c.single
+	bw1, price, slow, wait, tilt, single := c.bw1, c.price, c.slow, c.wait, c.tilt, c.single
 	k0, k1, k2, k3 := uint64(math.MaxUint64), uint64(math.MaxUint64), uint64(math.MaxUint64), uint64(math.MaxUint64)
 	keys = keys[:len(workers)]
 	for i := range workers {
@@ -211,11 +225,13 @@ func (c *request) rank(
 		n := miss - float64(float64(int64(l1+l2))*block) - 1 // tokens to compute, less one
 		n = 1 + .5*(n+math.Abs(n))
 		m := w.Slow
-		y := float64(m*n) * (token - float64(halfC2*n))
+		compute := n * (token - float64(halfC2*n))
+		y, fleet := float64(m*compute), float64(slow*compute) // seconds there, and on a mean worker
 		out, back := miss-float64(w.FreeGPU), m*again
 		if bw1 != 0 {
 			h1 := float64(float64(int64(l1)) * block)
-			y += float64(h1*bw1) + float64(float64(float64(int64(l2))*block)*c.bw2)
+			load := float64(h1*bw1) + float64(float64(float64(int64(l2))*block)*c.bw2)
+			y, fleet = y+load, fleet+load
 			if lost := miss - h1 - float64(w.FreeL1); lost > 0 {
 				if c.bw2 != 0 {
 					back = c.bw2
@@ -225,16 +241,13 @@ func (c *request) rank(
 			back = bw1
 		}
 		y += float64(float64((out+math.Abs(out))*float64(w.ReuseGPU)) * back)
-		slack := .9 - float64(1.3*w.Load)
-		slack = .1 + .5*(slack+math.Abs(slack)) // 1 - min(.9, 1.3*rho)
 		flight, prompts := float64(int64(w.InFlight)), float64(float64(int64(w.FlightTokens))*single)
 		flight = .5 * (flight + prompts + math.Abs(flight-prompts))
 		if w.Weight != 1 || w.State&abi.RowSlowStart != 0 {
 			flight = c.adjusted(w, flight)
 		}
 		t := float64(flight * tilt)
-		queue, half := wait+float64(.5*w.Wait), 1+float64(.5*t)
-		s := float64((float64(2*w.Wait)+float64(float64(lambda/slack*y)*(queue+y)))*half) + float64(y*(1+t))
+		s := float64(w.Wait*(2+t)) + float64(float64(price*fleet)*(wait+fleet)) + float64(y*(1+t))
 		k := math.Float64bits(s)&^rowMask | uint64(i)
 		keys[i] = k
 		if k < k3 {

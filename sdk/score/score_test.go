@@ -30,15 +30,17 @@ func of(r abi.Row) float64 {
 
 // formula is the score as doc.go writes it, term by term, and without a thought for speed. work is its Y.
 func formula(h *abi.Header, rows []abi.Row, i int) (score, work float64) {
-	var wait, flight, weight, held, room float64
+	var wait, flight, weight, held, room, slow, load float64
 	alike := true
 	for _, r := range rows {
 		wait, flight, weight = wait+r.Wait, flight+float64(r.InFlight), weight+of(r)
+		slow, load = slow+r.Slow, load+r.Load
 		held, room = held+float64(r.FlightTokens), room+float64(r.KVTokens)
 		alike = alike && r.Weight == 1 && r.State&abi.RowSlowStart == 0
 	}
 	requests := flight
-	wait, flight = wait/float64(len(rows)), flight/weight
+	all := float64(len(rows))
+	wait, slow, load, flight = wait/all, slow/all, load/all, flight/weight
 	gate := 1.
 	if alike && room > 0 {
 		gate = min(1, max(0, (held/room-.1)/.3, (flight-8)/16))
@@ -48,11 +50,14 @@ func formula(h *abi.Header, rows []abi.Row, i int) (score, work float64) {
 	bw1, bw2, m := float64(h.InvBWL1), float64(h.InvBWL2), r.Slow
 	h0, h1, h2 := float64(r.GPU)*b, float64(r.L1)*b, float64(r.L2)*b
 	n := max(1, l-h0-h1-h2)
-	p := m*(c1*n+c2*n*(l-n/2)) + h1*bw1 + h2*bw2
+	bring := h1*bw1 + h2*bw2
+	if bw1 == 0 {
+		bring = 0
+	}
+	p, mean := m*(c1*n+c2*n*(l-n/2))+bring, slow*(c1*n+c2*n*(l-n/2))+bring
 	again := m * (c1 + c2*l/2)
 	e := max(0, l-h0-float64(r.FreeGPU)) * float64(r.ReuseGPU)
 	if bw1 == 0 {
-		p -= h1*bw1 + h2*bw2
 		e *= again
 	} else {
 		back := again
@@ -62,13 +67,13 @@ func formula(h *abi.Header, rows []abi.Row, i int) (score, work float64) {
 		e = e*bw1 + max(0, l-h0-h1-float64(r.FreeL1))*float64(r.ReuseL1)*back
 	}
 	y := p + 2*e
-	k := float64(h.Lambda) / (1 - min(.9, 1.3*r.Load))
+	k := float64(h.Lambda) / (1 - min(.9, 1.3*load))
 	mine := max(float64(r.InFlight), float64(r.FlightTokens)*requests/max(1, held)) / of(r)
 	if r.State&abi.RowSlowStart != 0 {
 		mine = 2*mine + flight + 2
 	}
 	tilt := .75 * gate * mine / max(1, flight)
-	return (2*r.Wait+k*y*((wait+r.Wait)/2+y))*(1+.5*tilt) + y*(1+tilt), y
+	return 2*r.Wait*(1+.5*tilt) + 2*k*mean*(wait+mean) + y*(1+tilt), y
 }
 
 // chosen is the row that doc.go says: of those that are equal to the one of the smallest score the first by flight,
@@ -82,12 +87,12 @@ func chosen(h *abi.Header, rows []abi.Row) (row int, equals []int, scores []floa
 			b = i
 		}
 	}
-	best := rows[b]
+	best, alone := rows[b], 2*rows[b].Wait+work[b]
 	per := func(n float64, r abi.Row) float64 { return n / of(r) }
 	row = -1
 	for i, r := range rows {
 		far := int64(r.GPU+r.L1+r.L2) - int64(best.GPU+best.L1+best.L2)
-		if scores[i] > 1.15*scores[b] || far < -1 || far > 1 || r.Pending > best.Pending ||
+		if scores[i] > scores[b]+.15*alone || far < -1 || far > 1 || r.Pending > best.Pending ||
 			work[i]/r.Slow > 1.01*work[b]/best.Slow ||
 			per(float64(r.InFlight), r) > per(float64(best.InFlight), best) {
 			continue
@@ -164,7 +169,6 @@ func TestMonotonic(t *testing.T) {
 		"more free":    func(r *abi.Row, _ uint32) { r.FreeGPU += 1e5 * rng.Float32() },
 		"less reuse":   func(r *abi.Row, _ uint32) { r.ReuseGPU *= rng.Float32() },
 		"faster":       func(r *abi.Row, _ uint32) { r.Slow *= rng.Float64() },
-		"less load":    func(r *abi.Row, _ uint32) { r.Load *= rng.Float64() },
 	}
 	for _, name := range slices.Sorted(maps.Keys(better)) {
 		change := better[name]
@@ -178,9 +182,10 @@ func TestMonotonic(t *testing.T) {
 				continue // it won by what was sent lately
 			}
 			before := f.Run(t, s).Row
-			r, wait := &f.Rows[before], f.Rows[before].Wait
+			r, was := &f.Rows[before], f.Rows[before]
 			change(r, f.Header.PromptBlocks-r.GPU)
-			f.Rows[(before+1)%len(f.Rows)].Wait += wait - r.Wait
+			next := &f.Rows[(before+1)%len(f.Rows)] // the fleet's means stay
+			next.Wait, next.Slow = next.Wait+was.Wait-r.Wait, next.Slow+was.Slow-r.Slow
 			if _, equals, _ := chosen(&f.Header, f.Rows); slices.Contains(equals, before) {
 				continue
 			}

@@ -9,7 +9,7 @@ type Terms struct {
 	Prefill  float64 // P: seconds to compute what it does not hold, and to bring what lies in its slower tiers
 	Eviction float64 // 2E: seconds that others lose by what the prompt pushes out, twice
 	Future   float64 // seconds that those who come meanwhile wait for it
-	Tilt     float64 // factor on prefill and eviction, for what is in flight there; half as far from 1 on the others
+	Tilt     float64 // factor on prefill and eviction, for what is in flight there; half as far from 1 on the wait
 	Cost     float64 // the sum, tilted: the smallest wins
 }
 
@@ -19,21 +19,26 @@ type Scale struct {
 	wait, flight float64 // means over the rows; in flight per unit of weight
 	single       float64 // requests that a prompt token in flight counts as
 	gate         float64 // of the tilt
+	slow, price  float64 // mean slowness, and 2*K
 }
 
 // NewScale returns the scale of a request and its rows.
 func NewScale(h *abi.Header, rows []abi.Row) Scale {
 	s := Scale{header: h}
-	weight, held, room, alike := 0., uint64(0), uint64(0), true
+	weight, load, held, room, alike := 0., 0., uint64(0), uint64(0), true
 	for i := range rows {
 		r := &rows[i]
 		held, room = held+uint64(r.FlightTokens), room+uint64(r.KVTokens)
 		alike = alike && r.Weight == 1 && !r.SlowStart()
-		s.wait += r.Wait
+		s.wait, s.slow, load = s.wait+r.Wait, s.slow+r.Slow, load+r.Load
 		s.flight += float64(r.InFlight)
 		weight += weightOf(r)
 	}
-	s.wait /= float64(max(1, len(rows)))
+	n := float64(max(1, len(rows)))
+	if sum := s.slow + load; sum-sum != 0 {
+		s.slow, load = sound(rows)
+	}
+	s.wait, s.slow, s.price = s.wait/n, s.slow/n, price(float64(h.Lambda), load/n)
 	if held > 0 {
 		s.single = s.flight / float64(held)
 	}
@@ -48,11 +53,13 @@ func NewScale(h *abi.Header, rows []abi.Row) Scale {
 }
 
 // Sums returns what a scale is made of beside the header, for one who keeps it.
-func (s *Scale) Sums() [4]float64 { return [4]float64{s.wait, s.flight, s.single, s.gate} }
+func (s *Scale) Sums() [6]float64 {
+	return [...]float64{s.wait, s.flight, s.single, s.gate, s.slow, s.price}
+}
 
 // ScaleOf returns the scale of a request and of sums that Sums has returned.
-func ScaleOf(h *abi.Header, sums [4]float64) Scale {
-	return Scale{header: h, wait: sums[0], flight: sums[1], single: sums[2], gate: sums[3]}
+func ScaleOf(h *abi.Header, sums [6]float64) Scale {
+	return Scale{header: h, wait: sums[0], flight: sums[1], single: sums[2], gate: sums[3], slow: sums[4], price: sums[5]}
 }
 
 // Terms returns the terms of a row.
@@ -61,8 +68,9 @@ func (s *Scale) Terms(r *abi.Row) Terms {
 	length, c1, c2, block := float64(h.PromptTokens), float64(h.C1), float64(h.C2), float64(h.BlockTokens)
 	bw1, bw2 := float64(h.InvBWL1), float64(h.InvBWL2)
 	gpu, l1, l2 := float64(r.GPU)*block, float64(r.L1)*block, float64(r.L2)*block
-	compute := max(1, length-gpu-l1-l2)
-	t := Terms{Wait: 2 * r.Wait, Prefill: r.Slow * (c1*compute + c2*compute*(length-compute/2))}
+	n := max(1, length-gpu-l1-l2)
+	compute := c1*n + c2*n*(length-n/2)
+	t, fleet := Terms{Wait: 2 * r.Wait, Prefill: r.Slow * compute}, s.slow*compute
 	again := r.Slow * (c1 + c2*length/2)
 	evicted := max(0, length-gpu-float64(r.FreeGPU)) * float64(r.ReuseGPU)
 	if bw1 == 0 {
@@ -72,17 +80,18 @@ func (s *Scale) Terms(r *abi.Row) Terms {
 		if bw2 > 0 {
 			back = bw2
 		}
-		t.Prefill += l1*bw1 + l2*bw2
+		load := l1*bw1 + l2*bw2
+		t.Prefill, fleet = t.Prefill+load, fleet+load
 		t.Eviction = 2 * (evicted*bw1 + max(0, length-gpu-l1-float64(r.FreeL1))*float64(r.ReuseL1)*back)
 	}
 	work := t.Prefill + t.Eviction
-	t.Future = float64(h.Lambda) / (1 - min(.9, 1.3*r.Load)) * work * ((s.wait+r.Wait)/2 + work)
+	t.Future = s.price * fleet * (s.wait + fleet)
 	mine := max(float64(r.InFlight), float64(r.FlightTokens)*s.single) / weightOf(r)
 	if r.State&abi.RowSlowStart != 0 {
 		mine = 2*mine + s.flight + 2
 	}
 	t.Tilt = 1 + reach*s.gate*mine/max(1, s.flight)
-	t.Cost = (t.Wait+t.Future)*(1+t.Tilt)/2 + work*t.Tilt
+	t.Cost = t.Wait*(1+t.Tilt)/2 + t.Future + work*t.Tilt
 	return t
 }
 
