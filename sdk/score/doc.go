@@ -83,7 +83,7 @@
 // # Who computes it?
 //
 // The host, where a strategy asks for it ([sdk.WantCost]) and says so ([Rule].ByCost): natively a row costs 11 ns, in
-// the sandbox some 45. A pick of prefixaware, its rows priced, costs 0.80 of what it costs with the score computed by
-// the module at 256 workers, and 0.90 at 16 (BenchmarkPick; least of 12). A strategy that changes what is scored, as
+// the sandbox some 45. A pick of prefixaware, its rows priced, costs 0.72 of what it costs with the score computed by
+// the module at 256 workers, and 0.82 at 16 (BenchmarkPick; least of 5). A strategy that changes what is scored, as
 // prefixaware's options do, computes it itself.
 package score
