@@ -9,7 +9,7 @@
 //	E = max(0, L - h0 - free0_i) * R0_i * again                   again = m_i*(c1 + c2*L/2)
 //	    with a CPU tier: the GPU's part at 1/bw1,
 //	    plus max(0, L - h0 - h1 - free1_i) * R1_i * (shared tier ? 1/bw2 : again)
-//	F = P with the fleet's mean m in place of m_i
+//	F = m*(c1*n + c2*n*(L - n/2))                                 m = the fleet's mean; what a tier brings is not in F
 //	K = lambda / (1 - min(.9, 1.3*rho))                           rho = the fleet's mean
 //
 // Equal to the row b of the smallest score are the rows i of which all that is known is no worse:

@@ -230,8 +230,7 @@ func (c *request) rank(
 		out, back := miss-float64(w.FreeGPU), m*again
 		if bw1 != 0 {
 			h1 := float64(float64(int64(l1)) * block)
-			load := float64(h1*bw1) + float64(float64(float64(int64(l2))*block)*c.bw2)
-			y, fleet = y+load, fleet+load
+			y += float64(h1*bw1) + float64(float64(float64(int64(l2))*block)*c.bw2)
 			if lost := miss - h1 - float64(w.FreeL1); lost > 0 {
 				if c.bw2 != 0 {
 					back = c.bw2

@@ -54,7 +54,7 @@ func formula(h *abi.Header, rows []abi.Row, i int) (score, work float64) {
 	if bw1 == 0 {
 		bring = 0
 	}
-	p, mean := m*(c1*n+c2*n*(l-n/2))+bring, slow*(c1*n+c2*n*(l-n/2))+bring
+	p, mean := m*(c1*n+c2*n*(l-n/2))+bring, slow*(c1*n+c2*n*(l-n/2))
 	again := m * (c1 + c2*l/2)
 	e := max(0, l-h0-float64(r.FreeGPU)) * float64(r.ReuseGPU)
 	if bw1 == 0 {

@@ -80,8 +80,7 @@ func (s *Scale) Terms(r *abi.Row) Terms {
 		if bw2 > 0 {
 			back = bw2
 		}
-		load := l1*bw1 + l2*bw2
-		t.Prefill, fleet = t.Prefill+load, fleet+load
+		t.Prefill += l1*bw1 + l2*bw2
 		t.Eviction = 2 * (evicted*bw1 + max(0, length-gpu-l1-float64(r.FreeL1))*float64(r.ReuseL1)*back)
 	}
 	work := t.Prefill + t.Eviction
