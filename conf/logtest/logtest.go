@@ -1,4 +1,4 @@
-// Package logtest keeps logs for tests.
+// Package logtest keeps logs for tests, and for the programs under testdata that measure.
 package logtest
 
 import (

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/warmpath/warmpath/conf/logtest"
 	"github.com/warmpath/warmpath/daemon/vllmsim"
 )
 
@@ -41,27 +41,8 @@ type stage struct {
 // router is a process.
 type router struct {
 	cmd        *exec.Cmd
-	out        *log
+	out        *logtest.Log // both of its outputs
 	url, admin string
-}
-
-// log keeps what a process writes.
-type log struct {
-	mu sync.Mutex // guards b
-	b  bytes.Buffer
-}
-
-// Write implements io.Writer.
-func (l *log) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *log) find(re *regexp.Regexp) []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return re.FindStringSubmatch(l.b.String())
 }
 
 func newStage(o *options, s scene) (st *stage, err error) {
@@ -133,14 +114,14 @@ func (st *stage) startRouter(i int) (*router, error) {
 	if err := os.WriteFile(file, []byte(c.String()), 0o600); err != nil {
 		return nil, err
 	}
-	r := &router{cmd: exec.Command(st.o.bin, "serve", "--config", file), out: &log{}}
+	r := &router{cmd: exec.Command(st.o.bin, "serve", "--config", file), out: &logtest.Log{}}
 	r.cmd.Stderr, r.cmd.Stdout = r.out, r.out
 	return r, r.cmd.Start()
 }
 
 func (st *stage) awaitReady(r *router) error {
 	for end := time.Now().Add(60 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		m := r.out.find(listens)
+		m := listens.FindStringSubmatch(r.out.String())
 		if m == nil {
 			continue
 		}
@@ -153,7 +134,7 @@ func (st *stage) awaitReady(r *router) error {
 			}
 		}
 	}
-	return errors.New("a router is not ready within a minute:\n" + r.out.b.String())
+	return errors.New("a router is not ready within a minute:\n" + r.out.String())
 }
 
 // spread serves the routers behind one address, each request at one of them by chance.
