@@ -208,7 +208,7 @@ func TestServed(t *testing.T) {
 		s.follow.connected(t.Context())
 		ctx, cancel := context.WithCancel(t.Context())
 		go s.loop(ctx, newQueue())
-		time.Sleep(nextVerify)
+		time.Sleep(nextVerify / 2) // between the look of firstVerify and the next, which waits 4/5 of nextVerify at least
 		p.next.Add(2)
 		asked := p.asked.Load()
 		s.Served()
