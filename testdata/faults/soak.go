@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"iter"
 	"math"
@@ -84,10 +85,10 @@ func soak(l *lab, d time.Duration) (verdict, error) {
 	}
 	in := t.sent.Load()
 	balanced := int64(now-counted) == in
-	return say(free && balanced && g.share() <= flatShare && t.foreign.Load() == 0,
+	return say(free && balanced && g.share() <= flatShare && t.foreign.Load() == 0 && t.wrong.Load() == 0,
 		"%d requests in, %.0f counted by the router; client saw %d answered, %d refused or broken, %d aborted by "+
-			"itself, %d foreign; %s; in flight 0 %v",
-		in, now-counted, t.good.Load(), t.bad.Load(), t.left.Load(), t.foreign.Load(), g, free)
+			"itself, %d foreign, %d with other bytes than were sent; %s; in flight 0 %v",
+		in, now-counted, t.good.Load(), t.bad.Load(), t.left.Load(), t.foreign.Load(), t.wrong.Load(), g, free)
 }
 
 // memory samples what a daemon holds, in MB, once a second.
@@ -158,33 +159,69 @@ func (g growth) String() string {
 		g.quarters[0], g.quarters[1], g.quarters[2], g.quarters[3], g.second, 100*g.share())
 }
 
-// tally is what the soak's clients saw.
-type tally struct{ sent, good, bad, left, foreign atomic.Int64 }
+// tally is what the soak's clients saw. wrong are answers that came whole, and are not the worker's bytes.
+type tally struct{ sent, good, bad, left, foreign, wrong atomic.Int64 }
 
-// play sends plain requests, streams and streams that are left half-way.
+// soakEvents is how many events each of the soak's streams has.
+const soakEvents = 8
+
+// play sends plain requests, each on a connection that is kept or two in one write, streams, and streams that are left
+// half-way.
 func (t *tally) play(l *lab, addr string, d time.Duration) {
 	wire.Open(l.ctx, addr, soakRate, 512, d, func(c *wire.Client, i int, _ time.Time) {
 		mark := newMark()
-		t.sent.Add(1)
 		switch i % 10 {
 		case 0, 1, 2, 3:
-			s := watch(addr, streaming(mark, 8, 5*time.Millisecond, ""), mark, nil)
-			t.count(s.fine(), s.foreign != "")
+			t.sent.Add(1)
+			s := watch(addr, streaming(mark, soakEvents, 5*time.Millisecond, ""), mark, nil)
+			t.count(s.fine(), s.foreign != "", s.events == soakEvents)
 		case 4:
-			watch(addr, streaming(mark, 8, 5*time.Millisecond, ""), mark, func(c *wire.Conn, s *seen) {
+			t.sent.Add(1)
+			watch(addr, streaming(mark, soakEvents, 5*time.Millisecond, ""), mark, func(c *wire.Conn, s *seen) {
 				if s.events > 2 {
 					c.Reset()
 				}
 			})
 			t.left.Add(1)
+		case 5:
+			t.pipeline(addr, mark, newMark())
 		default:
-			a := c.Do(plain(mark, "&hold=40"), true)
-			t.count(good(a, mark), foreign(a.Body, mark) != "")
+			t.sent.Add(1)
+			t.answered(c.Do(plain(mark, "&hold=40"), true), mark)
 		}
 	})
 }
 
-func (t *tally) count(good, foreign bool) {
+// pipeline sends two requests in one write. The second counts once the first has its whole answer: a router may close
+// after one that failed.
+func (t *tally) pipeline(addr, first, second string) {
+	c, err := wire.Dial(addr)
+	if err != nil {
+		return
+	}
+	defer c.Close()
+	_, err = c.Write(slices.Concat(plain(first, "&hold=20"), plain(second, "&hold=20")))
+	for _, mark := range []string{first, second} {
+		t.sent.Add(1)
+		var a wire.Answer
+		if a.Err = err; err == nil {
+			a.Head, a.Err = c.ReadHead()
+		}
+		if a.Err == nil {
+			a.Err = c.ReadBody(a.Head, func(b []byte) { a.Body = append(a.Body, b...) })
+		}
+		t.answered(a, mark)
+		if a.Err != nil || a.Close {
+			return
+		}
+	}
+}
+
+func (t *tally) answered(a wire.Answer, mark string) {
+	t.count(good(a, mark), foreign(a.Body, mark) != "", bytes.Contains(a.Body, []byte(wire.Reply)))
+}
+
+func (t *tally) count(good, foreign, whole bool) {
 	if good {
 		t.good.Add(1)
 	} else {
@@ -192,6 +229,9 @@ func (t *tally) count(good, foreign bool) {
 	}
 	if foreign {
 		t.foreign.Add(1)
+	}
+	if good && !whole {
+		t.wrong.Add(1)
 	}
 }
 
