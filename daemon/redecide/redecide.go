@@ -223,9 +223,7 @@ func (f *frame) rowOf(name string) int {
 func (r *Report) decide(ctx context.Context, s *host.Strategy, f *frame, was int) {
 	scale := score.NewScale(&f.Header, f.Rows)
 	if s.Notices().Wants()&abi.WantCost != 0 {
-		for i := range f.Rows {
-			f.Rows[i].Cost = scale.Terms(&f.Rows[i]).Cost
-		}
+		score.Price(&f.Header, f.Rows)
 	}
 	worth := func(row int) Worth {
 		w := &f.Rows[row]

@@ -7,6 +7,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/worker"
 	"github.com/warmpath/warmpath/host"
 	"github.com/warmpath/warmpath/sdk/abi"
+	"github.com/warmpath/warmpath/sdk/score"
 )
 
 // Choice is the decision for one request, and what the following attempts make of it. Its zero value is ready for
@@ -159,7 +160,7 @@ func (c *Choice) fillFrame() {
 // While the store is silent every router makes the same.
 func (c *Choice) askStrategy() bool {
 	if c.strategy.Notices().Wants()&abi.WantCost != 0 {
-		c.fleet.price()
+		score.Price(&c.fleet.frame.Header, c.fleet.frame.Rows)
 	}
 	if c.ask.By != nil {
 		c.result = c.ask.By.Pick(&c.fleet.frame)

@@ -3,7 +3,6 @@ package route
 import (
 	"github.com/warmpath/warmpath/cache/prefix"
 	"github.com/warmpath/warmpath/daemon/prompt"
-	"github.com/warmpath/warmpath/sdk/score"
 )
 
 // size is the length of a prompt. Of several prompts in one request the longest decides where they go, and all of them
@@ -73,13 +72,5 @@ func (f *fleet) best() {
 		if n := f.frame.Rows[i].Matched(); n > h.BestMatch {
 			h.BestMatch, h.BestRow = n, int32(i)
 		}
-	}
-}
-
-// price fills the host's own score of each row, for modules that ask for it.
-func (f *fleet) price() {
-	scale := score.NewScale(&f.frame.Header, f.frame.Rows)
-	for i := range f.frame.Rows {
-		f.frame.Rows[i].Cost = scale.Terms(&f.frame.Rows[i]).Cost
 	}
 }

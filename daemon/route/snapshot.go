@@ -100,9 +100,6 @@ func (s *Snapshot) View(m *host.Strategy) {
 	}
 	s.Frame.Header, s.Frame.Rows = header, append(s.Frame.Rows[:0], rows...)
 	if wants&abi.WantCost != 0 {
-		scale := score.NewScale(&s.Frame.Header, s.Frame.Rows)
-		for i := range s.Frame.Rows {
-			s.Frame.Rows[i].Cost = scale.Terms(&s.Frame.Rows[i]).Cost
-		}
+		score.Price(&s.Frame.Header, s.Frame.Rows)
 	}
 }

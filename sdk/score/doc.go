@@ -82,8 +82,10 @@
 //
 // # Who computes it?
 //
-// The host, where a strategy asks for it ([sdk.WantCost]) and says so ([Rule].ByCost): natively a row costs 11 ns, in
-// the sandbox some 45. A pick of prefixaware, its rows priced, costs 0.72 of what it costs with the score computed by
-// the module at 256 workers, and 0.82 at 16 (BenchmarkPick; least of 5). A strategy that changes what is scored, as
-// prefixaware's options do, computes it itself.
+// The host, where a strategy asks for it ([sdk.WantCost]) and says so ([Rule].ByCost): natively a row costs some 8 ns,
+// in the sandbox some 45. A pick of prefixaware, its rows priced, costs 0.48 of what it costs with the score computed
+// by the module at 256 workers, and 0.70 at 16 (BenchmarkPick; least of 16). [Price] takes all rows in one call, by the
+// module's own loop, so that both choose the same to the bit (TestPriceDecides); a call of Terms for each made a pick
+// 1.5 times as dear at 256 workers. A strategy that changes what is scored, as prefixaware's options do, computes it
+// itself.
 package score

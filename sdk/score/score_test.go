@@ -117,10 +117,7 @@ func TestChoosesByTheFormula(t *testing.T) {
 		if n%2 == 0 {
 			level(rng, f)
 		}
-		scale := score.NewScale(&f.Header, f.Rows)
-		for i := range f.Rows { // as a host does that was asked for the costs
-			f.Rows[i].Cost = scale.Terms(&f.Rows[i]).Cost
-		}
+		score.Price(&f.Header, f.Rows) // as a host does that was asked for the costs
 		s.rule.ByCost = n%4 >= 2
 		got := f.Run(t, s)
 		row, equals, scores := chosen(&f.Header, f.Rows)

@@ -1,9 +1,13 @@
 package score
 
-import "github.com/warmpath/warmpath/sdk/abi"
+import (
+	"math"
 
-// Terms is one row's score, term by term, as doc.go writes it. The strategy computes the sum alone, and faster; a test
-// holds the two together.
+	"github.com/warmpath/warmpath/sdk/abi"
+)
+
+// Terms is one row's score, term by term, as doc.go writes it. Price and the strategy compute the sum alone, and
+// faster; a test holds them together.
 type Terms struct {
 	Wait     float64 // 2W: seconds of prefill queued there, twice
 	Prefill  float64 // P: seconds to compute what it does not hold, and to bring what lies in its slower tiers
@@ -11,6 +15,22 @@ type Terms struct {
 	Future   float64 // seconds that those who come meanwhile wait for it
 	Tilt     float64 // factor on prefill and eviction, for what is in flight there; half as far from 1 on the wait
 	Cost     float64 // the sum, tilted: the smallest wins
+}
+
+// Price writes into Cost of each row what a strategy would compute as its score, to the bits that decide. It is for a
+// host whose strategy wants that ([Rule].ByCost).
+func Price(h *abi.Header, rows []abi.Row) {
+	c := common(h)
+	c.survey(rows)
+	var keys [64]uint64
+	for len(rows) > 0 {
+		some := rows[:min(len(rows), len(keys))]
+		c.rank(some, keys[:])
+		for i := range some {
+			some[i].Cost = math.Float64frombits(keys[i] &^ rowMask)
+		}
+		rows = rows[len(some):]
+	}
 }
 
 // Scale is what the terms of all rows share.

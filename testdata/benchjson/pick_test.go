@@ -71,12 +71,7 @@ func BenchmarkPickTail(b *testing.B) {
 }
 
 // price fills in the costs of the rows, as the daemon does for a strategy that wants them.
-func price(f *host.Frame) {
-	scale := score.NewScale(&f.Header, f.Rows)
-	for i := range f.Rows {
-		f.Rows[i].Cost = scale.Terms(&f.Rows[i]).Cost
-	}
-}
+func price(f *host.Frame) { score.Price(&f.Header, f.Rows) }
 
 // BenchmarkPick is prefixaware's whole pick, as the daemon calls it: in the sandbox with fuel and with the costs that
 // it wants, the same without costs, and natively on the same frame. It stands here, as host and plugins are strangers

@@ -203,8 +203,8 @@ func (t *tally) pipeline(addr, first, second string) {
 	_, err = c.Write(slices.Concat(plain(first, "&hold=20"), plain(second, "&hold=20")))
 	for _, mark := range []string{first, second} {
 		t.sent.Add(1)
-		var a wire.Answer
-		if a.Err = err; err == nil {
+		a := wire.Answer{Err: err}
+		if err == nil {
 			a.Head, a.Err = c.ReadHead()
 		}
 		if a.Err == nil {
