@@ -93,7 +93,7 @@ func TestLocalQuota(t *testing.T) {
 		return l.CompareAndSwap(ns, key, nil, make([]byte, n), ttl)
 	}
 	for i := range 10 {
-		if e := put("many", fmt.Sprint(i), 1, 50*time.Millisecond); e != 0 {
+		if e := put("many", fmt.Sprint(i), 1, 2*time.Second); e != 0 {
 			t.Fatalf("key %d: %d", i, e)
 		}
 	}

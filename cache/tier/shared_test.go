@@ -219,7 +219,7 @@ func TestTTLInRedis(t *testing.T) {
 		}
 		return true
 	})
-	s.Set("ns", "short", nil, 300*time.Millisecond)
+	s.Set("ns", "short", nil, 2*time.Second)
 	want(t, other, "short", "")
 	eventually(t, "it expires on both", func() bool {
 		_, a := s.Get("ns", "short")
