@@ -38,7 +38,10 @@ func fleet(t *testing.T, topic string) (f *Feed, publish func(), answer func(n u
 	t.Cleanup(f.Close)
 	f.Configure(map[string]Origin{"a": {URL: "http://127.0.0.1:1", Events: l.Addr().String()}}, nil)
 	f.Tick(time.Now())
-	await(t, "the subscription", func() bool { return p.Subscribers(topic) == 1 })
+	await(t, "the subscription", func() bool {
+		e, _ := f.Of("a")
+		return e.Connected && p.Subscribers(topic) == 1
+	})
 	seq := byte(0)
 	return f, func() {
 		p.Publish([]byte(topic), []byte{0, 0, 0, 0, 0, 0, 0, seq}, storedBlocks(int(seq), 2))
