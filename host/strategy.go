@@ -12,8 +12,8 @@ import (
 // Strategy is one loaded module with its instances. Safe for concurrent use.
 type Strategy struct {
 	*program
-	notices     Notices           // what the module wants to learn outside of its picks
-	reasonNames map[uint16]string // of its reason codes
+	notices     Notices // what the module wants to learn outside of its picks
+	reasonNames codeNames
 	slots       slots
 	quarantine  quarantine
 	closed      atomic.Bool
@@ -62,7 +62,7 @@ func (s *Strategy) SHA256() string { return s.sha256 }
 func (s *Strategy) Notices() *Notices { return &s.notices }
 
 // ReasonName returns what the module calls one of its reason codes, "" if it has no name for it.
-func (s *Strategy) ReasonName(code uint16) string { return s.reasonNames[code] }
+func (s *Strategy) ReasonName(code uint16) string { return s.reasonNames.of(code) }
 
 // Stats returns the counters as of now.
 func (s *Strategy) Stats() Stats {
@@ -116,9 +116,31 @@ func (s *Strategy) introduce(in *instance) (err error) {
 	s.notices.wake = s.wake.ring
 	s.notices.wants, err = readWants(in)
 	if err == nil {
-		s.reasonNames, err = readReasons(in)
+		s.reasonNames.all, err = readReasons(in)
+		s.reasonNames.fill()
 	}
 	return err
+}
+
+// codeNames are the names of a module's reason codes. Every request asks for one.
+type codeNames struct {
+	low [32]string // those of the lowest codes: a look into a map is ten times as slow
+	all map[uint16]string
+}
+
+// fill fills low.
+func (n *codeNames) fill() {
+	for i := range n.low {
+		n.low[i] = n.all[uint16(i)]
+	}
+}
+
+// of returns the name of a code, "" if it has none.
+func (n *codeNames) of(code uint16) string {
+	if int(code) < len(n.low) {
+		return n.low[code]
+	}
+	return n.all[code]
 }
 
 // Close lets running picks end, then frees the instances and the code. Picks that come later are answered by the

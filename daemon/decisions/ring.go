@@ -16,19 +16,20 @@ type Ring struct {
 	most atomic.Int64 // bytes
 
 	mu      sync.Mutex // guards all below
-	open    []*open    // decided, and not ended; by Seen.Kept - 1; nil = free
+	open    []*open    // decided, and not ended; nil = free
 	free    []int      // places in open
 	opened  int        // bytes of those
 	ended   ended
-	end     packed.Coder // memory of Ended's
-	number  uint64       // of the last request
+	number  uint64 // of the last request
 	changes uint64
 }
 
-// open is a request that is under way, as it was decided. Its memory is used again.
+// open is a request that is under way, as it was decided: Seen.Kept. Its memory is used again.
 type open struct {
 	decided packed.Coder
+	end     packed.Coder // that nobody looks at before the request has ended
 	sketch  route.Sketch
+	place   int // in Ring.open
 	number  uint64
 	change  uint64
 	at      time.Time
@@ -72,29 +73,29 @@ func (r *Ring) Decided(in *exchange.Inbound, c *route.Choice) {
 	r.mu.Lock() // and no defer: each would cost a request
 	kept := r.opened+o.size() <= most
 	if kept {
-		in.Seen.Kept = r.take(o)
+		r.take(o)
 	}
 	r.mu.Unlock()
 	if !kept {
 		spare.Put(o)
+		return
 	}
+	in.Seen.Kept = o
 }
 
-// take takes a request in that is open, and returns its place. The caller holds r.mu.
-func (r *Ring) take(o *open) (kept uint64) {
+// take takes a request in that is open. The caller holds r.mu.
+func (r *Ring) take(o *open) {
 	r.number++
 	r.changes++
-	o.number, o.change = r.number, r.changes
-	place := len(r.open)
+	o.number, o.change, o.place = r.number, r.changes, len(r.open)
 	if n := len(r.free); n > 0 {
-		place, r.free = r.free[n-1], r.free[:n-1]
-		r.open[place] = o
+		o.place, r.free = r.free[n-1], r.free[:n-1]
+		r.open[o.place] = o
 	} else {
 		r.open = append(r.open, o)
 	}
 	r.opened += o.size()
 	r.shrink()
-	return uint64(place) + 1
 }
 
 // write writes what was decided. e has what in does not.
@@ -110,23 +111,22 @@ func (o *open) write(e *entry, in *exchange.Inbound) {
 
 // drop forgets what is kept of a request that is under way.
 func (r *Ring) drop(in *exchange.Inbound) {
-	if in.Seen.Kept == 0 {
+	o, kept := in.Seen.Kept.(*open)
+	if !kept {
 		return
 	}
 	r.mu.Lock()
-	o := r.close(in.Seen.Kept)
+	r.close(o)
 	r.mu.Unlock()
 	spare.Put(o)
-	in.Seen.Kept = 0
+	in.Seen.Kept = nil
 }
 
 // close takes an open request out. The caller holds r.mu.
-func (r *Ring) close(kept uint64) *open {
-	o := r.open[kept-1]
-	r.open[kept-1] = nil
-	r.free = append(r.free, int(kept-1))
+func (r *Ring) close(o *open) {
+	r.open[o.place] = nil
+	r.free = append(r.free, o.place)
 	r.opened -= o.size()
-	return o
 }
 
 // Ended keeps how a request ended; what nobody decided on is kept from here on. sent is the bytes of its answer's body.
@@ -136,25 +136,25 @@ func (r *Ring) Ended(in *exchange.Inbound, took time.Duration, sent int64) {
 		r.drop(in)
 		return
 	}
-	var fresh *open
-	if in.Seen.Kept == 0 {
-		fresh = spare.Get().(*open)
-		fresh.at = time.Now()
-		fresh.write(&entry{module: in.Seen.Module, reason: in.Seen.Reason}, in)
+	o, decided := in.Seen.Kept.(*open)
+	if !decided {
+		o = spare.Get().(*open)
+		o.at = time.Now()
+		o.write(&entry{module: in.Seen.Module, reason: in.Seen.Reason}, in)
 	}
+	in.Seen.Kept = nil
 	e := entry{seen: &in.Seen, sent: sent, seconds: took.Seconds()}
+	o.end.Out = o.end.Out[:0]
+	e.codeEnd(&o.end)
 	r.mu.Lock()
-	o := fresh
-	if o == nil {
-		o = r.close(in.Seen.Kept)
+	if decided {
+		r.close(o)
 	} else {
 		r.number++
 		o.number = r.number
 	}
 	r.changes++
-	r.end.Out = r.end.Out[:0]
-	e.codeEnd(&r.end)
-	r.ended.add(record{number: o.number, change: r.changes, end: r.end.Out, decided: o.decided.Out}, most)
+	r.ended.add(record{number: o.number, change: r.changes, end: o.end.Out, decided: o.decided.Out}, most)
 	r.shrink()
 	r.mu.Unlock()
 	spare.Put(o)

@@ -187,7 +187,7 @@ func BenchmarkRing(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		in.Seen.Kept = 0
+		in.Seen.Kept = nil
 		r.Ended(in, time.Second, 0)
 	}
 }

@@ -76,7 +76,7 @@ type Seen struct {
 	Key     string       // name of the caller's key, "" without keys
 	Others  fmt.Stringer // the shadows that chose another worker, as far as they have decided; nil = none looks on
 	At      time.Time    // of what a Meter counts, as it is told of it; zero = now
-	Kept    uint64       // number under which a Keeper has its decision; 0 = none
+	Kept    any          // what a Keeper has of its decision; nil = nothing
 }
 
 // Stored returns the name under which a response stands: of the key that made it, or of nobody where there are no keys.

@@ -97,8 +97,10 @@ func (a *accessLog) replace(w *accessWriter, path string, log *slog.Logger) {
 	}
 }
 
-// linesAtOnce is how many bytes of lines one write takes: beyond, a call of the kernel is nothing beside its copying.
-const linesAtOnce = 32 << 10
+// linesAtOnce is how many bytes of lines one write takes. Such a call takes longer than the 20 us after which the
+// runtime's monitor takes the processor away from it, and then looks every 20 us for a millisecond, each look a context
+// switch: so few large ones. Beyond, the lines no longer stay in a core's own cache until they are written.
+const linesAtOnce = 256 << 10
 
 // linesWait is how long lines wait for others to be written with: nobody who reads along sees it.
 const linesWait = 100 * time.Millisecond

@@ -22,7 +22,7 @@ import (
 const MaxBytes = 4 << 20
 
 // keptBytes is the largest buffer that stays between bursts.
-const keptBytes = 256 << 10
+const keptBytes = 1 << 20
 
 // Config says where lines go. The spool's own goroutine calls all of its functions but Lost.
 type Config struct {

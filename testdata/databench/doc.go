@@ -51,12 +51,12 @@
 // connections, 41 over 1,000 used in turn. An exchange used again and a node that holds its holder: .93 at 1 KB and for
 // chats, in one short run.
 //
-// "-run telling" prints what telling costs a request of 1 KB, each over the one without it, in turns (2026-11): the
-// ring of decisions 1.06 to 1.08, of which a third waits for memory that is in no cache; spans of all 1.15 and 1.20, of
-// 1 in 100 1.03 and 1.04; the access log 1.14 and 1.20, and 1.20 times that with the candidates of four workers in each
-// line. Before the ring was one piece of memory: 1.11; before candidates were listed without a look at all workers:
-// 1.29. Before spans and lines were written field by field, and lines in one write while many wait: 1.59, 1.11; 1.40,
-// 1.48.
+// "-run telling" prints what telling costs a request of 1 KB, each over the one without it, in turns, and with
+// "-beside" what each costs by another build over this one (2026-11): the ring of decisions 1.06 to 1.08, of which a
+// third waits for memory that is in no cache; spans of all 1.15 and 1.20, of 1 in 100 1.03 and 1.04; the access log
+// 1.14 and 1.20, and 1.20 times that with the candidates of four workers in each line. Before the ring was one piece of
+// memory: 1.11; before candidates were listed without a look at all workers: 1.29. Before spans and lines were written
+// field by field, and lines in one write while many wait: 1.59, 1.11; 1.40, 1.48.
 //
 // The same again, on a machine that others keep busy, where a round's noise is as large as what is measured: the ring
 // 1.03, 1.04, 1.07, 1.10 and 1.13; spans of all 1.15 to 1.27, of 1 in 100 1.01 to 1.07; the access log 1.09 to 1.13,
@@ -65,6 +65,11 @@
 // (cpu/1KB, 42 rounds in turns); a span's beginning 1.4 and .6, its encoding 3.2 and 2.1; the writing of lines 6.2 and
 // 1.9, with candidates 9.5 and 3.9, since lines wait for each other up to 100 ms. The marks of 1.03 and 1.1 are not
 // held.
+//
+// A part of these no machine pays for long: memory that nobody had touched, for records in a ring that was not yet full
+// and for lines in a file that only grew (1.5 ns a byte written where the machine's host finds that memory first, .2
+// else). So the rings fill first now, unmeasured, and logs are emptied between turns. Lines go out 256 KiB at once, in
+// place of 32: each write had the runtime's monitor look, and switch, for a millisecond.
 //
 // The module was a sixth of a request with 256 idle workers: each near tie cost it .1 us. A pick among them took 32 us
 // and takes 12.5 now, at 16 workers 3.2 and 2.5 (testdata/benchjson, BenchmarkPick/idle, in turns); a request with 256

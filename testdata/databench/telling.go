@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -21,6 +22,7 @@ type telling struct {
 	tables string // %[2]s is the collector's address
 	over   string
 	limit  float64 // of the ratio; 0 = none
+	beside bool    // by the other build
 }
 
 const (
@@ -60,6 +62,33 @@ func wantedTellings(only string) ([]telling, bool) {
 	return slices.DeleteFunc(slices.Clone(tellings), func(t telling) bool { return !needed[t.name] }), true
 }
 
+// unmeasured is the rounds in which the rings fill: until then each record pays for memory that nobody has touched.
+const unmeasured = 4
+
+// emptyLogs empties the access logs, so that the next lines take their memory: a machine that has served for a while
+// has no other. Memory that is touched first costs a write seven times as much where a host has to find it.
+func (b *bench) emptyLogs() error {
+	logs, err := filepath.Glob(filepath.Join(b.dir, "telling*", "access.log"))
+	for _, path := range logs {
+		err = errors.Join(err, os.Truncate(path, 0))
+	}
+	return err
+}
+
+// withBeside adds the same by the other build, if there is one: only these are told over those of the build itself.
+func (b *bench) withBeside(some []telling) []telling {
+	if !b.compare {
+		return some
+	}
+	both := slices.Clone(some)
+	for _, t := range some {
+		t.over, t.limit, t.beside = t.name, 0, true
+		t.name += ", beside"
+		both = append(both, t)
+	}
+	return both
+}
+
 // printTelling measures what records, spans and the access log cost a request of 1 KB: all in turns.
 func (b *bench) printTelling(some []telling) error {
 	workers, err := plainWorkers(4)
@@ -71,6 +100,7 @@ func (b *bench) printTelling(some []telling) error {
 		return err
 	}
 	defer collector.Stop()
+	some = b.withBeside(some)
 	var all []*proc.Proc
 	for i, t := range some {
 		dir := filepath.Join(b.dir, fmt.Sprint("telling", i))
@@ -79,7 +109,11 @@ func (b *bench) printTelling(some []telling) error {
 		}
 		text := func(s string) string { return fmt.Sprintf(s+"%.0[1]s%.0[2]s", dir, collector.Addr) }
 		r := proc.Router{Server: text(t.server), Workers: workers, Strategies: text(t.tables)}
-		p, err := r.Start(dir, b.bin["warmpath"])
+		bin := b.bin["warmpath"]
+		if t.beside {
+			bin = b.bin["beside"]
+		}
+		p, err := r.Start(dir, bin)
 		if err != nil {
 			return fmt.Errorf("%s: %w", t.name, err)
 		}
@@ -88,9 +122,14 @@ func (b *bench) printTelling(some []telling) error {
 		all = append(all, p)
 	}
 	const figureName = "telling"
-	for round := range 24 {
+	turn := cpuOf(figureName, 1<<10)
+	for round := range unmeasured + 24 {
+		if round == unmeasured {
+			clear(b.samples)
+		}
 		for i := range all {
-			if err := cpuOf(figureName, 1<<10)(b, all[(i+round)%len(all)]); err != nil {
+			p := all[(i+round)%len(all)]
+			if err := errors.Join(b.emptyLogs(), turn(b, p)); err != nil {
 				return err
 			}
 		}
