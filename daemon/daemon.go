@@ -136,6 +136,7 @@ func (d *Daemon) start(c *conf.Config) error {
 	}
 	kv := adapt.KVCache(c, Version, discover.System(nameServers), d.manager.Listen, d.log)
 	kv.Succeeds = d.manager.Succeeds()
+	kv.Beliefs = adapt.Beliefs(d.lmcache)
 	d.kvCache, err = kvcache.Open(kv)
 	if err != nil {
 		return err

@@ -18,6 +18,7 @@ type Config struct {
 	Disk     Backing       // of this machine, asked for what is not in memory; nil (default) = none
 	Far      Backing       // asked for what is not on this machine; nil (default) = nobody
 	Noted    Noted         // learns of each put, before anybody can read it; nil (default) = nobody
+	Losses   *Losses       // notes the keys that leave the memory; nil (default) = nobody wants to know
 	Log      *slog.Logger  // default slog.Default()
 }
 

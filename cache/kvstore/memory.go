@@ -21,6 +21,7 @@ type memory struct {
 	pinned  map[*entry]struct{} // those with a pin, of which some may be over
 	wanted  map[string]*entry   // promised, and not there yet; of the entry only the pins are used
 	seed    maphash.Seed
+	losses  *Losses
 
 	records, maxRecords int64 // bytes of keys and records, fillings too
 	values              int64 // bytes of values that can be read
@@ -119,6 +120,7 @@ func (m *memory) drop(e *entry) {
 	delete(m.entries, e.key)
 	m.keys.Delete(e.key)
 	m.detach(e)
+	m.losses.Note(e.key)
 }
 
 // detach is drop for an entry whose key has another one, or none, in the index by then.

@@ -48,7 +48,7 @@ func Open(c Config) (*Store, error) {
 	s := &Store{config: c, behind: newBehind(c.Disk, c.Far), ahead: make(chan string, maxWanted),
 		idle: make(chan struct{}), memory: memory{arena: a, policy: policy, entries: map[string]*entry{},
 			keys: catalog.New(0), pinned: map[*entry]struct{}{}, wanted: map[string]*entry{}, seed: maphash.MakeSeed(),
-			maxRecords: records}}
+			losses: c.Losses, maxRecords: records}}
 	if a.Attached {
 		s.quietUntil = time.Now().Add(c.Quiet)
 		c.Log.Warn("workers have the shared memory of the last process mapped: no value is taken before its leases are "+
@@ -238,6 +238,9 @@ func (s *Store) delete(key string, reach Reach) bool {
 	}
 	delete(s.memory.wanted, key)
 	behind := s.behind.delete(key, reach)
+	if e == nil && behind {
+		s.memory.losses.Note(key)
+	}
 	return e != nil || behind
 }
 

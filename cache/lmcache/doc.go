@@ -29,6 +29,9 @@
 // ranks of its world_size do. The disk has no full sync in LMCache: after a gap it fills again with what is written
 // from then on.
 //
+// A server is not told what the store behind it loses, and so cannot tell it. This daemon's own KV cache tells it here
+// (Controller.Forget); of another store what servers have put there counts until they delete it.
+//
 // # Chunk keys
 //
 // A key is a hash that only tokens and LMCache's release determine (see Variant). Which one an instance uses it does

@@ -59,6 +59,7 @@ type Counts struct {
 	Refused                            uint64 // messages that are not understood or over a limit
 	Flooded, Conflicts, Unstable, Lost uint64 // views cleared or doubted
 	Events, Duplicates, StaleEvents    uint64 // batches at the coordinator
+	StoreLost, StoreCleared            uint64 // parts that a store behind has lost; times that it lost too many to tell
 }
 
 func newFleet(l Limits, log *slog.Logger) *fleet {

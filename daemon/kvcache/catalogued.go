@@ -12,14 +12,15 @@ import (
 // the tier has lost since goes when keys are listed, and by and by: see tend.
 type catalogued struct {
 	kvstore.Backing
-	keys *catalog.Catalog
+	keys   *catalog.Catalog
+	losses *kvstore.Losses // notes what the tier has lost; nil = nobody wants to know
 }
 
 // cataloguePart of max_bytes is for the catalogue of L2: 340,000 keys at 4 GiB.
 const cataloguePart = 1. / 64
 
-func newCatalogued(b kvstore.Backing, maxBytes int64) *catalogued {
-	return &catalogued{Backing: b, keys: catalog.New(int64(cataloguePart * float64(maxBytes)))}
+func newCatalogued(b kvstore.Backing, maxBytes int64, losses *kvstore.Losses) *catalogued {
+	return &catalogued{Backing: b, keys: catalog.New(int64(cataloguePart * float64(maxBytes))), losses: losses}
 }
 
 // Put implements kvstore.Backing.
@@ -39,8 +40,12 @@ func (c *catalogued) Get(ctx context.Context, key string, place kvstore.Place) (
 		i.Size, i.Expires = a.Size, a.Expires
 		return place(a)
 	})
-	if found && err == nil {
+	switch {
+	case err != nil:
+	case found:
 		c.keys.Put(i)
+	case !c.unsure(key):
+		c.lost(key)
 	}
 	return found, err
 }
@@ -87,10 +92,22 @@ func (c *catalogued) confirm(key string) bool {
 	if c.Exists(key, time.Time{}) {
 		return true
 	}
-	if u, ok := c.Backing.(Unsure); !ok || !u.Unsure(key) {
-		c.keys.Delete(key)
+	if !c.unsure(key) {
+		c.lost(key)
 	}
 	return false
+}
+
+// lost forgets a key that the tier has not.
+func (c *catalogued) lost(key string) {
+	if c.keys.Delete(key) {
+		c.losses.Note(key)
+	}
+}
+
+func (c *catalogued) unsure(key string) bool {
+	u, ok := c.Backing.(Unsure)
+	return ok && u.Unsure(key)
 }
 
 // Unsure is a kvstore.Backing whose servers may be away for a while. Unsure reports, from its own memory, whether

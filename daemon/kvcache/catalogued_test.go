@@ -44,7 +44,7 @@ func (s server) Put(key string, _ time.Time, v *kvstore.Lease) (<-chan struct{},
 func TestCatalogueOfL2(t *testing.T) {
 	behind := server{"theirs": "abc", "unseen": "abc", "bad": "broken"}
 	k := &Cache{log: slog.New(slog.DiscardHandler)}
-	store, err := kvstore.Open(kvstore.Config{MaxBytes: 8 << 20, Far: newCatalogued(behind, 8<<20)})
+	store, err := kvstore.Open(kvstore.Config{MaxBytes: 8 << 20, Far: newCatalogued(behind, 8<<20, nil)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func (a *away) Unsure(string) bool                   { return a.down }
 // bytes, though nobody lists keys.
 func TestCatalogueOutlivesAnOutage(t *testing.T) {
 	behind := &away{server: server{}}
-	c := newCatalogued(behind, 1<<30)
+	c := newCatalogued(behind, 1<<30, nil)
 	for i := range tended + 10 {
 		key := fmt.Sprintf("r\x00%05d", i)
 		behind.server[key] = "abc"
@@ -134,10 +134,10 @@ func (sized) MaxBytes() int64 { return 7 << 30 }
 
 // What the servers behind say that they keep is the cache's size, through the catalogue too.
 func TestCataloguePassesTheSizeOn(t *testing.T) {
-	if got := newCatalogued(sized{}, 1<<20).MaxBytes(); got != 7<<30 {
+	if got := newCatalogued(sized{}, 1<<20, nil).MaxBytes(); got != 7<<30 {
 		t.Errorf("%d bytes; want those of the tier", got)
 	}
-	if got := newCatalogued(nil, 1<<20).MaxBytes(); got != 0 {
+	if got := newCatalogued(nil, 1<<20, nil).MaxBytes(); got != 0 {
 		t.Errorf("%d bytes of a tier that does not say", got)
 	}
 }

@@ -41,6 +41,8 @@ type Config struct {
 
 	Succeeds bool // another process has folder and segment, and gives them up soon: see succession
 
+	Beliefs Beliefs // is told of what the cache has lost; nil = nobody is
+
 	ChunkTokens int // the chunk_size of the workers' LMCache; 0 = not known
 
 	Bind func(network, addr string) (net.Listener, error) // of the doors; default net.Listen
@@ -94,6 +96,9 @@ func open(c Config) (*Cache, error) {
 		return k, nil
 	}
 	sc := kvstore.Config{MaxBytes: c.MaxBytes, Policy: c.Policy, Log: c.Log}
+	if c.Beliefs != nil {
+		sc.Losses = kvstore.NewLosses(maxLosses)
+	}
 	if c.HyperPod != "" {
 		sc.Segment, sc.Mode, sc.Quiet = c.Segment, c.Mode, hyperpod.MaxLease
 	}
@@ -107,7 +112,7 @@ func open(c Config) (*Cache, error) {
 		return nil, fmt.Errorf("kvcache: kv_cache.l2: %w", err)
 	}
 	if k.far != nil {
-		listed := newCatalogued(k.far.remote, c.MaxBytes)
+		listed := newCatalogued(k.far.remote, c.MaxBytes, sc.Losses)
 		sc.Far = listed
 		k.tending.Go(func() { listed.tend(k.life) })
 	}
@@ -128,6 +133,11 @@ func open(c Config) (*Cache, error) {
 	}
 	k.far.run(&k.tending)
 	k.tending.Go(func() { store.Run(k.life) })
+	if c.Beliefs != nil {
+		has := kvstore.NewView(store, kvstore.Everywhere).Has
+		t := &teller{losses: sc.Losses, has: has, to: c.Beliefs, log: c.Log}
+		k.tending.Go(func() { t.run(k.life) })
+	}
 	k.tending.Go(func() { newVigil(c.Log).run(k.life, store.Stats, k.holds) })
 	return k, nil
 }
@@ -137,7 +147,8 @@ func (k *Cache) openSpill(c Config, sc *kvstore.Config) error {
 	if c.SpillDir == "" {
 		return nil
 	}
-	disk, err := spill.Open(spill.Config{Dir: c.SpillDir, MaxBytes: c.SpillBytes, MaxQueue: c.MaxBytes / 16, Log: c.Log})
+	disk, err := spill.Open(spill.Config{Dir: c.SpillDir, MaxBytes: c.SpillBytes, MaxQueue: c.MaxBytes / 16,
+		Losses: sc.Losses, Log: c.Log})
 	if err != nil {
 		return err
 	}

@@ -50,7 +50,8 @@ var ofLMCache = []reading[lmcache.Stats]{
 			}
 		}),
 	newReading(metric{name: "lmcache_events_total", help: "What LMCache's workers and servers told, by kind, and what " +
-		"was made of it: gap, refused, flooded, conflict, unstable and silent are troubles.", kind: isCounter,
+		"was made of it: gap, refused, flooded, conflict, unstable and silent are troubles; store_lost are chunks that " +
+		"the KV cache here lost, store_cleared that they were too many to tell.", kind: isCounter,
 		labels: []string{"event"}},
 		func(s lmcache.Stats, send func(float64, ...string)) {
 			for event, n := range lmcacheEvents(&s.Counts) {
@@ -65,6 +66,7 @@ func lmcacheEvents(c *lmcache.Counts) map[string]uint64 {
 		"gap": c.Gaps, "sync_asked": c.SyncsAsked, "sync": c.Syncs, "refused": c.Refused, "flooded": c.Flooded,
 		"conflict": c.Conflicts, "unstable": c.Unstable, "silent": c.Lost,
 		"batch": c.Events, "duplicate": c.Duplicates, "stale": c.StaleEvents,
+		"store_lost": c.StoreLost, "store_cleared": c.StoreCleared,
 	}
 }
 

@@ -47,6 +47,21 @@ func TestKeys(t *testing.T) {
 	f(strings.Repeat("a", 257)+"@1@2@3@half", "none")
 }
 
+// TestKeyOfServer: a multi-process server's key says all that its events say of the chunk.
+func TestKeyOfServer(t *testing.T) {
+	f := func(key, want string) {
+		t.Helper()
+		k, ok := ParseKey(key)
+		if got := fmt.Sprintf("%q %q %s %#x %q", k.Door, k.Model, k.Hash, k.Rank, k.Salt); got != want || !ok {
+			t.Errorf("%q: %s, %v; want %s", key, got, ok, want)
+		}
+	}
+	f("r\x00org/tiny@02010201@0@de348128be77bfd0", `'r' "org/tiny" de348128be77bfd0 0x2010201 ""`)
+	f("h\x07lmcacheorg/tiny@01000100@0@de348128be77bfd0@a salt@2", `'h' "org/tiny" de348128be77bfd0 0x1000100 "a salt@2"`)
+	f("org/tiny@01000100@1@de348128be77bfd0", `'\x00' "org/tiny" de348128be77bfd0 0x1000100 ""`)
+	f("r\x00org/tiny@1@0@-ab@half@3", `'r' "org/tiny" -ab 0x0 ""`)
+}
+
 // metadata packs what LMCache packs: little-endian int32s.
 func metadata(numbers ...int32) (b []byte) {
 	for _, n := range numbers {

@@ -2,6 +2,7 @@ package chunks
 
 import (
 	"encoding/binary"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -11,6 +12,11 @@ type Key struct {
 	Model string
 	Part  string // rank, and layer if there is one: together the parts are a token's KV
 	Kind  Kind
+
+	Door byte   // at which it was put: 'r' the Redis door, 'h' the HyperPod door; 0 = the key does not say
+	Hash string // of the chunk, in hexadecimal digits
+	Rank uint32 // kv_rank of a multi-process server; 0 = the key is no server's
+	Salt string // cache_salt of such a server
 }
 
 // Kind is what stands under a key.
@@ -38,12 +44,12 @@ func ParseKey(key string) (k Key, ok bool) {
 	}
 	switch { // the doors keep clients apart by what stands before the key
 	case len(key) > 2 && key[0] == 'r' && key[1] < ' ': // the Redis door: and the database
-		key = key[2:]
+		k.Door, key = key[0], key[2:]
 	case len(key) > 2 && key[0] == 'h' && key[1] < ' ': // the HyperPod door: and the bucket's length, and the bucket
-		key = key[min(len(key), 2+int(key[1])):]
+		k.Door, key = key[0], key[min(len(key), 2+int(key[1])):]
 	}
 	key = strings.TrimPrefix(key, "vllm@")
-	var rest, first, second, hash, dtype string
+	var rest, first, second, dtype string
 	k.Model, rest, _ = strings.Cut(key, "@")
 	first, rest, _ = strings.Cut(rest, "@")
 	second, rest, ok = strings.Cut(rest, "@")
@@ -51,12 +57,13 @@ func ParseKey(key string) (k Key, ok bool) {
 		!utf8.ValidString(k.Model) { // it is shown
 		return Key{}, false
 	}
-	hash, rest, _ = strings.Cut(rest, "@")
-	if !isHex(strings.TrimPrefix(hash, "-")) {
+	k.Hash, rest, _ = strings.Cut(rest, "@")
+	if !isHex(strings.TrimPrefix(k.Hash, "-")) {
 		return Key{}, false
 	}
 	if len(first) == 8 { // kv_rank has eight digits, and no world has ten million workers
-		k.Part = first + "@" + second
+		rank, _ := strconv.ParseUint(first, 16, 32)
+		k.Part, k.Rank, k.Salt = first+"@"+second, uint32(rank), rest
 		return k, true
 	}
 	dtype, rest, _ = strings.Cut(rest, "@")

@@ -16,10 +16,11 @@ import (
 
 // Config says where values are kept, and how many.
 type Config struct {
-	Dir      string       // is made if it is not there; no other daemon may use it
-	MaxBytes int64        // of the files together
-	MaxQueue int64        // of values that wait to be written; they cannot be evicted meanwhile. Default 64 MiB
-	Log      *slog.Logger // default slog.Default()
+	Dir      string          // is made if it is not there; no other daemon may use it
+	MaxBytes int64           // of the files together
+	MaxQueue int64           // of values that wait to be written; they cannot be evicted meanwhile. Default 64 MiB
+	Losses   *kvstore.Losses // notes the keys that leave the disk by themselves; nil = nobody wants to know
+	Log      *slog.Logger    // default slog.Default()
 }
 
 // MinBytes is the least that a disk is worth: a segment holds a value of a few megabytes.
@@ -161,6 +162,7 @@ func (d *Disk) shrink(more int64) error {
 		for key := range g.keys {
 			d.remove(key)
 			d.stats.Dropped++
+			d.config.Losses.Note(key)
 		}
 		total -= g.bytes
 		d.segments = d.segments[1:]
@@ -267,6 +269,7 @@ func (d *Disk) Get(ctx context.Context, key string, room kvstore.Place) (bool, e
 		if now, ok := d.index[key]; ok && now == p {
 			d.forget(p)
 			d.dead = append(d.dead, p)
+			d.config.Losses.Note(key)
 		}
 		d.config.Log.Warn("a spilled value is not what was written: it is a miss", "file", p.segment.path, "error", err)
 	}

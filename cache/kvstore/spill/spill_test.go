@@ -19,15 +19,17 @@ var quiet = slog.New(slog.DiscardHandler)
 
 // tiers is a store of 8 MiB over a disk.
 type tiers struct {
-	t     *testing.T
-	disk  *Disk
-	store *kvstore.Store
-	stop  func()
+	t      *testing.T
+	disk   *Disk
+	losses *kvstore.Losses // of the disk
+	store  *kvstore.Store
+	stop   func()
 }
 
 func start(t *testing.T, dir string, maxBytes int64) *tiers {
 	t.Helper()
-	d, err := Open(Config{Dir: dir, MaxBytes: maxBytes, Log: quiet})
+	losses := kvstore.NewLosses(1000)
+	d, err := Open(Config{Dir: dir, MaxBytes: maxBytes, Losses: losses, Log: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +40,7 @@ func start(t *testing.T, dir string, maxBytes int64) *tiers {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { d.Run(ctx); close(done) }()
-	x := &tiers{t: t, disk: d, store: s}
+	x := &tiers{t: t, disk: d, losses: losses, store: s}
 	stopped := false
 	x.stop = func() {
 		if stopped {
@@ -177,6 +179,9 @@ func TestTornAndCorrupt(t *testing.T) {
 	if n := x.disk.Stats(); n.Corrupt != 1 || x.store.Exists("k1", netip.Addr{}, 0) {
 		t.Errorf("%d corrupt", n.Corrupt)
 	}
+	if lost, _ := x.losses.Take(nil); fmt.Sprint(lost) != "[k1]" {
+		t.Errorf("%v are noted as lost; want k1", lost)
+	}
 }
 
 // The files never take more than they may; the oldest values go, but not those that were promised.
@@ -189,8 +194,14 @@ func TestBounds(t *testing.T) {
 			t.Fatalf("%d bytes on the disk", n.Bytes)
 		}
 	}
-	if n := x.disk.Stats(); n.Dropped == 0 || n.Values < 40 {
-		t.Errorf("%d values, %d dropped", n.Values, n.Dropped)
+	lost, _ := x.losses.Take(nil)
+	if n := x.disk.Stats(); n.Dropped == 0 || n.Values < 40 || len(lost) != int(n.Dropped) {
+		t.Errorf("%d values, %d dropped, %d noted as lost", n.Values, n.Dropped, len(lost))
+	}
+	for _, key := range lost {
+		if x.disk.Exists(key, time.Time{}) {
+			t.Errorf("%s is noted as lost, and is there", key)
+		}
 	}
 	first := ""
 	for i := 99; i >= 0 && x.disk.Exists(fmt.Sprint("k", i), time.Time{}); i-- {
