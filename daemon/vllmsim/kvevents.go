@@ -2,6 +2,7 @@ package vllmsim
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"strconv"
 	"strings"
@@ -63,7 +64,7 @@ func (c *Config) openPublishers() ([]*events.Publisher, error) {
 	}
 	const tries = 20 // for as many neighbouring ports as there are ranks
 	for i := 0; ; i++ {
-		list, err := c.tryPublishers()
+		list, err := c.tryPublishers(anyPort(k.Endpoint, c.DataParallel), anyPort(k.Replay, c.DataParallel))
 		if err == nil {
 			at := list[0].Source()
 			k.bound = k.listens()
@@ -79,9 +80,18 @@ func (c *Config) openPublishers() ([]*events.Publisher, error) {
 	}
 }
 
-func (c *Config) tryPublishers() (list []*events.Publisher, err error) {
+// anyPort names a port for 0 where several in a row are wanted: below those that systems give to outgoing
+// connections. The neighbour of one of these is often a connection's, and a system with many has no free pair.
+func anyPort(at string, row int) string {
+	const least = 1 << 14
+	if host, zero := strings.CutSuffix(at, ":0"); zero && row > 1 {
+		return host + ":" + strconv.Itoa(least+rand.IntN(least))
+	}
+	return at
+}
+
+func (c *Config) tryPublishers(endpoint, replay string) (list []*events.Publisher, err error) {
 	k := &c.KVEvents
-	endpoint, replay := k.Endpoint, k.Replay
 	for rank := range c.DataParallel {
 		cfg := events.Config{
 			Connect:   !k.listens(),
