@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -54,7 +55,7 @@ func (r *report) parsed(path string, err error) bool {
 func (r *report) table(path string, v any, t reflect.Type) bool {
 	m, ok := v.(map[string]any)
 	if !ok {
-		r.add(path, show(path, v)+" is no table", "write { key = value } or a [table]")
+		r.add(path, show(path, v)+" is no table", "write "+tableFor(path, v, t))
 		return false
 	}
 	for _, k := range slices.Sorted(maps.Keys(m)) {
@@ -66,6 +67,21 @@ func (r *report) table(path string, v any, t reflect.Type) bool {
 		ok = r.schema(child(path, k), m[k], f.Type) && ok
 	}
 	return ok
+}
+
+// index is the place of an element in a list.
+var index = regexp.MustCompile(`\[\d+\]`)
+
+// tableFor is how the table is written that v should be. An element of a list is taken for its first key's value.
+func tableFor(path string, v any, t reflect.Type) string {
+	if !strings.HasSuffix(path, "]") {
+		return "{ key = value } or a [table]"
+	}
+	example := "{ key = value }"
+	if said := show(path, v); strings.HasPrefix(said, `"`) {
+		example = fmt.Sprintf("{ %s = %s }", keysOf(t)[0], said)
+	}
+	return example + ", or its keys below [[" + index.ReplaceAllString(path, "") + "]]"
 }
 
 // dict checks a table with names of the user's own: strategies and options.

@@ -68,7 +68,7 @@ func TestExchange(t *testing.T) {
 	// Nobody else is left.
 	f("alone, it closed an idle connection", []string{"|next|" + whole200}, 200, good, "w0", "", "w0 no_answer")
 	f("alone and down", []string{"refuse"}, 503, `{"error":{"message":"every worker that was tried failed...`, "", "worker_failed", "")
-	f("alone with 503", []string{whole(503, `{}`)}, 503, `{"error":{"message":"no worker is up for this request...`, "", "no_worker", "")
+	f("alone with 503", []string{whole(503, `{}`)}, 503, `{"error":{"message":"no worker that is up can serve th...`, "", "no_worker", "")
 	f("alone with 500", []string{whole(500, `{}`)}, 500, `{}`, "w0", "", "")
 
 	// After the first output, the client learns of it.

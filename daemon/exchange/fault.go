@@ -22,7 +22,7 @@ type Fault struct {
 // The faults whose text does not depend on the request.
 var (
 	FaultNoWorker = Fault{Status: 503, Kind: "service_unavailable", Code: "no_worker", Retry: 2,
-		Message: "no worker is up for this request; try again shortly"}
+		Message: "no worker that is up can serve this request; try again shortly"}
 	FaultTooLarge = Fault{Status: 413, Kind: "invalid_request_error", Code: "body_too_large",
 		Message: "the request body is over this router's limit (server.max_body_bytes)"}
 	FaultRejected = Fault{Status: 429, Kind: "rate_limit_error", Code: "rejected_by_strategy", Retry: 1,

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -68,12 +69,12 @@ func (b *intake) readStart(length int64, most int) error {
 	b.buffer = buffers.Get().(*[]byte)
 	held := (*b.buffer)[:0]
 	defer func() { *b.buffer = held }()
-	if want := min(length, int64(most)); int64(cap(held)) < want {
+	if want := int(min(length, int64(most), firstPiece)); cap(held) < want {
 		held = make([]byte, 0, want)
 	}
 	for len(held) < most {
 		if len(held) == cap(held) {
-			held = append(held, 0)[:len(held)] // only for a body of unknown length
+			held = slices.Grow(held, grown(len(held), length, most)-len(held))
 		}
 		n, err := b.Read(held[len(held):min(cap(held), most)])
 		held = held[:len(held)+n]
@@ -82,6 +83,19 @@ func (b *intake) readStart(length int64, most int) error {
 		}
 	}
 	return nil
+}
+
+// firstPiece is the memory that a body gets before any of it has come. A client that announces megabytes and sends none
+// would have them all: the runtime clears memory that it uses again, so it is taken then, whoever fills it.
+const firstPiece = 256 << 10
+
+// grown returns the memory of a body of which so many bytes have come: four times as much, and no more than it has.
+// length is -1 if it is not known.
+func grown(come int, length int64, most int) int {
+	if length >= 0 {
+		most = int(min(length, int64(most)))
+	}
+	return max(come+1, min(4*max(1<<10, come), most))
 }
 
 // free gives the memory of in's body back. A stream may last for minutes after the worker has the request.

@@ -100,3 +100,21 @@ func TestIntakeReadStart(t *testing.T) {
 	f(long, 10_001, 20_000, long, io.ErrUnexpectedEOF)
 	f("", -1, 500, "", io.EOF)
 }
+
+// TestAnnouncedBodiesTakeNoMemory: a body takes memory as it comes, and in the end no more than it has.
+func TestAnnouncedBodiesTakeNoMemory(t *testing.T) {
+	f := func(come int, length int64, most, want int) {
+		t.Helper()
+		b := intake{r: strings.NewReader(strings.Repeat("x", come)), left: length, room: 1 << 30}
+		_ = b.readStart(length, most)
+		if got := cap(*b.buffer); len(*b.buffer) != min(come, most) || got > want+want/4 {
+			t.Errorf("%d of %d bytes have come: %d are held in %d", come, length, len(*b.buffer), got)
+		}
+	}
+	const most = 8 << 20
+	f(1000, most, most, max(firstPiece, keepBuffer))
+	f(1<<20, most, most, 4<<20)
+	f(most, most, most, most)
+	f(3<<20, 3<<20, most, 4<<20)
+	f(most+1, -1, most, most)
+}

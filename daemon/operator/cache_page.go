@@ -148,8 +148,8 @@ func describeCache(k *kvcache.Cache) CacheState {
 	out.Tiers = append(out.Tiers, CacheTier{Tier: "l1", Values: s.Entries, Bytes: s.ValueBytes, MaxBytes: s.ArenaBytes,
 		Hits: s.Hits, Evictions: s.Evictions})
 	if d := all.Spill; d != nil {
-		out.Tiers = append(out.Tiers, CacheTier{Tier: "disk", Values: d.Values, Bytes: d.Bytes, Hits: d.Read,
-			Evictions: d.Dropped})
+		out.Tiers = append(out.Tiers, CacheTier{Tier: "disk", Values: d.Values, Bytes: d.Bytes,
+			MaxBytes: d.MaxBytes, Hits: d.Read, Evictions: d.Dropped})
 	}
 	if l := all.L2; l != nil {
 		out.Tiers = append(out.Tiers, CacheTier{Tier: "l2", Values: l.Known, Bytes: all.InL2.ValueBytes,

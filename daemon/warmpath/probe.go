@@ -297,7 +297,11 @@ func probeAll(ctx context.Context, out io.Writer, file string, asJSON bool) erro
 		}
 	}
 	if wrong > 0 {
-		return fmt.Errorf("%s: %d things will not work", file, wrong)
+		what := "what is marked WRONG will not work"
+		if wrong > 1 {
+			what = fmt.Sprintf("%d things will not work", wrong)
+		}
+		return fmt.Errorf("%s: %s", file, what)
 	}
 	return nil
 }

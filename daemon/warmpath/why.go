@@ -30,7 +30,12 @@ func whyCommand() *cobra.Command {
 			"request.",
 		Example: "  warmpath why 8f14e45fceea167a5a36dedd4bea2543\n  warmpath why last\n" +
 			"  warmpath why 8f14e45fceea167a5a36dedd4bea2543 --log /var/log/warmpath/access.log",
-		Args: cobra.ExactArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return errors.New("give one request: its X-Request-Id, or last")
+			}
+			return nil
+		},
 		RunE: func(c *cobra.Command, args []string) error {
 			d, err := w.find(c.Context(), args[0])
 			if err != nil {
@@ -254,7 +259,7 @@ func writeCandidates(w io.Writer, d *decisions.Decision) {
 	best := d.Candidates[0].Cost
 	for i := range d.Candidates {
 		c := &d.Candidates[i]
-		if c.Skipped != "" && c.State != "up" {
+		if c.Skipped != "" && (c.State != "up" || c.Prefill == 0) { // nobody computed its cost
 			fmt.Fprintf(w, "%s\t-\t-\t-\t-\t%d\t-\t-\t%s\n", c.Worker, c.InFlight, c.Skipped)
 			continue
 		}

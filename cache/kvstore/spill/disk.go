@@ -60,6 +60,7 @@ type job struct {
 type Stats struct {
 	Values        int
 	Bytes         int64  // of the files
+	MaxBytes      int64  // that they may have
 	Written, Read uint64 // values
 	Skipped       uint64 // values that came faster than the disk writes, or while it was full, or too large for it
 	Dropped       uint64 // values that went with their segment
@@ -297,7 +298,7 @@ func (d *Disk) Stats() Stats {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := d.stats
-	s.Values = len(d.index)
+	s.Values, s.MaxBytes = len(d.index), d.config.MaxBytes
 	for _, g := range d.segments {
 		s.Bytes += g.bytes
 	}
