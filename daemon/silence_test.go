@@ -81,10 +81,11 @@ func signal(t *testing.T, cmd *exec.Cmd, s syscall.Signal) {
 	}
 }
 
-// routersInSilence are two routers with a stopped Redis; the second holds nothing of what the first has opened.
+// routersInSilence are two routers with a stopped Redis; the second holds nothing of what the first has opened, as they
+// share no history.
 func routersInSilence(t *testing.T, toml string, workers int, open func(first *running)) (first, second *running, redis *exec.Cmd) {
 	url, redis := ownRedis(t)
-	toml = fmt.Sprintf("[cache]\nredis = %q\n", url) + toml
+	toml = fmt.Sprintf("[cache]\nredis = %q\n[history]\nredis = \"off\"\n", url) + toml
 	first, second = start(t, toml, workers), start(t, toml, workers)
 	open(first)
 	for _, r := range []*running{first, second} {
