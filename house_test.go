@@ -65,7 +65,7 @@ var arrows = map[string][]string{
 	"daemon/listen":           {"daemon/socket"},
 	"daemon/discover":         {},
 	"daemon/discover/dnstest": {}, // a name server for tests
-	"daemon/peers":            {"daemon/prompt", "daemon/route", "daemon/worker", "cache/tier"},
+	"daemon/peers":            {"daemon/prompt", "daemon/route", "daemon/socket", "daemon/worker", "cache/tier"},
 	"daemon/probe":            {},
 	"daemon/prompt":           {"sdk/abi"},
 	"daemon/sagemaker":        {},

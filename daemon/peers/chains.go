@@ -238,3 +238,10 @@ func (c *chains) enter(at place, hashes []uint64) place {
 	young[hashes[len(hashes)-1]] = end
 	return end
 }
+
+// told writes a chain of which what others know is named.
+func (w *writer) told(c *chains, chain []uint64, hint place) (end place) {
+	end, parent, depth, rest := c.tell(chain, hint)
+	w.chain(parent, depth, rest)
+	return end
+}

@@ -65,7 +65,7 @@ func (p *Peers) apply(r *reading, got map[string][]entry, asked time.Time) (othe
 		for _, e := range all {
 			now := time.Now()
 			sent := p.link.local(e.id, now)
-			own, err := m.hearer.hear([]byte(e.frame), sent, now)
+			own, err := m.hearer.hear(e.frame, sent, now)
 			m.gripe(p.log, e, err, now)
 			m.heard(e, sent)
 			if !own {
@@ -112,7 +112,7 @@ func (p *Peers) replay(ctx context.Context, m *Member) error {
 		}
 		now := time.Now()
 		sent := p.link.local(e.id, now)
-		_ = m.hearer.Hear([]byte(e.frame), sent, now)
+		_ = m.hearer.Hear(e.frame, sent, now)
 		m.heard(e, sent)
 		m.replayed(i + 1)
 	}

@@ -39,6 +39,7 @@ type Hearer struct {
 	r        reader
 	rest     []uint64 // rooms for chains
 	room     []uint64
+	all      [][]uint64
 	asked    bool // another wants to know what is in flight here
 	restart  bool // another does not know the beginnings of what is told here
 	unlinked bool // a beginning was not known since Wants was called
@@ -199,7 +200,7 @@ func (r *reader) request() (id uint64, s route.Sent, flags byte, at time.Time) {
 
 func (h *Hearer) sent(s *sender, now time.Time) {
 	id, told, _, at := h.r.request()
-	var all [][]uint64
+	all := h.all[:0]
 	n := h.r.count(2)
 	for range n {
 		chain, ok := h.chain()
@@ -210,6 +211,7 @@ func (h *Hearer) sent(s *sender, now time.Time) {
 			all = append(all, chain)
 		}
 	}
+	h.all = all
 	if h.r.bad {
 		return
 	}

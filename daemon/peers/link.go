@@ -31,6 +31,7 @@ const (
 // link is the Redis between the routers: a stream for each pool, a secret, and the clock by which all times are told.
 type link struct {
 	c      *redis.Client
+	opt    redis.Options // as they were before c took them
 	addr   string
 	prefix string
 	offset atomic.Int64 // nanoseconds from this process's clock to Redis's
@@ -46,7 +47,8 @@ func newLink(url, prefix string, self uint64) (*link, error) {
 	}
 	opt.PoolSize = 8
 	opt.PoolTimeout = callTimeout
-	return &link{c: redis.NewClient(opt), addr: opt.Addr, prefix: prefix,
+	plain := *opt
+	return &link{c: redis.NewClient(opt), opt: plain, addr: opt.Addr, prefix: prefix,
 		mark: fmt.Sprintf("%shistory-mark/%016x", prefix, self)}, nil
 }
 
@@ -166,12 +168,15 @@ func (l *link) news(read *redis.XStreamSliceCmd) (map[string][]entry, error) {
 }
 
 // entry is one message of a stream.
-type entry struct{ id, frame string }
+type entry struct {
+	id    string
+	frame []byte
+}
 
 func entries(messages []redis.XMessage) (all []entry) {
 	for _, m := range messages {
 		frame, _ := m.Values["f"].(string)
-		all = append(all, entry{m.ID, frame})
+		all = append(all, entry{m.ID, []byte(frame)})
 	}
 	return all
 }

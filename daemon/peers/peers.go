@@ -34,6 +34,10 @@ type Peers struct {
 	health health
 	began  time.Time
 	due    atomic.Int64 // nanoseconds since began: what is told from then on is to be sent
+	lane   lane
+	guard  *time.Timer // when converse looks whether a round is due that nobody began in passing
+
+	following sync.WaitGroup // who reads from cables
 
 	mu      sync.Mutex // guards members, offered
 	members []*Member
@@ -54,7 +58,7 @@ func Open(c Config) (*Peers, error) {
 		return nil, err
 	}
 	p := &Peers{conf: c, link: l, self: self, log: c.Log, wake: make(chan struct{}, 1),
-		began: time.Now()}
+		began: time.Now(), guard: time.NewTimer(roundEvery)}
 	p.health.log, p.health.addr = c.Log, l.addr
 	text := c.Secret
 	if text == "" {
@@ -125,6 +129,7 @@ func (p *Peers) Join(name string, pool *route.Pool) (leave func()) {
 	pool.Sessions.Tell(func(kind byte, key string, value []byte, life time.Duration) {
 		m.teller.Session(Session{Kind: kind, Key: key, Value: value, Life: life}, time.Now())
 	})
+	m.teller.pass = p.pass
 	pool.SetSecret(p.Secret())
 	pool.Tell(m.teller)
 	p.mu.Lock()
@@ -142,11 +147,16 @@ func (p *Peers) leave(m *Member) {
 	p.members = slices.DeleteFunc(p.members, func(o *Member) bool { return o == m })
 }
 
-// hint has what waits since then sent, if it is time for it.
+// hint has what waits since then sent, if it is time for it and no request will begin a round.
 func (p *Peers) hint(at time.Time) {
-	if int64(at.Sub(p.began)) < p.due.Load() {
+	if p.lane.on.Load() || int64(at.Sub(p.began)) < p.due.Load() {
 		return
 	}
+	p.poke()
+}
+
+// poke has converse look at once.
+func (p *Peers) poke() {
 	select {
 	case p.wake <- struct{}{}:
 	default:

@@ -20,30 +20,34 @@ const (
 )
 
 // converse tells and hears until ctx ends. While there is anything to tell or to hear, one round trip in roundEvery
-// does both: round trips are what history costs most. In a silence, and while Redis is lost, a read that waits for
-// news is under way beside it.
+// does both: round trips are what history costs most, and so requests begin them in passing (see lane). In a silence,
+// and while Redis is lost, a read that waits for news is under way beside it.
 func (p *Peers) converse(ctx context.Context) {
 	beats := time.NewTicker(beatEvery)
 	defer beats.Stop()
-	round := time.NewTimer(roundEvery)
-	defer round.Stop()
+	defer p.guard.Stop()
 	var heard chan error // of the read that is under way; nil = none is
 	defer func() {
 		if heard != nil {
 			<-heard
 		}
+		p.drop(nil)
+		p.following.Wait()
 	}()
 	silent := true
 	for ctx.Err() == nil {
 		if heard == nil && (silent || !p.health.ok() || p.joins()) {
+			p.alone()
 			p.due.Store(0) // the next thing that is told is sent soon
 			if p.unsaid() {
 				p.hint(time.Now())
 			}
 			heard = make(chan error, 1)
 			go func() { heard <- p.await(ctx) }()
+		} else if heard == nil {
+			p.lane.on.Store(p.lane.there())
 		}
-		due := round.C
+		due := p.guard.C
 		if heard != nil {
 			due = nil
 		}
@@ -51,13 +55,14 @@ func (p *Peers) converse(ctx context.Context) {
 		case <-ctx.Done():
 		case <-beats.C:
 			p.beat(ctx)
+			p.connect(ctx)
 		case err := <-heard:
 			heard, silent = nil, err != nil
-			round.Reset(roundEvery)
+			p.guard.Reset(roundEvery)
 		case <-p.wake:
 			if heard == nil {
 				silent = !p.round(ctx)
-				round.Reset(roundMost)
+				p.guard.Reset(roundMost)
 				break
 			}
 			wait(ctx, batchFor)
@@ -65,7 +70,7 @@ func (p *Peers) converse(ctx context.Context) {
 			p.rest()
 		case <-due:
 			silent = !p.round(ctx)
-			round.Reset(roundMost)
+			p.guard.Reset(roundMost)
 		}
 	}
 }
@@ -99,56 +104,209 @@ func wait(ctx context.Context, d time.Duration) {
 }
 
 // round tells what waits and hears what is new. It reports whether there was anything; a read that failed is for listen
-// to look into.
+// to look into. On the lane it is the last round that it reports of, and the next one that it begins.
 func (p *Peers) round(ctx context.Context) bool {
-	p.rest()
 	select {
 	case <-p.wake: // what it says is told now
 	default:
 	}
-	var r reading
-	r.of(p.list())
-	told, others, err := p.exchange(ctx, &r)
-	return told+others > 0 && err == nil
+	l := &p.lane
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if u := l.under; u != nil && time.Since(u.at) > laneTimeout {
+		p.cut()
+	}
+	switch {
+	case l.under != nil:
+		return true
+	case l.cable == nil:
+		p.rest()
+		told, others, err := p.exchange(ctx, true)
+		return told+others > 0 && err == nil
+	case l.idle && !p.unsaid():
+		l.idle = false
+		return false
+	}
+	p.begin()
+	return true
 }
 
-// flush tells all that waits, if Redis is there.
+// flush tells all that waits, if Redis is there. Nothing is under way on the lane.
 func (p *Peers) flush(ctx context.Context) {
+	p.lane.mu.Lock()
+	defer p.lane.mu.Unlock()
 	for more := true; more && p.health.ok(); {
-		told, _, _ := p.exchange(ctx, &reading{})
+		told, _, _ := p.exchange(ctx, false)
 		more = told > 0 && p.waiting() > 0
 	}
 }
 
-// exchange sends what waits and applies what is new in the streams of r.
-func (p *Peers) exchange(ctx context.Context, r *reading) (told, others int, readErr error) {
-	now := time.Now()
-	var of []*Member
-	var all []batch
-	for _, m := range p.list() {
-		if frames := m.teller.Take(maxBatch, now); len(frames) > 0 {
-			of = append(of, m)
-			all = append(all, batch{stream: m.stream, frames: frames, most: m.keeps(p.conf.StreamBytes)})
+// alone keeps requests from beginning rounds, and waits for the one that is under way.
+func (p *Peers) alone() {
+	l := &p.lane
+	l.on.Store(false)
+	for {
+		l.mu.Lock()
+		u := l.under
+		if u != nil && time.Since(u.at) > laneTimeout {
+			p.cut()
+			u = nil
+		}
+		l.mu.Unlock()
+		if u == nil {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// pass begins a round if one is due. It waits for nothing: a request calls it.
+func (p *Peers) pass(at time.Time) {
+	l := &p.lane
+	if !l.on.Load() || int64(at.Sub(p.began)) < p.due.Load() || !l.mu.TryLock() {
+		return
+	}
+	defer l.mu.Unlock()
+	if l.cable == nil || l.under != nil || !l.on.Load() {
+		return
+	}
+	l.begun++
+	p.begin()
+	p.guard.Reset(roundMost)
+}
+
+// pack takes what waits, of up to so many bytes a pool, and asks for what is new if it is to listen.
+func (p *Peers) pack(most int, listen bool) (u parcel) {
+	u.at = time.Now()
+	all := p.list()
+	for _, m := range all {
+		if frames := m.teller.Take(most, u.at); len(frames) > 0 {
+			u.of = append(u.of, m)
+			u.all = append(u.all, batch{stream: m.stream, frames: frames, most: m.keeps(p.conf.StreamBytes)})
 		}
 	}
-	if len(all)+len(r.members) == 0 {
-		return 0, 0, nil
+	if listen {
+		u.reading.of(all)
 	}
-	x := p.link.exchange(ctx, all, r.streams, r.after)
-	for i, m := range of {
+	return u
+}
+
+// settle applies the answer to a parcel.
+func (p *Peers) settle(ctx context.Context, u *parcel, x *exchanged) (told, others int) {
+	for i, m := range u.of {
 		if n := x.taken[i]; n > 0 {
-			m.teller.Taken(all[i].frames[:n])
+			m.teller.Taken(u.all[i].frames[:n])
 			m.wrote(x.last[i])
 			told += n
 		}
 	}
 	if x.sendErr != nil && ctx.Err() == nil {
-		p.health.fail(x.sendErr, now)
+		p.health.fail(x.sendErr, u.at)
 	}
-	if len(r.members) > 0 && x.readErr == nil {
-		others = p.apply(r, x.got, now)
+	if len(u.reading.members) > 0 && x.readErr == nil {
+		others = p.apply(&u.reading, x.got, u.at)
 	}
+	return told, others
+}
+
+// exchange sends what waits, applies what is new if it is to listen, and waits for both. The caller holds the lane.
+func (p *Peers) exchange(ctx context.Context, listen bool) (told, others int, readErr error) {
+	u := p.pack(maxBatch, listen)
+	if len(u.all)+len(u.reading.members) == 0 {
+		return 0, 0, nil
+	}
+	x := p.link.exchange(ctx, u.all, u.reading.streams, u.reading.after)
+	told, others = p.settle(ctx, &u, &x)
 	return told, others, x.readErr
+}
+
+// begin begins an exchange on the cable, which follow ends. The caller holds the lane.
+func (p *Peers) begin() {
+	p.rest()
+	u := p.pack(mostInPassing, true)
+	if len(u.reading.members) == 0 {
+		return
+	}
+	if err := p.lane.cable.ask(u.all, u.reading.streams, u.reading.after); err != nil {
+		p.cut()
+		return
+	}
+	p.lane.under = &u
+}
+
+// follow reads what comes on a cable until that ends.
+func (p *Peers) follow(c *cable) {
+	for {
+		if err := c.more(); err != nil {
+			p.drop(c)
+			return
+		}
+		l := &p.lane
+		l.mu.Lock()
+		u := l.under
+		if l.cable != c || u == nil {
+			l.mu.Unlock()
+			p.drop(c)
+			return
+		}
+		l.mu.Unlock()
+		x, whole, err := answered(c.in, u.all)
+		if err != nil {
+			p.drop(c)
+			return
+		}
+		if !whole {
+			continue
+		}
+		told, others := p.settle(context.Background(), u, &x)
+		c.read()
+		l.mu.Lock()
+		if l.under == u {
+			l.under, l.idle = nil, told+others == 0
+		}
+		l.mu.Unlock()
+		if p.joins() { // the stream is another one
+			p.poke()
+		}
+	}
+}
+
+// connect makes a cable if there is none, while Redis is there.
+func (p *Peers) connect(ctx context.Context) {
+	if !p.health.ok() || p.lane.there() || p.link.opt.TLSConfig != nil {
+		return
+	}
+	c, err := p.link.cable(ctx)
+	if c == nil || err != nil {
+		return // calls that wait for their answer say what is wrong
+	}
+	p.lane.mu.Lock()
+	p.lane.cable = c
+	p.lane.mu.Unlock()
+	p.following.Go(func() { p.follow(c) })
+}
+
+// drop ends a cable if it is the one there is, or whichever that is. What was under way on it is sent again.
+func (p *Peers) drop(c *cable) {
+	p.lane.mu.Lock()
+	defer p.lane.mu.Unlock()
+	if c != nil && p.lane.cable != c {
+		c.close()
+		return
+	}
+	p.cut()
+}
+
+// cut is drop with the lane held.
+func (p *Peers) cut() {
+	l := &p.lane
+	l.on.Store(false)
+	if l.cable != nil {
+		l.cable.close()
+		l.cable = nil
+		p.due.Store(0)
+	}
+	l.under = nil
 }
 
 // waiting is how many messages have not been taken.

@@ -28,6 +28,7 @@ type Teller struct {
 	mark   func() uint64
 	chains *chains
 	wake   func(at time.Time) // something waits since; called with a lock held, so it only hints
+	pass   func(at time.Time) // a request has ended, and its goroutine may do a little for all; nil = it need not
 
 	mu   sync.Mutex // guards the next two
 	said said
@@ -223,7 +224,12 @@ func (t *Teller) Answer(id, space uint64, chain []uint64, at time.Time) {
 }
 
 // Ended implements route.Teller.
-func (t *Teller) Ended(id uint64, at time.Time) { t.brief(&act{kind: kindEnded, id: id, at: at}) }
+func (t *Teller) Ended(id uint64, at time.Time) {
+	t.brief(&act{kind: kindEnded, id: id, at: at})
+	if t.pass != nil {
+		t.pass(at)
+	}
+}
 
 // Forgotten implements route.Teller.
 func (t *Teller) Forgotten(worker uint64) {
@@ -241,13 +247,6 @@ func (t *Teller) brief(a *act, chains ...[]uint64) {
 	if much {
 		t.catchUp()
 	}
-}
-
-// told writes a chain of which what others know is named.
-func (w *writer) told(c *chains, chain []uint64, hint place) (end place) {
-	end, parent, depth, rest := c.tell(chain, hint)
-	w.chain(parent, depth, rest)
-	return end
 }
 
 // request writes what sent and open have in common.

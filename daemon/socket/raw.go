@@ -177,3 +177,19 @@ func readOnce(fd uintptr, b []byte) (int, syscall.Errno) {
 	n, _, errno := syscall.RawSyscall(syscall.SYS_READ, fd, uintptr(unsafe.Pointer(to)), uintptr(len(b)))
 	return int(n), errno
 }
+
+// WriteNow writes to the descriptor of a socket what it takes without waiting, and returns how many bytes it took. Its
+// errno is EAGAIN if that is nothing, and never EINTR. b is not empty.
+func WriteNow(fd uintptr, b []byte) (int, syscall.Errno) {
+	b = b[:min(len(b), maxCall)]
+	for {
+		n, _, errno := syscall.RawSyscall(syscall.SYS_WRITE, fd, uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
+		switch errno {
+		case 0:
+			return int(n), 0
+		case syscall.EINTR:
+		default:
+			return 0, errno
+		}
+	}
+}

@@ -1,0 +1,262 @@
+package peers
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/warmpath/warmpath/daemon/socket"
+)
+
+// keptReply is what is kept of the room for replies between them.
+const keptReply = 256 << 10
+
+// cable is the connection. One goroutine reads from it.
+type cable struct {
+	client *redis.Client // that has made it, with its password and all
+	conn   net.Conn
+	raw    syscall.RawConn
+	out    []byte // of the write that runs
+	in     []byte // what has come of a reply
+
+	tryRead, tryWrite func(fd uintptr) bool // bound once
+	n                 int
+	errno             syscall.Errno
+	wrote             int
+	outErrno          syscall.Errno
+}
+
+var errUnasked = errors.New("peers: a reply that nobody asked for, or none of a Redis")
+
+// cable connects. It returns nil if the connection cannot be read and written without waiting, as with TLS.
+func (l *link) cable(ctx context.Context) (*cable, error) {
+	c := &cable{}
+	opt := l.opt
+	opt.PoolSize = 1
+	dial := opt.Dialer
+	opt.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := dial(ctx, network, addr)
+		c.conn = conn
+		return conn, err
+	}
+	c.client = redis.NewClient(&opt)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	err := c.client.Ping(ctx).Err()
+	if err == nil {
+		err = c.conn.SetDeadline(time.Time{})
+	}
+	plain, ok := c.conn.(syscall.Conn)
+	if err == nil && ok {
+		c.raw, err = plain.SyscallConn()
+	}
+	if err != nil || !ok {
+		_ = c.client.Close()
+		return nil, err
+	}
+	c.tryRead, c.tryWrite = c.readSome, c.writeSome
+	return c, nil
+}
+
+// ask writes the commands that append frames and read what is new after those ids, and waits for nothing.
+func (c *cable) ask(all []batch, streams, after []string) error {
+	b := c.out[:0]
+	for i := range all {
+		most := strconv.FormatInt(all[i].most, 10)
+		for _, f := range all[i].frames {
+			b = command(b, 8, "XADD", all[i].stream, "MAXLEN", "~", most, "*", "f")
+			b = append(bulk(b, len(f)), f...)
+			b = append(b, "\r\n"...)
+		}
+	}
+	b = command(b, 4+2*len(streams), "XREAD", "COUNT", strconv.Itoa(readCount), "STREAMS")
+	c.out = command(command(b, 0, streams...), 0, after...)
+	err := c.raw.Write(c.tryWrite)
+	switch {
+	case err != nil:
+		return err
+	case c.outErrno != 0 && c.outErrno != syscall.EAGAIN:
+		return c.outErrno
+	case c.wrote < len(c.out): // the socket is full; who reads finds out if it stays so
+		rest := c.out[c.wrote:]
+		c.out = nil
+		go func() { _, _ = c.conn.Write(rest) }()
+	}
+	return nil
+}
+
+// command appends the beginning of an array of n, if n is not 0, and its first elements.
+func command(b []byte, n int, all ...string) []byte {
+	if n > 0 {
+		b = append(strconv.AppendInt(append(b, '*'), int64(n), 10), "\r\n"...)
+	}
+	for _, s := range all {
+		b = append(append(bulk(b, len(s)), s...), "\r\n"...)
+	}
+	return b
+}
+
+func bulk(b []byte, n int) []byte {
+	return append(strconv.AppendInt(append(b, '$'), int64(n), 10), "\r\n"...)
+}
+
+func (c *cable) writeSome(fd uintptr) (done bool) {
+	c.wrote, c.outErrno = socket.WriteNow(fd, c.out)
+	return true
+}
+
+// more waits for more of a reply.
+func (c *cable) more() error {
+	if cap(c.in)-len(c.in) < 4<<10 {
+		c.in = append(make([]byte, 0, 2*cap(c.in)+16<<10), c.in...)
+	}
+	if err := c.raw.Read(c.tryRead); err != nil {
+		return err
+	}
+	switch {
+	case c.errno != 0:
+		return c.errno
+	case c.n == 0:
+		return io.EOF
+	}
+	c.in = c.in[:len(c.in)+c.n]
+	if len(c.in) > maxReply {
+		return errUnasked
+	}
+	return nil
+}
+
+func (c *cable) readSome(fd uintptr) (done bool) {
+	c.n, c.errno = socket.ReadNow(fd, c.in[len(c.in):cap(c.in)])
+	return c.errno != syscall.EAGAIN
+}
+
+// read forgets the reply that has come.
+func (c *cable) read() {
+	c.in = c.in[:0]
+	if cap(c.in) > keptReply {
+		c.in = nil
+	}
+}
+
+func (c *cable) close() {
+	_ = c.conn.Close() // first, as the library reads from it before it closes it
+	_ = c.client.Close()
+}
+
+// answer is what is left of a reply. It is short if more must come, and bad if it is none to what was asked.
+type answer struct {
+	b          []byte
+	short, bad bool
+}
+
+// answered reads the reply to what ask wrote. It reports false if it has not all come.
+func answered(b []byte, all []batch) (x exchanged, whole bool, err error) {
+	a := answer{b: b}
+	x.taken, x.last = make([]int, len(all)), make([]string, len(all))
+	for i := range all {
+		for k := range all[i].frames {
+			id := a.bulk()
+			if k == len(all[i].frames)-1 {
+				x.last[i] = string(id)
+			}
+		}
+		x.taken[i] = len(all[i].frames)
+	}
+	streams := a.number('*')
+	if streams > 0 {
+		x.got = make(map[string][]entry, streams)
+	}
+	for i := 0; i < streams && a.well(); i++ {
+		a.array(2)
+		name := a.bulk()
+		var of []entry
+		for k := a.number('*'); k > 0 && a.well(); k-- {
+			of = append(of, a.entry())
+		}
+		x.got[string(name)] = of
+	}
+	switch {
+	case a.bad, !a.short && len(a.b) > 0:
+		return x, false, errUnasked
+	case a.short:
+		return x, false, nil
+	}
+	return x, true, nil
+}
+
+// entry reads one message of a stream; its frame is a part of the reply. One without the field has none.
+func (a *answer) entry() (e entry) {
+	a.array(2)
+	e.id = string(a.bulk())
+	for n := a.number('*') / 2; n > 0 && a.well(); n-- {
+		field, value := a.bulk(), a.bulk()
+		if string(field) == "f" {
+			e.frame = value
+		}
+	}
+	return e
+}
+
+func (a *answer) well() bool { return !a.bad && !a.short }
+
+func (a *answer) array(n int) {
+	if a.number('*') != n && a.well() {
+		a.bad = true
+	}
+}
+
+// number reads a line of a kind; -1 is what is not there.
+func (a *answer) number(kind byte) (n int) {
+	if !a.well() {
+		return 0
+	}
+	for i, c := range a.b {
+		switch {
+		case i == 0:
+			a.bad = c != kind
+		case c == '\n':
+			end := i - 1
+			a.bad = end < 1 || a.b[end] != '\r'
+			if a.bad {
+				return 0
+			}
+			n, err := strconv.Atoi(string(a.b[1:end]))
+			a.bad = err != nil || n < -1 || n > maxReply
+			a.b = a.b[i+1:]
+			return n
+		case i > 12:
+			a.bad = true
+		}
+		if a.bad {
+			return 0
+		}
+	}
+	a.short = true
+	return 0
+}
+
+func (a *answer) bulk() (s []byte) {
+	n := a.number('$')
+	switch {
+	case !a.well():
+		return nil
+	case n < 0:
+		a.bad = true
+		return nil
+	case len(a.b) < n+2:
+		a.short = true
+		return nil
+	case a.b[n] != '\r' || a.b[n+1] != '\n':
+		a.bad = true
+		return nil
+	}
+	s, a.b = a.b[:n:n], a.b[n+2:]
+	return s
+}

@@ -1,0 +1,41 @@
+package peers
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// laneTimeout is how long an exchange on the lane may take: a slower Redis is for calls that wait for it.
+	laneTimeout = callTimeout / 2
+	// mostInPassing is the bytes that are written at once in passing: what every socket takes.
+	mostInPassing = 64 << 10
+)
+
+// lane is a connection of its own for the rounds while requests come, of which a request may begin one in passing: it
+// writes, and waits for nothing. Whatever goes wrong on it closes it, and an ordinary call then finds out what it is.
+type lane struct {
+	on atomic.Bool // requests may begin rounds
+
+	mu    sync.Mutex // held while frames are under way by another call as well; guards all below
+	cable *cable     // nil: there is none
+	under *parcel    // the exchange whose answer has not been applied; nil = none
+	idle  bool       // the last exchange told nothing and heard nothing
+	begun int        // exchanges in passing
+}
+
+// there reports whether it can be used.
+func (l *lane) there() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.cable != nil
+}
+
+// parcel is what is sent at once, and what is asked for.
+type parcel struct {
+	of      []*Member // that have something to send
+	all     []batch   // of each
+	reading reading
+	at      time.Time
+}
