@@ -41,6 +41,8 @@ var ofPeers = []reading[*peers.PoolStats]{
 				send(float64(n), reason)
 			}
 		}),
+	total("history_late_messages_total", "Messages that had been missing, and came late: a gap that closed.", poolLabels,
+		func(p *peers.PoolStats) float64 { return float64(p.Heard.Late) }),
 	gauge("history_replay_messages", "Messages found in Redis when the pool joined.", poolLabels,
 		func(p *peers.PoolStats) float64 { return float64(p.Replay.Messages) }),
 	gauge("history_replayed_messages", "Of these, those that have been applied.", poolLabels,

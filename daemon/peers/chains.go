@@ -26,7 +26,13 @@ type chains struct {
 	gen    uint32 // the number of gens[0]
 	blocks int    // hashes in gens[0]
 	floor  uint32 // a chain whose beginning was told in an older generation is not named
+
+	room []uint64 // for the hashes of the next runs
 }
+
+// hashesAtOnce is how many hashes share a piece of memory, which lasts as long as any run of them. Runs share none:
+// they name each other, so a new one would keep all that ever were.
+const hashesAtOnce = 2048
 
 // run is a piece of a chain as it was told.
 type run struct {
@@ -140,7 +146,7 @@ func (c *chains) held() int {
 
 func (c *chains) turn() {
 	copy(c.gens[1:], c.gens[:])
-	c.gens[0] = map[uint64]place{}
+	c.gens[0] = make(map[uint64]place, len(c.gens[1])) // as much will be told again
 	c.gen++
 	c.blocks = 0
 	c.floor = max(c.floor, c.gen-1)
@@ -222,7 +228,7 @@ func (c *chains) enter(at place, hashes []uint64) place {
 	if c.blocks >= maxGeneration {
 		c.turn()
 	}
-	r := &run{before: at, depth: at.depth(), hashes: append([]uint64(nil), hashes...), root: c.gen}
+	r := &run{before: at, depth: at.depth(), hashes: c.kept(hashes), root: c.gen}
 	if at.run != nil {
 		r.root = at.run.root
 		if at.n == len(at.run.hashes) {
@@ -237,6 +243,18 @@ func (c *chains) enter(at place, hashes []uint64) place {
 	end := place{r, len(hashes)}
 	young[hashes[len(hashes)-1]] = end
 	return end
+}
+
+// kept copies hashes to where they stay.
+func (c *chains) kept(hashes []uint64) []uint64 {
+	n := len(hashes)
+	if len(c.room) < n {
+		c.room = make([]uint64, max(hashesAtOnce, n))
+	}
+	all := c.room[:n:n]
+	c.room = c.room[n:]
+	copy(all, hashes)
+	return all
 }
 
 // told writes a chain of which what others know is named.

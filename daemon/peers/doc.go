@@ -26,6 +26,18 @@
 // are those of Redis's clock, which each router compares with its own every second, so a router whose clock is an
 // hour off is heard like any other.
 //
+// # What a round trip costs
+//
+// The library's took some 300 us of a router that nearly idles, 40 times a second, twice what all else of the history
+// took: four system calls, of each of which the scheduler is told, so that its monitor wakes and looks every 20 us for
+// a while; deadlines; two wakings of this room's own. So while requests come there is a connection of its own, the
+// cable ([lane]): a request that has ended writes on it what was told and asks for what is new, if that is due, and
+// waits for nothing; one goroutine reads the answers and applies them. Both make bare system calls, through package
+// socket. Redis's protocol is written by hand for the two commands that this takes: the libraries that there are
+// (go-redis, rueidis, redigo) wait for an answer, or have goroutines for it. go-redis makes the connection, with
+// password and all, does everything that is seldom, and stands in for the cable where there is none: with TLS, and
+// while something is wrong, which closes the cable and leaves it to an ordinary call to find out what it is.
+//
 // # Without Redis
 //
 // One router alone writes what it believes to a [StateFile] every minute, at SIGTERM and at the end, and a restart
@@ -56,7 +68,8 @@
 // # How the files lie
 //
 // Without sockets, clock and goroutines, so that routers can be simulated (Ends): chains, wire, teller and hearer with
-// routers; said is what a request leaves on its way for the teller to write later. With them: link is Redis, member one
-// pool, tend what it does every second, gripes what it logs; peers runs tell and hear over all, and health knows
-// whether Redis is there. statewire is the bytes of a state file, and statefile reads and writes it.
+// routers; said is what a request leaves on its way for the teller to write later. With them: link is Redis, cable a
+// connection of its own to it and lane who uses that, member one pool, tend what it does every second, gripes what it
+// logs; peers runs tell and hear over all, and health knows whether Redis is there. statewire is the bytes of a state
+// file, and statefile reads and writes it.
 package peers
