@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -146,8 +147,16 @@ func lastMinute(h *operator.PoolHour) string {
 		hits = fmt.Sprintf("%.0f%%", 100*float64(s.Cached)/float64(s.Known))
 		believed = fmt.Sprintf("%.0f%%", 100*float64(s.Believed)/float64(s.Known))
 	}
-	return fmt.Sprintf("%s\t%d\t%d\t%d\t%.3fs\t%.3fs\t%s\t%s\t%d", h.Pool, s.Arrived, s.Refused, s.Failed, s.TTFT50,
-		s.TTFT99, hits, believed, s.Output)
+	return fmt.Sprintf("%s\t%d\t%d\t%d\t%s\t%s\t%s\t%s\t%d", h.Pool, s.Arrived, s.Refused, s.Failed, first(s.TTFT50),
+		first(s.TTFT99), hits, believed, s.Output)
+}
+
+// first is a time to first output in seconds, "-" if there was none.
+func first(seconds float64) string {
+	if seconds <= 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.3fs", seconds)
 }
 
 // lineOf is a decision on one line.
@@ -166,6 +175,6 @@ func lineOf(d *decisions.Decision) string {
 	if d.Open {
 		end = "open"
 	}
-	return strings.Join([]string{d.At.Local().Format("15:04:05"), orNone(d.Model), orNone(d.Worker), fmt.Sprint(prompt),
-		cached, fmt.Sprintf("%.3fs", d.FirstByte.Seconds()), fmt.Sprintf("%.3fs", d.Seconds), end, d.Reason}, "\t")
+	return strings.Join([]string{d.At.Local().Format("15:04:05"), orNone(d.Model), cmp.Or(d.Worker, "-"), fmt.Sprint(prompt),
+		cached, first(d.FirstByte.Seconds()), fmt.Sprintf("%.3fs", d.Seconds), end, d.Reason}, "\t")
 }

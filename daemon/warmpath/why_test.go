@@ -13,8 +13,9 @@ const someDecision = `{"id":"r1","pool":"main","strategy":"prefixaware","model":
 "worker":"gpu-1","reason":"longest prefix","believed_tokens":32,"method":"POST","path":"/v1/completions","status":200,
 "at":"2026-11-22T10:00:00Z","seconds":1.5,"ttft_ns":250000000,"usage":{"prompt_tokens":34,"output_tokens":7,"cached_tokens":16},
 "attempts":[{"worker":"gpu-9","reason":"connect"}],"candidates":[
-{"worker":"gpu-1","state":"up","gpu_blocks":2,"cost":0.001,"slowness":1},
-{"worker":"gpu-2","state":"up","gpu_blocks":0,"cost":0.0035,"slowness":1.5,"in_flight":3},
+{"worker":"gpu-1","state":"up","gpu_blocks":2,"prefill":0.001,"cost":0.001,"slowness":1},
+{"worker":"gpu-2","state":"up","gpu_blocks":0,"prefill":0.003,"cost":0.0035,"slowness":1.5,"in_flight":3},
+{"worker":"gpu-4","state":"up","skipped":"does not list the model","in_flight":2,"slowness":1},
 {"worker":"gpu-3","state":"down","skipped":"down: refused"}]}`
 
 func TestWhy(t *testing.T) {
@@ -42,7 +43,9 @@ func TestWhy(t *testing.T) {
 		}
 	}
 	f("why r1", 0, "gpu-1, by prefixaware: longest prefix", "34 tokens, 32 believed cached there, 16 of 34 by the engine's own count",
-		"tried before  gpu-9: connect", "200 after 1.500s, first output after 0.250s, 7 tokens", "2 of 2", "+2.5 ms", "down: refused")
+		"tried before  gpu-9: connect", "200 after 1.500s, first output after 0.250s, 7 tokens", "2 of 2", "+2.5 ms", "down: refused",
+		"gpu-4   -        -         -           -            2          -")
+	f("why", 1, "give one request: its X-Request-Id, or last")
 	f("why last", 0, "request       r1")
 	f("why r1 --json", 0, `"worker":"gpu-1"`, `"cached_tokens":16`)
 	f("why r2", 1, "it is not kept")

@@ -296,7 +296,7 @@ function candidates(d) {
   const best = d.candidates?.[0]?.cost ?? 0;
   return table(["Worker", "Cost", "Queue", "Prefill", "Eviction", "In flight", "Blocks held", "Slowness", "Not chosen, as"],
     (d.candidates || []).map((c, i) => {
-      if (c.skipped && c.state !== "up") return [c.worker, "", "", "", "", String(c.in_flight), "", "", c.skipped];
+      if (c.skipped && (c.state !== "up" || !c.prefill)) return [c.worker, "", "", "", "", String(c.in_flight), "", "", c.skipped];
       const below = c.l1_blocks + c.l2_blocks ? ` + ${c.l1_blocks} + ${c.l2_blocks}` : "";
       return [c.worker, ms(c.cost), ms(c.wait), ms(c.prefill), ms(c.eviction), String(c.in_flight),
         `${c.gpu_blocks}${below} of ${d.prompt_blocks}`, c.slowness.toFixed(2),
