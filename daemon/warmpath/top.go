@@ -175,6 +175,6 @@ func lineOf(d *decisions.Decision) string {
 	if d.Open {
 		end = "open"
 	}
-	return strings.Join([]string{d.At.Local().Format("15:04:05"), orNone(d.Model), cmp.Or(d.Worker, "-"), fmt.Sprint(prompt),
-		cached, first(d.FirstByte.Seconds()), fmt.Sprintf("%.3fs", d.Seconds), end, d.Reason}, "\t")
+	return strings.Join([]string{d.At.Local().Format("15:04:05"), orNone(d.Model), cmp.Or(d.Worker, "-"),
+		fmt.Sprint(prompt), cached, first(d.FirstByte.Seconds()), fmt.Sprintf("%.3fs", d.Seconds), end, d.Reason}, "\t")
 }
