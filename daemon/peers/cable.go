@@ -171,7 +171,7 @@ func answered(b []byte, all []batch) (x exchanged, whole bool, err error) {
 	}
 	streams := a.number('*')
 	if streams > 0 {
-		x.got = make(map[string][]entry, streams)
+		x.got = map[string][]entry{}
 	}
 	for i := 0; i < streams && a.well(); i++ {
 		a.array(2)
