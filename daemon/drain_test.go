@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/vllmsim"
 )
 
 // releasing answers, and a request with X-Hold only when it is released; a stream has begun by then.
@@ -127,5 +129,51 @@ func (l *logLines) drained(t *testing.T, requests float64) {
 	t.Helper()
 	if l := l.wait(t, "drained"); l["level"] != "INFO" || l["requests_ended"] != requests || l["after"] == nil {
 		t.Errorf("the closing line is %v; want INFO, how long the drain took, and %v requests", l, requests)
+	}
+}
+
+// TestConnectionsThatWaitForLong: a connection that waits is taken from fasthttp after two seconds. It serves another
+// request then, and a drain ends it.
+func TestConnectionsThatWaitForLong(t *testing.T) {
+	f := sims(t, 1, vllmsim.Config{})
+	r := start(t, settings("prefixaware", f.URLs()...), 1)
+	ask := func(c net.Conn, in *bufio.Reader) {
+		t.Helper()
+		body := `{"model":"sim","prompt":"hello","max_tokens":1}`
+		fmt.Fprintf(c, "POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+			len(body), body)
+		resp, err := http.ReadResponse(in, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if b, err := io.ReadAll(resp.Body); resp.StatusCode != 200 || err != nil {
+			t.Fatalf("%d %s, %v", resp.StatusCode, b, err)
+		}
+	}
+	var conns [2]net.Conn
+	var in [2]*bufio.Reader
+	for i := range conns {
+		c, err := net.Dial("tcp", r.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		c.SetDeadline(time.Now().Add(60 * time.Second))
+		conns[i], in[i] = c, bufio.NewReader(c)
+		ask(c, in[i])
+	}
+	time.Sleep(2500 * time.Millisecond)
+	ask(conns[0], in[0])
+	if n := r.front.Stats().Connections; n.Open != 2 || n.Accepted != 2 {
+		t.Errorf("%+v; want two connections", n)
+	}
+	if err := r.stop(); err != nil {
+		t.Errorf("the drain: %v", err)
+	}
+	for i := range conns {
+		if b, err := in[i].ReadByte(); err != io.EOF {
+			t.Errorf("connection %d after the drain: %q, %v; want its end", i, b, err)
+		}
 	}
 }

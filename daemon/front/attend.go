@@ -3,11 +3,13 @@ package front
 import (
 	"bytes"
 	"runtime/debug"
+	"time"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
 
 	"github.com/warmpath/warmpath/daemon/exchange"
+	"github.com/warmpath/warmpath/daemon/listen"
 )
 
 // handle is fiber's handler for everything but /health and /ready.
@@ -60,4 +62,21 @@ func (r *reception) failed(v *visit, fc *fasthttp.RequestCtx, p any) {
 	fc.SetConnectionClose()
 	respond(fc, exchange.FaultInternal.Outbound(exchange.OpenAI))
 	r.allowPage(fc)
+}
+
+// awaitRequest waits for the next request, and serves the connection on. fasthttp counts a connection without one as
+// busy in its first 5 s, and a drain would wait for it. It also holds 25 KB for one that waits longer.
+func (r *reception) awaitRequest(conn *listen.Conn, idle time.Duration) {
+	first := make([]byte, 1)
+	n := 0
+	if conn.SetReadDeadline(time.Now().Add(r.traffic.park(conn, idle))) == nil {
+		n, _ = conn.Read(first)
+	}
+	r.traffic.unpark(conn)
+	if n == 0 {
+		conn.Close()
+		return
+	}
+	conn.Unread(first)
+	_ = r.serveConn(conn.Lease()) // what ends it is the client's or logged there
 }

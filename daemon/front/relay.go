@@ -91,29 +91,16 @@ func (r *relay) run() {
 	if err != nil && !r.http11 {
 		r.conn.Abort() // its end would look like a whole answer's
 	}
-	if err != nil || !r.keep || !r.awaitRequest() {
+	if err != nil || !r.keep {
 		r.conn.Close()
 		return
 	}
-	_ = r.serveConn(r.conn.Lease()) // what ends it is the client's or logged there
-}
-
-// awaitRequest waits for the next request. fasthttp counts a connection without one as busy in its first 5 s, and a
-// drain would wait for it.
-func (r *relay) awaitRequest() bool {
-	if len(r.ahead) == 0 {
-		defer r.traffic.unpark(r.conn)
-		if r.conn.SetReadDeadline(time.Now().Add(r.traffic.park(r.conn, r.idle))) != nil {
-			return false
-		}
-		first := make([]byte, 1)
-		if n, _ := r.conn.Read(first); n == 0 {
-			return false
-		}
-		r.ahead = first
+	if len(r.ahead) > 0 {
+		r.conn.Unread(r.ahead)
+		_ = r.serveConn(r.conn.Lease()) // what ends it is the client's or logged there
+		return
 	}
-	r.conn.Unread(r.ahead)
-	return true
+	r.awaitRequest(r.conn, r.idle)
 }
 
 // copy writes head and body. An error is the client's or the worker's; then the last chunk is not written.

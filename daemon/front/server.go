@@ -73,7 +73,8 @@ func New(c Config) (*Server, error) {
 		return nil, fmt.Errorf("daemon: cannot listen for clients; change server.listen or free the port: %w", err)
 	}
 	s.listener, err = listen.New(raw, listen.Config{WriteTimeout: c.WriteTimeout, MaxConns: c.MaxConns,
-		CertFile: c.TLSCert, KeyFile: c.TLSKey, Log: c.Log})
+		CertFile: c.TLSCert, KeyFile: c.TLSKey, Log: c.Log,
+		Parked: func(conn *listen.Conn) { s.awaitRequest(conn, s.current().IdleTimeout) }})
 	if err != nil {
 		raw.Close()
 		return nil, fmt.Errorf("daemon: %w", err)

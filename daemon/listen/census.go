@@ -14,6 +14,7 @@ type census struct {
 	log          *slog.Logger
 	limit        string // the name of most in the configuration
 	watcher      watcher
+	parking      parking
 
 	accepted, refused, gone, slow atomic.Uint64
 
@@ -71,6 +72,7 @@ func (n *census) endIfLast() {
 	n.mu.Unlock()
 	if last {
 		n.watcher.close()
+		close(n.parking.done)
 	}
 }
 

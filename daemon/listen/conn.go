@@ -38,6 +38,9 @@ type Conn struct {
 	ahead []byte // what Unread gave back; Read's alone
 	head  head   // of the request under way; Read's and NextRequest's, which come one after the other
 
+	answered bool  // a request was, and nobody has set a deadline since; as head
+	since    int64 // of lazy, for the read that begins
+
 	armed  atomic.Int64 // when the write deadline was last set, ns after census.start; 0 never
 	closed atomic.Bool
 	linger atomic.Int64 // ns for which Close reads on; 0 = not
@@ -72,8 +75,12 @@ func (c *Conn) Watch(g Goner) (gen uint64) { return c.presence.watch(g) }
 // called once Unwatch has returned. After a later Watch it does nothing and is false.
 func (c *Conn) Unwatch(gen uint64) (gone bool) { return c.presence.unwatch(gen) }
 
-// NextRequest marks that the head of a request is what comes next. Accept and Lease do it by themselves.
-func (c *Conn) NextRequest() { c.head = head{} }
+// NextRequest marks that a request was answered, and that the head of another is what comes next. Accept and Lease
+// mark the latter by themselves.
+func (c *Conn) NextRequest() {
+	c.head = head{}
+	c.answered = true
+}
 
 // EndedBare reports whether the head that was read last ends as BareLF describes. Only the goroutine that reads may
 // ask.
@@ -102,11 +109,15 @@ func (c *Conn) read(b []byte) (int, error) {
 	if c.tls != nil {
 		return c.tls.Read(b)
 	}
-	if err := c.readBy.begin(c.raw); err != nil {
+	err := c.readBy.begin(c.raw, c.since)
+	if err != nil {
 		return 0, err
 	}
-	defer c.readBy.end()
-	return c.socket.Read(b)
+	n, err := c.socket.Read(b)
+	if c.readBy.end() && n == 0 && errors.Is(err, os.ErrDeadlineExceeded) {
+		err = errParked
+	}
+	return n, err
 }
 
 // Write writes all of b. When WriteTimeout passes without progress the connection is reset and the error says that it
@@ -169,6 +180,7 @@ func (c *Conn) Close() error {
 	if limit := c.linger.Load(); limit > 0 {
 		c.lingerFor(time.Duration(limit))
 	}
+	c.census.parking.remove(c)
 	c.census.watcher.remove(&c.presence, c.raw) // before the descriptor can belong to another
 	defer c.census.leave()
 	if c.tls != nil {
@@ -199,6 +211,7 @@ func drain(raw net.Conn, limit time.Duration) {
 func (c *Conn) Abort() {
 	first := c.closed.CompareAndSwap(false, true)
 	if first {
+		c.census.parking.remove(c)
 		c.census.watcher.remove(&c.presence, c.raw)
 		defer c.census.leave()
 	}

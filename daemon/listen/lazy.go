@@ -16,6 +16,9 @@ type lazy struct {
 	set     time.Time     // as the connection has it
 	extra   time.Duration // by which set was made later than was asked for
 	reading bool
+
+	since     int64 // the look since which the read that runs waits for a request; 0 = it does not
+	dismissed bool  // the read is to end, as nobody need wait
 }
 
 // maxExtra bounds by how much a deadline is set too late so that it does for later requests. With lingerBrief a
@@ -34,18 +37,22 @@ func (p *lazy) ask(conn net.Conn, t time.Time) error {
 }
 
 // begin is called before a read.
-func (p *lazy) begin(conn net.Conn) error {
+func (p *lazy) begin(conn net.Conn, since int64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.reading = true
+	p.since = since
 	return p.apply(conn)
 }
 
-// end is called after it.
-func (p *lazy) end() {
+// end is called after it. It reports whether the read was dismissed.
+func (p *lazy) end() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	dismissed := p.dismissed
 	p.reading = false
+	p.dismissed = false
+	return dismissed
 }
 
 // apply runs with mu held.

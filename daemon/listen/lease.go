@@ -12,7 +12,8 @@ import (
 // of its maps. Once the Conn has been taken over, what the server still does to the lease touches nobody.
 type lease struct {
 	*Conn
-	over atomic.Bool
+	over  atomic.Bool
+	waits bool // for another request, and holds nothing of it
 }
 
 // Close closes the connection, unless it was taken over.
@@ -71,6 +72,7 @@ func (s *secureLease) ConnectionState() tls.ConnectionState { return s.tls.Conne
 // Lease gives the connection to an HTTP server, as Accept does.
 func (c *Conn) Lease() net.Conn {
 	c.NextRequest()
+	c.answered = false // or the next request's deadline would be taken for that of a wait
 	if c.tls != nil {
 		return &secureLease{lease{Conn: c}}
 	}

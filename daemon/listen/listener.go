@@ -1,6 +1,7 @@
 package listen
 
 import (
+	"cmp"
 	"crypto/tls"
 	"fmt"
 	"log/slog"
@@ -24,8 +25,15 @@ type Config struct {
 	// none does. When they change the new pair is used for the next handshake, see Listener.Reload.
 	CertFile, KeyFile string
 
+	// Parked is called, on a goroutine of its own, with a plain connection whose server has waited for another request
+	// for a second or two. The server has let it go; who is called waits on and then leases it anew, or closes it.
+	// Default nil: the server waits.
+	Parked func(*Conn)
+
 	// Log takes what an operator should know. Default none.
 	Log *slog.Logger
+
+	parkEvery time.Duration // a test's; 0 = parkEvery
 }
 
 // Stats are counts since New, but for Open.
@@ -78,6 +86,7 @@ func newListener(inner net.Listener, c Config, watch func() (watcher, error)) (*
 		return nil, fmt.Errorf("listen: cannot watch connections; raise the limit of open files: %w", err)
 	}
 	l.census.watcher = w
+	l.census.parking.begin(c.Parked, cmp.Or(c.parkEvery, parkEvery))
 	return l, nil
 }
 
@@ -111,6 +120,8 @@ func (l *Listener) admit(raw net.Conn) net.Conn {
 	}
 	if l.tls != nil {
 		c.tls = tls.Server((*wire)(c), l.tls)
+	} else {
+		l.census.parking.add(c)
 	}
 	return c.Lease()
 }
