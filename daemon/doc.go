@@ -27,5 +27,13 @@
 // Modules are loaded before anything is changed, since they are what can fail; on any error all stays as it was.
 // Workers that leave serve until the new ones have had their first health check (TestReloadIsAllOrNothing).
 //
+// # How its cost grows
+//
+// CPU of a request of 1 KB, in us (databench -run growth, a quiet machine of two cores, 2026-11):
+//
+//	workers of a pool    4: 34       64: 60       256: 108
+//	pools of 4 workers   1: 34       16: 36
+//	connections in turn  10: 32      1,000: 46
+//
 // testdata/databench/doc.go tells where the time of a request goes.
 package daemon

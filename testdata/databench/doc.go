@@ -39,17 +39,20 @@
 //
 // Beside nginx, one run each on a machine with twenty times as many runnable threads as cores (2026-11): 2.7 and 3.3 at
 // 1 KB, 2.3 and 2.5 at 32 KB, 1.9 and 1.7 at 256 KB, 3.6 and 2.8 for chats, 1.3 and 1.4 a chunk. Only 256 KB keeps its
-// mark there.
+// mark there. On the same machine while nothing else was measured, one run (mark): 2.0 at 1 KB (1.9), 2.1 at 32 KB (2),
+// 1.7 at 256 KB (2), 2.6 for chats (2.2), 1.1 and 1.2 a chunk flat out (1); 2.0 at 500 requests a second (1.6), 2.1 at
+// 1,500 (1.9); p50 nginx's and 60 us at 500 a second (60), and 51 at 1,500 (80); 2.2 a chunk of 50 streams of 50 events
+// a second (1.1).
 //
 // Of a request of 1 KB, by perf (cpu-clock, callees included), in 100: the kernel's writes 20 and reads 6, of which 1.7
 // look at a pooled connection; waits and the scheduler 9; prefix 11, of which Reuse 4.5; prompt 4; decisions
 // 3.5; metrics 3; the strategy's pick 1.6; fasthttp itself 6; the looks at the clock 3. A loop of our own in front of
 // fasthttp could save fasthttp's 6 and front's second parse, 1.5, less its own parse: some 5.
 //
-// "-run growth" prints the CPU of a request by workers, pools and connections, of the daemon alone. In us, of 1 KB, on
-// a loaded machine (2026-11): 30 with 4 workers, 52 to 61 with 64, 120 with 256; 36 with 16 pools of 4; 30 over 10
-// connections, 41 over 1,000 used in turn. An exchange used again and a node that holds its holder: .93 at 1 KB and for
-// chats, in one short run.
+// "-run growth" prints the CPU of a request by workers, pools and connections, of the daemon alone: the table is in
+// daemon/doc.go. With 256 workers a third is the choice: their rows 10 %, matches and caches 6, the module 8, the
+// record 6; the rest has grown too, by memory that is in no cache. An exchange used again and a node that holds its
+// holder: .93 at 1 KB and for chats, in one short run.
 //
 // "-run telling" prints what telling costs a request of 1 KB, each over the one without it, in turns, and with
 // "-beside" what each costs by another build over this one (2026-11): the ring of decisions 1.06 to 1.08, of which a
@@ -80,12 +83,19 @@
 //
 // The module was a sixth of a request with 256 idle workers: each near tie cost it .1 us. A pick among them took 32 us
 // and takes 12.5 now, at 16 workers 3.2 and 2.5 (testdata/benchjson, BenchmarkPick/idle, in turns); a request with 256
-// workers .85 of what it was (three runs in turns: .75, .95, .85).
+// workers .85 of what it was (three runs in turns: .75, .95, .85). With all rows priced in one call: a pick in a loaded
+// fleet of 256 from 8.6 to 5.9 us, of 16 from .87 to .79, in an idle one from 11.7 to 8.5 and from 2.3 to 2.1.
 //
-// Left alone: a build by a profile (-pgo, of these loads, 10,600 samples): 1.02, 1.01 and .99 at 1 KB, .99, .99 and .97
-// for chats, .98 at 32 KB, .95 and 1.07 a chunk, for a second compilation of all packages beside that of the tests;
-// GOGC, as there is hardly any collection; the look at a pooled connection that is young: a worker that half-closes it
-// would be waited for until header_timeout; one touch of a prompt's blocks in place of two, 1.5 %: the second at the
-// end puts them where the worker's own LRU has them; a sample of the requests for prefix.Reuse, 3 %: the gaps between
-// the blocks' uses would be those of the sample.
+// A connection that waits for its client held 22.8 KB, and holds 8.2 since room listen parks it
+// (memory/idle-connection, median of six in turns; nginx .4).
+//
+// Left alone: a build by a profile (-pgo, of these loads, 10,600 samples): 1.02, 1.01 and .99 at 1 KB, .99, .99 and
+// .97 for chats, .98 at 32 KB, .95 and 1.07 a chunk, for a second compilation of all packages beside that of the
+// tests; GOGC, as there is hardly any collection; the look at a pooled connection that is young: a worker that
+// half-closes it would be waited for until header_timeout; one touch of a prompt's blocks in place of two, 1.5 %: the
+// second at the end puts them where the worker's own LRU has them; a sample of the requests for prefix.Reuse, 3 %: the
+// gaps between the blocks' uses would be those of the sample; such a sample by the blocks' hashes, which keeps the
+// gaps: a small prompt would be one run all the same, touched as often; stacks that the collector shrinks and that
+// grow again: under 2 % at 500 requests a second and at full load; the read that finds nothing before a connection
+// waits, 1 % on each side: without it a pipelined request could be waited for for ever.
 package main

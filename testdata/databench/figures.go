@@ -21,6 +21,7 @@ type target struct {
 	limit      float64 // of the daemon's own value; < 0 = none
 	ratio      float64 // at most so often the value of nginx; 0 = not told
 	beats      float64 // ReverseProxy's value is at least so often ours; 0 = not told
+	over       float64 // at most so much more than nginx; 0 = not told
 }
 
 // targets are those of the design for two cores, in the order of the output.
@@ -30,15 +31,21 @@ var targets = []target{
 	{name: "cpu/32KB", unit: "us/request", limit: -1, ratio: 2},
 	{name: "cpu/256KB", unit: "us/request", limit: -1, ratio: 2},
 	{name: "cpu/chat-8KB", unit: "us/request", limit: -1, ratio: 2.2},
-	{name: "latency/added-p50", unit: "us", limit: 150},
+	{name: "cpu/500-a-second", unit: "us/request", limit: -1, ratio: 1.6},
+	{name: "cpu/1500-a-second", unit: "us/request", limit: -1, ratio: 1.9},
+	{name: "latency/500-p50", unit: "us", limit: -1, over: 60},
+	{name: "latency/500-p99", unit: "us", limit: -1},
+	{name: "latency/added-p50", unit: "us", limit: 150, over: 80},
 	{name: "latency/added-p99", unit: "us", limit: 1000},
 	{name: "sse/cpu", unit: "us/chunk", limit: -1, ratio: 1},
+	{name: "sse/paced-cpu", unit: "us/chunk", limit: -1, ratio: 1.1},
 	{name: "sse/added-p50", unit: "us", limit: 100},
 	{name: "sse/added-p99", unit: "us", limit: 250},
 	{name: "memory/1000-streams", unit: "KB/stream", limit: 24},
 	{name: "memory/9000-streams", unit: "KB/stream", limit: 24},
 	{name: "memory/9000-total", unit: "MB", limit: 270},
 	{name: "memory/9000-errors", unit: "streams", limit: 0},
+	{name: "memory/idle-connection", unit: "KB/connection", limit: 4},
 	{name: "gone/prefill-p50", unit: "ms", limit: 5},
 	{name: "gone/prefill-p99", unit: "ms", limit: 5},
 	{name: "gone/prefill-max", unit: "ms", limit: -1},
@@ -72,6 +79,11 @@ func (b *bench) figures(want *regexp.Regexp) (all []figure) {
 			f.judge(b.ratios(t.name, "warmpath", "nginx"), true)
 			all = append(all, f)
 		}
+		if t.over > 0 {
+			f := figure{Name: t.name + "/warmpath less nginx", Unit: t.unit, Target: &t.over}
+			f.judge(b.paired(t.name, "warmpath", "nginx", func(x, y float64) float64 { return x - y }), true)
+			all = append(all, f)
+		}
 		if t.beats > 0 {
 			f := figure{Name: t.name + "/reverseproxy over warmpath", Unit: "ratio", Target: &t.beats}
 			f.judge(b.ratios(t.name, "reverseproxy", "warmpath"), false)
@@ -82,10 +94,15 @@ func (b *bench) figures(want *regexp.Regexp) (all []figure) {
 }
 
 // ratios divides round by round.
-func (b *bench) ratios(name, over, under string) (r []float64) {
-	x, y := b.samples[[2]string{name, over}], b.samples[[2]string{name, under}]
+func (b *bench) ratios(name, over, under string) []float64 {
+	return b.paired(name, over, under, func(x, y float64) float64 { return x / y })
+}
+
+// paired compares two contenders round by round.
+func (b *bench) paired(name, one, other string, compare func(x, y float64) float64) (r []float64) {
+	x, y := b.samples[[2]string{name, one}], b.samples[[2]string{name, other}]
 	for i := range min(len(x), len(y)) {
-		r = append(r, x[i]/y[i])
+		r = append(r, compare(x[i], y[i]))
 	}
 	return r
 }

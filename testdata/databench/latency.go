@@ -15,35 +15,60 @@ import (
 // direct stands for the worker without a proxy.
 const direct = "direct"
 
-// rate is the open loop's, in requests a second.
-const rate = 1500
+// The open loops' rates, in requests a second: a daemon that is hardly busy, and one that is half so.
+const (
+	low  = 500
+	half = 1500
+)
 
-func directLatency(b *bench) error { return b.latency(b.worker, direct) }
+// figureOf is how the latency figures of a rate begin.
+func figureOf(rate float64) string {
+	if rate == low {
+		return "latency/500"
+	}
+	return "latency/added"
+}
 
-func addedLatency(b *bench, p *proc.Proc) error { return b.latency(p, p.Name) }
+func directLatency(rate float64) func(*bench) error {
+	return func(b *bench) error { return b.latency(b.worker, direct, rate) }
+}
 
-// latency notes what p adds at the given rate: its quantiles less those of this round without a proxy.
-func (b *bench) latency(p *proc.Proc, name string) error {
+func addedLatency(rate float64) func(*bench, *proc.Proc) error {
+	return func(b *bench, p *proc.Proc) error { return b.latency(p, p.Name, rate) }
+}
+
+// latency notes what p adds at the given rate: its quantiles less those of this round without a proxy. It notes the CPU
+// of a request, too: at a low rate a process wakes up for each.
+func (b *bench) latency(p *proc.Proc, name string, rate float64) error {
+	const first = 100 // requests that pay for connections
 	request := sized(1<<10, chatPath, false)
 	var next sync.Pool
 	next.New = func() any { return renew(request) }
-	took := make([]time.Duration, int(rate*2.5))
-	var n, failed atomic.Int64
 	d := 2 * b.turn()
+	total := int(rate * d.Seconds())
+	took := make([]time.Duration, total)
+	var n, failed, before atomic.Int64
 	wire.Open(b.ctx, p.Addr, rate, 64, d, func(c *wire.Client, i int, due time.Time) {
+		if i == first {
+			before.Store(int64(p.CPU()))
+		}
 		f := next.Get().(func() []byte)
 		if ask(c, f()) != nil {
 			failed.Add(1)
 		}
 		next.Put(f)
-		if i > 100 { // the first ones pay for connections
+		if i > first {
 			took[n.Add(1)-1] = time.Since(due)
 		}
 	})
+	used := int64(p.CPU()) - before.Load()
 	if failed.Load() > 0 {
 		return fmt.Errorf("%d requests failed", failed.Load())
 	}
-	b.noteAdded("latency", name, took[:n.Load()])
+	if name != direct {
+		b.note(fmt.Sprintf("cpu/%.0f-a-second", rate), name, float64(used)/1e3/float64(total-first))
+	}
+	b.noteAdded(figureOf(rate), name, took[:n.Load()])
 	return nil
 }
 
@@ -52,7 +77,7 @@ func (b *bench) noteAdded(figure, name string, took []time.Duration) {
 	for _, q := range []struct {
 		suffix string
 		q      float64
-	}{{"/added-p50", .5}, {"/added-p99", .99}} {
+	}{{"-p50", .5}, {"-p99", .99}} {
 		v := float64(wire.Quantile(took, q.q).Nanoseconds()) / 1e3
 		if name != direct {
 			v -= b.last(figure+q.suffix, direct)
@@ -65,7 +90,8 @@ func directChunks(b *bench) error { return b.chunkLatency(b.worker, direct) }
 
 func addedChunks(b *bench, p *proc.Proc) error { return b.chunkLatency(p, p.Name) }
 
-// chunkLatency reads 50 streams of an event in 20 ms and takes each event's age at its arrival.
+// chunkLatency reads 50 streams of an event in 20 ms and takes each event's age at its arrival, and the proxy's CPU for
+// it.
 func (b *bench) chunkLatency(p *proc.Proc, name string) error {
 	n := int(2 * b.turn() / (20 * time.Millisecond))
 	request := sized(1<<10, fmt.Sprintf("%s?chunks=%d&gap=20", chatPath, n), true)
@@ -73,6 +99,7 @@ func (b *bench) chunkLatency(p *proc.Proc, name string) error {
 	var ages []time.Duration
 	var failed error
 	var all sync.WaitGroup
+	before := p.CPU()
 	for i := range 50 {
 		all.Go(func() {
 			time.Sleep(time.Duration(i) * 400 * time.Microsecond) // so that they do not beat in step
@@ -86,7 +113,10 @@ func (b *bench) chunkLatency(p *proc.Proc, name string) error {
 		})
 	}
 	all.Wait()
-	b.noteAdded("sse", name, ages)
+	if name != direct && len(ages) > 0 {
+		b.note("sse/paced-cpu", name, float64((p.CPU()-before).Nanoseconds())/1e3/float64(len(ages)))
+	}
+	b.noteAdded("sse/added", name, ages)
 	return failed
 }
 

@@ -43,6 +43,37 @@ func memory(b *bench, running *proc.Proc) error {
 	return nil
 }
 
+// idleConnections opens connections that ask once and then wait, as clients' pools do, some hundred a second. It looks
+// at the proxy's resident memory when all have waited for seconds, over what it was at half of them: by then there are
+// buffers enough for those that have not waited long.
+func idleConnections(b *bench, running *proc.Proc) error {
+	const conns, each, pause = 6000, 100, 125 * time.Millisecond
+	p, err := b.start(running.Name)
+	if err != nil {
+		return err
+	}
+	defer p.Stop()
+	next := renew(sized(1<<10, chatPath, false))
+	before := int64(0)
+	for i := range conns {
+		if i%each == 0 {
+			time.Sleep(pause)
+		}
+		if i == conns/2 {
+			time.Sleep(3 * time.Second)
+			before = p.RSS()
+		}
+		c := &wire.Client{Addr: p.Addr}
+		if err := ask(c, next()); err != nil {
+			return err
+		}
+		defer c.Close()
+	}
+	time.Sleep(5 * time.Second)
+	b.note("memory/idle-connection", p.Name, float64(p.RSS()-before)/1024/(conns-conns/2))
+	return nil
+}
+
 // openStreams opens n streams, 100 at a time, and returns those that gave their first event.
 func openStreams(addr string, request []byte, n int) (open []*wire.Conn) {
 	var mu sync.Mutex // guards open
