@@ -33,7 +33,7 @@
 //
 //	workers of a pool    4: 34       64: 60       256: 108
 //	pools of 4 workers   1: 34       16: 36
-//	connections in turn  10: 32      1,000: 46
+//	connections in turn  10: 32      1,000: 46    9,000: 50
 //
 // testdata/databench/doc.go tells where the time of a request goes.
 package daemon
