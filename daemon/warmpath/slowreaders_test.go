@@ -71,7 +71,7 @@ func readSlowly(addr string, every time.Duration, took *atomic.Int64, done <-cha
 }
 
 // TestFiveHundredSlowReaders: 250 clients read nothing of their streams and are cut, 250 read slowly and are not; the
-// process grows by at most 128 KiB for each, and other requests notice nothing.
+// process grows by at most 160 KiB for each, and other requests notice nothing.
 func TestFiveHundredSlowReaders(t *testing.T) {
 	dir, port := workplace(t), freePorts(t, 2)
 	write(t, filepath.Join(dir, "a.toml"), fmt.Sprintf("[server]\nlisten = \"127.0.0.1:%d\"\nadmin = \"127.0.0.1:%d\"\nwrite_timeout = \"3s\"\n[[pools]]\nconnect_timeout = \"20s\"\nhealth_interval = \"20s\"\n[[pools.workers]]\nurl = %q\n",
