@@ -9,8 +9,9 @@ import (
 const (
 	beatEvery = time.Second
 	// roundEvery is the time between two round trips while requests come: the first request that ends after it begins the
-	// next one, since to wake somebody for that costs more than to do it. After roundMost one begins in any case. What is
-	// told waits for half of it on the mean, and so does what is heard: 25 ms in all, and 60 at most.
+	// next one, or a little later one that is sent, since to wake somebody for that costs more than to do it. After
+	// roundMost one begins in any case. What is told waits for half of it on the mean, and so does what is heard: 25 ms in
+	// all, and 60 at most.
 	roundEvery = 25 * time.Millisecond
 	roundMost  = 30 * time.Millisecond
 	// batchFor is how long the first thing that is told after a silence waits for more.

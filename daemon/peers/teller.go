@@ -19,6 +19,7 @@ const (
 	// keptFrames and keptBytes bound the newest frames that the stream has taken, and that a Redis may yet forget: three
 	// seconds of a busy router.
 	keptFrames, keptBytes = 128, 4 << 20
+	patience              = 3 * time.Millisecond // that a request on its way leaves a round to one that ends
 )
 
 // Teller writes what one pool of this router does to its books into frames. It implements [route.Teller]. It has no
@@ -28,7 +29,7 @@ type Teller struct {
 	mark   func() uint64
 	chains *chains
 	wake   func(at time.Time) // something waits since; called with a lock held, so it only hints
-	pass   func(at time.Time) // a request has ended, and its goroutine may do a little for all; nil = it need not
+	pass   func(at time.Time) // the goroutine of a request may do a little for all; nil = it need not
 
 	mu   sync.Mutex // guards the next two
 	said said
@@ -211,6 +212,9 @@ func (t *Teller) Sent(s *route.Sent, chains []prompt.Chain, at time.Time) uint64
 	t.mu.Unlock()
 	if much {
 		t.catchUp()
+	}
+	if t.pass != nil {
+		t.pass(at.Add(-patience))
 	}
 	return id
 }
