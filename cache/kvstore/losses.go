@@ -32,10 +32,10 @@ func (l *Losses) Note(key string) {
 	}
 }
 
-// Take returns what was noted since the last call; many = more than there was room for. It notes on in the room that it
-// is given.
+// Take returns what was noted since the last call; many = more than there was room for. It notes on in the room of keys
+// that it is given, those of an earlier call.
 func (l *Losses) Take(room []string) (keys []string, many bool) {
-	clear(room[:cap(room)])
+	clear(room)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	keys, many = l.keys, l.many

@@ -32,5 +32,6 @@
 //
 // Reads and short replies go through package socket, untold to Go's scheduler: a command with 1 KiB cost 1.4 to 1.7
 // times the processor time without. A value goes with one ordinary writev. What brought nothing: SO_RCVLOWAT, to be
-// woken once for more of a value.
+// woken once for more of a value; and to let other connections run after a reply (runtime.Gosched), so that the next
+// command has come before it is read for. Of a SET of 1 KiB three quarters are the kernel's calls and Go's scheduler.
 package resp
