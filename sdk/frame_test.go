@@ -96,9 +96,9 @@ func TestFrameGrow(t *testing.T) {
 		if uintptr(at)%8 != 0 || len(f.area)*8 < abi.FrameSize(n) || len(f.area)*8 < abi.MaxOptions {
 			t.Errorf("grow(%d): %d bytes at %p", n, len(f.area)*8, at)
 		}
-		end := unsafe.Add(unsafe.Pointer(unsafe.SliceData(f.req.order)), 4*n)
-		if uintptr(end)-uintptr(at) != uintptr(abi.FrameSize(n)) {
-			t.Errorf("grow(%d): order ends at %d; want %d", n, uintptr(end)-uintptr(at), abi.FrameSize(n))
+		order := uintptr(unsafe.Pointer(unsafe.SliceData(f.req.order))) - uintptr(at)
+		if end := order + uintptr(4*n); end != uintptr(abi.FrameSize(n)) {
+			t.Errorf("grow(%d): order ends at %d; want %d", n, end, abi.FrameSize(n))
 		}
 	}
 	for _, n := range []int{-1, 0, maxRows + 1} {
