@@ -105,8 +105,14 @@ func TestTornLine(t *testing.T) {
 	defer r.Close()
 	told := new(logtest.Log)
 	l := &logFile{file: w, log: slog.New(slog.NewTextHandler(told, nil))}
-	_ = w.SetWriteDeadline(time.Now().Add(100 * time.Millisecond)) // the pipe takes 64 KB
+	full := make(chan struct{})
+	go func() {
+		defer close(full)
+		_, _ = r.Read(make([]byte, 1)) // some of the line is out; the pipe takes 64 KB more
+		_ = w.SetWriteDeadline(time.Unix(1, 0))
+	}()
 	_, _ = l.Write([]byte(strings.Repeat("x", 1<<20) + "\n"))
+	<-full
 	wantTold(t, told, 1, 0)
 	_ = w.SetWriteDeadline(time.Time{})
 	got := make(chan string, 1)
