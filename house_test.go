@@ -117,6 +117,7 @@ var arrows = map[string][]string{
 	"conf":                  {},
 	"conf/certtest":         {}, // certificates for tests
 	"conf/logtest":          {}, // logs for tests
+	"conf/porttest":         {}, // ports for tests
 	"cache/kvevents":        {"cache/zmtp"},
 	"plugins":               {"plugins/...", "sdk"}, // of each plugin see init
 	"plugins/internal":      {"sdk"},

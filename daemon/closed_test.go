@@ -4,15 +4,21 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/warmpath/warmpath/conf"
+	"github.com/warmpath/warmpath/conf/porttest"
 )
 
 // A daemon that never ran gives both of its ports back.
 func TestADaemonThatNeverRanGivesItsPortsBack(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "warmpath.toml")
-	write(t, file, settings("roundrobin", echo(t, "a")))
+	toml := settings("roundrobin", echo(t, "a"))
+	for range 2 {
+		toml = strings.Replace(toml, "127.0.0.1:0", porttest.Address(t), 1)
+	}
+	write(t, file, toml)
 	c, err := conf.Load(file)
 	if err != nil {
 		t.Fatal(err)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -18,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/conf/porttest"
 	"github.com/warmpath/warmpath/daemon/vllmsim"
 )
 
@@ -207,12 +207,7 @@ func startPrometheus(t *testing.T, scrapes string) *prom {
 	file := filepath.Join(dir, "prometheus.yml")
 	write(t, file, fmt.Sprintf("global: {scrape_interval: 1s, evaluation_interval: 1s}\nrule_files: [%s/alerts.yml, %s/hyperpod.yml]\n"+
 		"scrape_configs: [{job_name: warmpath, static_configs: [{targets: [%q]}]}]\n", rules, rules, scrapes))
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := l.Addr().String()
-	l.Close()
+	at := porttest.Address(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, bin, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+at)
 	log := new(strings.Builder)

@@ -1,15 +1,16 @@
 package daemon
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/warmpath/warmpath/conf/porttest"
 	"github.com/warmpath/warmpath/daemon/discover/dnstest"
 )
 
@@ -33,17 +34,12 @@ func TestFleetFollowsItsName(t *testing.T) {
 			fmt.Fprintf(rw, `{"choices":[{"index":0,"text":%q,"finish_reason":"stop"}]}`, at)
 		}
 	}
-	port := ""
+	port := strconv.Itoa(porttest.Row(t, 1, "127.0.0.2", "127.0.0.3"))
 	for _, ip := range []string{"127.0.0.2", "127.0.0.3"} {
 		l, err := net.Listen("tcp", net.JoinHostPort(ip, port))
 		if err != nil {
-			var busy *net.OpError
-			if errors.As(err, &busy) && port != "" {
-				t.Skipf("the port is taken on another address: %v", err)
-			}
 			t.Fatal(err)
 		}
-		_, port, _ = net.SplitHostPort(l.Addr().String())
 		s := httptest.NewUnstartedServer(fakeWorker(t, serve(ip)).Config.Handler)
 		s.Listener.Close()
 		s.Listener = l

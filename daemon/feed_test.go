@@ -3,13 +3,12 @@ package daemon
 import (
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/warmpath/warmpath/cache/kvevents"
+	"github.com/warmpath/warmpath/conf/porttest"
 	"github.com/warmpath/warmpath/daemon/feed"
 	"github.com/warmpath/warmpath/daemon/vllmsim"
 	"github.com/warmpath/warmpath/daemon/vllmsim/events"
@@ -174,30 +173,10 @@ func TestEventsByListening(t *testing.T) {
 	t.Errorf("the worker that dials is not live: %+v", r.events())
 }
 
-// neighbours returns the first of n ports in a row that nobody listens on, below those that systems hand out.
-func neighbours(t *testing.T, n int) int {
-	t.Helper()
-	for range 100 {
-		first, free := 20_000+rand.IntN(10_000), 0
-		for ; free < n; free++ {
-			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", first+free))
-			if err != nil {
-				break
-			}
-			l.Close()
-		}
-		if free == n {
-			return first
-		}
-	}
-	t.Fatalf("no %d ports in a row are free", n)
-	return 0
-}
-
 // Each rank of a worker that dials the router dials a port of its own, as far above the first as its number.
 func TestRanksThatDial(t *testing.T) {
 	const ranks = 4
-	first := neighbours(t, 2*ranks)
+	first := porttest.Row(t, 2*ranks)
 	at, replay := fmt.Sprintf("tcp://127.0.0.1:%d", first), fmt.Sprintf("tcp://127.0.0.1:%d", first+ranks)
 	c := published(events.Map)
 	c.DataParallel, c.KVEvents.Topic = ranks, "kv@w1@sim"

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/warmpath/warmpath/conf/porttest"
 	"github.com/warmpath/warmpath/daemon/vllmsim"
 )
 
@@ -22,12 +23,7 @@ func nginxBefore(t *testing.T, worker string) (url string) {
 		}
 		t.Skip("SKIPPED: there is no nginx, so paths that a proxy resolves are not tested; apt-get install nginx")
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	l.Close()
+	addr := porttest.Address(t)
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "nginx.conf"), fmt.Sprintf(`daemon off; worker_processes 1; pid %[1]s/pid; error_log stderr crit;
 events { worker_connections 128; }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/cache/tier"
+	"github.com/warmpath/warmpath/conf/porttest"
 	"github.com/warmpath/warmpath/daemon/route"
 	"github.com/warmpath/warmpath/daemon/session"
 	"github.com/warmpath/warmpath/daemon/upstream"
@@ -98,13 +99,12 @@ func newScene(t *testing.T, scripts ...[]string) *scene {
 // scripted is a worker that answers by its script, and does not answer to "refuse": nobody listens at its address.
 func scripted(t *testing.T, script []string) (url string) {
 	t.Helper()
+	if script[0] == "refuse" {
+		return "http://" + porttest.Address(t)
+	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
-	}
-	if script[0] == "refuse" {
-		l.Close()
-		return "http://" + l.Addr().String()
 	}
 	t.Cleanup(func() { l.Close() })
 	go func() {

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"os/exec"
 	"slices"
@@ -22,6 +21,7 @@ import (
 
 	"github.com/warmpath/warmpath/cache/kvstore/remote"
 	"github.com/warmpath/warmpath/conf/certtest"
+	"github.com/warmpath/warmpath/conf/porttest"
 )
 
 // asMember makes the test binary a daemon of a pool: a JSON of its doors and members.
@@ -98,12 +98,7 @@ func startPool(t *testing.T, n int, l1 bool, password string) []*process {
 	t.Helper()
 	var members []string
 	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		members = append(members, l.Addr().String())
-		l.Close()
+		members = append(members, porttest.Address(t))
 	}
 	var all []*process
 	for _, m := range members {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/conf/porttest"
 	"github.com/warmpath/warmpath/daemon/probe"
 	"github.com/warmpath/warmpath/daemon/worker"
 )
@@ -24,7 +25,7 @@ func TestReturnOnSocket(t *testing.T) {
 		go func() { _ = s.Serve(l) }()
 		return s, l.Addr().String()
 	}
-	a, addr := serve("127.0.0.1:0")
+	a, addr := serve(porttest.Address(t))
 	b, other := serve("127.0.0.1:0")
 	defer b.Close()
 	c := worker.Config{Workers: []worker.Spec{{ID: "a", URL: "http://" + addr}, {ID: "b", URL: "http://" + other}}}

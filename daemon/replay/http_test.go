@@ -15,6 +15,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/conf/porttest"
 )
 
 // daemonOf serves completions the way the daemon does, with h between the
@@ -142,12 +144,7 @@ func TestErrorKindsOverHTTP(t *testing.T) {
 }
 
 func TestNobodyListens(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	url := "http://" + l.Addr().String()
-	l.Close()
+	url := "http://" + porttest.Address(t)
 	report, err := Run(t.Context(), Config{URL: url, Models: []string{"A", "B"}, File: traceFile, Speed: 100})
 	if err == nil || !strings.Contains(err.Error(), "is the daemon at "+url) || len(report.Results) != 1 ||
 		report.Results[0].Errors["connect"] < giveUpAfter {

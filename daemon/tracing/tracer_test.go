@@ -2,13 +2,13 @@ package tracing
 
 import (
 	"log/slog"
-	"net"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/warmpath/warmpath/conf/logtest"
+	"github.com/warmpath/warmpath/conf/porttest"
 	"github.com/warmpath/warmpath/daemon/exchange"
 	"github.com/warmpath/warmpath/daemon/route"
 	"github.com/warmpath/warmpath/daemon/tracing/otlptest"
@@ -111,14 +111,10 @@ func TestTraceContext(t *testing.T) {
 // TestACollectorCostsNoRequestAnything: it is down, answers 500, 503, or nothing. One warning each, what waits is
 // bounded, and every span is sent or counted as lost.
 func TestACollectorCostsNoRequestAnything(t *testing.T) {
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	free.Close()
+	free := porttest.Address(t)
 	const n = 3 * maxWaiting
 	for name, set := range map[string]func(c *otlptest.Collector) (url string){
-		"down": func(*otlptest.Collector) string { return "http://" + free.Addr().String() },
+		"down": func(*otlptest.Collector) string { return "http://" + free },
 		"500":  func(c *otlptest.Collector) string { c.Answer(500); return c.URL },
 		"503":  func(c *otlptest.Collector) string { c.Answer(503); return c.URL },
 		"slow": func(c *otlptest.Collector) string { c.Hang(true); return c.URL },

@@ -62,9 +62,8 @@ func (c *Config) openPublishers() ([]*events.Publisher, error) {
 	if k.Endpoint == "" {
 		return nil, nil
 	}
-	const tries = 20 // for as many neighbouring ports as there are ranks
-	for i := 0; ; i++ {
-		list, err := c.tryPublishers(anyPort(k.Endpoint, c.DataParallel), anyPort(k.Replay, c.DataParallel))
+	for i := 0; ; i++ { // until as many neighbouring ports as there are ranks are free
+		list, err := c.tryPublishers(anyPort(k.Endpoint), anyPort(k.Replay))
 		if err == nil {
 			at := list[0].Source()
 			k.bound = k.listens()
@@ -74,17 +73,20 @@ func (c *Config) openPublishers() ([]*events.Publisher, error) {
 			}
 			return list, nil
 		}
-		if k.bound || i == tries || !strings.HasSuffix(k.Endpoint, ":0") && !strings.HasSuffix(k.Replay, ":0") {
+		if k.bound || i == portTries || !strings.HasSuffix(k.Endpoint, ":0") && !strings.HasSuffix(k.Replay, ":0") {
 			return nil, err
 		}
 	}
 }
 
-// anyPort names a port for 0 where several in a row are wanted: below those that systems give to outgoing
-// connections. The neighbour of one of these is often a connection's, and a system with many has no free pair.
-func anyPort(at string, row int) string {
+// portTries is how many ports are tried for port 0 before the error is final.
+const portTries = 20
+
+// anyPort names a port for 0: below those that systems give to outgoing connections. One of these may be a connection's
+// when the neighbouring port is wanted for the next rank, or when a worker that comes back binds its port again.
+func anyPort(at string) string {
 	const least = 1 << 14
-	if host, zero := strings.CutSuffix(at, ":0"); zero && row > 1 {
+	if host, zero := strings.CutSuffix(at, ":0"); zero {
 		return host + ":" + strconv.Itoa(least+rand.IntN(least))
 	}
 	return at

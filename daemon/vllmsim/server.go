@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -67,7 +68,10 @@ func (s *Server) listen(addr string) error {
 	case s.http != nil:
 		return fmt.Errorf("vllmsim: the worker listens on %s already", s.addr)
 	}
-	l, err := net.Listen("tcp", addr)
+	l, err := net.Listen("tcp", anyPort(addr))
+	for i := 0; err != nil && strings.HasSuffix(addr, ":0") && i < portTries; i++ { // another found it first
+		l, err = net.Listen("tcp", anyPort(addr))
+	}
 	if err != nil {
 		return fmt.Errorf("vllmsim: worker %q: %w; choose a free address", s.cfg.ID, err)
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/conf/porttest"
 )
 
 // resident is the memory of a process in MB.
@@ -30,7 +32,7 @@ func (p *process) resident() int {
 // the next good file.
 func TestBombsInPlaceOfTheConfiguration(t *testing.T) {
 	dir := workplace(t)
-	port := freePorts(t, 3)
+	port := porttest.Row(t, 3)
 	file := filepath.Join(dir, "a.toml")
 	good := func(more string) string {
 		return fmt.Sprintf("[server]\nlisten = \"127.0.0.1:%d\"\nadmin = \"127.0.0.1:%d\"\n%s[[pools]]\n[[pools.workers]]\nurl = \"http://127.0.0.1:%d\"\n",

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/conf/porttest"
 	"github.com/warmpath/warmpath/daemon/operator"
 )
 
@@ -23,7 +24,7 @@ type keeper struct {
 }
 
 func startKeeper(t *testing.T) *keeper {
-	port := freePorts(t, 3)
+	port := porttest.Row(t, 3)
 	k := &keeper{T: t, dir: workplace(t), admin: fmt.Sprintf("127.0.0.1:%d", port+1)}
 	write(t, filepath.Join(k.dir, "token"), "a secret of ours\n")
 	write(t, filepath.Join(k.dir, "warmpath.toml"), fmt.Sprintf(`[server]

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/conf/porttest"
 )
 
 // TestDescriptorsUsedUp: clients that open more connections than the process has descriptors end nothing. Those that
@@ -21,7 +23,7 @@ func TestDescriptorsUsedUp(t *testing.T) {
 // clients at port+2 and the operator at port+3.
 func besideTwoWorkers(t *testing.T) (dir string, port int) {
 	t.Helper()
-	dir, port = workplace(t), freePorts(t, 4)
+	dir, port = workplace(t), porttest.Row(t, 4)
 	sim := warmpath(t, dir, fmt.Sprintf("sim --listen 127.0.0.1:%d --count 2", port))
 	write(t, filepath.Join(dir, "a.toml"), fmt.Sprintf(`[server]
 listen = "127.0.0.1:%d"

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/warmpath/warmpath/conf/porttest"
 )
 
 // shell is the text of all shell blocks of a page, from top to bottom.
@@ -24,7 +26,7 @@ func TestStrategiesTutorial(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs servers and the compiler")
 	}
-	dir, port := workplace(t), freePorts(t, 5)
+	dir, port := workplace(t), porttest.Row(t, 5)
 	at := func(i int) string { return fmt.Sprint(port + i) }
 	ports := strings.NewReplacer("8080", at(0), "9090", at(1), "9001", at(2), "9002", at(3), "9003", at(4))
 	script := ports.Replace(shell(read(t, "../../docs/strategies.md")))
@@ -49,7 +51,7 @@ func TestKVCachePage(t *testing.T) {
 	if _, err := exec.LookPath("redis-cli"); err != nil {
 		t.Skip("there is no redis-cli, by which the page puts a value")
 	}
-	dir, port := workplace(t), freePorts(t, 4)
+	dir, port := workplace(t), porttest.Row(t, 4)
 	at := func(i int) string { return fmt.Sprint(port + i) }
 	ports := strings.NewReplacer("8080", at(0), "9090", at(1), "9001", at(2), "6380", at(3))
 	page := read(t, "../../docs/kv-cache.md")

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/conf/porttest"
 )
 
 // crowd is clients that send one request after another, over connections that they keep as long as the router lets them.
@@ -81,7 +83,7 @@ func (c *crowd) ask(client *http.Client) {
 // TestDrainDelay: from SIGTERM on /ready is 503 on both ports and answers end their connections, but nobody is refused
 // for as long as drain_delay. The worker that the file drains gets no request.
 func TestDrainDelay(t *testing.T) {
-	port := freePorts(t, 4)
+	port := porttest.Row(t, 4)
 	at := func(i int) string { return fmt.Sprintf("127.0.0.1:%d", port+i) }
 	dir := workplace(t)
 	warmpath(t, dir, "sim --listen "+at(0)+" --speed 1000")

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/warmpath/warmpath/conf/porttest"
 )
 
 // TestTenQuestions runs each command of the table in docs/night.md against a daemon, and looks for what the table
@@ -16,7 +18,7 @@ func TestTenQuestions(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs servers")
 	}
-	port, dir := freePorts(t, 4), workplace(t)
+	port, dir := porttest.Row(t, 4), workplace(t)
 	at := func(i int) string { return fmt.Sprintf("127.0.0.1:%d", port+i) }
 	file := filepath.Join(dir, "warmpath.toml")
 	write(t, file, fmt.Sprintf("[server]\nlisten = %q\nadmin = %q\n[[pools]]\nname = \"main\"\nhealth_interval = \"100ms\"\n"+

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/warmpath/warmpath/conf"
+	"github.com/warmpath/warmpath/conf/porttest"
 )
 
 // withWorker adds to a page's TOML what the page leaves out: a pool, or a worker.
@@ -70,7 +71,7 @@ func TestOperatorsPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	port, dir := freePorts(t, 10), workplace(t)
+	port, dir := porttest.Row(t, 10), workplace(t)
 	at := func(i int) string { return fmt.Sprintf("127.0.0.1:%d", port+i) }
 	door := at(5)
 	if _, err := exec.LookPath("nginx"); err != nil {

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -183,28 +181,6 @@ func (p *process) eventually(what string, ok func() bool) {
 			p.t.Fatalf("%s: not within %v: %s:\n%s", p.line, patience, what, p)
 		}
 	}
-}
-
-// freePorts finds n ports in a row, below those that systems give to outgoing connections.
-func freePorts(t *testing.T, n int) int {
-	t.Helper()
-	for range 100 {
-		first := 20000 + rand.IntN(10000)
-		free := 0
-		for free < n {
-			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", first+free))
-			if err != nil {
-				break
-			}
-			l.Close()
-			free++
-		}
-		if free == n {
-			return first
-		}
-	}
-	t.Fatalf("no %d free ports in a row", n)
-	return 0
 }
 
 // fetch returns status 0 when there is no answer.

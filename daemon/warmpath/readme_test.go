@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/warmpath/warmpath/conf/porttest"
 	"github.com/warmpath/warmpath/daemon/operator"
 )
 
@@ -55,7 +56,7 @@ func TestREADME(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	port := freePorts(t, 4)
+	port := porttest.Row(t, 4)
 	at := func(i int) string { return fmt.Sprintf("127.0.0.1:%d", port+i) }
 	r := &reader{t: t, root: root, dir: workplace(t), ran: map[string]bool{}, url: "http://" + at(0), admin: "http://" + at(1),
 		ports: strings.NewReplacer("127.0.0.1:8080", at(0), "127.0.0.1:9090", at(1), "127.0.0.1:9001", at(2), "127.0.0.1:9002", at(3))}

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/conf/porttest"
 )
 
 // gusher is a worker whose streams have no end and come as fast as they are taken, in events as vLLM writes them: a
@@ -73,7 +75,7 @@ func readSlowly(addr string, every time.Duration, took *atomic.Int64, done <-cha
 // TestFiveHundredSlowReaders: 250 clients read nothing of their streams and are cut, 250 read slowly and are not; the
 // process grows by at most 160 KiB for each, and other requests notice nothing.
 func TestFiveHundredSlowReaders(t *testing.T) {
-	dir, port := workplace(t), freePorts(t, 2)
+	dir, port := workplace(t), porttest.Row(t, 2)
 	write(t, filepath.Join(dir, "a.toml"), fmt.Sprintf("[server]\nlisten = \"127.0.0.1:%d\"\nadmin = \"127.0.0.1:%d\"\nwrite_timeout = \"3s\"\n[[pools]]\nconnect_timeout = \"20s\"\nhealth_interval = \"20s\"\n[[pools.workers]]\nurl = %q\n",
 		port, port+1, gusher(t)))
 	p := warmpath(t, dir, "serve --config a.toml")

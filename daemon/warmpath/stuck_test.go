@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/conf/porttest"
 )
 
 // stuckRouter is a router whose one stream, stdout or stderr, is a pipe that nobody reads yet, in front of a
@@ -26,7 +28,7 @@ type stuckRouter struct {
 
 func newStuckRouter(t *testing.T, stderr bool, server string) *stuckRouter {
 	t.Helper()
-	port, dir := freePorts(t, 3), workplace(t)
+	port, dir := porttest.Row(t, 3), workplace(t)
 	warmpath(t, dir, fmt.Sprintf("sim --listen 127.0.0.1:%d --speed 100", port))
 	write(t, filepath.Join(dir, "a.toml"), fmt.Sprintf("[server]\nlisten = \"127.0.0.1:%d\"\nadmin = \"127.0.0.1:%d\"\n%s\n"+
 		"[[pools]]\n[[pools.workers]]\nurl = \"http://127.0.0.1:%d\"\n", port+1, port+2, server, port))

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/conf/porttest"
 	"github.com/warmpath/warmpath/testdata/databench/wire"
 )
 
@@ -46,7 +47,7 @@ func TestSwitches(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(worker.Close)
-	dir, port := workplace(t), freePorts(t, 2)
+	dir, port := workplace(t), porttest.Row(t, 2)
 	write(t, filepath.Join(dir, "a.toml"), fmt.Sprintf("[server]\nlisten = \"127.0.0.1:%d\"\nadmin = \"127.0.0.1:%d\"\n[[pools]]\n"+
 		"[[pools.workers]]\nurl = \"http://%s\"\n", port, port+1, worker.Addr()))
 	p := warmpath(t, dir, "serve --config a.toml")

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/conf/porttest"
 )
 
 // silent accepts connections and never answers.
@@ -36,7 +38,7 @@ func silent(t *testing.T) string {
 // TestTermDuringAReload: a reload that waits for its new workers, and others that queue behind it, neither cut a
 // stream nor keep the process from ending.
 func TestTermDuringAReload(t *testing.T) {
-	port := freePorts(t, 3)
+	port := porttest.Row(t, 3)
 	dir := workplace(t)
 	warmpath(t, dir, fmt.Sprintf("sim --listen 127.0.0.1:%d --speed 1", port))
 	file := filepath.Join(dir, "a.toml")

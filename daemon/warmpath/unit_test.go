@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/conf/porttest"
 )
 
 // kept are sockets that a test keeps open for processes, as systemd does.
@@ -48,7 +50,7 @@ func (k *kept) serve(t *testing.T, dir, env string) *process {
 // simulated starts a simulated worker, and writes a configuration that has it and no usable address to listen on.
 func simulated(t *testing.T, dir, server string) {
 	t.Helper()
-	worker := fmt.Sprintf("127.0.0.1:%d", freePorts(t, 1))
+	worker := fmt.Sprintf("127.0.0.1:%d", porttest.Row(t, 1))
 	warmpath(t, dir, "sim --listen "+worker+" --speed 1000")
 	write(t, filepath.Join(dir, "a.toml"), fmt.Sprintf("[server]\nlisten = \"127.0.0.1:1\"\nadmin = \"127.0.0.1:2\"\n%s"+
 		"[[pools]]\n[[pools.workers]]\nurl = \"http://%s\"\n", server, worker))

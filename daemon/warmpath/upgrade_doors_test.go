@@ -17,13 +17,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/warmpath/warmpath/conf/certtest"
+	"github.com/warmpath/warmpath/conf/porttest"
 )
 
 // TestUpgradeHandsOverEveryDoor: TLS, the doors of LMCache, a KV cache with a folder and a segment of its own, and
 // sessions: after an upgrade the new process has them all, with what was spilled.
 func TestUpgradeHandsOverEveryDoor(t *testing.T) {
 	segment := fmt.Sprintf("warmpath-test-upgrade-%d", os.Getpid())
-	port := freePorts(t, 6)
+	port := porttest.Row(t, 6)
 	at := func(i int) string { return fmt.Sprintf("127.0.0.1:%d", port+i) }
 	s := newSiteWith(t, "1000", func(dir string) (server, tables string) {
 		certtest.New(t, dir, "tls", "router")
@@ -97,7 +98,7 @@ func TestUpgradeKeepsSessionsInRedis(t *testing.T) {
 	if _, err := exec.LookPath("redis-server"); err != nil && os.Getenv("CI") == "" {
 		t.Skip("no redis-server on this machine")
 	}
-	port := freePorts(t, 1)
+	port := porttest.Row(t, 1)
 	second := fmt.Sprintf("127.0.0.1:%d", port)
 	s := newSiteWith(t, "1000", func(dir string) (server, tables string) {
 		warmpath(t, dir, "sim --listen "+second+" --speed 1000")

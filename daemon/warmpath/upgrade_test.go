@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/conf/porttest"
 )
 
 // site is a daemon whose binary and configuration a test replaces. Its processes write to one file: who reads a pipe of
@@ -35,7 +37,7 @@ func newSite(t *testing.T, speed string) *site {
 // newSiteWith has more lines in [server] and behind the worker, which more returns for the folder that it is given.
 func newSiteWith(t *testing.T, speed string, more func(dir string) (server, tables string)) *site {
 	t.Helper()
-	port := freePorts(t, 3)
+	port := porttest.Row(t, 3)
 	at := func(i int) string { return fmt.Sprintf("127.0.0.1:%d", port+i) }
 	dir := workplace(t)
 	s := &site{t: t, dir: dir, bin: filepath.Join(dir, "warmpath"), log: filepath.Join(dir, "log"), client: "http://" + at(1),

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -122,15 +123,18 @@ func container(t *testing.T, root string, c runs, args ...string) *exec.Cmd {
 	return p
 }
 
-// freePort is one that nobody listens on.
+// freePort is one that nobody listens on, below those that systems give to outgoing connections.
 func freePort(t *testing.T) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		port := 20_000 + rand.IntN(10_000)
+		if l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port)); err == nil {
+			l.Close()
+			return port
+		}
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+	t.Fatal("no free port of a hundred")
+	return 0
 }
 
 // TestTheImageServes: nothing but what is in the image, as its user, with a configuration that is mounted, answers a

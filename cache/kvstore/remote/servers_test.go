@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/warmpath/warmpath/cache/kvstore"
+	"github.com/warmpath/warmpath/conf/porttest"
 )
 
 // redisServer is a redis-server of the test's own.
@@ -45,7 +47,7 @@ func newRedis(t testing.TB, args ...string) *redisServer {
 		}
 		t.Skip("SKIPPED: there is no redis-server, so nothing of Redis is tested here; apt-get install redis-server")
 	}
-	addr := freeAddr(t)
+	addr := porttest.Address(t)
 	_, port, _ := net.SplitHostPort(addr)
 	s := &redisServer{t: t, addr: addr, args: append([]string{"--bind", "127.0.0.1", "--port", port, "--dir", t.TempDir(),
 		"--save", "", "--appendonly", "no"}, args...)}
@@ -103,16 +105,6 @@ func (s *redisServer) do(args ...any) {
 	if err := s.bare.Do(context.Background(), args...).Err(); err != nil {
 		s.t.Fatal(args[0], err)
 	}
-}
-
-func freeAddr(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 func eventually(t testing.TB, what string, ok func() bool) {
@@ -246,7 +238,8 @@ func startCluster(t testing.TB) (url string, nodes []*redisServer) {
 	t.Helper()
 	args := []string{"--cluster", "create"}
 	for range 3 {
-		n := startRedis(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000")
+		n := startRedis(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000",
+			"--cluster-port", strconv.Itoa(porttest.Row(t, 1))) // else 10,000 above the other, among those of connections
 		nodes = append(nodes, n)
 		args = append(args, n.addr)
 	}

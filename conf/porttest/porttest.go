@@ -1,0 +1,52 @@
+// Package porttest finds ports for tests that bind one again, or need its neighbours or the same one at another
+// address.
+//
+// A port that the system gives for 0 is of the range of outgoing connections, here and in every test that runs
+// meanwhile: once it is closed, or beside it, any of them may have it. The ports of this package lie below that range.
+package porttest
+
+import (
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"testing"
+)
+
+// Row returns the first of n ports in a row that nobody listens at, at any of the hosts. Default host 127.0.0.1. It
+// fails the test when there are none.
+func Row(t testing.TB, n int, hosts ...string) int {
+	t.Helper()
+	if len(hosts) == 0 {
+		hosts = []string{"127.0.0.1"}
+	}
+	var last error
+	for range 100 {
+		first := 20_000 + rand.IntN(10_000)
+		last = free(first, n, hosts)
+		if last == nil {
+			return first
+		}
+	}
+	t.Fatalf("porttest: no %d free ports in a row at %q: %v", n, hosts, last)
+	return 0
+}
+
+// free returns an error if one of the ports is not.
+func free(first, n int, hosts []string) error {
+	for port := first; port < first+n; port++ {
+		for _, host := range hosts {
+			l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+			if err != nil {
+				return err
+			}
+			l.Close()
+		}
+	}
+	return nil
+}
+
+// Address returns a host:port of 127.0.0.1 that nobody listens at, and which may be bound, closed and bound again.
+func Address(t testing.TB) string {
+	t.Helper()
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(Row(t, 1)))
+}
