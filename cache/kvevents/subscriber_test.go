@@ -14,6 +14,7 @@ import (
 
 	"github.com/warmpath/warmpath/cache/zmtp"
 	"github.com/warmpath/warmpath/conf/logtest"
+	"github.com/warmpath/warmpath/conf/porttest"
 )
 
 // follow runs a Subscriber of the worker until the test ends.
@@ -273,7 +274,7 @@ func TestNoPublisher(t *testing.T) {
 		if n := j.Count("level="); n != 1 || s.Stats().State != Never || v.state != Never {
 			t.Errorf("%s: %d lines, %s", endpoint, n, s.Stats().State)
 		}
-		w.start("tcp://127.0.0.1:0", "tcp://127.0.0.1:0")
+		w.start("tcp://"+porttest.Address(t), "tcp://"+porttest.Address(t)) // it may come back there
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/cache/zmtp"
+	"github.com/warmpath/warmpath/conf/porttest"
 )
 
 // fakeWorker publishes events as vLLM does, and keeps what its sink should hold.
@@ -40,7 +41,7 @@ func startWorker(t testing.TB) *fakeWorker { return startWorkerOf(t, 100_000) }
 
 func startWorkerOf(t testing.TB, queue int) *fakeWorker {
 	w := &fakeWorker{t: t, topic: []byte("kv@w@m"), shape: 4, queue: queue, cache: map[uint64]int{}, next: 1}
-	w.start("tcp://127.0.0.1:0", "tcp://127.0.0.1:0")
+	w.start("tcp://"+porttest.Address(t), "tcp://"+porttest.Address(t)) // it may come back there
 	t.Cleanup(w.stop)
 	return w
 }

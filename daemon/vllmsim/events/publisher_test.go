@@ -12,14 +12,15 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/cache/zmtp"
+	"github.com/warmpath/warmpath/conf/porttest"
 	"github.com/warmpath/warmpath/daemon/vllmsim/engine"
 )
 
 // publish starts a publisher and a reader of it.
 func publish(t *testing.T, cfg Config) (*Publisher, *zmtp.Conn) {
 	t.Helper()
-	cfg.Endpoint = "tcp://127.0.0.1:0"
-	cfg.Replay = "tcp://127.0.0.1:0"
+	cfg.Endpoint = "tcp://" + porttest.Address(t)
+	cfg.Replay = "tcp://" + porttest.Address(t)
 	p, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -193,7 +194,7 @@ func TestConnect(t *testing.T) {
 		}
 		return l
 	}
-	l := hear("tcp://127.0.0.1:0")
+	l := hear("tcp://" + porttest.Address(t))
 	addr := l.Addr().String()
 	p, err := New(Config{Endpoint: addr, Connect: true, Topic: "me"})
 	if err != nil {
