@@ -118,6 +118,7 @@ var arrows = map[string][]string{
 	"conf/certtest":         {}, // certificates for tests
 	"conf/logtest":          {}, // logs for tests
 	"conf/porttest":         {}, // ports for tests
+	"conf/redistest":        {}, // redis-servers for tests
 	"cache/kvevents":        {"cache/zmtp"},
 	"plugins":               {"plugins/...", "sdk"}, // of each plugin see init
 	"plugins/internal":      {"sdk"},

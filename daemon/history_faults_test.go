@@ -1,20 +1,17 @@
 package daemon
 
 import (
-	"bufio"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/conf/redistest"
 	"github.com/warmpath/warmpath/daemon/vllmsim"
 )
 
@@ -23,64 +20,6 @@ const (
 	historyBack = "history: Redis is back: routers hear each other again"
 	historyOdd  = "history: messages are not believed"
 )
-
-// breakable is a redis-server with default settings that can be ended and started on one address.
-type breakable struct {
-	t   *testing.T
-	dir string
-	cmd *exec.Cmd // nil = it does not run
-}
-
-func newBreakable(t *testing.T) *breakable {
-	t.Helper()
-	ownRedis(t)                             // skips the test where there is none
-	dir, err := os.MkdirTemp("", "history") // not t.TempDir: a socket's path may have 107 bytes
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := &breakable{t: t, dir: dir}
-	t.Cleanup(func() { b.kill(); os.RemoveAll(dir) })
-	return b
-}
-
-func (b *breakable) socket() string { return filepath.Join(b.dir, "r.sock") }
-
-func (b *breakable) start() {
-	b.t.Helper()
-	b.cmd = exec.Command("redis-server", "--port", "0", "--unixsocket", b.socket(), "--dir", b.dir, "--save", "")
-	if err := b.cmd.Start(); err != nil {
-		b.t.Fatal(err)
-	}
-	eventually(b.t, "redis-server listens", func() bool { return b.try("PING") == "+PONG" })
-}
-
-func (b *breakable) kill() {
-	if b.cmd != nil {
-		_ = b.cmd.Process.Kill()
-		_ = b.cmd.Wait()
-		b.cmd = nil
-	}
-}
-
-// try sends a command and returns the first line of its reply; "" if there is none.
-func (b *breakable) try(command string) string {
-	c, err := net.DialTimeout("unix", b.socket(), 5*time.Second)
-	if err != nil {
-		return ""
-	}
-	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(5 * time.Second))
-	fmt.Fprintf(c, "%s\r\n", command)
-	line, _ := bufio.NewReader(c).ReadString('\n')
-	return strings.TrimSpace(line)
-}
-
-func (b *breakable) do(command string) {
-	b.t.Helper()
-	if got := b.try(command); got == "" || got[0] == '-' {
-		b.t.Fatalf("%s: %q", command, got)
-	}
-}
 
 // loggedRouters starts n routers whose logs are kept.
 func loggedRouters(t *testing.T, n int, url string, f vllmsim.Fleet) (all []*running, logs []*logLines) {
@@ -113,11 +52,11 @@ func askAll(t *testing.T, all []*running, name string, n int) time.Duration {
 // Whatever becomes of Redis, no request fails or waits for it, the log says so once, and when it is well again the
 // routers soon believe the same.
 func TestRoutersOutliveTheirRedis(t *testing.T) {
-	f := func(name string, known bool, breaks, mends func(b *breakable)) {
+	f := func(name string, known bool, breaks, mends func(b *redistest.Server)) {
 		t.Run(name, func(t *testing.T) {
-			b := newBreakable(t)
-			b.start()
-			all, logs := loggedRouters(t, 2, "unix://"+b.socket(), sims(t, 3, vllmsim.Config{}))
+			b := redistest.New(t)
+			b.Start()
+			all, logs := loggedRouters(t, 2, b.URL(), sims(t, 3, vllmsim.Config{}))
 			for i, r := range all {
 				eventually(t, fmt.Sprintf("router %d hears the other", i), func() bool { return r.hears() == 1 })
 			}
@@ -151,31 +90,31 @@ func TestRoutersOutliveTheirRedis(t *testing.T) {
 			}
 		})
 	}
-	f("killed, and another takes over", true, (*breakable).kill, (*breakable).start)
-	f("stopped", true, func(b *breakable) { stop(b.t, b.cmd, "STOP") }, func(b *breakable) { stop(b.t, b.cmd, "CONT") })
-	f("full", true, func(b *breakable) {
-		b.do("CONFIG SET maxmemory-policy noeviction")
-		b.do("CONFIG SET maxmemory 1")
-	}, func(b *breakable) { b.do("CONFIG SET maxmemory 0") })
-	f("read-only, as a replica", true, func(b *breakable) { b.do("REPLICAOF 127.0.0.1 1") },
-		func(b *breakable) { b.do("REPLICAOF NO ONE") })
-	f("slow", false, func(b *breakable) { b.do("CLIENT PAUSE 600 ALL") }, func(b *breakable) { b.do("CLIENT PAUSE 300 ALL") })
-	f("flushed", false, func(b *breakable) { b.do("FLUSHALL") }, func(*breakable) {})
-	f("another takes over whose clock is behind", true, func(b *breakable) {
-		b.do("XADD warmpath/history/main 9999999999999-1 f x") // what comes after it has a time of the year 2286
-		b.kill()
-	}, (*breakable).start)
+	f("killed, and another takes over", true, (*redistest.Server).Kill, (*redistest.Server).Start)
+	f("stopped", true, func(b *redistest.Server) { b.Signal(syscall.SIGSTOP) }, func(b *redistest.Server) { b.Signal(syscall.SIGCONT) })
+	f("full", true, func(b *redistest.Server) {
+		b.Do("CONFIG SET maxmemory-policy noeviction")
+		b.Do("CONFIG SET maxmemory 1")
+	}, func(b *redistest.Server) { b.Do("CONFIG SET maxmemory 0") })
+	f("read-only, as a replica", true, func(b *redistest.Server) { b.Do("REPLICAOF 127.0.0.1 1") },
+		func(b *redistest.Server) { b.Do("REPLICAOF NO ONE") })
+	f("slow", false, func(b *redistest.Server) { b.Do("CLIENT PAUSE 600 ALL") }, func(b *redistest.Server) { b.Do("CLIENT PAUSE 300 ALL") })
+	f("flushed", false, func(b *redistest.Server) { b.Do("FLUSHALL") }, func(*redistest.Server) {})
+	f("another takes over whose clock is behind", true, func(b *redistest.Server) {
+		b.Do("XADD warmpath/history/main 9999999999999-1 f x") // what comes after it has a time of the year 2286
+		b.Kill()
+	}, (*redistest.Server).Start)
 }
 
 // Routers that start without Redis serve, and find each other when it comes.
 func TestRoutersStartBeforeTheirRedis(t *testing.T) {
-	b := newBreakable(t)
-	all, logs := loggedRouters(t, 2, "unix://"+b.socket(), sims(t, 3, vllmsim.Config{}))
+	b := redistest.New(t)
+	all, logs := loggedRouters(t, 2, b.URL(), sims(t, 3, vllmsim.Config{}))
 	askAll(t, all, "before", 4)
 	for _, lines := range logs {
 		lines.wait(t, historyLost)
 	}
-	b.start()
+	b.Start()
 	for i, r := range all {
 		logs[i].wait(t, historyBack)
 		eventually(t, fmt.Sprintf("router %d hears the other", i), func() bool { return r.hears() == 1 })
@@ -186,14 +125,14 @@ func TestRoutersStartBeforeTheirRedis(t *testing.T) {
 
 // What others write into the stream harms nobody: it is counted and logged once, and all else is heard.
 func TestForeignEntriesInTheStream(t *testing.T) {
-	b := newBreakable(t)
-	b.start()
-	all, logs := loggedRouters(t, 2, "unix://"+b.socket(), sims(t, 3, vllmsim.Config{}))
+	b := redistest.New(t)
+	b.Start()
+	all, logs := loggedRouters(t, 2, b.URL(), sims(t, 3, vllmsim.Config{}))
 	for i, r := range all {
 		eventually(t, fmt.Sprintf("router %d hears the other", i), func() bool { return r.hears() == 1 })
 	}
 	for _, fields := range []string{"f x", "other thing", `f "WH"`, "f " + strings.Repeat("WH", 4000), "g x f y", `f ""`} {
-		b.do("XADD warmpath/history/main * " + fields)
+		b.Do("XADD warmpath/history/main * " + fields)
 	}
 	for i, r := range all {
 		eventually(t, "they are counted", func() bool { return r.peers.Stats().Pools[0].Heard.Foreign >= 6 })
@@ -210,11 +149,11 @@ func TestForeignEntriesInTheStream(t *testing.T) {
 
 // Two routers that name the same worker differently, or have others, say so.
 func TestRoutersOfDifferentWorkersSaySo(t *testing.T) {
-	b := newBreakable(t)
-	b.start()
+	b := redistest.New(t)
+	b.Start()
 	f := sims(t, 3, vllmsim.Config{})
 	urls := f.URLs()
-	shared := fmt.Sprintf("[history]\nredis = %q\n", "unix://"+b.socket())
+	shared := fmt.Sprintf("[history]\nredis = %q\n", b.URL())
 	one, first := startLogged(t, settings("prefixaware", urls[0], urls[1])+shared+"name = \"one\"\n", 2)
 	renamed := strings.Replace(settings("prefixaware", urls[0], urls[2]), `"w1"`, `"other"`, 1)
 	two, second := startLogged(t, renamed+shared+"name = \"two\"\n", 2)
@@ -249,7 +188,7 @@ func (l *logLines) starting(t *testing.T, start string) (found map[string]any) {
 
 // Round robin over several routers gives each worker as many requests, but for a few.
 func TestRoundRobinOverRouters(t *testing.T) {
-	url, _ := ownRedis(t)
+	url := redistest.Start(t).URL()
 	all := routers(t, 4, url, "roundrobin", sims(t, 4, vllmsim.Config{}))
 	to := map[string]int{}
 	for i := range 80 {
@@ -268,7 +207,7 @@ func TestRoundRobinOverRouters(t *testing.T) {
 
 // max_in_flight counts the requests of all routers.
 func TestLimitCountsAllRouters(t *testing.T) {
-	url, _ := ownRedis(t)
+	url := redistest.Start(t).URL()
 	free := make(chan struct{})
 	var held atomic.Int64
 	worker := fakeWorker(t, func(w http.ResponseWriter, r *http.Request) {

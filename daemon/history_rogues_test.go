@@ -17,6 +17,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/warmpath/warmpath/conf/redistest"
 	"github.com/warmpath/warmpath/daemon/peers"
 	"github.com/warmpath/warmpath/daemon/prompt"
 	"github.com/warmpath/warmpath/daemon/route"
@@ -33,8 +34,8 @@ type rogue struct {
 }
 
 // newRogue makes one that knows what r knows.
-func newRogue(t *testing.T, b *breakable, r *running) *rogue {
-	c := redis.NewClient(&redis.Options{Network: "unix", Addr: b.socket()})
+func newRogue(t *testing.T, b *redistest.Server, r *running) *rogue {
+	c := redis.NewClient(&redis.Options{Network: "unix", Addr: b.Socket()})
 	t.Cleanup(func() { c.Close() })
 	teller, _ := peers.Ends(r.shown()[0].Pool, 99)
 	return &rogue{teller, t, c, "warmpath/history/main"}
@@ -120,9 +121,9 @@ func TestRoguesAmongRouters(t *testing.T) {
 }
 
 func outliveRogue(t *testing.T, name, why string, misbehaves func(o *rogue), counted believed) {
-	b := newBreakable(t)
-	b.start()
-	all, logs := loggedRouters(t, 2, "unix://"+b.socket(), sims(t, 3, vllmsim.Config{}))
+	b := redistest.New(t)
+	b.Start()
+	all, logs := loggedRouters(t, 2, b.URL(), sims(t, 3, vllmsim.Config{}))
 	for i, r := range all {
 		eventually(t, fmt.Sprintf("router %d hears the other", i), func() bool { return r.hears() == 1 })
 	}
@@ -152,8 +153,8 @@ func outliveRogue(t *testing.T, name, why string, misbehaves func(o *rogue), cou
 }
 
 // hourOff is a way to Redis on which its clock is an hour ahead, as for a router whose own clock is an hour behind.
-func hourOff(t *testing.T, b *breakable, by time.Duration) (url string) {
-	socket := filepath.Join(b.dir, fmt.Sprintf("off%d.sock", by/time.Hour))
+func hourOff(t *testing.T, b *redistest.Server, by time.Duration) (url string) {
+	socket := filepath.Join(filepath.Dir(b.Socket()), fmt.Sprintf("off%d.sock", by/time.Hour))
 	l, err := net.Listen("unix", socket)
 	if err != nil {
 		t.Fatal(err)
@@ -165,7 +166,7 @@ func hourOff(t *testing.T, b *breakable, by time.Duration) (url string) {
 			if err != nil {
 				return
 			}
-			to, err := net.Dial("unix", b.socket())
+			to, err := net.Dial("unix", b.Socket())
 			if err != nil {
 				c.Close()
 				continue
@@ -217,10 +218,10 @@ func shift(to, from net.Conn, by time.Duration) {
 
 // A router whose clock is an hour off, either way, is heard like any other, hears the others, and learns the past.
 func TestRoutersWhoseClocksDiffer(t *testing.T) {
-	b := newBreakable(t)
-	b.start()
+	b := redistest.New(t)
+	b.Start()
 	f := sims(t, 3, vllmsim.Config{})
-	urls := []string{"unix://" + b.socket(), hourOff(t, b, time.Hour), hourOff(t, b, -time.Hour)}
+	urls := []string{b.URL(), hourOff(t, b, time.Hour), hourOff(t, b, -time.Hour)}
 	var all []*running
 	for i, url := range urls {
 		all = append(all, startRouter(t, i, url, "prefixaware", f))

@@ -2,11 +2,12 @@ package daemon
 
 import (
 	"fmt"
-	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/conf/redistest"
 	"github.com/warmpath/warmpath/daemon/vllmsim"
 )
 
@@ -93,7 +94,7 @@ func chatOver(t *testing.T, all []*running, name string, turns int) (followed in
 
 // A chat whose turns come in at four routers stays at its worker, and all four know the same.
 func TestRoutersShareTheirHistory(t *testing.T) {
-	url, _ := ownRedis(t)
+	url := redistest.Start(t).URL()
 	f := sims(t, 4, vllmsim.Config{})
 	all := routers(t, 4, url, "prefixaware", f)
 	for i := range 4 {
@@ -114,28 +115,21 @@ func TestRoutersShareTheirHistory(t *testing.T) {
 
 // Without a Redis that answers, each router serves alone, and they agree when it is back.
 func TestRoutersWithoutTheirRedis(t *testing.T) {
-	url, cmd := ownRedis(t)
+	redis := redistest.Start(t)
 	f := sims(t, 4, vllmsim.Config{})
-	all := routers(t, 2, url, "prefixaware", f)
+	all := routers(t, 2, redis.URL(), "prefixaware", f)
 	chatOver(t, all, "before", 4)
-	stop(t, cmd, "STOP")
+	redis.Signal(syscall.SIGSTOP)
 	chatOver(t, all[:1], "while it hangs", 4)
 	chatOver(t, all[1:], "while it hangs too", 4)
 	eventually(t, "the loss is known", func() bool { return !all[0].peers.Stats().Connected })
-	stop(t, cmd, "CONT")
+	redis.Signal(syscall.SIGCONT)
 	agree(t, all, 5*time.Second)
-}
-
-func stop(t *testing.T, cmd *exec.Cmd, signal string) {
-	t.Helper()
-	if err := exec.Command("kill", "-"+signal, fmt.Sprint(cmd.Process.Pid)).Run(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // A session that one router binds, the others know at once: without asking Redis, and without one for sessions at all.
 func TestRoutersShareTheirSessions(t *testing.T) {
-	url, _ := ownRedis(t)
+	url := redistest.Start(t).URL()
 	f := sims(t, 4, vllmsim.Config{})
 	all := routers(t, 2, url, "session", f)
 	body := `{"model":"sim","prompt":"x","max_tokens":1}`

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/conf/redistest"
 	"github.com/warmpath/warmpath/daemon/vllmsim"
 )
 
@@ -102,7 +103,7 @@ func seesDecisions(t *testing.T, b *tab, n int, send func()) {
 func TestThePageShowsWhatIsConfigured(t *testing.T) {
 	b := openTab(t)
 	f := sims(t, 2, vllmsim.Config{})
-	redis := redisServer(t)
+	redis := redistest.Start(t).URL()
 	startRouter(t, 0, redis, "prefixaware", f)
 	r := start(t, settings("prefixaware", f.URLs()...)+fmt.Sprintf("[[pools.shadow]]\nstrategy = \"roundrobin\"\n"+
 		"[history]\nredis = %q\nname = \"router-1\"\n[kv_cache]\nmax_bytes = 16777216\nresp = \"127.0.0.1:0\"\n"+

@@ -4,57 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/conf/redistest"
 	"github.com/warmpath/warmpath/daemon/session"
 )
-
-// redisServer is a Redis of the test's own, on a unix socket. Without redis-server the test is skipped, but not in CI.
-func redisServer(t *testing.T) (url string) {
-	t.Helper()
-	url, _ = ownRedis(t)
-	return url
-}
-
-// ownRedis is redisServer with its process.
-func ownRedis(t *testing.T) (url string, cmd *exec.Cmd) {
-	t.Helper()
-	if _, err := exec.LookPath("redis-server"); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal("there is no redis-server: apt-get install redis-server")
-		}
-		t.Skip("SKIPPED: there is no redis-server, so sessions in Redis are not tested; apt-get install redis-server")
-	}
-	dir, err := os.MkdirTemp("", "sessions") // not t.TempDir: a socket's path may have 107 bytes
-	if err != nil {
-		t.Fatal(err)
-	}
-	socket := filepath.Join(dir, "r.sock")
-	cmd = exec.Command("redis-server", "--port", "0", "--unixsocket", socket, "--dir", dir, "--save", "", "--appendonly", "no")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		os.RemoveAll(dir)
-	})
-	eventually(t, "redis-server listens", func() bool {
-		c, err := net.Dial("unix", socket)
-		if err == nil {
-			c.Close()
-		}
-		return err == nil
-	})
-	return "unix://" + socket, cmd
-}
 
 // echo is a worker that says its name in the header Worker.
 func echo(t *testing.T, name string) string {
@@ -110,7 +67,7 @@ func TestASessionStaysUnderEveryStrategy(t *testing.T) {
 
 func TestSessionsOutliveARestartAndAreShared(t *testing.T) {
 	urls := echoes(t, 4)
-	toml := fmt.Sprintf("[cache]\nredis = %q\n", redisServer(t)) + settings("roundrobin", urls...)
+	toml := fmt.Sprintf("[cache]\nredis = %q\n", redistest.Start(t).URL()) + settings("roundrobin", urls...)
 	first := start(t, toml, 4)
 	home := map[string]string{}
 	for i := range 400 {
@@ -249,7 +206,7 @@ func (r *running) untilHeard(path, body, id string) (s seen) {
 
 // Two routers with one Redis serve, end and refuse each other's sessions.
 func TestOpenedSessionsAreShared(t *testing.T) {
-	url := redisServer(t)
+	url := redistest.Start(t).URL()
 	k, worker := newKeeper(t, "w1")
 	other, otherURL := newKeeper(t, "w2")
 	toml := fmt.Sprintf("[cache]\nredis = %q\n", url) + settings("roundrobin", worker, otherURL)

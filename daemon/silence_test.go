@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os/exec"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/conf/redistest"
 	"github.com/warmpath/warmpath/daemon/session"
 	"github.com/warmpath/warmpath/daemon/sessionapi"
 )
@@ -25,8 +25,8 @@ func TestAPauseOfRedisMovesNoSession(t *testing.T) {
 }
 
 func pauseUnderLoad(t *testing.T, strategy string) {
-	url, redis := ownRedis(t)
-	toml := fmt.Sprintf("[cache]\nredis = %q\n", url) + settings(strategy, echoes(t, 4)...)
+	redis := redistest.Start(t)
+	toml := fmt.Sprintf("[cache]\nredis = %q\n", redis.URL()) + settings(strategy, echoes(t, 4)...)
 	l := &lodgers{t: t, routers: [2]*running{start(t, toml, 4), start(t, toml, 4)}, workers: []string{"w1", "w2", "w3", "w4"}}
 	l.open(1000, 500, 500)
 	l.each(l.all, func(s *lodger) {
@@ -47,7 +47,7 @@ func pauseUnderLoad(t *testing.T, strategy string) {
 	}
 	time.Sleep(300 * time.Millisecond)
 	l.silence.Store(true)
-	signal(t, redis, syscall.SIGSTOP)
+	redis.Signal(syscall.SIGSTOP)
 	stopped := time.Now()
 	var late []*lodger // whose first request comes in the silence
 	for i := range 100 {
@@ -61,7 +61,7 @@ func pauseUnderLoad(t *testing.T, strategy string) {
 		l.ask(l.routers[1], s)
 	})
 	time.Sleep(time.Until(stopped.Add(3 * time.Second)))
-	signal(t, redis, syscall.SIGCONT)
+	redis.Signal(syscall.SIGCONT)
 	time.Sleep(time.Second)
 	stop.Store(true)
 	load.Wait()
@@ -74,24 +74,17 @@ func pauseUnderLoad(t *testing.T, strategy string) {
 		l.failed.Load(), l.aside.Load()-aside, l.refused.Load()-refused)
 }
 
-func signal(t *testing.T, cmd *exec.Cmd, s syscall.Signal) {
-	t.Helper()
-	if err := cmd.Process.Signal(s); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // routersInSilence are two routers with a stopped Redis; the second holds nothing of what the first has opened, as they
 // share no history.
-func routersInSilence(t *testing.T, toml string, workers int, open func(first *running)) (first, second *running, redis *exec.Cmd) {
-	url, redis := ownRedis(t)
-	toml = fmt.Sprintf("[cache]\nredis = %q\n[history]\nredis = \"off\"\n", url) + toml
+func routersInSilence(t *testing.T, toml string, workers int, open func(first *running)) (first, second *running, redis *redistest.Server) {
+	redis = redistest.Start(t)
+	toml = fmt.Sprintf("[cache]\nredis = %q\n[history]\nredis = \"off\"\n", redis.URL()) + toml
 	first, second = start(t, toml, workers), start(t, toml, workers)
 	open(first)
 	for _, r := range []*running{first, second} {
 		eventually(t, "Redis has heard everything", func() bool { return r.tier.Stats().L2.Owing == 0 })
 	}
-	signal(t, redis, syscall.SIGSTOP)
+	redis.Signal(syscall.SIGSTOP)
 	return first, second, redis
 }
 
@@ -153,7 +146,7 @@ func TestIDsInASilence(t *testing.T) {
 	if !strings.Contains(metrics, `reason="store_silent"`) {
 		t.Error("the refusals are not counted")
 	}
-	signal(t, redis, syscall.SIGCONT)
+	redis.Signal(syscall.SIGCONT)
 	eventually(t, "the second router serves the other one", func() bool { return second.do("POST", "/v1/completions", hello, "X-Session-Id", plain).status == 200 })
 	eventually(t, "the end that was told in the silence is one at the second router", func() bool {
 		s := second.do("POST", invoke, hello, sessionID, aws)
@@ -229,7 +222,7 @@ func keysInASilence(t *testing.T, strategy string) {
 		}
 	}
 	check("a worker is gone")
-	signal(t, redis, syscall.SIGCONT)
+	redis.Signal(syscall.SIGCONT)
 	for _, r := range []*running{first, second} {
 		eventually(t, "all is told", func() bool { st := r.tier.Stats().L2; return !st.Open && st.Owing == 0 })
 	}
@@ -238,15 +231,12 @@ func keysInASilence(t *testing.T, strategy string) {
 
 // A flushed Redis takes no session away, and no router says so.
 func TestAFlushOfRedisTakesNoSession(t *testing.T) {
-	url := redisServer(t)
-	toml := fmt.Sprintf("[cache]\nredis = %q\n", url) + settings("roundrobin", echoes(t, 4)...)
+	redis := redistest.Start(t)
+	toml := fmt.Sprintf("[cache]\nredis = %q\n", redis.URL()) + settings("roundrobin", echoes(t, 4)...)
 	l := &lodgers{t: t, routers: [2]*running{start(t, toml, 4), start(t, toml, 4)}, workers: []string{"w1", "w2", "w3", "w4"}}
 	l.open(200, 100, 100)
 	l.settled()
-	cli := exec.Command("redis-cli", "-s", strings.TrimPrefix(url, "unix://"), "flushall")
-	if out, err := cli.CombinedOutput(); err != nil {
-		t.Fatalf("redis-cli: %v %s", err, out)
-	}
+	redis.Do("FLUSHALL")
 	l.silence.Store(true)
 	l.each(l.all, func(s *lodger) {
 		s.cold = true // for the second router all are

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/warmpath/warmpath/conf/redistest"
 )
 
 // lateRedis stands before a Redis and holds back one answer of so many, for longer than a router waits, as a machine
@@ -57,7 +59,7 @@ func lateRedis(t *testing.T, url string, oneOf *atomic.Int64) string {
 // a fault.
 func TestAStarvedMachineMovesNoSession(t *testing.T) {
 	var oneOf atomic.Int64
-	url := lateRedis(t, redisServer(t), &oneOf)
+	url := lateRedis(t, redistest.Start(t).URL(), &oneOf)
 	toml := fmt.Sprintf("[cache]\nredis = %q\n", url) + settings("roundrobin", echoes(t, 4)...)
 	l := &lodgers{t: t, routers: [2]*running{start(t, toml, 4), start(t, toml, 4)}, workers: []string{"w1", "w2", "w3", "w4"}}
 	l.silence.Store(true)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/warmpath/warmpath/conf/redistest"
 	"github.com/warmpath/warmpath/daemon/vllmsim"
 )
 
@@ -24,7 +25,7 @@ func (r *running) respond(who string) string {
 // way to it.
 func TestAStoredResponseIsItsKeys(t *testing.T) {
 	f := sims(t, 2, vllmsim.Config{})
-	toml := keysFor(t) + fmt.Sprintf("[cache]\nredis = %q\ntimeout = \"1s\"\n", redisServer(t)) + settings("roundrobin", f.URLs()...)
+	toml := keysFor(t) + fmt.Sprintf("[cache]\nredis = %q\ntimeout = \"1s\"\n", redistest.Start(t).URL()) + settings("roundrobin", f.URLs()...)
 	first, second := start(t, toml, 2), start(t, toml, 2)
 	for _, owner := range []string{"alice", "bob"} {
 		id := first.respond(owner)

@@ -69,7 +69,7 @@ func TestAnAnswerIsHeld(t *testing.T) {
 func TestALateLook(t *testing.T) {
 	r := startRedis(t)
 	dial := dialer(nil, 1<<20)
-	c, err := dial(context.Background(), "unix", r.socket())
+	c, err := dial(context.Background(), "unix", r.Socket())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,11 +89,11 @@ func TestALateLook(t *testing.T) {
 // What is too long to be read ahead is read when it is asked for.
 func TestLongValuesAreNotReadAhead(t *testing.T) {
 	r := startRedis(t)
-	first, _ := open(t, Config{Redis: r.url(), Timeout: patient})
+	first, _ := open(t, Config{Redis: r.URL(), Timeout: patient})
 	long := strings.Repeat("x", ahead)
 	first.Set("ns", "long", []byte(long), time.Hour)
 	first.Set("ns", "short", []byte("1"), time.Hour)
-	second, _ := open(t, Config{Redis: r.url(), Timeout: patient})
+	second, _ := open(t, Config{Redis: r.URL(), Timeout: patient})
 	if n, err := second.Load(context.Background()); n != 1 || err != nil {
 		t.Errorf("%d values, %v; want the short one", n, err)
 	}

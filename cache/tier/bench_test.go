@@ -95,7 +95,7 @@ func BenchmarkEach(b *testing.B) {
 // BenchmarkRedis puts every operation beside the same trip by the client alone.
 func BenchmarkRedis(b *testing.B) {
 	r := startRedis(b)
-	s, _ := open(b, Config{Redis: r.url(), Timeout: patient})
+	s, _ := open(b, Config{Redis: r.URL(), Timeout: patient})
 	keys, ctx := names(), context.Background()
 	run := func(name string, f func(key string)) {
 		b.Run(name, func(b *testing.B) {

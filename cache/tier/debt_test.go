@@ -162,7 +162,7 @@ func TestWhoOwes(t *testing.T) {
 // Redis's side of every debt: what stands there before, what is owed, and what stands there afterwards.
 func TestDebtsInRedis(t *testing.T) {
 	r := startRedis(t)
-	s := notRun(t, Config{Redis: r.url(), Timeout: patient})
+	s := notRun(t, Config{Redis: r.URL(), Timeout: patient})
 	ctx := context.Background()
 	s.l2.readEpoch(ctx)
 	n := 0

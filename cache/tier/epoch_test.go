@@ -44,14 +44,14 @@ func TestARedisThatComesBackEmpty(t *testing.T) {
 		p.seed(fmt.Sprint(i), "older")
 	}
 	eventually(t, "both know its mark", func() bool { return p.a.l2.epoch.forDebt() != "" && p.a.l2.epoch.forDebt() == p.b.l2.epoch.forDebt() })
-	p.r.kill()
+	p.r.Kill()
 	waitOpen(t, p.a)
 	waitOpen(t, p.b)
 	for i := range 50 {
 		p.b.Keep("ns", fmt.Sprint(i), []byte("newer"), time.Hour)
 	}
 	p.b.Keep("ns", "new", []byte("new"), time.Hour)
-	p.r.start()
+	p.r.Start()
 	for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		if sureOfNone(p.b, "99") {
 			t.Fatal("b is sure that there is none of what a holds")
@@ -67,7 +67,7 @@ func TestARedisThatComesBackEmpty(t *testing.T) {
 func TestDoubtAfterASilence(t *testing.T) {
 	p := newPair(t)
 	p.stop()
-	p.r.signal(syscall.SIGCONT)
+	p.r.Signal(syscall.SIGCONT)
 	waitClosed(t, p.b)
 	wantSilent(t, p.b, "nothing")
 	if _, set := p.b.SetIfAbsent("ns", "k", []byte("1"), time.Hour); !set {

@@ -138,13 +138,13 @@ func waitClosed(t *testing.T, s *Store) {
 // Killed, and back without its data: nothing is lost, in either direction.
 func TestKilledAndRestarted(t *testing.T) {
 	r := startRedis(t)
-	s, lines := open(t, Config{Redis: r.url(), Timeout: 50 * time.Millisecond})
+	s, lines := open(t, Config{Redis: r.URL(), Timeout: 50 * time.Millisecond})
 	for i := range 300 {
 		s.Set("ns", fmt.Sprint("before", i), []byte("1"), time.Hour)
 	}
 	s.Set("ns", "changed", []byte("1"), time.Hour)
 	b := keepBusy(t, s)
-	r.kill()
+	r.Kill()
 	waitOpen(t, s)
 	for i := range 300 {
 		want(t, s, fmt.Sprint("before", i), "1")
@@ -152,10 +152,10 @@ func TestKilledAndRestarted(t *testing.T) {
 	}
 	s.Set("ns", "changed", []byte("2"), time.Hour)
 	s.Delete("ns", "before0")
-	r.start()
+	r.Start()
 	waitClosed(t, s)
 	b.check(t, 50*time.Millisecond)
-	other, _ := open(t, Config{Redis: r.url(), Timeout: patient})
+	other, _ := open(t, Config{Redis: r.URL(), Timeout: patient})
 	want(t, other, "changed", "2")
 	for i := range 300 {
 		want(t, other, fmt.Sprint("during", i), "2")
@@ -188,19 +188,19 @@ func oneEpisode(t *testing.T, s *Store, lines *logged) {
 // A deletion while Redis is away, which then comes back with the value.
 func TestDeletionsAreTold(t *testing.T) {
 	r := startRedis(t)
-	s, _ := open(t, Config{Redis: r.url(), Timeout: 50 * time.Millisecond})
-	other, _ := open(t, Config{Redis: r.url(), Timeout: patient})
+	s, _ := open(t, Config{Redis: r.URL(), Timeout: 50 * time.Millisecond})
+	other, _ := open(t, Config{Redis: r.URL(), Timeout: patient})
 	s.Set("ns", "k", []byte("1"), time.Hour)
 	s.Set("ns", "touched", []byte("1"), time.Minute)
 	want(t, other, "k", "1")
-	r.signal(syscall.SIGSTOP)
+	r.Signal(syscall.SIGSTOP)
 	waitOpen(t, s)
 	s.Delete("ns", "k")
 	wantNone(t, s, "k")
 	if !s.Touch("ns", "touched", time.Hour) {
 		t.Error("Touch failed without Redis")
 	}
-	r.signal(syscall.SIGCONT)
+	r.Signal(syscall.SIGCONT)
 	wantNone(t, s, "k") // before and after it is told
 	waitClosed(t, s)
 	wantNone(t, s, "k")
@@ -214,13 +214,13 @@ func TestDeletionsAreTold(t *testing.T) {
 // With the limit of production: stopped for 2 s, no call waits longer than that limit, most not at all.
 func TestStopped(t *testing.T) {
 	r := startRedis(t)
-	s, lines := open(t, Config{Redis: r.url()})
+	s, lines := open(t, Config{Redis: r.URL()})
 	b := keepBusy(t, s)
 	time.Sleep(300 * time.Millisecond)
-	r.signal(syscall.SIGSTOP)
+	r.Signal(syscall.SIGSTOP)
 	waitOpen(t, s)
 	time.Sleep(2 * time.Second)
-	r.signal(syscall.SIGCONT)
+	r.Signal(syscall.SIGCONT)
 	waitClosed(t, s)
 	b.check(t, 5*time.Millisecond)
 	t.Logf("%+v", s.Stats().L2)
@@ -229,13 +229,13 @@ func TestStopped(t *testing.T) {
 
 func TestDownAtStart(t *testing.T) {
 	r := startRedis(t)
-	r.kill()
-	s, lines := open(t, Config{Redis: "unix://router:secret-word@" + r.socket(), Timeout: 50 * time.Millisecond})
+	r.Kill()
+	s, lines := open(t, Config{Redis: "unix://router:secret-word@" + r.Socket(), Timeout: 50 * time.Millisecond})
 	s.Set("ns", "k", []byte("1"), time.Hour)
 	want(t, s, "k", "1")
 	wantNone(t, s, "none")
 	waitOpen(t, s) // without any traffic
-	r.start()
+	r.Start()
 	if !isOpen(s) { // it is there, and does not know the user yet
 		t.Error("closed without being let in")
 	}
@@ -243,7 +243,7 @@ func TestDownAtStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitClosed(t, s)
-	other, _ := open(t, Config{Redis: r.url(), Timeout: patient})
+	other, _ := open(t, Config{Redis: r.URL(), Timeout: patient})
 	want(t, other, "k", "1")
 	oneEpisode(t, s, lines)
 	if all := strings.Join(lines.all(), ""); strings.Contains(all, "secret-word") {
@@ -265,12 +265,12 @@ func TestLoading(t *testing.T) {
 	saw := false
 	var s *Store
 	for try := 0; try < 10 && !saw; try++ {
-		r.kill()
-		r.launch() // does not wait
+		r.Kill()
+		r.Launch() // does not wait
 		if s != nil {
 			s.Close()
 		}
-		s, _ = open(t, Config{Redis: r.url(), Timeout: 50 * time.Millisecond})
+		s, _ = open(t, Config{Redis: r.URL(), Timeout: 50 * time.Millisecond})
 		eventually(t, "Redis loads", func() bool {
 			err := r.bare.Ping(ctx).Err()
 			saw = err != nil && strings.Contains(err.Error(), "LOADING")
@@ -284,14 +284,14 @@ func TestLoading(t *testing.T) {
 	want(t, s, "k", "1")
 	waitOpen(t, s)
 	waitClosed(t, s)
-	other, _ := open(t, Config{Redis: r.url(), Timeout: patient})
+	other, _ := open(t, Config{Redis: r.URL(), Timeout: patient})
 	want(t, other, "k", "1")
 }
 
 func TestFlushed(t *testing.T) {
 	r := startRedis(t)
-	s, _ := open(t, Config{Redis: r.url(), Timeout: patient})
-	other, _ := open(t, Config{Redis: r.url(), Timeout: patient})
+	s, _ := open(t, Config{Redis: r.URL(), Timeout: patient})
+	other, _ := open(t, Config{Redis: r.URL(), Timeout: patient})
 	s.Set("ns", "k", []byte("1"), time.Hour)
 	s.Set("ns", "touched", []byte("2"), time.Hour)
 	r.bare.FlushAll(context.Background())
@@ -312,7 +312,7 @@ func TestFlushed(t *testing.T) {
 
 func TestGarbage(t *testing.T) {
 	r := startRedis(t)
-	s, _ := open(t, Config{Redis: r.url(), Timeout: patient})
+	s, _ := open(t, Config{Redis: r.URL(), Timeout: patient})
 	ctx := context.Background()
 	put := map[string]func(key string){
 		"list":  func(key string) { r.bare.LPush(ctx, key, "a") },
@@ -352,7 +352,7 @@ func TestGarbage(t *testing.T) {
 func TestSlow(t *testing.T) {
 	r := startRedis(t)
 	var delay atomic.Int64
-	url := "redis://" + proxy(t, listen(t), r.socket(), &delay) + "/0"
+	url := "redis://" + proxy(t, listen(t), r.Socket(), &delay) + "/0"
 	s, lines := open(t, Config{Redis: url})
 	b := keepBusy(t, s)
 	delay.Store(int64(20 * time.Millisecond))
@@ -374,7 +374,7 @@ func TestSlow(t *testing.T) {
 // A full Redis, or a replica after a failover, answers reads and refuses writes: it is as good as lost until it takes them.
 func TestRefusesWrites(t *testing.T) {
 	r := startRedis(t)
-	s, _ := open(t, Config{Redis: r.url(), Timeout: 50 * time.Millisecond})
+	s, _ := open(t, Config{Redis: r.URL(), Timeout: 50 * time.Millisecond})
 	s.Set("ns", "k", []byte("1"), time.Hour)
 	ctx := context.Background()
 	r.bare.Do(ctx, "REPLICAOF", "127.0.0.1", "1")
@@ -383,7 +383,7 @@ func TestRefusesWrites(t *testing.T) {
 	want(t, s, "k", "2")
 	r.bare.Do(ctx, "REPLICAOF", "NO", "ONE")
 	waitClosed(t, s)
-	other, _ := open(t, Config{Redis: r.url(), Timeout: patient})
+	other, _ := open(t, Config{Redis: r.URL(), Timeout: patient})
 	want(t, other, "k", "2")
 }
 

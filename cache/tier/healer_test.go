@@ -11,7 +11,7 @@ import (
 // The breaker closes when Redis has got everything, and not before.
 func TestTheBreakerClosesWhenAllIsPaid(t *testing.T) {
 	r := startRedis(t)
-	s := notRun(t, Config{Redis: r.url(), Timeout: patient})
+	s := notRun(t, Config{Redis: r.URL(), Timeout: patient})
 	ctx, h := context.Background(), healer{&s.tiers}
 	s.l2.open.Store(true)
 	for i := range 2 * batch {
@@ -35,7 +35,7 @@ func TestTheBreakerClosesWhenAllIsPaid(t *testing.T) {
 // A Redis that has forgotten gets back what memory holds, at a later pulse if not at this one.
 func TestRestoreIsTriedAgain(t *testing.T) {
 	r := startRedis(t)
-	s := notRun(t, Config{Redis: r.url(), Timeout: patient})
+	s := notRun(t, Config{Redis: r.URL(), Timeout: patient})
 	ctx, h := context.Background(), healer{&s.tiers}
 	h.heal(ctx)
 	s.Set("ns", "k", []byte("1"), time.Hour)
@@ -53,7 +53,7 @@ func TestRestoreIsTriedAgain(t *testing.T) {
 func TestProbe(t *testing.T) {
 	r := startRedis(t)
 	var delay atomic.Int64
-	s := notRun(t, Config{Redis: "redis://" + proxy(t, listen(t), r.socket(), &delay), Timeout: 300 * time.Millisecond})
+	s := notRun(t, Config{Redis: "redis://" + proxy(t, listen(t), r.Socket(), &delay), Timeout: 300 * time.Millisecond})
 	ctx, h := context.Background(), healer{&s.tiers}
 	if !h.probe(ctx, true) || !h.probe(ctx, false) {
 		t.Error("a Redis that answers is taken for lost")

@@ -12,7 +12,7 @@ import (
 // TestARestartUnderLoadKnowsEverything: what was read ahead is answered whatever Redis has to do.
 func TestARestartUnderLoadKnowsEverything(t *testing.T) {
 	r := startRedis(t)
-	first, _ := open(t, Config{Redis: r.url(), Timeout: patient})
+	first, _ := open(t, Config{Redis: r.URL(), Timeout: patient})
 	const n = 3000
 	for i := range n {
 		first.Set(fmt.Sprintf("ns:%d", i%3), fmt.Sprintf("key:%d", i), fmt.Appendf(nil, "value %d", i), time.Hour)
@@ -20,7 +20,7 @@ func TestARestartUnderLoadKnowsEverything(t *testing.T) {
 	first.Set("ns:0", "forever", []byte("x"), 0)
 	first.Set("ns:0", "gone", []byte("x"), time.Hour)
 	first.Delete("ns:0", "gone")
-	second, _ := open(t, Config{Redis: r.url()})
+	second, _ := open(t, Config{Redis: r.URL()})
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	if got, err := second.Load(ctx); got != n+1 || err != nil {

@@ -28,14 +28,14 @@ func locally(t *testing.T, s *Store, keys, bytes int) *Local {
 // breaker closed for sessions.
 func TestLocalFloodWithAHungRedis(t *testing.T) {
 	r := startRedis(t)
-	s, err := New(Config{Redis: r.url()}) // not run: its healer would find out by itself
+	s, err := New(Config{Redis: r.URL()}) // not run: its healer would find out by itself
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
 	l := locally(t, s, 100_000, 16<<20)
-	r.signal(syscall.SIGSTOP)
-	defer r.signal(syscall.SIGCONT)
+	r.Signal(syscall.SIGSTOP)
+	defer r.Signal(syscall.SIGCONT)
 	began := time.Now()
 	for i := range 20_000 {
 		key := fmt.Sprint("k", i)
@@ -61,8 +61,8 @@ func TestLocalFloodWithAHungRedis(t *testing.T) {
 // TestLocalIsTold: what one router's strategy writes reaches the other's, and what memory does not hold is there at a later call.
 func TestLocalIsTold(t *testing.T) {
 	r := startRedis(t)
-	a, _ := open(t, Config{Redis: r.url(), Timeout: patient})
-	b, _ := open(t, Config{Redis: r.url(), Timeout: patient})
+	a, _ := open(t, Config{Redis: r.URL(), Timeout: patient})
+	b, _ := open(t, Config{Redis: r.URL(), Timeout: patient})
 	la, lb := locally(t, a, 100, 1<<20), locally(t, b, 100, 1<<20)
 	if e := la.CompareAndSwap("mine", "k", nil, []byte("from a"), time.Minute); e != 0 {
 		t.Fatal(e)
@@ -121,7 +121,7 @@ func TestLocalQuota(t *testing.T) {
 // What strategies ask is no sign of Redis's health, and is not asked of what Redis is owed. What they write gives way.
 func TestLocalCountsForNothing(t *testing.T) {
 	r := startRedis(t)
-	s := notRun(t, Config{Redis: r.url(), Timeout: patient})
+	s := notRun(t, Config{Redis: r.URL(), Timeout: patient})
 	l := s.Local(100, 1<<20)
 	s.Set("mine", "k", []byte("1"), time.Hour)
 	s.l1.delete(id{"mine", "k"}, s.now())
@@ -133,7 +133,7 @@ func TestLocalCountsForNothing(t *testing.T) {
 	if st := s.Stats().L2; st.Calls != calls {
 		t.Errorf("%d calls were counted", st.Calls-calls)
 	}
-	r.kill()
+	r.Kill()
 	l.fetch(t.Context(), id{"mine", "other"})
 	if st := s.Stats().L2; st.Calls != calls || st.Failures != 0 {
 		t.Errorf("%d calls were counted, %d failures", st.Calls-calls, st.Failures)

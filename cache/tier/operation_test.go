@@ -90,8 +90,8 @@ func TestCountersKeepTheirEnd(t *testing.T) {
 // Find says what is left of a life: here, after an answer of Redis, and of what does not end.
 func TestLife(t *testing.T) {
 	r := startRedis(t)
-	a := notRun(t, Config{Redis: r.url(), Timeout: patient})
-	b := notRun(t, Config{Redis: r.url(), Timeout: patient})
+	a := notRun(t, Config{Redis: r.URL(), Timeout: patient})
+	b := notRun(t, Config{Redis: r.URL(), Timeout: patient})
 	a.Set("ns", "hour", []byte("1"), time.Hour)
 	a.Set("ns", "ever", []byte("1"), 0)
 	for _, s := range []*Store{a, b, b} { // b asks Redis first, then knows
@@ -130,12 +130,12 @@ func TestAClockThatIsSet(t *testing.T) {
 // Load stops where memory is full.
 func TestLoadOfMoreThanFits(t *testing.T) {
 	r := startRedis(t)
-	first := notRun(t, Config{Redis: r.url(), Timeout: patient})
+	first := notRun(t, Config{Redis: r.URL(), Timeout: patient})
 	const n, fits = 6000, 500
 	for i := range n {
 		first.Set("ns", fmt.Sprint(i), []byte(strings.Repeat("x", 100)), time.Hour)
 	}
-	second := notRun(t, Config{Redis: r.url(), Timeout: patient, MaxBytes: 2 * fits * (overhead + 104)})
+	second := notRun(t, Config{Redis: r.URL(), Timeout: patient, MaxBytes: 2 * fits * (overhead + 104)})
 	if got, err := second.Load(t.Context()); got < fits || got > n/2 || err != nil {
 		t.Errorf("%d values were read, %v; want a few pages of %d", got, err, n)
 	}

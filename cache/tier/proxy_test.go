@@ -58,10 +58,10 @@ func TestTLS(t *testing.T) {
 	r := startRedis(t)
 	web := httptest.NewTLSServer(nil) // for its certificate
 	defer web.Close()
-	addr := proxy(t, tls.NewListener(listen(t), &tls.Config{Certificates: web.TLS.Certificates}), r.socket(), new(atomic.Int64))
+	addr := proxy(t, tls.NewListener(listen(t), &tls.Config{Certificates: web.TLS.Certificates}), r.Socket(), new(atomic.Int64))
 	s, _ := open(t, Config{Redis: "rediss://" + addr + "?skip_verify=true", Timeout: patient})
 	s.Set("ns", "k", []byte("1"), time.Hour)
-	other, _ := open(t, Config{Redis: r.url(), Timeout: patient})
+	other, _ := open(t, Config{Redis: r.URL(), Timeout: patient})
 	want(t, other, "k", "1")
 	strict, _ := open(t, Config{Redis: "rediss://" + addr, Timeout: patient})
 	wantNone(t, strict, "k")

@@ -3,81 +3,29 @@ package tier
 import (
 	"context"
 	"log/slog"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/warmpath/warmpath/conf/redistest"
 )
 
 // server is a redis-server of the test's own, on a unix socket.
 type server struct {
+	*redistest.Server
 	t    testing.TB
-	dir  string
-	args []string
-	cmd  *exec.Cmd
 	bare *redis.Client // straight to it, with time
 }
 
-// startRedis skips without a redis-server, but not in CI, where that would hide everything.
 func startRedis(t testing.TB, args ...string) *server {
 	t.Helper()
-	if _, err := exec.LookPath("redis-server"); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal("there is no redis-server: apt-get install redis-server")
-		}
-		t.Skip("SKIPPED: there is no redis-server, so nothing of Redis is tested here; apt-get install redis-server")
-	}
-	dir, err := os.MkdirTemp("", "tier") // not t.TempDir: a socket's path may have 107 bytes
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &server{t: t, dir: dir, args: args}
-	s.bare = redis.NewClient(&redis.Options{Network: "unix", Addr: s.socket(), MaxRetries: -1, Protocol: 2, DisableIdentity: true})
-	t.Cleanup(func() {
-		s.bare.Close()
-		s.kill()
-		os.RemoveAll(dir)
-	})
-	s.start()
+	s := &server{Server: redistest.New(t, args...), t: t}
+	s.bare = redis.NewClient(&redis.Options{Network: "unix", Addr: s.Socket(), MaxRetries: -1, Protocol: 2, DisableIdentity: true})
+	t.Cleanup(func() { s.bare.Close() })
+	s.Start()
 	return s
-}
-
-func (s *server) socket() string { return filepath.Join(s.dir, "r.sock") }
-func (s *server) url() string    { return "unix://" + s.socket() }
-
-func (s *server) start() {
-	s.t.Helper()
-	s.launch()
-	eventually(s.t, "redis-server answers", func() bool { return s.bare.Ping(context.Background()).Err() == nil })
-}
-
-func (s *server) launch() {
-	s.t.Helper()
-	args := append([]string{"--port", "0", "--unixsocket", s.socket(), "--dir", s.dir, "--save", "", "--daemonize", "no"}, s.args...)
-	s.cmd = exec.Command("redis-server", args...)
-	if err := s.cmd.Start(); err != nil {
-		s.t.Fatal(err)
-	}
-}
-
-func (s *server) kill() {
-	if s.cmd != nil {
-		_ = s.cmd.Process.Kill()
-		_ = s.cmd.Wait()
-		s.cmd = nil
-	}
-}
-
-func (s *server) signal(sig syscall.Signal) {
-	s.t.Helper()
-	if err := s.cmd.Process.Signal(sig); err != nil {
-		s.t.Fatal(err)
-	}
 }
 
 // eventually waits up to 20 s.

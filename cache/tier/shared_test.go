@@ -17,7 +17,7 @@ func table(t *testing.T, f func(t *testing.T, s *Store)) {
 		f(t, s)
 	})
 	t.Run("redis", func(t *testing.T) {
-		s, _ := open(t, Config{Redis: startRedis(t).url(), Timeout: patient})
+		s, _ := open(t, Config{Redis: startRedis(t).URL(), Timeout: patient})
 		f(t, s)
 		if st := s.Stats().L2; st.Failures > 0 || st.Calls == 0 {
 			t.Errorf("L2: %+v; want calls and no failures", st)
@@ -113,8 +113,8 @@ func TestAdd(t *testing.T) {
 
 func TestTwoRouters(t *testing.T) {
 	r := startRedis(t)
-	a, _ := open(t, Config{Redis: r.url(), Timeout: patient})
-	b, _ := open(t, Config{Redis: r.url(), Timeout: patient})
+	a, _ := open(t, Config{Redis: r.URL(), Timeout: patient})
+	b, _ := open(t, Config{Redis: r.URL(), Timeout: patient})
 	a.Set("ns", "k", []byte("1"), time.Hour)
 	want(t, b, "k", "1")
 	if now, set := b.SetIfAbsent("ns", "k", []byte("2"), time.Hour); set || string(now) != "1" {
@@ -149,7 +149,7 @@ func TestAtomicAmongRouters(t *testing.T) {
 	const routers, keys = 3, 200
 	var all [routers]*Store
 	for i := range all {
-		all[i], _ = open(t, Config{Redis: r.url(), Timeout: patient})
+		all[i], _ = open(t, Config{Redis: r.URL(), Timeout: patient})
 	}
 	var wins, swaps [keys]atomic.Int32
 	var wg sync.WaitGroup
@@ -185,7 +185,7 @@ func TestAtomicAmongRouters(t *testing.T) {
 
 func TestTTLInRedis(t *testing.T) {
 	r := startRedis(t)
-	s, _ := open(t, Config{Redis: r.url(), Timeout: patient})
+	s, _ := open(t, Config{Redis: r.URL(), Timeout: patient})
 	left := func(key string) time.Duration {
 		return r.bare.PTTL(context.Background(), s.l2.keys.key(id{"ns", key})).Val()
 	}
@@ -211,7 +211,7 @@ func TestTTLInRedis(t *testing.T) {
 	s.CompareAndSwap("ns", "n", []byte("2"), []byte("3"), time.Hour)
 	f("n", 50*time.Minute, time.Hour)
 
-	other, _ := open(t, Config{Redis: r.url(), Timeout: patient})
+	other, _ := open(t, Config{Redis: r.URL(), Timeout: patient})
 	want(t, other, "n", "3")
 	other.Each("ns", func(key string, _ []byte, expires time.Time) bool {
 		if d := time.Until(expires); d < 50*time.Minute || d > time.Hour {

@@ -20,15 +20,15 @@ type pair struct {
 func newPair(t *testing.T) *pair {
 	r := startRedis(t)
 	p := &pair{t: t, r: r}
-	p.a, _ = open(t, Config{Redis: r.url()})
-	p.b, _ = open(t, Config{Redis: r.url()})
+	p.a, _ = open(t, Config{Redis: r.URL()})
+	p.b, _ = open(t, Config{Redis: r.URL()})
 	return p
 }
 
 // stop stops Redis and waits until both know.
 func (p *pair) stop() {
 	p.t.Helper()
-	p.r.signal(syscall.SIGSTOP)
+	p.r.Signal(syscall.SIGSTOP)
 	waitOpen(p.t, p.a)
 	waitOpen(p.t, p.b)
 }
@@ -36,7 +36,7 @@ func (p *pair) stop() {
 // resume continues Redis and waits until both have told it all.
 func (p *pair) resume() {
 	p.t.Helper()
-	p.r.signal(syscall.SIGCONT)
+	p.r.Signal(syscall.SIGCONT)
 	for _, s := range []*Store{p.a, p.b} {
 		waitClosed(p.t, s)
 		eventually(p.t, "nothing is owed", func() bool { return s.Stats().L2.Owing == 0 })
@@ -83,7 +83,7 @@ func TestASilentRedisIsNotAnEmptyOne(t *testing.T) {
 	p.seed("held", "1")
 	eventually(t, "there is none, for sure", func() bool { _, _, ok, err := p.b.Find("ns", "nothing"); return !ok && err == nil })
 	before := p.b.Stats().Silent // on a machine that is late there are some already
-	p.r.signal(syscall.SIGSTOP)
+	p.r.Signal(syscall.SIGSTOP)
 	wantSilent(t, p.b, "held") // within 5 ms, the breaker still closed
 	wantSilent(t, p.b, "nothing")
 	waitOpen(t, p.b)
@@ -229,8 +229,8 @@ func TestALateTouchShortensNothing(t *testing.T) {
 func TestSettle(t *testing.T) {
 	r := startRedis(t)
 	var delay atomic.Int64
-	late, _ := open(t, Config{Redis: "redis://" + proxy(t, listen(t), r.socket(), &delay)})
-	other, _ := open(t, Config{Redis: r.url(), Timeout: patient})
+	late, _ := open(t, Config{Redis: "redis://" + proxy(t, listen(t), r.Socket(), &delay)})
+	other, _ := open(t, Config{Redis: r.URL(), Timeout: patient})
 	eventually(t, "it is there", func() bool { _, _, _, err := late.Find("ns", "x"); return err == nil })
 	for i := range 20 {
 		key := fmt.Sprint(i)
@@ -242,7 +242,7 @@ func TestSettle(t *testing.T) {
 		late.Settle("ns", key)
 		want(t, other, key, "1")
 	}
-	r.signal(syscall.SIGSTOP)
+	r.Signal(syscall.SIGSTOP)
 	waitOpen(t, late)
 	time.Sleep(settleTime)
 	late.Keep("ns", "k", []byte("1"), time.Hour)
@@ -251,5 +251,5 @@ func TestSettle(t *testing.T) {
 	if took := time.Since(start); took > settleTime/2 {
 		t.Errorf("Settle waited %v for a Redis that has been lost for long", took)
 	}
-	r.signal(syscall.SIGCONT)
+	r.Signal(syscall.SIGCONT)
 }

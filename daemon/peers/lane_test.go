@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/conf/redistest"
 	"github.com/warmpath/warmpath/daemon/route"
 	"github.com/warmpath/warmpath/daemon/worker"
 )
@@ -54,40 +52,6 @@ func TestAnswered(t *testing.T) {
 	}
 }
 
-// redisServer starts one and returns its URL, and a way to send it commands.
-func redisServer(t *testing.T) (url string, do func(args ...string)) {
-	t.Helper()
-	if _, err := exec.LookPath("redis-server"); err != nil {
-		t.Skip("there is no redis-server here")
-	}
-	dir, err := os.MkdirTemp("", "peers") // not t.TempDir: a socket's path may have 107 bytes
-	if err != nil {
-		t.Fatal(err)
-	}
-	socket := filepath.Join(dir, "r.sock")
-	cmd := exec.Command("redis-server", "--port", "0", "--unixsocket", socket, "--dir", dir, "--save", "")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait(); os.RemoveAll(dir) })
-	l, err := newLink("unix://"+socket, "", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.close() })
-	eventually(t, "redis-server listens", func() bool { return l.c.Ping(context.Background()).Err() == nil })
-	return "unix://" + socket, func(args ...string) {
-		t.Helper()
-		all := make([]any, len(args))
-		for i := range args {
-			all[i] = args[i]
-		}
-		if err := l.c.Do(context.Background(), all...).Err(); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
@@ -100,14 +64,14 @@ func eventually(t *testing.T, what string, is func() bool) {
 // While requests come, they begin the rounds in passing. A connection that breaks, or a Redis that is slow, costs the
 // other router nothing of what is told, and a while later rounds are begun in passing again.
 func TestRoundsInPassing(t *testing.T) {
-	url, do := redisServer(t)
+	redis := redistest.Start(t)
 	ctx, stop := context.WithCancel(context.Background())
 	var all [2]*Peers
 	var pools [2]*route.Pool
 	ended := make(chan struct{}, 2)
 	for i := range all {
 		var err error
-		all[i], err = Open(Config{Redis: url, Prefix: "w/", Name: fmt.Sprint("router-", i), StreamBytes: 1 << 20,
+		all[i], err = Open(Config{Redis: redis.URL(), Prefix: "w/", Name: fmt.Sprint("router-", i), StreamBytes: 1 << 20,
 			Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
@@ -136,16 +100,14 @@ func TestRoundsInPassing(t *testing.T) {
 		told, heard := member(0).teller.Stats(), member(1).hearer.Stats()
 		return !member(0).teller.unsaid() && told.Waiting == 0 && heard.Frames+heard.Repeated >= told.Frames && heard.Open == 0
 	}
-	for _, breaks := range [][]string{nil, {"CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"}, {"CLIENT", "PAUSE", "900", "ALL"},
-		{"CONFIG", "SET", "maxmemory", "1"}, {"CONFIG", "SET", "maxmemory", "0"}} {
-		if breaks != nil {
-			do(breaks...)
-		}
+	const full = "CONFIG SET maxmemory 1"
+	for _, breaks := range []string{"PING", "CLIENT KILL TYPE normal SKIPME yes", "CLIENT PAUSE 900 ALL", full, "CONFIG SET maxmemory 0"} {
+		redis.Do(breaks)
 		for range 50 {
 			tell()
 		}
 		before := begun()
-		if len(breaks) > 3 && breaks[3] == "1" {
+		if breaks == full {
 			continue // it takes nothing until the next one
 		}
 		eventually(t, "rounds are begun in passing", func() bool { tell(); return begun() > before+3 })
