@@ -22,7 +22,6 @@ type lane struct {
 	cable *cable     // nil: there is none
 	under *parcel    // the exchange whose answer has not been applied; nil = none
 	idle  bool       // the last exchange told nothing and heard nothing
-	begun int        // exchanges in passing
 }
 
 // there reports whether it can be used.

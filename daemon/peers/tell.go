@@ -114,11 +114,8 @@ func (p *Peers) round(ctx context.Context) bool {
 	l := &p.lane
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if u := l.under; u != nil && time.Since(u.at) > laneTimeout {
-		p.cut()
-	}
 	switch {
-	case l.under != nil:
+	case p.underWay() != nil:
 		return true
 	case l.cable == nil:
 		p.rest()
@@ -148,11 +145,7 @@ func (p *Peers) alone() {
 	l.on.Store(false)
 	for {
 		l.mu.Lock()
-		u := l.under
-		if u != nil && time.Since(u.at) > laneTimeout {
-			p.cut()
-			u = nil
-		}
+		u := p.underWay()
 		l.mu.Unlock()
 		if u == nil {
 			return
@@ -161,19 +154,28 @@ func (p *Peers) alone() {
 	}
 }
 
-// pass begins a round if one is due. It waits for nothing: a request calls it.
-func (p *Peers) pass(at time.Time) {
+// underWay returns the exchange that is under way on the lane; nil = none. It cuts one that takes too long. The caller
+// holds the lane.
+func (p *Peers) underWay() *parcel {
+	if u := p.lane.under; u != nil && time.Since(u.at) > laneTimeout {
+		p.cut()
+	}
+	return p.lane.under
+}
+
+// pass begins a round if one is due, and reports whether it did. It waits for nothing: a request calls it.
+func (p *Peers) pass(at time.Time) bool {
 	l := &p.lane
 	if !l.on.Load() || int64(at.Sub(p.began)) < p.due.Load() || !l.mu.TryLock() {
-		return
+		return false
 	}
 	defer l.mu.Unlock()
 	if l.cable == nil || l.under != nil || !l.on.Load() {
-		return
+		return false
 	}
-	l.begun++
 	p.begin()
 	p.guard.Reset(roundMost)
+	return true
 }
 
 // pack takes what waits, of up to so many bytes a pool, and asks for what is new if it is to listen.

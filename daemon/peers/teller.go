@@ -28,8 +28,8 @@ type Teller struct {
 	self   uint64
 	mark   func() uint64
 	chains *chains
-	wake   func(at time.Time) // something waits since; called with a lock held, so it only hints
-	pass   func(at time.Time) // the goroutine of a request may do a little for all; nil = it need not
+	wake   func(at time.Time)      // something waits since; called with a lock held, so it only hints
+	pass   func(at time.Time) bool // the goroutine of a request may do a little for all; nil = it need not
 
 	mu   sync.Mutex // guards the next two
 	said said
