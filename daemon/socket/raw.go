@@ -152,12 +152,18 @@ func (c *Conn) failed(op string, errno syscall.Errno) error {
 }
 
 // ReadNow reads from the descriptor of a socket without waiting. Its errno is EAGAIN if there is nothing, and never
-// EINTR; 0 bytes without one are the end. One that may bring more than maxCall bytes is made so that the scheduler and
-// a stop of the world go on without it. In pieces of maxCall it told the sender of new room once more: 2 % of the CPU
+// EINTR; 0 bytes without one are the end. In pieces of maxCall it told the sender of new room once more: 2 % of the CPU
 // time of a request of 256 KB.
-func ReadNow(fd uintptr, b []byte) (int, syscall.Errno) {
+func ReadNow(fd uintptr, b []byte) (int, syscall.Errno) { return now(syscall.SYS_READ, fd, b) }
+
+// WriteNow writes to the descriptor of a socket what it takes without waiting, and returns how many bytes it took. Its
+// errno is EAGAIN if that is nothing, and never EINTR. b is not empty.
+func WriteNow(fd uintptr, b []byte) (int, syscall.Errno) { return now(syscall.SYS_WRITE, fd, b) }
+
+// now makes a system call that moves bytes from or to b, again if a signal interrupts it.
+func now(call, fd uintptr, b []byte) (int, syscall.Errno) {
 	for {
-		n, errno := readOnce(fd, b)
+		n, errno := once(call, fd, b)
 		switch errno {
 		case 0:
 			return n, 0
@@ -168,28 +174,14 @@ func ReadNow(fd uintptr, b []byte) (int, syscall.Errno) {
 	}
 }
 
-func readOnce(fd uintptr, b []byte) (int, syscall.Errno) {
-	to := unsafe.SliceData(b)
+// once makes the call. One that may move more than maxCall bytes is made so that the scheduler and a stop of the world
+// go on without it.
+func once(call, fd uintptr, b []byte) (int, syscall.Errno) {
+	at := unsafe.SliceData(b)
 	if len(b) > maxCall {
-		n, _, errno := syscall.Syscall(syscall.SYS_READ, fd, uintptr(unsafe.Pointer(to)), uintptr(len(b)))
+		n, _, errno := syscall.Syscall(call, fd, uintptr(unsafe.Pointer(at)), uintptr(len(b)))
 		return int(n), errno
 	}
-	n, _, errno := syscall.RawSyscall(syscall.SYS_READ, fd, uintptr(unsafe.Pointer(to)), uintptr(len(b)))
+	n, _, errno := syscall.RawSyscall(call, fd, uintptr(unsafe.Pointer(at)), uintptr(len(b)))
 	return int(n), errno
-}
-
-// WriteNow writes to the descriptor of a socket what it takes without waiting, and returns how many bytes it took. Its
-// errno is EAGAIN if that is nothing, and never EINTR. b is not empty.
-func WriteNow(fd uintptr, b []byte) (int, syscall.Errno) {
-	b = b[:min(len(b), maxCall)]
-	for {
-		n, _, errno := syscall.RawSyscall(syscall.SYS_WRITE, fd, uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
-		switch errno {
-		case 0:
-			return int(n), 0
-		case syscall.EINTR:
-		default:
-			return 0, errno
-		}
-	}
 }
