@@ -77,6 +77,11 @@ func (r *reception) awaitRequest(conn *listen.Conn, idle time.Duration) {
 		conn.Close()
 		return
 	}
-	conn.Unread(first)
+	r.serveOn(conn, first)
+}
+
+// serveOn serves the requests on a connection, on which ahead has been read of the next one already.
+func (r *reception) serveOn(conn *listen.Conn, ahead []byte) {
+	conn.Unread(ahead)
 	_ = r.serveConn(conn.Lease()) // what ends it is the client's or logged there
 }

@@ -96,8 +96,7 @@ func (r *relay) run() {
 		return
 	}
 	if len(r.ahead) > 0 {
-		r.conn.Unread(r.ahead)
-		_ = r.serveConn(r.conn.Lease()) // what ends it is the client's or logged there
+		r.serveOn(r.conn, r.ahead)
 		return
 	}
 	r.awaitRequest(r.conn, r.idle)
