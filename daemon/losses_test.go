@@ -1,14 +1,14 @@
 package daemon
 
 import (
-	"bufio"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // shelves is a daemon with a KV cache and LMCache's coordinator, and a client of its Redis door that puts what a
@@ -16,8 +16,7 @@ import (
 type shelves struct {
 	t    *testing.T
 	d    *running
-	conn net.Conn
-	in   *bufio.Reader
+	door *redis.Client
 	seq  int
 }
 
@@ -25,13 +24,10 @@ func newShelves(t *testing.T, more string) *shelves {
 	t.Helper()
 	d := start(t, "[lmcache]\ncoordinator = \"127.0.0.1:0\"\n"+settings("roundrobin", "http://127.0.0.1:1")+
 		"[kv_cache]\nresp = \"127.0.0.1:0\"\nmax_bytes = 33554432\n"+more, 0)
-	conn, err := net.Dial("tcp", d.kvCache.RESPAddr())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close() })
-	conn.SetDeadline(time.Now().Add(2 * time.Minute))
-	return &shelves{t: t, d: d, conn: conn, in: bufio.NewReader(conn)}
+	c := redis.NewClient(&redis.Options{Addr: d.kvCache.RESPAddr(), Protocol: 2, MaxRetries: -1, DialTimeout: 2 * time.Minute,
+		ReadTimeout: 2 * time.Minute, WriteTimeout: 2 * time.Minute})
+	t.Cleanup(func() { c.Close() })
+	return &shelves{t: t, d: d, door: c}
 }
 
 const valueBytes = 1 << 20
@@ -42,18 +38,18 @@ func chunkHash(n int) string { return strings.Repeat(fmt.Sprintf("%016x", n+1), 
 // chunkKey is how a server of LMCache 0.5.6 names it at the Redis door, and in the store.
 func chunkKey(n int) string { return "org/tiny@01000100@0@" + chunkHash(n) }
 
-func (s *shelves) do(want, command string) {
+func (s *shelves) put(n int) {
 	s.t.Helper()
-	io.WriteString(s.conn, command)
-	if got, err := s.in.ReadString('\n'); strings.TrimSpace(got) != want {
-		s.t.Fatalf("%.60q is answered %q, %v; want %s", command, got, err, want)
+	if err := s.door.Set(s.t.Context(), chunkKey(n), strings.Repeat("v", valueBytes), 0).Err(); err != nil {
+		s.t.Fatalf("SET of chunk %d: %v", n, err)
 	}
 }
 
-func (s *shelves) put(n int) {
+func (s *shelves) delete(n int) {
 	s.t.Helper()
-	s.do("+OK", fmt.Sprintf("*3\r\n$3\r\nSET\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n", len(chunkKey(n)), chunkKey(n), valueBytes,
-		strings.Repeat("v", valueBytes)))
+	if gone, err := s.door.Del(s.t.Context(), chunkKey(n)).Result(); gone != 1 || err != nil {
+		s.t.Fatalf("DEL of chunk %d: %d are gone, %v", n, gone, err)
+	}
 }
 
 func (s *shelves) post(path, body string) string {
@@ -136,7 +132,7 @@ func TestLostChunksAreForgotten(t *testing.T) {
 	s.put(0)
 	s.tell(0, "resp", true)
 	s.expect(0, "resp sagemaker-hyperpod fs")
-	s.do(":1", "DEL "+chunkKey(0)+"\r\n")
+	s.delete(0)
 	s.expect(0, "sagemaker-hyperpod fs")
 	if n := s.d.lmcache.Stats().Counts.StoreLost; n != 3 {
 		t.Errorf("%d lost parts are counted; want 3", n)
@@ -157,7 +153,7 @@ func TestSpilledChunksAreNotForgotten(t *testing.T) {
 			t.Fatalf("after 100 values the first two are in %q and %q", s.tiers(0), s.tiers(1))
 		}
 	}
-	s.do(":1", "DEL "+chunkKey(0)+"\r\n") // after which the evictions have been told, too
+	s.delete(0) // after which the evictions have been told, too
 	s.expect(0, "")
 	if got := s.believed(1); got != "resp" {
 		t.Errorf("a spilled chunk is taken to be at %q", got)
