@@ -135,21 +135,16 @@ func ownError(l *lab, events int, kind string, code int) (bool, string) {
 	if err != nil {
 		return false, err.Error()
 	}
-	var body strings.Builder
 	c, err := wire.Dial(d.Addr)
 	if err != nil {
 		return false, err.Error()
 	}
 	defer c.Close()
 	c.Write(request("POST", chatPath, strings.Replace(chat("sim"), "{", `{"stream":true,`, 1), jsonType))
-	h, err := c.ReadHead()
-	if err == nil {
-		err = c.ReadBody(h, func(b []byte) { body.Write(b) })
-	}
-	n := strings.Count(body.String(), `"error"`)
-	tail := body.String()
-	return strings.Contains(tail, words) && n == 1 &&
-		l.end(d) == "", fmt.Sprintf("%d error events, end %v: %q", n, err, tail[max(0, len(tail)-200):])
+	a := c.ReadAnswer(true)
+	n, body := strings.Count(string(a.Body), `"error"`), string(a.Body)
+	return strings.Contains(body, words) && n == 1 &&
+		l.end(d) == "", fmt.Sprintf("%d error events, end %v: %q", n, a.Err, body[max(0, len(body)-200):])
 }
 
 // endlessPage is a worker whose page of the router's own asking never ends. It says how much of it was taken.

@@ -205,10 +205,7 @@ func (t *tally) pipeline(addr, first, second string) {
 		t.sent.Add(1)
 		a := wire.Answer{Err: err}
 		if err == nil {
-			a.Head, a.Err = c.ReadHead()
-		}
-		if a.Err == nil {
-			a.Err = c.ReadBody(a.Head, func(b []byte) { a.Body = append(a.Body, b...) })
+			a = c.ReadAnswer(true)
 		}
 		t.answered(a, mark)
 		if a.Err != nil || a.Close {

@@ -131,6 +131,19 @@ func (c *Conn) ReadBody(h Head, each func([]byte)) error {
 	return c.readFixed(h.Length, each)
 }
 
+// ReadAnswer reads the next answer: its head, and its body, which it keeps if it is to. It leaves Took alone.
+func (c *Conn) ReadAnswer(keepBody bool) (a Answer) {
+	a.Head, a.Err = c.ReadHead()
+	if a.Err == nil {
+		a.Err = c.ReadBody(a.Head, func(b []byte) {
+			if keepBody {
+				a.Body = append(a.Body, b...)
+			}
+		})
+	}
+	return a
+}
+
 func (c *Conn) readFixed(n int64, each func([]byte)) error {
 	for n > 0 {
 		c.SetReadDeadline(time.Now().Add(Timeout))

@@ -40,19 +40,14 @@ func (c *Client) Do(request []byte, keepBody bool) (a Answer) {
 	}
 	c.conn.SetWriteDeadline(began.Add(Timeout))
 	_, werr := c.conn.Write(request)
-	a.Head, a.Err = c.conn.ReadHead()
-	if a.Err != nil { // an early refusal is read even if the write failed
-		if werr != nil {
-			a.Err = werr
-		}
-		return a
+	a = c.conn.ReadAnswer(keepBody)
+	switch {
+	case werr == nil:
+	case a.Status == 0: // there is no head
+		a.Err = werr
+	default: // an early refusal is read even if the write failed
+		a.Close = true
 	}
-	a.Err = c.conn.ReadBody(a.Head, func(b []byte) {
-		if keepBody {
-			a.Body = append(a.Body, b...)
-		}
-	})
-	a.Close = a.Close || werr != nil
 	return a
 }
 

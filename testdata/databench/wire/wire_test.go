@@ -36,13 +36,8 @@ func answered(raw string) (Head, string, error) {
 	a, b := net.Pipe()
 	go func() { b.Write([]byte(raw)); b.Close() }()
 	c := &Conn{Conn: a, R: bufio.NewReader(a)}
-	h, err := c.ReadHead()
-	if err != nil {
-		return h, "", err
-	}
-	var body strings.Builder
-	err = c.ReadBody(h, func(p []byte) { body.Write(p) })
-	return h, body.String(), err
+	got := c.ReadAnswer(true)
+	return got.Head, string(got.Body), got.Err
 }
 
 func TestReadAnswer(t *testing.T) {
