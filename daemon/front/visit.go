@@ -253,5 +253,9 @@ func respond(fc *fasthttp.RequestCtx, out *exchange.Outbound) {
 		}
 		response.Header.Add(f.Name, f.Value)
 	}
-	response.SetBodyRaw(out.Body)
+	if len(out.Body) > exchange.KeptText {
+		response.SetBodyRaw(out.Body)
+		return
+	}
+	response.SetBody(out.Body) // a copy: the answer is released before it is written
 }
