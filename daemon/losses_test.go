@@ -3,12 +3,15 @@ package daemon
 import (
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/warmpath/warmpath/conf/redistest"
 )
 
 // shelves is a daemon with a KV cache and LMCache's coordinator, and a client of its Redis door that puts what a
@@ -40,8 +43,13 @@ func chunkKey(n int) string { return "org/tiny@01000100@0@" + chunkHash(n) }
 
 func (s *shelves) put(n int) {
 	s.t.Helper()
-	if err := s.door.Set(s.t.Context(), chunkKey(n), strings.Repeat("v", valueBytes), 0).Err(); err != nil {
-		s.t.Fatalf("SET of chunk %d: %v", n, err)
+	s.set(chunkKey(n), 0)
+}
+
+func (s *shelves) set(key string, life time.Duration) {
+	s.t.Helper()
+	if err := s.door.Set(s.t.Context(), key, strings.Repeat("v", valueBytes), life).Err(); err != nil {
+		s.t.Fatalf("SET %s: %v", key, err)
 	}
 }
 
@@ -84,7 +92,7 @@ func (s *shelves) believed(n int) string {
 	s.t.Helper()
 	answer := s.post("/directory/lookup", `{"keys":[`+objectKeyOf(n)+`]}`)
 	var where []string
-	for _, backend := range []string{"resp", "sagemaker-hyperpod", "fs"} {
+	for _, backend := range []string{"resp", "valkey", "sagemaker-hyperpod", "fs"} {
 		if strings.Contains(answer, fmt.Sprintf(`"backend":%q`, backend)) {
 			where = append(where, backend)
 		}
@@ -158,4 +166,92 @@ func TestSpilledChunksAreNotForgotten(t *testing.T) {
 	if got := s.believed(1); got != "resp" {
 		t.Errorf("a spilled chunk is taken to be at %q", got)
 	}
+}
+
+// overTCP is an address that leads to the socket of a Redis: L2 has no other, and a port is not free for sure.
+func overTCP(t *testing.T, socket string) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			from, err := l.Accept()
+			if err != nil {
+				return
+			}
+			to, err := net.Dial("unix", socket)
+			if err != nil {
+				from.Close()
+				continue
+			}
+			for _, pair := range [][2]net.Conn{{from, to}, {to, from}} {
+				go func() {
+					_, _ = io.Copy(pair[0], pair[1])
+					pair[0].Close()
+					pair[1].Close()
+				}()
+			}
+		}
+	}()
+	return l.Addr().String()
+}
+
+// What only a Redis has is believed to be there until that has lost it, though nobody asks for it.
+func TestChunksLostInRedisAreForgotten(t *testing.T) {
+	r := redistest.Start(t)
+	s := newShelves(t, fmt.Sprintf("[kv_cache.l2]\nenabled = true\nbackend = \"redis\"\ntimeout = \"10s\"\nurl = \"redis://%s\"\n", overTCP(t, r.Socket())))
+	for n := range 2 {
+		s.put(n)
+		s.tell(n, "resp", true)
+		eventually(t, "the value is in L2", func() bool { return s.tiers(n) == "l1 l2" })
+	}
+	for n := 2; s.tiers(0) != "l2" || s.tiers(1) != "l2"; n++ {
+		s.put(n)
+		if n == 100 {
+			t.Fatalf("after 100 values the first two are in %q and %q", s.tiers(0), s.tiers(1))
+		}
+	}
+	opt, err := redis.ParseURL(r.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := redis.NewClient(opt)
+	defer c.Close()
+	keys := c.Keys(t.Context(), "*"+chunkKey(0)).Val()
+	if n := c.Del(t.Context(), keys...).Val(); n != 1 {
+		t.Fatalf("%d of %q were deleted in Redis; want 1", n, keys)
+	}
+	s.expect(0, "")
+	if got := s.believed(1); got != "resp" {
+		t.Errorf("what Redis has is taken to be at %q", got)
+	}
+}
+
+// What ends on the disk is forgotten then.
+func TestEndedChunksAreForgotten(t *testing.T) {
+	s := newShelves(t, fmt.Sprintf("spill_dir = %q\nspill_bytes = 134217728\n", t.TempDir()))
+	for n := range 2 {
+		s.tell(n, "resp", true) // before the put: the chunk may end at any time after that
+		s.expect(n, "resp")
+	}
+	s.put(1)
+	s.set(chunkKey(0), 2*time.Second)
+	s.expect(0, "")
+	if got := s.believed(1); got != "resp" {
+		t.Errorf("a chunk without an end is taken to be at %q", got)
+	}
+}
+
+// A key with the prefix that LMCache's valkey adapter can be given is known for the chunk that it is of.
+func TestPrefixedChunksAreForgotten(t *testing.T) {
+	s := newShelves(t, "")
+	s.set("team@"+chunkKey(0), 0)
+	s.tell(0, "valkey", true)
+	s.expect(0, "valkey")
+	if err := s.door.Del(t.Context(), "team@"+chunkKey(0)).Err(); err != nil {
+		t.Fatal(err)
+	}
+	s.expect(0, "")
 }

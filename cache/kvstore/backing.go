@@ -29,6 +29,12 @@ type Backing interface {
 // it says it has; if it cannot tell, it finds out in the background. It never waits.
 type Sure interface{ Sure(key string) bool }
 
+// Informed is a Backing that knows of its values more than that they are there. Info tells the length and the end from
+// its own memory; a zero end means none. It never waits.
+type Informed interface {
+	Info(key string) (size int64, expires time.Time, ok bool)
+}
+
 // Place returns room for a value that comes from a Backing.
 type Place func(Arrival) ([][]byte, error)
 
@@ -78,6 +84,21 @@ func (b *behind) find(key string, keep time.Time, r Reach) int {
 func (b *behind) sure(i int, key string) bool {
 	s, ok := b.all[i].(Sure)
 	return !ok || s.Sure(key)
+}
+
+// info returns what those on this machine know of a value.
+func (b *behind) info(key string) (size int64, expires time.Time, ok bool) {
+	for _, t := range b.within(Here) {
+		i, can := t.(Informed)
+		if !can {
+			continue
+		}
+		size, expires, ok = i.Info(key)
+		if ok {
+			return size, expires, true
+		}
+	}
+	return 0, time.Time{}, false
 }
 
 // delete deletes the key in all of them, and reports whether one had it.

@@ -207,14 +207,14 @@ func (s *Store) exists(key string, to pin, promise time.Duration, reach Reach) b
 // freeHeap counts that a value outside of the arena has found its reader.
 func (s *Store) freeHeap() { s.loads.heaps.Add(-1) }
 
-// Info returns the length and the end of a value in memory; a zero end means none.
+// Info returns the length and the end of a value that this machine has, without a wait; a zero end means none.
 func (s *Store) Info(key string) (size int64, expires time.Time, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e := s.memory.find(key, time.Now()); e != nil && !s.closed {
 		return e.size, e.expires, true
 	}
-	return 0, time.Time{}, false
+	return s.behind.info(key)
 }
 
 // Page lists keys in their order, at most limit, that begin with a prefix and come after a key; "" is before all. Two

@@ -6,6 +6,7 @@ import (
 
 	"github.com/warmpath/warmpath/cache/kvstore"
 	"github.com/warmpath/warmpath/cache/kvstore/catalog"
+	"github.com/warmpath/warmpath/cache/kvstore/remote"
 )
 
 // catalogued is a tier behind that keeps a catalogue of its keys, those that this daemon put there or found there. What
@@ -36,6 +37,7 @@ func (c *catalogued) Put(key string, expires time.Time, value *kvstore.Lease) (w
 // Get implements kvstore.Backing.
 func (c *catalogued) Get(ctx context.Context, key string, place kvstore.Place) (bool, error) {
 	i := catalog.Item{Key: key}
+	unsure := c.unsure(key)
 	found, err := c.Backing.Get(ctx, key, func(a kvstore.Arrival) ([][]byte, error) {
 		i.Size, i.Expires = a.Size, a.Expires
 		return place(a)
@@ -44,7 +46,7 @@ func (c *catalogued) Get(ctx context.Context, key string, place kvstore.Place) (
 	case err != nil:
 	case found:
 		c.keys.Put(i)
-	case !c.unsure(key):
+	case !unsure && !c.unsure(key):
 		c.lost(key)
 	}
 	return found, err
@@ -89,10 +91,11 @@ func (c *catalogued) Page(prefix, after string, limit int) (there []catalog.Item
 
 // confirm reports whether the tier has a key of the catalogue, and forgets one that it has lost.
 func (c *catalogued) confirm(key string) bool {
+	unsure := c.unsure(key) // before and after: its server may come back meanwhile
 	if c.Exists(key, time.Time{}) {
 		return true
 	}
-	if !c.unsure(key) {
+	if !unsure && !c.unsure(key) {
 		c.lost(key)
 	}
 	return false
@@ -114,8 +117,13 @@ func (c *catalogued) unsure(key string) bool {
 // nothing can be said of a key that Exists says is not there.
 type Unsure interface{ Unsure(key string) bool }
 
-// tended is how many keys of the catalogue are looked at each second: all 340,000 of 4 GiB in six minutes, at a
-// thousandth of a processor.
+// Checked is a kvstore.Backing whose servers lose values without a word. Check asks them, and has it forget what they
+// have lost. It waits for them as long as for a value.
+type Checked interface {
+	Check(ctx context.Context, keys []string)
+}
+
+// tended is how many keys of the catalogue are looked at each second: all 340,000 of 4 GiB in six minutes.
 const tended = 1000
 
 // tend forgets what the tier has lost, until ctx ends.
@@ -127,14 +135,21 @@ func (c *catalogued) tend(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			after = c.tendFrom(after)
+			after = c.tendFrom(ctx, after)
 		}
 	}
 }
 
 // tendFrom looks at the keys behind one, and returns the one to go on behind; "" = from the beginning.
-func (c *catalogued) tendFrom(after string) string {
+func (c *catalogued) tendFrom(ctx context.Context, after string) string {
 	page := c.keys.Page("", after, tended)
+	if b, ok := c.Backing.(Checked); ok {
+		keys := make([]string, len(page))
+		for n, i := range page {
+			keys[n] = i.Key
+		}
+		b.Check(ctx, keys)
+	}
 	for _, i := range page {
 		c.confirm(i.Key)
 	}
@@ -147,4 +162,5 @@ func (c *catalogued) tendFrom(after string) string {
 var (
 	_ kvstore.Lister = (*catalogued)(nil)
 	_ kvstore.Sure   = (*catalogued)(nil)
+	_ Checked        = (*remote.Remote)(nil)
 )

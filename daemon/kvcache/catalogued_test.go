@@ -117,11 +117,11 @@ func TestCatalogueOutlivesAnOutage(t *testing.T) {
 	}
 	delete(behind.server, "r\x0000000")
 	delete(behind.server, fmt.Sprintf("r\x00%05d", tended+9))
-	next := c.tendFrom("")
+	next := c.tendFrom(t.Context(), "")
 	if got := c.keys.Stats().Keys; next == "" || got != tended+9 {
 		t.Errorf("after a first look %d keys are known, and it goes on behind %q", got, next)
 	}
-	next = c.tendFrom(next)
+	next = c.tendFrom(t.Context(), next)
 	if got := c.keys.Stats(); next != "" || got.Keys != tended+8 || got.ValueBytes != 3*(tended+8) {
 		t.Errorf("after a second look: %+v, and it goes on behind %q", got, next)
 	}

@@ -1,15 +1,22 @@
 package kvcache
 
 import (
+	"bytes"
 	"fmt"
 	"log/slog"
+	"maps"
+	"net"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/warmpath/warmpath/cache/kvstore"
 	"github.com/warmpath/warmpath/cache/kvstore/catalog"
+	"github.com/warmpath/warmpath/cache/kvstore/remote"
 )
 
 // hearer writes down what it is told.
@@ -128,6 +135,147 @@ func TestLosses(t *testing.T) {
 		}
 	}
 	f("not found in L2", "evicted")
-	catalogue.tendFrom("")
+	catalogue.tendFrom(t.Context(), "")
 	f("looked after in L2", "flushed")
+}
+
+// twoMembers are daemons of a pool in this process, of 8 MiB each.
+func twoMembers(t *testing.T, more func(n int, c *Config)) (all []*Cache) {
+	t.Helper()
+	doors := map[string]net.Listener{}
+	var members []string
+	for range 2 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		doors[l.Addr().String()] = l
+		members = append(members, l.Addr().String())
+	}
+	for n, m := range members {
+		c := config()
+		c.RESP = m
+		c.Bind = func(_, addr string) (net.Listener, error) { return doors[addr], nil }
+		c.L2 = &L2{Memory: true, Members: Members{List: members}, Self: m, Promote: "always", Timeout: 30 * time.Second}
+		more(n, &c)
+		k, _ := running(t, c)
+		all = append(all, k)
+	}
+	return all
+}
+
+// TestPoolFindsSpilled: what only another member's disk has is found there, though nobody has told of it.
+func TestPoolFindsSpilled(t *testing.T) {
+	all := twoMembers(t, func(n int, c *Config) {
+		if n == 1 {
+			c.SpillDir, c.SpillBytes = t.TempDir(), 64<<20
+		}
+	})
+	const values, size = 100, 256 << 10
+	peer := redis.NewClient(&redis.Options{Addr: all[1].RESPAddr(), Protocol: 2, ClientName: remote.PeerName})
+	defer peer.Close()
+	tiers := func(n int) string {
+		page := all[1].Page(fmt.Sprintf("r\x00k%02d", n), "", 1)
+		if len(page) == 0 {
+			return ""
+		}
+		return strings.Join(page[0].Tiers, " ")
+	}
+	for n := range values {
+		key := fmt.Sprintf("k%02d", n)
+		if err := peer.Set(t.Context(), "r\x00"+key, valueOf(key, size), 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the value is spilled", func() bool { return tiers(n) == "l1 disk" })
+	}
+	c := client(t, all[0])
+	found, asked := 0, 0
+	for n := range values / 2 {
+		if tiers(n) != "disk" {
+			continue
+		}
+		asked++
+		key := fmt.Sprintf("k%02d", n)
+		b, err := c.Get(t.Context(), key).Bytes()
+		switch {
+		case err == nil && bytes.Equal(b, valueOf(key, size)):
+			found++
+		case err != redis.Nil:
+			t.Errorf("GET %s: %d bytes, %v", key, len(b), err)
+		}
+	}
+	if asked < 40 || found < asked/8 {
+		t.Errorf("of %d values that only the other member's disk has %d are found; want those of its keys, some half", asked, found)
+	}
+}
+
+// TestLossesOfThePool: what another member of a pool has lost is told, though nobody asks for it; what one has is not.
+func TestLossesOfThePool(t *testing.T) {
+	h := &safeHearer{told: map[string]bool{}}
+	all := twoMembers(t, func(n int, c *Config) {
+		if n == 0 {
+			c.Beliefs = h
+		}
+	})
+	c := client(t, all[0])
+	set := func(key string) {
+		t.Helper()
+		if err := c.Set(t.Context(), key, valueOf(key, 256<<10), 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	chunk := func(n int) string { return fmt.Sprintf("org/tiny@01000100@0@%016x", n+1) }
+	const chunks = 16
+	inStore := func(k *Cache, n int) bool { return kvstore.NewView(k.store, kvstore.Here).Has("r\x00" + chunk(n)) }
+	eventually(t, "the other member has a chunk", func() bool {
+		theirs := 0
+		for n := range chunks {
+			set(chunk(n))
+			if inStore(all[1], n) {
+				theirs++
+			}
+		}
+		return theirs > 2
+	})
+	if told := h.all(); len(told) > 0 {
+		t.Errorf("%v are told while they are there", told)
+	}
+	for n := 0; ; n++ {
+		set(fmt.Sprint("filler", n))
+		left := 0
+		for i := range chunks {
+			if inStore(all[0], i) || inStore(all[1], i) {
+				left++
+			}
+		}
+		if left == 0 {
+			break
+		}
+		if n > 10_000 {
+			t.Fatalf("after %d values %d chunks are there still", n, left)
+		}
+	}
+	eventually(t, "all that was lost is told", func() bool { return len(h.all()) == chunks })
+}
+
+// safeHearer remembers the hashes that it is told.
+type safeHearer struct {
+	mu   sync.Mutex
+	told map[string]bool
+}
+
+func (h *safeHearer) Forget(lost []Lost) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, l := range lost {
+		h.told[l.Hash] = true
+	}
+}
+
+func (h *safeHearer) ForgetAll([]string) {}
+
+func (h *safeHearer) all() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Sorted(maps.Keys(h.told))
 }

@@ -180,7 +180,7 @@ func runDel(c *conn, args [][]byte) error {
 	return nil
 }
 
-// runStrlen answers 0 for what is not in memory, too: it does not read the disk for a length.
+// runStrlen answers 0 for what only L2 has, too: it asks no server for a length.
 func runStrlen(c *conn, args [][]byte) error {
 	size, _, _ := c.server.config.Store.Info(c.key(args[1]))
 	c.out.number(size)

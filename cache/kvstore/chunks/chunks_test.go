@@ -60,6 +60,11 @@ func TestKeyOfServer(t *testing.T) {
 	f("h\x07lmcacheorg/tiny@01000100@0@de348128be77bfd0@a salt@2", `'h' "org/tiny" de348128be77bfd0 0x1000100 "a salt@2"`)
 	f("org/tiny@01000100@1@de348128be77bfd0", `'\x00' "org/tiny" de348128be77bfd0 0x1000100 ""`)
 	f("r\x00org/tiny@1@0@-ab@half@3", `'r' "org/tiny" -ab 0x0 ""`)
+	f("r\x00team a@org/tiny@01000100@0@de348128be77bfd0", `'r' "org/tiny" de348128be77bfd0 0x1000100 ""`)
+	f("r\x00vllm@org/tiny@01000100@0@de348128be77bfd0@a salt", `'r' "org/tiny" de348128be77bfd0 0x1000100 "a salt"`)
+	f("r\x00team@ab12@01000100@0@de348128be77bfd0@5", `'r' "ab12" de348128be77bfd0 0x1000100 "5"`)
+	f("r\x00team@deadbeef@01000100@0@de348128be77bfd0", `'r' "deadbeef" de348128be77bfd0 0x1000100 ""`)
+	f("r\x00team@8@01000100@0@de348128be77bfd0", `'r' "8" de348128be77bfd0 0x1000100 ""`)
 }
 
 // metadata packs what LMCache packs: little-endian int32s.

@@ -33,6 +33,7 @@ const (
 	metadataSuffix = "metadata"
 	payloadSuffix  = "kv_bytes"
 	maxModel       = 256 // bytes of a model's name
+	rankDigits     = 8   // of kv_rank in a server's key; no world has ten million workers
 )
 
 // ParseKey reads a key. false = LMCache makes no such keys.
@@ -42,17 +43,16 @@ func ParseKey(key string) (k Key, ok bool) {
 	} else if rest, ok := strings.CutSuffix(key, payloadSuffix); ok {
 		key, k.Kind = rest, Payload
 	}
-	switch { // the doors keep clients apart by what stands before the key
-	case len(key) > 2 && key[0] == 'r' && key[1] < ' ': // the Redis door: and the database
-		k.Door, key = key[0], key[2:]
-	case len(key) > 2 && key[0] == 'h' && key[1] < ' ': // the HyperPod door: and the bucket's length, and the bucket
-		k.Door, key = key[0], key[min(len(key), 2+int(key[1])):]
-	}
+	k.Door, key = cutDoor(key)
 	key = strings.TrimPrefix(key, "vllm@")
 	var rest, first, second, dtype string
 	k.Model, rest, _ = strings.Cut(key, "@")
 	first, rest, _ = strings.Cut(rest, "@")
 	second, rest, ok = strings.Cut(rest, "@")
+	if len(second) == rankDigits && isHex(second) { // the valkey adapter's key_prefix stands before a server's key
+		k.Model, first = first, second
+		second, rest, ok = strings.Cut(rest, "@")
+	}
 	if !ok || k.Model == "" || len(k.Model) > maxModel || !isHex(first) || !isHex(second) ||
 		!utf8.ValidString(k.Model) { // it is shown
 		return Key{}, false
@@ -61,7 +61,7 @@ func ParseKey(key string) (k Key, ok bool) {
 	if !isHex(strings.TrimPrefix(k.Hash, "-")) {
 		return Key{}, false
 	}
-	if len(first) == 8 { // kv_rank has eight digits, and no world has ten million workers
+	if len(first) == rankDigits {
 		rank, _ := strconv.ParseUint(first, 16, 32)
 		k.Part, k.Rank, k.Salt = first+"@"+second, uint32(rank), rest
 		return k, true
@@ -73,6 +73,17 @@ func ParseKey(key string) (k Key, ok bool) {
 		k.Part += "@" + layer
 	}
 	return k, true
+}
+
+// cutDoor returns the door's mark and what the client named the key: what stands before it keeps clients apart.
+func cutDoor(key string) (door byte, rest string) {
+	switch {
+	case len(key) > 2 && key[0] == 'r' && key[1] < ' ': // the Redis door: and the database
+		return key[0], key[2:]
+	case len(key) > 2 && key[0] == 'h' && key[1] < ' ': // the HyperPod door: and the bucket's length, and the bucket
+		return key[0], key[min(len(key), 2+int(key[1])):]
+	}
+	return 0, key
 }
 
 func isDecimal(s string) bool {

@@ -18,7 +18,8 @@
 // the background after an Exists that did not know. So the first Exists of a key may miss a value that is there: one
 // that was put before this daemon started, while it was cut off, or a moment ago. It may also say yes to a value that
 // the servers have evicted since. A Get finds that out; the index of a server that was flushed, came back empty or was
-// down is dropped within a second. Two halves of half a million keys each bound it.
+// down is dropped within a second. Check finds it out too, for the keys that it is given: by the servers' own EXISTS,
+// which is no use of a value for their LRU. Two halves of half a million keys each bound it.
 //
 // A client that waits for ever must not be told yes wrongly. For it there is Sure: once a second each server is asked
 // how many values it has evicted, and a fact from before the last eviction is not sure until the server is asked again.

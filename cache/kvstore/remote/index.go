@@ -115,6 +115,19 @@ func (x *index) miss(m mark, now time.Time) {
 	x.absent[m] = now
 }
 
+// lose records that the servers did not have what was known of them before they were asked.
+func (x *index) lose(m mark, asked time.Time) {
+	x.mu.Lock()
+	f, ok := x.newer[m]
+	if !ok {
+		f, ok = x.older[m]
+	}
+	x.mu.Unlock()
+	if ok && f.at < asked.UnixNano() {
+		x.miss(m, asked)
+	}
+}
+
 // missed reports whether they did not have it a moment ago.
 func (x *index) missed(m mark, now time.Time) bool {
 	x.mu.Lock()

@@ -39,13 +39,14 @@ type queue struct {
 	mu       sync.Mutex // guards all below
 	maxBytes int64
 	bytes    int64
+	jobs     map[mark]int // in lanes and at work
 	closed   bool
 }
 
 const laneLength = 2048
 
 func newQueue(maxBytes int64) *queue {
-	q := &queue{maxBytes: maxBytes}
+	q := &queue{maxBytes: maxBytes, jobs: map[mark]int{}}
 	for i := range q.lanes {
 		q.lanes[i] = make(chan *job, laneLength)
 	}
@@ -59,9 +60,11 @@ func (q *queue) push(j *job) bool {
 	if q.closed || q.bytes > 0 && q.bytes+j.size > q.maxBytes {
 		return false
 	}
+	m := markOf(j.key)
 	select {
-	case q.lanes[uint64(markOf(j.key))%uint64(len(q.lanes))] <- j:
+	case q.lanes[uint64(m)%uint64(len(q.lanes))] <- j:
 		q.bytes += j.size
+		q.jobs[m]++
 		return true
 	default:
 		return false
@@ -73,6 +76,18 @@ func (q *queue) done(j *job) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.bytes -= j.size
+	m := markOf(j.key)
+	q.jobs[m]--
+	if q.jobs[m] == 0 {
+		delete(q.jobs, m)
+	}
+}
+
+// has reports whether something of the key is under way.
+func (q *queue) has(key string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.jobs[markOf(key)] > 0
 }
 
 func (q *queue) waiting() int64 {

@@ -74,8 +74,8 @@ func (r *Remote) Sure(key string) bool {
 }
 
 // Unsure reports whether nothing can be said of a key that Exists says is not there: its server does not answer, or
-// values are on their way.
-func (r *Remote) Unsure(key string) bool { return !r.servers.up(key) || r.queue.waiting() > 0 }
+// its value is on the way.
+func (r *Remote) Unsure(key string) bool { return !r.servers.up(key) || r.queue.has(key) }
 
 func (r *Remote) askLater(key string) {
 	select {

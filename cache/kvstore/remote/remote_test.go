@@ -210,4 +210,70 @@ func TestURLs(t *testing.T) {
 	f("", "")
 }
 
+// TestCheck: what a Redis has evicted or deleted is found out by a check, which is no use of what is there. What it
+// cannot be asked about stays known.
+func TestCheck(t *testing.T) {
+	r := startRedis(t, "--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lfu")
+	d := startDaemon(t, Config{Memory: true, Redis: &Redis{URL: "redis://" + r.addr, Prefix: "p:"}})
+	for _, key := range []string{"kept", "lost"} {
+		d.put(key, 1000)
+	}
+	d.written()
+	d.forget("kept")
+	d.forget("lost")
+	r.do("DEL", "p:lost")
+	used := r.bare.Do(t.Context(), "OBJECT", "FREQ", "p:kept").Val()
+	if !d.exists("lost") {
+		t.Fatal("the daemon knows of the loss before it has asked")
+	}
+	d.remote.Check(t.Context(), []string{"kept", "lost", "never there"})
+	if d.exists("lost") || !d.exists("kept") {
+		t.Errorf("after a check the lost value is there: %v, the other: %v", d.exists("lost"), d.exists("kept"))
+	}
+	if now := r.bare.Do(t.Context(), "OBJECT", "FREQ", "p:kept").Val(); now != used {
+		t.Errorf("the frequency of use is %v; want %v as before", now, used)
+	}
+	r.signal(stop)
+	d.remote.Check(t.Context(), []string{"kept"})
+	r.signal(cont)
+	eventually(t, "the value is there after an outage", func() bool { return d.exists("kept") })
+}
+
+// TestCheckAndPut: a value that was put while a check was under way is not taken for lost.
+func TestCheckAndPut(t *testing.T) {
+	x := newIndex()
+	x.add(1, fact{size: 1})
+	asked := time.Now().Add(time.Nanosecond)
+	x.add(2, fact{size: 1})
+	x.newer[2] = fact{size: 1, at: asked.UnixNano()}
+	x.newer[1] = fact{size: 1, at: asked.UnixNano() - 1}
+	x.lose(1, asked)
+	x.lose(2, asked)
+	if _, known := x.find(1, now()); known {
+		t.Error("what was known before is known still")
+	}
+	if _, known := x.find(2, now()); !known {
+		t.Error("what was put meanwhile is forgotten")
+	}
+}
+
+// TestUnderWay: a key is under way until all that was pushed of it is done, and another is not.
+func TestUnderWay(t *testing.T) {
+	q := newQueue(1000)
+	jobs := []*job{{key: "k", size: 1}, {key: "k", remove: true}}
+	for _, j := range jobs {
+		if q.has("k") != (j.remove) || !q.push(j) || !q.has("k") || q.has("other") {
+			t.Fatalf("pushed %+v: k is under way: %v, another: %v", j, q.has("k"), q.has("other"))
+		}
+	}
+	q.done(jobs[0])
+	if !q.has("k") {
+		t.Error("after one of two k is not under way")
+	}
+	q.done(jobs[1])
+	if q.has("k") || len(q.jobs) != 0 {
+		t.Error("k is under way when all is done")
+	}
+}
+
 func now() time.Time { return time.Now() }

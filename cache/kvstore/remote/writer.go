@@ -207,6 +207,44 @@ func (r *Remote) askOne(ctx context.Context, at redis.Cmdable, keys []string) {
 	}
 }
 
+// Check asks the servers whether they have keys, and forgets what they have not. To them that is no use of the values.
+func (r *Remote) Check(ctx context.Context, keys []string) {
+	byServer := map[redis.Cmdable][]string{}
+	for _, key := range keys {
+		if _, known := r.known(key); known && r.servers.up(key) && !r.servers.own(key) {
+			if at, err := r.servers.at(key); err == nil {
+				byServer[at] = append(byServer[at], key)
+			}
+		}
+	}
+	for at, list := range byServer {
+		for some := range slices.Chunk(list, probeBatch) {
+			r.checkOne(ctx, at, some)
+		}
+	}
+}
+
+func (r *Remote) checkOne(ctx context.Context, at redis.Cmdable, keys []string) {
+	ctx, cancel := context.WithTimeout(ctx, r.config.Timeout)
+	defer cancel()
+	there := make([]*redis.IntCmd, len(keys))
+	asked := time.Now()
+	_, err := at.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, key := range keys {
+			there[i] = p.Exists(ctx, r.name(key)) // STRLEN would be a use
+		}
+		return nil
+	})
+	if err != nil {
+		return
+	}
+	for i, key := range keys {
+		if there[i].Val() == 0 {
+			r.index.lose(markOf(key), asked)
+		}
+	}
+}
+
 // tend looks after the servers, and deletes what they still have of what was deleted here.
 func (r *Remote) tend(ctx context.Context) {
 	tick := time.NewTicker(tendEvery)

@@ -132,7 +132,7 @@ func (d *Disk) restore(path string) error {
 			delete(old.segment.keys, r.key)
 			d.remove(r.key)
 		}
-		if r.expires.IsZero() || now.Before(r.expires) {
+		if !r.over(now) {
 			d.put(place{segment: g, at: at, record: r})
 		}
 	})
@@ -179,13 +179,24 @@ func (d *Disk) Exists(key string, keep time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	p, ok := d.index[key]
-	if !ok || !p.record.expires.IsZero() && !time.Now().Before(p.record.expires) {
+	if !ok || p.record.over(time.Now()) {
 		return false
 	}
 	if keep.After(p.segment.keep) {
 		p.segment.keep = keep
 	}
 	return true
+}
+
+// Info returns the length and the end of a value, as kvstore.Informed.
+func (d *Disk) Info(key string) (size int64, expires time.Time, ok bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	p, ok := d.index[key]
+	if !ok || p.record.over(time.Now()) {
+		return 0, time.Time{}, false
+	}
+	return p.record.size, p.record.expires, true
 }
 
 // Delete forgets the key. Its record is marked later, by Run.
@@ -314,4 +325,7 @@ func (d *Disk) closeFiles() {
 	}
 }
 
-var _ kvstore.Backing = (*Disk)(nil)
+var (
+	_ kvstore.Backing  = (*Disk)(nil)
+	_ kvstore.Informed = (*Disk)(nil)
+)

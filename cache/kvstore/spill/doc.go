@@ -25,6 +25,9 @@
 // Nobody waits for it. A value is written as long as it is leased, up to Config.MaxQueue bytes at a time; what comes
 // faster is skipped and counted. An error stops writing for five seconds and is logged; clients see none of it.
 //
+// What becomes of a value whose time is over? It is a miss at once, and forgotten when its key is looked at, a thousand
+// a second. Its room goes with its segment.
+//
 // What lost: a file a value, which is two files for each of LMCache's chunks and a folder of a hundred thousand; to
 // write when memory evicts, which makes a put wait for the disk.
 package spill

@@ -34,6 +34,8 @@ func (r *record) head() int64 { return roundUp(headerBytes + int64(len(r.key))) 
 // bytes is the room that the record and its value take.
 func (r *record) bytes() int64 { return r.head() + roundUp(r.size) }
 
+func (r *record) over(now time.Time) bool { return !r.expires.IsZero() && !now.Before(r.expires) }
+
 // encode returns the header and the key.
 func (r *record) encode() []byte {
 	b := make([]byte, headerBytes, headerBytes+len(r.key))

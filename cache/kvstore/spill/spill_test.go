@@ -306,3 +306,51 @@ func FuzzScan(f *testing.F) {
 		}
 	})
 }
+
+// TestEndOfSpilled: a value whose time ends on the disk is forgotten and noted, though nobody asks for it; another is not.
+func TestEndOfSpilled(t *testing.T) {
+	x := start(t, t.TempDir(), MinBytes)
+	x.put("lasting", 5, kvstore.Terms{})
+	x.put("short", 5, kvstore.Terms{Life: 200 * time.Millisecond})
+	x.put("replaced", 5, kvstore.Terms{Life: 200 * time.Millisecond})
+	x.put("replaced", 5, kvstore.Terms{Life: time.Hour})
+	var lost []string
+	eventually(t, "the end is noted", func() bool {
+		keys, _ := x.losses.Take(nil)
+		lost = append(lost, keys...)
+		return len(lost) > 0
+	})
+	if got := fmt.Sprint(lost); got != "[short]" {
+		t.Errorf("%s are noted; want short alone", got)
+	}
+	if s := x.disk.Stats(); s.Values != 2 {
+		t.Errorf("after the end: %+v", s)
+	}
+	if !x.get("lasting", 5) || !x.get("replaced", 5) {
+		t.Error("what has time left is gone")
+	}
+}
+
+// TestInfoOfSpilled: the length and the end of a value that only the disk has are known.
+func TestInfoOfSpilled(t *testing.T) {
+	x := start(t, t.TempDir(), MinBytes)
+	x.put("short", 5, kvstore.Terms{Life: time.Hour})
+	x.put("lasting", 1<<20, kvstore.Terms{})
+	x.settled()
+	for i := range 20 {
+		x.put(fmt.Sprint("more", i), 1<<20, kvstore.Terms{})
+		x.settled()
+	}
+	if n := x.store.Page("short", "", 1); len(n) != 1 || n[0].Memory {
+		t.Fatalf("memory has not evicted it: %+v", n)
+	}
+	if size, ends, ok := x.store.Info("lasting"); size != 1<<20 || !ends.IsZero() || !ok {
+		t.Errorf("%d bytes, an end at %s, %v; want 1 MiB without an end", size, ends, ok)
+	}
+	if size, ends, ok := x.store.Info("short"); size != 5 || time.Until(ends).Round(time.Hour) != time.Hour || !ok {
+		t.Errorf("%d bytes, an end at %s, %v; want 5 and an end in an hour", size, ends, ok)
+	}
+	if _, _, ok := x.store.Info("none"); ok {
+		t.Error("a key that was never put is there")
+	}
+}

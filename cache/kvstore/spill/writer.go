@@ -10,6 +10,7 @@ import (
 func (d *Disk) Run(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
+	after := ""
 	for {
 		select {
 		case <-ctx.Done():
@@ -18,9 +19,32 @@ func (d *Disk) Run(ctx context.Context) {
 		case j := <-d.jobs:
 			d.write(j)
 		case <-tick.C:
+			after = d.expire(after)
 		}
 		d.markDead()
 	}
+}
+
+// looked is at how many keys a second whether their time is over: a million in a quarter of an hour.
+const looked = 1000
+
+// expire forgets those of the keys behind one whose time is over. It returns the one to go on behind; "" = from the
+// beginning. Their records stay as they are: a start does not take them up.
+func (d *Disk) expire(after string) string {
+	page := d.keys.Page("", after, looked)
+	now := time.Now()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, i := range page {
+		if p, ok := d.index[i.Key]; ok && p.record.over(now) {
+			d.forget(p)
+			d.config.Losses.Note(i.Key)
+		}
+	}
+	if len(page) < looked {
+		return ""
+	}
+	return page[len(page)-1].Key
 }
 
 // giveBack ends the leases of what waits.
