@@ -67,21 +67,29 @@ func (b *beside) quantile(i int, q float64) time.Duration {
 // grows.
 //
 // The other pool's p99 is to be within 10 % of what it is without the strategy. The ratio is printed with an interval:
-// how many rounds are enough to show it depends on what else the machine does.
+// how many rounds are enough to show it depends on what else the machine does. A request that is held in one try may
+// have waited for something else that the machine did: what a strategy does it does in each of three.
 func neighbour(l *lab, what disturbance) (ok bool, seen string) {
-	b, err := rounded(l, what)
-	if err != nil {
-		return false, err.Error()
+	const tries = 3
+	for try := 1; ; try++ {
+		b, err := rounded(l, what)
+		if err != nil {
+			return false, err.Error()
+		}
+		var p99, longest [3]time.Duration
+		for i := range p99 {
+			p99[i], longest[i] = b.quantile(i, .99).Round(10*time.Microsecond), round(b.quantile(i, 1))
+		}
+		held := longest[1] > 2*max(longest[0], longest[2])+setAside ||
+			b.own[1] > 2*max(b.own[0], b.own[2])+setAside
+		if held && try < tries && l.ctx.Err() == nil {
+			continue
+		}
+		ok = !held && max(b.grew, b.peak) < 128<<20 && (b.failed == [3]int{} || what.lies)
+		return ok, fmt.Sprintf("another pool's p99 without %v, with %v, without %v: %s; "+
+			"longest %v; its own longest %v, not answered %v; memory +%s, at most +%s; try %d",
+			p99[0], p99[1], p99[2], b.told(), longest, b.own, b.failed, mb(b.grew), mb(b.peak), try)
 	}
-	var p99, longest [3]time.Duration
-	for i := range p99 {
-		p99[i], longest[i] = b.quantile(i, .99).Round(10*time.Microsecond), round(b.quantile(i, 1))
-	}
-	ok = longest[1] <= 2*max(longest[0], longest[2])+setAside && b.own[1] <= 2*max(b.own[0], b.own[2])+setAside &&
-		max(b.grew, b.peak) < 128<<20 && (b.failed == [3]int{} || what.lies)
-	return ok, fmt.Sprintf("another pool's p99 without %v, with %v, without %v: %s; "+
-		"longest %v; its own longest %v, not answered %v; memory +%s, at most +%s",
-		p99[0], p99[1], p99[2], b.told(), longest, b.own, b.failed, mb(b.grew), mb(b.peak))
 }
 
 // setAside is what a strategy's picks take until it is set aside: five of 5 ms on each of two cores, twice over for
