@@ -2,6 +2,7 @@ package prefix
 
 import (
 	"fmt"
+	"slices"
 )
 
 // check proves all that forest promises, and that every counter is right.
@@ -61,20 +62,14 @@ func (x *Index) checkNode(n *node, nodes *int, seen, recs []int) error {
 			return fmt.Errorf("slot %d holds a child and %d of %d of its parent", h.slot, up.held.length(h.slot), len(up.run))
 		}
 	}
-	if len(n.kids.many) == 1 || n.kids.many != nil && n.kids.one != nil {
-		return fmt.Errorf("kids: one %p, many %d", n.kids.one, len(n.kids.many))
-	}
-	all := []*node{}
-	if n.kids.one != nil {
-		all = append(all, n.kids.one)
-	}
-	for first, k := range n.kids.many {
-		if k.run[0] != first {
-			return fmt.Errorf("child under another's hash")
-		}
-		all = append(all, k)
+	all := slices.Collect(n.kids.all)
+	if many := n.kids.many; many != nil && (n.kids.one != nil || many.size() < 2 || many.size() != len(all)) {
+		return fmt.Errorf("kids: one %p, many %d of %d", n.kids.one, len(all), many.size())
 	}
 	for _, k := range all {
+		if n.kids.get(k.run[0]) != k {
+			return fmt.Errorf("child under another's hash")
+		}
 		if k.parent != n {
 			return fmt.Errorf("child with another parent")
 		}
@@ -105,7 +100,7 @@ func (x *Index) checkWorker(slot, blocks, recs int) error {
 		}
 		stamp = rec.stamp
 		place[rec.node] = n
-		for _, k := range rec.node.kids.many {
+		for k := range rec.node.kids.all {
 			if place[k] == 0 && k.held.length(uint32(slot)) > 0 {
 				return fmt.Errorf("a child is newer than its parent")
 			}

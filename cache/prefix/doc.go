@@ -37,7 +37,7 @@
 //
 // # How the files lie
 //
-// index over directory over namespace over forest (forest, touch), made of node, holders and the worker's lru. match is
-// the walk of a lookup. cursor reads a worker's LRU in parts, for who writes it down. reuse learns from a forest of its
-// own how likely a block of some age is asked for again.
+// index over directory over namespace over forest (forest, touch), made of node, kids, holders and the worker's lru.
+// match is the walk of a lookup. cursor reads a worker's LRU in parts, for who writes it down. reuse learns from a
+// forest of its own how likely a block of some age is asked for again.
 package prefix

@@ -44,7 +44,7 @@ func (f *forest) split(n *node, c int) *node {
 		below = append(below, h)
 	}
 	n.held = below
-	up.kids.one = n
+	up.kids.put(n)
 	n.parent = up
 	f.nodes++
 	return up
@@ -167,10 +167,7 @@ func (f *forest) prune(root *node) {
 		if n.parent != nil {
 			f.nodes--
 		}
-		if n.kids.one != nil {
-			stack = append(stack, n.kids.one)
-		}
-		for _, k := range n.kids.many {
+		for k := range n.kids.all {
 			stack = append(stack, k)
 		}
 	}

@@ -30,52 +30,6 @@ func (n *node) renewed(parent *node, run []uint64) *node {
 	return n
 }
 
-// kids are a node's children by the first hash of their run. Most nodes have none or one and need no map.
-type kids struct {
-	one  *node
-	many map[uint64]*node // two or more
-}
-
-func (k *kids) none() bool { return k.one == nil && k.many == nil }
-
-func (k *kids) get(first uint64) *node {
-	if k.many != nil {
-		return k.many[first]
-	}
-	if k.one != nil && k.one.run[0] == first {
-		return k.one
-	}
-	return nil
-}
-
-// put adds n, or sets it in the place of the child with the same first hash.
-func (k *kids) put(n *node) {
-	switch {
-	case k.many != nil:
-		k.many[n.run[0]] = n
-	case k.one == nil || k.one.run[0] == n.run[0]:
-		k.one = n
-	default:
-		k.many = map[uint64]*node{k.one.run[0]: k.one, n.run[0]: n}
-		k.one = nil
-	}
-}
-
-// remove takes away the child whose run starts with first.
-func (k *kids) remove(first uint64) {
-	if k.many == nil {
-		k.one = nil
-		return
-	}
-	delete(k.many, first)
-	if len(k.many) == 1 {
-		for _, n := range k.many {
-			k.one = n
-		}
-		k.many = nil
-	}
-}
-
 // set gives the node its run, which is not empty.
 func (n *node) set(run []uint64) {
 	n.run = run
