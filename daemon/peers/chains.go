@@ -1,17 +1,17 @@
 package peers
 
-import (
-	"slices"
-	"sync"
-)
+import "sync"
 
 const (
 	// anchorEvery is how far apart the blocks of a chain are by which its inside is found. A chain that leaves another in
-	// between repeats at most 15 hashes, 120 bytes, and one block in 16 costs an entry in a map.
+	// between repeats at most 15 hashes, 120 bytes, and one block in 16 costs an entry in a table.
 	anchorEvery = 16
-	// maxGeneration is the hashes of one generation: 8 MB, and with three of them some 35 MB a pool.
+	// maxGeneration is the hashes of one generation: 8 MB, and with three of them some 40 MB a pool.
 	maxGeneration = 1 << 20
-	generations   = 3
+	// maxPlaces is the entries of one generation, which are a sixth of the hashes or fewer, unless each chain adds but one
+	// or two: a table that grows to more would have a request wait for milliseconds.
+	maxPlaces   = maxGeneration / 4
+	generations = 3
 )
 
 // chains remembers the chains that were told in one stream, by whomever. A message names the beginning of a chain by
@@ -22,59 +22,18 @@ const (
 // full again before the first hearer has forgotten it, and before the stream has lost it. Safe for concurrent use.
 type chains struct {
 	mu     sync.Mutex // guards all below
-	gens   [generations]map[uint64]place
+	gens   [generations]places
 	gen    uint32 // the number of gens[0]
 	blocks int    // hashes in gens[0]
 	floor  uint32 // a chain whose beginning was told in an older generation is not named
 
-	room []uint64 // for the hashes of the next runs
-}
-
-// hashesAtOnce is how many hashes share a piece of memory, which lasts as long as any run of them. Runs share none:
-// they name each other, so a new one would keep all that ever were.
-const hashesAtOnce = 2048
-
-// run is a piece of a chain as it was told.
-type run struct {
-	before place
-	depth  int // blocks before it
-	hashes []uint64
-	root   uint32 // generation in which the first block of the chain was told
-	next   *run   // the newest run after the end of this one
-}
-
-// place is where one stands in a chain: after the first n blocks of a run, and all before it.
-type place struct {
-	run *run
-	n   int
-}
-
-// depth is the blocks up to the place.
-func (l place) depth() int {
-	if l.run == nil {
-		return 0
-	}
-	return l.run.depth + l.n
-}
-
-// full writes the chain up to the place into room, which grows as needed.
-func (l place) full(room []uint64) []uint64 {
-	n := l.depth()
-	if cap(room) < n {
-		room = make([]uint64, n, n+n/4)
-	}
-	room = room[:n]
-	for l.run != nil {
-		copy(room[l.run.depth:], l.run.hashes[:l.n])
-		l = l.run.before
-	}
-	return room
+	room []uint64 // for what hear returns
 }
 
 func newChains() *chains {
 	c := &chains{}
 	for i := range c.gens {
-		c.gens[i] = map[uint64]place{}
+		c.gens[i] = newPlaces(0)
 	}
 	return c
 }
@@ -104,9 +63,9 @@ func (c *chains) begins(l place, chain []uint64) bool {
 	return d > 0 && d <= len(chain) && l.run.root >= c.floor && chain[d-1] == l.run.hashes[l.n-1]
 }
 
-// hear enters what another router told, and returns the whole chain in room. It reports false if the beginning is not
-// known.
-func (c *chains) hear(parent uint64, depth int, rest, room []uint64) ([]uint64, bool) {
+// hear enters what another router told, and returns the whole chain, which is valid until the next call and not to be
+// changed. It reports false if the beginning is not known.
+func (c *chains) hear(parent uint64, depth int, rest []uint64) ([]uint64, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var at place
@@ -114,12 +73,15 @@ func (c *chains) hear(parent uint64, depth int, rest, room []uint64) ([]uint64, 
 		var ok bool
 		at, ok = c.find(parent)
 		if !ok || at.depth() != depth {
-			return room[:0], false
+			return nil, false
 		}
 	}
-	room = append(at.full(room), rest...)
-	c.enter(at, rest)
-	return room, true
+	end := c.enter(at, rest)
+	if end.run != nil && end.run.depth == 0 {
+		return end.run.hashes[:end.n:end.n], true
+	}
+	c.room = end.full(c.room)
+	return c.room, true
 }
 
 // restart has everything told in full from now on: what was told before did not reach everybody.
@@ -146,7 +108,7 @@ func (c *chains) held() int {
 
 func (c *chains) turn() {
 	copy(c.gens[1:], c.gens[:])
-	c.gens[0] = make(map[uint64]place, len(c.gens[1])) // as much will be told again
+	c.gens[0] = newPlaces(c.gens[1].used) // as much will be told again
 	c.gen++
 	c.blocks = 0
 	c.floor = max(c.floor, c.gen-1)
@@ -154,8 +116,7 @@ func (c *chains) turn() {
 
 // deepest returns the longest beginning of chain that may be named, as far as it finds one. If a block is known, so are
 // the anchors before it: a search for the last known anchor finds it, from the end, as most of a chat was told before.
-// From there the runs themselves say how far they agree, at no look into a map. Of several runs that go on from one end
-// it follows the newest: to repeat the others' hashes is cheaper than to look for each.
+// From there the run itself says how far it agrees.
 func (c *chains) deepest(chain []uint64) (at place) {
 	if n := len(chain); n > 0 { // it was told before as it is
 		if l, ok := c.named(chain[n-1]); ok && l.depth() == n {
@@ -184,13 +145,23 @@ func (c *chains) deepest(chain []uint64) (at place) {
 	if at.run == nil {
 		return c.shallow(chain)
 	}
-	for r, n := at.run, at.n; r != nil && r.root >= c.floor; r, n = r.next, 0 {
-		more := r.hashes[n:]
-		d := r.depth + n
-		if len(more) > len(chain)-d || !slices.Equal(more, chain[d:d+len(more)]) {
-			break
+	return c.along(at, chain)
+}
+
+// along goes on from a place in the chain to where its run ends, or else as far as both agree if that may be named.
+func (c *chains) along(at place, chain []uint64) place {
+	more, rest := at.run.hashes[at.n:], chain[at.depth():]
+	n := 0
+	for n < min(len(more), len(rest)) && more[n] == rest[n] {
+		n++
+	}
+	if n == len(more) {
+		return place{at.run, at.n + n}
+	}
+	if n > 0 {
+		if l, ok := c.named(rest[n-1]); ok && l.depth() == at.depth()+n {
+			return l
 		}
-		at = place{r, len(r.hashes)}
 	}
 	return at
 }
@@ -213,7 +184,7 @@ func (c *chains) named(hash uint64) (place, bool) {
 
 func (c *chains) find(hash uint64) (place, bool) {
 	for i := range c.gens {
-		if l, ok := c.gens[i][hash]; ok {
+		if l, ok := c.gens[i].get(hash); ok {
 			return l, true
 		}
 	}
@@ -225,36 +196,37 @@ func (c *chains) enter(at place, hashes []uint64) place {
 	if len(hashes) == 0 {
 		return at
 	}
-	if c.blocks >= maxGeneration {
+	if c.blocks >= maxGeneration || c.gens[0].used >= maxPlaces {
 		c.turn()
 	}
-	r := &run{before: at, depth: at.depth(), hashes: c.kept(hashes), root: c.gen}
-	if at.run != nil {
-		r.root = at.run.root
-		if at.n == len(at.run.hashes) {
-			at.run.next = r
+	r, from := at.run, at.n
+	if r == nil || from < len(r.hashes) { // what follows it differs
+		r, from = &run{before: at, depth: at.depth(), root: c.gen}, 0
+		if at.run != nil {
+			r.root = at.run.root
 		}
 	}
+	r.hashes = grow(r.hashes, hashes)
 	c.blocks += len(hashes)
-	young := c.gens[0]
-	for n := anchorEvery - r.depth%anchorEvery; n < len(hashes); n += anchorEvery {
-		young[hashes[n-1]] = place{r, n}
+	young, end := &c.gens[0], place{r, len(r.hashes)}
+	for n := from + anchorEvery - (r.depth+from)%anchorEvery; n < end.n; n += anchorEvery {
+		young.put(r.hashes[n-1], place{r, n})
 	}
-	end := place{r, len(hashes)}
-	young[hashes[len(hashes)-1]] = end
+	young.put(r.hashes[end.n-1], end)
 	return end
 }
 
-// kept copies hashes to where they stay.
-func (c *chains) kept(hashes []uint64) []uint64 {
-	n := len(hashes)
-	if len(c.room) < n {
-		c.room = make([]uint64, max(hashesAtOnce, n))
+// grow appends hashes to those of a run, with half of it to spare if there were any: a chat goes on, and what was told
+// of it before stays valid.
+func grow(old, more []uint64) []uint64 {
+	if need := len(old) + len(more); need > cap(old) {
+		spare := need / 2
+		if len(old) == 0 {
+			spare = 0
+		}
+		old = append(make([]uint64, 0, need+spare), old...)
 	}
-	all := c.room[:n:n]
-	c.room = c.room[n:]
-	copy(all, hashes)
-	return all
+	return append(old, more...)
 }
 
 // told writes a chain of which what others know is named.

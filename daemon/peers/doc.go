@@ -67,9 +67,9 @@
 //
 // # How the files lie
 //
-// Without sockets, clock and goroutines, so that routers can be simulated (Ends): chains, wire, teller and hearer with
-// routers; said is what a request leaves on its way for the teller to write later. With them: link is Redis, cable a
-// connection of its own to it and lane who uses that, member one pool, tend what it does every second, gripes what it
-// logs; peers runs tell and hear over all, and health knows whether Redis is there. statewire is the bytes of a state
-// file, and statefile reads and writes it.
+// Without sockets, clock and goroutines, so that routers can be simulated (Ends): chains with places, wire, teller and
+// hearer with routers; said is what a request leaves on its way for the teller to write later. With them: link is
+// Redis, cable a connection of its own to it and lane who uses that, member one pool, tend what it does every second,
+// gripes what it logs; peers runs tell and hear over all, and health knows whether Redis is there. statewire is the
+// bytes of a state file, and statefile reads and writes it.
 package peers

@@ -37,8 +37,7 @@ type Hearer struct {
 	replay   bool
 	late     bool // the frame at hand had been missing: what was held then counts, what was in flight does not
 	r        reader
-	rest     []uint64 // rooms for chains
-	room     []uint64
+	rest     []uint64 // room for chains
 	all      [][]uint64
 	asked    bool // another wants to know what is in flight here
 	restart  bool // another does not know the beginnings of what is told here
@@ -230,15 +229,15 @@ func (h *Hearer) sent(s *sender, now time.Time) {
 	s.open[id] = h.pool.Hear(&told, all, !h.replay, at, now)
 }
 
-// chain reads a chain and returns all of it; false if its beginning is not known. It is valid until the next call.
+// chain reads a chain and returns all of it; false if its beginning is not known. It is valid until the next call, and
+// not to be changed.
 func (h *Hearer) chain() ([]uint64, bool) {
 	parent, depth, rest := h.r.chain(h.rest)
 	h.rest = rest
 	if h.r.bad {
 		return nil, false
 	}
-	chain, ok := h.chains.hear(parent, depth, rest, h.room)
-	h.room = chain
+	chain, ok := h.chains.hear(parent, depth, rest)
 	if !ok {
 		h.counts.Unlinked++
 		h.unlinked = true

@@ -266,7 +266,7 @@ func TestChainsAreWhole(t *testing.T) {
 		}
 		_, parent, depth, rest := from.tell(chain, place{})
 		sent += len(rest)
-		got, ok := to.hear(parent, depth, slices.Clone(rest), nil)
+		got, ok := to.hear(parent, depth, slices.Clone(rest))
 		if !ok || !slices.Equal(got, chain) {
 			t.Fatalf("chain %d of %d: heard %d, %v; named a beginning of %d", i, len(chain), len(got), ok, depth)
 		}
@@ -282,7 +282,7 @@ func TestChainsAreWhole(t *testing.T) {
 	if _, _, depth, _ := one.tell(all[0], place{}); depth != 0 {
 		t.Errorf("after a restart a beginning of %d is named", depth)
 	}
-	if _, ok := two.hear(12345, 9, nil, nil); ok {
+	if _, ok := two.hear(12345, 9, nil); ok {
 		t.Error("an unknown beginning is found")
 	}
 }

@@ -1,0 +1,51 @@
+package peers
+
+import (
+	"slices"
+	"testing"
+)
+
+// Chains of one new block each make an entry a block: a generation ends before its table gets so large that it takes
+// long to grow.
+func TestManyShortChainsEndAGeneration(t *testing.T) {
+	one, two := newChains(), newChains()
+	for i := uint64(1); i <= 3*maxPlaces; i++ {
+		_, parent, depth, rest := one.tell([]uint64{i}, place{})
+		if got, ok := two.hear(parent, depth, rest); !ok || !slices.Equal(got, []uint64{i}) {
+			t.Fatalf("chain %d: heard %v, %v", i, got, ok)
+		}
+		if n := one.gens[0].used; n > maxPlaces {
+			t.Fatalf("chain %d: %d places in a generation; want at most %d", i, n, maxPlaces)
+		}
+	}
+	if one.gen != 2 || two.gen != 2 || one.held() != maxPlaces {
+		t.Errorf("generations %d and %d, %d hashes in the newest; want 2, 2, %d", one.gen, two.gen, one.held(), maxPlaces)
+	}
+	if _, _, depth, _ := one.tell([]uint64{3 * maxPlaces, 7}, place{}); depth != 1 {
+		t.Errorf("the newest chain is named to a depth of %d; want 1", depth)
+	}
+}
+
+// A chat is told turn by turn in one run, a second one that leaves it at the end of a turn names all of it up to there,
+// and one that leaves it inside a turn all but the last blocks.
+func TestTurnsShareTheirRun(t *testing.T) {
+	c := newChains()
+	var chat []uint64
+	for turn := range 10 {
+		for i := range 21 {
+			chat = append(chat, uint64(1000*turn+i+1))
+		}
+		if _, _, depth, rest := c.tell(chat, place{}); depth != 21*turn || len(rest) != 21 {
+			t.Fatalf("turn %d: named %d, told %d", turn, depth, len(rest))
+		}
+	}
+	if at, _ := c.find(chat[len(chat)-1]); at.run.depth != 0 || at.n != len(chat) {
+		t.Errorf("the chat ends in a run at %d; want one run of %d", at.run.depth, len(chat))
+	}
+	if _, _, depth, _ := c.tell(append(slices.Clone(chat[:105]), 77), place{}); depth != 105 {
+		t.Errorf("a chat that leaves it after five turns is named to %d; want 105", depth)
+	}
+	if _, _, depth, _ := c.tell(append(slices.Clone(chat[:110]), 78), place{}); depth < 110-anchorEvery || depth > 110 {
+		t.Errorf("a chat that leaves it at 110 is named to %d; want 96", depth)
+	}
+}

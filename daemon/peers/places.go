@@ -1,0 +1,102 @@
+package peers
+
+import "math/bits"
+
+// run is a piece of a chain as it was told, which grows with the chain: a chat is one or two runs however many its
+// turns. Each run that is read to put a chain together lies elsewhere, in memory that was not read for long.
+type run struct {
+	before place
+	depth  int // blocks before it
+	hashes []uint64
+	root   uint32 // generation in which the first block of the chain was told
+}
+
+// place is where one stands in a chain: after the first n blocks of a run, and all before it.
+type place struct {
+	run *run
+	n   int
+}
+
+// depth is the blocks up to the place.
+func (l place) depth() int {
+	if l.run == nil {
+		return 0
+	}
+	return l.run.depth + l.n
+}
+
+// full writes the chain up to the place into room, which grows as needed.
+func (l place) full(room []uint64) []uint64 {
+	n := l.depth()
+	if cap(room) < n {
+		room = make([]uint64, n, n+n/4)
+	}
+	room = room[:n]
+	for l.run != nil {
+		copy(room[l.run.depth:], l.run.hashes[:l.n])
+		l = l.run.before
+	}
+	return room
+}
+
+// leastPlaces is the room that a table of places begins with: 24 KB.
+const leastPlaces = 1 << 10
+
+// places finds places in chains by the hash before them. What another router tells is looked up in memory that was not
+// read for long, where a built-in map takes four reads or five, each of which waits for the one before it. This table
+// takes one. Nothing is ever taken out of it. A hash is made with a secret, so nobody from outside can choose many for
+// one slot.
+type places struct {
+	slots []slot // a power of two, of which a quarter is free
+	shift int    // 64 less the bits of an index
+	used  int
+}
+
+// slot is an entry, or free if it has no run.
+type slot struct {
+	hash uint64
+	place
+}
+
+// newPlaces has room for so many.
+func newPlaces(n int) (p places) {
+	p.resize(max(leastPlaces, 1<<bits.Len(uint(n+n/3))))
+	return p
+}
+
+func (p *places) resize(slots int) {
+	p.slots, p.shift = make([]slot, slots), 64-bits.Len(uint(slots-1))
+}
+
+// slot returns where the hash is, or the free slot where it belongs. The hashes of tests count up: the multiplier
+// spreads these too.
+func (p *places) slot(hash uint64) *slot {
+	for i := hash * 0x9e3779b97f4a7c15 >> p.shift; ; i++ {
+		s := &p.slots[i&uint64(len(p.slots)-1)]
+		if s.hash == hash || s.run == nil {
+			return s
+		}
+	}
+}
+
+func (p *places) get(hash uint64) (place, bool) {
+	s := p.slot(hash)
+	return s.place, s.run != nil
+}
+
+func (p *places) put(hash uint64, l place) {
+	if p.used >= len(p.slots)*3/4 {
+		old := p.slots
+		p.resize(2 * len(old))
+		for i := range old {
+			if s := &old[i]; s.run != nil {
+				*p.slot(s.hash) = *s
+			}
+		}
+	}
+	s := p.slot(hash)
+	if s.run == nil {
+		p.used++
+	}
+	*s = slot{hash, l}
+}
