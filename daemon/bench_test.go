@@ -2,19 +2,11 @@ package daemon
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/warmpath/warmpath/conf"
-	"github.com/warmpath/warmpath/daemon/operator"
 )
 
 // terse is a worker that costs next to nothing and allocates nothing.
@@ -63,7 +55,7 @@ func terse(b *testing.B) (url string) {
 // BenchmarkRequest is a chat of so many bytes, from the client's write to its read of the whole answer, over
 // loopback: the allocations are the daemon's alone, the time is also the client's and the worker's.
 func BenchmarkRequest(b *testing.B) {
-	addr := served(b, settings("prefixaware", terse(b)))
+	addr := start(b, settings("prefixaware", terse(b)), 1).Addr()
 	for _, size := range []int{1, 32, 256} {
 		b.Run(fmt.Sprint(size, "KB"), func(b *testing.B) { ask(b, addr, size<<10) })
 	}
@@ -72,35 +64,10 @@ func BenchmarkRequest(b *testing.B) {
 // BenchmarkShadow is the same chat of 4 KB with a shadow beside the strategy that serves, and without one.
 func BenchmarkShadow(b *testing.B) {
 	url := terse(b)
-	alone := served(b, settings("prefixaware", url))
-	beside := served(b, settings("prefixaware", url)+"[[pools.shadow]]\nstrategy = \"roundrobin\"\n")
+	alone := start(b, settings("prefixaware", url), 1).Addr()
+	beside := start(b, settings("prefixaware", url)+"[[pools.shadow]]\nstrategy = \"roundrobin\"\n", 1).Addr()
 	b.Run("alone", func(b *testing.B) { ask(b, alone, 4<<10) })
 	b.Run("beside", func(b *testing.B) { ask(b, beside, 4<<10) })
-}
-
-// served runs a daemon until the benchmark's end and returns where it serves.
-func served(b *testing.B, text string) (addr string) {
-	b.Helper()
-	file := filepath.Join(b.TempDir(), "warmpath.toml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		b.Fatal(err)
-	}
-	c, err := conf.Load(file)
-	if err != nil {
-		b.Fatal(err)
-	}
-	d, err := New(c, slog.New(slog.DiscardHandler))
-	if err != nil {
-		b.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- d.Run(ctx) }()
-	b.Cleanup(func() { cancel(); <-ended; d.Close() })
-	for end := time.Now().Add(10 * time.Second); operator.Describe(d.shown())[0].Up == 0 && time.Now().Before(end); {
-		time.Sleep(10 * time.Millisecond)
-	}
-	return d.Addr()
 }
 
 func ask(b *testing.B, addr string, size int) {

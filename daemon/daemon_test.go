@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,50 +24,54 @@ import (
 // running is a daemon under test on ports of its own.
 type running struct {
 	*Daemon
-	t    *testing.T
+	t    testing.TB
 	file string
 	stop func() error // drains and returns Run's error; once
 }
 
-// start writes the configuration, runs a daemon on it, and waits until n workers are up in all.
-func start(t *testing.T, toml string, n int) *running {
+// build writes the configuration and makes a daemon of it, which does not run.
+func build(t testing.TB, file, toml string, log *slog.Logger) *Daemon {
 	t.Helper()
-	if _, err := plugins.Builtin("prefixaware"); err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "warmpath.toml")
 	write(t, file, toml)
 	c, err := conf.Load(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := New(c, slog.New(slog.DiscardHandler))
+	d, err := New(c, log)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return d
+}
+
+// launch writes the configuration and runs a daemon on it until the test's end.
+func launch(t testing.TB, toml string, log *slog.Logger) *running {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "warmpath.toml")
+	d := build(t, file, toml, log)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- d.Run(ctx) }()
 	r := &running{Daemon: d, t: t, file: file}
-	stopped := false
-	r.stop = func() error {
-		if stopped {
-			return nil
-		}
-		stopped = true
-		cancel()
-		err := <-ended
-		d.Close()
-		return err
-	}
+	r.stop = sync.OnceValue(func() error { cancel(); err := <-ended; d.Close(); return err })
 	t.Cleanup(func() { _ = r.stop() })
+	return r
+}
+
+// start launches a daemon that logs nothing, and waits until n workers are up in all.
+func start(t testing.TB, toml string, n int) *running {
+	t.Helper()
+	if _, err := plugins.Builtin("prefixaware"); err != nil {
+		t.Fatal(err)
+	}
+	r := launch(t, toml, slog.New(slog.DiscardHandler))
 	if n > 0 { // else nothing is waited for: they may be up at once, or never
 		r.waitUp(n)
 	}
 	return r
 }
 
-func write(t *testing.T, file, text string) {
+func write(t testing.TB, file, text string) {
 	t.Helper()
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -92,7 +97,7 @@ func (r *running) waitUp(n int) {
 // describe is what /api/v1/pools says.
 func (r *running) describe() []operator.PoolState { return operator.Describe(r.shown()) }
 
-func eventually(t *testing.T, what string, ok func() bool) {
+func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		if ok() {
@@ -147,7 +152,7 @@ func (r *running) do(method, path, body string, header ...string) seen {
 	return do(r.t, method, "http://"+r.Addr()+path, body, header...)
 }
 
-func do(t *testing.T, method, url, body string, header ...string) seen {
+func do(t testing.TB, method, url, body string, header ...string) seen {
 	t.Helper()
 	req, err := http.NewRequest(method, url, strings.NewReader(body))
 	if err != nil {
@@ -179,7 +184,7 @@ func chatBody(stream bool, m []message) string {
 }
 
 // text gathers an answer's content and cached tokens, streamed or not.
-func (s seen) text(t *testing.T) (content string, cached int) {
+func (s seen) text(t testing.TB) (content string, cached int) {
 	t.Helper()
 	type part struct{ Content string }
 	var c struct {

@@ -3,7 +3,6 @@ package daemon
 import (
 	"fmt"
 	"net"
-	"net/http"
 	"net/http/httptest"
 	"runtime"
 	"strconv"
@@ -25,22 +24,13 @@ func TestFleetFollowsItsName(t *testing.T) {
 	t.Cleanup(func() { nameServers = was })
 	nameServers = n.Resolver()
 	held, release := make(chan bool, 1), make(chan bool)
-	serve := func(at string) http.HandlerFunc {
-		return func(rw http.ResponseWriter, r *http.Request) {
-			if r.Header.Get("X-Hold") != "" {
-				held <- true
-				<-release
-			}
-			fmt.Fprintf(rw, `{"choices":[{"index":0,"text":%q,"finish_reason":"stop"}]}`, at)
-		}
-	}
 	port := strconv.Itoa(porttest.Row(t, 1, "127.0.0.2", "127.0.0.3"))
 	for _, ip := range []string{"127.0.0.2", "127.0.0.3"} {
 		l, err := net.Listen("tcp", net.JoinHostPort(ip, port))
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := httptest.NewUnstartedServer(fakeWorker(t, serve(ip)).Config.Handler)
+		s := httptest.NewUnstartedServer(fakeWorker(t, releasing(ip, held, release)).Config.Handler)
 		s.Listener.Close()
 		s.Listener = l
 		s.Start()

@@ -13,14 +13,14 @@ import (
 	"github.com/warmpath/warmpath/daemon/vllmsim"
 )
 
-// releasing answers, and a request with X-Hold only when it is released; a stream has begun by then.
-func releasing(held chan<- bool, release <-chan bool) http.HandlerFunc {
+// releasing answers with that text, and a request with X-Hold only when it is released; a stream has begun by then.
+func releasing(answer string, held chan<- bool, release <-chan bool) http.HandlerFunc {
 	return func(rw http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		stream := strings.Contains(string(body), `"stream":true`)
 		if stream {
 			rw.Header().Set("Content-Type", "text/event-stream")
-			io.WriteString(rw, "data: {\"choices\":[{\"index\":0,\"text\":\"a\"}]}\n\n")
+			fmt.Fprintf(rw, "data: {\"choices\":[{\"index\":0,\"text\":%q}]}\n\n", answer)
 			rw.(http.Flusher).Flush()
 		}
 		if r.Header.Get("X-Hold") != "" {
@@ -30,7 +30,7 @@ func releasing(held chan<- bool, release <-chan bool) http.HandlerFunc {
 		if stream {
 			io.WriteString(rw, "data: {\"choices\":[{\"index\":0,\"text\":\"\",\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
 		} else {
-			io.WriteString(rw, `{"choices":[{"index":0,"text":"a","finish_reason":"stop"}]}`)
+			fmt.Fprintf(rw, `{"choices":[{"index":0,"text":%q,"finish_reason":"stop"}]}`, answer)
 		}
 	}
 }
@@ -39,7 +39,7 @@ func releasing(held chan<- bool, release <-chan bool) http.HandlerFunc {
 // takes nothing that was sent ahead behind those. Behind a stream that began before, and did not say so, it takes one.
 func TestDrainEndsConnections(t *testing.T) {
 	held, release := make(chan bool, 8), make(chan bool)
-	w := fakeWorker(t, releasing(held, release))
+	w := fakeWorker(t, releasing("a", held, release))
 	r, lines := startLogged(t, settings("prefixaware", w.URL), 1)
 	dial := func(requests string) (net.Conn, *bufio.Reader) {
 		t.Helper()

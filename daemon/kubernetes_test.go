@@ -3,7 +3,6 @@ package daemon
 import (
 	"fmt"
 	"net"
-	"net/http"
 	"net/http/httptest"
 	"strconv"
 	"strings"
@@ -17,15 +16,6 @@ import (
 // says so, ends what it has, and leaves with its endpoint.
 func TestFleetFollowsKubernetes(t *testing.T) {
 	held, release := make(chan bool, 1), make(chan bool)
-	serve := func(at string) http.HandlerFunc {
-		return func(rw http.ResponseWriter, r *http.Request) {
-			if r.Header.Get("X-Hold") != "" {
-				held <- true
-				<-release
-			}
-			fmt.Fprintf(rw, `{"choices":[{"index":0,"text":%q,"finish_reason":"stop"}]}`, at)
-		}
-	}
 	k := kubetest.Start(t)
 	list := func(name string, port int, terminating bool) {
 		k.Set("vllm", "slice-"+name, port, kubetest.Pod{Name: name, Address: "127.0.0.1", Ready: !terminating,
@@ -33,7 +23,7 @@ func TestFleetFollowsKubernetes(t *testing.T) {
 	}
 	ports := map[string]int{}
 	for _, name := range []string{"pod-a", "pod-b"} {
-		s := httptest.NewServer(fakeWorker(t, serve(name)).Config.Handler)
+		s := httptest.NewServer(fakeWorker(t, releasing(name, held, release)).Config.Handler)
 		t.Cleanup(s.Close)
 		_, port, _ := net.SplitHostPort(s.Listener.Addr().String())
 		ports[name], _ = strconv.Atoi(port)

@@ -1,16 +1,13 @@
 package daemon
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
-	"github.com/warmpath/warmpath/conf"
 	"github.com/warmpath/warmpath/conf/logtest"
 	"github.com/warmpath/warmpath/daemon/vllmsim"
 )
@@ -35,23 +32,8 @@ func (l *logLines) wait(t *testing.T, msg string) map[string]any {
 // startLogged is start with the log kept. up < 0 waits for nobody.
 func startLogged(t *testing.T, toml string, up int) (*running, *logLines) {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "warmpath.toml")
-	write(t, file, toml)
-	c, err := conf.Load(file)
-	if err != nil {
-		t.Fatal(err)
-	}
 	lines := &logLines{}
-	d, err := New(c, slog.New(slog.NewJSONHandler(lines, &slog.HandlerOptions{Level: slog.LevelDebug})))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- d.Run(ctx) }()
-	r := &running{Daemon: d, t: t, file: file}
-	r.stop = sync.OnceValue(func() error { cancel(); err := <-ended; d.Close(); return err })
-	t.Cleanup(func() { _ = r.stop() })
+	r := launch(t, toml, slog.New(slog.NewJSONHandler(lines, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	if up >= 0 {
 		r.waitUp(up)
 	}

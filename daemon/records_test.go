@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,19 +22,8 @@ import (
 // TestRecordsAreDecidedAgain: the module that has served comes to each of its choices again from the access log alone;
 // another differs, and loses tokens that were held; lines that cannot be read are named.
 func TestRecordsAreDecidedAgain(t *testing.T) {
-	log := filepath.Join(t.TempDir(), "access.log")
-	r := start(t, withServer(settings("prefixaware", sims(t, 3, vllmsim.Config{}).URLs()...),
-		fmt.Sprintf("access_log = %q\nexplain_log = \"all\"", log)), 3)
-	rng := rand.New(rand.NewPCG(10, 4))
 	const requests = 30
-	for i := range requests {
-		body := fmt.Sprintf(`{"model":"sim","prompt":%q,"max_tokens":2}`, words(rand.New(rand.NewPCG(1, rng.Uint64N(4))), 100+20*i))
-		if s := r.do("POST", "/v1/completions", body); s.status != 200 {
-			t.Fatal(s.status, s.body)
-		}
-	}
-	eventually(t, "a line each", func() bool { return len(logged(t, log)) == requests })
-	text, err := os.ReadFile(log)
+	text, err := os.ReadFile(explained(t, requests))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,24 +17,28 @@ import (
 	"github.com/warmpath/warmpath/sdk/sdktest"
 )
 
-// TestALoggedDecisionIsDecidedAgain: what a line of the access log holds is enough for the strategy to come to the same
-// choice, without the daemon.
-func TestALoggedDecisionIsDecidedAgain(t *testing.T) {
-	log := filepath.Join(t.TempDir(), "access.log")
-	toml := withServer(settings("prefixaware", sims(t, 3, vllmsim.Config{}).URLs()...),
-		fmt.Sprintf("access_log = %q\nexplain_log = \"all\"", log))
-	r := start(t, toml, 3)
+// explained has so many requests, of which some share their prompts' beginnings, decided by prefixaware among three
+// workers. It returns the access log, which explains each.
+func explained(t *testing.T, requests int) (log string) {
+	t.Helper()
+	log = filepath.Join(t.TempDir(), "access.log")
+	r := start(t, withServer(settings("prefixaware", sims(t, 3, vllmsim.Config{}).URLs()...),
+		fmt.Sprintf("access_log = %q\nexplain_log = \"all\"", log)), 3)
 	rng := rand.New(rand.NewPCG(10, 4))
-	const requests = 30
 	for i := range requests {
 		body := fmt.Sprintf(`{"model":"sim","prompt":%q,"max_tokens":2}`, words(rand.New(rand.NewPCG(1, rng.Uint64N(4))), 100+20*i))
 		if s := r.do("POST", "/v1/completions", body); s.status != 200 {
 			t.Fatal(s.status, s.body)
 		}
 	}
-	var lines []map[string]any
-	eventually(t, "a line each", func() bool { lines = logged(t, log); return len(lines) == requests })
-	for i, line := range lines {
+	eventually(t, "a line each", func() bool { return len(logged(t, log)) == requests })
+	return log
+}
+
+// TestALoggedDecisionIsDecidedAgain: what a line of the access log holds is enough for the strategy to come to the same
+// choice, without the daemon.
+func TestALoggedDecisionIsDecidedAgain(t *testing.T) {
+	for i, line := range logged(t, explained(t, 30)) {
 		frame := decodeFrame(t, fmt.Sprint(line["packed_frame"]))
 		again := frame.Run(t, plugins.Native("prefixaware"))
 		first, _ := line["candidates"].([]any)[0].(map[string]any)
