@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -85,8 +84,8 @@ func (b *body) small() bool {
 	return !b.events && b.a.resp.Length >= 0 && b.a.resp.Length <= most
 }
 
-// whole reads a small answer to its end, into the memory of room if that is enough.
-func (b *body) whole(room []byte) ([]byte, *failure) {
+// whole reads a small answer to its end.
+func (b *body) whole() ([]byte, *failure) {
 	if b.plain != nil {
 		text, err := io.ReadAll(b.plain)
 		if err != nil {
@@ -95,7 +94,7 @@ func (b *body) whole(room []byte) ([]byte, *failure) {
 		return text, nil
 	}
 	length := b.a.resp.Length
-	text := slices.Grow(room[:0], int(length)+1)[:length+1]
+	text := make([]byte, length+1)
 	_, err := io.ReadFull(b.a.resp, text[:length])
 	if err == nil {
 		_, err = b.a.resp.Read(text[length:]) // its end gives the connection back

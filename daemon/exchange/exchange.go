@@ -31,14 +31,10 @@ type Exchange struct {
 	out     Outbound
 	fields  [8]upstream.Field // room for out.Header: vLLM sends 4
 	tries   int               // attempts
-	text    []byte            // memory of out.Body, used again
 }
 
 // exchanges keeps those that nobody looks at any more: 2.7 KB that a request would allocate.
 var exchanges = sync.Pool{New: func() any { return new(Exchange) }}
-
-// KeptText bounds the bytes of a Body whose memory Release gives back: another answer is read into it.
-const KeptText = 4 << 10
 
 // forgotten reports whether nobody else can look at the exchange any more: its only attempt was heard to its end, and
 // nothing can call it late, neither its worker's fall, nor a context of its own, nor a deadline.
@@ -50,11 +46,7 @@ func (e *Exchange) forgotten() bool {
 // reuse gives the exchange to another request, if nobody else can look at it.
 func (e *Exchange) reuse() {
 	if e.forgotten() {
-		text := e.text
-		if cap(text) > KeptText {
-			text = nil
-		}
-		*e = Exchange{text: text}
+		*e = Exchange{}
 		exchanges.Put(e)
 	}
 }
@@ -236,9 +228,8 @@ func (e *Exchange) receive(client *upstream.Client, a *attempt) (*Outbound, *fai
 	out := &e.out
 	*out = Outbound{Status: resp.Status, Length: b.length(), Header: e.fields[:0]}
 	if b.small() {
-		text, f := b.whole(e.text)
+		text, f := b.whole()
 		if f == nil {
-			e.text = text
 			f = e.judge(&b.body, text)
 		}
 		if f != nil {
@@ -250,7 +241,6 @@ func (e *Exchange) receive(client *upstream.Client, a *attempt) (*Outbound, *fai
 			return nil, f
 		}
 		out.Stream = b
-		e.text = nil // a stream may last for minutes
 	}
 	e.complete(out, b)
 	return out, nil

@@ -134,8 +134,7 @@ type Outbound struct {
 	of interface{ reuse() } // the exchange whose memory the answer is in; nil = none, and nothing is used again
 }
 
-// Release gives the memory of an answer back that has been passed on. Nothing of it may be used after, but a Body of
-// more than KeptText bytes.
+// Release gives the memory of an answer back that has been passed on. But for Body, nothing of it may be used after.
 func (o *Outbound) Release() {
 	if o.of != nil {
 		o.of.reuse()

@@ -253,9 +253,5 @@ func respond(fc *fasthttp.RequestCtx, out *exchange.Outbound) {
 		}
 		response.Header.Add(f.Name, f.Value)
 	}
-	if len(out.Body) > exchange.KeptText {
-		response.SetBodyRaw(out.Body)
-		return
-	}
-	response.SetBody(out.Body) // a copy: the answer is released before it is written
+	response.SetBodyRaw(out.Body)
 }

@@ -91,10 +91,11 @@
 // waits for it (memory/idle-connection, medians of six in turns; nginx .4). An open stream holds 4 KB of stack and 10
 // of heap, of which the largest part, the exchange, is 2.3; the rest is what the collector lets grow.
 //
-// Small answers that are read into the memory of an exchange that has ended: .99 at 1 KB, .98 for chats (in turns, a
-// busy machine). A line's fields that are stored once each, with their names: .91 of the time of four candidates. In
-// one run of 24 rounds beside nginx the first 8 took 33 us a request of 1 KB and the others 29: by perf, 6 in 100 of a
-// young process are pages that it touches first, which the ring and the heap do some 80,000 requests long.
+// A line's fields that are stored once each, with their names: .91 of the time of four candidates. In one run of 24
+// rounds beside nginx the first 8 took 33 us a request of 1 KB and the others 29: by perf, 6 in 100 of a young process
+// are pages that it touches first, which the ring and the heap do some 80,000 requests long. Small answers that were
+// read into the memory of an exchange that has ended, and copied: .99 and 1.03 at 1 KB, 1.02 at 32 KB, .98 for chats:
+// given up.
 //
 // Left alone: a build by a profile (-pgo, of these loads, 10,600 samples): 1.02, 1.01 and .99 at 1 KB, .99, .99 and
 // .97 for chats, .98 at 32 KB, .95 and 1.07 a chunk, for a second compilation of all packages beside that of the
