@@ -56,9 +56,9 @@ func (p *parking) look(last int64) {
 	}
 }
 
-// Await calls then, on whatever goroutine, once there is something to read: data or the client's end. At until, or up
-// to parkEvery later, it is called without. Nothing is held for a connection that waits, no goroutine either, where the
-// system and the connection let that be; else then is called at once, to wait in Read.
+// Await calls then, on whatever goroutine, once there is something to read: data or the client's end, or c is closed.
+// At until, or up to parkEvery later, it is called without. Nothing is held for a connection that waits, no goroutine
+// either, where the system and the connection let that be; else then is called at once, to wait in Read.
 func (c *Conn) Await(until time.Time, then func()) {
 	if c.tls != nil || c.census.parking.parked == nil || time.Until(until) < 2*parkEvery {
 		then()

@@ -160,7 +160,7 @@ func TestNotParked(t *testing.T) {
 }
 
 // TestAwait: who awaits something of a client is called once it comes, whether data or the client's end, or when time is
-// up, and once only.
+// up or the connection closed, and once only.
 func TestAwait(t *testing.T) {
 	l := open(t, Config{Parked: func(*Conn) {}, parkEvery: time.Millisecond}, nil)
 	for what, c := range map[string]struct {
@@ -174,6 +174,7 @@ func TestAwait(t *testing.T) {
 		"the client's end":         {patience, false, func(c net.Conn) { c.Close() }, io.EOF},
 		"an end that was there":    {patience, true, func(c net.Conn) { c.Close() }, io.EOF},
 		"nothing, for a while":     {2*parkEvery + 10*time.Millisecond, false, func(net.Conn) {}, os.ErrDeadlineExceeded},
+		"a drain, which closes it": {patience, false, nil, net.ErrClosed},
 		"nothing, for a short one": {time.Millisecond, false, func(net.Conn) {}, os.ErrDeadlineExceeded},
 	} {
 		client := dialed(t, l)
@@ -193,7 +194,10 @@ func TestAwait(t *testing.T) {
 			_, err := conn.Read(make([]byte, 1))
 			called <- err
 		})
-		if !c.before {
+		switch {
+		case c.want == net.ErrClosed:
+			conn.Close()
+		case !c.before:
 			c.come(client)
 		}
 		select {
