@@ -64,18 +64,12 @@ func (r *reception) failed(v *visit, fc *fasthttp.RequestCtx, p any) {
 	r.allowPage(fc)
 }
 
-// awaitRequest has the connection wait for the next request, and be served on. fasthttp counts a connection without one
-// as busy in its first 5 s, and a drain would wait for it. It also holds 25 KB for one that waits longer.
+// awaitRequest waits for the next request, and serves the connection on. fasthttp counts a connection without one as
+// busy in its first 5 s, and a drain would wait for it. It also holds 25 KB for one that waits longer.
 func (r *reception) awaitRequest(conn *listen.Conn, idle time.Duration) {
-	until := time.Now().Add(r.traffic.park(conn, idle))
-	conn.Await(until, func() { r.serveNext(conn, until) })
-}
-
-// serveNext serves a connection on whose next request is there, or comes by then.
-func (r *reception) serveNext(conn *listen.Conn, until time.Time) {
 	first := make([]byte, 1)
 	n := 0
-	if conn.SetReadDeadline(until) == nil {
+	if conn.SetReadDeadline(time.Now().Add(r.traffic.park(conn, idle))) == nil {
 		n, _ = conn.Read(first)
 	}
 	r.traffic.unpark(conn)

@@ -182,7 +182,6 @@ func (c *Conn) Close() error {
 	}
 	c.census.parking.remove(c)
 	c.census.watcher.remove(&c.presence, c.raw) // before the descriptor can belong to another
-	defer c.presence.stir()                     // who awaits something hears of it in Read
 	defer c.census.leave()
 	if c.tls != nil {
 		return c.tls.Close()

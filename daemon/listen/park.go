@@ -49,27 +49,8 @@ func (p *parking) begin(parked func(*Conn), every time.Duration) {
 func (p *parking) look(last int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now := time.Now()
 	for c := range p.conns {
 		c.readBy.dismiss(c.raw, last)
-		c.presence.stirLate(now)
-	}
-}
-
-// Await calls then, on whatever goroutine, once there is something to read: data or the client's end, or c is closed.
-// At until, or up to parkEvery later, it is called without. Nothing is held for a connection that waits, no goroutine
-// either, where the system and the connection let that be; else then is called at once, to wait in Read.
-func (c *Conn) Await(until time.Time, then func()) {
-	if c.tls != nil || c.census.parking.parked == nil || time.Until(until) < 2*parkEvery {
-		then()
-		return
-	}
-	c.presence.await(until, func() {
-		_ = c.census.watcher.await(&c.presence, c.raw, false) // of one that is closed: Read says so
-		then()
-	})
-	if c.census.watcher.await(&c.presence, c.raw, true) != nil {
-		c.presence.stir()
 	}
 }
 

@@ -2,14 +2,11 @@ package listen
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"os"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -44,15 +41,13 @@ func parkingFront(t *testing.T, every time.Duration) (l *Listener, parked chan *
 	})
 	// As the front does: the wait for the first byte is the parker's.
 	back = func(c *Conn) {
-		c.Await(time.Now().Add(patience), func() {
-			first := make([]byte, 1)
-			if n, _ := c.Read(first); n == 0 {
-				c.Close()
-				return
-			}
-			c.Unread(first)
-			_ = s.ServeConn(c.Lease())
-		})
+		first := make([]byte, 1)
+		if n, _ := c.Read(first); n == 0 {
+			c.Close()
+			return
+		}
+		c.Unread(first)
+		_ = s.ServeConn(c.Lease())
 	}
 	return l, parked, back
 }
@@ -156,94 +151,6 @@ func TestNotParked(t *testing.T) {
 			t.Errorf("%s: parked %d times more", what, n)
 		}
 		c.Close()
-	}
-}
-
-// TestAwait: who awaits something of a client is called once it comes, whether data or the client's end, or when time is
-// up or the connection closed, and once only.
-func TestAwait(t *testing.T) {
-	l := open(t, Config{Parked: func(*Conn) {}, parkEvery: time.Millisecond}, nil)
-	for what, c := range map[string]struct {
-		until  time.Duration
-		before bool // it comes before anybody awaits it
-		come   func(net.Conn)
-		want   error
-	}{
-		"data":                     {patience, false, func(c net.Conn) { io.WriteString(c, "x") }, nil},
-		"data that is there":       {patience, true, func(c net.Conn) { io.WriteString(c, "x") }, nil},
-		"the client's end":         {patience, false, func(c net.Conn) { c.Close() }, io.EOF},
-		"an end that was there":    {patience, true, func(c net.Conn) { c.Close() }, io.EOF},
-		"nothing, for a while":     {2*parkEvery + 10*time.Millisecond, false, func(net.Conn) {}, os.ErrDeadlineExceeded},
-		"a drain, which closes it": {patience, false, nil, net.ErrClosed},
-		"nothing, for a short one": {time.Millisecond, false, func(net.Conn) {}, os.ErrDeadlineExceeded},
-	} {
-		client := dialed(t, l)
-		accepted, err := l.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
-		conn := TakeOver(accepted)
-		if c.before {
-			c.come(client)
-			time.Sleep(10 * time.Millisecond)
-		}
-		until := time.Now().Add(c.until)
-		called := make(chan error, 10)
-		conn.Await(until, func() {
-			conn.SetReadDeadline(until)
-			_, err := conn.Read(make([]byte, 1))
-			called <- err
-		})
-		switch {
-		case c.want == net.ErrClosed:
-			conn.Close()
-		case !c.before:
-			c.come(client)
-		}
-		select {
-		case err := <-called:
-			if !errors.Is(err, c.want) {
-				t.Errorf("%s: read %v; want %v", what, err, c.want)
-			}
-		case <-time.After(patience):
-			t.Errorf("%s: nobody is called", what)
-		}
-		io.WriteString(client, "y") // nobody awaits that
-		conn.Close()
-		if n := len(called); n > 0 {
-			t.Errorf("%s: called %d times more", what, n)
-		}
-	}
-}
-
-// TestAwaitHoldsNoGoroutine: connections that wait are waited for by none.
-func TestAwaitHoldsNoGoroutine(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("only there")
-	}
-	const conns = 200
-	l := open(t, Config{Parked: func(*Conn) {}}, nil)
-	before := runtime.NumGoroutine()
-	woken := make(chan struct{}, conns)
-	var clients []talk
-	for range conns {
-		clients = append(clients, dialed(t, l))
-		accepted, err := l.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
-		conn := TakeOver(accepted)
-		t.Cleanup(func() { conn.Close() })
-		conn.Await(time.Now().Add(patience), func() { woken <- struct{}{} })
-	}
-	if n := runtime.NumGoroutine() - before; n >= conns/2 {
-		t.Errorf("%d goroutines for %d connections that wait", n, conns)
-	}
-	for _, c := range clients {
-		io.WriteString(c, "x")
-	}
-	for range conns {
-		<-woken
 	}
 }
 

@@ -87,9 +87,10 @@
 // workers .85 of what it was (three runs in turns: .75, .95, .85). With all rows priced in one call: a pick in a loaded
 // fleet of 256 from 8.6 to 5.9 us, of 16 from .87 to .79, in an idle one from 11.7 to 8.5 and from 2.3 to 2.1.
 //
-// A connection that waits for its client held 22.8 KB, 8.1 since room listen parks it, and holds 3.9 since no goroutine
-// waits for it (memory/idle-connection, medians of six in turns; nginx .4). An open stream holds 4 KB of stack and 10
-// of heap, of which the largest part, the exchange, is 2.3; the rest is what the collector lets grow.
+// A connection that waits for its client held 22.8 KB, and holds 8.1 since room listen parks it. Without a goroutine it
+// would be 3.9: room listen says why not (memory/idle-connection, medians of six in turns; nginx .4). An open stream
+// holds 4 KB of stack and 10 of heap, of which the largest part, the exchange, is 2.3; the rest is what the collector
+// lets grow.
 //
 // A line's fields that are stored once each, with their names: .91 of the time of four candidates. In one run of 24
 // rounds beside nginx the first 8 took 33 us a request of 1 KB and the others 29: by perf, 6 in 100 of a young process
