@@ -3,7 +3,6 @@ package daemon
 import (
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/warmpath/warmpath/conf/porttest"
 	"github.com/warmpath/warmpath/conf/redistest"
 )
 
@@ -168,40 +168,11 @@ func TestSpilledChunksAreNotForgotten(t *testing.T) {
 	}
 }
 
-// overTCP is an address that leads to the socket of a Redis: L2 has no other, and a port is not free for sure.
-func overTCP(t *testing.T, socket string) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			from, err := l.Accept()
-			if err != nil {
-				return
-			}
-			to, err := net.Dial("unix", socket)
-			if err != nil {
-				from.Close()
-				continue
-			}
-			for _, pair := range [][2]net.Conn{{from, to}, {to, from}} {
-				go func() {
-					_, _ = io.Copy(pair[0], pair[1])
-					pair[0].Close()
-					pair[1].Close()
-				}()
-			}
-		}
-	}()
-	return l.Addr().String()
-}
-
 // What only a Redis has is believed to be there until that has lost it, though nobody asks for it.
 func TestChunksLostInRedisAreForgotten(t *testing.T) {
-	r := redistest.Start(t)
-	s := newShelves(t, fmt.Sprintf("[kv_cache.l2]\nenabled = true\nbackend = \"redis\"\ntimeout = \"10s\"\nurl = \"redis://%s\"\n", overTCP(t, r.Socket())))
+	port := fmt.Sprint(porttest.Row(t, 1)) // L2 knows no sockets
+	r := redistest.Start(t, "--bind", "127.0.0.1", "--port", port)
+	s := newShelves(t, "[kv_cache.l2]\nenabled = true\nbackend = \"redis\"\ntimeout = \"10s\"\nurl = \"redis://127.0.0.1:"+port+"\"\n")
 	for n := range 2 {
 		s.put(n)
 		s.tell(n, "resp", true)
