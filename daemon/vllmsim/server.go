@@ -68,9 +68,13 @@ func (s *Server) listen(addr string) error {
 	case s.http != nil:
 		return fmt.Errorf("vllmsim: the worker listens on %s already", s.addr)
 	}
-	l, err := net.Listen("tcp", anyPort(addr))
-	for i := 0; err != nil && strings.HasSuffix(addr, ":0") && i < portTries; i++ { // another found it first
+	var l net.Listener
+	var err error
+	for i := 0; i <= portTries; i++ { // another may have the port that is found for 0
 		l, err = net.Listen("tcp", anyPort(addr))
+		if err == nil || !strings.HasSuffix(addr, ":0") {
+			break
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("vllmsim: worker %q: %w; choose a free address", s.cfg.ID, err)
