@@ -133,10 +133,10 @@ func TestFaults(t *testing.T) {
 			}
 		})
 	}
-	f("killed", func(r *redisServer, _ *daemon) { r.kill() }, "does not answer&level=WARN&"+"server=",
+	f("killed", func(r *redisServer, _ *daemon) { r.Kill() }, "does not answer&level=WARN&"+"server=",
 		func(r *redisServer) { r.start() }, "is back&down_for=")
-	f("stopped", func(r *redisServer, _ *daemon) { r.signal(stop) }, "does not answer&timeout",
-		func(r *redisServer) { r.signal(cont) }, "is back&down_for=")
+	f("stopped", func(r *redisServer, _ *daemon) { r.Signal(stop) }, "does not answer&timeout",
+		func(r *redisServer) { r.Signal(cont) }, "is back&down_for=")
 	f("flushed", func(r *redisServer, _ *daemon) { r.do("FLUSHALL") }, "was flushed", func(*redisServer) {}, "was flushed")
 	f("full", func(r *redisServer, d *daemon) {
 		r.do("CONFIG", "SET", "maxmemory", "1")
@@ -170,7 +170,7 @@ func TestFailover(t *testing.T) {
 	eventually(t, "the server answers", func() bool { return d.remote.servers.up("k") })
 	x := startTraffic(d)
 	eventually(t, "values come from the master", func() bool { return d.store.Stats().FromFar > 50 })
-	master.kill()
+	master.Kill()
 	eventually(t, "the master is down", func() bool { return log.has("does not answer") })
 	eventually(t, "the replica is there", func() bool { return log.has("is back") })
 	before := d.store.Stats().FromFar
@@ -194,7 +194,7 @@ func TestClusterNodeDies(t *testing.T) {
 		d.put(fmt.Sprint("k", i), 1000)
 	}
 	d.written()
-	nodes[2].kill()
+	nodes[2].Kill()
 	hits := 0
 	eventually(t, "the node is down", func() bool {
 		hits = 0

@@ -3,11 +3,13 @@ package remote
 import (
 	"crypto/tls"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/warmpath/warmpath/conf/certtest"
+	"github.com/warmpath/warmpath/conf/porttest"
 )
 
 var sizes = []int{0, 1, 28, 4096, 1 << 20, 5 << 20}
@@ -40,9 +42,9 @@ func TestKinds(t *testing.T) {
 	})
 	f("tls", func(t *testing.T) Config {
 		pair := certtest.New(t, t.TempDir(), "redis", "redis")
-		r := newRedis(t, "--tls-cert-file", pair.Cert, "--tls-key-file", pair.Key, "--tls-ca-cert-file", pair.Cert, "--tls-auth-clients", "no")
-		r.args = append(r.args, "--tls-port", r.port(), "--port", "0")
-		r.start()
+		port := strconv.Itoa(porttest.Row(t, 1))
+		r := startRedisAt(t, "127.0.0.1:"+port, "--tls-cert-file", pair.Cert, "--tls-key-file", pair.Key,
+			"--tls-ca-cert-file", pair.Cert, "--tls-auth-clients", "no", "--tls-port", port, "--port", "0")
 		return Config{Redis: &Redis{URL: "rediss://" + r.addr, Prefix: "p:", TLS: &tls.Config{RootCAs: pair.Authority}}}
 	})
 	f("sentinel", func(t *testing.T) Config {
@@ -121,7 +123,7 @@ func TestMemoryOff(t *testing.T) {
 	if n := d.store.Stats(); n.Entries != 0 || n.FromFar != 2 || n.ReservedBytes != 0 {
 		t.Errorf("%+v", n)
 	}
-	r.kill()
+	r.Kill()
 	eventually(t, "the server is down", func() bool { return !d.remote.servers.up("k") })
 	d.put("l", 1000)
 	if !d.get("l", 1000) || !d.exists("l") {
@@ -171,8 +173,8 @@ func TestQueueIsBounded(t *testing.T) {
 	d := startDaemon(t, Config{Memory: true, Queue: 4 << 20, Timeout: 5 * time.Second, Redis: &Redis{URL: "redis://" + r.addr}})
 	d.put("first", 1000)
 	d.written()
-	r.signal(stop)
-	defer r.signal(cont)
+	r.Signal(stop)
+	defer r.Signal(cont)
 	for i := range 20 {
 		d.put(fmt.Sprint("k", i), 1<<20)
 	}
@@ -233,9 +235,9 @@ func TestCheck(t *testing.T) {
 	if now := r.bare.Do(t.Context(), "OBJECT", "FREQ", "p:kept").Val(); now != used {
 		t.Errorf("the frequency of use is %v; want %v as before", now, used)
 	}
-	r.signal(stop)
+	r.Signal(stop)
 	d.remote.Check(t.Context(), []string{"kept"})
-	r.signal(cont)
+	r.Signal(cont)
 	eventually(t, "the value is there after an outage", func() bool { return d.exists("kept") })
 }
 

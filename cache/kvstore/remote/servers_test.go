@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -20,42 +19,30 @@ import (
 
 	"github.com/warmpath/warmpath/cache/kvstore"
 	"github.com/warmpath/warmpath/conf/porttest"
+	"github.com/warmpath/warmpath/conf/redistest"
 )
 
-// redisServer is a redis-server of the test's own.
+// redisServer is a redis-server of the test's own at a port: sentinels and clusters know no sockets.
 type redisServer struct {
+	*redistest.Server
 	t    testing.TB
 	addr string
-	args []string
-	cmd  *exec.Cmd
 	bare *redis.Client
 }
 
-// startRedis skips without a redis-server, but not in CI, where that would hide everything.
 func startRedis(t testing.TB, args ...string) *redisServer {
 	t.Helper()
-	s := newRedis(t, args...)
-	s.start()
-	return s
+	return startRedisAt(t, porttest.Address(t), args...)
 }
 
-func newRedis(t testing.TB, args ...string) *redisServer {
+func startRedisAt(t testing.TB, addr string, args ...string) *redisServer {
 	t.Helper()
-	if _, err := exec.LookPath("redis-server"); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal("there is no redis-server: apt-get install redis-server")
-		}
-		t.Skip("SKIPPED: there is no redis-server, so nothing of Redis is tested here; apt-get install redis-server")
-	}
-	addr := porttest.Address(t)
 	_, port, _ := net.SplitHostPort(addr)
-	s := &redisServer{t: t, addr: addr, args: append([]string{"--bind", "127.0.0.1", "--port", port, "--dir", t.TempDir(),
-		"--save", "", "--appendonly", "no"}, args...)}
+	s := &redisServer{t: t, addr: addr}
+	s.Server = redistest.New(t, append([]string{"--bind", "127.0.0.1", "--port", port, "--appendonly", "no"}, args...)...)
 	s.bare = redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, Protocol: 2, DisableIdentity: true})
-	t.Cleanup(func() {
-		s.bare.Close()
-		s.kill()
-	})
+	t.Cleanup(func() { s.bare.Close() })
+	s.start()
 	return s
 }
 
@@ -67,7 +54,7 @@ func (s *redisServer) port() string {
 // start returns when the server answers; one that asks for a password does so too.
 func (s *redisServer) start() {
 	s.t.Helper()
-	s.run("redis-server", s.args...)
+	s.Launch()
 	eventually(s.t, "redis-server listens", func() bool {
 		c, err := net.Dial("tcp", s.addr)
 		if err == nil {
@@ -75,29 +62,6 @@ func (s *redisServer) start() {
 		}
 		return err == nil
 	})
-}
-
-func (s *redisServer) run(name string, args ...string) {
-	s.t.Helper()
-	s.cmd = exec.Command(name, args...)
-	if err := s.cmd.Start(); err != nil {
-		s.t.Fatal(err)
-	}
-}
-
-func (s *redisServer) kill() {
-	if s.cmd != nil {
-		_ = s.cmd.Process.Kill()
-		_ = s.cmd.Wait()
-		s.cmd = nil
-	}
-}
-
-func (s *redisServer) signal(sig syscall.Signal) {
-	s.t.Helper()
-	if err := s.cmd.Process.Signal(sig); err != nil {
-		s.t.Fatal(err)
-	}
 }
 
 func (s *redisServer) do(args ...any) {
@@ -218,19 +182,27 @@ func startSentinel(t testing.TB) (url string, master, replica *redisServer) {
 		s, err := replica.bare.Info(t.Context(), "replication").Result()
 		return err == nil && strings.Contains(s, "master_link_status:up")
 	})
-	s := newRedis(t)
+	addr := porttest.Address(t)
+	_, port, _ := net.SplitHostPort(addr)
 	file := filepath.Join(t.TempDir(), "sentinel.conf")
 	text := fmt.Sprintf("port %s\nbind 127.0.0.1\nsentinel monitor m 127.0.0.1 %s 1\n"+
-		"sentinel down-after-milliseconds m 1000\nsentinel failover-timeout m 5000\n", s.port(), master.port())
+		"sentinel down-after-milliseconds m 1000\nsentinel failover-timeout m 5000\n", port, master.port())
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s.run("redis-server", file, "--sentinel")
+	cmd := exec.Command("redis-server", file, "--sentinel")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
 	eventually(t, "the sentinel knows the replica", func() bool {
-		list, err := redis.NewSentinelClient(&redis.Options{Addr: s.addr}).Replicas(t.Context(), "m").Result()
+		list, err := redis.NewSentinelClient(&redis.Options{Addr: addr}).Replicas(t.Context(), "m").Result()
 		return err == nil && len(list) == 1
 	})
-	return "redis://" + s.addr + "/0?master_name=m", master, replica
+	return "redis://" + addr + "/0?master_name=m", master, replica
 }
 
 // startCluster starts three masters.
