@@ -61,11 +61,15 @@ func newConn(s *Server, n net.Conn, id int64) *conn {
 	if a, err := netip.ParseAddrPort(n.RemoteAddr().String()); err == nil {
 		c.owner = a.Addr().Unmap()
 	}
+	tcp, plain := n.(*net.TCPConn)
+	if plain {
+		sizeBuffers(tcp)
+	}
 	if t := s.config.TLS; t != nil {
 		c.net = tls.Server(n, t)
-	} else if tcp, ok := n.(*net.TCPConn); ok {
-		if plain, err := socket.New(tcp); err == nil {
-			c.net = plain
+	} else if plain {
+		if bare, err := socket.New(tcp); err == nil {
+			c.net = bare
 		}
 	}
 	c.in = bufio.NewReaderSize(c, readBuffer)
