@@ -110,7 +110,7 @@ func run(o options) error {
 			}
 			figures := []figure{set, get}
 			if size >= 1<<20 { // a lease costs more than to copy less
-				f, err := compareShared(all.pod, turn{clients: clients, size: size, budget: o.budget}, o.rounds)
+				f, err := compareShared(all, turn{clients: clients, size: size, budget: o.budget}, o.rounds)
 				if err != nil {
 					return err
 				}

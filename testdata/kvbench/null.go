@@ -32,8 +32,8 @@ func startNull() (*server, error) {
 }
 
 // serveNull answers SET without keeping the value and GET with the same bytes for each key: blocking system calls, one
-// write for a value, a thread a client, memory that stays in the processor's cache. What a client gets of it is the
-// most that it can get.
+// write for a value, a thread a client, memory that stays in the processor's cache. A lease is of some place in the
+// segment, and its release changes nothing. What a client gets of it is the most that it can get.
 func serveNull() error {
 	l, err := net.Listen("tcp", os.Getenv("KVBENCH_NULL"))
 	if err != nil {
@@ -72,6 +72,9 @@ func (n *null) command() error {
 	if err != nil || got == 0 {
 		return fmt.Errorf("the client has left: %w", err)
 	}
+	if n.buf[0] == 'P' {
+		return n.request(n.buf[:got])
+	}
 	words := bytes.SplitN(n.buf[:got], []byte("\r\n"), 7)
 	size, err := sizeOf(words[4]) // kvbench@SIZE@CLIENT@NUMBER
 	if err != nil {
@@ -79,11 +82,8 @@ func (n *null) command() error {
 	}
 	if string(words[2]) == "SET" {
 		head := got - len(words[6])
-		for rest := head + size + 2 - got; rest > 0; rest -= got {
-			got, err = syscall.Read(n.fd, n.buf[:min(rest, len(n.buf))])
-			if err != nil || got == 0 {
-				return fmt.Errorf("the client has left: %w", err)
-			}
+		if err := n.skip(head + size + 2 - got); err != nil {
+			return err
 		}
 		return n.write([]byte("+OK\r\n"))
 	}
@@ -92,6 +92,37 @@ func (n *null) command() error {
 		list = append(list, n.buf[:min(rest, len(n.buf))])
 	}
 	return n.writeAll(append(list, []byte("\r\n")))
+}
+
+// request answers PUT and POST of the HyperPod door.
+func (n *null) request(p []byte) error {
+	head, body, _ := bytes.Cut(p, []byte("\r\n\r\n"))
+	var length, size, client, number int
+	_, text, _ := bytes.Cut(head, []byte("\r\nContent-Length: "))
+	if _, err := fmt.Sscan(string(text), &length); err != nil {
+		return err
+	}
+	if err := n.skip(length - len(body)); err != nil {
+		return err
+	}
+	answer := "{}"
+	if _, err := fmt.Sscanf(string(head), "POST /v1/kv/kvbench/%d-%d-%d/", &size, &client, &number); err == nil {
+		place := (client*(32<<20) + number*size) % (memory - size)
+		answer = fmt.Sprintf(`{"id":"1","offsets":[{"offset":%d,"len":%d}]}`, place, size)
+	}
+	return n.write(fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(answer), answer))
+}
+
+// skip reads bytes and throws them away.
+func (n *null) skip(rest int) error {
+	for rest > 0 {
+		got, err := syscall.Read(n.fd, n.buf[:min(rest, len(n.buf))])
+		if err != nil || got == 0 {
+			return fmt.Errorf("the client has left: %w", err)
+		}
+		rest -= got
+	}
+	return nil
 }
 
 // writeAll writes pieces with one call, and the rest with another if the kernel has not taken all.
