@@ -15,7 +15,7 @@ import (
 // handle is fiber's handler for everything but /health and /ready.
 func (r *reception) handle(c *fiber.Ctx) error {
 	c.Context().SetUserValue(attended, true)
-	r.attend(c.Context())
+	r.attend((*served)(c.Context()))
 	return nil
 }
 
@@ -23,7 +23,7 @@ func (r *reception) handle(c *fiber.Ctx) error {
 func (r *reception) bypass(router fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(fc *fasthttp.RequestCtx) {
 		if fc.IsPost() && bytes.HasPrefix(fc.URI().PathOriginal(), []byte("/v1/")) {
-			r.attend(fc)
+			r.attend((*served)(fc))
 			return
 		}
 		router(fc)
@@ -32,36 +32,36 @@ func (r *reception) bypass(router fasthttp.RequestHandler) fasthttp.RequestHandl
 
 // attend answers a request. A request that it refuses before the body was read closes its connection: the unread body
 // would be read as the next request.
-func (r *reception) attend(fc *fasthttp.RequestCtx) {
-	v := r.arrive(fc)
+func (r *reception) attend(w way) {
+	v := r.arrive(w)
 	defer func() {
 		if p := recover(); p != nil { // one request fails, not the process
-			r.failed(v, fc, p)
+			r.failed(v, w, p)
 		}
 	}()
-	out := v.refuse(fc)
+	out := v.refuse()
 	if out == nil {
-		out = v.admit(fc)
+		out = v.admit()
 	} else {
-		v.closeUnread(fc)
+		v.closeUnread()
 	}
 	if out.Stream != nil {
-		startRelay(v, fc, out)
+		startRelay(v, out)
 		return
 	}
-	v.answer(fc, out)
+	v.answer(out)
 }
 
 // failed answers a request that made the daemon panic.
-func (r *reception) failed(v *visit, fc *fasthttp.RequestCtx, p any) {
+func (r *reception) failed(v *visit, w way, p any) {
 	r.log.Error("BUG: a request made the daemon panic", "panic", p, "id", v.in.ID, "pool", v.in.Seen.Pool,
 		"stack", string(debug.Stack()))
 	v.end()
 	v.in.Seen.Status = exchange.FaultInternal.Status
 	r.meter.Answered(&v.in.Seen)
-	fc.SetConnectionClose()
-	respond(fc, exchange.FaultInternal.Outbound(exchange.OpenAI))
-	r.allowPage(fc)
+	w.end()
+	out := exchange.FaultInternal.Outbound(exchange.OpenAI)
+	w.reply(corsFields(r.current().CORS, nil, out, v.in.Get("Origin")), out)
 }
 
 // awaitRequest waits for the next request, and serves the connection on. fasthttp counts a connection without one as

@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/valyala/fasthttp"
-
 	"github.com/warmpath/warmpath/daemon/exchange"
 )
 
@@ -34,15 +32,16 @@ var buffers = sync.Pool{New: func() any { return new([]byte) }}
 const keepBuffer = 1 << 20
 
 // fill reads the body into memory, up to buffer_body_bytes, and makes it that of in. The rest becomes in's Tail.
-func (b *intake) fill(in *exchange.Inbound, fc *fasthttp.RequestCtx, epoch *Epoch) exchange.Fault {
-	r := fc.RequestBodyStream()
+func (b *intake) fill(in *exchange.Inbound, w way, epoch *Epoch) exchange.Fault {
+	whole, r, length := w.body()
 	if r == nil {
-		in.Body = fc.Request.Body()
+		in.Body = whole
 		return exchange.Fault{}
 	}
-	length := int64(fc.Request.Header.ContentLength())
-	*b = intake{conn: fc.Conn(), r: r, left: max(-1, length), room: int64(epoch.MaxBody), timeout: epoch.ReadTimeout,
-		ended: length == 0}
+	*b = intake{r: r, left: length, room: int64(epoch.MaxBody), timeout: epoch.ReadTimeout, ended: length == 0}
+	if conn := w.conn(); conn != nil {
+		b.conn = conn
+	}
 	if b.ended {
 		return exchange.Fault{}
 	}

@@ -21,7 +21,7 @@ func (r *reception) guard(next fasthttp.RequestHandler) fasthttp.RequestHandler 
 		h := &fc.Request.Header
 		if _, sound := readHeader(nil, h.RawHeaders(), h.IsHTTP11()); !sound || !plainTarget(fc) {
 			fc.SetConnectionClose()
-			r.refuseUnread(fc, exchange.FaultFraming, true)
+			r.refuseUnread((*served)(fc), exchange.FaultFraming, true)
 			r.allowPage(fc)
 			return
 		}
@@ -41,10 +41,10 @@ func (r *reception) expect(fc *fasthttp.RequestCtx) int {
 	if _, ok := earlyFault(&fc.Request.Header); !ok {
 		return fasthttp.StatusContinue
 	}
-	v := r.arrive(fc)
-	out := v.refuse(fc)
+	v := r.arrive((*served)(fc))
+	out := v.refuse()
 	status := out.Status
-	v.answer(fc, out)
+	v.answer(out)
 	return status
 }
 
@@ -75,7 +75,7 @@ func (r *reception) clientError(c *fiber.Ctx, err error) error {
 		respond(fc, f.Outbound(exchange.OpenAI))
 		return nil
 	}
-	r.refuseUnread(fc, f, len(fc.Request.Header.RawHeaders()) > 0)
+	r.refuseUnread((*served)(fc), f, len(fc.Request.Header.RawHeaders()) > 0)
 	r.allowPage(fc)
 	return nil
 }
@@ -83,15 +83,15 @@ func (r *reception) clientError(c *fiber.Ctx, err error) error {
 // refuseUnread answers a request that fasthttp or guard refuses before it is attended. It gets an id, a line in the
 // access log and a count like every other. A request that could not be parsed is GET / to fasthttp: nobody asked for
 // that, so the line names no method and no path.
-func (r *reception) refuseUnread(fc *fasthttp.RequestCtx, f exchange.Fault, parsed bool) {
-	v := r.arrive(fc)
+func (r *reception) refuseUnread(w way, f exchange.Fault, parsed bool) {
+	v := r.arrive(w)
 	if !parsed {
 		v.in.Method = ""
 		v.in.Path = ""
 	}
 	v.in.ID = gate.RequestID("")
 	v.in.Seen.End = f.Code
-	v.answer(fc, f.Outbound(exchange.OpenAI))
+	v.answer(f.Outbound(exchange.OpenAI))
 }
 
 // allowPage adds to an answer that no visit made what a browser must find in it.

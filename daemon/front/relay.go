@@ -45,19 +45,13 @@ var (
 	largePieces = sync.Pool{New: func() any { b := make([]byte, frame+largePiece+2); return &b }}
 )
 
-// startRelay takes the connection over once fasthttp's handler has returned, and writes the answer of v to it.
-func startRelay(v *visit, fc *fasthttp.RequestCtx, out *exchange.Outbound) {
-	r := &relay{v: v, reception: v.reception, idle: v.epoch.IdleTimeout, out: out, header: v.ownFields(fc, out),
-		conn: listen.TakeOver(fc.Conn()), http11: fc.Request.Header.IsHTTP11()}
-	r.keep = !fc.Request.Header.ConnectionClose() && !fc.Response.ConnectionClose()
+// startRelay has the answer of v written to the connection, once nobody else uses that.
+func startRelay(v *visit, out *exchange.Outbound) {
+	r := &relay{v: v, reception: v.reception, idle: v.epoch.IdleTimeout, out: out, header: v.ownFields(out)}
 	v.body.free(&v.in)
-	fc.HijackSetNoResponse(true)
-	fc.Hijack(func(hijacked net.Conn) {
-		if r.keep {
-			r.ahead = readAhead(r.conn, hijacked)
-		}
-		go r.run() // with this function's return fasthttp takes its buffers back
-	})
+	w := v.way
+	v.way = nil
+	w.handOver(r)
 }
 
 // readAhead returns what fasthttp has read behind the request: with a deadline that is over nothing more comes.

@@ -4,11 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"net"
-	"strings"
 	"sync"
 	"time"
-
-	"github.com/valyala/fasthttp"
 
 	"github.com/warmpath/warmpath/daemon/exchange"
 	"github.com/warmpath/warmpath/daemon/gate"
@@ -38,10 +35,11 @@ type reception struct {
 	serveConn func(net.Conn) error // serves the requests on a connection that a relay gives back
 }
 
-// visit is a client's request on fiber's side, from its header to the last byte of its answer.
+// visit is a client's request on the client's side, from its header to the last byte of its answer.
 type visit struct {
 	*reception
 	epoch   *Epoch // read once: the request is served under no other
+	way     way    // until a relay has the connection
 	conn    *listen.Conn
 	in      exchange.Inbound
 	body    intake
@@ -56,15 +54,16 @@ type visit struct {
 var visits = sync.Pool{New: func() any { return new(visit) }}
 
 // arrive begins a visit.
-func (r *reception) arrive(fc *fasthttp.RequestCtx) *visit {
+func (r *reception) arrive(w way) *visit {
 	v := visits.Get().(*visit)
 	v.reception = r
 	v.arrived = time.Now()
 	v.epoch = r.current()
-	v.conn = listen.From(fc.Conn())
+	v.way = w
+	v.conn = w.conn()
 	candidates, frame := v.in.Seen.Candidates, v.in.Seen.Frame
-	v.in = exchange.Inbound{Header: v.in.Header[:0], Method: method(fc), Path: pathOf(fc),
-		Query: string(fc.URI().QueryString()), Remote: v.remote(fc), Host: string(fc.Host())}
+	v.in = exchange.Inbound{Header: v.in.Header[:0]}
+	w.line(&v.in)
 	v.in.Seen.Candidates, v.in.Seen.Frame = candidates, frame
 	v.in.Epoch = &v.epoch.Epoch
 	v.in.Endpoint = exchange.Classify(v.in.Method, v.in.Path)
@@ -72,44 +71,13 @@ func (r *reception) arrive(fc *fasthttp.RequestCtx) *visit {
 	return v
 }
 
-// method makes no string for the usual ones.
-func method(fc *fasthttp.RequestCtx) string {
-	switch {
-	case fc.IsPost():
-		return "POST"
-	case fc.IsGet():
-		return "GET"
-	}
-	return string(fc.Method())
-}
-
-// pathOf makes no string for the usual ones.
-func pathOf(fc *fasthttp.RequestCtx) string {
-	switch b := fc.URI().PathOriginal(); string(b) {
-	case "/v1/chat/completions":
-		return "/v1/chat/completions"
-	case "/v1/completions":
-		return "/v1/completions"
-	default:
-		return string(b)
-	}
-}
-
-// remote returns the client's address.
-func (v *visit) remote(fc *fasthttp.RequestCtx) string {
-	if v.conn != nil {
-		return v.conn.Remote()
-	}
-	return fc.RemoteIP().String()
-}
-
 // refuse answers what needs no body: bad framing, preflights, unknown paths and keys, and overload. It returns nil if
 // the request is to be served.
-func (v *visit) refuse(fc *fasthttp.RequestCtx) *exchange.Outbound {
+func (v *visit) refuse() *exchange.Outbound {
 	in := &v.in
-	fields, sound := readHeader(in.Header, fc.Request.Header.RawHeaders(), fc.Request.Header.IsHTTP11())
+	fields, sound := v.way.fields(in.Header)
 	in.SetHeader(fields)
-	if !sound || !plainTarget(fc) {
+	if !sound {
 		in.ID = gate.RequestID("")
 		return v.turnAway(exchange.FaultFraming, exchange.OpenAI)
 	}
@@ -126,7 +94,7 @@ func (v *visit) refuse(fc *fasthttp.RequestCtx) *exchange.Outbound {
 		return v.turnAway(exchange.FaultKey, in.Endpoint.Shape)
 	}
 	in.Caller = caller
-	if f, ok := earlyFault(&fc.Request.Header); ok {
+	if f, ok := v.way.turnedAway(); ok {
 		return v.turnAway(f, in.Endpoint.Shape)
 	}
 	return nil
@@ -142,13 +110,13 @@ func (v *visit) turnAway(f exchange.Fault, s exchange.Shape) *exchange.Outbound 
 }
 
 // admit counts the request, reads its body and hands it to the exchange.
-func (v *visit) admit(fc *fasthttp.RequestCtx) *exchange.Outbound {
+func (v *visit) admit() *exchange.Outbound {
 	v.life = v.traffic.begin()
 	if v.trace != nil {
 		v.trace(&v.in, v.arrived)
 	}
-	if f := v.body.fill(&v.in, fc, v.epoch); f.Status != 0 {
-		v.closeUnread(fc)
+	if f := v.body.fill(&v.in, v.way, v.epoch); f.Status != 0 {
+		v.closeUnread()
 		if f == exchange.FaultSlowBody && v.conn != nil {
 			v.conn.LingerBriefly()
 		}
@@ -160,7 +128,7 @@ func (v *visit) admit(fc *fasthttp.RequestCtx) *exchange.Outbound {
 	}
 	out := v.serve(v.life, &v.in)
 	if !v.body.done() {
-		v.closeUnread(fc)
+		v.closeUnread()
 	}
 	if out.Stream == nil {
 		v.end()
@@ -186,20 +154,20 @@ func (v *visit) end() {
 
 // closeUnread makes the connection end with the answer, politely: a close with bytes unread would be a reset, which can
 // destroy the answer on its way.
-func (v *visit) closeUnread(fc *fasthttp.RequestCtx) {
-	if v.body.done() && fc.RequestBodyStream() == nil && !fc.Request.Header.ConnectionClose() {
+func (v *visit) closeUnread() {
+	if v.body.done() && !v.way.unread() {
 		return
 	}
-	fc.SetConnectionClose()
+	v.way.end()
 	if v.conn != nil {
 		v.conn.Linger()
 	}
 }
 
 // ownFields returns what the answer's header gets beside the worker's fields, and notes the answer's status.
-func (v *visit) ownFields(fc *fasthttp.RequestCtx, out *exchange.Outbound) []upstream.Field {
+func (v *visit) ownFields(out *exchange.Outbound) []upstream.Field {
 	if v.traffic.leaving.Load() {
-		fc.SetConnectionClose()
+		v.way.end()
 	}
 	fields := v.extra[:0]
 	if v.in.ID != "" {
@@ -212,13 +180,10 @@ func (v *visit) ownFields(fc *fasthttp.RequestCtx, out *exchange.Outbound) []ups
 	return corsFields(v.epoch.CORS, fields, out, v.in.Get("Origin"))
 }
 
-// answer gives an answer in one piece to fasthttp, and ends the visit.
-func (v *visit) answer(fc *fasthttp.RequestCtx, out *exchange.Outbound) {
-	for _, f := range v.ownFields(fc, out) {
-		fc.Response.Header.Add(f.Name, f.Value)
-	}
+// answer gives an answer in one piece, and ends the visit.
+func (v *visit) answer(out *exchange.Outbound) {
 	v.sent = int64(len(out.Body))
-	respond(fc, out)
+	v.way.reply(v.ownFields(out), out)
 	v.release()
 	out.Release()
 }
@@ -240,18 +205,4 @@ func (v *visit) release() {
 	*v = visit{in: exchange.Inbound{Header: v.in.Header[:0]}}
 	v.in.Seen.Candidates, v.in.Seen.Frame = candidates, frame
 	visits.Put(v)
-}
-
-// respond gives an answer in one piece to fasthttp.
-func respond(fc *fasthttp.RequestCtx, out *exchange.Outbound) {
-	response := &fc.Response
-	response.SetStatusCode(out.Status)
-	for _, f := range out.Header {
-		if len(f.Name) == 12 && strings.EqualFold(f.Name, "content-type") {
-			response.Header.SetContentType(f.Value)
-			continue
-		}
-		response.Header.Add(f.Name, f.Value)
-	}
-	response.SetBodyRaw(out.Body)
 }

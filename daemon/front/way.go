@@ -1,0 +1,143 @@
+package front
+
+import (
+	"io"
+	"net"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/warmpath/warmpath/daemon/exchange"
+	"github.com/warmpath/warmpath/daemon/listen"
+	"github.com/warmpath/warmpath/daemon/upstream"
+)
+
+// way is how a visit's request came and how its answer goes.
+type way interface {
+	// conn returns the connection, nil for one that room listen has not accepted.
+	conn() *listen.Conn
+	// line sets what the request line and the connection say: Method, Path, Query, Host and Remote.
+	line(in *exchange.Inbound)
+	// fields appends the header's fields to into. It reports false if readers may differ on what the request is.
+	fields(into []upstream.Field) (fields []upstream.Field, sound bool)
+	// turnedAway returns what a sentry has turned the request away for.
+	turnedAway() (f exchange.Fault, ok bool)
+	// body returns the request's: whole, or what it is read from, with its length, -1 = not known.
+	body() (whole []byte, r io.Reader, length int64)
+	// unread reports whether bytes of a body that nobody has asked for may follow.
+	unread() bool
+	// end makes the answer the last one on the connection.
+	end()
+	// reply gives the answer in one piece, with fields beside its own. It is written once the visit is over.
+	reply(fields []upstream.Field, out *exchange.Outbound)
+	// handOver sets what the relay needs of the connection, and runs it once the visit's caller has let go.
+	handOver(r *relay)
+}
+
+// served is the way of a request that fasthttp has read.
+type served fasthttp.RequestCtx
+
+func (s *served) context() *fasthttp.RequestCtx { return (*fasthttp.RequestCtx)(s) }
+
+func (s *served) conn() *listen.Conn { return listen.From(s.context().Conn()) }
+
+func (s *served) line(in *exchange.Inbound) {
+	fc := s.context()
+	in.Method = method(fc)
+	in.Path = pathOf(fc)
+	in.Query = string(fc.URI().QueryString())
+	in.Host = string(fc.Host())
+	if conn := s.conn(); conn != nil {
+		in.Remote = conn.Remote()
+	} else {
+		in.Remote = fc.RemoteIP().String()
+	}
+}
+
+// method makes no string for the usual ones.
+func method(fc *fasthttp.RequestCtx) string {
+	switch {
+	case fc.IsPost():
+		return "POST"
+	case fc.IsGet():
+		return "GET"
+	}
+	return string(fc.Method())
+}
+
+// pathOf makes no string for the usual ones.
+func pathOf(fc *fasthttp.RequestCtx) string { return pathText(fc.URI().PathOriginal()) }
+
+// pathText is string(b), and makes none for the usual paths.
+func pathText(b []byte) string {
+	switch string(b) {
+	case "/v1/chat/completions":
+		return "/v1/chat/completions"
+	case "/v1/completions":
+		return "/v1/completions"
+	}
+	return string(b)
+}
+
+func (s *served) fields(into []upstream.Field) ([]upstream.Field, bool) {
+	fc := s.context()
+	h := &fc.Request.Header
+	fields, sound := readHeader(into, h.RawHeaders(), h.IsHTTP11())
+	return fields, sound && plainTarget(fc)
+}
+
+func (s *served) turnedAway() (exchange.Fault, bool) { return earlyFault(&s.context().Request.Header) }
+
+func (s *served) body() ([]byte, io.Reader, int64) {
+	fc := s.context()
+	r := fc.RequestBodyStream()
+	if r == nil {
+		return fc.Request.Body(), nil, 0
+	}
+	return nil, r, int64(max(-1, fc.Request.Header.ContentLength()))
+}
+
+// unread is also true for a request whose body a sentry has hidden.
+func (s *served) unread() bool {
+	fc := s.context()
+	return fc.RequestBodyStream() != nil || fc.Request.Header.ConnectionClose()
+}
+
+func (s *served) end() { s.context().SetConnectionClose() }
+
+func (s *served) reply(fields []upstream.Field, out *exchange.Outbound) {
+	fc := s.context()
+	for _, f := range fields {
+		fc.Response.Header.Set(f.Name, f.Value)
+	}
+	respond(fc, out)
+}
+
+// handOver has the relay take the connection over from fasthttp once its handler has returned.
+func (s *served) handOver(r *relay) {
+	fc := s.context()
+	r.conn = listen.TakeOver(fc.Conn())
+	r.http11 = fc.Request.Header.IsHTTP11()
+	r.keep = !fc.Request.Header.ConnectionClose() && !fc.Response.ConnectionClose()
+	fc.HijackSetNoResponse(true)
+	fc.Hijack(func(hijacked net.Conn) {
+		if r.keep {
+			r.ahead = readAhead(r.conn, hijacked)
+		}
+		go r.run() // with this function's return fasthttp takes its buffers back
+	})
+}
+
+// respond gives an answer in one piece to fasthttp.
+func respond(fc *fasthttp.RequestCtx, out *exchange.Outbound) {
+	response := &fc.Response
+	response.SetStatusCode(out.Status)
+	for _, f := range out.Header {
+		if len(f.Name) == 12 && strings.EqualFold(f.Name, "content-type") {
+			response.Header.SetContentType(f.Value)
+			continue
+		}
+		response.Header.Add(f.Name, f.Value)
+	}
+	response.SetBodyRaw(out.Body)
+}
