@@ -9,7 +9,6 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/warmpath/warmpath/daemon/exchange"
-	"github.com/warmpath/warmpath/daemon/listen"
 )
 
 // handle is fiber's handler for everything but /health and /ready.
@@ -33,7 +32,7 @@ func (r *reception) bypass(router fasthttp.RequestHandler) fasthttp.RequestHandl
 // attend answers a request. A request that it refuses before the body was read closes its connection: the unread body
 // would be read as the next request.
 func (r *reception) attend(w way) {
-	v := r.arrive(w)
+	v := arrive(r, w)
 	defer func() {
 		if p := recover(); p != nil { // one request fails, not the process
 			r.failed(v, w, p)
@@ -61,27 +60,5 @@ func (r *reception) failed(v *visit, w way, p any) {
 	r.meter.Answered(&v.in.Seen)
 	w.end()
 	out := exchange.FaultInternal.Outbound(exchange.OpenAI)
-	w.reply(corsFields(r.current().CORS, nil, out, v.in.Get("Origin")), out)
-}
-
-// awaitRequest waits for the next request, and serves the connection on. fasthttp counts a connection without one as
-// busy in its first 5 s, and a drain would wait for it. It also holds 25 KB for one that waits longer.
-func (r *reception) awaitRequest(conn *listen.Conn, idle time.Duration) {
-	first := make([]byte, 1)
-	n := 0
-	if conn.SetReadDeadline(time.Now().Add(r.traffic.park(conn, idle))) == nil {
-		n, _ = conn.Read(first)
-	}
-	r.traffic.unpark(conn)
-	if n == 0 {
-		conn.Close()
-		return
-	}
-	r.serveOn(conn, first)
-}
-
-// serveOn serves the requests on a connection, on which ahead has been read of the next one already.
-func (r *reception) serveOn(conn *listen.Conn, ahead []byte) {
-	conn.Unread(ahead)
-	_ = r.serveConn(conn.Lease()) // what ends it is the client's or logged there
+	w.answer(corsFields(r.current().CORS, nil, out, v.in.Get("Origin")), out, time.Now())
 }

@@ -50,7 +50,7 @@ func (s sentry) reason(h *fasthttp.RequestHeader) string {
 	switch {
 	case h.ContentLength() > epoch.MaxBody:
 		return "413"
-	case s.traffic.inFlight.Load() >= int64(epoch.MaxInFlight) || epoch.Saturated():
+	case s.traffic.full(epoch):
 		return "429"
 	}
 	return ""

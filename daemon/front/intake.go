@@ -99,13 +99,14 @@ func grown(come int, length int64, most int) int {
 
 // free gives the memory of in's body back. A stream may last for minutes after the worker has the request.
 func (b *intake) free(in *exchange.Inbound) {
+	in.Body, in.Tail = nil, nil
 	if b.buffer == nil {
 		return
 	}
 	if cap(*b.buffer) <= keepBuffer {
 		buffers.Put(b.buffer)
 	}
-	b.buffer, in.Body, in.Tail = nil, nil, nil
+	b.buffer = nil
 }
 
 // Passed implements exchange.Tail.

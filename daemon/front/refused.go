@@ -41,7 +41,7 @@ func (r *reception) expect(fc *fasthttp.RequestCtx) int {
 	if _, ok := earlyFault(&fc.Request.Header); !ok {
 		return fasthttp.StatusContinue
 	}
-	v := r.arrive((*served)(fc))
+	v := arrive(r, (*served)(fc))
 	out := v.refuse()
 	status := out.Status
 	v.answer(out)
@@ -84,7 +84,7 @@ func (r *reception) clientError(c *fiber.Ctx, err error) error {
 // access log and a count like every other. A request that could not be parsed is GET / to fasthttp: nobody asked for
 // that, so the line names no method and no path.
 func (r *reception) refuseUnread(w way, f exchange.Fault, parsed bool) {
-	v := r.arrive(w)
+	v := arrive(r, w)
 	if !parsed {
 		v.in.Method = ""
 		v.in.Path = ""

@@ -2,13 +2,10 @@ package front
 
 import (
 	"io"
-	"net"
 	"runtime/debug"
 	"strconv"
 	"sync"
 	"time"
-
-	"github.com/valyala/fasthttp"
 
 	"github.com/warmpath/warmpath/daemon/exchange"
 	"github.com/warmpath/warmpath/daemon/listen"
@@ -51,21 +48,16 @@ func startRelay(v *visit, out *exchange.Outbound) {
 	v.body.free(&v.in)
 	w := v.way
 	v.way = nil
-	w.handOver(r)
+	w.handOver(r.begin)
 }
 
-// readAhead returns what fasthttp has read behind the request: with a deadline that is over nothing more comes.
-func readAhead(conn *listen.Conn, hijacked net.Conn) (ahead []byte) {
-	_ = conn.SetReadDeadline(time.Unix(1, 0))
-	defer func() { _ = conn.SetReadDeadline(time.Time{}) }()
-	var b [512]byte
-	for {
-		n, err := hijacked.Read(b[:])
-		ahead = append(ahead, b[:n]...)
-		if n == 0 || err != nil {
-			return ahead
-		}
-	}
+// begin is called once the connection is the relay's.
+func (r *relay) begin(h handed) {
+	r.conn = h.conn
+	r.http11 = h.http11
+	r.ahead = h.ahead
+	r.keep = h.keep
+	go r.run() // who calls gives its memory back, or ends
 }
 
 // run writes the answer, then serves on or closes.
@@ -81,7 +73,7 @@ func (r *relay) run() {
 	err := r.copy()
 	r.out.Stream.Close()
 	r.v.end()
-	r.v.release()
+	r.v.release(time.Now())
 	if err != nil && !r.http11 {
 		r.conn.Abort() // its end would look like a whole answer's
 	}
@@ -160,30 +152,12 @@ func (r *relay) write(b []byte, n int, last bool) error {
 
 // head returns the status line and the fields.
 func (r *relay) head() []byte {
-	b := make([]byte, 0, 512)
-	b = append(b, "HTTP/1.1 "...)
-	b = strconv.AppendInt(b, int64(r.out.Status), 10)
-	b = append(b, ' ')
-	b = append(b, fasthttp.StatusMessage(r.out.Status)...)
-	b = append(b, "\r\nDate: "...)
-	b = fasthttp.AppendHTTPDate(b, time.Now())
-	b = append(b, "\r\n"...)
-	for _, fields := range [][]upstream.Field{r.header, r.out.Header} {
-		for _, f := range fields {
-			b = append(append(append(append(b, f.Name...), ": "...), f.Value...), "\r\n"...)
-		}
-	}
-	switch {
-	case r.out.Length >= 0:
-		b = append(b, "Content-Length: "...)
-		b = append(strconv.AppendInt(b, r.out.Length, 10), "\r\n"...)
-	case r.http11:
-		b = append(b, "Transfer-Encoding: chunked\r\n"...)
-	default:
+	h := answerHead{status: r.out.Status, fields: [2][]upstream.Field{r.header, r.out.Header},
+		length: max(unknown, r.out.Length), at: time.Now()}
+	if h.length == unknown && !r.http11 {
 		r.keep = false // the close is its end
+		h.unframed = true
 	}
-	if !r.keep {
-		b = append(b, "Connection: close\r\n"...)
-	}
-	return append(b, "\r\n"...)
+	h.last = !r.keep
+	return h.appendTo(make([]byte, 0, 512))
 }

@@ -61,6 +61,7 @@ func New(c Config) (*Server, error) {
 	s.trace = c.Trace
 	s.app = s.newApp(c)
 	s.serveConn = s.app.Server().ServeConn
+	s.maxHeader = c.MaxHeaderBytes
 	raw := c.Listener
 	var err error
 	if c.Bind == nil {
@@ -138,7 +139,7 @@ func (s *Server) readiness(c *fiber.Ctx) error {
 }
 
 // Run serves until Drain, or until the listener fails.
-func (s *Server) Run() error { return s.app.Listener(s.listener) }
+func (s *Server) Run() error { return s.app.Listener(turnstile{s.listener, &s.reception}) }
 
 // Draining reports whether Leave or Drain has begun.
 func (s *Server) Draining() bool { return s.traffic.leaving.Load() }

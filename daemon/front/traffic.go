@@ -17,6 +17,7 @@ type traffic struct {
 	inFlight  atomic.Int64
 	endedLate atomic.Int64   // requests that ended in the drain
 	parked    sync.Map       // of *listen.Conn: those that wait for a request after a stream
+	lanes     sync.Map       // of *post
 	lives     exchange.Lives // of the requests
 }
 
@@ -54,6 +55,11 @@ func (t *traffic) park(conn *listen.Conn, idle time.Duration) time.Duration {
 
 func (t *traffic) unpark(conn *listen.Conn) { t.parked.Delete(conn) }
 
+// full reports whether a request more would be too many.
+func (t *traffic) full(epoch *Epoch) bool {
+	return t.inFlight.Load() >= int64(epoch.MaxInFlight) || epoch.Saturated()
+}
+
 // beginDrain closes the connections that are parked; who is parked later has as long as grace.
 func (t *traffic) beginDrain() {
 	t.leaving.Store(true)
@@ -62,11 +68,54 @@ func (t *traffic) beginDrain() {
 		conn.(*listen.Conn).Close()
 		return true
 	})
+	t.lanes.Range(func(key, _ any) bool {
+		if p := key.(*post); p.state.CompareAndSwap(postWaits, postLeft) {
+			p.client.Close()
+		}
+		return true
+	})
+}
+
+// post is where a drain finds a connection that a lane serves.
+type post struct {
+	client *listen.Conn
+	state  atomic.Int32
+}
+
+// What a lane is at.
+const (
+	postWaits  int32 = iota // for a request, of which it has nothing
+	postServes              // a request, or writes its answer
+	postLeft                // the connection is closed, or another's
+)
+
+// man enters a lane's connection, until leave.
+func (t *traffic) man(p *post) { t.lanes.Store(p, nil) }
+
+// leave notes that the lane has nothing to do with the connection any more.
+func (t *traffic) leave(p *post) {
+	p.state.Store(postLeft)
+	t.lanes.Delete(p)
+}
+
+// take notes that a request has come. It is false if a drain has closed the connection.
+func (p *post) take() bool { return p.state.CompareAndSwap(postWaits, postServes) }
+
+// awaitNext notes that the answer has been written.
+func (p *post) awaitNext() { p.state.Store(postWaits) }
+
+// served reports whether a lane has a request, or writes its answer.
+func (t *traffic) served() (one bool) {
+	t.lanes.Range(func(key, _ any) bool {
+		one = key.(*post).state.Load() == postServes
+		return !one
+	})
+	return one
 }
 
 // awaitNone waits until no request is served, or until end. It returns how many still are.
 func (t *traffic) awaitNone(end time.Time) int64 {
-	for t.inFlight.Load() > 0 && time.Now().Before(end) {
+	for (t.inFlight.Load() > 0 || t.served()) && time.Now().Before(end) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	return t.inFlight.Load()

@@ -32,7 +32,8 @@ type reception struct {
 	access  accessLog
 	traffic traffic
 
-	serveConn func(net.Conn) error // serves the requests on a connection that a relay gives back
+	serveConn func(net.Conn) error // serves the requests on a connection that fasthttp has not accepted
+	maxHeader int                  // bytes of a request's head
 }
 
 // visit is a client's request on the client's side, from its header to the last byte of its answer.
@@ -54,7 +55,7 @@ type visit struct {
 var visits = sync.Pool{New: func() any { return new(visit) }}
 
 // arrive begins a visit.
-func (r *reception) arrive(w way) *visit {
+func arrive(r *reception, w way) *visit {
 	v := visits.Get().(*visit)
 	v.reception = r
 	v.arrived = time.Now()
@@ -183,15 +184,15 @@ func (v *visit) ownFields(out *exchange.Outbound) []upstream.Field {
 // answer gives an answer in one piece, and ends the visit.
 func (v *visit) answer(out *exchange.Outbound) {
 	v.sent = int64(len(out.Body))
-	v.way.reply(v.ownFields(out), out)
-	v.release()
+	now := time.Now()
+	v.way.answer(v.ownFields(out), out, now)
+	v.release(now)
 	out.Release()
 }
 
 // release counts and logs the request, and gives the visit's memory back. Nothing may use the request after it.
-func (v *visit) release() {
+func (v *visit) release(now time.Time) {
 	v.meter.Answered(&v.in.Seen)
-	now := time.Now()
 	took := now.Sub(v.arrived)
 	if v.ended != nil {
 		v.ended(&v.in, took, v.sent)

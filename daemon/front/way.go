@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -28,10 +29,20 @@ type way interface {
 	unread() bool
 	// end makes the answer the last one on the connection.
 	end()
-	// reply gives the answer in one piece, with fields beside its own. It is written once the visit is over.
-	reply(fields []upstream.Field, out *exchange.Outbound)
-	// handOver sets what the relay needs of the connection, and runs it once the visit's caller has let go.
-	handOver(r *relay)
+	// answer gives the answer in one piece, with fields beside its own. It is written once the visit is over, which is
+	// at that time.
+	answer(fields []upstream.Field, out *exchange.Outbound, at time.Time)
+	// handOver calls begin with the connection, as soon as that is free for an answer in pieces. Nothing else of the way
+	// may be called any more.
+	handOver(begin func(handed))
+}
+
+// handed is a connection with a request that waits for its answer.
+type handed struct {
+	conn   *listen.Conn
+	http11 bool
+	ahead  []byte // what was read behind the request
+	keep   bool   // it may serve another request afterwards
 }
 
 // served is the way of a request that fasthttp has read.
@@ -105,7 +116,7 @@ func (s *served) unread() bool {
 
 func (s *served) end() { s.context().SetConnectionClose() }
 
-func (s *served) reply(fields []upstream.Field, out *exchange.Outbound) {
+func (s *served) answer(fields []upstream.Field, out *exchange.Outbound, _ time.Time) {
 	fc := s.context()
 	for _, f := range fields {
 		fc.Response.Header.Set(f.Name, f.Value)
@@ -113,19 +124,32 @@ func (s *served) reply(fields []upstream.Field, out *exchange.Outbound) {
 	respond(fc, out)
 }
 
-// handOver has the relay take the connection over from fasthttp once its handler has returned.
-func (s *served) handOver(r *relay) {
+// handOver takes the connection over from fasthttp once its handler has returned.
+func (s *served) handOver(begin func(handed)) {
 	fc := s.context()
-	r.conn = listen.TakeOver(fc.Conn())
-	r.http11 = fc.Request.Header.IsHTTP11()
-	r.keep = !fc.Request.Header.ConnectionClose() && !fc.Response.ConnectionClose()
+	h := handed{conn: listen.TakeOver(fc.Conn()), http11: fc.Request.Header.IsHTTP11(),
+		keep: !fc.Request.Header.ConnectionClose() && !fc.Response.ConnectionClose()}
 	fc.HijackSetNoResponse(true)
 	fc.Hijack(func(hijacked net.Conn) {
-		if r.keep {
-			r.ahead = readAhead(r.conn, hijacked)
+		if h.keep {
+			h.ahead = readAhead(h.conn, hijacked)
 		}
-		go r.run() // with this function's return fasthttp takes its buffers back
+		begin(h) // with this function's return fasthttp takes its buffers back
 	})
+}
+
+// readAhead returns what fasthttp has read behind the request: with a deadline that is over nothing more comes.
+func readAhead(conn *listen.Conn, hijacked net.Conn) (ahead []byte) {
+	_ = conn.SetReadDeadline(time.Unix(1, 0))
+	defer func() { _ = conn.SetReadDeadline(time.Time{}) }()
+	var b [512]byte
+	for {
+		n, err := hijacked.Read(b[:])
+		ahead = append(ahead, b[:n]...)
+		if n == 0 || err != nil {
+			return ahead
+		}
+	}
 }
 
 // respond gives an answer in one piece to fasthttp.

@@ -41,6 +41,9 @@ type Conn struct {
 	answered bool  // a request was, and nobody has set a deadline since; as head
 	since    int64 // of lazy, for the read that begins
 
+	pages   *pages // of Next; nil before the first
+	failure error  // of FailNext
+
 	armed  atomic.Int64 // when the write deadline was last set, ns after census.start; 0 never
 	closed atomic.Bool
 	linger atomic.Int64 // ns for which Close reads on; 0 = not
@@ -90,6 +93,9 @@ func (c *Conn) EndedBare() bool { return c.head.bare }
 // copied.
 func (c *Conn) Unread(b []byte) { c.ahead = b }
 
+// FailNext makes the next read return err: what a wait for the client ended with.
+func (c *Conn) FailNext(err error) { c.failure = err }
+
 // Read reads from the client. In place of waiting for the rest of a head that ends in bare line feeds it fails.
 func (c *Conn) Read(b []byte) (int, error) {
 	if c.head.bare {
@@ -105,6 +111,10 @@ func (c *Conn) read(b []byte) (int, error) {
 		n := copy(b, c.ahead)
 		c.ahead = c.ahead[n:]
 		return n, nil
+	}
+	if err := c.failure; err != nil {
+		c.failure = nil
+		return 0, err
 	}
 	if c.tls != nil {
 		return c.tls.Read(b)

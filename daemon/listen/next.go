@@ -1,0 +1,88 @@
+package listen
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+
+	"github.com/warmpath/warmpath/daemon/socket"
+)
+
+// ErrParked is what Next returns to who has waited for a second or two, once.
+var ErrParked = errors.New("listen: the wait goes on without a request")
+
+// pages gives a wait the memory to read into, once there is something to be read. It stands in a Conn from the first
+// call of Next on.
+type pages struct {
+	raw   syscall.RawConn
+	try   func(fd uintptr) (done bool) // p.tryRead, bound once
+	pool  *sync.Pool
+	page  *[]byte
+	n     int
+	errno syscall.Errno
+}
+
+// tryRead reads into memory of the pool. It gives that back while there is nothing.
+func (p *pages) tryRead(fd uintptr) (done bool) {
+	p.page = p.pool.Get().(*[]byte)
+	p.n, p.errno = socket.ReadNow(fd, *p.page)
+	if p.errno != 0 || p.n == 0 {
+		p.pool.Put(p.page)
+		p.page = nil
+	}
+	return p.errno != syscall.EAGAIN
+}
+
+// Next waits for the beginning of a request, and reads it into memory of the pool, of *[]byte: a connection holds none
+// while it waits. The head of the request is the caller's to judge, see Unread. With idle it returns ErrParked after a
+// second or two, so that the caller may wait on with a goroutine that holds less. The connection is one without TLS.
+func (c *Conn) Next(pool *sync.Pool, idle bool) (page *[]byte, n int, err error) {
+	if c.pages == nil {
+		tcp, ok := c.socket.(*socket.Conn)
+		if !ok {
+			return c.nextOther(pool)
+		}
+		c.pages = &pages{raw: tcp.Raw()}
+		c.pages.try = c.pages.tryRead
+	}
+	since := int64(0)
+	if idle {
+		since = c.census.parking.now.Load()
+	}
+	if err := c.readBy.begin(c.raw, since); err != nil {
+		return nil, 0, err
+	}
+	p := c.pages
+	p.pool = pool
+	err = p.raw.Read(p.try)
+	page = p.page
+	p.page = nil
+	dismissed := c.readBy.end()
+	c.head.over = true // nobody need watch it
+	switch {
+	case page != nil:
+		return page, p.n, nil
+	case dismissed && errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, 0, ErrParked
+	case err != nil:
+		return nil, 0, err
+	case p.errno != 0:
+		return nil, 0, &net.OpError{Op: "read", Net: "tcp", Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: p.errno}
+	}
+	return nil, 0, io.EOF
+}
+
+// nextOther is Next for what is no TCP connection.
+func (c *Conn) nextOther(pool *sync.Pool) (*[]byte, int, error) {
+	page := pool.Get().(*[]byte)
+	n, err := c.read(*page)
+	c.head.over = true
+	if n == 0 {
+		pool.Put(page)
+		page = nil
+	}
+	return page, n, err
+}
