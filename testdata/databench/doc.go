@@ -57,31 +57,28 @@
 // holder: .93 at 1 KB and for chats, in one short run.
 //
 // "-run telling" prints what telling costs a request of 1 KB, each over the one without it, in turns, and with
-// "-beside" what each costs by another build over this one (2026-11): the ring of decisions 1.06 to 1.08, of which a
-// third waits for memory that is in no cache; spans of all 1.15 and 1.20, of 1 in 100 1.03 and 1.04; the access log
-// 1.14 and 1.20, and 1.20 times that with the candidates of four workers in each line. Before the ring was one piece of
-// memory: 1.11; before candidates were listed without a look at all workers: 1.29. Before spans and lines were written
-// field by field, and lines in one write while many wait: 1.59, 1.11; 1.40, 1.48.
+// "-beside" what each costs by another build over this one. Rings fill first, unmeasured, and logs are emptied between
+// turns: memory that nobody had touched no machine pays for long. Over many runs (2026-11): the ring of decisions 1.03
+// to 1.13, mostly 1.06 to 1.08; spans of all 1.15 to 1.27, of 1 in 100 1.01 to 1.07; the access log 1.08 to 1.13, and
+// 1.12 to 1.18 times that with the candidates of four workers. Two processes of one build that do the same differ by
+// .99 to 1.02 in such a run, so that a run tells no difference below 2 %. The marks of 1.03 and 1.1 are not held.
 //
-// The same again, on a machine that others keep busy, where a round's noise is as large as what is measured: the ring
-// 1.03, 1.04, 1.07, 1.10 and 1.13; spans of all 1.15 to 1.27, of 1 in 100 1.01 to 1.07; the access log 1.09 to 1.13,
-// and 1.14 and 1.18 times that with the candidates. By perf, which noise touches less, before and after, in 100 of a
-// request: the ring 3.8 and 4.0, of which .4 was an allocation that is gone since, and .98 beside the build before
-// (cpu/1KB, 42 rounds in turns); a span's beginning 1.4 and .6, its encoding 3.2 and 2.1; the writing of lines 6.2 and
-// 1.9, with candidates 9.5 and 3.9, since lines wait for each other up to 100 ms. The marks of 1.03 and 1.1 are not
-// held.
+// By perf, which noise touches less, of a request of 34 to 38 us: the ring 1.2 to 1.35 us, 3.3 to 3.8 in 100 (packing
+// the rows .25, texts .1, copies .2 to .35, the lock and what two cores pass to each other .25); a span's beginning .3,
+// its encoding 1, its sending .6; a line .9 and its writing .2; its candidates and frame 1.3, of which .25 is base64,
+// and their writing .35; the runtime's monitor .7 without a log, 1 with one, 1.2 with candidates.
 //
-// A part of these no machine pays for long: memory that nobody had touched, for records in a ring that was not yet full
-// and for lines in a file that only grew (1.5 ns a byte written where the machine's host finds that memory first, .2
-// else). So the rings fill first now, unmeasured, and logs are emptied between turns. Lines go out 256 KiB at once, in
-// place of 32: each write had the runtime's monitor look, and switch, for a millisecond. One run since, 24 rounds: the
-// ring 1.06, spans of all 1.17, of 1 in 100 1.04, the access log 1.08, 1.15 times that with candidates, 1.38 with
-// candidates and spans. Beside the build before, in turns: the log .97, with candidates .94, which are 1.12 of the
-// plain log then; lines of 64 KiB at once 1.03 of those of 256. By perf, in us of a request of 33 to 38: the ring 1.25
-// (its choice coded .3, its end .15, its copies to memory that is in no cache .2, the lock and what two cores pass to
-// each other .25); a span's beginning .3, its encoding 1, its sending .6; a line 1.0 and its writing .4; its candidates
-// 1.4 (the list .3, its words .6, the frame .6, half of it base64) and their writing .7; the monitor .8 without a log,
-// 1.2 and 1.7 with one.
+// What paid: records as one piece of memory, candidates listed without a look at all workers, spans and lines written
+// field by field, lines in one write while many wait: the ring from 1.11, spans of all from 1.59, of 1 in 100 from
+// 1.11, lines from 1.40 and 1.48. Lines of 256 KiB at once are .97 of those of 64, as each write has the runtime's
+// monitor look, and switch, for a millisecond. No list of 2 KB on the stack, cleared for each request, where its choice
+// is kept: by perf up to .3 in 100 of a request.
+//
+// What did not: with GOMAXPROCS=1, and with a ring of 300 KB that stays in the cache, the ring costs as much: neither
+// the lock nor the memory is most of it. Rows copied as they are, without packing; no lock when a request is decided;
+// no texts: none of them is seen over the noise (1.07 to 1.11 each, in one run in which the ring was 1.07). The
+// 256 KiB in writes of 16: the monitor .4 in 100 less, the writes .5 more, the log 1.04. Candidates put into words when
+// they are decided, with no list of them in between: .3 in 100 of a request by perf.
 //
 // The module was a sixth of a request with 256 idle workers: each near tie cost it .1 us. A pick among them took 32 us
 // and takes 12.5 now, at 16 workers 3.2 and 2.5 (testdata/benchjson, BenchmarkPick/idle, in turns); a request with 256
