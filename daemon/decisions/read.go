@@ -91,7 +91,7 @@ func (r *Ring) walk(v *view) {
 		if o == nil || o.change <= v.since {
 			continue
 		}
-		if e := whole(o.number, o.decided.Out, nil); v.wants(e) {
+		if e := whole(o.number, o.decided, nil); v.wants(e) {
 			v.list = append(v.list, e.decision(v.frame))
 		}
 	}

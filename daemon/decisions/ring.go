@@ -26,20 +26,27 @@ type Ring struct {
 
 // open is a request that is under way, as it was decided: Seen.Kept. Its memory is used again.
 type open struct {
-	decided packed.Coder
-	end     packed.Coder // that nobody looks at before the request has ended
-	sketch  route.Sketch
+	decided []byte
 	place   int // in Ring.open
 	number  uint64
 	change  uint64
 	at      time.Time
 }
 
+// draft is the memory in which a request is written. A stream that is open for minutes holds what was written alone: a
+// third of it.
+type draft struct {
+	sketch route.Sketch
+	coder  packed.Coder
+}
+
+var drafts = sync.Pool{New: func() any { return new(draft) }}
+
 // spare is the memory of those that have ended.
 var spare = sync.Pool{New: func() any { return new(open) }}
 
 // size is the bytes of memory.
-func (o *open) size() int { return int(unsafe.Sizeof(*o)) + len(o.decided.Out) }
+func (o *open) size() int { return int(unsafe.Sizeof(*o)) + len(o.decided) }
 
 // Resize bounds the ring to so many bytes. 0 = keep nothing.
 func (r *Ring) Resize(most int) {
@@ -67,9 +74,10 @@ func (r *Ring) Decided(in *exchange.Inbound, c *route.Choice) {
 	if o.at.IsZero() {
 		o.at = time.Now()
 	}
-	o.sketch.Take(c)
-	e := entry{module: c.Module(), reason: c.Reason()}
-	o.write(&e, in)
+	d := drafts.Get().(*draft)
+	d.sketch.Take(c)
+	o.write(d, &entry{module: c.Module(), reason: c.Reason()}, in)
+	drafts.Put(d)
 	r.mu.Lock() // and no defer: each would cost a request
 	kept := r.opened+o.size() <= most
 	if kept {
@@ -98,15 +106,16 @@ func (r *Ring) take(o *open) {
 	r.shrink()
 }
 
-// write writes what was decided. e has what in does not.
-func (o *open) write(e *entry, in *exchange.Inbound) {
-	e.sketch = &o.sketch
+// write writes what was decided: d's sketch, in, and what e has beside.
+func (o *open) write(d *draft, e *entry, in *exchange.Inbound) {
+	e.sketch = &d.sketch
 	e.at = o.at
 	e.of(in)
-	o.decided.Out = o.decided.Out[:0]
-	e.codeAsked(&o.decided)
-	e.codeRest(&o.decided)
-	o.sketch.Clear()
+	d.coder.Out = d.coder.Out[:0]
+	e.codeAsked(&d.coder)
+	e.codeRest(&d.coder)
+	d.sketch.Clear()
+	o.decided = append(o.decided[:0], d.coder.Out...)
 }
 
 // drop forgets what is kept of a request that is under way.
@@ -137,15 +146,16 @@ func (r *Ring) Ended(in *exchange.Inbound, took time.Duration, sent int64) {
 		return
 	}
 	o, decided := in.Seen.Kept.(*open)
+	d := drafts.Get().(*draft)
 	if !decided {
 		o = spare.Get().(*open)
 		o.at = time.Now()
-		o.write(&entry{module: in.Seen.Module, reason: in.Seen.Reason}, in)
+		o.write(d, &entry{module: in.Seen.Module, reason: in.Seen.Reason}, in)
 	}
 	in.Seen.Kept = nil
 	e := entry{seen: &in.Seen, sent: sent, seconds: took.Seconds()}
-	o.end.Out = o.end.Out[:0]
-	e.codeEnd(&o.end)
+	d.coder.Out = d.coder.Out[:0]
+	e.codeEnd(&d.coder)
 	r.mu.Lock()
 	if decided {
 		r.close(o)
@@ -154,8 +164,9 @@ func (r *Ring) Ended(in *exchange.Inbound, took time.Duration, sent int64) {
 		o.number = r.number
 	}
 	r.changes++
-	r.ended.add(record{number: o.number, change: r.changes, end: o.end.Out, decided: o.decided.Out}, most)
+	r.ended.add(record{number: o.number, change: r.changes, end: d.coder.Out, decided: o.decided}, most)
 	r.shrink()
 	r.mu.Unlock()
 	spare.Put(o)
+	drafts.Put(d)
 }

@@ -23,6 +23,7 @@ type Exchange struct {
 	attempts attempts
 	blamed   bool           // a 500 was not taken for the request's own: that is done once
 	late     bool           // a worker was given up for its first byte: that is done once
+	tries    uint32         // attempts
 	by       *worker.Worker // who answered
 
 	sending upstream.Request
@@ -30,7 +31,6 @@ type Exchange struct {
 	answer  stream
 	out     Outbound
 	fields  [8]upstream.Field // room for out.Header: vLLM sends 4
-	tries   int               // attempts
 }
 
 // exchanges keeps those that nobody looks at any more: 2.7 KB that a request would allocate.

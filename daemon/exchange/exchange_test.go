@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 )
 
 const (
@@ -152,5 +153,13 @@ func TestExchangeKeepsConnectionsAlive(t *testing.T) {
 	s := newScene(t, []string{streamed(": ping\n\n", pause, role, word, stop, done)})
 	if got := s.chat(); got.body != ": ping\n\n"+role+word+stop+done || got.broken {
 		t.Errorf("%q", got.body)
+	}
+}
+
+// TestSize holds an Exchange, which a stream keeps for as long as it lasts, to the largest that the allocator gives 2,688
+// bytes with its own word of 8. The next larger one gets 3,072.
+func TestSize(t *testing.T) {
+	if size := unsafe.Sizeof(Exchange{}); size > 2680 {
+		t.Errorf("an Exchange has %d bytes; want at most 2680", size)
 	}
 }

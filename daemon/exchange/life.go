@@ -3,6 +3,7 @@ package exchange
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -120,7 +121,7 @@ func (l *Life) forgetAfter(a *after) bool {
 	defer l.mu.Unlock()
 	for i, o := range l.others {
 		if o == a {
-			l.others = append(l.others[:i], l.others[i+1:]...)
+			l.others = slices.Delete(l.others, i, i+1) // it clears the place: f holds a context, and a stream lasts
 			return true
 		}
 	}

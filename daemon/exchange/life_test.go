@@ -48,6 +48,11 @@ func TestLifeForgetsWhoIsNotInterested(t *testing.T) {
 	if len(l.others) != 0 {
 		t.Fatal("a context that has ended is still waited with")
 	}
+	for _, o := range l.others[:cap(l.others)] {
+		if o != nil {
+			t.Fatal("a context that has ended is held for as long as the request lasts")
+		}
+	}
 	l.Leave()
 	if h.told.Load() != 0 || all.first != nil {
 		t.Fatal("the end of a request reached who had left, or it is still listed")

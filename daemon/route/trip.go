@@ -19,12 +19,12 @@ type Trip struct {
 	believed int             // of the prompt's tokens, in the worker's cache when it was chosen
 	matched  uint32          // blocks
 	live     bool            // both come from the worker's own reports
+	ended    bool            // End was called
 	forecast holdings.Ticket // that the worker will hold the prompt
 	teller   Teller          // who was told of it, nil = nobody
 	told     uint64          // its number there
 	notice   abi.Outcome
 	sent     time.Time
-	ended    bool
 }
 
 // Send takes a place at the worker and enters the prompt in the index. It reports false if the worker takes no request

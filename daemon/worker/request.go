@@ -9,20 +9,20 @@ type Holder interface{ GiveUp() }
 // request is one request at a worker, until it ends. Times are seconds since the pool began; 0 = never.
 type request struct {
 	at     float64      // when it was sent
-	whole  bool         // the answer comes in one piece
 	est    float64      // seconds of prefill on a worker of slowness 1
 	tokens int          // of the prompt
 	cached int          // of them, believed in the worker's cache
 	holder Holder       // nil = waits on
 	flow   atomic.Int64 // nanoseconds from the pool's beginning to the last byte of the answer; 0 = none came
+	whole  bool         // the answer comes in one piece
 
 	// Guarded by the pool's lock.
+	queued       bool
+	ended        bool
+	called       bool     // the holder was, or will be
 	first        float64  // when the first byte came
 	prev, next   *request // in the worker's queue
 	older, newer *request // in the worker's flight
-	queued       bool
-	ended        bool
-	called       bool // the holder was, or will be
 }
 
 // newTokens is what the request's prefill has to compute.
