@@ -15,6 +15,13 @@
 // is late leaves the same books (TestBooksAgree: four routers, 10,000 random operations, eviction too). It learns no
 // speeds from others. A namespace is a number, as its name may hold a tenant's salt.
 //
+// What a request has done by the time that its sending is told is told with it, as one record: most short requests
+// begin and end between two frames, and are then looked up and entered once in place of twice, and locked for once in
+// place of thrice ([said]). Measured with three routers, with two builds in turns, that takes 3 to 12 us off the 48
+// to 57 us that history costs a short request; one that lasts longer than a round gains nothing. To begin the look for
+// a chain where the pick found that some worker holds it gained nothing: an index that evicts knows less than was told,
+// so 16 % more bytes were told.
+//
 // A chain of hashes names its beginning by one hash, if that was told before ([chains]): all routers read one stream in
 // one order, and who writes has read. A beginning that a hearer does not know it asks to have told in full again.
 //
@@ -68,7 +75,8 @@
 // # How the files lie
 //
 // Without sockets, clock and goroutines, so that routers can be simulated (Ends): chains with places, wire, teller and
-// hearer with routers; said is what a request leaves on its way for the teller to write later. With them: link is
+// hearer with routers; said, by notes, is what a request leaves on its way for the teller to write later, and story
+// reads it. With them: link is
 // Redis, cable a connection of its own to it and lane who uses that, member one pool, tend what it does every second,
 // gripes what it logs; peers runs tell and hear over all, and health knows whether Redis is there. statewire is the
 // bytes of a state file, and statefile reads and writes it.

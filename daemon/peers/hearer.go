@@ -183,22 +183,8 @@ func (h *Hearer) record(s *sender, now time.Time) {
 	}
 }
 
-// request reads what sent and open have in common.
-func (r *reader) request() (id uint64, s route.Sent, flags byte, at time.Time) {
-	id = r.uint()
-	s.Worker = r.known(&r.workers)
-	s.Space = r.known(&r.spaces)
-	s.Est = r.float()
-	s.Tokens = r.upTo(maxTokens)
-	s.Cached = r.upTo(maxTokens)
-	s.Block = r.float()
-	flags = r.byte()
-	s.Whole, s.Again = flags&flagWhole != 0, flags&flagAgain != 0
-	return id, s, flags, r.time()
-}
-
 func (h *Hearer) sent(s *sender, now time.Time) {
-	id, told, _, at := h.r.request()
+	id, told, flags, at := h.r.request()
 	all := h.all[:0]
 	n := h.r.count(2)
 	for range n {
@@ -211,11 +197,13 @@ func (h *Hearer) sent(s *sender, now time.Time) {
 		}
 	}
 	h.all = all
+	story := h.r.story(flags, all)
+	story.At = at
 	if h.r.bad {
 		return
 	}
 	if h.late {
-		h.pool.Hear(&told, all, false, at, now)
+		h.pool.Hear(&told, &story, all, false, now)
 		return
 	}
 	if o := s.open[id]; o != nil {
@@ -226,7 +214,9 @@ func (h *Hearer) sent(s *sender, now time.Time) {
 		h.counts.Flooded++
 		return
 	}
-	s.open[id] = h.pool.Hear(&told, all, !h.replay, at, now)
+	if o := h.pool.Hear(&told, &story, all, !h.replay, now); o != nil {
+		s.open[id] = o
+	}
 }
 
 // chain reads a chain and returns all of it; false if its beginning is not known. It is valid until the next call, and
@@ -258,7 +248,7 @@ func (h *Hearer) open(s *sender, now time.Time) {
 		if s.open[id] != nil || h.late {
 			continue
 		}
-		o := h.pool.Hear(&told, nil, false, at, now)
+		o := h.pool.Hear(&told, &route.Story{At: at}, nil, false, now)
 		if flags&flagFirst != 0 {
 			o.FirstByte(first)
 		}

@@ -82,16 +82,6 @@ func (t *Teller) restart() {
 	t.chains.restart()
 }
 
-// note notes an act for the next frame. The caller holds mu. If it is much that waits, note reports true and the caller
-// calls catchUp without the lock.
-func (t *Teller) note(a *act) (much bool) {
-	t.said.acts = append(t.said.acts, *a)
-	if !a.at.IsZero() {
-		t.wake(a.at)
-	}
-	return t.said.full()
-}
-
 func (t *Teller) unsaid() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -111,16 +101,15 @@ func (t *Teller) write() {
 	all := t.said
 	t.said = t.spare
 	t.mu.Unlock()
-	rest := all
 	for i := range all.acts {
-		t.act(&all.acts[i], &rest)
+		t.act(&all.acts[i], &all)
 	}
 	all.clear()
 	t.spare = all
 }
 
-// act writes the record of one act, whose chains are the next of rest.
-func (t *Teller) act(a *act, rest *said) {
+// act writes the record of one act of all.
+func (t *Teller) act(a *act, all *said) {
 	if a.kind == kindForgotten {
 		a.at = t.last // only the order counts
 		if a.at.IsZero() {
@@ -130,7 +119,7 @@ func (t *Teller) act(a *act, rest *said) {
 	w := t.record(a.kind, a.at)
 	switch a.kind {
 	case kindSent:
-		t.sent(w, a, rest)
+		t.sent(w, a, all)
 	case kindFirst:
 		w.uint(a.id)
 		w.time(a.at)
@@ -144,7 +133,8 @@ func (t *Teller) act(a *act, rest *said) {
 		w.known(&w.workers, o.Worker)
 		w.known(&w.spaces, a.sent.Space)
 		w.time(a.at)
-		w.told(t.chains, rest.next(), o.end)
+		chain, _ := all.read(a.from)
+		w.told(t.chains, chain, o.end)
 	case kindEnded:
 		delete(t.open, a.id)
 		w.uint(a.id)
@@ -154,18 +144,38 @@ func (t *Teller) act(a *act, rest *said) {
 	}
 }
 
-func (t *Teller) sent(w *writer, a *act, rest *said) {
-	t.request(w, a.id, &a.sent, 0, a.at)
+func (t *Teller) sent(w *writer, a *act, all *said) {
+	flags, from, blocks := byte(0), a.from, uint64(0)
+	if !a.first.IsZero() {
+		flags |= flagFirst
+	}
+	if !a.answered.IsZero() {
+		flags |= flagAnswered
+		from, blocks = a.answer, all.hashes[a.from]
+	}
+	if a.ended {
+		flags |= flagEnded
+	}
+	t.request(w, a.id, &a.sent, flags, a.at)
 	w.uint(uint64(a.chains))
 	var end place
 	for range a.chains {
-		end = w.told(t.chains, rest.next(), place{})
+		chain, next := all.read(from)
+		end = w.told(t.chains, chain, place{})
+		from = next
 	}
 	if a.chains != 1 {
 		end = place{}
 	}
-	if len(t.open) < maxOpen {
-		t.open[a.id] = told{Sent: a.sent, at: a.at, end: end}
+	if flags&flagFirst != 0 {
+		w.time(a.first)
+	}
+	if flags&flagAnswered != 0 {
+		w.time(a.answered)
+		w.uint(blocks)
+	}
+	if !a.ended && len(t.open) < maxOpen {
+		t.open[a.id] = told{Sent: a.sent, at: a.at, first: a.first, end: end}
 	}
 }
 
@@ -198,59 +208,6 @@ func (t *Teller) complete() {
 	frame := append(make([]byte, 0, len(t.w.b)+sumBytes), t.w.b...)
 	t.waiting = append(t.waiting, sealed{bytes: frame, began: t.w.began})
 	t.bytes += len(frame)
-}
-
-// Sent implements route.Teller.
-func (t *Teller) Sent(s *route.Sent, chains []prompt.Chain, at time.Time) uint64 {
-	t.mu.Lock()
-	t.next++
-	id := t.next
-	for i := range chains {
-		t.said.chain(chains[i].Hashes)
-	}
-	much := t.note(&act{kind: kindSent, id: id, sent: *s, chains: len(chains), at: at})
-	t.mu.Unlock()
-	if much {
-		t.catchUp()
-	}
-	if t.pass != nil {
-		t.pass(at.Add(-patience))
-	}
-	return id
-}
-
-// FirstByte implements route.Teller.
-func (t *Teller) FirstByte(id uint64, at time.Time) { t.brief(&act{kind: kindFirst, id: id, at: at}) }
-
-// Answer implements route.Teller.
-func (t *Teller) Answer(id, space uint64, chain []uint64, at time.Time) {
-	t.brief(&act{kind: kindAnswer, id: id, sent: route.Sent{Space: space}, at: at}, chain)
-}
-
-// Ended implements route.Teller.
-func (t *Teller) Ended(id uint64, at time.Time) {
-	t.brief(&act{kind: kindEnded, id: id, at: at})
-	if t.pass != nil {
-		t.pass(at)
-	}
-}
-
-// Forgotten implements route.Teller.
-func (t *Teller) Forgotten(worker uint64) {
-	t.brief(&act{kind: kindForgotten, sent: route.Sent{Worker: worker}})
-}
-
-// brief notes an act with its chains.
-func (t *Teller) brief(a *act, chains ...[]uint64) {
-	t.mu.Lock()
-	for _, c := range chains {
-		t.said.chain(c)
-	}
-	much := t.note(a)
-	t.mu.Unlock()
-	if much {
-		t.catchUp()
-	}
 }
 
 // request writes what sent and open have in common.
@@ -396,5 +353,3 @@ func (t *Teller) Stats() TellerStats {
 	s.Waiting = len(t.waiting)
 	return s
 }
-
-var _ route.Teller = (*Teller)(nil)

@@ -16,7 +16,8 @@ import (
 // Integers of fixed size are little endian. waited is in tenths of a millisecond: how long before the frame was sent
 // it was begun. Times in records are microseconds after that, as varints. A record is a byte for its kind and:
 //
-//	sent      id, worker, space, est f32, tokens, cached, block f32, flags, time, chains: count, of each a chain
+//	sent      id, worker, space, est f32, tokens, cached, block f32, flags, time, chains: count, of each a chain;
+//	          if so flagged: time of the first byte; time of the answer, of which the chain is, and blocks of the prompt
 //	first     id, time
 //	answer    id, worker, space, time, chain
 //	ended     id, time
@@ -31,7 +32,7 @@ import (
 //
 // Records of an unknown kind cannot be passed over: another layout is another version.
 const (
-	wireVersion = 1
+	wireVersion = 2
 	headBytes   = 2 + 1 + 1 + 8 + 8 + 4
 	senderAt    = 12
 	waitedAt    = 20
@@ -60,7 +61,9 @@ const (
 const (
 	flagWhole = 1 << iota
 	flagAgain
-	flagFirst // open: the first byte has come
+	flagFirst    // the first byte has come
+	flagAnswered // sent: and the answer
+	flagEnded    // sent
 )
 
 const (

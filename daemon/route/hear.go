@@ -17,19 +17,44 @@ type Heard struct {
 	foreign *worker.Foreign
 }
 
-// Hear enters a request that another router sent at the time, and now is when this router learns of it: its prompts in
-// the index, and the request in flight if live. Otherwise [Heard.Begin] may do that later. An unknown worker, or one
-// that is down, has no books; the Heard does nothing then.
-func (p *Pool) Hear(s *Sent, chains [][]uint64, live bool, at, now time.Time) *Heard {
-	h := &Heard{pool: p, sent: *s, at: at}
+// Story is when a request was sent, and what became of it as far as that is told together. Zero times: not told.
+type Story struct {
+	At       time.Time // it was sent
+	First    time.Time // the first byte came
+	Answered time.Time // the worker held the prompt, which is the only one, with its answer
+	Prompt   int       // blocks of that chain that are the prompt's
+	Ended    bool
+}
+
+// Hear enters a request that another router sent, and now is when this router learns of it: its prompts in the index,
+// and the request in flight if live. Otherwise [Heard.Begin] may do that later. An unknown worker, or one
+// that is down, has no books; the Heard does nothing then. It is nil if the request has ended.
+func (p *Pool) Hear(s *Sent, y *Story, chains [][]uint64, live bool, now time.Time) *Heard {
+	w := p.upByKey(s.Worker)
 	for _, chain := range chains {
-		p.Recall(s.Worker, s.Space, chain, at, now)
+		held, asked := y.At, chain
+		if !y.Answered.IsZero() {
+			held, asked = y.Answered, chain[:y.Prompt]
+		}
+		if w != nil {
+			p.recall(w, s.Space, chain, now.Sub(held))
+		}
 		if !s.Again {
-			p.reuse.NoteAgo(chain, s.Block, now.Sub(at))
+			p.reuse.NoteAgo(asked, s.Block, now.Sub(y.At))
 		}
 	}
+	if y.Ended {
+		if live {
+			p.Workers.PassForeign(s.Worker, s.dispatch(), y.At, y.First)
+		}
+		return nil
+	}
+	h := &Heard{pool: p, sent: *s, at: y.At}
 	if live {
 		h.begin(true)
+	}
+	if !y.First.IsZero() {
+		h.FirstByte(y.First)
 	}
 	return h
 }
@@ -37,15 +62,26 @@ func (p *Pool) Hear(s *Sent, chains [][]uint64, live bool, at, now time.Time) *H
 // Recall enters in the index that a worker held a chain at some time. It reports whether there is such a worker, and it
 // is not down.
 func (p *Pool) Recall(key, space uint64, chain []uint64, at, now time.Time) bool {
-	w, down := p.Workers.ByKey(key)
-	if w == nil || down {
-		return false
+	w := p.upByKey(key)
+	if w != nil {
+		p.recall(w, space, chain, now.Sub(at))
 	}
-	ago := now.Sub(at)
+	return w != nil
+}
+
+func (p *Pool) recall(w *worker.Worker, space uint64, chain []uint64, ago time.Duration) {
 	p.Index.Space(space).TouchAgo(w.Slot(), chain, ago)
 	below := p.lower.spaces(space)
 	below.touch(w, chain, ago)
-	return true
+}
+
+// upByKey returns the worker with that Key, nil if there is none or it is down.
+func (p *Pool) upByKey(key uint64) *worker.Worker {
+	w, down := p.Workers.ByKey(key)
+	if down {
+		return nil
+	}
+	return w
 }
 
 // Begin counts the request in flight, of which the pool learns long after it was sent. It does nothing if it counts
@@ -61,9 +97,7 @@ func (h *Heard) Begin() {
 }
 
 func (h *Heard) begin(seen bool) {
-	s := &h.sent
-	d := worker.Dispatch{PromptTokens: s.Tokens, CachedTokens: s.Cached, Est: s.Est, Whole: s.Whole}
-	h.foreign = h.pool.Workers.BeginForeign(s.Worker, d, seen, h.at)
+	h.foreign = h.pool.Workers.BeginForeign(h.sent.Worker, h.sent.dispatch(), seen, h.at)
 }
 
 // Sent returns what was heard of it, and when it was sent.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/prompt"
+	"github.com/warmpath/warmpath/daemon/worker"
 )
 
 // Sent is what a router tells others of a request that it has sent to a worker.
@@ -16,6 +17,10 @@ type Sent struct {
 	Block  float64 // tokens in a block of the prompt
 	Whole  bool    // the answer comes in one piece
 	Again  bool    // another worker failed it before
+}
+
+func (s *Sent) dispatch() worker.Dispatch {
+	return worker.Dispatch{PromptTokens: s.Tokens, CachedTokens: s.Cached, Est: s.Est, Whole: s.Whole}
 }
 
 // Teller is told what a pool does to its own books, so that other routers can do the same to theirs. Its methods are

@@ -31,6 +31,7 @@ type fleet struct {
 	panicked bool   // nobody was up when a request came, and nobody has come up since
 	panics   uint64 // requests that were given workers that are not up
 	events   []event
+	passing  request // what PassForeign counts, in no queue between two calls
 }
 
 // sec is the time in seconds since the pool began, never below a nanosecond: 0 means never in here.

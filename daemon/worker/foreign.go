@@ -34,6 +34,10 @@ func (f *Foreign) End() {
 		return
 	}
 	r.ended = true
+	w.endForeign(r)
+}
+
+func (w *Worker) endForeign(r *request) {
 	w.queue.remove(r)
 	w.theirs.n--
 	w.theirs.tokens -= r.tokens

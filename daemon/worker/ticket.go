@@ -74,20 +74,46 @@ func (p *Pool) admits(w *Worker, bound bool, now float64) bool {
 // Of d, Bound and Holder are not heeded. seen is false for a request of which the pool learns long after it was sent:
 // then it counts in flight, but not as work offered now.
 func (p *Pool) BeginForeign(key uint64, d Dispatch, seen bool, at time.Time) *Foreign {
+	f := &Foreign{pool: p}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	f.worker = p.upFor(key, &f.request, &d, at)
+	if f.worker == nil {
+		return nil
+	}
+	p.fleet.beginForeign(f.worker, &f.request, seen)
+	return f
+}
+
+// upFor makes r a request of another router to the worker with that Key, and returns the worker; nil if it is not there
+// or down. The caller holds p.mu.
+func (p *Pool) upFor(key uint64, r *request, d *Dispatch, at time.Time) *Worker {
 	w := p.fleet.byKey(key)
 	if w == nil || w.health.state == down {
 		return nil
 	}
-	f := &Foreign{pool: p, worker: w}
-	r := &f.request
 	r.at, r.est, r.tokens, r.cached, r.whole = p.fleet.sec(at), d.Est, d.PromptTokens, d.CachedTokens, d.Whole
 	if r.est <= 0 {
 		r.est = p.fleet.conf.estimate(r.tokens, r.cached)
 	}
-	p.fleet.beginForeign(w, r, seen)
-	return f
+	return w
+}
+
+// PassForeign counts a request that another router sent at the time, and that has ended: it leaves what BeginForeign,
+// FirstByte and End leave. A zero first means that no first byte came.
+func (p *Pool) PassForeign(key uint64, d Dispatch, at, first time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := &p.fleet.passing
+	w := p.upFor(key, r, &d, at)
+	if w == nil {
+		return
+	}
+	p.fleet.beginForeign(w, r, true)
+	if !first.IsZero() {
+		w.queue.passed(r, p.fleet.sec(first))
+	}
+	w.endForeign(r)
 }
 
 // ByKey returns the configured worker with that Key, and whether it is down; nil if there is none.

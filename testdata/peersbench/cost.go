@@ -49,24 +49,29 @@ func costs(ctx context.Context, o *options) error {
 		"| messages/s in all | bytes a request | ms a request, alone | with history |")
 	fmt.Println("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |")
 	for _, n := range counts {
-		row, err := cost(ctx, o, n)
-		if err != nil {
+		if err := cost(ctx, o, n); err != nil {
 			return err
 		}
-		fmt.Println(row)
 	}
 	return nil
 }
 
-func cost(ctx context.Context, o *options, n int) (row string, err error) {
-	var sides [2]*side
-	for i, share := range []bool{false, true} {
-		st, err := newStage(o, scene{"cost", n, share})
-		if err != nil {
-			return "", err
+func cost(ctx context.Context, o *options, n int) (err error) {
+	var sides []*side // for each build those alone, and those that share
+	for _, bin := range []string{o.bin, o.beside} {
+		for _, share := range []bool{false, true} {
+			if bin == "" {
+				continue
+			}
+			of := *o
+			of.bin = bin
+			st, err := newStage(&of, scene{"cost", n, share})
+			if err != nil {
+				return err
+			}
+			defer st.close()
+			sides = append(sides, &side{stage: st})
 		}
-		defer st.close()
-		sides[i] = &side{stage: st}
 	}
 	k := newTalkers(o.seed)
 	for _, s := range sides { // connections, workers' metrics and the first prompts of each tenant
@@ -74,7 +79,7 @@ func cost(ctx context.Context, o *options, n int) (row string, err error) {
 		s.cpu, s.redisCPU, s.took, s.requests, s.busy = 0, 0, 0, 0, 0
 		s.before, err = s.told()
 		if err != nil {
-			return "", err
+			return err
 		}
 	}
 	if o.profile != "" {
@@ -88,23 +93,31 @@ func cost(ctx context.Context, o *options, n int) (row string, err error) {
 		}
 	}
 	if err := ctx.Err(); err != nil {
-		return "", err
+		return err
 	}
-	alone, shared := sides[0], sides[1]
+	for ; len(sides) > 0 && err == nil; sides = sides[2:] {
+		err = row(n, sides[0], sides[1])
+	}
+	return err
+}
+
+// row prints what the routers used that share, and those that do not.
+func row(n int, alone, shared *side) (err error) {
 	shared.after, err = shared.told()
 	if err != nil {
-		return "", err
+		return err
 	}
 	if bad := alone.failed.Load() + shared.failed.Load(); bad > 0 {
-		return "", fmt.Errorf("%d requests failed", bad)
+		return fmt.Errorf("%d requests failed", bad)
 	}
 	each := func(d time.Duration, s *side) float64 { return float64(d.Microseconds()) / float64(s.requests) }
 	a, b := each(alone.cpu, alone), each(shared.cpu, shared)
-	return fmt.Sprintf("| %d | %.0f | %.1f | %.1f | %+.1f %% | %.1f | %.0f | %.0f | %.2f | %.2f |", n,
+	fmt.Printf("| %d | %.0f | %.1f | %.1f | %+.1f %% | %.1f | %.0f | %.0f | %.2f | %.2f |\n", n,
 		float64(shared.requests)/shared.took.Seconds(), a, b, 100*(b/a-1), each(shared.redisCPU, shared),
 		float64(shared.after.messages-shared.before.messages)/shared.took.Seconds(), // with the beats of the other's turns
 		float64(shared.after.bytes-shared.before.bytes)/float64(shared.requests),
-		each(alone.busy, alone)/1e3, each(shared.busy, shared)/1e3), nil
+		each(alone.busy, alone)/1e3, each(shared.busy, shared)/1e3)
+	return nil
 }
 
 // load sends requests for a while, each to a router by chance, waits for the answers, and adds up what was used.

@@ -6,6 +6,7 @@
 //	go run ./testdata/peersbench -bin bin/warmpath -fault state           # a single router is started anew
 //	go run ./testdata/peersbench -bin bin/warmpath -fault redis           # Redis is stopped for 30 s
 //	go run ./testdata/peersbench -bin bin/warmpath -cost                  # CPU, writes and bytes a request
+//	go run ./testdata/peersbench -bin NEW -beside OLD -cost -routers 3    # two builds that take turns
 //
 // It starts simulated workers, a redis-server and the routers as processes of their own. Each request goes to a router
 // at random. Times are the workers' own: wall time multiplied by -speed. One JSON line a run.

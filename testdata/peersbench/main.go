@@ -15,6 +15,7 @@ import (
 
 type options struct {
 	bin      string
+	beside   string
 	workers  int
 	kv       int
 	speed    float64
@@ -37,6 +38,7 @@ type options struct {
 func main() {
 	var o options
 	flag.StringVar(&o.bin, "bin", "bin/warmpath", "the router")
+	flag.StringVar(&o.beside, "beside", "", "-cost: another router, which takes turns with the first: a second row")
 	flag.IntVar(&o.workers, "workers", 4, "simulated workers")
 	flag.IntVar(&o.kv, "kv", 128<<10, "tokens of KV of each")
 	flag.Float64Var(&o.speed, "speed", 4, "seconds of the workers' time in one of ours")

@@ -1,0 +1,37 @@
+package peers
+
+import (
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/route"
+)
+
+// request reads what sent and open have in common.
+func (r *reader) request() (id uint64, s route.Sent, flags byte, at time.Time) {
+	id = r.uint()
+	s.Worker = r.known(&r.workers)
+	s.Space = r.known(&r.spaces)
+	s.Est = r.float()
+	s.Tokens = r.upTo(maxTokens)
+	s.Cached = r.upTo(maxTokens)
+	s.Block = r.float()
+	flags = r.byte()
+	s.Whole, s.Again = flags&flagWhole != 0, flags&flagAgain != 0
+	return id, s, flags, r.time()
+}
+
+// story reads what became of a request whose chains were read; none of them if their beginnings are not known.
+func (r *reader) story(flags byte, chains [][]uint64) (y route.Story) {
+	y.Ended = flags&flagEnded != 0
+	if flags&flagFirst != 0 {
+		y.First = r.time()
+	}
+	if flags&flagAnswered == 0 {
+		return y
+	}
+	y.Answered, y.Prompt = r.time(), r.upTo(maxFrame)
+	if len(chains) > 1 || len(chains) == 1 && y.Prompt > len(chains[0]) {
+		r.fail()
+	}
+	return y
+}
