@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -58,6 +59,14 @@ func (r *reception) enterLane(conn *listen.Conn, first bool) {
 
 // run serves until the connection is closed or another's.
 func (l *lane) run() {
+	defer func() {
+		if p := recover(); p != nil { // one connection breaks, not the process
+			l.log.Error("BUG: a connection made the daemon panic", "panic", p, "client", l.client.Remote(),
+				"stack", string(debug.Stack()))
+			l.traffic.leave(&l.post)
+			l.client.Abort()
+		}
+	}()
 	for l.serveNext() {
 	}
 }
