@@ -57,12 +57,11 @@ func (x *index) find(m mark, now time.Time) (fact, bool) {
 }
 
 func (x *index) get(m mark, now time.Time) (fact, bool) {
-	f, ok := x.newer[m]
+	f, ok := x.either(m)
 	if !ok {
-		f, ok = x.older[m]
-		if !ok {
-			return f, false
-		}
+		return f, false
+	}
+	if _, newer := x.newer[m]; !newer {
 		x.put(m, f)
 	}
 	if f.over(now) {
@@ -103,29 +102,39 @@ func (x *index) forget(m mark) (had bool) {
 	return a || b
 }
 
-// miss records that they did not have it when they were asked.
-func (x *index) miss(m mark, now time.Time) {
-	x.forget(m)
+// miss records that the servers did not have a value when they were asked. What was learnt since then stays: a put may
+// have overtaken the answer.
+func (x *index) miss(m mark, asked time.Time) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if f, ok := x.either(m); ok && f.at >= asked.UnixNano() {
+		return
+	}
+	delete(x.newer, m)
+	delete(x.older, m)
 	if x.absent == nil || len(x.absent) >= absentCount {
 		x.wasAbsent = x.absent
 		x.absent = map[mark]time.Time{}
 	}
-	x.absent[m] = now
+	x.absent[m] = asked
 }
 
-// lose records that the servers did not have what was known of them before they were asked.
+// lose is miss for a value that was known.
 func (x *index) lose(m mark, asked time.Time) {
 	x.mu.Lock()
+	_, ok := x.either(m)
+	x.mu.Unlock()
+	if ok {
+		x.miss(m, asked)
+	}
+}
+
+func (x *index) either(m mark) (fact, bool) {
 	f, ok := x.newer[m]
 	if !ok {
 		f, ok = x.older[m]
 	}
-	x.mu.Unlock()
-	if ok && f.at < asked.UnixNano() {
-		x.miss(m, asked)
-	}
+	return f, ok
 }
 
 // missed reports whether they did not have it a moment ago.

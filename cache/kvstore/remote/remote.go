@@ -170,10 +170,11 @@ func (r *Remote) Get(ctx context.Context, key string, place kvstore.Place) (bool
 		r.counts.misses.Add(1)
 		return false, nil
 	}
+	asked := time.Now()
 	size, err := r.read(ctx, key, f, known, place)
 	switch {
 	case errors.Is(err, redis.Nil):
-		r.index.miss(markOf(key), time.Now())
+		r.index.miss(markOf(key), asked)
 		r.counts.misses.Add(1)
 		return false, nil
 	case errors.Is(err, errDown):

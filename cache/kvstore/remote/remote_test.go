@@ -241,21 +241,25 @@ func TestCheck(t *testing.T) {
 	eventually(t, "the value is there after an outage", func() bool { return d.exists("kept") })
 }
 
-// TestCheckAndPut: a value that was put while a check was under way is not taken for lost.
+// TestCheckAndPut: a value that was put while a question was under way is not taken for lost by its answer, be it a
+// check's, an EXISTS's or a GET's.
 func TestCheckAndPut(t *testing.T) {
-	x := newIndex()
-	x.add(1, fact{size: 1})
-	asked := time.Now().Add(time.Nanosecond)
-	x.add(2, fact{size: 1})
-	x.newer[2] = fact{size: 1, at: asked.UnixNano()}
-	x.newer[1] = fact{size: 1, at: asked.UnixNano() - 1}
-	x.lose(1, asked)
-	x.lose(2, asked)
-	if _, known := x.find(1, now()); known {
-		t.Error("what was known before is known still")
-	}
-	if _, known := x.find(2, now()); !known {
-		t.Error("what was put meanwhile is forgotten")
+	for name, tell := range map[string]func(*index, mark, time.Time){"lose": (*index).lose, "miss": (*index).miss} {
+		x := newIndex()
+		asked := time.Now()
+		x.newer = map[mark]fact{1: {size: 1, at: asked.UnixNano() - 1}, 2: {size: 1, at: asked.UnixNano()}}
+		for m := range mark(3) {
+			tell(x, m+1, asked)
+		}
+		if _, known := x.find(1, now()); known {
+			t.Errorf("%s: what was known before is known still", name)
+		}
+		if _, known := x.find(2, now()); !known || x.missed(2, asked) {
+			t.Errorf("%s: what was put meanwhile is forgotten", name)
+		}
+		if x.missed(3, asked) != (name == "miss") {
+			t.Errorf("%s: of what was not known it is noted that it is missing: %v", name, x.missed(3, asked))
+		}
 	}
 }
 

@@ -182,6 +182,7 @@ func (r *Remote) askOne(ctx context.Context, at redis.Cmdable, keys []string) {
 	lengths := make([]*redis.IntCmd, len(keys))
 	lives := make([]*redis.DurationCmd, len(keys))
 	stands := make([]stand, len(keys))
+	asked := time.Now()
 	_, err := at.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, key := range keys {
 			stands[i] = r.servers.stand(key)
@@ -198,7 +199,7 @@ func (r *Remote) askOne(ctx context.Context, at redis.Cmdable, keys []string) {
 	for i, key := range keys {
 		switch left := lives[i].Val(); {
 		case left == -2:
-			r.index.miss(markOf(key), now)
+			r.index.miss(markOf(key), asked)
 		case left > 0:
 			r.index.add(markOf(key), fact{size: lengths[i].Val(), ends: now.Add(left).UnixMilli(), stand: stands[i]})
 		default:
