@@ -90,20 +90,21 @@ func directChunks(b *bench) error { return b.chunkLatency(b.worker, direct) }
 
 func addedChunks(b *bench, p *proc.Proc) error { return b.chunkLatency(p, p.Name) }
 
-// chunkLatency reads 50 streams of an event in 20 ms and takes each event's age at its arrival, and the proxy's CPU for
-// it.
+// chunkLatency reads 50 streams of an event in 20 ms and takes each event's age at its arrival. The proxy's CPU for an
+// event is taken while all of them flow: what it takes to begin and to end a stream is that of a request.
 func (b *bench) chunkLatency(p *proc.Proc, name string) error {
-	n := int(2 * b.turn() / (20 * time.Millisecond))
-	request := sized(1<<10, fmt.Sprintf("%s?chunks=%d&gap=20", chatPath, n), true)
+	const gap, beside = 20 * time.Millisecond, 15 // events before what is measured, and behind it
+	n := int(2 * b.turn() / gap)
+	request := sized(1<<10, fmt.Sprintf("%s?chunks=%d&gap=20", chatPath, n+2*beside), true)
 	var mu sync.Mutex
 	var ages []time.Duration
 	var failed error
 	var all sync.WaitGroup
-	before := p.CPU()
+	var came atomic.Int64
 	for i := range 50 {
 		all.Go(func() {
 			time.Sleep(time.Duration(i) * 400 * time.Microsecond) // so that they do not beat in step
-			own, err := readAges(p.Addr, request)
+			own, err := readAges(p.Addr, request, &came)
 			mu.Lock()
 			defer mu.Unlock()
 			ages = append(ages, own...)
@@ -112,16 +113,20 @@ func (b *bench) chunkLatency(p *proc.Proc, name string) error {
 			}
 		})
 	}
+	time.Sleep(beside * gap)
+	before, first := p.CPU(), came.Load()
+	time.Sleep(time.Duration(n) * gap)
+	used, chunks := p.CPU()-before, came.Load()-first
 	all.Wait()
-	if name != direct && len(ages) > 0 {
-		b.note("sse/paced-cpu", name, float64((p.CPU()-before).Nanoseconds())/1e3/float64(len(ages)))
+	if name != direct && chunks > 0 {
+		b.note("sse/paced-cpu", name, float64(used.Nanoseconds())/1e3/float64(chunks))
 	}
 	b.noteAdded("sse/added", name, ages)
 	return failed
 }
 
-// readAges reads one stream.
-func readAges(addr string, request []byte) (ages []time.Duration, err error) {
+// readAges reads one stream, and counts its events.
+func readAges(addr string, request []byte, came *atomic.Int64) (ages []time.Duration, err error) {
 	c, err := wire.Dial(addr)
 	if err != nil {
 		return nil, err
@@ -144,6 +149,7 @@ func readAges(addr string, request []byte) (ages []time.Duration, err error) {
 			digits, rest, _ := bytes.Cut(after, []byte(`"`))
 			if t, err := strconv.ParseInt(string(digits), 10, 64); err == nil {
 				ages = append(ages, time.Duration(now-t))
+				came.Add(1)
 			}
 			piece = rest
 		}

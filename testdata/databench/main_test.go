@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -71,7 +72,7 @@ func TestReverseProxy(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	ages, err := readAges(w.Addr(), sized(1<<10, chatPath+"?chunks=5&gap=1", true))
+	ages, err := readAges(w.Addr(), sized(1<<10, chatPath+"?chunks=5&gap=1", true), new(atomic.Int64))
 	if err != nil || len(ages) != 5 {
 		t.Fatalf("%d ages, %v", len(ages), err)
 	}
