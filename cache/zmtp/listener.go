@@ -42,7 +42,11 @@ func Listen(ctx context.Context, addr string, c Config, handle func(*Conn)) (*Li
 	}
 	l := &Listener{config: c, on: on, handle: handle}
 	l.ctx, l.end = context.WithCancel(ctx)
-	context.AfterFunc(l.ctx, func() { on.Close() })
+	l.running.Add(1)
+	context.AfterFunc(l.ctx, func() {
+		defer l.running.Done()
+		on.Close()
+	})
 	l.running.Go(l.accept)
 	return l, nil
 }
@@ -125,7 +129,7 @@ func (l *Listener) serve(nc net.Conn) {
 	l.handle(c)
 }
 
-// Close stops listening, ends every connection and waits for the handlers to return.
+// Close stops listening, ends every connection and waits for the handlers to return. The address is free then.
 func (l *Listener) Close() {
 	l.end()
 	l.running.Wait()
