@@ -14,9 +14,9 @@ import (
 
 // relay writes a streamed answer to the client: one write for each read of the worker.
 //
-// It takes the connection over from fasthttp. Under fasthttp's own SetBodyStream a stream holds the reader of the
-// next request, a writer and a copy buffer for as long as it lasts, 25 KB that nothing uses, and every chunk is
-// copied once more. Afterwards the connection is given back.
+// It takes the connection over from fasthttp, or from the lane. Under fasthttp's own SetBodyStream a stream holds the
+// reader of the next request, a writer and a copy buffer for as long as it lasts, 25 KB that nothing uses, and every
+// chunk is copied once more. Afterwards the connection is given back.
 type relay struct {
 	*reception
 	v      *visit        // until the answer has ended

@@ -117,7 +117,8 @@ func BenchmarkTell(b *testing.B) {
 	}
 }
 
-// BenchmarkHear is what a request of another router costs, all four stages.
+// BenchmarkHear is what a request of another router costs, all four stages, told by tens a hundredth of a second: so
+// many are no flood, and each is heard.
 func BenchmarkHear(b *testing.B) {
 	c := &clock{began}
 	p := newPool(b, c, 8, 1<<20)
@@ -149,7 +150,8 @@ func BenchmarkHear(b *testing.B) {
 				i = 0
 				b.StartTimer()
 			}
-			if err := h.Hear(frames[i], c.now, c.now); err != nil && err != errFlood {
+			c.now = c.now.Add(10 * time.Millisecond)
+			if err := h.Hear(frames[i], c.now, c.now); err != nil {
 				b.Fatal(err)
 			}
 			i++

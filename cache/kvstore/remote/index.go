@@ -107,6 +107,20 @@ func (x *index) forget(m mark) (had bool) {
 func (x *index) miss(m mark, asked time.Time) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	x.lack(m, asked)
+}
+
+// lose is miss for a value that was known.
+func (x *index) lose(m mark, asked time.Time) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if _, known := x.either(m); known {
+		x.lack(m, asked)
+	}
+}
+
+// lack is miss. The caller holds x.mu.
+func (x *index) lack(m mark, asked time.Time) {
 	if f, ok := x.either(m); ok && f.at >= asked.UnixNano() {
 		return
 	}
@@ -117,16 +131,6 @@ func (x *index) miss(m mark, asked time.Time) {
 		x.absent = map[mark]time.Time{}
 	}
 	x.absent[m] = asked
-}
-
-// lose is miss for a value that was known.
-func (x *index) lose(m mark, asked time.Time) {
-	x.mu.Lock()
-	_, ok := x.either(m)
-	x.mu.Unlock()
-	if ok {
-		x.miss(m, asked)
-	}
 }
 
 func (x *index) either(m mark) (fact, bool) {

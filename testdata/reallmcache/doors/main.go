@@ -1,6 +1,7 @@
 // Command doors lets the connectors of unmodified LMCache put chunks through the doors of the KV cache and read them
 // back: redis://, resp:// and sagemaker-hyperpod://. Every byte is compared. redis-server has its turns in the same
-// run. It prints one JSON line for each release, scheme and size. See README.md one folder up.
+// run, and a server that does as little as it can: where that is no faster than warmpath, the client is the limit. It
+// prints one JSON line for each release, scheme and size. See README.md one folder up.
 package main
 
 import (
@@ -40,6 +41,10 @@ type figure struct {
 	RedisGet float64 `json:"redis_get_GBps"`
 	PutRatio float64 `json:"put_ratio"`
 	GetRatio float64 `json:"get_ratio"`
+	PutLimit float64 `json:"limit_put_GBps"` // of the server that does the least
+	GetLimit float64 `json:"limit_get_GBps"`
+	PutShare float64 `json:"put_share"` // of that limit
+	GetShare float64 `json:"get_share"`
 }
 
 // options are the flags.
@@ -50,6 +55,11 @@ type options struct {
 }
 
 func main() {
+	if at := os.Getenv(limitAt); at != "" {
+		list := strings.Fields(at)
+		fmt.Fprintln(os.Stderr, "doors:", serveLimit(list[0], list[1], list[2]))
+		os.Exit(1)
+	}
 	var o options
 	flag.StringVar(&o.bin, "bin", "bin/warmpath", "the program to check")
 	flag.StringVar(&o.script, "script", "testdata/reallmcache/doors/l2check.py", "the script that drives LMCache")
@@ -78,6 +88,7 @@ func run(o options, pythons []string) error {
 		return err
 	}
 	segment := fmt.Sprintf("doors-%d", os.Getpid())
+	defer forget(limitSegment(segment))
 	stop, err := startServers(o.bin, dir, segment, addr)
 	defer stop()
 	if err != nil {
@@ -107,11 +118,14 @@ func run(o options, pythons []string) error {
 	return nil
 }
 
-// places are where the servers listen.
-type places struct{ resp, pod, redis string }
+// places are where the servers listen; limit and limitPod are those of the server that shows the limit.
+type places struct{ resp, pod, redis, limit, limitPod string }
+
+// limitAt is in the environment of a process that is the server that shows the limit: its addresses, and its segment.
+const limitAt = "DOORS_LIMIT_AT"
 
 func addresses() (p places, err error) {
-	for _, a := range []*string{&p.resp, &p.pod, &p.redis} {
+	for _, a := range []*string{&p.resp, &p.pod, &p.redis, &p.limit, &p.limitPod} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			return p, err
@@ -122,7 +136,7 @@ func addresses() (p places, err error) {
 	return p, nil
 }
 
-// startServers runs one warmpath for each door, as they are used, and redis-server.
+// startServers runs one warmpath for each door, as they are used, redis-server, and this program as the limit.
 func startServers(bin, dir, segment string, addr places) (stop func(), err error) {
 	var running []*exec.Cmd
 	stop = func() {
@@ -164,10 +178,22 @@ func startServers(bin, dir, segment string, addr places) (stop func(), err error
 	if err := start(addr.pod, serve("pod", pod)); err != nil {
 		return stop, err
 	}
+	self, err := os.Executable()
+	if err != nil {
+		return stop, err
+	}
+	least := exec.Command(self)
+	least.Env = append(os.Environ(), fmt.Sprint(limitAt, "=", addr.limit, " ", addr.limitPod, " ", limitSegment(segment)))
+	if err := start(addr.limit, least); err != nil {
+		return stop, err
+	}
 	_, port, _ := net.SplitHostPort(addr.redis)
 	return stop, start(addr.redis, exec.Command("redis-server", "--bind", "127.0.0.1", "--port", port, "--dir", dir,
 		"--save", "", "--maxmemory", "2147483648", "--maxmemory-policy", "allkeys-lru"))
 }
+
+// limitSegment is the name of the segment of the server that shows the limit.
+func limitSegment(segment string) string { return segment + "-limit" }
 
 // hasRESP: the connector came after 0.3.9.
 func hasRESP(python string) bool {
@@ -175,40 +201,56 @@ func hasRESP(python string) bool {
 	return err == nil && !strings.HasPrefix(string(out), "0.3.9")
 }
 
-// compare gives warmpath and redis-server their turns.
+// server is one that LMCache is let to, and the segment of its shared memory.
+type server struct{ url, segment string }
+
+// compare gives warmpath, redis-server and the limit their turns.
 func compare(o options, python, scheme, segment string, addr places) (list []figure, err error) {
-	ours, theirs := scheme+"://"+addr.resp, scheme+"://"+addr.redis
+	servers := []server{{url: scheme + "://" + addr.resp}, {url: scheme + "://" + addr.redis}, {url: scheme + "://" + addr.limit}}
 	if scheme == "sagemaker-hyperpod" {
-		ours, theirs = scheme+"://"+addr.pod, "redis://"+addr.redis
+		servers = []server{{scheme + "://" + addr.pod, segment}, {url: "redis://" + addr.redis},
+			{scheme + "://" + addr.limitPod, limitSegment(segment)}}
 	}
-	all := map[string][][]reading{}
+	all := make([][][]reading, len(servers)) // of each server, a turn, a size
 	for turn := range o.turns {
-		order := []string{ours, theirs}
-		if turn%2 == 1 {
-			slices.Reverse(order)
-		}
-		for _, url := range order {
-			r, err := check(o, python, url, segment)
-			if err != nil {
-				return nil, fmt.Errorf("%s, %s: %w", python, url, err)
+		for n := range servers {
+			i := (n + turn) % len(servers)
+			if servers[i].segment == limitSegment(segment) {
+				if err := giveName(servers[i].segment); err != nil {
+					return nil, err
+				}
 			}
-			all[url] = append(all[url], r)
+			r, err := check(o, python, servers[i])
+			if err != nil {
+				return nil, fmt.Errorf("%s, %s: %w", python, servers[i].url, err)
+			}
+			all[i] = append(all[i], r)
 		}
 	}
-	for i := range all[ours][0] {
-		var put, get, redisPut, redisGet, putRatio, getRatio, exists []float64
-		ok := true
-		for turn := range o.turns {
-			a, b := all[ours][turn][i], all[theirs][turn][i]
-			ok = ok && a.OK
-			put, get, exists = append(put, a.Put), append(get, a.Get), append(exists, a.Exists)
-			redisPut, redisGet = append(redisPut, b.Put), append(redisGet, b.Get)
-			putRatio, getRatio = append(putRatio, a.Put/b.Put), append(getRatio, a.Get/b.Get)
+	for i, first := range all[0][0] {
+		f := figure{LMCache: first.LMCache, Scheme: scheme, MiB: first.MiB, OK: true}
+		over := func(server, than int, of func(reading) float64) float64 { // than -1: itself
+			var list []float64
+			for turn := range o.turns {
+				v := of(all[server][turn][i])
+				if than >= 0 {
+					v /= of(all[than][turn][i])
+				}
+				list = append(list, v)
+			}
+			return middle(list)
 		}
-		first := all[ours][0][i]
-		list = append(list, figure{LMCache: first.LMCache, Scheme: scheme, MiB: first.MiB, OK: ok, Put: middle(put),
-			Get: middle(get), Exists: middle(exists), RedisPut: middle(redisPut), RedisGet: middle(redisGet),
-			PutRatio: middle(putRatio), GetRatio: middle(getRatio)})
+		for _, turns := range all[0] {
+			f.OK = f.OK && turns[i].OK
+		}
+		put, get := func(r reading) float64 { return r.Put }, func(r reading) float64 { return r.Get }
+		const ours, redis, least = 0, 1, 2
+		f.Put, f.RedisPut, f.PutLimit = over(ours, -1, put), over(redis, -1, put), over(least, -1, put)
+		f.Get, f.RedisGet, f.GetLimit = over(ours, -1, get), over(redis, -1, get), over(least, -1, get)
+		f.PutRatio, f.PutShare = over(ours, redis, put), over(ours, least, put)
+		f.GetRatio, f.GetShare = over(ours, redis, get), over(ours, least, get)
+		f.Exists = over(ours, -1, func(r reading) float64 { return r.Exists })
+		list = append(list, f)
 	}
 	return list, nil
 }
@@ -219,9 +261,9 @@ func middle(list []float64) float64 {
 }
 
 // check runs the script once: a line a size.
-func check(o options, python, url, segment string) (list []reading, err error) {
-	cmd := exec.Command(python, o.script, url, "--mib", o.mib, "--chunks", o.chunks, "--rounds", o.rounds,
-		"--shm", segment)
+func check(o options, python string, s server) (list []reading, err error) {
+	cmd := exec.Command(python, o.script, s.url, "--mib", o.mib, "--chunks", o.chunks, "--rounds", o.rounds,
+		"--shm", s.segment)
 	cmd.Env = append(os.Environ(), "PYTHONHASHSEED=0")
 	var out, complaint bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaint
