@@ -31,9 +31,9 @@
 //
 // CPU of a request of 1 KB, in us (databench -run growth, a quiet machine of two cores, 2026-11):
 //
-//	workers of a pool    4: 34       64: 60       256: 108
-//	pools of 4 workers   1: 34       16: 36
-//	connections in turn  10: 32      1,000: 46    9,000: 50
+//	workers of a pool    4: 33       64: 57       256: 97
+//	pools of 4 workers   1: 33       16: 32
+//	connections in turn  10: 30      1,000: 40    9,000: 43
 //
 // testdata/databench/doc.go tells where the time of a request goes.
 package daemon

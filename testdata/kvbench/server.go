@@ -120,10 +120,11 @@ func startPod(bin, dir string) (*server, error) {
 }
 
 // startRedis has redis-server evict as a cache does. Its victims are the oldest of a sample, now and then one of what
-// was just put.
+// was just put. It counts the buffers of its clients as well, 64 MiB each of those that put and get 32 MiB: without as
+// much again it evicts what they have put a moment ago.
 func startRedis(dir string) (*server, error) {
 	addr := proc.FreeAddr()
 	_, port, _ := net.SplitHostPort(addr)
 	return start("redis-server", addr, exec.Command("redis-server", "--bind", "127.0.0.1", "--port", port, "--dir", dir,
-		"--save", "", "--maxmemory", fmt.Sprint(memory), "--maxmemory-policy", "allkeys-lru", "--maxmemory-samples", "10"))
+		"--save", "", "--maxmemory", fmt.Sprint(2*memory), "--maxmemory-policy", "allkeys-lru", "--maxmemory-samples", "10"))
 }

@@ -60,13 +60,17 @@ func serveLimit(resp, pod, segment string) error {
 	pods := &limit{values: map[string][]byte{}, free: base, base: base}
 	values := &limit{values: map[string][]byte{}}
 	ended := make(chan error, 2)
-	go func() { ended <- serveConnections(resp, values.command) }()
-	go func() { ended <- serveConnections(pod, pods.request) }()
+	go func() { ended <- serveConnections(resp, func() serveOne { return (&talk{values, "$-1\r\n"}).command }) }()
+	go func() { ended <- serveConnections(pod, func() serveOne { return pods.request }) }()
 	return <-ended
 }
 
-// serveConnections gives each connection a goroutine that reads with system calls that block, until serve fails.
-func serveConnections(address string, serve func(*bufio.Reader, io.Writer) error) error {
+// serveOne answers one request.
+type serveOne func(in *bufio.Reader, out io.Writer) error
+
+// serveConnections gives each connection a goroutine that reads with system calls that block, until its own serveOne
+// fails.
+func serveConnections(address string, begin func() serveOne) error {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return err
@@ -86,7 +90,7 @@ func serveConnections(address string, serve func(*bufio.Reader, io.Writer) error
 		}
 		go func() {
 			defer f.Close()
-			in := bufio.NewReaderSize(f, 4<<10)
+			in, serve := bufio.NewReaderSize(f, 4<<10), begin()
 			for err = nil; err == nil; {
 				err = serve(in, f)
 			}
@@ -149,8 +153,14 @@ func count(in *bufio.Reader, kind byte) (int, error) {
 	return strconv.Atoi(strings.TrimSpace(line[1:]))
 }
 
-// command answers one command of Redis.
-func (s *limit) command(in *bufio.Reader, out io.Writer) error {
+// talk is one connection of Redis's protocol.
+type talk struct {
+	*limit
+	null string // as its version of the protocol has it
+}
+
+// command answers one command.
+func (s *talk) command(in *bufio.Reader, out io.Writer) error {
 	words, err := count(in, '*')
 	if err != nil {
 		return err
@@ -178,7 +188,8 @@ func (s *limit) command(in *bufio.Reader, out io.Writer) error {
 	}
 	answer := net.Buffers{[]byte("+OK\r\n")} // SET, CLIENT, SELECT
 	switch strings.ToUpper(list[0]) {
-	case "HELLO":
+	case "HELLO": // 3, or redis-py says none
+		s.null = "_\r\n"
 		answer[0] = []byte("%3\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$5\r\n7.0.0\r\n$5\r\nproto\r\n:3\r\n")
 	case "PING":
 		answer[0] = []byte("+PONG\r\n")
@@ -189,7 +200,7 @@ func (s *limit) command(in *bufio.Reader, out io.Writer) error {
 		}
 		answer[0] = fmt.Appendf(nil, ":%d\r\n", found)
 	case "GET":
-		answer[0] = []byte("$-1\r\n")
+		answer[0] = []byte(s.null)
 		if v, ok := s.value(list[1]); ok {
 			answer = net.Buffers{fmt.Appendf(nil, "$%d\r\n", len(v)), v, []byte("\r\n")}
 		}
