@@ -77,6 +77,9 @@ func answerByWord(rw http.ResponseWriter, r *http.Request) {
 	case strings.Contains(text, "untyped"):
 		rw.Header()["Content-Type"] = nil
 		io.WriteString(rw, "some text")
+	case strings.Contains(text, "blank type"):
+		rw.Header().Set("Content-Type", "")
+		io.WriteString(rw, "some text")
 	case strings.Contains(text, "cookies"):
 		rw.Header().Add("Set-Cookie", "a=b")
 		rw.Header().Add("Set-Cookie", "c=d")
@@ -117,7 +120,7 @@ func TestBothWays(t *testing.T) {
 	f(2, small+onFasthttp)
 	f(2, small+"GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n")
 	f(2, small+post("{}", "Connection: close\r\n"))
-	for _, body := range []string{"stream", "large", "empty", "untyped", "cookies", "wrong"} {
+	for _, body := range []string{"stream", "large", "empty", "untyped", "blank type", "cookies", "wrong"} {
 		f(2, post(body)+small)
 		f(1, post(body, "Origin: https://chat.example.com\r\n"))
 	}
