@@ -93,6 +93,41 @@ func TestHalfAHeadIsRidOf(t *testing.T) {
 	}
 }
 
+// TestLateHead: the time of the first head begins with the connection, whoever reads it. The next one has its own.
+func TestLateHead(t *testing.T) {
+	f := sims(t, 1, vllmsim.Config{})
+	r := start(t, withServer(settings("prefixaware", f.URLs()...), `read_timeout = "2s"`), 1)
+	const late, part = 1500 * time.Millisecond, "GET /he"
+	held := func(first string, least, most time.Duration) {
+		t.Helper()
+		c, err := net.Dial("tcp", r.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		began := time.Now()
+		_ = c.SetDeadline(began.Add(20 * time.Second))
+		time.Sleep(late)
+		in := bufio.NewReader(c)
+		if first != "" {
+			io.WriteString(c, first)
+			if resp, err := http.ReadResponse(in, nil); err != nil || resp.StatusCode != 200 {
+				t.Fatal(resp, err)
+			} else {
+				_, _ = io.ReadAll(resp.Body)
+			}
+		}
+		io.WriteString(c, part)
+		b, err := io.ReadAll(in)
+		took := time.Since(began)
+		if err != nil || !strings.HasPrefix(string(b), "HTTP/1.1 408") || took < least || took > most {
+			t.Errorf("after %q: %.40q, %v after %v; want 408 between %v and %v", first, b, err, took, least, most)
+		}
+	}
+	held("", 2*time.Second, 3*time.Second)
+	held(onFasthttp, late+2*time.Second, late+3*time.Second)
+}
+
 // TestPlainHTTPOnATLSPort: the client is told what to do.
 func TestPlainHTTPOnATLSPort(t *testing.T) {
 	dir := t.TempDir()

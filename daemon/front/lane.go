@@ -25,6 +25,7 @@ type lane struct {
 	first  bool      // no request has been served: the client has the header's time, and not that of a wait
 	parked bool      // the wait has taken a while
 	idleAt time.Time // when the last request ended; zero = none has
+	headBy time.Time // when the first request's head is late
 
 	// Of the request under way.
 	head  plainHead
@@ -97,7 +98,7 @@ func (l *lane) serveNext() bool {
 		ahead := bytes.Clone(b)
 		pagePool.Put(page)
 		l.traffic.leave(&l.post)
-		l.serveOn(l.client, ahead)
+		l.leaveHead(ahead)
 		return false
 	}
 	l.page = page
@@ -127,10 +128,24 @@ func (l *lane) await() (*[]byte, int, error) {
 	if now.IsZero() || l.parked {
 		now = time.Now()
 	}
+	if l.first {
+		l.headBy = now.Add(epoch.ReadTimeout)
+	}
 	if err := l.client.SetReadDeadline(now.Add(limit)); err != nil {
 		return nil, 0, err
 	}
 	return l.client.Next(&pagePool, !l.first && !l.parked)
+}
+
+// leaveHead leaves a request to fasthttp, of which ahead has come. A client that was silent first has the rest of the
+// header's time.
+func (l *lane) leaveHead(ahead []byte) {
+	l.client.Unread(ahead)
+	lease := l.client.Lease()
+	if l.first {
+		l.client.HeadBy(l.headBy)
+	}
+	_ = l.serveConn(lease)
 }
 
 // admits reports whether the request may be served here. A sentry would turn the others away.

@@ -38,8 +38,9 @@ type Conn struct {
 	ahead []byte // what Unread gave back; Read's alone
 	head  head   // of the request under way; Read's and NextRequest's, which come one after the other
 
-	answered bool  // a request was, and nobody has set a deadline since; as head
-	since    int64 // of lazy, for the read that begins
+	answered bool      // a request was, and nobody has set a deadline since; as head
+	latest   time.Time // that a lease's deadline may be: HeadBy's; zero = any
+	since    int64     // of lazy, for the read that begins
 
 	pages   *pages // of Next; nil before the first
 	failure error  // of FailNext
@@ -83,7 +84,12 @@ func (c *Conn) Unwatch(gen uint64) (gone bool) { return c.presence.unwatch(gen) 
 func (c *Conn) NextRequest() {
 	c.head = head{}
 	c.answered = true
+	c.latest = time.Time{}
 }
+
+// HeadBy bounds the deadlines that the server of the lease sets, until NextRequest: for the client of a request that
+// has used part of its time up already.
+func (c *Conn) HeadBy(t time.Time) { c.latest = t }
 
 // EndedBare reports whether the head that was read last ends as BareLF describes. Only the goroutine that reads may
 // ask.

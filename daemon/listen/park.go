@@ -98,6 +98,9 @@ func (l *lease) Read(b []byte) (int, error) {
 func (l *lease) SetReadDeadline(t time.Time) error {
 	l.waits = l.answered && !l.over.Load()
 	l.answered = false
+	if !l.latest.IsZero() && t.After(l.latest) {
+		t = l.latest
+	}
 	return l.Conn.SetReadDeadline(t)
 }
 
