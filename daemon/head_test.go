@@ -128,6 +128,33 @@ func TestLateHead(t *testing.T) {
 	held(onFasthttp, late+2*time.Second, late+3*time.Second)
 }
 
+// TestLateHeadWithABody: once the head of a client that was silent first is there, each piece of its body has its own
+// time.
+func TestLateHeadWithABody(t *testing.T) {
+	f := sims(t, 1, vllmsim.Config{})
+	r := start(t, withServer(settings("prefixaware", f.URLs()...), `read_timeout = "2s"`), 1)
+	c, err := net.Dial("tcp", r.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	const pause = 1500 * time.Millisecond
+	time.Sleep(pause)
+	io.WriteString(c, "POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"+
+		"Transfer-Encoding: chunked\r\n\r\n")
+	for i, piece := range []string{`{"model"`, `:"sim",`, `"prompt"`, `:"a",`, `"max_tokens":1}`} {
+		if i > 1 { // the first two may come under the head's time
+			time.Sleep(pause)
+		}
+		fmt.Fprintf(c, "%x\r\n%s\r\n", len(piece), piece)
+	}
+	io.WriteString(c, "0\r\n\r\n")
+	if resp, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil || resp.StatusCode != 200 {
+		t.Error(resp, err)
+	}
+}
+
 // TestPlainHTTPOnATLSPort: the client is told what to do.
 func TestPlainHTTPOnATLSPort(t *testing.T) {
 	dir := t.TempDir()

@@ -227,48 +227,61 @@ func writeAll(out io.Writer, list [][]byte) error {
 	return nil
 }
 
-// request answers one request of the HyperPod protocol (daemon/hyperpod/doc.go). A value keeps its place for ever, so a
-// lease is nothing but the place.
-func (s *limit) request(in *bufio.Reader, out io.Writer) error {
+// head is what is read of the head of a HTTP request.
+type head struct {
+	method, path string
+	size         int // of the body
+}
+
+func readHead(in *bufio.Reader, out io.Writer) (h head, err error) {
 	line, err := in.ReadString('\n')
 	if err != nil {
-		return err
+		return h, err
 	}
 	method, target, _ := strings.Cut(line, " ")
 	target, _, _ = strings.Cut(target, " ")
-	path, _, _ := strings.Cut(target, "?")
-	size := 0
+	h.method = method
+	h.path, _, _ = strings.Cut(target, "?")
 	for {
 		field, err := in.ReadString('\n')
 		if err != nil {
-			return err
+			return h, err
 		}
 		name, value, more := strings.Cut(strings.TrimSpace(field), ":")
-		if !more {
-			break
-		}
 		switch {
+		case !more:
+			return h, nil
 		case strings.EqualFold(name, "Content-Length"):
-			if size, err = strconv.Atoi(strings.TrimSpace(value)); err != nil {
-				return err
-			}
+			h.size, err = strconv.Atoi(strings.TrimSpace(value))
 		case strings.EqualFold(name, "Transfer-Encoding"):
-			return fmt.Errorf("%s has a body in chunks", line)
+			err = fmt.Errorf("%s has a body in chunks", line)
 		case strings.EqualFold(name, "Expect"):
-			if _, err := out.Write([]byte("HTTP/1.1 100 Continue\r\n\r\n")); err != nil {
-				return err
-			}
+			_, err = io.WriteString(out, "HTTP/1.1 100 Continue\r\n\r\n")
+		}
+		if err != nil {
+			return h, err
 		}
 	}
-	key, lease := strings.CutSuffix(path, "/leases")
-	if key, err = url.PathUnescape(key); err != nil {
+}
+
+// request answers one request of the HyperPod protocol (daemon/hyperpod/doc.go). A value keeps its place for ever, so a
+// lease is nothing but the place.
+func (s *limit) request(in *bufio.Reader, out io.Writer) error {
+	h, err := readHead(in, out)
+	if err != nil {
 		return err
 	}
-	if method == http.MethodPut {
-		if err := s.read(in, key, size); err != nil {
-			return err
-		}
-	} else if _, err := in.Discard(size); err != nil {
+	path, lease := strings.CutSuffix(h.path, "/leases")
+	key, err := url.PathUnescape(path)
+	if err != nil {
+		return err
+	}
+	if h.method == http.MethodPut {
+		err = s.read(in, key, h.size)
+	} else {
+		_, err = in.Discard(h.size)
+	}
+	if err != nil {
 		return err
 	}
 	status, body := http.StatusOK, []byte("{}")
@@ -277,6 +290,6 @@ func (s *limit) request(in *bufio.Reader, out io.Writer) error {
 	} else if lease {
 		status = http.StatusNotFound
 	}
-	const head = "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
-	return writeAll(out, [][]byte{fmt.Appendf(nil, head, status, http.StatusText(status), len(body), body)})
+	const text = "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
+	return writeAll(out, [][]byte{fmt.Appendf(nil, text, status, http.StatusText(status), len(body), body)})
 }

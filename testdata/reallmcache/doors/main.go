@@ -206,10 +206,11 @@ type server struct{ url, segment string }
 
 // compare gives warmpath, redis-server and the limit their turns.
 func compare(o options, python, scheme, segment string, addr places) (list []figure, err error) {
-	servers := []server{{url: scheme + "://" + addr.resp}, {url: scheme + "://" + addr.redis}, {url: scheme + "://" + addr.limit}}
-	if scheme == "sagemaker-hyperpod" {
-		servers = []server{{scheme + "://" + addr.pod, segment}, {url: "redis://" + addr.redis},
-			{scheme + "://" + addr.limitPod, limitSegment(segment)}}
+	scheme += "://"
+	servers := []server{{url: scheme + addr.resp}, {url: scheme + addr.redis}, {url: scheme + addr.limit}}
+	if scheme == "sagemaker-hyperpod://" {
+		servers = []server{{scheme + addr.pod, segment}, {url: "redis://" + addr.redis},
+			{scheme + addr.limitPod, limitSegment(segment)}}
 	}
 	all := make([][][]reading, len(servers)) // of each server, a turn, a size
 	for turn := range o.turns {
@@ -228,7 +229,7 @@ func compare(o options, python, scheme, segment string, addr places) (list []fig
 		}
 	}
 	for i, first := range all[0][0] {
-		f := figure{LMCache: first.LMCache, Scheme: scheme, MiB: first.MiB, OK: true}
+		f := figure{LMCache: first.LMCache, Scheme: strings.TrimSuffix(scheme, "://"), MiB: first.MiB, OK: true}
 		over := func(server, than int, of func(reading) float64) float64 { // than -1: itself
 			var list []float64
 			for turn := range o.turns {
