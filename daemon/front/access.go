@@ -214,7 +214,7 @@ func appendLine(l *jsonline.Line, in *exchange.Inbound, e ended) {
 	}
 	if (seen.Logged || e.slower > 0 && took > e.slower) && len(seen.Candidates) > 0 { // server.explain_log picks it
 		l.Text("module_sha256", seen.Module)
-		seen.AppendCandidates(l, "candidates")
+		l.JSON("candidates", seen.CandidatesJSON())
 		seen.AppendFrame(l, "packed_frame")
 	}
 	l.Close()

@@ -22,10 +22,11 @@ import (
 type lane struct {
 	*reception
 	post
-	first  bool      // no request has been served: the client has the header's time, and not that of a wait
-	parked bool      // the wait has taken a while
-	idleAt time.Time // when the last request ended; zero = none has
-	headBy time.Time // when the first request's head is late
+	first  bool           // no request has been served: the client has the header's time, and not that of a wait
+	most   listen.Silence // of the wait: what comes of it is in waitOn
+	idleAt time.Time      // when the last request ended; zero = none has
+	waitBy time.Time      // when the wait is over
+	headBy time.Time      // when the first request's head is late
 
 	// Of the request under way.
 	head  plainHead
@@ -79,9 +80,7 @@ func (l *lane) serveNext() bool {
 	page, n, err := l.await()
 	switch {
 	case errors.Is(err, listen.ErrParked):
-		l.parked = true
-		l.head = plainHead{}
-		go l.run() // with a stack that is small again
+		l.waitOn()
 		return false
 	case l.first && errors.Is(err, os.ErrDeadlineExceeded) && !l.traffic.draining.Load(): // fasthttp answers 408
 		l.traffic.leave(&l.post)
@@ -93,6 +92,7 @@ func (l *lane) serveNext() bool {
 		l.client.Close()
 		return false
 	}
+	l.waitBy = time.Time{}
 	b := (*page)[:n]
 	if !l.head.read(b, l.maxHeader) || !l.admits() {
 		ahead := bytes.Clone(b)
@@ -110,31 +110,53 @@ func (l *lane) serveNext() bool {
 		return false
 	}
 	l.first = false
-	l.parked = false
 	return l.write()
+}
+
+// waitOn goes on with a wait that has taken a while: first in a goroutine whose stack is small again, then in none. The
+// latter has the next request wait for the watcher's goroutine, which costs it a quarter of its CPU.
+func (l *lane) waitOn() {
+	if l.most == listen.Short {
+		l.most = listen.Long
+		l.head = plainHead{}
+		go l.run()
+		return
+	}
+	l.most = listen.Endless
+	l.client.Await(l.waitBy, l.run)
 }
 
 // await waits for the first bytes of a request.
 func (l *lane) await() (*[]byte, int, error) {
+	if l.waitBy.IsZero() {
+		l.beginWait()
+	}
+	if err := l.client.SetReadDeadline(l.waitBy); err != nil {
+		return nil, 0, err
+	}
+	return l.client.Next(&pagePool, l.most)
+}
+
+// beginWait notes for how long the lane may wait.
+func (l *lane) beginWait() {
 	epoch := l.current()
 	limit := epoch.IdleTimeout
+	l.most = listen.Short
 	if l.first {
 		limit = epoch.ReadTimeout
+		l.most = listen.Endless
 	}
 	if l.traffic.draining.Load() { // asked once the state says that the lane waits
 		limit = min(limit, grace)
 	}
 	now := l.idleAt
-	if now.IsZero() || l.parked {
+	if now.IsZero() {
 		now = time.Now()
 	}
 	if l.first {
 		l.headBy = now.Add(epoch.ReadTimeout)
 	}
-	if err := l.client.SetReadDeadline(now.Add(limit)); err != nil {
-		return nil, 0, err
-	}
-	return l.client.Next(&pagePool, !l.first && !l.parked)
+	l.waitBy = now.Add(limit)
 }
 
 // leaveHead leaves a request to fasthttp, of which ahead has come. A client that was silent first has the rest of the

@@ -62,10 +62,7 @@ func arrive(r *reception, w way) *visit {
 	v.epoch = r.current()
 	v.way = w
 	v.conn = w.conn()
-	candidates, frame := v.in.Seen.Candidates, v.in.Seen.Frame
-	v.in = exchange.Inbound{Header: v.in.Header[:0]}
 	w.line(&v.in)
-	v.in.Seen.Candidates, v.in.Seen.Frame = candidates, frame
 	v.in.Epoch = &v.epoch.Epoch
 	v.in.Endpoint = exchange.Classify(v.in.Method, v.in.Path)
 	v.in.TLS = v.conn != nil && v.conn.IsTLS()
@@ -202,8 +199,6 @@ func (v *visit) release(now time.Time) {
 	}
 	v.access.log(&v.in, ended{at: now, took: took, sent: v.sent, slower: v.epoch.Log.Slower})
 	v.body.free(&v.in)
-	candidates, frame := v.in.Seen.Candidates[:0], v.in.Seen.Frame[:0] // memory
-	*v = visit{in: exchange.Inbound{Header: v.in.Header[:0]}}
-	v.in.Seen.Candidates, v.in.Seen.Frame = candidates, frame
+	*v = visit{in: exchange.Inbound{Header: v.in.Header[:0], Seen: exchange.Seen{Record: v.in.Seen.Memory()}}}
 	visits.Put(v)
 }

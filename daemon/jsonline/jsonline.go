@@ -71,6 +71,11 @@ func (l *Line) Base64(name string, v []byte) {
 	*l = append(base64.StdEncoding.AppendEncode(append(l.key(name), '"'), v), '"')
 }
 
+// JSON appends what is JSON already.
+func (l *Line) JSON(name string, v []byte) {
+	*l = append(l.key(name), v...)
+}
+
 // Int appends a number.
 func (l *Line) Int(name string, v int64) {
 	*l = strconv.AppendInt(l.key(name), v, 10)

@@ -199,6 +199,7 @@ func (c *Conn) Close() error {
 	c.census.parking.remove(c)
 	c.census.watcher.remove(&c.presence, c.raw) // before the descriptor can belong to another
 	defer c.census.leave()
+	defer c.presence.stir()
 	if c.tls != nil {
 		return c.tls.Close()
 	}
@@ -235,6 +236,7 @@ func (c *Conn) Abort() {
 		_ = tcp.SetLinger(0)
 	}
 	_ = c.raw.Close()
+	c.presence.stir()
 }
 
 // Remote is the client's IP address in words, "0.0.0.0" if it has none.

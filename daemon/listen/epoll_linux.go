@@ -66,9 +66,14 @@ func (e *epoll) run() {
 			return // closed
 		}
 		for _, ev := range events[:n] {
-			if p := e.at(uint32(ev.Pad), uint32(ev.Fd)); p != nil {
+			p := e.at(uint32(ev.Pad), uint32(ev.Fd))
+			if p == nil {
+				continue
+			}
+			if ev.Events&^unix.EPOLLIN != 0 {
 				p.peerLeft()
 			}
+			p.stir()
 		}
 	}
 }
@@ -92,11 +97,31 @@ func (e *epoll) add(p *presence, raw net.Conn) error {
 	}
 	number, gen := e.enter(p)
 	p.key = number
-	return e.control(sc, unix.EPOLL_CTL_ADD, &unix.EpollEvent{
-		Events: unix.EPOLLRDHUP | unix.EPOLLHUP | unix.EPOLLERR | unix.EPOLLET,
+	return e.control(sc, unix.EPOLL_CTL_ADD, event(number, gen, 0))
+}
+
+// event is what is asked of the kernel for a connection, beside those of leaving.
+func event(number, gen, beside uint32) *unix.EpollEvent {
+	return &unix.EpollEvent{
+		Events: unix.EPOLLRDHUP | unix.EPOLLHUP | unix.EPOLLERR | unix.EPOLLET | beside,
 		Fd:     int32(gen),
 		Pad:    int32(number),
-	})
+	}
+}
+
+// await asks for data too, or no more. What is there already is an event at once, as with add.
+func (e *epoll) await(p *presence, raw net.Conn, on bool) error {
+	if p.key == 0 {
+		return errors.New("the connection is not watched")
+	}
+	beside := uint32(0)
+	if on {
+		beside = unix.EPOLLIN
+	}
+	e.mu.Lock()
+	gen := e.slots[p.key].gen // another connection's if ours is closed: the kernel does not know ours then
+	e.mu.Unlock()
+	return e.control(raw.(syscall.Conn), unix.EPOLL_CTL_MOD, event(p.key, gen, beside))
 }
 
 // enter gives p a slot.

@@ -11,7 +11,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/socket"
 )
 
-// ErrParked is what Next returns to who has waited for a second or two, once.
+// ErrParked is what Next returns to who has waited for as long as Silence says.
 var ErrParked = errors.New("listen: the wait goes on without a request")
 
 // pages gives a wait the memory to read into, once there is something to be read. It stands in a Conn from the first
@@ -36,10 +36,21 @@ func (p *pages) tryRead(fd uintptr) (done bool) {
 	return p.errno != syscall.EAGAIN
 }
 
+// Silence is how long a wait may be before it goes on with less, in looks at all connections: one each second.
+type Silence int64
+
+// The silences.
+const (
+	Endless Silence = 0  // Next waits on
+	Short   Silence = 1  // a client between two questions, not one under load
+	Long    Silence = 30 // one that may never ask again
+)
+
 // Next waits for the beginning of a request, and reads it into memory of the pool, of *[]byte: a connection holds none
-// while it waits. The head of the request is the caller's to judge, see Unread. With idle it returns ErrParked after a
-// second or two, so that the caller may wait on with a goroutine that holds less. The connection is one without TLS.
-func (c *Conn) Next(pool *sync.Pool, idle bool) (page *[]byte, n int, err error) {
+// while it waits. The head of the request is the caller's to judge, see Unread. It returns ErrParked after a silence of
+// most, up to a second later: the caller may wait on in a goroutine that holds less, or in Await. The connection is one
+// without TLS.
+func (c *Conn) Next(pool *sync.Pool, most Silence) (page *[]byte, n int, err error) {
 	if c.pages == nil {
 		tcp, ok := c.socket.(*socket.Conn)
 		if !ok {
@@ -49,8 +60,11 @@ func (c *Conn) Next(pool *sync.Pool, idle bool) (page *[]byte, n int, err error)
 		c.pages.try = c.pages.tryRead
 	}
 	since := int64(0)
-	if idle {
+	if most != Endless {
 		since = c.census.parking.now.Load()
+	}
+	if since != 0 { // somebody looks
+		since += int64(most - Short)
 	}
 	if err := c.readBy.begin(c.raw, since); err != nil {
 		return nil, 0, err

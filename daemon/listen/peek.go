@@ -87,4 +87,6 @@ func (p *peek) remove(c *presence, _ net.Conn) {
 	delete(p.conns, c)
 }
 
+func (p *peek) await(*presence, net.Conn, bool) error { return errors.ErrUnsupported }
+
 func (p *peek) close() { close(p.done) }

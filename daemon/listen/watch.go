@@ -4,6 +4,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Goner is called when a client has left.
@@ -23,6 +24,8 @@ type presence struct {
 	gen   uint64     // of the latest watch
 	fired bool       // Gone was called for gen
 	left  bool       // the peer has left; stays
+	wake  func()     // of Conn.Await; nil when nobody awaits
+	until time.Time  // it is called at the latest then
 	key   uint32     // not guarded: the watcher's alone
 }
 
@@ -70,6 +73,35 @@ func (p *presence) fire() {
 	g.Gone()
 }
 
+// await has wake called by the next of stir, or of stirLate once it is late.
+func (p *presence) await(until time.Time, wake func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.until = until
+	p.wake = wake
+}
+
+// stir wakes who awaits something of the client, if anybody does.
+func (p *presence) stir() {
+	p.mu.Lock()
+	wake := p.wake
+	p.wake = nil
+	p.mu.Unlock()
+	if wake != nil {
+		go wake()
+	}
+}
+
+// stirLate is stir for who awaits it no longer.
+func (p *presence) stirLate(now time.Time) {
+	p.mu.Lock()
+	late := p.wake != nil && now.After(p.until)
+	p.mu.Unlock()
+	if late {
+		p.stir()
+	}
+}
+
 func (p *presence) watched() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -80,5 +112,8 @@ func (p *presence) watched() bool {
 type watcher interface {
 	add(p *presence, raw net.Conn) error
 	remove(p *presence, raw net.Conn) // also after a failed add
-	close()                           // once, when no connection is left
+
+	// await has stir called as well once there is something to read, or is at once, until it is called without on.
+	await(p *presence, raw net.Conn, on bool) error
+	close() // once, when no connection is left
 }

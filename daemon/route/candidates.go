@@ -8,11 +8,19 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// AppendCandidates appends the candidates as a field of that name, or with none as the list alone: what encoding/json
-// makes of them, but for numbers rounded to a millionth, of which those that are 0 are left out. They are a third of
-// the bytes.
-func (r *Record) AppendCandidates(l *jsonline.Line, name string) {
-	l.OpenList(name)
+// CandidatesJSON returns the candidates as a list: what encoding/json makes of them, but for numbers rounded to a
+// millionth, of which those that are 0 are left out. They are a third of the bytes. The list is written once, for all
+// who ask, and stands until the next Explain.
+func (r *Record) CandidatesJSON() []byte {
+	if len(r.listed) == 0 {
+		r.list(&r.listed)
+	}
+	return r.listed
+}
+
+// list appends the candidates.
+func (r *Record) list(l *jsonline.Line) {
+	l.OpenList("")
 	for i := range r.Candidates {
 		c := &r.Candidates[i]
 		l.Open("")

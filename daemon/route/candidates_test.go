@@ -6,8 +6,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-
-	"github.com/warmpath/warmpath/daemon/jsonline"
 )
 
 // TestCandidatesAsJSON: a field that Candidate gets must be written here too.
@@ -31,8 +29,7 @@ func TestCandidatesAsJSON(t *testing.T) {
 	}
 	for _, all := range [][]Candidate{nil, {{}}, {full, {Worker: "w2", State: "down"}}} {
 		r := Record{Candidates: all}
-		var l jsonline.Line
-		r.AppendCandidates(&l, "")
+		l := r.CandidatesJSON()
 		want, err := json.Marshal(all)
 		if err != nil {
 			t.Fatal(err)

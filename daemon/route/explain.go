@@ -28,13 +28,14 @@ func (r *Record) Note(c *Choice) {
 	r.Tokens = h.Flags&abi.HeaderTokens != 0
 }
 
-// Explain writes all of a decision into r: the module, the reason in words and the candidates. The memory of r's
-// candidates and frame is used again. It reports false after the choice was released.
+// Explain writes all of a decision into r: the module, the reason in words and the candidates. The memory of r is used
+// again. It reports false after the choice was released.
 func (r *Record) Explain(c *Choice) bool {
 	if c.fleet == nil {
 		return false
 	}
 	r.Note(c)
+	r.listed = r.listed[:0]
 	r.Module = c.strategy.SHA256()
 	r.Reason = c.Reason()
 	l := listing{order: &c.order, fleet: c.fleet, model: c.ask.Prompt.Model, all: r.Candidates[:0]}

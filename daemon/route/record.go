@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/jsonline"
 	"github.com/warmpath/warmpath/daemon/prompt"
 )
 
@@ -49,6 +50,13 @@ type Record struct {
 	FirstByte time.Duration `json:"ttft_ns,omitempty"`  // from the arrival
 	Total     time.Duration `json:"total_ns,omitempty"`
 	Usage     Usage         `json:"usage,omitzero"` // the engine's own counts
+
+	listed jsonline.Line // of CandidatesJSON; empty = not written yet
+}
+
+// Memory returns an empty record with the memory of this one, which may not be used any more.
+func (r *Record) Memory() Record {
+	return Record{Candidates: r.Candidates[:0], Frame: r.Frame[:0], listed: r.listed[:0]}
 }
 
 // Usage is the engine's own counts of an answer.

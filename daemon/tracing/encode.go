@@ -99,6 +99,12 @@ func (a attributes) text(key, v string) {
 	a.wire.valid(anyText, v)
 }
 
+// json appends a text that is JSON, and so UTF-8.
+func (a attributes) json(key string, v []byte) {
+	a.head(key, sized(len(v)))
+	a.bytes(anyText, v)
+}
+
 // number appends a count, unless it is 0.
 func (a attributes) number(key string, n int64) {
 	if n != 0 {

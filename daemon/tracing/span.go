@@ -6,7 +6,6 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/exchange"
 	"github.com/warmpath/warmpath/daemon/gate"
-	"github.com/warmpath/warmpath/daemon/jsonline"
 	"github.com/warmpath/warmpath/daemon/route"
 )
 
@@ -178,9 +177,7 @@ func (a attributes) ofDecision(seen *exchange.Seen) {
 	a.seconds("warmpath.pick_seconds", seen.PickTime)
 	a.number("warmpath.pick_fuel", seen.Fuel)
 	if len(seen.Candidates) > 0 {
-		var list jsonline.Line
-		seen.AppendCandidates(&list, "")
-		a.text("warmpath.candidates", string(list))
+		a.json("warmpath.candidates", seen.CandidatesJSON())
 	}
 }
 

@@ -37,10 +37,15 @@ func chat(stream bool, messages ...string) string {
 	return fmt.Sprintf(`{"model":"sim","stream":%v,"max_tokens":256,"messages":[%s]}`, stream, strings.Join(messages, ","))
 }
 
-// sized is a request of about n bytes whose prompt begins with a nonce.
+// sized is a request of about n bytes whose prompt begins with a nonce. What the worker is to do with it stands in a
+// field: SDKs send no query.
 func sized(n int, path string, stream bool) []byte {
 	r := rand.New(rand.NewPCG(1, uint64(n)))
-	return wire.Post(path, chat(stream, message("user", nonce+prose(r, n-110))))
+	body := chat(stream, message("user", nonce+prose(r, n-110)))
+	if strings.Contains(path, "?") {
+		return wire.Wish(path, body)
+	}
+	return wire.Post(path, body)
 }
 
 // renew returns a function that gives the request with a new nonce each time. Not safe for concurrent use.

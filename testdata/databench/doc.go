@@ -89,8 +89,9 @@
 // workers .85 of what it was (three runs in turns: .75, .95, .85). With all rows priced in one call: a pick in a loaded
 // fleet of 256 from 8.6 to 5.9 us, of 16 from .87 to .79, in an idle one from 11.7 to 8.5 and from 2.3 to 2.1.
 //
-// A connection that waits for its client held 22.8 KB, and holds 8.1 since room listen parks it. Without a goroutine it
-// would be 3.9: room listen says why not (memory/idle-connection, medians of six in turns; nginx .4). An open stream
+// A connection that waits for its client held 22.8 KB, and holds 8.1 since room listen parks it, 6.5 to 7.0 with a lane
+// (memory/idle-connection; nginx .5). Half of that is garbage of the wait and of the requests before it: live are 4.0,
+// and 1.8 since no goroutine waits after half a minute. An open stream
 // holds 4.8 KB of stack and goroutine and 12 of heap, of which the largest part, the exchange, is 2.7. An exchange that
 // fits the allocator's next smaller size, a decision kept without the memory in which it was written, and contexts that
 // are let go: 1.6 KB less.

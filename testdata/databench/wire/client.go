@@ -199,6 +199,12 @@ func Post(path, body string) []byte {
 		path, len(body), body)
 }
 
+// Wish is Post of a request without a query: what stands behind the path's question mark is in the field X-Wish.
+func Wish(path, body string) []byte {
+	path, wish, _ := strings.Cut(path, "?")
+	return bytes.Replace(Post(path, body), []byte("\r\n\r\n"), []byte("\r\nX-Wish: "+wish+"\r\n\r\n"), 1)
+}
+
 // Get is a request's bytes.
 func Get(path string) []byte {
 	return fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: router\r\n\r\n", path)

@@ -83,7 +83,9 @@ func TestCallKnowsWhenTheClientLeaves(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Error("it still waits")
 	}
-	if a := Once(w.Addr(), Post("/x?chunks=3&gap=1&mark=q", "{}")); a.Err != nil || strings.Count(string(a.Body), `"id":"q"`) != 3 || !strings.Contains(string(a.Body), "[DONE]") {
-		t.Errorf("stream: %v %s", a.Err, a.Body)
+	for _, request := range [][]byte{Post("/x?chunks=3&gap=1&mark=q", "{}"), Wish("/x?chunks=3&gap=1&mark=q", "{}")} {
+		if a := Once(w.Addr(), request); a.Err != nil || strings.Count(string(a.Body), `"id":"q"`) != 3 || !strings.Contains(string(a.Body), "[DONE]") {
+			t.Errorf("%.60q: %v %s", request, a.Err, a.Body)
+		}
 	}
 }

@@ -36,8 +36,8 @@ type Call struct {
 	Raw    []byte // the head
 	Method string
 	Path   string
-	Query  url.Values
-	Body   int64 // bytes of the body, which was read and thrown away
+	Query  url.Values // or the field X-Wish
+	Body   int64      // bytes of the body, which was read and thrown away
 }
 
 // ErrLength is a request that has not exactly one length.
@@ -138,6 +138,9 @@ func readCall(c net.Conn, r *bufio.Reader) (*Call, error) {
 	call.Method = f[0]
 	path, query, _ := strings.Cut(f[1], "?")
 	call.Path = path
+	if query == "" {
+		query = wishIn(fields)
+	}
 	if query != "" {
 		call.Query, _ = url.ParseQuery(query)
 	}
@@ -151,6 +154,17 @@ func readCall(c net.Conn, r *bufio.Reader) (*Call, error) {
 	}
 	call.Body, err = io.CopyN(io.Discard, r, length)
 	return call, err
+}
+
+// wishIn returns the field X-Wish, "" if there is none.
+func wishIn(fields []byte) string {
+	const name = "x-wish: "
+	for line := range bytes.SplitSeq(fields, []byte("\r\n")) {
+		if len(line) > len(name) && bytes.EqualFold(line[:len(name)], []byte(name)) {
+			return string(line[len(name):])
+		}
+	}
+	return ""
 }
 
 // lengthOf is the one length of a request: -1 for chunked.
