@@ -50,6 +50,14 @@
 // 1.6 at 256 KB, 2.4 for chats; 1.8 at 500 requests a second and 1.6 at 1,500; p50 nginx's and 41 us, and 10; 1.7 a
 // chunk of the 50 streams, counted while they flow. What it was before counts their beginning too.
 //
+// The medians of three runs on a quiet machine, beside an nginx of 15 us at 1 KB (mark; 2026-11): 1.64 at 1 KB (1.9),
+// 1.84 at 32 KB (2), 1.37 at 256 KB (2), 1.69 for chats (2.2), .95 a chunk flat out (1), 1.50 a paced one (1.1); 1.71
+// at 500 requests a second (1.6) and 1.51 at 1,500 (1.9); p50 nginx's and 24 us, and 13; 9,000 streams in 237 MB (270).
+//
+// With GOMAXPROCS=1 a request at 500 a second takes .99 of the CPU and a paced chunk .88, in turns: what the scheduler
+// spends on waking a second thread. A router that goes down to one processor in a calm was written and lost: whatever
+// takes milliseconds would stand before requests then. One run of each beside nginx had promised .75 and .6.
+//
 // Of a request of 1 KB, by perf (cpu-clock, callees included), in 100: the kernel's writes 20 and reads 6, of which 1.7
 // look at a pooled connection; waits and the scheduler 9; prefix 11, of which Reuse 4.5; prompt 4; decisions
 // 3.5; metrics 3; the strategy's pick 1.6; fasthttp itself 6; the looks at the clock 3. So it was before a loop of our
@@ -64,8 +72,9 @@
 // "-beside" what each costs by another build over this one. Rings fill first, unmeasured, and logs are emptied between
 // turns: memory that nobody had touched no machine pays for long. Over many runs (2026-11): the ring of decisions 1.03
 // to 1.13, mostly 1.06 to 1.08; spans of all 1.15 to 1.27, of 1 in 100 1.01 to 1.07; the access log 1.08 to 1.13, and
-// 1.12 to 1.18 times that with the candidates of four workers. Two processes of one build that do the same differ by
-// .99 to 1.02 in such a run, so that a run tells no difference below 2 %. The marks of 1.03 and 1.1 are not held.
+// 1.10 to 1.18 times that with the candidates of four workers, 1.22 with spans of all beside (1.34 before they were
+// written once for both). Two processes of one build that do the same differ by .99 to 1.02 in such a run, so that a
+// run tells no difference below 2 %. The marks of 1.03 and 1.1 are not held.
 //
 // By perf, which noise touches less, of a request of 34 to 38 us: the ring 1.2 to 1.35 us, 3.3 to 3.8 in 100 (packing
 // the rows .25, texts .1, copies .2 to .35, the lock and what two cores pass to each other .25); a span's beginning .3,
