@@ -7,6 +7,7 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/warmpath/warmpath/daemon/socket"
 )
@@ -87,6 +88,19 @@ func (c *Conn) Next(pool *sync.Pool, most Silence) (page *[]byte, n int, err err
 		return nil, 0, &net.OpError{Op: "read", Net: "tcp", Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: p.errno}
 	}
 	return nil, 0, io.EOF
+}
+
+// Await calls then on a goroutine of its own once there is something to read, data or the client's end, once the
+// connection is closed, or once until is over, up to a second later. Nothing waits for it meanwhile. Where the system
+// does not let that be, then is called at once, to wait in Next.
+func (c *Conn) Await(until time.Time, then func()) {
+	c.presence.await(until, func() {
+		_ = c.census.watcher.await(&c.presence, c.raw, false) // of one that is closed: Next says so
+		then()
+	})
+	if c.census.watcher.await(&c.presence, c.raw, true) != nil {
+		c.presence.stir()
+	}
 }
 
 // nextOther is Next for what is no TCP connection.

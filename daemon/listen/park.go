@@ -56,19 +56,6 @@ func (p *parking) look(last int64) {
 	}
 }
 
-// Await calls then on a goroutine of its own once there is something to read, data or the client's end, once the
-// connection is closed, or once until is over, up to a second later. Nothing waits for it meanwhile. Where the system
-// does not let that be, then is called at once, to wait in Next.
-func (c *Conn) Await(until time.Time, then func()) {
-	c.presence.await(until, func() {
-		_ = c.census.watcher.await(&c.presence, c.raw, false) // of one that is closed: Next says so
-		then()
-	})
-	if c.census.watcher.await(&c.presence, c.raw, true) != nil {
-		c.presence.stir()
-	}
-}
-
 func (p *parking) add(c *Conn) {
 	if p.parked == nil {
 		return
