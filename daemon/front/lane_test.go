@@ -12,8 +12,23 @@ import (
 	"github.com/warmpath/warmpath/daemon/listen"
 )
 
-// laneOf returns a lane that waits for the client's request, before anybody does.
-func laneOf(t *testing.T, l *listen.Listener, r *reception) (client net.Conn, waits *lane) {
+// listening returns a listener whose connections may be looked at.
+func listening(t *testing.T) *listen.Listener {
+	t.Helper()
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := listen.New(inner, listen.Config{Parked: func(*listen.Conn) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+// connected returns both ends of a connection.
+func connected(t *testing.T, l *listen.Listener) (client net.Conn, ours *listen.Conn) {
 	t.Helper()
 	client, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
@@ -23,25 +38,15 @@ func laneOf(t *testing.T, l *listen.Listener, r *reception) (client net.Conn, wa
 	if err != nil {
 		t.Fatal(err)
 	}
-	waits = &lane{reception: r, waitBy: time.Now().Add(time.Minute)}
-	waits.client = listen.From(accepted)
-	t.Cleanup(func() { client.Close(); waits.client.Close() })
-	r.traffic.man(&waits.post)
-	return client, waits
+	ours = listen.From(accepted)
+	t.Cleanup(func() { client.Close(); ours.Close() })
+	return client, ours
 }
 
 // TestLongSilence: after half a minute nobody waits for a request, and it is served all the same. Nothing is left of a
 // client that leaves, of one that is silent for too long, or of one that a drain finds.
 func TestLongSilence(t *testing.T) {
-	inner, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := listen.New(inner, listen.Config{Parked: func(*listen.Conn) {}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
+	l := listening(t)
 	const request = "GET /health HTTP/1.1\r\nHost: x\r\n\r\n" // not for a lane
 	served := make(chan string, 10)
 	r := &reception{maxHeader: 1 << 10, serveConn: func(c net.Conn) error {
@@ -52,8 +57,10 @@ func TestLongSilence(t *testing.T) {
 	}}
 	f := func(what string, come func(client net.Conn, waits *lane)) {
 		t.Helper()
-		client, waits := laneOf(t, l, r)
-		waits.most = listen.Long
+		client, ours := connected(t, l)
+		waits := &lane{reception: r, most: listen.Long, waitBy: time.Now().Add(time.Minute)}
+		waits.client = ours
+		r.traffic.man(&waits.post)
 		if what == "one that is silent" {
 			waits.waitBy = time.Now().Add(10 * time.Millisecond)
 		}
@@ -94,27 +101,10 @@ func TestLongSilence(t *testing.T) {
 
 // TestLanePanic: what breaks a lane ends its connection, and is told.
 func TestLanePanic(t *testing.T) {
-	inner, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := listen.New(inner, listen.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	client, err := net.Dial("tcp", inner.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	accepted, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	client, ours := connected(t, listening(t))
 	var log strings.Builder
 	r := &reception{log: slog.New(slog.NewTextHandler(&log, nil)), current: func() *Epoch { panic("no epoch") }}
-	r.enterLane(listen.From(accepted), true)
+	r.enterLane(ours, true)
 	if !strings.Contains(log.String(), "BUG: a connection made the daemon panic") {
 		t.Errorf("the log says %q", log.String())
 	}

@@ -41,11 +41,7 @@ func chat(stream bool, messages ...string) string {
 // field: SDKs send no query.
 func sized(n int, path string, stream bool) []byte {
 	r := rand.New(rand.NewPCG(1, uint64(n)))
-	body := chat(stream, message("user", nonce+prose(r, n-110)))
-	if strings.Contains(path, "?") {
-		return wire.Wish(path, body)
-	}
-	return wire.Post(path, body)
+	return wire.Wish(path, chat(stream, message("user", nonce+prose(r, n-110))))
 }
 
 // renew returns a function that gives the request with a new nonce each time. Not safe for concurrent use.

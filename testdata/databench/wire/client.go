@@ -201,7 +201,10 @@ func Post(path, body string) []byte {
 
 // Wish is Post of a request without a query: what stands behind the path's question mark is in the field X-Wish.
 func Wish(path, body string) []byte {
-	path, wish, _ := strings.Cut(path, "?")
+	path, wish, some := strings.Cut(path, "?")
+	if !some {
+		return Post(path, body)
+	}
 	return bytes.Replace(Post(path, body), []byte("\r\n\r\n"), []byte("\r\nX-Wish: "+wish+"\r\n\r\n"), 1)
 }
 
