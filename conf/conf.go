@@ -26,7 +26,7 @@ type Config struct {
 	Ended     []Ended               `toml:"-"` // activations that are not in force
 
 	lines map[string]int `toml:"-"` // of the keys in the file
-	sums  map[string]sum `toml:"-"` // of the files beside it, as Load found them; nil after Parse
+	sums  map[string]sum `toml:"-"` // of Files, as Load found them; nil after Parse
 }
 
 // Server is what the process is for its clients and its operator.

@@ -1,6 +1,7 @@
 package conf
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -25,6 +26,7 @@ func Load(path string) (*Config, error) {
 	c, err := Parse(data, path)
 	if err == nil {
 		c.sums = sumsOf(c.WatchedFiles())
+		c.sums[path] = sha256.Sum256(data) // of what was parsed: the file may be another by now
 	}
 	return c, err
 }

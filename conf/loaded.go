@@ -3,31 +3,34 @@ package conf
 import "sync"
 
 // Loaded remembers which contents of the files are in force, so that who watches them does not load again what the
-// admin API or a signal has loaded. The zero value remembers none. Safe for concurrent use.
+// start, the admin API or a signal has loaded. The zero value remembers none. Safe for concurrent use.
 type Loaded struct {
 	mu  sync.Mutex // guards sum
 	sum sum        // of the file and of those that it names; zero = not known
 }
 
-// Load loads the file at path and has apply put it into force. A file that changes meanwhile, and one that is refused,
-// is not remembered: who watches has it loaded once more.
+// Load loads the file at path and has Apply put it into force.
 func (l *Loaded) Load(path string, apply func(*Config) error) (*Config, error) {
-	l.remember(sum{})
-	was, read := digest([]string{path})
 	c, err := Load(path)
 	if err != nil {
+		l.remember(sum{})
 		return c, err
 	}
-	before, known := digest(c.Files())
+	return c, l.Apply(c, apply)
+}
+
+// Apply has apply put c into force. A file that has changed since c was loaded, and one that is refused, is not
+// remembered: who watches has it loaded once more.
+func (l *Loaded) Apply(c *Config, apply func(*Config) error) error {
+	l.remember(sum{})
 	if err := apply(c); err != nil {
-		return c, err
+		return err
 	}
-	now, again := digest([]string{path})
-	after, still := digest(c.Files())
-	if read && again && known && still && was == now && before == after {
-		l.remember(after)
+	now, ok := digest(c.Files())
+	if was, known := c.digest(); ok && known && was == now {
+		l.remember(now)
 	}
-	return c, nil
+	return nil
 }
 
 // Holds reports whether the files of c, which is in force, have now what was loaded.

@@ -20,16 +20,16 @@ const DefaultPoll = 2 * time.Second
 // or unreadable is a change in progress: Watch calls changed once all are back. It calls changed once for each change,
 // whether or not the reload takes it.
 //
-// What stands in the files at the first look is taken for what is loaded. Start Watch before loading, and a write
-// between the two is not lost: at worst it is loaded twice.
+// It calls changed for what the first looks read, too: what is loaded may be older than they are. A file that was
+// written between the load and the first look was never loaded otherwise (TestWatchStartsLate).
 func Watch(ctx context.Context, poll time.Duration, files func() []string, changed func()) {
 	if poll <= 0 {
 		poll = DefaultPoll
 	}
 	ticker := time.NewTicker(poll)
 	defer ticker.Stop()
-	reported, _ := digest(files())
-	before := reported
+	var reported sum
+	before, _ := digest(files())
 	for {
 		select {
 		case <-ctx.Done():
@@ -54,16 +54,36 @@ type sum [sha256.Size]byte
 
 // digest reads all files. ok is false if one of them cannot be read now.
 func digest(files []string) (s sum, ok bool) {
-	all := sha256.New()
+	sums := make(map[string]sum, len(files))
 	for _, path := range files {
 		one, err := fileSum(path)
 		if err != nil {
 			return sum{}, false
 		}
+		sums[path] = one
+	}
+	return digestOf(files, sums), true
+}
+
+// digest is that of Files as Load found them. ok is false if one of them could not be read, and after Parse.
+func (c *Config) digest() (s sum, ok bool) {
+	files := c.Files()
+	for _, path := range files {
+		if c.sums[path] == (sum{}) {
+			return sum{}, false
+		}
+	}
+	return digestOf(files, c.sums), true
+}
+
+func digestOf(files []string, sums map[string]sum) sum {
+	all := sha256.New()
+	for _, path := range files {
+		one := sums[path]
 		io.WriteString(all, path+"\x00")
 		all.Write(one[:])
 	}
-	return sum(all.Sum(nil)), true
+	return sum(all.Sum(nil))
 }
 
 // mostHashed is the most bytes of a file that are read for its sum: what is longer is no module, key or certificate.

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// watched runs Watch over real files on synctest's clock. tick lets one poll pass; seen is how often changed was called.
+// watched runs Watch over real files on synctest's clock. tick lets one poll pass; seen is how often changed was called
+// since Watch told of what it found first.
 func watched(t *testing.T, files func() []string, body func(tick func(n int), seen func(want int64, when string))) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -18,8 +19,11 @@ func watched(t *testing.T, files func() []string, body func(tick func(n int), se
 		var calls atomic.Int64
 		ctx, cancel := context.WithCancel(t.Context())
 		go Watch(ctx, poll, files, func() { calls.Add(1) })
-		time.Sleep(poll / 2) // between polls from here on
+		time.Sleep(poll + poll/2) // between polls from here on
 		synctest.Wait()
+		if got := calls.Swap(0); got != 1 {
+			t.Errorf("changed was called %d times for what was there at first; want once", got)
+		}
 		tick := func(n int) {
 			time.Sleep(time.Duration(n) * poll)
 			synctest.Wait()
@@ -150,5 +154,39 @@ func TestWatchFollowsTheListOfFiles(t *testing.T) {
 		write(t, b, "3")
 		tick(2)
 		seen(2, "the module changed")
+	})
+}
+
+// TestWatchStartsLate: a file that is written after it was loaded, and before Watch looks for the first time, is loaded.
+func TestWatchStartsLate(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.toml")
+	const text = "[[pools]]\n[[pools.workers]]\nurl = \"http://127.0.0.1:1\"\n"
+	write(t, path, text)
+	synctest.Test(t, func(t *testing.T) {
+		var l Loaded
+		apply := func(*Config) error { return nil }
+		c, err := l.Load(path, apply)
+		must(t, err)
+		var loads atomic.Int64
+		watch := func(d time.Duration) {
+			ctx, cancel := context.WithTimeout(t.Context(), d)
+			defer cancel()
+			Watch(ctx, time.Second, c.Files, func() {
+				if !l.Holds(c) {
+					loads.Add(1)
+					_, err := l.Load(path, apply)
+					must(t, err)
+				}
+			})
+		}
+		watch(5 * time.Second)
+		if got := loads.Load(); got != 0 {
+			t.Errorf("what was loaded was loaded again, %d times", got)
+		}
+		write(t, path, text+"# later\n")
+		watch(5 * time.Second)
+		if got := loads.Load(); got != 1 {
+			t.Errorf("a file that was written before the first look was loaded %d times; want once", got)
+		}
 	})
 }

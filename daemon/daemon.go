@@ -153,7 +153,7 @@ func (d *Daemon) start(c *conf.Config) error {
 	d.memory = peers.OpenState(s.StateFile, d.log)
 	d.manager.Hold(d.memory.Hold)
 	d.reload.Lock()
-	err = d.apply(c)
+	err = d.loaded.Apply(c, d.apply)
 	d.reload.Unlock()
 	if err != nil {
 		return err

@@ -63,7 +63,7 @@ const collectAfter = 500 * time.Millisecond
 // serves within a second; reading a few files of 2 MB costs well under a millisecond.
 const watchPoll = 250 * time.Millisecond
 
-// Watch reloads when the file or a module changes, until ctx ends.
+// Watch reloads when the file or a module changes, or has changed since it was loaded, until ctx ends.
 func (d *Daemon) Watch(ctx context.Context) {
 	conf.Watch(ctx, watchPoll, func() []string { return d.state.Load().conf.Files() }, func() {
 		if !d.loaded.Holds(d.state.Load().conf) {

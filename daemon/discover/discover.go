@@ -20,7 +20,8 @@ type Config[W equaler[W]] struct {
 	AtPod func(p endpoints.Worker) W
 
 	ReadFile func(path string) ([]W, error)
-	// Watch calls changed after each change in the contents of files, until ctx ends. It asks for files at each look.
+	// Watch calls changed after each change in the contents of files, and for what it finds first, until ctx ends. It asks
+	// for files at each look.
 	Watch func(ctx context.Context, files func() []string, changed func())
 }
 
@@ -122,16 +123,7 @@ func (d *Discovery[W]) Run(ctx context.Context, changed func([]W)) {
 		}
 	}
 	reread := func() { d.file.read(); signal() }
-	looks := 0
-	files := func() []string {
-		// What was written between Take and the watch's first look is a change to nobody: the second look reads once more.
-		looks++
-		if looks == 2 {
-			reread()
-		}
-		return d.file.paths()
-	}
-	both.Go(func() { d.config.Watch(ctx, files, reread) })
+	both.Go(func() { d.config.Watch(ctx, d.file.paths, reread) })
 	both.Go(func() { d.name.askAgain(ctx, signal) })
 	both.Go(func() { d.pods.Run(ctx, signal) })
 	for {
