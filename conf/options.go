@@ -34,6 +34,17 @@ func (c *Config) StrategyOf(p *Pool) Strategy {
 // Files lists the files of which a change is one of the configuration: Path, and the WatchedFiles.
 func (c *Config) Files() []string { return append([]string{c.Path}, c.WatchedFiles()...) }
 
+// digest is that of Files as Load found them. ok is false if one of them could not be read, and after Parse.
+func (c *Config) digest() (s sum, ok bool) {
+	files := c.Files()
+	for _, path := range files {
+		if c.sums[path] == (sum{}) {
+			return sum{}, false
+		}
+	}
+	return digestOf(files, c.sums), true
+}
+
 // WatchedFiles lists the files beside Path that a reload reads, each once: modules of pools, keys, certificates. A
 // pool's workers_file is not among them: a change of workers is no reload.
 func (c *Config) WatchedFiles() []string {

@@ -65,17 +65,7 @@ func digest(files []string) (s sum, ok bool) {
 	return digestOf(files, sums), true
 }
 
-// digest is that of Files as Load found them. ok is false if one of them could not be read, and after Parse.
-func (c *Config) digest() (s sum, ok bool) {
-	files := c.Files()
-	for _, path := range files {
-		if c.sums[path] == (sum{}) {
-			return sum{}, false
-		}
-	}
-	return digestOf(files, c.sums), true
-}
-
+// digestOf sums up the files, each by its own sum.
 func digestOf(files []string, sums map[string]sum) sum {
 	all := sha256.New()
 	for _, path := range files {
