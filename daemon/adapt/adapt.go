@@ -1,6 +1,5 @@
-// Package adapt says what the configuration means for the rooms under daemon: one function for each, from conf's
-// words to the room's own. It is there so that the root, which wires, stays short enough to read; it keeps nothing and
-// starts nothing.
+// Package adapt turns the configuration into what the rooms under daemon take: one function for each, from conf's words
+// to the room's own. It keeps the root, which wires, short enough to read. It keeps no state and starts nothing.
 package adapt
 
 import (
@@ -22,7 +21,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
-// Peers connects to the routers that share the workers' history; nil if none are to.
+// Peers connects to the routers that share the workers' history; nil if there are none.
 func Peers(c *conf.Config, log *slog.Logger) (*peers.Peers, error) {
 	url, err := c.History.RedisURL(&c.Cache)
 	if err != nil || url == "" {
@@ -40,7 +39,7 @@ func Peers(c *conf.Config, log *slog.Logger) (*peers.Peers, error) {
 		StreamBytes: c.History.MaxBytes, Log: log})
 }
 
-// Specs are a pool's workers.
+// Specs returns a pool's workers.
 func Specs(c *conf.Pool) []worker.Spec {
 	s := make([]worker.Spec, len(c.Workers))
 	for i, w := range c.Workers {
@@ -50,7 +49,7 @@ func Specs(c *conf.Pool) []worker.Spec {
 	return s
 }
 
-// Origins is where a pool's workers publish KV events, by their ids.
+// Origins returns where a pool's workers publish KV events, by their ids.
 func Origins(c *conf.Pool) map[string]feed.Origin {
 	all := make(map[string]feed.Origin, len(c.Workers))
 	for i := range c.Workers {
@@ -61,8 +60,8 @@ func Origins(c *conf.Pool) map[string]feed.Origin {
 	return all
 }
 
-// Tiers is what lies below the GPUs of a pool's workers. store tells how many tokens this daemon's own KV cache has
-// room for; what the file says of a shared tier comes first.
+// Tiers returns what lies below the GPUs of a pool's workers. store returns how many tokens this daemon's own KV cache
+// has room for; a shared tier in the file comes first.
 func Tiers(c *conf.Pool, store func() int) route.Tiers {
 	t := route.Tiers{SharedTokens: max(0, c.SharedTokens), L1Rate: c.CPURate, L2Rate: c.SharedRate}
 	if c.SharedTokens == 0 {
@@ -71,8 +70,8 @@ func Tiers(c *conf.Pool, store func() int) route.Tiers {
 	return t
 }
 
-// StorePart is a pool's part of the tokens that this daemon's own KV cache has room for. Nobody knows which pools'
-// workers have their LMCache at its doors: those of whose shared tier the file says nothing have equal parts.
+// StorePart returns a pool's part of the tokens that this daemon's own KV cache has room for. Nobody knows which pools'
+// workers have their LMCache at its doors: the pools without a shared tier in the file have equal parts.
 func StorePart(c *conf.Config, tokens int64) int {
 	pools := 0
 	for i := range c.Pools {
@@ -83,7 +82,7 @@ func StorePart(c *conf.Config, tokens int64) int {
 	return int(tokens) / max(1, pools)
 }
 
-// KVCache is the workers' KV cache with its doors.
+// KVCache returns the workers' KV cache with its doors.
 func KVCache(c *conf.Config, version string, resolve discover.Resolver, bind Binder, log *slog.Logger) kvcache.Config {
 	k := &c.KVCache
 	return kvcache.Config{MaxBytes: int64(k.MaxBytes), Policy: k.Policy, RESP: k.RESP, User: k.User,
@@ -110,14 +109,14 @@ func Clients(c *conf.Pool, t *tls.Config) (map[string]*upstream.Client, error) {
 	return clients, nil
 }
 
-// LMCache is the controller of the workers' LMCache; on is false if none is configured.
+// LMCache returns the controller of the workers' LMCache; on is false if none is configured.
 func LMCache(c *conf.LMCache, bind Binder, log *slog.Logger) (l lmcache.Config, on bool) {
 	return lmcache.Config{Pull: c.Pull, Reply: c.Reply, Heartbeat: c.Heartbeat, Advertise: c.Advertise,
 		Coordinator: c.Coordinator, Hash: c.Hash, ChunkSize: c.ChunkSize, Seed: uint32(c.HashSeed), Instances: c.Instances,
 		Bind: bind, Log: log}, c.On()
 }
 
-// Questions is how a pool's workers are asked, with the API key that they want.
+// Questions returns how to ask a pool's workers, with their API key.
 func Questions(c *conf.Pool, key string, t *tls.Config) probe.Config {
 	return probe.Config{HealthInterval: c.HealthInterval, ScrapeInterval: c.ScrapeInterval, Key: key, TLS: t}
 }

@@ -5,7 +5,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/kvcache"
 )
 
-// Beliefs has the KV cache tell LMCache's controller what it has lost; nil if there is no controller.
+// Beliefs makes the KV cache report to LMCache's controller what it has lost; nil if there is no controller.
 func Beliefs(k *lmcache.Controller) kvcache.Beliefs {
 	if k == nil {
 		return nil
@@ -13,7 +13,7 @@ func Beliefs(k *lmcache.Controller) kvcache.Beliefs {
 	return beliefs{k}
 }
 
-// beliefs are a controller's, in the KV cache's words.
+// beliefs passes a controller the KV cache's losses.
 type beliefs struct{ controller *lmcache.Controller }
 
 // Forget implements kvcache.Beliefs.

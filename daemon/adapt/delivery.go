@@ -14,11 +14,11 @@ import (
 	"github.com/warmpath/warmpath/plugins"
 )
 
-// maxDelivered bounds a module that the admin API takes in. The sandbox would load four times that; a strategy in Go
-// has 2 to 3 MB.
+// maxDelivered bounds a module that the admin API takes. The sandbox would load four times that; a strategy in Go has 2
+// to 3 MB.
 const maxDelivered = 16 << 20
 
-// Delivery takes modules in for the configuration in force.
+// Delivery makes the store that takes modules for the configuration in force.
 func Delivery(h *host.Host, c func() *conf.Config, reload func() error) *delivery.Store {
 	return &delivery.Store{
 		MaxBytes: maxDelivered, MaxFiles: conf.MaxStored, IsName: conf.IsName, Read: plugins.Read, Write: conf.WriteWhole,
@@ -38,7 +38,7 @@ func Delivery(h *host.Host, c func() *conf.Config, reload func() error) *deliver
 		}}
 }
 
-// setting is what the configuration says of strategies.
+// setting returns the configuration's strategies and pools.
 func setting(c *conf.Config) delivery.Setting {
 	now := delivery.Setting{Dir: c.Server.StrategiesDir}
 	for i := range c.Pools {
@@ -79,8 +79,8 @@ func services(c *conf.Config, p *conf.Pool, name string) (list []delivery.Servic
 	return list
 }
 
-// checkDelivered loads a module as each pool would that it serves, with the options that it has there; one that serves
-// nobody as a pool without options of its own.
+// checkDelivered loads a module as each pool that it serves would, with the pool's options. One that serves nobody it
+// loads for a pool without options.
 func checkDelivered(h *host.Host, c *conf.Config, name string, wasm []byte) error {
 	var as []*conf.Pool
 	for i := range c.Pools {
@@ -110,7 +110,7 @@ func checkDelivered(h *host.Host, c *conf.Config, name string, wasm []byte) erro
 	return nil
 }
 
-// remember writes down who serves a pool; undo writes what stood there.
+// remember writes down which strategy serves a pool; undo restores the entry before.
 func remember(dir, pool, name, insteadOf string) (undo func() error, err error) {
 	var before map[string]conf.Activation
 	err = conf.ChangeActivations(dir, func(all map[string]conf.Activation) {
@@ -130,8 +130,8 @@ func remember(dir, pool, name, insteadOf string) (undo func() error, err error) 
 	}, err
 }
 
-// TellActivations logs which pools the admin API has given another strategy than the file names, and what of that is
-// over. What is over because the file names another strategy by now is forgotten.
+// TellActivations logs which pools the admin API has given another strategy than the file names, and which of these
+// activations are over. It forgets those that are over because the file now names another strategy.
 func TellActivations(c *conf.Config, log *slog.Logger) {
 	for _, pool := range slices.Sorted(maps.Keys(c.Activated)) {
 		a := c.Activated[pool]

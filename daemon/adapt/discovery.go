@@ -10,7 +10,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/discover/endpoints"
 )
 
-// Discovery is how a pool's workers are found, with the configuration's own ways to read a file and to watch it.
+// Discovery returns how a pool's workers are found, with the configuration's own ways to read a file and to watch it.
 func Discovery(log *slog.Logger, resolve discover.Resolver, poll time.Duration) discover.Config[conf.Worker] {
 	return discover.Config[conf.Worker]{
 		Log:      log,
@@ -25,7 +25,7 @@ func Discovery(log *slog.Logger, resolve discover.Resolver, poll time.Duration) 
 	}
 }
 
-// atPod is the worker in a pod. The pod's name is its id where an id may be so long.
+// atPod returns the worker in a pod. The pod's name is its id if an id may be that long.
 func atPod(p endpoints.Worker) conf.Worker {
 	w := conf.WorkerAt(p.URL)
 	if n := len(p.Pod); n > 0 && n <= conf.MaxID {
@@ -35,7 +35,7 @@ func atPod(p endpoints.Worker) conf.Worker {
 	return w
 }
 
-// Sources are those of a pool's workers.
+// Sources returns those of a pool's workers.
 func Sources(c *conf.Pool) discover.Sources[conf.Worker] {
 	k := &c.Kubernetes
 	return discover.Sources[conf.Worker]{Workers: c.Workers, File: c.WorkersFile, Name: c.WorkersDNS,

@@ -6,7 +6,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/kvcache"
 )
 
-// l2 is the tier behind memory and disk, if it is on.
+// l2 returns the tier behind memory and disk, nil if it is off.
 func l2(c *conf.KVCache, resolve discover.Resolver) *kvcache.L2 {
 	if !c.L2.Enabled {
 		return nil
@@ -20,7 +20,7 @@ func l2(c *conf.KVCache, resolve discover.Resolver) *kvcache.L2 {
 	return tier
 }
 
-// Members are the daemons that share their memory with this one.
+// Members returns the daemons that share their memory with this one.
 func Members(c *conf.KVCache) kvcache.Members {
 	return kvcache.Members{List: c.L2.Members, Name: c.L2.MembersDNS}
 }

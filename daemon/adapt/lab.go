@@ -8,7 +8,7 @@ import (
 	"github.com/warmpath/warmpath/host"
 )
 
-// Lab answers where requests would go under the configuration and the epoch in force.
+// Lab returns a lab that answers by the configuration and the epoch in force.
 func Lab(h *host.Host, c func() *conf.Config, epoch func() *exchange.Epoch) *whatif.Lab {
 	return &whatif.Lab{
 		Epoch: epoch,
@@ -18,7 +18,7 @@ func Lab(h *host.Host, c func() *conf.Config, epoch func() *exchange.Epoch) *wha
 		}}
 }
 
-// Tracing is where spans of requests go.
+// Tracing returns where spans of requests go.
 func Tracing(c *conf.Config) tracing.Config {
 	return tracing.Config{Endpoint: c.Tracing.Endpoint, Sample: c.Tracing.Sample}
 }

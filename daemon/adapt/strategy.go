@@ -61,7 +61,7 @@ func Strategies(c *conf.Config) []string {
 	return slices.Compact(names)
 }
 
-// StrategyFor loads a strategy as a pool would have it if the file named it there, without the pool's own options.
+// StrategyFor loads a strategy as if the file named it for the pool, without the pool's own options.
 func StrategyFor(h *host.Host, c *conf.Config, pool, name string) (*host.Strategy, error) {
 	p := conf.DefaultPool()
 	p.Name, p.Strategy = pool, name

@@ -7,7 +7,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/route"
 )
 
-// Decision is a request as it is told afterwards.
+// Decision is a request as pages and the API show it afterwards.
 type Decision struct {
 	route.Record
 	Number  uint64    `json:"number"` // of the request in this process, from 1

@@ -9,15 +9,15 @@
 // # Cost
 //
 // Every request pays for it, so nothing is put into words before somebody asks: a choice is kept as a route.Sketch, its
-// rows as they are, each as what differs from the row before. A request with 4 workers pays 3.5 in 100 of its CPU
-// (perf; 6 beside a router without a ring, testdata/databench), some 700 bytes: half of it packs. Records that have
-// ended stand in a small memory first, as one that is written into the circle by itself waits for memory that is in no
-// cache. BenchmarkRing and route.BenchmarkSketch are that cost.
+// rows as they are, each by its difference from the row before. A request with 4 workers pays 3.5 in 100 of its CPU
+// (perf; 6 beside a router without a ring, testdata/databench), half of it for packing, and some 700 bytes. Records
+// that have ended stand in a small memory first, since one that is written into the circle by itself waits for memory
+// that is in no cache. BenchmarkRing and route.BenchmarkSketch measure that cost.
 //
 // # Who looks
 //
-// A viewer asks again and again for what has changed since it last asked ([Ring.Since]). So a request does nothing for
-// viewers, and a viewer that is slow holds up nobody.
+// A viewer asks again and again for the changes since its last question ([Ring.Since]). So a request does nothing for
+// viewers, and a slow viewer holds up nobody.
 //
 // # What lost
 //

@@ -2,8 +2,8 @@ package decisions
 
 // ended is the requests that have ended: records in a circle of bytes, the oldest first. The oldest make room.
 //
-// The last records stand in fresh first, which is small enough to stay in the processor's cache, and go to their places
-// in the circle together: a record that is written there by itself waits for each of its lines to come from memory.
+// The last records stand in fresh first, which is small enough to stay in the processor's cache. They go to their
+// places in the circle together: a record written there by itself waits for each of its lines to come from memory.
 type ended struct {
 	bytes []byte // nil until the first record
 	fresh []byte // the records from place on that are not in bytes yet
@@ -16,7 +16,7 @@ type ended struct {
 	gone  uint64 // records that made room, ever
 }
 
-// mark is where a record stands: its end, then what was decided.
+// mark is the place of a record: its end, then the decision.
 type mark struct {
 	start     int
 	size, end int32

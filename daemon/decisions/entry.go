@@ -30,7 +30,7 @@ type entry struct {
 	seconds float64
 }
 
-// of takes what is known of a request. Its texts are the request's own, cut to gate.MaxText bytes.
+// of takes the fields of a request. Its texts are the request's own, cut to gate.MaxText bytes.
 func (e *entry) of(in *exchange.Inbound) {
 	e.seen = &in.Seen
 	e.id, e.model, e.method, e.path = gate.Cut(in.ID), gate.Cut(in.Seen.Model), gate.Cut(in.Method), gate.Cut(in.Path)
@@ -40,11 +40,11 @@ func (e *entry) of(in *exchange.Inbound) {
 	}
 }
 
-// codeAsked writes or reads what a query asks for of a decision: it comes first, so that no more is read of those that
-// are not wanted.
+// codeAsked writes or reads the fields that a query selects by. They come first, so that no more is read of entries
+// that are not wanted.
 func (e *entry) codeAsked(c *packed.Coder) { c.Texts(&e.id, &e.seen.Pool, &e.model, &e.key) }
 
-// codeRest writes or reads what else is known when it has been decided.
+// codeRest writes or reads the other fields that are known at the decision.
 func (e *entry) codeRest(c *packed.Coder) {
 	s := e.seen
 	c.Texts(&s.Endpoint, &s.Strategy, &e.module, &s.Session, &s.Trace, &e.reason, &s.Fallback, &e.client, &e.method,
@@ -66,7 +66,7 @@ func (e *entry) codeRest(c *packed.Coder) {
 	e.sketch.Code(c)
 }
 
-// codeEnd writes or reads what is known when it has ended.
+// codeEnd writes or reads the fields that are known at the end.
 func (e *entry) codeEnd(c *packed.Coder) {
 	s := e.seen
 	c.Texts(&s.Worker, &s.End)
@@ -111,7 +111,7 @@ func (e *entry) decision(frame bool) Decision {
 	return d
 }
 
-// whole reads the request of that number that is kept, and that has ended unless end is nil.
+// whole reads the kept request of that number, which has ended unless end is nil.
 func whole(number uint64, decided, end []byte) *entry {
 	e := &entry{seen: new(exchange.Seen), sketch: new(route.Sketch), number: number, open: end == nil}
 	c := packed.Read(string(decided))

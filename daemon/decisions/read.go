@@ -67,7 +67,7 @@ func (r *Ring) Find(id string) (d Decision, ok bool) {
 	return d, ok
 }
 
-// view is one look over what is kept.
+// view is one look at the kept requests.
 type view struct {
 	Query
 	now   time.Time
@@ -120,7 +120,7 @@ func (r *Ring) walk(v *view) {
 	}
 }
 
-// read reads of a record what v asks for. The texts of e are parts of the record.
+// read reads the fields of a record that v wants. The texts of e are parts of the record.
 func (v *view) read(e *entry, l *ended, m *mark) {
 	decided, end := l.text(m)
 	c := packed.Read(unsafe.String(unsafe.SliceData(decided), len(decided)))
@@ -139,7 +139,7 @@ func (v *view) wants(e *entry) bool {
 	return v.fits(e, v.now)
 }
 
-// Stats says what the ring holds.
+// Stats is what the ring holds.
 type Stats struct {
 	Kept   int       // requests
 	Bytes  int       // of memory

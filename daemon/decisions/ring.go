@@ -106,7 +106,7 @@ func (r *Ring) take(o *open) {
 	r.shrink()
 }
 
-// write writes what was decided: d's sketch, in, and what e has beside.
+// write writes the decision: d's sketch, in, and e's further fields.
 func (o *open) write(d *draft, e *entry, in *exchange.Inbound) {
 	e.sketch = &d.sketch
 	e.at = o.at
@@ -138,7 +138,8 @@ func (r *Ring) close(o *open) {
 	r.opened -= o.size()
 }
 
-// Ended keeps how a request ended; what nobody decided on is kept from here on. sent is the bytes of its answer's body.
+// Ended keeps how a request ended. A request without a decision is kept from here on. sent is the bytes of its answer's
+// body.
 func (r *Ring) Ended(in *exchange.Inbound, took time.Duration, sent int64) {
 	most := int(r.most.Load())
 	if most <= 0 {

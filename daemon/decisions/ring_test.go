@@ -65,7 +65,7 @@ func TestRingKeepsTheLast(t *testing.T) {
 	}
 }
 
-// The last of two requests with one id is told; a client chose it.
+// Find returns the last of two requests with one id, which a client chose.
 func TestTheSameIDTwice(t *testing.T) {
 	r := new(Ring)
 	r.Resize(1 << 20)

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Activate has a strategy serve a pool, in the place of the one that the configuration file names.
+// Activate makes a strategy serve a pool, in place of the one that the configuration file names.
 func (s *Store) Activate(pool, name string) (*Strategy, error) {
 	now, end, err := s.begin()
 	if err != nil {
@@ -35,7 +35,7 @@ func (s *Store) Activate(pool, name string) (*Strategy, error) {
 	return &is, nil
 }
 
-// Deactivate has the strategy serve a pool that the configuration file names for it, and returns that.
+// Deactivate lets the strategy that the configuration file names serve a pool again, and returns it.
 func (s *Store) Deactivate(pool string) (*Strategy, error) {
 	now, end, err := s.begin()
 	if err != nil {
@@ -58,8 +58,7 @@ func (s *Store) Deactivate(pool string) (*Strategy, error) {
 	return &is, nil
 }
 
-// change remembers name for a pool, "" = what the file names, and reloads. want is who serves then, "" = whoever it
-// is.
+// change remembers name for a pool, "" = the one that the file names, and reloads. want must serve then, "" = any may.
 func (s *Store) change(pool string, was serving, name, want string) error {
 	undo, err := s.Remember(pool, name, was.named)
 	if err != nil {

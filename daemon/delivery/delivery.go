@@ -11,7 +11,7 @@ import (
 	"sync"
 )
 
-// Store takes modules in. Its methods are safe for concurrent use: while one changes something, others are refused.
+// Store takes modules. Its methods are safe for concurrent use: while one changes something, others are refused.
 type Store struct {
 	MaxBytes int                                     // of a module
 	MaxFiles int                                     // in the folder
@@ -24,8 +24,8 @@ type Store struct {
 	Write    func(path string, data []byte) error    // all or nothing
 	Reload   func() error                            // all or nothing
 
-	// Remember writes down who serves a pool from the next reload on, in the place of insteadOf; name "" = whom the file
-	// names. undo writes what stood there.
+	// Remember writes down which strategy serves a pool from the next reload on, in place of insteadOf; name "" = the
+	// one that the file names. undo restores the entry before.
 	Remember func(pool, name, insteadOf string) (undo func() error, err error)
 
 	changing sync.Mutex
@@ -134,7 +134,7 @@ func (s *Store) mayPut(now *Setting, name string, wasm []byte) error {
 	return nil
 }
 
-// putBack has the file of before again.
+// putBack restores the file before.
 func (s *Store) putBack(path string, before []byte) error {
 	var err error
 	if before == nil {

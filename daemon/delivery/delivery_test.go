@@ -16,7 +16,7 @@ type scene struct {
 	now                     Setting
 	dir                     string
 	check, reload, remember error
-	named                   []string // what Remember was told
+	named                   []string // what Remember got
 }
 
 func newScene(t *testing.T) *scene {

@@ -6,25 +6,25 @@ import (
 	"time"
 )
 
-// Why is why something is refused.
+// Why is the reason for a refusal.
 type Why int
 
 // The reasons for a refusal.
 const (
 	Unnamed   Why = iota + 1 // the name is none, or taken
 	Unknown                  // there is no such strategy or pool
-	Conflict                 // with what stands there, or with what the file says
+	Conflict                 // with the folder, or with the file
 	BadModule                // the module cannot serve
 	Broken                   // the folder cannot be written
 )
 
-// Refusal says what is refused, why, and what to do.
+// Refusal is what is refused, why, and what to do.
 type Refusal struct {
 	Why  Why
 	Text string
 }
 
-// Error is the text.
+// Error returns the text.
 func (r *Refusal) Error() string { return r.Text }
 
 func refuse(why Why, format string, a ...any) error {
@@ -56,17 +56,17 @@ const (
 	File    = "file"
 )
 
-// Setting is what of the configuration in force matters here.
+// Setting is the part of the configuration in force that a Store needs.
 type Setting struct {
 	Dir        string // "" = there is none
 	Pools      []string
 	Strategies []Strategy // without sum and size
 }
 
-// serving is who serves a pool, and whom the configuration file names for it.
+// serving is the strategy that serves a pool, and the one that the configuration file names for it.
 type serving struct{ name, named string }
 
-// live returns who serves a pool.
+// live returns the strategy that serves a pool.
 func (now *Setting) live(pool string) (serving, error) {
 	for _, have := range now.Strategies {
 		for _, v := range have.Serves {

@@ -9,23 +9,23 @@ import (
 	"github.com/warmpath/warmpath/daemon/discover/endpoints"
 )
 
-// Config is a Discovery's. W is what the sources say of a worker. Every field needs a value, but for what concerns a
+// Config is a Discovery's. W is the sources' description of a worker. Every field needs a value, except those for a
 // source that is never used.
 type Config[W equaler[W]] struct {
 	Log     *slog.Logger
 	Resolve Resolver
 
 	URL   func(w W) string   // identifies a worker
-	AtURL func(url string) W // the worker of which nothing but its URL is known
+	AtURL func(url string) W // a worker of which only the URL is known
 	AtPod func(p endpoints.Worker) W
 
 	ReadFile func(path string) ([]W, error)
-	// Watch calls changed after each change in the contents of files, and for what it finds first, until ctx ends. It asks
-	// for files at each look.
+	// Watch calls changed after each change in the contents of files, and for what it finds first, until ctx ends. It
+	// calls files at each look.
 	Watch func(ctx context.Context, files func() []string, changed func())
 }
 
-// Sources says where the workers of a pool come from.
+// Sources are where the workers of a pool come from.
 type Sources[W equaler[W]] struct {
 	Workers []W    // of the configuration itself
 	File    string // with a list of workers; "" = none
@@ -69,7 +69,7 @@ func (d *Discovery[W]) Take(ctx context.Context, s Sources[W]) []W {
 	return d.Workers()
 }
 
-// Workers returns the union of all sources, as they said last.
+// Workers returns the union of all sources, by their last answers.
 func (d *Discovery[W]) Workers() []W {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -110,8 +110,8 @@ func (d *Discovery[W]) union() (all []W) {
 	return all
 }
 
-// Run follows the sources until ctx ends. It hands each list that is not the one before to changed, one at a time and
-// without a lock.
+// Run follows the sources until ctx ends. It passes each list that differs from the last one to changed, one at a time
+// and without a lock.
 func (d *Discovery[W]) Run(ctx context.Context, changed func([]W)) {
 	var both sync.WaitGroup
 	defer both.Wait()

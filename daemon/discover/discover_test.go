@@ -19,7 +19,7 @@ import (
 	"github.com/warmpath/warmpath/conf/logtest"
 )
 
-// zone is a name server: what it says can change while it is asked.
+// zone is a name server whose answers can change while it is asked.
 type zone struct {
 	mu    sync.Mutex
 	addrs []string

@@ -4,13 +4,12 @@
 //
 // # Rules
 //
-//   - The list has one worker a URL. What the configuration says of a worker goes before what the file says, and
-//     that before the name, and that before Kubernetes.
-//   - What a source said last stays true until it says something else. A file that is wrong or away, or a name
-//     server that fails or knows no address, takes no worker away: those that are really gone show by their health.
-//   - A name is asked every 5 s, give or take a tenth, and its addresses are taken in their own order, as servers
-//     give them in any. A file is read when it changes.
-//   - Run reports a list only if it differs from the one given last.
+//   - The list has one worker a URL. The configuration's own description of a worker goes before that of the file,
+//     that before the name's, and that before that of Kubernetes.
+//   - The last answer of a source holds until its next. A file that is wrong or away, or a name server that fails or
+//     knows no address, takes no worker away: health checks show which ones are really gone.
+//   - The router asks for a name every 5 s, give or take a tenth. It sorts the addresses, as servers give them in any
+//     order. It reads a file when the file changes.
 //
 // # Why one query fails alone
 //
@@ -21,12 +20,12 @@
 // # Why the type of a worker is a parameter
 //
 // This room needs a worker's URL and nothing else of it. With a struct of its own it would copy each key of the
-// configuration there and back, and every new key would be three edits. The file's format and the watch on it are
-// the configuration's too, so they come as functions.
+// configuration there and back, and every new key would be three edits. The file's format and the watch on it are the
+// configuration's too, so they come as functions.
 //
 // # What lost
 //
-// A callback into the pool that then asked for the list: pool and discovery knew each other, and the list could
-// have changed in between. Run hands the list over. The TTL of DNS answers in place of 5 s: net.Resolver does not
-// show it.
+// A callback into the pool that then asked for the list: pool and discovery knew each other, and the list could have
+// changed in between. Run passes the list itself. The TTL of DNS answers in place of 5 s: net.Resolver does not show
+// it.
 package discover

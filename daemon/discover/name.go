@@ -26,12 +26,12 @@ type nameSource struct {
 	resolve Resolver
 
 	asking sync.Mutex // one query at a time, or an older answer could replace a newer one
-	halved bool       // one kind of address failed, and the log says so; guarded by asking
+	halved bool       // one kind of address failed, and this is logged; guarded by asking
 
 	mu         sync.Mutex // guards all below
 	name       string     // host:port; "" = no name
 	addresses  []netip.Addr
-	unanswered bool // the name has no answer, and the log says so
+	unanswered bool // the name has no answer, and this is logged
 }
 
 // follow replaces the name. The addresses of another one are forgotten.

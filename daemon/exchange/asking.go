@@ -16,8 +16,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
-// Asking asks a pool's workers on the router's own behalf: for the token ids of prompts. It outlives epochs, implements
-// [tokens.Fleet], and is safe for concurrent use.
+// Asking sends the router's own questions to a pool's workers: it gets the token ids of prompts. It outlives epochs,
+// implements [tokens.Fleet], and is safe for concurrent use.
 type Asking struct {
 	*tokens.Source
 	pool    *route.Pool
@@ -29,7 +29,7 @@ type Asking struct {
 	read     time.Time // when the workers' entries were
 }
 
-// Asked is what an Asking is made of.
+// Asked has the parts that NewAsking needs.
 type Asked struct {
 	Pool    *route.Pool
 	Clients *Clients
@@ -37,10 +37,10 @@ type Asked struct {
 	Meter   tokens.Meter
 }
 
-// AskConfig is what an Asking may spend.
+// AskConfig bounds what an Asking may spend.
 type AskConfig = tokens.Config
 
-// NewAsking makes an Asking. Nothing may be asked before it is configured.
+// NewAsking makes an Asking. Configure it before its first question.
 func NewAsking(c Asked) *Asking {
 	a := &Asking{pool: c.Pool, clients: c.Clients}
 	a.Source = tokens.New(tokens.Parts{Pool: c.Pool.Name, Log: c.Log, Meter: c.Meter, Fleet: a})
@@ -104,7 +104,7 @@ func (a *Asking) Post(ctx context.Context, to tokens.Target, path string, body [
 	return 0, nil, err
 }
 
-// adaptersEvery is how long the models that were read stand. A listing is read by the prober every 10 s.
+// adaptersEvery is how long Adapter uses the models that it has read. The prober reads a listing every 10 s.
 const adaptersEvery = time.Second
 
 // Adapter returns the model's name if it is a LoRA adapter, else "". vLLM lists adapters like models, with the name of

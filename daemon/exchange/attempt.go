@@ -12,7 +12,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
-// Why an attempt is given up by us.
+// Why the router itself gives an attempt up.
 var (
 	errLate = errors.New("no first byte within first_byte_retry")
 	errDown = errors.New("went down and sent nothing for down_grace")
@@ -28,7 +28,7 @@ type attempt struct {
 	number uint32                  // in life
 	cancel context.CancelCauseFunc // of ctx; nil if that is the request's own
 	timer  *time.Timer             // of the first byte's deadline
-	down   atomic.Bool             // it was given up, as its worker is down
+	down   atomic.Bool             // GiveUp ended it, as its worker is down
 	idle   atomic.Bool             // it waits for the client to take what came, not for the worker
 }
 
@@ -50,7 +50,7 @@ func (a *attempt) limit(wait time.Duration) {
 	}
 }
 
-// GiveUp ends an attempt whose worker went down and sent nothing since. It implements [worker.Holder].
+// GiveUp ends an attempt whose worker went down and has sent nothing since. It implements [worker.Holder].
 func (a *attempt) GiveUp() {
 	if a.idle.Load() {
 		return
@@ -63,7 +63,7 @@ func (a *attempt) GiveUp() {
 	}
 }
 
-// stopTimer stops the deadline of the first byte. It is false if that is over: then the attempt is being given up.
+// stopTimer stops the deadline of the first byte. It returns false if that has passed: the attempt then ends by it.
 func (a *attempt) stopTimer() bool {
 	if a.timer == nil {
 		return true
@@ -84,7 +84,7 @@ func (a *attempt) close() {
 	}
 }
 
-// diagnose returns what an error of the transport means for the request and for the worker.
+// diagnose returns what the transport's error means for the request and for the worker.
 func (a *attempt) diagnose(err error) (*failure, worker.Outcome) {
 	var t net.Error
 	switch cause := causeOf(a.ctx); {
@@ -128,8 +128,8 @@ func tailFault(err error) Fault {
 	return FaultFraming
 }
 
-// inWords returns what went wrong with a worker. The error itself names addresses, which pages and clients must not
-// show.
+// inWords returns what went wrong with a worker, without the error's own text: that has addresses, which pages and
+// clients must not show.
 func inWords(err error) string {
 	var t net.Error
 	switch {

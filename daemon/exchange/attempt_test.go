@@ -42,8 +42,8 @@ func unanswered(t *testing.T) error {
 	return err
 }
 
-// TestAttemptDiagnose is the table of the transport's errors: what the client gets, what the worker saw, what is
-// learnt of it.
+// TestAttemptDiagnose is the table of the transport's errors: what the client gets, how much the worker saw, and what
+// the router learns about it.
 func TestAttemptDiagnose(t *testing.T) {
 	endedBy := func(cause error) context.Context {
 		ctx, cancel := context.WithCancelCause(context.Background())
@@ -98,7 +98,7 @@ func TestAttemptDiagnose(t *testing.T) {
 	f("closed without a byte", unanswered(t), live, failure{reason: reasonNoAnswer, fault: FaultUpstream, grade: gradeSilent}, worker.Broken)
 }
 
-// TestInWords: what is shown of an error names no address.
+// TestInWords: the words for an error have no address.
 func TestInWords(t *testing.T) {
 	f := func(err error, want string) {
 		t.Helper()
@@ -133,7 +133,7 @@ func TestAttemptStopTimer(t *testing.T) {
 	b.close()
 }
 
-// TestGiveUpEndsItsOwnAttemptAlone: a late word about an earlier attempt does not end the one under way, nor one that
+// TestGiveUpEndsItsOwnAttemptAlone: a late GiveUp of an earlier attempt does not end the one under way, nor one that
 // waits for its client.
 func TestGiveUpEndsItsOwnAttemptAlone(t *testing.T) {
 	var first, second attempt

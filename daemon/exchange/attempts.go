@@ -1,10 +1,10 @@
 package exchange
 
-// maxAttempts bounds how many workers get a request that somebody may already have begun to work on. Workers that
-// cannot be connected to do not count: they have seen nothing of it.
+// maxAttempts bounds how many workers get a request that a worker may already have begun to work on. Workers that take
+// no connection do not count: they have seen nothing of it.
 const maxAttempts = 3
 
-// verdict is what follows on an attempt that brought nothing.
+// verdict is what follows an attempt that gave the client no answer.
 type verdict uint8
 
 const (
@@ -20,13 +20,13 @@ const (
 	gradeSeen   grade = iota // the worker may have begun to work on it
 	gradeSilent              // the same, and it closed the connection without one byte of an answer
 	gradeUnseen              // it saw nothing of it
-	gradeFinal               // nobody else is to be asked
+	gradeFinal               // no other worker gets the request
 )
 
-// failure is why an attempt brought nothing that can go to the client.
+// failure is why an attempt gave the client no answer.
 type failure struct {
 	reason reason
-	fault  Fault // what the client gets if nobody else can be asked
+	fault  Fault // what the client gets if no other worker may be tried
 	grade  grade
 	paid   bool // the repeat has been taken from the budget already
 }
@@ -49,7 +49,7 @@ const (
 	reasonHidden       reason = "hidden_failure"
 )
 
-// attempts decides after each failed attempt of a request what is tried next.
+// attempts decides what is tried after each failed attempt of a request.
 type attempts struct {
 	begun    int   // workers that may have begun on it
 	repeated bool  // one has been asked a second time
@@ -59,12 +59,12 @@ type attempts struct {
 // others reports whether another worker may be tried after the one at hand: left is how many of the order remain.
 func (a *attempts) others(left int) bool { return left > 0 && a.begun < maxAttempts-1 }
 
-// further reports others, or that a second look at the fleet is still to be taken.
+// further reports others, or whether a second look at the fleet is left.
 func (a *attempts) further(left int, mayWiden bool) bool {
 	return a.others(left) || a.begun < maxAttempts-1 && mayWiden
 }
 
-// after returns what follows on a failed attempt. consumed: part of the body is gone. left is how many of the order
+// after returns what follows a failed attempt. consumed: part of the body is gone. left is how many of the order
 // remain. pay takes a repeat from the budget.
 func (a *attempts) after(f *failure, consumed bool, left int, pay func() bool) verdict {
 	others := a.others(left)

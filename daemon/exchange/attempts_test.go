@@ -2,8 +2,8 @@ package exchange
 
 import "testing"
 
-// TestAttemptsAfter is the table of what follows on a failed attempt: how much the worker saw of the request, what is
-// left of the order, the body and the budget.
+// TestAttemptsAfter is the table of what follows a failed attempt, by how much the worker saw of the request and what
+// is left of the order, the body and the budget.
 func TestAttemptsAfter(t *testing.T) {
 	const paid, broke = true, false // whether the budget gives a repeat
 	f := func(what string, a attempts, failed failure, consumed bool, left int, budget bool, want verdict, then attempts) {
@@ -50,7 +50,7 @@ func TestAttemptsAfter(t *testing.T) {
 	f("final, after others", at(1), failure{grade: gradeFinal}, true, 5, paid, giveUp, at(2))
 }
 
-// TestAttemptsKeepTheFaultThatMatters: a full worker, which was not asked, does not hide that another one failed.
+// TestAttemptsKeepTheFaultThatMatters: a full worker, which got no request, does not hide that another one failed.
 func TestAttemptsKeepTheFaultThatMatters(t *testing.T) {
 	always := func() bool { return true }
 	f := func(want Fault, failures ...failure) {

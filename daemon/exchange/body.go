@@ -14,8 +14,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
-// smallBody bounds the answers of stated length that are read whole before the client gets its head: one write, and a
-// worker that breaks off in it, or says in it that it failed, can still be replaced by another.
+// smallBody bounds the answers of stated length that are read whole before the client gets its head. They take one
+// write, and the router can still replace a worker that breaks off in the answer or reports a failure in it.
 const smallBody = 256 << 10
 
 // maxReply bounds what is kept of an answer for the index: 1 MiB is some 250,000 generated tokens.
@@ -26,8 +26,8 @@ var replies = sync.Pool{New: func() any { return prompt.NewReply(prompt.Other, f
 // errFailedInside is the end of a stream in which the worker reported a failure.
 var errFailedInside = errors.New("the worker told of a failure inside its answer")
 
-// body is the answer of an attempt: what it says of its worker, and what is learnt from it. stream.go adds what a
-// stream needs. Whoever ends it, finish runs once.
+// body is the answer of an attempt: what it shows about its worker, and what the router learns from it. stream.go adds
+// what a stream needs. finish runs once, whichever way the answer ends.
 type body struct {
 	r      *request
 	a      *attempt
@@ -42,7 +42,7 @@ type body struct {
 	plain  *tokens.Stripper // reads the answer without what it teaches; nil = it teaches nothing
 }
 
-// start makes b the answer of an attempt that has its response's head.
+// start makes b the answer of an attempt whose response has its head.
 func (b *body) start(r *request, a *attempt) {
 	b.r, b.a, b.ok = r, a, a.resp.Status < 300
 	b.events = strings.HasPrefix(a.resp.Header.Get("Content-Type"), "text/event-stream")
@@ -55,7 +55,7 @@ func (b *body) start(r *request, a *attempt) {
 	}
 }
 
-// read reads on in the answer, as the client is to have it.
+// read reads the next piece of the answer, in the form that the client gets.
 func (b *body) read(p []byte) (int, error) {
 	if b.plain != nil {
 		return b.plain.Read(p)
@@ -63,7 +63,7 @@ func (b *body) read(p []byte) (int, error) {
 	return b.a.resp.Read(p)
 }
 
-// length returns the length of the answer as the client is to have it, -1 if that is not known.
+// length returns the length of the answer that the client gets, -1 if it is not known.
 func (b *body) length() int64 {
 	if b.plain != nil {
 		return -1
@@ -108,7 +108,7 @@ func (b *body) whole() ([]byte, *failure) {
 	return text[:length], nil
 }
 
-// learnWhole feeds the reply an answer that came whole. One that says inside that it failed ends the attempt.
+// learnWhole gives the reply an answer that came whole. If the answer reports a failure inside, the attempt ends.
 func (b *body) learnWhole(text []byte) *failure {
 	if b.reply != nil {
 		b.reply.Body(text)
@@ -121,7 +121,7 @@ func (b *body) learnWhole(text []byte) *failure {
 	return nil
 }
 
-// learn feeds the reply a piece of a stream.
+// learn gives the reply a piece of a stream.
 func (b *body) learn(p []byte) {
 	if b.reply == nil || len(p) == 0 {
 		return
@@ -130,7 +130,8 @@ func (b *body) learn(p []byte) {
 	b.bindResponse()
 }
 
-// bindResponse binds a response's id to its worker: the state is there only, and what refers to it must come here.
+// bindResponse binds a response's id to its worker: only that worker has the state, and requests that refer to the
+// response must go there.
 func (b *body) bindResponse() {
 	if b.bound || b.r.read.req.Kind != prompt.Responses {
 		return
@@ -163,20 +164,20 @@ func (b *body) noteFirstByte() (now time.Time) {
 	return now
 }
 
-// rejects reports whether the error inside a 200 is about the request, as old vLLM answers to embeddings of a model
+// rejects reports whether the error inside a 200 is about the request. Old vLLM answers so to embeddings of a model
 // without them.
 func (b *body) rejects() bool {
 	code := b.reply.FailedCode()
 	return code >= 400 && code < 500
 }
 
-// aborts reports whether the worker ended what it had accepted without an answer. Then it is shutting down or paused.
+// aborts reports whether the worker ended without an answer what it had accepted. It is then shutting down or paused.
 // An error that the worker names does not count.
 func (b *body) aborts() bool {
 	return b.reply.FinishReason() == "abort" || b.reply.FailedCode() == 0 && b.reply.Clean()
 }
 
-// failedInside reports whether the worker has said in a stream that it failed. An error event of its own goes to the
+// failedInside reports whether the worker reported a failure inside a stream. An error event of its own goes to the
 // client as it is, and the stream ends as the worker ends it: a broken end can make a client lose the event before it
 // reads it. A finish_reason that looks like an end, with [DONE] behind it, would be taken for a whole answer and is
 // replaced.
@@ -184,15 +185,15 @@ func (b *body) failedInside() bool {
 	return b.events && b.reply != nil && b.reply.Failed() && !b.rejects()
 }
 
-// unfinished reports whether a stream that ended as HTTP should has not ended as an answer does: with a reason to
-// finish, or [DONE].
+// unfinished reports whether a stream ended properly in HTTP but not as an answer does, which is with a reason to
+// finish or [DONE].
 func (b *body) unfinished() bool {
 	return b.events && b.reply != nil && b.ok && b.reply.Understood() && b.r.generates() && !b.reply.Clean() &&
 		b.reply.FinishReason() == "" && !b.reply.ReportedError()
 }
 
-// discardDying ends an attempt whose answer is a 500 of a worker on its way out. vLLM 0.32 shuts its tokenizer down
-// before its port, and then answers every prompt of text so. A dead engine is named as well.
+// discardDying ends an attempt whose answer is a 500 of a worker on its way out. vLLM 0.32 closes its tokenizer before
+// its port, and answers so to every prompt of text in between. A dead engine counts too, and the record names it.
 func (b *body) discardDying(text []byte) *failure {
 	if b.a.resp.Status != 500 {
 		return nil
@@ -213,7 +214,7 @@ func (b *body) discardBroken(err error) *failure {
 	return b.discard(o, f)
 }
 
-// discardHidden ends an attempt whose answer says inside a 200 that the worker failed (see prompt.Reply.Failed). A
+// discardHidden ends an attempt whose answer reports the worker's failure inside a 200 (see prompt.Reply.Failed). A
 // worker that aborts what it has just accepted is taken for draining.
 func (b *body) discardHidden() *failure {
 	o := worker.Outcome{Kind: worker.Failed, Err: "told of a failure inside its answer"}
@@ -223,7 +224,7 @@ func (b *body) discardHidden() *failure {
 	return b.discard(o, &failure{reason: reasonHidden, fault: FaultHidden})
 }
 
-// discard ends an attempt whose answer does not reach the client. The route learns the outcome. It returns f.
+// discard ends an attempt whose answer does not reach the client. It reports the outcome to the route and returns f.
 func (b *body) discard(o worker.Outcome, f *failure) *failure {
 	b.once.Do(func() {}) // finish has nothing to do any more
 	b.a.trip.End(&o, route.End{At: time.Now()})
@@ -232,8 +233,8 @@ func (b *body) discard(o worker.Outcome, f *failure) *failure {
 	return f
 }
 
-// finish records the end of an answer that went to the client, once: the route learns it, with the index, the session
-// and the worker's load, and the meter counts it. err is io.EOF at a proper end.
+// finish records the end of an answer that went to the client, once. It reports it to the route, which updates index,
+// session and the worker's load, and the meter counts it. err is io.EOF at a proper end.
 func (b *body) finish(err error) {
 	b.once.Do(func() {
 		o := b.outcome(err)
@@ -251,7 +252,7 @@ func (b *body) finish(err error) {
 	})
 }
 
-// outcome returns what the end of the answer means for the worker, and records and logs it if it is no good one.
+// outcome returns what the end of the answer means for the worker. It records and logs an end that is not good.
 func (b *body) outcome(err error) worker.Outcome {
 	seen, cause := &b.r.in.Seen, causeOf(b.a.ctx)
 	switch {

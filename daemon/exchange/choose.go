@@ -12,7 +12,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/session"
 )
 
-// choose reads the request and decides where it goes. Its answer, if there is one, refuses the request.
+// choose reads the request and decides where it goes. An answer that it returns refuses the request.
 func (r *request) choose(ctx context.Context) *Outbound {
 	in := r.in
 	r.read.parse(in, r.entry.Model)
@@ -67,7 +67,7 @@ func (r *request) forbidden() *Fault {
 }
 
 // choosePool returns the pool that the path names, that of the session, that of the worker that made the response, or
-// that of the model. silent: one of the pools could not say whether it has the session.
+// that of the model. silent: the store did not answer for one of the pools whether it has the session.
 func (r *request) choosePool() (p *Pool, silent bool) {
 	if p := r.epoch.Named(r.entry.Pool); p != nil {
 		return p, false
@@ -89,11 +89,11 @@ func (r *request) choosePool() (p *Pool, silent bool) {
 	return r.epoch.For(r.read.req.Model), silent
 }
 
-// firstCheck is how long a request waits for a worker's first health check: after a restart bindings are known at
-// once, and the workers a moment later; a change may have replaced all workers.
+// firstCheck is how long a request waits for a worker's first health check. After a restart the router knows bindings
+// at once and the workers a moment later, and a change may have replaced all workers.
 const firstCheck = 2 * time.Second
 
-// decide asks the pool for a choice, and waits as long as the verdict is that a first health check is still to come.
+// decide gets a choice from the pool. It waits while a first health check is still to come.
 func (r *request) decide(ctx context.Context, ask *route.Ask) *Fault {
 	ask.Patient = true
 	v := r.pool.Choose(&r.choice, ask)
@@ -117,7 +117,7 @@ func (r *request) decide(ctx context.Context, ask *route.Ask) *Fault {
 	return &f
 }
 
-// await asks again until a first health check must have come, or ctx ends.
+// await calls Choose again until a first health check must have come, or ctx ends.
 func (r *request) await(ctx context.Context, ask *route.Ask) route.Verdict {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -133,7 +133,7 @@ func (r *request) await(ctx context.Context, ask *route.Ask) route.Verdict {
 	}
 }
 
-// noteChoice records the decision and counts it. A verdict that no strategy was asked for takes no turn.
+// noteChoice records the decision and counts it. A verdict without a strategy gives the request's turn back.
 func (r *request) noteChoice(v route.Verdict) {
 	if v != route.Chosen && v != route.Rejected {
 		r.pool.GiveBack(r.read.req.Model)
@@ -155,8 +155,7 @@ func (r *request) noteChoice(v route.Verdict) {
 	}
 }
 
-// noteReason records why the worker was chosen that comes first since Bind, where somebody reads it: words are
-// allocations.
+// noteReason records why the first worker since Bind was chosen, if something reads it: the words cost allocations.
 func (r *request) noteReason(ctx context.Context) {
 	debug := r.journal.log.Enabled(ctx, slog.LevelDebug)
 	if !debug && !r.epoch.Access && r.in.Trace.Span == nil {
@@ -207,8 +206,8 @@ func (r *request) faultOf(v route.Verdict) Fault {
 // maxNamed bounds how many models an error names.
 const maxNamed = 8
 
-// unlistedModel returns the fault of a model that the pool is for and that none of its workers lists. Most likely one
-// of the two is misspelt, so it names what they list: where explain is on, to callers who may use any model.
+// unlistedModel returns the fault for a model that the pool serves and none of its workers lists. Most likely one of
+// the two names is misspelt, so the fault names the models listed, if explain is on, to callers who may use any model.
 func (r *request) unlistedModel() Fault {
 	f := FaultUnknownModel(r.read.req.Model)
 	if !r.epoch.Explain || !r.in.Caller.Allows("") {

@@ -5,11 +5,11 @@ import (
 	"github.com/warmpath/warmpath/daemon/session"
 )
 
-// maxName bounds what a client may call its session: what is longer names none.
+// maxName bounds a client's name for its session: a longer one names none.
 const maxName = 1 << 10
 
-// claim reads which session the request belongs to, the most reliable source first: the id of an opened one, a stored
-// response, the header, a cookie of ours, a field of the body.
+// claim reads which session the request belongs to, from the most reliable source first: the id of an opened one, a
+// stored response, the header, a cookie of ours, a field of the body.
 func (r *request) claim() (c route.Claim) {
 	in, req, conf := r.in, r.read.req, &r.epoch.Sessions
 	c.Closing = r.entry.Op == Closing
@@ -62,9 +62,8 @@ func (r *request) responses() [2]string {
 	return of
 }
 
-// foreign returns why a stored response that the request names may not be used with its key, or nil. A response
-// belongs to the key that made it, and one of another key is answered as one that nobody made. Where there are no
-// keys its id is all it takes.
+// foreign returns why a stored response that the request names may not be used with its key, or nil. A response belongs
+// to the key that made it. To another key the router answers as if there were none. Without keys its id is enough.
 func (r *request) foreign() *Fault {
 	if r.in.Caller.Name == "" {
 		return nil

@@ -17,7 +17,7 @@ func claiming(t *testing.T, naming Naming, in *Inbound) *request {
 	return r
 }
 
-// TestClaim is the table of what names a session, the surest word first.
+// TestClaim is the table of what names a session, the most reliable source first.
 func TestClaim(t *testing.T) {
 	all := Naming{Header: "X-Session-Id", Cookie: "wp", BodyFields: []string{"user", "session_id"}}
 	f := func(naming Naming, in *Inbound, key string, binds, fresh bool) {
@@ -49,7 +49,7 @@ func TestClaim(t *testing.T) {
 	f(all, chat(named, "x-session-id", strings.Repeat("x", maxName+1)), "", true, false)
 }
 
-// TestClaimOfTenants: two keys, or two salts, that call their sessions alike have two sessions.
+// TestClaimOfTenants: the same session name under two keys, or two salts, is two sessions.
 func TestClaimOfTenants(t *testing.T) {
 	in := inbound("POST", "/v1/chat/completions", `{"cache_salt":"a","messages":[]}`, "x-session-id", "h")
 	in.Caller = callerOf(t, "*")
@@ -59,7 +59,7 @@ func TestClaimOfTenants(t *testing.T) {
 	}
 }
 
-// TestClaimOfOpened: what a protocol says of an opened session goes before everything else.
+// TestClaimOfOpened: a protocol's opened session comes before every other source.
 func TestClaimOfOpened(t *testing.T) {
 	naming := Naming{Header: "X-Session-Id", Cookie: "wp"}
 	in := inbound("POST", "/invocations", `{"messages":[]}`, "x-session-id", "h")

@@ -32,9 +32,9 @@
 //
 // # Doors
 //
-// SageMaker's protocol changes the path at the worker, some header fields and the form of the answer. It is an
-// [Entry] with a [Door]; a plain request has none. Its error shape stands here beside Anthropic's, as the front
-// refuses requests before any door is opened.
+// SageMaker's protocol changes the path at the worker, some header fields and the form of the answer. It is an [Entry]
+// with a [Door]; a plain request has none. Its error shape stands here beside Anthropic's, as the front refuses
+// requests before any door is opened.
 //
 // # Memory
 //
@@ -44,10 +44,10 @@
 //
 // # Tracing
 //
-// The front's tracer sets [Trace]: the exchange passes its fields on to the worker, and knows no more of it.
+// The front's tracer sets [Trace]. The exchange passes its fields on to the worker and does nothing else with it.
 //
 // # What lost
 //
-// A bufio.Reader around a stream: it would hand on half events, after which no error event can follow. A pointer from
-// the Life to its attempt: a number does, and the Life knows of no attempts.
+// A bufio.Reader around a stream: it would pass on half events, after which no error event can follow. A pointer from
+// the Life to its attempt: a number is enough, and so the Life knows nothing of attempts.
 package exchange

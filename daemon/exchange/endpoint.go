@@ -19,7 +19,7 @@ const (
 	AWS                    // {"Message":...} and x-amzn-ErrorType
 )
 
-// Role is who answers at an endpoint.
+// Role names the part that answers at an endpoint.
 type Role uint8
 
 // The roles.
@@ -38,7 +38,7 @@ const (
 type Endpoint struct {
 	Role  Role
 	Shape Shape
-	Kind  prompt.Kind // of the body
+	Kind  prompt.Kind // the one spelling by which it is judged and passed on
 	Path  string      // in the one spelling by which it is judged and passed on
 	ID    string      // of the model, the session or the stored response that the path names
 
@@ -156,7 +156,7 @@ func ownRole(method, path string) (role Role, id string) {
 	return Nobody, ""
 }
 
-// shapeOf returns how errors look at a path.
+// shapeOf returns the shape of errors at a path.
 func shapeOf(path string) Shape {
 	switch {
 	case strings.HasPrefix(path, "/v1/messages"):
@@ -169,8 +169,8 @@ func shapeOf(path string) Shape {
 	return OpenAI
 }
 
-// responseID returns the id in the path of a stored response, as in /v1/responses/{id}/cancel. What is posted to one
-// segment is an endpoint beside the ids, as /v1/responses/compact.
+// responseID returns the id in the path of a stored response, as in /v1/responses/{id}/cancel. A POST to one segment is
+// an endpoint beside the ids, as /v1/responses/compact.
 func responseID(method, path string) string {
 	id, ok := strings.CutPrefix(path, "/v1/responses/")
 	if !ok {
@@ -183,7 +183,7 @@ func responseID(method, path string) string {
 	return id
 }
 
-// storedPath reports the requests for a stored response that name no model: to read, to delete and to cancel it.
+// storedPath reports whether the request reads, deletes or cancels a stored response, and so names no model.
 func storedPath(method, path string) bool {
 	rest, ok := strings.CutPrefix(path, "/v1/responses/")
 	if !ok {

@@ -22,7 +22,7 @@ type Op uint8
 // The operations.
 const (
 	Use     Op = iota
-	Opening    // no session lives yet: a worker is chosen for it
+	Opening    // no session lives yet: the choice of a worker is for it
 	Closing    // nobody but the session's worker can serve it, and no model is named
 )
 
@@ -30,12 +30,12 @@ const (
 type Door interface {
 	// Target returns the path at the worker.
 	Target(p *Pool) string
-	// Strips reports a client's field that the worker does not get.
+	// Strips reports whether the worker does not get this field of the client.
 	Strips(name, value string) bool
-	// Header appends the fields that tell the worker of the session.
+	// Header appends the fields that name the session to the worker.
 	Header(out []upstream.Field, p *Pool, b session.Binding) []upstream.Field
-	// EndsStreams reports that the door itself ends a stream that broke off: it reads the cause as the stream's error, in
-	// place of an error event.
+	// EndsStreams reports whether the door itself ends a stream that broke off. It then reads the cause as the stream's
+	// error, in place of an error event.
 	EndsStreams() bool
 }
 

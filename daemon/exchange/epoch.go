@@ -29,13 +29,13 @@ type Naming struct {
 	EndWithWorker bool     // a session ends with its worker and does not move
 }
 
-// ExplainLog says which requests' candidates stand in the access log.
+// ExplainLog sets which requests' candidates stand in the access log.
 type ExplainLog struct {
 	Share  float64       // of all requests, 0 to 1
 	Slower time.Duration // and those that take longer; 0 = no others
 }
 
-// wanted draws whether a request's candidates are logged whatever it takes, and whether they must be kept to its end.
+// wanted draws whether a request's candidates are logged however long it takes. kept: they must be kept to its end.
 func (l *ExplainLog) wanted() (logged, kept bool) {
 	logged = l.Share > 0 && rand.Float64() < l.Share
 	return logged, logged || l.Slower > 0
@@ -54,8 +54,8 @@ type Pool struct {
 	HeaderTimeout  time.Duration
 	Limited        bool // max_in_flight is set
 
-	Watch  func(*route.Choice) fmt.Stringer // has shadows decide too; nil = none. See Seen.Others
-	Asking *Asking                          // what is asked of the workers beside requests; nil = nothing
+	Watch  func(*route.Choice) fmt.Stringer // starts the shadows' decisions; nil = no shadows. See Seen.Others
+	Asking *Asking                          // asks the workers beside requests; nil = nothing is asked
 }
 
 // Clients are the connections to a pool's workers, by their URL. They outlive epochs.
@@ -108,8 +108,8 @@ func (e *Epoch) Named(name string) *Pool {
 	return nil
 }
 
-// Holding returns the pool in which a session stands, and be it only as one that has ended. nil: none has it
-// (Unknown), or any may have it (Silent).
+// Holding returns the pool whose store has a session, even one that has ended. nil: no pool has it (Unknown), or some
+// store does not answer (Silent).
 func (e *Epoch) Holding(n session.Name, at time.Time) (*Pool, session.Status) {
 	nobody := session.Unknown
 	for _, p := range e.Pools {

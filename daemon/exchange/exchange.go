@@ -21,10 +21,10 @@ import (
 type Exchange struct {
 	request
 	attempts attempts
-	blamed   bool           // a 500 was not taken for the request's own: that is done once
-	late     bool           // a worker was given up for its first byte: that is done once
+	blamed   bool           // a 500 was blamed on the worker, not on the request: that is done once
+	late     bool           // a worker was given up as its first byte was late: that is done once
 	tries    uint32         // attempts
-	by       *worker.Worker // who answered
+	by       *worker.Worker // the worker that answered
 
 	sending upstream.Request
 	first   attempt
@@ -33,17 +33,17 @@ type Exchange struct {
 	fields  [8]upstream.Field // room for out.Header: vLLM sends 4
 }
 
-// exchanges keeps those that nobody looks at any more: 2.7 KB that a request would allocate.
+// exchanges keeps those that are forgotten: 2.7 KB that a request would allocate.
 var exchanges = sync.Pool{New: func() any { return new(Exchange) }}
 
-// forgotten reports whether nobody else can look at the exchange any more: its only attempt was heard to its end, and
-// nothing can call it late, neither its worker's fall, nor a context of its own, nor a deadline.
+// forgotten reports whether nobody else can use the exchange any more. Its only attempt was read to its end, and
+// nothing can call it late: neither its worker's fall, nor a context of its own, nor a deadline.
 func (e *Exchange) forgotten() bool {
 	a := &e.first
 	return e.tries == 1 && e.by != nil && e.out.Stream == nil && e.lesson == nil && a.life != nil && a.trip.Silent()
 }
 
-// reuse gives the exchange to another request, if nobody else can look at it.
+// reuse gives the exchange to another request, if nobody else can use it.
 func (e *Exchange) reuse() {
 	if e.forgotten() {
 		*e = Exchange{}
@@ -51,7 +51,7 @@ func (e *Exchange) reuse() {
 	}
 }
 
-// Serve chooses and sends.
+// Serve chooses a worker and sends the request to it.
 func (e *Exchange) Serve(ctx context.Context) *Outbound {
 	if out := e.Choose(ctx); out != nil {
 		return out
@@ -59,8 +59,8 @@ func (e *Exchange) Serve(ctx context.Context) *Outbound {
 	return e.Send(ctx)
 }
 
-// Choose decides where the request goes. Its answer, if there is one, refuses the request, and nothing else may be
-// called.
+// Choose decides where the request goes. An answer that it returns refuses the request; no other method may be called
+// then.
 func (e *Exchange) Choose(ctx context.Context) *Outbound {
 	out := e.choose(ctx)
 	if out != nil {
@@ -88,7 +88,7 @@ func (e *Exchange) Keep() {
 	e.release()
 }
 
-// Send tries the workers in the order of the choice until one gives an answer that can go to the client. Up to then the
+// Send tries the workers in the order of the choice until one gives an answer that can go to the client. Until then the
 // client has seen nothing.
 func (e *Exchange) Send(ctx context.Context) *Outbound {
 	r := &e.sending
@@ -159,7 +159,7 @@ func (e *Exchange) payRetry() bool {
 	return false
 }
 
-// sendTo sends the request to one worker. On a failure its trip has ended.
+// sendTo sends the request to one worker. If it fails, it has ended the trip.
 func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *failure) {
 	client := e.pool.Clients.Get(to.Worker.URL())
 	if client == nil { // removed since the choice
@@ -177,7 +177,7 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 	a.begin(ctx, wait > 0)
 	if !e.choice.Send(&a.trip, to, a, e.sending.At) {
 		a.close()
-		f := FaultNoWorker // it rests after failures, and its trial is another request
+		f := FaultNoWorker // the worker rests after failures, and its trial is another request
 		if e.pool.Limited {
 			f = FaultFull
 		}
@@ -204,8 +204,8 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 	return nil, f
 }
 
-// receive sends an attempt's request and turns the response into the client's, or returns why it must not reach the
-// client: then the trip has ended and the response is closed.
+// receive sends an attempt's request and turns the response into the client's. Or it returns why the response must not
+// reach the client; it has then ended the trip and closed the response.
 func (e *Exchange) receive(client *upstream.Client, a *attempt) (*Outbound, *failure) {
 	if err := client.DoInto(a.ctx, &e.sending, &a.answer); err != nil {
 		f, o := a.diagnose(err)
@@ -221,7 +221,7 @@ func (e *Exchange) receive(client *upstream.Client, a *attempt) (*Outbound, *fai
 	}
 	b.start(&e.request, a)
 	if resp.Status == http.StatusServiceUnavailable && e.attempts.further(e.choice.Left(), e.choice.MayWiden()) {
-		// it says: not me, somebody else
+		// a 503 asks for another worker
 		return nil, b.discard(worker.Outcome{Kind: worker.Failed, Err: "HTTP 503"},
 			&failure{reason: reason503, fault: FaultNoWorker})
 	}
@@ -258,8 +258,8 @@ func (e *Exchange) judge(b *body, text []byte) *failure {
 	return b.learnWhole(text)
 }
 
-// bareRefusals are the bodies by which a worker says that it has no such path or method (Starlette's own). The SDKs of
-// clients find no message in them.
+// bareRefusals are the bodies of a worker that has no such path or method (Starlette's own). The SDKs of clients find
+// no message in them.
 var bareRefusals = map[string]bool{`{"detail":"Not Found"}`: true, `{"detail":"Method Not Allowed"}`: true}
 
 // wordRefusal puts a bare refusal of a worker into the endpoint's shape, with words. Every other body stays as it is.
@@ -297,8 +297,8 @@ func (e *Exchange) complete(out *Outbound, b *stream) {
 	}
 }
 
-// blames reports whether a failed answer is taken for the worker's fault: once, if another worker can be asked and this
-// one fails far more often than the others.
+// blames reports whether a failed answer is blamed on the worker: once, if another worker can be tried and this one
+// fails far more often than the others.
 func (e *Exchange) blames(w *worker.Worker) bool {
 	if e.blamed || !e.attempts.others(e.choice.Left()) || e.consumed() || !e.understood() {
 		return false

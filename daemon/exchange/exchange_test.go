@@ -50,7 +50,7 @@ func TestExchange(t *testing.T) {
 	f("its own 400", []string{whole(400, `{"error":"bad"}`), whole200}, 400, `{"error":"bad"}`, "w0", "", "")
 	f("a bare 404 gets words", []string{whole(404, `{"detail":"Not Found"}`)}, 404, `{"error":{"message":"the worker serves no...`, "w0", "", "")
 
-	// Before the first output, somebody else is asked.
+	// Before the first output, another worker is tried.
 	f("refused", []string{"refuse", whole200}, 200, good, "w1", "", "w0 connect")
 	f("closed", []string{"", stream200}, 200, all, "w1", "", "w0 no_answer")
 	f("503", []string{whole(503, `{}`), whole200}, 200, good, "w1", "", "w0 worker_503")
@@ -66,7 +66,7 @@ func TestExchange(t *testing.T) {
 		"w0 hidden_failure")
 	f("twice", []string{"refuse", "", whole200}, 200, good, "w2", "", "w0 connect, w1 no_answer")
 
-	// Nobody else is left.
+	// No other worker is left.
 	f("alone, it closed an idle connection", []string{"|next|" + whole200}, 200, good, "w0", "", "w0 no_answer")
 	f("alone and down", []string{"refuse"}, 503, `{"error":{"message":"every worker that was tried failed...`, "", "worker_failed", "")
 	f("alone with 503", []string{whole(503, `{}`)}, 503, `{"error":{"message":"no worker that is up can serve th...`, "", "no_worker", "")
@@ -105,7 +105,7 @@ func TestExchangeCounts(t *testing.T) {
 	f("picked, refused worker_failed", []string{"refuse"})
 }
 
-// TestExchangeOfAGoneClient: a client that has left before an answer gets none, and no worker's is held against it.
+// TestExchangeOfAGoneClient: a client that left before an answer gets none, and no worker is blamed for it.
 func TestExchangeOfAGoneClient(t *testing.T) {
 	s := newScene(t, []string{whole(200, good)})
 	in := inbound("POST", "/v1/chat/completions", `{"model":"m","messages":[]}`)
@@ -124,7 +124,7 @@ func TestExchangeOfAGoneClient(t *testing.T) {
 	}
 }
 
-// TestExchangeLeavesWhoIsLate: a worker that sends no first byte within first_byte_retry is left for another, once.
+// TestExchangeLeavesWhoIsLate: a request leaves a worker that sends no first byte within first_byte_retry, once.
 func TestExchangeLeavesWhoIsLate(t *testing.T) {
 	s := newScene(t, []string{strings.Repeat(pause, 20) + whole(200, good)}, []string{whole(200, good)})
 	s.pool.FirstByteRetry = 50 * time.Millisecond
@@ -134,8 +134,8 @@ func TestExchangeLeavesWhoIsLate(t *testing.T) {
 	}
 }
 
-// TestExchangeOfWhatIsNoStreamOfEvents: an answer of unknown length goes on as it comes, and what breaks off in it
-// can only be said by the connection's end.
+// TestExchangeOfWhatIsNoStreamOfEvents: an answer of unknown length goes on as it comes. If it breaks off, only the
+// connection's end can show it.
 func TestExchangeOfWhatIsNoStreamOfEvents(t *testing.T) {
 	const head = "HTTP/1.1 200 x\r\nContent-Type: audio/wav\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n" + pause
 	got := newScene(t, []string{head + "5\r\nworld\r\n0\r\n\r\n"}).chat()

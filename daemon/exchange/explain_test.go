@@ -9,7 +9,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/route"
 )
 
-// TestExplainIsAskedForAndAllowed: the decision is shown to whom the operator allows it, in the form that was asked
+// TestExplainIsAskedForAndAllowed: a client gets the decision where the operator allows it, in the form that it asked
 // for.
 func TestExplainIsAskedForAndAllowed(t *testing.T) {
 	f := func(allowed bool, how, want string) {
@@ -63,7 +63,7 @@ func TestPromptSize(t *testing.T) {
 	f(route.Record{PromptBlocks: 2, PromptTokens: 70, Prompts: 3, LongestPrompt: 40}, "blocks=2 tokens=40 prompts=3 all_tokens=70")
 }
 
-// TestDeadline: the client's own word counts if it is a number of seconds.
+// TestDeadline: the client's header counts if it is a number of seconds.
 func TestDeadline(t *testing.T) {
 	at := time.Unix(1000, 0)
 	f := func(given string, want time.Duration) {
@@ -80,7 +80,7 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
-// TestDeadlineOfMostRequestsIsFree: most clients name none, and the error of a number that is none is an allocation.
+// TestDeadlineOfMostRequestsIsFree: most clients set no deadline, and parsing "" would allocate an error.
 func TestDeadlineOfMostRequestsIsFree(t *testing.T) {
 	in := inbound("POST", "/v1/chat/completions", "", "Content-Type", "application/json")
 	if n := testing.AllocsPerRun(100, func() { in.deadline(time.Time{}) }); n != 0 {
@@ -88,7 +88,7 @@ func TestDeadlineOfMostRequestsIsFree(t *testing.T) {
 	}
 }
 
-// TestDecisionFitsAHeader: the record in a header field has few candidates and says how many are left out.
+// TestDecisionFitsAHeader: the record in a header field has few candidates and the number left out.
 func TestDecisionFitsAHeader(t *testing.T) {
 	r := route.Record{Candidates: make([]route.Candidate, 40), More: 2}
 	text := decision(r)

@@ -80,7 +80,7 @@ var (
 		Message: "the worker did not begin its answer in time (header_timeout)"}
 )
 
-// rejection returns the answer to a request that the strategy turns away: in its words where it has some.
+// rejection returns the answer to a request that the strategy turns away, in the strategy's words if it gave some.
 func rejection(status int, text string, wait time.Duration) Fault {
 	f := FaultRejected
 	f.Status = status
@@ -117,13 +117,13 @@ func FaultForbiddenModel(model string) Fault {
 		Message: "this API key may not use the model " + strconv.Quote(gate.Cut(model))}
 }
 
-// FaultUnknownResponse has vLLM's words.
+// FaultUnknownResponse has the words of vLLM's own error.
 func FaultUnknownResponse(id string) Fault {
 	return Fault{Status: 404, Kind: "invalid_request_error", Code: "response_not_found",
 		Message: "Response with id '" + gate.Cut(id) + "' not found."}
 }
 
-// FaultSession says why an opened session cannot be used.
+// FaultSession returns why an opened session cannot be used.
 func FaultSession(s session.Status) Fault {
 	if s == session.Silent {
 		return FaultSilent

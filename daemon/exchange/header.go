@@ -9,8 +9,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/upstream"
 )
 
-// perHop reports a field that concerns one connection only (RFC 9110, section 7.6.1), or that we set ourselves. The
-// lengths sort out most names without a comparison.
+// perHop reports whether a field concerns one connection only (RFC 9110, section 7.6.1) or is one that we set
+// ourselves. The lengths sort out most names without a comparison.
 func perHop(name string) bool {
 	switch len(name) {
 	case 2:
@@ -37,7 +37,7 @@ func perHop(name string) bool {
 	return false
 }
 
-// replaced reports a client's field that a worker gets from us, or not at all.
+// replaced reports whether a worker gets this field of the client from us instead, or not at all.
 func replaced(name string, in *Inbound, p *Pool) bool {
 	if ourOwn(name) {
 		return true
@@ -66,7 +66,7 @@ func replaced(name string, in *Inbound, p *Pool) bool {
 // fieldLists keeps the memory of what workerHeader lists. A worker has the header when Do returns.
 var fieldLists = sync.Pool{New: func() any { return new([]upstream.Field) }}
 
-// keepFields gives a list back that came of fieldLists, as it is now.
+// keepFields gives a list from fieldLists back, as it is now.
 func keepFields(list *[]upstream.Field, now []upstream.Field) {
 	clear(now) // else it keeps the texts
 	if cap(now) <= 64 {
@@ -75,8 +75,8 @@ func keepFields(list *[]upstream.Field, now []upstream.Field) {
 	fieldLists.Put(list)
 }
 
-// workerHeader appends the fields that a worker of the pool gets; door may be nil. Answers are read on their way, so
-// they must not be compressed.
+// workerHeader appends the fields that a worker of the pool gets; door may be nil. They ask for no compression, as the
+// router reads answers on their way.
 func workerHeader(out []upstream.Field, in *Inbound, p *Pool, door Door) []upstream.Field {
 	named := connectionTokens(in.Header)
 	out = slices.Grow(out, len(in.Header)+10) // room for all that is added, a door's fields too
@@ -128,13 +128,13 @@ func connectionTokens(in []upstream.Field) map[string]bool {
 	return named
 }
 
-// ourOwn reports a field that only this router may set.
+// ourOwn reports whether only this router may set the field.
 func ourOwn(name string) bool {
 	return len(name) == 12 && strings.EqualFold(name, "x-request-id") ||
 		len(name) > 11 && strings.EqualFold(name[:11], "x-warmpath-")
 }
 
-// clientHeader appends the worker's fields that a client gets. CORS is ours to answer.
+// clientHeader appends the worker's fields that a client gets. The router answers CORS itself.
 func clientHeader(out []upstream.Field, h upstream.Header) []upstream.Field {
 	out = slices.Grow(out, len(h))
 	named := connectionTokens(h)

@@ -42,13 +42,13 @@ func lines(fields []upstream.Field) string {
 	return b.String()
 }
 
-// TestWorkerHeader: a worker gets what the client sent but what is for one connection or for the router, and what the
-// router says of the request.
+// TestWorkerHeader: a worker gets the client's fields, except those for one connection or for the router, and the
+// router's own fields about the request.
 func TestWorkerHeader(t *testing.T) {
 	const ours = "Accept-Encoding: identity\nX-Request-Id: id-1\nX-Forwarded-For: 10.0.0.1\nX-Forwarded-Proto: http\n" +
 		"X-Forwarded-Host: router\n"
 	type conf struct {
-		keyed  bool // the client's key was asked for
+		keyed  bool // the router asks for the client's key
 		key    string
 		cookie string
 		door   Door
@@ -95,7 +95,7 @@ func TestWorkerHeader(t *testing.T) {
 	f(conf{door: strict{}}, "Accept: other\n"+ours, "Accept", "secret", "Accept", "other")
 }
 
-// TestClientHeader: a client gets what the worker sent but what is for one connection or for the router to say.
+// TestClientHeader: a client gets the worker's fields, except those for one connection and those that the router sets.
 func TestClientHeader(t *testing.T) {
 	got := lines(clientHeader([]upstream.Field{{Name: "Set-Cookie", Value: "wp=1"}}, upstream.Header{
 		{Name: "Content-Type", Value: "text/plain"}, {Name: "Content-Length", Value: "3"}, {Name: "Server", Value: "uvicorn"},

@@ -9,9 +9,9 @@ import (
 	"github.com/warmpath/warmpath/daemon/tokens"
 )
 
-// findIDs fills in the token ids of the prompt, for a strategy that goes by what the workers hold. It takes no longer
-// than the pool's budget. Without ids the request is routed by its text. It returns what the answer is to teach, nil if
-// that is nothing.
+// findIDs gets the token ids of the prompt, for a strategy that goes by what the workers hold. It takes no longer than
+// the pool's budget. Without ids the request is routed by its text. It returns the lesson that the answer is to teach,
+// or nil.
 func findIDs(ctx context.Context, from *Asking, in *Inbound, read *reading, ask *route.Ask) *tokens.Lesson {
 	ask.Adapter = from.Adapter(read.req.Model, ask.At)
 	if !hasIDs(read.req) {
@@ -30,5 +30,5 @@ func findIDs(ctx context.Context, from *Asking, in *Inbound, read *reading, ask 
 	return from.Lesson(r, ask.IDs, o)
 }
 
-// hasIDs reports whether a request has a prompt whose ids say what a worker holds of it.
+// hasIDs reports whether a request has a prompt whose ids show what a worker holds of it.
 func hasIDs(r *prompt.Request) bool { return r.HasPrompt && r.Kind.Generates() && !r.BypassesCache }

@@ -53,8 +53,8 @@ func events(text string) (all []string) {
 
 var idLists = regexp.MustCompile(`token_ids":\[[0-9,]*\]`)
 
-// TestIDsInAnswersStayUnseen: recorded streams with ids reach the client as those without, whole, in two reads and
-// broken off, and what a worker said before it broke off is never seen twice.
+// TestIDsInAnswersStayUnseen: recorded streams with ids reach the client like those without: whole, in two reads and
+// broken off. The client never sees twice what a worker sent before it broke off.
 func TestIDsInAnswersStayUnseen(t *testing.T) {
 	recorded, err := os.ReadFile("../tokens/testdata/vllm/0.32.0/chat-stream.sse")
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
-// journal logs and counts what becomes of requests. It is safe for concurrent use.
+// journal logs and counts how requests end. It is safe for concurrent use.
 type journal struct {
 	log    *slog.Logger
 	meter  Meter
@@ -44,7 +44,7 @@ func (j *journal) refusedSession(in *Inbound, pool, code string, more ...any) {
 		append([]any{"id", in.ID, "pool", pool, "reason", code, "path", gate.Cut(in.Path)}, more...)...)
 }
 
-// decided has the decision kept. A verdict on the session alone looked at no worker: its own code says all.
+// decided passes the decision to the keeper. A verdict on the session alone looked at no worker; its code is enough.
 func (j *journal) decided(in *Inbound, c *route.Choice, v route.Verdict) {
 	switch v {
 	case route.Chosen, route.Rejected, route.NoWorker, route.UnknownModel, route.Full:
@@ -54,8 +54,8 @@ func (j *journal) decided(in *Inbound, c *route.Choice, v route.Verdict) {
 	}
 }
 
-// failedStrategy logs whose request the module failed: the host's own line cannot know. A module that declines has not
-// failed.
+// failedStrategy logs which request the module failed on, as the host's own line does not know it. A module that
+// declines has not failed.
 func (j *journal) failedStrategy(in *Inbound, p *Pool, c *route.Choice) {
 	switch in.Seen.Fallback {
 	case "decline", "no_rows", "busy", "quarantined", "closed":
@@ -67,8 +67,8 @@ func (j *journal) failedStrategy(in *Inbound, p *Pool, c *route.Choice) {
 	}
 }
 
-// noDescriptor logs that this process had no descriptor for a request's connection. A disk that such lines fill would
-// be the next to give out.
+// noDescriptor logs that this process had no descriptor for a request's connection. It logs once a second at most: a
+// line a request could fill the disk.
 func (j *journal) noDescriptor(in *Inbound, p *Pool) {
 	if j.starved.due(time.Now()) {
 		j.of(p).Error("no descriptor is left for a connection to a worker; raise the limit of open files"+
@@ -76,15 +76,15 @@ func (j *journal) noDescriptor(in *Inbound, p *Pool) {
 	}
 }
 
-// step is an attempt that brought nothing. It is logged when it is known who comes next.
+// step is an attempt that gave the client no answer. The log has it once the next worker is known.
 type step struct {
 	reason reason
 	worker *worker.Worker
 	after  time.Duration // the request's arrival it was given up
 }
 
-// passedOn logs, counts and records that the request goes from one worker to the next. That may be the same one again:
-// it closed an idle connection.
+// passedOn logs, counts and records that the request goes on to the next worker. That may be the same one again, if it
+// closed an idle connection.
 func (j *journal) passedOn(in *Inbound, p *Pool, from step, next *worker.Worker) {
 	if from.reason == reasonNone {
 		return

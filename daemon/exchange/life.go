@@ -14,10 +14,10 @@ import (
 // Life is the context of one request, from its header to the end of its answer. It is one allocation. A
 // context.WithCancelCause with a context.AfterFunc on it made nine, and took six locks.
 //
-// It serves another request only if no context was made from it. Those, as net.Dialer's, ask it why it ended when it
-// has, on a goroutine that may come late, and package context panics if the answer is that it has not.
+// It serves another request only if no context was made from it. Such a context, as net.Dialer's, reads the Life's
+// error after its end, on a goroutine that may come late. Package context panics if there is no error then.
 //
-// Err and context.Cause both say why it ended: ErrClientGone or ErrDraining.
+// Err and context.Cause both return why it ended: ErrClientGone or ErrDraining.
 type Life struct {
 	of         *Lives
 	prev, next *Life // guarded by of.mu
@@ -56,7 +56,7 @@ func (l *Life) End(cause error) {
 	l.others = nil
 }
 
-// Renew makes a life that has left ready for another request. It is false if that must not be.
+// Renew makes a life that has left ready for another request. It returns false if that is not allowed.
 func (l *Life) Renew() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,7 +101,7 @@ func (l *Life) Forget(h upstream.Hearer) {
 	}
 }
 
-// AfterFunc is what package context looks for before it spends a goroutine on a context that is not its own.
+// AfterFunc is the method that package context looks for before it spends a goroutine on a foreign context.
 func (l *Life) AfterFunc(f func()) (stop func() bool) {
 	a := &after{f}
 	l.mu.Lock()
@@ -115,7 +115,7 @@ func (l *Life) AfterFunc(f func()) (stop func() bool) {
 	return func() bool { return l.forgetAfter(a) }
 }
 
-// forgetAfter takes back an AfterFunc. It is false if that has run.
+// forgetAfter takes back an AfterFunc. It returns false if that has run.
 func (l *Life) forgetAfter(a *after) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -142,7 +142,7 @@ func (l *Life) Done() <-chan struct{} {
 	return l.done
 }
 
-// Err implements context.Context: it is the cause.
+// Err implements context.Context. It returns the cause.
 func (l *Life) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -210,7 +210,7 @@ var (
 	ErrDraining   = errors.New("the router is stopping")
 )
 
-// causeOf returns why the request was ended from our side, or nil.
+// causeOf returns why this router ended the request, or nil.
 func causeOf(ctx context.Context) error {
 	if ctx.Err() == nil {
 		return nil

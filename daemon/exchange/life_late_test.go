@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestContextsOfAnEndedLifeMayAskLate: whoever made a context from a request's gets its cause, however late it asks.
+// TestContextsOfAnEndedLifeMayAskLate: a context made from a request's gets its cause, however late it reads it.
 func TestContextsOfAnEndedLifeMayAskLate(t *testing.T) {
 	var all Lives
 	for range 2000 {

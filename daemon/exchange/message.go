@@ -38,7 +38,7 @@ type Inbound struct {
 	lengths uint64 // of the names in Header, as SetHeader made it; 0 = not known
 }
 
-// SetHeader sets Header. Which lengths the names have sorts out most of what is asked for without a look at a field.
+// SetHeader sets Header. It keeps which lengths the names have, so that most look-ups need not read a field.
 func (in *Inbound) SetHeader(fields []upstream.Field) {
 	in.Header = fields
 	in.lengths = 1 << 63 // a name of 63 bytes or more
@@ -47,7 +47,7 @@ func (in *Inbound) SetHeader(fields []upstream.Field) {
 	}
 }
 
-// mayHave is false if the header has no field of that name for sure.
+// mayHave returns false if the header has no field of that name for sure.
 func (in *Inbound) mayHave(name string) bool {
 	return in.lengths == 0 || in.lengths&(1<<min(len(name), 63)) != 0
 }
@@ -58,7 +58,7 @@ type Tail interface {
 	Passed() bool // part of it has been read: it cannot be sent again
 }
 
-// How a body can fail that the client sends. Inbound.Tail gives them.
+// Why a client's body may fail. Inbound.Tail returns these.
 var (
 	ErrTooLarge = errors.New("the body is over server.max_body_bytes")
 	ErrSlowBody = errors.New("the body did not arrive within server.read_timeout")
@@ -74,17 +74,17 @@ type Seen struct {
 	Logged  bool         // the candidates belong in the access log
 	Counted bool         // it stands in requests_total already
 	Key     string       // name of the caller's key, "" without keys
-	Others  fmt.Stringer // the shadows that chose another worker, as far as they have decided; nil = none looks on
-	At      time.Time    // of what a Meter counts, as it is told of it; zero = now
+	Others  fmt.Stringer // the shadows that have chosen another worker so far; nil = there are no shadows
+	At      time.Time    // the time of what a Meter counts; zero = now
 	Kept    any          // what a Keeper has of its decision; nil = nothing
 }
 
-// Stored returns the name under which a response stands: of the key that made it, or of nobody where there are no keys.
+// Stored returns the name of a stored response: that of the key that made it, or of nobody where there are no keys.
 func (in *Inbound) Stored(id string) session.Name {
 	return session.Name{Kind: session.Response, Tenant: in.Caller.Name, ID: id}
 }
 
-// Opened returns the name under which a session stands that its caller asked for.
+// Opened returns the name of an opened session of the request's caller.
 func (in *Inbound) Opened(id string) session.Name {
 	return session.Name{Kind: session.Opened, Tenant: in.Caller.Name, ID: id}
 }
@@ -134,7 +134,7 @@ type Outbound struct {
 	of interface{ reuse() } // the exchange whose memory the answer is in; nil = none, and nothing is used again
 }
 
-// Release gives the memory of an answer back that has been passed on. But for Body, nothing of it may be used after.
+// Release gives the memory of an answer back that has been passed on. After it, only Body may be used.
 func (o *Outbound) Release() {
 	if o.of != nil {
 		o.of.reuse()
@@ -149,10 +149,10 @@ func (o *Outbound) Set(name, value string) {
 	o.Header = append(o.Header, upstream.Field{Name: name, Value: value})
 }
 
-// HeaderAWSRequest is where AWS's clients find the request's id.
+// HeaderAWSRequest is the field in which AWS's clients find the request's id.
 const HeaderAWSRequest = "x-amzn-RequestId"
 
-// SetOnce appends a header field but that of the request's id, which the front sets on every answer.
+// SetOnce appends a header field, except that of the request's id, which the front sets on every answer.
 func (o *Outbound) SetOnce(name, value string) {
 	if name != HeaderAWSRequest {
 		o.Set(name, value)

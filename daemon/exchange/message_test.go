@@ -25,7 +25,7 @@ func TestInboundFields(t *testing.T) {
 	}
 }
 
-// closing is a stream that notes its end.
+// closing is a stream that records its end.
 type closing struct {
 	io.Reader
 	closed int

@@ -8,7 +8,7 @@ import (
 
 // Meter counts what becomes of requests. Seen carries pool, strategy, model and worker as far as they are known.
 type Meter interface {
-	// Arrived counts a request when its pool is known, or that there is none; before it may be refused there.
+	// Arrived counts a request when its pool, or that it has none, is known, and before it may be refused there.
 	Arrived(s *Seen)
 	// Picked counts a decision.
 	Picked(s *Seen)
@@ -17,7 +17,7 @@ type Meter interface {
 	Refused(s *Seen, code string, status int, took time.Duration)
 	// SessionRefused counts a request that was refused for its session.
 	SessionRefused(pool, code string)
-	// Placed counts a request that needed no more than a worker's choice.
+	// Placed counts a request that needed a worker's choice and no more.
 	Placed(s *Seen, took time.Duration)
 	// Retried counts a request that goes to another worker.
 	Retried(pool, reason string)

@@ -25,7 +25,7 @@ func listed(in *Inbound) (ids []string, entries []json.RawMessage) {
 	return ids, entries
 }
 
-// speaksAnthropic reports a client that wants Anthropic's shapes on paths that OpenAI's API has too.
+// speaksAnthropic reports whether a client wants Anthropic's shapes on paths that OpenAI's API has too.
 func speaksAnthropic(in *Inbound) bool { return in.Get("anthropic-version") != "" }
 
 // listModels answers GET /v1/models, all on one page.

@@ -11,10 +11,10 @@ type offered struct{ in *Inbound }
 // Header implements host.HeaderSource.
 func (o *offered) Header(name string) (value string, ok bool) { return o.in.Lookup(name) }
 
-// headerTimeout is the field in which the SDKs of OpenAI and Anthropic say how many seconds they wait for an answer.
+// headerTimeout is the field in which the SDKs of OpenAI and Anthropic give the seconds that they wait for an answer.
 const headerTimeout = "X-Stainless-Timeout"
 
-// deadline returns when the client gives up, as its header says; zero if there is none.
+// deadline returns when the client gives up, from its header; zero if it gives none.
 func (in *Inbound) deadline(arrived time.Time) time.Time {
 	given := in.Get(headerTimeout)
 	if given == "" { // the error of ParseFloat is an allocation

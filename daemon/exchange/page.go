@@ -26,7 +26,7 @@ func (p *page) grow(n int) []byte {
 	return p.held[before:]
 }
 
-// full reports that no piece can be added.
+// full reports whether no piece can be added.
 func (p *page) full() bool { return p.buffer != nil && len(p.held) == cap(*p.buffer) }
 
 // read moves what is held to the client's buffer, as much as fits.

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// plainPath returns a path in the one spelling by which it is judged and passed on: what is encoded without need is
-// decoded, as every worker does before it looks for a route. It reports false for a path that a worker, or a proxy
-// before it, may resolve to another than the one judged here: with dot segments, empty segments, a backslash, an
-// encoded slash or backslash, control characters, or an escape that is none.
+// plainPath returns a path in the one spelling by which it is judged and passed on. It decodes what is encoded without
+// need, as every worker does before it looks for a route. It returns false for a path that a worker, or a proxy before
+// it, may resolve to another than the one judged here: with dot segments, empty segments, a backslash, an encoded slash
+// or backslash, control characters, or an escape that is none.
 func plainPath(path string) (string, bool) {
 	if strings.IndexByte(path, '%') >= 0 {
 		decoded, ok := decodeUnreserved(path)
@@ -35,7 +35,7 @@ func plainPath(path string) (string, bool) {
 	}
 }
 
-// decodeUnreserved decodes the escapes of letters, digits and -._~ (RFC 3986, section 6.2.2.2). It reports false for
+// decodeUnreserved decodes the escapes of letters, digits and -._~ (RFC 3986, section 6.2.2.2). It returns false for
 // escapes of what a path must not hold.
 func decodeUnreserved(path string) (string, bool) {
 	var b strings.Builder
@@ -64,7 +64,7 @@ func decodeUnreserved(path string) (string, bool) {
 	return b.String(), true
 }
 
-// isWord reports letters, digits, - and _.
+// isWord reports whether c is a letter, a digit, - or _.
 func isWord(c byte) bool {
 	return c == '-' || c == '_' || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z'
 }

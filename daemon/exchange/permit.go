@@ -9,7 +9,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/sagemaker"
 )
 
-// What a key that is for some models needs of a request, in words. Without such a key the worker answers what is wrong.
+// What a key for some models needs of a request, in words. Without such a key the worker's own error goes back.
 var (
 	faultUnreadJSON = Fault{Status: 400, Kind: "invalid_request_error", Code: "invalid_json",
 		Message: "the body is no JSON that can be read to its end, and what this API key may ask for cannot be told" +
@@ -32,7 +32,7 @@ var (
 		Message: "this API key is for some models only and may not load or unload adapters"}
 )
 
-// reading is what was read of a request's body.
+// reading is what parse has read of a request's body.
 type reading struct {
 	parser *prompt.Parser
 	req    *prompt.Request
@@ -68,12 +68,12 @@ func (r *reading) release() {
 }
 
 // forbids returns why the key's models do not allow the request, or nil. A key for some models needs a body that was
-// read to its end and understood: a worker may read more out of it, another model behind the first for one.
+// read to its end and understood: a worker may read more out of it, such as another model behind the first.
 func (r *reading) forbids(in *Inbound) *Fault {
 	switch {
 	case in.Caller.Allows(""): // any model
 		return nil
-	case in.Endpoint.Stored: // whose it is, is looked at for all keys
+	case in.Endpoint.Stored: // foreign checks whose it is, for all keys
 		return nil
 	case in.Endpoint.Adapters:
 		return &faultAdapters
@@ -88,7 +88,7 @@ func (r *reading) forbids(in *Inbound) *Fault {
 	if r.req.AmbiguousModel {
 		return &faultUnsureModel
 	}
-	for _, h := range in.Header { // on every path: what a worker makes of it is not known
+	for _, h := range in.Header { // on every path: the router does not know what a worker makes of it
 		if strings.EqualFold(h.Name, sagemaker.HeaderAdapter) && !in.Caller.Allows(h.Value) {
 			f := FaultForbiddenModel(h.Value)
 			return &f
@@ -128,8 +128,8 @@ func (r *reading) unread(in *Inbound) *Fault {
 	return nil
 }
 
-// hidesResponse returns why the body, sent to the target at a worker, may name a stored response that was not seen,
-// or nil.
+// hidesResponse returns why the body, sent to the target at a worker, may name a stored response that the router has
+// not seen, or nil.
 func (r *reading) hidesResponse(in *Inbound, target string) *Fault {
 	if in.Caller.Name == "" || in.Method != http.MethodPost || !strings.HasPrefix(target, "/v1/responses") {
 		return nil
@@ -148,7 +148,7 @@ func (r *reading) hidesResponse(in *Inbound, target string) *Fault {
 // 200,000 tokens.
 const maxTokenize = 1 << 20
 
-// tooLongToTokenize reports a body for /tokenize that is over the bound.
+// tooLongToTokenize reports whether a body for /tokenize is over the bound.
 func (r *reading) tooLongToTokenize(in *Inbound) bool {
 	return r.req.Kind == prompt.Tokenize && (len(in.Body) > maxTokenize || in.Tail != nil)
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/route"
 )
 
-// Preview is what would be decided on a request.
+// Preview is the decision that a request would get.
 type Preview struct {
 	Pool    string         `json:"pool"`
 	Model   string         `json:"model"`
@@ -16,8 +16,8 @@ type Preview struct {
 }
 
 // Foresee decides on a request without sending it: by its pool's own strategy, then by those that others returns for
-// the pool. It commits nothing, counts nothing and keeps nothing. It asks nobody for token ids: a prompt of text is
-// matched by its text.
+// the pool. It commits nothing, counts nothing and keeps nothing. It sends no worker a question for token ids: it
+// matches a prompt of text by its text.
 func Foresee(in *Inbound, others func(p *Pool) []*route.Strategy) Preview {
 	r := request{in: in, epoch: in.Epoch, arrived: time.Now()}
 	r.offered.in = in
@@ -45,7 +45,7 @@ func Foresee(in *Inbound, others func(p *Pool) []*route.Strategy) Preview {
 	return x
 }
 
-// foresee decides once. A verdict that refuses is noted in x.
+// foresee decides once. It writes a verdict that refuses into x.
 func foresee(r *request, ask *route.Ask, x *Preview) (told route.Record) {
 	v := r.pool.Choose(&r.choice, ask)
 	if v != route.Chosen && v != route.Rejected {

@@ -7,8 +7,8 @@ import (
 )
 
 // rankHeader pins a request to one of the data-parallel engines behind a worker's port (vLLM 0.11.1 and later). Without
-// it the worker balances among them by itself, and a request meets another cache than the one that was chosen. A worker
-// answers 400 to a rank that it has not.
+// it the worker balances among them by itself, and a request meets another cache than the chosen one. A worker answers
+// 400 to a rank that it does not have.
 const rankHeader = "X-data-parallel-rank"
 
 // maxRank bounds what a client can ask for.

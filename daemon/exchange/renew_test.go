@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestALifeServesAgainUnlessAContextWasMadeOfIt: and what is late from the request before does not end the next.
+// TestALifeServesAgainUnlessAContextWasMadeOfIt also checks that a late call of the last request does not end the next.
 func TestALifeServesAgainUnlessAContextWasMadeOfIt(t *testing.T) {
 	var all Lives
 	var l Life
@@ -34,7 +34,7 @@ func TestALifeServesAgainUnlessAContextWasMadeOfIt(t *testing.T) {
 	}
 }
 
-// TestOnlyAForgottenExchangeServesAgain: an exchange at which something may look later is left to the collector.
+// TestOnlyAForgottenExchangeServesAgain: an exchange that something may use later is left to the collector.
 func TestOnlyAForgottenExchangeServesAgain(t *testing.T) {
 	good := []string{whole(200, `{"id":"c","choices":[{"index":0,"message":{"content":"ok"},"finish_reason":"stop"}]}`)}
 	for _, c := range []struct {

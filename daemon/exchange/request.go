@@ -13,8 +13,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/tokens"
 )
 
-// request is what is known of a request between its arrival and the end of its answer. It is used by one goroutine at a
-// time: the handler's until the response head, then the one that reads the answer.
+// request is what is known of a request between its arrival and the end of its answer. One goroutine at a time uses it:
+// the handler's until the response head, then the one that reads the answer.
 type request struct {
 	journal *journal
 	in      *Inbound
@@ -34,7 +34,7 @@ type request struct {
 // log returns the logger that names the request's pool.
 func (r *request) log() *slog.Logger { return r.journal.of(r.pool) }
 
-// shape returns how the endpoint's errors look.
+// shape returns the shape of the endpoint's errors.
 func (r *request) shape() Shape { return r.in.Endpoint.Shape }
 
 // poolName returns the name of the pool, or "" if none has been chosen.
@@ -70,7 +70,7 @@ func (r *request) abandon(ctx context.Context) *Outbound {
 	return FaultGone.Outbound(r.shape()) // nobody reads it
 }
 
-// consumed reports whether part of the body may be gone with a failed attempt.
+// consumed reports whether a failed attempt may have used up part of the body.
 func (r *request) consumed() bool { return r.in.Tail != nil && r.in.Tail.Passed() }
 
 // release gives the pooled parts back. What was read of the body may not be used after it.
@@ -90,7 +90,7 @@ func (r *request) target() string {
 // generates reports whether the answer is generated text.
 func (r *request) generates() bool { return r.read.req.Kind.Generates() }
 
-// understood reports whether answers of the request's kind are read.
+// understood reports whether the router reads answers of the request's kind.
 func (r *request) understood() bool { return r.read.req.Kind != prompt.Other }
 
 // explain adds the decision to the answer's head if the client asked for it and the operator allows it: in fields of
@@ -114,5 +114,5 @@ func (r *request) explain(out *Outbound) {
 	}
 }
 
-// endsStreams reports that the door ends a stream that broke off itself.
+// endsStreams reports whether the door itself ends a stream that broke off.
 func (r *request) endsStreams() bool { return r.entry.Door != nil && r.entry.Door.EndsStreams() }

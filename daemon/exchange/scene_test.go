@@ -96,7 +96,7 @@ func newScene(t *testing.T, scripts ...[]string) *scene {
 	return s
 }
 
-// scripted is a worker that answers by its script, and does not answer to "refuse": nobody listens at its address.
+// scripted is a worker that answers by its script. To "refuse" it does not answer: nobody listens at its address.
 func scripted(t *testing.T, script []string) (url string) {
 	t.Helper()
 	if script[0] == "refuse" {

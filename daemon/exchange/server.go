@@ -15,9 +15,9 @@ type Config struct {
 	Keeper Keeper // nil = none
 }
 
-// Keeper keeps what was decided, for those who ask later.
+// Keeper keeps decisions, for later readers.
 type Keeper interface {
-	// Decided keeps the decision on a request before it is sent, or is refused. c is borrowed for the call.
+	// Decided keeps the decision on a request before it is sent or refused. c is borrowed for the call.
 	Decided(in *Inbound, c *route.Choice)
 }
 
@@ -29,8 +29,8 @@ func New(c Config) *Server {
 	return &Server{journal: journal{log: c.Log, meter: c.Meter, keeper: c.Keeper}}
 }
 
-// Serve answers a plain request, in memory that the answer's Release gives back. It never fails: what goes wrong is an
-// error in the endpoint's shape. If ctx ends, so does the request at the worker. ctx should be a [Life].
+// Serve answers a plain request, in memory that the answer's Release gives back. It never fails: an error is an answer
+// in the endpoint's shape. If ctx ends, so does the request at the worker. ctx should be a [Life].
 func (s *Server) Serve(ctx context.Context, in *Inbound) *Outbound {
 	switch in.Endpoint.Role {
 	case Malformed:
@@ -48,8 +48,8 @@ func (s *Server) Serve(ctx context.Context, in *Inbound) *Outbound {
 	return out
 }
 
-// RefuseSession answers what is wrong with a session before a pool is chosen: a log line, a counter, an error in the
-// path's shape.
+// RefuseSession answers an error about a session before a pool is chosen. It writes a log line, a counter, and the
+// error in the path's shape.
 func (s *Server) RefuseSession(in *Inbound, f Fault) *Outbound {
 	s.journal.refusedSession(in, in.Seen.Pool, f.Code)
 	in.Seen.End = f.Code
@@ -63,7 +63,7 @@ func (s *Server) Begin(in *Inbound, entry Entry) *Exchange {
 	return e
 }
 
-// begin fills in an exchange. It assigns no literal, which would be made on the stack and copied.
+// begin fills in an exchange, field by field: a literal would be made on the stack and copied.
 func (s *Server) begin(e *Exchange, in *Inbound, entry Entry) {
 	e.journal, e.in, e.epoch, e.entry, e.arrived = &s.journal, in, in.Epoch, entry, time.Now()
 	e.offered.in = in

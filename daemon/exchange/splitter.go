@@ -2,8 +2,8 @@ package exchange
 
 import "bytes"
 
-// splitter lets whole events of a stream through and holds the beginning of one back: an error event can then follow at
-// any time. The zero value is at an event's end.
+// splitter lets whole events of a stream through and holds back the beginning of the next: an error event can then
+// follow at any time. The zero value is at an event's end.
 type splitter struct {
 	part   []byte // the beginning of an event, held back
 	inside bool   // the client has the beginning of an event
@@ -17,8 +17,8 @@ func (s *splitter) prepend(p []byte) int {
 	return n
 }
 
-// split holds back what stands in p behind the last end of an event, and returns how much is before it. An event that
-// is larger than the reader's room goes on in pieces.
+// split holds back what follows the last end of an event in p, and returns how much is before it. An event that is
+// larger than the reader's room goes on in pieces.
 func (s *splitter) split(p []byte, room int) int {
 	if len(p) == 0 {
 		return 0
@@ -39,9 +39,9 @@ func (s *splitter) split(p []byte, room int) int {
 	return end
 }
 
-// endOfEvents returns the place behind the last empty line. It goes back from line feed to line feed, and nearly always
-// the first one is it. A search for either mark from behind costs a byte a step: vLLM sends no \r\n\r\n, so each large
-// piece would be gone through from its end to its start, half of a fast stream's CPU.
+// endOfEvents returns the place behind the last empty line. It goes back from line feed to line feed, and the first one
+// is nearly always it. A search for either mark from behind costs a byte a step: vLLM sends no \r\n\r\n, so it would
+// read each large piece from its end to its start, half of a fast stream's CPU.
 func endOfEvents(p []byte) int {
 	for end := len(p); ; {
 		i := bytes.LastIndexByte(p[:end], '\n')

@@ -25,7 +25,7 @@ func TestEndOfEvents(t *testing.T) {
 	f("\n\n", 2)
 }
 
-// lastMark is endOfEvents as it is said: the place behind the last of either mark.
+// lastMark is endOfEvents by its definition: the place behind the last of either mark.
 func lastMark(p []byte) (end int) {
 	for _, mark := range []string{"\n\n", "\r\n\r\n"} {
 		if i := bytes.LastIndex(p, []byte(mark)); i >= 0 {
@@ -67,7 +67,7 @@ func FuzzEndOfEvents(f *testing.F) {
 	})
 }
 
-// TestSplit is the table of what the client may have of a piece, and what is held back.
+// TestSplit is the table of what the client may have of a piece and what the splitter holds back.
 func TestSplit(t *testing.T) {
 	f := func(s splitter, piece string, room, want int, part string, inside bool) {
 		t.Helper()
@@ -88,8 +88,8 @@ func TestSplit(t *testing.T) {
 	f(begun, "a\n\n", 99, 3, "", false)
 }
 
-// TestSplitterLosesNothing: whatever the pieces and the readers' rooms are, all of a stream comes through in its
-// order, and inside says so if what came through ends within an event.
+// TestSplitterLosesNothing: whatever the pieces and the readers' rooms are, all of a stream comes through in order.
+// inside is true if what came through ends within an event.
 func TestSplitterLosesNothing(t *testing.T) {
 	text := strings.Repeat("data: 1\n\ndata: 22\r\n\r\n: comment\n\ndata: "+strings.Repeat("x", 40)+"\n\n", 5) + "data: cut"
 	for piece := 1; piece < 30; piece++ {

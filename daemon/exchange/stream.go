@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// errBrokeOff is how an answer ends that broke off: the front then ends the client's connection without its last chunk.
+// errBrokeOff ends an answer that broke off: the front then ends the client's connection without its last chunk.
 var errBrokeOff = errors.New("exchange: the worker broke off in the middle of an answer")
 
 // stream is a body on its way to the client, piece by piece. Every Exchange has one, as nobody knows before the head
@@ -19,9 +19,9 @@ type stream struct {
 	err      error    // what comes after page and tail
 }
 
-// awaitOutput reads an answer until its first byte, a stream that is understood until its first output, so that a
-// worker that fails before is replaced and the client never knows. The first event of a chat says only that the
-// assistant speaks, and a head says nothing: vLLM sends it before the prefill.
+// awaitOutput reads an answer until its first byte, and a stream that is understood until its first output. A worker
+// that fails before that is replaced, and the client never knows. The head shows nothing, as vLLM sends it before the
+// prefill, and the first event of a chat holds only the assistant's role.
 func (s *stream) awaitOutput() *failure {
 	understood := s.reply != nil && s.events
 	if understood {
@@ -54,7 +54,7 @@ func (s *stream) awaitOutput() *failure {
 	}
 }
 
-// Read hands on what one read of the worker gave, up to the end of an event: an error event can then follow at any
+// Read passes on what one read of the worker gave, up to the end of an event: an error event can then follow at any
 // time.
 func (s *stream) Read(p []byte) (int, error) {
 	if len(s.page.held) > 0 {
@@ -79,7 +79,7 @@ func (s *stream) Read(p []byte) (int, error) {
 	case err == io.EOF && !s.unfinished():
 		s.err = io.EOF
 		if s.failedInside() && s.r.endsStreams() {
-			s.err = errFailedInside // the door's own form of stream says so too
+			s.err = errFailedInside // the door's own form of stream gets the same error
 		}
 		s.finish(io.EOF)
 	case err == io.EOF:
@@ -97,7 +97,7 @@ func (s *stream) Read(p []byte) (int, error) {
 	return s.readTail(p)
 }
 
-// readWorker reads the next piece of the worker's answer. Meanwhile the worker is the one that is waited for.
+// readWorker reads the next piece of the worker's answer. Meanwhile the attempt waits for the worker.
 func (s *stream) readWorker(p []byte) (int, error) {
 	s.a.idle.Store(false)
 	n, err := s.read(p)
@@ -110,7 +110,7 @@ func (s *stream) readWorker(p []byte) (int, error) {
 	return n, err
 }
 
-// readPage reads what came before the first output, with it.
+// readPage reads the page, which ends with the first output.
 func (s *stream) readPage(p []byte) int {
 	n := s.page.read(p)
 	switch {
@@ -123,7 +123,7 @@ func (s *stream) readPage(p []byte) int {
 	return s.holdBack(p[:n], len(p))
 }
 
-// holdBack returns how much of p the client may have, if it has room for so much: whole events.
+// holdBack returns how much of p the client may have: whole events, if it has room for so much.
 func (s *stream) holdBack(p []byte, room int) int {
 	if !s.events {
 		return len(p)
@@ -131,15 +131,15 @@ func (s *stream) holdBack(p []byte, room int) int {
 	return s.splitter.split(p, room)
 }
 
-// beforeFailure returns how much of p, the last of what was learnt, came before the event that reported a failure.
+// beforeFailure returns how much of p, the last piece learnt, came before the event that reported a failure.
 func (s *stream) beforeFailure(p []byte) int {
 	n := max(0, len(p)-s.reply.BytesFromFailure())
 	s.splitter.inside = s.splitter.inside && n == 0
 	return n
 }
 
-// breakOff ends the answer in the middle. In a stream of events an error event says so to the client. The connection
-// then ends without the last chunk, never cleanly.
+// breakOff ends the answer in the middle. A stream of events gets an error event for the client. The connection then
+// ends without the last chunk, never cleanly.
 func (s *stream) breakOff(err error) {
 	reported := s.reply != nil && s.reply.ReportedError()
 	s.finish(err)
@@ -168,7 +168,7 @@ func (s *stream) breakOff(err error) {
 	s.tail = append(s.tail, f.event(s.r.shape())...)
 }
 
-// readTail reads the error event, then gives the error.
+// readTail reads the error event, then returns the error.
 func (s *stream) readTail(p []byte) (int, error) {
 	if len(s.tail) == 0 {
 		return 0, s.err
@@ -178,7 +178,7 @@ func (s *stream) readTail(p []byte) (int, error) {
 	return n, nil
 }
 
-// Close ends the exchange. A client that left early cancels the worker's request by it.
+// Close ends the exchange. If the client left early, this cancels the worker's request.
 func (s *stream) Close() error {
 	s.finish(ErrClientGone)
 	s.page.release()

@@ -7,7 +7,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/upstream"
 )
 
-// Trace is how a tracer follows a request, which sets it once the header has been read. Its zero value: nobody traces.
+// Trace is how a tracer follows a request. The tracer sets it once the header has been read. Zero: nobody traces.
 type Trace struct {
 	Parent string // traceparent for the worker, in place of the client's; "" = the client's fields go on as they are
 	State  string // tracestate for the worker; "" = none
@@ -16,7 +16,8 @@ type Trace struct {
 
 // Span is what a tracer records of a request.
 type Span interface {
-	// End is called once, after the last byte of the answer: sent are the bytes of its body. in is borrowed for the call.
+	// End records the end, once, after the last byte of the answer: sent counts the bytes of its body. in is borrowed
+	// for the call.
 	End(in *Inbound, took time.Duration, sent int64)
 }
 
@@ -26,7 +27,7 @@ const (
 	HeaderTraceState  = "tracestate"
 )
 
-// replaces reports a client's field that the tracer's own takes the place of.
+// replaces reports whether the tracer's field takes the place of the client's.
 func (t *Trace) replaces(name string) bool {
 	return t.Parent != "" &&
 		(strings.EqualFold(name, HeaderTraceParent) || strings.EqualFold(name, HeaderTraceState))

@@ -13,14 +13,14 @@ import (
 	"strings"
 )
 
-// Auto is the value of kv_events that has the worker asked.
+// Auto is the value of kv_events that makes the router ask the worker.
 const Auto = "auto"
 
-// Origin is where the configuration says that a worker's events are.
+// Origin is a worker's event source in the configuration.
 type Origin struct {
 	URL    string // of the worker; never logged
 	Events string // an address of rank 0, Auto, or "": none, unless the worker dials us
-	Replay string // of rank 0; "" = none, or as the worker says
+	Replay string // of rank 0; "" = none, or the one that the worker answers
 }
 
 // place is where the events of one rank are.
@@ -80,7 +80,7 @@ func hostOf(worker string) string {
 	return u.Hostname()
 }
 
-// told is what /kv_event_sources says of one rank.
+// told is one rank's entry in the worker's answer at /kv_event_sources.
 type told struct {
 	Enabled  bool   `json:"enable_kv_cache_events"`
 	Endpoint string `json:"endpoint"`
@@ -98,7 +98,7 @@ var (
 // maxTold bounds the answer: 256 ranks of 300 bytes.
 const maxTold = 1 << 20
 
-// ask asks a worker where its ranks publish.
+// ask gets from a worker the addresses at which its ranks publish.
 func ask(ctx context.Context, client *http.Client, worker string) (map[int]told, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, worker+"/kv_event_sources", nil)
 	if err != nil {
@@ -134,8 +134,8 @@ func ask(ctx context.Context, client *http.Client, worker string) (map[int]told,
 	return ranks, nil
 }
 
-// placeAmong returns where the events of a rank are by what the worker said. Ranks that all name one address mean the
-// first rank's, from which each moves on.
+// placeAmong returns where the events of a rank are, by the worker's answer. If all ranks name one address, it is the
+// first rank's, and the others follow above it.
 func placeAmong(ranks map[int]told, o *Origin, rank int) (place, error) {
 	s, ok := ranks[rank]
 	shift := 0

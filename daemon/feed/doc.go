@@ -1,4 +1,4 @@
-// Package feed keeps a pool's index of what the workers report equal to what they say: it has a subscriber for each
+// Package feed keeps a pool's index of what the workers hold equal to their reports. It has a subscriber for each
 // worker and data-parallel rank whose KV events are configured, and enters their events into cache/holdings.
 //
 // # Where a worker's events are
@@ -7,23 +7,22 @@
 // "auto": GET /kv_event_sources of the worker, which vLLM has from 0.31 on, asked again when the worker comes back.
 // Rank r is r ports above, or at _dp<r> behind the path, as vLLM places it.
 //
-// A worker whose endpoint has no * dials the router. server.kv_events_listen takes it. Its topic says who it is:
-// kv@<worker id>@<model>, or the id alone. Without such a topic it is the one worker of all pools at the address it
-// comes from; if there are several, it is refused with a line that names the remedy. vLLM has rank r dial r ports
-// above the address that it is given, so there is a listener for each rank that is known of a worker that may dial. The
-// batch says the rank, or else the port.
+// A worker whose endpoint has no * dials the router at server.kv_events_listen. Its topic names it: kv@<worker
+// id>@<model>, or the id alone. Without such a topic it is the one worker of all pools at the address it comes from. If
+// there are several, the router refuses it with a log line that names the remedy. vLLM has rank r dial r ports above
+// its configured address, so there is a listener for each known rank of a worker that may dial. The batch names the
+// rank, or else the port gives it.
 //
 // # What the rows believe
 //
 // A worker's view is live while its subscriber is, and nothing speaks against it: it has answered requests and not
-// published once (silent), the topic names another worker, the index had no room for what it says, or two publishers
-// say that they are it. Each of these is a line in the log, once, and a state on the pages. The worker is then chosen
-// by routed history, and no request fails.
+// published once (silent), the topic names another worker, the index had no room for its events, or two publishers use
+// its name. The router logs each of these once, and the pages show it as a state. The worker is then chosen by routed
+// history, and no request fails.
 //
 // # How it hangs together
 //
-// Once a second Feed.Tick compares the workers that there are with the sources that run. So there are no hooks: a
-// worker that came, left, got another slot, a restart, another address or more ranks is seen within a second, and the
-// subscriber sees the end of a process by its connection before that. A subscriber's goroutine is the only writer of
-// its worker.
+// Once a second Feed.Tick compares the workers with the sources that run. So there are no hooks: within a second it
+// sees a worker that came or left, another slot, a restart, another address or more ranks. The subscriber sees the end
+// of a process by its connection before that. Only the subscriber's goroutine writes its worker's entries.
 package feed

@@ -47,7 +47,7 @@ func Open(ctx context.Context, addr string, bind func(network, addr string) (net
 	return d, nil
 }
 
-// Addr is where d listens for rank 0.
+// Addr returns the address at which d listens for rank 0.
 func (d *Door) Addr() string { return d.ports.addr() }
 
 // Close ends all connections. A nil Door has none.
@@ -79,7 +79,7 @@ func (d *Door) refuse(from, why string) {
 	}
 }
 
-// serve follows one publisher once its first message has said who it is. rank is that of the port that it dialled.
+// serve follows one publisher once its first message has named it. rank is that of the port that it dialled.
 func (d *Door) serve(c *zmtp.Conn, rank int) {
 	first, err := c.Recv()
 	if err != nil {
@@ -113,7 +113,7 @@ func rankIn(payload []byte) (rank int, said bool) {
 	return b.Rank, b.HasRank
 }
 
-// nowhere is a sink for who asks for the batch alone.
+// nowhere is a sink for callers that want the batch alone.
 type nowhere struct{}
 
 func (nowhere) Store(*kvevents.Stored)           {}
@@ -170,7 +170,7 @@ func (d *Door) crowded(id string) bool {
 	return false
 }
 
-// serve follows the events of a worker that dialled us, in the place of those of a connection before.
+// serve follows the events of a worker that dialled us, in place of those of its connection before.
 func (f *Feed) serve(w *worker.Stats, c *zmtp.Conn, first [][]byte, _ uint64) {
 	f.mu.Lock()
 	if f.closed {
@@ -192,7 +192,7 @@ func (f *Feed) serve(w *worker.Stats, c *zmtp.Conn, first [][]byte, _ uint64) {
 	<-s.done
 }
 
-// doubtTwo takes the view of a worker that two publishers say to be out of the rows.
+// doubtTwo takes the view of a worker that two publishers claim to be out of the rows.
 func (f *Feed) doubtTwo(id string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

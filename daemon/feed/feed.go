@@ -13,7 +13,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
-// Config is what a Feed is made of.
+// Config is the configuration of a Feed.
 type Config struct {
 	Index   *holdings.Index
 	Workers func(now time.Time) []worker.Stats
@@ -35,13 +35,13 @@ type Feed struct {
 	closed  bool
 }
 
-// asked is what a worker said of its sources, or that it is being asked.
+// asked is what a worker answered about its sources, or that a question is under way.
 type asked struct {
 	ranks    map[int]told
 	under    bool
 	wasUp    bool
 	restarts uint64
-	next     time.Time // when to ask again, if it said nothing
+	next     time.Time // when to ask again, if it gave no answer
 	said     string    // the last error, which was logged
 }
 
@@ -56,7 +56,7 @@ func New(c Config) *Feed {
 	return f
 }
 
-// askTime bounds the asking of one worker where it publishes.
+// askTime bounds the question to one worker about where it publishes.
 const askTime = 3 * time.Second
 
 func newClient(t *tls.Config) *http.Client {
@@ -64,8 +64,8 @@ func newClient(t *tls.Config) *http.Client {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// Configure says where the events of the workers are, by the ids that they are configured by. Sources whose addresses
-// stay go on; the others begin anew.
+// Configure sets where the events of the workers are, by their configured ids. Sources whose addresses stay go on; the
+// others begin anew.
 func (f *Feed) Configure(origins map[string]Origin, t *tls.Config) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -137,7 +137,7 @@ func (f *Feed) drop(id string, gone bool) {
 	}
 }
 
-// placeOf returns where to dial for a worker's events, if anywhere is known.
+// placeOf returns the address to dial for a worker's events. ok is false if there is none, or the worker dials us.
 func (f *Feed) placeOf(w *worker.Stats, now time.Time) (at place, ok bool) {
 	o, configured := f.origins[w.Endpoint]
 	if !configured || o.Events == "" {
@@ -173,8 +173,8 @@ func (f *Feed) complain(id string, err error) {
 	}
 }
 
-// askedOf returns what the worker said of its sources. It is asked when it comes up, and has restarted; what it said
-// before holds until it answers.
+// askedOf returns what the worker answered about its sources. The router asks when the worker comes up or has
+// restarted; the answer before holds until the next.
 func (f *Feed) askedOf(w *worker.Stats, o *Origin, now time.Time) *asked {
 	a := f.asked[w.Endpoint]
 	if a == nil {
@@ -195,7 +195,7 @@ func (f *Feed) askedOf(w *worker.Stats, o *Origin, now time.Time) *asked {
 	return a
 }
 
-// askAgain is the time to the next try to learn where a worker publishes.
+// askAgain is the time until the router asks again where a worker publishes, after a question that failed.
 const askAgain = 30 * time.Second
 
 func (f *Feed) askWorker(id, url string, client *http.Client) {
@@ -218,7 +218,7 @@ func (f *Feed) askWorker(id, url string, client *http.Client) {
 	a.said = ""
 }
 
-// Reset says that a worker's cache was cleared on the router's own request: its event of that comes later.
+// Reset records that a worker's cache was cleared on the router's own request: its event of that comes later.
 func (f *Feed) Reset(id string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

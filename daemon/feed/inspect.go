@@ -25,7 +25,7 @@ const (
 	doubtTwo    = "two publishers under its name"
 )
 
-// inspect looks for what speaks against the source, and logs it once.
+// inspect looks for reasons not to believe the source, and logs one once.
 func (s *source) inspect(w *worker.Stats, all []worker.Stats, x *holdings.Index, now time.Time) {
 	if w.Restarts != s.restarts {
 		s.restarts = w.Restarts

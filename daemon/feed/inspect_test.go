@@ -116,7 +116,7 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// Two publishers that say they are one worker are told apart from one that restarts, and refused.
+// Two publishers under one worker's name are refused. A worker that restarts is not.
 func TestTwoUnderOneName(t *testing.T) {
 	log := new(bytes.Buffer)
 	logger := slog.New(slog.NewTextHandler(log, nil))

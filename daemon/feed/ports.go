@@ -13,9 +13,9 @@ import (
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
-// ports are the listeners of a Door. A worker of several ranks that is told to dial one address has rank r dial r ports
-// above it, or _dp<r> behind the path. So there is a listener for each rank that some worker is known to have that may
-// dial, worker.MaxRanks at most. One that is open stays so.
+// ports are the listeners of a Door. A worker of several ranks that is given one address has rank r dial r ports above
+// it, or _dp<r> behind the path. So there is a listener for each known rank of a worker that may dial, up to
+// worker.MaxRanks. One that is open stays so.
 type ports struct {
 	ctx    context.Context
 	config zmtp.Config
@@ -83,7 +83,7 @@ func (p *ports) reach(rank int, now time.Time) {
 	}
 }
 
-// isAt reports whether an address that a worker gave for a rank is ours: it dials us, and is not dialled.
+// isAt reports whether a worker's address for a rank is ours: the worker then dials us, and we do not dial it.
 func (p *ports) isAt(addr string, rank int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,7 +96,7 @@ func (p *ports) isAt(addr string, rank int) bool {
 	return addr == own || tcp == nil && err == nil && port == ours
 }
 
-// addr is where rank 0 dials.
+// addr returns the address that rank 0 dials.
 func (p *ports) addr() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

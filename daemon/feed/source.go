@@ -55,7 +55,7 @@ func tierOf(m kvevents.Medium) holdings.Tier {
 	return holdings.Local
 }
 
-// enter takes a state of the subscriber.
+// enter records a state of the subscriber.
 func (e *entry) enter(s kvevents.State) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -63,7 +63,7 @@ func (e *entry) enter(s kvevents.State) {
 	e.writer.SetLive(s == kvevents.Live && e.doubt == "")
 }
 
-// doubted sets why the view is not believed, and reports whether that is news.
+// doubted sets why the view is not believed. It reports whether that reason is new.
 func (e *entry) doubted(why string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -75,7 +75,7 @@ func (e *entry) doubted(why string) bool {
 	return true
 }
 
-// standing returns the state as the pages say it.
+// standing returns the state that the pages show.
 func (e *entry) standing() (state kvevents.State, doubt string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

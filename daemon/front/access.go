@@ -12,8 +12,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/spool"
 )
 
-// accessLog writes one JSON line a request: what an operator greps at night. A line never holds a prompt, an answer,
-// a query or a key, and of what a client names no more than gate.MaxText bytes. Its zero value writes nothing.
+// accessLog writes one JSON line a request, for an operator to grep. A line never holds a prompt, an answer, a query or
+// a key, and of a client's own text no more than gate.MaxText bytes. Its zero value writes nothing.
 //
 // Lines go through a [spool.Spool]: no request waits for a pipe that nobody reads or for a disk that hangs
 // (TestNobodyReadsTheAccessLog).
@@ -35,8 +35,8 @@ type accessWriter struct {
 	lost  *atomic.Uint64
 }
 
-// open makes path the log; a file is opened anew each time. "" = none. Lines that cannot be written are reported to
-// log. A reload that names another file waits lastLines for the lines before, if these cannot be written either.
+// open makes path the log; a file is opened anew each time. "" = none. It reports lines that cannot be written to log.
+// A reload that names another file waits lastLines for the lines before, if these cannot be written either.
 func (a *accessLog) open(path string, log *slog.Logger) error {
 	if path == "" {
 		a.close(log)
@@ -77,7 +77,7 @@ func (a *accessLog) open(path string, log *slog.Logger) error {
 	return nil
 }
 
-// replace sends the lines from here on to w, and ends the writer before, which may be stuck.
+// replace sends the lines from here on to w, and ends the last writer, which may be stuck.
 func (a *accessLog) replace(w *accessWriter, path string, log *slog.Logger) {
 	a.mu.Lock()
 	a.to = nil
@@ -97,12 +97,12 @@ func (a *accessLog) replace(w *accessWriter, path string, log *slog.Logger) {
 	}
 }
 
-// linesAtOnce is how many bytes of lines one write takes. Such a call takes longer than the 20 us after which the
-// runtime's monitor takes the processor away from it, and then looks every 20 us for a millisecond, each look a context
-// switch: so few large ones. Beyond, the lines no longer stay in a core's own cache until they are written.
+// linesAtOnce is how many bytes of lines one write takes. Such a call takes longer than 20 us. The runtime's monitor
+// then takes the processor away from it, and looks every 20 us for a millisecond, each look a context switch. So there
+// are few large writes. Beyond this size the lines leave a core's own cache before they are written.
 const linesAtOnce = 256 << 10
 
-// linesWait is how long lines wait for others to be written with: nobody who reads along sees it.
+// linesWait is how long lines wait for others to share a write: a person who reads along does not see it.
 const linesWait = 100 * time.Millisecond
 
 // lastLines is how long the access log's last lines may take: a second is long for MaxBytes on any disk that works.
@@ -128,7 +128,7 @@ func (w *accessWriter) end() {
 	}
 }
 
-// ended is what a line says beside the request itself.
+// ended is what a line has beside the request itself.
 type ended struct {
 	at     time.Time
 	took   time.Duration

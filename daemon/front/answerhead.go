@@ -23,7 +23,7 @@ type answerHead struct {
 // Lengths of an answerHead that are none.
 const (
 	unknown  = -1
-	bodiless = -2 // nothing is said of it, as the status means that there is no body
+	bodiless = -2 // the head gives no length, as the status means that there is no body
 )
 
 // appendTo appends status line and fields.

@@ -8,8 +8,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/upstream"
 )
 
-// corsFields appends to fields what a browser must find in the answer to a request with that Origin; "" = it has
-// none. It adds to a Vary that the answer has already, so that there is one.
+// corsFields appends to fields what a browser must find in the answer to a request with that Origin; "" = it has none.
+// If the answer has a Vary already, it adds to that one.
 func corsFields(cors gate.CORS, fields []upstream.Field, out *exchange.Outbound, origin string) []upstream.Field {
 	for _, h := range cors.Headers(origin) {
 		if h[0] == "Vary" && addVary(out, h[1]) {
@@ -20,7 +20,7 @@ func corsFields(cors gate.CORS, fields []upstream.Field, out *exchange.Outbound,
 	return fields
 }
 
-// addVary adds a name to the answer's Vary field. It reports false if there is none.
+// addVary adds a name to the answer's Vary field. It returns false if there is none.
 func addVary(o *exchange.Outbound, name string) bool {
 	for i := range o.Header {
 		f := &o.Header[i]

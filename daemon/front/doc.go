@@ -22,15 +22,15 @@
 // # The lane
 //
 // Nearly all requests are a POST below /v1/ in HTTP/1.1 whose head comes in one piece, with one Host, one
-// Content-Length, and nothing that says how to read it otherwise. A lane serves those without fasthttp's reader, writer
-// and context, and with one parse in place of two: .88 of a request of 1 KB. It judges nothing unusual: fasthttp then
-// gets the connection with the bytes unread, and keeps it until a stream has ended there or nothing has come for a
-// second. It also gets a request that a sentry would turn away, what was sent ahead of an answer, and a connection on
+// Content-Length, and no field that asks for another reading. A lane serves those without fasthttp's reader, writer and
+// context, and with one parse in place of two: .88 of a request of 1 KB. It judges nothing unusual: fasthttp then gets
+// the connection with the bytes unread, and keeps it until a stream has ended there or nothing has come for a second.
+// fasthttp also gets a request that a sentry would turn away, what was sent ahead of an answer, and a connection on
 // which nothing comes (408).
 //
-// A head that a lane takes, fasthttp reads alike, to the first byte of the next request (FuzzPlainHead). Clients read
-// the same answers either way (TestBothWays). A lane that waits holds no memory to read into; after a second or two its
-// wait goes on in a goroutine that has just begun.
+// fasthttp reads every head that a lane takes in the same way, to the first byte of the next request (FuzzPlainHead).
+// Clients read the same answers either way (TestBothWays). A lane that waits holds no memory to read into. After a
+// second or two its wait goes on in a new goroutine with a small stack.
 //
 // # The access log
 //
@@ -40,10 +40,10 @@
 //
 // # Tracing
 //
-// A visit that is admitted is shown to a tracer, if there is one (Config.Trace), and ends its span at its end.
+// A visit that is admitted goes to a tracer, if there is one (Config.Trace), and ends its span at its end.
 //
 // # Why these libraries
 //
-// fiber with fasthttp v1.73.0: the parser of the version that fiber asks for lets smuggled requests through. The
-// requests that are nearly all of them pass by fiber's router and context, which cost 2 us each.
+// fiber with fasthttp v1.73.0: the parser of the version that fiber asks for lets smuggled requests through. Nearly all
+// requests bypass fiber's router and context, which cost 2 us each.
 package front

@@ -13,8 +13,8 @@ import (
 // Leave answers 503 on /ready and ends each connection with its answer, while new ones are still served: load balancers
 // and clients turn elsewhere before Drain refuses them. It returns after the delay; 0 = at once.
 //
-// Once another process is at the same address, nobody need turn elsewhere: /ready says what it said, and clients come
-// back there as soon as an answer has ended their connection, for which they have keepGrace.
+// Once another process is at the same address, clients need not turn elsewhere. /ready keeps its answer, and clients
+// come back to that address as soon as an answer has ended their connection, for which they have keepGrace.
 func (s *Server) Leave(delay time.Duration, replaced bool) {
 	s.traffic.replaced.Store(replaced)
 	if replaced {
@@ -31,8 +31,8 @@ func (s *Server) Leave(delay time.Duration, replaced bool) {
 	time.Sleep(delay)
 }
 
-// keepGrace is for clients that ask again every few seconds on a connection that they keep. One that is closed just as
-// its client sends a request loses the request.
+// keepGrace is for clients that send a request every few seconds on a connection that they keep. A client loses the
+// request that it sends just as its connection is closed.
 const keepGrace = 5 * time.Second
 
 // grace is for the request of a connection that was accepted, or answered, just as a drain begins.

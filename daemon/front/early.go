@@ -19,7 +19,7 @@ type sentry struct {
 // reads it. Its leading blank keeps clients from sending it.
 const turnedAway = " turned-away"
 
-// earlyFaults are what a sentry turns requests away for, by the value of turnedAway.
+// earlyFaults are the faults for which a sentry turns requests away, by the value of turnedAway.
 var earlyFaults = map[string]exchange.Fault{
 	"401": exchange.FaultKey,
 	"413": exchange.FaultTooLarge,
@@ -56,7 +56,7 @@ func (s sentry) reason(h *fasthttp.RequestHeader) string {
 	return ""
 }
 
-// earlyFault returns what a sentry has turned the request away for.
+// earlyFault returns the fault for which a sentry has turned the request away.
 func earlyFault(h *fasthttp.RequestHeader) (f exchange.Fault, ok bool) {
 	if why := h.Peek(turnedAway); len(why) > 0 {
 		f, ok = earlyFaults[string(why)]
@@ -64,7 +64,7 @@ func earlyFault(h *fasthttp.RequestHeader) (f exchange.Fault, ok bool) {
 	return f, ok
 }
 
-// anyCase returns a field by its name however the client wrote it. Peek knows one spelling.
+// anyCase returns a field by its name in any spelling. Peek knows one spelling.
 func anyCase(h *fasthttp.RequestHeader, name string) string {
 	for k, v := range h.All() {
 		if strings.EqualFold(string(k), name) {

@@ -9,9 +9,9 @@ import (
 	"github.com/warmpath/warmpath/daemon/upstream"
 )
 
-// readHeader cuts the header block, as it came, into fields of one string, appended to into. It reports false if
-// readers may differ on what the request is, beside what fasthttp refuses: a line that ends without a CR or goes on
-// on the next one, a length beside a transfer encoding, and that with HTTP/1.0, which has none.
+// readHeader cuts the header block, as it came, into fields of one string, appended to into. It returns false if
+// readers may differ on what the request is, beyond what fasthttp refuses. That is a line that ends without a CR or
+// goes on on the next one, a length beside a transfer encoding, or a transfer encoding with HTTP/1.0, which has none.
 func readHeader(into []upstream.Field, raw []byte, http11 bool) (fields []upstream.Field, sound bool) {
 	block := string(raw)
 	length, encoding := false, false
@@ -39,8 +39,8 @@ func readHeader(into []upstream.Field, raw []byte, http11 bool) (fields []upstre
 	return into, !(encoding && (length || !http11))
 }
 
-// plainTarget reports whether the request line names a version we speak and, if it names a host, the one of the Host
-// field.
+// plainTarget reports whether the request line names a version that we speak, and the host of the Host field if it
+// names one.
 func plainTarget(fc *fasthttp.RequestCtx) bool {
 	h := &fc.Request.Header
 	if version := h.Protocol(); string(version) != "HTTP/1.1" && string(version) != "HTTP/1.0" {

@@ -12,8 +12,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/exchange"
 )
 
-// intake reads a request's body with a bound and a deadline a piece. It is the Tail of a request that is not held
-// whole.
+// intake reads a request's body with a bound, and with a deadline for each piece. It is the Tail of a request that is
+// not held whole.
 type intake struct {
 	conn    net.Conn
 	r       io.Reader // nil: there is no body
@@ -84,12 +84,12 @@ func (b *intake) readStart(length int64, most int) error {
 	return nil
 }
 
-// firstPiece is the memory that a body gets before any of it has come. A client that announces megabytes and sends none
-// would have them all: the runtime clears memory that it uses again, so it is taken then, whoever fills it.
+// firstPiece is the memory that a body gets before any of it has come. A client could announce megabytes and send none,
+// and would hold all of them: the runtime clears memory that it uses again, which makes it resident.
 const firstPiece = 256 << 10
 
-// grown returns the memory of a body of which so many bytes have come: four times as much, and no more than it has.
-// length is -1 if it is not known.
+// grown returns the size of a body's memory after so many bytes have come: four times as much, up to the length or
+// most. length is -1 if it is not known.
 func grown(come int, length int64, most int) int {
 	if length >= 0 {
 		most = int(min(length, int64(most)))
@@ -117,7 +117,7 @@ func (b *intake) Passed() bool { return b.passed }
 func (b *intake) Read(p []byte) (int, error) {
 	b.passed = true
 	if b.ended {
-		return 0, io.EOF // what comes next on the connection is the next request
+		return 0, io.EOF // the next bytes on the connection are the next request
 	}
 	b.reads++
 	if b.reads > 2 && b.conn != nil {
@@ -136,7 +136,7 @@ func (b *intake) Read(p []byte) (int, error) {
 		return n, io.EOF
 	case err == nil:
 		return n, nil
-	case err == io.EOF: // fasthttp's word for a body that is shorter than its length
+	case err == io.EOF: // fasthttp's error for a body that is shorter than its length
 		return n, io.ErrUnexpectedEOF
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return n, exchange.ErrSlowBody

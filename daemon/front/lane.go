@@ -61,7 +61,7 @@ func (r *reception) enterLane(conn *listen.Conn, first bool) {
 	l.run()
 }
 
-// run serves until the connection is closed or another's.
+// run serves until the connection is closed or another reader has it.
 func (l *lane) run() {
 	defer func() {
 		if p := recover(); p != nil { // one connection breaks, not the process
@@ -113,8 +113,8 @@ func (l *lane) serveNext() bool {
 	return l.write()
 }
 
-// waitOn goes on with a wait that has taken a while: first in a goroutine whose stack is small again, then in none. The
-// latter has the next request wait for the watcher's goroutine, which costs it a quarter of its CPU.
+// waitOn goes on with a wait that has taken a while: first in a goroutine whose stack is small again, then in none.
+// From then on the next request waits for the watcher's goroutine, which costs it a quarter of its CPU.
 func (l *lane) waitOn() {
 	if l.most == listen.Short {
 		l.most = listen.Long
@@ -137,7 +137,7 @@ func (l *lane) await() (*[]byte, int, error) {
 	return l.client.Next(&pagePool, l.most)
 }
 
-// beginWait notes for how long the lane may wait.
+// beginWait sets for how long the lane may wait.
 func (l *lane) beginWait() {
 	epoch := l.current()
 	limit := epoch.IdleTimeout
@@ -146,7 +146,7 @@ func (l *lane) beginWait() {
 		limit = epoch.ReadTimeout
 		l.most = listen.Endless
 	}
-	if l.traffic.draining.Load() { // asked once the state says that the lane waits
+	if l.traffic.draining.Load() { // read after the state is that the lane waits
 		limit = min(limit, grace)
 	}
 	now := l.idleAt
@@ -159,8 +159,8 @@ func (l *lane) beginWait() {
 	l.waitBy = now.Add(limit)
 }
 
-// leaveHead leaves a request to fasthttp, of which ahead has come. A client that was silent first has the rest of the
-// header's time.
+// leaveHead leaves a request to fasthttp, of which ahead has come. A client that sent nothing at first has the rest of
+// the header's time.
 func (l *lane) leaveHead(ahead []byte) {
 	l.client.Unread(ahead)
 	lease := l.client.Lease()
@@ -239,7 +239,7 @@ func (l *lane) turnedAway() (exchange.Fault, bool) { return exchange.Fault{}, fa
 func (l *lane) body() (whole []byte, r io.Reader, length int64) {
 	length = l.head.length
 	if int64(len(l.rest)) < length {
-		_ = l.client.SetReadDeadline(time.Now().Add(l.current().ReadTimeout)) // the read says it too
+		_ = l.client.SetReadDeadline(time.Now().Add(l.current().ReadTimeout)) // each Read sets it as well
 		return nil, l, length
 	}
 	whole = l.rest[:length]
@@ -272,7 +272,7 @@ func (l *lane) Read(b []byte) (n int, err error) {
 	return n, err
 }
 
-// unread is true: a visit asks only while it has not asked for the body.
+// unread returns true: a visit asks only while it has not asked for the body.
 func (l *lane) unread() bool { return true }
 
 func (l *lane) end() { l.last = true }
@@ -302,8 +302,8 @@ func (l *lane) answer(fields []upstream.Field, out *exchange.Outbound, at time.T
 	*l.reply = b
 }
 
-// typed gives an answer that names no type of its body the one that fasthttp gives it: in its own field if it has an
-// empty one, or appended to fields.
+// typed gives an answer without a type the one that fasthttp gives it: in its own field if it has an empty one, or
+// appended to fields.
 func typed(fields []upstream.Field, out *exchange.Outbound) []upstream.Field {
 	const text = "text/plain; charset=utf-8"
 	for i := range out.Header {
@@ -316,7 +316,7 @@ func typed(fields []upstream.Field, out *exchange.Outbound) []upstream.Field {
 	return append(fields, upstream.Field{Name: "Content-Type", Value: text})
 }
 
-// handOver leaves the connection. The lane ends with it.
+// handOver passes the connection to begin. The lane ends with it.
 func (l *lane) handOver(begin func(handed)) {
 	l.given = true
 	l.traffic.leave(&l.post)
@@ -344,7 +344,7 @@ func (r *reception) awaitRequest(conn *listen.Conn, idle time.Duration) {
 	r.serveOn(conn, first)
 }
 
-// serveOn serves the requests on a connection, on which ahead has been read of the next one already.
+// serveOn serves the requests on a connection. ahead was read of the next one already.
 func (r *reception) serveOn(conn *listen.Conn, ahead []byte) {
 	conn.Unread(ahead)
 	_ = r.serveConn(conn.Lease()) // what ends it is the client's or logged there

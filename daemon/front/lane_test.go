@@ -99,7 +99,7 @@ func TestLongSilence(t *testing.T) {
 	}
 }
 
-// TestLanePanic: what breaks a lane ends its connection, and is told.
+// TestLanePanic: a panic in a lane ends its connection, and is logged.
 func TestLanePanic(t *testing.T) {
 	client, ours := connected(t, listening(t))
 	var log strings.Builder

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// logFile is the file that the access log's lines go to. A line that cannot be written is lost, and no request hears
-// of it: the operator reads once that lines are lost, and once how many were when they can be written again.
+// logFile is the file that the access log's lines go to. A line that cannot be written is lost, and no request waits
+// for it. The operator's log has one line when lines begin to be lost, and one with their number when writing works
+// again.
 //
-// It goes after the name, as tail -F does: when somebody has moved or deleted the file, or its folder, the next line
-// begins a new one. Without that a deleted log would take lines for ever, and nobody would see them or the space they
-// take.
+// It follows the name, as tail -F does: when the file or its folder was moved or deleted, the next line begins a new
+// file. Otherwise a deleted log would take lines for ever, and nobody would see them or the space they take.
 //
 // Not safe for concurrent use.
 type logFile struct {
@@ -51,7 +51,7 @@ func newLogFile(path string, log *slog.Logger) (*logFile, error) {
 	return &logFile{path: path, file: f, log: log, checked: time.Now()}, nil
 }
 
-// Write writes lines, whole ones. It never fails: package slog would keep the error to itself.
+// Write writes whole lines. It never fails: package slog would keep the error to itself.
 func (l *logFile) Write(lines []byte) (int, error) {
 	if now := time.Now(); l.path != "" && now.Sub(l.checked) >= checkEvery {
 		l.checked = now
@@ -90,10 +90,10 @@ func (l *logFile) follow() {
 		l.file = f
 		l.torn = false
 	}
-	l.setGone(err) // the file before takes the lines until there is one: after a move they are not lost
+	l.setGone(err) // the file before takes the lines until the new one opens: after a move they are not lost
 }
 
-// setGone notes why the name cannot be opened, nil if it can, and logs a change.
+// setGone records why the name cannot be opened, nil if it can, and logs a change.
 func (l *logFile) setGone(err error) {
 	was := l.gone != nil
 	l.gone = err
@@ -106,7 +106,7 @@ func (l *logFile) setGone(err error) {
 	}
 }
 
-// report logs that lines are lost, or are no longer.
+// report logs that lines are lost, or that they are written again.
 func (l *logFile) report(was bool) {
 	l.lost += l.lately
 	switch {

@@ -13,7 +13,7 @@ import (
 	"github.com/warmpath/warmpath/conf/logtest"
 )
 
-// logging is a log file with what it tells the operator.
+// logging returns a log file and what it logs for the operator.
 func logging(t *testing.T, path string) (*logFile, *logtest.Log) {
 	t.Helper()
 	told := new(logtest.Log)

@@ -32,7 +32,7 @@ const (
 	inHost
 )
 
-// plainBytes says of each byte what it may stand in.
+// plainBytes holds for each byte the places in which it may stand.
 var plainBytes = func() (of [256]uint8) {
 	for c := ' '; c <= '~'; c++ {
 		of[c] = inValue
@@ -61,9 +61,9 @@ func all(s string, there uint8) bool {
 	return true
 }
 
-// read reads the head that b begins with, into memory of h. It reports false for every head that is not of the plainest
-// form, is over most bytes, or has not come whole: fasthttp is to read those. What it takes, fasthttp reads alike
-// (FuzzPlainHead).
+// read reads the head that b begins with, into memory of h. It returns false for every head that is not of the plainest
+// form, is over most bytes, or has not come whole: fasthttp reads those. fasthttp reads in the same way every head that
+// it takes (FuzzPlainHead).
 func (h *plainHead) read(b []byte, most int) (plain bool) {
 	if !bytes.HasPrefix(b, []byte(plainStart)) {
 		return false
@@ -116,7 +116,7 @@ func (h *plainHead) readFields(block string) (plain bool) {
 	return h.host != "" && h.length > 0
 }
 
-// takes notes what a field says of the request's form, and reports whether that is plain.
+// takes records a field that concerns the request's form, and reports whether that is plain.
 func (h *plainHead) takes(name, value string) (plain bool) {
 	switch len(name) {
 	case 2:
@@ -149,7 +149,7 @@ func (h *plainHead) takes(name, value string) (plain bool) {
 	return true
 }
 
-// plainHost reports a name or an address of version 4, in small letters, with or without a port.
+// plainHost reports whether host is a name or an IPv4 address, in small letters, with or without a port.
 func plainHost(host string) bool {
 	name, port, found := strings.Cut(host, ":")
 	return name != "" && all(name, inHost) && (!found || plainLength(port) > 0)

@@ -11,10 +11,10 @@ import (
 	"github.com/warmpath/warmpath/daemon/listen"
 )
 
-// attended marks requests that attend has answered: their body is the visit's to care for.
+// attended marks requests that attend has answered: the visit takes care of their body.
 const attended = "attended"
 
-// guard keeps the framing of requests that fiber answers without reading their body: an unread one would be read as
+// guard keeps the framing of requests that fiber answers without reading their body: an unread body would be read as
 // the next request.
 func (r *reception) guard(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(fc *fasthttp.RequestCtx) {
@@ -36,7 +36,7 @@ func (r *reception) guard(next fasthttp.RequestHandler) fasthttp.RequestHandler 
 	}
 }
 
-// expect answers a client that asks before it sends its body: 100, or what would be the answer anyway.
+// expect answers a client that waits for 100 before it sends its body: with 100, or with the refusal that it would get.
 func (r *reception) expect(fc *fasthttp.RequestCtx) int {
 	if _, ok := earlyFault(&fc.Request.Header); !ok {
 		return fasthttp.StatusContinue
@@ -48,7 +48,8 @@ func (r *reception) expect(fc *fasthttp.RequestCtx) int {
 	return status
 }
 
-// clientError answers what fiber and fasthttp refuse by themselves. The answer repeats nothing of the request.
+// clientError answers the errors by which fiber and fasthttp refuse requests. The answer repeats nothing of the
+// request.
 func (r *reception) clientError(c *fiber.Ctx, err error) error {
 	fc := c.Context()
 	f, code := exchange.FaultFraming, 0
@@ -71,7 +72,7 @@ func (r *reception) clientError(c *fiber.Ctx, err error) error {
 		f = exchange.FaultHeaders
 	case fiber.StatusRequestTimeout:
 		f = exchange.FaultSlowBody
-	case fiber.StatusBadGateway: // fiber's word for a connection that broke: nobody reads an answer
+	case fiber.StatusBadGateway: // fiber's status for a connection that broke: nobody reads an answer
 		respond(fc, f.Outbound(exchange.OpenAI))
 		return nil
 	}
@@ -94,7 +95,7 @@ func (r *reception) refuseUnread(w way, f exchange.Fault, parsed bool) {
 	v.answer(f.Outbound(exchange.OpenAI))
 }
 
-// allowPage adds to an answer that no visit made what a browser must find in it.
+// allowPage adds to an answer that no visit made the fields that a browser needs.
 func (r *reception) allowPage(fc *fasthttp.RequestCtx) {
 	for _, h := range r.current().CORS.Headers(anyCase(&fc.Request.Header, "Origin")) {
 		fc.Response.Header.Set(h[0], h[1])

@@ -30,7 +30,7 @@ type relay struct {
 	began  bool   // the head has been written
 }
 
-// frame is what stands around a chunk: its size in hex and the ends of lines.
+// frame is the bytes around a chunk: its size in hex and the ends of lines.
 const frame = 8
 
 // A stream begins with a small buffer, for a token is a few hundred bytes; one that fills it gets a larger one. The
@@ -57,7 +57,7 @@ func (r *relay) begin(h handed) {
 	r.http11 = h.http11
 	r.ahead = h.ahead
 	r.keep = h.keep
-	go r.run() // who calls gives its memory back, or ends
+	go r.run() // the caller takes its memory back, or ends
 }
 
 // run writes the answer, then serves on or closes.

@@ -14,7 +14,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/listen"
 )
 
-// Config is what a Server is made of. Changing its limits needs a restart.
+// Config is the configuration of a Server. Changing its limits needs a restart.
 type Config struct {
 	Log   *slog.Logger
 	Meter Meter
@@ -22,7 +22,7 @@ type Config struct {
 	Serve func(ctx context.Context, in *exchange.Inbound) *exchange.Outbound
 	Ready func(draining bool) (ready bool, page any) // what /ready answers
 
-	// Ended keeps how a request ended: its time, and the bytes of the answer's body. nil = nobody does.
+	// Ended takes how a request ended: its time, and the bytes of the answer's body. nil = nobody takes it.
 	Ended func(in *exchange.Inbound, took time.Duration, sent int64)
 
 	// Trace follows a request that has been let in, before its body is read: it may set in.Trace. nil = nobody does.
@@ -95,7 +95,7 @@ func (s *Server) newApp(c Config) *fiber.App {
 		WriteBufferSize:              4096 + 16,        // a piece of fasthttp's 4096 and its chunk's frame: one write
 		ReadTimeout:                  c.ReadTimeout,
 		IdleTimeout:                  c.IdleTimeout,
-		Concurrency:                  c.Connections + 1, // the listener counts; fasthttp's own limit closes without a word
+		Concurrency:                  c.Connections + 1, // the listener counts; fasthttp's own limit closes without an answer
 		DisableHeaderNormalizing:     true,
 		UnescapePath:                 false,
 		CaseSensitive:                true,
@@ -103,7 +103,7 @@ func (s *Server) newApp(c Config) *fiber.App {
 	})
 	app.Server().HeaderReceived = sentry{current: s.current, traffic: &s.traffic}.judge
 	app.Server().ExpectHandler = s.expect
-	app.Server().SecureErrorLogMessage = true // else header values, keys among them, stand in its log lines
+	app.Server().SecureErrorLogMessage = true // else its log lines hold header values, keys among them
 	app.Get("/health", health)
 	app.Get("/ping", health) // SageMaker asks it of a container
 	app.Get("/ready", s.readiness)
@@ -112,8 +112,8 @@ func (s *Server) newApp(c Config) *fiber.App {
 	return app
 }
 
-// between marks on the connection that what is read after a request is the head of the next, or that none comes: every
-// answer ends its connection once the server is to be left. Streams decide that for themselves, see ownFields.
+// between marks on the connection that the next bytes are the head of another request. Once the server is to be left,
+// it makes every answer end its connection instead. Streams decide that for themselves, see ownFields.
 func (s *Server) between(handle fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(fc *fasthttp.RequestCtx) {
 		handle(fc)
@@ -169,10 +169,10 @@ func (s *Server) ReloadTLS() error { return s.listener.Reload() }
 // SetMaxConns changes how many connections are let in.
 func (s *Server) SetMaxConns(n int) { s.listener.SetMaxConns(n) }
 
-// Addr is where clients are served, host:port.
+// Addr returns the address at which clients are served, host:port.
 func (s *Server) Addr() string { return s.listener.Addr().String() }
 
-// Stats is what the clients' side counts.
+// Stats are the counts of the clients' side.
 type Stats struct {
 	Connections listen.Stats
 	MaxConns    int // let in at a time

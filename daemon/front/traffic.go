@@ -9,7 +9,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/listen"
 )
 
-// traffic counts the requests being served, and holds what a drain must end. Its zero value is ready.
+// traffic counts the requests being served, and holds the connections that a drain must end. Its zero value is ready.
 type traffic struct {
 	leaving   atomic.Bool // clients are to turn elsewhere: from the delay before a drain on
 	replaced  atomic.Bool // they find another process at the same address
@@ -60,7 +60,7 @@ func (t *traffic) full(epoch *Epoch) bool {
 	return t.inFlight.Load() >= int64(epoch.MaxInFlight) || epoch.Saturated()
 }
 
-// beginDrain closes the connections that are parked; who is parked later has as long as grace.
+// beginDrain closes the connections that are parked; one that is parked later has as long as grace.
 func (t *traffic) beginDrain() {
 	t.leaving.Store(true)
 	t.draining.Store(true)
@@ -76,13 +76,13 @@ func (t *traffic) beginDrain() {
 	})
 }
 
-// post is where a drain finds a connection that a lane serves.
+// post is a lane's connection as a drain finds it.
 type post struct {
 	client *listen.Conn
 	state  atomic.Int32
 }
 
-// What a lane is at.
+// What a lane does.
 const (
 	postWaits  int32 = iota // for a request, of which it has nothing
 	postServes              // a request, or writes its answer
@@ -92,16 +92,16 @@ const (
 // man enters a lane's connection, until leave.
 func (t *traffic) man(p *post) { t.lanes.Store(p, nil) }
 
-// leave notes that the lane has nothing to do with the connection any more.
+// leave records that the lane is done with the connection.
 func (t *traffic) leave(p *post) {
 	p.state.Store(postLeft)
 	t.lanes.Delete(p)
 }
 
-// take notes that a request has come. It is false if a drain has closed the connection.
+// take records that a request has come. It returns false if a drain has closed the connection.
 func (p *post) take() bool { return p.state.CompareAndSwap(postWaits, postServes) }
 
-// awaitNext notes that the answer has been written.
+// awaitNext records that the answer has been written.
 func (p *post) awaitNext() { p.state.Store(postWaits) }
 
 // served reports whether a lane has a request, or writes its answer.

@@ -98,7 +98,7 @@ func (v *visit) refuse() *exchange.Outbound {
 	return nil
 }
 
-// turnAway answers a request of which nothing but the header, or part of the body, has been read.
+// turnAway answers a request of which only the header, or part of the body, has been read.
 func (v *visit) turnAway(f exchange.Fault, s exchange.Shape) *exchange.Outbound {
 	if f.Code == exchange.FaultOverload.Code {
 		v.meter.Shed("", f.Code)
@@ -107,7 +107,7 @@ func (v *visit) turnAway(f exchange.Fault, s exchange.Shape) *exchange.Outbound 
 	return f.Outbound(s)
 }
 
-// admit counts the request, reads its body and hands it to the exchange.
+// admit counts the request, reads its body and passes it to the exchange.
 func (v *visit) admit() *exchange.Outbound {
 	v.life = v.traffic.begin()
 	if v.trace != nil {
@@ -134,7 +134,7 @@ func (v *visit) admit() *exchange.Outbound {
 	return out
 }
 
-// Gone is called by the listener when the client closes its side before the answer has ended.
+// Gone ends the request. The listener calls it when the client closes its side before the answer has ended.
 func (v *visit) Gone() { v.life.End(exchange.ErrClientGone) }
 
 // end counts the request down, if it was counted, and forgets the client. It may be called more than once.

@@ -13,17 +13,17 @@ import (
 	"github.com/warmpath/warmpath/daemon/upstream"
 )
 
-// way is how a visit's request came and how its answer goes.
+// way reads a visit's request and writes its answer.
 type way interface {
 	// conn returns the connection, nil for one that room listen has not accepted.
 	conn() *listen.Conn
-	// line sets what the request line and the connection say: Method, Path, Query, Host and Remote.
+	// line sets the fields that come from request line and connection: Method, Path, Query, Host and Remote.
 	line(in *exchange.Inbound)
-	// fields appends the header's fields to into. It reports false if readers may differ on what the request is.
+	// fields appends the header's fields to into. It returns false if readers may differ on what the request is.
 	fields(into []upstream.Field) (fields []upstream.Field, sound bool)
-	// turnedAway returns what a sentry has turned the request away for.
+	// turnedAway returns the fault for which a sentry has turned the request away.
 	turnedAway() (f exchange.Fault, ok bool)
-	// body returns the request's: whole, or what it is read from, with its length, -1 = not known.
+	// body returns the request's body: whole, or a reader of it, with its length, -1 = not known.
 	body() (whole []byte, r io.Reader, length int64)
 	// unread reports whether bytes of a body that nobody has asked for may follow.
 	unread() bool
@@ -65,7 +65,7 @@ func (s *served) line(in *exchange.Inbound) {
 	}
 }
 
-// method makes no string for the usual ones.
+// method returns the method, without an allocation for the usual ones.
 func method(fc *fasthttp.RequestCtx) string {
 	switch {
 	case fc.IsPost():
@@ -76,10 +76,10 @@ func method(fc *fasthttp.RequestCtx) string {
 	return string(fc.Method())
 }
 
-// pathOf makes no string for the usual ones.
+// pathOf returns the path, without an allocation for the usual ones.
 func pathOf(fc *fasthttp.RequestCtx) string { return pathText(fc.URI().PathOriginal()) }
 
-// pathText is string(b), and makes none for the usual paths.
+// pathText returns string(b), without an allocation for the usual paths.
 func pathText(b []byte) string {
 	switch string(b) {
 	case "/v1/chat/completions":
@@ -134,11 +134,11 @@ func (s *served) handOver(begin func(handed)) {
 		if h.keep {
 			h.ahead = readAhead(h.conn, hijacked)
 		}
-		begin(h) // with this function's return fasthttp takes its buffers back
+		begin(h) // when this function returns, fasthttp takes its buffers back
 	})
 }
 
-// readAhead returns what fasthttp has read behind the request: with a deadline that is over nothing more comes.
+// readAhead returns what fasthttp has read behind the request: with a deadline in the past nothing more comes.
 func readAhead(conn *listen.Conn, hijacked net.Conn) (ahead []byte) {
 	_ = conn.SetReadDeadline(time.Unix(1, 0))
 	defer func() { _ = conn.SetReadDeadline(time.Time{}) }()

@@ -19,7 +19,7 @@ type census struct {
 	accepted, refused, gone, slow atomic.Uint64
 
 	mu      sync.Mutex // guards the rest
-	most    int        // Config.MaxConns, or what SetMaxConns made of it
+	most    int        // Config.MaxConns, or the bound of SetMaxConns
 	open    int
 	waiting int // goroutines in Accept, each of which may bring a connection after shut
 	closed  bool
@@ -28,7 +28,7 @@ type census struct {
 	fullAt  time.Time // when it was last logged that connections are refused
 }
 
-// enter counts a connection in, unless there are as many as may be.
+// enter counts a connection in, and returns false if there are as many as may be.
 func (n *census) enter() bool {
 	n.mu.Lock()
 	full := n.most > 0 && n.open >= n.most
@@ -65,7 +65,7 @@ func (n *census) acceptEnded() {
 	n.endIfLast()
 }
 
-// endIfLast unlocks mu, and ends the watching if nobody is left to be watched.
+// endIfLast unlocks mu, and ends the watching if no connection is left.
 func (n *census) endIfLast() {
 	last := n.closed && n.open == 0 && n.waiting == 0 && !n.ended
 	n.ended = n.ended || last
@@ -76,7 +76,7 @@ func (n *census) endIfLast() {
 	}
 }
 
-// shut lets nobody in any more. It returns false if that was so already.
+// shut lets no connection in any more. It returns false if that was so already.
 func (n *census) shut() bool {
 	n.mu.Lock()
 	was := n.closed

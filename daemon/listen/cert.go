@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// certEvery is how often the files are looked at, at most: at a handshake, so that no goroutine runs for it. Reading
-// both is some 30 us, less than a tenth of a handshake.
+// certEvery is the least time between two looks at the files. A handshake looks, so that no goroutine runs for it.
+// Reading both is some 30 us, less than a tenth of a handshake.
 const certEvery = time.Second
 
 // certs holds the newest pair of certificate and key that could be used.
@@ -44,7 +44,7 @@ func (s *certs) config() *tls.Config {
 	}
 }
 
-// reload reads the pair and uses it. Its error is why not.
+// reload reads the pair and uses it, or returns why not.
 func (s *certs) reload() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,10 +52,10 @@ func (s *certs) reload() error {
 	return err
 }
 
-// look reloads if it is time. A pair that cannot be used is logged once.
+// look reloads if it is time. It logs once a pair that cannot be used.
 func (s *certs) look() {
 	if !s.mu.TryLock() {
-		return // another handshake is at it
+		return // another handshake looks now
 	}
 	defer s.mu.Unlock()
 	if time.Since(s.looked) < certEvery {
@@ -70,7 +70,7 @@ func (s *certs) look() {
 	}
 }
 
-// read runs with mu held. changed is true if the files are others than at the last read.
+// read reads the pair, with mu held. It returns true if the files have changed since the last read.
 func (s *certs) read() (changed bool, err error) {
 	s.looked = time.Now()
 	cert, err := os.ReadFile(s.certFile)

@@ -38,7 +38,7 @@ type Conn struct {
 	ahead []byte // what Unread gave back; Read's alone
 	head  head   // of the request under way; Read's and NextRequest's, which come one after the other
 
-	answered bool      // a request was, and nobody has set a deadline since; as head
+	answered bool      // a request was, and no deadline has been set since; as head
 	latest   time.Time // that a lease's deadline may be: HeadBy's; zero = any
 	since    int64     // of lazy, for the read that begins
 
@@ -79,30 +79,29 @@ func (c *Conn) Watch(g Goner) (gen uint64) { return c.presence.watch(g) }
 // called once Unwatch has returned. After a later Watch it does nothing and is false.
 func (c *Conn) Unwatch(gen uint64) (gone bool) { return c.presence.unwatch(gen) }
 
-// NextRequest marks that a request was answered, and that the head of another is what comes next. Accept and Lease
-// mark the latter by themselves.
+// NextRequest marks that a request was answered, and that the next bytes are the head of another. Accept and Lease mark
+// the latter by themselves.
 func (c *Conn) NextRequest() {
 	c.head = head{}
 	c.answered = true
 	c.latest = time.Time{}
 }
 
-// HeadBy bounds the deadlines that the server of the lease sets, until NextRequest: for the client of a request that
-// has used part of its time up already.
+// HeadBy bounds the deadlines that the lease's server sets, until NextRequest. It is for a client that has used up a
+// part of its request's time.
 func (c *Conn) HeadBy(t time.Time) { c.latest = t }
 
-// EndedBare reports whether the head that was read last ends as BareLF describes. Only the goroutine that reads may
-// ask.
+// EndedBare reports whether the last head read ends as BareLF describes. Only the goroutine that reads may ask.
 func (c *Conn) EndedBare() bool { return c.head.bare }
 
-// Unread makes the next reads return b first: what a server had read ahead of the request that it handed over. b is not
-// copied.
+// Unread makes the next reads return b first. It is for bytes that a server read beyond the request that it passed on.
+// b is not copied.
 func (c *Conn) Unread(b []byte) { c.ahead = b }
 
-// FailNext makes the next read return err: what a wait for the client ended with.
+// FailNext makes the next read return err, the error of a wait for the client.
 func (c *Conn) FailNext(err error) { c.failure = err }
 
-// Read reads from the client. In place of waiting for the rest of a head that ends in bare line feeds it fails.
+// Read reads from the client. If a head ends in bare line feeds, it fails instead of waiting for the rest.
 func (c *Conn) Read(b []byte) (int, error) {
 	if c.head.bare {
 		return 0, errBareLF
@@ -136,8 +135,7 @@ func (c *Conn) read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write writes all of b. When WriteTimeout passes without progress the connection is reset and the error says that it
-// timed out.
+// Write writes all of b. When WriteTimeout passes without progress, it resets the connection and returns a timeout.
 func (c *Conn) Write(b []byte) (int, error) {
 	if c.tls != nil {
 		return c.tls.Write(b)
@@ -165,8 +163,7 @@ func (c *Conn) send(b []byte) (sent int, err error) {
 	}
 }
 
-// arm gives the next write time. One deadline serves for a quarter of the timeout, and is set a quarter too late for
-// it.
+// arm gives the next write its time. One deadline serves for a quarter of the timeout, so it is set a quarter late.
 func (c *Conn) arm() {
 	limit := c.census.writeTimeout
 	now := time.Since(c.census.start)
@@ -178,14 +175,13 @@ func (c *Conn) arm() {
 	_ = c.raw.SetWriteDeadline(c.census.start.Add(now + limit + limit/4))
 }
 
-// Linger makes Close read and throw away what the client is still sending, for up to 5 s and 16 MB, after it has told
-// the client that nothing more will come. To be called when a request is refused whose body was not read, before the
-// answer is written, and only together with Connection: close: a plain close may reset the connection before the
-// client has read it.
+// Linger makes Close half-close the connection, and read and throw away what the client is still sending, for up to 5 s
+// and 16 MB. Call it when a request is refused whose body was not read, before the answer is written, and only together
+// with Connection: close: a plain close may reset the connection before the client has read the answer.
 func (c *Conn) Linger() { c.linger.Store(int64(lingerTime)) }
 
-// LingerBriefly is Linger for a client that has sent nothing, or hardly anything, for as long as it may: it is hardly
-// about to begin, and a connection that waits 5 s longer for it is what such a client may be after.
+// LingerBriefly is Linger for a client that has sent nothing, or hardly anything, in all of its time. Such a client
+// will hardly begin now, and may want no more than a connection that waits 5 s longer.
 func (c *Conn) LingerBriefly() { c.linger.Store(int64(lingerBrief)) }
 
 // Close closes the connection; the client gets what was written.
@@ -206,7 +202,7 @@ func (c *Conn) Close() error {
 	return c.raw.Close()
 }
 
-// lingerFor tells the client that nothing more will come, and reads until it closes or has had enough time or bytes.
+// lingerFor half-closes the connection, and reads until the client closes or has had enough time or bytes.
 func (c *Conn) lingerFor(limit time.Duration) {
 	if c.tls == nil || c.tls.CloseWrite() == nil {
 		drain(c.raw, limit)
@@ -222,9 +218,9 @@ func drain(raw net.Conn, limit time.Duration) {
 	_, _ = io.CopyN(io.Discard, raw, lingerBytes)
 }
 
-// Abort closes the connection with a reset: the client sees a failure and never a clean end. For a broken stream
-// whose framing cannot say that it is broken (HTTP/1.0, or an end told by the close). What was written and not yet
-// sent is lost. It may be called at any time from anywhere.
+// Abort closes the connection with a reset: the client sees a failure and never a clean end. It is for a broken stream
+// whose framing cannot show that it is broken (HTTP/1.0, or an end by the close). What was written and not yet sent is
+// lost. Abort may be called at any time from anywhere.
 func (c *Conn) Abort() {
 	first := c.closed.CompareAndSwap(false, true)
 	if first {
@@ -239,16 +235,16 @@ func (c *Conn) Abort() {
 	c.presence.stir()
 }
 
-// Remote is the client's IP address in words, "0.0.0.0" if it has none.
+// Remote returns the client's IP address as text, "0.0.0.0" if it has none.
 func (c *Conn) Remote() string { return c.remote }
 
-// LocalAddr is our end.
+// LocalAddr returns our end.
 func (c *Conn) LocalAddr() net.Addr { return c.raw.LocalAddr() }
 
-// RemoteAddr is the client's end.
+// RemoteAddr returns the client's end.
 func (c *Conn) RemoteAddr() net.Addr { return c.raw.RemoteAddr() }
 
-// SetDeadline is SetReadDeadline: writes have a deadline of their own.
+// SetDeadline sets the read deadline: writes have a deadline of their own.
 func (c *Conn) SetDeadline(t time.Time) error { return c.SetReadDeadline(t) }
 
 // SetReadDeadline bounds reads, those of a handshake too. It may act an eighth of the time later, up to half a second.

@@ -1,6 +1,6 @@
 // Package listen is the clients' side of the wire: a net.Listener whose connections know when their client has left,
 // give a slow reader up in time, and speak TLS with a certificate that may change under them. It knows no HTTP.
-// fasthttp is handed the Listener and finds a Conn again behind ctx.Conn (see From).
+// fasthttp gets the Listener and finds a Conn again behind ctx.Conn (see From).
 //
 // # Why is a client watched?
 //
@@ -37,23 +37,23 @@
 //
 // # What does a connection cost that waits?
 //
-// fasthttp holds a reader of 16 KB, a writer, a context and a goroutine with a stack of 8 KB for each connection, also
-// while its client says nothing. So a second or two after the last answer its read is ended as if the client had left,
-// and Config.Parked gets the connection, which needs no more for its wait than a goroutine that has just begun. It is
-// leased anew with the next request. No timer is set for it: each read that waits for a request notes the number of
-// the latest look at all of them, and one look a second finds those that have waited over a whole one.
+// fasthttp holds a reader of 16 KB, a writer, a context and a goroutine with a stack of 8 KB for each connection, even
+// while its client sends nothing. So a second or two after the last answer its read ends as if the client had left, and
+// Config.Parked gets the connection, which needs only a fresh goroutine for its wait. It is leased anew with the next
+// request. No timer is set for it. Each read that waits for a request notes the number of the latest look at all
+// connections, and one look a second finds the reads that have waited over a whole one.
 //
 // fasthttp may hold the beginning of another request by then, so a lease looks at its deadlines: one is set before the
 // wait, and another once a byte of the request is there, read ahead or not (TestNotParked, TestParkHammer). TLS stays
 // as it is: most of what it holds is its own.
 //
-// A server of our own waits by Conn.Next, which takes memory to read into only once there is something to be read. Next
-// ends a wait just so after a second, for the server to go on in a goroutine that has just begun, and after half a
-// minute, for Conn.Await: on Linux no goroutine waits then, but the watcher's epoll is asked for data as well, and the
-// look finds those that have waited for too long. Such a connection holds 1.8 KB of heap, one with a goroutine 4.0 KB
-// with the stack (live memory of 6,000, after a collection). A request that finds its connection so costs 411 us of CPU
-// for 331 (peersbench -cost, 333 requests/s: the watcher's thread sleeps in the kernel and must get a processor first),
-// which is why only those wait so that may never ask again.
+// A server of our own waits by Conn.Next, which takes memory to read into only once there is something to read. Next
+// ends a wait after a second as well, so that the server goes on in a fresh goroutine, and after half a minute, for
+// Conn.Await. On Linux no goroutine waits then: the watcher's epoll asks for data as well, and the look finds those
+// that have waited too long. Such a connection holds 1.8 KB of heap, one with a goroutine 4.0 KB with the stack (live
+// memory of 6,000, after a collection). A request on such a connection costs 411 us of CPU for 331 (peersbench -cost,
+// 333 requests/s: the watcher's thread sleeps in the kernel and must get a processor first). So only clients that may
+// never send again wait this way.
 //
 // What lost: ReduceMemoryUsage of fasthttp, which keeps the reader where bodies are streamed.
 //
@@ -81,8 +81,8 @@
 //
 // # What becomes of half a head?
 //
-// It is answered when its time is over and the connection is closed at once, or as soon as it is seen to have ended
-// in bare line feeds, for which fasthttp would wait (see head).
+// The client gets an answer, and its connection is closed at once: when its time is over, or as soon as the head has
+// ended in bare line feeds, for which fasthttp would wait (see head).
 //
 // # Why golang.org/x/sys?
 //

@@ -49,7 +49,7 @@ func newEpoll() (*epoll, error) {
 	return e, nil
 }
 
-// run brings events to their connections until close.
+// run passes events to their connections until close.
 func (e *epoll) run() {
 	events := make([]unix.EpollEvent, 128)
 	for {
@@ -78,7 +78,7 @@ func (e *epoll) run() {
 	}
 }
 
-// at returns whom the event is for, nil if the connection is closed by now.
+// at returns the presence that the event is for, nil if the connection is closed by now.
 func (e *epoll) at(number, gen uint32) *presence {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -88,8 +88,7 @@ func (e *epoll) at(number, gen uint32) *presence {
 	return nil
 }
 
-// add enters a connection. For one that is down already there is an event at once: epoll looks when it is given a
-// descriptor.
+// add enters a connection. If it is down already there is an event at once: epoll looks when it gets a descriptor.
 func (e *epoll) add(p *presence, raw net.Conn) error {
 	sc, ok := raw.(syscall.Conn)
 	if !ok {
@@ -100,7 +99,7 @@ func (e *epoll) add(p *presence, raw net.Conn) error {
 	return e.control(sc, unix.EPOLL_CTL_ADD, event(number, gen, 0))
 }
 
-// event is what is asked of the kernel for a connection, beside those of leaving.
+// event returns the events to ask of the kernel for a connection: those of leaving, and beside.
 func event(number, gen, beside uint32) *unix.EpollEvent {
 	return &unix.EpollEvent{
 		Events: unix.EPOLLRDHUP | unix.EPOLLHUP | unix.EPOLLERR | unix.EPOLLET | beside,
@@ -109,7 +108,7 @@ func event(number, gen, beside uint32) *unix.EpollEvent {
 	}
 }
 
-// await asks for data too, or no more. What is there already is an event at once, as with add.
+// await asks for data too, or no more. Data that is there already makes an event at once, as with add.
 func (e *epoll) await(p *presence, raw net.Conn, on bool) error {
 	if p.key == 0 {
 		return errors.New("the connection is not watched")

@@ -8,13 +8,12 @@ import (
 // BareLF is the message for a head that ends in a bare line feed, and the remedy.
 const BareLF = "the head of a request ends in a line feed alone; end its lines with CR LF"
 
-// errBareLF is what a read returns in place of waiting for the rest of a head that has ended already.
+// errBareLF is a read's error in place of a wait for the rest of a head that has ended already.
 var errBareLF = errors.New("listen: " + BareLF)
 
-// head watches the bytes of a request's head go by. fasthttp looks for its end in CR LF CR LF alone, but takes a line
-// that ends in LF: a head that ends in LF LF, as some hand-written client sends it, would be waited for until the
-// read timeout. The next read fails at once instead. Its zero value stands before a head. It is used by one goroutine
-// at a time, as reads are.
+// head follows the bytes of a request's head. fasthttp ends a head at CR LF CR LF alone, but takes a line that ends in
+// LF. For a head that ends in LF LF, as some hand-written client sends it, it would wait until the read timeout. The
+// next read fails at once instead. The zero value stands before a head. One goroutine at a time uses it, as with reads.
 type head struct {
 	over bool // the end has passed; what comes is a body
 	bare bool // it has ended, but not as fasthttp needs it

@@ -6,23 +6,23 @@ import (
 	"time"
 )
 
-// lazy sets read deadlines when they are needed. fasthttp asks for two a request, one for the wait before it and one
-// for its header, and most often everything has come with the first read: the second one is never needed, and the
-// first is nearly the one of the request before. Each would cost a change of the runtime's timers and three looks at
-// the clock, 1 us.
+// lazy sets read deadlines when they are needed. fasthttp sets two a request, one for the wait before it and one for
+// its header. Most often everything comes with the first read: then the second deadline is never needed, and the first
+// is nearly the one of the request before. Each would cost a change of the runtime's timers and three looks at the
+// clock, 1 us.
 type lazy struct {
 	mu      sync.Mutex    // guards all below
-	want    time.Time     // as asked for last; zero = none
-	set     time.Time     // as the connection has it
+	want    time.Time     // the last one asked for; zero = none
+	set     time.Time     // the one that the connection has
 	extra   time.Duration // by which set was made later than was asked for
 	reading bool
 
 	since     int64 // the look since which the read that runs waits for a request; 0 = it does not
-	dismissed bool  // the read is to end, as nobody need wait
+	dismissed bool  // the read is to end, as the server stops waiting
 }
 
-// maxExtra bounds by how much a deadline is set too late so that it does for later requests. With lingerBrief a
-// client that sends half a head is rid of its connection within a second of its time.
+// maxExtra bounds how late a deadline is set so that it serves later requests too. With lingerBrief a client that sends
+// half a head loses its connection within a second of its time.
 const maxExtra = 500 * time.Millisecond
 
 // ask makes t the deadline, at once for a read that runs.
@@ -36,7 +36,7 @@ func (p *lazy) ask(conn net.Conn, t time.Time) error {
 	return nil
 }
 
-// begin is called before a read.
+// begin prepares a read.
 func (p *lazy) begin(conn net.Conn, since int64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -45,7 +45,7 @@ func (p *lazy) begin(conn net.Conn, since int64) error {
 	return p.apply(conn)
 }
 
-// end is called after it. It reports whether the read was dismissed.
+// end ends it. It reports whether the read was dismissed.
 func (p *lazy) end() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -55,7 +55,7 @@ func (p *lazy) end() bool {
 	return dismissed
 }
 
-// apply runs with mu held.
+// apply sets the deadline, with mu held.
 func (p *lazy) apply(conn net.Conn) error {
 	late := p.set.Sub(p.want)
 	switch {

@@ -8,12 +8,12 @@ import (
 	"sync/atomic"
 )
 
-// lease is a Conn in the hands of an HTTP server, which takes it for its own: it closes it, and keeps it as the key
-// of its maps. Once the Conn has been taken over, what the server still does to the lease touches nobody.
+// lease is a Conn that an HTTP server holds and takes for its own: it closes it, and keeps it as the key of its maps.
+// Once the Conn has been taken over, calls to the lease do nothing.
 type lease struct {
 	*Conn
 	over  atomic.Bool
-	waits bool // for another request, and holds nothing of it
+	waits bool // for another request, and has none of its bytes
 }
 
 // Close closes the connection, unless it was taken over.
@@ -39,7 +39,7 @@ func (s *secureLease) Handshake() error {
 	return err
 }
 
-// plainAnswer is for who speaks HTTP without TLS here. HTTP/1.0, as nobody knows what the client speaks.
+// plainAnswer answers a client that speaks HTTP without TLS. HTTP/1.0, as the client's version is not known.
 const plainAnswer = "HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n" +
 	"This port speaks HTTPS: begin the URL with https://\n"
 
@@ -79,7 +79,7 @@ func (c *Conn) Lease() net.Conn {
 	return &lease{Conn: c}
 }
 
-// From is the Conn behind what Accept and Lease returned and fasthttp's ctx.Conn hands out; nil for any other
+// From returns the Conn behind a connection of Accept or Lease, as in fasthttp's ctx.Conn; nil for any other
 // connection.
 func From(c net.Conn) *Conn {
 	switch c := c.(type) {
@@ -93,8 +93,8 @@ func From(c net.Conn) *Conn {
 	return nil
 }
 
-// TakeOver ends a lease: the Conn is the caller's from now on, and the server's Close does nothing. It returns nil
-// for a connection that is not ours.
+// TakeOver ends a lease: the Conn is the caller's from now on, and the server's Close does nothing. It returns nil for
+// a connection that this room did not lease.
 func TakeOver(c net.Conn) *Conn {
 	switch c := c.(type) {
 	case *lease:

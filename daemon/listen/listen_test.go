@@ -116,7 +116,7 @@ func TestMaxConns(t *testing.T) {
 	}
 }
 
-// hungry fails to accept as often as it is told, as a process without descriptors does.
+// hungry fails to accept left times, as a process without descriptors does.
 type hungry struct {
 	net.Listener
 	left atomic.Int32

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Config is how connections are served. The zero value is usable.
+// Config sets how connections are served. The zero value is usable.
 type Config struct {
 	// WriteTimeout is how long a write may wait without getting a single byte out before the connection is reset.
 	// Default 30 s. It acts between once and three times this.
@@ -25,18 +25,18 @@ type Config struct {
 	// none does. When they change the new pair is used for the next handshake, see Listener.Reload.
 	CertFile, KeyFile string
 
-	// Parked is called, on a goroutine of its own, with a plain connection whose server has waited for another request
-	// for a second or two. The server has let it go; who is called waits on and then leases it anew, or closes it.
-	// Default nil: the server waits.
+	// Parked takes a plain connection whose server has waited for another request for a second or two, on a goroutine of
+	// its own. The server has let it go; Parked waits on and then leases it anew, or closes it. Default nil: the server
+	// waits.
 	Parked func(*Conn)
 
-	// Log takes what an operator should know. Default none.
+	// Log gets what an operator should know. Default none.
 	Log *slog.Logger
 
 	parkEvery time.Duration // a test's; 0 = parkEvery
 }
 
-// Stats are counts since New, but for Open.
+// Stats are counts since New, except Open.
 type Stats struct {
 	Open       int    // connections accepted and not closed yet
 	Accepted   uint64 // connections served or being served
@@ -126,7 +126,7 @@ func (l *Listener) admit(raw net.Conn) net.Conn {
 	return c.Lease()
 }
 
-// SetMaxConns changes the bound of the open connections. Those above it stay; nobody new comes in until they have gone.
+// SetMaxConns changes the bound of the open connections. Those above it stay, and new ones come in once they are gone.
 func (l *Listener) SetMaxConns(n int) {
 	l.census.mu.Lock()
 	defer l.census.mu.Unlock()
@@ -140,8 +140,8 @@ func (l *Listener) MaxConns() int {
 	return l.census.most
 }
 
-// Close accepts no more. A connection that Accept has got already is returned all the same: its client was let in. Open
-// connections go on and are watched until they are closed, as a graceful shutdown needs it.
+// Close accepts no more. A connection that Accept has already got is returned all the same: its client was let in. Open
+// connections go on and are watched until they are closed, as a graceful shutdown needs.
 func (l *Listener) Close() error {
 	err := l.inner.Close() // first: nobody may come in after the watching has ended
 	if !l.census.shut() {
@@ -150,10 +150,10 @@ func (l *Listener) Close() error {
 	return err
 }
 
-// Addr is where inner listens.
+// Addr returns the address at which inner listens.
 func (l *Listener) Addr() net.Addr { return l.inner.Addr() }
 
-// Stats returns the counts. They are read one by one, so they need not fit each other to the last connection.
+// Stats returns the counts. It reads them one by one, so they may differ by a connection.
 func (l *Listener) Stats() Stats {
 	n := &l.census
 	n.mu.Lock()

@@ -12,11 +12,10 @@ import (
 	"github.com/warmpath/warmpath/daemon/socket"
 )
 
-// ErrParked is what Next returns to who has waited for as long as Silence says.
+// ErrParked is Next's error after a wait for as long as Silence sets.
 var ErrParked = errors.New("listen: the wait goes on without a request")
 
-// pages gives a wait the memory to read into, once there is something to be read. It stands in a Conn from the first
-// call of Next on.
+// pages gives a wait memory to read into once there is something to read. A Conn has it from the first call of Next on.
 type pages struct {
 	raw   syscall.RawConn
 	try   func(fd uintptr) (done bool) // p.tryRead, bound once
@@ -37,7 +36,7 @@ func (p *pages) tryRead(fd uintptr) (done bool) {
 	return p.errno != syscall.EAGAIN
 }
 
-// Silence is how long a wait may be before it goes on with less, in looks at all connections: one each second.
+// Silence is how long a wait lasts before it goes on with less memory, in looks at all connections: one each second.
 type Silence int64
 
 // The silences.
@@ -48,9 +47,9 @@ const (
 )
 
 // Next waits for the beginning of a request, and reads it into memory of the pool, of *[]byte: a connection holds none
-// while it waits. The head of the request is the caller's to judge, see Unread. It returns ErrParked after a silence of
-// most, up to a second later: the caller may wait on in a goroutine that holds less, or in Await. The connection is one
-// without TLS.
+// while it waits. The caller judges the request's head, see Unread. Next returns ErrParked after a silence of most, up
+// to a second later: the caller may wait on in a goroutine that holds less, or in Await. The connection is one without
+// TLS.
 func (c *Conn) Next(pool *sync.Pool, most Silence) (page *[]byte, n int, err error) {
 	if c.pages == nil {
 		tcp, ok := c.socket.(*socket.Conn)
@@ -64,7 +63,7 @@ func (c *Conn) Next(pool *sync.Pool, most Silence) (page *[]byte, n int, err err
 	if most != Endless {
 		since = c.census.parking.now.Load()
 	}
-	if since != 0 { // somebody looks
+	if since != 0 { // parking looks at the waits
 		since += int64(most - Short)
 	}
 	if err := c.readBy.begin(c.raw, since); err != nil {
@@ -76,7 +75,7 @@ func (c *Conn) Next(pool *sync.Pool, most Silence) (page *[]byte, n int, err err
 	page = p.page
 	p.page = nil
 	dismissed := c.readBy.end()
-	c.head.over = true // nobody need watch it
+	c.head.over = true // no other code follows its bytes
 	switch {
 	case page != nil:
 		return page, p.n, nil
@@ -90,12 +89,12 @@ func (c *Conn) Next(pool *sync.Pool, most Silence) (page *[]byte, n int, err err
 	return nil, 0, io.EOF
 }
 
-// Await calls then on a goroutine of its own once there is something to read, data or the client's end, once the
-// connection is closed, or once until is over, up to a second later. Nothing waits for it meanwhile. Where the system
-// does not let that be, then is called at once, to wait in Next.
+// Await calls then, on a goroutine of its own: once there is something to read (data or the client's end), once the
+// connection is closed, or once until has passed, up to a second later. No goroutine waits meanwhile. Where the system
+// cannot do that, Await calls then at once, to wait in Next.
 func (c *Conn) Await(until time.Time, then func()) {
 	c.presence.await(until, func() {
-		_ = c.census.watcher.await(&c.presence, c.raw, false) // of one that is closed: Next says so
+		_ = c.census.watcher.await(&c.presence, c.raw, false) // of a closed one: Next returns the error
 		then()
 	})
 	if c.census.watcher.await(&c.presence, c.raw, true) != nil {
@@ -103,7 +102,7 @@ func (c *Conn) Await(until time.Time, then func()) {
 	}
 }
 
-// nextOther is Next for what is no TCP connection.
+// nextOther is Next for a connection that is not TCP.
 func (c *Conn) nextOther(pool *sync.Pool) (*[]byte, int, error) {
 	page := pool.Get().(*[]byte)
 	n, err := c.read(*page)

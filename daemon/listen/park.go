@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// parkEvery is how often the connections are looked at whose server waits for a request. One that has waited over a
+// parkEvery is the time between looks at the connections whose server waits for a request. One that has waited over a
 // whole such time is parked, so after one to two seconds: a client between two questions, not one under load.
 const parkEvery = time.Second
 
@@ -45,7 +45,7 @@ func (p *parking) begin(parked func(*Conn), every time.Duration) {
 	}()
 }
 
-// look has all servers stop waiting that began at the look last, or before.
+// look ends the waits of all servers that began at the look last, or before.
 func (p *parking) look(last int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -74,10 +74,10 @@ func (p *parking) remove(c *Conn) {
 	delete(p.conns, c)
 }
 
-// errParked is what a read of the server's returns once nothing waits for its data any more.
+// errParked is the server's read error once nothing waits for its data any more.
 var errParked = errors.New("listen: the connection waits elsewhere")
 
-// Read is Conn's. A connection that is to be parked ends for the server here, as if its client had closed it.
+// Read reads as Conn does. To the server, a connection that is to be parked ends here, as if its client had closed it.
 func (l *lease) Read(b []byte) (int, error) {
 	if l.waits {
 		l.since = l.census.parking.now.Load()
@@ -95,8 +95,8 @@ func (l *lease) Read(b []byte) (int, error) {
 	return 0, io.EOF
 }
 
-// SetReadDeadline is Conn's. fasthttp sets one before it waits for another request, and the next one once a byte of it
-// is there, whether or not it was read ahead: between the two nothing of the connection is in its hands.
+// SetReadDeadline sets Conn's. fasthttp sets one before it waits for another request, and the next one once a byte of
+// it is there, whether or not it was read ahead. Between the two fasthttp holds nothing of the connection.
 func (l *lease) SetReadDeadline(t time.Time) error {
 	l.waits = l.answered && !l.over.Load()
 	l.answered = false
@@ -106,7 +106,7 @@ func (l *lease) SetReadDeadline(t time.Time) error {
 	return l.Conn.SetReadDeadline(t)
 }
 
-// SetDeadline is SetReadDeadline: writes have a deadline of their own.
+// SetDeadline sets the read deadline: writes have a deadline of their own.
 func (l *lease) SetDeadline(t time.Time) error { return l.SetReadDeadline(t) }
 
 // dismiss ends a read that has waited for a request since that look, or longer.

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Patient accepts connections until it is closed, and at no other error ends: running out of descriptors makes it
-// wait and try again. An HTTP server takes any error of Accept for the end, and one client that opens connections
-// would end the process. Safe for concurrent use.
+// Patient accepts connections until it is closed, and no other error ends it: without descriptors it waits and tries
+// again. An HTTP server takes any error of Accept for the end, so that one client that opens connections could end the
+// process. Safe for concurrent use.
 type Patient struct {
 	inner net.Listener
 	log   *slog.Logger
@@ -19,7 +19,7 @@ type Patient struct {
 	done  chan struct{} // closed by Close
 }
 
-// NewPatient wraps inner, which it owns from then on. log takes what an operator should know; nil = nothing.
+// NewPatient wraps inner, which it owns from then on. log gets what an operator should know; nil = nothing.
 func NewPatient(inner net.Listener, log *slog.Logger) *Patient {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -42,7 +42,7 @@ func (p *Patient) Accept() (net.Conn, error) {
 	}
 }
 
-// wait sleeps after a failed accept. It is false when the listener is closed.
+// wait sleeps after a failed accept. It returns false when the listener is closed.
 func (p *Patient) wait(err error, pause time.Duration) bool {
 	if errors.Is(err, net.ErrClosed) {
 		return false
@@ -72,5 +72,5 @@ func (p *Patient) Close() error {
 	return p.inner.Close()
 }
 
-// Addr is where inner listens.
+// Addr returns the address at which inner listens.
 func (p *Patient) Addr() net.Addr { return p.inner.Addr() }

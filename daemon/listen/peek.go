@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// peekEvery is how late a client's leaving may be noticed without epoll. A watched connection costs one recv each time.
+// peekEvery is how late a leaving client may be found without epoll. A watched connection costs one recv each time.
 const peekEvery = 20 * time.Millisecond
 
-// peek watches by looking for the end of what each watched connection has received. A client that sent something
-// more before it left is not noticed; under TLS that is the record that says goodbye.
+// peek looks for the end of what each watched connection has received. It misses a client that sent something more
+// before it left; under TLS that is the closing record.
 type peek struct {
 	done chan struct{}
 

@@ -1,6 +1,6 @@
 package listen
 
-// What is kept back of the descriptors for all but the clients' connections and the workers' that serve them.
+// How many descriptors are kept back from the clients' connections and those to the workers that serve them.
 const (
 	keptForUs     = 16 // standard streams, pollers, listeners, the access log, a file that a reload reads
 	keptPerWorker = 4  // its health check, its metrics, and a new connection of either beside an old one
@@ -15,8 +15,8 @@ type Kept struct {
 	Doors   int // connections at doors that are neither the clients' nor the operator's
 }
 
-// Room divides a limit of open files: how many connections clients can have, each with a descriptor more for the
-// worker that answers it, and how many the operator can have. With these neither can take the other's, or a health
+// Room divides a limit of open files. It returns how many connections clients can have, each with a descriptor more for
+// the worker that answers it, and how many the operator can have. With these neither can take the other's, or a health
 // check's. The answer may exceed a limit that is too low for anything.
 func Room(limit int, k Kept) (clients, admin int) {
 	admin = min(max(limit/8, 8), 256)
@@ -27,7 +27,7 @@ func Room(limit int, k Kept) (clients, admin int) {
 	return max(rest/2, fewestClients), admin
 }
 
-// Needs is the limit of open files that so many clients' connections need.
+// Needs returns the limit of open files that so many clients' connections need.
 func Needs(clients int, k Kept) int {
 	need := 2*clients + keptForUs + keptPerWorker*k.Workers + k.Doors
 	if k.Redis {

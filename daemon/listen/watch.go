@@ -7,29 +7,29 @@ import (
 	"time"
 )
 
-// Goner is called when a client has left.
+// Goner handles a client that has left.
 type Goner interface {
-	// Gone is called at most once a Watch, from any goroutine, with the Conn's lock held: it must be short (a close, a
-	// cancel), and must neither call Watch or Unwatch of that Conn nor wait for somebody who does. One goroutine calls
-	// it for all connections of a Listener.
+	// Gone handles the departure. It is called at most once a Watch, from any goroutine, with the Conn's lock held.
+	// It must be short (a close, a cancel), and must neither call Watch or Unwatch of that Conn nor wait for a goroutine
+	// that does. One goroutine calls it for all connections of a Listener.
 	Gone()
 }
 
-// presence is whether the client of a connection is there, and who waits for it to leave.
+// presence holds whether the client of a connection is there, and what to call when it leaves.
 type presence struct {
-	gone *atomic.Uint64 // counts those that left while somebody waited
+	gone *atomic.Uint64 // counts those that left while watched
 
 	mu    sync.Mutex // guards the rest; held while Gone runs
-	waits Goner      // nil when nobody watches
+	waits Goner      // nil when there is no watch
 	gen   uint64     // of the latest watch
 	fired bool       // Gone was called for gen
 	left  bool       // the peer has left; stays
-	wake  func()     // of Conn.Await; nil when nobody awaits
-	until time.Time  // it is called at the latest then
+	wake  func()     // of Conn.Await; nil = there is none
+	until time.Time  // wake is called then at the latest
 	key   uint32     // not guarded: the watcher's alone
 }
 
-// watch is Conn.Watch.
+// watch implements Conn.Watch.
 func (p *presence) watch(g Goner) (gen uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -42,7 +42,7 @@ func (p *presence) watch(g Goner) (gen uint64) {
 	return p.gen
 }
 
-// unwatch is Conn.Unwatch.
+// unwatch implements Conn.Unwatch.
 func (p *presence) unwatch(gen uint64) (gone bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -53,7 +53,7 @@ func (p *presence) unwatch(gen uint64) (gone bool) {
 	return p.fired
 }
 
-// peerLeft is called by the watcher.
+// peerLeft records that the client left. The watcher calls it.
 func (p *presence) peerLeft() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -61,7 +61,7 @@ func (p *presence) peerLeft() {
 	p.fire()
 }
 
-// fire calls Gone if somebody waits. It runs with mu held.
+// fire calls Gone if there is a watch. It runs with mu held.
 func (p *presence) fire() {
 	if p.waits == nil {
 		return
@@ -73,7 +73,7 @@ func (p *presence) fire() {
 	g.Gone()
 }
 
-// await has wake called by the next of stir, or of stirLate once it is late.
+// await makes the next stir call wake, or stirLate after until.
 func (p *presence) await(until time.Time, wake func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -81,7 +81,7 @@ func (p *presence) await(until time.Time, wake func()) {
 	p.wake = wake
 }
 
-// stir wakes who awaits something of the client, if anybody does.
+// stir calls wake, if there is one.
 func (p *presence) stir() {
 	p.mu.Lock()
 	wake := p.wake
@@ -92,7 +92,7 @@ func (p *presence) stir() {
 	}
 }
 
-// stirLate is stir for who awaits it no longer.
+// stirLate is stir, if until has passed.
 func (p *presence) stirLate(now time.Time) {
 	p.mu.Lock()
 	late := p.wake != nil && now.After(p.until)
@@ -108,12 +108,12 @@ func (p *presence) watched() bool {
 	return p.waits != nil
 }
 
-// watcher calls peerLeft of what is between its add and remove, at least once soon after the client has left.
+// watcher calls peerLeft for each presence between its add and remove, at least once soon after the client has left.
 type watcher interface {
 	add(p *presence, raw net.Conn) error
 	remove(p *presence, raw net.Conn) // also after a failed add
 
-	// await has stir called as well once there is something to read, or is at once, until it is called without on.
+	// await makes it call stir as well once there is something to read, or is already, until a call without on.
 	await(p *presence, raw net.Conn, on bool) error
 	close() // once, when no connection is left
 }

@@ -131,8 +131,8 @@ type goneFunc func()
 
 func (f goneFunc) Gone() { f() }
 
-// TestHammer races clients that leave against requests that end, connections that close and descriptor numbers that are used
-// again. Each request may be told only of its own client.
+// TestHammer races clients that leave against requests that end, connections that close and descriptor numbers that are
+// used again. Each request may get the Gone of its own client only.
 func TestHammer(t *testing.T) {
 	const clients, rounds = 16, 150
 	eachWatcher(t, func(t *testing.T, l *Listener) {

@@ -69,7 +69,7 @@ func TestSteadyReaderSurvives(t *testing.T) {
 	}
 }
 
-// TestOutsideDeadline: a deadline for writes from outside is not heard, one for reads is.
+// TestOutsideDeadline: SetWriteDeadline does nothing, SetReadDeadline works.
 func TestOutsideDeadline(t *testing.T) {
 	l := open(t, Config{}, nil)
 	_, server := pair(t, l)

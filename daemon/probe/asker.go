@@ -34,14 +34,14 @@ func newAsker(c Config) *asker {
 	return &asker{Config: c, fresh: withoutKeepAlive(c.Client), replaced: make(chan struct{})}
 }
 
-// verdict is what a health check showed.
+// verdict is the result of a health check.
 type verdict uint8
 
 const (
 	healthy   verdict = iota
 	silent            // no answer
-	dead              // nothing listens, or the engine says 5xx
-	unchecked         // this process has no file descriptor left, which says nothing of the worker
+	dead              // nothing listens, or the engine answers 5xx
+	unchecked         // this process has no file descriptor left: nothing is known of the worker
 )
 
 // health asks /health on a new connection. Any answer below 500 is a good one: a server without that path is not dead.
@@ -84,8 +84,9 @@ func (a *asker) metrics(ctx context.Context, page string, wait time.Duration) (P
 	return parseMetrics(b), nil
 }
 
-// engines returns how many data-parallel engines a worker has, 0 if it does not say. Its metrics have a label for each.
-// A worker without metrics of its engines (--disable-log-stats) may still list where each publishes its KV events.
+// engines returns how many data-parallel engines a worker has, 0 if it does not report them. Its metrics have a label
+// for each. A worker without metrics of its engines (--disable-log-stats) may still list where each publishes its KV
+// events.
 func (a *asker) engines(ctx context.Context, base, page string) int {
 	wait := min(countWait, a.HealthTimeout)
 	if p, err := a.metrics(ctx, page, wait); err == nil && len(p.Engines) > 0 {

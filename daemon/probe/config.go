@@ -44,8 +44,8 @@ func newClient(authorities *tls.Config) *http.Client {
 	}
 }
 
-// withoutKeepAlive copies c for health checks: each request of the copy has a connection of its own. doc.go says why.
-// TLS session tickets spare the certificates, two thirds of a handshake.
+// withoutKeepAlive copies c for health checks: each request of the copy has a connection of its own (see doc.go). TLS
+// session tickets spare the certificates, two thirds of a handshake.
 func withoutKeepAlive(c *http.Client) *http.Client {
 	t, ok := c.Transport.(*http.Transport)
 	if !ok {

@@ -1,6 +1,5 @@
-// Package probe asks vLLM workers for what they say of themselves: /health, /v1/models and /metrics. It hands each
-// answer to a [Sink] with the time at which it came, and draws no conclusion: who is up and how fast is for the sink to
-// decide.
+// Package probe asks vLLM workers for their /health, /v1/models and /metrics. It passes each answer to a [Sink] with
+// the time at which it came, and draws no conclusion: the sink decides which worker is up and how fast it is.
 //
 // # Rules
 //
@@ -21,15 +20,15 @@
 //
 // # Why each health check has a connection of its own
 //
-// Who accepted a connection once may go on answering on it after its port was closed, as proxies do. A new connection
-// each time shows a closed port at the next check. It costs a fifth of a millisecond at both ends (BenchmarkHealth).
-// Models and metrics go over kept connections.
+// A process that has accepted a connection may go on answering on it after its port was closed, as proxies do. A new
+// connection each time shows a closed port at the next check. It costs a fifth of a millisecond at both ends
+// (BenchmarkHealth). Models and metrics go over kept connections.
 //
 // # Why a check reports healthy, silent or dead
 //
 // A worker deep in prefill answers /health late, so silence is not death, and the sink weighs it against the bytes that
-// flow from the worker. A refused connection or a 5xx is proof. A check that this process had no file descriptor for
-// says nothing of the worker, so it is none of the three.
+// flow from the worker. A refused connection or a 5xx is proof. A check for which this process had no file descriptor
+// shows nothing about the worker, so it is none of the three.
 //
 // # Why /metrics is read by an own scanner
 //

@@ -108,7 +108,7 @@ func TestEnginesBySources(t *testing.T) {
 	f("hangs", engines(3), both, true, 2*time.Second, "w0")
 }
 
-// TestConfiguredEnginesAreNotAskedFor: data_parallel says how many there are.
+// TestConfiguredEnginesAreNotAskedFor: data_parallel sets how many there are.
 func TestConfiguredEnginesAreNotAskedFor(t *testing.T) {
 	c := worker.Config{Workers: []worker.Spec{{ID: "x", URL: "http://x", DataParallel: 2}}}
 	playWith(t, 0, c, func(f *fleet) {

@@ -17,7 +17,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
-// wire is a fleet without a network: it answers as the test says, and hangs until the deadline where it says nothing.
+// wire is a fleet without a network: it gives the test's answers, and hangs until the deadline where there are none.
 type wire struct {
 	mu      sync.Mutex
 	health  map[string]any // by host, or host and path: a status, an error, or nil to hang
@@ -335,7 +335,7 @@ func TestConfigureIntervals(t *testing.T) {
 	})
 }
 
-// asker is a worker.Holder that counts how often it was told.
+// asker is a worker.Holder that counts its calls.
 type asker struct{ told atomic.Int64 }
 
 func (a *asker) GiveUp() { a.told.Add(1) }

@@ -15,7 +15,7 @@ type page struct {
 	crowded bool     // it names more than maxEngines
 }
 
-// engine is what a page says of one engine.
+// engine is a page's figures of one engine.
 type engine struct {
 	sums
 	number int
@@ -92,7 +92,7 @@ func (s *sums) finish() Metrics {
 	return s.Metrics
 }
 
-// add takes up one series, and reports whether its name matters.
+// add adds one series, and reports whether its name matters.
 func (s *sums) add(name, rest []byte) bool {
 	switch string(name) {
 	case "vllm:num_requests_running":

@@ -72,7 +72,7 @@ func TestParseEngines(t *testing.T) {
 	f("vllm:num_requests_running{model_name=\"a\"} 3\n")
 	f("vllm:num_requests_running{engine=\"\"} 3\nvllm:num_requests_waiting{engine=\"x\"} 3\n")
 	f("vllm:num_requests_running{engine=\"-1\"} 3\nvllm:num_requests_waiting{engine=\"1\" 3\n")
-	f("vllm:other{engine=\"7\"} 3\n") // a name that does not matter says nothing of what runs
+	f("vllm:other{engine=\"7\"} 3\n") // a name that does not matter shows nothing of what runs
 	f(`vllm:num_requests_running{engine="10",model_name="m"} 3
 vllm:num_requests_running{engine="9",model_name="m"} 4
 vllm:kv_cache_usage_perc{engine="9",model_name="m"} 0.5

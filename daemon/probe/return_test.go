@@ -12,7 +12,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
-// TestReturnOnSocket lets a worker die and come back on its port, at the default intervals, and tells how soon it is
+// TestReturnOnSocket lets a worker die and come back on its port, at the default intervals, and logs how soon it is
 // used.
 func TestReturnOnSocket(t *testing.T) {
 	serve := func(at string) (*http.Server, string) {

@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// Sink takes what the workers answered. Its methods are called from many goroutines at once. An id that it does not
-// know is one of a worker that has gone meanwhile.
+// Sink takes the workers' answers. Its methods are called from many goroutines at once. An id that it does not know is
+// that of a worker that has gone meanwhile.
 type Sink interface {
-	// Phase reports whether the worker is up, whether an answer of it said that it is shutting down, and whether its
-	// engines are to be counted before it is reported healthy. A worker that is not up is checked more often and not
-	// scraped. One that is shutting down is scraped each second, to find its new process soon.
+	// Phase reports whether the worker is up, whether it has answered that it is shutting down, and whether its engines
+	// are to be counted before it is reported healthy. A worker that is not up is checked more often and not scraped.
+	// One that is shutting down is scraped each second, to find its new process soon.
 	Phase(id uint64) (up, leaving, counts bool)
 
-	// Counted takes how many data-parallel engines the worker says it has. It comes before Healthy, and only if Phase
-	// asks for it and the worker says.
+	// Counted takes how many data-parallel engines the worker reports. It comes before Healthy, and only if Phase asks
+	// for it and the worker reports them.
 	Counted(id uint64, engines int, at time.Time)
 
 	Healthy(id uint64, at time.Time)
 	Silent(id uint64, why string, at time.Time)    // no answer to a health check
-	Dead(id uint64, why string, at time.Time)      // nothing listens, or the engine says 5xx
-	Unchecked(id uint64, why string, at time.Time) // no check could be made, which says nothing of the worker
+	Dead(id uint64, why string, at time.Time)      // nothing listens, or the engine answers 5xx
+	Unchecked(id uint64, why string, at time.Time) // no check could be made: nothing is known of the worker
 
 	// Listed takes the model ids that the worker lists, each once, and the entry of /v1/models of each.
 	Listed(id uint64, ids []string, entries []json.RawMessage)
@@ -37,7 +37,7 @@ type Page = struct {
 	Engines []Metrics // of each engine that the page names, in order of their numbers; none if it names none
 }
 
-// Metrics is what a page says of one engine, or of all of a worker. What it does not say is 0.
+// Metrics is a page's figures of one engine, or of all of a worker. What the page lacks is 0.
 type Metrics = struct {
 	Running  int     // requests
 	Waiting  int     // requests

@@ -94,8 +94,9 @@ func (t *target) checkHealth(ctx context.Context, a *asker, sink Sink) bool {
 	return v == healthy
 }
 
-// countEngines reports how many engines a worker that comes up has, if it says and the sink wants to know. That must be
-// known before the first request is sent there: a rank that is not there any more is answered 400.
+// countEngines reports to the sink how many engines a worker has that comes up, if the worker reports them and the sink
+// wants the count. The sink must know it before the first request goes there: the worker answers 400 to a rank that it
+// has no more.
 func (t *target) countEngines(ctx context.Context, a *asker, sink Sink) {
 	if _, _, counts := sink.Phase(t.id); !counts {
 		return

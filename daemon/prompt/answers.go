@@ -7,7 +7,7 @@ const (
 	maxCalls   = 128 // tool calls in one answer; also what an index in a delta may reach
 )
 
-// answers gathers the choices of one reply, as the client will send them back.
+// answers gathers the choices of one reply, in the form in which the client will send them back.
 type answers struct {
 	list []answer // in use, with the memory of those before
 	size int      // bytes seen; over max the rest is not kept
@@ -140,8 +140,8 @@ func (a *answer) finishWith(finish string) (failed bool) {
 	return finish == "abort" || finish == "error"
 }
 
-// appendTo continues the chain of the answer's prompt, just as the answer comes back with the next turn. It reports
-// false if that is not known.
+// appendTo continues the chain of the answer's prompt by the answer, as the next turn will hold it. It returns false if
+// that form is not known.
 func (a *answer) appendTo(c *Chain, w *writer, kind Kind) bool {
 	switch {
 	case kind != Completion:
@@ -155,7 +155,7 @@ func (a *answer) appendTo(c *Chain, w *writer, kind Kind) bool {
 			w.plainCall(c, a.calls[i].name, a.calls[i].arguments)
 		}
 		c.mark(markEnd)
-	case c.size == BlockTokens*tokenBytes: // an answer in text says nothing of its tokens
+	case c.size == BlockTokens*tokenBytes: // an answer in text does not have its tokens
 		c.AppendTokens(a.tokens)
 		return len(a.tokens) > 0
 	default:
@@ -164,7 +164,7 @@ func (a *answer) appendTo(c *Chain, w *writer, kind Kind) bool {
 	return true
 }
 
-// finishReason keeps the reasons that mean something to us; the rest is "other", so that it may be a metric's label.
+// finishReason returns the reasons that the router knows; the rest is "other", so that it may be a metric's label.
 func finishReason(raw []byte) string {
 	for _, known := range [...]string{"stop", "length", "tool_calls", "abort", "error"} {
 		if string(raw) == known {

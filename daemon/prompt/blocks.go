@@ -105,7 +105,7 @@ func writeUses(w *writer, c *Chain, raw []byte) {
 	})
 }
 
-// writeResults appends each tool's result as a message of its own, and reports whether the user said more than that.
+// writeResults appends each tool's result as a message of its own, and reports whether the user's message has more.
 func writeResults(w *writer, c *Chain, raw []byte) (more bool) {
 	eachBlock(raw, func(b block) {
 		if string(inside(b.kind.of(raw))) == "tool_result" {

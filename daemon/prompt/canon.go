@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// TextVersion is the version of the canonical text and of how it is hashed. Routers of which it differs share no
-// history. Raise it with every change after which the same request has other hashes (TestTextVersion).
+// TextVersion is the version of the canonical text and of how it is hashed. Routers whose versions differ share no
+// history. Raise it with every change that gives the same request other hashes (TestTextVersion).
 const TextVersion = 1
 
 // Marks of the canonical text. None of these bytes occurs in valid UTF-8, so no text can imitate them, and no length

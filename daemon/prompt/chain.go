@@ -19,8 +19,8 @@ const (
 
 // The domains keep prompts of different kinds apart: a chat's canonical text, a completion's bare text and token ids
 // never share a KV block, whatever their bytes. Anthropic's Messages are a chat to vLLM, with the same tokens.
-// Responses are one with other tokens (its renderer begins with the first token twice: 19 for a prompt that is 18 to
-// 0.11).
+// Responses are a chat with other tokens, since their renderer begins with the first token twice: it counts 19 for a
+// prompt of 18 in 0.11.
 const (
 	domainChat = iota + 1
 	domainText

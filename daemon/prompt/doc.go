@@ -28,10 +28,10 @@
 // # Why a form may be read and still not be ok
 //
 // No standard says what a form with two names in one part means, and each reader decides otherwise. Multipart reads
-// such a form as well as it can, for routing, and reports that it is not ok, for callers that may use some models
-// only. ok is a list of what clients do write. A list of known tricks lost, as each reader has its own. Forms made of
-// such tricks are held to what vLLM's own reader makes of them (TestFormsAgainstPython). JSON has no such freedom,
-// but for a field that comes twice: AmbiguousModel.
+// such a form as well as it can, for routing. It also reports that the form is not ok, for callers that may use some
+// models only. ok is a list of what clients do write. A list of known tricks lost, as each reader has its own.
+// TestFormsAgainstPython compares forms made of such tricks with vLLM's own reader. JSON leaves no such freedom, except
+// for a field that comes twice: AmbiguousModel.
 //
 // # Why canonical text, not the body's bytes
 //
@@ -58,13 +58,12 @@
 //
 // # Why an answer is read event by event
 //
-// A draining or paused vLLM says 200 and then nothing: finish_reason abort, a bare [DONE], stop_reason null. As long
-// as a client has seen no output such an answer can still be asked elsewhere, so Output and Failed hold at every
-// byte. Most of an event is the same in all events of a stream, and the short way (quick.go) takes a tenth of the
-// time of reading it in full. A parser that only looks for "content" and "error" was no way: text can hold both. What
-// is known of an answer is three enums with a table of what moves them (state.go). Nine flags lost: nobody could say
-// which of them meet.
-//
+// A draining or paused vLLM answers 200 and then nothing: finish_reason abort, a bare [DONE], stop_reason null. As long
+// as a client has seen no output, another worker can still get the request, so Output and Failed hold at every byte.
+// Most of an event is the same in all events of a stream, and the short way (quick.go) takes a tenth of the time of
+// reading it in full. A parser that only looks for "content" and "error" was no way: text can hold both. The state of
+// an answer is three enums with a table of what moves them (state.go). Nine flags lost: nobody knew which of them could
+// be true together.
 // # Why the seed
 //
 // The chain starts from a secret of the namespace (model, adapter, salt): xxh3 is no cryptographic hash, and a tenant

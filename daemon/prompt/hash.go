@@ -5,8 +5,8 @@ import "math"
 // maxPrompts bounds the prompts of a completion. What comes after is not hashed.
 const maxPrompts = 1 << 10
 
-// Hash fills Chains. seed is the namespace's secret: without it a tenant could make two prompts collide, and it is
-// known only after the scan, as it hangs on model and salt. Hash may be called again with another seed.
+// Hash fills Chains. seed is the namespace's secret, without which a tenant could make two prompts collide. It is known
+// only after the scan, as it depends on model and salt. Hash may be called again with another seed.
 func (r *Request) Hash(seed uint64) {
 	r.Chains = r.Chains[:0]
 	switch {

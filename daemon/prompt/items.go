@@ -57,8 +57,8 @@ func (t *conversation) readItem(s *scanner) bool {
 	return true
 }
 
-// writeItems appends the items as the messages that vLLM makes of them: what the assistant said and called in a row
-// is one message.
+// writeItems appends the items as the messages that vLLM makes of them: the assistant's texts and calls in a row are
+// one message.
 func (t *conversation) writeItems(w *writer, c *Chain) {
 	for list := t.messages; len(list) > 0; {
 		switch m := &list[0]; {

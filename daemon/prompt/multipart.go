@@ -15,13 +15,13 @@ const (
 )
 
 // Multipart finds the fields model and stream in a multipart/form-data body (audio, image edits), copying nothing but
-// these. The body may be cut short: a field counts if its end is there, and of a field that comes twice the last. The
-// bodies of files are searched for the boundary only.
+// these. The body may be cut short: a field counts if its end is there, and of a field that comes twice the last. It
+// searches the bodies of files for the boundary only.
 //
-// ok reports that no reader finds another model: the form was read to its closing boundary and has nothing in it that
-// is rare, as a second model, a parameter or a header that clients do not write, or a bound that was hit. What is
-// rare is read in as many ways as there are readers: of name="x"; name="model" Python's takes the last and Go's none.
-// An allowance for some models must not rest on a form that is not ok.
+// ok reports whether no reader finds another model. The form was then read to its closing boundary and holds nothing
+// rare: no second model, no parameter or header that clients do not write, no bound that was hit. Readers differ on
+// what is rare: of name="x"; name="model" Python's takes the last and Go's none. An allowance for some models must not
+// rest on a form that is not ok.
 func Multipart(contentType string, body []byte) (model string, stream, ok bool) {
 	f := formReader{}
 	if !f.begin(contentType, body) {

@@ -6,14 +6,14 @@ import (
 	"testing"
 )
 
-// verdict is what a reply says of an answer as a whole.
+// verdict is what a reply reports of an answer as a whole.
 func verdict(r *Reply) string {
 	ok, complete := r.Finish()
 	return fmt.Sprintf("%v %v %v %d %v %v %v", ok, complete, r.Failed(), r.FailedCode(), r.Output(), r.Clean(), r.Usage())
 }
 
-// steps feeds a stream event by event and notes after each what is said: o(utput), f(ailed), c(lean), each a capital
-// when true.
+// steps feeds a stream event by event and lists after each what the reply reports: o(utput), f(ailed), c(lean), each a
+// capital when true.
 func steps(kind Kind, events ...string) string {
 	r := NewReply(kind, true, 0)
 	var out []string
@@ -86,7 +86,7 @@ func TestOutputSoFarOfMessages(t *testing.T) {
 	f("ofc Ofc", start, block(`{"type":"tool_use","id":"t","name":"f","input":{}}`))
 	f("ofc Ofc", start, stop(`"max_tokens"`))
 	f("ofc oFc oFC", start, stop(`null`), end) // aborted
-	f("oFC", end)                              // a draining worker: the chat behind it said only [DONE]
+	f("oFC", end)                              // a draining worker: the chat behind it sent only [DONE]
 	f("oFc", "[DONE]")
 	f("ofc oFc", start, `{"type":"error","error":{"type":"internal_error","message":"x"}}`)
 	f("ofc oFc", start, "event: error\ndata: {\"type\":\"error\"}")

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// partHead is what the header of a form's part says.
+// partHead is the header of a form's part.
 type partHead struct {
 	name   string
 	file   bool // it names a file
@@ -41,7 +41,7 @@ func onlyOf(s, chars string) bool {
 	return s != ""
 }
 
-// readPartHead reads a part's header. ok is false for anything but the few lines that clients write, each at most
+// readPartHead reads a part's header. It returns false for anything but the few lines that clients write, each at most
 // once.
 func readPartHead(head []byte) (h partHead, ok bool) {
 	h.length = -1
@@ -99,7 +99,7 @@ func plainText(value string) bool {
 	return false
 }
 
-// disposition reads form-data; name="model"; filename="a.wav". It reports false if there is more to it, or less.
+// disposition reads form-data; name="model"; filename="a.wav". It returns false if there is more to it, or less.
 func (h *partHead) disposition(value string) bool {
 	rest, ok := strings.CutPrefix(value, "form-data")
 	var seen [3]bool
@@ -144,8 +144,7 @@ func nextParameter(text string) (key, value, rest string, ok bool) {
 	return key, value, rest, ok
 }
 
-// parameter splits a value off: quoted, or a bare word. Before a quote the meaning of a backslash depends on the
-// reader.
+// parameter splits a value off: quoted, or a bare word. Readers differ on a backslash before a quote.
 func parameter(text string) (value, rest string, ok bool) {
 	if quoted, is := strings.CutPrefix(text, `"`); is {
 		value, rest, ok = strings.Cut(quoted, `"`)

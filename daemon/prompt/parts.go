@@ -42,7 +42,7 @@ func (w *writer) parts(c *Chain, raw []byte) {
 			c.tagged(markText, text.of(raw))
 			return ok
 		}
-		if media.hi == 0 || raw[media.lo] == 'n' { // null: the engine is to know it by its id
+		if media.hi == 0 || raw[media.lo] == 'n' { // null: the engine knows the media by its id
 			media = id
 		}
 		w.media(c, kind.of(raw), media.of(raw))

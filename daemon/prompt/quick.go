@@ -2,10 +2,10 @@ package prompt
 
 import "bytes"
 
-// quick is the short way for what nearly all of a stream is: events that differ from the one before in one string
-// only, the piece of text. Once such an event was read in full, its bytes before and behind that string are kept;
-// where the next one has them too it means the same, and only the string is looked at. That takes a tenth of the
-// time, and is no guess: equal bytes before a string put a JSON parser in the same state.
+// quick is the short way for most events of a stream: those that differ from the one before in one string only, the
+// piece of text. It keeps the bytes before and behind that string of an event that was read in full. An event with the
+// same bytes means the same, so quick looks at the string alone. That takes a tenth of the time, and is no guess: equal
+// bytes before a string put a JSON parser in the same state.
 type quick struct {
 	head, tail []byte // around the text; tail is empty when nothing is known
 	rest       []byte // Responses number their events: what comes behind the number that ends tail, if it does
@@ -72,8 +72,8 @@ func closing(b []byte, i int) int {
 // frames are some 250 bytes. A larger event is read in full each time.
 const maxQuick = 4 << 10
 
-// remember keeps the frame of an event that was nothing but a piece of text. Any other changes nothing: the next
-// piece will be like the one before it.
+// remember keeps the frame of an event that was only a piece of text. Any other event changes nothing: the next piece
+// will be like the one before it.
 func (q *quick) remember(ev event, p piece, kind Kind) {
 	if ev.lines == nil || len(ev.lines) > maxQuick || p.text.hi-p.text.lo <= 2 {
 		return

@@ -19,9 +19,9 @@ type Reply struct {
 	sound   int // of them, up to the end of the last event before the failure
 }
 
-// NewReply reads one answer to a request of this kind (that of the Request, after Parse). stream says whether it is
-// SSE: take that from the answer's Content-Type, since an error comes as plain JSON to a streaming request too. max
-// bounds the bytes kept (0: 1 MiB); an answer over it is not ok.
+// NewReply reads one answer to a request of this kind (that of the Request, after Parse). stream is true for SSE: take
+// that from the answer's Content-Type, since an error comes as plain JSON to a streaming request too. max bounds the
+// bytes kept (0: 1 MiB); an answer over it is not ok.
 func NewReply(kind Kind, stream bool, max int) *Reply {
 	r := &Reply{}
 	r.Reset(kind, stream, max)
@@ -107,8 +107,8 @@ func (r *Reply) Body(body []byte) {
 	}
 }
 
-// Finish is called once at the end of the body. ok: all of it was understood and no error was in it. complete:
-// besides, each answer ended by itself (stop, length, tool_calls), so that it may be entered in the index.
+// Finish ends the answer; call it once at the end of the body. ok: all of it was understood and no error was in it.
+// complete: besides, each answer ended by itself (stop, length, tool_calls), so that it may be entered in the index.
 func (r *Reply) Finish() (ok, complete bool) {
 	t := &r.t
 	if t.stream {
@@ -177,8 +177,8 @@ func (r *Reply) spoil() {
 	r.quick.forget()
 }
 
-// Extend continues the chain of the only prompt with the first answer, just as it comes back in the next request;
-// false, and the chain untouched, if the answer is not complete (see Finish) or it is not known how it comes back.
+// Extend continues the chain of the only prompt with the first answer, as the next request will hold it. It returns
+// false, and leaves the chain, if the answer is not complete (see Finish) or it is not known how it comes back.
 func (r *Reply) Extend(c *Chain) bool { return r.ExtendChoice(c, 0) }
 
 // ExtendChoice does so with another answer: that to prompt i has the index [Request.FirstChoice](i).

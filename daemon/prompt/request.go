@@ -219,9 +219,8 @@ func (r *Request) setText(s *string, f bodyField) {
 	}
 }
 
-// SessionField returns what the body names its session by in one field: prompt_cache_key, session_id or user
-// (Anthropic's metadata.user_id too). SessionKey is the first of them. Like the Request it holds until the next
-// Parse.
+// SessionField returns the session's name in one field of the body: prompt_cache_key, session_id or user (Anthropic's
+// metadata.user_id too). SessionKey is the first of them. Like the Request it holds until the next Parse.
 func (r *Request) SessionField(name string) string {
 	s := ""
 	for _, known := range sessionFields {

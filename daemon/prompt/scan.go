@@ -160,7 +160,7 @@ func (s *scanner) numbers() bool {
 	return n >= 0
 }
 
-// open steps into an object or array; false if it is empty or too deep, which close tells apart.
+// open steps into an object or array. It returns false if that is empty or too deep; close returns which.
 func (s *scanner) open(end byte) bool {
 	s.depth++
 	if s.depth > maxDepth {

@@ -137,8 +137,7 @@ func named(line []byte) bool {
 }
 
 // flush returns an event that the end of the stream cut short of its empty line. The standard drops it. This reader
-// changes nothing on the way, and a server that ends with a bare "data: [DONE]" has said all the same that it is
-// done.
+// keeps it: a server that ends with a bare "data: [DONE]" has ended the answer all the same.
 func (e *events) flush() (event, bool) {
 	ev, _, ok := e.next(blank)
 	return ev, ok

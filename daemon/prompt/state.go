@@ -38,7 +38,7 @@ const (
 	endSpoiled            // something was not understood or is too large: nothing more is read
 )
 
-// failure is how an answer said that the worker failed.
+// failure is how an answer reported that the worker failed.
 type failure uint8
 
 const (

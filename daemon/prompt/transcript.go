@@ -22,7 +22,7 @@ type piece struct {
 	choice int  // whose text it is, or nobodys
 }
 
-// nobodys is the choice of text that is output, but not gathered: a thought, say.
+// nobodys is the choice of text that is output but not gathered, such as a thought.
 const nobodys = -1
 
 func (t *transcript) reset(kind Kind, stream bool, max int) {
@@ -40,7 +40,7 @@ func (t *transcript) begin(data []byte) {
 	t.state.sawEvent()
 	t.piece = piece{}
 	t.w.scan.reset(data)
-	t.w.scan.loose = true // vectors and the prompt's token ids are the bulk of many answers, and say nothing here
+	t.w.scan.loose = true // vectors and the prompt's token ids are the bulk of many answers, and mean nothing here
 }
 
 // readUsage scans a usage, which replaces an earlier one.
@@ -85,7 +85,7 @@ func (t *transcript) readDone() {
 	}
 }
 
-// heading is what the top level of an event or a body says in all kinds, as ranges of it.
+// heading is the fields of an event's or a body's top level that all kinds have, as ranges of it.
 type heading struct{ object, kind, code span }
 
 // readField scans one of these fields.

@@ -7,13 +7,13 @@ func (r *Reply) Usage() Usage { return r.t.usage }
 // Responses answer comes back as previous_response_id.
 func (r *Reply) ID() string { return string(r.t.id) }
 
-// Output reports whether anything was seen that a client takes for output: a piece of text, thought or call, or an
-// end other than a failure. Neither a first event with a role, nor response.created, message_start, ping, usage or a
-// comment is one. As long as it is false the answer can still be asked of another worker, if what came is held back.
-// It is true also once something was seen that is not understood, for that must not be held back.
+// Output reports whether anything was seen that a client takes for output: a piece of text, thought or call, or an end
+// other than a failure. Neither a first event with a role, nor response.created, message_start, ping, usage or a
+// comment is one. As long as it is false another worker can still get the request, if what came is held back. It is
+// also true once something was seen that is not understood, for that must not be held back.
 func (r *Reply) Output() bool { return r.t.state.hasOutput() }
 
-// Understood reports whether all events so far were. Of an answer with one that is not, or is over the bound, nothing
+// Understood reports whether all events so far were understood. After one that was not, or is over the bound, nothing
 // more is read.
 func (r *Reply) Understood() bool { return !r.t.state.spoiled() }
 
@@ -21,26 +21,26 @@ func (r *Reply) Understood() bool { return !r.t.state.spoiled() }
 // behind it: [DONE], response.completed, message_stop. A body that is not streamed is clean if it is JSON.
 func (r *Reply) Clean() bool { return r.t.state.clean() }
 
-// Failed reports whether the worker said inside a 200 that it failed: by an error event or body; an end by abort or
-// error; [DONE] or message_stop with no output before it, as a draining worker sends them. Behind something not
+// Failed reports whether the worker reported a failure inside a 200: by an error event or body; an end by abort or
+// error; or, as a draining worker does, [DONE] or message_stop with no output before it. Behind something not
 // understood nothing more is read.
 //
 // /v1/messages has no word for abort: vLLM then writes stop_reason null, which no end by itself gives, so null counts
 // as failed. /v1/responses calls an aborted answer completed (cancelled or incomplete for some models): it counts as
-// failed if the usage says 0 output tokens, since even an answer without text costs the token that ends it. One
-// aborted with part of its text on the way cannot be told from a short one.
+// failed if the usage has 0 output tokens, since even an answer without text costs the token that ends it. An answer
+// aborted after part of its text looks like a short one.
 func (r *Reply) Failed() bool { return r.t.state.failed() }
 
-// ReportedError reports whether a failure came in the worker's own words, an error event that a client understands.
-// An end by abort or an empty one has none.
+// ReportedError reports whether the failure came as an error event of the worker, which a client understands. An end by
+// abort or an empty one has none.
 func (r *Reply) ReportedError() bool { return r.t.state.failure == failureReported }
 
 // BytesFromFailure returns how many of the bytes fed came behind the last event before the failure.
 func (r *Reply) BytesFromFailure() int { return r.fed - r.sound }
 
-// FailedCode returns the status that an error body or event carries as its code, 0 if it has none that is a number.
-// Of 400 to 499 it is the model's answer, and another worker would give the same: 0.11 so refuses /v1/embeddings on a
-// generating model in a 200.
+// FailedCode returns the status that an error body or event carries as its code, 0 if it has none that is a number. 400
+// to 499 are the model's answer, and another worker would give the same: 0.11 refuses /v1/embeddings on a generating
+// model so, in a 200.
 func (r *Reply) FailedCode() int { return r.t.state.code }
 
 // FinishReason returns why the first answer ended, in the words of OpenAI's chat whatever the kind: stop, length,

@@ -3,16 +3,16 @@
 // # What is in a record?
 //
 // With server.explain_log a line holds the frame: the header and the rows that the strategy saw, byte for byte, with
-// the number that it took for chance. So the same module comes to the same choice, and another can be held to it. What
-// a strategy asks the host for by a call is not recorded: names, header fields, the index beyond the rows and the store
-// are as if nobody knew them. A strategy that lives by those is compared by a shadow, which sees them.
+// the number that it took for chance. So the same module comes to the same choice, and another can be compared with it.
+// What a strategy asks the host for by a call is not recorded: names, header fields, the index beyond the rows and the
+// store are as if they were unknown. For a strategy that lives by those use a shadow, which sees them.
 //
 // The frame stands there as packed_frame, in base64, as packed.AppendTable writes it: of the header, and of each row, a
 // mask with a bit for each of its words of eight bytes, then the words whose bit is set. The others are zero, and a row
 // after the first has its words combined with those of the row before by exclusive or. All is little-endian.
 //
-// # What does a difference say?
+// # What does a difference mean?
 //
-// What the chosen worker was believed to hold of the prompt, and what the host's own score (sdk/score) says that the
-// request costs there. Both are beliefs of that moment: how the fleet would have gone on, the lab says.
+// The report gives what the chosen worker was believed to hold of the prompt, and what the request costs there by the
+// host's own score (sdk/score). Both are beliefs of that moment: the lab shows how the fleet would have gone on.
 package redecide

@@ -19,7 +19,7 @@ import (
 	"github.com/warmpath/warmpath/sdk/score"
 )
 
-// Report is what came of the records.
+// Report is the result over the records.
 type Report struct {
 	Lines    int        `json:"lines"`
 	Unheld   int        `json:"lines_without_rows"` // server.explain_log did not pick them
@@ -38,7 +38,7 @@ type Report struct {
 	BadLines int        `json:"bad_lines_in_all"`
 }
 
-// Worth is what a choice was believed to be worth, summed over requests.
+// Worth is the believed gain and cost of a choice, summed over requests.
 type Worth struct {
 	HeldTokens float64 `json:"held_tokens"`  // of the prompts, at the workers chosen
 	Seconds    float64 `json:"cost_seconds"` // by the host's own score
@@ -66,7 +66,7 @@ const MaxShown = 20
 // maxLine bounds a line: one with 64 candidates has some 40 KB.
 const maxLine = 1 << 20
 
-// record is what of a line is needed.
+// record is the part of a line that Run reads.
 type record struct {
 	ID         string `json:"id"`
 	Packed     string `json:"packed_frame"`
@@ -81,12 +81,12 @@ type record struct {
 	} `json:"candidates"`
 }
 
-// rejected reports whether the strategy turned the request away: its first candidate is then the host's, and was sent
-// nothing.
+// rejected reports whether the strategy turned the request away: its first candidate is then the host's, and got no
+// request.
 func (r *record) rejected() bool { return r.End == "rejected_by_strategy" }
 
-// Run has s decide the records in log again. s is of a host that is Stepped: fuel bounds a pick and time does not, so
-// that each run says the same.
+// Run makes s decide the records in log again. s is of a host that is Stepped: fuel bounds a pick and time does not, so
+// that each run gives the same report.
 func Run(ctx context.Context, s *host.Strategy, log io.Reader) (*Report, error) {
 	r := &Report{Differ: []Decision{}, Bad: []BadLine{}}
 	in := bufio.NewReaderSize(log, maxLine)

@@ -44,8 +44,8 @@ func TestTheSecondLook(t *testing.T) {
 	}, "a | d c b")
 }
 
-// The rows of the second look are those of then, and so is what is believed of a worker that was left out: neither the
-// number of another worker in the same row, nor that of before.
+// The second look fills its rows anew, and the believed matches too. A worker that was left out gets neither the number
+// of another worker in the same row nor its own of before.
 func TestTheSecondLookMatchesAnew(t *testing.T) {
 	s := newScene(t, "a b c d:down e")
 	sent := text("a long system prompt ", 12)
@@ -106,7 +106,7 @@ func TestTheSecondLookMatchesAnew(t *testing.T) {
 	}
 }
 
-// The session's worker is in the second look what it was in the first.
+// The session's worker stays the bound one in the second look.
 func TestTheSecondLookKnowsTheBoundWorker(t *testing.T) {
 	s := newScene(t, "c:slow a b")
 	s.enter(key("s"), "b", false)

@@ -8,7 +8,7 @@ import (
 	"github.com/warmpath/warmpath/host"
 )
 
-// Ask is what a request asks of the fleet.
+// Ask is a request, as a pool needs it to choose a worker.
 type Ask struct {
 	Prompt        *prompt.Request // parsed; Choose hashes it. It must not change until the Trip has ended
 	Salt          string          // keeps tenants' prompts apart
@@ -20,15 +20,15 @@ type Ask struct {
 	Deadline      time.Time // nobody waits for the answer after it; zero = not known
 	Claim         Claim
 	EndWithWorker bool      // a session ends with its worker and does not move (sessions.on_worker_down = "error")
-	Patient       bool      // Unheard is an answer
-	Turn          uint64    // of Arrive
+	Patient       bool      // Choose may return Unheard
+	Turn          uint64    // Arrive returned it
 	Rank          int       // 1 + the data-parallel rank that the client asks for; 0 = any
-	Random        uint64    // that a strategy takes for chance; 0 = drawn
+	Random        uint64    // what a strategy takes for chance; 0 = Choose draws it
 	At            time.Time // now
-	By            *Strategy // is asked in place of the pool's own, for a dry run; nil = the pool's own
+	By            *Strategy // Choose asks it in place of the pool's own, for a dry run; nil = the pool's own
 }
 
-// Strategy is what a pool decides by.
+// Strategy decides a pool's requests.
 type Strategy = host.Strategy
 
 // Claim is the sessions that a request may belong to. The zero value is none.
@@ -37,9 +37,9 @@ type Claim struct {
 	Stored  [2]session.Name // the stored responses that the request refers to
 	Key     session.Name    // what the client calls its conversation
 	Maybe   session.Name    // Key as the id of an opened session, if it has the form of one
-	Fresh   bool            // Key was made up for this request: nobody has heard of it
-	Binds   bool            // a free choice binds Key, whatever the strategy says
-	Silent  bool            // the store was silent when the session's pool was looked for
+	Fresh   bool            // Key was made up for this request: no other request has named it
+	Binds   bool            // a free choice binds Key, whatever the strategy asks for
+	Silent  bool            // the store did not answer the look-up of the session's pool
 	Placing bool            // Key is for strategies that place by it; nothing is bound
 	Closing bool            // the request ends the session: no other worker can serve it
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
-// bind binds a free session to the worker chosen, or moves one whose worker is down. If another request was first, at
+// bind binds a free session to the chosen worker, or moves one whose worker is down. If another request was first, at
 // is that request's worker. SessionClosed means that the session ended meanwhile.
 func (s *stay) bind(b *session.Bindings, chosen string, at time.Time) Verdict {
 	if s.state == moving {
@@ -29,7 +29,7 @@ func (s *stay) bind(b *session.Bindings, chosen string, at time.Time) Verdict {
 // overtaken reports whether another request, here or at a second router, has bound or moved the session first.
 func (s *stay) overtaken(chosen string) bool { return s.at != chosen || s.state == open && !s.mine }
 
-// confirm moves the session to the worker that answered it well, if it lives elsewhere and cannot be served there.
+// confirm moves the session to the worker that gave it a good answer, if it lives elsewhere and cannot be served there.
 func (s *stay) confirm(b *session.Bindings, by string, at time.Time) {
 	lives := s.at
 	if lives == "" && s.refused && s.name.Kind != session.Response {
@@ -71,16 +71,15 @@ func (c *Choice) Moved() (from, to string) {
 	return c.stay.from, c.stay.at
 }
 
-// Unreached notes that a worker could not be connected to, or went down with the request.
+// Unreached records that no connection to a worker was made, or that the worker went down with the request.
 func (c *Choice) Unreached(w *worker.Worker) {
 	if w.ID() == c.stay.worker() {
 		c.stay.refused = true
 	}
 }
 
-// Answered confirms the session's binding: a session begins with its first good answer, and lives where that came
-// from. It reports false if the answer was none that a session begins with; then a binding of this request's own is
-// taken back.
+// Answered confirms the session's binding: a session begins with its first good answer, and lives at the worker that
+// gave it. It returns false if no session begins with this answer. It then takes back a binding that this request made.
 func (c *Choice) Answered(w *worker.Worker, good bool) bool {
 	if c.stay.at != "" && !good {
 		c.Unbind()
@@ -90,7 +89,7 @@ func (c *Choice) Answered(w *worker.Worker, good bool) bool {
 	return true
 }
 
-// Unbind takes back what Bind bound for this request: nobody has answered it well.
+// Unbind takes back what Bind bound for this request, which got no good answer.
 func (c *Choice) Unbind() {
 	if s := &c.stay; s.mine {
 		c.pool.Sessions.Close(s.name, c.ask.At)
@@ -98,8 +97,8 @@ func (c *Choice) Unbind() {
 	}
 }
 
-// LoseSession ends a session whose state died with its worker, after the verdict SessionLost. It returns where that
-// lived, and reports false if the session had ended before.
+// LoseSession ends a session whose state died with its worker, after the verdict SessionLost. It returns the session's
+// binding, and false if the session had ended before.
 func (c *Choice) LoseSession() (session.Binding, bool) {
 	if c.stay.state != dying {
 		return session.Binding{}, false

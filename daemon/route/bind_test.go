@@ -7,7 +7,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/session"
 )
 
-// A free choice binds a key if the client or the strategy says so, and nothing else.
+// A free choice binds a key if the client or the strategy asks for it, and else not.
 func TestWhoBinds(t *testing.T) {
 	f := func(what string, say int, claim Claim, want string) {
 		t.Helper()
@@ -35,8 +35,8 @@ func TestWhoBinds(t *testing.T) {
 	f("a key that only places", bindTo+1, Claim{Key: key("s"), Placing: true, Binds: true}, "")
 }
 
-// What a strategy sees of the session: a number for its name, nothing of one that the request does not take part in,
-// and how many sessions live where.
+// What a strategy sees of the session: a number for its name, nothing of a session that the request does not take part
+// in, and how many sessions live at which worker.
 func TestWhatAStrategySeesOfASession(t *testing.T) {
 	s := newScene(t, "a:lacks b c")
 	s.enter(key("gone"), "a", false)
@@ -234,7 +234,7 @@ func TestASilentStoreAndAWorkerDown(t *testing.T) {
 	}
 }
 
-// A worker that says that it keeps no sessions of its own is believed until it goes down.
+// A worker that answers that it keeps no sessions of its own is believed until it goes down.
 func TestSessionless(t *testing.T) {
 	s := newScene(t, "a b")
 	a, b := s.worker("a"), s.worker("b")

@@ -29,7 +29,7 @@ func builtin(t *testing.T, strategy string) *host.Strategy {
 	return s
 }
 
-// The default strategy follows the cache, until the queue there costs more.
+// The default strategy follows the cache until the queue there costs more.
 func TestPrefixaware(t *testing.T) {
 	s := sceneBy(t, "a b c d:down", worker.Config{}, builtin(t, "prefixaware"))
 	sent := text("system ", 60)

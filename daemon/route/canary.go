@@ -8,7 +8,7 @@ import (
 	"github.com/warmpath/warmpath/host"
 )
 
-// Canary is a strategy that serves a part of the pool's requests, as one of Percent, Header and Caller says.
+// Canary is a strategy that serves a part of the pool's requests, chosen by Percent, Header or Caller.
 type Canary struct {
 	Strategy *host.Current
 	Percent  float64 // of the sessions, and of the requests that have none
@@ -17,11 +17,12 @@ type Canary struct {
 	Caller   string  // name of the client's key; "" = none
 }
 
-// canarySeed places sessions among the canaries: no client can prepare a session for one.
+// canarySeed makes the hashes that choose a session's canary. It is random, so that no client can make up a session for
+// one.
 var canarySeed = maphash.MakeSeed()
 
-// takes reports whether the canary serves the request. By percent a session stays with its strategy for as long as
-// this process lives, whatever other canaries there are.
+// takes reports whether the canary serves the request. By percent a session keeps its strategy for as long as this
+// process lives, whatever other canaries there are.
 func (c *Canary) takes(a *Ask, session string) bool {
 	switch {
 	case c.Caller != "":

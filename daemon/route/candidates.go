@@ -8,9 +8,9 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// CandidatesJSON returns the candidates as a list: what encoding/json makes of them, but for numbers rounded to a
-// millionth, of which those that are 0 are left out. They are a third of the bytes. The list is written once, for all
-// who ask, and stands until the next Explain.
+// CandidatesJSON returns the candidates as a JSON list. It differs from encoding/json's in its numbers: it rounds them
+// to a millionth and leaves zeros out, which makes a third of the bytes. The list is written once for all callers and
+// stands until the next Explain.
 func (r *Record) CandidatesJSON() []byte {
 	if len(r.listed) == 0 {
 		r.list(&r.listed)

@@ -2,12 +2,12 @@ package route
 
 import "sync"
 
-// unknownTokens is what a worker's KV cache is taken to hold while neither its metrics nor the configuration say:
-// about an 8B model on a 40 GB card. Guessing high would hide that the cache is gone, so it is low and learnt
-// upwards.
+// unknownTokens is the assumed KV cache of a worker while neither its metrics nor the configuration give the size:
+// about an 8B model on a 40 GB card. Too high a guess would hide that the cache has lost a prompt, so the guess is low
+// and learnt upwards.
 const unknownTokens = 256 << 10
 
-// capacities keeps each slot's KV cache in tokens and hands it to the index in blocks.
+// capacities keeps each slot's KV cache in tokens and sets it in the index in blocks.
 type capacities struct {
 	mu    sync.Mutex // guards known, guess
 	known map[uint32]int
@@ -41,8 +41,9 @@ func (c *capacities) tokens(slot uint32) (n int, known bool) {
 	return int(f * unknownTokens), false
 }
 
-// correct changes a guessed capacity by what a worker found in its cache against what was believed, both in tokens of a
-// prompt of length total: slowly down, three times as fast up, since half the truth costs more than double.
+// correct changes a guessed capacity. It compares what a worker found in its cache with what was believed, both in
+// tokens of a prompt of length total. The guess falls slowly and rises three times as fast, since half the true size
+// costs more than double.
 func (c *capacities) correct(slot uint32, found, believed, total int) {
 	if total <= 0 {
 		return

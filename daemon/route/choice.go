@@ -10,8 +10,8 @@ import (
 	"github.com/warmpath/warmpath/sdk/score"
 )
 
-// Choice is the decision for one request, and what the following attempts make of it. Its zero value is ready for
-// Choose. It is embedded by value in its caller's request, and allocates nothing of its own but what it borrows until
+// Choice is the decision for one request, and keeps track of the attempts that follow. Its zero value is ready for
+// Choose. The caller's request embeds it by value. It allocates nothing of its own, and borrows its memory until
 // Release.
 type Choice struct {
 	pool    *Pool
@@ -25,16 +25,16 @@ type Choice struct {
 	order   order
 
 	arrived  time.Time     // the first time that Choose was called
-	serving  *host.Current // what decides
+	serving  *host.Current // the pool's own strategy or a canary
 	strategy *host.Strategy
 	result   host.Result
 	size     size
-	held     int // tokens believed in the cache of the worker that was sent to last
+	held     int // tokens believed in the cache of the worker that the last trip went to
 	sent     int // trips
 }
 
-// Choose decides where the request goes. It changes nothing that another decision sees: c alone, and the index makes
-// room for the name of a model that it has not seen.
+// Choose decides where the request goes. It writes to c and to nothing that another decision reads, except that the
+// index makes room for a model's name that is new to it.
 func (p *Pool) Choose(c *Choice, a *Ask) Verdict {
 	c.reset(p, a)
 	if v := c.stay.find(p.Sessions, &c.ask); v != Chosen {
@@ -80,12 +80,12 @@ func (c *Choice) query() worker.Query {
 	return worker.Query{Model: c.ask.Prompt.Model, At: c.ask.At, Rank: c.ask.Rank}
 }
 
-// fillFleet gets the rows of the workers that take a request now, and that of the worker bound even if it begins slowly
-// or drains. While the store is silent that is the worker that every router chooses.
+// fillFleet gets the rows of the workers that take a request now. The bound worker gets a row even if it is in slow
+// start or drains. While the store is silent, the bound worker is the one that every router chooses.
 func (c *Choice) fillFleet(bound string) worker.Standing {
 	q := c.query()
 	if c.stay.silent {
-		q.Again = true // who starts slowly here may not do so at another router
+		q.Again = true // a worker in slow start here may not be so at another router
 		c.fleet.fill(c.pool.Workers, q)
 		q.Again = false
 		bound = home(&c.stay.name, c.fleet)
@@ -94,7 +94,7 @@ func (c *Choice) fillFleet(bound string) worker.Standing {
 	return c.fleet.fill(c.pool.Workers, q)
 }
 
-// findWorkers gets the rows, and decides on a session whose worker is not among them.
+// findWorkers gets the rows. It decides what becomes of a session whose worker has no row.
 func (c *Choice) findWorkers() Verdict {
 	id := c.stay.worker()
 	standing := c.fillFleet(id)
@@ -106,7 +106,7 @@ func (c *Choice) findWorkers() Verdict {
 		if why == worker.Starting && c.ask.Patient {
 			return Unheard
 		}
-		if why == worker.Ready { // since the rows were filled
+		if why == worker.Ready { // it became ready after the rows were filled
 			standing = c.fillFleet(id)
 		}
 		if c.fleet.row(id) < 0 {
@@ -125,11 +125,11 @@ func (c *Choice) findWorkers() Verdict {
 	return nobody(standing)
 }
 
-// fillFrame fills what a strategy decides by: what the request says of itself, who holds how much of its prompt, which
-// worker has its session.
+// fillFrame fills the frame of the strategy: what the request asks for, which worker holds how much of its prompt, and
+// which has its session.
 func (c *Choice) fillFrame() {
 	id := c.stay.name.ID
-	if c.stay.state == apart { // what happens to this request is nothing to the session
+	if c.stay.state == apart { // this request does not concern the session
 		id = ""
 	}
 	c.serving = c.pool.canaries.serving(&c.pool.Strategy, &c.ask, id)
@@ -155,9 +155,10 @@ func (c *Choice) fillFrame() {
 	frame.Header.Bound = int32(c.fleet.row(c.stay.worker()))
 }
 
-// askStrategy asks the strategy, for which the frame was filled, for the order of the workers. It reports false if that
-// was replaced before it decided: another has other wants and other reasons, and one version alone makes a decision.
-// While the store is silent every router makes the same.
+// askStrategy asks the strategy, for which the frame was filled, for the order of the workers. It returns false if
+// another strategy replaced it before it decided. The other one wants other fields and has other reasons, and one
+// decision is made by one version alone. While the store is silent, home.go's order, which is the same in every router,
+// overrides the answer.
 func (c *Choice) askStrategy() bool {
 	if c.strategy.Notices().Wants()&abi.WantCost != 0 {
 		score.Price(&c.fleet.frame.Header, c.fleet.frame.Rows)
@@ -192,7 +193,7 @@ func (c *Choice) binds() bool {
 	return false
 }
 
-// Reason says why the first of the order was chosen, "" if no strategy was asked.
+// Reason returns why the first of the order was chosen, "" if no strategy was asked.
 func (c *Choice) Reason() string {
 	if c.strategy == nil {
 		return ""
@@ -219,7 +220,7 @@ func (c *Choice) Module() string {
 	return c.strategy.SHA256()
 }
 
-// LastError is what the strategy that was asked failed with last, on this request or another.
+// LastError returns the last error of the strategy that was asked, on this request or another.
 func (c *Choice) LastError() string { return c.strategy.Stats().LastError }
 
 // FellBack reports whether the host chose in the place of the strategy.
@@ -234,7 +235,7 @@ func (c *Choice) Rejection() (status int, text string, wait time.Duration) {
 	return 0, "", 0
 }
 
-// Reported reports whether the worker that comes first has itself reported that it holds some of the prompt.
+// Reported reports whether the first worker's match comes at least in part from the worker's own reports.
 func (c *Choice) Reported() bool {
 	first := c.order.first()
 	row := &c.fleet.frame.Rows[first]
@@ -244,8 +245,9 @@ func (c *Choice) Reported() bool {
 // First returns the worker that comes first.
 func (c *Choice) First() *worker.Worker { return c.fleet.workers[c.order.first()] }
 
-// Next returns the next worker in the order of the choice. At its end Next looks at the fleet once more and goes on
-// with those that were left out, in slow start or full then, the least busy first. False: nobody is left.
+// Next returns the next worker in the order of the choice. At its end Next takes a second look at the fleet and goes on
+// with the workers that the order left out, in slow start or full then, the least busy first. It returns false when
+// nobody is left.
 func (c *Choice) Next(at time.Time) (Target, bool) {
 	if c.order.left() == 0 && !c.order.final {
 		c.lookAgain(at)
@@ -256,7 +258,7 @@ func (c *Choice) Next(at time.Time) (Target, bool) {
 	return c.order.advance(c.fleet), true
 }
 
-// lookAgain takes the second look: its rows are those of the workers as they are now, their matches too.
+// lookAgain takes the second look: it fills rows and matches anew, from the workers as they are now.
 func (c *Choice) lookAgain(at time.Time) {
 	c.ask.At = at
 	q := c.query()

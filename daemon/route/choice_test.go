@@ -10,7 +10,8 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// What the strategy says is done; what it does not say, or says wrongly, the fallback decides, and the reason tells it.
+// The pool does what the strategy asks for. What it leaves out or gets wrong the fallback decides, and the reason names
+// it.
 func TestDecisions(t *testing.T) {
 	f := func(fleet string, say int, want, reason string) {
 		t.Helper()
@@ -107,7 +108,7 @@ func TestTheFrame(t *testing.T) {
 	}
 }
 
-// What a worker was sent it is believed to hold, for that model and that salt.
+// A worker is believed to hold what it was sent, for that model and that salt.
 func TestMatches(t *testing.T) {
 	s := newScene(t, "a b c")
 	sent := text("system ", 10)
@@ -156,7 +157,7 @@ func TestTokenIDs(t *testing.T) {
 	}
 }
 
-// A row tells how much room a worker's cache has, and how soon what goes next would be wanted again.
+// A row has the room in a worker's cache, and how soon the next evicted blocks would be wanted again.
 func TestRoom(t *testing.T) {
 	s := sceneOf(t, "a b", worker.Config{})
 	s.Workers.Update([]worker.Spec{{ID: "a", URL: "http://a", KVTokens: 3200}, {ID: "b", URL: "http://b"}}, s.now)
@@ -179,7 +180,7 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// A Choice serves again, as Choose is asked anew while a first health check is awaited: nothing of the last is left.
+// Choose may use a Choice again, as it does while a first health check is awaited: nothing of the last is left.
 func TestAChoiceIsUsedAgain(t *testing.T) {
 	s := newScene(t, "a b c")
 	s.enter(opened("s"), "c", true)
@@ -224,7 +225,7 @@ func TestListedModels(t *testing.T) {
 	}
 }
 
-// A strategy that fails is answered for by the fallback, and the record says so.
+// The fallback answers for a strategy that fails, and the record names the error.
 func TestAStrategyThatTraps(t *testing.T) {
 	h, _ := shared()
 	s := sceneBy(t, "a:busy b", worker.Config{}, load(h, "traps", obedient))
@@ -235,7 +236,7 @@ func TestAStrategyThatTraps(t *testing.T) {
 	}
 }
 
-// A strategy that is gone is answered for by the fallback.
+// The fallback answers for a strategy that is closed.
 func TestAStrategyThatIsClosed(t *testing.T) {
 	h, _ := shared()
 	gone := load(h, "gone", obedient)

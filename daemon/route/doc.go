@@ -15,24 +15,24 @@
 //  5. [Choice.Answered] confirms the session's binding or takes it back. [Trip.End] closes it: the answer's text
 //     enters the index, the engine's own counts correct the estimates, the worker's count goes down.
 //
-// A [Record] describes all of this as plain values. [Record.Note] is cheap and for every request, [Record.Explain] adds
-// the candidates. Headers, logs and pages read the record, and nothing else.
+// A [Record] describes all of this as plain values. [Record.Note] is cheap and runs for every request; [Record.Explain]
+// adds the candidates. Headers, logs and pages read the record, and nothing else.
 //
 // # Files
 //
-// ask.go says what a request wants, stay.go what becomes of its session, bind.go makes that last. fleet.go has the
-// rows, match.go fills what depends on the prompt: tiers.go adds what history knows of CPU memory and shared tier,
-// held.go what the workers themselves report. frame.go has what the request says of itself, known.go answers a
-// module's questions. order.go is the order of the workers, home.go the order that every router gives them. choice.go
-// puts these together, trip.go gives the feedback, explain.go fills the record. A [Pool] keeps what outlives a
-// request: turns.go, scale.go and capacity.go.
+// ask.go defines what a request asks for. stay.go finds out what becomes of its session, and bind.go binds it. fleet.go
+// has the rows, and match.go fills what depends on the prompt: tiers.go adds routed history of CPU memory and the
+// shared tier, held.go what the workers themselves report. frame.go copies the request's own fields into the frame,
+// known.go answers a module's questions. order.go is the order of the workers, home.go the order that every router
+// gives them. choice.go puts these together, trip.go gives the feedback, explain.go fills the record. A [Pool] keeps
+// what outlives a request: turns.go, scale.go and capacity.go.
 //
-// # Whose word counts
+// # Reports or history
 //
-// A row has routed history, unless the strategy wants more, the prompt's ids are known, and the worker's events are
-// live. Then one block of all rows is one token, since engines have blocks of different sizes, and the live rows have
-// what their workers report. History is kept all the same: it is what serves when a worker's events stop. A transfer
-// from CPU memory or a shared tier is estimated with the prefill, or it would be learnt as slowness.
+// By default a row has routed history. It has the worker's own reports if the strategy asks for them, the prompt's ids
+// are known, and the worker's events are live. Then one block of all rows is one token, since engines have blocks of
+// different sizes. History is kept all the same: it serves when a worker's events stop. A transfer from CPU memory or a
+// shared tier is estimated with the prefill, or it would be learnt as slowness.
 //
 // # Tiers below the GPUs
 //
@@ -49,16 +49,16 @@
 //
 // # Sessions
 //
-// The table of what a session's state means stands at [state]. A live binding is honoured under every strategy. While
-// the store of sessions is silent, what this router holds goes on. Any other opened session or stored response is
-// refused: it is never said not to exist, and never served elsewhere. Any other key goes to the worker that every
-// router chooses alike (home.go), and comes home when the store answers.
+// The table at [state] lists what becomes of each session. A live binding is honoured under every strategy. While the
+// store of sessions is silent, the sessions that this router holds go on. The router refuses any other opened session
+// or stored response: it never answers that it does not exist, and never serves it elsewhere. Any other key goes to the
+// worker that every router chooses alike (home.go), and returns to its own worker when the store answers.
 //
 // # Several routers
 //
-// A [Teller] is told what a Trip does to the books: sent, first byte, answer, end. Another router's [Pool.Hear] does
-// the same to its own, with the same hashes if they share a [Secret], but learns no speeds from it. What comes late is
-// entered with its own time: the index is what it would be if nothing had been late (TestHearingIsDoing).
+// A [Teller] publishes what a Trip does to the books: sent, first byte, answer, end. Another router's [Pool.Hear] does
+// the same to its own books, with the same hashes if they share a [Secret], but learns no speeds from it. What comes
+// late is entered with its own time: the index is what it would be if nothing had been late (TestHearingIsDoing).
 //
 // # Rules
 //

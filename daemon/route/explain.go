@@ -10,7 +10,7 @@ import (
 	"github.com/warmpath/warmpath/sdk/score"
 )
 
-// Note writes what is cheap to know of a decision into r. It allocates nothing.
+// Note writes into r the parts of a decision that are cheap to get. It allocates nothing.
 func (r *Record) Note(c *Choice) {
 	h := &c.fleet.frame.Header
 	r.Strategy, r.Fallback = c.strategy.Name(), c.result.Fallback
@@ -28,8 +28,8 @@ func (r *Record) Note(c *Choice) {
 	r.Tokens = h.Flags&abi.HeaderTokens != 0
 }
 
-// Explain writes all of a decision into r: the module, the reason in words and the candidates. The memory of r is used
-// again. It reports false after the choice was released.
+// Explain writes all of a decision into r: the module, the reason in words and the candidates. It uses the memory of r
+// again. It returns false after the choice was released.
 func (r *Record) Explain(c *Choice) bool {
 	if c.fleet == nil {
 		return false
@@ -59,8 +59,8 @@ type listing struct {
 	all   []Candidate
 }
 
-// list returns the candidates: those of the order, then those that were skipped, of which others have no row. more of
-// the order are not listed.
+// list returns the candidates: those of the order, then the skipped ones. others are the skipped workers that have no
+// row. more counts those of the order that are not listed.
 func (l *listing) list(others []worker.Stats) (all []Candidate, more int) {
 	rows := l.fleet.frame.Rows
 	l.all = slices.Grow(l.all, min(maxCandidates, len(rows)+len(others)))
@@ -101,7 +101,7 @@ func absent(s *worker.Stats, model string) Candidate {
 		Wait: s.Wait, Slowness: s.Slow, Load: s.Load, SlowStart: s.SlowStart}
 }
 
-// skipped says why a worker was no candidate for the model.
+// skipped returns why a worker was no candidate for the model.
 func skipped(s *worker.Stats, model string) string {
 	switch {
 	case !s.Up && s.Why != "":

@@ -8,7 +8,7 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// describe writes what a request says of itself into its frame. id is that of its session.
+// describe writes the request's own fields into its frame. id is that of its session.
 func describe(f *host.Frame, p *Pool, a *Ask, id string) {
 	h, r := &f.Header, a.Prompt
 	h.Seq, h.Now, h.Random = a.Turn, a.At.UnixNano(), a.Random

@@ -7,17 +7,17 @@ import (
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
-// Heard is a request of another router at a worker of this pool. Its methods do to the pool's books what a [Trip] of
-// its own would have done, but learn no speeds. They are not safe for concurrent use of one Heard.
+// Heard is a request that another router sent to a worker of this pool. Its methods do to the pool's books what a
+// [Trip] of its own would have done, but learn no speeds. They are not safe for concurrent use of one Heard.
 type Heard struct {
 	pool    *Pool
 	sent    Sent
 	at      time.Time
-	first   time.Time // zero: it has not come
+	first   time.Time // zero: none has come
 	foreign *worker.Foreign
 }
 
-// Story is when a request was sent, and what became of it as far as that is told together. Zero times: not told.
+// Story is when another router sent a request, and what became of it so far, in one message. Zero times: not known yet.
 type Story struct {
 	At       time.Time // it was sent
 	First    time.Time // the first byte came
@@ -26,9 +26,9 @@ type Story struct {
 	Ended    bool
 }
 
-// Hear enters a request that another router sent, and now is when this router learns of it: its prompts in the index,
-// and the request in flight if live. Otherwise [Heard.Begin] may do that later. An unknown worker, or one
-// that is down, has no books; the Heard does nothing then. It is nil if the request has ended.
+// Hear enters a request that another router sent: its prompts in the index, and the request in flight if live.
+// [Heard.Begin] may count it in flight later. now is when this router learns of it. Hear returns nil if the request has
+// ended. A worker that is unknown or down has no books: its Heard does nothing.
 func (p *Pool) Hear(s *Sent, y *Story, chains [][]uint64, live bool, now time.Time) *Heard {
 	w := p.upByKey(s.Worker)
 	for _, chain := range chains {
@@ -59,8 +59,8 @@ func (p *Pool) Hear(s *Sent, y *Story, chains [][]uint64, live bool, now time.Ti
 	return h
 }
 
-// Recall enters in the index that a worker held a chain at some time. It reports whether there is such a worker, and it
-// is not down.
+// Recall enters in the index that a worker held a chain at a time. It reports whether there is such a worker that is
+// not down.
 func (p *Pool) Recall(key, space uint64, chain []uint64, at, now time.Time) bool {
 	w := p.upByKey(key)
 	if w != nil {
@@ -84,8 +84,8 @@ func (p *Pool) upByKey(key uint64) *worker.Worker {
 	return w
 }
 
-// Begin counts the request in flight, of which the pool learns long after it was sent. It does nothing if it counts
-// already.
+// Begin counts in flight a request that the pool learns of long after it was sent. It does nothing if the request
+// already counts.
 func (h *Heard) Begin() {
 	if h.foreign != nil {
 		return
@@ -100,10 +100,10 @@ func (h *Heard) begin(seen bool) {
 	h.foreign = h.pool.Workers.BeginForeign(h.sent.Worker, h.sent.dispatch(), seen, h.at)
 }
 
-// Sent returns what was heard of it, and when it was sent.
+// Sent returns the request as the other router described it, and when it was sent.
 func (h *Heard) Sent() (*Sent, time.Time) { return &h.sent, h.at }
 
-// FirstByte enters that the first output came.
+// FirstByte records when the first output came.
 func (h *Heard) FirstByte(at time.Time) {
 	h.first = at
 	if h.foreign != nil {
@@ -131,9 +131,9 @@ func (p *Pool) Forget(key uint64) {
 	}
 }
 
-// Learnt is what a pool has learnt of a worker and what another process may start with.
+// Learnt is what a pool has learnt of a worker and hands to the next process.
 type Learnt struct {
-	KVTokens int     // of its KV cache, as its metrics or the configuration say; 0 = not known
+	KVTokens int     // of its KV cache, from its metrics or the configuration; 0 = not known
 	Process  float64 // when its process began, in seconds since 1970; 0 = not known
 	Speed    worker.Speed
 }
@@ -152,7 +152,7 @@ func (p *Pool) Learnt(key uint64) (l Learnt) {
 	return l
 }
 
-// Relearn starts with what an earlier process has learnt of a worker. What the worker itself says comes first.
+// Relearn starts with what an earlier process has learnt of a worker. The worker's own metrics come first.
 func (p *Pool) Relearn(key uint64, l *Learnt) {
 	w, _ := p.Workers.ByKey(key)
 	if w == nil {
@@ -166,7 +166,7 @@ func (p *Pool) Relearn(key uint64, l *Learnt) {
 	p.fitWorker(w.Slot())
 }
 
-// Experience is what a pool has learnt of its traffic and of all its workers, and what another process may start with.
+// Experience is what a pool has learnt of its traffic and of all its workers and hands to the next process.
 type Experience struct {
 	TokensPerByte float64 // of prompt text
 	Speed         worker.FleetSpeed

@@ -11,7 +11,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
-// relay tells one pool what another does, at once.
+// relay passes to one pool what another does, at once.
 type relay struct {
 	to   *scene
 	open map[uint64]*Heard
@@ -43,7 +43,7 @@ func (r *relay) Ended(id uint64, at time.Time) {
 
 func (r *relay) Forgotten(key uint64) { r.lost = append(r.lost, key) }
 
-// twoRouters are two pools of the same workers, of which the second hears what the first does.
+// twoRouters returns two pools of the same workers. The second receives what the first does.
 func twoRouters(t *testing.T, words string) (a, b *scene, r *relay) {
 	a, b = newScene(t, words), newScene(t, words)
 	r = &relay{to: b, open: map[uint64]*Heard{}}

@@ -9,15 +9,15 @@ import (
 // holds is what the workers report of one request's prompt.
 type holds struct {
 	query   holdings.Query
-	got     []holdings.Held // by row: what the engines say
+	got     []holdings.Held // by row: the engines' reports
 	offload lmcache.Query
-	kept    []lmcache.Held // by row: what their LMCache says; empty = nobody was asked
+	kept    []lmcache.Held // by row: the reports of their LMCache; empty = LMCache was not asked
 	wanted  bool           // the strategy that decides asks for this, and some worker's reports are live
 	known   bool           // the prompt's ids are known, and this is wanted
 }
 
-// look asks what the workers of these slots hold. It reports false if the rows must go by history alone: there are no
-// ids, or they are not those of all that the engine will look for.
+// look asks what the workers of these slots hold. It returns false if the rows must go by history alone: the ids are
+// missing, or the engine will look for more than these.
 func (h *holds) look(p *Pool, a *Ask, slots []uint32) bool {
 	h.known = len(a.IDs) > 0 && len(a.Prompt.Chains) == 1 && !a.Prompt.BypassesCache && h.wanted
 	if !h.known {
@@ -27,7 +27,7 @@ func (h *holds) look(p *Pool, a *Ask, slots []uint32) bool {
 	h.query.Reset(a.Adapter, a.Prompt.CacheSalt, a.IDs)
 	p.Held.Match(&h.query, slots, h.got)
 	h.kept = h.kept[:0]
-	if p.Offload != nil && a.Adapter == "" { // LMCache's hashes do not tell adapters apart
+	if p.Offload != nil && a.Adapter == "" { // LMCache's hashes do not keep adapters apart
 		h.kept = append(h.kept, make([]lmcache.Held, len(slots))...)
 		h.offload.Reset(a.Prompt.CacheSalt, a.IDs)
 		p.Offload.Match(&h.offload, slots, h.kept)
@@ -35,8 +35,8 @@ func (h *holds) look(p *Pool, a *Ask, slots []uint32) bool {
 	return true
 }
 
-// fill makes one token the block of the rows: matches come from the workers' own reports where these are live, and from
-// history, of so many tokens a block, elsewhere.
+// fill makes one token the block of the rows. A match comes from the worker's own reports where these are live, and
+// else from history, of so many tokens a block.
 func (h *holds) fill(f *fleet, t *Tiers, ids int, block float64) {
 	head := &f.frame.Header
 	head.PromptTokens, head.PromptBlocks, head.BlockTokens = uint32(ids), uint32(ids), 1
@@ -69,13 +69,13 @@ func (h *holds) fill(f *fleet, t *Tiers, ids int, block float64) {
 	}
 }
 
-// told reports whether what row i has comes from its worker's own word, in part at least.
+// told reports whether row i comes at least in part from its worker's own reports.
 func (h *holds) told(i int, row *abi.Row) bool {
 	return row.Live() || len(h.kept) > i && h.kept[i].Live && row.L1+row.L2 > 0
 }
 
-// larger returns what a worker of which the beginning was missed is taken to hold: what it has reported since is true,
-// and history knows some of the rest.
+// larger returns what a worker is taken to hold whose first events were missed: what it has reported since is true, and
+// history knows some of the rest.
 func larger(a, b holdings.Held) holdings.Held {
 	a.GPU = max(a.GPU, b.GPU)
 	a.Local = max(a.Local, b.Local, a.GPU)
@@ -83,7 +83,7 @@ func larger(a, b holdings.Held) holdings.Held {
 	return a
 }
 
-// besides returns what a worker reports, with history's view of the tiers that its events do not speak of.
+// besides returns what a worker reports, with history in place of the tiers that its events leave out.
 func besides(got, history holdings.Held, hasCPU bool) holdings.Held {
 	if hasCPU && got.Local == got.GPU {
 		got.Local = max(got.Local, history.Local)

@@ -27,7 +27,7 @@ func ids(from, to uint32) (all []uint32) {
 	return all
 }
 
-// reports is what a worker of blocks of 16 has said: that it holds ids in a tier, under hashes from first on.
+// reports enters a report of a worker of blocks of 16: it holds ids in a tier, under hashes from first on.
 func (s *scene) reports(name string, tier holdings.Tier, first uint64, ids []uint32) {
 	w := s.Held.Writer(s.worker(name).Slot())
 	w.SetLive(true)
@@ -82,7 +82,7 @@ func TestRowsFromReports(t *testing.T) {
 	}
 }
 
-// What a worker has reported counts beside history also while its view is not complete.
+// What a worker has reported counts beside history even while its reports are not complete.
 func TestRowsFromPartOfTheReports(t *testing.T) {
 	s := sceneBy(t, "a b", worker.Config{}, asking())
 	s.served(s.asking(completion(first, text("x", 10)), Claim{})) // a, by history: 320 tokens
@@ -102,8 +102,8 @@ func TestRowsFromPartOfTheReports(t *testing.T) {
 	f(320)
 }
 
-// Without ids, of a list of prompts, of what bypasses the cache and for a strategy that does not ask, the rows are
-// history's.
+// The rows are history's without ids, for a list of prompts, for what bypasses the cache, and for a strategy that does
+// not ask.
 func TestRowsWithoutReports(t *testing.T) {
 	f := func(what string, strategy *host.Strategy, ids []uint32, r ...string) {
 		t.Helper()

@@ -9,8 +9,8 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// home returns the worker that every router chooses alike for a session, while the store cannot say where it lives: by
-// rendezvous hashing over the workers that are up. "" if none is.
+// home returns the worker that every router chooses alike for a session, while the store does not answer where it
+// lives. It hashes by rendezvous over the workers that are up, and returns "" if none is.
 func home(n *session.Name, f *fleet) string {
 	best, most := "", math.Inf(-1)
 	for i, w := range f.workers {
@@ -30,8 +30,8 @@ func sortAlike(rows []int32, n *session.Name, f *fleet) {
 	slices.SortFunc(rows, func(a, b int32) int { return cmp.Compare(pulls[b], pulls[a]) })
 }
 
-// pull returns how much a worker draws a session: rendezvous hashing with weights (Schindelhauer and Schomaker). Each
-// worker gets its share, and when one goes only its own sessions move.
+// pull returns how strongly a worker draws a session: rendezvous hashing with weights (Schindelhauer and Schomaker).
+// Each worker gets its share, and when one goes only its own sessions move.
 func pull(n *session.Name, worker string, r *abi.Row) float64 {
 	const offset, prime = 14695981039346656037, 1099511628211 // FNV-1a: the same in every router
 	h := uint64(offset)

@@ -9,7 +9,8 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// known answers a module's questions about who holds what of the request's prompt. It implements [host.Prefixes].
+// known answers a module's questions about which worker holds how much of the request's prompt. It implements
+// [host.Prefixes].
 type known struct {
 	candidates []*worker.Worker
 	pool       *worker.Pool

@@ -79,8 +79,8 @@ func TestTheScoreThatAModuleWants(t *testing.T) {
 	}
 }
 
-// A module that wants to learn what became of its picks is told of the first token, and of the answer that the client
-// got, once; of an attempt that brought nothing it is not.
+// A module that wants outcomes gets the first token and, once, the answer that the client got. It gets nothing of an
+// attempt that gave the client no answer.
 func TestWhatAModuleIsTold(t *testing.T) {
 	kv := &sums{all: map[string]int64{}}
 	s := sceneBy(t, "a", worker.Config{}, faulty(t, "notices.wat", kv))

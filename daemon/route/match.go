@@ -5,8 +5,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/prompt"
 )
 
-// size is the length of a prompt. Of several prompts in one request the longest decides where they go, and all of them
-// are what the request costs.
+// size is the length of a prompt. Of several prompts in one request the longest decides where they go; the request
+// costs what all of them do.
 type size struct {
 	all     int     // tokens of all prompts
 	longest int     // tokens of the longest
@@ -64,7 +64,7 @@ func (f *fleet) match(p *Pool, space *prefix.Namespace, below *spaces, a *Ask) s
 	return z
 }
 
-// best says in the header which row has the longest match.
+// best writes into the header which row has the longest match.
 func (f *fleet) best() {
 	h := &f.frame.Header
 	h.BestRow, h.BestMatch = -1, 0

@@ -11,7 +11,7 @@ import (
 type order struct {
 	rows  []int32
 	next  int  // place in rows
-	final bool // nobody else may be asked: the second look was taken, or the session stays at its worker
+	final bool // the order gets no more workers: the second look was taken, or the session stays at its worker
 	tried []*worker.Worker
 	some  [4]*worker.Worker // room for tried
 }
@@ -61,8 +61,8 @@ func (o *order) advance(f *fleet) Target {
 	return Target{Worker: f.workers[row], row: row}
 }
 
-// preferOthers puts a worker whose address was not tried yet before the data-parallel ranks of one that was. Behind one
-// port is one process: what failed it at one rank fails it at the next. A worker that is to be tried again stays first.
+// preferOthers puts a worker at a new address before the data-parallel ranks of an address that was tried. Behind one
+// port is one process: what failed at one rank fails at the next. A worker that is to be tried again stays first.
 func (o *order) preferOthers(f *fleet) {
 	rest := o.rows[o.next:]
 	if slices.Contains(o.tried, f.workers[rest[0]]) {
@@ -81,7 +81,7 @@ func (o *order) triedAt(url string) bool {
 	return slices.ContainsFunc(o.tried, func(w *worker.Worker) bool { return w.URL() == url })
 }
 
-// restart makes the rows that have not been tried the order, the least busy first. It is the last one.
+// restart makes the rows that have not been tried the order, the least busy first. The order then grows no more.
 func (o *order) restart(f *fleet) {
 	o.rows, o.next, o.final = o.rows[:0], 0, true
 	for i, w := range f.workers {

@@ -22,8 +22,8 @@ type Pool struct {
 	Name     string
 	Workers  *worker.Pool
 	Index    *prefix.Index   // what was routed
-	Held     *holdings.Index // what the workers report; who reads their events writes and clears it
-	Offload  *lmcache.Roster // what their LMCache reports; nil = nobody hears it
+	Held     *holdings.Index // what the workers report; the reader of their events writes and clears it
+	Offload  *lmcache.Roster // what their LMCache reports; nil = no reports are taken
 	Sessions *session.Bindings
 	Strategy host.Current // of the requests that no canary takes
 
@@ -34,17 +34,17 @@ type Pool struct {
 	turns    turns
 	scale    scale
 	caps     *capacities
-	bare     sync.Map // of slots whose worker has said that it keeps no sessions
+	bare     sync.Map // of slots whose worker has answered that it keeps no sessions
 	lower    *lower
 	seed     maphash.Seed // of the models' turns: new in each process, so that no tenant can prepare a collision
 	secret   atomic.Pointer[Secret]
-	teller   atomic.Pointer[telling] // nil = nobody is told
+	teller   atomic.Pointer[telling] // nil = nothing is published
 
 	mu     sync.Mutex // guards warned
 	warned map[uint32]bool
 }
 
-// Config is what a pool is made of.
+// Config is the configuration of a pool.
 type Config struct {
 	Name     string
 	Sessions *session.Bindings
@@ -54,8 +54,8 @@ type Config struct {
 	Offload  *lmcache.Roster
 	Workers  worker.Config // its hooks OnDown, OnRestart and OnCapacity are the pool's own
 
-	// Clock is that of what ages in the indexes; nil = the process's. Secret is what the seeds of the namespaces' hashes
-	// are made of; zero = one of this process. A backtest sets both, so that two runs are the same.
+	// Clock is the clock of what ages in the indexes; nil = the process's. Secret makes the seeds of the namespaces'
+	// hashes; zero = a random one of this process. A backtest sets both, so that two runs are the same.
 	Clock  func() time.Time
 	Secret Secret
 }
@@ -92,7 +92,7 @@ func (p *Pool) hooked(c worker.Config) worker.Config {
 	return c
 }
 
-// WantsIDs reports whether a request is decided better if its token ids are known: a strategy, one that looks on too,
+// WantsIDs reports whether the prompt's token ids make a better decision. They do if a strategy, or one that looks on,
 // asks for what the workers report, and some worker's reports are live.
 func (p *Pool) WantsIDs() bool {
 	return p.wantsHeld(p.Strategy.Strategy()) || p.watched.Load() && p.reported() ||
@@ -107,13 +107,13 @@ func (p *Pool) wantsHeld(s *host.Strategy) bool {
 // reported reports whether some worker's reports are live.
 func (p *Pool) reported() bool { return p.Held.Live() || p.Offload != nil && p.Offload.Live() }
 
-// WatchHeld says whether a strategy that looks on, and decides by snapshots, wants what the workers report.
+// WatchHeld sets whether a strategy that looks on, and decides by snapshots, wants what the workers report.
 func (p *Pool) WatchHeld(wanted bool) { p.watched.Store(wanted) }
 
-// SetCanaries makes these the pool's canaries. A request goes to the first that takes it.
+// SetCanaries makes these the pool's canaries. The first that takes a request serves it.
 func (p *Pool) SetCanaries(all []Canary) { p.canaries.all.Store(&all) }
 
-// Strategies returns the pool's own strategy and those of the canaries, as far as they are there.
+// Strategies returns the pool's own strategy and those of its canaries that are loaded.
 func (p *Pool) Strategies() []*host.Strategy {
 	var all []*host.Strategy
 	add := func(s *host.Strategy) {
@@ -140,11 +140,11 @@ func (p *Pool) forget(slot uint32) {
 	}
 }
 
-// Secret returns what the namespaces' seeds are made of now.
+// Secret returns the secret that makes the namespaces' seeds now.
 func (p *Pool) Secret() Secret { return *p.secret.Load() }
 
-// SetSecret makes the namespaces' seeds of s. All history is forgotten if it was made with another secret: its hashes
-// mean nothing any more.
+// SetSecret makes the namespaces' seeds of s. If they were made with another secret, the pool forgets all history: its
+// hashes mean nothing any more.
 func (p *Pool) SetSecret(s Secret) {
 	if *p.secret.Load() == s {
 		return
@@ -155,7 +155,7 @@ func (p *Pool) SetSecret(s Secret) {
 	p.lower.shared.index.Clear()
 }
 
-// Tell makes t the one who is told from now on; nil = nobody.
+// Tell makes the pool publish to t from now on; nil = to nobody.
 func (p *Pool) Tell(t Teller) {
 	if t == nil {
 		p.teller.Store(nil)
@@ -180,7 +180,7 @@ func (p *Pool) Arrive(model string, at time.Time) uint64 {
 	return p.turns.next(maphash.String(p.seed, model))
 }
 
-// GiveBack gives back the turn of a request for which Choose asked no strategy: it takes no turn from the others.
+// GiveBack gives back the turn of a request for which Choose asked no strategy, so that the next request gets it.
 func (p *Pool) GiveBack(model string) { p.turns.giveBack(maphash.String(p.seed, model)) }
 
 // Turn returns what Arrive would return next, and counts nothing.
@@ -202,10 +202,9 @@ func (p *Pool) fitWorker(slot uint32) {
 	p.Index.SetCapacity(slot, max(1, int(float64(tokens)/p.scale.textBlock())))
 }
 
-// Tick tells the strategy the time, if it wants that, and corrects the workers' capacities by the current estimate of
-// tokens a byte, and the reuse curve by the fleet's size. Call it once a second. It returns the workers that have
-// shown metrics without the size of their KV cache, each once: routing stands on a guess there, of the tokens in
-// guess.
+// Tick passes the time to the strategies that want it. It corrects the workers' capacities by the current estimate of
+// tokens a byte, and the reuse curve by the fleet's size. Call it once a second. It returns each worker, once, whose
+// metrics lack the size of its KV cache: the router then goes by a guess, of guess tokens.
 func (p *Pool) Tick(now time.Time) (unknown []string, guess int) {
 	for _, s := range p.Strategies() {
 		s.Notices().Tick(now)
@@ -246,7 +245,7 @@ func spaceName(r *prompt.Request, salt string) string {
 	return r.Model + "#" + salt
 }
 
-// Listed returns models that the pool's workers list, at most so many, for one who looks for a name's spelling.
+// Listed returns models that the pool's workers list, at most so many, for an error about a misspelt name.
 func (p *Pool) Listed(at time.Time, most int) (models []string) {
 	for _, s := range p.Workers.Stats(at) {
 		for _, m := range s.Models {

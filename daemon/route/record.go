@@ -9,7 +9,7 @@ import (
 )
 
 // Record is what was decided on a request, why, and what came of it. Headers, the access log, metrics and pages read
-// it. Frame is enough to decide it again. A field that is not known is zero.
+// it. Frame is enough to make the decision again. A field that is not known is zero.
 type Record struct {
 	ID       string `json:"id"`
 	Endpoint string `json:"endpoint,omitempty"` // the kind of body, as chat
@@ -26,27 +26,27 @@ type Record struct {
 	PromptBlocks  int     `json:"prompt_blocks"`            // of the longest
 	BlockTokens   float32 `json:"block_tokens"`
 
-	Worker    string        `json:"worker,omitempty"` // that answered; of a request under way the one that came first
+	Worker    string        `json:"worker,omitempty"` // the one that answered; before that the first of the order
 	Reason    string        `json:"reason,omitempty"` // why the first of the order was chosen
 	Fallback  string        `json:"fallback,omitempty"`
 	Fuel      int64         `json:"fuel"`
 	PickTime  time.Duration `json:"pick_ns"`
 	Matched   int           `json:"matched_blocks"`
-	Predicted int           `json:"predicted_blocks"` // that the first of the choice was believed to hold, from history
-	Believed  int           `json:"believed_tokens"`  // of the prompt, in the cache of the worker that was sent to last
+	Predicted int           `json:"predicted_blocks"` // that the first of the order was believed to hold, from history
+	Believed  int           `json:"believed_tokens"`  // of the prompt, in the last trip's worker's cache
 
 	Candidates []Candidate `json:"candidates,omitempty"` // in the order of the choice, then those that were skipped
 	More       int         `json:"more,omitempty"`       // candidates beyond those listed
-	Attempts   []Attempt   `json:"attempts,omitempty"`   // those that brought nothing
+	Attempts   []Attempt   `json:"attempts,omitempty"`   // those that gave the client no answer
 
-	// Frame is what the strategy decided on, in the bytes of sdk/abi: an abi.Header, then an abi.Row of each candidate
-	// that is listed and was no absentee. JSON has it in base64.
+	// Frame is what the strategy decided on, in the bytes of sdk/abi: an abi.Header, then an abi.Row for each listed
+	// candidate that had one. JSON has it in base64.
 	Frame []byte `json:"frame,omitempty"`
 
 	Tokens bool `json:"in_tokens,omitempty"` // the prompt's ids are known, and a block is a token
 	Live   bool `json:"live,omitempty"`      // Believed is what the worker itself reported
 
-	Queue     time.Duration `json:"queue_ns,omitempty"` // believed wait of the worker that came first
+	Queue     time.Duration `json:"queue_ns,omitempty"` // believed wait at the first of the order
 	FirstByte time.Duration `json:"ttft_ns,omitempty"`  // from the arrival
 	Total     time.Duration `json:"total_ns,omitempty"`
 	Usage     Usage         `json:"usage,omitzero"` // the engine's own counts
@@ -98,11 +98,11 @@ func (u *Usage) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Attempt is a try at a worker that brought nothing for the client.
+// Attempt is a try at a worker that gave the client no answer.
 type Attempt struct {
 	Worker string        `json:"worker"`
 	Reason string        `json:"reason"`
-	After  time.Duration `json:"after_ns"` // the request's arrival it was given up
+	After  time.Duration `json:"after_ns"` // the request's arrival the router gave it up
 }
 
 // Candidate is one worker as a decision saw it. Times are seconds; the terms of the cost are those of package score,
@@ -124,5 +124,5 @@ type Candidate struct {
 	Slowness  float64 `json:"slowness"`
 	Load      float64 `json:"load"`
 	SlowStart bool    `json:"slow_start,omitempty"`
-	Live      bool    `json:"live,omitempty"` // its blocks are those that it reported, not history
+	Live      bool    `json:"live,omitempty"` // the worker reported its blocks; else they are history
 }

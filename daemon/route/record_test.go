@@ -45,7 +45,7 @@ func TestCandidates(t *testing.T) {
 	f("a b:busy c:down", s.ask(first, Claim{Opened: opened("s")}), "a; b: the session stays at its worker; c: down")
 }
 
-// After a second look the record tells of that: those that were tried are no candidates any more.
+// After a second look the record has its candidates: the workers that were tried are candidates no more.
 func TestCandidatesOfTheSecondLook(t *testing.T) {
 	s := newScene(t, "a b:slow c:starting")
 	c := s.chosen(s.ask(first, Claim{}))
@@ -94,7 +94,7 @@ func TestManyCandidates(t *testing.T) {
 	f(70, 64, 6)
 }
 
-// What a record says of the decision.
+// What a record has of the decision.
 func TestExplain(t *testing.T) {
 	s := newScene(t, "a b c:queued")
 	sent := text("system ", 10)
@@ -159,7 +159,7 @@ func TestNoteAllocatesNothing(t *testing.T) {
 	}
 }
 
-// The engine's own counts in JSON: what it did not say is not there.
+// The engine's own counts in JSON: a count that it did not give is left out.
 func TestARecordInJSON(t *testing.T) {
 	f := func(u Usage, want string) {
 		t.Helper()

@@ -23,9 +23,9 @@ func (s *scale) tokensPerByte() float64 {
 	return startTokensPerByte
 }
 
-// correct takes one request's figures. Short prompts are mostly template and say little. The n-th sample counts 1/n,
-// from the 32nd on 1/32: the first ones outweigh the guess that it began with, and later one odd prompt moves
-// nothing. Samples out of [1/64, 2] are images or counts of something else.
+// correct takes one request's figures. It leaves out short prompts, which are mostly template. The n-th sample counts
+// 1/n, from the 32nd on 1/32: the first ones outweigh the initial guess, and later one odd prompt moves nothing.
+// Samples out of [1/64, 2] are images or counts of something else.
 func (s *scale) correct(tokens, bytes int) {
 	if bytes < 512 || tokens <= 0 {
 		return

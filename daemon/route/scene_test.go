@@ -20,8 +20,9 @@ import (
 // start is when the pools of tests begin.
 var start = time.Unix(1_800_000_000, 0)
 
-// obedient does what a request's max_tokens says: 0 declines, so that the host's fallback chooses the fewest in flight;
-// 1 to 99 choose that row, counted from 1, for reason 7; 101 to 199 do the same and bind; 998 traps; 999 rejects.
+// obedient does what a request's max_tokens asks for: 0 declines, so that the host's fallback chooses the fewest in
+// flight; 1 to 99 choose that row, counted from 1, for reason 7; 101 to 199 do the same and bind; 998 traps; 999
+// rejects.
 const obedient = `(module
   (memory (export "memory") 1)
   (data (i32.const 8) "too many of yours")
@@ -43,7 +44,7 @@ const obedient = `(module
     local.get $say i32.const 1 i32.sub i64.extend_i32_u i64.const 0x0007_0000_0000 i64.or)
 )`
 
-// What the strategy obedient is told.
+// The values of max_tokens for the strategy obedient.
 const (
 	decline = 0
 	first   = 1   // first + i: row i
@@ -136,7 +137,7 @@ func sceneBy(t testing.TB, words string, c worker.Config, strategy *host.Strateg
 	return s
 }
 
-// become makes a worker what a word says.
+// become puts a worker into the state that a word names.
 func (s *scene) become(name, what string) {
 	s.t.Helper()
 	switch what {
@@ -204,7 +205,7 @@ func (s *scene) end(ticket *worker.Ticket, kind worker.Kind) {
 	ticket.End(s.now, worker.Outcome{Kind: kind})
 }
 
-// ask is a request with a completion prompt, which obedient understands; claim is what it says of its session.
+// ask is a request with a completion prompt, which obedient understands. say is its max_tokens; claim is its session.
 func (s *scene) ask(say int, claim Claim) Ask {
 	return s.asking(completion(say, "Say something."), claim)
 }
@@ -316,7 +317,7 @@ func key(id string) session.Name    { return session.Name{Kind: session.Key, ID:
 func opened(id string) session.Name { return session.Name{Kind: session.Opened, ID: id} }
 func stored(id string) session.Name { return session.Name{Kind: session.Response, ID: id} }
 
-// The tests stand on these: a fleet in words is what it says.
+// The tests stand on these: a fleet in words has the workers that the words name.
 func TestTheSceneIsAsTold(t *testing.T) {
 	s := newScene(t, "a b:busy c:down d:ejected e:draining f:lacks g:full h:slow i:leaving j:starting k l m n")
 	want := map[string]worker.Standing{"a": worker.Ready, "b": worker.Ready, "c": worker.Down, "d": worker.Ejected,

@@ -12,9 +12,9 @@ import (
 	"github.com/warmpath/warmpath/sdk/score"
 )
 
-// Sketch is what a choice was made of, in the form that costs least to keep: the rows as they are. The words and the
-// terms of the cost are made when somebody asks (BenchmarkSketch). It holds no text of the request. Its zero value is
-// ready, and its memory is used again by the next Take.
+// Sketch is what a choice was made of, in the form that costs least to keep: the rows as they are. Explain makes the
+// words and the terms of the cost when somebody asks (BenchmarkSketch). It holds no text of the request. Its zero value
+// is ready, and the next Take uses its memory again.
 type Sketch struct {
 	header abi.Header
 	cut    bool        // rows were left out
@@ -36,8 +36,8 @@ type best struct {
 	order []int32
 }
 
-// Take looks at what the choice was made of. Call it before the first worker is tried. The sketch is good until
-// Release: whoever keeps it has it written before by Code.
+// Take copies what the choice was made of. Call it before the first worker is tried. The sketch is good until Release;
+// a caller that keeps it longer writes it with Code before that.
 func (s *Sketch) Take(c *Choice) {
 	f := &c.fleet.frame
 	s.header = f.Header
@@ -75,7 +75,7 @@ func (s *Sketch) takeBest(f *host.Frame, order []int32) {
 	s.rows, s.ids, s.order = b.rows, b.ids, b.order
 }
 
-// First returns the worker that comes first in the order, and the blocks it was believed to hold; "" if there is none.
+// First returns the first worker of the order, and the blocks it was believed to hold; "" if there is none.
 func (s *Sketch) First() (id string, held uint32) {
 	if len(s.order) == 0 {
 		return "", 0
@@ -87,8 +87,8 @@ func (s *Sketch) First() (id string, held uint32) {
 // Known reports whether a choice was taken.
 func (s *Sketch) Known() bool { return len(s.rows)+len(s.absent) > 0 }
 
-// Explain writes candidates and frame into r, which are r's own. Costs that are no numbers become the largest one: JSON
-// has no other.
+// Explain writes candidates and frame into r's own memory. Costs that are no numbers become the largest number, as JSON
+// has neither NaN nor infinity.
 func (s *Sketch) Explain(r *Record) {
 	r.Candidates = make([]Candidate, 0, len(s.rows)+len(s.absent))
 	scale := s.scale

@@ -29,7 +29,7 @@ func kept(t *testing.T, c *Choice) (read Sketch) {
 	return read
 }
 
-// A sketch tells what Record.Explain tells, also when it was used before and when the workers have changed since.
+// A sketch explains what Record.Explain does, also when it was used before and when the workers have changed since.
 func TestASketchTellsWhatExplainTells(t *testing.T) {
 	var s Sketch
 	f := func(fleet string, say int, claim Claim) {

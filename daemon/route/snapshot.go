@@ -7,7 +7,7 @@ import (
 	"github.com/warmpath/warmpath/sdk/score"
 )
 
-// Snapshot is a copy of what a strategy decided by, for one that decides the same again beside it, later. It keeps its
+// Snapshot is a copy of what a strategy decided by, for another strategy that decides the same later. It keeps its
 // memory for the next copy.
 type Snapshot struct {
 	Frame    host.Frame // as View left it
@@ -19,8 +19,8 @@ type Snapshot struct {
 	below   spaces
 	workers []*worker.Worker
 	fields  fields
-	live    view  // what the strategy saw that decided
-	reports fleet // what the workers report, for one that asks for it beside a strategy that does not
+	live    view  // of the strategy that decided
+	reports fleet // what the workers report, for a strategy that wants it beside one that does not
 	both    bool  // reports is filled
 }
 
@@ -76,7 +76,8 @@ func (s *Snapshot) Take(c *Choice, names []string) {
 	s.Workers = t.WorkerIDs
 }
 
-// takeReports fills the rows by what the workers report. It reports false if they have nothing to say on this request.
+// takeReports fills the rows by what the workers report. It returns false if their reports do not apply to this
+// request.
 func (s *Snapshot) takeReports(c *Choice) bool {
 	r := &s.reports
 	r.held.wanted = c.ask.Prompt.HasPrompt && c.pool.reported()
@@ -91,7 +92,7 @@ func (s *Snapshot) takeReports(c *Choice) bool {
 	return true
 }
 
-// View makes Frame what m would have seen, had it been asked in the place of the strategy that decided.
+// View makes Frame what m would have seen in place of the strategy that decided.
 func (s *Snapshot) View(m *host.Strategy) {
 	wants := m.Notices().Wants()
 	header, rows := s.live.header, s.live.rows

@@ -18,8 +18,8 @@ var pricing = sync.OnceValue(func() *host.Strategy {
 	return load(h, "pricing", strings.Replace(obedient, `(func (export "wp_frame")`, wants+` (func (export "wp_frame")`, 1))
 })
 
-// TestASnapshotHasBothViews: a strategy that looks on gets what the workers report if it asks for that, the host's score
-// if it asks for that, and else what the strategy saw that decided. That one is shown no more than without it.
+// TestASnapshotHasBothViews: a strategy that looks on gets the workers' reports if it asks for them, the host's score
+// if it asks for that, and else what the deciding strategy saw. The deciding strategy sees no more than without it.
 func TestASnapshotHasBothViews(t *testing.T) {
 	_, plain := shared()
 	s := sceneBy(t, "a b", worker.Config{}, plain)

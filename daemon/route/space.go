@@ -6,8 +6,8 @@ import (
 	"encoding/binary"
 )
 
-// Secret is what the seeds of all namespaces are made of. Routers that share it give equal prompts equal hashes. Who
-// does not know it can make no prompt whose hashes are those of another's.
+// Secret makes the seeds of all namespaces. Routers that share it give equal prompts equal hashes. Nobody without it
+// can make a prompt whose hashes are those of another's.
 type Secret [32]byte
 
 // NewSecret makes one at random.
@@ -16,14 +16,14 @@ func NewSecret() (s Secret) {
 	return s
 }
 
-// Fingerprint is a number that routers compare to know whether they share a secret. It does not show it.
+// Fingerprint returns a number by which routers compare their secrets. It does not reveal the secret.
 func (s *Secret) Fingerprint() uint64 {
 	sum := sha256.Sum256(append([]byte("warmpath secret "), s[:]...))
 	return binary.LittleEndian.Uint64(sum[:])
 }
 
-// space returns the seed of a namespace's hashes, and its number. The seed stays secret: who has it can make prompts
-// collide. The number is told to other routers in place of the name, which may hold a tenant's salt.
+// space returns the seed of a namespace's hashes, and its number. The seed stays secret: anyone who has it can make
+// prompts collide. Other routers get the number in place of the name, which may hold a tenant's salt.
 func (s *Secret) space(name string) (seed, id uint64) {
 	var room [160]byte // most names fit
 	sum := sha256.Sum256(append(append(room[:0], s[:]...), name...))

@@ -33,7 +33,7 @@ type stay struct {
 	name    session.Name
 	binding session.Binding // of a bound or dying session
 	from    string          // the worker that is down, of a moving one
-	silent  bool            // the store is silent: a free choice is the one that every router makes alike
+	silent  bool            // the store does not answer: a free choice is the one that every router makes alike
 
 	at      string // the worker that it is bound to since Bind; "" = Bind bound and moved nothing
 	mine    bool   // Bind bound it
@@ -61,7 +61,7 @@ func (s *stay) find(b *session.Bindings, a *Ask) Verdict {
 			s.bindTo(name, found)
 			return Chosen
 		case status == session.Silent, status == session.Unknown && c.Silent:
-			return SessionSilent // any other worker would say that there is no such response
+			return SessionSilent // any other worker would answer that there is no such response
 		}
 	}
 	if c.Key.ID == "" {
@@ -75,7 +75,7 @@ func (s *stay) find(b *session.Bindings, a *Ask) Verdict {
 	return s.findKey(b, a)
 }
 
-// findKey looks for a session by what the client calls it.
+// findKey looks for a session by the client's own name for it.
 func (s *stay) findKey(b *session.Bindings, a *Ask) Verdict {
 	c := &a.Claim
 	if c.Maybe.ID != "" {
@@ -115,12 +115,13 @@ func (s *stay) worker() string {
 // free reports whether the strategy chooses for a session.
 func (s *stay) free() bool { return s.state == open || s.state == placing || s.state == moving }
 
-// staysPut reports whether the session ends with its worker: that holds its state, or the configuration says so.
+// staysPut reports whether the session ends with its worker: the worker holds its state, or the configuration asks for
+// it.
 func (s *stay) staysPut(a *Ask) bool {
 	return s.binding.Minted || a.EndWithWorker && s.binding.Kind != session.Response
 }
 
-// leave decides on a bound session whose worker is not among the candidates.
+// leave decides what becomes of a bound session whose worker is not among the candidates.
 func (s *stay) leave(why worker.Standing, a *Ask) Verdict {
 	switch stays := s.staysPut(a); {
 	case why == worker.Full:

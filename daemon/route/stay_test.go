@@ -134,7 +134,7 @@ func standsAt(t *testing.T, what string, i int, want string) {
 	}
 }
 
-// While the worker that has the session, or any, waits for its first health check, a patient request is told so.
+// A patient request gets Unheard while its session's worker, or every worker, waits for a first health check.
 func TestThePatientWaitForAFirstCheck(t *testing.T) {
 	f := func(words string, claim Claim, patient bool, want Verdict) {
 		t.Helper()
@@ -168,13 +168,13 @@ func TestPanicKeepsSessions(t *testing.T) {
 	}
 }
 
-// The bound worker comes back between the look at the fleet and the question why it was missing: it gets its session,
-// and a session that is pinned goes nowhere else.
+// The bound worker comes back after the look at the fleet and before the router asks why it was missing. It gets its
+// session, and a pinned session goes nowhere else.
 func TestTheBoundWorkerComesBackMeanwhile(t *testing.T) {
 	var s *scene
 	armed := false
 	s = sceneOf(t, "a:draining b", worker.Config{Panic: true, OnChange: func() {
-		if armed { // the panic is told after the rows were filled
+		if armed { // the panic begins after the rows were filled
 			armed = false
 			s.Workers.Drain("a", false, s.now)
 			s.heal("a")

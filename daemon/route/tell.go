@@ -7,7 +7,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
-// Sent is what a router tells others of a request that it has sent to a worker.
+// Sent is what a router publishes of a request that it has sent to a worker.
 type Sent struct {
 	Worker uint64 // its Key
 	Space  uint64 // the number of the prompt's namespace; 0 = there is no prompt
@@ -23,19 +23,19 @@ func (s *Sent) dispatch() worker.Dispatch {
 	return worker.Dispatch{PromptTokens: s.Tokens, CachedTokens: s.Cached, Est: s.Est, Whole: s.Whole}
 }
 
-// Teller is told what a pool does to its own books, so that other routers can do the same to theirs. Its methods are
-// called on the way of requests: they do not wait, and keep nothing that they are given.
+// Teller publishes what a pool does to its own books, so that other routers do the same to theirs. The pool calls its
+// methods on the way of requests: they do not wait, and keep nothing that they are given.
 type Teller interface {
-	// Sent is told of a request that was sent to a worker, with the chains of its prompts. It returns a number for what
-	// follows.
+	// Sent publishes a request that was sent to a worker, with the chains of its prompts. It returns a number that the
+	// following calls give.
 	Sent(s *Sent, chains []prompt.Chain, at time.Time) (id uint64)
-	// FirstByte is told of the first output of a good answer.
+	// FirstByte publishes the first output of a good answer.
 	FirstByte(id uint64, at time.Time)
-	// Answer is told of a prompt with its answer that the worker holds now.
+	// Answer publishes that the worker now holds a prompt with its answer.
 	Answer(id, space uint64, chain []uint64, at time.Time)
-	// Ended is told of each request that Sent was told of, once.
+	// Ended publishes the end of a request that Sent has published, once.
 	Ended(id uint64, at time.Time)
-	// Forgotten is told that a worker's process has ended, and its cache with it.
+	// Forgotten publishes that a worker's process has ended, and its cache with it.
 	Forgotten(worker uint64)
 }
 

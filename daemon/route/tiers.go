@@ -11,8 +11,8 @@ import (
 
 // Tiers is what lies below the GPUs of a pool's workers. How much CPU memory a worker has for KV stands in its Spec.
 type Tiers struct {
-	SharedTokens int        // KV that the tier shared by all workers holds; 0 = as Store says
-	Store        func() int // asked at each Tick for the same; nil = there is none
+	SharedTokens int        // KV that the tier shared by all workers holds; 0 = Store returns it
+	Store        func() int // returns the same; each Tick calls it; nil = there is none
 	L1Rate       float64    // tokens a second that come from a worker's CPU memory; 0 = 120,000
 	L2Rate       float64    // tokens a second that come from the shared tier; 0 = 40,000
 }
@@ -24,14 +24,14 @@ const (
 )
 
 // lower is the routed history of the tiers below the GPUs. What is written to a GPU is taken to be written to these as
-// well, and to stay for as long as their own size allows: so each has an index of its own, and one walk over the GPU's
-// with a larger capacity would not know what lies where.
+// well, and to stay for as long as their own size allows. So each has an index of its own: one walk over the GPU's
+// index with a larger capacity would not know which tier holds what.
 type lower struct {
 	cpu, shared below // cpu has a slot for each worker, shared the slot 0
 	set         atomic.Pointer[Tiers]
 }
 
-// below is one of these tiers. Its index is not asked before somebody has the tier.
+// below is one of these tiers. Nobody reads its index before a worker has the tier.
 type below struct {
 	index *prefix.Index
 	on    atomic.Bool

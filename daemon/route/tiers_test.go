@@ -91,8 +91,8 @@ func TestATransferIsEstimated(t *testing.T) {
 	}
 }
 
-// The store of this process tells its size only once something was put: from then on it counts, and no longer once it
-// says nothing any more or the configuration speaks.
+// The store of this process knows its size only once something was put. From then on the size counts, until the store
+// gives none or the configuration does.
 func TestTheStoreTellsItsSize(t *testing.T) {
 	s := newScene(t, "a b")
 	tokens := 0

@@ -21,15 +21,15 @@ type Trip struct {
 	live     bool            // both come from the worker's own reports
 	ended    bool            // End was called
 	forecast holdings.Ticket // that the worker will hold the prompt
-	teller   Teller          // who was told of it, nil = nobody
-	told     uint64          // its number there
+	teller   Teller          // published the trip; nil = nobody
+	told     uint64          // the trip's number at teller
 	notice   abi.Outcome
 	sent     time.Time
 }
 
-// Send takes a place at the worker and enters the prompt in the index. It reports false if the worker takes no request
-// now: another request got its last place, or it went down since. holder.GiveUp is called if the worker goes down while
-// the request is there.
+// Send takes a place at the worker and enters the prompt in the index. It returns false if the worker takes no request
+// now: another request got its last place, or it went down meanwhile. If the worker goes down while the request is
+// there, it calls holder.GiveUp.
 func (c *Choice) Send(t *Trip, to Target, holder worker.Holder, at time.Time) bool {
 	w := to.Worker
 	held := c.believed(to)
@@ -58,7 +58,7 @@ func (c *Choice) Send(t *Trip, to Target, holder worker.Holder, at time.Time) bo
 	return true
 }
 
-// tellSent tells of a trip that has begun. What was hashed with an old secret is not told.
+// tellSent publishes a trip that has begun. It leaves out one whose prompt was hashed with an old secret.
 func (t *Trip) tellSent(c *Choice, est float64, at time.Time) {
 	to := c.pool.teller.Load()
 	if to == nil || c.secret != nil && *c.secret != *c.pool.secret.Load() {
@@ -79,8 +79,8 @@ func (t *Trip) describe(c *Choice, at time.Time) {
 		Reason: uint32(c.result.Reason), TTFT: -1, Believed: uint32(max(0, t.believed)), Attempts: uint32(c.sent)}
 }
 
-// estimate returns the seconds of prefill on a worker of slowness 1, what is to be brought from slower tiers included:
-// or else a transfer would be learnt as slowness. 0 = nothing is to be brought.
+// estimate returns the seconds of prefill on a worker of slowness 1, with the time to bring KV from slower tiers, or a
+// transfer would be learnt as slowness. 0 = no KV is to be brought.
 func (c *Choice) estimate(to Target) float64 {
 	row := &c.fleet.frame.Rows[to.row]
 	if row.L1 == 0 && row.L2 == 0 || row.Slow <= 0 {
@@ -91,7 +91,7 @@ func (c *Choice) estimate(to Target) float64 {
 }
 
 // believed returns how many of the prompt's tokens a worker is taken to hold; of a list, of all its prompts together.
-// Ask before the prompt enters the index.
+// Call it before the prompt enters the index.
 func (c *Choice) believed(to Target) int {
 	w, r, row := to.Worker, c.ask.Prompt, &c.fleet.frame.Rows[to.row]
 	if row.Live() { // in tokens, and as the engine itself counts them
@@ -120,7 +120,7 @@ func inBlocks(held float64, length, size int) int {
 	return n
 }
 
-// Believed returns how many of the prompt's tokens the worker that was sent to last was taken to hold.
+// Believed returns how many of the prompt's tokens the last trip's worker was taken to hold.
 func (c *Choice) Believed() int { return c.held }
 
 // Live reports whether what the worker was taken to hold comes from its own reports.
@@ -144,7 +144,7 @@ func (t *Trip) FirstByte(at time.Time) {
 	}
 }
 
-// notices returns where the strategy that serves now takes what it wants, nil if it does not want that.
+// notices returns the notices of the strategy that serves now, nil if it does not want these.
 func (t *Trip) notices(want uint32) *host.Notices {
 	s := t.choice.serving.Strategy()
 	if s == nil || s.Notices().Wants()&want == 0 {
@@ -160,7 +160,7 @@ func (t *Trip) outcome(status int, at time.Time) *abi.Outcome {
 	return &t.notice
 }
 
-// Silent reports whether the trip has ended and its holder has not been called, nor ever will be.
+// Silent reports whether the trip has ended and its holder was not called and never will be.
 func (t *Trip) Silent() bool { return t.ended && t.ticket.Silent() }
 
 // Flow records that bytes of the answer came.
@@ -170,13 +170,13 @@ func (t *Trip) Flow(at time.Time) { t.ticket.Flow(at) }
 type End struct {
 	Reply  *prompt.Reply // nil: nothing was read of the answer
 	Whole  bool          // the answer came to its end
-	Status int           // the client's, of the trip whose answer it got; 0 = of a trip that brought nothing
+	Status int           // the client's, of the trip whose answer it got; 0 = this trip gave the client no answer
 	At     time.Time
 }
 
 // End counts the request down and learns from its answer: tokens a byte, what the worker's cache really held, and the
-// text itself if the answer came to its end. It returns the engine's own counts, and writes the generated tokens into
-// o, which is no field of End as it would be an allocation. Only the first call does anything.
+// text itself if the answer came to its end. It returns the engine's own counts. It writes the generated tokens into o,
+// which is no field of End as it would be an allocation. Only the first call does anything.
 func (t *Trip) End(o *worker.Outcome, e End) (u Usage) {
 	if t.ended {
 		return u
@@ -189,7 +189,7 @@ func (t *Trip) End(o *worker.Outcome, e End) (u Usage) {
 	if t.teller != nil {
 		t.teller.Ended(t.told, e.At)
 	}
-	if o.Kind > worker.Answered { // a client that left says nothing of the worker
+	if o.Kind > worker.Answered { // a client that left shows nothing about the worker
 		t.choice.pool.Held.Withdraw(t.forecast)
 	}
 	if e.Status == 0 {

@@ -146,7 +146,7 @@ func TestWhatIsCachedIsNoWork(t *testing.T) {
 	}
 }
 
-// A holder is told if the worker goes down with its request.
+// The worker calls a holder if it goes down with the holder's request.
 func TestAHolderIsTold(t *testing.T) {
 	var wait []func(time.Time)
 	s := sceneOf(t, "a b", worker.Config{DownGrace: time.Second,

@@ -29,8 +29,8 @@ func (t *turns) next(model uint64) uint64 {
 	return n
 }
 
-// giveBack counts a request for the model no longer. A model that has no other is forgotten: a client that makes up
-// names takes nobody's room.
+// giveBack takes one request off the model's count. A model without requests is forgotten, so that a client that makes
+// up names takes nobody's room.
 func (t *turns) giveBack(model uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

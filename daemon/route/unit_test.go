@@ -24,7 +24,7 @@ func TestScaleFollowsWhatWorkersCount(t *testing.T) {
 	var s scale
 	for range 300 {
 		s.correct(3000, 10000)
-		s.correct(5, 10)         // too short to say anything
+		s.correct(5, 10)         // too short to count
 		s.correct(100000, 10000) // no text
 	}
 	if got := s.tokensPerByte(); math.Abs(got-0.3) > 0.001 {

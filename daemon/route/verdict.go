@@ -5,16 +5,16 @@ import (
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
-// Verdict is what came of a choice. Everything but Chosen refuses the request.
+// Verdict is the result of a choice. Every verdict but Chosen refuses the request.
 type Verdict uint8
 
 // The verdicts.
 const (
 	Chosen       Verdict = iota
-	Unheard              // a first health check is still to come: ask again in a moment. Only for Ask.Patient
+	Unheard              // a first health check is still under way: ask again in a moment. Only for Ask.Patient
 	NoWorker             // no worker is up that may have the model
 	UnknownModel         // every worker's models are known, and none lists it
-	Full                 // who could take it has max_in_flight requests
+	Full                 // every worker that could take it has max_in_flight requests
 	Rejected             // the strategy wants the client turned away
 
 	SessionSilent     // the store does not answer, and this router does not hold the session

@@ -8,8 +8,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
-// TestOneVersionDecides: a strategy that is replaced after the frame was filled for it, and before it was asked, decides
-// nothing; who takes its place gets a frame of its own, and the reason and the module told are its.
+// TestOneVersionDecides: a strategy that is replaced between the filling of its frame and its answer decides nothing.
+// Its successor gets a frame of its own, and the record names the successor's reason and module.
 func TestOneVersionDecides(t *testing.T) {
 	h, shared := shared()
 	old, next := load(h, "old", obedient), load(h, "next", obedient)

@@ -54,7 +54,7 @@ func records() ([]record, error) {
 	return all, nil
 }
 
-// comments returns what the source says of a type and of each of its fields.
+// comments returns the source's comments on a type and on each of its fields.
 func comments(file, name string) (about string, fields map[string]string, err error) {
 	src, err := sdk.Source.ReadFile(file)
 	if err != nil {

@@ -26,12 +26,12 @@ var Languages = []string{"go", "c", "assemblyscript", "rust"}
 // ErrExists means that the project's folder is there already.
 var ErrExists = errors.New("scaffold: the folder exists; choose another name, or remove it")
 
-// names are those of a project. The configuration has dots and capitals in a strategy's name too, but this one is also
-// that of a Go module, of a package of npm and of a crate.
+// names are the names that a project may have. The configuration allows dots and capitals in a strategy's name too, but
+// this one also names a Go module, a package of npm and a crate.
 var names = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,30}$`)
 
 // New writes the project of a strategy into the folder dir/name, which must not exist, and returns the folder's path.
-// Of a project that cannot be written completely nothing is left.
+// It leaves nothing of a project that it cannot write completely.
 func New(dir, name, language, version string) (string, error) {
 	if !names.MatchString(name) {
 		return "", fmt.Errorf("scaffold: %.40q is no name of a project: a small letter, then up to 30 small letters, "+

@@ -17,8 +17,7 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// toolchain skips the test where a program is missing, and fails it where CI says that all are there. Rust is not asked
-// of CI.
+// toolchain skips the test where a program is missing, and fails it where CI claims to have all. CI need not have Rust.
 func toolchain(t *testing.T, remedy string, programs ...string) {
 	t.Helper()
 	for _, p := range programs {

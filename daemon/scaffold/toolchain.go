@@ -21,7 +21,7 @@ type command struct {
 	args []string
 }
 
-// recipe is how a language is built and tested.
+// recipe is the commands that build and test a language's project.
 type recipe struct {
 	mark   string // a file that only a project in this language has
 	missed string // what to do if a program is not there
@@ -63,7 +63,7 @@ var recipes = map[string]recipe{
 	},
 }
 
-// asc is the compiler's call. abort would be an import that no strategy may have.
+// asc returns the compiler's call. abort would be an import that no strategy may have.
 func asc(out string) []string {
 	return []string{"node", "node_modules/assemblyscript/bin/asc.js", "assembly/index.ts", "-O3", "--runtime", "stub",
 		"--use", "abort=", "-o", out}
@@ -117,7 +117,7 @@ func Test(ctx context.Context, dir string, out io.Writer) error {
 	return r.run(ctx, dir, r.test, strings.NewReplacer("{exe}", exe), out)
 }
 
-// recipeOf returns that of the language in which the project in dir is written.
+// recipeOf returns the recipe of the language in which the project in dir is written.
 func recipeOf(dir string) (recipe, error) {
 	for _, language := range Languages {
 		r := recipes[language]

@@ -19,7 +19,7 @@ type Strategy struct {
 	Allow  []string // as host.Options.Allow: the header fields that it may see
 }
 
-// Report is what a shadow's choices were beside those of the strategy that served.
+// Report compares a shadow's choices with those of the strategy that served.
 type Report struct {
 	Strategy  string `json:"strategy"`
 	Module    string `json:"module_sha256"`
@@ -36,7 +36,7 @@ type Report struct {
 	LiveNanos uint64 `json:"live_nanoseconds"`
 }
 
-// Verdict is what the shadows of a pool chose for one request. The zero value knows nothing.
+// Verdict is what the shadows of a pool chose for one request. The zero value has no choice yet.
 type Verdict struct{ text atomic.Pointer[string] }
 
 // String lists the shadows that chose another worker, as "mine=gpu-2 other=rejects"; "" if all agreed, or none has
@@ -116,8 +116,8 @@ func (p *Pool) Set(all []Strategy) {
 	}
 }
 
-// Watch has the shadows decide what c's strategy has decided, soon. The verdict is nil if they will not. It waits for
-// none of them: the request has yet to be sent.
+// Watch queues what c's strategy has decided for the shadows, to decide soon. The verdict is nil if they will not. It
+// waits for none of them: the request has yet to be sent.
 func (p *Pool) Watch(c *route.Choice) *Verdict {
 	v := p.seen.Load()
 	if v == nil || rand.Float64() >= v.share {
@@ -146,7 +146,7 @@ const (
 	busyBatch = 2 * int(rest/busyGap) // so many requests in a rest still are
 )
 
-// Run has the shadows decide until ctx ends. Set(nil) closes them.
+// Run lets the shadows decide until ctx ends. Set(nil) closes them.
 func (p *Pool) Run(ctx context.Context) {
 	pause := time.NewTimer(rest)
 	defer pause.Stop()
@@ -254,7 +254,7 @@ func (s *shade) decide(n *route.Snapshot) string {
 	return n.Workers[got.Row]
 }
 
-// held is how many tokens of the prompt the worker of the row was believed to hold.
+// held returns how many tokens of the prompt the worker of the row was believed to hold.
 func held(n *route.Snapshot, row int) uint64 {
 	if row < 0 || row >= len(n.Frame.Rows) {
 		return 0

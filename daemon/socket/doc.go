@@ -1,4 +1,4 @@
-// Package socket reads and writes TCP sockets without telling Go's scheduler of each system call.
+// Package socket reads and writes TCP sockets without announcing each system call to Go's scheduler.
 //
 // # Why?
 //
@@ -14,9 +14,9 @@
 //
 // # What it takes care of
 //
-// A call keeps its processor from the garbage collector's stops, so it moves [maxCall] bytes at most; what may be more
-// is moved by an ordinary call. The race detector knows the memory that syscall.Read writes to, and not what a bare
-// call writes: a build with it, and every other system, uses the ordinary ways of package net (plain.go).
+// A call keeps its processor from the garbage collector's stops, so it moves [maxCall] bytes at most; an ordinary call
+// moves what may be more. The race detector sees the memory that syscall.Read writes to, and not what a bare call
+// writes: a build with it, and every other system, uses the ordinary ways of package net (plain.go).
 //
 // # What lost
 //

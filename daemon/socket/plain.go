@@ -25,7 +25,7 @@ func New(conn *net.TCPConn) (*Conn, error) {
 	return &Conn{TCPConn: conn, raw: raw}, nil
 }
 
-// Raw is the connection's descriptor, with its deadlines and waits.
+// Raw returns the connection's descriptor, with its deadlines and waits.
 func (c *Conn) Raw() syscall.RawConn { return c.raw }
 
 // WriteBoth writes all of both, with one system call if they fit. It returns how many bytes of both together were

@@ -43,7 +43,7 @@ func New(conn *net.TCPConn) (*Conn, error) {
 	return c, nil
 }
 
-// Raw is the connection's descriptor, with its deadlines and waits.
+// Raw returns the connection's descriptor, with its deadlines and waits.
 func (c *Conn) Raw() syscall.RawConn { return c.raw }
 
 // Read reads what is there, or waits for something.
@@ -114,8 +114,8 @@ func (c *Conn) writeSome(fd uintptr) (done bool) {
 	return true
 }
 
-// writeNow makes one system call. One of more than maxCall bytes is made so that the scheduler and a stop of the world
-// go on without it, as package syscall does: what that costs is little beside the copy, and less than a second call,
+// writeNow makes one system call. A call of more than maxCall bytes is made as package syscall does, so that the
+// scheduler and a stop of the world go on without it. That costs little beside the copy, and less than a second call,
 // which wakes the reader once more (256 KB in pieces of maxCall: 10 % of a request's CPU time).
 func (c *Conn) writeNow(fd uintptr) (int, syscall.Errno) {
 	if c.from[0].Len+c.from[1].Len > maxCall {
@@ -145,15 +145,15 @@ func (c *Conn) advance(n uint64) {
 	}
 }
 
-// failed is the error that package net makes of errno.
+// failed returns the error that package net makes of errno.
 func (c *Conn) failed(op string, errno syscall.Errno) error {
 	return &net.OpError{Op: op, Net: "tcp", Source: c.LocalAddr(), Addr: c.RemoteAddr(),
 		Err: os.NewSyscallError(op, errno)}
 }
 
 // ReadNow reads from the descriptor of a socket without waiting. Its errno is EAGAIN if there is nothing, and never
-// EINTR; 0 bytes without one are the end. In pieces of maxCall it told the sender of new room once more: 2 % of the CPU
-// time of a request of 256 KB.
+// EINTR; 0 bytes without one are the end. In pieces of maxCall it announced new room to the sender once more: 2 % of
+// the CPU time of a request of 256 KB.
 func ReadNow(fd uintptr, b []byte) (int, syscall.Errno) { return now(syscall.SYS_READ, fd, b) }
 
 // WriteNow writes to the descriptor of a socket what it takes without waiting, and returns how many bytes it took. Its

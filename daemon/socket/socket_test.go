@@ -104,7 +104,7 @@ func TestEnds(t *testing.T) {
 	})
 }
 
-// TestWriteEnds: a write that a deadline ends says how much was written, and one to a client that reset fails.
+// TestWriteEnds: a write that a deadline ends returns how much was written, and one to a client that reset fails.
 func TestWriteEnds(t *testing.T) {
 	ours, theirs := pair(t)
 	text := make([]byte, 32<<20)

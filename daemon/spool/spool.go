@@ -1,10 +1,9 @@
-// Package spool keeps a log's lines until a goroutine of its own has written them, so that nobody who logs waits for
-// a pipe that is not read, or for a disk that hangs: a log that requests wait for stops the router while /health says
-// 200.
+// Package spool keeps a log's lines until a goroutine of its own has written them. So nobody who logs waits for a pipe
+// that is not read, or for a disk that hangs: a log that requests wait for stops the router while /health answers 200.
 //
-// Lines stay whole and in order. Each is one write, as a pipe keeps what is shorter than 4 KiB apart from what
-// another stream of the process writes to it; who has a file to itself sets Batch and Delay, and a loaded router writes
-// dozens of lines by one call of the kernel. When MaxBytes wait, later lines are lost and counted.
+// Lines stay whole and in order. Each is one write, as a pipe keeps a write shorter than 4 KiB apart from those of
+// another stream of the process. A log with a file to itself sets Batch and Delay, and a loaded router writes dozens of
+// lines by one call of the kernel. When MaxBytes wait, later lines are lost and counted.
 //
 // What lost: a deadline for each write, which pipes that the process inherits and files do not have; a channel of
 // lines, which is an allocation a line, or a pool of buffers beside it. The price is that a crash loses lines that
@@ -24,12 +23,12 @@ const MaxBytes = 4 << 20
 // keptBytes is the largest buffer that stays between bursts.
 const keptBytes = 1 << 20
 
-// Config says where lines go. The spool's own goroutine calls all of its functions but Lost.
+// Config sets where lines go. The spool's own goroutine calls all of its functions but Lost.
 type Config struct {
 	Line  func([]byte)     // writes one line, for as long as that takes; with Batch several
 	Batch int              // so many bytes of whole lines are written at once, if they wait; 0 = each line by itself
 	Delay time.Duration    // so long less than Batch waits for more; 0 = not at all
-	Lost  func(first bool) // a line is lost, the first since Again. Whoever wrote it calls this. nil = nothing
+	Lost  func(first bool) // a line is lost, the first since Again. Write calls it. nil = nothing
 	Again func(lost int)   // lines are taken again, after so many were lost
 	End   func()           // after the last call of Line. nil = nothing
 }
@@ -81,11 +80,11 @@ func (s *Spool) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// endDelay has what waits written at once.
+// endDelay ends the delay, so that the lines that wait are written at once.
 func (s *Spool) endDelay() {
 	select {
 	case s.full <- struct{}{}:
-	default: // it is told already
+	default: // the signal is there already
 	}
 }
 
@@ -153,9 +152,9 @@ func (s *Spool) together(lines []byte) int {
 	return len(lines)
 }
 
-// swap waits for lines and exchanges the buffer for theirs. It returns first how many were lost before it, once the
-// queue is half empty: a log that is read, but too slowly, is reported as one loss and not as many. Without either
-// the spool is closed.
+// swap waits for lines and exchanges the buffer for theirs. If lines were lost, it first returns how many, once the
+// queue is half empty: a log that is read too slowly then reports one loss and not many. It returns neither when the
+// spool is closed.
 func (s *Spool) swap(buffer []byte) (lines []byte, lost int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -175,8 +174,8 @@ func (s *Spool) swap(buffer []byte) (lines []byte, lost int) {
 	return lines, 0
 }
 
-// Close gives the lines that wait so long to be written, and returns how many were not, and how many were lost before
-// that Again was not called for. Later lines are lost.
+// Close waits up to limit until the lines are written. It returns how many were not, and how many were lost without a
+// call of Again. Later lines are lost.
 func (s *Spool) Close(limit time.Duration) (left, lost int) {
 	s.mu.Lock()
 	s.closed = true

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestStuck: while nobody takes lines those that have room wait, in order, and the others are counted and told once
-// each way.
+// TestStuck: while nobody takes lines those that have room wait, in order. The others are counted, and Lost and Again
+// are called once each.
 func TestStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stuck := make(chan struct{})
@@ -66,7 +66,7 @@ func TestStuck(t *testing.T) {
 	})
 }
 
-// TestCloseOfAStuckSpool: it waits for the limit and tells how many lines are left.
+// TestCloseOfAStuckSpool: it waits for the limit and returns how many lines are left.
 func TestCloseOfAStuckSpool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stuck := make(chan struct{})

@@ -38,6 +38,6 @@
 //
 // The SDK's spans and its batch processor: see Cost; and the processor drops without a count. otelhttp, a handler
 // around net/http: the front is no net/http. A child span for each attempt: two or three times the cost for what an
-// event says as well. The candidates of every decision as attributes: they are in the span where server.explain_log has
-// them in the access log.
+// event records as well. The candidates of every decision as attributes: they are in the span where server.explain_log
+// has them in the access log.
 package tracing

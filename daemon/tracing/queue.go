@@ -202,9 +202,9 @@ func (q *queue) send(ctx context.Context, spare wire) wire {
 	return now.scope
 }
 
-// message returns a batch as what the SDK's client posts. Its fields are encoded already: the generated types keep
-// what they are told not to know, and write it as it is. What stands before the spans is written into the room that is
-// left for it, up to its end, so that no span is copied.
+// message returns a batch in the form that the SDK's client posts. Its fields are encoded already, and set as unknown
+// ones, which the generated types keep and write as they are. It writes what stands before the spans at the end of the
+// room left for it, so that no span is copied.
 func (q *queue) message(scope wire) *tracepb.ResourceSpans {
 	before := make(wire, 0, q.room)
 	before = append(before, q.process...)

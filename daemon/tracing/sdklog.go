@@ -10,7 +10,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/gate"
 )
 
-// hearSDK has what the SDK logs by itself go to log. The SDK has one logger a process.
+// hearSDK sends the SDK's own log lines to log. The SDK has one logger a process.
 func hearSDK(log *slog.Logger) {
 	otel.SetLogger(logr.FromSlogHandler(sdkLog{log}))
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
@@ -18,7 +18,7 @@ func hearSDK(log *slog.Logger) {
 	}))
 }
 
-// sdkLog keeps of the SDK's own lines the message alone: their attributes repeat what is wrong in
+// sdkLog keeps only the message of the SDK's own lines: their attributes repeat what is wrong in
 // OTEL_EXPORTER_OTLP_HEADERS, a secret.
 type sdkLog struct{ log *slog.Logger }
 

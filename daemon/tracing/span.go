@@ -19,7 +19,7 @@ type recording struct {
 	remote bool // the parent is the client's
 }
 
-// recordings are used again: of a request nothing is kept but bytes.
+// recordings are used again: they keep no part of a request but bytes.
 var recordings = sync.Pool{New: func() any { return new(recording) }}
 
 // desk is the memory that spans are encoded in, one after the other, and the fields that the last one had.
@@ -34,8 +34,8 @@ var desks = sync.Pool{New: func() any { return &desk{wire: make(wire, 0, 2048)} 
 // widest is the memory that desks keep of a span.
 const widest = 64 << 10
 
-// setting is what most spans have in common. Its texts are the configuration's and the program's own: none of them is
-// a part of a request, which it would keep alive.
+// setting is the fields that most spans have in common. Its texts are the configuration's and the program's own: none
+// of them is a part of a request, which it would keep alive.
 type setting struct{ method, endpoint, key, pool, strategy, module string }
 
 // settingOf returns that of a request.
@@ -138,7 +138,7 @@ func (r *recording) encode(d *desk, in *exchange.Inbound, took time.Duration, se
 	}
 }
 
-// retry appends the event of an attempt that brought nothing.
+// retry appends the event of an attempt that gave the client no answer.
 func (r *recording) retry(w *wire, failed *route.Attempt) {
 	var event wire
 	event.time(eventTime, r.began.Add(failed.After))
@@ -149,7 +149,7 @@ func (r *recording) retry(w *wire, failed *route.Attempt) {
 	w.bytes(spanEvents, event)
 }
 
-// ofRequest adds what came and what went back, but for the setting. A client's own words are cut.
+// ofRequest adds the request and the size of its answer, without the setting. A client's own words are cut.
 func (a attributes) ofRequest(in *exchange.Inbound, took time.Duration, sent int64) {
 	seen := &in.Seen
 	a.text("url.path", gate.Cut(in.Path))
@@ -160,7 +160,7 @@ func (a attributes) ofRequest(in *exchange.Inbound, took time.Duration, sent int
 	a.seconds("warmpath.seconds", took)
 }
 
-// ofDecision adds who was chosen, by whom and why.
+// ofDecision adds the chosen worker, the strategy and the reason.
 func (a attributes) ofDecision(seen *exchange.Seen) {
 	if seen.Strategy == "" {
 		return

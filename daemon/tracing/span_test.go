@@ -39,7 +39,7 @@ func TestARequestThatIsNotSampled(t *testing.T) {
 	}
 }
 
-// TestWhatSpansHaveInCommon: each says what its own request was, whatever the one before it in the same memory was.
+// TestWhatSpansHaveInCommon: each span has its own request's fields, whatever the one before it in that memory had.
 func TestWhatSpansHaveInCommon(t *testing.T) {
 	c := newCollector(t)
 	tr, _ := tracing(t, c.URL, 1)

@@ -17,7 +17,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/exchange"
 )
 
-// Config is where spans go. Its zero value is off.
+// Config sets where spans go. Its zero value is off.
 type Config struct {
 	Endpoint string  // URL of the collector's OTLP/HTTP; without a path /v1/traces is meant. "" = off
 	Sample   float64 // share of the requests without a traceparent, 0 to 1
@@ -43,8 +43,8 @@ type pipe struct {
 	queue   *queue
 }
 
-// Configure makes c what is in force. What is wrong with it is logged, and nothing is traced then: a request is worth
-// more than its span. version is the binary's.
+// Configure puts c in force. It logs an error in c, and nothing is traced then: a request is worth more than its span.
+// version is the binary's.
 func (t *Tracer) Configure(c Config, version string, log *slog.Logger) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -16,8 +16,8 @@ import (
 	"testing"
 )
 
-// cpu reports the CPU time of the process an operation, the test's worker included: unlike wall time it says the same on a
-// busy machine. Call it before the loop and its result after.
+// cpu reports the CPU time of the process an operation, the test's worker included: unlike wall time it is the same on
+// a busy machine. Call it before the loop and its result after.
 func cpu(b *testing.B) (report func()) {
 	used := func() int64 {
 		var u syscall.Rusage
@@ -175,7 +175,7 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// BenchmarkOpenStreams tells what the process holds for a stream that is waited on; the worker's side is in it.
+// BenchmarkOpenStreams reports the memory of a stream that is waited on; the worker's side is in it.
 func BenchmarkOpenStreams(b *testing.B) {
 	url := rawWorker(b, func(c *net.TCPConn, br *bufio.Reader, _ int) {
 		if readRequest(br) == nil {

@@ -2,7 +2,7 @@ package upstream
 
 import "io"
 
-// framing is how the end of a body is found.
+// framing is the way to find the end of a body.
 type framing uint8
 
 const (

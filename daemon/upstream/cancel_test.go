@@ -81,8 +81,8 @@ func TestCloseKeepsAConnectionWhoseAnswerHasCome(t *testing.T) {
 
 var hammer = flag.Int("hammer", 1500, "how many streams TestAbortHammer aborts")
 
-// Streams are aborted at random moments, by the context from another goroutine and by Close, among plain requests on the
-// same pool. No answer may ever hold a byte of another one: each says to which request it belongs.
+// Streams are aborted at random moments, by the context from another goroutine and by Close, among plain requests on
+// the same pool. No answer may ever hold a byte of another one: each names its request.
 func TestAbortHammer(t *testing.T) {
 	url := rawWorker(t, func(c *net.TCPConn, br *bufio.Reader, _ int) { echo(c, br) })
 	settles(t, func() {

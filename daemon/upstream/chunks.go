@@ -180,7 +180,7 @@ func (c *chunks) size(b byte) (ok bool) {
 	return c.aside <= 15
 }
 
-// dropped counts a byte that no reader gets. It is false when there are too many.
+// dropped counts a byte that no reader gets. It returns false when there are too many.
 func (c *chunks) dropped(b byte) (ok bool) {
 	c.aside++
 	return c.aside <= maxAside && inValue[b]

@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// Life is a context that reports its end to one listener by a call. Do uses that in place of [context.AfterFunc], which
-// costs allocations and locks at each request. All its methods may be called from anywhere.
+// Life is a context that calls one listener at its end. Do uses that in place of [context.AfterFunc], which costs
+// allocations and locks at each request. All its methods may be called from anywhere.
 type Life interface {
 	context.Context
 
@@ -17,11 +17,11 @@ type Life interface {
 	Forget(h Hearer)
 }
 
-// Hearer is called when a context has ended. Ended is short, and must not ask the context anything.
+// Hearer takes the end of a context. Ended is short, and must call no method of the context.
 type Hearer interface{ Ended() }
 
-// claim decides who may close the connection of an exchange: the one that swaps it for nil, Ended or the exchange's
-// own end. So a cancel that comes late finds nil, never a connection that serves another request.
+// claim decides who may close the connection of an exchange: the one that swaps it for nil, Ended or the exchange's own
+// end. So a cancel that comes late finds nil, never a connection that serves another request.
 type claim struct {
 	ctx  context.Context
 	life Life        // ctx, if it is one and still calls Ended
@@ -31,7 +31,7 @@ type claim struct {
 	canceled atomic.Bool
 }
 
-// begin has Ended called when ctx ends, until forget.
+// begin makes the context call Ended when it ends, until forget.
 func (c *claim) begin(ctx context.Context) {
 	c.ctx = ctx
 	if l, ok := ctx.(Life); ok {
@@ -50,7 +50,7 @@ func (c *claim) hold(cn *conn) {
 	}
 }
 
-// release returns the connection to the caller, whose it is from then on. It returns nil if somebody else has it.
+// release returns the connection, which is the caller's from then on. It returns nil if Ended has taken it.
 func (c *claim) release() *conn { return c.held.Swap(nil) }
 
 // Ended closes the connection at any time, from any goroutine. It implements [Hearer].
@@ -62,7 +62,7 @@ func (c *claim) Ended() {
 	}
 }
 
-// forget ends begin.
+// forget ends what begin began.
 func (c *claim) forget() {
 	if c.life != nil {
 		c.life.Forget(c)
@@ -72,7 +72,7 @@ func (c *claim) forget() {
 	}
 }
 
-// cause returns why the exchange was ended from outside.
+// cause returns why the context or its holder ended the exchange.
 func (c *claim) cause() error {
 	if err := c.ctx.Err(); err != nil {
 		return err

@@ -18,9 +18,9 @@ func New(c Config) (*Client, error) {
 }
 
 // Do sends r and waits for the head of the answer. If ctx ends, at any time until the response has ended, the
-// connection is closed, which makes the worker stop. A pooled connection that dies without one byte of an answer is
-// replaced once by a fresh one. For what an error means to a repeat see [NotSent] and [Unanswered]. An error that
-// came of a time limit is a net.Error with Timeout.
+// connection is closed, which makes the worker stop. Do replaces once, by a fresh connection, a pooled one that dies
+// without one byte of an answer. For what an error means to a repeat see [NotSent] and [Unanswered]. The error of a
+// time limit is a net.Error with Timeout.
 func (c *Client) Do(ctx context.Context, r *Request) (*Response, error) {
 	x := new(Response)
 	if err := c.DoInto(ctx, r, x); err != nil {

@@ -13,7 +13,7 @@ import (
 
 func reset(c *net.TCPConn) { c.SetLinger(0) }
 
-// silent says no more until the client has closed.
+// silent sends no more until the client has closed.
 func silent(c *net.TCPConn) { io.Copy(io.Discard, c) }
 
 func TestFramings(t *testing.T) {
@@ -68,7 +68,7 @@ func TestHeadHasNoBody(t *testing.T) {
 	}
 }
 
-// Each of these is an error, told apart, and its connection is never used again.
+// Each of these is an error of its own, and its connection is never used again.
 func TestFaults(t *testing.T) {
 	const cl, ch = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 	end := func(*net.TCPConn) {}

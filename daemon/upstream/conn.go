@@ -25,8 +25,8 @@ type conn struct {
 	silent bool // no byte of an answer has come on it since the request
 }
 
-// counts is what has happened so far to the connections of a client. Only tests read it: a connection that is lost,
-// or given to two, shows here first.
+// counts counts what has happened to the connections of a client. Only tests read it: a connection that is lost, or
+// given to two, shows here first.
 type counts struct{ open, dials, reused, replaced, canceled atomic.Int64 }
 
 // newConn takes over tcp, and secure on it unless that is nil.
@@ -39,15 +39,14 @@ func newConn(tcp *socket.Conn, secure *tls.Conn, hostLine string, counts *counts
 	return cn
 }
 
-// close closes the connection. It is called once. TLS sends no close_notify: that may block on a worker that reads
-// nothing.
+// close closes the connection; call it once. TLS sends no close_notify: that may block on a worker that reads nothing.
 func (cn *conn) close() {
 	cn.counts.open.Add(-1)
 	cn.tcp.Close()
 }
 
-// arm sets the deadline to d from now, or lets a former one stand that is at most an eighth of d later: a stream that
-// flows sets one every d/8 instead of one each read.
+// arm sets the deadline to d from now. It keeps the deadline in force if that is at most an eighth of d later: so a
+// stream that flows sets one every d/8 instead of one each read.
 func (cn *conn) arm(now time.Time, d time.Duration) {
 	if left := cn.deadline.Sub(now); left >= d && left <= d+d/8 {
 		return
@@ -74,7 +73,8 @@ func (cn *conn) write(head, body []byte) error {
 	return err
 }
 
-// maxCopied is up to where a body is copied behind its head instead of sent by a vector: 1 KiB costs 20 ns to copy.
+// maxCopied is the most of a body that is copied behind its head instead of sent by a vector: 1 KiB costs 20 ns to
+// copy.
 const maxCopied = 2 << 10
 
 var heads = sync.Pool{New: func() any { b := make([]byte, 0, 4<<10); return &b }}
@@ -122,7 +122,7 @@ func (cn *conn) readStart() (start, error) {
 	return cn.readHeld()
 }
 
-// readHeld is readStart where the wait needs a buffer.
+// readHeld is readStart for a connection whose wait needs a buffer.
 func (cn *conn) readHeld() (start, error) {
 	block := blocks.Get().(*[blockSize]byte)
 	n, err := cn.net.Read(block[:])

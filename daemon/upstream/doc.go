@@ -3,26 +3,25 @@
 // # Contract
 //
 // A [Client] belongs to one worker. Do sends a request and returns when the head of the final answer is there. The
-// body is then read from [Response], what one read of the connection gave at a time. Whatever way a response ends,
-// Close must be called: it closes the connection of an answer that has not come to its end, which makes the worker
-// stop. An answer that ends too early is io.ErrUnexpectedEOF, never io.EOF. Everything is done by the caller's
-// goroutine. Only a request over 64 KiB has a second one, until its answer begins.
+// caller then reads the body from [Response], what one read of the connection gave at a time. Whatever way a response
+// ends, the caller must call Close: it closes the connection of an answer that has not come to its end, which makes the
+// worker stop. An answer that ends too early is io.ErrUnexpectedEOF, never io.EOF. The caller's goroutine does
+// everything. Only a request over 64 KiB has a second one, until its answer begins.
 //
 // # What may be repeated
 //
-// A connection from the pool may have died a moment ago. Before use a read that does not wait finds what is known to
-// be dead, and bytes that nobody asked for. What dies later, without one byte of an answer, is replaced once by a
-// fresh connection: another one of the pool might be as dead. From the first byte on nothing is repeated. A request
-// with a Tail cannot be sent twice, so it begins on a fresh connection. [NotSent] and [Unanswered] say what a caller
-// may repeat at another worker.
-//
+// A connection from the pool may have died a moment ago. Before use a read that does not wait finds a connection that
+// is known to be dead, and bytes that answer no request. A connection that dies later, without one byte of an answer,
+// is replaced once by a fresh one: another one of the pool might be as dead. From the first byte on nothing is
+// repeated. A request with a Tail cannot be sent twice, so it begins on a fresh connection. [NotSent] and
+// [Unanswered] report what a caller may repeat at another worker.
 // # Why not a library
 //
-// fasthttp's client puts an aborted stream back into its pool, where the next request reads the rest of somebody
-// else's answer. It ends a truncated stream cleanly, loses every second request on a stale connection, and takes 103
-// for the final answer. net/http does none of these, but costs two goroutines and 27 KB a stream, and most of the CPU
-// of a proxy. Both follow HTTP where a router has to be stricter: who takes a bare LF for a line's end, or one of two
-// lengths, can be made to see another answer than the worker's.
+// fasthttp's client puts an aborted stream back into its pool, where the next request reads the rest of somebody else's
+// answer. It ends a truncated stream cleanly, loses every second request on a stale connection, and takes 103 for the
+// final answer. net/http does none of these, but costs two goroutines and 27 KB a stream, and most of the CPU of a
+// proxy. Both follow HTTP where a router has to be stricter: a reader that takes a bare LF for a line's end, or one of
+// two lengths, can be made to see another answer than the worker's.
 //
 // A small request and its answer cost 1.3 times the CPU of bare sockets without HTTP, fasthttp's client 1.6 times,
 // net/http's 3.3 times (BenchmarkSmall). A stream that waits holds 1.3 KB of heap (BenchmarkOpenStreams), and no
@@ -50,6 +49,6 @@
 // Why 3.5 s of idle time? uvicorn closes after 5.0 s, and a request sent into that moment is lost if it may not be
 // repeated.
 //
-// Why is TLS closed without a farewell? It would wait for a worker that takes nothing. A worker that is cut off
-// stops, which is the purpose. A connection is never half-closed either: vLLM takes that for a client that left.
+// Why does TLS send no close_notify? It would wait for a worker that takes nothing. A worker that is cut off stops,
+// which is the purpose. A connection is never half-closed either: vLLM takes that for a client that left.
 package upstream

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// pieceSize is how much of a Tail is held at a time.
+// pieceSize bounds how much of a Tail is held at a time.
 const pieceSize = 32 << 10
 
 // pieceFrame is the room before a piece for its chunk size: 5 hex digits and CR LF.
@@ -20,8 +20,8 @@ var pieces = sync.Pool{New: func() any { return new([pieceFrame + pieceSize + 2]
 
 var longAgo = time.Unix(1, 0)
 
-// lastWords is how long an answer is still waited for after sending failed. It can only be here already. A worker that
-// refused early and closed has said why.
+// lastWords is how long exchange waits for an answer after sending failed. The answer can only be here already: a
+// worker that refused early and closed has sent its reason.
 const lastWords = time.Second
 
 // upload sends a long request.
@@ -32,8 +32,8 @@ type upload struct {
 	stopped atomic.Bool
 }
 
-// exchange sends the request while readHead waits for the answer, which may come early: a refusal. Reading is the
-// second goroutine's, so that Tail is read by the caller's alone. whole is false if not all of the request was sent.
+// exchange sends the request while readHead waits for the answer, which may come early: a refusal. A second goroutine
+// reads, so that only the caller's own reads Tail. whole is false if not all of the request was sent.
 func (u *upload) exchange(wait time.Duration, readHead func() error) (whole bool, err error) {
 	cn := u.conn
 	cn.net.SetReadDeadline(time.Time{}) // there is nothing to wait for before it is sent

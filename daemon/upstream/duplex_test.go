@@ -117,8 +117,8 @@ func (s *slowTail) Read(p []byte) (int, error) {
 	return 1, nil
 }
 
-// A worker that refuses a request before it has come to its end is heard at once: whether it goes on reading, reads no
-// more, or closes.
+// The client reads at once a refusal that comes before the end of its request, whether the worker goes on reading,
+// reads no more, or closes.
 func TestEarlyAnswer(t *testing.T) {
 	const refusal = "HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nno!"
 	hold := make(chan struct{})

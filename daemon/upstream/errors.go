@@ -17,13 +17,13 @@ var ErrStalled = errors.New("upstream: the worker sent or took nothing within th
 // request break off.
 var ErrTail = errors.New("upstream: the rest of the request's body could not be read")
 
-// errGivenUp is returned when [Hearer].Ended was called although the context goes on: this exchange alone was given up.
+// errGivenUp is returned when [Hearer].Ended was called although the context goes on: only this exchange was given up.
 var errGivenUp = errors.New("upstream: the exchange was given up")
 
 // errStale is returned for a pooled connection that was dead before anything was sent on it.
 var errStale = errors.New("the connection was closed while it was idle")
 
-// errAnswer is what every breach of HTTP/1.1 by a worker wraps.
+// errAnswer is wrapped by the error for every breach of HTTP/1.1 by a worker.
 var errAnswer = errors.New("the worker's answer is not valid HTTP/1.1")
 
 // NotSent reports whether err came before any byte of the request reached the worker, so that a repeat cannot run
@@ -66,16 +66,16 @@ type sendFailure struct{ err error }
 func (f *sendFailure) Error() string { return f.err.Error() }
 func (f *sendFailure) Unwrap() error { return f.err }
 
-// errClosed is what Read gives after Close.
+// errClosed is Read's error after Close.
 var errClosed = errors.New("upstream: the response was closed")
 
-// isTimeout tells a passed deadline from a broken connection.
+// isTimeout reports whether err is a passed deadline and not a broken connection.
 func isTimeout(err error) bool {
 	var t net.Error
 	return errors.As(err, &t) && t.Timeout()
 }
 
-// early is the error of a connection that ended inside an answer.
+// early returns the error of a connection that ended inside an answer.
 func early(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF

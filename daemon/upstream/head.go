@@ -58,8 +58,8 @@ type head struct {
 }
 
 // headEnd looks for the empty line in b. line is where the line begins up to which b was looked at before. It returns
-// the end of the head, 0 if there is more to come, and the new line. A line feed without a carriage return is a
-// fault: who takes both for a line's end sees another head than who does not.
+// the end of the head, 0 if there is more to come, and the new line. A line feed without a carriage return is a fault:
+// a reader that takes both for a line's end sees another head than one that does not.
 func headEnd(b []byte, line int) (end, next int, err error) {
 	for {
 		i := bytes.IndexByte(b[line:], '\n')

@@ -93,7 +93,7 @@ func FuzzHead(f *testing.F) {
 	})
 }
 
-// stricter are the refusals of net/http that change neither where an answer ends nor what it says.
+// stricter are the refusals of net/http that change neither where an answer ends nor its content.
 func stricter(err error) bool {
 	return strings.Contains(err.Error(), "bad trailer key")
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/socket"
 )
 
-// Config is how a worker is reached. The zero value of a field means its default. HeaderTimeout and ChunkTimeout may
+// Config sets how to reach a worker. The zero value of a field means its default. HeaderTimeout and ChunkTimeout may
 // take an eighth longer.
 type Config struct {
 	URL            string        // scheme://host:port of the worker, without a path; http or https
@@ -114,8 +114,8 @@ func (p *pool) dial(ctx context.Context) (*conn, error) {
 	return newConn(tcp, secure, p.hostLine, &p.counts), nil
 }
 
-// take returns an unused connection for r that is alive, or that finds out when r is sent on it. It returns nil if
-// there is none, and for a request that cannot be sent twice.
+// take returns an unused connection for r that is alive, or that shows that it is not when r is sent on it. It returns
+// nil if there is none, and for a request that cannot be sent twice.
 func (p *pool) take(r *Request, now time.Time) *conn {
 	for r.Tail == nil {
 		cn := p.idle.take(now)

@@ -9,7 +9,7 @@ import (
 )
 
 // firstRead is the first read of an answer, on the raw descriptor. The wait before it may be a prefill of minutes, so
-// its buffer is taken only once there is something to read. It also finds out whether an unused connection is dead.
+// it takes its buffer only once there is something to read. It also finds out whether an unused connection is dead.
 type firstRead struct {
 	raw     syscall.RawConn
 	plain   bool // what is read from raw is what the worker wrote: no TLS
@@ -98,8 +98,8 @@ func (f *firstRead) ask(r *Request) (start, error) {
 	return f.result()
 }
 
-// send is what the wait of ask calls. Its first call probes a suspect connection and sends the request. The others,
-// and the first on a fresh connection, read: a worker that takes no more connections may have answered already.
+// send is called by the wait of ask. Its first call probes a suspect connection and sends the request. The others, and
+// the first on a fresh connection, read: a worker that takes no more connections may have answered already.
 func (f *firstRead) send(fd uintptr) bool {
 	r := f.request
 	if r == nil {
@@ -119,8 +119,8 @@ func (f *firstRead) send(fd uintptr) bool {
 	return !f.suspect && f.try(fd)
 }
 
-// alive reports whether an unused connection may carry a request: it is open, and nothing has come on it that nobody
-// asked for.
+// alive reports whether an unused connection may carry a request: it is open, and no bytes have come on it that answer
+// no request.
 func (f *firstRead) alive() bool {
 	return f.raw.Read(f.probeFunc) == nil && f.quiet
 }

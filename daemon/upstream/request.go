@@ -115,7 +115,7 @@ func (r *Request) check() error {
 	return nil
 }
 
-// reserved reports the fields that fix where a request ends and for whom it is.
+// reserved reports whether the field fixes where a request ends or which host it is for.
 func reserved(name string) bool {
 	switch len(name) {
 	case len("Host"):

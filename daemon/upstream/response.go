@@ -19,14 +19,14 @@ type Response struct {
 	rest  []byte // came with the head and is not read yet
 	body  body
 	keep  bool          // the connection may serve another request
-	pause time.Duration // as SetChunkTimeout said; 0 = the client's
-	err   error         // what Read gives from now on
+	pause time.Duration // by SetChunkTimeout; 0 = the client's
+	err   error         // the error that Read returns from now on
 
 	fields [6]Field // room for Header: vLLM sends 4
 }
 
-// Read reads the body: what one read of the connection gave, without the chunk framing. io.EOF comes only at its
-// announced end, with the last bytes or after them; a connection that ends before is io.ErrUnexpectedEOF.
+// Read reads the body: the bytes of one read of the connection, without the chunk framing. io.EOF comes only at the
+// body's announced end, with the last bytes or after them; a connection that ends before is io.ErrUnexpectedEOF.
 func (x *Response) Read(p []byte) (int, error) {
 	if x.err != nil || len(p) == 0 {
 		return 0, x.err
@@ -62,7 +62,7 @@ func (x *Response) buffered(p []byte) (int, error) {
 // direct reads from the connection straight into p and takes the framing off in place.
 func (x *Response) direct(p []byte) (int, error) {
 	if x.body.framed == byLength && int64(len(p)) > x.body.left {
-		p = p[:x.body.left] // what comes behind it is not ours to read
+		p = p[:x.body.left] // the bytes behind it are not ours to read
 	}
 	x.conn.arm(time.Now(), positive(x.pause, x.pool.config.ChunkTimeout))
 	n, err := x.conn.net.Read(p)
@@ -74,7 +74,7 @@ func (x *Response) direct(p []byte) (int, error) {
 	return got, err
 }
 
-// broken returns what the end of a connection means inside a body.
+// broken returns the error for a connection that ended inside a body.
 func (x *Response) broken(err error) error {
 	switch {
 	case x.canceled.Load():
@@ -88,8 +88,8 @@ func (x *Response) broken(err error) error {
 	return early(err)
 }
 
-// Close ends the exchange. If the body was not read to its end, nor has come already, the connection is closed, which
-// makes the worker stop.
+// Close ends the exchange. If the rest of the body has neither been read nor come already, it closes the connection,
+// which makes the worker stop.
 func (x *Response) Close() error {
 	for x.err == nil && len(x.rest) > 0 && x.body.framed != byClose {
 		_, x.err = x.buffered(x.rest) // in place

@@ -57,7 +57,7 @@ func readRequest(br *bufio.Reader) error {
 	return err
 }
 
-// client keeps idle connections for a minute unless told otherwise: a slow machine may take over 3.5 s.
+// client keeps idle connections for a minute unless c sets another time: a slow machine may take over 3.5 s.
 func client(t testing.TB, c Config) *Client {
 	t.Helper()
 	c.IdleTimeout = positive(c.IdleTimeout, time.Minute)

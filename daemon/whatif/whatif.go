@@ -1,8 +1,8 @@
-// Package whatif says where a request would go, by each strategy, without sending it.
+// Package whatif answers where a request would go, by each strategy, without sending it.
 //
-// The pool's own strategy is asked as it serves. Those that serve another pool or none are loaded for the question and
-// closed after it, so that none of them keeps memory while nobody asks; the compiled modules are cached, and the load
-// takes some 10 ms each. Questions wait for one another: a box on a page is no load test.
+// It asks the pool's own strategy as it serves. It loads those that serve another pool or none for the question and
+// closes them after it, so that none of them keeps memory while nobody asks; the compiled modules are cached, and the
+// load takes some 10 ms each. Questions wait for one another: a box on a page is no load test.
 //
 // A question's prompt is read, hashed and forgotten: it enters no index, no log and no record.
 //
@@ -25,8 +25,8 @@ import (
 
 // Question is a request that is not to be sent.
 type Question struct {
-	Path    string          `json:"path"`    // "" = as the body looks
-	Session string          `json:"session"` // as the configured header would say; "" = none
+	Path    string          `json:"path"`    // "" = guessed from the body
+	Session string          `json:"session"` // the value that the configured header would have; "" = none
 	Body    json.RawMessage `json:"body"`
 }
 
@@ -39,13 +39,13 @@ type Lab struct {
 	mu sync.Mutex // one question at a time
 }
 
-// Answer is what would be decided, and which strategies could not be asked.
+// Answer has the decisions, and the strategies that could not be asked.
 type Answer struct {
 	exchange.Preview
 	Failed []string `json:"failed,omitempty"`
 }
 
-// errBody says what a question needs.
+// errBody names what a question needs.
 var errBody = errors.New(`send {"body": {the request, as a client would send it}, "path": "/v1/chat/completions"}`)
 
 // Ask answers a question.
@@ -103,7 +103,7 @@ func everybody() *gate.Caller {
 // pathOf guesses where a body belongs.
 func pathOf(body []byte) string {
 	var has map[string]json.RawMessage
-	_ = json.Unmarshal(body, &has) // one that is no JSON goes on to a worker, whose answer says so
+	_ = json.Unmarshal(body, &has) // one that is no JSON goes on to a worker, whose answer is the error
 	for _, guess := range []struct{ field, path string }{
 		{"messages", "/v1/chat/completions"}, {"prompt", "/v1/completions"}, {"query", "/v1/rerank"},
 		{"documents", "/v1/rerank"}, {"instructions", "/v1/responses"}, {"max_output_tokens", "/v1/responses"},

@@ -18,7 +18,7 @@ func chat(mark string, stream bool) string {
 		`tell me about it"}]}`, stream, mark, rand.Uint64())
 }
 
-// newMark is a mark that is used once.
+// newMark returns a mark that is used once.
 func newMark() string { return fmt.Sprintf("m%016x", rand.Uint64()) }
 
 // plain is a request for one JSON.
@@ -32,7 +32,7 @@ func streaming(mark string, chunks int, gap time.Duration, query string) []byte 
 		chat(mark, true))
 }
 
-// good tells whether an answer is whole, 200 and its own.
+// good reports whether an answer is whole, 200 and its own.
 func good(a wire.Answer, mark string) bool {
 	return a.Err == nil && a.Status == 200 && bytes.Contains(a.Body, []byte(`"id":"`+mark+`"`)) &&
 		foreign(a.Body, mark) == ""
@@ -65,12 +65,12 @@ type seen struct {
 	err     error
 }
 
-// fine is a stream that came whole.
+// fine reports whether a stream came whole.
 func (s seen) fine() bool {
 	return s.status == 200 && s.done && s.whole && !s.errored && s.events > 0 && s.foreign == ""
 }
 
-// told is a stream that broke as promised: an error event, no [DONE], no clean end.
+// told reports whether a stream broke as promised: an error event, no [DONE], no clean end.
 func (s seen) told() bool { return s.errored && !s.done && !s.whole && s.foreign == "" }
 
 func (s seen) String() string {
@@ -78,8 +78,8 @@ func (s seen) String() string {
 		s.done, s.whole, s.err)
 }
 
-// watch sends a request for a stream on a connection of its own and reads to the end. each, if not nil, is called after
-// each piece and may end it by closing.
+// watch sends a request for a stream on a connection of its own and reads to the end. It calls each, if not nil, after
+// each piece; each may end it by closing.
 func watch(addr string, request []byte, mark string, each func(*wire.Conn, *seen)) (s seen) {
 	defer func() { s.end = time.Now() }()
 	c, err := wire.Dial(addr)

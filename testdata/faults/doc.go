@@ -3,7 +3,7 @@
 //	go run ./testdata/faults -bin bin/warmpath   # -quick: under 2 minutes and no nginx; -run REGEXP; -soak 3m
 //	{"fault":"kill -9 of one of 4 workers","figure":"lost 0 of 50; ...","pass":"...","ok":true}
 //
-// The exit status is 1 if a check failed. Lines with "peer" tell what nginx or haproxy did on the same fault; they
+// The exit status is 1 if a check failed. Lines with "peer" show what nginx or haproxy did on the same fault; they
 // never fail the run.
 //
 // Workers are package wire's: in this process where a fault can be played, processes of their own where a signal is

@@ -10,7 +10,7 @@ import (
 	"github.com/warmpath/warmpath/testdata/faults/probes"
 )
 
-// frame sends each probe and tells which reached the worker, and which were answered as if they were sound.
+// frame sends each probe. It returns which reached the worker, and which were answered as if they were sound.
 func frame(addr string, asked func() int64, all []probes.Probe) (reached, answered, echoed []string) {
 	for _, p := range all {
 		before := asked()
@@ -29,7 +29,7 @@ func frame(addr string, asked func() int64, all []probes.Probe) (reached, answer
 }
 
 func checkFraming(l *lab) (verdict, error) {
-	var heard atomic.Int64 // whole requests and what was none, but for those the routers make themselves
+	var heard atomic.Int64 // whole requests and garbage, except those that the routers make themselves
 	n, err := l.startNode(&node{at: func(string) { heard.Add(1) }})
 	if err != nil {
 		return verdict{}, err

@@ -49,10 +49,10 @@ func leave(addr string, n *node, streamed bool) (time.Duration, error) {
 // soonGone is the mark of a client that leaves, at the 99th percentile.
 const soonGone = 5 * time.Millisecond
 
-// checkGone has clients leave through the daemon and, in turn with them, through a plain relay in a process of its
-// own. The machine stops any process now and then; how often that alone takes more than 5 ms, the relay tells. At
-// most 1 % more of the daemon's may: on a machine with nothing else to do that is the p99. If the mark is missed
-// after a round, there are more, ten at most, judged together with those before.
+// checkGone lets clients leave through the daemon and, in turn with them, through a plain relay in a process of its
+// own. The machine stops any process now and then; the relay shows how often that alone takes more than 5 ms. At most 1
+// % more of the daemon's may: on a machine with nothing else to do that is the p99. If the mark is missed after a
+// round, there are more, ten at most, judged together with those before.
 func checkGone(l *lab) (verdict, error) {
 	r, nodes, err := l.inFront(1, "", "")
 	if err != nil {
@@ -92,7 +92,7 @@ func checkGone(l *lab) (verdict, error) {
 	return say(ok && free, "%sin flight 0 %v after %s", figure, free, ms(time.Since(began)))
 }
 
-// over is the share that took longer than the mark.
+// over returns the share that took longer than the mark.
 func over(took []time.Duration, mark time.Duration) float64 {
 	n := 0
 	for _, d := range took {

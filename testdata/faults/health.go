@@ -63,7 +63,7 @@ func checkStorm(l *lab) (verdict, error) {
 		ms(wire.Quantile(plain, .99)), over(plain, soon)*100)
 }
 
-// steady sends rate requests a second until the returned function is called, which tells how many failed.
+// steady sends rate requests a second until the returned function is called, which returns how many failed.
 func steady(l *lab, addr string, rate float64, query string) (stop func() (sent, failed int64)) {
 	var sent, failed atomic.Int64
 	quit, done := make(chan struct{}), make(chan struct{})

@@ -124,7 +124,8 @@ func checkHistory(l *lab) (verdict, error) {
 		ms(w.part(0, .99)), ms(w.part(1, .99)), thawed.Seconds(), anew.Seconds())
 }
 
-// heard waits up to 5 s until each of two routers has its Redis and hears the other, and returns how long it took.
+// heard waits up to 5 s until each of two routers has its Redis and receives from the other, and returns how long it
+// took.
 func (l *lab) heard(all []*router) (took time.Duration, ok bool) {
 	began := time.Now()
 	ok = eventually(5*time.Second, func() bool {

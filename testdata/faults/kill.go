@@ -11,7 +11,7 @@ import (
 	"github.com/warmpath/warmpath/testdata/databench/wire"
 )
 
-// killed is what came of a kill.
+// killed is the result of a kill.
 type killed struct {
 	lost, broken, told, clean int
 	slowest                   time.Duration // from the kill to the end of a broken stream
@@ -109,7 +109,7 @@ func checkKill(l *lab) (verdict, error) {
 	return say(k.lost == 0 && k.broken > 0 && k.told == k.broken && k.slowest < time.Second, "%v", k)
 }
 
-// back takes a node away under load and tells how long after its return it gets a request, and how many requests
+// back takes a node away under load. It returns how long after its return it gets a request, and how many requests
 // failed.
 func back(l *lab, addr string, n *node) (again time.Duration, failed int64, err error) {
 	var bad atomic.Int64

@@ -176,7 +176,7 @@ func (r *router) held() (h held, err error) {
 	return held{int(g), r.FDs(), int(n)}, err
 }
 
-// settle waits for all daemons to be back at their baseline, and says what is wrong.
+// settle waits until all daemons are back at their baseline, and returns what is wrong.
 func (l *lab) settle() string {
 	if n := l.bad.Load(); n > 0 {
 		return fmt.Sprintf("%d upstream requests without exactly one length: %.300q", n, *l.badHead.Load())

@@ -36,8 +36,8 @@ func checkOverload(l *lab) (verdict, error) {
 			wrong.Add(1)
 		}
 	}
-	// Rounds at the peak and rounds above it take turns, and their medians are judged: what else the machine does in one
-	// of them is not the daemon's.
+	// Rounds at the peak and rounds above it take turns, and their medians are judged: so what else the machine does in
+	// one of them does not count.
 	d := pick(l, 1500*time.Millisecond, 3*time.Second)
 	var early, tried int
 	var peaks, unders, earlies []float64
@@ -71,8 +71,8 @@ func checkOverload(l *lab) (verdict, error) {
 		under*100, wire.Quantile(peaks, .5), total, wrong.Load(), early, tried, most, slots)
 }
 
-// earlyRefusals sends headers that promise a body, no body, until the overload ends, and counts the answers 429. One
-// that is let in after all gets its body late.
+// earlyRefusals sends headers that promise a body, no body, until the overload ends, and counts the answers 429. A
+// request that is let in after all gets its body late.
 func earlyRefusals(addr string, until time.Time) (early, tried int) {
 	for tried < 30 && time.Now().Before(until) {
 		tried++

@@ -54,7 +54,7 @@ func main() {
 	}
 }
 
-// check is one fault and what is to come of it.
+// check is one fault and its mark.
 type check struct {
 	name string // for -run
 	what string // the fault, as printed
@@ -63,7 +63,7 @@ type check struct {
 	calm bool // it waits more than it works: others run beside it
 }
 
-// verdict is what came of it.
+// verdict is the result of a check.
 type verdict struct {
 	figure string
 	ok     bool
@@ -149,8 +149,8 @@ func runAll(dir, bin, modules, only string, quick bool, soak time.Duration) (ok 
 	return !r.failed, nil
 }
 
-// judge runs a check. The way back to the baseline takes the idle times of connections and goroutines: it is waited for
-// beside what comes next.
+// judge runs a check. The way back to the baseline takes the idle times of connections and goroutines: judge waits for
+// it beside the next check.
 func judge(l *lab, c check, r *report, beside *sync.WaitGroup) {
 	began := time.Now()
 	v, err := c.run(l)

@@ -49,7 +49,7 @@ func TestGrown(t *testing.T) {
 	f(nil, false)
 }
 
-// TestWatch has each way in which a worker breaks a stream seen as what it is, without a daemon between.
+// TestWatch: watch sees each way in which a worker breaks a stream as what it is, without a daemon between.
 func TestWatch(t *testing.T) {
 	l := &lab{}
 	defer l.close()
@@ -92,7 +92,7 @@ func TestNamesTellChecksApart(t *testing.T) {
 	}
 }
 
-// TestStaleMeetsClosedConnections has the load of the check stale fail where nobody stands between it and the worker.
+// TestStaleMeetsClosedConnections: the load of the check stale fails where nobody stands between it and the worker.
 func TestStaleMeetsClosedConnections(t *testing.T) {
 	l := &lab{ctx: t.Context(), quick: true}
 	defer l.close()

@@ -23,7 +23,7 @@ type node struct {
 	open   atomic.Int64  // inference requests being answered
 	most   atomic.Int64  // of open, so far
 	slots  chan struct{} // nil: any number at a time; else so many, others wait
-	blocks int           // of its KV cache, as its metrics tell; 0 = wire's
+	blocks int           // of its KV cache, by its metrics; 0 = wire's
 
 	mu   sync.Mutex           // guards seen, gone
 	seen map[string]int       // marks of inference requests, and how often
@@ -82,14 +82,14 @@ func addrs(nodes []*node) (a []string) {
 func (n *node) set(fault string)    { n.fault.Store(&fault) }
 func (n *node) setHealth(is string) { n.ill.Store(&is) }
 
-// times tells how often a mark was seen.
+// times returns how often a mark was seen.
 func (n *node) times(mark string) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.seen[mark]
 }
 
-// left tells when the client of a request was seen to have left.
+// left returns when the client of a request was seen to have left.
 func (n *node) left(mark string) (at time.Time, ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -97,7 +97,7 @@ func (n *node) left(mark string) (at time.Time, ok bool) {
 	return at, ok
 }
 
-// answer answers, and keeps when it found that the client had left.
+// answer answers, and records when it found that the client had left.
 func (n *node) answer(c *wire.Call) bool {
 	keep := c.Answer()
 	if mark := c.Mark(); !keep && mark != "" {

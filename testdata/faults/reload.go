@@ -42,7 +42,7 @@ func checkSigterm(l *lab) (verdict, error) {
 	}
 	eventually(5*time.Second, func() bool { return begun.Load() == 200 })
 	r.Signal(syscall.SIGTERM)
-	// A load balancer asks on either listener; what counts is that it is told before connections are refused.
+	// A load balancer asks on either listener; it must get 503 before connections are refused.
 	told := eventually(2*time.Second, func() bool {
 		return wire.Once(r.Addr, wire.Get("/ready")).Status == 503 || wire.GetFrom(r.Admin, "/ready").Status == 503
 	})

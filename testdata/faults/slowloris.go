@@ -8,7 +8,7 @@ import (
 	"github.com/warmpath/warmpath/testdata/databench/wire"
 )
 
-// honest is what a client that does nothing wrong sees: rate requests a second for d, and how many of them fail.
+// honest sends rate requests a second for d, as a client that does nothing wrong, and returns their times and failures.
 func honest(l *lab, addr string, rate float64, d time.Duration) (took []time.Duration, failed int64) {
 	took = make([]time.Duration, int(rate*d.Seconds()))
 	var bad atomic.Int64
@@ -79,15 +79,15 @@ func checkSlowloris(l *lab) (verdict, error) {
 
 const honestRate = 300 // requests a second
 
-// quiet tells whether the daemon does next to nothing.
+// quiet reports whether the daemon does next to nothing.
 func quiet(r *router) bool {
 	used := r.CPU()
 	time.Sleep(300 * time.Millisecond)
 	return r.CPU()-used < 20*time.Millisecond
 }
 
-// stuckStreams measures the memory of a stream whose client does not read, on a daemon of its own. A first third of the
-// readers is not counted: what a daemon makes once, it makes for them.
+// stuckStreams measures the memory of a stream whose client does not read, on a daemon of its own. It does not count a
+// first third of the readers: for these the daemon makes what it makes only once.
 func stuckStreams(l *lab) (kib float64, readers int, err error) {
 	r, _, err := l.inFront(2, "", "")
 	if err != nil {

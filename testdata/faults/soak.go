@@ -24,11 +24,11 @@ const (
 	soakRate  = .7 * 4 * soakSlots / .040
 )
 
-// soakBlocks is the KV cache of each worker, as its metrics tell it: 32,768 tokens. The router's index fills up to
-// what the workers can hold; here it is full after some seconds, so that what grows in the second half is no filling.
+// soakBlocks is the KV cache of each worker, by its metrics: 32,768 tokens. The router's index fills up to what the
+// workers can hold; here it is full after some seconds, so that what grows in the second half is no filling.
 const soakBlocks = 2048
 
-// flatShare is what the memory may grow in the second half of a soak.
+// flatShare is by how much the memory may grow in the second half of a soak.
 const flatShare = .05
 
 func soakCheck(d time.Duration) check {
@@ -123,7 +123,7 @@ func (m *memory) seen() []float64 {
 	return slices.Clone(m.samples)
 }
 
-// growth is what came of the second half of some samples.
+// growth is the result of the second half of some samples.
 type growth struct {
 	quarters [4]float64 // what was held after each
 	second   float64    // by the line through the second half

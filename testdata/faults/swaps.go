@@ -115,7 +115,7 @@ path = %q
 		seen[0].Dropped, some(j.wrong))
 }
 
-// swapJudge is what the access log says of the versions.
+// swapJudge compares the versions with the access log.
 type swapJudge struct {
 	lines, canary int
 	sums          map[string]string // of the modules, by the name of their reason
@@ -146,14 +146,14 @@ func judgeSwaps(log string) (*swapJudge, error) {
 	return j, in.Err()
 }
 
-// swapLine is what of a line tells which version decided.
+// swapLine is the fields of a line that show which version decided.
 type swapLine struct {
 	ID, Model, Strategy, Reason string
 	Module                      string `json:"module_sha256"`
 	Candidates                  []struct{ Worker, Skipped string }
 }
 
-// take holds a decision to one version.
+// take checks that a decision is of one version.
 func (j *swapJudge) take(d *swapLine) {
 	j.lines++
 	if d.Strategy == "canary" {

@@ -46,7 +46,7 @@ func install(from, to string) error {
 
 var upgraded = regexp.MustCompile(`upgraded: process (\d+)`)
 
-// upgrade runs the command, and returns the pid that serves now; 0 = it was refused.
+// upgrade runs the command. It returns the pid that serves now; 0 = it was refused.
 func (l *lab) upgrade(r *router) (pid int, text string) {
 	out, err := exec.Command(l.bin, "upgrade", "--admin", r.Admin).CombinedOutput()
 	if m := upgraded.FindSubmatch(out); m != nil && err == nil {
@@ -55,7 +55,7 @@ func (l *lab) upgrade(r *router) (pid int, text string) {
 	return pid, string(out)
 }
 
-// load is what came of streams and requests.
+// load is the result of streams and requests.
 type load struct {
 	whole, cut, sent, failed int64
 	why                      []string // they were cut

@@ -29,7 +29,7 @@ func newAsker(addr string, named bool) (*asker, error) {
 	return c, nil
 }
 
-// command is the bytes of one.
+// command returns the bytes of a command.
 func command(words ...string) []byte {
 	out := fmt.Appendf(nil, "*%d\r\n", len(words))
 	for _, w := range words {
@@ -85,7 +85,7 @@ func (c *asker) block() (int, error) {
 	return fd, syscall.SetNonblock(fd, false)
 }
 
-// askNow sends a command and returns what the first read brings.
+// askNow sends a command and returns the bytes of the first read.
 func askNow(fd int, command []byte) (string, error) {
 	if _, err := syscall.Write(fd, command); err != nil {
 		return "", err

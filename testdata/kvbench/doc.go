@@ -6,19 +6,19 @@
 //
 //	make build && go run ./testdata/kvbench -bin bin/warmpath [-sizes 1048576 -clients 1]
 //
-// With -l2 it measures daemons that keep nothing in memory of their own (l1 = false), at 1, 4 and 16 MiB: one over
-// a redis-server, which other_GBps is of, one that is a member of a pool of three, and one that is no member, so that
+// With -l2 it measures daemons that keep nothing in memory of their own (l1 = false), at 1, 4 and 16 MiB: one over a
+// redis-server, whose rate is other_GBps, one that is a member of a pool of three, and one that is no member, so that
 // each of its values goes to another process, as with Redis. A put returns when L2 has the value; cpu_us is of the
 // daemon and of what is behind it.
 //
 // With -stall it measures how long EXISTS, and requests through the router, take while a Redis behind the daemon is
-// stopped for 30 s, flushed and killed: 99 of 100 EXISTS within a millisecond. A redis-server that has nothing else to
-// do is asked the same beside it: what that takes is the machine's doing.
+// stopped for 30 s, flushed and killed: 99 of 100 EXISTS within a millisecond. An idle redis-server gets the same
+// commands beside it: its times are the machine's own.
 //
 // A figure is the middle of the rounds, and the ratio that of the rounds' own ratios, as machines are noisy. The
 // client's part, two system calls a command and a copy of the value, is the same for both and counts in. limit_GBps is
-// what the same client gets of a server that does nothing but the system calls: where warmpath comes within a tenth of
-// that, the client is the limit, and all that is asked of the ratio is 1. Of shared memory limit_GBps is what the same
-// reader gets where leases are answered so: within a tenth of that nothing is asked. cpu_us is the server's time for a
+// the rate of the same client with a server that does nothing but the system calls. Where warmpath comes within a tenth
+// of that, the client is the limit, and the ratio need only be 1. For shared memory limit_GBps is the rate of the same
+// reader where leases are answered so: within a tenth of that the ratio has no mark. cpu_us is the server's time for a
 // value.
 package main

@@ -146,7 +146,7 @@ func compare(all *servers, t turn, rounds int) (set, get figure, err error) {
 	return newFigure("SET", t, sets, leastOf(t.size, 1.3)), newFigure("GET", t, gets, leastOf(t.size, 1.5)), nil
 }
 
-// leastOf: the ratios are asked at LMCache's sizes, and never less than redis-server's speed elsewhere.
+// leastOf returns the mark of the ratio: asked at LMCache's sizes, and never less than redis-server's speed elsewhere.
 func leastOf(size int, asked float64) float64 {
 	if size >= 1<<20 && size <= 16<<20 {
 		return asked

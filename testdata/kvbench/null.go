@@ -33,7 +33,7 @@ func startNull() (*server, error) {
 
 // serveNull answers SET without keeping the value and GET with the same bytes for each key: blocking system calls, one
 // write for a value, a thread a client, memory that stays in the processor's cache. A lease is of some place in the
-// segment, and its release changes nothing. What a client gets of it is the most that it can get.
+// segment, and its release changes nothing. No client can be faster than with it.
 func serveNull() error {
 	l, err := net.Listen("tcp", os.Getenv("KVBENCH_NULL"))
 	if err != nil {

@@ -119,7 +119,7 @@ func startPod(bin, dir string) (*server, error) {
 	return s, err
 }
 
-// startRedis has redis-server evict as a cache does. Its victims are the oldest of a sample, now and then one of what
+// startRedis makes redis-server evict as a cache does. Its victims are the oldest of a sample, now and then one that
 // was just put. It counts the buffers of its clients as well, 64 MiB each of those that put and get 32 MiB: without as
 // much again it evicts what they have put a moment ago.
 func startRedis(dir string) (*server, error) {

@@ -24,7 +24,7 @@ import (
 	"github.com/warmpath/warmpath/testdata/databench/proc"
 )
 
-// What is asked while an L2 is in trouble, in its worst phase.
+// The marks while an L2 is in trouble, in its worst phase.
 const (
 	existsMost = time.Millisecond     // of EXISTS, for 99 of 100
 	routeMost  = 5 * time.Millisecond // of a request's way through the router, for 99 of 100
@@ -33,7 +33,7 @@ const (
 // stall is a daemon over a Redis that gets into trouble under load. Its memory has room for a quarter of the values.
 type stall struct {
 	redis, ours *server
-	idle        *server // a Redis that is asked nothing but the same EXISTS: what the machine itself makes them wait
+	idle        *server // a Redis that gets only the same EXISTS: how long the machine itself makes them wait
 	route       string  // URL of a completion
 
 	phase atomic.Pointer[string]
@@ -64,7 +64,7 @@ type waits struct {
 	P50   float64 `json:"p50_us"`
 	P99   float64 `json:"p99_us"`
 	Max   float64 `json:"max_us"`
-	Most  float64 `json:"most_us,omitempty"` // that is asked of p99
+	Most  float64 `json:"most_us,omitempty"` // the mark of p99
 	OK    bool    `json:"ok"`
 }
 
@@ -84,7 +84,7 @@ func runStall(o options) error {
 }
 
 func measureStall(bin string, stopped time.Duration) (lines []waits, err error) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(16)) // who asks waits for no other goroutine of this program
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(16)) // the askers wait for no other goroutine of this program
 	dir, err := os.MkdirTemp("", "kvbench")
 	if err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func measureStall(bin string, stopped time.Duration) (lines []waits, err error) 
 	if err := s.put(); err != nil {
 		return nil, err
 	}
-	time.Sleep(min(stopped, warmUp)) // the daemon takes its memory meanwhile: that is not what is asked
+	time.Sleep(min(stopped, warmUp)) // the daemon takes its memory meanwhile: that is not measured
 	short := min(stopped, 5*time.Second)
 	err = s.play([]phase{
 		{name: "all is well", begin: func() error { return nil }, lasts: short},
@@ -242,7 +242,7 @@ func (s *stall) note(what string, since time.Time) {
 	of[what] = append(of[what], took)
 }
 
-// What is asked with EXISTS.
+// The places that EXISTS asks for.
 const (
 	exists       = "EXISTS"
 	existsNative = "EXISTS of a native client"
@@ -250,7 +250,7 @@ const (
 )
 
 // askExists asks for keys of memory, of L2, and of neither. A native client opens with none of the commands of a Redis
-// library: what it is promised is fetched.
+// library: a value that it was promised is fetched.
 func (s *stall) askExists(ctx context.Context, what string) error {
 	of := s.ours
 	if what == existsIdle {
@@ -278,7 +278,7 @@ func (s *stall) askExists(ctx context.Context, what string) error {
 	return nil
 }
 
-// readAndWrite is a worker beside them: its GETs may wait for L2, for as long as that is not known to be down.
+// readAndWrite is a worker beside them: its GETs may wait for L2, until the L2 is known to be down.
 func (s *stall) readAndWrite(ctx context.Context) error {
 	c, err := newAsker(s.ours.addr, true)
 	if err != nil {
@@ -321,7 +321,7 @@ func (s *stall) askRoute(ctx context.Context) error {
 	return nil
 }
 
-// lines makes the output of what was noted.
+// lines makes the output of the times.
 func (s *stall) lines() (all []waits) {
 	most := map[string]time.Duration{exists: existsMost, existsNative: existsMost,
 		"a completion, with its worker's time": routeMost}

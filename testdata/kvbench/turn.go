@@ -17,7 +17,7 @@ type turn struct {
 	budget        int64
 }
 
-// rate is what came of one direction of a turn.
+// rate is the result of one direction of a turn.
 type rate struct {
 	speed float64 // GB/s
 	cpu   float64 // microseconds of the server for a value
@@ -65,7 +65,7 @@ func cpuOf(pid int) (all time.Duration) {
 	return all
 }
 
-// each is how many values a client has.
+// each returns how many values a client has.
 func (t turn) each() int { return max(int(min(t.budget/int64(t.size), 20_000))/t.clients, 2) }
 
 func together[T any](list []T, do func(T) error) (time.Duration, error) {

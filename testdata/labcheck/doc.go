@@ -1,17 +1,18 @@
-// Command labcheck holds the lab's model to the daemon itself. The same chats are sent over HTTP to a daemon with
-// simulated workers, in real time, and run by the lab in virtual time. It prints hit rate and TTFT of both, one JSON
-// line a strategy, and fails if the hit rates are more than a point apart, or the median TTFTs more than a tenth.
-// Several loads are sent, each to a daemon of its own: which of two turns comes first is chance in real time, and of a
-// single load of 120 requests the hit rates were 1.4 points apart, in either direction. So the lab runs each load
+// Command labcheck compares the lab's model with the daemon itself. It sends the same chats over HTTP to a daemon with
+// simulated workers, in real time, and runs them in the lab in virtual time. It prints hit rate and TTFT of both, one
+// JSON line a strategy, and fails if the hit rates are more than a point apart, or the median TTFTs more than a tenth.
+// It sends several loads, each to a daemon of its own: in real time it is chance which of two turns comes first, and of
+// a single load of 120 requests the hit rates were 1.4 points apart, in either direction. So the lab runs each load
 // many times, with steps that take a little longer each time.
 //
 //	go run ./testdata/labcheck
 //
 // It takes four minutes and wants an idle machine: the daemon's side is measured by the clock.
 //
-// With -tiers it plays scenarios with a CPU tier to three daemons over HTTP: prefixaware told of the tiers, prefixaware
-// told of one cache as large as the CPU tier, and round robin, one JSON line a scenario. It fails if the first is more
-// than 5 % slower than the second, in mean or P90 of TTFT, or not better than the third. conv+cpu takes its -trace.
+// With -tiers it plays scenarios with a CPU tier to three daemons over HTTP: prefixaware with the tiers configured,
+// prefixaware with one cache as large as the CPU tier configured, and round robin, one JSON line a scenario. It fails
+// if the first is more than 5 % slower than the second, in mean or P90 of TTFT, or not better than the third. conv+cpu
+// takes its -trace.
 //
 //	go run ./testdata/labcheck -tiers G,L,syn+cpu
 package main

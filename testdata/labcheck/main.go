@@ -39,7 +39,7 @@ const (
 	nudge    = 2e-4
 )
 
-// side is what one side measured, over all seeds.
+// side is the figures of one side, over all seeds.
 type side struct {
 	Hits float64 `json:"hit_rate"`
 	P50  float64 `json:"ttft_p50"`
@@ -90,7 +90,7 @@ func main() {
 	}
 }
 
-// agree holds the lab to the daemon, prints a line a strategy and reports whether the marks are kept.
+// agree compares the lab with the daemon, prints a line a strategy and reports whether the marks are kept.
 func agree(strategies []string, first, n uint64) bool {
 	var seeds []uint64
 	for k := range n {

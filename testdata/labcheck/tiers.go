@@ -22,7 +22,7 @@ type tierTest struct {
 	seed            uint64
 }
 
-// The marks: as good as the whole tier told as one cache, and better than round robin.
+// The marks: as good as with the whole tier configured as one cache, and better than round robin.
 const (
 	asGood = 1.05
 	better = 1.0
@@ -32,7 +32,7 @@ const (
 type tierLine struct {
 	Scenario   string  `json:"scenario"`
 	Requests   int     `json:"requests"`
-	Tiers      side    `json:"prefixaware"`           // cpu_kv_tokens and shared_kv_tokens say what there is
+	Tiers      side    `json:"prefixaware"`           // cpu_kv_tokens and shared_kv_tokens are configured
 	One        side    `json:"prefixaware_kv_tokens"` // kv_tokens is the CPU tier's size
 	RoundRobin side    `json:"roundrobin"`            //
 	OverOne    float64 `json:"mean_over_kv_tokens"`   // at most 1.05

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// slice is how long the routers of one side have the requests before those of the other side get them: what else the
-// machine does meets both alike.
+// slice is how long the routers of one side have the requests before those of the other side get them: so the machine's
+// other work meets both alike.
 const slice = time.Second
 
 // side is the routers that share, or those that do not, with what they have used.
@@ -31,7 +31,7 @@ type side struct {
 	failed        atomic.Int64
 }
 
-// told is what all routers of a side have told.
+// told is what all routers of a side have published.
 type told struct{ messages, bytes int }
 
 // costs prints a row for each number of routers: the processor time of a request in the routers' processes with and
@@ -101,7 +101,7 @@ func cost(ctx context.Context, o *options, n int) (err error) {
 	return err
 }
 
-// row prints what the routers used that share, and those that do not.
+// row prints the processor time of the routers that share, and of those that do not.
 func row(n int, alone, shared *side) (err error) {
 	shared.after, err = shared.told()
 	if err != nil {
@@ -120,7 +120,7 @@ func row(n int, alone, shared *side) (err error) {
 	return nil
 }
 
-// load sends requests for a while, each to a router by chance, waits for the answers, and adds up what was used.
+// load sends requests for a while, each to a router by chance, waits for the answers, and adds up the time used.
 func (s *side) load(ctx context.Context, k *talkers, rate float64, long time.Duration) {
 	var pids []int
 	for _, r := range s.routers {
@@ -143,7 +143,7 @@ func (s *side) load(ctx context.Context, k *talkers, rate float64, long time.Dur
 	}
 	sent.Wait()
 	s.took += time.Since(began)
-	time.Sleep(60 * time.Millisecond) // until the others have heard it
+	time.Sleep(60 * time.Millisecond) // until the others have received it
 	s.requests += n
 	s.busy += time.Duration(busy.Load())
 	s.cpu += cpuOf(pids...) - before
@@ -170,7 +170,7 @@ func (s *side) post(ctx context.Context, to, body string) error {
 	return err
 }
 
-// told sums up what the routers say that they have told.
+// told sums up what the routers report that they have published.
 func (s *side) told() (t told, err error) {
 	for _, r := range s.routers {
 		resp, err := s.client.Get(r.admin + "/api/v1/routers")
@@ -210,7 +210,7 @@ func (s *side) profile(file string, seconds int) error {
 	return os.WriteFile(file, b, 0o600)
 }
 
-// cpuOf is the processor time that processes have used: that of their threads, of which Go's do not end.
+// cpuOf returns the processor time that processes have used: that of their threads, of which Go's do not end.
 func cpuOf(pids ...int) (sum time.Duration) {
 	for _, pid := range pids {
 		files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
@@ -238,7 +238,7 @@ func newTalkers(seed uint64) *talkers {
 	return &talkers{r: rand.New(rand.NewPCG(seed, 3)), chats: make([]strings.Builder, 400)}
 }
 
-// next is the body of the next turn of a chat.
+// next returns the body of the next turn of a chat.
 func (k *talkers) next() string {
 	b := &k.chats[k.r.IntN(len(k.chats))]
 	if b.Len() > 4*4000 {

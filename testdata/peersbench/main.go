@@ -65,7 +65,7 @@ func main() {
 	}
 }
 
-// scene is who routes in one run.
+// scene is the routers of one run.
 type scene struct {
 	name    string
 	routers int

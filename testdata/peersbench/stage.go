@@ -83,7 +83,7 @@ func newStage(o *options, s scene) (st *stage, err error) {
 			return st, err
 		}
 	}
-	time.Sleep(1500 * time.Millisecond) // until all have heard each other
+	time.Sleep(1500 * time.Millisecond) // until each has received the others' messages
 	return st, nil
 }
 
@@ -137,7 +137,7 @@ func (st *stage) awaitReady(r *router) error {
 	return errors.New("a router is not ready within a minute:\n" + r.out.String())
 }
 
-// spread serves the routers behind one address, each request at one of them by chance.
+// spread serves the routers behind one address, and gives each request to one of them by chance.
 func (st *stage) spread() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -169,7 +169,7 @@ func (st *stage) close() {
 	os.RemoveAll(st.dir)
 }
 
-// lag is the largest lag that a router shows now, in seconds.
+// lag returns the largest lag that a router shows now, in seconds.
 func (st *stage) lag() (most float64) {
 	for _, r := range st.routers {
 		resp, err := st.client.Get(r.admin + "/api/v1/routers")

@@ -27,7 +27,7 @@ type request struct {
 	answer int
 }
 
-// text is so many tokens of text, of 4 bytes each, the same for the same name.
+// text returns so many tokens of text, of 4 bytes each, the same for the same name.
 func text(name string, tokens int) string {
 	unit := fmt.Sprintf("%-16.16s", name)
 	var b strings.Builder
@@ -43,7 +43,7 @@ type chats struct {
 	rate                         float64
 }
 
-// requests are n of them, in the order of their times.
+// requests returns n of them, in the order of their times.
 func (c chats) requests(r *rand.Rand, n int) (all []request) {
 	at, tenants, system, turn, turns, rate := 0.0, c.tenants, c.system, c.turn, c.turns, c.rate
 	for i := 0; len(all) < n; i++ {
@@ -64,8 +64,8 @@ func (c chats) requests(r *rand.Rand, n int) (all []request) {
 	return all
 }
 
-// generators are many tenants with little in common, more work than the workers can do, and bursts of long documents
-// among chats.
+// generators returns three traffics: many tenants with little in common, more work than the workers can do, and bursts
+// of long documents among chats.
 func generators(o *options) []traffic {
 	r := rand.New(rand.NewPCG(o.seed, 5))
 	tenants := traffic{"tenants", chats{tenants: 80, system: 2000, turn: 400, turns: 4, rate: 14}.requests(r, o.requests)}
@@ -91,7 +91,7 @@ func generators(o *options) []traffic {
 // outcome is what a client saw of one request; times are the workers'.
 type outcome struct {
 	at, ttft       float64
-	late           float64 // that the client sent it
+	late           float64 // by which the client sent it
 	prompt, cached int
 	failed         string
 }

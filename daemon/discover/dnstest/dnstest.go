@@ -19,11 +19,11 @@ const (
 	TypeAAAA = 28
 )
 
-// Answer is what a server says of every name.
+// Answer is a server's answer for every name.
 type Answer struct {
 	Addrs  []string
 	Codes  map[uint16]byte // by query type: 2 = SERVFAIL, 3 = NXDOMAIN
-	Silent bool            // it says nothing
+	Silent bool            // it does not answer
 	Long   bool            // it does not fit into a datagram
 }
 

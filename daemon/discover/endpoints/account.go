@@ -22,13 +22,13 @@ import (
 // InCluster is where kubelet puts a pod's service account: token, ca.crt and namespace.
 const InCluster = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-// Service says whose endpoints to follow.
+// Service names the endpoints to follow.
 type Service struct {
 	Name      string // of the service; "" = none, or those of Selector
 	Selector  string // of the EndpointSlices' labels, in place of Name
 	Namespace string // "" = the account's
 	Port      string // name or number; "" = the first of each slice
-	API       string // "" = as the environment of a pod says
+	API       string // "" = from the environment of the pod
 	Account   string // folder; "" = InCluster
 }
 

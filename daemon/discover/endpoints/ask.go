@@ -43,19 +43,19 @@ func (r *refusal) Error() string {
 	return fmt.Sprintf("endpoints: the API server answers %d: %.300s%s", r.status, r.text, remedy)
 }
 
-// isGone reports that the versions known to us are too old: only a new list helps.
+// isGone reports whether the versions known to us are too old: only a new list helps.
 func isGone(err error) bool {
 	r, ok := errors.AsType[*refusal](err)
 	return ok && r.status == http.StatusGone
 }
 
-// needsList reports that a watch from the version known cannot succeed: it is gone, or the server calls it wrong.
+// needsList reports whether no watch from the known version can succeed: it is gone, or the server rejects it.
 func needsList(err error) bool {
 	r, ok := errors.AsType[*refusal](err)
 	return ok && (r.status == http.StatusGone || r.status == http.StatusBadRequest || r.status == http.StatusNotFound)
 }
 
-// retryAfter is how long the server asks to be left alone.
+// retryAfter returns how long the server asks clients to wait.
 func retryAfter(err error) time.Duration {
 	if r, ok := errors.AsType[*refusal](err); ok {
 		return r.after
@@ -143,7 +143,7 @@ type event struct {
 	Object json.RawMessage `json:"object"`
 }
 
-// watching is what a watch is to do.
+// watching is a watch's start and its callbacks.
 type watching struct {
 	version string
 	lasts   time.Duration
@@ -151,8 +151,8 @@ type watching struct {
 	took    func(kind string, s *slice)
 }
 
-// watch hands over each event after the version until the answer ends. It is no error if the answer ends, or breaks
-// off: the next one shows whether the server is there.
+// watch passes on each event after the version until the answer ends. It is no error if the answer ends, or breaks off:
+// the next one shows whether the server is there.
 func (d *door) watch(ctx context.Context, s Service, w watching) error {
 	ctx, stop := context.WithTimeout(ctx, w.lasts+listTimeout) // a server that forgets to end it
 	defer stop()
@@ -182,7 +182,7 @@ func (d *door) watch(ctx context.Context, s Service, w watching) error {
 	return nil
 }
 
-// take hands an event over.
+// take passes an event on.
 func (w *watching) take(line []byte) error {
 	var e event
 	if err := json.Unmarshal(line, &e); err != nil {

@@ -13,11 +13,11 @@ import (
 // Worker is a pod that answers, or did so until now.
 type Worker struct {
 	URL     string // http://ADDRESS:PORT
-	Pod     string // its name; "" = not told, or the name of an earlier one
+	Pod     string // its name; "" = not known, or the name of an earlier one
 	Leaving bool   // no new requests
 }
 
-// slice is what is read of a discovery.k8s.io/v1 EndpointSlice.
+// slice is the fields that are read of a discovery.k8s.io/v1 EndpointSlice.
 type slice struct {
 	Metadata    meta       `json:"metadata"`
 	AddressType string     `json:"addressType"` // IPv4 | IPv6 | FQDN

@@ -30,12 +30,12 @@ type Source struct {
 	version string          // to watch from; "" = list first
 	ready   map[string]bool // URLs that were ready once
 	workers []Worker
-	failing bool               // the log says so
+	failing bool               // the outage is logged
 	end     context.CancelFunc // of the watch under way
 	moved   chan struct{}      // closed when the service is another
 }
 
-// followed is a service from the moment that Follow took it: what was asked for an earlier one is in force no longer.
+// followed is a service from the moment that Follow took it: what answers a question for an earlier one is dropped.
 type followed struct {
 	Service
 	number int
@@ -71,7 +71,7 @@ func (c *Source) Follow(ctx context.Context, s Service) {
 	}
 }
 
-// Workers returns the workers as the API server said last.
+// Workers returns the workers by the API server's last answer.
 func (c *Source) Workers() []Worker {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -164,7 +164,7 @@ func (c *Source) list(ctx context.Context, s followed) error {
 	return nil
 }
 
-// took puts an event in force, and reports whether the workers are others now.
+// took applies an event, and reports whether the workers have changed.
 func (c *Source) took(s followed, kind string, one *slice) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -185,7 +185,7 @@ func (c *Source) took(s followed, kind string, one *slice) bool {
 	return c.remake()
 }
 
-// remake makes the workers of the slices, and reports whether they are others than before. The caller holds c.mu.
+// remake makes the workers of the slices, and reports whether they have changed. The caller holds c.mu.
 func (c *Source) remake() bool {
 	now := workersOf(c.slices, c.service.Port, c.ready)
 	if slices.Equal(now, c.workers) {
@@ -207,7 +207,7 @@ func (c *Source) remake() bool {
 	return true
 }
 
-// noneReady logs that nobody can serve. The caller holds c.mu.
+// noneReady logs that no worker can serve. The caller holds c.mu.
 func (c *Source) noneReady(leaving int) {
 	c.log.Warn("Kubernetes lists no ready pod: look at the pods, the selector and the port",
 		"endpoints", c.service.labels(), "port", c.service.Port, "slices", len(c.slices), "leaving", leaving)

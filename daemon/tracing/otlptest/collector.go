@@ -1,5 +1,5 @@
-// Package otlptest is a collector of OTLP over HTTP for tests: it decodes what it is sent by OpenTelemetry's own
-// generated types, and can be made to misbehave.
+// Package otlptest is a collector of OTLP over HTTP for tests: it decodes spans by OpenTelemetry's own generated types,
+// and can be made to misbehave.
 package otlptest
 
 import (
@@ -88,8 +88,8 @@ func (c *Collector) Spans() []Span {
 	return slices.Clone(c.spans)
 }
 
-// Seen returns all that came, as bytes, the header and the path of the last call, how many calls there were, and what
-// was wrong with them.
+// Seen returns all that came, as bytes, the header and the path of the last call, how many calls there were, and the
+// errors in them.
 func (c *Collector) Seen() (raw []byte, header http.Header, path string, calls int, errs []error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -117,7 +117,7 @@ func (s *Server) Fail(code int) {
 	})
 }
 
-// Set makes a slice of the service what these pods say; without pods the slice is deleted.
+// Set makes a slice of the service out of these pods; without pods it deletes the slice.
 func (s *Server) Set(service, slice string, port int, pods ...Pod) {
 	s.with(func() {
 		s.version++
@@ -138,7 +138,7 @@ func (s *Server) Set(service, slice string, port int, pods ...Pod) {
 	})
 }
 
-// Object is a slice as an API server tells it.
+// Object is a slice as an API server sends it.
 func Object(service, slice string, port, version int, pods ...Pod) map[string]any {
 	endpoints := []any{}
 	for _, p := range pods {
