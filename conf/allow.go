@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// secretHeaders carry what proves who the client is: no strategy needs them.
+// secretHeaders carry a client's credentials: no strategy needs them.
 var secretHeaders = []string{"authorization", "proxy-authorization", "cookie", "x-api-key", "api-key"}
 
-// checkAllowed reports an entry of a strategy's allow list that is no permission.
 // isHeaderName reports whether s is a header's name in lower case.
 func isHeaderName(s string) bool {
 	return s != "" && len(s) <= 128 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-_") == ""
 }
 
+// checkAllowed reports an entry of a strategy's allow list that is no permission.
 func checkAllowed(r *report, path, a string) {
 	header, ok := strings.CutPrefix(a, "headers:")
 	switch {

@@ -27,7 +27,7 @@ func TestBadWorkers(t *testing.T) {
 	})
 }
 
-// golden holds what parse says of each file of the folder to what stands in it.
+// golden compares what parse returns for each file of the folder with the error that stands in the file.
 func golden(t *testing.T, folder string, least int, parse func([]byte) error) {
 	const mark = "-- want --\n"
 	files, err := filepath.Glob("../testdata/conf/" + folder + "/*.txt")

@@ -79,7 +79,7 @@ func checkCanary(r *report, at string, c *Config, one *Canary) {
 	}
 }
 
-// checkStrategyName checks that there is a strategy of the name that stands under the key strategy of path.
+// checkStrategyName checks that there is a strategy of the name that path's key strategy holds.
 func checkStrategyName(r *report, path string, c *Config, name string) {
 	_, own := c.Strategies[name]
 	if own && !c.HasModule(name) && c.Server.StrategiesDir != "" {

@@ -50,7 +50,7 @@ func (c comparison) paths(wanted func(difference) bool) (list []string) {
 	return list
 }
 
-// walk adds what differs between the values a and b, which stand at.
+// walk adds what differs between the values a and b, whose place is at.
 func (c *comparison) walk(at difference, a, b reflect.Value) {
 	switch {
 	case readsItself(a.Type()):
@@ -142,7 +142,7 @@ func namesOf(v reflect.Value) (list []string) {
 	return list
 }
 
-// named reports whether the elements are tables with a name. Others, as canaries, are told as one.
+// named reports whether the elements are tables with a name. An array of others, as canaries, counts as one value.
 func named(t reflect.Type) bool {
 	if t.Kind() != reflect.Struct {
 		return false

@@ -26,7 +26,7 @@ func (r *report) clientTime(path string, d time.Duration) {
 	}
 }
 
-// notNegative reports a time below zero. The text zero says what zero means.
+// notNegative reports a time below zero. The text zero explains what zero means.
 func (r *report) notNegative(path string, d time.Duration, zero string) {
 	if d < 0 {
 		r.add(path, "it is negative", `write "0s" `+zero)

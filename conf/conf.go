@@ -105,7 +105,7 @@ type Pool struct {
 	InvocationPath string `toml:"invocation_path"` // where the workers take what comes in on SageMaker's paths
 	ClientRank     bool   `toml:"client_rank"`     // a client's X-data-parallel-rank holds; else it is dropped
 
-	KVEvents       string `toml:"kv_events"`        // where its workers publish, of those that do not say; see Worker
+	KVEvents       string `toml:"kv_events"`        // default of its workers' kv_events; see Worker
 	KVEventsReplay string `toml:"kv_events_replay"` // likewise
 
 	SharedTokens int     `toml:"shared_kv_tokens"` // tokens in a tier of all workers; 0 = of [kv_cache], -1 = none
@@ -125,7 +125,7 @@ type Shadow struct {
 }
 
 // Canary is a strategy that serves a part of a pool's requests. A request goes to the first canary that takes it. One
-// of Percent, Header and Key says which those are.
+// of Percent, Header and Key selects those requests.
 type Canary struct {
 	Strategy string  `toml:"strategy"` // a built-in or a key of Config.Strategies
 	Percent  float64 `toml:"percent"`  // of the sessions, and of the requests that have none
@@ -133,7 +133,8 @@ type Canary struct {
 	Key      string  `toml:"key"`      // the name of the client's key
 }
 
-// Tokens is how a strategy that goes by what the workers hold, as kvaware, gets the token ids of a prompt.
+// Tokens is how the router gets the token ids of a prompt, for a strategy that goes by what the workers hold, as
+// kvaware.
 type Tokens struct {
 	Budget     time.Duration `toml:"budget"`      // of a request's time, from its arrival; 0 = only ids that are known
 	CacheBytes int           `toml:"cache_bytes"` // of memory for the ids of texts seen
@@ -145,11 +146,11 @@ type Worker struct {
 	URL          string            `toml:"url"`           // http://HOST:PORT, without a path
 	ID           string            `toml:"id"`            // for clients and metrics; default of the URL, as w-e25838
 	MetricsURL   string            `toml:"metrics_url"`   // default URL/metrics
-	KVTokens     int               `toml:"kv_tokens"`     // KV cache in tokens, of one engine; 0 = as its /metrics say
+	KVTokens     int               `toml:"kv_tokens"`     // KV cache in tokens, of one engine; 0 = from its /metrics
 	CPUTokens    int               `toml:"cpu_kv_tokens"` // KV that its CPU memory keeps beside that, in tokens; 0 = none
 	Weight       float64           `toml:"weight"`        // share relative to the other workers
 	Cost         float64           `toml:"cost"`          // price beside the other workers, for strategies
-	DataParallel int               `toml:"data_parallel"` // engines behind url, each routed to alone; 0 = it says it
+	DataParallel int               `toml:"data_parallel"` // engines behind url, each routed to alone; 0 = as it reports
 	Labels       map[string]string `toml:"labels"`        // for strategies, as tier = "batch"; see MaxLabels
 	Drain        bool              `toml:"drain"`         // no new requests go there; a restart keeps that
 
@@ -171,7 +172,7 @@ type Strategy struct {
 	MemoryMB    int            `toml:"memory_mb"`    // of one instance, in MiB
 }
 
-// Activation is a strategy that the admin API has put in the place of the one that the file names for a pool.
+// Activation is a strategy by which the admin API has replaced the one that the file names for a pool.
 type Activation struct {
 	Strategy  string    `toml:"strategy"`
 	InsteadOf string    `toml:"instead_of"` // what the file named then; once it names another, the file's word holds

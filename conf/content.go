@@ -34,7 +34,7 @@ func read(path string, limit int) ([]byte, error) {
 	return data, nil
 }
 
-// readPEM reads a file that a key names, and reports one that cannot be read.
+// readPEM reads a file that a key names, and reports it if it cannot be read.
 func readPEM(r *report, path, file, remedy string) (data []byte, ok bool) {
 	data, err := read(file, maxPEM)
 	if err != nil {
@@ -43,7 +43,7 @@ func readPEM(r *report, path, file, remedy string) (data []byte, ok bool) {
 	return data, err == nil
 }
 
-// checkAuthorities checks a file of certificates that others are judged by.
+// checkAuthorities checks a file of certificates against which others are verified.
 func checkAuthorities(r *report, path, file string) {
 	if file == "" {
 		return

@@ -35,8 +35,8 @@
 //
 // # Why a tag for what needs a restart
 //
-// Most keys are taken up by a reload. A field that is not says reload:"restart" where it is declared, and [NeedRestart]
-// reads that by reflection. A list of comparisons kept beside the daemon's reload lost: a new key is forgotten there.
+// Most keys are taken up by a reload. A field that is not has the tag reload:"restart", and [NeedRestart] reads that by
+// reflection. A list of comparisons kept beside the daemon's reload lost: a new key is forgotten there.
 //
 // # Why polling
 //

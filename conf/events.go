@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// EventsAuto is the value of kv_events that has the workers asked where they publish.
+// EventsAuto is the value of kv_events with which the router asks each worker where it publishes.
 const EventsAuto = "auto"
 
 // Events returns where a worker of the pool publishes KV events, and where missed ones are asked for; "" = nowhere.

@@ -6,7 +6,7 @@ import "fmt"
 type History struct {
 	Redis        string `toml:"redis" reload:"restart"`          // URL; "" = that of Cache, "off" = nothing is shared
 	RedisURLFile string `toml:"redis_url_file" reload:"restart"` // or a file with the URL, if it has a password
-	SecretFile   string `toml:"secret_file" reload:"restart"`    // holds what all routers share; "" = made once in Redis
+	SecretFile   string `toml:"secret_file" reload:"restart"`    // the routers' shared secret; "" = made once in Redis
 	MaxBytes     int    `toml:"max_bytes" reload:"restart"`      // that Redis keeps of a pool
 	Name         string `toml:"name" reload:"restart"`           // of this router, for people; "" = the host's
 }
@@ -19,8 +19,8 @@ func defaultHistory() History { return History{MaxBytes: 64 << 20} }
 // minHistory holds a minute of a small fleet: less is a mistake.
 const minHistory = 1 << 20
 
-// RedisURL reads the URL of the Redis through which routers share their history, now; "" if they share none. c is where
-// it is if History does not say. An error never shows it.
+// RedisURL reads the URL of the Redis through which routers share their history, now; "" if they share none. History
+// without a URL of its own uses that of c. An error never shows it.
 func (h *History) RedisURL(c *Cache) (string, error) {
 	switch {
 	case h.Redis == HistoryOff:
@@ -31,7 +31,7 @@ func (h *History) RedisURL(c *Cache) (string, error) {
 	return c.RedisURL()
 }
 
-// Secret reads what the routers share, now; "" if Redis keeps it. An error never shows it.
+// Secret reads the secret that the routers share, now; "" if Redis keeps it. An error never shows it.
 func (h *History) Secret() (string, error) {
 	if h.SecretFile == "" {
 		return "", nil
@@ -43,10 +43,10 @@ func (h *History) Secret() (string, error) {
 	return s, nil
 }
 
-// minHistorySecret cannot be tried out; `openssl rand -hex 24` makes a good one.
+// minHistorySecret is too long to be guessed by trying; `openssl rand -hex 24` makes a good one.
 const minHistorySecret = 16
 
-// shares reports whether routers share their history through a Redis. c is where it is if History does not say.
+// shares reports whether routers share their history through a Redis. History without a URL of its own uses that of c.
 func (h *History) shares(c *Cache) bool {
 	return h.Redis != HistoryOff && h.Redis+h.RedisURLFile+c.Redis+c.RedisURLFile != ""
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Kubernetes says which pods are workers of a pool, beside those of other sources.
+// Kubernetes selects the pods that are workers of a pool, beside those of other sources.
 type Kubernetes struct {
 	Service   string `toml:"service"`   // whose ready pods are workers; "" = none, or those of Selector
 	Selector  string `toml:"selector"`  // labels of EndpointSlices, instead of Service

@@ -93,7 +93,7 @@ func checkMembers(r *report, c *L2) {
 	}
 }
 
-// isMember reports whether s says where others reach a daemon.
+// isMember reports whether s is an address at which others can reach a daemon.
 func isMember(s string) bool {
 	host, port, err := net.SplitHostPort(s)
 	return err == nil && host != "" && !strings.ContainsAny(s, "/ ") && isPort(port)

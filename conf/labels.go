@@ -22,7 +22,7 @@ func Labels(workers []Worker) []string {
 	return slices.Compact(all)
 }
 
-// checkLabels reports names and values of a worker's labels that are none.
+// checkLabels reports a worker's labels whose name or value is not allowed.
 func checkLabels(r *report, path string, labels map[string]string) {
 	const (
 		safe   = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/"

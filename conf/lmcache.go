@@ -12,7 +12,7 @@ import (
 type LMCache struct {
 	Pull        string `toml:"pull" reload:"restart"`        // the workers' controller_pull_url
 	Reply       string `toml:"reply" reload:"restart"`       // their controller_reply_url
-	Heartbeat   string `toml:"heartbeat" reload:"restart"`   // told to them when they register
+	Heartbeat   string `toml:"heartbeat" reload:"restart"`   // sent to them when they register
 	Advertise   string `toml:"advertise" reload:"restart"`   // host by which they reach it; "" = as they reached reply
 	Coordinator string `toml:"coordinator" reload:"restart"` // HTTP; the servers' --coordinator-url
 

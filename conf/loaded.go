@@ -2,8 +2,8 @@ package conf
 
 import "sync"
 
-// Loaded remembers which contents of the files are in force, so that who watches them does not load again what the
-// start, the admin API or a signal has loaded. The zero value remembers none. Safe for concurrent use.
+// Loaded remembers which contents of the files are in force, so that the watch does not load again what the start, the
+// admin API or a signal has loaded. The zero value remembers none. Safe for concurrent use.
 type Loaded struct {
 	mu  sync.Mutex // guards sum
 	sum sum        // of the file and of those that it names; zero = not known
@@ -19,8 +19,8 @@ func (l *Loaded) Load(path string, apply func(*Config) error) (*Config, error) {
 	return c, l.Apply(c, apply)
 }
 
-// Apply has apply put c into force. A file that has changed since c was loaded, and one that is refused, is not
-// remembered: who watches has it loaded once more.
+// Apply has apply put c into force. It does not remember files that have changed since c was loaded, nor files that
+// apply refused: the watch loads those once more.
 func (l *Loaded) Apply(c *Config, apply func(*Config) error) error {
 	l.remember(sum{})
 	if err := apply(c); err != nil {
@@ -33,7 +33,7 @@ func (l *Loaded) Apply(c *Config, apply func(*Config) error) error {
 	return nil
 }
 
-// Holds reports whether the files of c, which is in force, have now what was loaded.
+// Holds reports whether the files of c, which is in force, still have the contents that were loaded.
 func (l *Loaded) Holds(c *Config) bool {
 	now, ok := digest(c.Files())
 	l.mu.Lock()

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// TestLoaded: what was loaded is held until a file changes, and nothing is that was refused, or that changed while it was loaded.
+// TestLoaded: Holds is true of what was loaded until a file changes, and false of what was refused or changed during
+// the load.
 func TestLoaded(t *testing.T) {
 	dir := t.TempDir()
 	path, module := filepath.Join(dir, "warmpath.toml"), filepath.Join(dir, "mine.wasm")

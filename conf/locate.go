@@ -136,7 +136,7 @@ func (l *locator) pair(table string) {
 	}
 }
 
-// checkKeys reads a dotted key up to = or ].
+// keys reads a dotted key up to = or ].
 func (l *locator) keys() []string {
 	var keys []string
 	for {

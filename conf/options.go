@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// OptionValues returns what the pool's strategy is configured with: the options under [strategies.NAME], and over them
-// those of the pool, each as text (2.5, 10, true).
+// OptionValues returns the options of the pool's strategy: the options under [strategies.NAME], and over them those of
+// the pool, each as text (2.5, 10, true).
 func (c *Config) OptionValues(p *Pool) map[string]string {
 	all := maps.Clone(c.Strategies[p.Strategy].Options)
 	if all == nil {
@@ -31,7 +31,7 @@ func (c *Config) StrategyOf(p *Pool) Strategy {
 	return DefaultStrategy()
 }
 
-// Files lists the files of which a change is one of the configuration: Path, and the WatchedFiles.
+// Files lists the files whose change is a change of the configuration: Path, and the WatchedFiles.
 func (c *Config) Files() []string { return append([]string{c.Path}, c.WatchedFiles()...) }
 
 // digest is that of Files as Load found them. ok is false if one of them could not be read, and after Parse.
@@ -67,7 +67,7 @@ func (c *Config) WatchedFiles() []string {
 	})
 }
 
-// beside lists the strategies that a pool has beside its own, each once.
+// beside lists a pool's shadow and canary strategies, each once.
 func beside(p *Pool) []string {
 	var names []string
 	for _, s := range p.Shadow {
@@ -83,8 +83,8 @@ func beside(p *Pool) []string {
 // StoredPath is where server.strategies_dir has the module of that name.
 func (s *Server) StoredPath(name string) string { return filepath.Join(s.StrategiesDir, name+".wasm") }
 
-// HasModule reports whether there is code for a strategy: one that the file names before its module has come to
-// server.strategies_dir has none.
+// HasModule reports whether there is code for a strategy. There is none for one that the file names before its module
+// has come to server.strategies_dir.
 func (c *Config) HasModule(name string) bool {
 	return c.Strategies[name].Path != "" || slices.Contains(Builtins, name)
 }

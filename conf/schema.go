@@ -72,7 +72,8 @@ func (r *report) table(path string, v any, t reflect.Type) bool {
 // index is the place of an element in a list.
 var index = regexp.MustCompile(`\[\d+\]`)
 
-// tableFor is how the table is written that v should be. An element of a list is taken for its first key's value.
+// tableFor shows how to write the table that v should be. A text in a list is taken for the value of the table's first
+// key.
 func tableFor(path string, v any, t reflect.Type) string {
 	if !strings.HasSuffix(path, "]") {
 		return "{ key = value } or a [table]"

@@ -8,7 +8,7 @@ import (
 
 const (
 	maxSecret    = 4 << 10 // a header field of reasonable size
-	minClientKey = 8       // shorter ones can be tried out; `openssl rand -hex 24` makes a good one
+	minClientKey = 8       // shorter ones can be guessed by trying; `openssl rand -hex 24` makes a good one
 )
 
 // Secret reads the client's key, now: from its file, without one newline at the end, or from its variable. An error
@@ -125,8 +125,8 @@ func checkWorkerKey(r *report, path string, p *Pool) {
 	}
 }
 
-// either returns what stands inline or in a file, and its path in the configuration. "" = neither, or the report has
-// got what is wrong with it.
+// either returns the text that stands inline or in a file, and its path in the configuration. The text is "" if there
+// is neither, and if the report has got what is wrong with it.
 func either(r *report, at, inline, fileAt, file string) (path, text string) {
 	switch {
 	case file == "":

@@ -57,7 +57,7 @@ func shown(v reflect.Value, key string) any {
 	return v.Interface()
 }
 
-// withoutSecret returns a text without what nobody should read over a shoulder.
+// withoutSecret returns a text without its secrets, for a page that others may see.
 func withoutSecret(key, text string) string {
 	named := strings.HasSuffix(key, "_file") || strings.HasSuffix(key, "_env") // where the secret stands
 	for _, word := range []string{"password", "secret", "token", "api_key", "apikey"} {

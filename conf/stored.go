@@ -18,13 +18,13 @@ import (
 // MaxStored bounds the modules in server.strategies_dir.
 const MaxStored = 64
 
-// activationsFile keeps who was activated, beside the modules.
+// activationsFile keeps which strategies were activated, beside the modules.
 const activationsFile = "activated.toml"
 
 // maxActivations bounds that file: 1,000 pools are 150 KB.
 const maxActivations = 1 << 20
 
-// addStored adds the modules of server.strategies_dir to the strategies. A path in the file holds against the folder.
+// addStored adds the modules of server.strategies_dir to the strategies. A path in the file comes before the folder.
 func addStored(r *report, c *Config) {
 	dir := c.Server.StrategiesDir
 	if dir == "" {
@@ -65,8 +65,8 @@ func addStored(r *report, c *Config) {
 	}
 }
 
-// activate puts the activated strategies in the place of those that the file names. The file has been checked as it
-// stands: an activation without a module is no reason to refuse it.
+// activate replaces the strategies that the file names by the activated ones. The file has been checked as it stands:
+// an activation without a module is no reason to refuse it.
 func activate(r *report, c *Config) {
 	if c.Server.StrategiesDir == "" {
 		return
@@ -96,7 +96,7 @@ func activate(r *report, c *Config) {
 	}
 }
 
-// readActivations reads who was activated, by pool. A file that is not there names nobody.
+// readActivations reads which strategies were activated, by pool. Without a file there are none.
 func readActivations(dir string) (map[string]Activation, error) {
 	data, err := read(filepath.Join(dir, activationsFile), maxActivations)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -115,10 +115,11 @@ func readActivations(dir string) (map[string]Activation, error) {
 	return f.Pools, nil
 }
 
-// activating has one change of an activations file at a time.
+// activating lets one change of an activations file run at a time.
 var activating sync.Mutex
 
-// ChangeActivations rewrites who is activated: change gets the activations by pool. A Load after it takes them up.
+// ChangeActivations rewrites which strategies are activated: change gets the activations by pool. The next Load takes
+// them up.
 func ChangeActivations(dir string, change func(all map[string]Activation)) error {
 	activating.Lock()
 	defer activating.Unlock()

@@ -105,7 +105,7 @@ func checkTimes(r *report, path string, p *Pool) {
 	r.positive(child(path, "down_grace"), p.DownGrace)
 }
 
-// checkReachable reports patterns that no request can get to, since an earlier pool takes all of theirs.
+// checkReachable reports patterns that no request reaches, since an earlier pool serves every name that they fit.
 func checkReachable(r *report, c *Config, i int) {
 	r.patterns(child(elem("pools", i), "models"), c.Pools[i].Models, func(at, pattern string) {
 		for j := range i {

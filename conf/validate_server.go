@@ -113,7 +113,7 @@ func checkAccessLog(r *report, path, s string) {
 	}
 }
 
-// checkStateFile checks the file without making it: its folder must be there. shared says that routers share their
+// checkStateFile checks the file without making it: its folder must be there. shared is true if routers share their
 // history through a Redis.
 func checkStateFile(r *report, file string, shared bool) {
 	const path = "server.state_file"

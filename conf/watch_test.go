@@ -11,7 +11,7 @@ import (
 )
 
 // watched runs Watch over real files on synctest's clock. tick lets one poll pass; seen is how often changed was called
-// since Watch told of what it found first.
+// after the call for what Watch's first looks read.
 func watched(t *testing.T, files func() []string, body func(tick func(n int), seen func(want int64, when string))) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

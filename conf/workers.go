@@ -20,7 +20,7 @@ type workersFile struct {
 // error is a Problems unless the file cannot be read.
 //
 // A file without the word is an error, so that one which was cut short or is being written does not take all workers
-// away; `workers = []` says that there are none now.
+// away. `workers = []` means that there are none now.
 func LoadWorkers(path string) ([]Worker, error) {
 	data, err := readFile(path)
 	if err != nil {

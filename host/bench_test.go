@@ -47,8 +47,8 @@ func BenchmarkPickParallel(b *testing.B) {
 	}
 }
 
-// BenchmarkPickAllocating has a guest allocate 1 KiB a pick. What its instances hold at the end is told; run it for 10 million
-// picks.
+// BenchmarkPickAllocating has a guest allocate 1 KiB a pick. It reports what its instances hold at the end. Run it for
+// 10 million picks.
 func BenchmarkPickAllocating(b *testing.B) {
 	s := load(b, newHost(b, Config{}), goGuest(b), Options{Values: map[string]string{"allocate": "true"}})
 	f := frame(4, 1)

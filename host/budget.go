@@ -61,7 +61,7 @@ func newBudget(fuel, slice int64, limit, since time.Duration) budget {
 	return budget{rest: fuel - slice, slice: slice, limit: limit, since: since}
 }
 
-// startBudget is that of start code. Its first slice stands in the module itself.
+// startBudget returns the budget of start code. Its first slice stands in the module itself.
 func (p *program) startBudget() budget {
 	return newBudget(p.fuel*setupFactor, stepFuel, startTime, p.clock())
 }
@@ -90,7 +90,7 @@ func (a *allowance) beginPick(limit, since time.Duration) {
 	a.begin(newBudget(a.program.fuel, a.step(limit), limit, since))
 }
 
-// step is the size of a slice when so much time remains.
+// step returns the size of the next slice, by the time that remains.
 func (a *allowance) step(remains time.Duration) int64 {
 	n := int64(remains / 5 / worst)
 	if a.trust == trusted {

@@ -36,7 +36,7 @@ type compiler struct {
 	spare wazero.Runtime // without the cache, made when it may have failed
 }
 
-// newCompiler makes the runtime. A cache that cannot be written is warned of, and done without.
+// newCompiler makes the runtime. If it cannot write the cache, it logs a warning and goes on without one.
 func newCompiler(ctx context.Context, cfg Config) (*compiler, error) {
 	c := &compiler{cfg: cfg, limit: compileTime}
 	if cfg.CacheDir != "" && !cfg.Interpreter {
@@ -118,11 +118,12 @@ func (c *compiler) compile(ctx context.Context, wasm []byte) (wazero.Runtime, wa
 	return spare, cm, nil
 }
 
-// errGivenUp marks a compilation that was not waited for to its end.
+// errGivenUp is the error of a compilation whose end nobody waits for.
 var errGivenUp = errors.New("given up")
 
-// bounded compiles on a thread of its own, and waits until that has used its time or ctx ends. wazero cannot be stopped
-// within a function: what is given up goes on behind, at most as long as the meter has let through, and is thrown away.
+// bounded compiles on a thread of its own, and waits until that is done, has used its time or ctx ends. wazero cannot
+// be stopped within a function: a compilation that is given up goes on in the background, at most as long as the meter
+// has let through, and is thrown away.
 func (c *compiler) bounded(ctx context.Context, rt wazero.Runtime, wasm []byte) (wazero.CompiledModule, error) {
 	type outcome struct {
 		module wazero.CompiledModule

@@ -54,9 +54,10 @@ func TestConformanceCallsAll(t *testing.T) {
 	}
 }
 
-// TestFaults: each fault in the table of testdata/modules/README.md is ended by the limit that stands there, the fallback
-// answers in the same pick, after five in a row the module is set aside, and the log says pool, limit and knob. The clock stands,
-// so that each limit is the one that is meant; once more with the clock that users have, a busy machine may end it by time.
+// TestFaults: each fault in the table of testdata/modules/README.md is ended by the limit that stands there, the
+// fallback answers in the same pick, after five in a row the module is set aside, and the log names pool, limit and
+// knob. The clock stands, so that each limit is the one that is meant; once more with the clock that users have, a busy
+// machine may end it by time.
 func TestFaults(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(modules, "README.md"))
 	if err != nil {
@@ -127,7 +128,7 @@ func TestCustomSections(t *testing.T) {
 	}
 }
 
-// TestForgedRejection: what a rejection says is read within the module's memory or not at all.
+// TestForgedRejection: the host reads the text of a rejection within the module's memory, or not at all.
 func TestForgedRejection(t *testing.T) {
 	s := load(t, newHost(t, Config{Slots: 1}), wat(t, "reject_forged"), Options{})
 	r := s.Pick(frame(8, 5))
@@ -147,7 +148,7 @@ func TestFrameMoves(t *testing.T) {
 	}
 }
 
-// TestSurface: what the meter puts into a module is not told as the author's.
+// TestSurface: Surface does not list what the meter puts into a module.
 func TestSurface(t *testing.T) {
 	s := load(t, newHost(t, Config{Slots: 1}), wat(t, "logs"), Options{})
 	if f := s.Surface(); !slices.Equal(f.Imports, []string{"warmpath_v1.log"}) || !slices.Contains(f.Exports, "wp_pick") {

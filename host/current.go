@@ -24,8 +24,9 @@ func (c *Current) Pick(f *Frame) Result {
 	}
 }
 
-// Ask has s pick, which Strategy returned a moment before. If s was replaced and closed in that moment, nobody has
-// picked: next is then what serves now, for a caller that fills f as it wants it, and asks again. The race it settles:
+// Ask has s pick. The caller got s from Strategy a moment before. If s was replaced and closed in that moment, nobody
+// has picked. next is then the strategy that serves now: the caller fills f as next wants it, and asks again. The race
+// it settles:
 //
 //  1. the caller loads the old strategy, and fills the frame as that wants it;
 //  2. Replace stores the new one, and Close shuts the old one's slots;

@@ -14,8 +14,9 @@ const stackShare = 16
 var errNoStack = errors.New("out of stack")
 
 // stack is the stack of one exported function, on which all that it calls runs too. It belongs to wazero and not to the
-// module's memory. wazero neither bounds it nor tells its size, so that we look at the field that holds it, by name;
-// TestSizeOfAStack fails on a wazero that has no such field. The zero value and nil are one that we cannot see.
+// module's memory. wazero neither bounds it nor reports its size. So we look at the field that holds it, by name;
+// TestSizeOfAStack fails on a wazero that has no such field. The zero value and nil stand for a stack that we cannot
+// see.
 type stack struct{ field reflect.Value }
 
 func stackOf(f api.Function) *stack {

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// TestFullDisk: a module cache on a disk that is full, and one that cannot be written, is warned of once, and strategies load.
+// TestFullDisk: the host warns once of a module cache that it cannot write, on a full disk or for another reason, and
+// loads strategies.
 func TestFullDisk(t *testing.T) {
 	f := func(what, dir string) {
 		t.Helper()

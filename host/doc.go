@@ -22,7 +22,7 @@
 // frame.
 //
 // A pick that is done within 1,250 fuel never looks at the clock; an instance that is trusted has 5,000. A refill costs
-// some 0.15 us, the checks 1 to 3 % of a pick (meter/scan.go says what they cost elsewhere). Larger slices would save
+// some 0.15 us, the checks 1 to 3 % of a pick (meter/scan.go has what they cost elsewhere). Larger slices would save
 // refills and lost: a module that was well for 1,000 picks could then take more than its 5 ms.
 //
 // A strategy whose picks are ended five times in a row, or that is slow in more than one pick of twenty, is set aside.
@@ -38,8 +38,8 @@
 //
 // # What does a call into the store cost?
 //
-// Memory: it never waits for Redis. Config.KV answers from memory, and the daemon's (tier.Local) tells Redis behind.
-// The fuel of a call follows its kind and its bytes.
+// Memory: it never waits for Redis. Config.KV answers from memory, and the daemon's (tier.Local) sends changes to Redis
+// later. The fuel of a call follows its kind and its bytes.
 //
 // # Why are instances kept, and why in an array of slots?
 //

@@ -57,7 +57,7 @@ func TestFaultyPick(t *testing.T) {
 	f("decline", "decline")
 }
 
-// TestRefused: what is refused at load, and what the error must say: thing and remedy.
+// TestRefused: what is refused at load, and what the error must name: thing and remedy.
 func TestRefused(t *testing.T) {
 	h := newHost(t, Config{})
 	h.clock = func() time.Duration { return 1 } // as in TestFaultyPick

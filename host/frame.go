@@ -12,7 +12,7 @@ import (
 // Frame is one request on its way to a module. Not safe for concurrent use; keep it in a pool, since its slices are
 // reused. Mind the zero value: Header.Bound and Header.BestRow of 0 name row 0; Reset sets both to -1.
 type Frame struct {
-	// Header is filled by the caller except Version, HeaderBytes, RowBytes, Rows, OrderLen, what a rejection says and
+	// The caller fills Header except Version, HeaderBytes, RowBytes, Rows, OrderLen, the fields of a rejection and
 	// Reserved; Random is drawn if it is 0.
 	Header abi.Header
 	Rows   []abi.Row // the candidates; at least one
@@ -124,7 +124,7 @@ func (f *Frame) order(row int, alternatives []byte) {
 	f.Order = o
 }
 
-// headerBytes and rowBytes are the wire form of the structs: their Go layout is it, as abi's test holds.
+// headerBytes and rowBytes return the structs in their wire form, which is their layout in Go: abi's test checks that.
 func (f *Frame) headerBytes() []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(&f.Header)), abi.HeaderSize)
 }

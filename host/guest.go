@@ -156,7 +156,7 @@ func (in *instance) bounded(f api.Function, fuel int64, limit time.Duration, nam
 	return fmt.Errorf("host: module %q: %s: %w%s", in.program.name, name, cause(err), in.words())
 }
 
-// words returns what the module said about its error, and clears it.
+// words returns the module's own message about its error, and clears it.
 func (in *instance) words() string {
 	if in.said == "" {
 		return ""

@@ -15,7 +15,7 @@ type Host struct {
 	clock    func() time.Duration // of the picks
 }
 
-// New makes a Host. A CacheDir that cannot be written is warned of once, and done without.
+// New makes a Host. If it cannot write CacheDir, it logs one warning and goes on without.
 func New(ctx context.Context, c Config) (*Host, error) {
 	if err := littleEndian(); err != nil {
 		return nil, err

@@ -11,7 +11,7 @@ import (
 // importFunc is one import. mem is the caller's memory.
 type importFunc func(in *instance, mem api.Memory, stack []uint64)
 
-// Limits of what a module may say and keep.
+// Limits of what a module may write and keep.
 const (
 	maxLine  = 1 << 10  // bytes of log, error and standard error
 	maxKey   = 512      // bytes of a key in the store

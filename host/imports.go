@@ -236,7 +236,7 @@ func importKVIncr(in *instance, mem api.Memory, st []uint64) {
 	}
 }
 
-// line reads up to maxLine bytes that the module says.
+// line reads up to maxLine bytes of a text that the module passes.
 func (in *instance) line(mem api.Memory, ptr, n uint32) (string, bool) {
 	b, ok := mem.Read(ptr, min(n, maxLine))
 	if !ok {

@@ -88,7 +88,7 @@ func (s *Strategy) rest(pause time.Duration) bool {
 // noticeTurn is how long one instance is kept for notices: some hundreds of calls, or one that takes its whole time.
 const noticeTurn = time.Millisecond
 
-// deliver makes the calls with what the module wants to learn, and says how long to pause: as long as they took, so
+// deliver calls the module with the notices that it wants, and returns how long to pause: as long as the calls took, so
 // that notices take half a processor at most. While all instances are at picks, notices wait for the next of them.
 func (s *Strategy) deliver() (pause time.Duration) {
 	if s.notices.wants&^(abi.WantCost|abi.WantHeld) == 0 || !s.notices.due() {
@@ -142,7 +142,7 @@ func (s *Strategy) upkeep(sl *slot) {
 	sl.state.Store(idle)
 }
 
-// fill makes an instance for an empty slot, and says how long to pause.
+// fill makes an instance for an empty slot, and returns how long to pause.
 func (s *Strategy) fill(ctx context.Context, sl *slot) (pause time.Duration, failed bool) {
 	if sl.state.Load() != empty {
 		return 0, false

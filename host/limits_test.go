@@ -11,8 +11,8 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// TestFailedInstanceIsDiscarded: no instance serves again after an error. A module counts its picks in a global and traps on
-// the first; were the instance given back, its next pick would tell 2.
+// TestFailedInstanceIsDiscarded: no instance serves again after an error. A module counts its picks in a global and
+// traps on the first; were the instance given back, its next pick would count 2, and answer.
 func TestFailedInstanceIsDiscarded(t *testing.T) {
 	for _, fail := range []string{"unreachable", "i64.const 99 return", "loop br 0 end", "i32.const -4 i32.load drop"} {
 		s := load(t, newHost(t, Config{Slots: 1, QuarantineAfter: 1000}), assemble(t, `(module

@@ -124,7 +124,7 @@ func permissions(name string, allow []string) (store bool, headers []string, err
 	return store, headers, nil
 }
 
-// verify compares a module's imports and exports with the contract, and tells the layout of its version.
+// verify compares a module's imports and exports with the contract, and returns the layout of its version.
 func verify(name string, cm wazero.CompiledModule) (abi.Layout, error) {
 	if err := verifyImports(name, cm); err != nil {
 		return abi.Layout{}, err

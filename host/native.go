@@ -6,8 +6,8 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// nativePick chooses as a module's wp_pick does: order has room for an alternative a row, and h.OrderLen says how many
-// there are.
+// nativePick chooses as a module's wp_pick does. order has room for one alternative a row; nativePick writes their
+// number to h.OrderLen.
 type nativePick func(h *abi.Header, rows []abi.Row, order []uint32) (decision uint64)
 
 // Native makes a strategy of a function of this process, outside of the sandbox: the oracle that a module is held to.
@@ -18,7 +18,7 @@ func Native(name string, wants uint32, pick func(h *abi.Header, rows []abi.Row, 
 	return s
 }
 
-// choose is Strategy.Pick by the function. A panic of it is the caller's.
+// choose does what Strategy.Pick does, by the function. A panic of the function reaches the caller.
 func (p nativePick) choose(s *Strategy, f *Frame) Result {
 	n := len(f.Rows)
 	h := &f.Header

@@ -167,8 +167,9 @@ func (n *Notices) heard() {
 	n.failures, n.deaf = 0, false
 }
 
-// failed counts a call that did not end well, and says whether the module is not called for a while: after so many in a
-// row, for a module that answers picks and fails at every notice would else lose an instance each time.
+// failed counts a call that did not end well, and reports whether the module gets no calls for a while. It gets none
+// after so many failures in a row: a module that answers picks and fails at every notice would else lose an instance
+// each time.
 func (n *Notices) failed(most int, pause time.Duration) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

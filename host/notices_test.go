@@ -71,8 +71,8 @@ func TestCostIsForThoseThatWantIt(t *testing.T) {
 	}
 }
 
-// A call that fails costs its instance and counts as a failed pick does; after several in a row the module is told
-// nothing more for a while, and goes on answering.
+// A call that fails costs its instance and counts as a failed pick does; after several in a row the module gets no
+// notices for a while, and goes on answering.
 func TestNoticeThatFails(t *testing.T) {
 	var log bytes.Buffer
 	h := newHost(t, Config{Slots: 2, QuarantineAfter: 3, QuarantineFor: time.Hour, Log: slog.New(slog.NewTextHandler(&log, nil))})

@@ -1,7 +1,8 @@
 package host
 
-// Pick has the module choose a row of f. It never fails: on any error the fallback answers and says why. A live binding
-// is honoured under every strategy, without asking the module. It does not allocate once f has been used.
+// Pick has the module choose a row of f. It never fails: on any error the fallback answers, and Result.Fallback has the
+// reason. A live binding is honoured under every strategy, without asking the module. It does not allocate once f has
+// been used.
 func (s *Strategy) Pick(f *Frame) Result {
 	if len(f.Rows) == 0 {
 		s.fallbacks[noRows].Add(1)

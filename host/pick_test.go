@@ -113,8 +113,8 @@ func TestMemoryOfAllocatingGuest(t *testing.T) {
 	t.Logf("%d picks: %.1f MiB in %d instances, fallbacks %v", picks, float64(st.MemoryBytes)/(1<<20), st.Instances, st.Fallbacks)
 }
 
-// TestCache: the second start reads compiled code; a directory that cannot be written and a damaged file are warned of once
-// and done without.
+// TestCache: the second start reads compiled code; the host warns once of a directory that it cannot write, and of a
+// damaged file, and goes on without.
 func TestCache(t *testing.T) {
 	var log bytes.Buffer
 	c := Config{CacheDir: t.TempDir(), Log: slog.New(slog.NewTextHandler(&log, nil))}

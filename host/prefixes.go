@@ -108,5 +108,5 @@ func importCacheTiers(in *instance, mem api.Memory, st []uint64) {
 	st[0] = answer(in, mem, b, ptr, size)
 }
 
-// bytesOf is the wire form of a Holder: its Go layout is it, as abi's test holds.
+// bytesOf returns a Holder in its wire form, which is its layout in Go: abi's test checks that.
 func bytesOf(h *abi.Holder) []byte { return unsafe.Slice((*byte)(unsafe.Pointer(h)), abi.HolderSize) }

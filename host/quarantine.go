@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// longestPause is the pause, in first pauses, that a strategy comes to which fails whenever it is tried again.
+// longestPause is the longest pause, in first pauses. A strategy that fails whenever it is tried again comes to it.
 const longestPause = 10
 
 // slowPicks good picks make up for one that was long or ended by the clock: a strategy that is too slow in more than
 // one pick of twenty is set aside, though never twice in a row.
 const slowPicks = 20
 
-// quarantine sets a strategy aside that fails again and again, or is too slow. Safe for concurrent use.
+// quarantine sets aside a strategy that fails again and again, or is too slow. Safe for concurrent use.
 type quarantine struct {
 	after   int64         // errors in a row
 	pause   time.Duration // until one pick tries the strategy again; twice as long after each try in vain

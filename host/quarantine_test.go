@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// A strategy that fails whenever it is tried again is tried ever more seldom; one good answer, and it starts anew.
+// A strategy that fails whenever it is tried again is tried less and less often. One good answer starts the pauses
+// anew.
 func TestTriesInVain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := quarantine{after: 2, pause: time.Second, started: time.Now()}

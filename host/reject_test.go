@@ -9,7 +9,7 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// What a strategy says with a rejection reaches the result within its limits, whatever the module writes.
+// What a strategy writes for a rejection reaches the result within its limits, whatever the module writes.
 func TestRejectSays(t *testing.T) {
 	s := load(t, newHost(t, Config{}), wat(t, "reject_says"), Options{})
 	f := func(status, seconds, ptr, n uint32, want Rejection) {

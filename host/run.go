@@ -18,7 +18,7 @@ func (in *instance) run(f *Frame) (r Result, why reason, err error) {
 		if err := in.grow(1<<bits.Len(uint(n-1)), limit); err != nil {
 			return r, in.blame(), err
 		}
-		limit -= in.left.spent // and not the clock's word: a machine that ran something else meanwhile would end the pick
+		limit -= in.left.spent // not the time by the clock: a machine that ran something else meanwhile would end the pick
 	}
 	l := &in.program.layout
 	area, _ := in.mem.Read(in.base, uint32(l.FrameSize(in.room))) // grow checked it, and memories never shrink
@@ -55,8 +55,8 @@ func (in *instance) run(f *Frame) (r Result, why reason, err error) {
 	return r, ok, nil
 }
 
-// blame tells why a call failed, from the state it left. A guest runtime that gets no more memory traps in its own way,
-// so that a memory within one Go arena (4 MiB) of its limit, grown since the start, counts as the cause.
+// blame returns why a call failed, from the state it left. A guest runtime that gets no more memory traps in its own
+// way. So a memory within one Go arena (4 MiB) of its limit, grown since the start, counts as the cause.
 func (in *instance) blame() reason {
 	switch in.over {
 	case errNoFuel:
@@ -72,7 +72,7 @@ func (in *instance) blame() reason {
 	return trap
 }
 
-// describe says why wp_pick failed and what to do about it.
+// describe returns an error with why wp_pick failed and what to do about it.
 func (in *instance) describe(err error, fuel int64) error {
 	p := in.program
 	switch in.over {

@@ -7,7 +7,7 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// What a module says of itself once, after it is configured: what it wants, and what its reasons are called.
+// What the host asks a module once, after it is configured: what it wants, and what its reasons are called.
 
 // readWants asks wp_wants. Without it a module is called wherever it exports a call; one of 1.0 never.
 func readWants(in *instance) (uint32, error) {

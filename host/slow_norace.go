@@ -2,5 +2,5 @@
 
 package host
 
-// slowdown is that of the build: none.
+// slowdown is 1: this build has no race detector.
 const slowdown = 1

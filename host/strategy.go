@@ -19,14 +19,14 @@ type Strategy struct {
 	closed      atomic.Bool
 	native      nativePick // nil: it is a module
 
-	wake       bell // tells the keeper that a slot wants it
+	wake       bell // wakes the keeper when a slot wants it
 	stop, done chan struct{}
 
 	fallbacks [reasons]atomic.Uint64
 	replaced  atomic.Uint64 // instances
 }
 
-// bell wakes one goroutine; rung again before that has come, it stays at once.
+// bell wakes one goroutine. A ring while that is busy is kept, and further ones are dropped.
 type bell chan struct{}
 
 func (b bell) ring() {

@@ -1,6 +1,6 @@
 package host
 
-// Surface is what a module shows to the outside, for whoever writes or reviews it.
+// Surface lists a module's exports, imports and memory, for whoever writes or reviews it.
 type Surface struct {
 	Exports     []string // functions, in the order of their names
 	Imports     []string // functions, as module.name

@@ -123,7 +123,7 @@ func wasiRandom(in *instance, mem api.Memory, st []uint64) {
 	st[0] = wasiOK
 }
 
-// wasiWrite keeps the beginning of a pick's output as what the module said: a Go guest prints why it panics, and an
+// wasiWrite keeps the beginning of a pick's output as the module's message: a Go guest prints why it panics, and an
 // author prints what he wants to see at level debug.
 func wasiWrite(in *instance, mem api.Memory, st []uint64) {
 	fd, vec, n, out := uint32(st[0]), uint32(st[1]), uint32(st[2]), uint32(st[3])
@@ -157,7 +157,7 @@ func wasiWrite(in *instance, mem api.Memory, st []uint64) {
 	}
 }
 
-// wasiPoll says at once that every clock has rung, so that a guest cannot hold a processor by sleeping.
+// wasiPoll reports at once that every clock has rung, so that a guest cannot hold a processor by sleeping.
 func wasiPoll(in *instance, mem api.Memory, st []uint64) {
 	subs, events, n, out := uint32(st[0]), uint32(st[1]), uint32(st[2]), uint32(st[3])
 	if n == 0 || n > 64 {

@@ -50,7 +50,7 @@ type guest struct {
 	pick   wasmapi.Function
 	stack  [1]uint64
 	rows   int
-	errors []string // what it said of failing calls
+	errors []string // the texts it reported of failing calls
 }
 
 func instantiate(t testing.TB, wasm []byte, rows int) *guest {

@@ -4,7 +4,7 @@
 // The built-ins run through the same sandbox as everybody's strategies: they prove that the contract suffices, and a
 // fault in one is answered by the host's fallback. The native forms serve as the oracle in tests and benchmarks.
 //
-// The folder builtin holds a placeholder, so that a plain go build works in a fresh checkout; such a binary says what
+// The folder builtin holds a placeholder, so that a plain go build works in a fresh checkout; such a binary names what
 // is missing when a pool wants a strategy. The modules are byte-reproducible and never committed.
 package plugins
 
@@ -25,7 +25,7 @@ import (
 var modules embed.FS
 
 // builtins lists the built-in strategies, the default first. It is the only list of them: make reads the rows for what
-// it builds, and conf gets the names from the daemon. A strategy more is a row here, its package, and its
+// it builds, and conf gets the names from the daemon. Another strategy takes a row here, its package, and its
 // module/main.go.
 var builtins = []struct {
 	name string
@@ -76,7 +76,7 @@ func index(name string) int {
 	return -1
 }
 
-// ReasonText says in words what a strategy's reason code means. The codes are shared by the built-ins; those of another
+// ReasonText returns in words what a strategy's reason code means. The built-ins share their codes; those of another
 // module are its own, and are shown as numbers.
 func ReasonText(strategy string, code uint16) string {
 	if index(strategy) < 0 {

@@ -9,7 +9,7 @@ const (
 	// Decline leaves the choice to the host: the bound worker, else the longest match that is not overloaded, else
 	// the fewest in flight.
 	Decline = Decision(0xffff_ffff)
-	// Reject answers the client with 429 and Retry-After, in the host's words. [Request.Reject] says more.
+	// Reject answers the client with 429 and Retry-After, in the host's words. [Request.Reject] sets them.
 	Reject = Decision(0xffff_fffe)
 )
 
@@ -30,5 +30,5 @@ func (d Decision) Row() int { return int(int32(uint32(d))) }
 // Reason is what Because set, 0 without.
 func (d Decision) Reason() Reason { return Reason(d >> 32) }
 
-// Binds says whether Bind was asked for.
+// Binds reports whether Bind was asked for.
 func (d Decision) Binds() bool { return uint16(d>>48)&abi.FlagBind != 0 }

@@ -12,14 +12,14 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// wire says which integers of the contract a Go type stands for at the boundary.
+// wire lists the integers of the contract that a Go type stands for at the boundary.
 var wire = map[string][]abi.Type{
 	"int32": {abi.I32}, "uint32": {abi.I32}, "unsafe.Pointer": {abi.I32},
 	"int64": {abi.I64}, "uint64": {abi.I64},
 	"string": {abi.I32, abi.I32},
 }
 
-// The contract stands once, in sdk/abi; the guest's directives must say the same.
+// The contract stands once, in sdk/abi; the guest's directives must agree with it.
 func TestDirectivesMatchTheContract(t *testing.T) {
 	exports := directives(t, ".", "//go:wasmexport ")
 	for _, want := range abi.Exports {

@@ -31,8 +31,8 @@
 // # What a strategy may rely on
 //
 // Every worker in the slice is up and lists the request's model; there is at least one. A session that is bound to a
-// worker which is up never reaches the strategy with another answer: the host honours the binding. Workers and header
-// are views of memory that the host overwrites before the next pick, so keep no pointer into them.
+// worker which is up goes there without asking the strategy: the host honours the binding. Workers and header are views
+// of memory that the host overwrites before the next pick, so keep no pointer into them.
 //
 // Several instances of a module run at once and any of them may be dropped at any time, so a variable of the package is
 // a cache that may vanish, never a count of anything. What all instances must agree on lives in [KVAdd], [KVSwap] and

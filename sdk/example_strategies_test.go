@@ -73,7 +73,7 @@ func (q *quota) Route(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
 	return sdk.Decline
 }
 
-// What all instances must agree on lives in the store, and a rejection says what the client needs to know.
+// What all instances must agree on lives in the store, and a rejection carries what the client needs to know.
 func ExampleRequest_Reject() {
 	host := &sdktest.Host{}
 	defer host.Serve()()

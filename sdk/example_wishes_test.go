@@ -19,8 +19,8 @@ func chosen(s sdk.Strategy, f *sdktest.Frame) int {
 	return sdk.PickNative(s, &f.Header, f.Rows, make([]uint32, len(f.Rows))).Row()
 }
 
-// batchTier sends what says "x-tier: batch" to the workers of tier=batch, and all else to the others. It needs allow =
-// ["headers:x-tier"], and labels = { tier = "batch" } at the workers.
+// batchTier sends requests with the header "x-tier: batch" to the workers of tier=batch, and all else to the others. It
+// needs allow = ["headers:x-tier"], and labels = { tier = "batch" } at the workers.
 type batchTier struct{}
 
 func (batchTier) Route(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
@@ -140,7 +140,7 @@ func ExampleRequest_endpoint() {
 	// chat: 0
 }
 
-// patient turns batch traffic (a priority above 0) away while the fleet is nearly full, and says when to come again.
+// patient turns batch traffic (a priority above 0) away while the fleet is nearly full, and sets when to come again.
 type patient struct{}
 
 func (patient) Route(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
@@ -158,7 +158,7 @@ func (patient) Route(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
 	return k.Choose(r).Because(sdk.ReasonLeast)
 }
 
-// Batch traffic is held back, and told for how long.
+// Batch traffic is held back, and gets a Retry-After.
 func ExampleRequest_priority() {
 	f := sdktest.NewFrame(2)
 	f.Rows[0].KVUsage, f.Rows[1].KVUsage = .95, .93

@@ -56,8 +56,8 @@ func unready() Decision {
 	return Decline
 }
 
-// misread declines a frame that makes no sense. A host writes a module the layout of the module's own version, so that
-// another one is the host's mistake.
+// misread declines a frame that makes no sense. A host writes a module the layout of the module's own version, so a
+// frame of another layout is the host's mistake.
 func misread() Decision {
 	imports.Error("sdk: the frame is of another version, or larger than wp_frame was asked for; rebuild the module")
 	return Decline

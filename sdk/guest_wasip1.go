@@ -2,7 +2,7 @@ package sdk
 
 import "runtime"
 
-// The exports of the contract; abi.Exports says what each must do. A test compares the two.
+// The exports of the contract; abi.Exports lists what each must do. A test compares the two.
 
 // shared is the one frame of an instance.
 var shared frame

@@ -26,8 +26,8 @@ func (l *labels) of(h *abi.Header) []string {
 	return l.names
 }
 
-// Labeled returns the bit of [Worker].Labels that says key = value, 0 if no worker of the pool has that label. Ask
-// once, then look at all workers:
+// Labeled returns the bit of [Worker].Labels for key = value, 0 if no worker of the pool has that label. Ask once, then
+// look at all workers:
 //
 //	batch := r.Labeled("tier", "batch")
 //	for i := range workers {

@@ -31,7 +31,7 @@ type Ticker interface {
 	OnTick(now int64)
 }
 
-// Outcome says what became of a request. OnFirstToken has it without what is known at its end.
+// Outcome is what became of a request. OnFirstToken gets it without what is known only at its end.
 type Outcome = abi.Outcome
 
 // FirstTokener learns when an answer begins.

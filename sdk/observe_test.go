@@ -68,7 +68,7 @@ func TestRecords(t *testing.T) {
 	if got := records[Outcome](new(frame), 1); got != nil {
 		t.Error("a record before there is a frame")
 	}
-	tick(&probe{}, 1) // who does not want it is not told
+	tick(&probe{}, 1) // who does not want it gets none
 	firstTokens(&probe{}, outcomes)
 	completed(&probe{}, outcomes)
 }

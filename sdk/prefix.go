@@ -11,7 +11,7 @@ func PrefixMatch(i int) int { return max(0, int(imports.PrefixMatch(int32(i)))) 
 // PrefixHash is the hash of the prompt up to and with the given block, 0 if the prompt is shorter.
 func PrefixHash(block int) uint64 { return imports.PrefixHash(int32(block)) }
 
-// Holder says what the host's index believes of one worker.
+// Holder is what the host's index believes of one worker.
 type Holder = abi.Holder
 
 // PrefixBest returns who holds the most of the prompt, of all workers of the pool: also of those that are no candidates
@@ -32,7 +32,7 @@ func PrefixMatchOf(i int, hashes []uint64) int {
 	return max(0, int(imports.PrefixMatchKey(int32(i), hashes)))
 }
 
-// Tier says how large a tier of a worker is, how full, and how fast.
+// Tier is how large a tier of a worker is, how full, and how fast.
 type Tier = abi.Tier
 
 // CacheTiers returns the tiers that worker i has and the host knows, the GPU first.

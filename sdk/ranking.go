@@ -43,7 +43,7 @@ func (k *Ranking) insert(p place) {
 	k.at[i] = p
 }
 
-// before says which of two workers is better. The last tie needs no test, as p was entered later.
+// before reports whether p's worker is better than q's. The last tie needs no test, as p was entered later.
 func (p *place) before(q *place) bool {
 	if p.cost != q.cost {
 		return p.cost < q.cost

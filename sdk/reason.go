@@ -6,8 +6,8 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// Reason says why a worker was chosen. The codes below [ReasonOwn] are shared by the built-in strategies; a strategy
-// may use them where they fit, and gives its own meaning to those from ReasonOwn on.
+// Reason is why a worker was chosen. The built-in strategies share the codes below [ReasonOwn]; a strategy may use them
+// where they fit, and gives its own meaning to those from ReasonOwn on.
 type Reason uint16
 
 // The shared reasons.

@@ -40,8 +40,8 @@ const (
 // Streams reports whether the client asked for a stream.
 func (r *Request) Streams() bool { return r.Flags&abi.HeaderStream != 0 }
 
-// FromEvents reports whether the match counts of all workers come from their KV events; otherwise those of some are the
-// routed history's, and [Worker].Live tells which.
+// FromEvents reports whether the match counts of all workers come from their KV events; otherwise some workers have
+// those of the routed history, and [Worker].Live reports which have not.
 func (r *Request) FromEvents() bool { return r.Flags&abi.HeaderEvents != 0 }
 
 // InTokens reports whether the prompt's ids are known: one block of the rows, and of PromptBlocks, is one token then.
@@ -84,7 +84,7 @@ func (r *Request) Reject(status int, text string, seconds int) Decision {
 	return Reject
 }
 
-// Rejected returns what [Request.Reject] has said, for tests.
+// Rejected returns what [Request.Reject] was given, for tests.
 func (r *Request) Rejected() (status int, text string, seconds int) {
 	return int(r.RejectStatus), r.text, int(r.RetryAfter)
 }

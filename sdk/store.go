@@ -56,8 +56,8 @@ func KVSwap(key, old, value string, seconds int) error {
 }
 
 // KVAdd adds delta to the counter at key and returns its value, over all instances of this router. Others that share
-// its store see it a moment later; of two that count at once one wins, so give each a key of its own. It fails if the
-// module may not use the store, is over its quota, or the key holds no counter.
+// its store see it a moment later; if two of them count at once, only one count remains, so give each router a key of
+// its own. It fails if the module may not use the store, is over its quota, or the key holds no counter.
 func KVAdd(key string, delta int64, seconds int) (int64, error) {
 	v := imports.KVAdd(key, delta, millis(seconds))
 	if v == math.MinInt64 {

@@ -1,6 +1,6 @@
-// Package holdings answers, for a prompt's token ids: how many leading tokens does each worker say that it holds, on
-// its GPU, in its own memory or disk, in the shared tier? It learns from the events that engines send when they store
-// and evict blocks. cache/prefix is beside it and knows what was routed to a worker. No sockets are here.
+// Package holdings answers, for a prompt's token ids: how many leading tokens does each worker hold by its own reports,
+// on its GPU, in its own memory or disk, in the shared tier? It learns from the events that engines send when they
+// store and evict blocks. cache/prefix is beside it and knows what was routed to a worker. No sockets are here.
 //
 // # The shape
 //
@@ -20,11 +20,11 @@
 //   - One lookup fills three views: GPU; GPU or Local; these or shared. It goes on into a child only for workers whose
 //     depth is the child's start, so what is below a hole does not count. Of a prompt it counts (len-1)/size blocks.
 //   - Engines store the same block more than once, and remove each copy. Copies are counted a hash and tier.
-//   - Two hashes may name the same block: engines before 0.17 do not say a prompt's salt. Such twins are counted.
+//   - Two hashes may name the same block: engines before 0.17 do not send a prompt's salt. Such twins are counted.
 //   - A store whose parent is not known is parked. Removals and copies meanwhile are counted in it.
 //   - A salt is in the first event of a chain only: what follows goes where its parent is.
-//   - A worker that says more than Config.Blocks, or pins more of Config.Chain than any other, is cleared and not live.
-//     No view is better than a wrong one.
+//   - A worker that reports more than Config.Blocks, or pins more of Config.Chain than any other, is cleared and not
+//     live. No view is better than a wrong one.
 //   - A dispatch is predicted: its blocks count as on the GPU until an event confirms them, or Config.Predicted.
 //
 // TestRecordedEvents holds the index to what three releases of vLLM sent and then found in their caches. TestOracle
@@ -49,5 +49,5 @@
 // # How the files lie
 //
 // lookup and writer are the doors, over index. index is over forecast, worker and store, and these over directory,
-// plane, tree with holder, table and orphans. query hashes, bits counts, stored has the words of an event.
+// plane, tree with holder, table and orphans. query hashes, bits counts, stored has the fields of an event.
 package holdings

@@ -12,10 +12,10 @@ import (
 
 // Config sizes an Index. The zero value is useful.
 type Config struct {
-	// Workers bounds the slots, 0..Workers-1. What is said of another slot is not kept. Default 4096.
+	// Workers bounds the slots, 0..Workers-1. What is reported of another slot is not kept. Default 4096.
 	Workers int
-	// Blocks bounds what one worker may say that it holds. Who says more is cleared and not live, since its view can no
-	// longer be right. Default 4 M: 64 M tokens in blocks of 16, some 200 MB.
+	// Blocks bounds the blocks that one worker may report. A worker that reports more is cleared and not live, since its
+	// view can no longer be right. Default 4 M: 64 M tokens in blocks of 16, some 200 MB.
 	Blocks int
 	// Orphans bounds the blocks of one worker that wait for a parent. Default 65536: a second of a busy worker.
 	Orphans int
@@ -35,7 +35,7 @@ type Config struct {
 	Seed uint64
 }
 
-// Index knows which blocks the workers say that they hold. Safe for concurrent use.
+// Index keeps which blocks the workers hold by their own reports. Safe for concurrent use.
 type Index struct {
 	dir       directory
 	seed      uint64
@@ -85,7 +85,7 @@ func New(c Config) *Index {
 	return x
 }
 
-// worker returns the one of a slot, nil if nobody has written of it.
+// worker returns the worker of a slot, nil if nobody has written for it.
 func (x *Index) worker(slot uint32) *worker {
 	if slot == Shared {
 		return x.shared.Load()

@@ -120,7 +120,7 @@ func (w *world) event(i int) *Stored {
 		s.Hashes = append(s.Hashes, w.hash(i, space, size, ids[:(k+1)*size]))
 	}
 	switch w.r.IntN(20) {
-	case 0: // as native offloading tells it
+	case 0: // as native offloading sends it
 		s.Tokens = nil
 		s.BlockSize = 0
 		s.Tier = Local

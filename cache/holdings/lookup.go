@@ -82,7 +82,7 @@ func (s *scratch) match(p *plane, chain []uint64, limit int) (tiered bool) {
 	return tiered
 }
 
-// tell writes the results of the first plane, in blocks of size tokens.
+// tell writes the results of the first plane to out, in blocks of size tokens.
 func (s *scratch) tell(live []atomic.Bool, size uint32, slots []uint32, out []Held) {
 	out = out[:len(slots)]
 	for i, slot := range slots {

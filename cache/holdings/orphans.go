@@ -26,7 +26,8 @@ type orphans struct {
 	oldest, newest *orphan
 }
 
-// park takes a copy of s, without the hashes for which skip says so, and returns how many blocks it dropped for it.
+// park takes a copy of s, without the hashes for which skip returns true, and returns how many blocks it dropped for
+// it.
 func (o *orphans) park(s *Stored, skip func(hash uint64) bool) (dropped int) {
 	if len(s.Hashes) > o.most {
 		return len(s.Hashes)

@@ -103,7 +103,7 @@ func TestRecordedEvents(t *testing.T) {
 				if err := d.Decode(&s); err != nil {
 					t.Fatal(err)
 				}
-				if s.Prompt == nil { // whoever resets a cache clears its view: the engine says so only with its next step
+				if s.Prompt == nil { // whoever resets a cache clears its view: the engine reports it only with its next step
 					w.Clear()
 				} else if s.PromptLogprobs == nil {
 					var q Query

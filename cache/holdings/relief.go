@@ -3,7 +3,8 @@ package holdings
 import "slices"
 
 // relieve clears workers until the chains are within their bound. A block that nobody holds takes memory as long as one
-// below it is held, so a worker could keep one of each long run: who makes others pay for the most goes first.
+// below it is held, so a worker could keep one of each long run. The worker that makes others pay for the most blocks
+// is cleared first.
 func relieve(x *Index) {
 	if !x.relieving.TryLock() {
 		return // whoever does it goes on until it is enough

@@ -1,7 +1,7 @@
 package holdings
 
-// store enters an event's blocks where they belong. It returns false when the worker says that it holds more than it
-// may: its view cannot be right any more, and is to be cleared.
+// store enters an event's blocks where they belong. It returns false when the worker reports more than it may hold. Its
+// view cannot be right any more: the caller clears it.
 func (w *worker) store(s *Stored) bool {
 	switch {
 	case s.Tier > Local || len(s.Hashes) == 0:

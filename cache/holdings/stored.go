@@ -14,7 +14,7 @@ const (
 // Shared is the slot of the pseudo-worker that stands for the shared tier, L2. The tiers of its blocks do not matter.
 const Shared uint32 = math.MaxUint32
 
-// Stored says that a worker has put blocks into a tier, one physical copy of each.
+// Stored is the report that a worker has put blocks into a tier, one physical copy of each.
 type Stored struct {
 	Adapter   string // the LoRA adapter's name; "" = none. Only read of a store without a parent
 	Salt      string // the request's cache_salt; "" = none. Only read of a store without a parent

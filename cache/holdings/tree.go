@@ -15,14 +15,14 @@ type node struct {
 	parent *node    // nil in a root
 	kids   kids
 	at     uint16 // this node's offset in its parent
-	// The run is as long as the longer of these two says. Both are counted, or every removal would look at all holders.
+	// The run is as long as the larger of these two. Both are counted, or every removal would look at all holders.
 	top, kidTop uint16 // end of what is held; highest offset of a child
 	tops        uint32 // holders whose top is top
 	kidTops     uint32 // children whose offset is kidTop
 }
 
-// kids are a node's children by the first hash of their run, which tells the offset too. Most nodes have none or one
-// and need no map.
+// kids are a node's children by the first hash of their run, which determines the offset too. Most nodes have none or
+// one and need no map.
 type kids struct {
 	first uint64 // of one
 	one   *node

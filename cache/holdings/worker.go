@@ -25,7 +25,7 @@ type copied struct {
 	tier Tier
 }
 
-// worker is what one worker said that it holds.
+// worker is what one worker has reported that it holds.
 type worker struct {
 	slot     uint32
 	dir      *directory
@@ -272,7 +272,7 @@ func (w *worker) holder(p *plane, n *node) *holder {
 	return h
 }
 
-// overflow clears a worker that says more than can be kept: its view cannot be right any more.
+// overflow clears a worker that reports more than can be kept: its view cannot be right any more.
 func (w *worker) overflow() {
 	w.clear()
 	w.live.Store(false)

@@ -12,7 +12,7 @@ type Writer struct {
 	w *worker
 }
 
-// Writer returns what enters the events of one worker. Two of the same slot write to the same view. After Forget a
+// Writer returns a Writer for the events of one worker. Two of the same slot write to the same view. After Forget a
 // Writer writes to nothing: ask for a new one.
 func (x *Index) Writer(slot uint32) *Writer {
 	x.mu.Lock()
@@ -37,7 +37,7 @@ func (x *Index) Writer(slot uint32) *Writer {
 	return &Writer{x: x, w: w}
 }
 
-// SetLive says whether the rows may believe this worker's view. It begins as not live.
+// SetLive sets whether the rows may believe this worker's view. It begins as not live.
 func (w *Writer) SetLive(live bool) {
 	w.w.mu.Lock()
 	defer w.w.mu.Unlock()

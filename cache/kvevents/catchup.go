@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// connected brings the sink up to date over a new connection, which may be to another process than the last one, and
-// after a pause. Where nothing tells which process it is, or what was missed, the sink is cleared.
+// connected brings the sink up to date over a new connection, and after a pause. A new connection may be to another
+// process than the last one. If it cannot find out which process it is, or what was missed, it clears the sink.
 func (f *follower) connected(ctx context.Context) {
 	f.enter(Replaying)
 	f.patient = time.Time{} // what was dropped is asked for
@@ -21,8 +21,8 @@ func (f *follower) connected(ctx context.Context) {
 }
 
 // verify asks for all from the last applied batch on. If that one is still what it was, the process is the same and
-// what follows it was missed; else the sink is cleared and told everything again. It reports whether the publisher
-// answered. The caller settles.
+// what follows it was missed; else verify clears the sink and hands everything to it again. It reports whether the
+// publisher answered. The caller settles.
 func (f *follower) verify(ctx context.Context) bool {
 	if f.ledger.next > 0 {
 		same, err := f.sameProcess(ctx)
@@ -35,8 +35,8 @@ func (f *follower) verify(ctx context.Context) bool {
 	return f.rebuild(ctx)
 }
 
-// rebuild clears the sink and tells it all that the publisher still has. While the publisher does not answer, all
-// stays as it is. It reports whether the publisher answered to the end.
+// rebuild clears the sink and hands it all that the publisher still has. While the publisher does not answer, all stays
+// as it is. It reports whether the publisher answered to the end.
 func (f *follower) rebuild(ctx context.Context) bool {
 	f.again = false
 	begun := false

@@ -241,7 +241,7 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// A payload says lengths and depths that it does not have: neither memory nor time follows.
+// A payload announces lengths and depths that it does not have: neither memory nor time follows.
 func TestBombs(t *testing.T) {
 	head := []byte{0x93, 0x01}
 	bombs := map[string][]byte{
@@ -296,7 +296,7 @@ func TestScratchIsGivenBack(t *testing.T) {
 	}
 }
 
-// checked is a Sink that fails where an event is not what Stored says.
+// checked is a Sink that fails where an event breaks what Stored promises.
 type checked struct{ t *testing.T }
 
 func (c checked) Store(s *Stored) {

@@ -4,15 +4,15 @@
 // # The shape
 //
 // A Subscriber is for one publisher: a worker, or one data-parallel rank of it. It dials the worker, or takes a
-// connection of one that dials us, and reads into a queue with a bound. One goroutine takes from the queue and drives
-// a follower, which is the whole logic of sequences without a socket: it judges each batch by its ledger, asks the
-// replay socket for what is missing, and has a Decoder hand the events on. While the queue is full the socket is not
-// read, so a worker that says more than can be applied drops at its own high-water mark, and its sequence shows it.
+// connection of one that dials us, and reads into a queue with a bound. One goroutine takes from the queue and drives a
+// follower, which is the whole logic of sequences without a socket: it judges each batch by its ledger, asks the replay
+// socket for what is missing, and has a Decoder hand the events on. While the queue is full the socket is not read, so
+// a worker that sends more than can be applied drops at its own high-water mark, and its sequence shows it.
 //
 // # What a source may be believed
 //
 // Live is the only state in which the sink's view is all that the worker holds. A Subscriber that connects asks for a
-// replay from 0, so a router that was restarted knows at once. Partial says that the beginning is gone (the publisher
+// replay from 0, so a router that was restarted knows at once. Partial means that the beginning is gone (the publisher
 // keeps 10,000 batches) or cannot be asked for. What the sink then has is true, and incomplete: above all the system
 // prompts are missing, which are stored first and stay, and with them everything below them. So Partial is not to be
 // believed. It ends with the worker's next clearing of its cache, or its next process. Every other doubt clears the
@@ -25,7 +25,7 @@
 //     if more follows, it was missed without a later one to show the gap.
 //   - One gap after another is not bridged each time: what comes is dropped for a second, and then asked for at once.
 //     The view is kept meanwhile, and not believed. Batches that keep coming in the wrong order are such gaps.
-//   - Silence says nothing of a worker. The connection is pinged, and its health is for HTTP to say.
+//   - Silence is no sign of a worker's end. The connection is pinged, and the worker's health is probed by HTTP.
 //   - A request with kv_cache_report_mode makes a worker of 0.26 or later announce blocks again that it holds once:
 //     they count twice until it clears its cache. Such events differ in nothing but their session, so the field must be
 //     kept from workers. TestRecordedBelief has one.
@@ -33,7 +33,7 @@
 // # What lost
 //
 // A generic msgpack decoder takes seventeen times as long as this one, and allocates every token. Dropping at a full
-// queue of our own, in place of not reading the socket, turned each pause of the sink into a gap. Telling a restart
+// queue of our own, in place of not reading the socket, turned each pause of the sink into a gap. Detecting a restart
 // by the worker's clock failed where that was set back. Clearing the view at one gap after another, and leaving the
 // source alone for longer each time, cost up to 30 s after the last of them, and for good where the publisher no longer
 // had the beginning.

@@ -1,9 +1,9 @@
 package kvevents
 
-// Medium is where a block lies, as the event says.
+// Medium is where a block lies, as the event names it.
 type Medium uint8
 
-// The media that are told apart.
+// The media that are distinguished.
 const (
 	GPU   Medium = iota
 	CPU          // the worker's memory, by vLLM's own offloading
@@ -67,10 +67,10 @@ type Stored struct {
 type Sink interface {
 	Store(*Stored)
 	Remove(m Medium, hashes []uint64) // one physical block for each hash
-	Clear()                           // the worker has dropped everything, or what was said before is not known to hold
+	Clear()                           // the worker has dropped everything, or what was handed on before may not hold
 }
 
-// Batch is what a message says beside its events.
+// Batch is what a message has beside its events.
 type Batch struct {
 	At      float64 // Unix seconds on the worker's clock
 	Rank    int     // data-parallel rank; 0 if the worker has none
@@ -83,7 +83,7 @@ type Batch struct {
 type Skipped struct {
 	Unknown   uint64 // a tag of a later release
 	Remote    uint64 // locality REMOTE: the block is not at this worker
-	Medium    uint64 // on a medium that is not told apart
+	Medium    uint64 // on a medium that is Other
 	Group     uint64 // of a sliding window, a state-space layer, or a second group of full attention
 	Shape     uint64 // tokens, hashes and block size do not agree
 	External  uint64 // a store that its sender never follows by a removal: LMCache through vLLM's stream

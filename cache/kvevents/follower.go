@@ -11,8 +11,8 @@ import (
 // returns false or the end has come.
 type asker func(ctx context.Context, from uint64, each func(seq uint64, payload []byte) bool) error
 
-// follower keeps a sink equal to what one publisher says: in order, without a gap, or cleared. It knows no sockets. One
-// goroutine at a time may use it, but for what mu guards.
+// follower keeps a sink equal to what one publisher holds by its events: in order, without a gap, or cleared. It knows
+// no sockets. One goroutine at a time may use it, but for what mu guards.
 type follower struct {
 	sink    Sink
 	onState func(State) // called in the order of the sink's calls
@@ -21,10 +21,10 @@ type follower struct {
 	now     func() time.Time
 
 	decoder Decoder
-	gone    []uint64 // removals of the batch under way that the sink has not been told, all of goneOf
+	gone    []uint64 // removals of the batch under way that the sink has not got yet, all of goneOf
 	goneOf  Medium
 	ledger  *ledger
-	whole   bool      // the sink has been told everything from the start of the process or its last clearing on
+	whole   bool      // the sink has got everything from the start of the process or its last clearing on
 	again   bool      // the view is to be built anew from 0
 	patient time.Time // until then what comes is dropped, and then asked for; 0 = it is not
 	pause   time.Duration
@@ -73,7 +73,7 @@ func (f *follower) enter(s State) {
 	f.onState(s)
 }
 
-// A source that is in trouble says the same again and again: so many lines of one text are logged in so long.
+// A source that is in trouble causes the same lines again and again: so many lines of one text are logged in so long.
 const (
 	someLines = 6
 	linesTime = time.Minute
@@ -109,7 +109,7 @@ func (f *follower) note(topic string) {
 	}
 }
 
-// forget clears the sink: what it was told may not hold. The state says so before the sink is empty.
+// forget clears the sink: what it got may not hold. The state shows that before the sink is empty.
 func (f *follower) forget(s State) {
 	f.enter(s)
 	f.whole = false
@@ -201,8 +201,8 @@ const (
 	firstAgain  = 100 * time.Millisecond // after a replay that failed
 )
 
-// bridge asks for what is missing before a message. A source with one gap after another may say more than can be taken:
-// it is left alone for a while, and then asked for all of that at once.
+// bridge asks for what is missing before a message. A source with one gap after another may send more than can be
+// taken: it is left alone for a while, and then asked for all of that at once.
 func (f *follower) bridge(ctx context.Context, seq uint64) {
 	from := f.ledger.next
 	if f.ask == nil && from == 0 {
@@ -266,10 +266,10 @@ func (f *follower) live(seq uint64, payload []byte) {
 	})
 }
 
-// tooOld is the age of a batch from which on those that wait behind it make a view that is not today's.
+// tooOld is the age of a batch from which on the view is out of date, if further batches wait behind it.
 const tooOld = 2 * time.Second
 
-// queued is told how many messages wait behind the one that was applied last.
+// queued takes how many messages wait behind the one that was applied last.
 func (f *follower) queued(n int) {
 	s := f.Stats()
 	switch {
@@ -319,7 +319,7 @@ func (f *follower) Store(s *Stored) {
 // mostGone is how many removals are gathered.
 const mostGone = 1024
 
-// Remove gathers removals: an engine says one block an event, and the sink takes many at once in half the time.
+// Remove gathers removals: an engine sends one block an event, and the sink takes many at once in half the time.
 func (f *follower) Remove(m Medium, hashes []uint64) {
 	if m != f.goneOf || len(f.gone)+len(hashes) > mostGone {
 		f.flush()

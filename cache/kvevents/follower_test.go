@@ -25,7 +25,7 @@ func newTestFollower(ask asker) (*follower, *[]State) {
 	return f, states
 }
 
-// Old batches with others behind them make the view that of another time, until nothing waits.
+// Old batches with others behind them make the view out of date, until nothing waits.
 func TestBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, states := newTestFollower(nil)
@@ -250,7 +250,7 @@ func TestReplayIsTriedAgain(t *testing.T) {
 	})
 }
 
-// calls writes down what it is told.
+// calls writes down the calls that it gets.
 type calls []string
 
 func (c *calls) Store(s *Stored)             { *c = append(*c, fmt.Sprint("store ", s.Hashes)) }

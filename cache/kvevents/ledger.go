@@ -2,11 +2,12 @@ package kvevents
 
 import "hash/maphash"
 
-// remembered is how many batches a ledger tells apart by their content: as many as may come late or twice.
+// remembered is how many batches a ledger knows by their content: as many as may come late or twice.
 const remembered = 1024
 
-// ledger is the sequence of one publisher's process: which batch comes next, and what the last ones were. The sequence
-// numbers alone do not tell a late batch from one of a new process, which starts at 0 again, so it keeps their sums.
+// ledger is the sequence of one publisher's process: which batch comes next, and what the last ones were. By its
+// sequence number alone a late batch looks like one of a new process, which starts at 0 again. So the ledger keeps
+// their sums.
 type ledger struct {
 	next uint64 // 0 = nothing has come
 	seed maphash.Seed

@@ -88,7 +88,8 @@ func (q *queue) end(err error) {
 	q.signal()
 }
 
-// take swaps the oldest message into m. With nothing there ok is false, and err says why if nothing more will come.
+// take swaps the oldest message into m. With nothing there ok is false, and err is the reason if nothing more will
+// come.
 func (q *queue) take(m *message) (ok bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -60,7 +60,7 @@ type cache struct {
 	held map[place]int
 	size int
 
-	announcing bool // the next store says again what is there, and stands for no new block
+	announcing bool // the next store repeats what is there, and stands for no new block
 }
 
 func newCache(t *testing.T) *cache {
@@ -120,8 +120,7 @@ func (c *cache) believed(prompt []uint32, salt string) int {
 	return n * c.size
 }
 
-// Before each request of a recording the events so far say how many of its tokens are cached: as many as the engine
-// then counted.
+// Before each request of a recording the events so far give as many cached tokens as the engine then counted.
 func TestRecordedBelief(t *testing.T) {
 	for _, version := range versions {
 		c := newCache(t)

@@ -9,7 +9,7 @@ type State uint8
 const (
 	Never     State = iota // no connection has been made yet
 	Replaying              // connected, and asking for what came before
-	Live                   // what the sink was told is all that the worker holds
+	Live                   // what the sink got is all that the worker holds
 	Partial                // every event since Stats.Since is there, but not all before it
 	Behind                 // batches wait to be applied, and the last one was old
 	Gap                    // batches were missed and could not be had again: the sink was cleared, and a replay is tried

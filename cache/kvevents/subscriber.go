@@ -218,7 +218,7 @@ func (s *Subscriber) loop(ctx context.Context, q *queue) error {
 	}
 }
 
-// look does what is due at a source that says nothing: a pause or a wait that is over, or asking whether the last event
+// look does what is due at a source that is silent: a pause or a wait that is over, or asking whether the last event
 // was the last. It returns when to ask next: soon where one had been missed, as the next may be.
 func (f *follower) look(ctx context.Context) time.Duration {
 	applied := f.ledger.next
@@ -235,7 +235,7 @@ func (f *follower) look(ctx context.Context) time.Duration {
 	return nextVerify
 }
 
-// nextLook is how long a source may go unasked that says nothing: until a pause or a wait is over, else for so long.
+// nextLook returns how long a silent source may go unasked: until a pause or a wait is over, else for so long.
 func (f *follower) nextLook(quiet time.Duration) time.Duration {
 	const least = 10 * time.Millisecond
 	switch {

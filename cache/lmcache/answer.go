@@ -8,7 +8,7 @@ func begin(fields uint32, name string) []byte {
 	return msgp.AppendString(msgp.AppendString(msgp.AppendMapHeader(nil, fields), "type"), name)
 }
 
-// registered answers RegisterMsg. An empty url tells the worker to send no heartbeats.
+// registered answers RegisterMsg. With an empty url the worker sends no heartbeats.
 func registered(heartbeatURL string) []byte {
 	b := msgp.AppendString(begin(2, "RegisterRetMsg"), "extra_config")
 	if heartbeatURL == "" {
@@ -30,7 +30,7 @@ func beaten(reason string) []byte {
 	return msgp.AppendNil(msgp.AppendString(b, "args"))
 }
 
-// started answers FullSyncStartMsg. A refusal says why.
+// started answers FullSyncStartMsg. A refusal carries its reason.
 func started(sync, refusal string) []byte {
 	b := msgp.AppendString(begin(4, "FullSyncStartRetMsg"), "sync_id")
 	b = msgp.AppendString(b, sync)
@@ -46,7 +46,7 @@ func started(sync, refusal string) []byte {
 type progress struct {
 	complete bool
 	share    float64 // of the batches, 0 to 1
-	missing  []int   // batches, once the worker said that it has sent all
+	missing  []int   // batches, once the worker has reported that it has sent all
 }
 
 // answer answers FullSyncStatusMsg. The worker may go on as soon as its own batches are in: the upstream controller
@@ -64,7 +64,7 @@ func (p progress) answer(sync string) []byte {
 	return b
 }
 
-// found is where the first chunks of a BatchedP2PLookupMsg are; the zero value says nowhere.
+// found is where the first chunks of a BatchedP2PLookupMsg are; the zero value is nowhere.
 type found struct {
 	instance, location string
 	chunks             int

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// report takes a message of a worker that tells what it holds.
+// report applies a message in which a worker reports what it holds.
 func (f *fleet) report(m *message, now time.Time) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -14,11 +14,11 @@ import (
 	"github.com/warmpath/warmpath/cache/zmtp"
 )
 
-// Config says where to listen and how the workers hash. An address is HOST:PORT; "" leaves the socket out.
+// Config is where to listen and how the workers hash. An address is HOST:PORT; "" leaves the socket out.
 type Config struct {
 	Pull        string // the workers' controller_pull_url
 	Reply       string // their controller_reply_url
-	Heartbeat   string // told to them when they register
+	Heartbeat   string // sent to them when they register
 	Advertise   string // host by which workers reach Heartbeat; "" = by which they reached Reply
 	Coordinator string // HTTP of the multi-process servers, their --coordinator-url
 
@@ -40,7 +40,7 @@ type binder = func(network, addr string) (net.Listener, error)
 func Algorithms() []string { return append([]string{"auto"}, algorithmNames[:]...) }
 
 // Controller is the controller and the coordinator. Its methods may be called side by side. A nil Controller is one
-// that is not configured: it has no rosters and nothing to tell.
+// that is not configured: it has no rosters and reports nothing.
 type Controller struct {
 	config Config
 	fleet  *fleet

@@ -239,7 +239,7 @@ func lookUpAndLeave(t *testing.T, k *Controller, ids []uint32) {
 	}
 }
 
-// A store entry with tokens tells how the server hashes before any prompt comes.
+// A store entry with tokens shows how the server hashes before any prompt comes.
 func TestServerTellsTokens(t *testing.T) {
 	k, _ := start(t, Config{})
 	ids := upTo(64)

@@ -1,5 +1,5 @@
 // Package lmcache is the controller that LMCache's workers register with, and the coordinator that its multi-process
-// server reports to. From what they tell it knows which chunks of KV cache each worker holds in its own memory, on its
+// server reports to. From their reports it knows which chunks of KV cache each worker holds in its own memory, on its
 // disk and in the stores behind it, and answers for a prompt's token ids how many tokens of it each worker has.
 //
 // # Who speaks how
@@ -29,13 +29,13 @@
 // ranks of its world_size do. The disk has no full sync in LMCache: after a gap it fills again with what is written
 // from then on.
 //
-// A server is not told what the store behind it loses, and so cannot tell it. This daemon's own KV cache tells it here
-// (Controller.Forget); of another store what servers have put there counts until they delete it.
+// A server does not learn what the store behind it loses, and so cannot report it. This daemon's own KV cache reports
+// it here (Controller.Forget). In another store the chunks that servers have put there count until they delete them.
 //
 // # Chunk keys
 //
-// A key is a hash that only tokens and LMCache's release determine (see Variant). Which one an instance uses it does
-// not say, nor its chunk size. So the learner keeps the start of some recent prompts and tries all variants on them,
+// A key is a hash that only tokens and LMCache's release determine (see Variant). An instance reports neither which one
+// it uses nor its chunk size. So the learner keeps the start of some recent prompts and tries all variants on them,
 // until a key is among the chunks that the instance admits: the second request for a prompt is matched. The
 // configuration can name both.
 //
@@ -52,7 +52,7 @@
 //
 //	controller   sockets, over cache/zmtp       message, answer   bytes of the workers
 //	coordinator  HTTP                           server            what its events do
-//	fleet, apply who is there, what they say    directory         who holds a key; one look finds all instances
+//	fleet, apply who is there, their reports    directory         who holds a key; one look finds all instances
 //	variant, pyhash, serial   keys              learn             which variant
 //	roster, match             the answer to a request: one hash pass a variant, no allocation
 //

@@ -88,7 +88,7 @@ func TestGap(t *testing.T) {
 	s.expect("it began anew without a word", "a", 1, "hash unknown")
 }
 
-// Two workers under one name: the numbers of both mingle, and the connections say so.
+// Two workers under one name: the numbers of both mingle, and the connections show it.
 func TestTwoOfOneName(t *testing.T) {
 	s := newScene(t, Limits{})
 	s.f.plug(1, "10.0.0.1")
@@ -207,7 +207,7 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// Releases without sequence numbers lose their view with a connection, as nobody could say what was lost.
+// Releases without sequence numbers lose their view with a connection, as nobody knows what was lost.
 func TestUnnumberedConnectionLost(t *testing.T) {
 	s := newScene(t, Limits{})
 	s.f.plug(1, "10.0.0.1")

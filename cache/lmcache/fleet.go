@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// fleet is who has registered and what each says it holds. It has no sockets and no clock.
+// fleet is who has registered and what each holds by its reports. It has no sockets and no clock.
 type fleet struct {
 	dir   *directory
 	log   *slog.Logger
@@ -59,7 +59,7 @@ type Counts struct {
 	Refused                            uint64 // messages that are not understood or over a limit
 	Flooded, Conflicts, Unstable, Lost uint64 // views cleared or doubted
 	Events, Duplicates, StaleEvents    uint64 // batches at the coordinator
-	StoreLost, StoreCleared            uint64 // parts that a store behind has lost; times that it lost too many to tell
+	StoreLost, StoreCleared            uint64 // parts that a store behind has lost; times that it lost too many to list
 }
 
 func newFleet(l Limits, log *slog.Logger) *fleet {
@@ -113,7 +113,7 @@ func (f *fleet) rankOf(i *instance, number int, now time.Time) (*rank, error) {
 	}
 	r := &rank{number: number, since: now, heard: now, asks: f.asks.Load(), streams: map[string]*stream{}}
 	i.ranks[number] = r
-	if !i.server { // a server's keys say how many ranks there are
+	if !i.server { // a server's keys have the number of its ranks
 		i.need.Store(i.need.Load() | 1<<number)
 	}
 	return r, nil
@@ -133,7 +133,7 @@ func (f *fleet) streamOf(i *instance, r *rank, location string, t tier) (*stream
 }
 
 // register takes a RegisterMsg, or a heartbeat of a worker that is not known. A worker that registers has an empty
-// cache, whatever it said before.
+// cache, whatever it reported before.
 func (f *fleet) register(m *message, now time.Time) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -165,7 +165,7 @@ func (f *fleet) enter(m *message, now time.Time) error {
 	return nil
 }
 
-// beat takes a HeartbeatMsg. It returns why the worker shall tell all its keys, or "".
+// beat takes a HeartbeatMsg. It returns why the worker shall send all its keys, or "".
 func (f *fleet) beat(m *message, now time.Time) (reason string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -246,7 +246,7 @@ func (f *fleet) remove(i *instance) {
 // doubtFor is how long a view is not believed after a conflict, a flood or gap after gap.
 const doubtFor = time.Minute
 
-// remedies says what to do about each trouble.
+// remedies has what to do about each trouble.
 var remedies = map[trouble]string{
 	flooded:  "its chunks are over the limit: raise chunk_size of the worker, or the limit",
 	conflict: "give each worker an lmcache_instance_id of its own",
@@ -353,7 +353,7 @@ func (f *fleet) learnt(i *instance, v *Variant, admits, prompts uint64) {
 	}
 }
 
-// So many chunks and prompts of which none fit the other are no accident.
+// After so many chunks and prompts without a match it is no accident.
 const (
 	puzzledAdmits  = 64
 	puzzledPrompts = 32

@@ -48,7 +48,7 @@ const (
 // rank is one worker of an instance, by its worker_id.
 type rank struct {
 	number  int
-	ip      string // as it says itself
+	ip      string // as it reports it
 	address string // with its port
 	from    string // the host that its connection comes from
 	conn    uint64 // on which it reported last
@@ -101,7 +101,7 @@ type stream struct {
 	next int64 // the sequence number that comes next; noSeq before the first
 }
 
-// tierOf says how near a location is. The names are those of LMCache's storage backends.
+// tierOf returns how near a location is. The names are those of LMCache's storage backends.
 func tierOf(location string) tier {
 	if location == "LocalCPUBackend" || location == "LocalDiskBackend" {
 		return local

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Lost is a part of a chunk that a store behind the multi-process servers has no more. A server is not told: it asks
-// the store at each look-up, and publishes a deletion only when it deletes.
+// Lost is a part of a chunk that a store behind the multi-process servers has no more. A server does not learn of it:
+// it asks the store at each look-up, and publishes a deletion only when it deletes.
 type Lost struct {
 	Adapters    []string // by which servers reach the store: the types of their --l2-adapter
 	Model, Hash string   // of the chunk; Hash in hexadecimal digits
@@ -17,14 +17,14 @@ type Lost struct {
 // lostAtOnce is how many are taken out under a lock that the workers' messages wait for: some 100 us.
 const lostAtOnce = 256
 
-// Forget takes parts out of what servers have told of the store.
+// Forget takes parts out of what servers have reported of the store.
 func (k *Controller) Forget(parts []Lost) {
 	for some := range slices.Chunk(parts, lostAtOnce) {
 		forget(k.fleet, some)
 	}
 }
 
-// ForgetAll takes out all that servers have told of the store.
+// ForgetAll takes out all that servers have reported of the store.
 func (k *Controller) ForgetAll(adapters []string) { forgetAll(k.fleet, adapters) }
 
 func forget(f *fleet, parts []Lost) {
@@ -35,7 +35,7 @@ func forget(f *fleet, parts []Lost) {
 		o := objectKey{Hash: p.Hash, Model: p.Model, Rank: p.Rank, Salt: p.Salt}
 		key, err := o.key()
 		if err != nil {
-			continue // no server told of it either
+			continue // no server reported it either
 		}
 		key = o.spread(key)
 		for _, s := range f.dir.seatsOf(key) {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestForget: what a store behind the servers has lost is taken out of what each of them, and all together, told of that
-// store: at its rank and under its salt, and nowhere else.
+// TestForget: Forget takes what a store behind the servers has lost out of what each of them, and all together,
+// reported of that store: at its rank and under its salt, and nowhere else.
 func TestForget(t *testing.T) {
 	k, _ := start(t, Config{ChunkSize: 16})
 	hashes := sums(upTo(33), 16)

@@ -66,8 +66,8 @@ type operation struct {
 
 const noSeq = -1
 
-// The limits of a message. LMCache sends at most 2,000 keys in a batch of a full sync unless told otherwise, and as
-// many operations as have gathered in some milliseconds.
+// The limits of a message. LMCache sends at most 2,000 keys in a batch of a full sync unless configured otherwise, and
+// as many operations as have gathered in some milliseconds.
 const (
 	maxName = 256     // bytes of an identifier or an address
 	maxKeys = 1 << 18 // keys or operations of one message

@@ -40,7 +40,7 @@ func frames(t testing.TB, release, socket, from string, f func(frame []byte, dec
 
 var releases = []string{"0.3.9.post2", "0.4.3", "0.5.6"}
 
-// What the workers of the three releases sent is understood as the recording's own reading says.
+// What the workers of the three releases sent is decoded to what stands beside it in the recording.
 func TestRecordedMessages(t *testing.T) {
 	seen := map[string]int{}
 	check := func(release, socket string) {

@@ -12,7 +12,7 @@ type Worker struct {
 	Host string // of its URL
 }
 
-// Roster says which instance belongs to which worker of a pool. Its methods may be called side by side.
+// Roster maps the workers of a pool to their instances. Its methods may be called side by side.
 type Roster struct {
 	fleet   *fleet
 	learn   *learner
@@ -87,7 +87,7 @@ func assign(f *fleet, workers []Worker, names map[string]string) *roll {
 	return t
 }
 
-// hosts returns where the ranks of i are: as they say themselves, and where their connections come from.
+// hosts returns where the ranks of i are: as they report it, and where their connections come from.
 func (i *instance) hosts() map[string]bool {
 	all := map[string]bool{i.ip: true, i.from: true}
 	for _, r := range i.ranks {

@@ -20,7 +20,7 @@ const (
 // link is what one chunk hands on to the next: an int of Python's, or a digest.
 type link struct {
 	number   uint64 // two's complement
-	unsigned bool   // number is not negative, whatever its highest bit says
+	unsigned bool   // number is not negative, whatever its highest bit is
 	digest   bool
 	size     int // of bytes
 	bytes    [32]byte

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Stats is what an operator is told.
+// Stats is what an operator sees.
 type Stats struct {
 	On        bool // it is configured
 	Counts    Counts

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// fullSync is a worker telling all its keys again. The worker freezes its cache for that time.
+// fullSync is a worker sending all its keys again. The worker freezes its cache for that time.
 type fullSync struct {
 	id       string
 	location string

@@ -39,7 +39,7 @@ func upTo(n int) []uint32 {
 	return ids
 }
 
-// keysOf computes the keys of all whole chunks, and of the rest where partial says so.
+// keysOf computes the keys of all whole chunks, and of the rest if partial is set.
 func keysOf(t *testing.T, v Variant, ids []uint32, partial bool) (keys []uint64) {
 	t.Helper()
 	h, err := newHasher(v)

@@ -4,7 +4,7 @@ import "bytes"
 
 // What follows brings memory to what Redis answered, while others may have changed the same value.
 
-// answer is what Redis said of a value to a question asked when read gave the ticket.
+// answer is what Redis answered for a value, to a question asked when read gave the ticket.
 type answer struct {
 	ticket  uint32
 	value   []byte // nil: there is none

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// What L2 says to a change meets an entry that may have been changed since.
+// What L2 answers to a change meets an entry that may have been changed since.
 func TestAnswersToChanges(t *testing.T) {
 	const now, hour = int64(time.Second), int64(time.Hour)
 	k := id{"ns", "k"}

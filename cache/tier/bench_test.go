@@ -64,7 +64,7 @@ func BenchmarkMemory(b *testing.B) {
 	})
 }
 
-// BenchmarkEach lists 100,000 values and tells how long a Get takes meanwhile.
+// BenchmarkEach lists 100,000 values and reports how long a Get takes meanwhile.
 func BenchmarkEach(b *testing.B) {
 	s := memoryOnly(b, 256<<20)
 	for i := range 100_000 {

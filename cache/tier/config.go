@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Config says where values are kept. The zero value keeps them in 64 MiB of memory.
+// Config is where values are kept. The zero value keeps them in 64 MiB of memory.
 type Config struct {
 	MaxBytes int           // L1: keys, values and overhead, in bytes; one namespace may hold half of it. Default 64 MiB
 	Redis    string        // L2: redis://, rediss:// or unix:// URL; "" (default) for none. Its password is never logged

@@ -101,7 +101,7 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// A deletion takes away nothing but what its caller saw, and of what is not known here it says what it was.
+// A deletion takes away nothing but what its caller saw, and of what is not known here it records what it was.
 func TestDeleteOnly(t *testing.T) {
 	k := id{"ns", "k"}
 	const now, hour = int64(time.Second), int64(time.Hour)

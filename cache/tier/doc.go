@@ -22,7 +22,7 @@
 //	  Drop                                drop               drop          delete     drop       delete
 //	  Delete                              delete             delete        delete     delete     delete
 //	change here, Redis answers            paid; a tombstone goes
-//	what Redis says to the debt
+//	what Redis answers to the debt
 //	  it took it, or has the same         paid; a tombstone goes; touch if the life was changed meanwhile
 //	  it has another value                its value, paid     it has a tombstone: the entry goes
 //	  nothing, or "I have forgotten"      as it was
@@ -34,12 +34,13 @@
 //
 // # What if Redis is silent, or has forgotten?
 //
-// L1 answers for what it holds, and nobody knows of the rest: Find says ErrSilent, which is never "there is none". That
-// is believed only of a Redis that can know. For two seconds after it was silent it is doubted, since other routers may
-// not have given it yet what they did; a mark in it shows that it was flushed or came back empty, and then every router
-// puts back what it holds before Redis is believed again (epoch.go). What this does not mend: a router that alone has
-// lost its Redis keeps from the others what it has opened meanwhile, and counters may lose what others counted. Values
-// that Redis evicts by itself are put back only by a router that uses them: set maxmemory-policy noeviction.
+// L1 answers for what it holds, and nobody knows of the rest: Find returns ErrSilent, which is never "there is none".
+// That is believed only of a Redis that can know. For two seconds after it was silent it is doubted, since other
+// routers may not have given it yet what they did; a mark in it shows that it was flushed or came back empty, and then
+// every router puts back what it holds before Redis is believed again (epoch.go). What this does not mend: a router
+// that alone has lost its Redis keeps from the others what it has opened meanwhile, and counters may lose what others
+// counted. Values that Redis evicts by itself are put back only by a router that uses them: set maxmemory-policy
+// noeviction.
 //
 // # How old may an answer of L1 be?
 //

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// sureOfNone tells whether a store says for certain that there is no value.
+// sureOfNone reports whether a store is certain that there is no value.
 func sureOfNone(s *Store, key string) bool {
 	_, _, ok, err := s.Find("ns", key)
 	return !ok && err == nil
@@ -63,7 +63,7 @@ func TestARedisThatComesBackEmpty(t *testing.T) {
 	p.agree("new", "new")
 }
 
-// After a silence a router does not believe "there is none" until others have had time to tell what they did meanwhile.
+// After a silence a router does not believe "there is none" until others have had time to send what they did meanwhile.
 func TestDoubtAfterASilence(t *testing.T) {
 	p := newPair(t)
 	p.stop()

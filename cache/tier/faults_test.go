@@ -47,7 +47,7 @@ func keepBusy(t *testing.T, s *Store) *busy {
 	var wg sync.WaitGroup
 	b.stop = func() { cancel(); wg.Wait() }
 	t.Cleanup(b.stop)
-	wg.Go(func() { // a sleeper that wakes late tells that the machine is at something else
+	wg.Go(func() { // a sleeper that wakes late shows that the machine is at something else
 		for ctx.Err() == nil {
 			start := time.Now()
 			time.Sleep(time.Millisecond)
@@ -201,7 +201,7 @@ func TestDeletionsAreTold(t *testing.T) {
 		t.Error("Touch failed without Redis")
 	}
 	r.Signal(syscall.SIGCONT)
-	wantNone(t, s, "k") // before and after it is told
+	wantNone(t, s, "k") // before and after Redis gets the deletion
 	waitClosed(t, s)
 	wantNone(t, s, "k")
 	eventually(t, "the other router forgets it too", func() bool { _, ok := other.Get("ns", "k"); return !ok })

@@ -86,7 +86,7 @@ func (g *guard) follow(p []byte) bool {
 	return true
 }
 
-// expect records what the line that has ended says of what comes.
+// expect records what the line that has ended announces.
 func (g *guard) expect() bool {
 	switch {
 	case g.line.negative:

@@ -10,11 +10,10 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// Local is the store for those who may not wait: strategies, in the middle of a choice. Memory answers, always. What
-// Local changes is owed to Redis and paid by the store's Run, where it gives way to what another router has written
-// meanwhile. What memory does not hold, or Redis has not confirmed for a second, is asked for in the background and
-// there at a later call. None of this counts for the breaker: a strategy that floods the store takes nothing from
-// sessions.
+// Local is the store for strategies, which may not wait in the middle of a choice. Memory answers, always. The store's
+// Run sends Local's changes to Redis later, where it gives way to what another router has written meanwhile. What
+// memory does not hold, or Redis has not confirmed for a second, is fetched in the background for a later call. None of
+// this counts for the breaker: a strategy that floods the store takes nothing from sessions.
 type Local struct {
 	t      *tiers
 	keys   int // a namespace may hold

@@ -20,7 +20,7 @@ const (
 	maxTombstone = 24 * time.Hour
 )
 
-// errForgot says that Redis has lost what it knew, and routers that still hold it have not put it back yet.
+// errForgot means that Redis has lost what it knew, and routers that still hold it have not put it back yet.
 var errForgot = errors.New("tier: Redis has lost its data, and is being told again")
 
 // operation is what one call of a store does with one value.
@@ -30,7 +30,7 @@ type operation struct {
 	began  int64
 	seen   seen // what L1 knew, or what Redis has answered since
 	lost   bool // Redis did not answer: it is not asked again in this operation
-	sure   bool // Redis answered: what seen says is so
+	sure   bool // Redis answered: seen is what it has
 	ctx    context.Context
 	cancel context.CancelFunc
 }
@@ -106,7 +106,7 @@ func (o *operation) adopt(r reply, changed bool) {
 	}
 }
 
-// refresh asks Redis for a value that L1 does not have, or of which Redis has not said anything for a while.
+// refresh asks Redis for a value that L1 does not have, or that Redis has not confirmed for a while.
 func (o *operation) refresh() {
 	if o.alone() || o.seen.live && o.began-o.seen.checked < int64(fresh) {
 		return
@@ -133,8 +133,7 @@ func (o *operation) setHereIfAbsent(value []byte, ttl time.Duration) (now []byte
 	return value, true
 }
 
-// swap stores new if old stands there (nil: if nothing does). Redis is given it later as later says if it does not
-// answer.
+// swap stores new if old stands there (nil: if nothing does). If Redis does not answer, new is owed to it as later.
 func (o *operation) swap(old, new []byte, ttl time.Duration, later debt) bool {
 	if !o.l1.fits(o.key, new) {
 		return false

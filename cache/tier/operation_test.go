@@ -87,7 +87,7 @@ func TestCountersKeepTheirEnd(t *testing.T) {
 	})
 }
 
-// Find says what is left of a life: here, after an answer of Redis, and of what does not end.
+// Find returns what is left of a life: here, after an answer of Redis, and of what does not end.
 func TestLife(t *testing.T) {
 	r := startRedis(t)
 	a := notRun(t, Config{Redis: r.URL(), Timeout: patient})

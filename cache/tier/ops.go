@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ErrSilent says that Redis did not answer and memory does not hold the key: there may be a value, or none.
+// ErrSilent means that Redis did not answer and memory does not hold the key: there may be a value, or none.
 var ErrSilent = errors.New("tier: Redis does not answer, and memory does not hold the key")
 
 // Get returns the value of a key. What Redis has confirmed within the last second L1 answers itself.
@@ -16,8 +16,8 @@ func (s *Store) Get(ns, key string) ([]byte, bool) {
 	return value, ok
 }
 
-// Find returns the value of a key and what is left of its life, 0 if it does not end. It tells "there is none" from
-// "nobody can say": ErrSilent.
+// Find returns the value of a key and what is left of its life, 0 if it does not end. If Redis is silent and there may
+// be one, it returns ErrSilent, which is not "there is none".
 func (s *Store) Find(ns, key string) (value []byte, life time.Duration, ok bool, err error) {
 	o := s.begin(id{ns, key})
 	defer o.end()
@@ -86,9 +86,9 @@ func (s *Store) SetIfAbsent(ns, key string, value []byte, ttl time.Duration) (no
 	return o.setHereIfAbsent(value, ttl)
 }
 
-// Told takes in what another router says that it has written; no value means that it has removed one. It is believed
-// where nothing is known here. Where something else stands, Redis is asked at the next read, which knows who was last;
-// without a Redis the newest word counts.
+// Told stores what another router reports to have written; no value means that it has removed one. The report is
+// believed where nothing is known here. Where something else stands, Redis is asked at the next read, which knows which
+// change was last; without a Redis the newest report counts.
 func (s *Store) Told(ns, key string, value []byte, ttl time.Duration) {
 	o := s.begin(id{ns, key})
 	switch {

@@ -13,7 +13,7 @@ const (
 	markTombstone = 't' // a router deleted it; others drop their copy when they see it
 )
 
-// kind says what a script found, or did.
+// kind is what a script found, or did.
 type kind byte
 
 const (

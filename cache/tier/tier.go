@@ -8,7 +8,7 @@ import (
 // Store keeps small values with a TTL, in memory and, if configured, in Redis. It is safe for concurrent use.
 //
 // A ttl of 0 or less means no expiry. Values returned are shared: do not change them; values given are copied. No call
-// fails or waits because of Redis, but Find may say that nobody knows: see the package comment. A value larger than
+// fails or waits because of Redis, but Find may return that nobody knows: see the package comment. A value larger than
 // half of MaxBytes is refused, and counted.
 type Store struct{ tiers }
 
@@ -49,9 +49,9 @@ func Open(conf Config) (*Store, error) {
 
 // Load reads into memory what stands in Redis under the prefix, and returns how many values that were. Call it once,
 // after New and before the store is used: a router that starts under load would else ask Redis for every session at
-// once, and of what is not answered in time nobody could say where it lives. It stops when ctx ends or memory is full,
-// with what has come until then; that is no error, since what is missing is read when it is asked for, and so are
-// values over 8 KiB. Without a Redis it does nothing.
+// once, and would not know where a session lives whose answer is late. It stops when ctx ends or memory is full, with
+// what has come until then; that is no error, since what is missing is read when it is asked for, and so are values
+// over 8 KiB. Without a Redis it does nothing.
 func (s *Store) Load(ctx context.Context) (int, error) { return readAhead(ctx, &s.tiers) }
 
 // Run removes what is expired, detects that Redis is lost or back, and sends it what it missed, until ctx is done.

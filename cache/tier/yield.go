@@ -9,7 +9,7 @@ import (
 // is right. While Redis is silent such a change stands in L1. When Redis answers it gets the change together with what
 // it is taken to have, and what it has in truth wins.
 
-// Keep is SetIfAbsent in L1 alone, for a caller to whom Find has said that Redis is silent.
+// Keep is SetIfAbsent in L1 alone, for a caller to whom Find has returned ErrSilent.
 func (s *Store) Keep(ns, key string, value []byte, ttl time.Duration) (now []byte, set bool) {
 	if !s.l1.fits(key, value) {
 		return nil, false
@@ -51,8 +51,8 @@ func (s *Store) Drop(ns, key string, value []byte) {
 const settleTime = 500 * time.Millisecond
 
 // Settle waits until Redis has got a change of a key that it did not answer to, so that another router that is asked
-// for the key next does not say that there is none. It waits for half a second at most, and not at all once Redis has
-// been lost for as long: then other routers are without it too.
+// for the key next does not answer that there is none. It waits for half a second at most, and not at all once Redis
+// has been lost for as long: then other routers are without it too.
 func (s *Store) Settle(ns, key string) {
 	if s.l2 == nil {
 		return

@@ -33,7 +33,7 @@ func (p *pair) stop() {
 	waitOpen(p.t, p.b)
 }
 
-// resume continues Redis and waits until both have told it all.
+// resume continues Redis and waits until both have sent it all.
 func (p *pair) resume() {
 	p.t.Helper()
 	p.r.Signal(syscall.SIGCONT)
@@ -158,7 +158,7 @@ func TestChangesOfWhatBothHold(t *testing.T) {
 	}
 	f(p.a.Replace("ns", "one moves", w1, w2, time.Hour))
 	f(!p.a.Replace("ns", "one moves", w1, w3, time.Hour))
-	f(p.a.Replace("ns", "one moves", w2, w3, time.Hour)) // Redis has w1: that is what it is told to be replaced
+	f(p.a.Replace("ns", "one moves", w2, w3, time.Hour)) // Redis has w1: that is what it is asked to replace
 	f(p.a.Replace("ns", "both move", w1, w2, time.Hour))
 	f(p.b.Replace("ns", "both move", w1, w3, time.Hour))
 	f(p.a.CompareAndSwap("ns", "one ends", w1, []byte("ended"), time.Hour))
@@ -205,7 +205,7 @@ func TestDropOfAnotherValue(t *testing.T) {
 	wantNone(t, alone, "k")
 }
 
-// A longer life that is told late shortens none.
+// A longer life that is sent late shortens none.
 func TestALateTouchShortensNothing(t *testing.T) {
 	p := newPair(t)
 	p.seed("k", "1")
@@ -225,7 +225,7 @@ func TestALateTouchShortensNothing(t *testing.T) {
 	}
 }
 
-// A change that Redis was late for is told at once, and Settle waits for it.
+// A change that Redis was late for is sent at once, and Settle waits for it.
 func TestSettle(t *testing.T) {
 	r := startRedis(t)
 	var delay atomic.Int64

@@ -133,7 +133,7 @@ func TestSlowSubscriberMisses(t *testing.T) {
 	}
 }
 
-// A SUB that listens hears publishers that connect.
+// A SUB that listens receives from publishers that connect.
 func TestPublisherThatConnects(t *testing.T) {
 	got := make(chan string, 1)
 	_, at := listen(t, "tcp://127.0.0.1:0", Config{Kind: SUB, Subscribe: []string{""}}, func(c *Conn) {
@@ -213,7 +213,7 @@ func TestPeersAreCounted(t *testing.T) {
 	l, at := listen(t, "tcp://127.0.0.1:0", Config{Kind: ROUTER, Peers: 2, Handshake: time.Second,
 		Refused: func(Address, error) { told.Add(1) }}, echo)
 	host := strings.TrimPrefix(at, "tcp://")
-	for range 2 { // two that say nothing
+	for range 2 { // two that send nothing
 		c, err := net.Dial("tcp", host)
 		if err != nil {
 			t.Fatal(err)

@@ -26,10 +26,11 @@
 //
 // # What lost
 //
-// go-zeromq/zmq4 allocates what the length of a frame says without any limit, has had no commit since June 2024, and
-// with its own reconnecting a Dial races with Close. pebbe/zmq4 and goczmq need cgo and libzmq. What is spoken here
-// is a greeting, a READY and two forms of frame header, so the bytes cost less than an interface that tames a
-// library. interop_test.go runs both directions against libzmq.
+// go-zeromq/zmq4 allocates by the length in a frame's header without any limit, has had no commit since June 2024, and
+// with its own reconnecting a Dial races with Close. pebbe/zmq4 and goczmq need cgo and libzmq. What is spoken here is
+// a greeting, a READY and two forms of frame header, so the bytes cost less than an interface that tames a library.
+// interop_test.go runs both directions against libzmq.
 //
-// ZMTP 2.0 and 1.0 (libzmq before 4.0) are refused with an error that says so, and so are PLAIN and CURVE.
+// ZMTP 2.0 and 1.0 (libzmq before 4.0) are refused with an error that names the version, and PLAIN and CURVE with one
+// that names the mechanism.
 package zmtp

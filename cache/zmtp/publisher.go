@@ -103,7 +103,7 @@ func (p *Publisher) serve(c *Conn) {
 // message takes the older form of a subscription: 01 and the prefix, or 00 to end one.
 func (s *subscriber) message(m [][]byte) error {
 	if len(m) != 1 || len(m[0]) == 0 || m[0][0] > 1 {
-		return nil // a SUB has nothing else to say that concerns us
+		return nil // a SUB has nothing else to send that concerns us
 	}
 	if m[0][0] == 1 {
 		return s.subscribe(m[0][1:])

@@ -177,7 +177,7 @@ func (r *reader) relax() {
 	}
 }
 
-// unexpected is err, where an end in the middle of a frame is no clean end.
+// unexpected returns err, or io.ErrUnexpectedEOF for an end in the middle of a frame.
 func unexpected(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

@@ -22,7 +22,7 @@ import (
 type Pair struct {
 	Cert, Key string          // their files, in PEM
 	TLS       tls.Certificate // both, as a server takes them
-	Authority *x509.CertPool  // what a client trusts that trusts this certificate
+	Authority *x509.CertPool  // for a client that trusts this certificate
 }
 
 // Write makes a certificate that signs itself, for the subject as a host's name and for 127.0.0.1, valid for an hour.

@@ -30,7 +30,7 @@ func (l *Log) String() string {
 	return l.text.String()
 }
 
-// Count tells how often a text stands in it.
+// Count returns how often a text stands in it.
 func (l *Log) Count(text string) int { return strings.Count(l.String(), text) }
 
 // Lines are its lines, in JSON.

@@ -1,8 +1,9 @@
 // Package porttest finds ports for tests that bind one again, or need its neighbours or the same one at another
 // address.
 //
-// A port that the system gives for 0 is of the range of outgoing connections, here and in every test that runs
-// meanwhile: once it is closed, or beside it, any of them may have it. The ports of this package lie below that range.
+// For port 0 the system gives one of the range of outgoing connections. This test, and every other that runs meanwhile,
+// connects from that range, so any connection may take the port once it is closed, and a port beside it at any time.
+// The ports of this package lie below that range.
 package porttest
 
 import (

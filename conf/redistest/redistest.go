@@ -47,7 +47,7 @@ func New(t testing.TB, args ...string) *Server {
 	return s
 }
 
-// Start is New, and Start of it.
+// Start makes a Server with New, and starts it.
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
 	s := New(t, args...)
@@ -58,7 +58,7 @@ func Start(t testing.TB, args ...string) *Server {
 // Socket is the path of the server's socket.
 func (s *Server) Socket() string { return filepath.Join(s.dir, "r.sock") }
 
-// URL is the server's, for a configuration.
+// URL returns the server's URL, for a configuration.
 func (s *Server) URL() string { return "unix://" + s.Socket() }
 
 // Launch starts the server, and does not wait until it answers.
@@ -112,7 +112,7 @@ func (s *Server) Try(command string) string {
 	return strings.TrimSpace(line)
 }
 
-// Do is Try of a command that the server is to take.
+// Do sends a command as Try does, and fails the test if the server does not take it.
 func (s *Server) Do(command string) {
 	s.t.Helper()
 	if got := s.Try(command); got == "" || got[0] == '-' {

@@ -30,9 +30,9 @@ var (
 	noOrigin  = [][2]string{vary}
 )
 
-// CORS tells browsers whose pages may use the answers. It answers as vLLM's default does (Starlette's CORSMiddleware,
-// every method and header, no credentials), with a list of origins instead of any where one is given. The zero value
-// allows no page.
+// CORS sets the fields by which browsers let pages use the answers. It answers as vLLM's default does (Starlette's
+// CORSMiddleware, every method and header, no credentials), with a list of origins instead of any where one is given.
+// The zero value allows no page.
 type CORS struct {
 	any     bool
 	origins []string
@@ -78,8 +78,8 @@ func (c CORS) Preflight(method string, get func(name string) string) (
 }
 
 // Headers returns what to add to the answer of a request with that Origin field; "" is a request without one. Where
-// pages of some origins may ask, the answer depends on the field, and caches are told so whatever it holds. The slice
-// is shared: do not change it.
+// pages of some origins may ask, the answer depends on the field, and names it in Vary for caches, whatever it holds.
+// The slice is shared: do not change it.
 func (c CORS) Headers(origin string) [][2]string {
 	switch {
 	case c.any && origin != "":

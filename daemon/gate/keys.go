@@ -13,14 +13,14 @@ type Key struct {
 	Models []string // that it may use: names, "org/*", "*"; none = nothing
 }
 
-// Keys tells callers apart by the key they show. The nil Keys lets everybody pass. Safe for concurrent use: it never
-// changes.
+// Keys finds the caller by the key that a request shows. The nil Keys lets everybody pass. Safe for concurrent use: it
+// never changes.
 type Keys struct {
 	digests [][sha256.Size]byte
 	callers []Caller
 }
 
-// Caller is who sends a request.
+// Caller is the sender of a request.
 type Caller struct {
 	Name   string // of the key; "" where no key is asked for
 	models []string
@@ -43,8 +43,8 @@ func NewKeys(list []Key) *Keys {
 }
 
 // Check finds the caller by the values of Authorization (Bearer KEY, as OpenAI's clients send) and X-Api-Key (as
-// Anthropic's do); "" is a field that is not there. One good key of the two is enough; if both are good,
-// Authorization says who it is. It returns nil and false if neither is known.
+// Anthropic's do); "" is a field that is not there. One good key of the two is enough; if both are good, Authorization
+// decides who it is. It returns nil and false if neither is known.
 func (k *Keys) Check(authorization, xAPIKey string) (*Caller, bool) {
 	if k == nil {
 		return everybody, true
@@ -58,8 +58,8 @@ func (k *Keys) Check(authorization, xAPIKey string) (*Caller, bool) {
 	return &k.callers[found], true
 }
 
-// find returns the place of the key, or -1. It compares with every key whatever the outcome. Nothing given is known
-// at once: that tells a client only what it sent, and a key that was configured empty opens nothing.
+// find returns the place of the key, or -1. It compares with every key whatever the outcome. Nothing given is known at
+// once: that shows a client only what it sent, and a key that was configured empty opens nothing.
 func (k *Keys) find(given string) int {
 	if given == "" {
 		return -1

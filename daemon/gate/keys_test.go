@@ -80,9 +80,9 @@ func TestAllows(t *testing.T) {
 	f("a*", "a*", true)
 }
 
-// Check must not tell by its time which key was near: it compares with all of them, wherever the right one stands.
-// That shows without a clock: if the last key is the same as an earlier one, the last wins, which a walk with an
-// early exit cannot know.
+// The time that Check takes must not show which key was near: it compares with all of them, wherever the right one
+// stands. That shows without a clock: if the last key is the same as an earlier one, the last wins, which a walk with
+// an early exit cannot know.
 func TestCheckComparesEveryKey(t *testing.T) {
 	const n = 50
 	var list []Key

@@ -26,7 +26,7 @@ func Report(c *Config, runs []*trial.Run) report.Report {
 	return r
 }
 
-// conditions says in lines what a comparison ran on, for who reads its figures.
+// conditions returns lines that describe what a comparison ran on, for whoever reads its figures.
 func conditions(c *Config) (lines []string) {
 	for _, sc := range c.Scenarios {
 		e := sc.Engine.Config()

@@ -116,7 +116,7 @@ type progress struct {
 	done, total atomic.Int64
 }
 
-// of returns what one run of so many requests calls.
+// of returns the function that one run of so many requests calls with its progress.
 func (p *progress) of(requests int) func(done, total int) {
 	if p.told == nil {
 		return nil

@@ -83,7 +83,8 @@ func TestKVAwareSeesWhatOthersDid(t *testing.T) {
 	}
 }
 
-// Four routers that tell each other what they do, late by 10 ms, choose as well as one; four that do not are far from it.
+// Four routers that send each other what they do, late by 10 ms, choose as well as one; four that do not are far from
+// it.
 func TestRoutersThatShareAreAsOne(t *testing.T) {
 	r := compare(t, []string{"B", "T"}, 1000, "native:prefixaware", "native:prefixaware@4/10ms", "native:prefixaware@4")
 	for i := 0; i < len(r); i += 3 {

@@ -26,14 +26,14 @@ type Strategy struct {
 	history time.Duration // on its way from one to the others; 0 = they share nothing
 }
 
-// tiers says which of a scenario's tiers a column has.
+// tiers is which of a scenario's tiers a column has.
 type tiers uint8
 
 const (
 	allTiers tiers = iota
 	gpuAlone
 	gpuAndCPU
-	untold // all tiers, of which the router is told one number: kv_tokens is the CPU tier's size
+	untold // all tiers, of which the router gets one number: kv_tokens is the CPU tier's size
 )
 
 var tierNames = map[string]tiers{"gpu": gpuAlone, "l1": gpuAndCPU, "l2": allTiers, "flat": untold}
@@ -42,7 +42,7 @@ var tierNames = map[string]tiers{"gpu": gpuAlone, "l1": gpuAndCPU, "l2": allTier
 // module that ends in .wasm, the rule of others as package peers names it, peer:NAME where both have it, or peers for
 // all of those by their own defaults. @gpu behind a name leaves out all tiers behind the GPUs, @l1 the shared one. With
 // @flat the tiers are there, and the router knows of none: it takes each worker's KV cache to be as large as its CPU
-// tier. With @4 there are four routers that share nothing, with @4/10ms four that tell each other what they do, 10 ms
+// tier. With @4 there are four routers that share nothing, with @4/10ms four that send each other what they do, 10 ms
 // late.
 func Find(name string) ([]Strategy, error) {
 	plain, suffix, has := strings.Cut(name, "@")

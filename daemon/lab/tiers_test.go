@@ -6,8 +6,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/lab/trial"
 )
 
-// A router that is told of the CPU tier and of the shared one chooses at least as well as one that takes the GPU to be
-// as large as the CPU tier, and far better than round robin. The whole table stands in package route.
+// A router that knows of the CPU tier and of the shared one chooses at least as well as one that takes the GPU to be as
+// large as the CPU tier, and far better than round robin. The whole table stands in package route.
 func TestTiersAreWorthKnowing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("simulates some minutes of a fleet")

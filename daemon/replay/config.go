@@ -28,7 +28,7 @@ type Config struct {
 	// at which the half hour takes 90 s. Give the simulated workers the same.
 	Speed float64
 
-	// Spread has each request come up to so much later than its line says, in
+	// Spread has each request come up to so much later than its line's time, in
 	// trace time, by chance that Seed gives; 0 means at its time. A trace whose
 	// clock is coarse, as those of Mooncake with 3 s, otherwise has ten requests
 	// come at the same moment.
@@ -37,9 +37,9 @@ type Config struct {
 	// Limit ends the trace after so many requests; 0 means all.
 	Limit int
 
-	// MaxInFlight bounds the requests that are open at once; 0 means 2,048, a
-	// file descriptor each here and two in the daemon. A fleet that keeps up
-	// has some hundred open; a run that reaches the bound says so.
+	// MaxInFlight bounds the requests that are open at once; 0 means 2,048, a file
+	// descriptor each here and two in the daemon. A fleet that keeps up has some
+	// hundred open; a run that reaches the bound reports it.
 	MaxInFlight int
 
 	// Grace is how long, in wall time, a run may go on after its last request

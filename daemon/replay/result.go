@@ -1,7 +1,7 @@
 package replay
 
 // Result is one model's run. Its JSON names are those that --json prints;
-// seconds are of trace time unless the name says wall. A rate or an "over
+// seconds are of trace time unless the name has wall in it. A rate or an "over
 // mean" is 0 when there was nothing to make it from.
 type Result struct {
 	Model    string  `json:"model"`
@@ -28,9 +28,9 @@ type Result struct {
 	CachedBlocks int     `json:"cached_blocks"`
 	PromptBlocks int     `json:"prompt_blocks"`
 
-	// TokenHitRate is the same in tokens. TraceTokens is what the trace says
-	// of the same prompts: it differs from PromptTokens when the workers'
-	// tokenizer is not the one that the text was made for.
+	// TokenHitRate is the same in tokens. TraceTokens is the trace's count for the
+	// same prompts: it differs from PromptTokens when the workers' tokenizer is
+	// not the one that the text was made for.
 	TokenHitRate float64 `json:"token_hit_rate"`
 	CachedTokens int     `json:"cached_tokens"`
 	PromptTokens int     `json:"prompt_tokens"`

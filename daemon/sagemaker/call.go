@@ -39,7 +39,7 @@ const (
 // String returns the operation's name in logs and metrics.
 func (o Op) String() string { return [...]string{"none", "open", "use", "close", "?"}[min(o, 4)] }
 
-// Call is what the path and the header of a request say.
+// Call is what the path and the header of a request ask for.
 type Call struct {
 	Endpoint      string // decoded; "" on the plain path /invocations
 	Stream        bool   // the answer is an event stream

@@ -15,14 +15,14 @@
 //     whole. 2xx: [Opened] returns what the worker minted, else the caller mints one; then session.Bindings.Open,
 //     whose end goes to the client as HeaderNewSession: [FormatNew]. A result that is not OK is not kept, so the
 //     SDK's next attempt tries again.
-//  4. Use: an id that session.Bindings.Find does not find is a [ValidationError] that says why. Close: the same, sent
-//     on to the worker that took the opening in, and HeaderClosedSession with the client's id.
+//  4. Use: an id that session.Bindings.Find does not find is a [ValidationError] that names the reason. Close: the
+//     same, sent on to the worker that took the opening in, and HeaderClosedSession with the client's id.
 //  5. The worker's answer, not 2xx: [Translate]. A fault of our own: [Refusal] of its status. Retries of workers come
 //     first: ServiceUnavailable makes SDKs come again at once, in 0.1 s for boto3.
 //  6. 2xx: its fields but those that [Call.StripAnswer] names. On the stream path [NewStream] around the body,
 //     Content-Type [StreamType], the worker's own type as HeaderContentType, no length.
 //
-// # Why 424 for everything that the model says
+// # Why 424 for every error of the model
 //
 // Because AWS does it, a model's 400 too, and applications look for OriginalStatusCode. It also keeps SDKs from
 // repeating what a model refused: they repeat 500, 502 and 503, not 424. That a model was asked and gave no answer is

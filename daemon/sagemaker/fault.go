@@ -20,7 +20,7 @@ type Error struct {
 // maxMessage is the service model's bound for messages, in characters.
 const maxMessage = 2048
 
-// ValidationError returns the answer to what the caller can mend.
+// ValidationError returns the answer to a mistake that the caller can correct.
 func ValidationError(message string) *Error {
 	return &Error{Status: http.StatusBadRequest, Type: "ValidationError", Message: clean(message)}
 }

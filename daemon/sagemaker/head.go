@@ -24,8 +24,8 @@ func (c *Call) Strip(name, value string) bool {
 	return false
 }
 
-// StripAnswer reports a field of a worker's answer that the client does not get as it is: the sessions' are the
-// router's to say, and a stream's type goes into HeaderContentType.
+// StripAnswer reports a field of a worker's answer that the client does not get as it is: the router sets the sessions'
+// itself, and a stream's type goes into HeaderContentType.
 func (c *Call) StripAnswer(name string) bool {
 	if c.Stream && (strings.EqualFold(name, "Content-Type") || strings.EqualFold(name, HeaderContentType)) {
 		return true

@@ -61,7 +61,7 @@ func ParseNew(value string) (id string, expires time.Time, ok bool) {
 	return id, time.Time{}, true
 }
 
-// Opened reads from the head of a worker's answer to Open the session that the worker made. Workers say it under
+// Opened reads from the head of a worker's answer to Open the session that the worker made. Workers send it under
 // either of two names. ok is false if it made none, and err reports one with an id that cannot be used.
 func Opened(get func(name string) string) (id string, expires time.Time, ok bool, err *Error) {
 	for _, name := range [...]string{HeaderNewSession, HeaderSession} {

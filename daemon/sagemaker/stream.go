@@ -40,7 +40,7 @@ func ModelBroke(err error) StreamError {
 	}
 }
 
-// InternalStreamFailure returns what a fault of the router becomes: it is stopping, say.
+// InternalStreamFailure returns what a fault of the router becomes, such as that it is stopping.
 func InternalStreamFailure(message string) StreamError {
 	return StreamError{Type: "InternalStreamFailure", Message: clean(message)}
 }

@@ -47,7 +47,8 @@ type Bindings struct {
 	tell  atomic.Pointer[Teller]
 }
 
-// Teller is told what stands under a key of a kind from now on, for so long; no value: nothing. It does not wait.
+// Teller gets each change: the value that stands under a key of a kind from now on, and for how long. No value means
+// that nothing stands there. It does not wait.
 type Teller func(kind byte, key string, value []byte, life time.Duration)
 
 // hearer is a store that takes what another router has written.
@@ -55,17 +56,17 @@ type hearer interface {
 	Told(ns, key string, value []byte, ttl time.Duration)
 }
 
-// Tell makes t the one who is told of each change that is made here. nil = nobody.
+// Tell makes t get each change that is made here. nil = nobody gets them.
 func (b *Bindings) Tell(t Teller) { b.tell.Store(&t) }
 
-// told tells of a change.
+// told hands a change to the Teller.
 func (b *Bindings) told(kind Kind, key string, value []byte, life time.Duration) {
 	if t := b.tell.Load(); t != nil && *t != nil {
 		(*t)(byte(kind), key, value, life)
 	}
 }
 
-// Hear takes in what another router was told to tell. What is no binding is passed over.
+// Hear stores what another router's Teller got. It passes over what is no binding.
 func (b *Bindings) Hear(kind byte, key string, value []byte, life time.Duration) {
 	s, ok := b.store.(hearer)
 	if !ok || Kind(kind) >= kinds || len(key) != keyBytes || life > maxLife+grace || life <= 0 && len(value) > 0 {

@@ -11,7 +11,7 @@ import (
 const maxSwaps = 8
 
 // Open stores a session that its caller asked for. It sets Created and, where they are missing or too late, Expires. It
-// returns the binding that the client must be told. An error means that nothing was stored: the end that the worker
+// returns the binding for the answer to the client. An error means that nothing was stored: the end that the worker
 // named has passed, or the id is in use.
 func (b *Bindings) Open(n Name, as Binding, now time.Time) (Binding, error) {
 	if n.ID == "" || as.Worker == "" {
@@ -26,7 +26,7 @@ func (b *Bindings) Open(n Name, as Binding, now time.Time) (Binding, error) {
 	if last := now.Add(maxLife); as.Expires.After(last) {
 		as.Expires = last
 	}
-	as.Expires = as.Expires.UTC().Truncate(time.Second) // the client is told whole seconds
+	as.Expires = as.Expires.UTC().Truncate(time.Second) // the client gets whole seconds
 	if !as.Expires.After(now) {
 		return Binding{}, fmt.Errorf("session: the worker %q says that its session ended at %s; is its clock right?",
 			as.Worker, as.Expires.Format(time.RFC3339))
@@ -57,7 +57,7 @@ func (b *Bindings) Open(n Name, as Binding, now time.Time) (Binding, error) {
 	return Binding{}, fmt.Errorf("session: the store did not take a new session of worker %q", as.Worker)
 }
 
-// openedTTL is how long the store keeps an opened session: to its end and a little longer, to say that it has ended.
+// openedTTL is how long the store keeps an opened session: to its end and a little longer, to report that it has ended.
 func openedTTL(as *Binding, now time.Time) time.Duration {
 	return as.Expires.Sub(now) + grace
 }
@@ -137,9 +137,9 @@ func (b *Bindings) Close(n Name, now time.Time) bool { return b.end(n, now, Clos
 func (b *Bindings) Lose(n Name, now time.Time) bool { return b.end(n, now, Lost) }
 
 // end removes a Key or Response. An opened session is replaced by a mark that it has ended, which stays until the
-// session's time would have been over. The store takes the mark whatever it has by then, because a client was told of
-// the end. A plain delete could be undone by a second tier that missed it while it was gone, or by another router's
-// copy.
+// session's time would have been over. The store takes the mark whatever it has by then, because a client has got the
+// end as its answer. A plain delete could be undone by a second tier that missed it while it was gone, or by another
+// router's copy.
 func (b *Bindings) end(n Name, now time.Time, why Status) bool {
 	worker := ""
 	if n.Kind != Opened {

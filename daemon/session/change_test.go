@@ -171,8 +171,8 @@ func TestAMoveAgainstOthersChanges(t *testing.T) {
 	f(8, "w1") // it is given up
 }
 
-// Routers do what they like with a few sessions; a session never has two workers that its users could both be told,
-// and every end is counted once.
+// Routers do what they like with a few sessions; a session never has two workers that its users could both get, and
+// every end is counted once.
 func TestHammerOfTwoRouters(t *testing.T) {
 	store := newMemory()
 	routers := [2]*Bindings{On(store, Config{}), On(store, Config{})}

@@ -10,7 +10,7 @@
 //
 // # What the exchange does
 //
-//	open:   pick a worker, send, then Open(name, Binding{Worker, Minted, WorkerSession, Expires}, now). Tell the client
+//	open:   pick a worker, send, then Open(name, Binding{Worker, Minted, WorkerSession, Expires}, now). Send the client
 //	        the Expires that Open returns. Only a 2xx answer opens. Minted: the answer named a session, and the id is the
 //	        worker's, unless the router gives out its own and keeps the worker's as WorkerSession.
 //	use:    Find(name, now). Found: the binding's worker, under every strategy. A Minted one gets Upstream(id) in its
@@ -55,6 +55,6 @@
 //
 // SDKs hand the end of a session to the application as a date, which has to hold; a session that lives on after it
 // would be an end that nobody can rely on, one that dies before it a broken promise. The end is cut to whole seconds,
-// as it is told. The store counts it down by a clock that nobody sets, so a router whose wall clock jumps ends no
-// session early and lets none live on (TestAClockThatIsSet).
+// as the client gets it. The store counts it down by a clock that nobody sets, so a router whose wall clock jumps ends
+// no session early and lets none live on (TestAClockThatIsSet).
 package session

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// filled returns what FillLive says of workers.
+// filled returns the counts that FillLive gives of workers.
 func filled(b *Bindings, workers ...string) map[string]uint32 {
 	got := map[string]uint32{}
 	b.FillLive(len(workers), func(i int) string { return workers[i] }, func(i int, live uint32) { got[workers[i]] = live })

@@ -13,7 +13,7 @@ type memory struct {
 	values map[[2]string]stored
 	writes int
 	silent bool     // it does not know of what it does not hold
-	calls  []string // that say how a change is to be taken after a silence
+	calls  []string // of Settle, and of methods that differ in what a change does after a silence
 }
 
 type stored struct {

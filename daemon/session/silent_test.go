@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A silent store is asked in no other way than a change needs: what it is told later must fit what it may hold.
+// A silent store is asked in no other way than a change needs: what it gets later must fit what it may hold.
 func TestASilentStore(t *testing.T) {
 	store := newMemory()
 	b := On(store, Config{})

@@ -58,8 +58,8 @@ func (a *API) Serve(ctx context.Context, in *exchange.Inbound) *exchange.Outboun
 	return out
 }
 
-// endedAtWorker returns Closed if an answer says that the session which its worker holds was closed by this request,
-// Lost if the worker knows nothing of it, as after a restart that no probe has seen, and Found otherwise.
+// endedAtWorker returns Closed if an answer shows that this request closed the session which its worker holds, Lost if
+// the worker knows nothing of it, as after a restart that no probe has seen, and Found otherwise.
 func endedAtWorker(in *exchange.Inbound, b session.Binding, out *exchange.Outbound) session.Status {
 	if in.Seen.Worker == "" || !b.Minted || b.Worker != in.Seen.Worker {
 		return session.Found

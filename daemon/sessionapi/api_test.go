@@ -56,7 +56,7 @@ func TestKnowsNoSessions(t *testing.T) {
 	f(503, "", false)
 }
 
-// TestGone: a session that is the resource itself is not found, but a silent store says nothing of it.
+// TestGone: a session that is the resource itself is not found, but a silent store leaves that open.
 func TestGone(t *testing.T) {
 	for s, status := range map[session.Status]int{session.Unknown: 404, session.Expired: 404, session.Closed: 404, session.Lost: 404,
 		session.Silent: 503} {

@@ -15,7 +15,7 @@ import (
 // door passes a SageMaker call to a worker.
 type door struct{ call *sagemaker.Call }
 
-// entry returns what a call says of its request.
+// entry returns what a call sets for its request: the pool, the session, its salt, the model and the operation.
 func entry(in *exchange.Inbound, c *sagemaker.Call) exchange.Entry {
 	e := exchange.Entry{Door: door{c}, Pool: c.Endpoint, Session: c.Session, Salt: c.PrefixAwareID,
 		Model: in.Get(sagemaker.HeaderAdapter)}

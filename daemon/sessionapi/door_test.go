@@ -102,7 +102,8 @@ func TestTranslate(t *testing.T) {
 	}
 }
 
-// TestTranslateStream: an answer on the stream path is events, also one that came whole, and says what is in them.
+// TestTranslateStream: an answer on the stream path is events, also one that came whole, and names the type of what is
+// in them.
 func TestTranslateStream(t *testing.T) {
 	f := func(out *exchange.Outbound, end string) {
 		t.Helper()

@@ -87,8 +87,8 @@ func (o *openings) attempt(ctx context.Context, in *exchange.Inbound, c *sagemak
 		answer: &exchange.Outbound{Status: out.Status, Header: out.Header, Body: text}})
 }
 
-// knowsNoSessions reports that a worker keeps no sessions, from its answer to a body with NEW_SESSION: vLLM's word
-// where they are switched off, and of its releases that look for a prompt in it.
+// knowsNoSessions reports that a worker keeps no sessions, from its answer to a body with NEW_SESSION. It knows vLLM's
+// answer where they are switched off, and that of releases which look for a prompt in the body.
 func knowsNoSessions(status int, body []byte) bool {
 	text := string(body[:min(len(body), 4096)])
 	return status == 404 || status == 405 || status == 422 ||
@@ -119,7 +119,7 @@ func (o *openings) enter(in *exchange.Inbound, c *sagemaker.Call, s opened) (*ex
 		return o.refuse(in, s.worker, err), false
 	}
 	out := s.answer
-	if out.Body == nil { // vLLM's words
+	if out.Body == nil { // the text is vLLM's
 		out.Body = []byte("Session " + id + " created")
 		out.Set("Content-Type", "text/plain; charset=utf-8")
 	}
@@ -128,7 +128,7 @@ func (o *openings) enter(in *exchange.Inbound, c *sagemaker.Call, s opened) (*ex
 	return out, true
 }
 
-// refuse logs and answers that a session cannot be kept that a worker has opened.
+// refuse logs that the router cannot keep a session which a worker has opened, and returns the answer to the client.
 func (o *openings) refuse(in *exchange.Inbound, w *worker.Worker, err error) *exchange.Outbound {
 	o.log.Warn("a worker opened a session that cannot be kept", "id", in.ID, "pool", in.Seen.Pool,
 		"worker", w.ID(), "error", err)

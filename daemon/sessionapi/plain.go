@@ -11,7 +11,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/session"
 )
 
-// Session is what the answer says of a session to the client that opened it. Where it lives is not its business.
+// Session is what the client that opened a session gets of it. Where it lives is not the client's business.
 type Session struct {
 	ID      string    `json:"id"`
 	Created time.Time `json:"created"`
@@ -100,7 +100,7 @@ func (r *plain) open(ctx context.Context, in *exchange.Inbound) *exchange.Outbou
 	return out
 }
 
-// said answers with v in JSON. No cache may keep it.
+// said returns an answer with v in JSON. No cache may keep it.
 func said(status int, v any) *exchange.Outbound {
 	body, _ := json.Marshal(v)
 	out := &exchange.Outbound{Status: status, Body: body}

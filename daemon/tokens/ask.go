@@ -180,7 +180,7 @@ func (s *asker) askAt(ctx context.Context, to Target, a *query) ([]uint32, error
 		return nil, errNoWay
 	}
 	fits, known := s.maxLens.fits(a.model, len(a.tokenize))
-	if !known { // a short text tells
+	if !known { // the answer to a short text has it
 		if _, err := s.tokenize(ctx, to, a.model, tokenizeText(a.model, "a")); err != nil {
 			return nil, err
 		}
@@ -244,7 +244,7 @@ func (s *asker) detokenize(ctx context.Context, model string, id uint32) (text s
 	return is.Prompt, true
 }
 
-// note records how a question to a worker ended: err is nil if it was answered, and be it by a refusal.
+// note records how a question to a worker ended: err is nil if the worker answered, also with a refusal.
 func (s *asker) note(to Target, err error, size int, took time.Duration) {
 	if err == nil {
 		s.pace.learn(size, took)

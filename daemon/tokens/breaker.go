@@ -13,7 +13,7 @@ const (
 	knownFor   = 10 * time.Minute // that a worker has no render: it may be restarted with another flag
 )
 
-// standings says of each worker whether it may be asked, and how. It is safe for concurrent use.
+// standings keeps of each worker whether it may be asked, and how. It is safe for concurrent use.
 type standings struct {
 	mu sync.Mutex // guards of
 	of map[string]*standing
@@ -42,8 +42,8 @@ func (s *standings) worker(id string) *standing {
 	return w
 }
 
-// lets reports whether the worker may be asked. The first to ask after a rest finds it open, and the others as it was:
-// one question is the trial.
+// lets reports whether the worker may be asked. After a rest it returns true once, and false to the others for another
+// firstRest: that one question is the trial.
 func (s *standings) lets(id string, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

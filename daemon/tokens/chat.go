@@ -60,10 +60,12 @@ func (c *chat) body(from int, more string) []byte {
 	return append(b, "]}"...)
 }
 
-// stemKey is under which the cache has the ids of messages up to one, without the beginning of an answer.
+// stemKey returns the key under which the cache has the ids of the messages up to one, without the beginning of an
+// answer.
 func stemKey(upTo digest) digest { return upTo.then(digest{2}) }
 
-// known returns how many of the chat's messages have known ids, and these: not all of its messages.
+// known returns how many leading messages of the chat have known ids, and these ids. It never returns all of the
+// messages.
 func (s *Source) known(c *chat) (n int, stem []uint32) {
 	for n = len(c.upTo) - 1; n > 0; n-- {
 		if ids, ok := s.cache.get(stemKey(c.upTo[n-1])); ok {

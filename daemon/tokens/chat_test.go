@@ -15,7 +15,7 @@ import (
 
 // template is a tokenizer with a chat template: a boundary token, the role and the bytes of each message.
 type template struct {
-	merges   bool // a message's ids hang on how many there are
+	merges   bool // a message's ids depend on how many there are
 	ordinary bool // the boundary is no token of its own inside of a text
 }
 

@@ -22,5 +22,5 @@ func (d digest) then(value digest) digest {
 	return digestOf(b[:])
 }
 
-// plus returns a digest of both that does not hang on their order.
+// plus returns a digest of both that does not depend on their order.
 func (d digest) plus(other digest) digest { return digest{d[0] + other[0], d[1] + other[1]} }

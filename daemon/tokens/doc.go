@@ -17,8 +17,8 @@
 //
 // Not the canonical text by which prompts are hashed: it leaves out what a template may print (reasoning, ids of calls,
 // template arguments). A question goes by the body's raw values: all of its fields but those of which question.go knows
-// that no token hangs on them. A field that nobody has heard of makes another text of the same messages, which costs
-// one question and is never wrong.
+// that no token depends on them. An unknown field makes another text of the same messages, which costs one question and
+// is never wrong.
 //
 // # The end of a chat alone
 //
@@ -58,7 +58,7 @@
 // before its first token. A body with echo or logprobs never is: there the field changes more than its lists.
 //
 // The generated ids are not used. A model writes ids that its tokenizer would not make of the same text (of 7 % of the
-// tokens of random answers), and the next turn brings the text. What the next turn's ids are only its text says.
+// tokens of random answers), and the next turn brings the text. Only its text decides what the next turn's ids are.
 //
 // # What a worker is spared
 //

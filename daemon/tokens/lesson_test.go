@@ -95,7 +95,7 @@ func TestFieldsBeyondTokenizeAreProven(t *testing.T) {
 	})
 }
 
-// A worker whose /tokenize is not its engine's is not asked for some time, and one line says so.
+// A worker whose /tokenize is not its engine's is not asked for some time, and one line of the log reports it.
 func TestDifferencesEndTrust(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScene(t, renderless("[1,2,3]"))

@@ -34,7 +34,8 @@ func (l *lengths) most(model string) int {
 	return maxText
 }
 
-// fits reports whether a body may go to /tokenize, and false if that hangs on what is not known.
+// fits reports whether a body may go to /tokenize. known is false if that depends on the model's longest prompt, which
+// is not known yet.
 func (l *lengths) fits(model string, size int) (fits, known bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/prompt"
 )
 
-// Question is the prompt of one request, as far as its tokens hang on it. It keeps nothing of the body but what Given
-// says. Its zero value asks for nothing.
+// Question is what decides the tokens of one request's prompt. It keeps nothing of the body but the ids in Given. Its
+// zero value asks for nothing.
 type Question struct {
 	Given []uint32 // the body names the ids itself
 
@@ -20,7 +20,7 @@ type Question struct {
 	messages []digest // messages[i] is of the context and the messages up to i
 	roles    []role
 	class    digest // of what decides how the ids are made: model, kind and the fields that /tokenize does not know
-	ending   bool   // the prompt says how it ends, in place of the beginning of an answer
+	ending   bool   // the body sets how the prompt ends, in place of the beginning of an answer
 	renamed  bool   // the request is for another model than its body names
 	plain    bool   // /tokenize knows every field that decides
 	mayLearn bool   // return_token_ids changes nothing else of the answer
@@ -28,7 +28,7 @@ type Question struct {
 	n        int
 }
 
-// role is who says a message.
+// role is the author of a message.
 type role uint8
 
 const (
@@ -37,7 +37,7 @@ const (
 	roleAssistant
 )
 
-// idle are the fields of a body on which no token of its prompt hangs. What is in no table does decide: a field that
+// idle are the fields of a body on which no token of its prompt depends. What is in no table does decide: a field that
 // is not known here makes another text of the same messages.
 var idle = names("stream", "stream_options", "temperature", "top_p", "top_k", "min_p", "max_tokens",
 	"max_completion_tokens", "n", "best_of", "stop", "stop_token_ids", "seed", "presence_penalty", "frequency_penalty",
@@ -237,7 +237,7 @@ func (q *Question) readMessages(list []byte) {
 	q.key = at.then(digest{1})
 }
 
-// readMessage returns who says a message, and whether it is one that holds only text.
+// readMessage returns the author of a message, and whether it holds only text.
 func readMessage(m []byte) (who role, onlyText bool) {
 	onlyText = true
 	whole := prompt.Fields(m, func(name, value []byte) bool {

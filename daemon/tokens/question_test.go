@@ -57,7 +57,7 @@ func TestWhatIsNotAskedFor(t *testing.T) {
 	f(Unsupported, prompt.Responses, `{"input":"x","previous_response_id":"r"}`)
 	f(Unsupported, prompt.Embedding, `{"input":"x"}`)
 	f(TooLong, prompt.Completion, `{"prompt":"`+strings.Repeat("x", maxText)+`"}`)
-	f(TooLong, prompt.Completion, `{"prompt":"`+strings.Repeat("x", unknownLength)+`"}`) // of 4096 tokens, as a short text told
+	f(TooLong, prompt.Completion, `{"prompt":"`+strings.Repeat("x", unknownLength)+`"}`) // of 4096 tokens, by a short text's answer
 }
 
 func TestTextPartsAreText(t *testing.T) {

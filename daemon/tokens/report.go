@@ -11,9 +11,9 @@ import (
 // before.
 const reportMode = "kv_cache_report_mode"
 
-// Unreported returns a body without the argument kv_cache_report_mode. An engine that announces blocks again says
-// nothing that tells them from further copies, so they would be believed held when they are gone. A name written with
-// escapes is not looked for.
+// Unreported returns a body without the argument kv_cache_report_mode. An engine that announces blocks again does not
+// mark them: they look like further copies, and would be believed held when they are gone. A name written with escapes
+// is not looked for.
 func Unreported(body []byte) []byte {
 	if !bytes.Contains(body, []byte(`"`+reportMode+`"`)) {
 		return body

@@ -171,7 +171,8 @@ func (s *Source) join(q *Question, body []byte) (*flight, Outcome) {
 	return f, ""
 }
 
-// leave takes a request out of a flight. wanted: its ids are still of use. The last to leave ends it otherwise.
+// leave takes a request out of a flight. wanted is true if the ids are still of use. Unless they are, the last request
+// to leave ends the flight.
 func (s *Source) leave(f *flight, wanted bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -20,7 +20,7 @@ import (
 // asked is a request that a fleet got.
 type asked struct{ worker, path, body string }
 
-// fleet answers as its function says.
+// fleet answers what its function returns.
 type fleet struct {
 	workers []Target
 	answer  func(ctx context.Context, a asked) (int, string, error)

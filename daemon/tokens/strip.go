@@ -77,7 +77,7 @@ func (f *finding) find(text []byte) (whole bool) {
 	return whole
 }
 
-// isHollow reports whether a field of a chunk's choice says nothing. vLLM (0.19, 0.32) sends a chunk whose delta is
+// isHollow reports whether a field of a chunk's choice carries nothing. vLLM (0.19, 0.32) sends a chunk whose delta is
 // empty for tokens that its parsers keep for themselves, only with return_token_ids.
 func isHollow(name, value []byte) bool {
 	switch string(name) {

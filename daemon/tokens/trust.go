@@ -16,7 +16,7 @@ const (
 	maxClasses = 1024             // that are remembered
 )
 
-// trust says of which prompts /tokenize gives the ids that the engine has. It is safe for concurrent use.
+// trust keeps for which prompts /tokenize gives the ids that the engine has. It is safe for concurrent use.
 type trust struct {
 	mu sync.Mutex // guards of
 	of map[digest]*verdict

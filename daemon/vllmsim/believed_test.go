@@ -64,8 +64,9 @@ func (b *believer) tokens(salt string, ids []uint32) holdings.Held {
 	return out[0]
 }
 
-// TestBelievedIsCached plays random chats against a worker that is too small for them, through faults of its events. The
-// router's own subscriber and index believe before each request what the worker then says was cached, to the token.
+// TestBelievedIsCached plays random chats against a worker that is too small for them, through faults of its events.
+// The router's own subscriber and index believe before each request what the worker then reports as cached, to the
+// token.
 func TestBelievedIsCached(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -122,13 +123,13 @@ type chats struct {
 	hits   int
 }
 
-// turn plays one more turn of one of the chats. With exact it waits until the router has read all, and then holds what
-// is believed to what the answer says was cached.
+// turn plays one more turn of one of the chats. With exact it waits until the router has read all, and then compares
+// what is believed with what the answer reports as cached.
 func (p *chats) turn(exact bool) {
 	p.t.Helper()
 	if p.rng.IntN(15) == 0 {
 		do(p.s, "POST", "/reset_prefix_cache?reset_external=true", "")
-		exact = false // said with the next step
+		exact = false // reported with the next step
 	}
 	i := p.rng.IntN(len(p.talks))
 	if len(p.talks[i]) > 8 {

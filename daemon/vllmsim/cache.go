@@ -29,7 +29,7 @@ func (a cacheAPI) sources(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, found)
 }
 
-// reset serves POST /reset_prefix_cache. It fails while requests run, unless it is told to send them back to wait.
+// reset serves POST /reset_prefix_cache. It fails while requests run, unless the request has it send them back to wait.
 func (a cacheAPI) reset(w http.ResponseWriter, r *http.Request) {
 	asked := func(name string) bool {
 		on, _ := strconv.ParseBool(r.URL.Query().Get(name))

@@ -41,7 +41,7 @@ type Config struct {
 	// for none. See engine.Config.
 	CPUTokens int
 	Shared    *engine.Tier
-	// KVEvents says where the worker publishes its caches. Default nowhere.
+	// KVEvents is where the worker publishes its caches. Default nowhere.
 	KVEvents KVEvents
 	// LMCache makes each engine's CPU tier LMCache's, which reports to a controller. Default it is vLLM's own offloading.
 	LMCache LMCache
@@ -67,7 +67,7 @@ func (c *Config) chunkTokens() int {
 	return 0
 }
 
-// LMCache says to which controller an engine's CPU tier reports.
+// LMCache is the controller to which an engine's CPU tier reports.
 type LMCache struct {
 	// Pull, Reply and Heartbeat are the controller's addresses, host:port. Without Heartbeat the one is taken that the
 	// controller gives. Default none, which is no LMCache.

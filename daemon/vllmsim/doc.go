@@ -71,7 +71,7 @@
 //
 // A rank publishes its caches as vLLM does: one message for each step that changed something, before the tokens of that
 // step are shown. TestEventsAreTheCaches reads them through every fault of events and compares with the caches, and
-// TestBelievedIsCached has the router's own subscriber and index believe what the answers then say was cached. As in
+// TestBelievedIsCached has the router's own subscriber and index believe what the answers then report as cached. As in
 // vLLM a reset is reported with the next step, and a restart by nothing but the sequence that begins at 0 again.
 //
 // # Data-parallel ranks
@@ -83,9 +83,9 @@
 //
 // CPUTokens is a tier of each rank, Shared one of many workers. What is loaded from there counts in cached_tokens and
 // in the external_prefix_cache metrics, and a request that loads is a waiting one of reason deferred. The CPU tier is
-// vLLM's native offloading, whose stores are in the KV events with medium CPU, or with Config.LMCache that of
-// LMCache, which tells its controller instead: TestControllerKnowsTheTier plays it against the router's own. No event
-// tells of a shared tier.
+// vLLM's native offloading, whose stores are in the KV events with medium CPU, or with Config.LMCache that of LMCache,
+// which reports to its controller instead: TestControllerKnowsTheTier plays it against the router's own. No event
+// reports a shared tier.
 //
 // # Load tests
 //

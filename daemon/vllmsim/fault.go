@@ -28,7 +28,7 @@ const (
 	FaultErrorEvent = "error-event"
 	FaultGarbage    = "garbage"      // no SSE after the first token, then a clean end; plain answers are no HTTP
 	FaultBadFrame   = "bad-frame"    // a chunk without a size after the first token; plain answers have two lengths
-	FaultShort      = "short-length" // Content-Length says more than is sent
+	FaultShort      = "short-length" // Content-Length is more than is sent
 	FaultHalfClose  = "half-close"   // FIN in the midst of an answer; the connection stays open for reading
 	FaultAcceptOnly = "accept-only"  // the request is read and never answered
 	FaultOpenError  = "open-error"   // a session is not opened: 424; all else works

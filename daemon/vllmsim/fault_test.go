@@ -95,7 +95,7 @@ func TestFaultCut(t *testing.T) {
 	await(t, "the slot to be free", func() bool { return s.Stats().Running == 0 })
 }
 
-// TestFaultDrain: what runs is finished, what comes is left empty, and only the answers tell.
+// TestFaultDrain: what runs is finished, what comes is left empty, and only the answers show it.
 func TestFaultDrain(t *testing.T) {
 	s := start(t, Config{})
 	r, err := post(t.Context(), s.URL()+"/v1/chat/completions", chatBody(true, 20, "x"))

@@ -32,7 +32,7 @@ type piece struct {
 type task struct {
 	*job
 	form form
-	// ready is called once all is generated and before the answer says so; may be nil.
+	// ready is called once all is generated and before the answer reports it; may be nil.
 	ready func()
 	// background answers at once and cares for the choices; nil where the answer waits for them.
 	background func(http.ResponseWriter)

@@ -10,7 +10,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/vllmsim/events"
 )
 
-// KVEvents says where a worker publishes what its caches hold, as --kv-events-config does.
+// KVEvents is where a worker publishes what its caches hold, as --kv-events-config does.
 type KVEvents struct {
 	// Endpoint of rank 0. As in vLLM the worker listens at an address with *, :: or ipc://, and dials any other. Beyond
 	// vLLM it listens at one with port 0, which gets a free port. Rank r has the port r above it, or _dp<r> behind the

@@ -213,7 +213,7 @@ func settle(t *testing.T, d *driver) (held map[spot]int, sent uint64) {
 	return nil, 0
 }
 
-// sources returns what GET /kv_event_sources says.
+// sources returns what GET /kv_event_sources answers.
 func sources(t *testing.T, s *Server) (m map[string]events.Source) {
 	t.Helper()
 	if err := json.Unmarshal(do(s, "GET", "/kv_event_sources", "").Body.Bytes(), &m); err != nil {
@@ -283,7 +283,7 @@ func playFaults(t *testing.T, s *Server, rng *rand.Rand) {
 			if err := s.SetFault(Fault{Mode: FaultNone}); err != nil {
 				t.Fatal(err)
 			}
-			for rank := range readers { // a reset is said with the next step of each
+			for rank := range readers { // a reset is reported with the next step of each
 				askRandomly(t, s, rng, rankHeader, fmt.Sprint(rank))
 			}
 			for i, d := range s.process.Load().infer.ranks.drivers {

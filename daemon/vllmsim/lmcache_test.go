@@ -115,7 +115,7 @@ func wantMatch(t *testing.T, s *Server, k *lmcache.Controller) {
 	settleTier(s)
 	var q lmcache.Query
 	out := make([]lmcache.Held, 1)
-	eventually(t, "768 tokens matched", func() bool { // the first look tells the controller which hash it is
+	eventually(t, "768 tokens matched", func() bool { // the first look shows the controller which hash it is
 		q.Reset("", ids)
 		r.Match(&q, []uint32{0}, out)
 		return out[0].Live && out[0].Local == 768

@@ -105,7 +105,7 @@ func TestMetricsMatchRecording(t *testing.T) {
 	}
 }
 
-// What a worker says of its prefill is what it did: the seconds follow its slowness, the tokens leave out what was
+// What a worker reports of its prefill is what it did: the seconds follow its slowness, the tokens leave out what was
 // cached, and a token's time is a decode step's.
 func TestPrefillMetrics(t *testing.T) {
 	model := engine.DefaultModel()

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// permission is what vLLM says of every model.
+// permission is what vLLM answers about every model.
 type permission struct {
 	ID                 string  `json:"id"`
 	Object             string  `json:"object"`

@@ -9,8 +9,8 @@ import (
 )
 
 // Headers of a request that the engine is not asked about, for load tests of what stands in front of a worker: a chat
-// answer of TokensHeader tokens, one every IntervalHeader ("50ms"; none means no waiting), a stream if the body says
-// so. The body is read and not parsed. Such requests count as running.
+// answer of TokensHeader tokens, one every IntervalHeader ("50ms"; none means no waiting), a stream if the body asks
+// for one. The body is read and not parsed. Such requests count as running.
 const (
 	TokensHeader   = "X-Sim-Tokens"
 	IntervalHeader = "X-Sim-Interval"

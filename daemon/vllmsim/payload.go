@@ -19,7 +19,7 @@ func withPayload(r *http.Request, tokens []uint32) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), payloadKey{}, tokens))
 }
 
-// payloadOf returns what a prompt begins with whose session has a payload.
+// payloadOf returns the tokens with which a prompt begins whose session has a payload.
 func payloadOf(r *http.Request) []uint32 {
 	tokens, _ := r.Context().Value(payloadKey{}).([]uint32)
 	return tokens

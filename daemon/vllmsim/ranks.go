@@ -122,7 +122,7 @@ func (rs *ranks) resetCache(preempt, external bool) bool {
 	return ok
 }
 
-// leave makes what reports to LMCache's controller say goodbye when the ranks are closed.
+// leave has the workers of LMCache deregister from their controller when the ranks are closed.
 func (rs *ranks) leave() { rs.each(func(d *driver) { d.lmcache.Leave() }) }
 
 // setEventFault begins or ends a fault of the events of all ranks.

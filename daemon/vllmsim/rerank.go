@@ -48,8 +48,8 @@ func firstTexts(choices ...json.RawMessage) []string {
 	return nil
 }
 
-// relevance returns the part of the query's words that stand in the document, and a little more to tell documents
-// apart.
+// relevance returns the part of the query's words that stand in the document, and a little more, so that documents
+// differ.
 func relevance(query, document string) float64 {
 	words := strings.Fields(strings.ToLower(query))
 	lower := strings.ToLower(document)

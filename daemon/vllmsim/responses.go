@@ -63,7 +63,7 @@ func (a responsesAPI) prepare(r *http.Request, raw []byte) (task, *apiError) {
 	return t, nil
 }
 
-// conversation returns the input behind what was said before it.
+// conversation returns the input behind the messages before it.
 func (a responsesAPI) conversation(b *responseBody) ([]message, *apiError) {
 	items, err := readInput(b.Input)
 	if err != nil || b.Previous == nil {

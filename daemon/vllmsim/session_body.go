@@ -44,7 +44,7 @@ func requestType(head []byte) (kind string, ok bool) {
 	}
 }
 
-// refusedField is what pydantic says of one field.
+// refusedField is pydantic's error for one field.
 type refusedField struct {
 	Type  string          `json:"type"`
 	Loc   []string        `json:"loc"`
@@ -57,7 +57,7 @@ type refusedContext struct {
 	Expected string `json:"expected"`
 }
 
-// invalidRequest returns what pydantic says of a body with a requestType, "" if it is one of vLLM's two.
+// invalidRequest returns pydantic's errors for a body with a requestType, "" if it is one of vLLM's two.
 func invalidRequest(raw []byte, kind string) string {
 	var list []refusedField
 	d := json.NewDecoder(bytes.NewReader(raw))

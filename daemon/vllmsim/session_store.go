@@ -25,8 +25,8 @@ type session struct {
 	sum     string   // the payload's SHA-256
 }
 
-// sessionStore holds the sessions of one worker. As vLLM's they live until they are closed, or until somebody looks
-// after their end.
+// sessionStore holds the sessions of one worker. As vLLM's they live until they are closed, or until, after their end,
+// they are named or another one is opened.
 type sessionStore struct {
 	mu    sync.Mutex // guards live, uses
 	live  map[string]*session

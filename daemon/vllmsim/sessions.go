@@ -56,7 +56,7 @@ func restOf(head []byte, body io.ReadCloser) io.ReadCloser {
 	}{io.MultiReader(bytes.NewReader(head), body), body}
 }
 
-// admit lets an inference in that names no session or a live one, whose payload it is to see.
+// admit lets an inference in if it names no session or a live one. Its prompt then begins with the session's payload.
 func (a sessionAPI) admit(w http.ResponseWriter, r *http.Request) (*http.Request, bool) {
 	id := r.Header.Get(sessionHeader)
 	if id == "" {

@@ -79,7 +79,7 @@ func sameSessionAnswer(t *testing.T, x exchange, code int, h http.Header, body, 
 	sameShape(t, x.Name, []byte(body), []byte(x.Body))
 }
 
-// TestSessionsSwitchedOff holds the default to what vLLM's session code says (0.32.0).
+// TestSessionsSwitchedOff holds the default to what vLLM's session code answers (0.32.0).
 func TestSessionsSwitchedOff(t *testing.T) {
 	s := newTiny(t, Config{Speed: 1000})
 	f := func(body, id, want string) {

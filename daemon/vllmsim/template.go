@@ -23,7 +23,7 @@ type message struct {
 	ToolCalls json.RawMessage `json:"tool_calls"`
 }
 
-// text returns what a message says, its parts joined.
+// text returns the text of a message, its parts joined.
 func (m *message) text() string {
 	if s, ok := m.Content.(string); ok {
 		return s

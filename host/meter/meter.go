@@ -54,7 +54,7 @@ type rewriter struct {
 
 // Rewrite returns a copy of a binary module that pays fuel as it runs; see the package documentation for what costs
 // what. It refuses what it does not know. It does not validate types: the result is valid exactly when the original is,
-// so compiling the result tells.
+// so compiling the result validates the original.
 func Rewrite(wasm []byte, o Options) ([]byte, error) {
 	out, _, err := rewrite(wasm, o)
 	return out, err

@@ -24,7 +24,7 @@ const (
 	growShift  = -10 // 1,024 fuel for a page of memory.grow
 )
 
-// form says what follows an opcode, and with it how the scanner passes the instruction.
+// form is what follows an opcode. By it the scanner knows how to pass the instruction.
 type form uint8
 
 const (

@@ -73,7 +73,7 @@ func (r *reader) count() int {
 	return int(n)
 }
 
-// done says whether a section was read to its end without an error.
+// done returns an error unless a section was read to its end without one.
 func (r *reader) done(what string) error {
 	if r.err == nil && r.at != len(r.b) {
 		r.fail(fmt.Errorf("%d bytes are left over", len(r.b)-r.at))

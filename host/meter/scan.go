@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// mostUnits is the most that one charge pays for: a longer run of instructions has several. What one pays for runs to
-// its end whatever the clock says.
+// mostUnits is the most that one charge pays for: a longer run of instructions has several. No look at the clock ends
+// what one charge pays for.
 const mostUnits = 128 * unitsPerFuel
 
 // scanner walks the bodies of functions, one after the other.

@@ -16,7 +16,7 @@ type point struct {
 	typ   []byte
 }
 
-// kind says what is put in at a point.
+// kind is what the meter puts in at a point.
 type kind uint8
 
 const (

@@ -1,8 +1,8 @@
 // Package kvaware is prefixaware's rule on what the workers themselves report of their caches, tier by tier.
 //
-// The host fills a row by the worker's KV events while these are live and the prompt's token ids are known, and says so
-// by a bit of the row. Any other row has the routed history, as under prefixaware: so a worker whose events are cut is
-// judged by history alone, and the others are not. A decision for a worker whose row is history's has the reason
+// The host fills a row by the worker's KV events while these are live and the prompt's token ids are known, and marks
+// that by a bit of the row. Any other row has the routed history, as under prefixaware: so a worker whose events are
+// cut is judged by history alone, and the others are not. A decision for a worker whose row is history's has the reason
 // [sdk.ReasonPredicted]. The host logs which worker is blind and what to do. A longest match is counted over the whole
 // prompt and over all candidates, and chat and completions are alike to it.
 //
@@ -21,10 +21,10 @@
 // With 40 seeds and a traffic of shorter words, where the chosen rule has .1, 1.6, 6.9, 1.8, .3, -.1, 4.1 and .3: most
 // cached tokens, ties by what was sent lately .2, 1.5, 6.9, 1.9, .3, -.6, 4.3, .3; ties by the oldest block that would
 // go -.0, 1.2, 6.8, 1.6, .1, -.6, 4.0, .1; ties by free blocks .2, 1.2, 6.9, 1.8, .3, -.2, 4.3, .5; and less half of
-// those blocks that would go and that some chat does ask for again, which only who knows the future can say, .2, 1.5,
-// 7.0, 1.8, .3, .2, 4.0. No rule is ahead by more than its noise, and after a reset none wins: an engine that evicts
-// what was used least recently keeps as much wherever a chat went first. So all there is to win is not to compute at
-// one worker what another still holds.
+// those blocks that would go and that some chat does ask for again, which only the future shows, .2, 1.5, 7.0, 1.8, .3,
+// .2, 4.0. No rule is ahead by more than its noise, and after a reset none wins: an engine that evicts what was used
+// least recently keeps as much wherever a chat went first. So all there is to win is not to compute at one worker what
+// another still holds.
 package kvaware
 
 import (

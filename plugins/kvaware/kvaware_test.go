@@ -29,7 +29,7 @@ func TestFallsBackWorkerByWorker(t *testing.T) {
 	live(0, 0, 0)
 	live(1, 400, 0)
 	live(2, 0, 0)
-	f.Rows[2].Predicted = 480 // what was routed there is gone, as its events say
+	f.Rows[2].Predicted = 480 // what was routed there is gone, by its events
 	want(1, sdk.ReasonPrefix)
 	live(0, 300, 180) // more in all, a part of it to be brought from the CPU
 	f.Header.InvBWL1 = 1e-6

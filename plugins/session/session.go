@@ -4,7 +4,7 @@
 // so that every router places it alike and a worker that leaves moves only its own sessions; it is then bound, so that
 // it stays when workers come back. Bounded loads (Mirrokni, Thorup, Zadimoghaddam) keep a run of unlucky hashes from
 // piling up: a worker takes a new session while it has fewer than 1.25 times the mean in flight, plus one, and fewer
-// than 1.02 times the mean of the sessions that live, plus one: those that sleep are in nobody's flight, and a worker
+// than 1.02 times the mean of the sessions that live, plus one: sleeping sessions have nothing in flight, and a worker
 // that joins would otherwise stay behind for as long as they live. A request without a session goes to the fewest in
 // flight.
 //

@@ -37,10 +37,10 @@
 //
 // # Versions
 //
-// A module exports one marker, "warmpath_abi_1_1", which says the minor version it was made for. The host writes it the
-// layout of that version ([Layouts]), looks at no export of a later one, and gives it whatever it imports. So a module
-// runs unchanged under every later host of the same major version, and an older host refuses it by the name of its
-// marker.
+// A module exports one marker, "warmpath_abi_1_1", which names the minor version it was made for. The host writes it
+// the layout of that version ([Layouts]), looks at no export of a later one, and gives it whatever it imports. So a
+// module runs unchanged under every later host of the same major version, and an older host refuses it by the name of
+// its marker.
 //
 // 1.0 had headers and rows of 128 bytes: the first 128 of today's, with zeros in Endpoint, Lately and Pending, which a
 // host of 1.1 fills for it, too. It ended at wp_pick, wp_configure and wp_maint, and every rejection was a 429.

@@ -11,10 +11,10 @@ const (
 	OrderSize  = 4
 )
 
-// Layout is the frame of one minor version. A module says by its marker which one it was made for, and the host writes
-// that one: a module never sees sizes other than those it was compiled with.
+// Layout is the frame of one minor version. A module's marker names the one it was made for, and the host writes that
+// one: a module never sees sizes other than those it was compiled with.
 type Layout struct {
-	Marker      string // the export that says so: a function () -> () that is never called
+	Marker      string // the export that names it: a function () -> () that is never called
 	Version     uint32 // what stands in Header.Version
 	HeaderBytes int    // leading bytes of a Header that the module gets
 	RowBytes    int    // leading bytes of a Row that it gets, and the distance of its rows

@@ -9,7 +9,7 @@ const (
 	BlockBytes = 128
 
 	// PrefillTokensPerSecond is what a worker of slowness 1 is taken to prefill, attention aside. Only ratios matter for
-	// the choice among workers, and what they really do is learnt. A configuration may say another figure.
+	// the choice among workers, and the router learns what they really do. A configuration may set another figure.
 	PrefillTokensPerSecond = 15_000
 
 	// AttentionTokens is the length of a prompt at which attention costs as much as the rest of its prefill: the last of

@@ -49,8 +49,8 @@ const Marker = "warmpath_abi_1_1"
 //	wp_on_kv_event(n)                   n KVEvents of workers of the pool
 //
 // The last four run off the request path. Each call reaches one instance of the module, whichever is idle, so that each
-// outcome is heard once and kv_incr counts it once: what all instances must know belongs into kv. A call has the fuel
-// and the time of a pick. What comes faster than the module takes it is dropped, and counted.
+// outcome reaches the module once and kv_incr counts it once: what all instances must know belongs into kv. A call has
+// the fuel and the time of a pick. What comes faster than the module takes it is dropped, and counted.
 var Exports = []Func{
 	{Name: Marker},
 	{Name: "wp_frame", Params: []Type{I32}, Results: []Type{I32}},

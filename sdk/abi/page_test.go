@@ -17,7 +17,7 @@ var update = flag.Bool("update", false, "write docs/abi.md anew")
 
 const page = "../../docs/abi.md"
 
-// TestPage: the tables of docs/abi.md are what the compiler and the declarations of this package say. After a change run
+// TestPage: the tables of docs/abi.md agree with the compiler and the declarations of this package. After a change run
 // go test ./sdk/abi -run TestPage -update, and read the difference.
 func TestPage(t *testing.T) {
 	b, err := os.ReadFile(page)
@@ -80,7 +80,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// source is what the declarations say beside what the compiler knows.
+// source has the comments and names of the declarations, which the compiler drops.
 type source struct {
 	comments map[string]string   // of fields, by Type.Field, and of constants
 	consts   map[string][]string // names of a group, by its first

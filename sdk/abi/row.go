@@ -54,7 +54,7 @@ const (
 // SlowStart reports whether the worker came back a short while ago: send it little.
 func (r *Row) SlowStart() bool { return r.State&RowSlowStart != 0 }
 
-// Stale reports whether what the worker last said (Running, Waiting, KVUsage) is older than three scrape intervals.
+// Stale reports whether the worker's last report (Running, Waiting, KVUsage) is older than three scrape intervals.
 func (r *Row) Stale() bool { return r.State&RowStale != 0 }
 
 // Live reports whether the matches come from the worker's own KV events.

@@ -68,9 +68,9 @@
 // # Weight and slow start
 //
 // Requests in flight are counted per unit of weight, in the tilt and in ties: a worker of weight 2 carries twice the
-// requests at the same tilt. The seconds are not scaled, for the learnt slowness already tells a strong worker from a
-// weak one; weight is the operator's word on top of it. A worker in slow start counts as if it had twice its requests,
-// the mean of the fleet and two more: it has no queue and an empty cache, and would otherwise get every new
+// requests at the same tilt. The seconds are not scaled, for the learnt slowness already sets a strong worker apart
+// from a weak one; weight is the operator's setting on top of it. A worker in slow start counts as if it had twice its
+// requests, the mean of the fleet and two more: it has no queue and an empty cache, and would otherwise get every new
 // conversation at once. It still gets work that waits twice as long elsewhere, and never starves.
 //
 // # Arithmetic
@@ -82,10 +82,10 @@
 //
 // # Who computes it?
 //
-// The host, where a strategy asks for it ([sdk.WantCost]) and says so ([Rule].ByCost): natively a row costs some 8 ns,
-// in the sandbox some 45. A pick of prefixaware, its rows priced, costs 0.48 of what it costs with the score computed
-// by the module at 256 workers, and 0.70 at 16 (BenchmarkPick; least of 16). [Price] takes all rows in one call, by the
-// module's own loop, so that both choose the same to the bit (TestPriceDecides); a call of Terms for each made a pick
-// 1.5 times as dear at 256 workers. A strategy that changes what is scored, as prefixaware's options do, computes it
-// itself.
+// The host, where a strategy asks for it ([sdk.WantCost]) and takes the result ([Rule].ByCost): natively a row costs
+// some 8 ns, in the sandbox some 45. A pick of prefixaware, its rows priced, costs 0.48 of what it costs with the score
+// computed by the module at 256 workers, and 0.70 at 16 (BenchmarkPick; least of 16). [Price] takes all rows in one
+// call, by the module's own loop, so that both choose the same to the bit (TestPriceDecides); a call of Terms for each
+// made a pick 1.5 times as dear at 256 workers. A strategy that changes what is scored, as prefixaware's options do,
+// computes it itself.
 package score

@@ -7,8 +7,7 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// adjusted is what a worker with a weight has of n in flight per unit of it, and what one in slow start is taken to
-// have.
+// adjusted returns n in flight per unit of w's weight; for a worker in slow start twice that, the mean and two more.
 func (c *request) adjusted(w *sdk.Worker, n float64) float64 {
 	n = sdk.PerWeight(n, w)
 	if w.State&abi.RowSlowStart != 0 {
@@ -23,12 +22,12 @@ const (
 	sameWork = 1.01 // times its work, both without their worker's speed
 )
 
-// far is a key that no row equal to that of key best has: the price is at most all of a score.
+// far returns a bound on the keys of rows that are equal to the row of key best: the price is at most all of a score.
 func far(best uint64) uint64 {
 	return math.Float64bits((1+band)*math.Float64frombits(best&^rowMask)) | rowMask
 }
 
-// near is the largest key that a row equal to that of key best has. It computes the best's work.
+// near returns the largest key of a row that is equal to the row of key best. It computes the best's work.
 func (t *tie) near(best uint64) uint64 {
 	work := t.request.work(t.workers[t.best : t.best+1])
 	t.most = sameWork * work
@@ -50,9 +49,9 @@ type tie struct {
 	most    float64 // work that an equal row has, as near computes it, on a worker as slow as the best
 }
 
-// find enters the rows whose keys are at most limit: all of them if many is set, else some. To compute a row's work
-// costs most, so only the last one's is, which nearly always has no more: if it has, all is done again with a look at
-// the work of each.
+// find enters the rows whose keys are at most limit: all of them if many is set, else some. It is costly to compute a
+// row's work, so find first computes it for the chosen row alone, which nearly always has no more than the best. If it
+// has more, find enters the rows again, and looks at the work of each.
 func (t *tie) find(keys, some []uint64, many bool, limit uint64) {
 	for _, hasty := range [...]bool{true, false} {
 		t.hasty, t.row = hasty, t.best
@@ -95,7 +94,7 @@ func (t *tie) each(keys []uint64, limit uint64) {
 	}
 }
 
-// turn is the order of the row to choose among rows of weight 1, as later compares it: the largest if it has another.
+// turn returns the order of the row to choose, as later compares it; the largest number if that row's weight is not 1.
 func (t *tie) turn() uint64 {
 	if w := &t.workers[t.row]; w.Weight == 1 {
 		return order(w)
@@ -108,7 +107,7 @@ func order(w *sdk.Worker) uint64 {
 	return uint64(w.InFlight)<<31 | uint64(math.Float32bits(w.Lately)&(1<<31-1))
 }
 
-// later is negative if w, of weight 1, certainly comes after a row of that turn.
+// later returns a negative number if w has weight 1 and certainly comes after a row of that turn.
 func later(w *sdk.Worker, turn uint64) uint64 {
 	other := uint64(math.Float32bits(w.Weight) ^ weightOne) // 0 = weight 1
 	return (turn - order(w)) &^ -other
@@ -167,7 +166,7 @@ func held(w *sdk.Worker) int64 {
 	return int64(w.GPU) + int64(w.L1) + int64(w.L2)
 }
 
-// before says whether w is to be chosen over another row that is equal to the best.
+// before reports whether w is to be chosen over another row that is equal to the best.
 func before(w, other *sdk.Worker) bool {
 	if a, b := sdk.PerWeight(float64(w.InFlight), w), sdk.PerWeight(float64(other.InFlight), other); a != b {
 		return a < b

@@ -16,8 +16,8 @@ type Rule struct {
 	keys []uint64 // one a row, of the request at hand
 }
 
-// Route chooses the worker of smallest score for r, names the next best as alternatives and says why. It declines if no
-// score is a finite number.
+// Route chooses the worker of smallest score for r, names the next best as alternatives and gives the reason. It
+// declines if no score is a finite number.
 func (u *Rule) Route(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
 	if len(u.keys) < len(workers) {
 		u.keys = make([]uint64, len(workers))

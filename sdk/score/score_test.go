@@ -76,7 +76,7 @@ func formula(h *abi.Header, rows []abi.Row, i int) (score, work float64) {
 	return 2*r.Wait*(1+.5*tilt) + 2*k*mean*(wait+mean) + y*(1+tilt), y
 }
 
-// chosen is the row that doc.go says: of those that are equal to the one of the smallest score the first by flight,
+// chosen is the row to choose by doc.go: of those that are equal to the one of the smallest score the first by flight,
 // lately, sent and index. equals are all of them, scores everybody's.
 func chosen(h *abi.Header, rows []abi.Row) (row int, equals []int, scores []float64) {
 	b, work := 0, make([]float64, len(rows))

@@ -40,7 +40,7 @@ func (f *Frame) Prompt(tokens int) *Frame {
 	return f
 }
 
-// Hold says that worker row has that many leading tokens of the prompt on its GPU, in whole blocks.
+// Hold makes worker row hold that many leading tokens of the prompt on its GPU, in whole blocks.
 func (f *Frame) Hold(row, tokens int) *Frame {
 	blocks := uint32(float32(tokens) / f.Header.BlockTokens)
 	f.Rows[row].GPU, f.Rows[row].Predicted = blocks, blocks

@@ -10,8 +10,8 @@ import (
 	"github.com/warmpath/warmpath/sdk/internal/imports"
 )
 
-// Host answers what a strategy asks for beyond the frame, and keeps what it says. The zero value is a host that knows
-// no texts and has an empty store. It has no clock: keys never expire.
+// Host answers what a strategy asks for beyond the frame, and keeps what it logs, counts and reports. The zero value is
+// a host that knows no texts and has an empty store. It has no clock: keys never expire.
 type Host struct {
 	Session, Model, Tenant string
 	Caller                 string
@@ -29,7 +29,7 @@ type Host struct {
 
 	Lines   []Line // what was logged
 	Metrics map[string]float64
-	Errors  []string // what was said about failing calls
+	Errors  []string // the texts reported of failing calls
 }
 
 // Line is one line of the log.
@@ -41,7 +41,7 @@ type Line struct {
 // Use makes h the host until the test ends. Such tests must not run in parallel: a module, too, has one host.
 func (h *Host) Use(t testing.TB) { t.Cleanup(h.Serve()) }
 
-// Serve makes h the host until the function is called that it returns.
+// Serve makes h the host until the caller calls end.
 func (h *Host) Serve() (end func()) {
 	imports.Current = fake{h}
 	return imports.Reset

@@ -7,7 +7,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/lab/trial"
 )
 
-// Setup is what an operator would tell a rule of the fleet that it works for.
+// Setup is what an operator would configure for a rule about the fleet that it works for.
 type Setup struct {
 	Seed  uint64
 	Tiers float64 // KV of a worker in all tiers that are its own, in times of its GPU's; 1 = the GPU alone

@@ -7,7 +7,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/lab/trial"
 )
 
-// Memory says how a rule remembers what was sent where.
+// Memory is how a rule remembers what was sent where.
 type Memory struct {
 	// Tokens bounds what is remembered of one worker; 0 = no bound.
 	Tokens int

@@ -6,7 +6,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/lab/trial"
 )
 
-// remembering is the part that rules share which remember what they sent where. It notes the match of each worker for
+// remembering is the shared part of the rules that remember what they sent where. It notes the match of each worker for
 // the request at hand.
 type remembering struct {
 	memory  memory

@@ -7,7 +7,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/lab/trial"
 )
 
-// deaf hears nothing of what becomes of a request: for rules that keep no memory.
+// deaf ignores what becomes of a request: for rules that keep no memory.
 type deaf struct{}
 
 func (deaf) Sent(time.Duration, *trial.Request, int)            {}

@@ -86,7 +86,7 @@ func (s *StackKVAware) Removed(_ time.Duration, worker int, hashes []uint64) {
 // Down implements trial.Chooser.
 func (s *StackKVAware) Down(_ time.Duration, worker int) { s.held.lose(worker) }
 
-// held is what the workers' events say that they hold: how many copies of each block.
+// held is what the workers hold by their events: how many copies of each block.
 type held struct {
 	of []map[uint64]int32
 }

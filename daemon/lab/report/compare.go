@@ -153,7 +153,7 @@ func (r *Report) cell(scenario string, f *figure, peers, ours []string) (Cell, b
 	best := slices.MinFunc(peers, func(a, b string) int {
 		return cmp.Compare(Mean(pick(by[a], seeds)).Value, Mean(pick(by[b], seeds)).Value)
 	})
-	if Mean(pick(by[best], seeds)).Value <= 0 { // nothing was served: no ratio says anything
+	if Mean(pick(by[best], seeds)).Value <= 0 { // nothing was served: no ratio means anything
 		return Cell{}, false
 	}
 	c := Cell{Scenario: scenario, Figure: f.Key, Seeds: len(seeds), BestPeer: best, Best: Mean(pick(by[best], seeds)),

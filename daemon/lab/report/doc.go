@@ -1,4 +1,4 @@
-// Package report says what runs of the lab measured: a table in the terminal, JSON, and one HTML file that opens
+// Package report writes what runs of the lab measured: a table in the terminal, JSON, and one HTML file that opens
 // without a network.
 //
 // A [Run] is one strategy on one scenario with one seed. Runs of the same scenario and seed see the same requests, so

@@ -27,7 +27,7 @@ func FromTrial(t *trial.Run, peer bool) Run {
 	return Run{Scenario: t.Scenario, Strategy: t.Strategy, Peer: peer, Seed: t.Seed, Figures: f}
 }
 
-// known returns 0 for what is not a number, which JSON cannot say.
+// known returns 0 for what is not a number, which JSON cannot hold.
 func known(v float64) float64 {
 	if math.IsNaN(v) {
 		return 0

@@ -47,7 +47,7 @@ func TestRatio(t *testing.T) {
 	}
 }
 
-// The interval holds the true ratio about as often as it says, and shared luck narrows it.
+// The interval holds the true ratio about as often as it should, and shared luck narrows it.
 func TestRatioCovers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	const rounds, seeds, truth = 2000, 10, 1.1
@@ -153,7 +153,7 @@ func TestJSONIsReadBack(t *testing.T) {
 	}
 }
 
-// The page loads nothing, is well formed, and says nothing unescaped.
+// The page loads nothing, is well formed, and writes nothing unescaped.
 func TestHTML(t *testing.T) {
 	r := sample()
 	var b bytes.Buffer

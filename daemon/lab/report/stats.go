@@ -5,7 +5,7 @@ import "math"
 // Estimate is a value and half the width of its interval.
 type Estimate struct {
 	Value float64 `json:"value"`
-	Error float64 `json:"error"` // 0 also where there is but one seed, which tells nothing of it
+	Error float64 `json:"error"` // 0 also where there is but one seed, which shows nothing of it
 }
 
 // Mean returns the mean of v, with twice its standard error.

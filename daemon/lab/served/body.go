@@ -23,8 +23,8 @@ func appendBody(b []byte, q *world.Request, text []byte) []byte {
 // chunk begins each event of a stream.
 const chunk = `data: {"id":"cmpl-1","object":"text_completion","created":1,"model":"` + model + `","choices":`
 
-// appendAnswer appends the stream that a worker answers with: one event with all of the text, which a client cannot
-// tell from many, then the counts.
+// appendAnswer appends the stream that a worker answers with: one event with all of the text, which is the same to a
+// client as many, then the counts.
 func appendAnswer(b []byte, prompt, output, cached int, text string) []byte {
 	quoted, err := json.Marshal(text)
 	if err != nil {

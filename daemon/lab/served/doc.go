@@ -1,7 +1,7 @@
 // Package served is the code that serves, as a router of a simulated fleet: a route.Pool with its worker.Pool, prefix
-// index and sessions, asked and told as package exchange does it. Only the wire is missing. A request is a body that
-// prompt.Parser reads, an answer is a stream that prompt.Reply reads, and a strategy is a module in the sandbox, or the
-// same rule as plain Go ([Spec].Native).
+// index and sessions. It makes the calls to them that package exchange makes. Only the wire is missing. A request is a
+// body that prompt.Parser reads, an answer is a stream that prompt.Reply reads, and a strategy is a module in the
+// sandbox, or the same rule as plain Go ([Spec].Native).
 //
 // # What is set apart from the daemon
 //
@@ -10,8 +10,8 @@
 //     later.
 //   - Pages of metrics come as worker.Page and KV events as holdings.Stored. Their decoders are passed by, as they
 //     decide nothing.
-//   - Sessions are kept in a map of one router, and not told to the others.
-//   - What several routers tell each other goes through [peers.Ends] without a Redis, and nothing of it is lost.
+//   - Sessions are kept in a map of one router, and not sent to the others.
+//   - What several routers send each other goes through [peers.Ends] without a Redis, and nothing of it is lost.
 //
 // # What is repeated
 //

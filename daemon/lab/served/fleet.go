@@ -11,7 +11,7 @@ import (
 type fleet struct {
 	watched     map[string]uint64 // by id
 	numbers     map[string]int    // by id
-	began       map[int]float64   // when the process of each began, as its metrics say
+	began       map[int]float64   // when the process of each began, by its metrics
 	blockTokens int
 }
 

@@ -24,7 +24,7 @@ import (
 type Config struct {
 	Strategy  *host.Strategy // of this router alone; Close closes it
 	Block     int            // tokens of a block of the workers' KV caches
-	KVTokens  int            // that [[pools.workers]] kv_tokens says; 0 = as the workers' metrics say
+	KVTokens  int            // the kv_tokens of [[pools.workers]]; 0 = from the workers' metrics
 	CPUTokens int            // of KV that each worker's CPU memory keeps
 	Tiers     route.Tiers
 	Scrape    time.Duration

@@ -7,7 +7,7 @@
 // # The columns
 //
 // A to X, conv, conv+cpu, syn and syn+cpu are the columns by which the rules were chosen: see the comments in their
-// files for what was chosen here where no measurement says otherwise.
+// files for what was chosen here where no measurement decides.
 //
 // # Why TOML here too
 //

@@ -34,7 +34,7 @@ type Scenario struct {
 	Clients  int     `toml:"clients"` // over 0: a closed loop
 	Routers  int     `toml:"routers"`
 	Split    string  `toml:"split"`         // of requests on several routers: random or session
-	History  float64 `toml:"history_delay"` // seconds that what one router did takes to the others; 0 = it is not told
+	History  float64 `toml:"history_delay"` // seconds that what one router did takes to the others; 0 = it is not sent
 
 	Engine  Engine          `toml:"engine"`
 	Classes []traffic.Class `toml:"class"`
@@ -53,7 +53,7 @@ type Fate struct {
 
 // Trace is a recorded load.
 type Trace struct {
-	File  string  `toml:"file"`  // beside the scenario's, or as the caller says
+	File  string  `toml:"file"`  // beside the scenario's, or where the caller sets it
 	Speed float64 `toml:"speed"` // times that it is played faster; 0 = 1
 	From  float64 `toml:"from"`  // seconds of the recording
 	Until float64 `toml:"until"` // 0 = its end
@@ -151,7 +151,7 @@ func decode(name, text string, to any) error {
 	return nil
 }
 
-// explain says where a file is wrong.
+// explain returns an error with the place at which a file is wrong.
 func explain(name string, err error) error {
 	if at := (toml.ParseError{}); errors.As(err, &at) {
 		return fmt.Errorf("setup: %s:%d: %s", name, at.Position.Line, at.Message)

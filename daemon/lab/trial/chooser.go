@@ -65,11 +65,11 @@ type View struct {
 type End struct {
 	Status Status
 	Output int      // tokens generated
-	Cached int      // tokens of the prompt that the worker found cached, as usage says; -1 = not known
+	Cached int      // tokens of the prompt that the worker found cached, by its usage; -1 = not known
 	Chain  []uint64 // as Request.Chain, of prompt and answer; nil if Status is not Answered
 }
 
-// Status says what became of a request.
+// Status is what became of a request.
 type Status uint8
 
 // The values of Status.

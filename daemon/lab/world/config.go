@@ -84,7 +84,7 @@ func (c Config) complete() (Config, error) {
 	return c, nil
 }
 
-// isLate reports whether the worker is not there at the beginning.
+// isLate reports whether the worker comes after the beginning.
 func (c *Config) isLate(worker int) bool {
 	first := -1
 	for i, f := range c.Fates {

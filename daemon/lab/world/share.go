@@ -2,7 +2,7 @@ package world
 
 import "time"
 
-// Sharer is a Router that tells others what it did, and does to its own books what they tell.
+// Sharer is a Router that sends others what it did, and applies what they send to its own books.
 type Sharer interface {
 	Router
 	// Told returns as frames what the router did since the last call.
@@ -11,10 +11,10 @@ type Sharer interface {
 	Hear(now, sent time.Duration, frame []byte)
 }
 
-// frameTime is how long a router collects before it tells, as the daemon's do.
+// frameTime is how long a router collects before it sends, as the daemon's do.
 const frameTime = 10 * time.Millisecond
 
-// tell plans that a router tells the others what it has just done, if they share.
+// tell plans that a router sends the others what it has just done, if they share.
 func (w *world) tell(router int) {
 	if w.History <= 0 || len(w.routers) < 2 || w.telling[router] {
 		return
@@ -25,7 +25,7 @@ func (w *world) tell(router int) {
 	}
 }
 
-// post sends what a router has told on its way to the others.
+// post sends a router's frames on their way to the others.
 func (w *world) post(router int, from Sharer) {
 	w.telling[router] = false
 	sent := w.now

@@ -17,7 +17,7 @@ type world struct {
 	clock
 	machines []*machine
 	routers  []Router
-	telling  []bool // by router: what it did is to be told in a moment
+	telling  []bool // by router: what it did is to be sent in a moment
 	chance   *rand.Rand
 	run      *trial.Run
 	waiting  []*chat // of a closed loop, that nobody has begun

@@ -12,7 +12,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/vllmsim/engine"
 )
 
-// rule is a chooser that notes its calls and sends each request to the first worker that is up, or as told.
+// rule is a chooser that notes its calls and sends each request to the first worker that is up, or the one that choose
+// names.
 type rule struct {
 	calls  []string
 	choose func(q *trial.Request, fleet []trial.View) int

@@ -180,7 +180,7 @@ func (p *blockPool) release(held []int32) {
 	}
 }
 
-// reset forgets all content; tiers says that those behind it forget theirs. It returns false, and forgets nothing,
+// reset forgets all content. tiers is true if the tiers behind it forget theirs. It returns false, and forgets nothing,
 // while a sequence holds a block.
 func (p *blockPool) reset(tiers bool) bool {
 	if p.free != p.usable() {

@@ -36,7 +36,7 @@ type Change struct {
 	// Salt and Session are those of the sequence. A Removed has none.
 	Salt    string
 	Session string
-	// Tiers says that a Cleared has emptied the CPU tier too.
+	// Tiers is true if a Cleared has emptied the CPU tier too.
 	Tiers bool
 }
 

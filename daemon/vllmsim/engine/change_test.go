@@ -72,7 +72,8 @@ func (s *simulation) proveView() {
 	}
 }
 
-// TestChangesOfAChain: tokens, parents and salt say where blocks stand, so a reader finds each block's whole prefix.
+// TestChangesOfAChain: tokens, parents and salt determine where blocks stand, so a reader finds each block's whole
+// prefix.
 func TestChangesOfAChain(t *testing.T) {
 	s := simulate(t, Config{KVTokens: 4000, MaxBatchedTokens: 50, CPUTokens: 8000, ChunkTokens: 32, Changes: true})
 	ids := AppendTokens(nil, TextOfTokens(7, 200))

@@ -33,7 +33,7 @@
 // # What follows vLLM
 //
 // scheduler.go follows vLLM's scheduler: a budget of tokens a step, running sequences first and in order, chunked
-// prefill, admission while blocks last, preemption of the last. blocks.go follows its BlockPool. model.go says how
+// prefill, admission while blocks last, preemption of the last. blocks.go follows its BlockPool. model.go computes how
 // long a step takes; the constants of the prefill are those of sdk/abi, from which the router starts too.
 //
 // change.go reports what the caches hold, a batch for each step, as KV events do: TestRecordedRequests plays what a

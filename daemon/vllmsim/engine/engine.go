@@ -146,5 +146,5 @@ func (e *Engine) Held(m Medium) map[uint64]int {
 	return held
 }
 
-// Slow makes every step from the next one on last so many times as long as the model says: Model.Slowness.
+// Slow makes every step from the next one on last so many times the model's time: Model.Slowness.
 func (e *Engine) Slow(times float64) { e.cfg.Model.Slowness = times }

@@ -176,7 +176,7 @@ func TestRecomputeReadsNothing(t *testing.T) {
 	}
 }
 
-// TestTokensAreGathered: with ShowEvery a stream is told of at most once in so much simulated time.
+// TestTokensAreGathered: with ShowEvery a stream has at most one event in so much simulated time.
 func TestTokensAreGathered(t *testing.T) {
 	const every = 200 * time.Millisecond
 	s := simulate(t, Config{ShowEvery: every})

@@ -82,7 +82,7 @@ func (w twins) same(recorded, ours []uint64) bool {
 	return true
 }
 
-// like reports whether a change says what a recorded event says. Tokens that were generated may differ.
+// like reports whether a change is what a recorded event reports. Tokens that were generated may differ.
 func (w twins) like(r *recordedEvent, c *Change, prompt []uint32) bool {
 	if !w.same(r.Hashes, c.Hashes) {
 		return false

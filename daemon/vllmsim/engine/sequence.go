@@ -2,7 +2,7 @@ package engine
 
 import "time"
 
-// Finish says how a sequence ended.
+// Finish is how a sequence ended.
 type Finish int32
 
 // The ways in which a sequence ends.

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// simulation drives an engine in virtual time and keeps what it tells.
+// simulation drives an engine in virtual time and keeps what it reports.
 type simulation struct {
 	*Engine
 	t      *testing.T

@@ -118,7 +118,7 @@ func mediumName(m engine.Medium) string {
 	return "GPU"
 }
 
-// blockSize returns what an event says: offloading says 0, and names neither tokens nor parent.
+// blockSize returns the block size in an event: offloading has 0, and names neither tokens nor parent.
 func (c *Config) blockSize(ch *engine.Change) uint64 {
 	if ch.Medium == engine.OnCPU {
 		return 0

@@ -21,7 +21,7 @@ var fields = map[string][]string{
 	"AllBlocksCleared": {"type"},
 }
 
-// changeOf turns a decoded event of either form back into what the engine said.
+// changeOf turns a decoded event of either form back into what the engine reported.
 func changeOf(v any) engine.Change {
 	m, ok := v.(map[string]any)
 	if !ok {

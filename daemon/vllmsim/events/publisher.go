@@ -157,7 +157,7 @@ func (p *Publisher) send(m message) {
 	}
 }
 
-// since returns the buffered messages from a sequence number on, and false if the publisher says nothing now.
+// since returns the buffered messages from a sequence number on, and false if the publisher is silent now.
 func (p *Publisher) since(start uint64) ([]message, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -61,7 +61,7 @@ func (p *Publisher) publishSome(n int) {
 	}
 }
 
-// TestFaults: each fault does to the sequence what it says, for as many messages as it says.
+// TestFaults: each fault does to the sequence what its name promises, for as many messages as were set.
 func TestFaults(t *testing.T) {
 	f := func(fault Fault, messages int, want ...uint64) {
 		t.Helper()

@@ -115,7 +115,7 @@ func (p *Publisher) replayFrames(topic string, m message) [][]byte {
 	return [][]byte{{}, []byte(topic), sequence(m.seq), m.payload}
 }
 
-// Source is what GET /kv_event_sources says of one data-parallel rank.
+// Source is what GET /kv_event_sources answers for one data-parallel rank.
 type Source struct {
 	Enabled   bool    `json:"enable_kv_cache_events"`
 	Publisher string  `json:"publisher"`

@@ -64,7 +64,8 @@ func (l *line) dial(ctx context.Context) {
 	go receive(c, l.answers)
 }
 
-// receive passes answers on until the connection ends, which a Send would notice one message too late.
+// receive passes answers on until the connection ends, and notices that end: a Send would notice it one message too
+// late.
 func receive(c *zmtp.Conn, answers chan<- []byte) {
 	defer close(answers)
 	defer c.Close()

@@ -81,7 +81,7 @@ type Worker struct {
 	held  map[int64]int    // chunks of each key in the tier: two salts share a key
 	queue []op
 	next  int64 // sequence number of the first operation queued
-	leave bool  // say so when it ends
+	leave bool  // deregister when it ends
 }
 
 // New starts a worker, which registers by itself.

@@ -71,7 +71,7 @@ func (d *decoder) value(depth int) any {
 	}
 }
 
-// sized reads a value whose first byte says how its length or number is written.
+// sized reads a value whose first byte names the form of its length or number.
 func (d *decoder) sized(c byte, depth int) any {
 	switch c {
 	case 0xc0:

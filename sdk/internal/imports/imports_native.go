@@ -29,7 +29,7 @@ type Host interface {
 // Current is the host in use. Tests that set it must not run in parallel.
 var Current Host = nobody{}
 
-// Reset puts back the host that has nothing to tell.
+// Reset puts back the host that knows nothing.
 func Reset() { Current = nobody{} }
 
 // Str copies the text of a kind into b and returns its length, or an errno. Of a header b holds the name.
@@ -71,7 +71,7 @@ func LogLevel() int32 { return Current.LogLevel() }
 // Metric adds value to the module's counter of that name.
 func Metric(name string, value float64) { Current.Metric(name, value) }
 
-// Error tells the operator why the call is about to fail.
+// Error reports to the operator why the call is about to fail.
 func Error(text string) { Current.Error(text) }
 
 type nobody struct{}

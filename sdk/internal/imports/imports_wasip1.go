@@ -100,5 +100,5 @@ func LogLevel() int32 { return logLevel() }
 // Metric adds value to the module's counter of that name.
 func Metric(name string, value float64) { metric(name, math.Float64bits(value)) }
 
-// Error tells the operator why the call is about to fail.
+// Error reports to the operator why the call is about to fail.
 func Error(text string) { fail(text) }
