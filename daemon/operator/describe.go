@@ -53,11 +53,8 @@ func Describe(pools []*Pool) (all []PoolState) {
 	for _, p := range pools {
 		live := 0
 		stats := p.Workers.Stats(now)
-		s := PoolState{Name: p.Name, View: "routed history", Up: p.Workers.Up(now), WhyNot: p.whyNot(stats)}
-		if s.WhyNot == WhyEmpty && p.panics(stats) {
-			s.WhyNot = WhyPanics
-			s.Panics = true
-		}
+		s := PoolState{Name: p.Name, View: "routed history", Up: p.Workers.Up(now)}
+		s.WhyNot, s.Panics = p.verdict(stats)
 		if st := p.Strategy.Strategy(); st != nil {
 			s.Strategy = st.Name()
 			s.Module = st.SHA256()

@@ -1,6 +1,8 @@
 package operator
 
 import (
+	"time"
+
 	"github.com/warmpath/warmpath/daemon/session"
 	"github.com/warmpath/warmpath/daemon/worker"
 )
@@ -45,6 +47,9 @@ var ofWorkers = []reading[workerCounts]{
 var poolLabels = []string{"pool"}
 
 var ofPools = []reading[*Pool]{
+	gauge("pool_ready", "1 if the pool can serve, as /ready says of it; also of a pool without workers. 0: no worker is "+
+		"up, or none lists a model that the pool is for.", poolLabels,
+		func(p *Pool) float64 { return bit(p.canServe(time.Now())) }),
 	gauge("index_nodes", "Nodes of the prefix index.", poolLabels,
 		func(p *Pool) float64 { return float64(p.Index.Stats().Nodes) }),
 	gauge("shared_kv_tokens", "Tokens of KV that the tier shared by the pool's workers is taken to hold: as "+

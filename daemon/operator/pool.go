@@ -2,6 +2,7 @@ package operator
 
 import (
 	"slices"
+	"time"
 
 	"github.com/warmpath/warmpath/daemon/feed"
 	"github.com/warmpath/warmpath/daemon/route"
@@ -47,6 +48,21 @@ func (p *Pool) whyNot(stats []worker.Stats) string {
 		return WhyStarting
 	}
 	return WhyEmpty
+}
+
+// verdict returns why a pool cannot serve, "" if it can, and whether it serves all the same, by panic alone.
+func (p *Pool) verdict(stats []worker.Stats) (why string, panics bool) {
+	why = p.whyNot(stats)
+	if why == WhyEmpty && p.panics(stats) {
+		return WhyPanics, true
+	}
+	return why, false
+}
+
+// canServe reports whether the pool is ready as /ready says.
+func (p *Pool) canServe(now time.Time) bool {
+	why, panics := p.verdict(p.Workers.Stats(now))
+	return why == "" || panics
 }
 
 // panics reports whether a pool without a worker that is up serves all the same: panic = true, and a worker that was

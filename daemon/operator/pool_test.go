@@ -1,6 +1,9 @@
 package operator
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestWhetherAPoolCanServe(t *testing.T) {
 	f := func(words string, panics bool, up int, ready bool, why string) {
@@ -13,6 +16,9 @@ func TestWhetherAPoolCanServe(t *testing.T) {
 		}
 		if brief := briefly([]*Pool{p.Pool})[0]; brief.Ready != ready || brief.Workers != len(got.Workers) {
 			t.Errorf("%q, panic %v: ready %v with %d workers; want %v", words, panics, brief.Ready, brief.Workers, ready)
+		}
+		if got := readings(p)["pool_ready"]; got != bit(ready) {
+			t.Errorf("%q, panic %v: warmpath_pool_ready is %v; want %v", words, panics, got, ready)
 		}
 	}
 	f("", false, 0, false, WhyEmpty)
@@ -32,6 +38,15 @@ func TestWhetherAPoolCanServe(t *testing.T) {
 	f("a:draining b:down", true, 0, true, WhyPanics)
 	f("a:starting", true, 0, false, WhyStarting)
 	f("a:other", true, 1, false, WhyUnfit)
+}
+
+// readings returns what /metrics answers of a pool, where a metric has one value.
+func readings(p *fleet) map[string]float64 {
+	all := map[string]float64{}
+	for _, r := range ofPools {
+		r.read(p.Pool, func(value float64, _ ...string) { all[strings.TrimPrefix(r.name, "warmpath_")] = value })
+	}
+	return all
 }
 
 func TestWhetherTheProcessIsReady(t *testing.T) {
