@@ -43,12 +43,15 @@ func TestThePageInARealBrowser(t *testing.T) {
 		t.Errorf("the row says %s", text)
 	}
 
-	b.eval(`document.querySelector("[aria-label='Drain w1']").click()`)
-	b.await("the question", `document.querySelector("#sure").open`)
-	b.eval(`document.querySelector("#sure button[value=yes]").click()`)
-	b.await("w1 is draining", `document.querySelector("[aria-label='Undrain w1']")`)
-	b.eval(`document.querySelector("[aria-label='Undrain w1']").click()`)
-	b.await("w1 is back", `document.querySelector("[aria-label='Drain w1']")`)
+	for _, id := range []string{"w1", "w4"} { // w4 is down: who drains it may have stopped it already
+		b.eval(fmt.Sprintf(`document.querySelector("[aria-label='Drain %s']").click()`, id))
+		b.await("the question", `document.querySelector("#sure").open`)
+		b.eval(`document.querySelector("#sure button[value=yes]").click()`)
+		b.await(id+" is drained", fmt.Sprintf(`document.querySelector("[aria-label='Undrain %s']")`, id))
+		b.await(id+" says so", `document.querySelector("#pools").innerText.includes("asked to drain")`)
+		b.eval(fmt.Sprintf(`document.querySelector("[aria-label='Undrain %s']").click()`, id))
+		b.await(id+" is back", fmt.Sprintf(`document.querySelector("[aria-label='Drain %s']")`, id))
+	}
 
 	b.eval(fmt.Sprintf(`document.querySelector("#body").value = JSON.stringify(%s)`, fmt.Sprintf(body, long)))
 	before := b.eval(`document.querySelectorAll("#log tr.one").length`)

@@ -26,8 +26,9 @@ type WorkerState struct {
 	Endpoint  string       `json:"endpoint,omitempty"`           // of a data-parallel rank: the configured id
 	Rank      *int         `json:"data_parallel_rank,omitempty"` // the same
 	State     string       `json:"state"`
-	Since     time.Time    `json:"since"`         // when it became that
-	Why       string       `json:"why,omitempty"` // it is ejected or draining
+	Since     time.Time    `json:"since"`             // when it became that
+	Why       string       `json:"why,omitempty"`     // it is ejected or draining, or was asked to drain and is not up
+	Drained   bool         `json:"drained,omitempty"` // it was asked to drain, whatever its state
 	Breaker   string       `json:"breaker"`
 	Limit     int          `json:"max_in_flight,omitempty"`
 	InFlight  int          `json:"in_flight"`
@@ -82,6 +83,7 @@ func describeWorker(w worker.Stats) WorkerState {
 		State:     w.State.String(),
 		Since:     w.Since,
 		Why:       w.Why,
+		Drained:   w.Drained,
 		Breaker:   w.Breaker.String(),
 		Limit:     w.Limit,
 		InFlight:  w.InFlight,

@@ -19,8 +19,9 @@ var workerLabels = []string{"pool", "worker"}
 var ofWorkers = []reading[workerCounts]{
 	gauge("worker_up", "1 if the worker gets requests.", workerLabels,
 		func(w workerCounts) float64 { return bit(w.Up) }),
-	gauge("worker_draining", "1 if the worker gets no new requests because it is going: it was asked to drain, or its "+
-		"answers said so.", workerLabels, func(w workerCounts) float64 { return bit(w.State == worker.Draining) }),
+	gauge("worker_draining", "1 if the worker gets no new requests because it is going: it was asked to drain, be it up "+
+		"or down, or its answers said so.", workerLabels,
+		func(w workerCounts) float64 { return bit(w.Drained || w.State == worker.Draining) }),
 	total("worker_left_total", "Times that a worker's answers said it is going.", workerLabels,
 		func(w workerCounts) float64 { return float64(w.Left) }),
 	gauge("worker_breaker_state", "0 = closed, 1 = a trial is due or runs, 2 = open.", workerLabels,

@@ -3,6 +3,7 @@ package operator
 import (
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestWhetherAPoolCanServe(t *testing.T) {
@@ -70,7 +71,8 @@ func TestWhetherTheProcessIsReady(t *testing.T) {
 }
 
 func TestAWorkerInWords(t *testing.T) {
-	p := newFleet(t, "a:m b:down c:draining")
+	p := newFleet(t, "a:m b:down c:draining d:draining")
+	p.become(t, "d", "down")
 	got := Describe([]*Pool{p.Pool})[0]
 	f := func(i int, id, state string, failed bool) {
 		t.Helper()
@@ -82,4 +84,34 @@ func TestAWorkerInWords(t *testing.T) {
 	f(0, "a", "up", false)
 	f(1, "b", "down", true)
 	f(2, "c", "draining", false)
+	f(3, "d", "down", true)
+}
+
+// TestADrainOutlivesTheEngine: a worker that was drained and then stopped is marked as both, until it is put back.
+func TestADrainOutlivesTheEngine(t *testing.T) {
+	p := newFleet(t, "a b:draining")
+	f := func(when string, drained bool, why string) {
+		t.Helper()
+		w := Describe([]*Pool{p.Pool})[0].Workers[1]
+		if w.Drained != drained || w.Why != why {
+			t.Errorf("%s: drained %v, why %q; want %v, %q", when, w.Drained, w.Why, drained, why)
+		}
+		for _, r := range ofWorkers {
+			if r.name == "warmpath_worker_draining" {
+				r.read(workerCounts{Stats: p.Workers.Stats(time.Now())[1]}, func(got float64, _ ...string) {
+					if got != bit(drained) {
+						t.Errorf("%s: worker_draining is %v; want %v", when, got, bit(drained))
+					}
+				})
+			}
+		}
+	}
+	f("drained", true, "asked to drain")
+	p.become(t, "b", "down")
+	f("stopped", true, "asked to drain")
+	p.become(t, "b", "")
+	f("started again", true, "asked to drain")
+	p.become(t, "b", "down")
+	p.Workers.Drain("b", false, time.Now())
+	f("put back while it is down", false, "")
 }

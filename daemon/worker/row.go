@@ -57,7 +57,7 @@ type Stats struct {
 	Since    time.Time // when it entered the state
 	Breaker  BreakerState
 	Drained  bool   // it was asked to drain, whatever else it is
-	Why      string // it is ejected or draining; "" if it is neither
+	Why      string // it is ejected or draining, or drained and not up; "" if it is neither
 	Up       bool   // gets requests
 	InFlight int    // requests of this router
 	Theirs   int    // requests of other routers, as far as they tell

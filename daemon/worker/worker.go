@@ -126,20 +126,26 @@ func (w *Worker) forget() {
 }
 
 // condition returns a worker's state for pages and logs: Starting, Ready, Down, Ejected or Draining, and why it is one
-// of the last two. A worker whose breaker lets a trial through is still Ejected or Draining.
+// of the last two. A worker whose breaker lets a trial through is still Ejected or Draining. One that was asked to drain
+// says so also while it is Down or Starting: who drained it, and then stopped it, looks for that.
 func (w *Worker) condition() (s Standing, why string) {
+	if w.draining {
+		why = askedToDrain
+	}
 	switch {
 	case w.health.state == starting:
-		return Starting, ""
+		return Starting, why
 	case w.health.state == down:
-		return Down, ""
+		return Down, why
 	case w.draining:
-		return Draining, "asked to"
+		return Draining, why
 	case w.breaker.cause != none:
 		return w.breaker.standing(), w.breaker.why
 	}
 	return Ready, ""
 }
+
+const askedToDrain = "asked to drain"
 
 // takes reports whether w may get requests, however many it has.
 func (w *Worker) takes(now float64) bool { return !w.draining && w.keeps(now) }

@@ -81,7 +81,7 @@ function facts(pairs) {
 
 function grade(w) {
   if (w.state === "up") return w.breaker === "closed" ? "good" : "warn";
-  return w.state === "starting" || w.state === "draining" ? "warn" : "bad";
+  return w.drained || w.state === "starting" || w.state === "draining" ? "warn" : "bad";
 }
 
 async function drain(pool, worker, on) {
@@ -103,12 +103,12 @@ function sure(title, text) {
 }
 
 function card(pool, w, now) {
-  const g = grade(w), drained = w.state === "draining";
-  const button = el("button", "", drained ? "Undrain" : "Drain");
+  const g = grade(w);
+  const button = el("button", "", w.drained ? "Undrain" : "Drain");
   button.type = "button";
   button.dataset.key = `drain ${pool} ${w.id}`;
   button.setAttribute("aria-label", `${button.textContent} ${w.id}`);
-  button.onclick = () => drain(pool, w.id, !drained);
+  button.onclick = () => drain(pool, w.id, !w.drained);
   const kv = el("progress");
   kv.max = 1;
   kv.value = w.kv_usage;
