@@ -152,6 +152,8 @@ func (d *Daemon) start(c *conf.Config) error {
 	d.tending.Go(func() { d.peers.Run(d.life) })
 	d.memory = peers.OpenState(s.StateFile, d.log)
 	d.manager.Hold(d.memory.Hold)
+	d.manager.HandOver(func() []byte { return operator.Drains(d.shown()) },
+		func(drains []byte) { operator.DrainAgain(d.shown(), drains, d.log) })
 	d.reload.Lock()
 	err = d.loaded.Apply(c, d.apply)
 	d.reload.Unlock()

@@ -1,6 +1,8 @@
 package operator
 
 import (
+	"log/slog"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -114,4 +116,23 @@ func TestADrainOutlivesTheEngine(t *testing.T) {
 	p.become(t, "b", "down")
 	p.Workers.Drain("b", false, time.Now())
 	f("put back while it is down", false, "")
+}
+
+func TestDrainsOfAnotherProcess(t *testing.T) {
+	var log strings.Builder
+	to := slog.New(slog.NewTextHandler(&log, nil))
+	p, next := newFleet(t, "a b c:draining"), newFleet(t, "a b c")
+	DrainAgain([]*Pool{next.Pool}, Drains([]*Pool{p.Pool}), to)
+	if got := next.Workers.Drains(); !maps.Equal(got, map[string]bool{"c": true}) || log.Len() > 0 {
+		t.Errorf("drained again: %v, logged %s", got, &log)
+	}
+	DrainAgain([]*Pool{next.Pool}, nil, to) // the process before was of a version that tells nothing
+	if log.Len() > 0 {
+		t.Errorf("logged %s", &log)
+	}
+	next.remove("c")
+	DrainAgain([]*Pool{next.Pool}, Drains([]*Pool{p.Pool}), to)
+	if !strings.Contains(log.String(), "drain it again if it is to stay out\" pool=p worker=c") {
+		t.Errorf("logged %q", &log)
+	}
 }

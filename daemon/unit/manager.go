@@ -23,6 +23,8 @@ type Manager struct {
 
 	log      *slog.Logger
 	hold     func() (release func()) // see Hold
+	give     func() []byte           // see HandOver
+	take     func([]byte)            // see HandOver
 	replaced chan struct{}           // closed once another process serves
 
 	upgrading sync.Mutex // one at a time
@@ -43,7 +45,8 @@ const (
 // takes them for its own. Its error is a socket that cannot be served on.
 func Find(log *slog.Logger) (*Manager, error) {
 	m := &Manager{parent: findParent(), program: program(), socket: os.Getenv("NOTIFY_SOCKET"), log: log,
-		hold: func() func() { return func() {} }, replaced: make(chan struct{})}
+		hold: func() func() { return func() {} }, give: func() []byte { return nil }, take: func([]byte) {},
+		replaced: make(chan struct{})}
 	m.gates.ours = make(chan struct{})
 	files := activation.Files(true)
 	var err error
@@ -72,6 +75,14 @@ func (m *Manager) LogTo(log *slog.Logger) { m.log = log }
 func (m *Manager) Hold(hold func() (release func())) {
 	if m != nil {
 		m.hold = hold
+	}
+}
+
+// HandOver has give called when another process takes this one's place, and take with what give returned in the process
+// before, just before this one accepts.
+func (m *Manager) HandOver(give func() []byte, take func([]byte)) {
+	if m != nil {
+		m.give, m.take = give, take
 	}
 }
 
@@ -139,7 +150,7 @@ const awaitTimeout, successorTimeout = 5 * time.Second, 15 * time.Second
 // Ready tells that requests are served now. A successor returns once the process before accepts no more.
 func (m *Manager) Ready(status string) {
 	if m != nil && m.parent != nil {
-		m.parent.ready(status)
+		m.take(m.parent.ready(status))
 		m.mu.Lock()
 		m.phase = ready // the service manager is told by the process before, which it believes
 		m.mu.Unlock()

@@ -1,8 +1,9 @@
 package unit
 
 import (
+	"bufio"
+	"bytes"
 	"fmt"
-	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -21,7 +22,7 @@ const (
 // parent is the process that started this one to take its place.
 type parent struct {
 	told *os.File // where it reads
-	word *os.File // where it writes that it has let go; its end means the same
+	word *os.File // where it writes that it has let go, and what it hands over; its end means the same
 }
 
 // findParent returns nil for a process that nobody started as a successor. It makes the sockets that were handed over
@@ -43,12 +44,13 @@ func findParent() *parent {
 // firstFile is the descriptor behind the standard streams.
 const firstFile = 3
 
-// ready tells that this process can serve, and waits until the parent accepts no more. The parent kills who it does not
-// want. If it has ended itself, nobody but us has the sockets.
-func (p *parent) ready(status string) {
+// ready tells that this process can serve, waits until the parent accepts no more, and returns what it hands over. The
+// parent kills who it does not want. If it has ended itself, nobody but us has the sockets.
+func (p *parent) ready(status string) []byte {
+	defer p.word.Close()
 	p.tell(readyWord + status)
-	_, _ = io.ReadAll(io.LimitReader(p.word, 1))
-	p.word.Close()
+	word, _ := bufio.NewReader(p.word).ReadBytes('\n') // its end is a word too
+	return bytes.TrimSuffix(word, []byte("\n"))
 }
 
 // tell writes the one line.

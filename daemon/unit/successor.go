@@ -17,7 +17,7 @@ type successor struct {
 	path string
 	cmd  *exec.Cmd
 	told *os.File      // what it tells
-	word *os.File      // written when it is to accept
+	word *os.File      // written when it is to accept, with what it is handed over
 	done chan struct{} // closed when it has ended
 }
 
@@ -116,9 +116,12 @@ func (s *successor) end(err error) error {
 	return err
 }
 
-// release lets the successor accept.
-func (s *successor) release() error {
+// release lets the successor accept, and hands it one line.
+func (s *successor) release(line []byte) error {
 	defer s.word.Close()
-	_, err := s.word.Write([]byte{'\n'})
+	if err := s.word.SetWriteDeadline(time.Now().Add(endTime)); err != nil {
+		return err
+	}
+	_, err := s.word.Write(append(line, '\n'))
 	return err
 }

@@ -71,7 +71,7 @@ func (m *Manager) replace(wait time.Duration) (pid int, err error) {
 	pid = next.cmd.Process.Pid
 	// The service manager believes the main process alone. First: once it is released, the new one may tell of a reload.
 	m.send(fmt.Sprintf("MAINPID=%d", pid), "READY=1", "STATUS="+status)
-	if err := next.release(); err != nil {
+	if err := next.release(m.give()); err != nil {
 		m.send(fmt.Sprintf("MAINPID=%d", os.Getpid()))
 		return 0, next.end(fmt.Errorf("%s was ready and ended before it served (%v): look at its lines in the log",
 			m.program, err))

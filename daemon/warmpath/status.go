@@ -164,8 +164,8 @@ func (d *drain) run(ctx context.Context, out io.Writer, worker string) error {
 		_, err = fmt.Fprintf(out, "%s of pool %s gets requests again\n", worker, pool)
 		return err
 	}
-	fmt.Fprintf(out, "%s of pool %s gets no new requests until warmpath undrain %s, or the end of the daemon\n", worker,
-		pool, worker)
+	fmt.Fprintf(out, "%s of pool %s gets no new requests until warmpath undrain %s, or the end of the daemon (an upgrade "+
+		"keeps it out)\n", worker, pool, worker)
 	if text := warningOf(raw); text != "" {
 		fmt.Fprintln(out, "warning:", text)
 	}

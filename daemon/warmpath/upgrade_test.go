@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -18,6 +19,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/conf/porttest"
+	"github.com/warmpath/warmpath/daemon/operator"
 )
 
 // site is a daemon whose binary and configuration a test replaces. Its processes write to one file: who reads a pipe of
@@ -214,6 +216,43 @@ func TestUpgradeUnderLoad(t *testing.T) {
 			c.answers.Load(), c.failed, len(streams.cut), streams.whole.Load(), streams.cut)
 	}
 	s.says("msg=drained", 3)
+}
+
+// TestUpgradeKeepsDrains: what an operator has drained stays drained in the new process, be it up or down, and what he
+// has put back, though the file drains it, serves there.
+func TestUpgradeKeepsDrains(t *testing.T) {
+	s := newSiteWith(t, "1000", func(string) (server, tables string) {
+		return "", "id = \"a\"\n[[pools.workers]]\nid = \"b\"\nurl = \"http://127.0.0.1:1\"\n" +
+			"[[pools.workers]]\nid = \"c\"\nurl = \"http://127.0.0.1:2\"\ndrain = true\n"
+	})
+	for _, c := range []string{"drain a", "drain b", "undrain c"} {
+		launch(t, s.dir, "bin/warmpath "+c+" --admin "+s.admin).succeed()
+	}
+	const want = `a draining, b down, c down: drained a b`
+	now := func() string {
+		var o operator.Overview // asked anew: a connection that is kept is the old process's
+		p := launch(t, s.dir, "bin/warmpath status --json --admin "+s.admin)
+		p.end()
+		if err := json.Unmarshal(p.out.Bytes(), &o); err != nil || len(o.Pools) != 1 {
+			t.Fatalf("%v: %s", err, p)
+		}
+		var states, drained []string
+		for _, w := range o.Pools[0].Workers {
+			states = append(states, w.ID+" "+w.State)
+			if w.Drained {
+				drained = append(drained, w.ID)
+			}
+		}
+		return strings.Join(states, ", ") + ": drained " + strings.Join(drained, " ")
+	}
+	s.await("before: "+want, func() bool { return now() == want })
+	if code, text := s.upgrade(""); code != 0 {
+		t.Fatalf("exit %d: %s", code, text)
+	}
+	if got := now(); !strings.HasSuffix(got, ": drained a b") {
+		t.Errorf("the new process serves with %s; want a and b drained from its first request on", got)
+	}
+	s.await("after: "+want, func() bool { return now() == want })
 }
 
 // TestUpgradeThatFails: whatever is at the path of the binary, the old process serves on, and says why. SIGUSR2 then

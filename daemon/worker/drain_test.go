@@ -1,6 +1,9 @@
 package worker
 
-import "testing"
+import (
+	"maps"
+	"testing"
+)
 
 // TestSpecDrains: what a spec says of a drain holds from the worker's beginning, for ranks to come too, and is changed
 // by another spec alone; an update that says nothing new leaves what was asked for by Drain.
@@ -29,4 +32,36 @@ func TestSpecDrains(t *testing.T) {
 	list[2].Drain = false
 	p.Update(list, start)
 	want("turned", map[string]bool{"w1": true})
+}
+
+// TestDrainsAreHandedOver: what Drains returns of one pool makes another pool of the same specs what the first is.
+func TestDrainsAreHandedOver(t *testing.T) {
+	list := specs(4)
+	list[0].Drain = true
+	list[3].Drain = true
+	list[2].DataParallel = 3
+	p := New(Config{Workers: list}, start)
+	p.Drain("w0", false, start)
+	p.Drain("w1", true, start)
+	p.Drain("w2", true, start)
+	p.Drain("w2#1", false, start)
+	want := map[string]bool{"w0": false, "w1": true, "w2#0": true, "w2#2": true}
+	if got := p.Drains(); !maps.Equal(got, want) {
+		t.Errorf("drains are %v; want %v", got, want)
+	}
+	next := New(Config{Workers: list}, start)
+	for id, on := range p.Drains() {
+		if !next.Drain(id, on, start) {
+			t.Errorf("%s is not known", id)
+		}
+	}
+	for i, w := range next.fleet.workers {
+		if was := p.fleet.workers[i]; w.draining != was.draining {
+			t.Errorf("draining of %s is %v; want %v", w.id, w.draining, was.draining)
+		}
+	}
+	p.Drain("w2", true, start)
+	if got := p.Drains(); !got["w2"] || len(got) != 3 {
+		t.Errorf("with all ranks drained, also those to come, drains are %v", got)
+	}
 }

@@ -270,6 +270,22 @@ func (f *fleet) drainRanks(ranks []*Worker, on bool, now float64) {
 	f.noteAll(changed, event{kind: undrained}, now)
 }
 
+// drains returns what Drain says that the specs do not, by the id that Drain takes.
+func (f *fleet) drains() map[string]bool {
+	all := map[string]bool{}
+	for _, e := range f.endpoints {
+		if e.drained != e.spec.Drain {
+			all[e.name] = e.drained
+		}
+		for _, w := range e.ranks {
+			if w.draining != e.drained {
+				all[w.id] = w.draining
+			}
+		}
+	}
+	return all
+}
+
 // countPanic counts a request that was given workers that are not up. It is logged once until one is up again.
 func (f *fleet) countPanic() {
 	f.panics++

@@ -84,6 +84,14 @@ func (p *Pool) Drain(id string, on bool, now time.Time) bool {
 	return p.fleet.drain(id, on, p.fleet.sec(now))
 }
 
+// Drains returns what was asked for by Drain and still holds, by worker: true is a drain, false the end of one that the
+// worker's Spec asks for. Drain of another pool of the same workers takes it.
+func (p *Pool) Drains() map[string]bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.fleet.drains()
+}
+
 // Snapshot appends a row for each worker that can take the request, and the workers beside them, in order of slot: up,
 // not draining, its breaker closed or ready for a trial, below MaxInFlight, its turn if it starts slowly, and listing
 // the model. Any model fits a worker until its models were read. The rows lack what depends on the prompt: Predicted,
