@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -21,7 +22,7 @@ func statusCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "status",
-		Short: "Say how a running daemon does: pools, workers, demand, the last reload; exit 1 if it cannot serve",
+		Short: "Say how a running daemon does: pools, workers, demand, the last reload; exit 1 if no pool can serve",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			var o operator.Overview
@@ -35,8 +36,8 @@ func statusCommand() *cobra.Command {
 			} else {
 				err = writeStatus(out, &o)
 			}
-			if err == nil && !o.Ready {
-				err = errors.New("the daemon is not ready: no pool can serve, or it drains")
+			if err == nil && (!o.Ready || !servesAny(o.Pools)) {
+				err = errors.New("no pool can serve, or the daemon drains")
 			}
 			return err
 		},
@@ -46,13 +47,18 @@ func statusCommand() *cobra.Command {
 	return c
 }
 
+// servesAny reports whether a pool can serve. /ready is content with less: docs/states.md says why.
+func servesAny(pools []operator.PoolOverview) bool {
+	return slices.ContainsFunc(pools, func(p operator.PoolOverview) bool { return p.WhyNot == "" || p.Panics })
+}
+
 // writeStatus writes all pools and workers as tables.
 func writeStatus(out io.Writer, o *operator.Overview) error {
 	state := "ready"
 	switch {
 	case o.Draining:
 		state = "draining"
-	case !o.Ready:
+	case !o.Ready || !servesAny(o.Pools):
 		state = "NOT READY"
 	}
 	fmt.Fprintf(out, "%s  warmpath %s, up %s, %d in flight, %d connections\n", state, o.Version, ago(o.Began, o.Now),

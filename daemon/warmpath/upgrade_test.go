@@ -250,7 +250,7 @@ func TestUpgradeKeepsDrains(t *testing.T) {
 		t.Fatalf("exit %d: %s", code, text)
 	}
 	if got := now(); !strings.HasSuffix(got, ": drained a b") {
-		t.Errorf("the new process serves with %s; want a and b drained from its first request on", got)
+		t.Fatalf("the new process serves with %s; want a and b drained from its first request on", got)
 	}
 	s.await("after: "+want, func() bool { return now() == want })
 }

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/warmpath/warmpath/daemon/operator"
+)
+
+// statusOf runs warmpath status against a daemon that answers o, and returns what it prints and its error.
+func statusOf(t *testing.T, o *operator.Overview) (text string, err error) {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(o)
+	}))
+	defer s.Close()
+	var out strings.Builder
+	c := statusCommand()
+	c.SilenceErrors, c.SilenceUsage = true, true
+	c.SetArgs([]string{"--admin", strings.TrimPrefix(s.URL, "http://")})
+	c.SetOut(&out)
+	c.SetErr(&out)
+	err = c.Execute()
+	return out.String(), err
+}
+
+// TestStatusFailsIfNothingIsServed: the exit code is 1 as the help promises, also where /ready says 200.
+func TestStatusFailsIfNothingIsServed(t *testing.T) {
+	pool := func(whyNot string, panics bool) operator.PoolOverview {
+		return operator.PoolOverview{PoolState: operator.PoolState{Name: "p", WhyNot: whyNot, Panics: panics}}
+	}
+	f := func(what string, ok bool, word string, o *operator.Overview) {
+		t.Helper()
+		text, err := statusOf(t, o)
+		if (err == nil) != ok || !strings.HasPrefix(text, word+"  warmpath") {
+			t.Errorf("%s: %v, says %s; want success %v, %s", what, err, text, ok, word)
+		}
+	}
+	serving := pool("", false)
+	f("a pool that serves", true, "ready",
+		&operator.Overview{Ready: true, Pools: []operator.PoolOverview{serving}})
+	f("one of two pools serves", true, "ready",
+		&operator.Overview{Ready: true, Pools: []operator.PoolOverview{pool(operator.WhyUnfit, false), serving}})
+	f("workers that list other models", false, "NOT READY",
+		&operator.Overview{Ready: true, Pools: []operator.PoolOverview{pool(operator.WhyUnfit, false)}})
+	f("no worker is up", false, "NOT READY",
+		&operator.Overview{Pools: []operator.PoolOverview{pool(operator.WhyEmpty, false)}})
+	f("none is up, and panic = true", true, "ready",
+		&operator.Overview{Ready: true, Pools: []operator.PoolOverview{pool(operator.WhyPanics, true)}})
+	f("it drains", false, "draining",
+		&operator.Overview{Draining: true, Pools: []operator.PoolOverview{serving}})
+}
