@@ -85,7 +85,11 @@ func TestEveryRequestIsExplainedAfterwards(t *testing.T) {
 	if code, text := r.decided("/api/v1/decisions?limit=x", nil); code != 400 {
 		t.Errorf("%d %s", code, text)
 	}
-	if code, text := r.decided("/api/v1/decisions/nobody", nil); code != 404 || !strings.Contains(text, "decisions_bytes") {
+	if code, text := r.decided("/api/v1/decisions/a%20b%2Fc", nil); code != 404 || !strings.Contains(text, "X-Request-Id has the id that took its place") {
+		t.Errorf("an id that no request can have: %d %s", code, text)
+	}
+	if code, text := r.decided("/api/v1/decisions/nobody", nil); code != 404 || !strings.Contains(text, "decisions_bytes") ||
+		!strings.Contains(text, "before an upgrade") || !strings.Contains(text, "before a restart") || !strings.Contains(text, "--log FILE") {
 		t.Errorf("%d %s", code, text)
 	}
 }

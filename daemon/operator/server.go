@@ -74,7 +74,7 @@ type Server struct {
 // New binds the listener. Nothing is served before Run.
 func New(c Config) (*Server, error) {
 	s := &Server{c: c, began: time.Now(), pools: c.Pools, draining: c.Draining}
-	s.decided.ring = c.Ring
+	s.decided.ring, s.decided.began = c.Ring, s.began
 	s.decided.over = make(chan struct{})
 	token, err := readToken(c.AdminTokenFile)
 	if err != nil {
