@@ -96,17 +96,18 @@ func (s *decided) one(c *fiber.Ctx) error {
 // unknown says where a request may be that the ring does not have.
 func (s *decided) unknown(id string, now time.Time) string {
 	if gate.RequestID(id) != id {
-		return "no request has that id: one is 1 to 128 letters, digits and . _ : - . A client's X-Request-Id with anything " +
-			"else is replaced; the answer's X-Request-Id has the id that took its place"
+		return "no request has that id: one is 1 to 128 letters, digits and . _ : - . A client's X-Request-Id with " +
+			"anything else is replaced; the answer's X-Request-Id has the id that took its place"
 	}
 	kept := "it keeps none"
 	if oldest := s.ring.Stats().Oldest; !oldest.IsZero() {
 		kept = fmt.Sprintf("the oldest that it keeps came %v ago", now.Sub(oldest).Round(time.Second))
 	}
-	return fmt.Sprintf("this process, which began %v ago, keeps no request of that id; %s. If it came before an upgrade, it "+
-		"may be under way in the process before, which keeps its own; if it came before a restart, or to another router, "+
-		"look there. The access log has each once it has ended: warmpath why --log FILE. If it came here, newer ones have "+
-		"taken its place: server.decisions_bytes says how many are kept", now.Sub(s.began).Round(time.Second), kept)
+	return fmt.Sprintf("this process, which began %v ago, keeps no request of that id; %s. If it came before an "+
+		"upgrade, it may be under way in the process before, which keeps its own; if it came before a restart, or to "+
+		"another router, look there. The access log has each once it has ended: warmpath why --log FILE. If it came "+
+		"here, newer ones have taken its place: server.decisions_bytes says how many are kept",
+		now.Sub(s.began).Round(time.Second), kept)
 }
 
 // enter counts a viewer up, if there is room for one. The caller leaves then.

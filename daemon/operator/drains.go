@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Drains returns what operators have drained and put back, for the process that takes this one's place: DrainAgain reads
-// it there. It is by pool and worker.
+// Drains returns what operators have drained and put back, by pool and worker. The process that takes this one's place
+// reads it by DrainAgain.
 func Drains(pools []*Pool) []byte {
 	all := map[string]map[string]bool{}
 	for _, p := range pools {
@@ -21,8 +21,8 @@ func Drains(pools []*Pool) []byte {
 	return text
 }
 
-// DrainAgain drains, and puts back, what Drains returned in the process before. A worker that is not configured any more
-// needs nothing. Of a rank that is not known yet nothing can be said: the log warns.
+// DrainAgain drains, and puts back, what Drains returned in the process before. It warns of a worker that is not known:
+// it is not configured any more, or it is a rank that has not shown itself yet.
 func DrainAgain(pools []*Pool, drains []byte, log *slog.Logger) {
 	var all map[string]map[string]bool
 	if len(drains) > 0 {

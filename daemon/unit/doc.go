@@ -16,9 +16,9 @@
 //  2. Every room binds by [Manager.Listen]. It returns the socket that was handed over for that address, or a new one.
 //     A socket that nobody asks for is closed: the configuration has changed.
 //  3. The new process writes READY, or FAILED and why, into the first pipe. It accepts nothing yet.
-//  4. The old one tells the service manager MAINPID, writes into the second pipe, and accepts no more. What it writes is
-//     a line for the new one's [Manager.HandOver]: what must not be older than that moment. Its servers do not notice:
-//     Accept waits (see gate). It drains.
+//  4. The old one tells the service manager MAINPID, writes into the second pipe, and accepts no more. What it writes
+//     is a line for the new one's [Manager.HandOver]: what must not be older than that moment. Its servers do not
+//     notice: Accept waits (see gate). It drains.
 //
 // An error before the fourth step leaves the old process as it was, and the new one is killed. If the old one dies
 // first, its end of the second pipe is gone, and the new one serves.

@@ -126,8 +126,8 @@ func (w *Worker) forget() {
 }
 
 // condition returns a worker's state for pages and logs: Starting, Ready, Down, Ejected or Draining, and why it is one
-// of the last two. A worker whose breaker lets a trial through is still Ejected or Draining. One that was asked to drain
-// says so also while it is Down or Starting: who drained it, and then stopped it, looks for that.
+// of the last two. A worker whose breaker lets a trial through is still Ejected or Draining. One that was asked to
+// drain says so also while it is Down or Starting: who drained it, and then stopped it, looks for that.
 func (w *Worker) condition() (s Standing, why string) {
 	if w.draining {
 		why = askedToDrain
