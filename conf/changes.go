@@ -26,6 +26,27 @@ func NeedRestart(before, after *Config) []string {
 	return differences(before, after).paths(func(d difference) bool { return d.restart })
 }
 
+// InForce returns what a process goes by that was started with one configuration and has taken up another since: the
+// keys of reload:"restart" are those of the start.
+func InForce(started, now *Config) *Config {
+	both := *now
+	keepStart(reflect.ValueOf(&both).Elem(), reflect.ValueOf(started).Elem())
+	return &both
+}
+
+// keepStart sets the fields of reload:"restart" in a table, and in the tables within it, to those of the start. Such
+// fields stand in no array and no map of tables: those may be others than at the start.
+func keepStart(now, started reflect.Value) {
+	for f := range now.Type().Fields() {
+		switch {
+		case f.Tag.Get("reload") == "restart":
+			now.FieldByIndex(f.Index).Set(started.FieldByIndex(f.Index))
+		case f.Type.Kind() == reflect.Struct && f.IsExported():
+			keepStart(now.FieldByIndex(f.Index), started.FieldByIndex(f.Index))
+		}
+	}
+}
+
 // difference is one key that two configurations have different values of.
 type difference struct {
 	path    string

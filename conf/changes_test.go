@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 const changing = `[server]
@@ -98,6 +99,30 @@ func TestNeedRestart(t *testing.T) {
 	f("[sessions]\nlife = '1h'\nttl = '1h'", "sessions.life", "sessions.ttl")
 	if got := Changes(before, parse("[server]\nexplain_log = 0.5")); !slices.Equal(got, []string{"server.explain_log"}) {
 		t.Errorf("changes = %q", got)
+	}
+}
+
+// TestInForce: what is in force differs from the file in the keys that need a restart, and from the start in the others.
+func TestInForce(t *testing.T) {
+	parse := func(doc string) *Config {
+		t.Helper()
+		c, err := Parse([]byte(doc+"\n[[pools]]\nworkers = [{url = 'http://a'}]"), "x.toml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	start := parse("[server]\nidle_timeout = '7s'")
+	file := parse("[server]\nidle_timeout = '8s'\nexplain_log = 'all'\n[cache]\nmax_bytes = 99999999\n[sessions]\nlife = '1h'")
+	got := InForce(start, file)
+	if changed, want := Changes(file, got), NeedRestart(start, file); !slices.Equal(changed, want) || len(want) != 3 {
+		t.Errorf("what is in force differs from the file in %q; want %q", changed, want)
+	}
+	if changed := Changes(start, got); !slices.Equal(changed, []string{"server.explain_log"}) {
+		t.Errorf("what is in force differs from the start in %q; want server.explain_log", changed)
+	}
+	if file.Server.IdleTimeout != 8*time.Second {
+		t.Error("the file's configuration was changed")
 	}
 }
 

@@ -167,7 +167,7 @@ func (d *Daemon) start(c *conf.Config) error {
 		Store: d.tier.Stats, KVCache: d.kvCache, LMCache: d.lmcache.Stats, Peers: d.peers.Stats, Ring: &d.ring,
 		WhatIf:   adapt.Lab(d.host, inForce, func() *exchange.Epoch { return &d.epoch().Epoch }),
 		Listener: d.manager.Given().Admin, Admin: s.Admin, Bind: d.manager.Listen, Upgrade: d.manager.Upgrade,
-		Configuration: func() map[string]any { return conf.Shown(inForce()) }, Reload: d.Reload,
+		Configuration: func() map[string]any { return conf.Shown(conf.InForce(c, inForce())) }, Reload: d.Reload,
 		Draining: d.front.Draining, Pprof: func() bool { return inForce().Server.Pprof },
 		AdminTokenFile: s.AdminTokenFile, Connections: forAdmin, Memory: d.memory.Stats, Spans: d.tracer.Stats,
 		ReadTimeout: s.ReadTimeout, IdleTimeout: s.IdleTimeout, Strategies: adapt.Delivery(d.host, inForce, d.Reload),

@@ -32,7 +32,7 @@ func (d *Daemon) reloadFile() error {
 	if err := d.front.ReloadTLS(); err != nil {
 		d.log.Error("the certificate in force stays", "error", err)
 	}
-	keys := conf.NeedRestart(old, c)
+	keys := conf.NeedRestart(d.atStart, c)
 	if len(keys) > 0 {
 		d.log.Warn("reloaded, but some changed keys take effect at the next start only", "keys", keys)
 	}
