@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/warmpath/warmpath/daemon/operator"
 	"github.com/warmpath/warmpath/daemon/vllmsim"
 	"github.com/warmpath/warmpath/host/wasmtest"
 )
@@ -191,4 +192,45 @@ func TestARemovedPoolStillChooses(t *testing.T) {
 		s.header.Get("X-Warmpath-Reason") != "fallback: closed" {
 		t.Fatalf("%d %s; want 200 by the fallback", s.status, s.header.Get("X-Warmpath-Reason"))
 	}
+}
+
+// TestWhatAReloadLeavesBehind: what waits for a restart is named until the file has again what the process was started
+// with, whatever is reloaded or refused meanwhile; the page of the configuration shows what is in force; and the last
+// change stays in view when a reload finds nothing changed.
+func TestWhatAReloadLeavesBehind(t *testing.T) {
+	f := sims(t, 1, vllmsim.Config{})
+	good := settings("prefixaware", f.URLs()...)
+	r := start(t, good, 1)
+	check := func(what, server, waits, change string, taken bool) {
+		t.Helper()
+		write(t, r.file, withServer(good, server))
+		if err := r.Reload(); (err == nil) != taken {
+			t.Fatalf("%s: %v", what, err)
+		}
+		var o operator.Overview
+		if code, text := r.decided("/api/v1/overview", &o); code != 200 {
+			t.Fatal(code, text)
+		}
+		if got := strings.Join(o.Reload.Restart, " "); got != waits {
+			t.Errorf("%s: %q wait for a restart; want %q", what, got, waits)
+		}
+		if got := strings.Join(o.Change.Changed, " "); got != change {
+			t.Errorf("%s: the last change is %q; want %q", what, got, change)
+		}
+		var c struct {
+			Server struct {
+				Idle string `json:"idle_timeout"`
+			}
+		}
+		if r.decided("/api/v1/config", &c); c.Server.Idle != "1m30s" {
+			t.Errorf("%s: idle_timeout is said to be %s; in force is that of the start", what, c.Server.Idle)
+		}
+	}
+	const idle, both = `idle_timeout = "80s"`, "idle_timeout = \"80s\"\nlog_level = \"debug\""
+	check("a key of the start is changed", idle, "server.idle_timeout", "server.idle_timeout", true)
+	check("nothing is changed", idle, "server.idle_timeout", "server.idle_timeout", true)
+	check("another key is changed", both, "server.idle_timeout", "server.log_level", true)
+	check("a file is refused", "lissen = 1", "server.idle_timeout", "server.log_level", false)
+	check("the key is as at the start", `log_level = "debug"`, "", "server.idle_timeout", true)
+	check("nothing is changed since", `log_level = "debug"`, "", "server.idle_timeout", true)
 }

@@ -21,6 +21,7 @@ type Overview struct {
 	Clients  int            `json:"connections"`
 	Kept     KeptDecisions  `json:"decisions"`
 	Reload   Reload         `json:"reload"`
+	Change   *Reload        `json:"last_change,omitempty"` // the last reload that changed something; absent = none has
 	Pools    []PoolOverview `json:"pools"`
 	Tiers    []Tier         `json:"tiers"`
 }
@@ -68,25 +69,34 @@ type Reload struct {
 	OK      bool      `json:"ok"`
 	Error   string    `json:"error,omitempty"`         // why the configuration before stays in force
 	Changed []string  `json:"changed,omitempty"`       // keys, without their values
-	Restart []string  `json:"needs_restart,omitempty"` // those of them that a running process does not take up
+	Restart []string  `json:"needs_restart,omitempty"` // keys of the file that hold from the next start on
 }
 
-// reloads keeps the last reload.
+// reloads keeps the last reload, and the last one that changed something: who reloads after the watch has taken a
+// change finds nothing changed, and still wants to know what was.
 type reloads struct {
-	mu   sync.Mutex // guards last
-	last Reload
+	mu     sync.Mutex // guards all below
+	last   Reload
+	change *Reload // never changed, only replaced
 }
 
+// set notes a reload. One that was refused leaves what waits for a restart as it was.
 func (r *reloads) set(to Reload) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if !to.OK {
+		to.Restart = r.last.Restart
+	}
+	if len(to.Changed) > 0 {
+		r.change = &to
+	}
 	r.last = to
 }
 
-func (r *reloads) get() Reload {
+func (r *reloads) get() (last Reload, change *Reload) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.last
+	return r.last, r.change
 }
 
 // overview gathers what the page shows.
@@ -94,7 +104,8 @@ func (s *Server) overview() Overview {
 	now := time.Now()
 	pools := s.pools()
 	o := Overview{Version: s.c.Metrics.version, Now: now, Began: s.began, Draining: s.c.Draining(),
-		Reload: s.c.Metrics.reload.get(), Tiers: tiers(s.c.Store(), s.c.KVCache.Stats)}
+		Tiers: tiers(s.c.Store(), s.c.KVCache.Stats)}
+	o.Reload, o.Change = s.c.Metrics.reload.get()
 	o.Ready, _ = Readiness(pools, o.Draining)
 	clients := s.c.Clients()
 	o.InFlight, o.Clients = clients.InFlight, clients.Open

@@ -68,7 +68,8 @@ func (s *Server) addActions(app *fiber.App) {
 			return c.Status(fiber.StatusUnprocessableEntity).JSON(fiber.Map{
 				"error": "the configuration in force stays: " + err.Error()})
 		}
-		return c.JSON(s.c.Metrics.reload.get())
+		last, _ := s.c.Metrics.reload.get()
+		return c.JSON(last)
 	})
 	app.Post("/api/v1/upgrade", upgradePage(s.c.Upgrade))
 	app.Post("/api/v1/whatif", func(c *fiber.Ctx) error {

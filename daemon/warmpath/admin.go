@@ -124,6 +124,16 @@ func (a *adminDoor) reload(ctx context.Context) (r operator.Reload, err error) {
 	return r, err
 }
 
+// lastChange says what the daemon has taken up before: it watches its file, and is often the first. "" = nothing.
+func (a *adminDoor) lastChange(ctx context.Context) string {
+	var o operator.Overview
+	if _, err := a.get(ctx, "/api/v1/overview", &o); err != nil || o.Change == nil {
+		return ""
+	}
+	return fmt.Sprintf("; the last change was taken %s ago: %s", ago(o.Change.At, o.Now),
+		strings.Join(o.Change.Changed, ", "))
+}
+
 // warningOf returns the warning of an answer, "" if it has none.
 func warningOf(raw []byte) string {
 	var w struct{ Warning string }

@@ -63,11 +63,7 @@ func writeStatus(out io.Writer, o *operator.Overview) error {
 	}
 	fmt.Fprintf(out, "%s  warmpath %s, up %s, %d in flight, %d connections\n", state, o.Version, ago(o.Began, o.Now),
 		o.InFlight, o.Clients)
-	if r := o.Reload; r.OK {
-		fmt.Fprintf(out, "configuration read %s ago\n", ago(r.At, o.Now))
-	} else {
-		fmt.Fprintf(out, "CONFIGURATION REFUSED %s ago, the one before is in force: %s\n", ago(r.At, o.Now), r.Error)
-	}
+	writeReloads(out, o)
 	for i := range o.Pools {
 		p := &o.Pools[i]
 		fmt.Fprintf(out, "\npool %s  models %s, %s on %s, %d of %d up, demand %.1f s of prefill\n", p.Name,
@@ -83,6 +79,26 @@ func writeStatus(out io.Writer, o *operator.Overview) error {
 		}
 	}
 	return nil
+}
+
+// writeReloads writes when the file was read, what changed last, and what waits for a restart.
+func writeReloads(out io.Writer, o *operator.Overview) {
+	if r := o.Reload; r.OK {
+		fmt.Fprintf(out, "configuration read %s ago\n", ago(r.At, o.Now))
+	} else {
+		fmt.Fprintf(out, "CONFIGURATION REFUSED %s ago, the one before is in force: %s\n", ago(r.At, o.Now), r.Error)
+	}
+	if o.Change != nil {
+		fmt.Fprintf(out, "last change taken %s ago: %s\n", ago(o.Change.At, o.Now), strings.Join(o.Change.Changed, ", "))
+	}
+	writeWaiting(out, &o.Reload)
+}
+
+// writeWaiting writes what waits for a restart.
+func writeWaiting(out io.Writer, r *operator.Reload) {
+	if len(r.Restart) > 0 {
+		fmt.Fprintln(out, "at the next start only:", strings.Join(r.Restart, ", "))
+	}
 }
 
 // writeWorkers writes a pool's workers as a table.
@@ -247,14 +263,12 @@ func reloadCommand() *cobra.Command {
 				return err
 			}
 			out := c.OutOrStdout()
-			if len(r.Changed) == 0 {
-				fmt.Fprintln(out, "reloaded; nothing has changed")
-			} else {
+			if len(r.Changed) > 0 {
 				fmt.Fprintln(out, "reloaded; changed:", strings.Join(r.Changed, ", "))
+			} else {
+				fmt.Fprintln(out, "reloaded; nothing has changed"+admin.lastChange(c.Context()))
 			}
-			if len(r.Restart) > 0 {
-				fmt.Fprintln(out, "at the next start only:", strings.Join(r.Restart, ", "))
-			}
+			writeWaiting(out, &r)
 			return nil
 		},
 	}

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/warmpath/warmpath/daemon/operator"
 )
@@ -53,4 +54,23 @@ func TestStatusFailsIfNothingIsServed(t *testing.T) {
 		&operator.Overview{Ready: true, Pools: []operator.PoolOverview{pool(operator.WhyPanics, true)}})
 	f("it drains", false, "draining",
 		&operator.Overview{Draining: true, Pools: []operator.PoolOverview{serving}})
+}
+
+// TestStatusTellsOfReloads: what changed last and what waits for a restart, also when the last reading changed nothing.
+func TestStatusTellsOfReloads(t *testing.T) {
+	now := time.Now()
+	o := &operator.Overview{Ready: true, Now: now, Reload: operator.Reload{At: now, OK: true, Restart: []string{"server.admin"}},
+		Change: &operator.Reload{At: now.Add(-time.Minute), Changed: []string{"pools.main.retry_budget", "server.admin"}}}
+	f := func(wants ...string) {
+		t.Helper()
+		text, _ := statusOf(t, o)
+		for _, want := range wants {
+			if !strings.Contains(text, want) {
+				t.Errorf("status lacks %q:\n%s", want, text)
+			}
+		}
+	}
+	f("configuration read 0s ago", "last change taken 60s ago: pools.main.retry_budget, server.admin", "at the next start only: server.admin")
+	o.Reload = operator.Reload{At: now, Error: "line 3", Restart: []string{"server.admin"}}
+	f("CONFIGURATION REFUSED 0s ago", "line 3", "last change taken 60s ago", "at the next start only: server.admin")
 }

@@ -234,15 +234,18 @@ async function overview() {
     $("state").textContent = "the router does not answer";
     return;
   }
-  const state = o.draining ? "draining" : o.ready ? "ready" : "not ready";
+  const serves = o.ready && o.pools.some((p) => !p.why_not || p.panics);
+  const state = o.draining ? "draining" : serves ? "ready" : "not ready";
   $("state").className = state === "ready" ? "good" : "bad";
   $("state").textContent = `${state} · ${o.in_flight} in flight · ${o.connections} connections · ${o.version} · up ${since(o.began, o.now)}`;
   drawPools(o);
   drawStores(o);
   const r = o.reload;
   $("reloaded").className = r.ok ? "quiet" : "bad";
-  $("reloaded").textContent = r.ok ? `read ${since(r.at, o.now)} ago${r.changed ? "; changed: " + r.changed.join(", ") : ""}` +
-    (r.needs_restart ? `; needs a restart: ${r.needs_restart.join(", ")}` : "") : `refused ${since(r.at, o.now)} ago: ${r.error}`;
+  const last = o.last_change;
+  $("reloaded").textContent = (r.ok ? `read ${since(r.at, o.now)} ago` : `refused ${since(r.at, o.now)} ago: ${r.error}`) +
+    (last ? `; last change ${since(last.at, o.now)} ago: ${last.changed.join(", ")}` : "") +
+    (r.needs_restart ? `; at the next start only: ${r.needs_restart.join(", ")}` : "");
   if (r.at !== reloadSeen) {
     reloadSeen = r.at;
     $("config").textContent = words(await json("/api/v1/config"), "");
