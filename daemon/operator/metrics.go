@@ -67,12 +67,14 @@ func at(s *exchange.Seen) time.Time {
 // Arrived implements exchange.Meter. The model is the client's word.
 func (m *Metrics) Arrived(s *exchange.Seen) {
 	m.series.arrived(arrivalOf{pool: s.Pool, model: m.series.models.known(s.Model)}).Inc()
+	m.series.key(keyOf{pool: s.Pool, key: s.Key}).arrivals.Inc()
 	m.recent.arrived(s.Pool, at(s))
 }
 
 // Picked implements exchange.Meter.
 func (m *Metrics) Picked(s *exchange.Seen) {
 	m.recent.picked(s, at(s))
+	m.series.key(keyOf{pool: s.Pool, key: s.Key}).prompts.Add(float64(max(0, s.PromptTokens)))
 	of := m.strategyOf(s)
 	of.pick.Observe(s.PickTime.Seconds())
 	if s.Fallback != "" {

@@ -19,6 +19,7 @@ type series struct {
 	answers     kept[answerOf, prometheus.Counter]
 	tokens      kept[usageOf, *usageSeries]
 	arrivals    kept[arrivalOf, prometheus.Counter]
+	keys        kept[keyOf, *keySeries]
 }
 
 // strategyOf names a pool under a strategy.
@@ -128,4 +129,5 @@ func (s *series) forget(o owner) {
 	s.byStrategy.removeIf(func(t strategyOf) bool { return whole(t.pool) })
 	s.tokens.removeIf(func(u usageOf) bool { return whole(u.pool) })
 	s.arrivals.removeIf(func(a arrivalOf) bool { return whole(a.pool) })
+	s.keys.removeIf(func(k keyOf) bool { return whole(k.pool) })
 }

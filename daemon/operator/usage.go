@@ -8,8 +8,9 @@ import (
 
 // What the engines count, and what was believed of it.
 var (
-	promptTokens = newCounter("prompt_tokens_total", "Tokens of prompts that were answered, as the engines count them. "+
-		"key is the name of the client's key, empty without keys.", "pool", "model", "key")
+	promptTokens = newCounter("prompt_tokens_total", "Tokens of prompts that were answered, as the engines count them: "+
+		"of streams only those that asked for it by stream_options.include_usage. key is the name of the client's key, "+
+		"empty without keys.", "pool", "model", "key")
 	cachedTokens = newCounter("prompt_cached_tokens_total", "Of prompt_tokens_total, those that the engine had in its "+
 		"cache, by its own word (vLLM: --enable-prompt-tokens-details).", "pool", "model", "key")
 	outputTokens = newCounter("output_tokens_total", "Generated tokens, as the engines count them.",
@@ -17,12 +18,38 @@ var (
 	beliefError = newHistogram("belief_error_ratio", "Of requests whose worker counted its cached tokens: those believed "+
 		"cached less those that were, as a share of the prompt. 0 = the router was right; above, it believed too much.",
 		beliefBuckets, "pool", "strategy")
+	keyArrivals = newCounter("key_arrivals_total", "Requests that came for a pool by the name of the client's key, empty "+
+		"without keys: streams and refused ones too.", "pool", "key")
+	keyPrompts = newCounter("key_prompt_tokens_total", "Tokens of the prompts that were routed by the name of the "+
+		"client's key, as the router estimates them: also of streams of which the engine counts nothing, for want of "+
+		"stream_options.include_usage.", "pool", "key")
 	arrivals = newCounter("arrivals_total", "Requests that came for a pool, refused ones too; with an empty pool those "+
 		"for a model that no pool serves. A model that no worker has answered for yet is \"unknown\".", "pool", "model")
 )
 
 // Shares of a prompt: within a hundredth is right, as blocks are cut off and the last token is always computed.
 var beliefBuckets = []float64{-.5, -.25, -.1, -.05, -.01, .01, .05, .1, .25, .5, 1}
+
+// keyOf names the series of a pool's clients by their key. The names of keys are the configuration's.
+type keyOf struct{ pool, key string }
+
+// keySeries are the series of keyOf.
+type keySeries struct{ arrivals, prompts prometheus.Counter }
+
+// key returns the series of a key.
+func (s *series) key(of keyOf) *keySeries {
+	if have, ok := s.keys.get(of); ok {
+		return have
+	}
+	s.making.Lock()
+	defer s.making.Unlock()
+	made := &keySeries{
+		arrivals: s.counter(keyArrivals, of.pool, of.key),
+		prompts:  s.counter(keyPrompts, of.pool, of.key),
+	}
+	s.keys.put(of, made)
+	return made
+}
 
 // usageOf names the series of the tokens of a pool, a model as the client calls it, and a key.
 type usageOf struct{ pool, model, key string }

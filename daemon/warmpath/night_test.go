@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/warmpath/warmpath/conf/porttest"
+	"github.com/warmpath/warmpath/host/wasmtest"
 )
 
 // TestTenQuestions runs each command of the table in docs/night.md against a daemon, and looks for what the table
@@ -18,46 +20,19 @@ func TestTenQuestions(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs servers")
 	}
-	port, dir := porttest.Row(t, 4), workplace(t)
+	port, dir := porttest.Row(t, 5), workplace(t)
 	at := func(i int) string { return fmt.Sprintf("127.0.0.1:%d", port+i) }
 	file := filepath.Join(dir, "warmpath.toml")
-	write(t, file, fmt.Sprintf("[server]\nlisten = %q\nadmin = %q\n[[pools]]\nname = \"main\"\nhealth_interval = \"100ms\"\n"+
-		"[[pools.workers]]\nid = \"gpu-1\"\nurl = \"http://%s\"\n[[pools.workers]]\nid = \"gpu-2\"\nurl = \"http://%s\"\n"+
-		"[[pools.workers]]\nid = \"gpu-3\"\nurl = \"http://127.0.0.1:1\"\n", at(0), at(1), at(2), at(3)))
-	sim := launch(t, dir, "bin/warmpath sim --count 2 --listen "+at(2))
-	answers := func(url string) func() bool {
-		return func() bool {
-			resp, err := http.Get(url)
-			if err != nil {
-				return false
-			}
-			resp.Body.Close()
-			return resp.StatusCode == 200
-		}
-	}
-	sim.eventually("the workers", answers("http://"+at(3)+"/health"))
-	serve := launch(t, dir, "bin/warmpath serve --config "+file)
-	serve.eventually("the daemon", answers("http://"+at(0)+"/ready"))
-	asked := func() bool {
-		resp, err := http.Post("http://"+at(0)+"/v1/completions", "application/json",
-			strings.NewReader(`{"model":"sim","prompt":"who is there at three in the morning","max_tokens":2}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp.Body.Close()
-		return resp.StatusCode == 200
-	}
-	serve.eventually("an answer", asked)
-
+	stop := aNight(t, dir, file, at)
 	wants := map[string][]string{
 		"1":  {"ready  warmpath", "2 of 3 up"},
 		"2":  {"gpu-3   down", "connection refused"},
 		"3":  {"SLOWNESS", "LAST MINUTE"},
-		"4":  {"decision  gpu-", "BLOCKS HELD", "gpu-3"},
-		"5":  {"pool main"},
+		"4":  {"decision  gpu-", "BLOCKS HELD", "gpu-3", "key flood"},
+		"5":  {"STRATEGY SET ASIDE: ", "unreachable", "pool other"},
 		"6":  {"reloaded; nothing has changed"},
-		"7":  {`warmpath_prompt_tokens_total{key="",model="sim",pool="main"}`},
-		"8":  {"["},
+		"7":  {`warmpath_key_arrivals_total{key="flood",pool="main"} `, `warmpath_key_prompt_tokens_total{key="flood",pool="main"} 9`},
+		"8":  {`"model":"nobody"`, `"end":"model_not_found"`},
 		"9":  {"gets no new requests", "it has no request any more"},
 		"10": {"demand 0.0 s of prefill", "REFUSED"},
 	}
@@ -81,8 +56,72 @@ func TestTenQuestions(t *testing.T) {
 		t.Errorf("the table lacks the questions %v", wants)
 	}
 	besideTheQuestions(t, dir, file, at(1))
-	serve.stop()
-	sim.stop()
+	stop()
+}
+
+// aNight starts a daemon with what there is to see at night: a worker that is down, a strategy that is set aside, a
+// request that was refused, and a stream of which the engine counts nothing.
+func aNight(t *testing.T, dir, file string, at func(int) string) (stop func()) {
+	t.Helper()
+	trap, err := wasmtest.File("../../testdata/modules/trap.wat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "trap.wasm"), string(trap))
+	write(t, filepath.Join(dir, "flood.key"), "a-key-of-32-characters-or-so-1234\n")
+	write(t, file, fmt.Sprintf("[server]\nlisten = %q\nadmin = %q\n[[keys]]\nname = \"flood\"\nfile = \"flood.key\"\n"+
+		"[strategies.mine]\npath = \"trap.wasm\"\n[[pools]]\nname = \"main\"\nmodels = [\"sim\"]\nhealth_interval = \"100ms\"\n"+
+		"[[pools.workers]]\nid = \"gpu-1\"\nurl = \"http://%s\"\n[[pools.workers]]\nid = \"gpu-2\"\nurl = \"http://%s\"\n"+
+		"[[pools.workers]]\nid = \"gpu-3\"\nurl = \"http://127.0.0.1:1\"\n"+
+		"[[pools]]\nname = \"other\"\nmodels = [\"other\"]\nstrategy = \"mine\"\n[[pools.workers]]\nid = \"other-1\"\ndata_parallel = 4\nurl = \"http://%s\"\n",
+		at(0), at(1), at(2), at(3), at(4)))
+	sim := launch(t, dir, "bin/warmpath sim --count 2 --listen "+at(2))
+	ranks := launch(t, dir, "bin/warmpath sim --data-parallel 4 --listen "+at(4))
+	answers := func(url string) func() bool {
+		return func() bool {
+			resp, err := http.Get(url)
+			if err != nil {
+				return false
+			}
+			resp.Body.Close()
+			return resp.StatusCode == 200
+		}
+	}
+	sim.eventually("the workers", answers("http://"+at(3)+"/health"))
+	ranks.eventually("the worker of four", answers("http://"+at(4)+"/health"))
+	serve := launch(t, dir, "bin/warmpath serve --config "+file)
+	serve.eventually("the daemon", answers("http://"+at(0)+"/ready"))
+	ask := func(path, body string) int {
+		req, err := http.NewRequest("POST", "http://"+at(0)+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Authorization", "Bearer a-key-of-32-characters-or-so-1234")
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		_, _ = io.Copy(io.Discard, resp.Body)
+		return resp.StatusCode
+	}
+	for range 8 {
+		serve.eventually("an answer in spite of the strategy", func() bool {
+			return ask("/endpoints/other/invocations", `{"model":"sim","prompt":"x","max_tokens":1}`) == 200
+		})
+	}
+	if got := ask("/v1/completions", `{"model":"nobody","prompt":"x"}`); got != 404 {
+		t.Fatalf("a model that nobody has: %d", got)
+	}
+	serve.eventually("a stream", func() bool {
+		return ask("/v1/completions", `{"model":"sim","prompt":"who is there at three in the morning","max_tokens":2,"stream":true}`) == 200
+	})
+	return func() {
+		serve.stop()
+		ranks.stop()
+		sim.stop()
+	}
 }
 
 // besideTheQuestions runs the commands that docs/night.md names beside its table, and those that fail.

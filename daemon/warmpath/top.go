@@ -119,7 +119,7 @@ func (t *top) page(ctx context.Context) ([]byte, error) {
 	for i := range hours {
 		fmt.Fprintln(w, lastMinute(&hours[i]))
 	}
-	fmt.Fprintln(w, "\nTIME\tMODEL\tWORKER\tPROMPT\tCACHED\tFIRST\tTOTAL\tEND\tWHY")
+	fmt.Fprintln(w, "\nTIME\tKEY\tMODEL\tWORKER\tPROMPT\tCACHED\tFIRST\tTOTAL\tEND\tWHY")
 	for i := range last {
 		fmt.Fprintln(w, lineOf(&last[i]))
 	}
@@ -175,6 +175,8 @@ func lineOf(d *decisions.Decision) string {
 	if d.Open {
 		end = "open"
 	}
-	return strings.Join([]string{d.At.Local().Format("15:04:05"), orNone(d.Model), cmp.Or(d.Worker, "-"),
-		fmt.Sprint(prompt), cached, first(d.FirstByte.Seconds()), fmt.Sprintf("%.3fs", d.Seconds), end, d.Reason}, "\t")
+	return strings.Join([]string{
+		d.At.Local().Format("15:04:05"), cmp.Or(d.Key, "-"), orNone(d.Model), cmp.Or(d.Worker, "-"), fmt.Sprint(prompt),
+		cached, first(d.FirstByte.Seconds()), fmt.Sprintf("%.3fs", d.Seconds), end, d.Reason,
+	}, "\t")
 }

@@ -24,5 +24,5 @@ func TestTopOfWhatIsNotKnown(t *testing.T) {
 	f(lastMinute(&operator.PoolHour{Pool: "p", Spans: []operator.Span{none, some}}), "p 2 1 0 0.250s 0.500s - - 0")
 	var d decisions.Decision
 	d.At, d.Status, d.End = time.Now(), 503, "no_worker"
-	f(lineOf(&d)[len("15:04:05\t"):], "none named - 0 ~0 - 0.000s 503 no_worker ")
+	f(lineOf(&d)[len("15:04:05\t"):], "- none named - 0 ~0 - 0.000s 503 no_worker ")
 }
