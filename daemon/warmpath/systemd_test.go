@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -11,7 +12,10 @@ import (
 func TestSystemdFiles(t *testing.T) {
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
-		t.Skip("there is no systemd-analyze")
+		if os.Getenv("CI") != "" {
+			t.Fatalf("%v: .ci/run is to install it", err)
+		}
+		t.Skip("NOT TESTED: there is no systemd-analyze; Debian's package systemd has it")
 	}
 	dir := t.TempDir()
 	args := []string{"verify"}

@@ -18,6 +18,8 @@ import (
 	"helm.sh/helm/v3/pkg/lint"
 	"helm.sh/helm/v3/pkg/lint/support"
 	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
 const (
@@ -127,6 +129,24 @@ func TestTheChartIsTheKustomization(t *testing.T) {
 	}
 	for name := range got {
 		t.Errorf("the kustomization has no %s", name)
+	}
+}
+
+// TestTheKustomizationBuilds: kustomize, as kubectl has it within, makes every object of the folder.
+func TestTheKustomizationBuilds(t *testing.T) {
+	made, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), manifests)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := made.AsYaml()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"kind: ServiceAccount", "kind: Role\n", "kind: RoleBinding", "kind: Deployment", "kind: Service\n",
+		"kind: PodDisruptionBudget", "kind: ConfigMap", "name: warmpath-"} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("there is no %q in\n%s", want, text)
+		}
 	}
 }
 
