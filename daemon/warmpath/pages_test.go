@@ -139,6 +139,7 @@ func addBlock(t *testing.T, b *strings.Builder, i int, language, text string) {
 			return // outside of a cluster; TestTOMLOfThePages reads it
 		}
 		fmt.Fprintf(b, "cat > warmpath.toml <<'END'\n%s\nEND\nwarmpath check --config warmpath.toml\n", withWorker(text))
+	case "ini": // a unit's; TestSystemdFiles reads it
 	case "nginx":
 		if _, err := exec.LookPath("nginx"); err != nil {
 			return
