@@ -196,7 +196,7 @@ type prom struct {
 	url string
 }
 
-func startPrometheus(t *testing.T, scrapes string) *prom {
+func startPrometheus(t *testing.T, scrapes ...string) *prom {
 	t.Helper()
 	bin := needTool(t, "prometheus")
 	dir := t.TempDir()
@@ -206,7 +206,7 @@ func startPrometheus(t *testing.T, scrapes string) *prom {
 	}
 	file := filepath.Join(dir, "prometheus.yml")
 	write(t, file, fmt.Sprintf("global: {scrape_interval: 1s, evaluation_interval: 1s}\nrule_files: [%s/alerts.yml, %s/hyperpod.yml]\n"+
-		"scrape_configs: [{job_name: warmpath, static_configs: [{targets: [%q]}]}]\n", rules, rules, scrapes))
+		"scrape_configs: [{job_name: warmpath, static_configs: [{targets: ['%s']}]}]\n", rules, rules, strings.Join(scrapes, "','")))
 	at := porttest.Address(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, bin, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+at)
@@ -266,6 +266,16 @@ func (p *prom) values(query string) (all []float64, wrong string) {
 // alerts are the names of those that fire or would, if it went on.
 func (p *prom) alerts() (names []string) {
 	p.t.Helper()
+	for _, labels := range p.stirring() {
+		names = append(names, labels["alertname"])
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// stirring are the labels of these alerts.
+func (p *prom) stirring() (all []map[string]string) {
+	p.t.Helper()
 	var data struct {
 		Alerts []struct{ Labels map[string]string }
 	}
@@ -273,10 +283,9 @@ func (p *prom) alerts() (names []string) {
 		p.t.Fatal(wrong)
 	}
 	for _, a := range data.Alerts {
-		names = append(names, a.Labels["alertname"])
+		all = append(all, a.Labels)
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	return all
 }
 
 // loaded runs four clients with growing chats until the test ends.
@@ -338,9 +347,11 @@ func TestDashboardAndAlertsUnderLoad(t *testing.T) {
 	if err := r.Reload(); err == nil {
 		t.Fatal("a wrong file was taken up")
 	}
-	want := []string{"WarmpathConfigRefused", "WarmpathErrors", "WarmpathPoolEmpty", "WarmpathWorkerDown"}
-	patiently(t, fmt.Sprint(want, " stir"), func() bool {
+	patiently(t, fmt.Sprint(afterLoad, " stir"), func() bool {
 		got := p.alerts()
-		return !slices.ContainsFunc(want, func(a string) bool { return !slices.Contains(got, a) })
+		return !slices.ContainsFunc(afterLoad, func(a string) bool { return !slices.Contains(got, a) })
 	})
 }
+
+// afterLoad are the alerts that TestDashboardAndAlertsUnderLoad provokes; the others are in TestEveryAlertStirs.
+var afterLoad = []string{"WarmpathConfigRefused", "WarmpathErrors", "WarmpathPoolEmpty", "WarmpathWorkerDown"}
