@@ -35,6 +35,17 @@ type Informed interface {
 	Info(key string) (size int64, expires time.Time, ok bool)
 }
 
+// Keeper is a Backing that keeps what Exists promised until the time that it was given. Unkeep ends that sooner, as
+// who was promised the value has it. It never waits.
+type Keeper interface{ Unkeep(key string) }
+
+// Rescuer is a Backing that may not have taken a value when it was put. Memory calls Rescue when it is about to evict
+// the value: taken = it was not there, and a lease on it was taken over; soon = it will be taken a little later, if
+// memory has another victim. It never waits.
+type Rescuer interface {
+	Rescue(key string, size int64, expires time.Time, lease func() *Lease) (taken, soon bool)
+}
+
 // Place returns room for a value that comes from a Backing.
 type Place func(Arrival) ([][]byte, error)
 
@@ -71,13 +82,35 @@ func (b *behind) within(r Reach) []Backing {
 }
 
 // find returns which of them has the key, by its place; -1 = none.
-func (b *behind) find(key string, keep time.Time, r Reach) int {
+func (b *behind) find(key string, r Reach) int {
 	for i, t := range b.within(r) {
-		if t.Exists(key, keep) {
+		if t.Exists(key, time.Time{}) {
 			return i
 		}
 	}
 	return -1
+}
+
+// unkeep ends the promise of a value on this machine.
+func (b *behind) unkeep(key string) {
+	for _, t := range b.within(Here) {
+		if k, ok := t.(Keeper); ok {
+			k.Unkeep(key)
+		}
+	}
+}
+
+// rescue offers a value that memory is about to evict to those on this machine. It reports whether memory should look
+// for another victim.
+func (b *behind) rescue(e *entry, lease func() *Lease) bool {
+	for _, t := range b.within(Here) {
+		if r, ok := t.(Rescuer); ok {
+			if taken, soon := r.Rescue(e.key, e.size, e.expires, lease); taken || soon {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // sure reports that one of them has what it says it has.

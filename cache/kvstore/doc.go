@@ -8,7 +8,10 @@
 //     a Lease on the bytes in place. So there is one copy in, from the socket, and none out.
 //   - What is leased stays, even when its key is replaced, deleted, evicted or expires: its room is free at the last
 //     Release. What Exists promised to a client stays for the time of the promise, or until that client has read it.
-//     Eviction goes around both. Only a deletion, and a put under the same key, end a promise.
+//     Eviction goes around both. Only a deletion ends a promise sooner; a put under the same key takes it over.
+//   - What Exists promised of the disk comes, though memory is full of other promises: its reader gets it in memory
+//     of its own, four times Config.MaxValue in all, or waits for that up to 10 s (TestPromiseOnDiskIsKept). A promise
+//     that is broken all the same is counted: Stats.Broken.
 //   - What Promise found far away is on its way to memory when it returns, and then stays like the rest (load.go).
 //   - No value is ever seen half written, and no reader ever sees another key's bytes (TestTorture).
 //   - Config.MaxBytes bounds all of it: keys and records have a part of their own. What does not fit, since all that is
@@ -20,7 +23,9 @@
 // One Backing or two: Config.Disk on this machine, then Config.Far, servers that many daemons share. Each is given
 // every value, asked for what those before it have not, by one reader of many who want the same key, and told of
 // deletions. The store is the first tier whatever they are. A value that a Backing has in its keeping may pass through
-// memory only: it goes with its last reader and promise. A View that ends Here never asks Config.Far.
+// memory only: it goes with its last reader and promise. A disk that did not take a value when it was put is offered
+// it again before memory evicts it; up to eight victims are passed over for that. A View that ends Here never
+// asks Config.Far.
 //
 // # Why one lock?
 //

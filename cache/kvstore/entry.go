@@ -20,6 +20,7 @@ type entry struct {
 	refs    int       // leases
 	gone    bool      // it is in no map: its room is free when the last lease ends
 	passing bool      // it goes when nobody reads it and no promise is on it, as another tier has it
+	put     bool      // a client put it, so a tier that did not take it then is asked again before it is evicted
 	pins    []pin
 }
 

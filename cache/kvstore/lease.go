@@ -45,7 +45,7 @@ func (l *Lease) Release() {
 	}
 	l.store = nil
 	if e == nil {
-		s.freeHeap()
+		s.freeHeap(int64(len(l.heap)))
 		return
 	}
 	s.mu.Lock()

@@ -14,7 +14,8 @@ type loads struct {
 	mu      sync.Mutex // guards flights
 	flights map[flight]*read
 
-	heaps atomic.Int64 // values on their way to a reader that the arena had no room for
+	heap    atomic.Int64 // bytes of values on their way to a reader that the arena had no room for
+	maxHeap int64
 }
 
 // flight is a read under way. A read that stays here never waits for one that goes further: two daemons that each take
@@ -31,9 +32,19 @@ type read struct {
 }
 
 const (
-	loadTime = 10 * time.Second // of one read: 128 MiB at 13 MB/s
-	maxHeaps = 4                // values of up to 128 MiB each; after that a miss
+	loadTime  = 10 * time.Second     // of one read: 128 MiB at 13 MB/s
+	maxHeaps  = 4                    // of the longest values, or as many bytes of shorter ones
+	heapRetry = 5 * time.Millisecond // between two looks for room by who was promised a value
 )
+
+// takeHeap counts a value outside of the arena; false = there are too many. One alone is never too large.
+func (l *loads) takeHeap(size int64) bool {
+	if n := l.heap.Add(size); n > l.maxHeap && n > size {
+		l.heap.Add(-size)
+		return false
+	}
+	return true
+}
 
 // load gets the key's value from behind into memory, or waits for who does. from is the Backing that had it, by its
 // place; -1 = it was in memory by then.
@@ -94,51 +105,85 @@ func (l *loads) leave(f flight, r *read, found bool) {
 	delete(l.flights, f)
 }
 
+// arrival is room for a value that comes from behind: in the arena, or where that is full in memory of its own.
+type arrival struct {
+	filling *Filling
+	heap    []byte
+}
+
+// room takes room for a value. While arena and heap are full of values in use, a reader who was promised this one waits
+// until ctx ends: LMCache's native client would wait for ever after a miss.
+func (s *Store) room(ctx context.Context, key string, a Arrival) (r arrival, err error) {
+	tick := time.NewTicker(heapRetry)
+	defer tick.Stop()
+	for {
+		r.filling, err = s.reserve(key, a.Size)
+		if err == nil {
+			r.filling.entry.expires = a.Expires
+			r.filling.entry.passing = a.Passing
+			return r, nil
+		}
+		if !errors.Is(err, ErrFull) && !errors.Is(err, ErrQuiet) {
+			return r, err
+		}
+		if s.loads.takeHeap(a.Size) {
+			r.heap = make([]byte, a.Size)
+			return r, nil
+		}
+		s.mu.Lock()
+		waits := s.memory.promised(key)
+		s.mu.Unlock()
+		if !waits {
+			return r, err
+		}
+		select {
+		case <-ctx.Done():
+			return r, err
+		case <-tick.C:
+		}
+	}
+}
+
+// pieces returns the room, in order.
+func (r *arrival) pieces() [][]byte {
+	if r.filling != nil {
+		return r.filling.Pieces()
+	}
+	return [][]byte{r.heap}
+}
+
+// abort gives the room back, if there is any.
+func (r *arrival) abort(s *Store) {
+	if r.filling != nil {
+		r.filling.Abort()
+	} else if r.heap != nil {
+		s.freeHeap(int64(len(r.heap)))
+	}
+	*r = arrival{}
+}
+
 // fetch reads the value from behind into its place in the arena. If that is full of values in use, the reader gets it
 // in memory of its own, as it may have been promised.
 func (s *Store) fetch(ctx context.Context, key string, b Backing, owner netip.Addr) *Lease {
-	var filling *Filling
-	var onHeap []byte
-	place := func(a Arrival) ([][]byte, error) {
-		if filling != nil {
-			filling.Abort()
-			filling = nil
-		}
-		if onHeap != nil {
-			s.freeHeap()
-			onHeap = nil
-		}
-		f, err := s.reserve(key, a.Size)
-		if err == nil {
-			filling = f
-			f.entry.expires = a.Expires
-			f.entry.passing = a.Passing
-			return f.Pieces(), nil
-		}
-		if !errors.Is(err, ErrFull) && !errors.Is(err, ErrQuiet) {
+	var to arrival
+	found, err := b.Get(ctx, key, func(a Arrival) (pieces [][]byte, err error) {
+		to.abort(s)
+		to, err = s.room(ctx, key, a)
+		if err != nil {
 			return nil, err
 		}
-		if s.loads.heaps.Add(1) > maxHeaps {
-			s.freeHeap()
-			return nil, err
-		}
-		onHeap = make([]byte, a.Size)
-		return [][]byte{onHeap}, nil
-	}
-	found, err := b.Get(ctx, key, place)
-	good := found && err == nil
+		return to.pieces(), nil
+	})
 	if err != nil {
 		s.count(func(n *counts) { n.loadErrors++ })
 	}
 	switch {
-	case filling != nil && good:
-		return filling.land(b, owner)
-	case filling != nil:
-		filling.Abort()
-	case onHeap != nil && good:
-		return &Lease{store: s, heap: onHeap}
-	case onHeap != nil:
-		s.freeHeap()
+	case !found || err != nil:
+		to.abort(s)
+	case to.filling != nil:
+		return to.filling.land(b, owner)
+	case to.heap != nil:
+		return &Lease{store: s, heap: to.heap}
 	}
 	return nil
 }
@@ -206,7 +251,7 @@ func (s *Store) fetchAhead() {
 			continue
 		}
 		s.mu.Lock()
-		if s.behind.find(key, time.Time{}, Everywhere) < 0 { // else memory is full, and the GET tries again
+		if s.behind.find(key, Everywhere) < 0 { // else memory is full, and the GET tries again
 			s.memory.settle(key, netip.Addr{}, false)
 		}
 		s.mu.Unlock()

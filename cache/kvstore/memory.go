@@ -20,6 +20,8 @@ type memory struct {
 	ends    expiries
 	pinned  map[*entry]struct{} // those with a pin, of which some may be over
 	wanted  map[string]*entry   // promised, and not there yet; of the entry only the pins are used
+	kept    map[string]*entry   // promised, and on this machine's disk; of the entry only the pins are used
+	rescue  func(*entry) bool   // offers the disk what is to be evicted; true = evict another value first
 	seed    maphash.Seed
 	losses  *Losses
 
@@ -67,20 +69,30 @@ func (m *memory) reserve(key string, size int64, now time.Time) *entry {
 	return e
 }
 
+// maxPassed is how many victims may be passed over in a row, since the disk does not have them yet.
+const maxPassed = 8
+
 // evict makes the policy's victim go.
 func (m *memory) evict(now time.Time) bool {
 	if now.Before(m.stuck) {
 		return false
 	}
 	free := func(i *evict.Item[*entry]) bool { return i.Value.refs == 0 && !i.Value.pinned(now) }
-	victim := m.policy.Victim(free)
-	if victim == nil {
-		m.stuck = now.Add(stuckFor)
-		return false
+	for passed := 0; ; passed++ {
+		victim := m.policy.Victim(free)
+		if victim == nil {
+			m.stuck = now.Add(stuckFor)
+			return false
+		}
+		e := victim.Value
+		if passed < maxPassed && e.put && !e.expired(now) && m.rescue(e) {
+			m.policy.Add(victim)
+			continue
+		}
+		m.evictions++
+		m.drop(e)
+		return true
 	}
-	m.evictions++
-	m.drop(victim.Value)
-	return true
 }
 
 // add makes a filled entry the value of its key.
@@ -199,9 +211,11 @@ func (m *memory) sweep(now time.Time) {
 			}
 		}
 	}
-	for key, w := range m.wanted {
-		if !w.pinned(now) {
-			delete(m.wanted, key)
+	for _, promised := range []map[string]*entry{m.wanted, m.kept} {
+		for key, w := range promised {
+			if !w.pinned(now) {
+				delete(promised, key)
+			}
 		}
 	}
 	var promised []*entry
@@ -219,19 +233,38 @@ func (m *memory) sweep(now time.Time) {
 	}
 }
 
-// settle ends promises of a value that is not in memory: the owner has read it elsewhere, or it is lost.
-func (m *memory) settle(key string, owner netip.Addr, found bool) {
-	w := m.wanted[key]
-	if w == nil {
-		return
-	}
-	if found {
-		w.redeem(owner)
-	} else {
-		m.broken++
-		w.pins = nil
-	}
-	if len(w.pins) == 0 {
-		delete(m.wanted, key)
+// takeOver makes the promises of a value on the disk those of one that is about to be put in its place.
+func (m *memory) takeOver(e *entry) {
+	if k := m.kept[e.key]; k != nil {
+		e.pins = append(e.pins, k.pins...)
+		delete(m.kept, e.key)
 	}
 }
+
+// settle redeems a promise of a value that is not in memory, as the owner has read it; or breaks all of them, as it is
+// lost. It reports whether the disk need not keep the value any more.
+func (m *memory) settle(key string, owner netip.Addr, found bool) (unkept bool) {
+	broken, kept := false, m.kept[key] != nil
+	for _, promised := range []map[string]*entry{m.wanted, m.kept} {
+		w := promised[key]
+		if w == nil {
+			continue
+		}
+		if found {
+			w.redeem(owner)
+		} else {
+			broken = broken || w.pinned(time.Now())
+			w.pins = nil
+		}
+		if len(w.pins) == 0 {
+			delete(promised, key)
+		}
+	}
+	if broken {
+		m.broken++
+	}
+	return kept && m.kept[key] == nil
+}
+
+// promised reports whether a client waits for a value that is not in memory.
+func (m *memory) promised(key string) bool { return m.wanted[key] != nil || m.kept[key] != nil }

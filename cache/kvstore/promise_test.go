@@ -185,3 +185,116 @@ func TestPromisesAreBounded(t *testing.T) {
 		}
 	})
 }
+
+// onDisk is a tier on this machine that never has its values asked for longer than it keeps them.
+type onDisk struct {
+	*lossy
+	kept map[string]time.Time
+	size int
+}
+
+func (d *onDisk) Exists(key string, keep time.Time) bool {
+	ok := d.lossy.Exists(key, keep)
+	if ok && !keep.IsZero() {
+		d.kept[key] = keep
+	}
+	return ok
+}
+
+func (d *onDisk) Unkeep(key string) { delete(d.kept, key) }
+
+func (d *onDisk) Get(_ context.Context, key string, place Place) (bool, error) {
+	if !d.lossy.Exists(key, time.Time{}) {
+		return false, nil
+	}
+	pieces, err := place(Arrival{Size: int64(d.size)})
+	if err != nil {
+		return false, err
+	}
+	fill(pieces, key)
+	return true, nil
+}
+
+// A value on the disk that was promised comes, though all memory is promised and many readers hold theirs: it waits for
+// one of them. A value that was not promised is a miss meanwhile.
+func TestPromiseOnDiskIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := &onDisk{lossy: newLossy(), kept: map[string]time.Time{}, size: 1 << 20}
+		s := open(t, Config{MaxBytes: 8 << 20, MaxValue: 1 << 20, Disk: disk})
+		for i := range 7 {
+			must(t, put(s, fmt.Sprint("m", i), "x", 1<<20, Terms{}))
+			s.Exists(fmt.Sprint("m", i), bob, time.Minute)
+		}
+		for i := range 12 {
+			disk.values[fmt.Sprint("d", i)] = ""
+			if !s.Promise(fmt.Sprint("d", i), alice, 30*time.Second) {
+				t.Fatalf("d%d is not there", i)
+			}
+		}
+		disk.values["other"] = ""
+		var reading sync.WaitGroup
+		for i := range 12 {
+			reading.Go(func() {
+				l := s.Get(t.Context(), fmt.Sprint("d", i), alice)
+				if l == nil {
+					t.Errorf("d%d was promised, and is a miss", i)
+					return
+				}
+				time.Sleep(time.Second)
+				l.Release()
+			})
+		}
+		time.Sleep(100 * time.Millisecond)
+		if l := s.Get(t.Context(), "other", alice); l != nil {
+			t.Error("a value that nobody was promised takes memory that there is not")
+		}
+		reading.Wait()
+		if n := s.Stats(); n.Broken != 0 || len(disk.kept) != 0 || len(s.memory.kept) != 0 {
+			t.Errorf("%d promises are broken; the disk keeps %d values, the store %d promises", n.Broken, len(disk.kept),
+				len(s.memory.kept))
+		}
+	})
+}
+
+// What the disk promised and lost is a broken promise, which is counted; so is one whose reader waited in vain.
+func TestBrokenPromiseOfDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := &onDisk{lossy: newLossy("lost", "deleted", "waits", "held"), kept: map[string]time.Time{}, size: 1 << 20}
+		s := open(t, Config{MaxBytes: 8 << 20, MaxValue: 1 << 20, Disk: disk})
+		for key := range disk.values {
+			s.Exists(key, alice, 30*time.Second)
+		}
+		s.Delete("deleted")
+		delete(disk.values, "deleted")
+		delete(disk.values, "lost")
+		for _, key := range []string{"lost", "lost", "deleted", "never"} {
+			if l := s.Get(t.Context(), key, alice); l != nil {
+				t.Errorf("%s is there", key)
+			}
+		}
+		if n := s.Stats(); n.Broken != 1 {
+			t.Errorf("%d promises are broken; want one", n.Broken)
+		}
+		s.loads.maxHeap = 1
+		for i := range 7 {
+			must(t, put(s, fmt.Sprint("m", i), "x", 1<<20, Terms{}))
+			s.Exists(fmt.Sprint("m", i), bob, time.Minute)
+		}
+		held := s.Get(t.Context(), "held", alice)
+		if l := s.Get(t.Context(), "waits", alice); l != nil || s.Stats().Broken != 2 {
+			t.Errorf("after %s: %v, %d promises are broken; want 2", loadTime, l, s.Stats().Broken)
+		}
+		held.Release()
+	})
+}
+
+// A put under a key takes a promise of the disk's value over.
+func TestPutTakesPromiseOver(t *testing.T) {
+	disk := &onDisk{lossy: newLossy("k"), kept: map[string]time.Time{}, size: 1 << 20}
+	s := open(t, Config{MaxBytes: 8 << 20, Disk: disk})
+	s.Exists("k", alice, time.Minute)
+	must(t, put(s, "k", "new", 1<<20, Terms{}))
+	if n := s.Stats(); n.Pins != 1 || len(s.memory.kept) != 0 {
+		t.Errorf("%d values in memory are promised; want k", n.Pins)
+	}
+}

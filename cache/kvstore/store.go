@@ -45,10 +45,11 @@ func Open(c Config) (*Store, error) {
 		return nil, fmt.Errorf("kvstore: %w", err)
 	}
 	c.MaxValue = min(c.MaxValue, a.Space.Size())
-	s := &Store{config: c, behind: newBehind(c.Disk, c.Far), ahead: make(chan string, maxWanted),
-		idle: make(chan struct{}), memory: memory{arena: a, policy: policy, entries: map[string]*entry{},
-			keys: catalog.New(0), pinned: map[*entry]struct{}{}, wanted: map[string]*entry{}, seed: maphash.MakeSeed(),
-			losses: c.Losses, maxRecords: records}}
+	s := &Store{config: c, behind: newBehind(c.Disk, c.Far), loads: loads{maxHeap: maxHeaps * c.MaxValue},
+		ahead: make(chan string, maxWanted), idle: make(chan struct{}), memory: memory{arena: a, policy: policy,
+			entries: map[string]*entry{}, keys: catalog.New(0), pinned: map[*entry]struct{}{}, wanted: map[string]*entry{},
+			kept: map[string]*entry{}, seed: maphash.MakeSeed(), losses: c.Losses, maxRecords: records}}
+	s.memory.rescue = s.rescue
 	if a.Attached {
 		s.quietUntil = time.Now().Add(c.Quiet)
 		c.Log.Warn("workers have the shared memory of the last process mapped: no value is taken before its leases are "+
@@ -129,12 +130,7 @@ func (s *Store) get(ctx context.Context, f flight, owner netip.Addr) *Lease {
 		l, from = s.load(ctx, f, owner)
 	}
 	s.count(func(n *counts) {
-		switch {
-		case l != nil && l.entry == nil:
-			s.memory.settle(f.key, owner, true)
-		case l == nil && f.reach == Everywhere && ctx.Err() == nil: // else it may still come
-			s.memory.settle(f.key, owner, false)
-		}
+		s.settle(ctx, f, owner, l != nil)
 		switch {
 		case l == nil:
 			n.misses++
@@ -150,6 +146,16 @@ func (s *Store) get(ctx context.Context, f flight, owner netip.Addr) *Lease {
 		}
 	})
 	return l
+}
+
+// settle ends promises after a read. The caller holds mu. A miss here may be there elsewhere, or still come.
+func (s *Store) settle(ctx context.Context, f flight, owner netip.Addr, found bool) {
+	if f.reach != Everywhere || !found && ctx.Err() != nil {
+		return
+	}
+	if s.memory.settle(f.key, owner, found) {
+		s.behind.unkeep(f.key)
+	}
 }
 
 // lease leases what is in memory.
@@ -193,19 +199,50 @@ func (s *Store) exists(key string, to pin, promise time.Duration, reach Reach) b
 		}
 		return true
 	}
-	var keep time.Time
-	if promise > 0 {
-		keep = now.Add(promise)
-	}
-	i := s.behind.find(key, keep, reach)
-	if i < s.behind.here || !to.firm {
+	i := s.behind.find(key, reach)
+	switch {
+	case i < 0 || promise <= 0:
 		return i >= 0
+	case i < s.behind.here:
+		to.until = now.Add(promise)
+		return s.keep(i, key, to)
+	case !to.firm:
+		return true
 	}
-	return s.behind.sure(i, key) && s.want(key, to.owner, keep)
+	return s.behind.sure(i, key) && s.want(key, to.owner, now.Add(promise))
 }
 
 // freeHeap counts that a value outside of the arena has found its reader.
-func (s *Store) freeHeap() { s.loads.heaps.Add(-1) }
+func (s *Store) freeHeap(size int64) { s.loads.heap.Add(-size) }
+
+// maxKept is for how many values on the disk there are promises. A client that knows a miss gets none after that, and
+// one that waits for ever is told that the value is not there.
+const maxKept = 1 << 16
+
+// keep promises a value that this machine's disk has. The caller holds mu.
+func (s *Store) keep(i int, key string, to pin) bool {
+	k := s.memory.kept[key]
+	if k == nil && len(s.memory.kept) >= maxKept {
+		return !to.firm
+	}
+	if !s.behind.all[i].Exists(key, to.until) {
+		return false
+	}
+	if k == nil {
+		k = &entry{}
+		s.memory.kept[key] = k
+	}
+	k.pin(to.owner, to.until)
+	return true
+}
+
+// rescue offers the disk a value that memory is about to evict. The caller holds mu.
+func (s *Store) rescue(e *entry) bool {
+	return s.behind.rescue(e, func() *Lease {
+		s.memory.hold(e)
+		return &Lease{store: s, entry: e}
+	})
+}
 
 // Info returns the length and the end of a value that this machine has, without a wait; a zero end means none.
 func (s *Store) Info(key string) (size int64, expires time.Time, ok bool) {
@@ -237,6 +274,7 @@ func (s *Store) delete(key string, reach Reach) bool {
 		s.memory.drop(e)
 	}
 	delete(s.memory.wanted, key)
+	delete(s.memory.kept, key)
 	behind := s.behind.delete(key, reach)
 	if e == nil && behind {
 		s.memory.losses.Note(key)
@@ -290,7 +328,7 @@ func (s *Store) commit(e *entry, t Terms, reach Reach) (waits []<-chan struct{},
 	defer s.checkIdle()
 	now := time.Now()
 	if t.When != Always {
-		present := s.memory.find(e.key, now) != nil || s.behind.find(e.key, time.Time{}, reach) >= 0
+		present := s.memory.find(e.key, now) != nil || s.behind.find(e.key, reach) >= 0
 		if present != (t.When == IfPresent) {
 			s.memory.abandon(e)
 			return nil, false
@@ -299,6 +337,8 @@ func (s *Store) commit(e *entry, t Terms, reach Reach) (waits []<-chan struct{},
 	if t.Life > 0 {
 		e.expires = now.Add(t.Life)
 	}
+	e.put = true
+	s.memory.takeOver(e)
 	s.memory.add(e)
 	s.counts.puts++
 	s.counts.written += uint64(e.size)

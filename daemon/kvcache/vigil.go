@@ -84,9 +84,10 @@ func (v *vigil) lookBroken(now time.Time, broken uint64) {
 	if broken == v.refused[why] || now.Before(v.quiet[why]) {
 		return
 	}
-	v.log.Warn("values that EXISTS found were lost in L2 before they could be fetched: a client of LMCache's resp:// "+
-		"waits for such a value for ever", "values", broken-v.refused[why],
-		"remedy", "give the L2 more memory, so that it evicts less; or use redis:// as the remote_url, which knows a miss")
+	v.log.Warn("values that EXISTS found were lost before they could be read: a client of LMCache's resp:// waits for "+
+		"such a value for ever", "values", broken-v.refused[why],
+		"remedy", "if L2 evicts, give it more memory; if values were refused as full, enlarge kv_cache.max_bytes; or use "+
+			"redis:// as the remote_url, which knows a miss")
 	v.refused[why], v.quiet[why] = broken, now.Add(quietAfter)
 }
 

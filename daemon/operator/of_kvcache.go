@@ -132,8 +132,8 @@ var ofKVCache = []reading[kvcache.Stats]{
 				send(float64(s.HyperPod.Misses), "hyperpod", "miss")
 			}
 		}),
-	total("kv_promises_broken_total", "Values that EXISTS found for clients that wait for ever, LMCache's native ones, "+
-		"and that L2 had lost when they were fetched.", nil,
+	total("kv_promises_broken_total", "Values that EXISTS found and that GET then missed: L2 or the disk had lost them, "+
+		"or memory had no room for them.", nil,
 		func(s kvcache.Stats) float64 { return float64(s.Store.Broken) }),
 	newReading(metric{name: "kv_spill_bytes",
 		help: "Bytes of the files of spilled values.", kind: isGauge},
@@ -151,8 +151,8 @@ var ofKVCache = []reading[kvcache.Stats]{
 		}),
 	newReading(metric{name: "kv_spill_total",
 		help: "Values at the disk of the KV cache: written, read, skipped (the disk is slow or full, or the value too " +
-			"large), dropped (the oldest, for room), corrupt (a checksum); torn counts files, failure errors of the disk.",
-		kind: isCounter, labels: []string{"event"}},
+			"large; they are offered again before memory evicts them), dropped (the oldest, for room), corrupt (a checksum); " +
+			"torn counts files, failure errors of the disk.", kind: isCounter, labels: []string{"event"}},
 		func(s kvcache.Stats, send func(float64, ...string)) {
 			if s.Spill != nil {
 				send(float64(s.Spill.Written), "written")
