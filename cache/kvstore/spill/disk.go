@@ -48,6 +48,13 @@ type Disk struct {
 	queued   int64
 	paused   time.Time
 	stats    Stats
+
+	limit    int64                // of the files' bytes: Config.MaxBytes, or what a smaller disk has
+	grows    time.Time            // when limit goes up again
+	promised map[string]time.Time // keys that Exists has promised, until then
+	attic    int64                // bytes of promised values whose segment is gone
+	told     time.Time            // no line about promises before that
+	small    bool                 // a line has said that the disk is smaller
 }
 
 // job is a value to be written.
@@ -84,7 +91,7 @@ func Open(c Config) (*Disk, error) {
 		c.Log = slog.Default()
 	}
 	d := &Disk{config: c, jobs: make(chan *job, maxJobs), index: map[string]place{}, keys: catalog.New(0),
-		pending: map[string]*job{}}
+		pending: map[string]*job{}, limit: c.MaxBytes, promised: map[string]time.Time{}}
 	if err := d.open(); err != nil {
 		d.closeFiles()
 		return nil, fmt.Errorf("spill: %s: %w", c.Dir, err)
@@ -114,7 +121,7 @@ func (d *Disk) open() (err error) {
 		d.next = n + 1
 	}
 	d.stats.Found = len(d.index)
-	return d.shrink(0)
+	return d.makeRoom(0)
 }
 
 // restore takes up a segment of an earlier process.
@@ -149,51 +156,46 @@ func (d *Disk) put(p place) {
 	p.segment.keys[p.record.key] = struct{}{}
 }
 
-// shrink deletes the oldest segments until so many bytes more fit. A promise on one of them is an error.
-func (d *Disk) shrink(more int64) error {
-	total := more
-	for _, g := range d.segments {
-		total += g.bytes
-	}
-	for total > d.config.MaxBytes && len(d.segments) > 0 {
-		g := d.segments[0]
-		if time.Now().Before(g.keep) {
-			return errors.New("the oldest values are promised to clients")
-		}
-		for key := range g.keys {
-			d.remove(key)
-			d.stats.Dropped++
-			d.config.Losses.Note(key)
-		}
-		total -= g.bytes
-		d.segments = d.segments[1:]
-		g.gone = true
-		_ = os.Remove(g.path) // else the next start finds it, and drops it again
-		g.close()
-	}
-	return nil
-}
-
-// Exists reports whether the disk has the key. With a time it keeps the value until then.
+// Exists reports whether the disk has the key. With a time it keeps the value until then, or until Unkeep; false also
+// means that it cannot.
 func (d *Disk) Exists(key string, keep time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	p, ok := d.index[key]
-	if !ok || p.record.over(time.Now()) {
+	p, ok := d.find(key)
+	if !ok || keep.IsZero() {
+		return ok
+	}
+	until, promised := d.promised[key]
+	if !promised && p.segment != nil && p.segment.leaving {
 		return false
 	}
-	if keep.After(p.segment.keep) {
-		p.segment.keep = keep
+	if keep.After(until) {
+		d.promised[key] = keep
 	}
 	return true
+}
+
+// find returns where a value lies that can be read: one whose time is over can be as long as a promise lasts. The
+// caller holds mu.
+func (d *Disk) find(key string) (place, bool) {
+	p, ok := d.index[key]
+	now := time.Now()
+	return p, ok && (!p.record.over(now) || now.Before(d.promised[key]))
+}
+
+// Unkeep ends a promise of Exists.
+func (d *Disk) Unkeep(key string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.unkeep(key)
 }
 
 // Info returns the length and the end of a value, as kvstore.Informed.
 func (d *Disk) Info(key string) (size int64, expires time.Time, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	p, ok := d.index[key]
-	if !ok || p.record.over(time.Now()) {
+	p, ok := d.find(key)
+	if !ok {
 		return 0, time.Time{}, false
 	}
 	return p.record.size, p.record.expires, true
@@ -209,10 +211,10 @@ func (d *Disk) Delete(key string) bool {
 // forgetKey deletes a key, written or not. The caller holds mu.
 func (d *Disk) forgetKey(key string) bool {
 	delete(d.pending, key)
+	delete(d.promised, key)
 	p, ok := d.index[key]
 	if ok {
 		d.forget(p)
-		d.dead = append(d.dead, p)
 	}
 	return ok
 }
@@ -222,17 +224,27 @@ func (d *Disk) remove(key string) {
 	d.keys.Delete(key)
 }
 
-// MaxBytes returns how many bytes the files may have.
-func (d *Disk) MaxBytes() int64 { return d.config.MaxBytes }
+// MaxBytes returns how many bytes the files may have: less than Config.MaxBytes on a disk that has shown to be smaller.
+func (d *Disk) MaxBytes() int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.limit
+}
 
 // Page lists keys in their order, as [catalog.Catalog.Page] does.
 func (d *Disk) Page(prefix, after string, limit int) []catalog.Item {
 	return d.keys.Page(prefix, after, limit)
 }
 
+// forget takes a value out of the index, and has its record marked.
 func (d *Disk) forget(p place) {
 	d.remove(p.record.key)
+	if p.segment == nil {
+		d.attic -= p.record.size
+		return
+	}
 	delete(p.segment.keys, p.record.key)
+	d.dead = append(d.dead, p)
 }
 
 // Put takes a value to be written in place of what the key had, or not: it never waits.
@@ -240,28 +252,54 @@ func (d *Disk) Put(key string, expires time.Time, value *kvstore.Lease) (written
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.forgetKey(key)
-	j := &job{record: record{state: live, key: key, size: value.Size(), expires: expires}, value: value}
-	if j.record.bytes() > d.config.MaxBytes/segments || d.queued+j.record.size > d.config.MaxQueue ||
-		time.Now().Before(d.paused) {
+	r := record{state: live, key: key, size: value.Size(), expires: expires}
+	if !d.accepts(&r) {
 		d.stats.Skipped++
 		return nil, false
 	}
-	select {
-	case d.jobs <- j:
-	default:
-		d.stats.Skipped++
-		return nil, false
-	}
-	d.pending[key] = j
-	d.queued += j.record.size
+	d.enqueue(&job{record: r, value: value})
 	return nil, true
+}
+
+// Rescue takes a value that was skipped when it was put, as memory is about to evict it. While writing pauses it does
+// not ask for more time: that may last.
+func (d *Disk) Rescue(key string, size int64, expires time.Time, lease func() *kvstore.Lease) (taken, soon bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r := record{state: live, key: key, size: size, expires: expires}
+	_, has := d.index[key]
+	switch {
+	case has || d.pending[key] != nil || !d.fits(&r):
+		return false, false
+	case !d.accepts(&r):
+		return false, true
+	}
+	d.enqueue(&job{record: r, value: lease()})
+	return true, false
+}
+
+// fits reports whether a value can be written at all. The caller holds mu.
+func (d *Disk) fits(r *record) bool {
+	return r.bytes() <= d.limit/segments && r.size <= d.config.MaxQueue && !time.Now().Before(d.paused)
+}
+
+// accepts reports whether there is room in the queue for it, too. The caller holds mu.
+func (d *Disk) accepts(r *record) bool {
+	return d.fits(r) && d.queued+r.size <= d.config.MaxQueue && len(d.jobs) < cap(d.jobs)
+}
+
+// enqueue takes a value that was accepted. The caller holds mu since then, so there is room in jobs.
+func (d *Disk) enqueue(j *job) {
+	d.pending[j.record.key] = j
+	d.queued += j.record.size
+	d.jobs <- j
 }
 
 // Get reads a value into the room that it is given, and checks it.
 func (d *Disk) Get(ctx context.Context, key string, room kvstore.Place) (bool, error) {
 	d.mu.Lock()
 	p, ok := d.index[key]
-	if ok {
+	if ok && p.segment != nil {
 		p.segment.refs++
 	}
 	d.mu.Unlock()
@@ -271,8 +309,10 @@ func (d *Disk) Get(ctx context.Context, key string, room kvstore.Place) (bool, e
 	err := d.read(ctx, p, room)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	p.segment.refs--
-	p.segment.close()
+	if p.segment != nil {
+		p.segment.refs--
+		p.segment.close()
+	}
 	switch {
 	case err == nil:
 		d.stats.Read++
@@ -280,7 +320,6 @@ func (d *Disk) Get(ctx context.Context, key string, room kvstore.Place) (bool, e
 		d.stats.Corrupt++
 		if now, ok := d.index[key]; ok && now == p {
 			d.forget(p)
-			d.dead = append(d.dead, p)
 			d.config.Losses.Note(key)
 		}
 		d.config.Log.Warn("a spilled value is not what was written: it is a miss", "file", p.segment.path, "error", err)
@@ -294,6 +333,13 @@ func (d *Disk) read(ctx context.Context, p place, room kvstore.Place) error {
 	pieces, err := room(kvstore.Arrival{Size: p.record.size, Expires: p.record.expires})
 	if err != nil {
 		return err
+	}
+	if p.saved != nil {
+		rest := *p.saved
+		for _, to := range pieces {
+			rest = rest[copy(to, rest):]
+		}
+		return nil
 	}
 	if err := p.segment.read(ctx, p.at+p.record.head(), pieces); err != nil {
 		return err
@@ -309,10 +355,7 @@ func (d *Disk) Stats() Stats {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := d.stats
-	s.Values, s.MaxBytes = len(d.index), d.config.MaxBytes
-	for _, g := range d.segments {
-		s.Bytes += g.bytes
-	}
+	s.Values, s.MaxBytes, s.Bytes = len(d.index), d.limit, d.bytes()
 	return s
 }
 
@@ -328,4 +371,6 @@ func (d *Disk) closeFiles() {
 var (
 	_ kvstore.Backing  = (*Disk)(nil)
 	_ kvstore.Informed = (*Disk)(nil)
+	_ kvstore.Keeper   = (*Disk)(nil)
+	_ kvstore.Rescuer  = (*Disk)(nil)
 )

@@ -23,7 +23,16 @@
 // # What if the disk is slow, or full?
 //
 // Nobody waits for it. A value is written as long as it is leased, up to Config.MaxQueue bytes at a time; what comes
-// faster is skipped and counted. An error stops writing for five seconds and is logged; clients see none of it.
+// faster is skipped and counted. An error stops writing for five seconds and is logged; clients see none of it. What
+// was skipped is offered again when memory is about to evict it (TestSpillAtEviction); not before, as memory has it.
+//
+// A disk with less room than Config.MaxBytes is found out by its error: what the files have then is the limit, the
+// oldest segment goes, and the value is written (TestFullDisk). Every ten minutes the limit goes up by an eighth.
+//
+// # What becomes of a promised value whose segment goes?
+//
+// Its bytes are saved in memory until its promises are over, up to Config.MaxQueue bytes of such values. A segment with
+// more of them stays, and the next one goes in its place (TestPromisesFillTheDisk).
 //
 // What becomes of a value whose time is over? It is a miss at once, and forgotten when its key is looked at, a thousand
 // a second. Its room goes with its segment.

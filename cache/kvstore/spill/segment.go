@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
 )
 
 // segment is one file. Disk.mu guards all but file and raw.
@@ -14,17 +13,19 @@ type segment struct {
 	raw   *os.File // the same, past the page cache; nil = the file system cannot do that
 	path  string
 	bytes int64
-	refs  int       // reads under way
-	gone  bool      // unlinked: closed by the last read
-	keep  time.Time // promised until then
+	refs  int  // reads under way
+	gone  bool // unlinked: closed by the last read
 	keys  map[string]struct{}
+
+	leaving bool // it is about to be deleted: nothing more in it is promised
 }
 
 // place is where a value lies.
 type place struct {
-	segment *segment
+	segment *segment // nil = saved has the value
 	at      int64
 	record  record
+	saved   *[]byte // a promised value whose segment is gone
 }
 
 func segmentPath(dir string, n uint64) string { return filepath.Join(dir, fmt.Sprintf("%016x.kv", n)) }

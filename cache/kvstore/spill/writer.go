@@ -2,7 +2,9 @@ package spill
 
 import (
 	"context"
+	"errors"
 	"os"
+	"syscall"
 	"time"
 )
 
@@ -20,6 +22,7 @@ func (d *Disk) Run(ctx context.Context) {
 			d.write(j)
 		case <-tick.C:
 			after = d.expire(after)
+			d.endPromises()
 		}
 		d.markDead()
 	}
@@ -36,9 +39,8 @@ func (d *Disk) expire(after string) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, i := range page {
-		if p, ok := d.index[i.Key]; ok && p.record.over(now) {
-			d.forget(p)
-			d.config.Losses.Note(i.Key)
+		if p, ok := d.index[i.Key]; ok && p.record.over(now) && !now.Before(d.promised[i.Key]) {
+			d.drop(p)
 		}
 	}
 	if len(page) < looked {
@@ -67,60 +69,79 @@ func (d *Disk) Close() {
 	d.closeFiles()
 }
 
-// write appends a value, if it still is the key's.
+// write appends a value, if it still is the key's. On a full disk the oldest segment goes for it, and another one if a
+// reader still has that open; then writing pauses.
 func (d *Disk) write(j *job) {
 	defer j.value.Release()
-	g, at := d.room(j)
-	if g == nil {
-		return
-	}
 	pieces := j.value.Pieces()
 	j.record.sum = sumOf(j.record.key, pieces)
-	err := g.write(at, &j.record, pieces)
+	for range 3 {
+		g, at, err := d.room(j)
+		if err == nil && g == nil {
+			return
+		}
+		if err == nil {
+			err = g.write(at, &j.record, pieces)
+			if err == nil {
+				d.wrote(j, place{segment: g, at: at, record: j.record})
+				return
+			}
+			_ = g.file.Truncate(at) // else the next start cuts it off
+		}
+		if !isFull(err) || !d.cut() {
+			d.giveUp(j, err)
+			return
+		}
+	}
+	d.giveUp(j, syscall.ENOSPC)
+}
+
+// wrote puts a value that was written into the index.
+func (d *Disk) wrote(j *job, p place) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.queued -= j.record.size
-	wanted := d.pending[j.record.key] == j
-	if wanted {
-		delete(d.pending, j.record.key)
-	}
-	if err != nil {
-		_ = g.file.Truncate(at) // else the next start cuts it off
-		d.fail(err)
-		return
-	}
-	g.bytes += j.record.bytes()
-	p := place{segment: g, at: at, record: j.record}
-	if !wanted { // replaced or deleted meanwhile
+	p.segment.bytes += j.record.bytes()
+	if d.pending[j.record.key] != j { // replaced or deleted meanwhile
 		d.dead = append(d.dead, p)
 		return
 	}
+	delete(d.pending, j.record.key)
 	d.put(p)
 	d.stats.Written++
 }
 
-// room returns the segment and the offset for a value; nil = it is not written.
-func (d *Disk) room(j *job) (*segment, int64) {
+// giveUp forgets a value that could not be written, and pauses.
+func (d *Disk) giveUp(j *job, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.refuse(j)
+	if errors.Is(err, errPromised) {
+		d.waitForPromises()
+		return
+	}
+	d.fail(err)
+}
+
+// room returns the segment and the offset for a value; nil = it is not written.
+func (d *Disk) room(j *job) (*segment, int64, error) {
+	d.mu.Lock()
 	if d.pending[j.record.key] != j || time.Now().Before(d.paused) {
 		d.refuse(j)
-		return nil, 0
+		d.mu.Unlock()
+		return nil, 0, nil
 	}
-	size := d.config.MaxBytes / segments
+	size := max(d.limit/segments, j.record.bytes())
 	if n := len(d.segments); n > 0 && d.segments[n-1].bytes+j.record.bytes() <= size {
-		return d.segments[n-1], d.segments[n-1].bytes
+		defer d.mu.Unlock()
+		return d.segments[n-1], d.segments[n-1].bytes, nil
 	}
-	err := d.shrink(size)
-	if err == nil {
-		err = d.addSegment()
+	d.mu.Unlock()
+	if err := d.makeRoom(size); err != nil {
+		return nil, 0, err
 	}
-	if err != nil {
-		d.fail(err)
-		d.refuse(j)
-		return nil, 0
-	}
-	return d.segments[len(d.segments)-1], 0
+	g, err := d.addSegment()
+	return g, 0, err
 }
 
 // refuse forgets a value that is not written.
@@ -132,15 +153,18 @@ func (d *Disk) refuse(j *job) {
 	}
 }
 
-func (d *Disk) addSegment() error {
+func (d *Disk) addSegment() (*segment, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	path := segmentPath(d.config.Dir, d.next)
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	d.next++
-	d.segments = append(d.segments, &segment{file: f, raw: openDirect(path), path: path, keys: map[string]struct{}{}})
-	return nil
+	g := &segment{file: f, raw: openDirect(path), path: path, keys: map[string]struct{}{}}
+	d.segments = append(d.segments, g)
+	return g, nil
 }
 
 // fail stops writing for a while, and says why.
