@@ -2,6 +2,7 @@ package kvcache
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"time"
 
@@ -40,6 +41,20 @@ func (k *Cache) Page(prefix, after string, limit int) []Entry {
 func (k *Cache) Delete(key string) bool {
 	k = k.now()
 	return k != nil && k.store != nil && k.store.Delete(key)
+}
+
+// FlushL2 deletes in L2 what begins with a prefix, whoever put it there, and returns how much that was. Of a pool each
+// other member deletes its own, on its disk too.
+func (k *Cache) FlushL2(ctx context.Context, prefix string) (deleted int64, err error) {
+	k = k.now()
+	if k == nil || k.far == nil {
+		return 0, nil
+	}
+	deleted, err = k.far.remote.Flush(ctx, prefix)
+	if err != nil {
+		return deleted, fmt.Errorf("kvcache: %w", err)
+	}
+	return deleted, nil
 }
 
 // Value leases a value; nil = there is none. It counts as a read. Release ends the lease.

@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"strconv"
 	"time"
@@ -90,6 +91,10 @@ const (
 	mostGone   = 5000    // deletions in one call
 	summedOnce = 1000
 )
+
+// FlushTime is for the servers of L2 to delete what begins with a prefix: they look at all of their keys for it, ten
+// million in half of that.
+const FlushTime = time.Minute
 
 // valueTime is for a client to take a value, which is leased meanwhile: 128 MiB at 2 MB/s.
 const valueTime = time.Minute
@@ -211,7 +216,7 @@ func cacheKeys(c *fiber.Ctx, k *kvcache.Cache) error {
 }
 
 // cacheDelete answers DELETE /api/v1/cache/keys?key=K, and ?prefix=P&after=KEY. What is put meanwhile before the key
-// that it has come to stays.
+// that it has come to stays. The last page of a prefix asks the servers of L2, too, for what others have put there.
 func cacheDelete(c *fiber.Ctx, k *kvcache.Cache) error {
 	args := c.Context().QueryArgs()
 	if args.Has("key") == args.Has("prefix") {
@@ -241,6 +246,15 @@ func cacheDelete(c *fiber.Ctx, k *kvcache.Cache) error {
 	}
 	if len(page) == mostGone {
 		out.Next = kvcache.Text(page[mostGone-1].Key)
+		return c.JSON(out)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), FlushTime)
+	defer cancel()
+	there, err := k.FlushL2(ctx, prefix)
+	out.Deleted += int(there)
+	if err != nil {
+		return c.Status(fiber.StatusBadGateway).JSON(fiber.Map{"deleted": out.Deleted, "error": fmt.Sprintf(
+			"L2 keeps some of it (%d keys were deleted with this call; repeat it when L2 answers): %s", out.Deleted, err)})
 	}
 	return c.JSON(out)
 }

@@ -71,7 +71,7 @@ var operations = []operation{
 	{route: "GET /api/v1/cache/keys", says: "Its keys in order, a page", answers: CacheKeys{}, fails: "400",
 		query: "prefix: of the keys; after: next of the page before; limit: how many, up to 1000"},
 	{route: "DELETE /api/v1/cache/keys", says: "Delete a key, or up to 5000 that begin so", answers: CacheDeleted{},
-		query: "key: the one; prefix: of all that are to go; after: next of the call before", fails: "400"},
+		query: "key: the one; prefix: of all that are to go; after: next of the call before", fails: "400 502"},
 	{route: "GET /api/v1/cache/value", says: "The bytes of a key", query: "key: the one", fails: "400 404",
 		answers: "application/octet-stream"},
 	{route: "GET /api/v1/routers", says: "Other routers that share the history", answers: RoutersState{}},

@@ -42,6 +42,8 @@ func init() {
 		"strlen":  {arity: 2, run: runStrlen},
 		"ttl":     {arity: 2, run: func(c *conn, args [][]byte) error { return runTTL(c, args, time.Second) }},
 		"unlink":  {arity: -2, run: runDel},
+
+		"warmpath.flush": {arity: 3, run: runFlush},
 	}
 }
 
@@ -246,20 +248,6 @@ func runReset(c *conn, _ [][]byte) error {
 	c.out.resp3 = false
 	c.authorized = c.server.config.Password == ""
 	c.out.status("RESET")
-	return nil
-}
-
-// runPublish hands what daemons of the same pool tell each other on. Nobody subscribes here.
-func runPublish(c *conn, args [][]byte) error {
-	if !c.peer || c.server.config.Hear == nil {
-		c.failed(unknown(args))
-		return nil
-	}
-	if err := c.server.config.Hear(args[2]); err != nil {
-		c.failed("ERR " + err.Error())
-		return nil
-	}
-	c.out.number(1)
 	return nil
 }
 

@@ -200,3 +200,43 @@ func runTTL(c *conn, args [][]byte, unit time.Duration) error {
 	}
 	return nil
 }
+
+// flushedOnce is how many keys one command deletes: some 10 ms, as the daemon that asks waits half a second at most.
+const flushedOnce = 1000
+
+// runFlush deletes a page of this daemon's own keys that begin with a prefix, for a daemon of the same pool. It answers
+// how many that were, and where the next page begins; "" = that was the last.
+func runFlush(c *conn, args [][]byte) error {
+	if !c.peer {
+		c.failed(unknown(args))
+		return nil
+	}
+	page := c.server.config.Store.Page(string(args[1]), string(args[2]), flushedOnce)
+	n, next := int64(0), ""
+	for _, l := range page {
+		if (l.Memory || l.Disk) && c.view.Delete(l.Key) {
+			n++
+		}
+	}
+	if len(page) == flushedOnce {
+		next = page[flushedOnce-1].Key
+	}
+	c.out.array(2)
+	c.out.number(n)
+	c.out.bulk(next)
+	return nil
+}
+
+// runPublish hands what daemons of the same pool tell each other on. Nobody subscribes here.
+func runPublish(c *conn, args [][]byte) error {
+	if !c.peer || c.server.config.Hear == nil {
+		c.failed(unknown(args))
+		return nil
+	}
+	if err := c.server.config.Hear(args[2]); err != nil {
+		c.failed("ERR " + err.Error())
+		return nil
+	}
+	c.out.number(1)
+	return nil
+}

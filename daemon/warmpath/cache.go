@@ -299,8 +299,11 @@ func (q *cacheAsk) flush() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "flush",
 		Short: "Delete all keys, or with --prefix those that begin so, in all tiers",
-		Args:  cobra.NoArgs,
+		Long: "Delete all keys, or with --prefix those that begin so, in this daemon's memory, on its disk and in L2, " +
+			"whoever put them there. What other daemons of a Redis have in their own memory stays.",
+		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			q.patience = operator.FlushTime
 			deleted := 0
 			for after := ""; ; {
 				d, err := q.remove(c.Context(), url.Values{"prefix": {q.prefix}, "after": {after}})

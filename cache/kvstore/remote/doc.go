@@ -21,6 +21,8 @@
 // down is dropped within a second. Check finds it out too, for the keys that it is given: by the servers' own EXISTS,
 // which is no use of a value for their LRU. Two halves of half a million keys each bound it.
 //
+// Flush does not go by the index: it has the servers look for what begins with a prefix (TestFlush).
+//
 // A client that waits for ever must not be told yes wrongly. For it there is Sure: once a second each server is asked
 // how many values it has evicted, and a fact from before the last eviction is not sure until the server is asked again.
 //

@@ -3,6 +3,7 @@ package remote
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -275,6 +276,24 @@ func (r *Remote) fill(ctx context.Context, at redis.Cmdable, key string, f fact,
 		r.counts.promotions.Add(1)
 	}
 	return f.size, nil
+}
+
+// Flush deletes at the servers what begins with a prefix, whoever put it there, and returns how much that was. What was
+// deleted here before, and is still on its way to them, does not count. Other daemons of a Redis forget within a second
+// what they know of it. It waits for the servers until ctx ends.
+func (r *Remote) Flush(ctx context.Context, prefix string) (deleted int64, err error) {
+	f := flush{servers: r.servers, prefix: prefix, found: func(key string) bool {
+		r.index.forget(markOf(key))
+		return !r.isGone(key)
+	}}
+	err = f.run(ctx)
+	if f.deleted.Load() > 0 {
+		err = errors.Join(err, r.servers.unmark(ctx))
+	}
+	if err != nil {
+		return f.deleted.Load(), fmt.Errorf("remote: %w", err)
+	}
+	return f.deleted.Load(), nil
 }
 
 // Hear learns what another daemon tells. Its error is for a message that is none.

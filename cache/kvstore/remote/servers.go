@@ -274,15 +274,30 @@ func (s *servers) readMap(ctx context.Context, c *redis.ClusterClient) {
 	s.log.lost(s.config.Log, err)
 }
 
+// markKey is no key of a store: those begin with their door.
+const markKey = "mark"
+
+// unmark deletes the mark: all daemons then forget within a second what they know of a Redis.
+func (s *servers) unmark(ctx context.Context) error {
+	if s.kind == pool {
+		return nil
+	}
+	c, err := s.at(markKey)
+	if err != nil {
+		return err
+	}
+	return c.Del(ctx, s.prefix+markKey).Err()
+}
+
 // compareMark learns whether a Redis has lost what it had, by a key that it had too. Of a cluster one server has it.
 func (s *servers) compareMark(ctx context.Context) {
-	name := s.prefix + "mark"
-	if s.kind == pool || !s.up("mark") {
+	name := s.prefix + markKey
+	if s.kind == pool || !s.up(markKey) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
 	defer cancel()
-	c, err := s.at("mark")
+	c, err := s.at(markKey)
 	if err != nil || c.SetNX(ctx, name, rand.Text(), 0).Err() != nil {
 		return
 	}

@@ -1,0 +1,75 @@
+package remote
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+)
+
+// TestFlush: a daemon that has just started deletes what another one has put, counts it, and leaves the rest alone.
+func TestFlush(t *testing.T) {
+	f := func(name string, servers func(t *testing.T) string) {
+		t.Run(name, func(t *testing.T) {
+			url := servers(t)
+			conf := func(prefix string) Config {
+				return Config{Memory: true, Timeout: 5 * time.Second, Redis: &Redis{URL: url, Prefix: prefix}}
+			}
+			a, other := startDaemon(t, conf("p[*:")), startDaemon(t, conf("p[x:"))
+			eventually(t, "the servers are known", func() bool {
+				return a.remote.servers.up("k") && other.remote.servers.up("k")
+			})
+			for i := range 50 {
+				a.put(fmt.Sprint("k", i), 100)
+				a.put(fmt.Sprint("j", i), 100)
+			}
+			other.put("k0", 100)
+			a.written()
+			other.written()
+			eventually(t, "the first daemon has read the mark", func() bool {
+				return a.remote.servers.client.Exists(t.Context(), "p[*:"+markKey).Val() == 1
+			})
+			b := startDaemon(t, conf("p[*:"))
+			eventually(t, "the servers are known", func() bool { return b.remote.servers.up("k") })
+			for _, x := range []struct {
+				prefix string
+				want   int64
+			}{{"k1", 11}, {"k*", 0}, {"", 89}, {"", 0}} {
+				if n, err := b.remote.Flush(t.Context(), x.prefix); n != x.want || err != nil {
+					t.Errorf("Flush(%q) = %d, %v; want %d", x.prefix, n, err, x.want)
+				}
+			}
+			if b.get("k0", 100) || b.get("j0", 100) {
+				t.Error("what was flushed is there")
+			}
+			eventually(t, "the other daemon forgets what it knew", func() bool { return !a.remote.Exists("k0", time.Time{}) })
+			if !other.get("k0", 100) || !other.remote.Exists("k0", time.Time{}) {
+				t.Error("keys of another prefix are gone")
+			}
+		})
+	}
+	f("single", func(t *testing.T) string { return "redis://" + startRedis(t).addr })
+	f("cluster", func(t *testing.T) string { url, _ := startCluster(t); return url })
+}
+
+// TestFlushOfOwn: what is deleted here and is still on its way to the server counts once; a server that is down is an
+// error.
+func TestFlushOfOwn(t *testing.T) {
+	r := startRedis(t)
+	a := overRedis(t, "redis://"+r.addr)
+	a.put("k", 100)
+	a.written()
+	a.remote.mu.Lock()
+	a.remote.gone["k"] = 1 << 62
+	a.remote.mu.Unlock()
+	if n, err := a.remote.Flush(t.Context(), ""); n != 0 || err != nil {
+		t.Errorf("Flush = %d, %v; want nothing", n, err)
+	}
+	if n := r.bare.Exists(context.Background(), "k").Val(); n != 0 {
+		t.Error("what was deleted here is there")
+	}
+	r.Kill()
+	if n, err := a.remote.Flush(t.Context(), ""); n != 0 || err == nil {
+		t.Errorf("Flush of a server that is down = %d, %v", n, err)
+	}
+}
