@@ -181,6 +181,8 @@ func (c *conn) setDeadline() error {
 // wantsValue reports that the third argument is the value of a SET.
 func (c *conn) wantsValue(args [][]byte) bool { return c.authorized && equalFold(args[0], "SET") }
 
+func (c *conn) stranger() bool { return !c.authorized }
+
 // take reads the value of a SET into its place.
 func (c *conn) take(key []byte, n int64, in *bufio.Reader) error {
 	c.abort()

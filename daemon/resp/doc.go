@@ -24,6 +24,11 @@
 //   - No connection is closed for being idle. Who vanished is found by TCP's keep-alive.
 //   - A value that does not fit is refused at SET, after its bytes were read and thrown away.
 //
+// # What may a client that means harm take?
+//
+// Memory for a command's arguments as their bytes come, 8 MiB a connection; before AUTH ten arguments of 16 KiB, as in
+// Redis (TestArgumentsAreBounded).
+//
 // # Why by hand?
 //
 // A value of SET is read from the socket into its place in the arena, and GET writes it from there with writev. The

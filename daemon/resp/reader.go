@@ -15,6 +15,10 @@ const (
 	maxArgBuf  = 8 << 20   // bytes of a command's arguments together, but the value of SET
 	keptArgBuf = 64 << 10  // of the buffer for them, kept between commands
 	maxBulk    = 512 << 20 // a longer value is an error of the protocol; Redis's proto-max-bulk-len
+
+	argStep      = 64 << 10 // memory for an argument is taken as it comes, not as it is announced
+	strangerArgs = 10       // of a command before AUTH; Redis's limit
+	strangerBulk = 16 << 10 // of an argument before AUTH; Redis's limit
 )
 
 // protocolError is answered, and then the connection is closed: what follows cannot be understood.
@@ -37,6 +41,8 @@ type reader struct {
 type sink interface {
 	// wantsValue reports whether the third argument of the command is a value for take.
 	wantsValue(args [][]byte) bool
+	// stranger reports that the client has yet to authenticate: it may send short commands only.
+	stranger() bool
 	// take reads a value of n bytes from in, all of them, whatever it does with them. Its error ends the connection.
 	take(key []byte, n int64, in *bufio.Reader) error
 }
@@ -61,6 +67,9 @@ func (r *reader) next() error {
 	n, err := r.number("invalid multibulk length", maxArgs)
 	if err != nil {
 		return err
+	}
+	if n > strangerArgs && r.sink.stranger() {
+		return protocolError("unauthenticated multibulk length")
 	}
 	for i := range n {
 		if err := r.bulk(int(i)); err != nil {
@@ -97,6 +106,9 @@ func (r *reader) bulk(i int) error {
 	if n < 0 {
 		return protocolError("invalid bulk length")
 	}
+	if n > strangerBulk && r.sink.stranger() {
+		return protocolError("unauthenticated bulk length")
+	}
 	if i == 2 {
 		r.slice()
 		if r.sink.wantsValue(r.args) {
@@ -111,10 +123,14 @@ func (r *reader) bulk(i int) error {
 	if int64(len(r.buf))+n+16*int64(len(r.ends)) > maxArgBuf {
 		return protocolError(fmt.Sprintf("the arguments of a command are longer than %d bytes", maxArgBuf))
 	}
-	start := len(r.buf)
-	r.buf = append(r.buf, make([]byte, n)...)
-	if _, err := io.ReadFull(r.in, r.buf[start:]); err != nil {
-		return ended(err)
+	for n > 0 {
+		step := min(n, argStep)
+		start := len(r.buf)
+		r.buf = append(r.buf, make([]byte, step)...)
+		if _, err := io.ReadFull(r.in, r.buf[start:]); err != nil {
+			return ended(err)
+		}
+		n -= step
 	}
 	r.ends = append(r.ends, len(r.buf))
 	return r.crlf()

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -11,7 +12,12 @@ import (
 )
 
 // keeper is a sink for tests.
-type keeper struct{ taken []byte }
+type keeper struct {
+	taken []byte
+	odd   bool // the client has yet to authenticate
+}
+
+func (k *keeper) stranger() bool { return k.odd }
 
 func (k *keeper) wantsValue(args [][]byte) bool { return equalFold(args[0], "SET") }
 
@@ -69,4 +75,29 @@ func FuzzReader(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Memory for an argument is taken as its bytes come, and a client that has yet to authenticate sends short commands only.
+func TestArgumentsAreBounded(t *testing.T) {
+	k := &keeper{}
+	r := reader{in: bufio.NewReader(strings.NewReader("*2\r\n$3\r\nGET\r\n$8000000\r\nabc")), sink: k}
+	if err := r.next(); !errors.Is(err, io.ErrUnexpectedEOF) || cap(r.buf) > 2*argStep {
+		t.Errorf("%v after %d bytes of memory for 3 of 8,000,000", err, cap(r.buf))
+	}
+	f := func(odd bool, command, want string) {
+		t.Helper()
+		r := reader{in: bufio.NewReader(strings.NewReader(command)), sink: &keeper{odd: odd}}
+		if err := r.next(); fmt.Sprint(err) != want {
+			t.Errorf("before AUTH %v, %.40q: %v; want %s", odd, command, err, want)
+		}
+	}
+	long := strings.Repeat("x", strangerBulk+1)
+	f(true, cmd("AUTH", "user", "password"), "<nil>")
+	f(true, cmd("GET", long[1:]), "<nil>")
+	f(true, cmd("GET", long), "ERR Protocol error: unauthenticated bulk length")
+	f(true, cmd("SET", "k", long), "ERR Protocol error: unauthenticated bulk length")
+	f(true, cmd(strings.Fields(strings.Repeat("x ", 11))...), "ERR Protocol error: unauthenticated multibulk length")
+	f(false, cmd("GET", long), "<nil>")
+	f(false, cmd(strings.Fields(strings.Repeat("x ", 11))...), "<nil>")
+	f(false, cmd("ECHO", strings.Repeat(long, 20)), "<nil>")
 }
