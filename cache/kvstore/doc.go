@@ -16,6 +16,8 @@
 //   - No value is ever seen half written, and no reader ever sees another key's bytes (TestTorture).
 //   - Config.MaxBytes bounds all of it: keys and records have a part of their own. What does not fit, since all that is
 //     left is leased or promised, is refused with ErrFull at Reserve, before a byte of it is read.
+//   - Values that clients have announced and are still sending have half of the memory at most, one alone excepted:
+//     Reserve waits for the others up to 2 s (TestAnnouncedValues).
 //   - Exists, and Get of what is in memory, never wait for anything but a lock of microseconds.
 //
 // # What is behind the memory?

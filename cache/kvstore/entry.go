@@ -22,6 +22,8 @@ type entry struct {
 	passing bool      // it goes when nobody reads it and no promise is on it, as another tier has it
 	put     bool      // a client put it, so a tier that did not take it then is asked again before it is evicted
 	pins    []pin
+
+	announced bool // a client is writing it: its size is part of memory.announced
 }
 
 // pin is a promise to one client that the value will be there.

@@ -117,7 +117,7 @@ func (s *Store) room(ctx context.Context, key string, a Arrival) (r arrival, err
 	tick := time.NewTicker(heapRetry)
 	defer tick.Stop()
 	for {
-		r.filling, err = s.reserve(key, a.Size)
+		r.filling, err = s.reserve(key, a.Size, false)
 		if err == nil {
 			r.filling.entry.expires = a.Expires
 			r.filling.entry.passing = a.Passing

@@ -29,6 +29,7 @@ type memory struct {
 	values              int64 // bytes of values that can be read
 	reserved            int64 // bytes of the arena that values, fillings and what is read of replaced values take
 	fillings, leases    int
+	announced           int64 // bytes of fillings that clients write: of some of them nothing may come
 
 	stuck time.Time // until then there is no victim, as a search has just found
 
@@ -106,7 +107,7 @@ func (m *memory) add(e *entry) {
 		e.pins = append(e.pins, w.pins...)
 		delete(m.wanted, e.key)
 	}
-	m.fillings--
+	m.filled(e)
 	m.entries[e.key] = e
 	m.keys.Put(catalog.Item{Key: e.key, Size: e.size, Expires: e.expires})
 	m.values += e.size
@@ -123,8 +124,17 @@ func (m *memory) add(e *entry) {
 
 // abandon gives up a filling.
 func (m *memory) abandon(e *entry) {
-	m.fillings--
+	m.filled(e)
 	m.free(e)
+}
+
+// filled counts that a filling has ended.
+func (m *memory) filled(e *entry) {
+	m.fillings--
+	if e.announced {
+		m.announced -= e.size
+		e.announced = false
+	}
 }
 
 // drop takes the entry out of the index. Its room is free when nobody reads it.

@@ -31,7 +31,8 @@ type counts struct {
 
 // reasons are the labels of what was refused.
 var reasons = map[error]string{
-	ErrTooLarge: "too_large", ErrKey: "key", ErrFull: "full", ErrQuiet: "quiet", ErrClosed: "closed",
+	ErrTooLarge: "too_large", ErrKey: "key", ErrFull: "full", ErrWriting: "writing",
+	ErrQuiet: "quiet", ErrClosed: "closed",
 }
 
 func (s *Store) count(add func(*counts)) {

@@ -283,16 +283,31 @@ func (s *Store) delete(key string, reach Reach) bool {
 }
 
 // Reserve takes room for a value of a known size, which the caller fills and then commits or aborts. Until then the key
-// has the value that it had. Its error is one of Err....
+// has the value that it had. While other clients are sending half of what there is room for, it waits for one of them,
+// up to writingWait. Its error is one of Err....
 func (s *Store) Reserve(key string, size int64) (*Filling, error) {
-	f, err := s.reserve(key, size)
+	f, err := s.reserve(key, size, true)
+	for end := time.Now().Add(writingWait); err == ErrWriting && time.Now().Before(end); {
+		time.Sleep(writingRetry)
+		f, err = s.reserve(key, size, true)
+	}
 	if err != nil {
 		s.count(func(n *counts) { n.refused[err]++ })
 	}
 	return f, err
 }
 
-func (s *Store) reserve(key string, size int64) (*Filling, error) {
+const (
+	// writingShare of the arena is for values that clients are sending; one value alone may be larger. Who announces
+	// values and sends none of them would evict all that is there.
+	writingShare = 2
+
+	writingWait  = 2 * time.Second // redis-py gives a SET up after five
+	writingRetry = 5 * time.Millisecond
+)
+
+// reserve is Reserve without a wait; announced = a client sends the value.
+func (s *Store) reserve(key string, size int64, announced bool) (*Filling, error) {
 	switch {
 	case key == "" || len(key) > MaxKey:
 		return nil, ErrKey
@@ -308,9 +323,16 @@ func (s *Store) reserve(key string, size int64) (*Filling, error) {
 	case now.Before(s.quietUntil):
 		return nil, ErrQuiet
 	}
+	if n := s.memory.announced; announced && n > 0 && n+size > s.memory.arena.Space.Size()/writingShare {
+		return nil, ErrWriting
+	}
 	e := s.memory.reserve(key, size, now)
 	if e == nil {
 		return nil, ErrFull
+	}
+	if announced {
+		e.announced = true
+		s.memory.announced += size
 	}
 	return &Filling{store: s, entry: e}, nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
@@ -75,6 +76,34 @@ func get(s *Store, key string, owner netip.Addr, text int) (string, int) {
 		}
 	}
 	return string(one), len(b)
+}
+
+// Values that clients announce and do not send take half of the memory at most, and others wait for that a while. One
+// alone may be larger.
+func TestAnnouncedValues(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, Config{MaxBytes: 8 << 20})
+		for i := range 7 {
+			must(t, put(s, fmt.Sprint("k", i), "x", 1<<20, Terms{}))
+		}
+		one, err := s.Reserve("one", 1<<20)
+		must(t, err)
+		start := time.Now()
+		if _, err := s.Reserve("two", 4<<20); err != ErrWriting || time.Since(start) < writingWait {
+			t.Errorf("after %s: %v; want %v after %s", time.Since(start), err, ErrWriting, writingWait)
+		}
+		if n := s.Stats(); n.Entries < 6 || n.Refused["writing"] != 1 {
+			t.Errorf("%d of 7 values are left; %v were refused", n.Entries, n.Refused)
+		}
+		time.AfterFunc(time.Second, one.Abort)
+		all, err := s.Reserve("all", 7<<20)
+		must(t, err)
+		all.Commit(Terms{})
+		_, more := get(s, "all", nobody, 1)
+		if more != 7<<20 || s.memory.announced != 0 {
+			t.Errorf("%d bytes are there, %d are announced", more, s.memory.announced)
+		}
+	})
 }
 
 func must(t testing.TB, err error) {

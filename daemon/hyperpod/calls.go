@@ -60,6 +60,11 @@ func (s *Server) put(r *fasthttp.RequestCtx, bucket, rawKey string) {
 		r.SetStatusCode(http.StatusConflict)
 		return
 	}
+	first, err := s.firstPiece(r, length)
+	if err != nil {
+		s.broken(r, err, length)
+		return
+	}
 	f, err := s.config.Store.Reserve(key, length)
 	if err != nil {
 		s.config.Log.Debug("the KV cache refused a value", "client", r.RemoteAddr(), "reason", err)
@@ -69,14 +74,9 @@ func (s *Server) put(r *fasthttp.RequestCtx, bucket, rawKey string) {
 		s.fail(r, statusOf(err), err.Error())
 		return
 	}
-	if err := s.fill(r, f.Pieces()); err != nil {
+	if err := s.fill(r, f.Pieces(), first, length); err != nil {
 		f.Abort()
-		r.SetConnectionClose() // nobody waits for the rest
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			s.counts.stalled.Add(1)
-			s.config.Log.Warn("a worker stopped in the middle of a value", "client", r.RemoteAddr(), "bytes", length)
-		}
-		s.fail(r, http.StatusBadRequest, "the body is shorter than its Content-Length")
+		s.broken(r, err, length)
 		return
 	}
 	if !f.Commit(kvstore.Terms{When: kvstore.IfAbsent}) {
@@ -93,7 +93,7 @@ func statusOf(why error) int {
 		return http.StatusRequestEntityTooLarge
 	case errors.Is(why, kvstore.ErrKey):
 		return http.StatusBadRequest
-	case errors.Is(why, kvstore.ErrFull):
+	case errors.Is(why, kvstore.ErrFull), errors.Is(why, kvstore.ErrWriting):
 		return http.StatusInsufficientStorage
 	}
 	return http.StatusServiceUnavailable
@@ -102,12 +102,40 @@ func statusOf(why error) int {
 // readPiece bounds the bytes of a value that one system call reads, as at the Redis door.
 const readPiece = 128 << 10
 
-// fill reads the body. A worker has pieceTime for each piece: the room that it fills is nobody else's meanwhile.
-func (s *Server) fill(r *fasthttp.RequestCtx, pieces [][]byte) error {
+// leastRate is how many bytes a second a worker must send of a value, over all of it and after pieceTime.
+const leastRate = 1 << 20
+
+// firstRoom is how much of a value must have come before room is reserved for it.
+const firstRoom = 8 << 10
+
+// firstPiece reads the first piece of a body.
+func (s *Server) firstPiece(r *fasthttp.RequestCtx, length int64) ([]byte, error) {
+	if length == 0 {
+		return nil, nil // there may be no stream
+	}
+	if err := r.Conn().SetReadDeadline(time.Now().Add(pieceTime)); err != nil {
+		return nil, err
+	}
+	first := make([]byte, min(length, firstRoom))
+	n, err := io.ReadFull(r.RequestBodyStream(), first)
+	s.counts.put.Add(uint64(n))
+	return first, err
+}
+
+// fill puts the first piece and the rest of the body into their place. A worker has pieceTime for each piece, and the
+// time of leastRate for all: the room that it fills is nobody else's meanwhile.
+func (s *Server) fill(r *fasthttp.RequestCtx, pieces [][]byte, first []byte, length int64) error {
 	conn, body := r.Conn(), r.RequestBodyStream()
+	due := time.Now().Add(pieceTime + time.Duration(length/leastRate)*time.Second)
 	for _, p := range pieces {
+		n := copy(p, first)
+		first, p = first[n:], p[n:]
 		for len(p) > 0 {
-			if err := conn.SetReadDeadline(time.Now().Add(pieceTime)); err != nil {
+			next := time.Now().Add(pieceTime)
+			if due.Before(next) {
+				next = due
+			}
+			if err := conn.SetReadDeadline(next); err != nil {
 				return err
 			}
 			n, err := body.Read(p[:min(len(p), readPiece)])
@@ -119,6 +147,16 @@ func (s *Server) fill(r *fasthttp.RequestCtx, pieces [][]byte) error {
 		}
 	}
 	return nil
+}
+
+// broken answers a value of which not all came. Nobody waits for the rest.
+func (s *Server) broken(r *fasthttp.RequestCtx, err error, length int64) {
+	r.SetConnectionClose()
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		s.counts.stalled.Add(1)
+		s.config.Log.Warn("a worker stopped in the middle of a value", "client", r.RemoteAddr(), "bytes", length)
+	}
+	s.fail(r, http.StatusBadRequest, "the body is shorter than its Content-Length")
 }
 
 // drain reads a body that nobody wants, so that the connection can be used again.

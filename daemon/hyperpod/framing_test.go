@@ -160,7 +160,7 @@ func TestCloseEndsAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	io.WriteString(c, "PUT /v1/kv/b/half HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\nhalf")
+	io.WriteString(c, "PUT /v1/kv/b/half HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n"+strings.Repeat("half", firstRoom/4))
 	await(t, "the value's room is taken", func() bool { return store.Stats().Fillings == 1 })
 	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
 	defer cancel()

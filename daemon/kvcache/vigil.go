@@ -36,6 +36,8 @@ var remedies = map[string]string{
 	"key": "a client sends no key or one of over 4096 bytes: no LMCache does",
 	"full": "all that is there is being read or promised to clients for up to 30 s: enlarge kv_cache.max_bytes, or have " +
 		"fewer workers use it",
+	"writing": "clients announce more values at a time than half of kv_cache.max_bytes has room for: enlarge it, or " +
+		"find out who opens a SET or a PUT and sends nothing",
 	"quiet": "workers still have the last process's shared memory mapped: it ends by itself half a minute after the start",
 }
 

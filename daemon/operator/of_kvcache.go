@@ -23,8 +23,8 @@ var ofKVCache = []reading[kvcache.Stats]{
 	total("kv_puts_total", "Values put into the KV cache.", nil,
 		func(s kvcache.Stats) float64 { return float64(s.Store.Puts) }),
 	newReading(metric{name: "kv_refused_total",
-		help: "Values that the KV cache refused: too large, a key too long, or all " +
-			"that is left is being read or promised (full).", kind: isCounter, labels: []string{"reason"}},
+		help: "Values that the KV cache refused: too large, a key too long, or all that is left is being read or promised " +
+			"(full), or clients are sending as much as half of it (writing).", kind: isCounter, labels: []string{"reason"}},
 		func(s kvcache.Stats, send func(float64, ...string)) {
 			for reason, n := range s.Store.Refused {
 				send(float64(n), reason)

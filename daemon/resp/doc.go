@@ -27,7 +27,8 @@
 // # What may a client that means harm take?
 //
 // Memory for a command's arguments as their bytes come, 8 MiB a connection; before AUTH ten arguments of 16 KiB, as in
-// Redis (TestArgumentsAreBounded).
+// Redis (TestArgumentsAreBounded). Room for a value when 8 KiB of it have come, and half of the memory for all that is
+// being sent (TestAnnouncedBodies). A command must have come in 30 s and a second for each MiB (TestSlowBodies).
 //
 // # Why by hand?
 //

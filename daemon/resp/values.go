@@ -42,7 +42,7 @@ func runSet(c *conn, args [][]byte) error {
 // refusal is the error of a value that is not taken. OOM is what clients of Redis know for a cache without room.
 func refusal(why error) string {
 	switch why {
-	case kvstore.ErrFull, kvstore.ErrQuiet:
+	case kvstore.ErrFull, kvstore.ErrWriting, kvstore.ErrQuiet:
 		return "OOM command not allowed: " + why.Error()
 	}
 	return "ERR " + why.Error()
