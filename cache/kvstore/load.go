@@ -55,7 +55,7 @@ func (s *Store) load(ctx context.Context, f flight, owner netip.Addr) (l *Lease,
 		}
 		r, lead := s.loads.join(f)
 		if lead {
-			return s.lead(ctx, f, r, owner)
+			return s.leadWithin(ctx, f, r, owner)
 		}
 		select {
 		case <-r.done:
@@ -66,6 +66,33 @@ func (s *Store) load(ctx context.Context, f flight, owner netip.Addr) (l *Lease,
 			return nil, -1
 		}
 		// What memory need not keep may have left it again, with the reader who got it: read it once more.
+	}
+}
+
+// leadWithin is lead for a caller who leaves when ctx ends. The read goes on: others may wait for it too.
+func (s *Store) leadWithin(ctx context.Context, f flight, r *read, owner netip.Addr) (*Lease, int) {
+	if ctx.Done() == nil {
+		return s.lead(ctx, f, r, owner)
+	}
+	type outcome struct {
+		lease *Lease
+		from  int
+	}
+	ended := make(chan outcome, 1)
+	go func() {
+		l, from := s.lead(ctx, f, r, owner)
+		ended <- outcome{l, from}
+	}()
+	select {
+	case o := <-ended:
+		return o.lease, o.from
+	case <-ctx.Done():
+		go func() {
+			if o := <-ended; o.lease != nil {
+				o.lease.Release()
+			}
+		}()
+		return nil, -1
 	}
 }
 

@@ -55,6 +55,10 @@ func (s *Server) put(r *fasthttp.RequestCtx, bucket, rawKey string) {
 		s.fail(r, http.StatusLengthRequired, "send Content-Length: room is taken before the value is read")
 		return
 	}
+	if length == 0 {
+		s.fail(r, http.StatusBadRequest, "the value is empty: a lease of it would be a miss, and it would keep its key")
+		return
+	}
 	if s.config.Store.Exists(key, nobody, 0) {
 		s.drain(r)
 		r.SetStatusCode(http.StatusConflict)
@@ -110,9 +114,6 @@ const firstRoom = 8 << 10
 
 // firstPiece reads the first piece of a body.
 func (s *Server) firstPiece(r *fasthttp.RequestCtx, length int64) ([]byte, error) {
-	if length == 0 {
-		return nil, nil // there may be no stream
-	}
 	if err := r.Conn().SetReadDeadline(time.Now().Add(pieceTime)); err != nil {
 		return nil, err
 	}
@@ -179,8 +180,10 @@ type offset struct {
 	Len    int64 `json:"len"`
 }
 
-// lease answers where the value lies. An answer without offsets would be a miss that LMCache never releases: a value of
-// no bytes, or one that is not in the segment, is a plain miss.
+// lease answers where the value lies. LMCache looks a key up by a lease that it releases at once, one key after the
+// other, and reads it by another: what is neither on this machine nor known to be in L2 is a miss that waits for no
+// network. An answer without offsets would be a miss that LMCache never releases: a value that is not in the segment is
+// a plain miss.
 func (s *Server) lease(r *fasthttp.RequestCtx, bucket, rawKey string) {
 	key, err := keyOf(bucket, rawKey)
 	if err != nil {
@@ -192,7 +195,12 @@ func (s *Server) lease(r *fasthttp.RequestCtx, bucket, rawKey string) {
 		s.fail(r, http.StatusBadRequest, "ttl_s is to be seconds, above zero and at most "+MaxLease.String())
 		return
 	}
-	l := s.config.Store.Get(context.Background(), key, nobody)
+	var l *kvstore.Lease
+	if s.config.Store.Exists(key, nobody, 0) {
+		ctx, cancel := context.WithTimeout(context.Background(), waitOf(string(r.QueryArgs().Peek("timeout_ms"))))
+		defer cancel()
+		l = s.config.Store.Get(ctx, key, nobody)
+	}
 	if l == nil || len(l.Extents()) == 0 {
 		if l != nil {
 			l.Release()
@@ -214,6 +222,18 @@ func (s *Server) lease(r *fasthttp.RequestCtx, bucket, rawKey string) {
 	s.counts.hits.Add(1)
 	s.counts.leased.Add(uint64(l.Size()))
 	answer(r, http.StatusOK, g)
+}
+
+// longestWait is LMCache's default for a lease to be answered.
+const longestWait = 5 * time.Second
+
+// waitOf reads timeout_ms: for how long the worker waits.
+func waitOf(text string) time.Duration {
+	ms, err := strconv.Atoi(text)
+	if err != nil || ms <= 0 || ms > int(longestWait.Milliseconds()) {
+		return longestWait
+	}
+	return time.Duration(ms) * time.Millisecond
 }
 
 // lifeOf reads ttl_s; LMCache's default where there is none.

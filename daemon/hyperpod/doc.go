@@ -11,8 +11,12 @@
 //	DELETE /v1/kv/{bucket}/{key}/leases/{id}      the same, before LMCache 0.3.10
 //
 // The value's bytes are the pieces of /dev/shm/NAME at those offsets, in order. {key} has slashes of its own,
-// escaped: the path is split before it is unescaped. A miss is answered at once; the protocol would let us hold it
-// for timeout_ms. TestRecorded replays what the three versions sent.
+// escaped: the path is split before it is unescaped. A PUT of no bytes is answered 400. TestRecorded replays what the
+// three versions sent.
+//
+// A miss is answered at once. LMCache looks keys up by leases that it releases at once, one after the other until the
+// first miss, and reads by another lease. So what this daemon does not know L2 to have is asked of no server, but in
+// the background; what it knows is fetched, for timeout_ms at most (TestLookups).
 //
 // # What does a lease do?
 //

@@ -85,8 +85,8 @@ func TestFraming(t *testing.T) {
 	f("no HTTP", "SET k v\r\n\r\n", 400)
 	f("lines without CR", "POST /v1/kv/b/none/leases HTTP/1.1\nHost: a\n\n", 400)
 	f("PUT without a length", "PUT /v1/kv/b/nothing HTTP/1.1\r\nHost: a\r\n\r\n"+
-		"PUT /v1/kv/b/nothing HTTP/1.1\r\nHost: a\r\n\r\n"+miss, 200, 409, 404)
-	if n := store.Stats(); n.Fillings != 0 || n.Entries != 2 {
+		"PUT /v1/kv/b/nothing HTTP/1.1\r\nHost: a\r\n\r\n"+miss, 400, 400, 404)
+	if n := store.Stats(); n.Fillings != 0 || n.Entries != 1 {
 		t.Errorf("left behind: %+v", n)
 	}
 }

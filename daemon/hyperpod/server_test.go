@@ -33,12 +33,18 @@ type worker struct {
 // serve starts a door on port 0 over a segment of its own.
 func serve(t testing.TB, maxBytes int64) (*Server, *kvstore.Store, *worker) {
 	t.Helper()
+	return serveOver(t, maxBytes, nil)
+}
+
+// serveOver is serve with a tier behind the memory.
+func serveOver(t testing.TB, maxBytes int64, far kvstore.Backing) (*Server, *kvstore.Store, *worker) {
+	t.Helper()
 	if _, err := os.Stat("/dev/shm"); err != nil {
 		t.Skip("SKIPPED: there is no /dev/shm, so nothing of the HyperPod door is tested here")
 	}
 	name := fmt.Sprintf("warmpath-test-%d-%s", os.Getpid(), strings.ReplaceAll(t.Name(), "/", "-"))
 	quiet := slog.New(slog.DiscardHandler)
-	store, err := kvstore.Open(kvstore.Config{MaxBytes: maxBytes, Segment: name, Log: quiet})
+	store, err := kvstore.Open(kvstore.Config{MaxBytes: maxBytes, Segment: name, Far: far, Log: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,8 +140,8 @@ func TestCalls(t *testing.T) {
 	f(409, "PUT", "/v1/kv/lmcache/a%2Fb@1", value)
 	f(200, "PUT", "/v1/kv/lmcache/a%2Fb%25al%20ice%2F%C3%A9", []byte("x"))
 	f(200, "PUT", "/v1/kv/other/a%2Fb@1", []byte("another bucket's"))
-	f(200, "PUT", "/v1/kv/lmcache/empty", nil)
-	f(404, "POST", "/v1/kv/lmcache/empty/leases", nil)
+	f(400, "PUT", "/v1/kv/lmcache/empty", nil)
+	f(200, "PUT", "/v1/kv/lmcache/empty", []byte("not empty")) // the key is not taken
 	f(404, "PUT", "/v1/kv/lmcache/a/b@1", value)
 	f(404, "GET", "/", nil)
 	f(405, "GET", "/v1/kv/lmcache/x", nil)

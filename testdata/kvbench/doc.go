@@ -11,9 +11,9 @@
 // each of its values goes to another process, as with Redis. A put returns when L2 has the value; cpu_us is of the
 // daemon and of what is behind it.
 //
-// With -stall it measures how long EXISTS, and requests through the router, take while a Redis behind the daemon is
-// stopped for 30 s, flushed and killed: 99 of 100 EXISTS within a millisecond. An idle redis-server gets the same
-// commands beside it: its times are the machine's own.
+// With -stall it measures how long EXISTS, leases of keys that are nowhere, and requests through the router take while
+// a Redis behind the daemon is stopped for 30 s, flushed and killed: 99 of 100 lookups within a millisecond. An idle
+// redis-server gets the same EXISTS beside it: its times are the machine's own.
 //
 // A figure is the middle of the rounds, and the ratio that of the rounds' own ratios, as machines are noisy. The
 // client's part, two system calls a command and a copy of the value, is the same for both and counts in. limit_GBps is

@@ -33,6 +33,7 @@ const (
 // stall is a daemon over a Redis that gets into trouble under load. Its memory has room for a quarter of the values.
 type stall struct {
 	redis, ours *server
+	pod         string  // host:port of the HyperPod door
 	idle        *server // a Redis that gets only the same EXISTS: how long the machine itself makes them wait
 	route       string  // URL of a completion
 
@@ -126,12 +127,14 @@ func (s *stall) start(bin, dir string) (err error) {
 	go func() { _ = http.Serve(worker, http.HandlerFunc(complete)) }()
 	front := proc.FreeAddr()
 	addr := proc.FreeAddr()
+	s.pod = proc.FreeAddr()
 	s.route = "http://" + front + "/v1/completions"
 	file := filepath.Join(dir, "stall.toml")
 	text := fmt.Sprintf("[server]\nlisten = '%s'\nadmin = '127.0.0.1:0'\nlog_level = 'error'\n"+
-		"[kv_cache]\nmax_bytes = %d\nresp = '%s'\n[kv_cache.l2]\nenabled = true\nbackend = 'redis'\nurl = 'redis://%s'\n"+
+		"[kv_cache]\nmax_bytes = %d\nresp = '%s'\nhyperpod = '%s'\nsegment = 'kvbench-stall-%d'\n"+
+		"[kv_cache.l2]\nenabled = true\nbackend = 'redis'\nurl = 'redis://%s'\n"+
 		"[[pools]]\nmodels = ['*']\nworkers = [{ url = 'http://%s' }]\n",
-		front, stallMemory, addr, s.redis.addr, worker.Addr())
+		front, stallMemory, addr, s.pod, os.Getpid(), s.redis.addr, worker.Addr())
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return err
 	}
@@ -197,7 +200,7 @@ func (s *stall) play(phases []phase) error {
 		func(ctx context.Context) error { return s.askExists(ctx, exists) },
 		func(ctx context.Context) error { return s.askExists(ctx, existsNative) },
 		func(ctx context.Context) error { return s.askExists(ctx, existsIdle) },
-		s.readAndWrite, s.askRoute,
+		s.readAndWrite, s.askRoute, s.askLease,
 	}
 	ended := make(chan error, len(askers))
 	for _, f := range askers {
@@ -301,6 +304,34 @@ func (s *stall) readAndWrite(ctx context.Context) error {
 	return nil
 }
 
+// noLease is what looks a key up at the HyperPod door that is nowhere.
+const noLease = "a lease of a key that is nowhere"
+
+// askLease asks for leases of keys that no tier has: LMCache's lookups end with one.
+func (s *stall) askLease(ctx context.Context) error {
+	c, err := newAsker(s.pod, false)
+	if err != nil {
+		return err
+	}
+	defer c.conn.Close()
+	fd, err := c.block()
+	if err != nil {
+		return err
+	}
+	r := &reader{fd: fd, in: make([]byte, 16<<10)}
+	defer r.close()
+	for ctx.Err() == nil {
+		path := fmt.Sprintf("/v1/kv/kvbench/none%d/leases?ttl_s=30", rand.IntN(1<<20))
+		start := time.Now()
+		if _, err := r.ask("POST", path, nil, http.StatusNotFound); err != nil {
+			return fmt.Errorf("a lease: %w", err)
+		}
+		s.note(noLease, start)
+		time.Sleep(500 * time.Microsecond)
+	}
+	return nil
+}
+
 // askRoute sends completions through the router.
 func (s *stall) askRoute(ctx context.Context) error {
 	for ctx.Err() == nil {
@@ -323,12 +354,13 @@ func (s *stall) askRoute(ctx context.Context) error {
 
 // lines makes the output of the times.
 func (s *stall) lines() (all []waits) {
-	most := map[string]time.Duration{exists: existsMost, existsNative: existsMost,
+	most := map[string]time.Duration{exists: existsMost, existsNative: existsMost, noLease: existsMost,
 		"a completion, with its worker's time": routeMost}
+	asked := []string{exists, existsNative, existsIdle, noLease, "a completion, with its worker's time", "GET"}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, name := range s.names {
-		for _, what := range []string{exists, existsNative, existsIdle, "a completion, with its worker's time", "GET"} {
+		for _, what := range asked {
 			list := slices.Sorted(slices.Values(s.times[name][what]))
 			if len(list) == 0 {
 				continue

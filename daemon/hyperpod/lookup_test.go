@@ -1,0 +1,49 @@
+package hyperpod
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/warmpath/warmpath/cache/kvstore"
+)
+
+// hanging is a tier behind that knows one key, and whose server does not answer for it.
+type hanging struct{ asked, gets atomic.Int64 }
+
+func (h *hanging) Exists(key string, _ time.Time) bool { h.asked.Add(1); return key == "h\x01bknown" }
+
+func (h *hanging) Get(ctx context.Context, _ string, _ kvstore.Place) (bool, error) {
+	h.gets.Add(1)
+	select {
+	case <-ctx.Done():
+	case <-time.After(3 * time.Second):
+	}
+	return false, nil
+}
+
+func (h *hanging) Put(string, time.Time, *kvstore.Lease) (<-chan struct{}, bool) { return nil, false }
+func (h *hanging) Delete(string) bool                                            { return false }
+
+// TestLookups: a lease of what L2 is not known to have is a miss at once, and no server is asked; one of what it has
+// waits for as long as the worker does.
+func TestLookups(t *testing.T) {
+	far := &hanging{}
+	_, _, w := serveOver(t, 16<<20, far)
+	start := time.Now()
+	for range 10 {
+		if status, _ := w.do("POST", "/v1/kv/b/unknown/leases?timeout_ms=5000&ttl_s=30.0", nil); status != 404 {
+			t.Errorf("a lease of an unknown key answers %d; want 404", status)
+		}
+	}
+	if n := far.gets.Load(); n != 0 || far.asked.Load() == 0 || time.Since(start) > time.Second {
+		t.Errorf("ten misses took %s and %d reads of the servers", time.Since(start), n)
+	}
+	start = time.Now()
+	status, _ := w.do("POST", "/v1/kv/b/known/leases?timeout_ms=200&ttl_s=30.0", nil)
+	if took := time.Since(start); status != 404 || far.gets.Load() != 1 || took < 200*time.Millisecond || took > 2*time.Second {
+		t.Errorf("a lease of what does not come answers %d after %s, %d reads; want 404 after 200 ms", status, took,
+			far.gets.Load())
+	}
+}
