@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/cache/kvstore"
+	"github.com/warmpath/warmpath/cache/kvstore/arena"
 	"github.com/warmpath/warmpath/cache/kvstore/catalog"
 	"github.com/warmpath/warmpath/cache/kvstore/chunks"
 	"github.com/warmpath/warmpath/cache/kvstore/remote"
@@ -92,6 +93,11 @@ type Stats struct {
 func open(c Config) (*Cache, error) {
 	k := &Cache{log: c.Log}
 	k.life, k.end = context.WithCancel(context.Background())
+	own := ""
+	if c.HyperPod != "" {
+		own = c.Segment
+	}
+	arena.RemoveOrphans(own, c.Log)
 	if c.RESP == "" && c.HyperPod == "" {
 		return k, nil
 	}

@@ -25,5 +25,8 @@
 // has, Close removes both names, and a start with another size makes the segment anew. The kernel knows who has it: it
 // grants a write lease (fcntl F_SETLEASE) on a file that nobody else has open or mapped.
 //
+// A daemon that is killed leaves its segment. Its next start takes that up; a start with another name, or without a
+// segment, gives it back, unless somebody has it (TestOrphans).
+//
 // golang.org/x/sys is the Go project's, BSD-3-Clause: syscall has no fallocate, flock with errors by name, or linkat.
 package arena

@@ -5,6 +5,7 @@ package arena
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"runtime"
 )
 
@@ -19,6 +20,9 @@ type segment struct {
 	mem      []byte
 	attached bool
 }
+
+// RemoveOrphans does nothing: there are no segments here.
+func RemoveOrphans(string, *slog.Logger) {}
 
 func openSegment(c Config, _ int64) (*segment, error) {
 	return nil, fmt.Errorf("arena: segment %q: memory shared with workers needs Linux; this is %s", c.Segment,

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -81,13 +82,19 @@ func (s *segment) open(mode os.FileMode, size int64) error {
 
 // lock opens the keeper, made now if need be, and locks its inode against other daemons.
 func (s *segment) lock(mode os.FileMode) error {
-	for range 10 { // a daemon that closes deletes the file that we have just opened
+	for try := range 10 { // a daemon that closes deletes the file that we have just opened
 		fd, err := unix.Open(s.keeper, unix.O_RDWR|unix.O_CREAT|unix.O_CLOEXEC|unix.O_NOFOLLOW, uint32(mode.Perm()))
 		if err != nil {
 			return fmt.Errorf("%s cannot be opened: %w", s.keeper, err)
 		}
 		s.fd = fd
 		err = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
+		if errors.Is(err, unix.EWOULDBLOCK) && try < 2 { // another start looks whether it is an orphan
+			unix.Close(fd)
+			s.fd = -1
+			time.Sleep(lookAgain)
+			continue
+		}
 		if errors.Is(err, unix.EWOULDBLOCK) {
 			return ErrHeld
 		}
@@ -103,6 +110,9 @@ func (s *segment) lock(mode os.FileMode) error {
 	}
 	return fmt.Errorf("%s is deleted again and again; who does it?", s.keeper)
 }
+
+// lookAgain is more than RemoveOrphans holds a lock for.
+const lookAgain = 5 * time.Millisecond
 
 // checkOwner refuses a file that another user has prepared: /dev/shm is open to all.
 func (s *segment) checkOwner() error {

@@ -2,6 +2,8 @@ package arena
 
 import (
 	"bufio"
+	"bytes"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -10,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // name returns one that no other test has, and deletes what is left of it.
@@ -137,6 +141,49 @@ func TestSegmentOutlivesARestart(t *testing.T) {
 	}
 	if kept, err := a.Close(); kept || err != nil {
 		t.Errorf("Close = %v, %v", kept, err)
+	}
+}
+
+// What a killed daemon has left goes with the next start of any other; what somebody has does not.
+func TestOrphans(t *testing.T) {
+	was := shmDir
+	defer func() { shmDir = was }()
+	shmDir = filepath.Join(was, name(t))
+	if err := os.Mkdir(shmDir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(shmDir)
+	kill := func(a *Arena) {
+		if err := errors.Join(unix.Munmap(a.segment.mem), unix.Close(a.segment.fd)); err != nil {
+			t.Error(err)
+		}
+	}
+	kill(open(t, Config{Bytes: PageSize, Segment: "killed"}))
+	kill(open(t, Config{Bytes: PageSize, Segment: "own"}))
+	kill(open(t, Config{Bytes: PageSize, Segment: "mapped"}))
+	kill(open(t, Config{Bytes: PageSize, Segment: "renamed"}))
+	os.Remove(filepath.Join(shmDir, "renamed"))
+	os.WriteFile(filepath.Join(shmDir, "renamed"), []byte("somebody's"), 0o600)
+	serving := open(t, Config{Bytes: PageSize, Segment: "serving"})
+	worker, err := os.OpenFile(filepath.Join(shmDir, "mapped"), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	RemoveOrphans("own", slog.New(slog.NewTextHandler(&log, nil)))
+	for file, want := range map[string]bool{"killed": false, ".killed.warmpath": false, "own": true, ".own.warmpath": true,
+		"mapped": true, ".mapped.warmpath": true, "serving": true, ".serving.warmpath": true, "renamed": true,
+		".renamed.warmpath": false} {
+		if got := inode(t, file) != 0; got != want {
+			t.Errorf("%s is there: %v; want %v", file, got, want)
+		}
+	}
+	if got := strings.Count(log.String(), "was given back"); got != 2 {
+		t.Errorf("%d lines tell of it; want 2: %s", got, &log)
+	}
+	worker.Close()
+	if _, err := serving.Close(); err != nil {
+		t.Error(err)
 	}
 }
 
