@@ -193,6 +193,7 @@ func (k *Cache) openRESP(c Config) error {
 	if c.L2 != nil && c.L2.Redis == nil {
 		rc.Peer = remote.PeerName
 		rc.Hear = k.far.remote.Hear
+		rc.Member = k.far.mayBeMember
 	}
 	if c.TLSCert != "" {
 		pair, err := tls.LoadX509KeyPair(c.TLSCert, c.TLSKey)

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/warmpath/warmpath/cache/kvstore/remote"
@@ -49,6 +50,7 @@ type far struct {
 	remote    *remote.Remote
 	discovery *discover.Discovery[member] // nil = it is no pool
 	members   Members                     // as they were configured last
+	current   atomic.Pointer[[]string]    // the members' addresses, HOST:PORT
 }
 
 // member is the address of a daemon of the pool.
@@ -134,7 +136,39 @@ func (f *far) take(m Members) []string {
 	}
 	ctx, cancel := context.WithTimeout(f.life, resolveTime)
 	defer cancel()
-	return texts(f.discovery.Take(ctx, s))
+	return f.note(texts(f.discovery.Take(ctx, s)))
+}
+
+// note keeps the addresses of the members, for mayBeMember.
+func (f *far) note(members []string) []string {
+	f.current.Store(&members)
+	return members
+}
+
+// mayBeMember reports whether an address is a member's or this machine's own. It asks DNS for the names of members.
+func (f *far) mayBeMember(a netip.Addr) bool {
+	if a.IsLoopback() || addressesHere(f.log)[a] {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(f.life, resolveTime)
+	defer cancel()
+	for _, m := range *f.current.Load() {
+		host, _, err := net.SplitHostPort(m)
+		if err != nil {
+			continue
+		}
+		if ip, err := netip.ParseAddr(host); err == nil {
+			if ip.Unmap() == a {
+				return true
+			}
+			continue
+		}
+		all, _ := net.DefaultResolver.LookupNetIP(ctx, "ip", host) // a name that is none has no address
+		if slices.ContainsFunc(all, func(ip netip.Addr) bool { return ip.Unmap() == a }) {
+			return true
+		}
+	}
+	return false
 }
 
 // setMembers takes over what a configuration says that was read again.
@@ -148,7 +182,7 @@ func (f *far) setMembers(m Members) {
 // changed takes over what DNS says.
 func (f *far) changed(members []member) {
 	f.log.Info("the members of the KV cache's pool are others now", "members", members)
-	f.remote.SetMembers(texts(members))
+	f.remote.SetMembers(f.note(texts(members)))
 }
 
 // resolveTime bounds the first question to DNS. It is asked again and again.

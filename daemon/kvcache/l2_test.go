@@ -1,6 +1,8 @@
 package kvcache
 
 import (
+	"context"
+	"log/slog"
 	"net/netip"
 	"os"
 	"testing"
@@ -24,4 +26,20 @@ func TestSelf(t *testing.T) {
 	f(host+":6380", ":6380", true)
 	f("other:6380", ":6380", false)
 	f("10.0.0.1", ":6380", false)
+}
+
+// TestMayBeMember: whose address is a member's, by its number or by a name.
+func TestMayBeMember(t *testing.T) {
+	f := &far{life: context.Background(), log: slog.New(slog.DiscardHandler)}
+	f.note([]string{"10.0.0.1:6380", "[fd00::1]:6380", "localhost:6380", "no port"})
+	for addr, want := range map[string]bool{"10.0.0.1": true, "fd00::1": true, "127.0.0.1": true, "10.0.0.2": false} {
+		if got := f.mayBeMember(netip.MustParseAddr(addr)); got != want {
+			t.Errorf("%s may be a member: %v", addr, got)
+		}
+	}
+	for addr := range addressesHere(f.log) {
+		if !f.mayBeMember(addr) {
+			t.Errorf("%s of this machine may be no member", addr)
+		}
+	}
 }

@@ -200,7 +200,9 @@ func runHello(c *conn, args [][]byte) error {
 			}
 			i += 3
 		case equalFold(args[i], "SETNAME") && i+1 < len(args):
-			c.call(string(args[i+1]))
+			if !c.call(string(args[i+1])) {
+				return nil
+			}
 			i += 2
 		default:
 			c.failed("ERR Syntax error in HELLO option '" + printable(args[i]) + "'")
@@ -278,8 +280,9 @@ func runClient(c *conn, args [][]byte) error {
 	case equalFold(sub, "GETNAME") && len(args) == 2:
 		c.out.bulk(c.name)
 	case equalFold(sub, "SETNAME") && len(args) == 3:
-		c.call(string(args[2]))
-		c.out.ok()
+		if c.call(string(args[2])) {
+			c.out.ok()
+		}
 	default:
 		c.failed("ERR unknown subcommand '" + printable(sub) + "'. Try CLIENT HELP.")
 	}

@@ -234,15 +234,28 @@ func (c *conn) abort() {
 	c.refused = nil
 }
 
-// call takes the name that a client gives itself.
-func (c *conn) call(name string) {
-	c.name = name
-	c.peer = c.server.config.Peer != "" && name == c.server.config.Peer
+// call takes the name that a client gives itself. A daemon of the same pool is known by it, and all keys are open to
+// that. false = this client says so and may not: it got an error, so that no member's keys stand among a client's.
+func (c *conn) call(name string) bool {
+	peer := c.server.config.Peer != "" && name == c.server.config.Peer
+	if peer && !c.mayBePeer() {
+		c.server.warnOfStranger(c.owner)
+		c.failed("NOPERM this is the name of a daemon of the pool: set kv_cache.password_file, or connect from the " +
+			"address of a member")
+		return false
+	}
 	reach := kvstore.Everywhere
-	if c.peer {
+	if peer {
 		reach = kvstore.Here
 	}
-	c.view = kvstore.NewView(c.server.config.Store, reach)
+	c.name, c.peer, c.view = name, peer, kvstore.NewView(c.server.config.Store, reach)
+	return true
+}
+
+// mayBePeer reports whether the client has given the password, or where there is none has the address of a member.
+func (c *conn) mayBePeer() bool {
+	s := &c.server.config
+	return c.authorized && (s.Password != "" || s.Member != nil && s.Member(c.owner))
 }
 
 // key is the store's name of a client's key: databases are namespaces. "r" is the door's.

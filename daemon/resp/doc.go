@@ -30,6 +30,9 @@
 // Redis (TestArgumentsAreBounded). Room for a value when 8 KiB of it have come, and half of the memory for all that is
 // being sent (TestAnnouncedBodies). A command must have come in 30 s and a second for each MiB (TestSlowBodies).
 //
+// The name of a daemon of the pool opens all keys, so it is refused to who neither has the password nor, where there is
+// none, comes from a member's address (TestPeer).
+//
 // # Why by hand?
 //
 // A value of SET is read from the socket into its place in the arena, and GET writes it from there with writev. The

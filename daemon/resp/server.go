@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,6 +29,10 @@ type Config struct {
 	Version  string        // of the program, for INFO
 	Log      *slog.Logger  // default slog.Default()
 
+	// Member reports whether a daemon of the pool may have that address, where there is no Password that it must give;
+	// nil (default) = none.
+	Member func(addr netip.Addr) bool
+
 	Hear func(message []byte) error // takes what such a daemon publishes; message is valid until it returns
 }
 
@@ -37,6 +42,8 @@ type Server struct {
 	listener net.Listener
 	started  time.Time
 	counts   counters
+
+	warned atomic.Int64 // Unix time of the last line about a stranger that says it is of the pool
 
 	mu      sync.Mutex // guards conns, ids and closing
 	conns   map[*conn]struct{}
@@ -132,6 +139,17 @@ func (s *Server) refuse(n net.Conn) {
 		_, _ = n.Write([]byte("-ERR max number of clients reached\r\n"))
 	}
 	n.Close()
+}
+
+// warnOfStranger logs a client that says it is of the pool, once a minute.
+func (s *Server) warnOfStranger(client netip.Addr) {
+	now := time.Now().Unix()
+	last := s.warned.Load()
+	if now-last >= 60 && s.warned.CompareAndSwap(last, now) {
+		s.config.Log.Warn("a client calls itself a daemon of the KV cache's pool, and is refused: it comes from no member's "+
+			"address", "client", client, "remedy", "if it is one, give all members a kv_cache.password_file, or list its "+
+			"address in kv_cache.l2.members")
+	}
 }
 
 func (s *Server) forget(c *conn) {

@@ -17,7 +17,8 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// PeerName is what a daemon calls itself at another's Redis door. What it asks there stays there.
+// PeerName is what a daemon calls itself at another's Redis door, which looks whether it may. What it asks there stays
+// there.
 const PeerName = "warmpath-pool"
 
 // servers are the nodes behind one client of go-redis.
