@@ -1,0 +1,61 @@
+package hyperpod
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// drip is a body of which a piece comes every 29 s.
+type drip struct{ left int }
+
+func (d *drip) Read(p []byte) (int, error) {
+	time.Sleep(pieceTime - time.Second)
+	if d.left == 0 {
+		return 0, io.EOF
+	}
+	d.left--
+	p[0] = 1
+	return 1, nil
+}
+
+// clock is a connection whose reads end at their deadline.
+type clock struct {
+	net.Conn
+	body io.Reader
+	due  time.Time
+}
+
+func (c *clock) SetReadDeadline(t time.Time) error { c.due = t; return nil }
+
+func (c *clock) Read(p []byte) (int, error) {
+	n, err := c.body.Read(p)
+	if time.Now().After(c.due) {
+		return 0, context.DeadlineExceeded
+	}
+	return n, err
+}
+
+// TestSlowBody: a value that comes byte by byte is given up when its worker has had its time for all of it.
+func TestSlowBody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const length = 4 << 20
+		s := &Server{config: Config{Log: slog.New(slog.DiscardHandler)}}
+		c := &clock{body: &drip{left: 100}}
+		var r fasthttp.RequestCtx
+		r.Init2(c, nil, false)
+		r.Request.SetBodyStream(c, length)
+		start := time.Now()
+		err := s.fill(&r, [][]byte{make([]byte, length)}, bytes.Repeat([]byte{1}, firstRoom), length)
+		if took, most := time.Since(start), 2*pieceTime+length/leastRate*time.Second; err == nil || took > most {
+			t.Errorf("it ended after %s with %v; want an error within %s", took, err, most)
+		}
+	})
+}
