@@ -120,8 +120,14 @@ func BenchmarkTell(b *testing.B) {
 // BenchmarkHear is what a request of another router costs, all four stages, told by tens a hundredth of a second: so
 // many are no flood, and each is heard.
 func BenchmarkHear(b *testing.B) {
+	for _, workers := range []int{8, 256} {
+		b.Run(fmt.Sprint(workers), func(b *testing.B) { benchmarkHear(b, workers) })
+	}
+}
+
+func benchmarkHear(b *testing.B, workers int) {
 	c := &clock{began}
-	p := newPool(b, c, 8, 1<<20)
+	p := newPool(b, c, workers, 1<<20)
 	_, teller, _ := ends(nil, 2, func() uint64 { s := p.Secret(); return s.Fingerprint() }, func(time.Time) {}, nil)
 	_, h := Ends(p, 1)
 	k := newTalk(300)
@@ -129,7 +135,7 @@ func BenchmarkHear(b *testing.B) {
 	requests := 0
 	for i := range 20_000 {
 		x, y := k.turn()
-		id := teller.Sent(&route.Sent{Worker: worker.KeyOf(fmt.Sprint("w", i%8)), Space: 9, Est: .1, Tokens: 32 * len(x), Block: 32},
+		id := teller.Sent(&route.Sent{Worker: worker.KeyOf(fmt.Sprint("w", i%workers)), Space: 9, Est: .1, Tokens: 32 * len(x), Block: 32},
 			[]prompt.Chain{{Hashes: x}}, began)
 		teller.FirstByte(id, began)
 		teller.Answer(id, 9, y, began)

@@ -52,3 +52,24 @@ func BenchmarkBeginEndParallel(b *testing.B) {
 		}
 	})
 }
+
+// BenchmarkPassForeign is what a request of another router costs that has begun and ended.
+func BenchmarkPassForeign(b *testing.B) {
+	for _, n := range []int{4, 256} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			p := upPool(b, n)
+			at, keys := p.after(1), []uint64{}
+			for _, w := range p.fleet.workers {
+				keys = append(keys, w.key)
+			}
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				key := keys[i*7%n]
+				p.ByKey(key)
+				p.PassForeign(key, Dispatch{PromptTokens: 1000}, at, at)
+				i++
+			}
+		})
+	}
+}

@@ -20,6 +20,7 @@ type fleet struct {
 
 	endpoints []*endpoint          // as configured
 	workers   []*Worker            // their ranks, in order of slot
+	keyed     map[uint64]*Worker   // the same by key: each record of another router names one
 	taken     map[uint32]*Worker   // by slot, also removed workers whose last request has not ended
 	watched   map[uint64]*endpoint // by number, also removed ones with such workers
 	numbers   uint64               // how many were given, ever
@@ -155,6 +156,10 @@ func (f *fleet) listWorkers() {
 	}
 	f.rates.newest.hold(warmth * len(f.workers))
 	slices.SortFunc(f.workers, func(a, b *Worker) int { return cmp.Compare(a.slot, b.slot) })
+	f.keyed = make(map[uint64]*Worker, len(f.workers))
+	for _, w := range f.workers {
+		f.keyed[w.key] = w
+	}
 	slices.SortStableFunc(f.events, func(a, b event) int { return cmp.Compare(a.kind, b.kind) })
 }
 
@@ -279,16 +284,6 @@ func (f *fleet) begin(w *Worker, r *request) {
 	f.settle(w, r.at)
 	f.rates.add(&w.share, r.est*f.speed.slowness*w.speed.rel, r.at)
 	w.begin(r)
-}
-
-// byKey returns the configured worker with that key, nil if there is none.
-func (f *fleet) byKey(key uint64) *Worker {
-	for _, w := range f.workers {
-		if w.key == key {
-			return w
-		}
-	}
-	return nil
 }
 
 func (f *fleet) beginForeign(w *Worker, r *request, seen bool) {

@@ -88,7 +88,7 @@ func (p *Pool) BeginForeign(key uint64, d Dispatch, seen bool, at time.Time) *Fo
 // upFor makes r a request of another router to the worker with that Key, and returns the worker; nil if it is not there
 // or down. The caller holds p.mu.
 func (p *Pool) upFor(key uint64, r *request, d *Dispatch, at time.Time) *Worker {
-	w := p.fleet.byKey(key)
+	w := p.fleet.keyed[key]
 	if w == nil || w.health.state == down {
 		return nil
 	}
@@ -120,7 +120,7 @@ func (p *Pool) PassForeign(key uint64, d Dispatch, at, first time.Time) {
 func (p *Pool) ByKey(key uint64) (w *Worker, isDown bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	w = p.fleet.byKey(key)
+	w = p.fleet.keyed[key]
 	return w, w != nil && w.health.state == down
 }
 
@@ -129,7 +129,7 @@ func (p *Pool) ByKey(key uint64) (w *Worker, isDown bool) {
 func (p *Pool) Process(key uint64) float64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if w := p.fleet.byKey(key); w != nil {
+	if w := p.fleet.keyed[key]; w != nil {
 		return w.endpoint.process
 	}
 	return 0
@@ -141,7 +141,7 @@ func (p *Pool) Process(key uint64) float64 {
 func (p *Pool) ExpectProcess(key uint64, began float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if w := p.fleet.byKey(key); w != nil && w.endpoint.process == 0 {
+	if w := p.fleet.keyed[key]; w != nil && w.endpoint.process == 0 {
 		w.endpoint.process = began
 	}
 }
@@ -152,7 +152,7 @@ func (p *Pool) Learnt(key uint64) (of Speed, fleet FleetSpeed) {
 	defer p.mu.Unlock()
 	f := &p.fleet
 	fleet = FleetSpeed{Seconds: f.speed.slowness * f.conf.c1, Samples: f.speed.samples}
-	if w := f.byKey(key); w != nil {
+	if w := f.keyed[key]; w != nil {
 		of = Speed{Rel: w.speed.rel, Evidence: w.speed.evidence}
 	}
 	return of, fleet
@@ -173,7 +173,7 @@ func (p *Pool) RelearnFleet(s FleetSpeed) {
 func (p *Pool) Relearn(key uint64, s Speed) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if w := p.fleet.byKey(key); w != nil && w.speed.evidence == 0 && s.Rel > 0 {
+	if w := p.fleet.keyed[key]; w != nil && w.speed.evidence == 0 && s.Rel > 0 {
 		w.speed.rel, w.speed.evidence = bound(s.Rel), max(0, s.Evidence)
 	}
 }
