@@ -65,12 +65,12 @@ func Common(run, chain []uint64) int {
 	return hi
 }
 
-// grow appends blocks to a run with an eighth to spare: a conversation grows every turn, and append's own rule would
+// grow appends blocks to a run with a quarter to spare: a conversation grows every turn, and append's own rule would
 // waste more memory than all holders take.
 func grow(run, more []uint64) []uint64 {
 	need := len(run) + len(more)
 	if need > cap(run) {
-		bigger := make([]uint64, len(run), need+need/8)
+		bigger := make([]uint64, len(run), need+need/4)
 		copy(bigger, run)
 		run = bigger
 	}
