@@ -10,9 +10,9 @@
 //
 // Every node has holders {worker, length, LRU place}. A prompt that extends a run extends it in place, and other
 // holders keep their shorter length. A node is split only where prompts part, or where a worker's blocks part in age; a
-// later touch of the whole joins it again. A run grows with a quarter to spare: with an eighth nearly every turn of a chat
-// copies it, and an insert allocates x1.75; a half takes x1.17 of the memory. The three things that are always true stand in forest.go; TestOracle proves
-// them after every step.
+// later touch of the whole joins it again. A run grows with a quarter to spare: with an eighth nearly every turn of a
+// chat copies it, and an insert allocates x1.75; a half takes x1.17 of the memory. The three things that are always true
+// stand in forest.go; TestOracle proves them after every step.
 //
 // # Why the worker's own LRU
 //
