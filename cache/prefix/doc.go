@@ -11,8 +11,11 @@
 // Every node has holders {worker, length, LRU place}. A prompt that extends a run extends it in place, and other
 // holders keep their shorter length. A node is split only where prompts part, or where a worker's blocks part in age; a
 // later touch of the whole joins it again. A run grows with a quarter to spare: with an eighth nearly every turn of a
-// chat copies it, and an insert allocates x1.75; a half takes x1.17 of the memory. The three things that are always true
-// stand in forest.go; TestOracle proves them after every step.
+// chat copies it, and an insert allocates x1.75; with a half the index takes x1.17 of the memory. The three things that
+// are always true stand in forest.go; TestOracle proves them after every step.
+//
+// Who has several touches to do warms up for them first (Index.Warm): memory that was not read for long is most of what
+// they cost.
 //
 // # Why the worker's own LRU
 //
@@ -39,6 +42,6 @@
 // # How the files lie
 //
 // index over directory over namespace over forest (forest, touch), made of node, kids, holders and the worker's lru.
-// match is the walk of a lookup. cursor reads a worker's LRU in parts, for who writes it down. reuse learns from a
-// forest of its own how likely a block of some age is asked for again.
+// match is the walk of a lookup, warm reads ahead for several touches. cursor reads a worker's LRU in parts, for who
+// writes it down. reuse learns from a forest of its own how likely a block of some age is asked for again.
 package prefix

@@ -38,6 +38,14 @@ func (k *kids) get(first uint64) *node {
 	return nil
 }
 
+// entry returns where the look for a child in a table begins; nil if there is no table.
+func (k *kids) entry(first uint64) *kid {
+	if k.many == nil {
+		return nil
+	}
+	return &k.many.slots[k.many.home(first)]
+}
+
 // put adds n, or sets it in the place of the child with the same first hash.
 func (k *kids) put(n *node) {
 	first := n.run[0]

@@ -93,6 +93,21 @@ func (r *Reuse) NoteAgo(chain []uint64, blockTokens float64, ago time.Duration) 
 	r.warmed.Store(true)
 }
 
+// Warm is [Index.Warm] for what is about to be noted; of all the chains alone are heeded.
+func (r *Reuse) Warm(all []Coming) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var own [Together]Coming
+	n := min(len(all), Together)
+	r.few = r.few[:0]
+	for i := range all[:n] {
+		from := len(r.few)
+		r.few = thinned(r.few, all[i].Chain)
+		own[i] = Coming{Space: r.all, Chain: r.few[from:]}
+	}
+	r.index.Warm(own[:n])
+}
+
 // thinned appends to few the blocks of a chain that are remembered: all of the first, then the last of each eight. A
 // hash covers all blocks before its own, so what two chains share of these is what they share of all, to within seven.
 func thinned(few, chain []uint64) []uint64 {

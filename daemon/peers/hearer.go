@@ -19,8 +19,6 @@ const (
 	forgetAfter = time.Minute
 	// maxSenders bounds the routers of a pool, and with maxOpen what they may have in flight.
 	maxSenders = 256
-	// maxRecords is what one router may tell in a second: ten times what a busy one does.
-	maxRecords = 50_000
 )
 
 // Hearer does to one pool's books what other routers' frames tell. It has no clock and no socket: whoever receives the
@@ -37,12 +35,12 @@ type Hearer struct {
 	replay   bool
 	late     bool // the frame at hand had been missing: what was held then counts, what was in flight does not
 	r        reader
-	rest     []uint64 // room for chains
-	all      [][]uint64
-	asked    bool // another wants to know what is in flight here
-	restart  bool // another does not know the beginnings of what is told here
-	unlinked bool // a beginning was not known since Wants was called
-	missed   bool // what is in flight at another is not known
+	news     news
+	all      [][]uint64 // chains of one request
+	asked    bool       // another wants to know what is in flight here
+	restart  bool       // another does not know the beginnings of what is told here
+	unlinked bool       // a beginning was not known since Wants was called
+	missed   bool       // what is in flight at another is not known
 	counts   HearerStats
 }
 
@@ -113,6 +111,7 @@ func (h *Hearer) believe(head *head, bytes int, sent, now time.Time) error {
 		s.number = head.number
 	}
 	h.note(s, bytes, sent, now)
+	defer h.enterNews(s, now)
 	for h.r.more() {
 		if !h.replay && !s.allows(now) {
 			h.counts.Flooded++
@@ -141,29 +140,20 @@ func (h *Hearer) note(s *sender, bytes int, sent, now time.Time) {
 	h.counts.Lag = s.lag
 }
 
-// record applies the next record.
+// record applies the next record, or keeps it for enterNews.
 func (h *Hearer) record(s *sender, now time.Time) {
 	r := &h.r
-	switch kind(r.byte()) {
-	case kindSent:
-		h.sent(s, now)
-	case kindFirst:
-		if o, at := s.open[r.uint()], r.time(); o != nil && !r.bad {
-			o.FirstByte(at)
+	k := kind(r.byte())
+	switch k {
+	case kindSent, kindFirst, kindAnswer, kindEnded:
+		h.readNews(k)
+		if h.news.full() {
+			h.enterNews(s, now)
 		}
-	case kindAnswer:
-		r.uint()
-		worker, space, at := r.known(&r.workers), r.known(&r.spaces), r.time()
-		if chain, ok := h.chain(); ok {
-			h.pool.Recall(worker, space, chain, at, now)
-		}
-	case kindEnded:
-		id := r.uint()
-		r.time()
-		if o := s.open[id]; o != nil && !r.bad {
-			o.End()
-			delete(s.open, id)
-		}
+		return
+	}
+	h.enterNews(s, now) // what it told before
+	switch k {
 	case kindOpen:
 		h.open(s, now)
 	case kindBeat:
@@ -181,58 +171,6 @@ func (h *Hearer) record(s *sender, now time.Time) {
 	default:
 		r.fail()
 	}
-}
-
-func (h *Hearer) sent(s *sender, now time.Time) {
-	id, told, flags, at := h.r.request()
-	all := h.all[:0]
-	n := h.r.count(2)
-	for range n {
-		chain, ok := h.chain()
-		if ok && n > 1 {
-			chain = slices.Clone(chain) // the room is used again
-		}
-		if ok {
-			all = append(all, chain)
-		}
-	}
-	h.all = all
-	story := h.r.story(flags, all)
-	story.At = at
-	if h.r.bad {
-		return
-	}
-	if h.late {
-		h.pool.Hear(&told, &story, all, false, now)
-		return
-	}
-	if o := s.open[id]; o != nil {
-		o.End()
-		delete(s.open, id)
-	}
-	if len(s.open) >= maxOpen {
-		h.counts.Flooded++
-		return
-	}
-	if o := h.pool.Hear(&told, &story, all, !h.replay, now); o != nil {
-		s.open[id] = o
-	}
-}
-
-// chain reads a chain and returns all of it; false if its beginning is not known. It is valid until the next call, and
-// not to be changed.
-func (h *Hearer) chain() ([]uint64, bool) {
-	parent, depth, rest := h.r.chain(h.rest)
-	h.rest = rest
-	if h.r.bad {
-		return nil, false
-	}
-	chain, ok := h.chains.hear(parent, depth, rest)
-	if !ok {
-		h.counts.Unlinked++
-		h.unlinked = true
-	}
-	return chain, ok
 }
 
 // open makes the requests in flight those that the router tells.

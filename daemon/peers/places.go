@@ -68,10 +68,12 @@ func (p *places) resize(slots int) {
 	p.slots, p.shift = make([]slot, slots), 64-bits.Len(uint(slots-1))
 }
 
-// slot returns where the hash is, or the free slot where it belongs. The hashes of tests count up: the multiplier
-// spreads these too.
+// home is where the look for a hash begins. The hashes of tests count up: the multiplier spreads these too.
+func (p *places) home(hash uint64) uint64 { return hash * 0x9e3779b97f4a7c15 >> p.shift }
+
+// slot returns where the hash is, or the free slot where it belongs.
 func (p *places) slot(hash uint64) *slot {
-	for i := hash * 0x9e3779b97f4a7c15 >> p.shift; ; i++ {
+	for i := p.home(hash); ; i++ {
 		s := &p.slots[i&uint64(len(p.slots)-1)]
 		if s.hash == hash || s.run == nil {
 			return s

@@ -8,6 +8,9 @@ import (
 	"github.com/warmpath/warmpath/daemon/route"
 )
 
+// maxRecords is what one router may tell in a second: ten times what a busy one does.
+const maxRecords = 50_000
+
 // HearerStats counts what was heard, and what was not believed.
 type HearerStats struct {
 	Frames, Bytes, Records uint64

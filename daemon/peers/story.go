@@ -20,8 +20,8 @@ func (r *reader) request() (id uint64, s route.Sent, flags byte, at time.Time) {
 	return id, s, flags, r.time()
 }
 
-// story reads what became of a request whose chains were read; none of them if their beginnings are not known.
-func (r *reader) story(flags byte, chains [][]uint64) (y route.Story) {
+// story reads what became of a request of which so many chains were told, the last of so many blocks.
+func (r *reader) story(flags byte, chains, blocks int) (y route.Story) {
 	y.Ended = flags&flagEnded != 0
 	if flags&flagFirst != 0 {
 		y.First = r.time()
@@ -30,7 +30,7 @@ func (r *reader) story(flags byte, chains [][]uint64) (y route.Story) {
 		return y
 	}
 	y.Answered, y.Prompt = r.time(), r.upTo(maxFrame)
-	if len(chains) > 1 || len(chains) == 1 && y.Prompt > len(chains[0]) {
+	if chains > 1 || chains == 1 && y.Prompt > blocks {
 		r.fail()
 	}
 	return y

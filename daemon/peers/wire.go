@@ -288,15 +288,14 @@ func (r *reader) known(table *[]uint64) uint64 {
 	return v
 }
 
-// chain reads a chain; rest is appended to room.
-func (r *reader) chain(room []uint64) (parent uint64, depth int, rest []uint64) {
+// chain reads a chain, and appends its hashes to room.
+func (r *reader) chain(room []uint64) (parent uint64, depth int, longer []uint64) {
 	depth = r.upTo(maxFrame)
 	if depth > 0 {
 		parent = r.fixed()
 	}
-	rest = room[:0]
 	for range r.count(8) {
-		rest = append(rest, r.fixed())
+		room = append(room, r.fixed())
 	}
-	return parent, depth, rest
+	return parent, depth, room
 }

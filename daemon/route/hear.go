@@ -75,6 +75,31 @@ func (p *Pool) recall(w *worker.Worker, space uint64, chain []uint64, ago time.D
 	below.touch(w, chain, ago)
 }
 
+// Together is how many chains Warm heeds.
+const Together = prefix.Together
+
+// Coming is a chain that Hear or Recall is about to enter.
+type Coming struct {
+	Worker, Space uint64
+	Chain         []uint64
+	Asked         []uint64 // what the reuse curve learns of: the prompt, or nothing
+}
+
+// Warm reads what the chains will be looked up in, for all of them at once. It changes nothing.
+func (p *Pool) Warm(all []Coming) {
+	var held, asked [Together]prefix.Coming
+	h, a := held[:0], asked[:0]
+	for i := range all[:min(len(all), Together)] {
+		c := &all[i]
+		if w := p.upByKey(c.Worker); w != nil {
+			h = append(h, prefix.Coming{Space: p.Index.Space(c.Space), Slot: w.Slot(), Chain: c.Chain})
+		}
+		a = append(a, prefix.Coming{Chain: c.Asked})
+	}
+	p.Index.Warm(h)
+	p.reuse.Warm(a)
+}
+
 // upByKey returns the worker with that Key, nil if there is none or it is down.
 func (p *Pool) upByKey(key uint64) *worker.Worker {
 	w, down := p.Workers.ByKey(key)
