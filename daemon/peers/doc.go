@@ -23,8 +23,8 @@
 // so 16 % more bytes were told.
 //
 // A frame's requests are read first and entered together ([news]), 16 chains at a time: what they are looked up in lies
-// in memory that was not read for long, and so the processor waits for all of them at once. That takes hearing to x.8.
-// To do the same for what is told gained nothing.
+// in memory that was not read for long, and so the processor waits for all of them at once. That takes hearing to x.79
+// on a quiet machine and to x.87 on a busy one. To do the same for what is told gained nothing.
 //
 // A chain of hashes names its beginning by one hash, if that was told before ([chains]): all routers read one stream in
 // one order, and who writes has read. A beginning that a hearer does not know it asks to have told in full again.
