@@ -50,6 +50,12 @@ func (m *Member) gripe(log *slog.Logger, e entry, err error, now time.Time) {
 	}
 }
 
+// passOver counts and logs an entry that is too large to be read.
+func (m *Member) passOver(log *slog.Logger, id string) {
+	m.hearer.passOver()
+	m.gripe(log, entry{id: id}, errLarge, time.Now())
+}
+
 // compare logs where other routers name the pool's workers differently, or have others.
 func (m *Member) compare(log *slog.Logger, now time.Time) {
 	own := named(m.pool, m.pool.Secret(), now)

@@ -26,16 +26,46 @@ func (p *Peers) listen(ctx context.Context) error {
 		return nil
 	}
 	asked := time.Now()
-	got, err := p.link.read(ctx, r.streams, r.after)
+	got, err := p.link.read(ctx, r.streams, r.after, readCount, readBlock)
+	if tooLarge(err) {
+		return p.readApart(ctx, r.members)
+	}
 	if err != nil {
-		if tooLarge(err) { // somebody has written what nobody can read: go on behind it
-			for _, m := range r.members {
-				m.skip(p.link.now(time.Now()))
-			}
-		}
 		return err
 	}
 	p.apply(&r, got, asked)
+	return nil
+}
+
+// readApart reads each pool's stream alone, and fewer entries at a time until they fit into a reply. It passes over an
+// entry that does not fit alone.
+func (p *Peers) readApart(ctx context.Context, members []*Member) error {
+	for _, m := range members {
+		if err := p.readSmall(ctx, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *Peers) readSmall(ctx context.Context, m *Member) error {
+	var r reading
+	r.add(m)
+	for n := int64(readCount); n > 0; n /= 2 {
+		got, err := p.link.read(ctx, r.streams, r.after, n, -1)
+		if err == nil {
+			p.apply(&r, got, time.Time{})
+		}
+		if !tooLarge(err) {
+			return err
+		}
+	}
+	id, err := p.link.idOf(ctx, "XRANGE", m.stream, "("+m.position(), "+")
+	if err != nil {
+		id = p.link.now(time.Now()) // scripts are not allowed: what is there by now is lost
+	}
+	m.passOver(p.log, id)
+	m.skip(id)
 	return nil
 }
 
@@ -49,15 +79,19 @@ type reading struct {
 func (r *reading) of(all []*Member) {
 	for _, m := range all {
 		if !m.joins() {
-			r.members = append(r.members, m)
-			r.streams = append(r.streams, m.stream)
-			r.after = append(r.after, m.position())
+			r.add(m)
 		}
 	}
 }
 
+func (r *reading) add(m *Member) {
+	r.members = append(r.members, m)
+	r.streams = append(r.streams, m.stream)
+	r.after = append(r.after, m.position())
+}
+
 // apply does to the pools' books what was read, and returns the entries of other routers. asked is when they were asked
-// for.
+// for; the zero time if there may be more.
 func (p *Peers) apply(r *reading, got map[string][]entry, asked time.Time) (others int) {
 	p.health.goodRead()
 	for _, m := range r.members {
@@ -72,7 +106,7 @@ func (p *Peers) apply(r *reading, got map[string][]entry, asked time.Time) (othe
 				others++
 			}
 		}
-		if len(all) < readCount {
+		if len(all) < readCount && !asked.IsZero() {
 			m.caughtUp(asked)
 		}
 	}
@@ -87,21 +121,13 @@ func (p *Peers) replay(ctx context.Context, m *Member) error {
 	if p.conf.StreamBytes > 0 {
 		want = min(want, p.conf.StreamBytes)
 	}
-	var back []entry
-	for bytes, id := 0, "+"; bytes < want; {
-		page, err := p.link.before(ctx, m.stream, id)
-		if err != nil {
+	back, err := p.link.back(ctx, m.stream, want, m.reading, func(id string) { m.passOver(p.log, id) })
+	if err != nil {
+		if len(back) == 0 || ctx.Err() != nil {
 			return err
 		}
-		if len(page) == 0 {
-			break
-		}
-		for _, e := range page {
-			bytes += len(e.frame)
-		}
-		back = append(back, page...)
-		id = page[len(page)-1].id
-		m.reading(len(back))
+		p.log.Warn("history: a part of what other routers told before cannot be read: this one begins with the newest of it",
+			"pool", m.name, "messages", len(back), "err", err)
 	}
 	slices.Reverse(back)
 	m.hearer.Replay()

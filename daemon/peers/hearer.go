@@ -73,6 +73,13 @@ func (h *Hearer) hear(frame []byte, sent, now time.Time) (own bool, err error) {
 	return false, h.believe(&head, len(frame), sent, now)
 }
 
+// passOver counts an entry that is too large to be a frame, and that nobody can read.
+func (h *Hearer) passOver() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.counts.Foreign++
+}
+
 // believe applies the frame that was opened, if it is new and its sender's are to be believed.
 func (h *Hearer) believe(head *head, bytes int, sent, now time.Time) error {
 	s := h.senders[head.sender]

@@ -24,6 +24,9 @@ const (
 	// readCount is the entries of one read: with frames of fullFrame they stay far below maxReply.
 	readCount = 128
 	maxReply  = 64 << 20
+	// maxTries is how often a replay reads a page again that could not be read.
+	maxTries = 3
+	backOff  = 200 * time.Millisecond // after something failed
 	// markLife is how long the mark of a router that ended stands.
 	markLife = time.Minute
 )
@@ -181,26 +184,89 @@ func entries(messages []redis.XMessage) (all []entry) {
 	return all
 }
 
-// read waits for entries after those ids, by stream. Nothing new is no error.
-func (l *link) read(ctx context.Context, streams, after []string) (map[string][]entry, error) {
+// read returns at most n entries of each stream after those ids. It waits so long for one; -1 = not at all. Nothing new
+// is no error.
+func (l *link) read(ctx context.Context, streams, after []string, n int64, block time.Duration) (map[string][]entry,
+	error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout+readBlock)
 	defer cancel()
-	ask := redis.XReadArgs{Streams: append(streams, after...), Count: readCount, Block: readBlock}
+	ask := redis.XReadArgs{Streams: append(streams, after...), Count: n, Block: block}
 	return l.news(l.c.XRead(ctx, &ask))
 }
 
-// before returns the entries before an id, the newest first; "+" is the end.
-func (l *link) before(ctx context.Context, stream, id string) ([]entry, error) {
+// before returns at most n entries before an id, the newest first; "+" is the end.
+func (l *link) before(ctx context.Context, stream, id string, n int64) ([]entry, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if id != "+" {
-		id = "(" + id
-	}
-	got, err := l.c.XRevRangeN(ctx, stream, id, "-", readCount).Result()
+	got, err := l.c.XRevRangeN(ctx, stream, upTo(id), "-", n).Result()
 	if err != nil {
 		return nil, l.plain(err)
 	}
 	return entries(got), nil
+}
+
+// upTo is the end of a range that has what is before an id.
+func upTo(id string) string {
+	if id == "+" {
+		return id
+	}
+	return "(" + id
+}
+
+// back reads a stream backwards until it has so many bytes of it, and returns the entries, the newest first. It reads a
+// page that is too large for a reply in smaller ones, and passes over an entry that is too large. It tries a page that
+// fails again, and returns with the error what it has read before. It tells found how many entries it has.
+func (l *link) back(ctx context.Context, stream string, want int, found func(n int), passOver func(id string)) (
+	back []entry, err error) {
+	n, tries := int64(readCount), 0
+	for bytes, id := 0, "+"; bytes < want; {
+		page, err := l.before(ctx, stream, id, n)
+		switch {
+		case tooLarge(err) && n > 1:
+			n /= 2
+			continue
+		case tooLarge(err):
+			id, err = l.idOf(ctx, "XREVRANGE", stream, upTo(id), "-")
+			if err != nil {
+				return back, err
+			}
+			passOver(id)
+			n = readCount
+			continue
+		case err != nil && tries < maxTries:
+			tries++
+			wait(ctx, backOff)
+			continue
+		case err != nil, len(page) == 0:
+			return back, err
+		}
+		for _, e := range page {
+			bytes += len(e.frame)
+		}
+		back = append(back, page...)
+		id, n, tries = page[len(page)-1].id, min(2*n, readCount), 0
+		found(len(back))
+	}
+	return back, nil
+}
+
+func wait(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// idOf returns the id of the first entry that XRANGE or XREVRANGE finds, which is too large to be read itself.
+func (l *link) idOf(ctx context.Context, find, stream, from, to string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	const script = "return redis.call(ARGV[1], KEYS[1], ARGV[2], ARGV[3], 'COUNT', 1)[1][1]"
+	id, err := l.c.EvalRO(ctx, script, []string{stream}, find, from, to).Text()
+	if err != nil {
+		return "", l.plain(err)
+	}
+	return id, nil
 }
 
 // plain is an error of Redis without what could be a secret in it.
@@ -208,10 +274,13 @@ func (l *link) plain(err error) error { return fmt.Errorf("peers: Redis at %s: %
 
 func (l *link) close() error { return l.c.Close() }
 
-// tooLarge reports whether a read failed because of what it would have read, and not because Redis is gone.
+// errLarge is the error of an entry that does not fit into any reply.
+var errLarge = errors.New("it is larger than anything that a router writes")
+
+// tooLarge reports whether an error, if it is one, is of what would have been read, and not of a Redis that is gone.
 func tooLarge(err error) bool {
 	var failed net.Error
-	return !errors.As(err, &failed) && strings.Contains(err.Error(), "larger than anything")
+	return err != nil && !errors.As(err, &failed) && strings.Contains(err.Error(), "larger than anything")
 }
 
 // less reports whether one entry's id is before another's.

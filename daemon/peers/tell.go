@@ -16,7 +16,6 @@ const (
 	roundMost  = 30 * time.Millisecond
 	// batchFor is how long the first thing that is told after a silence waits for more.
 	batchFor = 10 * time.Millisecond
-	backOff  = 200 * time.Millisecond
 	maxBatch = 1 << 20 // bytes of one write a pool
 )
 
@@ -96,13 +95,6 @@ func (p *Peers) await(ctx context.Context) error {
 
 // joins reports whether a pool is there that has not heard what was there before it.
 func (p *Peers) joins() bool { return slices.ContainsFunc(p.list(), (*Member).joins) }
-
-func wait(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
-}
 
 // round tells what waits and hears what is new. It reports whether there was anything; a read that failed is for listen
 // to look into. On the lane it is the last round that it reports of, and the next one that it begins.

@@ -1,0 +1,116 @@
+package peers
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/warmpath/warmpath/conf/redistest"
+	"github.com/warmpath/warmpath/daemon/prompt"
+	"github.com/warmpath/warmpath/daemon/route"
+	"github.com/warmpath/warmpath/daemon/worker"
+)
+
+// stream is the one of the pool "p" of the routers that open starts.
+const stream = "w/history/p"
+
+// open starts a router with a pool of two workers, until the test ends.
+func open(t *testing.T, redis *redistest.Server, name string) *Peers {
+	t.Helper()
+	p := prepare(t, redis, name, slog.New(slog.DiscardHandler), "p")
+	runUntil(t, p)
+	return p
+}
+
+// prepare is a router that does not run yet.
+func prepare(t *testing.T, redis *redistest.Server, name string, log *slog.Logger, pools ...string) *Peers {
+	t.Helper()
+	p, err := Open(Config{Redis: redis.URL(), Prefix: "w/", Name: name, StreamBytes: 16 << 20, Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pool := range pools {
+		p.Join(pool, newPool(t, &clock{began}, 2, 1<<16))
+	}
+	return p
+}
+
+func runUntil(t *testing.T, p *Peers) (stop func()) {
+	ctx, end := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { p.Run(ctx); close(ended) }()
+	stop = func() { end(); <-ended }
+	t.Cleanup(stop)
+	return stop
+}
+
+// client is one of the library's.
+func client(t *testing.T, server *redistest.Server) *redis.Client {
+	c := redis.NewClient(&redis.Options{Network: "unix", Addr: server.Socket(), WriteTimeout: time.Minute, ReadTimeout: time.Minute})
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// foreign adds an entry of so many bytes to the stream.
+func foreign(t *testing.T, c *redis.Client, bytes int) {
+	t.Helper()
+	add := redis.XAddArgs{Stream: stream, Values: []any{"f", strings.Repeat("x", bytes)}}
+	if err := c.XAdd(context.Background(), &add).Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// holds has the pool's first router tell that w0 holds a chain, and ends the request.
+func holds(p *Peers, hash uint64) {
+	to, now := p.list()[0].teller, time.Now()
+	id := to.Sent(&route.Sent{Worker: worker.KeyOf("w0"), Space: 9, Est: .1, Tokens: 64, Block: 32},
+		[]prompt.Chain{{Hashes: []uint64{hash}}}, now)
+	to.Ended(id, now)
+}
+
+// blocks is how many a router believes w0 to hold.
+func blocks(p *Peers) int {
+	pool := p.list()[0].pool
+	return pool.Index.Worker(pool.Workers.Stats(time.Now())[0].Slot).Blocks
+}
+
+// TestEntriesTooLarge: an entry that is larger than any reply, or many that are so together, keep no router from what
+// was told around them, whether it starts then or runs.
+func TestEntriesTooLarge(t *testing.T) {
+	f := func(name string, count, bytes, known int) {
+		t.Run(name, func(t *testing.T) {
+			server := redistest.Start(t)
+			c := client(t, server)
+			first := open(t, server, "first")
+			told := func(n int) {
+				t.Helper()
+				holds(first, uint64(n))
+				eventually(t, "it is in the stream", func() bool {
+					m := first.list()[0]
+					return !m.teller.unsaid() && m.teller.Stats().Waiting == 0
+				})
+			}
+			told(1)
+			for range count {
+				foreign(t, c, bytes)
+			}
+			told(2)
+			second := open(t, server, "second")
+			eventually(t, "a router that starts knows what was told", func() bool { return blocks(second) == known })
+			for range count {
+				foreign(t, c, bytes)
+			}
+			told(3)
+			eventually(t, "a router that runs hears what is told after", func() bool { return blocks(second) == known+1 })
+			if s := second.list()[0].hearer.Stats(); s.Foreign < 1 || s.Gaps+s.Unlinked > 0 {
+				t.Errorf("%+v; want foreign entries, and nothing lost", s)
+			}
+		})
+	}
+	f("one", 1, maxReply+1<<20, 2)
+	f("many", readCount, 2*maxReply/readCount, 1) // with minReplay of these, a router reads no further back
+}
