@@ -73,7 +73,8 @@
 //     What was told in the seconds before is told again under its old numbers: who heard it passes it over, who did not
 //     learns what was held, but not what was in flight.
 //   - Another release, another secret, foreign or broken entries, a router that tells more than 50,000 things a second:
-//     not believed, counted, logged once a minute.
+//     not believed, counted, logged once a minute. After a silence a router may tell as much for each second of it: so
+//     much it has to tell when Redis comes back (TestBacklogIsNoFlood).
 //   - A worker's death is each router's own finding. Only who replays the past heeds what others have found.
 //
 // # How the files lie

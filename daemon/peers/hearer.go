@@ -88,7 +88,7 @@ func (h *Hearer) believe(head *head, bytes int, sent, now time.Time) error {
 			h.counts.Flooded++
 			return errMany
 		}
-		s = &sender{id: head.sender, first: now, open: map[uint64]*route.Heard{}}
+		s = &sender{id: head.sender, first: now, told: sent.Add(-head.waited), open: map[uint64]*route.Heard{}}
 		h.senders[head.sender] = s
 	}
 	s.version, s.secret = [2]byte{head.version, head.text}, false
@@ -120,8 +120,9 @@ func (h *Hearer) believe(head *head, bytes int, sent, now time.Time) error {
 	h.note(s, bytes, sent, now)
 	defer h.enterNews(s, now)
 	for h.r.more() {
-		if !h.replay && !s.allows(now) {
+		if !s.allows(sent) && !h.replay {
 			h.counts.Flooded++
+			h.missed = true // the rest of the frame
 			return errFlood
 		}
 		h.counts.Records++

@@ -11,6 +11,10 @@ import (
 // maxRecords is what one router may tell in a second: ten times what a busy one does.
 const maxRecords = 50_000
 
+// mostSilence is the longest silence after which a router may tell more at once: by then a busy one has dropped what it
+// had to tell.
+const mostSilence = time.Minute
+
 // HearerStats counts what was heard, and what was not believed.
 type HearerStats struct {
 	Frames, Bytes, Records uint64
@@ -44,15 +48,19 @@ type sender struct {
 	secret  bool // its frames were made with another secret
 	gone    bool // its lease is over, or it said bye
 	open    map[uint64]*route.Heard
+	told    time.Time // when the newest record was sent, or the first one was written
 	left    int       // records that it may tell until refill
-	refill  time.Time // when left becomes maxRecords
+	refill  time.Time // when it may tell as many again
 }
 
-// allows takes one from what the router may tell.
-func (s *sender) allows(now time.Time) bool {
-	if !now.Before(s.refill) {
-		s.left, s.refill = maxRecords, now.Add(time.Second)
+// allows takes one from what the router may tell: maxRecords for each second by Redis's clock, and for each second of
+// the silence before that, as after an outage of Redis it tells all at once.
+func (s *sender) allows(sent time.Time) bool {
+	if !sent.Before(s.refill) {
+		span := min(max(time.Second, sent.Sub(s.told)), mostSilence)
+		s.left, s.refill = int(maxRecords*span.Seconds()), sent.Add(span)
 	}
+	s.told = sent
 	s.left--
 	return s.left >= 0
 }

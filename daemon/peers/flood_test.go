@@ -1,0 +1,73 @@
+package peers
+
+import (
+	"errors"
+	"testing"
+	"time"
+)
+
+// backlog has a router tell 4,000 things a second while a router or Redis is away, and returns its frames with the times
+// at which they were sent: as they came, or all at the end.
+func backlog(t *Teller, c *clock, away time.Duration, atOnce bool) (all []letter) {
+	send := func() {
+		frames := t.Take(64<<20, c.now)
+		t.Taken(frames)
+		for _, f := range frames {
+			all = append(all, letter{frame: f, sent: c.now})
+		}
+	}
+	for end := c.now.Add(away); c.now.Before(end); c.pass(25 * time.Millisecond) {
+		for range 100 {
+			t.FirstByte(1, c.now)
+		}
+		if !atOnce {
+			send()
+		}
+	}
+	send()
+	return all
+}
+
+// TestBacklogIsNoFlood: a router that could not be heard for long tells all at once, which hearers believe. Who tells
+// more than that is not believed, and asked for what it has in flight.
+func TestBacklogIsNoFlood(t *testing.T) {
+	const away = 30 * time.Second
+	hear := func(h *Hearer, all []letter, now time.Time) (err error) {
+		for _, l := range all {
+			err = errors.Join(err, h.Hear(l.frame, l.sent, now))
+		}
+		return err
+	}
+	f := func(name string, known, atOnce bool) {
+		c := &clock{began.Add(time.Second)}
+		_, h := Ends(newPool(t, c, 3, 1<<20), 1)
+		teller, _ := Ends(newPool(t, c, 3, 1<<20), 7)
+		if known {
+			if err := hear(h, backlog(teller, c, time.Second, false), c.now); err != nil {
+				t.Fatal(err)
+			}
+		}
+		all := backlog(teller, c, away, atOnce)
+		if err := hear(h, all, c.now); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		s := h.Stats()
+		if told := teller.Stats().Records; s.Records != told || told < 2*maxRecords || s.Flooded+s.Gaps != 0 {
+			t.Errorf("%s: %+v of %d records told", name, s, told)
+		}
+		if err := hear(h, backlog(teller, c, 2*away, false), c.now); err != nil {
+			t.Errorf("%s: afterwards: %v", name, err)
+		}
+		_, _, _ = h.Wants()
+		for range 2 * maxRecords {
+			teller.FirstByte(1, c.now)
+		}
+		err := hear(h, backlog(teller, c, 25*time.Millisecond, true), c.now)
+		if _, _, flags := h.Wants(); !errors.Is(err, errFlood) || flags&beatAsk == 0 {
+			t.Errorf("%s: then a flood: %v, wants %b; want %v, and to know what is in flight", name, err, flags, errFlood)
+		}
+	}
+	f("Redis was away", true, true)
+	f("Redis was away from the start", false, true)
+	f("the hearer was away", true, false)
+}
