@@ -29,6 +29,9 @@ const (
 	backOff  = 200 * time.Millisecond // after something failed
 	// markLife is how long the mark of a router that ended stands.
 	markLife = time.Minute
+	// youth is how long routers that are older than a secret may put theirs in its place: some find that Redis is back
+	// later than others do.
+	youth = 10 * time.Second
 )
 
 // link is the Redis between the routers: a stream for each pool, a secret, and the clock by which all times are told.
@@ -57,6 +60,7 @@ func newLink(url, prefix string, self uint64) (*link, error) {
 
 func (l *link) stream(pool string) string { return l.prefix + "history/" + pool }
 func (l *link) secret() string            { return l.prefix + "history-secret" }
+func (l *link) young() string             { return l.prefix + "history-secret-young" }
 
 // local returns when an entry was added, by this process's clock. It is never in the future.
 func (l *link) local(id string, now time.Time) time.Time {
@@ -71,19 +75,22 @@ func (l *link) local(id string, now time.Time) time.Time {
 }
 
 // secretIs makes s the secret of all routers if there is none, and returns the one there is. With "" it asks for none.
-// It learns Redis's clock on the way, and whether Redis has forgotten the mark that the last call left there.
+// It learns Redis's clock on the way, and whether Redis has forgotten the mark that the last call left there. If it
+// has, s takes the place of a secret that is young: of a router that has started since, and knows nothing yet.
 func (l *link) secretIs(ctx context.Context, s string) (stands string, forgot bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	var secret *redis.StringCmd
 	var clock *redis.TimeCmd
 	var marked *redis.StatusCmd
+	var young *redis.IntCmd
 	asked := time.Now()
 	if _, err := l.c.Pipelined(ctx, func(p redis.Pipeliner) error {
 		clock = p.Time(ctx)
 		if s != "" {
-			p.SetNX(ctx, l.secret(), s, 0)
-			secret = p.Get(ctx, l.secret())
+			p.MSetNX(ctx, l.secret(), s, l.young(), "1") // both or none
+			p.ExpireNX(ctx, l.young(), youth)
+			secret, young = p.Get(ctx, l.secret()), p.Exists(ctx, l.young())
 		}
 		marked = p.SetArgs(ctx, l.mark, "1", redis.SetArgs{Get: true, TTL: markLife})
 		return nil
@@ -97,8 +104,15 @@ func (l *link) secretIs(ctx context.Context, s string) (stands string, forgot bo
 		l.offset.Store(int64(clock.Val().Sub(asked.Round(0).Add(took / 2))))
 		l.timed.Store(true)
 	}
-	if secret != nil {
-		stands = secret.Val()
+	if secret == nil {
+		return "", forgot, nil
+	}
+	stands = secret.Val()
+	if forgot && stands != s && young.Val() > 0 {
+		if err := l.c.Set(ctx, l.secret(), s, 0).Err(); err != nil {
+			return "", forgot, l.plain(err)
+		}
+		stands = s
 	}
 	return stands, forgot, nil
 }
