@@ -159,7 +159,7 @@ type answer struct {
 // answered reads the reply to what ask wrote. It reports false if it has not all come.
 func answered(b []byte, all []batch) (x exchanged, whole bool, err error) {
 	a := answer{b: b}
-	x.taken, x.last = make([]int, len(all)), make([]string, len(all))
+	x.taken, x.last, x.errs = make([]int, len(all)), make([]string, len(all)), make([]error, len(all))
 	for i := range all {
 		for k := range all[i].frames {
 			id := a.bulk()

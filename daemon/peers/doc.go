@@ -69,8 +69,11 @@
 //     and ages by the workers' own LRU; to drop it would make the gap wider.
 //   - Redis is away: nothing waits for it on the way of a request. Frames are kept, 16 MB a pool, and sent when it is
 //     back.
+//   - Redis answers, and refuses a pool's stream: that one is set apart and tried again every second, so that it fails
+//     no round of the others (TestOnePoolRefused). Redis is lost if it refuses all, and back when it takes a message.
 //   - Redis was flushed, or another took over: the secret is put back, also in the place of one that a router made in
-//     the last 10 s that has started since (TestFlushedWhileARouterStarts). A stream whose ids begin again is read anew.
+//     the last 10 s that has started since (TestFlushedWhileARouterStarts). A stream whose ids begin again is read
+//     anew.
 //     What was told in the seconds before is told again under its old numbers: who heard it passes it over, who did not
 //     learns what was held, but not what was in flight.
 //   - Another release, another secret, foreign or broken entries, a router that tells more than 50,000 things a second:

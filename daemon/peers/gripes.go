@@ -50,6 +50,35 @@ func (m *Member) gripe(log *slog.Logger, e entry, err error, now time.Time) {
 	}
 }
 
+// refuse notes and logs that Redis takes nothing for the stream.
+func (m *Member) refuse(log *slog.Logger, err error, now time.Time) {
+	m.mu.Lock()
+	m.refuses = true
+	m.mu.Unlock()
+	if m.warns("refused", now) {
+		log.Warn("history: Redis takes no messages of a pool: other routers do not hear of it; delete the key stream if "+
+			"it is no stream, and give the Redis user the right to XADD", "pool", m.name, "stream", m.stream, "err", err)
+	}
+}
+
+// deafen notes and logs that Redis does not let the stream be read.
+func (m *Member) deafen(log *slog.Logger, err error, now time.Time) {
+	m.mu.Lock()
+	m.deaf = true
+	m.mu.Unlock()
+	if m.warns("deaf", now) {
+		log.Warn("history: what other routers tell of a pool cannot be read; delete the key stream if it is no stream, and "+
+			"give the Redis user the rights to XREAD and XREVRANGE", "pool", m.name, "stream", m.stream, "err", err)
+	}
+}
+
+// undeafen has the stream read again.
+func (m *Member) undeafen() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.deaf = false
+}
+
 // passOver counts and logs an entry that is too large to be read.
 func (m *Member) passOver(log *slog.Logger, id string) {
 	m.hearer.passOver()

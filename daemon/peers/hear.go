@@ -15,7 +15,10 @@ const minReplay = 16 << 20
 func (p *Peers) listen(ctx context.Context) error {
 	for _, m := range p.list() {
 		if m.joins() {
-			if err := p.replay(ctx, m); err != nil {
+			err := p.replay(ctx, m)
+			if refused(err) {
+				m.deafen(p.log, err, time.Now())
+			} else if err != nil {
 				return err
 			}
 		}
@@ -27,7 +30,7 @@ func (p *Peers) listen(ctx context.Context) error {
 	}
 	asked := time.Now()
 	got, err := p.link.read(ctx, r.streams, r.after, readCount, readBlock)
-	if tooLarge(err) {
+	if tooLarge(err) || refused(err) {
 		return p.readApart(ctx, r.members)
 	}
 	if err != nil {
@@ -37,21 +40,25 @@ func (p *Peers) listen(ctx context.Context) error {
 	return nil
 }
 
-// readApart reads each pool's stream alone, and fewer entries at a time until they fit into a reply. It passes over an
-// entry that does not fit alone.
+// readApart reads each pool's stream alone, so that one that cannot be read does not keep the others from it.
 func (p *Peers) readApart(ctx context.Context, members []*Member) error {
 	for _, m := range members {
-		if err := p.readSmall(ctx, m); err != nil {
+		err := p.readSmall(ctx, m)
+		if refused(err) {
+			m.deafen(p.log, err, time.Now())
+		} else if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// readSmall reads a pool's stream, and fewer entries at a time until they fit into a reply. It passes over an entry
+// that does not fit alone.
 func (p *Peers) readSmall(ctx context.Context, m *Member) error {
 	var r reading
 	r.add(m)
-	for n := int64(readCount); n > 0; n /= 2 {
+	for n := int64(readCount); n > 0; n = smaller(n) {
 		got, err := p.link.read(ctx, r.streams, r.after, n, -1)
 		if err == nil {
 			p.apply(&r, got, time.Time{})
@@ -78,7 +85,7 @@ type reading struct {
 // of has those read that have heard what was there before.
 func (r *reading) of(all []*Member) {
 	for _, m := range all {
-		if !m.joins() {
+		if m.listens() {
 			r.add(m)
 		}
 	}

@@ -38,3 +38,11 @@ type parcel struct {
 	reading reading
 	at      time.Time
 }
+
+// add takes up to most bytes of what a pool has to send; its stream keeps about kept bytes.
+func (u *parcel) add(m *Member, most, kept int) {
+	if frames := m.teller.Take(most, u.at); len(frames) > 0 {
+		u.of = append(u.of, m)
+		u.all = append(u.all, batch{stream: m.stream, frames: frames, most: m.keeps(kept)})
+	}
+}

@@ -1,7 +1,6 @@
 package peers
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +23,10 @@ const (
 	// readCount is the entries of one read: with frames of fullFrame they stay far below maxReply.
 	readCount = 128
 	maxReply  = 64 << 20
+	// replayTimeout is for a call that may make Redis copy an entry that is too large. Requests are served meanwhile.
+	replayTimeout = 5 * time.Second
+	// shrink divides the entries of a read that was too large. Each try costs Redis a copy of what is too large.
+	shrink = 8
 	// maxTries is how often a replay reads a page again that could not be read.
 	maxTries = 3
 	backOff  = 200 * time.Millisecond // after something failed
@@ -52,6 +55,7 @@ func newLink(url, prefix string, self uint64) (*link, error) {
 		return nil, err
 	}
 	opt.PoolSize = 8
+	opt.ReadTimeout = replayTimeout // the contexts say less
 	opt.PoolTimeout = callTimeout
 	plain := *opt
 	return &link{c: redis.NewClient(opt), opt: plain, addr: opt.Addr, prefix: prefix,
@@ -128,7 +132,7 @@ type batch struct {
 type exchanged struct {
 	taken   []int    // of each batch, how many of its frames are in the stream
 	last    []string // id of the last of them
-	sendErr error
+	errs    []error  // why that is not all of them
 	got     map[string][]entry
 	readErr error
 }
@@ -150,12 +154,12 @@ func (l *link) exchange(ctx context.Context, all []batch, streams, after []strin
 		}
 		return nil
 	})
-	x.taken, x.last = make([]int, len(all)), make([]string, len(all))
+	x.taken, x.last, x.errs = make([]int, len(all)), make([]string, len(all)), make([]error, len(all))
 	for i, b := range all {
 		for k := range b.frames {
 			c := cmds[k].(*redis.StringCmd)
 			if c.Err() != nil {
-				x.sendErr = cmp.Or(x.sendErr, l.plain(c.Err()))
+				x.errs[i] = l.plain(c.Err())
 				break
 			}
 			x.taken[i], x.last[i] = k+1, c.Val()
@@ -202,7 +206,11 @@ func entries(messages []redis.XMessage) (all []entry) {
 // is no error.
 func (l *link) read(ctx context.Context, streams, after []string, n int64, block time.Duration) (map[string][]entry,
 	error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout+readBlock)
+	most := callTimeout + readBlock
+	if block < 0 {
+		most = replayTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	ask := redis.XReadArgs{Streams: append(streams, after...), Count: n, Block: block}
 	return l.news(l.c.XRead(ctx, &ask))
@@ -210,13 +218,21 @@ func (l *link) read(ctx context.Context, streams, after []string, n int64, block
 
 // before returns at most n entries before an id, the newest first; "+" is the end.
 func (l *link) before(ctx context.Context, stream, id string, n int64) ([]entry, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, replayTimeout)
 	defer cancel()
 	got, err := l.c.XRevRangeN(ctx, stream, upTo(id), "-", n).Result()
 	if err != nil {
 		return nil, l.plain(err)
 	}
 	return entries(got), nil
+}
+
+// smaller is how many entries to read where n were too large; 0 = one alone is.
+func smaller(n int64) int64 {
+	if n == 1 {
+		return 0
+	}
+	return max(1, n/shrink)
 }
 
 // upTo is the end of a range that has what is before an id.
@@ -237,7 +253,7 @@ func (l *link) back(ctx context.Context, stream string, want int, found func(n i
 		page, err := l.before(ctx, stream, id, n)
 		switch {
 		case tooLarge(err) && n > 1:
-			n /= 2
+			n = smaller(n)
 			continue
 		case tooLarge(err):
 			id, err = l.idOf(ctx, "XREVRANGE", stream, upTo(id), "-")
@@ -258,7 +274,7 @@ func (l *link) back(ctx context.Context, stream string, want int, found func(n i
 			bytes += len(e.frame)
 		}
 		back = append(back, page...)
-		id, n, tries = page[len(page)-1].id, min(2*n, readCount), 0
+		id, n, tries = page[len(page)-1].id, min(shrink*n, readCount), 0
 		found(len(back))
 	}
 	return back, nil
@@ -273,7 +289,7 @@ func wait(ctx context.Context, d time.Duration) {
 
 // idOf returns the id of the first entry that XRANGE or XREVRANGE finds, which is too large to be read itself.
 func (l *link) idOf(ctx context.Context, find, stream, from, to string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, replayTimeout)
 	defer cancel()
 	const script = "return redis.call(ARGV[1], KEYS[1], ARGV[2], ARGV[3], 'COUNT', 1)[1][1]"
 	id, err := l.c.EvalRO(ctx, script, []string{stream}, find, from, to).Text()
@@ -290,6 +306,21 @@ func (l *link) close() error { return l.c.Close() }
 
 // errLarge is the error of an entry that does not fit into any reply.
 var errLarge = errors.New("it is larger than anything that a router writes")
+
+// refused reports whether an error, if it is one, is what Redis answered.
+func refused(err error) bool {
+	var answer redis.Error
+	return errors.As(err, &answer)
+}
+
+// readable returns an error if a stream cannot be read.
+func (l *link) readable(ctx context.Context, stream string) error {
+	_, err := l.before(ctx, stream, "+", 1)
+	if tooLarge(err) {
+		return nil
+	}
+	return err
+}
 
 // tooLarge reports whether an error, if it is one, is of what would have been read, and not of a Redis that is gone.
 func tooLarge(err error) bool {

@@ -22,6 +22,8 @@ type Member struct {
 	mu       sync.Mutex // guards all below
 	at       string     // id of the newest entry that was heard; "" = none yet
 	live     bool       // what was there before is known
+	refuses  bool       // Redis takes nothing for the stream
+	deaf     bool       // Redis does not let it be read
 	until    time.Time  // the stream was read up to
 	seen     uint64     // entries, and
 	size     uint64     // their bytes
@@ -41,10 +43,25 @@ type Progress struct {
 	Live     bool // it is over
 }
 
+// joins reports whether what was there before is to be read.
 func (m *Member) joins() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return !m.live
+	return !m.live && !m.deaf
+}
+
+// listens reports whether what is new is to be read.
+func (m *Member) listens() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.live && !m.deaf
+}
+
+// refused returns what Redis refuses of the stream.
+func (m *Member) refused() (writes, reads bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.refuses, m.deaf
 }
 
 func (m *Member) position() string {
@@ -94,6 +111,7 @@ func (m *Member) skip(id string) {
 func (m *Member) wrote(id string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.refuses = false
 	if m.live && m.at != "" && less(id, m.at) {
 		m.live, m.at = false, ""
 	}

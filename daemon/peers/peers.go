@@ -179,6 +179,77 @@ func (p *Peers) Run(ctx context.Context) {
 	_ = p.link.close()
 }
 
+// beat tells that this router lives, and what it wants, if Redis is there.
+func (p *Peers) beat(ctx context.Context) {
+	now := time.Now()
+	if err := p.agree(ctx); err != nil {
+		if ctx.Err() == nil {
+			p.health.fail(err, now)
+			p.expire(now)
+		}
+		return
+	}
+	p.retry(ctx)
+	now = time.Now()
+	if p.health.ok() {
+		for _, m := range p.list() {
+			m.tend(p.conf.Name, now)
+			m.compare(p.log, now)
+		}
+	}
+	p.expire(now)
+}
+
+// retry tells what Redis refused, or could not be told as it was lost. It is there again if it takes some of that.
+func (p *Peers) retry(ctx context.Context) {
+	lost, all := !p.health.ok(), p.list()
+	back := len(all) == 0
+	for _, m := range all {
+		writes, reads := m.refused()
+		if (lost || writes) && p.tellAgain(ctx, m) {
+			back = true
+		}
+		if reads && p.link.readable(ctx, m.stream) == nil {
+			m.undeafen()
+			p.log.Info("history: what other routers tell of a pool is read again", "pool", m.name)
+		}
+	}
+	if !lost || !back {
+		return
+	}
+	if since, was := p.health.good(time.Now()); was {
+		p.log.Info("history: Redis is back: routers hear each other again", "addr", p.link.addr,
+			"after", since.Round(time.Millisecond), "messages_kept", p.waiting())
+	}
+}
+
+// tellAgain tells what a pool's stream took last, as it may be another Redis or an older state of it, and what waits.
+// It reports whether any of that was taken. Nothing of the pool is under way on the lane.
+func (p *Peers) tellAgain(ctx context.Context, m *Member) bool {
+	p.lane.mu.Lock()
+	defer p.lane.mu.Unlock()
+	u := parcel{at: time.Now()}
+	m.teller.again()
+	m.beat(p.conf.Name, 0, u.at) // so that there is something
+	u.add(m, maxBatch, p.conf.StreamBytes)
+	x := p.link.exchange(ctx, u.all, nil, nil)
+	told, _ := p.settle(ctx, &u, &x)
+	if told > 0 {
+		m.teller.Open(u.at) // others have ended what was in flight here
+	}
+	return told > 0
+}
+
+// expire ends what routers that are not heard have in flight.
+func (p *Peers) expire(now time.Time) {
+	for _, m := range p.list() {
+		for _, name := range m.hearer.Expire(m.heardUntil(), now) {
+			p.log.Warn("history: a router is gone: its requests in flight are no longer counted", "pool", m.name,
+				"router", name)
+		}
+	}
+}
+
 // Stats describes what is told and heard now. A nil Peers shares nothing.
 func (p *Peers) Stats() (s Stats) {
 	if p == nil {

@@ -75,6 +75,9 @@ func (p *Peers) converse(ctx context.Context) {
 	}
 }
 
+// listens reports whether there is a pool of which what is new is to be read.
+func (p *Peers) listens() bool { return slices.ContainsFunc(p.list(), (*Member).listens) }
+
 // unsaid reports whether anything was told that no frame has.
 func (p *Peers) unsaid() bool {
 	return slices.ContainsFunc(p.list(), func(m *Member) bool { return m.teller.unsaid() })
@@ -109,7 +112,7 @@ func (p *Peers) round(ctx context.Context) bool {
 	switch {
 	case p.underWay() != nil:
 		return true
-	case l.cable == nil:
+	case l.cable == nil || !p.listens():
 		p.rest()
 		told, others, err := p.exchange(ctx, true)
 		return told+others > 0 && err == nil
@@ -175,9 +178,8 @@ func (p *Peers) pack(most int, listen bool) (u parcel) {
 	u.at = time.Now()
 	all := p.list()
 	for _, m := range all {
-		if frames := m.teller.Take(most, u.at); len(frames) > 0 {
-			u.of = append(u.of, m)
-			u.all = append(u.all, batch{stream: m.stream, frames: frames, most: m.keeps(p.conf.StreamBytes)})
+		if no, _ := m.refused(); !no {
+			u.add(m, most, p.conf.StreamBytes)
 		}
 	}
 	if listen {
@@ -194,14 +196,25 @@ func (p *Peers) settle(ctx context.Context, u *parcel, x *exchanged) (told, othe
 			m.wrote(x.last[i])
 			told += n
 		}
-	}
-	if x.sendErr != nil && ctx.Err() == nil {
-		p.health.fail(x.sendErr, u.at)
+		if err := x.errs[i]; err != nil && ctx.Err() == nil {
+			p.failed(m, err, u.at)
+		}
 	}
 	if len(u.reading.members) > 0 && x.readErr == nil {
 		others = p.apply(&u.reading, x.got, u.at)
 	}
 	return told, others
+}
+
+// failed notes that nothing more of a pool was taken. What Redis refuses of one pool alone does not concern the others.
+func (p *Peers) failed(m *Member, err error, at time.Time) {
+	if refused(err) {
+		m.refuse(p.log, err, at)
+		if slices.ContainsFunc(p.list(), func(m *Member) bool { no, _ := m.refused(); return !no }) {
+			return
+		}
+	}
+	p.health.fail(err, at)
 }
 
 // exchange sends what waits, applies what is new if it is to listen, and waits for both. The caller holds the lane.
@@ -310,40 +323,4 @@ func (p *Peers) waiting() (n int) {
 		n += m.teller.Stats().Waiting
 	}
 	return n
-}
-
-// beat tells that this router lives, and what it wants, if Redis is there.
-func (p *Peers) beat(ctx context.Context) {
-	now := time.Now()
-	if err := p.agree(ctx); err != nil {
-		if ctx.Err() == nil {
-			p.health.fail(err, now)
-			p.expire(now)
-		}
-		return
-	}
-	now = time.Now()
-	if since, was := p.health.good(now); was {
-		for _, m := range p.list() {
-			m.teller.again()   // it may be another Redis, or an older state of it
-			m.teller.Open(now) // others have ended what was in flight here
-		}
-		p.log.Info("history: Redis is back: routers hear each other again", "addr", p.link.addr,
-			"after", since.Round(time.Millisecond), "messages_kept", p.waiting())
-	}
-	for _, m := range p.list() {
-		m.tend(p.conf.Name, now)
-		m.compare(p.log, now)
-	}
-	p.expire(now)
-}
-
-// expire ends what routers that are not heard have in flight.
-func (p *Peers) expire(now time.Time) {
-	for _, m := range p.list() {
-		for _, name := range m.hearer.Expire(m.heardUntil(), now) {
-			p.log.Warn("history: a router is gone: its requests in flight are no longer counted", "pool", m.name,
-				"router", name)
-		}
-	}
 }

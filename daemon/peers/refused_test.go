@@ -1,0 +1,94 @@
+package peers
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/warmpath/warmpath/conf/logtest"
+	"github.com/warmpath/warmpath/conf/redistest"
+)
+
+const (
+	saysLost   = "history: Redis is lost: routers do not hear each other, and each goes on with what it knows"
+	saysBack   = "history: Redis is back: routers hear each other again"
+	saysRefuse = "history: Redis takes no messages of a pool: other routers do not hear of it; delete the key stream if it is " +
+		"no stream, and give the Redis user the right to XADD"
+)
+
+// alive is how many others of a pool a router hears.
+func alive(p *Peers, pool int) (n int) {
+	for _, r := range p.list()[pool].hearer.Routers(time.Now()) {
+		if r.Alive {
+			n++
+		}
+	}
+	return n
+}
+
+// TestRedisThatRefuses: a Redis that answers, and takes no messages, is lost once for as long as that lasts.
+func TestRedisThatRefuses(t *testing.T) {
+	f := func(name string, breaks, mends []string) {
+		t.Run(name, func(t *testing.T) {
+			b := redistest.Start(t)
+			var lines logtest.Log
+			one := prepare(t, b, "one", slog.New(slog.NewJSONHandler(&lines, nil)), "p")
+			runUntil(t, one)
+			two := open(t, b, "two")
+			hear := func() bool { return alive(one, 0) == 1 && alive(two, 0) == 1 }
+			eventually(t, "they hear each other", hear)
+			for _, c := range breaks {
+				b.Do(c)
+			}
+			eventually(t, "the loss is known", func() bool { return !one.Stats().Connected })
+			since := one.Stats().Since
+			for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+				if s := one.Stats(); s.Connected || s.Since != since || s.Losses != 1 {
+					t.Fatalf("%+v; want it lost since %v", s, since)
+				}
+			}
+			holds(one, 1)
+			for _, c := range mends {
+				b.Do(c)
+			}
+			eventually(t, "they hear each other again", func() bool { return one.Stats().Connected && hear() && blocks(two) == 1 })
+			for text, want := range map[string]int{saysLost: 1, saysRefuse: 1, saysBack: 1} {
+				if n := len(lines.With(t, "msg", text)); n != want {
+					t.Errorf("%d lines %q; want %d:\n%s", n, text, want, lines.String())
+				}
+			}
+		})
+	}
+	f("the key is no stream", []string{"DEL " + stream, "SET " + stream + " x"}, []string{"DEL " + stream})
+	f("the user may not write", []string{"ACL SETUSER default -xadd"}, []string{"ACL SETUSER default +xadd"})
+}
+
+// TestOnePoolRefused: what Redis refuses of one pool concerns no other, whether a router starts then or runs.
+func TestOnePoolRefused(t *testing.T) {
+	b := redistest.Start(t)
+	var lines logtest.Log
+	log := slog.New(slog.DiscardHandler)
+	one := prepare(t, b, "one", slog.New(slog.NewJSONHandler(&lines, nil)), "bad", "p")
+	runUntil(t, one)
+	eventually(t, "it tells", func() bool { return one.list()[0].teller.Stats().Frames > 0 })
+	b.Do("DEL w/history/bad")
+	b.Do("SET w/history/bad x")
+	two := prepare(t, b, "two", log, "bad", "p")
+	runUntil(t, two)
+	eventually(t, "they hear each other of the other pool", func() bool { return alive(one, 1) == 1 && alive(two, 1) == 1 })
+	eventually(t, "it is logged", func() bool { return len(lines.With(t, "msg", saysRefuse)) == 1 })
+	eventually(t, "rounds are on the cable again", func() bool { return one.lane.there() && two.lane.there() })
+	kept := one.lane.cable
+	time.Sleep(3 * time.Second)
+	if one.lane.cable != kept {
+		t.Error("the pool that is refused cuts the cable")
+	}
+	if a, c := one.Stats(), two.Stats(); a.Losses+c.Losses > 0 || alive(one, 1) != 1 || alive(two, 1) != 1 {
+		t.Errorf("%+v, %+v", a, c)
+	}
+	b.Do("DEL w/history/bad")
+	eventually(t, "they hear each other of both", func() bool { return alive(one, 0) == 1 && alive(two, 0) == 1 })
+	if n := lines.Count("WARN"); n > 2 {
+		t.Errorf("%d warnings; want one of writing, and one of reading:\n%s", n, lines.String())
+	}
+}
