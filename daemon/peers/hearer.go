@@ -1,7 +1,6 @@
 package peers
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,6 +14,8 @@ import (
 const (
 	// Lease is how long a router that is not heard counts as alive: three beats.
 	Lease = 3 * time.Second
+	// unread is how far behind what was read may be when a lease ends: two reads that wait for news.
+	unread = 500 * time.Millisecond
 	// forgetAfter is how long one that is gone is still shown.
 	forgetAfter = time.Minute
 	// maxSenders bounds the routers of a pool, and with maxOpen what they may have in flight.
@@ -244,14 +245,15 @@ func (h *Hearer) endAll(s *sender) {
 	clear(s.open)
 }
 
-// Expire ends the requests in flight of routers that were not heard for the Lease. heard is until when the stream was
-// read: what a router has told since cannot be known.
-func (h *Hearer) Expire(heard, now time.Time) (lost []string) {
+// Expire ends the requests in flight of routers that were not heard for the Lease, and returns their names and when the
+// next lease ends. heard is until when the stream was read: what a router has told since cannot be known.
+func (h *Hearer) Expire(heard, now time.Time) (lost []string, next time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	blind := now.Sub(heard) > Lease
 	for id, s := range h.senders {
-		if since := heard.Sub(s.heard); !s.gone && (since > Lease || blind) {
+		over := now.Sub(s.heard) >= Lease && heard.Sub(s.heard) >= Lease-unread
+		if !s.gone && (over || blind) {
 			h.counts.Expired += uint64(len(s.open))
 			h.endAll(s)
 			h.missed = h.missed || blind
@@ -260,11 +262,15 @@ func (h *Hearer) Expire(heard, now time.Time) (lost []string) {
 				lost = append(lost, s.title())
 			}
 		}
+		if end := s.heard.Add(Lease); !s.gone && (next.IsZero() || end.Before(next)) {
+			next = end
+		}
 		if s.gone && now.Sub(s.heard) > forgetAfter {
 			delete(h.senders, id)
 		}
 	}
-	return lost
+	slices.Sort(lost)
+	return lost, next
 }
 
 // Replay begins to hear frames that were sent before: they fill the index, and nothing is in flight until Live.
@@ -305,29 +311,4 @@ func (h *Hearer) Wants() (asked, restart bool, flags byte) {
 	}
 	h.asked, h.restart, h.unlinked, h.missed = false, false, false, false
 	return asked, restart, flags
-}
-
-// Stats returns the counts so far.
-func (h *Hearer) Stats() HearerStats {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	s := h.counts
-	for _, o := range h.senders {
-		s.Open += len(o.open)
-	}
-	return s
-}
-
-// Routers describes the other routers, by name.
-func (h *Hearer) Routers(now time.Time) (all []Router) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, s := range h.senders {
-		all = append(all, Router{ID: fmt.Sprintf("%016x", s.id), Name: s.beat.Name,
-			Alive: !s.gone && now.Sub(s.heard) <= Lease, Heard: s.heard, Lag: s.lag, Frames: s.frames, Bytes: s.bytes,
-			InFlight: len(s.open), Workers: s.beat.Workers, digest: s.beat.digest, Version: int(s.version[0]),
-			Text: int(s.version[1]), OtherSecret: s.secret})
-	}
-	slices.SortFunc(all, func(a, b Router) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
-	return all
 }

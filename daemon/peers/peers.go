@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,6 +37,7 @@ type Peers struct {
 	due    atomic.Int64 // nanoseconds since began: what is told from then on is to be sent
 	lane   lane
 	guard  *time.Timer // when converse looks whether a round is due that nobody began in passing
+	lapse  *time.Timer // when a lease ends
 
 	following sync.WaitGroup // who reads from cables
 
@@ -58,7 +60,7 @@ func Open(c Config) (*Peers, error) {
 		return nil, err
 	}
 	p := &Peers{conf: c, link: l, self: self, log: c.Log, wake: make(chan struct{}, 1),
-		began: time.Now(), guard: time.NewTimer(roundEvery)}
+		began: time.Now(), guard: time.NewTimer(roundEvery), lapse: time.NewTimer(Lease)}
 	p.health.log, p.health.addr = c.Log, l.addr
 	text := c.Secret
 	if text == "" {
@@ -240,13 +242,21 @@ func (p *Peers) tellAgain(ctx context.Context, m *Member) bool {
 	return told > 0
 }
 
-// expire ends what routers that are not heard have in flight.
+// expire ends what routers that are not heard have in flight, and has itself called when the next lease ends.
 func (p *Peers) expire(now time.Time) {
+	var first time.Time
 	for _, m := range p.list() {
-		for _, name := range m.hearer.Expire(m.heardUntil(), now) {
-			p.log.Warn("history: a router is gone: its requests in flight are no longer counted", "pool", m.name,
-				"router", name)
+		lost, next := m.hearer.Expire(m.heardUntil(), now)
+		if len(lost) > 0 {
+			p.log.Warn("history: routers are gone: their requests in flight are no longer counted", "pool", m.name,
+				"count", len(lost), "routers", strings.Join(lost[:min(len(lost), maxNames)], ", "))
 		}
+		if !next.IsZero() && (first.IsZero() || next.Before(first)) {
+			first = next
+		}
+	}
+	if !first.IsZero() {
+		p.lapse.Reset(max(first.Sub(now), roundEvery))
 	}
 }
 

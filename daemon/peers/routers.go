@@ -3,6 +3,7 @@ package peers
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/route"
@@ -96,4 +97,29 @@ func maxTime(a, b time.Time) time.Time {
 		return a
 	}
 	return b
+}
+
+// Stats returns the counts so far.
+func (h *Hearer) Stats() HearerStats {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.counts
+	for _, o := range h.senders {
+		s.Open += len(o.open)
+	}
+	return s
+}
+
+// Routers describes the other routers, by name.
+func (h *Hearer) Routers(now time.Time) (all []Router) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, s := range h.senders {
+		all = append(all, Router{ID: fmt.Sprintf("%016x", s.id), Name: s.beat.Name,
+			Alive: !s.gone && now.Sub(s.heard) <= Lease, Heard: s.heard, Lag: s.lag, Frames: s.frames, Bytes: s.bytes,
+			InFlight: len(s.open), Workers: s.beat.Workers, digest: s.beat.digest, Version: int(s.version[0]),
+			Text: int(s.version[1]), OtherSecret: s.secret})
+	}
+	slices.SortFunc(all, func(a, b Router) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
+	return all
 }

@@ -26,6 +26,7 @@ func (p *Peers) converse(ctx context.Context) {
 	beats := time.NewTicker(beatEvery)
 	defer beats.Stop()
 	defer p.guard.Stop()
+	defer p.lapse.Stop()
 	var heard chan error // of the read that is under way; nil = none is
 	defer func() {
 		if heard != nil {
@@ -56,6 +57,8 @@ func (p *Peers) converse(ctx context.Context) {
 		case <-beats.C:
 			p.beat(ctx)
 			p.connect(ctx)
+		case <-p.lapse.C:
+			p.expire(time.Now())
 		case err := <-heard:
 			heard, silent = nil, err != nil
 			p.guard.Reset(roundEvery)

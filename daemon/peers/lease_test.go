@@ -1,0 +1,59 @@
+package peers
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/warmpath/warmpath/conf/logtest"
+	"github.com/warmpath/warmpath/conf/redistest"
+	"github.com/warmpath/warmpath/daemon/route"
+	"github.com/warmpath/warmpath/daemon/worker"
+)
+
+// mortal is a router that tells one thing of a router's pool, and dies: a request that it has in flight.
+func mortal(t *testing.T, p *Peers, c *redis.Client, self uint64) (died time.Time) {
+	t.Helper()
+	teller, _ := Ends(p.list()[0].pool, self)
+	died = time.Now()
+	teller.Sent(&route.Sent{Worker: worker.KeyOf("w0"), Space: 9, Tokens: 64, Block: 32}, nil, died)
+	for _, frame := range teller.Take(1<<20, died) {
+		add := redis.XAddArgs{Stream: stream, Values: []any{"f", frame}}
+		if err := c.XAdd(context.Background(), &add).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return died
+}
+
+// TestLeaseEndsInTime: whenever a router dies, 3 s later nothing of it is in flight. Many that die at once are one line.
+func TestLeaseEndsInTime(t *testing.T) {
+	b := redistest.Start(t)
+	var lines logtest.Log
+	p := prepare(t, b, "one", slog.New(slog.NewJSONHandler(&lines, nil)), "p")
+	runUntil(t, p)
+	c := client(t, b)
+	eventually(t, "it listens", func() bool { return !p.joins() })
+	open := func() int { return p.list()[0].hearer.Stats().Open }
+	for i := range uint64(4) { // beats, at which leases were looked at, are a second apart
+		died := mortal(t, p, c, 100+i)
+		eventually(t, "the request is heard of", func() bool { return open() == 1 })
+		eventually(t, "and no longer counted", func() bool { return open() == 0 })
+		if took := time.Since(died); took < Lease || took > Lease+beatEvery/5 {
+			t.Errorf("router %d: after %v; want %v", i, took, Lease)
+		}
+		time.Sleep(beatEvery / 4)
+	}
+	before := lines.Count("routers are gone")
+	for i := range uint64(200) {
+		mortal(t, p, c, 1000+i)
+	}
+	eventually(t, "all are heard", func() bool { return open() == 200 })
+	eventually(t, "and gone", func() bool { return open() == 0 })
+	if n := lines.Count("routers are gone") - before; n > 20 {
+		t.Errorf("%d lines of 200 routers", n)
+	}
+}
