@@ -85,7 +85,7 @@ func (h *Hearer) passOver() {
 func (h *Hearer) believe(head *head, bytes int, sent, now time.Time) error {
 	s := h.senders[head.sender]
 	if s == nil {
-		if len(h.senders) >= maxSenders {
+		if len(h.senders) >= maxSenders && !h.evict() {
 			h.counts.Flooded++
 			return errMany
 		}
@@ -134,6 +134,23 @@ func (h *Hearer) believe(head *head, bytes int, sent, now time.Time) error {
 		return errCut
 	}
 	return nil
+}
+
+// evict forgets the sender that was heard longest ago, of those that are gone; in a replay of all, as nobody knows yet
+// who is alive. It reports whether there is one.
+func (h *Hearer) evict() bool {
+	var oldest *sender
+	for _, s := range h.senders {
+		if (s.gone || h.replay) && (oldest == nil || s.heard.Before(oldest.heard)) {
+			oldest = s
+		}
+	}
+	if oldest == nil {
+		return false
+	}
+	h.endAll(oldest)
+	delete(h.senders, oldest.id)
+	return true
 }
 
 func (h *Hearer) note(s *sender, bytes int, sent, now time.Time) {

@@ -2,7 +2,10 @@ package peers
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -56,4 +59,46 @@ func TestLeaseEndsInTime(t *testing.T) {
 	if n := lines.Count("routers are gone") - before; n > 20 {
 		t.Errorf("%d lines of 200 routers", n)
 	}
+}
+
+// TestManyDeadRouters: however many routers have told something in the past, one that starts hears those that live.
+func TestManyDeadRouters(t *testing.T) {
+	c := &clock{began.Add(time.Second)}
+	_, h := Ends(newPool(t, c, 3, 1<<20), 1)
+	tell := func(self uint64) error {
+		teller, _ := Ends(h.pool, self)
+		teller.Sent(&route.Sent{Worker: worker.KeyOf("w1"), Tokens: 1}, nil, c.now)
+		return h.Hear(teller.Take(1<<20, c.now)[0], c.now, c.now)
+	}
+	h.Replay()
+	for i := range uint64(2 * maxSenders) {
+		if err := tell(10 + i); err != nil {
+			t.Fatalf("router %d of the past: %v", i, err)
+		}
+		c.pass(time.Second)
+	}
+	h.Live(c.now)
+	names := func() (all []string) {
+		for _, r := range h.Routers(c.now) {
+			all = append(all, r.ID)
+		}
+		return all
+	}
+	if all := names(); len(all) != maxSenders || !slices.ContainsFunc(all, func(id string) bool { return strings.HasSuffix(id, "0209") }) {
+		t.Errorf("%d routers are known, the last of the past not among them: %v", len(all), all)
+	}
+	for i := range uint64(maxSenders - 3) { // three of the past may live
+		if err := tell(5000 + i); err != nil {
+			t.Fatalf("router %d that lives: %v", i, err)
+		}
+	}
+	for i := range uint64(2 * maxSenders) {
+		if err := tell(9000 + i); err != nil {
+			if i > 3 || !errors.Is(err, errMany) {
+				t.Errorf("router %d too many: %v", i, err)
+			}
+			return
+		}
+	}
+	t.Errorf("more than %d routers that live are heard", maxSenders)
 }
