@@ -166,12 +166,15 @@ func TestRoutersOfDifferentWorkersSaySo(t *testing.T) {
 			t.Errorf("%v; want router %s, %s %q", found, router, key, want)
 		}
 	}
-	const named, others = "history: another router names the same worker differently", "history: another router has other workers"
+	const named, moved = "history: another router names the same worker differently", "history: another router has another URL"
+	const others = "history: another router has other workers"
 	line(first, named, "two", "workers", "w1 here is other there")
 	line(second, named, "one", "workers", "other here is w1 there")
-	line(first, others, "two", "only_there", "w2") // of two: w2 is another worker there
-	line(first, others, "two", "only_here", "w2")
-	line(second, others, "one", "only_here", "w2")
+	line(first, moved, "two", "workers", "w2")
+	line(second, moved, "one", "workers", "w2")
+	if l := first.starting(t, others); l != nil {
+		t.Errorf("%v; want none: each worker of the other has its line", l)
+	}
 	askAll(t, []*running{one, two}, "all the same", 4)
 }
 

@@ -79,6 +79,8 @@
 //   - Another release, another secret, foreign or broken entries, a router that tells more than 50,000 things a second:
 //     not believed, counted, logged once a minute. After a silence a router may tell as much for each second of it: so
 //     much it has to tell when Redis comes back (TestBacklogIsNoFlood).
+//   - A worker's id has another URL at another router: what that one tells of it is not believed, and logged
+//     (TestOtherWorkerUnderTheSameID).
 //   - A worker's death is each router's own finding. Only who replays the past heeds what others have found.
 //
 // # How the files lie

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -93,16 +94,21 @@ func (m *Member) compare(log *slog.Logger, now time.Time) {
 		if !r.Alive || r.digest == digest || len(r.Workers) == 0 || !m.settled(r, digest, now) {
 			continue
 		}
-		named, theirs, ours := differ(own, r.Workers)
-		if len(named) > 0 && m.warns("named "+r.ID, now) {
+		d := differ(own, r.Workers)
+		if len(d.named) > 0 && m.warns("named "+r.ID, now) {
 			log.Warn("history: another router names the same worker differently, so neither knows what the other sends "+
 				"there: give it the same id in both files", "pool", m.name, "router", r.Name,
-				"workers", strings.Join(named, ", "))
+				"workers", strings.Join(d.named, ", "))
 		}
-		if len(theirs)+len(ours) > 0 && m.warns("other workers "+r.ID, now) {
+		if len(d.moved) > 0 && m.warns("moved "+r.ID, now) {
+			log.Warn("history: another router has another URL for a worker's id, so what it sends there does not count here: "+
+				"give the worker the same URL in both files, or another id", "pool", m.name, "router", r.Name,
+				"workers", strings.Join(d.moved, ", "))
+		}
+		if len(d.theirs)+len(d.ours) > 0 && m.warns("other workers "+r.ID, now) {
 			log.Warn("history: another router has other workers in this pool: what is sent to those is not known here",
-				"pool", m.name, "router", r.Name, "only_there", strings.Join(theirs, ", "),
-				"only_here", strings.Join(ours, ", "))
+				"pool", m.name, "router", r.Name, "only_there", strings.Join(d.theirs, ", "),
+				"only_here", strings.Join(d.ours, ", "))
 		}
 	}
 }
@@ -130,28 +136,40 @@ func (m *Member) settled(r Router, own uint64, now time.Time) bool {
 // maxNames bounds the lists in a line.
 const maxNames = 16
 
-// differ compares two routers' workers: the same address under two ids, and those that only one has.
-func differ(own, other []Named) (named, theirs, ours []string) {
-	here := map[uint64]Named{}
+// difference is how two routers' workers differ.
+type difference struct {
+	named        []string // one address under two ids
+	moved        []string // ids that have two addresses
+	theirs, ours []string // ids that only one has
+}
+
+func differ(own, other []Named) (d difference) {
+	byAddress, byKey := map[uint64]Named{}, map[uint64]Named{}
 	for _, n := range own {
-		here[n.Address] = n
+		byAddress[n.Address], byKey[n.Key] = n, n
 	}
+	ours := maps.Clone(byKey)
 	for _, n := range other {
-		o, ok := here[n.Address]
+		there, known := byAddress[n.Address]
+		here, same := byKey[n.Key]
 		switch {
-		case !ok:
-			theirs = append(theirs, n.ID)
-		case o.Key != n.Key:
-			named = append(named, fmt.Sprintf("%s here is %s there", o.ID, n.ID))
+		case same && here.Address != n.Address:
+			d.moved = append(d.moved, n.ID)
+		case !same && !known:
+			d.theirs = append(d.theirs, n.ID)
 		}
-		delete(here, n.Address)
+		if known && there.Key != n.Key {
+			d.named = append(d.named, fmt.Sprintf("%s here is %s there", there.ID, n.ID))
+		}
+		delete(ours, n.Key)
+		delete(ours, there.Key)
 	}
-	for _, n := range here {
-		ours = append(ours, n.ID)
+	for _, n := range ours {
+		d.ours = append(d.ours, n.ID)
 	}
-	for _, l := range []*[]string{&named, &theirs, &ours} {
+	for _, l := range []*[]string{&d.named, &d.moved, &d.theirs, &d.ours} {
 		slices.Sort(*l)
 		*l = (*l)[:min(len(*l), maxNames)]
 	}
-	return named, theirs, ours
+	return d
 }

@@ -137,6 +137,7 @@ func (p *Peers) replay(ctx context.Context, m *Member) error {
 			"pool", m.name, "messages", len(back), "err", err)
 	}
 	slices.Reverse(back)
+	m.hearer.know(named(m.pool, m.pool.Secret(), began))
 	m.hearer.Replay()
 	defer func() { m.hearer.Live(time.Now()) }()
 	for i, e := range back {

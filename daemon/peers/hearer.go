@@ -33,6 +33,7 @@ type Hearer struct {
 
 	mu       sync.Mutex // guards all below
 	senders  map[uint64]*sender
+	own      map[uint64]uint64 // addresses of this router's workers, by their keys
 	replay   bool
 	late     bool // the frame at hand had been missing: what was held then counts, what was in flight does not
 	r        reader
@@ -185,7 +186,7 @@ func (h *Hearer) record(s *sender, now time.Time) {
 	case kindBeat:
 		h.beat(s)
 	case kindForgotten:
-		if key := r.known(&r.workers); h.replay && !r.bad { // else a death is each router's own finding
+		if key := r.known(&r.workers); h.replay && !r.bad && !s.others[key] { // else a death is each router's own finding
 			h.pool.Forget(key)
 		}
 	case kindSession:
@@ -209,7 +210,7 @@ func (h *Hearer) open(s *sender, now time.Time) {
 			return
 		}
 		there[id] = true
-		if s.open[id] != nil || h.late {
+		if s.open[id] != nil || h.late || s.others[told.Worker] {
 			continue
 		}
 		o := h.pool.Hear(&told, &route.Story{At: at}, nil, false, now)
@@ -243,6 +244,7 @@ func (h *Hearer) beat(s *sender) {
 	}
 	s.beat = b
 	s.beats++
+	s.compare(h.own)
 	if h.replay {
 		return
 	}
@@ -260,34 +262,6 @@ func (h *Hearer) endAll(s *sender) {
 		o.End()
 	}
 	clear(s.open)
-}
-
-// Expire ends the requests in flight of routers that were not heard for the Lease, and returns their names and when the
-// next lease ends. heard is until when the stream was read: what a router has told since cannot be known.
-func (h *Hearer) Expire(heard, now time.Time) (lost []string, next time.Time) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	blind := now.Sub(heard) > Lease
-	for id, s := range h.senders {
-		over := now.Sub(s.heard) >= Lease && heard.Sub(s.heard) >= Lease-unread
-		if !s.gone && (over || blind) {
-			h.counts.Expired += uint64(len(s.open))
-			h.endAll(s)
-			h.missed = h.missed || blind
-			if !blind {
-				s.gone = true
-				lost = append(lost, s.title())
-			}
-		}
-		if end := s.heard.Add(Lease); !s.gone && (next.IsZero() || end.Before(next)) {
-			next = end
-		}
-		if s.gone && now.Sub(s.heard) > forgetAfter {
-			delete(h.senders, id)
-		}
-	}
-	slices.Sort(lost)
-	return lost, next
 }
 
 // Replay begins to hear frames that were sent before: they fill the index, and nothing is in flight until Live.

@@ -166,7 +166,7 @@ func (h *Hearer) report(s *sender, p *report, chains []toldChain, now time.Time)
 			o.FirstByte(p.story.At)
 		}
 	case kindAnswer:
-		if whole := chains[0].whole; whole != nil {
+		if whole := chains[0].whole; whole != nil && !s.others[p.sent.Worker] {
 			h.pool.Recall(p.sent.Worker, p.sent.Space, whole, p.story.At, now)
 		}
 	case kindEnded:
@@ -177,8 +177,11 @@ func (h *Hearer) report(s *sender, p *report, chains []toldChain, now time.Time)
 	}
 }
 
-// sent enters a request that was sent.
+// sent enters a request that was sent. It passes over one whose worker is another one here.
 func (h *Hearer) sent(s *sender, p *report, chains []toldChain, now time.Time) {
+	if s.others[p.sent.Worker] {
+		return
+	}
 	all := h.all[:0]
 	for i := range chains {
 		if whole := chains[i].whole; whole != nil {

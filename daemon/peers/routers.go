@@ -49,9 +49,10 @@ type sender struct {
 	secret  bool // its frames were made with another secret
 	gone    bool // its lease is over, or it said bye
 	open    map[uint64]*route.Heard
-	told    time.Time // when the newest record was sent, or the first one was written
-	left    int       // records that it may tell until refill
-	refill  time.Time // when it may tell as many again
+	others  map[uint64]bool // keys that name other workers here: what it tells of those is not believed
+	told    time.Time       // when the newest record was sent, or the first one was written
+	left    int             // records that it may tell until refill
+	refill  time.Time       // when it may tell as many again
 }
 
 // allows takes one from what the router may tell: maxRecords for each second by Redis's clock, and for each second of
@@ -73,6 +74,43 @@ func (s *sender) misses(number uint64) bool {
 	}
 	s.missing[0] = number + 1
 	return true
+}
+
+// compare notes which keys name other workers at the router than here, by this router's addresses, and ends what is in
+// flight there.
+func (s *sender) compare(own map[uint64]uint64) {
+	s.others = nil
+	for _, n := range s.beat.Workers {
+		if at, ok := own[n.Key]; !ok || at == n.Address {
+			continue
+		}
+		if s.others == nil {
+			s.others = map[uint64]bool{}
+		}
+		s.others[n.Key] = true
+	}
+	if s.others == nil {
+		return
+	}
+	for id, o := range s.open {
+		if told, _ := o.Sent(); s.others[told.Worker] {
+			o.End()
+			delete(s.open, id)
+		}
+	}
+}
+
+// know sets this router's own workers.
+func (h *Hearer) know(own []Named) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.own = make(map[uint64]uint64, len(own))
+	for _, n := range own {
+		h.own[n.Key] = n.Address
+	}
+	for _, s := range h.senders {
+		s.compare(h.own)
+	}
 }
 
 // title names a router in a log line.
@@ -97,6 +135,34 @@ func maxTime(a, b time.Time) time.Time {
 		return a
 	}
 	return b
+}
+
+// Expire ends the requests in flight of routers that were not heard for the Lease, and returns their names and when the
+// next lease ends. heard is until when the stream was read: what a router has told since cannot be known.
+func (h *Hearer) Expire(heard, now time.Time) (lost []string, next time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	blind := now.Sub(heard) > Lease
+	for id, s := range h.senders {
+		over := now.Sub(s.heard) >= Lease && heard.Sub(s.heard) >= Lease-unread
+		if !s.gone && (over || blind) {
+			h.counts.Expired += uint64(len(s.open))
+			h.endAll(s)
+			h.missed = h.missed || blind
+			if !blind {
+				s.gone = true
+				lost = append(lost, s.title())
+			}
+		}
+		if end := s.heard.Add(Lease); !s.gone && (next.IsZero() || end.Before(next)) {
+			next = end
+		}
+		if s.gone && now.Sub(s.heard) > forgetAfter {
+			delete(h.senders, id)
+		}
+	}
+	slices.Sort(lost)
+	return lost, next
 }
 
 // Stats returns the counts so far.

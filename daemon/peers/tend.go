@@ -49,14 +49,19 @@ func (m *Member) tend(name string, now time.Time) {
 
 // beat tells that this router lives, and its workers if they changed or were not told for long.
 func (m *Member) beat(name string, flags byte, now time.Time) {
-	b := Beat{Name: name, Workers: named(m.pool, m.pool.Secret(), now), flags: flags}
+	own := named(m.pool, m.pool.Secret(), now)
+	b := Beat{Name: name, Workers: own, flags: flags}
 	b.digest = sum(b.Workers)
 	m.mu.Lock()
 	if b.digest == m.digest && m.beats%listEvery != 0 {
 		b.Workers = nil
 	}
+	changed := b.digest != m.digest
 	m.digest = b.digest
 	m.mu.Unlock()
+	if changed {
+		m.hearer.know(own)
+	}
 	m.teller.Beat(&b, now)
 }
 
