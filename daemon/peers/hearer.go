@@ -3,7 +3,6 @@ package peers
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 

@@ -41,7 +41,7 @@ func costs(ctx context.Context, o *options) error {
 	for _, s := range strings.Split(o.routers, ",") {
 		n, err := strconv.Atoi(s)
 		if err != nil || n < 1 || n > 64 {
-			return fmt.Errorf("-routers %q: want numbers from 1 to 64, as 2,4,16", o.routers)
+			return fmt.Errorf("-routers %q: want numbers from 1 to 64, as 2,3,4,16", o.routers)
 		}
 		counts = append(counts, n)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -29,7 +30,9 @@ func faults(ctx context.Context, o *options) error {
 		return err
 	}
 	defer st.close()
-	tr := generators(o)[0]
+	of := *o
+	of.requests = max(o.requests, enough(o, s.routers))
+	tr := generators(&of)[0]
 	half := len(tr.requests) / 2
 	at := tr.requests[half].at
 	var once sync.Once
@@ -41,33 +44,41 @@ func faults(ctx context.Context, o *options) error {
 			once.Do(func() { broken = st.breaks(ctx, o.fault, knocks) })
 		}
 	})
-	if broken != nil {
-		return broken
+	if err := errors.Join(broken, ctx.Err()); err != nil {
+		return err
 	}
 	from := func(at float64) int {
 		i, _ := slices.BinarySearchFunc(all, at, func(o outcome, at float64) int { return int(o.at*1e6) - int(at*1e6) })
 		return i
 	}
-	parts := []part{{"the 200 before", half - 200, half}, {"the 200 after", half, half + 200},
-		{"the rest", half + 200, len(all)}}
+	parts := []part{{"the router's 200 before", last(own(all[:half], 0))},
+		{"its next 200", first(own(all[half:], 0))}, {"all after", all[half:]}}
 	if o.fault == "redis" || o.fault == "none" {
 		back := from(at + stopped.Seconds()*o.speed)
 		well := from(at + (stopped+settles).Seconds()*o.speed)
-		parts = []part{{"before", half - (len(all) - back), half}, {"while Redis is stopped", half, back},
-			{"the 5 s after", back, well}, {"the rest", well, len(all)}}
+		parts = []part{{"before", all[max(0, half-(len(all)-back)):half]}, {"while Redis is stopped", all[half:back]},
+			{"the 5 s after", all[back:well]}, {"the rest", all[well:]}}
 	}
+	var told []map[string]any
 	for _, p := range parts {
-		of := all[max(0, min(p.from, len(all))):max(0, min(p.to, len(all)))]
-		if err := tell(figures(of, map[string]any{"fault": o.fault, "part": p.name})); err != nil {
+		f := figures(p.of, map[string]any{"fault": o.fault, "part": p.name})
+		told = append(told, f)
+		if err := tell(f); err != nil {
 			return err
 		}
 	}
-	return knocks.report(o)
+	if err := knocks.report(o); err != nil {
+		return err
+	}
+	if o.fault == "redis" || o.fault == "none" {
+		return judge(o, append(knocks.marks(all), backAgain(told)...))
+	}
+	return judge(o, []mark{keptRate(told)})
 }
 
 type part struct {
-	name     string
-	from, to int
+	name string
+	of   []outcome
 }
 
 func (st *stage) breaks(ctx context.Context, fault string, k *knocks) error {

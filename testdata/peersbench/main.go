@@ -52,7 +52,7 @@ func main() {
 	flag.StringVar(&o.only, "only", "", "this generator alone")
 	flag.Uint64Var(&o.seed, "seed", 1, "of the generators")
 	flag.BoolVar(&o.cost, "cost", false, "print what history costs, as a table")
-	flag.StringVar(&o.routers, "routers", "2,4,16", "-cost: a row for each number of routers")
+	flag.StringVar(&o.routers, "routers", "2,3,4,16", "-cost: a row for each number of routers")
 	flag.Float64Var(&o.rate, "rate", 1000, "-cost: requests a second in all")
 	flag.IntVar(&o.seconds, "seconds", 12, "-cost: of requests, for those with history and for those without")
 	flag.StringVar(&o.profile, "profile", "", "-cost: write a CPU profile of a router that shares into this folder")

@@ -64,11 +64,14 @@ func (c chats) requests(r *rand.Rand, n int) (all []request) {
 	return all
 }
 
+// tenantsRate is the requests in a second of the workers.
+const tenantsRate = 14
+
 // generators returns three traffics: many tenants with little in common, more work than the workers can do, and bursts
 // of long documents among chats.
 func generators(o *options) []traffic {
 	r := rand.New(rand.NewPCG(o.seed, 5))
-	tenants := traffic{"tenants", chats{tenants: 80, system: 2000, turn: 400, turns: 4, rate: 14}.requests(r, o.requests)}
+	tenants := traffic{"tenants", chats{tenants: 80, system: 2000, turn: 400, turns: 4, rate: tenantsRate}.requests(r, o.requests)}
 	overload := traffic{"overload",
 		chats{tenants: 24, system: 3000, turn: 1500, turns: 6, rate: 18}.requests(r, o.requests)}
 	bursts := traffic{"bursts", chats{tenants: 24, system: 2000, turn: 600, turns: 4, rate: 9}.requests(r, o.requests*3/4)}
@@ -90,6 +93,7 @@ func generators(o *options) []traffic {
 
 // outcome is what a client saw of one request; times are the workers'.
 type outcome struct {
+	router         int // that was asked
 	at, ttft       float64
 	late           float64 // by which the client sent it
 	prompt, cached int
@@ -115,11 +119,12 @@ func play(ctx context.Context, st *stage, tr traffic, speed float64, during func
 			pause := time.Since(paused)
 			began, due = began.Add(pause), due.Add(pause)
 		}
-		to := st.routers[r.IntN(len(st.routers))].url
+		router := r.IntN(len(st.routers))
+		to := st.routers[router].url
 		late := time.Since(due).Seconds() * speed
 		sent.Go(func() {
 			all[i] = st.ask(ctx, to, q, speed)
-			all[i].at, all[i].late = q.at, late
+			all[i].at, all[i].late, all[i].router = q.at, late, router
 		})
 	}
 	sent.Wait()
