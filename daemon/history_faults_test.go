@@ -21,6 +21,9 @@ const (
 	historyOdd  = "history: messages are not believed"
 )
 
+// settles is how long routers may take to believe the same after a fault.
+const settles = 5 * time.Second
+
 // loggedRouters starts n routers whose logs are kept.
 func loggedRouters(t *testing.T, n int, url string, f vllmsim.Fleet) (all []*running, logs []*logLines) {
 	t.Helper()
@@ -82,7 +85,7 @@ func TestRoutersOutliveTheirRedis(t *testing.T) {
 				}
 			}
 			askAll(t, all, "after", 4)
-			agree(t, all, 15*time.Second) // 5 s on an idle machine
+			agree(t, all, settles)
 			for i, lines := range logs {
 				if n := len(lines.with(t, historyLost)); n > 2 {
 					t.Errorf("router %d says %d times that Redis is lost", i, n)
@@ -120,7 +123,7 @@ func TestRoutersStartBeforeTheirRedis(t *testing.T) {
 		eventually(t, fmt.Sprintf("router %d hears the other", i), func() bool { return r.hears() == 1 })
 	}
 	askAll(t, all, "after", 4)
-	agree(t, all, 15*time.Second)
+	agree(t, all, settles)
 }
 
 // What others write into the stream harms nobody: it is counted and logged once, and all else is heard.
@@ -144,7 +147,7 @@ func TestForeignEntriesInTheStream(t *testing.T) {
 		}
 	}
 	askAll(t, all, "after", 4)
-	agree(t, all, 15*time.Second)
+	agree(t, all, settles)
 }
 
 // Two routers that name the same worker differently, or have others, say so.

@@ -149,7 +149,7 @@ func outliveRogue(t *testing.T, name, why string, misbehaves func(o *rogue), cou
 	eventually(t, "nothing of it is in flight", func() bool { // its lease ends
 		return all[0].peers.Stats().Pools[0].Heard.Open+all[1].peers.Stats().Pools[0].Heard.Open == 0
 	})
-	agree(t, all, 15*time.Second)
+	agree(t, all, settles)
 }
 
 // hourOff is a way to Redis on which its clock is an hour ahead, as for a router whose own clock is an hour behind.
@@ -234,9 +234,9 @@ func TestRoutersWhoseClocksDiffer(t *testing.T) {
 			t.Errorf("chat %d: %d of 5 turns followed", i, n)
 		}
 	}
-	agree(t, all, 15*time.Second)
+	agree(t, all, settles)
 	all = append(all, startRouter(t, 3, urls[1], "prefixaware", f))
-	agree(t, all, 15*time.Second)
+	agree(t, all, settles)
 	for i, r := range all {
 		s := r.peers.Stats().Pools[0]
 		if s.Heard.Gaps+s.Heard.Foreign+s.Heard.Unlinked != 0 {

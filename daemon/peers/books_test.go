@@ -8,12 +8,14 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/route"
+	"github.com/warmpath/warmpath/daemon/session"
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
 // router is one of several, without a Redis: frames come after a delay.
 type router struct {
 	pool   *route.Pool
+	health watcher
 	teller *Teller
 	hearer *Hearer
 	open   []*request
@@ -35,6 +37,8 @@ type fleet struct {
 	routers []*router
 	texts   []string
 	names   uint64
+	past    []letter // all frames that were sent: what a stream keeps
+	bound   []session.Name
 }
 
 func newFleet(t testing.TB, seed uint64, routers, workers, tokens int) *fleet {
@@ -48,8 +52,16 @@ func newFleet(t testing.TB, seed uint64, routers, workers, tokens int) *fleet {
 
 func (f *fleet) join() *router {
 	f.names++
-	n := &router{pool: newPool(f.t, f.clock, f.workers, f.tokens)}
-	n.teller, n.hearer = Ends(n.pool, f.names)
+	n := &router{}
+	n.pool, n.health = watchedPool(f.t, f.clock, f.workers, f.tokens)
+	secret := n.pool.Secret()
+	mark := secret.Fingerprint()
+	_, n.teller, n.hearer = ends(n.pool, f.names, func() uint64 { return mark }, func(time.Time) {}, func(s Session) {
+		n.pool.Sessions.Hear(s.Kind, s.Key, s.Value, s.Life)
+	})
+	n.pool.Sessions.Tell(func(kind byte, key string, value []byte, life time.Duration) {
+		n.teller.Session(Session{Kind: kind, Key: key, Value: value, Life: life}, f.now)
+	})
 	n.pool.Tell(n.teller)
 	return n
 }
@@ -62,6 +74,7 @@ func (f *fleet) post(from *router, delay time.Duration, loses bool) {
 		if loses && f.r.IntN(20) == 0 {
 			continue
 		}
+		f.past = append(f.past, letter{frame: slices.Clone(frame), sent: f.now})
 		for _, to := range f.routers {
 			if to != from {
 				to.mail = append(to.mail, letter{slices.Clone(frame), f.now, f.now.Add(delay)})
@@ -106,7 +119,11 @@ func (f *fleet) step(loses bool) {
 	n := f.routers[f.r.IntN(len(f.routers))]
 	switch k := f.r.IntN(20); {
 	case k < 5:
-		n.open = append(n.open, send(f.t, n.pool, f.text(), f.now))
+		failures := max(0, f.r.IntN(8)-5) // one or two workers fail some requests
+		n.open = append(n.open, sendAfter(f.t, n.pool, f.text(), failures, f.now))
+		if f.r.IntN(8) == 0 {
+			f.bind(n)
+		}
 	case k < 8 && len(n.open) > 0:
 		if o := n.open[f.r.IntN(len(n.open))]; !o.first {
 			o.first = true
@@ -128,10 +145,85 @@ func (f *fleet) step(loses bool) {
 	}
 }
 
-// settle is silence: everything arrives, and each says what it has in flight.
+// bind binds a new session, as each has one router at a time.
+func (f *fleet) bind(n *router) {
+	f.names++
+	name := session.Name{Kind: session.Key, ID: fmt.Sprint("session ", f.names)}
+	f.bound = append(f.bound, name)
+	if _, ok := n.pool.Sessions.Bind(name, fmt.Sprint("w", f.r.IntN(f.workers)), f.now); !ok {
+		f.t.Fatal("the session is bound already")
+	}
+}
+
+// dies has all routers find that a worker is down. Its requests end, and after a while it is up again. What was told
+// before has arrived by then, as a worker takes longer to start than a message takes.
+func (f *fleet) dies(number int) {
+	id := fmt.Sprint("w", number)
+	for _, n := range f.routers {
+		n.pool.Workers.Dead(n.health[id], "gone", f.now)
+		if _, down := n.pool.Workers.ByKey(worker.KeyOf(id)); !down {
+			f.t.Fatal("the worker is not down")
+		}
+		n.open = slices.DeleteFunc(n.open, func(o *request) bool {
+			there := o.trip.Worker().ID() == id
+			if there {
+				o.trip.End(&worker.Outcome{Kind: worker.Canceled}, route.End{At: f.now})
+			}
+			return there
+		})
+	}
+	for range 100 {
+		f.step(false)
+	}
+	f.silence()
+	for _, n := range f.routers {
+		for range 5 {
+			n.pool.Workers.Healthy(n.health[id], f.now)
+		}
+		if w, down := n.pool.Workers.ByKey(worker.KeyOf(id)); w == nil || down {
+			f.t.Fatal("the worker is not up again")
+		}
+	}
+}
+
+// restarts kills a router with all that it has not yet told. When the others have found that, another takes its place,
+// which reads what all have told.
+func (f *fleet) restarts(i int) {
+	f.routers = slices.Delete(f.routers, i, i+1)
+	for range 8 { // of half a second
+		f.pass(Lease / 6)
+		for _, n := range f.routers {
+			n.teller.Beat(&Beat{Name: "lives"}, f.now)
+			f.post(n, 0, false)
+		}
+		for _, n := range f.routers {
+			f.deliver(n)
+			n.hearer.Expire(f.now, f.now)
+		}
+	}
+	n := f.join()
+	n.hearer.Replay()
+	for _, l := range f.past {
+		if err := n.hearer.Hear(l.frame, l.sent, f.now); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+	n.hearer.Live(f.now)
+	f.routers = append(f.routers, n)
+	f.bound = nil // sessions are in a store of their own
+}
+
+// settle is silence, and each says what it has in flight.
 func (f *fleet) settle() {
 	for _, n := range f.routers {
 		n.teller.Open(f.now)
+	}
+	f.silence()
+}
+
+// silence has everything arrive.
+func (f *fleet) silence() {
+	for _, n := range f.routers {
 		f.post(n, 0, false)
 	}
 	f.pass(time.Second)
@@ -164,6 +256,10 @@ func (n *router) view(f *fleet) (all []string) {
 		all = append(all, fmt.Sprintf("%s: %d in flight, %d tokens queued, %d blocks held", s.ID, s.InFlight+s.Theirs, s.Pending,
 			n.pool.Index.Worker(s.Slot).Blocks))
 	}
+	for _, name := range f.bound {
+		at, _ := n.pool.Sessions.Peek(name, f.now)
+		all = append(all, fmt.Sprintf("%s is at %q", name.ID, at.Worker))
+	}
 	for _, text := range f.texts {
 		r := probe(f.t, n.pool, text, f.now)
 		all = append(all, fmt.Sprintf("%.20q: %v", text, r))
@@ -193,14 +289,21 @@ func probe(t testing.TB, p *route.Pool, text string, at time.Time) (blocks []int
 	return blocks
 }
 
-// TestBooksAgree: after ten thousand random things and a silence, four routers believe the same of every worker.
+// TestBooksAgree: after ten thousand random things and a silence, four routers believe the same of every worker, without
+// having said anew what is in flight. Meanwhile workers die, requests are sent again, sessions are bound, and routers die
+// and start again, which learn the past.
 func TestBooksAgree(t *testing.T) {
 	for _, tokens := range []int{1 << 20, 20_000} { // with room for all, and with eviction all the time
 		f := newFleet(t, uint64(tokens), 4, 5, tokens)
 		for i := range 10_000 {
 			f.step(false)
-			if i%1000 == 999 {
-				f.settle()
+			switch i % 1000 {
+			case 300:
+				f.dies(f.r.IntN(5))
+			case 600:
+				f.restarts(f.r.IntN(4))
+			case 999:
+				f.silence()
 				f.agree(fmt.Sprintf("KV of %d tokens, after %d operations", tokens, i+1))
 			}
 		}

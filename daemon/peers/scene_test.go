@@ -62,13 +62,20 @@ func (c *clock) pass(d time.Duration) { c.now = c.now.Add(d) }
 // newPool makes a pool of workers w0, w1, ... that are up, with a KV cache of so many tokens each.
 func newPool(t testing.TB, c *clock, workers, tokens int) *route.Pool {
 	t.Helper()
+	p, _ := watchedPool(t, c, workers, tokens)
+	return p
+}
+
+// watchedPool is newPool. It returns the numbers by which the workers' health is reported, by host.
+func watchedPool(t testing.TB, c *clock, workers, tokens int) (*route.Pool, watcher) {
+	t.Helper()
 	store, err := tier.Open(tier.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { store.Close() })
 	watched := watcher{}
-	conf := worker.Config{Watcher: watched}
+	conf := worker.Config{Watcher: watched, SlowStart: 1} // else a choice passes over a worker that came back
 	for i := range workers {
 		conf.Workers = append(conf.Workers, worker.Spec{ID: fmt.Sprint("w", i), URL: fmt.Sprint("http://w", i), KVTokens: tokens})
 	}
@@ -79,7 +86,7 @@ func newPool(t testing.TB, c *clock, workers, tokens int) *route.Pool {
 		p.Workers.Healthy(id, c.now)
 	}
 	p.Tick(c.now)
-	return p
+	return p, watched
 }
 
 // request is a request of a test under way.
@@ -104,18 +111,29 @@ func ask(t testing.TB, text string, at time.Time) route.Ask {
 // send routes a completion of a text, and sends it.
 func send(t testing.TB, p *route.Pool, text string, at time.Time) *request {
 	t.Helper()
+	return sendAfter(t, p, text, 0, at)
+}
+
+// sendAfter is send to the worker that comes after some that have failed the request.
+func sendAfter(t testing.TB, p *route.Pool, text string, failures int, at time.Time) *request {
+	t.Helper()
 	a := ask(t, text, at)
 	a.Turn = p.Arrive("m", at)
 	r := &request{parsed: a.Prompt}
 	if v := p.Choose(&r.choice, &a); v != route.Chosen {
 		t.Fatalf("%v; want a choice", v)
 	}
-	to, ok := r.choice.Next(at)
-	if !ok || !r.choice.Send(&r.trip, to, nil, at) {
-		t.Fatal("nobody takes the request")
+	defer r.choice.Release()
+	for ; ; failures-- {
+		to, ok := r.choice.Next(at)
+		if !ok || !r.choice.Send(&r.trip, to, nil, at) {
+			t.Fatal("nobody takes the request")
+		}
+		if failures == 0 {
+			return r
+		}
+		r.trip.End(&worker.Outcome{Kind: worker.Canceled}, route.End{At: at})
 	}
-	r.choice.Release()
-	return r
 }
 
 // answer ends a request with a text.
