@@ -57,9 +57,11 @@ func backAgain(parts []map[string]any) []mark {
 	before, rest := parts[0], parts[3]
 	few := rest["requests"].(int) < counted
 	mean := func(f map[string]any) float64 { v, _ := f["mean_ttft"].(float64); return v }
-	return []mark{{name: "hit rate from 5 s after, less that of before", got: rate(rest) - rate(before), want: -.02, few: few},
+	return []mark{
+		{name: "hit rate from 5 s after, less that of before", got: rate(rest) - rate(before), want: -.02, few: few},
 		{name: "mean time to first token from 5 s after, over that of before", got: mean(rest) / max(mean(before), 1e-9),
-			want: 1.1, atMost: true, few: few}}
+			want: 1.1, atMost: true, few: few},
+	}
 }
 
 func rate(f map[string]any) float64 { v, _ := f["hit_rate"].(float64); return v }
@@ -67,8 +69,8 @@ func rate(f map[string]any) float64 { v, _ := f["hit_rate"].(float64); return v 
 // maxWait is how much longer than the median of those before a knock may take.
 const maxWait = 5 * time.Millisecond
 
-// marks are those of the time without Redis: nothing fails, and nobody waits. A busy machine makes some knocks slow in any
-// case: without Redis it may be no greater share of them than before.
+// marks are those of the time without Redis: nothing fails, and nobody waits. A busy machine makes some knocks slow in
+// any case: without Redis it may be no greater share of them than before.
 func (k *knocks) marks(all []outcome) []mark {
 	k.during.Lock()
 	defer k.during.Unlock()

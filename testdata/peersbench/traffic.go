@@ -71,7 +71,8 @@ const tenantsRate = 14
 // of long documents among chats.
 func generators(o *options) []traffic {
 	r := rand.New(rand.NewPCG(o.seed, 5))
-	tenants := traffic{"tenants", chats{tenants: 80, system: 2000, turn: 400, turns: 4, rate: tenantsRate}.requests(r, o.requests)}
+	tenants := traffic{"tenants",
+		chats{tenants: 80, system: 2000, turn: 400, turns: 4, rate: tenantsRate}.requests(r, o.requests)}
 	overload := traffic{"overload",
 		chats{tenants: 24, system: 3000, turn: 1500, turns: 6, rate: 18}.requests(r, o.requests)}
 	bursts := traffic{"bursts", chats{tenants: 24, system: 2000, turn: 600, turns: 4, rate: 9}.requests(r, o.requests*3/4)}
