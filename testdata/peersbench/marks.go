@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 )
@@ -70,7 +71,7 @@ func rate(f map[string]any) float64 { v, _ := f["hit_rate"].(float64); return v 
 const maxWait = 5 * time.Millisecond
 
 // marks are those of the time without Redis: nothing fails, and nobody waits. A busy machine makes some knocks slow in
-// any case: without Redis it may be no greater share of them than before.
+// any case: without Redis their share may be no greater than before, but for three standard errors.
 func (k *knocks) marks(all []outcome) []mark {
 	k.during.Lock()
 	defer k.during.Unlock()
@@ -85,7 +86,8 @@ func (k *knocks) marks(all []outcome) []mark {
 		few: len(before) < counted || len(meanwhile) < counted}
 	if !m.few {
 		limit := before[len(before)/2] + maxWait // report has sorted them
-		m.got, m.want = over(meanwhile, limit), over(before, limit)
+		p := over(before, limit)
+		m.got, m.want = over(meanwhile, limit), p+3*math.Sqrt(p/float64(len(before))+p/float64(len(meanwhile)))
 	}
 	return []mark{{name: "requests that failed", got: float64(failed), atMost: true}, m}
 }
