@@ -75,16 +75,19 @@ func TestChanges(t *testing.T) {
 	}
 }
 
+// withWorker parses a document that lacks nothing but a pool with a worker.
+func withWorker(t *testing.T, doc string) *Config {
+	t.Helper()
+	c, err := Parse([]byte(doc+"\n[[pools]]\nworkers = [{url = 'http://a'}]"), "x.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
 // What a field's tag promises is what differs at a reload; see daemon's reload.
 func TestNeedRestart(t *testing.T) {
-	parse := func(doc string) *Config {
-		t.Helper()
-		c, err := Parse([]byte(doc+"\n[[pools]]\nworkers = [{url = 'http://a'}]"), "x.toml")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return c
-	}
+	parse := func(doc string) *Config { t.Helper(); return withWorker(t, doc) }
 	before := parse("")
 	f := func(doc string, want ...string) {
 		t.Helper()
@@ -104,14 +107,7 @@ func TestNeedRestart(t *testing.T) {
 
 // TestInForce: what is in force differs from the file in the keys that need a restart, and from the start in the others.
 func TestInForce(t *testing.T) {
-	parse := func(doc string) *Config {
-		t.Helper()
-		c, err := Parse([]byte(doc+"\n[[pools]]\nworkers = [{url = 'http://a'}]"), "x.toml")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return c
-	}
+	parse := func(doc string) *Config { t.Helper(); return withWorker(t, doc) }
 	start := parse("[server]\nidle_timeout = '7s'")
 	file := parse("[server]\nidle_timeout = '8s'\nexplain_log = 'all'\n[cache]\nmax_bytes = 99999999\n[sessions]\nlife = '1h'")
 	got := InForce(start, file)
