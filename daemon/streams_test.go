@@ -73,27 +73,32 @@ func TestStreamsPause(t *testing.T) {
 			if i%4 == 0 {
 				time.Sleep(200 * time.Millisecond)
 			}
-			for again := range 2 {
-				resp, err := http.ReadResponse(bufio.NewReader(c), nil)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				b, err := io.ReadAll(resp.Body)
-				if again == 0 && (err != nil || string(b) != want) {
-					t.Errorf("%v, %d bytes; want %d", err, len(b), len(want))
-				}
-				if again == 0 { // the connection serves on
-					io.WriteString(c, "GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
-				} else if string(b) != "ok\n" {
-					t.Errorf("%v %q", err, b)
-				}
-			}
+			readOn(t, c, want)
 		})
 	}
 	all.Wait()
 	left.Wait()
 	eventually(t, "nothing is under way", func() bool { return r.front.Stats().InFlight == 0 })
+}
+
+// readOn reads a stream, and has the connection serve on.
+func readOn(t *testing.T, c net.Conn, want string) {
+	br := bufio.NewReader(c)
+	read := func() (string, error) {
+		resp, err := http.ReadResponse(br, nil)
+		if err != nil {
+			return "", err
+		}
+		b, err := io.ReadAll(resp.Body)
+		return string(b), err
+	}
+	if got, err := read(); err != nil || got != want {
+		t.Errorf("%v, %d bytes; want %d", err, len(got), len(want))
+	}
+	io.WriteString(c, "GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+	if got, err := read(); err != nil || got != "ok\n" {
+		t.Errorf("after the stream: %v, %q", err, got)
+	}
 }
 
 // TestStreamsThatBreakOffInAPause: a worker dies, is silent for too long, or the router ends, while a stream pauses. The
