@@ -93,15 +93,23 @@ func Read(name, path string) ([]byte, error) {
 	if path == "" {
 		return Builtin(name) // its error names the remedy
 	}
+	unread := func(err error) error {
+		return fmt.Errorf("strategy %q cannot be read; put the module there or correct strategies.%s.path: %w",
+			name, name, err)
+	}
 	info, err := os.Stat(path)
-	if err == nil && info.Size() > MaxModule {
+	switch {
+	case err != nil:
+		return nil, unread(err)
+	case !info.Mode().IsRegular(): // to open a FIFO waits for ever, and every later reload would wait with it
+		return nil, unread(fmt.Errorf("%s is not a regular file", path))
+	case info.Size() > MaxModule:
 		return nil, fmt.Errorf("strategy %q: %s has %d bytes; the limit is %d: build it without what it "+
 			"does not need, as debug information and other custom sections", name, path, info.Size(), MaxModule)
 	}
 	wasm, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("strategy %q cannot be read; put the module there or correct strategies.%s.path: %w",
-			name, name, err)
+		return nil, unread(err)
 	}
 	return wasm, nil
 }

@@ -6,7 +6,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/warmpath/warmpath/host/meter"
 	"github.com/warmpath/warmpath/sdk"
@@ -54,6 +56,27 @@ func TestReadALargeFile(t *testing.T) {
 	}
 	if b, err := Read("small", path); err != nil || len(b) != 8 {
 		t.Errorf("%d bytes, %v; want 8", len(b), err)
+	}
+}
+
+// TestReadAFIFO: what is no regular file is refused, not opened.
+func TestReadAFIFO(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pipe.wasm")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused := make(chan error, 1)
+	go func() {
+		_, err := Read("pipe", path)
+		refused <- err
+	}()
+	select {
+	case err := <-refused:
+		if err == nil || !strings.Contains(err.Error(), path+" is not a regular file") {
+			t.Errorf("%v; want the file and what it is not", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("it is opened, which waits for a writer")
 	}
 }
 
