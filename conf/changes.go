@@ -191,13 +191,3 @@ func keysOfMaps(a, b reflect.Value) []string {
 	slices.Sort(keys)
 	return slices.Compact(keys)
 }
-
-// sumsOf returns the digests of the files beside a configuration, for Changes. A file that cannot be read has none:
-// whoever needs it reports that.
-func sumsOf(files []string) map[string]sum {
-	sums := map[string]sum{}
-	for _, path := range files {
-		sums[path], _ = fileSum(path)
-	}
-	return sums
-}

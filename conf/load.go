@@ -19,11 +19,20 @@ const maxFile = 4 << 20
 
 // Load reads and checks the file. Its error is a Problems unless the file cannot be read.
 func Load(path string) (*Config, error) {
+	c, err := load(path)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// load is Load, and returns a Config that was read and has problems beside its error.
+func load(path string) (*Config, error) {
 	data, err := readFile(path)
 	if err != nil {
 		return nil, err
 	}
-	c, err := Parse(data, path)
+	c, err := parse(data, path)
 	if err == nil {
 		c.sums = sumsOf(c.WatchedFiles())
 		c.sums[path] = sha256.Sum256(data) // of what was parsed: the file may be another by now
@@ -42,6 +51,15 @@ func readFile(path string) ([]byte, error) {
 
 // Parse is Load of a file that was already read. Relative paths in it are resolved against path's folder.
 func Parse(data []byte, path string) (*Config, error) {
+	c, err := parse(data, path)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// parse is Parse, and returns a Config that was read and has problems beside its error.
+func parse(data []byte, path string) (*Config, error) {
 	r := &report{file: path}
 	text, tree, err := parseTree(r, data)
 	if err != nil {
@@ -60,10 +78,7 @@ func Parse(data []byte, path string) (*Config, error) {
 	addStored(r, c)
 	validate(r, c)
 	activate(r, c)
-	if err := r.err(); err != nil {
-		return nil, err
-	}
-	return c, nil
+	return c, r.err()
 }
 
 // parseTree parses the document. It gives the report the lines of its keys.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 )
@@ -70,6 +71,43 @@ func TestLoaded(t *testing.T) {
 		t.Fatal(err)
 	}
 	holds("a module that is gone", false)
+}
+
+// TestRefusedFilesAreWatched: the modules of a configuration that was refused are watched beside the files in force,
+// whether the file has their path or server.strategies_dir waits for them, until another one comes into force.
+func TestRefusedFilesAreWatched(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "warmpath.toml")
+	var l Loaded
+	load := func(text string, refusal error) *Config {
+		t.Helper()
+		write(t, path, text+"[[pools.workers]]\nurl = \"http://127.0.0.1:1\"\n")
+		c, err := l.Load(path, func(*Config) error { return refusal })
+		if (err != nil) != (c == nil || refusal != nil) {
+			t.Fatalf("error %v with %v", err, c)
+		}
+		return c
+	}
+	inForce := load("[[pools]]\n", nil)
+	f := func(when string, want ...string) {
+		t.Helper()
+		for i := range want {
+			want[i] = filepath.Join(dir, want[i])
+		}
+		if got := l.Files(inForce); !slices.Equal(got, append([]string{path}, want...)) {
+			t.Errorf("%s: %q are watched; want the file and %q", when, got, want)
+		}
+	}
+	f("in force")
+	load("[strategies.mine]\npath = \"mine.wasm\"\n[[pools]]\nstrategy = \"mine\"\n", errors.New("no such module"))
+	f("refused for its module", "mine.wasm")
+	load("[server]\nadmin = \"127.0.0.1:1\"\nadmin_token_file = \"warmpath.toml\"\nstrategies_dir = \".\"\n"+
+		"[[pools]]\nstrategy = \"later\"\n", nil)
+	f("refused for a name that the folder does not have", "later.wasm")
+	load("[[pools]\n", nil)
+	f("a file that cannot be read")
+	inForce = load("[[pools]]\n", nil)
+	f("in force again")
 }
 
 // TestALargeFileIsNotRead: what is too long to be a module has a sum by its size and time.

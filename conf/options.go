@@ -54,9 +54,9 @@ func (c *Config) WatchedFiles() []string {
 	}
 	for i := range c.Pools {
 		p := &c.Pools[i]
-		files = append(files, c.StrategyOf(p).Path, p.WorkerKeyFile, p.TLSCAFile)
+		files = append(files, c.modulePath(p.Strategy), p.WorkerKeyFile, p.TLSCAFile)
 		for _, name := range beside(p) {
-			files = append(files, c.Strategies[name].Path)
+			files = append(files, c.modulePath(name))
 		}
 	}
 	seen := map[string]bool{"": true}
@@ -65,6 +65,14 @@ func (c *Config) WatchedFiles() []string {
 		seen[path] = true
 		return known
 	})
+}
+
+// modulePath returns where the strategy's module is, or where server.strategies_dir would have it; "" for a built-in.
+func (c *Config) modulePath(name string) string {
+	if c.HasModule(name) || c.Server.StrategiesDir == "" {
+		return c.Strategies[name].Path
+	}
+	return c.Server.StoredPath(name)
 }
 
 // beside lists a pool's shadow and canary strategies, each once.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"time"
 )
@@ -16,9 +17,10 @@ const DefaultPoll = 2 * time.Second
 // link. It returns when ctx ends. files is asked at each look, as a reload may name other modules; poll 0 is
 // DefaultPoll.
 //
-// A change counts when two looks in a row read the same, so that a half-written file does not. A file that is missing
-// or unreadable is a change in progress: Watch calls changed once all are back. It calls changed once for each change,
-// whether or not the reload takes it.
+// A change counts when two looks in a row read the same, so that a half-written file does not. That a file is missing
+// or unreadable is no change, but a change in progress. It does not keep Watch from a change of another file: a module
+// that is gone would else have every edit of the configuration wait for it, without a word in the log. Watch calls
+// changed once for each change, whether or not the reload takes it.
 //
 // It calls changed for what the first looks read, too: what is loaded may be older than they are. A file that was
 // written between the load and the first look was never loaded otherwise (TestWatchStartsLate).
@@ -28,25 +30,31 @@ func Watch(ctx context.Context, poll time.Duration, files func() []string, chang
 	}
 	ticker := time.NewTicker(poll)
 	defer ticker.Stop()
-	var reported sum
-	before, _ := digest(files())
+	var reported map[string]sum
+	before := sumsOf(files())
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
 		}
-		now, ok := digest(files())
-		if ok && now == before && now != reported && ctx.Err() == nil {
+		now := sumsOf(files())
+		if maps.Equal(now, before) && differ(now, reported) && ctx.Err() == nil {
 			reported = now
 			changed()
 		}
-		if ok {
-			before = now
-		} else {
-			before = reported
+		before = now
+	}
+}
+
+// differ reports whether a file that can be read now has another sum than before, or had none.
+func differ(now, before map[string]sum) bool {
+	for path, s := range now {
+		if s != before[path] && s != (sum{}) {
+			return true
 		}
 	}
+	return false
 }
 
 // sum is a digest over names and contents; its zero value is that of no readable files.
@@ -63,6 +71,15 @@ func digest(files []string) (s sum, ok bool) {
 		sums[path] = one
 	}
 	return digestOf(files, sums), true
+}
+
+// sumsOf returns the sum of each file. A file that cannot be read has none: whoever needs it reports that.
+func sumsOf(files []string) map[string]sum {
+	sums := map[string]sum{}
+	for _, path := range files {
+		sums[path], _ = fileSum(path)
+	}
+	return sums
 }
 
 // digestOf sums up the files, each by its own sum.

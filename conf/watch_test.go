@@ -117,6 +117,28 @@ func TestWatchMissingFile(t *testing.T) {
 	})
 }
 
+// TestWatchBesideAMissingFile: a file that is gone keeps no change of another from being taken up, and is one when it is
+// back.
+func TestWatchBesideAMissingFile(t *testing.T) {
+	dir := t.TempDir()
+	file, module := filepath.Join(dir, "a.toml"), filepath.Join(dir, "b.wasm")
+	write(t, file, "1")
+	write(t, module, "1")
+	watched(t, func() []string { return []string{file, module} }, func(tick func(int), seen func(int64, string)) {
+		must(t, os.Remove(module))
+		tick(3)
+		seen(0, "the module is gone")
+		write(t, file, "2")
+		tick(3)
+		seen(1, "the file changed meanwhile")
+		write(t, module, "1")
+		tick(3)
+		seen(2, "the module is back")
+		tick(3)
+		seen(2, "told once")
+	})
+}
+
 // Kubernetes updates a ConfigMap so: file -> ..data/file, ..data -> ..1; a new folder ..2, and ..data is renamed over.
 func TestWatchKubernetesSwap(t *testing.T) {
 	dir := t.TempDir()

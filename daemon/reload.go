@@ -65,7 +65,7 @@ const watchPoll = 250 * time.Millisecond
 
 // Watch reloads when the file or a module changes, or has changed since it was loaded, until ctx ends.
 func (d *Daemon) Watch(ctx context.Context) {
-	conf.Watch(ctx, watchPoll, func() []string { return d.state.Load().conf.Files() }, func() {
+	conf.Watch(ctx, watchPoll, func() []string { return d.loaded.Files(d.state.Load().conf) }, func() {
 		if !d.loaded.Holds(d.state.Load().conf) {
 			_ = d.Reload() // the error is logged, and the old configuration serves on
 		}

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -109,6 +110,30 @@ func TestBadReloadLeavesAllAsItWas(t *testing.T) {
 	if err := r.Reload(); err != nil {
 		t.Errorf("the good file again: %v", err)
 	}
+}
+
+// TestAModuleThatComesAfterItsName: a file that names a module which is not there, or is faulty, comes into force when
+// the module is.
+func TestAModuleThatComesAfterItsName(t *testing.T) {
+	f := sims(t, 1, vllmsim.Config{})
+	r, lines := startLogged(t, settings("prefixaware", f.URLs()...), 1)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go r.Watch(ctx)
+	file := filepath.Join(filepath.Dir(r.file), "late.wasm")
+	write(t, r.file, settings("late", f.URLs()...)+"[strategies.late]\npath = \"late.wasm\"\n")
+	refused := func(want string) {
+		t.Helper()
+		eventually(t, "a refusal that says "+want, func() bool {
+			return slices.ContainsFunc(lines.with(t, "reload refused: the configuration in force stays"),
+				func(l map[string]any) bool { return strings.Contains(fmt.Sprint(l["error"]), want) })
+		})
+	}
+	refused("no such file")
+	module(t, "no_pick.wat", file)
+	refused("exports no func[wp_pick]")
+	module(t, "tiny.wat", file)
+	eventually(t, "the module serves", func() bool { return r.strategy() == "late" })
 }
 
 // module assembles one of testdata/modules.
