@@ -185,7 +185,7 @@ func TestMaintFails(t *testing.T) {
 	f := frame(4, 1)
 	eventually(t, "a replaced instance", func() bool {
 		s.Pick(f)
-		return s.Stats().Replaced > 0
+		return s.Stats().Discarded > 0
 	})
 	eventually(t, "a good answer", func() bool { return s.Pick(f).Fallback == "" })
 }

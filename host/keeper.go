@@ -163,6 +163,5 @@ func (s *Strategy) fill(ctx context.Context, sl *slot) (pause time.Duration, fai
 	if !again {
 		return 0, false
 	}
-	s.replaced.Add(1)
 	return restFactor * time.Since(t), false
 }

@@ -31,7 +31,19 @@ func TestFailedInstanceIsDiscarded(t *testing.T) {
 				t.Errorf("after %q the instance that failed answered: %+v", fail, r)
 			}
 		}
-		eventually(t, "three new instances", func() bool { return s.Stats().Replaced == 3 })
+		eventually(t, "three discarded", func() bool { return s.Stats().Discarded == 3 })
+	}
+}
+
+// TestDiscardedInstancesAreCounted: each is counted when it fails, also those that are not replaced since the strategy
+// is set aside.
+func TestDiscardedInstancesAreCounted(t *testing.T) {
+	s := load(t, newHost(t, Config{Slots: 2, QuarantineAfter: 2}), wat(t, "trap"), Options{})
+	eventually(t, "two instances", func() bool { return s.Stats().Instances == 2 })
+	s.Pick(frame(8, 5))
+	s.Pick(frame(8, 5))
+	if st := s.Stats(); st.Discarded != 2 || !st.Quarantined || st.Fallbacks["trap"] != 2 {
+		t.Errorf("%d instances discarded in two picks that trapped: %+v", st.Discarded, st)
 	}
 }
 

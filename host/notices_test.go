@@ -35,8 +35,8 @@ func TestNoticesAreDelivered(t *testing.T) {
 	})
 	st := s.Stats()
 	want := "map[wp_on_complete:500 wp_on_first_token:500 wp_on_kv_event:1000 wp_tick:1]"
-	if got := fmt.Sprint(st.Delivered); got != want || st.Dropped["wp_on_complete"] != 0 || st.Replaced != 0 {
-		t.Errorf("delivered %s, dropped %v, %d instances replaced; want %s", got, st.Dropped, st.Replaced, want)
+	if got := fmt.Sprint(st.Delivered); got != want || st.Dropped["wp_on_complete"] != 0 || st.Discarded != 0 {
+		t.Errorf("delivered %s, dropped %v, %d instances discarded; want %s", got, st.Dropped, st.Discarded, want)
 	}
 	if r := s.Pick(frame(3, 1)); r.Fallback != "" || r.Row != 0 {
 		t.Errorf("a pick after that: %+v", r)
@@ -80,9 +80,9 @@ func TestNoticeThatFails(t *testing.T) {
 	n, f := s.Notices(), frame(4, 1)
 	fail := func(want string, send func(o *abi.Outcome)) {
 		t.Helper()
-		before := s.Stats().Replaced
+		before := s.Stats().Discarded
 		send(&abi.Outcome{})
-		eventually(t, "an instance is replaced", func() bool { return s.Stats().Replaced > before })
+		eventually(t, "an instance is discarded", func() bool { return s.Stats().Discarded > before })
 		if got := s.Stats().LastError; !strings.Contains(got, want) {
 			t.Errorf("last error %q; want %q", got, want)
 		}
@@ -97,7 +97,7 @@ func TestNoticeThatFails(t *testing.T) {
 		d := s.Stats().Dropped
 		return d["wp_on_complete"] == 1 && d["wp_tick"] == 1
 	})
-	if st := s.Stats(); st.Quarantined || st.Replaced != 3 {
+	if st := s.Stats(); st.Quarantined || st.Discarded != 3 {
 		t.Errorf("%+v; want a strategy in service, three instances replaced", st)
 	}
 	if got := strings.Count(log.String(), "told nothing more for a while"); got != 1 {

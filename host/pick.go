@@ -95,6 +95,7 @@ func (s *Strategy) discard(sl *slot, why reason, err error) {
 	sl.in.close()
 	sl.in = nil
 	sl.state.Store(empty)
+	s.discarded.Add(1)
 	s.quarantine.failed(why, err)
 	s.wake.ring()
 }

@@ -69,7 +69,7 @@ func TestTheSDKInTheSandbox(t *testing.T) {
 	eventually(t, "all notices", func() bool {
 		return sum("tick") == 5 && sum("first") == 600 && sum("complete") == 300*299/2 && sum("event") == 17*300
 	})
-	if st := s.Stats(); st.Replaced != 0 || st.LastError != "" {
+	if st := s.Stats(); st.Discarded != 0 || st.LastError != "" {
 		t.Errorf("%+v", st)
 	}
 }

@@ -44,7 +44,7 @@ func TestSteppedInstanceIsReplaced(t *testing.T) {
 			t.Fatalf("the pick fell back: %s", r.Fallback)
 		}
 	}
-	if got := s.Stats().Replaced; got != 50 {
+	if got := s.Stats().Discarded; got != 50 {
 		t.Errorf("%d instances replaced; want 50", got)
 	}
 }

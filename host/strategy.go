@@ -23,7 +23,7 @@ type Strategy struct {
 	stop, done chan struct{}
 
 	fallbacks [reasons]atomic.Uint64
-	replaced  atomic.Uint64 // instances
+	discarded atomic.Uint64 // instances
 }
 
 // bell wakes one goroutine. A ring while that is busy is kept, and further ones are dropped.
@@ -41,7 +41,7 @@ type Stats struct {
 	Picks       uint64            // answered by the module
 	Fallbacks   map[string]uint64 // answered by Fallback, by reason
 	Instances   int               // alive now
-	Replaced    uint64            // instances discarded after an error
+	Discarded   uint64            // instances, each after an error
 	MemoryBytes uint64            // of all instances' memories
 	Quarantined bool
 	LastError   string             // of the last trap
@@ -66,7 +66,7 @@ func (s *Strategy) ReasonName(code uint16) string { return s.reasonNames.of(code
 
 // Stats returns the counters as of now.
 func (s *Strategy) Stats() Stats {
-	now := Stats{Fallbacks: map[string]uint64{}, Quarantined: s.quarantine.on(), Replaced: s.replaced.Load(),
+	now := Stats{Fallbacks: map[string]uint64{}, Quarantined: s.quarantine.on(), Discarded: s.discarded.Load(),
 		LastError: s.quarantine.last(), Metrics: s.metrics.all()}
 	now.Instances, now.MemoryBytes = s.slots.alive()
 	for i := range s.slots {

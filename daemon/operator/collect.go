@@ -87,7 +87,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		}
 		for _, s := range p.Strategies() { // none while the pool closes
 			n := s.Stats()
-			collect(ch, ofStrategies, strategyCounts{sha256: s.SHA256(), replaced: n.Replaced, instances: n.Instances,
+			collect(ch, ofStrategies, strategyCounts{sha256: s.SHA256(), discarded: n.Discarded, instances: n.Instances,
 				quarantined: n.Quarantined, metrics: n.Metrics}, p.Name, s.Name())
 		}
 	}

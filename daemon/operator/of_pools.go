@@ -77,7 +77,7 @@ var ofPools = []reading[*Pool]{
 // strategyCounts is what is read of a pool's strategy.
 type strategyCounts struct {
 	sha256      string
-	replaced    uint64 // instances
+	discarded   uint64 // instances
 	instances   int
 	quarantined bool
 	metrics     map[string]float64 // the module's own
@@ -88,7 +88,7 @@ var strategyLabels = []string{"pool", "strategy"}
 
 var ofStrategies = []reading[strategyCounts]{
 	total("module_traps_total", "Instances discarded after an error.", strategyLabels,
-		func(s strategyCounts) float64 { return float64(s.replaced) }),
+		func(s strategyCounts) float64 { return float64(s.discarded) }),
 	gauge("module_instances", "Live instances.", strategyLabels,
 		func(s strategyCounts) float64 { return float64(s.instances) }),
 	gauge("module_quarantined", "1 while the module is set aside after repeated errors.", strategyLabels,

@@ -47,7 +47,7 @@ type PoolOverview struct {
 type StrategyState struct {
 	Picks     uint64            `json:"picks"`
 	Instances int               `json:"instances"`
-	Replaced  uint64            `json:"traps"`
+	Discarded uint64            `json:"traps"`
 	Fallbacks map[string]uint64 `json:"fallbacks"` // by reason
 	LastError string            `json:"last_error,omitempty"`
 }
@@ -128,7 +128,7 @@ func overviewOf(p *Pool, state PoolState, demand float64, now time.Time) PoolOve
 	}
 	if st := p.Strategy.Strategy(); st != nil {
 		n := st.Stats()
-		v.Strategy = StrategyState{Picks: n.Picks, Instances: n.Instances, Replaced: n.Replaced, Fallbacks: n.Fallbacks,
+		v.Strategy = StrategyState{Picks: n.Picks, Instances: n.Instances, Discarded: n.Discarded, Fallbacks: n.Fallbacks,
 			LastError: n.LastError}
 	}
 	return v
