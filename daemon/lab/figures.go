@@ -23,7 +23,30 @@ func Report(c *Config, runs []*trial.Run) report.Report {
 	for _, run := range runs {
 		r.Runs = append(r.Runs, report.FromTrial(run, peer[run.Strategy]))
 	}
+	r.Conditions = append(r.Conditions, fallbacks(runs)...)
 	return r
+}
+
+// fallbacks returns a line for each strategy in whose place the host chose: its figures are those of the host's rule.
+func fallbacks(runs []*trial.Run) (lines []string) {
+	type row struct{ scenario, strategy string }
+	chosen, requests := map[row]int{}, map[row]int{}
+	var rows []row
+	for _, run := range runs {
+		at := row{run.Scenario, run.Strategy}
+		if _, known := chosen[at]; !known {
+			rows = append(rows, at)
+		}
+		chosen[at] += run.Fallbacks
+		requests[at] += len(run.Outcomes)
+	}
+	for _, at := range rows {
+		if n := chosen[at]; n > 0 {
+			lines = append(lines, fmt.Sprintf("%s: %s failed or declined, and the host chose in its place, on %d of %d "+
+				"requests; warmpath plugin check says why", at.scenario, at.strategy, n, requests[at]))
+		}
+	}
+	return lines
 }
 
 // conditions returns lines that describe what a comparison ran on, for whoever reads its figures.

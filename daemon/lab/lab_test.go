@@ -2,12 +2,15 @@ package lab
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
 	"testing"
 
+	"github.com/warmpath/warmpath/daemon/lab/served"
 	"github.com/warmpath/warmpath/daemon/lab/setup"
 	"github.com/warmpath/warmpath/daemon/lab/trial"
+	"github.com/warmpath/warmpath/host/wasmtest"
 )
 
 // compare runs strategies on scenarios, each cut to so many requests, with one seed.
@@ -72,6 +75,32 @@ func TestModulesChooseAsTheirNativeForm(t *testing.T) {
 			t.Errorf("%s under %s: the module's decisions are %x with %d fallbacks, the native form's %x with %d",
 				module.Scenario, module.Strategy, module.Decisions, module.Fallbacks, native.Decisions, native.Fallbacks)
 		}
+	}
+}
+
+// The report of a module that fails says that its figures are the host's.
+func TestAReportTellsOfFallbacks(t *testing.T) {
+	wasm, err := wasmtest.File("../../testdata/modules/trap.wat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sc, err := setup.Read("A")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sc.Requests = 50
+	c := Config{Scenarios: []*setup.Scenario{sc}, Strategies: []Strategy{{Name: "trap.wasm",
+		spec: served.Spec{Name: "trap", Wasm: wasm}}}, Seeds: []uint64{7, 8}, Processors: 2}
+	runs, err := Run(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := Report(&c, runs)
+	one, two := r.Runs[0].Figures.Fallbacks, r.Runs[1].Figures.Fallbacks // not all: the module is well while 3 workers are up
+	want := fmt.Sprintf("A: trap.wasm failed or declined, and the host chose in its place, on %d of 100 requests; "+
+		"warmpath plugin check says why", one+two)
+	if one < 40 || two < 40 || !slices.Contains(r.Conditions, want) {
+		t.Errorf("%d and %d fallbacks of 50 requests each, and %q; want 40 at least, and the line %q", one, two, r.Conditions, want)
 	}
 }
 

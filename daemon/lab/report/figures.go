@@ -20,6 +20,7 @@ type Figures struct {
 	CachedTokens int `json:"cached_tokens"` // of the prompt tokens, found in any tier
 	OutputTokens int `json:"output_tokens"`
 	Preemptions  int `json:"preemptions"`
+	Fallbacks    int `json:"fallbacks"` // choices that the host made, as the strategy failed or declined
 
 	Seconds    float64 `json:"seconds"`     // from the first arrival to the last end
 	GPUSeconds float64 `json:"gpu_seconds"` // paid for: summed over workers, the seconds up times the GPUs

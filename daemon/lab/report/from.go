@@ -14,7 +14,8 @@ func FromTrial(t *trial.Run, peer bool) Run {
 	f := Figures{
 		Requests: len(t.Outcomes), Lost: len(t.Outcomes) - answered, Moved: t.Moved, Preemptions: int(t.Preemptions()),
 		OutputTokens: t.OutputTokens(), Seconds: t.Ended.Seconds(), GPUSeconds: t.GPUSeconds, Imbalance: t.Imbalance(),
-		TTFTMean: known(trial.Mean(ttft)), TTFTP50: known(trial.Quantile(ttft, .5)),
+		Fallbacks: t.Fallbacks,
+		TTFTMean:  known(trial.Mean(ttft)), TTFTP50: known(trial.Quantile(ttft, .5)),
 		TTFTP90: known(trial.Quantile(ttft, .9)), TTFTP99: known(trial.Quantile(ttft, .99)),
 		TPOTMean: known(trial.Mean(tpot)), TPOTP90: known(trial.Quantile(tpot, .9)),
 	}
