@@ -132,6 +132,10 @@ func TestOverloadIsTurnedAwayBeforeTheBody(t *testing.T) {
 		if resp.StatusCode != 429 || resp.Header.Get("Retry-After") == "" || !resp.Close || !strings.Contains(text, code) {
 			t.Errorf("%d %v %s; want 429 with Retry-After, a close and %s", resp.StatusCode, resp.Header, text, code)
 		}
+		m := do(t, "GET", "http://"+r.AdminAddr()+"/metrics", "")
+		if !strings.Contains(m.body, `warmpath_shed_total{pool="",reason="`+code+`"} 1`) {
+			t.Errorf("it is not counted as %s", code)
+		}
 		hold <- struct{}{}
 		hold <- struct{}{}
 		for range 2 {
@@ -141,7 +145,7 @@ func TestOverloadIsTurnedAwayBeforeTheBody(t *testing.T) {
 		}
 	}
 	f(withServer(settings("prefixaware", w.URL), "max_in_flight = 2"), "overloaded")
-	f(withPool(settings("prefixaware", w.URL), "max_in_flight = 2"), "overloaded")
+	f(withPool(settings("prefixaware", w.URL), "max_in_flight = 2"), "workers_full")
 }
 
 func TestKeysModelsAndTheirSecrecy(t *testing.T) {

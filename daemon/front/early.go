@@ -21,9 +21,10 @@ const turnedAway = " turned-away"
 
 // earlyFaults are the faults for which a sentry turns requests away, by the value of turnedAway.
 var earlyFaults = map[string]exchange.Fault{
-	"401": exchange.FaultKey,
-	"413": exchange.FaultTooLarge,
-	"429": exchange.FaultOverload,
+	"401":         exchange.FaultKey,
+	"413":         exchange.FaultTooLarge,
+	"429":         exchange.FaultOverload,
+	"429 workers": exchange.FaultFull,
 }
 
 // judge is called by fasthttp between header and body of every request. It marks a request that it turns away, and
@@ -47,13 +48,10 @@ func (s sentry) reason(h *fasthttp.RequestHeader) string {
 			return "401"
 		}
 	}
-	switch {
-	case h.ContentLength() > epoch.MaxBody:
+	if h.ContentLength() > epoch.MaxBody {
 		return "413"
-	case s.traffic.full(epoch):
-		return "429"
 	}
-	return ""
+	return s.traffic.full(epoch)
 }
 
 // earlyFault returns the fault for which a sentry has turned the request away.

@@ -1,6 +1,8 @@
 package front
 
 import (
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -56,6 +58,8 @@ func TestSentry(t *testing.T) {
 	f(101, "", "413")
 	busy.end(last)
 	f(10, "", "")
+	epoch.Pools = nil
+	f(10, "", "429 workers")
 }
 
 // A client cannot send the mark itself: a name with a blank is no field.
@@ -64,7 +68,9 @@ func TestTheMarkIsNoField(t *testing.T) {
 	if _, sound := readHeader(nil, []byte(raw[len("POST / HTTP/1.1\r\n"):]), true); sound {
 		t.Error("the mark passes as a field")
 	}
-	if exchange.FaultKey.Status != 401 || exchange.FaultTooLarge.Status != 413 || exchange.FaultOverload.Status != 429 {
-		t.Error("earlyFaults are not named by their status")
+	for name, f := range earlyFaults {
+		if status, _, _ := strings.Cut(name, " "); status != strconv.Itoa(f.Status) {
+			t.Errorf("the early fault %q has the status %d", name, f.Status)
+		}
 	}
 }

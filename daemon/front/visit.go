@@ -100,7 +100,7 @@ func (v *visit) refuse() *exchange.Outbound {
 
 // turnAway answers a request of which only the header, or part of the body, has been read.
 func (v *visit) turnAway(f exchange.Fault, s exchange.Shape) *exchange.Outbound {
-	if f.Code == exchange.FaultOverload.Code {
+	if f.Code == exchange.FaultOverload.Code || f.Code == exchange.FaultFull.Code {
 		v.meter.Shed("", f.Code)
 	}
 	v.in.Seen.End = f.Code
