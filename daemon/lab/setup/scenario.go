@@ -25,7 +25,7 @@ var files embed.FS
 type Scenario struct {
 	Name  string `toml:"-"`
 	About string `toml:"about"`
-	Model string `toml:"model"` // a file of models, without its ending
+	Model string `toml:"model"` // a file of models, without its ending; default is the default
 	Like  string `toml:"like"`  // another scenario, which this one changes
 
 	Workers  int     `toml:"workers"`
@@ -124,6 +124,9 @@ func (s *Scenario) fill(name, text string, depth int) error {
 		if err := s.fill(base.Like, string(below), depth-1); err != nil {
 			return err
 		}
+	}
+	if base.Model == "" && base.Like == "" {
+		base.Model = "default"
 	}
 	if base.Model != "" {
 		below, err := files.ReadFile("models/" + base.Model + ".toml")

@@ -43,6 +43,22 @@ func TestEveryScenarioIsWhole(t *testing.T) {
 	}
 }
 
+// A scenario that names no model has the default one: without its price the report would have no cost.
+func TestAScenarioWithoutAModel(t *testing.T) {
+	engineOf := func(text string) Engine {
+		t.Helper()
+		s, err := parse("mine", "", text+"[engine]\nkv_tokens = 4096\n")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.Engine
+	}
+	none, named := engineOf("workers = 4\n"), engineOf("workers = 4\nmodel = \"default\"\n")
+	if none != named || none.Hourly == 0 || none.KVTokens != 4096 {
+		t.Errorf("%+v; want %+v", none, named)
+	}
+}
+
 // A scenario changes the one that it is like, number by number, and that its model.
 func TestLike(t *testing.T) {
 	b, err := Read("B")
