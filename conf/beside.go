@@ -88,8 +88,12 @@ func checkStrategyName(r *report, path string, c *Config, name string) {
 	}
 	if !own && !slices.Contains(Builtins, name) {
 		known := append(slices.Clone(Builtins), slices.Sorted(maps.Keys(c.Strategies))...)
+		remedy := remedyFor(name, known)
+		if !strings.HasSuffix(remedy, "?") {
+			remedy += "."
+		}
 		r.add(child(path, "strategy"), fmt.Sprintf("there is no strategy %q", name),
-			remedyFor(name, known)+" A module of your own needs [strategies.NAME] with its path, or is NAME.wasm in "+
+			remedy+" A module of your own needs [strategies.NAME] with its path, or is NAME.wasm in "+
 				"server.strategies_dir")
 	}
 }
