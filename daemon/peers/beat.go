@@ -2,27 +2,27 @@ package peers
 
 import "time"
 
-// Session is a change of a session's binding: what stands under a key of a kind now.
+// Session is a change of a session's binding: the value that now stands under a key of a kind.
 type Session struct {
 	Kind  byte
 	Key   string
-	Value []byte        // empty: nothing stands there any more
-	Life  time.Duration // that is left of it
+	Value []byte        // empty: the binding is gone
+	Life  time.Duration // that is left of the binding
 }
 
-// Beat is what a router says of itself every second.
+// Beat is a router's heartbeat, sent every second.
 type Beat struct {
 	Name    string  // for people
-	Workers []Named // empty: as before
+	Workers []Named // empty: as in the beat before
 	flags   byte
-	digest  uint64 // of Workers, also where they are not told
+	digest  uint64 // of Workers, also where the beat leaves them out
 }
 
 // Named is a worker as one router's configuration names it.
 type Named struct {
 	ID      string
 	Key     uint64 // of the ID
-	Address uint64 // a hash of where it is
+	Address uint64 // a hash of its URL
 }
 
 // sum is the digest of a list of workers, whatever their order.

@@ -12,7 +12,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
-// router is one of several, without a Redis: frames come after a delay.
+// router is one of several routers without a Redis: frames arrive after a delay.
 type router struct {
 	pool   *route.Pool
 	health watcher
@@ -37,7 +37,7 @@ type fleet struct {
 	routers []*router
 	texts   []string
 	names   uint64
-	past    []letter // all frames that were sent: what a stream keeps
+	past    []letter // all frames that were sent, as a stream keeps them
 	bound   []session.Name
 }
 
@@ -66,7 +66,7 @@ func (f *fleet) join() *router {
 	return n
 }
 
-// post sends what a router has told to all others. Some of it may get lost.
+// post sends a router's frames to all others. Some of them may get lost.
 func (f *fleet) post(from *router, delay time.Duration, loses bool) {
 	frames := from.teller.Take(1<<20, f.now)
 	from.teller.Taken(frames)
@@ -78,7 +78,7 @@ func (f *fleet) post(from *router, delay time.Duration, loses bool) {
 		for _, to := range f.routers {
 			if to != from {
 				to.mail = append(to.mail, letter{slices.Clone(frame), f.now, f.now.Add(delay)})
-				if f.r.IntN(10) == 0 { // and again
+				if f.r.IntN(10) == 0 { // and a second time
 					to.mail = append(to.mail, letter{slices.Clone(frame), f.now, f.now.Add(delay)})
 				}
 			}
@@ -86,7 +86,7 @@ func (f *fleet) post(from *router, delay time.Duration, loses bool) {
 	}
 }
 
-// deliver applies what has arrived. The stream keeps an order, so a late letter holds up those behind it.
+// deliver applies the frames that have arrived. The stream keeps an order, so a late frame delays those behind it.
 func (f *fleet) deliver(to *router) {
 	for len(to.mail) > 0 && !to.mail[0].due.After(f.now) {
 		if err := to.hearer.Hear(to.mail[0].frame, to.mail[0].sent, f.now); err != nil {
@@ -96,7 +96,7 @@ func (f *fleet) deliver(to *router) {
 	}
 }
 
-// text is a new one, or goes on from an old one, or shares its beginning.
+// text returns a new text, or one that continues an old one, or one that shares its beginning.
 func (f *fleet) text() string {
 	var s string
 	if len(f.texts) > 0 && f.r.IntN(4) > 0 {
@@ -113,7 +113,7 @@ func (f *fleet) text() string {
 	return s
 }
 
-// step does one random thing.
+// step does one random operation.
 func (f *fleet) step(loses bool) {
 	f.pass(time.Duration(1+f.r.IntN(80)) * 100 * time.Microsecond)
 	n := f.routers[f.r.IntN(len(f.routers))]
@@ -145,7 +145,7 @@ func (f *fleet) step(loses bool) {
 	}
 }
 
-// bind binds a new session, as each has one router at a time.
+// bind binds a new session; a session has one router at a time.
 func (f *fleet) bind(n *router) {
 	f.names++
 	name := session.Name{Kind: session.Key, ID: fmt.Sprint("session ", f.names)}
@@ -155,8 +155,8 @@ func (f *fleet) bind(n *router) {
 	}
 }
 
-// dies has all routers find that a worker is down. Its requests end, and after a while it is up again. What was told
-// before has arrived by then, as a worker takes longer to start than a message takes.
+// dies makes all routers find a worker down. Its requests end, and after a while it is up again. All earlier messages
+// have arrived by then, as a worker takes longer to start than a message takes.
 func (f *fleet) dies(number int) {
 	id := fmt.Sprint("w", number)
 	for _, n := range f.routers {
@@ -186,8 +186,8 @@ func (f *fleet) dies(number int) {
 	}
 }
 
-// restarts kills a router with all that it has not yet told. When the others have found that, another takes its place,
-// which reads what all have told.
+// restarts kills a router together with its unsent records. When the others have found that, another router takes its
+// place, which reads all that was sent.
 func (f *fleet) restarts(i int) {
 	f.routers = slices.Delete(f.routers, i, i+1)
 	for range 8 { // of half a second
@@ -213,7 +213,7 @@ func (f *fleet) restarts(i int) {
 	f.bound = nil // sessions are in a store of their own
 }
 
-// settle is silence, and each says what it has in flight.
+// settle waits out a silence, after which each router sends its list of requests in flight.
 func (f *fleet) settle() {
 	for _, n := range f.routers {
 		n.teller.Open(f.now)
@@ -221,7 +221,7 @@ func (f *fleet) settle() {
 	f.silence()
 }
 
-// silence has everything arrive.
+// silence lets every frame arrive.
 func (f *fleet) silence() {
 	for _, n := range f.routers {
 		f.post(n, 0, false)
@@ -235,7 +235,7 @@ func (f *fleet) silence() {
 	}
 }
 
-// agree holds all routers to the first one: what is in flight, and who holds what.
+// agree compares all routers with the first one: the requests in flight, and which worker holds which chain.
 func (f *fleet) agree(what string) {
 	f.t.Helper()
 	want := f.routers[0].view(f)
@@ -250,7 +250,7 @@ func (f *fleet) agree(what string) {
 	}
 }
 
-// view is what a router believes, a line for each thing.
+// view lists the state of a router's books, one line for each entry.
 func (n *router) view(f *fleet) (all []string) {
 	for _, s := range n.pool.Workers.Stats(f.now) {
 		all = append(all, fmt.Sprintf("%s: %d in flight, %d tokens queued, %d blocks held", s.ID, s.InFlight+s.Theirs, s.Pending,
@@ -267,7 +267,7 @@ func (n *router) view(f *fleet) (all []string) {
 	return all
 }
 
-// probe returns how many blocks of a text each worker is believed to hold.
+// probe returns how many blocks of a text each worker holds by the pool's books.
 func probe(t testing.TB, p *route.Pool, text string, at time.Time) (blocks []int) {
 	t.Helper()
 	var c route.Choice
@@ -289,9 +289,9 @@ func probe(t testing.TB, p *route.Pool, text string, at time.Time) (blocks []int
 	return blocks
 }
 
-// TestBooksAgree: after ten thousand random things and a silence, four routers believe the same of every worker, without
-// having said anew what is in flight. Meanwhile workers die, requests are sent again, sessions are bound, and routers die
-// and start again, which learn the past.
+// TestBooksAgree: after ten thousand random operations and a silence, the books of four routers agree on every worker,
+// without a new list of requests in flight. Meanwhile workers die, requests are sent again, sessions are bound, and
+// routers die and start again, and replay the past.
 func TestBooksAgree(t *testing.T) {
 	for _, tokens := range []int{1 << 20, 20_000} { // with room for all, and with eviction all the time
 		f := newFleet(t, uint64(tokens), 4, 5, tokens)
@@ -315,7 +315,7 @@ func TestBooksAgree(t *testing.T) {
 	}
 }
 
-// With frames that get lost, what is in flight agrees all the same.
+// With lost frames, the requests in flight agree as well.
 func TestBooksAgreeOnFlightsAfterLosses(t *testing.T) {
 	f := newFleet(t, 3, 4, 5, 1<<20)
 	for range 5000 {

@@ -14,16 +14,16 @@ import (
 	"github.com/warmpath/warmpath/daemon/socket"
 )
 
-// keptReply is what is kept of the room for replies between them.
+// keptReply bounds the memory for replies that a cable keeps between two of them.
 const keptReply = 256 << 10
 
-// cable is the connection. One goroutine reads from it.
+// cable is a connection to Redis on which nobody waits for an answer. One goroutine reads from it.
 type cable struct {
-	client *redis.Client // that has made it, with its password and all
+	client *redis.Client // that made the connection, password included
 	conn   net.Conn
 	raw    syscall.RawConn
-	out    []byte // of the write that runs
-	in     []byte // what has come of a reply
+	out    []byte // the write under way
+	in     []byte // the part of a reply that has come
 
 	tryRead, tryWrite func(fd uintptr) bool // bound once
 	n                 int
@@ -34,7 +34,7 @@ type cable struct {
 
 var errUnasked = errors.New("peers: a reply that nobody asked for, or none of a Redis")
 
-// cable connects. It returns nil if the connection cannot be read and written without waiting, as with TLS.
+// cable connects to Redis. It returns nil if the connection cannot be read and written without waiting, as with TLS.
 func (l *link) cable(ctx context.Context) (*cable, error) {
 	c := &cable{}
 	opt := l.opt
@@ -64,7 +64,7 @@ func (l *link) cable(ctx context.Context) (*cable, error) {
 	return c, nil
 }
 
-// ask writes the commands that append frames and read what is new after those ids, and waits for nothing.
+// ask writes the commands that append frames and that read the entries after those ids. It waits for nothing.
 func (c *cable) ask(all []batch, streams, after []string) error {
 	b := c.out[:0]
 	for i := range all {
@@ -83,7 +83,7 @@ func (c *cable) ask(all []batch, streams, after []string) error {
 		return err
 	case c.outErrno != 0 && c.outErrno != syscall.EAGAIN:
 		return c.outErrno
-	case c.wrote < len(c.out): // the socket is full; who reads finds out if it stays so
+	case c.wrote < len(c.out): // the socket is full; the reading goroutine notices if it stays so
 		rest := c.out[c.wrote:]
 		c.out = nil
 		go func() { _, _ = c.conn.Write(rest) }()
@@ -91,7 +91,7 @@ func (c *cable) ask(all []batch, streams, after []string) error {
 	return nil
 }
 
-// command appends the beginning of an array of n, if n is not 0, and its first elements.
+// command appends the head of an array of n elements, unless n is 0, and the first of these elements.
 func command(b []byte, n int, all ...string) []byte {
 	if n > 0 {
 		b = append(strconv.AppendInt(append(b, '*'), int64(n), 10), "\r\n"...)
@@ -111,7 +111,7 @@ func (c *cable) writeSome(fd uintptr) (done bool) {
 	return true
 }
 
-// more waits for more of a reply.
+// more waits for the next bytes of a reply.
 func (c *cable) more() error {
 	if cap(c.in)-len(c.in) < 4<<10 {
 		c.in = append(make([]byte, 0, 2*cap(c.in)+16<<10), c.in...)
@@ -137,7 +137,7 @@ func (c *cable) readSome(fd uintptr) (done bool) {
 	return c.errno != syscall.EAGAIN
 }
 
-// read forgets the reply that has come.
+// read drops the reply that was read.
 func (c *cable) read() {
 	c.in = c.in[:0]
 	if cap(c.in) > keptReply {
@@ -150,13 +150,14 @@ func (c *cable) close() {
 	_ = c.client.Close()
 }
 
-// answer is what is left of a reply. It is short if more must come, and bad if it is none to what was asked.
+// answer is the unread rest of a reply. It is short if more bytes must come, and bad if it does not fit the commands
+// that were sent.
 type answer struct {
 	b          []byte
 	short, bad bool
 }
 
-// answered reads the reply to what ask wrote. It reports false if it has not all come.
+// answered reads the reply to the commands of ask. It returns whole = false if a part has not come yet.
 func answered(b []byte, all []batch) (x exchanged, whole bool, err error) {
 	a := answer{b: b}
 	x.taken, x.last, x.errs = make([]int, len(all)), make([]string, len(all)), make([]error, len(all))
@@ -191,7 +192,7 @@ func answered(b []byte, all []batch) (x exchanged, whole bool, err error) {
 	return x, true, nil
 }
 
-// entry reads one message of a stream; its frame is a part of the reply. One without the field has none.
+// entry reads one message of a stream; its frame is a part of the reply. A message without the field has no frame.
 func (a *answer) entry() (e entry) {
 	a.array(2)
 	e.id = string(a.bulk())
@@ -212,7 +213,7 @@ func (a *answer) array(n int) {
 	}
 }
 
-// number reads a line of a kind; -1 is what is not there.
+// number reads a line of a kind. -1 stands for a value that does not exist.
 func (a *answer) number(kind byte) (n int) {
 	if !a.well() {
 		return 0

@@ -3,31 +3,32 @@ package peers
 import "sync"
 
 const (
-	// anchorEvery is how far apart the blocks of a chain are by which its inside is found. A chain that leaves another in
-	// between repeats at most 15 hashes, 120 bytes, and one block in 16 costs an entry in a table.
+	// anchorEvery is the distance between the blocks by which the inside of a chain is found. A chain that leaves another
+	// one between two of them repeats at most 15 hashes, 120 bytes, and one block in 16 costs a table entry.
 	anchorEvery = 16
-	// maxGeneration is the hashes of one generation: 8 MB, and with three of them some 40 MB a pool.
+	// maxGeneration bounds the hashes of one generation: 8 MB, and with three of them some 40 MB a pool.
 	maxGeneration = 1 << 20
-	// maxPlaces is the entries of one generation, which are a sixth of the hashes or fewer, unless each chain adds but one
-	// or two: a table that grows to more would have a request wait for milliseconds.
+	// maxPlaces bounds the entries of one generation. They are a sixth of the hashes or fewer, unless each chain adds only
+	// one or two hashes. A table that grew beyond this would make a request wait for milliseconds.
 	maxPlaces   = maxGeneration / 4
 	generations = 3
 )
 
-// chains remembers the chains that were told in one stream, by whomever. A message names the beginning of a chain by
-// the last hash of it, and chains finds the rest. All routers read the same stream in the same order, and who writes
-// has read, so what a sender finds here its hearers have too.
+// chains remembers the chains that any router has sent in one stream. A message names the beginning of a chain by the
+// last hash of that beginning, and chains finds the rest. All routers read the same stream in the same order, and a
+// router that writes has read. So every hearer finds what the sender has found.
 //
-// It forgets by generations. What is found of an old one is not named any more (see floor), so that a chain is told in
-// full again before the first hearer has forgotten it, and before the stream has lost it. Safe for concurrent use.
+// chains forgets by generations. It finds chains of an old generation, but does not name them any more (see floor). So
+// a chain is sent in full again before the first hearer has forgotten it, and before the stream has lost it. Safe for
+// concurrent use.
 type chains struct {
 	mu     sync.Mutex // guards all below
 	gens   [generations]places
 	gen    uint32 // the number of gens[0]
 	blocks int    // hashes in gens[0]
-	floor  uint32 // a chain whose beginning was told in an older generation is not named
+	floor  uint32 // a chain whose beginning was sent in an older generation is not named
 
-	room []uint64 // for what hear returns
+	room []uint64 // for the result of hear
 }
 
 func newChains() *chains {
@@ -38,9 +39,10 @@ func newChains() *chains {
 	return c
 }
 
-// tell enters a chain and returns how to name it: the hash and depth of the beginning that hearers know, 0 if they know
-// none, and the hashes after it. They are a part of chain. The chain goes on where hint ends, or it is not known where.
-// It returns where the chain ends, as a hint for what follows it.
+// tell enters a chain and returns how to name it: the hash and depth of the beginning that the hearers have, 0 if they
+// have none, and the hashes after that beginning, which are a part of chain. The chain goes on where hint ends; an
+// empty hint means that the place has to be searched. end is the place where the chain ends, a hint for its
+// continuation.
 func (c *chains) tell(chain []uint64, hint place) (end place, parent uint64, depth int, rest []uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,15 +58,15 @@ func (c *chains) tell(chain []uint64, hint place) (end place, parent uint64, dep
 	return c.enter(at, rest), parent, depth, rest
 }
 
-// begins reports whether the chain begins as one does up to the place, and may be named so. A hash stands for all
-// before it.
+// begins reports whether the chain begins like the stored one up to the place, and whether that beginning may be named.
+// A hash stands for all before it.
 func (c *chains) begins(l place, chain []uint64) bool {
 	d := l.depth()
 	return d > 0 && d <= len(chain) && l.run.root >= c.floor && chain[d-1] == l.run.hashes[l.n-1]
 }
 
-// hear enters what another router told, and returns the whole chain, which is valid until the next call and not to be
-// changed. It reports false if the beginning is not known.
+// hear enters a chain that another router sent and returns the whole of it. The result is valid until the next call and
+// must not be changed. It returns false if the beginning is unknown.
 func (c *chains) hear(parent uint64, depth int, rest []uint64) ([]uint64, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -84,8 +86,8 @@ func (c *chains) hear(parent uint64, depth int, rest []uint64) ([]uint64, bool) 
 	return c.room, true
 }
 
-// warm reads where so many hashes are or will be, all at once. It returns a sum of what it read, or the compiler would
-// leave the reading out.
+// warm reads all the slots where the hashes are or will be, at once. It returns a sum of what it read, because the
+// compiler would leave the reads out otherwise.
 func (c *chains) warm(hashes []uint64) (sum uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -112,7 +114,8 @@ func (c *chains) warm(hashes []uint64) (sum uint64) {
 	return sum
 }
 
-// restart has everything told in full from now on: what was told before did not reach everybody.
+// restart makes tell name no beginning of the chains so far, so that they are sent in full: the messages before did not
+// reach everybody.
 func (c *chains) restart() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -120,14 +123,14 @@ func (c *chains) restart() {
 	c.floor = c.gen
 }
 
-// age begins a new generation, by the clock.
+// age begins a new generation; the caller keeps the time.
 func (c *chains) age() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.turn()
 }
 
-// held is how many hashes are in the newest generation.
+// held returns the number of hashes in the newest generation.
 func (c *chains) held() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -136,22 +139,22 @@ func (c *chains) held() int {
 
 func (c *chains) turn() {
 	copy(c.gens[1:], c.gens[:])
-	c.gens[0] = newPlaces(c.gens[1].used) // as much will be told again
+	c.gens[0] = newPlaces(c.gens[1].used) // about as many will be sent again
 	c.gen++
 	c.blocks = 0
 	c.floor = max(c.floor, c.gen-1)
 }
 
-// deepest returns the longest beginning of chain that may be named, as far as it finds one. If a block is known, so are
-// the anchors before it: a search for the last known anchor finds it, from the end, as most of a chat was told before.
-// From there the run itself says how far it agrees.
+// deepest returns the longest beginning of chain that may be named, as far as it finds one. If a block is known, the
+// anchors before it are known too. So a search for the last known anchor finds it, from the end, since most of a chat
+// was sent before. From that anchor on, the run shows how far both agree.
 func (c *chains) deepest(chain []uint64) (at place) {
-	if n := len(chain); n > 0 { // it was told before as it is
+	if n := len(chain); n > 0 { // the whole chain was sent before
 		if l, ok := c.named(chain[n-1]); ok && l.depth() == n {
 			return l
 		}
 	}
-	hi := len(chain) / anchorEvery // anchors up to hi may be known, those up to lo are
+	hi := len(chain) / anchorEvery // anchors up to lo are known, those after hi are not
 	lo := 0
 	for step := 1; lo < hi; step *= 2 {
 		i := max(lo+1, hi-step+1)
@@ -176,7 +179,7 @@ func (c *chains) deepest(chain []uint64) (at place) {
 	return c.along(at, chain)
 }
 
-// along goes on from a place in the chain to where its run ends, or else as far as both agree if that may be named.
+// along follows the chain from a place to the end of its run, or as far as both agree if that place may be named.
 func (c *chains) along(at place, chain []uint64) place {
 	more, rest := at.run.hashes[at.n:], chain[at.depth():]
 	n := 0
@@ -194,7 +197,7 @@ func (c *chains) along(at place, chain []uint64) place {
 	return at
 }
 
-// shallow is deepest for a chain of which no anchor is known: the end of a short chain that begins it.
+// shallow is deepest for a chain without a known anchor: it finds the end of a short chain that begins this one.
 func (c *chains) shallow(chain []uint64) place {
 	for d := min(len(chain), anchorEvery-1); d > 0; d-- {
 		if l, ok := c.named(chain[d-1]); ok && l.depth() == d {
@@ -204,7 +207,7 @@ func (c *chains) shallow(chain []uint64) place {
 	return place{}
 }
 
-// named is find for a place that may be named to others.
+// named is find for places that may be named to other routers.
 func (c *chains) named(hash uint64) (place, bool) {
 	l, ok := c.find(hash)
 	return l, ok && l.run.root >= c.floor
@@ -219,7 +222,7 @@ func (c *chains) find(hash uint64) (place, bool) {
 	return place{}, false
 }
 
-// enter adds hashes after a place, and returns their end.
+// enter adds hashes after a place, and returns the place where they end.
 func (c *chains) enter(at place, hashes []uint64) place {
 	if len(hashes) == 0 {
 		return at
@@ -228,7 +231,7 @@ func (c *chains) enter(at place, hashes []uint64) place {
 		c.turn()
 	}
 	r, from := at.run, at.n
-	if r == nil || from < len(r.hashes) { // what follows it differs
+	if r == nil || from < len(r.hashes) { // the run goes on differently here
 		r, from = &run{before: at, depth: at.depth(), root: c.gen}, 0
 		if at.run != nil {
 			r.root = at.run.root
@@ -244,8 +247,8 @@ func (c *chains) enter(at place, hashes []uint64) place {
 	return end
 }
 
-// grow appends hashes to those of a run, with half of it to spare if there were any: a chat goes on, and what was told
-// of it before stays valid.
+// grow appends hashes to those of a run, and leaves half as much spare room if the run had any hashes: a chat goes on,
+// and slices of its earlier hashes stay valid.
 func grow(old, more []uint64) []uint64 {
 	if need := len(old) + len(more); need > cap(old) {
 		spare := need / 2
@@ -257,7 +260,7 @@ func grow(old, more []uint64) []uint64 {
 	return append(old, more...)
 }
 
-// told writes a chain of which what others know is named.
+// told writes a chain, and names the beginning that the hearers have.
 func (w *writer) told(c *chains, chain []uint64, hint place) (end place) {
 	end, parent, depth, rest := c.tell(chain, hint)
 	w.chain(parent, depth, rest)

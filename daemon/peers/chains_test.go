@@ -26,8 +26,8 @@ func TestManyShortChainsEndAGeneration(t *testing.T) {
 	}
 }
 
-// A chat is told turn by turn in one run, a second one that leaves it at the end of a turn names all of it up to there,
-// and one that leaves it inside a turn all but the last blocks.
+// A chat sent turn by turn makes one run. A second chat that leaves it at the end of a turn names all of it up to
+// there, and one that leaves it inside a turn names all but the last blocks.
 func TestTurnsShareTheirRun(t *testing.T) {
 	c := newChains()
 	var chat []uint64

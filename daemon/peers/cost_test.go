@@ -12,7 +12,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
-// talk is chats of up to 8k tokens, 250 blocks, whose turns go to routers by chance.
+// talk makes chats of up to 8k tokens, 250 blocks, whose turns go to random routers.
 type talk struct {
 	r     *rand.Rand
 	chats [][]uint64
@@ -49,7 +49,7 @@ func newTalk(chats int) *talk {
 	return k
 }
 
-// TestCost tells what is told at 1,000 requests a second in all: messages, and bytes a request, for all routers together.
+// TestCost logs the messages, and the bytes a request, of all routers together at 1,000 requests a second in all.
 func TestCost(t *testing.T) {
 	for _, n := range []int{2, 4, 16} {
 		k, now := newTalk(300), began
@@ -78,7 +78,7 @@ func TestCost(t *testing.T) {
 			c[from].FirstByte(id, now)
 			c[from].Answer(id, 9, answered, now)
 			c[from].Ended(id, now)
-			for to := range hear { // all have heard all
+			for to := range hear { // all routers apply all frames
 				if to != from {
 					hear[to].tell(answered, place{})
 				}
@@ -93,7 +93,7 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// BenchmarkTell is what telling adds to a request, all four stages.
+// BenchmarkTell measures what the teller adds to a request, all four events.
 func BenchmarkTell(b *testing.B) {
 	_, teller, _ := ends(nil, 1, func() uint64 { return 1 }, func(time.Time) {}, nil)
 	k := newTalk(300)
@@ -117,8 +117,8 @@ func BenchmarkTell(b *testing.B) {
 	}
 }
 
-// BenchmarkHear is what a request of another router costs, all four stages, told by tens a hundredth of a second: so
-// many are no flood, and each is heard.
+// BenchmarkHear measures what a request of another router costs, all four events, in frames of ten requests every
+// hundredth of a second: at that pace no record is refused as a flood.
 func BenchmarkHear(b *testing.B) {
 	for _, workers := range []int{8, 256} {
 		b.Run(fmt.Sprint(workers), func(b *testing.B) { benchmarkHear(b, workers) })

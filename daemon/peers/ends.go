@@ -6,10 +6,10 @@ import (
 	"github.com/warmpath/warmpath/daemon/route"
 )
 
-// Ends returns the two ends of one pool's history without a Redis between them: pool.Tell(teller) gives what the pool
-// does to its own books to the teller, Teller.Take returns it as frames, and Hearer.Hear of another pool with the same
-// Secret applies them, however late. They have no clock, no socket and no goroutine, so that routers can be simulated.
-// self must differ between routers and not be 0.
+// Ends returns both ends of one pool's history without a Redis between them. After pool.Tell(teller) the pool reports
+// each change of its own books to the teller. Teller.Take returns these changes as frames. Hearer.Hear of another pool
+// with the same Secret applies the frames, however late. Neither end has a clock, a socket or a goroutine, so that
+// routers can be simulated. self must differ between routers and must not be 0.
 func Ends(pool *route.Pool, self uint64) (*Teller, *Hearer) {
 	secret := pool.Secret()
 	mark := secret.Fingerprint()

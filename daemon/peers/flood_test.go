@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// backlog has a router tell 4,000 things a second while a router or Redis is away, and returns its frames with the times
-// at which they were sent: as they came, or all at the end.
+// backlog makes a router queue 4,000 records a second while the router or Redis is away. It returns the frames with the
+// times at which they were sent: one after the other, or all at the end.
 func backlog(t *Teller, c *clock, away time.Duration, atOnce bool) (all []letter) {
 	send := func() {
 		frames := t.Take(64<<20, c.now)
@@ -28,8 +28,8 @@ func backlog(t *Teller, c *clock, away time.Duration, atOnce bool) (all []letter
 	return all
 }
 
-// TestBacklogIsNoFlood: a router that could not be heard for long tells all at once, which hearers believe. Who tells
-// more than that is not believed, and asked for what it has in flight.
+// TestBacklogIsNoFlood: a router that was cut off for long sends all its records at once, and hearers accept them. The
+// records of a router that sends more than that are refused, and a beat requests its list of requests in flight.
 func TestBacklogIsNoFlood(t *testing.T) {
 	const away = 30 * time.Second
 	hear := func(h *Hearer, all []letter, now time.Time) (err error) {

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// maxWarned bounds what is remembered of log lines, so that each is written once a minute.
+// maxWarned bounds the log lines that a Member remembers in order to write each at most once a minute.
 const maxWarned = 1000
 
-// warns reports whether a line about something is due, and remembers that it is written.
+// warns reports whether a log line about something is due, and records that it is written.
 func (m *Member) warns(about string, now time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -27,7 +27,7 @@ func (m *Member) warns(about string, now time.Time) bool {
 	return true
 }
 
-// gripe logs why a message was not believed.
+// gripe logs why a message was refused.
 func (m *Member) gripe(log *slog.Logger, e entry, err error, now time.Time) {
 	if err == nil {
 		return
@@ -51,7 +51,7 @@ func (m *Member) gripe(log *slog.Logger, e entry, err error, now time.Time) {
 	}
 }
 
-// refuse notes and logs that Redis takes nothing for the stream.
+// refuse records and logs that Redis refuses writes to the stream.
 func (m *Member) refuse(log *slog.Logger, err error, now time.Time) {
 	m.mu.Lock()
 	m.refuses = true
@@ -62,7 +62,7 @@ func (m *Member) refuse(log *slog.Logger, err error, now time.Time) {
 	}
 }
 
-// deafen notes and logs that Redis does not let the stream be read.
+// deafen records and logs that Redis refuses reads of the stream.
 func (m *Member) deafen(log *slog.Logger, err error, now time.Time) {
 	m.mu.Lock()
 	m.deaf = true
@@ -86,7 +86,7 @@ func (m *Member) passOver(log *slog.Logger, id string) {
 	m.gripe(log, entry{id: id}, errLarge, time.Now())
 }
 
-// compare logs where other routers name the pool's workers differently, or have others.
+// compare logs which workers of the pool other routers name differently, and which only one of the routers has.
 func (m *Member) compare(log *slog.Logger, now time.Time) {
 	own := named(m.pool, m.pool.Secret(), now)
 	digest := sum(own)
@@ -113,11 +113,11 @@ func (m *Member) compare(log *slog.Logger, now time.Time) {
 	}
 }
 
-// settleFor is how long two routers may have different workers before it is logged: a file that both read reaches them
-// one after the other.
+// settleFor is how long two routers may have different workers before compare logs it: a file that both read reaches
+// them one after the other.
 const settleFor = 5 * time.Second
 
-// settled reports whether a router has had the same other workers for long enough.
+// settled reports whether a router has had the same different workers for settleFor.
 func (m *Member) settled(r Router, own uint64, now time.Time) bool {
 	about := fmt.Sprintf("settle %s %x %x", r.ID, r.digest, own)
 	m.mu.Lock()
@@ -133,14 +133,14 @@ func (m *Member) settled(r Router, own uint64, now time.Time) bool {
 	return now.Sub(since) >= settleFor
 }
 
-// maxNames bounds the lists in a line.
+// maxNames bounds the names in one log line.
 const maxNames = 16
 
-// difference is how two routers' workers differ.
+// difference lists how the workers of two routers differ.
 type difference struct {
 	named        []string // one address under two ids
 	moved        []string // ids that have two addresses
-	theirs, ours []string // ids that only one has
+	theirs, ours []string // ids that only one router has
 }
 
 func differ(own, other []Named) (d difference) {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// health is whether Redis is there, and the log lines of its coming and going.
+// health records whether Redis is there, and logs when it is lost and when it returns.
 type health struct {
 	log  *slog.Logger
 	addr string
@@ -14,11 +14,11 @@ type health struct {
 	mu    sync.Mutex // guards all below
 	since time.Time  // when it was lost; zero: it is there
 	err   error
-	lost  uint64 // times
-	read  bool   // reading failed last
+	lost  uint64 // how often
+	read  bool   // the last read failed
 }
 
-// fail notes that a call failed. The first one is logged.
+// fail records that a call failed. It logs the first failure.
 func (h *health) fail(err error, now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -32,7 +32,8 @@ func (h *health) fail(err error, now time.Time) {
 		"addr", h.addr, "err", err)
 }
 
-// failRead notes that a read failed. Only writing says that Redis is lost, as a reader finds trouble of its own.
+// failRead records that a read failed. Only a failed write means that Redis is lost: reads also fail for reasons of
+// their own.
 func (h *health) failRead(err error, now time.Time) {
 	h.mu.Lock()
 	was := h.read
@@ -53,7 +54,7 @@ func (h *health) goodRead() {
 	h.read = false
 }
 
-// good notes that Redis is there, and reports since when it was lost, if it was.
+// good records that Redis is there. If it was lost, good returns for how long.
 func (h *health) good(now time.Time) (lost time.Duration, was bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

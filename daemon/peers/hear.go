@@ -7,11 +7,12 @@ import (
 	"time"
 )
 
-// minReplay is read of a stream at least by a router that joins, however small its fleet: the beginnings of chains that
-// others name are in there.
+// minReplay is the least number of bytes of a stream that a joining router reads, however small its fleet: they hold
+// the beginnings of chains that other routers name.
 const minReplay = 16 << 20
 
-// listen waits for what is new in any stream, and applies it. A pool that has just joined gets what was there before.
+// listen waits for new entries in any stream, and applies them. For a pool that has just joined it first reads the
+// older entries.
 func (p *Peers) listen(ctx context.Context) error {
 	for _, m := range p.list() {
 		if m.joins() {
@@ -40,7 +41,7 @@ func (p *Peers) listen(ctx context.Context) error {
 	return nil
 }
 
-// readApart reads each pool's stream alone, so that one that cannot be read does not keep the others from it.
+// readApart reads each pool's stream in a call of its own, so that one unreadable stream does not block the others.
 func (p *Peers) readApart(ctx context.Context, members []*Member) error {
 	for _, m := range members {
 		err := p.readSmall(ctx, m)
@@ -53,8 +54,8 @@ func (p *Peers) readApart(ctx context.Context, members []*Member) error {
 	return nil
 }
 
-// readSmall reads a pool's stream, and fewer entries at a time until they fit into a reply. It passes over an entry
-// that does not fit alone.
+// readSmall reads a pool's stream, with fewer entries at a time until they fit into a reply. It skips an entry that
+// does not fit alone.
 func (p *Peers) readSmall(ctx context.Context, m *Member) error {
 	var r reading
 	r.add(m)
@@ -69,20 +70,20 @@ func (p *Peers) readSmall(ctx context.Context, m *Member) error {
 	}
 	id, err := p.link.idOf(ctx, "XRANGE", m.stream, "("+m.position(), "+")
 	if err != nil {
-		id = p.link.now(time.Now()) // scripts are not allowed: what is there by now is lost
+		id = p.link.now(time.Now()) // scripts are not allowed: all entries up to now are lost
 	}
 	m.passOver(p.log, id)
 	m.skip(id)
 	return nil
 }
 
-// reading is the streams to read, and the entries after which.
+// reading lists the streams to read, and the entry after which each read begins.
 type reading struct {
 	members        []*Member
 	streams, after []string
 }
 
-// of has those read that have heard what was there before.
+// of adds the pools that have read their older entries.
 func (r *reading) of(all []*Member) {
 	for _, m := range all {
 		if m.listens() {
@@ -97,8 +98,8 @@ func (r *reading) add(m *Member) {
 	r.after = append(r.after, m.position())
 }
 
-// apply does to the pools' books what was read, and returns the entries of other routers. asked is when they were asked
-// for; the zero time if there may be more.
+// apply enters the entries that were read into the pools' books, and returns how many of them other routers sent. asked
+// is when the read began; the zero time if the streams may hold more.
 func (p *Peers) apply(r *reading, got map[string][]entry, asked time.Time) (others int) {
 	p.health.goodRead()
 	for _, m := range r.members {
@@ -120,8 +121,8 @@ func (p *Peers) apply(r *reading, got map[string][]entry, asked time.Time) (othe
 	return others
 }
 
-// replay applies what is in a pool's stream, from as far back as its workers can still hold it. The newest pages are
-// read first, as they matter most if the rest cannot be read; they are applied in the order in which they were told.
+// replay applies a pool's stream from as far back as its workers can still hold the chains. It reads the newest pages
+// first: they matter most if a later read fails. It applies them in the order in which they were sent.
 func (p *Peers) replay(ctx context.Context, m *Member) error {
 	began := time.Now()
 	want := max(minReplay, m.holds())
@@ -158,7 +159,7 @@ func (p *Peers) replay(ctx context.Context, m *Member) error {
 	return nil
 }
 
-// now is the id of an entry that would be added now.
+// now returns the id that an entry added at that time would get.
 func (l *link) now(at time.Time) string {
 	return strconv.FormatInt(at.Add(time.Duration(l.offset.Load())).UnixMilli(), 10) + "-0"
 }

@@ -11,18 +11,18 @@ import (
 )
 
 const (
-	// Lease is how long a router that is not heard counts as alive: three beats.
+	// Lease is how long a router counts as alive after its last message: three beats.
 	Lease = 3 * time.Second
-	// unread is how far behind what was read may be when a lease ends: two reads that wait for news.
+	// unread is how far the reads of the stream may lag when a lease ends: two reads that wait for new entries.
 	unread = 500 * time.Millisecond
-	// forgetAfter is how long one that is gone is still shown.
+	// forgetAfter is how long a dead router stays on the operator's page.
 	forgetAfter = time.Minute
-	// maxSenders bounds the routers of a pool, and with maxOpen what they may have in flight.
+	// maxSenders bounds the routers of a pool, and together with maxOpen their requests in flight.
 	maxSenders = 256
 )
 
-// Hearer does to one pool's books what other routers' frames tell. It has no clock and no socket: whoever receives the
-// frames passes the time in. Safe for concurrent use.
+// Hearer applies the frames of other routers to one pool's books. It has no clock and no socket: whoever receives a
+// frame passes the time in. Safe for concurrent use.
 type Hearer struct {
 	pool    *route.Pool
 	chains  *chains
@@ -34,14 +34,14 @@ type Hearer struct {
 	senders  map[uint64]*sender
 	own      map[uint64]uint64 // addresses of this router's workers, by their keys
 	replay   bool
-	late     bool // the frame at hand had been missing: what was held then counts, what was in flight does not
+	late     bool // the frame at hand fills a gap: its cached chains count, its requests in flight do not
 	r        reader
 	news     news
 	all      [][]uint64 // chains of one request
-	asked    bool       // another wants to know what is in flight here
-	restart  bool       // another does not know the beginnings of what is told here
-	unlinked bool       // a beginning was not known since Wants was called
-	missed   bool       // what is in flight at another is not known
+	asked    bool       // another router wants the list of this router's requests in flight
+	restart  bool       // another router lacks the beginnings of chains that this router names
+	unlinked bool       // a beginning was unknown since Wants was called
+	missed   bool       // another router's requests in flight are unknown
 	counts   HearerStats
 }
 
@@ -52,14 +52,14 @@ var (
 	errMany    = fmt.Errorf("there are more than %d routers", maxSenders)
 )
 
-// Hear applies a frame that was sent at a time, by this router's clock. Its error says why it was not believed. A frame
-// of this router's own is passed over.
+// Hear applies a frame that was sent at that time by this router's clock. It returns an error if the frame is refused.
+// It ignores a frame of this router's own.
 func (h *Hearer) Hear(frame []byte, sent, now time.Time) error {
 	_, err := h.hear(frame, sent, now)
 	return err
 }
 
-// hear is Hear. It reports whether the frame is this router's own.
+// hear does the work of Hear. It reports whether the frame is this router's own.
 func (h *Hearer) hear(frame []byte, sent, now time.Time) (own bool, err error) {
 	if by(frame) == h.self {
 		return true, nil
@@ -74,14 +74,14 @@ func (h *Hearer) hear(frame []byte, sent, now time.Time) (own bool, err error) {
 	return false, h.believe(&head, len(frame), sent, now)
 }
 
-// passOver counts an entry that is too large to be a frame, and that nobody can read.
+// passOver counts an entry that is too large to be a frame, and that cannot be read.
 func (h *Hearer) passOver() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.counts.Foreign++
 }
 
-// believe applies the frame that was opened, if it is new and its sender's are to be believed.
+// believe applies the opened frame if it is new and its sender is accepted.
 func (h *Hearer) believe(head *head, bytes int, sent, now time.Time) error {
 	s := h.senders[head.sender]
 	if s == nil {
@@ -112,7 +112,7 @@ func (h *Hearer) believe(head *head, bytes int, sent, now time.Time) error {
 	} else {
 		if head.number > s.number+1 && s.number > 0 {
 			h.counts.Gaps++
-			h.endAll(s) // who knows which of them have ended; it is asked for those in flight
+			h.endAll(s) // any of them may have ended in the gap; a beat asks the sender for those in flight
 			h.missed = true
 			s.missing = [2]uint64{s.number + 1, head.number}
 		}
@@ -123,7 +123,7 @@ func (h *Hearer) believe(head *head, bytes int, sent, now time.Time) error {
 	for h.r.more() {
 		if !s.allows(sent) && !h.replay {
 			h.counts.Flooded++
-			h.missed = true // the rest of the frame
+			h.missed = true // it loses the rest of the frame
 			return errFlood
 		}
 		h.counts.Records++
@@ -136,8 +136,8 @@ func (h *Hearer) believe(head *head, bytes int, sent, now time.Time) error {
 	return nil
 }
 
-// evict forgets the sender that was heard longest ago, of those that are gone; in a replay of all, as nobody knows yet
-// who is alive. It reports whether there is one.
+// evict forgets the gone sender that was silent for longest. In a replay every sender is a candidate, since it is not
+// yet known which of them are alive. evict reports whether it found one.
 func (h *Hearer) evict() bool {
 	var oldest *sender
 	for _, s := range h.senders {
@@ -166,7 +166,7 @@ func (h *Hearer) note(s *sender, bytes int, sent, now time.Time) {
 	h.counts.Lag = s.lag
 }
 
-// record applies the next record, or keeps it for enterNews.
+// record applies the next record of the frame, or keeps it for enterNews.
 func (h *Hearer) record(s *sender, now time.Time) {
 	r := &h.r
 	k := kind(r.byte())
@@ -178,14 +178,14 @@ func (h *Hearer) record(s *sender, now time.Time) {
 		}
 		return
 	}
-	h.enterNews(s, now) // what it told before
+	h.enterNews(s, now) // the records before this one
 	switch k {
 	case kindOpen:
 		h.open(s, now)
 	case kindBeat:
 		h.beat(s)
 	case kindForgotten:
-		if key := r.known(&r.workers); h.replay && !r.bad && !s.others[key] { // else a death is each router's own finding
+		if key := r.known(&r.workers); h.replay && !r.bad && !s.others[key] { // else each router finds a death itself
 			h.pool.Forget(key)
 		}
 	case kindSession:
@@ -199,7 +199,7 @@ func (h *Hearer) record(s *sender, now time.Time) {
 	}
 }
 
-// open makes the requests in flight those that the router tells.
+// open replaces the router's requests in flight by those in the record.
 func (h *Hearer) open(s *sender, now time.Time) {
 	there := map[uint64]bool{}
 	for range h.r.count(minOpen) {
@@ -263,14 +263,15 @@ func (h *Hearer) endAll(s *sender) {
 	clear(s.open)
 }
 
-// Replay begins to hear frames that were sent before: they fill the index, and nothing is in flight until Live.
+// Replay begins the hearing of frames that were sent earlier. They fill the index; nothing counts as in flight until
+// Live.
 func (h *Hearer) Replay() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.replay = true
 }
 
-// Live ends the replay. Of routers that are alive the requests that have not ended count in flight from now on.
+// Live ends the replay. From now on the unfinished requests of routers that are alive count as in flight.
 func (h *Hearer) Live(now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -287,8 +288,8 @@ func (h *Hearer) Live(now time.Time) {
 	}
 }
 
-// Wants returns what the other routers were heard to want since the last call, and the flags by which a beat tells what
-// this one wants of them.
+// Wants returns what other routers have requested since the last call, and the beat flags by which this router requests
+// the same of them.
 func (h *Hearer) Wants() (asked, restart bool, flags byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

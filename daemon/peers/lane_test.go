@@ -14,7 +14,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
-// A reply is read as a whole once it has all come, and not before; what is none of a Redis is an error.
+// answered reads a reply once all of it has come, and not before. Bytes that no Redis sends are an error.
 func TestAnswered(t *testing.T) {
 	asked := []batch{{stream: "a", frames: [][]byte{{1}, {2}}}, {stream: "b", frames: [][]byte{{3}}}}
 	reply := "$3\r\n1-1\r\n$3\r\n1-2\r\n$4\r\n1-33\r\n*2\r\n*2\r\n$1\r\na\r\n*2\r\n" +
@@ -43,7 +43,7 @@ func TestAnswered(t *testing.T) {
 		}
 	}
 	r := rand.New(rand.NewPCG(1, 7))
-	for range 20_000 { // whatever comes, it ends
+	for range 20_000 { // any input ends the read
 		b := []byte(reply)
 		for range 1 + r.IntN(3) {
 			b[r.IntN(len(b))] = byte(r.Uint32())
@@ -62,7 +62,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 }
 
 // While requests come, they begin the rounds in passing. A connection that breaks, or a Redis that is slow, costs the
-// other router nothing of what is told, and a while later rounds are begun in passing again.
+// other router no record, and a while later requests begin rounds in passing again.
 func TestRoundsInPassing(t *testing.T) {
 	redis := redistest.Start(t)
 	ctx, stop := context.WithCancel(context.Background())
@@ -112,7 +112,7 @@ func TestRoundsInPassing(t *testing.T) {
 		}
 		before := begun
 		if breaks == full {
-			continue // it takes nothing until the next one
+			continue // Redis takes nothing until the next one
 		}
 		eventually(t, "rounds are begun in passing", func() bool { tell(); return begun > before+3 })
 		eventually(t, "the other router has heard all", heard)

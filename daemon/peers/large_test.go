@@ -15,10 +15,10 @@ import (
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
-// stream is the one of the pool "p" of the routers that open starts.
+// stream is the stream of the pool "p" of the routers that open starts.
 const stream = "w/history/p"
 
-// open starts a router with a pool of two workers, until the test ends.
+// open starts a router with a pool of two workers, which runs until the test ends.
 func open(t *testing.T, redis *redistest.Server, name string) *Peers {
 	t.Helper()
 	p := prepare(t, redis, name, slog.New(slog.DiscardHandler), "p")
@@ -26,7 +26,7 @@ func open(t *testing.T, redis *redistest.Server, name string) *Peers {
 	return p
 }
 
-// prepare is a router that does not run yet.
+// prepare makes a router that does not run yet.
 func prepare(t *testing.T, redis *redistest.Server, name string, log *slog.Logger, pools ...string) *Peers {
 	t.Helper()
 	p, err := Open(Config{Redis: redis.URL(), Prefix: "w/", Name: name, StreamBytes: 16 << 20, Log: log})
@@ -48,14 +48,14 @@ func runUntil(t *testing.T, p *Peers) (stop func()) {
 	return stop
 }
 
-// client is one of the library's.
+// client returns a client of the library.
 func client(t *testing.T, server *redistest.Server) *redis.Client {
 	c := redis.NewClient(&redis.Options{Network: "unix", Addr: server.Socket(), WriteTimeout: time.Minute, ReadTimeout: time.Minute})
 	t.Cleanup(func() { c.Close() })
 	return c
 }
 
-// foreign adds an entry of so many bytes to the stream.
+// foreign adds an entry of that many bytes to the stream.
 func foreign(t *testing.T, c *redis.Client, bytes int) {
 	t.Helper()
 	add := redis.XAddArgs{Stream: stream, Values: []any{"f", strings.Repeat("x", bytes)}}
@@ -64,7 +64,7 @@ func foreign(t *testing.T, c *redis.Client, bytes int) {
 	}
 }
 
-// holds has the pool's first router tell that w0 holds a chain, and ends the request.
+// holds makes the router's first pool report that w0 holds a chain, and ends the request.
 func holds(p *Peers, hash uint64) {
 	to, now := p.list()[0].teller, time.Now()
 	id := to.Sent(&route.Sent{Worker: worker.KeyOf("w0"), Space: 9, Est: .1, Tokens: 64, Block: 32},
@@ -72,14 +72,14 @@ func holds(p *Peers, hash uint64) {
 	to.Ended(id, now)
 }
 
-// blocks is how many a router believes w0 to hold.
+// blocks returns how many blocks w0 holds by the router's books.
 func blocks(p *Peers) int {
 	pool := p.list()[0].pool
 	return pool.Index.Worker(pool.Workers.Stats(time.Now())[0].Slot).Blocks
 }
 
-// TestEntriesTooLarge: an entry that is larger than any reply, or many that are so together, keep no router from what
-// was told around them, whether it starts then or runs.
+// TestEntriesTooLarge: an entry that is larger than any reply, or several that are so together, keep no router from the
+// messages around them, whether the router starts then or runs.
 func TestEntriesTooLarge(t *testing.T) {
 	f := func(name string, count, bytes, known int) {
 		t.Run(name, func(t *testing.T) {

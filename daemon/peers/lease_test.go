@@ -17,7 +17,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
-// mortal is a router that tells one thing of a router's pool, and dies: a request that it has in flight.
+// mortal is a router that sends one record for a pool of p, a request in flight, and dies.
 func mortal(t *testing.T, p *Peers, c *redis.Client, self uint64) (died time.Time) {
 	t.Helper()
 	teller, _ := Ends(p.list()[0].pool, self)
@@ -32,7 +32,8 @@ func mortal(t *testing.T, p *Peers, c *redis.Client, self uint64) (died time.Tim
 	return died
 }
 
-// TestLeaseEndsInTime: whenever a router dies, 3 s later nothing of it is in flight. Many that die at once are one line.
+// TestLeaseEndsInTime: 3 s after a router's death none of its requests counts as in flight. Many deaths at once make
+// one log line.
 func TestLeaseEndsInTime(t *testing.T) {
 	b := redistest.Start(t)
 	var lines logtest.Log
@@ -41,7 +42,7 @@ func TestLeaseEndsInTime(t *testing.T) {
 	c := client(t, b)
 	eventually(t, "it listens", func() bool { return !p.joins() })
 	open := func() int { return p.list()[0].hearer.Stats().Open }
-	for i := range uint64(4) { // beats, at which leases were looked at, are a second apart
+	for i := range uint64(4) { // beats, which check the leases, are a second apart
 		died := mortal(t, p, c, 100+i)
 		eventually(t, "the request is heard of", func() bool { return open() == 1 })
 		eventually(t, "and no longer counted", func() bool { return open() == 0 })
@@ -61,7 +62,7 @@ func TestLeaseEndsInTime(t *testing.T) {
 	}
 }
 
-// TestManyDeadRouters: however many routers have told something in the past, one that starts hears those that live.
+// TestManyDeadRouters: however many routers have sent messages in the past, a starting router accepts those that live.
 func TestManyDeadRouters(t *testing.T) {
 	c := &clock{began.Add(time.Second)}
 	_, h := Ends(newPool(t, c, 3, 1<<20), 1)

@@ -16,37 +16,39 @@ import (
 )
 
 const (
-	// callTimeout is for one call of Redis. No request waits for any.
+	// callTimeout bounds one call of Redis. No request waits for such a call.
 	callTimeout = time.Second
-	// readBlock is how long a read waits for something new; a pool that a reload adds is read after that.
+	// readBlock is how long a read waits for new entries. A pool that a reload adds is read only after that.
 	readBlock = 250 * time.Millisecond
-	// readCount is the entries of one read: with frames of fullFrame they stay far below maxReply.
+	// readCount bounds the entries of one read: with frames of fullFrame they stay far below maxReply.
 	readCount = 128
 	maxReply  = 64 << 20
-	// replayTimeout is for a call that may make Redis copy an entry that is too large. Requests are served meanwhile.
+	// replayTimeout bounds a call for which Redis may copy an oversized entry. Requests are served meanwhile.
 	replayTimeout = 5 * time.Second
-	// shrink divides the entries of a read that was too large. Each try costs Redis a copy of what is too large.
+	// shrink divides the number of entries of a read whose reply was too large. Each try makes Redis copy the oversized
+	// entries.
 	shrink = 8
-	// maxTries is how often a replay reads a page again that could not be read.
+	// maxTries is how often a replay reads a page again after a failure.
 	maxTries = 3
-	backOff  = 200 * time.Millisecond // after something failed
+	backOff  = 200 * time.Millisecond // after a failure
 	// markLife is how long the mark of a router that ended stands.
 	markLife = time.Minute
-	// youth is how long routers that are older than a secret may put theirs in its place: some find that Redis is back
-	// later than others do.
+	// youth is how long routers that are older than a secret may replace it by theirs: some routers notice later than
+	// others that Redis is back.
 	youth = 10 * time.Second
 )
 
-// link is the Redis between the routers: a stream for each pool, a secret, and the clock by which all times are told.
+// link is the Redis between the routers. It has a stream for each pool, the secret, and the clock to which all times
+// refer.
 type link struct {
 	c      *redis.Client
-	opt    redis.Options // as they were before c took them
+	opt    redis.Options // as given, before the client changed them
 	addr   string
 	prefix string
 	offset atomic.Int64 // nanoseconds from this process's clock to Redis's
-	timed  atomic.Bool  // offset is known
-	mark   string       // a key of this router's alone
-	marked bool         // it was set
+	timed  atomic.Bool  // offset has been measured
+	mark   string       // a key that only this router uses
+	marked bool         // the key was set
 }
 
 func newLink(url, prefix string, self uint64) (*link, error) {
@@ -55,7 +57,7 @@ func newLink(url, prefix string, self uint64) (*link, error) {
 		return nil, err
 	}
 	opt.PoolSize = 8
-	opt.ReadTimeout = replayTimeout // the contexts say less
+	opt.ReadTimeout = replayTimeout // the contexts set shorter limits
 	opt.PoolTimeout = callTimeout
 	plain := *opt
 	return &link{c: redis.NewClient(opt), opt: plain, addr: opt.Addr, prefix: prefix,
@@ -66,7 +68,7 @@ func (l *link) stream(pool string) string { return l.prefix + "history/" + pool 
 func (l *link) secret() string            { return l.prefix + "history-secret" }
 func (l *link) young() string             { return l.prefix + "history-secret-young" }
 
-// local returns when an entry was added, by this process's clock. It is never in the future.
+// local returns when an entry was added, by this process's clock. The result is never in the future.
 func (l *link) local(id string, now time.Time) time.Time {
 	ms, _, _ := strings.Cut(id, "-")
 	n, err := strconv.ParseInt(ms, 10, 64)
@@ -74,13 +76,14 @@ func (l *link) local(id string, now time.Time) time.Time {
 		return now
 	}
 	at := time.UnixMilli(n).Add(-time.Duration(l.offset.Load()))
-	age := now.Round(0).Sub(at) // by the time of day, as Redis has no other
+	age := now.Round(0).Sub(at) // by the time of day, the only clock of Redis
 	return now.Add(-max(0, age))
 }
 
-// secretIs makes s the secret of all routers if there is none, and returns the one there is. With "" it asks for none.
-// It learns Redis's clock on the way, and whether Redis has forgotten the mark that the last call left there. If it
-// has, s takes the place of a secret that is young: of a router that has started since, and knows nothing yet.
+// secretIs stores s as the secret of all routers if Redis has none, and returns the stored secret. With s = "" it
+// leaves the secret alone. It also measures Redis's clock, and checks for the mark that the last call left there:
+// forgot is true if the mark is gone. In that case s replaces a young secret, which a router has made that started
+// since and holds no history yet.
 func (l *link) secretIs(ctx context.Context, s string) (stands string, forgot bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -121,24 +124,24 @@ func (l *link) secretIs(ctx context.Context, s string) (stands string, forgot bo
 	return stands, forgot, nil
 }
 
-// batch is what one pool has to send.
+// batch holds the frames of one pool for one write.
 type batch struct {
 	stream string
 	frames [][]byte
 	most   int64 // entries that the stream keeps
 }
 
-// exchanged is what came of an exchange.
+// exchanged is the result of an exchange.
 type exchanged struct {
-	taken   []int    // of each batch, how many of its frames are in the stream
-	last    []string // id of the last of them
-	errs    []error  // why that is not all of them
+	taken   []int    // of each batch, how many of its frames the stream took
+	last    []string // id of the last of these
+	errs    []error  // why the stream did not take the others
 	got     map[string][]entry
 	readErr error
 }
 
-// exchange appends frames and reads what is new after those ids, by stream, in one round trip that waits for nothing.
-// A Redis that is full still answers what is read.
+// exchange appends frames, and reads the entries of each stream after the given ids, in one round trip that waits for
+// nothing. A Redis that is full refuses the frames and still answers the read.
 func (l *link) exchange(ctx context.Context, all []batch, streams, after []string) (x exchanged) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -172,7 +175,7 @@ func (l *link) exchange(ctx context.Context, all []batch, streams, after []strin
 	return x
 }
 
-// news is what a read found; nothing new is no error.
+// news returns the entries of a read by stream. A read without new entries is no error.
 func (l *link) news(read *redis.XStreamSliceCmd) (map[string][]entry, error) {
 	got, err := read.Result()
 	if errors.Is(err, redis.Nil) {
@@ -202,8 +205,8 @@ func entries(messages []redis.XMessage) (all []entry) {
 	return all
 }
 
-// read returns at most n entries of each stream after those ids. It waits so long for one; -1 = not at all. Nothing new
-// is no error.
+// read returns at most n entries of each stream after the given ids. It waits up to block for one; -1 = not at all. A
+// read without new entries is no error.
 func (l *link) read(ctx context.Context, streams, after []string, n int64, block time.Duration) (map[string][]entry,
 	error) {
 	most := callTimeout + readBlock
@@ -216,7 +219,7 @@ func (l *link) read(ctx context.Context, streams, after []string, n int64, block
 	return l.news(l.c.XRead(ctx, &ask))
 }
 
-// before returns at most n entries before an id, the newest first; "+" is the end.
+// before returns at most n entries before an id, the newest first. The id "+" is the end of the stream.
 func (l *link) before(ctx context.Context, stream, id string, n int64) ([]entry, error) {
 	ctx, cancel := context.WithTimeout(ctx, replayTimeout)
 	defer cancel()
@@ -227,7 +230,7 @@ func (l *link) before(ctx context.Context, stream, id string, n int64) ([]entry,
 	return entries(got), nil
 }
 
-// smaller is how many entries to read where n were too large; 0 = one alone is.
+// smaller returns how many entries to read after n were too large together. It returns 0 if a single one was.
 func smaller(n int64) int64 {
 	if n == 1 {
 		return 0
@@ -235,7 +238,7 @@ func smaller(n int64) int64 {
 	return max(1, n/shrink)
 }
 
-// upTo is the end of a range that has what is before an id.
+// upTo returns the end of a range that holds the entries before an id.
 func upTo(id string) string {
 	if id == "+" {
 		return id
@@ -243,9 +246,10 @@ func upTo(id string) string {
 	return "(" + id
 }
 
-// back reads a stream backwards until it has so many bytes of it, and returns the entries, the newest first. It reads a
-// page that is too large for a reply in smaller ones, and passes over an entry that is too large. It tries a page that
-// fails again, and returns with the error what it has read before. It tells found how many entries it has.
+// back reads a stream backwards until it has want bytes of it, and returns the entries, the newest first. It splits a
+// page that is too large for a reply, and calls passOver for an entry that is too large alone. It repeats a page that
+// fails. When it gives up, it returns the error together with the entries read before. It calls found with the number
+// of entries so far.
 func (l *link) back(ctx context.Context, stream string, want int, found func(n int), passOver func(id string)) (
 	back []entry, err error) {
 	n, tries := int64(readCount), 0
@@ -287,7 +291,7 @@ func wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// idOf returns the id of the first entry that XRANGE or XREVRANGE finds, which is too large to be read itself.
+// idOf returns the id of the first entry that XRANGE or XREVRANGE finds. The entry itself is too large to be read.
 func (l *link) idOf(ctx context.Context, find, stream, from, to string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, replayTimeout)
 	defer cancel()
@@ -299,7 +303,7 @@ func (l *link) idOf(ctx context.Context, find, stream, from, to string) (string,
 	return id, nil
 }
 
-// plain is an error of Redis without what could be a secret in it.
+// plain wraps an error of Redis without the URL, which may hold a password.
 func (l *link) plain(err error) error { return fmt.Errorf("peers: Redis at %s: %w", l.addr, err) }
 
 func (l *link) close() error { return l.c.Close() }
@@ -307,7 +311,7 @@ func (l *link) close() error { return l.c.Close() }
 // errLarge is the error of an entry that does not fit into any reply.
 var errLarge = errors.New("it is larger than anything that a router writes")
 
-// refused reports whether an error, if it is one, is what Redis answered.
+// refused reports whether err is an error reply of Redis.
 func refused(err error) bool {
 	var answer redis.Error
 	return errors.As(err, &answer)
@@ -322,13 +326,13 @@ func (l *link) readable(ctx context.Context, stream string) error {
 	return err
 }
 
-// tooLarge reports whether an error, if it is one, is of what would have been read, and not of a Redis that is gone.
+// tooLarge reports whether err means an oversized reply, and not a lost connection.
 func tooLarge(err error) bool {
 	var failed net.Error
 	return err != nil && !errors.As(err, &failed) && strings.Contains(err.Error(), "larger than anything")
 }
 
-// less reports whether one entry's id is before another's.
+// less reports whether the entry id a comes before b.
 func less(a, b string) bool {
 	at, an := parts(a)
 	bt, bn := parts(b)

@@ -7,10 +7,10 @@ import (
 	"github.com/warmpath/warmpath/daemon/route"
 )
 
-// leastKept and mostKept bound the entries that a stream keeps, whatever their size.
+// leastKept and mostKept bound the number of entries that a stream keeps, whatever their size.
 const leastKept, mostKept = 1000, 1 << 20
 
-// Member is one pool whose history is shared.
+// Member is one pool whose history this router shares.
 type Member struct {
 	name   string
 	stream string
@@ -20,44 +20,44 @@ type Member struct {
 	hearer *Hearer
 
 	mu       sync.Mutex // guards all below
-	at       string     // id of the newest entry that was heard; "" = none yet
-	live     bool       // what was there before is known
-	refuses  bool       // Redis takes nothing for the stream
-	deaf     bool       // Redis does not let it be read
-	until    time.Time  // the stream was read up to
-	seen     uint64     // entries, and
+	at       string     // id of the newest entry applied; "" = none yet
+	live     bool       // the older entries have been applied
+	refuses  bool       // Redis refuses writes to the stream
+	deaf     bool       // Redis refuses reads of the stream
+	until    time.Time  // up to when the stream was read
+	seen     uint64     // entries read, and
 	size     uint64     // their bytes
 	beats    int
-	digest   uint64    // of the workers as last told
+	digest   uint64    // of the workers in the last beat
 	aged     time.Time // when the last generation of chains began
-	restarts time.Time // when chains were last told in full because another asked
+	restarts time.Time // when chains were last sent in full at another router's request
 	progress Progress
-	warned   map[string]time.Time // what log lines were about
+	warned   map[string]time.Time // when a log line was last written, by its subject
 }
 
-// Progress is how far a replay has come.
+// Progress describes how far a replay has come.
 type Progress struct {
 	Messages int // found in the stream
 	Done     int // of them applied
 	Took     time.Duration
-	Live     bool // it is over
+	Live     bool // the replay is over
 }
 
-// joins reports whether what was there before is to be read.
+// joins reports whether the stream's older entries have still to be read.
 func (m *Member) joins() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return !m.live && !m.deaf
 }
 
-// listens reports whether what is new is to be read.
+// listens reports whether the stream's new entries are to be read.
 func (m *Member) listens() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.live && !m.deaf
 }
 
-// refused returns what Redis refuses of the stream.
+// refused returns whether Redis refuses writes to the stream, and reads of it.
 func (m *Member) refused() (writes, reads bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -84,7 +84,7 @@ func (m *Member) heard(e entry, sent time.Time) {
 	}
 }
 
-// caughtUp notes that nothing was told before then that was not read.
+// caughtUp records that every entry added before that time was read.
 func (m *Member) caughtUp(at time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -97,7 +97,7 @@ func (m *Member) heardUntil() time.Time {
 	return m.until
 }
 
-// skip goes on after an id, if that is further on.
+// skip moves the reading position to an id, unless the position is already further.
 func (m *Member) skip(id string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -106,8 +106,8 @@ func (m *Member) skip(id string) {
 	}
 }
 
-// wrote notes the id that Redis gave to what this router told. One that is before what was heard is of another stream:
-// Redis has lost the old one, and its clock was set back or another server took over.
+// wrote records the id that Redis gave to a frame of this router. An id before the newest applied entry belongs to a
+// new stream: Redis has lost the old one, and its clock was set back or another server took over.
 func (m *Member) wrote(id string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -117,7 +117,8 @@ func (m *Member) wrote(id string) {
 	}
 }
 
-// rejoin has the stream read again from as far back as a router that starts would. What was believed is passed over.
+// rejoin has the stream read again from as far back as a starting router reads. The frames applied before count as
+// repeated.
 func (m *Member) rejoin() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -143,19 +144,19 @@ func (m *Member) joined(began time.Time) {
 	m.until = began
 }
 
-// keeps is how many entries the stream keeps for it to have about so many bytes.
+// keeps returns how many entries the stream has to keep for about so many bytes.
 func (m *Member) keeps(bytes int) int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	mean := uint64(512)
 	if m.seen > 0 {
-		mean = max(64, m.size/m.seen+64) // what Redis adds to an entry
+		mean = max(64, m.size/m.seen+64) // Redis adds 64 bytes to an entry
 	}
 	return int64(min(mostKept, max(leastKept, uint64(bytes)/mean)))
 }
 
-// holds is about how many bytes of messages tell what the pool's workers hold: 8 for a hash, and as much for the rest,
-// twice over, as prompts that are held are told of more than once.
+// holds estimates the bytes of messages that describe what the pool's workers hold: 8 for a hash and as much for the
+// rest, twice over, since a held prompt appears in more than one message.
 func (m *Member) holds() (bytes int) {
 	for _, s := range m.pool.Workers.Stats(time.Now()) {
 		bytes += 32 * m.pool.Index.Worker(s.Slot).Capacity

@@ -8,8 +8,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
-// TestOtherWorkerUnderTheSameID: of a worker that is another one at the router that tells, nothing is believed, until
-// both have the same there.
+// TestOtherWorkerUnderTheSameID: a router ignores records about a worker whose id has another URL at the sender, until
+// both routers have the same URL.
 func TestOtherWorkerUnderTheSameID(t *testing.T) {
 	c := &clock{began.Add(time.Second)}
 	from, to := newPool(t, c, 2, 1<<20), newPool(t, c, 2, 1<<20)
@@ -39,7 +39,7 @@ func TestOtherWorkerUnderTheSameID(t *testing.T) {
 		}
 		return all
 	}
-	both := func() { // one that ends and one that stays, at each worker
+	both := func() { // a request that ends and one that stays, at each worker
 		to := map[string]int{}
 		for i := 0; len(to) < 2 || to["w0"] < 2 || to["w1"] < 2; i++ {
 			r := send(t, from, words(fmt.Sprint("other ", i, c.now), 9), c.now)

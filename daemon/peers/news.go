@@ -6,39 +6,39 @@ import (
 	"github.com/warmpath/warmpath/daemon/route"
 )
 
-// news is what a frame tells of requests. It is read first and entered together, so that the processor waits for the
-// memory of many chains at once.
+// news collects the records of requests in a frame. The hearer first reads them and then enters them together, so that
+// the processor waits for the memory of many chains at once.
 type news struct {
 	reports []report
 	chains  []toldChain // of all reports, in their order
-	hashes  []uint64    // room for them
-	keys    []uint64    // by which chains are looked up and entered
+	hashes  []uint64    // the memory behind them
+	keys    []uint64    // the hashes by which chains are looked up and entered
 	coming  []route.Coming
 }
 
-// report is a record of a request: it was sent, its first byte came, it was answered or it ended.
+// report is one record about a request: it was sent, its first byte came, it was answered or it ended.
 type report struct {
 	kind   kind
 	id     uint64
-	sent   route.Sent  // an answer has its worker and its space alone
-	story  route.Story // of all but what was sent the time alone
+	sent   route.Sent  // an answer fills worker and space only
+	story  route.Story // a record other than sent fills the time only
 	chains int
 }
 
-// toldChain is a chain as a record has it, and then the whole of it; that is nil if its beginning is not known.
+// toldChain is a chain as a record has it, and as a whole. whole is nil if the beginning is unknown.
 type toldChain struct {
 	parent      uint64
 	depth       int
 	rest, whole []uint64
 }
 
-// clear forgets what was entered.
+// clear drops the records that were entered.
 func (n *news) clear() {
 	n.reports, n.chains, n.hashes = n.reports[:0], n.chains[:0], n.hashes[:0]
 	n.keys, n.coming = n.keys[:0], n.coming[:0]
 }
 
-// full reports whether there are as many chains as are entered together.
+// full reports whether news holds as many chains as are entered together.
 func (n *news) full() bool { return len(n.chains) >= route.Together }
 
 // add appends a chain, and the hashes by which it is looked up and entered.
@@ -88,7 +88,7 @@ func (h *Hearer) readNews(k kind) {
 	h.news.reports = append(h.news.reports, p)
 }
 
-// readChain reads a chain, and returns the blocks of all of it.
+// readChain reads a chain, and returns the number of its blocks, beginning included.
 func (h *Hearer) readChain() int {
 	n := &h.news
 	from := len(n.hashes)
@@ -99,7 +99,7 @@ func (h *Hearer) readChain() int {
 	return c.depth + len(c.rest)
 }
 
-// enterNews does to the books what was read.
+// enterNews enters the collected records into the books.
 func (h *Hearer) enterNews(s *sender, now time.Time) {
 	n := &h.news
 	several := len(n.chains) > 1
@@ -121,7 +121,7 @@ func (h *Hearer) enterNews(s *sender, now time.Time) {
 	n.clear()
 }
 
-// join puts the whole of a chain together.
+// join puts a chain together from its beginning and its rest.
 func (h *Hearer) join(c *toldChain) {
 	chain, ok := h.chains.hear(c.parent, c.depth, c.rest)
 	if !ok {
@@ -135,7 +135,7 @@ func (h *Hearer) join(c *toldChain) {
 	c.whole = n.hashes[from:len(n.hashes):len(n.hashes)]
 }
 
-// warm has the pool read what the reports' chains will be looked up in.
+// warm makes the pool read the memory in which the reports' chains will be looked up.
 func (h *Hearer) warm() {
 	n := &h.news
 	rest := n.chains
@@ -156,7 +156,7 @@ func (h *Hearer) warm() {
 	h.pool.Warm(n.coming)
 }
 
-// report enters one report with its chains.
+// report enters one record with its chains.
 func (h *Hearer) report(s *sender, p *report, chains []toldChain, now time.Time) {
 	switch p.kind {
 	case kindSent:
@@ -177,7 +177,7 @@ func (h *Hearer) report(s *sender, p *report, chains []toldChain, now time.Time)
 	}
 }
 
-// sent enters a request that was sent. It passes over one whose worker is another one here.
+// sent enters a request that was sent. It skips a request whose worker's key names another worker here.
 func (h *Hearer) sent(s *sender, p *report, chains []toldChain, now time.Time) {
 	if s.others[p.sent.Worker] {
 		return

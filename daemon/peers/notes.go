@@ -70,8 +70,7 @@ func (t *Teller) Forgotten(worker uint64) {
 	t.noted(time.Time{})
 }
 
-// noted is called with mu held after something was noted for the next frame, which it gives back. If it is much that
-// waits, it is written.
+// noted releases mu, which its caller holds, after a note for the next frame. If many notes wait, it writes them.
 func (t *Teller) noted(at time.Time) {
 	much := t.said.full()
 	if !at.IsZero() {

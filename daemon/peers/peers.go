@@ -15,13 +15,13 @@ import (
 	"github.com/warmpath/warmpath/daemon/route"
 )
 
-// Config says how routers find each other.
+// Config states how routers find each other.
 type Config struct {
 	Redis       string // URL
 	Prefix      string // of its keys
-	Secret      string // that the routers share; "" = the first one makes it in Redis
+	Secret      string // that the routers share; "" = the first router makes one in Redis
 	Name        string // of this router, for people
-	StreamBytes int    // that Redis keeps of a pool's history, about
+	StreamBytes int    // of a pool's history that Redis keeps, roughly
 	Log         *slog.Logger
 }
 
@@ -34,23 +34,23 @@ type Peers struct {
 	wake   chan struct{}
 	health health
 	began  time.Time
-	due    atomic.Int64 // nanoseconds since began: what is told from then on is to be sent
+	due    atomic.Int64 // nanoseconds since began: a record queued from then on begins a round
 	lane   lane
-	guard  *time.Timer // when converse looks whether a round is due that nobody began in passing
-	lapse  *time.Timer // when a lease ends
+	guard  *time.Timer // fires when a round is due that no request began in passing
+	lapse  *time.Timer // fires when a lease ends
 
-	following sync.WaitGroup // who reads from cables
+	following sync.WaitGroup // the goroutines that read from cables
 
 	mu      sync.Mutex // guards members, offered
 	members []*Member
-	offered string // what this router would make the secret in Redis; "" = it is configured
+	offered string // what this router would store as the secret in Redis; "" = it is configured
 
 	secret atomic.Pointer[route.Secret]
 	mark   atomic.Uint64 // of the secret
 }
 
-// Open connects to Redis, and takes over the secret that stands there, if it answers within a second. Nothing is told
-// or heard before Run.
+// Open connects to Redis and takes over the secret stored there, if Redis answers within a second. Peers sends and
+// applies no message before Run.
 func Open(c Config) (*Peers, error) {
 	var id [8]byte
 	_, _ = rand.Read(id[:]) // never fails
@@ -74,8 +74,8 @@ func Open(c Config) (*Peers, error) {
 	return p, nil
 }
 
-// Secret is what the namespaces' seeds are made of. It becomes another one if Redis was not there at the start, and
-// turns out to have one.
+// Secret returns the secret from which the namespaces' seeds are made. It changes if Redis was away at the start and
+// turns out to hold another secret.
 func (p *Peers) Secret() route.Secret { return *p.secret.Load() }
 
 func (p *Peers) take(text string) {
@@ -84,8 +84,8 @@ func (p *Peers) take(text string) {
 	p.mark.Store(s.Fingerprint())
 }
 
-// agree asks Redis for the secret and the time. If the secret is another one, all history goes: its hashes mean nothing
-// to anybody. If Redis has forgotten what it was told, the newest of it is told again.
+// agree reads the secret and the time from Redis. If the secret is another one, agree drops all history: its hashes
+// mean nothing to any other router. If Redis has lost its data, agree queues the newest frames again.
 func (p *Peers) agree(ctx context.Context) error {
 	p.mu.Lock()
 	offered := p.offered
@@ -101,13 +101,13 @@ func (p *Peers) agree(ctx context.Context) error {
 	}
 	p.take(stands)
 	p.mu.Lock()
-	p.offered = stands // a Redis that was flushed gets it back
+	p.offered = stands // agree stores it again in a Redis that was flushed
 	p.mu.Unlock()
 	for _, m := range p.list() {
 		p.log.Info("history: Redis has a secret of other routers: this one's own history is forgotten", "pool", m.name)
 		m.pool.SetSecret(p.Secret())
 		m.teller.restart()
-		m.rejoin() // what was read until now was not believed
+		m.rejoin() // the messages read until now were refused
 	}
 	return nil
 }
@@ -118,8 +118,8 @@ func (p *Peers) list() []*Member {
 	return slices.Clone(p.members)
 }
 
-// Join shares a pool's history and the changes of its sessions from now on, until leave is called. A nil Peers shares
-// nothing.
+// Join shares a pool's history and the changes of its sessions with the other routers until leave is called. A nil
+// Peers shares nothing.
 func (p *Peers) Join(name string, pool *route.Pool) (leave func()) {
 	if p == nil {
 		return func() {}
@@ -140,7 +140,7 @@ func (p *Peers) Join(name string, pool *route.Pool) (leave func()) {
 	return func() { p.leave(m) }
 }
 
-// leave shares a pool's history no longer.
+// leave ends the sharing of a pool's history.
 func (p *Peers) leave(m *Member) {
 	m.pool.Tell(nil)
 	m.pool.Sessions.Tell(nil)
@@ -149,7 +149,7 @@ func (p *Peers) leave(m *Member) {
 	p.members = slices.DeleteFunc(p.members, func(o *Member) bool { return o == m })
 }
 
-// hint has what waits since then sent, if it is time for it and no request will begin a round.
+// hint wakes converse for a record that was queued at that time, if a send is due and no request will begin a round.
 func (p *Peers) hint(at time.Time) {
 	if p.lane.on.Load() || int64(at.Sub(p.began)) < p.due.Load() {
 		return
@@ -157,7 +157,7 @@ func (p *Peers) hint(at time.Time) {
 	p.poke()
 }
 
-// poke has converse look at once.
+// poke wakes converse at once.
 func (p *Peers) poke() {
 	select {
 	case p.wake <- struct{}{}:
@@ -165,7 +165,8 @@ func (p *Peers) poke() {
 	}
 }
 
-// Run tells and hears until ctx ends, and says bye. A nil Peers returns at once.
+// Run exchanges messages with the other routers until ctx ends, and then sends a last beat with the bye flag. A nil
+// Peers returns at once.
 func (p *Peers) Run(ctx context.Context) {
 	if p == nil {
 		return
@@ -181,7 +182,7 @@ func (p *Peers) Run(ctx context.Context) {
 	_ = p.link.close()
 }
 
-// beat tells that this router lives, and what it wants, if Redis is there.
+// beat sends a heartbeat for each pool, with what this router wants of the others, if Redis is there.
 func (p *Peers) beat(ctx context.Context) {
 	now := time.Now()
 	if err := p.agree(ctx); err != nil {
@@ -202,7 +203,8 @@ func (p *Peers) beat(ctx context.Context) {
 	p.expire(now)
 }
 
-// retry tells what Redis refused, or could not be told as it was lost. It is there again if it takes some of that.
+// retry sends again what Redis refused, or what could not be sent while Redis was lost. Redis counts as back once it
+// takes some of it.
 func (p *Peers) retry(ctx context.Context) {
 	lost, all := !p.health.ok(), p.list()
 	back := len(all) == 0
@@ -225,24 +227,25 @@ func (p *Peers) retry(ctx context.Context) {
 	}
 }
 
-// tellAgain tells what a pool's stream took last, as it may be another Redis or an older state of it, and what waits.
-// It reports whether any of that was taken. Nothing of the pool is under way on the lane.
+// tellAgain sends what waits for a pool's stream, and before it the newest frames that the stream took: Redis may have
+// been replaced, or may have returned to an older state. It reports whether Redis took any of it. Nothing of the pool
+// is under way on the lane.
 func (p *Peers) tellAgain(ctx context.Context, m *Member) bool {
 	p.lane.mu.Lock()
 	defer p.lane.mu.Unlock()
 	u := parcel{at: time.Now()}
 	m.teller.again()
-	m.beat(p.conf.Name, 0, u.at) // so that there is something
+	m.beat(p.conf.Name, 0, u.at) // so that there is something to send
 	u.add(m, maxBatch, p.conf.StreamBytes)
 	x := p.link.exchange(ctx, u.all, nil, nil)
 	told, _ := p.settle(ctx, &u, &x)
 	if told > 0 {
-		m.teller.Open(u.at) // others have ended what was in flight here
+		m.teller.Open(u.at) // the others have ended this router's requests in flight
 	}
 	return told > 0
 }
 
-// expire ends what routers that are not heard have in flight, and has itself called when the next lease ends.
+// expire ends the requests in flight of routers whose lease is over, and sets the timer for the next lease that ends.
 func (p *Peers) expire(now time.Time) {
 	var first time.Time
 	for _, m := range p.list() {
@@ -260,7 +263,7 @@ func (p *Peers) expire(now time.Time) {
 	}
 }
 
-// Stats describes what is told and heard now. A nil Peers shares nothing.
+// Stats describes the messages sent and applied so far. A nil Peers shares nothing.
 func (p *Peers) Stats() (s Stats) {
 	if p == nil {
 		return s

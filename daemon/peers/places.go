@@ -2,22 +2,22 @@ package peers
 
 import "math/bits"
 
-// run is a piece of a chain as it was told, which grows with the chain: a chat is one or two runs however many its
-// turns. Each run that is read to put a chain together lies elsewhere, in memory that was not read for long.
+// run is a piece of a chain, and grows with the chain: a chat makes one or two runs, however many turns it has. Each
+// run of a chain lies elsewhere, in memory that was not read for long.
 type run struct {
 	before place
 	depth  int // blocks before it
 	hashes []uint64
-	root   uint32 // generation in which the first block of the chain was told
+	root   uint32 // generation in which the first block of the chain was sent
 }
 
-// place is where one stands in a chain: after the first n blocks of a run, and all before it.
+// place is a position in a chain: after the first n blocks of a run, and after all blocks before the run.
 type place struct {
 	run *run
 	n   int
 }
 
-// depth is the blocks up to the place.
+// depth returns the number of blocks up to the place.
 func (l place) depth() int {
 	if l.run == nil {
 		return 0
@@ -39,26 +39,25 @@ func (l place) full(room []uint64) []uint64 {
 	return room
 }
 
-// leastPlaces is the room that a table of places begins with: 24 KB.
+// leastPlaces is the number of slots that a table of places begins with: 24 KB.
 const leastPlaces = 1 << 10
 
-// places finds places in chains by the hash before them. What another router tells is looked up in memory that was not
-// read for long, where a built-in map takes four reads or five, each of which waits for the one before it. This table
-// takes one. Nothing is ever taken out of it. A hash is made with a secret, so nobody from outside can choose many for
-// one slot.
+// places finds a place in a chain by the hash before it. The chains of another router lie in memory that was not read
+// for long. A built-in map takes four or five reads there, each of which waits for the one before. This table takes
+// one. It never deletes an entry. A hash is made with a secret, so no outsider can choose many hashes for one slot.
 type places struct {
-	slots []slot // a power of two, of which a quarter is free
+	slots []slot // a power of two; a quarter stays free
 	shift int    // 64 less the bits of an index
 	used  int
 }
 
-// slot is an entry, or free if it has no run.
+// slot is an entry of the table. It is free if it has no run.
 type slot struct {
 	hash uint64
 	place
 }
 
-// newPlaces has room for so many.
+// newPlaces makes a table for n entries.
 func newPlaces(n int) (p places) {
 	p.resize(max(leastPlaces, 1<<bits.Len(uint(n+n/3))))
 	return p
@@ -68,10 +67,10 @@ func (p *places) resize(slots int) {
 	p.slots, p.shift = make([]slot, slots), 64-bits.Len(uint(slots-1))
 }
 
-// home is where the look for a hash begins. The hashes of tests count up: the multiplier spreads these too.
+// home returns where the search for a hash begins. The hashes of tests count up: the multiplier spreads these too.
 func (p *places) home(hash uint64) uint64 { return hash * 0x9e3779b97f4a7c15 >> p.shift }
 
-// slot returns where the hash is, or the free slot where it belongs.
+// slot returns the slot of a hash, or the free slot where it belongs.
 func (p *places) slot(hash uint64) *slot {
 	for i := p.home(hash); ; i++ {
 		s := &p.slots[i&uint64(len(p.slots)-1)]

@@ -16,7 +16,7 @@ const (
 		"no stream, and give the Redis user the right to XADD"
 )
 
-// alive is how many others of a pool a router hears.
+// alive returns how many other routers of a pool are alive by a router's books.
 func alive(p *Peers, pool int) (n int) {
 	for _, r := range p.list()[pool].hearer.Routers(time.Now()) {
 		if r.Alive {
@@ -26,7 +26,7 @@ func alive(p *Peers, pool int) (n int) {
 	return n
 }
 
-// TestRedisThatRefuses: a Redis that answers, and takes no messages, is lost once for as long as that lasts.
+// TestRedisThatRefuses: a Redis that answers but takes no messages counts as lost once for the whole outage.
 func TestRedisThatRefuses(t *testing.T) {
 	f := func(name string, breaks, mends []string) {
 		t.Run(name, func(t *testing.T) {
@@ -63,7 +63,7 @@ func TestRedisThatRefuses(t *testing.T) {
 	f("the user may not write", []string{"ACL SETUSER default -xadd"}, []string{"ACL SETUSER default +xadd"})
 }
 
-// TestOnePoolRefused: what Redis refuses of one pool concerns no other, whether a router starts then or runs.
+// TestOnePoolRefused: an error of Redis for one pool does not concern another, whether a router starts then or runs.
 func TestOnePoolRefused(t *testing.T) {
 	b := redistest.Start(t)
 	var lines logtest.Log

@@ -9,37 +9,37 @@ import (
 	"github.com/warmpath/warmpath/daemon/route"
 )
 
-// maxRecords is what one router may tell in a second: ten times what a busy one does.
+// maxRecords bounds the records that one router may send in a second: ten times those of a busy one.
 const maxRecords = 50_000
 
-// mostSilence is the longest silence after which a router may tell more at once: by then a busy one has dropped what it
-// had to tell.
+// mostSilence is the longest silence for which a router may catch up at once. After a longer silence a busy router has
+// dropped its older frames.
 const mostSilence = time.Minute
 
-// HearerStats counts what was heard, and what was not believed.
+// HearerStats counts the messages that were received, and those that were refused.
 type HearerStats struct {
 	Frames, Bytes, Records uint64
 	Repeated               uint64        // frames that came again
-	Late                   uint64        // frames that had been missing
+	Late                   uint64        // frames that filled a gap
 	Gaps                   uint64        // times that frames of a router were missing
 	Foreign                uint64        // entries that are no frame, or a broken one
 	Versions               uint64        // frames of another version of frames or texts
 	Secrets                uint64        // frames made with another secret
-	Flooded                uint64        // frames of a router that tells too much
-	Unlinked               uint64        // chains whose beginning is not known
-	Expired                uint64        // requests in flight of routers that were not heard any more
-	Replayed               uint64        // frames that were there before this router
+	Flooded                uint64        // frames of a router that sends too much
+	Unlinked               uint64        // chains whose beginning is unknown
+	Expired                uint64        // requests in flight of routers whose lease ended
+	Replayed               uint64        // frames that were sent before this router began
 	Lag                    time.Duration // of the newest frame
 	Open                   int           // requests of others in flight
 }
 
-// sender is another router, as far as it was heard.
+// sender is another router, as its messages describe it.
 type sender struct {
 	id      uint64
 	beat    Beat
 	beats   int
 	number  uint64
-	missing [2]uint64 // numbers from the first to before the second were not heard, and may come late
+	missing [2]uint64 // frames from the first number to before the second are missing, and may come late
 	heard   time.Time // when the newest frame was sent
 	first   time.Time
 	lag     time.Duration
@@ -47,16 +47,17 @@ type sender struct {
 	bytes   uint64
 	version [2]byte
 	secret  bool // its frames were made with another secret
-	gone    bool // its lease is over, or it said bye
+	gone    bool // its lease is over, or it sent a bye
 	open    map[uint64]*route.Heard
-	others  map[uint64]bool // keys that name other workers here: what it tells of those is not believed
+	others  map[uint64]bool // keys that name other workers here: records about them are ignored
 	told    time.Time       // when the newest record was sent, or the first one was written
-	left    int             // records that it may tell until refill
-	refill  time.Time       // when it may tell as many again
+	left    int             // records that it may send until refill
+	refill  time.Time       // when left is filled again
 }
 
-// allows takes one from what the router may tell: maxRecords for each second by Redis's clock, and for each second of
-// the silence before that, as after an outage of Redis it tells all at once.
+// allows counts one record of the router, and reports whether the router is within its limit. The limit is maxRecords
+// for each second by Redis's clock, and as many for each second of silence before, as a router sends everything at once
+// after an outage of Redis.
 func (s *sender) allows(sent time.Time) bool {
 	if !sent.Before(s.refill) {
 		span := min(max(time.Second, sent.Sub(s.told)), mostSilence)
@@ -67,7 +68,7 @@ func (s *sender) allows(sent time.Time) bool {
 	return s.left >= 0
 }
 
-// misses reports whether a frame is missing, and notes that it has come. Those that come late come in order.
+// misses reports whether a frame is missing, and records that it has come. Late frames come in order.
 func (s *sender) misses(number uint64) bool {
 	if number < s.missing[0] || number >= s.missing[1] {
 		return false
@@ -76,8 +77,8 @@ func (s *sender) misses(number uint64) bool {
 	return true
 }
 
-// compare notes which keys name other workers at the router than here, by this router's addresses, and ends what is in
-// flight there.
+// compare finds the keys that name another worker at the router than here, by the addresses in own, and ends the
+// router's requests in flight there.
 func (s *sender) compare(own map[uint64]uint64) {
 	s.others = nil
 	for _, n := range s.beat.Workers {
@@ -113,10 +114,10 @@ func (h *Hearer) know(own []Named) {
 	}
 }
 
-// title names a router in a log line.
+// title returns the router's name for a log line.
 func (s *sender) title() string { return cmp.Or(s.beat.Name, fmt.Sprintf("%016x", s.id)) }
 
-// Router is another router, as it was heard.
+// Router describes another router by its messages.
 type Router struct {
 	ID, Name      string
 	Alive         bool
@@ -125,7 +126,7 @@ type Router struct {
 	Frames, Bytes uint64
 	InFlight      int
 	Workers       []Named
-	Version, Text int // of its messages, and of its hashes
+	Version, Text int // versions of its messages, and of its hashes
 	OtherSecret   bool
 	digest        uint64
 }
@@ -137,8 +138,8 @@ func maxTime(a, b time.Time) time.Time {
 	return b
 }
 
-// Expire ends the requests in flight of routers that were not heard for the Lease, and returns their names and when the
-// next lease ends. heard is until when the stream was read: what a router has told since cannot be known.
+// Expire ends the requests in flight of routers that were silent for the Lease. It returns their names, and when the
+// next lease ends. heard is up to when the stream was read: later messages are not known yet.
 func (h *Hearer) Expire(heard, now time.Time) (lost []string, next time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -176,7 +177,7 @@ func (h *Hearer) Stats() HearerStats {
 	return s
 }
 
-// Routers describes the other routers, by name.
+// Routers describes the other routers, sorted by name.
 func (h *Hearer) Routers(now time.Time) (all []Router) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

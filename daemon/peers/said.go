@@ -6,49 +6,48 @@ import (
 	"github.com/warmpath/warmpath/daemon/route"
 )
 
-// maxActs and maxHashes bound what is said before it is written: 256 KB each.
+// maxActs and maxHashes bound the notes that wait to be written: 256 KB each.
 const maxActs, maxHashes = 1024, 32 << 10
 
-// act is one thing that a request did. sent is whole for kindSent alone: an answer has its space, what is forgotten its
-// worker.
+// act is one event of a request. sent is whole for kindSent only: an answer has its space, kindForgotten its worker.
 type act struct {
 	kind   kind
 	chains int // of a request that was sent
 	id     uint64
 	at     time.Time
 	sent   route.Sent
-	from   int // where its chains stand
+	from   int // where its chains stand in hashes
 
-	// What became of a request that was sent, until it is written. What is apart is acts of their own.
+	// What followed on a request that was sent, until it is written. apart: later events are acts of their own.
 	first, answered time.Time
 	answer          int // where the chain of its prompt and answer stands
 	ended, apart    bool
 }
 
-// said is what requests did since a frame was last written. On the way of a request it is only noted: to look chains up
-// and to write records costs a third as much for all that a round brings at once. Most short requests begin and end
-// between two rounds: such a one is one act, which is told, and heard, in one go.
+// said collects the events of requests since the last frame was written. A request on its way only leaves a note: to
+// look up chains and to write records costs a third as much for all notes of a round at once. Most short requests begin
+// and end between two rounds. All events of such a request are one act, which is sent and applied in one go.
 type said struct {
 	acts   []act
-	hashes []uint64 // of each chain of each act, its length first
-	begun  uint64   // id of the first request of sent
-	sent   []int32  // where the acts of the requests are that were sent, by their ids
+	hashes []uint64 // of each chain of each act, after its length
+	begun  uint64   // id of the first request in sent
+	sent   []int32  // the index in acts of each request sent, by id from begun on
 }
 
-// chain notes a chain, and returns where it stands.
+// chain copies a chain into hashes, and returns where it stands there.
 func (s *said) chain(c []uint64) (from int) {
 	from = len(s.hashes)
 	s.hashes = append(append(s.hashes, uint64(len(c))), c...)
 	return from
 }
 
-// read returns the chain that stands there, and where the next one does.
+// read returns the chain that stands at from, and where the next one stands.
 func (s *said) read(from int) (chain []uint64, next int) {
 	next = from + 1 + int(s.hashes[from])
 	return s.hashes[from+1 : next : next], next
 }
 
-// send notes a request that was sent; ids come in order.
+// send notes a request that was sent. Ids come in order.
 func (s *said) send(a *act) {
 	if len(s.sent) == 0 {
 		s.begun = a.id
@@ -57,7 +56,7 @@ func (s *said) send(a *act) {
 	s.acts = append(s.acts, *a)
 }
 
-// of returns the act to which what a request does now belongs; nil if that is an act of its own.
+// of returns the act of a request to which its next event belongs; nil if the event is an act of its own.
 func (s *said) of(id uint64) *act {
 	i := id - s.begun
 	if i >= uint64(len(s.sent)) || s.acts[s.sent[i]].apart {
@@ -66,11 +65,11 @@ func (s *said) of(id uint64) *act {
 	return &s.acts[s.sent[i]]
 }
 
-// part has what requests do from now on come after all that they have done.
+// part makes all later events acts of their own, so that they come after the acts so far.
 func (s *said) part() { s.sent = s.sent[:0] }
 
-// answers notes the chain of a request's prompt and answer. It reports false if that is not the request's only one with
-// more at its end.
+// answers notes the chain of a request's prompt and answer. It returns false unless the chain extends the request's
+// only chain.
 func (s *said) answers(a *act, space uint64, chain []uint64, at time.Time) bool {
 	if a.chains != 1 || !a.answered.IsZero() || a.sent.Space != space {
 		return false

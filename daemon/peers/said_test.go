@@ -12,7 +12,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
-// both tells two tellers the same.
+// both calls two tellers with the same arguments.
 type both [2]*Teller
 
 func (b both) Sent(s *route.Sent, chains []prompt.Chain, at time.Time) uint64 {
@@ -44,8 +44,8 @@ func (b both) Forgotten(worker uint64) {
 	}
 }
 
-// A router that hears each thing for itself and one that hears a while's at once, whole requests among them, believe
-// the same, while they listen and when they replay.
+// The books of a router that applies each event by itself and of one that applies many at once, whole requests among
+// them, agree, both live and in a replay.
 func TestWhatIsToldAtOnce(t *testing.T) {
 	for _, replay := range []bool{false, true} {
 		f := newFleet(t, 21, 1, 3, 20_000)

@@ -43,7 +43,7 @@ var strategy = sync.OnceValue(func() *host.Strategy {
 	return s
 })
 
-// watcher learns the numbers under which a pool's workers take health checks.
+// watcher records the numbers under which a pool's workers take health checks.
 type watcher map[string]uint64
 
 func (w watcher) Watch(id uint64, url, _ string) { w[strings.TrimPrefix(url, "http://")] = id }
@@ -89,7 +89,7 @@ func watchedPool(t testing.TB, c *clock, workers, tokens int) (*route.Pool, watc
 	return p, watched
 }
 
-// request is a request of a test under way.
+// request is a request of a test that is under way.
 type request struct {
 	choice route.Choice
 	trip   route.Trip
@@ -97,7 +97,7 @@ type request struct {
 	first  bool
 }
 
-// ask is a completion of a text.
+// ask makes a completion request of a text.
 func ask(t testing.TB, text string, at time.Time) route.Ask {
 	t.Helper()
 	body := fmt.Sprintf(`{"model":"m","stream":true,"prompt":%q}`, text)
@@ -114,7 +114,7 @@ func send(t testing.TB, p *route.Pool, text string, at time.Time) *request {
 	return sendAfter(t, p, text, 0, at)
 }
 
-// sendAfter is send to the worker that comes after some that have failed the request.
+// sendAfter sends a request to the worker that comes after several that have failed it.
 func sendAfter(t testing.TB, p *route.Pool, text string, failures int, at time.Time) *request {
 	t.Helper()
 	a := ask(t, text, at)
@@ -144,7 +144,7 @@ func (r *request) answer(text string, at time.Time) {
 	r.trip.End(&worker.Outcome{Kind: worker.Answered}, route.End{Reply: &reply, Whole: true, Status: 200, At: at})
 }
 
-// words makes a text of so many blocks that begins as it says; equal beginnings share their first blocks.
+// words makes a text of that many blocks with a given beginning. Texts with equal beginnings share their first blocks.
 func words(begin string, blocks int) string {
 	return (begin + strings.Repeat(begin+".", blocks*prompt.BlockBytes/len(begin)))[:blocks*prompt.BlockBytes]
 }

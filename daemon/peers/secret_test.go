@@ -8,8 +8,8 @@ import (
 	"github.com/warmpath/warmpath/conf/redistest"
 )
 
-// TestFlushedWhileARouterStarts: a router that starts right after Redis has lost all takes over the secret of those that
-// were there before, whoever comes first: what they know stays.
+// TestFlushedWhileARouterStarts: after Redis has lost all data, a router that starts takes over the secret of the
+// running routers, whoever stores one first. So their history stays valid.
 func TestFlushedWhileARouterStarts(t *testing.T) {
 	f := func(name string, loses func(b *redistest.Server)) {
 		t.Run(name, func(t *testing.T) {

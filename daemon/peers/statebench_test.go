@@ -9,7 +9,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
-// A fleet of 8 workers of 32,768 blocks each, full of chats of 200 blocks: what a write and a start cost.
+// BenchmarkStateFile measures a write and a start, with 8 workers of 32,768 blocks each, full of chats of 200 blocks.
 func BenchmarkStateFile(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "state")
 	l := newLife(b, path, 8, 7, served)

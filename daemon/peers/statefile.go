@@ -20,8 +20,8 @@ import (
 // saveEvery is the time between two writes of a state file.
 const saveEvery = time.Minute
 
-// StateFile carries what one router believes of its workers' caches over a restart, where no Redis does. Safe for
-// concurrent use; a nil StateFile does nothing.
+// StateFile carries one router's view of its workers' caches over a restart, where no Redis does. Safe for concurrent
+// use; a nil StateFile does nothing.
 type StateFile struct {
 	path string
 	log  *slog.Logger
@@ -29,23 +29,23 @@ type StateFile struct {
 	saving sync.Mutex // one write at a time
 
 	mu    sync.Mutex // guards all below
-	found *state     // what the file had at the start, until Run; nil = nothing to believe
+	found *state     // the file's content at the start, until Run; nil = none was accepted
 	pools []stated
 	last  Written
 	held  bool // another process writes the file
 }
 
-// Written is what an operator is told of a state file.
+// Written describes the writes of a state file, for an operator.
 type Written struct {
 	On       bool
 	At       time.Time // of the newest whole file that this process wrote; zero: none yet
 	Bytes    int64     // of it
 	Took     time.Duration
-	Failed   bool   // the last try
+	Failed   bool   // the last try failed
 	Failures uint64 // tries that failed
 }
 
-// Stats describes the file now. A nil StateFile is off.
+// Stats returns the state of the writes. Of a nil StateFile it is zero: off.
 func (f *StateFile) Stats() Written {
 	if f == nil {
 		return Written{}
@@ -63,8 +63,8 @@ type stated struct {
 	pool   *route.Pool
 }
 
-// OpenState reads the file. One that is missing, broken, too old or of another release is as good as none: the log says
-// why, and Run writes it anew. An empty path returns nil.
+// OpenState reads the file. It ignores a file that is missing, broken, too old or of another release: it logs the
+// reason, and Run writes the file anew. An empty path returns nil.
 func OpenState(path string, log *slog.Logger) *StateFile {
 	if path == "" {
 		return nil
@@ -90,7 +90,7 @@ func readBounded(path string) ([]byte, error) {
 		return nil, fmt.Errorf("%w; make it readable for this user", err)
 	}
 	defer file.Close()
-	const most = maxState + maxState/8 // with what stands around the answers
+	const most = maxState + maxState/8 // the answers, and the data around them
 	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
 		return nil, errNoState
 	} else if info.Size() > most {
@@ -99,9 +99,9 @@ func readBounded(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, most))
 }
 
-// Join puts what the file knows of a pool into its books, and has them written from now on, until leave is called. The
-// pool must have served no request: its secret becomes the file's. models are those that the pool is configured with;
-// if they are others than the file's, or no worker is the same, nothing of the file is believed.
+// Join restores a pool from the file, and has the pool saved from now on until leave is called. The pool must have
+// served no request: it takes over the file's secret. models are the pool's configured models. Join restores nothing if
+// the file has other models for the pool, or if no worker is the same.
 func (f *StateFile) Join(name string, models []string, pool *route.Pool) (leave func()) {
 	if f == nil {
 		return func() {}
@@ -167,7 +167,7 @@ func (f *StateFile) restore(found *state, s *stated) {
 			break
 		}
 	}
-	for _, n := range all { // another worker may have got the id of one that is in the file
+	for _, n := range all { // another worker may have got the id of one in the file
 		if !same[n.Key] {
 			s.pool.Forget(n.Key)
 		}
@@ -177,7 +177,7 @@ func (f *StateFile) restore(found *state, s *stated) {
 		"took", time.Since(began).Round(time.Millisecond))
 }
 
-// Run writes the file every minute until ctx ends, and then a last time. What the file had at the start is dropped.
+// Run writes the file every minute, and a last time when ctx ends. It drops what the file held at the start.
 func (f *StateFile) Run(ctx context.Context) {
 	if f == nil {
 		return
@@ -211,8 +211,8 @@ func (f *StateFile) try() {
 	f.report(err)
 }
 
-// Save writes the file now. Another process finds the old one or the new one, never a part. A failure is logged once,
-// and so is its end.
+// Save writes the file now. Another process reads the old file or the new one, never a part. Save logs the first
+// failure of a series, and its end.
 func (f *StateFile) Save() {
 	if f == nil {
 		return
@@ -235,8 +235,9 @@ func (f *StateFile) Save() {
 	}
 }
 
-// Hold writes the file a last time: another process reads it now, and writes it from now on. After release it is this
-// one's again. Two that write would take each other's half-written file away, and the older belief would come last.
+// Hold writes the file a last time, because another process reads it now and writes it from then on. After release this
+// process writes it again. Two processes that write at once would remove each other's half-written file, and the older
+// view would come last.
 func (f *StateFile) Hold() (release func()) {
 	if f == nil {
 		return func() {}
@@ -247,7 +248,7 @@ func (f *StateFile) Hold() (release func()) {
 }
 
 func (f *StateFile) hold(on bool) {
-	f.saving.Lock() // a write that runs comes to its end
+	f.saving.Lock() // waits for a write under way
 	defer f.saving.Unlock()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -271,8 +272,8 @@ func (f *StateFile) report(err error) {
 	}
 }
 
-// create makes the file beside the one that is there. Only its owner may read it: it holds the secret. What a process
-// that was killed has left there goes.
+// create makes a temporary file beside the state file, and removes one that a killed process has left. Only the owner
+// may read it: it holds the secret.
 func (f *StateFile) create() (*os.File, error) {
 	name := f.path + ".tmp"
 	if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -281,7 +282,7 @@ func (f *StateFile) create() (*os.File, error) {
 	return os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 }
 
-// write makes a file beside the one that is there, and renames it.
+// write writes a temporary file and renames it to the state file.
 func (f *StateFile) write() (bytes int64, err error) {
 	file, err := f.create()
 	if err != nil {

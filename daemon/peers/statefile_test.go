@@ -40,7 +40,7 @@ func seenChains(p *route.Pool, now time.Time) (chains [][]uint64) {
 	return chains
 }
 
-// learn has a pool learn that w1 is slow, and how soon prompts come back.
+// learn makes a pool learn that w1 is slow, and how soon prompts come back.
 func learn(p *route.Pool) {
 	p.Workers.RelearnFleet(worker.FleetSpeed{Seconds: 2e-4, Samples: 70})
 	p.Workers.Relearn(worker.KeyOf("w1"), worker.Speed{Rel: 1.75, Evidence: 12})
@@ -49,7 +49,7 @@ func learn(p *route.Pool) {
 	p.Relearnt(&route.Experience{Reuse: gaps})
 }
 
-// life is one process's pool, with its file.
+// life is the pool of one process, with its file.
 type life struct {
 	file *StateFile
 	pool *route.Pool
@@ -67,7 +67,7 @@ func newLife(t testing.TB, path string, workers int, secret byte, models []strin
 	return l
 }
 
-// What a process writes, the next one knows: secret, and of every worker the same blocks.
+// The next process restores what one process has written: the secret, and the same blocks of every worker.
 func TestStateFileRestores(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
 	one := newLife(t, path, 4, 7, served)
@@ -131,7 +131,7 @@ func TestStateFileRestores(t *testing.T) {
 	}
 }
 
-// A file that does not fit is as good as none: one line says why and what to do, and the file is written anew.
+// A file that does not fit is ignored: one log line gives the reason and the remedy, and the file is written anew.
 func TestStateFileRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
 	one := newLife(t, path, 4, 7, served)
@@ -158,7 +158,7 @@ func TestStateFileRefused(t *testing.T) {
 			if l.pool.Secret() != (route.Secret{9}) {
 				t.Error("the secret is the file's")
 			}
-			seenChains(l.pool, time.Now()) // its own history goes on, and outlives it
+			seenChains(l.pool, time.Now()) // its own history goes on, and survives the file
 			l.file.Save()
 			if n := newLife(t, path, workers, 1, models).pool.Index.Stats().Blocks; n == 0 {
 				t.Error("what it wrote then is not believed")
@@ -201,7 +201,7 @@ func TestStateFileRefused(t *testing.T) {
 	})
 }
 
-// Of a fleet of which a part is the same, that part is believed.
+// Where only a part of the fleet is the same, that part is restored.
 func TestStateFileOfAPart(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
 	one := newLife(t, path, 4, 7, served)
@@ -221,7 +221,7 @@ func TestStateFileOfAPart(t *testing.T) {
 	}
 }
 
-// A folder that cannot be written is logged once, and so is its end. What was there stays.
+// Save logs once that a folder cannot be written, and once that it can be again. The old file stays.
 func TestStateFileUnwritable(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "gone")
 	l := newLife(t, filepath.Join(dir, "state"), 2, 7, served)
@@ -241,7 +241,7 @@ func TestStateFileUnwritable(t *testing.T) {
 	}
 }
 
-// Nothing that a file may hold makes its reader fail or take more memory than it has bytes.
+// No content of a file makes the reader fail, or take more memory than the file has bytes.
 func FuzzStateFile(f *testing.F) {
 	path := filepath.Join(f.TempDir(), "state")
 	l := newLife(f, path, 2, 7, served)

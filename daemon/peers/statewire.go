@@ -14,11 +14,11 @@ import (
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
-// A state file is what one router believes of its workers' caches:
+// A state file holds one router's view of its workers' caches:
 //
 //	"WHST" | version | text version | time i64 | count uvarint, of each a pool | CRC-32C u32 of all before it
 //
-// The time is when it was begun, in microseconds since 1970. A pool is:
+// The time is when the file was begun, in microseconds since 1970. A pool is:
 //
 //	name | models u64 | secret [32] | tokens in a byte of text f32
 //	seconds of prefill a token f32, samples of it uvarint
@@ -27,27 +27,28 @@ import (
 //	  times the fleet's seconds f32, samples of it f32
 //	frame..., each after its length u32; a length of 0 ends them
 //
-// A frame is one of wire.go's with answers alone, of the time of the file. Numbers, names and counts are as there.
+// A frame has the form of wire.go, holds answers alone, and is of the time of the file. Numbers, names and counts are
+// written as there.
 const (
 	stateVersion = 2
 	stateHead    = 4 + 1 + 1 + 8
 	// maxState bounds the file: 32 million blocks, which are a billion tokens of text.
 	maxState = 256 << 20
-	// maxStateAge is when a file is too old: workers' caches turn over in minutes.
+	// maxStateAge is the age from which a file is refused: workers' caches turn over in minutes.
 	maxStateAge = time.Hour
-	// stateFrame is how long frames grow. A chain that does not fit into maxFrame is cut.
+	// stateFrame is the size to which frames grow. A chain that does not fit into maxFrame is cut.
 	stateFrame    = 256 << 10
 	maxStateChain = (maxFrame - stateFrame - 64) / 8
 )
 
-// Errors of a file that is not believed; each ends with what to do.
+// Errors of a file that is refused; each ends with the remedy.
 var (
 	errNoState    = errors.New("it is no state file of warmpath; name a file of its own in server.state_file")
 	errStateCut   = errors.New("its checksum is wrong: it was cut or changed; nothing need be done, it is written anew")
 	errStateOther = errors.New("another release of warmpath wrote it; nothing need be done, it is written anew")
 )
 
-// state is a file that was read.
+// state is the content of a file.
 type state struct {
 	at    time.Time
 	pools []savedPool
@@ -67,7 +68,7 @@ type savedWorker struct {
 	learnt       route.Learnt
 }
 
-// readState reads a file's bytes. now is for its age.
+// readState decodes a file. now is for the check of its age.
 func readState(b []byte, now time.Time) (*state, error) {
 	if len(b) < 4 || string(b[:4]) != "WHST" {
 		return nil, errNoState
@@ -153,7 +154,7 @@ func (s *stateWriter) head(pools int) {
 	s.put(binary.AppendUvarint(b, uint64(pools)))
 }
 
-// pool writes a pool. Of each worker it writes at most so many bytes, the newest first.
+// pool writes a pool, with at most most bytes for each worker, the newest chains first.
 func (s *stateWriter) pool(name string, models uint64, p *route.Pool, most int) {
 	secret := p.Secret()
 	var w writer
@@ -233,7 +234,7 @@ func (f *stateFrames) worker(p *route.Pool, slot uint32, id string, most int) {
 	})
 }
 
-// modelsSum is a number that is another for other models.
+// modelsSum returns a hash of the models: another list has another sum.
 func modelsSum(models []string) uint64 {
 	sorted := slices.Clone(models)
 	slices.Sort(sorted)

@@ -2,22 +2,22 @@ package peers
 
 import "time"
 
-// Stats is what an operator is told of the history that routers share.
+// Stats describes the history that routers share, for an operator.
 type Stats struct {
 	On        bool
 	Connected bool
 	Since     time.Time // when Redis was lost; zero: it is there
-	Losses    uint64    // times that it was
-	Err       string    // of the newest call that failed
+	Losses    uint64    // how often it was lost
+	Err       string    // the newest call that failed
 	Pools     []PoolStats
 }
 
-// PoolStats is the same of one pool.
+// PoolStats describes the history of one pool.
 type PoolStats struct {
 	Name    string
 	Told    TellerStats
 	Heard   HearerStats
 	Routers []Router
 	Replay  Progress
-	Chains  int // hashes of chains that messages can name
+	Chains  int // hashes of the chains that messages can name
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/route"
 )
 
-// request reads what sent and open have in common.
+// request reads the fields that the records sent and open share.
 func (r *reader) request() (id uint64, s route.Sent, flags byte, at time.Time) {
 	id = r.uint()
 	s.Worker = r.known(&r.workers)
@@ -20,7 +20,7 @@ func (r *reader) request() (id uint64, s route.Sent, flags byte, at time.Time) {
 	return id, s, flags, r.time()
 }
 
-// story reads what became of a request of which so many chains were told, the last of so many blocks.
+// story reads what followed on a request with that many chains, the last of which has so many blocks.
 func (r *reader) story(flags byte, chains, blocks int) (y route.Story) {
 	y.Ended = flags&flagEnded != 0
 	if flags&flagFirst != 0 {

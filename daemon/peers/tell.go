@@ -8,26 +8,26 @@ import (
 
 const (
 	beatEvery = time.Second
-	// roundEvery is the time between two round trips while requests come: the first request that ends after it begins the
-	// next one, or a little later one that is sent, since to wake somebody for that costs more than to do it. After
-	// roundMost one begins in any case. What is told waits for half of it on the mean, and so does what is heard: 25 ms in
-	// all, and 60 at most.
+	// roundEvery is the time between two round trips while requests come. The first request that ends after it begins the
+	// next round, or a little later one that is sent: waking a goroutine for the round costs more than the round itself.
+	// After roundMost a round begins in any case. A record waits for half of roundEvery on the mean before it is sent, and
+	// as long again before it is read: 25 ms in all, and 60 at most.
 	roundEvery = 25 * time.Millisecond
 	roundMost  = 30 * time.Millisecond
-	// batchFor is how long the first thing that is told after a silence waits for more.
+	// batchFor is how long the first record after a silence waits for others.
 	batchFor = 10 * time.Millisecond
 	maxBatch = 1 << 20 // bytes of one write a pool
 )
 
-// converse tells and hears until ctx ends. While there is anything to tell or to hear, one round trip in roundEvery
-// does both: round trips are what history costs most, and so requests begin them in passing (see lane). In a silence,
-// and while Redis is lost, a read that waits for news is under way beside it.
+// converse exchanges messages with the other routers until ctx ends. While there is anything to send or to receive, one
+// round trip in roundEvery does both. Round trips are the largest cost of history, so requests begin them in passing
+// (see lane). In a silence, and while Redis is lost, a blocking read waits for new entries at the same time.
 func (p *Peers) converse(ctx context.Context) {
 	beats := time.NewTicker(beatEvery)
 	defer beats.Stop()
 	defer p.guard.Stop()
 	defer p.lapse.Stop()
-	var heard chan error // of the read that is under way; nil = none is
+	var heard chan error // the result of the blocking read; nil = none is under way
 	defer func() {
 		if heard != nil {
 			<-heard
@@ -39,7 +39,7 @@ func (p *Peers) converse(ctx context.Context) {
 	for ctx.Err() == nil {
 		if heard == nil && (silent || !p.health.ok() || p.joins()) {
 			p.alone()
-			p.due.Store(0) // the next thing that is told is sent soon
+			p.due.Store(0) // the next record is sent soon
 			if p.unsaid() {
 				p.hint(time.Now())
 			}
@@ -69,7 +69,7 @@ func (p *Peers) converse(ctx context.Context) {
 				break
 			}
 			wait(ctx, batchFor)
-			p.flush(ctx) // the read hears this too, and ends
+			p.flush(ctx) // the blocking read receives this as well, and ends
 			p.rest()
 		case <-due:
 			silent = !p.round(ctx)
@@ -78,18 +78,18 @@ func (p *Peers) converse(ctx context.Context) {
 	}
 }
 
-// listens reports whether there is a pool of which what is new is to be read.
+// listens reports whether any pool's stream is to be read for new entries.
 func (p *Peers) listens() bool { return slices.ContainsFunc(p.list(), (*Member).listens) }
 
-// unsaid reports whether anything was told that no frame has.
+// unsaid reports whether any record has not been written to a frame.
 func (p *Peers) unsaid() bool {
 	return slices.ContainsFunc(p.list(), func(m *Member) bool { return m.teller.unsaid() })
 }
 
-// rest has nothing sent for as long as a round takes.
+// rest keeps rounds from beginning for roundEvery.
 func (p *Peers) rest() { p.due.Store(int64(time.Since(p.began) + roundEvery)) }
 
-// await listens, and after a fault waits a little.
+// await listens, and waits a little after a failure.
 func (p *Peers) await(ctx context.Context) error {
 	err := p.listen(ctx)
 	if err != nil && ctx.Err() == nil {
@@ -99,14 +99,14 @@ func (p *Peers) await(ctx context.Context) error {
 	return err
 }
 
-// joins reports whether a pool is there that has not heard what was there before it.
+// joins reports whether any pool has still to read its stream's older entries.
 func (p *Peers) joins() bool { return slices.ContainsFunc(p.list(), (*Member).joins) }
 
-// round tells what waits and hears what is new. It reports whether there was anything; a read that failed is for listen
-// to look into. On the lane it is the last round that it reports of, and the next one that it begins.
+// round sends the frames that wait and applies new entries. It reports whether there was anything; a read that failed
+// is left to listen. On the lane, round begins the next exchange and reports on the last one.
 func (p *Peers) round(ctx context.Context) bool {
 	select {
-	case <-p.wake: // what it says is told now
+	case <-p.wake: // this round sends the records that it announced
 	default:
 	}
 	l := &p.lane
@@ -127,7 +127,7 @@ func (p *Peers) round(ctx context.Context) bool {
 	return true
 }
 
-// flush tells all that waits, if Redis is there. Nothing is under way on the lane.
+// flush sends all frames that wait, if Redis is there. Nothing is under way on the lane.
 func (p *Peers) flush(ctx context.Context) {
 	p.lane.mu.Lock()
 	defer p.lane.mu.Unlock()
@@ -137,7 +137,7 @@ func (p *Peers) flush(ctx context.Context) {
 	}
 }
 
-// alone keeps requests from beginning rounds, and waits for the one that is under way.
+// alone keeps requests from beginning rounds, and waits for the round under way.
 func (p *Peers) alone() {
 	l := &p.lane
 	l.on.Store(false)
@@ -152,7 +152,7 @@ func (p *Peers) alone() {
 	}
 }
 
-// underWay returns the exchange that is under way on the lane; nil = none. It cuts one that takes too long. The caller
+// underWay returns the exchange under way on the lane; nil = none. It cuts an exchange that takes too long. The caller
 // holds the lane.
 func (p *Peers) underWay() *parcel {
 	if u := p.lane.under; u != nil && time.Since(u.at) > laneTimeout {
@@ -161,7 +161,7 @@ func (p *Peers) underWay() *parcel {
 	return p.lane.under
 }
 
-// pass begins a round if one is due, and reports whether it did. It waits for nothing: a request calls it.
+// pass begins a round if one is due, and reports whether it did. A request calls it, so it waits for nothing.
 func (p *Peers) pass(at time.Time) bool {
 	l := &p.lane
 	if !l.on.Load() || int64(at.Sub(p.began)) < p.due.Load() || !l.mu.TryLock() {
@@ -176,7 +176,7 @@ func (p *Peers) pass(at time.Time) bool {
 	return true
 }
 
-// pack takes what waits, of up to so many bytes a pool, and asks for what is new if it is to listen.
+// pack takes the frames that wait, up to most bytes a pool, and with listen adds a read of the new entries.
 func (p *Peers) pack(most int, listen bool) (u parcel) {
 	u.at = time.Now()
 	all := p.list()
@@ -209,7 +209,7 @@ func (p *Peers) settle(ctx context.Context, u *parcel, x *exchanged) (told, othe
 	return told, others
 }
 
-// failed notes that nothing more of a pool was taken. What Redis refuses of one pool alone does not concern the others.
+// failed records that Redis took no more frames of a pool. An error for one pool alone does not count against Redis.
 func (p *Peers) failed(m *Member, err error, at time.Time) {
 	if refused(err) {
 		m.refuse(p.log, err, at)
@@ -220,7 +220,7 @@ func (p *Peers) failed(m *Member, err error, at time.Time) {
 	p.health.fail(err, at)
 }
 
-// exchange sends what waits, applies what is new if it is to listen, and waits for both. The caller holds the lane.
+// exchange sends the frames that wait, with listen applies new entries, and waits for both. The caller holds the lane.
 func (p *Peers) exchange(ctx context.Context, listen bool) (told, others int, readErr error) {
 	u := p.pack(maxBatch, listen)
 	if len(u.all)+len(u.reading.members) == 0 {
@@ -231,7 +231,7 @@ func (p *Peers) exchange(ctx context.Context, listen bool) (told, others int, re
 	return told, others, x.readErr
 }
 
-// begin begins an exchange on the cable, which follow ends. The caller holds the lane.
+// begin begins an exchange on the cable; follow ends it. The caller holds the lane.
 func (p *Peers) begin() {
 	p.rest()
 	u := p.pack(mostInPassing, true)
@@ -245,7 +245,7 @@ func (p *Peers) begin() {
 	p.lane.under = &u
 }
 
-// follow reads what comes on a cable until that ends.
+// follow reads and applies the replies on a cable until the cable ends.
 func (p *Peers) follow(c *cable) {
 	for {
 		if err := c.more(); err != nil {
@@ -276,20 +276,20 @@ func (p *Peers) follow(c *cable) {
 			l.under, l.idle = nil, told+others == 0
 		}
 		l.mu.Unlock()
-		if p.joins() { // the stream is another one
+		if p.joins() { // another stream has taken the old one's place
 			p.poke()
 		}
 	}
 }
 
-// connect makes a cable if there is none, while Redis is there.
+// connect makes a cable if there is none and Redis is there.
 func (p *Peers) connect(ctx context.Context) {
 	if !p.health.ok() || p.lane.there() || p.link.opt.TLSConfig != nil {
 		return
 	}
 	c, err := p.link.cable(ctx)
 	if c == nil || err != nil {
-		return // calls that wait for their answer say what is wrong
+		return // calls that wait for their answer report the error
 	}
 	p.lane.mu.Lock()
 	p.lane.cable = c
@@ -297,7 +297,7 @@ func (p *Peers) connect(ctx context.Context) {
 	p.following.Go(func() { p.follow(c) })
 }
 
-// drop ends a cable if it is the one there is, or whichever that is. What was under way on it is sent again.
+// drop ends the cable c if the lane uses it; with nil, any cable. What was under way on it is sent again.
 func (p *Peers) drop(c *cable) {
 	p.lane.mu.Lock()
 	defer p.lane.mu.Unlock()
@@ -320,7 +320,7 @@ func (p *Peers) cut() {
 	l.under = nil
 }
 
-// waiting is how many messages have not been taken.
+// waiting returns the number of messages that Redis has not taken yet.
 func (p *Peers) waiting() (n int) {
 	for _, m := range p.list() {
 		n += m.teller.Stats().Waiting

@@ -10,67 +10,67 @@ import (
 )
 
 const (
-	// fullFrame closes a frame before its time: what one message of Redis should not exceed.
+	// fullFrame is the size at which a frame is closed early: one message of Redis should not be larger.
 	fullFrame = 128 << 10
-	// maxWaiting bounds the frames that wait for a stream that does not take them: half a minute of a busy router.
+	// maxWaiting bounds the frames that wait while Redis does not take them: half a minute of a busy router.
 	maxWaiting = 16 << 20
-	// maxOpen bounds the requests in flight that are told again as a whole; each takes some 40 bytes.
+	// maxOpen bounds the requests in flight that one record lists; each takes some 40 bytes.
 	maxOpen = 16_384
-	// keptFrames and keptBytes bound the newest frames that the stream has taken, and that a Redis may yet forget: three
-	// seconds of a busy router.
+	// keptFrames and keptBytes bound the newest frames that the stream took and that Redis may still lose: three seconds
+	// of a busy router.
 	keptFrames, keptBytes = 128, 4 << 20
-	patience              = 3 * time.Millisecond // that a request on its way leaves a round to one that ends
+	patience              = 3 * time.Millisecond // for so long a request on its way leaves a round to one that ends
 )
 
-// Teller writes what one pool of this router does to its books into frames. It implements [route.Teller]. It has no
-// clock and no socket: whoever sends the frames passes the time in. Safe for concurrent use.
+// Teller writes the changes that one pool of this router makes to its books into frames. It implements [route.Teller].
+// It has no clock and no socket: whoever sends the frames passes the time in. Safe for concurrent use.
 type Teller struct {
 	self   uint64
 	mark   func() uint64
 	chains *chains
-	wake   func(at time.Time)      // something waits since; called with a lock held, so it only hints
-	pass   func(at time.Time) bool // the goroutine of a request may do a little for all; nil = it need not
+	wake   func(at time.Time)      // a record waits since then; called with a lock held, so it only hints
+	pass   func(at time.Time) bool // lets a request's goroutine begin a round; nil = there are no rounds
 
 	mu   sync.Mutex // guards the next two
 	said said
 	next uint64 // id of the next request
 
 	writing sync.Mutex // guards all below; taken before mu
-	spare   said       // room for what is said next
+	spare   said       // memory for the next notes
 	w       writer
 	number  uint64    // of the frame in w
 	last    time.Time // of the newest record
 	open    map[uint64]told
 	waiting []sealed // frames that are complete, the oldest first
-	bytes   int      // of them
-	kept    []sealed // the newest that were taken, the oldest first
+	bytes   int      // their size
+	kept    []sealed // the newest that the stream took, the oldest first
 	counts  TellerStats
 }
 
-// TellerStats counts what was told.
+// TellerStats counts the records and messages of a Teller.
 type TellerStats struct {
-	Records uint64 // things told
+	Records uint64
 	Frames  uint64 // messages that were sent
 	Bytes   uint64
-	Dropped uint64 // messages that nobody took for too long
+	Dropped uint64 // messages that Redis did not take for too long
 	Waiting int    // messages
 }
 
-// told is a request in flight that others know of.
+// told is a request in flight that the other routers have been sent.
 type told struct {
 	route.Sent
 	at, first time.Time
-	end       place // of its prompt's chain, if it has one alone
+	end       place // of its prompt's chain, if it has only one
 }
 
-// sealed is a frame that waits to be sent.
+// sealed is a complete frame that waits to be sent.
 type sealed struct {
 	bytes []byte
 	began time.Time
-	sum   bool // it has one, of an earlier try
+	sum   bool // bytes end in a checksum, from an earlier try
 }
 
-// restart drops what waits: it was made with another secret.
+// restart drops the frames that wait: they were made with another secret.
 func (t *Teller) restart() {
 	t.writing.Lock()
 	defer t.writing.Unlock()
@@ -88,14 +88,14 @@ func (t *Teller) unsaid() bool {
 	return len(t.said.acts) > 0
 }
 
-// catchUp writes what was said.
+// catchUp writes the notes into frames.
 func (t *Teller) catchUp() {
 	t.writing.Lock()
 	defer t.writing.Unlock()
 	t.write()
 }
 
-// write writes what was said into frames. The caller holds writing.
+// write writes the notes into frames. The caller holds writing.
 func (t *Teller) write() {
 	t.mu.Lock()
 	all := t.said
@@ -108,12 +108,12 @@ func (t *Teller) write() {
 	t.spare = all
 }
 
-// act writes the record of one act of all.
+// act writes the record of one of the acts.
 func (t *Teller) act(a *act, all *said) {
 	if a.kind == kindForgotten {
 		a.at = t.last // only the order counts
 		if a.at.IsZero() {
-			return // nothing was told that could be forgotten
+			return // the others have no record that they could forget
 		}
 	}
 	w := t.record(a.kind, a.at)
@@ -179,7 +179,7 @@ func (t *Teller) sent(w *writer, a *act, all *said) {
 	}
 }
 
-// record begins a record at a time. The caller holds writing.
+// record begins a record of a time. The caller holds writing.
 func (t *Teller) record(k kind, at time.Time) *writer {
 	if t.w.records > 0 && len(t.w.b) >= fullFrame {
 		t.complete()
@@ -194,13 +194,13 @@ func (t *Teller) record(k kind, at time.Time) *writer {
 	return &t.w
 }
 
-// complete puts the frame in w among those that wait. The caller holds writing.
+// complete moves the frame in w to those that wait. The caller holds writing.
 func (t *Teller) complete() {
 	if t.w.records == 0 {
 		return
 	}
 	t.w.records = 0
-	if t.bytes+len(t.w.b) > maxWaiting { // the stream has not taken any for long: what it missed cannot be caught up with
+	if t.bytes+len(t.w.b) > maxWaiting { // Redis has taken none for long: the others cannot catch up any more
 		t.counts.Dropped += uint64(len(t.waiting))
 		t.waiting, t.bytes = nil, 0
 		t.chains.restart()
@@ -210,7 +210,7 @@ func (t *Teller) complete() {
 	t.bytes += len(frame)
 }
 
-// request writes what sent and open have in common.
+// request writes the fields that the records sent and open share.
 func (t *Teller) request(w *writer, id uint64, s *route.Sent, flags byte, at time.Time) {
 	if s.Whole {
 		flags |= flagWhole
@@ -229,7 +229,7 @@ func (t *Teller) request(w *writer, id uint64, s *route.Sent, flags byte, at tim
 	w.time(at)
 }
 
-// Session tells of a change of a session.
+// Session queues the change of a session for the other routers.
 func (t *Teller) Session(s Session, at time.Time) {
 	if len(s.Key) > maxString || len(s.Value) > maxString {
 		return
@@ -245,7 +245,7 @@ func (t *Teller) Session(s Session, at time.Time) {
 	w.uint(uint64(max(0, s.Life.Milliseconds())))
 }
 
-// Beat tells that the router lives, and who its workers are.
+// Beat queues a heartbeat.
 func (t *Teller) Beat(b *Beat, at time.Time) {
 	t.writing.Lock()
 	defer t.writing.Unlock()
@@ -263,13 +263,13 @@ func (t *Teller) Beat(b *Beat, at time.Time) {
 	}
 }
 
-// Open tells all requests in flight, so that hearers who have missed something have them right again.
+// Open queues the list of all requests in flight, which corrects hearers that have missed records.
 func (t *Teller) Open(at time.Time) {
 	t.writing.Lock()
 	defer t.writing.Unlock()
 	t.write()
 	if len(t.open) >= maxOpen {
-		return // not all of them are known
+		return // the list would be incomplete
 	}
 	w := t.record(kindOpen, at)
 	t.wake(at)
@@ -284,8 +284,8 @@ func (t *Teller) Open(at time.Time) {
 	}
 }
 
-// Take completes the frame at hand and returns the frames that wait, sealed for being sent now, up to some bytes. They
-// stay until Sent says that they were taken.
+// Take completes the frame at hand and returns the frames that wait, up to most bytes, sealed for a send now. They stay
+// queued until Taken confirms them.
 func (t *Teller) Take(most int, now time.Time) (frames [][]byte) {
 	t.writing.Lock()
 	defer t.writing.Unlock()
@@ -304,7 +304,7 @@ func (t *Teller) Take(most int, now time.Time) (frames [][]byte) {
 	return frames
 }
 
-// Taken says that the first n frames that Take returned were sent.
+// Taken confirms that the stream took these frames.
 func (t *Teller) Taken(frames [][]byte) {
 	t.writing.Lock()
 	defer t.writing.Unlock()
@@ -320,7 +320,7 @@ func (t *Teller) Taken(frames [][]byte) {
 	}
 }
 
-// keep keeps a frame that was taken. The caller holds writing.
+// keep keeps a frame that the stream took. The caller holds writing.
 func (t *Teller) keep(f sealed) {
 	t.kept = append(t.kept, f)
 	size := 0
@@ -333,8 +333,8 @@ func (t *Teller) keep(f sealed) {
 	}
 }
 
-// again tells anew what the stream took last, since Redis may have lost it before others read it. Who has heard it
-// passes it over.
+// again queues the newest frames once more that the stream took, since Redis may have lost them before others read
+// them. A router that has applied them ignores the repetition.
 func (t *Teller) again() {
 	t.writing.Lock()
 	defer t.writing.Unlock()

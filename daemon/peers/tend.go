@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	openEvery = 4  // beats after which all requests in flight are told again
-	listEvery = 10 // beats after which the workers are told again, changed or not
-	// generation is how long the beginning of a chain may be named, at least; twice that at most.
+	openEvery = 4  // beats after which the list of requests in flight is sent again
+	listEvery = 10 // beats after which the workers are sent again, changed or not
+	// generation is how long the beginning of a chain may be named at least; twice that at most.
 	generation   = 150 * time.Second
-	restartEvery = 5 * time.Second // others may ask for chains in full as often
+	restartEvery = 5 * time.Second // other routers can request chains in full as often
 )
 
-// tend does what is due every second: a beat, and what others have asked for.
+// tend does the work of every second: it sends a beat, and what other routers have requested.
 func (m *Member) tend(name string, now time.Time) {
 	asked, restart, flags := m.hearer.Wants()
 	m.mu.Lock()
@@ -47,7 +47,7 @@ func (m *Member) tend(name string, now time.Time) {
 	}
 }
 
-// beat tells that this router lives, and its workers if they changed or were not told for long.
+// beat queues a heartbeat. It lists the workers if they changed, or if no beat has listed them for long.
 func (m *Member) beat(name string, flags byte, now time.Time) {
 	own := named(m.pool, m.pool.Secret(), now)
 	b := Beat{Name: name, Workers: own, flags: flags}
@@ -65,7 +65,7 @@ func (m *Member) beat(name string, flags byte, now time.Time) {
 	m.teller.Beat(&b, now)
 }
 
-// named lists a pool's workers. An address is told as a hash that only those who share the secret can compare.
+// named lists a pool's workers. The address is a hash that only routers with the same secret can compare.
 func named(pool *route.Pool, secret route.Secret, now time.Time) (all []Named) {
 	for _, s := range pool.Workers.Stats(now) {
 		h := sha256.Sum256(append(append([]byte{byte(s.Rank)}, secret[:]...), s.URL...))

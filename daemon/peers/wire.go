@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// A frame is what one router tells in one pool's stream at a time:
+// A frame is one message of one router in one pool's stream:
 //
 //	"WH" | version | text version | mark u64 | sender u64 | waited u32 | number uvarint | record... | CRC-32C u32
 //
-// Integers of fixed size are little endian. waited is in tenths of a millisecond: how long before the frame was sent
-// it was begun. Times in records are microseconds after that, as varints. A record is a byte for its kind and:
+// Integers of fixed size are little endian. waited is the time from the frame's begin to its sending, in tenths of a
+// millisecond. Times in records are microseconds after the begin, as varints. A record is a byte for its kind and:
 //
 //	sent      id, worker, space, est f32, tokens, cached, block f32, flags, time, chains: count, of each a chain;
-//	          if so flagged: time of the first byte; time of the answer, of which the chain is, and blocks of the prompt
+//	          by its flags: time of the first byte; time of the answer, whose chain it then is, and blocks of the prompt
 //	first     id, time
 //	answer    id, worker, space, time, chain
 //	ended     id, time
@@ -28,9 +28,9 @@ import (
 //
 //	id, tokens, cached, count: uvarint · time: varint · name, id, key, value: uvarint length and bytes
 //	worker, space: uvarint; 0 = its 8 bytes follow, n = the n-th that followed in this frame
-//	chain: uvarint depth of a beginning that was told before, u64 its last hash if it is not 0; uvarint count, u64 each
+//	chain: uvarint depth of a beginning that was sent before, u64 its last hash if depth > 0; uvarint count, u64 each
 //
-// Records of an unknown kind cannot be passed over: another layout is another version.
+// A reader cannot skip a record of an unknown kind: another layout is another version.
 const (
 	wireVersion = 2
 	headBytes   = 2 + 1 + 1 + 8 + 8 + 4
@@ -67,8 +67,8 @@ const (
 )
 
 const (
-	beatAsk     = 1 << iota // tell me what you have in flight
-	beatRestart             // tell chains in full: I do not know their beginnings
+	beatAsk     = 1 << iota // send me your requests in flight
+	beatRestart             // send chains in full: I lack their beginnings
 	beatBye                 // I end
 )
 
@@ -104,7 +104,7 @@ func (w *writer) float(v float64) {
 	w.b = binary.LittleEndian.AppendUint32(w.b, math.Float32bits(float32(v)))
 }
 
-// known writes a number that comes up again in the frame.
+// known writes a number that often occurs again in the frame.
 func (w *writer) known(table *[]uint64, v uint64) {
 	for i, k := range *table {
 		if k == v {
@@ -128,8 +128,8 @@ func (w *writer) chain(parent uint64, depth int, rest []uint64) {
 	}
 }
 
-// seal writes how long a frame has waited, and its sum: once for each time that it is sent. room is a frame that was
-// begun at the time, with or without a sum.
+// seal writes how long a frame has waited, and its checksum. It is called for each send. frame may end in a checksum of
+// an earlier call.
 func seal(frame []byte, began, now time.Time, sealed bool) []byte {
 	if sealed {
 		frame = frame[:len(frame)-sumBytes]
@@ -147,7 +147,7 @@ type head struct {
 	number        uint64
 }
 
-// by is who sent a frame, as it says; 0 of what is none.
+// by returns the sender that a frame names; 0 if it is no frame.
 func by(frame []byte) uint64 {
 	if len(frame) < headBytes || frame[0] != 'W' || frame[1] != 'H' {
 		return 0
@@ -169,7 +169,8 @@ type reader struct {
 	spaces  []uint64
 }
 
-// open reads the head of a frame that was sent at the time. Of another version only the head is read.
+// open reads the head of a frame that was sent at that time. It returns without an error if the version is another:
+// then only the head is valid.
 func (r *reader) open(frame []byte, sent time.Time) (h head, err error) {
 	if len(frame) < headBytes+1+sumBytes || frame[0] != 'W' || frame[1] != 'H' {
 		return h, errForeign
@@ -217,7 +218,7 @@ func (r *reader) uint() uint64 {
 	return v
 }
 
-// upTo reads a number that is at most most.
+// upTo reads a number and fails if it is larger than most.
 func (r *reader) upTo(most uint64) int {
 	v := r.uint()
 	if v > most {
@@ -227,7 +228,7 @@ func (r *reader) upTo(most uint64) int {
 	return int(v)
 }
 
-// count reads how many things of at least size bytes follow.
+// count reads the number of items that follow, each of at least size bytes.
 func (r *reader) count(size int) int { return r.upTo(uint64(len(r.b) / size)) }
 
 func (r *reader) fixed() uint64 {
@@ -240,7 +241,7 @@ func (r *reader) fixed() uint64 {
 	return v
 }
 
-// float reads a number that is finite and not negative.
+// float reads a number, and fails if it is infinite, no number or negative.
 func (r *reader) float() float64 {
 	if len(r.b) < 4 {
 		r.fail()
@@ -255,7 +256,7 @@ func (r *reader) float() float64 {
 	return v
 }
 
-// time reads a time; it is at most a day from the frame's.
+// time reads a time, and fails if it is more than a day from the frame's.
 func (r *reader) time() time.Time {
 	v, n := binary.Varint(r.b)
 	d := time.Duration(v) * time.Microsecond

@@ -15,7 +15,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
-// told is the frames of a router that has sent two requests, of which one has ended.
+// toldFrames returns the frames of a router that has sent two requests, of which one has ended.
 func toldFrames(t testing.TB, self uint64) [][]byte {
 	c := &clock{began.Add(time.Second)}
 	p := newPool(t, c, 3, 1<<20)
@@ -32,13 +32,13 @@ func toldFrames(t testing.TB, self uint64) [][]byte {
 	return teller.Take(1<<20, c.now)
 }
 
-// resum gives a frame that was changed a sum that fits.
+// resum gives a changed frame a checksum that fits.
 func resum(frame []byte) []byte {
 	body := slices.Clone(frame[:len(frame)-sumBytes])
 	return binary.LittleEndian.AppendUint32(body, crc32.Checksum(body, castagnoli))
 }
 
-// FuzzHear: whatever stands in a stream, nothing breaks, and no router gets more room than its share.
+// FuzzHear: no content of a stream breaks the hearer, and no router gets more memory than its share.
 func FuzzHear(f *testing.F) {
 	for _, frame := range toldFrames(f, 7) {
 		f.Add(frame)
@@ -68,7 +68,7 @@ func FuzzHear(f *testing.F) {
 	})
 }
 
-// What is not to be believed is counted and leaves the books as they are.
+// Refused messages are counted, and leave the books as they are.
 func TestWhatIsNotBelieved(t *testing.T) {
 	good := toldFrames(t, 7)[0]
 	f := func(name string, change func([]byte) []byte, want error, count func(HearerStats) uint64) {
@@ -155,7 +155,8 @@ func TestRepeatsGapsAndFloods(t *testing.T) {
 	}
 }
 
-// What a Redis has lost is told again: those who missed it believe then what the others do, and who heard it, no more.
+// Frames that Redis has lost are sent again: a router that missed them then agrees with the others, and one that had
+// applied them counts nothing twice.
 func TestWhatWasLostIsToldAgain(t *testing.T) {
 	f := newFleet(t, 11, 3, 5, 1<<20)
 	from, deaf := f.routers[0], f.routers[1]
@@ -166,7 +167,7 @@ func TestWhatWasLostIsToldAgain(t *testing.T) {
 		send(t, from.pool, f.text(), f.now) // and stays in flight
 		f.post(from, 0, false)
 		if i > 10 && i < 15 {
-			deaf.mail = nil // nobody but the third reads it
+			deaf.mail = nil // only the third reads it
 		}
 		f.deliver(deaf)
 	}
@@ -183,12 +184,12 @@ func TestWhatWasLostIsToldAgain(t *testing.T) {
 	f.settle()
 	f.agree("after it was told again")
 	s := deaf.hearer.Stats()
-	if s.Late == 0 || s.Open != 20 || heard() != before+2 { // what two have in flight
+	if s.Late == 0 || s.Open != 20 || heard() != before+2 { // the requests in flight of two
 		t.Errorf("%+v; want some late, 20 in flight; the third heard %d records, then %d; want two more", s, before, heard())
 	}
 }
 
-// Requests in flight that were sent just now take few bytes each, and are believed all the same.
+// Requests in flight that were sent just now take few bytes each, and are accepted all the same.
 func TestOpenSoonAfterSent(t *testing.T) {
 	c := &clock{began.Add(time.Second)}
 	p := newPool(t, c, 3, 1<<20)
@@ -209,7 +210,7 @@ func TestOpenSoonAfterSent(t *testing.T) {
 	}
 }
 
-// What requests do while nobody sends anything is written all the same, before it becomes too much.
+// The notes of requests are written while nobody sends, before they become too many.
 func TestMuchIsSaidBetweenTwoFrames(t *testing.T) {
 	c := &clock{began.Add(time.Second)}
 	from, to := newPool(t, c, 3, 1<<20), newPool(t, c, 3, 1<<20)
@@ -237,7 +238,7 @@ func TestMuchIsSaidBetweenTwoFrames(t *testing.T) {
 	}
 }
 
-// The chains that hearers put together are those that were told, in whatever order they share their beginnings.
+// The hearers put together the same chains that were sent, in whatever order these share their beginnings.
 func TestChainsAreWhole(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	one, two := newChains(), newChains()
@@ -287,13 +288,13 @@ func TestChainsAreWhole(t *testing.T) {
 	}
 }
 
-// A router that joins late replays what was told: it is as warm as the others, and knows what is in flight.
+// A router that joins late replays the stream: it is as warm as the others, and has the same requests in flight.
 func TestReplay(t *testing.T) {
 	f := newFleet(t, 5, 2, 4, 1<<20)
 	var past []letter
 	for range 3000 {
 		f.step(false)
-		past = append(past, f.routers[0].mail...) // what router 1 told
+		past = append(past, f.routers[0].mail...) // the frames of router 1
 		f.deliver(f.routers[0])
 		f.routers[0].mail = nil
 	}
