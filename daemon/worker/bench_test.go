@@ -53,7 +53,7 @@ func BenchmarkBeginEndParallel(b *testing.B) {
 	})
 }
 
-// BenchmarkPassForeign is what a request of another router costs that has begun and ended.
+// BenchmarkPassForeign measures a request of another router that has begun and ended.
 func BenchmarkPassForeign(b *testing.B) {
 	for _, n := range []int{4, 256} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -1,6 +1,6 @@
 package worker
 
-// BreakerState is what the breaker of a worker lets through. Its numbers are those of the metric.
+// BreakerState states which requests the breaker of a worker lets through. The metric has the same numbers.
 type BreakerState uint8
 
 // The values of BreakerState.
@@ -13,17 +13,17 @@ const (
 // String returns the word for people and their scripts.
 func (s BreakerState) String() string { return [...]string{"closed", "half-open", "open"}[s] }
 
-// cause is why a breaker is open.
+// cause is the reason for which a breaker is open.
 type cause uint8
 
 const (
 	none    cause = iota
 	failing       // failed answers in a row
-	leaving       // an answer of its own said that it is going
+	leaving       // an answer showed that the worker shuts down
 )
 
-// breaker keeps requests from a worker that is up and does not do its work. Closed: cause none. Open: until a time.
-// Half-open: from then on. One trial request at a time is let through then, and its end decides.
+// breaker keeps requests from a worker that is up but fails them. It is closed while cause is none, open until a time,
+// and half-open from then on. Half-open it lets one trial request at a time through, whose end decides.
 type breaker struct {
 	cause  cause
 	why    string
@@ -34,11 +34,11 @@ type breaker struct {
 }
 
 const (
-	maxStreak  = 5    // failed answers in a row that open it
+	maxStreak  = 5    // failed answers in a row that open the breaker
 	maxBackOff = 30.0 // seconds, for failures
-	firstLeave = 5.0  // seconds until a leaving worker is tried: one that was only paused comes back without a restart
+	firstLeave = 5.0  // seconds until a leaving worker is tried: a paused engine comes back without a restart
 	maxLeave   = 60.0
-	proven     = 1.0 // seconds for which a trial's answer has flowed, that count as its good end
+	proven     = 1.0 // seconds of a flowing answer after which a trial counts as good
 )
 
 func (b *breaker) state(now float64) BreakerState {
@@ -51,7 +51,7 @@ func (b *breaker) state(now float64) BreakerState {
 	return HalfOpen
 }
 
-// standing is the worker's while the breaker is not closed.
+// standing returns the worker's standing while the breaker is not closed.
 func (b *breaker) standing() Standing {
 	if b.cause == leaving {
 		return Draining
@@ -71,7 +71,7 @@ func (b *breaker) sent(r *request) {
 	}
 }
 
-// ended reports whether r was the trial, which is then over.
+// ended reports whether r was the trial. If so, the trial is over.
 func (b *breaker) ended(r *request) bool {
 	if b.trial != r {
 		return false
@@ -80,8 +80,8 @@ func (b *breaker) ended(r *request) bool {
 	return true
 }
 
-// hasProven reports whether the trial has streamed for long enough to count as good. So a long stream need not end
-// first.
+// hasProven reports whether the trial has streamed for long enough to count as good, so that the breaker need not wait
+// for the end of a long stream.
 func (b *breaker) hasProven(now float64) bool {
 	return b.trial != nil && b.trial.first > 0 && now-b.trial.first >= proven
 }
@@ -95,7 +95,7 @@ func (b *breaker) good(settled bool) {
 	}
 }
 
-// fails counts a failed answer and reports whether the breaker must open for it. tried is true if it was the trial's.
+// fails counts a failed answer and reports whether the breaker must open for it. tried is true for the trial's answer.
 func (b *breaker) fails(tried bool) bool {
 	b.streak++
 	if tried {
@@ -126,8 +126,8 @@ func (b *breaker) leave(why string, now float64) {
 	b.trial = nil
 }
 
-// shut closes the breaker after a good trial. The length of the back-off is kept for the next time.
+// shut closes the breaker after a good trial. The length of the back-off stays for the next time.
 func (b *breaker) shut() { b.cause, b.trial, b.streak = none, nil, 0 }
 
-// reset forgets everything: the worker died or is a new process.
+// reset drops all state: the worker died or is a new process.
 func (b *breaker) reset() { *b = breaker{} }

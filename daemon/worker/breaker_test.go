@@ -2,7 +2,7 @@ package worker
 
 import "testing"
 
-// fail ends n requests to worker i badly.
+// fail ends n requests to worker i with an outcome of that kind.
 func (p *Pool) fail(i, n int, at float64, kind Kind) {
 	for range n {
 		p.send(i, Dispatch{}, at).End(p.after(at), Outcome{Kind: kind})
@@ -78,7 +78,7 @@ func TestHalfStays(t *testing.T) {
 	f(10, 6, 2)
 }
 
-// TestHalfOfWhatIsThere: who drains is no help, and does not count.
+// TestHalfOfWhatIsThere: a draining worker is no help to the others, and does not count.
 func TestHalfOfWhatIsThere(t *testing.T) {
 	p := upPool(t, 10)
 	for i := range 3 {
@@ -129,7 +129,7 @@ func TestEjectedKeepsItsCache(t *testing.T) {
 	}
 }
 
-// TestOneBadOfTen: one of ten workers fails for ten minutes, then is well again. The figure is what it costs.
+// TestOneBadOfTen: one of ten workers fails for ten minutes, then is well again. The test logs the cost.
 func TestOneBadOfTen(t *testing.T) {
 	p := upPool(t, 10)
 	w := p.fleet.workers[7]
@@ -196,7 +196,7 @@ func TestHalfOpen(t *testing.T) {
 	if p.try(0, 2) != nil {
 		t.Error("a request got through an open breaker")
 	}
-	late.End(p.after(2), Outcome{Kind: Answered}) // it was sent before: no trial
+	late.End(p.after(2), Outcome{Kind: Answered}) // it was sent before the trial, so it is none
 	expect(2, "w1 w2 w3", Open)
 	expect(3.01, "w0 w1 w2 w3", HalfOpen)
 	trial := p.try(0, 3.1)
@@ -204,7 +204,7 @@ func TestHalfOpen(t *testing.T) {
 	if p.try(0, 3.1) != nil {
 		t.Error("a second trial got through")
 	}
-	end(trial, 3.2, Canceled) // says nothing: the next one tries
+	end(trial, 3.2, Canceled) // proves nothing: the next request is the trial
 	expect(3.2, "w0 w1 w2 w3", HalfOpen)
 	end(p.try(0, 3.3), 3.4, Broken)
 	expect(3.5, "w1 w2 w3", Open)
@@ -217,7 +217,7 @@ func TestHalfOpen(t *testing.T) {
 	}
 }
 
-// TestLongTrial: a stream of ten minutes is not waited for; a trial without a byte is.
+// TestLongTrial: the breaker does not wait for a stream of ten minutes, but for a trial without a byte.
 func TestLongTrial(t *testing.T) {
 	p := upPool(t, 2)
 	p.fail(0, 5, 1, Failed)
@@ -238,7 +238,7 @@ func TestLongTrial(t *testing.T) {
 	}
 }
 
-// TestTrialDiesWithItsWorker: the breaker of a worker that comes back is closed, whatever becomes of the trial.
+// TestTrialDiesWithItsWorker: the breaker of a worker that comes back is closed, however the trial ends.
 func TestTrialDiesWithItsWorker(t *testing.T) {
 	p := upPool(t, 2)
 	w := p.fleet.workers[0]
@@ -268,7 +268,7 @@ func TestLeaving(t *testing.T) {
 	if got := snap(p, "", 2); got != "w1" {
 		t.Errorf("told: %s; want w1", got)
 	}
-	other.End(p.after(3), told) // another of the same time moves nothing
+	other.End(p.after(3), told) // another answer of the same time changes nothing
 	at, back := 2.0, firstLeave
 	for range 6 {
 		if got := snap(p, "", at+back-.1); got != "w1" {
@@ -296,7 +296,7 @@ func TestLeaving(t *testing.T) {
 	}
 }
 
-// TestLeavingEndsWithItsProcess: a new process is seen by its start, or by a death between.
+// TestLeavingEndsWithItsProcess: a start time in the metrics, or a death in between, shows a new process.
 func TestLeavingEndsWithItsProcess(t *testing.T) {
 	f := func(name string, between func(p *Pool, w *Worker), want string) {
 		t.Helper()
@@ -325,7 +325,7 @@ func TestLeavingEndsWithItsProcess(t *testing.T) {
 	}, "w0 w1 w2")
 }
 
-// TestLeavingIsNotHalfed: what told that it goes is left, and be it all.
+// TestLeavingIsNotHalfed: every worker whose answer shows a shutdown gets no more requests, even if that is all.
 func TestLeavingIsNotHalfed(t *testing.T) {
 	p := upPool(t, 2)
 	p.try(0, 1).End(p.after(1), Outcome{Kind: Leaving})

@@ -5,10 +5,11 @@ import (
 	"time"
 )
 
-// A pool's repeats are bounded, or a fleet that answers 503 gets several times the requests that broke it.
+// budget bounds a pool's repeats. Without a bound a fleet that answers 503 would get several times the requests that
+// broke it.
 //
-// They are paid from a bucket that holds retryBurst and gains, for each request, nine tenths of RetryBudget, and nine
-// tenths of 10 each second. The tenth kept back makes good for the burst: over any time in which 1,000 requests a
+// A bucket pays for the repeats. It holds retryBurst. For each request it gains nine tenths of RetryBudget, and each
+// second nine tenths of 10. The tenth that is kept back makes up for the burst: over any time in which 1,000 requests a
 // second all fail, from 3 s on, attempts are at most 1.2 times the requests and 10 a second. A window that slides over
 // the last 10 s lost: a storm after 10 good seconds may spend all that they earned, 2,100 repeats, in its first second.
 const (
@@ -20,7 +21,7 @@ const (
 type budget struct {
 	mu     sync.Mutex // guards all below
 	tokens float64
-	at     time.Time // as of which
+	at     time.Time // when tokens was last brought up to date
 	denied uint64
 }
 
@@ -34,7 +35,7 @@ func (b *budget) earn(share float64, now time.Time) {
 	b.tokens = min(retryBurst, b.tokens+retryEarned*share)
 }
 
-// spend takes one repeat and reports whether there was one.
+// spend takes one repeat from the bucket and reports whether there was one.
 func (b *budget) spend(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -47,14 +48,14 @@ func (b *budget) spend(now time.Time) bool {
 	return true
 }
 
-// refused returns how often spend found nothing.
+// refused returns how often spend found the bucket empty.
 func (b *budget) refused() uint64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.denied
 }
 
-// passTime adds what time brings. Callers' times may be a little out of order: what is past stays.
+// passTime adds the gain of the time since at. Callers' times may be a little out of order; at never goes back.
 func (b *budget) passTime(now time.Time) {
 	if b.at.IsZero() {
 		b.at = now

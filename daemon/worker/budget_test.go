@@ -12,7 +12,7 @@ func TestStorm(t *testing.T) {
 		t.Helper()
 		p := New(Config{RetryBudget: .2}, start)
 		start := p.fleet.began
-		for i := range quiet * rate { // a good time before earns nothing but the burst
+		for i := range quiet * rate { // a good time before earns only the burst
 			p.Request(start.Add(time.Duration(i) * time.Second / time.Duration(rate)))
 		}
 		start = start.Add(time.Duration(quiet) * time.Second)
@@ -84,8 +84,8 @@ func TestBudgetRaces(t *testing.T) {
 	}
 }
 
-// TestPeaceEarnsNoMoreThanTheBurst: however many requests came in one instant, a storm behind them finds a bucket of
-// its size.
+// TestPeaceEarnsNoMoreThanTheBurst: however many requests came in one instant, the bucket of a storm after them holds
+// the burst.
 func TestPeaceEarnsNoMoreThanTheBurst(t *testing.T) {
 	p := New(Config{RetryBudget: 1}, start)
 	now := p.fleet.began.Add(time.Hour)

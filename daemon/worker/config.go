@@ -8,7 +8,7 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// Config is a pool's. Only Workers needs a value; zero elsewhere means the default.
+// Config configures a pool. Only Workers needs a value; a zero elsewhere means the default.
 type Config struct {
 	Workers []Spec // Update changes them
 
@@ -16,42 +16,40 @@ type Config struct {
 	ScrapeInterval time.Duration // metrics are stale after three of them; default 5 s
 	SlowStart      time.Duration // of a worker that came back, from a tenth of its share to all of it; default 10 s
 
-	// PrefillTokensPerSecond is the speed from which estimates start; the pool learns how far off it is. Default 15,000.
+	// PrefillTokensPerSecond is the speed from which estimates start; the pool learns its error. Default 15,000.
 	PrefillTokensPerSecond float64
 
-	// DownGrace is how long an answer may bring no byte once its worker went down. Then Dispatch.Holder is called. Default
-	// 20 s.
+	// DownGrace is how long the answers of a worker that went down may pause. After that the pool calls Dispatch.Holder.
+	// Default 20 s.
 	DownGrace time.Duration
 
 	MaxInFlight int     // requests at a time at one worker; 0 = no limit
 	RetryBudget float64 // repeats that MayRetry lets through, as a share of requests, beside 10 a second; 0 = these alone
-	Panic       bool    // no worker is up: Snapshot gives them all, with Panicked
-
-	// The fields below are New's to set. Configure ignores them.
+	Panic       bool    // while no worker is up, Snapshot offers all of them, as Panicked
 
 	// New reads the fields below. Configure ignores them.
 	Log     *slog.Logger // default: none
-	Watcher Watcher      // is asked to watch the workers; default: nobody is
-	// After calls f after d, and passes the time of that moment. It is called with the pool's lock held, so it must not
-	// call f before it returns. nil means that no Holder is ever called.
+	Watcher Watcher      // watches the workers; default: no worker is watched
+	// After calls f after d and passes f the time of that moment. The pool calls After with its lock held, so After must
+	// not call f before it returns. nil means that no Holder is ever called.
 	After func(d time.Duration, f func(now time.Time))
 
 	// The hooks are called without the pool's lock, with the worker's slot. Any may be nil.
-	OnDown     func(slot uint32)             // down, removed, or its slot is free again: what its cache held is gone
+	OnDown     func(slot uint32)             // down, removed, or its slot is free again: its cache is gone
 	OnRestart  func(slot uint32)             // it runs in a new process, though no health check saw it down
 	OnChange   func()                        // something that is written to the log has changed
 	OnCapacity func(slot uint32, tokens int) // of its KV cache, when registered (0 = not known yet) and when it changes
 }
 
-// Watcher asks workers for their health, models and metrics, and hands what they answer to the pool by the worker's
+// Watcher checks workers' health and reads their models and metrics. It reports the results to the pool by the worker's
 // number: Healthy, Silent, Dead, Unchecked, Listed, Unlisted, Scraped and Unscraped. The pool calls a Watcher with its
-// lock held, so that the calls of one worker come in order. A Watcher must not call the pool before it returns.
+// lock held, so that the calls about one worker come in order. A Watcher must not call the pool before it returns.
 type Watcher interface {
 	Watch(id uint64, url, metrics string) // the worker is new; both URLs may hold credentials
-	WatchHealth(id uint64)                // it was removed, and requests there may wait in vain: its health alone matters
-	Unwatch(id uint64)                    // nothing more is needed of it
+	WatchHealth(id uint64)                // it was removed, and requests there may wait in vain: only its health matters
+	Unwatch(id uint64)                    // nothing about it is needed any more
 	CheckSoon(id uint64)                  // a request failed there: its health is wanted before the interval is over
-	ScrapeSoon(id uint64)                 // its answer said that it is going: by its metrics a new process is known
+	ScrapeSoon(id uint64)                 // an answer showed that it shuts down: its metrics will show a new process
 }
 
 type unwatched struct{}
@@ -80,7 +78,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// settings is a Config in force with what is made from it. It is never changed, only replaced.
+// settings is a Config in force, with the values computed from it. It is never changed, only replaced.
 type settings struct {
 	Config
 	c1, c2 float64
@@ -91,7 +89,7 @@ func newSettings(c Config) *settings {
 	return &settings{Config: c, c1: c1, c2: 2 * c1 / abi.AttentionTokens}
 }
 
-// estimate returns P/m: the seconds of prefill on a worker of slowness 1 for a prompt of so many tokens, some of them
+// estimate returns P/m, the seconds of prefill on a worker of slowness 1 for a prompt of tokens, cached of which are
 // cached. Worked, at 15,000 tokens a second: 15,000 tokens, none cached: 1.229 s; 14,000 of them cached: 0.0963 s.
 func (s *settings) estimate(tokens, cached int) float64 {
 	n := float64(max(1, tokens-cached))

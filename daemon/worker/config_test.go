@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestConfigureKeepsWhatIsKnown: new settings are in force at once, and nothing that was learnt is lost.
+// TestConfigureKeepsWhatIsKnown: new settings are in force at once, and all learnt state stays.
 func TestConfigureKeepsWhatIsKnown(t *testing.T) {
 	p := upPool(t, 2)
 	w := p.fleet.workers[0]
@@ -26,7 +26,7 @@ func TestConfigureKeepsWhatIsKnown(t *testing.T) {
 	k.End(p.after(3), Outcome{Kind: Answered})
 }
 
-// TestLabelSet: names are sorted, each once, and a change has another epoch.
+// TestLabelSet: names are sorted, each once, and a change of them changes the epoch.
 func TestLabelSet(t *testing.T) {
 	l := &labelSet{}
 	f := func(same bool, want string, labels ...map[string]string) {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestSpecDrains: what a spec says of a drain holds from the worker's beginning, for ranks to come too, and is changed
-// by another spec alone; an update that says nothing new leaves what was asked for by Drain.
+// TestSpecDrains: a drain in a spec holds from the worker's beginning, for later ranks too, and only another spec
+// changes it; an update without a change of it leaves the state that Drain set.
 func TestSpecDrains(t *testing.T) {
 	list := specs(3)
 	list[0].Drain = true
@@ -34,7 +34,7 @@ func TestSpecDrains(t *testing.T) {
 	want("turned", map[string]bool{"w1": true})
 }
 
-// TestDrainsAreHandedOver: what Drains returns of one pool makes another pool of the same specs what the first is.
+// TestDrainsAreHandedOver: the result of Drains of one pool gives another pool of the same specs the same drains.
 func TestDrainsAreHandedOver(t *testing.T) {
 	list := specs(4)
 	list[0].Drain = true

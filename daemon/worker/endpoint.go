@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// endpoint is the address of workers, and the process there: what data-parallel ranks share. A vLLM with
-// --data-parallel-size N has N engines behind one port, each with a KV cache, a queue and a load of its own. Each is a
-// Worker. What concerns the port or the process stands here, once: it is asked once, it is up or down as a whole, and
-// its breaker counts the answers of all.
+// endpoint is the address of one or several workers, and the process there. A vLLM with --data-parallel-size N has N
+// engines behind one port, each with a KV cache, a queue and a load of its own. Each engine is a Worker. The endpoint
+// holds what these ranks share: the port is probed once, it is up or down as a whole, and its breaker counts the
+// answers of all.
 type endpoint struct {
 	address
 	flow atomic.Int64 // nanoseconds from the pool's beginning to the last byte of an answer; 0 = none came
@@ -20,8 +20,8 @@ type endpoint struct {
 	spec     Spec      // as configured, for ranks to come
 	ranks    []*Worker // by rank, at least one; replaced, never changed, as events hold it
 	place    place
-	drained  bool // asked to by Drain as a whole: ranks to come are drained too
-	inFlight int  // requests at its ranks, also at those that it has no more
+	drained  bool // Drain was called for all of it: ranks to come are drained too
+	inFlight int  // requests at its ranks, also at removed ones
 	theirs   int  // those of other routers
 
 	health    health
@@ -37,26 +37,26 @@ type endpoint struct {
 // MaxRanks bounds the data-parallel ranks of a worker.
 const MaxRanks = 256
 
-// census is what the worker's metrics say of how many engines it has.
+// census is the number of engines by the worker's metrics.
 type census struct {
 	fewer int // pages in a row that showed fewer than there are ranks
-	odd   int // engines on the last page that did not fit the ranks, which was logged; 0 = they fit
+	odd   int // engines on the last page that did not fit the ranks and was logged; 0 = they fit
 }
 
-// fewerPages is how many pages in a row must show fewer engines to be believed: the ranks that go take their sessions
-// with them. More engines are believed at once, as is everything after a start.
+// fewerPages is how many pages in a row must show fewer engines before ranks are removed: these take their sessions
+// with them. A larger number is accepted at once, and so is any number after a start.
 const fewerPages = 2
 
 // isUp reports whether the endpoint passes its health checks.
 func (e *endpoint) isUp() bool { return e.health.state == up }
 
-// full reports whether there are as many requests, those of other routers too, as the limit allows; 0 = no limit.
+// full reports whether the endpoint has as many requests as limit, those of other routers included; 0 = no limit.
 func (e *endpoint) full(limit int) bool { return limit > 0 && e.inFlight+e.theirs >= limit }
 
-// learns reports whether the number of ranks is as the worker says.
+// learns reports whether the worker's metrics set the number of ranks.
 func (e *endpoint) learns() bool { return e.spec.DataParallel == 0 }
 
-// believes reports whether the number of ranks becomes n, as a page of metrics shows.
+// believes counts a page of metrics that shows n engines, and reports whether the endpoint shall have n ranks.
 func (e *endpoint) believes(n int) bool {
 	if n >= len(e.ranks) {
 		e.census.fewer = 0
@@ -88,23 +88,23 @@ func (e *endpoint) flows(sinceBegan time.Duration) bool {
 	return last > 0 && sinceBegan-time.Duration(last) < flowing
 }
 
-// isNewProcess reports whether a page of metrics is of another process than the one before. began is when its process
-// began, 0 if it does not say.
+// isNewProcess reports whether a page of metrics is of another process than the page before. began is the start time on
+// the page, 0 if the page has none.
 func (e *endpoint) isNewProcess(began float64) bool {
 	return e.process != 0 && began != 0 && math.Abs(began-e.process) > 1
 }
 
-// forget drops what is known of the endpoint's process and of its engines: it is dead or a new one.
+// forget drops the state of the endpoint's process and of its engines: the process is dead or a new one.
 func (e *endpoint) forget() {
 	e.breaker.reset()
 	e.failures = failures{}
-	e.census.fewer = fewerPages // a new process may have any number of engines, and its first page is believed
+	e.census.fewer = fewerPages // a new process may have any number of engines: its first page counts
 	for _, w := range e.ranks {
 		w.forget()
 	}
 }
 
-// standing is what a worker of the endpoint can do while the endpoint is not up; Ready if it is.
+// standing returns the standing of the endpoint's workers while it is not up, and Ready while it is.
 func (e *endpoint) standing() Standing {
 	switch e.health.state {
 	case starting:
@@ -115,7 +115,7 @@ func (e *endpoint) standing() Standing {
 	return Ready
 }
 
-// allDrain reports whether every rank was asked to drain.
+// allDrain reports whether Drain was called for every rank.
 func (e *endpoint) allDrain() bool {
 	return !slices.ContainsFunc(e.ranks, func(w *Worker) bool { return !w.draining })
 }

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// event is a change to log and to hand to the hooks, after the lock is given back.
+// event is a change that is logged and reported to the hooks after the lock is released.
 type event struct {
-	of     []*Worker // whom it concerns: one worker, or all ranks of an endpoint; nil: the pool
+	of     []*Worker // one worker, or all ranks of an endpoint; nil: the pool
 	kind   kind
 	why    string
 	tokens int // registered, resized: the capacity; removed, drained, wentLeaving: requests in flight
 	wait   time.Duration
 }
 
-// name is the id of the worker that the event concerns, that of the endpoint if it concerns all of its ranks.
+// name returns the id of the event's worker, or that of the endpoint if the event concerns all its ranks.
 func (e *event) name() string {
 	if len(e.of) == 1 {
 		return e.of[0].id
@@ -23,7 +23,8 @@ func (e *event) name() string {
 	return e.of[0].name
 }
 
-// kind is in the order in which the events of one update are announced: a slot is dropped before it is taken again.
+// kind names a change. Its order is that in which one update's events are announced: a slot is dropped before its
+// reuse.
 type kind uint8
 
 const (
@@ -70,7 +71,7 @@ func newAnnouncer(c *Config) announcer {
 	return a
 }
 
-// announce takes the events of one change.
+// announce logs the events of one change and calls their hooks.
 func (a *announcer) announce(events []event) {
 	if len(events) == 0 {
 		return

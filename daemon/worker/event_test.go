@@ -72,7 +72,7 @@ func TestHooksMayCallThePool(t *testing.T) {
 	}
 }
 
-// TestSinceIsOfTheLastChange: the time that people see is that of the last change of the state that they see.
+// TestSinceIsOfTheLastChange: the shown time is that of the last change of the shown state.
 func TestSinceIsOfTheLastChange(t *testing.T) {
 	p := New(Config{Workers: specs(1)}, start)
 	f := func(what string, want float64) {
@@ -94,7 +94,7 @@ func TestSinceIsOfTheLastChange(t *testing.T) {
 	f("still down", 6)
 }
 
-// A worker that has restarted while the router did is found by the first page of metrics.
+// The first page of metrics shows that a worker has restarted while the router was away.
 func TestRestartSinceAnEarlierLife(t *testing.T) {
 	f := func(name string, expected, page float64, want string) {
 		t.Helper()

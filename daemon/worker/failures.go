@@ -1,7 +1,7 @@
 package worker
 
-// failures is the share of a worker's latest answers that were failures: the mean of its first ones, then one in which
-// each answer weighs an eighth.
+// failures is the share of failures among a worker's latest answers. It is the mean of the first answers; then each
+// answer weighs an eighth.
 type failures struct {
 	share float64
 	n     int // answers, up to failureWindow
@@ -9,9 +9,10 @@ type failures struct {
 
 const (
 	failureWindow = 8
-	// often is above one failure behind eight good answers, which any request may cause, and below two.
+	// often is the share from which a worker fails often. It is above one failure followed by eight good answers, which
+	// any request may cause, and below two.
 	often = 0.2
-	// alone is how many times the others' share a worker's must be.
+	// alone is how many times the share of the others a worker's share must be.
 	alone = 2
 )
 
@@ -31,8 +32,8 @@ func (f failures) after(x float64) failures {
 	return f
 }
 
-// own reports whether a failure is blamed on this worker, not on the request. It is if the worker fails often and the
-// others fail far less. others is the sum of the shares of n other workers.
+// own reports whether a failure is blamed on this worker, not on the request: the worker fails often, and the others
+// fail far less. others is the sum of the shares of n other workers.
 func (f failures) own(others float64, n int) bool {
 	share := f.after(1).share
 	return share >= often && share*float64(n) >= alone*others

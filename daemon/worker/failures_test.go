@@ -2,9 +2,9 @@ package worker
 
 import "testing"
 
-// TestFailsAlone: which worker's 500 is asked of another one too.
+// TestFailsAlone: the histories after which a worker's 500 is sent to another worker.
 func TestFailsAlone(t *testing.T) {
-	f := func(what string, want bool, history ...string) { // of each worker; w0 is the one in question
+	f := func(what string, want bool, history ...string) { // of each worker; the verdict is on w0
 		t.Helper()
 		p := upPool(t, len(history))
 		for i, h := range history {
@@ -44,7 +44,7 @@ func TestFailureShare(t *testing.T) {
 			case '.':
 				got.add(Answered)
 			case 'b':
-				got.add(Broken) // says nothing of the answers
+				got.add(Broken) // no answer, so it does not count
 			}
 		}
 		near(t, answers, got.share, want, 1e-9)

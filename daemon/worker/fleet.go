@@ -10,20 +10,20 @@ import (
 	"time"
 )
 
-// fleet is the workers of a pool, and what they have in common. All of it is guarded by the pool's lock.
+// fleet holds the workers of a pool and their common state. The pool's lock guards all of it.
 type fleet struct {
 	began   time.Time
 	watcher Watcher
-	grace   func(w *Worker) // starts the time that requests in flight at a worker that went down may still take
+	grace   func(w *Worker) // starts the grace of the requests in flight at a worker that went down
 	conf    *settings       // in force
-	running bool            // New has returned: a worker that is added now starts slowly
+	running bool            // New has returned: a worker that is added from now on starts slowly
 
 	endpoints []*endpoint          // as configured
-	workers   []*Worker            // their ranks, in order of slot
-	keyed     map[uint64]*Worker   // the same by key: each record of another router names one
+	workers   []*Worker            // the ranks of all endpoints, in order of slot
+	keyed     map[uint64]*Worker   // the same by key, for the records of other routers
 	taken     map[uint32]*Worker   // by slot, also removed workers whose last request has not ended
-	watched   map[uint64]*endpoint // by number, also removed ones with such workers
-	numbers   uint64               // how many were given, ever
+	watched   map[uint64]*endpoint // by number, also removed ones whose workers have requests
+	numbers   uint64               // given so far
 	up        int                  // workers that are up
 
 	speed    fleetSpeed
@@ -32,16 +32,16 @@ type fleet struct {
 	panicked bool   // nobody was up when a request came, and nobody has come up since
 	panics   uint64 // requests that were given workers that are not up
 	events   []event
-	passing  request // what PassForeign counts, in no queue between two calls
+	passing  request // the request of a PassForeign call; it is in no queue between two calls
 }
 
-// sec is the time in seconds since the pool began, never below a nanosecond: 0 means never in here.
+// sec returns the time in seconds since the pool began, and at least a nanosecond: 0 means never.
 func (f *fleet) sec(t time.Time) float64 { return max(1e-9, t.Sub(f.began).Seconds()) }
 
-// note records a change of w. Pool.unlock announces it.
+// note records a change of w, which Pool.unlock announces.
 func (f *fleet) note(w *Worker, e event, now float64) { f.noteAll([]*Worker{w}, e, now) }
 
-// noteAll records a change of all ranks of an endpoint as one.
+// noteAll records a change of all ranks of an endpoint as one event.
 func (f *fleet) noteAll(ranks []*Worker, e event, now float64) {
 	e.of = ranks
 	f.events = append(f.events, e)
@@ -101,7 +101,7 @@ func (f *fleet) update(specs []Spec, labels *labelSet, now float64) {
 	}
 }
 
-// add gives an endpoint a number, and has it watched.
+// add gives an endpoint a number and starts its watch.
 func (f *fleet) add(e *endpoint) {
 	f.numbers++
 	e.number = f.numbers
@@ -110,7 +110,7 @@ func (f *fleet) add(e *endpoint) {
 	f.watcher.Watch(e.number, e.url, e.metrics)
 }
 
-// adopt makes what may change while an endpoint stays what its spec says.
+// adopt applies the parts of an endpoint's spec that may change while it stays.
 func (f *fleet) adopt(e *endpoint, now float64) {
 	for _, w := range e.ranks {
 		if w.adopt(&e.spec, f.labels) {
@@ -124,9 +124,9 @@ func (f *fleet) adopt(e *endpoint, now float64) {
 	f.setRanks(e, n, now)
 }
 
-// setRanks makes n the number of an endpoint's ranks. Those that stay are the workers that they were, with what is
-// known of them. The only rank has another id than one of several, so none stays where one becomes several or several
-// become one. The caller calls listWorkers.
+// setRanks makes n the number of an endpoint's ranks. The ranks that stay keep their Workers with all state. A single
+// rank has another id than each of several, so none stays where one becomes several or several become one. The caller
+// calls listWorkers.
 func (f *fleet) setRanks(e *endpoint, n int, now float64) {
 	n = min(n, MaxRanks)
 	was := len(e.ranks)
@@ -148,7 +148,7 @@ func (f *fleet) setRanks(e *endpoint, n int, now float64) {
 	}
 }
 
-// listWorkers brings the list of all workers up to date after ranks have come or gone.
+// listWorkers rebuilds the list of all workers after ranks have come or gone.
 func (f *fleet) listWorkers() {
 	f.workers = f.workers[:0:0]
 	for _, e := range f.endpoints {
@@ -163,7 +163,7 @@ func (f *fleet) listWorkers() {
 	slices.SortStableFunc(f.events, func(a, b event) int { return cmp.Compare(a.kind, b.kind) })
 }
 
-// addRank gives w a slot. One that joins an endpoint that is up begins slowly: its engine is as cold as its queue is
+// addRank gives w a slot. A rank that joins an endpoint that is up starts slowly: its engine is as cold as its queue is
 // empty.
 func (f *fleet) addRank(w *Worker, now float64) {
 	for f.taken[w.slot] != nil {
@@ -178,7 +178,7 @@ func (f *fleet) addRank(w *Worker, now float64) {
 	f.note(w, event{kind: registered, tokens: w.capacity.inForce}, now)
 }
 
-// remove takes an endpoint out. The caller takes it from f.endpoints.
+// remove ends an endpoint's part in the pool. The caller deletes it from f.endpoints.
 func (f *fleet) remove(e *endpoint, now float64) {
 	e.place = leftOver
 	if e.inFlight > 0 {
@@ -190,7 +190,7 @@ func (f *fleet) remove(e *endpoint, now float64) {
 	}
 }
 
-// removeRank takes w out. The caller takes it from its endpoint's ranks and calls listWorkers.
+// removeRank ends w's part in the pool. The caller deletes w from its endpoint's ranks and calls listWorkers.
 func (f *fleet) removeRank(w *Worker, why string, now float64) {
 	w.place = leftOver
 	if w.isUp() {
@@ -201,8 +201,8 @@ func (f *fleet) removeRank(w *Worker, why string, now float64) {
 	f.release(w)
 }
 
-// release frees a removed worker's slot after its last request, and reports whether it did. An endpoint that was
-// removed is watched until the last request at any of its ranks.
+// release frees a removed worker's slot after its last request, and reports whether it did. A removed endpoint is
+// watched until the last request at any of its ranks.
 func (f *fleet) release(w *Worker) bool {
 	if w.flight.n > 0 || w.place != leftOver {
 		return false
@@ -226,8 +226,8 @@ func (f *fleet) find(id string) *Worker {
 	return f.workers[i]
 }
 
-// at returns the configured endpoint of which id is the name, or that of one of its ranks, be it one that it has not;
-// nil if there is none.
+// at returns the configured endpoint with the name id, or the one whose rank id names, even a rank that it does not
+// have; nil if there is none.
 func (f *fleet) at(id string) *endpoint {
 	name, _, _ := strings.Cut(id, rankMark)
 	i := slices.IndexFunc(f.endpoints, func(e *endpoint) bool { return e.name == name })
@@ -237,8 +237,8 @@ func (f *fleet) at(id string) *endpoint {
 	return f.endpoints[i]
 }
 
-// absence is the standing of a worker of an id that no worker has. A rank of an endpoint that was never up is not gone:
-// how many it has is not known yet.
+// absence returns the standing of an id that no worker has. A rank of an endpoint that was never up is not Gone: its
+// number of ranks is not known yet.
 func (f *fleet) absence(id string) Standing {
 	if e := f.at(id); e != nil && e.health.born == 0 && !e.isUp() {
 		return e.standing()
@@ -246,9 +246,9 @@ func (f *fleet) absence(id string) Standing {
 	return Gone
 }
 
-// advance brings all averages and queues up to a time, and returns what the rows of that time have in common. It does
-// so for all workers before the first row is filled: a sample in one queue changes the fleet's speed, so rows of equal
-// workers would differ.
+// advance brings all averages and queues up to the time at, and returns what the rows of that time share. It advances
+// all workers before the first row is filled: a sample in one queue changes the fleet's speed, so rows of equal workers
+// would differ otherwise.
 func (f *fleet) advance(at float64) moment {
 	f.age(at)
 	for _, w := range f.workers {
@@ -257,7 +257,7 @@ func (f *fleet) advance(at float64) moment {
 	return moment{now: at, stale: 3 * f.conf.ScrapeInterval.Seconds(), slowness: f.speed.slowness, back: f.rates.back(at)}
 }
 
-// age lets averages fade and speeds drift, once a second.
+// age makes averages fade and speeds drift, once a second.
 func (f *fleet) age(now float64) {
 	dt := f.rates.age(now)
 	if dt == 0 {
@@ -270,7 +270,8 @@ func (f *fleet) age(now float64) {
 	}
 }
 
-// settle brings w's queue to now: a complete group of first bytes becomes a sample, answers in one piece leave.
+// settle brings w's queue up to now: a complete group of first bytes becomes a sample, and answers in one piece whose
+// time is over leave.
 func (f *fleet) settle(w *Worker, now float64) {
 	if x, ok := w.queue.sample(now); ok {
 		f.speed.learn(&w.speed, x)
@@ -300,7 +301,7 @@ func (f *fleet) beginForeign(w *Worker, r *request, seen bool) {
 	w.queue.push(r)
 }
 
-// weight is the weight of all workers that are up.
+// weight returns the sum of the weights of all workers that are up.
 func (f *fleet) weight() (sum float64) {
 	for _, w := range f.workers {
 		if w.isUp() {
@@ -310,7 +311,7 @@ func (f *fleet) weight() (sum float64) {
 	return max(sum, 1e-9)
 }
 
-// compare corrects the relative speeds of all workers by the pace of w, which its metrics measured on n requests.
+// compare corrects the relative speeds of all workers by the pace of w, which w's metrics measured on n requests.
 func (f *fleet) compare(w *Worker, n float64) {
 	all := make([]*speed, len(f.workers))
 	for i, o := range f.workers {
@@ -359,7 +360,7 @@ func (f *fleet) list(e *endpoint, ids []string, entries []json.RawMessage) {
 	e.listing = newListing(ids)
 }
 
-// entries returns the entries of /v1/models of all workers that are up, as the first of them wrote each, one an id.
+// entries returns the entries of /v1/models of all workers that are up, one for each id, as its first worker wrote it.
 func (f *fleet) entries() (out []json.RawMessage) {
 	seen := map[string]bool{}
 	for _, w := range f.workers {

@@ -2,7 +2,7 @@ package worker
 
 import "time"
 
-// flight is the requests of a worker that have not ended, the oldest first.
+// flight lists the requests of a worker that have not ended, the oldest first.
 type flight struct {
 	oldest, newest *request
 	n              int
@@ -46,13 +46,13 @@ type theirs struct {
 }
 
 const (
-	askAgain = 1.0  // seconds until a holder that was called is called again
-	noneDue  = 1e18 // seconds: no request is waited for
+	askAgain = 1.0  // seconds until a holder is called again
+	noneDue  = 1e18 // seconds: no request waits for its grace
 )
 
-// overdue returns the holders that have waited for grace, counted from their last byte or from the worker's fall, and
-// when the next one will have. A request that was sent after the fall was sent in panic mode, when health checks are
-// not believed. It goes on waiting.
+// overdue returns the holders whose grace is over, counted from their last byte or from the worker's fall, and when the
+// next grace ends. A request sent after the fall was sent in panic mode, in which the pool ignores health checks: it
+// goes on waiting.
 func (f *flight) overdue(fell, grace, now float64) (late []Holder, next float64) {
 	next = noneDue
 	for r := f.oldest; r != nil; r = r.newer {

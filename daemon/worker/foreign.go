@@ -2,19 +2,20 @@ package worker
 
 import "time"
 
-// Foreign is a request that another router has sent to a worker of the pool, until it ends. It counts as the pool's own
-// do: in flight, in the queue, in the offered work and against MaxInFlight. It teaches nothing of the worker's speed or
-// health, since this router has not seen its answer. Its methods may be called after the worker was removed.
+// Foreign is a request that another router has sent to a worker of the pool, until it ends. It counts like the pool's
+// own requests: in flight, in the queue, in the offered work and against MaxInFlight. It changes neither the worker's
+// learnt speed nor its health, since this router has not seen its answer. Its methods may be called after the worker
+// was removed.
 type Foreign struct {
 	pool    *Pool
 	worker  *Worker
 	request request
 }
 
-// Worker is where the request was sent.
+// Worker returns the worker to which the request was sent.
 func (f *Foreign) Worker() *Worker { return f.worker }
 
-// FirstByte notes the first byte of the answer.
+// FirstByte records the first byte of the answer.
 func (f *Foreign) FirstByte(at time.Time) {
 	p, w, r := f.pool, f.worker, &f.request
 	now := p.fleet.sec(at)

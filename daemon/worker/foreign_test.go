@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A request of another router counts in the row as one of the pool's own does, and teaches nothing.
+// A request of another router counts in the row like one of the pool's own, and changes nothing that is learnt.
 func TestForeignCountsAsOwn(t *testing.T) {
 	d := Dispatch{PromptTokens: 30_000}
 	own, other := upPool(t, 2), upPool(t, 2)

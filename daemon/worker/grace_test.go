@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// clock calls what a pool asks for after a time, as the test moves on.
+// clock runs the functions that a pool gave to After, as the test moves on.
 type clock struct {
 	at    float64
 	calls []timed
@@ -36,7 +36,7 @@ func (c *clock) to(at float64) {
 	c.at = at
 }
 
-// asker is a Holder that notes at which second it was told.
+// asker is a Holder that records the second of each call.
 type asker struct {
 	clock *clock
 	told  []int
@@ -108,7 +108,7 @@ func TestDownGrace(t *testing.T) {
 	}
 }
 
-// TestDownGraceOfARemovedWorker: its health counts until its last request has ended, and no longer.
+// TestDownGraceOfARemovedWorker: its health counts until its last request has ended, and not after that.
 func TestDownGraceOfARemovedWorker(t *testing.T) {
 	var c clock
 	watcher := new(watcher)
@@ -132,14 +132,13 @@ func TestDownGraceOfARemovedWorker(t *testing.T) {
 		t.Error("a ticket is silent whose holder was called")
 	}
 	watcher.want(t, "unwatch 1")
-	p.Healthy(w.number, p.after(90)) // comes late, is nobody's
+	p.Healthy(w.number, p.after(90)) // comes late, for no worker
 	if got := snap(p, "", 90); got != "w1" {
 		t.Errorf("the fleet is %s; want w1", got)
 	}
 }
 
-// TestDownGraceInPanic: with nobody up, Config.Panic takes the health checks for what is wrong, so nobody is given up
-// by them.
+// TestDownGraceInPanic: with no worker up, Config.Panic distrusts the health checks, so no request is given up.
 func TestDownGraceInPanic(t *testing.T) {
 	var c clock
 	p := upPoolOf(Config{Workers: specs(2), After: c.after, Panic: true})

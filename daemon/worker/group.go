@@ -1,14 +1,14 @@
 package worker
 
-// together is how close first bytes of one engine step come, in seconds.
+// together is the largest gap, in seconds, between first bytes of one engine step.
 const together = 1e-4
 
-// minSample is how many new tokens a sample needs: below, the step's fixed cost is measured. A warm prompt that brings
-// as many is no sample, as most of its est rests on a guess of what is cached.
+// minSample is how many new tokens a sample needs: with fewer, the step's fixed cost is measured. A warm prompt with
+// that many new tokens is no sample, as most of its est rests on a guess about the cache.
 const minSample = 1024
 
-// group is the requests whose first bytes came together: one engine step ended their prefill, so only the sum of their
-// work explains its time.
+// group collects requests whose first bytes came together. One engine step ended their prefill, so only the sum of
+// their work explains its time.
 type group struct {
 	n    int
 	at   float64 // earliest dispatch
@@ -19,7 +19,7 @@ type group struct {
 	warm bool // a prompt at least half cached brought more than minSample new tokens
 }
 
-// add puts r into the group, whose newest first byte comes now. before is when the worker's last prefill ended.
+// add puts r into the group; r's first byte comes now. before is when the worker's last prefill ended.
 func (g *group) add(r *request, before, now float64) {
 	if g.n == 0 {
 		*g = group{at: r.at, prev: before}
@@ -35,7 +35,7 @@ func (g *group) add(r *request, before, now float64) {
 	}
 }
 
-// slowness returns what the group's time says of the worker; false if it says nothing.
+// slowness returns the slowness that the group's time shows; false if the group is no sample.
 func (g *group) slowness() (x float64, ok bool) {
 	if g.warm || g.cold < minSample || g.est <= 0 {
 		return 0, false

@@ -9,7 +9,7 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// TestHammer drives all of a pool at once; at the end every counter is back at zero. It is made for -race.
+// TestHammer drives all of a pool at once; at the end every counter is zero. It is made for -race.
 func TestHammer(t *testing.T) {
 	p := upPool(t, 8)
 	var all sync.Map // every worker ever seen
@@ -88,7 +88,7 @@ func hammerRequests(p *Pool, g uint64, all *sync.Map) {
 	}
 }
 
-// restsAtZero checks that an idle pool counts nothing, and that its slots are the workers'.
+// restsAtZero checks that an idle pool counts nothing, and that each slot is that of its worker.
 func restsAtZero(t *testing.T, p *Pool, all *sync.Map) {
 	t.Helper()
 	all.Range(func(k, _ any) bool {

@@ -58,12 +58,12 @@ func TestSlowStart(t *testing.T) {
 			t.Errorf("slow start at %v s: %v; want %v", at, got, want)
 		}
 	}
-	slow(1, false) // the fleet's own start is none
+	slow(1, false) // the start of the fleet is no slow start
 	p.kill(0, 2)
 	p.heal(0, 4)
 	slow(4, false) // its turn
 	p.send(0, Dispatch{}, 4).End(p.after(4), Outcome{Kind: Answered})
-	slow(4, true) // nobody else is there
+	slow(4, true) // no other worker is there
 	slow(13.9, true)
 	slow(14.1, false)
 }
@@ -82,7 +82,7 @@ func TestRefusedIsDownAtOnce(t *testing.T) {
 	}
 }
 
-// TestHush: which failed check proves death.
+// TestHush: the failed checks that prove death.
 func TestHush(t *testing.T) {
 	f := func(what string, h health, proof, flows, want bool) {
 		t.Helper()
@@ -97,7 +97,7 @@ func TestHush(t *testing.T) {
 	f("the first check of all", health{state: starting}, false, false, true)
 }
 
-// TestRise: who comes back, and who only begins with the fleet.
+// TestRise: a worker comes back, or begins with the fleet.
 func TestRise(t *testing.T) {
 	f := func(what string, h health, want bool) {
 		t.Helper()
@@ -111,7 +111,7 @@ func TestRise(t *testing.T) {
 	f("from death", health{state: down, fell: 3}, true)
 }
 
-// TestLastError: what a person reads is why the worker is down, and whether it is over.
+// TestLastError: the page shows why the worker is down, and whether the error is over.
 func TestLastError(t *testing.T) {
 	var e lastError
 	want := func(text string, over bool) {
@@ -122,7 +122,7 @@ func TestLastError(t *testing.T) {
 	}
 	e.note("page", start, byMetrics, false)
 	want("page", false)
-	e.good(byHealth) // others' errors are not over by that
+	e.good(byHealth) // that does not end an error of another source
 	want("page", false)
 	e.good(byMetrics)
 	want("page", true)

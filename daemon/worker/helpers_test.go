@@ -21,7 +21,7 @@ func specs(n int) []Spec {
 // start is when the pools of tests begin.
 var start = time.Unix(1_000_000, 0)
 
-// upPool is a pool of n workers that are all up and that nobody watches: time is the test's.
+// upPool makes a pool of n workers that are all up and that no Watcher probes: the test passes the time in.
 func upPool(t testing.TB, n int) *Pool {
 	t.Helper()
 	return upPoolOf(Config{Workers: specs(n)})
@@ -35,7 +35,7 @@ func upPoolOf(c Config) *Pool {
 	return p
 }
 
-// heal, hush and kill are a health check of worker i after so many seconds: good, without an answer, proof of death.
+// heal, hush and kill report a health check of worker i at second at: good, without an answer, proof of death.
 func (p *Pool) heal(i int, at float64) { p.Healthy(p.fleet.workers[i].number, p.after(at)) }
 func (p *Pool) hush(i int, at float64) { p.Silent(p.fleet.workers[i].number, "timeout", p.after(at)) }
 func (p *Pool) kill(i int, at float64) { p.Dead(p.fleet.workers[i].number, "gone", p.after(at)) }
@@ -54,21 +54,21 @@ func (p *Pool) force(w *Worker, d Dispatch, at float64) *Ticket {
 	return t
 }
 
-// send is force to worker i.
+// send is force for worker i.
 func (p *Pool) send(i int, d Dispatch, at float64) *Ticket { return p.force(p.fleet.workers[i], d, at) }
 
-// rows are those of a request that any worker may take.
+// rows returns the rows for a request that any worker may take.
 func (p *Pool) rows(at float64) []abi.Row {
 	rows, _, _ := p.Snapshot(Query{At: p.after(at)}, nil, nil)
 	return rows
 }
 
-// after is the time s seconds after the pool began.
+// after returns the time s seconds after the pool began.
 func (p *Pool) after(s float64) time.Time {
 	return p.fleet.began.Add(time.Duration(s * float64(time.Second)))
 }
 
-// watcher notes what a pool wants to be watched.
+// watcher records the calls to a pool's Watcher.
 type watcher struct{ calls []string }
 
 func (w *watcher) note(what string, id uint64) {
@@ -81,7 +81,7 @@ func (w *watcher) Unwatch(id uint64)            { w.note("unwatch", id) }
 func (w *watcher) CheckSoon(id uint64)          { w.note("check", id) }
 func (w *watcher) ScrapeSoon(id uint64)         { w.note("scrape", id) }
 
-// want checks the calls since it was asked last.
+// want compares the calls since the last want.
 func (w *watcher) want(t *testing.T, calls ...string) {
 	t.Helper()
 	if !slices.Equal(w.calls, calls) {

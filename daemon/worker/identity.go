@@ -8,25 +8,25 @@ import (
 	"strings"
 )
 
-// identity is what never changes of a worker.
+// identity holds what never changes of a worker.
 type identity struct {
 	slot   uint32
 	rank   uint32 // data-parallel, of the engines behind its endpoint
 	id     string
 	key    uint64
-	header string // the rank as RankHeader wants it; "" = the only engine behind its endpoint
+	header string // the value of RankHeader; "" = the only engine behind its endpoint
 }
 
-// address is what never changes of an endpoint. Another id or URL makes another endpoint.
+// address holds what never changes of an endpoint. Another id or URL makes another endpoint.
 type address struct {
-	number  uint64 // of its life in the pool: no other endpoint ever has it
-	name    string // the id that it is configured by
+	number  uint64 // unique among all endpoints that the pool ever has
+	name    string // the configured id
 	url     string // with credentials: for requests only
-	shown   string // without them: for logs and pages
+	shown   string // without credentials: for logs and pages
 	metrics string // URL
 }
 
-// identify returns where a spec's worker is. The pool gives the number.
+// identify returns the address that a spec describes. The pool gives the number.
 func identify(s Spec) (address, error) {
 	u, err := url.Parse(s.URL)
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
@@ -49,17 +49,17 @@ func identify(s Spec) (address, error) {
 	return at, nil
 }
 
-// sameAs reports whether the two are one endpoint, configured again.
+// sameAs reports whether both describe one endpoint.
 func (a *address) sameAs(o *address) bool {
 	return a.name == o.name && a.url == o.url && a.metrics == o.metrics
 }
 
-// rankMark stands in the id of a data-parallel rank between the worker's id and the rank, as in gpu-1#2. No configured
-// id has it.
+// rankMark separates the worker's id and the rank in the id of a data-parallel rank, as in gpu-1#2. No configured id
+// contains it.
 const rankMark = "#"
 
-// rankOf returns who the rank r is of n behind one address. The pool gives the slot. The only one has the id of the
-// endpoint.
+// rankOf returns the identity of rank r of n behind one address. The pool gives the slot. A single rank has the id of
+// the endpoint.
 func (a *address) rankOf(r, n int) identity {
 	who := identity{id: a.name}
 	if n > 1 {

@@ -29,7 +29,7 @@ func TestIdentify(t *testing.T) {
 	f(Spec{ID: "a", URL: "http://h:1", MetricsURL: "http://h:2/m"}, "a", "http://h:1", "http://h:1", "http://h:2/m")
 }
 
-// TestIdentifyRefuses: the error says what is right, and shows no password.
+// TestIdentifyRefuses: the error gives the right form, and shows no password.
 func TestIdentifyRefuses(t *testing.T) {
 	bad := []string{"", "h:1", "ftp://u:secret@h", "http://u:secret@", "http://u:secret@h:port", "http://[::1"}
 	for _, url := range bad {

@@ -1,6 +1,7 @@
 package worker
 
-// The changes of what a worker is: by its health checks, by the requests that end there, by its metrics.
+// This file has all changes of a worker's state by its health checks, by the requests that end there, and by its
+// metrics.
 
 // healthy records a good health check.
 func (f *fleet) healthy(e *endpoint, now float64) {
@@ -60,7 +61,7 @@ func (f *fleet) drop(e *endpoint, now float64, why string) {
 	f.noteAll(e.ranks, event{kind: dropped, why: why}, now)
 }
 
-// fall begins the grace of all requests in flight at an endpoint, also at ranks that it has no more.
+// fall begins the grace of all requests in flight at an endpoint, also at removed ranks.
 func (f *fleet) fall(e *endpoint, now float64) {
 	e.health.fall(now)
 	for _, w := range f.taken {
@@ -70,7 +71,7 @@ func (f *fleet) fall(e *endpoint, now float64) {
 	}
 }
 
-// restart records that an endpoint has a new process, though no health check saw it down.
+// restart records that an endpoint has a new process although no health check found it down.
 func (f *fleet) restart(e *endpoint, now float64) {
 	e.forget()
 	e.health.born = now
@@ -82,8 +83,8 @@ func (f *fleet) restart(e *endpoint, now float64) {
 	f.noteAll(e.ranks, event{kind: restarted}, now)
 }
 
-// scraped records a page of metrics. Of a worker that was killed and came back between two health checks nothing but
-// the start time of its process tells.
+// scraped records a page of metrics. If a worker was killed and came back between two health checks, only the start
+// time of its process on the page shows it.
 func (f *fleet) scraped(e *endpoint, p *Page, now float64) {
 	if e.isNewProcess(p.Process) {
 		f.restart(e, now)
@@ -109,7 +110,7 @@ func (f *fleet) scraped(e *endpoint, p *Page, now float64) {
 	}
 }
 
-// read records what a page of metrics says of w's engine.
+// read records the metrics of w's engine.
 func (f *fleet) read(w *Worker, m Metrics, now float64) {
 	if n := w.read(m, f.conf.c1, now); n > 0 {
 		f.compare(w, n)
@@ -119,7 +120,7 @@ func (f *fleet) read(w *Worker, m Metrics, now float64) {
 	}
 }
 
-// counted records how many engines an endpoint that is not up yet says it has.
+// counted records the number of engines that an endpoint reports before it is up.
 func (f *fleet) counted(e *endpoint, n int, now float64) {
 	if e.place != configured || !e.learns() || n < 1 {
 		return
@@ -128,12 +129,12 @@ func (f *fleet) counted(e *endpoint, n int, now float64) {
 	f.listWorkers()
 }
 
-// outcome updates w and its endpoint by how w's request r has ended.
+// outcome updates w and its endpoint by the end of w's request r.
 func (f *fleet) outcome(w *Worker, r *request, now float64, o Outcome) {
 	e := w.endpoint
 	w.totals.count(o.Kind)
 	tried := e.breaker.ended(r)
-	if o.Kind == Canceled || r.at < e.health.born { // of a process that is no more
+	if o.Kind == Canceled || r.at < e.health.born { // r went to an earlier process
 		return
 	}
 	e.failures.add(o.Kind)
@@ -152,7 +153,7 @@ func (f *fleet) outcome(w *Worker, r *request, now float64, o Outcome) {
 		f.leave(w, now, why, tried)
 		return
 	}
-	f.watcher.CheckSoon(e.number) // let the health check decide now, not in two seconds
+	f.watcher.CheckSoon(e.number) // a health check decides at once, not in two seconds
 	if o.Kind == Refused {
 		f.drop(e, now, why)
 		return
@@ -162,14 +163,14 @@ func (f *fleet) outcome(w *Worker, r *request, now float64, o Outcome) {
 	}
 }
 
-// open opens the breaker of w's endpoint for failures, the last of which was w's, if the fleet can do without.
+// open opens the breaker of w's endpoint for failures, the last of them w's, if the fleet can spare the endpoint.
 func (f *fleet) open(w *Worker, now float64, why string) {
 	e := w.endpoint
 	switch {
-	case e.breaker.cause == leaving: // the trial failed in another way: it is no better for that
+	case e.breaker.cause == leaving: // the trial failed in another way: the worker is no better for that
 		f.leave(w, now, why, true)
 	case !f.mayEject(e):
-		e.breaker.cause = none // a failed trial of one that is needed
+		e.breaker.cause = none // the trial failed, but the worker is needed
 	default:
 		e.breaker.eject(why, now, f.conf.HealthInterval.Seconds())
 		w.totals.ejected++
@@ -196,9 +197,9 @@ func (f *fleet) mayEject(e *endpoint) bool {
 	return 2*out <= there
 }
 
-// leave marks the endpoint of w as draining, because an answer of w said that it is shutting down. Further answers of
-// that kind change nothing while its breaker is open. Here no half of the fleet is kept: what such a worker is sent
-// comes back unanswered.
+// leave marks the endpoint of w as draining, because an answer of w showed that it shuts down. Further answers of that
+// kind change nothing while its breaker is open. The rule to keep half of the fleet does not apply here: such a worker
+// returns its requests unanswered.
 func (f *fleet) leave(w *Worker, now float64, why string, tried bool) {
 	e := w.endpoint
 	again := e.breaker.cause == leaving
@@ -212,12 +213,12 @@ func (f *fleet) leave(w *Worker, now float64, why string, tried bool) {
 	for _, o := range e.ranks {
 		o.slowStart = slowStart{}
 	}
-	f.watcher.ScrapeSoon(e.number) // its process as of now, to know a new one by
+	f.watcher.ScrapeSoon(e.number) // reads the start time of the present process, by which a new one is recognised
 	f.noteAll(e.ranks, event{kind: wentLeaving, why: why, wait: seconds(e.breaker.back), tokens: e.inFlight}, now)
 }
 
 // closeBreaker closes an endpoint's breaker after a good trial and starts its ranks slowly: they still have their
-// caches, but none of the load that the others have.
+// caches, but no load.
 func (f *fleet) closeBreaker(e *endpoint, now float64) {
 	e.breaker.shut()
 	for _, w := range e.ranks {
@@ -227,8 +228,8 @@ func (f *fleet) closeBreaker(e *endpoint, now float64) {
 	f.noteAll(e.ranks, event{kind: closed}, now)
 }
 
-// drain takes a worker of that id out of the snapshots, or puts it back. The name of an endpoint means all of its
-// ranks, those that it will have too. It reports whether there is such a worker.
+// drain takes the worker with that id out of the snapshots, or puts it back. The id of an endpoint means all its ranks,
+// later ones included. drain reports whether there is such a worker.
 func (f *fleet) drain(id string, on bool, now float64) bool {
 	e := f.at(id)
 	if e == nil {
@@ -270,7 +271,7 @@ func (f *fleet) drainRanks(ranks []*Worker, on bool, now float64) {
 	f.noteAll(changed, event{kind: undrained}, now)
 }
 
-// drains returns what Drain says that the specs do not, by the id that Drain takes.
+// drains returns the calls of Drain that differ from the specs, by the id of the call.
 func (f *fleet) drains() map[string]bool {
 	all := map[string]bool{}
 	for _, e := range f.endpoints {
@@ -286,7 +287,7 @@ func (f *fleet) drains() map[string]bool {
 	return all
 }
 
-// countPanic counts a request that was given workers that are not up. It is logged once until one is up again.
+// countPanic counts a request that was offered workers that are not up. It logs the first until a worker is up again.
 func (f *fleet) countPanic() {
 	f.panics++
 	if !f.panicked {
@@ -301,9 +302,9 @@ func (f *fleet) startSlow(w *Worker, now float64) {
 	f.level(w)
 }
 
-// level raises w's counts of requests, ever and lately, to what the others have by weight. Strategies break ties by
-// these numbers. At light load, where all workers tie, one that was away for an hour would else get every request of
-// the next hour.
+// level raises w's counts of requests, ever and lately, to the others' counts by weight. Strategies break ties by these
+// numbers. At light load all workers tie. Without level a worker that was away for an hour would then get every request
+// of the next hour.
 func (f *fleet) level(w *Worker) {
 	sum, lately, n := 0.0, 0.0, 0.0
 	for _, o := range f.workers {

@@ -2,17 +2,17 @@ package worker
 
 import "slices"
 
-// maxLabels is how many a row has bits for.
+// maxLabels is the number of label bits in a row.
 const maxLabels = 64
 
-// labelSet is the different labels of a pool's workers, each as name=value, sorted. A label's index is its bit in a
-// row. It is never changed, only replaced.
+// labelSet is the list of the different labels of a pool's workers, each as name=value, sorted. A label's index is its
+// bit in a row. The set is never changed, only replaced.
 type labelSet struct {
 	names []string
-	epoch uint32 // another number whenever the names are others
+	epoch uint32 // changes with the names
 }
 
-// after returns the set for specs that follows l: l itself if the names are the same. What is over maxLabels has no
+// after returns the set for specs that follows l: l itself if the names are the same. Labels beyond maxLabels have no
 // bit.
 func (l *labelSet) after(specs []Spec) *labelSet {
 	var names []string

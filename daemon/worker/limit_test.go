@@ -32,14 +32,14 @@ func TestFull(t *testing.T) {
 		t.Errorf("stats: %+v", s)
 	}
 	p.kill(0, 1)
-	expect("full") // who could take it is full
+	expect("full") // all workers that could take it are full
 	for _, k := range []*Ticket{a, b, c, d} {
 		k.End(p.after(1), Outcome{Kind: Answered})
 	}
 	expect("w1")
 	must := p.send(1, Dispatch{}, 1)
 	p.send(1, Dispatch{}, 1)
-	p.send(1, Dispatch{}, 1) // nobody else can answer these
+	p.send(1, Dispatch{}, 1) // no other worker can answer these
 	expect("full")
 	must.End(p.after(1), Outcome{})
 	expect("full")
@@ -47,7 +47,7 @@ func TestFull(t *testing.T) {
 	expect("w1")
 }
 
-// TestLimitRaces: many who saw the same free places never get more than there are.
+// TestLimitRaces: several requests that saw the same free places never get more than there are.
 func TestLimitRaces(t *testing.T) {
 	p := New(Config{Workers: specs(3), MaxInFlight: 4}, start)
 	for _, w := range p.fleet.workers {
@@ -99,7 +99,7 @@ func TestPanic(t *testing.T) {
 			t.Errorf("at %v s it stands %d times in the log; want %d", at, n, lines)
 		}
 	}
-	expect(0, "panicked w0 w1 w2 w3", 1, 1) // none was heard yet
+	expect(0, "panicked w0 w1 w2 w3", 1, 1) // no worker has had a health check
 	for _, w := range p.fleet.workers {
 		p.heal(int(w.slot), 1)
 	}
@@ -110,7 +110,7 @@ func TestPanic(t *testing.T) {
 		p.kill(int(w.slot), 2)
 	}
 	for n := range 5 {
-		expect(2, "panicked w0 w1 w2", uint64(2+n), 2) // w3: its operator said no
+		expect(2, "panicked w0 w1 w2", uint64(2+n), 2) // w3: its operator drained it
 	}
 	for i, k := range []*Ticket{p.try(0, 2), p.try(0, 2), p.try(0, 2), p.try(1, 2)} {
 		if k == nil {

@@ -1,7 +1,7 @@
 package worker
 
-// listing is the model ids that a worker lists. LoRA adapters are listed like models. Workers with equal listings share
-// one, which Snapshot compares by address.
+// listing holds the model ids that a worker lists. LoRA adapters are listed like models. Workers with equal listings
+// share one, which Snapshot compares by address.
 type listing struct {
 	ids []string // as listed
 	set map[string]struct{}
@@ -20,6 +20,6 @@ func (l *listing) has(model string) bool {
 	return ok
 }
 
-// fits reports whether a worker of the listing may have the model. nil is the listing of a worker whose models were not
-// read yet: any model may be there. "" fits every worker.
+// fits reports whether a worker with this listing may have the model. The listing nil means that the worker's models
+// were not read yet: it may have any. Every worker fits "".
 func (l *listing) fits(model string) bool { return l == nil || model == "" || l.has(model) }

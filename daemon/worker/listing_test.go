@@ -23,7 +23,7 @@ func TestListingFits(t *testing.T) {
 	f(newListing(nil), "", true)
 }
 
-// TestEqualListingsKeepTheirEntries: workers share what is compared, and write their own entries.
+// TestEqualListingsKeepTheirEntries: workers share the compared listing, and have their own entries.
 func TestEqualListingsKeepTheirEntries(t *testing.T) {
 	p := upPool(t, 2)
 	p.say(0, "base")
@@ -41,7 +41,7 @@ func TestEqualListingsKeepTheirEntries(t *testing.T) {
 	}
 }
 
-// TestReportsOfNobody: what comes for a number that nobody has, or that a removed worker had, changes nothing.
+// TestReportsOfNobody: a report for a number without a worker, or of a removed worker, changes nothing.
 func TestReportsOfNobody(t *testing.T) {
 	p := upPool(t, 2)
 	gone := p.fleet.workers[1].number

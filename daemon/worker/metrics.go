@@ -1,13 +1,13 @@
 package worker
 
-// Page is a worker's page of metrics. It is an alias of plain values, so that whoever reads the pages can declare the
-// same without importing this package.
+// Page is a worker's page of metrics. It is an alias of plain values, so that a reader of pages can declare the same
+// type without importing this package.
 type Page = struct {
 	Metrics           // sums over the worker's data-parallel engines, usage their mean
 	Engines []Metrics // of each engine that the page names, in order of their numbers; none if it names none
 }
 
-// Metrics is what a page of metrics says of an engine, or of all of a worker. What the page does not say is 0.
+// Metrics holds the metrics of an engine, or of all engines of a worker. A value that the page lacks is 0.
 type Metrics = struct {
 	Running  int     // requests
 	Waiting  int     // requests
@@ -18,11 +18,11 @@ type Metrics = struct {
 	Hits     float64 // tokens found there
 	Process  float64 // when the process began, Unix seconds
 
-	// Of requests that have ended, sums since the process began. See speed.go.
+	// Sums over ended requests since the process began. See speed.go.
 	Prefill      float64 // seconds of prefill
 	Prefills     float64 // requests in Prefill
 	Computed     float64 // prompt tokens that were not cached
-	SaysComputed bool    // Computed stands on the page: vLLM 0.19 and later
+	SaysComputed bool    // the page has Computed: vLLM 0.19 and later
 	Prompts      float64 // all prompt tokens
 	ExternalHits float64 // as Hits, from a KV connector
 	TokenTime    float64 // the mean seconds a generated token of each
@@ -43,8 +43,8 @@ func (r *readings) age(now float64) float64 {
 	return max(0, now-r.at)
 }
 
-// newTokens is the prompt tokens of ended requests that were not cached. Before 0.19 vLLM does not say them. Then it is
-// the prompts' less those found in the cache, of which a few are still running.
+// newTokens returns the prompt tokens of ended requests that were not cached. Before 0.19 vLLM does not report them.
+// Then newTokens returns the prompt tokens less those found in the cache, a few of which belong to running requests.
 func newTokens(m *Metrics) float64 {
 	if m.SaysComputed {
 		return m.Computed

@@ -5,24 +5,24 @@ import "cmp"
 // Kind is how an exchange with a worker ended.
 type Kind uint8
 
-// The kinds of Outcome. The zero value says nothing against the worker, so that a deferred End may pass it.
+// The kinds of Outcome. The zero value is no fault of the worker, so that a deferred End may pass it.
 const (
-	Canceled Kind = iota // the client left, or nothing can be said
-	Answered             // the worker answered, and be it with a 4xx
+	Canceled Kind = iota // the client left, or the result is unknown
+	Answered             // the worker answered, even with a 4xx
 	Failed               // 5xx, or a failure hidden in a 200
 	Broken               // the connection broke or timed out
 	Refused              // nothing listens there
-	Leaving              // its answer said that it is going: finish_reason "abort", a bare [DONE]
+	Leaving              // its answer showed that it shuts down: finish_reason "abort", a bare [DONE]
 )
 
-// Outcome is what a ticket ends with.
+// Outcome describes how a ticket ends.
 type Outcome struct {
 	Kind   Kind
 	Tokens int    // generated, if known: for TPOT
-	Err    string // what went wrong, for the page; no URLs, no prompts
+	Err    string // the error, for the page; no URLs, no prompts
 }
 
-// why returns what went wrong, in words.
+// why returns the error in words.
 func (o *Outcome) why() string {
 	return cmp.Or(o.Err, [...]string{
 		Canceled: "", Answered: "", Failed: "failed answer", Broken: "connection broke", Refused: "connection refused",
@@ -30,7 +30,7 @@ func (o *Outcome) why() string {
 	}[o.Kind])
 }
 
-// totals counts what happened to a worker.
+// totals counts the outcomes at a worker.
 type totals struct {
 	answered, failed, broken, refused, ejected, left, restarts uint64
 }

@@ -5,13 +5,13 @@ import (
 	"testing"
 )
 
-// teller is a worker's metrics as its engine would count them.
+// teller makes a worker's metrics as its engine would count them.
 type teller struct {
 	requests, seconds, tokens, hits float64
 	old                             bool // before 0.19: no computed tokens
 }
 
-// serve adds n requests of that many new tokens each, at so many seconds a token.
+// serve adds n requests with that many new tokens each, at perToken seconds a token.
 func (s *teller) serve(n, tokens int, perToken float64) {
 	s.requests += float64(n)
 	s.tokens += float64(n * tokens)
@@ -27,7 +27,7 @@ func (s *teller) page() Metrics {
 	return m
 }
 
-// scrapeAll reads everybody's page, once a second from second 'from' to 'to', after serve was called for it.
+// scrapeAll reads every worker's page, once a second from second 'from' to 'to', each time after a call of serve.
 func scrapeAll(p *Pool, from, to int, tellers []*teller, serve func(second int)) {
 	for at := from; at < to; at++ {
 		serve(at)
@@ -50,7 +50,7 @@ func slowness(p *Pool, at float64) (m []float64) {
 
 const fast = 1. / 15000
 
-// A worker's own figures show who is slow, and nothing else does if no answer is streamed.
+// A worker's own figures show that it is slow, and nothing else does if no answer is streamed.
 func TestToldWhoIsSlow(t *testing.T) {
 	for _, old := range []bool{false, true} {
 		p, s := upPool(t, 3), []*teller{{old: old}, {old: old}, {old: old}}
@@ -71,7 +71,7 @@ func TestToldWhoIsSlow(t *testing.T) {
 	}
 }
 
-// What all tell alike, as a fleet that is a hundred times faster or one under load does, is no difference.
+// Equal figures of all workers make no difference, as in a fleet that is a hundred times faster, or under load.
 func TestToldIsRelative(t *testing.T) {
 	p, s := upPool(t, 4), []*teller{{}, {}, {}, {}}
 	scrapeAll(p, 1, 30, s, func(at int) {
@@ -84,7 +84,7 @@ func TestToldIsRelative(t *testing.T) {
 	}
 }
 
-// Long prompts take more a token; who gets them is not slow.
+// Long prompts take more a token; a worker that gets them is not slow.
 func TestToldKnowsLongPrompts(t *testing.T) {
 	p, s := upPool(t, 2), []*teller{{}, {}}
 	scrapeAll(p, 1, 20, s, func(at int) {
@@ -100,7 +100,7 @@ func TestToldKnowsLongPrompts(t *testing.T) {
 	near(t, "slowness with long prompts", m[1], 1, .05)
 }
 
-// What is no sample, and what one bad sample does.
+// Figures that are no sample, and the effect of one bad sample.
 func TestToldIsNotFooled(t *testing.T) {
 	f := func(what string, want float64, first func(s []*teller), then func(s []*teller)) {
 		t.Helper()
@@ -126,7 +126,7 @@ func TestToldIsNotFooled(t *testing.T) {
 	f("one that is off by a thousand", math.Exp(firstWord), both, func(s []*teller) { s[1].serve(1, 4000, 1000*fast) })
 }
 
-// A worker that was slow and is not any more, or was wrongly called so, comes back: by what it tells next, or by time.
+// A worker that was slow, or was wrongly rated so, recovers: by its next figures, or by time.
 func TestToldIsForgotten(t *testing.T) {
 	p, s := upPool(t, 2), []*teller{{}, {}}
 	scrapeAll(p, 1, 3, s, func(at int) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestThePageSaysHowKeysAreMade: docs/abi.md has a worked value for those who make keys in another language.
+// TestThePageSaysHowKeysAreMade: docs/abi.md has a worked value for programs that make keys in another language.
 func TestThePageSaysHowKeysAreMade(t *testing.T) {
 	page, err := os.ReadFile("../../docs/abi.md")
 	if err != nil {

@@ -1,6 +1,6 @@
 package worker
 
-// queue is the prefill that a worker still has to do: the requests sent there without a first byte, in order of
+// queue holds the prefill that a worker has still to do: the requests sent there without a first byte, in order of
 // dispatch. Times are seconds since the pool began.
 type queue struct {
 	front, back *request
@@ -43,7 +43,7 @@ func (q *queue) remove(r *request) {
 	q.tokens -= r.tokens
 	q.pend -= r.est
 	if q.front == nil {
-		q.pend = 0 // sums of floats do not come back to zero by themselves
+		q.pend = 0 // a sum of floats does not return to zero by itself
 	}
 }
 
@@ -54,7 +54,7 @@ func (q *queue) clear() {
 	*q = queue{}
 }
 
-// wait is W: pend, less what must be done of the oldest by now.
+// wait returns W: pend, less the work that must be done by now on the oldest request.
 //
 //	W = max(0, m*pend - min(now - headSince, m*head))    headSince = the later of its dispatch and the last first byte
 //
@@ -82,7 +82,8 @@ func (q *queue) expire(now, m float64) {
 	}
 }
 
-// firstByte notes r's first byte. Answers in one piece that were sent before it are prefilled too: they join its group.
+// firstByte records r's first byte. Answers in one piece that were sent before r are prefilled too: they join its
+// group.
 func (q *queue) firstByte(r *request, now float64) {
 	if !r.queued {
 		return
@@ -100,8 +101,8 @@ func (q *queue) firstByte(r *request, now float64) {
 	q.last = now
 }
 
-// passed notes the first byte of another router's request: its prefill is over, and so is that of the answers in one
-// piece that were sent before it. What it says of the worker's speed its own router learns.
+// passed records the first byte of another router's request: its prefill is over, and so is that of the answers in one
+// piece that were sent before it. It takes no sample of the worker's speed, as the other router does.
 func (q *queue) passed(r *request, now float64) {
 	if !r.queued {
 		return
@@ -115,7 +116,7 @@ func (q *queue) passed(r *request, now float64) {
 	q.remove(r)
 }
 
-// sample returns the slowness that the last group of first bytes showed, once the group is complete.
+// sample returns the slowness of the last group of first bytes, once the group is complete.
 func (q *queue) sample(now float64) (x float64, ok bool) {
 	if q.group.n == 0 || now-q.group.last <= together {
 		return 0, false

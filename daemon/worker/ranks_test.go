@@ -13,7 +13,7 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// engines is a page of metrics of so many engines, of which each runs as many requests as its number.
+// engines makes a page of metrics of n engines, each of which runs as many requests as its number.
 func engines(n int, process float64) Page {
 	p := Page{Metrics: Metrics{Process: process, Capacity: 1000 * n}}
 	for i := range n {
@@ -31,7 +31,7 @@ func shown(p *Pool, at float64) string {
 	return strings.Join(out, " ")
 }
 
-// rankPool is a pool of one worker of n ranks, up, and of w1 with one rank.
+// rankPool makes a pool of one worker of n ranks, up, and of w1 with one rank.
 func rankPool(c Config, n int) *Pool {
 	c.Workers = specs(2)
 	c.Workers[0].DataParallel = n
@@ -113,7 +113,7 @@ func TestRanksShareTheirEndpoint(t *testing.T) {
 	}
 }
 
-// TestRanksDrain: all of a worker or one rank of it.
+// TestRanksDrain drains all ranks of a worker, or one of them.
 func TestRanksDrain(t *testing.T) {
 	p := rankPool(Config{}, 3)
 	f := func(id string, on, ok bool, want string) {
@@ -139,7 +139,7 @@ func TestRanksDrain(t *testing.T) {
 	f("w0", false, true, "w0#0 w0#1 w0#2 w0#3")
 }
 
-// TestRanksAreLearnt: from what the worker says before it is up, and from each page of its metrics.
+// TestRanksAreLearnt: the number comes from the worker before it is up, and from each page of its metrics.
 func TestRanksAreLearnt(t *testing.T) {
 	p := New(Config{Workers: specs(2)}, start)
 	if s := p.Standing("w0#2", "", start); s != Starting {
@@ -163,7 +163,7 @@ func TestRanksAreLearnt(t *testing.T) {
 			t.Errorf("%s: %d running, capacity %d; want those of its engine", s.ID, s.Running, s.Capacity)
 		}
 	}
-	k := p.send(3, Dispatch{}, 3) // at w0#2
+	k := p.send(3, Dispatch{}, 3) // to w0#2
 	p.Scraped(1, engines(2, 100), p.after(4))
 	if got := shown(p, 4); got != "w0#0=0 w1=1 w0#1=2 w0#2=3" {
 		t.Errorf("after one page with fewer engines: %s", got)
@@ -172,7 +172,7 @@ func TestRanksAreLearnt(t *testing.T) {
 	if got := shown(p, 5); got != "w0#0=0 w1=1 w0#1=2" || p.Standing("w0#2", "", p.after(5)) != Gone || p.fleet.up != 3 {
 		t.Errorf("after two: %s, w0#2 is %v, %d up", got, p.Standing("w0#2", "", p.after(5)), p.fleet.up)
 	}
-	p.Scraped(1, engines(4, 100), p.after(6)) // slot 3 has a request of the rank that went
+	p.Scraped(1, engines(4, 100), p.after(6)) // slot 3 has a request of the removed rank
 	if got := shown(p, 6); got != "w0#0=0 w1=1 w0#1=2 w0#2=4 w0#3=5" {
 		t.Errorf("more engines: %s", got)
 	}
@@ -181,7 +181,7 @@ func TestRanksAreLearnt(t *testing.T) {
 	if p.fleet.taken[3] != nil || p.fleet.endpoints[0].inFlight != 0 {
 		t.Error("the slot of a rank that went is not given back after its last request")
 	}
-	p.Scraped(1, engines(1, 200), p.after(8)) // a new process is believed at once
+	p.Scraped(1, engines(1, 200), p.after(8)) // the number of a new process counts at once
 	if got := shown(p, 8); got != "w0=0 w1=1" {
 		t.Errorf("a new process of one engine: %s", got)
 	}
@@ -200,7 +200,7 @@ func TestRanksAreLearnt(t *testing.T) {
 	}
 }
 
-// TestConfiguredRanksStay: what the worker says is only logged, once.
+// TestConfiguredRanksStay: another number in the metrics is only logged, once.
 func TestConfiguredRanksStay(t *testing.T) {
 	var log bytes.Buffer
 	p := rankPool(Config{Log: slog.New(slog.NewTextHandler(&log, nil))}, 2)
@@ -234,7 +234,7 @@ func TestConfiguredRanksStay(t *testing.T) {
 	}
 }
 
-// TestQueryRank: a client's own choice leaves the other ranks of an address out.
+// TestQueryRank: a client's own choice of a rank leaves out the other ranks of an address.
 func TestQueryRank(t *testing.T) {
 	p := rankPool(Config{}, 3)
 	f := func(rank int, want string) {
@@ -251,10 +251,10 @@ func TestQueryRank(t *testing.T) {
 	f(0, "w0#0 w0#1 w0#2 w1")
 	f(1, "w0#0 w1")
 	f(3, "w0#2 w1")
-	f(4, "w0#0 w0#1 w0#2 w1") // nobody has it: the worker says so
+	f(4, "w0#0 w0#1 w0#2 w1") // no worker has this rank: the worker answers so
 }
 
-// TestTrialOfARankThatGoes: its endpoint waits for the end of no request that is another's.
+// TestTrialOfARankThatGoes: its endpoint does not wait for the end of another endpoint's request.
 func TestTrialOfARankThatGoes(t *testing.T) {
 	p := rankPool(Config{}, 2)
 	for range maxStreak {
@@ -276,7 +276,7 @@ func TestTrialOfARankThatGoes(t *testing.T) {
 	}
 }
 
-// TestHammerRanks: ranks come and go under requests; at the end every counter is back at zero. It is made for -race.
+// TestHammerRanks: ranks come and go under requests; at the end every counter is zero. It is made for -race.
 func TestHammerRanks(t *testing.T) {
 	p := rankPool(Config{DownGrace: time.Millisecond}, 4)
 	var all sync.Map

@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// The pool counts time in seconds since it began, as floats. seconds makes a duration of them.
+// seconds makes a duration. The pool counts time in seconds since it began, as floats.
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// window is the seconds over which the averages are taken.
+// window is the time over which the averages are taken, in seconds.
 const window = 30.0
 
 const (
-	warmth   = 16   // dispatches a worker over which the newest rate is taken
-	shortest = 1e-3 // seconds that they are taken to need at least: the rate stays finite when clocks stand still
+	warmth   = 16   // the newest rate is taken over so many dispatches a worker
+	shortest = 1e-3 // seconds for these at least: the rate stays finite when a clock stands still
 )
 
-// rates counts what is sent to the fleet. The averages decay once a second. Between two decays a request at now is
+// rates counts the requests sent to the fleet. The averages decay once a second. Between two decays a request at now is
 // added with the weight forward(now), and a reader multiplies by back(now). So a Snapshot computes one exponential, not
 // one a worker.
 type rates struct {
@@ -26,7 +26,7 @@ type rates struct {
 	newest ring    // when they were sent
 }
 
-// share is one worker's part of them, weighted as of rates.aged.
+// share is one worker's part of the counts, weighted as of rates.aged.
 type share struct {
 	seconds  float64 // of prefill
 	requests float64
@@ -36,7 +36,7 @@ func (r *rates) forward(now float64) float64 { return math.Exp((now - r.aged) / 
 
 func (r *rates) back(now float64) float64 { return math.Exp((r.aged - now) / window) }
 
-// age moves aged to now if that is a second or more, and returns by how much. The caller lets the shares fade by it.
+// age moves aged to now if a second or more has passed, and returns by how much. The caller fades the shares by it.
 func (r *rates) age(now float64) (dt float64) {
 	dt = now - r.aged
 	if dt < 1 {
@@ -47,7 +47,7 @@ func (r *rates) age(now float64) (dt float64) {
 	return dt
 }
 
-// add counts a request of so many seconds of prefill for the worker of s.
+// add counts a request with that many seconds of prefill for the worker of s.
 func (r *rates) add(s *share, seconds, now float64) {
 	forward := r.forward(now)
 	r.sent += forward
@@ -62,13 +62,13 @@ func (s *share) fade(keep float64) {
 	s.requests *= keep
 }
 
-// lambda is the requests sent per second and worker that is up: the average over 30 s, or half of the rate of the last
-// 16 a worker if that is more.
+// lambda returns the requests sent per second and worker that is up: the average over 30 s, or half of the rate of the
+// last 16 a worker if that is more.
 //
-// The average alone begins at 0 and needs its 30 s. Until then work done twice has no price (see K in sdk/score), and
-// chats leave the worker that holds them: a fleet of small models answers a thousand requests in that time. Half of the
-// newest rate, as a burst of 16 is no rate that lasts. A shorter window in place of both lost: 5 to 8 % in overload,
-// simulated.
+// The average begins at 0 and needs its 30 s. Alone it would give work done twice no price until then (see K in
+// sdk/score), and chats would leave the worker that holds them: a fleet of small models answers a thousand requests in
+// that time. lambda takes half of the newest rate, as a burst of 16 is no rate that lasts. A shorter window in place of
+// both lost: 5 to 8 % in overload, simulated.
 func (r *rates) lambda(now float64, up int) float64 {
 	average := r.sent * r.back(now) / window / float64(max(1, up))
 	if t, ok := r.newest.back(warmth * max(1, up)); ok {
@@ -77,14 +77,14 @@ func (r *rates) lambda(now float64, up int) float64 {
 	return average
 }
 
-// ring holds the times of the newest dispatches to the fleet.
+// ring holds the times of the fleet's newest dispatches.
 type ring struct {
 	at   []float64
 	next int    // index of the oldest, which the next one replaces
 	n    uint64 // dispatches ever
 }
 
-// hold makes room for size dispatches. A ring that grows begins anew: what it held is of a smaller fleet.
+// hold makes room for size dispatches. A ring that grows begins anew: its times are those of a smaller fleet.
 func (r *ring) hold(size int) {
 	if len(r.at) < size {
 		*r = ring{at: make([]float64, size)}
@@ -103,7 +103,7 @@ func (r *ring) note(at float64) {
 	r.n++
 }
 
-// back returns the time of the k-th last dispatch; false if there were not so many.
+// back returns the time of the k-th last dispatch; false if there were fewer.
 func (r *ring) back(k int) (float64, bool) {
 	if k > len(r.at) || r.n < uint64(k) {
 		return 0, false

@@ -2,7 +2,7 @@ package worker
 
 import "testing"
 
-// A sample moves the fleet's speed for all: no row may show the speed of before it.
+// A sample moves the fleet's speed for all workers: no row shows the speed of before it.
 func TestRowsShowOneFleetSpeed(t *testing.T) {
 	p := upPool(t, 3)
 	k := p.send(2, Dispatch{PromptTokens: 4000}, 1)
@@ -58,7 +58,7 @@ func TestRing(t *testing.T) {
 	}
 }
 
-// A row says what near ties are broken by, and one that comes back from death is not the first choice for it.
+// A row has the numbers that break near ties, and a worker that comes back from death is not the first choice by them.
 func TestSentLatelyAndPending(t *testing.T) {
 	p := upPool(t, 2)
 	for range 10 {

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// What is asked of the workers comes in here, by the number that Watcher.Watch gave. A number that is not watched any
-// more is of a worker that has gone meanwhile, and what it said is ignored.
+// This file takes in the results of a Watcher, by the number that Watcher.Watch gave. A number that is not watched any
+// more belongs to a worker that has gone meanwhile, and its result is ignored.
 
-// Phase reports whether the worker is up, whether an answer of it said that it is shutting down, and whether it is to
-// say how many engines it has before its next good health check is reported.
+// Phase reports whether the worker is up, whether an answer of it showed that it shuts down, and whether the caller
+// must report its number of engines before its next good health check.
 func (p *Pool) Phase(id uint64) (isUp, isLeaving, counts bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -20,7 +20,7 @@ func (p *Pool) Phase(id uint64) (isUp, isLeaving, counts bool) {
 	return e.isUp(), e.breaker.cause == leaving, !e.isUp() && e.place == configured && e.learns()
 }
 
-// Counted records how many engines, data-parallel ranks, a worker says it has.
+// Counted records how many engines, data-parallel ranks, a worker reports.
 func (p *Pool) Counted(id uint64, engines int, now time.Time) {
 	p.report(id, func(e *endpoint) { p.fleet.counted(e, engines, p.fleet.sec(now)) })
 }
@@ -40,7 +40,7 @@ func (p *Pool) Dead(id uint64, why string, now time.Time) {
 	p.report(id, func(e *endpoint) { p.fleet.unhealthy(e, p.fleet.sec(now), why, true) })
 }
 
-// Unchecked records that no health check could be made. That says nothing of the worker.
+// Unchecked records that no health check could be made. That is no sign of the worker's health.
 func (p *Pool) Unchecked(id uint64, why string, now time.Time) {
 	p.report(id, func(e *endpoint) { e.note(why, now, byHealth) })
 }
@@ -70,7 +70,7 @@ func (p *Pool) Unscraped(id uint64, why string, now time.Time) {
 	p.report(id, func(e *endpoint) { e.note(why, now, byMetrics) })
 }
 
-// report calls take for the endpoint of that number, with the lock held.
+// report calls take for the endpoint with that number, with the lock held.
 func (p *Pool) report(id uint64, take func(e *endpoint)) {
 	p.mu.Lock()
 	defer p.unlock()

@@ -2,7 +2,7 @@ package worker
 
 import "sync/atomic"
 
-// Holder waits for the answer to a request. GiveUp means that no answer will come. The pool calls it without its lock,
+// Holder waits for the answer to a request. The pool calls GiveUp if no answer will come. It does so without its lock,
 // and again each second until the ticket has ended. One more call may come just after that.
 type Holder interface{ GiveUp() }
 
@@ -11,19 +11,19 @@ type request struct {
 	at     float64      // when it was sent
 	est    float64      // seconds of prefill on a worker of slowness 1
 	tokens int          // of the prompt
-	cached int          // of them, believed in the worker's cache
-	holder Holder       // nil = waits on
+	cached int          // of these, how many the index expects in the worker's cache
+	holder Holder       // nil: the request waits on
 	flow   atomic.Int64 // nanoseconds from the pool's beginning to the last byte of the answer; 0 = none came
 	whole  bool         // the answer comes in one piece
 
 	// Guarded by the pool's lock.
 	queued       bool
 	ended        bool
-	called       bool     // the holder was, or will be
+	called       bool     // the holder was called, or will be
 	first        float64  // when the first byte came
 	prev, next   *request // in the worker's queue
 	older, newer *request // in the worker's flight
 }
 
-// newTokens is what the request's prefill has to compute.
+// newTokens returns the number of tokens that the request's prefill has to compute.
 func (r *request) newTokens() int { return max(1, r.tokens-r.cached) }

@@ -6,10 +6,10 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// moment is what the rows of one look at the fleet have in common.
+// moment is what all rows of one Snapshot share.
 type moment struct {
 	now      float64
-	stale    float64 // seconds after which metrics are
+	stale    float64 // age in seconds from which metrics are stale
 	slowness float64 // the fleet's
 	back     float64 // weight of the shares now
 }
@@ -45,10 +45,10 @@ func (w *Worker) fill(r *abi.Row, m *moment) {
 	}
 }
 
-// Stats is one worker's state, for pages and metrics.
+// Stats describes one worker's state, for pages and metrics.
 type Stats struct {
 	ID       string
-	Endpoint string // the id that the worker's address is configured by: ID, but for a rank of several
+	Endpoint string // the configured id of the worker's address: ID, except for a rank of several
 	Rank     int    // data-parallel, of Ranks
 	Ranks    int    // behind the address
 	URL      string // without credentials
@@ -56,13 +56,13 @@ type Stats struct {
 	State    Standing  // Starting, Ready, Down, Ejected or Draining
 	Since    time.Time // when it entered the state
 	Breaker  BreakerState
-	Drained  bool   // it was asked to drain, whatever else it is
-	Why      string // it is ejected or draining, or drained and not up; "" if it is neither
+	Drained  bool   // Drain was called for it, whatever else its state is
+	Why      string // why it is ejected or draining, or drained and not up; else ""
 	Up       bool   // gets requests
 	InFlight int    // requests of this router
-	Theirs   int    // requests of other routers, as far as they tell
+	Theirs   int    // requests of other routers, by their messages
 	Limit    int    // of requests at all ranks together; 0 = none
-	Full     bool   // they are as many
+	Full     bool   // Limit is reached
 	Sent     uint64
 	Pending  int // prompt tokens without a first byte
 
@@ -72,7 +72,7 @@ type Stats struct {
 	MetricsAge    time.Duration // negative = never read
 	Capacity      int           // tokens; 0 = unknown
 	CPUTokens     int           // that its CPU memory keeps; 0 = none
-	PrefixQueries float64       // tokens, as the worker counts since its start
+	PrefixQueries float64       // tokens, counted by the worker since its start
 	PrefixHits    float64
 
 	Wait      float64 // W
@@ -89,11 +89,11 @@ type Stats struct {
 	Refused   uint64
 	Ejections uint64
 	Restarts  uint64
-	Left      uint64 // times that its answers said it is shutting down
+	Left      uint64 // answers that showed that it shuts down
 
 	LastError   string
 	LastErrorAt time.Time // zero = never
-	ErrorOver   bool      // it is up again, or what found the error has found none since
+	ErrorOver   bool      // it is up again, or the error's source has succeeded since
 }
 
 func (w *Worker) stats(m *moment, limit int) Stats {
@@ -122,8 +122,8 @@ func (w *Worker) stats(m *moment, limit int) Stats {
 	return s
 }
 
-// Counts is what is counted of the pool as a whole, since it began.
+// Counts are the counts of the pool as a whole, since it began.
 type Counts struct {
-	Panics         uint64 // requests that were given workers that are not up
+	Panics         uint64 // requests that were offered workers that are not up
 	RetriesRefused uint64 // repeats that the budget refused
 }

@@ -1,35 +1,37 @@
 package worker
 
-// A worker that comes back has nothing in flight and an empty queue: under any rule that looks at load it gets every
-// request until it has as many as the others, a burst of many times its share into a cold engine. So the pool itself
-// doses it, whatever the strategy: each request sent to anybody earns the worker a part of one, and Snapshot leaves it
-// out while it has not a whole one. It begins with one, so that it is used at once.
+// slowStart doses the requests of a worker that comes back. Such a worker has nothing in flight and an empty queue. Any
+// rule that compares loads would give it every request until it has as many as the others, a burst of many times its
+// share into a cold engine. So the pool itself doses it, whatever the strategy: each request sent to any worker earns
+// the worker a part of one, and Snapshot leaves the worker out while it has less than a whole one. It begins with one,
+// so that it is used at once.
 //
 // In the slow start the part grows from a tenth of its share to all of it. After that it is twice its share, until the
-// strategy leaves it unused (then the worker has caught up) or catchUp has passed: without this second stage the burst
+// strategy leaves it unused (then the worker has caught up) or catchUp has passed. Without this second stage the burst
 // only came later, since by then long streams have filled the others further.
 //
-// A row whose turn it is does not carry RowSlowStart: a strategy that held the worker back a second time never used it
-// at light load. The rows that do are of a worker that is shown out of turn, bound or as nobody else is there.
+// A row shown in its turn does not carry RowSlowStart: a strategy that held the worker back a second time never used it
+// at light load. A row carries it if its worker is shown out of turn, because the request is bound to it or no other
+// worker is there.
 type slowStart struct {
 	from, until float64 // 0 = none yet
 	held        bool    // the pool doses it
 	credit      float64 // requests that it may get
-	mark        float64 // rates.begun as of which
+	mark        float64 // rates.begun at the last update of credit
 }
 
 const (
 	firstShare = 0.1
 	maxCredit  = 2.0
-	catchUp    = 60.0 // seconds after the slow start: who needs over twice the mean must not be held for ever
+	catchUp    = 60.0 // seconds after the slow start: a worker that needs over twice the mean must not be held for ever
 )
 
-// begin starts a slow start of so many seconds. begun is the requests ever sent to the fleet.
+// begin starts a slow start that lasts so many seconds. begun counts the requests ever sent to the fleet.
 func (s *slowStart) begin(now, seconds, begun float64) {
 	*s = slowStart{from: now, until: now + seconds, held: true, credit: 1, mark: begun}
 }
 
-// due reports whether it is the worker's turn to be shown. part is its fair part of all requests, begun those ever
+// due reports whether it is the worker's turn to be shown. part is its fair part of all requests; begun counts all ever
 // sent.
 func (s *slowStart) due(now, part, begun float64) bool {
 	times := 2.0
@@ -45,7 +47,7 @@ func (s *slowStart) due(now, part, begun float64) bool {
 	return s.credit >= 1
 }
 
-// spend notes a request sent to the worker.
+// spend records a request sent to the worker.
 func (s *slowStart) spend() {
 	if s.held {
 		s.credit--

@@ -7,7 +7,7 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// fewest is the choice of a strategy that looks at requests in flight alone, and then at those ever sent.
+// fewest chooses like a strategy that compares requests in flight, and then those ever sent.
 func fewest(rows []abi.Row) int {
 	best := 0
 	for i := range rows {
@@ -19,8 +19,8 @@ func fewest(rows []abi.Row) int {
 	return best
 }
 
-// load sends rate requests a second from one time to another, each of which lasts so long, where fewest says. It gives
-// for each second how many of them w got. What is still open at the end is in open, by when it ends.
+// load sends rate requests a second from one time to another. Each lasts so long and goes where fewest chooses. load
+// returns for each second how many of them w got. open keeps the requests that are still running, by their end.
 type load struct {
 	p    *Pool
 	rate int
@@ -58,8 +58,9 @@ func (l *load) run(t *testing.T, from, to float64, w *Worker) (got []int) {
 	return got
 }
 
-// TestNoBurst: one of ten workers comes back while the others are full of streams of 20 s. Whoever looks at load would
-// send it everything; it gets at most twice its share in any second, and is as full as the others in the end.
+// TestNoBurst: one of ten workers comes back while the others are full of streams of 20 s. A strategy that compares
+// loads would send it everything. It gets at most twice its share in any second, and is as full as the others in the
+// end.
 func TestNoBurst(t *testing.T) {
 	p := upPool(t, 10)
 	w := p.fleet.workers[3]
@@ -90,7 +91,7 @@ func TestNoBurst(t *testing.T) {
 	t.Logf("of 100 a second it got %v", got)
 }
 
-// TestNoBurstOfTies: at light load all is a tie, and the one that was away has the fewest ever sent.
+// TestNoBurstOfTies: at light load all workers tie, and the one that was away has the fewest requests ever sent.
 func TestNoBurstOfTies(t *testing.T) {
 	p := upPool(t, 10)
 	w := p.fleet.workers[3]
@@ -129,7 +130,7 @@ func TestUsedAtOnce(t *testing.T) {
 	}
 }
 
-// TestAllSlow: when all are in slow start, or nobody else is there, nobody is left out.
+// TestAllSlow: when all workers are in slow start, or no other is there, none is left out.
 func TestAllSlow(t *testing.T) {
 	p := upPool(t, 2)
 	for _, w := range p.fleet.workers {

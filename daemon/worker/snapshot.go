@@ -9,13 +9,13 @@ import (
 // Query describes the request that a Snapshot is for.
 type Query struct {
 	Model string // "" fits every worker
-	Bound string // id of the worker that the request is bound to: neither slow start nor a drain hides it
-	Again bool   // others have failed the request: slow start hides nobody
+	Bound string // id of the worker of the request's session: neither slow start nor a drain hides it
+	Again bool   // other workers have failed the request: slow start hides no worker
 	Rank  int    // 1 + the data-parallel rank that alone may take it, of an address that has it; 0 = any
 	At    time.Time
 }
 
-// shot is one call of Snapshot while it runs. The pool's lock is held all the while.
+// shot is one call of Snapshot. The pool's lock is held throughout.
 type shot struct {
 	Query
 	fleet    *fleet
@@ -26,7 +26,7 @@ type shot struct {
 	standing Standing
 }
 
-// mode is which workers a pass may offer.
+// mode selects the workers that a pass may offer.
 type mode uint8
 
 const (
@@ -43,7 +43,7 @@ func (s *shot) take() {
 		first = outOfTurn
 	}
 	s.takeBy(first)
-	if s.standing == Held { // nobody but workers held back by slow start
+	if s.standing == Held { // slow start holds back all that there are
 		s.takeBy(outOfTurn)
 	}
 	if (s.standing == Down || s.standing == Starting) && s.fleet.conf.Panic {
@@ -55,7 +55,7 @@ func (s *shot) take() {
 }
 
 func (s *shot) takeBy(m mode) {
-	var list *listing // of the worker before: a fleet mostly shares one, then the name is looked up once
+	var list *listing // of the worker before: a fleet mostly shares one listing, so the name is looked up once
 	fits := true
 	for _, w := range s.fleet.workers {
 		if w.listing != list {
@@ -85,7 +85,7 @@ func (s *shot) takeBy(m mode) {
 	}
 }
 
-// judge returns whether a worker that lists the model can be offered, and if not, why.
+// judge returns Ready if a worker that lists the model can be offered, and else the reason why not.
 func (s *shot) judge(w *Worker, m mode) Standing {
 	bound := s.Bound != "" && w.id == s.Bound
 	switch {
@@ -106,7 +106,7 @@ func (s *shot) judge(w *Worker, m mode) Standing {
 	return Ready
 }
 
-// due reports whether it is the turn of a worker that starts slowly.
+// due reports whether a worker that starts slowly has its turn.
 func (s *shot) due(w *Worker) bool {
 	if s.weight == 0 {
 		s.weight = s.fleet.weight()

@@ -9,7 +9,7 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// say lets worker i list the models, as its /v1/models would.
+// say reports that worker i lists the models, as its /v1/models would.
 func (p *Pool) say(i int, models ...string) {
 	var entries []json.RawMessage
 	for _, m := range models {
@@ -48,7 +48,7 @@ func TestSnapshotByModel(t *testing.T) {
 			t.Errorf("Snapshot(%q) = %s; want %s", model, got, want)
 		}
 	}
-	f("any", "w0 w1 w2") // nobody was heard yet
+	f("any", "w0 w1 w2") // no worker has had a health check
 	p.say(0, "base", "lora")
 	p.say(1, "base")
 	f("lora", "w0 w2")
@@ -107,7 +107,7 @@ func TestRow(t *testing.T) {
 	}
 }
 
-// TestRowOfTheConfiguration: labels are bits of the pool's names, which have another epoch when they are others.
+// TestRowOfTheConfiguration: labels are bits of the pool's names, whose epoch changes with them.
 func TestRowOfTheConfiguration(t *testing.T) {
 	s := specs(3)
 	s[0].Labels = map[string]string{"tier": "batch", "pool": "a"}
@@ -186,8 +186,8 @@ func TestSnapshotDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// TestDrainingWorkerKeepsItsSessions: a request of a session that it has goes there still, within the limit; no other
-// does.
+// TestDrainingWorkerKeepsItsSessions: a draining worker still gets the requests of its sessions, within the limit, and
+// no other.
 func TestDrainingWorkerKeepsItsSessions(t *testing.T) {
 	p := New(Config{Workers: specs(2), MaxInFlight: 2}, start)
 	for _, w := range p.fleet.workers {
@@ -208,7 +208,7 @@ func TestDrainingWorkerKeepsItsSessions(t *testing.T) {
 	f("one of its session when it is down", Dispatch{Bound: true}, false)
 }
 
-// TestWhoIsTaken is the decision as a table: four workers, each in a state of its own, and one request.
+// TestWhoIsTaken tests the decision as a table: four workers, each in a state of its own, and one request.
 func TestWhoIsTaken(t *testing.T) {
 	const at = 20.0
 	fates := map[rune]func(p *Pool, i int){
@@ -239,7 +239,7 @@ func TestWhoIsTaken(t *testing.T) {
 	}
 	f("....", false, Query{}, "up: w0 w1 w2 w3")
 	f("dela", false, Query{}, "down:")
-	f("dela", true, Query{}, "panic: w0 w1 w2") // an operator's drain is obeyed
+	f("dela", true, Query{}, "panic: w0 w1 w2") // an operator's drain holds
 	f("mmmm", true, Query{}, "lacks the model:")
 	f("mmmd", false, Query{}, "down:")
 	f("mm.d", false, Query{}, "up: w2")
@@ -249,7 +249,7 @@ func TestWhoIsTaken(t *testing.T) {
 	f("...s", false, Query{}, "up: w0 w1 w2")
 	f("...s", false, Query{Again: true}, "up: w0 w1 w2 w3")
 	f("...s", false, Query{Bound: "w3"}, "up: w0 w1 w2 w3")
-	f("fffs", false, Query{}, "up: w3") // nobody else is there
+	f("fffs", false, Query{}, "up: w3") // no other worker is there
 	f("ddds", false, Query{}, "up: w3")
 	f("..a.", false, Query{Bound: "w2"}, "up: w0 w1 w2 w3")
 	f("..l.", false, Query{Bound: "w2"}, "up: w0 w1 w3")

@@ -12,23 +12,23 @@ type Spec struct {
 	ID         string            // default: the URL's host and port; the first of two workers with one id counts
 	URL        string            // base URL, as http://10.0.0.1:8000; user:password in it is sent and never logged
 	MetricsURL string            // default: URL + /metrics
-	KVTokens   int               // size of the KV cache; 0 = as the worker's metrics say
+	KVTokens   int               // size of the KV cache; 0 = from the worker's metrics
 	CPUTokens  int               // KV that its CPU memory keeps, beside the GPU's; 0 = none
 	Weight     float64           // default 1
-	Cost       float64           // of using it, beside the others; default 1
+	Cost       float64           // of using it, relative to the others; default 1
 	Labels     map[string]string // as the operator gave them
 
-	// DataParallel is how many data-parallel ranks stand behind URL; 0 = as many as the worker says. Each of several is a
-	// Worker of its own, with the spec's KVTokens, Weight, Cost and Labels.
+	// DataParallel is the number of data-parallel ranks behind URL; 0 = as many as the worker reports. Each of several is
+	// a Worker of its own, with the spec's KVTokens, Weight, Cost and Labels.
 	DataParallel int
 
-	// Drain drains the worker from its beginning. A change of it drains the worker or puts it back, as Pool.Drain does;
-	// an update that changes nothing of it leaves what Pool.Drain did.
+	// Drain drains the worker from its beginning. An update that changes Drain drains the worker or puts it back, as
+	// Pool.Drain does; any other update leaves the state that Pool.Drain set.
 	Drain bool
 }
 
-// marks are what a Spec says of its worker for strategies to read. A new one is a field of Spec and a line in marks,
-// marksOf and fill.
+// marks are the values of a Spec that strategies read in a worker's row. A new one is a field of Spec and a line in
+// marks, marksOf and fill.
 type marks struct {
 	weight float64
 	price  float64 // Spec.Cost
@@ -51,7 +51,7 @@ func (m *marks) fill(r *abi.Row) {
 	r.Labels = m.labels
 }
 
-// Union returns all of next, and what of before has another id.
+// Union returns all of next, and the specs of before whose ids next does not have.
 func Union(next, before []Spec) []Spec {
 	for _, s := range before {
 		if !slices.ContainsFunc(next, func(n Spec) bool { return n.ID == s.ID }) {

@@ -9,16 +9,16 @@ const (
 	driftTime = 200.0 // seconds in which rel drifts to 1; without it one bad sample starves a worker for ever
 	relStep   = 0.04
 	fleetStep = 0.01
-	maxSlow   = 1e3 // bounds of slowness, against a clock that jumps; a CPU worker is 100 times slower than C1 says
+	maxSlow   = 1e3 // bounds of slowness, against a clock that jumps; a CPU worker is 100 times slower than by C1
 )
 
-// FleetSpeed is what was learnt of the whole fleet's speed, as another process can start with it.
+// FleetSpeed is the learnt speed of the whole fleet, in a form from which another process can start.
 type FleetSpeed struct {
 	Seconds float64 // of prefill a token
 	Samples int
 }
 
-// Speed is what was learnt of one worker's speed beside the fleet's, as another process can start with it.
+// Speed is the learnt speed of one worker relative to the fleet's, in a form from which another process can start.
 type Speed struct {
 	Rel      float64 // times the fleet's seconds
 	Evidence float64 // samples, those of long ago counted less
@@ -30,15 +30,15 @@ type fleetSpeed struct {
 	samples  int
 }
 
-// speed is how slow one worker is beside the fleet. Its slowness m is fleetSpeed.slowness times rel.
+// speed records how slow one worker is relative to the fleet. Its slowness m is fleetSpeed.slowness times rel.
 type speed struct {
 	rel      float64
 	evidence float64 // samples of rel, those of long ago counted less
 	pace     pace
 }
 
-// learn takes one sample of slowness, seen on the worker of s. Both values are running medians, moved by the sample's
-// side alone, so that a sample that is off by a factor of 100 does no more harm than one that is off by 1 %.
+// learn takes one sample of slowness from the worker of s. Both values are running medians, which only the sample's
+// side moves. So a sample that is off by a factor of 100 does no more harm than one that is off by 1 %.
 func (f *fleetSpeed) learn(s *speed, x float64) {
 	m := f.slowness * s.rel
 	step := max(fleetStep, .5/(1+float64(f.samples)/3))
@@ -60,7 +60,7 @@ func side(x, value float64) float64 {
 
 func bound(v float64) float64 { return min(maxSlow, max(1/maxSlow, v)) }
 
-// drift lets what was learnt fade. keep is e^(-dt/driftTime).
+// drift fades what was learnt. keep is e^(-dt/driftTime).
 func (s *speed) drift(keep float64) {
 	s.evidence *= keep
 	if s.rel != 1 {
@@ -68,29 +68,29 @@ func (s *speed) drift(keep float64) {
 	}
 }
 
-// What a worker's own metrics say of its speed. Streams show when their prefill ended, answers in one piece do not: a
-// fleet that streams nothing would never learn that one of its workers is slow. Taken as samples of speed whole answers
-// do harm (the length of an answer is in them), so the worker's word is taken in their place, over each interval
-// between two scrapes: seconds of prefill by tokens computed in it, of all its traffic, whoever sent it.
+// pace is the speed of a worker by its own metrics. Streams show when their prefill ended, answers in one piece do not:
+// without pace a fleet that streams nothing would never learn that one of its workers is slow. Whole answers as samples
+// of speed do harm (their length is in them). So the pool takes the worker's own figures in their place, over each
+// interval between two scrapes: seconds of prefill by tokens computed, of all its traffic from every sender.
 //
-// Under load the prefills of one engine step are counted side by side, so the figure is no speed. But it is so for all,
-// so workers are compared with each other alone: compare moves rel, never fleetSpeed.
+// Under load vLLM counts the prefills of one engine step side by side, so the figure is no speed. But that holds for
+// all workers. So they are only compared with each other: compare moves rel, never fleetSpeed.
 type pace struct {
-	value float64 // prefill seconds per estimated second; 0 = never said
+	value float64 // prefill seconds per estimated second; 0 = never reported
 	at    float64 // when it was read
 }
 
 const (
-	firstWord = 2.0 // log of the factor by which a worker's first pace moves rel at most: 7.4; the k-th by 1/k of that
-	fewPaces  = 2   // workers that must have a pace, to be compared
+	firstWord = 2.0 // log of the factor, 7.4, by which a first pace moves rel at most; the k-th moves it by 1/k of that
+	fewPaces  = 2   // workers that must have a pace for a comparison
 )
 
-// compare moves s.rel towards what its pace is beside the others', by its evidence so far and n requests more. all
+// compare moves s.rel towards the ratio of its pace to the others', by its evidence so far and n requests more. all
 // holds s.
 //
-// The measure is the pace of a worker whose rel is 1, as the median of those that were read of late makes it: the lower
-// one, for of two workers the faster does most of the work. The median rel stays what it was, so that the level is left
-// to the streams: the lower of noisy figures would let all rels creep up.
+// The measure is the pace of a worker whose rel is 1, as the median of the recently read paces gives it. Of two it
+// takes the lower one, since the faster of two workers does most of the work. The median rel stays as it was, so that
+// only streams move the level: the lower of noisy figures would let all rels creep up.
 func (s *speed) compare(all []*speed, n float64) {
 	recent := slices.DeleteFunc(all, func(o *speed) bool { return o.pace.value <= 0 || s.pace.at-o.pace.at > driftTime })
 	if len(recent) < fewPaces {
@@ -106,7 +106,7 @@ func (s *speed) compare(all []*speed, n float64) {
 	}
 }
 
-// scale is the pace that the worker's would be were its rel 1.
+// scale returns the pace that the worker would have with a rel of 1.
 func (s *speed) scale() float64 { return s.pace.value / s.rel }
 
 func (s *speed) relative() float64 { return s.rel }

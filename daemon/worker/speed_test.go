@@ -19,7 +19,7 @@ func TestEstimateWorkedValues(t *testing.T) {
 	f(65536, 0, 2*65536/15000.)
 }
 
-// TestWait holds W's formula, step by step on one worker of slowness 1.
+// TestWait checks W's formula, step by step on one worker of slowness 1.
 func TestWait(t *testing.T) {
 	p := upPool(t, 1)
 	w := p.fleet.workers[0]
@@ -87,7 +87,7 @@ func TestWhole(t *testing.T) {
 	near(t, "its group's est", w.queue.group.est, 10, 1e-9)
 }
 
-// TestSample holds which groups of first bytes are samples, and their value.
+// TestSample checks which groups of first bytes are samples, and their value.
 func TestSample(t *testing.T) {
 	type req struct {
 		at, est        float64
@@ -167,8 +167,8 @@ func TestLearnSpeed(t *testing.T) {
 	f(30)
 }
 
-// TestBadSamplesDoNotStarve: a worker that had a bad minute and gets nothing since is as good as the others after a
-// while.
+// TestBadSamplesDoNotStarve: a worker that had a bad minute and gets no request after it is as good as the others after
+// a while.
 func TestBadSamplesDoNotStarve(t *testing.T) {
 	p := upPool(t, 2)
 	w := p.fleet.workers[0]
@@ -195,7 +195,7 @@ func TestOneSampleCounts(t *testing.T) {
 	near(t, "fleet", p.fleet.speed.slowness, math.Exp(.01), 1e-9)
 }
 
-// TestRates: lambda and rho of a steady load, and their fading.
+// TestRates: lambda and rho of a steady load, and their decay.
 func TestRates(t *testing.T) {
 	p := upPool(t, 2)
 	now := 0.0

@@ -1,21 +1,21 @@
 package worker
 
-// Standing is why a request does or does not go to a worker, or to a fleet. It is the word for it in Snapshot, in Stats
-// and in every explanation.
+// Standing states why a request does or does not go to a worker, or to a fleet. Snapshot, Stats and every explanation
+// use the same words.
 type Standing uint8
 
-// The values of Standing. A fleet's is that of the worker that comes nearest to taking the request.
+// The values of Standing. A fleet has that of the worker that comes nearest to taking the request.
 const (
 	Ready    Standing = iota // takes the request
 	Gone                     // there is no worker of that id
 	Starting                 // it has had no health check yet
 	Down                     // it is down. Of a fleet: no worker that may have the model takes requests
 	Ejected                  // it is up, but has failed so often that it is left alone for a while
-	Draining                 // it was asked to drain, or its answers say that it is going
+	Draining                 // Drain was called for it, or its answers show that it shuts down
 	Lacking                  // it does not list the model. Of a fleet: nor does any other, and all models are known
 	Full                     // it has MaxInFlight requests
-	Held                     // it came back a short while ago, and it is not its turn
-	Panicked                 // it is not up and is offered all the same, as nobody is: Config.Panic
+	Held                     // it came back a short while ago, and it does not have its turn
+	Panicked                 // it is not up, and is offered because no worker is: Config.Panic
 )
 
 // String returns the word for people and their scripts.
@@ -26,7 +26,7 @@ func (s Standing) String() string {
 	}[s]
 }
 
-// nearness orders the standings of a fleet's workers: the fleet's is the greatest. A worker that is up but takes no
+// nearness orders the standings of a fleet's workers: the fleet has the greatest. A worker that is up but takes no
 // requests counts as down.
 var nearness = [...]uint8{
 	Gone: 0, Lacking: 0, Down: 1, Ejected: 1, Draining: 1, Starting: 2, Full: 3, Held: 4, Panicked: 5, Ready: 6,

@@ -2,7 +2,7 @@ package worker
 
 import "testing"
 
-// TestNearer: a fleet is what its worker nearest to Ready is, in whatever order they are asked.
+// TestNearer: a fleet has the standing of its worker nearest to Ready, in any order of the workers.
 func TestNearer(t *testing.T) {
 	f := func(want Standing, workers ...Standing) {
 		t.Helper()
@@ -71,12 +71,12 @@ func TestStandingOfOne(t *testing.T) {
 	want(Ready, Full)
 	k.End(p.after(at), Outcome{})
 	p.Drain("w0", true, p.after(at))
-	want(Draining, Ready) // its sessions run on
+	want(Draining, Ready) // its sessions go on
 	p.Drain("w0", false, p.after(at))
 	p.fail(0, 5, at, Failed)
 	want(Ejected, Ejected)
 	at = 3.5
-	want(Ejected, Ready) // a trial may go there, and it is not up for people before
+	want(Ejected, Ready) // a trial may go there, and for people it is not up before
 	p.fail(0, 1, at, Leaving)
 	want(Draining, Draining)
 	p.kill(0, at)

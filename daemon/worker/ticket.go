@@ -2,14 +2,14 @@ package worker
 
 import "time"
 
-// Dispatch says what is sent to a worker.
+// Dispatch describes a request that is sent to a worker.
 type Dispatch struct {
 	PromptTokens int
-	CachedTokens int     // of them, believed in the worker's cache
+	CachedTokens int     // of these, how many the index expects in the worker's cache
 	Est          float64 // P/m: seconds of prefill on a worker of slowness 1; 0 = Estimate(PromptTokens, CachedTokens)
-	Whole        bool    // the answer comes in one piece: its first byte does not say when prefill ended
-	Bound        bool    // the worker has the request's session: it may be draining
-	Holder       Holder  // is called if the worker went down with the request; nil = waits on
+	Whole        bool    // the answer comes in one piece: its first byte does not show when prefill ended
+	Bound        bool    // the worker has the request's session, and may take it while it drains
+	Holder       Holder  // called if the worker went down with the request; nil = the request waits on
 }
 
 // Ticket is one request sent to a worker, until it ends. Its methods may be called in any order, from any goroutine,
@@ -20,10 +20,10 @@ type Ticket struct {
 	request request
 }
 
-// TryBegin counts a request that is about to be sent to w, if w still takes requests. It may not: another request got
-// its last free place or became its trial, or it went down since the snapshot. Then the caller goes on to its next
-// choice. If none is left, the Standing of a new Snapshot says what to answer. A worker that was removed since the
-// snapshot still accepts, but not a rank that its worker has no more. Every ticket must be ended.
+// TryBegin counts a request that is about to be sent to w, if w still takes requests. Since the snapshot another
+// request may have got w's last free place or become its trial, or w may have gone down. Then the caller goes on to its
+// next choice. If none is left, the Standing of a new Snapshot gives the answer. A worker that was removed since the
+// snapshot still accepts, but a removed rank of a worker that stays does not. Every ticket must be ended.
 func (p *Pool) TryBegin(w *Worker, d Dispatch, now time.Time) (*Ticket, bool) {
 	t := new(Ticket)
 	if !p.Begin(t, w, d, now) {
@@ -32,7 +32,7 @@ func (p *Pool) TryBegin(w *Worker, d Dispatch, now time.Time) (*Ticket, bool) {
 	return t, true
 }
 
-// Begin is TryBegin with the caller's memory for the ticket: it must not be moved, nor used for a second one.
+// Begin is TryBegin with the caller's memory for the ticket. It must not be moved, nor used for a second ticket.
 func (p *Pool) Begin(t *Ticket, w *Worker, d Dispatch, now time.Time) bool {
 	t.fill(p, w, d, now)
 	p.mu.Lock()
@@ -59,7 +59,7 @@ func (p *Pool) admits(w *Worker, bound bool, now float64) bool {
 	switch {
 	case w.full(p.fleet.conf.MaxInFlight):
 		return false
-	case w.place != configured: // removed; a rank that is gone is none to send to
+	case w.place != configured: // removed; a removed rank of a worker that stays cannot be reached
 		return w.endpoint.place != configured
 	case w.offered:
 		return true
@@ -69,10 +69,10 @@ func (p *Pool) admits(w *Worker, bound bool, now float64) bool {
 	return w.takes(now)
 }
 
-// BeginForeign counts a request that another router sent at the time to the worker with that Key. It returns nil if
-// there is no such worker, or if it is down: what was sent there then has failed. Every Foreign must be ended.
-// Of d, Bound and Holder are not heeded. seen is false for a request of which the pool learns long after it was sent:
-// then it counts in flight, but not as work offered now.
+// BeginForeign counts a request that another router sent at that time to the worker with that Key. It returns nil if
+// there is no such worker, or if it is down: a request sent there then has failed. Every Foreign must be ended.
+// BeginForeign ignores Bound and Holder of d. seen is false for a request that the pool learns of long after it was
+// sent: it counts in flight, but not as work offered now.
 func (p *Pool) BeginForeign(key uint64, d Dispatch, seen bool, at time.Time) *Foreign {
 	f := &Foreign{pool: p}
 	p.mu.Lock()
@@ -85,8 +85,8 @@ func (p *Pool) BeginForeign(key uint64, d Dispatch, seen bool, at time.Time) *Fo
 	return f
 }
 
-// upFor makes r a request of another router to the worker with that Key, and returns the worker; nil if it is not there
-// or down. The caller holds p.mu.
+// upFor makes r a request of another router to the worker with that Key, and returns the worker; nil if there is none
+// or it is down. The caller holds p.mu.
 func (p *Pool) upFor(key uint64, r *request, d *Dispatch, at time.Time) *Worker {
 	w := p.fleet.keyed[key]
 	if w == nil || w.health.state == down {
@@ -99,8 +99,8 @@ func (p *Pool) upFor(key uint64, r *request, d *Dispatch, at time.Time) *Worker 
 	return w
 }
 
-// PassForeign counts a request that another router sent at the time, and that has ended: it leaves what BeginForeign,
-// FirstByte and End leave. A zero first means that no first byte came.
+// PassForeign counts a request that another router sent at that time, and that has ended. It has the effect of
+// BeginForeign, FirstByte and End together. A zero first means that no first byte came.
 func (p *Pool) PassForeign(key uint64, d Dispatch, at, first time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -124,8 +124,7 @@ func (p *Pool) ByKey(key uint64) (w *Worker, isDown bool) {
 	return w, w != nil && w.health.state == down
 }
 
-// Process returns the start time of the process behind a worker, in seconds since 1970 as its metrics say; 0 = not
-// known.
+// Process returns the start time of a worker's process by its metrics, in seconds since 1970; 0 = not known.
 func (p *Pool) Process(key uint64) float64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -135,9 +134,9 @@ func (p *Pool) Process(key uint64) float64 {
 	return 0
 }
 
-// ExpectProcess sets the start time of the process that was last seen behind a worker, before this router started. If
-// the worker's first page of metrics shows another, the worker has restarted meanwhile: OnRestart is called. It does
-// nothing after the first page.
+// ExpectProcess sets the start time that a worker's process had before this router started. If the worker's first page
+// of metrics shows another, the worker has restarted meanwhile, and OnRestart is called. ExpectProcess does nothing
+// after the first page.
 func (p *Pool) ExpectProcess(key uint64, began float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -146,7 +145,7 @@ func (p *Pool) ExpectProcess(key uint64, began float64) {
 	}
 }
 
-// Learnt returns what was learnt of a worker's speed; 0 for a worker that the pool does not have.
+// Learnt returns the learnt speed of a worker; 0 for a worker that the pool does not have.
 func (p *Pool) Learnt(key uint64) (of Speed, fleet FleetSpeed) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -159,7 +158,8 @@ func (p *Pool) Learnt(key uint64) (of Speed, fleet FleetSpeed) {
 }
 
 // RelearnFleet starts with the fleet's speed that an earlier process has learnt. It does nothing after the first
-// sample. It weighs as so many samples as show it, but 50 at most: if it is wrong now, it is soon corrected.
+// sample. The speed weighs as many samples as it rests on, but 50 at most: if it is wrong now, new samples correct it
+// soon.
 func (p *Pool) RelearnFleet(s FleetSpeed) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -178,14 +178,14 @@ func (p *Pool) Relearn(key uint64, s Speed) {
 	}
 }
 
-// Est is the seconds of prefill that the request was taken for, on a worker of slowness 1.
+// Est returns the estimated seconds of prefill of the request, on a worker of slowness 1.
 func (t *Ticket) Est() float64 { return t.request.est }
 
-// Worker is where the request was sent.
+// Worker returns the worker to which the request was sent.
 func (t *Ticket) Worker() *Worker { return t.worker }
 
-// FirstByte notes the first byte of an answer that the model made. For an error call End alone: its time says nothing
-// of prefill.
+// FirstByte records the first byte of an answer that the model made. For an error call End alone: its time is no
+// measure of prefill.
 func (t *Ticket) FirstByte(now time.Time) {
 	p, w, r := t.pool, t.worker, &t.request
 	at := p.fleet.sec(now)
@@ -203,14 +203,14 @@ func (t *Ticket) FirstByte(now time.Time) {
 	}
 }
 
-// Flow notes that bytes of the answer came. It costs two atomic stores: call it for each chunk.
+// Flow records that bytes of the answer came. It costs two atomic stores: call it for each chunk.
 func (t *Ticket) Flow(now time.Time) {
 	at := int64(now.Sub(t.pool.fleet.began)) // not the time of day, which may jump
 	t.request.flow.Store(at)
 	t.worker.flow.Store(at)
 }
 
-// Silent reports whether the holder has not been called and never will be. Only who has called End may ask.
+// Silent reports whether the holder has not been called and never will be. Call it only after End.
 func (t *Ticket) Silent() bool { return t.request.ended && !t.request.called }
 
 // End counts the request down. Only the first call does anything.

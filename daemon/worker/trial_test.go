@@ -2,7 +2,7 @@ package worker
 
 import "testing"
 
-// TestBreakerAlone follows a breaker without its worker: what each end of a request does to it.
+// TestBreakerAlone drives a breaker without its worker: the effect of each end of a request.
 func TestBreakerAlone(t *testing.T) {
 	var b breaker
 	want := func(at float64, state BreakerState, lets bool) {
@@ -38,7 +38,7 @@ func TestBreakerAlone(t *testing.T) {
 	want(13, Closed, true)
 	b.good(false)
 	b.eject("503", 20, 2)
-	want(27.9, Open, false) // in its slow start nothing is forgiven
+	want(27.9, Open, false) // a good answer in the slow start does not shorten it
 	b.shut()
 	b.good(true)
 	b.eject("503", 30, 2)

@@ -7,25 +7,25 @@ import (
 	"time"
 )
 
-// Worker is one vLLM engine of a pool: an instance, or one of the data-parallel ranks behind its port. The same value
-// stands for it from the day it is configured or found until it is removed.
+// Worker is one vLLM engine of a pool: an instance, or one of the data-parallel ranks behind its port. The pool uses
+// the same value from the moment the worker is configured or found until it is removed.
 type Worker struct {
 	identity
 	*endpoint
 	cpu   atomic.Int64 // tokens of KV that its CPU memory keeps
-	block atomic.Int32 // tokens of a block of its KV cache, as it last said; 0 = never
+	block atomic.Int32 // tokens of a block of its KV cache by its newest metrics; 0 = none yet
 
-	// All below is guarded by the pool's lock. What a row needs stands together.
+	// The pool's lock guards all below. The fields of a row stand together.
 	marks
 	place     place
-	draining  bool // asked to by Drain
-	offered   bool // in panic mode: TryBegin accepts requests to it though it is not up
+	draining  bool // Drain was called for it
+	offered   bool // in panic mode: TryBegin accepts requests to it although it is not up
 	slowStart slowStart
 	queue     queue
 	flight    flight
 	theirs    theirs
 	sent      uint64
-	missed    uint64 // added to sent in rows: what each of the others got while it was away
+	missed    uint64 // added to sent in rows: the mean of the others' requests while it was away
 	share     share
 	speed     speed
 	ttft      mean
@@ -36,10 +36,10 @@ type Worker struct {
 	ended    ended
 	totals   totals
 	shownAs  Standing  // its condition
-	since    time.Time // when it became that
+	since    time.Time // when shownAs last changed
 }
 
-// place is where a worker stands in the pool.
+// place states whether a worker is part of the pool.
 type place uint8
 
 const (
@@ -50,47 +50,47 @@ const (
 
 // capacity is the size of a KV cache in tokens.
 type capacity struct {
-	configured int // 0 = by metrics
+	configured int // 0 = from metrics
 	inForce    int // 0 = unknown
 }
 
-// ended sums up the requests that ended since a scrape last counted any.
+// ended sums up the requests that ended since the last scrape that counted any.
 type ended struct {
 	est float64
-	new int // tokens not believed cached
+	new int // tokens that were not expected in the cache
 }
 
-// Slot is the worker's number in its pool, the same for as long as it is configured. A slot is given to another worker
+// Slot returns the worker's number in its pool, the same for as long as it is configured. Another worker gets the slot
 // only after this one was removed and its last request ended.
 func (w *Worker) Slot() uint32 { return w.slot }
 
-// ID is the worker's name: the configured id, and for a data-parallel rank of several that, a # and the rank, as in
-// gpu-1#2.
+// ID returns the worker's name: the configured id, and for a data-parallel rank of several the id, a # and the rank, as
+// in gpu-1#2.
 func (w *Worker) ID() string { return w.id }
 
-// Endpoint is the id by which the worker's address is configured. It is ID, but for a data-parallel rank of several.
+// Endpoint returns the configured id of the worker's address. It differs from ID for a data-parallel rank of several.
 func (w *Worker) Endpoint() string { return w.name }
 
-// Rank is the worker's data-parallel rank of those behind its address, from 0; 0 also of the only one.
+// Rank returns the worker's data-parallel rank behind its address, from 0; 0 also for a single rank.
 func (w *Worker) Rank() uint32 { return w.rank }
 
-// RankHeader is the value of the header X-data-parallel-rank that makes the engine behind the worker's address which
-// the worker stands for take a request; "" if there is no other.
+// RankHeader returns the value of the header X-data-parallel-rank that selects the worker's engine behind its address;
+// "" if there is no other.
 func (w *Worker) RankHeader() string { return w.header }
 
-// BlockTokens is how many tokens a block of the worker's KV cache holds, by its metrics; 0 = not known.
+// BlockTokens returns how many tokens a block of the worker's KV cache holds, by its metrics; 0 = not known.
 func (w *Worker) BlockTokens() int { return int(w.block.Load()) }
 
-// CPUTokens is how many tokens of KV the worker's CPU memory keeps, as configured; 0 = none.
+// CPUTokens returns how many tokens of KV the worker's CPU memory keeps, as configured; 0 = none.
 func (w *Worker) CPUTokens() int { return int(w.cpu.Load()) }
 
-// Key is a hash of the id, the same over restarts and routers.
+// Key returns a hash of the id, the same over restarts and routers.
 func (w *Worker) Key() uint64 { return w.key }
 
-// URL is the base URL to send requests to. It may hold credentials: never log it.
+// URL returns the base URL to send requests to. It may hold credentials: never log it.
 func (w *Worker) URL() string { return w.url }
 
-// otherRank reports whether another worker is that rank behind w's address.
+// otherRank reports whether that rank exists behind w's address and is another worker.
 func (w *Worker) otherRank(rank int) bool { return int(w.rank) != rank && rank < len(w.ranks) }
 
 // newRank makes the worker for rank r of n.
@@ -98,7 +98,7 @@ func (e *endpoint) newRank(r, n int) *Worker {
 	return &Worker{identity: e.rankOf(r, n), endpoint: e, speed: speed{rel: 1}, draining: e.drained, shownAs: Starting}
 }
 
-// adopt sets what may change while a worker stays, and reports whether its capacity did.
+// adopt applies the parts of a spec that may change while a worker stays, and reports whether the capacity changed.
 func (w *Worker) adopt(s *Spec, labels *labelSet) bool {
 	w.marks = marksOf(s, labels)
 	w.capacity.configured = s.KVTokens
@@ -106,15 +106,15 @@ func (w *Worker) adopt(s *Spec, labels *labelSet) bool {
 	return w.resize()
 }
 
-// resize brings the capacity in force up to date, as configured or else as the worker says, and reports a change.
+// resize sets the capacity in force from the configuration, or else from the metrics, and reports a change.
 func (w *Worker) resize() bool {
 	was := w.capacity.inForce
 	w.capacity.inForce = cmp.Or(w.capacity.configured, w.readings.Capacity, was)
 	return w.capacity.inForce != was
 }
 
-// forget drops what is known of the worker's engine: it is dead or a new one. Requests that are still counted in flight
-// end by their tickets.
+// forget drops the state of the worker's engine: it is dead or a new one. Requests that are still counted in flight end
+// by their tickets.
 func (w *Worker) forget() {
 	w.queue.clear()
 	w.share = share{}
@@ -125,9 +125,9 @@ func (w *Worker) forget() {
 	w.readings = readings{}
 }
 
-// condition returns a worker's state for pages and logs: Starting, Ready, Down, Ejected or Draining, and why it is one
-// of the last two. A worker whose breaker lets a trial through is still Ejected or Draining. One that was asked to
-// drain says so also while it is Down or Starting: who drained it, and then stopped it, looks for that.
+// condition returns a worker's state for pages and logs: Starting, Ready, Down, Ejected or Draining, and the reason for
+// the last two. A worker whose breaker lets a trial through is still Ejected or Draining. The reason also names a drain
+// while the worker is Down or Starting: an operator who drained a worker, and then stopped it, looks for that.
 func (w *Worker) condition() (s Standing, why string) {
 	if w.draining {
 		why = askedToDrain
@@ -147,13 +147,13 @@ func (w *Worker) condition() (s Standing, why string) {
 
 const askedToDrain = "asked to drain"
 
-// takes reports whether w may get requests, however many it has.
+// takes reports whether w may get requests, regardless of its limit.
 func (w *Worker) takes(now float64) bool { return !w.draining && w.keeps(now) }
 
-// keeps reports whether w may at least serve the sessions that it has. A drain does not end those.
+// keeps reports whether w may at least serve the sessions that are bound to it. A drain does not end those.
 func (w *Worker) keeps(now float64) bool { return w.isUp() && w.breaker.lets(now) }
 
-// standing is what w can do for a request of the model that is bound to it.
+// standing returns what w can do for a request of the model that is bound to it.
 func (w *Worker) standing(model string, limit int, now float64) Standing {
 	switch s, _ := w.condition(); {
 	case !w.isUp():
@@ -168,7 +168,7 @@ func (w *Worker) standing(model string, limit int, now float64) Standing {
 	return Ready
 }
 
-// read records what a page of metrics says of the worker's engine. It returns on how many requests the page measured a
+// read records a page of metrics of the worker's engine. It returns the number of requests on which the page measured a
 // pace, 0 if it measured none. See pace.
 func (w *Worker) read(m Metrics, c1, now float64) (requests float64) {
 	was := w.readings
@@ -192,7 +192,7 @@ func (w *Worker) read(m Metrics, c1, now float64) (requests float64) {
 		perToken = w.ended.est / float64(w.ended.new)
 	}
 	w.ended = ended{}
-	// Below minSample a step's fixed cost is measured. A process' first request often waits for a compiler.
+	// Below minSample a step's fixed cost is measured. A process's first request often waits for a compiler.
 	if seconds <= 0 || tokens < minSample*requests || was.Prefills == 0 {
 		return 0
 	}
