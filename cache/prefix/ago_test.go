@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// What is learnt late, and in any order, leaves what it would have left in time: of each worker the blocks touched last,
-// as many as it has room for. Two indexes get the same touches in two orders, and are held to that by brute force.
+// Touches that are reported late, and in any order, leave the state of their own order: of each worker the blocks
+// touched last, as many as it has room for. Two indexes get the same touches in two orders, and are compared by brute
+// force.
 func TestLateTouchesLeaveTheSame(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -20,7 +21,7 @@ func TestLateTouchesLeaveTheSame(t *testing.T) {
 		for k := range two {
 			x := New(Config{Workers: 3, Capacity: capacity, Now: func() int64 { return now }})
 			order := r.Perm(len(all))
-			if k == 0 { // a little out of order, as routers hear each other
+			if k == 0 { // a little out of order, like the messages of other routers
 				slices.Sort(order)
 				for range 5 {
 					if i := r.IntN(len(order)); i > 0 {
@@ -62,11 +63,11 @@ type aTouch struct {
 	at    int64
 }
 
-// someTouches are chains that share beginnings, each touched at its own time.
+// someTouches returns chains that share beginnings, each touched at its own time.
 func someTouches(r *rand.Rand) (all []aTouch, chains [][]uint64) {
 	for i := range 5 + r.IntN(60) {
 		var chain []uint64
-		if len(chains) > 0 && r.IntN(3) > 0 { // goes on from another, or is a part of it
+		if len(chains) > 0 && r.IntN(3) > 0 { // continues another, or is a part of it
 			of := chains[r.IntN(len(chains))]
 			chain = slices.Clone(of[:r.IntN(len(of)+1)])
 		}
@@ -82,7 +83,7 @@ func someTouches(r *rand.Rand) (all []aTouch, chains [][]uint64) {
 	return all, chains
 }
 
-// newestOf is the blocks that a worker holds.
+// newestOf returns the blocks that a worker holds.
 func newestOf(all []aTouch, slot uint32, capacity int) map[uint64]bool {
 	newest, depth := map[uint64]int64{}, map[uint64]int{}
 	for _, a := range all {

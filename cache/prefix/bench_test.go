@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// crowdOf is a chat-like population: conversations that share a few system prompts and grow turn by turn on one worker,
+// crowdOf is a population of chats: conversations that share a few system prompts and grow turn by turn on one worker,
 // near a length of size blocks of 16 tokens.
 type crowdOf struct {
 	r      *rand.Rand
@@ -134,7 +134,7 @@ func BenchmarkInsertCold(b *testing.B) {
 	}
 }
 
-// BenchmarkInsert is BenchmarkInsertCold where the conversations that go on are those that are held.
+// BenchmarkInsert is BenchmarkInsertCold with conversations that are still held.
 func BenchmarkInsert(b *testing.B) {
 	for _, s := range sizes {
 		b.Run(s.name, func(b *testing.B) {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// check proves all that forest promises, and that every counter is right.
+// check verifies the invariants of forest, and every counter.
 func (x *Index) check() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -116,7 +116,7 @@ func (x *Index) checkWorker(slot, blocks, recs int) error {
 	return nil
 }
 
-// drop forgets a namespace by its name, as a new one does that finds too many.
+// drop drops a namespace by its name, as a new namespace does when there are too many.
 func (x *Index) drop(name string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -1,7 +1,7 @@
 package prefix
 
-// readRecords and readBlocks bound how much a cursor reads under one lock: 64 KB to copy, and as many nodes to look at
-// as fetch some ten microseconds of memory. One chain may be longer.
+// readRecords and readBlocks bound how much a cursor reads under one lock: 64 KB to copy, and as many nodes as memory
+// delivers in some ten microseconds. One chain may be longer.
 const (
 	readRecords = 128
 	readBlocks  = 8 << 10
@@ -11,22 +11,22 @@ const (
 // change.
 type cursor struct {
 	slot  uint32
-	until int64 // stamp; records that were touched then or before are not read
+	until int64 // stamp; the cursor skips records that were touched then or before
 	at    uint32
-	last  rec // what at was when it was read; its node is nil before the first read
+	last  rec // the record at at when it was read; its node is nil before the first read
 
-	found  []held // of the last read
+	found  []held // by the last read
 	blocks []uint64
 }
 
-// held is a chain that the worker holds: part of the cursor's blocks.
+// held is a chain that the worker holds; its hashes are a part of the cursor's blocks.
 type held struct {
 	space    uint64
 	from, to int
 	stamp    int64
 }
 
-// read reads the next records into found. It reports whether there may be more. The lock is held.
+// read reads the next records into found. It reports whether there may be more. The caller holds the lock.
 func (c *cursor) read(f *forest) bool {
 	c.found, c.blocks = c.found[:0], c.blocks[:0]
 	w := &f.workers[c.slot]
@@ -46,8 +46,8 @@ func (c *cursor) read(f *forest) bool {
 	return false
 }
 
-// next returns the record that follows the last one read. If that was touched or dropped meanwhile, it is the first
-// that is older.
+// next returns the record that follows the last one read. If that one was touched or dropped meanwhile, next returns
+// the newest record that is older than it.
 func (c *cursor) next(w *worker) uint32 {
 	if c.last.node == nil {
 		return w.recs[0].older
@@ -69,7 +69,7 @@ func (w *worker) withChild(r uint32) bool {
 	return older != 0 && w.recs[older].stamp == w.recs[r].stamp && w.recs[older].node.parent == w.recs[r].node
 }
 
-// take adds the chain that ends with what the worker holds of r's node.
+// take adds the chain up to the last block that the worker holds of r's node.
 func (c *cursor) take(w *worker, r uint32) {
 	n := w.recs[r].node
 	size := n.held.length(c.slot)

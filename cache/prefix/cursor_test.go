@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// copyOf makes an index of what Each finds in another.
+// copyOf makes an index of the chains that Each returns.
 func copyOf(x *Index, capacity int) *Index {
 	now := x.now()
 	y := New(Config{Workers: len(x.workers), Capacity: capacity, Now: func() int64 { return now }})
@@ -21,7 +21,7 @@ func copyOf(x *Index, capacity int) *Index {
 	return y
 }
 
-// What Each finds makes another index that holds the same and evicts in the same order.
+// An index made of what Each returns holds the same chains and evicts in the same order.
 func TestEachFindsAll(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 2))
@@ -53,7 +53,7 @@ func TestEachFindsAll(t *testing.T) {
 	}
 }
 
-// Each reads a large index in many parts, ends when it is told to, and passes over what has no number.
+// Each reads a large index in many parts, ends when f returns false, and skips namespaces without a number.
 func TestEachInParts(t *testing.T) {
 	x := New(Config{Workers: 2, Capacity: 1 << 20})
 	for i := range uint64(5000) {
@@ -80,7 +80,7 @@ func TestEachInParts(t *testing.T) {
 	x.Each(7, func(uint64, []uint64, time.Duration) bool { t.Error("there is no worker 7"); return true })
 }
 
-// Each runs beside touches, evictions and removals. What nobody touches or evicts meanwhile is found.
+// Each runs beside touches, evictions and removals. It returns every chain that is not touched or evicted meanwhile.
 func TestEachBesideChanges(t *testing.T) {
 	x := New(Config{Workers: 1, Capacity: 1 << 16})
 	for i := range uint64(2000) {
@@ -118,7 +118,7 @@ func TestEachBesideChanges(t *testing.T) {
 	changing.Wait()
 }
 
-// A cursor goes on where it was, though the record that it read last was touched or evicted meanwhile.
+// A cursor keeps its place although the record that it read last was touched or evicted meanwhile.
 func TestCursorLosesItsPlace(t *testing.T) {
 	for name, change := range map[string]func(x *Index, chain []uint64){
 		"touched": func(x *Index, chain []uint64) { x.Space(1).Touch(0, chain) },

@@ -8,8 +8,8 @@ import (
 	"github.com/armon/go-radix"
 )
 
-// maxName bounds a key of the directory: the salt is the client's, and 4096 of a megabyte each would be its memory
-// attack.
+// maxName bounds a key of the directory. Clients choose the salt: with 4096 salts of a megabyte each one could attack
+// the router's memory.
 const maxName = 256
 
 // bounded returns the directory's key for a name.
@@ -21,10 +21,10 @@ func bounded(name string) string {
 	return name[:maxName-hex.EncodedLen(len(sum))] + hex.EncodeToString(sum[:])
 }
 
-// directory leads from names to namespaces. It is not safe for concurrent use.
+// directory maps names to namespaces. It is not safe for concurrent use.
 type directory struct{ tree *radix.Tree }
 
-// get returns nil for a name that is not there.
+// get returns the namespace of a name; nil if there is none.
 func (d directory) get(key string) *Namespace {
 	v, ok := d.tree.Get(key)
 	if !ok {
@@ -33,7 +33,7 @@ func (d directory) get(key string) *Namespace {
 	return v.(*Namespace)
 }
 
-// add takes a namespace in. Its name is copied, since it may be part of a request's body.
+// add stores a namespace. It copies the name, which may be part of a request's body.
 func (d directory) add(n *Namespace) {
 	n.key = strings.Clone(n.key)
 	d.tree.Insert(n.key, n)
@@ -43,7 +43,8 @@ func (d directory) remove(n *Namespace) { d.tree.Delete(n.key) }
 
 func (d directory) len() int { return d.tree.Len() }
 
-// idlest returns the namespace longest unused. It walks all of them: an ordered list would make every lookup a writer.
+// idlest returns the namespace longest unused. It walks all namespaces: an ordered list would make every lookup a
+// writer.
 func (d directory) idlest() *Namespace {
 	var oldest *Namespace
 	d.tree.Walk(func(_ string, v any) bool {

@@ -21,8 +21,8 @@ func sound(t *testing.T, x *Index) {
 	}
 }
 
-// TestEvictsFromTheLeaf: of the oldest chain the end goes first, block by block, and what it shares with newer ones
-// stays.
+// TestEvictsFromTheLeaf: the end of the oldest chain is evicted first, block by block, and what it shares with newer
+// chains stays.
 func TestEvictsFromTheLeaf(t *testing.T) {
 	x := New(Config{Workers: 1, Capacity: 12})
 	n := x.Namespace("m")
@@ -44,13 +44,13 @@ func TestEvictsFromTheLeaf(t *testing.T) {
 	n.Touch(0, a[:5]) // younger again; a[5] is now the oldest
 	n.Touch(0, chained([]byte("zzz")))
 	f(a, 5)
-	n.Touch(0, chained([]byte("zzzz"))) // nothing of a was left behind a[5], so b goes next
+	n.Touch(0, chained([]byte("zzzz"))) // a[5] was the only block of a behind the touched ones, so b is next
 	f(a, 5)
 	f(b, 7)
 	sound(t, x)
 }
 
-// TestPartialTouchSplitsAndJoins: a touch of a part splits the run by age, and a touch of the whole makes it one again.
+// TestPartialTouchSplitsAndJoins: a touch of a part splits the run by age, and a touch of the whole joins it again.
 func TestPartialTouchSplitsAndJoins(t *testing.T) {
 	tick := int64(0)
 	x := New(Config{Workers: 2, Now: func() int64 { tick++; return tick }})
@@ -75,7 +75,7 @@ func TestPartialTouchSplitsAndJoins(t *testing.T) {
 	}
 }
 
-// TestChatIsOneNode: a conversation that grows stays one run, and what eviction cuts off a run is not pinned.
+// TestChatIsOneNode: a growing conversation stays one run, and blocks that eviction cuts off hold no memory.
 func TestChatIsOneNode(t *testing.T) {
 	x := New(Config{Workers: 2})
 	n := x.Namespace("m")
@@ -226,7 +226,7 @@ func TestScratchRoundWraps(t *testing.T) {
 	}
 }
 
-// TestHammer runs readers, writers, removals and evictions of namespaces at once; -race and check are the judges.
+// TestHammer runs readers, writers, removals and evictions of namespaces at once; -race and check verify it.
 func TestHammer(t *testing.T) {
 	x := New(Config{Workers: 8, Capacity: 200, MaxNodes: 300, MaxNamespaces: 3})
 	var wg sync.WaitGroup
@@ -271,7 +271,7 @@ func FuzzOps(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64, n uint16) { play(t, seed, int(n%2000)) })
 }
 
-// FuzzTree enters chains that are no chains at all: the answers mean nothing, but the tree stays sound and can be
+// FuzzTree enters sequences that are not chained: the answers mean nothing, but the tree stays sound and can be
 // emptied.
 func FuzzTree(f *testing.F) {
 	f.Add([]byte("\x01\x04aaaa\x02\x03aab\x01\x02aa"))
@@ -311,7 +311,7 @@ func FuzzTree(f *testing.F) {
 	})
 }
 
-// TestJoinKeepsAges: another worker's touch must not join what this worker touched at two times, though the order of
+// TestJoinKeepsAges: another worker's touch must not join what this worker touched at two times, although the order of
 // eviction would be the same.
 func TestJoinKeepsAges(t *testing.T) {
 	now := int64(0)

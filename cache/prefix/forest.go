@@ -2,27 +2,27 @@ package prefix
 
 import "sync"
 
-// forest is trees of runs and who holds what in them. It is changed under its lock. Three things are always true, and
-// check in check_test.go proves them:
+// forest holds trees of runs, and which worker holds what in them. It is changed under its lock. Three things are
+// always true, and check in check_test.go proves them:
 //
-//   - A worker that holds anything of a node holds all of the node's parents, and its records there are newer.
-//   - A run is as long as its longest holder, so a node without holders is gone.
+//   - A worker that holds any block of a node holds all blocks of the node's parents, and its records there are newer.
+//   - A run is as long as its longest holder, so a node without holders is removed.
 //   - No two children of a node start with the same hash.
 type forest struct {
 	mu       sync.RWMutex // guards all below, all trees and all holders, and Index's directory; see doc.go
 	workers  []worker
-	spare    *node // the last one evicted, or nil: memory for the next
-	nodes    int   // but roots
+	spare    *node // the last evicted node, or nil: memory for the next
+	nodes    int   // without the roots
 	maxNodes int
-	evicted  uint64 // pairs dropped because the worker's capacity was reached
+	evicted  uint64 // pairs dropped because a worker's capacity was reached
 	crowded  uint64 // pairs dropped because there were too many nodes or namespaces
 }
 
-// maxSpare bounds what a spare node keeps from the collector: 32 KB.
+// maxSpare bounds the hashes of a spare node's run that stay allocated: 32 KB.
 const maxSpare = 4096
 
-// split cuts n after c blocks, 0 < c < len(n.run), and returns the new upper part. The new node is the upper one, so
-// that the children of n, which may be thousands, stay as they are.
+// split cuts n after c blocks, 0 < c < len(n.run), and returns the new upper part. The upper part is the new node, so
+// that the children of n, which may be thousands, stay in place.
 func (f *forest) split(n *node, c int) *node {
 	up := newNode(n.parent)
 	up.set(exact(n.run[:c]))
@@ -37,7 +37,7 @@ func (f *forest) split(n *node, c int) *node {
 			continue
 		}
 		r := w.take(up, w.recs[h.rec].stamp)
-		w.link(r, h.rec) // the upper part goes after the lower
+		w.link(r, h.rec) // the upper part comes after the lower
 		up.held[i].length = uint32(c)
 		up.held[i].rec = r
 		h.length -= uint32(c)
@@ -50,8 +50,8 @@ func (f *forest) split(n *node, c int) *node {
 	return up
 }
 
-// joins reports whether up and its only child n may become one node. They may if every worker that holds some of n has
-// touched both together. If not, the order of eviction would change.
+// joins reports whether up and its only child n may become one node: every worker that holds some of n has touched both
+// together. Otherwise the order of eviction would change.
 func (f *forest) joins(up, n *node) bool {
 	if up.kids.one != n || up.parent == nil {
 		return false
@@ -85,7 +85,7 @@ func (f *forest) join(up, n *node) {
 	f.nodes--
 }
 
-// hold makes the worker a holder of the first c blocks of n. It holds no more than that now: split has seen to it.
+// hold makes the worker a holder of the first c blocks of n. It holds no more than that before: split has ensured it.
 func (f *forest) hold(n *node, slot uint32, c int, now int64) {
 	w := &f.workers[slot]
 	i, ok := n.held.find(slot)
@@ -98,7 +98,7 @@ func (f *forest) hold(n *node, slot uint32, c int, now int64) {
 	n.held.insert(i, holder{slot: slot, length: uint32(c), rec: w.add(n, now)})
 }
 
-// shorten takes up to over blocks from the end of the worker's oldest holding, and returns how many.
+// shorten removes up to over blocks from the end of the worker's oldest holding, and returns how many.
 func (f *forest) shorten(slot uint32, over int) int {
 	w := &f.workers[slot]
 	r := w.tail()
@@ -125,7 +125,7 @@ func (f *forest) shorten(slot uint32, over int) int {
 	return k
 }
 
-// trim evicts what the worker holds beyond its capacity, oldest first and each chain from its end.
+// trim evicts the blocks beyond the worker's capacity, oldest first and each chain from its end.
 func (f *forest) trim(slot uint32) {
 	w := &f.workers[slot]
 	for w.blocks > w.capacity {
@@ -133,8 +133,8 @@ func (f *forest) trim(slot uint32) {
 	}
 }
 
-// crowd drops the oldest holdings of the fleet until there are no more than maxNodes. For each it looks at every
-// worker, which takes a few microseconds. A touch adds at most three nodes.
+// crowd drops the oldest holdings of the fleet until there are at most maxNodes. For each it compares all workers,
+// which takes a few microseconds. A touch adds at most three nodes.
 func (f *forest) crowd() {
 	for f.nodes > f.maxNodes {
 		oldest, at := -1, int64(0)
@@ -152,7 +152,7 @@ func (f *forest) crowd() {
 	}
 }
 
-// prune takes every holder below n out of its worker's LRU. Its depth is that of the tree, so it keeps its own stack.
+// prune removes every holder below n from its worker's LRU. The tree may be deep, so prune keeps its own stack.
 func (f *forest) prune(root *node) {
 	stack := []*node{root}
 	for len(stack) > 0 {

@@ -10,8 +10,8 @@ import (
 )
 
 // byteTree is the second oracle: the set of chains that one worker was ever sent, in a go-radix tree of the
-// concatenated hashes, every branching point also a leaf. It cannot forget, so it is compared without a limit of
-// capacity.
+// concatenated hashes, in which every branching point is a leaf too. It cannot forget, so it is compared without a
+// limit of capacity.
 type byteTree struct{ t *radix.Tree }
 
 func key(chain []uint64) string {
@@ -35,8 +35,8 @@ func (b byteTree) touch(chain []uint64) {
 	b.t.Insert(k, nil)
 }
 
-// match: L is the deepest leaf on the way to K, M the first key that shares one whole block more. A byte more would not
-// do, since two hashes may share their first bytes.
+// match: L is the deepest leaf on the way to K, M the first key that shares one whole block more. A single byte more is
+// not enough, since two hashes may share their first bytes.
 func (b byteTree) match(chain []uint64) int {
 	k := key(chain)
 	at := 0

@@ -15,24 +15,24 @@ import (
 type Config struct {
 	// Workers is the number of worker slots, 0..Workers-1. Default 1024: 48 KB for a fleet larger than any seen.
 	Workers int
-	// Capacity is what a worker is taken to hold, in blocks, until SetCapacity says better. Default 32768: a million
-	// tokens of text in blocks of 128 bytes, twice a usual worker; half the truth hurts far more than double.
+	// Capacity is the assumed size of a worker's cache, in blocks, until SetCapacity is called. Default 32768: a million
+	// tokens of text in blocks of 128 bytes, twice a usual worker. Half the true size hurts far more than double.
 	Capacity int
-	// MaxNodes bounds the nodes of all trees together. Beyond it the oldest holdings of the fleet go. Default 1<<20,
-	// an estimated 200 MB beside the hashes; a conversation takes one or two.
+	// MaxNodes bounds the nodes of all trees together. Beyond it the oldest holdings of the fleet are dropped. Default
+	// 1<<20, an estimated 200 MB beside the hashes; a conversation takes one or two.
 	MaxNodes int
-	// MaxNamespaces bounds the directory; the namespace longest unused goes. Default 4096.
+	// MaxNamespaces bounds the directory; beyond it the namespace longest unused is dropped. Default 4096.
 	MaxNamespaces int
 	// Now reads a clock in nanoseconds. Default: monotonic time since New.
 	Now func() int64
 }
 
-// Index knows which leading blocks of which prompts each worker is believed to hold. Safe for concurrent use.
+// Index estimates which leading blocks of which prompts each worker holds. Safe for concurrent use.
 type Index struct {
 	forest
 	names    directory // guarded by forest.mu
 	maxNames int
-	capacity int // of a worker whose own is not known
+	capacity int // of a worker without SetCapacity
 	now      func() int64
 	uses     atomic.Int64 // of namespaces so far
 	scratch  sync.Pool    // *scratch of Match
@@ -64,8 +64,8 @@ func New(c Config) *Index {
 	return x
 }
 
-// Namespace returns the tree of that name ("model:adapter#salt"), making it if need be. When there are too many, the
-// one longest unused goes, with all that was known in it.
+// Namespace returns the tree of that name ("model:adapter#salt"), and makes it if there is none. If there are too many,
+// the one longest unused is dropped with all its content.
 func (x *Index) Namespace(name string) *Namespace {
 	key := bounded(name)
 	x.mu.RLock()
@@ -78,9 +78,9 @@ func (x *Index) Namespace(name string) *Namespace {
 	return n
 }
 
-// Space is Namespace for a name that is known by its hash alone.
+// Space is Namespace for a name of which only the hash is known.
 func (x *Index) Space(id uint64) *Namespace {
-	var key [8]byte // a string that is made of it for a search stays on the stack
+	var key [8]byte // a string made of it for a search stays on the stack
 	binary.BigEndian.PutUint64(key[:], id)
 	x.mu.RLock()
 	n := x.names.get(string(key[:]))
@@ -92,7 +92,7 @@ func (x *Index) Space(id uint64) *Namespace {
 	return n
 }
 
-// Clear forgets all namespaces and all that the workers held. Their capacities stay.
+// Clear drops all namespaces and all holdings of the workers. The capacities stay.
 func (x *Index) Clear() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -119,7 +119,7 @@ func (x *Index) create(key string) *Namespace {
 	return n
 }
 
-// forget drops a namespace with all that is known in it. The lock is held.
+// forget drops a namespace with all its content. The caller holds the lock.
 func (x *Index) forget(n *Namespace) {
 	x.names.remove(n)
 	n.gone = true
@@ -127,8 +127,8 @@ func (x *Index) forget(n *Namespace) {
 	n.root.kids = kids{}
 }
 
-// SetCapacity sets how many blocks the worker's KV cache holds; 0 returns it to Config.Capacity. What it holds beyond
-// is evicted at once. To set the same again is cheap.
+// SetCapacity sets how many blocks the worker's KV cache holds; 0 returns it to Config.Capacity. It evicts blocks
+// beyond that at once. A call with the same number is cheap.
 func (x *Index) SetCapacity(slot uint32, blocks int) {
 	if blocks <= 0 {
 		blocks = x.capacity
@@ -142,8 +142,8 @@ func (x *Index) SetCapacity(slot uint32, blocks int) {
 	x.trim(slot)
 }
 
-// Remove forgets all that the worker held: it is gone or has restarted. Its capacity stays, since a restarted worker
-// seldom has another; a slot that is given to another worker gets a new one by SetCapacity.
+// Remove drops all that the worker held: it is gone or has restarted. Its capacity stays, since a restarted worker
+// seldom has another. If another worker gets the slot, SetCapacity sets its capacity.
 func (x *Index) Remove(slot uint32) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -156,13 +156,13 @@ func (x *Index) Remove(slot uint32) {
 	}
 }
 
-// Each calls f with the chains that the worker holds, the one touched last first, until f returns false. ago is how
-// long before the call of Each the chain was touched, and negative if it was touched since. A chain that was touched
-// together with a longer one is left out. TouchAgo with each of them makes another index hold the same.
+// Each calls f with the chains that the worker holds, the last touched first, until f returns false. ago is how long
+// before the call of Each the chain was touched; it is negative if the chain was touched since. Each leaves out a chain
+// that was touched together with a longer one. TouchAgo with each of them gives another index the same content.
 //
-// The lock is held for some ten microseconds at a time and never while f runs, so the index changes meanwhile: what is
-// touched in between may come twice, what is evicted in between may be left out. f must not keep chain. Namespaces that
-// were not made by Space are left out.
+// Each holds the lock for some ten microseconds at a time and never while f runs, so the index changes meanwhile: a
+// chain touched in between may come twice, and one evicted in between may be left out. f must not keep chain. Each
+// leaves out namespaces that were not made by Space.
 func (x *Index) Each(slot uint32, f func(space uint64, chain []uint64, ago time.Duration) bool) {
 	began := x.now()
 	if int(slot) >= len(x.workers) {
@@ -184,22 +184,22 @@ func (x *Index) Each(slot uint32, f func(space uint64, chain []uint64, ago time.
 	}
 }
 
-// WorkerStats is what the index believes of one worker.
+// WorkerStats describes what the index holds for one worker.
 type WorkerStats struct {
-	Blocks   int           // held
-	Capacity int           // at most held
-	HasTail  bool          // it holds anything
-	TailAge  time.Duration // since the last touch of the block that goes next
+	Blocks   int           // in the index
+	Capacity int           // the most that the index keeps
+	HasTail  bool          // Blocks > 0
+	TailAge  time.Duration // since the last touch of the block that is evicted next
 }
 
-// Worker returns what is believed of one worker; nothing of a slot out of range.
+// Worker returns the stats of one worker; zero for a slot out of range.
 func (x *Index) Worker(slot uint32) WorkerStats {
 	var out [1]WorkerStats
 	x.WorkersInto([]uint32{slot}, out[:])
 	return out[0]
 }
 
-// WorkersInto fills out[i] for slots[i], under one lock and one reading of the clock: for a pick over many rows.
+// WorkersInto sets out[i] for slots[i], under one lock and with one reading of the clock: for a pick over many rows.
 func (x *Index) WorkersInto(slots []uint32, out []WorkerStats) {
 	if len(out) < len(slots) {
 		panic(fmt.Sprintf("BUG: prefix: %d results for %d slots", len(out), len(slots)))
@@ -221,12 +221,12 @@ func (x *Index) WorkersInto(slots []uint32, out []WorkerStats) {
 	}
 }
 
-// Stats is what the index holds and has dropped.
+// Stats counts what the index holds and has dropped.
 type Stats struct {
 	Namespaces int
 	Nodes      int
 	Blocks     int    // (worker, block) pairs
-	Evicted    uint64 // pairs dropped because the worker's capacity was reached
+	Evicted    uint64 // pairs dropped because a worker's capacity was reached
 	Crowded    uint64 // pairs dropped because MaxNodes or MaxNamespaces was reached
 }
 

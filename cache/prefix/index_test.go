@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// compare asks a namespace in every way who holds what of a chain. right is the oracle's word.
+// compare calls every lookup of a namespace for a chain, and compares the answers with right, the oracle.
 func compare(n *Namespace, chain []uint64, slots []uint32, right func(slot uint32) uint32) error {
 	out := make([]uint32, len(slots))
 	n.Match(chain, slots, out)

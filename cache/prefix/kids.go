@@ -1,26 +1,26 @@
 package prefix
 
-// kids are a node's children by the first hash of their run. Most nodes have none or one and need no table.
+// kids holds a node's children by the first hash of their run. Most nodes have at most one, and need no table.
 type kids struct {
-	first uint64 // of one's run: a look for another child need not fetch it
+	first uint64 // of the only child's run: a search for another child need not read that node
 	one   *node
 	many  *family // two or more
 }
 
-// family is a table of children: an entry lies at its hash, or after others on the way from there. A lookup finds it in
-// memory that was not read for long, where a built-in map takes four reads or five, each of which waits for the one
-// before it. This one takes two. One that was full at mostSlots puts the others into such a map, which grows in parts:
-// a table of a million would have a pick wait for milliseconds.
+// family is a table of children. An entry lies at its hash, or after other entries behind that place. The table lies in
+// memory that was not read for long. A built-in map takes four or five reads there, each of which waits for the one
+// before. This table takes two. When it is full at mostSlots, further children go into such a map, which grows in
+// parts: a table of a million would make a pick wait for milliseconds.
 type family struct {
 	n     int   // in slots
-	slots []kid // a power of two, of which a quarter is free
+	slots []kid // a power of two; a quarter stays free
 	more  map[uint64]*node
 }
 
-// mostSlots is 1 MB, which takes half a millisecond to fill anew. Tests change it.
+// mostSlots makes a table of 1 MB, which takes half a millisecond to fill anew. Tests change it.
 var mostSlots = 1 << 16
 
-// kid is an entry, or free if it has no node.
+// kid is an entry of the table. It is free if it has no node.
 type kid struct {
 	first uint64
 	node  *node
@@ -38,7 +38,7 @@ func (k *kids) get(first uint64) *node {
 	return nil
 }
 
-// entry returns where the look for a child in a table begins; nil if there is no table.
+// entry returns where the search for a child begins in a table; nil if there is no table.
 func (k *kids) entry(first uint64) *kid {
 	if k.many == nil {
 		return nil
@@ -46,7 +46,7 @@ func (k *kids) entry(first uint64) *kid {
 	return &k.many.slots[k.many.home(first)]
 }
 
-// put adds n, or sets it in the place of the child with the same first hash.
+// put adds n, or replaces the child with the same first hash.
 func (k *kids) put(n *node) {
 	first := n.run[0]
 	switch {
@@ -62,7 +62,7 @@ func (k *kids) put(n *node) {
 	}
 }
 
-// remove takes away the child whose run starts with first.
+// remove deletes the child whose run starts with first.
 func (k *kids) remove(first uint64) {
 	if k.many == nil {
 		k.one = nil
@@ -103,8 +103,8 @@ func (f *family) get(first uint64) *node {
 	return f.more[first]
 }
 
-// find returns the index of the entry, or of the free one where it belongs. The hashes of a client's choice are made
-// with a secret. Those of tests count up: the multiplier spreads these too.
+// find returns the index of the entry, or of the free slot where it belongs. Clients cannot choose hashes, as these are
+// made with a secret. The hashes of tests count up: the multiplier spreads these too.
 func (f *family) find(first uint64) int {
 	i := f.home(first)
 	for f.slots[i].first != first && f.slots[i].node != nil {
@@ -149,7 +149,7 @@ func (f *family) resize(slots int) {
 	}
 }
 
-// remove takes an entry away, and moves those after it that could not be found any more.
+// remove deletes an entry, and moves the entries after it that a search would miss otherwise.
 func (f *family) remove(first uint64) {
 	free := f.find(first)
 	if f.slots[free].node == nil {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The children are those that a map would have, in a table that grows, shrinks and overflows, whatever the hashes.
+// kids and a map have the same children, in a table that grows, shrinks and overflows, whatever the hashes.
 func TestKidsAreThoseOfAMap(t *testing.T) {
 	defer func(n int) { mostSlots = n }(mostSlots)
 	for _, c := range []struct {

@@ -1,7 +1,7 @@
 package prefix
 
-// worker is one slot: its capacity and its holdings in order of use. The records stand in one array and name each other
-// by index, so that a fleet's holdings are a few hundred objects for the garbage collector, and not millions.
+// worker is one slot: its capacity and its holdings in order of use. The records stand in one array and refer to each
+// other by index, so that a fleet's holdings are a few hundred objects for the garbage collector, and not millions.
 type worker struct {
 	capacity int
 	blocks   int   // sum of the lengths of its holders
@@ -9,7 +9,7 @@ type worker struct {
 	free     uint32
 }
 
-// rec is a holder's place in its worker's LRU. All blocks of a holder were last touched together. Eviction takes them
+// rec is a holder's place in its worker's LRU. All blocks of a holder were last touched together. Eviction removes them
 // from the end.
 type rec struct {
 	node         *node // nil: free, and older is the next free one
@@ -19,14 +19,14 @@ type rec struct {
 
 func (w *worker) tail() uint32 { return w.recs[0].newer }
 
-// add takes a record and links it as the newest of those touched by then.
+// add allocates a record and links it as the newest of the records touched by stamp.
 func (w *worker) add(n *node, stamp int64) uint32 {
 	r := w.take(n, stamp)
 	w.link(r, w.newestBy(stamp))
 	return r
 }
 
-// take takes a record, which the caller links.
+// take allocates a record, which the caller links.
 func (w *worker) take(n *node, stamp int64) uint32 {
 	if w.recs == nil {
 		w.recs = make([]rec, 1, 8)
@@ -42,8 +42,7 @@ func (w *worker) take(n *node, stamp int64) uint32 {
 	return r
 }
 
-// newestBy returns the newest record that was touched by then. Only a touch that is learnt of late has newer ones to
-// pass.
+// newestBy returns the newest record that was touched by stamp. Newer ones exist only if the touch was reported late.
 func (w *worker) newestBy(stamp int64) uint32 {
 	at := w.recs[0].older
 	for at != 0 && w.recs[at].stamp > stamp {
@@ -67,7 +66,7 @@ func (w *worker) unlink(r uint32) {
 	w.recs[newer].older = older
 }
 
-// refresh makes r the newest of those touched by then, unless it was touched since.
+// refresh makes r the newest of the records touched by stamp, unless r was touched since.
 func (w *worker) refresh(r uint32, stamp int64) {
 	if w.recs[r].stamp > stamp {
 		return
@@ -77,7 +76,7 @@ func (w *worker) refresh(r uint32, stamp int64) {
 	w.recs[r].stamp = stamp
 }
 
-// drop gives r back. The array goes when the last record does.
+// drop frees r. With the last record the array is freed.
 func (w *worker) drop(r uint32) {
 	w.unlink(r)
 	if w.recs[0].newer == 0 {

@@ -1,7 +1,7 @@
 package prefix
 
-// scratch holds a depth per slot while Match walks. A cell counts only if its upper half is the current round, so
-// nothing needs clearing.
+// scratch holds a depth per slot while Match walks. A cell is valid only if its upper half is the current round, so
+// that no cell needs clearing.
 type scratch struct {
 	round uint32
 	cells []uint64 // round<<32 | depth
@@ -16,17 +16,17 @@ func (s *scratch) next() uint64 {
 	return uint64(s.round) << 32
 }
 
-// counted reports whether slots are 0, 1, 2 and so on, without a gap.
+// counted reports whether slots counts 0, 1, 2 and so on, without a gap.
 func counted(slots []uint32) bool {
 	off := uint32(0)
-	for i, slot := range slots { // no branch: it is most often all of them
+	for i, slot := range slots { // no branch: mostly it runs to the end
 		off |= slot ^ uint32(i)
 	}
 	return off == 0
 }
 
-// walk writes round|depth for every holder that has a cell. A deeper node overwrites: who holds some of it holds all
-// above it.
+// walk writes round|depth for every holder that has a cell. A deeper node overwrites the depth: a worker that holds
+// some of it holds all above it.
 func walk[T uint32 | uint64](cur *node, chain []uint64, cells []T, round T) {
 	for d := 0; d < len(chain); {
 		cur = cur.kids.get(chain[d])
@@ -35,7 +35,7 @@ func walk[T uint32 | uint64](cur *node, chain []uint64, cells []T, round T) {
 		}
 		c := cur.common(chain[d:])
 		at, most := round|T(d), uint32(c)
-		held := cur.held // or the loop, which may be long, loads it each time
+		held := cur.held // else the loop, which may be long, loads it each time
 		for i := range held {
 			h := &held[i]
 			if int(h.slot) >= len(cells) {
@@ -50,8 +50,8 @@ func walk[T uint32 | uint64](cur *node, chain []uint64, cells []T, round T) {
 	}
 }
 
-// deepest follows the chain and returns the last node of which it shares a block, the blocks before that node, and
-// those of its run that are shared. It returns nil if nothing of the chain is there.
+// deepest follows the chain. It returns the last node with a block of the chain, the number of blocks before that node,
+// and the number of its run's blocks that are in the chain. It returns nil if the tree has no block of the chain.
 func deepest(root *node, chain []uint64) (last *node, before, shared int) {
 	for d := 0; d < len(chain); {
 		next := root.kids.get(chain[d])

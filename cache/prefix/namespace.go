@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Namespace is one tree: prompts of different namespaces never share a block, whatever their hashes. Safe for
-// concurrent use. It may be kept; once evicted it matches nothing and learns nothing.
+// Namespace is one tree. Prompts of different namespaces never share a block, whatever their hashes. Safe for
+// concurrent use. A caller may keep it: once evicted, it matches nothing and learns nothing.
 type Namespace struct {
 	key     string
 	forest  *forest
@@ -19,13 +19,13 @@ type Namespace struct {
 	gone    bool         // guarded by forest.mu
 }
 
-// Touch records that the worker holds the whole chain as of now: it was sent there, or served there. What the worker
-// holds beyond its capacity is evicted, oldest first, of whatever namespace. A slot out of range and a namespace that
-// was evicted are ignored.
+// Touch records that the worker holds the whole chain as of now, because it was sent there or served there. It evicts
+// blocks beyond the worker's capacity, oldest first, of any namespace. It ignores a slot out of range, and does nothing
+// in a namespace that was evicted.
 func (n *Namespace) Touch(slot uint32, chain []uint64) { n.touch(slot, chain, n.now()) }
 
-// TouchAgo is Touch for what happened some time ago. What the worker was touched with since stays newer than that, so
-// that touches which are learnt of late, in any order, leave what they would have left in theirs.
+// TouchAgo is Touch for an event some time ago. Later touches of the worker stay newer than this one. So touches that
+// are reported late, in any order, leave the same state as in their own order.
 func (n *Namespace) TouchAgo(slot uint32, chain []uint64, ago time.Duration) {
 	n.touch(slot, chain, n.now()-int64(max(0, ago)))
 }
@@ -39,7 +39,7 @@ func (n *Namespace) touch(slot uint32, chain []uint64, now int64) touched {
 	return n.forest.touch(&n.root, slot, chain, now)
 }
 
-// Match sets out[i] to the number of leading blocks of chain that the worker slots[i] is believed to hold: one walk for
+// Match sets out[i] to the number of leading blocks of chain that the worker slots[i] holds by this index: one walk for
 // all workers, no allocation. out must be as long as slots.
 func (n *Namespace) Match(chain []uint64, slots []uint32, out []uint32) {
 	if len(out) < len(slots) {
@@ -69,8 +69,8 @@ func (n *Namespace) Match(chain []uint64, slots []uint32, out []uint32) {
 	n.scratch.Put(s)
 }
 
-// Best returns the worker that is believed to hold the most leading blocks of chain, and how many; of equal ones the
-// one with the lowest slot. It returns 0 blocks if nobody holds any. It costs no allocation.
+// Best returns the worker that holds the most leading blocks of chain by this index, and how many; of equal ones the
+// one with the lowest slot. It returns 0 blocks if no worker holds any. It does not allocate.
 func (n *Namespace) Best(chain []uint64) (slot, blocks uint32) {
 	n.forest.mu.RLock()
 	defer n.forest.mu.RUnlock()
@@ -78,7 +78,7 @@ func (n *Namespace) Best(chain []uint64) (slot, blocks uint32) {
 	if last == nil {
 		return 0, 0
 	}
-	for i := range last.held { // who holds some of it holds more than anybody who holds none of it
+	for i := range last.held { // a holder of some of it holds more than any worker that holds none of it
 		h := &last.held[i]
 		if b := uint32(before) + min(h.length, uint32(shared)); b > blocks {
 			slot = h.slot
@@ -88,7 +88,7 @@ func (n *Namespace) Best(chain []uint64) (slot, blocks uint32) {
 	return slot, blocks
 }
 
-// MatchOne returns the leading blocks of chain that one worker is believed to hold. It costs less than Match where many
+// MatchOne returns how many leading blocks of chain one worker holds by this index. It costs less than Match where many
 // workers hold the same.
 func (n *Namespace) MatchOne(chain []uint64, slot uint32) uint32 {
 	n.forest.mu.RLock()

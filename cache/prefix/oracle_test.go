@@ -4,7 +4,8 @@ import (
 	"math/rand/v2"
 )
 
-// oracle is the index by brute force: for each worker, every block it holds with the order of its last touch. No trees.
+// oracle is the index by brute force: for each worker, every block that it holds with the order of its last touch. No
+// trees.
 type oracle struct {
 	clock    uint64
 	capacity []int
@@ -50,7 +51,7 @@ func (o *oracle) trim(slot uint32) {
 	}
 }
 
-// tail is the time at which the block that goes next was last touched.
+// tail returns the time at which the block that is evicted next was last touched.
 func (o *oracle) tail(slot uint32) int64 {
 	var oldest block
 	at := o.clock + 1
@@ -83,8 +84,8 @@ func (o *oracle) drop(ns string) {
 
 func (o *oracle) remove(slot uint32) { clear(o.held[slot]) }
 
-// chained makes a chain of block contents. All hashes start with the same byte in two of three cases, which is what a
-// byte-wise radix tree stumbles over.
+// chained makes a chain of block contents. In two of three cases all hashes start with the same byte, which is hard for
+// a byte-wise radix tree.
 func chained(contents []byte) []uint64 {
 	out := make([]uint64, len(contents))
 	h := uint64(14695981039346656037)
@@ -106,7 +107,7 @@ func mix(h uint64) uint64 {
 	return h ^ h>>33
 }
 
-// contents are the blocks of a random prompt: few letters and mostly copies of earlier prompts with another end, so
+// contents returns the blocks of a random prompt: few letters and mostly copies of earlier prompts with another end, so
 // that chains share prefixes, repeat, end inside each other and part at every point.
 func contents(r *rand.Rand, earlier *[][]byte) []byte {
 	var c []byte

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// Reuse learns R(age): the chance that a block which nobody asked for during age is asked for again. It remembers the
-// blocks of all requests of the fleet in one LRU of about twice the fleet's KV, weighs what comes back after which gap
-// against what is new, and forgets over some 300 requests. Safe for concurrent use.
+// Reuse learns R(age): the chance that a block which was not requested during age is requested again. It remembers the
+// blocks of all requests of the fleet in one LRU of about twice the fleet's KV. It weighs the blocks that come back, by
+// the gap since their last request, against new ones, and forgets over some 300 requests. Safe for concurrent use.
 //
 // The LRU is a run tree with one worker, the fleet, so a request costs one touch. A table of block hashes would cost a
-// map access a block: some 200 us for a 64k prompt. Of a long chain it keeps the first blocks and then one of eight
-// (thinned), since the copy of a prompt of 256 KB was 2 % of all that its request costs, and its collection 1 %.
+// map access a block: some 200 us for a 64k prompt. Of a long chain Reuse keeps the first blocks and then one of eight
+// (thinned), since the copy of a prompt of 256 KB was 2 % of the whole cost of its request, and its collection 1 %.
 type Reuse struct {
 	now   func() time.Time
 	start time.Time
@@ -25,7 +25,7 @@ type Reuse struct {
 	dead   float64
 	weight float64 // of the last request; the first has 1
 	noted  int
-	few    []uint64 // what NoteAgo makes of a chain
+	few    []uint64 // a thinned chain of NoteAgo
 
 	warmed atomic.Bool
 	curve  [buckets + 1]atomic.Uint64 // R at the lower edge of each bucket, float64 bits; read without a lock
@@ -35,15 +35,15 @@ const (
 	buckets   = 64 // [0,1 s), then 3 an octave: up to 24 days
 	perOctave = 3
 
-	dense = 64 // leading blocks of a chain that are all remembered
-	apart = 8  // of those after them each eighth is
+	dense = 64 // leading blocks of a chain that are all kept
+	apart = 8  // after those, one block in eight is kept
 
 	decay = 1 - 1./300
 	warm  = 30 // requests, a tenth of the memory, before the prior gives way
 
-	heaviest  = 1e100 // a weight that floats can still count by, after 69,000 requests
+	heaviest  = 1e100 // a weight that floats can still add to, after 69,000 requests
 	drawEvery = 8     // the curve is drawn anew for each request at first, then for each eighth
-	often     = 150   // requests; by then one more changes the curve by less than 1 %
+	often     = 150   // requests; after them one more changes the curve by less than 1 %
 )
 
 // NewReuse makes a Reuse that remembers capacityBlocks blocks: give it twice the fleet's KV. now may be nil.
@@ -57,12 +57,12 @@ func NewReuse(capacityBlocks int, now func() time.Time) *Reuse {
 	return r
 }
 
-// SetCapacity sets how many blocks are remembered, when the fleet has changed. Long chains are thinned, so that what is
-// remembered goes further back.
+// SetCapacity sets how many blocks the LRU remembers, after the fleet has changed. Long chains are thinned, so that the
+// LRU reaches further back.
 func (r *Reuse) SetCapacity(blocks int) { r.index.SetCapacity(0, blocks) }
 
-// Note enters a request as it is sent: its prompt's chain, of blocks of blockTokens tokens. The chain's seed must
-// differ between namespaces, since this memory is one for all.
+// Note records a request as it is sent: its prompt's chain, of blocks of blockTokens tokens. The chain's seed must
+// differ between namespaces, since all of them share this LRU.
 func (r *Reuse) Note(chain []uint64, blockTokens float64) { r.NoteAgo(chain, blockTokens, 0) }
 
 // NoteAgo is Note for a request that was sent some time ago.
@@ -93,7 +93,7 @@ func (r *Reuse) NoteAgo(chain []uint64, blockTokens float64, ago time.Duration) 
 	r.warmed.Store(true)
 }
 
-// Warm is [Index.Warm] for what is about to be noted; of all the chains alone are heeded.
+// Warm is [Index.Warm] for chains that are about to be noted. It uses only the chains of all.
 func (r *Reuse) Warm(all []Coming) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -108,8 +108,8 @@ func (r *Reuse) Warm(all []Coming) {
 	r.index.Warm(own[:n])
 }
 
-// thinned appends to few the blocks of a chain that are remembered: all of the first, then the last of each eight. A
-// hash covers all blocks before its own, so what two chains share of these is what they share of all, to within seven.
+// thinned appends to few the blocks of a chain that are kept: all of the first ones, then the last of each eight. A
+// hash covers all blocks before its own. So two chains share as many of all blocks as of these, to within seven.
 func thinned(few, chain []uint64) []uint64 {
 	few = append(few, chain[:min(dense, len(chain))]...)
 	for i := dense + apart - 1; i < len(chain); i += apart {
@@ -118,11 +118,11 @@ func thinned(few, chain []uint64) []uint64 {
 	return few
 }
 
-// whole is the number of blocks that so many remembered ones stand for.
+// whole returns the number of blocks for which that many kept ones stand.
 func whole(few int) int { return few + max(0, few-dense)*(apart-1) }
 
-// Gaps is what a Reuse has learnt, as another process can start with it: tokens asked for again, by the time between,
-// and those that were new, of about so many requests.
+// Gaps is the learnt state of a Reuse, in a form from which another process can start: the tokens requested again by
+// the time between, and the new tokens, over about so many requests.
 type Gaps struct {
 	Again [buckets]float64
 	New   float64
@@ -140,7 +140,7 @@ func (r *Reuse) Gaps() (g Gaps) {
 	return g
 }
 
-// Start begins with what an earlier process has learnt. It does nothing after the first request.
+// Start continues with the learnt state of an earlier process. It does nothing after the first request.
 func (r *Reuse) Start(g *Gaps) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -152,7 +152,7 @@ func (r *Reuse) Start(g *Gaps) {
 	r.warmed.Store(true)
 }
 
-// weigh lets a request weigh more than the one before it, in place of all before weighing less: R is a ratio.
+// weigh gives a request a greater weight than the one before, in place of a smaller one for all before: R is a ratio.
 func (r *Reuse) weigh() {
 	r.weight /= decay
 	if r.weight < heaviest {
@@ -165,7 +165,7 @@ func (r *Reuse) weigh() {
 	r.weight = 1
 }
 
-// prior is R before anything was seen.
+// prior is R before any request.
 func prior(seconds float64) float64 { return math.Exp(-seconds / 60) }
 
 // draw computes R at every edge.
@@ -183,8 +183,8 @@ func (r *Reuse) draw() {
 	}
 }
 
-// R is the chance for a block last asked for age ago, between the edges of its bucket by interpolation; exp(-age/60 s)
-// before 30 requests are noted. It takes no lock: a pick asks it once for every worker.
+// R returns the chance for a block last requested age ago. It interpolates between the edges of the bucket, and returns
+// exp(-age/60 s) before 30 requests are noted. It takes no lock: a pick calls it once for every worker.
 func (r *Reuse) R(age time.Duration) float64 {
 	if !r.warmed.Load() {
 		return prior(max(0, age.Seconds()))

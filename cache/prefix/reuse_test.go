@@ -22,7 +22,7 @@ func TestReusePrior(t *testing.T) {
 	}
 }
 
-// simple is R by its definition: a list of blocks with their last use, no tree and no curve.
+// simple computes R by its definition: a list of blocks with their last use, no tree and no curve.
 type simple struct {
 	capacity int
 	order    map[uint64]int64
@@ -63,7 +63,7 @@ func (s *simple) note(chain []uint64, tokens, now float64) {
 	}
 }
 
-// r is asked at the edges of buckets, where no interpolation is needed.
+// r returns R at the edges of buckets, where no interpolation is needed.
 func (s *simple) r(age float64) float64 {
 	beyond := 0.0
 	for i, a := range s.ages {
@@ -89,7 +89,7 @@ func TestReuseAgainstDefinition(t *testing.T) {
 		}
 		r.Note(chain, 16)
 		s.note(chain, 16, now.Sub(start).Seconds())
-		if i == 1000 { // as after 68,000 requests: what all weigh is brought down soon
+		if i == 1000 { // as after 68,000 requests: the weights are scaled down soon
 			factor := heaviest / 5 / r.weight
 			for k := range r.gaps {
 				r.gaps[k] *= factor
@@ -144,7 +144,7 @@ func TestReuseTogether(t *testing.T) {
 	sound(t, r.index)
 }
 
-// Chats of up to some thousand blocks: R from thinned chains is what it is from all blocks, but for the rounding.
+// Chats of up to some thousand blocks: R from thinned chains equals R from all blocks, except for the rounding.
 func TestReuseThinned(t *testing.T) {
 	now := time.Unix(1000, 0)
 	r := NewReuse(1<<20, func() time.Time { return now })

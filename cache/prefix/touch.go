@@ -1,18 +1,18 @@
 package prefix
 
-// touched is what a touch found.
+// touched describes what a touch found in the tree.
 type touched struct {
-	found int   // leading blocks that the worker held already
+	found int   // leading blocks that the worker already held
 	stamp int64 // of the last of them, before this touch
 }
 
-// touch makes the worker a holder of the whole chain. Blocks are touched from the leaf to the root, vLLM's order, so
-// that of this chain the end goes first. Then the worker's oldest blocks beyond its capacity go, of whatever tree. The
-// lock is held.
+// touch makes the worker a holder of the whole chain. It touches the blocks from the leaf to the root, vLLM's order, so
+// that the end of the chain is evicted first. Then it evicts the worker's oldest blocks beyond its capacity, of any
+// tree. The caller holds the lock.
 func (f *forest) touch(root *node, slot uint32, chain []uint64, now int64) touched {
 	w := &f.workers[slot]
 	if len(chain) > w.capacity {
-		chain = chain[:w.capacity] // the rest would be the first to go
+		chain = chain[:w.capacity] // the rest would be evicted first
 	}
 	leaf, t := f.enter(root, slot, chain, now)
 	var below *node
@@ -30,7 +30,7 @@ func (f *forest) touch(root *node, slot uint32, chain []uint64, now int64) touch
 	return t
 }
 
-// enter makes the worker a holder of all of chain and returns the node where it ends.
+// enter makes the worker a holder of all of chain and returns the node where chain ends.
 func (f *forest) enter(root *node, slot uint32, chain []uint64, now int64) (*node, touched) {
 	var t touched
 	cur := root
@@ -42,11 +42,11 @@ func (f *forest) enter(root *node, slot uint32, chain []uint64, now int64) (*nod
 		c := next.common(chain[d:])
 		had := next.held.length(slot)
 		since := had > 0 && f.touchedSince(next, slot, now)
-		if since && had < c { // what it holds keeps its newer place, and what is added gets one of its own
+		if since && had < c { // held blocks keep their newer place, and added ones get their own
 			c = had
 		}
-		// A chain that ends inside the run needs no node of its own, unless the worker's blocks after it keep their older
-		// place.
+		// A chain that ends inside the run needs no node of its own, unless the worker's blocks after the end keep their
+		// older place.
 		if c < len(next.run) && (d+c < len(chain) || had > c && !since) {
 			next = f.split(next, c)
 			had = min(had, c)
@@ -65,14 +65,14 @@ func (f *forest) enter(root *node, slot uint32, chain []uint64, now int64) (*nod
 	return cur, t
 }
 
-// touchedSince reports whether what the worker holds of n, which is some, was touched after now: this touch is learnt
-// of late.
+// touchedSince reports whether the blocks that the worker holds of n were touched after now: the present touch was
+// reported late. The worker holds some.
 func (f *forest) touchedSince(n *node, slot uint32, now int64) bool {
 	i, _ := n.held.find(slot)
 	return f.workers[slot].recs[n.held[i].rec].stamp > now
 }
 
-// extend adds blocks after cur: in its own run if nothing else follows, else as a child.
+// extend adds blocks after cur: to its own run if nothing else follows there, else as a child.
 func (f *forest) extend(cur *node, slot uint32, more []uint64, now int64) *node {
 	if cur.parent != nil && cur.kids.none() && !f.touchedSince(cur, slot, now) {
 		cur.set(grow(cur.run, more))
@@ -86,7 +86,7 @@ func (f *forest) extend(cur *node, slot uint32, more []uint64, now int64) *node 
 	return leaf
 }
 
-// leaf makes a node below cur, of the memory of the last one evicted if there is one.
+// leaf makes a node below cur, in the memory of the last evicted node if there is one.
 func (f *forest) leaf(cur *node, run []uint64) *node {
 	if n := f.spare; n != nil {
 		f.spare = nil

@@ -1,33 +1,33 @@
 package prefix
 
-// Coming is a touch that is about to be done.
+// Coming is a touch that will follow soon.
 type Coming struct {
 	Space *Namespace
 	Slot  uint32
 	Chain []uint64
 }
 
-// Together is how many touches Warm heeds: a processor waits for some ten places in memory at a time.
+// Together is how many touches Warm reads for: a processor waits for some ten places in memory at a time.
 const Together = 16
 
-// Warm reads what touches that are about to be done will read. It goes down the trees with all of them level by level,
-// so that the processor waits for all of a level at once, where each touch would wait for one node after the other. It
-// changes nothing.
+// Warm reads the memory that the following touches will read. It goes down the trees with all of them level by level,
+// so that the processor waits for all of a level at once. Each touch alone would wait for one node after the other.
+// Warm changes nothing.
 func (x *Index) Warm(all []Coming) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	x.forest.warm(all[:min(len(all), Together)])
 }
 
-// way is how far the way of a touch was followed.
+// way records how far Warm has followed a touch.
 type way struct {
 	at    *node  // nil: to its end
 	depth int    // blocks of the chain up to at's children
-	entry *kid   // where the look for a child begins; nil if there is no table of them
-	tail  uint32 // what the touch evicts
+	entry *kid   // where the search for a child begins; nil if there is no table of them
+	tail  uint32 // the record that the touch evicts
 }
 
-// warm returns a sum of what it read, or the compiler would leave the reading out. The lock is held.
+// warm returns a sum of what it read: without it the compiler would leave the reads out. The caller holds the lock.
 func (f *forest) warm(all []Coming) (sum uint64) {
 	var room [Together]way
 	ways, live := room[:len(all)], 0
@@ -60,7 +60,7 @@ func (f *forest) warm(all []Coming) (sum uint64) {
 	return sum + f.warmTails(all, ways)
 }
 
-// readEntries reads where the next nodes are looked for.
+// readEntries reads where the searches for the next nodes begin.
 func readEntries(all []Coming, ways []way) (sum uint64) {
 	for i := range ways {
 		if w := &ways[i]; w.at != nil {
@@ -75,7 +75,7 @@ func readEntries(all []Coming, ways []way) (sum uint64) {
 	return sum
 }
 
-// goesOn reports whether the chain goes on after all of the node, where the way is from now on.
+// goesOn reports whether the chain goes on after all of the node; the way then goes on from there.
 func (w *way) goesOn(chain []uint64) bool {
 	w.depth += len(w.at.run)
 	if w.depth >= len(chain) || chain[w.depth-1] != w.at.last {
@@ -91,7 +91,7 @@ func (f *forest) readRecord(n *node, slot uint32) uint64 {
 	return 0
 }
 
-// warmTails reads what the touches will evict: each a node, if its worker is full.
+// warmTails reads the nodes that the touches will evict: one for each touch whose worker is full.
 func (f *forest) warmTails(all []Coming, ways []way) (sum uint64) {
 	for i := range all {
 		if int(all[i].Slot) < len(f.workers) {
@@ -121,7 +121,7 @@ func (f *forest) warmTails(all []Coming, ways []way) (sum uint64) {
 	return sum
 }
 
-// tailAfter returns the record that goes after those that the touches before the i-th evict; 0 if none does.
+// tailAfter returns the record after those that the touches before the i-th evict; 0 if there is none.
 func (f *forest) tailAfter(all []Coming, ways []way, i int) uint32 {
 	w := &f.workers[all[i].Slot]
 	if w.blocks == 0 || w.blocks+len(all[i].Chain) <= w.capacity {

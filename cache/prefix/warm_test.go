@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Of two indexes of the same touches, one of which warms up for some before each, both hold the same.
+// Two indexes get the same touches, and one of them warms up for some before each: both hold the same.
 func TestWarmChangesNothing(t *testing.T) {
 	const workers = 3
 	now := int64(0)
@@ -46,7 +46,7 @@ func TestWarmChangesNothing(t *testing.T) {
 	}
 }
 
-// A curve that warms up for what it notes learns the same as one that does not.
+// A curve that warms up before it notes learns the same as one that does not.
 func TestReuseWarmChangesNothing(t *testing.T) {
 	one, other := NewReuse(200, nil), NewReuse(200, nil)
 	r := rand.New(rand.NewPCG(3, 4))
