@@ -5,21 +5,21 @@ import (
 	"syscall"
 )
 
-// doc.go says why: "How large are the kernel's buffers?".
+// doc.go gives the reasons: "How large are the kernel's buffers?".
 const (
 	receiveRoom = 4 << 20
 	sendRoom    = 512 << 10
 )
 
-// sizeBuffers sizes the kernel's buffers of a connection. An option that is refused stays as the kernel has it: it
-// costs speed alone.
+// sizeBuffers sizes the kernel's buffers of a connection. If the kernel refuses an option, its own value stays: that
+// costs only speed.
 func sizeBuffers(tcp *net.TCPConn) {
 	raw, err := tcp.SyscallConn()
 	if err != nil {
 		return
 	}
 	_ = raw.Control(func(fd uintptr) {
-		for _, low := range []int{receiveRoom, 1} { // the room that the first makes outlasts the second
+		for _, low := range []int{receiveRoom, 1} { // the buffer that the first value makes outlasts the second
 			_ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVLOWAT, low)
 		}
 	})

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestBuffers: the room for what comes grows, and a read waits for no more than a byte all the same.
+// TestBuffers: the receive buffer grows, and still a read waits for no more than a byte.
 func TestBuffers(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -32,7 +32,7 @@ func TestBuffers(t *testing.T) {
 	if low := option(t, tcp, syscall.SO_RCVLOWAT); low != 1 {
 		t.Errorf("a read waits for %d bytes", low)
 	}
-	if room := option(t, tcp, syscall.SO_SNDBUF); room > 2*sendRoom { // the kernel doubles what it is asked for
+	if room := option(t, tcp, syscall.SO_SNDBUF); room > 2*sendRoom { // the kernel doubles the size
 		t.Errorf("the room for what goes is %d bytes to a client of the same machine", room)
 	}
 }

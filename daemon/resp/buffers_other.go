@@ -4,5 +4,5 @@ package resp
 
 import "net"
 
-// sizeBuffers leaves the buffers as the system has them.
+// sizeBuffers leaves the buffers at the system's sizes.
 func sizeBuffers(*net.TCPConn) {}

@@ -17,7 +17,7 @@ import (
 	"github.com/warmpath/warmpath/testdata/pyvenv"
 )
 
-// tool skips without a program, but not in CI, where that would hide everything.
+// tool skips the test if a program is missing, except in CI, where a skip would hide the gap.
 func tool(t *testing.T, name string, args ...string) *exec.Cmd {
 	t.Helper()
 	if _, err := exec.LookPath(name); err != nil {
@@ -34,7 +34,7 @@ func missing(t *testing.T, name string) {
 	t.Skipf("SKIPPED: there is no %s, so it is not tried against the door; apt-get install redis-server", name)
 }
 
-// TestGoRedis runs the client that the router itself uses, in both protocols, with and without TLS and a password.
+// TestGoRedis runs the router's own client library, in both protocols, with and without TLS and a password.
 func TestGoRedis(t *testing.T) {
 	for _, protocol := range []int{2, 3} {
 		for _, secure := range []bool{false, true} {
@@ -113,7 +113,7 @@ func TestRedisTools(t *testing.T) {
 	}
 }
 
-// redisPy is what LMCache does through redis-py, which chooses the protocol by its version.
+// redisPy does what LMCache does through redis-py, whose version chooses the protocol.
 const redisPy = `
 import sys, redis
 c = redis.Redis(host="127.0.0.1", port=int(sys.argv[1]), socket_timeout=20)

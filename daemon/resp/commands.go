@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// command is one row of the table. arity counts the name too; below zero it is the least.
+// command is one row of the table. arity counts the name too; a negative arity is a minimum.
 type command struct {
 	arity int
 	run   func(c *conn, args [][]byte) error
-	open  bool // before AUTH too
+	open  bool // also before AUTH
 }
 
-// commands are all that the door knows. Those of values stand in values.go.
+// commands holds all commands of the door. values.go has those on values.
 var commands map[string]command
 
 func init() {
@@ -28,7 +28,7 @@ func init() {
 		"del":     {arity: -2, run: runDel},
 		"echo":    {arity: 2, run: func(c *conn, args [][]byte) error { c.out.bulk(string(args[1])); return nil }},
 		"exists":  {arity: -2, run: runExists},
-		"get":     {arity: 2, run: runGet, open: true}, // see there
+		"get":     {arity: 2, run: runGet, open: true}, // see runGet
 		"hello":   {arity: -1, run: runHello, open: true},
 		"info":    {arity: -1, run: runInfo},
 		"mget":    {arity: -2, run: runMGet},
@@ -47,15 +47,15 @@ func init() {
 	}
 }
 
-// equalFold reports whether a word is a keyword, which is in capitals.
+// equalFold reports whether a word equals a keyword in capitals.
 func equalFold(word []byte, keyword string) bool {
 	return len(word) == len(keyword) && strings.EqualFold(string(word), keyword)
 }
 
-// longestName is more than the longest command has.
+// longestName is longer than the longest command's name.
 const longestName = 16
 
-// lower appends a word in small letters, as far as there is room: what is cut off is no command.
+// lower appends a word in small letters as far as there is room: no command has a name that long.
 func lower(to, word []byte) []byte {
 	for _, b := range word[:min(len(word), cap(to))] {
 		if b >= 'A' && b <= 'Z' {
@@ -102,7 +102,7 @@ func (c *conn) failed(s string) {
 	c.out.fail(s)
 }
 
-// unknown is Redis's line for a command that there is not.
+// unknown returns Redis's error for an unknown command.
 func unknown(args [][]byte) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "ERR unknown command '%.128s', with args beginning with: ", printable(args[0]))
@@ -118,11 +118,11 @@ func unknown(args [][]byte) string {
 	return b.String()
 }
 
-// others are commands of Redis that a person tries here, with the one of warmpath that does it.
+// others maps Redis commands that a person may try here to the warmpath command with the same purpose.
 var others = map[string]string{"keys": "ls", "scan": "ls", "randomkey": "ls", "flushall": "flush", "flushdb": "flush",
 	"memory": "stat", "object": "get", "type": "get", "dump": "get", "monitor": "stat", "slowlog": "stat"}
 
-// printable replaces what would end the line of an error.
+// printable replaces bytes that would end the line of an error.
 func printable(b []byte) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\r' || r == '\n' {
@@ -144,7 +144,7 @@ func runPing(c *conn, args [][]byte) error {
 	return nil
 }
 
-// login checks a name and a password, both in a time that tells nothing of them.
+// login checks a name and a password, in a time that reveals nothing about them.
 func (c *conn) login(user, password []byte) bool {
 	want := &c.server.config
 	name := subtle.ConstantTimeCompare(user, []byte("default"))
@@ -253,7 +253,7 @@ func runReset(c *conn, _ [][]byte) error {
 	return nil
 }
 
-// databases is how many SELECT knows, as in Redis by default.
+// databases is the number of databases for SELECT, as in Redis by default.
 const databases = 16
 
 func runSelect(c *conn, args [][]byte) error {
@@ -289,7 +289,7 @@ func runClient(c *conn, args [][]byte) error {
 	return nil
 }
 
-// settings are what clients ask for by CONFIG GET.
+// settings returns the settings that clients read by CONFIG GET.
 func (c *conn) settings() [][2]string {
 	s := c.server.config.Store
 	return [][2]string{{"appendonly", "no"}, {"databases", strconv.Itoa(databases)},
@@ -323,10 +323,10 @@ func runDBSize(c *conn, _ [][]byte) error {
 	return nil
 }
 
-// redisVersion is whose replies these are. Clients look at it before they send what is newer.
+// redisVersion is the version whose replies these are. Clients check it before they send newer commands.
 const redisVersion = "7.0.15"
 
-// runInfo answers the sections that are named, or all of them.
+// runInfo returns the named sections, or all of them.
 func runInfo(c *conn, args [][]byte) error {
 	s, n := c.server.config.Store.Stats(), c.server.Stats()
 	hits := s.Hits + s.FromDisk + s.FromFar
@@ -357,7 +357,7 @@ func runInfo(c *conn, args [][]byte) error {
 	return nil
 }
 
-// wantsSection reports whether INFO is asked for a section.
+// wantsSection reports whether an INFO command names a section.
 func wantsSection(asked [][]byte, name string) bool {
 	for _, a := range asked {
 		for _, want := range []string{name, "ALL", "DEFAULT", "EVERYTHING"} {

@@ -17,47 +17,48 @@ import (
 	"github.com/warmpath/warmpath/daemon/socket"
 )
 
-// conn is one client. Its own goroutine runs all but finish.
+// conn is one client. Its own goroutine runs everything except finish.
 type conn struct {
 	server *Server
 	net    net.Conn
 	id     int64
-	owner  netip.Addr // whom EXISTS promises something
+	owner  netip.Addr // the address that EXISTS promises values to
 	in     *bufio.Reader
 	reader reader
 	out    writer
 
-	view kvstore.View // what its commands reach
-	peer bool         // it is a daemon of the same pool: its keys are the store's own, and what it asks stays here
+	view kvstore.View // the values that its commands reach
+	peer bool         // a daemon of the same pool: its keys are the store's own, and its commands are not passed on
 
 	authorized bool
 	named      bool // its first commands were those of a Redis library; LMCache's native client sends none of them
-	settled    bool // named is decided
+	settled    bool // named has been decided
 	db         int
 	name       string
 	quit       bool
 
 	filling *kvstore.Filling // of the SET that is being read
-	refused error            // why that has none
+	refused error            // why filling is nil
 
-	within bool      // a command has begun: the rest of it must come
+	within bool      // a command has begun: the rest of it is due
 	until  time.Time // the read deadline in force; zero = none
-	due    time.Time // when all of the command must have come; zero = not known yet
+	due    time.Time // when the command must be complete; zero = not known yet
 
 	mu     sync.Mutex // guards idle and ending, for finish
 	idle   bool
 	ending bool
 }
 
-// readPiece bounds the bytes of a value that one system call reads: meanwhile the client sends the next ones. With
-// longer calls SET of 1 MiB went from 1.14 times the speed of redis-server down to 1.03, of 4 MiB from 1.1 to 1.04.
+// readPiece bounds the bytes of a value that one system call reads, so that the client sends the next ones meanwhile.
+// With longer calls SET of 1 MiB went from 1.14 times the speed of redis-server down to 1.03, of 4 MiB from 1.1 to
+// 1.04.
 const readPiece = 128 << 10
 
-// pieceTime is how long a client may take for the next piece of a command that it has begun. For all of it there is the
-// same and a second for each leastRate bytes: room for a value is nobody else's meanwhile.
+// pieceTime is how long a client may take for the next piece of a command. The whole command has pieceTime and a second
+// for each leastRate bytes, because nobody else can use the value's memory meanwhile.
 const pieceTime = 30 * time.Second
 
-// timeFor returns how long n bytes may take to come.
+// timeFor returns how long n bytes may take to arrive.
 func timeFor(n int64) time.Duration { return pieceTime + time.Duration(n/leastRate)*time.Second }
 
 func newConn(s *Server, n net.Conn, id int64) *conn {
@@ -83,7 +84,7 @@ func newConn(s *Server, n net.Conn, id int64) *conn {
 	return c
 }
 
-// serve answers commands until the client leaves, or says what cannot be understood.
+// serve executes commands until the client leaves or breaks the protocol.
 func (c *conn) serve() {
 	defer c.abort()
 	for !c.quit && c.await() {
@@ -99,7 +100,7 @@ func (c *conn) serve() {
 	_ = c.out.flushIf(1)
 }
 
-// fail reports whether an error ends the connection. It answers what a client can mend.
+// fail reports whether an error ends the connection. It sends the client an error that the client can mend.
 func (c *conn) fail(err error) bool {
 	if err == nil {
 		return false
@@ -119,7 +120,7 @@ func (c *conn) fail(err error) bool {
 	return true
 }
 
-// await waits for the first byte of a command, without an end, and reports whether there is one.
+// await waits for the first byte of a command, without a limit, and reports whether it came.
 func (c *conn) await() bool {
 	if c.in.Buffered() == 0 {
 		c.mu.Lock()
@@ -142,7 +143,7 @@ func (c *conn) await() bool {
 	return true
 }
 
-// finish ends the connection after the command that it is in.
+// finish ends the connection after its present command.
 func (c *conn) finish() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -152,8 +153,8 @@ func (c *conn) finish() {
 	}
 }
 
-// Read reads from the client, for c.in. Replies go out before it waits. Within a command there is a deadline, which is
-// set once a second.
+// Read reads from the client, for c.in. It sends the replies before it waits. Within a command it sets a deadline, once
+// a second.
 func (c *conn) Read(p []byte) (int, error) {
 	if err := c.out.flushIf(1); err != nil {
 		return 0, err
@@ -194,16 +195,16 @@ func (c *conn) setDeadline() error {
 	return c.net.SetReadDeadline(c.until)
 }
 
-// wantsValue reports that the third argument is the value of a SET.
+// wantsValue reports whether the third argument is the value of a SET.
 func (c *conn) wantsValue(args [][]byte) bool { return c.authorized && equalFold(args[0], "SET") }
 
 func (c *conn) stranger() bool { return !c.authorized }
 
-// firstPiece of a value must have come before room is reserved for it. It is read into c.in with the command's header
-// as a rule, so that nothing waits for it.
+// firstPiece bytes of a value must have come before memory is reserved for it. c.in mostly has them already, with the
+// command's header, so no read waits for them.
 const firstPiece = 8 << 10
 
-// take reads the value of a SET into its place.
+// take reads the value of a SET into its place in the store.
 func (c *conn) take(key []byte, n int64, in *bufio.Reader) error {
 	c.abort()
 	c.due = time.Now().Add(timeFor(n))
@@ -225,7 +226,7 @@ func (c *conn) take(key []byte, n int64, in *bufio.Reader) error {
 	return nil
 }
 
-// abort gives back the room of a SET that came to nothing.
+// abort frees the memory of a SET that failed.
 func (c *conn) abort() {
 	if c.filling != nil {
 		c.filling.Abort()
@@ -234,8 +235,9 @@ func (c *conn) abort() {
 	c.refused = nil
 }
 
-// call takes the name that a client gives itself. A daemon of the same pool is known by it, and all keys are open to
-// that. false = this client says so and may not: it got an error, so that no member's keys stand among a client's.
+// call sets the name that a client gives itself. The name of the pool marks a daemon of the same pool, which may use
+// all keys. call returns false if a client has no right to that name. Then it has sent an error, so that a member's
+// keys are not stored among a client's.
 func (c *conn) call(name string) bool {
 	peer := c.server.config.Peer != "" && name == c.server.config.Peer
 	if peer && !c.mayBePeer() {
@@ -252,13 +254,13 @@ func (c *conn) call(name string) bool {
 	return true
 }
 
-// mayBePeer reports whether the client has given the password, or where there is none has the address of a member.
+// mayBePeer reports whether the client has given the password, or, if none is set, has the address of a member.
 func (c *conn) mayBePeer() bool {
 	s := &c.server.config
 	return c.authorized && (s.Password != "" || s.Member != nil && s.Member(c.owner))
 }
 
-// key is the store's name of a client's key: databases are namespaces. "r" is the door's.
+// key returns the store's name of a client's key: databases are namespaces. "r" marks this door.
 func (c *conn) key(key []byte) string {
 	if c.peer {
 		return string(key)

@@ -8,8 +8,8 @@ import (
 	"github.com/warmpath/warmpath/cache/kvstore"
 )
 
-// TestPeer: all keys are open to a daemon of the pool, and that is who has the password, or a member's address where there
-// is none. Who only says so is refused, and stays in its own namespace.
+// TestPeer: a daemon of the pool reaches all keys. It has the password, or a member's address where none is set. A
+// client that only uses the name is refused, and stays in its own namespace.
 func TestPeer(t *testing.T) {
 	const key = "h\x05teamAk1"
 	f := func(name, password string, member bool, hello, want string) {

@@ -10,7 +10,7 @@ import (
 	"github.com/warmpath/warmpath/cache/kvstore"
 )
 
-// fleeting is a tier behind with one value, which the test has it lose.
+// fleeting is a tier behind with one value, which the test makes it lose.
 type fleeting struct {
 	reads atomic.Int64
 	lost  atomic.Bool
@@ -34,8 +34,8 @@ func (f *fleeting) Get(_ context.Context, key string, place kvstore.Place) (bool
 func (f *fleeting) Put(string, time.Time, *kvstore.Lease) (<-chan struct{}, bool) { return nil, false }
 func (f *fleeting) Delete(string) bool                                            { return false }
 
-// LMCache's native client, which opens with no HELLO, CLIENT, COMMAND or INFO, has what EXISTS found far away brought to
-// memory. Another client has not.
+// For LMCache's native client, which sends no HELLO, CLIENT, COMMAND or INFO first, EXISTS brings a remote value to
+// memory. For other clients it does not.
 func TestExistsFetchesForNativeClients(t *testing.T) {
 	f := func(first, want string) {
 		t.Helper()

@@ -9,45 +9,45 @@ import (
 )
 
 const (
-	readBuffer = 16 << 10  // a value beyond it goes straight to its place
+	readBuffer = 16 << 10  // the rest of a value goes straight to its place
 	maxLine    = 64 << 10  // of an inline command; Redis's limit
 	maxArgs    = 1 << 20   // of a command; Redis's limit
-	maxArgBuf  = 8 << 20   // bytes of a command's arguments together, but the value of SET
-	keptArgBuf = 64 << 10  // of the buffer for them, kept between commands
+	maxArgBuf  = 8 << 20   // bytes of a command's arguments together, without the value of SET
+	keptArgBuf = 64 << 10  // of the buffer for them, kept between two commands
 	maxBulk    = 512 << 20 // a longer value is an error of the protocol; Redis's proto-max-bulk-len
 
-	argStep      = 64 << 10 // memory for an argument is taken as it comes, not as it is announced
+	argStep      = 64 << 10 // memory for an argument grows with its bytes, not with its announced length
 	strangerArgs = 10       // of a command before AUTH; Redis's limit
 	strangerBulk = 16 << 10 // of an argument before AUTH; Redis's limit
 )
 
-// protocolError is answered, and then the connection is closed: what follows cannot be understood.
+// protocolError is sent to the client, and then the connection is closed: the bytes after it cannot be parsed.
 type protocolError string
 
-// Error is what the client gets.
+// Error returns the client's error line.
 func (e protocolError) Error() string { return "ERR Protocol error: " + string(e) }
 
-// reader reads commands. The value of a SET does not pass through it: see sink.
+// reader reads commands. The value of a SET bypasses it: see sink.
 type reader struct {
 	in    *bufio.Reader
 	sink  sink
 	buf   []byte   // the arguments' bytes
-	ends  []int    // of each argument in buf
-	args  [][]byte // of the last command; they last until the next one
+	ends  []int    // end of each argument in buf
+	args  [][]byte // of the last command; valid until the next one
 	value bool     // args[2] is empty, and its bytes went to the sink
 }
 
-// sink takes the value of SET.
+// sink receives the value of SET.
 type sink interface {
 	// wantsValue reports whether the third argument of the command is a value for take.
 	wantsValue(args [][]byte) bool
-	// stranger reports that the client has yet to authenticate: it may send short commands only.
+	// stranger reports whether the client has yet to authenticate: it may only send short commands.
 	stranger() bool
-	// take reads a value of n bytes from in, all of them, whatever it does with them. Its error ends the connection.
+	// take reads a value of all n bytes from in, even if it refuses the value. Its error ends the connection.
 	take(key []byte, n int64, in *bufio.Reader) error
 }
 
-// next reads a command. It has no arguments if the line was empty.
+// next reads a command. An empty line makes one without arguments.
 func (r *reader) next() error {
 	if cap(r.buf) > keptArgBuf {
 		r.buf, r.ends, r.args = nil, nil, nil
@@ -80,7 +80,7 @@ func (r *reader) next() error {
 	return nil
 }
 
-// slice makes args of buf, which no longer moves.
+// slice makes args from buf, which no longer moves.
 func (r *reader) slice() {
 	r.args = r.args[:0]
 	start := 0
@@ -90,7 +90,7 @@ func (r *reader) slice() {
 	}
 }
 
-// bulk reads the argument of that number.
+// bulk reads the argument with index i.
 func (r *reader) bulk(i int) error {
 	mark, err := r.in.ReadByte()
 	if err != nil {
@@ -150,7 +150,7 @@ func (r *reader) crlf() error {
 	return nil
 }
 
-// number reads a length up to the end of its line: -1 to most.
+// number reads a length, -1 to most, up to the end of its line.
 func (r *reader) number(complaint string, most int64) (int64, error) {
 	line, err := r.in.ReadSlice('\n')
 	if err != nil {
@@ -167,7 +167,7 @@ func (r *reader) number(complaint string, most int64) (int64, error) {
 	return n, nil
 }
 
-// ended makes the error of a stream that breaks off within a command.
+// ended returns the error of a stream that breaks off within a command.
 func ended(err error) error {
 	switch {
 	case errors.Is(err, io.EOF):
@@ -178,7 +178,7 @@ func ended(err error) error {
 	return err
 }
 
-// inline reads a command as a person types it: words, in quotes if need be.
+// inline reads a command as a person types it: words, some of them in quotes.
 func (r *reader) inline() error {
 	var line []byte
 	for {
@@ -202,7 +202,8 @@ func (r *reader) inline() error {
 	return nil
 }
 
-// splitWords splits a line as Redis does: "..." with \n, \r, \t, \a, \b and \xHH, '...' with \', and what has no space.
+// splitWords splits a line as Redis does: "..." with \n, \r, \t, \a, \b and \xHH, '...' with \', and words without
+// space.
 func splitWords(line []byte) (words [][]byte, ok bool) {
 	s := splitter{line: line}
 	for {
@@ -252,7 +253,7 @@ func (s *splitter) word() (word []byte, ok bool) {
 	return word, quote == 0
 }
 
-// escape reads what a backslash begins, and stops at its last character.
+// escape reads an escape sequence after its backslash, and stops at the sequence's last character.
 func (s *splitter) escape(word []byte, quote byte) []byte {
 	c := s.line[s.i+1]
 	if quote == '\'' && c != '\'' {

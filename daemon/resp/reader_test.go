@@ -22,7 +22,7 @@ func (k *keeper) stranger() bool { return k.odd }
 func (k *keeper) wantsValue(args [][]byte) bool { return equalFold(args[0], "SET") }
 
 func (k *keeper) take(_ []byte, n int64, in *bufio.Reader) (err error) {
-	if n > 1<<20 { // a fuzzer's: not worth the memory
+	if n > 1<<20 { // from the fuzzer: not worth the memory
 		return io.ErrUnexpectedEOF
 	}
 	k.taken = make([]byte, n)
@@ -49,7 +49,7 @@ func readAll(in io.Reader) (commands [][]string, err error) {
 	}
 }
 
-// FuzzReader: whatever comes, the reader ends with an error, the same whether the bytes come at once or one by one, and a
+// FuzzReader: for any input the reader ends with an error, the same whether the bytes come at once or one by one. A
 // command that is written anew is read as the same.
 func FuzzReader(f *testing.F) {
 	f.Add([]byte(cmd("SET", "k", "v", "EX", "5") + cmd("GET", "k")))
@@ -77,7 +77,7 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
-// Memory for an argument is taken as its bytes come, and a client that has yet to authenticate sends short commands only.
+// Memory for an argument grows with its bytes, and a client that has yet to authenticate can only send short commands.
 func TestArgumentsAreBounded(t *testing.T) {
 	k := &keeper{}
 	r := reader{in: bufio.NewReader(strings.NewReader("*2\r\n$3\r\nGET\r\n$8000000\r\nabc")), sink: k}

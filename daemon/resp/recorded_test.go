@@ -17,7 +17,7 @@ import (
 	"github.com/warmpath/warmpath/cache/kvstore"
 )
 
-// recordedLine is what one side sent, as far as it was kept.
+// recordedLine is what one side sent, as far as the recording kept it.
 type recordedLine struct {
 	Conn      int
 	From      string
@@ -66,7 +66,7 @@ func startsCommand(rest []recordedLine, conn int) bool {
 
 var clientID = regexp.MustCompile(`\$2\r\nid\r\n:(\d+)`)
 
-// TestRecorded replays what LMCache sent, and holds every reply to what redis-server answered.
+// TestRecorded replays what LMCache sent, and compares every reply with that of redis-server.
 func TestRecorded(t *testing.T) {
 	files, _ := filepath.Glob("testdata/lmcache-*/*.jsonl")
 	if len(files) < 8 {
@@ -76,7 +76,7 @@ func TestRecorded(t *testing.T) {
 		t.Run(strings.TrimPrefix(file, "testdata/"), func(t *testing.T) {
 			s, store := serve(t, Config{})
 			lines := readRecording(t, file)
-			if strings.Contains(file, "-miss") { // that server knew one value before
+			if strings.Contains(file, "-miss") { // that server already had one value
 				f, err := store.Reserve("r\x00test/model-1b@1@0@abc1@bfloat16", 512)
 				if err != nil {
 					t.Fatal(err)
@@ -84,7 +84,7 @@ func TestRecorded(t *testing.T) {
 				copy(f.Pieces()[0], strings.Repeat("Z", 512))
 				f.Commit(kvstore.Terms{})
 			}
-			if strings.Contains(file, "0.4.3") { // and that one had seen the same before
+			if strings.Contains(file, "0.4.3") { // that server had received the same before
 				replay(t, s, lines, false)
 			}
 			replay(t, s, lines, true)
@@ -92,7 +92,7 @@ func TestRecorded(t *testing.T) {
 	}
 }
 
-// replay sends what clients sent, and reads what the server answered, in the order of the recording.
+// replay sends the clients' bytes, and reads the server's replies, in the order of the recording.
 func replay(t *testing.T, s *Server, lines []recordedLine, compare bool) {
 	t.Helper()
 	conns := map[int]net.Conn{}
@@ -118,7 +118,7 @@ func replay(t *testing.T, s *Server, lines []recordedLine, compare bool) {
 			t.Fatalf("line %d: %v after %d bytes of %d: %.100q; recorded %.100q", i+1, err, n, l.Len, got[:n], l.bytes)
 		}
 		want := l.bytes
-		if l.Truncated { // of the value less was kept at SET than here
+		if l.Truncated { // the recording kept less of the value at SET than here
 			want = want[:300]
 			got = got[:300]
 		}
@@ -126,7 +126,7 @@ func replay(t *testing.T, s *Server, lines []recordedLine, compare bool) {
 			t.Fatalf("line %d: %.200q; recorded %.200q", i+1, got, want)
 		}
 	}
-	for n, c := range conns { // nothing more was said
+	for n, c := range conns { // no further reply came
 		c.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
 		if b, err := io.ReadAll(c); len(b) > 0 || err == nil {
 			t.Errorf("connection %d: %.100q, %v after the last reply", n, b, err)
@@ -136,7 +136,7 @@ func replay(t *testing.T, s *Server, lines []recordedLine, compare bool) {
 	eventually(t, "all are gone", func() bool { return s.Stats().Connections == 0 })
 }
 
-// idOf returns the number that the recorded server had for a connection.
+// idOf returns the number that the recorded server gave to a connection.
 func idOf(lines []recordedLine, conn int) int64 {
 	for _, l := range lines {
 		if m := clientID.FindSubmatch(l.bytes); l.Conn == conn && m != nil {

@@ -15,25 +15,25 @@ import (
 	"github.com/warmpath/warmpath/cache/kvstore"
 )
 
-// Config says where the door is and what is behind it.
+// Config configures the door and names the store behind it.
 type Config struct {
 	Listen   string                                           // HOST:PORT
 	Bind     func(network, addr string) (net.Listener, error) // default net.Listen
 	Store    *kvstore.Store
 	User     string        // of AUTH, beside "default"; "" (default) = "default" alone
-	Password string        // "" (default) = nobody is asked for one
+	Password string        // "" (default) = no AUTH is required
 	TLS      *tls.Config   // nil (default) = plain TCP
-	MaxConns int           // more are answered an error and closed; default 10,000, as Redis
-	Promise  time.Duration // for how long what EXISTS found is kept for who asked; default 30 s
-	Peer     string        // the name of a client that is a daemon of the same pool; "" (default) = there is none
+	MaxConns int           // further clients get an error and are closed; default 10,000, as Redis
+	Promise  time.Duration // how long EXISTS promises a value to its client; default 30 s
+	Peer     string        // the client name of a daemon of the same pool; "" (default) = there is none
 	Version  string        // of the program, for INFO
 	Log      *slog.Logger  // default slog.Default()
 
-	// Member reports whether a daemon of the pool may have that address, where there is no Password that it must give;
-	// nil (default) = none.
+	// Member reports whether a daemon of the pool may have that address. It is used without a Password, which such a
+	// daemon would have to give; nil (default) = no address.
 	Member func(addr netip.Addr) bool
 
-	Hear func(message []byte) error // takes what such a daemon publishes; message is valid until it returns
+	Hear func(message []byte) error // receives what such a daemon publishes; message is valid until Hear returns
 }
 
 // Server is the door. New binds it, Run serves, Close ends both.
@@ -43,7 +43,7 @@ type Server struct {
 	started  time.Time
 	counts   counters
 
-	warned atomic.Int64 // Unix time of the last line about a stranger that says it is of the pool
+	warned atomic.Int64 // Unix time of the last log line about a stranger that uses the pool's name
 
 	mu      sync.Mutex // guards conns, ids and closing
 	conns   map[*conn]struct{}
@@ -52,24 +52,24 @@ type Server struct {
 	running sync.WaitGroup // of connections
 }
 
-// counters are what the door counts; see Stats.
+// counters are the door's counters; see Stats.
 type counters struct {
 	commands, failed, refused, stalled atomic.Uint64
 	read, written                      atomic.Uint64
 	hits, misses                       atomic.Uint64
 }
 
-// Stats is what the door has done since it opened.
+// Stats counts what the door has done since it opened.
 type Stats struct {
 	Connections        int    // open now
 	Refused            uint64 // connections over MaxConns
-	Commands, Failed   uint64 // commands; those that were answered an error
-	Stalled            uint64 // clients given up in the middle of a command or a reply
+	Commands, Failed   uint64 // commands; those that got an error
+	Stalled            uint64 // clients given up within a command or a reply
 	Hits, Misses       uint64 // of GET and MGET, key by key
 	BytesIn, BytesSent uint64
 }
 
-// New binds the door. Nothing is served before Run.
+// New binds the door. It serves nothing before Run.
 func New(c Config) (*Server, error) {
 	if c.MaxConns <= 0 {
 		c.MaxConns = 10_000
@@ -90,7 +90,7 @@ func New(c Config) (*Server, error) {
 	return &Server{config: c, listener: l, started: time.Now(), conns: map[*conn]struct{}{}}, nil
 }
 
-// Addr is where the door is, host:port.
+// Addr returns the door's address, host:port.
 func (s *Server) Addr() string { return s.listener.Addr().String() }
 
 // Run serves until Close.
@@ -118,7 +118,7 @@ func (s *Server) Run() error {
 	}
 }
 
-// admit makes a connection of the server's own; nil = there are too many, or the door closes.
+// admit makes the conn of a new connection; nil = there are too many, or the door closes.
 func (s *Server) admit(n net.Conn) *conn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,7 +141,7 @@ func (s *Server) refuse(n net.Conn) {
 	n.Close()
 }
 
-// warnOfStranger logs a client that says it is of the pool, once a minute.
+// warnOfStranger logs a client that uses the pool's name without right, once a minute.
 func (s *Server) warnOfStranger(client netip.Addr) {
 	now := time.Now().Unix()
 	last := s.warned.Load()
@@ -159,7 +159,7 @@ func (s *Server) forget(c *conn) {
 	delete(s.conns, c)
 }
 
-// Close takes no connection any more, lets each one end the command that it is in, within ctx, and closes them.
+// Close accepts no more connections, lets each one finish its command within ctx, and closes them.
 func (s *Server) Close(ctx context.Context) {
 	s.listener.Close()
 	s.mu.Lock()
@@ -183,7 +183,7 @@ func (s *Server) Close(ctx context.Context) {
 	<-done
 }
 
-// Stats counts.
+// Stats returns the counts.
 func (s *Server) Stats() Stats {
 	s.mu.Lock()
 	open := len(s.conns)

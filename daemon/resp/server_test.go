@@ -62,7 +62,7 @@ func dial(t testing.TB, s *Server) net.Conn {
 	return c
 }
 
-// ask sends text and returns all that is answered, up to a quiet moment after a PING, or to the close.
+// ask sends text and returns all replies, up to a quiet moment after a PING, or to the close.
 func ask(t testing.TB, c net.Conn, text string) string {
 	t.Helper()
 	c.SetDeadline(time.Now().Add(60 * time.Second))
@@ -83,7 +83,7 @@ func ask(t testing.TB, c net.Conn, text string) string {
 	}
 }
 
-// cmd is a command in the protocol.
+// cmd writes a command in the protocol.
 func cmd(words ...string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "*%d\r\n", len(words))
@@ -199,7 +199,7 @@ func TestProtocolErrors(t *testing.T) {
 	}
 }
 
-// A value that is too long is thrown away, and the connection goes on.
+// A value that is too long is dropped, and the connection goes on.
 func TestTooLong(t *testing.T) {
 	store, err := kvstore.Open(kvstore.Config{MaxBytes: 4 << 20, MaxValue: 1 << 20, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -302,7 +302,7 @@ func TestAuth(t *testing.T) {
 	}
 }
 
-// What EXISTS found is there for GET, whatever others put in between.
+// A value that EXISTS found is there for GET, whatever others store in between.
 func TestExistsPromises(t *testing.T) {
 	s, _ := serve(t, Config{})
 	c, other := dial(t, s), dial(t, s)
@@ -343,7 +343,7 @@ func TestTooManyClients(t *testing.T) {
 	}
 }
 
-// Close lets a reply go out whole, and does not wait for those who are idle.
+// Close sends a reply in full, and does not wait for idle clients.
 func TestClose(t *testing.T) {
 	s, _ := serve(t, Config{})
 	idle, busy := dial(t, s), dial(t, s)
@@ -371,7 +371,7 @@ func TestClose(t *testing.T) {
 	<-closed
 }
 
-// A client that leaves in the middle of a SET leaves nothing behind.
+// A client that leaves within a SET leaves nothing behind.
 func TestBrokenOff(t *testing.T) {
 	s, store := serve(t, Config{})
 	for range 20 {

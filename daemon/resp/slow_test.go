@@ -13,7 +13,7 @@ import (
 	"github.com/warmpath/warmpath/cache/kvstore"
 )
 
-// TestAnnouncedBodies: who sends the head of a SET and nothing more evicts nothing.
+// TestAnnouncedBodies: a client that sends only the head of a SET evicts nothing.
 func TestAnnouncedBodies(t *testing.T) {
 	s, store := serve(t, Config{})
 	c := dial(t, s)
@@ -37,7 +37,7 @@ func TestAnnouncedBodies(t *testing.T) {
 	}
 }
 
-// TestSlowBodies: a client that sends a value byte by byte is closed when it has had its time for all of it.
+// TestSlowBodies: a client that sends a value byte by byte is closed when the time for the whole value is over.
 func TestSlowBodies(t *testing.T) {
 	f := func(head string, size int64) {
 		t.Helper()

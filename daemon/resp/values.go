@@ -8,9 +8,9 @@ import (
 	"github.com/warmpath/warmpath/cache/kvstore"
 )
 
-// runSet puts the value that was read into its place already.
+// runSet stores the value, which take has already read into its place.
 func runSet(c *conn, args [][]byte) error {
-	if !c.reader.value { // an inline command: the value stands among the words
+	if !c.reader.value { // an inline command: the value is among the words
 		c.filling, c.refused = c.view.Reserve(c.key(args[1]), int64(len(args[2])))
 		if c.refused == nil {
 			rest := args[2]
@@ -39,7 +39,7 @@ func runSet(c *conn, args [][]byte) error {
 	return nil
 }
 
-// refusal is the error of a value that is not taken. OOM is what clients of Redis know for a cache without room.
+// refusal returns the error for a value that is refused. Clients of Redis take OOM for a cache without room.
 func refusal(why error) string {
 	switch why {
 	case kvstore.ErrFull, kvstore.ErrWriting, kvstore.ErrQuiet:
@@ -48,7 +48,7 @@ func refusal(why error) string {
 	return "ERR " + why.Error()
 }
 
-// setTerms reads the options of SET.
+// setTerms parses the options of SET.
 func setTerms(options [][]byte, now time.Time) (t kvstore.Terms, bad string) {
 	const syntax = "ERR syntax error"
 	for i := 0; i < len(options); i++ {
@@ -87,7 +87,7 @@ func isLife(option []byte) bool {
 	return false
 }
 
-// lifeOf makes a life of EX, PX, EXAT or PXAT and its number. What is over already lasts for a nanosecond.
+// lifeOf returns the life that EX, PX, EXAT or PXAT and its number set. A time in the past gives a nanosecond.
 func lifeOf(option []byte, n int64, now time.Time) (time.Duration, bool) {
 	unit := time.Millisecond
 	if equalFold(option[:2], "EX") {
@@ -96,20 +96,20 @@ func lifeOf(option []byte, n int64, now time.Time) (time.Duration, bool) {
 	if n <= 0 {
 		return 0, false
 	}
-	if len(option) == 4 { // a time of the clock
+	if len(option) == 4 { // a time of day
 		if n > math.MaxInt64/int64(unit) {
 			return 0, false
 		}
 		return max(time.Unix(0, n*int64(unit)).Sub(now), 1), true
 	}
-	if n > math.MaxInt64/int64(unit)/2 { // a hundred years and more
+	if n > math.MaxInt64/int64(unit)/2 { // more than a hundred years
 		return 0, false
 	}
 	return time.Duration(n) * unit, true
 }
 
-// runGet answers the value or a miss, and never an error: LMCache's native client would take that for the value. To
-// know one that has not authenticated, it looks at what that sent first.
+// runGet returns the value or a miss, and never an error: LMCache's native client would take an error for the value. It
+// recognises this client before AUTH by the first commands (see conn.named).
 func runGet(c *conn, args [][]byte) error {
 	if !c.authorized {
 		if c.named {
@@ -144,7 +144,7 @@ func runMGet(c *conn, args [][]byte) error {
 	return nil
 }
 
-// runExists promises what it finds: see doc.go.
+// runExists promises the values that it finds: see doc.go.
 func runExists(c *conn, args [][]byte) error {
 	n := int64(0)
 	for _, key := range args[1:] {
@@ -156,8 +156,8 @@ func runExists(c *conn, args [][]byte) error {
 	return nil
 }
 
-// exists promises nothing to a daemon of the pool: that one promises for itself. LMCache's native client waits for ever
-// for what it was promised.
+// exists reports whether a key is there, and promises its value. It promises nothing to a daemon of the pool, which
+// promises to its own clients. LMCache's native client waits for ever for a promised value.
 func (c *conn) exists(key string) bool {
 	s, promise := c.server.config.Store, c.server.config.Promise
 	switch {
@@ -180,14 +180,14 @@ func runDel(c *conn, args [][]byte) error {
 	return nil
 }
 
-// runStrlen answers 0 for what only L2 has, too: it asks no server for a length.
+// runStrlen returns 0 also for a value that only L2 has: it requests no length from a server.
 func runStrlen(c *conn, args [][]byte) error {
 	size, _, _ := c.server.config.Store.Info(c.key(args[1]))
 	c.out.number(size)
 	return nil
 }
 
-// runTTL answers what is left of a value's life: -1 = it has no end, -2 = there is none.
+// runTTL returns the rest of a value's life: -1 = no end, -2 = no value.
 func runTTL(c *conn, args [][]byte, unit time.Duration) error {
 	_, end, ok := c.server.config.Store.Info(c.key(args[1]))
 	switch {
@@ -201,11 +201,12 @@ func runTTL(c *conn, args [][]byte, unit time.Duration) error {
 	return nil
 }
 
-// flushedOnce is how many keys one command deletes: some 10 ms, as the daemon that asks waits half a second at most.
+// flushedOnce is how many keys one command deletes: some 10 ms, as the daemon that sends it waits half a second at
+// most.
 const flushedOnce = 1000
 
-// runFlush deletes a page of this daemon's own keys that begin with a prefix, for a daemon of the same pool. It answers
-// how many that were, and where the next page begins; "" = that was the last.
+// runFlush deletes a page of this daemon's own keys with a prefix, for a daemon of the same pool. It returns how many
+// it deleted, and where the next page begins; "" = that was the last.
 func runFlush(c *conn, args [][]byte) error {
 	if !c.peer {
 		c.failed(unknown(args))
@@ -227,7 +228,7 @@ func runFlush(c *conn, args [][]byte) error {
 	return nil
 }
 
-// runPublish hands what daemons of the same pool tell each other on. Nobody subscribes here.
+// runPublish passes a message between daemons of the pool to Config.Hear. The door has no subscribers.
 func runPublish(c *conn, args [][]byte) error {
 	if !c.peer || c.server.config.Hear == nil {
 		c.failed(unknown(args))

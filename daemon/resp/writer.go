@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	flushAt   = 64 << 10         // replies of pipelined commands are gathered up to here
-	copyBelow = 16 << 10         // shorter values are copied among the replies: one write for many of them
-	stallTime = 60 * time.Second // a client that takes nothing of a reply for so long, or twice that, is given up
-	leastRate = 1 << 20          // bytes a second that a client must take of a long reply, after that
+	flushAt   = 64 << 10         // replies to pipelined commands are gathered up to this size
+	copyBelow = 16 << 10         // shorter values are copied among the replies: one write for many
+	stallTime = 60 * time.Second // a client that takes no byte of a reply for one to two times this is given up
+	leastRate = 1 << 20          // bytes a second that a client must take of a long reply after that
 )
 
 // writer gathers replies.
 type writer struct {
 	conn  net.Conn
 	out   []byte
-	list  [][]byte  // of the last reply, kept for its room
+	list  [][]byte  // of the last reply, kept for its memory
 	until time.Time // the write deadline in force
 	resp3 bool
 	sent  func(n int64)
@@ -43,7 +43,7 @@ func (w *writer) array(n int)     { w.line('*', strconv.Itoa(n)) }
 func (w *writer) length(n int64)  { w.line('$', strconv.FormatInt(n, 10)) }
 func (w *writer) status(s string) { w.line('+', s) }
 
-// pairs begins a map; before RESP3 it is a list.
+// pairs begins a map; before RESP3 that is a list.
 func (w *writer) pairs(n int) {
 	if w.resp3 {
 		w.line('%', strconv.Itoa(n))
@@ -52,7 +52,7 @@ func (w *writer) pairs(n int) {
 	w.array(2 * n)
 }
 
-// null is the reply for what is not there.
+// null writes the reply for a missing value.
 func (w *writer) null() {
 	if w.resp3 {
 		w.text("_\r\n")
@@ -84,7 +84,7 @@ func (w *writer) value(n int64, pieces [][]byte) error {
 	return err
 }
 
-// flushIf sends the replies if they have so many bytes.
+// flushIf sends the gathered replies if they have at least n bytes.
 func (w *writer) flushIf(n int) error {
 	if len(w.out) < n || len(w.out) == 0 {
 		return nil
@@ -98,8 +98,8 @@ func (w *writer) flushIf(n int) error {
 	return err
 }
 
-// send writes pieces. A long reply goes with one call that the scheduler is told of: in steps of 128 KiB it cost twice
-// as much.
+// send writes pieces. It sends a long reply with one call that Go's scheduler is informed of: in steps of 128 KiB it
+// cost twice as much.
 func (w *writer) send(list [][]byte) error {
 	total := int64(0)
 	for _, p := range list {
@@ -123,7 +123,7 @@ func (w *writer) send(list [][]byte) error {
 	return err
 }
 
-// deadline gives the client its time for a reply of n bytes. It is set anew when less than that is left of the last.
+// deadline sets the client's time for a reply of n bytes, unless the last deadline leaves as much.
 func (w *writer) deadline(n int64) error {
 	now := time.Now()
 	least := stallTime + time.Duration(n/leastRate)*time.Second
