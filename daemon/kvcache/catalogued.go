@@ -9,15 +9,15 @@ import (
 	"github.com/warmpath/warmpath/cache/kvstore/remote"
 )
 
-// catalogued is a tier behind that keeps a catalogue of its keys, those that this daemon put there or found there. What
-// the tier has lost since goes when keys are listed, and by and by: see tend.
+// catalogued is a tier behind with a catalogue of the keys that this daemon put there or found there. Keys that the
+// tier has lost since leave the catalogue when they are listed, and by tend.
 type catalogued struct {
 	kvstore.Backing
 	keys   *catalog.Catalog
-	losses *kvstore.Losses // notes what the tier has lost; nil = nobody wants to know
+	losses *kvstore.Losses // notes the keys that the tier has lost; nil = not needed
 }
 
-// cataloguePart of max_bytes is for the catalogue of L2: 340,000 keys at 4 GiB.
+// cataloguePart is the part of max_bytes for the catalogue of L2: 340,000 keys at 4 GiB.
 const cataloguePart = 1. / 64
 
 func newCatalogued(b kvstore.Backing, maxBytes int64, losses *kvstore.Losses) *catalogued {
@@ -26,7 +26,7 @@ func newCatalogued(b kvstore.Backing, maxBytes int64, losses *kvstore.Losses) *c
 
 // Put implements kvstore.Backing.
 func (c *catalogued) Put(key string, expires time.Time, value *kvstore.Lease) (written <-chan struct{}, taken bool) {
-	i := catalog.Item{Key: key, Size: value.Size(), Expires: expires} // the lease is gone once it is taken
+	i := catalog.Item{Key: key, Size: value.Size(), Expires: expires} // Put may release the lease
 	written, taken = c.Backing.Put(key, expires, value)
 	if taken {
 		c.keys.Put(i)
@@ -52,7 +52,7 @@ func (c *catalogued) Get(ctx context.Context, key string, place kvstore.Place) (
 	return found, err
 }
 
-// MaxBytes implements Sized, as far as the tier does.
+// MaxBytes implements Sized; 0 if the tier does not.
 func (c *catalogued) MaxBytes() int64 {
 	if s, ok := c.Backing.(Sized); ok {
 		return s.MaxBytes()
@@ -60,7 +60,7 @@ func (c *catalogued) MaxBytes() int64 {
 	return 0
 }
 
-// Sure implements kvstore.Sure, as far as the tier does.
+// Sure implements kvstore.Sure; it is true if the tier does not.
 func (c *catalogued) Sure(key string) bool {
 	s, ok := c.Backing.(kvstore.Sure)
 	return !ok || s.Sure(key)
@@ -89,7 +89,7 @@ func (c *catalogued) Page(prefix, after string, limit int) (there []catalog.Item
 	return there
 }
 
-// confirm reports whether the tier has a key of the catalogue, and forgets one that it has lost.
+// confirm reports whether the tier has a key of the catalogue, and drops the key if the tier has lost it.
 func (c *catalogued) confirm(key string) bool {
 	unsure := c.unsure(key) // before and after: its server may come back meanwhile
 	if c.Exists(key, time.Time{}) {
@@ -101,7 +101,7 @@ func (c *catalogued) confirm(key string) bool {
 	return false
 }
 
-// lost forgets a key that the tier has not.
+// lost drops a key that the tier does not have.
 func (c *catalogued) lost(key string) {
 	if c.keys.Delete(key) {
 		c.losses.Note(key)
@@ -113,20 +113,20 @@ func (c *catalogued) unsure(key string) bool {
 	return ok && u.Unsure(key)
 }
 
-// Unsure is a kvstore.Backing whose servers may be away for a while. Unsure reports, from its own memory, whether
-// nothing can be said of a key that Exists says is not there.
+// Unsure is a kvstore.Backing whose servers may be away for a while. Unsure reports whether the false of Exists for a
+// key is no proof that the key is missing. It uses the tier's own memory.
 type Unsure interface{ Unsure(key string) bool }
 
-// Checked is a kvstore.Backing whose servers lose values without a word. Check asks them, and has it forget what they
+// Checked is a kvstore.Backing whose servers lose values without notice. Check sends them the keys and drops what they
 // have lost. It waits for them as long as for a value.
 type Checked interface {
 	Check(ctx context.Context, keys []string)
 }
 
-// tended is how many keys of the catalogue are looked at each second: all 340,000 of 4 GiB in six minutes.
+// tended is how many keys of the catalogue are checked each second: all 340,000 of 4 GiB in six minutes.
 const tended = 1000
 
-// tend forgets what the tier has lost, until ctx ends.
+// tend drops the keys that the tier has lost, until ctx ends.
 func (c *catalogued) tend(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -140,7 +140,7 @@ func (c *catalogued) tend(ctx context.Context) {
 	}
 }
 
-// tendFrom looks at the keys behind one, and returns the one to go on behind; "" = from the beginning.
+// tendFrom checks the keys after one, and returns the key after which to go on; "" = from the beginning.
 func (c *catalogued) tendFrom(ctx context.Context, after string) string {
 	page := c.keys.Page("", after, tended)
 	if b, ok := c.Backing.(Checked); ok {

@@ -36,11 +36,11 @@ func (s server) Get(_ context.Context, key string, place kvstore.Place) (bool, e
 
 func (s server) Put(key string, _ time.Time, v *kvstore.Lease) (<-chan struct{}, bool) {
 	s[key] = string(bytes.Join(v.Pieces(), nil))
-	go v.Release() // not under the store's lock
+	go v.Release() // the store's lock is held
 	return nil, true
 }
 
-// What was put or found in L2 is listed, as long as L2 has it.
+// The listing has what was put or found in L2, as long as L2 has it.
 func TestCatalogueOfL2(t *testing.T) {
 	behind := server{"theirs": "abc", "unseen": "abc", "bad": "broken"}
 	k := &Cache{log: slog.New(slog.DiscardHandler)}
@@ -94,8 +94,8 @@ type away struct {
 func (a *away) Exists(key string, at time.Time) bool { return !a.down && a.server.Exists(key, at) }
 func (a *away) Unsure(string) bool                   { return a.down }
 
-// TestCatalogueOutlivesAnOutage: what L2 has is listed again when it is back, and what it has lost is forgotten, with its
-// bytes, though nobody lists keys.
+// TestCatalogueOutlivesAnOutage: when L2 is back, the listing has its keys again, and what L2 has lost is dropped, with
+// its bytes, without a listing.
 func TestCatalogueOutlivesAnOutage(t *testing.T) {
 	behind := &away{server: server{}}
 	c := newCatalogued(behind, 1<<30, nil)
@@ -127,12 +127,12 @@ func TestCatalogueOutlivesAnOutage(t *testing.T) {
 	}
 }
 
-// sized is a tier that says how much it keeps.
+// sized is a tier that reports its size.
 type sized struct{ kvstore.Backing }
 
 func (sized) MaxBytes() int64 { return 7 << 30 }
 
-// What the servers behind say that they keep is the cache's size, through the catalogue too.
+// The size that the servers behind report is the cache's size, through the catalogue too.
 func TestCataloguePassesTheSizeOn(t *testing.T) {
 	if got := newCatalogued(sized{}, 1<<20, nil).MaxBytes(); got != 7<<30 {
 		t.Errorf("%d bytes; want those of the tier", got)

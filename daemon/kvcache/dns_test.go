@@ -25,8 +25,8 @@ func twoHosts(t *testing.T) (a, b, port string) {
 	return net.JoinHostPort("127.0.0.1", port), net.JoinHostPort("127.0.0.2", port), port
 }
 
-// TestMembersByDNS: the members of a pool are the addresses of a name. One that leaves the name gets no value any more,
-// and has its share again when it is back.
+// TestMembersByDNS: the members of a pool are the addresses of a name. An address that leaves the name gets no more
+// values, and has its share again when it returns.
 func TestMembersByDNS(t *testing.T) {
 	a, b, port := twoHosts(t)
 	names := dnstest.Start(t)

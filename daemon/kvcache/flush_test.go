@@ -8,7 +8,7 @@ import (
 	"github.com/warmpath/warmpath/conf/porttest"
 )
 
-// TestFlushOfPool: one member has the others delete their own, and counts that.
+// TestFlushOfPool: one member makes the others delete their own values, and counts these.
 func TestFlushOfPool(t *testing.T) {
 	members := []string{porttest.Address(t), porttest.Address(t), porttest.Address(t)}
 	r := run{Members: members, L1: true, Password: "s"}

@@ -14,10 +14,10 @@ type Entry struct {
 	Key     string
 	Size    int64
 	Expires time.Time // zero = never
-	Tiers   []string  // that have it: "l1" is memory, "disk" is spilled, "l2"
+	Tiers   []string  // tiers that have it: "l1" is memory, "disk" the spill folder, "l2"
 }
 
-// Page lists keys in their order, at most limit, that begin with a prefix and come after a key. A Cache without a door
+// Page lists at most limit keys in their order that begin with a prefix and come after a key. A Cache without a door
 // has none.
 func (k *Cache) Page(prefix, after string, limit int) []Entry {
 	k = k.now()
@@ -43,7 +43,7 @@ func (k *Cache) Delete(key string) bool {
 	return k != nil && k.store != nil && k.store.Delete(key)
 }
 
-// FlushL2 deletes in L2 what begins with a prefix, whoever put it there, and returns how much that was. Of a pool each
+// FlushL2 deletes all keys in L2 that begin with a prefix, whoever put them there, and returns how many. In a pool each
 // other member deletes its own, on its disk too.
 func (k *Cache) FlushL2(ctx context.Context, prefix string) (deleted int64, err error) {
 	k = k.now()
@@ -66,7 +66,7 @@ func (k *Cache) Value(ctx context.Context, key string) *kvstore.Lease {
 	return k.store.Get(ctx, key, netip.Addr{})
 }
 
-// now is the cache that is open; nil = there is none yet.
+// now returns the open cache; nil = there is none yet.
 func (k *Cache) now() *Cache {
 	if k == nil || k.heir == nil {
 		return k

@@ -20,18 +20,18 @@ import (
 	"github.com/warmpath/warmpath/daemon/resp"
 )
 
-// Config says how large the cache is, and where its doors are.
+// Config sets the size of the cache and the addresses of its doors.
 type Config struct {
 	MaxBytes int64  // of memory
 	Policy   string // "lru", "s3fifo" or "fifo"
 
 	RESP            string                 // HOST:PORT of the Redis door; "" = none
 	User            string                 // of AUTH, beside "default"
-	Password        func() (string, error) // of AUTH; "" = nobody is asked
+	Password        func() (string, error) // of AUTH; "" = AUTH is not required
 	TLSCert, TLSKey string                 // PEM files; "" = plain TCP
 	MaxConns        int
 
-	SpillDir   string // folder for what memory evicts; "" = none
+	SpillDir   string // folder for values that memory evicts; "" = none
 	SpillBytes int64  // of its files
 
 	L2 *L2 // nil = none
@@ -40,9 +40,9 @@ type Config struct {
 	Segment  string      // the memory's name in /dev/shm, if there is that door
 	Mode     os.FileMode // of that file
 
-	Succeeds bool // another process has folder and segment, and gives them up soon: see succession
+	Succeeds bool // another process has folder and segment, and releases them soon: see succession
 
-	Beliefs Beliefs // is told of what the cache has lost; nil = nobody is
+	Beliefs Beliefs // gets the lost keys; nil = none does
 
 	ChunkTokens int // the chunk_size of the workers' LMCache; 0 = not known
 
@@ -54,7 +54,7 @@ type Config struct {
 
 // Cache is the store with its doors, if any is configured.
 type Cache struct {
-	heir    heir // has the cache in this one's place, at once or later; nil = it is this one
+	heir    heir // in an upgrade, holds the cache in this one's place; nil = it is this one
 	log     *slog.Logger
 	store   *kvstore.Store    // nil = there is no door
 	resp    *resp.Server      // nil = there is no such door
@@ -69,7 +69,7 @@ type Cache struct {
 	closing sync.Once
 }
 
-// heir is a cache that is opened later.
+// heir is a cache that opens later.
 type heir interface {
 	now() *Cache // nil = it is not open yet
 	run() error
@@ -77,15 +77,15 @@ type heir interface {
 	close()
 }
 
-// Stats is what the store and its doors count.
+// Stats has the counts of the store and its doors.
 type Stats struct {
 	Store    kvstore.Stats
-	Tokens   chunks.Estimate // that there is room for
+	Tokens   chunks.Estimate // the room in tokens
 	RESP     *resp.Stats     // nil = there is no such door
 	HyperPod *hyperpod.Stats // nil = there is no such door
 	Spill    *spill.Stats    // nil = nothing is spilled
 	L2       *remote.Stats   // nil = there is none
-	InL2     catalog.Stats   // the keys of L2 that are known here
+	InL2     catalog.Stats   // the keys of L2 in this daemon's catalogue
 	L2Bytes  int64           // of values that L2 keeps at most; 0 = not known
 }
 
@@ -148,7 +148,7 @@ func open(c Config) (*Cache, error) {
 	return k, nil
 }
 
-// openSpill reads what the folder has.
+// openSpill opens the folder and restores its values.
 func (k *Cache) openSpill(c Config, sc *kvstore.Config) error {
 	if c.SpillDir == "" {
 		return nil
@@ -166,7 +166,7 @@ func (k *Cache) openSpill(c Config, sc *kvstore.Config) error {
 	return nil
 }
 
-// openHyperPod binds the door after the segment is there in full: a worker maps it at once.
+// openHyperPod binds the door after the segment is complete: a worker maps it at once.
 func (k *Cache) openHyperPod(c Config) (err error) {
 	if c.HyperPod == "" {
 		return nil
@@ -211,7 +211,7 @@ func (k *Cache) openRESP(c Config) error {
 	return nil
 }
 
-// Run serves at the doors until Close, or until one of them ends by itself. Without a door it waits for Close too.
+// Run serves at the doors until Close, or until one of them fails. Without a door it also waits for Close.
 func (k *Cache) Run() error {
 	if k.heir != nil {
 		return k.heir.run()
@@ -231,8 +231,7 @@ func (k *Cache) Run() error {
 	}
 }
 
-// SetMembers takes over the members of a pool from a configuration that was read again. Not to be called by two at
-// once.
+// SetMembers replaces the members of a pool after a reload. Two goroutines must not call it at once.
 func (k *Cache) SetMembers(m Members) {
 	if k.heir != nil {
 		k.heir.setMembers(m)
@@ -241,7 +240,7 @@ func (k *Cache) SetMembers(m Members) {
 	k.far.setMembers(m)
 }
 
-// RESPAddr is where the Redis door is, host:port; "" = there is none.
+// RESPAddr returns the address of the Redis door, host:port; "" = there is none.
 func (k *Cache) RESPAddr() string {
 	k = k.now()
 	if k == nil || k.resp == nil {
@@ -250,7 +249,7 @@ func (k *Cache) RESPAddr() string {
 	return k.resp.Addr()
 }
 
-// HyperPodAddr is where the HyperPod door is, host:port; "" = there is none.
+// HyperPodAddr returns the address of the HyperPod door, host:port; "" = there is none.
 func (k *Cache) HyperPodAddr() string {
 	k = k.now()
 	if k == nil || k.pod == nil {
@@ -259,10 +258,10 @@ func (k *Cache) HyperPodAddr() string {
 	return k.pod.Addr()
 }
 
-// Policy is the name of what chooses the values that make room.
+// Policy returns the name of the eviction policy.
 func (k *Cache) Policy() string { return k.now().store.Policy() }
 
-// Stats counts. It reports false if there is no cache.
+// Stats returns the counts. It returns false if there is no cache.
 func (k *Cache) Stats() (Stats, bool) {
 	k = k.now()
 	if k == nil || k.store == nil {
@@ -290,11 +289,11 @@ func (k *Cache) Stats() (Stats, bool) {
 }
 
 const (
-	lastCommand = 5 * time.Second // for clients to end the command that they are in
-	lastReader  = 5 * time.Second // for what they still read
+	lastCommand = 5 * time.Second // for clients to finish their command
+	lastReader  = 5 * time.Second // for clients to finish a read
 )
 
-// Close closes the doors and gives the memory back. A nil Cache has neither.
+// Close closes the doors and frees the memory. A nil Cache has neither.
 func (k *Cache) Close() {
 	if k != nil {
 		k.closing.Do(k.close)

@@ -20,15 +20,15 @@ import (
 	"github.com/warmpath/warmpath/daemon/discover"
 )
 
-// L2 says which tier stands behind memory and disk.
+// L2 configures the tier behind memory and disk.
 type L2 struct {
-	Memory  bool                   // memory keeps what L2 has, too
+	Memory  bool                   // memory keeps values that L2 has, too
 	Redis   func() (string, error) // its URL; nil = tieredstorage
 	Prefix  string                 // of the keys in Redis
-	CAFile  string                 // PEM of who signs certificates; "" = the system's
-	TTL     time.Duration          // of values without an end, in Redis
+	CAFile  string                 // PEM of the certificate authorities; "" = the system's
+	TTL     time.Duration          // of values without an end of their own, in Redis
 	Members Members                // of tieredstorage
-	Self    string                 // which of them this is; "" = the one at an address of this machine
+	Self    string                 // the member that is this daemon; "" = the one at an address of this machine
 	Resolve discover.Resolver      // of Members.Name
 
 	Through bool   // a put waits until L2 has the value
@@ -43,13 +43,13 @@ type Members struct {
 	Name string   // name:port, a member at each address of it; "" = none
 }
 
-// far is L2, with what finds its members. A nil one is none.
+// far is L2 together with the discovery of its members. A nil far is no L2.
 type far struct {
 	life      context.Context
 	log       *slog.Logger
 	remote    *remote.Remote
-	discovery *discover.Discovery[member] // nil = it is no pool
-	members   Members                     // as they were configured last
+	discovery *discover.Discovery[member] // nil = no pool
+	members   Members                     // as configured last
 	current   atomic.Pointer[[]string]    // the members' addresses, HOST:PORT
 }
 
@@ -59,7 +59,7 @@ type member string
 // Equal reports whether both are one, for discover.
 func (m member) Equal(other member) bool { return m == other }
 
-// openL2 makes the clients of L2. It asks DNS for its members, but no server for anything.
+// openL2 makes the clients of L2. It resolves the members' names, but sends nothing to a server.
 func openL2(life context.Context, c Config) (*far, error) {
 	if c.L2 == nil {
 		return nil, nil
@@ -90,7 +90,7 @@ func openL2(life context.Context, c Config) (*far, error) {
 	return f, err
 }
 
-// run works for L2 until life ends. The door is open by then, so that this daemon knows which member it is.
+// run works for L2 until life ends. The door is open by then, so this daemon can find itself among the members.
 func (f *far) run(tending *sync.WaitGroup) {
 	if f == nil {
 		return
@@ -127,7 +127,7 @@ func (f *far) pool(c Config, authorities *x509.CertPool) (*remote.Pool, error) {
 	return p, nil
 }
 
-// take makes these the members, those of a name after they are resolved.
+// take sets the configured members, and resolves a name among them.
 func (f *far) take(m Members) []string {
 	f.members = m
 	s := discover.Sources[member]{Name: m.Name}
@@ -139,13 +139,13 @@ func (f *far) take(m Members) []string {
 	return f.note(texts(f.discovery.Take(ctx, s)))
 }
 
-// note keeps the addresses of the members, for mayBeMember.
+// note stores the addresses of the members, for mayBeMember.
 func (f *far) note(members []string) []string {
 	f.current.Store(&members)
 	return members
 }
 
-// mayBeMember reports whether an address is a member's or this machine's own. It asks DNS for the names of members.
+// mayBeMember reports whether an address is a member's or this machine's own. It resolves the names of members.
 func (f *far) mayBeMember(a netip.Addr) bool {
 	if a.IsLoopback() || addressesHere(f.log)[a] {
 		return true
@@ -163,7 +163,7 @@ func (f *far) mayBeMember(a netip.Addr) bool {
 			}
 			continue
 		}
-		all, _ := net.DefaultResolver.LookupNetIP(ctx, "ip", host) // a name that is none has no address
+		all, _ := net.DefaultResolver.LookupNetIP(ctx, "ip", host) // a name that does not exist has no address
 		if slices.ContainsFunc(all, func(ip netip.Addr) bool { return ip.Unmap() == a }) {
 			return true
 		}
@@ -171,7 +171,7 @@ func (f *far) mayBeMember(a netip.Addr) bool {
 	return false
 }
 
-// setMembers takes over what a configuration says that was read again.
+// setMembers applies the members of a new configuration.
 func (f *far) setMembers(m Members) {
 	if f == nil || f.discovery == nil || m.Name == f.members.Name && slices.Equal(m.List, f.members.List) {
 		return
@@ -179,13 +179,13 @@ func (f *far) setMembers(m Members) {
 	f.remote.SetMembers(f.take(m))
 }
 
-// changed takes over what DNS says.
+// changed applies the members that DNS returns.
 func (f *far) changed(members []member) {
 	f.log.Info("the members of the KV cache's pool are others now", "members", members)
 	f.remote.SetMembers(f.note(texts(members)))
 }
 
-// resolveTime bounds the first question to DNS. It is asked again and again.
+// resolveTime bounds the first DNS query. Later queries follow.
 const resolveTime = 2 * time.Second
 
 func texts(members []member) []string {
@@ -226,8 +226,8 @@ func addressesHere(log *slog.Logger) map[netip.Addr]bool {
 	return here
 }
 
-// isHere reports whether a member is the door of this daemon: it has the door's port and an address of this machine,
-// or the name of it.
+// isHere reports whether a member is the door of this daemon: it has the door's port and an address of this machine, or
+// the door's very text.
 func isHere(m, door string, here map[netip.Addr]bool) bool {
 	host, port, err := net.SplitHostPort(m)
 	if err != nil {

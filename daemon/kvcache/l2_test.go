@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestSelf: which member is this daemon.
+// TestSelf: the member that is this daemon.
 func TestSelf(t *testing.T) {
 	here := map[netip.Addr]bool{netip.MustParseAddr("10.0.0.1"): true}
 	host, _ := os.Hostname()
@@ -28,7 +28,7 @@ func TestSelf(t *testing.T) {
 	f("10.0.0.1", ":6380", false)
 }
 
-// TestMayBeMember: whose address is a member's, by its number or by a name.
+// TestMayBeMember: the addresses that may be a member's, by number or by name.
 func TestMayBeMember(t *testing.T) {
 	f := &far{life: context.Background(), log: slog.New(slog.DiscardHandler)}
 	f.note([]string{"10.0.0.1:6380", "[fd00::1]:6380", "localhost:6380", "no port"})

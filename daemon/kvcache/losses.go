@@ -10,57 +10,57 @@ import (
 	"github.com/warmpath/warmpath/cache/kvstore/chunks"
 )
 
-// Beliefs is who takes chunks of LMCache's multi-process servers to be here, since the servers said that they put them.
+// Beliefs is the index of chunks that LMCache's multi-process servers reported to have put here.
 type Beliefs interface {
-	// Forget is called with parts of chunks of which no tier has a copy.
+	// Forget is called with parts of chunks that are in no tier any more.
 	Forget(lost []Lost)
-	// ForgetAll is called when more were lost than could be told one by one.
+	// ForgetAll is called when more were lost than can be listed one by one.
 	ForgetAll(adapters []string)
 }
 
-// Lost is a part of a chunk that no tier has any more.
+// Lost is a part of a chunk that is in no tier any more.
 type Lost struct {
-	Adapters    []string // by which servers put it here: the types of their --l2-adapter
+	Adapters    []string // through which servers put it here: the types of their --l2-adapter
 	Model, Hash string
 	Rank        uint32 // kv_rank
 	Salt        string
 }
 
-// adapters are those that reach a door, by the door's mark in the store's keys.
+// adapters are the server adapters that reach a door, by the door's mark in the store's keys.
 var adapters = map[byte][]string{'r': {"resp", "valkey"}, 'h': {"sagemaker-hyperpod"}}
 
 const (
 	tellEvery = 100 * time.Millisecond
 
-	// lateness is for how long what a server has put may be lost before the server tells that it has put it: it gathers
-	// events for a second, and gives up a request after two.
+	// lateness bounds how long after a loss the server's report of the put may come: it gathers events for a second, and
+	// gives up a request after two.
 	lateness = 5 * time.Second
 
-	// maxLosses is of keys between two tellings, and of those told within lateness: a segment of a spill of 1 TiB has as
-	// many values of 1 MiB.
+	// maxLosses bounds the keys between two calls of Beliefs, and those repeated within lateness: a segment of a spill of
+	// 1 TiB has as many values of 1 MiB.
 	maxLosses = 1 << 17
 )
 
-// teller tells Beliefs what the cache has lost. Each loss is told at once, and again after lateness.
+// teller reports the keys that the cache has lost to Beliefs. It reports each loss at once, and again after lateness.
 type teller struct {
 	losses *kvstore.Losses
 	has    func(key string) bool
 	to     Beliefs
 	log    *slog.Logger
 
-	room  []string // for the next keys
+	room  []string // memory for the next keys
 	again []loss   // the oldest first
 	all   time.Time
-	quiet time.Time // no line before that
+	quiet time.Time // no log line before
 }
 
-// loss is what is told again.
+// loss is a loss that will be reported again.
 type loss struct {
 	key string
 	due time.Time
 }
 
-// run tells until ctx ends.
+// run reports losses until ctx ends.
 func (t *teller) run(ctx context.Context) {
 	tick := time.NewTicker(tellEvery)
 	defer tick.Stop()
@@ -105,7 +105,7 @@ func (t *teller) tell(now time.Time) {
 	}
 }
 
-// lost returns what there is to tell of a key; false = it is no server's, or is there.
+// lost returns the loss of a key; false = no server makes such keys, or the key is still in a tier.
 func (t *teller) lost(key string) (Lost, bool) {
 	k, ok := chunks.ParseKey(key)
 	if !ok || k.Rank == 0 || adapters[k.Door] == nil || t.has(key) {
@@ -114,7 +114,7 @@ func (t *teller) lost(key string) (Lost, bool) {
 	return Lost{Adapters: adapters[k.Door], Model: k.Model, Hash: k.Hash, Rank: k.Rank, Salt: k.Salt}, true
 }
 
-// tellAll is for losses whose keys are not known.
+// tellAll reports losses whose keys are unknown.
 func (t *teller) tellAll(now time.Time) {
 	t.again = nil
 	t.all = now.Add(lateness)

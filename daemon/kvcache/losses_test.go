@@ -19,7 +19,7 @@ import (
 	"github.com/warmpath/warmpath/cache/kvstore/remote"
 )
 
-// hearer writes down what it is told.
+// hearer records the calls of Beliefs.
 type hearer struct{ heard []string }
 
 func (h *hearer) Forget(lost []Lost) {
@@ -33,14 +33,14 @@ func (h *hearer) ForgetAll(adapters []string) {
 	h.heard = append(h.heard, "all by "+strings.Join(adapters, " "))
 }
 
-// told is what h has been told since the last call.
+// told returns the calls since the last told.
 func (h *hearer) told() string {
 	defer func() { h.heard = nil }()
 	return strings.Join(h.heard, "; ")
 }
 
-// TestTeller: a key that is in no tier is told at once, and again after a while, when the server's news of it have come;
-// one that a tier has, or that no server makes, is not told.
+// TestTeller: teller reports a key that is in no tier at once, and again after a while, when the server's report of the
+// put has come. It does not report a key that a tier has, or that no server makes.
 func TestTeller(t *testing.T) {
 	there := map[string]bool{}
 	h := &hearer{}
@@ -87,7 +87,7 @@ func TestTeller(t *testing.T) {
 	}
 }
 
-// TestLosses: what memory evicts, expires or deletes, and what L2 turns out not to have, is noted; what is replaced is not.
+// TestLosses: the store notes keys that memory evicts, expires or deletes, and keys that L2 lacks; not replaced ones.
 func TestLosses(t *testing.T) {
 	losses := kvstore.NewLosses(1000)
 	store, err := kvstore.Open(kvstore.Config{MaxBytes: 8 << 20, Losses: losses})
@@ -123,7 +123,7 @@ func TestLosses(t *testing.T) {
 	f("expired", "b")
 	put("c", 3, kvstore.Terms{})
 	put("d", 4<<20, kvstore.Terms{})
-	put("e", 4<<20, kvstore.Terms{}) // for which c goes, and then d
+	put("e", 4<<20, kvstore.Terms{}) // it evicts c, and then d
 	f("evicted", "c d")
 	catalogue := newCatalogued(server{"here": "abc"}, 8<<20, losses)
 	for _, key := range []string{"here", "evicted", "flushed"} {
@@ -139,7 +139,7 @@ func TestLosses(t *testing.T) {
 	f("looked after in L2", "flushed")
 }
 
-// twoMembers are daemons of a pool in this process, of 8 MiB each.
+// twoMembers opens two daemons of a pool in this process, of 8 MiB each.
 func twoMembers(t *testing.T, more func(n int, c *Config)) (all []*Cache) {
 	t.Helper()
 	doors := map[string]net.Listener{}
@@ -164,7 +164,7 @@ func twoMembers(t *testing.T, more func(n int, c *Config)) (all []*Cache) {
 	return all
 }
 
-// TestPoolFindsSpilled: what only another member's disk has is found there, though nobody has told of it.
+// TestPoolFindsSpilled: a value that only another member's disk has is found there, without a report of it.
 func TestPoolFindsSpilled(t *testing.T) {
 	all := twoMembers(t, func(n int, c *Config) {
 		if n == 1 {
@@ -209,7 +209,7 @@ func TestPoolFindsSpilled(t *testing.T) {
 	}
 }
 
-// TestLossesOfThePool: what another member of a pool has lost is told, though nobody asks for it; what one has is not.
+// TestLossesOfThePool: a loss of another member of a pool is reported without a read; a value that it has is not.
 func TestLossesOfThePool(t *testing.T) {
 	h := &safeHearer{told: map[string]bool{}}
 	all := twoMembers(t, func(n int, c *Config) {
@@ -258,7 +258,7 @@ func TestLossesOfThePool(t *testing.T) {
 	eventually(t, "all that was lost is told", func() bool { return len(h.all()) == chunks })
 }
 
-// safeHearer remembers the hashes that it is told.
+// safeHearer records the hashes of the calls.
 type safeHearer struct {
 	mu   sync.Mutex
 	told map[string]bool

@@ -14,7 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// segmentName is one that no other test has.
+// segmentName returns a name that no other test uses.
 func segmentName(t *testing.T) string {
 	name := fmt.Sprintf("warmpath-test-%d-%s", os.Getpid(), t.Name())
 	t.Cleanup(func() {
@@ -64,7 +64,7 @@ func client(t *testing.T, k *Cache) *redis.Client {
 
 func TestNoDoor(t *testing.T) {
 	c := config()
-	c.MaxBytes = 1 << 50 // would not be to be had
+	c.MaxBytes = 1 << 50 // more memory than there is
 	k, _ := running(t, c)
 	if _, there := k.Stats(); there || k.RESPAddr() != "" || k.HyperPodAddr() != "" {
 		t.Error("there is a cache without a door")
@@ -73,7 +73,7 @@ func TestNoDoor(t *testing.T) {
 	none.Close()
 }
 
-// TestRefused: whatever cannot be opened is named, and leaves no file, port or lock behind.
+// TestRefused: the error names what cannot be opened, and no file, port or lock stays behind.
 func TestRefused(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -95,7 +95,7 @@ func TestRefused(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Open = %v; want %q", err, want)
 		}
-		k, err = Open(both) // nothing of the failure is in the way
+		k, err = Open(both) // the failure left nothing in the way
 		if err != nil {
 			t.Fatalf("after that: %v", err)
 		}
@@ -117,7 +117,7 @@ func TestRefused(t *testing.T) {
 	})
 }
 
-// TestTwoDaemons: the second one on a segment or a folder is refused, and the first one serves on.
+// TestTwoDaemons: the second daemon on a segment or a folder is refused, and the first one serves on.
 func TestTwoDaemons(t *testing.T) {
 	c := config()
 	c.RESP, c.HyperPod, c.Segment = "127.0.0.1:0", "127.0.0.1:0", segmentName(t)
@@ -149,7 +149,7 @@ func TestTwoDaemons(t *testing.T) {
 	}
 }
 
-// TestRestart: what was spilled is there again, and what was in memory alone is a miss.
+// TestRestart: spilled values are there again, and values of memory alone are misses.
 func TestRestart(t *testing.T) {
 	c := config()
 	c.RESP, c.SpillDir, c.SpillBytes = "127.0.0.1:0", t.TempDir(), 64<<20

@@ -111,7 +111,7 @@ func startPool(t *testing.T, n int, l1 bool, password string) []*process {
 	return all
 }
 
-// awaitAll waits until each member gives values to all of them: those that started first took the others for dead.
+// awaitAll waits until each member gives values to all others: those that started first had marked the others as down.
 func awaitAll(t *testing.T, pool []*process) {
 	t.Helper()
 	for n, from := range pool {
@@ -138,7 +138,7 @@ func (p *process) has(prefix string, n int) bool {
 	return c.Exists(p.t.Context(), keys...).Val() > 0
 }
 
-// client is a worker's: what it asks is asked of one daemon.
+// client is a worker's client, which sends its commands to one daemon.
 func (p *process) client() *redis.Client {
 	c := redis.NewClient(&redis.Options{Addr: p.run.Self, Protocol: 2, Password: p.run.Password, MaxRetries: -1,
 		ContextTimeoutEnabled: true})
@@ -146,7 +146,7 @@ func (p *process) client() *redis.Client {
 	return c
 }
 
-// peer is another daemon's client: it sees what this daemon itself has.
+// peer is the client of another daemon: it reaches what this daemon itself has.
 func (p *process) peer() *redis.Client {
 	c := redis.NewClient(&redis.Options{Addr: p.run.Self, Protocol: 2, Password: p.run.Password, ClientName: remote.PeerName})
 	p.t.Cleanup(func() { c.Close() })
@@ -201,7 +201,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	t.Fatalf("never: %s", what)
 }
 
-// hits counts the keys that one daemon answers with their bytes.
+// hits counts the keys for which one daemon returns the right bytes.
 func hits(t *testing.T, c *redis.Client) (n int) {
 	t.Helper()
 	for i := range poolKeys {
@@ -220,8 +220,7 @@ func hits(t *testing.T, c *redis.Client) (n int) {
 	return n
 }
 
-// TestPool: with l1 = false each value is at one member, every daemon finds all of them, and knows of them without
-// having asked.
+// TestPool: with l1 = false each value is at one member, and every daemon finds all of them, without an earlier read.
 func TestPool(t *testing.T) {
 	pool := startPool(t, 3, false, "a password of the pool")
 	put(t, pool[0].client())
@@ -259,8 +258,8 @@ func TestPool(t *testing.T) {
 	eventually(t, "the deleted value is gone", func() bool { return c.Get(t.Context(), "k1").Err() == redis.Nil })
 }
 
-// TestMemberKilled: under load a member is killed. Its own keys are misses, the others' are not, no client gets an
-// error, and what comes back moves no key but its own.
+// TestMemberKilled: a member is killed under load. Its own keys are misses, the others' are not, no client gets an
+// error, and the member's return moves only its own keys.
 func TestMemberKilled(t *testing.T) {
 	pool := startPool(t, 3, false, "")
 	put(t, pool[0].client())
@@ -297,8 +296,8 @@ func TestMemberKilled(t *testing.T) {
 	eventually(t, "the others' keys are hits, the dead member's misses", func() bool {
 		return hits(t, c) == poolKeys-before[2]
 	})
-	// As workers do, what missed is computed and put again. Behind l1 = false a put is lost that was on its way to the dead
-	// member, so that it takes more than one.
+	// Like workers, the test computes and puts the misses again. Behind l1 = false a put on its way to the dead member is
+	// lost, so one round is not enough.
 	eventually(t, "all keys are hits again", func() bool {
 		put(t, c)
 		return hits(t, c) == poolKeys
@@ -326,7 +325,7 @@ func TestMemberKilled(t *testing.T) {
 	}
 }
 
-// TestMemberHangs: a member that is stopped holds nobody up for long, and its keys are hits when it goes on.
+// TestMemberHangs: a member that is stopped delays nobody for long, and its keys are hits when it goes on.
 func TestMemberHangs(t *testing.T) {
 	pool := startPool(t, 3, false, "")
 	c := pool[0].client()

@@ -13,32 +13,33 @@ import (
 	"github.com/warmpath/warmpath/cache/kvstore/spill"
 )
 
-// succession opens a cache whose folder or segment the process before this one still has. That process gives both up
-// once this one serves, and not before: should this one fail, the cache is as it was. Until then there is no cache
-// here, and no memory of it: who connects waits in the socket, as between two processes under systemd.
+// succession opens a cache whose folder or segment the process before this one still has. That process releases both
+// once this one serves, and not before: if this one fails, the old cache goes on. Until then this process has no cache
+// and no memory for one. Clients that connect wait in the socket, as between two processes under systemd.
 type succession struct {
 	config  Config
 	stopped chan struct{}         // closed by close
 	cache   atomic.Pointer[Cache] // nil = not open yet
 
 	mu      sync.Mutex // guards the rest, and cache's first value
-	doors   []door     // bound already: a socket that is handed over and that nobody asks for is closed
-	members *Members   // set meanwhile
+	doors   []door     // bound already: a handed-over socket that no code takes would be closed
+	members *Members   // set before the cache is open
 	closed  bool
 }
 
-// door is a listener that nobody serves at yet.
+// door is a listener at which nobody serves yet.
 type door struct {
 	addr string
 	net.Listener
 }
 
-// The process before closes its cache at once, which takes lastCommand and lastReader at most. Tests set another.
+// heldFor bounds the wait. The process before closes its cache at once, within lastCommand and lastReader. Tests change
+// it.
 var heldFor = time.Minute
 
 const askHeld = 50 * time.Millisecond
 
-// Open takes the memory and binds the doors; nothing is served before Run. Without a door it takes nothing.
+// Open takes the memory and binds the doors; it serves nothing before Run. Without a door it takes nothing.
 func Open(c Config) (*Cache, error) {
 	if c.Succeeds && (c.SpillDir != "" || c.HyperPod != "") {
 		return openLater(c)
@@ -46,7 +47,7 @@ func Open(c Config) (*Cache, error) {
 	return open(c)
 }
 
-// openLater binds the doors. The rest is Run's.
+// openLater binds the doors. Run does the rest.
 func openLater(c Config) (*Cache, error) {
 	s := &succession{config: c, stopped: make(chan struct{})}
 	bind := c.Bind
@@ -70,7 +71,7 @@ func openLater(c Config) (*Cache, error) {
 
 func (s *succession) now() *Cache { return s.cache.Load() }
 
-// bound returns what was bound: open asks after it has folder and segment.
+// bound returns the listener bound before: open binds its doors after it has folder and segment.
 func (s *succession) bound(network, addr string) (net.Listener, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,7 +84,7 @@ func (s *succession) bound(network, addr string) (net.Listener, error) {
 	return nil, fmt.Errorf("kvcache: %s %s: %w", network, addr, net.ErrClosed)
 }
 
-// run opens the cache as soon as it can, and runs it. A cache that cannot be opened leaves the router without one.
+// run opens the cache as soon as it can, and runs it. If that fails, the router goes on without a cache.
 func (s *succession) run() error {
 	began := time.Now()
 	for {
@@ -144,7 +145,7 @@ func (s *succession) close() {
 	s.cache.Load().Close()
 }
 
-// closeDoors closes those that nobody serves at.
+// closeDoors closes the listeners at which nobody serves.
 func (s *succession) closeDoors() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// heirOf opens a cache that is to take the place of another with the same folder and segment.
+// heirOf opens a cache that takes the place of another with the same folder and segment.
 func heirOf(t *testing.T, c Config) (k *Cache, log *bytes.Buffer, ran chan error) {
 	t.Helper()
 	log = new(bytes.Buffer) // read after Run has returned
@@ -33,7 +33,7 @@ func wait(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// TestSuccession: the cache is the heir's once the one before has closed, with what was spilled; until then there is none.
+// TestSuccession: after the first cache has closed, the heir has the cache, spilled values included; before that, none.
 func TestSuccession(t *testing.T) {
 	c := config()
 	c.RESP, c.SpillDir, c.SpillBytes = "127.0.0.1:0", t.TempDir(), 64<<20
@@ -65,7 +65,7 @@ func TestSuccession(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeft: the one before never lets go, or the heir is closed first.
+// TestNothingIsLeft: the first cache is never released, or the heir is closed first.
 func TestNothingIsLeft(t *testing.T) {
 	c := config()
 	c.RESP, c.SpillDir, c.SpillBytes = "127.0.0.1:0", t.TempDir(), 64<<20

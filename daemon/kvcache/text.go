@@ -18,7 +18,7 @@ import (
 const (
 	respDoor = "resp/"
 	podDoor  = "hyperpod/"
-	rawDoor  = "raw/" // of no door that is known here
+	rawDoor  = "raw/" // a key of no known door
 )
 
 // Text writes a key for people. Bytes that do not print, spaces and % stand as %XX.

@@ -11,13 +11,13 @@ import (
 	"github.com/warmpath/warmpath/cache/kvstore/chunks"
 )
 
-// vigil logs what an operator must know of the cache, and none of it more often than once a minute: values that are
-// refused, and the size in tokens that the strategies go by.
+// vigil logs what an operator must know about the cache, each matter at most once a minute: values that are refused,
+// and the size in tokens that the strategies use.
 type vigil struct {
 	log     *slog.Logger
 	refused map[string]uint64    // as of the last line, by reason
-	quiet   map[string]time.Time // no line before that, by reason
-	told    chunks.Estimate      // of the last line
+	quiet   map[string]time.Time // no line before, by reason
+	told    chunks.Estimate      // in the last line
 }
 
 func newVigil(log *slog.Logger) *vigil {
@@ -29,7 +29,7 @@ const (
 	quietAfter = time.Minute
 )
 
-// remedies are what to do about values that are refused, by the reasons of kvstore.Stats.
+// remedies gives the remedy for refused values, by the reasons of kvstore.Stats.
 var remedies = map[string]string{
 	"too_large": "a value is longer than 128 MiB or than all room for values: enlarge kv_cache.max_bytes, or lower " +
 		"chunk_size in LMCache",
@@ -41,7 +41,7 @@ var remedies = map[string]string{
 	"quiet": "workers still have the last process's shared memory mapped: it ends by itself half a minute after the start",
 }
 
-// run looks until ctx ends.
+// run checks the cache until ctx ends.
 func (v *vigil) run(ctx context.Context, stats func() kvstore.Stats, holds func() chunks.Estimate) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -57,7 +57,7 @@ func (v *vigil) run(ctx context.Context, stats func() kvstore.Stats, holds func(
 	}
 }
 
-// look logs what has changed since the last time.
+// look logs what has changed since its last call.
 func (v *vigil) look(now time.Time, refused map[string]uint64, e chunks.Estimate) {
 	for _, why := range slices.Sorted(maps.Keys(remedies)) {
 		n := refused[why] - v.refused[why]
@@ -93,10 +93,10 @@ func (v *vigil) lookBroken(now time.Time, broken uint64) {
 	v.refused[why], v.quiet[why] = broken, now.Add(quietAfter)
 }
 
-// stands reports whether the last line still says what is so: the size has changed by less than half.
+// stands reports whether the last line still holds: the size has changed by less than half.
 func (v *vigil) stands(e chunks.Estimate) bool {
 	if e.Tokens == 0 {
-		return true // nothing was put yet
+		return true // no put yet
 	}
 	was, is := float64(v.told.Tokens), float64(e.Tokens)
 	return is < 1.5*was && is > was/1.5 && v.told.Guessed == e.Guessed

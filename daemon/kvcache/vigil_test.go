@@ -10,7 +10,7 @@ import (
 	"github.com/warmpath/warmpath/cache/kvstore/chunks"
 )
 
-// What an operator must know is logged once, and again after a minute if it goes on.
+// vigil logs a matter once, and again after a minute if it goes on.
 func TestVigil(t *testing.T) {
 	var out bytes.Buffer
 	v := newVigil(slog.New(slog.NewTextHandler(&out, nil)))
