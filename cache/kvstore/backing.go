@@ -5,48 +5,48 @@ import (
 	"time"
 )
 
-// Backing is a tier behind the memory: a disk, or servers. Its methods are called by many at once, Exists, Put and
-// Delete under the store's lock or close to it: these three never wait, and never call the store.
+// Backing is a tier behind the memory: a disk, or servers. Many goroutines call its methods at once. The store calls
+// Exists, Put and Delete under its lock or close to it: these three never wait, and never call the store.
 type Backing interface {
-	// Exists reports, from its own memory, whether it has the key. With a time above zero it keeps the value until then
-	// if it can.
+	// Exists reports, from the tier's own memory, whether it has the key. With keep above zero the tier keeps the value
+	// until then if it can.
 	Exists(key string, keep time.Time) bool
 
-	// Get calls place with what comes, again if that was wrong, and fills the pieces that it gets last. false = it has
-	// none. It returns when ctx ends.
+	// Get calls place with the properties of the value, and again if these were wrong, and fills the pieces of the last
+	// call. false = it has no value. It returns when ctx ends.
 	Get(ctx context.Context, key string, place Place) (bool, error)
 
-	// Put forgets what it has of the key. It takes the lease over and releases it later, from a goroutine of its own;
-	// false = it does not want the value. What Commit has to wait for is closed when the value is written, or is not
-	// going to be; nil = nothing.
+	// Put drops the key's old value. It takes the lease over and releases it later, from a goroutine of its own; false =
+	// it refuses the value. Commit waits for written, which is closed when the value is written or given up; nil = no
+	// wait.
 	Put(key string, expires time.Time, value *Lease) (written <-chan struct{}, taken bool)
 
-	// Delete forgets the key, and reports whether it had it.
+	// Delete drops the key, and reports whether the tier had it.
 	Delete(key string) bool
 }
 
-// Sure is a Backing that can lose a value without a word. Sure reports, from its own memory, that it has not lost what
-// it says it has; if it cannot tell, it finds out in the background. It never waits.
+// Sure is a Backing that can lose a value without notice. Sure reports, from its own memory, whether the key's value is
+// certainly still there; if it cannot decide, it finds out in the background. It never waits.
 type Sure interface{ Sure(key string) bool }
 
-// Informed is a Backing that knows of its values more than that they are there. Info tells the length and the end from
-// its own memory; a zero end means none. It never waits.
+// Informed is a Backing that has more data on its values in memory. Info returns the length and the end; a zero end
+// means none. It never waits.
 type Informed interface {
 	Info(key string) (size int64, expires time.Time, ok bool)
 }
 
-// Keeper is a Backing that keeps what Exists promised until the time that it was given. Unkeep ends that sooner, as
-// who was promised the value has it. It never waits.
+// Keeper is a Backing that keeps a value for the time of a promise, which Exists has set. Unkeep ends that sooner,
+// because the client has read the value. It never waits.
 type Keeper interface{ Unkeep(key string) }
 
-// Rescuer is a Backing that may not have taken a value when it was put. Memory calls Rescue when it is about to evict
-// the value: taken = it was not there, and a lease on it was taken over; soon = it will be taken a little later, if
-// memory has another victim. It never waits.
+// Rescuer is a Backing that may have refused a value when it was put. The store calls Rescue before memory evicts the
+// value. taken = the tier did not have it, and takes a lease on it over; soon = it will take it a little later, if
+// memory evicts another value first. It never waits.
 type Rescuer interface {
 	Rescue(key string, size int64, expires time.Time, lease func() *Lease) (taken, soon bool)
 }
 
-// Place returns room for a value that comes from a Backing.
+// Place returns memory for a value that comes from a Backing.
 type Place func(Arrival) ([][]byte, error)
 
 // Arrival is a value that comes from a Backing.
@@ -56,10 +56,10 @@ type Arrival struct {
 	Passing bool      // memory keeps it for its readers and promises only
 }
 
-// behind are the tiers behind the memory, in order.
+// behind holds the tiers behind the memory, in order.
 type behind struct {
 	all  []Backing
-	here int // as many of them, the first, are on this machine
+	here int // the number of tiers, the first ones, on this machine
 }
 
 func newBehind(disk, far Backing) (b behind) {
@@ -73,7 +73,7 @@ func newBehind(disk, far Backing) (b behind) {
 	return b
 }
 
-// within lists what a call may ask.
+// within returns the tiers that a call with that Reach may use.
 func (b *behind) within(r Reach) []Backing {
 	if r == Here {
 		return b.all[:b.here]
@@ -81,7 +81,7 @@ func (b *behind) within(r Reach) []Backing {
 	return b.all
 }
 
-// find returns which of them has the key, by its place; -1 = none.
+// find returns the index of the first tier that has the key; -1 = none.
 func (b *behind) find(key string, r Reach) int {
 	for i, t := range b.within(r) {
 		if t.Exists(key, time.Time{}) {
@@ -100,8 +100,8 @@ func (b *behind) unkeep(key string) {
 	}
 }
 
-// rescue offers a value that memory is about to evict to those on this machine. It reports whether memory should look
-// for another victim.
+// rescue offers a value that memory is about to evict to the tiers on this machine. It reports whether memory should
+// evict another value first.
 func (b *behind) rescue(e *entry, lease func() *Lease) bool {
 	for _, t := range b.within(Here) {
 		if r, ok := t.(Rescuer); ok {
@@ -113,13 +113,13 @@ func (b *behind) rescue(e *entry, lease func() *Lease) bool {
 	return false
 }
 
-// sure reports that one of them has what it says it has.
+// sure reports whether the tier with that index certainly still has the key's value.
 func (b *behind) sure(i int, key string) bool {
 	s, ok := b.all[i].(Sure)
 	return !ok || s.Sure(key)
 }
 
-// info returns what those on this machine know of a value.
+// info returns the data that the tiers on this machine have of a value.
 func (b *behind) info(key string) (size int64, expires time.Time, ok bool) {
 	for _, t := range b.within(Here) {
 		i, can := t.(Informed)
@@ -134,7 +134,7 @@ func (b *behind) info(key string) (size int64, expires time.Time, ok bool) {
 	return 0, time.Time{}, false
 }
 
-// delete deletes the key in all of them, and reports whether one had it.
+// delete deletes the key in all tiers, and reports whether one had it.
 func (b *behind) delete(key string, r Reach) (had bool) {
 	for _, t := range b.within(r) {
 		had = t.Delete(key) || had
@@ -142,7 +142,7 @@ func (b *behind) delete(key string, r Reach) (had bool) {
 	return had
 }
 
-// put offers all of them the value, with a lease for each, and returns what to wait for.
+// put offers the value to all tiers, with a lease for each, and returns the channels to wait for.
 func (b *behind) put(e *entry, r Reach, lease func() *Lease) (waits []<-chan struct{}) {
 	for _, t := range b.within(r) {
 		l := lease()

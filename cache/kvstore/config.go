@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// Config says how much memory a store has and what it does when that is full.
+// Config sets how much memory a store has and what it does when that is full.
 type Config struct {
 	MaxBytes int64         // of memory in all; a part in recordShare is for keys and records, the rest for values
 	MaxValue int64         // a longer value is refused; default 128 MiB, and never more than the arena
 	Policy   string        // "lru" (default), "s3fifo" or "fifo"; see package evict
 	Segment  string        // name of the arena in /dev/shm; "" (default) = memory of this process alone
 	Mode     os.FileMode   // of the segment; default 0660
-	Quiet    time.Duration // no put for so long after a start whose segment workers still have mapped: their leases run
-	Disk     Backing       // of this machine, asked for what is not in memory; nil (default) = none
-	Far      Backing       // asked for what is not on this machine; nil (default) = nobody
-	Noted    Noted         // learns of each put, before anybody can read it; nil (default) = nobody
-	Losses   *Losses       // notes the keys that leave the memory; nil (default) = nobody wants to know
+	Quiet    time.Duration // no put for so long after a start if workers still have the segment mapped: their leases run
+	Disk     Backing       // of this machine, read for keys that are not in memory; nil (default) = none
+	Far      Backing       // read for keys that are not on this machine; nil (default) = none
+	Noted    Noted         // called for each put, before anybody can read the value; nil (default) = none
+	Losses   *Losses       // notes the keys that leave the memory; nil (default) = none
 	Log      *slog.Logger  // default slog.Default()
 }
 
-// Noted learns of a value that is put: its key, its size and its first bytes, up to 28, which it may not keep. It must
-// not wait, nor call the store.
+// Noted is called for each value that is put, with its key, its size and its first bytes, up to 28, which it must not
+// keep. It must not wait, nor call the store.
 type Noted func(key string, size int64, head []byte)
 
 const (
@@ -32,11 +32,11 @@ const (
 
 	defaultMaxValue = 128 << 20
 
-	// recordShare: a record and its key are some 800 bytes, so values of 26 KB on average use the arena up before the
+	// recordShare: a record and its key take some 800 bytes, so values of 26 KB on average fill the arena before the
 	// records. LMCache's have 1 MiB and more, with 28 bytes of metadata each.
 	recordShare = 32
 
-	// recordBytes is what a value costs beside its bytes and its key: the entry, its pin, its place in map and policy,
+	// recordBytes is what a value takes beside its bytes and its key: the entry, its pin, its place in map and policy,
 	// 448; and in the catalogue, 200.
 	recordBytes = 648
 
@@ -44,7 +44,7 @@ const (
 	MinBytes = 2 << 20
 )
 
-// Why a value is refused. The text is for the client that sent it.
+// Reasons for a refusal. The text is for the client that sent the value.
 var (
 	ErrTooLarge = errors.New("the value is larger than this cache takes")
 	ErrKey      = errors.New("the key is empty or longer than 4096 bytes")

@@ -8,8 +8,8 @@ import (
 	"github.com/warmpath/warmpath/cache/kvstore/evict"
 )
 
-// entry is a value in memory, or room for one. Store.mu guards it; the bytes are written before it is committed, and
-// never after.
+// entry is a value in memory, or room for one. Store.mu guards it. The bytes are written before the entry is committed,
+// and never after.
 type entry struct {
 	item    evict.Item[*entry]
 	key     string
@@ -18,9 +18,9 @@ type entry struct {
 	expires time.Time // zero = never
 	place   int       // in the store's heap of expiries; -1 = not there
 	refs    int       // leases
-	gone    bool      // it is in no map: its room is free when the last lease ends
-	passing bool      // it goes when nobody reads it and no promise is on it, as another tier has it
-	put     bool      // a client put it, so a tier that did not take it then is asked again before it is evicted
+	gone    bool      // it is in no map: its room is freed with the last lease
+	passing bool      // another tier has it: it is dropped when no lease and no promise is on it
+	put     bool      // by a client: a tier that refused it then is asked again before it is evicted
 	pins    []pin
 
 	announced bool // a client is writing it: its size is part of memory.announced
@@ -31,17 +31,17 @@ type pin struct {
 	owner netip.Addr
 	count int // promises that no read has redeemed
 	until time.Time
-	firm  bool // the client waits for ever: see Store.Promise, which alone looks at it
+	firm  bool // the client waits for ever: only Store.Promise reads this
 }
 
-// record is what the entry costs beside its room in the arena.
+// record returns what the entry takes beside its room in the arena.
 func (e *entry) record() int64 {
 	return recordBytes + int64(len(e.key)) + 16*int64(len(e.extents))
 }
 
 func (e *entry) expired(now time.Time) bool { return !e.expires.IsZero() && !now.Before(e.expires) }
 
-// pinned reports whether a promise is in force. It forgets those that are over.
+// pinned reports whether a promise is in force. It drops those that are over.
 func (e *entry) pinned(now time.Time) bool {
 	kept := e.pins[:0]
 	for _, p := range e.pins {
@@ -54,7 +54,7 @@ func (e *entry) pinned(now time.Time) bool {
 	return len(kept) > 0
 }
 
-// maxPins is for how many clients a value has a pin each. Who comes after that shares one that only time ends.
+// maxPins bounds the pins of a value, one for each client. Further clients share one, which only time ends.
 const maxPins = 64
 
 func (e *entry) pin(owner netip.Addr, until time.Time) {
@@ -71,7 +71,7 @@ func (e *entry) pin(owner netip.Addr, until time.Time) {
 	e.pins = append(e.pins, pin{owner: owner, count: 1, until: until})
 }
 
-// redeem takes back one promise to the client, as it has read the value.
+// redeem ends one promise to the client, which has read the value.
 func (e *entry) redeem(owner netip.Addr) {
 	for i := range e.pins {
 		if p := &e.pins[i]; p.owner == owner && owner.IsValid() {

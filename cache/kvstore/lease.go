@@ -6,7 +6,7 @@ import (
 	"github.com/warmpath/warmpath/cache/kvstore/arena"
 )
 
-// Lease is a value that is being read. Its bytes stay where they are until Release, whatever becomes of the key.
+// Lease is a value that is being read. Its bytes stay in place until Release, even if the key changes.
 type Lease struct {
 	store *Store
 	entry *entry
@@ -21,7 +21,7 @@ func (l *Lease) Size() int64 {
 	return l.entry.size
 }
 
-// Pieces returns the value's bytes, in order, where they lie. Nobody may write to them.
+// Pieces returns the value's bytes in place, in order. They must not be changed.
 func (l *Lease) Pieces() [][]byte {
 	if l.entry == nil {
 		return [][]byte{l.heap}
@@ -29,7 +29,7 @@ func (l *Lease) Pieces() [][]byte {
 	return l.store.memory.arena.Pieces(l.entry.extents)
 }
 
-// Extents returns where in the segment the bytes lie; none for a value that is not in it.
+// Extents returns the places of the bytes in the segment; none for a value outside it.
 func (l *Lease) Extents() []arena.Extent {
 	if l.entry == nil {
 		return nil
@@ -37,7 +37,7 @@ func (l *Lease) Extents() []arena.Extent {
 	return l.entry.extents
 }
 
-// Release ends the lease. A second call does nothing. Not to be called by two at once.
+// Release ends the lease. A second call does nothing. Two goroutines must not call it at once.
 func (l *Lease) Release() {
 	s, e := l.store, l.entry
 	if s == nil {
@@ -54,7 +54,7 @@ func (l *Lease) Release() {
 	s.checkIdle()
 }
 
-// Leave is Release for a Backing that has the value in its keeping, where memory need not keep it too.
+// Leave is Release by a Backing that has stored the value, so that memory need not keep it.
 func (l *Lease) Leave() {
 	if s, e := l.store, l.entry; s != nil && e != nil {
 		s.mu.Lock()
@@ -77,7 +77,7 @@ type Filling struct {
 	reach Reach
 }
 
-// Terms say under which condition a value is put, and how long it lasts. The zero value is always and for ever.
+// Terms set the condition of a put, and how long the value lasts. The zero value has no condition and no end.
 type Terms struct {
 	Life time.Duration // 0 = no end
 	When When
@@ -96,7 +96,7 @@ const (
 // Pieces returns the room, in order.
 func (f *Filling) Pieces() [][]byte { return f.store.memory.arena.Pieces(f.entry.extents) }
 
-// head returns up to the first 28 bytes of what was written.
+// head returns the first bytes of the value, up to 28.
 func (f *Filling) head() []byte {
 	var all []byte
 	for _, piece := range f.Pieces() {
@@ -114,8 +114,8 @@ func (f *Filling) head() []byte {
 // headBytes is the length of LMCache's metadata.
 const headBytes = 28
 
-// Commit makes what was written the value of the key, or gives the room back if the terms do not allow that, and
-// returns false then. It waits for a tier that writes through.
+// Commit makes the written bytes the value of the key. If the terms do not allow that, it frees the room and returns
+// false. It waits for a tier that writes through.
 func (f *Filling) Commit(t Terms) bool {
 	if note := f.store.config.Noted; note != nil {
 		note(f.entry.key, f.entry.size, f.head())
@@ -127,7 +127,7 @@ func (f *Filling) Commit(t Terms) bool {
 	return ok
 }
 
-// Abort gives the room back.
+// Abort frees the room.
 func (f *Filling) Abort() {
 	f.store.mu.Lock()
 	defer f.store.mu.Unlock()

@@ -7,18 +7,18 @@ import (
 	"github.com/warmpath/warmpath/cache/kvstore/catalog"
 )
 
-// Lister is a Backing that can tell its keys, as catalog.Page does. It waits for no network.
+// Lister is a Backing that can list its keys, as catalog.Page does. It waits for no network.
 type Lister interface {
 	Page(prefix, after string, limit int) []catalog.Item
 }
 
-// Listed is one key of the store, and which tiers have it.
+// Listed is one key of the store, with the tiers that have it.
 type Listed struct {
 	catalog.Item
 	Memory, Disk, Far bool // Disk and Far only of a Lister
 }
 
-// span is what to list.
+// span selects the keys to list.
 type span struct {
 	prefix, after string
 	limit         int
@@ -27,7 +27,7 @@ type span struct {
 // pageStep is how many keys are listed under a lock that puts wait for.
 const pageStep = 100
 
-// page lists the keys of memory and of what is behind, one step after the other.
+// page lists the keys of memory and of the tiers behind, one step after the other.
 func page(memory *catalog.Catalog, b *behind, s span) (all []Listed) {
 	for len(all) < s.limit {
 		step := span{prefix: s.prefix, after: s.after, limit: min(pageStep, s.limit-len(all))}
@@ -41,7 +41,7 @@ func page(memory *catalog.Catalog, b *behind, s span) (all []Listed) {
 	return all
 }
 
-// pageOnce lists one step. What the tiers together have more of than it takes, the next step finds.
+// pageOnce lists one step. Keys that the tiers together have beyond it are left to the next step.
 func pageOnce(memory *catalog.Catalog, b *behind, s span) (some []Listed) {
 	for _, i := range memory.Page(s.prefix, s.after, s.limit) {
 		some = append(some, Listed{Item: i, Memory: true})

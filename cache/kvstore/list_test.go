@@ -23,7 +23,7 @@ func (l listed) Page(prefix, after string, limit int) []catalog.Item {
 	return l.Catalog.Page(prefix, after, limit)
 }
 
-// Pages are what memory and what is behind hold, in order, whatever was put, evicted and deleted before.
+// Pages list the keys of memory and of the tier behind, in order, whatever was put, evicted and deleted before.
 func TestPages(t *testing.T) {
 	far := catalog.New(0)
 	behind := listed{Catalog: catalog.New(0)}
@@ -51,7 +51,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// comparePages walks by pages of limit keys, and compares with all that memory and what is behind have.
+// comparePages walks by pages of limit keys, and compares with all keys of memory and the tier behind.
 func comparePages(t *testing.T, s *Store, far *catalog.Catalog, prefix string, limit int) {
 	t.Helper()
 	want := map[string]string{}
@@ -91,7 +91,7 @@ func comparePages(t *testing.T, s *Store, far *catalog.Catalog, prefix string, l
 	}
 }
 
-// Who wants to know of puts is told each, with its first bytes, wherever the pieces end.
+// Noted is called for each put with the value's first bytes, wherever the pieces end.
 func TestNoted(t *testing.T) {
 	var got []string
 	s := open(t, Config{Noted: func(key string, size int64, head []byte) {

@@ -9,23 +9,23 @@ import (
 	"time"
 )
 
-// loads are the reads of what is behind. Many who ask for one key wait for one read.
+// loads holds the reads of the tiers behind. All readers of one key wait for one read.
 type loads struct {
 	mu      sync.Mutex // guards flights
 	flights map[flight]*read
 
-	heap    atomic.Int64 // bytes of values on their way to a reader that the arena had no room for
+	heap    atomic.Int64 // bytes of values on their way to a reader, for which the arena had no room
 	maxHeap int64
 }
 
-// flight is a read under way. A read that stays here never waits for one that goes further: two daemons that each take
+// flight is a read under way. A read of this machine never waits for one that goes further: two daemons that each take
 // the other for the owner of a key would wait for each other.
 type flight struct {
 	key   string
 	reach Reach
 }
 
-// read is what those wait for who want the same.
+// read is the result that all readers of a key wait for.
 type read struct {
 	done  chan struct{}
 	found bool // set before done is closed
@@ -34,10 +34,10 @@ type read struct {
 const (
 	loadTime  = 10 * time.Second     // of one read: 128 MiB at 13 MB/s
 	maxHeaps  = 4                    // of the longest values, or as many bytes of shorter ones
-	heapRetry = 5 * time.Millisecond // between two looks for room by who was promised a value
+	heapRetry = 5 * time.Millisecond // between two tries for room for a promised value
 )
 
-// takeHeap counts a value outside of the arena; false = there are too many. One alone is never too large.
+// takeHeap counts a value outside the arena; false = there are too many. A single one is never too large.
 func (l *loads) takeHeap(size int64) bool {
 	if n := l.heap.Add(size); n > l.maxHeap && n > size {
 		l.heap.Add(-size)
@@ -46,8 +46,8 @@ func (l *loads) takeHeap(size int64) bool {
 	return true
 }
 
-// load gets the key's value from behind into memory, or waits for who does. from is the Backing that had it, by its
-// place; -1 = it was in memory by then.
+// load reads the key's value from the tiers behind into memory, or waits for another reader's load. from is the index
+// of the Backing that had it; -1 = it was in memory by then.
 func (s *Store) load(ctx context.Context, f flight, owner netip.Addr) (l *Lease, from int) {
 	for {
 		if l := s.lease(f.key, owner); l != nil {
@@ -65,11 +65,11 @@ func (s *Store) load(ctx context.Context, f flight, owner netip.Addr) (l *Lease,
 		if !r.found {
 			return nil, -1
 		}
-		// What memory need not keep may have left it again, with the reader who got it: read it once more.
+		// A value that memory need not keep may have left again with the other reader: read it once more.
 	}
 }
 
-// leadWithin is lead for a caller who leaves when ctx ends. The read goes on: others may wait for it too.
+// leadWithin is lead for a caller that leaves when ctx ends. The read goes on, as others may wait for it.
 func (s *Store) leadWithin(ctx context.Context, f flight, r *read, owner netip.Addr) (*Lease, int) {
 	if ctx.Done() == nil {
 		return s.lead(ctx, f, r, owner)
@@ -96,7 +96,7 @@ func (s *Store) leadWithin(ctx context.Context, f flight, r *read, owner netip.A
 	}
 }
 
-// lead is the one read of a key.
+// lead does the one read of a key.
 func (s *Store) lead(ctx context.Context, f flight, r *read, owner netip.Addr) (l *Lease, from int) {
 	defer func() { s.loads.leave(f, r, l != nil) }()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), loadTime) // others wait for it too
@@ -132,14 +132,14 @@ func (l *loads) leave(f flight, r *read, found bool) {
 	delete(l.flights, f)
 }
 
-// arrival is room for a value that comes from behind: in the arena, or where that is full in memory of its own.
+// arrival is room for a value that comes from a tier behind: in the arena, or on the heap if the arena is full.
 type arrival struct {
 	filling *Filling
 	heap    []byte
 }
 
-// room takes room for a value. While arena and heap are full of values in use, a reader who was promised this one waits
-// until ctx ends: LMCache's native client would wait for ever after a miss.
+// room takes room for a value. While arena and heap are full of values in use, a reader to whom this one was promised
+// waits until ctx ends: LMCache's native client would wait for ever after a miss.
 func (s *Store) room(ctx context.Context, key string, a Arrival) (r arrival, err error) {
 	tick := time.NewTicker(heapRetry)
 	defer tick.Stop()
@@ -179,7 +179,7 @@ func (r *arrival) pieces() [][]byte {
 	return [][]byte{r.heap}
 }
 
-// abort gives the room back, if there is any.
+// abort frees the room, if there is any.
 func (r *arrival) abort(s *Store) {
 	if r.filling != nil {
 		r.filling.Abort()
@@ -189,8 +189,8 @@ func (r *arrival) abort(s *Store) {
 	*r = arrival{}
 }
 
-// fetch reads the value from behind into its place in the arena. If that is full of values in use, the reader gets it
-// in memory of its own, as it may have been promised.
+// fetch reads the value from the tier behind into its place in the arena. If the arena is full of values in use, the
+// reader gets the value on the heap, as it may have been promised.
 func (s *Store) fetch(ctx context.Context, key string, b Backing, owner netip.Addr) *Lease {
 	var to arrival
 	found, err := b.Get(ctx, key, func(a Arrival) (pieces [][]byte, err error) {
@@ -215,7 +215,7 @@ func (s *Store) fetch(ctx context.Context, key string, b Backing, owner netip.Ad
 	return nil
 }
 
-// land makes what was read from behind the value of the key, unless the key was put or deleted meanwhile.
+// land makes the value that was read the value of the key, unless the key was put or deleted meanwhile.
 func (f *Filling) land(b Backing, owner netip.Addr) *Lease {
 	s, e := f.store, f.entry
 	s.mu.Lock()
@@ -234,16 +234,16 @@ func (f *Filling) land(b Backing, owner netip.Addr) *Lease {
 	return &Lease{store: s, entry: e}
 }
 
-// What a tier behind has is promised by a pin that waits for the value. The value comes as soon as a fetcher is free,
-// or with the GET, if that is first; memory.add gives it the pin. So it is there when the client asks, whatever the
-// tier evicts meanwhile.
+// A promise of a value in a tier behind is a pin that waits for the value. The value comes as soon as a fetcher is
+// free, or with the client's GET if that is first; memory.add gives it the pin. So it is there for the GET, whatever
+// the tier evicts meanwhile.
 
 const (
 	maxWanted = 4096 // promises of values that are not in memory yet: 64 GiB at 16 MiB each. No more are made
 	fetchers  = 4    // reads of promised values at a time
 )
 
-// want promises a value that is not in memory and has it fetched; false = there are too many. The caller holds mu.
+// want promises a value that is not in memory and starts its fetch; false = there are too many. The caller holds mu.
 func (s *Store) want(key string, owner netip.Addr, until time.Time) bool {
 	w := s.memory.wanted[key]
 	if w == nil {
@@ -266,7 +266,7 @@ func (s *Store) want(key string, owner netip.Addr, until time.Time) bool {
 	return true
 }
 
-// fetchAhead gets what was promised, until there is no more of it.
+// fetchAhead reads promised values until no promise waits.
 func (s *Store) fetchAhead() {
 	for {
 		key, ok := s.nextWanted()

@@ -2,9 +2,9 @@ package kvstore
 
 import "sync"
 
-// Losses gathers keys that a tier let go: evicted, deleted, expired, or gone with their disk or their server. Another
-// tier may have such a key still: who takes the keys asks the Store. Its methods may be called by many at once, also
-// under the locks of a Store or a Backing; none of them waits. A nil Losses gathers nothing.
+// Losses collects keys that left a tier: evicted, deleted, expired, or lost with a disk or a server. Another tier may
+// still have such a key, so a reader of Losses checks with the Store. Many goroutines may call its methods at once,
+// also under the locks of a Store or a Backing; no method waits. A nil Losses collects nothing.
 type Losses struct {
 	most int
 
@@ -13,7 +13,7 @@ type Losses struct {
 	many bool
 }
 
-// NewLosses makes one that gathers up to so many keys between two calls of Take.
+// NewLosses makes a Losses that collects up to most keys between two calls of Take.
 func NewLosses(most int) *Losses { return &Losses{most: most} }
 
 // Note adds a key.
@@ -32,8 +32,8 @@ func (l *Losses) Note(key string) {
 	}
 }
 
-// Take returns what was noted since the last call; many = more than there was room for. It notes on in the room of keys
-// that it is given, those of an earlier call.
+// Take returns the keys since the last call; many = there were more than fit. It continues in the memory of room, the
+// keys of an earlier call.
 func (l *Losses) Take(room []string) (keys []string, many bool) {
 	clear(room)
 	l.mu.Lock()

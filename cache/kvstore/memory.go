@@ -18,29 +18,29 @@ type memory struct {
 	keys    *catalog.Catalog // of entries, in order
 	policy  evict.Policy[*entry]
 	ends    expiries
-	pinned  map[*entry]struct{} // those with a pin, of which some may be over
-	wanted  map[string]*entry   // promised, and not there yet; of the entry only the pins are used
-	kept    map[string]*entry   // promised, and on this machine's disk; of the entry only the pins are used
-	rescue  func(*entry) bool   // offers the disk what is to be evicted; true = evict another value first
+	pinned  map[*entry]struct{} // those with a pin, even one that is over
+	wanted  map[string]*entry   // promised, and not there yet; only the pins of the entry are used
+	kept    map[string]*entry   // promised, and on this machine's disk; only the pins of the entry are used
+	rescue  func(*entry) bool   // offers a victim to the disk; true = evict another value first
 	seed    maphash.Seed
 	losses  *Losses
 
 	records, maxRecords int64 // bytes of keys and records, fillings too
 	values              int64 // bytes of values that can be read
-	reserved            int64 // bytes of the arena that values, fillings and what is read of replaced values take
+	reserved            int64 // bytes of the arena that values, fillings and replaced values with readers take
 	fillings, leases    int
-	announced           int64 // bytes of fillings that clients write: of some of them nothing may come
+	announced           int64 // bytes of fillings that clients write: some may never come
 
-	stuck time.Time // until then there is no victim, as a search has just found
+	stuck time.Time // until then no value can be evicted, as a search has found
 
 	evictions, expirations uint64
-	broken                 uint64 // promises of what turned out to be lost
+	broken                 uint64 // promises of values that were lost
 }
 
-// stuckFor spares a store that is full of pins the search through all of them at each put.
+// stuckFor spares a store full of pins the search through all of them at each put.
 const stuckFor = 5 * time.Millisecond
 
-// find returns the entry of the key if it can be read. One whose time is over can be read as long as a promise lasts.
+// find returns the entry of the key if it can be read. An expired entry can be read as long as a promise lasts.
 func (m *memory) find(key string, now time.Time) *entry {
 	e := m.entries[key]
 	if e != nil && e.expired(now) && !e.pinned(now) {
@@ -50,7 +50,7 @@ func (m *memory) find(key string, now time.Time) *entry {
 	return e
 }
 
-// reserve takes room for a value, and evicts others for it. nil = those that are left are in use.
+// reserve takes room for a value, and evicts others for it. nil = the values left are in use.
 func (m *memory) reserve(key string, size int64, now time.Time) *entry {
 	e := &entry{key: key, size: size, place: -1}
 	for {
@@ -70,10 +70,10 @@ func (m *memory) reserve(key string, size int64, now time.Time) *entry {
 	return e
 }
 
-// maxPassed is how many victims may be passed over in a row, since the disk does not have them yet.
+// maxPassed is how many victims in a row may be passed over because the disk does not have them yet.
 const maxPassed = 8
 
-// evict makes the policy's victim go.
+// evict evicts the policy's victim, and reports whether there was one.
 func (m *memory) evict(now time.Time) bool {
 	if now.Before(m.stuck) {
 		return false
@@ -99,9 +99,9 @@ func (m *memory) evict(now time.Time) bool {
 // add makes a filled entry the value of its key.
 func (m *memory) add(e *entry) {
 	if old := m.entries[e.key]; old != nil {
-		e.pins = append(e.pins, old.pins...) // the promise is of the key
+		e.pins = append(e.pins, old.pins...) // the promise holds for the key
 		m.detach(old)
-		e.key = old.key // whose bytes the index keeps
+		e.key = old.key // the index keeps its bytes
 	}
 	if w := m.wanted[e.key]; w != nil {
 		e.pins = append(e.pins, w.pins...)
@@ -128,7 +128,7 @@ func (m *memory) abandon(e *entry) {
 	m.free(e)
 }
 
-// filled counts that a filling has ended.
+// filled counts down a filling that has ended.
 func (m *memory) filled(e *entry) {
 	m.fillings--
 	if e.announced {
@@ -137,7 +137,7 @@ func (m *memory) filled(e *entry) {
 	}
 }
 
-// drop takes the entry out of the index. Its room is free when nobody reads it.
+// drop takes the entry out of the index. Its room is freed when it has no reader.
 func (m *memory) drop(e *entry) {
 	delete(m.entries, e.key)
 	m.keys.Delete(e.key)
@@ -145,7 +145,7 @@ func (m *memory) drop(e *entry) {
 	m.losses.Note(e.key)
 }
 
-// detach is drop for an entry whose key has another one, or none, in the index by then.
+// detach is drop for an entry whose key has another entry in the index by then, or none.
 func (m *memory) detach(e *entry) {
 	delete(m.pinned, e)
 	m.policy.Remove(&e.item)
@@ -171,7 +171,7 @@ func (m *memory) expire(e *entry) {
 	m.drop(e)
 }
 
-// lease counts a reader, who has read what the owner was promised.
+// lease counts a reader, and redeems the promise to its owner.
 func (m *memory) lease(e *entry, owner netip.Addr) {
 	m.hold(e)
 	m.policy.Touch(&e.item)
@@ -184,7 +184,7 @@ func (m *memory) lease(e *entry, owner netip.Addr) {
 	}
 }
 
-// hold counts a reader who is no client.
+// hold counts a reader that is no client.
 func (m *memory) hold(e *entry) {
 	e.refs++
 	m.leases++
@@ -210,7 +210,7 @@ func (m *memory) pin(e *entry, owner netip.Addr, until time.Time) {
 	m.pinned[e] = struct{}{}
 }
 
-// sweep drops what has expired and forgets pins that are over.
+// sweep drops expired entries, and pins that are over.
 func (m *memory) sweep(now time.Time) {
 	for e := range m.pinned {
 		if !e.pinned(now) {
@@ -243,7 +243,7 @@ func (m *memory) sweep(now time.Time) {
 	}
 }
 
-// takeOver makes the promises of a value on the disk those of one that is about to be put in its place.
+// takeOver moves the promises of a value on the disk to the value that is about to replace it.
 func (m *memory) takeOver(e *entry) {
 	if k := m.kept[e.key]; k != nil {
 		e.pins = append(e.pins, k.pins...)
@@ -251,8 +251,8 @@ func (m *memory) takeOver(e *entry) {
 	}
 }
 
-// settle redeems a promise of a value that is not in memory, as the owner has read it; or breaks all of them, as it is
-// lost. It reports whether the disk need not keep the value any more.
+// settle redeems a promise of a value that is not in memory, because the owner has read it, or breaks all its promises,
+// because it is lost. It reports whether the disk need not keep the value any more.
 func (m *memory) settle(key string, owner netip.Addr, found bool) (unkept bool) {
 	broken, kept := false, m.kept[key] != nil
 	for _, promised := range []map[string]*entry{m.wanted, m.kept} {

@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// lossy is a tier behind that forgets what the test wants.
+// lossy is a tier behind that loses values when the test wants.
 type lossy struct {
 	mu     sync.Mutex // guards all below
 	values map[string]string
 	unsure map[string]bool
 	gets   int
-	gate   chan struct{} // a Get waits until it is closed; nil = it does not
+	gate   chan struct{} // a Get waits until it is closed; nil = no wait
 }
 
 func newLossy(keys ...string) *lossy {
@@ -67,7 +67,7 @@ func (l *lossy) Get(_ context.Context, key string, place Place) (bool, error) {
 func (l *lossy) Put(string, time.Time, *Lease) (<-chan struct{}, bool) { return nil, false }
 func (l *lossy) Delete(key string) bool                                { return false }
 
-// lose forgets everything.
+// lose drops all values.
 func (l *lossy) lose() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -80,7 +80,7 @@ func (l *lossy) count() int {
 	return l.gets
 }
 
-// What a client was promised that waits for ever is there when it asks, though the tier behind has lost it meanwhile.
+// A promised value is there for a client that waits for ever, although the tier behind has lost it meanwhile.
 func TestPromiseOfWhatIsFar(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		far := newLossy("k", "j")
@@ -115,7 +115,7 @@ func TestPromiseOfWhatIsFar(t *testing.T) {
 	})
 }
 
-// A client that can be told of a miss has nothing fetched for it, and what the tier may have lost is not promised.
+// For a client that accepts a miss no value is fetched. A value that the tier may have lost is not promised.
 func TestPromiseOnlyOfWhatIsSure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		far := newLossy("k", "j")
@@ -134,7 +134,7 @@ func TestPromiseOnlyOfWhatIsSure(t *testing.T) {
 	})
 }
 
-// What is lost before it could be fetched is a broken promise, which is counted.
+// A value lost before its fetch is a broken promise, which is counted.
 func TestBrokenPromise(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		far := newLossy("k", "read", "deleted")
@@ -156,7 +156,7 @@ func TestBrokenPromise(t *testing.T) {
 	})
 }
 
-// No more is promised than can be kept in mind.
+// The number of promises is bounded.
 func TestPromisesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		far := newLossy()
@@ -186,7 +186,7 @@ func TestPromisesAreBounded(t *testing.T) {
 	})
 }
 
-// onDisk is a tier on this machine that never has its values asked for longer than it keeps them.
+// onDisk is a tier on this machine that records until when it has to keep each value.
 type onDisk struct {
 	*lossy
 	kept map[string]time.Time
@@ -215,8 +215,8 @@ func (d *onDisk) Get(_ context.Context, key string, place Place) (bool, error) {
 	return true, nil
 }
 
-// A value on the disk that was promised comes, though all memory is promised and many readers hold theirs: it waits for
-// one of them. A value that was not promised is a miss meanwhile.
+// A promised value on the disk comes although all memory is promised and many readers hold their values: it waits for
+// one of them. A value without a promise is a miss meanwhile.
 func TestPromiseOnDiskIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := &onDisk{lossy: newLossy(), kept: map[string]time.Time{}, size: 1 << 20}
@@ -256,7 +256,7 @@ func TestPromiseOnDiskIsKept(t *testing.T) {
 	})
 }
 
-// What the disk promised and lost is a broken promise, which is counted; so is one whose reader waited in vain.
+// A promised value that the disk has lost is a broken promise, which is counted; so is one whose reader waited in vain.
 func TestBrokenPromiseOfDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := &onDisk{lossy: newLossy("lost", "deleted", "waits", "held"), kept: map[string]time.Time{}, size: 1 << 20}
@@ -288,7 +288,7 @@ func TestBrokenPromiseOfDisk(t *testing.T) {
 	})
 }
 
-// A put under a key takes a promise of the disk's value over.
+// A put of a key takes over the promise of the disk's value.
 func TestPutTakesPromiseOver(t *testing.T) {
 	disk := &onDisk{lossy: newLossy("k"), kept: map[string]time.Time{}, size: 1 << 20}
 	s := open(t, Config{MaxBytes: 8 << 20, Disk: disk})

@@ -1,11 +1,11 @@
 package kvstore
 
-// Reach is how far behind the memory a call goes.
+// Reach states how far behind the memory a call goes.
 type Reach int
 
 const (
-	// Everywhere is to the end: memory, disk, servers.
+	// Everywhere includes all tiers: memory, disk, servers.
 	Everywhere Reach = iota
-	// Here stays on this machine. A daemon of the same pool asks so: what it asks for is not asked of a third.
+	// Here stays on this machine. A daemon of the same pool calls so: its request is not passed on to a third.
 	Here
 )

@@ -1,16 +1,16 @@
 package kvstore
 
-// Stats is what happened since the start, and what stands now.
+// Stats has counts since the start, and the present state.
 type Stats struct {
-	Hits, Misses           uint64 // of Get: from memory, from nowhere
+	Hits, Misses           uint64 // of Get: from memory, from no tier
 	FromDisk, FromFar      uint64 // of Get
 	BytesRead              uint64 // of values leased
 	Puts                   uint64
 	BytesWritten           uint64
 	Evictions, Expirations uint64
-	LoadErrors             uint64 // of what is behind
+	LoadErrors             uint64 // of the tiers behind
 	Refused                map[string]uint64
-	Broken                 uint64 // promises to clients of what turned out to be lost
+	Broken                 uint64 // promises to clients of values that were lost
 
 	Entries       int
 	ValueBytes    int64 // of values that can be read
@@ -29,7 +29,7 @@ type counts struct {
 	refused                               map[error]uint64
 }
 
-// reasons are the labels of what was refused.
+// reasons are the labels of refused values.
 var reasons = map[error]string{
 	ErrTooLarge: "too_large", ErrKey: "key", ErrFull: "full", ErrWriting: "writing",
 	ErrQuiet: "quiet", ErrClosed: "closed",
@@ -44,7 +44,7 @@ func (s *Store) count(add func(*counts)) {
 	add(&s.counts)
 }
 
-// Stats counts.
+// Stats returns the counts.
 func (s *Store) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,12 +13,12 @@ import (
 	"github.com/warmpath/warmpath/cache/kvstore/evict"
 )
 
-// Store keeps values in an arena. Its methods may be called by many at once, until Close.
+// Store keeps values in an arena. Many goroutines may call its methods at once, until Close.
 type Store struct {
 	config Config
 	behind behind
 	loads  loads
-	ahead  chan string // keys to fetch, as clients were promised them
+	ahead  chan string // keys to fetch, since clients were promised them
 
 	mu         sync.Mutex // guards all below
 	memory     memory
@@ -58,8 +58,8 @@ func Open(c Config) (*Store, error) {
 	return s, nil
 }
 
-// Run does what time asks for until ctx ends: values and pins expire, the segment's name comes back. It also takes the
-// memory from the system, so that puts need not wait for that.
+// Run does the timed work until ctx ends: values and pins expire, and a deleted name of the segment is restored. It
+// also takes the memory from the system, so that puts need not wait for that.
 func (s *Store) Run(ctx context.Context) {
 	var populating sync.WaitGroup
 	defer populating.Wait()
@@ -84,11 +84,11 @@ func (s *Store) Run(ctx context.Context) {
 	}
 }
 
-// tendEvery bounds for how long the name of a segment is missing, after a worker has deleted it.
+// tendEvery bounds how long the name of a segment is missing after a worker has deleted it.
 const tendEvery = 250 * time.Millisecond
 
-// Close refuses everything from now on, waits up to wait for readers, and gives the memory back. Run must have
-// returned. If somebody still reads then, the memory stays with the process and Close says so.
+// Close refuses all calls from now on, waits up to wait for readers, and frees the memory. Run must have returned. If a
+// reader remains, the memory stays with the process and Close returns an error.
 func (s *Store) Close(wait time.Duration) error {
 	s.mu.Lock()
 	if !s.closed {
@@ -111,15 +111,15 @@ func (s *Store) Close(wait time.Duration) error {
 	return nil
 }
 
-// checkIdle tells Close that nobody uses the arena. The caller holds mu.
+// checkIdle signals Close when nobody uses the arena. The caller holds mu.
 func (s *Store) checkIdle() {
 	if s.closed && s.memory.leases == 0 && s.memory.fillings == 0 {
 		close(s.idle)
 	}
 }
 
-// Get leases the value of a key, from memory or else from what is behind it; nil = there is none. A client's address
-// redeems one promise of Exists; the zero Addr redeems none. ctx bounds the wait for what is behind.
+// Get leases the value of a key, from memory or else from the tiers behind; nil = there is none. A client's address
+// redeems one promise of Exists; the zero Addr redeems none. ctx bounds the wait for the tiers behind.
 func (s *Store) Get(ctx context.Context, key string, owner netip.Addr) *Lease {
 	return s.get(ctx, flight{key: key}, owner)
 }
@@ -148,7 +148,7 @@ func (s *Store) get(ctx context.Context, f flight, owner netip.Addr) *Lease {
 	return l
 }
 
-// settle ends promises after a read. The caller holds mu. A miss here may be there elsewhere, or still come.
+// settle ends promises after a read. The caller holds mu. A miss on this machine may be a hit elsewhere, or still come.
 func (s *Store) settle(ctx context.Context, f flight, owner netip.Addr, found bool) {
 	if f.reach != Everywhere || !found && ctx.Err() != nil {
 		return
@@ -158,7 +158,7 @@ func (s *Store) settle(ctx context.Context, f flight, owner netip.Addr, found bo
 	}
 }
 
-// lease leases what is in memory.
+// lease leases a value in memory.
 func (s *Store) lease(key string, owner netip.Addr) *Lease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -173,15 +173,14 @@ func (s *Store) lease(key string, owner netip.Addr) *Lease {
 	return &Lease{store: s, entry: e}
 }
 
-// Exists reports whether the key has a value, without a wait. With a promise above zero it will be there for so long,
-// or until the owner has read it, whatever else is put; a deletion alone ends that. Each promise is redeemed by one
-// Get.
+// Exists reports whether the key has a value, without a wait. With a promise above zero the value stays for that time,
+// or until the owner has read it, whatever else is put; only a deletion ends that. Each promise is redeemed by one Get.
 func (s *Store) Exists(key string, owner netip.Addr, promise time.Duration) bool {
 	return s.exists(key, pin{owner: owner}, promise, Everywhere)
 }
 
-// Promise is Exists to a client that waits for ever for what it was promised. What a tier behind may have lost is not
-// there. What is far away is fetched at once, and kept until the client has read it.
+// Promise is Exists for a client that waits for ever for a promised value. It returns false for a value that a tier
+// behind may have lost. It has a remote value fetched at once, and kept until the client has read it.
 func (s *Store) Promise(key string, owner netip.Addr, lasts time.Duration) bool {
 	return s.exists(key, pin{owner: owner, firm: true}, lasts, Everywhere)
 }
@@ -212,11 +211,11 @@ func (s *Store) exists(key string, to pin, promise time.Duration, reach Reach) b
 	return s.behind.sure(i, key) && s.want(key, to.owner, now.Add(promise))
 }
 
-// freeHeap counts that a value outside of the arena has found its reader.
+// freeHeap counts down a value outside the arena whose reader is done.
 func (s *Store) freeHeap(size int64) { s.loads.heap.Add(-size) }
 
-// maxKept is for how many values on the disk there are promises. A client that knows a miss gets none after that, and
-// one that waits for ever is told that the value is not there.
+// maxKept bounds the values on the disk with a promise. Beyond it a client that accepts a miss gets no promise, and one
+// that waits for ever gets the answer that the value is not there.
 const maxKept = 1 << 16
 
 // keep promises a value that this machine's disk has. The caller holds mu.
@@ -254,13 +253,13 @@ func (s *Store) Info(key string) (size int64, expires time.Time, ok bool) {
 	return s.behind.info(key)
 }
 
-// Page lists keys in their order, at most limit, that begin with a prefix and come after a key; "" is before all. Two
-// calls one after the other miss only what was put between them. Of what is behind only a [Lister]'s keys are told.
+// Page lists at most limit keys in their order that begin with a prefix and come after a key; "" is before all. Two
+// calls one after the other miss only keys put between them. Of the tiers behind, it lists only the keys of a [Lister].
 func (s *Store) Page(prefix, after string, limit int) []Listed {
 	return page(s.memory.keys, &s.behind, span{prefix: prefix, after: after, limit: limit})
 }
 
-// Delete deletes a value and reports whether it was there. Who reads it reads on.
+// Delete deletes a value and reports whether it was there. Its readers keep their leases.
 func (s *Store) Delete(key string) bool { return s.delete(key, Everywhere) }
 
 func (s *Store) delete(key string, reach Reach) bool {
@@ -283,8 +282,8 @@ func (s *Store) delete(key string, reach Reach) bool {
 }
 
 // Reserve takes room for a value of a known size, which the caller fills and then commits or aborts. Until then the key
-// has the value that it had. While other clients are sending half of what there is room for, it waits for one of them,
-// up to writingWait. Its error is one of Err....
+// keeps its old value. While other clients are sending values into half of the room, Reserve waits for one of them, up
+// to writingWait. Its error is one of Err....
 func (s *Store) Reserve(key string, size int64) (*Filling, error) {
 	f, err := s.reserve(key, size, true)
 	for end := time.Now().Add(writingWait); err == ErrWriting && time.Now().Before(end); {
@@ -298,8 +297,8 @@ func (s *Store) Reserve(key string, size int64) (*Filling, error) {
 }
 
 const (
-	// writingShare of the arena is for values that clients are sending; one value alone may be larger. Who announces
-	// values and sends none of them would evict all that is there.
+	// writingShare of the arena is for values that clients are sending; a single value may be larger. Without a bound a
+	// client that announces values and sends none would evict everything.
 	writingShare = 2
 
 	writingWait  = 2 * time.Second // redis-py gives a SET up after five
@@ -337,13 +336,13 @@ func (s *Store) reserve(key string, size int64, announced bool) (*Filling, error
 	return &Filling{store: s, entry: e}, nil
 }
 
-// MaxBytes returns what the store may take of memory in all.
+// MaxBytes returns the bound of the store's memory.
 func (s *Store) MaxBytes() int64 { return s.config.MaxBytes }
 
-// Policy returns the name of what chooses victims.
+// Policy returns the name of the eviction policy.
 func (s *Store) Policy() string { return s.config.Policy }
 
-// commit returns what Commit has to wait for.
+// commit returns the channels that Commit has to wait for.
 func (s *Store) commit(e *entry, t Terms, reach Reach) (waits []<-chan struct{}, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

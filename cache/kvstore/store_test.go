@@ -38,7 +38,7 @@ func open(t testing.TB, c Config) *Store {
 	return s
 }
 
-// put writes text over and over until the value has its size.
+// put stores a value of that size, made of repetitions of text.
 func put(s *Store, key, text string, size int, t Terms) error {
 	f, err := s.Reserve(key, int64(size))
 	if err != nil {
@@ -61,7 +61,7 @@ func fill(pieces [][]byte, text string) {
 	}
 }
 
-// get returns the text of a value and its size; "" = a miss, "mixed" = the bytes are not one text's.
+// get returns the text of a value and its size; "" = a miss, "mixed" = the bytes of different texts.
 func get(s *Store, key string, owner netip.Addr, text int) (string, int) {
 	l := s.Get(context.Background(), key, owner)
 	if l == nil {
@@ -78,8 +78,8 @@ func get(s *Store, key string, owner netip.Addr, text int) (string, int) {
 	return string(one), len(b)
 }
 
-// Values that clients announce and do not send take half of the memory at most, and others wait for that a while. One
-// alone may be larger.
+// Values that clients announce and do not send take half of the memory at most, and others wait a while for that room.
+// A single value may be larger.
 func TestAnnouncedValues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, Config{MaxBytes: 8 << 20})
@@ -126,7 +126,7 @@ func TestValues(t *testing.T) {
 		t.Error("a value of no bytes is not there")
 	} else {
 		l.Release()
-		l.Release() // twice is no harm
+		l.Release() // a second call does no harm
 	}
 	if !s.Delete("k") || s.Delete("k") || s.Exists("k", nobody, 0) {
 		t.Error("a deleted value is there")
@@ -177,7 +177,7 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// What is leased is not evicted, and outlives its key.
+// A leased value is not evicted, and outlives its key.
 func TestLeases(t *testing.T) {
 	s := open(t, Config{})
 	must(t, put(s, "a", "aa", 1<<20, Terms{}))
@@ -204,7 +204,7 @@ func TestLeases(t *testing.T) {
 	l.Release()
 }
 
-// A store full of leases refuses, takes again when one ends, and gives back what was aborted.
+// A store full of leases refuses values, accepts them again when a lease ends, and frees aborted ones.
 func TestFullOfLeases(t *testing.T) {
 	s := open(t, Config{})
 	var leases []*Lease
@@ -315,7 +315,7 @@ func TestLife(t *testing.T) {
 	})
 }
 
-// Many tiny values are bounded by what their records cost, not by the arena.
+// The bytes of records bound the number of tiny values, not the arena.
 func TestRecordsAreBounded(t *testing.T) {
 	s := open(t, Config{MaxBytes: 4 << 20})
 	for i := range 2000 {

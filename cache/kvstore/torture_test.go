@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestTorture puts, gets, leases, promises, deletes and aborts at random from many sides: every value that is read is one
-// that was put under its key, whole, and in the end nothing is held.
+// TestTorture puts, gets, leases, promises, deletes and aborts at random in many goroutines. Every value read is one
+// that was put under its key, whole, and in the end nothing is leased.
 func TestTorture(t *testing.T) {
 	for _, policy := range []string{"lru", "s3fifo", "fifo"} {
 		t.Run(policy, func(t *testing.T) {

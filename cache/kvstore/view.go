@@ -5,7 +5,7 @@ import (
 	"net/netip"
 )
 
-// View is a Store as far as its Reach goes.
+// View is a Store limited by a Reach.
 type View struct {
 	store *Store
 	reach Reach
@@ -25,7 +25,7 @@ func (v View) Has(key string) bool { return v.store.exists(key, pin{}, 0, v.reac
 // Delete is Store.Delete.
 func (v View) Delete(key string) bool { return v.store.delete(key, v.reach) }
 
-// Reserve is Store.Reserve. What is committed goes as far as the view.
+// Reserve is Store.Reserve. A commit goes as far as the view.
 func (v View) Reserve(key string, size int64) (*Filling, error) {
 	f, err := v.store.Reserve(key, size)
 	if err != nil {

@@ -8,31 +8,32 @@ import (
 	"os"
 )
 
-// Config says how large an arena is, and who shares it.
+// Config sets how large an arena is, and who shares it.
 type Config struct {
 	Bytes   int64        // rounded down to pages of PageSize; at least one
 	Segment string       // name of a file in /dev/shm that workers map; "" (default) = memory of this process alone
 	Mode    os.FileMode  // of the segment; default 0660. Workers must be able to read and write it
-	Log     *slog.Logger // gets a line when the segment's name was missing, and when it cannot be put back
+	Log     *slog.Logger // gets a line when the segment's name was missing, and when it cannot be restored
 }
 
-// Arena is memory, and what is free of it. Space is not safe for concurrent use; the memory is as safe as any slice.
+// Arena is memory, with a map of its free parts. Space is not safe for concurrent use; the memory is as safe as any
+// slice.
 type Arena struct {
 	Space *Space
 
-	// Attached reports that the segment was there before, and that somebody has it mapped. They may still read what an
-	// earlier process has leased to them.
+	// Attached reports that the segment existed before, and that a worker has it mapped. Workers may still read values
+	// that an earlier process has leased to them.
 	Attached bool
 
 	mem     []byte
 	segment *segment // nil = anonymous memory
 }
 
-// ErrHeld says that the segment is another process's for now.
+// ErrHeld means that another process has the segment for now.
 var ErrHeld = errors.New("another daemon serves it; give each its own name, or stop that one")
 
-// Open maps memory. The errors of a segment name what is in the way and how to mend it: another daemon serves it, a
-// file of that name is not ours, /dev/shm is too small, workers still map one of another size.
+// Open maps memory. An error about a segment names the cause and the remedy: another daemon serves it, the file is not
+// ours, /dev/shm is too small, workers still map a segment of another size.
 func Open(c Config) (*Arena, error) {
 	size := c.Bytes / PageSize * PageSize
 	if size <= 0 {
@@ -58,7 +59,7 @@ func Open(c Config) (*Arena, error) {
 	return &Arena{Space: NewSpace(size), mem: g.mem, segment: g, Attached: g.attached}, nil
 }
 
-// Bytes returns the memory of an extent. Who writes to it has it to himself.
+// Bytes returns the memory of an extent. A writer must be its only user.
 func (a *Arena) Bytes(e Extent) []byte { return a.mem[e.Offset : e.Offset+e.Len : e.Offset+e.Len] }
 
 // Pieces returns the memory of a value.
@@ -70,24 +71,23 @@ func (a *Arena) Pieces(list []Extent) [][]byte {
 	return pieces
 }
 
-// Populate takes all of the memory from the system, until ctx ends. A value that is the first one in its place would
-// wait for that: a tenth of the speed, where a virtual machine's host has to find the memory too. The memory may be
-// in use.
+// Populate takes all of the memory from the system, until ctx ends. Otherwise the first value in a place would wait for
+// that: a tenth of the speed, where a virtual machine's host has to find the memory too. The memory may be in use.
 func (a *Arena) Populate(ctx context.Context) {
 	if a.segment == nil {
 		populate(ctx, a.mem)
 	}
 }
 
-// Tend puts the segment's name back if a worker has deleted it. Call it a few times a second.
+// Tend restores the segment's name if a worker has deleted it. Call it a few times a second.
 func (a *Arena) Tend() {
 	if a.segment != nil {
 		a.segment.tend()
 	}
 }
 
-// Close unmaps the memory: nobody may use it any more. A segment that no worker has mapped is deleted; one that a
-// worker has stays for the next start, and kept is true.
+// Close unmaps the memory, which must not be used any more. It deletes a segment that no worker has mapped. A segment
+// that a worker has mapped stays for the next start, and kept is true.
 func (a *Arena) Close() (kept bool, err error) {
 	if a.segment != nil {
 		return a.segment.close()

@@ -24,8 +24,8 @@ func unmapAnonymous(mem []byte) error { return unix.Munmap(mem) }
 // populateStep is taken at once: a tenth of a second where the host has to find the memory too.
 const populateStep = 8 << 20
 
-// populate makes the kernel find all of the memory, piece by piece, whatever is written to it meanwhile. It gives up
-// where that cannot be asked for (before Linux 5.14).
+// populate makes the kernel provide all of the memory, piece by piece, even while values are written to it. It gives up
+// where the kernel has no call for that (before Linux 5.14).
 func populate(ctx context.Context, mem []byte) {
 	for len(mem) > 0 && ctx.Err() == nil {
 		n := min(len(mem), populateStep)

@@ -15,7 +15,7 @@ func unmapAnonymous([]byte) error { return nil }
 
 func populate(context.Context, []byte) {}
 
-// segment is Linux's alone: /dev/shm and write leases are.
+// segment exists on Linux only, like /dev/shm and write leases.
 type segment struct {
 	mem      []byte
 	attached bool

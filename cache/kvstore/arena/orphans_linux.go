@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// RemoveOrphans deletes segments of this user that a daemon left as it was killed: nobody has them open or mapped. A
-// start takes up the one of its own name, except, and no other start would find the rest: they are memory.
+// RemoveOrphans deletes segments of this user that a killed daemon has left: no process has them open or mapped. A
+// start takes up the segment except, its own. No other start would find the rest, and they take memory.
 func RemoveOrphans(except string, log *slog.Logger) {
 	keepers, err := filepath.Glob(filepath.Join(shmDir, ".*.warmpath"))
 	if err != nil {
@@ -28,8 +28,8 @@ func RemoveOrphans(except string, log *slog.Logger) {
 	}
 }
 
-// removeOrphan deletes both names if nobody has the file. A daemon that is about to take it up has it open; one that
-// finds it locked by us for this moment tries again: see lock.
+// removeOrphan deletes both names if no process has the file. A daemon that is about to take the file up has it open;
+// if it finds the file locked by us at that moment, it tries again: see lock.
 func (s *segment) removeOrphan() bool {
 	fd, err := unix.Open(s.keeper, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {

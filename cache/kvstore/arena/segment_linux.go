@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// shmDir is where workers look for a segment. shm_open(3) means this folder.
-var shmDir = "/dev/shm" // tests set another
+// shmDir is where workers open a segment. shm_open(3) uses this folder.
+var shmDir = "/dev/shm" // changed by tests
 
-// segment is a file in /dev/shm with two names. Workers open path; keeper holds the inode when a worker deletes that.
+// segment is a file in /dev/shm with two names. Workers open path; keeper holds the inode when a worker deletes path.
 type segment struct {
 	path, keeper string
 	fd           int
@@ -24,7 +24,7 @@ type segment struct {
 	mem          []byte
 	attached     bool
 	log          *slog.Logger
-	missing      bool // the names could not be put back: it was logged
+	missing      bool // the names could not be restored, which was logged
 }
 
 func openSegment(c Config, size int64) (*segment, error) {
@@ -46,7 +46,7 @@ func openSegment(c Config, size int64) (*segment, error) {
 	return s, nil
 }
 
-// open takes the file for itself, gives it its size, maps it, and only then gives it the name that workers know.
+// open locks the file, sizes and maps it, and only then gives it the name that workers open.
 func (s *segment) open(mode os.FileMode, size int64) error {
 	if err := s.lock(mode); err != nil {
 		return err
@@ -80,16 +80,16 @@ func (s *segment) open(mode os.FileMode, size int64) error {
 	return nil
 }
 
-// lock opens the keeper, made now if need be, and locks its inode against other daemons.
+// lock opens the keeper, or makes it, and locks its inode against other daemons.
 func (s *segment) lock(mode os.FileMode) error {
-	for try := range 10 { // a daemon that closes deletes the file that we have just opened
+	for try := range 10 { // a closing daemon deletes the file that we have just opened
 		fd, err := unix.Open(s.keeper, unix.O_RDWR|unix.O_CREAT|unix.O_CLOEXEC|unix.O_NOFOLLOW, uint32(mode.Perm()))
 		if err != nil {
 			return fmt.Errorf("%s cannot be opened: %w", s.keeper, err)
 		}
 		s.fd = fd
 		err = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
-		if errors.Is(err, unix.EWOULDBLOCK) && try < 2 { // another start looks whether it is an orphan
+		if errors.Is(err, unix.EWOULDBLOCK) && try < 2 { // another start checks whether it is an orphan
 			unix.Close(fd)
 			s.fd = -1
 			time.Sleep(lookAgain)
@@ -111,7 +111,7 @@ func (s *segment) lock(mode os.FileMode) error {
 	return fmt.Errorf("%s is deleted again and again; who does it?", s.keeper)
 }
 
-// lookAgain is more than RemoveOrphans holds a lock for.
+// lookAgain is longer than RemoveOrphans holds a lock.
 const lookAgain = 5 * time.Millisecond
 
 // checkOwner refuses a file that another user has prepared: /dev/shm is open to all.
@@ -127,7 +127,7 @@ func (s *segment) is(other *unix.Stat_t) bool {
 	return other.Ino == s.inode.Ino && other.Dev == s.inode.Dev
 }
 
-// alone reports that nobody else has the file open or mapped: the kernel grants a write lease on such a file only.
+// alone reports whether no other process has the file open or mapped: only then the kernel grants a write lease.
 func (s *segment) alone() bool {
 	_, err := unix.FcntlInt(uintptr(s.fd), unix.F_SETLEASE, unix.F_WRLCK)
 	if err != nil {
@@ -145,7 +145,7 @@ func (s *segment) resize(size int64) error {
 			"the size", was, size)
 	}
 	if was != size {
-		if err := unix.Ftruncate(s.fd, 0); err != nil { // what it held is nobody's
+		if err := unix.Ftruncate(s.fd, 0); err != nil { // its old content is worthless
 			return err
 		}
 	}
@@ -157,7 +157,8 @@ func (s *segment) resize(size int64) error {
 	return err
 }
 
-// fill takes all pages of the file. It looks first: to fail the kernel takes all that there is, and gives it back.
+// fill takes all pages of the file. It checks the free space first: the kernel fails only after it has taken all that
+// there is, and frees that again.
 func (s *segment) fill(size int64) error {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(shmDir, &fs); err != nil {
@@ -182,7 +183,7 @@ func (s *segment) fill(size int64) error {
 	return fmt.Errorf("its %d bytes are not to be had: %w", size, err)
 }
 
-// errno returns what a system call failed of; 0 = it did not.
+// errno returns the error of a system call; 0 = it succeeded.
 func errno(err error) syscall.Errno {
 	var no syscall.Errno
 	if err != nil && !errors.As(err, &no) {
@@ -191,7 +192,7 @@ func errno(err error) syscall.Errno {
 	return no
 }
 
-// tend puts back a name that was deleted.
+// tend restores a name that was deleted.
 func (s *segment) tend() {
 	var at unix.Stat_t
 	err := unix.Lstat(s.path, &at)
@@ -200,7 +201,7 @@ func (s *segment) tend() {
 		return
 	}
 	switch {
-	case err == nil && s.is(&at): // the second name is gone
+	case err == nil && s.is(&at): // the second name is missing
 		err = unix.Link(s.path, s.keeper)
 	case err == nil:
 		err = errors.New("another file has taken the name")

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// name returns one that no other test has, and deletes what is left of it.
+// name returns a name that no other test uses, and deletes the segment at the end.
 func name(t *testing.T) string {
 	n := fmt.Sprintf("warmpath-test-%d-%s", os.Getpid(), strings.ReplaceAll(t.Name(), "/", "-"))
 	t.Cleanup(func() {
@@ -47,7 +47,7 @@ func inode(t *testing.T, name string) uint64 {
 	return st.Ino
 }
 
-// TestMain is also a worker: it maps the segment that it is given and says so, until its input ends.
+// TestMain can also run a worker: it maps the given segment and confirms it, and runs until its input ends.
 func TestMain(m *testing.M) {
 	if path := os.Getenv("ARENA_WORKER"); path != "" {
 		worker(path)
@@ -72,7 +72,7 @@ func worker(path string) {
 	}
 }
 
-// startWorker starts a process that maps the segment, and returns what ends it.
+// startWorker starts a process that maps the segment, and returns a function that ends it.
 func startWorker(t *testing.T, name string, env ...string) (stop func()) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -144,7 +144,7 @@ func TestSegmentOutlivesARestart(t *testing.T) {
 	}
 }
 
-// What a killed daemon has left goes with the next start of any other; what somebody has does not.
+// The next start of any other daemon deletes the segment of a killed one, but not one that a process has mapped.
 func TestOrphans(t *testing.T) {
 	was := shmDir
 	defer func() { shmDir = was }()

@@ -9,20 +9,20 @@ const (
 	// PageSize is the unit of the arena. 64 KiB: a value of 1 MiB is 16 pages, 128 GiB are two million bits.
 	PageSize = 64 << 10
 
-	maxSlot = PageSize / 2 // what is longer takes a page of its own
-	nearby  = 256          // words of the bitmap that are searched for one run: 16,384 pages, 1 GiB
+	maxSlot = PageSize / 2 // a longer rest takes a page of its own
+	nearby  = 256          // words of the bitmap searched for one run: 16,384 pages, 1 GiB
 )
 
 // slotSizes are those of slots, two to a doubling: a value wastes a third of its slot at most, a seventh as a rule.
 var slotSizes = []int64{64, 96, 128, 192, 256, 384, 512, 768, 1 << 10, 1536, 2 << 10, 3 << 10, 4 << 10, 6 << 10,
 	8 << 10, 12 << 10, 16 << 10, 21824, 32 << 10} // 21824: three slots of a page
 
-// Space knows what is free of an arena. Not safe for concurrent use.
+// Space records which pages and slots of an arena are free. Not safe for concurrent use.
 type Space struct {
 	free  []uint64 // a bit for each page
 	pages int64
 	left  int64 // free pages
-	hint  int   // no word before it has a free page: low pages are taken first, as they are warm
+	hint  int   // no word before it has a free page: low pages are used first, as they are warm
 
 	slabs map[int64]*slab // by page
 	open  [][]*slab       // for each slot size: slabs that have a free slot
@@ -38,7 +38,7 @@ type slab struct {
 	free       [PageSize / 64 / 64]uint64
 }
 
-// NewSpace returns a space of so many bytes, rounded down to pages, all free.
+// NewSpace returns a space of size bytes, rounded down to pages, all free.
 func NewSpace(size int64) *Space {
 	s := &Space{pages: size / PageSize, slabs: map[int64]*slab{}, open: make([][]*slab, len(slotSizes))}
 	s.left = s.pages
@@ -55,7 +55,7 @@ func (s *Space) Size() int64 { return s.pages * PageSize }
 // Free returns the bytes of free pages. Free slots of other pages are not among them.
 func (s *Space) Free() int64 { return s.left * PageSize }
 
-// split returns how many pages a value takes, and the bytes of it that take a slot.
+// split returns how many pages a value takes, and how many bytes of it take a slot.
 func split(size int64) (pages, rest int64) {
 	pages, rest = size/PageSize, size%PageSize
 	if rest > maxSlot {
@@ -73,7 +73,7 @@ func Cost(size int64) int64 {
 	return pages * PageSize
 }
 
-// classOf returns the smallest slot that holds so many bytes.
+// classOf returns the smallest slot that holds size bytes.
 func classOf(size int64) int {
 	for i, slot := range slotSizes {
 		if size <= slot {
@@ -83,8 +83,8 @@ func classOf(size int64) int {
 	panic("BUG: arena: no slot is so long")
 }
 
-// Alloc takes room for a value. Its extents stand in the value's order and have its length together. false = there is
-// not as much, and nothing was taken.
+// Alloc takes room for a value. Its extents are in the value's order and have its length together. false = there is not
+// enough room, and nothing was taken.
 func (s *Space) Alloc(size int64) ([]Extent, bool) {
 	pages, rest := split(size)
 	if pages > s.left {
@@ -112,7 +112,7 @@ func (s *Space) Alloc(size int64) ([]Extent, bool) {
 	return list, true
 }
 
-// Release gives the extents of one Alloc back.
+// Release frees the extents of one Alloc.
 func (s *Space) Release(list []Extent) {
 	for _, e := range list {
 		if b := s.slabs[e.Offset/PageSize]; b != nil {
@@ -135,7 +135,7 @@ func (s *Space) givePage(p int64) {
 	s.hint = min(s.hint, int(p/64))
 }
 
-// takePages takes n pages, which must be there.
+// takePages takes n pages; the caller has checked that there are as many.
 func (s *Space) takePages(n int64) []Extent {
 	if p, ok := s.findRun(n); ok {
 		return []Extent{s.takeRun(p, n)}
@@ -187,7 +187,7 @@ func (s *Space) runAt(p, n int64) (length int64) {
 	return min(length, n)
 }
 
-// findRun looks for n free pages in a row, from the lowest free one on.
+// findRun searches n free pages in a row, from the lowest free one on.
 func (s *Space) findRun(n int64) (int64, bool) {
 	first := int(s.firstFree() / 64)
 	for i := 0; i < nearby && first+i < len(s.free); i++ {
@@ -200,7 +200,7 @@ func (s *Space) findRun(n int64) (int64, bool) {
 				return p, true
 			}
 			if int64(at)+run >= 64 {
-				i += int(run / 64) // the words that were looked at
+				i += int(run / 64) // the words that runAt has read
 				break
 			}
 			word = word >> (int64(at) + run) << (int64(at) + run)
@@ -209,7 +209,7 @@ func (s *Space) findRun(n int64) (int64, bool) {
 	return 0, false
 }
 
-// takeSlot takes a slot for so many bytes. A new slab may take one of the spare pages.
+// takeSlot takes a slot for size bytes. A new slab may take one of the spare pages.
 func (s *Space) takeSlot(size, spare int64) (Extent, bool) {
 	class := classOf(size)
 	if len(s.open[class]) == 0 {
@@ -265,7 +265,7 @@ func (s *Space) giveSlot(b *slab, offset int64) {
 	}
 }
 
-// shut takes the slab out of those with a free slot.
+// shut removes the slab from those with a free slot.
 func (s *Space) shut(b *slab) {
 	list := s.open[b.class]
 	last := list[len(list)-1]

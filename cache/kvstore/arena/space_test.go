@@ -25,7 +25,7 @@ func TestCost(t *testing.T) {
 	f(128<<20, 128<<20)
 }
 
-// checker holds what a space hands out to a map of every byte's owner.
+// checker compares the extents of a space with a map of every byte's owner.
 type checker struct {
 	t     testing.TB
 	s     *Space
@@ -125,7 +125,7 @@ func TestSpace(t *testing.T) {
 	}
 }
 
-// An exact fit of a value whose tail needs a new slab: the page for it must not be one of the value's.
+// An exact fit of a value whose rest needs a new slab: the slab's page must not be one of the value's.
 func TestTailNeedsAPage(t *testing.T) {
 	c := newChecker(t, 2*PageSize)
 	if _, ok := c.alloc(2*PageSize + 0); !ok {
@@ -143,8 +143,8 @@ func TestTailNeedsAPage(t *testing.T) {
 	}
 }
 
-// TestFragmentation fills an arena with LMCache's sizes and metadata, oldest out first and at random, and counts how much
-// of it is used and in how many pieces a value lies.
+// TestFragmentation fills an arena with LMCache's sizes and metadata, evicts oldest first and at random, and counts how
+// much of it is used and in how many pieces a value lies.
 func TestFragmentation(t *testing.T) {
 	const metadata = 28
 	f := func(name string, random bool, sizes ...int64) {

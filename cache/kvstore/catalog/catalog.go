@@ -15,11 +15,11 @@ type Item struct {
 	Expires time.Time // zero = never
 }
 
-// Catalog is the keys of one tier. Its methods may be called by many at once.
+// Catalog holds the keys of one tier. Many goroutines may call its methods at once.
 type Catalog struct {
 	mu       sync.Mutex // guards all below
 	tree     *radix.Tree
-	seen     [256]bool // bytes that have stood in a key
+	seen     [256]bool // bytes that have occurred in a key
 	longest  int       // bytes of the longest key so far
 	maxBytes int64
 	bytes    int64 // of keys and records
@@ -35,14 +35,14 @@ type node struct {
 	newer, older *node
 }
 
-// recordBytes is what a key costs beside its own bytes: the item, its leaf and its share of the tree's inner nodes, as
+// recordBytes is what a key takes beside its own bytes: the item, its leaf and its share of the tree's inner nodes, as
 // measured (TestRecordBytes).
 const recordBytes = 200
 
-// New makes an empty catalogue, of so many bytes for keys and records; 0 = no bound.
+// New makes an empty catalogue with that many bytes for keys and records; 0 = no bound.
 func New(maxBytes int64) *Catalog { return &Catalog{tree: radix.New(), maxBytes: maxBytes} }
 
-// Put enters a key, or what it has now.
+// Put enters a key, or updates its item.
 func (c *Catalog) Put(i Item) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -50,7 +50,7 @@ func (c *Catalog) Put(i Item) {
 	if v, ok := c.tree.Insert(i.Key, n); ok {
 		old := v.(*node)
 		c.values += i.Size - old.Size
-		n.Key = old.Key // whose bytes the tree keeps
+		n.Key = old.Key // the tree keeps its bytes
 		c.unlink(old)
 		c.link(n)
 		return
@@ -68,7 +68,7 @@ func (c *Catalog) Put(i Item) {
 	}
 }
 
-// Delete forgets a key and reports whether it was there.
+// Delete drops a key and reports whether it was there.
 func (c *Catalog) Delete(key string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -79,7 +79,7 @@ func (c *Catalog) Delete(key string) bool {
 	return ok
 }
 
-// Get returns what a key has, and counts as its use.
+// Get returns the item of a key, and counts as its use.
 func (c *Catalog) Get(key string) (Item, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,7 +98,7 @@ func (c *Catalog) drop(n *node) {
 	c.forget(n)
 }
 
-// forget takes a node out of the order of use, and out of the sums. The tree has it no more.
+// forget takes a node out of the order of use, and out of the sums. The caller has taken it out of the tree.
 func (c *Catalog) forget(n *node) {
 	c.unlink(n)
 	c.bytes -= recordBytes + int64(len(n.Key))
@@ -130,15 +130,15 @@ func (c *Catalog) unlink(n *node) {
 	n.newer, n.older = nil, nil
 }
 
-// Stats is what stands in a catalogue.
+// Stats describes the content of a catalogue.
 type Stats struct {
 	Keys       int
 	Bytes      int64  // of keys and records
 	ValueBytes int64  // of the values that they name
-	Dropped    uint64 // keys forgotten as there were too many
+	Dropped    uint64 // keys dropped because there were too many
 }
 
-// Stats counts.
+// Stats returns the counts.
 func (c *Catalog) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -146,8 +146,7 @@ func (c *Catalog) Stats() Stats {
 }
 
 // Page returns the first keys after one, in their order, that begin with a prefix: at most limit of them. after need
-// not be a key; "" is before all of them. Items that have expired are listed as long as their owner has not deleted
-// them.
+// not be a key; "" is before all keys. Expired items are listed until their owner deletes them.
 func (c *Catalog) Page(prefix, after string, limit int) []Item {
 	if limit <= 0 {
 		return nil
@@ -165,7 +164,7 @@ func (c *Catalog) Page(prefix, after string, limit int) []Item {
 	return p.items
 }
 
-// pager gathers a page. The catalogue's mu is held.
+// pager collects a page. The catalogue's mu is held.
 type pager struct {
 	catalog *Catalog
 	after   string
@@ -175,7 +174,7 @@ type pager struct {
 
 func (p *pager) full() bool { return len(p.items) >= p.limit }
 
-// walk takes what begins with the prefix, and reports whether the page is full.
+// walk adds the keys that begin with the prefix, and reports whether the page is full.
 func (p *pager) walk(prefix string) bool {
 	p.catalog.tree.WalkPrefix(prefix, func(key string, v any) bool {
 		if key > p.after {
@@ -186,8 +185,8 @@ func (p *pager) walk(prefix string) bool {
 	return p.full()
 }
 
-// walkBehind takes what comes behind a key: what the key is a prefix of, then, for each of its own prefixes from the
-// longest on, what goes on with a larger byte.
+// walkBehind adds the keys after a key: first those of which it is a prefix, then, for each of its own prefixes from
+// the longest on, those that continue with a larger byte.
 func (p *pager) walkBehind(prefix, key string) {
 	if p.walk(key) {
 		return

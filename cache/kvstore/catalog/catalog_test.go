@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// TestAgainstASortedSlice holds every page after random changes to a slice that is sorted and searched.
+// TestAgainstASortedSlice compares every page after random changes with a slice that is sorted and searched.
 func TestAgainstASortedSlice(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	c := New(0)
@@ -83,7 +83,7 @@ func comparePage(t *testing.T, c *Catalog, held map[string]int64, prefix, after 
 	}
 }
 
-// Whoever is bounded forgets what was not used for the longest time.
+// A bounded catalogue drops the key that was not used for longest.
 func TestBound(t *testing.T) {
 	c := New(3 * (recordBytes + 1))
 	for _, k := range []string{"a", "b", "c"} {
@@ -158,12 +158,12 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
-// lmKey is a key as LMCache makes it.
+// lmKey returns a key in LMCache's form.
 func lmKey(i uint64) string {
 	return fmt.Sprintf("meta-llama/Llama-3.1-8B-Instruct@2@%d@%016x@bfloat16kv_bytes", i%2, i*0x9e3779b97f4a7c15)
 }
 
-// TestRecordBytes measures what a key costs beside its own bytes.
+// TestRecordBytes measures what a key takes beside its own bytes.
 func TestRecordBytes(t *testing.T) {
 	const n = 100_000
 	keys := make([]string, n)

@@ -47,7 +47,7 @@ func TestKeys(t *testing.T) {
 	f(strings.Repeat("a", 257)+"@1@2@3@half", "none")
 }
 
-// TestKeyOfServer: a multi-process server's key says all that its events say of the chunk.
+// TestKeyOfServer: a multi-process server's key contains all that its events contain about the chunk.
 func TestKeyOfServer(t *testing.T) {
 	f := func(key, want string) {
 		t.Helper()
@@ -67,7 +67,7 @@ func TestKeyOfServer(t *testing.T) {
 	f("r\x00team@8@01000100@0@de348128be77bfd0", `'r' "8" de348128be77bfd0 0x1000100 ""`)
 }
 
-// metadata packs what LMCache packs: little-endian int32s.
+// metadata packs numbers as LMCache does: little-endian int32s.
 func metadata(numbers ...int32) (b []byte) {
 	for _, n := range numbers {
 		b = binary.LittleEndian.AppendUint32(b, uint32(n))
@@ -150,7 +150,7 @@ func TestEstimate(t *testing.T) {
 	f("a liar", 256, gib/1024, true, false, func(m *Meter) { m.Put("m@1@0@a@half", 1, nil) })
 }
 
-// Who told the tokens of a value once is believed from then on; a model that is put no more goes.
+// The tokens of a value, once read, stay in force; a model without further puts is dropped.
 func TestWhatIsOldGoes(t *testing.T) {
 	m := NewMeter(1000<<20, 256)
 	for i := range 100 {

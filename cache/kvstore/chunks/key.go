@@ -7,26 +7,26 @@ import (
 	"unicode/utf8"
 )
 
-// Key is what a key of LMCache says.
+// Key is a parsed key of LMCache.
 type Key struct {
 	Model string
 	Part  string // rank, and layer if there is one: together the parts are a token's KV
 	Kind  Kind
 
-	Door byte   // at which it was put: 'r' the Redis door, 'h' the HyperPod door; 0 = the key does not say
+	Door byte   // where it was put: 'r' the Redis door, 'h' the HyperPod door; 0 = the key has no mark
 	Hash string // of the chunk, in hexadecimal digits
-	Rank uint32 // kv_rank of a multi-process server; 0 = the key is no server's
+	Rank uint32 // kv_rank of a multi-process server; 0 = the key is of no server
 	Salt string // cache_salt of such a server
 }
 
-// Kind is what stands under a key.
+// Kind states what a key's value is.
 type Kind int
 
 // The kinds of values.
 const (
 	Whole    Kind = iota // the bytes, perhaps with the metadata before them
-	Metadata             // 28 bytes for a value under a key beside it
-	Payload              // the bytes for a metadata under a key beside it
+	Metadata             // 28 bytes for the value of a key beside it
+	Payload              // the bytes for the metadata of a key beside it
 )
 
 const (
@@ -36,7 +36,7 @@ const (
 	rankDigits     = 8   // of kv_rank in a server's key; no world has ten million workers
 )
 
-// ParseKey reads a key. false = LMCache makes no such keys.
+// ParseKey parses a key. false = LMCache makes no such keys.
 func ParseKey(key string) (k Key, ok bool) {
 	if rest, ok := strings.CutSuffix(key, metadataSuffix); ok {
 		key, k.Kind = rest, Metadata
@@ -54,7 +54,7 @@ func ParseKey(key string) (k Key, ok bool) {
 		second, rest, ok = strings.Cut(rest, "@")
 	}
 	if !ok || k.Model == "" || len(k.Model) > maxModel || !isHex(first) || !isHex(second) ||
-		!utf8.ValidString(k.Model) { // it is shown
+		!utf8.ValidString(k.Model) { // the model is shown to people
 		return Key{}, false
 	}
 	k.Hash, rest, _ = strings.Cut(rest, "@")
@@ -75,12 +75,12 @@ func ParseKey(key string) (k Key, ok bool) {
 	return k, true
 }
 
-// cutDoor returns the door's mark and what the client named the key: what stands before it keeps clients apart.
+// cutDoor returns the door's mark and the client's own name of the key. The rest before it keeps clients apart.
 func cutDoor(key string) (door byte, rest string) {
 	switch {
-	case len(key) > 2 && key[0] == 'r' && key[1] < ' ': // the Redis door: and the database
+	case len(key) > 2 && key[0] == 'r' && key[1] < ' ': // the Redis door: then the database
 		return key[0], key[2:]
-	case len(key) > 2 && key[0] == 'h' && key[1] < ' ': // the HyperPod door: and the bucket's length, and the bucket
+	case len(key) > 2 && key[0] == 'h' && key[1] < ' ': // the HyperPod door: then the bucket's length, and the bucket
 		return key[0], key[min(len(key), 2+int(key[1])):]
 	}
 	return 0, key
@@ -105,13 +105,13 @@ func isHex(s string) bool {
 	return s != "" && len(s) <= 128
 }
 
-// shape is what metadata say.
+// shape is the content of metadata.
 type shape struct {
 	length int64 // bytes of the value
-	tokens int64 // 0 = they do not say
+	tokens int64 // 0 = the shape does not show them
 }
 
-// The formats of LMCache whose shape names the tokens.
+// The formats of LMCache whose shape contains the tokens.
 const (
 	kv2LTD = 1 // [2, layers, tokens, hidden]
 	kvT2D  = 2 // [tokens, 2, hidden]
@@ -122,7 +122,7 @@ const (
 // metadataBytes is the size of the metadata of one group of layers: length, format, dtype, four dimensions.
 const metadataBytes = 7 * 4
 
-// parseMetadata reads the metadata of one group at the start of b. false = these are none.
+// parseMetadata parses the metadata of one group at the start of b. false = b starts with none.
 func parseMetadata(b []byte) (s shape, ok bool) {
 	if len(b) < metadataBytes {
 		return s, false
@@ -142,7 +142,7 @@ func parseMetadata(b []byte) (s shape, ok bool) {
 	case format == kvT2D || format == kv2TD:
 		s.tokens = d[0]
 	}
-	if s.tokens > length { // a token has at least a byte
+	if s.tokens > length { // a token has at least one byte
 		return s, false
 	}
 	return s, true

@@ -10,29 +10,29 @@ import (
 const DefaultTokens = 256
 
 const (
-	maxModels = 64      // of others the bytes count as no KV
+	maxModels = 64      // the bytes of further models count as no KV
 	maxParts  = 512     // of a model: ranks times layers
-	minBytes  = 1 << 10 // of a token: the smallest models have 12,000. Who lies cannot make a router's index grow
-	recent    = 32      // values that a part's mean goes by
+	minBytes  = 1 << 10 // of a token: the smallest models have 12,000. A false value cannot make a router's index grow
+	recent    = 32      // values in a part's mean
 )
 
-// Meter measures the bytes of a token. Its methods may be called by many at once.
+// Meter measures the bytes of a token. Many goroutines may call its methods at once.
 type Meter struct {
-	chunk int64 // tokens of a value that does not say
+	chunk int64 // tokens of a value that does not show them
 	given bool  // chunk was configured
 	fill  int64 // bytes of the tier
 
 	mu     sync.Mutex // guards all below
 	models map[string]*model
-	other  float64 // bytes put lately that are no KV
+	other  float64 // bytes put lately that are not KV
 	total  float64 // bytes put lately
 }
 
-// model is what was put of one model.
+// model sums up the puts of one model.
 type model struct {
 	bytes float64 // put lately
 	parts map[string]*part
-	told  bool // some value said how many tokens it has
+	told  bool // some value showed its tokens
 }
 
 // part is the KV of one rank, or of one layer of it.
@@ -41,14 +41,13 @@ type part struct {
 	values   int
 }
 
-// NewMeter makes a meter for a tier of so many bytes. chunkTokens is the chunk_size of the workers' LMCache; 0 = not
-// known.
+// NewMeter makes a meter for a tier of tierBytes. chunkTokens is the chunk_size of the workers' LMCache; 0 = not known.
 func NewMeter(tierBytes int64, chunkTokens int) *Meter {
 	return &Meter{chunk: int64(cmp.Or(max(0, chunkTokens), DefaultTokens)), given: chunkTokens > 0,
 		fill: max(1, tierBytes), models: map[string]*model{}}
 }
 
-// Put takes note of a value: its key, its size, and its first bytes, of which 28 suffice.
+// Put records a value: its key, its size, and its first bytes, of which 28 suffice.
 func (m *Meter) Put(key string, size int64, head []byte) {
 	k, ok := ParseKey(key)
 	m.mu.Lock()
@@ -64,7 +63,7 @@ func (m *Meter) Put(key string, size int64, head []byte) {
 	model.bytes += float64(size)
 	s, told := parseMetadata(head)
 	switch {
-	case k.Kind == Payload: // its metadata counts it
+	case k.Kind == Payload: // counted with its metadata
 	case k.Kind == Metadata:
 		if told && size == metadataBytes && s.tokens > 0 {
 			model.told = true
@@ -78,7 +77,7 @@ func (m *Meter) Put(key string, size int64, head []byte) {
 	}
 }
 
-// age halves what was put once the tier could have been filled twice.
+// age halves the sums once the tier could have been filled twice.
 func (m *Meter) age() {
 	if m.total < 2*float64(m.fill) {
 		return
@@ -87,13 +86,13 @@ func (m *Meter) age() {
 	m.other /= 2
 	for name, model := range m.models {
 		model.bytes /= 2
-		if model.bytes < m.total/1e6 { // nobody puts it any more
+		if model.bytes < m.total/1e6 { // no longer put
 			delete(m.models, name)
 		}
 	}
 }
 
-// part returns where a value counts; nil = nowhere.
+// part returns the part that a value belongs to; nil = none.
 func (m *Meter) part(k Key, ok bool) *part {
 	if !ok {
 		return nil
@@ -124,16 +123,16 @@ func (p *part) take(perToken float64) {
 	p.perToken += (perToken - p.perToken) / float64(p.values)
 }
 
-// Estimate is what a tier holds, in tokens.
+// Estimate is the capacity of a tier in tokens.
 type Estimate struct {
-	Tokens       int64 // that fit into the bytes asked for; 0 = nothing was put that says
-	Guessed      bool  // of some model nobody said how many tokens a value has
-	ChunkTokens  int   // that were taken for it
+	Tokens       int64 // that fit into the bytes; 0 = no put has shown it
+	Guessed      bool  // of some model no value showed its tokens
+	ChunkTokens  int   // that were assumed for it
 	ChunkGuessed bool  // these are LMCache's default
 	Models       []Model
 }
 
-// Model is one model's part of it.
+// Model is one model's part of an Estimate.
 type Model struct {
 	Name          string
 	BytesPerToken float64
@@ -142,7 +141,7 @@ type Model struct {
 	Guessed       bool
 }
 
-// Estimate says how many tokens so many bytes hold of what is put now.
+// Estimate returns how many tokens of the present puts fit into bytes.
 func (m *Meter) Estimate(bytes int64) Estimate {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -68,7 +68,7 @@ func TestPolicies(t *testing.T) {
 	f("fifo", "abcad", "bcd")
 	f("lru", "abcabcd", "bcd")
 	f("s3fifo", "abcd", "bcd")
-	f("s3fifo", "aaabcdefg", "afg") // a scan leaves alone what is read
+	f("s3fifo", "aaabcdefg", "afg") // a scan leaves values with reads alone
 	f("lru", "aaabcdefg", "efg")
 }
 
@@ -78,7 +78,7 @@ func TestUnknownPolicy(t *testing.T) {
 	}
 }
 
-// A returning item is known by its hash.
+// The ghost recognises a returning item by its hash.
 func TestGhost(t *testing.T) {
 	c := newCache(t, "s3fifo", 10)
 	for _, k := range "aaabbbcccdddeeefff" { // main needs items before the ghost remembers anything
@@ -105,7 +105,7 @@ func TestGhost(t *testing.T) {
 	t.Error("nothing was evicted")
 }
 
-// Random use under every policy: a victim is free, none is missed, and the bytes add up.
+// Random use under every policy: each victim is free, none is missed, and the bytes add up.
 func TestVictimsAreFree(t *testing.T) {
 	for _, name := range Names {
 		p, err := New[int](name)
@@ -123,7 +123,7 @@ func TestVictimsAreFree(t *testing.T) {
 				p.Add(in[k])
 			case r.IntN(10) == 0:
 				p.Remove(i)
-				p.Remove(i) // twice is no harm
+				p.Remove(i) // a second call does no harm
 				delete(in, k)
 				delete(pinned, k)
 			case r.IntN(3) == 0:

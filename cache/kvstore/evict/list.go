@@ -1,18 +1,18 @@
 package evict
 
-// Item is one value in a policy's order. Its owner sets Value, Size and Hash before Add and leaves it alone until the
-// policy has given it back.
+// Item is one value in a policy's order. Its owner sets Value, Size and Hash before Add, and leaves it alone until the
+// policy has returned it.
 type Item[T any] struct {
 	Value T
 	Size  int64  // bytes that its eviction frees
-	Hash  uint64 // of its key. s3fifo knows by it a value that it evicted a short while ago
+	Hash  uint64 // of its key, by which s3fifo recognises a value that it evicted a short while ago
 
 	prev, next *Item[T]
 	in         *list[T]
 	uses       uint8
 }
 
-// list is a queue whose new items stand at the front. It counts their bytes.
+// list is a queue with new items at the front. It counts their bytes.
 type list[T any] struct {
 	root  Item[T] // the ring's start: root.next is the front, root.prev the back
 	n     int
@@ -54,7 +54,8 @@ func (l *list[T]) toFront(i *Item[T]) {
 	l.pushFront(i)
 }
 
-// takeBack takes out the oldest item that may go. It puts the others that it meets at the front: they are in use.
+// takeBack removes the oldest item for which free is true. It moves the items before that, which are in use, to the
+// front.
 func (l *list[T]) takeBack(free func(*Item[T]) bool) *Item[T] {
 	for range l.n {
 		i := l.back()

@@ -2,13 +2,13 @@ package evict
 
 import "fmt"
 
-// Policy orders items. An item is in at most one policy, once.
+// Policy orders items. An item is in at most one policy, and only once.
 type Policy[T any] interface {
 	Add(*Item[T])    // it is new
 	Touch(*Item[T])  // it was read
-	Remove(*Item[T]) // it was deleted, has expired or was replaced; nothing happens if it is in no policy
+	Remove(*Item[T]) // it was deleted, has expired or was replaced; no effect if it is in no policy
 
-	// Victim takes out the item that goes next among those for which free reports true. nil = there is none.
+	// Victim removes and returns the first item in the order of eviction for which free is true. nil = there is none.
 	Victim(free func(*Item[T]) bool) *Item[T]
 }
 
@@ -28,7 +28,7 @@ func New[T any](name string) (Policy[T], error) {
 	return nil, fmt.Errorf("evict: there is no policy %q; known here: %v", name, Names)
 }
 
-// queue evicts what came first (fifo), or what was read or came longest ago (lru).
+// queue evicts the oldest item (fifo), or the one that was read or added longest ago (lru).
 type queue[T any] struct {
 	items list[T]
 	touch bool // a read counts as new

@@ -1,17 +1,17 @@
 package evict
 
-// s3FIFO is the policy of "FIFO Queues are All You Need for Cache Eviction" (Yang and others, SOSP 2023), by bytes.
-// New items wait in small, a tenth of all. One that was read there more than once goes on to main; another leaves,
-// and its hash stays in the ghost, which has room for as many items as are held. Who comes back in that time goes to
-// main at once. So a scan of values that nobody reads again passes through small and leaves main alone.
+// s3FIFO is the policy of "FIFO Queues are All You Need for Cache Eviction" (Yang and others, SOSP 2023), by bytes. New
+// items wait in small, a tenth of all. An item that was read there more than once goes on to main. Any other leaves,
+// and its hash stays in the ghost, which has room for as many items as are held. An item that comes back in that time
+// goes to main at once. So a scan of values that nobody reads again passes through small and leaves main alone.
 type s3FIFO[T any] struct {
 	small, main list[T]
 	ghost       ghost
 }
 
 const (
-	smallShare = 10 // small is one part in so many
-	mostUses   = 3  // reads beyond that keep an item in main no longer
+	smallShare = 10 // small is one part in ten
+	mostUses   = 3  // more reads than that do not keep an item in main for longer
 )
 
 func newS3FIFO[T any]() *s3FIFO[T] {
@@ -39,7 +39,7 @@ func (s *s3FIFO[T]) Remove(i *Item[T]) {
 }
 
 func (s *s3FIFO[T]) Victim(free func(*Item[T]) bool) *Item[T] {
-	// A round takes a read off an item, or moves one on: so many rounds find a victim if there is one.
+	// A round takes a read off an item, or moves an item on: so many rounds find a victim if there is one.
 	for range (mostUses + 2) * (s.small.n + s.main.n) {
 		if s.small.n > 0 && (s.main.n == 0 || s.small.bytes*smallShare > s.small.bytes+s.main.bytes) {
 			if v := s.fromSmall(free); v != nil {
@@ -49,14 +49,14 @@ func (s *s3FIFO[T]) Victim(free func(*Item[T]) bool) *Item[T] {
 			return v
 		}
 	}
-	// What may go stands where the shares above do not look.
+	// A free item may be where the shares above do not search.
 	if v := s.small.takeBack(free); v != nil {
 		return v
 	}
 	return s.main.takeBack(free)
 }
 
-// fromSmall looks at small's oldest item: it leaves, goes on to main, or is in use and starts again.
+// fromSmall takes small's oldest item: it leaves, goes on to main, or starts again because it is in use.
 func (s *s3FIFO[T]) fromSmall(free func(*Item[T]) bool) *Item[T] {
 	i := s.small.back()
 	switch {
@@ -74,7 +74,7 @@ func (s *s3FIFO[T]) fromSmall(free func(*Item[T]) bool) *Item[T] {
 	return i
 }
 
-// fromMain looks at main's oldest item: it leaves, or has been read since or is in use, and starts again.
+// fromMain takes main's oldest item: it leaves, or starts again because it was read or is in use.
 func (s *s3FIFO[T]) fromMain(free func(*Item[T]) bool) *Item[T] {
 	i := s.main.back()
 	if i == nil {
@@ -89,8 +89,8 @@ func (s *s3FIFO[T]) fromMain(free func(*Item[T]) bool) *Item[T] {
 	return i
 }
 
-// ghost remembers hashes of items that left small. Each line has a number, and known[hash] is the number under which it
-// is remembered: an older line of the same hash is worth nothing.
+// ghost remembers the hashes of items that left small. Each line has a number, and known[hash] is the number of the
+// hash's newest line: older lines of the same hash are void.
 type ghost struct {
 	lines []ghostLine
 	known map[uint64]int64
@@ -116,7 +116,7 @@ func (g *ghost) remember(hash uint64, most int) {
 	}
 }
 
-// forget reports whether the hash was remembered, and no longer is.
+// forget removes a hash, and reports whether it was there.
 func (g *ghost) forget(hash uint64) bool {
 	_, ok := g.known[hash]
 	delete(g.known, hash)

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// Config says which servers there are, and what goes to them. One of Redis and Pool is given.
+// Config names the servers, and what is sent to them. One of Redis and Pool is set.
 type Config struct {
 	Redis *Redis
 	Pool  *Pool
 
-	Memory  bool          // memory keeps what the servers have, too
-	Promote Promote       // which values that come from the servers memory keeps, if Memory
+	Memory  bool          // memory keeps values that the servers have, too
+	Promote Promote       // which values from the servers memory keeps, if Memory
 	Through bool          // a put waits until the servers have the value
-	Queue   int64         // bytes of values on their way to the servers; more are not written there. Default 64 MiB
+	Queue   int64         // bytes of values on their way to the servers; further values are skipped. Default 64 MiB
 	Timeout time.Duration // of a server's silence; default 500 ms
 	Log     *slog.Logger  // default slog.Default()
 }
@@ -23,15 +23,15 @@ type Config struct {
 // Redis is a Redis or Valkey of version 6 or later: one, a sentinel's, or a cluster.
 type Redis struct {
 	URL    string        // see ParseURL
-	Prefix string        // of the keys
+	Prefix string        // of its keys
 	TLS    *tls.Config   // of rediss://; nil = the system's authorities
 	TTL    time.Duration // of values that have no end; 0 = none
 }
 
-// Pool is a number of daemons that share their memory. Each value belongs to one of them.
+// Pool is several daemons that share their memory. Each value belongs to one of them.
 type Pool struct {
-	Members        []string                 // HOST:PORT of each one's Redis door; the same text at each
-	Self           func(member string) bool // reports whether that is this daemon
+	Members        []string                 // HOST:PORT of each one's Redis door; all daemons must have the same texts
+	Self           func(member string) bool // reports whether the member is this daemon
 	Bytes          int64                    // of values that this daemon keeps at most
 	User, Password string                   // of the doors
 	TLS            *tls.Config              // of the doors; nil = plain TCP
@@ -42,9 +42,9 @@ type Promote string
 
 // The policies.
 const (
-	Always Promote = "always" // memory keeps them
-	Second Promote = "second" // it keeps one that comes a second time
-	Never  Promote = "never"  // it keeps them for their readers only
+	Always Promote = "always" // memory keeps all
+	Second Promote = "second" // memory keeps a value that comes a second time
+	Never  Promote = "never"  // memory keeps values for their readers only
 )
 
 const (

@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// conn ends a connection whose server is silent. go-redis has one deadline for a command: 128 MiB need a long one, and
-// a server that hangs should be noticed soon. Each read and each write of a part has its own deadline here, within the
-// command's.
+// conn ends a connection whose server is silent. go-redis has one deadline for a command: 128 MiB need a long one, but
+// a server that hangs should be noticed soon. So each read and each write of a part has a deadline of its own here,
+// within the command's.
 type conn struct {
 	net.Conn
 	silence     time.Duration
 	read, write time.Time // the command's deadlines; zero = none, as for a subscription
 }
 
-// part is what one deadline is for: 1 MiB in half a second is 2 MB/s.
+// part is the bytes that one deadline covers: 1 MiB in half a second is 2 MB/s.
 const part = 1 << 20
 
-// quiet wraps a connection. The library probes idle ones through syscall.Conn, where they have it.
+// quiet wraps a connection. The library probes idle ones through syscall.Conn, if they implement it.
 func quiet(c net.Conn, silence time.Duration) net.Conn {
 	q := &conn{Conn: c, silence: silence}
 	if raw, ok := c.(syscall.Conn); ok {
@@ -32,7 +32,7 @@ func quiet(c net.Conn, silence time.Duration) net.Conn {
 	return q
 }
 
-// SetDeadline sets both.
+// SetDeadline sets both deadlines.
 func (c *conn) SetDeadline(t time.Time) error {
 	c.read, c.write = t, t
 	return c.Conn.SetDeadline(t)
@@ -50,7 +50,7 @@ func (c *conn) SetWriteDeadline(t time.Time) error {
 	return c.Conn.SetWriteDeadline(t)
 }
 
-// next is the deadline of one part.
+// next returns the deadline of the next part.
 func (c *conn) next(limit time.Time) time.Time {
 	if t := time.Now().Add(c.silence); t.Before(limit) {
 		return t
@@ -58,7 +58,7 @@ func (c *conn) next(limit time.Time) time.Time {
 	return limit
 }
 
-// Read reads what is there, or waits for it until the server has been silent for too long.
+// Read reads the bytes that are there, or waits for some until the server has been silent for too long.
 func (c *conn) Read(p []byte) (int, error) {
 	if !c.read.IsZero() {
 		if err := c.Conn.SetReadDeadline(c.next(c.read)); err != nil {
@@ -84,7 +84,7 @@ func (c *conn) Write(p []byte) (n int, err error) {
 	}
 }
 
-// dialer connects, and obeys its context in the TLS handshake too.
+// dialer returns a dial function whose context also bounds the TLS handshake.
 func dialer(conf *tls.Config, silence time.Duration) func(context.Context, string, string) (net.Conn, error) {
 	plain := &net.Dialer{Timeout: silence, KeepAlive: 15 * time.Second}
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -104,7 +104,7 @@ func dialer(conf *tls.Config, silence time.Duration) func(context.Context, strin
 	}
 }
 
-// handshake checks the certificate for the address that was dialled, whichever server of a cluster that is.
+// handshake checks the certificate for the address that was dialled, whichever server of a cluster has it.
 func handshake(ctx context.Context, c net.Conn, conf *tls.Config, addr string,
 	silence time.Duration) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(addr)

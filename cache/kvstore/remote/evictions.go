@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// evictions is what is known of the values that a server has evicted. It says how many, and not which.
+// evictions records how many values a server has evicted. The server does not report which.
 type evictions struct {
 	mu    sync.Mutex // guards all below
 	known bool
 	count int64
-	last  time.Time // that it had become more, or was not known
+	last  time.Time // when count last grew, or was unknown
 }
 
-// note takes over what the server says; known = false: it does not say.
+// note records the server's count; known = false: the server reports none.
 func (e *evictions) note(count int64, known bool, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -23,7 +23,7 @@ func (e *evictions) note(count int64, known bool, now time.Time) {
 	e.known, e.count = known, count
 }
 
-// since reports whether the server may have evicted something after a time.
+// since reports whether the server may have evicted values since a time.
 func (e *evictions) since(unixNano int64) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -22,7 +22,7 @@ const (
 // record is a log that tests read.
 type record struct{ logtest.Log }
 
-// has tells whether a line has all these words.
+// has reports whether a line has all these words.
 func (r *record) has(words ...string) bool {
 	for line := range strings.Lines(r.String()) {
 		if !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(line, w) }) {
@@ -39,7 +39,7 @@ func logged(t *testing.T, url string) (*daemon, *record) {
 		Redis: &Redis{URL: url, Prefix: "p:"}}), r
 }
 
-// traffic puts, looks up and gets from many sides until its end, and keeps the times.
+// traffic puts, looks up and gets in many goroutines until stop, and records the durations.
 type traffic struct {
 	d       *daemon
 	end     chan struct{}
@@ -71,7 +71,7 @@ func startTraffic(d *daemon) *traffic {
 	return x
 }
 
-// turn does what a worker does: a lookup, and a get or a put.
+// turn does the work of a worker: a lookup, and a get or a put.
 func (x *traffic) turn(key string) {
 	start := time.Now()
 	found := x.d.exists(key)
@@ -82,7 +82,7 @@ func (x *traffic) turn(key string) {
 	if !found && !got {
 		x.d.put(key, trafficBytes)
 	}
-	x.d.forget(key) // so that the next one goes to the servers
+	x.d.forget(key) // so that the next get goes to the servers
 	x.mu.Lock()
 	x.lookups = append(x.lookups, looked)
 	x.gets = append(x.gets, took)
@@ -98,11 +98,11 @@ func (x *traffic) stop() (lookup, get time.Duration) {
 	return x.lookups[len(x.lookups)*99/100], slices.Max(x.gets)
 }
 
-// patience is what a get may take: a server's silence, and what a busy machine adds.
+// patience is the longest time for a get: a server's silence, and the delay of a busy machine.
 const patience = 500*time.Millisecond + 2*time.Second
 
-// TestFaults: whatever happens to a Redis under load, lookups do not wait for it, gets not longer than for its silence,
-// nobody gets other bytes, an operator reads what has happened, and all is well when the Redis is.
+// TestFaults: under any fault of a Redis under load, lookups do not wait for it, gets wait no longer than for its
+// silence, no get returns wrong bytes, the log explains the fault, and all is well when the Redis is.
 func TestFaults(t *testing.T) {
 	f := func(name string, fault func(r *redisServer, d *daemon), during string, mend func(r *redisServer), after string) {
 		t.Run(name, func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestFaults(t *testing.T) {
 				if log.has(strings.Split(during, "&")...) {
 					return true
 				}
-				if name == "flushed" { // a flush before the daemon has looked at the Redis for the first time is none to it
+				if name == "flushed" { // a flush before the daemon's first look at the Redis does not count
 					fault(r, d)
 				}
 				return false
@@ -151,7 +151,7 @@ func TestFaults(t *testing.T) {
 	}, "takes no value&replica", func(r *redisServer) { r.do("REPLICAOF", "NO", "ONE") }, "takes values again&was=read_only")
 }
 
-// TestNoPermission: a user who may not write is named as such.
+// TestNoPermission: the log names a user who may not write as the cause.
 func TestNoPermission(t *testing.T) {
 	r := startRedis(t, "--user", "me", "on", ">pw", "~*", "&*", "+@all", "-set")
 	d, log := logged(t, "redis://me:pw@"+r.addr)
@@ -182,7 +182,7 @@ func TestFailover(t *testing.T) {
 	}
 }
 
-// TestClusterNodeDies: the values of a node that is gone are misses, the others' are not.
+// TestClusterNodeDies: the values of a dead node are misses, those of the others are not.
 func TestClusterNodeDies(t *testing.T) {
 	url, nodes := startCluster(t)
 	for _, n := range nodes {
@@ -212,11 +212,11 @@ func TestClusterNodeDies(t *testing.T) {
 	}
 }
 
-// TestRedisEvicts: a Redis that evicts by itself. What LMCache's native client was promised it gets; what the Redis may
-// have evicted it is not promised, until it is known to be there.
+// TestRedisEvicts: with a Redis that evicts by itself, LMCache's native client gets what it was promised. A value that
+// the Redis may have evicted is not promised until a query has found it.
 func TestRedisEvicts(t *testing.T) {
 	r := startRedis(t, "--maxmemory", "24mb", "--maxmemory-policy", "allkeys-lru")
-	d := startDaemon(t, Config{Redis: &Redis{URL: "redis://" + r.addr}}) // memory keeps nothing of its own
+	d := startDaemon(t, Config{Redis: &Redis{URL: "redis://" + r.addr}}) // memory keeps nothing for itself
 	worker := netip.MustParseAddr("10.0.0.1")
 	promise := func(key string) bool { return d.store.Promise(key, worker, time.Minute) }
 	eventually(t, "the Redis has said what it evicted", func() bool {

@@ -11,22 +11,23 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// FlushCommand is what a member of a pool is asked at its door: FlushCommand PREFIX AFTER. It deletes a page of its own
-// keys that begin so, and answers how many that were and where the next page begins; "" = that was the last.
+// FlushCommand is the command to a member of a pool at its door: FlushCommand PREFIX AFTER. The member deletes a page
+// of its own keys with the prefix, and returns how many it deleted and where the next page begins; "" = that was the
+// last.
 const FlushCommand = "WARMPATH.FLUSH"
 
-// scanCount is how many keys a Redis looks at for one SCAN: below a millisecond, while which nobody else is served.
+// scanCount is how many keys a Redis visits in one SCAN: below a millisecond, in which it serves no other command.
 const scanCount = 1000
 
-// flush deletes what begins with a prefix at the servers, whoever put it there.
+// flush deletes all keys with a prefix at the servers, whoever put them there.
 type flush struct {
 	servers *servers
 	prefix  string                // of the store's keys
-	found   func(key string) bool // learns of each key that a Redis has; false = the key is not to be counted
+	found   func(key string) bool // called for each key that a Redis has; false = the key does not count
 	deleted atomic.Int64
 }
 
-// run asks all servers. One that is down keeps what it has, which is an error.
+// run sends the deletions to all servers. A server that is down keeps its keys, which is an error.
 func (f *flush) run(ctx context.Context) error {
 	switch c := f.servers.client.(type) {
 	case *redis.ClusterClient:
@@ -53,7 +54,7 @@ func (f *flush) run(ctx context.Context) error {
 	return errors.Join(all...)
 }
 
-// scan deletes what one Redis has.
+// scan deletes the keys of one Redis.
 func (f *flush) scan(ctx context.Context, c *redis.Client) error {
 	match := escapeGlob(f.servers.prefix+f.prefix) + "*"
 	for cursor := uint64(0); ; {
@@ -71,7 +72,7 @@ func (f *flush) scan(ctx context.Context, c *redis.Client) error {
 	}
 }
 
-// unlink deletes keys of one Redis, each by a command of its own: in a cluster they have different slots.
+// unlink deletes keys of one Redis, each with a command of its own: in a cluster they have different slots.
 func (f *flush) unlink(ctx context.Context, c *redis.Client, names []string) error {
 	if len(names) == 0 {
 		return nil
@@ -94,7 +95,7 @@ func (f *flush) unlink(ctx context.Context, c *redis.Client, names []string) err
 	return err
 }
 
-// askMember has one member delete its own, page by page.
+// askMember makes one member delete its own keys, page by page.
 func (f *flush) askMember(ctx context.Context, c *redis.Client) error {
 	for after := ""; ; {
 		page, err := c.Do(ctx, FlushCommand, f.prefix, after).Slice()
@@ -119,7 +120,7 @@ func (f *flush) askMember(ctx context.Context, c *redis.Client) error {
 
 var errFlush = errors.New("remote: a member does not answer a flush as one of this version does")
 
-// escapeGlob has SCAN take a prefix as it stands.
+// escapeGlob makes SCAN match a prefix literally.
 func escapeGlob(prefix string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(prefix)
 }

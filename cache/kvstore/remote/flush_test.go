@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestFlush: a daemon that has just started deletes what another one has put, counts it, and leaves the rest alone.
+// TestFlush: a daemon that has just started deletes the values of another one, counts them, and leaves the rest alone.
 func TestFlush(t *testing.T) {
 	f := func(name string, servers func(t *testing.T) string) {
 		t.Run(name, func(t *testing.T) {
@@ -52,8 +52,7 @@ func TestFlush(t *testing.T) {
 	f("cluster", func(t *testing.T) string { url, _ := startCluster(t); return url })
 }
 
-// TestFlushOfOwn: what is deleted here and is still on its way to the server counts once; a server that is down is an
-// error.
+// TestFlushOfOwn: a deletion that is still on its way to the server counts once; a server that is down is an error.
 func TestFlushOfOwn(t *testing.T) {
 	r := startRedis(t)
 	a := overRedis(t, "redis://"+r.addr)

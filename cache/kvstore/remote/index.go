@@ -7,36 +7,36 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// mark stands for a key: 64 bits of XXH3. Two of a million keys have the same with a chance of 3 in 10^8; then EXISTS
-// may say yes for one that is not there. A value is always asked for by its whole key.
+// mark stands for a key: 64 bits of XXH3. Two of a million keys have the same mark with a chance of 3 in 10^8; then
+// EXISTS may return true for a key that is not there. A Get always sends the whole key.
 type mark uint64
 
 func markOf(key string) mark { return mark(xxh3.HashString(key)) }
 
-// fact is what is known of a value at the servers.
+// fact is what the index has about a value at the servers.
 type fact struct {
 	size  int64
 	ends  int64 // Unix ms; 0 = never
-	at    int64 // Unix ns, when it was known to be so; set by add
-	came  bool  // it was got from there once
-	stand stand // of its server at that time: the fact holds as long as that is the same
+	at    int64 // Unix ns, when it was last confirmed; set by add
+	came  bool  // a Get has returned it once
+	stand stand // of its server at that time: the fact holds as long as the stand is the same
 }
 
 func (f fact) over(now time.Time) bool { return f.ends != 0 && now.UnixMilli() >= f.ends }
 
-// stand is which server has a key, and how often what servers had is known to have been lost.
+// stand is a key's server, and how often the servers are known to have lost their values.
 type stand struct {
 	server *node // of a pool; nil for a Redis
 	losses uint64
 }
 
-// index is what this daemon knows of the servers' values. It has two halves: when the newer is full, the older one
-// goes, and with it what nobody has asked for meanwhile.
+// index holds what this daemon knows of the servers' values. It has two halves: when the newer half is full, the older
+// one is dropped with all facts that were not used meanwhile.
 type index struct {
 	mu         sync.Mutex // guards all below
 	newer      map[mark]fact
 	older      map[mark]fact
-	absent     map[mark]time.Time // what the servers did not have a moment ago
+	absent     map[mark]time.Time // values that the servers lacked a moment ago
 	wasAbsent  map[mark]time.Time
 	halfLength int
 }
@@ -49,7 +49,7 @@ const (
 
 func newIndex() *index { return &index{halfLength: halfLength} }
 
-// find returns the fact of a value that is known to be there.
+// find returns the fact of a value that the servers have.
 func (x *index) find(m mark, now time.Time) (fact, bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -91,7 +91,7 @@ func (x *index) add(m mark, f fact) {
 	delete(x.wasAbsent, m)
 }
 
-// forget records that they do not.
+// forget records that the servers do not have a value.
 func (x *index) forget(m mark) (had bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -102,15 +102,14 @@ func (x *index) forget(m mark) (had bool) {
 	return a || b
 }
 
-// miss records that the servers did not have a value when they were asked. What was learnt since then stays: a put may
-// have overtaken the answer.
+// miss records that a query at asked found no value. A newer fact stays: a put may have overtaken the answer.
 func (x *index) miss(m mark, asked time.Time) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.lack(m, asked)
 }
 
-// lose is miss for a value that was known.
+// lose is miss for a value with a fact.
 func (x *index) lose(m mark, asked time.Time) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -141,7 +140,7 @@ func (x *index) either(m mark) (fact, bool) {
 	return f, ok
 }
 
-// missed reports whether they did not have it a moment ago.
+// missed reports whether the servers lacked the value a moment ago.
 func (x *index) missed(m mark, now time.Time) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()

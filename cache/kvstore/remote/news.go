@@ -11,8 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// news is what daemons tell each other: which values they have put at the servers. So EXISTS knows of those, too. A
-// Redis passes it on by PUBLISH; a member of a pool tells each other one at its door.
+// news announces to the other daemons which values this one has put at the servers, so that their EXISTS finds these
+// too. A Redis passes messages on by PUBLISH; a member of a pool sends them to each other member's door.
 //
 // A message is the sender's 26 characters, then for each value
 //
@@ -29,12 +29,12 @@ type news struct {
 
 const (
 	newsEvery   = 20 * time.Millisecond
-	maxNews     = 1 << 20 // bytes of a message; what does not fit is not told
+	maxNews     = 1 << 20 // bytes of a message; further values are left out
 	senderBytes = 26
 	newsHeader  = 18
 )
 
-// Channel is where news is published.
+// Channel is the Redis channel of the news.
 const Channel = "warmpath:kv:news"
 
 var errNews = errors.New("remote: the news is torn")
@@ -43,7 +43,7 @@ func newNews(s *servers) *news { return &news{servers: s, sender: rand.Text()[:s
 
 func (n *news) channel() string { return n.servers.prefix + Channel }
 
-// tell tells the others of a value, soon.
+// tell queues a value for the next message to the other daemons.
 func (n *news) tell(key string, f fact) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -59,7 +59,7 @@ func (n *news) tell(key string, f fact) {
 	n.batch = append(n.batch, key...)
 }
 
-// take returns what there is to tell.
+// take returns the queued message.
 func (n *news) take() []byte {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -68,7 +68,7 @@ func (n *news) take() []byte {
 	return b
 }
 
-// hear calls learn for each value of a message of somebody else.
+// hear calls learn for each value in a message of another daemon.
 func (n *news) hear(b []byte, learn func(key string, f fact)) error {
 	if len(b) < senderBytes {
 		return errNews
@@ -91,7 +91,7 @@ func (n *news) hear(b []byte, learn func(key string, f fact)) error {
 	return nil
 }
 
-// run publishes what is told, and hears what others publish at a Redis, until ctx ends.
+// run publishes messages, and receives those of others from a Redis, until ctx ends.
 func (n *news) run(ctx context.Context, r *Remote) {
 	if n.servers.kind != pool {
 		sub := n.servers.client.Subscribe(ctx, n.channel())
@@ -116,7 +116,7 @@ func (n *news) run(ctx context.Context, r *Remote) {
 	}
 }
 
-// publish sends a message. One that is lost is found out by probes.
+// publish sends a message. Probes make up for a lost one.
 func (n *news) publish(ctx context.Context, b []byte) {
 	ctx, cancel := context.WithTimeout(ctx, n.servers.config.Timeout)
 	defer cancel()

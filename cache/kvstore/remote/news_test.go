@@ -4,8 +4,8 @@ import (
 	"testing"
 )
 
-// FuzzNews: whatever a daemon is told, it learns of no value of a negative size or time, and what it learns it could
-// have told.
+// FuzzNews: from any message a daemon accepts no value with a negative size or time, and every fact that it accepts
+// could come from itself.
 func FuzzNews(f *testing.F) {
 	n := newNews(&servers{})
 	n.tell("a key", fact{size: 1 << 20, ends: 12345})
@@ -29,7 +29,7 @@ func FuzzNews(f *testing.F) {
 	})
 }
 
-// TestNews: a daemon learns from others, not from itself.
+// TestNews: a daemon learns from the messages of others, not from its own.
 func TestNews(t *testing.T) {
 	a, b := newNews(&servers{}), newNews(&servers{})
 	a.tell("k", fact{size: 5})
@@ -48,7 +48,7 @@ func TestNews(t *testing.T) {
 	}
 }
 
-// TestIndexIsBounded: what nobody asks for goes first.
+// TestIndexIsBounded: facts without use are dropped first.
 func TestIndexIsBounded(t *testing.T) {
 	x := newIndex()
 	x.halfLength = 100
@@ -70,7 +70,7 @@ func TestIndexIsBounded(t *testing.T) {
 	}
 }
 
-// TestLimitOf: what servers say of their memory.
+// TestLimitOf: the memory limit in the servers' answers.
 func TestLimitOf(t *testing.T) {
 	for text, want := range map[string]int64{"": 0, "# Memory\r\nused_memory:5\r\nmaxmemory:1048576\r\nx:1\r\n": 1 << 20,
 		"maxmemory:0\r\n": 0, "maxmemory:-1\r\n": 0, "maxmemory:much\r\n": 0} {

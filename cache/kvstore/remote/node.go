@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// node is one server behind a breaker. It is a hook of go-redis: every command to the server passes here.
+// node is one server behind a breaker. It is a hook of go-redis: every command to the server passes it.
 type node struct {
 	addr string
 	log  *slog.Logger
@@ -23,19 +23,19 @@ type node struct {
 	fails   int        // in a row
 	good    time.Time  // the last answer
 	down    bool
-	since   time.Time // it is down
+	since   time.Time // when it went down
 	opens   uint64
 	beating bool // a pulse is under way
 
-	refusing refusal // why it takes no value; "" = it does
+	refusing refusal // why the server takes no value; "" = it does
 	from     time.Time
 	pause    time.Time // no value is sent before
 }
 
-// refusal is why a server that answers does not take a value.
+// refusal is the reason for which a server that answers takes no value.
 type refusal string
 
-// The refusals. They are labels, too.
+// The refusals, which are labels of metrics too.
 const (
 	refusedOOM      refusal = "oom"
 	refusedReadOnly refusal = "read_only"
@@ -44,22 +44,22 @@ const (
 )
 
 const (
-	failsToOpen = 3                      // in a row; or one pulse
-	pulseEvery  = 200 * time.Millisecond // of a server that nobody has heard of meanwhile
-	pauseTime   = time.Second            // after a refusal: values of megabytes are not sent to be refused
+	failsToOpen = 3                      // failures in a row; one pulse is enough
+	pulseEvery  = 200 * time.Millisecond // of a server that has not answered in that time
+	pauseTime   = time.Second            // after a refusal: values of megabytes are not sent just to be refused
 )
 
 var errDown = errors.New("remote: the server is down")
 
-// pulse marks the context of a command that a server which is down gets too.
+// pulse marks the context of a command that is sent even to a server that is down.
 type pulse struct{}
 
 func isPulse(ctx context.Context) bool { return ctx.Value(pulse{}) != nil }
 
-// DialHook leaves dialling as it is.
+// DialHook returns the dial function unchanged.
 func (n *node) DialHook(next redis.DialHook) redis.DialHook { return next }
 
-// ProcessHook refuses the command while the server is down, and counts what becomes of it.
+// ProcessHook refuses a command while the server is down, and counts its outcome.
 func (n *node) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		if !n.up() && !isPulse(ctx) {
@@ -87,7 +87,7 @@ func (n *node) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 	}
 }
 
-// lost returns how often the server may have lost what it had. A nil node has nothing.
+// lost returns how often the server may have lost its values. It is 0 for a nil node.
 func (n *node) lost() uint64 {
 	if n == nil {
 		return 0
@@ -103,10 +103,10 @@ func (n *node) up() bool {
 	return !n.down
 }
 
-// report counts an outcome. An answer is one, whatever it says, but that the server cannot answer yet.
+// report counts an outcome. Any reply counts as an answer, unless it says that the server cannot answer yet.
 func (n *node) report(err error, pulse bool) {
 	if errors.Is(err, context.Canceled) || errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, errDown) {
-		return // says nothing of the server
+		return // no sign of the server's state
 	}
 	if answered(err) {
 		n.succeed()
@@ -115,7 +115,7 @@ func (n *node) report(err error, pulse bool) {
 	n.fail(err, pulse)
 }
 
-// answered reports whether the server has said something.
+// answered reports whether an outcome is a reply of the server.
 func answered(err error) bool {
 	if err == nil || errors.Is(err, redis.Nil) {
 		return true
@@ -135,10 +135,10 @@ func answered(err error) bool {
 	return true
 }
 
-// isShort reports that a value had not the room that it was given. The library has no type for it.
+// isShort reports whether a value did not fit the buffer. The library has no type for this error.
 func isShort(err error) bool { return strings.HasPrefix(err.Error(), "redis: buffer too small") }
 
-// redisError returns an error that a server has answered.
+// redisError returns the text of an error reply.
 func redisError(err error) (string, bool) {
 	r, ok := errors.AsType[redis.Error](err)
 	if !ok {
@@ -177,7 +177,7 @@ func (n *node) fail(err error, pulse bool) {
 		"error", err)
 }
 
-// refuse records that the server did not take a value. It returns why.
+// refuse records that the server refused a value, and returns the reason.
 func (n *node) refuse(err error) refusal {
 	why := refusalOf(err)
 	now := time.Now()
@@ -210,7 +210,7 @@ func (n *node) paused() bool {
 	return time.Now().Before(n.pause)
 }
 
-// remedies say what an operator can do.
+// remedies tell an operator what to do.
 var remedies = map[refusal]string{
 	refusedOOM:      "it is out of memory; give it more, or set its maxmemory-policy to allkeys-lru",
 	refusedReadOnly: "it is a replica; give the address of the master, or of sentinels",
@@ -229,8 +229,7 @@ func refusalOf(err error) refusal {
 	return refusedOther
 }
 
-// beat asks the server whether it is there, if it has been silent for pulseEvery, and reports whether that is under
-// way.
+// beat sends the server a PING if it has been silent for pulseEvery, unless one is under way.
 func (n *node) beat(ctx context.Context, c *redis.Client, timeout time.Duration) {
 	n.mu.Lock()
 	due := !n.beating && (n.down || time.Since(n.good) >= pulseEvery)
@@ -243,11 +242,11 @@ func (n *node) beat(ctx context.Context, c *redis.Client, timeout time.Duration)
 		defer func() { n.mu.Lock(); n.beating = false; n.mu.Unlock() }()
 		ctx, cancel := context.WithTimeout(context.WithValue(ctx, pulse{}, true), timeout)
 		defer cancel()
-		_ = c.Ping(ctx).Err() // the hook counts
+		_ = c.Ping(ctx).Err() // the hook counts the outcome
 	}()
 }
 
-// outage logs the first of many errors, and the end of them.
+// outage logs the first of a series of errors, and its end.
 type outage struct{ since time.Time }
 
 func (o *outage) lost(log *slog.Logger, err error) {

@@ -11,7 +11,7 @@ import (
 type job struct {
 	key     string
 	remove  bool
-	order   uint64 // of what happened to keys
+	order   uint64 // the place among puts and deletions
 	expires time.Time
 	value   *kvstore.Lease
 	size    int64
@@ -32,14 +32,14 @@ func (j *job) end(leave bool) {
 	}
 }
 
-// queue is what is on its way to the servers. Jobs of one key are in one lane, so they keep their order.
+// queue holds the jobs on their way to the servers. Jobs of one key are in one lane, so they keep their order.
 type queue struct {
 	lanes [8]chan *job
 
 	mu       sync.Mutex // guards all below
 	maxBytes int64
 	bytes    int64
-	jobs     map[mark]int // in lanes and at work
+	jobs     map[mark]int // in lanes and under way
 	closed   bool
 }
 
@@ -53,7 +53,7 @@ func newQueue(maxBytes int64) *queue {
 	return q
 }
 
-// push takes the job, if there is room for it.
+// push queues a job, if there is room for it.
 func (q *queue) push(j *job) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -71,7 +71,7 @@ func (q *queue) push(j *job) bool {
 	}
 }
 
-// done counts that a job has left.
+// done counts down a job that has ended.
 func (q *queue) done(j *job) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -83,7 +83,7 @@ func (q *queue) done(j *job) {
 	}
 }
 
-// has reports whether something of the key is under way.
+// has reports whether a job of the key is queued or under way.
 func (q *queue) has(key string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -96,7 +96,7 @@ func (q *queue) waiting() int64 {
 	return q.bytes
 }
 
-// close takes no job any more, and ends the lanes.
+// close refuses further jobs, and ends the lanes.
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -19,7 +19,7 @@ type Remote struct {
 	servers *servers
 	index   *index
 	queue   *queue
-	probes  chan string // keys that EXISTS did not know
+	probes  chan string // keys for which EXISTS found no fact
 	news    *news
 	counts  counts
 
@@ -33,7 +33,7 @@ const (
 	maxProbes = 4096
 )
 
-// Open makes the clients. It fails for what no server would mend: a URL that is none. Nothing is dialled before Run.
+// Open makes the clients. It fails on errors that no server can mend, such as a broken URL. Run dials first.
 func Open(c Config) (*Remote, error) {
 	c = c.withDefaults()
 	s, err := newServers(c)
@@ -47,11 +47,11 @@ func Open(c Config) (*Remote, error) {
 	return r, nil
 }
 
-// name is the key's name at the servers.
+// name returns the key's name at the servers.
 func (r *Remote) name(key string) string { return r.servers.prefix + key }
 
-// Exists reports whether the servers are known to have the key. It never asks them: what is not known is asked for in
-// the background.
+// Exists reports whether the servers have the key, by the index. It never waits for them: without a fact it queues a
+// probe in the background.
 func (r *Remote) Exists(key string, _ time.Time) bool {
 	if r.isGone(key) || r.servers.own(key) || !r.servers.up(key) {
 		return false
@@ -63,8 +63,8 @@ func (r *Remote) Exists(key string, _ time.Time) bool {
 	return known && f.size >= 0
 }
 
-// Sure reports whether nothing was evicted at the key's server since that was known to have it. If it cannot tell, it
-// asks in the background.
+// Sure reports whether the key's server has evicted nothing since the fact was confirmed. If it cannot decide, it
+// queues a probe.
 func (r *Remote) Sure(key string) bool {
 	f, known := r.known(key)
 	if known && r.servers.steady(key, f) {
@@ -74,18 +74,18 @@ func (r *Remote) Sure(key string) bool {
 	return false
 }
 
-// Unsure reports whether nothing can be said of a key that Exists says is not there: its server does not answer, or
-// its value is on the way.
+// Unsure reports whether the false of Exists for a key is no proof that the key is missing: its server does not answer,
+// or its value is on the way.
 func (r *Remote) Unsure(key string) bool { return !r.servers.up(key) || r.queue.has(key) }
 
 func (r *Remote) askLater(key string) {
 	select {
 	case r.probes <- key:
-	default: // there is no end of what is asked for
+	default: // the queue is full; the number of probes is bounded
 	}
 }
 
-// known returns what is known of a key, if that still holds.
+// known returns the fact of a key, if it still holds.
 func (r *Remote) known(key string) (fact, bool) {
 	f, ok := r.index.find(markOf(key), time.Now())
 	if ok && f.stand != r.servers.stand(key) {
@@ -102,7 +102,7 @@ func (r *Remote) isGone(key string) bool {
 	return gone
 }
 
-// Delete forgets the key, and deletes it at the servers soon.
+// Delete drops the key, and queues its deletion at the servers.
 func (r *Remote) Delete(key string) bool {
 	if r.servers.own(key) {
 		return false
@@ -117,12 +117,12 @@ func (r *Remote) Delete(key string) bool {
 	}
 	r.mu.Unlock()
 	if !r.queue.push(j) && full {
-		r.counts.undeleted.Add(1) // else it is tried again
+		r.counts.undeleted.Add(1) // else tend tries again
 	}
 	return had
 }
 
-// Put takes a value to be written, or not: it never waits.
+// Put queues a value to be written, or refuses it. It never waits.
 func (r *Remote) Put(key string, expires time.Time, value *kvstore.Lease) (written <-chan struct{}, taken bool) {
 	if r.servers.own(key) {
 		return nil, false
@@ -146,7 +146,7 @@ func (r *Remote) Put(key string, expires time.Time, value *kvstore.Lease) (writt
 	return j.written, true
 }
 
-// settle forgets a deletion that the servers know of, or that is older than what was put there.
+// settle drops a deletion that the servers have done, or that is older than the newest put.
 func (r *Remote) settle(key string, order uint64) (newest bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -157,7 +157,7 @@ func (r *Remote) settle(key string, order uint64) (newest bool) {
 	return true
 }
 
-// Get reads a value into the room that it is given.
+// Get reads a value into the memory that place returns.
 func (r *Remote) Get(ctx context.Context, key string, place kvstore.Place) (bool, error) {
 	if r.isGone(key) || r.servers.own(key) {
 		return false, nil
@@ -191,7 +191,7 @@ func (r *Remote) Get(ctx context.Context, key string, place kvstore.Place) (bool
 	return true, nil
 }
 
-// read asks for the length where that is not known, and for the value.
+// read requests the length if it is unknown, and then the value.
 func (r *Remote) read(ctx context.Context, key string, f fact, known bool, place kvstore.Place) (int64, error) {
 	at, err := r.servers.at(key)
 	if err != nil {
@@ -212,14 +212,14 @@ func (r *Remote) read(ctx context.Context, key string, f fact, known bool, place
 			}
 			return size, err
 		}
-		known = false // another value stands there by now
+		known = false // another value is there by now
 	}
 	return 0, errSize
 }
 
 var errSize = errors.New("remote: the value has another length than was said")
 
-// measure asks for the length and the life of a value.
+// measure reads the length and the life of a value.
 func (r *Remote) measure(ctx context.Context, at redis.Cmdable, key string) (fact, error) {
 	var length *redis.IntCmd
 	var life *redis.DurationCmd
@@ -234,7 +234,7 @@ func (r *Remote) measure(ctx context.Context, at redis.Cmdable, key string) (fac
 	}
 	f := fact{size: length.Val(), stand: stand}
 	switch left := life.Val(); {
-	case left == -2: // there is none
+	case left == -2: // no such key
 		return f, redis.Nil
 	case left > 0:
 		f.ends = time.Now().Add(left).UnixMilli()
@@ -242,8 +242,8 @@ func (r *Remote) measure(ctx context.Context, at redis.Cmdable, key string) (fac
 	return f, nil
 }
 
-// fill reads a value of a known length into its place: go-redis reads from the socket into it. If the arena is in
-// pieces, it goes through memory of its own.
+// fill reads a value of a known length into its place: go-redis reads from the socket into it. If the place is in
+// pieces, the value goes through a buffer.
 func (r *Remote) fill(ctx context.Context, at redis.Cmdable, key string, f fact, place kvstore.Place) (int64, error) {
 	a := kvstore.Arrival{Size: f.size, Passing: !r.config.Memory || r.config.Promote == Never ||
 		r.config.Promote == Second && !f.came}
@@ -278,9 +278,9 @@ func (r *Remote) fill(ctx context.Context, at redis.Cmdable, key string, f fact,
 	return f.size, nil
 }
 
-// Flush deletes at the servers what begins with a prefix, whoever put it there, and returns how much that was. What was
-// deleted here before, and is still on its way to them, does not count. Other daemons of a Redis forget within a second
-// what they know of it. It waits for the servers until ctx ends.
+// Flush deletes all keys with a prefix at the servers, whoever put them there, and returns how many. A key that was
+// deleted here before, and whose deletion is still on its way, does not count. Other daemons of a Redis drop their
+// facts about it within a second. Flush waits for the servers until ctx ends.
 func (r *Remote) Flush(ctx context.Context, prefix string) (deleted int64, err error) {
 	f := flush{servers: r.servers, prefix: prefix, found: func(key string) bool {
 		r.index.forget(markOf(key))
@@ -296,7 +296,7 @@ func (r *Remote) Flush(ctx context.Context, prefix string) (deleted int64, err e
 	return f.deleted.Load(), nil
 }
 
-// Hear learns what another daemon tells. Its error is for a message that is none.
+// Hear applies a message of another daemon. It returns an error if the message is broken.
 func (r *Remote) Hear(message []byte) error {
 	return r.news.hear(slices.Clone(message), func(key string, f fact) {
 		r.counts.heard.Add(1)

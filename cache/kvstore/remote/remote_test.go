@@ -14,14 +14,14 @@ import (
 
 var sizes = []int{0, 1, 28, 4096, 1 << 20, 5 << 20}
 
-// TestKinds: what one daemon puts, another one knows of, and gets the same bytes; what it deletes is gone; values end at
-// their time.
+// TestKinds: a second daemon finds the values of the first and reads the same bytes; deleted values are gone; values
+// end at their time.
 func TestKinds(t *testing.T) {
 	f := func(name string, c func(t *testing.T) Config) {
 		t.Run(name, func(t *testing.T) {
 			conf := c(t)
 			conf.Memory = true
-			conf.Timeout = 5 * time.Second // nothing fails here, on a slow machine neither
+			conf.Timeout = 5 * time.Second // no server fails here, not even on a slow machine
 			a, b := startDaemon(t, conf), startDaemon(t, conf)
 			eventually(t, "the servers are known", func() bool {
 				return a.remote.servers.up("k") && b.remote.servers.up("k")
@@ -90,8 +90,8 @@ func check(t *testing.T, a, b *daemon) {
 	}
 }
 
-// TestNotKnown: a daemon that starts later learns of a value from the first Exists, which misses it, or from a Get, which
-// does not.
+// TestNotKnown: a daemon that starts later gets the fact of a value from the first Exists, which misses it, or from a
+// Get, which does not.
 func TestNotKnown(t *testing.T) {
 	r := startRedis(t)
 	a := overRedis(t, "redis://"+r.addr)
@@ -108,7 +108,7 @@ func TestNotKnown(t *testing.T) {
 	}
 }
 
-// TestMemoryOff: memory keeps nothing that the servers have, and everything that they have not.
+// TestMemoryOff: memory keeps no value that the servers have, and every value that they lack.
 func TestMemoryOff(t *testing.T) {
 	r := startRedis(t)
 	d := startDaemon(t, Config{Redis: &Redis{URL: "redis://" + r.addr}})
@@ -134,7 +134,7 @@ func TestMemoryOff(t *testing.T) {
 	}
 }
 
-// TestPromote: which of the values that came from the servers memory keeps.
+// TestPromote: the values from the servers that memory keeps.
 func TestPromote(t *testing.T) {
 	r := startRedis(t)
 	f := func(p Promote, want ...int) {
@@ -167,7 +167,7 @@ func TestThrough(t *testing.T) {
 	}
 }
 
-// TestQueueIsBounded: what does not fit on the way is not written, and stays in memory.
+// TestQueueIsBounded: a value without room in the queue is not written, and stays in memory.
 func TestQueueIsBounded(t *testing.T) {
 	r := startRedis(t)
 	d := startDaemon(t, Config{Memory: true, Queue: 4 << 20, Timeout: 5 * time.Second, Redis: &Redis{URL: "redis://" + r.addr}})
@@ -188,7 +188,7 @@ func TestQueueIsBounded(t *testing.T) {
 	}
 }
 
-// TestURLs: what is no URL is refused, without a word of it.
+// TestURLs: a broken URL is refused, without a word of it in the error.
 func TestURLs(t *testing.T) {
 	f := func(url string, want kind) {
 		t.Helper()
@@ -212,8 +212,8 @@ func TestURLs(t *testing.T) {
 	f("", "")
 }
 
-// TestCheck: what a Redis has evicted or deleted is found out by a check, which is no use of what is there. What it
-// cannot be asked about stays known.
+// TestCheck: a check finds the values that a Redis has evicted or deleted, and is no use of the others. Keys whose
+// server does not answer keep their facts.
 func TestCheck(t *testing.T) {
 	r := startRedis(t, "--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lfu")
 	d := startDaemon(t, Config{Memory: true, Redis: &Redis{URL: "redis://" + r.addr, Prefix: "p:"}})
@@ -241,8 +241,8 @@ func TestCheck(t *testing.T) {
 	eventually(t, "the value is there after an outage", func() bool { return d.exists("kept") })
 }
 
-// TestCheckAndPut: a value that was put while a question was under way is not taken for lost by its answer, be it a
-// check's, an EXISTS's or a GET's.
+// TestCheckAndPut: the answer to a query does not mark a value as lost that was put while the query was under way, be
+// it a check's, an EXISTS's or a GET's.
 func TestCheckAndPut(t *testing.T) {
 	for name, tell := range map[string]func(*index, mark, time.Time){"lose": (*index).lose, "miss": (*index).miss} {
 		x := newIndex()
@@ -263,7 +263,7 @@ func TestCheckAndPut(t *testing.T) {
 	}
 }
 
-// TestUnderWay: a key is under way until all that was pushed of it is done, and another is not.
+// TestUnderWay: a key is under way until all its jobs are done, and another key is not.
 func TestUnderWay(t *testing.T) {
 	q := newQueue(1000)
 	jobs := []*job{{key: "k", size: 1}, {key: "k", remove: true}}

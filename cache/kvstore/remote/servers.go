@@ -17,29 +17,29 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// PeerName is what a daemon calls itself at another's Redis door, which looks whether it may. What it asks there stays
-// there.
+// PeerName is the client name of a daemon at another's Redis door, which checks the right to it. That door serves it
+// only from its own machine.
 const PeerName = "warmpath-pool"
 
-// servers are the nodes behind one client of go-redis.
+// servers holds the nodes behind one client of go-redis.
 type servers struct {
 	config Config
 	kind   kind
 	client redis.UniversalClient
-	ring   *redis.Ring // client, if they are a pool
+	ring   *redis.Ring // the client, if it is a pool
 
 	prefix string        // of keys
-	mark   string        // see compareMark, which alone uses it
-	size   atomic.Int64  // bytes of values that they keep at most; 0 = not known
-	losses atomic.Uint64 // of a Redis: how often it is known to have lost what it had
-	mapped atomic.Bool   // a cluster has said which server has what
+	mark   string        // only compareMark uses it
+	size   atomic.Int64  // the bound of the servers' value bytes; 0 = not known
+	losses atomic.Uint64 // of a Redis: how often it is known to have lost its values
+	mapped atomic.Bool   // the slots of a cluster are known
 	log    outage        // until then
 
 	mu    sync.Mutex // guards nodes
 	nodes map[*redis.Client]*node
 }
 
-// silenceLibrary turns off the log lines of the client library, one for every failed dial: a node logs an outage once.
+// silenceLibrary turns off the library's log lines, one for every failed dial: a node logs an outage once.
 var silenceLibrary = sync.OnceFunc(func() { redis.SetLogger(noLines{}) })
 
 type noLines struct{}
@@ -88,7 +88,7 @@ func (s *servers) newClient(opt *redis.Options) *redis.Client {
 	opt.WriteTimeout = commandTime
 	opt.PoolTimeout = s.config.Timeout
 	opt.ContextTimeoutEnabled = true
-	opt.Protocol = 2 // no push messages to look for on every reply
+	opt.Protocol = 2 // so that replies need no search for push messages
 	opt.DisableIdentity = true
 	opt.PipelinePoolSize = -1
 	opt.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
@@ -100,7 +100,7 @@ func (s *servers) newClient(opt *redis.Options) *redis.Client {
 	return c
 }
 
-// adopt puts a node before the client.
+// adopt puts a node in front of the client.
 func (s *servers) adopt(c *redis.Client, addr string) {
 	n := &node{addr: addr, log: s.config.Log}
 	c.AddHook(n)
@@ -138,8 +138,8 @@ func (s *servers) newCluster(opt *redis.ClusterOptions) *redis.ClusterClient {
 	return redis.NewClusterClient(opt)
 }
 
-// newRing makes the client of a pool. Rendezvous hashing gives each key to one live member: of n members one that
-// leaves or comes back moves an n-th of the keys.
+// newRing makes the client of a pool. Rendezvous hashing gives each key to one live member: when one of n members
+// leaves or comes back, an n-th of the keys moves.
 func (s *servers) newRing(p *Pool) *redis.Ring {
 	return redis.NewRing(&redis.RingOptions{
 		Addrs: named(p.Members), ClientName: PeerName, Username: p.User, Password: p.Password,
@@ -148,7 +148,7 @@ func (s *servers) newRing(p *Pool) *redis.Ring {
 	})
 }
 
-// named names each member by its address, which is what hashing goes by: all daemons must have the same names.
+// named names each member by its address, which the hashing uses: all daemons must have the same names.
 func named(members []string) map[string]string {
 	m := make(map[string]string, len(members))
 	for _, addr := range members {
@@ -170,7 +170,7 @@ func (s *servers) setMembers(members []string) {
 	}
 }
 
-// node is what stands before a client. A client that has gone has one that is down.
+// node returns the node of a client. A client that was removed gets one that is down.
 func (s *servers) node(c *redis.Client) *node {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -193,7 +193,7 @@ func (s *servers) each(f func(*redis.Client, *node)) {
 	}
 }
 
-// owner returns the server of a key, and nil where that is not known. It never waits.
+// owner returns the server of a key, and nil if it is unknown. It never waits.
 func (s *servers) owner(key string) (*redis.Client, *node) {
 	var c *redis.Client
 	var err error
@@ -206,7 +206,7 @@ func (s *servers) owner(key string) (*redis.Client, *node) {
 		if !s.mapped.Load() {
 			return nil, nil
 		}
-		c, err = all.MasterForKey(context.Background(), s.prefix+key) // it has the map, and renews it in the background
+		c, err = all.MasterForKey(context.Background(), s.prefix+key) // it has the slot map, and renews it in the background
 	}
 	if err != nil {
 		return nil, nil
@@ -223,13 +223,13 @@ func (s *servers) own(key string) bool {
 	return n != nil && s.config.Pool.Self(n.addr)
 }
 
-// up reports whether the server of a key can be asked. It never waits.
+// up reports whether the server of a key answers. It never waits.
 func (s *servers) up(key string) bool {
 	_, n := s.owner(key)
 	return n != nil && n.up()
 }
 
-// stand is where a key's server stands now. It never waits.
+// stand returns the present stand of a key's server. It never waits.
 func (s *servers) stand(key string) stand {
 	if s.kind != pool {
 		return stand{losses: s.losses.Load()}
@@ -238,7 +238,7 @@ func (s *servers) stand(key string) stand {
 	return stand{server: n, losses: n.lost()}
 }
 
-// at returns the client to call for a key: of a cluster the one for all, which follows a key that has moved.
+// at returns the client for a key. For a cluster that is the common one, which follows a key that has moved.
 func (s *servers) at(key string) (redis.Cmdable, error) {
 	if s.kind == cluster {
 		return s.client, nil
@@ -249,7 +249,7 @@ func (s *servers) at(key string) (redis.Cmdable, error) {
 	return nil, errDown
 }
 
-// beat looks after the servers that have not answered for a while.
+// beat probes the servers that have not answered for a while.
 func (s *servers) beat(ctx context.Context) {
 	if c, ok := s.client.(*redis.ClusterClient); ok && !s.mapped.Load() {
 		s.readMap(ctx, c)
@@ -262,7 +262,7 @@ func (s *servers) beat(ctx context.Context) {
 	})
 }
 
-// readMap learns which server of a cluster has what.
+// readMap reads which server of a cluster has which slots.
 func (s *servers) readMap(ctx context.Context, c *redis.ClusterClient) {
 	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
 	defer cancel()
@@ -275,10 +275,10 @@ func (s *servers) readMap(ctx context.Context, c *redis.ClusterClient) {
 	s.log.lost(s.config.Log, err)
 }
 
-// markKey is no key of a store: those begin with their door.
+// markKey cannot be a key of a store: those begin with their door.
 const markKey = "mark"
 
-// unmark deletes the mark: all daemons then forget within a second what they know of a Redis.
+// unmark deletes the mark: all daemons then drop their facts about a Redis within a second.
 func (s *servers) unmark(ctx context.Context) error {
 	if s.kind == pool {
 		return nil
@@ -290,7 +290,7 @@ func (s *servers) unmark(ctx context.Context) error {
 	return c.Del(ctx, s.prefix+markKey).Err()
 }
 
-// compareMark learns whether a Redis has lost what it had, by a key that it had too. Of a cluster one server has it.
+// compareMark checks by a key of its own whether a Redis has lost its values. In a cluster one server has the key.
 func (s *servers) compareMark(ctx context.Context) {
 	name := s.prefix + markKey
 	if s.kind == pool || !s.up(markKey) {
@@ -313,7 +313,7 @@ func (s *servers) compareMark(ctx context.Context) {
 	s.mark = now
 }
 
-// weigh asks the servers how much they keep. One that does not say, or has no limit, makes the sum unknown.
+// weigh reads how much the servers keep. A server without an answer or without a limit makes the sum unknown.
 func (s *servers) weigh(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
 	defer cancel()
@@ -325,7 +325,7 @@ func (s *servers) weigh(ctx context.Context) {
 			return
 		}
 		if !n.up() {
-			return // what it keeps is no use now
+			return // its limit is of no use now
 		}
 		text, err := c.Info(ctx, "memory").Result()
 		bytes := limitOf(text)
@@ -337,13 +337,13 @@ func (s *servers) weigh(ctx context.Context) {
 	}
 }
 
-// steady reports whether the key's server has evicted nothing since the fact was known. It never waits.
+// steady reports whether the key's server has evicted nothing since the fact was confirmed. It never waits.
 func (s *servers) steady(key string, f fact) bool {
 	_, n := s.owner(key)
 	return n != nil && !n.evictions.since(f.at)
 }
 
-// countEvictions asks the servers that answer. What one does not say is taken for an eviction.
+// countEvictions reads the servers' eviction counts. A server that reports none counts as one that evicts.
 func (s *servers) countEvictions(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
 	defer cancel()
@@ -357,13 +357,13 @@ func (s *servers) countEvictions(ctx context.Context) {
 	})
 }
 
-// limitOf returns maxmemory of INFO's text; 0 = there is none.
+// limitOf returns maxmemory from the text of INFO; 0 = there is none.
 func limitOf(info string) int64 {
 	n, _ := numberOf(info, "maxmemory")
 	return max(n, 0)
 }
 
-// numberOf returns a number of INFO's text.
+// numberOf returns a number from the text of INFO.
 func numberOf(info, name string) (int64, bool) {
 	for line := range strings.Lines(info) {
 		if text, ok := strings.CutPrefix(line, name+":"); ok {

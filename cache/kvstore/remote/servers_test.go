@@ -22,7 +22,7 @@ import (
 	"github.com/warmpath/warmpath/conf/redistest"
 )
 
-// redisServer is a redis-server of the test's own at a port: sentinels and clusters know no sockets.
+// redisServer is a redis-server of the test's own at a port: sentinels and clusters cannot use Unix sockets.
 type redisServer struct {
 	*redistest.Server
 	t    testing.TB
@@ -51,7 +51,7 @@ func (s *redisServer) port() string {
 	return port
 }
 
-// start returns when the server answers; one that asks for a password does so too.
+// start starts the server and returns when it answers, even one that requires a password.
 func (s *redisServer) start() {
 	s.t.Helper()
 	s.Launch()
@@ -90,7 +90,7 @@ type daemon struct {
 
 var quietLog = slog.New(slog.DiscardHandler)
 
-// startDaemon has memory for 64 MiB. Change the defaults by c.
+// startDaemon starts a daemon with memory for 64 MiB. c changes the defaults.
 func startDaemon(t testing.TB, c Config) *daemon {
 	t.Helper()
 	if c.Log == nil {
@@ -125,7 +125,7 @@ func overRedis(t testing.TB, url string) *daemon {
 	return startDaemon(t, Config{Memory: true, Redis: &Redis{URL: url, Prefix: "p:"}})
 }
 
-// valueOf is a value that no other key has.
+// valueOf returns a value that no other key has.
 func valueOf(key string, size int) []byte {
 	return bytes.Repeat([]byte(key+"|"), size/(len(key)+1)+1)[:size]
 }
@@ -148,7 +148,7 @@ func (d *daemon) putFor(key string, size int, life time.Duration) {
 	f.Commit(kvstore.Terms{Life: life})
 }
 
-// get reports whether there is a value, and fails the test for other bytes than were put.
+// get reports whether there is a value, and fails the test if its bytes are not those that were put.
 func (d *daemon) get(key string, size int) bool {
 	d.t.Helper()
 	l := d.store.Get(context.Background(), key, netip.Addr{})
@@ -164,16 +164,16 @@ func (d *daemon) get(key string, size int) bool {
 
 func (d *daemon) exists(key string) bool { return d.store.Exists(key, netip.Addr{}, 0) }
 
-// written waits until the servers have everything.
+// written waits until the servers have all values.
 func (d *daemon) written() {
 	d.t.Helper()
 	eventually(d.t, "the queue is written", func() bool { return d.remote.Stats().Queued == 0 })
 }
 
-// forget makes memory alone forget.
+// forget deletes a key in memory only.
 func (d *daemon) forget(key string) { kvstore.NewView(d.store, kvstore.Here).Delete(key) }
 
-// startSentinel watches a master and a replica of it, and calls a failover after a second.
+// startSentinel starts a sentinel of a master and a replica, which begins a failover after a second.
 func startSentinel(t testing.TB) (url string, master, replica *redisServer) {
 	t.Helper()
 	master = startRedis(t)
@@ -211,7 +211,7 @@ func startCluster(t testing.TB) (url string, nodes []*redisServer) {
 	args := []string{"--cluster", "create"}
 	for range 3 {
 		n := startRedis(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000",
-			"--cluster-port", strconv.Itoa(porttest.Row(t, 1))) // else 10,000 above the other, among those of connections
+			"--cluster-port", strconv.Itoa(porttest.Row(t, 1))) // else 10,000 above the other port, among those of connections
 		nodes = append(nodes, n)
 		args = append(args, n.addr)
 	}

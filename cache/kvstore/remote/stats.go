@@ -7,7 +7,7 @@ import (
 	"github.com/warmpath/warmpath/cache/kvstore"
 )
 
-// counts are what a Remote counts.
+// counts are the counts of a Remote.
 type counts struct {
 	hits, misses, getsDown, getErrors atomic.Uint64
 	puts, skipped, putErrors          atomic.Uint64
@@ -22,38 +22,38 @@ func (c *counts) refused(why refusal) {
 		refusedOther: &c.other}[why].Add(1)
 }
 
-// Stats is what happened since the start, and what stands now.
+// Stats has counts since the start, and the present state.
 type Stats struct {
 	Backend string // "redis" or "tieredstorage"
 
 	Hits, Misses         uint64            // of Get
-	GetsDown, GetErrors  uint64            // of Get: its server was down; it did not answer, or an error
+	GetsDown, GetErrors  uint64            // of Get: its server was down; it did not answer, or with an error
 	Puts                 uint64            // values that the servers took
 	Skipped              uint64            // values not sent: the queue is full, the server down or refusing
-	PutErrors            uint64            // values whose server did not answer
+	PutErrors            uint64            // values without an answer from their server
 	Refused              map[string]uint64 // values that a server refused: oom, read_only, login, other
 	BytesRead, BytesSent uint64            // of values
-	Promotions           uint64            // values from there that memory keeps
-	Probes, Heard        uint64            // keys that the servers were asked about in the background; that others told of
-	Undeleted            uint64            // deletions that the servers were not told of
-	Copied               uint64            // values in pieces of the arena, which were copied once more
+	Promotions           uint64            // values from the servers that memory keeps
+	Probes, Heard        uint64            // keys queried in the background; keys in messages of other daemons
+	Undeleted            uint64            // deletions that could not be sent to the servers
+	Copied               uint64            // values in pieces of the arena, which took one more copy
 
-	Known   int   // keys that the servers are known to have
+	Known   int   // keys with a fact
 	Queued  int64 // bytes on their way to the servers
 	Servers []ServerStats
 }
 
-// ServerStats is one server.
+// ServerStats describes one server.
 type ServerStats struct {
 	Address string
-	Self    bool // it is this daemon
+	Self    bool // this daemon
 	Up      bool
 	Opens   uint64        // how often it was found down
 	DownFor time.Duration // 0 = it is up
 	Refuses string        // why it takes no value; "" = it does
 }
 
-// Stats counts.
+// Stats returns the counts.
 func (r *Remote) Stats() Stats {
 	c := &r.counts
 	s := Stats{Backend: "redis", Hits: c.hits.Load(), Misses: c.misses.Load(), GetsDown: c.getsDown.Load(),
@@ -70,10 +70,10 @@ func (r *Remote) Stats() Stats {
 	return s
 }
 
-// MaxBytes returns how many bytes of values the servers keep at most, as they say themselves; 0 = that is not known.
+// MaxBytes returns how many bytes of values the servers keep at most, by their own figures; 0 = that is not known.
 func (r *Remote) MaxBytes() int64 { return r.servers.size.Load() }
 
-// SetMembers replaces the members of a pool: those that are in both lists keep their values.
+// SetMembers replaces the members of a pool: members that are in both lists keep their values.
 func (r *Remote) SetMembers(members []string) { r.servers.setMembers(members) }
 
 var (

@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// kind is how the servers of a URL hang together.
+// kind is the kind of servers behind a URL.
 type kind string
 
 const (
@@ -19,12 +19,12 @@ const (
 	pool     kind = "pool"
 )
 
-// errURL shows nothing of the URL: it may hold a password.
+// errURL contains nothing of the URL, which may hold a password.
 var errURL = errors.New(`remote: it is no URL of a Redis; write "redis://USER:PASSWORD@HOST:PORT/DB", "rediss://..." ` +
 	`for TLS, "redis://SENTINEL:PORT/DB?master_name=NAME&addr=SENTINEL2:PORT&username=USER&password=PASSWORD" or ` +
 	`"redis://USER:PASSWORD@NODE:PORT?cluster=true&addr=NODE2:PORT", with special characters percent-encoded`)
 
-// parsed are the options of a URL, of the kind that it is of.
+// parsed holds the options of a URL, in the form for its kind.
 type parsed struct {
 	kind     kind
 	single   *redis.Options
@@ -32,8 +32,8 @@ type parsed struct {
 	cluster  *redis.ClusterOptions
 }
 
-// parseURL reads a URL of go-redis's: ParseURL's, ParseFailoverURL's if it names a master, or ParseClusterURL's with
-// cluster=true.
+// parseURL parses a URL in go-redis's form: ParseURL's, ParseFailoverURL's if it names a master, or ParseClusterURL's
+// with cluster=true.
 func parseURL(text string) (p parsed, err error) {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -60,7 +60,7 @@ func parseURL(text string) (p parsed, err error) {
 	return p, nil
 }
 
-// secured is the TLS of a connection: what the URL says, with the authorities of the configuration.
+// secured returns the TLS settings of a connection: those of the URL, with the authorities of the configuration.
 func secured(fromURL, given *tls.Config) *tls.Config {
 	if fromURL == nil {
 		return nil

@@ -10,11 +10,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// lastWrites bounds what a daemon that ends still writes.
+// lastWrites bounds the time for writes of a daemon that ends.
 const lastWrites = 3 * time.Second
 
-// Run works until ctx ends: it writes what was put, asks for what EXISTS did not know, and looks after the servers.
-// Then it writes what still waits, for lastWrites.
+// Run works until ctx ends: it writes queued values, probes keys for EXISTS, and tends the servers. Then it writes the
+// values that still wait, for lastWrites.
 func (r *Remote) Run(ctx context.Context) {
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
@@ -49,7 +49,7 @@ func (r *Remote) write(ctx context.Context, lane <-chan *job) {
 	}
 }
 
-// remove deletes a key at the servers. If they are silent it stays in gone, for tend.
+// remove deletes a key at the servers. If they are silent, the key stays in gone for tend.
 func (r *Remote) remove(ctx context.Context, j *job) {
 	at, err := r.servers.at(j.key)
 	if err == nil {
@@ -60,11 +60,11 @@ func (r *Remote) remove(ctx context.Context, j *job) {
 	}
 }
 
-// maxJoined is what a lane keeps of memory for values in pieces.
+// maxJoined bounds the buffer that a lane keeps for values in pieces.
 const maxJoined = 32 << 20
 
 // set writes a value. go-redis hands a slice to the connection as it is, so a value in one piece of the arena is not
-// copied; one in more is joined first.
+// copied; pieces are joined first.
 func (r *Remote) set(ctx context.Context, j *job, joined []byte) []byte {
 	written := false
 	defer func() { j.end(written && !r.config.Memory) }()
@@ -111,7 +111,7 @@ func (r *Remote) send(ctx context.Context, j *job, value []byte, life time.Durat
 	r.counts.puts.Add(1)
 	r.counts.written.Add(uint64(j.size))
 	if !r.settle(j.key, j.order) {
-		return true // it was deleted meanwhile, which comes next in this lane
+		return true // deleted meanwhile; the deletion comes next in this lane
 	}
 	f := fact{size: j.size, stand: stand}
 	if life > 0 {
@@ -140,11 +140,11 @@ func isCanceled(err error) bool { return errors.Is(err, context.Canceled) }
 const (
 	probeBatch = 256
 	tendEvery  = 50 * time.Millisecond
-	markEvery  = 20 // rounds of tend: a second
+	markEvery  = 20 // rounds of tend, which make a second
 	weighEvery = 10 * markEvery
 )
 
-// probe asks the servers for what EXISTS did not know.
+// probe queries the servers for keys for which EXISTS found no fact.
 func (r *Remote) probe(ctx context.Context) {
 	for {
 		select {
@@ -160,7 +160,7 @@ func (r *Remote) probe(ctx context.Context) {
 	}
 }
 
-// ask learns of keys, those of one server in one round trip.
+// ask queries keys, those of one server in one round trip.
 func (r *Remote) ask(ctx context.Context, keys []string) {
 	byServer := map[redis.Cmdable][]string{}
 	for _, key := range keys {
@@ -208,7 +208,8 @@ func (r *Remote) askOne(ctx context.Context, at redis.Cmdable, keys []string) {
 	}
 }
 
-// Check asks the servers whether they have keys, and forgets what they have not. To them that is no use of the values.
+// Check queries whether the servers have keys, and drops the facts of missing ones. The servers do not count it as a
+// use.
 func (r *Remote) Check(ctx context.Context, keys []string) {
 	byServer := map[redis.Cmdable][]string{}
 	for _, key := range keys {
@@ -232,7 +233,7 @@ func (r *Remote) checkOne(ctx context.Context, at redis.Cmdable, keys []string) 
 	asked := time.Now()
 	_, err := at.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, key := range keys {
-			there[i] = p.Exists(ctx, r.name(key)) // STRLEN would be a use
+			there[i] = p.Exists(ctx, r.name(key)) // STRLEN would count as a use
 		}
 		return nil
 	})
@@ -246,7 +247,7 @@ func (r *Remote) checkOne(ctx context.Context, at redis.Cmdable, keys []string) 
 	}
 }
 
-// tend looks after the servers, and deletes what they still have of what was deleted here.
+// tend probes the servers, and deletes there what was deleted here.
 func (r *Remote) tend(ctx context.Context) {
 	tick := time.NewTicker(tendEvery)
 	defer tick.Stop()
@@ -268,7 +269,7 @@ func (r *Remote) tend(ctx context.Context) {
 	}
 }
 
-// deleteAgain pushes what the servers were not told.
+// deleteAgain queues the deletions that did not reach the servers.
 func (r *Remote) deleteAgain() {
 	r.mu.Lock()
 	var jobs []*job

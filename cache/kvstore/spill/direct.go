@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	block  = 4096    // what direct reads and writes are aligned to, in the file and in memory
+	block  = 4096    // alignment of direct reads and writes, in the file and in memory
 	bounce = 1 << 20 // of a system call
 )
 
 func roundUp(n int64) int64 { return (n + block - 1) / block * block }
 
-// buffers are aligned: a value in the arena is not, where its end takes a slot.
+// buffers are aligned. A value in the arena is not, if its end takes a slot.
 var buffers = sync.Pool{New: func() any {
 	b := make([]byte, bounce+block)
 	skip := -int(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) & (block - 1)
@@ -25,7 +25,7 @@ var buffers = sync.Pool{New: func() any {
 	return &b
 }}
 
-// data is the file for values: past the page cache, if that can be. Memory is the cache; the kernel's would hold each
+// data returns the file for values: past the page cache, if possible. Memory is the cache; the kernel's would hold each
 // value a second time.
 func (g *segment) data() *os.File {
 	if g.raw != nil {
@@ -34,7 +34,7 @@ func (g *segment) data() *os.File {
 	return g.file
 }
 
-// write writes a record. What is over to the next block is zeros.
+// write writes a record. The rest up to the next block is zeros.
 func (g *segment) write(at int64, r *record, pieces [][]byte) error {
 	buf := buffers.Get().(*[]byte)
 	defer buffers.Put(buf)
@@ -53,7 +53,7 @@ func (g *segment) write(at int64, r *record, pieces [][]byte) error {
 	return err
 }
 
-// stream gathers what is written.
+// stream gathers bytes into whole blocks.
 type stream struct {
 	segment *segment
 	buf     []byte
@@ -83,7 +83,7 @@ func (w *stream) pad() {
 
 func (w *stream) flush() error {
 	_, err := w.segment.data().WriteAt(w.buf[:w.n], w.at)
-	if errors.Is(err, syscall.EINVAL) { // blocks of this disk are larger
+	if errors.Is(err, syscall.EINVAL) { // the blocks of this disk are larger
 		_, err = w.segment.file.WriteAt(w.buf[:w.n], w.at)
 	}
 	w.at += int64(w.n)

@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// openDirect opens a segment for reads and writes past the page cache; nil = its file system has none.
+// openDirect opens a segment for reads and writes past the page cache; nil = the file system does not support that.
 func openDirect(path string) *os.File {
 	f, err := os.OpenFile(path, os.O_RDWR|syscall.O_DIRECT, 0)
 	if err != nil {

@@ -4,5 +4,5 @@ package spill
 
 import "os"
 
-// openDirect is for Linux.
+// openDirect returns nil: direct writes are for Linux.
 func openDirect(string) *os.File { return nil }

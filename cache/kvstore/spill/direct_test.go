@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestDirect writes and reads records of every awkward length, in pieces that are aligned to nothing, past the page
-// cache and through it: both find the same bytes.
+// TestDirect writes and reads records of every awkward length, in pieces without alignment, past the page cache and
+// through it: both read the same bytes.
 func TestDirect(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	file, err := os.Create(path)
@@ -60,7 +60,7 @@ func TestDirect(t *testing.T) {
 	}
 }
 
-// cut makes pieces of a value, as an arena does, at any place.
+// cut cuts a value into pieces at any place, as an arena does.
 func cut(rnd *rand.Rand, b []byte) (pieces [][]byte) {
 	for len(b) > 0 {
 		n := 1 + rnd.IntN(len(b))

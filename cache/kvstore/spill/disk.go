@@ -14,20 +14,20 @@ import (
 	"github.com/warmpath/warmpath/cache/kvstore/catalog"
 )
 
-// Config says where values are kept, and how many.
+// Config sets where values are kept, and how many.
 type Config struct {
-	Dir      string          // is made if it is not there; no other daemon may use it
+	Dir      string          // created if it does not exist; no other daemon may use it
 	MaxBytes int64           // of the files together
 	MaxQueue int64           // of values that wait to be written; they cannot be evicted meanwhile. Default 64 MiB
-	Losses   *kvstore.Losses // notes the keys that leave the disk by themselves; nil = nobody wants to know
+	Losses   *kvstore.Losses // notes the keys that leave the disk without a Delete; nil = not needed
 	Log      *slog.Logger    // default slog.Default()
 }
 
-// MinBytes is the least that a disk is worth: a segment holds a value of a few megabytes.
+// MinBytes is the smallest useful disk: a segment holds a value of a few megabytes.
 const MinBytes = 64 << 20
 
 const (
-	segments  = 8               // of the newest values; the oldest segment goes as a whole
+	segments  = 8               // number of segments; the oldest one goes as a whole
 	maxJobs   = 4096            // values that wait to be written
 	pauseTime = 5 * time.Second // after an error of the disk
 )
@@ -42,19 +42,19 @@ type Disk struct {
 	index    map[string]place
 	keys     *catalog.Catalog // of index, in order
 	pending  map[string]*job
-	dead     []place // to be marked
+	dead     []place // records to mark as dead
 	segments []*segment
 	next     uint64
 	queued   int64
 	paused   time.Time
 	stats    Stats
 
-	limit    int64                // of the files' bytes: Config.MaxBytes, or what a smaller disk has
+	limit    int64                // of the files' bytes: Config.MaxBytes, or the size of a smaller disk
 	grows    time.Time            // when limit goes up again
-	promised map[string]time.Time // keys that Exists has promised, until then
+	promised map[string]time.Time // keys promised by Exists, and until when
 	attic    int64                // bytes of promised values whose segment is gone
-	told     time.Time            // no line about promises before that
-	small    bool                 // a line has said that the disk is smaller
+	told     time.Time            // no line about promises before
+	small    bool                 // a line has reported that the disk is smaller
 }
 
 // job is a value to be written.
@@ -63,23 +63,23 @@ type job struct {
 	value  *kvstore.Lease
 }
 
-// Stats is what the disk has done since the start, and what it holds.
+// Stats counts what the disk has done since the start, and describes its content.
 type Stats struct {
 	Values        int
 	Bytes         int64  // of the files
-	MaxBytes      int64  // that they may have
+	MaxBytes      int64  // the bound of Bytes
 	Written, Read uint64 // values
 	Skipped       uint64 // values that came faster than the disk writes, or while it was full, or too large for it
-	Dropped       uint64 // values that went with their segment
-	Torn, Corrupt uint64 // segments with a torn end; values that are not what their checksum says
-	Failures      uint64 // of the disk
+	Dropped       uint64 // values that were deleted with their segment
+	Torn, Corrupt uint64 // segments with a torn end; values whose checksum is wrong
+	Failures      uint64 // errors of the disk
 	Found         int    // values that the start found
 }
 
-// ErrHeld says that the folder is another process's for now.
+// ErrHeld means that another process has the folder for now.
 var ErrHeld = errors.New("another daemon spills there; give each its own folder")
 
-// Open reads what stands in the folder.
+// Open reads the folder and restores its values.
 func Open(c Config) (*Disk, error) {
 	if c.MaxBytes < MinBytes {
 		return nil, fmt.Errorf("spill: %d bytes are too few; give at least %d", c.MaxBytes, MinBytes)
@@ -124,7 +124,7 @@ func (d *Disk) open() (err error) {
 	return d.makeRoom(0)
 }
 
-// restore takes up a segment of an earlier process.
+// restore reads a segment of an earlier process.
 func (d *Disk) restore(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -156,8 +156,8 @@ func (d *Disk) put(p place) {
 	p.segment.keys[p.record.key] = struct{}{}
 }
 
-// Exists reports whether the disk has the key. With a time it keeps the value until then, or until Unkeep; false also
-// means that it cannot.
+// Exists reports whether the disk has the key. With a time it keeps the value until then, or until Unkeep; false can
+// also mean that it cannot keep the value.
 func (d *Disk) Exists(key string, keep time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -175,8 +175,8 @@ func (d *Disk) Exists(key string, keep time.Time) bool {
 	return true
 }
 
-// find returns where a value lies that can be read: one whose time is over can be as long as a promise lasts. The
-// caller holds mu.
+// find returns the place of a readable value: an expired one is readable as long as a promise lasts. The caller holds
+// mu.
 func (d *Disk) find(key string) (place, bool) {
 	p, ok := d.index[key]
 	now := time.Now()
@@ -190,7 +190,7 @@ func (d *Disk) Unkeep(key string) {
 	d.unkeep(key)
 }
 
-// Info returns the length and the end of a value, as kvstore.Informed.
+// Info returns the length and the end of a value. It implements kvstore.Informed.
 func (d *Disk) Info(key string) (size int64, expires time.Time, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -201,7 +201,7 @@ func (d *Disk) Info(key string) (size int64, expires time.Time, ok bool) {
 	return p.record.size, p.record.expires, true
 }
 
-// Delete forgets the key. Its record is marked later, by Run.
+// Delete deletes the key. Run marks its record later.
 func (d *Disk) Delete(key string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -224,7 +224,7 @@ func (d *Disk) remove(key string) {
 	d.keys.Delete(key)
 }
 
-// MaxBytes returns how many bytes the files may have: less than Config.MaxBytes on a disk that has shown to be smaller.
+// MaxBytes returns the bound of the files' bytes: less than Config.MaxBytes on a disk that turned out to be smaller.
 func (d *Disk) MaxBytes() int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -236,7 +236,7 @@ func (d *Disk) Page(prefix, after string, limit int) []catalog.Item {
 	return d.keys.Page(prefix, after, limit)
 }
 
-// forget takes a value out of the index, and has its record marked.
+// forget removes a value from the index, and queues its record to be marked.
 func (d *Disk) forget(p place) {
 	d.remove(p.record.key)
 	if p.segment == nil {
@@ -247,7 +247,7 @@ func (d *Disk) forget(p place) {
 	d.dead = append(d.dead, p)
 }
 
-// Put takes a value to be written in place of what the key had, or not: it never waits.
+// Put queues a value to be written in place of the key's old one, or refuses it. It never waits.
 func (d *Disk) Put(key string, expires time.Time, value *kvstore.Lease) (written <-chan struct{}, taken bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -261,8 +261,8 @@ func (d *Disk) Put(key string, expires time.Time, value *kvstore.Lease) (written
 	return nil, true
 }
 
-// Rescue takes a value that was skipped when it was put, as memory is about to evict it. While writing pauses it does
-// not ask for more time: that may last.
+// Rescue queues a value that was skipped when it was put, before memory evicts it. While writing pauses it does not
+// return soon: the pause may last.
 func (d *Disk) Rescue(key string, size int64, expires time.Time, lease func() *kvstore.Lease) (taken, soon bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -283,19 +283,19 @@ func (d *Disk) fits(r *record) bool {
 	return r.bytes() <= d.limit/segments && r.size <= d.config.MaxQueue && !time.Now().Before(d.paused)
 }
 
-// accepts reports whether there is room in the queue for it, too. The caller holds mu.
+// accepts reports whether the queue has room for the value, too. The caller holds mu.
 func (d *Disk) accepts(r *record) bool {
 	return d.fits(r) && d.queued+r.size <= d.config.MaxQueue && len(d.jobs) < cap(d.jobs)
 }
 
-// enqueue takes a value that was accepted. The caller holds mu since then, so there is room in jobs.
+// enqueue queues a value that was accepted. The caller has held mu since then, so there is room in jobs.
 func (d *Disk) enqueue(j *job) {
 	d.pending[j.record.key] = j
 	d.queued += j.record.size
 	d.jobs <- j
 }
 
-// Get reads a value into the room that it is given, and checks it.
+// Get reads a value into the memory that room returns, and checks its sum.
 func (d *Disk) Get(ctx context.Context, key string, room kvstore.Place) (bool, error) {
 	d.mu.Lock()
 	p, ok := d.index[key]
@@ -350,7 +350,7 @@ func (d *Disk) read(ctx context.Context, p place, room kvstore.Place) error {
 	return nil
 }
 
-// Stats counts.
+// Stats returns the counts.
 func (d *Disk) Stats() Stats {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -14,12 +14,12 @@ const (
 	live        = 1
 	dead        = 0
 	stateAt     = 4
-	maxKey      = 64 << 10 // what a header may say: more is no header of ours
+	maxKey      = 64 << 10 // of a header: more means that the header is not ours
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// record is what stands before a value.
+// record is the header of a value, with its key.
 type record struct {
 	state   byte
 	key     string
@@ -28,10 +28,10 @@ type record struct {
 	sum     uint32 // of key and value
 }
 
-// head is the room of the header and the key, and where the value begins.
+// head returns the length of the header and the key, which is the offset of the value.
 func (r *record) head() int64 { return roundUp(headerBytes + int64(len(r.key))) }
 
-// bytes is the room that the record and its value take.
+// bytes returns the length of the record and its value.
 func (r *record) bytes() int64 { return r.head() + roundUp(r.size) }
 
 func (r *record) over(now time.Time) bool { return !r.expires.IsZero() && !now.Before(r.expires) }
@@ -55,7 +55,7 @@ func (r *record) encode() []byte {
 
 var errTorn = errors.New("spill: the record is torn")
 
-// decode reads the record at an offset of a file that has so many bytes.
+// decode reads the record at an offset of a file with end bytes.
 func decode(f io.ReaderAt, at, end int64) (r record, err error) {
 	b := make([]byte, headerBytes)
 	if _, err := f.ReadAt(b, at); err != nil {
@@ -83,7 +83,7 @@ func decode(f io.ReaderAt, at, end int64) (r record, err error) {
 	return r, nil
 }
 
-// sumOf is the checksum of a key and its value.
+// sumOf returns the checksum of a key and its value.
 func sumOf(key string, pieces [][]byte) uint32 {
 	sum := crc32.Checksum([]byte(key), castagnoli)
 	for _, p := range pieces {

@@ -11,14 +11,14 @@ import (
 
 const (
 	growEvery   = 10 * time.Minute // a disk that was full once may have room again
-	promiseWait = time.Second      // until a segment is looked for again that is not full of promises
+	promiseWait = time.Second      // until the next search for a segment that is not full of promises
 	toldEvery   = time.Minute
 )
 
-// errPromised says that no segment may go: each has more promised values than can be saved.
+// errPromised means that no segment can go: each has more promised values than can be saved.
 var errPromised = errors.New("the values are promised to clients")
 
-// isFull reports that a disk, or somebody's share of it, is full.
+// isFull reports whether an error means that a disk, or a user's quota of it, is full.
 func isFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 
 // bytes returns how many bytes the files have. The caller holds mu.
@@ -29,7 +29,7 @@ func (d *Disk) bytes() (total int64) {
 	return total
 }
 
-// makeRoom deletes segments until so many bytes more fit.
+// makeRoom deletes segments until more bytes fit.
 func (d *Disk) makeRoom(more int64) error {
 	for {
 		d.mu.Lock()
@@ -44,7 +44,7 @@ func (d *Disk) makeRoom(more int64) error {
 	}
 }
 
-// cut makes room on a disk that has less of it than Config.MaxBytes: the limit is what it has, and one segment goes.
+// cut makes room on a disk smaller than Config.MaxBytes: it sets the limit to the present bytes, and deletes a segment.
 func (d *Disk) cut() bool {
 	d.mu.Lock()
 	d.limit = min(d.limit, max(d.bytes(), MinBytes))
@@ -60,10 +60,10 @@ func (d *Disk) cut() bool {
 }
 
 // dropSegment deletes the oldest segment whose promised values can be saved in memory, up to Config.MaxQueue bytes of
-// all segments together; false = there is none. Run alone calls it, once Open has returned.
+// all segments together; false = there is none. Only Run calls it, once Open has returned.
 //
-// What lost: to keep a segment as long as one of its values is promised, so that a client that asks every 30 s for one
-// key stops all spilling; and to write the values to a newer segment, for which a full disk has no room.
+// What lost: to keep a segment as long as one of its values is promised, so that a client with one EXISTS of a key
+// every 30 s stops all spilling; and to write the values to a newer segment, for which a full disk has no room.
 func (d *Disk) dropSegment() bool {
 	g, promised := d.chooseVictim()
 	if g == nil {
@@ -113,7 +113,7 @@ func (d *Disk) chooseVictim() (*segment, []place) {
 			bytes[p.segment] += p.record.size
 		}
 	}
-	for _, g := range d.segments[:min(len(d.segments), max(1, len(d.segments)-1))] { // not the one that is written to
+	for _, g := range d.segments[:min(len(d.segments), max(1, len(d.segments)-1))] { // not the one that is being written
 		if d.attic+bytes[g] <= d.config.MaxQueue {
 			g.leaving = true
 			return g, promised[g]
@@ -131,13 +131,13 @@ func (d *Disk) unkeep(key string) {
 	}
 }
 
-// drop forgets a value without being told to.
+// drop deletes a value on the disk's own account.
 func (d *Disk) drop(p place) {
 	d.forget(p)
 	d.config.Losses.Note(p.record.key)
 }
 
-// endPromises ends those whose time is over, and lets a limit that a full disk has lowered go up again.
+// endPromises ends the promises whose time is over, and raises a limit that a full disk has lowered.
 func (d *Disk) endPromises() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 
 var client = netip.MustParseAddr("10.0.0.1")
 
-// A client that asks for one key again and again keeps that value, and no other: spilling goes on.
+// A client that requests one key again and again keeps that value, and no other: spilling goes on.
 func TestPromiseOfOneKey(t *testing.T) {
 	x := start(t, t.TempDir(), MinBytes)
 	for i := range 200 {
@@ -44,7 +44,7 @@ func TestPromiseOfOneKey(t *testing.T) {
 	}
 }
 
-// get2 is get by a client that was promised the value.
+// get2 is get by a client with a promise of the value.
 func (x *tiers) get2(key string, size int, owner netip.Addr) bool {
 	l := x.store.Get(x.t.Context(), key, owner)
 	if l == nil {
@@ -54,7 +54,7 @@ func (x *tiers) get2(key string, size int, owner netip.Addr) bool {
 	return bytes.Equal(bytes.Join(l.Pieces(), nil), valueOf(key, size))
 }
 
-// A promise ends with its time: then what it has kept goes.
+// A promise ends with its time: then its value can go.
 func TestPromiseEnds(t *testing.T) {
 	x := start(t, t.TempDir(), MinBytes)
 	for i := range 20 {
@@ -85,7 +85,8 @@ func TestPromiseEnds(t *testing.T) {
 	x.disk.mu.Unlock()
 }
 
-// More promised values than memory may save keep their segments: another one goes, or writing waits without an alarm.
+// More promised values than memory may save keep their segments: another segment goes, or writing waits without an
+// alarm.
 func TestPromisesFillTheDisk(t *testing.T) {
 	var log bytes.Buffer
 	x := start(t, t.TempDir(), MinBytes)
@@ -122,7 +123,7 @@ func TestPromisesFillTheDisk(t *testing.T) {
 	}
 }
 
-// A disk that has less room than it should makes the oldest values go, and says so once.
+// On a disk with less room than configured the oldest values go, with one log line.
 func TestFullDisk(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_RDWR, 0)
 	if err != nil {
@@ -132,7 +133,7 @@ func TestFullDisk(t *testing.T) {
 	var log bytes.Buffer
 	x := start(t, t.TempDir(), 2*MinBytes)
 	x.disk.config.Log = slog.New(slog.NewTextHandler(&log, nil))
-	for i := range 104 { // seven segments of 15, the last one with 14
+	for i := range 104 { // seven segments of 15, and one of 14
 		x.put(fmt.Sprint("k", i), 1<<20, kvstore.Terms{})
 		x.settled()
 	}
@@ -164,7 +165,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// What the disk did not take when it was put is written before memory evicts it.
+// A value that the disk skipped when it was put is written before memory evicts it.
 func TestSpillAtEviction(t *testing.T) {
 	x := start(t, t.TempDir(), MinBytes)
 	x.disk.config.MaxQueue = 2 << 20

@@ -10,17 +10,17 @@ import (
 // segment is one file. Disk.mu guards all but file and raw.
 type segment struct {
 	file  *os.File
-	raw   *os.File // the same, past the page cache; nil = the file system cannot do that
+	raw   *os.File // the same, past the page cache; nil = not supported by the file system
 	path  string
 	bytes int64
 	refs  int  // reads under way
 	gone  bool // unlinked: closed by the last read
 	keys  map[string]struct{}
 
-	leaving bool // it is about to be deleted: nothing more in it is promised
+	leaving bool // it is about to be deleted: no more promises of its values
 }
 
-// place is where a value lies.
+// place is the place of a value.
 type place struct {
 	segment *segment // nil = saved has the value
 	at      int64
@@ -46,7 +46,7 @@ func segmentsOf(dir string) (numbers []uint64, err error) {
 	return numbers, nil
 }
 
-// scan reads the headers of a segment and calls found for each live record. What is torn is cut off; torn reports it.
+// scan reads the headers of a segment and calls found for each live record. It cuts a torn end off; torn reports that.
 func scan(f *os.File, found func(at int64, r record)) (bytes int64, torn bool, err error) {
 	st, err := f.Stat()
 	if err != nil {

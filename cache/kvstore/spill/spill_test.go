@@ -75,7 +75,7 @@ func (x *tiers) put(key string, size int, t kvstore.Terms) {
 	f.Commit(t)
 }
 
-// settled waits until nothing is to be written.
+// settled waits until no value waits to be written.
 func (x *tiers) settled() {
 	x.t.Helper()
 	eventually(x.t, "all is written", func() bool {
@@ -85,7 +85,7 @@ func (x *tiers) settled() {
 	})
 }
 
-// get reports whether a value is there, and that it is the one that was put.
+// get reports whether a value is there, and checks that it is the one that was put.
 func (x *tiers) get(key string, size int) bool {
 	x.t.Helper()
 	l := x.store.Get(context.Background(), key, netip.Addr{})
@@ -108,7 +108,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// What memory has evicted is on the disk, and is there after a restart.
+// Values that memory has evicted are on the disk, and are there after a restart.
 func TestSpill(t *testing.T) {
 	dir := t.TempDir()
 	x := start(t, dir, MinBytes)
@@ -184,7 +184,7 @@ func TestTornAndCorrupt(t *testing.T) {
 	}
 }
 
-// The files never take more than they may; the oldest values go, but not those that were promised.
+// The files never take more than their bound; the oldest values go, but not promised ones.
 func TestBounds(t *testing.T) {
 	x := start(t, t.TempDir(), MinBytes)
 	for i := range 100 {
@@ -222,7 +222,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// A disk that fails is counted, and clients see nothing of it.
+// Errors of the disk are counted, and clients notice nothing.
 func TestFailingDisk(t *testing.T) {
 	x := start(t, t.TempDir(), MinBytes)
 	x.put("a", 1000, kvstore.Terms{})
@@ -256,7 +256,7 @@ func TestFailingDisk(t *testing.T) {
 	}
 }
 
-// swapNewest gives the newest segment another file until mend is called.
+// swapNewest replaces the file of the newest segment until mend is called.
 func (x *tiers) swapNewest(file *os.File) (mend func()) {
 	x.disk.mu.Lock()
 	defer x.disk.mu.Unlock()
@@ -287,7 +287,7 @@ func TestRefused(t *testing.T) {
 	f(Config{Dir: file, MaxBytes: MinBytes}, "not a directory")
 }
 
-// FuzzScan: whatever stands in a file, a start takes up whole records and cuts the rest off.
+// FuzzScan: from any file a start reads the whole records and cuts the rest off.
 func FuzzScan(f *testing.F) {
 	r := record{state: live, key: "key", size: 3, sum: sumOf("key", [][]byte{[]byte("abc")})}
 	one := append(r.encode(), make([]byte, r.bytes())...)[:r.bytes()]
@@ -316,7 +316,7 @@ func FuzzScan(f *testing.F) {
 	})
 }
 
-// TestEndOfSpilled: a value whose time ends on the disk is forgotten and noted, though nobody asks for it; another is not.
+// TestEndOfSpilled: a value that expires on the disk is dropped and noted without a read; others are not.
 func TestEndOfSpilled(t *testing.T) {
 	x := start(t, t.TempDir(), MinBytes)
 	x.put("lasting", 5, kvstore.Terms{})
@@ -340,7 +340,7 @@ func TestEndOfSpilled(t *testing.T) {
 	}
 }
 
-// TestInfoOfSpilled: the length and the end of a value that only the disk has are known.
+// TestInfoOfSpilled: Info returns the length and the end of a value that only the disk has.
 func TestInfoOfSpilled(t *testing.T) {
 	x := start(t, t.TempDir(), MinBytes)
 	x.put("short", 5, kvstore.Terms{Life: time.Hour})

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Run writes what is put, until ctx ends; then it gives back what it has not written.
+// Run writes values until ctx ends; then it releases those that it has not written.
 func (d *Disk) Run(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -28,11 +28,11 @@ func (d *Disk) Run(ctx context.Context) {
 	}
 }
 
-// looked is at how many keys a second whether their time is over: a million in a quarter of an hour.
+// looked is how many keys a second are checked for their end: a million in a quarter of an hour.
 const looked = 1000
 
-// expire forgets those of the keys behind one whose time is over. It returns the one to go on behind; "" = from the
-// beginning. Their records stay as they are: a start does not take them up.
+// expire drops the expired ones of the next keys after a key. It returns the key after which to go on; "" = from the
+// beginning. Their records stay as they are: a start does not restore them.
 func (d *Disk) expire(after string) string {
 	page := d.keys.Page("", after, looked)
 	now := time.Now()
@@ -49,7 +49,7 @@ func (d *Disk) expire(after string) string {
 	return page[len(page)-1].Key
 }
 
-// giveBack ends the leases of what waits.
+// giveBack ends the leases of the values that wait.
 func (d *Disk) giveBack() {
 	for {
 		select {
@@ -62,15 +62,15 @@ func (d *Disk) giveBack() {
 	}
 }
 
-// Close closes the files. Run must have returned, and nobody reads any more.
+// Close closes the files. Run must have returned, and no read may be under way.
 func (d *Disk) Close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.closeFiles()
 }
 
-// write appends a value, if it still is the key's. On a full disk the oldest segment goes for it, and another one if a
-// reader still has that open; then writing pauses.
+// write appends a value if it still belongs to the key. On a full disk it drops the oldest segment, and another one if
+// a reader still has that open; then writing pauses.
 func (d *Disk) write(j *job) {
 	defer j.value.Release()
 	pieces := j.value.Pieces()
@@ -86,7 +86,7 @@ func (d *Disk) write(j *job) {
 				d.wrote(j, place{segment: g, at: at, record: j.record})
 				return
 			}
-			_ = g.file.Truncate(at) // else the next start cuts it off
+			_ = g.file.Truncate(at) // else the next start has to cut it off
 		}
 		if !isFull(err) || !d.cut() {
 			d.giveUp(j, err)
@@ -96,7 +96,7 @@ func (d *Disk) write(j *job) {
 	d.giveUp(j, syscall.ENOSPC)
 }
 
-// wrote puts a value that was written into the index.
+// wrote enters a written value into the index.
 func (d *Disk) wrote(j *job, p place) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -111,7 +111,7 @@ func (d *Disk) wrote(j *job, p place) {
 	d.stats.Written++
 }
 
-// giveUp forgets a value that could not be written, and pauses.
+// giveUp drops a value that could not be written, and pauses.
 func (d *Disk) giveUp(j *job, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -123,7 +123,7 @@ func (d *Disk) giveUp(j *job, err error) {
 	d.fail(err)
 }
 
-// room returns the segment and the offset for a value; nil = it is not written.
+// room returns the segment and the offset for a value; nil = the value is refused.
 func (d *Disk) room(j *job) (*segment, int64, error) {
 	d.mu.Lock()
 	if d.pending[j.record.key] != j || time.Now().Before(d.paused) {
@@ -144,7 +144,7 @@ func (d *Disk) room(j *job) (*segment, int64, error) {
 	return g, 0, err
 }
 
-// refuse forgets a value that is not written.
+// refuse drops a value without writing it.
 func (d *Disk) refuse(j *job) {
 	d.queued -= j.record.size
 	d.stats.Skipped++
@@ -167,7 +167,7 @@ func (d *Disk) addSegment() (*segment, error) {
 	return g, nil
 }
 
-// fail stops writing for a while, and says why.
+// fail pauses writing, and logs why.
 func (d *Disk) fail(err error) {
 	d.stats.Failures++
 	d.paused = time.Now().Add(pauseTime)
@@ -175,7 +175,7 @@ func (d *Disk) fail(err error) {
 		"again_in", pauseTime)
 }
 
-// markDead marks the records of what was deleted or replaced, so that no start brings it back.
+// markDead marks the records of deleted and replaced values, so that no start restores them.
 func (d *Disk) markDead() {
 	d.mu.Lock()
 	list := d.dead
