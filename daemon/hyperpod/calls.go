@@ -17,7 +17,7 @@ import (
 	"github.com/warmpath/warmpath/cache/kvstore"
 )
 
-// keyOf makes the store's name of a bucket's key; "h" is the door's. The bucket's length keeps a:bc and ab:c apart.
+// keyOf returns the store's name of a bucket's key; "h" marks this door. The bucket's length keeps a:bc and ab:c apart.
 func keyOf(bucket, key string) (string, error) {
 	b, err := url.PathUnescape(bucket)
 	if err != nil {
@@ -72,7 +72,7 @@ func (s *Server) put(r *fasthttp.RequestCtx, bucket, rawKey string) {
 	f, err := s.config.Store.Reserve(key, length)
 	if err != nil {
 		s.config.Log.Debug("the KV cache refused a value", "client", r.RemoteAddr(), "reason", err)
-		if !errors.Is(err, kvstore.ErrTooLarge) { // else the connection is closed: it is not worth reading
+		if !errors.Is(err, kvstore.ErrTooLarge) { // otherwise the connection is closed: the body is not worth reading
 			s.drain(r)
 		}
 		s.fail(r, statusOf(err), err.Error())
@@ -90,7 +90,7 @@ func (s *Server) put(r *fasthttp.RequestCtx, bucket, rawKey string) {
 	r.SetStatusCode(http.StatusOK)
 }
 
-// statusOf is how a refused value is answered. LMCache logs any of them and goes on.
+// statusOf returns the status for a refused value. LMCache logs any status and goes on.
 func statusOf(why error) int {
 	switch {
 	case errors.Is(why, kvstore.ErrTooLarge):
@@ -106,10 +106,10 @@ func statusOf(why error) int {
 // readPiece bounds the bytes of a value that one system call reads, as at the Redis door.
 const readPiece = 128 << 10
 
-// leastRate is how many bytes a second a worker must send of a value, over all of it and after pieceTime.
+// leastRate is how many bytes a second a worker must send of a value, counted over the whole value and after pieceTime.
 const leastRate = 1 << 20
 
-// firstRoom is how much of a value must have come before room is reserved for it.
+// firstRoom is how much of a value must have come before memory is reserved for it.
 const firstRoom = 8 << 10
 
 // firstPiece reads the first piece of a body.
@@ -123,8 +123,8 @@ func (s *Server) firstPiece(r *fasthttp.RequestCtx, length int64) ([]byte, error
 	return first, err
 }
 
-// fill puts the first piece and the rest of the body into their place. A worker has pieceTime for each piece, and the
-// time of leastRate for all: the room that it fills is nobody else's meanwhile.
+// fill copies the first piece and the rest of the body into their place. A worker has pieceTime for each piece, and the
+// time of leastRate for all, because nobody else can use the value's memory meanwhile.
 func (s *Server) fill(r *fasthttp.RequestCtx, pieces [][]byte, first []byte, length int64) error {
 	conn, body := r.Conn(), r.RequestBodyStream()
 	due := time.Now().Add(pieceTime + time.Duration(length/leastRate)*time.Second)
@@ -150,7 +150,7 @@ func (s *Server) fill(r *fasthttp.RequestCtx, pieces [][]byte, first []byte, len
 	return nil
 }
 
-// broken answers a value of which not all came. Nobody waits for the rest.
+// broken answers a PUT whose value did not come in full. The door does not wait for the rest.
 func (s *Server) broken(r *fasthttp.RequestCtx, err error, length int64) {
 	r.SetConnectionClose()
 	if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -160,7 +160,7 @@ func (s *Server) broken(r *fasthttp.RequestCtx, err error, length int64) {
 	s.fail(r, http.StatusBadRequest, "the body is shorter than its Content-Length")
 }
 
-// drain reads a body that nobody wants, so that the connection can be used again.
+// drain reads and drops a body, so that the connection can be used again.
 func (s *Server) drain(r *fasthttp.RequestCtx) {
 	if r.Request.Header.ContentLength() == 0 {
 		return // there may be no stream
@@ -169,7 +169,7 @@ func (s *Server) drain(r *fasthttp.RequestCtx) {
 	_, _ = io.Copy(io.Discard, r.RequestBodyStream()) // an error shows at the next request
 }
 
-// granted is the answer of a lease.
+// granted is the answer to a request for a lease.
 type granted struct {
 	ID      string   `json:"id"`
 	Offsets []offset `json:"offsets"`
@@ -180,10 +180,10 @@ type offset struct {
 	Len    int64 `json:"len"`
 }
 
-// lease answers where the value lies. LMCache looks a key up by a lease that it releases at once, one key after the
-// other, and reads it by another: what is neither on this machine nor known to be in L2 is a miss that waits for no
-// network. An answer without offsets would be a miss that LMCache never releases: a value that is not in the segment is
-// a plain miss.
+// lease answers with the place of the value. LMCache looks a key up by a lease that it releases at once, one key after
+// the other, and reads it by another lease. So a value that is neither on this machine nor known to be in L2 is a miss
+// that waits for no network. An answer without offsets would be a miss that LMCache never releases, so a value outside
+// the segment is a plain miss.
 func (s *Server) lease(r *fasthttp.RequestCtx, bucket, rawKey string) {
 	key, err := keyOf(bucket, rawKey)
 	if err != nil {
@@ -224,10 +224,10 @@ func (s *Server) lease(r *fasthttp.RequestCtx, bucket, rawKey string) {
 	answer(r, http.StatusOK, g)
 }
 
-// longestWait is LMCache's default for a lease to be answered.
+// longestWait is LMCache's default for its wait for a lease.
 const longestWait = 5 * time.Second
 
-// waitOf reads timeout_ms: for how long the worker waits.
+// waitOf parses timeout_ms, the time for which the worker waits.
 func waitOf(text string) time.Duration {
 	ms, err := strconv.Atoi(text)
 	if err != nil || ms <= 0 || ms > int(longestWait.Milliseconds()) {
@@ -236,7 +236,7 @@ func waitOf(text string) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// lifeOf reads ttl_s; LMCache's default where there is none.
+// lifeOf parses ttl_s. Without one it returns LMCache's default.
 func lifeOf(text string) (time.Duration, bool) {
 	if text == "" {
 		return 30 * time.Second, true

@@ -43,8 +43,8 @@ func TestBrokenBodies(t *testing.T) {
 	}
 }
 
-// TestFraming: what a call leaves of its body is no part of the next request, and a client that is refused in the middle
-// of a long one reads why.
+// TestFraming: the unread rest of a body is no part of the next request, and a client that is refused within a long
+// body can read the reason.
 func TestFraming(t *testing.T) {
 	s, store, _ := serve(t, 16<<20)
 	f := func(name, text string, want ...int) {
@@ -91,7 +91,7 @@ func TestFraming(t *testing.T) {
 	}
 }
 
-// TestMaxConns: one connection more than may be is closed, and one that ends makes room.
+// TestMaxConns: a connection beyond the limit is closed, and one that ends makes room.
 func TestMaxConns(t *testing.T) {
 	s, _, _ := serve(t, 16<<20)
 	s.listener.SetMaxConns(2)
@@ -148,7 +148,7 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// TestCloseEndsAll: a request that has not ended when the time is over is cut off, and nothing of it is left.
+// TestCloseEndsAll: a request that has not ended in time is cut off, and nothing of it is left.
 func TestCloseEndsAll(t *testing.T) {
 	s, store, w := serve(t, 16<<20)
 	if status, _ := w.do("PUT", "/v1/kv/b/k", make([]byte, 100)); status != 200 {

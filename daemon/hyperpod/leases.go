@@ -10,12 +10,12 @@ import (
 	"github.com/warmpath/warmpath/cache/kvstore"
 )
 
-// maxLeases bounds what is leased at a time. LMCache has 100 requests under way.
+// maxLeases bounds the leases at a time. LMCache has 100 requests under way.
 const maxLeases = 65_536
 
-// leases are the values that workers read, by the id that they release them by.
+// leases holds the values that workers read, by the id for their release.
 type leases struct {
-	prefix string // of this process's ids: another one's release nothing here
+	prefix string // of this process's ids, so that another process's ids release nothing here
 
 	mu   sync.Mutex // guards all below
 	last uint64
@@ -35,7 +35,7 @@ func newLeases() *leases {
 	return &leases{prefix: hex.EncodeToString(random[:]), held: map[string]held{}}
 }
 
-// add takes a lease over; false = there are too many.
+// add stores a lease; false = there are too many.
 func (l *leases) add(lease *kvstore.Lease, until time.Time) (id string, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -48,7 +48,7 @@ func (l *leases) add(lease *kvstore.Lease, until time.Time) (id string, ok bool)
 	return id, true
 }
 
-// release ends a lease, and reports whether it was held.
+// release ends a lease, and reports whether there was one.
 func (l *leases) release(id string) bool {
 	l.mu.Lock()
 	h, ok := l.held[id]
@@ -77,7 +77,7 @@ func (l *leases) expire(now time.Time) {
 	}
 }
 
-// stats returns how many are held, were granted, and were never released.
+// stats returns how many leases are held, were granted, and were never released.
 func (l *leases) stats() (now int, granted, expired uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/warmpath/warmpath/cache/kvstore"
 )
 
-// hanging is a tier behind that knows one key, and whose server does not answer for it.
+// hanging is a tier behind with one known key, for which its server does not answer.
 type hanging struct{ asked, gets atomic.Int64 }
 
 func (h *hanging) Exists(key string, _ time.Time) bool { h.asked.Add(1); return key == "h\x01bknown" }
@@ -26,8 +26,8 @@ func (h *hanging) Get(ctx context.Context, _ string, _ kvstore.Place) (bool, err
 func (h *hanging) Put(string, time.Time, *kvstore.Lease) (<-chan struct{}, bool) { return nil, false }
 func (h *hanging) Delete(string) bool                                            { return false }
 
-// TestLookups: a lease of what L2 is not known to have is a miss at once, and no server is asked; one of what it has
-// waits for as long as the worker does.
+// TestLookups: a lease of a value that L2 is not known to have is a miss at once, without a request to a server. A
+// lease of one that L2 has waits as long as the worker does.
 func TestLookups(t *testing.T) {
 	far := &hanging{}
 	_, _, w := serveOver(t, 16<<20, far)

@@ -23,18 +23,18 @@ import (
 	"github.com/warmpath/warmpath/daemon/listen"
 )
 
-// Config says where the door is and what is behind it.
+// Config configures the door and names the store behind it.
 type Config struct {
 	Listen string                                           // HOST:PORT
 	Bind   func(network, addr string) (net.Listener, error) // default net.Listen
 	Store  *kvstore.Store                                   // its arena is the segment that workers map
 
-	MaxConns int          // more are closed as they come; default 10,000, as of the Redis door
+	MaxConns int          // further ones are closed at once; default 10,000, as at the Redis door
 	Log      *slog.Logger // default slog.Default()
 }
 
-// MaxLease is the longest lease that a worker gets. Who asks for a longer one gets an error: a worker that believes
-// in a lease that is over would read another value's bytes.
+// MaxLease is the longest lease of a worker. A request for a longer one gets an error: a worker that trusts an expired
+// lease would read another value's bytes.
 const MaxLease = time.Minute
 
 const (
@@ -56,22 +56,22 @@ type Server struct {
 	open map[net.Conn]struct{}
 }
 
-// counters are what the door counts; see Stats.
+// counters are the door's counters; see Stats.
 type counters struct{ requests, failed, stalled, hits, misses, put, leased atomic.Uint64 }
 
-// Stats is what the door has done since it opened.
+// Stats counts what the door has done since it opened.
 type Stats struct {
 	Connections      int
-	Requests, Failed uint64 // requests; those that were answered an error, but for misses
+	Requests, Failed uint64 // requests; those that got an error, misses excepted
 	Stalled          uint64 // workers that stopped in the middle of a value
 	Leases           int    // held now
 	Granted, Expired uint64 // leases; those that were not released in time
 	Hits, Misses     uint64 // of requests for a lease
 	BytesIn          uint64 // of values that came through the door
-	BytesLeased      uint64 // of values that workers were told where to read
+	BytesLeased      uint64 // of values that workers leased
 }
 
-// New binds the door. Nothing is served before Run.
+// New binds the door. It serves nothing before Run.
 func New(c Config) (*Server, error) {
 	if c.Log == nil {
 		c.Log = slog.Default()
@@ -96,12 +96,12 @@ func New(c Config) (*Server, error) {
 		Handler:                      s.attend,
 		ErrorHandler:                 s.unread,
 		StreamRequestBody:            true,
-		MaxRequestBodySize:           1, // read ahead of the handler: a value goes straight to its place
+		MaxRequestBodySize:           1, // bytes read before the handler runs: a value goes straight to its place
 		DisablePreParseMultipartForm: true,
 		ReadBufferSize:               headerRoom,
 		ReadTimeout:                  headerTime,
 		IdleTimeout:                  idleTime,
-		Concurrency:                  c.MaxConns + 1, // the listener counts
+		Concurrency:                  c.MaxConns + 1, // the listener enforces the limit
 		CloseOnShutdown:              true,
 		NoDefaultServerHeader:        true,
 		NoDefaultContentType:         true,
@@ -112,13 +112,13 @@ func New(c Config) (*Server, error) {
 	return s, nil
 }
 
-// discard takes fasthttp's lines: what matters of them is counted and logged here.
+// discard drops fasthttp's log lines: this package counts and logs the important events itself.
 type discard struct{}
 
 // Printf drops the line.
 func (discard) Printf(string, ...any) {}
 
-// count keeps the connections that are open, for Close. It is called at each request, too.
+// count tracks the open connections, for Close. fasthttp calls it at each request, too.
 func (s *Server) count(c net.Conn, state fasthttp.ConnState) {
 	if state != fasthttp.StateNew && state != fasthttp.StateClosed {
 		return
@@ -132,7 +132,7 @@ func (s *Server) count(c net.Conn, state fasthttp.ConnState) {
 	delete(s.open, c)
 }
 
-// Addr is where the door is, host:port.
+// Addr returns the door's address, host:port.
 func (s *Server) Addr() string { return s.listener.Addr().String() }
 
 // Run serves, and ends leases whose time is over, until Close.
@@ -157,7 +157,7 @@ func (s *Server) Run() error {
 	return nil
 }
 
-// Close lets requests end, within ctx, and ends all leases: the memory is about to be given back.
+// Close waits for requests to end, within ctx, and ends all leases, because the memory is freed next.
 func (s *Server) Close(ctx context.Context) {
 	_ = s.http.ShutdownWithContext(ctx) // its errors are those of ctx, and of a listener that is closed already
 	s.listener.Close()                  // if Run was never called
@@ -170,7 +170,7 @@ func (s *Server) Close(ctx context.Context) {
 	s.leases.expire(time.Now().Add(2 * MaxLease))
 }
 
-// Stats counts.
+// Stats returns the counts.
 func (s *Server) Stats() Stats {
 	held, granted, expired := s.leases.stats()
 	return Stats{Connections: s.listener.Stats().Open, Requests: s.counts.requests.Load(), Failed: s.counts.failed.Load(),
@@ -179,7 +179,7 @@ func (s *Server) Stats() Stats {
 		BytesLeased: s.counts.leased.Load()}
 }
 
-// attend answers a request, and leaves the connection where the next one begins, or closes it.
+// attend answers a request. It leaves the connection at the beginning of the next request, or closes it.
 func (s *Server) attend(r *fasthttp.RequestCtx) {
 	defer func() {
 		if p := recover(); p != nil { // one request fails, not the process
@@ -199,7 +199,7 @@ func (s *Server) attend(r *fasthttp.RequestCtx) {
 	conn.NextRequest()
 }
 
-// finish reads what a call has left of a body, if it is short, and reports whether that was the end of it.
+// finish reads the rest of a body if it is short, and reports whether it reached the end.
 func (s *Server) finish(r *fasthttp.RequestCtx) bool {
 	switch n := r.Request.Header.ContentLength(); {
 	case n == 0 || r.Response.ConnectionClose():
@@ -212,10 +212,10 @@ func (s *Server) finish(r *fasthttp.RequestCtx) bool {
 	return errors.Is(err, io.EOF)
 }
 
-// shortRest is sooner read than a connection is made anew.
+// shortRest is read in less time than a new connection takes.
 const shortRest = 256 << 10
 
-// unread answers what fasthttp could not read as a request. It closes the connection then.
+// unread answers bytes that fasthttp could not read as a request, and closes the connection.
 func (s *Server) unread(r *fasthttp.RequestCtx, why error) {
 	conn := listen.From(r.Conn())
 	if _, broken := errors.AsType[*net.OpError](why); broken { // a client that has left, or that sends nothing
@@ -232,7 +232,7 @@ func (s *Server) unread(r *fasthttp.RequestCtx, why error) {
 	s.fail(r, http.StatusBadRequest, "this is no request of HTTP/1.1")
 }
 
-// answer finds the call that a path means. It looks at the path as it came: a key has slashes, which are escaped.
+// answer runs the call for a path. It splits the raw path: a key has slashes, which are escaped.
 func (s *Server) answer(r *fasthttp.RequestCtx) {
 	raw, _, _ := strings.Cut(string(r.RequestURI()), "?")
 	parts := strings.Split(raw, "/")
@@ -270,11 +270,11 @@ func allow(r *fasthttp.RequestCtx, method string) bool {
 	return false
 }
 
-// fail answers an error.
+// fail sends an error.
 func (s *Server) fail(r *fasthttp.RequestCtx, status int, what string) {
 	s.counts.failed.Add(1)
 	answer(r, status, map[string]string{"error": what})
 }
 
-// nobody: leases keep values here, promises are the Redis door's.
+// nobody is the owner of no promise: here leases keep values; the Redis door has promises.
 var nobody netip.Addr

@@ -141,7 +141,7 @@ func TestCalls(t *testing.T) {
 	f(200, "PUT", "/v1/kv/lmcache/a%2Fb%25al%20ice%2F%C3%A9", []byte("x"))
 	f(200, "PUT", "/v1/kv/other/a%2Fb@1", []byte("another bucket's"))
 	f(400, "PUT", "/v1/kv/lmcache/empty", nil)
-	f(200, "PUT", "/v1/kv/lmcache/empty", []byte("not empty")) // the key is not taken
+	f(200, "PUT", "/v1/kv/lmcache/empty", []byte("not empty")) // the key is free
 	f(404, "PUT", "/v1/kv/lmcache/a/b@1", value)
 	f(404, "GET", "/", nil)
 	f(405, "GET", "/v1/kv/lmcache/x", nil)
@@ -172,7 +172,7 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// A lease that is never released ends by itself; until then its bytes stay, whatever is put.
+// A lease that is never released ends by itself. Until then its bytes stay, whatever is put.
 func TestLeaseThatIsNeverReleased(t *testing.T) {
 	_, store, w := serve(t, 16<<20)
 	want := bytes.Repeat([]byte{7}, 3<<20)
@@ -219,7 +219,7 @@ func TestFullOfLeases(t *testing.T) {
 	// the other leases end with the door
 }
 
-// TestTorture: many workers put, lease and release at random, some never release; every value that is read is the one put.
+// TestTorture: many workers put, lease and release at random, and some never release. Each value read is the one put.
 func TestTorture(t *testing.T) {
 	_, _, w := serve(t, 24<<20)
 	var wg sync.WaitGroup
@@ -253,7 +253,7 @@ func TestTorture(t *testing.T) {
 	wg.Wait()
 }
 
-// recordedLine is what one side sent, as far as it was kept.
+// recordedLine is what one side sent, as far as the recording kept it.
 type recordedLine struct {
 	Conn      int
 	From      string
@@ -262,8 +262,8 @@ type recordedLine struct {
 	Hex       string
 }
 
-// TestRecorded replays what LMCache sent and holds every status, and the lengths of what is leased, to what the stub
-// answered. Ids and offsets are ours: a release names the id that we gave for the recorded one.
+// TestRecorded replays what LMCache sent, and compares every status and the lengths of leased values with those of the
+// stub. Ids and offsets are ours: a release names our id for the recorded one.
 func TestRecorded(t *testing.T) {
 	files, _ := filepath.Glob("testdata/lmcache-*/*.jsonl")
 	if len(files) < 4 {

@@ -13,7 +13,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// drip is a body of which a piece comes every 29 s.
+// drip is a body with a piece every 29 s.
 type drip struct{ left int }
 
 func (d *drip) Read(p []byte) (int, error) {
@@ -43,7 +43,7 @@ func (c *clock) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestSlowBody: a value that comes byte by byte is given up when its worker has had its time for all of it.
+// TestSlowBody: a value that comes byte by byte is given up when the time for all of it is over.
 func TestSlowBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const length = 4 << 20
