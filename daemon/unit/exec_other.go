@@ -8,10 +8,10 @@ import (
 	"os"
 )
 
-// closeOnExec does nothing: there are no descriptors here.
+// closeOnExec does nothing: this system passes on no descriptors.
 func closeOnExec(...*os.File) {}
 
-// second fails: there are no descriptors here.
+// second fails: this system passes on no descriptors.
 func second(net.Listener) (*os.File, error) {
 	return nil, errors.New("unit: this system hands no sockets over")
 }

@@ -9,15 +9,15 @@ import (
 	"syscall"
 )
 
-// closeOnExec keeps descriptors out of processes that this one starts.
+// closeOnExec keeps descriptors out of the processes that this one starts.
 func closeOnExec(files ...*os.File) {
 	for _, f := range files {
 		syscall.CloseOnExec(int(f.Fd()))
 	}
 }
 
-// second returns a second descriptor of a listener's socket. Its own File would not do: that makes the socket a
-// blocking one as soon as a process is started with it, for this process too. Its next accept could then not be ended.
+// second returns a second descriptor of a listener's socket. Its own File would not do: when a process is started with
+// that, the socket becomes blocking for this process too, and its next accept cannot be ended.
 func second(l net.Listener) (*os.File, error) {
 	s, ok := l.(syscall.Conn)
 	if !ok {

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// gate is a listener that another process may have opened, and may take over. Accept waits while another process is to
-// accept: before open, and after hand until Close. So a server does not notice, and none takes it for the end.
+// gate is a listener that another process may have opened, and may take over. Accept waits while the other process
+// accepts: before open, and after hand until Close. So a server does not notice the change, and does not end.
 type gate struct {
 	net.Listener
 	key string // by which a successor finds it
@@ -51,7 +51,7 @@ func (g *gate) isHanded() bool {
 	return g.handed
 }
 
-// hand accepts no more. The socket stays open in the process that has it now.
+// hand stops accepting. The socket stays open in the process that has it now.
 func (g *gate) hand() {
 	g.mu.Lock()
 	g.handed = true
@@ -62,7 +62,7 @@ func (g *gate) hand() {
 	_ = g.Listener.Close() // it may be closed already
 }
 
-// file is a second descriptor of the socket; nil = it is closed.
+// file returns a second descriptor of the socket; nil = it is closed.
 func (g *gate) file() (*os.File, error) {
 	select {
 	case <-g.over:
@@ -72,13 +72,13 @@ func (g *gate) file() (*os.File, error) {
 	return second(g.Listener)
 }
 
-// gates are all listeners of the process. Safe for concurrent use.
+// gates holds all listeners of the process. Safe for concurrent use.
 type gates struct {
-	ours chan struct{} // closed once this process is to accept
+	ours chan struct{} // closed once this process may accept
 
 	mu        sync.Mutex // guards the rest
 	all       []*gate
-	inherited map[string][]net.Listener // that nobody has asked for yet, by key
+	inherited map[string][]net.Listener // by key, those that no Listen has taken yet
 }
 
 // add makes a gate of a listener.
@@ -90,7 +90,7 @@ func (s *gates) add(key string, l net.Listener) net.Listener {
 	return g
 }
 
-// take returns an inherited listener; nil = there is none of that key.
+// take returns an inherited listener; nil = there is none with that key.
 func (s *gates) take(key string) net.Listener {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,7 +102,7 @@ func (s *gates) take(key string) net.Listener {
 	return left[0]
 }
 
-// open lets every gate accept, and closes what nobody has asked for: another configuration listens elsewhere.
+// open makes every gate accept, and closes inherited sockets that no Listen has taken: the configuration has changed.
 func (s *gates) open() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,7 +115,7 @@ func (s *gates) open() {
 	close(s.ours)
 }
 
-// hand gives all of them up.
+// hand stops all gates.
 func (s *gates) hand() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,8 +124,8 @@ func (s *gates) hand() {
 	}
 }
 
-// files returns a second descriptor of each one that is open, and their keys in the words of LISTEN_FDNAMES, where a
-// colon stands between two names.
+// files returns a second descriptor of each open gate, and their keys in the form of LISTEN_FDNAMES, in which a colon
+// separates two names.
 func (s *gates) files() (files []*os.File, names []string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

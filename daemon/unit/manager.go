@@ -12,14 +12,14 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 )
 
-// Manager is who started this process, a service manager or the process before it, and who comes after it. A nil
-// Manager gave no sockets, is told nothing and has no successor. Safe for concurrent use.
+// Manager stands for the program that started this process, a service manager or the process before it, and for its
+// successor. A nil Manager has no sockets, receives no messages and has no successor. Safe for concurrent use.
 type Manager struct {
 	Sockets
 	gates   gates
-	parent  *parent // nil = this process takes nobody's place
-	program string  // what an upgrade starts
-	socket  string  // that the service manager listens on; "" = it wants to hear nothing
+	parent  *parent // nil = this process replaces none
+	program string  // the file that an upgrade starts
+	socket  string  // of the service manager; "" = it wants no messages
 
 	log      *slog.Logger
 	hold     func() (release func()) // see Hold
@@ -32,17 +32,17 @@ type Manager struct {
 	phase     phase
 }
 
-// phase is what the manager was told last.
+// phase is the last state in a message to the manager.
 type phase int
 
 const (
 	starting phase = iota
 	ready
-	stopping // or another process has taken this one's place
+	stopping // or another process has taken over
 )
 
-// Find returns the manager that the environment names, and clears the variables of sockets, so that no other process
-// takes them for its own. Its error is a socket that cannot be served on.
+// Find returns the manager that the environment names. It clears the variables of the sockets, so that no other process
+// takes them for its own. It returns an error if a socket cannot be served on.
 func Find(log *slog.Logger) (*Manager, error) {
 	m := &Manager{parent: findParent(), program: program(), socket: os.Getenv("NOTIFY_SOCKET"), log: log,
 		hold: func() func() { return func() {} }, give: func() []byte { return nil }, take: func([]byte) {},
@@ -68,25 +68,26 @@ func Find(log *slog.Logger) (*Manager, error) {
 	return m, nil
 }
 
-// LogTo makes log the one that takes what an operator should know.
+// LogTo sets the logger for an operator's messages.
 func (m *Manager) LogTo(log *slog.Logger) { m.log = log }
 
-// Hold has hold called before another process is started, and release if that fails: what the two may not both do.
+// Hold registers hold, for work that two processes must not both do. It is called before another process is started,
+// and its release if that fails.
 func (m *Manager) Hold(hold func() (release func())) {
 	if m != nil {
 		m.hold = hold
 	}
 }
 
-// HandOver has give called when another process takes this one's place, and take with what give returned in the process
-// before, just before this one accepts.
+// HandOver registers give and take. When another process takes over, the old one calls give, and the new one calls take
+// with the result just before it accepts.
 func (m *Manager) HandOver(give func() []byte, take func([]byte)) {
 	if m != nil {
 		m.give, m.take = give, take
 	}
 }
 
-// Failed tells the process that this one was to replace why it ends, and returns err.
+// Failed sends err to the process that this one was to replace, and returns it.
 func (m *Manager) Failed(err error) error {
 	if m == nil || m.parent == nil || err == nil {
 		return err
@@ -100,7 +101,7 @@ func (m *Manager) Failed(err error) error {
 	return err
 }
 
-// Succeeds reports that this process is to take the place of another, which serves until Ready.
+// Succeeds reports whether this process replaces another, which serves until Ready.
 func (m *Manager) Succeeds() bool { return m != nil && m.parent != nil }
 
 // Given returns the sockets that the service manager bound.
@@ -111,8 +112,8 @@ func (m *Manager) Given() Sockets {
 	return m.Sockets
 }
 
-// Listen is net.Listen for a socket that an upgrade hands over: it returns that of the process before, if it listened
-// there.
+// Listen is net.Listen with sockets that an upgrade hands over: it returns the socket of the process before, if that
+// listened there.
 func (m *Manager) Listen(network, addr string) (net.Listener, error) {
 	if m == nil {
 		return net.Listen(network, addr)
@@ -129,8 +130,9 @@ func (m *Manager) Listen(network, addr string) (net.Listener, error) {
 	return m.gates.add(key, l), nil
 }
 
-// Await waits until ready returns true, if clients may wait on a socket already, or another process serves them still:
-// before the first health checks they would get 503. It gives up in time: other pools may have workers that are up.
+// Await waits until ready returns true if clients can wait on a socket meanwhile, or if another process still serves
+// them: before the first health checks they would get 503. It gives up in time, as other pools may have workers that
+// are up.
 func (m *Manager) Await(ready func() bool) {
 	limit := awaitTimeout
 	switch {
@@ -144,15 +146,15 @@ func (m *Manager) Await(ready func() bool) {
 	}
 }
 
-// Nobody is served while the first waits; the other has a process before it that serves.
+// In the first wait clients are not served; in the second the process before serves them.
 const awaitTimeout, successorTimeout = 5 * time.Second, 15 * time.Second
 
-// Ready tells that requests are served now. A successor returns once the process before accepts no more.
+// Ready sends that requests are served now. A successor returns once the process before has stopped accepting.
 func (m *Manager) Ready(status string) {
 	if m != nil && m.parent != nil {
 		m.take(m.parent.ready(status))
 		m.mu.Lock()
-		m.phase = ready // the service manager is told by the process before, which it believes
+		m.phase = ready // the process before sends it: the service manager accepts only its messages
 		m.mu.Unlock()
 		m.gates.open()
 		return
@@ -160,7 +162,7 @@ func (m *Manager) Ready(status string) {
 	m.tell(func(p phase) (phase, bool) { return ready, p == starting }, daemon.SdNotifyReady, "STATUS="+status)
 }
 
-// Reload tells that a reload begins, has it done, and tells how it ended.
+// Reload sends that a reload begins, runs it, and sends how it ended.
 func (m *Manager) Reload(do func() error) error {
 	m.tell(whileReady, daemon.SdNotifyReloading, strings.TrimSpace(daemon.SdNotifyMonotonicUsec()))
 	status := "serving; reloaded at "
@@ -172,16 +174,16 @@ func (m *Manager) Reload(do func() error) error {
 	return err
 }
 
-// Stopping tells that the process is about to end. Nothing is told after it.
+// Stopping sends that the process is about to end. It is the last message.
 func (m *Manager) Stopping(status string) {
 	m.tell(func(p phase) (phase, bool) { return stopping, p != stopping }, daemon.SdNotifyStopping, "STATUS="+status)
 }
 
-// whileReady lets a message out between Ready and Stopping: the READY=1 that ends a reload would take a process that
-// starts or stops for one that serves.
+// whileReady allows a message between Ready and Stopping. Otherwise the READY=1 that ends a reload would mark a process
+// that starts or stops as serving.
 func whileReady(p phase) (phase, bool) { return p, p == ready }
 
-// tell sends lines as one message if next allows it in the phase that is.
+// tell sends lines as one message if next allows it in the present phase.
 func (m *Manager) tell(next func(phase) (phase, bool), lines ...string) {
 	if m == nil {
 		return
@@ -196,7 +198,7 @@ func (m *Manager) tell(next func(phase) (phase, bool), lines ...string) {
 	m.send(lines...)
 }
 
-// send sends lines as one message. A failure is logged.
+// send sends lines as one message. It logs a failure.
 func (m *Manager) send(lines ...string) {
 	if m.socket == "" {
 		return
@@ -210,7 +212,7 @@ func (m *Manager) send(lines ...string) {
 // sendTimeout bounds the wait for a manager whose socket is full.
 const sendTimeout = time.Second
 
-// send writes one datagram. A name that begins with @ is in Linux' abstract namespace.
+// send writes one datagram. A name that begins with @ is in Linux's abstract namespace.
 func send(socket, message string) error {
 	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: socket, Net: "unixgram"})
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// TestTold: the messages that a manager gets, in order. A reload before the process serves or after its end began tells
-// nothing: its READY=1 would be a lie.
+// TestTold checks the messages to a manager, in order. A reload before the process serves or after its end began sends
+// none: its READY=1 would be false.
 func TestTold(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "notify")
 	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
@@ -66,7 +66,7 @@ func TestNobodyIsTold(t *testing.T) {
 	}
 }
 
-// TestAssign: which socket is whose, by name and by order, and what is refused.
+// TestAssign: which socket serves whom, by name and by order, and the refused ones.
 func TestAssign(t *testing.T) {
 	a, b := tcp(t), tcp(t)
 	for _, c := range []struct {
@@ -103,7 +103,7 @@ func TestAssign(t *testing.T) {
 	}
 }
 
-// TestAssignRefuses: what cannot be served on is an error that says why.
+// TestAssignRefuses: a socket that cannot be served on is an error with the reason.
 func TestAssignRefuses(t *testing.T) {
 	a, b := tcp(t), tcp(t)
 	unix, err := net.Listen("unix", filepath.Join(t.TempDir(), "socket"))
@@ -138,7 +138,7 @@ func tcp(t *testing.T) net.Listener {
 	return l
 }
 
-// file is a second descriptor of a socket, under a name.
+// file returns a second descriptor of a socket, under a name.
 func file(t *testing.T, l any, name string) *os.File {
 	t.Helper()
 	f, err := l.(interface{ File() (*os.File, error) }).File()

@@ -9,24 +9,24 @@ import (
 	"strings"
 )
 
-// upgradeVar names the process that starts this one in its place. LISTEN_PID cannot: a pid is not known before its
+// upgradeVar names the process that starts this one as its successor. LISTEN_PID cannot: the pid is unknown before the
 // process runs.
 const upgradeVar = "WARMPATH_UPGRADE"
 
-// What a successor tells its parent: one line. The rest of it is a status, or an error.
+// The message of a successor to its parent: one line. Its rest is a status, or an error.
 const (
 	readyWord  = "READY "
 	failedWord = "FAILED "
 )
 
-// parent is the process that started this one to take its place.
+// parent is the process that started this one as its successor.
 type parent struct {
-	told *os.File // where it reads
-	word *os.File // where it writes that it has let go, and what it hands over; its end means the same
+	told *os.File // where the parent reads
+	word *os.File // where the parent writes that it has stopped, and what it hands over; its end means the same
 }
 
-// findParent returns nil for a process that nobody started as a successor. It makes the sockets that were handed over
-// visible to [activation.Files].
+// findParent returns nil for a process that is no successor. It makes the sockets that were handed over visible to
+// [activation.Files].
 func findParent() *parent {
 	defer os.Unsetenv(upgradeVar)
 	pid, err := strconv.Atoi(os.Getenv(upgradeVar))
@@ -41,22 +41,22 @@ func findParent() *parent {
 	return p
 }
 
-// firstFile is the descriptor behind the standard streams.
+// firstFile is the first descriptor after the standard streams.
 const firstFile = 3
 
-// ready tells that this process can serve, waits until the parent accepts no more, and returns what it hands over. The
-// parent kills who it does not want. If it has ended itself, nobody but us has the sockets.
+// ready sends that this process can serve, waits until the parent has stopped accepting, and returns what it hands
+// over. A parent kills a successor that it rejects. If the parent has ended, only this process has the sockets.
 func (p *parent) ready(status string) []byte {
 	defer p.word.Close()
 	p.tell(readyWord + status)
-	word, _ := bufio.NewReader(p.word).ReadBytes('\n') // its end is a word too
+	word, _ := bufio.NewReader(p.word).ReadBytes('\n') // an end of the pipe counts as well
 	return bytes.TrimSuffix(word, []byte("\n"))
 }
 
 // tell writes the one line.
 func (p *parent) tell(line string) {
 	line = strings.ReplaceAll(line, "\n", "; ")
-	_, _ = fmt.Fprintf(p.told, "%.*s\n", maxLine-1, line) // a parent that has ended needs nothing
+	_, _ = fmt.Fprintf(p.told, "%.*s\n", maxLine-1, line) // a parent that has ended needs no message
 	p.told.Close()
 }
 

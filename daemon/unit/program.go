@@ -6,8 +6,9 @@ import (
 	"path/filepath"
 )
 
-// program is the path by which this process was started, absolute. It is the word of the command line where that is
-// this process's file: a link that is turned to another release is followed. os.Executable follows links at the start.
+// program returns the absolute path by which this process was started. It is the word of the command line if that leads
+// to this process's file: so a link that is later set to another release is followed. os.Executable resolves links at
+// the start.
 func program() string {
 	self, err := os.Executable()
 	if err != nil {

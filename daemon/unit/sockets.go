@@ -13,11 +13,11 @@ type Sockets struct {
 	Client, Admin net.Listener
 }
 
-// keys of the manager's sockets for a successor. All others have their network and address.
+// Keys of the manager's sockets for a successor. All others have their network and address as keys.
 const clientKey, adminKey = "client", "admin"
 
-// assign says which socket is for whom: one named "client" or "admin" (systemd's FileDescriptorName=) is for that, any
-// other is for the clients, or for the operator if they have theirs. It closes the files.
+// assign gives each socket its use. One named "client" or "admin" (systemd's FileDescriptorName=) is for that, any
+// other for the clients, or for the operator if the clients have theirs. assign closes the files.
 func assign(files []*os.File) (s Sockets, err error) {
 	var unnamed []*os.File
 	for _, f := range files {
@@ -61,7 +61,7 @@ func take(place *net.Listener, f *os.File) error {
 	return nil
 }
 
-// inherit makes listeners of what another warmpath hands over, by key. It closes the files.
+// inherit makes listeners of the sockets that another warmpath hands over, by key. It closes the files.
 func inherit(files []*os.File) (s Sockets, by map[string][]net.Listener, err error) {
 	by = map[string][]net.Listener{}
 	for _, f := range files {

@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// successor is a process that was started to take this one's place.
+// successor is a process that was started to replace this one.
 type successor struct {
 	path string
 	cmd  *exec.Cmd
-	told *os.File      // what it tells
-	word *os.File      // written when it is to accept, with what it is handed over
+	told *os.File      // its message
+	word *os.File      // written when it may accept, with what is handed over to it
 	done chan struct{} // closed when it has ended
 }
 
@@ -58,7 +58,7 @@ func start(path string, sockets *gates) (s *successor, err error) {
 	return s, nil
 }
 
-// environment is this process's, without what is about its own sockets.
+// environment returns this process's environment without the variables of its own sockets.
 func environment() []string {
 	var env []string
 	for _, e := range os.Environ() {
@@ -71,7 +71,7 @@ func environment() []string {
 	return env
 }
 
-// await waits until the successor can serve, and returns its status. Its error is why it cannot; then it has ended.
+// await waits until the successor can serve, and returns its status. On an error, which has the reason, it has ended.
 func (s *successor) await(wait time.Duration) (status string, err error) {
 	defer s.told.Close()
 	if err := s.told.SetReadDeadline(time.Now().Add(wait)); err != nil {
@@ -102,7 +102,8 @@ func (s *successor) await(wait time.Duration) (status string, err error) {
 // endTime is for a process that is about to end.
 const endTime = 2 * time.Second
 
-// end lets the process end, or kills it, and returns err. The word's end comes last: it would let the process accept.
+// end waits for the process to end, or kills it, and returns err. It closes word last: that would let the process
+// accept.
 func (s *successor) end(err error) error {
 	defer s.word.Close()
 	if !errors.Is(err, os.ErrDeadlineExceeded) {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// UpgradeTimeout is how long a new process has to serve, unless somebody gives it another time.
+// UpgradeTimeout is how long a new process has until it serves, unless the caller sets another time.
 const UpgradeTimeout = time.Minute
 
 var (
@@ -19,8 +19,8 @@ var (
 )
 
 // Upgrade starts the file of this process anew, and returns the pid of the new process once that accepts and this one
-// does not. Replaced ends then: what is open here should be served to its end. On an error, which is logged, all is as
-// before. The new process has as long as wait.
+// does not. Then Replaced is closed, and the caller should serve what is open to its end. On an error, which is logged,
+// everything is as before. The new process has to serve within wait.
 func (m *Manager) Upgrade(wait time.Duration) (pid int, err error) {
 	if m == nil {
 		return 0, errUnmanaged
@@ -69,7 +69,8 @@ func (m *Manager) replace(wait time.Duration) (pid int, err error) {
 		return 0, next.end(errNotReady)
 	}
 	pid = next.cmd.Process.Pid
-	// The service manager believes the main process alone. First: once it is released, the new one may tell of a reload.
+	// The service manager accepts messages of the main process only. This one goes first: once released, the new process
+	// may send one about a reload.
 	m.send(fmt.Sprintf("MAINPID=%d", pid), "READY=1", "STATUS="+status)
 	if err := next.release(m.give()); err != nil {
 		m.send(fmt.Sprintf("MAINPID=%d", os.Getpid()))
@@ -81,14 +82,14 @@ func (m *Manager) replace(wait time.Duration) (pid int, err error) {
 	return pid, nil
 }
 
-// current is the phase.
+// current returns the phase.
 func (m *Manager) current() phase {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.phase
 }
 
-// Replaced is closed once another process serves in this one's place.
+// Replaced returns a channel that is closed once another process serves in this one's place.
 func (m *Manager) Replaced() <-chan struct{} {
 	if m == nil {
 		return nil
