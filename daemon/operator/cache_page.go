@@ -12,9 +12,9 @@ import (
 	"github.com/warmpath/warmpath/daemon/kvcache"
 )
 
-// CacheState is what /api/v1/cache says of the workers' KV cache.
+// CacheState is the answer of /api/v1/cache: the state of the workers' KV cache.
 type CacheState struct {
-	Open     bool              `json:"open"` // it has a door; without one all else is zero
+	Open     bool              `json:"open"` // it has a door; without one all other values are zero
 	Policy   string            `json:"policy,omitempty"`
 	Tiers    []CacheTier       `json:"tiers"`
 	Misses   uint64            `json:"misses"`
@@ -26,8 +26,8 @@ type CacheState struct {
 	Prefix   *CachePrefix      `json:"prefix,omitempty"`
 }
 
-// CacheTier is one tier of it: l1 is memory, disk what memory evicted, l2 what is behind, of which the
-// keys that are known here are counted.
+// CacheTier is one tier of the KV cache: l1 is memory, disk holds values that memory evicted, l2 is the tier behind, of
+// which only keys known to this daemon are counted.
 type CacheTier struct {
 	Tier      string `json:"tier"`
 	Values    int    `json:"values"`
@@ -37,16 +37,16 @@ type CacheTier struct {
 	Evictions uint64 `json:"evictions"`
 }
 
-// CacheTokens is how many tokens of KV the cache has room for, by what is put.
+// CacheTokens is how many tokens of KV the cache has room for, estimated from the puts.
 type CacheTokens struct {
-	Room         int64        `json:"room"`          // 0 = nothing was put that says
-	Guessed      bool         `json:"guessed"`       // some model's values do not say how many tokens they have
-	ChunkTokens  int          `json:"chunk_tokens"`  // that were taken for those
+	Room         int64        `json:"room"`          // 0 = no put has shown it
+	Guessed      bool         `json:"guessed"`       // some model's values do not show their tokens
+	ChunkTokens  int          `json:"chunk_tokens"`  // that were assumed for those
 	ChunkGuessed bool         `json:"chunk_guessed"` // these are LMCache's default, not [lmcache] chunk_size
 	Models       []CacheModel `json:"models"`
 }
 
-// CacheModel is what was put of one model.
+// CacheModel sums up the puts of one model.
 type CacheModel struct {
 	Model         string  `json:"model"`
 	BytesPerToken float64 `json:"bytes_per_token"`
@@ -55,7 +55,7 @@ type CacheModel struct {
 	Guessed       bool    `json:"guessed"`
 }
 
-// CachePrefix counts what begins with a prefix.
+// CachePrefix counts the keys with a prefix.
 type CachePrefix struct {
 	Prefix string `json:"prefix"`
 	Keys   int    `json:"keys"`
@@ -92,14 +92,14 @@ const (
 	summedOnce = 1000
 )
 
-// FlushTime is for the servers of L2 to delete what begins with a prefix: they look at all of their keys for it, ten
+// FlushTime bounds a deletion of all keys with a prefix at the servers of L2: they visit all of their keys for it, ten
 // million in half of that.
 const FlushTime = time.Minute
 
-// valueTime is for a client to take a value, which is leased meanwhile: 128 MiB at 2 MB/s.
+// valueTime bounds how long a client may take to read a value, which is leased meanwhile: 128 MiB at 2 MB/s.
 const valueTime = time.Minute
 
-// cacheRoutes serves the workers' KV cache.
+// cacheRoutes adds the routes of the workers' KV cache.
 func cacheRoutes(app *fiber.App, k *kvcache.Cache) {
 	app.Get("/api/v1/cache", func(c *fiber.Ctx) error { return cacheState(c, k) })
 	app.Get("/api/v1/cache/keys", func(c *fiber.Ctx) error { return cacheKeys(c, k) })
@@ -107,7 +107,7 @@ func cacheRoutes(app *fiber.App, k *kvcache.Cache) {
 	app.Get("/api/v1/cache/value", func(c *fiber.Ctx) error { return cacheValue(c, k) })
 }
 
-// keyParam reads a key or prefix. It answers 400 and reports false if that is none.
+// keyParam parses a key or prefix. If it is none, keyParam answers 400 and returns false.
 func keyParam(c *fiber.Ctx, name string) (string, bool) {
 	key, err := kvcache.ParseText(c.Query(name))
 	if err != nil {
@@ -116,7 +116,7 @@ func keyParam(c *fiber.Ctx, name string) (string, bool) {
 	return key, err == nil
 }
 
-// pageParams reads which page of the keys is meant, as keyParam does.
+// pageParams parses the parameters of a page of keys, as keyParam does.
 func pageParams(c *fiber.Ctx) (prefix, after string, ok bool) {
 	prefix, ok = keyParam(c, "prefix")
 	if ok {
@@ -215,8 +215,8 @@ func cacheKeys(c *fiber.Ctx, k *kvcache.Cache) error {
 	return c.JSON(out)
 }
 
-// cacheDelete answers DELETE /api/v1/cache/keys?key=K, and ?prefix=P&after=KEY. What is put meanwhile before the key
-// that it has come to stays. The last page of a prefix asks the servers of L2, too, for what others have put there.
+// cacheDelete answers DELETE /api/v1/cache/keys?key=K, and ?prefix=P&after=KEY. A key that is put meanwhile before the
+// present page stays. With the last page of a prefix the servers of L2 also delete keys that others have put there.
 func cacheDelete(c *fiber.Ctx, k *kvcache.Cache) error {
 	args := c.Context().QueryArgs()
 	if args.Has("key") == args.Has("prefix") {
@@ -259,8 +259,8 @@ func cacheDelete(c *fiber.Ctx, k *kvcache.Cache) error {
 	return c.JSON(out)
 }
 
-// cacheValue answers GET /api/v1/cache/value?key=K with the bytes, and ends the connection: a client that does not take
-// them within valueTime is cut off, as the value cannot make room meanwhile.
+// cacheValue answers GET /api/v1/cache/value?key=K with the bytes, and ends the connection. A client that does not read
+// them within valueTime is cut off, because the leased value cannot make room meanwhile.
 func cacheValue(c *fiber.Ctx, k *kvcache.Cache) error {
 	key, ok := keyParam(c, "key")
 	if !ok {
@@ -284,7 +284,7 @@ func cacheValue(c *fiber.Ctx, k *kvcache.Cache) error {
 	return nil
 }
 
-// value reads a leased value. The server closes it at the end of the answer, however that comes.
+// value reads a leased value. The server closes it at the end of the answer, whether or not the answer was complete.
 type value struct {
 	pieces  [][]byte
 	release func()

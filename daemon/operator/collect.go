@@ -12,7 +12,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/tracing"
 )
 
-// collector reads the plain counts of the other rooms when Prometheus asks.
+// collector reads the plain counts of the other rooms when Prometheus scrapes.
 type collector struct {
 	process func() processCounts
 	recent  *Recent
@@ -29,7 +29,7 @@ type collector struct {
 // Describe sends nothing: the collector is unchecked, as workers come and go.
 func (c collector) Describe(chan<- *prometheus.Desc) {}
 
-// Collect sends every reading.
+// Collect sends all readings.
 func (c collector) Collect(ch chan<- prometheus.Metric) {
 	now := time.Now()
 	collect(ch, ofProcess, c.process())
@@ -93,7 +93,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// collectSpans sends what a tracer that is on counts; nil = there is none.
+// collectSpans sends the counts of a tracer; spans is nil while tracing is off.
 func collectSpans(ch chan<- prometheus.Metric, spans func() tracing.Stats) {
 	if spans == nil {
 		return

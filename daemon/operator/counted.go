@@ -2,7 +2,7 @@ package operator
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// What is counted as requests go by.
+// Counters and histograms of requests.
 var (
 	requests = newCounter("requests_total", "Requests answered, each once, as in the access log. pool, strategy, model "+
 		"and worker are empty where a request was answered before they were known.",

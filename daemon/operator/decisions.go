@@ -17,30 +17,30 @@ import (
 	"github.com/warmpath/warmpath/daemon/gate"
 )
 
-// Bounds of what is answered about decisions. A decision on 64 workers is some 20 KB of JSON.
+// Bounds of the answers about decisions. A decision on 64 workers is some 20 KB of JSON.
 const (
 	someDecisions = 50
 	mostDecisions = 1000
 	mostViewers   = 16 // of live decisions at a time
-	mostAtOnce    = 20 // decisions in one look of a viewer; the older ones are counted
+	mostAtOnce    = 20 // decisions in one event to a viewer; older ones are counted
 )
 
-// How often a viewer looks, and after how long without news it is told that the connection lives.
+// The interval between two reads of the ring for a viewer, and the silence after which it gets a sign of life.
 const (
 	lookEvery = 200 * time.Millisecond
 	beatEvery = 10 * time.Second
 )
 
-// decided answers what is asked about decisions.
+// decided serves the decisions of the ring.
 type decided struct {
 	ring    *decisions.Ring
-	viewing atomic.Int32  // who follows the live ones
+	viewing atomic.Int32  // viewers of live decisions
 	began   time.Time     // when the server was made
 	over    chan struct{} // closed when the server ends
 	once    sync.Once     // closes it
 }
 
-// list answers GET /api/v1/decisions: the last ones, or with Accept: text/event-stream those to come.
+// list answers GET /api/v1/decisions: the last ones, or with Accept: text/event-stream the coming ones.
 func (s *decided) list(c *fiber.Ctx) error {
 	q, err := decisionQuery(c)
 	if err != nil {
@@ -56,7 +56,7 @@ func (s *decided) list(c *fiber.Ctx) error {
 	return c.JSON(list)
 }
 
-// decisionQuery reads ?pool=&worker=&model=&key=&slower=2s&failed=1&limit=50.
+// decisionQuery parses ?pool=&worker=&model=&key=&slower=2s&failed=1&limit=50.
 func decisionQuery(c *fiber.Ctx) (q decisions.Query, err error) {
 	q = decisions.Query{Pool: copied(c, "pool"), Worker: copied(c, "worker"), Model: copied(c, "model"),
 		Key: copied(c, "key"), Failed: c.QueryBool("failed")}
@@ -93,7 +93,7 @@ func (s *decided) one(c *fiber.Ctx) error {
 	return c.Status(fiber.StatusNotFound).JSON(page)
 }
 
-// unknown says where a request may be that the ring does not have.
+// unknown explains where a request may be found that the ring does not have.
 func (s *decided) unknown(id string, now time.Time) string {
 	if gate.RequestID(id) != id {
 		return "no request has that id: one is 1 to 128 letters, digits and . _ : - . A client's X-Request-Id with " +
@@ -110,7 +110,7 @@ func (s *decided) unknown(id string, now time.Time) string {
 		now.Sub(s.began).Round(time.Second), kept)
 }
 
-// enter counts a viewer up, if there is room for one. The caller leaves then.
+// enter counts a viewer up, if there is room for one. The caller counts it down at the end.
 func (s *decided) enter() bool {
 	if s.viewing.Add(1) > mostViewers {
 		s.leave()
@@ -124,8 +124,8 @@ func (s *decided) leave() { s.viewing.Add(-1) }
 // end ends the viewers.
 func (s *decided) end() { s.once.Do(func() { close(s.over) }) }
 
-// follow sends decisions as they are made and as their answers end, as server-sent events: an event "decisions" is a
-// list, the newest first, and left says how many older ones there was no room for.
+// follow sends decisions as they are made and as their answers end, as server-sent events. An event "decisions" holds a
+// list, the newest first, and left, the number of older ones for which the list had no room.
 func (s *decided) follow(c *fiber.Ctx, q decisions.Query) error {
 	if !s.enter() {
 		return c.Status(fiber.StatusServiceUnavailable).JSON(fiber.Map{
@@ -138,7 +138,7 @@ func (s *decided) follow(c *fiber.Ctx, q decisions.Query) error {
 	c.Context().SetBodyStreamWriter(func(w *bufio.Writer) {
 		defer s.leave()
 		f := follower{ring: s.ring, q: recent, w: w}
-		if f.look() != nil { // those that are there
+		if f.look() != nil { // the decisions so far
 			return
 		}
 		f.q = q
@@ -152,10 +152,10 @@ type follower struct {
 	ring   *decisions.Ring
 	q      decisions.Query
 	w      *bufio.Writer
-	change uint64 // up to which it has been sent
+	change uint64 // the newest change that was sent
 }
 
-// run looks again and again until the client leaves or done is closed.
+// run sends changes until the client leaves or done is closed.
 func (f *follower) run(done <-chan struct{}) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -182,7 +182,7 @@ func (f *follower) run(done <-chan struct{}) {
 	}
 }
 
-// look sends what has changed since the last look. An error says that the client has left.
+// look sends what has changed since the last look. It returns an error if the client has left.
 func (f *follower) look() error {
 	list, change, left := f.ring.Since(f.change, f.q)
 	first := f.change == 0

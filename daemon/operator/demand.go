@@ -6,7 +6,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
-// ofDemand is how much work is asked of a pool, for what scales its workers.
+// ofDemand has the demand of a pool in work, for a program that scales its workers.
 var ofDemand = []reading[float64]{
 	gauge("pool_demand_seconds", "Worker-seconds of prefill that are asked of the pool and not done: W + N*P. W = sum "+
 		"over its workers that are up of the prefill believed queued there; N = requests refused as no worker was up or all "+
@@ -15,7 +15,7 @@ var ofDemand = []reading[float64]{
 		func(seconds float64) float64 { return seconds }),
 }
 
-// demand computes pool_demand_seconds. A worker's Load is the seconds of prefill sent there a second, over 30 s.
+// demand computes pool_demand_seconds. A worker's Load is the seconds of prefill sent to it per second, over 30 s.
 func demand(stats []worker.Stats, refused, served float64) float64 {
 	queued, sent := 0., 0.
 	for i := range stats {
@@ -31,7 +31,7 @@ func demand(stats []worker.Stats, refused, served float64) float64 {
 	return queued + refused*each
 }
 
-// Demand is how many worker-seconds of prefill are asked of a pool and not done, as pool_demand_seconds says.
+// Demand returns how many worker-seconds of prefill a pool lacks, as in pool_demand_seconds.
 func (r *Recent) Demand(p *Pool, now time.Time) float64 {
 	refused, served := r.lacking(p.Name, now)
 	return demand(p.Workers.Stats(now), refused, served)

@@ -12,7 +12,7 @@ type Departed struct {
 	stay   time.Duration
 
 	mu    sync.Mutex          // guards all below
-	pools []*Pool             // removed by a reload, and their series still there
+	pools []*Pool             // removed by a reload, with series left
 	since map[owner]time.Time // when a sweep first found an owner of series gone
 }
 
@@ -21,15 +21,15 @@ func NewDeparted(m *Metrics, stay time.Duration) *Departed {
 	return &Departed{series: &m.series, recent: &m.recent, stay: stay, since: map[owner]time.Time{}}
 }
 
-// Leave notes a pool that a reload removed.
+// Leave records a pool that a reload removed.
 func (g *Departed) Leave(p *Pool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.pools = append(g.pools, p)
 }
 
-// Sweep removes the series of those who have been gone for the stay. pools are those of the configuration. Call it
-// about once a second.
+// Sweep removes the series of workers and pools that have been gone for the stay. pools are those of the configuration.
+// Call it about once a second.
 func (g *Departed) Sweep(pools []*Pool, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -84,7 +84,7 @@ func (g *Departed) over(o owner, alive bool, now time.Time) bool {
 	return false
 }
 
-// without is pools without that of o, if o is a pool.
+// without returns pools without the pool of o, if o is a pool.
 func without(pools []*Pool, o owner) (rest []*Pool) {
 	for _, p := range pools {
 		if o.worker != "" || p.Name != o.pool {

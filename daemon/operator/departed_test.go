@@ -80,7 +80,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestWhatGoesWithAPool: every metric with the label pool goes, whoever added it.
+// TestWhatGoesWithAPool: every metric with the label pool loses the pool's series, whichever file declares it.
 func TestWhatGoesWithAPool(t *testing.T) {
 	m := NewMetrics("test")
 	everySeries(m)
@@ -90,7 +90,7 @@ func TestWhatGoesWithAPool(t *testing.T) {
 	}
 }
 
-// everySeries makes a series of every counter and histogram, whose labels have their own names as values.
+// everySeries makes a series of every counter and histogram. Each label has its own name as its value.
 func everySeries(m *Metrics) {
 	for i, c := range counters {
 		m.series.counter(counter(i), c.labels...)

@@ -7,7 +7,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
-// PoolState is what /ready and /api/v1/pools say of a pool. Workers are named by id, never by URL.
+// PoolState is a pool in the answers of /ready and /api/v1/pools. Workers are named by id, never by URL.
 type PoolState struct {
 	Name       string        `json:"name"`
 	Strategy   string        `json:"strategy"`
@@ -20,22 +20,22 @@ type PoolState struct {
 	Workers    []WorkerState `json:"workers"`
 }
 
-// WorkerState is one worker's.
+// WorkerState is one worker of a PoolState.
 type WorkerState struct {
 	ID        string       `json:"id"`
 	Endpoint  string       `json:"endpoint,omitempty"`           // of a data-parallel rank: the configured id
 	Rank      *int         `json:"data_parallel_rank,omitempty"` // the same
 	State     string       `json:"state"`
-	Since     time.Time    `json:"since"`             // when it became that
-	Why       string       `json:"why,omitempty"`     // it is ejected or draining, or was asked to drain and is not up
-	Drained   bool         `json:"drained,omitempty"` // it was asked to drain, whatever its state
+	Since     time.Time    `json:"since"`             // when it entered the state
+	Why       string       `json:"why,omitempty"`     // why it is ejected or draining, or was drained and is not up
+	Drained   bool         `json:"drained,omitempty"` // an operator drained it, whatever its state
 	Breaker   string       `json:"breaker"`
 	Limit     int          `json:"max_in_flight,omitempty"`
 	InFlight  int          `json:"in_flight"`
-	Queue     float64      `json:"queue_seconds"` // believed prefill queue
+	Queue     float64      `json:"queue_seconds"` // estimated prefill queue
 	TTFT      float64      `json:"ttft_seconds"`  // running mean; 0 = none seen
-	Load      float64      `json:"load"`          // seconds of prefill sent there a second
-	Hits      float64      `json:"hit_rate"`      // of its prefix cache, by its own count since its start; -1 = not said
+	Load      float64      `json:"load"`          // seconds of prefill sent to it per second
+	Hits      float64      `json:"hit_rate"`      // by its own counters since its start; -1 = it reports none
 	Running   int          `json:"running"`
 	Waiting   int          `json:"waiting"`
 	KVUsage   float64      `json:"kv_usage"`
@@ -107,7 +107,7 @@ func describeWorker(w worker.Stats) WorkerState {
 	return s
 }
 
-// hitRate is what a worker's own counters say of its prefix cache.
+// hitRate returns the hit rate of a worker's prefix cache by its own counters.
 func hitRate(w worker.Stats) float64 {
 	if w.PrefixQueries == 0 {
 		return -1
@@ -115,7 +115,7 @@ func hitRate(w worker.Stats) float64 {
 	return float64(w.PrefixHits) / float64(w.PrefixQueries)
 }
 
-// PoolBrief is what a client may know of a pool.
+// PoolBrief is the part of a pool's state that clients may see.
 type PoolBrief struct {
 	Name     string `json:"name"`
 	Strategy string `json:"strategy"`
@@ -123,10 +123,10 @@ type PoolBrief struct {
 	Up       int    `json:"up"`
 	Workers  int    `json:"workers"`
 	Ready    bool   `json:"ready"`
-	WhyNot   string `json:"why_not,omitempty"` // also of a pool that is ready by panic = true alone
+	WhyNot   string `json:"why_not,omitempty"` // also set for a pool that is ready by panic = true alone
 }
 
-// readyState is what /ready says.
+// readyState is the answer of /ready.
 type readyState struct {
 	Ready    bool        `json:"ready"`
 	Draining bool        `json:"draining"`
@@ -148,13 +148,13 @@ func briefly(pools []*Pool) (all []PoolBrief) {
 	return all
 }
 
-// Readiness returns what /ready answers. Requests can be served while the process does not drain and at least one
-// pool can serve. A pool that cannot is named with its reason, and the process stays ready: a load balancer would
-// take all models away for the lack of one.
+// Readiness returns the answer of /ready. The process is ready while it does not drain and at least one pool can serve.
+// The answer names a pool that cannot serve with its reason, and the process stays ready: otherwise a load balancer
+// would take all models away because one is missing.
 func Readiness(pools []*Pool, draining bool) (ready bool, page any) {
 	list := briefly(pools)
 	for _, p := range list {
-		if !draining && (p.Ready || p.WhyNot == WhyUnfit) { // a request that names such a pool as an endpoint is served
+		if !draining && (p.Ready || p.WhyNot == WhyUnfit) { // a request that names such a pool as its endpoint is served
 			ready = true
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Drains returns what operators have drained and put back, by pool and worker. The process that takes this one's place
-// reads it by DrainAgain.
+// Drains returns the drains of operators, and the ends of drains, by pool and worker. In an upgrade the new process
+// reads them by DrainAgain.
 func Drains(pools []*Pool) []byte {
 	all := map[string]map[string]bool{}
 	for _, p := range pools {
@@ -21,8 +21,8 @@ func Drains(pools []*Pool) []byte {
 	return text
 }
 
-// DrainAgain drains, and puts back, what Drains returned in the process before. It warns of a worker that is not known:
-// it is not configured any more, or it is a rank that has not shown itself yet.
+// DrainAgain repeats the drains, and ends of drains, that Drains returned in the process before. It warns of an unknown
+// worker: it is no longer configured, or it is a rank whose metrics have not been read yet.
 func DrainAgain(pools []*Pool, drains []byte, log *slog.Logger) {
 	var all map[string]map[string]bool
 	if len(drains) > 0 {

@@ -8,12 +8,12 @@ import (
 	"github.com/warmpath/warmpath/daemon/feed"
 )
 
-// EventsState is what /api/v1/pools says of a worker's KV events.
+// EventsState is the state of a worker's KV events in /api/v1/pools.
 type EventsState struct {
-	Live     bool      `json:"live"`  // the strategy goes by them
-	State    string    `json:"state"` // as kvevents.State says, or "not believed"
+	Live     bool      `json:"live"`  // the strategy uses them
+	State    string    `json:"state"` // of kvevents.State, or "not believed"
 	Since    time.Time `json:"since,omitzero"`
-	Why      string    `json:"why,omitempty"`      // they are not believed
+	Why      string    `json:"why,omitempty"`      // why they are not believed
 	Problem  string    `json:"problem,omitempty"`  // of the last connection or replay
 	Endpoint string    `json:"endpoint,omitempty"` // "" = the worker dials the router
 	EventsAt string    `json:"events_at"`          // when the last batch came, or "none since start"
@@ -24,10 +24,10 @@ type EventsState struct {
 	Replays  uint64    `json:"replays"`
 	GPU      int       `json:"gpu_blocks"`
 	Local    int       `json:"local_blocks"`  // in the worker's own memory or on its disk
-	Orphans  int       `json:"orphan_blocks"` // whose parents are not known
+	Orphans  int       `json:"orphan_blocks"` // blocks with an unknown parent
 }
 
-// describeEvents returns the state of a worker's events, nil if there are to be none.
+// describeEvents returns the state of a worker's events, nil if none are configured.
 func describeEvents(p *Pool, id string) *EventsState {
 	if p.Events == nil {
 		return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
-// watcher keeps the numbers under which a pool's workers take health checks.
+// watcher records the numbers under which a pool's workers take health checks.
 type watcher map[string]uint64
 
 func (w watcher) Watch(id uint64, url, _ string) { w[strings.TrimPrefix(url, "http://")] = id }
@@ -21,14 +21,14 @@ func (watcher) Unwatch(uint64)                   {}
 func (watcher) CheckSoon(uint64)                 {}
 func (watcher) ScrapeSoon(uint64)                {}
 
-// fleet is a pool whose workers become what a test says.
+// fleet is a pool whose workers a test puts into states.
 type fleet struct {
 	*Pool
 	watched watcher
 }
 
-// newFleet makes a pool "p" of the workers in words, as "a b:down": each is a name and what it becomes; "" = up. The
-// pool serves the model "m" alone.
+// newFleet makes a pool "p" of the workers in words, as "a b:down": each is a name and its state; "" = up. The pool
+// serves the model "m" alone.
 func newFleet(t *testing.T, words string) *fleet {
 	t.Helper()
 	store, err := tier.New(tier.Config{})
@@ -55,7 +55,7 @@ func newFleet(t *testing.T, words string) *fleet {
 	return f
 }
 
-// become makes a worker what a word says.
+// become puts a worker into the state of a word.
 func (f *fleet) become(t *testing.T, name, what string) {
 	t.Helper()
 	id, now := f.watched[name], time.Now()

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// kept is a map that is mostly read. Its zero value is ready.
+// kept is a map with many reads and few writes. Its zero value is ready.
 type kept[K comparable, V any] struct {
 	mu sync.RWMutex // guards of
 	of map[K]V
@@ -36,7 +36,7 @@ func (k *kept[K, V]) each(f func(K)) {
 	}
 }
 
-// removeIf removes what gone is true for.
+// removeIf removes the keys for which gone is true.
 func (k *kept[K, V]) removeIf(gone func(K) bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -31,7 +31,7 @@ func (h leveled) WithGroup(name string) slog.Handler {
 	return leveled{Handler: h.Handler.WithGroup(name), level: h.level}
 }
 
-// SetLevel takes up server.log_level; conf has checked the word.
+// SetLevel applies server.log_level; conf has checked the word.
 func SetLevel(to *slog.LevelVar, word string) {
 	var level slog.Level
 	if level.UnmarshalText([]byte(word)) == nil {

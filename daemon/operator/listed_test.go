@@ -31,8 +31,8 @@ var update = flag.Bool("update", false, "write docs/metrics.md anew")
 
 const listFile = "../../docs/metrics.md"
 
-// TestMetricsAreListed: docs/metrics.md is what a registry with a series of every metric answers, and what it answers
-// is what is declared. To write it anew: go test ./daemon/operator -run Listed -update.
+// TestMetricsAreListed: docs/metrics.md matches a registry with a series of every metric, and the registry matches the
+// declarations. To write it anew: go test ./daemon/operator -run Listed -update.
 func TestMetricsAreListed(t *testing.T) {
 	gathered := gather(t)
 	for _, m := range declared {
@@ -57,7 +57,7 @@ func TestMetricsAreListed(t *testing.T) {
 	}
 }
 
-// gather returns the row of each metric of ours by its name, as a registry in which all have values answers.
+// gather returns the row of each metric of ours by its name, from a registry in which all have values.
 func gather(t *testing.T) map[string]string {
 	t.Helper()
 	m := NewMetrics("test")
@@ -107,7 +107,7 @@ func gather(t *testing.T) map[string]string {
 	return rows
 }
 
-// strategyCollector sends what is read of a strategy: a fleet of this test has none.
+// strategyCollector sends the readings of a strategy: a fleet of this test has none.
 type strategyCollector struct{}
 
 func (strategyCollector) Describe(chan<- *prometheus.Desc) {}
@@ -118,12 +118,12 @@ func (strategyCollector) Collect(ch chan<- prometheus.Metric) {
 	collect(ch, ofShadowQueues, 0, "p")
 }
 
-// row is a metric's line of the list. Its labels stand in the order of the alphabet, as Prometheus gives them.
+// row returns a metric's line of the list. Its labels are in alphabetical order, as Prometheus returns them.
 func row(name, kind string, labels []string, help string) string {
 	return fmt.Sprintf("| %s | %s | %s | %s |\n", name, kind, strings.Join(slices.Sorted(slices.Values(labels)), ", "), help)
 }
 
-// list is docs/metrics.md.
+// list returns the content of docs/metrics.md.
 func list() string {
 	var rows []string
 	for _, m := range declared {

@@ -6,8 +6,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metric is the declaration of a Prometheus name. Nothing else has to be written of one: a package variable, or a row
-// of a table of readings, is declared, registered, listed in docs/metrics.md and freed with its worker or pool.
+// metric is the declaration of a Prometheus name, and the only place for one. A package variable, or a row of a table
+// of readings, declares and registers it, lists it in docs/metrics.md, and frees its series with its worker or pool.
 type metric struct {
 	name, help string
 	kind       kind
@@ -15,7 +15,7 @@ type metric struct {
 	buckets    []float64 // of a histogram
 }
 
-// kind is Prometheus's word for what a metric is.
+// kind is Prometheus's word for the type of a metric.
 type kind string
 
 const (
@@ -36,8 +36,8 @@ func declare(m metric) *metric {
 	return &m
 }
 
-// Metrics that are counted as requests go by have a vector of series in each process. A counter and a histogram are the
-// place of theirs in vectors.
+// counter and histogram are metrics counted with the requests, with a vector of series in each process. Their values
+// are the indexes of these vectors.
 type (
 	counter   int
 	histogram int
@@ -59,7 +59,7 @@ func newHistogram(name, help string, buckets []float64, labels ...string) histog
 	return histogram(len(histograms) - 1)
 }
 
-// vectors are the series of all counters and histograms.
+// vectors holds the series of all counters and histograms.
 type vectors struct {
 	counters   []*prometheus.CounterVec
 	histograms []*prometheus.HistogramVec
@@ -91,7 +91,7 @@ func (v *vectors) histogram(h histogram, labels ...string) prometheus.Observer {
 	return v.histograms[h].WithLabelValues(labels...)
 }
 
-// remove removes the series that have these labels. A metric without one of the labels keeps all of its own.
+// remove removes the series with these labels. A metric without one of the labels keeps all its series.
 func (v *vectors) remove(labels prometheus.Labels) {
 	for _, vec := range v.counters {
 		vec.DeletePartialMatch(labels)

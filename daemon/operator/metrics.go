@@ -13,7 +13,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
-// Metrics counts what becomes of requests. It implements exchange.Meter and front.Meter.
+// Metrics counts the outcomes of requests. It implements exchange.Meter and front.Meter.
 type Metrics struct {
 	registry *prometheus.Registry
 	series   series
@@ -32,7 +32,7 @@ func NewMetrics(version string) *Metrics {
 	return m
 }
 
-// process returns what is counted of the process itself.
+// process returns the counts of the process itself.
 func (m *Metrics) process() processCounts {
 	return processCounts{version: m.version, reloaded: !m.stale.Load()}
 }
@@ -47,16 +47,16 @@ func (m *Metrics) firstOutputOf(s *exchange.Seen) *firstOutputSeries {
 	return m.series.first(firstOutputOf{pool: s.Pool, strategy: s.Strategy, worker: s.Worker, stream: s.Stream})
 }
 
-// Reloaded notes what became of the last reading of the file, and whether the configuration in force is the file's.
+// Reloaded records the result of the last reload, and whether the configuration in force is the file's.
 func (m *Metrics) Reloaded(r Reload) {
 	m.stale.Store(!r.OK)
 	m.reload.set(r)
 }
 
-// Recent returns what happened in the last hour.
+// Recent returns the counts of the last hour.
 func (m *Metrics) Recent() *Recent { return &m.recent }
 
-// at returns when that happened which is told of a request. A look at the clock is 40 ns.
+// at returns the time of the reported event. To read the clock takes 40 ns.
 func at(s *exchange.Seen) time.Time {
 	if s.At.IsZero() {
 		return time.Now()
@@ -64,7 +64,7 @@ func at(s *exchange.Seen) time.Time {
 	return s.At
 }
 
-// Arrived implements exchange.Meter. The model is the client's word.
+// Arrived implements exchange.Meter. The client chose the model's name.
 func (m *Metrics) Arrived(s *exchange.Seen) {
 	m.series.arrived(arrivalOf{pool: s.Pool, model: m.series.models.known(s.Model)}).Inc()
 	m.series.key(keyOf{pool: s.Pool, key: s.Key}).arrivals.Inc()
@@ -88,8 +88,8 @@ func (m *Metrics) Picked(s *exchange.Seen) {
 	}
 }
 
-// Refused implements exchange.Meter. A model's name that no worker has answered for is a client's word and becomes no
-// label.
+// Refused implements exchange.Meter. If no worker has answered for the model, the client made its name up, and it
+// becomes no label.
 func (m *Metrics) Refused(s *exchange.Seen, code string, status int, took time.Duration) {
 	m.series.counter(requests, s.Pool, s.Strategy, m.series.models.known(s.Model), "", strconv.Itoa(status)).Inc()
 	m.series.histogram(duration, s.Pool, s.Strategy).Observe(took.Seconds())
@@ -101,7 +101,7 @@ func (m *Metrics) Refused(s *exchange.Seen, code string, status int, took time.D
 }
 
 // Answered implements front.Meter: it counts a request that front refused, or that the router itself answered. No label
-// is the client's word.
+// comes from the client.
 func (m *Metrics) Answered(s *exchange.Seen) {
 	if s.Counted {
 		return
@@ -154,7 +154,7 @@ func (m *Metrics) Ended(s *exchange.Seen, e exchange.End) {
 		}
 	}
 	model := s.Model
-	if code >= 400 && code < 500 { // 404 for one: a worker that lists nothing is asked for any name
+	if code >= 400 && code < 500 { // 404 among them: a worker that lists no models gets requests for any name
 		model = m.series.models.known(model)
 	}
 	if e.Translated && (code == e.Status || e.Status >= 300) { // Answered counts it, by the status after translation

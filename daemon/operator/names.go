@@ -5,7 +5,7 @@ import "sync"
 // maxNames bounds the values that a label can take from clients.
 const maxNames = 1000
 
-// names passes the first maxNames values and calls the rest "other".
+// names passes the first maxNames values, and replaces the rest by "other".
 type names struct {
 	mu   sync.Mutex // guards seen
 	seen map[string]struct{}

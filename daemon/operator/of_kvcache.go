@@ -175,5 +175,5 @@ var ofKVCache = []reading[kvcache.Stats]{
 		}),
 }
 
-// inDoor labels what is counted at one door of the KV cache.
+// inDoor is the label of counts at one door of the KV cache.
 var inDoor = []string{"door"}

@@ -81,5 +81,5 @@ var ofL2 = []reading[remote.Stats]{
 		}),
 }
 
-// inServer labels what is counted of one server of the KV cache's L2.
+// inServer is the label of counts at one server of the KV cache's L2.
 var inServer = []string{"server"}

@@ -9,7 +9,7 @@ import (
 	"github.com/warmpath/warmpath/cache/lmcache"
 )
 
-// locations are the labels of places that hold chunks. Names come from the wire; what is none of these is "other".
+// locations are the labels of places that hold chunks. Their names come from the network; any other name is "other".
 var locations = []string{"LocalCPUBackend", "LocalDiskBackend", "RemoteBackend", "l1", "l2"}
 
 // locationLabel returns the label of a location. Those of servers are l1/ or l2/ and a backend's name.
@@ -70,14 +70,14 @@ func lmcacheEvents(c *lmcache.Counts) map[string]uint64 {
 	}
 }
 
-// lmcacheState is what /api/v1/lmcache says.
+// lmcacheState is the answer of /api/v1/lmcache.
 type lmcacheState struct {
 	On        bool              `json:"on"`
 	Instances []lmcacheInstance `json:"instances"`
 	Events    map[string]uint64 `json:"events"` // by kind
 }
 
-// lmcacheInstance is an instance on the page.
+// lmcacheInstance is one instance in an lmcacheState.
 type lmcacheInstance struct {
 	ID      string           `json:"id"`
 	Kind    string           `json:"kind"` // worker, server
@@ -91,7 +91,7 @@ type lmcacheInstance struct {
 	Heard   time.Time        `json:"heard"`
 }
 
-// lmcachePage answers what is known of LMCache's instances.
+// lmcachePage answers with the known LMCache instances.
 func lmcachePage(c *fiber.Ctx, stats func() lmcache.Stats) error {
 	var s lmcache.Stats
 	if stats != nil {

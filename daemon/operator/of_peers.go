@@ -68,7 +68,7 @@ var ofStateFile = []reading[peers.Written]{
 		func(w peers.Written) float64 { return float64(w.Failures) }),
 }
 
-// byWay declares a count of what is told and what is heard.
+// byWay declares a count of messages, with one series for those sent and one for those received.
 func byWay(name, help string, value func(*peers.PoolStats) (told, heard uint64)) reading[*peers.PoolStats] {
 	return newReading(metric{name: name, help: help, kind: isCounter, labels: []string{"pool", "way"}},
 		func(p *peers.PoolStats, send func(float64, ...string)) {
@@ -78,7 +78,7 @@ func byWay(name, help string, value func(*peers.PoolStats) (told, heard uint64))
 		})
 }
 
-// dropped counts what was lost, by reason.
+// dropped returns the lost messages, by reason.
 func dropped(p *peers.PoolStats) map[string]uint64 {
 	return map[string]uint64{"not taken": p.Told.Dropped, "gap": p.Heard.Gaps, "repeated": p.Heard.Repeated,
 		"no message": p.Heard.Foreign, "other version": p.Heard.Versions, "other secret": p.Heard.Secrets,

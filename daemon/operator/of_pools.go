@@ -7,13 +7,13 @@ import (
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
-// workerCounts is what is read of a worker.
+// workerCounts holds the readings of a worker.
 type workerCounts struct {
 	worker.Stats
-	blocks int // that the prefix index believes held
+	blocks int // that the worker holds by the prefix index
 }
 
-// workerLabels are those of every metric of a worker.
+// workerLabels are the labels of every metric of a worker.
 var workerLabels = []string{"pool", "worker"}
 
 var ofWorkers = []reading[workerCounts]{
@@ -45,7 +45,7 @@ var ofWorkers = []reading[workerCounts]{
 		func(w workerCounts) float64 { return float64(w.blocks) }),
 }
 
-// poolLabels are those of every metric of a pool.
+// poolLabels are the labels of every metric of a pool.
 var poolLabels = []string{"pool"}
 
 var ofPools = []reading[*Pool]{
@@ -75,7 +75,7 @@ var ofPools = []reading[*Pool]{
 		}),
 }
 
-// strategyCounts is what is read of a pool's strategy.
+// strategyCounts holds the readings of a pool's strategy.
 type strategyCounts struct {
 	sha256      string
 	discarded   uint64 // instances
@@ -84,7 +84,7 @@ type strategyCounts struct {
 	metrics     map[string]float64 // the module's own
 }
 
-// strategyLabels are those of every metric of a strategy.
+// strategyLabels are the labels of every metric of a strategy.
 var strategyLabels = []string{"pool", "strategy"}
 
 var ofStrategies = []reading[strategyCounts]{

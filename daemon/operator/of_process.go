@@ -9,7 +9,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/tracing"
 )
 
-// processCounts is what is read of the process itself.
+// processCounts holds the readings of the process itself.
 type processCounts struct {
 	version  string
 	reloaded bool // the configuration in force is the file's
@@ -25,7 +25,7 @@ var ofProcess = []reading[processCounts]{
 		}),
 }
 
-// ClientStats is what the clients' side counts.
+// ClientStats are the counts of the clients' side.
 type ClientStats struct {
 	InFlight  int64  // requests
 	LostLines uint64 // of the access log
@@ -65,7 +65,7 @@ var ofSpans = []reading[tracing.Stats]{
 		func(s tracing.Stats) float64 { return float64(s.Waiting) }),
 }
 
-// inTier labels what is counted in one tier of the store.
+// inTier is the label of counts in one tier of the store.
 var inTier = []string{"tier"}
 
 var ofStore = []reading[tier.Stats]{

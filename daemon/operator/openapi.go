@@ -7,7 +7,7 @@ import (
 )
 
 // openAPI describes every route and answer of this listener. A test writes it from the routes and the types of the
-// answers (openapi_test.go); docs/openapi.json is a link to it, as embed reads this folder alone.
+// answers (openapi_test.go); docs/openapi.json is a link to it, as embed reads only this folder.
 //
 //go:embed openapi.json
 var openAPI []byte

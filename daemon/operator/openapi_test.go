@@ -17,25 +17,25 @@ import (
 	"github.com/warmpath/warmpath/daemon/whatif"
 )
 
-// failure is the body of an answer of 400 and above that has one.
+// failure is the body of an answer of 400 and above, if it has one.
 type failure struct {
 	Error  string `json:"error"`
-	Oldest any    `json:"oldest,omitempty"` // decision that is kept
+	Oldest any    `json:"oldest,omitempty"` // decision in the ring
 }
 
-// operation is one route as the OpenAPI file tells it.
+// operation is one route of the OpenAPI file.
 type operation struct {
-	route   string // method and path, as fiber has it
+	route   string // method and path, in fiber's form
 	says    string
-	query   string // names of parameters, each with what it is: "limit: how many; worker: of one only"
+	query   string // names of parameters, each with its description: "limit: how many; worker: of one only"
 	takes   any    // a value of the body's type; a string is a type of bytes; nil = none
 	answers any    // a value of the body's type with 200; a string is a type of text
-	fails   string // statuses, beside 401 and 403 that all may have
+	fails   string // statuses, beside 401 and 403, which all may have
 }
 
 const idOfDecision = "id: of the request, as X-Request-Id"
 
-// operations are all routes. TestOpenAPIHasEveryRoute compares them with those that are registered.
+// operations lists all routes. TestOpenAPIHasEveryRoute compares them with the registered ones.
 var operations = []operation{
 	{route: "GET /", says: "The page, for a browser; else the list of routes", answers: map[string]string{}},
 	{route: "GET /page/:file", says: "A file of the page", answers: "text/plain", fails: "404"},
@@ -98,7 +98,7 @@ var operations = []operation{
 
 const openAPIFile = "openapi.json"
 
-// TestOpenAPIHasEveryRoute: what is registered is what the file tells, but for profiles, which are no API.
+// TestOpenAPIHasEveryRoute: the file has all registered routes except the profiles, which are no API.
 func TestOpenAPIHasEveryRoute(t *testing.T) {
 	s := &Server{c: Config{Metrics: NewMetrics("test")}}
 	registered, told := map[string]bool{}, map[string]bool{}
@@ -174,7 +174,7 @@ func writeOpenAPI(t *testing.T) []byte {
 	return append(text, '\n')
 }
 
-// operation tells a route.
+// operation writes a route.
 func (s *schemas) operation(o *operation, path string) object {
 	said := map[string]string{}
 	var order []string
@@ -230,7 +230,7 @@ func (s *schemas) operation(o *operation, path string) object {
 	return out
 }
 
-// TestOpenAPISchemas is the table of what encoding/json writes, as a schema.
+// TestOpenAPISchemas compares schemas with what encoding/json writes.
 func TestOpenAPISchemas(t *testing.T) {
 	f := func(of any, want string) {
 		t.Helper()

@@ -9,7 +9,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/session"
 )
 
-// Overview is what /api/v1/overview says: all that the page shows but for decisions, the last hour and the
+// Overview is the answer of /api/v1/overview: all that the page shows except decisions, the last hour and the
 // configuration.
 type Overview struct {
 	Version  string         `json:"version"`
@@ -26,14 +26,14 @@ type Overview struct {
 	Tiers    []Tier         `json:"tiers"`
 }
 
-// KeptDecisions says how far back decisions are kept.
+// KeptDecisions describes how far back decisions are kept.
 type KeptDecisions struct {
 	Kept   int       `json:"kept"`
 	Bytes  int       `json:"bytes"`
 	Oldest time.Time `json:"oldest,omitzero"`
 }
 
-// PoolOverview is a pool with what is asked of it.
+// PoolOverview is a pool with its demand and its sessions.
 type PoolOverview struct {
 	PoolState
 	Models   []string       `json:"models"`
@@ -43,7 +43,7 @@ type PoolOverview struct {
 	Strategy StrategyState  `json:"module"`
 }
 
-// StrategyState is how a pool's module does.
+// StrategyState describes a pool's module and its results.
 type StrategyState struct {
 	Picks     uint64            `json:"picks"`
 	Instances int               `json:"instances"`
@@ -57,30 +57,30 @@ type Tier struct {
 	Name    string `json:"name"`
 	Entries int    `json:"entries"`
 	Bytes   int64  `json:"bytes"`
-	Room    int64  `json:"room_bytes,omitempty"` // 0 = not said
+	Room    int64  `json:"room_bytes,omitempty"` // 0 = not known
 	Hits    uint64 `json:"hits"`
 	Misses  uint64 `json:"misses"`
 	State   string `json:"state"`
 }
 
-// Reload is the last reading of the configuration's file.
+// Reload is the result of the last reading of the configuration's file.
 type Reload struct {
 	At      time.Time `json:"at"`
 	OK      bool      `json:"ok"`
-	Error   string    `json:"error,omitempty"`         // why the configuration before stays in force
+	Error   string    `json:"error,omitempty"`         // why the configuration from before stays in force
 	Changed []string  `json:"changed,omitempty"`       // keys, without their values
-	Restart []string  `json:"needs_restart,omitempty"` // keys of the file that hold from the next start on
+	Restart []string  `json:"needs_restart,omitempty"` // keys of the file that take effect at the next start
 }
 
-// reloads keeps the last reload, and the last one that changed something: who reloads after the watch has taken a
-// change finds nothing changed, and still wants to know what was.
+// reloads keeps the last reload, and the last one that changed something. If the watch of the file has taken a change
+// up, a reload by hand finds none, and its caller still wants to see the change.
 type reloads struct {
 	mu     sync.Mutex // guards all below
 	last   Reload
 	change *Reload // never changed, only replaced
 }
 
-// set notes a reload. One that was refused leaves what waits for a restart as it was.
+// set records a reload. A refused one does not change the keys that wait for a restart.
 func (r *reloads) set(to Reload) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -99,7 +99,7 @@ func (r *reloads) get() (last Reload, change *Reload) {
 	return r.last, r.change
 }
 
-// overview gathers what the page shows.
+// overview collects what the page shows.
 func (s *Server) overview() Overview {
 	now := time.Now()
 	pools := s.pools()
@@ -134,7 +134,7 @@ func overviewOf(p *Pool, state PoolState, demand float64, now time.Time) PoolOve
 	return v
 }
 
-// tiers are the stores of this process: its own, Redis behind that, and the workers' KV cache.
+// tiers returns the stores of this process: its own, Redis behind that, and the workers' KV cache.
 func tiers(own tier.Stats, kv func() (kvcache.Stats, bool)) []Tier {
 	all := []Tier{{Name: "router's own store", Entries: own.Entries, Bytes: int64(own.Bytes), Hits: own.L1Hits,
 		Misses: own.Misses, State: "in memory"}}
@@ -159,7 +159,7 @@ type PoolHour struct {
 	Spans []Span `json:"spans"`
 }
 
-// recent gathers the last hour of every pool.
+// recent returns the last hour of every pool.
 func (s *Server) recent() []PoolHour {
 	all := []PoolHour{}
 	now := time.Now()

@@ -15,7 +15,7 @@ import (
 //go:embed page
 var files embed.FS
 
-// pageTypes are the files of the page that are served, with their types.
+// pageTypes lists the files of the page that are served, with their types.
 var pageTypes = map[string]string{
 	"index.html": "text/html; charset=utf-8",
 	"page.css":   "text/css; charset=utf-8",
@@ -24,12 +24,12 @@ var pageTypes = map[string]string{
 	"icon.svg":   "image/svg+xml",
 }
 
-// pagePolicy lets the page load its own files and talk to its own server, and nothing else. A worker's or client's
-// words that found their way into the page as markup would run no script.
+// pagePolicy lets the page load its own files and send requests to its own server only. If a text of a worker or a
+// client got into the page as markup, the browser would run no script of it.
 const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// pageFile serves a file of the page. It needs no token: what the page shows does, and the page asks for one.
+// pageFile serves a file of the page. It needs no token; the calls of the page do, and the page prompts for one.
 func pageFile(c *fiber.Ctx, name string) error {
 	kind, ok := pageTypes[name]
 	if !ok {
@@ -47,7 +47,7 @@ func pageFile(c *fiber.Ctx, name string) error {
 	return c.Send(text)
 }
 
-// addPage adds the page to the routes that need no token. A client that does not ask for HTML gets the index in JSON.
+// addPage adds the page to the routes without a token. A client that does not accept HTML gets the index in JSON.
 func addPage(app *fiber.App) {
 	app.Get("/", func(c *fiber.Ctx) error {
 		if strings.Contains(c.Get("Accept"), "text/html") {
@@ -58,7 +58,7 @@ func addPage(app *fiber.App) {
 	app.Get("/page/:file", func(c *fiber.Ctx) error { return pageFile(c, c.Params("file")) })
 }
 
-// addActions adds what the page asks for and does.
+// addActions adds the routes for the page's data and actions.
 func (s *Server) addActions(app *fiber.App) {
 	app.Get("/api/v1/overview", func(c *fiber.Ctx) error { return c.JSON(s.overview()) })
 	app.Get("/api/v1/recent", func(c *fiber.Ctx) error { return c.JSON(s.recent()) })

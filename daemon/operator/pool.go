@@ -10,7 +10,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
-// Why a pool cannot serve. Clients see these words on /ready: they name no worker and no model.
+// Reasons why a pool cannot serve. Clients see these words on /ready: they name no worker and no model.
 const (
 	WhyStarting = "no worker has had its first health check yet"
 	WhyEmpty    = "no worker is up"
@@ -24,8 +24,8 @@ type Pool struct {
 	Models  []string // the patterns of the configuration
 	Serves  func(model string) bool
 	Events  *feed.Feed   // of its workers
-	Shadows *shadow.Pool // nil = none can be
-	Panic   bool         // requests go to workers that are not up when none is
+	Shadows *shadow.Pool // nil = there can be none
+	Panic   bool         // while no worker is up, requests go to workers that are down
 }
 
 // whyNot returns why a pool cannot serve, "" if it can. A worker whose models have not been read yet may have any.
@@ -59,14 +59,14 @@ func (p *Pool) verdict(stats []worker.Stats) (why string, panics bool) {
 	return why, false
 }
 
-// canServe reports whether the pool is ready as /ready says.
+// canServe reports whether the pool is ready in the answer of /ready.
 func (p *Pool) canServe(now time.Time) bool {
 	why, panics := p.verdict(p.Workers.Stats(now))
 	return why == "" || panics
 }
 
-// panics reports whether a pool without a worker that is up serves all the same: panic = true, and a worker that was
-// not asked to drain. A load balancer that stopped sending to the router then would take away the last resort.
+// panics reports whether a pool with no worker up serves all the same: panic = true is set, and a worker was not
+// drained. If a load balancer then stopped sending requests, it would take away the last resort.
 func (p *Pool) panics(stats []worker.Stats) bool {
 	return p.Panic && slices.ContainsFunc(stats, func(s worker.Stats) bool { return !s.Drained })
 }

@@ -25,7 +25,7 @@ func TestWhetherAPoolCanServe(t *testing.T) {
 		}
 	}
 	f("", false, 0, false, WhyEmpty)
-	f("a", false, 1, true, "") // whose models have not been read may have any
+	f("a", false, 1, true, "") // a worker whose models have not been read may have any
 	f("a:m", false, 1, true, "")
 	f("a:other", false, 1, false, WhyUnfit)
 	f("a:other b:m", false, 2, true, "")
@@ -35,15 +35,15 @@ func TestWhetherAPoolCanServe(t *testing.T) {
 	f("a:down b:starting", false, 0, false, WhyStarting)
 	f("a:draining", false, 0, false, WhyEmpty)
 
-	f("", true, 0, false, WhyEmpty) // nobody is there to try
+	f("", true, 0, false, WhyEmpty) // there is no worker to try
 	f("a:down", true, 0, true, WhyPanics)
-	f("a:draining", true, 0, false, WhyEmpty) // it was asked to drain: nothing is sent there
+	f("a:draining", true, 0, false, WhyEmpty) // drained: it gets no requests
 	f("a:draining b:down", true, 0, true, WhyPanics)
 	f("a:starting", true, 0, false, WhyStarting)
 	f("a:other", true, 1, false, WhyUnfit)
 }
 
-// readings returns what /metrics answers of a pool, where a metric has one value.
+// readings returns a pool's values on /metrics, where a metric has one value.
 func readings(p *fleet) map[string]float64 {
 	all := map[string]float64{}
 	for _, r := range ofPools {
@@ -89,7 +89,7 @@ func TestAWorkerInWords(t *testing.T) {
 	f(3, "d", "down", true)
 }
 
-// TestADrainOutlivesTheEngine: a worker that was drained and then stopped is marked as both, until it is put back.
+// TestADrainOutlivesTheEngine: a worker that was drained and then stopped is shown as both, until its drain ends.
 func TestADrainOutlivesTheEngine(t *testing.T) {
 	p := newFleet(t, "a b:draining")
 	f := func(when string, drained bool, why string) {
@@ -126,7 +126,7 @@ func TestDrainsOfAnotherProcess(t *testing.T) {
 	if got := next.Workers.Drains(); !maps.Equal(got, map[string]bool{"c": true}) || log.Len() > 0 {
 		t.Errorf("drained again: %v, logged %s", got, &log)
 	}
-	DrainAgain([]*Pool{next.Pool}, nil, to) // the process before was of a version that tells nothing
+	DrainAgain([]*Pool{next.Pool}, nil, to) // the process before was of a version that hands over nothing
 	if log.Len() > 0 {
 		t.Errorf("logged %s", &log)
 	}

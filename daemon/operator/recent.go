@@ -8,7 +8,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/exchange"
 )
 
-// The last hour, in spans of half a minute: what a page draws without a Prometheus beside it. A pool costs 20 KB.
+// The last hour is kept in spans of half a minute, so that a page can draw it without a Prometheus. A pool takes 20 KB.
 const (
 	spanLength = 30 * time.Second
 	spans      = int(time.Hour / spanLength)
@@ -17,22 +17,22 @@ const (
 // fallTime is how long a request counts for demand: it fades as e^(-age/fallTime), like the load of a worker.
 const fallTime = 30 * time.Second
 
-// Recent counts, for each pool, what happened in the last hour. It is safe for concurrent use.
+// Recent counts the events of the last hour for each pool. It is safe for concurrent use.
 type Recent struct {
-	mu sync.Mutex // guards of, and what is in it
+	mu sync.Mutex // guards of, and its hours
 	of map[string]*hour
 }
 
 // hour is one pool's.
 type hour struct {
-	spans   [spans]span // that of an instant is its number modulo spans
+	spans   [spans]span // an instant has the span with its number modulo spans
 	served  fading      // requests that were given a worker
-	refused fading      // for want of a worker, or of a free place at one
+	refused fading      // because there was no worker, or no free place at one
 }
 
-// span is half a minute.
+// span holds the counts of half a minute.
 type span struct {
-	number                          int64 // of the span since 1970; another one's counts are old
+	number                          int64 // of the half minute since 1970; a span with another number is old
 	arrived, refused, failed, fell  uint32
 	prompt, known, cached, believed uint64 // tokens; known: of prompts whose cached tokens the engine counted
 	output                          uint64
@@ -74,7 +74,7 @@ func (r *Recent) pool(name string) *hour {
 	return h
 }
 
-// at returns the span of an instant, empty if it has just begun.
+// at returns the span of an instant, emptied if its half minute has just begun.
 func (h *hour) at(now time.Time) *span {
 	number := now.Unix() / int64(spanLength/time.Second)
 	s := &h.spans[number%int64(spans)]
@@ -150,7 +150,7 @@ func (r *Recent) forget(pool string) {
 	delete(r.of, pool)
 }
 
-// lacking returns how many requests of late were refused for want of a worker or a place, and how many were given one.
+// lacking returns the recent counts of requests refused for want of a worker or a place, and of those that got one.
 func (r *Recent) lacking(pool string, now time.Time) (refused, served float64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -161,12 +161,12 @@ func (r *Recent) lacking(pool string, now time.Time) (refused, served float64) {
 	return h.refused.now(now), h.served.now(now)
 }
 
-// ttftBucket is the bucket of a time.
+// ttftBucket returns the bucket of a time.
 func ttftBucket(d time.Duration) int {
 	return min(ttftBuckets-1, max(0, int(math.Ceil(2*math.Log2(d.Seconds()*1000)))))
 }
 
-// Span is half a minute of a pool, as the page draws it.
+// Span is half a minute of a pool, for the page's graphs.
 type Span struct {
 	At       time.Time `json:"at"` // its beginning
 	Arrived  uint32    `json:"arrived"`
@@ -176,14 +176,14 @@ type Span struct {
 	Streams  uint32    `json:"streams"`          // whose first output came
 	TTFT50   float64   `json:"ttft_p50_seconds"` // of streams; within a factor of 1.41. 0 = none came
 	TTFT99   float64   `json:"ttft_p99_seconds"` // likewise
-	Prompt   uint64    `json:"prompt_tokens"`    // as the engines count
+	Prompt   uint64    `json:"prompt_tokens"`    // counted by the engines
 	Output   uint64    `json:"output_tokens"`    // likewise
 	Known    uint64    `json:"known_tokens"`     // of prompts whose cached tokens the engine counted
 	Cached   uint64    `json:"cached_tokens"`    // of these
 	Believed uint64    `json:"believed_tokens"`  // of these
 }
 
-// Hour returns the spans of a pool's last hour, the oldest first. Those in which nothing happened are there too.
+// Hour returns the spans of a pool's last hour, the oldest first, empty ones included.
 func (r *Recent) Hour(pool string, now time.Time) []Span {
 	r.mu.Lock()
 	defer r.mu.Unlock()

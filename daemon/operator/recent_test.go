@@ -17,7 +17,7 @@ func seenOf(pool string, first time.Duration, u route.Usage, believed int) *exch
 		Believed: believed}}
 }
 
-// The last hour falls into spans; what is older is gone, also where its span is used again.
+// The last hour falls into spans. Older counts are gone, also where their span is used again.
 func TestTheLastHour(t *testing.T) {
 	var r Recent
 	start := time.Unix(1_800_000_000, 0)
@@ -73,7 +73,7 @@ func TestFirstOutputsFallIntoBuckets(t *testing.T) {
 	f(time.Hour, ttftBuckets-1)
 }
 
-// The demand is what is queued, and what was refused lately at the price of what was sent.
+// The demand is the queued work, and the recently refused requests at the mean work of those sent.
 func TestDemand(t *testing.T) {
 	f := func(stats []worker.Stats, refused, served, want float64) {
 		t.Helper()
@@ -105,7 +105,7 @@ func TestRefusalsFade(t *testing.T) {
 	}
 }
 
-// Tokens are counted by pool, model and key; a client's model name that nobody answers for becomes no label.
+// Tokens are counted by pool, model and key. A client's model name that no worker has answered for becomes no label.
 func TestTokensAreCounted(t *testing.T) {
 	m := NewMetrics("test")
 	s := seenOf("p", 0, route.Usage{Known: true, Prompt: 100, Output: 10, Cached: 60, CachedKnown: true}, 70)

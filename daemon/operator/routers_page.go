@@ -8,7 +8,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/peers"
 )
 
-// RoutersState is what /api/v1/routers says of the routers that share the history.
+// RoutersState is the answer of /api/v1/routers: the routers that share the history.
 type RoutersState struct {
 	On        bool          `json:"on"`
 	Connected bool          `json:"connected"` // to the Redis that carries the messages
@@ -18,7 +18,7 @@ type RoutersState struct {
 	Pools     []PoolRouters `json:"pools"`
 }
 
-// PoolRouters is what the routers of a pool sent each other.
+// PoolRouters counts the messages between the routers of a pool.
 type PoolRouters struct {
 	Pool    string            `json:"pool"`
 	Routers []RouterState     `json:"routers"`
@@ -45,14 +45,14 @@ type RouterState struct {
 	OtherSecret bool      `json:"other_secret"`
 }
 
-// RouterTraffic counts messages of one direction.
+// RouterTraffic counts the messages in one direction.
 type RouterTraffic struct {
 	Messages uint64 `json:"messages"`
 	Bytes    uint64 `json:"bytes"`
 	Events   uint64 `json:"events"`
 }
 
-// RouterReplay is the reading of the messages from before the start.
+// RouterReplay describes the replay of messages from before the start.
 type RouterReplay struct {
 	Messages int     `json:"messages"` // read so far
 	Done     int     `json:"done"`
@@ -60,7 +60,7 @@ type RouterReplay struct {
 	Seconds  float64 `json:"seconds"`
 }
 
-// routersPage answers what is known of the routers that share the history.
+// routersPage answers with the state of the routers that share the history.
 func routersPage(c *fiber.Ctx, stats func() peers.Stats) error {
 	var s peers.Stats
 	if stats != nil {

@@ -17,7 +17,7 @@ import (
 // schemas makes JSON schemas of Go types, with the comments of their fields as descriptions.
 type schemas struct {
 	all  object                       // by name
-	from map[string]reflect.Type      // which type has a name
+	from map[string]reflect.Type      // the type with a name
 	said map[string]map[string]string // comments, by folder: of "Type" and of "Type.Field"
 	t    *testing.T
 }
@@ -26,14 +26,14 @@ func newSchemas(t *testing.T) *schemas {
 	return &schemas{all: object{}, from: map[string]reflect.Type{}, said: map[string]map[string]string{}, t: t}
 }
 
-// usage is what route.Usage writes.
+// usage has the fields that route.Usage writes.
 type usage struct {
 	Prompt int `json:"prompt_tokens,omitempty"`
 	Output int `json:"output_tokens,omitempty"`
 	Cached int `json:"cached_tokens,omitempty"`
 }
 
-// of returns a type's schema. A struct's stands in all.
+// of returns a type's schema. The schemas of structs are in all.
 func (s *schemas) of(t reflect.Type) object {
 	switch t {
 	case reflect.TypeFor[time.Time]():
@@ -71,7 +71,7 @@ func (s *schemas) of(t reflect.Type) object {
 	return object{} // anything
 }
 
-// named puts a struct's schema in all, and returns the reference to it.
+// named adds a struct's schema to all, and returns the reference to it.
 func (s *schemas) named(t reflect.Type) object {
 	name := strings.ToUpper(t.Name()[:1]) + t.Name()[1:]
 	ref := object{"$ref": "#/components/schemas/" + name}
@@ -120,7 +120,7 @@ func (s *schemas) fields(t reflect.Type, properties object, required *[]string) 
 	}
 }
 
-// comment returns what the source says of a type, or with a field's name of that.
+// comment returns the comment of a type in the source, or with a field's name that of the field.
 func (s *schemas) comment(t reflect.Type, field string) string {
 	folder, ours := strings.CutPrefix(t.PkgPath(), "github.com/warmpath/warmpath/")
 	if !ours {
@@ -132,7 +132,7 @@ func (s *schemas) comment(t reflect.Type, field string) string {
 	return s.said[folder][t.Name()+field]
 }
 
-// read gathers the comments of a folder's structs and of their fields.
+// read collects the comments of a folder's structs and of their fields.
 func (s *schemas) read(folder string) map[string]string {
 	said := map[string]string{}
 	files, err := filepath.Glob(filepath.Join(folder, "*.go"))

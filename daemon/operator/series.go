@@ -7,11 +7,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// series keeps the series that every request counts in: a WithLabelValues hashes the labels and takes two locks, and
-// the six of a request were 4 % of its CPU time.
+// series keeps the series that every request counts in. A WithLabelValues hashes the labels and takes two locks, and
+// the six calls of a request were 4 % of its CPU time.
 type series struct {
 	*vectors
-	models names // as requests_total has them
+	models names // the model labels of requests_total
 
 	making      sync.Mutex // held while a series is made and kept, or removed
 	byStrategy  kept[strategyOf, *strategySeries]
@@ -22,10 +22,10 @@ type series struct {
 	keys        kept[keyOf, *keySeries]
 }
 
-// strategyOf names a pool under a strategy.
+// strategyOf names the series of a pool under a strategy.
 type strategyOf struct{ pool, strategy string }
 
-// strategySeries are the series of strategyOf that have no other label.
+// strategySeries are the series of strategyOf without further labels.
 type strategySeries struct {
 	pick, fuel, duration, belief prometheus.Observer
 	blocks, predicted            prometheus.Counter
@@ -40,7 +40,7 @@ type firstOutputOf struct {
 // firstOutputSeries are the series of firstOutputOf; itl is nil for answers in one piece.
 type firstOutputSeries struct{ ttft, itl prometheus.Observer }
 
-// answerOf names a series of requests_total, with the model as the client calls it.
+// answerOf names a series of requests_total. model is the client's name for it.
 type answerOf struct {
 	pool, strategy, model, worker string
 	code                          int
@@ -88,7 +88,7 @@ func (s *series) answer(of answerOf) prometheus.Counter {
 		return have
 	}
 	if of.model != "" {
-		of.model = s.models.label(of.model) // kept by the label: the names of clients are without a bound
+		of.model = s.models.label(of.model) // kept by the label: clients can send any number of names
 	}
 	s.making.Lock()
 	defer s.making.Unlock()
@@ -97,10 +97,10 @@ func (s *series) answer(of answerOf) prometheus.Counter {
 	return made
 }
 
-// owner is who has series: a worker of a pool, or with no worker the pool.
+// owner is the owner of series: a worker of a pool, or with an empty worker the pool.
 type owner struct{ pool, worker string }
 
-// owners returns the workers that have series. A series of a worker is made by answer or first, and they keep it.
+// owners returns the workers that have series. Only answer and first make a worker's series, and they keep it.
 func (s *series) owners() map[owner]bool {
 	all := map[owner]bool{}
 	s.answers.each(func(a answerOf) {
@@ -112,8 +112,8 @@ func (s *series) owners() map[owner]bool {
 	return all
 }
 
-// forget removes the series of o, in the vectors and here at once: a request in between would count in a series that
-// nobody reads.
+// forget removes the series of o from the vectors and from here under one lock. Otherwise a request in between would
+// count in a series that nobody reads.
 func (s *series) forget(o owner) {
 	s.making.Lock()
 	defer s.making.Unlock()

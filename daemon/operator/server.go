@@ -25,7 +25,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/whatif"
 )
 
-// Config is what a Server is made of. Its functions return what holds at the moment of the call.
+// Config configures a Server. Its functions return the values at the moment of the call.
 type Config struct {
 	Log      *slog.Logger
 	Metrics  *Metrics
@@ -44,19 +44,19 @@ type Config struct {
 	Strategies *delivery.Store
 
 	Configuration func() map[string]any                         // in force, without its secrets
-	Reload        func() error                                  // reads the file again
-	Upgrade       func(wait time.Duration) (pid int, err error) // has a new process take this one's place
+	Reload        func() error                                  // reads the configuration's file again
+	Upgrade       func(wait time.Duration) (pid int, err error) // starts a new process that takes over
 	Pprof         func() bool                                   // profiles may be taken without a token
 
 	Bind func(network, addr string) (net.Listener, error) // of Admin; nil = net.Listen
 
-	Listener       net.Listener // that the process was started with; nil = Admin is bound
+	Listener       net.Listener // given at the start of the process; nil = Admin is bound
 	Admin          string       // host:port
 	AdminTokenFile string       // "" = no token
 	Connections    int          // at a time
 	ReadTimeout    time.Duration
 	IdleTimeout    time.Duration
-	Wrap           func(net.Listener) net.Listener // makes a listener outlast accepts that fail; nil = as it is
+	Wrap           func(net.Listener) net.Listener // makes a listener outlast failed accepts; nil = unchanged
 }
 
 // Server is the operator's listener.
@@ -71,7 +71,7 @@ type Server struct {
 	decided decided
 }
 
-// New binds the listener. Nothing is served before Run.
+// New binds the listener. It serves nothing before Run.
 func New(c Config) (*Server, error) {
 	s := &Server{c: c, began: time.Now(), pools: c.Pools, draining: c.Draining}
 	s.decided.ring, s.decided.began = c.Ring, s.began
@@ -96,8 +96,8 @@ func New(c Config) (*Server, error) {
 	return s, nil
 }
 
-// listen binds the listener, or makes Admin the address of the one that the process was started with: what holds for
-// server.admin holds for that too.
+// listen binds the listener. If the process was started with one, listen sets Admin to its address, so that the rules
+// for server.admin hold for it too.
 func (c *Config) listen(token string) (net.Listener, error) {
 	if c.Listener == nil {
 		if c.Bind == nil {
@@ -120,10 +120,10 @@ func (c *Config) listen(token string) (net.Listener, error) {
 // Run serves until Close.
 func (s *Server) Run() error { return s.app.Listener(s.listener) }
 
-// Addr is where the operator is served.
+// Addr returns the address of the listener.
 func (s *Server) Addr() string { return s.listener.Addr().String() }
 
-// Close ends the server. Only scrapes are lost. A nil Server has ended.
+// Close ends the server. Only scrapes are cut off. It does nothing on a nil Server.
 func (s *Server) Close() {
 	if s == nil {
 		return
@@ -170,7 +170,7 @@ func (s *Server) newApp(c Config, token string) *fiber.App {
 	}
 	app.Get("/metrics", adaptor.HTTPHandler(promhttp.HandlerFor(c.Metrics.registry, promhttp.HandlerOpts{})))
 	app.Use("/debug/pprof", profilesAllowed(token != "", c.Pprof))
-	app.Use(pprof.New()) // shows what takes the time, at three in the morning too
+	app.Use(pprof.New()) // shows where the time goes, even at three in the morning
 	app.Get("/", apiIndex)
 	app.Get("/api/v1", apiIndex)
 	app.Get("/api/v1/openapi.json", openAPIPage)
@@ -200,7 +200,7 @@ func (s *Server) readiness(c *fiber.Ctx) error {
 	return c.Status(status).JSON(page)
 }
 
-// apiIndex lists what the operator's listener serves.
+// apiIndex lists the routes of the operator's listener.
 func apiIndex(c *fiber.Ctx) error {
 	return c.JSON(fiber.Map{
 		"GET /":                    "the page, for a browser",
@@ -242,7 +242,7 @@ func apiIndex(c *fiber.Ctx) error {
 	})
 }
 
-// adminError answers what a handler failed with. It repeats nothing of the request.
+// adminError answers with a handler's error. It repeats nothing of the request.
 func adminError(c *fiber.Ctx, err error) error {
 	status := fiber.StatusInternalServerError
 	if fe := (*fiber.Error)(nil); errors.As(err, &fe) {
@@ -254,8 +254,8 @@ func adminError(c *fiber.Ctx, err error) error {
 	return c.SendStatus(status)
 }
 
-// workerParam returns the id of the worker that a request is about: WORKER in its path, and with ?rank=N that rank of
-// it. A rank's own id has a # and must be encoded in a URL, as gpu-1%232.
+// workerParam returns the id of the request's worker: WORKER in its path, and with ?rank=N that rank of it. A rank's
+// own id has a # and must be encoded in a URL, as gpu-1%232.
 func workerParam(c *fiber.Ctx) string {
 	id, err := url.PathUnescape(c.Params("worker"))
 	if err != nil {
@@ -273,7 +273,7 @@ type drainState struct {
 	Worker   string `json:"worker"`
 	Draining bool   `json:"draining"`
 	Until    string `json:"until,omitempty"`   // what ends it
-	Warning  string `json:"warning,omitempty"` // the pool has no other worker
+	Warning  string `json:"warning,omitempty"` // set if the pool has no other worker
 }
 
 // drainWorker takes a worker out of routing, or puts it back: its requests run to their end.

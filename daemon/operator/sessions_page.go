@@ -12,13 +12,13 @@ import (
 	"github.com/warmpath/warmpath/daemon/session"
 )
 
-// PoolSessions is what /api/v1/sessions says of a pool: what this router's memory holds. Another router that shares the
-// Redis may know of more.
+// PoolSessions is a pool in the answer of /api/v1/sessions: the sessions in this router's memory. Another router with
+// the same Redis may have more.
 type PoolSessions struct {
 	Pool    string           `json:"pool"`
 	Workers []WorkerSessions `json:"workers"`
 	List    []SessionState   `json:"sessions"`
-	Cut     bool             `json:"cut"` // List is not all
+	Cut     bool             `json:"cut"` // List is incomplete
 }
 
 // WorkerSessions counts the live sessions of a worker.
@@ -29,7 +29,7 @@ type WorkerSessions struct {
 	Responses int    `json:"responses"` // stored responses
 }
 
-// SessionState is one live session. Its id is a secret: the fingerprint tells sessions apart and opens none.
+// SessionState is one live session. Its id is a secret. The fingerprint tells sessions apart and opens none.
 type SessionState struct {
 	Fingerprint string     `json:"fingerprint"`
 	Kind        string     `json:"kind"`
@@ -61,7 +61,7 @@ func sessionsPage(c *fiber.Ctx, pools []*Pool) error {
 	return c.JSON(out)
 }
 
-// describeSessions counts a pool's live sessions, and lists limit of them; only those of a worker, if it is not "".
+// describeSessions counts a pool's live sessions, and lists up to limit of them; with a worker only that worker's.
 func describeSessions(p *Pool, worker string, limit int, now time.Time) PoolSessions {
 	s := PoolSessions{Pool: p.Name, Workers: []WorkerSessions{}, List: []SessionState{}}
 	live := p.Sessions.Live(now)

@@ -6,11 +6,11 @@ import (
 	"github.com/warmpath/warmpath/daemon/shadow"
 )
 
-// PoolShadows is what a pool's shadows have seen.
+// PoolShadows holds the reports of a pool's shadows.
 type PoolShadows struct {
 	Pool    string          `json:"pool"`
-	Serving string          `json:"strategy"` // that they look on at
-	Dropped uint64          `json:"dropped"`  // requests that they could not keep up with
+	Serving string          `json:"strategy"` // the serving strategy, which they are compared with
+	Dropped uint64          `json:"dropped"`  // requests that they were too slow for
 	Shadows []shadow.Report `json:"shadows"`
 }
 
@@ -54,7 +54,7 @@ var ofShadows = []reading[shadow.Report]{
 		func(r shadow.Report) (own, live uint64) { return r.Nanos, r.LiveNanos }, 1e9),
 }
 
-// byStrategy is a counter of a shadow and of the strategy that served, side by side.
+// byStrategy is a counter of a shadow and of the serving strategy, side by side.
 func byStrategy(name, help string, of func(shadow.Report) (own, live uint64), per float64) reading[shadow.Report] {
 	return newReading(metric{name: name, help: help, kind: isCounter, labels: []string{"pool", "shadow", "by"}},
 		func(r shadow.Report, send func(float64, ...string)) {

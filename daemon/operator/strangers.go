@@ -9,10 +9,10 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// ownPagesOnly keeps web pages of others off the operator's listener: on loopback there is no token to do so. A page
-// can make a name of its own point here (DNS rebinding), and the browser then takes us for the page's own server. So
-// without a token every request must call us by an address, as localhost, or as server.admin does: nobody else can
-// give such a name away. With or without a token, a change must not come from a page of another origin.
+// ownPagesOnly keeps other sites' web pages off the operator's listener, as on loopback there is no token against them.
+// A page can make a name of its own point here (DNS rebinding), and the browser then takes this server for the page's
+// own. So without a token every request must name the server by an address, as localhost, or as server.admin does: only
+// their owner controls such names. With or without a token, a change must not come from a page of another origin.
 func ownPagesOnly(token bool, listen string) fiber.Handler {
 	own, _, _ := net.SplitHostPort(listen)
 	return func(c *fiber.Ctx) error {
@@ -31,8 +31,8 @@ func ownPagesOnly(token bool, listen string) fiber.Handler {
 	}
 }
 
-// ourName reports whether a Host field names this machine by something that no stranger's DNS can answer for. A
-// client of HTTP/1.0 may name nothing: a browser does not.
+// ourName reports whether a Host field names this machine in a way that no stranger's DNS can answer for. An HTTP/1.0
+// client may leave the field out; a browser does not.
 func ourName(called, own string) bool {
 	host, _, err := net.SplitHostPort(called)
 	if err != nil {
@@ -48,9 +48,8 @@ func ourName(called, own string) bool {
 	return net.ParseIP(strings.Trim(host, "[]")) != nil
 }
 
-// profilesAllowed lets profiles be taken with a token, or where server.pprof says so. A profile takes processor time
-// for as long as its caller likes, and an <img> on any page can be the caller: the browser marks that in
-// Sec-Fetch-Site.
+// profilesAllowed allows profiles with a token, or where server.pprof does. A profile takes processor time for as long
+// as its caller likes, and an <img> on any page can be the caller: the browser marks that in Sec-Fetch-Site.
 func profilesAllowed(token bool, pprof func() bool) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		site := c.Get("Sec-Fetch-Site")
@@ -62,12 +61,12 @@ func profilesAllowed(token bool, pprof func() bool) fiber.Handler {
 	}
 }
 
-// isBearer reports whether a request shows the token. The comparison's time says nothing of where they differ.
+// isBearer reports whether a request has the token. The time of the comparison does not reveal where they differ.
 func isBearer(h *fasthttp.RequestHeader, token string) bool {
 	return subtle.ConstantTimeCompare(h.Peek("Authorization"), []byte("Bearer "+token)) == 1
 }
 
-// requireToken lets in who shows the token as a bearer.
+// requireToken refuses requests without the token as a bearer.
 func requireToken(token string) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		if !isBearer(&c.Request().Header, token) {

@@ -56,10 +56,10 @@ func TestOwnPagesOnly(t *testing.T) {
 	f(false, "GET", "127.0.0.1:9090", "", 200)
 	f(false, "GET", "admin.corp:9090", "", 200)
 	f(false, "GET", "evil.example", "", 403)
-	f(true, "GET", "evil.example", "", 200) // who has the token is let in by any name
+	f(true, "GET", "evil.example", "", 200) // with the token any name will do
 	f(false, "GET", "127.0.0.1:9090", "http://evil.example", 200)
 	f(false, "HEAD", "127.0.0.1:9090", "http://evil.example", 200)
-	f(false, "POST", "127.0.0.1:9090", "", 200) // no browser
+	f(false, "POST", "127.0.0.1:9090", "", 200) // not a browser
 	f(false, "POST", "127.0.0.1:9090", "http://127.0.0.1:9090", 200)
 	f(false, "POST", "127.0.0.1:9090", "http://evil.example", 403)
 	f(true, "DELETE", "127.0.0.1:9090", "http://evil.example", 403)

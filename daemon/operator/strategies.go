@@ -15,7 +15,7 @@ import (
 
 const strategiesPath = "/api/v1/strategies"
 
-// statusOf are the answers to refusals.
+// statusOf maps the reasons of refusals to statuses.
 var statusOf = map[delivery.Why]int{
 	delivery.Unnamed:   fiber.StatusBadRequest,
 	delivery.Unknown:   fiber.StatusNotFound,
@@ -24,7 +24,7 @@ var statusOf = map[delivery.Why]int{
 	delivery.Broken:    fiber.StatusInternalServerError,
 }
 
-// refused answers what a Store refuses.
+// refused answers with a refusal of the Store.
 func refused(c *fiber.Ctx, err error) error {
 	if r, ok := errors.AsType[*delivery.Refusal](err); ok {
 		return c.Status(statusOf[r.Why]).JSON(fiber.Map{"error": err.Error()})
@@ -37,15 +37,15 @@ type activation struct {
 	Strategy string `json:"strategy"`
 }
 
-// removed is the answer to a removal.
+// removed is the answer to the removal of a strategy.
 type removed struct {
 	Removed string `json:"removed"`
 }
 
-// addStrategies adds the calls that bring strategies and have them serve.
+// addStrategies adds the routes that upload strategies and activate them.
 //
-// They need a token on loopback too, where the others do not: what they change is code that decides every request, and
-// it outlives the process, so that no restart undoes what a stray program on the machine has done.
+// These need a token on loopback too, where the others do not. They change the code that decides every request, and it
+// outlives the process: no restart undoes what a stray program on the machine has done.
 func addStrategies(app *fiber.App, store *delivery.Store, token string) {
 	app.Server().HeaderReceived = awaitModule(store, token)
 	tokenOnly := func(c *fiber.Ctx) error {
@@ -95,11 +95,11 @@ func addStrategies(app *fiber.App, store *delivery.Store, token string) {
 	})
 }
 
-// unquoted returns the sum in an If-Match.
+// unquoted returns the checksum in an If-Match.
 func unquoted(tag string) string { return strings.Trim(strings.TrimPrefix(tag, "W/"), `"`) }
 
-// awaitModule lets a module come in, which is longer than other bodies here. fasthttp calls it between header and body:
-// who has no token, or sends too much, is answered before the body is read.
+// awaitModule allows the body of a module, which is longer than other bodies here. fasthttp calls it between header and
+// body: a client without a token, or with too long a body, gets its answer before the body is read.
 func awaitModule(store *delivery.Store, token string) func(*fasthttp.RequestHeader) fasthttp.RequestConfig {
 	return func(h *fasthttp.RequestHeader) (c fasthttp.RequestConfig) {
 		if string(h.Method()) != fiber.MethodPut || !bytes.HasPrefix(h.RequestURI(), []byte(strategiesPath+"/")) {

@@ -10,11 +10,11 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// unread is a pseudo header: the length of a body that is not read, -1 = nobody has said it. Its leading blank keeps
-// clients from sending it.
+// unread is a pseudo header: the length of a body that is not read, -1 = unknown. Its leading blank keeps clients from
+// sending it.
 const unread = " unread"
 
-// leaveUnread has a request answered without its body, and the connection closed.
+// leaveUnread marks a request to be answered without its body, before the connection is closed.
 func leaveUnread(h *fasthttp.RequestHeader, length string) {
 	h.Set(unread, length)
 	h.SetContentLength(0)
@@ -22,7 +22,7 @@ func leaveUnread(h *fasthttp.RequestHeader, length string) {
 	h.Del(fiber.HeaderExpect) // a client that waits for 100 Continue sends nothing, and reads the answer
 }
 
-// lingerUnread has the connections of such requests read on after the answer.
+// lingerUnread makes the connections of such requests read on after the answer.
 func lingerUnread(c *fiber.Ctx) error {
 	if conn, ok := c.Context().Conn().(*lingeringConn); ok && len(c.Request().Header.Peek(unread)) > 0 {
 		conn.linger.Store(true)
@@ -42,20 +42,20 @@ func (l lingering) Accept() (net.Conn, error) {
 	return &lingeringConn{Conn: c}, nil
 }
 
-// lingeringConn reads on when it is closed, if somebody is still sending: a plain close would reset the connection, and
-// the client might not see the answer.
+// lingeringConn reads on when it is closed, if the client is still sending: a plain close would reset the connection,
+// and the client might not see the answer.
 type lingeringConn struct {
 	net.Conn
 	linger atomic.Bool
 }
 
-// How long and how far a closed connection is read: a module that is twice too long within a second or two.
+// Bounds of the reading after a close: a module that is twice too long comes within a second or two.
 const (
 	lingerTime  = 2 * time.Second
 	lingerBytes = 32 << 20
 )
 
-// Close closes the connection; the client gets what was written.
+// Close closes the connection after the client got what was written.
 func (c *lingeringConn) Close() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok && c.linger.Swap(false) && half.CloseWrite() == nil {
 		_ = c.SetReadDeadline(time.Now().Add(lingerTime))

@@ -7,15 +7,15 @@ import (
 	"github.com/gofiber/fiber/v2"
 )
 
-// The longest that a new process may be given, and what it gets unless the request says otherwise.
+// The longest time for a new process, and its time unless the request sets another.
 const maxUpgradeTime, upgradeTime = 10 * time.Minute, time.Minute
 
 // upgraded is the answer to an upgrade.
 type upgraded struct {
-	PID int `json:"pid"` // of the new process, which serves by now
+	PID int `json:"pid"` // of the new process, which already serves
 }
 
-// upgradePage has a new process take this one's place, and answers its pid.
+// upgradePage starts a new process that takes over, and answers with its pid.
 func upgradePage(upgrade func(wait time.Duration) (pid int, err error)) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		wait := upgradeTime
@@ -36,7 +36,7 @@ func upgradePage(upgrade func(wait time.Duration) (pid int, err error)) fiber.Ha
 	}
 }
 
-// closing ends each connection with its answer once the process drains: another one may listen here.
+// closing ends each connection with its answer once the process drains, as another process may listen here.
 func closing(draining func() bool) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		err := c.Next()

@@ -6,7 +6,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/exchange"
 )
 
-// What the engines count, and what was believed of it.
+// Counts of the engines, and how they differ from the index's estimate.
 var (
 	promptTokens = newCounter("prompt_tokens_total", "Tokens of prompts that were answered, as the engines count them: "+
 		"of streams only those that asked for it by stream_options.include_usage. key is the name of the client's key, "+
@@ -27,10 +27,10 @@ var (
 		"for a model that no pool serves. A model that no worker has answered for yet is \"unknown\".", "pool", "model")
 )
 
-// Shares of a prompt: within a hundredth is right, as blocks are cut off and the last token is always computed.
+// Shares of a prompt. Within a hundredth is right, as blocks are cut off and the last token is always computed.
 var beliefBuckets = []float64{-.5, -.25, -.1, -.05, -.01, .01, .05, .1, .25, .5, 1}
 
-// keyOf names the series of a pool's clients by their key. The names of keys are the configuration's.
+// keyOf names the series of a pool's clients by their key. The configuration names the keys.
 type keyOf struct{ pool, key string }
 
 // keySeries are the series of keyOf.
@@ -51,7 +51,7 @@ func (s *series) key(of keyOf) *keySeries {
 	return made
 }
 
-// usageOf names the series of the tokens of a pool, a model as the client calls it, and a key.
+// usageOf names the token series of a pool, a model as the client calls it, and a key.
 type usageOf struct{ pool, model, key string }
 
 // usageSeries are the series of usageOf.
@@ -89,7 +89,7 @@ func (s *series) arrived(of arrivalOf) prometheus.Counter {
 // arrivalOf names a series of arrivals_total.
 type arrivalOf struct{ pool, model string }
 
-// countTokens counts what the engine counted of a good answer.
+// countTokens adds the engine's token counts of a good answer.
 func (s *series) countTokens(seen *exchange.Seen) {
 	u := &seen.Usage
 	if !u.Known {

@@ -14,7 +14,7 @@ import (
 // maxListed bounds the lists in log lines.
 const maxListed = 32
 
-// listed returns the models that the pool's workers list, for an operator who looks for a name's spelling.
+// listed returns the models that the pool's workers list, for an operator who checks a name's spelling.
 func listed(stats []worker.Stats) (models []string) {
 	for _, s := range stats {
 		for _, m := range s.Models {
@@ -27,7 +27,7 @@ func listed(stats []worker.Stats) (models []string) {
 	return models
 }
 
-// Vigil logs when a pool loses its last worker, or has none that lists what it is to serve, and when that is over.
+// Vigil logs when a pool loses its last worker, or has no worker that lists its models, and when that is over.
 type Vigil struct {
 	log *slog.Logger
 
@@ -39,7 +39,7 @@ type Vigil struct {
 // NewVigil logs to log, which has the pool's name.
 func NewVigil(log *slog.Logger) *Vigil { return &Vigil{log: log} }
 
-// Look logs what has changed since the last Look. Call it on each change of a worker, and once a second, as a list of
+// Look logs what has changed since the last call. Call it on each change of a worker, and once a second, as a list of
 // models changes without one.
 func (v *Vigil) Look(p *Pool) {
 	v.mu.Lock()
@@ -62,8 +62,8 @@ func (v *Vigil) Look(p *Pool) {
 		"or --served-model-name of the workers", "patterns", p.Models, "they_list", listed(stats))
 }
 
-// logEmpty logs the last worker's fall or drain, and its return. A worker whose breaker lets one request try it is
-// not up yet.
+// logEmpty logs the last worker's fall or drain, and its return. A worker whose breaker lets one trial through is not
+// up yet.
 func (v *Vigil) logEmpty(p *Pool, stats []worker.Stats) {
 	is := func(state worker.Standing) bool {
 		return slices.ContainsFunc(stats, func(s worker.Stats) bool { return s.State == state })
@@ -85,7 +85,7 @@ func (v *Vigil) logEmpty(p *Pool, stats []worker.Stats) {
 	}
 }
 
-// states returns a line for each worker: what it is, and the error that made it that.
+// states returns a line for each worker: its state, and the error that caused it.
 func states(stats []worker.Stats) (lines []string) {
 	for _, s := range stats[:min(len(stats), maxListed)] {
 		line := s.ID + ": " + s.State.String()

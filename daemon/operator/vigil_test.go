@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestVigil walks a pool through what may befall it: each change is logged once, however often the vigil looks.
+// TestVigil puts a pool into one state after another: each change is logged once, however often Look is called.
 func TestVigil(t *testing.T) {
 	var log bytes.Buffer
 	v := NewVigil(slog.New(slog.NewTextHandler(&log, nil)))
