@@ -17,7 +17,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/operator"
 )
 
-// adminDoor is a running daemon's admin listener, as the flags name it.
+// adminDoor is the admin listener of a running daemon, from the flags.
 type adminDoor struct {
 	at, tokenFile string
 	patience      time.Duration // beyond adminTimeout
@@ -30,16 +30,16 @@ func (a *adminDoor) flags(c *cobra.Command) {
 	f.StringVar(&a.tokenFile, "token-file", "", "holds the admin listener's token, if it asks for one")
 }
 
-// adminTimeout bounds a call of the admin listener.
+// adminTimeout bounds a call to the admin listener.
 const adminTimeout = 10 * time.Second
 
-// errNotThere is the answer 404, with what the daemon says about it.
+// errNotThere is the error for status 404, wrapped with the daemon's reason.
 var errNotThere = errors.New("not there")
 
-// maxAnswer bounds what is read of an answer.
+// maxAnswer bounds the bytes read of an answer.
 const maxAnswer = 64 << 20
 
-// call sends a request and returns the answer's body. An answer that is no 200 is an error.
+// call sends a request and returns the answer's body. Any status but 200 is an error.
 func (a *adminDoor) call(ctx context.Context, method, path string, body []byte, headers ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, adminTimeout+a.patience)
 	defer cancel()
@@ -63,7 +63,7 @@ func (a *adminDoor) call(ctx context.Context, method, path string, body []byte, 
 	return nil, fmt.Errorf("the admin listener at %s answers %s: %s", a.at, resp.Status, said(raw))
 }
 
-// said returns the error of an answer's JSON, or the beginning of the answer.
+// said returns the error in an answer's JSON, or else the beginning of the answer.
 func said(raw []byte) string {
 	var e struct{ Error string }
 	if json.Unmarshal(raw, &e) == nil && e.Error != "" {
@@ -72,7 +72,7 @@ func said(raw []byte) string {
 	return fmt.Sprintf("%.200s", bytes.TrimSpace(raw))
 }
 
-// open sends a request. headers are names, each with its value behind it.
+// open sends a request. headers alternates names and values.
 func (a *adminDoor) open(ctx context.Context, method, path string, body []byte, headers ...string) (*http.Response,
 	error) {
 	base := strings.TrimSuffix(a.at, "/")
@@ -103,7 +103,7 @@ func (a *adminDoor) open(ctx context.Context, method, path string, body []byte, 
 	return resp, nil
 }
 
-// get reads JSON into v, and returns it as it came.
+// get reads JSON into v, and returns the bytes as they came.
 func (a *adminDoor) get(ctx context.Context, path string, v any) ([]byte, error) {
 	raw, err := a.call(ctx, http.MethodGet, path, nil)
 	if err != nil {
@@ -115,7 +115,7 @@ func (a *adminDoor) get(ctx context.Context, path string, v any) ([]byte, error)
 	return raw, nil
 }
 
-// reload has the daemon read its file again.
+// reload makes the daemon read its file again.
 func (a *adminDoor) reload(ctx context.Context) (r operator.Reload, err error) {
 	raw, err := a.call(ctx, http.MethodPost, "/api/v1/reload", nil)
 	if err == nil {
@@ -124,7 +124,8 @@ func (a *adminDoor) reload(ctx context.Context) (r operator.Reload, err error) {
 	return r, err
 }
 
-// lastChange says what the daemon has taken up before: it watches its file, and is often the first. "" = nothing.
+// lastChange describes the daemon's last change: the daemon watches its file, and often reloads before the command. ""
+// = no change.
 func (a *adminDoor) lastChange(ctx context.Context) string {
 	var o operator.Overview
 	if _, err := a.get(ctx, "/api/v1/overview", &o); err != nil || o.Change == nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/warmpath/warmpath/conf/porttest"
 )
 
-// resident is the memory of a process in MB.
+// resident returns the memory of a process in MB.
 func (p *process) resident() int {
 	p.t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
@@ -28,8 +28,8 @@ func (p *process) resident() int {
 	return kb / 1024
 }
 
-// TestBombsInPlaceOfTheConfiguration: a running daemon refuses them at once, stays as large as it is, and takes up
-// the next good file.
+// TestBombsInPlaceOfTheConfiguration: a running daemon refuses such files at once, does not grow, and applies the next
+// good file.
 func TestBombsInPlaceOfTheConfiguration(t *testing.T) {
 	dir := workplace(t)
 	port := porttest.Row(t, 3)
@@ -54,11 +54,11 @@ func TestBombsInPlaceOfTheConfiguration(t *testing.T) {
 		strings.Repeat("a"+strings.Repeat(".b", 10_000)+"=1\n", 3),
 	} {
 		write(t, file, bomb)
-		p.says("a.toml:1: ", n+1) // a file that is being written may be refused too, and names no line
+		p.says("a.toml:1: ", n+1) // a half-written file may be refused too, and names no line
 		write(t, file, good(fmt.Sprintf("# file %d\n", n)))
 		p.says("msg=reloaded", n+7)
 	}
-	time.Sleep(time.Second)                         // what would go on in the background
+	time.Sleep(time.Second)                         // for work that goes on in the background
 	if grown := p.resident() - before; grown > 80 { // each of these bombs took gigabytes
 		t.Errorf("%d MB before, %d MB more after five bombs", before, grown)
 	} else {

@@ -21,7 +21,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/operator"
 )
 
-// cacheAsk is what the flags of `warmpath cache` say.
+// cacheAsk holds the flags of `warmpath cache`.
 type cacheAsk struct {
 	adminDoor
 	asJSON bool
@@ -164,8 +164,8 @@ func endsIn(k *operator.CacheKey) string {
 	return time.Until(*k.Expires).Round(time.Second).String()
 }
 
-// each calls f for up to limit keys, page by page; 0 = all. It returns how many of the limit are left, and where a next
-// page would go on.
+// each calls f for up to limit keys, page by page; 0 = all. It returns the rest of the limit, and where a next page
+// would begin.
 func (q *cacheAsk) each(ctx context.Context, after string, limit int, f func(*operator.CacheKey) error) (int, string,
 	error) {
 	const most = 1000 // of a page
@@ -212,7 +212,7 @@ func (q *cacheAsk) get() *cobra.Command {
 
 var errNoKey = errors.New("there is no such key; `warmpath cache ls` lists them")
 
-// describe prints a key's size and tiers, and what LMCache's key says.
+// describe prints a key's size and tiers, and the parts of an LMCache key.
 func (q *cacheAsk) describe(ctx context.Context, key string) error {
 	q.prefix = key
 	raw, err := kvcache.ParseText(key)
@@ -241,7 +241,7 @@ func (q *cacheAsk) describe(ctx context.Context, key string) error {
 	return err
 }
 
-// valueTime bounds how long a value may take to come.
+// valueTime bounds how long the transfer of a value may take.
 const valueTime = time.Minute
 
 // save writes a value's bytes.
@@ -322,7 +322,7 @@ func (q *cacheAsk) flush() *cobra.Command {
 	return c
 }
 
-// remove has the daemon delete, and returns what that did.
+// remove makes the daemon delete, and returns the result.
 func (q *cacheAsk) remove(ctx context.Context, query url.Values) (d operator.CacheDeleted, err error) {
 	raw, err := q.call(ctx, http.MethodDelete, cachePath+"/keys?"+query.Encode(), nil)
 	if err == nil {

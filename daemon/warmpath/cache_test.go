@@ -16,7 +16,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/operator"
 )
 
-// keeper is a daemon with a KV cache, whose admin listener wants a token.
+// keeper is a daemon with a KV cache, whose admin listener requires a token.
 type keeper struct {
 	*testing.T
 	dir, admin string
@@ -69,7 +69,7 @@ func (k *keeper) set(key, value string, more ...string) {
 	}
 }
 
-// run runs a cache command, and wants it to end well.
+// run runs a cache command, which must succeed.
 func (k *keeper) run(args string) string {
 	k.Helper()
 	p := warmpath(k.T, k.dir, "cache "+args+" --token-file token --admin "+k.admin)
@@ -77,7 +77,7 @@ func (k *keeper) run(args string) string {
 	return p.out.String()
 }
 
-// fails wants a command to end badly, with words that say why.
+// fails runs a command that must fail, with the reason in want.
 func (k *keeper) fails(args, want string) {
 	k.Helper()
 	p := warmpath(k.T, k.dir, "cache "+args)
@@ -86,7 +86,7 @@ func (k *keeper) fails(args, want string) {
 	}
 }
 
-// TestCache looks at a real daemon's KV cache by every command, and empties it.
+// TestCache runs every cache command against a real daemon, and empties its KV cache.
 func TestCache(t *testing.T) {
 	k := startKeeper(t)
 	value := bytes.Repeat([]byte("kv"), 150_000)
@@ -146,7 +146,7 @@ func TestCache(t *testing.T) {
 	}
 }
 
-// stays holds the commands to what they must not do.
+// stays checks what the commands must not do.
 func (k *keeper) stays() {
 	own := " --token-file token --admin " + k.admin
 	k.fails("get resp/0/none"+own, "no such key")

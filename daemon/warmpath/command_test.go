@@ -16,7 +16,7 @@ import (
 	"github.com/warmpath/warmpath/plugins"
 )
 
-// settings are a smallest file on free ports, with a worker that is not there.
+// settings is a minimal file on free ports, with a worker that does not exist.
 const settings = `[server]
 listen = "127.0.0.1:0"
 admin = "127.0.0.1:0"
@@ -107,7 +107,7 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// TestServeLogsInJSON: durations are words, and the first line says what runs.
+// TestServeLogsInJSON: durations are words, and the first line names the version and the configuration.
 func TestServeLogsInJSON(t *testing.T) {
 	dir := workplace(t)
 	write(t, filepath.Join(dir, "warmpath.toml"), strings.Replace(settings, "[server]", "[server]\nlog_format = \"json\"\ndrain_timeout = \"90s\"", 1))
@@ -160,7 +160,7 @@ func TestPluginCheckShowsTheModule(t *testing.T) {
 	}
 }
 
-// What an author forgets is named with its remedy, and options are given as the file would.
+// The command names an author's omissions with their remedies, and takes options in the form of the file.
 func TestPluginCheckNamesTheRemedy(t *testing.T) {
 	dir := workplace(t)
 	warmpath(t, dir, "plugin new mine").succeed()
@@ -238,7 +238,7 @@ func TestServeSignals(t *testing.T) {
 	write(t, file, settings)
 	p := warmpath(t, dir, "serve")
 	p.says("msg=serving", 1)
-	p.signal(syscall.SIGHUP) // the file is the same: only the signal reloads
+	p.signal(syscall.SIGHUP) // the file is unchanged: only the signal reloads
 	p.says("msg=reloaded", 1)
 	p.signal(syscall.SIGHUP)
 	p.says("msg=reloaded", 2)

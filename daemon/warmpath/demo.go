@@ -38,7 +38,7 @@ func demoCommand() *cobra.Command {
 	return c
 }
 
-// demoSettings are the command's flags.
+// demoSettings holds the command's flags.
 type demoSettings struct {
 	listen, admin string // addresses
 	workers       int
@@ -85,7 +85,7 @@ func demo(ctx context.Context, out, logs io.Writer, cfg demoSettings) error {
 	return <-ended
 }
 
-// demoConfig makes the configuration of a pool of these workers.
+// demoConfig makes the configuration of a pool with these workers.
 func demoConfig(cfg demoSettings, urls []string) (*conf.Config, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "[server]\nlisten = %q\nadmin = %q\nlog_level = \"warn\"\nmax_connections = 256\n"+
@@ -96,7 +96,7 @@ func demoConfig(cfg demoSettings, urls []string) (*conf.Config, error) {
 	return conf.Parse([]byte(b.String()), "demo.toml")
 }
 
-// chat plays three turns and shows where each went and what was cached there.
+// chat plays three turns and prints for each its worker and how much was cached there.
 func chat(ctx context.Context, out io.Writer, url string) error {
 	if err := waitReady(ctx, url); err != nil {
 		return err
@@ -126,7 +126,7 @@ func chat(ctx context.Context, out io.Writer, url string) error {
 	return nil
 }
 
-// reply is what the chat shows of an answer.
+// reply holds the parts of an answer that the chat prints.
 type reply struct {
 	worker, reason, text string
 	prompt, cached       int

@@ -12,8 +12,9 @@ import (
 
 const manifests = "../../deploy/kubernetes"
 
-// TestManifestsAgreeWithTheirFile holds the Deployment and the Service to the warmpath.toml beside them. Whether a cluster
-// takes them is what testdata/realkube asks a real API server; that kustomize builds them, testdata/chart.
+// TestManifestsAgreeWithTheirFile compares the Deployment and the Service with the warmpath.toml beside them.
+// testdata/realkube checks with a real API server that a cluster accepts them; testdata/chart, that kustomize builds
+// them.
 func TestManifestsAgreeWithTheirFile(t *testing.T) {
 	dir := t.TempDir()
 	text := read(t, filepath.Join(manifests, "warmpath.toml"))

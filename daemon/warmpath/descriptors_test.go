@@ -11,8 +11,8 @@ import (
 	"github.com/warmpath/warmpath/conf/porttest"
 )
 
-// TestDescriptorsUsedUp: clients that open more connections than the process has descriptors end nothing. Those that
-// are let in are served, the operator's pages answer, workers stay up, and when the crowd has gone all is as before.
+// TestDescriptorsUsedUp: clients that open more connections than the process has descriptors do not end anything. The
+// admitted ones are served, the operator's pages answer, workers stay up, and when the crowd has left all is as before.
 func TestDescriptorsUsedUp(t *testing.T) {
 	for _, limit := range []int{64, 400} {
 		t.Run(fmt.Sprint(limit), func(t *testing.T) { useUpDescriptors(t, limit) })
@@ -55,12 +55,12 @@ func useUpDescriptors(t *testing.T, limit int) {
 	for range 4 * limit {
 		c, err := net.DialTimeout("tcp", clients, 10*time.Second)
 		if err != nil {
-			continue // the queue of the kernel is full
+			continue // the kernel's queue is full
 		}
 		crowd = append(crowd, c)
 	}
 	p.says("connections are refused", 1)
-	for range 20 { // scrapes while the crowd stands there
+	for range 20 { // scrapes while the crowd is there
 		for _, page := range []string{"/metrics", "/ready", "/health"} {
 			if status, _, text := fetch("GET", admin+page, ""); status != 200 {
 				t.Fatalf("%s with every descriptor in use: %d %.200s\n%s", page, status, text, p)

@@ -12,7 +12,7 @@ import (
 	"github.com/warmpath/warmpath/conf/porttest"
 )
 
-// shell is the text of all shell blocks of a page, from top to bottom.
+// shell returns the text of all shell blocks of a page, from top to bottom.
 func shell(page string) string {
 	var b strings.Builder
 	for _, m := range regexp.MustCompile("(?ms)^```sh\n(.*?)^```$").FindAllStringSubmatch(page, -1) {
@@ -21,7 +21,7 @@ func shell(page string) string {
 	return b.String()
 }
 
-// The tutorial's commands are one script, run as they stand but for the ports.
+// The tutorial's commands are one script, which runs unchanged except for the ports.
 func TestStrategiesTutorial(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs servers and the compiler")

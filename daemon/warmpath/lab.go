@@ -14,7 +14,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/lab/setup"
 )
 
-// labFlags is what the command line says of a comparison.
+// labFlags holds the flags of a comparison.
 type labFlags struct {
 	strategies []string
 	seeds      string
@@ -62,7 +62,7 @@ func labCommand() *cobra.Command {
 	return c
 }
 
-// writeList lists what the lab brings along.
+// writeList lists the lab's scenarios and rules.
 func (f *labFlags) writeList(w io.Writer) error {
 	for _, name := range setup.Names() {
 		sc, err := setup.Read(name)
@@ -75,7 +75,7 @@ func (f *labFlags) writeList(w io.Writer) error {
 	return err
 }
 
-// run compares, and writes what came out.
+// run compares, and writes the results.
 func (f *labFlags) run(c *cobra.Command, scenarios []string) error {
 	config, err := f.config(scenarios)
 	if err != nil {
@@ -99,7 +99,7 @@ func (f *labFlags) run(c *cobra.Command, scenarios []string) error {
 	return r.WriteText(c.OutOrStdout())
 }
 
-// compare plays what is to be compared, with a bar.
+// compare runs a comparison, with a progress bar.
 func compare(c *cobra.Command, config lab.Config) (r figures.Report, err error) {
 	bar := lab.NewBar(c.ErrOrStderr())
 	config.Progress = bar.Show
@@ -111,7 +111,7 @@ func compare(c *cobra.Command, config lab.Config) (r figures.Report, err error) 
 	return lab.Report(&config, runs), nil
 }
 
-// config reads what is to be compared.
+// config makes the configuration of a comparison from the flags.
 func (f *labFlags) config(scenarios []string) (c lab.Config, err error) {
 	c.Processors = f.jobs
 	for _, name := range scenarios {
@@ -144,7 +144,7 @@ func (f *labFlags) config(scenarios []string) (c lab.Config, err error) {
 // maxSeeds bounds the seeds of a comparison.
 const maxSeeds = 1000
 
-// readSeeds reads 1-8 or 1,5,9.
+// readSeeds parses 1-8 or 1,5,9.
 func readSeeds(text string) (seeds []uint64, err error) {
 	for _, part := range strings.Split(text, ",") {
 		from, to, isRange := strings.Cut(part, "-")
@@ -164,7 +164,7 @@ func readSeeds(text string) (seeds []uint64, err error) {
 	return seeds, nil
 }
 
-// writeFile writes a file by a function.
+// writeFile creates a file and lets write fill it.
 func writeFile(path string, write func(io.Writer) error) error {
 	file, err := os.Create(path)
 	if err != nil {

@@ -41,7 +41,7 @@ func labTuneCommand() *cobra.Command {
 	return c
 }
 
-// tune runs the grids and writes how they stand.
+// tune runs the grids and writes the standings.
 func (f *labFlags) tune(c *cobra.Command, scenarios, rules []string, json string) error {
 	grid, err := variants(rules)
 	if err != nil {
@@ -64,7 +64,7 @@ func (f *labFlags) tune(c *cobra.Command, scenarios, rules []string, json string
 	return writeStandings(c.OutOrStdout(), &r)
 }
 
-// variants names the grids of rules; of all if none is named.
+// variants names the grids of rules; of all rules if none is named.
 func variants(rules []string) (names []string, err error) {
 	known := map[string]bool{}
 	for _, p := range peers.All() {
@@ -83,7 +83,7 @@ func variants(rules []string) (names []string, err error) {
 	return names, nil
 }
 
-// writeStandings writes a line for each set of constants, the best first, and a star at the best of its rule.
+// writeStandings writes a line for each set of constants, the best first, and marks the best of each rule with a star.
 func writeStandings(w io.Writer, r *figures.Report) error {
 	standings := figures.Standings(r)
 	best := map[string]bool{}

@@ -23,7 +23,7 @@ func tune(t *testing.T, args ...string) (string, error) {
 	return out.String(), err
 }
 
-// A small grid is run, ranked and written whole.
+// tune runs, ranks and writes a small grid.
 func TestLabTune(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tune.json")
 	out, err := tune(t, "A", "--requests", "30", "--seeds", "1", "--rule", "loadaware",

@@ -16,13 +16,13 @@ import (
 	"github.com/warmpath/warmpath/conf/porttest"
 )
 
-// crowd is clients that send one request after another, over connections that they keep as long as the router lets them.
+// crowd is clients that send one request after another, over connections that they keep as long as the router does.
 type crowd struct {
 	url     string
 	stop    chan struct{}
 	running sync.WaitGroup
 	answers atomic.Int64 // 200
-	closing atomic.Int64 // of these that ended their connection
+	closing atomic.Int64 // of these, answers that ended their connection
 
 	mu     sync.Mutex
 	failed []string
@@ -49,7 +49,7 @@ func newCrowd(t *testing.T, url string, n int) *crowd {
 	return c
 }
 
-// end lets each client end its last request.
+// end waits until each client has its last answer.
 func (c *crowd) end() {
 	select {
 	case <-c.stop:
@@ -80,8 +80,8 @@ func (c *crowd) ask(client *http.Client) {
 	}
 }
 
-// TestDrainDelay: from SIGTERM on /ready is 503 on both ports and answers end their connections, but nobody is refused
-// for as long as drain_delay. The worker that the file drains gets no request.
+// TestDrainDelay: from SIGTERM on /ready is 503 on both ports and answers end their connections, but for drain_delay no
+// client is refused. The worker that the file drains gets no request.
 func TestDrainDelay(t *testing.T) {
 	port := porttest.Row(t, 4)
 	at := func(i int) string { return fmt.Sprintf("127.0.0.1:%d", port+i) }

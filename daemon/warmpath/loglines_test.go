@@ -14,12 +14,12 @@ import (
 	"testing"
 )
 
-// warns are the methods by which a room logs WARN or ERROR, and the place of the text among their arguments. A refuse of
-// fewer than four arguments is another room's, which hands on a reason and logs it itself.
+// warns maps the methods by which a room logs WARN or ERROR to the index of the text among their arguments. A refuse
+// with fewer than four arguments belongs to another room, which returns a reason and logs it itself.
 var warns = map[string][]int{"Warn": {0}, "Error": {0}, "warn": {0, 1}, "refuse": {1}, "once": {2}}
 
-// TestLogLines holds docs/log-lines.md to the sources: each WARN and ERROR of the daemon stands there at its level, and
-// none that is gone.
+// TestLogLines compares docs/log-lines.md with the sources: it lists each WARN and ERROR of the daemon at its level,
+// and no line that is gone.
 func TestLogLines(t *testing.T) {
 	said := map[string]string{} // level and text -> where
 	for _, room := range []string{"daemon", "host", "cache"} {
@@ -60,8 +60,8 @@ func TestLogLines(t *testing.T) {
 	}
 }
 
-// logged returns level and text of the lines that a file logs as constants. A text that goes on with a variable counts as
-// far as it is one.
+// logged returns level and text of the lines that a file logs as constants. Of a text with a variable it returns the
+// constant beginning.
 func logged(f *ast.File) (lines []string) {
 	ast.Inspect(f, func(n ast.Node) bool {
 		call, ok := n.(*ast.CallExpr)
@@ -90,7 +90,7 @@ func logged(f *ast.File) (lines []string) {
 	return lines
 }
 
-// constant returns the text of a sum of literals, and whether that is all of it.
+// constant returns the constant beginning of a sum, and whether that is all of it.
 func constant(e ast.Expr) (text string, whole bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:

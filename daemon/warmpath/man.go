@@ -10,7 +10,7 @@ import (
 	"github.com/warmpath/warmpath/daemon"
 )
 
-// manCommand writes the manual pages. They are cobra's, made of the same words as --help.
+// manCommand writes the manual pages. cobra makes them of the same words as --help.
 func manCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "man DIR",

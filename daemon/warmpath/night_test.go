@@ -14,8 +14,8 @@ import (
 	"github.com/warmpath/warmpath/host/wasmtest"
 )
 
-// TestTenQuestions runs each command of the table in docs/night.md against a daemon, and looks for what the table
-// promises.
+// TestTenQuestions runs each command of the table in docs/night.md against a daemon, and searches its output for what
+// the table promises.
 func TestTenQuestions(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs servers")
@@ -59,8 +59,8 @@ func TestTenQuestions(t *testing.T) {
 	stop()
 }
 
-// aNight starts a daemon with what there is to see at night: a worker that is down, a strategy that is set aside, a
-// request that was refused, and a stream of which the engine counts nothing.
+// aNight starts a daemon with everything that an operator may meet at night: a worker that is down, a strategy that
+// traps and is set aside, a refused request, and a stream of which the engine counts nothing.
 func aNight(t *testing.T, dir, file string, at func(int) string) (stop func()) {
 	t.Helper()
 	trap, err := wasmtest.File("../../testdata/modules/trap.wat")

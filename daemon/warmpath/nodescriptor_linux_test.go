@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// limitFiles sets the soft limit of open files of a process that runs.
+// limitFiles sets the soft limit of open files of a running process.
 func (p *process) limitFiles(n uint64) {
 	p.t.Helper()
 	var r unix.Rlimit
@@ -24,14 +24,14 @@ func (p *process) limitFiles(n uint64) {
 	}
 }
 
-// TestNoDescriptorForAWorker: a process that has no descriptor left for the workers refuses its clients, and says so
-// in one line a second, not in one a request: a log that fills the disk would be the next thing to give out.
+// TestNoDescriptorForAWorker: a process without a free descriptor for the workers refuses its clients, and logs that
+// once a second, not once a request: a log that fills the disk would be the next failure.
 func TestNoDescriptorForAWorker(t *testing.T) {
 	dir, port := besideTwoWorkers(t)
 	p := warmpath(t, dir, "serve --config a.toml")
 	p.eventually("both workers are up", func() bool { return strings.Count(p.String(), `msg="worker up"`) >= 2 })
 
-	client := http.Client{Timeout: patience} // on one connection: no other can be accepted
+	client := http.Client{Timeout: patience} // one connection: no other can be accepted
 	ask := func(method, path, body string) (int, string) {
 		t.Helper()
 		r, err := http.NewRequest(method, fmt.Sprintf("http://127.0.0.1:%d%s", port+2, path), strings.NewReader(body))

@@ -25,7 +25,7 @@ func withWorker(text string) string {
 	return text + "\n[[pools]]" + worker
 }
 
-// Every TOML block of the pages is a file that the daemon takes. Those of the tutorial and of the lab are checked where
+// The daemon accepts every TOML block of the pages as a file. Those of the tutorial and of the lab are checked where
 // their commands run.
 func TestTOMLOfThePages(t *testing.T) {
 	pages, err := filepath.Glob("../../docs/*.md")
@@ -57,10 +57,10 @@ func TestTOMLOfThePages(t *testing.T) {
 	}
 }
 
-// operatorsPages are run from top to bottom, each as one script: commands, TOML as warmpath.toml, nginx as its file.
+// operatorsPages run from top to bottom, each as one script: commands, TOML as warmpath.toml, nginx as its file.
 var operatorsPages = []string{"sizing", "security", "behind", "migrating", "kubernetes", "release", "first-hour"}
 
-// hour is what a newcomer sees.
+// hour lists the output that a newcomer sees.
 var hour = []string{`"object":"chat.completion"`, "2 of 2 up", "decision  gpu-", "gets no new requests", "reloaded"}
 
 func TestOperatorsPages(t *testing.T) {
@@ -114,7 +114,7 @@ func TestOperatorsPages(t *testing.T) {
 	}
 }
 
-// prelude stands before the commands of a page. What needs a cluster, or takes the compiler minutes, is looked up only.
+// prelude precedes the commands of a page. Programs that need a cluster, or minutes of a compiler, are only looked up.
 const prelude = `set -euo pipefail; PATH="$PWD/bin:$PATH"; trap 'kill $(jobs -p) 2>/dev/null || true' EXIT
 root=%q
 make() { command make -n -C "$root" "$@" >/dev/null; }

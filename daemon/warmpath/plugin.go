@@ -66,7 +66,7 @@ func pluginTestCommand() *cobra.Command {
 	}
 }
 
-// folder is the project that the arguments name, this one without.
+// folder returns the project folder in the arguments, by default the present one.
 func folder(args []string) string {
 	if len(args) == 0 {
 		return "."

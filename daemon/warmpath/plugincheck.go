@@ -22,7 +22,7 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
-// pluginWish is how a module is to be checked.
+// pluginWish holds the flags for a module's check.
 type pluginWish struct {
 	options map[string]string
 	allow   []string
@@ -54,25 +54,25 @@ func pluginCheckCommand() *cobra.Command {
 	return c
 }
 
-// pluginReport is what a check finds out of a module.
+// pluginReport is the result of a check.
 type pluginReport struct {
 	SHA256      string         `json:"sha256"`
 	Exports     []string       `json:"exports"`
 	Imports     []string       `json:"imports"`
 	Fleets      []pluginCost   `json:"fleets"`
 	FuelLimit   int64          `json:"fuel_limit"`
-	MemoryBytes uint64         `json:"memory_bytes"` // of an instance that has decided on each fleet
+	MemoryBytes uint64         `json:"memory_bytes"` // of an instance, after a decision on each fleet
 	MemoryAfter uint64         `json:"memory_bytes_after"`
-	Decisions   int            `json:"decisions"` // that lie between the two
-	Reasons     map[string]int `json:"reasons"`   // that it gave in them
+	Decisions   int            `json:"decisions"` // between the two
+	Reasons     map[string]int `json:"reasons"`   // that the module gave in them
 	MemoryLimit int            `json:"memory_limit_bytes"`
 }
 
-// pluginCost is what a decision takes on a fleet.
+// pluginCost is the cost of a decision on a fleet.
 type pluginCost struct {
 	Workers int   `json:"workers"`
 	Fuel    int64 `json:"fuel"`
-	NS      int64 `json:"ns"` // the middle of some hundred decisions, on this machine
+	NS      int64 `json:"ns"` // the median of some hundred decisions, on this machine
 }
 
 func (r *pluginReport) print(w io.Writer, file string) error {
@@ -96,15 +96,15 @@ func (r *pluginReport) print(w io.Writer, file string) error {
 	return err
 }
 
-// A module that keeps what it should free shows in so many decisions. The time is a bound for slow modules.
+// After so many decisions a module that does not free its memory shows. The time is a bound for slow modules.
 const (
 	maxDecisions = 1_000_000
 	maxDeciding  = 3 * time.Second
-	timed        = 301     // decisions of which the middle one's time is told
+	timed        = 301     // decisions whose median is shown
 	mostWorkers  = 1 << 16 // of a made-up fleet
 )
 
-// checkPlugin loads the module and has it decide on made-up fleets.
+// checkPlugin loads the module and makes it decide on made-up fleets.
 func checkPlugin(ctx context.Context, file string, wish pluginWish) (pluginReport, error) {
 	if i := slices.IndexFunc(wish.workers, func(n int) bool { return n < 1 || n > mostWorkers }); i >= 0 {
 		return pluginReport{}, fmt.Errorf("plugin: a fleet of %d workers cannot be made up; give 1 to %d", wish.workers[i],
@@ -144,7 +144,8 @@ func checkPlugin(ctx context.Context, file string, wish pluginWish) (pluginRepor
 	return r, err
 }
 
-// costOf measures decisions on a fleet of so many workers. The first is not timed: it may ask for a larger frame.
+// costOf measures decisions on a fleet of that many workers. It does not time the first, which may ask for a larger
+// frame.
 func costOf(s *host.Strategy, workers int) (pluginCost, error) {
 	frame, c := madeUp(workers), pluginCost{Workers: workers}
 	took := make([]time.Duration, 0, timed)
@@ -164,7 +165,7 @@ func costOf(s *host.Strategy, workers int) (pluginCost, error) {
 	return c, nil
 }
 
-// endure has the module decide on fleets of 1 to 16 workers in all states, again and again.
+// endure makes the module decide on fleets of 1 to 16 workers in all states, again and again.
 func (r *pluginReport) endure(s *host.Strategy) error {
 	r.Reasons = map[string]int{}
 	codes := map[uint16]int{}
@@ -195,7 +196,7 @@ func (r *pluginReport) endure(s *host.Strategy) error {
 	return nil
 }
 
-// shuffle makes f another request for these workers, busy and warm by chance.
+// shuffle makes f another request for these workers, with random loads and caches.
 func shuffle(f *host.Frame, rows []abi.Row, rnd *rand.Rand) {
 	f.Rows = rows
 	f.Header.Seq++
@@ -211,8 +212,8 @@ func shuffle(f *host.Frame, rows []abi.Row, rnd *rand.Rand) {
 	}
 }
 
-// decide lets the module decide on f. "busy" says nothing about the module: the host makes or cleans its only
-// instance at that moment. decide tries again until maxDeciding.
+// decide makes the module decide on f. A "busy" is no fault of the module: the host makes or cleans its only instance
+// at that moment. decide tries again until maxDeciding.
 func decide(s *host.Strategy, f *host.Frame) (host.Result, error) {
 	for end := time.Now().Add(maxDeciding); ; time.Sleep(time.Millisecond) {
 		res := s.Pick(f)
@@ -225,7 +226,7 @@ func decide(s *host.Strategy, f *host.Frame) (host.Result, error) {
 	}
 }
 
-// madeUp makes a frame of so many workers, none of which is like another.
+// madeUp makes a frame of that many workers, no two of them alike.
 func madeUp(workers int) *host.Frame {
 	f := &host.Frame{}
 	f.Reset()

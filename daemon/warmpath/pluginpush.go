@@ -19,7 +19,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/delivery"
 )
 
-// pushTime is what a daemon may take, beyond adminTimeout, to compile a module and to reload.
+// pushTime is the time of a daemon, beyond adminTimeout, to compile a module and to reload.
 const pushTime = 2 * time.Minute
 
 func pluginPushCommand() *cobra.Command {
@@ -45,7 +45,7 @@ func pluginPushCommand() *cobra.Command {
 	return c
 }
 
-// push is what the flags say.
+// push holds the flags of the command.
 type push struct {
 	admin           adminDoor
 	name, pool, was string
@@ -91,7 +91,7 @@ func (p *push) run(ctx context.Context, out io.Writer, file string) error {
 	return sayServes(out, &d.Strategy, d.Note)
 }
 
-// sayServes says whom a strategy serves.
+// sayServes prints the pools that a strategy serves.
 func sayServes(out io.Writer, s *delivery.Strategy, note string) (err error) {
 	for i := range s.Serves {
 		v := &s.Serves[i]
@@ -110,7 +110,7 @@ func sayServes(out io.Writer, s *delivery.Strategy, note string) (err error) {
 	return err
 }
 
-// activate has a strategy serve a pool.
+// activate makes a strategy serve a pool.
 func activate(ctx context.Context, admin *adminDoor, pool, name string) ([]byte, error) {
 	body, err := json.Marshal(map[string]string{"strategy": name})
 	if err != nil {
@@ -149,7 +149,7 @@ func pluginDeactivateCommand() *cobra.Command {
 	return c
 }
 
-// sayStrategy says whom the strategy of an answer serves.
+// sayStrategy prints the pools that the strategy of an answer serves.
 func sayStrategy(out io.Writer, raw []byte, err error) error {
 	if err != nil {
 		return err

@@ -51,7 +51,7 @@ func pluginRunCommand() *cobra.Command {
 	return c
 }
 
-// runPlugin has the module decide the records again.
+// runPlugin makes the module decide the records again.
 func runPlugin(ctx context.Context, file, records string, wish pluginWish, stdin io.Reader) (*redecide.Report, error) {
 	wasm, err := os.ReadFile(file)
 	if err != nil {
@@ -96,7 +96,7 @@ func firstBad(r *redecide.Report) string {
 	return fmt.Sprintf(", as line %d: %s", r.Bad[0].Line, r.Bad[0].Why)
 }
 
-// printRun writes the report for a person.
+// printRun prints the report for a person.
 func printRun(w io.Writer, file string, r *redecide.Report) error {
 	compared := r.Decided - r.Declined - r.Rejected - r.Failed
 	_, err := fmt.Fprintf(w, "%s: %d of %d lines decided again\n"+
@@ -127,7 +127,7 @@ func printRun(w io.Writer, file string, r *redecide.Report) error {
 	return err
 }
 
-// because puts an error behind a count.
+// because formats an error to follow a count.
 func because(text string) string {
 	if text == "" {
 		return ""

@@ -19,22 +19,22 @@ import (
 	"github.com/warmpath/warmpath/conf"
 )
 
-// probeTimeout bounds each question that a worker is asked.
+// probeTimeout bounds each request to a worker.
 const probeTimeout = 5 * time.Second
 
-// maxProbed bounds what is read of a worker's answer: its metrics have some 200 KB.
+// maxProbed bounds the bytes read of a worker's answer: its metrics have some 200 KB.
 const maxProbed = 16 << 20
 
-// probeFinding is what was found of one worker.
+// probeFinding is the result of one worker's probe.
 type probeFinding struct {
 	Pool   string   `json:"pool"`
 	Worker string   `json:"worker"`
 	URL    string   `json:"url"`
 	Good   []string `json:"good"`
-	Wrong  []string `json:"wrong"` // what will not work, and what to do
+	Wrong  []string `json:"wrong"` // what will not work, with the remedy
 }
 
-// prober asks the workers of one pool what the daemon would ask them.
+// prober sends the workers of one pool the daemon's own requests.
 type prober struct {
 	pool   *conf.Pool
 	key    string
@@ -42,7 +42,7 @@ type prober struct {
 	ca     *tls.Config
 }
 
-// probeWorkers asks every worker of the file, and of workers_file.
+// probeWorkers probes every worker of the file, and of workers_file.
 func probeWorkers(ctx context.Context, c *conf.Config) (all []probeFinding, notes []string) {
 	for i := range c.Pools {
 		p := &c.Pools[i]
@@ -112,7 +112,7 @@ func newProber(p *conf.Pool) (*prober, error) {
 	return x, nil
 }
 
-// probe asks one worker for its health, models, metrics and events.
+// probe reads one worker's health, models, metrics and events.
 func (x *prober) probe(ctx context.Context, w *conf.Worker) probeFinding {
 	f := probeFinding{Pool: x.pool.Name, Worker: w.ID, URL: w.URL, Good: []string{}, Wrong: []string{}}
 	good := func(format string, args ...any) { f.Good = append(f.Good, fmt.Sprintf(format, args...)) }
@@ -144,7 +144,7 @@ func (x *prober) probe(ctx context.Context, w *conf.Worker) probeFinding {
 	return f
 }
 
-// probeEvents asks where it publishes KV events, and whether a publisher answers there.
+// probeEvents checks the address where the worker publishes KV events, and whether a publisher answers there.
 func (x *prober) probeEvents(ctx context.Context, w *conf.Worker, good, wrong func(string, ...any)) {
 	at := w.KVEvents
 	if at == "" {
@@ -182,7 +182,7 @@ func (x *prober) probeEvents(ctx context.Context, w *conf.Worker, good, wrong fu
 	good("KV events at %s", address)
 }
 
-// greeted reports whether a ZeroMQ socket answers: its greeting begins with ff, eight bytes and 7f.
+// greeted returns an error unless a ZeroMQ socket answers: its greeting begins with ff, eight bytes and 7f.
 // https://rfc.zeromq.org/spec/23, "signature".
 func greeted(ctx context.Context, address string) error {
 	c, err := (&net.Dialer{Timeout: probeTimeout}).DialContext(ctx, "tcp", address)
@@ -204,7 +204,7 @@ func greeted(ctx context.Context, address string) error {
 	return nil
 }
 
-// ask gets a page.
+// ask reads a page of the worker.
 func (x *prober) ask(ctx context.Context, at string) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
 	if err != nil {
@@ -229,7 +229,7 @@ func (x *prober) ask(ctx context.Context, at string) ([]byte, error) {
 	return text, err
 }
 
-// models are the names that it lists.
+// models returns the model names that the worker lists.
 func (x *prober) models(ctx context.Context, w *conf.Worker) ([]string, error) {
 	text, err := x.ask(ctx, w.URL+"/v1/models")
 	if err != nil {
@@ -246,7 +246,7 @@ func (x *prober) models(ctx context.Context, w *conf.Worker) ([]string, error) {
 	return names, nil
 }
 
-// fitting are those of the names that the pool is for.
+// fitting returns the names that the pool serves.
 func (x *prober) fitting(models []string) (fit []string) {
 	for _, m := range models {
 		if x.pool.Serves(m) {
@@ -256,7 +256,7 @@ func (x *prober) fitting(models []string) (fit []string) {
 	return fit
 }
 
-// writeProbe writes what was found, and returns how many things will not work.
+// writeProbe prints the findings, and returns how many things will not work.
 func writeProbe(out io.Writer, all []probeFinding, notes []string) (wrong int) {
 	for _, n := range notes {
 		fmt.Fprintln(out, "WRONG", n)
@@ -277,7 +277,7 @@ func writeProbe(out io.Writer, all []probeFinding, notes []string) (wrong int) {
 	return wrong
 }
 
-// probeAll asks the workers of a configuration, writes what was found, and returns an error that counts what will not
+// probeAll probes the workers of a configuration, prints the findings, and returns an error that counts what will not
 // work.
 func probeAll(ctx context.Context, out io.Writer, file string, asJSON bool) error {
 	c, err := conf.Load(file)

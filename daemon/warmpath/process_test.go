@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// built is the folder of bin/warmpath, built once a run by TestMain; the modules' cache is there too.
+// built is the folder of bin/warmpath, which TestMain builds once a run; the modules' cache is there too.
 var built string
 
 func TestMain(m *testing.M) {
@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// workplace is an empty folder in which bin/warmpath is what was built.
+// workplace returns an empty folder with the built program as bin/warmpath.
 func workplace(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -48,7 +48,7 @@ func workplace(t *testing.T) string {
 	return dir
 }
 
-// process is a command that runs, or has run, in a shell's place.
+// process is a command that runs, or has run, in place of a shell.
 type process struct {
 	t    *testing.T
 	line string
@@ -81,14 +81,14 @@ func (p *process) String() string {
 	return p.text.String()
 }
 
-// launch starts a line as a shell would read it. exec makes the shell's pid the command's; it is killed at the test's
+// launch starts a line as a shell would read it. exec gives the command the shell's pid; it is killed at the test's
 // end.
 func launch(t *testing.T, dir, line string, env ...string) *process {
 	t.Helper()
 	return launchWith(t, dir, line, func(*process) {}, env...)
 }
 
-// launchWith lets change change the command before it starts.
+// launchWith is launch, with a change of the command before it starts.
 func launchWith(t *testing.T, dir, line string, change func(*process), env ...string) *process {
 	t.Helper()
 	p := &process{t: t, line: line, done: make(chan struct{})}
@@ -112,7 +112,7 @@ func launchWith(t *testing.T, dir, line string, change func(*process), env ...st
 	return p
 }
 
-// warmpath starts bin/warmpath with the modules' cache out of the user's own.
+// warmpath starts bin/warmpath with a cache of modules apart from the user's.
 func warmpath(t *testing.T, dir, args string) *process {
 	t.Helper()
 	return launch(t, dir, "bin/warmpath "+args, "XDG_CACHE_HOME="+filepath.Join(built, "cache"))
@@ -159,13 +159,13 @@ func (p *process) signal(s os.Signal) {
 	}
 }
 
-// says waits until the output holds want n times.
+// says waits until the output contains want n times.
 func (p *process) says(want string, n int) {
 	p.t.Helper()
 	p.eventually(fmt.Sprintf("says %q %d times", want, n), func() bool { return strings.Count(p.String(), want) >= n })
 }
 
-// eventually waits for ok while the process lives.
+// eventually waits for ok while the process runs.
 func (p *process) eventually(what string, ok func() bool) {
 	p.t.Helper()
 	for end := time.Now().Add(patience); !ok(); time.Sleep(20 * time.Millisecond) {

@@ -14,19 +14,19 @@ import (
 	"github.com/warmpath/warmpath/daemon/operator"
 )
 
-// reader does what README.md says, from top to bottom, as somebody who has just built bin/warmpath.
+// reader follows README.md from top to bottom, like a person who has just built bin/warmpath.
 type reader struct {
 	t          *testing.T
 	root, dir  string // the repository; the folder that the reader works in
 	ports      *strings.Replacer
 	url, admin string
 	settings   string   // the last [server] file
-	sim, serve *process // that run
+	sim, serve *process // the running ones
 	transcript string   // the answer of demo
 	ran        map[string]bool
 }
 
-// steps are the commands that the README may show, by how they begin.
+// steps maps the beginnings of the commands that the README may show to their tests.
 var steps = map[string]func(*reader, string){
 	"make run":             (*reader).makeRun,
 	"make build":           (*reader).makeTarget,
@@ -44,7 +44,7 @@ var steps = map[string]func(*reader, string){
 	"testdata/realvllm":    (*reader).script,
 }
 
-// fence is a fenced block: its language and its text.
+// fence matches a fenced block: its language and its text.
 var fence = regexp.MustCompile("(?ms)^```([a-z]*)\n(.*?)^```$")
 
 // TestREADME runs every command of README.md on the files that it shows. A new command or block needs a step here.
@@ -88,7 +88,7 @@ func (r *reader) block(language, text string) {
 		write(r.t, r.file(), text)
 	case language == "toml" && strings.HasPrefix(text, "[strategies.mine]"):
 		r.chooseMine(text)
-	case language == "yaml" && strings.HasPrefix(text, "kvCacheSpec:"): // HyperPod's, beside ours
+	case language == "yaml" && strings.HasPrefix(text, "kvCacheSpec:"): // HyperPod's own
 	case language == "toml" && strings.HasPrefix(text, "[kv_cache]"):
 		write(r.t, filepath.Join(r.dir, "kv.toml"), text)
 		r.run("bin/warmpath check --config kv.toml").succeed()
@@ -132,7 +132,7 @@ func (r *reader) run(line string) *process {
 	return warmpath(r.t, r.dir, args)
 }
 
-// makeTarget looks the target up only: the tests cannot run themselves, and building is TestMain's.
+// makeTarget only checks that the target exists: the tests cannot run themselves, and TestMain builds.
 func (r *reader) makeTarget(line string) {
 	r.t.Helper()
 	target := strings.TrimPrefix(line, "make ")
@@ -141,7 +141,7 @@ func (r *reader) makeTarget(line string) {
 	}
 }
 
-// makeRun runs what the target runs, on free ports and to its end.
+// makeRun runs the commands of the target, on free ports and to their end.
 func (r *reader) makeRun(line string) {
 	r.t.Helper()
 	r.makeTarget(line)
@@ -155,7 +155,7 @@ func (r *reader) makeRun(line string) {
 	}
 }
 
-// runSim replaces the workers that run: they have the same ports.
+// runSim replaces the running workers: they have the same ports.
 func (r *reader) runSim(line string) {
 	r.t.Helper()
 	if r.sim != nil {
@@ -187,7 +187,7 @@ func (r *reader) runServe(line string) {
 	}
 }
 
-// curl opens a session, or takes a worker out or puts it back, as the line says.
+// curl opens a session, or drains a worker or puts it back, by the line.
 func (r *reader) curl(line string) {
 	r.t.Helper()
 	words := strings.Fields(line)
@@ -210,7 +210,7 @@ func (r *reader) curl(line string) {
 	}
 }
 
-// explained is a request whose decision the client asks for as JSON, as the line shows it.
+// explained matches a request whose decision the client requests as JSON, as in the line.
 var explained = regexp.MustCompile(`^curl -si (\S+) -H 'X-Warmpath-Explain: json' +-H 'Content-Type: application/json' -d '(.*)' \| grep (\S+)$`)
 
 func (r *reader) explain(line string) {
@@ -250,7 +250,7 @@ func (r *reader) runWhy(line string) {
 	}
 }
 
-// script is not run here: it installs vLLM.
+// script is not run here, as it installs vLLM.
 func (r *reader) script(line string) {
 	r.t.Helper()
 	if info, err := os.Stat(filepath.Join(r.root, line)); err != nil || info.Mode()&0o111 == 0 {
@@ -269,7 +269,7 @@ func (r *reader) ask() (int, http.Header) {
 	return status, header
 }
 
-// pool is what the daemon says of its one pool.
+// pool returns the daemon's state of its one pool.
 func (r *reader) pool() (p operator.PoolState) {
 	var pools []operator.PoolState
 	_, _, body := fetch("GET", r.admin+"/api/v1/pools", "")
@@ -279,7 +279,7 @@ func (r *reader) pool() (p operator.PoolState) {
 	return p
 }
 
-// waitUp waits until the workers that now run, not those before them, are up.
+// waitUp waits until the present workers, not those before them, are up.
 func (r *reader) waitUp() {
 	r.t.Helper()
 	r.serve.eventually("two workers up", func() bool {
@@ -301,7 +301,7 @@ func (r *reader) newModule(text string) {
 	}
 }
 
-// runPlugin runs one step of an author's way.
+// runPlugin runs one step of an author's work.
 func (r *reader) runPlugin(line string) {
 	r.t.Helper()
 	out := r.run(line).succeed()
@@ -310,7 +310,7 @@ func (r *reader) runPlugin(line string) {
 	}
 }
 
-// chooseMine names the module and chooses it, in the file of the running daemon.
+// chooseMine names the module and selects it, in the file of the running daemon.
 func (r *reader) chooseMine(text string) {
 	r.t.Helper()
 	chosen := strings.Replace(r.settings, `strategy = "prefixaware"`, `strategy = "mine"`, 1)
@@ -323,7 +323,7 @@ func (r *reader) chooseMine(text string) {
 	r.runCheck("bin/warmpath check --config warmpath.toml")
 }
 
-// runLab expects a row of each strategy that the line names. It plays a part of each load alone.
+// runLab expects a row for each strategy that the line names. It plays only a part of each load.
 func (r *reader) runLab(line string) {
 	r.t.Helper()
 	out := r.run(line + " --seeds 1 --requests 300").succeed()

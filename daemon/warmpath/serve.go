@@ -46,12 +46,12 @@ func configFlag(c *cobra.Command, file *string) {
 	c.Flags().StringVarP(file, "config", "c", "warmpath.toml", "the configuration file")
 }
 
-// serve runs a daemon until ctx ends, or another process has taken its place, and it has drained.
+// serve runs a daemon until ctx ends, or until another process has taken over, and it has drained.
 func serve(ctx context.Context, m *unit.Manager, c *conf.Config, log *slog.Logger) error {
 	ctx, leave := context.WithCancel(ctx)
 	defer leave()
 	usr2 := make(chan os.Signal, 1)
-	signal.Notify(usr2, syscall.SIGUSR2) // from the beginning: without it the signal would end the process
+	signal.Notify(usr2, syscall.SIGUSR2) // at once: otherwise the signal would end the process
 	defer signal.Stop(usr2)
 	d, err := daemon.NewUnder(m, c, log)
 	if err != nil {
@@ -81,8 +81,9 @@ func serve(ctx context.Context, m *unit.Manager, c *conf.Config, log *slog.Logge
 	return d.Run(ctx)
 }
 
-// patientLogger returns a logger whose lines nobody waits for: requests log, and a pipe that nobody reads would stop
-// them. flush waits a second for the last lines. How many were lost is logged once lines are written again.
+// patientLogger returns a logger that never makes its caller wait: requests log, and a pipe that nobody reads would
+// stop them. flush waits a second for the last lines. Once lines can be written again, the number of lost ones is
+// logged.
 func patientLogger(s conf.Server, w io.Writer) (log *slog.Logger, flush func()) {
 	direct := logger(s, w)
 	lines := spool.New(spool.Config{
@@ -94,7 +95,8 @@ func patientLogger(s conf.Server, w io.Writer) (log *slog.Logger, flush func()) 
 	return logger(s, lines), func() { lines.Close(time.Second) }
 }
 
-// logger writes in the format of the file. The daemon keeps the level, and durations are words ("30s") in both formats.
+// logger writes lines in the configured format. The daemon filters by level. Durations are words ("30s") in both
+// formats.
 func logger(s conf.Server, w io.Writer) *slog.Logger {
 	o := &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Value.Kind() == slog.KindDuration {

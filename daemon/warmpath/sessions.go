@@ -42,14 +42,14 @@ func sessionsCommand() *cobra.Command {
 	return c
 }
 
-// sessionsQuery is what the flags say.
+// sessionsQuery holds the flags of the command.
 type sessionsQuery struct {
 	admin  adminDoor
 	worker string
 	limit  int
 }
 
-// fetch gets the daemon's list.
+// fetch reads the daemon's list.
 func (q *sessionsQuery) fetch(ctx context.Context) (pools []operator.PoolSessions, raw []byte, err error) {
 	query := url.Values{"worker": {q.worker}, "limit": {strconv.Itoa(q.limit)}}
 	raw, err = q.admin.get(ctx, "/api/v1/sessions?"+query.Encode(), &pools)

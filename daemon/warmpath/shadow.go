@@ -36,8 +36,8 @@ func shadowCommand() *cobra.Command {
 	return c
 }
 
-// writeShadows prints a row for each shadow. Shares are of the requests that it saw; figures of the strategy that
-// served stand behind the stroke.
+// writeShadows prints a row for each shadow. Shares are of the requests that the shadow received; the figures of the
+// serving strategy follow after the stroke.
 func writeShadows(out io.Writer, pools []operator.PoolShadows) error {
 	if len(pools) == 0 {
 		_, err := fmt.Fprintln(out, "no pool has a shadow; add [[pools.shadow]] with a strategy")
@@ -59,5 +59,5 @@ func writeShadows(out io.Writer, pools []operator.PoolShadows) error {
 	return w.Flush()
 }
 
-// per is n a request.
+// per returns n divided by the requests.
 func per(n, requests uint64) float64 { return float64(n) / float64(max(1, requests)) }

@@ -26,7 +26,7 @@ it for further ranks); then --kv-events tells of the GPU alone.
 POST /sim/fault {"mode": "events-gap", "count": 3} makes events go wrong: events-gap, events-duplicate, events-reorder,
 events-silence, events-cut, events-restart. "none" heals. The other modes are those of requests.`
 
-// setLMCache fills in the addresses of a controller: none, or pull and reply, or these and heartbeat.
+// setLMCache sets the addresses of a controller: none, or pull and reply, or these and heartbeat.
 func setLMCache(c *vllmsim.LMCache, addrs []string) error {
 	switch len(addrs) {
 	case 0:

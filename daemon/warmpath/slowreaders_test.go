@@ -16,7 +16,7 @@ import (
 	"github.com/warmpath/warmpath/conf/porttest"
 )
 
-// gusher is a worker whose streams have no end and come as fast as they are taken, in events as vLLM writes them: a
+// gusher is a worker whose streams have no end and come as fast as the reader takes them, in events in vLLM's form: a
 // daemon keeps the text of an answer until its end.
 func gusher(t *testing.T) string {
 	t.Helper()
@@ -40,7 +40,7 @@ func gusher(t *testing.T) string {
 	return s.URL
 }
 
-// readSlowly asks for a stream and takes a piece of it at each interval; nothing if that is zero.
+// readSlowly requests a stream and reads a piece of it at each interval; nothing if that is zero.
 func readSlowly(addr string, every time.Duration, took *atomic.Int64, done <-chan struct{}) error {
 	c, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -72,8 +72,8 @@ func readSlowly(addr string, every time.Duration, took *atomic.Int64, done <-cha
 	}
 }
 
-// TestFiveHundredSlowReaders: 250 clients read nothing of their streams and are cut, 250 read slowly and are not; the
-// process grows by at most 128 KiB for each, and other requests notice nothing.
+// TestFiveHundredSlowReaders: 250 clients read nothing of their streams and are cut off, 250 read slowly and are not.
+// The process grows by at most 128 KiB for each, and other requests are not affected.
 func TestFiveHundredSlowReaders(t *testing.T) {
 	dir, port := workplace(t), porttest.Row(t, 2)
 	write(t, filepath.Join(dir, "a.toml"), fmt.Sprintf("[server]\nlisten = \"127.0.0.1:%d\"\nadmin = \"127.0.0.1:%d\"\nwrite_timeout = \"3s\"\n[[pools]]\nconnect_timeout = \"20s\"\nhealth_interval = \"20s\"\n[[pools.workers]]\nurl = %q\n",
@@ -96,8 +96,8 @@ func TestFiveHundredSlowReaders(t *testing.T) {
 		}
 		return n
 	}
-	// Until its heap is as large as the collector lets it become without streams, which takes some 500 rounds: growth that
-	// was still to come would count as the streams'.
+	// Rounds run until the heap is as large as the collector lets it become without streams, which takes some 500 rounds:
+	// later growth would count as the streams'.
 	largest, still, rounds := 0, 0, 0
 	for ; still < 600 && rounds < 5000; rounds++ {
 		honest()

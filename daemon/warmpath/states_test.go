@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Where the words of a part of docs/states.md stand in the sources: in the files, what the expression's first group
-// finds within the part of the text that begins and ends so ("" = all of it).
+// statesOf lists where the sources have the words of a part of docs/states.md: in the files, the first group of the
+// expression within the text between a beginning and an end ("" = all of it).
 var statesOf = map[string][]struct {
 	files, begin, end, word string
 }{
@@ -29,7 +29,7 @@ var statesOf = map[string][]struct {
 	},
 }
 
-// TestStatesPage holds docs/states.md to the sources: each state, reason and code stands in its part of the page, and
+// TestStatesPage compares docs/states.md with the sources: each state, reason and code is in its part of the page, and
 // none that is gone.
 func TestStatesPage(t *testing.T) {
 	page := strings.Split(read(t, "../../docs/states.md"), "\n## ")[1:]
@@ -40,7 +40,7 @@ func TestStatesPage(t *testing.T) {
 	for _, part := range page {
 		title, _, _ := strings.Cut(part, "\n")
 		has := map[string]bool{}
-		for _, m := range row.FindAllStringSubmatch(part, -1)[1:] { // the first is the table's head
+		for _, m := range row.FindAllStringSubmatch(part, -1)[1:] { // the first match is the table's head
 			if m[1] != "---" {
 				has[m[1]] = true
 			}
@@ -59,7 +59,7 @@ func TestStatesPage(t *testing.T) {
 	}
 }
 
-// wordsOf returns the words of the sources that belong into a part of the page.
+// wordsOf returns the words of the sources that belong to a part of the page.
 func wordsOf(t *testing.T, title string) map[string]bool {
 	t.Helper()
 	words := map[string]bool{}

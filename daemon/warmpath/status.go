@@ -47,12 +47,12 @@ func statusCommand() *cobra.Command {
 	return c
 }
 
-// servesAny reports whether a pool can serve. /ready is content with less: docs/states.md says why.
+// servesAny reports whether a pool can serve. /ready has a weaker rule, for the reason in docs/states.md.
 func servesAny(pools []operator.PoolOverview) bool {
 	return slices.ContainsFunc(pools, func(p operator.PoolOverview) bool { return p.WhyNot == "" || p.Panics })
 }
 
-// writeStatus writes all pools and workers as tables.
+// writeStatus prints all pools and workers as tables.
 func writeStatus(out io.Writer, o *operator.Overview) error {
 	state := "ready"
 	switch {
@@ -81,7 +81,7 @@ func writeStatus(out io.Writer, o *operator.Overview) error {
 	return nil
 }
 
-// writeReloads writes when the file was read, what changed last, and what waits for a restart.
+// writeReloads prints when the file was read, what changed last, and which keys wait for a restart.
 func writeReloads(out io.Writer, o *operator.Overview) {
 	if r := o.Reload; r.OK {
 		fmt.Fprintf(out, "configuration read %s ago\n", ago(r.At, o.Now))
@@ -94,14 +94,14 @@ func writeReloads(out io.Writer, o *operator.Overview) {
 	writeWaiting(out, &o.Reload)
 }
 
-// writeWaiting writes what waits for a restart.
+// writeWaiting prints the keys that wait for a restart.
 func writeWaiting(out io.Writer, r *operator.Reload) {
 	if len(r.Restart) > 0 {
 		fmt.Fprintln(out, "at the next start only:", strings.Join(r.Restart, ", "))
 	}
 }
 
-// writeWorkers writes a pool's workers as a table.
+// writeWorkers prints a pool's workers as a table.
 func writeWorkers(out io.Writer, workers []operator.WorkerState, now time.Time) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "WORKER\tSTATE\tSINCE\tIN FLIGHT\tRUNNING\tWAITING\tQUEUE\tKV\tHITS\tSLOWNESS\tFIRST\tWHY")
@@ -130,7 +130,7 @@ func writeWorkers(out io.Writer, workers []operator.WorkerState, now time.Time) 
 	return w.Flush()
 }
 
-// ago is a time in the past in few characters.
+// ago formats a time in the past in few characters.
 func ago(at, now time.Time) string {
 	d := max(0, now.Sub(at))
 	switch {
@@ -144,7 +144,7 @@ func ago(at, now time.Time) string {
 	return fmt.Sprintf("%.0fd", d.Hours()/24)
 }
 
-// drainCommand takes a worker out, or puts it back.
+// drainCommand drains a worker, or puts it back.
 func drainCommand(use, short, method string) *cobra.Command {
 	var d drain
 	d.method = method
@@ -164,7 +164,7 @@ func drainCommand(use, short, method string) *cobra.Command {
 	return c
 }
 
-// drain is what the flags say.
+// drain holds the flags of the command.
 type drain struct {
 	admin  adminDoor
 	pool   string

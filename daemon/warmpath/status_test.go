@@ -29,7 +29,7 @@ func statusOf(t *testing.T, o *operator.Overview) (text string, err error) {
 	return out.String(), err
 }
 
-// TestStatusFailsIfNothingIsServed: the exit code is 1 as the help promises, also where /ready says 200.
+// TestStatusFailsIfNothingIsServed: the exit code is 1 as in the help, even where /ready is 200.
 func TestStatusFailsIfNothingIsServed(t *testing.T) {
 	pool := func(whyNot string, panics bool) operator.PoolOverview {
 		return operator.PoolOverview{PoolState: operator.PoolState{Name: "p", WhyNot: whyNot, Panics: panics}}
@@ -56,7 +56,8 @@ func TestStatusFailsIfNothingIsServed(t *testing.T) {
 		&operator.Overview{Draining: true, Pools: []operator.PoolOverview{serving}})
 }
 
-// TestStatusTellsOfReloads: what changed last and what waits for a restart, also when the last reading changed nothing.
+// TestStatusTellsOfReloads: the output has the last change and the keys that wait for a restart, even if the last
+// reload changed nothing.
 func TestStatusTellsOfReloads(t *testing.T) {
 	now := time.Now()
 	o := &operator.Overview{Ready: true, Now: now, Reload: operator.Reload{At: now, OK: true, Restart: []string{"server.admin"}},

@@ -18,8 +18,8 @@ import (
 	"github.com/warmpath/warmpath/conf/porttest"
 )
 
-// stuckRouter is a router whose one stream, stdout or stderr, is a pipe that nobody reads yet, in front of a
-// simulated worker.
+// stuckRouter is a router in front of a simulated worker. One of its streams, stdout or stderr, is a pipe that nobody
+// reads yet.
 type stuckRouter struct {
 	*process
 	unread       *os.File // the pipe's other end
@@ -53,7 +53,7 @@ func newStuckRouter(t *testing.T, stderr bool, server string) *stuckRouter {
 	return s
 }
 
-// ask sends n requests, eight at a time, and returns how many were answered 200.
+// ask sends n requests, eight at a time, and returns how many got 200.
 func (s *stuckRouter) ask(n int, id string) int64 {
 	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 8}}
 	defer client.CloseIdleConnections()
@@ -84,7 +84,7 @@ func (s *stuckRouter) ask(n int, id string) int64 {
 	return answered.Load()
 }
 
-// lost is the metric.
+// lost returns the value of the metric of lost lines.
 func (s *stuckRouter) lost() (n int) {
 	_, _, text := fetch("GET", s.admin+"/metrics", "")
 	if _, rest, ok := strings.Cut(text, "\nwarmpath_access_log_lost_lines_total "); ok {
@@ -95,8 +95,8 @@ func (s *stuckRouter) lost() (n int) {
 
 var lostLines = regexp.MustCompile(`level=WARN msg="the access log moves again.* lost_lines=(\d+)`)
 
-// TestNobodyReadsTheAccessLog: all requests are answered while nobody reads the pipe; what has no room is lost,
-// counted and told; and when the pipe is read lines come again, whole.
+// TestNobodyReadsTheAccessLog: all requests are answered while nobody reads the pipe. Lines without room are lost,
+// counted and logged. When the pipe is read, whole lines come again.
 func TestNobodyReadsTheAccessLog(t *testing.T) {
 	s := newStuckRouter(t, false, `access_log = "stdout"`)
 	if n := s.ask(1000, "short"); n != 1000 {
@@ -138,7 +138,7 @@ func TestNobodyReadsTheAccessLog(t *testing.T) {
 	<-ended
 }
 
-// TestTermWhileNobodyReadsTheAccessLog: the process ends, and says what it could not write.
+// TestTermWhileNobodyReadsTheAccessLog: the process ends, and logs what it could not write.
 func TestTermWhileNobodyReadsTheAccessLog(t *testing.T) {
 	s := newStuckRouter(t, false, `access_log = "stdout"`)
 	if n := s.ask(1000, "short"); n != 1000 {
@@ -164,8 +164,8 @@ func TestReloadFromAStuckAccessLog(t *testing.T) {
 	s.signal(syscall.SIGHUP)
 	s.says("msg=reloaded", 2)
 	s.says("its last lines are lost", 1)
-	// The watcher of the configuration reloads by itself too, so a count of reloads does not tell that SIGHUP was served:
-	// the new file does.
+	// The watcher of the configuration reloads too, so a count of reloads is no proof that SIGHUP was served. The new file
+	// is.
 	for i, id := range []string{"first", "second"} {
 		if n := s.ask(80, id); n != 80 {
 			t.Fatalf("%d of 80 requests were answered 200", n)
@@ -186,8 +186,8 @@ func TestReloadFromAStuckAccessLog(t *testing.T) {
 	}
 }
 
-// linesOf counts the lines of requests with that id in the access log and in what it was renamed to: a reload opens the
-// new file before it lets go of the old.
+// linesOf counts the lines of requests with that id in the access log and in its renamed file: a reload opens the new
+// file before it closes the old one.
 func linesOf(access, id string) (n int) {
 	files, _ := filepath.Glob(access + "*")
 	for _, file := range files {
@@ -197,7 +197,7 @@ func linesOf(access, id string) (n int) {
 	return n
 }
 
-// TestNobodyReadsTheLog: the router's own log at its most talkative holds no request up either, nor the end.
+// TestNobodyReadsTheLog: the router's own log at its most verbose level delays no request, nor the end.
 func TestNobodyReadsTheLog(t *testing.T) {
 	s := newStuckRouter(t, true, `log_level = "debug"`)
 	if n := s.ask(2000, strings.Repeat("i", 128)); n != 2000 {

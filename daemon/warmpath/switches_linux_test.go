@@ -16,7 +16,7 @@ import (
 	"github.com/warmpath/warmpath/testdata/databench/wire"
 )
 
-// voluntarySwitches returns how often the threads of a process have given their processor back.
+// voluntarySwitches returns how often the threads of a process have given up their processor by themselves.
 func voluntarySwitches(t *testing.T, pid int) (sum int64) {
 	t.Helper()
 	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
@@ -36,9 +36,9 @@ func voluntarySwitches(t *testing.T, pid int) (sum int64) {
 	return sum
 }
 
-// TestSwitches: with 32 busy connections a request costs less than 0.6 voluntary context switches: no goroutine is handed
-// a request by another, and none waits for a processor after a system call. A load that leaves the daemon idle makes
-// more of them, so the best of some rounds counts. What room socket saves shows in databench (cpu/1KB-switches): 0.1 of
+// TestSwitches: with 32 busy connections a request costs less than 0.6 voluntary context switches. No goroutine hands
+// its request to another, and none waits for a processor after a system call. A load that leaves the daemon idle makes
+// more of them, so the best of some rounds counts. The saving by room socket is in databench (cpu/1KB-switches): 0.1 of
 // 0.4.
 func TestSwitches(t *testing.T) {
 	const conns, rounds, most = 32, 12, .6

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestSystemdFiles has systemd judge the unit and the socket; the binary's place is the test's.
+// TestSystemdFiles makes systemd check the unit and the socket, with the binary in the test's folder.
 func TestSystemdFiles(t *testing.T) {
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
@@ -25,7 +25,7 @@ func TestSystemdFiles(t *testing.T) {
 		text = strings.ReplaceAll(text, "/usr/local/bin/warmpath", filepath.Join(built, "bin", "warmpath"))
 		if name == "warmpath.service" {
 			dropIn, _ := underSystemd(t)
-			text += dropIn // its lines are the unit's
+			text += dropIn // its lines belong to the unit
 		}
 		write(t, filepath.Join(dir, name), text)
 		args = append(args, filepath.Join(dir, name))
@@ -33,7 +33,7 @@ func TestSystemdFiles(t *testing.T) {
 	if out, err := exec.Command(analyze, args...).CombinedOutput(); err != nil || len(out) > 0 {
 		t.Errorf("systemd-analyze verify: %v\n%s", err, out)
 	}
-	// Of 10, where 10 is a service that may do all; a unit without a line of hardening has 9.6.
+	// The scale ends at 10, a service without any restriction; a unit without a line of hardening has 9.6.
 	out, err := exec.Command(analyze, "security", "--offline=true", "--no-pager", "--threshold=20", args[1]).CombinedOutput()
 	if err != nil {
 		t.Errorf("systemd-analyze security: exposure is above 2.0: %v\n%s", err, out)
@@ -53,8 +53,8 @@ func underSystemd(t *testing.T) (dropIn, text string) {
 	return dropIn, text
 }
 
-// TestUnitHasRoomForItsFiles: every file that docs/security.md names under systemd is one that the
-// unit lets the service write, or that the drop-in hands it. The names are checked where systemd is not there, too.
+// TestUnitHasRoomForItsFiles: the unit lets the service write every file that docs/security.md names under systemd, or
+// the drop-in passes it in. The names are checked even without systemd.
 func TestUnitHasRoomForItsFiles(t *testing.T) {
 	unit := read(t, "../../docs/systemd/warmpath.service")
 	dropIn, text := underSystemd(t)

@@ -35,8 +35,8 @@ func silent(t *testing.T) string {
 	return "http://" + l.Addr().String()
 }
 
-// TestTermDuringAReload: a reload that waits for its new workers, and others that queue behind it, neither cut a
-// stream nor keep the process from ending.
+// TestTermDuringAReload: a reload that waits for its new workers, and others queued behind it, neither cut a stream nor
+// keep the process from ending.
 func TestTermDuringAReload(t *testing.T) {
 	port := porttest.Row(t, 3)
 	dir := workplace(t)

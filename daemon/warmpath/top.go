@@ -35,15 +35,15 @@ func topCommand() *cobra.Command {
 	return c
 }
 
-// top is what the flags say. It draws with the four control sequences that every terminal knows: a library for
-// terminal pages would bring a tree of packages for a table that nobody types into.
+// top holds the flags of the command. It draws with the four control sequences that every terminal supports: a library
+// for terminal pages would bring many packages for a table without input.
 type top struct {
 	admin adminDoor
 	every time.Duration
 	looks int
 }
 
-// Control sequences of ECMA-48: the other screen and back, to the top, clear to the end of line and of screen.
+// Control sequences of ECMA-48: to the other screen and back, to the top, clear to the end of line and of screen.
 const (
 	otherScreen = "\x1b[?1049h\x1b[?25l"
 	firstScreen = "\x1b[?25h\x1b[?1049l"
@@ -52,7 +52,7 @@ const (
 	clearRest   = "\x1b[J"
 )
 
-// terminal reports whether out is one.
+// terminal reports whether out is a terminal.
 func terminal(out io.Writer) bool {
 	f, ok := out.(*os.File)
 	if !ok {
@@ -62,7 +62,7 @@ func terminal(out io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
 }
 
-// run looks again and again until ctx ends. A daemon that does not answer is waited for, but not at the first look.
+// run draws the page again and again until ctx ends. It waits for a daemon that does not answer, except at the start.
 func (t *top) run(ctx context.Context, out io.Writer, live bool) error {
 	if live {
 		fmt.Fprint(out, otherScreen)
@@ -96,7 +96,7 @@ func (t *top) run(ctx context.Context, out io.Writer, live bool) error {
 	}
 }
 
-// page is one look.
+// page makes the page once.
 func (t *top) page(ctx context.Context) ([]byte, error) {
 	var o operator.Overview
 	if _, err := t.admin.get(ctx, "/api/v1/overview", &o); err != nil {
@@ -151,7 +151,7 @@ func lastMinute(h *operator.PoolHour) string {
 		first(s.TTFT99), hits, believed, s.Output)
 }
 
-// first is a time to first output in seconds, "-" if there was none.
+// first formats a time to first output in seconds, "-" if there was none.
 func first(seconds float64) string {
 	if seconds <= 0 {
 		return "-"
@@ -159,7 +159,7 @@ func first(seconds float64) string {
 	return fmt.Sprintf("%.3fs", seconds)
 }
 
-// lineOf is a decision on one line.
+// lineOf formats a decision as one line.
 func lineOf(d *decisions.Decision) string {
 	prompt, cached := d.PromptTokens, fmt.Sprintf("~%d", d.Believed)
 	if d.Usage.Known {

@@ -9,7 +9,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/operator"
 )
 
-// What nobody has seen is a dash, and no time of 0.
+// An unknown value is a dash, and not a time of 0.
 func TestTopOfWhatIsNotKnown(t *testing.T) {
 	f := func(got, want string) {
 		t.Helper()

@@ -13,13 +13,13 @@ import (
 	"github.com/warmpath/warmpath/conf/porttest"
 )
 
-// kept are sockets that a test keeps open for processes, as systemd does.
+// kept holds sockets that a test keeps open for processes, as systemd does.
 type kept struct {
 	client, admin string // their URLs
 	files         []*os.File
 }
 
-// keepSockets listens. Nobody but the processes that get the files accepts.
+// keepSockets opens listening sockets. Only the processes that get the files accept.
 func keepSockets(t *testing.T) *kept {
 	t.Helper()
 	k := &kept{}
@@ -40,14 +40,14 @@ func keepSockets(t *testing.T) *kept {
 	return k
 }
 
-// serve starts a daemon on the sockets. The pid of the shell becomes the daemon's.
+// serve starts a daemon on the sockets. The daemon has the pid of the shell.
 func (k *kept) serve(t *testing.T, dir, env string) *process {
 	t.Helper()
 	return launchWith(t, dir, "LISTEN_PID=$$ LISTEN_FDS=2 "+env+" bin/warmpath serve --config a.toml",
 		func(p *process) { p.cmd.ExtraFiles = k.files }, "XDG_CACHE_HOME="+filepath.Join(built, "cache"))
 }
 
-// simulated starts a simulated worker, and writes a configuration that has it and no usable address to listen on.
+// simulated starts a simulated worker, and writes a configuration with it and without a usable address to listen on.
 func simulated(t *testing.T, dir, server string) {
 	t.Helper()
 	worker := fmt.Sprintf("127.0.0.1:%d", porttest.Row(t, 1))
@@ -56,8 +56,8 @@ func simulated(t *testing.T, dir, server string) {
 		"[[pools]]\n[[pools.workers]]\nurl = \"http://%s\"\n", server, worker))
 }
 
-// TestServesOnGivenSockets: the sockets that a process is started with take the place of server.listen and server.admin,
-// in the order of their names, and the states of the process are told at NOTIFY_SOCKET.
+// TestServesOnGivenSockets: the sockets that a process is started with replace server.listen and server.admin, in the
+// order of their names, and the process sends its states to NOTIFY_SOCKET.
 func TestServesOnGivenSockets(t *testing.T) {
 	dir := workplace(t)
 	simulated(t, dir, "")
@@ -93,8 +93,8 @@ func TestServesOnGivenSockets(t *testing.T) {
 	p.succeed()
 }
 
-// TestRestartOnKeptSockets: while somebody keeps the sockets open, one process after the other serves on them, and no
-// client is refused.
+// TestRestartOnKeptSockets: while the sockets stay open, one process after the other serves on them, and no client is
+// refused.
 func TestRestartOnKeptSockets(t *testing.T) {
 	const restarts = 3
 	dir := workplace(t)
@@ -117,7 +117,7 @@ func TestRestartOnKeptSockets(t *testing.T) {
 	}
 }
 
-// TestOpenAdminSocketNeedsToken: a socket from outside does not get round the rule of server.admin.
+// TestOpenAdminSocketNeedsToken: a socket from outside does not evade the rule of server.admin.
 func TestOpenAdminSocketNeedsToken(t *testing.T) {
 	dir := workplace(t)
 	simulated(t, dir, "")

@@ -32,7 +32,7 @@ func upgradeCommand() *cobra.Command {
 			}
 			version := ""
 			var o operator.Overview
-			if _, err := admin.get(c.Context(), "/api/v1/overview", &o); err == nil { // the new one's; for the eye alone
+			if _, err := admin.get(c.Context(), "/api/v1/overview", &o); err == nil { // from the new process; only for display
 				version = ", warmpath " + o.Version + ","
 			}
 			_, err = fmt.Fprintf(c.OutOrStdout(), "upgraded: process %d%s serves; the old one drains\n", next.PID, version)

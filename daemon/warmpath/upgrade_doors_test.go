@@ -20,8 +20,8 @@ import (
 	"github.com/warmpath/warmpath/conf/porttest"
 )
 
-// TestUpgradeHandsOverEveryDoor: TLS, the doors of LMCache, a KV cache with a folder and a segment of its own, and
-// sessions: after an upgrade the new process has them all, with what was spilled.
+// TestUpgradeHandsOverEveryDoor: after an upgrade the new process has them all: TLS, the doors of LMCache, a KV cache
+// with a folder and a segment of its own, spilled values included, and sessions.
 func TestUpgradeHandsOverEveryDoor(t *testing.T) {
 	segment := fmt.Sprintf("warmpath-test-upgrade-%d", os.Getpid())
 	port := porttest.Row(t, 6)
@@ -45,7 +45,7 @@ func TestUpgradeHandsOverEveryDoor(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	value := strings.Repeat("v", 1<<20)
-	const values = 24 // more than memory takes: the first are on the disk
+	const values = 24 // more than fits into memory: the first are on the disk
 	old := ask()
 	for i := range values {
 		if err := old.Set(ctx, fmt.Sprint("key", i), value, 0).Err(); err != nil {
@@ -93,7 +93,7 @@ func TestUpgradeHandsOverEveryDoor(t *testing.T) {
 	}
 }
 
-// TestUpgradeKeepsSessionsInRedis: a session that the old process bound is answered by the new one with its worker.
+// TestUpgradeKeepsSessionsInRedis: the new process sends a session that the old one bound to the session's worker.
 func TestUpgradeKeepsSessionsInRedis(t *testing.T) {
 	if _, err := exec.LookPath("redis-server"); err != nil && os.Getenv("CI") == "" {
 		t.Skip("no redis-server on this machine")
@@ -149,7 +149,7 @@ func TestUpgradeKeepsSessionsInRedis(t *testing.T) {
 	}
 }
 
-// connects fails the test unless somebody listens there.
+// connects fails the test unless a process listens there.
 func connects(t *testing.T, addr string) {
 	t.Helper()
 	conn, err := net.DialTimeout("tcp", addr, patience)

@@ -22,13 +22,13 @@ import (
 	"github.com/warmpath/warmpath/daemon/operator"
 )
 
-// site is a daemon whose binary and configuration a test replaces. Its processes write to one file: who reads a pipe of
-// the first would end the others with it.
+// site is a daemon whose binary and configuration a test replaces. Its processes write to one file: the reader of a
+// pipe would end with the first process, and the others with the pipe.
 type site struct {
 	t             *testing.T
 	dir, bin, log string
 	client, admin string // URLs
-	pid           int    // that serves
+	pid           int    // of the serving process
 }
 
 // newSite starts a simulated worker and a daemon.
@@ -36,7 +36,7 @@ func newSite(t *testing.T, speed string) *site {
 	return newSiteWith(t, speed, func(string) (server, tables string) { return "", "" })
 }
 
-// newSiteWith has more lines in [server] and behind the worker, which more returns for the folder that it is given.
+// newSiteWith adds lines to [server] and after the worker, which more returns for the folder.
 func newSiteWith(t *testing.T, speed string, more func(dir string) (server, tables string)) *site {
 	t.Helper()
 	port := porttest.Row(t, 3)
@@ -72,7 +72,7 @@ func (s *site) install(program string) {
 	}
 }
 
-// says waits until the log holds want n times.
+// says waits until the log contains want n times.
 func (s *site) says(want string, n int) {
 	s.t.Helper()
 	s.await(fmt.Sprintf("the log says %q %d times", want, n), func() bool { return strings.Count(read(s.t, s.log), want) >= n })
@@ -88,7 +88,7 @@ func (s *site) await(what string, ok func() bool) {
 	}
 }
 
-// upgrade runs the command, and returns its exit code and what it prints.
+// upgrade runs the command, and returns its exit code and output.
 func (s *site) upgrade(more string) (code int, text string) {
 	s.t.Helper()
 	p := launch(s.t, s.dir, "bin/warmpath upgrade --admin "+s.admin+" "+more)
@@ -99,7 +99,7 @@ func (s *site) upgrade(more string) (code int, text string) {
 	return code, p.String()
 }
 
-// serves takes note of the process that serves now.
+// serves records the process that serves now.
 func (s *site) serves(pid string) {
 	s.t.Helper()
 	n, err := strconv.Atoi(pid)
@@ -114,7 +114,7 @@ func (s *site) serves(pid string) {
 	s.t.Cleanup(func() { _ = next.Kill() })
 }
 
-// streamers are clients that read one stream after another, over connections that they keep.
+// streamers is clients that read one stream after another, over connections that they keep.
 type streamers struct {
 	stop    chan struct{}
 	running sync.WaitGroup
@@ -150,7 +150,7 @@ func newStreamers(t *testing.T, url string, n int) *streamers {
 	return s
 }
 
-// end lets each client read its last stream.
+// end waits until each client has read its last stream.
 func (s *streamers) end() {
 	select {
 	case <-s.stop:
@@ -184,7 +184,7 @@ func readStream(client *http.Client, url string) error {
 }
 
 // TestUpgradeUnderLoad: while binaries are replaced under requests and streams, good ones and one that ends at once, no
-// request is refused and no stream is cut. testdata/faults has the long form.
+// request is refused and no stream is cut off. testdata/faults has the long form.
 func TestUpgradeUnderLoad(t *testing.T) {
 	s := newSite(t, "3")
 	streams := newStreamers(t, s.client, 24)
@@ -218,8 +218,8 @@ func TestUpgradeUnderLoad(t *testing.T) {
 	s.says("msg=drained", 3)
 }
 
-// TestUpgradeKeepsDrains: what an operator has drained stays drained in the new process, be it up or down, and what he
-// has put back, though the file drains it, serves there.
+// TestUpgradeKeepsDrains: a worker that an operator has drained stays drained in the new process, up or down. One that
+// he has put back, although the file drains it, serves there.
 func TestUpgradeKeepsDrains(t *testing.T) {
 	s := newSiteWith(t, "1000", func(string) (server, tables string) {
 		return "", "id = \"a\"\n[[pools.workers]]\nid = \"b\"\nurl = \"http://127.0.0.1:1\"\n" +
@@ -230,7 +230,7 @@ func TestUpgradeKeepsDrains(t *testing.T) {
 	}
 	const want = `a draining, b down, c down: drained a b`
 	now := func() string {
-		var o operator.Overview // asked anew: a connection that is kept is the old process's
+		var o operator.Overview // read anew: a kept connection belongs to the old process
 		p := launch(t, s.dir, "bin/warmpath status --json --admin "+s.admin)
 		p.end()
 		if err := json.Unmarshal(p.out.Bytes(), &o); err != nil || len(o.Pools) != 1 {
@@ -255,7 +255,7 @@ func TestUpgradeKeepsDrains(t *testing.T) {
 	s.await("after: "+want, func() bool { return now() == want })
 }
 
-// TestUpgradeThatFails: whatever is at the path of the binary, the old process serves on, and says why. SIGUSR2 then
+// TestUpgradeThatFails: for any file at the path of the binary, the old process serves on, and logs why. SIGUSR2 then
 // replaces it all the same.
 func TestUpgradeThatFails(t *testing.T) {
 	s := newSite(t, "1000")

@@ -53,14 +53,14 @@ func whyCommand() *cobra.Command {
 	return c
 }
 
-// why is what the flags say.
+// why holds the flags of the command.
 type why struct {
 	admin  adminDoor
 	log    string
 	asJSON bool
 }
 
-// find gets the decision from the daemon or from its log. The id "last" is that of the last request.
+// find returns the decision from the daemon or from its log. The id "last" means the last request.
 func (w *why) find(ctx context.Context, id string) (*decisions.Decision, error) {
 	if w.log != "" {
 		f, err := os.Open(w.log)
@@ -89,7 +89,7 @@ func (w *why) find(ctx context.Context, id string) (*decisions.Decision, error) 
 	return d, json.Unmarshal(raw, d)
 }
 
-// logLine is a line of the access log, in the fields of which it differs from a decision.
+// logLine has the fields of an access log line that differ from a decision.
 type logLine struct {
 	decisions.Decision
 	Time   time.Time `json:"time"`
@@ -101,10 +101,10 @@ type logLine struct {
 	Output int       `json:"output_tokens"`
 }
 
-// maxLine bounds a line of an access log that is read: one with 64 candidates has some 40 KB.
+// maxLine bounds a line of an access log: one with 64 candidates has some 40 KB.
 const maxLine = 1 << 20
 
-// findInLog returns the last line of that id.
+// findInLog returns the last line with that id.
 func findInLog(log io.Reader, id string) (*decisions.Decision, error) {
 	var last []byte
 	quoted, _ := json.Marshal(id)
@@ -140,7 +140,7 @@ func findInLog(log io.Reader, id string) (*decisions.Decision, error) {
 
 func inSeconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// explain writes a decision for a person.
+// explain prints a decision for a person.
 func explain(out io.Writer, d *decisions.Decision) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	line := func(what, format string, args ...any) {
@@ -201,7 +201,7 @@ func orNone(s string) string {
 	return s
 }
 
-// decision says who served and why.
+// decision formats which worker served the request and why.
 func decision(d *decisions.Decision) string {
 	switch {
 	case d.Worker == "" && d.Strategy == "" && d.End != "":
@@ -226,7 +226,7 @@ func decision(d *decisions.Decision) string {
 	return s
 }
 
-// promptOf says what was believed to be cached, and what was.
+// promptOf formats how much of the prompt was expected in the cache, and how much was there.
 func promptOf(d *decisions.Decision) string {
 	s := fmt.Sprintf("%d tokens, %d believed cached there", d.PromptTokens, d.Believed)
 	if d.Usage.CachedKnown {
@@ -235,7 +235,7 @@ func promptOf(d *decisions.Decision) string {
 	return s
 }
 
-// answerOf says how it ended.
+// answerOf formats how the answer ended.
 func answerOf(d *decisions.Decision) string {
 	if d.Open {
 		return fmt.Sprintf("under way for %s", time.Since(d.At).Round(time.Millisecond))
@@ -253,13 +253,13 @@ func answerOf(d *decisions.Decision) string {
 	return s
 }
 
-// writeCandidates writes the table of the workers, in the order of the choice.
+// writeCandidates prints the table of the workers, in the order of the choice.
 func writeCandidates(w io.Writer, d *decisions.Decision) {
 	fmt.Fprintln(w, "WORKER\tCOST MS\tQUEUE MS\tPREFILL MS\tEVICTION MS\tIN FLIGHT\tBLOCKS HELD\tSLOWNESS\tNOT CHOSEN, AS")
 	best := d.Candidates[0].Cost
 	for i := range d.Candidates {
 		c := &d.Candidates[i]
-		if c.Skipped != "" && (c.State != "up" || c.Prefill == 0) { // nobody computed its cost
+		if c.Skipped != "" && (c.State != "up" || c.Prefill == 0) { // its cost was not computed
 			fmt.Fprintf(w, "%s\t-\t-\t-\t-\t%d\t-\t-\t%s\n", c.Worker, c.InFlight, c.Skipped)
 			continue
 		}
