@@ -68,8 +68,8 @@ func (m *Member) deafen(log *slog.Logger, err error, now time.Time) {
 	m.deaf = true
 	m.mu.Unlock()
 	if m.warns("deaf", now) {
-		log.Warn("history: what other routers tell of a pool cannot be read; delete the key stream if it is no stream, and "+
-			"give the Redis user the rights to XREAD and XREVRANGE", "pool", m.name, "stream", m.stream, "err", err)
+		log.Warn("history: the messages of other routers about a pool cannot be read; delete the key stream if it is no "+
+			"stream, and give the Redis user the rights to XREAD and XREVRANGE", "pool", m.name, "stream", m.stream, "err", err)
 	}
 }
 

@@ -41,7 +41,7 @@ func (h *health) failRead(err error, now time.Time) {
 	there := h.since.IsZero()
 	h.mu.Unlock()
 	if !was && there {
-		h.log.Warn("history: what other routers tell cannot be read", "addr", h.addr, "err", err)
+		h.log.Warn("history: the messages of other routers cannot be read", "addr", h.addr, "err", err)
 	}
 }
 
@@ -49,7 +49,7 @@ func (h *health) goodRead() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.read && h.since.IsZero() {
-		h.log.Info("history: what other routers tell is read again", "addr", h.addr)
+		h.log.Info("history: the messages of other routers are read again", "addr", h.addr)
 	}
 	h.read = false
 }

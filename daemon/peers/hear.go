@@ -134,7 +134,7 @@ func (p *Peers) replay(ctx context.Context, m *Member) error {
 		if len(back) == 0 || ctx.Err() != nil {
 			return err
 		}
-		p.log.Warn("history: a part of what other routers told before cannot be read: this one begins with the newest of it",
+		p.log.Warn("history: a part of the older messages of other routers cannot be read: this one begins with the newest",
 			"pool", m.name, "messages", len(back), "err", err)
 	}
 	slices.Reverse(back)
@@ -153,7 +153,7 @@ func (p *Peers) replay(ctx context.Context, m *Member) error {
 	}
 	m.joined(began)
 	if len(back) > 0 {
-		p.log.Info("history: what other routers told before is known", "pool", m.name, "messages", len(back),
+		p.log.Info("history: the older messages of other routers are applied", "pool", m.name, "messages", len(back),
 			"took", time.Since(began).Round(time.Millisecond))
 	}
 	return nil

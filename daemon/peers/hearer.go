@@ -48,7 +48,7 @@ type Hearer struct {
 var (
 	errVersion = errors.New("its router is of a release whose messages or hashes are others")
 	errSecret  = errors.New("its router has another secret")
-	errFlood   = errors.New("its router tells too much")
+	errFlood   = errors.New("its router sends too much")
 	errMany    = fmt.Errorf("there are more than %d routers", maxSenders)
 )
 

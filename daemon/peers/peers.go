@@ -215,7 +215,7 @@ func (p *Peers) retry(ctx context.Context) {
 		}
 		if reads && p.link.readable(ctx, m.stream) == nil {
 			m.undeafen()
-			p.log.Info("history: what other routers tell of a pool is read again", "pool", m.name)
+			p.log.Info("history: the messages of other routers about a pool are read again", "pool", m.name)
 		}
 	}
 	if !lost || !back {

@@ -172,7 +172,7 @@ func (f *StateFile) restore(found *state, s *stated) {
 			s.pool.Forget(n.Key)
 		}
 	}
-	log.Info("state file: what the router knew before is known", "workers", len(same), "of", len(all),
+	log.Info("state file: the router's view of the workers' caches is restored", "workers", len(same), "of", len(all),
 		"blocks", s.pool.Index.Stats().Blocks, "written", began.Sub(found.at).Round(time.Second).String()+" ago",
 		"took", time.Since(began).Round(time.Millisecond))
 }
