@@ -20,7 +20,7 @@ type entry struct {
 	refs    int       // leases
 	gone    bool      // it is in no map: its room is freed with the last lease
 	passing bool      // another tier has it: it is dropped when no lease and no promise is on it
-	put     bool      // by a client: a tier that refused it then is asked again before it is evicted
+	put     bool      // by a client: a tier that refused it gets it again before it is evicted
 	pins    []pin
 
 	announced bool // a client is writing it: its size is part of memory.announced

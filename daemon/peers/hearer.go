@@ -112,7 +112,7 @@ func (h *Hearer) believe(head *head, bytes int, sent, now time.Time) error {
 	} else {
 		if head.number > s.number+1 && s.number > 0 {
 			h.counts.Gaps++
-			h.endAll(s) // any of them may have ended in the gap; a beat asks the sender for those in flight
+			h.endAll(s) // any of them may have ended in the gap; a beat requests the list of those in flight
 			h.missed = true
 			s.missing = [2]uint64{s.number + 1, head.number}
 		}

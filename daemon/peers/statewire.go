@@ -22,7 +22,7 @@ import (
 //
 //	name | models u64 | secret [32] | tokens in a byte of text f32
 //	seconds of prefill a token f32, samples of it uvarint
-//	requests noted uvarint, tokens of them that were new f32, 64 times: tokens asked for again after such a time f32
+//	requests noted uvarint, tokens of them that were new f32, 64 times: tokens requested again after such a time f32
 //	count, of each worker: key u64, address u64, tokens of KV cache uvarint, start of its process u64 (Unix seconds),
 //	  times the fleet's seconds f32, samples of it f32
 //	frame..., each after its length u32; a length of 0 ends them

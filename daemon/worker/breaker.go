@@ -113,7 +113,7 @@ func (b *breaker) eject(why string, now, first float64) {
 	b.streak = 0
 }
 
-// leave opens the breaker of a worker whose answer said that it is shutting down.
+// leave opens the breaker of a worker whose answer showed that it shuts down.
 func (b *breaker) leave(why string, now float64) {
 	if b.cause == leaving {
 		b.back = min(maxLeave, 2*b.back)

@@ -102,7 +102,7 @@ func (x *index) forget(m mark) (had bool) {
 	return a || b
 }
 
-// miss records that a query at asked found no value. A newer fact stays: a put may have overtaken the answer.
+// miss records that a query, sent at asked, found no value. A newer fact stays: a put may have overtaken the answer.
 func (x *index) miss(m mark, asked time.Time) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
