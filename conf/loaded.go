@@ -1,16 +1,20 @@
 package conf
 
 import (
+	"context"
 	"slices"
 	"sync"
+	"time"
 )
 
 // Loaded remembers which contents of the files are in force, so that the watch does not load again what the start, the
 // admin API or a signal has loaded. The zero value remembers none. Safe for concurrent use.
 type Loaded struct {
 	mu      sync.Mutex // guards all below
-	sum     sum        // of the file and of those that it names; zero = not known
-	refused []string   // files of the configuration that was refused last; nil if the last one came into force
+	sum     sum        // of the file in force and of those that it names; zero = not known
+	refused bool       // the last configuration was
+	files   []string   // of the refused one; nil if it could not be read
+	again   bool       // the watch has loaded once more since
 }
 
 // Load loads the file at path and has Apply put it into force.
@@ -23,10 +27,9 @@ func (l *Loaded) Load(path string, apply func(*Config) error) (*Config, error) {
 	return c, l.Apply(c, apply)
 }
 
-// Apply has apply put c into force. It does not remember files that have changed since c was loaded, nor files that
-// apply refused: the watch loads those once more.
+// Apply has apply put c into force. It does not remember files that have changed since c was loaded: the watch loads
+// those once more.
 func (l *Loaded) Apply(c *Config, apply func(*Config) error) error {
-	l.remember(sum{})
 	if err := apply(c); err != nil {
 		l.refuse(c)
 		return err
@@ -35,8 +38,25 @@ func (l *Loaded) Apply(c *Config, apply func(*Config) error) error {
 	if was, known := c.digest(); !ok || !known || was != now {
 		now = sum{}
 	}
-	l.remember(now)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sum = now
+	l.refused = false
+	l.files = nil
+	l.again = false
 	return nil
+}
+
+// refuse notes that c has been refused; nil if it could not be read.
+func (l *Loaded) refuse(c *Config) {
+	var files []string
+	if c != nil {
+		files = c.Files()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.refused = true
+	l.files = files
 }
 
 // Files lists the files to watch while c is in force: those of c, and those of a configuration that was refused since.
@@ -45,7 +65,7 @@ func (l *Loaded) Files(c *Config) []string {
 	files := c.Files()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, path := range l.refused {
+	for _, path := range l.files {
 		if !slices.Contains(files, path) {
 			files = append(files, path)
 		}
@@ -53,27 +73,38 @@ func (l *Loaded) Files(c *Config) []string {
 	return files
 }
 
-// Holds reports whether the files of c, which is in force, still have the contents that were loaded.
+// Holds reports whether the files of c, which is in force, still have the contents that were loaded, and no
+// configuration has been refused since.
 func (l *Loaded) Holds(c *Config) bool {
 	now, ok := digest(c.Files())
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return ok && l.sum != sum{} && l.sum == now
+	return ok && !l.refused && l.sum != sum{} && l.sum == now
 }
 
-func (l *Loaded) remember(s sum) {
+// Watch calls load when the files that are to be watched change, as the function Watch does, or have changed since they
+// were loaded.
+//
+// It also calls load once after a refusal, if the files have the contents in force. A signal may come while a file is
+// missing or half written. The watch sees no change when the file is back as it was, and the refusal would stand for
+// ever (TestARefusalEndsWhenTheFilesAreBack).
+func (l *Loaded) Watch(ctx context.Context, poll time.Duration, inForce func() *Config, load func()) {
+	files := func() []string { return l.Files(inForce()) }
+	watch(ctx, poll, files, func() bool { return l.back(inForce()) }, func() {
+		if !l.Holds(inForce()) {
+			load()
+		}
+	})
+}
+
+// back reports, once after a refusal, that the files of c, which is in force, have its contents.
+func (l *Loaded) back(c *Config) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.sum, l.refused = s, nil
-}
-
-// refuse forgets what is in force, and notes the files of c, which is refused; nil if it could not be read.
-func (l *Loaded) refuse(c *Config) {
-	l.remember(sum{})
-	if c == nil {
-		return
+	if !l.refused || l.again {
+		return false
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.refused = c.Files()
+	now, ok := digest(c.Files())
+	l.again = ok && l.sum == now
+	return l.again
 }

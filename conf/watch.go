@@ -25,6 +25,11 @@ const DefaultPoll = 2 * time.Second
 // It calls changed for what the first looks read, too: what is loaded may be older than they are. A file that was
 // written between the load and the first look was never loaded otherwise (TestWatchStartsLate).
 func Watch(ctx context.Context, poll time.Duration, files func() []string, changed func()) {
+	watch(ctx, poll, files, func() bool { return false }, changed)
+}
+
+// watch does what Watch does. It also calls changed for contents that have not changed, if again returns true.
+func watch(ctx context.Context, poll time.Duration, files func() []string, again func() bool, changed func()) {
 	if poll <= 0 {
 		poll = DefaultPoll
 	}
@@ -39,7 +44,7 @@ func Watch(ctx context.Context, poll time.Duration, files func() []string, chang
 		case <-ticker.C:
 		}
 		now := sumsOf(files())
-		if maps.Equal(now, before) && differ(now, reported) && ctx.Err() == nil {
+		if maps.Equal(now, before) && (differ(now, reported) || again()) && ctx.Err() == nil {
 			reported = now
 			changed()
 		}

@@ -2,6 +2,7 @@ package conf
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -193,12 +194,10 @@ func TestWatchStartsLate(t *testing.T) {
 		watch := func(d time.Duration) {
 			ctx, cancel := context.WithTimeout(t.Context(), d)
 			defer cancel()
-			Watch(ctx, time.Second, c.Files, func() {
-				if !l.Holds(c) {
-					loads.Add(1)
-					_, err := l.Load(path, apply)
-					must(t, err)
-				}
+			l.Watch(ctx, time.Second, func() *Config { return c }, func() {
+				loads.Add(1)
+				_, err := l.Load(path, apply)
+				must(t, err)
 			})
 		}
 		watch(5 * time.Second)
@@ -210,5 +209,54 @@ func TestWatchStartsLate(t *testing.T) {
 		if got := loads.Load(); got != 1 {
 			t.Errorf("a file that was written before the first look was loaded %d times; want once", got)
 		}
+	})
+}
+
+// TestARefusalEndsWhenTheFilesAreBack: a load that a signal asked for finds the file missing or half written, and it is
+// back as it was before the watch sees a change. The watch loads it once more, and no oftener if that is refused too.
+func TestARefusalEndsWhenTheFilesAreBack(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.toml")
+	const text = "[[pools]]\n[[pools.workers]]\nurl = \"http://127.0.0.1:1\"\n"
+	write(t, path, text)
+	synctest.Test(t, func(t *testing.T) {
+		const poll = time.Second
+		var l Loaded
+		var refuse error
+		apply := func(*Config) error { return refuse }
+		c, err := l.Load(path, apply)
+		must(t, err)
+		loads := 0
+		ctx, cancel := context.WithCancel(t.Context())
+		go l.Watch(ctx, poll, func() *Config { return c }, func() {
+			loads++
+			_, _ = l.Load(path, apply)
+		})
+		wait := func(what string, want int, holds bool) {
+			t.Helper()
+			time.Sleep(5 * poll)
+			synctest.Wait()
+			if got := l.Holds(c); loads != want || got != holds {
+				t.Errorf("%s: loaded %d times, held is %v; want %d, %v", what, loads, got, want, holds)
+			}
+		}
+		time.Sleep(poll / 2)
+		wait("nothing happened", 0, true)
+		must(t, os.Remove(path))
+		if _, err := l.Load(path, apply); err == nil {
+			t.Error("a missing file was loaded")
+		}
+		wait("gone", 0, false)
+		write(t, path, text)
+		wait("back", 1, true)
+		refuse = errors.New("no")
+		if _, err := l.Load(path, apply); err == nil {
+			t.Error("a refused file was loaded")
+		}
+		wait("refused again and again", 2, false)
+		refuse = nil
+		write(t, path, text+"\n")
+		wait("changed", 3, true)
+		cancel()
+		synctest.Wait()
 	})
 }

@@ -65,10 +65,8 @@ const watchPoll = 250 * time.Millisecond
 
 // Watch reloads when the file or a module changes, or has changed since it was loaded, until ctx ends.
 func (d *Daemon) Watch(ctx context.Context) {
-	conf.Watch(ctx, watchPoll, func() []string { return d.loaded.Files(d.state.Load().conf) }, func() {
-		if !d.loaded.Holds(d.state.Load().conf) {
-			_ = d.Reload() // the error is logged, and the old configuration serves on
-		}
+	d.loaded.Watch(ctx, watchPoll, func() *conf.Config { return d.state.Load().conf }, func() {
+		_ = d.Reload() // the error is logged, and the old configuration serves on
 	})
 }
 
