@@ -15,24 +15,22 @@ var ofDemand = []reading[float64]{
 		func(seconds float64) float64 { return seconds }),
 }
 
-// demand computes pool_demand_seconds. A worker's Load is the seconds of prefill sent to it per second, over 30 s.
-func demand(stats []worker.Stats, refused, served float64) float64 {
-	queued, sent := 0., 0.
+// demand computes pool_demand_seconds. each is the mean prefill of a request, in seconds.
+func demand(stats []worker.Stats, refused, each float64) float64 {
+	queued := 0.
 	for i := range stats {
 		if w := &stats[i]; w.Up {
 			queued += w.Wait
-			sent += w.Load * fallTime.Seconds()
 		}
-	}
-	each := 1.
-	if served >= 0.5 && sent > 0 {
-		each = sent / served
 	}
 	return queued + refused*each
 }
 
 // Demand returns how many worker-seconds of prefill a pool lacks, as in pool_demand_seconds.
 func (r *Recent) Demand(p *Pool, now time.Time) float64 {
-	refused, served := r.lacking(p.Name, now)
-	return demand(p.Workers.Stats(now), refused, served)
+	each, ok := p.Workers.Prefill(now)
+	if !ok {
+		each = 1
+	}
+	return demand(p.Workers.Stats(now), r.lacking(p.Name, now), each)
 }

@@ -26,7 +26,6 @@ type Recent struct {
 // hour is one pool's.
 type hour struct {
 	spans   [spans]span // an instant has the span with its number modulo spans
-	served  fading      // requests that were given a worker
 	refused fading      // because there was no worker, or no free place at one
 }
 
@@ -95,10 +94,8 @@ func (r *Recent) arrived(pool string, now time.Time) {
 func (r *Recent) picked(s *exchange.Seen, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	h := r.pool(s.Pool)
-	h.served.add(1, now)
 	if s.Fallback != "" && s.Fallback != "decline" {
-		h.at(now).fell++
+		r.pool(s.Pool).at(now).fell++
 	}
 }
 
@@ -150,15 +147,15 @@ func (r *Recent) forget(pool string) {
 	delete(r.of, pool)
 }
 
-// lacking returns the recent counts of requests refused for want of a worker or a place, and of those that got one.
-func (r *Recent) lacking(pool string, now time.Time) (refused, served float64) {
+// lacking returns the recent count of requests refused for want of a worker or a place.
+func (r *Recent) lacking(pool string, now time.Time) float64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	h := r.of[pool]
 	if h == nil {
-		return 0, 0
+		return 0
 	}
-	return h.refused.now(now), h.served.now(now)
+	return h.refused.now(now)
 }
 
 // ttftBucket returns the bucket of a time.

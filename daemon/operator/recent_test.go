@@ -75,18 +75,18 @@ func TestFirstOutputsFallIntoBuckets(t *testing.T) {
 
 // The demand is the queued work, and the recently refused requests at the mean work of those sent.
 func TestDemand(t *testing.T) {
-	f := func(stats []worker.Stats, refused, served, want float64) {
+	f := func(stats []worker.Stats, refused, each, want float64) {
 		t.Helper()
-		if got := demand(stats, refused, served); math.Abs(got-want) > 1e-9 {
-			t.Errorf("%+v, %v refused of %v: %v; want %v", stats, refused, served, got, want)
+		if got := demand(stats, refused, each); math.Abs(got-want) > 1e-9 {
+			t.Errorf("%+v, %v refused of %v s: %v; want %v", stats, refused, each, got, want)
 		}
 	}
-	f(nil, 0, 0, 0)
-	f(nil, 3, 0, 3)
-	up := worker.Stats{Up: true, Wait: 2, Load: .5}
-	f([]worker.Stats{up, up}, 0, 10, 4)
-	f([]worker.Stats{up, up}, 5, 10, 4+5*3)
-	f([]worker.Stats{up, {Wait: 100, Load: 9}}, 0, 10, 2)
+	f(nil, 0, 1, 0)
+	f(nil, 3, 1, 3)
+	up := worker.Stats{Up: true, Wait: 2}
+	f([]worker.Stats{up, up}, 0, 3, 4)
+	f([]worker.Stats{up, up}, 5, 3, 4+5*3)
+	f([]worker.Stats{up, {Wait: 100}}, 5, 3, 2+5*3)
 }
 
 func TestRefusalsFade(t *testing.T) {
@@ -95,13 +95,11 @@ func TestRefusalsFade(t *testing.T) {
 	r.turnedAway("p", true, start)
 	r.turnedAway("p", false, start)
 	r.turnedAway("", true, start)
-	r.picked(seenOf("p", 0, route.Usage{}, 0), start)
-	refused, served := r.lacking("p", start.Add(30*time.Second))
-	if want := math.Exp(-1); math.Abs(refused-want) > 1e-9 || math.Abs(served-want) > 1e-9 {
-		t.Errorf("%v refused, %v served; want %v", refused, served, want)
+	if got, want := r.lacking("p", start.Add(30*time.Second)), math.Exp(-1); math.Abs(got-want) > 1e-9 {
+		t.Errorf("%v refused; want %v", got, want)
 	}
-	if refused, served := r.lacking("q", start); refused != 0 || served != 0 {
-		t.Errorf("a pool without requests: %v, %v", refused, served)
+	if refused := r.lacking("q", start); refused != 0 {
+		t.Errorf("a pool without requests: %v", refused)
 	}
 }
 

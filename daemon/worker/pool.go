@@ -195,6 +195,14 @@ func (p *Pool) Lambda(now time.Time) float64 {
 	return p.fleet.rates.lambda(p.fleet.sec(now), p.fleet.up)
 }
 
+// Prefill returns the mean seconds of prefill of the requests that all routers have sent of late, also to workers that
+// are down by now. It returns false if hardly one was sent within the last half minute.
+func (p *Pool) Prefill(now time.Time) (mean float64, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.fleet.rates.prefill(p.fleet.sec(now))
+}
+
 // Stats describes all workers, in order of slot.
 func (p *Pool) Stats(now time.Time) []Stats {
 	p.mu.Lock()

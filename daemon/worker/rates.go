@@ -20,10 +20,11 @@ const (
 // added with the weight forward(now), and a reader multiplies by back(now). So a Snapshot computes one exponential, not
 // one a worker.
 type rates struct {
-	aged   float64 // when the averages last decayed
-	sent   float64 // requests, weighted as of aged
-	begun  float64 // requests, ever
-	newest ring    // when they were sent
+	aged    float64 // when the averages last decayed
+	sent    float64 // requests, weighted as of aged
+	seconds float64 // of their prefill, likewise
+	begun   float64 // requests, ever
+	newest  ring    // when they were sent
 }
 
 // share is one worker's part of the counts, weighted as of rates.aged.
@@ -43,7 +44,9 @@ func (r *rates) age(now float64) (dt float64) {
 		return 0
 	}
 	r.aged = now
-	r.sent *= math.Exp(-dt / window)
+	keep := math.Exp(-dt / window)
+	r.sent *= keep
+	r.seconds *= keep
 	return dt
 }
 
@@ -51,6 +54,7 @@ func (r *rates) age(now float64) (dt float64) {
 func (r *rates) add(s *share, seconds, now float64) {
 	forward := r.forward(now)
 	r.sent += forward
+	r.seconds += forward * seconds
 	r.begun++
 	r.newest.note(now)
 	s.seconds += forward * seconds
@@ -60,6 +64,15 @@ func (r *rates) add(s *share, seconds, now float64) {
 func (s *share) fade(keep float64) {
 	s.seconds *= keep
 	s.requests *= keep
+}
+
+// prefill returns the mean seconds of prefill of the requests sent, each counted e^(-age/30 s). It returns false if
+// they count for less than half a request. Shares do not add up to it: those of workers that have died are forgotten.
+func (r *rates) prefill(now float64) (mean float64, ok bool) {
+	if r.sent*r.back(now) < .5 {
+		return 0, false
+	}
+	return r.seconds / r.sent, true
 }
 
 // lambda returns the requests sent per second and worker that is up: the average over 30 s, or half of the rate of the

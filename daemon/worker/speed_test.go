@@ -257,3 +257,28 @@ func TestDeathForgets(t *testing.T) {
 		t.Errorf("in flight %d, pend %v after the end; want 0, 0", w.flight.n, w.queue.pend)
 	}
 }
+
+// TestPrefillOutlivesWorkers: what a worker was sent counts for the pool's mean when the worker is down or gone, and so
+// does what other routers have sent.
+func TestPrefillOutlivesWorkers(t *testing.T) {
+	p := upPool(t, 2)
+	want := func(what string, at, mean float64, known bool) {
+		t.Helper()
+		got, ok := p.Prefill(p.after(at))
+		if ok != known {
+			t.Errorf("%s: known is %v; want %v", what, ok, known)
+		}
+		near(t, what, got, mean, 1e-9)
+	}
+	want("nothing sent", 1, 0, false)
+	p.send(0, Dispatch{Est: 3}, 1)
+	p.send(1, Dispatch{Est: 1}, 1)
+	want("two requests", 1, 2, true)
+	p.BeginForeign(p.fleet.workers[0].key, Dispatch{Est: 5}, true, p.after(1))
+	want("one more of another router", 1, 3, true)
+	p.kill(0, 2)
+	p.kill(1, 2)
+	want("both workers are dead", 2, 3, true)
+	want("a while ago", 31, 3, true)
+	want("too long ago", 121, 0, false)
+}
