@@ -47,6 +47,8 @@ const (
 	reason503          reason = "worker_503"
 	reason500          reason = "worker_500"
 	reasonHidden       reason = "hidden_failure"
+	reasonClientGone   reason = "client_gone"     // it left while the worker had the request
+	reasonStopping     reason = "router_stopping" // this router, while the worker had it
 )
 
 // attempts decides what is tried after each failed attempt of a request.

@@ -128,6 +128,9 @@ func (e *Exchange) Send(ctx context.Context) *Outbound {
 			return out
 		}
 		if ctx.Err() != nil {
+			if why.reason != reasonFull {
+				e.journal.unanswered(e.in, step{reason: endedFor(ctx), worker: to.Worker, after: time.Since(e.arrived)})
+			}
 			return e.releasing(e.abandon(ctx))
 		}
 		if why.reason != reasonFull { // that is no failure
@@ -135,6 +138,7 @@ func (e *Exchange) Send(ctx context.Context) *Outbound {
 		}
 		next := e.attempts.after(why, e.consumed(), e.choice.Left(), e.payRetry)
 		if next == giveUp {
+			e.journal.gaveUp(e.in, e.pool, failed, len(e.choice.Tried()))
 			break
 		}
 		if next == tryAgain {

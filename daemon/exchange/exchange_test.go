@@ -68,8 +68,10 @@ func TestExchange(t *testing.T) {
 
 	// No other worker is left.
 	f("alone, it closed an idle connection", []string{"|next|" + whole200}, 200, good, "w0", "", "w0 no_answer")
-	f("alone and down", []string{"refuse"}, 503, `{"error":{"message":"every worker that was tried failed...`, "", "worker_failed", "")
-	f("alone with 503", []string{whole(503, `{}`)}, 503, `{"error":{"message":"no worker that is up can serve th...`, "", "no_worker", "")
+	f("alone and down", []string{"refuse"}, 503, `{"error":{"message":"every worker that was tried failed...`, "", "worker_failed", "w0 connect")
+	f("alone with 503", []string{whole(503, `{}`)}, 503, `{"error":{"message":"no worker that is up can serve th...`, "", "no_worker", "w0 worker_503")
+	f("three times", []string{"", "", "", whole200}, 503, `{"error":{"message":"every worker that was tried failed...`, "",
+		"worker_failed", "w0 no_answer, w1 no_answer, w2 no_answer")
 	f("alone with 500", []string{whole(500, `{}`)}, 500, `{}`, "w0", "", "")
 
 	// After the first output, the client learns of it.
@@ -112,15 +114,19 @@ func TestExchangeOfAGoneClient(t *testing.T) {
 	in.Epoch = s.epoch
 	life := new(Life)
 	life.End(ErrClientGone)
-	if out := s.Serve(life, in); out.Status != 499 || in.Seen.End != "client_gone" || in.Seen.Retries != 0 {
-		t.Errorf("%d, end %q", out.Status, in.Seen.End)
+	asked := func(reason string) bool {
+		a := in.Seen.Attempts
+		return len(a) == 1 && a[0].Worker == "w0" && a[0].Reason == reason && in.Seen.Retries == 0
+	}
+	if out := s.Serve(life, in); out.Status != 499 || in.Seen.End != "client_gone" || !asked("client_gone") {
+		t.Errorf("%d, end %q, tried %v", out.Status, in.Seen.End, in.Seen.Attempts)
 	}
 	in = inbound("POST", "/v1/chat/completions", `{"model":"m","messages":[]}`)
 	in.Epoch = s.epoch
 	life = new(Life)
 	life.End(ErrDraining)
-	if out := s.Serve(life, in); out.Status != 503 || in.Seen.End != "router_stopping" {
-		t.Errorf("%d, end %q", out.Status, in.Seen.End)
+	if out := s.Serve(life, in); out.Status != 503 || in.Seen.End != "router_stopping" || !asked("router_stopping") {
+		t.Errorf("%d, end %q, tried %v", out.Status, in.Seen.End, in.Seen.Attempts)
 	}
 }
 

@@ -90,8 +90,7 @@ func (j *journal) passedOn(in *Inbound, p *Pool, from step, next *worker.Worker)
 		return
 	}
 	in.Seen.Retries++
-	in.Seen.Attempts = append(in.Seen.Attempts, route.Attempt{Worker: from.worker.ID(), Reason: string(from.reason),
-		After: from.after})
+	j.unanswered(in, from)
 	j.meter.Retried(p.Name, string(from.reason))
 	if from.reason == reasonNoDescriptor { // that has its own line
 		return
@@ -100,9 +99,31 @@ func (j *journal) passedOn(in *Inbound, p *Pool, from step, next *worker.Worker)
 		"reason", string(from.reason), "next", next.ID())
 }
 
-// nobodyLeft logs that the last of so many workers has failed too, so that the client gets an error.
+// unanswered records an attempt that gave the client no answer. Without the last one nobody would know which worker
+// let the client wait until it left.
+func (j *journal) unanswered(in *Inbound, s step) {
+	in.Seen.Attempts = append(in.Seen.Attempts, route.Attempt{Worker: s.worker.ID(), Reason: string(s.reason),
+		After: s.after})
+}
+
+// gaveUp logs and records that the request goes to no other worker after that step, though there may be one, so that
+// the client gets an error.
+func (j *journal) gaveUp(in *Inbound, p *Pool, last step, tried int) {
+	if last.reason == reasonNone { // the fault is in the request
+		return
+	}
+	j.unanswered(in, last)
+	j.of(p).Warn("the request is sent to no other worker: its client gets an error", "id", in.ID,
+		"worker", last.worker.ID(), "reason", string(last.reason), "tried", tried)
+}
+
+// nobodyLeft logs and records that the last of so many workers has failed too, so that the client gets an error.
 func (j *journal) nobodyLeft(in *Inbound, p *Pool, last step, tried int) {
-	if last.reason == reasonNone || last.reason == reasonNoDescriptor {
+	if last.reason == reasonNone {
+		return
+	}
+	j.unanswered(in, last)
+	if last.reason == reasonNoDescriptor { // that has its own line
 		return
 	}
 	j.of(p).Warn("no worker is left for the request: its client gets an error", "id", in.ID, "worker", last.worker.ID(),

@@ -90,6 +90,12 @@ func TestJournalOfSteps(t *testing.T) {
 		" worker=w0 reason=late tried=2\n" {
 		t.Errorf("nobody is left: %q", got)
 	}
+	j.gaveUp(in, p, step{}, 0)
+	j.gaveUp(in, p, step{reason: reasonTimeout, worker: a}, 1)
+	if got := logged(); got != "level=WARN msg=\"the request is sent to no other worker: its client gets an error\" pool=p"+
+		" id=id-1 worker=w0 reason=timeout tried=1\n" {
+		t.Errorf("given up: %q", got)
+	}
 }
 
 func TestJournalOfRefusals(t *testing.T) {

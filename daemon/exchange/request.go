@@ -62,12 +62,20 @@ func (r *request) refuse(f Fault) *Outbound {
 
 // abandon ends a request whose client has left, or that outlived the drain.
 func (r *request) abandon(ctx context.Context) *Outbound {
-	if !errors.Is(context.Cause(ctx), ErrClientGone) {
+	if endedFor(ctx) == reasonStopping {
 		return r.refuse(FaultStopping)
 	}
 	r.in.Seen.End, r.in.Seen.At = "client_gone", time.Time{}
 	r.journal.meter.Refused(&r.in.Seen, FaultGone.Code, FaultGone.Status, time.Since(r.arrived))
 	return FaultGone.Outbound(r.shape()) // nobody reads it
+}
+
+// endedFor returns why a request of that context, which has ended, is left without an answer.
+func endedFor(ctx context.Context) reason {
+	if errors.Is(context.Cause(ctx), ErrClientGone) {
+		return reasonClientGone
+	}
+	return reasonStopping
 }
 
 // consumed reports whether a failed attempt may have used up part of the body.

@@ -156,8 +156,12 @@ func explain(out io.Writer, d *decisions.Decision) error {
 	if d.PromptTokens > 0 || d.Usage.Known {
 		line("prompt", "%s", promptOf(d))
 	}
+	tried := "tried before"
+	if d.Worker == "" {
+		tried = "tried"
+	}
 	for _, a := range d.Attempts {
-		line("tried before", "%s: %s after %s", a.Worker, a.Reason, a.After.Round(time.Millisecond))
+		line(tried, "%s: %s after %s", a.Worker, a.Reason, a.After.Round(time.Millisecond))
 	}
 	line("answer", "%s", answerOf(d))
 	if err := w.Flush(); err != nil {

@@ -332,7 +332,7 @@ function unfolded(d) {
     ` · ${d.pool ? `pool ${d.pool}` : "no pool"}${d.strategy ? ` · by ${d.strategy}` : ""}` +
     `${d.fallback ? ` · fallback: ${d.fallback}` : ""}${d.session ? ` · session by ${d.session}` : ""}` +
     ` · believed cached ${count(d.believed_tokens)} tokens`));
-  for (const a of d.attempts || []) td.append(el("p", "warn", `tried before: ${a.worker}: ${a.reason}`));
+  for (const a of d.attempts || []) td.append(el("p", "warn", `tried${d.worker ? " before" : ""}: ${a.worker}: ${a.reason}`));
   td.append(d.candidates ? candidates(d) : el("p", "quiet", "No strategy was asked."));
   td.colSpan = 9;
   return el("tr", "more", td);
