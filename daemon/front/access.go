@@ -115,6 +115,7 @@ func (a *accessLog) close(log *slog.Logger) { a.replace(nil, "", log) }
 func (w *accessWriter) write(lines []byte) {
 	if f := w.next.Swap(nil); f != nil {
 		w.file.close()
+		f.succeed(w.file)
 		w.file = f
 	}
 	_, _ = w.file.Write(lines) // never fails

@@ -48,7 +48,32 @@ func newLogFile(path string, log *slog.Logger) (*logFile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("daemon: server.access_log cannot be written; correct the path or its rights: %w", err)
 	}
-	return &logFile{path: path, file: f, log: log, checked: time.Now()}, nil
+	return &logFile{path: path, file: f, log: log, checked: time.Now(), torn: endsTorn(path)}, nil
+}
+
+// endsTorn reports whether the file ends in the midst of a line, which a full disk or a process that was killed has
+// left there: the next line would be lost with it.
+func endsTorn(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 { // opening a FIFO for reading would wait
+		return false
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	var last [1]byte
+	_, err = f.ReadAt(last[:], info.Size()-1)
+	return err == nil && last[0] != '\n'
+}
+
+// succeed takes the place of the log before, of the same name, which has not logged yet how many lines it has lost. That
+// one may have written since l was opened.
+func (l *logFile) succeed(before *logFile) {
+	l.failed = before.failed
+	l.lost = before.lost
+	l.torn = endsTorn(l.path)
 }
 
 // Write writes whole lines. It never fails: package slog would keep the error to itself.
@@ -88,7 +113,7 @@ func (l *logFile) follow() {
 	if err == nil {
 		l.file.Close()
 		l.file = f
-		l.torn = false
+		l.torn = endsTorn(l.path)
 	}
 	l.setGone(err) // the file before takes the lines until the new one opens: after a move they are not lost
 }

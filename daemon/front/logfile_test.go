@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -123,4 +124,56 @@ func TestTornLine(t *testing.T) {
 		t.Errorf("the log holds %q", strings.Trim(s, "x"))
 	}
 	wantTold(t, told, 1, 1)
+}
+
+// TestTornLineOfAnotherProcess: half a line that the process before left does not swallow the next one, nor does one
+// that the file before a reload has left.
+func TestTornLineOfAnotherProcess(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "access.log")
+	half := func() {
+		t.Helper()
+		f, err := openLog(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if _, err := f.WriteString(`{"half`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	half()
+	l, _ := logging(t, path)
+	put(t, l, 2)
+	next, _ := logging(t, path)
+	half()
+	next.succeed(l)
+	put(t, next, 1)
+	if b, err := os.ReadFile(path); string(b) != "{\"half\nline 0\nline 1\n{\"half\nline 0\n" {
+		t.Errorf("the log holds %q, %v", b, err)
+	}
+}
+
+// TestReloadOnAFullDisk: lines lost before a reload are logged after it, as the operator frees the disk and reloads.
+func TestReloadOnAFullDisk(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "access.log")
+	if err := os.Symlink("/dev/full", path); err != nil {
+		t.Fatal(err)
+	}
+	l, told := logging(t, path)
+	put(t, l, 5)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	next, err := newLogFile(path, l.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(next.close)
+	w := &accessWriter{file: l, lost: new(atomic.Uint64)}
+	w.next.Store(next)
+	w.write([]byte("line\n"))
+	wantTold(t, told, 1, 1)
+	if b, err := os.ReadFile(path); string(b) != "line\n" || !strings.Contains(told.String(), "lost_lines=5") {
+		t.Errorf("the log holds %q, %v, told %s", b, err, told.String())
+	}
 }
