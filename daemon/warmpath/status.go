@@ -114,20 +114,28 @@ func writeWorkers(out io.Writer, workers []operator.WorkerState, now time.Time) 
 		if s.TTFT > 0 {
 			first = fmt.Sprintf("%.2fs", s.TTFT)
 		}
-		why := s.Why
-		if s.LastError != "" && !s.ErrorOver {
-			why = strings.TrimSpace(why + " " + s.LastError)
-		}
-		if s.Breaker != "closed" {
-			why = strings.TrimSpace("breaker " + s.Breaker + " " + why)
-		}
-		if e := s.Events; e != nil && !e.Live {
-			why = strings.TrimSpace(why + " KV events " + e.State)
-		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%.2fs\t%.0f%%\t%s\t%.2f\t%s\t%s\n", s.ID, s.State, ago(s.Since, now),
-			s.InFlight, s.Running, s.Waiting, s.Queue, 100*s.KVUsage, hits, s.Slowness, first, why)
+			s.InFlight, s.Running, s.Waiting, s.Queue, 100*s.KVUsage, hits, s.Slowness, first, whyOf(s))
 	}
 	return w.Flush()
+}
+
+// whyOf lists what is wrong with a worker, each once.
+func whyOf(s *operator.WorkerState) string {
+	var why []string
+	if s.Breaker != "closed" {
+		why = append(why, "breaker "+s.Breaker)
+	}
+	if s.Why != "" {
+		why = append(why, s.Why)
+	}
+	if s.LastError != "" && !s.ErrorOver && s.LastError != s.Why { // an ejected worker's Why is often its last error
+		why = append(why, s.LastError)
+	}
+	if e := s.Events; e != nil && !e.Live {
+		why = append(why, "KV events "+e.State)
+	}
+	return strings.Join(why, "; ")
 }
 
 // ago formats a time in the past in few characters.

@@ -75,3 +75,18 @@ func TestStatusTellsOfReloads(t *testing.T) {
 	o.Reload = operator.Reload{At: now, Error: "line 3", Restart: []string{"server.admin"}}
 	f("CONFIGURATION REFUSED 0s ago", "line 3", "last change taken 60s ago", "at the next start only: server.admin")
 }
+
+// TestWhyOfAWorker: the column WHY lists each trouble once.
+func TestWhyOfAWorker(t *testing.T) {
+	f := func(s operator.WorkerState, want string) {
+		t.Helper()
+		if got := whyOf(&s); got != want {
+			t.Errorf("%+v: %q; want %q", s, got, want)
+		}
+	}
+	f(operator.WorkerState{Breaker: "closed"}, "")
+	f(operator.WorkerState{Breaker: "open", Why: "its engine is dead", LastError: "its engine is dead"}, "breaker open; its engine is dead")
+	f(operator.WorkerState{Breaker: "closed", Why: "asked to drain", LastError: "/health answers 503"}, "asked to drain; /health answers 503")
+	f(operator.WorkerState{Breaker: "closed", LastError: "/health answers 503", ErrorOver: true}, "")
+	f(operator.WorkerState{Breaker: "closed", Events: &operator.EventsState{State: "gap"}}, "KV events gap")
+}
