@@ -68,8 +68,8 @@ func endsTorn(path string) bool {
 	return err == nil && last[0] != '\n'
 }
 
-// succeed takes the place of the log before, of the same name, which has not logged yet how many lines it has lost. That
-// one may have written since l was opened.
+// succeed takes the place of the log before, of the same name, which has not logged yet how many lines it has lost.
+// That one may have written since l was opened.
 func (l *logFile) succeed(before *logFile) {
 	l.failed = before.failed
 	l.lost = before.lost
