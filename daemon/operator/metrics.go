@@ -94,7 +94,14 @@ func (m *Metrics) Refused(s *exchange.Seen, code string, status int, took time.D
 	m.series.counter(requests, s.Pool, s.Strategy, m.series.models.known(s.Model), "", strconv.Itoa(status)).Inc()
 	m.series.histogram(duration, s.Pool, s.Strategy).Observe(took.Seconds())
 	s.Counted = true
-	m.recent.turnedAway(s.Pool, code == exchange.FaultFull.Code || code == exchange.FaultNoWorker.Code, at(s))
+	switch code {
+	case exchange.FaultGone.Code: // nobody refused it
+	case exchange.FaultUpstream.Code, exchange.FaultDown.Code, exchange.FaultTimeout.Code, exchange.FaultHidden.Code,
+		exchange.FaultBroken.Code, exchange.FaultOpening.Code:
+		m.recent.unanswered(s.Pool, at(s))
+	default:
+		m.recent.turnedAway(s.Pool, code == exchange.FaultFull.Code || code == exchange.FaultNoWorker.Code, at(s))
+	}
 	if code == exchange.FaultFull.Code {
 		m.Shed(s.Pool, code)
 	}

@@ -113,6 +113,13 @@ func (r *Recent) turnedAway(pool string, wanting bool, now time.Time) {
 	}
 }
 
+// unanswered counts a request that the workers which had it left without an answer.
+func (r *Recent) unanswered(pool string, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.pool(pool).at(now).failed++
+}
+
 func (r *Recent) firstOutput(s *exchange.Seen, now time.Time) {
 	if !s.Stream { // the first byte of an answer in one piece is its last
 		return
@@ -168,7 +175,7 @@ type Span struct {
 	At       time.Time `json:"at"` // its beginning
 	Arrived  uint32    `json:"arrived"`
 	Refused  uint32    `json:"refused"`
-	Failed   uint32    `json:"failed"`           // a worker's answer was an error or broke off
+	Failed   uint32    `json:"failed"`           // a worker's answer was an error, broke off or did not come
 	Fallback uint32    `json:"fallback"`         // the strategy failed
 	Streams  uint32    `json:"streams"`          // whose first output came
 	TTFT50   float64   `json:"ttft_p50_seconds"` // of streams; within a factor of 1.41. 0 = none came

@@ -89,6 +89,31 @@ func TestDemand(t *testing.T) {
 	f([]worker.Stats{up, {Wait: 100}}, 5, 3, 2+5*3)
 }
 
+// TestRefusedIsWhatTheRouterRefuses: a client that leaves is not refused, and a request that the workers leave without an
+// answer has failed there: neither says that there are too few of them.
+func TestRefusedIsWhatTheRouterRefuses(t *testing.T) {
+	f := func(fault exchange.Fault, refused, failed uint32) {
+		t.Helper()
+		m := NewMetrics("test")
+		m.Refused(seenOf("p", 0, route.Usage{}, 0), fault.Code, fault.Status, time.Second)
+		now := time.Now()
+		all := m.recent.Hour("p", now)
+		got := all[len(all)-1]
+		got.Refused += all[len(all)-2].Refused // the half minute may just have ended
+		got.Failed += all[len(all)-2].Failed
+		if got.Refused != refused || got.Failed != failed {
+			t.Errorf("%s: %d refused, %d failed; want %d, %d", fault.Code, got.Refused, got.Failed, refused, failed)
+		}
+	}
+	f(exchange.FaultFull, 1, 0)
+	f(exchange.FaultNoWorker, 1, 0)
+	f(exchange.FaultStopping, 1, 0)
+	f(exchange.FaultGone, 0, 0)
+	f(exchange.FaultUpstream, 0, 1)
+	f(exchange.FaultTimeout, 0, 1)
+	f(exchange.FaultDown, 0, 1)
+}
+
 func TestRefusalsFade(t *testing.T) {
 	var r Recent
 	start := time.Unix(1_800_000_000, 0)
