@@ -58,6 +58,10 @@ func (a *adminDoor) call(ctx context.Context, method, path string, body []byte, 
 	case http.StatusNotFound:
 		return nil, fmt.Errorf("%w: %s", errNotThere, said(raw))
 	case http.StatusUnauthorized:
+		if a.tokenFile != "" {
+			return nil, fmt.Errorf("the admin listener at %s refuses the token of %s: it wants what "+
+				"server.admin_token_file held when the daemon started", a.at, a.tokenFile)
+		}
 		return nil, fmt.Errorf("the admin listener at %s wants its token: --token-file FILE", a.at)
 	}
 	return nil, fmt.Errorf("the admin listener at %s answers %s: %s", a.at, resp.Status, said(raw))
