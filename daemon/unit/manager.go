@@ -28,8 +28,9 @@ type Manager struct {
 	replaced chan struct{}           // closed once another process serves
 
 	upgrading sync.Mutex // one at a time
-	mu        sync.Mutex // guards phase, and keeps messages in order
+	mu        sync.Mutex // guards phase and next, and keeps messages in order
 	phase     phase
+	next      *successor // that an upgrade waits for
 }
 
 // phase is the last state in a message to the manager.
@@ -174,9 +175,25 @@ func (m *Manager) Reload(do func() error) error {
 	return err
 }
 
-// Stopping sends that the process is about to end. It is the last message.
+// Stopping sends that the process is about to end. It is the last message. Stopping also ends a process that an upgrade
+// waits for. Whoever stops a daemon wants none, and the new process would serve as soon as this one has ended.
 func (m *Manager) Stopping(status string) {
 	m.tell(func(p phase) (phase, bool) { return stopping, p != stopping }, daemon.SdNotifyStopping, "STATUS="+status)
+	m.await(nil)
+}
+
+// await makes next the process that an upgrade waits for. It ends the one before, and next too if this process stops.
+func (m *Manager) await(next *successor) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.next.kill()
+	m.next = next
+	if m.phase != ready {
+		next.kill()
+	}
 }
 
 // whileReady allows a message between Ready and Stopping. Otherwise the READY=1 that ends a reload would mark a process

@@ -112,9 +112,16 @@ func (s *successor) end(err error) error {
 		case <-time.After(endTime):
 		}
 	}
-	_ = s.cmd.Process.Kill() // it may have ended
+	s.kill()
 	<-s.done
 	return err
+}
+
+// kill ends the process at once. There may be none, and it may have ended.
+func (s *successor) kill() {
+	if s != nil {
+		_ = s.cmd.Process.Kill()
+	}
 }
 
 // release lets the successor accept, and hands it one line.

@@ -14,6 +14,7 @@ var (
 	errUnmanaged = errors.New("this daemon was not started by warmpath serve: it cannot be replaced")
 	errUpgrading = errors.New("another upgrade is under way: wait until it has ended")
 	errNotReady  = errors.New("this process starts, drains, or has been replaced already: ask the one that serves")
+	errStopped   = errors.New("this process was told to stop meanwhile: the new one has ended, too")
 	errInit      = errors.New("this process is the first of its container, which ends with it: an upgrade cannot " +
 		"outlive it; roll out a new container, with server.drain_delay for its load balancer")
 )
@@ -59,14 +60,16 @@ func (m *Manager) replace(wait time.Duration) (pid int, err error) {
 	if err != nil {
 		return 0, err
 	}
+	m.await(next)
 	status, err := next.await(wait)
-	if err != nil {
-		return 0, err
-	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.phase != ready {
-		return 0, next.end(errNotReady)
+	m.next = nil
+	if m.phase != ready { // Stopping has killed it
+		return 0, next.end(errStopped)
+	}
+	if err != nil {
+		return 0, err
 	}
 	pid = next.cmd.Process.Pid
 	// The service manager accepts messages of the main process only. This one goes first: once released, the new process

@@ -86,3 +86,22 @@ func TestTermDuringAReload(t *testing.T) {
 		}
 	}
 }
+
+// TestTermDuringAnUpgrade: who stops the process while the new one starts stops both. The new one took the place of a
+// process that had ended, as after a crash.
+func TestTermDuringAnUpgrade(t *testing.T) {
+	port := porttest.Row(t, 2)
+	dir := workplace(t)
+	write(t, filepath.Join(dir, "a.toml"), fmt.Sprintf("[server]\nlisten = \"127.0.0.1:%d\"\nadmin = \"127.0.0.1:%d\"\n"+
+		"[[pools]]\n[[pools.workers]]\nurl = %q\n", port, port+1, silent(t))) // the new one waits 15 s for this worker
+	p := warmpath(t, dir, "serve --config a.toml")
+	p.says("msg=serving", 1)
+	p.signal(syscall.SIGUSR2)
+	p.says(`msg="worker registered"`, 2)
+	p.signal(syscall.SIGTERM)
+	p.succeed()
+	if c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+		c.Close()
+		t.Errorf("somebody listens still:\n%s", p)
+	}
+}
