@@ -86,8 +86,12 @@ func (q *quick) remember(ev event, p piece, kind Kind) {
 		return
 	}
 	const number = `"sequence_number":`
-	at := bytes.Index(q.tail, []byte(number)) + len(number)
-	if n := digits(q.tail[at:]); at >= len(number) && n > 0 {
+	at := bytes.Index(q.tail, []byte(number))
+	if at < 0 {
+		return
+	}
+	at += len(number)
+	if n := digits(q.tail[at:]); n > 0 {
 		q.rest = append(q.rest, q.tail[at+n:]...)
 		q.tail = q.tail[:at]
 	}

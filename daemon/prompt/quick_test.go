@@ -6,6 +6,9 @@ import (
 	"testing"
 )
 
+// deltaLast is an event of Responses as some engines write it: no number, and nothing behind the text.
+const deltaLast = `data: {"type":"response.output_text.delta","delta":"a"}` + "\n\n"
+
 // The second piece of text of every recorded stream goes the short way, and what differs in more than its text does
 // not.
 func TestQuickIsTaken(t *testing.T) {
@@ -26,6 +29,11 @@ func TestQuickIsTaken(t *testing.T) {
 		f(Responses, strings.Join(all[:5], ""), all[5], true)
 		f(Responses, strings.Join(all[:5], ""), all[6], false)
 	}
+	f(Responses, deltaLast, strings.Replace(deltaLast, `"a"`, `"b"`, 1), true)
+	numbered := func(n string) string {
+		return strings.Replace(deltaLast, `"delta":`, `"sequence_number":`+n+`,"delta":`, 1)
+	}
+	f(Responses, numbered("1"), numbered("2"), false)
 	b, err := os.ReadFile("testdata/vllm-0.32.0-messages.sse")
 	if err != nil {
 		t.Fatal(err)

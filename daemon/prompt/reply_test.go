@@ -225,6 +225,7 @@ func FuzzReplySplit(f *testing.F) {
 	}
 	f.Add([]byte(c.stream(turn{text: c.text(90)})), uint64(1), uint8(0))
 	f.Add([]byte(strings.Repeat(chatChunk, 5)), uint64(1), uint8(4))
+	f.Add([]byte(strings.Repeat(deltaLast, 3)), uint64(1), uint8(2))
 	f.Add([]byte(": c\r\ndata:{\"choices\":\r\ndata:[{\"delta\":{\"content\":\"a\"}}]}\r\n\r\ndata\n\n\ndata: [DONE]"), uint64(3), uint8(0))
 	f.Add([]byte("event: error\n\nevent:error \ndata:\ndata: {}\n\ndata: {\"error\":1}\r\n\r\n\r"), uint64(5), uint8(1))
 	f.Fuzz(func(t *testing.T, stream []byte, seed uint64, kind uint8) {
