@@ -112,6 +112,7 @@ func TestEveryAnswerIsCountedAndLoggedOnce(t *testing.T) {
 	f(404, "POST /nowhere HTTP/1.1\r\n"+good+"\r\n")
 	f(400, "POST /v1/completions HTTP/1.1\r\n"+good+"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n")
 	f(400, "GET /health HTTP/1.1\r\n"+good+"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n")
+	f(400, "BREW /v1/completions HTTP/1.1\r\n"+good+"Content-Length: 2\r\n\r\n{}")
 	f(408, "POST /v1/completions HTTP/1.1\r\n"+good+"Content-Length: 60\r\n\r\n{")
 	f(408, "POST /v1/compl")
 	f(200, "OPTIONS /v1/completions HTTP/1.1\r\nHost: x\r\nOrigin: https://a.example\r\nAccess-Control-Request-Method: POST\r\n\r\n")

@@ -2,6 +2,7 @@ package front
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/valyala/fasthttp"
@@ -14,14 +15,27 @@ import (
 // attended marks requests that attend has answered: the visit takes care of their body.
 const attended = "attended"
 
+// unfit returns the fault of a request that is refused by its head alone. fiber would answer a method that it does not
+// know in a form of its own, without a line in the access log or a count.
+func unfit(fc *fasthttp.RequestCtx) (f exchange.Fault, is bool) {
+	h := &fc.Request.Header
+	_, sound := readHeader(nil, h.RawHeaders(), h.IsHTTP11())
+	switch {
+	case !sound || !plainTarget(fc):
+		return exchange.FaultFraming, true
+	case !slices.Contains(fiber.DefaultMethods, string(h.Method())):
+		return exchange.FaultRequest, true
+	}
+	return exchange.Fault{}, false
+}
+
 // guard keeps the framing of requests that fiber answers without reading their body: an unread body would be read as
 // the next request.
 func (r *reception) guard(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(fc *fasthttp.RequestCtx) {
-		h := &fc.Request.Header
-		if _, sound := readHeader(nil, h.RawHeaders(), h.IsHTTP11()); !sound || !plainTarget(fc) {
+		if f, is := unfit(fc); is {
 			fc.SetConnectionClose()
-			r.refuseUnread((*served)(fc), exchange.FaultFraming, true)
+			r.refuseUnread((*served)(fc), f, true)
 			r.allowPage(fc)
 			return
 		}
