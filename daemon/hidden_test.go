@@ -272,3 +272,28 @@ func TestHTTP10ClientsGetAWholeAnswer(t *testing.T) {
 		t.Errorf("%d %v: %q", resp.StatusCode, resp.TransferEncoding, text)
 	}
 }
+
+// TestNamedErrorsInA200LeaveTheWorkersUp: a request that every worker answers with an error of its own says nothing of
+// the workers. Only one that ends what it accepted without a word is taken for draining.
+func TestNamedErrorsInA200LeaveTheWorkersUp(t *testing.T) {
+	f := func(path, kind, answer string) {
+		t.Helper()
+		w := fakeWorker(t, func(rw http.ResponseWriter, r *http.Request) {
+			rw.Header().Set("Content-Type", kind)
+			io.WriteString(rw, answer)
+		})
+		other := fakeWorker(t, w.Config.Handler.ServeHTTP)
+		r := start(t, settings("roundrobin", w.URL, other.URL), 2)
+		s := r.do("POST", path, `{"model":"sim","input":"x","messages":[{"role":"user","content":"x"}]}`)
+		for _, w := range r.describe()[0].Workers {
+			if w.State != "up" {
+				t.Errorf("%s: %d, and %s is %s (%s); want up", answer, s.status, w.ID, w.State, w.Why)
+			}
+		}
+	}
+	const body, events = "application/json", "text/event-stream"
+	f("/v1/responses", body, `{"id":"resp_1","status":"failed","error":{"code":"server_error","message":"no"}}`)
+	f("/v1/messages", body, `{"type":"error","error":{"type":"api_error","message":"no"}}`)
+	f("/v1/chat/completions", body, `{"choices":[{"index":0,"message":{"content":null},"finish_reason":"error"}]}`)
+	f("/v1/chat/completions", events, "data: {\"error\":{\"code\":\"context\",\"message\":\"no\"}}\n\ndata: [DONE]\n\n")
+}

@@ -172,9 +172,16 @@ func (b *body) rejects() bool {
 }
 
 // aborts reports whether the worker ended without an answer what it had accepted. It is then shutting down or paused.
-// An error that the worker names does not count.
+// An error that the worker names does not count, whatever its code: one bad request would take every worker that it is
+// tried at out of the pool.
 func (b *body) aborts() bool {
-	return b.reply.FinishReason() == "abort" || b.reply.FailedCode() == 0 && b.reply.Clean()
+	switch b.reply.FinishReason() {
+	case "abort":
+		return true
+	case "error":
+		return false
+	}
+	return !b.reply.ReportedError() && b.reply.Clean()
 }
 
 // failedInside reports whether the worker reported a failure inside a stream. An error event of its own goes to the
