@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"bufio"
+	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
@@ -296,4 +297,52 @@ func TestNamedErrorsInA200LeaveTheWorkersUp(t *testing.T) {
 	f("/v1/messages", body, `{"type":"error","error":{"type":"api_error","message":"no"}}`)
 	f("/v1/chat/completions", body, `{"choices":[{"index":0,"message":{"content":null},"finish_reason":"error"}]}`)
 	f("/v1/chat/completions", events, "data: {\"error\":{\"code\":\"context\",\"message\":\"no\"}}\n\ndata: [DONE]\n\n")
+}
+
+// TestCompressedStreamsGoThrough: a worker may compress its events although the router asks it not to. They go on as
+// they come, and nothing is taken for a failure.
+func TestCompressedStreamsGoThrough(t *testing.T) {
+	const first, second = "data: {\"choices\":[{\"text\":\"a\"}]}\n\n", "data: [DONE]\n\n"
+	goOn := make(chan struct{})
+	w := fakeWorker(t, func(rw http.ResponseWriter, r *http.Request) {
+		rw.Header().Set("Content-Type", "text/event-stream")
+		rw.Header().Set("Content-Encoding", "gzip")
+		z := gzip.NewWriter(rw)
+		io.WriteString(z, first)
+		z.Flush()
+		rw.(http.Flusher).Flush()
+		select {
+		case <-goOn:
+		case <-r.Context().Done():
+			return
+		}
+		io.WriteString(z, second)
+		z.Close()
+	})
+	r := start(t, settings("roundrobin", w.URL), 1)
+	req, err := http.NewRequest("POST", "http://"+r.Addr()+"/v1/completions", strings.NewReader(aStream))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Accept-Encoding", "gzip") // else the client decodes it and hides the field
+	resp, err := testClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != 200 || resp.Header.Get("Content-Encoding") != "gzip" {
+		t.Fatalf("%s %v", resp.Status, resp.Header)
+	}
+	z, err := gzip.NewReader(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make([]byte, len(first))
+	if _, err := io.ReadFull(z, got); err != nil || string(got) != first {
+		t.Fatalf("%q %v; want the first event before the second is sent", got, err)
+	}
+	close(goOn)
+	if rest, err := io.ReadAll(z); err != nil || string(rest) != second {
+		t.Errorf("%q %v; want %q", rest, err, second)
+	}
 }

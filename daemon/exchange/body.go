@@ -11,6 +11,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/prompt"
 	"github.com/warmpath/warmpath/daemon/route"
 	"github.com/warmpath/warmpath/daemon/tokens"
+	"github.com/warmpath/warmpath/daemon/upstream"
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
@@ -45,14 +46,22 @@ type body struct {
 // start makes b the answer of an attempt whose response has its head.
 func (b *body) start(r *request, a *attempt) {
 	b.r, b.a, b.ok = r, a, a.resp.Status < 300
-	b.events = strings.HasPrefix(a.resp.Header.Get("Content-Type"), "text/event-stream")
+	plain := !coded(a.resp.Header)
+	b.events = plain && strings.HasPrefix(a.resp.Header.Get("Content-Type"), "text/event-stream")
 	if b.ok && r.understood() {
 		b.reply = replies.Get().(*prompt.Reply)
 		b.reply.Reset(r.read.req.Kind, b.events, maxReply)
 	}
-	if b.ok && r.lesson != nil {
+	if b.ok && plain && r.lesson != nil {
 		b.plain = r.lesson.Strip(a.resp, b.events)
 	}
+}
+
+// coded reports whether the answer is compressed, although the router asks workers not to. It then goes to the client
+// as it comes: there is no event to be read in it, and none may be appended.
+func coded(h upstream.Header) bool {
+	coding, ok := h.Lookup("Content-Encoding")
+	return ok && coding != "" && !strings.EqualFold(coding, "identity")
 }
 
 // read reads the next piece of the answer, in the form that the client gets.
