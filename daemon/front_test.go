@@ -259,3 +259,30 @@ func TestLongBodiesAreStreamed(t *testing.T) {
 	}
 	eventually(t, "no request left", func() bool { return r.front.Stats().InFlight == 0 && r.inFlight() == 0 })
 }
+
+// TestConnectionsCloseAsAsked: close is one option among others, in letters of either size and in any of several fields.
+func TestConnectionsCloseAsAsked(t *testing.T) {
+	w := fakeWorker(t, func(rw http.ResponseWriter, r *http.Request) {
+		rw.Header().Set("Content-Type", "text/event-stream")
+		io.WriteString(rw, "data: {\"choices\":[{\"text\":\"a\"}]}\n\ndata: [DONE]\n\n")
+	})
+	r := start(t, settings("roundrobin", w.URL), 1)
+	for _, options := range []string{"close", "Close", "close, TE", "TE, close", "TE\r\nConnection: close", "close\r\nconnection: TE"} {
+		for _, request := range []string{
+			"POST /v1/completions HTTP/1.1\r\nHost: x\r\nConnection: %s\r\nContent-Length: 2\r\n\r\n{}",
+			"GET /v1/models HTTP/1.1\r\nHost: x\r\nConnection: %s\r\n\r\n",
+		} {
+			c, err := net.Dial("tcp", r.Addr())
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.SetDeadline(time.Now().Add(5 * time.Second))
+			fmt.Fprintf(c, request, options)
+			answer, err := io.ReadAll(c)
+			c.Close()
+			if err != nil || !strings.Contains(string(answer), "\r\nConnection: close\r\n") {
+				t.Errorf("Connection: %s: %v %.200s; want Connection: close and the end", options, err, answer)
+			}
+		}
+	}
+}

@@ -28,8 +28,12 @@ var earlyFaults = map[string]exchange.Fault{
 }
 
 // judge is called by fasthttp between header and body of every request. It marks a request that it turns away, and
-// removes its body's length, so that fasthttp calls the handler without a wait for the body.
+// removes its body's length, so that fasthttp calls the handler without a wait for the body. It also tells fasthttp of a
+// client that wants the connection closed.
 func (s sentry) judge(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
+	if wantsClose(h) {
+		h.SetConnectionClose()
+	}
 	if why := s.reason(h); why != "" {
 		h.Set(turnedAway, why)
 		if h.ContentLength() > 0 {
@@ -70,4 +74,24 @@ func anyCase(h *fasthttp.RequestHeader, name string) string {
 		}
 	}
 	return ""
+}
+
+// wantsClose reports whether close is one of the options in the Connection fields. fasthttp finds it only where it
+// stands alone, in small letters, in the last such field.
+func wantsClose(h *fasthttp.RequestHeader) bool {
+	if anyCase(h, "Connection") == "" {
+		return false
+	}
+	fields, _ := readHeader(nil, h.RawHeaders(), true)
+	for _, f := range fields {
+		if !strings.EqualFold(f.Name, "Connection") {
+			continue
+		}
+		for option := range strings.SplitSeq(f.Value, ",") {
+			if strings.EqualFold(strings.Trim(option, " \t"), "close") {
+				return true
+			}
+		}
+	}
+	return false
 }
