@@ -82,6 +82,8 @@ func TestIDsInAnswersStayUnseen(t *testing.T) {
 	begun := idLists.ReplaceAllString(list[0]+list[1], `token_ids":null`)
 	f("broken off after output", begun+`data: {"error"`, true, true, "w0", []string{streamed(list[0], list[1], list[2][:90], "cut")})
 	f("broken off before output", want, false, true, "w1", []string{streamed(list[0][:90], "cut")}, []string{streamed(list...)})
+	packed := strings.Replace(streamed("\x1f\x8b", "cut"), "\r\n", "\r\nContent-Encoding: gzip\r\n", 1)
+	f("compressed", "\x1f\x8b", true, false, "w0", []string{packed}) // it goes on as it comes, though it may hold ids
 	plain := `{"id":"x","choices":[{"index":0,"message":{"role":"assistant","content":"hi"},"finish_reason":"stop","token_ids":[1]}],` +
 		`"usage":{"prompt_tokens":2,"completion_tokens":1},"prompt_token_ids":[1,2]}`
 	f("plain", idLists.ReplaceAllString(plain, `token_ids":null`), false, true, "w0", []string{whole(200, plain)})
