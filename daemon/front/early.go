@@ -28,8 +28,8 @@ var earlyFaults = map[string]exchange.Fault{
 }
 
 // judge is called by fasthttp between header and body of every request. It marks a request that it turns away, and
-// removes its body's length, so that fasthttp calls the handler without a wait for the body. It also tells fasthttp of a
-// client that wants the connection closed.
+// removes its body's length, so that fasthttp calls the handler without a wait for the body. It also tells fasthttp
+// of a client that wants the connection closed.
 func (s sentry) judge(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	if wantsClose(h) {
 		h.SetConnectionClose()
