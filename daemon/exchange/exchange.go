@@ -190,7 +190,15 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 	e.in.Seen.Believed, e.in.Seen.Live = e.choice.Believed(), a.trip.Live()
 	e.sending.Header = pinRank(e.sending.Header, cmp.Or(clientRank(e.in, e.pool), to.Worker.RankHeader()))
 	a.limit(wait)
+	returned := false
+	defer func() {
+		if !returned { // a panic: the worker's count comes down, and the front answers
+			a.trip.End(&worker.Outcome{Kind: worker.Canceled}, route.End{At: time.Now()})
+			a.close()
+		}
+	}()
 	out, f := e.receive(client, a)
+	returned = true
 	if f == nil {
 		return out, nil
 	}

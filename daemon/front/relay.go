@@ -62,15 +62,20 @@ func (r *relay) begin(h handed) {
 
 // run writes the answer, then serves on or closes.
 func (r *relay) run() {
+	open := true
 	defer func() {
 		if p := recover(); p != nil { // one stream breaks, not the process
 			r.log.Error("BUG: a stream made the daemon panic", "panic", p, "id", r.v.in.ID, "pool", r.v.in.Seen.Pool,
 				"stack", string(debug.Stack()))
 			r.conn.Abort()
 			r.v.end()
+			if open {
+				r.closeAfterPanic()
+			}
 		}
 	}()
 	err := r.copy()
+	open = false
 	r.out.Stream.Close()
 	r.v.end()
 	r.v.release(time.Now())
@@ -86,6 +91,12 @@ func (r *relay) run() {
 		return
 	}
 	r.awaitRequest(r.conn, r.idle)
+}
+
+// closeAfterPanic counts the stream down at its worker. A second panic would end the process.
+func (r *relay) closeAfterPanic() {
+	defer func() { _ = recover() }()
+	r.out.Stream.Close()
 }
 
 // copy writes head and body. An error is the client's or the worker's; then the last chunk is not written.

@@ -182,15 +182,9 @@ func (t *Trip) End(o *worker.Outcome, e End) (u Usage) {
 		return u
 	}
 	t.ended = true
+	defer t.leave(o, e.At) // also if what reads the answer panics
 	if e.Reply != nil {
 		u = t.readReply(o, e.Reply, e.Whole, e.At)
-	}
-	t.ticket.End(e.At, *o)
-	if t.teller != nil {
-		t.teller.Ended(t.told, e.At)
-	}
-	if o.Kind > worker.Answered { // a client that left shows nothing about the worker
-		t.choice.pool.Held.Withdraw(t.forecast)
 	}
 	if e.Status == 0 {
 		return u
@@ -206,6 +200,17 @@ func (t *Trip) End(o *worker.Outcome, e End) (u Usage) {
 		n.Complete(told)
 	}
 	return u
+}
+
+// leave counts the request down, here and at the other routers.
+func (t *Trip) leave(o *worker.Outcome, at time.Time) {
+	t.ticket.End(at, *o)
+	if t.teller != nil {
+		t.teller.Ended(t.told, at)
+	}
+	if o.Kind > worker.Answered { // a client that left shows nothing about the worker
+		t.choice.pool.Held.Withdraw(t.forecast)
+	}
 }
 
 // readReply corrects the estimates by what the engine counted, and enters the answer's text in the index if it came to
