@@ -46,7 +46,8 @@ func TestLeaseEndsInTime(t *testing.T) {
 		died := mortal(t, p, c, 100+i)
 		eventually(t, "the request is heard of", func() bool { return open() == 1 })
 		eventually(t, "and no longer counted", func() bool { return open() == 0 })
-		if took := time.Since(died); took < Lease || took > Lease+beatEvery/5 {
+		// An entry's time is in whole milliseconds of Redis's clock, which the router estimates.
+		if took := time.Since(died); took < Lease-5*time.Millisecond || took > Lease+beatEvery/5 {
 			t.Errorf("router %d: after %v; want %v", i, took, Lease)
 		}
 		time.Sleep(beatEvery / 4)
