@@ -22,24 +22,25 @@
 //
 // # The latest figures
 //
-// All of 2026-11. A ratio is the daemon's CPU over nginx's. The second column is the latest: the medians of three runs
-// on a quiet machine. The third is one run of each figure while nothing else ran. The fourth and the fifth are from
-// before front's lane, on one machine: one run while nothing else was measured, and two with twenty times as many
-// runnable threads as cores.
+// All of 2026-11. A ratio is the daemon's CPU over nginx's. The latest are two runs on a quiet machine; before them the
+// medians of three on another. The next is one run of each figure while nothing else ran. The last two are from before
+// front's lane, on one machine: one run while nothing else was measured, and two with twenty times as many runnable
+// threads as cores.
 //
-//	                                        mark   three runs   one run   before the lane: quiet   busy
-//	nginx itself at 1 KB                            15 us        11 us
-//	1 KB                                    1.9    1.64         2.5       2.0                      2.7, 3.3
-//	32 KB                                   2      1.84         2.4       2.1                      2.3, 2.5
-//	256 KB                                  2      1.37         1.6       1.7                      1.9, 1.7
-//	chats                                   2.2    1.69         2.4       2.6                      3.6, 2.8
-//	500 requests/s                          1.6    1.71         1.8       2.0
-//	1,500 requests/s                        1.9    1.51         1.6       2.1
-//	a chunk, flat out                       1      .95                    1.1, 1.2                 1.3, 1.4
-//	a paced chunk                           1.1    1.50         1.7       2.2
-//	p50 beyond nginx's, 500 requests/s      60     24 us        41 us     60 us
-//	p50 beyond nginx's, 1,500 requests/s    80     13 us        10 us     51 us
-//	9,000 streams                           270    237 MB
+//	                                        mark   two runs    three runs   one run   before the lane: quiet   busy
+//	nginx itself at 1 KB                                       15 us        11 us
+//	1 KB                                    1.9    1.85 1.81   1.64         2.5       2.0                      2.7, 3.3
+//	32 KB                                   2      1.81 2.20   1.84         2.4       2.1                      2.3, 2.5
+//	256 KB                                  2      1.12 1.32   1.37         1.6       1.7                      1.9, 1.7
+//	chats                                   2.2    1.96 1.92   1.69         2.4       2.6                      3.6, 2.8
+//	500 requests/s                          1.6    1.77 1.89   1.71         1.8       2.0
+//	1,500 requests/s                        1.9    1.67 1.64   1.51         1.6       2.1
+//	a chunk, flat out                       1      1.01 1.05   .95                    1.1, 1.2                 1.3, 1.4
+//	a paced chunk                           1.1    1.54 1.44   1.50         1.7       2.2
+//	p50 beyond nginx's, 500 requests/s      60     119 71 us   24 us        41 us     60 us
+//	p50 beyond nginx's, 1,500 requests/s    80     48 32 us    13 us        10 us     51 us
+//	9,000 streams, MB                       270    224 223     237
+//	an open stream of 1,000, KB             12     17.4 17.6
 //
 // A paced chunk is one of 50 streams of 50 events a second. It is counted while the streams flow; before the lane their
 // beginning counted too. On the busy machine only 256 KB keeps its mark.
@@ -49,12 +50,12 @@
 // not kept:
 //
 //	                                           mark   many runs
-//	the ring of decisions                      1.03   1.03 to 1.13, mostly 1.06 to 1.08
+//	the ring of decisions                      1.03   1.03 to 1.16, mostly 1.06 to 1.08
 //	spans of all requests                      1.03   1.15 to 1.27
-//	spans of 1 in 100                          1.03   1.01 to 1.07
-//	the access log                                    1.08 to 1.13
-//	  with the candidates of four workers      1.1    1.10 to 1.18
-//	  with these and spans of all              1.1    1.22 (1.34 before they were written once for both)
+//	spans of 1 in 100                          1.03   1.01 to 1.14
+//	the access log                                    1.07 to 1.13
+//	  with the candidates of four workers      1.1    1.09 to 1.18
+//	  with these and spans of all              1.1    1.18, 1.22 (1.34 before they were written once for both)
 //
 // These runs take turns, and with "-beside" they give what each costs by another build over this one. Rings fill first,
 // unmeasured, and logs are emptied between turns: no machine pays for long for memory that nobody had touched. Two
