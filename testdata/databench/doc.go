@@ -27,20 +27,20 @@
 // front's lane, on one machine: one run while nothing else was measured, and two with twenty times as many runnable
 // threads as cores.
 //
-//	                                        mark   the latest       medians   one run   before the lane: quiet   busy
-//	nginx itself at 1 KB                                            15 us     11 us
-//	1 KB                                    1.9    1.81 1.85 1.96   1.64      2.5       2.0                      2.7, 3.3
-//	32 KB                                   2      1.81 1.87 2.20   1.84      2.4       2.1                      2.3, 2.5
-//	256 KB                                  2      1.12 1.16 1.32   1.37      1.6       1.7                      1.9, 1.7
-//	chats                                   2.2    1.63 1.92 1.96   1.69      2.4       2.6                      3.6, 2.8
-//	500 requests/s                          1.6    1.64 1.77 1.89   1.71      1.8       2.0
-//	1,500 requests/s                        1.9    1.64 1.67 1.76   1.51      1.6       2.1
-//	a chunk, flat out                       1      1.01 1.05 1.07   .95                 1.1, 1.2                 1.3, 1.4
-//	a paced chunk                           1.1    1.44 1.54 1.68   1.50      1.7       2.2
-//	p50 beyond nginx's, us, 500 requests/s  60     31 71 119        24        41        60
-//	p50 beyond nginx's, us, 1,500 a second  80     32 40 48         13        10        51
-//	9,000 streams, MB                       270    223 224 227      237
-//	an open stream of 1,000, KB             12     17.4 17.6 20.9
+//	                                      mark  the latest      medians  one   before the lane: quiet  busy
+//	nginx itself at 1 KB                                        15 us    11 us
+//	1 KB                                  1.9   1.81 1.85 1.96  1.64     2.5   2.0                     2.7, 3.3
+//	32 KB                                 2     1.81 1.87 2.20  1.84     2.4   2.1                     2.3, 2.5
+//	256 KB                                2     1.12 1.16 1.32  1.37     1.6   1.7                     1.9, 1.7
+//	chats                                 2.2   1.63 1.92 1.96  1.69     2.4   2.6                     3.6, 2.8
+//	500 requests/s                        1.6   1.64 1.77 1.89  1.71     1.8   2.0
+//	1,500 requests/s                      1.9   1.64 1.67 1.76  1.51     1.6   2.1
+//	a chunk, flat out                     1     1.01 1.05 1.07  .95            1.1, 1.2                1.3, 1.4
+//	a paced chunk                         1.1   1.44 1.54 1.68  1.50     1.7   2.2
+//	p50 beyond nginx's, us, 500 a second  60    31 71 119       24       41    60
+//	the same, 1,500 a second              80    32 40 48        13       10    51
+//	9,000 streams, MB                     270   223 224 227     237
+//	an open stream of 1,000, KB           12    17.4 17.6 20.9
 //
 // A paced chunk is one of 50 streams of 50 events a second. It is counted while the streams flow; before the lane their
 // beginning counted too. On the busy machine only 256 KB keeps its mark.
