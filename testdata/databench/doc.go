@@ -22,8 +22,8 @@
 //
 // # The latest figures
 //
-// All of 2026-11. A ratio is the daemon's CPU over nginx's. The latest are three runs on a quiet machine; before them the
-// medians of three on another. The next is one run of each figure while nothing else ran. The last two are from before
+// All of 2026-11. A ratio is the daemon's CPU over nginx's. The latest are three runs on a quiet machine. Before them
+// come the medians of three on another, and one run of each figure while nothing else ran. The last two are from before
 // front's lane, on one machine: one run while nothing else was measured, and two with twenty times as many runnable
 // threads as cores.
 //
