@@ -6,6 +6,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/warmpath/warmpath/daemon/exchange"
+	"github.com/warmpath/warmpath/daemon/upstream"
 )
 
 // sentry judges requests by their header alone. fasthttp waits for the first byte of a body before it calls the
@@ -84,13 +85,8 @@ func wantsClose(h *fasthttp.RequestHeader) bool {
 	}
 	fields, _ := readHeader(nil, h.RawHeaders(), true)
 	for _, f := range fields {
-		if !strings.EqualFold(f.Name, "Connection") {
-			continue
-		}
-		for option := range strings.SplitSeq(f.Value, ",") {
-			if strings.EqualFold(strings.Trim(option, " \t"), "close") {
-				return true
-			}
+		if strings.EqualFold(f.Name, "Connection") && upstream.NamesClose(f.Value) {
+			return true
 		}
 	}
 	return false

@@ -153,11 +153,20 @@ func (h *head) meaning(name, value string, closing *bool) error {
 		if !strings.EqualFold(name, "Connection") {
 			return nil
 		}
-		for token := range strings.SplitSeq(value, ",") {
-			*closing = *closing || strings.EqualFold(strings.Trim(token, " \t"), "close")
-		}
+		*closing = *closing || NamesClose(value)
 	}
 	return nil
+}
+
+// NamesClose reports whether close is one of the options in the value of a Connection field, in letters of either size
+// (RFC 9110, section 7.6.1).
+func NamesClose(value string) bool {
+	for option := range strings.SplitSeq(value, ",") {
+		if strings.EqualFold(strings.Trim(option, " \t"), "close") {
+			return true
+		}
+	}
+	return false
 }
 
 // decimal reads digits alone, at most 18 of them, so that no sum of lengths overflows.
