@@ -72,6 +72,14 @@ func (b *body) read(p []byte) (int, error) {
 	return b.a.resp.Read(p)
 }
 
+// readRoom is read into the memory of a room.
+func (b *body) readRoom(room upstream.Room) (int, error) {
+	if b.plain != nil {
+		return b.plain.Read(room.Take())
+	}
+	return b.a.resp.ReadRoom(room)
+}
+
 // length returns the length of the answer that the client gets, -1 if it is not known.
 func (b *body) length() int64 {
 	if b.plain != nil {

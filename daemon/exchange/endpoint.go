@@ -36,14 +36,14 @@ const (
 
 // Endpoint is a request's path, classified once.
 type Endpoint struct {
-	Role  Role
-	Shape Shape
-	Kind  prompt.Kind // the one spelling by which it is judged and passed on
-	Path  string      // in the one spelling by which it is judged and passed on
-	ID    string      // of the model, the session or the stored response that the path names
+	Role     Role
+	Shape    Shape
+	Stored   bool // it reads, deletes or cancels a stored response, and names no model
+	Adapters bool // it loads or unloads an adapter: a model of that name
 
-	Stored   bool // reads, deletes or cancels a stored response, and names no model
-	Adapters bool // loads or unloads an adapter: a model of that name
+	Kind prompt.Kind
+	Path string // in the one spelling by which it is judged and passed on
+	ID   string // of the model, the session or the stored response that the path names
 }
 
 // own lists what the router answers itself. A path that ends in a slash stands for all below it, and the rest of the

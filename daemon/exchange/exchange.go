@@ -20,20 +20,38 @@ import (
 // that its first attempt needs: nearly always the only one.
 type Exchange struct {
 	request
-	attempts attempts
-	blamed   bool           // a 500 was blamed on the worker, not on the request: that is done once
-	late     bool           // a worker was given up as its first byte was late: that is done once
-	tries    uint32         // attempts
-	by       *worker.Worker // the worker that answered
+	sending *sending       // nil but for the time of Send
+	blamed  bool           // a 500 was blamed on the worker, not on the request: that is done once
+	late    bool           // a worker was given up as its first byte was late: that is done once
+	tries   uint32         // attempts
+	by      *worker.Worker // the worker that answered
 
-	sending upstream.Request
-	first   attempt
-	answer  stream
-	out     Outbound
-	fields  [8]upstream.Field // room for out.Header: vLLM sends 4
+	first  attempt
+	answer stream
+	out    Outbound
 }
 
-// exchanges keeps those that are forgotten: 2.7 KB that a request would allocate.
+// sending is what an exchange needs until an answer goes to the client. A stream would keep it for minutes.
+type sending struct {
+	upstream.Request
+	attempts attempts
+}
+
+// sendings keeps them, with the memory of their headers.
+var sendings = sync.Pool{New: func() any { return new(sending) }}
+
+// end gives s back. A worker has had the header by then.
+func (s *sending) end() {
+	list := s.Header
+	clear(list) // else it keeps the texts
+	if cap(list) > 64 {
+		list = nil
+	}
+	*s = sending{Request: upstream.Request{Header: list[:0]}}
+	sendings.Put(s)
+}
+
+// exchanges keeps those that are forgotten: 2.3 KB that a request would allocate.
 var exchanges = sync.Pool{New: func() any { return new(Exchange) }}
 
 // forgotten reports whether nobody else can use the exchange any more. Its only attempt was read to its end, and
@@ -91,14 +109,14 @@ func (e *Exchange) Keep() {
 // Send tries the workers in the order of the choice until one gives an answer that can go to the client. Until then the
 // client has seen nothing.
 func (e *Exchange) Send(ctx context.Context) *Outbound {
-	r := &e.sending
-	fields := fieldLists.Get().(*[]upstream.Field)
+	r := sendings.Get().(*sending)
+	e.sending = r
 	defer func() {
-		keepFields(fields, r.Header)
-		*r = upstream.Request{} // a stream would keep it for minutes
+		e.sending = nil
+		r.end()
 	}()
-	*r = upstream.Request{Method: e.in.Method, Path: e.target(),
-		Header: workerHeader((*fields)[:0], e.in, e.pool, e.entry.Door),
+	r.Request = upstream.Request{Method: e.in.Method, Path: e.target(),
+		Header: workerHeader(r.Header, e.in, e.pool, e.entry.Door),
 		Body:   e.in.Body, Tail: e.in.Tail, TailLength: e.in.Left}
 	if e.in.Tail == nil && e.pool.WantsIDs() {
 		r.Body = tokens.Unreported(r.Body)
@@ -112,7 +130,7 @@ func (e *Exchange) Send(ctx context.Context) *Outbound {
 	if e.in.Query != "" {
 		r.Path += "?" + e.in.Query
 	}
-	e.attempts.last = FaultUpstream
+	r.attempts.last = FaultUpstream
 	var failed step
 	for {
 		r.At = time.Now()
@@ -136,7 +154,7 @@ func (e *Exchange) Send(ctx context.Context) *Outbound {
 		if why.reason != reasonFull { // that is no failure
 			failed = step{reason: why.reason, worker: to.Worker, after: time.Since(e.arrived)}
 		}
-		next := e.attempts.after(why, e.consumed(), e.choice.Left(), e.payRetry)
+		next := r.attempts.after(why, e.consumed(), e.choice.Left(), e.payRetry)
 		if next == giveUp {
 			e.journal.gaveUp(e.in, e.pool, failed, len(e.choice.Tried()))
 			break
@@ -145,7 +163,7 @@ func (e *Exchange) Send(ctx context.Context) *Outbound {
 			e.choice.Again()
 		}
 	}
-	return e.releasing(e.refuse(e.attempts.last))
+	return e.releasing(e.refuse(r.attempts.last))
 }
 
 // releasing gives the exchange's memory back, and returns its answer, which is no stream.
@@ -175,7 +193,7 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 	}
 	e.tries++
 	wait := e.pool.FirstByteRetry
-	if !e.attempts.others(e.choice.Left()) || e.late {
+	if !e.sending.attempts.others(e.choice.Left()) || e.late {
 		wait = 0
 	}
 	a.begin(ctx, wait > 0)
@@ -219,7 +237,7 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 // receive sends an attempt's request and turns the response into the client's. Or it returns why the response must not
 // reach the client; it has then ended the trip and closed the response.
 func (e *Exchange) receive(client *upstream.Client, a *attempt) (*Outbound, *failure) {
-	if err := client.DoInto(a.ctx, &e.sending, &a.answer); err != nil {
+	if err := client.DoInto(a.ctx, &e.sending.Request, &a.answer); err != nil {
 		f, o := a.diagnose(err)
 		a.trip.End(&o, route.End{At: time.Now()})
 		a.close()
@@ -232,13 +250,13 @@ func (e *Exchange) receive(client *upstream.Client, a *attempt) (*Outbound, *fai
 		b = new(stream)
 	}
 	b.start(&e.request, a)
-	if resp.Status == http.StatusServiceUnavailable && e.attempts.further(e.choice.Left(), e.choice.MayWiden()) {
+	if resp.Status == http.StatusServiceUnavailable && e.sending.attempts.further(e.choice.Left(), e.choice.MayWiden()) {
 		// a 503 asks for another worker
 		return nil, b.discard(worker.Outcome{Kind: worker.Failed, Err: "HTTP 503"},
 			&failure{reason: reason503, fault: FaultNoWorker})
 	}
 	out := &e.out
-	*out = Outbound{Status: resp.Status, Length: b.length(), Header: e.fields[:0]}
+	*out = Outbound{Status: resp.Status, Length: b.length()}
 	if b.small() {
 		text, f := b.whole()
 		if f == nil {
@@ -290,6 +308,10 @@ func (e *Exchange) complete(out *Outbound, b *stream) {
 	a, seen := b.a, &e.in.Seen
 	w := a.trip.Worker()
 	seen.Stream, seen.Worker, seen.Matched = b.events, w.ID(), a.trip.Matched()
+	out.Header = clientHeader(a.resp.Header)
+	if out.Status == http.StatusServiceUnavailable && out.Get("Retry-After") == "" {
+		out.Set("Retry-After", "1")
+	}
 	e.explain(out)
 	e.by = w
 	if e.choice.Answered(w, out.Status < 400) && e.cookie != "" {
@@ -297,22 +319,19 @@ func (e *Exchange) complete(out *Outbound, b *stream) {
 			SameSite: http.SameSiteLaxMode, Secure: e.in.TLS}
 		out.Set("Set-Cookie", c.String())
 	}
-	out.Header = clientHeader(out.Header, a.resp.Header)
-	if out.Status == http.StatusServiceUnavailable && a.resp.Header.Get("Retry-After") == "" {
-		out.Set("Retry-After", "1")
-	}
 	if out.Stream == nil {
 		b.finish(io.EOF)
 		b.Close()
 	} else {
 		e.choice.Release() // a stream may last for minutes, and rows of 256 workers are 32 KB
+		e.read.req.Trim()
 	}
 }
 
 // blames reports whether a failed answer is blamed on the worker: once, if another worker can be tried and this one
 // fails far more often than the others.
 func (e *Exchange) blames(w *worker.Worker) bool {
-	if e.blamed || !e.attempts.others(e.choice.Left()) || e.consumed() || !e.understood() {
+	if e.blamed || !e.sending.attempts.others(e.choice.Left()) || e.consumed() || !e.understood() {
 		return false
 	}
 	e.blamed = e.pool.Workers.FailsAlone(w) && e.pool.Workers.MayRetry(time.Now())

@@ -3,7 +3,6 @@ package exchange
 import (
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/warmpath/warmpath/daemon/gate"
 	"github.com/warmpath/warmpath/daemon/upstream"
@@ -61,18 +60,6 @@ func replaced(name string, in *Inbound, p *Pool) bool {
 		return strings.EqualFold(name, rankHeader)
 	}
 	return false
-}
-
-// fieldLists keeps the memory of what workerHeader lists. A worker has the header when Do returns.
-var fieldLists = sync.Pool{New: func() any { return new([]upstream.Field) }}
-
-// keepFields gives a list from fieldLists back, as it is now.
-func keepFields(list *[]upstream.Field, now []upstream.Field) {
-	clear(now) // else it keeps the texts
-	if cap(now) <= 64 {
-		*list = now[:0]
-	}
-	fieldLists.Put(list)
 }
 
 // workerHeader appends the fields that a worker of the pool gets; door may be nil. They ask for no compression, as the
@@ -134,10 +121,10 @@ func ourOwn(name string) bool {
 		len(name) > 11 && strings.EqualFold(name[:11], "x-warmpath-")
 }
 
-// clientHeader appends the worker's fields that a client gets. The router answers CORS itself.
-func clientHeader(out []upstream.Field, h upstream.Header) []upstream.Field {
-	out = slices.Grow(out, len(h))
+// clientHeader returns the worker's fields that a client gets, in the memory of h. The router answers CORS itself.
+func clientHeader(h upstream.Header) []upstream.Field {
 	named := connectionTokens(h)
+	out := h[:0]
 	for _, f := range h {
 		if perHop(f.Name) || gate.IsCORS(f.Name) || ourOwn(f.Name) || named != nil && named[strings.ToLower(f.Name)] {
 			continue

@@ -69,8 +69,8 @@ type Seen struct {
 	route.Record
 	Status  int
 	Retries int
-	Stream  bool         // the answer is a stream of events
 	End     string       // how the answer ended, if not well
+	Stream  bool         // the answer is a stream of events
 	Logged  bool         // the candidates belong in the access log
 	Counted bool         // it stands in requests_total already
 	Key     string       // name of the caller's key, "" without keys

@@ -159,6 +159,7 @@ type answer struct {
 	broken bool // the connection does not end cleanly
 	by     string
 	in     *Inbound
+	waits  int // of the stream's reads, in which it held no memory
 }
 
 // chat asks for a chat completion.
@@ -176,6 +177,50 @@ func (s *scene) ask(in *Inbound) answer {
 	all.Begin(life)
 	defer life.Leave()
 	out := s.Serve(life, in)
-	text, _, err := out.Whole(1 << 20)
-	return answer{status: out.Status, body: string(text), broken: err != nil, by: in.Seen.Worker, in: in}
+	room := &fickle{}
+	text, err := room.whole(out)
+	return answer{status: out.Status, body: text, broken: err != nil, by: in.Seen.Worker, in: in, waits: room.drops}
+}
+
+// fickle is a room that loses what is in its memory as soon as that may be lost.
+type fickle struct {
+	memory []byte
+	drops  int
+}
+
+func (f *fickle) Take() []byte {
+	if f.memory == nil {
+		f.memory = make([]byte, 4096)
+	}
+	return f.memory
+}
+
+func (f *fickle) Drop() {
+	for i := range f.memory {
+		f.memory[i] = '?'
+	}
+	f.memory = nil
+	f.drops++
+}
+
+// whole reads an answer to its end as the front does.
+func (f *fickle) whole(out *Outbound) (string, error) {
+	if out.Stream == nil {
+		return string(out.Body), nil
+	}
+	defer out.Stream.Close()
+	var text []byte
+	for {
+		n, err := out.Stream.(*stream).ReadRoom(f)
+		if n > 0 {
+			text = append(text, f.Take()[:n]...)
+		}
+		switch err {
+		case nil:
+		case io.EOF:
+			return string(text), nil
+		default:
+			return string(text), err
+		}
+	}
 }

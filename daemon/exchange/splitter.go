@@ -9,6 +9,9 @@ type splitter struct {
 	inside bool   // the client has the beginning of an event
 }
 
+// holds reports whether anything is held back.
+func (s *splitter) holds() bool { return len(s.part) > 0 }
+
 // prepend moves what was held back to the front of p, as much as fits, and returns how much that is.
 func (s *splitter) prepend(p []byte) int {
 	n := copy(p, s.part)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/upstream"
 )
 
 // errBrokeOff ends an answer that broke off: the front then ends the client's connection without its last chunk.
@@ -57,21 +59,32 @@ func (s *stream) awaitOutput() *failure {
 // Read passes on what one read of the worker gave, up to the end of an event: an error event can then follow at any
 // time.
 func (s *stream) Read(p []byte) (int, error) {
+	given := upstream.Given(p)
+	return s.ReadRoom(&given)
+}
+
+// ReadRoom is Read into the memory of a room, of which it holds none while it waits for a worker without TLS.
+func (s *stream) ReadRoom(room upstream.Room) (int, error) {
 	if len(s.page.held) > 0 {
-		return s.readPage(p), nil
+		return s.readPage(room.Take()), nil
 	}
 	if s.err == io.EOF {
 		s.finish(io.EOF)
 	}
 	if s.err != nil {
-		return s.readTail(p)
+		return s.readTail(room.Take())
 	}
-	kept := s.splitter.prepend(p)
-	if kept == len(p) {
-		return kept, nil
+	kept := 0
+	if s.splitter.holds() {
+		p := room.Take()
+		kept = s.splitter.prepend(p)
+		if kept == len(p) {
+			return kept, nil
+		}
 	}
-	n, err := s.readWorker(p[kept:])
+	n, err := s.readWorker(room, kept)
 	n += kept
+	p := room.Take()
 	switch {
 	case s.failedInside() && !s.reply.ReportedError():
 		n = s.beforeFailure(p[:n])
@@ -97,14 +110,19 @@ func (s *stream) Read(p []byte) (int, error) {
 	return s.readTail(p)
 }
 
-// readWorker reads the next piece of the worker's answer. Meanwhile the attempt waits for the worker.
-func (s *stream) readWorker(p []byte) (int, error) {
+// readWorker reads the next piece of the worker's answer behind what the room's memory keeps. Meanwhile the attempt
+// waits for the worker.
+func (s *stream) readWorker(room upstream.Room, kept int) (n int, err error) {
 	s.a.idle.Store(false)
-	n, err := s.read(p)
+	if kept > 0 {
+		n, err = s.read(room.Take()[kept:])
+	} else {
+		n, err = s.readRoom(room)
+	}
 	s.a.idle.Store(true)
 	if n > 0 {
 		s.a.trip.Flow(time.Now())
-		s.learn(p[:n])
+		s.learn(room.Take()[kept : kept+n])
 		s.noteFirstOutput()
 	}
 	return n, err

@@ -20,7 +20,7 @@ type intake struct {
 	left    int64     // -1 = chunked
 	room    int64     // until the body is over the limit
 	timeout time.Duration
-	reads   int
+	reads   int32
 	passed  bool // part of it has been read as a Tail
 	ended   bool
 	buffer  *[]byte // pooled: the first part of the body

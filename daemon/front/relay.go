@@ -28,13 +28,16 @@ type relay struct {
 	ahead  []byte // of the next request, read by fasthttp already
 	keep   bool   // the connection serves another request afterwards
 	began  bool   // the head has been written
+	pieces *sync.Pool
+	piece  *[]byte // of pieces; nil while the worker sends nothing
 }
 
 // frame is the bytes around a chunk: its size in hex and the ends of lines.
 const frame = 8
 
-// A stream begins with a small buffer, for a token is a few hundred bytes; one that fills it gets a larger one. The
-// larger one takes 32 KB with the room around the piece: ten bytes more, and the allocator gives it 40.
+// A stream begins with small buffers, for a token is a few hundred bytes; one that fills one gets larger ones. It holds
+// none while it waits, which is a twelfth of an open stream's memory. The larger one takes 32 KB with the room around
+// the piece: ten bytes more, and the allocator gives it 40.
 const smallPiece, largePiece = 1 << 10, 32<<10 - frame - 2
 
 var (
@@ -101,15 +104,13 @@ func (r *relay) closeAfterPanic() {
 
 // copy writes head and body. An error is the client's or the worker's; then the last chunk is not written.
 func (r *relay) copy() error {
-	buf := smallPieces.Get().(*[]byte)
-	pool := &smallPieces
-	defer func() { pool.Put(buf) }()
+	r.pieces = &smallPieces
+	defer r.Drop()
 	for {
-		b := *buf
-		n, err := r.out.Stream.Read(b[frame : len(b)-2])
+		n, err := r.read()
 		r.v.sent += int64(n)
 		if n > 0 || err == io.EOF {
-			if werr := r.write(b, n, err == io.EOF); werr != nil {
+			if werr := r.write(n, err == io.EOF); werr != nil {
 				return werr
 			}
 		}
@@ -119,20 +120,49 @@ func (r *relay) copy() error {
 		if err != nil {
 			return err
 		}
-		if n == len(b)-2-frame && pool == &smallPieces {
-			pool.Put(buf)
-			pool = &largePieces
-			buf = pool.Get().(*[]byte)
+		if n == smallPiece && r.pieces == &smallPieces {
+			r.Drop()
+			r.pieces = &largePieces
 		}
+	}
+}
+
+// read reads the next piece of the answer into the room.
+func (r *relay) read() (int, error) {
+	if s, ok := r.out.Stream.(roomReader); ok {
+		return s.ReadRoom(r)
+	}
+	return r.out.Stream.Read(r.Take())
+}
+
+// roomReader is a stream that holds no memory while it waits.
+type roomReader interface {
+	ReadRoom(room upstream.Room) (int, error)
+}
+
+// Take returns the room for a piece. It implements [upstream.Room].
+func (r *relay) Take() []byte {
+	if r.piece == nil {
+		r.piece = r.pieces.Get().(*[]byte)
+	}
+	b := *r.piece
+	return b[frame : len(b)-2]
+}
+
+// Drop gives the piece's memory back.
+func (r *relay) Drop() {
+	if r.piece != nil {
+		r.pieces.Put(r.piece)
+		r.piece = nil
 	}
 }
 
 const lastChunk = "0\r\n\r\n"
 
-// write sends the n bytes that stand in b behind the room for a frame. The head and the last chunk go in the same
-// write.
-func (r *relay) write(b []byte, n int, last bool) error {
-	piece := b[frame : frame+n]
+// write sends the first n bytes of the piece. The head and the last chunk go in the same write.
+func (r *relay) write(n int, last bool) error {
+	piece := r.Take()[:n]
+	b := *r.piece
 	if r.http11 && r.out.Length < 0 && n > 0 {
 		size := strconv.AppendUint(b[:0:frame-2], uint64(n), 16) // at most 4 digits
 		from := frame - 2 - len(size)
@@ -145,10 +175,12 @@ func (r *relay) write(b []byte, n int, last bool) error {
 		_, err := r.conn.Write(piece)
 		return err
 	}
-	var all []byte
+	buf := replyPool.Get().(*[]byte)
+	defer replyPool.Put(buf)
+	all := (*buf)[:0]
 	if !r.began {
 		r.began = true
-		all = r.head()
+		all = r.head(all)
 	}
 	all = append(all, piece...)
 	if last && r.http11 && r.out.Length < 0 {
@@ -157,12 +189,15 @@ func (r *relay) write(b []byte, n int, last bool) error {
 	if len(all) == 0 {
 		return nil
 	}
+	if cap(all) <= largePiece {
+		*buf = all
+	}
 	_, err := r.conn.Write(all)
 	return err
 }
 
-// head returns the status line and the fields.
-func (r *relay) head() []byte {
+// head appends the status line and the fields, which are not needed any more then.
+func (r *relay) head(b []byte) []byte {
 	h := answerHead{status: r.out.Status, fields: [2][]upstream.Field{r.header, r.out.Header},
 		length: max(unknown, r.out.Length), at: time.Now()}
 	if h.length == unknown && !r.http11 {
@@ -170,5 +205,8 @@ func (r *relay) head() []byte {
 		h.unframed = true
 	}
 	h.last = !r.keep
-	return h.appendTo(make([]byte, 0, 512))
+	b = h.appendTo(b)
+	r.header = nil
+	r.v.dropFields()
+	return b
 }

@@ -48,11 +48,16 @@ type visit struct {
 	watch   uint64
 	once    sync.Once
 	arrived time.Time
-	sent    int64             // bytes of the answer's body
-	extra   [5]upstream.Field // room for what the answer's header gets beside the worker's
+	sent    int64  // bytes of the answer's body
+	extra   *extra // nil but from ownFields to dropFields
 }
 
 var visits = sync.Pool{New: func() any { return new(visit) }}
+
+// extra is room for what an answer's header gets beside the worker's fields. A stream would keep it for minutes.
+type extra [5]upstream.Field
+
+var extras = sync.Pool{New: func() any { return new(extra) }}
 
 // arrive begins a visit.
 func arrive(r *reception, w way) *visit {
@@ -162,11 +167,13 @@ func (v *visit) closeUnread() {
 	}
 }
 
-// ownFields returns what the answer's header gets beside the worker's fields, and notes the answer's status.
+// ownFields returns what the answer's header gets beside the worker's fields, and notes the answer's status. The fields
+// hold until dropFields.
 func (v *visit) ownFields(out *exchange.Outbound) []upstream.Field {
 	if v.traffic.leaving.Load() {
 		v.way.end()
 	}
+	v.extra = extras.Get().(*extra)
 	fields := v.extra[:0]
 	if v.in.ID != "" {
 		fields = append(fields, upstream.Field{Name: "X-Request-Id", Value: v.in.ID})
@@ -178,11 +185,19 @@ func (v *visit) ownFields(out *exchange.Outbound) []upstream.Field {
 	return corsFields(v.epoch.CORS, fields, out, v.in.Get("Origin"))
 }
 
+// dropFields gives the memory of the fields back.
+func (v *visit) dropFields() {
+	*v.extra = extra{}
+	extras.Put(v.extra)
+	v.extra = nil
+}
+
 // answer gives an answer in one piece, and ends the visit.
 func (v *visit) answer(out *exchange.Outbound) {
 	v.sent = int64(len(out.Body))
 	now := time.Now()
 	v.way.answer(v.ownFields(out), out, now)
+	v.dropFields()
 	v.release(now)
 	out.Release()
 }

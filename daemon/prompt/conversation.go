@@ -1,6 +1,6 @@
 package prompt
 
-// maxMessages bounds what a small body could blow up to: "{}," is 3 bytes of body and 80 of memory. What comes after
+// maxMessages bounds what a small body could blow up to: "{}," is 3 bytes of body and 44 of memory. What comes after
 // is not hashed.
 const maxMessages = 1 << 16
 

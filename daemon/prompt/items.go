@@ -51,7 +51,7 @@ func (t *conversation) readItem(s *scanner) bool {
 	case "reasoning":
 		return true
 	default:
-		m = message{form: formOpaque, content: span{lo, s.i}}
+		m = message{form: formOpaque, content: span{uint32(lo), uint32(s.i)}}
 	}
 	t.messages = append(t.messages, m)
 	return true

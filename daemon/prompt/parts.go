@@ -6,7 +6,7 @@ import "encoding/binary"
 type writer struct {
 	scan    scanner
 	scratch []byte
-	digest  Chain
+	digest  *Chain // of media; nil before the first
 }
 
 // parts appends a content array.
@@ -64,6 +64,9 @@ func (w *writer) media(c *Chain, kind, raw []byte) {
 		}
 		return ok
 	})
+	if w.digest == nil {
+		w.digest = new(Chain)
+	}
 	w.digest.reset(c.hash, domainText)
 	w.digest.value(pick)
 	c.mark(markMedia)

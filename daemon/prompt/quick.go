@@ -78,8 +78,8 @@ func (q *quick) remember(ev event, p piece, kind Kind) {
 	if ev.lines == nil || len(ev.lines) > maxQuick || p.text.hi-p.text.lo <= 2 {
 		return
 	}
-	q.head = append(q.head[:0], ev.lines[:ev.at+p.text.lo+1]...)
-	q.tail = append(q.tail[:0], ev.lines[ev.at+p.text.hi-1:]...)
+	q.head = append(q.head[:0], ev.lines[:ev.at+int(p.text.lo)+1]...)
+	q.tail = append(q.tail[:0], ev.lines[ev.at+int(p.text.hi)-1:]...)
 	q.rest = q.rest[:0]
 	q.choice = p.choice
 	if kind != Responses {

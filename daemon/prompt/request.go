@@ -2,6 +2,7 @@ package prompt
 
 import (
 	"bytes"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -28,16 +29,38 @@ type Request struct {
 	BypassesCache    bool    // the worker computes the whole prompt, cached or not: prompt_logprobs, or echo with logprobs
 	Chains           []Chain // one per prompt, filled by Hash
 
+	fixed bool // of the chains: echo, continue_final_message, an item in progress, or a body that did not end well
+	*work      // nil before the first Parse, and after Trim
+}
+
+// work is what Parse leaves to Hash and SessionField: places in the body, and memory. It is the largest part of a
+// request, the more so with many messages, and an answer may take minutes.
+type work struct {
 	fields fields
 	talk   conversation
-	fixed  bool // of the chains: echo, continue_final_message, an item in progress, or a body that did not end well
 	w      writer
 }
 
+var works = sync.Pool{New: func() any { return new(work) }}
+
+// Trim gives back the memory that only Hash and SessionField need. Neither may be called again before the next Parse.
+func (r *Request) Trim() {
+	if r.work != nil {
+		works.Put(r.work)
+		r.work = nil
+	}
+}
+
 // Parse scans the body once. With an error (always a *SyntaxError) the Request holds all that stood complete before
-// the fault. The body must stay unchanged until Hash has run.
+// the fault; of a body over 4 GiB that is nothing. The body must stay unchanged until Hash has run.
 func (p *Parser) Parse(kind Kind, body []byte) (*Request, error) {
 	r := &p.req
+	if len(body) > maxSpan {
+		body = nil
+	}
+	if r.work == nil {
+		r.work = works.Get().(*work)
+	}
 	r.reset(kind, body)
 	s := &r.w.scan
 	s.reset(body)

@@ -236,3 +236,22 @@ func TestRecomputed(t *testing.T) {
 	f(`,"prompt_logprobs":0`, true)
 	f(`,"prompt_logprobs":null`, false)
 }
+
+// TestTrim: what was read and hashed of a request outlives Trim, and its parser reads another body after it.
+func TestTrim(t *testing.T) {
+	var p Parser
+	body := []byte(`{"model":"m","user":"u","messages":[{"role":"user","content":"` + strings.Repeat("hello ", 100) + `"}]}`)
+	for range 3 {
+		r, err := p.Parse(Chat, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Hash(7)
+		want := r.Chains[0].Hashes
+		r.Trim()
+		r.Trim() // nothing is left to give back
+		if r.work != nil || r.Model != "m" || r.SessionKey != "u" || len(want) == 0 || &r.Chains[0].Hashes[0] != &want[0] {
+			t.Errorf("%+v", r)
+		}
+	}
+}

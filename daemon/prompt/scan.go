@@ -3,6 +3,7 @@ package prompt
 import (
 	"bytes"
 	"fmt"
+	"math"
 )
 
 // maxDepth bounds nesting. Python's own parser, which reads the body on the worker, gives up at about 1,000; real
@@ -20,8 +21,12 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("prompt: body is not JSON at byte %d; the worker's own answer names the fault", e.Offset)
 }
 
-// span is a raw JSON value in the body: body[lo:hi], quotes included. hi is 0 when there is none.
-type span struct{ lo, hi int }
+// span is a raw JSON value in the body: body[lo:hi], quotes included. hi is 0 when there is none. A chat holds five a
+// message as long as its request is routed, so the places have 32 bits.
+type span struct{ lo, hi uint32 }
+
+// maxSpan is the longest body in which values have a place.
+const maxSpan = math.MaxUint32
 
 func (v span) of(b []byte) []byte { return b[v.lo:v.hi] }
 
@@ -226,7 +231,7 @@ func (s *scanner) locate(into *span) bool {
 	if !s.value() {
 		return false
 	}
-	*into = span{lo, s.i}
+	*into = span{uint32(lo), uint32(s.i)}
 	return true
 }
 

@@ -28,6 +28,9 @@ func New(conn *net.TCPConn) (*Conn, error) {
 // Raw returns the connection's descriptor, with its deadlines and waits.
 func (c *Conn) Raw() syscall.RawConn { return c.raw }
 
+// ReadRoom is Read into the memory of a room. It holds that while it waits.
+func (c *Conn) ReadRoom(room Room) (int, error) { return c.Read(room.Take()) }
+
 // WriteBoth writes all of both, with one system call if they fit. It returns how many bytes of both together were
 // written.
 func (c *Conn) WriteBoth(first, second []byte) (int, error) {

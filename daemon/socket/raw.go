@@ -22,7 +22,8 @@ type Conn struct {
 	tryRead  func(fd uintptr) bool // c.readSome, bound once
 	tryWrite func(fd uintptr) bool // c.writeSome, bound once
 
-	into  []byte // of the read that runs
+	room  Room  // of the read that runs
+	given Given // the room of Read
 	n     int
 	errno syscall.Errno
 
@@ -51,9 +52,17 @@ func (c *Conn) Read(b []byte) (int, error) {
 	if len(b) == 0 {
 		return 0, nil
 	}
-	c.into = b
+	c.given = b
+	n, err := c.ReadRoom(&c.given)
+	c.given = nil
+	return n, err
+}
+
+// ReadRoom is Read into the memory of a room, of which it holds none while it waits.
+func (c *Conn) ReadRoom(room Room) (int, error) {
+	c.room = room
 	err := c.raw.Read(c.tryRead)
-	c.into = nil
+	c.room = nil
 	switch {
 	case err != nil:
 		return 0, err
@@ -66,8 +75,12 @@ func (c *Conn) Read(b []byte) (int, error) {
 }
 
 func (c *Conn) readSome(fd uintptr) (done bool) {
-	c.n, c.errno = ReadNow(fd, c.into)
-	return c.errno != syscall.EAGAIN
+	c.n, c.errno = ReadNow(fd, c.room.Take())
+	if c.errno != syscall.EAGAIN {
+		return true
+	}
+	c.room.Drop()
+	return false
 }
 
 // Write writes all of b.

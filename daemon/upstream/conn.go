@@ -60,9 +60,12 @@ func (cn *conn) armExactly(now time.Time, d time.Duration) {
 	cn.net.SetDeadline(cn.deadline)
 }
 
+// plain reports whether what the worker wrote comes on the socket itself: no TLS.
+func (cn *conn) plain() bool { return cn.net == net.Conn(cn.tcp) }
+
 // write sends head and body, in one system call where there is no TLS.
 func (cn *conn) write(head, body []byte) error {
-	if cn.net == net.Conn(cn.tcp) {
+	if cn.plain() {
 		_, err := cn.tcp.WriteBoth(head, body)
 		return err
 	}

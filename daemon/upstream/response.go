@@ -3,6 +3,14 @@ package upstream
 import (
 	"io"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/socket"
+)
+
+// Room is memory for a read that holds none while it waits; Given is one that is there anyway.
+type (
+	Room  = socket.Room
+	Given = socket.Given
 )
 
 // Response is the answer of a worker. Read and Close belong to one goroutine.
@@ -21,6 +29,7 @@ type Response struct {
 	keep  bool          // the connection may serve another request
 	pause time.Duration // by SetChunkTimeout; 0 = the client's
 	err   error         // the error that Read returns from now on
+	given Given         // of the Read that runs
 
 	fields [6]Field // room for Header: vLLM sends 4
 }
@@ -28,12 +37,26 @@ type Response struct {
 // Read reads the body: the bytes of one read of the connection, without the chunk framing. io.EOF comes only at the
 // body's announced end, with the last bytes or after them; a connection that ends before is io.ErrUnexpectedEOF.
 func (x *Response) Read(p []byte) (int, error) {
-	if x.err != nil || len(p) == 0 {
+	if len(p) == 0 {
 		return 0, x.err
 	}
-	n, err := x.buffered(p)
+	x.given = p
+	n, err := x.ReadRoom(&x.given)
+	x.given = nil
+	return n, err
+}
+
+// ReadRoom is Read into the memory of a room. On a plain connection it holds none of that while it waits, unless the
+// body's length is known.
+func (x *Response) ReadRoom(room Room) (n int, err error) {
+	if x.err != nil {
+		return 0, x.err
+	}
+	if len(x.rest) > 0 {
+		n, err = x.buffered(room.Take())
+	}
 	for n == 0 && err == nil {
-		n, err = x.direct(p)
+		n, err = x.direct(room)
 	}
 	if err != nil {
 		x.err = err
@@ -46,11 +69,8 @@ func (x *Response) Read(p []byte) (int, error) {
 // head of a stream before the prefill, which takes longer than any pause after it.
 func (x *Response) SetChunkTimeout(d time.Duration) { x.pause = d }
 
-// buffered reads what came with the head.
+// buffered reads of the rest that came with the head.
 func (x *Response) buffered(p []byte) (int, error) {
-	if len(x.rest) == 0 {
-		return 0, nil
-	}
 	n, used, err := x.body.take(p, x.rest)
 	x.rest = x.rest[used:]
 	if len(x.rest) == 0 {
@@ -59,19 +79,29 @@ func (x *Response) buffered(p []byte) (int, error) {
 	return n, err
 }
 
-// direct reads from the connection straight into p and takes the framing off in place.
-func (x *Response) direct(p []byte) (int, error) {
-	if x.body.framed == byLength && int64(len(p)) > x.body.left {
-		p = p[:x.body.left] // the bytes behind it are not ours to read
-	}
+// direct reads from the connection straight into the room and takes the framing off in place.
+func (x *Response) direct(room Room) (int, error) {
 	x.conn.arm(time.Now(), positive(x.pause, x.pool.config.ChunkTimeout))
-	n, err := x.conn.net.Read(p)
+	n, err := x.receive(room)
 	if n == 0 {
 		return 0, x.broken(ended(n, err))
 	}
+	p := room.Take()
 	got, used, err := x.body.take(p, p[:n])
 	x.keep = x.keep && used == n
 	return got, err
+}
+
+// receive reads from the connection.
+func (x *Response) receive(room Room) (int, error) {
+	if x.body.framed == byLength {
+		p := room.Take()
+		return x.conn.net.Read(p[:min(int64(len(p)), x.body.left)]) // the bytes behind it are not ours to read
+	}
+	if x.conn.plain() {
+		return x.conn.tcp.ReadRoom(room)
+	}
+	return x.conn.net.Read(room.Take())
 }
 
 // broken returns the error for a connection that ended inside a body.
