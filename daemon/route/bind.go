@@ -52,7 +52,7 @@ func (c *Choice) Bind() Verdict {
 		return Chosen
 	}
 	chosen := c.First().ID()
-	if v := s.bind(b, chosen, c.ask.At); v != Chosen {
+	if v := s.bind(b, chosen, c.at); v != Chosen {
 		return v
 	}
 	if s.overtaken(chosen) {
@@ -85,14 +85,14 @@ func (c *Choice) Answered(w *worker.Worker, good bool) bool {
 		c.Unbind()
 		return false
 	}
-	c.stay.confirm(c.pool.Sessions, w.ID(), c.ask.At)
+	c.stay.confirm(c.pool.Sessions, w.ID(), c.at)
 	return true
 }
 
 // Unbind takes back what Bind bound for this request, which got no good answer.
 func (c *Choice) Unbind() {
 	if s := &c.stay; s.mine {
-		c.pool.Sessions.Close(s.name, c.ask.At)
+		c.pool.Sessions.Close(s.name, c.at)
 		s.at, s.mine = "", false
 	}
 }
@@ -103,7 +103,7 @@ func (c *Choice) LoseSession() (session.Binding, bool) {
 	if c.stay.state != dying {
 		return session.Binding{}, false
 	}
-	c.pool.Sessions.Lose(c.stay.name, c.ask.At)
+	c.pool.Sessions.Lose(c.stay.name, c.at)
 	return c.stay.binding, true
 }
 

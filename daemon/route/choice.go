@@ -1,9 +1,11 @@
 package route
 
 import (
+	"sync"
 	"time"
 
 	"github.com/warmpath/warmpath/cache/prefix"
+	"github.com/warmpath/warmpath/daemon/prompt"
 	"github.com/warmpath/warmpath/daemon/worker"
 	"github.com/warmpath/warmpath/host"
 	"github.com/warmpath/warmpath/sdk/abi"
@@ -14,23 +16,41 @@ import (
 // Choose. The caller's request embeds it by value. It allocates nothing of its own, and borrows its memory until
 // Release.
 type Choice struct {
-	pool    *Pool
-	ask     Ask
-	stay    stay
-	fleet   *fleet            // nil after Release
-	space   *prefix.Namespace // nil: there is no prompt
-	below   spaces            // the same in the tiers below the GPUs
-	spaceID uint64
-	secret  *Secret // that its hashes are made with
-	order   order
+	pool      *Pool
+	prompt    *prompt.Request
+	*decision // nil after Release
+	stay      stay
+	space     *prefix.Namespace // nil: there is no prompt
+	below     spaces            // the same in the tiers below the GPUs
+	spaceID   uint64
+	secret    *Secret // that its hashes are made with
 
 	arrived  time.Time     // the first time that Choose was called
+	at       time.Time     // of the last look at the fleet
 	serving  *host.Current // the pool's own strategy or a canary
 	strategy *host.Strategy
-	result   host.Result
 	size     size
 	held     int // tokens believed in the cache of the worker that the last trip went to
 	sent     int // trips
+}
+
+// decision is what a Choice needs until a worker has answered. A stream would hold it for minutes, and the rows of 256
+// workers are 32 KB.
+type decision struct {
+	ask    Ask
+	fleet  fleet
+	order  order
+	result host.Result
+}
+
+var decisions = sync.Pool{New: func() any { return new(decision) }}
+
+// reset makes d that of a request, and keeps the memory.
+func (d *decision) reset(a *Ask) {
+	d.ask = *a
+	d.fleet.reset()
+	d.order = order{}
+	d.result = host.Result{}
 }
 
 // Choose decides where the request goes. It writes to c and to nothing that another decision reads, except that the
@@ -55,29 +75,30 @@ func (p *Pool) Choose(c *Choice, a *Ask) Verdict {
 
 // reset forgets what was chosen before, but for the time when that began.
 func (c *Choice) reset(p *Pool, a *Ask) {
-	f, arrived := c.fleet, c.arrived
-	if f == nil {
-		f = fleets.Get().(*fleet)
+	d, arrived := c.decision, c.arrived
+	if d == nil {
+		d = decisions.Get().(*decision)
 	}
-	f.reset()
+	d.reset(a)
 	if arrived.IsZero() {
 		arrived = a.At
 	}
 	*c = Choice{} // a literal with the fields in it would be made on the stack and copied
-	c.pool, c.ask, c.fleet, c.arrived = p, *a, f, arrived
+	c.pool, c.prompt, c.decision, c.arrived, c.at = p, a.Prompt, d, arrived, a.At
 }
 
-// Release gives the rows back. Afterwards only Answered, Unbind and the Trips may be used.
+// Release gives the decision's memory back. Afterwards only Answered, Unbind and the Trips may be used.
 func (c *Choice) Release() {
-	if c.fleet != nil {
-		fleets.Put(c.fleet)
-		c.fleet = nil
+	if c.decision != nil {
+		c.decision.ask = Ask{} // else the pool keeps the request's texts
+		decisions.Put(c.decision)
+		c.decision = nil
 	}
 }
 
 // query describes the request to the fleet.
 func (c *Choice) query() worker.Query {
-	return worker.Query{Model: c.ask.Prompt.Model, At: c.ask.At, Rank: c.ask.Rank}
+	return worker.Query{Model: c.prompt.Model, At: c.at, Rank: c.ask.Rank}
 }
 
 // fillFleet gets the rows of the workers that take a request now. The bound worker gets a row even if it is in slow
@@ -88,7 +109,7 @@ func (c *Choice) fillFleet(bound string) worker.Standing {
 		q.Again = true // a worker in slow start here may not be so at another router
 		c.fleet.fill(c.pool.Workers, q)
 		q.Again = false
-		bound = home(&c.stay.name, c.fleet)
+		bound = home(&c.stay.name, &c.fleet)
 	}
 	q.Bound = bound
 	return c.fleet.fill(c.pool.Workers, q)
@@ -102,7 +123,7 @@ func (c *Choice) findWorkers() Verdict {
 		return Unheard
 	}
 	if id != "" && c.fleet.row(id) < 0 {
-		why := c.pool.Workers.Standing(id, c.ask.Prompt.Model, c.ask.At)
+		why := c.pool.Workers.Standing(id, c.prompt.Model, c.at)
 		if why == worker.Starting && c.ask.Patient {
 			return Unheard
 		}
@@ -140,16 +161,16 @@ func (c *Choice) fillFrame() {
 	c.fleet.held.wanted = c.pool.wantsHeld(c.strategy)
 	frame := &c.fleet.frame
 	describe(frame, c.pool, &c.ask, id)
-	if c.ask.Prompt.HasPrompt {
+	if c.prompt.HasPrompt {
 		p := c.pool
 		c.secret = p.secret.Load()
-		seed, id := c.secret.space(spaceName(c.ask.Prompt, c.ask.Salt))
+		seed, id := c.secret.space(spaceName(c.prompt, c.ask.Salt))
 		c.space, c.below, c.spaceID = p.Index.Space(id), p.lower.spaces(id), id
-		c.ask.Prompt.Hash(seed)
+		c.prompt.Hash(seed)
 		c.size = c.fleet.match(p, c.space, &c.below, &c.ask)
 		c.fleet.known = known{candidates: c.fleet.workers, pool: p.Workers, index: p.Index, space: c.space, reuse: p.reuse,
 			lower: p.lower, below: &c.below,
-			at: c.ask.At, block: p.scale.textBlock()}
+			at: c.at, block: p.scale.textBlock()}
 		frame.Prefixes = &c.fleet.known
 	}
 	frame.Header.Bound = int32(c.fleet.row(c.stay.worker()))
@@ -177,7 +198,7 @@ func (c *Choice) askStrategy() bool {
 	case s.state == bound && (c.ask.Claim.Closing || s.staysPut(&c.ask)):
 		c.order.pin()
 	case s.silent && c.binds():
-		sortAlike(c.order.rows, &s.name, c.fleet)
+		sortAlike(c.order.rows, &s.name, &c.fleet)
 	}
 	return true
 }
@@ -255,16 +276,16 @@ func (c *Choice) Next(at time.Time) (Target, bool) {
 	if c.order.left() == 0 {
 		return Target{}, false
 	}
-	return c.order.advance(c.fleet), true
+	return c.order.advance(&c.fleet), true
 }
 
 // lookAgain takes the second look: it fills rows and matches anew, from the workers as they are now.
 func (c *Choice) lookAgain(at time.Time) {
-	c.ask.At = at
+	c.at = at
 	q := c.query()
 	q.Again = true
 	c.fleet.fill(c.pool.Workers, q)
-	c.order.restart(c.fleet)
+	c.order.restart(&c.fleet)
 	if c.space != nil {
 		c.size = c.fleet.match(c.pool, c.space, &c.below, &c.ask)
 	}

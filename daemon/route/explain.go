@@ -14,9 +14,9 @@ import (
 func (r *Record) Note(c *Choice) {
 	h := &c.fleet.frame.Header
 	r.Strategy, r.Fallback = c.strategy.Name(), c.result.Fallback
-	r.Endpoint = c.ask.Prompt.Kind.String()
+	r.Endpoint = c.prompt.Kind.String()
 	r.PromptTokens, r.PromptBlocks, r.BlockTokens = c.size.all, int(h.PromptBlocks), h.BlockTokens
-	if n := len(c.ask.Prompt.Chains); n > 1 {
+	if n := len(c.prompt.Chains); n > 1 {
 		r.Prompts, r.LongestPrompt = n, c.size.longest
 	}
 	r.Fuel, r.PickTime, r.Believed = c.result.Fuel, c.result.Took, c.held
@@ -31,16 +31,16 @@ func (r *Record) Note(c *Choice) {
 // Explain writes all of a decision into r: the module, the reason in words and the candidates. It uses the memory of r
 // again. It returns false after the choice was released.
 func (r *Record) Explain(c *Choice) bool {
-	if c.fleet == nil {
+	if c.decision == nil {
 		return false
 	}
 	r.Note(c)
 	r.listed = r.listed[:0]
 	r.Module = c.strategy.SHA256()
 	r.Reason = c.Reason()
-	l := listing{order: &c.order, fleet: c.fleet, model: c.ask.Prompt.Model, all: r.Candidates[:0]}
+	l := listing{order: &c.order, fleet: &c.fleet, model: c.prompt.Model, all: r.Candidates[:0]}
 	var few [4]worker.Stats
-	r.Candidates, r.More = l.list(c.pool.Workers.Others(c.fleet.frame.Rows, c.ask.At, few[:0], maxCandidates))
+	r.Candidates, r.More = l.list(c.pool.Workers.Others(c.fleet.frame.Rows, c.at, few[:0], maxCandidates))
 	f := host.Frame{Header: c.fleet.frame.Header, Rows: c.fleet.frame.Rows[:min(len(c.fleet.frame.Rows), maxCandidates)]}
 	r.Frame = f.AppendTo(r.Frame[:0])
 	return true

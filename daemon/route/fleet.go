@@ -1,8 +1,6 @@
 package route
 
 import (
-	"sync"
-
 	"github.com/warmpath/warmpath/cache/prefix"
 	"github.com/warmpath/warmpath/daemon/session"
 	"github.com/warmpath/warmpath/daemon/worker"
@@ -10,7 +8,7 @@ import (
 )
 
 // fleet is the candidates of one request: a row for each worker that may serve it, and the memory that the rows are
-// filled in. Fleets are pooled, as rows of 256 workers are 32 KB.
+// filled in.
 type fleet struct {
 	frame   host.Frame
 	workers []*worker.Worker // of the rows, by the same index
@@ -20,8 +18,6 @@ type fleet struct {
 	known   known
 	held    holds
 }
-
-var fleets = sync.Pool{New: func() any { return new(fleet) }}
 
 // reset clears the last request and keeps the memory.
 func (f *fleet) reset() {

@@ -49,9 +49,9 @@ func (s *Sketch) Take(c *Choice) {
 		s.takeBest(f, c.order.rows)
 	}
 	s.beyond = len(c.order.rows) - len(s.order)
-	s.others = c.pool.Workers.Others(f.Rows, c.ask.At, s.others[:0], maxCandidates-len(s.rows))
+	s.others = c.pool.Workers.Others(f.Rows, c.at, s.others[:0], maxCandidates-len(s.rows))
 	for i := range s.others {
-		s.absent = append(s.absent, absent(&s.others[i], c.ask.Prompt.Model))
+		s.absent = append(s.absent, absent(&s.others[i], c.prompt.Model))
 	}
 }
 

@@ -80,7 +80,7 @@ func (s *Snapshot) Take(c *Choice, names []string) {
 // request.
 func (s *Snapshot) takeReports(c *Choice) bool {
 	r := &s.reports
-	r.held.wanted = c.ask.Prompt.HasPrompt && c.pool.reported()
+	r.held.wanted = c.prompt.HasPrompt && c.pool.reported()
 	r.slots = append(r.slots[:0], c.fleet.slots...)
 	if !r.held.look(c.pool, &c.ask, r.slots) {
 		return false

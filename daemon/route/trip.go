@@ -35,7 +35,7 @@ func (c *Choice) Send(t *Trip, to Target, holder worker.Holder, at time.Time) bo
 	held := c.believed(to)
 	*t = Trip{choice: c, worker: w, believed: held}
 	if !c.pool.Workers.Begin(&t.ticket, w, worker.Dispatch{PromptTokens: c.size.all, CachedTokens: held,
-		Est: c.estimate(to), Whole: !c.ask.Prompt.Stream, Bound: w.ID() == c.stay.worker(), Holder: holder}, at) {
+		Est: c.estimate(to), Whole: !c.prompt.Stream, Bound: w.ID() == c.stay.worker(), Holder: holder}, at) {
 		return false
 	}
 	c.sent++
@@ -46,8 +46,8 @@ func (c *Choice) Send(t *Trip, to Target, holder worker.Holder, at time.Time) bo
 	if c.fleet.held.known {
 		t.forecast = c.pool.Held.Predict(w.Slot(), &c.fleet.held.query)
 	}
-	for i := range c.ask.Prompt.Chains {
-		hashes := c.ask.Prompt.Chains[i].Hashes
+	for i := range c.prompt.Chains {
+		hashes := c.prompt.Chains[i].Hashes
 		c.space.Touch(w.Slot(), hashes)
 		c.below.touch(w, hashes, 0)
 		if c.sent == 1 {
@@ -66,8 +66,8 @@ func (t *Trip) tellSent(c *Choice, est float64, at time.Time) {
 	}
 	t.teller = to.Teller
 	s := Sent{Worker: t.worker.Key(), Space: c.spaceID, Est: est, Tokens: c.size.all, Cached: t.believed,
-		Block: c.size.block, Whole: !c.ask.Prompt.Stream, Again: c.sent > 1}
-	t.told = t.teller.Sent(&s, c.ask.Prompt.Chains, at)
+		Block: c.size.block, Whole: !c.prompt.Stream, Again: c.sent > 1}
+	t.told = t.teller.Sent(&s, c.prompt.Chains, at)
 }
 
 // describe fills what a module learns of the trip's end, while the frame is still there.
@@ -93,7 +93,7 @@ func (c *Choice) estimate(to Target) float64 {
 // believed returns how many of the prompt's tokens a worker is taken to hold; of a list, of all its prompts together.
 // Call it before the prompt enters the index.
 func (c *Choice) believed(to Target) int {
-	w, r, row := to.Worker, c.ask.Prompt, &c.fleet.frame.Rows[to.row]
+	w, r, row := to.Worker, c.prompt, &c.fleet.frame.Rows[to.row]
 	if row.Live() { // in tokens, and as the engine itself counts them
 		return min(int(row.Matched()), c.size.all-1)
 	}
@@ -219,7 +219,7 @@ func (t *Trip) readReply(o *worker.Outcome, r *prompt.Reply, whole bool, at time
 	ok, complete := r.Finish()
 	u := Usage(r.Usage())
 	o.Tokens = u.Output
-	c, chains, slot := t.choice, t.choice.ask.Prompt.Chains, t.worker.Slot()
+	c, chains, slot := t.choice, t.choice.prompt.Chains, t.worker.Slot()
 	if ok && u.Known && len(chains) == 1 {
 		if chain := &chains[0]; chain.Tokens == 0 {
 			c.pool.scale.correct(u.Prompt, chain.Bytes)
@@ -232,7 +232,7 @@ func (t *Trip) readReply(o *worker.Outcome, r *prompt.Reply, whole bool, at time
 		return u
 	}
 	for i := range chains {
-		if chain := &chains[i]; r.ExtendChoice(chain, c.ask.Prompt.FirstChoice(i)) {
+		if chain := &chains[i]; r.ExtendChoice(chain, c.prompt.FirstChoice(i)) {
 			c.space.Touch(slot, chain.Hashes)
 			c.below.touch(t.worker, chain.Hashes, 0)
 			if t.teller != nil {
