@@ -163,6 +163,31 @@ func TestNoPermission(t *testing.T) {
 	}
 }
 
+// TestRefusedReplacement: a value that a Redis refuses does not leave the key's older value there.
+func TestRefusedReplacement(t *testing.T) {
+	r := startRedis(t)
+	d := overRedis(t, "redis://"+r.addr)
+	eventually(t, "the server answers", func() bool { return d.remote.servers.up("k") })
+	d.put("k", 1000)
+	d.written()
+	r.do("CONFIG", "SET", "maxmemory", "1")
+	d.put("k", 2000)
+	eventually(t, "it is refused", func() bool { return d.remote.Stats().Refused["oom"] == 1 })
+	d.put("k", 3000) // not even sent
+	d.written()
+	d.forget("k") // as an eviction does
+	if d.exists("k") || d.get("k", 3000) {
+		t.Error("the old value is there again")
+	}
+	eventually(t, "the server has deleted it", func() bool { return r.bare.Exists(t.Context(), "p:k").Val() == 0 })
+	r.do("CONFIG", "SET", "maxmemory", "0")
+	eventually(t, "a new value goes there", func() bool {
+		d.put("k", 4000)
+		d.written()
+		return r.bare.StrLen(t.Context(), "p:k").Val() == 4000
+	})
+}
+
 // TestFailover: the master of a sentinel dies, its replica takes over.
 func TestFailover(t *testing.T) {
 	url, master, _ := startSentinel(t)

@@ -15,6 +15,7 @@ type job struct {
 	expires time.Time
 	value   *kvstore.Lease
 	size    int64
+	had     bool          // the servers may have an older value of the key
 	written chan struct{} // closed at the end; nil = nobody waits
 }
 

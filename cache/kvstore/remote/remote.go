@@ -128,7 +128,7 @@ func (r *Remote) Put(key string, expires time.Time, value *kvstore.Lease) (writt
 		return nil, false
 	}
 	had := r.index.forget(markOf(key))
-	j := &job{key: key, expires: expires, value: value, size: value.Size()}
+	j := &job{key: key, expires: expires, value: value, size: value.Size(), had: had}
 	r.mu.Lock()
 	r.order++
 	j.order = r.order

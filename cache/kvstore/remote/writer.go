@@ -67,7 +67,12 @@ const maxJoined = 32 << 20
 // copied; pieces are joined first.
 func (r *Remote) set(ctx context.Context, j *job, joined []byte) []byte {
 	written := false
-	defer func() { j.end(written && !r.config.Memory) }()
+	defer func() {
+		if !written {
+			r.removeOld(j)
+		}
+		j.end(written && !r.config.Memory)
+	}()
 	var life time.Duration
 	if !j.expires.IsZero() {
 		life = time.Until(j.expires)
@@ -120,6 +125,13 @@ func (r *Remote) send(ctx context.Context, j *job, value []byte, life time.Durat
 	r.index.add(markOf(j.key), f)
 	r.news.tell(j.key, f)
 	return true
+}
+
+// removeOld deletes the value that an unwritten one was to replace: it would come back once memory evicts the new one.
+func (r *Remote) removeOld(j *job) {
+	if r.index.forget(markOf(j.key)) || j.had {
+		r.Delete(j.key)
+	}
 }
 
 // failed counts a value that was not written.
