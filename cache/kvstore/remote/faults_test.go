@@ -9,6 +9,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/warmpath/warmpath/conf/logtest"
@@ -185,6 +186,33 @@ func TestRefusedReplacement(t *testing.T) {
 		d.put("k", 4000)
 		d.written()
 		return r.bare.StrLen(t.Context(), "p:k").Val() == 4000
+	})
+}
+
+// oom is the error of a Redis without memory.
+type oom struct{}
+
+func (oom) Error() string { return "OOM command not allowed when used memory > 'maxmemory'." }
+func (oom) RedisError()   {}
+
+// TestRefusesLargeValues: a Redis that has room for small values only is logged once, not at each change.
+func TestRefusesLargeValues(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := &record{}
+		n := &node{addr: "redis:6379", log: slog.New(slog.NewTextHandler(log, nil))}
+		for range 100 {
+			n.refuse(oom{})
+			time.Sleep(pauseTime)
+			n.took()
+		}
+		if got := strings.Count(log.String(), "\n"); got != 1 || n.refusing != refusedOOM {
+			t.Errorf("%d lines, it refuses %q:\n%s", got, n.refusing, log)
+		}
+		time.Sleep(calmTime)
+		n.took()
+		if !log.has("takes values again", "was=oom") || n.refusing != "" {
+			t.Errorf("no line for the end:\n%s", log)
+		}
 	})
 }
 

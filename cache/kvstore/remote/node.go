@@ -47,6 +47,7 @@ const (
 	failsToOpen = 3                      // failures in a row; one pulse is enough
 	pulseEvery  = 200 * time.Millisecond // of a server that has not answered in that time
 	pauseTime   = time.Second            // after a refusal: values of megabytes are not sent just to be refused
+	calmTime    = 5 * pauseTime          // without a refusal: a full Redis still takes small values
 )
 
 var errDown = errors.New("remote: the server is down")
@@ -192,11 +193,11 @@ func (n *node) refuse(err error) refusal {
 	return why
 }
 
-// took records that the server took a value.
+// took records that the server took a value. The refusals have ended if there was none for calmTime.
 func (n *node) took() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.refusing != "" {
+	if n.refusing != "" && time.Since(n.pause) >= calmTime-pauseTime {
 		n.log.Info("a server of the KV cache's L2 takes values again", "server", n.addr, "was", n.refusing,
 			"for", time.Since(n.from).Round(time.Millisecond))
 		n.refusing = ""
