@@ -154,7 +154,9 @@ func (c *conn) login(user, password []byte) bool {
 	ok := name&subtle.ConstantTimeCompare(password, []byte(want.Password)) == 1
 	if !ok {
 		c.failed("WRONGPASS invalid username-password pair or user is disabled.")
-		c.server.config.Log.Warn("a client of the KV cache gave a wrong password", "client", c.owner)
+		if c.server.passwords.due() {
+			c.server.config.Log.Warn("a client of the KV cache gave a wrong password", "client", c.owner)
+		}
 		return false
 	}
 	c.authorized = true

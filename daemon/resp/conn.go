@@ -113,8 +113,10 @@ func (c *conn) fail(err error) bool {
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		c.server.counts.stalled.Add(1)
-		c.server.config.Log.Warn("a client of the KV cache stopped in the middle of a command or a reply, and is closed",
-			"client", c.owner)
+		if c.server.stalls.due() {
+			c.server.config.Log.Warn("a client of the KV cache stopped in the middle of a command or a reply, and is closed",
+				"client", c.owner)
+		}
 	}
 	c.out.out = nil
 	return true

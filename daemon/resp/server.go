@@ -43,7 +43,7 @@ type Server struct {
 	started  time.Time
 	counts   counters
 
-	warned atomic.Int64 // Unix time of the last log line about a stranger that uses the pool's name
+	unaccepted, stalls, passwords, strangers seldom // log lines that clients cause
 
 	mu      sync.Mutex // guards conns, ids and closing
 	conns   map[*conn]struct{}
@@ -101,7 +101,9 @@ func (s *Server) Run() error {
 			return nil
 		}
 		if err != nil { // no descriptor is free, or the client has left already
-			s.config.Log.Warn("a connection to the KV cache could not be accepted", "listen", s.Addr(), "error", err)
+			if s.unaccepted.due() {
+				s.config.Log.Warn("a connection to the KV cache could not be accepted", "listen", s.Addr(), "error", err)
+			}
 			time.Sleep(50 * time.Millisecond)
 			continue
 		}
@@ -141,11 +143,18 @@ func (s *Server) refuse(n net.Conn) {
 	n.Close()
 }
 
-// warnOfStranger logs a client that uses the pool's name without right, once a minute.
-func (s *Server) warnOfStranger(client netip.Addr) {
+// seldom lets one log line a minute pass: clients can cause thousands a second.
+type seldom struct{ last atomic.Int64 } // Unix time of the last line
+
+func (s *seldom) due() bool {
 	now := time.Now().Unix()
-	last := s.warned.Load()
-	if now-last >= 60 && s.warned.CompareAndSwap(last, now) {
+	last := s.last.Load()
+	return now-last >= 60 && s.last.CompareAndSwap(last, now)
+}
+
+// warnOfStranger logs a client that uses the pool's name without right.
+func (s *Server) warnOfStranger(client netip.Addr) {
+	if s.strangers.due() {
 		s.config.Log.Warn("a client calls itself a daemon of the KV cache's pool, and is refused: it comes from no member's "+
 			"address", "client", client, "remedy", "if it is one, give all members a kv_cache.password_file, or list its "+
 			"address in kv_cache.l2.members")

@@ -18,7 +18,9 @@ import (
 // serve starts a door on port 0 over a store of 64 MiB.
 func serve(t testing.TB, c Config) (*Server, *kvstore.Store) {
 	t.Helper()
-	c.Log = slog.New(slog.DiscardHandler)
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
 	if c.Store == nil {
 		store, err := kvstore.Open(kvstore.Config{MaxBytes: 64 << 20, Log: c.Log})
 		if err != nil {
