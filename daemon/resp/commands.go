@@ -30,9 +30,11 @@ func init() {
 		"exists":  {arity: -2, run: runExists},
 		"get":     {arity: 2, run: runGet, open: true}, // see runGet
 		"hello":   {arity: -1, run: runHello, open: true},
+		"host:":   {arity: -1, run: runHTTP, open: true},
 		"info":    {arity: -1, run: runInfo},
 		"mget":    {arity: -2, run: runMGet},
 		"ping":    {arity: -1, run: runPing},
+		"post":    {arity: -1, run: runHTTP, open: true},
 		"pttl":    {arity: 2, run: func(c *conn, args [][]byte) error { return runTTL(c, args, time.Millisecond) }},
 		"publish": {arity: 3, run: runPublish},
 		"quit":    {arity: -1, run: func(c *conn, _ [][]byte) error { c.out.ok(); c.quit = true; return nil }, open: true},
@@ -130,6 +132,13 @@ func printable(b []byte) string {
 		}
 		return r
 	}, string(b[:min(len(b), 128)]))
+}
+
+// runHTTP closes the connection, as Redis does: a web page can make a browser send HTTP with commands in its body.
+func runHTTP(c *conn, _ [][]byte) error {
+	c.failed("ERR this is a Redis door, which does not speak HTTP")
+	c.quit = true
+	return nil
 }
 
 func runPing(c *conn, args [][]byte) error {

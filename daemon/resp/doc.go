@@ -31,6 +31,8 @@
 // Redis (TestArgumentsAreBounded). Memory for a value after 8 KiB of it have come, and half of the memory for all
 // values under way (TestAnnouncedBodies). A command must have come in 30 s and a second for each MiB (TestSlowBodies).
 //
+// A web page can make a browser send HTTP with commands in its body. So the door closes at a POST or a Host field.
+//
 // The name of a daemon of the pool opens all keys. So the door refuses it to a client without the password; where none
 // is set, to a client without a member's address (TestPeer).
 //
