@@ -50,7 +50,7 @@ var (
 	ErrKey      = errors.New("the key is empty or longer than 4096 bytes")
 	ErrFull     = errors.New("the cache is full of values that are being read or promised")
 	ErrWriting  = errors.New("other clients have half of the cache reserved for values that they are sending; try again")
-	ErrQuiet    = errors.New("workers may still read what the last process leased to them; try again in half a minute")
+	ErrQuiet    = errors.New("workers may still read what the last process leased to them; try again in a minute")
 	ErrClosed   = errors.New("the cache is shutting down")
 )
 

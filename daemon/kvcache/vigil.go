@@ -38,7 +38,7 @@ var remedies = map[string]string{
 		"fewer workers use it",
 	"writing": "clients announce more values at a time than half of kv_cache.max_bytes has room for: enlarge it, or " +
 		"find out who opens a SET or a PUT and sends nothing",
-	"quiet": "workers still have the last process's shared memory mapped: it ends by itself half a minute after the start",
+	"quiet": "workers still have the last process's shared memory mapped: it ends by itself a minute after the start",
 }
 
 // run checks the cache until ctx ends.

@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/warmpath/warmpath/cache/kvstore"
 	"github.com/warmpath/warmpath/cache/kvstore/chunks"
+	"github.com/warmpath/warmpath/daemon/hyperpod"
 )
 
 // vigil logs a matter once, and again after a minute if it goes on.
@@ -62,4 +64,13 @@ func TestVigil(t *testing.T) {
 	e.Tokens = 100
 	after(time.Second)
 	after(time.Minute, "tokens=100")
+}
+
+// TestQuietSaysHowLong: what refuses puts after a start names the time for which it does.
+func TestQuietSaysHowLong(t *testing.T) {
+	for _, text := range []string{remedies["quiet"], kvstore.ErrQuiet.Error()} {
+		if hyperpod.MaxLease != time.Minute || !strings.Contains(text, " a minute") || strings.Contains(text, "half") {
+			t.Errorf("%q; want %s", text, hyperpod.MaxLease)
+		}
+	}
 }
