@@ -54,6 +54,7 @@ type Disk struct {
 	promised map[string]time.Time // keys promised by Exists, and until when
 	attic    int64                // bytes of promised values whose segment is gone
 	told     time.Time            // no line about promises before
+	failing  time.Time            // no line about errors of the disk before
 	small    bool                 // a line has reported that the disk is smaller
 }
 

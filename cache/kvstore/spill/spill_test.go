@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/cache/kvstore"
+	"github.com/warmpath/warmpath/conf/logtest"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -222,9 +223,11 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// Errors of the disk are counted, and clients notice nothing.
+// Errors of the disk are counted and logged once a minute, and clients notice nothing.
 func TestFailingDisk(t *testing.T) {
+	var log logtest.Log
 	x := start(t, t.TempDir(), MinBytes)
+	x.disk.config.Log = slog.New(slog.NewTextHandler(&log, nil))
 	x.put("a", 1000, kvstore.Terms{})
 	x.settled()
 	broken, err := os.Open(os.DevNull) // cannot be written to
@@ -233,18 +236,19 @@ func TestFailingDisk(t *testing.T) {
 	}
 	defer broken.Close()
 	mend := x.swapNewest(broken)
-	for i := range 5 {
+	for i := range 10 {
+		if i == 5 {
+			x.endPause()
+		}
 		x.put(fmt.Sprint("k", i), 1000, kvstore.Terms{})
 		x.settled()
 	}
 	mend()
-	x.disk.mu.Lock()
-	x.disk.paused = time.Time{}
-	x.disk.mu.Unlock()
-	if n := x.disk.Stats(); n.Failures != 1 || n.Skipped != 5 {
-		t.Errorf("%d failures, %d skipped; want 1, 5", n.Failures, n.Skipped)
+	x.endPause()
+	if n := x.disk.Stats(); n.Failures != 2 || n.Skipped != 10 || log.Count("cannot be spilled") != 1 {
+		t.Errorf("%d failures, %d skipped; want 2, 10; and one line of:\n%s", n.Failures, n.Skipped, &log)
 	}
-	for i := range 5 {
+	for i := range 10 {
 		if !x.get(fmt.Sprint("k", i), 1000) {
 			t.Errorf("memory has lost k%d", i)
 		}
@@ -254,6 +258,13 @@ func TestFailingDisk(t *testing.T) {
 	if !x.disk.Exists("b", time.Time{}) || !x.disk.Exists("a", time.Time{}) {
 		t.Error("the disk is not used again")
 	}
+}
+
+// endPause ends the pause after an error.
+func (x *tiers) endPause() {
+	x.disk.mu.Lock()
+	defer x.disk.mu.Unlock()
+	x.disk.paused = time.Time{}
 }
 
 // swapNewest replaces the file of the newest segment until mend is called.

@@ -169,8 +169,13 @@ func (d *Disk) addSegment() (*segment, error) {
 
 // fail pauses writing, and logs why.
 func (d *Disk) fail(err error) {
+	now := time.Now()
 	d.stats.Failures++
-	d.paused = time.Now().Add(pauseTime)
+	d.paused = now.Add(pauseTime)
+	if now.Before(d.failing) {
+		return
+	}
+	d.failing = now.Add(toldEvery)
 	d.config.Log.Error("values of the KV cache cannot be spilled; memory serves on", "folder", d.config.Dir, "error", err,
 		"again_in", pauseTime)
 }
