@@ -27,7 +27,7 @@ type CacheState struct {
 }
 
 // CacheTier is one tier of the KV cache: l1 is memory, disk holds values that memory evicted, l2 is the tier behind, of
-// which only keys known to this daemon are counted.
+// which only keys count that this daemon put there or found there.
 type CacheTier struct {
 	Tier      string `json:"tier"`
 	Values    int    `json:"values"`
@@ -157,7 +157,7 @@ func describeCache(k *kvcache.Cache) CacheState {
 			MaxBytes: d.MaxBytes, Hits: d.Read, Evictions: d.Dropped})
 	}
 	if l := all.L2; l != nil {
-		out.Tiers = append(out.Tiers, CacheTier{Tier: "l2", Values: l.Known, Bytes: all.InL2.ValueBytes,
+		out.Tiers = append(out.Tiers, CacheTier{Tier: "l2", Values: all.InL2.Keys, Bytes: all.InL2.ValueBytes,
 			MaxBytes: all.L2Bytes, Hits: l.Hits})
 	}
 	e, _ := k.Holds()
