@@ -307,6 +307,9 @@ func (q *cacheAsk) flush() *cobra.Command {
 			deleted := 0
 			for after := ""; ; {
 				d, err := q.remove(c.Context(), url.Values{"prefix": {q.prefix}, "after": {after}})
+				if err != nil && deleted == 0 { // the error says what this call has deleted
+					return err
+				}
 				if err != nil {
 					return fmt.Errorf("%d keys were deleted, then: %w", deleted, err)
 				}

@@ -157,6 +157,10 @@ func (k *keeper) stays() {
 	k.fails("ls --limit -1"+own, "limit")
 	k.fails("flush --admin "+k.admin, "wants its token")
 	k.fails("get notes"+own, "begin with resp/")
+	p := warmpath(k.T, k.dir, "cache flush --prefix resp/0"+own)
+	if p.end() != 1 || strings.Contains(p.String(), "were deleted") {
+		k.Errorf("a flush that deletes nothing says: %s", p)
+	}
 	k.fails("del"+own, "arg")
 	for _, path := range []string{"keys", "keys?key=a&prefix=b"} {
 		req, err := http.NewRequest("DELETE", "http://"+k.admin+"/api/v1/cache/"+path, nil)
