@@ -54,7 +54,7 @@ func Describe(pools []*Pool) (all []PoolState) {
 	for _, p := range pools {
 		live := 0
 		stats := p.Workers.Stats(now)
-		s := PoolState{Name: p.Name, View: "routed history", Up: p.Workers.Up(now)}
+		s := PoolState{Name: p.Name, View: "routed history", Up: p.Workers.Up(now), Workers: []WorkerState{}}
 		s.WhyNot, s.Panics = p.verdict(stats)
 		if st := p.Strategy.Strategy(); st != nil {
 			s.Strategy = st.Name()

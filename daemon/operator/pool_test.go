@@ -17,6 +17,9 @@ func TestWhetherAPoolCanServe(t *testing.T) {
 		if got.Up != up || got.WhyNot != why {
 			t.Errorf("%q, panic %v: %d up, %q; want %d, %q", words, panics, got.Up, got.WhyNot, up, why)
 		}
+		if got.Workers == nil {
+			t.Errorf("%q: the workers are null in JSON; want a list", words)
+		}
 		if brief := briefly([]*Pool{p.Pool})[0]; brief.Ready != ready || brief.Workers != len(got.Workers) {
 			t.Errorf("%q, panic %v: ready %v with %d workers; want %v", words, panics, brief.Ready, brief.Workers, ready)
 		}
