@@ -3,8 +3,15 @@ package daemon
 import (
 	"flag"
 	"fmt"
+	"io"
+	"log"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -133,6 +140,80 @@ func TestThePageShowsWhatIsConfigured(t *testing.T) {
 		}
 	}
 	b.blameless(origin)
+}
+
+// TestThePageOfAFleetInTrouble: the head says which pool cannot serve, as one without workers, and a line which workers
+// to look at; Escape in the question gives the focus back to the button, though it was drawn anew; the names of models
+// and workers leave the end of a request on the screen.
+func TestThePageOfAFleetInTrouble(t *testing.T) {
+	b := openTab(t)
+	empty := filepath.Join(t.TempDir(), "workers.toml")
+	write(t, empty, "workers = []\n")
+	long := strings.Repeat("a-model-with-a-long-name-", 8)
+	worker := sims(t, 1, vllmsim.Config{Models: []string{long}}).URLs()[0]
+	main := strings.Replace(settings("prefixaware", worker, "http://127.0.0.1:1"), `"*"`, strconv.Quote(long), 1)
+	r := start(t, main+fmt.Sprintf("[[pools]]\nname = \"second\"\nmodels = [\"other\"]\nworkers_file = %q\n", empty), 1)
+	if got := r.do("POST", "/v1/completions", fmt.Sprintf(`{"model":%q,"prompt":"a","max_tokens":2}`, long)); got.status != 200 {
+		t.Fatal(got.status, got.body)
+	}
+	b.call("Page.navigate", map[string]any{"url": "http://" + r.AdminAddr() + "/"}, nil)
+	b.await("the state", `document.querySelector("#state")?.textContent ===
+		"ready · pool second: no worker is up · 1 of 2 workers up"`)
+	b.await("its colour", `document.querySelector("#state").className === "bad"`)
+	b.await("whom to look at", `/look at w2 (down|starting)/.test(document.querySelector("#pools").innerText)`)
+	b.await("its card", `document.getElementById(decodeURIComponent(
+		document.querySelector("#pools a").hash.slice(1))).innerText.includes("connection refused")`)
+	b.await("the decision", `document.querySelectorAll("#log tr.one").length === 1`)
+	b.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": 1280, "height": 800, "deviceScaleFactor": 1, "mobile": false}, nil)
+	if at := b.eval(`document.querySelector("#log tr.one > td:last-child").getBoundingClientRect().right < innerWidth`); at != "true" {
+		t.Error("the end of a request whose model has a long name is beside the screen")
+	}
+
+	b.eval(`document.querySelector("[aria-label='Drain w1']").focus()`)
+	b.eval(`globalThis.old = document.activeElement; old.click()`)
+	b.await("the button is drawn anew", `document.querySelector("#sure").open && !document.contains(old)`)
+	b.call("Input.dispatchKeyEvent", map[string]any{"type": "keyDown", "key": "Escape", "code": "Escape", "windowsVirtualKeyCode": 27}, nil)
+	b.await("the focus is back", `!document.querySelector("#sure").open &&
+		document.activeElement.getAttribute("aria-label") === "Drain w1"`)
+	b.blameless("http://" + r.AdminAddr())
+}
+
+// TestThePageOutlivesTheRouter: while the router is away, the page says since when it knows nothing; what another process
+// decides then, whose numbers begin anew, is shown, and what the first one decided is gone.
+func TestThePageOutlivesTheRouter(t *testing.T) {
+	toml := settings("prefixaware", sims(t, 1, vllmsim.Config{}).URLs()...)
+	first := start(t, toml, 1)
+	var admin atomic.Pointer[url.URL]
+	admin.Store(&url.URL{Scheme: "http", Host: first.AdminAddr()})
+	door := httptest.NewServer(&httputil.ReverseProxy{ErrorLog: log.New(io.Discard, "", 0),
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(admin.Load()) }})
+	t.Cleanup(door.Close)
+	b := openTab(t) // ends before the door does, which waits for its stream
+	ask := func(r *running, id string) {
+		t.Helper()
+		if got := r.do("POST", "/v1/completions", `{"model":"sim","prompt":"a","max_tokens":2}`, "X-Request-Id", id); got.status != 200 {
+			t.Fatal(got.status, got.body)
+		}
+	}
+	for range 3 {
+		ask(first, "of-the-first")
+	}
+	b.call("Page.navigate", map[string]any{"url": door.URL + "/"}, nil)
+	b.await("the decisions", `document.querySelectorAll("#log tr.one").length === 3`)
+	b.await("the state", `document.querySelector("#state").textContent === "ready · 1 of 1 workers up"`)
+
+	if err := first.stop(); err != nil {
+		t.Fatal(err)
+	}
+	b.await("that it is away", `document.querySelector("#state").textContent.includes("the router does not answer") &&
+		document.body.classList.contains("stale")`)
+	second := start(t, toml, 1)
+	ask(second, "of-the-second")
+	admin.Store(&url.URL{Scheme: "http", Host: second.AdminAddr()})
+	b.await("the other's decision alone", `document.querySelectorAll("#log tr.one").length === 1`)
+	b.await("that it is back", `document.querySelector("#state").className === "good" && !document.body.classList.contains("stale")`)
+	b.eval(`document.querySelector("#log tr.one").click()`)
+	b.await("its id", `document.querySelector("#log tr.more").innerText.includes("of-the-second")`)
 }
 
 // TestThePageAsksForTheToken: with a token the page shows nothing before it is given, keeps it in the tab, and not in

@@ -86,20 +86,32 @@ function grade(w) {
 
 async function drain(pool, worker, on) {
   if (on && !await sure(`Drain ${worker}?`, "It gets no new requests; those that it has run to their end.")) return;
+  const what = `${on ? "drain" : "undrain"} ${worker} of ${pool}`;
   try {
     const r = await json(`/api/v1/pools/${encodeURIComponent(pool)}/workers/${encodeURIComponent(worker)}/drain`,
       {method: on ? "POST" : "DELETE"});
-    notice(r.warning);
-  } catch (e) { notice(String(e.message)); }
+    notice(r.warning && `${what}: done, but ${r.warning}`);
+  } catch (e) { notice(`${what}: not done: ${e.message}`); }
   overview();
+}
+
+// refocus focuses the button that was drawn anew since it had the focus.
+function refocus(key) {
+  if (key) document.querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus();
 }
 
 function sure(title, text) {
   $("sure-title").textContent = title;
   $("sure-text").textContent = text;
   $("sure").returnValue = "no";
+  const focus = document.activeElement?.dataset?.key;
   $("sure").showModal();
-  return new Promise((done) => { $("sure").onclose = () => done($("sure").returnValue === "yes"); });
+  return new Promise((done) => {
+    $("sure").onclose = () => {
+      refocus(focus);
+      done($("sure").returnValue === "yes");
+    };
+  });
 }
 
 function card(pool, w, now) {
@@ -130,7 +142,25 @@ function card(pool, w, now) {
   if (w.why) c.append(el("p", "warn", w.why));
   if (w.last_error && !w.last_error_over) c.append(el("p", "bad", `${w.last_error}, ${since(w.last_error_at, now)} ago`));
   c.append(el("p", "", button));
+  c.id = place(pool, w.id);
   return c;
+}
+
+const place = (pool, worker) => `worker ${pool} ${worker}`;
+
+// ill names the first workers that are not well, each with a link to its card: among many a card is far down.
+function ill(p) {
+  const all = p.workers.filter((w) => grade(w) !== "good");
+  if (!all.length) return null;
+  const line = el("p", all.some((w) => grade(w) === "bad") ? "bad" : "warn", "look at ");
+  all.slice(0, 10).forEach((w, i) => {
+    const a = el("a", "", w.id);
+    a.href = "#" + encodeURIComponent(place(p.name, w.id));
+    a.dataset.key = `look ${p.name} ${w.id}`;
+    line.append(i ? ", " : "", a, ` ${w.state === "up" ? "breaker " + w.breaker : w.state}`);
+  });
+  if (all.length > 10) line.append(` and ${all.length - 10} more`);
+  return line;
 }
 
 function drawPools(o) {
@@ -139,12 +169,10 @@ function drawPools(o) {
     const models = p.models.join(", ");
     const head = el("p", "quiet", `models ${models} · ${p.up} of ${p.workers.length} up · by ${p.strategy} on ${p.view} · ` +
       `demand ${ms(p.demand_seconds)} of prefill`);
-    const box = el("div", "pool", el("h3", "", p.name), head);
-    if (p.why_not) box.append(el("p", "bad", p.why_not));
-    box.append(el("div", "grid", ...(p.workers || []).map((w) => card(p.name, w, o.now))));
-    return box;
+    return el("div", "pool", el("h3", "", p.name), head, p.why_not ? el("p", "bad", p.why_not) : null, ill(p),
+      el("div", "grid", ...p.workers.map((w) => card(p.name, w, o.now))));
   }));
-  if (focus) document.querySelector(`[data-key="${CSS.escape(focus)}"]`)?.focus();
+  refocus(focus);
 }
 
 function drawStores(o) {
@@ -225,19 +253,36 @@ async function rest() {
 
 // ---- state, configuration
 
-let reloadSeen = "";
+let reloadSeen = "", answered = new Date();
+
+// say writes the state. A screen reader reads it out when it changes, so it has no figure that always does.
+function say(grade, text) {
+  $("state").className = grade;
+  if ($("state").textContent !== text) $("state").textContent = text;
+}
+
+// sayHealth says whether the router serves, which pools cannot, and how many workers are up.
+function sayHealth(o) {
+  const serves = o.ready && o.pools.some((p) => !p.why_not || p.panics);
+  const state = o.draining ? "draining" : serves ? "ready" : "not ready";
+  const cannot = o.pools.filter((p) => p.why_not).map((p) => `pool ${p.name}: ${p.why_not}`);
+  const workers = o.pools.flatMap((p) => p.workers), up = o.pools.reduce((n, p) => n + p.up, 0);
+  say(state !== "ready" || cannot.length ? "bad" : workers.every((w) => grade(w) === "good") ? "good" : "warn",
+    [state, ...cannot, `${up} of ${workers.length} workers up`].join(" · "));
+  $("figures").textContent = `${o.in_flight} in flight · ${o.connections} connections · ${o.version} · up ${since(o.began, o.now)}`;
+}
 
 async function overview() {
   let o;
   try { o = await json("/api/v1/overview"); } catch (e) {
-    $("state").className = "bad";
-    $("state").textContent = "the router does not answer";
+    say("bad", `the router does not answer; what stands below is of ${answered.toLocaleTimeString()}`);
+    $("figures").textContent = "";
+    document.body.classList.add("stale");
     return;
   }
-  const serves = o.ready && o.pools.some((p) => !p.why_not || p.panics);
-  const state = o.draining ? "draining" : serves ? "ready" : "not ready";
-  $("state").className = state === "ready" ? "good" : "bad";
-  $("state").textContent = `${state} · ${o.in_flight} in flight · ${o.connections} connections · ${o.version} · up ${since(o.began, o.now)}`;
+  answered = new Date();
+  document.body.classList.remove("stale");
+  sayHealth(o);
   drawPools(o);
   drawStores(o);
   const r = o.reload;
@@ -247,8 +292,10 @@ async function overview() {
     (last ? `; last change ${since(last.at, o.now)} ago: ${last.changed.join(", ")}` : "") +
     (r.needs_restart ? `; at the next start only: ${r.needs_restart.join(", ")}` : "");
   if (r.at !== reloadSeen) {
-    reloadSeen = r.at;
-    $("config").textContent = words(await json("/api/v1/config"), "");
+    try {
+      $("config").textContent = words(await json("/api/v1/config"), "");
+      reloadSeen = r.at;
+    } catch { /* the next overview asks again */ }
   }
 }
 
@@ -380,6 +427,8 @@ async function follow() {
       if (!r.ok) throw new Error((await r.json()).error);
       $("live").textContent = "live";
       wait = 500;
+      kept.clear(); // the router may be another process, which numbers from 1; it sends its last decisions first
+      open.clear();
       const reader = r.body.pipeThrough(new TextDecoderStream()).getReader();
       for (let text = ""; ;) {
         const {done, value} = await reader.read();
