@@ -26,6 +26,22 @@ strategy = "roundrobin"
 url = "http://127.0.0.1:1"
 `
 
+// TestAWrongCommandLine: the error says how the command is written, or where its flags are listed.
+func TestAWrongCommandLine(t *testing.T) {
+	for line, want := range map[string]string{
+		"drain":                "accepts 1 arg(s), received 0; write: warmpath drain WORKER [flags]",
+		"plugin activate a":    "accepts 2 arg(s), received 1; write: warmpath plugin activate POOL STRATEGY [flags]",
+		"check --confg a":      "unknown flag: --confg; see warmpath check --help",
+		"plugin build --cnt 1": "unknown flag: --cnt; see warmpath plugin build --help",
+	} {
+		c := root()
+		c.SetArgs(strings.Fields(line))
+		if err := c.Execute(); err == nil || err.Error() != want {
+			t.Errorf("%s: %v; want %s", line, err, want)
+		}
+	}
+}
+
 func TestCheckJSON(t *testing.T) {
 	for _, c := range []struct {
 		name, toml string

@@ -44,7 +44,26 @@ func root() *cobra.Command {
 		drainCommand("drain", "Take a worker out: it gets no new requests, and those it has run to their end",
 			http.MethodPost),
 		drainCommand("undrain", "Put a worker back that was taken out", http.MethodDelete))
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return fmt.Errorf("%w; see %s --help", err, c.CommandPath())
+	})
+	sayUse(c)
 	return c
+}
+
+// sayUse has the errors about arguments of a command and those below it say how it is written.
+func sayUse(c *cobra.Command) {
+	if check := c.Args; check != nil {
+		c.Args = func(c *cobra.Command, args []string) error {
+			if err := check(c, args); err != nil {
+				return fmt.Errorf("%w; write: %s", err, c.UseLine())
+			}
+			return nil
+		}
+	}
+	for _, below := range c.Commands() {
+		sayUse(below)
+	}
 }
 
 func versionCommand() *cobra.Command {
