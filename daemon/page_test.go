@@ -175,6 +175,10 @@ func TestThePageOfAFleetInTrouble(t *testing.T) {
 	b.call("Input.dispatchKeyEvent", map[string]any{"type": "keyDown", "key": "Escape", "code": "Escape", "windowsVirtualKeyCode": 27}, nil)
 	b.await("the focus is back", `!document.querySelector("#sure").open &&
 		document.activeElement.getAttribute("aria-label") === "Drain w1"`)
+
+	b.eval(`document.querySelector("#body").value = '{"model": "other", "prompt": "a"}'; document.querySelector("#ask").requestSubmit()`)
+	b.await("the refusal, once", `document.querySelector("#answer").innerText.includes("no worker that is up") &&
+		document.querySelectorAll("#answer h3").length === 1`)
 	b.blameless("http://" + r.AdminAddr())
 }
 

@@ -466,8 +466,11 @@ async function ask(event) {
     const parts = [];
     if (a.why) parts.push(el("p", "bad", a.why));
     (a.decisions || []).forEach((d, i) => {
+      const refused = !d.strategy && !d.worker; // before any strategy: so are all of them, for one reason
+      if (refused && i) return;
       const skipped = d.worker ? `${d.worker}: ${d.reason || d.fallback || "no reason given"}` : d.reason || "nobody";
-      parts.push(el("h3", "", `${d.strategy || "no strategy"}${i ? "" : ", which serves"}: ${skipped}`), candidates(d));
+      parts.push(el("h3", "", refused ? "No strategy was asked" :
+        `${d.strategy || "no strategy"}${i ? "" : ", which serves"}: ${skipped}`), candidates(d));
     });
     for (const f of a.failed || []) parts.push(el("p", "warn", f));
     answer.replaceChildren(...parts);
