@@ -47,10 +47,10 @@ strategies: # the names of the built-in strategies
 	@echo $(STRATEGIES)
 
 test: modules ## all tests
-	go test -timeout 30m $(PACKAGES) $(TOOLS)
+	go test -timeout 30m -parallel 4 $(PACKAGES) $(TOOLS)
 
 race: modules ## all tests with the race detector
-	go test -race -timeout 40m $(PACKAGES)
+	go test -race -timeout 40m -parallel 4 $(PACKAGES)
 
 fuzz: modules ## each fuzz target for FUZZTIME (10s)
 	@mkdir -p .cache; go test -list '^Fuzz' $(PACKAGES) >.cache/fuzz.txt || { cat .cache/fuzz.txt; exit 1; }

@@ -44,6 +44,7 @@ var brokenDaemons = []broken{
 // TestEveryAlertStirs: a real Prometheus scrapes daemons in each of which something is wrong, and each alert sees that.
 // Which alert stays silent while all is well is TestDashboardAndAlertsUnderLoad's.
 func TestEveryAlertStirs(t *testing.T) {
+	t.Parallel()
 	needTool(t, "prometheus")
 	var scrapes []string
 	for _, b := range brokenDaemons {

@@ -75,6 +75,7 @@ func (f *flock) imbalance(workers int) float64 {
 }
 
 func TestTenThousandSessionsWhileWorkersComeAndGo(t *testing.T) {
+	t.Parallel()
 	urls := echoes(t, 7)
 	f := &flock{t: t, r: start(t, settings("session", urls...), 7)}
 	p := f.r.state.Load().pools[0]

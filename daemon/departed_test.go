@@ -25,6 +25,7 @@ func (r *running) count(text string) (n int) {
 // TestSeriesOfGoneWorkersGo: pods that roll, 200 generations of worker ids, leave nothing behind, and what stays
 // keeps its counts.
 func TestSeriesOfGoneWorkersGo(t *testing.T) {
+	t.Parallel()
 	f := sims(t, 2, vllmsim.Config{})
 	file := filepath.Join(t.TempDir(), "workers.toml")
 	pod := func(i int) string { return fmt.Sprintf("[[workers]]\nurl = %q\nid = \"pod-%d\"\n", f.URLs()[1], i) }

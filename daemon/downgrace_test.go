@@ -85,6 +85,7 @@ func fromDefaults(line string, urls ...string) string {
 // without output go elsewhere once down_grace is over, a begun stream is told, and one that still gets its tokens is
 // left alone.
 func TestNobodyWaitsAtADeadWorker(t *testing.T) {
+	t.Parallel()
 	for _, strategyLine := range []string{"", `first_byte_retry = "5m"`} { // with a context of the attempt's own too
 		l := newLeaver(t)
 		good := sims(t, 1, vllmsim.Config{})

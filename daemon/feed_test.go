@@ -92,6 +92,7 @@ func poolKeys(toml, keys string) string {
 
 // Workers are asked where they publish, in both forms of the wire, and a router that starts later knows what they hold.
 func TestEventsByAuto(t *testing.T) {
+	t.Parallel()
 	for _, form := range []events.Form{events.Map, events.Array} {
 		sim := sims(t, 2, published(form))
 		toml := poolKeys(settings("kvaware", sim.URLs()...), "kv_events = \"auto\"\n")

@@ -71,6 +71,7 @@ func TestHeadsThatEndInLineFeeds(t *testing.T) {
 // TestHalfAHeadIsRidOf: a client that sends half a head is answered 408 at its time and holds no descriptor for long
 // after it.
 func TestHalfAHeadIsRidOf(t *testing.T) {
+	t.Parallel()
 	f := sims(t, 1, vllmsim.Config{})
 	r := start(t, withServer(settings("prefixaware", f.URLs()...), `read_timeout = "1s"`), 1)
 	for _, text := range []string{"", "POST /v1/comp", "POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{"} {
@@ -95,6 +96,7 @@ func TestHalfAHeadIsRidOf(t *testing.T) {
 
 // TestLateHead: the time of the first head begins with the connection, whoever reads it. The next one has its own.
 func TestLateHead(t *testing.T) {
+	t.Parallel()
 	f := sims(t, 1, vllmsim.Config{})
 	r := start(t, withServer(settings("prefixaware", f.URLs()...), `read_timeout = "2s"`), 1)
 	const late, part = 1500 * time.Millisecond, "GET /he"
@@ -131,6 +133,7 @@ func TestLateHead(t *testing.T) {
 // TestLateHeadWithABody: once the head of a client that was silent first is there, each piece of its body has its own
 // time.
 func TestLateHeadWithABody(t *testing.T) {
+	t.Parallel()
 	f := sims(t, 1, vllmsim.Config{})
 	r := start(t, withServer(settings("prefixaware", f.URLs()...), `read_timeout = "2s"`), 1)
 	c, err := net.Dial("tcp", r.Addr())

@@ -55,6 +55,7 @@ func askAll(t *testing.T, all []*running, name string, n int) time.Duration {
 // Whatever becomes of Redis, no request fails or waits for it, the log says so once, and when it is well again the
 // routers soon believe the same.
 func TestRoutersOutliveTheirRedis(t *testing.T) {
+	t.Parallel()
 	f := func(name string, known bool, breaks, mends func(b *redistest.Server)) {
 		t.Run(name, func(t *testing.T) {
 			b := redistest.New(t)
@@ -152,6 +153,7 @@ func TestForeignEntriesInTheStream(t *testing.T) {
 
 // Two routers that name the same worker differently, or have others, say so.
 func TestRoutersOfDifferentWorkersSaySo(t *testing.T) {
+	t.Parallel()
 	b := redistest.New(t)
 	b.Start()
 	f := sims(t, 3, vllmsim.Config{})

@@ -76,6 +76,7 @@ type believed func(s *peers.HearerStats) bool
 
 // Whatever a router that behaves badly writes into the stream, the others count it, say so once, and share as before.
 func TestRoguesAmongRouters(t *testing.T) {
+	t.Parallel()
 	f := func(name, why string, misbehaves func(o *rogue), counted believed) {
 		t.Run(name, func(t *testing.T) { outliveRogue(t, name, why, misbehaves, counted) })
 	}
@@ -218,6 +219,7 @@ func shift(to, from net.Conn, by time.Duration) {
 
 // A router whose clock is an hour off, either way, is heard like any other, hears the others, and learns the past.
 func TestRoutersWhoseClocksDiffer(t *testing.T) {
+	t.Parallel()
 	b := redistest.New(t)
 	b.Start()
 	f := sims(t, 3, vllmsim.Config{})

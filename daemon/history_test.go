@@ -94,6 +94,7 @@ func chatOver(t *testing.T, all []*running, name string, turns int) (followed in
 
 // A chat whose turns come in at four routers stays at its worker, and all four know the same.
 func TestRoutersShareTheirHistory(t *testing.T) {
+	t.Parallel()
 	url := redistest.Start(t).URL()
 	f := sims(t, 4, vllmsim.Config{})
 	all := routers(t, 4, url, "prefixaware", f)
@@ -115,6 +116,7 @@ func TestRoutersShareTheirHistory(t *testing.T) {
 
 // Without a Redis that answers, each router serves alone, and they agree when it is back.
 func TestRoutersWithoutTheirRedis(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	f := sims(t, 4, vllmsim.Config{})
 	all := routers(t, 2, redis.URL(), "prefixaware", f)

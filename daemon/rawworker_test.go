@@ -73,6 +73,7 @@ func chunk(text string) string { return fmt.Sprintf("%x\r\n%s\r\n", len(text), t
 // TestHeadWithoutBodyIsReplaced: whatever kind of answer was announced, a worker that breaks before the first byte of
 // it is replaced.
 func TestHeadWithoutBodyIsReplaced(t *testing.T) {
+	t.Parallel()
 	long := "HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\nContent-Length: 1000000\r\n\r\n"
 	for what, text := range map[string]string{
 		"chunked, closed":                    plainChunks,

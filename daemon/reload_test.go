@@ -147,6 +147,7 @@ func module(t *testing.T, wat, file string) {
 }
 
 func TestFaultyModulesAreAnsweredByTheFallback(t *testing.T) {
+	t.Parallel()
 	f := sims(t, 5, vllmsim.Config{})
 	fn := func(wat string, status int, reason string) {
 		t.Helper()

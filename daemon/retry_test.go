@@ -149,6 +149,7 @@ func TestRequestsThatFailEverywhereAreNotMultiplied(t *testing.T) {
 // TestLateFirstBytesEject: a worker that hangs costs its requests first_byte_retry; after five in a row it gets a
 // trial now and then.
 func TestLateFirstBytesEject(t *testing.T) {
+	t.Parallel()
 	f := sims(t, 2, vllmsim.Config{})
 	r := start(t, withPool(settings("roundrobin", f.URLs()...), `first_byte_retry = "1s"`), 2)
 	if err := f[0].SetFault(vllmsim.Fault{Mode: vllmsim.FaultStall}); err != nil {

@@ -19,6 +19,7 @@ import (
 
 // A Redis that stops for three seconds under load moves no session of two routers, under the default limits.
 func TestAPauseOfRedisMovesNoSession(t *testing.T) {
+	t.Parallel()
 	for _, strategy := range []string{"roundrobin", "session"} {
 		t.Run(strategy, func(t *testing.T) { pauseUnderLoad(t, strategy) })
 	}
@@ -159,6 +160,7 @@ func TestIDsInASilence(t *testing.T) {
 
 // Keys are served in a silence, by whichever name they come, and every router chooses alike; also when a worker goes.
 func TestKeysInASilence(t *testing.T) {
+	t.Parallel()
 	for _, strategy := range []string{"session", "roundrobin"} {
 		t.Run(strategy, func(t *testing.T) { keysInASilence(t, strategy) })
 	}
@@ -231,6 +233,7 @@ func keysInASilence(t *testing.T, strategy string) {
 
 // A flushed Redis takes no session away, and no router says so.
 func TestAFlushOfRedisTakesNoSession(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	toml := fmt.Sprintf("[cache]\nredis = %q\n", redis.URL()) + settings("roundrobin", echoes(t, 4)...)
 	l := &lodgers{t: t, routers: [2]*running{start(t, toml, 4), start(t, toml, 4)}, workers: []string{"w1", "w2", "w3", "w4"}}

@@ -13,6 +13,7 @@ import (
 // TestSlowClientIsNotASilentWorker: while the client takes nothing, nothing is read of the worker either, and a fall
 // there with its grace is no reason to end the answer that has come meanwhile.
 func TestSlowClientIsNotASilentWorker(t *testing.T) {
+	t.Parallel()
 	const tokens = 200
 	token := "data: {\"choices\":[{\"index\":0,\"text\":\"" + strings.Repeat("y", 100_000) + "\"}]}\n\n"
 	w := fakeWorker(t, func(rw http.ResponseWriter, _ *http.Request) {

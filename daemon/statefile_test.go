@@ -50,6 +50,7 @@ func (all chats) turn(r *running) float64 {
 
 // With a state file a restart is not a cold start; without one it is.
 func TestRestartIsNotAColdStart(t *testing.T) {
+	t.Parallel()
 	rates := map[bool]float64{}
 	for _, with := range []bool{true, false} {
 		toml := settings("prefixaware", sims(t, 6, vllmsim.Config{}).URLs()...)

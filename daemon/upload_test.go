@@ -209,6 +209,7 @@ func TestUploadsNeedATokenOnLoopbackToo(t *testing.T) {
 
 // TestAnActivationOutlivesARestart, and is over, with a word in the log, when the file names another strategy.
 func TestAnActivationOutlivesARestart(t *testing.T) {
+	t.Parallel()
 	text, _ := withModules(t, "prefixaware", 1)
 	r := start(t, text, 1)
 	for _, name := range []string{"session", "roundrobin"} {
