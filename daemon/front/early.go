@@ -20,12 +20,23 @@ type sentry struct {
 // reads it. Its leading blank keeps clients from sending it.
 const turnedAway = " turned-away"
 
-// earlyFaults are the faults for which a sentry turns requests away, by the value of turnedAway.
-var earlyFaults = map[string]exchange.Fault{
-	"401":         exchange.FaultKey,
-	"413":         exchange.FaultTooLarge,
-	"429":         exchange.FaultOverload,
-	"429 workers": exchange.FaultFull,
+// refusal is why a sentry turns a request away, and the value of turnedAway.
+type refusal string
+
+const (
+	notRefused  refusal = ""
+	badKey      refusal = "key"
+	bodyTooLong refusal = "body"
+	routerFull  refusal = "router" // this router has as many requests as it may have
+	workersFull refusal = "workers"
+)
+
+// earlyFaults are the faults that answer the refusals.
+var earlyFaults = map[refusal]exchange.Fault{
+	badKey:      exchange.FaultKey,
+	bodyTooLong: exchange.FaultTooLarge,
+	routerFull:  exchange.FaultOverload,
+	workersFull: exchange.FaultFull,
 }
 
 // judge is called by fasthttp between header and body of every request. It marks a request that it turns away, and
@@ -35,8 +46,8 @@ func (s sentry) judge(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	if wantsClose(h) {
 		h.SetConnectionClose()
 	}
-	if why := s.reason(h); why != "" {
-		h.Set(turnedAway, why)
+	if why := s.reason(h); why != notRefused {
+		h.Set(turnedAway, string(why))
 		if h.ContentLength() > 0 {
 			h.SetContentLength(0)
 			h.SetConnectionClose()
@@ -45,16 +56,16 @@ func (s sentry) judge(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	return fasthttp.RequestConfig{}
 }
 
-// reason returns why a request is turned away: a key of earlyFaults, or "".
-func (s sentry) reason(h *fasthttp.RequestHeader) string {
+// reason returns why a request is turned away.
+func (s sentry) reason(h *fasthttp.RequestHeader) refusal {
 	epoch := s.current()
 	if epoch.Keys != nil && h.ContentLength() != 0 {
 		if _, ok := epoch.Keys.Check(anyCase(h, "Authorization"), anyCase(h, "X-Api-Key")); !ok {
-			return "401"
+			return badKey
 		}
 	}
 	if h.ContentLength() > epoch.MaxBody {
-		return "413"
+		return bodyTooLong
 	}
 	return s.traffic.full(epoch)
 }
@@ -62,7 +73,7 @@ func (s sentry) reason(h *fasthttp.RequestHeader) string {
 // earlyFault returns the fault for which a sentry has turned the request away.
 func earlyFault(h *fasthttp.RequestHeader) (f exchange.Fault, ok bool) {
 	if why := h.Peek(turnedAway); len(why) > 0 {
-		f, ok = earlyFaults[string(why)]
+		f, ok = earlyFaults[refusal(why)]
 	}
 	return f, ok
 }

@@ -1,8 +1,6 @@
 package front
 
 import (
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -20,7 +18,7 @@ func TestSentry(t *testing.T) {
 	pool := &exchange.Pool{Pool: &route.Pool{Workers: worker.New(worker.Config{}, time.Now())}}
 	epoch.Pools = []*exchange.Pool{pool} // without one, every request is one too many
 	var busy traffic
-	f := func(length int, authorization, want string) {
+	f := func(length int, authorization string, want refusal) {
 		t.Helper()
 		var h fasthttp.RequestHeader
 		h.DisableNormalizing()
@@ -28,49 +26,52 @@ func TestSentry(t *testing.T) {
 		h.SetContentLength(length)
 		h.Set("authorization", authorization)
 		sentry{current: func() *Epoch { return epoch }, traffic: &busy}.judge(&h)
-		if got := string(h.Peek(turnedAway)); got != want {
+		if got := refusal(h.Peek(turnedAway)); got != want {
 			t.Errorf("%d bytes, %q: turned away with %q; want %q", length, authorization, got, want)
 		}
-		if away := want != ""; away && (h.ContentLength() > 0 || length > 0 && !h.ConnectionClose()) {
+		if away := want != notRefused; away && (h.ContentLength() > 0 || length > 0 && !h.ConnectionClose()) {
 			t.Errorf("%d bytes, %q: fasthttp waits for %d", length, authorization, h.ContentLength())
 		}
 		fault, ok := earlyFault(&h)
-		if ok != (want != "") || ok && fault.Code != earlyFaults[want].Code {
+		if ok != (want != notRefused) || ok && fault.Code != earlyFaults[want].Code {
 			t.Errorf("%d bytes, %q: fault %v, %v", length, authorization, fault, ok)
 		}
 	}
-	f(0, "", "")
-	f(100, "", "")
-	f(101, "", "413")
-	f(-1, "", "") // chunked: the bound is the intake's
+	f(0, "", notRefused)
+	f(100, "", notRefused)
+	f(101, "", bodyTooLong)
+	f(-1, "", notRefused) // chunked: the bound is the intake's
 	epoch.Keys = gate.NewKeys([]gate.Key{{Name: "k", Secret: "secret"}})
-	f(10, "Bearer secret", "")
-	f(10, "Bearer other", "401")
-	f(101, "", "401")
-	f(-1, "", "401")
-	f(0, "", "") // no body to wait for: the visit answers
+	f(10, "Bearer secret", notRefused)
+	f(10, "Bearer other", badKey)
+	f(101, "", badKey)
+	f(-1, "", badKey)
+	f(0, "", notRefused) // no body to wait for: the visit answers
 	epoch.Keys = nil
 	busy.begin()
-	f(10, "", "")
+	f(10, "", notRefused)
 	last := busy.begin()
-	f(10, "", "429")
-	f(0, "", "429")
-	f(101, "", "413")
+	f(10, "", routerFull)
+	f(0, "", routerFull)
+	f(101, "", bodyTooLong)
 	busy.end(last)
-	f(10, "", "")
+	f(10, "", notRefused)
 	epoch.Pools = nil
-	f(10, "", "429 workers")
+	f(10, "", workersFull)
 }
 
 // A client cannot send the mark itself: a name with a blank is no field.
 func TestTheMarkIsNoField(t *testing.T) {
-	raw := "POST / HTTP/1.1\r\nHost: a\r\n" + turnedAway + ": 401\r\n\r\n"
+	raw := "POST / HTTP/1.1\r\nHost: a\r\n" + turnedAway + ": " + string(badKey) + "\r\n\r\n"
 	if _, sound := readHeader(nil, []byte(raw[len("POST / HTTP/1.1\r\n"):]), true); sound {
 		t.Error("the mark passes as a field")
 	}
-	for name, f := range earlyFaults {
-		if status, _, _ := strings.Cut(name, " "); status != strconv.Itoa(f.Status) {
-			t.Errorf("the early fault %q has the status %d", name, f.Status)
+}
+
+func TestRefusalsHaveTheirStatus(t *testing.T) {
+	for why, status := range map[refusal]int{badKey: 401, bodyTooLong: 413, routerFull: 429, workersFull: 429} {
+		if f := earlyFaults[why]; f.Status != status {
+			t.Errorf("%s: status %d; want %d", why, f.Status, status)
 		}
 	}
 }

@@ -173,7 +173,7 @@ func (l *lane) leaveHead(ahead []byte) {
 // admits reports whether the request may be served here. A sentry would turn the others away.
 func (l *lane) admits() bool {
 	epoch := l.current()
-	return l.head.length <= int64(epoch.MaxBody) && l.traffic.full(epoch) == ""
+	return l.head.length <= int64(epoch.MaxBody) && l.traffic.full(epoch) == notRefused
 }
 
 // write writes the answer. It returns false if it was the last on the connection.

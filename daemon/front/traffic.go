@@ -55,16 +55,15 @@ func (t *traffic) park(conn *listen.Conn, idle time.Duration) time.Duration {
 
 func (t *traffic) unpark(conn *listen.Conn) { t.parked.Delete(conn) }
 
-// full returns why a request more would be too many, as a key of earlyFaults: this router has as many as it may have,
-// or every worker has. It returns "" if there is room.
-func (t *traffic) full(epoch *Epoch) string {
+// full returns why a request more would be too many, or notRefused if there is room.
+func (t *traffic) full(epoch *Epoch) refusal {
 	switch {
 	case t.inFlight.Load() >= int64(epoch.MaxInFlight):
-		return "429"
+		return routerFull
 	case epoch.Saturated():
-		return "429 workers"
+		return workersFull
 	}
-	return ""
+	return notRefused
 }
 
 // beginDrain closes the connections that are parked; one that is parked later has as long as grace.
