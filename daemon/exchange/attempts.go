@@ -53,7 +53,7 @@ const (
 
 // attempts decides what is tried after each failed attempt of a request.
 type attempts struct {
-	begun    int   // workers that may have begun on it
+	begun    int32 // workers that may have begun on it
 	repeated bool  // one has been asked a second time
 	last     Fault // what the client gets
 }

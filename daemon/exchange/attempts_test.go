@@ -23,8 +23,8 @@ func TestAttemptsAfter(t *testing.T) {
 			t.Errorf("%s: the budget was asked %d times", what, asked)
 		}
 	}
-	at := func(n int) attempts { return attempts{begun: n} }
-	again := func(n int) attempts { return attempts{begun: n, repeated: true} }
+	at := func(n int32) attempts { return attempts{begun: n} }
+	again := func(n int32) attempts { return attempts{begun: n, repeated: true} }
 
 	f("nothing seen costs nothing", at(0), failure{grade: gradeUnseen}, false, 1, broke, tryNext, at(0))
 	f("nothing seen, nobody left: Next takes the second look", at(0), failure{grade: gradeUnseen}, false, 0, broke, tryNext, at(0))
@@ -77,7 +77,7 @@ func TestAttemptsKeepTheFaultThatMatters(t *testing.T) {
 func TestAttemptsOthersAndFurther(t *testing.T) {
 	f := func(begun, left int, widen, others, further bool) {
 		t.Helper()
-		a := attempts{begun: begun}
+		a := attempts{begun: int32(begun)}
 		if got := a.others(left); got != others {
 			t.Errorf("%d have seen it, %d left: others is %v", begun, left, got)
 		}

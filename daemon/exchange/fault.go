@@ -17,17 +17,28 @@ type Fault struct {
 	Code    string // error.code; a string, as OpenAI's C# client cannot read numbers
 	Message string
 	Retry   int // seconds for Retry-After; 0 = none
+	Cause   Cause
 }
+
+// Cause is why a request gets no answer of a worker. The counts of requests differ by it.
+type Cause uint8
+
+const (
+	RouterRefused Cause = iota // the request as it is, or for the router's own load or end
+	NoFreeWorker               // none is up for the request, or each is full
+	WorkerFailed               // the workers that had the request left it without a whole answer
+	ClientLeft                 // before the answer
+)
 
 // The faults whose text does not depend on the request.
 var (
-	FaultNoWorker = Fault{Status: 503, Kind: "service_unavailable", Code: "no_worker", Retry: 2,
+	FaultNoWorker = Fault{Status: 503, Kind: "service_unavailable", Code: "no_worker", Retry: 2, Cause: NoFreeWorker,
 		Message: "no worker that is up can serve this request; try again shortly"}
 	FaultTooLarge = Fault{Status: 413, Kind: "invalid_request_error", Code: "body_too_large",
 		Message: "the request body is over this router's limit (server.max_body_bytes)"}
 	FaultRejected = Fault{Status: 429, Kind: "rate_limit_error", Code: "rejected_by_strategy", Retry: 1,
 		Message: "the routing strategy refused the request; try again shortly"}
-	FaultUpstream = Fault{Status: 503, Kind: "service_unavailable", Code: "worker_failed", Retry: 1,
+	FaultUpstream = Fault{Status: 503, Kind: "service_unavailable", Code: "worker_failed", Retry: 1, Cause: WorkerFailed,
 		Message: "every worker that was tried failed before it answered; try again shortly"}
 	FaultURL = Fault{Status: 400, Kind: "invalid_request_error", Code: "invalid_url",
 		Message: "the path has dot segments, empty segments, backslashes, encoded slashes or control characters"}
@@ -35,19 +46,19 @@ var (
 		Message: "the request's method or headers cannot be passed on"}
 	FaultInternal = Fault{Status: 500, Kind: "internal_error", Code: "internal_error",
 		Message: "this router failed on the request; its log has the reason"}
-	FaultBroken = Fault{Status: 502, Kind: "upstream_error", Code: "worker_broke_off",
+	FaultBroken = Fault{Status: 502, Kind: "upstream_error", Code: "worker_broke_off", Cause: WorkerFailed,
 		Message: "the worker broke off in the middle of its answer"}
-	FaultDown = Fault{Status: 503, Kind: "service_unavailable", Code: "worker_down", Retry: 1,
+	FaultDown = Fault{Status: 503, Kind: "service_unavailable", Code: "worker_down", Retry: 1, Cause: WorkerFailed,
 		Message: "the worker went down with the request; try again shortly"}
-	FaultHidden = Fault{Status: 503, Kind: "service_unavailable", Code: "worker_draining", Retry: 1,
+	FaultHidden = Fault{Status: 503, Kind: "service_unavailable", Code: "worker_draining", Retry: 1, Cause: WorkerFailed,
 		Message: "the worker accepted the request and then gave it up; try again shortly"}
-	FaultFull = Fault{Status: 429, Kind: "rate_limit_error", Code: "workers_full", Retry: 1,
+	FaultFull = Fault{Status: 429, Kind: "rate_limit_error", Code: "workers_full", Retry: 1, Cause: NoFreeWorker,
 		Message: "every worker has as many requests as it may have (max_in_flight); try again shortly"}
 	FaultOverload = Fault{Status: 429, Kind: "rate_limit_error", Code: "overloaded", Retry: 1,
 		Message: "this router has as many requests as it may have; try again shortly"}
 	FaultStopping = Fault{Status: 503, Kind: "service_unavailable", Code: "router_stopping", Retry: 1,
 		Message: "this router is stopping and the answer did not end in time; try again"}
-	FaultGone = Fault{Status: 499, Kind: "invalid_request_error", Code: "client_gone",
+	FaultGone = Fault{Status: 499, Kind: "invalid_request_error", Code: "client_gone", Cause: ClientLeft,
 		Message: "the client left"}
 	FaultKey = Fault{Status: 401, Kind: "invalid_request_error", Code: "invalid_api_key",
 		Message: "no known API key was shown: send Authorization: Bearer KEY, or X-Api-Key"}
@@ -71,12 +82,12 @@ var (
 	FaultSilent = Fault{Status: 503, Kind: "service_unavailable", Code: "session_store_silent", Retry: 1,
 		Message: "the store of sessions (cache.redis) does not answer, and this router does not hold the session;" +
 			" try again shortly"}
-	FaultOpening = Fault{Status: 502, Kind: "upstream_error", Code: "session_not_opened",
+	FaultOpening = Fault{Status: 502, Kind: "upstream_error", Code: "session_not_opened", Cause: WorkerFailed,
 		Message: "the worker did not open the session"}
 	FaultSessionBody = Fault{Status: 400, Kind: "invalid_request_error", Code: "session_malformed",
 		Message: "the body must be small and JSON, as {\"model\": \"NAME\"}, or empty"}
 
-	FaultTimeout = Fault{Status: 504, Kind: "upstream_error", Code: "worker_timeout",
+	FaultTimeout = Fault{Status: 504, Kind: "upstream_error", Code: "worker_timeout", Cause: WorkerFailed,
 		Message: "the worker did not begin its answer in time (header_timeout)"}
 )
 

@@ -18,15 +18,15 @@ type tally struct{ counted []string }
 func (m *tally) note(what string, args ...any) {
 	m.counted = append(m.counted, what+fmt.Sprint(args...))
 }
-func (m *tally) Arrived(*Seen)                                        {}
-func (m *tally) Picked(*Seen)                                         { m.note("picked") }
-func (m *tally) Refused(_ *Seen, code string, _ int, _ time.Duration) { m.note("refused ", code) }
-func (m *tally) SessionRefused(pool, code string)                     { m.note("session ", pool, " ", code) }
-func (m *tally) Placed(*Seen, time.Duration)                          { m.note("placed") }
-func (m *tally) Retried(pool, reason string)                          { m.note("retried ", pool, " ", reason) }
-func (m *tally) Shed(pool, reason string)                             { m.note("shed ", pool, " ", reason) }
-func (m *tally) FirstByte(*Seen)                                      { m.note("first byte") }
-func (m *tally) Ended(*Seen, End)                                     { m.note("ended") }
+func (m *tally) Arrived(*Seen)                                    {}
+func (m *tally) Picked(*Seen)                                     { m.note("picked") }
+func (m *tally) Refused(_ *Seen, f Fault, _ int, _ time.Duration) { m.note("refused ", f.Code) }
+func (m *tally) SessionRefused(pool, code string)                 { m.note("session ", pool, " ", code) }
+func (m *tally) Placed(*Seen, time.Duration)                      { m.note("placed") }
+func (m *tally) Retried(pool, reason string)                      { m.note("retried ", pool, " ", reason) }
+func (m *tally) Shed(pool, reason string)                         { m.note("shed ", pool, " ", reason) }
+func (m *tally) FirstByte(*Seen)                                  { m.note("first byte") }
+func (m *tally) Ended(*Seen, End)                                 { m.note("ended") }
 
 // recorded returns a journal, and functions that return what it has logged (without the time) and counted since.
 func recorded() (j *journal, logged, counted func() string) {

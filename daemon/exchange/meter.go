@@ -14,7 +14,7 @@ type Meter interface {
 	Picked(s *Seen)
 	// Refused counts an answer of the router's own. status is the client's: on SageMaker's paths it may be another than
 	// the fault's.
-	Refused(s *Seen, code string, status int, took time.Duration)
+	Refused(s *Seen, f Fault, status int, took time.Duration)
 	// SessionRefused counts a request that was refused for its session.
 	SessionRefused(pool, code string)
 	// Placed counts a request that needed a worker's choice and no more.

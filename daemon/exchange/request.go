@@ -51,7 +51,7 @@ func (r *request) refuse(f Fault) *Outbound {
 	r.choice.Unbind()
 	out := f.Outbound(r.shape())
 	seen.At = time.Now()
-	r.journal.meter.Refused(seen, f.Code, out.Status, seen.At.Sub(r.arrived))
+	r.journal.meter.Refused(seen, f, out.Status, seen.At.Sub(r.arrived))
 	if strings.HasPrefix(f.Code, "session_") {
 		r.journal.refusedSession(r.in, r.poolName(), f.Code, "session", session.Fingerprint(r.choice.Session()))
 	}
@@ -66,7 +66,7 @@ func (r *request) abandon(ctx context.Context) *Outbound {
 		return r.refuse(FaultStopping)
 	}
 	r.in.Seen.End, r.in.Seen.At = "client_gone", time.Time{}
-	r.journal.meter.Refused(&r.in.Seen, FaultGone.Code, FaultGone.Status, time.Since(r.arrived))
+	r.journal.meter.Refused(&r.in.Seen, FaultGone, FaultGone.Status, time.Since(r.arrived))
 	return FaultGone.Outbound(r.shape()) // nobody reads it
 }
 

@@ -90,20 +90,19 @@ func (m *Metrics) Picked(s *exchange.Seen) {
 
 // Refused implements exchange.Meter. If no worker has answered for the model, the client made its name up, and it
 // becomes no label.
-func (m *Metrics) Refused(s *exchange.Seen, code string, status int, took time.Duration) {
+func (m *Metrics) Refused(s *exchange.Seen, f exchange.Fault, status int, took time.Duration) {
 	m.series.counter(requests, s.Pool, s.Strategy, m.series.models.known(s.Model), "", strconv.Itoa(status)).Inc()
 	m.series.histogram(duration, s.Pool, s.Strategy).Observe(took.Seconds())
 	s.Counted = true
-	switch code {
-	case exchange.FaultGone.Code: // nobody refused it
-	case exchange.FaultUpstream.Code, exchange.FaultDown.Code, exchange.FaultTimeout.Code, exchange.FaultHidden.Code,
-		exchange.FaultBroken.Code, exchange.FaultOpening.Code:
+	switch f.Cause {
+	case exchange.ClientLeft: // nobody refused it
+	case exchange.WorkerFailed:
 		m.recent.unanswered(s.Pool, at(s))
 	default:
-		m.recent.turnedAway(s.Pool, code == exchange.FaultFull.Code || code == exchange.FaultNoWorker.Code, at(s))
+		m.recent.turnedAway(s.Pool, f.Cause == exchange.NoFreeWorker, at(s))
 	}
-	if code == exchange.FaultFull.Code {
-		m.Shed(s.Pool, code)
+	if f.Code == exchange.FaultFull.Code {
+		m.Shed(s.Pool, f.Code)
 	}
 }
 

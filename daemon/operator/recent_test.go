@@ -95,7 +95,7 @@ func TestRefusedIsWhatTheRouterRefuses(t *testing.T) {
 	f := func(fault exchange.Fault, refused, failed uint32) {
 		t.Helper()
 		m := NewMetrics("test")
-		m.Refused(seenOf("p", 0, route.Usage{}, 0), fault.Code, fault.Status, time.Second)
+		m.Refused(seenOf("p", 0, route.Usage{}, 0), fault, fault.Status, time.Second)
 		now := time.Now()
 		all := m.recent.Hour("p", now)
 		got := all[len(all)-1]
@@ -112,6 +112,7 @@ func TestRefusedIsWhatTheRouterRefuses(t *testing.T) {
 	f(exchange.FaultUpstream, 0, 1)
 	f(exchange.FaultTimeout, 0, 1)
 	f(exchange.FaultDown, 0, 1)
+	f(exchange.FaultHidden, 0, 1)
 }
 
 func TestRefusalsFade(t *testing.T) {
