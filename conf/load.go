@@ -17,22 +17,14 @@ import (
 // maxFile bounds the configuration: 10,000 workers are 600 KB.
 const maxFile = 4 << 20
 
-// Load reads and checks the file. Its error is a Problems unless the file cannot be read.
+// Load reads and checks the file. Its error is a Problems unless the file cannot be read. A Config beside an error is
+// what was read before it: only its Files may be used.
 func Load(path string) (*Config, error) {
-	c, err := load(path)
-	if err != nil {
-		return nil, err
-	}
-	return c, nil
-}
-
-// load is Load, and returns a Config that was read and has problems beside its error.
-func load(path string) (*Config, error) {
 	data, err := readFile(path)
 	if err != nil {
 		return nil, err
 	}
-	c, err := parse(data, path)
+	c, err := Parse(data, path)
 	if err == nil {
 		c.sums = sumsOf(c.WatchedFiles())
 		c.sums[path] = sha256.Sum256(data) // of what was parsed: the file may be another by now
@@ -51,15 +43,6 @@ func readFile(path string) ([]byte, error) {
 
 // Parse is Load of a file that was already read. Relative paths in it are resolved against path's folder.
 func Parse(data []byte, path string) (*Config, error) {
-	c, err := parse(data, path)
-	if err != nil {
-		return nil, err
-	}
-	return c, nil
-}
-
-// parse is Parse, and returns a Config that was read and has problems beside its error.
-func parse(data []byte, path string) (*Config, error) {
 	r := &report{file: path}
 	text, tree, err := parseTree(r, data)
 	if err != nil {

@@ -19,7 +19,7 @@ type Loaded struct {
 
 // Load loads the file at path and has Apply put it into force.
 func (l *Loaded) Load(path string, apply func(*Config) error) (*Config, error) {
-	c, err := load(path)
+	c, err := Load(path)
 	if err != nil {
 		l.refuse(c)
 		return nil, err
