@@ -48,6 +48,9 @@ func TestExchange(t *testing.T) {
 	f("whole", []string{whole200}, 200, good, "w0", "", "")
 	f("stream", []string{stream200}, 200, all, "w0", "", "")
 	f("its own 400", []string{whole(400, `{"error":"bad"}`), whole200}, 400, `{"error":"bad"}`, "w0", "", "")
+	named := `{"error":{"message":"bad","type":"BadRequestError","code":null}}`
+	f("its 400 in a 200", []string{whole(200, named), whole200}, 200, named, "w0", "", "")
+	f("the same as an event", []string{streamed("data: "+named+"\n\n", done), stream200}, 200, "data: "+named+"\n\n"+done, "w0", "", "")
 	f("a bare 404 gets words", []string{whole(404, `{"detail":"Not Found"}`)}, 404, `{"error":{"message":"the worker serves no...`, "w0", "", "")
 
 	// Before the first output, another worker is tried.
@@ -59,6 +62,7 @@ func TestExchange(t *testing.T) {
 	f("cut before output", []string{streamed(role, "cut"), stream200}, 200, all, "w1", "", "w0 no_answer")
 	f("ended before output", []string{streamed(role), stream200}, 200, all, "w1", "", "w0 no_answer")
 	f("failed before output", []string{streamed(role, failed, done), stream200}, 200, all, "w1", "", "w0 hidden_failure")
+	f("failed in a 200", []string{whole(200, `{"error":{"type":"server_error"}}`), whole200}, 200, good, "w1", "", "w0 hidden_failure")
 	f("aborted before output", []string{streamed(role, abort, done), stream200}, 200, all, "w1", "", "w0 hidden_failure")
 	f("shutting down", []string{whole(500, `{"error":"cannot schedule new futures after shutdown"}`), whole200}, 200, good, "w1", "",
 		"w0 hidden_failure")

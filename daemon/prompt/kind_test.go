@@ -126,7 +126,7 @@ func TestRecordedKinds(t *testing.T) {
 		"messages stream":        "true true false 0 true true {16 2",
 		"invocations chat":       "true true false 0 true true {16 2",
 		"invocations completion": "true true false 0 true true {2 1",
-		"messages error":         "false false true 0 false true {0 0",
+		"messages error":         "false false true 404 false true {0 0",
 		"session open":           "false false false 0 true false {0 0",
 		"tokenize":               "true false false 0 true true {0 0",
 		"embedding, 200":         "false false true 400 false true {0 0",

@@ -149,9 +149,38 @@ func TestFailureInBody(t *testing.T) {
 		"true true false 0 true true {259 2 64 true true}")
 	f(Responses, `{"object":"response","status":"completed","output":[],"usage":{"input_tokens":3,"output_tokens":0}}`, "false false true 0 false")
 	f(Responses, `{"object":"response","status":"queued","output":[],"usage":null}`, "true false false 0 false")
-	f(Responses, `{"object":"response","status":"failed","error":{"code":"server_error"}}`, "false false true 0 false")
+	f(Responses, `{"object":"response","status":"failed","error":{"code":"server_error"}}`, "false false true 500 false")
 	f(Responses, `{"object":"response","status":"completed","output":[{"type":"reasoning"}],"usage":{"input_tokens":8,"output_tokens":4,"input_tokens_details":{"cached_tokens":6}}}`,
 		"true true false 0 true true {8 4 6 true true}")
+}
+
+// TestNamedErrors: an error whose code is no number has the status that its type or its code names.
+func TestNamedErrors(t *testing.T) {
+	f := func(kind Kind, body string, code int) {
+		t.Helper()
+		whole, event := NewReply(kind, false, 0), NewReply(kind, true, 0)
+		whole.Body([]byte(body))
+		event.Feed([]byte("data: " + body + "\n\n"))
+		for _, r := range []*Reply{whole, event} {
+			if got := r.FailedCode(); got != code || !r.Failed() || !r.ReportedError() || r.Output() {
+				t.Errorf("%s\nfailed %v, code %d, output %v; want true, %d, false", body, r.Failed(), got, r.Output(), code)
+			}
+		}
+	}
+	for name, code := range errorStatus {
+		f(Chat, `{"error":{"message":"x","type":"`+name+`","param":null,"code":null}}`, code)
+		f(Embedding, `{"error":{"type":"`+name+`"}}`, code)
+		f(Completion, `{"object":"error","message":"x","type":"`+name+`"}`, code)
+		f(Messages, `{"type":"error","error":{"type":"`+name+`","message":"x"}}`, code)
+		f(Responses, `{"type":"error","code":"`+name+`","message":"x"}`, code)
+	}
+	f(Chat, `{"error":{"code":503,"type":"BadRequestError"}}`, 503) // a number says it exactly
+	f(Chat, `{"error":{"type":"BadRequestError","code":"503"}}`, 503)
+	f(Chat, `{"error":{"type":"BadRequestError","code":"model_not_found"}}`, 400)
+	f(Chat, `{"error":{"type":"EngineDeadError","code":"x"}}`, 0)
+	f(Chat, `{"error":{"type":{"BadRequestError":1},"code":[400]}}`, 0)
+	f(Chat, `{"error":{}}`, 0)
+	f(Chat, `{"error":"BadRequestError"}`, 0)
 }
 
 func TestReplyID(t *testing.T) {

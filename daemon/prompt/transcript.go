@@ -63,14 +63,17 @@ func (t *transcript) readError() bool {
 	if s.at() == 'n' {
 		return s.value()
 	}
-	var code span
+	var code, kind span
 	ok := s.object(func(key []byte) bool {
-		if string(key) == "code" {
+		switch string(key) {
+		case "code":
 			return s.locate(&code)
+		case "type":
+			return s.locate(&kind)
 		}
 		return s.value()
 	})
-	t.state.fail(failureReported, statusCode(code.of(s.b)))
+	t.state.fail(failureReported, statusCode(code.of(s.b), kind.of(s.b)))
 	return ok
 }
 
@@ -110,14 +113,6 @@ func (h *heading) readField(t *transcript, key []byte) bool {
 func (h *heading) check(t *transcript) {
 	data := t.w.scan.b
 	if string(inside(h.object.of(data))) == "error" || string(inside(h.kind.of(data))) == "error" {
-		t.state.fail(failureReported, statusCode(h.code.of(data)))
+		t.state.fail(failureReported, statusCode(h.code.of(data), h.kind.of(data)))
 	}
-}
-
-// statusCode returns a code that is a number or a string of digits.
-func statusCode(raw []byte) int {
-	if in := inside(raw); in != nil {
-		raw = in
-	}
-	return int(min(max(parseNumber(raw), 0), 1<<20))
 }

@@ -38,9 +38,9 @@ func (r *Reply) ReportedError() bool { return r.t.state.failure == failureReport
 // BytesFromFailure returns how many of the bytes fed came behind the last event before the failure.
 func (r *Reply) BytesFromFailure() int { return r.fed - r.sound }
 
-// FailedCode returns the status that an error body or event carries as its code, 0 if it has none that is a number. 400
-// to 499 are the model's answer, and another worker would give the same: 0.11 refuses /v1/embeddings on a generating
-// model so, in a 200.
+// FailedCode returns the status of an error body or event: its code if that is a number, else what the name of its type
+// or code stands for (BadRequestError, invalid_request_error), else 0. 400 to 499 are the model's answer, and another
+// worker would give the same: 0.11 refuses /v1/embeddings on a generating model so, in a 200.
 func (r *Reply) FailedCode() int { return r.t.state.code }
 
 // FinishReason returns why the first answer ended, in the words of OpenAI's chat whatever the kind: stop, length,
