@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	historyLost = "history: Redis is lost: routers do not hear each other, and each goes on with what it knows"
-	historyBack = "history: Redis is back: routers hear each other again"
-	historyOdd  = "history: messages are not believed"
+	historyLost = "history: Redis is lost: routers receive nothing from each other, and each goes on with what it knows"
+	historyBack = "history: Redis is back: routers receive from each other again"
+	historyOdd  = "history: messages are refused"
 )
 
 // settles is how long routers may take to believe the same after a fault.

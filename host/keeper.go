@@ -125,7 +125,7 @@ func (s *Strategy) deliver() (pause time.Duration) {
 // unheard ends an instance that failed in a call of export.
 func (s *Strategy) unheard(sl *slot, export string, err error) {
 	if s.notices.failed(s.cfg.QuarantineAfter, s.cfg.QuarantineFor) {
-		s.log.Error("strategy is told nothing more for a while: its calls beside the picks fail",
+		s.log.Error("strategy gets no notices for a while: its calls beside the picks fail",
 			"errors", s.cfg.QuarantineAfter, "retry_after", s.cfg.QuarantineFor, "export", export, "err", err)
 	}
 	s.discard(sl, sl.in.blame(), err)

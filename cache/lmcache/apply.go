@@ -109,7 +109,7 @@ func (f *fleet) jump(i *instance, r *rank, s *stream, seq int64, now time.Time) 
 	r.want = "sequence_gap"
 	f.count.Gaps++
 	f.warn("gap"+i.id,
-		"operations of an LMCache worker were lost: what it holds there is cleared until it tells all again",
+		"operations of an LMCache worker were lost: what it holds there is cleared until it sends all again",
 		"instance", i.id, "rank", r.number, "location", s.seat.location, "expected", s.next, "got", seq,
 		"remedy", "set lmcache_worker_heartbeat_time, as a full sync is asked for in the answer to a heartbeat")
 	i.gaps = append(i.gaps, now)

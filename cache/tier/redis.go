@@ -167,7 +167,7 @@ func (r *remote) count(start time.Time, err error) {
 	}
 	r.failed.Add(1)
 	if r.failure() {
-		r.log.Warn("tier: Redis is lost; memory alone serves, and Redis is told later", "addr", r.addr, "err", err)
+		r.log.Warn("tier: Redis is lost; memory alone serves, and Redis gets the writes later", "addr", r.addr, "err", err)
 	}
 }
 

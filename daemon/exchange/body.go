@@ -25,7 +25,7 @@ const maxReply = 1 << 20
 var replies = sync.Pool{New: func() any { return prompt.NewReply(prompt.Other, false, maxReply) }}
 
 // errFailedInside is the end of a stream in which the worker reported a failure.
-var errFailedInside = errors.New("the worker told of a failure inside its answer")
+var errFailedInside = errors.New("the worker reported a failure inside its answer")
 
 // body is the answer of an attempt: what it shows about its worker, and what the router learns from it. stream.go adds
 // what a stream needs. finish runs once, whichever way the answer ends.
@@ -241,7 +241,7 @@ func (b *body) discardBroken(err error) *failure {
 // discardHidden ends an attempt whose answer reports the worker's failure inside a 200 (see prompt.Reply.Failed). A
 // worker that aborts what it has just accepted is taken for draining.
 func (b *body) discardHidden() *failure {
-	o := worker.Outcome{Kind: worker.Failed, Err: "told of a failure inside its answer"}
+	o := worker.Outcome{Kind: worker.Failed, Err: "reported a failure inside its answer"}
 	if b.aborts() {
 		o = worker.Outcome{Kind: worker.Leaving, Err: "aborts what it accepts"}
 	}
@@ -288,7 +288,7 @@ func (b *body) outcome(err error) worker.Outcome {
 		return worker.Outcome{Kind: worker.Canceled}
 	case b.failedInside():
 		seen.End = "hidden_failure"
-		b.r.log().Warn("worker told of a failure in the middle of an answer", "id", b.r.in.ID,
+		b.r.log().Warn("worker reported a failure in the middle of an answer", "id", b.r.in.ID,
 			"worker", b.a.trip.Worker().ID(), "code", b.reply.FailedCode())
 		if b.aborts() {
 			return worker.Outcome{Kind: worker.Leaving, Err: "aborts what it accepted"}

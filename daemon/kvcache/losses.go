@@ -123,8 +123,9 @@ func (t *teller) tellAll(now time.Time) {
 		return
 	}
 	t.quiet = now.Add(quietAfter)
-	t.log.Warn("the KV cache lost more values at once than it can tell one by one: what LMCache's servers have put here "+
-		"does not count until they put it again; nothing to do after a flush, else enlarge kv_cache.max_bytes or spill_bytes",
+	t.log.Warn("the KV cache lost more values at once than it can report one by one: what LMCache's servers have put "+
+		"here does not count until they put it again; nothing to do after a flush, else enlarge kv_cache.max_bytes or "+
+		"spill_bytes",
 		"most", maxLosses)
 }
 

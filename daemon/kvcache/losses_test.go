@@ -82,7 +82,7 @@ func TestTeller(t *testing.T) {
 		x.losses.Note(kept)
 	}
 	f("too many within a minute", quietAfter-1, "all by resp valkey sagemaker-hyperpod")
-	if n := strings.Count(log.String(), "lost more values at once than it can tell"); n != 1 {
+	if n := strings.Count(log.String(), "lost more values at once than it can report"); n != 1 {
 		t.Errorf("%d lines say so; want 1: %s", n, &log)
 	}
 }

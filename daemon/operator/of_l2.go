@@ -36,13 +36,13 @@ var ofL2 = []reading[remote.Stats]{
 	total("kv_l2_promotions_total", "Values from the KV cache's L2 that memory keeps.", nil,
 		func(s remote.Stats) float64 { return float64(s.Promotions) }),
 	newReading(metric{name: "kv_l2_learned_total",
-		help: "Keys of the KV cache's L2 that were asked for in the background (probe), or told of by others (news).",
+		help: "Keys of the KV cache's L2 that were asked for in the background (probe), or reported by others (news).",
 		kind: isCounter, labels: []string{"from"}},
 		func(s remote.Stats, send func(float64, ...string)) {
 			send(float64(s.Probes), "probe")
 			send(float64(s.Heard), "news")
 		}),
-	total("kv_l2_undeleted_total", "Deletions that the KV cache's L2 was never told of, as too many waited.", nil,
+	total("kv_l2_undeleted_total", "Deletions that were never sent to the KV cache's L2, as too many waited.", nil,
 		func(s remote.Stats) float64 { return float64(s.Undeleted) }),
 	total("kv_l2_copied_total", "Values copied once more on their way to or from L2, as they lie in pieces.", nil,
 		func(s remote.Stats) float64 { return float64(s.Copied) }),

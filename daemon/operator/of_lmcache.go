@@ -49,9 +49,9 @@ var ofLMCache = []reading[lmcache.Stats]{
 				send(n, name)
 			}
 		}),
-	newReading(metric{name: "lmcache_events_total", help: "What LMCache's workers and servers told, by kind, and what " +
-		"was made of it: gap, refused, flooded, conflict, unstable and silent are troubles; store_lost are chunks that " +
-		"the KV cache here lost, store_cleared that they were too many to tell.", kind: isCounter,
+	newReading(metric{name: "lmcache_events_total", help: "What LMCache's workers and servers reported, by kind, and " +
+		"what was made of it: gap, refused, flooded, conflict, unstable and silent are troubles; store_lost are chunks " +
+		"that the KV cache here lost, store_cleared that they were too many to report.", kind: isCounter,
 		labels: []string{"event"}},
 		func(s lmcache.Stats, send func(float64, ...string)) {
 			for event, n := range lmcacheEvents(&s.Counts) {

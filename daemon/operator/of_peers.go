@@ -13,7 +13,7 @@ var ofHistory = []reading[peers.Stats]{
 }
 
 var ofPeers = []reading[*peers.PoolStats]{
-	gauge("history_routers", "Other routers that are heard.", poolLabels, func(p *peers.PoolStats) float64 {
+	gauge("history_routers", "Other routers whose messages come.", poolLabels, func(p *peers.PoolStats) float64 {
 		n := 0
 		for i := range p.Routers {
 			if p.Routers[i].Alive {
@@ -28,13 +28,13 @@ var ofPeers = []reading[*peers.PoolStats]{
 		func(p *peers.PoolStats) float64 { return float64(p.Heard.Open) }),
 	gauge("history_waiting_messages", "Messages that Redis has not taken yet.", poolLabels,
 		func(p *peers.PoolStats) float64 { return float64(p.Told.Waiting) }),
-	byWay("history_messages_total", "Messages told to other routers, and heard of them.",
+	byWay("history_messages_total", "Messages sent to other routers, and received from them.",
 		func(p *peers.PoolStats) (told, heard uint64) { return p.Told.Frames, p.Heard.Frames }),
 	byWay("history_bytes_total", "Bytes of these messages.",
 		func(p *peers.PoolStats) (told, heard uint64) { return p.Told.Bytes, p.Heard.Bytes }),
 	byWay("history_events_total", "What they say: a request sent, its first byte, its answer, its end, and more.",
 		func(p *peers.PoolStats) (told, heard uint64) { return p.Told.Records, p.Heard.Records }),
-	newReading(metric{name: "history_dropped_total", help: "What was not told or not believed, by reason.",
+	newReading(metric{name: "history_dropped_total", help: "What was not sent or not applied, by reason.",
 		kind: isCounter, labels: []string{"pool", "reason"}},
 		func(p *peers.PoolStats, send func(float64, ...string)) {
 			for reason, n := range dropped(p) {

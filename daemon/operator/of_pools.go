@@ -28,7 +28,7 @@ var ofWorkers = []reading[workerCounts]{
 		func(w workerCounts) float64 { return float64(w.Breaker) }),
 	gauge("worker_in_flight", "Requests sent and not ended.", workerLabels,
 		func(w workerCounts) float64 { return float64(w.InFlight) }),
-	gauge("worker_others_in_flight", "Requests that other routers have sent and not ended, as far as they tell.",
+	gauge("worker_others_in_flight", "Requests that other routers have sent and not ended, as far as they report.",
 		workerLabels, func(w workerCounts) float64 { return float64(w.Theirs) }),
 	gauge("worker_running", "Requests running, as the worker says.", workerLabels,
 		func(w workerCounts) float64 { return float64(w.Running) }),

@@ -46,7 +46,7 @@ func (m *Member) gripe(log *slog.Logger, e entry, err error, now time.Time) {
 		what, remedy = "no message", "keep others from writing to the stream"
 	}
 	if m.warns(what, now) {
-		log.Warn("history: messages are not believed", "pool", m.name, "stream", m.stream, "entry", e.id, "why", err,
+		log.Warn("history: messages are refused", "pool", m.name, "stream", m.stream, "entry", e.id, "why", err,
 			"remedy", remedy)
 	}
 }
@@ -57,7 +57,7 @@ func (m *Member) refuse(log *slog.Logger, err error, now time.Time) {
 	m.refuses = true
 	m.mu.Unlock()
 	if m.warns("refused", now) {
-		log.Warn("history: Redis takes no messages of a pool: other routers do not hear of it; delete the key stream if "+
+		log.Warn("history: Redis accepts no messages of a pool: other routers receive none; delete the key stream if "+
 			"it is no stream, and give the Redis user the right to XADD", "pool", m.name, "stream", m.stream, "err", err)
 	}
 }

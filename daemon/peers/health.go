@@ -28,7 +28,7 @@ func (h *health) fail(err error, now time.Time) {
 	}
 	h.since = now
 	h.lost++
-	h.log.Warn("history: Redis is lost: routers do not hear each other, and each goes on with what it knows",
+	h.log.Warn("history: Redis is lost: routers receive nothing from each other, and each goes on with what it knows",
 		"addr", h.addr, "err", err)
 }
 

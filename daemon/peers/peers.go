@@ -222,7 +222,7 @@ func (p *Peers) retry(ctx context.Context) {
 		return
 	}
 	if since, was := p.health.good(time.Now()); was {
-		p.log.Info("history: Redis is back: routers hear each other again", "addr", p.link.addr,
+		p.log.Info("history: Redis is back: routers receive from each other again", "addr", p.link.addr,
 			"after", since.Round(time.Millisecond), "messages_kept", p.waiting())
 	}
 }

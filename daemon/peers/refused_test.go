@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	saysLost   = "history: Redis is lost: routers do not hear each other, and each goes on with what it knows"
-	saysBack   = "history: Redis is back: routers hear each other again"
-	saysRefuse = "history: Redis takes no messages of a pool: other routers do not hear of it; delete the key stream if it is " +
+	saysLost   = "history: Redis is lost: routers receive nothing from each other, and each goes on with what it knows"
+	saysBack   = "history: Redis is back: routers receive from each other again"
+	saysRefuse = "history: Redis accepts no messages of a pool: other routers receive none; delete the key stream if it is " +
 		"no stream, and give the Redis user the right to XADD"
 )
 

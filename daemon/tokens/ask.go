@@ -253,7 +253,7 @@ func (s *asker) note(to Target, err error, size int, took time.Duration) {
 		}
 	}
 	if s.standings.answered(to.ID, err == nil, time.Now()) {
-		s.warned.once(s.log, "rest "+to.ID, "a worker does not tell prompts' token ids: it is asked less often, and "+
+		s.warned.once(s.log, "rest "+to.ID, "a worker does not return prompts' token ids: it is asked less often, and "+
 			"requests are routed by their text meanwhile", "worker", to.ID, "error", inWords(err))
 	}
 }

@@ -221,7 +221,7 @@ func (m *Manager) send(lines ...string) {
 		return
 	}
 	if err := send(m.socket, strings.Join(lines, "\n")); err != nil {
-		m.log.Warn("the service manager cannot be told the state of this process; is NOTIFY_SOCKET its socket?",
+		m.log.Warn("the state of this process cannot be sent to the service manager; is NOTIFY_SOCKET its socket?",
 			"socket", m.socket, "state", lines[0], "error", err)
 	}
 }

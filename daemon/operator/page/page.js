@@ -220,7 +220,7 @@ function drawRouters(r) {
   $("sharing").textContent = r.connected ? "the history is shared" :
     `not shared for ${since(r.lost_since, now)}: ${r.error || "no connection to Redis"}`;
   const rows = r.pools.flatMap((p) => p.routers.map((o) => [p.pool, o.name || o.id,
-    el("span", o.alive && !o.other_secret ? "good" : "bad", o.other_secret ? "has another secret: not believed" :
+    el("span", o.alive && !o.other_secret ? "good" : "bad", o.other_secret ? "has another secret: its messages are refused" :
       o.alive ? "heard" : `silent for ${since(o.heard, now)}`),
     ms(o.lag_seconds), count(o.messages), String(o.in_flight), String(o.workers)]));
   $("others").replaceChildren(...(rows.length ? [table(["Pool", "Router", "State", "Lag", "Messages", "In flight", "Workers"],
