@@ -81,6 +81,10 @@ func checkCanary(r *report, at string, c *Config, one *Canary) {
 
 // checkStrategyName checks that there is a strategy of the name that path's key strategy holds.
 func checkStrategyName(r *report, path string, c *Config, name string) {
+	if !IsName(name) {
+		r.name(child(path, "strategy"), name)
+		return
+	}
 	_, own := c.Strategies[name]
 	if own && !c.HasModule(name) && c.Server.StrategiesDir != "" {
 		r.add(child(path, "strategy"), fmt.Sprintf("there is no %s yet", c.Server.StoredPath(name)),

@@ -25,6 +25,7 @@ const activationsFile = "activated.toml"
 const maxActivations = 1 << 20
 
 // addStored adds the modules of server.strategies_dir to the strategies. A path in the file comes before the folder.
+// Files that no pool can name are passed over: notes, hidden files, and copies such as "mine (1).wasm".
 func addStored(r *report, c *Config) {
 	dir := c.Server.StrategiesDir
 	if dir == "" {
@@ -39,7 +40,7 @@ func addStored(r *report, c *Config) {
 	n := 0
 	for _, e := range entries {
 		name, module := strings.CutSuffix(e.Name(), ".wasm")
-		if !module || strings.HasPrefix(name, ".") {
+		if !module || strings.HasPrefix(name, ".") || !IsName(name) {
 			continue
 		}
 		n++
@@ -50,8 +51,6 @@ func addStored(r *report, c *Config) {
 		switch s, written := c.Strategies[name]; {
 		case slices.Contains(Builtins, name) && s.Path == "":
 			r.add(key, fmt.Sprintf("%s has the name of a built-in", e.Name()), "give the module another name")
-		case !IsName(name):
-			r.add(key, fmt.Sprintf("%q is no name of a strategy", name), "use a-z, A-Z, 0-9, dot, dash, underscore")
 		case s.Path == "":
 			if !written {
 				s = DefaultStrategy()

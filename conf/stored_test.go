@@ -27,7 +27,8 @@ const oneWorker = "[[pools.workers]]\nurl = 'http://a'\n"
 func TestModulesOfAFolderAreStrategies(t *testing.T) {
 	path := stored(t, "[[pools]]\nstrategy = 'one'\n"+oneWorker+
 		"[strategies.two]\nfuel = 7\n[strategies.three]\npath = 'three.wasm'\n[strategies.to-come]\nallow = ['kv']\nsha256 = '"+strings.Repeat("0", 64)+"'\n",
-		"one.wasm", "two.wasm", "three.wasm", "note.txt", ".new123.wasm")
+		"one.wasm", "two.wasm", "three.wasm", "README.md", ".DS_Store", "one.wasm~", ".one.wasm.swp", "._one.wasm",
+		"one (1).wasm", "one copy.wasm", ".wasm", ".new123.wasm")
 	c, err := Load(path)
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +61,7 @@ func TestFoldersThatAreRefused(t *testing.T) {
 	}
 	pool := "[[pools]]\n" + oneWorker
 	f(pool, "prefixaware.wasm has the name of a built-in", "prefixaware.wasm")
-	f(pool, `"two words" is no name`, "two words.wasm")
+	f("[[pools]]\nstrategy = 'two words'\n"+oneWorker, `"two words" is no name`, "two words.wasm")
 	f("[[pools]]\nstrategy = 'to-come'\n"+oneWorker+"[strategies.to-come]\nfuel = 1\n", "to-come.wasm yet; bring the module there")
 	f(pool+"[strategies.kvaware]\nsha256 = '"+strings.Repeat("0", 64)+"'\n", "a built-in has no file")
 	f("[[pools]]\nstrategy = 'none'\n"+oneWorker, "or is NAME.wasm in server.strategies_dir")
