@@ -12,6 +12,7 @@ import (
 
 const everyFile = `
 [server]
+admin_token_file = "admin.token"
 tls_cert_file = "a.pem"
 tls_key_file = "a.key"
 access_log = "access.json"
@@ -40,6 +41,7 @@ func folder(t *testing.T) string {
 	dir := t.TempDir()
 	certtest.New(t, dir, "a", "a")
 	certtest.New(t, dir, "b", "b")
+	write(t, filepath.Join(dir, "admin.token"), "example-of-a-token\n")
 	write(t, filepath.Join(dir, "client.key"), "example-of-a-key-1\n")
 	write(t, filepath.Join(dir, "worker.key"), "EMPTY\n")
 	write(t, filepath.Join(dir, "cache.key"), "example-of-a-password\n")
@@ -58,14 +60,14 @@ func TestEveryPathStartsAtTheFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := c.Pools[0]
-	for _, got := range []string{c.History.SecretFile, c.History.RedisURLFile, c.Server.TLSCertFile, c.Server.TLSKeyFile,
+	for _, got := range []string{c.History.SecretFile, c.History.RedisURLFile, c.Server.AdminTokenFile, c.Server.TLSCertFile, c.Server.TLSKeyFile,
 		c.Server.AccessLog, c.Keys[0].File, p.WorkersFile, p.WorkerKeyFile, p.TLSCAFile,
 		c.KVCache.SpillDir, c.KVCache.PasswordFile, c.KVCache.TLSCertFile, c.KVCache.TLSKeyFile} {
 		if filepath.Dir(got) != dir {
 			t.Errorf("%s is not in %s", got, dir)
 		}
 	}
-	want := []string{"a.pem", "a.key", "client.key", "mine.wasm", "worker.key", "b.pem"}
+	want := []string{"admin.token", "a.pem", "a.key", "client.key", "mine.wasm", "worker.key", "b.pem"}
 	for i := range want {
 		want[i] = filepath.Join(dir, want[i])
 	}

@@ -45,10 +45,10 @@ func (c *Config) digest() (s sum, ok bool) {
 	return digestOf(files, c.sums), true
 }
 
-// WatchedFiles lists the files beside Path that a reload reads, each once: modules of pools, keys, certificates. A
-// pool's workers_file is not among them: a change of workers is no reload.
+// WatchedFiles lists the files beside Path that a reload reads, each once: modules of pools, keys, certificates, the
+// operator's token. A pool's workers_file is not among them: a change of workers is no reload.
 func (c *Config) WatchedFiles() []string {
-	files := []string{c.Server.TLSCertFile, c.Server.TLSKeyFile}
+	files := []string{c.Server.AdminTokenFile, c.Server.TLSCertFile, c.Server.TLSKeyFile}
 	for i := range c.Keys {
 		files = append(files, c.Keys[i].File)
 	}

@@ -32,6 +32,9 @@ func (d *Daemon) reloadFile() error {
 	if err := d.front.ReloadTLS(); err != nil {
 		d.log.Error("the certificate in force stays", "error", err)
 	}
+	if err := d.operator.ReloadToken(); err != nil {
+		d.log.Error("the operator's token in force stays", "error", err)
+	}
 	keys := conf.NeedRestart(d.atStart, c)
 	if len(keys) > 0 {
 		d.log.Warn("reloaded, but some changed keys take effect at the next start only", "keys", keys)

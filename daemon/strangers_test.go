@@ -83,3 +83,30 @@ func TestPagesOfOthersReadNothing(t *testing.T) {
 	want(r, 200, "GET", "/health", "router.internal")
 	want(r, 403, "POST", drain, "router.internal", append(show, "Origin", "https://evil.example")...)
 }
+
+// TestOperatorsTokenIsReloaded: a reload takes a changed token up, and keeps the one in force if the file holds none.
+func TestOperatorsTokenIsReloaded(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "token")
+	write(t, file, "open-sesame-123")
+	sim := sims(t, 1, vllmsim.Config{})
+	r := start(t, withServer(settings("roundrobin", sim.URLs()...), "admin_token_file = \""+file+"\""), 1)
+	status := func(token string) int {
+		t.Helper()
+		return r.called("GET", "/metrics", r.AdminAddr(), "Authorization", "Bearer "+token)
+	}
+	reload := func(text string) {
+		t.Helper()
+		write(t, file, text)
+		if err := r.Reload(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reload("open-sesame-456\n")
+	if is, was := status("open-sesame-456"), status("open-sesame-123"); is != 200 || was != 401 {
+		t.Errorf("the new token: %d, the old one: %d; want 200 and 401", is, was)
+	}
+	reload("short")
+	if s := status("open-sesame-456"); s != 200 {
+		t.Errorf("after a file without a token: %d; want 200", s)
+	}
+}

@@ -6,8 +6,6 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
-	"os"
-	"strings"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -67,6 +65,7 @@ type Server struct {
 	listener net.Listener
 	pools    func() []*Pool
 	draining func() bool
+	token    bearer
 
 	decided decided
 }
@@ -76,18 +75,18 @@ func New(c Config) (*Server, error) {
 	s := &Server{c: c, began: time.Now(), pools: c.Pools, draining: c.Draining}
 	s.decided.ring, s.decided.began = c.Ring, s.began
 	s.decided.over = make(chan struct{})
-	token, err := readToken(c.AdminTokenFile)
-	if err != nil {
-		return nil, fmt.Errorf("daemon: server.admin_token_file cannot be read: %w", err)
+	s.token.file = c.AdminTokenFile
+	if err := s.token.read(); err != nil {
+		return nil, err
 	}
-	raw, err := c.listen(token)
+	raw, err := c.listen(s.token.exists())
 	if err != nil {
 		return nil, err
 	}
 	c.Metrics.registry.MustRegister(
 		collector{process: c.Metrics.process, recent: &c.Metrics.recent, pools: c.Pools, clients: c.Clients,
 			store: c.Store, kv: c.KVCache.Stats, lmcache: c.LMCache, peers: c.Peers, memory: c.Memory, spans: c.Spans})
-	s.app = s.newApp(c, token)
+	s.app = s.newApp(c)
 	s.listener = raw
 	if c.Wrap != nil {
 		s.listener = c.Wrap(raw)
@@ -98,7 +97,7 @@ func New(c Config) (*Server, error) {
 
 // listen binds the listener. If the process was started with one, listen sets Admin to its address, so that the rules
 // for server.admin hold for it too.
-func (c *Config) listen(token string) (net.Listener, error) {
+func (c *Config) listen(token bool) (net.Listener, error) {
 	if c.Listener == nil {
 		if c.Bind == nil {
 			c.Bind = net.Listen
@@ -110,7 +109,7 @@ func (c *Config) listen(token string) (net.Listener, error) {
 		return l, nil
 	}
 	c.Admin = c.Listener.Addr().String()
-	if a, ok := c.Listener.Addr().(*net.TCPAddr); token == "" && (!ok || !a.IP.IsLoopback()) {
+	if a, ok := c.Listener.Addr().(*net.TCPAddr); !token && (!ok || !a.IP.IsLoopback()) {
 		return nil, fmt.Errorf("daemon: the operator's socket that the process was started with, %s, is reachable from "+
 			"outside and has no token; set server.admin_token_file, or have it listen on 127.0.0.1", c.Admin)
 	}
@@ -119,6 +118,9 @@ func (c *Config) listen(token string) (net.Listener, error) {
 
 // Run serves until Close.
 func (s *Server) Run() error { return s.app.Listener(s.listener) }
+
+// ReloadToken reads the token's file again. On an error the token in force stays.
+func (s *Server) ReloadToken() error { return s.token.read() }
 
 // Addr returns the address of the listener.
 func (s *Server) Addr() string { return s.listener.Addr().String() }
@@ -133,24 +135,8 @@ func (s *Server) Close() {
 	s.listener.Close()
 }
 
-// readToken reads the operator's token. "" = no file, no token.
-func readToken(file string) (string, error) {
-	if file == "" {
-		return "", nil
-	}
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		return "", err
-	}
-	token := strings.TrimSpace(string(raw))
-	if len(token) < 8 {
-		return "", errors.New("it holds no token of at least 8 characters")
-	}
-	return token, nil
-}
-
 // newApp makes the routes.
-func (s *Server) newApp(c Config, token string) *fiber.App {
+func (s *Server) newApp(c Config) *fiber.App {
 	app := fiber.New(fiber.Config{
 		DisableStartupMessage: true,
 		ReadTimeout:           c.ReadTimeout,
@@ -161,15 +147,15 @@ func (s *Server) newApp(c Config, token string) *fiber.App {
 	app.Server().SecureErrorLogMessage = true
 	app.Use(closing(c.Draining))
 	app.Use(lingerUnread)
-	app.Use(ownPagesOnly(token != "", c.Admin))
+	app.Use(ownPagesOnly(s.token.exists(), c.Admin))
 	app.Get("/health", health)
 	app.Get("/ready", s.readiness)
 	addPage(app)
-	if token != "" {
-		app.Use(requireToken(token))
+	if s.token.exists() {
+		app.Use(s.token.require)
 	}
 	app.Get("/metrics", adaptor.HTTPHandler(promhttp.HandlerFor(c.Metrics.registry, promhttp.HandlerOpts{})))
-	app.Use("/debug/pprof", profilesAllowed(token != "", c.Pprof))
+	app.Use("/debug/pprof", profilesAllowed(s.token.exists(), c.Pprof))
 	app.Use(pprof.New()) // shows where the time goes, even at three in the morning
 	app.Get("/", apiIndex)
 	app.Get("/api/v1", apiIndex)
@@ -177,7 +163,7 @@ func (s *Server) newApp(c Config, token string) *fiber.App {
 	app.Get("/api/v1/pools", func(c *fiber.Ctx) error { return c.JSON(Describe(s.pools())) })
 	app.Get("/api/v1/sessions", func(c *fiber.Ctx) error { return sessionsPage(c, s.pools()) })
 	s.addActions(app)
-	addStrategies(app, c.Strategies, token)
+	addStrategies(app, c.Strategies, &s.token)
 	app.Get("/api/v1/shadows", func(c *fiber.Ctx) error { return shadowsPage(c, s.pools()) })
 	app.Get("/api/v1/decisions", s.decided.list)
 	app.Get("/api/v1/decisions/:id", s.decided.one)

@@ -2,6 +2,8 @@ package operator
 
 import (
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/gofiber/fiber/v2"
@@ -68,7 +70,14 @@ func TestOwnPagesOnly(t *testing.T) {
 
 func TestRequireToken(t *testing.T) {
 	app := fiber.New()
-	app.Use(requireToken("secret-token"))
+	secret := bearer{file: filepath.Join(t.TempDir(), "token")}
+	if err := os.WriteFile(secret.file, []byte("secret-token\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := secret.read(); err != nil {
+		t.Fatal(err)
+	}
+	app.Use(secret.require)
 	app.All("/", func(c *fiber.Ctx) error { return nil })
 	f := func(authorization string, want int) {
 		t.Helper()

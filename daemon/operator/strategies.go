@@ -46,10 +46,10 @@ type removed struct {
 //
 // These need a token on loopback too, where the others do not. They change the code that decides every request, and it
 // outlives the process: no restart undoes what a stray program on the machine has done.
-func addStrategies(app *fiber.App, store *delivery.Store, token string) {
+func addStrategies(app *fiber.App, store *delivery.Store, token *bearer) {
 	app.Server().HeaderReceived = awaitModule(store, token)
 	tokenOnly := func(c *fiber.Ctx) error {
-		if token == "" {
+		if !token.exists() {
 			return c.Status(fiber.StatusForbidden).JSON(fiber.Map{"error": "strategies are changed with a token only, on " +
 				"loopback too; write one of 8 characters or more into a file, name it in server.admin_token_file, and restart"})
 		}
@@ -100,12 +100,12 @@ func unquoted(tag string) string { return strings.Trim(strings.TrimPrefix(tag, "
 
 // awaitModule allows the body of a module, which is longer than other bodies here. fasthttp calls it between header and
 // body: a client without a token, or with too long a body, gets its answer before the body is read.
-func awaitModule(store *delivery.Store, token string) func(*fasthttp.RequestHeader) fasthttp.RequestConfig {
+func awaitModule(store *delivery.Store, token *bearer) func(*fasthttp.RequestHeader) fasthttp.RequestConfig {
 	return func(h *fasthttp.RequestHeader) (c fasthttp.RequestConfig) {
 		if string(h.Method()) != fiber.MethodPut || !bytes.HasPrefix(h.RequestURI(), []byte(strategiesPath+"/")) {
 			return c
 		}
-		if n := h.ContentLength(); n > store.MaxBytes || n != 0 && (token == "" || !isBearer(h, token)) {
+		if n := h.ContentLength(); n > store.MaxBytes || n != 0 && !token.in(h) {
 			leaveUnread(h, fmt.Sprint(n))
 		}
 		c.MaxRequestBodySize = store.MaxBytes
