@@ -3,11 +3,9 @@
 //
 // # Which commands are there?
 //
-// Those that LMCache and the usual clients send: SET with EX, PX, EXAT, PXAT, NX, XX, GET, MGET, EXISTS, DEL, UNLINK,
-// STRLEN, TTL, PTTL, DBSIZE, INFO, PING, ECHO, HELLO, AUTH, SELECT, CLIENT, COMMAND, CONFIG GET, RESET and QUIT. Each
-// database of SELECT is a namespace of its own. Replies are redis-server 7.0's to the byte; TestRecorded replays what
-// LMCache 0.3.9.post2, 0.4.3 and 0.5.6 sent to one, TestRealClients runs redis-cli, redis-benchmark, go-redis and
-// redis-py.
+// Those that LMCache and the usual clients send (the table in commands.go). Each database of SELECT is a namespace of
+// its own. Replies are redis-server 7.0's to the byte: TestRecorded replays what LMCache 0.3.9.post2, 0.4.3 and 0.5.6
+// sent to one, TestRealClients runs redis-cli, redis-benchmark, go-redis and redis-py.
 //
 // # Which rules does LMCache's native client force on us?
 //
@@ -15,14 +13,13 @@
 // to GET for the value (LMCache 0.4.3 and 0.5.6). So:
 //
 //   - An EXISTS that returns :1 promises the value to the client's address for Config.Promise, 30 s, or until its GET.
-//     For such a client, a value that only L2 has is fetched at once, before L2 can evict it. If L2 may have evicted
-//     the value since the last proof of it, EXISTS returns :0, and a request in the background finds out
-//     (TestExistsFetchesForNativeClients, TestRedisEvicts in cache/kvstore/remote). If L2 loses a value between its
-//     last count of evictions, a second ago at most, and the fetch, nobody can keep the promise: it is counted and
-//     logged.
-//   - GET returns the value or a miss. It never returns an error, not even to a client that has yet to authenticate
-//     (that one gets a miss). The door closes no connection in the middle of a GET unless its client stopped reading.
-//   - The door closes no idle connection. TCP's keep-alive finds clients that vanished.
+//     For such a client, a value that only L2 has is fetched at once, before L2 can evict it. If L2 may have evicted it
+//     since the last proof of it, EXISTS returns :0, and a request in the background finds out
+//     (TestExistsFetchesForNativeClients, TestRedisEvicts in cache/kvstore/remote). If L2 loses it between its last
+//     count of evictions, a second ago at most, and the fetch, the broken promise is counted and logged.
+//   - GET returns the value or a miss, never an error, not even to a client that has yet to authenticate. The door
+//     closes no connection in the middle of a GET unless its client stopped reading, and no idle one: TCP's keep-alive
+//     finds clients that vanished.
 //   - A value that does not fit is refused at SET, after the door has read its bytes and dropped them.
 //
 // # What may a hostile client take?
@@ -30,11 +27,9 @@
 // Memory for a command's arguments as their bytes come, 8 MiB a connection; before AUTH ten arguments of 16 KiB, as in
 // Redis (TestArgumentsAreBounded). Memory for a value after 8 KiB of it have come, and half of the memory for all
 // values under way (TestAnnouncedBodies). A command must have come in 30 s and a second for each MiB (TestSlowBodies).
-//
-// A web page can make a browser send HTTP with commands in its body. So the door closes at a POST or a Host field.
-//
-// The name of a daemon of the pool opens all keys. So the door refuses it to a client without the password; where none
-// is set, to a client without a member's address (TestPeer).
+// A web page can make a browser send HTTP with commands in its body, so the door closes at a POST or a Host field. The
+// name of a daemon of the pool opens all keys, so it is refused to a client without the password; where none is set, to
+// a client without a member's address (TestPeer).
 //
 // # Why by hand?
 //
@@ -44,22 +39,19 @@
 //
 // Reads and short replies go through package socket, unknown to Go's scheduler: a command with 1 KiB cost 1.4 to 1.7
 // times the processor time without. A value is sent with one ordinary writev. What brought nothing: SO_RCVLOWAT, to be
-// woken once for more of a value; and to let other connections run after a reply (runtime.Gosched), so that the next
-// command has come before the read. Of a SET of 1 KiB three quarters are the kernel's calls and Go's scheduler.
+// woken once for more of a value; and runtime.Gosched after a reply, so that the next command has come before the read.
 //
 // # How large are the kernel's buffers?
 //
 // Linux begins with a receive buffer of 128 KiB and enlarges it as it is read, too late for eight clients with 4 MiB
-// each. A client that may send its value in one go leaves the processor to the server: 1.2 to 1.5 times the speed of
-// redis-server by SET of 4 MiB, with 940 us of processor time in place of 1,400, and 1.95 to 2.4 times at 16 MiB (8
-// clients, on two cores). The door makes the buffer larger by SO_RCVLOWAT, for a moment: the kernel keeps the size,
-// below net.ipv4.tcp_rmem, and goes on to enlarge it. SO_RCVBUF would fix the size, below net.core.rmem_max, which is
-// less than the buffer grows to.
+// each. The door makes it larger by SO_RCVLOWAT, for a moment: the kernel keeps the size, below net.ipv4.tcp_rmem, and
+// goes on to enlarge it. So a client sends its value in one go and leaves the processor to the server: 1.2 to 1.5 times
+// the speed of redis-server by SET of 4 MiB, a third less processor time, and 1.95 to 2.4 times at 16 MiB (8 clients,
+// two cores). SO_RCVBUF would fix the size, below net.core.rmem_max, which is less than the buffer grows to.
 //
 // To a client of the same machine the fewer bytes are under way the better, as they are read while the processor's
 // cache has them: with SO_SNDBUF of 512 KiB GET of 1 MiB went from 1.7 to 2.0 times the speed of redis-server, of 4 MiB
-// from 2.5 to 3.2 (8 clients), with a fifth less processor time. Half of that was worse with one client, twice that no
-// better than none; net.core.wmem_max of 208 KiB, which many systems have, costs half of the gain. TCP_NOTSENT_LOWAT
-// was worse than nothing. Clients elsewhere keep the kernel's own size: on a long way the smaller one would bound their
-// speed.
+// from 2.5 to 3.2, with a fifth less processor time. Half of that was worse with one client, twice that no better than
+// none; net.core.wmem_max of 208 KiB, which many systems have, costs half of the gain. TCP_NOTSENT_LOWAT was worse than
+// nothing. Clients elsewhere keep the kernel's own size: on a long way the smaller one would bound their speed.
 package resp
