@@ -5,7 +5,7 @@
 //
 // Those that LMCache and the usual clients send (the table in commands.go). Each database of SELECT is a namespace of
 // its own. Replies are redis-server 7.0's to the byte: TestRecorded replays what LMCache 0.3.9.post2, 0.4.3 and 0.5.6
-// sent to one, TestRealClients runs redis-cli, redis-benchmark, go-redis and redis-py.
+// sent to one, TestGoRedis, TestRedisTools and TestRedisPy run go-redis, redis-cli, redis-benchmark and redis-py.
 //
 // # Which rules does LMCache's native client force on us?
 //
