@@ -27,6 +27,18 @@ func (k *kept[K, V]) put(key K, v V) {
 	k.of[key] = v
 }
 
+// getOrMake returns the value of the key, which make makes if there is none. making is held meanwhile.
+func (k *kept[K, V]) getOrMake(making *sync.Mutex, key K, make func() V) V {
+	if have, ok := k.get(key); ok {
+		return have
+	}
+	making.Lock()
+	defer making.Unlock()
+	made := make()
+	k.put(key, made)
+	return made
+}
+
 // each calls f for every key.
 func (k *kept[K, V]) each(f func(K)) {
 	k.mu.RLock()

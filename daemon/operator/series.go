@@ -48,38 +48,29 @@ type answerOf struct {
 
 // strategy returns the series of a pool under a strategy.
 func (s *series) strategy(of strategyOf) *strategySeries {
-	if have, ok := s.byStrategy.get(of); ok {
-		return have
-	}
-	s.making.Lock()
-	defer s.making.Unlock()
-	made := &strategySeries{
-		pick:      s.histogram(pickTime, of.pool, of.strategy),
-		fuel:      s.histogram(pickFuel, of.pool, of.strategy),
-		duration:  s.histogram(duration, of.pool, of.strategy),
-		belief:    s.histogram(beliefError, of.pool, of.strategy),
-		blocks:    s.counter(blocks, of.pool),
-		predicted: s.counter(matched, of.pool, "predicted"),
-	}
-	s.byStrategy.put(of, made)
-	return made
+	return s.byStrategy.getOrMake(&s.making, of, func() *strategySeries {
+		return &strategySeries{
+			pick:      s.histogram(pickTime, of.pool, of.strategy),
+			fuel:      s.histogram(pickFuel, of.pool, of.strategy),
+			duration:  s.histogram(duration, of.pool, of.strategy),
+			belief:    s.histogram(beliefError, of.pool, of.strategy),
+			blocks:    s.counter(blocks, of.pool),
+			predicted: s.counter(matched, of.pool, "predicted"),
+		}
+	})
 }
 
 // first returns the series of a worker's first outputs.
 func (s *series) first(of firstOutputOf) *firstOutputSeries {
-	if have, ok := s.firstOutput.get(of); ok {
-		return have
-	}
-	s.making.Lock()
-	defer s.making.Unlock()
-	made := &firstOutputSeries{
-		ttft: s.histogram(ttft, of.pool, of.strategy, of.worker, strconv.FormatBool(of.stream)),
-	}
-	if of.stream {
-		made.itl = s.histogram(itl, of.pool, of.strategy, of.worker)
-	}
-	s.firstOutput.put(of, made)
-	return made
+	return s.firstOutput.getOrMake(&s.making, of, func() *firstOutputSeries {
+		made := &firstOutputSeries{
+			ttft: s.histogram(ttft, of.pool, of.strategy, of.worker, strconv.FormatBool(of.stream)),
+		}
+		if of.stream {
+			made.itl = s.histogram(itl, of.pool, of.strategy, of.worker)
+		}
+		return made
+	})
 }
 
 // answer returns the series of requests_total.
@@ -90,11 +81,9 @@ func (s *series) answer(of answerOf) prometheus.Counter {
 	if of.model != "" {
 		of.model = s.models.label(of.model) // kept by the label: clients can send any number of names
 	}
-	s.making.Lock()
-	defer s.making.Unlock()
-	made := s.counter(requests, of.pool, of.strategy, of.model, of.worker, strconv.Itoa(of.code))
-	s.answers.put(of, made)
-	return made
+	return s.answers.getOrMake(&s.making, of, func() prometheus.Counter {
+		return s.counter(requests, of.pool, of.strategy, of.model, of.worker, strconv.Itoa(of.code))
+	})
 }
 
 // owner is the owner of series: a worker of a pool, or with an empty worker the pool.

@@ -38,17 +38,12 @@ type keySeries struct{ arrivals, prompts prometheus.Counter }
 
 // key returns the series of a key.
 func (s *series) key(of keyOf) *keySeries {
-	if have, ok := s.keys.get(of); ok {
-		return have
-	}
-	s.making.Lock()
-	defer s.making.Unlock()
-	made := &keySeries{
-		arrivals: s.counter(keyArrivals, of.pool, of.key),
-		prompts:  s.counter(keyPrompts, of.pool, of.key),
-	}
-	s.keys.put(of, made)
-	return made
+	return s.keys.getOrMake(&s.making, of, func() *keySeries {
+		return &keySeries{
+			arrivals: s.counter(keyArrivals, of.pool, of.key),
+			prompts:  s.counter(keyPrompts, of.pool, of.key),
+		}
+	})
 }
 
 // usageOf names the token series of a pool, a model as the client calls it, and a key.
@@ -63,27 +58,18 @@ func (s *series) usage(of usageOf) *usageSeries {
 		return have
 	}
 	of.model = s.models.label(of.model)
-	s.making.Lock()
-	defer s.making.Unlock()
-	made := &usageSeries{
-		prompt: s.counter(promptTokens, of.pool, of.model, of.key),
-		cached: s.counter(cachedTokens, of.pool, of.model, of.key),
-		output: s.counter(outputTokens, of.pool, of.model, of.key),
-	}
-	s.tokens.put(of, made)
-	return made
+	return s.tokens.getOrMake(&s.making, of, func() *usageSeries {
+		return &usageSeries{
+			prompt: s.counter(promptTokens, of.pool, of.model, of.key),
+			cached: s.counter(cachedTokens, of.pool, of.model, of.key),
+			output: s.counter(outputTokens, of.pool, of.model, of.key),
+		}
+	})
 }
 
 // arrived returns the series of a pool's arrivals.
 func (s *series) arrived(of arrivalOf) prometheus.Counter {
-	if have, ok := s.arrivals.get(of); ok {
-		return have
-	}
-	s.making.Lock()
-	defer s.making.Unlock()
-	made := s.counter(arrivals, of.pool, of.model)
-	s.arrivals.put(of, made)
-	return made
+	return s.arrivals.getOrMake(&s.making, of, func() prometheus.Counter { return s.counter(arrivals, of.pool, of.model) })
 }
 
 // arrivalOf names a series of arrivals_total.
