@@ -76,30 +76,29 @@ local function put(payload, ttl)
 end
 `
 
-var (
-	// read: restore, its ttl ("" for none). kind v, t, n, g; r = restored.
-	scriptRead = redis.NewScript(found + `
-if kind == 'v' then return {kind, v, left()} end
+// restored ends the scripts that read, where there is no value: it puts restore and its TTL, the first two arguments,
+// back.
+const restored = `
 if kind ~= 't' and ARGV[1] ~= '' then
   put(ARGV[1], ARGV[2])
   return {'r', string.sub(ARGV[1], 2), tonumber(ARGV[2])}
 end
 if forgot() then kind = 'u' end
 return {kind, '', 0}
-`)
+`
+
+var (
+	// read: restore, its ttl ("" for none). kind v, t, n, g; r = restored.
+	scriptRead = redis.NewScript(found + `
+if kind == 'v' then return {kind, v, left()} end
+` + restored)
 	// touch: restore, new ttl. As read, with the new ttl.
 	scriptTouch = redis.NewScript(found + `
 if kind == 'v' then
   if tonumber(ARGV[2]) > 0 then redis.call('PEXPIRE', KEYS[1], ARGV[2]) else redis.call('PERSIST', KEYS[1]) end
   return {kind, v, tonumber(ARGV[2])}
 end
-if kind ~= 't' and ARGV[1] ~= '' then
-  put(ARGV[1], ARGV[2])
-  return {'r', string.sub(ARGV[1], 2), tonumber(ARGV[2])}
-end
-if forgot() then kind = 'u' end
-return {kind, '', 0}
-`)
+` + restored)
 	// prolong: restore, ttl. As touch, but what lives longer already is left alone: for touches that come late.
 	scriptProlong = redis.NewScript(found + `
 if kind == 'v' then
