@@ -100,7 +100,7 @@ func TestNoticeThatFails(t *testing.T) {
 	if st := s.Stats(); st.Quarantined || st.Discarded != 3 {
 		t.Errorf("%+v; want a strategy in service, three instances replaced", st)
 	}
-	if got := strings.Count(log.String(), "told nothing more for a while"); got != 1 {
+	if got := strings.Count(log.String(), "gets no notices for a while"); got != 1 {
 		t.Errorf("%d lines say so; want 1:\n%s", got, &log)
 	}
 }
