@@ -29,7 +29,6 @@ type Config struct {
 type Peers struct {
 	conf   Config
 	link   *link
-	self   uint64
 	log    *slog.Logger
 	wake   chan struct{}
 	health health
@@ -52,15 +51,12 @@ type Peers struct {
 // Open connects to Redis and takes over the secret stored there, if Redis answers within a second. Peers sends and
 // applies no message before Run.
 func Open(c Config) (*Peers, error) {
-	var id [8]byte
-	_, _ = rand.Read(id[:]) // never fails
-	self := binary.LittleEndian.Uint64(id[:])
-	l, err := newLink(c.Redis, c.Prefix, self)
+	l, err := newLink(c.Redis, c.Prefix, newID())
 	if err != nil {
 		return nil, err
 	}
-	p := &Peers{conf: c, link: l, self: self, log: c.Log, wake: make(chan struct{}, 1),
-		began: time.Now(), guard: time.NewTimer(roundEvery), lapse: time.NewTimer(Lease)}
+	p := &Peers{conf: c, link: l, log: c.Log, wake: make(chan struct{}, 1), began: time.Now(),
+		guard: time.NewTimer(roundEvery), lapse: time.NewTimer(Lease)}
 	p.health.log, p.health.addr = c.Log, l.addr
 	text := c.Secret
 	if text == "" {
@@ -72,6 +68,13 @@ func Open(c Config) (*Peers, error) {
 		p.health.fail(err, time.Now())
 	}
 	return p, nil
+}
+
+// newID returns a number that no other router uses.
+func newID() uint64 {
+	var id [8]byte
+	_, _ = rand.Read(id[:]) // never fails
+	return binary.LittleEndian.Uint64(id[:])
 }
 
 // Secret returns the secret from which the namespaces' seeds are made. It changes if Redis was away at the start and
@@ -119,13 +122,14 @@ func (p *Peers) list() []*Member {
 }
 
 // Join shares a pool's history and the changes of its sessions with the other routers until leave is called. A nil
-// Peers shares nothing.
+// Peers shares nothing. Each Join has a sender's id of its own: a pool that a reload removes and another one adds again
+// numbers its frames from 1, and knows nothing of the frames before.
 func (p *Peers) Join(name string, pool *route.Pool) (leave func()) {
 	if p == nil {
 		return func() {}
 	}
 	m := &Member{name: name, stream: p.link.stream(name), pool: pool}
-	m.chains, m.teller, m.hearer = ends(pool, p.self, p.mark.Load, p.hint, func(s Session) {
+	m.chains, m.teller, m.hearer = ends(pool, newID(), p.mark.Load, p.hint, func(s Session) {
 		pool.Sessions.Hear(s.Kind, s.Key, s.Value, s.Life)
 	})
 	pool.Sessions.Tell(func(kind byte, key string, value []byte, life time.Duration) {
