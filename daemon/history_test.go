@@ -157,9 +157,13 @@ func TestRoutersShareTheirSessions(t *testing.T) {
 		homes[id] = at(all[0], id)
 	}
 	eventually(t, "the other router knows them unasked", func() bool { return known(all[1]) == 20 })
+	all = append(all, startRouter(t, 2, url, "session", f))
+	eventually(t, "so does one that starts", func() bool { return known(all[2]) == 20 })
 	for id, home := range homes {
-		if w := at(all[1], id); w != home {
-			t.Errorf("%s: %s at the other router; want %s", id, w, home)
+		for i, r := range all[1:] {
+			if w := at(r, id); w != home {
+				t.Errorf("%s: %s at router %d; want %s", id, w, i+1, home)
+			}
 		}
 	}
 }

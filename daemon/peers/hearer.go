@@ -190,8 +190,8 @@ func (h *Hearer) record(s *sender, now time.Time) {
 		}
 	case kindSession:
 		c := Session{Kind: r.byte(), Key: r.bytes(), Value: []byte(r.bytes())}
-		c.Life = time.Duration(r.upTo(maxLife)) * time.Millisecond
-		if !r.bad && !h.replay && !h.late && h.session != nil {
+		c.Life = time.Duration(r.upTo(maxLife))*time.Millisecond - now.Sub(r.began)
+		if !r.bad && !h.late && h.session != nil {
 			h.session(c)
 		}
 	default:
@@ -244,15 +244,15 @@ func (h *Hearer) beat(s *sender) {
 	s.beat = b
 	s.beats++
 	s.compare(h.own)
+	if b.flags&beatBye != 0 {
+		h.endAll(s)
+		s.gone = true
+	}
 	if h.replay {
 		return
 	}
 	h.asked = h.asked || b.flags&beatAsk != 0
 	h.restart = h.restart || b.flags&beatRestart != 0
-	if b.flags&beatBye != 0 {
-		h.endAll(s)
-		s.gone = true
-	}
 }
 
 // endAll ends all requests in flight of a router.

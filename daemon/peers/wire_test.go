@@ -315,3 +315,48 @@ func TestReplay(t *testing.T) {
 		t.Errorf("%d in flight during the replay; %+v", before, s)
 	}
 }
+
+// TestReplayOfARouterThatEnded: a router that starts takes no router for lost that said its bye just before.
+func TestReplayOfARouterThatEnded(t *testing.T) {
+	c := &clock{began.Add(time.Second)}
+	p := newPool(t, c, 3, 1<<20)
+	_, h := Ends(p, 1)
+	teller, _ := Ends(newPool(t, c, 3, 1<<20), 7)
+	teller.Beat(&Beat{Name: "old", flags: beatBye}, c.now)
+	h.Replay()
+	if err := h.Hear(teller.Take(1<<20, c.now)[0], c.now, c.now); err != nil {
+		t.Fatal(err)
+	}
+	h.Live(c.now)
+	c.pass(2 * Lease)
+	if lost, _ := h.Expire(c.now, c.now); len(lost) > 0 {
+		t.Errorf("%v count as lost; want none", lost)
+	}
+}
+
+// TestLifeOfASession: the time that a change of a session was on its way is no part of the life that is left.
+func TestLifeOfASession(t *testing.T) {
+	c := &clock{began.Add(time.Second)}
+	var got []time.Duration
+	p := newPool(t, c, 3, 1<<20)
+	secret := p.Secret()
+	_, _, h := ends(p, 1, secret.Fingerprint, nil, func(s Session) { got = append(got, s.Life) })
+	teller, _ := Ends(newPool(t, c, 3, 1<<20), 7)
+	hear := func(replay bool) {
+		teller.Session(Session{Key: "k", Value: []byte("v"), Life: time.Minute}, c.now)
+		c.pass(10 * time.Second) // Redis was away
+		frames := teller.Take(1<<20, c.now)
+		teller.Taken(frames)
+		sent := c.now
+		c.pass(20 * time.Second)
+		h.replay = replay
+		if err := h.Hear(frames[0], sent, c.now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hear(true)
+	hear(false)
+	if want := []time.Duration{30 * time.Second, 30 * time.Second}; !slices.Equal(got, want) {
+		t.Errorf("%v are left; want %v", got, want)
+	}
+}
