@@ -198,7 +198,7 @@ func (f *fleet) restarts(i int) {
 		}
 		for _, n := range f.routers {
 			f.deliver(n)
-			n.hearer.Expire(f.now, f.now)
+			n.hearer.Expire(f.now, f.now, true)
 		}
 	}
 	n := f.join()

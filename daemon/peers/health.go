@@ -13,6 +13,7 @@ type health struct {
 
 	mu    sync.Mutex // guards all below
 	since time.Time  // when it was lost; zero: it is there
+	back  time.Time  // when it last returned
 	err   error
 	lost  uint64 // how often
 	read  bool   // the last read failed
@@ -62,7 +63,7 @@ func (h *health) good(now time.Time) (lost time.Duration, was bool) {
 		return 0, false
 	}
 	lost = now.Sub(h.since)
-	h.since, h.err = time.Time{}, nil
+	h.since, h.back, h.err = time.Time{}, now, nil
 	return lost, true
 }
 
@@ -70,4 +71,11 @@ func (h *health) ok() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.since.IsZero()
+}
+
+// steady reports whether Redis is there, and has been for a Lease, so that every router alive could send a message.
+func (h *health) steady(now time.Time) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.since.IsZero() && now.Sub(h.back) >= Lease
 }

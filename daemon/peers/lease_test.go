@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -61,6 +62,38 @@ func TestLeaseEndsInTime(t *testing.T) {
 	if n := lines.Count("routers are gone") - before; n > 20 {
 		t.Errorf("%d lines of 200 routers", n)
 	}
+}
+
+// TestLeasesWhileRedisIsLost: routers that were silent because Redis was lost do not count as gone, but their requests
+// in flight end. One that died meanwhile is gone a Lease after Redis is back.
+func TestLeasesWhileRedisIsLost(t *testing.T) {
+	f := func(name string, breaks, mends func(b *redistest.Server)) {
+		t.Run(name, func(t *testing.T) {
+			b := redistest.Start(t)
+			var lines logtest.Log
+			p := prepare(t, b, "one", slog.New(slog.NewJSONHandler(&lines, nil)), "p")
+			runUntil(t, p)
+			open(t, b, "two")
+			eventually(t, "it hears the other one", func() bool { return alive(p, 0) == 1 })
+			mortal(t, p, client(t, b), 100)
+			flights := func() int { return p.list()[0].hearer.Stats().Open }
+			eventually(t, "a request is in flight", func() bool { return flights() == 1 })
+			breaks(b)
+			eventually(t, "Redis is lost", func() bool { return !p.Stats().Connected })
+			eventually(t, "the request is no longer counted", func() bool { return flights() == 0 })
+			time.Sleep(beatEvery / 2)
+			mends(b)
+			back := func() bool { return len(lines.With(t, "msg", saysBack)) == 1 }
+			eventually(t, "Redis is back", back)
+			eventually(t, "the dead router is gone", func() bool { return lines.Count("routers are gone") == 1 })
+			gone := lines.With(t, "routers", "0000000000000064")
+			if len(gone) != 1 || alive(p, 0) != 1 || !back() {
+				t.Errorf("%d alive; want one, and a line that the other is gone:\n%s", alive(p, 0), lines.String())
+			}
+		})
+	}
+	f("stopped", func(b *redistest.Server) { b.Signal(syscall.SIGSTOP) }, func(b *redistest.Server) { b.Signal(syscall.SIGCONT) })
+	f("read-only", func(b *redistest.Server) { b.Do("REPLICAOF 127.0.0.1 1") }, func(b *redistest.Server) { b.Do("REPLICAOF NO ONE") })
 }
 
 // TestManyDeadRouters: however many routers have sent messages in the past, a starting router accepts those that live.

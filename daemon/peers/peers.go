@@ -252,8 +252,9 @@ func (p *Peers) tellAgain(ctx context.Context, m *Member) bool {
 // expire ends the requests in flight of routers whose lease is over, and sets the timer for the next lease that ends.
 func (p *Peers) expire(now time.Time) {
 	var first time.Time
+	steady := p.health.steady(now)
 	for _, m := range p.list() {
-		lost, next := m.hearer.Expire(m.heardUntil(), now)
+		lost, next := m.hearer.Expire(m.heardUntil(), now, steady)
 		if len(lost) > 0 {
 			p.log.Warn("history: routers are gone: their requests in flight are no longer counted", "pool", m.name,
 				"count", len(lost), "routers", strings.Join(lost[:min(len(lost), maxNames)], ", "))

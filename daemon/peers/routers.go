@@ -139,8 +139,9 @@ func maxTime(a, b time.Time) time.Time {
 }
 
 // Expire ends the requests in flight of routers that were silent for the Lease. It returns their names, and when the
-// next lease ends. heard is up to when the stream was read: later messages are not known yet.
-func (h *Hearer) Expire(heard, now time.Time) (lost []string, next time.Time) {
+// next lease ends. heard is up to when the stream was read: later messages are not known yet. If not steady, Redis is
+// lost or was so shortly before: routers that could not be heard are not gone.
+func (h *Hearer) Expire(heard, now time.Time, steady bool) (lost []string, next time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	blind := now.Sub(heard) > Lease
@@ -149,13 +150,13 @@ func (h *Hearer) Expire(heard, now time.Time) (lost []string, next time.Time) {
 		if !s.gone && (over || blind) {
 			h.counts.Expired += uint64(len(s.open))
 			h.endAll(s)
-			h.missed = h.missed || blind
-			if !blind {
+			h.missed = h.missed || blind || !steady
+			if !blind && steady {
 				s.gone = true
 				lost = append(lost, s.title())
 			}
 		}
-		if end := s.heard.Add(Lease); !s.gone && (next.IsZero() || end.Before(next)) {
+		if end := s.heard.Add(Lease); !s.gone && (steady || end.After(now)) && (next.IsZero() || end.Before(next)) {
 			next = end
 		}
 		if s.gone && now.Sub(s.heard) > forgetAfter {

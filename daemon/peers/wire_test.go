@@ -136,11 +136,11 @@ func TestRepeatsGapsAndFloods(t *testing.T) {
 	if _, _, flags := h.Wants(); flags&beatAsk == 0 {
 		t.Error("nobody is asked for what is in flight")
 	}
-	if lost, _ := h.Expire(c.now, c.now); len(lost) != 0 {
+	if lost, _ := h.Expire(c.now, c.now, true); len(lost) != 0 {
 		t.Errorf("gone at once: %v", lost)
 	}
 	c.pass(Lease + time.Second)
-	if lost, _ := h.Expire(c.now, c.now); len(lost) != 1 || theirs() != 0 {
+	if lost, _ := h.Expire(c.now, c.now, true); len(lost) != 1 || theirs() != 0 {
 		t.Errorf("after the lease: %v gone, %d in flight; want one, 0", lost, theirs())
 	}
 	var flood error
@@ -329,7 +329,7 @@ func TestReplayOfARouterThatEnded(t *testing.T) {
 	}
 	h.Live(c.now)
 	c.pass(2 * Lease)
-	if lost, _ := h.Expire(c.now, c.now); len(lost) > 0 {
+	if lost, _ := h.Expire(c.now, c.now, true); len(lost) > 0 {
 		t.Errorf("%v count as lost; want none", lost)
 	}
 }
