@@ -242,6 +242,9 @@ func TestLimitCountsAllRouters(t *testing.T) {
 	if s := all[1].do("POST", "/v1/completions", short); s.status != 429 || s.header.Get("Retry-After") == "" {
 		t.Errorf("a third request: %d, %q, Retry-After %q; want 429", s.status, s.body, s.header.Get("Retry-After"))
 	}
+	if w := all[1].describe()[0].Workers[0]; w.InFlight != 0 || w.Others != 2 {
+		t.Errorf("the worker has %d in flight and %d of others; want 0 and 2", w.InFlight, w.Others)
+	}
 	close(free)
 	for range 2 {
 		if s := <-ended; s.status != 200 {

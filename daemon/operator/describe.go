@@ -32,10 +32,11 @@ type WorkerState struct {
 	Breaker   string       `json:"breaker"`
 	Limit     int          `json:"max_in_flight,omitempty"`
 	InFlight  int          `json:"in_flight"`
-	Queue     float64      `json:"queue_seconds"` // estimated prefill queue
-	TTFT      float64      `json:"ttft_seconds"`  // running mean; 0 = none seen
-	Load      float64      `json:"load"`          // seconds of prefill sent to it per second
-	Hits      float64      `json:"hit_rate"`      // by its own counters since its start; -1 = it reports none
+	Others    int          `json:"others_in_flight,omitempty"` // of other routers; max_in_flight counts them too
+	Queue     float64      `json:"queue_seconds"`              // estimated prefill queue
+	TTFT      float64      `json:"ttft_seconds"`               // running mean; 0 = none seen
+	Load      float64      `json:"load"`                       // seconds of prefill sent to it per second
+	Hits      float64      `json:"hit_rate"`                   // by its own counters since its start; -1 = it reports none
 	Running   int          `json:"running"`
 	Waiting   int          `json:"waiting"`
 	KVUsage   float64      `json:"kv_usage"`
@@ -87,6 +88,7 @@ func describeWorker(w worker.Stats) WorkerState {
 		Breaker:   w.Breaker.String(),
 		Limit:     w.Limit,
 		InFlight:  w.InFlight,
+		Others:    w.Theirs,
 		Queue:     w.Wait,
 		TTFT:      w.TTFT,
 		Load:      w.Load,

@@ -97,8 +97,9 @@ func candidate(r *abi.Row, id string, scale *score.Scale) Candidate {
 
 // absent describes a worker that has no row.
 func absent(s *worker.Stats, model string) Candidate {
-	return Candidate{Worker: s.ID, State: s.State.String(), Skipped: skipped(s, model), InFlight: uint32(s.InFlight),
-		Wait: s.Wait, Slowness: s.Slow, Load: s.Load, SlowStart: s.SlowStart}
+	return Candidate{Worker: s.ID, State: s.State.String(), Skipped: skipped(s, model),
+		InFlight: uint32(s.InFlight + s.Theirs), Wait: s.Wait, Slowness: s.Slow, Load: s.Load,
+		SlowStart: s.SlowStart}
 }
 
 // skipped returns why a worker was no candidate for the model.

@@ -211,3 +211,11 @@ func TestAWorkerThatWasTriedIsNoCandidate(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 }
+
+// TestAbsentCountsAllRouters: as the row of a candidate, what is told of another worker counts the requests of all
+// routers.
+func TestAbsentCountsAllRouters(t *testing.T) {
+	if n := absent(&worker.Stats{InFlight: 1, Theirs: 3}, "m").InFlight; n != 4 {
+		t.Errorf("%d in flight; want 4", n)
+	}
+}

@@ -129,7 +129,8 @@ function card(pool, w, now) {
   const c = el("article", "card " + g,
     el("div", "top", el("h3", "", w.id), el("span", "tag " + g, `${w.state} for ${since(w.since, now)}`)),
     facts([
-      ["in flight", w.max_in_flight ? `${w.in_flight} of ${w.max_in_flight}` : String(w.in_flight)],
+      ["in flight", String(w.in_flight) + (w.others_in_flight ? ` + ${w.others_in_flight} elsewhere` : "") +
+        (w.max_in_flight ? ` of ${w.max_in_flight}` : "")],
       ["running, waiting", `${w.running}, ${w.waiting}`],
       ["queue", ms(w.queue_seconds)],
       ["slowness", w.slowness.toFixed(2)],
