@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -146,6 +147,29 @@ func TestOverloadIsTurnedAwayBeforeTheBody(t *testing.T) {
 	}
 	f(withServer(settings("prefixaware", w.URL), "max_in_flight = 2"), "overloaded")
 	f(withPool(settings("prefixaware", w.URL), "max_in_flight = 2"), "workers_full")
+}
+
+// TestFullWorkerOfASession: a session waits for its worker, though another has room, and the refusal says so.
+func TestFullWorkerOfASession(t *testing.T) {
+	hold := make(chan struct{})
+	busy := func(http.ResponseWriter, *http.Request) { <-hold }
+	r := start(t, withPool(settings("session", fakeWorker(t, busy).URL, fakeWorker(t, busy).URL), "max_in_flight = 1"), 2)
+	ask := func(user string) seen {
+		return r.do("POST", "/v1/completions", `{"model":"sim","prompt":"x","user":"`+user+`"}`)
+	}
+	var held sync.WaitGroup
+	defer held.Wait()
+	defer close(hold)
+	f := func(holder string, holders int, user, words string) {
+		t.Helper()
+		held.Go(func() { ask(holder) })
+		eventually(t, holder+" is at a worker", func() bool { return r.inFlight() == holders })
+		if s := ask(user); s.status != 429 || !strings.Contains(s.body, words) || !strings.Contains(s.body, "workers_full") {
+			t.Errorf("%s: %d %s; want 429 and %q", user, s.status, s.body, words)
+		}
+	}
+	f("u", 1, "u", "the session's worker has")
+	f("v", 2, "w", "every worker has")
 }
 
 func TestKeysModelsAndTheirSecrecy(t *testing.T) {

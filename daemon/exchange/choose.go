@@ -172,13 +172,22 @@ func (r *request) noteReason(ctx context.Context) {
 	}
 }
 
+// fullFor returns the answer to a request whose session lives at b: the others may have room.
+func fullFor(b session.Binding) Fault {
+	f := FaultFull
+	if b.Worker != "" {
+		f.Message = "the session's worker has as many requests as it may have (max_in_flight); try again shortly"
+	}
+	return f
+}
+
 // faultOf returns the answer to a verdict that refuses.
 func (r *request) faultOf(v route.Verdict) Fault {
 	switch v {
 	case route.UnknownModel:
 		return r.unlistedModel()
 	case route.Full:
-		return FaultFull
+		return fullFor(r.choice.Binding())
 	case route.Rejected:
 		return rejection(r.choice.Rejection())
 	case route.SessionSilent:
