@@ -160,7 +160,7 @@ func TestThePageOfAFleetInTrouble(t *testing.T) {
 	b.await("the state", `document.querySelector("#state")?.textContent ===
 		"ready · pool second: no worker is up · 1 of 2 workers up"`)
 	b.await("its colour", `document.querySelector("#state").className === "bad"`)
-	b.await("whom to look at", `/look at w2 (down|starting)/.test(document.querySelector("#pools").innerText)`)
+	b.await("whom to look at", `/w2 is (down|starting)/.test(document.querySelector("#pools").innerText)`)
 	b.await("its card", `document.getElementById(decodeURIComponent(
 		document.querySelector("#pools a").hash.slice(1))).innerText.includes("connection refused")`)
 	b.await("the decision", `document.querySelectorAll("#log tr.one").length === 1`)

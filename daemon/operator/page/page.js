@@ -153,12 +153,12 @@ const place = (pool, worker) => `worker ${pool} ${worker}`;
 function ill(p) {
   const all = p.workers.filter((w) => grade(w) !== "good");
   if (!all.length) return null;
-  const line = el("p", all.some((w) => grade(w) === "bad") ? "bad" : "warn", "look at ");
+  const line = el("p", all.some((w) => grade(w) === "bad") ? "bad" : "warn");
   all.slice(0, 10).forEach((w, i) => {
     const a = el("a", "", w.id);
     a.href = "#" + encodeURIComponent(place(p.name, w.id));
     a.dataset.key = `look ${p.name} ${w.id}`;
-    line.append(i ? ", " : "", a, ` ${w.state === "up" ? "breaker " + w.breaker : w.state}`);
+    line.append(i ? ", " : "", a, ` is ${w.state === "up" ? "up, its breaker " + w.breaker : w.state}`);
   });
   if (all.length > 10) line.append(` and ${all.length - 10} more`);
   return line;
