@@ -29,5 +29,5 @@
 // monitor takes its processor back every 10 ms and then looks every 20 us. In the daemon the first kind of pump lost:
 // 1.18 of the CPU of a goroutine a stream at 50 streams of 50 events a second, 1.13 flat out. It saves the read that
 // finds nothing, but the threads change .7 to 1 times a piece for .4 to .5, with one pump and with one a processor, and
-// with the worker's socket taken out of Go's poller as well. It would save 4.8 KB of the 14 of an open stream.
+// with the worker's socket taken out of Go's poller as well. It would save 4.6 KB of the 14 of an open stream.
 package socket
