@@ -153,8 +153,8 @@
 //
 // For memory: a connection that waits for its client held 22.8 KB before room listen parked it. An exchange that fits
 // the allocator's next smaller size, a decision kept without the memory in which it was written, and contexts that are
-// let go: 1.6 KB less an open stream. Then 4.5 KB less: no buffer while it waits 1.2, the parser's places .9 (and 88 bytes
-// a message), what was asked and the order of the workers .5, header fields and the request to the worker .6, the
+// let go: 1.6 KB less an open stream. Then 4.5 KB less: no buffer while it waits 1.2, the parser's places .9 (and 88
+// bytes a message), what was asked and the order of the workers .5, header fields and the request to the worker .6, the
 // reply's places .4; the rest was garbage of its beginning.
 //
 // # What did not, and was left
