@@ -106,8 +106,12 @@ func (r *relay) closeAfterPanic() {
 func (r *relay) copy() error {
 	r.pieces = &smallPieces
 	defer r.Drop()
+	read := func() (int, error) { return r.out.Stream.Read(r.Take()) }
+	if s, ok := r.out.Stream.(roomReader); ok {
+		read = func() (int, error) { return s.ReadRoom(r) }
+	}
 	for {
-		n, err := r.read()
+		n, err := read()
 		r.v.sent += int64(n)
 		if n > 0 || err == io.EOF {
 			if werr := r.write(n, err == io.EOF); werr != nil {
@@ -125,14 +129,6 @@ func (r *relay) copy() error {
 			r.pieces = &largePieces
 		}
 	}
-}
-
-// read reads the next piece of the answer into the room.
-func (r *relay) read() (int, error) {
-	if s, ok := r.out.Stream.(roomReader); ok {
-		return s.ReadRoom(r)
-	}
-	return r.out.Stream.Read(r.Take())
 }
 
 // roomReader is a stream that holds no memory while it waits.
