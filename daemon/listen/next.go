@@ -36,6 +36,10 @@ func (p *pages) tryRead(fd uintptr) (done bool) {
 	return p.errno != syscall.EAGAIN
 }
 
+// look reads what is there, whatever the deadline. A close with a request unread would be a reset: its client could not
+// tell whether the request was served. A wait in Await ends up to a second after its time, in which one may have come.
+func (p *pages) look() { _ = p.raw.Control(func(fd uintptr) { p.try(fd) }) }
+
 // Silence is how long a wait lasts before it goes on with less memory, in looks at all connections: one each second.
 type Silence int64
 
@@ -48,8 +52,8 @@ const (
 
 // Next waits for the beginning of a request, and reads it into memory of the pool, of *[]byte: a connection holds none
 // while it waits. The caller judges the request's head, see Unread. Next returns ErrParked after a silence of most, up
-// to a second later: the caller may wait on in a goroutine that holds less, or in Await. The connection is one without
-// TLS.
+// to a second later: the caller may wait on in a goroutine that holds less, or in Await. What has come is returned also
+// after the deadline. The connection is one without TLS.
 func (c *Conn) Next(pool *sync.Pool, most Silence) (page *[]byte, n int, err error) {
 	if c.pages == nil {
 		tcp, ok := c.socket.(*socket.Conn)
@@ -72,14 +76,18 @@ func (c *Conn) Next(pool *sync.Pool, most Silence) (page *[]byte, n int, err err
 	p := c.pages
 	p.pool = pool
 	err = p.raw.Read(p.try)
+	dismissed := c.readBy.end()
+	late := errors.Is(err, os.ErrDeadlineExceeded)
+	if late && !dismissed {
+		p.look()
+	}
 	page = p.page
 	p.page = nil
-	dismissed := c.readBy.end()
 	c.head.over = true // no other code follows its bytes
 	switch {
 	case page != nil:
 		return page, p.n, nil
-	case dismissed && errors.Is(err, os.ErrDeadlineExceeded):
+	case dismissed && late:
 		return nil, 0, ErrParked
 	case err != nil:
 		return nil, 0, err

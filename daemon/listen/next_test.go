@@ -45,6 +45,32 @@ func TestNext(t *testing.T) {
 	}
 }
 
+// TestNextAtTheLastMoment: a request that has come is read, though the time to wait for it is over.
+func TestNextAtTheLastMoment(t *testing.T) {
+	client, ours := pair(t, open(t, Config{}, nil))
+	pool := pagesOf()
+	for _, text := range []string{"first", "second"} {
+		if _, err := io.WriteString(client, text); err != nil {
+			t.Fatal(err)
+		}
+		_ = ours.SetReadDeadline(time.Unix(1, 0))
+		eventually := time.Now().Add(10 * time.Second)
+		for {
+			page, n, err := ours.Next(pool, Endless)
+			if page != nil {
+				if string((*page)[:n]) != text {
+					t.Errorf("%q; want %q", (*page)[:n], text)
+				}
+				break
+			}
+			if !errors.Is(err, os.ErrDeadlineExceeded) || time.Now().After(eventually) {
+				t.Fatalf("%s: %v", text, err)
+			}
+			time.Sleep(time.Millisecond) // it is on its way
+		}
+	}
+}
+
 // TestSilence: a wait ends after a while, a longer one after longer; it goes on, and gets what comes then.
 func TestSilence(t *testing.T) {
 	l := open(t, Config{Parked: func(*Conn) { t.Error("nobody has leased it") }, parkEvery: 10 * time.Millisecond}, nil)
