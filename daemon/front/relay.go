@@ -28,6 +28,7 @@ type relay struct {
 	ahead  []byte // of the next request, read by fasthttp already
 	keep   bool   // the connection serves another request afterwards
 	began  bool   // the head has been written
+	waited bool   // it has waited without a piece
 	pieces *sync.Pool
 	piece  *[]byte // of pieces; nil while the worker sends nothing
 }
@@ -35,9 +36,11 @@ type relay struct {
 // frame is the bytes around a chunk: its size in hex and the ends of lines.
 const frame = 8
 
-// A stream begins with small buffers, for a token is a few hundred bytes; one that fills one gets larger ones. It holds
-// none while it waits, which is a twelfth of an open stream's memory. The larger one takes 32 KB with the room around
-// the piece: ten bytes more, and the allocator gives it 40.
+// A stream begins with small buffers, for a token is a few hundred bytes. It holds none while it waits, which is a
+// twelfth of an open stream's memory. One that fills a small one gets larger ones; where a wait holds none, one that
+// fills half of it: events go on whole, so a fast stream of them rarely fills one. That takes a chunk flat out to .86
+// of the CPU time. The larger one takes 32 KB with the room around the piece: ten bytes more, and the allocator gives
+// it 40.
 const smallPiece, largePiece = 1 << 10, 32<<10 - frame - 2
 
 var (
@@ -124,7 +127,7 @@ func (r *relay) copy() error {
 		if err != nil {
 			return err
 		}
-		if n == smallPiece && r.pieces == &smallPieces {
+		if r.pieces == &smallPieces && (n == smallPiece || r.waited && n >= smallPiece/2) {
 			r.Drop()
 			r.pieces = &largePieces
 		}
@@ -150,6 +153,7 @@ func (r *relay) Drop() {
 	if r.piece != nil {
 		r.pieces.Put(r.piece)
 		r.piece = nil
+		r.waited = true
 	}
 }
 
