@@ -56,7 +56,11 @@ func (a *adminDoor) call(ctx context.Context, method, path string, body []byte, 
 	case http.StatusOK:
 		return raw, nil
 	case http.StatusNotFound:
-		return nil, fmt.Errorf("%w: %s", errNotThere, said(raw))
+		if reason := reasonIn(raw); reason != "" {
+			return nil, fmt.Errorf("%w: %s", errNotThere, reason)
+		}
+		return nil, fmt.Errorf("what answers at %s is no warmpath admin listener: it has no %s; "+
+			"give the daemon's server.admin as --admin", a.at, path)
 	case http.StatusUnauthorized:
 		if a.tokenFile != "" {
 			return nil, fmt.Errorf("the admin listener at %s refuses the token of %s: it wants what "+
@@ -69,11 +73,19 @@ func (a *adminDoor) call(ctx context.Context, method, path string, body []byte, 
 
 // said returns the error in an answer's JSON, or else the beginning of the answer.
 func said(raw []byte) string {
-	var e struct{ Error string }
-	if json.Unmarshal(raw, &e) == nil && e.Error != "" {
-		return e.Error
+	if reason := reasonIn(raw); reason != "" {
+		return reason
 	}
 	return fmt.Sprintf("%.200s", bytes.TrimSpace(raw))
+}
+
+// reasonIn returns the error that an admin listener wrote into an answer, "" if it wrote none.
+func reasonIn(raw []byte) string {
+	var e struct{ Error string }
+	if json.Unmarshal(raw, &e) != nil {
+		return ""
+	}
+	return e.Error
 }
 
 // open sends a request. headers alternates names and values.

@@ -26,3 +26,23 @@ func TestAWrongToken(t *testing.T) {
 	f(adminDoor{}, "wants its token: --token-file FILE")
 	f(adminDoor{tokenFile: file}, "refuses the token of "+file)
 }
+
+// TestAnotherPort: who names the clients' port, or another server, is told which port to name. A 404 of the admin
+// listener has its reason.
+func TestAnotherPort(t *testing.T) {
+	f := func(answer, want string) {
+		t.Helper()
+		admin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = w.Write([]byte(answer))
+		}))
+		defer admin.Close()
+		d := adminDoor{at: admin.URL}
+		if _, err := d.call(t.Context(), "GET", "/api/v1/overview", nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("to %s: %v; want %q", answer, err, want)
+		}
+	}
+	f(`{"error":{"message":"there is nothing at this URL","code":"unknown_url"}}`, "give the daemon's server.admin as --admin")
+	f("<html>404 Not Found</html>", "give the daemon's server.admin as --admin")
+	f(`{"error":"no such worker"}`, "not there: no such worker")
+}
