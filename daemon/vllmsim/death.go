@@ -13,7 +13,7 @@ import (
 func (s *Server) SetFault(f Fault) error {
 	if !f.valid() {
 		return fmt.Errorf("vllmsim: unknown fault %q (count %d); want one of %s",
-			f.Mode, f.Count, strings.Join(faultModes, ", "))
+			f.Mode, f.Count, strings.Join(FaultModes, ", "))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

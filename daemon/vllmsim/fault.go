@@ -42,7 +42,8 @@ const (
 	FaultEventsRestart   = "events-restart"   // dies and lives again at once: an empty cache, and the sequence at 0
 )
 
-var faultModes = []string{
+// FaultModes are the modes that a Fault may have.
+var FaultModes = []string{
 	FaultNone, FaultDie, Fault503, FaultStall, FaultSlowHealth, FaultDrain, FaultAbort, FaultReset, FaultCut,
 	FaultErrorEvent, FaultGarbage, FaultBadFrame, FaultShort, FaultHalfClose, FaultAcceptOnly, FaultOpenError,
 	FaultOpenBare,
@@ -64,7 +65,7 @@ type Fault struct {
 }
 
 // valid reports whether the fault can be set.
-func (f *Fault) valid() bool { return slices.Contains(faultModes, f.Mode) && f.Count >= 0 }
+func (f *Fault) valid() bool { return slices.Contains(FaultModes, f.Mode) && f.Count >= 0 }
 
 // eventsPrefix begins the modes that are events.Faults.
 const eventsPrefix = "events-"

@@ -23,8 +23,28 @@ and with --shared from a tier that all workers of this process share, 40,000 a s
 LMCache's, in chunks of 256 tokens, and reports to a controller as the instance sim-0, sim-1, ... (-dp1 and so on behind
 it for further ranks); then --kv-events tells of the GPU alone.
 
-POST /sim/fault {"mode": "events-gap", "count": 3} makes events go wrong: events-gap, events-duplicate, events-reorder,
-events-silence, events-cut, events-restart. "none" heals. The other modes are those of requests.`
+POST /sim/fault {"mode": "503", "count": 3, "seconds": 10} injects a fault: the next three requests meet it, within ten
+seconds. Without count all do, without seconds until {"mode": "none"}. The modes:
+
+  die           the port is closed and the cache lost
+  503           every path answers 503
+  stall         requests hang, and /health answers
+  slow-health   /health takes "delay" seconds
+  drain         SIGTERM with --shutdown-timeout: what runs ends, new requests get an empty 200
+  abort         SIGTERM without it: what runs ends at once, with finish_reason "abort"
+  reset         the connection is reset before the first byte
+  cut           it is closed after the first token
+  half-close    it is closed for writing in the midst of an answer
+  error-event   the engine dies after the first token: an error event; plain requests get 500
+  garbage       what follows the first token is no event; plain answers are no HTTP
+  bad-frame     a chunk without a size follows the first token; plain answers have two lengths
+  short-length  the answer is shorter than its Content-Length
+  accept-only   requests are read and never answered
+  open-error    a session is not opened: 424
+  open-bare     a session is opened, and the answer names it in no header
+
+Of KV events: events-gap, events-duplicate, events-reorder, events-silence, events-cut, events-restart. Their count is
+one of messages.`
 
 // setLMCache sets the addresses of a controller: none, or pull and reply, or these and heartbeat.
 func setLMCache(c *vllmsim.LMCache, addrs []string) error {
