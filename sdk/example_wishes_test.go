@@ -32,7 +32,7 @@ func (batchTier) Route(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
 			k.Enter(i, w, w.Wait)
 		}
 	}
-	return k.Choose(r).Because(sdk.ReasonLeast) // without such a worker it declines
+	return k.Choose(r).Because(sdk.ReasonCost) // without such a worker it declines
 }
 
 // A header of the request chooses the workers' tier.
@@ -63,7 +63,7 @@ func (isolated) Route(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
 	if d == sdk.Decline {
 		return r.Reject(403, "no worker is set aside for this key", 0)
 	}
-	return d.Because(sdk.ReasonLeast)
+	return d.Because(sdk.ReasonCost)
 }
 
 // The name of the caller's key chooses the workers; a key without any is turned away in the strategy's words.
@@ -96,7 +96,7 @@ func (loaded) Route(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
 		}
 		k.Enter(i, w, cost)
 	}
-	return k.Choose(r).Because(sdk.ReasonLeast)
+	return k.Choose(r).Because(sdk.ReasonCost)
 }
 
 // The worker that runs the adapter, unless over a second of work waits there.
@@ -155,7 +155,7 @@ func (patient) Route(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
 	if r.Priority > 0 && used > .9 {
 		return r.Reject(429, "batch traffic waits while the fleet is full", int(wait)+5)
 	}
-	return k.Choose(r).Because(sdk.ReasonLeast)
+	return k.Choose(r).Because(sdk.ReasonCost)
 }
 
 // Batch traffic is held back, and gets a Retry-After.
@@ -183,7 +183,7 @@ func (spill) Route(r *sdk.Request, workers []sdk.Worker) sdk.Decision {
 		}
 		k.Enter(i, w, cost)
 	}
-	return k.Choose(r).Because(sdk.ReasonLeast)
+	return k.Choose(r).Because(sdk.ReasonCost)
 }
 
 // Own machines before rented ones.

@@ -160,8 +160,8 @@ func TestReasonText(t *testing.T) {
 			t.Errorf("reason %d has no text", r)
 		}
 	}
-	if got := ReasonTurn.String(); got != "its turn" {
-		t.Errorf("ReasonTurn = %q: the tables are out of step", got)
+	if got := ReasonCost.String(); got != "least cost" {
+		t.Errorf("ReasonCost = %q: the tables are out of step", got)
 	}
 	if got := (ReasonOwn + 4).String(); got != "reason 260" {
 		t.Errorf("ReasonOwn+4 = %q", got)

@@ -22,6 +22,7 @@ const (
 	ReasonSpill            // a new session, hashed past a worker that has too much in flight
 	ReasonLeast            // the fewest in flight
 	ReasonTurn             // its turn
+	ReasonCost             // the least cost, of whatever the strategy reckons with
 
 	// ReasonOwn is the first code that is free for a strategy's own reasons.
 	ReasonOwn Reason = 256
@@ -38,6 +39,7 @@ var reasons = [...]string{
 	ReasonSpill:     "session hash, past a full worker",
 	ReasonLeast:     "fewest in flight",
 	ReasonTurn:      "its turn",
+	ReasonCost:      "least cost",
 }
 
 // String returns the reason in words, or its number if it is a strategy's own.

@@ -192,7 +192,7 @@ func TestPluginCheckNamesTheRemedy(t *testing.T) {
 	}
 	build()
 	if out := check("--options each=.5 --workers 3").succeed(); !strings.Contains(out, "(3 workers), of") ||
-		!strings.Contains(out, "fewest in flight (100 %)") {
+		!strings.Contains(out, "least cost (100 %)") {
 		t.Errorf("got\n%s", out)
 	}
 	refused(check("--options each=much"), "each")
