@@ -155,7 +155,9 @@ func (s *Server) broken(r *fasthttp.RequestCtx, err error, length int64) {
 	r.SetConnectionClose()
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		s.counts.stalled.Add(1)
-		s.config.Log.Warn("a worker stopped in the middle of a value", "client", r.RemoteAddr(), "bytes", length)
+		if now, last := time.Now().Unix(), s.stalls.Load(); now-last >= 60 && s.stalls.CompareAndSwap(last, now) {
+			s.config.Log.Warn("a worker stopped in the middle of a value", "client", r.RemoteAddr(), "bytes", length)
+		}
 	}
 	s.fail(r, http.StatusBadRequest, "the body is shorter than its Content-Length")
 }

@@ -51,6 +51,7 @@ type Server struct {
 	listener *listen.Listener
 	leases   *leases
 	counts   counters
+	stalls   atomic.Int64 // Unix time of the last line about a worker that stopped: one a minute
 
 	mu   sync.Mutex // guards open
 	open map[net.Conn]struct{}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -56,6 +57,31 @@ func TestSlowBody(t *testing.T) {
 		err := s.fill(&r, [][]byte{make([]byte, length)}, bytes.Repeat([]byte{1}, firstRoom), length)
 		if took, most := time.Since(start), 2*pieceTime+length/leastRate*time.Second; err == nil || took > most {
 			t.Errorf("it ended after %s with %v; want an error within %s", took, err, most)
+		}
+	})
+}
+
+// TestStallsAreLoggedOnceAMinute: a worker that dies leaves as many values as it has connections.
+func TestStallsAreLoggedOnceAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		s := &Server{config: Config{Log: slog.New(slog.NewTextHandler(&log, nil))}}
+		stall := func(times, lines int) {
+			t.Helper()
+			for range times {
+				var r fasthttp.RequestCtx
+				r.Init(&fasthttp.Request{}, nil, nil)
+				s.broken(&r, os.ErrDeadlineExceeded, 1<<20)
+			}
+			if n := bytes.Count(log.Bytes(), []byte("stopped in the middle")); n != lines {
+				t.Errorf("%d lines; want %d:\n%s", n, lines, log.String())
+			}
+		}
+		stall(100, 1)
+		time.Sleep(time.Minute)
+		stall(100, 2)
+		if n := s.counts.stalled.Load(); n != 200 {
+			t.Errorf("%d stalls are counted; want 200", n)
 		}
 	})
 }
