@@ -61,8 +61,8 @@ func writeStatus(out io.Writer, o *operator.Overview) error {
 	case !o.Ready || !servesAny(o.Pools):
 		state = "NOT READY"
 	}
-	fmt.Fprintf(out, "%s  warmpath %s, up %s, %d in flight, %d connections\n", state, o.Version, ago(o.Began, o.Now),
-		o.InFlight, o.Clients)
+	fmt.Fprintf(out, "%s  warmpath %s, up %s, %d in flight, %s\n", state, o.Version, ago(o.Began, o.Now), o.InFlight,
+		count(o.Clients, "connection"))
 	writeReloads(out, o)
 	for i := range o.Pools {
 		p := &o.Pools[i]
@@ -138,6 +138,14 @@ func whyOf(s *operator.WorkerState) string {
 	return strings.Join(why, "; ")
 }
 
+// count writes a number of things.
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
 // ago formats a time in the past in few characters.
 func ago(at, now time.Time) string {
 	d := max(0, now.Sub(at))
@@ -191,8 +199,7 @@ func (d *drain) run(ctx context.Context, out io.Writer, worker string) error {
 		return err
 	}
 	if d.method == http.MethodDelete {
-		_, err = fmt.Fprintf(out, "%s of pool %s gets requests again\n", worker, pool)
-		return err
+		return d.back(ctx, out, pool, worker)
 	}
 	fmt.Fprintf(out, "%s of pool %s gets no new requests until warmpath undrain %s, or the end of the daemon (an upgrade "+
 		"keeps it out)\n", worker, pool, worker)
@@ -202,30 +209,82 @@ func (d *drain) run(ctx context.Context, out io.Writer, worker string) error {
 	return d.await(ctx, out, pool, worker)
 }
 
+// back says that the worker was put back, and for each of its ranks that is not up what still keeps requests away.
+func (d *drain) back(ctx context.Context, out io.Writer, pool, worker string) error {
+	var pools []operator.PoolState
+	if _, err := d.admin.get(ctx, "/api/v1/pools", &pools); err != nil {
+		return err
+	}
+	again := true
+	for i := range pools {
+		for k := range pools[i].Workers {
+			w := &pools[i].Workers[k]
+			if pools[i].Name != pool || w.ID != worker && w.Endpoint != worker || w.State == "up" {
+				continue
+			}
+			again = false
+			fmt.Fprintf(out, "%s of pool %s is put back, and gets requests once it is up; it is %s: %s\n", w.ID, pool, w.State,
+				whyOf(w))
+		}
+	}
+	if again {
+		fmt.Fprintf(out, "%s of pool %s gets requests again\n", worker, pool)
+	}
+	return nil
+}
+
 // find returns the pool that has the worker.
 func (d *drain) find(ctx context.Context, worker string) (string, error) {
 	var pools []operator.PoolState
 	if _, err := d.admin.get(ctx, "/api/v1/pools", &pools); err != nil {
 		return "", err
 	}
-	var in, all []string
+	var in, all, names []string
 	for i := range pools {
-		for k := range pools[i].Workers {
-			w := &pools[i].Workers[k]
-			all = append(all, w.ID)
-			if (w.ID == worker || w.Endpoint == worker) && (d.pool == "" || d.pool == pools[i].Name) &&
-				(len(in) == 0 || in[len(in)-1] != pools[i].Name) {
-				in = append(in, pools[i].Name)
-			}
+		p := &pools[i]
+		names = append(names, p.Name)
+		if d.pool != "" && d.pool != p.Name {
+			continue
+		}
+		for k := range p.Workers {
+			all = append(all, p.Workers[k].ID)
+		}
+		named := func(w operator.WorkerState) bool { return w.ID == worker || w.Endpoint == worker }
+		if slices.ContainsFunc(p.Workers, named) {
+			in = append(in, p.Name)
 		}
 	}
 	switch len(in) {
 	case 0:
-		return "", fmt.Errorf("there is no worker %q; there are %s", worker, strings.Join(all[:min(len(all), 20)], ", "))
+		return "", d.lacks(worker, all, names)
 	case 1:
 		return in[0], nil
 	}
 	return "", fmt.Errorf("worker %q is in the pools %s; say which by --pool", worker, strings.Join(in, ", "))
+}
+
+// lacks is the error that no pool, or not the one of --pool, has the worker.
+func (d *drain) lacks(worker string, all, pools []string) error {
+	where := ""
+	if d.pool != "" {
+		if !slices.Contains(pools, d.pool) {
+			return fmt.Errorf("there is no pool %q; there are %s", d.pool, some(pools))
+		}
+		where = fmt.Sprintf(" in pool %q", d.pool)
+	}
+	if len(all) == 0 {
+		return fmt.Errorf("there is no worker%s", where)
+	}
+	return fmt.Errorf("there is no worker %q%s; there are %s", worker, where, some(all))
+}
+
+// some lists the first names.
+func some(names []string) string {
+	const most = 20
+	if len(names) > most {
+		return fmt.Sprintf("%s and %d more: warmpath status lists them", strings.Join(names[:most], ", "), len(names)-most)
+	}
+	return strings.Join(names, ", ")
 }
 
 // await waits until the worker has no request any more.
@@ -248,7 +307,7 @@ func (d *drain) await(ctx context.Context, out io.Writer, pool, worker string) e
 			return err
 		}
 		if time.Now().After(end) {
-			return fmt.Errorf("%d requests are still at %s after %s", left, worker, d.wait)
+			return fmt.Errorf("%s still at %s after %s", count(left, "request"), worker, d.wait)
 		}
 		select {
 		case <-ctx.Done():

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -89,4 +90,64 @@ func TestWhyOfAWorker(t *testing.T) {
 	f(operator.WorkerState{Breaker: "closed", Why: "asked to drain", LastError: "/health answers 503"}, "asked to drain; /health answers 503")
 	f(operator.WorkerState{Breaker: "closed", LastError: "/health answers 503", ErrorOver: true}, "")
 	f(operator.WorkerState{Breaker: "closed", Events: &operator.EventsState{State: "gap"}}, "KV events gap")
+}
+
+// TestDrainOfWhatIsNotThere: the error names the pool that was looked into, and says how many names it leaves out.
+func TestDrainOfWhatIsNotThere(t *testing.T) {
+	pools := []operator.PoolState{{Name: "a"}, {Name: "b", Workers: []operator.WorkerState{{ID: "w", State: "up"}}}, {Name: "none"}}
+	for i := range 23 {
+		pools[0].Workers = append(pools[0].Workers, operator.WorkerState{ID: fmt.Sprint("a-", i), State: "up"})
+	}
+	f := func(args, want string) {
+		t.Helper()
+		if text, err := drainBy(t, "drain", pools, args); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("drain %s says %s, %v; want %q", args, text, err, want)
+		}
+	}
+	f("w --pool a", `there is no worker "w" in pool "a"; there are a-0, a-1,`)
+	f("x", "a-19 and 4 more: warmpath status lists them")
+	f("w --pool c", `there is no pool "c"; there are a, b, none`)
+	f("w --pool none", `there is no worker in pool "none"`)
+}
+
+// TestUndrainOfAWorkerThatIsDown: a worker that is down gets no requests yet.
+func TestUndrainOfAWorkerThatIsDown(t *testing.T) {
+	pools := []operator.PoolState{{Name: "p", Workers: []operator.WorkerState{{ID: "good", State: "up", Breaker: "closed"},
+		{ID: "bad", State: "down", Breaker: "closed", LastError: "/health answers 503"}}}}
+	f := func(worker, want string) {
+		t.Helper()
+		if text, err := drainBy(t, "undrain", pools, worker); err != nil || strings.TrimSpace(text) != want {
+			t.Errorf("undrain %s says %s, %v; want %s", worker, text, err, want)
+		}
+	}
+	f("good", "good of pool p gets requests again")
+	f("bad", "bad of pool p is put back, and gets requests once it is up; it is down: /health answers 503")
+}
+
+// drainBy runs drain or undrain against a daemon with the pools, which does as it is told.
+func drainBy(t *testing.T, command string, pools []operator.PoolState, args string) (text string, err error) {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet {
+			_, _ = w.Write([]byte("{}"))
+			return
+		}
+		_ = json.NewEncoder(w).Encode(pools)
+	}))
+	defer s.Close()
+	var out strings.Builder
+	c := root()
+	c.SetArgs(append([]string{command, "--admin", s.URL}, strings.Fields(args)...))
+	c.SetOut(&out)
+	err = c.Execute()
+	return out.String(), err
+}
+
+// TestStatusCounts: one connection is no "1 connections".
+func TestStatusCounts(t *testing.T) {
+	for n, want := range map[int]string{0: "0 in flight, 0 connections\n", 1: "0 in flight, 1 connection\n", 2: ", 2 connections\n"} {
+		if text, _ := statusOf(t, &operator.Overview{Clients: n}); !strings.Contains(text, want) {
+			t.Errorf("%d connections: status says %s; want %q", n, text, want)
+		}
+	}
 }
