@@ -150,7 +150,7 @@ var doors = map[string][]string{
 	"github.com/go-logr/logr":                               {"daemon/tracing"},
 	"go.opentelemetry.io/proto/otlp":                        {"daemon/tracing", "daemon/tracing/otlptest"},
 	"google.golang.org/protobuf":                            {"daemon/tracing", "daemon/tracing/otlptest"},
-	"golang.org/x/term":                                     {"daemon/replay", "daemon/lab"},
+	"golang.org/x/term":                                     {"daemon/replay", "daemon/lab", "daemon/warmpath"},
 	"golang.org/x/sys":                                      {"daemon/listen", "cache/kvstore/arena"},
 }
 

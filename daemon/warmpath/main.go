@@ -1,7 +1,7 @@
 // Command warmpath routes LLM inference requests to the vLLM worker that already holds their prompt's prefix.
 //
 // cobra reads the command line: the best kept library for it in Go (Apache-2.0), and the one whose help and completion
-// operators know from kubectl.
+// operators know from kubectl. golang.org/x/term says how large a terminal is.
 package main
 
 import (

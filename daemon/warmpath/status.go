@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,7 +35,7 @@ func statusCommand() *cobra.Command {
 			if asJSON {
 				_, err = fmt.Fprintln(out, strings.TrimSpace(string(raw)))
 			} else {
-				err = writeStatus(out, &o)
+				err = writeStatus(out, &o, allWorkers)
 			}
 			if err == nil && (!o.Ready || !servesAny(o.Pools)) {
 				err = errors.New("no pool can serve, or the daemon drains")
@@ -52,8 +53,12 @@ func servesAny(pools []operator.PoolOverview) bool {
 	return slices.ContainsFunc(pools, func(p operator.PoolOverview) bool { return p.WhyNot == "" || p.Panics })
 }
 
-// writeStatus prints all pools and workers as tables.
-func writeStatus(out io.Writer, o *operator.Overview) error {
+// allWorkers is the limit of writeStatus that leaves out no worker.
+const allWorkers = -1
+
+// writeStatus prints all pools as tables, each with at most limit workers: those in trouble go first where there are
+// more.
+func writeStatus(out io.Writer, o *operator.Overview, limit int) error {
 	state := "ready"
 	switch {
 	case o.Draining:
@@ -74,11 +79,31 @@ func writeStatus(out io.Writer, o *operator.Overview) error {
 		if p.Quarantine {
 			fmt.Fprintf(out, "STRATEGY SET ASIDE: %s\n", p.Strategy.LastError)
 		}
-		if err := writeWorkers(out, p.Workers, o.Now); err != nil {
+		workers := p.Workers
+		if limit >= 0 && len(workers) > limit {
+			workers = slices.Clone(workers)
+			slices.SortStableFunc(workers, func(a, b operator.WorkerState) int { return cmp.Compare(trouble(&a), trouble(&b)) })
+			workers = workers[:limit]
+		}
+		if err := writeWorkers(out, workers, o.Now); err != nil {
 			return err
+		}
+		if n := len(p.Workers) - len(workers); n > 0 {
+			fmt.Fprintf(out, "... and %d more: warmpath status has all\n", n)
 		}
 	}
 	return nil
+}
+
+// trouble is less for a worker that an operator must see first.
+func trouble(s *operator.WorkerState) int {
+	switch {
+	case s.State != "up":
+		return 0
+	case whyOf(s) != "":
+		return 1
+	}
+	return 2
 }
 
 // writeReloads prints when the file was read, what changed last, and which keys wait for a restart.

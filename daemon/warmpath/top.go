@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/warmpath/warmpath/daemon/decisions"
 	"github.com/warmpath/warmpath/daemon/operator"
@@ -69,7 +71,7 @@ func (t *top) run(ctx context.Context, out io.Writer, live bool) error {
 		defer fmt.Fprint(out, firstScreen)
 	}
 	for n := 1; ; n++ {
-		page, err := t.page(ctx)
+		page, err := t.page(ctx, size(out, live))
 		switch {
 		case ctx.Err() != nil:
 			return nil
@@ -78,9 +80,9 @@ func (t *top) run(ctx context.Context, out io.Writer, live bool) error {
 		case err != nil:
 			page = []byte(err.Error() + "\n")
 		}
-		if live {
-			page = append([]byte(toTheTop), bytes.ReplaceAll(page, []byte("\n"), []byte(clearLine+"\n"))...)
-			page = append(page, clearRest...)
+		if live { // without the last newline, which would scroll a full screen
+			page = bytes.ReplaceAll(bytes.TrimSuffix(page, []byte("\n")), []byte("\n"), []byte(clearLine+"\n"))
+			page = slices.Concat([]byte(toTheTop), page, []byte(clearLine+clearRest))
 		}
 		if _, err := out.Write(page); err != nil {
 			return err
@@ -97,7 +99,7 @@ func (t *top) run(ctx context.Context, out io.Writer, live bool) error {
 }
 
 // page makes the page once.
-func (t *top) page(ctx context.Context) ([]byte, error) {
+func (t *top) page(ctx context.Context, to screen) ([]byte, error) {
 	var o operator.Overview
 	if _, err := t.admin.get(ctx, "/api/v1/overview", &o); err != nil {
 		return nil, err
@@ -110,10 +112,26 @@ func (t *top) page(ctx context.Context) ([]byte, error) {
 	if _, err := t.admin.get(ctx, "/api/v1/decisions?limit=12", &last); err != nil {
 		return nil, err
 	}
-	var b bytes.Buffer
-	if err := writeStatus(&b, &o); err != nil {
-		return nil, err
+	return to.draw(&o, hours, last)
+}
+
+// screen is the size of a terminal; zero = any page fits.
+type screen struct{ columns, rows int }
+
+// size returns the size of the terminal that out is.
+func size(out io.Writer, live bool) (s screen) {
+	if f, ok := out.(*os.File); ok && live {
+		if columns, rows, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 && rows > 0 {
+			s = screen{columns, rows}
+		}
 	}
+	return s
+}
+
+// draw writes the page. Where there is no room for all of it, a line is cut, and of the pools, the last minute and the
+// last decisions those before stay.
+func (s screen) draw(o *operator.Overview, hours []operator.PoolHour, last []decisions.Decision) ([]byte, error) {
+	var b bytes.Buffer
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "\nLAST MINUTE\tREQUESTS\tREFUSED\tFAILED\tFIRST MEDIAN\tFIRST 99%\tHITS\tBELIEVED\tOUT TOKENS")
 	for i := range hours {
@@ -123,8 +141,71 @@ func (t *top) page(ctx context.Context) ([]byte, error) {
 	for i := range last {
 		fmt.Fprintln(w, lineOf(&last[i]))
 	}
-	err := w.Flush()
-	return b.Bytes(), err
+	if err := w.Flush(); err != nil {
+		return nil, err
+	}
+	rest := strings.SplitAfter(strings.TrimSuffix(b.String(), "\n"), "\n")
+	head, err := s.pools(o, s.rows-min(len(rest), s.rows/2))
+	if err != nil || s.rows == 0 {
+		return append(head, b.Bytes()...), err
+	}
+	lines := append(strings.SplitAfter(strings.TrimSuffix(string(head), "\n"), "\n"), rest...)
+	for i, line := range lines {
+		lines[i] = s.cut(strings.TrimRight(line, " \n")) + "\n"
+	}
+	return []byte(strings.Join(lines[:min(len(lines), s.rows)], "")), nil
+}
+
+// pools writes the status in so many rows, or in as many as it needs with one worker a pool.
+func (s screen) pools(o *operator.Overview, rows int) ([]byte, error) {
+	limit := allWorkers
+	if s.rows > 0 {
+		limit = 1
+		for i := range o.Pools {
+			limit = max(limit, min(rows, len(o.Pools[i].Workers)))
+		}
+	}
+	for ; ; limit-- {
+		var b bytes.Buffer
+		if err := writeStatus(&b, o, limit); err != nil {
+			return nil, err
+		}
+		page := s.fold(b.Bytes())
+		if limit <= 1 || bytes.Count(page, []byte("\n")) <= rows {
+			return page, nil
+		}
+	}
+}
+
+// fold moves the text of the column WHY that the screen has no room for to a line of its own.
+func (s screen) fold(page []byte) []byte {
+	if s.columns == 0 {
+		return page
+	}
+	var b bytes.Buffer
+	why := 0
+	for line := range strings.Lines(string(page)) {
+		line = strings.TrimRight(line, " \n")
+		r := []rune(line)
+		switch {
+		case strings.HasPrefix(line, "WORKER ") && strings.HasSuffix(line, " WHY"):
+			why = len(r) - len("WHY")
+		case line == "":
+			why = 0
+		case why > 0 && len(r) > max(why, s.columns):
+			line = strings.TrimRight(string(r[:why]), " ") + "\n  " + string(r[why:])
+		}
+		fmt.Fprintln(&b, line)
+	}
+	return b.Bytes()
+}
+
+// cut shortens a line to the screen.
+func (s screen) cut(line string) string {
+	if r := []rune(line); len(r) > s.columns {
+		return string(r[:s.columns])
+	}
+	return line
 }
 
 // lastMinute sums the last two spans of a pool.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -25,4 +26,46 @@ func TestTopOfWhatIsNotKnown(t *testing.T) {
 	var d decisions.Decision
 	d.At, d.Status, d.End = time.Now(), 503, "no_worker"
 	f(lineOf(&d)[len("15:04:05\t"):], "- none named - 0 ~0 - 0.000s 503 no_worker ")
+}
+
+// TestTopFitsTheTerminal: no page is larger than its terminal, which would scroll the head away; a worker that is down
+// is on it with its reason, however many are up.
+func TestTopFitsTheTerminal(t *testing.T) {
+	o := operator.Overview{Ready: true, Pools: make([]operator.PoolOverview, 2)}
+	for i := range o.Pools {
+		p := &o.Pools[i]
+		p.Name = fmt.Sprint("pool", i)
+		for k := range 60 {
+			p.Workers = append(p.Workers, operator.WorkerState{ID: fmt.Sprint("worker-", k), State: "up", Breaker: "closed"})
+		}
+	}
+	o.Pools[0].Workers[59] = operator.WorkerState{ID: "broken", State: "down", Breaker: "open", LastError: "no answer within 2s"}
+	hours, last := []operator.PoolHour{{Pool: "pool0"}, {Pool: "pool1"}}, make([]decisions.Decision, 12)
+	f := func(s screen, wants ...string) {
+		t.Helper()
+		page, err := s.draw(&o, hours, last)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(strings.TrimSuffix(string(page), "\n"), "\n")
+		if len(lines) > s.rows && s.rows > 0 {
+			t.Errorf("%v: %d lines:\n%s", s, len(lines), page)
+		}
+		for _, line := range lines {
+			if len(line) > s.columns && s.rows > 0 {
+				t.Errorf("%v: a line of %d:\n%s", s, len(line), line)
+			}
+		}
+		for _, want := range wants {
+			if !strings.Contains(string(page), want) {
+				t.Errorf("%v: it lacks %q:\n%s", s, want, page)
+			}
+		}
+	}
+	f(screen{40, 10}, "broken", "no answer within 2s", "... and 59 more")
+	f(screen{80, 24}, "broken", "no answer within 2s", "pool pool1", "LAST MINUTE")
+	f(screen{200, 60}, "broken", "no answer within 2s", "LAST MINUTE", "TIME ")
+	f(screen{200, 200}, "worker-58", "TIME ")
+	f(screen{}, "worker-58", "TIME ")
+	f(screen{1, 1})
 }
