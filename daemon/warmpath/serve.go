@@ -50,9 +50,11 @@ func configFlag(c *cobra.Command, file *string) {
 func serve(ctx context.Context, m *unit.Manager, c *conf.Config, log *slog.Logger) error {
 	ctx, leave := context.WithCancel(ctx)
 	defer leave()
-	usr2 := make(chan os.Signal, 1)
-	signal.Notify(usr2, syscall.SIGUSR2) // at once: otherwise the signal would end the process
+	usr2, hup := make(chan os.Signal, 1), make(chan os.Signal, 1) // at once: otherwise a signal would end the process
+	signal.Notify(usr2, syscall.SIGUSR2)
 	defer signal.Stop(usr2)
+	signal.Notify(hup, syscall.SIGHUP)
+	defer signal.Stop(hup)
 	d, err := daemon.NewUnder(m, c, log)
 	if err != nil {
 		return err
@@ -60,9 +62,6 @@ func serve(ctx context.Context, m *unit.Manager, c *conf.Config, log *slog.Logge
 	defer d.Close()
 	defer leave()
 	go d.Watch(ctx)
-	hup := make(chan os.Signal, 1)
-	signal.Notify(hup, syscall.SIGHUP)
-	defer signal.Stop(hup)
 	go func() {
 		for {
 			select {

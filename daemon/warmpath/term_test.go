@@ -105,3 +105,19 @@ func TestTermDuringAnUpgrade(t *testing.T) {
 		t.Errorf("somebody listens still:\n%s", p)
 	}
 }
+
+// TestHangupDuringTheStart: a SIGHUP that comes while the daemon looks for its workers does not end it, and the file is
+// read again once it serves.
+func TestHangupDuringTheStart(t *testing.T) {
+	port := porttest.Row(t, 2)
+	dir := workplace(t)
+	write(t, filepath.Join(dir, "a.toml"), fmt.Sprintf("[server]\nlisten = \"127.0.0.1:%d\"\nadmin = \"127.0.0.1:%d\"\n"+
+		"state_file = \"state\"\n[[pools]]\n[pools.kubernetes]\nservice = \"vllm\"\nnamespace = \"x\"\napi = %q\n",
+		port, port+1, silent(t)))
+	p := warmpath(t, dir, "serve --config a.toml")
+	p.says("state file", 1)
+	p.signal(syscall.SIGHUP)
+	p.says("msg=serving", 1)
+	p.says("msg=reloaded", 1)
+	p.stop()
+}
