@@ -87,7 +87,7 @@ func newPool(c conf.Pool, s conf.Sessions, d *Daemon) (*pool, error) {
 	p.feed.Configure(adapt.Origins(&first.conf), first.tls)
 	p.running.Go(func() { p.prober.Run(ctx, p.route.Workers) })
 	go p.route.Sessions.Run(ctx)
-	go p.found.Run(ctx, p.refound)
+	go p.found.Run(ctx, func([]conf.Worker) { p.refound() })
 	p.running.Go(func() { p.staff.Shadows.Run(ctx) })
 	go p.tend(ctx)
 	return p, nil
@@ -175,27 +175,29 @@ func later(d time.Duration, f func(now time.Time)) { time.AfterFunc(d, func() { 
 // check.
 const takeOver = 5 * time.Second
 
-// refound makes workers, which the sources of the configuration give now, those of the pool.
-func (p *pool) refound(workers []conf.Worker) {
-	c := p.set.Load().conf
-	c.Workers = workers
-	if err := p.change(c); err != nil {
+// refound makes the workers that the sources give now those of the pool.
+func (p *pool) refound() {
+	p.changing.Lock()
+	defer p.changing.Unlock()
+	if err := p.change(p.set.Load().conf); err != nil {
 		p.log.Error("the workers found are refused: those before stay", "error", err)
 	}
 }
 
 // update makes c the pool's configuration.
 func (p *pool) update(c conf.Pool) error {
-	c.Workers = p.found.Take(context.Background(), adapt.Sources(&c))
+	p.found.Take(context.Background(), adapt.Sources(&c))
+	p.changing.Lock()
+	defer p.changing.Unlock()
 	return p.change(c)
 }
 
-// change makes c, with the workers in it, the pool's configuration. Workers that stay keep all that is known of them.
+// change makes c, with the workers found, the pool's configuration. Workers that stay keep all that is known of them.
 // Those that leave serve until the new ones have had their first health check, so that a change of all workers at
-// once loses no request.
+// once loses no request. The caller holds p.changing. A change may wait seconds for the one before it, so each reads
+// what is newest under the lock: settings and workers from before the wait would undo the other change.
 func (p *pool) change(c conf.Pool) error {
-	p.changing.Lock()
-	defer p.changing.Unlock()
+	c.Workers = p.found.Workers()
 	before := p.set.Load()
 	next, err := newSetup(c, before)
 	if err != nil {

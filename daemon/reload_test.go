@@ -3,6 +3,8 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +14,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/warmpath/warmpath/daemon/operator"
 	"github.com/warmpath/warmpath/daemon/vllmsim"
@@ -259,4 +262,35 @@ func TestWhatAReloadLeavesBehind(t *testing.T) {
 	check("a file is refused", "lissen = 1", "server.idle_timeout", "server.log_level", false)
 	check("the key is as at the start", `log_level = "debug"`, "", "server.idle_timeout", true)
 	check("nothing is changed since", `log_level = "debug"`, "", "server.idle_timeout", true)
+}
+
+// TestReloadBesideAChangeOfWorkers: workers_file changes before and after a reload reads it, while the pool still waits
+// for the first health check of an earlier worker. In the end the pool has the new settings and the newest workers.
+func TestReloadBesideAChangeOfWorkers(t *testing.T) {
+	t.Parallel()
+	f := sims(t, 2, vllmsim.Config{})
+	release := make(chan bool)
+	silent := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
+	t.Cleanup(silent.Close)
+	file := filepath.Join(t.TempDir(), "workers.toml")
+	list := func(url string) { write(t, file, fmt.Sprintf("[[workers]]\nurl = %q\n", url)) }
+	list(f.URLs()[0])
+	toml := fromDefaults(fmt.Sprintf("workers_file = %q\nmax_in_flight = 5", file))
+	r := start(t, toml, 1)
+	list(silent.URL)
+	eventually(t, "the pool waits for the silent worker", func() bool { return len(r.describe()[0].Workers) == 2 })
+	write(t, r.file, strings.Replace(toml, "max_in_flight = 5", "max_in_flight = 7", 1))
+	reloaded := make(chan error, 1)
+	go func() { reloaded <- r.Reload() }()
+	time.Sleep(200 * time.Millisecond) // it has read the list
+	list(f.URLs()[1])
+	time.Sleep(3 * watchPoll) // the list is seen
+	close(release)
+	if err := <-reloaded; err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the newest settings with the newest workers", func() bool {
+		c := &r.state.Load().pools[0].set.Load().conf
+		return c.MaxInFlight == 7 && len(c.Workers) == 1 && c.Workers[0].URL == f.URLs()[1]
+	})
 }
