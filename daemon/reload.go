@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/warmpath/warmpath/conf"
@@ -108,22 +110,9 @@ func (d *Daemon) apply(c *conf.Config) error {
 		}
 		next.pools = append(next.pools, p)
 	}
-	for i, p := range next.pools {
-		if _, known := old[p.name]; !known {
-			continue
-		}
-		delete(old, p.name)
-		if err := p.update(c.Pools[i]); err != nil { // conf has checked the URLs
-			d.log.Error("BUG: a checked pool was refused", "pool", p.name, "error", err)
-		}
-		p.staff.Take(p.route, loaded[i])
-	}
-	if len(d.state.Load().pools) > 0 { // the old pools serve until the new ones can
-		for _, p := range fresh {
-			p.awaitUp()
-		}
-	}
+	d.takeUp(next, loaded, fresh)
 	for _, p := range next.pools {
+		delete(old, p.name)
 		epoch.Pools = append(epoch.Pools, p.served())
 	}
 	d.kvCache.SetMembers(adapt.Members(&c.KVCache))
@@ -137,6 +126,26 @@ func (d *Daemon) apply(c *conf.Config) error {
 		go p.retire()
 	}
 	return nil
+}
+
+// takeUp gives the pools that serve already their settings and strategies of next, and waits until a worker of each
+// fresh one is up: until then the old pools serve. All pools wait for their workers at the same time.
+func (d *Daemon) takeUp(next *state, loaded []*crew.Loaded, fresh []*pool) {
+	var all sync.WaitGroup
+	for i, p := range next.pools {
+		all.Go(func() {
+			switch {
+			case !slices.Contains(fresh, p):
+				if err := p.update(next.conf.Pools[i]); err != nil { // conf has checked the URLs
+					d.log.Error("BUG: a checked pool was refused", "pool", p.name, "error", err)
+				}
+				p.staff.Take(p.route, loaded[i])
+			case len(d.state.Load().pools) > 0:
+				p.awaitUp()
+			}
+		})
+	}
+	all.Wait()
 }
 
 // closePools closes pools that do not come into force.

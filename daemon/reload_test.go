@@ -294,3 +294,28 @@ func TestReloadBesideAChangeOfWorkers(t *testing.T) {
 		return c.MaxInFlight == 7 && len(c.Workers) == 1 && c.Workers[0].URL == f.URLs()[1]
 	})
 }
+
+// TestPoolsWaitForTheirWorkersTogether: a reload gives three pools new workers that do not answer. It waits for a health
+// check of each, as long as for one of them.
+func TestPoolsWaitForTheirWorkersTogether(t *testing.T) {
+	t.Parallel()
+	f := sims(t, 3, vllmsim.Config{})
+	var before, after strings.Builder
+	for i, u := range f.URLs() {
+		silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+		t.Cleanup(silent.Close)
+		pool := "[[pools]]\nname = \"p%d\"\nmodels = [\"m%d\"]\n[[pools.workers]]\nurl = %q\n"
+		fmt.Fprintf(&before, pool, i, i, u)
+		fmt.Fprintf(&after, pool, i, i, silent.URL)
+	}
+	head := "[server]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n"
+	r := start(t, head+before.String(), 0)
+	write(t, r.file, head+after.String())
+	began := time.Now()
+	if err := r.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took < time.Second || took > takeOver {
+		t.Errorf("the reload took %v; want the 2 s of a health check", took)
+	}
+}

@@ -19,11 +19,11 @@ import (
 	"github.com/warmpath/warmpath/daemon/delivery"
 )
 
-// pushTime is the time of a daemon, beyond adminTimeout, to compile a module and to reload.
-const pushTime = 2 * time.Minute
+// reloadTime is the time of a daemon, beyond adminTimeout, to compile modules, and to look for the workers of its file.
+const reloadTime = 2 * time.Minute
 
 func pluginPushCommand() *cobra.Command {
-	p := push{admin: adminDoor{patience: pushTime}}
+	p := push{admin: adminDoor{patience: reloadTime}}
 	c := &cobra.Command{
 		Use:   "push FILE.wasm",
 		Short: "Bring a module to a running daemon, which checks it: it serves at once where its name is configured",
@@ -120,7 +120,7 @@ func activate(ctx context.Context, admin *adminDoor, pool, name string) ([]byte,
 }
 
 func pluginActivateCommand() *cobra.Command {
-	admin := adminDoor{patience: pushTime}
+	admin := adminDoor{patience: reloadTime}
 	c := &cobra.Command{
 		Use:   "activate POOL STRATEGY",
 		Short: "Have a strategy serve a pool, in the place of the one that the daemon's file names, over restarts too",
@@ -135,7 +135,7 @@ func pluginActivateCommand() *cobra.Command {
 }
 
 func pluginDeactivateCommand() *cobra.Command {
-	admin := adminDoor{patience: pushTime}
+	admin := adminDoor{patience: reloadTime}
 	c := &cobra.Command{
 		Use:   "deactivate POOL",
 		Short: "Have the strategy serve a pool again that the daemon's file names",

@@ -344,7 +344,7 @@ func (d *drain) await(ctx context.Context, out io.Writer, pool, worker string) e
 }
 
 func reloadCommand() *cobra.Command {
-	var admin adminDoor
+	admin := adminDoor{patience: reloadTime}
 	c := &cobra.Command{
 		Use:   "reload",
 		Short: "Have a running daemon read its file again: exit 1 and the reason if the file is refused",
