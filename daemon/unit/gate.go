@@ -102,6 +102,21 @@ func (s *gates) take(key string) net.Listener {
 	return left[0]
 }
 
+// held returns the address of an inherited socket that has the port of addr and is not taken; "" = there is none.
+func (s *gates) held(addr string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, port, _ := net.SplitHostPort(addr)
+	for _, left := range s.inherited {
+		for _, l := range left {
+			if _, p, _ := net.SplitHostPort(l.Addr().String()); p == port {
+				return l.Addr().String()
+			}
+		}
+	}
+	return ""
+}
+
 // open makes every gate accept, and closes inherited sockets that no Listen has taken: the configuration has changed.
 func (s *gates) open() {
 	s.mu.Lock()

@@ -1,6 +1,7 @@
 package unit
 
 import (
+	"fmt"
 	"log/slog"
 	"net"
 	"os"
@@ -124,6 +125,10 @@ func (m *Manager) Listen(network, addr string) (net.Listener, error) {
 	if l == nil {
 		var err error
 		l, err = net.Listen(network, addr)
+		if held := m.gates.held(addr); err != nil && held != "" {
+			return nil, fmt.Errorf("the process before listens on that port as %s, and an upgrade cannot move a port to "+
+				"another host: restart, or keep the address: %w", held, err)
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -267,6 +267,7 @@ func TestUpgradeThatFails(t *testing.T) {
 		{"#!/bin/sh\nexec sleep 1000 3>&- 4>&- 5>&- 6>&-\n", conf, "", "did not say that it serves"},
 		{good, conf + "[server.x]\n", "", s.bin + " was started and failed: conf: "},
 		{good, strings.Replace(conf, "[[pools]]", "access_log = \"/no/such/folder/file\"\n[[pools]]", 1), "", "/no/such/folder"},
+		{good, strings.Replace(conf, `listen = "127.0.0.1:`, `listen = ":`, 1), "", "restart, or keep the address"},
 		{good, conf, "--timeout 1h", "timeout is a time up to 10m0s"},
 	} {
 		s.install(c.program)
@@ -278,8 +279,8 @@ func TestUpgradeThatFails(t *testing.T) {
 			t.Errorf("%d: the old process answers %d %s", n, status, body)
 		}
 	}
-	if n := strings.Count(read(t, s.log), "level=ERROR msg=\"upgrade failed"); n != 5 {
-		t.Errorf("%d lines tell of 5 failures:\n%s", n, read(t, s.log))
+	if n := strings.Count(read(t, s.log), "level=ERROR msg=\"upgrade failed"); n != 6 {
+		t.Errorf("%d lines tell of 6 failures:\n%s", n, read(t, s.log))
 	}
 	write(t, file, conf)
 	old, err := os.FindProcess(s.pid)
