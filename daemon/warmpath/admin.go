@@ -64,7 +64,7 @@ func (a *adminDoor) call(ctx context.Context, method, path string, body []byte, 
 	case http.StatusUnauthorized:
 		if a.tokenFile != "" {
 			return nil, fmt.Errorf("the admin listener at %s refuses the token of %s: it wants what "+
-				"server.admin_token_file held when the daemon started", a.at, a.tokenFile)
+				"server.admin_token_file of the daemon holds", a.at, a.tokenFile)
 		}
 		return nil, fmt.Errorf("the admin listener at %s wants its token: --token-file FILE", a.at)
 	}

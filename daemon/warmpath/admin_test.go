@@ -24,7 +24,7 @@ func TestAWrongToken(t *testing.T) {
 		}
 	}
 	f(adminDoor{}, "wants its token: --token-file FILE")
-	f(adminDoor{tokenFile: file}, "refuses the token of "+file)
+	f(adminDoor{tokenFile: file}, "refuses the token of "+file+": it wants what server.admin_token_file of the daemon holds")
 }
 
 // TestAnotherPort: who names the clients' port, or another server, is told which port to name. A 404 of the admin
