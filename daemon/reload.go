@@ -102,7 +102,9 @@ func (d *Daemon) apply(c *conf.Config) error {
 			p, err = newPool(c.Pools[i], c.Sessions, d)
 			if err != nil {
 				crew.CloseAll(loaded[i:])
-				closePools(fresh)
+				for _, f := range fresh {
+					f.close()
+				}
 				return err
 			}
 			p.staff.Take(p.route, loaded[i])
@@ -110,7 +112,9 @@ func (d *Daemon) apply(c *conf.Config) error {
 		}
 		next.pools = append(next.pools, p)
 	}
+	drains := operator.MovesFrom(d.shown())
 	d.takeUp(next, loaded, fresh)
+	drains.To(next.shown())
 	for _, p := range next.pools {
 		delete(old, p.name)
 		epoch.Pools = append(epoch.Pools, p.served())
@@ -146,11 +150,4 @@ func (d *Daemon) takeUp(next *state, loaded []*crew.Loaded, fresh []*pool) {
 		})
 	}
 	all.Wait()
-}
-
-// closePools closes pools that do not come into force.
-func closePools(pools []*pool) {
-	for _, p := range pools {
-		p.close()
-	}
 }

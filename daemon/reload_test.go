@@ -319,3 +319,36 @@ func TestPoolsWaitForTheirWorkersTogether(t *testing.T) {
 		t.Errorf("the reload took %v; want the 2 s of a health check", took)
 	}
 }
+
+// TestDrainsFollowTheirWorkers: a worker that was drained stays so when its pool gets another name, and when it moves
+// to another pool.
+func TestDrainsFollowTheirWorkers(t *testing.T) {
+	f := sims(t, 3, vllmsim.Config{})
+	head := "[server]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n"
+	pool := func(name string, workers ...int) string {
+		text := fmt.Sprintf("[[pools]]\nname = %q\nmodels = [%q]\n", name, name)
+		for _, i := range workers {
+			text += fmt.Sprintf("[[pools.workers]]\nurl = %q\nid = \"w%d\"\n", f.URLs()[i], i)
+		}
+		return text
+	}
+	r := start(t, head+pool("a", 0, 1)+pool("b", 2), 0)
+	eventually(t, "the worker is drained", func() bool { return r.state.Load().pools[0].route.Workers.Drain("w1", true, time.Now()) })
+	for _, c := range []struct{ what, pools string }{
+		{"another name", pool("c", 0, 1) + pool("b", 2)},
+		{"another pool", pool("c", 0) + pool("b", 2, 1)},
+		{"nothing is changed", pool("c", 0) + pool("b", 2, 1)},
+	} {
+		write(t, r.file, head+c.pools)
+		if err := r.Reload(); err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range r.describe() {
+			for _, w := range p.Workers {
+				if w.Drained != (w.ID == "w1") {
+					t.Errorf("%s: worker %s of pool %s: drained %v", c.what, w.ID, p.Name, w.Drained)
+				}
+			}
+		}
+	}
+}

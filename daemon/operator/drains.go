@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/worker"
 )
 
 // Drains returns the drains of operators, and the ends of drains, by pool and worker. In an upgrade the new process
@@ -30,11 +32,54 @@ func DrainAgain(pools []*Pool, drains []byte, log *slog.Logger) {
 			log.Error("what the process before had drained cannot be read: drain it again", "error", err)
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if !slices.ContainsFunc(pools, func(p *Pool) bool { return p.Name == name }) {
+			log.Warn("a pool in which the process before had drained workers, or put them back, is not there: drain them "+
+				"again where they are to stay out", "pool", name, "workers", slices.Sorted(maps.Keys(all[name])))
+		}
+	}
 	for _, p := range pools {
 		for _, id := range slices.Sorted(maps.Keys(all[p.Name])) {
 			if !p.Workers.Drain(id, all[p.Name][id], time.Now()) {
 				log.Warn("a worker that the process before had drained, or put back, is not known here: drain it again if "+
 					"it is to stay out", "pool", p.Name, "worker", id)
+			}
+		}
+	}
+}
+
+// Moves holds the drains of operators, and the ends of drains, by worker, for workers that a reload moves.
+type Moves map[place]bool
+
+// place is a worker in a pool.
+type place struct{ pool, id, url string }
+
+// MovesFrom returns what holds in the pools before a reload.
+func MovesFrom(pools []*Pool) Moves {
+	all := Moves{}
+	for _, p := range pools {
+		asked := p.Workers.Drains()
+		if len(asked) == 0 {
+			continue
+		}
+		for _, w := range p.Workers.Stats(time.Now()) {
+			if on, ok := asked[w.Endpoint]; ok {
+				all[place{p.Name, w.Endpoint, w.URL}] = on
+			}
+		}
+	}
+	return all
+}
+
+// To repeats the drains at the workers that are in another of the pools now: the pool has another name, or the worker
+// has another pool. The command said that a drain lasts until undrain or the end of the daemon.
+func (m Moves) To(pools []*Pool) {
+	for from, on := range m {
+		for _, p := range pools {
+			if p.Name != from.pool && slices.ContainsFunc(p.Workers.Stats(time.Now()), func(w worker.Stats) bool {
+				return w.Endpoint == from.id && w.URL == from.url
+			}) {
+				p.Workers.Drain(from.id, on, time.Now())
 			}
 		}
 	}

@@ -138,4 +138,8 @@ func TestDrainsOfAnotherProcess(t *testing.T) {
 	if !strings.Contains(log.String(), "drain it again if it is to stay out\" pool=p worker=c") {
 		t.Errorf("logged %q", &log)
 	}
+	DrainAgain(nil, Drains([]*Pool{p.Pool}), to)
+	if !strings.Contains(log.String(), "pool=p workers=[c]") {
+		t.Errorf("logged %q of a pool that is gone", &log)
+	}
 }
