@@ -80,7 +80,7 @@ func newPool(c conf.Pool, s conf.Sessions, d *Daemon) (*pool, error) {
 		Workers: p.watch(first), Tiers: adapt.Tiers(&first.conf, d.storeTokens), Offload: p.roster,
 		Sessions: session.On(d.tier, session.Config{Pool: c.Name, Life: s.Life, TTL: s.TTL})})
 	p.leave = d.peers.Join(c.Name, p.route)
-	p.drop = d.memory.Join(c.Name, c.Models, p.route)
+	p.drop = d.memory.Join(c.Name, func() []string { return p.set.Load().conf.Models }, p.route)
 	p.asking = exchange.NewAsking(exchange.Asked{Pool: p.route, Clients: &p.clients, Log: p.log, Meter: d.metrics})
 	p.asking.Configure(first.key, exchange.AskConfig(c.Tokens))
 	p.feed = feed.New(feed.Config{Index: p.route.Held, Workers: p.route.Workers.Stats, Door: d.door, Log: p.log})

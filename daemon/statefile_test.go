@@ -3,12 +3,14 @@ package daemon
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/warmpath/warmpath/conf/logtest"
 	"github.com/warmpath/warmpath/daemon/vllmsim"
 )
 
@@ -104,5 +106,27 @@ func TestStateFileNeverInTheWay(t *testing.T) {
 	all.turn(two)
 	if err := two.stop(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestStateOfReloadedModels: the state file has the models that a reload gave a pool, so that the next start with them
+// takes the pool's part.
+func TestStateOfReloadedModels(t *testing.T) {
+	f := sims(t, 2, vllmsim.Config{})
+	before := withServer(settings("prefixaware", f.URLs()...), fmt.Sprintf("state_file = %q", filepath.Join(t.TempDir(), "state")))
+	after := strings.Replace(before, `models = ["*"]`, `models = ["sim", "other"]`, 1)
+	one := start(t, before, 2)
+	write(t, one.file, after)
+	if err := one.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	newChats(3).turn(one)
+	if err := one.stop(); err != nil {
+		t.Fatal(err)
+	}
+	var log logtest.Log
+	launch(t, after, slog.New(slog.NewTextHandler(&log, nil)))
+	if log.Count("caches is restored") != 1 {
+		t.Errorf("nothing of the pool was restored:\n%s", &log)
 	}
 }

@@ -37,7 +37,7 @@ func BenchmarkStateFile(b *testing.B) {
 	b.Run("start", func(b *testing.B) {
 		for b.Loop() {
 			f := OpenState(path, l.file.log)
-			f.restore(f.found, &stated{name: "p", models: modelsSum(served), pool: l.pool})
+			f.restore(f.found, &stated{name: "p", models: func() []string { return served }, pool: l.pool})
 		}
 	})
 }

@@ -59,7 +59,7 @@ func (f *StateFile) Stats() Written {
 
 type stated struct {
 	name   string
-	models uint64
+	models func() []string
 	pool   *route.Pool
 }
 
@@ -100,13 +100,13 @@ func readBounded(path string) ([]byte, error) {
 }
 
 // Join restores a pool from the file, and has the pool saved from now on until leave is called. The pool must have
-// served no request: it takes over the file's secret. models are the pool's configured models. Join restores nothing if
-// the file has other models for the pool, or if no worker is the same.
-func (f *StateFile) Join(name string, models []string, pool *route.Pool) (leave func()) {
+// served no request: it takes over the file's secret. models returns the pool's configured models, which a reload may
+// change. Join restores nothing if the file has other models for the pool, or if no worker is the same.
+func (f *StateFile) Join(name string, models func() []string, pool *route.Pool) (leave func()) {
 	if f == nil {
 		return func() {}
 	}
-	s := stated{name: name, models: modelsSum(models), pool: pool}
+	s := stated{name: name, models: models, pool: pool}
 	f.mu.Lock()
 	f.pools = append(f.pools, s)
 	found := f.found
@@ -133,7 +133,7 @@ func (f *StateFile) restore(found *state, s *stated) {
 		return
 	}
 	p := &found.pools[i]
-	if p.models != s.models {
+	if p.models != modelsSum(s.models()) {
 		refused("the pool's models were others when it was written")
 		return
 	}
@@ -326,7 +326,7 @@ func (f *StateFile) writeTo(file io.Writer) error {
 	}
 	s.head(len(pools))
 	for _, p := range pools {
-		s.pool(p.name, p.models, p.pool, maxState/max(1, workers))
+		s.pool(p.name, modelsSum(p.models()), p.pool, maxState/max(1, workers))
 	}
 	_, _ = out.Write(binary.LittleEndian.AppendUint32(nil, sum))
 	return out.Flush()

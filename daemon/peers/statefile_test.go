@@ -63,7 +63,7 @@ func newLife(t testing.TB, path string, workers int, secret byte, models []strin
 	l.pool = newPool(t, c, workers, 1<<18)
 	l.pool.SetSecret(route.Secret{secret})
 	l.file = OpenState(path, slog.New(slog.NewTextHandler(l.log, nil)))
-	l.file.Join("p", models, l.pool)
+	l.file.Join("p", func() []string { return models }, l.pool)
 	return l
 }
 
