@@ -60,10 +60,17 @@ func newRemote(conf Config) (*remote, error) {
 	}, nil
 }
 
+const maxPool = 65_536 // bounds pool_size of a URL
+
+var errPool = errors.New("tier: pool_size is out of range")
+
 // Options returns how to reach the Redis of a URL: nothing is retried, a context's deadline holds, and a reply of more
 // than most bytes ends its connection. An error does not show the URL.
 func Options(url string, most int64) (*redis.Options, error) {
 	opt, err := redis.ParseURL(url)
+	if err == nil && (opt.PoolSize < 0 || opt.PoolSize > maxPool) { // the library panics
+		err = errPool
+	}
 	if err != nil { // neither the URL nor the error is shown: both may hold the password
 		return nil, errors.New("tier: the Redis URL is not valid; want redis://[user:password@]host:port[/db], " +
 			"rediss://... or unix://[user:password@]/path[?db=n], with special characters of the password percent-encoded")

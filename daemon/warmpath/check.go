@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/warmpath/warmpath/cache/kvstore/remote"
+	"github.com/warmpath/warmpath/cache/tier"
 	"github.com/warmpath/warmpath/conf"
 	"github.com/warmpath/warmpath/daemon/crew"
 )
@@ -51,7 +53,36 @@ func check(file string) error {
 	if err != nil {
 		return err
 	}
+	if err := checkRedis(file, c); err != nil {
+		return err
+	}
 	return crew.Check(c)
+}
+
+// checkRedis parses the URLs of Redis servers as the daemon does when it starts. It returns nil or conf.Problems.
+func checkRedis(file string, c *conf.Config) error {
+	var ps conf.Problems
+	f := func(key string, read func() (string, error), parse func(url string) error) {
+		url, err := read()
+		if err == nil && url != "" {
+			err = parse(url)
+		}
+		if err != nil {
+			ps = append(ps, conf.Problem{File: file, Key: key, What: err.Error()})
+		}
+	}
+	state := func(url string) error { _, err := tier.Options(url, 0); return err }
+	f("cache.redis", c.Cache.RedisURL, state)
+	if c.History.Redis+c.History.RedisURLFile != "" { // else it is the cache's
+		f("history.redis", func() (string, error) { return c.History.RedisURL(&c.Cache) }, state)
+	}
+	if l2 := &c.KVCache.L2; l2.Enabled && l2.Backend == conf.BackendRedis {
+		f("kv_cache.l2.url", l2.RedisURL, remote.CheckURL)
+	}
+	if ps == nil {
+		return nil
+	}
+	return ps
 }
 
 // report writes the problems of err as JSON, and returns an error that counts them.

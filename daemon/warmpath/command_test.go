@@ -96,6 +96,25 @@ func TestCheckText(t *testing.T) {
 	}
 }
 
+// TestCheckRedis: check refuses the URL of a Redis that serve would refuse, and shows nothing of it.
+func TestCheckRedis(t *testing.T) {
+	f := func(key, toml string) {
+		t.Helper()
+		dir := workplace(t)
+		write(t, filepath.Join(dir, "x.toml"), settings+toml)
+		p := warmpath(t, dir, "check --config x.toml")
+		if code := p.end(); code != 1 || !strings.Contains(p.String(), "x.toml: "+key+": ") ||
+			strings.Contains(p.String(), "hidden") {
+			t.Errorf("exit %d: %s", code, p)
+		}
+	}
+	f("cache.redis", "[cache]\nredis = 'redis://:hidden@127.0.0.1:1/x'\n")
+	f("cache.redis", "[cache]\nredis = 'redis://:hidden@127.0.0.1:1?pool_size=-1'\n")
+	f("history.redis", "[history]\nredis = 'redis://:hidden@127.0.0.1:1/x'\n")
+	f("kv_cache.l2.url", "[kv_cache]\nresp = '127.0.0.1:1'\n[kv_cache.l2]\nenabled = true\nbackend = 'redis'\n"+
+		"url = 'redis://:hidden@127.0.0.1:1/x'\n")
+}
+
 func TestCheckDefaults(t *testing.T) {
 	out := warmpath(t, workplace(t), "check --defaults").succeed()
 	c, err := conf.Parse([]byte(out), "defaults.toml")

@@ -209,6 +209,11 @@ func TestURLs(t *testing.T) {
 	f("redis://u:hidden@h:port", "")
 	f("redis://u:hidden@h:1?wrong=1", "")
 	f("redis://u:hidden@h:1/x", "")
+	f("redis://u:hidden@h:1?cluster=yes", "")
+	f("redis://h:1?pool_size=100", single)
+	f("redis://u:hidden@h:1?pool_size=-1", "")
+	f("redis://u:hidden@h:1?master_name=m&pool_size=-1", "")
+	f("redis://u:hidden@h:1?cluster=true&pool_size=1000000000000", "")
 	f("", "")
 }
 

@@ -40,24 +40,49 @@ func parseURL(text string) (p parsed, err error) {
 		return p, errURL
 	}
 	q := u.Query()
-	isCluster, _ := strconv.ParseBool(q.Get("cluster"))
+	isCluster := false
+	if text := q.Get("cluster"); text != "" {
+		isCluster, err = strconv.ParseBool(text)
+		if err != nil {
+			return p, errURL
+		}
+	}
 	q.Del("cluster")
 	u.RawQuery = q.Encode()
+	connections := 0
 	switch {
 	case q.Get("master_name") != "":
 		p.kind = sentinel
 		p.sentinel, err = redis.ParseFailoverURL(u.String())
+		if err == nil {
+			connections = p.sentinel.PoolSize
+		}
 	case isCluster:
 		p.kind = cluster
 		p.cluster, err = redis.ParseClusterURL(u.String())
+		if err == nil {
+			connections = p.cluster.PoolSize
+		}
 	default:
 		p.kind = single
 		p.single, err = redis.ParseURL(u.String())
+		if err == nil {
+			connections = p.single.PoolSize
+		}
 	}
-	if err != nil {
+	if err != nil || connections < 0 || connections > maxPool { // the library panics
 		return p, errURL
 	}
 	return p, nil
+}
+
+// maxPool bounds pool_size of a URL.
+const maxPool = 65_536
+
+// CheckURL reports what is wrong with the URL of a Redis. The error does not show it.
+func CheckURL(text string) error {
+	_, err := parseURL(text)
+	return err
 }
 
 // secured returns the TLS settings of a connection: those of the URL, with the authorities of the configuration.
