@@ -72,3 +72,22 @@ func TestFlushOfOwn(t *testing.T) {
 		t.Errorf("Flush of a server that is down = %d, %v", n, err)
 	}
 }
+
+// TestFlushTellsOthers: the other daemons of a Redis forget what a flush deleted, even if the flushing daemon knew all
+// of it, and had deleted it before it asked the Redis.
+func TestFlushTellsOthers(t *testing.T) {
+	r := startRedis(t)
+	a, b := overRedis(t, "redis://"+r.addr), overRedis(t, "redis://"+r.addr)
+	eventually(t, "a daemon has made the mark", func() bool {
+		return r.bare.Exists(t.Context(), "p:"+markKey).Val() == 1
+	})
+	time.Sleep(2 * markEvery * tendEvery) // and both have read it
+	a.put("k", 100)
+	eventually(t, "the other daemon knows the key", func() bool { return b.remote.Exists("k", time.Time{}) })
+	a.remote.Delete("k")
+	eventually(t, "the server has deleted it", func() bool { return r.bare.Exists(t.Context(), "p:k").Val() == 0 })
+	if n, err := a.remote.Flush(t.Context(), "k"); n != 0 || err != nil {
+		t.Errorf("Flush = %d, %v; want nothing", n, err)
+	}
+	eventually(t, "the other daemon forgets it", func() bool { return !b.remote.Exists("k", time.Time{}) })
+}

@@ -286,10 +286,7 @@ func (r *Remote) Flush(ctx context.Context, prefix string) (deleted int64, err e
 		r.index.forget(markOf(key))
 		return !r.isGone(key)
 	}}
-	err = f.run(ctx)
-	if f.deleted.Load() > 0 {
-		err = errors.Join(err, r.servers.unmark(ctx))
-	}
+	err = errors.Join(f.run(ctx), r.servers.unmark(ctx)) // even if none counted: this daemon may have deleted them before
 	if err != nil {
 		return f.deleted.Load(), fmt.Errorf("remote: %w", err)
 	}
