@@ -164,6 +164,34 @@ func TestNoPermission(t *testing.T) {
 	}
 }
 
+// TestShutOut: a Redis that lets the daemon not in is down, and the log says why before anything is put.
+func TestShutOut(t *testing.T) {
+	f := func(user, database, why string, args ...string) {
+		t.Helper()
+		r := startRedis(t, args...)
+		d, log := logged(t, "redis://"+user+r.addr+"/"+database)
+		eventually(t, "the log says why", func() bool { return log.has("lets this daemon not in", why) })
+		if d.remote.servers.up("k") {
+			t.Error(why + ": the server is up")
+		}
+	}
+	f("me:wrong@", "0", "WRONGPASS", "--user", "me", "on", ">pw", "~*", "&*", "+@all")
+	f("", "0", "NOAUTH", "--requirepass", "pw")
+	f("", "99", "DB index")
+}
+
+// TestForbiddenCommands: the log names each command that an ACL forbids, once, though nothing fails for it.
+func TestForbiddenCommands(t *testing.T) {
+	r := startRedis(t, "--user", "me", "on", ">pw", "~*", "&*", "+@all", "-info")
+	d, log := logged(t, "redis://me:pw@"+r.addr)
+	d.put("k", 10)
+	eventually(t, "the log names the command", func() bool { return log.has("forbids a command", "command=info") })
+	time.Sleep(1200 * time.Millisecond)
+	if n := strings.Count(log.String(), "command=info"); n != 1 || !d.remote.servers.up("k") {
+		t.Errorf("%d lines:\n%s", n, log)
+	}
+}
+
 // TestRefusedReplacement: a value that a Redis refuses does not leave the key's older value there.
 func TestRefusedReplacement(t *testing.T) {
 	r := startRedis(t)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -26,6 +27,8 @@ type node struct {
 	since   time.Time // when it went down
 	opens   uint64
 	beating bool // a pulse is under way
+
+	denied map[string]bool // commands that the server's ACL was logged to forbid
 
 	refusing refusal // why the server takes no value; "" = it does
 	from     time.Time
@@ -68,7 +71,7 @@ func (n *node) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 			return errDown
 		}
 		err := next(ctx, cmd)
-		n.report(err, isPulse(ctx))
+		n.report(cmd, err, isPulse(ctx))
 		return err
 	}
 }
@@ -83,9 +86,19 @@ func (n *node) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 			return errDown
 		}
 		err := next(ctx, cmds)
-		n.report(err, isPulse(ctx))
+		n.report(failed(cmds), err, isPulse(ctx))
 		return err
 	}
+}
+
+// failed returns the command whose error is the pipeline's.
+func failed(cmds []redis.Cmder) redis.Cmder {
+	for _, cmd := range cmds {
+		if cmd.Err() != nil {
+			return cmd
+		}
+	}
+	return cmds[0]
 }
 
 // lost returns how often the server may have lost its values. It is 0 for a nil node.
@@ -104,16 +117,20 @@ func (n *node) up() bool {
 	return !n.down
 }
 
-// report counts an outcome. Any reply counts as an answer, unless it says that the server cannot answer yet.
-func (n *node) report(err error, pulse bool) {
+// report counts the outcome of a command. Any reply counts as an answer, unless it says that the server cannot answer
+// yet, or lets nobody in.
+func (n *node) report(cmd redis.Cmder, err error, pulse bool) {
 	if errors.Is(err, context.Canceled) || errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, errDown) {
 		return // no sign of the server's state
 	}
-	if answered(err) {
-		n.succeed()
+	if !answered(err) {
+		n.fail(err, pulse)
 		return
 	}
-	n.fail(err, pulse)
+	n.succeed()
+	if text, ok := redisError(err); ok && strings.HasPrefix(text, "NOPERM") && cmd.Name() != "set" { // of SET: see refuse
+		n.deny(cmd.Name(), err)
+	}
 }
 
 // answered reports whether an outcome is a reply of the server.
@@ -128,12 +145,17 @@ func answered(err error) bool {
 	if !ok {
 		return isShort(err)
 	}
-	for _, away := range []string{"LOADING", "MASTERDOWN", "CLUSTERDOWN", "UNBLOCKED"} {
-		if strings.HasPrefix(text, away) {
-			return false
-		}
-	}
-	return true
+	return !begins(text, "LOADING", "MASTERDOWN", "CLUSTERDOWN", "UNBLOCKED") && !isShut(err)
+}
+
+// isShut reports whether the server lets nobody in with the URL's user, password and database.
+func isShut(err error) bool {
+	text, _ := redisError(err)
+	return begins(text, "NOAUTH", "WRONGPASS", "DENIED", "ERR AUTH", "ERR DB index")
+}
+
+func begins(text string, prefixes ...string) bool {
+	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(text, p) })
 }
 
 // isShort reports whether a value did not fit the buffer. The library has no type for this error.
@@ -174,8 +196,28 @@ func (n *node) fail(err error, pulse bool) {
 	n.down = true
 	n.since = time.Now()
 	n.opens++
+	if isShut(err) {
+		n.log.Warn("a server of the KV cache's L2 lets this daemon not in: its values are misses until it does; correct the "+
+			"user, the password or the database, which in a pool all members share", "server", n.addr, "error", err)
+		return
+	}
 	n.log.Warn("a server of the KV cache's L2 does not answer: its values are misses until it does", "server", n.addr,
 		"error", err)
+}
+
+// deny logs a command that the server's ACL forbids, once: what lacks it does not fail, but never hits.
+func (n *node) deny(command string, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.denied[command] {
+		return
+	}
+	if n.denied == nil {
+		n.denied = map[string]bool{}
+	}
+	n.denied[command] = true
+	n.log.Warn("the ACL of the KV cache's L2 forbids a command: values may be misses; allow the user what "+
+		"docs/kv-cache.md lists", "server", n.addr, "command", command, "error", err)
 }
 
 // refuse records that the server refused a value, and returns the reason.
