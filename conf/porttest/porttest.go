@@ -7,9 +7,12 @@
 package porttest
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"strconv"
+	"sync"
 	"testing"
 )
 
@@ -25,11 +28,40 @@ func Row(t testing.TB, n int, hosts ...string) int {
 		first := 20_000 + rand.IntN(10_000)
 		last = free(first, n, hosts)
 		if last == nil {
+			last = give(t, first, n)
+		}
+		if last == nil {
 			return first
 		}
 	}
 	t.Fatalf("porttest: no %d free ports in a row at %q: %v", n, hosts, last)
 	return 0
+}
+
+// given are the ports that tests of this process have: another that runs beside them gets none of these, though nobody
+// listens there at the moment.
+var given struct {
+	sync.Mutex
+	ports [65536]bool
+}
+
+// give returns an error if one of the ports is another test's. They are taken back at the test's end.
+func give(t testing.TB, first, n int) error {
+	given.Lock()
+	defer given.Unlock()
+	row := given.ports[first : first+n]
+	if slices.Contains(row, true) {
+		return fmt.Errorf("another test has one of %d to %d", first, first+n-1)
+	}
+	for i := range row {
+		row[i] = true
+	}
+	t.Cleanup(func() {
+		given.Lock()
+		defer given.Unlock()
+		clear(row)
+	})
+	return nil
 }
 
 // free returns an error if one of the ports is not.
