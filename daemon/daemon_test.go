@@ -54,7 +54,10 @@ func launch(t testing.TB, toml string, log *slog.Logger) *running {
 	go func() { ended <- d.Run(ctx) }()
 	r := &running{Daemon: d, t: t, file: file}
 	r.stop = sync.OnceValue(func() error { cancel(); err := <-ended; d.Close(); return err })
-	t.Cleanup(func() { _ = r.stop() })
+	t.Cleanup(func() {
+		testClient.CloseIdleConnections() // for them the drain would wait out its grace
+		_ = r.stop()
+	})
 	return r
 }
 

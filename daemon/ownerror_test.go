@@ -37,7 +37,6 @@ func TestOwnErrorEventReachesTheClient(t *testing.T) {
 			io.WriteString(c, end)
 		})
 		r := start(t, settings("roundrobin", w), 1)
-		defer r.stop()
 		s := r.do("POST", path, `{"model":"sim","prompt":"x","messages":[{"role":"user","content":"x"}],"input":"x","max_tokens":2,"stream":true}`)
 		want := strings.Join(pieces, "")
 		if s.status != 200 || s.body != want || (s.err == nil) != whole || !whole && !errors.Is(s.err, io.ErrUnexpectedEOF) {
