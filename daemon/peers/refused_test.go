@@ -28,8 +28,10 @@ func alive(p *Peers, pool int) (n int) {
 
 // TestRedisThatRefuses: a Redis that answers but takes no messages counts as lost once for the whole outage.
 func TestRedisThatRefuses(t *testing.T) {
+	t.Parallel()
 	f := func(name string, breaks, mends []string) {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			b := redistest.Start(t)
 			var lines logtest.Log
 			one := prepare(t, b, "one", slog.New(slog.NewJSONHandler(&lines, nil)), "p")
@@ -65,6 +67,7 @@ func TestRedisThatRefuses(t *testing.T) {
 
 // TestOnePoolRefused: an error of Redis for one pool does not concern another, whether a router starts then or runs.
 func TestOnePoolRefused(t *testing.T) {
+	t.Parallel()
 	b := redistest.Start(t)
 	var lines logtest.Log
 	log := slog.New(slog.DiscardHandler)
