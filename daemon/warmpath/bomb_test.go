@@ -31,6 +31,7 @@ func (p *process) resident() int {
 // TestBombsInPlaceOfTheConfiguration: a running daemon refuses such files at once, does not grow, and applies the next
 // good file.
 func TestBombsInPlaceOfTheConfiguration(t *testing.T) {
+	t.Parallel()
 	dir := workplace(t)
 	port := porttest.Row(t, 3)
 	file := filepath.Join(dir, "a.toml")

@@ -173,6 +173,7 @@ func TestModuleErrorsHaveALine(t *testing.T) {
 
 // TestPluginCheckShowsTheModule: what it exports and imports, and whether its memory grows.
 func TestPluginCheckShowsTheModule(t *testing.T) {
+	t.Parallel()
 	dir := workplace(t)
 	wasm, err := plugins.Builtin("roundrobin")
 	if err != nil {
@@ -197,6 +198,7 @@ func TestPluginCheckShowsTheModule(t *testing.T) {
 
 // The command names an author's omissions with their remedies, and takes options in the form of the file.
 func TestPluginCheckNamesTheRemedy(t *testing.T) {
+	t.Parallel()
 	dir := workplace(t)
 	warmpath(t, dir, "plugin new mine").succeed()
 	main := filepath.Join(dir, "mine", "main.go")

@@ -23,6 +23,7 @@ func shell(page string) string {
 
 // The tutorial's commands are one script, which runs unchanged except for the ports.
 func TestStrategiesTutorial(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("runs servers and the compiler")
 	}

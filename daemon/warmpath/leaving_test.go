@@ -83,6 +83,7 @@ func (c *crowd) ask(client *http.Client) {
 // TestDrainDelay: from SIGTERM on /ready is 503 on both ports and answers end their connections, but for drain_delay no
 // client is refused. The worker that the file drains gets no request.
 func TestDrainDelay(t *testing.T) {
+	t.Parallel()
 	port := porttest.Row(t, 4)
 	at := func(i int) string { return fmt.Sprintf("127.0.0.1:%d", port+i) }
 	dir := workplace(t)

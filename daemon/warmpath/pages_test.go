@@ -64,6 +64,7 @@ var operatorsPages = []string{"sizing", "security", "behind", "migrating", "kube
 var hour = []string{`"object":"chat.completion"`, "2 of 2 up", "decision  gpu-", "gets no new requests", "reloaded"}
 
 func TestOperatorsPages(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("runs servers")
 	}

@@ -49,6 +49,7 @@ var fence = regexp.MustCompile("(?ms)^```([a-z]*)\n(.*?)^```$")
 
 // TestREADME runs every command of README.md on the files that it shows. A new command or block needs a step here.
 func TestREADME(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("runs servers and the compiler")
 	}

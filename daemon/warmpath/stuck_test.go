@@ -98,6 +98,7 @@ var lostLines = regexp.MustCompile(`level=WARN msg="the access log moves again.*
 // TestNobodyReadsTheAccessLog: all requests are answered while nobody reads the pipe. Lines without room are lost,
 // counted and logged. When the pipe is read, whole lines come again.
 func TestNobodyReadsTheAccessLog(t *testing.T) {
+	t.Parallel()
 	s := newStuckRouter(t, false, `access_log = "stdout"`)
 	if n := s.ask(1000, "short"); n != 1000 {
 		t.Fatalf("%d of 1000 requests were answered 200 while nobody read the access log", n)
@@ -140,6 +141,7 @@ func TestNobodyReadsTheAccessLog(t *testing.T) {
 
 // TestTermWhileNobodyReadsTheAccessLog: the process ends, and logs what it could not write.
 func TestTermWhileNobodyReadsTheAccessLog(t *testing.T) {
+	t.Parallel()
 	s := newStuckRouter(t, false, `access_log = "stdout"`)
 	if n := s.ask(1000, "short"); n != 1000 {
 		t.Fatalf("%d of 1000 requests were answered 200", n)
@@ -152,6 +154,7 @@ func TestTermWhileNobodyReadsTheAccessLog(t *testing.T) {
 
 // TestReloadFromAStuckAccessLog: the remedy that the log names works, and so does a rotation by SIGHUP after it.
 func TestReloadFromAStuckAccessLog(t *testing.T) {
+	t.Parallel()
 	s := newStuckRouter(t, false, `access_log = "stdout"`)
 	if n := s.ask(1000, "short"); n != 1000 {
 		t.Fatalf("%d of 1000 requests were answered 200", n)
@@ -199,6 +202,7 @@ func linesOf(access, id string) (n int) {
 
 // TestNobodyReadsTheLog: the router's own log at its most verbose level delays no request, nor the end.
 func TestNobodyReadsTheLog(t *testing.T) {
+	t.Parallel()
 	s := newStuckRouter(t, true, `log_level = "debug"`)
 	if n := s.ask(2000, strings.Repeat("i", 128)); n != 2000 {
 		t.Fatalf("%d of 2000 requests were answered 200 while nobody read the log", n)

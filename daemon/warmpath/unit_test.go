@@ -96,6 +96,7 @@ func TestServesOnGivenSockets(t *testing.T) {
 // TestRestartOnKeptSockets: while the sockets stay open, one process after the other serves on them, and no client is
 // refused.
 func TestRestartOnKeptSockets(t *testing.T) {
+	t.Parallel()
 	const restarts = 3
 	dir := workplace(t)
 	simulated(t, dir, "drain_delay = \"500ms\"\n")

@@ -64,7 +64,10 @@ func newSiteWith(t *testing.T, speed string, more func(dir string) (server, tabl
 // install puts a program into the binary's place in one step, as a package manager does.
 func (s *site) install(program string) {
 	s.t.Helper()
-	if err := os.WriteFile(s.bin+".new", []byte(program), 0o755); err != nil {
+	syscall.ForkLock.RLock() // who is forked meanwhile would hold the file open for writing, and nobody could start it
+	err := os.WriteFile(s.bin+".new", []byte(program), 0o755)
+	syscall.ForkLock.RUnlock()
+	if err != nil {
 		s.t.Fatal(err)
 	}
 	if err := os.Rename(s.bin+".new", s.bin); err != nil {
@@ -186,6 +189,7 @@ func readStream(client *http.Client, url string) error {
 // TestUpgradeUnderLoad: while binaries are replaced under requests and streams, good ones and one that ends at once, no
 // request is refused and no stream is cut off. testdata/faults has the long form.
 func TestUpgradeUnderLoad(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, "3")
 	streams := newStreamers(t, s.client, 24)
 	c := newCrowd(t, s.client, 4)
@@ -258,6 +262,7 @@ func TestUpgradeKeepsDrains(t *testing.T) {
 // TestUpgradeThatFails: for any file at the path of the binary, the old process serves on, and logs why. SIGUSR2 then
 // replaces it all the same.
 func TestUpgradeThatFails(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, "1000")
 	good, file := read(t, s.bin), filepath.Join(s.dir, "a.toml")
 	conf := read(t, file)
