@@ -123,6 +123,9 @@ func (n *node) report(cmd redis.Cmder, err error, pulse bool) {
 	if errors.Is(err, context.Canceled) || errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, errDown) {
 		return // no sign of the server's state
 	}
+	if err == nil && cmd.Name() == "hello" {
+		return // the server may still refuse the connection's database
+	}
 	if !answered(err) {
 		n.fail(err, pulse)
 		return
