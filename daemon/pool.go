@@ -179,7 +179,9 @@ const takeOver = 5 * time.Second
 func (p *pool) refound() {
 	p.changing.Lock()
 	defer p.changing.Unlock()
-	if err := p.change(p.set.Load().conf); err != nil {
+	c := p.set.Load().conf
+	c.Workers = p.found.Workers()
+	if err := p.change(c); err != nil {
 		p.log.Error("the workers found are refused: those before stay", "error", err)
 	}
 }
@@ -189,15 +191,15 @@ func (p *pool) update(c conf.Pool) error {
 	p.found.Take(context.Background(), adapt.Sources(&c))
 	p.changing.Lock()
 	defer p.changing.Unlock()
+	c.Workers = p.found.Workers()
 	return p.change(c)
 }
 
-// change makes c, with the workers found, the pool's configuration. Workers that stay keep all that is known of them.
+// change makes c, with the workers in it, the pool's configuration. Workers that stay keep all that is known of them.
 // Those that leave serve until the new ones have had their first health check, so that a change of all workers at
 // once loses no request. The caller holds p.changing. A change may wait seconds for the one before it, so each reads
 // what is newest under the lock: settings and workers from before the wait would undo the other change.
 func (p *pool) change(c conf.Pool) error {
-	c.Workers = p.found.Workers()
 	before := p.set.Load()
 	next, err := newSetup(c, before)
 	if err != nil {
