@@ -48,10 +48,11 @@ func (l *link) cable(ctx context.Context) (*cable, error) {
 	c.client = redis.NewClient(&opt)
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	err := c.client.Ping(ctx).Err()
-	if err == nil {
-		err = c.conn.SetDeadline(time.Time{})
+	if err := c.client.Ping(ctx).Err(); err != nil { // it may be dialled still: conn is not ours to read
+		_ = c.client.Close()
+		return nil, err
 	}
+	err := c.conn.SetDeadline(time.Time{})
 	plain, ok := c.conn.(syscall.Conn)
 	if err == nil && ok {
 		c.raw, err = plain.SyscallConn()
