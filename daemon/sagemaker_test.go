@@ -268,6 +268,26 @@ func TestBadCalls(t *testing.T) {
 	}
 }
 
+// TestNothingUnderEndpoints: below /endpoints/ the SDKs of AWS find their form of an error where nothing is, too. No
+// worker is asked.
+func TestNothingUnderEndpoints(t *testing.T) {
+	w := fakeWorker(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/endpoints/") {
+			t.Errorf("a worker was asked: %s %s", r.Method, r.URL.Path)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(404)
+		io.WriteString(w, `{"detail":"Not Found"}`)
+	})
+	r := start(t, settings("roundrobin", w.URL), 1)
+	defer r.stop()
+	for _, path := range []string{invoke, invoke + "-response-stream", "/endpoints/main/other"} {
+		r.do("GET", path, "").refusal(t, "GET "+path, 400, "ValidationError", "nothing at this URL")
+		r.do("DELETE", path, "").refusal(t, "DELETE "+path, 400, "ValidationError", "nothing at this URL")
+	}
+	r.do("POST", "/endpoints/main/other", "{}").refusal(t, "POST", 400, "ValidationError", "nothing at this URL")
+}
+
 func TestStreamsAsEvents(t *testing.T) {
 	events := "data: {\"id\":\"c\",\"object\":\"text_completion\",\"choices\":[{\"index\":0,\"text\":\"%s\",\"finish_reason\":null}]}\n\n"
 	w := fakeWorker(t, func(w http.ResponseWriter, r *http.Request) {

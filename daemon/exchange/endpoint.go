@@ -101,7 +101,7 @@ func classify(method, path string) Endpoint {
 	e := Endpoint{Path: path, Shape: shapeOf(path)}
 	_, _, aws := sagemaker.Path(path)
 	switch {
-	case !aws && !isServed(method, path):
+	case aws && method != "POST", !aws && !isServed(method, path): // no worker knows SageMaker's own paths
 		return e
 	case method == "GET" && strings.HasPrefix(path, ofModel):
 		id, err := url.PathUnescape(path[len(ofModel):]) // clients send org/name with the slash encoded or not
@@ -109,7 +109,7 @@ func classify(method, path string) Endpoint {
 			e.Role, e.ID = Model, id
 			return e
 		}
-	case method == "POST" && (aws || path == invocations): // of aws the endpoint's name alone counts, and that is checked
+	case aws, method == "POST" && path == invocations: // of aws the endpoint's name alone counts, and that is checked
 		e.Role, e.Kind = SageMaker, prompt.KindOf(method, invocations)
 		if path == invocations {
 			e.Role = Invocations

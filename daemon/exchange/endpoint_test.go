@@ -43,7 +43,6 @@ func TestClassifyWhatNobodyServes(t *testing.T) {
 	f("GET", "/sessions/..%2fmetrics", Endpoint{Role: Malformed})
 	f("POST", "/v1/messages/%2e%2e", Endpoint{Role: Malformed, Shape: Anthropic})
 	f("POST", "/v1/responses/..", Endpoint{Role: Malformed, Shape: Responses})
-	f("GET", "/endpoints/..%2f/invocations", Endpoint{Role: Malformed, Shape: AWS})
 }
 
 // TestClassifyWorker: everything else goes to a worker, by its kind of body.
@@ -120,7 +119,8 @@ func TestClassifySessions(t *testing.T) {
 	}
 }
 
-// TestClassifySageMaker: a POST is the call, whatever the endpoint's name is; any other method is a worker's path.
+// TestClassifySageMaker: a POST is the call, whatever the endpoint's name is; with any other method
+// there is nothing, as no worker knows the path.
 func TestClassifySageMaker(t *testing.T) {
 	f := classifies(t)
 	f("POST", "/invocations", Endpoint{Role: Invocations, Kind: prompt.Invocations})
@@ -128,10 +128,10 @@ func TestClassifySageMaker(t *testing.T) {
 	for _, path := range []string{"/endpoints/a/invocations", "/endpoints/a/invocations-response-stream", "/endpoints/%61/invocations",
 		"/endpoints/../invocations", "/endpoints//invocations"} {
 		f("POST", path, Endpoint{Role: SageMaker, Shape: AWS, Kind: prompt.Invocations})
+		for _, method := range []string{"GET", "HEAD", "OPTIONS", "PUT", "DELETE"} {
+			f(method, path, Endpoint{Role: Nobody, Shape: AWS})
+		}
 	}
-	f("GET", "/endpoints/a/invocations", Endpoint{Role: Worker, Shape: AWS})
-	f("GET", "/endpoints/%61/invocations", Endpoint{Role: Worker, Shape: AWS, Path: "/endpoints/a/invocations"})
-	f("GET", "/endpoints/../invocations", Endpoint{Role: Malformed, Shape: AWS})
 }
 
 // TestClassifyModelSpelledOtherwise: a model's page is the router's own, however its path is encoded.

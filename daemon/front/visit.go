@@ -89,7 +89,7 @@ func (v *visit) refuse() *exchange.Outbound {
 		return preflight(status, header, text)
 	}
 	if in.Endpoint.Role == exchange.Nobody {
-		return v.turnAway(exchange.FaultUnknownURL, exchange.OpenAI)
+		return v.turnAway(exchange.FaultUnknownURL, in.Endpoint.Shape)
 	}
 	in.Path = in.Endpoint.Path
 	caller, ok := v.epoch.Keys.Check(in.Get("Authorization"), in.Get("X-Api-Key"))
