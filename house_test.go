@@ -48,15 +48,15 @@ var arrows = map[string][]string{
 		"daemon/feed", "cache/holdings", "cache/kvevents", "cache/kvstore/remote", "cache/lmcache", "cache/tier"},
 	"daemon/decisions":  {"daemon/exchange", "daemon/gate", "daemon/packed", "daemon/route"},
 	"daemon/sessionapi": {"daemon/exchange", "daemon/sagemaker", "daemon/session", "daemon/upstream", "daemon/worker"},
-	"daemon/exchange": {"daemon/gate", "daemon/prompt", "daemon/route", "daemon/sagemaker", "daemon/session", "daemon/tokens",
+	"daemon/exchange": {"daemon/gate", "daemon/prompt", "daemon/route", "daemon/sagemaker", "daemon/seldom", "daemon/session", "daemon/tokens",
 		"daemon/upstream", "daemon/worker"},
 	"daemon/route": {"daemon/jsonline", "daemon/packed", "daemon/prompt", "daemon/session", "daemon/worker", "cache/holdings", "cache/lmcache", "cache/prefix", "host", "sdk/abi",
 		"sdk/score"},
 
 	// The workers' KV cache: a store, and the doors to it.
 	"daemon/kvcache":  {"daemon/discover", "daemon/hyperpod", "daemon/resp", "cache/kvstore/..."},
-	"daemon/hyperpod": {"cache/kvstore", "daemon/listen"},
-	"daemon/resp":     {"cache/kvstore", "daemon/socket"},
+	"daemon/hyperpod": {"cache/kvstore", "daemon/listen", "daemon/seldom"},
+	"daemon/resp":     {"cache/kvstore", "daemon/seldom", "daemon/socket"},
 
 	// The others under daemon are strangers to each other.
 	"daemon/feed":             {"daemon/worker", "cache/holdings", "cache/kvevents", "cache/zmtp"},
@@ -85,6 +85,7 @@ var arrows = map[string][]string{
 	"daemon/crew":             {"daemon/adapt", "daemon/route", "daemon/shadow", "host", "conf", "plugins", "sdk/abi"},
 	"daemon/jsonline":         {},
 	"daemon/packed":           {},
+	"daemon/seldom":           {},
 	"daemon/socket":           {},
 	"daemon/spool":            {},
 	"daemon/tokens":           {"daemon/prompt"},

@@ -2,11 +2,11 @@ package exchange
 
 import (
 	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/gate"
 	"github.com/warmpath/warmpath/daemon/route"
+	"github.com/warmpath/warmpath/daemon/seldom"
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
@@ -16,17 +16,8 @@ type journal struct {
 	meter  Meter
 	keeper Keeper // nil = none
 
-	starved    onceASecond // for noDescriptor
-	failedPick onceASecond // for failedStrategy
-}
-
-// onceASecond bounds how often a line is logged that every request would log at once.
-type onceASecond struct{ last atomic.Int64 } // the second of the last line
-
-// due reports whether the line is to be logged now.
-func (o *onceASecond) due(now time.Time) bool {
-	second := now.Unix()
-	return o.last.Swap(second) != second
+	starved    seldom.Line // for noDescriptor
+	failedPick seldom.Line // for failedStrategy
 }
 
 // of returns the logger that names the pool, which may be nil.
@@ -61,7 +52,7 @@ func (j *journal) failedStrategy(in *Inbound, p *Pool, c *route.Choice) {
 	case "decline", "no_rows", "busy", "quarantined", "closed":
 		return
 	}
-	if j.failedPick.due(time.Now()) { // a module that is broken fails on every request
+	if j.failedPick.Due(time.Now(), time.Second) { // a module that is broken fails on every request
 		j.of(p).Warn("the strategy failed on a request; the fallback chose its worker", "id", in.ID,
 			"strategy", in.Seen.Strategy, "reason", in.Seen.Fallback, "error", c.LastError())
 	}
@@ -70,7 +61,7 @@ func (j *journal) failedStrategy(in *Inbound, p *Pool, c *route.Choice) {
 // noDescriptor logs that this process had no descriptor for a request's connection. It logs once a second at most: a
 // line a request could fill the disk.
 func (j *journal) noDescriptor(in *Inbound, p *Pool) {
-	if j.starved.due(time.Now()) {
+	if j.starved.Due(time.Now(), time.Second) {
 		j.of(p).Error("no descriptor is left for a connection to a worker; raise the limit of open files"+
 			" (ulimit -n, LimitNOFILE)", "id", in.ID)
 	}

@@ -50,16 +50,6 @@ func recorded() (j *journal, logged, counted func() string) {
 	return j, logged, counted
 }
 
-func TestOnceASecond(t *testing.T) {
-	var o onceASecond
-	at := time.Unix(1000, 0)
-	for i, want := range []bool{true, false, false, true, false} {
-		if got := o.due(at.Add(time.Duration(i) * 350 * time.Millisecond)); got != want {
-			t.Errorf("%d ms: %v", i*350, got)
-		}
-	}
-}
-
 func TestJournalOfSteps(t *testing.T) {
 	j, logged, counted := recorded()
 	in, p := inbound("POST", "/v1/chat/completions", ""), &Pool{Pool: &route.Pool{Name: "p"}}

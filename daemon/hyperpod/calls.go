@@ -155,7 +155,7 @@ func (s *Server) broken(r *fasthttp.RequestCtx, err error, length int64) {
 	r.SetConnectionClose()
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		s.counts.stalled.Add(1)
-		if now, last := time.Now().Unix(), s.stalls.Load(); now-last >= 60 && s.stalls.CompareAndSwap(last, now) {
+		if s.stalls.Due(time.Now(), time.Minute) {
 			s.config.Log.Warn("a worker stopped in the middle of a value", "client", r.RemoteAddr(), "bytes", length)
 		}
 	}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/warmpath/warmpath/cache/kvstore"
 	"github.com/warmpath/warmpath/daemon/listen"
+	"github.com/warmpath/warmpath/daemon/seldom"
 )
 
 // Config configures the door and names the store behind it.
@@ -51,7 +52,7 @@ type Server struct {
 	listener *listen.Listener
 	leases   *leases
 	counts   counters
-	stalls   atomic.Int64 // Unix time of the last line about a worker that stopped: one a minute
+	stalls   seldom.Line // about workers that stopped in the middle of a value
 
 	mu   sync.Mutex // guards open
 	open map[net.Conn]struct{}

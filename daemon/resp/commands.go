@@ -163,7 +163,7 @@ func (c *conn) login(user, password []byte) bool {
 	ok := name&subtle.ConstantTimeCompare(password, []byte(want.Password)) == 1
 	if !ok {
 		c.failed("WRONGPASS invalid username-password pair or user is disabled.")
-		if c.server.passwords.due() {
+		if c.server.passwords.Due(time.Now(), time.Minute) {
 			c.server.config.Log.Warn("a client of the KV cache gave a wrong password", "client", c.owner)
 		}
 		return false

@@ -113,7 +113,7 @@ func (c *conn) fail(err error) bool {
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		c.server.counts.stalled.Add(1)
-		if c.server.stalls.due() {
+		if c.server.stalls.Due(time.Now(), time.Minute) {
 			c.server.config.Log.Warn("a client of the KV cache stopped in the middle of a command or a reply, and is closed",
 				"client", c.owner)
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/cache/kvstore"
+	"github.com/warmpath/warmpath/daemon/seldom"
 )
 
 // Config configures the door and names the store behind it.
@@ -43,7 +44,7 @@ type Server struct {
 	started  time.Time
 	counts   counters
 
-	unaccepted, stalls, passwords, strangers seldom // log lines that clients cause
+	unaccepted, stalls, passwords, strangers seldom.Line // log lines that clients cause
 
 	mu      sync.Mutex // guards conns, ids and closing
 	conns   map[*conn]struct{}
@@ -101,7 +102,7 @@ func (s *Server) Run() error {
 			return nil
 		}
 		if err != nil { // no descriptor is free, or the client has left already
-			if s.unaccepted.due() {
+			if s.unaccepted.Due(time.Now(), time.Minute) {
 				s.config.Log.Warn("a connection to the KV cache could not be accepted", "listen", s.Addr(), "error", err)
 			}
 			time.Sleep(50 * time.Millisecond)
@@ -143,18 +144,9 @@ func (s *Server) refuse(n net.Conn) {
 	n.Close()
 }
 
-// seldom lets one log line a minute pass: clients can cause thousands a second.
-type seldom struct{ last atomic.Int64 } // Unix time of the last line
-
-func (s *seldom) due() bool {
-	now := time.Now().Unix()
-	last := s.last.Load()
-	return now-last >= 60 && s.last.CompareAndSwap(last, now)
-}
-
 // warnOfStranger logs a client that uses the pool's name without right.
 func (s *Server) warnOfStranger(client netip.Addr) {
-	if s.strangers.due() {
+	if s.strangers.Due(time.Now(), time.Minute) {
 		s.config.Log.Warn("a client calls itself a daemon of the KV cache's pool, and is refused: it comes from no member's "+
 			"address", "client", client, "remedy", "if it is one, give all members a kv_cache.password_file, or list its "+
 			"address in kv_cache.l2.members")
