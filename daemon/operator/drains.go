@@ -6,8 +6,6 @@ import (
 	"maps"
 	"slices"
 	"time"
-
-	"github.com/warmpath/warmpath/daemon/worker"
 )
 
 // Drains returns the drains of operators, and the ends of drains, by pool and worker. In an upgrade the new process
@@ -48,38 +46,48 @@ func DrainAgain(pools []*Pool, drains []byte, log *slog.Logger) {
 	}
 }
 
-// Moves holds the drains of operators, and the ends of drains, by worker, for workers that a reload moves.
-type Moves map[place]bool
+// Moves are the drains of operators, and the ends of drains, for workers that a reload moves.
+type Moves struct {
+	asked map[place]bool
+	were  map[place]bool // every worker before the reload
+}
 
 // place is a worker in a pool.
 type place struct{ pool, id, url string }
 
 // MovesFrom returns what holds in the pools before a reload.
 func MovesFrom(pools []*Pool) Moves {
-	all := Moves{}
+	m := Moves{asked: map[place]bool{}, were: map[place]bool{}}
 	for _, p := range pools {
 		asked := p.Workers.Drains()
-		if len(asked) == 0 {
-			continue
-		}
 		for _, w := range p.Workers.Stats(time.Now()) {
+			at := place{p.Name, w.Endpoint, w.URL}
+			m.were[at] = true
 			if on, ok := asked[w.Endpoint]; ok {
-				all[place{p.Name, w.Endpoint, w.URL}] = on
+				m.asked[at] = on
 			}
 		}
 	}
-	return all
+	return m
 }
 
-// To repeats the drains at the workers that are in another of the pools now: the pool has another name, or the worker
-// has another pool. The command said that a drain lasts until undrain or the end of the daemon.
+// To repeats the drains at the workers that are new to one of the pools now: the pool has another name, or the worker
+// has another pool. The command said that a drain lasts until undrain or the end of the daemon. A worker that was in
+// two pools before, and was drained in one, stays as it was in the other.
 func (m Moves) To(pools []*Pool) {
-	for from, on := range m {
-		for _, p := range pools {
-			if p.Name != from.pool && slices.ContainsFunc(p.Workers.Stats(time.Now()), func(w worker.Stats) bool {
-				return w.Endpoint == from.id && w.URL == from.url
-			}) {
-				p.Workers.Drain(from.id, on, time.Now())
+	if len(m.asked) == 0 {
+		return
+	}
+	for _, p := range pools {
+		for _, w := range p.Workers.Stats(time.Now()) {
+			at := place{p.Name, w.Endpoint, w.URL}
+			if m.were[at] {
+				continue
+			}
+			for from, on := range m.asked {
+				if from.id == at.id && from.url == at.url {
+					p.Workers.Drain(at.id, on, time.Now())
+				}
 			}
 		}
 	}

@@ -143,3 +143,18 @@ func TestDrainsOfAnotherProcess(t *testing.T) {
 		t.Errorf("logged %q of a pool that is gone", &log)
 	}
 }
+
+// TestMovesToNewPlaces: two pools have the same workers. What is drained in one is drained in a third that is new, and
+// not in the other, which nobody has drained.
+func TestMovesToNewPlaces(t *testing.T) {
+	p, other, third := newFleet(t, "a b:draining"), newFleet(t, "a b"), newFleet(t, "a b")
+	other.Name, third.Name = "other", "third"
+	m := MovesFrom([]*Pool{p.Pool, other.Pool})
+	m.To([]*Pool{p.Pool, other.Pool, third.Pool})
+	if got := other.Workers.Drains(); len(got) > 0 {
+		t.Errorf("the other pool has %v drained", got)
+	}
+	if got := third.Workers.Drains(); !maps.Equal(got, map[string]bool{"b": true}) {
+		t.Errorf("the new pool has %v drained", got)
+	}
+}
