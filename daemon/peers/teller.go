@@ -70,13 +70,12 @@ type sealed struct {
 	sum   bool // bytes end in a checksum, from an earlier try
 }
 
-// restart drops the frames that wait: they were made with another secret.
+// restart drops the frames that wait: they were made with another secret. The notes are written first, as they may hold
+// the ends of requests in flight, which Open would list for good otherwise.
 func (t *Teller) restart() {
 	t.writing.Lock()
 	defer t.writing.Unlock()
-	t.mu.Lock()
-	t.said.clear()
-	t.mu.Unlock()
+	t.write()
 	t.counts.Dropped += uint64(len(t.waiting))
 	t.waiting, t.bytes, t.w.records, t.kept = nil, 0, 0, nil
 	t.chains.restart()
