@@ -275,3 +275,20 @@ func TestRemovalsAreGathered(t *testing.T) {
 		t.Errorf("%q\nwant %q", got, want)
 	}
 }
+
+// A batch that comes after it was given up is late. It is not taken for one of a new process, though the ledger had
+// another batch in its place.
+func TestLateBatch(t *testing.T) {
+	f, _ := newTestFollower(nil)
+	batch := func(seq uint64) { f.message(t.Context(), seq, publishedAt(time.Duration(seq))) }
+	for seq := range uint64(2 * remembered) {
+		batch(seq)
+	}
+	batch(2*remembered + 100)
+	for seq := range uint64(100) {
+		batch(2*remembered + seq)
+	}
+	if s := f.Stats(); s.Gaps != 1 || s.Duplicates != 100 || s.Restarts != 0 {
+		t.Errorf("%d gaps, %d late batches, %d restarts; want 1, 100 and 0", s.Gaps, s.Duplicates, s.Restarts)
+	}
+}

@@ -48,18 +48,17 @@ func (l *ledger) judge(seq uint64, payload []byte) verdict {
 	return restarted
 }
 
-// note enters a batch that is applied. What is missing before it stays unknown.
+// note enters a batch that is applied, the next one.
 func (l *ledger) note(seq uint64, payload []byte) {
-	for n := l.next; n < seq && n < l.next+remembered; n++ {
-		l.sums[n%remembered] = 0
-	}
 	l.sums[seq%remembered] = l.sum(payload)
 	l.next = seq + 1
 }
 
-// passOver enters a batch that is not applied.
+// passOver enters the batches up to seq, which are not applied.
 func (l *ledger) passOver(seq uint64) {
-	l.sums[seq%remembered] = 0
+	for n := l.next; n <= seq && n < l.next+remembered; n++ {
+		l.sums[n%remembered] = 0
+	}
 	l.next = seq + 1
 }
 
