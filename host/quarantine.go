@@ -120,8 +120,8 @@ func (q *quarantine) succeeded() (back bool) {
 		return false
 	}
 	q.inARow.Store(0)
-	if q.slow.Load() > 0 {
-		q.slow.Add(-1)
+	if n := q.slow.Load(); n > 0 {
+		q.slow.CompareAndSwap(n, n-1) // never below 0: all further picks would write here
 	}
 	if q.retryAt.Swap(0) == 0 {
 		return false

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,4 +43,27 @@ func TestTriesInVain(t *testing.T) {
 			t.Errorf("after a good answer it is set aside: %v, the next time for %v", q.on(), q.wait())
 		}
 	})
+}
+
+// Picks that end well at the same time count a slow one down to 0 and no further.
+func TestSlowPicksAreMadeUpFor(t *testing.T) {
+	for range 10_000 {
+		q := quarantine{after: 5, pause: time.Second, started: time.Now(), log: slog.New(slog.DiscardHandler)}
+		q.tookLong("slow", time.Millisecond)
+		var all sync.WaitGroup
+		begin := make(chan struct{})
+		for range 4 {
+			all.Go(func() {
+				<-begin
+				for range 100 * slowPicks {
+					q.succeeded()
+				}
+			})
+		}
+		close(begin)
+		all.Wait()
+		if n := q.slow.Load(); n != 0 {
+			t.Fatalf("slow is %d; want 0", n)
+		}
+	}
 }
