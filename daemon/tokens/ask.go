@@ -98,6 +98,9 @@ var (
 	errNoWay   = errors.New("tokens: no worker has a render, and /tokenize would not give the request's ids")
 )
 
+// isFinal reports whether a question that ended in err would end so again.
+func isFinal(err error) bool { return err == errRefused || err == errNoWay || err == errTooLong }
+
 // asker asks workers for ids. It is safe for concurrent use.
 type asker struct {
 	fleet  Fleet
@@ -222,26 +225,31 @@ func (s *asker) tokenize(ctx context.Context, to Target, model string, body []by
 }
 
 // detokenize asks a worker for the text of a token.
-func (s *asker) detokenize(ctx context.Context, model string, id uint32) (text string, ok bool) {
+func (s *asker) detokenize(ctx context.Context, model string, id uint32) (text string, err error) {
 	to, err := s.choose(model, "")
 	if err != nil {
-		return "", false
+		return "", err
 	}
 	body, _ := json.Marshal(struct {
 		Model  string   `json:"model,omitempty"`
 		Tokens []uint32 `json:"tokens"`
 	}{model, []uint32{id}})
 	status, answer, err := s.fleet.Post(ctx, to, "/detokenize", body, maxAnswer)
-	if err != nil || status != 200 {
-		return "", false
+	switch {
+	case err != nil:
+		return "", err
+	case status >= 500:
+		return "", statusError(status)
+	case status != 200:
+		return "", errNoWay
 	}
 	var is struct {
 		Prompt string `json:"prompt"`
 	}
 	if json.Unmarshal(answer, &is) != nil {
-		return "", false
+		return "", errAnswer
 	}
-	return is.Prompt, true
+	return is.Prompt, nil
 }
 
 // note records how a question to a worker ended: err is nil if the worker answered, also with a refusal.

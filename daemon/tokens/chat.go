@@ -76,17 +76,17 @@ func (s *Source) known(c *chat) (n int, stem []uint32) {
 }
 
 // joined returns the ids of a chat whose first n messages have the stem: /tokenize is asked for the others behind the
-// opener. It is false if the ids do not come apart where they must.
-func (s *Source) joined(ctx context.Context, c *chat, n int, stem []uint32) ([]uint32, bool) {
+// opener. It returns none, and no error, if the ids do not come apart where they must.
+func (s *Source) joined(ctx context.Context, c *chat, n int, stem []uint32) ([]uint32, error) {
 	base, turn, _ := s.hinges.get(c.context, time.Now())
 	if len(turn) == 0 {
-		return nil, false
+		return nil, errNoWay
 	}
 	end, err := s.asker.ask(ctx, &query{model: c.model, tokenize: c.body(n, "")})
 	if err != nil || len(end) <= len(base) || !slices.Equal(end[:len(base)], base) || end[len(base)] != turn[0] {
-		return nil, false
+		return nil, err
 	}
-	return append(slices.Clip(stem), end[len(base):]...), true
+	return append(slices.Clip(stem), end[len(base):]...), nil
 }
 
 // sizeOf returns how many bytes of a chat a worker will be sent: all, unless its beginning will not be asked for.
@@ -118,7 +118,11 @@ func (s *Source) extend(ctx context.Context, c *chat) ([]uint32, bool) {
 	if n == 0 {
 		return nil, false
 	}
-	return s.joined(ctx, c, n, stem)
+	ids, err := s.joined(ctx, c, n, stem)
+	if err == nil && ids == nil { // the template is another than it was
+		s.hinges.compared(c.context, false, time.Now())
+	}
+	return ids, ids != nil
 }
 
 // keep enters a chat's ids in the cache, and those of its messages alone.
@@ -146,16 +150,17 @@ func (s *Source) keep(key digest, c *chat, ids []uint32) {
 func (s *Source) check(ctx context.Context, c *chat, o Outcome, ids []uint32) {
 	_, turn, proven := s.hinges.get(c.context, time.Now())
 	switch {
-	case turn == nil && c.answered && s.hinges.wants(c.context):
-		s.findHinge(ctx, c)
+	case turn == nil && c.answered && s.hinges.wants(c.context, time.Now()):
+		if err := s.findHinge(ctx, c); err != nil && !isFinal(err) {
+			s.hinges.forget(c.context, time.Now().Add(lookAgain))
+		}
 	case turn != nil && o == Asked && !proven:
 		n, stem := s.known(c)
 		if n == 0 {
 			return
 		}
-		parts, ok := s.joined(ctx, c, n, stem)
-		if ctx.Err() == nil {
-			s.hinges.compared(c.context, ok && slices.Equal(parts, ids), time.Now())
+		if parts, err := s.joined(ctx, c, n, stem); err == nil {
+			s.hinges.compared(c.context, slices.Equal(parts, ids), time.Now())
 		}
 	case o == Extended && s.hinges.audits(c.context):
 		b := append(append([]byte{'{'}, c.fields...), `"messages":[`...)
@@ -175,30 +180,32 @@ func (s *Source) check(ctx context.Context, c *chat, o Outcome, ids []uint32) {
 }
 
 // findHinge asks how the context's template begins an answer, and keeps that if it begins with a token that no text
-// around it can change.
-func (s *Source) findHinge(ctx context.Context, c *chat) {
+// around it can change. An error means that a worker did not answer.
+func (s *Source) findHinge(ctx context.Context, c *chat) error {
 	end := len(c.messages)
 	base, err := s.asker.ask(ctx, &query{model: c.model, tokenize: c.body(end, `"add_generation_prompt":false,`)})
 	if err != nil {
-		return
+		return err
 	}
 	whole, err := s.asker.ask(ctx, &query{model: c.model, tokenize: c.body(end, "")})
 	if err != nil || len(whole) <= len(base) || !slices.Equal(whole[:len(base)], base) {
-		return
+		return err
 	}
 	turn := whole[len(base):]
-	if s.isBoundary(ctx, c.model, turn[0]) {
+	is, err := s.isBoundary(ctx, c.model, turn[0])
+	if is {
 		s.hinges.set(c.context, base, turn)
 	}
+	return err
 }
 
 // isBoundary reports whether a token is one that the tokenizer cuts out of a text before it looks at the rest: written
 // as <...> or [...], which no learnt token is, and a token of its own between letters, blanks and its likes.
-func (s *Source) isBoundary(ctx context.Context, model string, id uint32) bool {
-	text, ok := s.asker.detokenize(ctx, model, id)
+func (s *Source) isBoundary(ctx context.Context, model string, id uint32) (bool, error) {
+	text, err := s.asker.detokenize(ctx, model, id)
 	inner := len(text) > 2 && strings.ContainsAny(text[:1], "<[") && strings.ContainsAny(text[len(text)-1:], ">]")
-	if !ok || !inner {
-		return false
+	if err != nil || !inner {
+		return false, err
 	}
 	around := "a" + text + "b \n" + text + text + "\n\n" + text + " "
 	ids, err := s.asker.ask(ctx, &query{model: model, tokenize: tokenizeText(model, around)})
@@ -208,5 +215,5 @@ func (s *Source) isBoundary(ctx context.Context, model string, id uint32) bool {
 			n++
 		}
 	}
-	return err == nil && n == boundaries
+	return err == nil && n == boundaries, err
 }

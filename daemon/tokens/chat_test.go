@@ -15,8 +15,9 @@ import (
 
 // template is a tokenizer with a chat template: a boundary token, the role and the bytes of each message.
 type template struct {
-	merges   bool // a message's ids depend on how many there are
-	ordinary bool // the boundary is no token of its own inside of a text
+	merges   bool   // a message's ids depend on how many there are
+	ordinary bool   // the boundary is no token of its own inside of a text
+	shift    uint32 // of the ids of roles
 }
 
 const boundaryID, answerID, endID = 2, 99, 3
@@ -24,7 +25,7 @@ const boundaryID, answerID, endID = 2, 99, 3
 func (m template) chat(messages []map[string]string, generate bool) (ids []uint32) {
 	ids = append(ids, 0)
 	for i, msg := range messages {
-		ids = append(ids, boundaryID, uint32(len(msg["role"])))
+		ids = append(ids, boundaryID, uint32(len(msg["role"]))+m.shift)
 		if m.merges && i > 0 {
 			ids = append(ids, uint32(len(messages)+500))
 		}
@@ -164,6 +165,42 @@ func TestExtensionsAreAudited(t *testing.T) {
 		}
 		if wrong == 0 || wrong > auditEvery {
 			t.Errorf("%d chats were put together by a template that is no more; want at most one in %d unseen", wrong, auditEvery)
+		}
+	})
+}
+
+// A worker that fails while it is shown how to take chats apart is asked once more a minute later.
+func TestHingeIsLookedForAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, fails := template{}, true
+		s := newScene(t, func(ctx context.Context, a asked) (int, string, error) {
+			if fails && a.path == "/detokenize" {
+				return 500, "", nil
+			}
+			return m.answer(ctx, a)
+		})
+		s.talk(m, "first", 7)
+		fails = false
+		time.Sleep(lookAgain)
+		s.talk(m, "second", 7)
+		if got := s.talk(m, "third", 4); !slices.Equal(got, []Outcome{Asked, Extended, Extended, Extended}) {
+			t.Errorf("a later chat was %v", got)
+		}
+	})
+}
+
+// After a worker got another template, chats are put together by that one.
+func TestAnotherTemplate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := template{}
+		s := newScene(t, func(ctx context.Context, a asked) (int, string, error) { return m.answer(ctx, a) })
+		s.talk(m, "first", 7)
+		m.shift = 7
+		s.talk(m, "second", 7) // the ids of its ends no longer begin as they did
+		time.Sleep(distrust)
+		s.talk(m, "third", 7)
+		if got := s.talk(m, "fourth", 4); !slices.Equal(got, []Outcome{Asked, Extended, Extended, Extended}) {
+			t.Errorf("a later chat was %v", got)
 		}
 	})
 }

@@ -7,10 +7,11 @@ import (
 
 // Rules of hinges.
 const (
-	proofs     = 3   // chats that were put together rightly, before one is put together unseen
-	wanted     = 2   // chats with an answer in them, before a hinge is asked for
-	maxHinges  = 512 // contexts that are remembered
-	boundaries = 4   // how often the boundary token stands in the text that shows that it is one
+	proofs     = 3           // chats that were put together rightly, before one is put together unseen
+	wanted     = 2           // chats with an answer in them, before a hinge is asked for
+	maxHinges  = 512         // contexts that are remembered
+	lookAgain  = time.Minute // after a hinge was looked for, and a worker failed
+	boundaries = 4           // how often the boundary token stands in the text that shows that it is one
 )
 
 // hinge is where the chats of one context can be taken apart: before the token with which the template begins a
@@ -22,7 +23,7 @@ type hinge struct {
 	turn  []uint32  // the beginning of an answer; its first token is the boundary. nil = not known, or there is none
 	right int       // chats that were put together rightly, since the last that was not
 	used  uint32    // chats that were put together
-	until time.Time // not used
+	until time.Time // neither used nor looked for
 }
 
 // hinges are those of all contexts. It is safe for concurrent use.
@@ -56,12 +57,12 @@ func (h *hinges) get(d digest, now time.Time) (base, turn []uint32, proven bool)
 }
 
 // wants counts a chat with an answer in it, and reports that its context's hinge is to be looked for, once.
-func (h *hinges) wants(d digest) bool {
+func (h *hinges) wants(d digest, now time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	is := h.context(d)
 	is.chats++
-	if is.asked || is.chats < wanted {
+	if is.asked || is.chats < wanted || now.Before(is.until) {
 		return false
 	}
 	is.asked = true
@@ -76,6 +77,13 @@ func (h *hinges) set(d digest, base, turn []uint32) {
 	is.base, is.turn = base, turn
 }
 
+// forget has a hinge looked for anew, after that time.
+func (h *hinges) forget(d digest, until time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	*h.context(d) = hinge{until: until}
+}
+
 // audits reports whether a chat that was put together is to be compared with the worker's ids of all of it.
 func (h *hinges) audits(d digest) bool {
 	h.mu.Lock()
@@ -85,14 +93,15 @@ func (h *hinges) audits(d digest) bool {
 	return is.used%auditEvery == 0
 }
 
-// compared records whether a chat was put together rightly.
+// compared records whether a chat was put together rightly. After a difference the hinge is looked for anew: the worker
+// may have another template.
 func (h *hinges) compared(d digest, right bool, now time.Time) {
+	if !right {
+		h.forget(d, now.Add(distrust))
+		return
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	is := h.context(d)
-	if right {
-		is.right = min(is.right+1, proofs)
-		return
-	}
-	is.right, is.until = 0, now.Add(distrust)
+	is.right = min(is.right+1, proofs)
 }
