@@ -80,8 +80,8 @@ func hostOf(worker string) string {
 	return u.Hostname()
 }
 
-// told is one rank's entry in the worker's answer at /kv_event_sources.
-type told struct {
+// rankSource is one rank's entry in the worker's answer at /kv_event_sources.
+type rankSource struct {
 	Enabled  bool   `json:"enable_kv_cache_events"`
 	Endpoint string `json:"endpoint"`
 	Replay   string `json:"replay_endpoint"` // null = none
@@ -95,11 +95,11 @@ var (
 		`"enable_kv_cache_events":true`)
 )
 
-// maxTold bounds the answer: 256 ranks of 300 bytes.
-const maxTold = 1 << 20
+// maxAnswer bounds the answer: 256 ranks of 300 bytes.
+const maxAnswer = 1 << 20
 
 // ask gets from a worker the addresses at which its ranks publish.
-func ask(ctx context.Context, client *http.Client, worker string) (map[int]told, error) {
+func ask(ctx context.Context, client *http.Client, worker string) (map[int]rankSource, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, worker+"/kv_event_sources", nil)
 	if err != nil {
 		return nil, errors.New("the url of the worker cannot be used") // the error may hold a password
@@ -118,11 +118,11 @@ func ask(ctx context.Context, client *http.Client, worker string) (map[int]told,
 	if res.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("/kv_event_sources answers %s", res.Status)
 	}
-	var all map[string]told
-	if err := json.NewDecoder(io.LimitReader(res.Body, maxTold)).Decode(&all); err != nil {
+	var all map[string]rankSource
+	if err := json.NewDecoder(io.LimitReader(res.Body, maxAnswer)).Decode(&all); err != nil {
 		return nil, fmt.Errorf("/kv_event_sources: %w", err)
 	}
-	ranks := make(map[int]told, len(all))
+	ranks := make(map[int]rankSource, len(all))
 	for name, s := range all {
 		if r, err := strconv.Atoi(name); err == nil && s.Enabled && s.Endpoint != "" {
 			ranks[r] = s
@@ -136,7 +136,7 @@ func ask(ctx context.Context, client *http.Client, worker string) (map[int]told,
 
 // placeAmong returns where the events of a rank are, by the worker's answer. If all ranks name one address, it is the
 // first rank's, and the others follow above it.
-func placeAmong(ranks map[int]told, o *Origin, rank int) (place, error) {
+func placeAmong(ranks map[int]rankSource, o *Origin, rank int) (place, error) {
 	s, ok := ranks[rank]
 	shift := 0
 	if first, both := ranks[0]; !ok || both && rank > 0 && first.Endpoint == s.Endpoint {

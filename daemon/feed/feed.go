@@ -37,7 +37,7 @@ type Feed struct {
 
 // asked is what a worker answered about its sources, or that a question is under way.
 type asked struct {
-	ranks    map[int]told
+	ranks    map[int]rankSource
 	under    bool
 	wasUp    bool
 	restarts uint64
