@@ -59,7 +59,7 @@ var arrows = map[string][]string{
 	"daemon/resp":     {"cache/kvstore", "daemon/seldom", "daemon/socket"},
 
 	// The others under daemon are strangers to each other.
-	"daemon/feed":             {"daemon/worker", "cache/holdings", "cache/kvevents", "cache/zmtp"},
+	"daemon/feed":             {"daemon/seldom", "daemon/worker", "cache/holdings", "cache/kvevents", "cache/zmtp"},
 	"daemon/gate":             {},
 	"daemon/delivery":         {},
 	"daemon/listen":           {"daemon/socket"},

@@ -2,7 +2,6 @@ package feed
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"log/slog"
 	"net"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/warmpath/warmpath/cache/kvevents"
 	"github.com/warmpath/warmpath/cache/zmtp"
+	"github.com/warmpath/warmpath/daemon/seldom"
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
@@ -20,10 +20,11 @@ type Door struct {
 	log   *slog.Logger
 	ports *ports
 
-	mu     sync.Mutex // guards the rest
-	feeds  []*Feed
-	logged time.Time
-	taken  map[string][]time.Time // when a worker's source was taken over by another connection
+	refusals seldom.Line
+
+	mu    sync.Mutex // guards the rest
+	feeds []*Feed
+	taken map[string][]time.Time // when a worker connected lately, by its id
 }
 
 // Open listens at addr, tcp://HOST:PORT or ipc://PATH, until ctx ends. With no addr there is no Door. bind makes
@@ -71,10 +72,7 @@ func (d *Door) remove(f *Feed) {
 
 // refuse logs, at most every ten seconds, that a peer was turned away.
 func (d *Door) refuse(from, why string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if now := time.Now(); now.Sub(d.logged) >= 10*time.Second {
-		d.logged = now
+	if d.refusals.Due(time.Now(), 10*time.Second) {
 		d.log.Warn("a publisher of KV events is refused", "from", from, "why", why)
 	}
 }
@@ -104,7 +102,7 @@ func (d *Door) serve(c *zmtp.Conn, rank int) {
 		d.refuse(from.String(), fmt.Sprintf("%s %s: give each worker its own topic", doubtTwo, w.ID))
 		return
 	}
-	f.serve(w, c, first, binary.BigEndian.Uint64(first[1]))
+	f.serve(w, c, first)
 }
 
 // rankIn reads the data-parallel rank off a payload, if it has one.
@@ -156,22 +154,28 @@ const (
 	takeoverTime = time.Minute
 )
 
-// crowded counts a connection of a worker and reports whether there were too many.
+// crowded counts a connection of a worker and reports whether there were too many. It forgets a worker that has made
+// none for takeoverTime: each pod of a rollout has an id of its own.
 func (d *Door) crowded(id string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := time.Now()
-	times := slices.DeleteFunc(d.taken[id], func(t time.Time) bool { return now.Sub(t) > takeoverTime })
-	if len(times) >= takeovers {
-		d.taken[id] = times
+	for of, times := range d.taken {
+		times = slices.DeleteFunc(times, func(t time.Time) bool { return now.Sub(t) > takeoverTime })
+		d.taken[of] = times
+		if len(times) == 0 {
+			delete(d.taken, of)
+		}
+	}
+	if len(d.taken[id]) >= takeovers {
 		return true
 	}
-	d.taken[id] = append(times, now)
+	d.taken[id] = append(d.taken[id], now)
 	return false
 }
 
 // serve follows the events of a worker that dialled us, in place of those of its connection before.
-func (f *Feed) serve(w *worker.Stats, c *zmtp.Conn, first [][]byte, _ uint64) {
+func (f *Feed) serve(w *worker.Stats, c *zmtp.Conn, first [][]byte) {
 	f.mu.Lock()
 	if f.closed {
 		f.mu.Unlock()
@@ -192,11 +196,17 @@ func (f *Feed) serve(w *worker.Stats, c *zmtp.Conn, first [][]byte, _ uint64) {
 	<-s.done
 }
 
-// doubtTwo takes the view of a worker that two publishers claim to be out of the rows.
+// doubtTwo keeps the view of a worker that two publishers claim to be out of the rows, until none was turned away for
+// takeoverTime.
 func (f *Feed) doubtTwo(id string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if s := f.sources[id]; s != nil && s.entry.doubted(doubtTwo) {
+	s := f.sources[id]
+	if s == nil {
+		return
+	}
+	s.contested = time.Now()
+	if s.entry.doubted(doubtTwo) {
 		s.log.Warn("the worker's KV events are not believed: it is chosen by routed history", "why", doubtTwo,
 			"remedy", `give each worker its own topic in --kv-events-config: "kv@<worker id>@<model>"`)
 	}

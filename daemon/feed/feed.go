@@ -106,6 +106,7 @@ func (f *Feed) Tick(now time.Time) {
 		}
 		if s != nil {
 			s.inspect(w, stats, f.config.Index, now)
+			s.forget(now)
 		}
 	}
 	for id := range f.sources {

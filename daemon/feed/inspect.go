@@ -37,8 +37,7 @@ func (s *source) inspect(w *worker.Stats, all []worker.Stats, x *holdings.Index,
 		s.sub.Served()
 	}
 	st := s.sub.Stats()
-	_, doubt := s.entry.standing()
-	if doubt == doubtTwo {
+	if now.Sub(s.contested) < takeoverTime { // doubtTwo holds
 		return
 	}
 	why := ""

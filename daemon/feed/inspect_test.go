@@ -142,8 +142,13 @@ func TestTwoUnderOneName(t *testing.T) {
 			return ok && (e.Batches > 0 && e.Since != before.Since || e.Doubt == doubtTwo)
 		})
 	}
+	f.Tick(time.Now())
 	if e, _ := f.Of("a"); e.Doubt != doubtTwo || e.Live {
 		t.Errorf("%+v", e)
+	}
+	f.Tick(time.Now().Add(takeoverTime))
+	if e, _ := f.Of("a"); e.Doubt != "" || !e.Live {
+		t.Errorf("a minute without a second publisher: %+v", e)
 	}
 	stranger, err := zmtp.Dial(t.Context(), d.Addr(), zmtp.Config{Kind: zmtp.PUB})
 	if err != nil {

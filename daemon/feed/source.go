@@ -19,12 +19,14 @@ type source struct {
 	entry *entry
 	log   *slog.Logger
 
-	began    time.Time
-	answered uint64 // requests of the worker when the source began
-	served   uint64 // requests of the worker, as last seen
-	restarts uint64 // of the worker, as last seen
-	stop     context.CancelFunc
-	done     chan struct{}
+	began     time.Time
+	answered  uint64    // requests of the worker when the source began
+	served    uint64    // requests of the worker, as last seen
+	restarts  uint64    // of the worker, as last seen
+	contested time.Time // when another publisher under its name was turned away last; guarded by Feed.mu
+	stop      context.CancelFunc
+	done      chan struct{}
+	forgotten bool // see forget; guarded by Feed.mu
 }
 
 // entry writes into the index for one worker. It is the subscriber's sink.
@@ -98,6 +100,24 @@ func (s *source) run(ctx context.Context, do func(context.Context)) {
 		defer close(s.done)
 		do(ctx)
 	}()
+}
+
+// forgetAfter is how long the blocks of a worker that dials us stay in the index after its connection ended. Package
+// kvevents forgets a worker that it dials as soon.
+const forgetAfter = time.Minute
+
+// forget takes the blocks out once the connection has ended for so long. Its goroutine has ended too, so that nobody
+// else writes them.
+func (s *source) forget(now time.Time) {
+	select {
+	case <-s.done:
+	default:
+		return
+	}
+	if !s.forgotten && now.Sub(s.sub.Stats().Since) > forgetAfter {
+		s.forgotten = true
+		s.entry.Clear()
+	}
 }
 
 // close ends the source. What it entered is no longer believed.

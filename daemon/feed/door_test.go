@@ -1,0 +1,75 @@
+package feed
+
+import (
+	"fmt"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/warmpath/warmpath/cache/holdings"
+	"github.com/warmpath/warmpath/cache/kvevents"
+	"github.com/warmpath/warmpath/cache/zmtp"
+	"github.com/warmpath/warmpath/daemon/worker"
+)
+
+// A worker that connects again and again is refused until its connections are older than takeoverTime. Of workers that
+// are gone nothing is kept.
+func TestCrowded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &Door{taken: map[string][]time.Time{}}
+		for i := range 100 {
+			if d.crowded(fmt.Sprint("pod-", i)) {
+				t.Error("a first connection is refused")
+			}
+		}
+		for i := range takeovers + 2 {
+			if got, want := d.crowded("a"), i >= takeovers; got != want {
+				t.Errorf("connection %d: refused %v; want %v", i, got, want)
+			}
+		}
+		time.Sleep(takeoverTime + 1)
+		if d.crowded("a") {
+			t.Error("a connection after takeoverTime is refused")
+		}
+		if len(d.taken) != 1 {
+			t.Errorf("%d workers are kept; want 1", len(d.taken))
+		}
+	})
+}
+
+// The blocks of a worker that dialled and has gone count as held for another minute, and are in the index no longer.
+func TestConnectionThatEnded(t *testing.T) {
+	logger := slog.New(slog.DiscardHandler)
+	d := openAt(t, "tcp://127.0.0.1:0", logger)
+	stats := []worker.Stats{{ID: "a", Endpoint: "a", Ranks: 1}}
+	f := New(Config{Index: holdings.New(holdings.Config{}), Log: logger, Door: d,
+		Workers: func(time.Time) []worker.Stats { return stats }})
+	t.Cleanup(f.Close)
+	c, err := zmtp.Dial(t.Context(), d.Addr(), zmtp.Config{Kind: zmtp.PUB})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Recv(); err != nil { // the subscription
+		t.Fatal(err)
+	}
+	if err := c.Send([]byte("kv@a@m"), make([]byte, 8), storedBlocks(1, 2)); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the batch", func() bool { e, _ := f.Of("a"); return e.Live && e.Held.Blocks == 2 })
+	c.Close()
+	await(t, "the end of the connection", func() bool { e, _ := f.Of("a"); return e.State == kvevents.Lost })
+	f.Tick(time.Now().Add(forgetAfter / 2))
+	if e, _ := f.Of("a"); e.Held.Blocks != 2 || e.Live {
+		t.Errorf("half a minute later: %+v", e)
+	}
+	await(t, "the end of the source", func() bool {
+		f.Tick(time.Now().Add(2 * forgetAfter))
+		e, ok := f.Of("a")
+		return ok && e.Held.Blocks == 0
+	})
+	f.Tick(time.Now().Add(3 * forgetAfter))
+	if e, _ := f.Of("a"); e.State != kvevents.Lost || e.Held.Clears != 1 {
+		t.Errorf("later: %s, %d clears; want %s and one", e.State, e.Held.Clears, kvevents.Lost)
+	}
+}
