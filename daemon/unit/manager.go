@@ -98,7 +98,7 @@ func (m *Manager) Failed(err error) error {
 	defer m.mu.Unlock()
 	if m.phase == starting {
 		m.phase = stopping
-		m.parent.tell(failedWord + err.Error())
+		m.parent.report(failedWord + err.Error())
 	}
 	return err
 }
@@ -155,35 +155,43 @@ func (m *Manager) Await(ready func() bool) {
 // In the first wait clients are not served; in the second the process before serves them.
 const awaitTimeout, successorTimeout = 5 * time.Second, 15 * time.Second
 
-// Ready sends that requests are served now. A successor returns once the process before has stopped accepting.
+// Ready sends that requests are served now. A successor returns once the process before has stopped accepting. After
+// Stopping it does nothing, and the process before serves on.
 func (m *Manager) Ready(status string) {
 	if m != nil && m.parent != nil {
+		if m.current() == stopping {
+			return
+		}
 		m.take(m.parent.ready(status))
 		m.mu.Lock()
-		m.phase = ready // the process before sends it: the service manager accepts only its messages
+		if m.phase == starting {
+			m.phase = ready // the process before sends it: the service manager accepts only its messages
+		}
 		m.mu.Unlock()
 		m.gates.open()
 		return
 	}
-	m.tell(func(p phase) (phase, bool) { return ready, p == starting }, daemon.SdNotifyReady, "STATUS="+status)
+	m.sendIf(func(p phase) (phase, bool) { return ready, p == starting }, daemon.SdNotifyReady, "STATUS="+status)
 }
 
 // Reload sends that a reload begins, runs it, and sends how it ended.
 func (m *Manager) Reload(do func() error) error {
-	m.tell(whileReady, daemon.SdNotifyReloading, strings.TrimSpace(daemon.SdNotifyMonotonicUsec()))
+	m.sendIf(whileReady, daemon.SdNotifyReloading, strings.TrimSpace(daemon.SdNotifyMonotonicUsec()))
 	status := "serving; reloaded at "
 	err := do()
 	if err != nil {
 		status = "serving as before: a reload was refused, see the log; tried at "
 	}
-	m.tell(whileReady, daemon.SdNotifyReady, "STATUS="+status+time.Now().UTC().Format(time.RFC3339))
+	m.sendIf(whileReady, daemon.SdNotifyReady, "STATUS="+status+time.Now().UTC().Format(time.RFC3339))
 	return err
 }
 
 // Stopping sends that the process is about to end. It is the last message. Stopping also ends a process that an upgrade
-// waits for. Whoever stops a daemon wants none, and the new process would serve as soon as this one has ended.
+// waits for. Whoever stops a daemon wants none, and the new process would serve as soon as this one has ended. A
+// successor that does not serve yet sends to the process before that it fails.
 func (m *Manager) Stopping(status string) {
-	m.tell(func(p phase) (phase, bool) { return stopping, p != stopping }, daemon.SdNotifyStopping, "STATUS="+status)
+	_ = m.Failed(errEarly)
+	m.sendIf(func(p phase) (phase, bool) { return stopping, p != stopping }, daemon.SdNotifyStopping, "STATUS="+status)
 	m.await(nil)
 }
 
@@ -205,8 +213,8 @@ func (m *Manager) await(next *successor) {
 // that starts or stops as serving.
 func whileReady(p phase) (phase, bool) { return p, p == ready }
 
-// tell sends lines as one message if next allows it in the present phase.
-func (m *Manager) tell(next func(phase) (phase, bool), lines ...string) {
+// sendIf sends lines as one message if next allows it in the present phase.
+func (m *Manager) sendIf(next func(phase) (phase, bool), lines ...string) {
 	if m == nil {
 		return
 	}

@@ -2,6 +2,7 @@ package unit
 
 import (
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -151,4 +152,35 @@ func file(t *testing.T, l any, name string) *os.File {
 		t.Fatal(err)
 	}
 	return os.NewFile(uintptr(fd), name)
+}
+
+// TestSuccessorThatIsStopped: a successor that is told to stop before it serves reports that to the process before, and
+// takes nothing over from it.
+func TestSuccessorThatIsStopped(t *testing.T) {
+	from, told, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	word, to, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	defer word.Close()
+	if err := to.Close(); err != nil { // the process before may accept no more, or has ended
+		t.Fatal(err)
+	}
+	m := &Manager{parent: &parent{told: told, word: word}, take: func([]byte) { t.Error("it takes over") }}
+	m.gates.ours = make(chan struct{})
+	m.Stopping("draining")
+	m.Ready("serving")
+	line, err := io.ReadAll(from)
+	if want := failedWord + errEarly.Error() + "\n"; err != nil || string(line) != want {
+		t.Errorf("the process before reads %q, %v; want %q", line, err, want)
+	}
+	select {
+	case <-m.gates.ours:
+		t.Error("it accepts")
+	default:
+	}
 }

@@ -48,13 +48,13 @@ const firstFile = 3
 // over. A parent kills a successor that it rejects. If the parent has ended, only this process has the sockets.
 func (p *parent) ready(status string) []byte {
 	defer p.word.Close()
-	p.tell(readyWord + status)
+	p.report(readyWord + status)
 	word, _ := bufio.NewReader(p.word).ReadBytes('\n') // an end of the pipe counts as well
 	return bytes.TrimSuffix(word, []byte("\n"))
 }
 
-// tell writes the one line.
-func (p *parent) tell(line string) {
+// report writes the one line to the parent.
+func (p *parent) report(line string) {
 	line = strings.ReplaceAll(line, "\n", "; ")
 	_, _ = fmt.Fprintf(p.told, "%.*s\n", maxLine-1, line) // a parent that has ended needs no message
 	p.told.Close()

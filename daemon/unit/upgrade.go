@@ -15,6 +15,7 @@ var (
 	errUpgrading = errors.New("another upgrade is under way: wait until it has ended")
 	errNotReady  = errors.New("this process starts, drains, or has been replaced already: ask the one that serves")
 	errStopped   = errors.New("this process was told to stop meanwhile: the new one has ended, too")
+	errEarly     = errors.New("it was told to stop before it served")
 	errInit      = errors.New("this process is the first of its container, which ends with it: an upgrade cannot " +
 		"outlive it; roll out a new container, with server.drain_delay for its load balancer")
 )
