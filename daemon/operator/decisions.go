@@ -153,6 +153,7 @@ type follower struct {
 	q      decisions.Query
 	w      *bufio.Writer
 	change uint64 // the newest change that was sent
+	begun  bool   // the first event was sent
 }
 
 // run sends changes until the client leaves or done is closed.
@@ -182,14 +183,18 @@ func (f *follower) run(done <-chan struct{}) {
 	}
 }
 
-// look sends what has changed since the last look. It returns an error if the client has left.
+// look sends what has changed since the last look; the first one sends an event in any case. It returns an error if the
+// client has left.
 func (f *follower) look() error {
 	list, change, left := f.ring.Since(f.change, f.q)
-	first := f.change == 0
 	f.change = change
-	if len(list) == 0 && !first {
+	if len(list) == 0 && f.begun {
 		return nil
 	}
+	if list == nil {
+		list = []decisions.Decision{}
+	}
+	f.begun = true
 	text, err := json.Marshal(map[string]any{"decisions": list, "left": left})
 	if err != nil {
 		return err

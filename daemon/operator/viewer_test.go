@@ -1,0 +1,24 @@
+package operator
+
+import (
+	"bufio"
+	"bytes"
+	"testing"
+
+	"github.com/warmpath/warmpath/daemon/decisions"
+)
+
+// TestViewerOfAnIdleRouter: while nothing is decided, a viewer gets one event, with an empty list.
+func TestViewerOfAnIdleRouter(t *testing.T) {
+	var sent bytes.Buffer
+	f := follower{ring: new(decisions.Ring), w: bufio.NewWriter(&sent)}
+	for range 3 {
+		if err := f.look(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const want = "event: decisions\ndata: {\"decisions\":[],\"left\":0}\n\n"
+	if got := sent.String(); got != want {
+		t.Errorf("sent %q; want %q", got, want)
+	}
+}
