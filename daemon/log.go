@@ -1,12 +1,12 @@
 package daemon
 
-// maxTold bounds the lists in log lines.
-const maxTold = 32
+// maxListed bounds the lists in log lines.
+const maxListed = 32
 
 // strategies lists which module serves which pool, for the log.
 func strategies(pools []*pool) (list []string) {
 	for _, p := range pools {
-		if s := p.route.Strategy.Strategy(); s != nil && len(list) < maxTold {
+		if s := p.route.Strategy.Strategy(); s != nil && len(list) < maxListed {
 			list = append(list, p.name+": "+s.Name()+" "+s.SHA256()[:12])
 		}
 	}

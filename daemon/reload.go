@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -42,8 +43,8 @@ func (d *Daemon) reloadFile() error {
 		d.log.Warn("reloaded, but some changed keys take effect at the next start only", "keys", keys)
 	}
 	changed := conf.Changes(old, c)
-	if more := len(changed) - maxTold; more > 0 {
-		changed = append(changed[:maxTold:maxTold], fmt.Sprintf("and %d more", more))
+	if more := len(changed) - maxListed; more > 0 {
+		changed = append(changed[:maxListed:maxListed], fmt.Sprintf("and %d more", more))
 	}
 	d.metrics.Reloaded(operator.Reload{At: time.Now(), OK: true, Changed: changed, Restart: keys})
 	d.log.Info("reloaded", "file", c.Path, "changed", changed)
@@ -101,11 +102,12 @@ func (d *Daemon) apply(c *conf.Config) error {
 		if !known {
 			p, err = newPool(c.Pools[i], c.Sessions, d)
 			if err != nil {
-				crew.CloseAll(loaded[i:])
+				crew.CloseAll(loaded)
 				for _, f := range fresh {
+					d.lmcache.Drop(f.roster)
 					f.close()
 				}
-				return err
+				return errors.Join(err, d.front.OpenLog(d.state.Load().conf.Server.AccessLog)) // all stays as it was
 			}
 			p.staff.Take(p.route, loaded[i])
 			fresh = append(fresh, p)

@@ -21,6 +21,7 @@ type Loaded struct {
 	canaries []canary
 	modules  map[string]*host.Strategy // of the canaries, by name; canaries of one name share one
 	shadows  []shadow.Strategy
+	taken    bool // by a Staff
 }
 
 // canary is whom a strategy serves.
@@ -51,10 +52,12 @@ func loadAll(h *host.Host, c *conf.Config) ([]*Loaded, error) {
 	return all, nil
 }
 
-// CloseAll frees what is not put to work.
+// CloseAll frees what no Staff has taken.
 func CloseAll(all []*Loaded) {
 	for _, l := range all {
-		l.close()
+		if !l.taken {
+			l.close()
+		}
 	}
 }
 
@@ -137,6 +140,7 @@ const leaving = time.Second
 
 // Take puts l to work in p, in the place of what was at work before. Each decision is made by one version alone.
 func (s *Staff) Take(p *route.Pool, l *Loaded) {
+	l.taken = true
 	p.Strategy.Replace(l.own)
 	gone := s.canaries
 	s.canaries = map[string]*host.Current{}
