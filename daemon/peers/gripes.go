@@ -91,7 +91,7 @@ func (m *Member) compare(log *slog.Logger, now time.Time) {
 	own := named(m.pool, m.pool.Secret(), now)
 	digest := sum(own)
 	for _, r := range m.hearer.Routers(now) {
-		if !r.Alive || r.digest == digest || len(r.Workers) == 0 || !m.settled(r, digest, now) {
+		if !r.Alive || r.digest == digest || len(r.Workers) == 0 || !m.differsForLong(r, digest, now) {
 			continue
 		}
 		d := differ(own, r.Workers)
@@ -117,8 +117,8 @@ func (m *Member) compare(log *slog.Logger, now time.Time) {
 // them one after the other.
 const settleFor = 5 * time.Second
 
-// settled reports whether a router has had the same different workers for settleFor.
-func (m *Member) settled(r Router, own uint64, now time.Time) bool {
+// differsForLong reports whether a router has had the same other workers for settleFor.
+func (m *Member) differsForLong(r Router, own uint64, now time.Time) bool {
 	about := fmt.Sprintf("settle %s %x %x", r.ID, r.digest, own)
 	m.mu.Lock()
 	defer m.mu.Unlock()

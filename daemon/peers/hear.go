@@ -17,7 +17,7 @@ func (p *Peers) listen(ctx context.Context) error {
 	for _, m := range p.list() {
 		if m.joins() {
 			err := p.replay(ctx, m)
-			if refused(err) {
+			if isReply(err) {
 				m.deafen(p.log, err, time.Now())
 			} else if err != nil {
 				return err
@@ -31,7 +31,7 @@ func (p *Peers) listen(ctx context.Context) error {
 	}
 	asked := time.Now()
 	got, err := p.link.read(ctx, r.streams, r.after, readCount, readBlock)
-	if tooLarge(err) || refused(err) {
+	if tooLarge(err) || isReply(err) {
 		return p.readApart(ctx, r.members)
 	}
 	if err != nil {
@@ -45,7 +45,7 @@ func (p *Peers) listen(ctx context.Context) error {
 func (p *Peers) readApart(ctx context.Context, members []*Member) error {
 	for _, m := range members {
 		err := p.readSmall(ctx, m)
-		if refused(err) {
+		if isReply(err) {
 			m.deafen(p.log, err, time.Now())
 		} else if err != nil {
 			return err

@@ -311,8 +311,8 @@ func (l *link) close() error { return l.c.Close() }
 // errLarge is the error of an entry that does not fit into any reply.
 var errLarge = errors.New("it is larger than anything that a router writes")
 
-// refused reports whether err is an error reply of Redis.
-func refused(err error) bool {
+// isReply reports whether err is Redis's own reply: it is there, and does not do what was asked of it.
+func isReply(err error) bool {
 	var answer redis.Error
 	return errors.As(err, &answer)
 }

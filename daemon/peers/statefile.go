@@ -123,18 +123,18 @@ func (f *StateFile) Join(name string, models func() []string, pool *route.Pool) 
 
 func (f *StateFile) restore(found *state, s *stated) {
 	log := f.log.With("pool", s.name)
-	refused := func(why string) {
+	refuse := func(why string) {
 		log.Warn("state file: its part of this pool is refused: the pool starts without knowledge of its workers' caches",
 			"error", why+"; nothing need be done, it is written anew")
 	}
 	i := slices.IndexFunc(found.pools, func(p savedPool) bool { return p.name == s.name })
 	if i < 0 {
-		refused("it has no pool of this name")
+		refuse("it has no pool of this name")
 		return
 	}
 	p := &found.pools[i]
 	if p.models != modelsSum(s.models()) {
-		refused("the pool's models were others when it was written")
+		refuse("the pool's models were others when it was written")
 		return
 	}
 	began := time.Now()
@@ -149,7 +149,7 @@ func (f *StateFile) restore(found *state, s *stated) {
 		}
 	}
 	if len(same) == 0 {
-		refused("none of the pool's workers is in it with the same id and url")
+		refuse("none of the pool's workers is in it with the same id and url")
 		return
 	}
 	s.pool.SetSecret(p.secret)
@@ -163,7 +163,7 @@ func (f *StateFile) restore(found *state, s *stated) {
 	h.Replay()
 	for _, frame := range p.frames {
 		if err := h.Hear(frame, found.at, time.Now()); err != nil {
-			refused("BUG: a part of it is not read: " + err.Error())
+			refuse("BUG: a part of it is not read: " + err.Error())
 			break
 		}
 	}

@@ -211,7 +211,7 @@ func (p *Peers) settle(ctx context.Context, u *parcel, x *exchanged) (told, othe
 
 // failed records that Redis took no more frames of a pool. An error for one pool alone does not count against Redis.
 func (p *Peers) failed(m *Member, err error, at time.Time) {
-	if refused(err) {
+	if isReply(err) {
 		m.refuse(p.log, err, at)
 		if slices.ContainsFunc(p.list(), func(m *Member) bool { no, _ := m.refused(); return !no }) {
 			return
