@@ -29,7 +29,7 @@ func (f *follower) verify(ctx context.Context) bool {
 		if err != nil || same {
 			return err == nil
 		}
-		f.tell(slog.LevelInfo, "the worker's KV events are another process's: its view is built anew")
+		f.logLine(slog.LevelInfo, "the worker's KV events are another process's: its view is built anew")
 		f.change(func(st *Stats) { st.Restarts++ })
 	}
 	return f.rebuild(ctx)

@@ -84,8 +84,8 @@ type repeated struct {
 	n     int
 }
 
-// tell logs a line unless the same text has been logged often enough.
-func (f *follower) tell(level slog.Level, text string, args ...any) {
+// logLine logs a line unless the same text has been logged often enough.
+func (f *follower) logLine(level slog.Level, text string, args ...any) {
 	r := f.lines[text]
 	if now := f.now(); now.Sub(r.since) >= linesTime {
 		r = repeated{since: now}
@@ -97,7 +97,7 @@ func (f *follower) tell(level slog.Level, text string, args ...any) {
 	}
 }
 
-func (f *follower) warn(text string, args ...any) { f.tell(slog.LevelWarn, text, args...) }
+func (f *follower) warn(text string, args ...any) { f.logLine(slog.LevelWarn, text, args...) }
 
 // note enters the topic of a message where it is another than before.
 func (f *follower) note(topic string) {
@@ -161,7 +161,7 @@ func (f *follower) message(ctx context.Context, seq uint64, payload []byte) {
 			return
 		}
 	case restarted:
-		f.tell(slog.LevelInfo, "the worker's KV events start again: its view is built anew", "sequence", seq)
+		f.logLine(slog.LevelInfo, "the worker's KV events start again: its view is built anew", "sequence", seq)
 		f.change(func(st *Stats) { st.Restarts++ })
 		f.restart()
 		if f.ask != nil {
@@ -222,7 +222,7 @@ func (f *follower) bridge(ctx context.Context, seq uint64) {
 	}
 	f.enter(Replaying)
 	if err := f.replay(ctx, from, func() {}); err == nil && f.whole {
-		f.tell(slog.LevelInfo, "missed KV events of the worker were replayed", "from", from, "to", seq)
+		f.logLine(slog.LevelInfo, "missed KV events of the worker were replayed", "from", from, "to", seq)
 	}
 }
 

@@ -26,7 +26,7 @@ type Subscriber struct {
 	follow *follower
 	dial   func(ctx context.Context, addr string, c zmtp.Config) (link, error) // tests have another
 	asks   chan func(context.Context)
-	told   bool // that it cannot connect
+	logged bool // that it cannot connect
 }
 
 // link is a connection; a *zmtp.Conn is one.
@@ -126,15 +126,16 @@ func (s *Subscriber) disconnected(err error, since time.Duration) {
 	f.change(func(st *Stats) { st.Problem = err.Error() })
 	switch st := f.Stats(); {
 	case st.State == Never:
-		if !s.told {
-			s.told = true
+		if !s.logged {
+			s.logged = true
 			s.config.Log.Warn("the worker's KV events cannot be had: it is chosen by routed history until then; "+
 				"check kv_events, and endpoint in the worker's --kv-events-config", "endpoint", s.config.Endpoint, "error", err)
 		}
 	case st.Connected:
 		f.change(func(st *Stats) { st.Connected = false })
 		f.enter(Lost)
-		f.tell(slog.LevelInfo, "the connection for the worker's KV events ended", "endpoint", s.config.Endpoint, "error", err)
+		f.logLine(slog.LevelInfo, "the connection for the worker's KV events ended", "endpoint", s.config.Endpoint,
+			"error", err)
 	case since > forgetAfter && f.ledger.next > 0:
 		f.restart()
 		f.enter(Lost)
@@ -163,8 +164,8 @@ func (s *Subscriber) serve(ctx context.Context, l link, first [][]byte) error {
 		st.Connections++
 	})
 	f.connected(ctx)
-	s.told = false
-	f.tell(slog.LevelInfo, "connected for the worker's KV events", "endpoint", s.config.Endpoint,
+	s.logged = false
+	f.logLine(slog.LevelInfo, "connected for the worker's KV events", "endpoint", s.config.Endpoint,
 		"state", f.state().String(), "batches", f.Stats().Replayed)
 	return s.loop(ctx, q)
 }
