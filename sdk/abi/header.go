@@ -13,7 +13,7 @@ type Header struct {
 	PromptTokens uint32  // 40: L: prompt length in tokens, estimated when the prompt is text; 0 = no prompt
 	PromptBlocks uint32  // 44: blocks of the prompt in the unit of the Row's match counts
 	BlockTokens  float32 // 48: tokens in a block, by the current estimate; 0 if there is no prompt
-	MaxTokens    uint32  // 52: the request's limit on generated tokens; 0 = not said
+	MaxTokens    uint32  // 52: the request's limit on generated tokens; 0 = not given
 	Priority     int32   // 56: the body's priority, lower first; default 0
 	Flags        uint32  // 60: HeaderStream and the other Header bits
 	Model        uint64  // 64: hash of the model's name; 0 = none named
@@ -34,7 +34,7 @@ type Header struct {
 
 	Caller      uint64 // 128: hash of the caller's name (the configured name of the key it used); 0 = none
 	Deadline    int64  // 136: Unix nanoseconds after which nobody waits for the answer any more; 0 = none
-	Labels      uint32 // 144: names of label bits there are; StrLabel tells them
+	Labels      uint32 // 144: names of label bits there are; StrLabel asks for them
 	LabelsEpoch uint32 // 148: another number whenever these names may be others
 
 	// Written by the guest for Reject; the host clears them.

@@ -24,8 +24,8 @@ type Outcome struct {
 	Worker       uint32  // 56: its Row.Worker
 	Status       uint32  // 60: HTTP status that the client got; 0 = the client went before it got one
 	PromptTokens uint32  // 64: the worker's word if it gave one, else the estimate
-	CachedTokens int32   // 68: of these found in the worker's cache, by its own word; -1 = not said
-	OutputTokens int32   // 72: generated, by the worker's word; -1 = not said, or not ended yet
+	CachedTokens int32   // 68: of these found in the worker's cache, by its own count; -1 = not given
+	OutputTokens int32   // 72: generated, by the worker's count; -1 = not given, or not ended yet
 	Reason       uint32  // 76: the strategy's own reason code
 	TTFT         float32 // 80: seconds from dispatch to the first byte; negative = there was none
 	Seconds      float32 // 84: from arrival until now
@@ -37,7 +37,7 @@ type Outcome struct {
 type KVEvent struct {
 	Key    uint64 // 0: Row.Key of the worker
 	Hash   uint64 // 8: of the block, the engine's own: it is no hash of prefix_hash; 0 for EventCleared
-	Parent uint64 // 16: of the block before it; 0 = none, or not said
+	Parent uint64 // 16: of the block before it; 0 = none, or not given
 	Now    int64  // 24: Unix nanoseconds at which the host got it
 	Worker uint32 // 32: Row.Worker
 	Kind   uint32 // 36: Event* kinds

@@ -9,11 +9,11 @@ type Row struct {
 	GPU           uint32  // 12: leading blocks held on the GPU (the best view the host has)
 	L1            uint32  // 16: further contiguous blocks in the worker's CPU tier
 	L2            uint32  // 20: further contiguous blocks in the shared tier
-	Running       uint32  // 24: requests running, as the worker last said
-	Waiting       uint32  // 28: requests waiting, as the worker last said
+	Running       uint32  // 24: requests running, as the worker last reported
+	Waiting       uint32  // 28: requests waiting, as the worker last reported
 	InFlight      uint32  // 32: requests sent there and not yet ended
 	PendingTokens uint32  // 36: prompt tokens sent there without a first byte yet
-	KVUsage       float32 // 40: 0..1, as the worker last said
+	KVUsage       float32 // 40: 0..1, as the worker last reported
 	TTFT          float32 // 44: seconds, running mean; 0 = none seen
 	TPOT          float32 // 48: seconds a generated token, running mean; 0 = none seen
 	MetricsAge    float32 // 52: seconds since the worker's metrics were read; negative = never
@@ -37,11 +37,11 @@ type Row struct {
 	Labels       uint64  // 136: a bit for each label of the pool that the worker has; StrLabel names them
 	FlightTokens uint32  // 144: prompt tokens of the requests in flight there
 	KVTokens     uint32  // 148: tokens that its GPU's KV cache holds; 0 = not known
-	Price        float32 // 152: the operator's cost of the worker, in units of the operator's own; 0 = not said
+	Price        float32 // 152: the operator's cost of the worker, in units of the operator's own; 0 = not given
 	Rank         uint32  // 156: data-parallel rank that the row stands for, of those behind one address; 0 also without
 }
 
-// Bits of Row.State. Those of adapters speak of the request's model if it is a LoRA adapter. From RowLive on since 1.1.
+// Bits of Row.State. Those of adapters count where the request's model is one. From RowLive on since 1.1.
 const (
 	RowSlowStart      uint32 = 1 << iota // back a short while ago: send little
 	RowStale                             // metrics are older than three scrape intervals
