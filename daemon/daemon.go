@@ -39,7 +39,7 @@ type Daemon struct {
 	lmcache  *lmcache.Controller
 	tier     *tier.Store // what outlives a request, and with Redis the process: sessions, and what strategies remember
 	kvCache  *kvcache.Cache
-	peers    *peers.Peers     // nil = no other router is told anything
+	peers    *peers.Peers     // nil = the history is not shared
 	memory   *peers.StateFile // nil = a restart is a cold start
 	door     *feed.Door       // for workers that dial us; nil = there is none
 	metrics  *operator.Metrics
@@ -49,7 +49,7 @@ type Daemon struct {
 	front    *front.Server
 	operator *operator.Server
 	tracer   tracing.Tracer
-	manager  *unit.Manager // nil = nobody keeps sockets for us or is told anything
+	manager  *unit.Manager // nil = the process has no service manager, and cannot be upgraded
 
 	state   atomic.Pointer[state]
 	reload  sync.Mutex // one change of state at a time
@@ -210,7 +210,7 @@ func (d *Daemon) epoch() *front.Epoch { return d.state.Load().epoch }
 // shown are the pools as an operator sees them.
 func (d *Daemon) shown() []*operator.Pool { return d.state.Load().shown() }
 
-// Run serves until ctx ends, then drains: /ready says 503, after server.drain_delay no connection is accepted, open
+// Run serves until ctx ends, then drains: /ready answers 503, after server.drain_delay no connection is accepted, open
 // answers run to their end within server.drain_timeout; then streams are ended with an error event. Its error is nil
 // after a clean drain.
 func (d *Daemon) Run(ctx context.Context) error {

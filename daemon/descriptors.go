@@ -10,8 +10,8 @@ import (
 
 // room is how many connections the limit of open files has room for.
 type room struct {
-	log  *slog.Logger
-	told atomic.Int64 // the last that was logged
+	log    *slog.Logger
+	logged atomic.Int64 // clients, in the last line
 }
 
 // openFiles is the limit of open files; tests give another.
@@ -30,7 +30,7 @@ func (r *room) fit(c *conf.Config, pools []*pool) (clients, admin int) {
 		k.Workers += len(p.set.Load().conf.Workers)
 	}
 	most, admin := listen.Room(limit, k)
-	if most < clients && int64(most) != r.told.Swap(int64(most)) {
+	if most < clients && int64(most) != r.logged.Swap(int64(most)) {
 		r.log.Warn("max_connections is lowered to what the limit of open files has room for: a stream takes two "+
 			"descriptors; raise the limit (ulimit -n, systemd's LimitNOFILE) or lower server.max_connections",
 			"max_connections", clients, "in_force", most, "open_files", limit, "needed", listen.Needs(clients, k))

@@ -1,5 +1,5 @@
 // Package daemon is the process: it wires the rooms, runs, reloads, drains and closes. It knows everybody, and decides
-// nothing about a request. Only it and adapt, which says what the configuration means for each room, know that.
+// nothing about a request. Only it and adapt, which makes the settings of each room of the configuration, know that.
 //
 // # A request's way
 //
@@ -9,10 +9,10 @@
 //	route       which worker, and what its end teaches; no socket, no clock, no goroutine
 //	upstream    the request at the worker
 //
-// No arrow runs up. unit has sockets that outlive the process, and tells systemd of it. Beside them stand operator
-// (/metrics, /api/v1), probe (asks workers for health) and discover (a pool's sources to its workers). worker, session,
-// prompt, gate, listen, upstream, sagemaker and spool know nobody. See each doc.go for what it does, house_test.go for
-// who may import whom.
+// No arrow runs up. unit keeps sockets over a restart or an upgrade, and sends systemd the state of the process. Beside
+// them stand operator (/metrics, /api/v1), probe (asks workers for health) and discover (a pool's sources to its
+// workers). worker, session, prompt, gate, listen, upstream, sagemaker and spool know nobody. See each doc.go for what
+// it does, house_test.go for who may import whom.
 //
 // # Who owns what
 //
@@ -35,5 +35,5 @@
 //	pools of 4 workers   1: 33       16: 32
 //	connections in turn  10: 30      1,000: 40    9,000: 43
 //
-// testdata/databench/doc.go tells where the time of a request goes.
+// testdata/databench/doc.go lists where the time of a request goes.
 package daemon

@@ -19,7 +19,7 @@ func newLMCache(c *conf.LMCache, bind adapt.Binder, log *slog.Logger) (*lmcache.
 	return lmcache.New(l)
 }
 
-// enroll says to the roster which workers the pool has now.
+// enroll sets the roster to the workers that the pool has now.
 func (p *pool) enroll(now time.Time) {
 	if p.roster == nil {
 		return

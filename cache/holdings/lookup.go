@@ -44,7 +44,7 @@ func (x *Index) Match(q *Query, slots []uint32, out []Held) {
 		}
 		tiered := s.match(p, q.hashes(x.seed, p.size), limit)
 		if first {
-			s.tell(x.live, uint32(p.size), slots, out)
+			s.set(x.live, uint32(p.size), slots, out)
 		} else {
 			s.raise(uint32(p.size), slots, out)
 		}
@@ -54,7 +54,7 @@ func (x *Index) Match(q *Query, slots []uint32, out []Held) {
 		first = false
 	}
 	if first {
-		s.tell(x.live, 0, slots, out)
+		s.set(x.live, 0, slots, out)
 	}
 	x.scratch.Put(s)
 }
@@ -82,8 +82,8 @@ func (s *scratch) match(p *plane, chain []uint64, limit int) (tiered bool) {
 	return tiered
 }
 
-// tell writes the results of the first plane to out, in blocks of size tokens.
-func (s *scratch) tell(live []atomic.Bool, size uint32, slots []uint32, out []Held) {
+// set writes the results of the first plane to out, in blocks of size tokens.
+func (s *scratch) set(live []atomic.Bool, size uint32, slots []uint32, out []Held) {
 	out = out[:len(slots)]
 	for i, slot := range slots {
 		if int(slot) >= len(s.cells) {

@@ -34,7 +34,7 @@ type nameSource struct {
 	unanswered bool // the name has no answer, and this is logged
 }
 
-// follow replaces the name. The addresses of another one are forgotten.
+// follow replaces the name. It forgets the addresses of the name before.
 func (n *nameSource) follow(name string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -15,7 +15,7 @@ type PoolState struct {
 	Quarantine bool          `json:"module_quarantined"`
 	View       string        `json:"view"` // where match counts come from
 	Up         int           `json:"up"`
-	WhyNot     string        `json:"why_not,omitempty"` // it cannot serve, or only as panics says
+	WhyNot     string        `json:"why_not,omitempty"` // why it cannot serve, or serves by panics alone
 	Panics     bool          `json:"panics,omitempty"`  // its requests go to workers that are not up (panic = true)
 	Workers    []WorkerState `json:"workers"`
 }

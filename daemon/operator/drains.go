@@ -72,8 +72,8 @@ func MovesFrom(pools []*Pool) Moves {
 }
 
 // To repeats the drains at the workers that are new to one of the pools now: the pool has another name, or the worker
-// has another pool. The command said that a drain lasts until undrain or the end of the daemon. A worker that was in
-// two pools before, and was drained in one, stays as it was in the other.
+// has another pool. The answer to a drain promises that it lasts until undrain or the end of the daemon. A worker that
+// was in two pools before, and was drained in one, stays as it was in the other.
 func (m Moves) To(pools []*Pool) {
 	if len(m.asked) == 0 {
 		return

@@ -10,8 +10,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/gate"
 )
 
-// hearSDK sends the SDK's own log lines to log. The SDK has one logger a process.
-func hearSDK(log *slog.Logger) {
+// logSDK sends the SDK's own log lines to log. The SDK has one logger a process.
+func logSDK(log *slog.Logger) {
 	otel.SetLogger(logr.FromSlogHandler(sdkLog{log}))
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
 		log.Warn("OpenTelemetry's SDK reports an error", "error", gate.Cut(err.Error()))

@@ -54,7 +54,7 @@ func (t *Tracer) Configure(c Config, version string, log *slog.Logger) {
 	t.conf = c
 	var next *pipe
 	if c.Endpoint != "" {
-		hearSDK(log)
+		logSDK(log)
 		var err error
 		next, err = t.open(c, version, log)
 		if err != nil {

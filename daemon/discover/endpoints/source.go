@@ -44,8 +44,8 @@ type followed struct {
 // New makes a source that follows nothing.
 func New(log *slog.Logger) *Source { return &Source{log: log, moved: make(chan struct{})} }
 
-// Follow makes s the service and lists its slices, unless it is followed already. The workers of another one are
-// forgotten.
+// Follow makes s the service and lists its slices, unless it is followed already. It forgets the workers of the service
+// before.
 func (c *Source) Follow(ctx context.Context, s Service) {
 	c.mu.Lock()
 	if s == c.service.Service {
