@@ -11,8 +11,7 @@
 //
 // No arrow runs up. unit keeps sockets over a restart or an upgrade, and sends systemd the state of the process. Beside
 // them stand operator (/metrics, /api/v1), probe (asks workers for health) and discover (a pool's sources to its
-// workers). worker, session, prompt, gate, listen, upstream, sagemaker and spool know nobody. See each doc.go for what
-// it does, house_test.go for who may import whom.
+// workers). See each doc.go for what it does, house_test.go for who may import whom.
 //
 // # Who owns what
 //
