@@ -43,6 +43,15 @@ func (d directory) remove(n *Namespace) { d.tree.Delete(n.key) }
 
 func (d directory) len() int { return d.tree.Len() }
 
+// all returns the namespaces.
+func (d directory) all() (list []*Namespace) {
+	d.tree.Walk(func(_ string, v any) bool {
+		list = append(list, v.(*Namespace))
+		return false
+	})
+	return list
+}
+
 // idlest returns the namespace longest unused. It walks all namespaces: an ordered list would make every lookup a
 // writer.
 func (d directory) idlest() *Namespace {

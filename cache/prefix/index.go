@@ -96,8 +96,8 @@ func (x *Index) Space(id uint64) *Namespace {
 func (x *Index) Clear() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for x.names.len() > 0 {
-		x.forget(x.names.idlest())
+	for _, n := range x.names.all() {
+		x.forget(n)
 	}
 }
 
