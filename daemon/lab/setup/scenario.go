@@ -101,7 +101,7 @@ func parse(name, dir, text string) (*Scenario, error) {
 		return nil, err
 	}
 	s.Name = name
-	if s.Trace.File != "" && dir != "" {
+	if s.Trace.File != "" && dir != "" && !filepath.IsAbs(s.Trace.File) {
 		s.Trace.File = filepath.Join(dir, s.Trace.File)
 	}
 	if s.Workers == 0 {
@@ -179,6 +179,10 @@ func (s *Scenario) Load(seed uint64) (traffic.Load, error) {
 		return traffic.Load{}, err
 	}
 	l = l.Part(seconds(s.Trace.From), seconds(s.Trace.Until), s.Requests)
+	if len(l.Chats) == 0 {
+		return traffic.Load{}, fmt.Errorf("setup: %s: no request of %s comes from %g s on until %g s; correct from and "+
+			"until of [trace], where an until of 0 is the end", s.Name, s.Trace.File, s.Trace.From, s.Trace.Until)
+	}
 	if s.Trace.Speed > 0 {
 		l = l.Faster(s.Trace.Speed)
 	}

@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -110,6 +111,12 @@ func TestRead(t *testing.T) {
 	f("like = \"A\"\nsplit = \"odd\"", "random or session")
 	f("like = \"A\"\n[[fate]]\nwhat = \"vanishes\"", "dies, comes or slows")
 	f("model = \"default\"\n[trace]\nfile = \"none.jsonl\"", "--trace")
+	trace, err := filepath.Abs("../../../testdata/traces/conversation-60.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f(fmt.Sprintf("[trace]\nfile = %q", trace), "")
+	f(fmt.Sprintf("[trace]\nfile = %q\nfrom = 5000", trace), "correct from and until")
 	if _, err := Read("nothing"); err == nil || !strings.Contains(err.Error(), "seeds-8k") {
 		t.Errorf("an unknown name: %v; want the names that there are", err)
 	}

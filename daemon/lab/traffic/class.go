@@ -50,35 +50,90 @@ type Plan struct {
 
 // limits of a plan, that a slip of the pen does not fill the memory.
 const (
-	maxChats  = 1_000_000
-	maxTokens = 1 << 20
+	maxChats    = 1_000_000
+	maxRequests = 10 * maxChats
+	maxGroups   = 1_000_000
+	maxTokens   = 1 << 20
 )
 
 // Check returns what is wrong with a plan.
 func (p *Plan) Check() error {
 	rate := 0.0
 	for i := range p.Classes {
-		c := &p.Classes[i]
-		rate += c.Rate
-		if c.Rate < 0 || c.Spread < 0 || c.Spread > 1 || c.Think < 0 || c.Groups < 0 || c.Branches < 0 || c.Skew < 0 {
-			return fmt.Errorf("traffic: class %d has a number below 0, or a spread over 1", i+1)
-		}
-		most := float64(c.Shared) + float64(c.Document+c.User)*(1+c.Spread) + float64(c.User+c.Output)*float64(c.MaxTurns)
-		if c.User < 1 || c.Output < 1 || most > maxTokens {
-			return fmt.Errorf("traffic: class %d: give user and output at least 1, and prompts up to %d tokens", i+1, maxTokens)
+		rate += p.Classes[i].Rate
+		if err := p.Classes[i].check(); err != nil {
+			return fmt.Errorf("traffic: class %d: %w", i+1, err)
 		}
 	}
-	switch chats := rate * p.Seconds * float64(p.Workers); {
+	for i, s := range p.Surges {
+		if !sound(s.From, s.Until, s.Factor) || s.Until <= s.From {
+			return fmt.Errorf("traffic: surge %d has times from %g until %g and the factor %g; give numbers from 0 on, "+
+				"until after from", i+1, s.From, s.Until, s.Factor)
+		}
+	}
+	switch {
 	case len(p.Classes) == 0 || rate == 0:
 		return fmt.Errorf("traffic: no class of chats has a rate; give one")
-	case p.Seconds <= 0 && p.Requests <= 0:
+	case !sound(p.Seconds) || p.Requests < 0 || p.Clients < 0:
+		return fmt.Errorf("traffic: seconds is %g, requests %d and clients %d; give numbers from 0 on", p.Seconds, p.Requests,
+			p.Clients)
+	case p.Seconds == 0 && p.Requests == 0:
 		return fmt.Errorf("traffic: neither seconds nor requests; give one of them")
-	case p.Clients > 0 && p.Requests <= 0:
+	case p.Clients > 0 && p.Requests == 0:
 		return fmt.Errorf("traffic: clients of a closed loop want a number of requests; give requests")
-	case chats > maxChats || p.Requests > maxChats:
+	case p.Requests > maxChats || p.Clients > maxChats:
+		return fmt.Errorf("traffic: %d requests of %d clients; give up to %d of each", p.Requests, p.Clients, maxChats)
+	}
+	chats, requests := p.expected()
+	switch {
+	case chats > maxChats:
 		return fmt.Errorf("traffic: %.0f chats are over %d; give fewer seconds or a lower rate", chats, maxChats)
+	case requests > maxRequests:
+		return fmt.Errorf("traffic: %.0f requests in %.0f chats are over %d; give fewer turns or branches", requests, chats,
+			maxRequests)
 	}
 	return nil
+}
+
+// check returns what is wrong with a class.
+func (c *Class) check() error {
+	longest := float64(c.Shared) + float64(c.Document+c.User)*(1+c.Spread) + float64(c.User+c.Output)*float64(c.MaxTurns)
+	switch {
+	case !sound(c.Rate, c.Skew, c.Spread, c.Turns, c.Think) || c.Spread > 1 || c.Branches < 0 || c.MaxTurns < 0:
+		return fmt.Errorf("it has a number below 0 or none, or a spread over 1")
+	case c.Groups < 0 || c.Groups > maxGroups:
+		return fmt.Errorf("it has %d groups; give up to %d", c.Groups, maxGroups)
+	case c.User < 1 || c.Output < 1 || c.Shared < 0 || c.Document < 0 || longest > maxTokens:
+		return fmt.Errorf("give user and output at least 1, and prompts up to %d tokens", maxTokens)
+	}
+	return nil
+}
+
+// sound reports whether all are numbers from 0 on.
+func sound(all ...float64) bool {
+	return !slices.ContainsFunc(all, func(v float64) bool { return !(v >= 0 && v <= math.MaxFloat64) })
+}
+
+// expected returns how many chats begin on average, and how many requests they are before the load is cut.
+func (p *Plan) expected() (chats, requests float64) {
+	seconds := p.Seconds
+	for _, s := range p.Surges {
+		seconds += max(0, min(s.Until, p.Seconds)-s.From) * max(0, s.Factor-1)
+	}
+	for i := range p.Classes {
+		c := &p.Classes[i]
+		n := c.Rate * seconds * float64(max(1, p.Workers))
+		if p.Requests > 0 && c.Rate > 0 && (p.Seconds == 0 || n > float64(p.Requests)) {
+			n = float64(p.Requests)
+		}
+		turns := max(1, c.Turns)
+		if c.MaxTurns > 0 {
+			turns = min(turns, float64(c.MaxTurns))
+		}
+		chats += n
+		requests += n * turns * float64(1+c.Branches)
+	}
+	return chats, requests
 }
 
 // Draw makes the load of a plan and a seed. The same seed gives the same chats in each class, whatever the others are.
@@ -93,6 +148,10 @@ func (p *Plan) Draw(seed uint64) (Load, error) {
 	}
 	slices.SortStableFunc(l.Chats, func(a, b Chat) int { return int(a.Start - b.Start) })
 	l.cut(p.Requests)
+	if len(l.Chats) == 0 {
+		return l, fmt.Errorf("traffic: no chat begins within %g s with seed %d; give more seconds or a higher rate",
+			p.Seconds, seed)
+	}
 	return l, nil
 }
 
@@ -100,7 +159,12 @@ func (p *Plan) Draw(seed uint64) (Load, error) {
 func (p *Plan) draw(c *Class, d *dice) (chats []Chat) {
 	rate := c.Rate * float64(max(1, p.Workers))
 	for at := 0.0; rate > 0; {
-		at += d.ExpFloat64() / (rate * p.factor(at))
+		next := at + d.ExpFloat64()/(rate*p.factor(at))
+		if edge := p.lull(at); next >= edge { // chance has no memory: the wait begins anew
+			at = edge
+			continue
+		}
+		at = next
 		if p.Seconds > 0 && at >= p.Seconds || p.Requests > 0 && len(chats) >= p.Requests {
 			return chats
 		}
@@ -112,10 +176,23 @@ func (p *Plan) draw(c *Class, d *dice) (chats []Chat) {
 func (p *Plan) factor(at float64) float64 {
 	for _, s := range p.Surges {
 		if at >= s.From && at < s.Until {
-			return max(s.Factor, 1e-3)
+			return max(s.Factor, 1e-9)
 		}
 	}
 	return 1
+}
+
+// lull returns when the next surge of a factor below 1 begins or ends; +Inf if none does.
+func (p *Plan) lull(after float64) float64 {
+	next := math.Inf(1)
+	for _, s := range p.Surges {
+		for _, edge := range [...]float64{s.From, s.Until} {
+			if s.Factor < 1 && edge > after {
+				next = min(next, edge)
+			}
+		}
+	}
+	return next
 }
 
 // cut leaves the first n requests, of whole chats and the beginning of the last one; 0 = all.

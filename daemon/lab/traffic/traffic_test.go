@@ -130,6 +130,37 @@ func TestCheckPlan(t *testing.T) {
 	f(func(p *Plan) { p.Classes[0].User = 0 }, "at least 1")
 	f(func(p *Plan) { p.Classes[0].Spread = 2 }, "spread")
 	f(func(p *Plan) { p.Classes[0].Document = 2 << 20 }, "up to")
+	f(func(p *Plan) { p.Classes[0].Shared = -1 }, "up to")
+	f(func(p *Plan) { p.Classes[0].Rate = math.NaN() }, "class 1")
+	f(func(p *Plan) { p.Classes[0].Think = math.Inf(1) }, "class 1")
+	f(func(p *Plan) { p.Classes[0].Turns = 1e8 }, "fewer turns")
+	f(func(p *Plan) { p.Classes[0].Branches = 1e7 }, "fewer turns")
+	f(func(p *Plan) { p.Classes[0].Groups = 1e9 }, "groups")
+	f(func(p *Plan) { p.Requests, p.Clients = 10, 1e9 }, "up to")
+	f(func(p *Plan) { p.Requests = 2e6 }, "up to")
+	f(func(p *Plan) { p.Seconds = -1 }, "from 0 on")
+	f(func(p *Plan) { p.Seconds = 1e-9 }, "no chat begins")
+	f(func(p *Plan) { p.Surges = []Surge{{From: 1, Until: 9, Factor: 1e7}} }, "lower rate")
+	f(func(p *Plan) { p.Surges = []Surge{{From: 1, Until: 9, Factor: math.NaN()}} }, "surge 1")
+	f(func(p *Plan) { p.Surges = []Surge{{From: 9, Until: 1, Factor: 2}} }, "surge 1")
+	p := Plan{Classes: []Class{chats}, Seconds: 1e9, Requests: 10, Workers: 1}
+	if l, err := p.Draw(1); err != nil || l.Requests() != 10 {
+		t.Errorf("ten requests of a billion seconds: %d, %v", l.Requests(), err)
+	}
+}
+
+// No chat begins in a surge of factor 0, and behind it as many as before it.
+func TestLull(t *testing.T) {
+	p := Plan{Classes: []Class{chats}, Seconds: 300, Workers: 2, Surges: []Surge{{From: 100, Until: 200, Factor: 0}}}
+	var third [3]int
+	for seed := range uint64(5) {
+		for _, c := range drawn(t, p, seed).Chats {
+			third[c.Start/(100*time.Second)]++
+		}
+	}
+	if near := func(n int) bool { return n > 900 && n < 1100 }; !near(third[0]) || third[1] != 0 || !near(third[2]) {
+		t.Errorf("%d chats before, in and behind the lull; want about 1000, none and 1000", third)
+	}
 }
 
 const chatTrace = `{"chat_id": 7, "parent_chat_id": -1, "timestamp": 61.1, "input_length": 20, "output_length": 5, "hash_ids": [3, 9]}
