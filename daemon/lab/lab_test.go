@@ -3,14 +3,19 @@ package lab
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/warmpath/warmpath/daemon/lab/served"
 	"github.com/warmpath/warmpath/daemon/lab/setup"
 	"github.com/warmpath/warmpath/daemon/lab/trial"
 	"github.com/warmpath/warmpath/host/wasmtest"
+	"github.com/warmpath/warmpath/plugins"
 )
 
 // compare runs strategies on scenarios, each cut to so many requests, with one seed.
@@ -206,4 +211,33 @@ func TestFind(t *testing.T) {
 	f("peers", 10, true)
 	f("missing.wasm", 0, false)
 	f("native:nobody", 0, false)
+	f("native:prefixaware x=1", 0, false)
+}
+
+// Options behind a module's name reach it.
+func TestOptionsOfAModule(t *testing.T) {
+	wasm, err := plugins.Builtin("prefixaware")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "my own.wasm")
+	if err := os.WriteFile(path, wasm, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sc, err := setup.Read("A")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sc.Requests = 20
+	for _, name := range []string{path, "prefixaware"} {
+		found, err := Find(name + " prefix_length=4 eech=.5@gpu")
+		if err != nil || !maps.Equal(found[0].spec.Options, map[string]string{"prefix_length": "4", "eech": ".5"}) ||
+			found[0].tier != gpuAlone {
+			t.Fatalf("%s: %+v, %v; want both options", name, found, err)
+		}
+		c := Config{Scenarios: []*setup.Scenario{sc}, Strategies: found, Seeds: []uint64{7}, Processors: 1}
+		if _, err := Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), "eech") {
+			t.Errorf("%s: %v; want that it does not know eech", name, err)
+		}
+	}
 }

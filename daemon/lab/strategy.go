@@ -40,10 +40,10 @@ var tierNames = map[string]tiers{"gpu": gpuAlone, "l1": gpuAndCPU, "l2": allTier
 
 // Find returns the strategies of a name: a built-in, native:NAME for its rule outside of the sandbox, the path of a
 // module that ends in .wasm, the rule of others as package peers names it, peer:NAME where both have it, or peers for
-// all of those by their own defaults. @gpu behind a name leaves out all tiers behind the GPUs, @l1 the shared one. With
-// @flat the tiers are there, and the router knows of none: it takes each worker's KV cache to be as large as its CPU
-// tier. With @4 there are four routers that share nothing, with @4/10ms four that send each other what they do, 10 ms
-// late.
+// all of those by their own defaults. Options of a module follow it, see [served.Read]. @gpu behind all that leaves out
+// the tiers behind the GPUs, @l1 the shared one. With @flat the tiers are there, and the router knows of none: it takes
+// each worker's KV cache to be as large as its CPU tier. With @4 there are four routers that share nothing, with
+// @4/10ms four that send each other what they do, 10 ms late.
 func Find(name string) ([]Strategy, error) {
 	plain, suffix, has := strings.Cut(name, "@")
 	column, err := readSuffix(suffix)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -48,7 +49,8 @@ func labCommand() *cobra.Command {
 	}
 	fl := c.Flags()
 	fl.StringSliceVar(&f.strategies, "strategy", []string{"prefixaware", "roundrobin"},
-		"what to compare: built-ins, native:NAME, paths of modules, rules of others (peers = all); NAME@gpu without tiers")
+		"what to compare: built-ins, native:NAME, paths of modules, rules of others (peers = all); "+
+			"NAME@gpu without tiers, \"mine.wasm each=.02\" with options")
 	fl.StringVar(&f.seeds, "seeds", "1-4", "seeds of the loads, as 1-8 or 1,5,9")
 	fl.IntVar(&f.workers, "workers", 0, "workers, where the scenario's number is not wanted")
 	fl.IntVar(&f.requests, "requests", 0, "requests of a run, where the scenario's number is not wanted")
@@ -127,6 +129,9 @@ func (f *labFlags) config(scenarios []string) (c lab.Config, err error) {
 		}
 		if f.trace != "" && sc.Trace.File != "" {
 			sc.Trace.File = f.trace
+		}
+		if slices.ContainsFunc(c.Scenarios, func(has *setup.Scenario) bool { return has.Name == sc.Name }) {
+			sc.Name = name // mine.toml of two folders, or A.toml beside A: each has its table
 		}
 		c.Scenarios = append(c.Scenarios, sc)
 	}

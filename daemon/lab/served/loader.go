@@ -24,9 +24,13 @@ type Spec struct {
 }
 
 // Read finds a strategy by what an operator writes: the name of a built-in, native:NAME for its rule outside of the
-// sandbox, or the path of a module, which ends in .wasm.
-func Read(name string) (Spec, error) {
+// sandbox, or the path of a module, which ends in .wasm. Options of a module follow it, as in "mine.wasm each=.02".
+func Read(text string) (Spec, error) {
+	name, options := cutOptions(text)
 	if plain, is := strings.CutPrefix(name, "native:"); is {
+		if options != nil {
+			return Spec{}, fmt.Errorf("served: %s takes no options; give them to %s", name, plain)
+		}
 		if plugins.Native(plain) == nil {
 			return Spec{}, fmt.Errorf("served: no strategy %q is built in; there are %s",
 				plain, strings.Join(plugins.Names(), ", "))
@@ -39,7 +43,22 @@ func Read(name string) (Spec, error) {
 		name = strings.TrimSuffix(filepath.Base(path), ".wasm")
 	}
 	wasm, err := plugins.Read(name, path)
-	return Spec{Name: name, Wasm: wasm}, err
+	return Spec{Name: name, Wasm: wasm, Options: options}, err
+}
+
+// cutOptions cuts each " key=value" off the end of a text; without any, options is nil.
+func cutOptions(text string) (name string, options map[string]string) {
+	for {
+		i := strings.LastIndexByte(text, ' ')
+		key, value, is := strings.Cut(text[i+1:], "=")
+		if i < 0 || !is {
+			return text, options
+		}
+		if options == nil {
+			options = map[string]string{}
+		}
+		options[key], text = value, strings.TrimRight(text[:i], " ")
+	}
 }
 
 // Loader makes strategies for many runs. A module is compiled once. Safe for concurrent use.
