@@ -95,14 +95,15 @@ func (p *project) fill(from, to string) error {
 	})
 }
 
-// copySDK writes the SDK as a module of its own, without its tests.
+// copySDK writes the SDK as a module of its own, with its examples and without its tests.
 func copySDK(to string) error {
 	const gomod = "module github.com/warmpath/warmpath\n\ngo 1.26.0\n"
 	if err := put(filepath.Join(to, "go.mod"), []byte(gomod)); err != nil {
 		return err
 	}
 	return fs.WalkDir(sdk.Source, ".", func(at string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || strings.HasSuffix(at, "_test.go") || path.Base(at) == "source.go" {
+		test := strings.HasSuffix(at, "_test.go") && !strings.HasPrefix(at, "example_")
+		if err != nil || d.IsDir() || test || path.Base(at) == "source.go" {
 			return err
 		}
 		b, err := sdk.Source.ReadFile(at)

@@ -31,7 +31,8 @@ func toolchain(t *testing.T, remedy string, programs ...string) {
 }
 
 // decides has the sandbox decide by a module of a project: the worker that holds the prompt, unless too much waits there.
-func decides(t *testing.T, wasm []byte) {
+// then is the first alternative that it names, 0 for none.
+func decides(t *testing.T, wasm []byte, then int32) {
 	t.Helper()
 	h, err := host.New(t.Context(), host.Config{Slots: 1})
 	if err != nil {
@@ -54,9 +55,10 @@ func decides(t *testing.T, wasm []byte) {
 		}
 		f.Rows[0].InFlight, f.Rows[200].GPU, f.Rows[200].Wait, f.Rows[299].GPU = 1, 62, wait, 10
 		for range 1000 {
-			if r := s.Pick(f); r.Row != want || r.Fallback != "" || r.Fuel == 0 {
-				t.Fatalf("%v s wait at the worker that holds it: %d by %q, %d fuel (%s); want %d",
-					wait, r.Row, r.Fallback, r.Fuel, s.Stats().LastError, want)
+			r := s.Pick(f)
+			if r.Row != want || r.Fallback != "" || r.Fuel == 0 || then > 0 && r.Order[1] != then {
+				t.Fatalf("%v s wait at the worker that holds it: %d by %q, then %d, %d fuel (%s); want %d, then %d",
+					wait, r.Row, r.Fallback, r.Order[1], r.Fuel, s.Stats().LastError, want, then)
 			}
 		}
 	}
@@ -64,18 +66,22 @@ func decides(t *testing.T, wasm []byte) {
 	f(100, 299)
 }
 
-// A new project's test passes, its module is built and decides, and the test fails when the strategy is another.
+// A new project's test passes, its module is built and decides, also when it names an alternative, and the test fails
+// when the strategy is another.
 func TestProjects(t *testing.T) {
 	for _, c := range []struct {
 		language string
 		programs []string
 		file     string // of the strategy, in which old is replaced by new
 		old, new string
+		answer   string    // in the strategy, before which then stands
+		then     [2]string // what names worker 7 an alternative, and the name that is to be imported for it
 	}{
-		{"go", nil, "main.go", "w.Wait+", ""},
-		{"c", []string{"clang", "wasm-ld"}, "strategy.c", "w->wait +", ""},
-		{"assemblyscript", []string{"node", "npm"}, "assembly/index.ts", "w.wait +", ""},
-		{"rust", []string{"cargo"}, "src/lib.rs", "w.wait +", ""},
+		{"go", nil, "main.go", "w.Wait+", "", "", [2]string{}}, // its ranking names alternatives
+		{"c", []string{"clang", "wasm-ld"}, "strategy.c", "w->wait +", "", "return wp_to", [2]string{"wp_then(7);\n  ", ""}},
+		{"assemblyscript", []string{"node", "npm"}, "assembly/index.ts", "w.wait +", "", "return to(",
+			[2]string{"then(7);\n  ", "to }"}},
+		{"rust", []string{"cargo"}, "src/lib.rs", "w.wait +", "", "to(best", [2]string{"warmpath::then(request, 7);\n    ", ""}},
 	} {
 		t.Run(c.language, func(t *testing.T) {
 			toolchain(t, recipes[c.language].missed, c.programs...)
@@ -88,16 +94,30 @@ func TestProjects(t *testing.T) {
 			if err := Test(t.Context(), dir, &out); err != nil {
 				t.Fatalf("%v\n%s", err, out.Bytes())
 			}
-			wasm, err := Build(t.Context(), dir, &out)
-			if err != nil {
-				t.Fatalf("%v\n%s", err, out.Bytes())
+			built := func() []byte {
+				wasm, err := Build(t.Context(), dir, &out)
+				if err != nil {
+					t.Fatalf("%v\n%s", err, out.Bytes())
+				}
+				b, err := os.ReadFile(wasm)
+				if err != nil || !bytes.HasPrefix(b, []byte("\x00asm")) {
+					t.Errorf("%s is no module: %v", wasm, err)
+				}
+				return b
 			}
-			b, err := os.ReadFile(wasm)
-			if err != nil || !bytes.HasPrefix(b, []byte("\x00asm")) {
-				t.Errorf("%s is no module: %v", wasm, err)
+			decides(t, built(), 0)
+			strategy := filepath.Join(dir, c.file)
+			if c.answer != "" {
+				change(t, strategy, c.answer, c.then[0]+c.answer)
+				if c.then[1] != "" {
+					change(t, strategy, c.then[1], "then, "+c.then[1])
+				}
+				if err := Test(t.Context(), dir, &out); err != nil {
+					t.Fatalf("with an alternative: %v\n%s", err, out.Bytes())
+				}
+				decides(t, built(), 7)
 			}
-			decides(t, b)
-			change(t, filepath.Join(dir, c.file), c.old, c.new)
+			change(t, strategy, c.old, c.new)
 			if err := Test(t.Context(), dir, &out); err == nil {
 				t.Errorf("the test passes without the worker's queue:\n%s", out.Bytes())
 			}
@@ -209,7 +229,7 @@ func TestWhatIsRefused(t *testing.T) {
 	}
 }
 
-// The copy of the SDK has the project's licence, and builds with nothing else.
+// The copy of the SDK has the project's licence and the examples, and builds with nothing else.
 func TestCopyOfTheSDK(t *testing.T) {
 	root, err := os.ReadFile("../../LICENSE")
 	if err != nil {
@@ -226,6 +246,9 @@ func TestCopyOfTheSDK(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if out, err := goIn(t, filepath.Join(dir, "warmpath"), "test", "./sdk"); err != nil || !strings.HasPrefix(out, "ok") {
+		t.Errorf("the examples of the copy: %v\n%s", err, out)
+	}
 	for _, file := range []string{"go.mod", "warmpath/go.mod"} {
 		b, err := os.ReadFile(filepath.Join(dir, file))
 		if err != nil {
@@ -235,4 +258,13 @@ func TestCopyOfTheSDK(t *testing.T) {
 			t.Errorf("%s asks for another Go than this project does", file)
 		}
 	}
+}
+
+// goIn runs the go command in a folder.
+func goIn(t *testing.T, dir string, args ...string) (out string, err error) {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), "go", args...)
+	c.Dir, c.Env = dir, append(os.Environ(), "GOWORK=off", "GOPROXY=off")
+	b, err := c.CombinedOutput()
+	return string(b), err
 }

@@ -1,5 +1,5 @@
 // The frame of a strategy, and what connects it to the host: warmpath's ABI 1.1. "warmpath plugin new" wrote this file; a
-// later version of warmpath still runs what is built with it. The whole contract: go doc github.com/warmpath/warmpath/sdk/abi
+// later version of warmpath still runs what is built with it. The whole contract: docs/abi.md of warmpath
 #ifndef WARMPATH_H
 #define WARMPATH_H
 
@@ -15,7 +15,8 @@ enum {
 // The strategy: it answers with wp_to. workers has request->rows entries, at least one.
 uint64_t route(struct wp_header *request, const struct wp_row *workers);
 
-// wp_to is the answer: a worker's index, WP_DECLINE or WP_REJECT, and a reason, 0 or your own code from 256 on.
+// wp_to is the answer: a worker's index, WP_DECLINE or WP_REJECT, and a reason: 0, or a code of your own, which people see
+// as its number, or by the name that the export wp_reasons gives it.
 static inline uint64_t wp_to(int32_t worker, uint16_t reason) { return (uint64_t)reason << 32 | (uint32_t)worker; }
 
 #ifdef __wasm__
@@ -51,6 +52,13 @@ static inline void wp_then(uint32_t worker) {
   uint32_t *order = (uint32_t *)&wp_area.rows[wp_rows];
   order[wp_area.header.order_len++] = worker;
 }
+
+#else // the native test: no export has a name, an import is a function that the test has, and nobody asks for alternatives
+
+#define WP_EXPORT(name)
+#define WP_IMPORT(name)
+
+static inline void wp_then(uint32_t worker) { (void)worker; }
 
 #endif
 #endif

@@ -1,5 +1,5 @@
 // The frame of a strategy, and what connects it to the host: warmpath's ABI 1.1. "warmpath plugin new" wrote this file; a
-// later version of warmpath still runs what is built with it. The whole contract: go doc github.com/warmpath/warmpath/sdk/abi
+// later version of warmpath still runs what is built with it. The whole contract: docs/abi.md of warmpath
 #![allow(dead_code)]
 
 @STRUCTURES@
@@ -7,9 +7,20 @@
 pub const DECLINE: i32 = -1;
 pub const REJECT: i32 = -2;
 
-/// The answer: a worker's index, DECLINE or REJECT, and a reason, 0 or your own code from 256 on.
+/// The answer: a worker's index, DECLINE or REJECT, and a reason: 0, or a code of your own, which people see as its number,
+/// or by the name that the export wp_reasons gives it.
 pub fn to(worker: i32, reason: u16) -> u64 {
     (reason as u64) << 32 | worker as u32 as u64
+}
+
+/// Names the next alternative, for the case that the chosen worker fails. The host adds those not named. The native test
+/// sees how many there are.
+pub fn then(request: &mut Header, worker: u32) {
+    #[cfg(target_arch = "wasm32")]
+    guest::put(request.order_len, worker);
+    #[cfg(not(target_arch = "wasm32"))]
+    let _ = worker;
+    request.order_len += 1;
 }
 
 #[cfg(target_arch = "wasm32")]
@@ -40,6 +51,16 @@ mod guest {
         }
         unsafe { ROWS = max_workers };
         addr_of_mut!(AREA) as u32
+    }
+
+    /// Writes an entry of the order area, which stands behind the rows that wp_frame was asked for.
+    pub fn put(at: u32, worker: u32) {
+        unsafe {
+            if at < ROWS {
+                let order = (addr_of_mut!((*(addr_of_mut!(AREA) as *mut Area)).rows) as *mut Row).add(ROWS as usize);
+                (order as *mut u32).add(at as usize).write(worker);
+            }
+        }
     }
 
     #[no_mangle]

@@ -1,5 +1,5 @@
 // The frame of a strategy, and what connects it to the host: warmpath's ABI 1.1. "warmpath plugin new" wrote this file; a
-// later version of warmpath still runs what is built with it. The whole contract: go doc github.com/warmpath/warmpath/sdk/abi
+// later version of warmpath still runs what is built with it. The whole contract: docs/abi.md of warmpath
 
 @STRUCTURES@
 const MAX_WORKERS: u32 = 4096;
@@ -29,7 +29,8 @@ export function worker(i: u32): Row {
   return changetype<Row>(area + offsetof<Header>() + <usize>i * offsetof<Row>());
 }
 
-// The answer: a worker's index, DECLINE or REJECT, and a reason, 0 or your own code from 256 on.
+// The answer: a worker's index, DECLINE or REJECT, and a reason: 0, or a code of your own, which people see as its number,
+// or by the name that the export wp_reasons gives it.
 export function to(worker: i32, reason: u16): u64 {
   return ((<u64>reason) << 32) | (<u64>(<u32>worker));
 }
