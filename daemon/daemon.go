@@ -99,7 +99,7 @@ func NewUnder(m *unit.Manager, c *conf.Config, log *slog.Logger) (*Daemon, error
 		controller.Close()
 		return nil, err
 	}
-	kv := store.Local(strategyKeys, strategyBytes)
+	kv := store.Local(StrategyKeys, StrategyBytes)
 	h, err := host.New(context.Background(), host.Config{CacheDir: c.Server.CacheDir(), Log: log, KV: kv})
 	if err != nil {
 		controller.Close()
@@ -295,7 +295,7 @@ func everySecond(ctx context.Context, f func(now time.Time)) {
 	}
 }
 
-const strategyKeys, strategyBytes = 10_000, 8 << 20 // what a strategy may keep in the store
+const StrategyKeys, StrategyBytes = 10_000, 8 << 20 // what a strategy may keep in the store
 
 // storeTokens returns how many tokens of KV a pool finds in this process's own KV cache; 0 = none, or not known.
 func (d *Daemon) storeTokens() int {

@@ -216,6 +216,32 @@ func TestPluginCheckNamesTheRemedy(t *testing.T) {
 		!strings.Contains(out, "least cost (100 %)") {
 		t.Errorf("got\n%s", out)
 	}
+	write(t, main, `package main
+
+import "github.com/warmpath/warmpath/sdk"
+
+type counts struct{}
+
+func (counts) Route(r *sdk.Request, _ []sdk.Worker) sdk.Decision {
+	n, err := sdk.KVAdd("all", 1, 0)
+	if err != nil {
+		return sdk.Decline
+	}
+	return sdk.To(0).Because(sdk.ReasonOwn + sdk.Reason(n%2))
+}
+
+func init() { sdk.Register(counts{}) }
+
+func main() {}
+`)
+	build()
+	for args, want := range map[string]string{"": "it declines (100 %)", "--allow kv": "reason 256 (50 %), reason 257 (50 %)"} {
+		if out := check(args).succeed(); !strings.Contains(out, want) {
+			t.Errorf("a strategy that counts in the store, %q: want %q in\n%s", args, want, out)
+		}
+	}
+	write(t, main, good)
+	build()
 	refused(check("--options each=much"), "each")
 	refused(check("--options eech=1"), "eech")
 	refused(check("--workers 0"), "0 workers")

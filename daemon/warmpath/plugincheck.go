@@ -16,9 +16,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/warmpath/warmpath/cache/tier"
 	"github.com/warmpath/warmpath/conf"
+	"github.com/warmpath/warmpath/daemon"
 	"github.com/warmpath/warmpath/host"
-	"github.com/warmpath/warmpath/sdk"
+	"github.com/warmpath/warmpath/plugins"
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
@@ -115,7 +117,11 @@ func checkPlugin(ctx context.Context, file string, wish pluginWish) (pluginRepor
 		return pluginReport{}, fmt.Errorf("plugin: the module cannot be read; give the path of a .wasm file: %w", err)
 	}
 	limits := conf.DefaultStrategy()
-	h, err := host.New(ctx, host.Config{Slots: 1})
+	store, err := tier.New(tier.Config{})
+	if err != nil {
+		return pluginReport{}, err
+	}
+	h, err := host.New(ctx, host.Config{Slots: 1, KV: store.Local(daemon.StrategyKeys, daemon.StrategyBytes)})
 	if err != nil {
 		return pluginReport{}, err
 	}
@@ -191,7 +197,7 @@ func (r *pluginReport) endure(s *host.Strategy) error {
 		}
 	}
 	for code, n := range codes {
-		r.Reasons[cmp.Or(s.ReasonName(code), sdk.Reason(code).String())] += n
+		r.Reasons[cmp.Or(s.ReasonName(code), plugins.ReasonText(s.Name(), code))] += n
 	}
 	return nil
 }
