@@ -76,6 +76,9 @@ func Read(name string) (*Scenario, error) {
 	if text, err := files.ReadFile("scenarios/" + name + ".toml"); err == nil {
 		return parse(name, "", string(text))
 	}
+	if strings.HasSuffix(name, ".wasm") {
+		return nil, fmt.Errorf("setup: %s is a module and no scenario; name it by --strategy", name)
+	}
 	if !strings.HasSuffix(name, ".toml") {
 		if _, err := os.Stat(name); err != nil {
 			return nil, fmt.Errorf("setup: no scenario %q and no such file; give one of %s, a file in .toml, or a trace",

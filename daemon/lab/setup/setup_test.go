@@ -120,6 +120,9 @@ func TestRead(t *testing.T) {
 	if _, err := Read("nothing"); err == nil || !strings.Contains(err.Error(), "seeds-8k") {
 		t.Errorf("an unknown name: %v; want the names that there are", err)
 	}
+	if _, err := Read("mine.wasm"); err == nil || !strings.Contains(err.Error(), "--strategy") {
+		t.Errorf("a module in place of a scenario: %v; want where it belongs", err)
+	}
 	s, err := Read("../../../testdata/traces/conversation-60.jsonl")
 	if err != nil {
 		t.Fatal(err)
