@@ -1,6 +1,8 @@
 package setup
 
 import (
+	"fmt"
+
 	"github.com/warmpath/warmpath/daemon/vllmsim/engine"
 )
 
@@ -29,6 +31,36 @@ type Engine struct {
 	ChunkTokens    int     `toml:"chunk_tokens"`
 	PoolPrefill    float64 `toml:"pool_prefill_tokens_per_second"` // [[pools]] prefill_tokens_per_second; 0 = the default
 	ScrapeInterval float64 `toml:"scrape_seconds"`                 // of a worker's metrics
+}
+
+// Bounds of an engine's numbers, far beyond any that exist: times of a run stay within what a clock can hold.
+const (
+	most        = 1e9
+	longest     = 3600 // seconds
+	leastScrape = .01  // seconds: each reads the metrics of all workers
+)
+
+// check returns what is wrong with the numbers that Config would take for not given, or that no clock can hold.
+func (e *Engine) check() error {
+	for _, f := range []struct {
+		key         string
+		value, most float64
+	}{
+		{"gpus", e.GPUs, most}, {"gpu_hour", e.Hourly, most}, {"prefill_tokens_per_second", e.PrefillRate, most},
+		{"attention_tokens", e.Attention, most}, {"step_seconds", e.Step, longest}, {"decode_seconds", e.Decode, longest},
+		{"decode_context_seconds", e.DecodeContext, longest}, {"cpu_tokens_per_second", e.CPURate, most},
+		{"shared_kv_tokens", float64(e.SharedTokens), 1e15}, {"shared_tokens_per_second", e.SharedRate, most},
+		{"pool_prefill_tokens_per_second", e.PoolPrefill, most}, {"scrape_seconds", e.ScrapeInterval, longest},
+	} {
+		if !(f.value >= 0 && f.value <= f.most) {
+			return fmt.Errorf("engine.%s is %g; give a number from 0 to %g", f.key, f.value, f.most)
+		}
+	}
+	if e.ScrapeInterval > 0 && e.ScrapeInterval < leastScrape {
+		return fmt.Errorf("engine.scrape_seconds is %g; give %g at least, or 0 for the default", e.ScrapeInterval,
+			leastScrape)
+	}
+	return nil
 }
 
 // Config returns the engine's own configuration.

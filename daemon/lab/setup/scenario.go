@@ -198,6 +198,9 @@ func (s *Scenario) World(l traffic.Load) (world.Config, error) {
 	c := world.Config{Engine: s.Engine.Config(), Workers: s.Workers, GPUs: max(1, s.Engine.GPUs),
 		Shared: s.Engine.SharedTokens, Load: l, Routers: s.Routers, History: seconds(s.History),
 		Scrape: seconds(s.Engine.ScrapeInterval)}
+	if err := s.Engine.check(); err != nil {
+		return c, fmt.Errorf("setup: %s: %w", s.Name, err)
+	}
 	switch s.Split {
 	case "", "random":
 	case "session":

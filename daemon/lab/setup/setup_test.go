@@ -111,6 +111,10 @@ func TestRead(t *testing.T) {
 	f("like = \"A\"\nsplit = \"odd\"", "random or session")
 	f("like = \"A\"\n[[fate]]\nwhat = \"vanishes\"", "dies, comes or slows")
 	f("model = \"default\"\n[trace]\nfile = \"none.jsonl\"", "--trace")
+	f("like = \"A\"\n[engine]\nprefill_tokens_per_second = -4", "prefill_tokens_per_second is -4")
+	f("like = \"A\"\n[engine]\nstep_seconds = inf", "from 0 to 3600")
+	f("like = \"A\"\n[engine]\ngpu_hour = nan", "gpu_hour is NaN")
+	f("like = \"A\"\n[engine]\nscrape_seconds = 1e-9", "0.01 at least")
 	trace, err := filepath.Abs("../../../testdata/traces/conversation-60.jsonl")
 	if err != nil {
 		t.Fatal(err)

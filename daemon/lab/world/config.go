@@ -55,6 +55,7 @@ const (
 const (
 	maxWorkers = 256
 	maxRouters = 64
+	maxSlow    = 1e6 // slowness of a worker
 )
 
 func (c Config) complete() (Config, error) {
@@ -67,8 +68,10 @@ func (c Config) complete() (Config, error) {
 			c.Workers, c.Routers, maxWorkers, maxRouters)
 	}
 	for _, f := range c.Fates {
-		if f.Worker < 0 || f.Worker >= c.Workers || f.At < 0 || f.Kind == Slows && f.Slowness <= 0 {
-			return c, fmt.Errorf("world: %+v; give a worker from 0 to %d, a time, and a slowness over 0", f, c.Workers-1)
+		sane := f.Kind != Slows || f.Slowness > 0 && f.Slowness <= maxSlow
+		if f.Worker < 0 || f.Worker >= c.Workers || f.At < 0 || !sane {
+			return c, fmt.Errorf("world: %+v; give a worker from 0 to %d, a time, and a slowness over 0 and up to %g", f,
+				c.Workers-1, maxSlow)
 		}
 	}
 	full, err := c.Engine.Complete()

@@ -2,6 +2,7 @@ package world
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -168,6 +169,7 @@ func TestBadConfig(t *testing.T) {
 	}
 	f("give 1 to 256", func(c *Config) { c.Workers = 0 })
 	f("give a worker", func(c *Config) { c.Fates = []Fate{{Worker: 1}} })
+	f("a slowness over 0", func(c *Config) { c.Fates = []Fate{{Kind: Slows, Slowness: math.Inf(1)}} })
 	f("engine:", func(c *Config) { c.Engine.KVTokens = -1 })
 	f("does not fit", func(c *Config) { c.Engine = engine.Config{KVTokens: 64}; c.Load.Chats[0] = single(0, 1, 100, 1) })
 }
