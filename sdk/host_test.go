@@ -2,6 +2,7 @@ package sdk_test
 
 import (
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -67,6 +68,21 @@ func TestLog(t *testing.T) {
 	sdk.Metric("m", 1)
 	if h.Metrics["m"] != 2.5 {
 		t.Errorf("metric %v; want 2.5", h.Metrics["m"])
+	}
+}
+
+// A cost that is no number, as 0/0 of a worker that nothing is known of, is the worst: it does not keep the others out.
+func TestRankingOfNoNumbers(t *testing.T) {
+	nan := math.NaN()
+	for _, costs := range [][]float64{{nan, 2, 1, 3}, {2, nan, 1}, {nan, nan, nan, nan, nan, 1, nan}, {3, nan, 4, nan, 5, 6, 1}} {
+		f := sdktest.NewFrame(len(costs))
+		var k sdk.Ranking
+		for i := range costs {
+			k.Enter(i, &f.Rows[i], costs[i])
+		}
+		if got := k.Choose(sdk.NewRequest(&f.Header, make([]uint32, len(costs)))).Row(); costs[got] != 1 {
+			t.Errorf("of %v the best is row %d", costs, got)
+		}
 	}
 }
 

@@ -1,5 +1,7 @@
 package sdk
 
+import "math"
+
 // Ranking keeps the best few workers of one request: the choice and its alternatives. The zero value is empty. A full
 // sort of 256 workers would cost more than scoring them, and failover does not go that far down.
 //
@@ -20,7 +22,8 @@ type place struct {
 }
 
 // Enter ranks worker i, w, at cost; the smallest is best. Enter workers by ascending index. Ties go to the fewest in
-// flight, then the fewest sent, each per unit of weight, then the index.
+// flight, then the fewest sent, each per unit of weight, then the index. A cost that is no number, as 0/0, is the
+// worst.
 func (k *Ranking) Enter(i int, w *Worker, cost float64) {
 	if k.n < len(k.at) || cost <= k.at[len(k.at)-1].cost {
 		k.insert(place{cost, w, i})
@@ -31,6 +34,9 @@ func (k *Ranking) insert(p place) {
 	i := k.n
 	if i < len(k.at) {
 		k.n++
+		if math.IsNaN(p.cost) { // it compares with nothing: the first would keep all others out
+			p.cost = math.Inf(1)
+		}
 	} else {
 		i--
 		if !p.before(&k.at[i]) {
