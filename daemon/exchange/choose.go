@@ -110,11 +110,22 @@ func (r *request) decide(ctx context.Context, ask *route.Ask) *Fault {
 	if r.pool.Watch != nil && r.chosen {
 		r.in.Seen.Others = r.pool.Watch(&r.choice)
 	}
-	if v == route.Chosen {
+	switch v {
+	case route.Chosen:
 		return nil
+	case route.SessionLost:
+		r.loseSession()
 	}
 	f := r.faultOf(v)
 	return &f
+}
+
+// loseSession ends the session whose state died with its worker.
+func (r *request) loseSession() {
+	if b, ended := r.choice.LoseSession(); ended {
+		r.log().Warn("session lost with its worker", "id", r.in.ID, "worker", b.Worker, "kind", b.Kind,
+			"session", session.Fingerprint(r.choice.Session()))
+	}
 }
 
 // await calls Choose again until a first health check must have come, or ctx ends.
@@ -181,7 +192,7 @@ func fullFor(b session.Binding) Fault {
 	return f
 }
 
-// faultOf returns the answer to a verdict that refuses.
+// faultOf returns the answer to a verdict that refuses. It changes nothing, as a preview calls it too.
 func (r *request) faultOf(v route.Verdict) Fault {
 	switch v {
 	case route.UnknownModel:
@@ -199,10 +210,6 @@ func (r *request) faultOf(v route.Verdict) Fault {
 	case route.SessionClosed:
 		return FaultSession(session.Closed)
 	case route.SessionLost:
-		if b, ended := r.choice.LoseSession(); ended {
-			r.log().Warn("session lost with its worker", "id", r.in.ID, "worker", b.Worker, "kind", b.Kind,
-				"session", session.Fingerprint(r.choice.Session()))
-		}
 		return FaultSession(session.Lost)
 	case route.SessionResting:
 		return FaultResting
