@@ -88,7 +88,7 @@ func (a *attempt) close() {
 func (a *attempt) diagnose(err error) (*failure, worker.Outcome) {
 	var t net.Error
 	switch cause := causeOf(a.ctx); {
-	case cause == errLate:
+	case cause == errLate, cause == nil && err == errLate: // the timer has not ended the context yet
 		return &failure{reason: reasonLate, fault: FaultTimeout},
 			worker.Outcome{Kind: worker.Broken, Err: errLate.Error()}
 	case cause == errDown || cause == nil && a.down.Load():

@@ -73,6 +73,7 @@ func TestAttemptDiagnose(t *testing.T) {
 	late := fmt.Errorf("x: %w", os.ErrDeadlineExceeded)
 
 	f("late", closed, &attempt{ctx: endedBy(errLate)}, failure{reason: reasonLate, fault: FaultTimeout}, worker.Broken)
+	f("late, and the timer's cancel is still to come", errLate, live, failure{reason: reasonLate, fault: FaultTimeout}, worker.Broken)
 	f("down, by its own context", closed, &attempt{ctx: endedBy(errDown)}, failure{reason: reasonDown, fault: FaultDown}, worker.Broken)
 	f("down, by its life", closed, lost(), failure{reason: reasonDown, fault: FaultDown}, worker.Broken)
 	f("the client left", closed, &attempt{ctx: endedBy(ErrClientGone)}, failure{grade: gradeFinal}, worker.Canceled)
