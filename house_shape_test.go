@@ -272,7 +272,11 @@ func branchesOf(fn *ast.FuncDecl) int {
 func TestShapeIsMeasured(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
-		"a.go": `package p
+		"a.go": `// What stands here.
+// # Glued
+//
+// # Apart
+package p
 import ("net/http"; "time")
 type t struct { x, y, z, u int }
 func (t t) a(p, q, r int, s, u, v string) int { if t.x == 1 && t.b() { return 1 }; return 0 }
@@ -298,7 +302,7 @@ func f() error { _ = []t{{1, 2, 3, 4}}; return nil }`,
 	}
 	var v violations
 	v.gather(t, ".", p)
-	if got, want := (habits{len(v.wide), len(v.effects), len(v.unkeyed), len(v.long)}), (habits{1, 2, 1, 1}); got != want {
+	if got, want := (habits{len(v.wide), len(v.glued), len(v.effects), len(v.unkeyed), len(v.long)}), (habits{1, 1, 2, 1, 1}); got != want {
 		t.Errorf("habits are %+v; want %+v", got, want)
 	}
 }

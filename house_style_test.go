@@ -17,6 +17,7 @@ import (
 // habits counts what the style of this repository rules out, in code that is no test.
 type habits struct {
 	wide    int // lines over maxColumns
+	glued   int // headings of comments without an empty line before them, which go doc shows as text
 	effects int // `if x = y; cond`, which hides an assignment in a condition
 	unkeyed int // literals of structs with over maxUnkeyed fields that do not name them
 	long    int // functions with over maxParameters
@@ -51,6 +52,7 @@ func TestStyle(t *testing.T) {
 			ratchet(t, r+": "+what, len(places), 0, today, some(places))
 		}
 		none(fmt.Sprintf("lines over %d columns", maxColumns), v.wide, today.wide)
+		none("headings without an empty line before them", v.glued, today.glued)
 		none("`if x = y; cond`", v.effects, today.effects)
 		none(fmt.Sprintf("literals of over %d fields without names", maxUnkeyed), v.unkeyed, today.unkeyed)
 		none(fmt.Sprintf("functions with over %d parameters", maxParameters), v.long, today.long)
@@ -63,7 +65,7 @@ func TestStyle(t *testing.T) {
 }
 
 // violations lists the places of a room's habits.
-type violations struct{ wide, effects, unkeyed, long []string }
+type violations struct{ wide, glued, effects, unkeyed, long []string }
 
 func (v *violations) gather(t *testing.T, dir string, p *parsed) {
 	for _, name := range p.names {
@@ -71,10 +73,15 @@ func (v *violations) gather(t *testing.T, dir string, p *parsed) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		before := ""
 		for i, line := range strings.Split(string(text), "\n") {
 			if utf8.RuneCountInString(line) > maxColumns {
 				v.wide = append(v.wide, fmt.Sprintf("%s/%s:%d", dir, name, i+1))
 			}
+			if strings.HasPrefix(line, "// # ") && strings.HasPrefix(before, "// ") {
+				v.glued = append(v.glued, fmt.Sprintf("%s/%s:%d", dir, name, i+1))
+			}
+			before = line
 		}
 	}
 	at := func(n ast.Node) string {

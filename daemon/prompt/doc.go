@@ -64,6 +64,7 @@
 // reading it in full. A parser that only looks for "content" and "error" was no way: text can hold both. The state of
 // an answer is three enums with a table of what moves them (state.go). Nine flags lost: nobody knew which of them could
 // be true together.
+//
 // # Why the seed
 //
 // The chain starts from a secret of the namespace (model, adapter, salt): xxh3 is no cryptographic hash, and a tenant

@@ -15,6 +15,7 @@
 // is replaced once by a fresh one: another one of the pool might be as dead. From the first byte on nothing is
 // repeated. A request with a Tail cannot be sent twice, so it begins on a fresh connection. [NotSent] and
 // [Unanswered] report what a caller may repeat at another worker.
+//
 // # Why not a library
 //
 // fasthttp's client puts an aborted stream back into its pool, where the next request reads the rest of somebody else's
