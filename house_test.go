@@ -62,7 +62,7 @@ var arrows = map[string][]string{
 	"daemon/feed":             {"daemon/seldom", "daemon/worker", "cache/holdings", "cache/kvevents", "cache/zmtp"},
 	"daemon/gate":             {},
 	"daemon/delivery":         {},
-	"daemon/listen":           {"daemon/socket"},
+	"daemon/listen":           {"daemon/seldom", "daemon/socket"},
 	"daemon/discover":         {},
 	"daemon/discover/dnstest": {}, // a name server for tests
 	"daemon/peers":            {"daemon/prompt", "daemon/route", "daemon/socket", "daemon/worker", "cache/tier"},

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/warmpath/warmpath/daemon/seldom"
 )
 
 // census counts the connections of a Listener and bounds them. It holds what each connection needs of its Listener.
@@ -18,27 +20,31 @@ type census struct {
 
 	accepted, refused, gone, slow atomic.Uint64
 
+	plainLine seldom.Line // for warnPlain
+	fullLine  seldom.Line // for warnFull
+
 	mu      sync.Mutex // guards the rest
 	most    int        // Config.MaxConns, or the bound of SetMaxConns
 	open    int
 	waiting int // goroutines in Accept, each of which may bring a connection after shut
 	closed  bool
-	ended   bool      // the watching
-	plainAt time.Time // when it was last logged that a client spoke without TLS
-	fullAt  time.Time // when it was last logged that connections are refused
+	ended   bool // the watching
 }
 
 // enter counts a connection in, and returns false if there are as many as may be.
 func (n *census) enter() bool {
 	n.mu.Lock()
-	full := n.most > 0 && n.open >= n.most
+	most, closed := n.most, n.closed
+	full := most > 0 && n.open >= most
 	if !full {
 		n.open++
 	}
 	n.mu.Unlock()
 	if full {
 		n.refused.Add(1)
-		n.warnFull()
+		if !closed {
+			n.warnFull(most)
+		}
 		return false
 	}
 	n.accepted.Add(1)
@@ -85,23 +91,18 @@ func (n *census) shut() bool {
 	return !was
 }
 
-// warnFull logs that connections are refused, every ten seconds at most.
-func (n *census) warnFull() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if now := time.Now(); !n.closed && now.Sub(n.fullAt) >= warnEvery {
-		n.fullAt = now
+// warnFull logs that connections are refused, every ten seconds at most. A log that is stuck keeps only this caller
+// waiting, so mu is not held.
+func (n *census) warnFull(most int) {
+	if n.fullLine.Due(time.Now(), warnEvery) {
 		n.log.Warn("listen: connections are refused, as many are open as may be; find who keeps them, or raise "+
-			"the setting and the limit of open files", "setting", n.limit, "max_connections", n.most)
+			"the setting and the limit of open files", "setting", n.limit, "max_connections", most)
 	}
 }
 
 // warnPlain logs that a client speaks without TLS, every ten seconds at most.
 func (n *census) warnPlain(client string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if now := time.Now(); now.Sub(n.plainAt) >= warnEvery {
-		n.plainAt = now
+	if n.plainLine.Due(time.Now(), warnEvery) {
 		n.log.Warn("listen: a client spoke plain HTTP to a port that serves TLS; give it an https:// URL", "client", client)
 	}
 }

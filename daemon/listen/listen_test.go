@@ -3,6 +3,7 @@ package listen
 import (
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"runtime"
@@ -113,6 +114,46 @@ func TestMaxConns(t *testing.T) {
 	defer c.Close()
 	if got, want := l.Stats(), (Stats{Open: 2, Accepted: 3, Refused: 3}); got != want {
 		t.Errorf("stats = %+v, want %+v", got, want)
+	}
+}
+
+// stuck is a log that takes a line only once it is freed.
+type stuck struct{ begun, free chan struct{} }
+
+func (s *stuck) Write(line []byte) (int, error) {
+	close(s.begun) // a second line would be one too many
+	<-s.free
+	return len(line), nil
+}
+
+// TestStuckLog: while the line about refused connections cannot be written, those that are open can close.
+func TestStuckLog(t *testing.T) {
+	log := &stuck{begun: make(chan struct{}), free: make(chan struct{})}
+	l := open(t, Config{MaxConns: 1, Log: slog.New(slog.NewTextHandler(log, nil))}, nil)
+	_, first := pair(t, l)
+	go l.Accept()
+	for range 2 {
+		over, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer over.Close()
+	}
+	<-log.begun
+	defer close(log.free)
+	closed := make(chan struct{})
+	go func() {
+		first.Close()
+		l.SetMaxConns(2)
+		close(closed)
+	}()
+	select {
+	case <-closed:
+	case <-time.After(patience):
+		t.Error("a connection cannot close: it waits for the log")
+	}
+	if open := l.Stats().Open; open != 0 {
+		t.Errorf("%d connections are open; want none", open)
 	}
 }
 
