@@ -116,8 +116,8 @@ func (r *running) hold(p *pool) (end func()) {
 	if len(ws) == 0 {
 		r.t.Fatal("no worker is up")
 	}
-	ticket, ok := p.route.Workers.TryBegin(ws[0], worker.Dispatch{PromptTokens: 1}, time.Now())
-	if !ok {
+	ticket := new(worker.Ticket)
+	if !p.route.Workers.Begin(ticket, ws[0], worker.Dispatch{PromptTokens: 1}, time.Now()) {
 		r.t.Fatal("the worker takes no request")
 	}
 	return func() { ticket.End(time.Now(), worker.Outcome{Kind: worker.Answered}) }

@@ -126,7 +126,7 @@ func (f *fleet) begin(t *testing.T, id string, d worker.Dispatch) *worker.Ticket
 	_, ws, _ := f.Snapshot(worker.Query{Bound: id, Again: true, At: time.Now()}, nil, nil)
 	for _, w := range ws {
 		if w.ID() == id {
-			if k, ok := f.TryBegin(w, d, time.Now()); ok {
+			if k := new(worker.Ticket); f.Begin(k, w, d, time.Now()) {
 				return k
 			}
 		}

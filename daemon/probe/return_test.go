@@ -45,8 +45,8 @@ func TestReturnOnSocket(t *testing.T) {
 		}
 		until("up", true)
 		_, ws, _ := p.Snapshot(worker.Query{At: time.Now()}, nil, nil)
-		k, ok := p.TryBegin(ws[0], worker.Dispatch{}, time.Now())
-		if !ok || ws[0].ID() != "a" {
+		k := new(worker.Ticket)
+		if !p.Begin(k, ws[0], worker.Dispatch{}, time.Now()) || ws[0].ID() != "a" {
 			t.Fatal("a takes no request")
 		}
 		a.Close()

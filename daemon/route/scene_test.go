@@ -164,7 +164,7 @@ func (s *scene) become(name, what string) {
 		s.begin(name)
 	case "queued": // with some ten seconds of work
 		d := worker.Dispatch{PromptTokens: 100_000}
-		if _, ok := s.Workers.TryBegin(s.worker(name), d, s.now); !ok {
+		if !s.Workers.Begin(new(worker.Ticket), s.worker(name), d, s.now) {
 			s.t.Fatalf("worker %q takes no request", name)
 		}
 	case "full":
@@ -194,8 +194,8 @@ func (s *scene) worker(name string) *worker.Worker {
 // begin sends a request of somebody else to a worker.
 func (s *scene) begin(name string) *worker.Ticket {
 	s.t.Helper()
-	ticket, ok := s.Workers.TryBegin(s.worker(name), worker.Dispatch{PromptTokens: 10, Est: 0.001}, s.now)
-	if !ok {
+	ticket := new(worker.Ticket)
+	if !s.Workers.Begin(ticket, s.worker(name), worker.Dispatch{PromptTokens: 10, Est: 0.001}, s.now) {
 		s.t.Fatalf("worker %q takes no request", name)
 	}
 	return ticket

@@ -33,7 +33,7 @@
 //
 // # One lock
 //
-// A pool has one mutex. A request takes it four times (Snapshot, TryBegin, FirstByte, End), each for well under a
+// A pool has one mutex. A request takes it four times (Snapshot, Begin, FirstByte, End), each for well under a
 // microsecond at 16 workers (BenchmarkSnapshot, BenchmarkBeginEnd). Atomics in each worker lost: W, pend and its head
 // must be read together or W jumps, and the rules of learning need the order of first bytes. The pool logs changes and
 // calls the hooks after the release, so a hook may call the pool, and two racing changes of one worker may be announced
@@ -63,7 +63,7 @@
 // strategy: of ten workers with streams of 20 s, a returned one gets at most twice its share in any second until it has
 // caught up (TestNoBurst). A slow start as a mere hint in the row lost: only strategies that read the hint followed it.
 //
-// budget.go bounds repeats, MaxInFlight the requests at a worker: TryBegin keeps the limit when two requests saw one
+// budget.go bounds repeats, MaxInFlight the requests at a worker: Begin keeps the limit when two requests saw one
 // free place (TestLimitRaces). When no worker is up and Panic is set, all are offered: a fault of the health checks
 // must not be worse than one of the fleet.
 //

@@ -20,19 +20,12 @@ type Ticket struct {
 	request request
 }
 
-// TryBegin counts a request that is about to be sent to w, if w still takes requests. Since the snapshot another
-// request may have got w's last free place or become its trial, or w may have gone down. Then the caller goes on to its
-// next choice. If none is left, the Standing of a new Snapshot gives the answer. A worker that was removed since the
-// snapshot still accepts, but a removed rank of a worker that stays does not. Every ticket must be ended.
-func (p *Pool) TryBegin(w *Worker, d Dispatch, now time.Time) (*Ticket, bool) {
-	t := new(Ticket)
-	if !p.Begin(t, w, d, now) {
-		return nil, false
-	}
-	return t, true
-}
-
-// Begin is TryBegin with the caller's memory for the ticket. It must not be moved, nor used for a second ticket.
+// Begin counts a request that is about to be sent to w, if w still takes requests, and reports whether it does. Since
+// the snapshot another request may have got w's last free place or become its trial, or w may have gone down. Then the
+// caller goes on to its next choice. If none is left, the Standing of a new Snapshot gives the answer. A worker that
+// was removed since the snapshot still accepts, but a removed rank of a worker that stays does not.
+//
+// t is the caller's memory, which must not be moved, nor be used for a second ticket. Every ticket must be ended.
 func (p *Pool) Begin(t *Ticket, w *Worker, d Dispatch, now time.Time) bool {
 	t.fill(p, w, d, now)
 	p.mu.Lock()

@@ -19,7 +19,7 @@ type Worker struct {
 	marks
 	place     place
 	draining  bool // Drain was called for it
-	offered   bool // in panic mode: TryBegin accepts requests to it although it is not up
+	offered   bool // in panic mode: Begin accepts requests to it although it is not up
 	slowStart slowStart
 	queue     queue
 	flight    flight
