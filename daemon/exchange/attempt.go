@@ -27,10 +27,20 @@ type attempt struct {
 	life   *Life                   // ctx, or nil
 	number uint32                  // in life
 	cancel context.CancelCauseFunc // of ctx; nil if that is the request's own
-	timer  *time.Timer             // of the first byte's deadline
-	down   atomic.Bool             // GiveUp ended it, as its worker is down
-	idle   atomic.Bool             // it waits for the client to take what came, not for the worker
+	timer  *time.Timer             // of the first byte's deadline; nil = there is none, or it was stopped
+
+	deadline atomic.Uint32 // of the first byte: what has become of it
+
+	down atomic.Bool // GiveUp ended it, as its worker is down
+	idle atomic.Bool // it waits for the client to take what came, not for the worker
 }
+
+// What has become of the deadline of an attempt's first byte.
+const (
+	deadlineAhead  uint32 = iota // or it passed without a repeat in the budget
+	deadlineKept                 // the first byte came before it, or the attempt ended
+	deadlineMissed               // it ended the attempt
+)
 
 // begin sets the context of an attempt. An attempt that can be ended alone has one of its own: one with a deadline,
 // or of a request that has no [Life].
@@ -43,11 +53,14 @@ func (a *attempt) begin(ctx context.Context, deadline bool) {
 	a.ctx, a.cancel = context.WithCancelCause(ctx)
 }
 
-// limit sets the deadline of the first byte.
-func (a *attempt) limit(wait time.Duration) {
-	if wait > 0 {
-		a.timer = time.AfterFunc(wait, func() { a.cancel(errLate) })
-	}
+// limit sets the deadline of the first byte. It ends the attempt if pay then gets a repeat from the budget. If not, no
+// other worker could be tried, and the attempt goes on.
+func (a *attempt) limit(wait time.Duration, pay func() bool) {
+	a.timer = time.AfterFunc(wait, func() {
+		if pay() && a.deadline.CompareAndSwap(deadlineAhead, deadlineMissed) {
+			a.cancel(errLate)
+		}
+	})
 }
 
 // GiveUp ends an attempt whose worker went down and has sent nothing since. It implements [worker.Holder].
@@ -63,14 +76,14 @@ func (a *attempt) GiveUp() {
 	}
 }
 
-// stopTimer stops the deadline of the first byte. It returns false if that has passed: the attempt then ends by it.
+// stopTimer stops the deadline of the first byte. It returns false if the deadline has ended the attempt, or does now.
 func (a *attempt) stopTimer() bool {
 	if a.timer == nil {
 		return true
 	}
-	inTime := a.timer.Stop()
+	a.timer.Stop()
 	a.timer = nil
-	return inTime
+	return a.deadline.CompareAndSwap(deadlineAhead, deadlineKept)
 }
 
 // close ends the request at the worker.
@@ -89,7 +102,7 @@ func (a *attempt) diagnose(err error) (*failure, worker.Outcome) {
 	var t net.Error
 	switch cause := causeOf(a.ctx); {
 	case cause == errLate, cause == nil && err == errLate: // the timer has not ended the context yet
-		return &failure{reason: reasonLate, fault: FaultTimeout},
+		return &failure{reason: reasonLate, fault: FaultTimeout, paid: true},
 			worker.Outcome{Kind: worker.Broken, Err: errLate.Error()}
 	case cause == errDown || cause == nil && a.down.Load():
 		return &failure{reason: reasonDown, fault: FaultDown},

@@ -72,8 +72,9 @@ func TestAttemptDiagnose(t *testing.T) {
 	dial := func(err error) error { return fmt.Errorf("x: %w", &net.OpError{Op: "dial", Err: err}) }
 	late := fmt.Errorf("x: %w", os.ErrDeadlineExceeded)
 
-	f("late", closed, &attempt{ctx: endedBy(errLate)}, failure{reason: reasonLate, fault: FaultTimeout}, worker.Broken)
-	f("late, and the timer's cancel is still to come", errLate, live, failure{reason: reasonLate, fault: FaultTimeout}, worker.Broken)
+	notInTime := failure{reason: reasonLate, fault: FaultTimeout, paid: true}
+	f("late", closed, &attempt{ctx: endedBy(errLate)}, notInTime, worker.Broken)
+	f("late, and the timer's cancel is still to come", errLate, live, notInTime, worker.Broken)
 	f("down, by its own context", closed, &attempt{ctx: endedBy(errDown)}, failure{reason: reasonDown, fault: FaultDown}, worker.Broken)
 	f("down, by its life", closed, lost(), failure{reason: reasonDown, fault: FaultDown}, worker.Broken)
 	f("the client left", closed, &attempt{ctx: endedBy(ErrClientGone)}, failure{grade: gradeFinal}, worker.Canceled)
@@ -113,12 +114,14 @@ func TestInWords(t *testing.T) {
 	f(errors.New("read 10.0.0.1:80"), "closed or reset the connection before the end of its answer")
 }
 
-// TestAttemptStopTimer: a deadline that is over cannot be stopped, and ends the attempt alone.
+// TestAttemptStopTimer: a deadline that is over cannot be stopped, and ends the attempt alone. If no repeat can be paid
+// for, it ends nothing.
 func TestAttemptStopTimer(t *testing.T) {
-	var a, b attempt
+	var a, b, c attempt
 	parent := new(Life)
+	paid := func() bool { return true }
 	a.begin(parent, true)
-	a.limit(time.Hour)
+	a.limit(time.Hour, paid)
 	for range 2 { // the second stop finds none
 		if !a.stopTimer() || a.ctx.Err() != nil {
 			t.Error("a deadline that is to come was not stopped")
@@ -126,12 +129,20 @@ func TestAttemptStopTimer(t *testing.T) {
 	}
 	a.close()
 	b.begin(parent, true)
-	b.limit(time.Nanosecond)
+	b.limit(time.Nanosecond, paid)
 	<-b.ctx.Done()
 	if b.stopTimer() || causeOf(b.ctx) != errLate || parent.Err() != nil {
 		t.Errorf("the deadline: cause %v, and the request's %v", causeOf(b.ctx), parent.Err())
 	}
 	b.close()
+	asked := make(chan struct{})
+	c.begin(parent, true)
+	c.limit(time.Nanosecond, func() bool { close(asked); return false })
+	<-asked
+	if time.Sleep(5 * time.Millisecond); !c.stopTimer() || c.ctx.Err() != nil {
+		t.Error("an attempt without a repeat to come was ended")
+	}
+	c.close()
 }
 
 // TestGiveUpEndsItsOwnAttemptAlone: a late GiveUp of an earlier attempt does not end the one under way, nor one that

@@ -193,7 +193,7 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 	}
 	e.tries++
 	wait := e.pool.FirstByteRetry
-	if !e.sending.attempts.others(e.choice.Left()) || e.late {
+	if !e.sending.attempts.others(e.choice.Left()) || e.late || e.in.Tail != nil { // a Tail is sent once
 		wait = 0
 	}
 	a.begin(ctx, wait > 0)
@@ -207,7 +207,10 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 	}
 	e.in.Seen.Believed, e.in.Seen.Live = e.choice.Believed(), a.trip.Live()
 	e.sending.Header = pinRank(e.sending.Header, cmp.Or(clientRank(e.in, e.pool), to.Worker.RankHeader()))
-	a.limit(wait)
+	if wait > 0 {
+		workers := e.pool.Workers
+		a.limit(wait, func() bool { return workers.MayRetry(time.Now()) })
+	}
 	returned := false
 	defer func() {
 		if !returned { // a panic: the worker's count comes down, and the front answers

@@ -144,6 +144,20 @@ func TestExchangeLeavesWhoIsLate(t *testing.T) {
 	}
 }
 
+// TestExchangeKeepsWhatCannotBeSentAgain: first_byte_retry ends no request whose body the worker has already got in part
+// from the client: no other worker could get it.
+func TestExchangeKeepsWhatCannotBeSentAgain(t *testing.T) {
+	slow := []string{strings.Repeat(pause, 20) + whole(200, good)}
+	s := newScene(t, slow, slow)
+	s.pool.FirstByteRetry = 50 * time.Millisecond
+	const body = `{"model":"m","messages":[]}`
+	in := inbound("POST", "/v1/chat/completions", body[:9])
+	in.Tail, in.Left = &rest{Reader: *strings.NewReader(body[9:]), passed: true}, int64(len(body)-9)
+	if got := s.ask(in); got.status != 200 || len(in.Seen.Attempts) != 0 {
+		t.Errorf("%d by %q, tried %v", got.status, got.by, in.Seen.Attempts)
+	}
+}
+
 // TestExchangeOfWhatIsNoStreamOfEvents: an answer of unknown length goes on as it comes. If it breaks off, only the
 // connection's end can show it.
 func TestExchangeOfWhatIsNoStreamOfEvents(t *testing.T) {
