@@ -45,7 +45,9 @@ type body struct {
 
 // start makes b the answer of an attempt whose response has its head.
 func (b *body) start(r *request, a *attempt) {
-	b.r, b.a, b.ok = r, a, a.resp.Status < 300
+	b.r = r
+	b.a = a
+	b.ok = a.resp.Status < 300
 	plain := !coded(a.resp.Header)
 	b.events = plain && strings.HasPrefix(a.resp.Header.Get("Content-Type"), "text/event-stream")
 	if b.ok && r.understood() {
@@ -175,7 +177,9 @@ func (b *body) noteFirstByte() (now time.Time) {
 		b.a.trip.FirstByte(now)
 		seen := &b.r.in.Seen
 		seen.At = now
-		seen.FirstByte, seen.Stream, seen.Worker = now.Sub(b.r.arrived), b.events, b.a.trip.Worker().ID()
+		seen.FirstByte = now.Sub(b.r.arrived)
+		seen.Stream = b.events
+		seen.Worker = b.a.trip.Worker().ID()
 		b.r.journal.meter.FirstByte(seen)
 	}
 	return now

@@ -44,7 +44,9 @@ func (r *request) claim() (c route.Claim) {
 	}
 	if id == "" && conf.Cookie != "" && req.Kind.Generates() {
 		id = session.MintID()
-		c.Binds, c.Fresh, r.cookie = true, true, id
+		c.Binds = true
+		c.Fresh = true
+		r.cookie = id
 	}
 	if len(id) > maxName {
 		id = ""

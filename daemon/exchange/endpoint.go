@@ -121,7 +121,10 @@ func classify(method, path string) Endpoint {
 		e.Role = Malformed
 		return e
 	}
-	e.Path, e.Shape, e.Role, e.Kind = spelled, shapeOf(spelled), Worker, prompt.KindOf(method, spelled)
+	e.Path = spelled
+	e.Shape = shapeOf(spelled)
+	e.Role = Worker
+	e.Kind = prompt.KindOf(method, spelled)
 	e.Adapters = strings.Contains(strings.ToLower(spelled), "lora_adapter")
 	if role, id := ownRole(method, spelled); role != Nobody {
 		if role == Model { // its /v1/models was encoded

@@ -310,7 +310,9 @@ func (e *Exchange) wordRefusal(status int, text []byte) []byte {
 func (e *Exchange) complete(out *Outbound, b *stream) {
 	a, seen := b.a, &e.in.Seen
 	w := a.trip.Worker()
-	seen.Stream, seen.Worker, seen.Matched = b.events, w.ID(), a.trip.Matched()
+	seen.Stream = b.events
+	seen.Worker = w.ID()
+	seen.Matched = a.trip.Matched()
 	out.Header = clientHeader(a.resp.Header)
 	if out.Status == http.StatusServiceUnavailable && out.Get("Retry-After") == "" {
 		out.Set("Retry-After", "1")

@@ -65,6 +65,10 @@ func (s *Server) Begin(in *Inbound, entry Entry) *Exchange {
 
 // begin fills in an exchange, field by field: a literal would be made on the stack and copied.
 func (s *Server) begin(e *Exchange, in *Inbound, entry Entry) {
-	e.journal, e.in, e.epoch, e.entry, e.arrived = &s.journal, in, in.Epoch, entry, time.Now()
+	e.journal = &s.journal
+	e.in = in
+	e.epoch = in.Epoch
+	e.entry = entry
+	e.arrived = time.Now()
 	e.offered.in = in
 }

@@ -84,7 +84,11 @@ func (c *Choice) reset(p *Pool, a *Ask) {
 		arrived = a.At
 	}
 	*c = Choice{} // a literal with the fields in it would be made on the stack and copied
-	c.pool, c.prompt, c.decision, c.arrived, c.at = p, a.Prompt, d, arrived, a.At
+	c.pool = p
+	c.prompt = a.Prompt
+	c.decision = d
+	c.arrived = arrived
+	c.at = a.At
 }
 
 // Release gives the decision's memory back. Afterwards only Answered, Unbind and the Trips may be used.
@@ -165,7 +169,9 @@ func (c *Choice) fillFrame() {
 		p := c.pool
 		c.secret = p.secret.Load()
 		seed, id := c.secret.space(spaceName(c.prompt, c.ask.Salt))
-		c.space, c.below, c.spaceID = p.Index.Space(id), p.lower.spaces(id), id
+		c.space = p.Index.Space(id)
+		c.below = p.lower.spaces(id)
+		c.spaceID = id
 		c.prompt.Hash(seed)
 		c.size = c.fleet.match(p, c.space, &c.below, &c.ask)
 		c.fleet.known = known{candidates: c.fleet.workers, pool: p.Workers, index: p.Index, space: c.space, reuse: p.reuse,

@@ -15,11 +15,15 @@ func (r *Record) Note(c *Choice) {
 	h := &c.fleet.frame.Header
 	r.Strategy, r.Fallback = c.strategy.Name(), c.result.Fallback
 	r.Endpoint = c.prompt.Kind.String()
-	r.PromptTokens, r.PromptBlocks, r.BlockTokens = c.size.all, int(h.PromptBlocks), h.BlockTokens
+	r.PromptTokens = c.size.all
+	r.PromptBlocks = int(h.PromptBlocks)
+	r.BlockTokens = h.BlockTokens
 	if n := len(c.prompt.Chains); n > 1 {
 		r.Prompts, r.LongestPrompt = n, c.size.longest
 	}
-	r.Fuel, r.PickTime, r.Believed = c.result.Fuel, c.result.Took, c.held
+	r.Fuel = c.result.Fuel
+	r.PickTime = c.result.Took
+	r.Believed = c.held
 	if first := c.order.first(); first >= 0 {
 		row := &c.fleet.frame.Rows[first]
 		r.Queue, r.Predicted = time.Duration(row.Wait*float64(time.Second)), int(row.Predicted)

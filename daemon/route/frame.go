@@ -11,12 +11,16 @@ import (
 // describe writes the request's own fields into its frame. id is that of its session.
 func describe(f *host.Frame, p *Pool, a *Ask, id string) {
 	h, r := &f.Header, a.Prompt
-	h.Seq, h.Now, h.Random = a.Turn, a.At.UnixNano(), a.Random
+	h.Seq = a.Turn
+	h.Now = a.At.UnixNano()
+	h.Random = a.Random
 	h.MaxTokens, h.Priority = r.MaxTokens, r.Priority
 	if r.Stream {
 		h.Flags |= abi.HeaderStream
 	}
-	h.Model, h.Session, h.Tenant = hashOf(r.Model), hashOf(id), hashOf(r.CacheSalt)
+	h.Model = hashOf(r.Model)
+	h.Session = hashOf(id)
+	h.Tenant = hashOf(r.CacheSalt)
 	h.Caller, h.Endpoint = hashOf(a.Caller), endpoints[r.Kind]
 	h.Lambda = float32(p.Workers.Lambda(a.At))
 	h.C1, h.C2 = float32(p.Workers.C1()), float32(p.Workers.C2())
@@ -25,7 +29,11 @@ func describe(f *host.Frame, p *Pool, a *Ask, id string) {
 	if !a.Deadline.IsZero() {
 		h.Deadline = a.Deadline.UnixNano()
 	}
-	f.Session, f.Model, f.Tenant, f.Caller, f.Headers = id, r.Model, r.CacheSalt, a.Caller, a.Headers
+	f.Session = id
+	f.Model = r.Model
+	f.Tenant = r.CacheSalt
+	f.Caller = a.Caller
+	f.Headers = a.Headers
 	f.Request = a.ID
 }
 

@@ -39,7 +39,9 @@ func (h *holds) look(p *Pool, a *Ask, slots []uint32) bool {
 // else from history, of so many tokens a block.
 func (h *holds) fill(f *fleet, t *Tiers, ids int, block float64) {
 	head := &f.frame.Header
-	head.PromptTokens, head.PromptBlocks, head.BlockTokens = uint32(ids), uint32(ids), 1
+	head.PromptTokens = uint32(ids)
+	head.PromptBlocks = uint32(ids)
+	head.BlockTokens = 1
 	head.Flags |= abi.HeaderTokens | abi.HeaderEvents
 	for i := range f.frame.Rows {
 		row, got, w := &f.frame.Rows[i], h.got[i], f.workers[i]
@@ -59,7 +61,9 @@ func (h *holds) fill(f *fleet, t *Tiers, ids int, block float64) {
 			got.Local = max(got.Local, h.kept[i].Local)
 			got.All = max(got.All, got.Local, h.kept[i].All)
 		}
-		row.GPU, row.L1, row.L2 = got.GPU, got.Local-got.GPU, got.All-got.Local
+		row.GPU = got.GPU
+		row.L1 = got.Local - got.GPU
+		row.L2 = got.All - got.Local
 		if row.L1 > 0 || row.L2 > 0 {
 			head.InvBWL1 = float32(1 / t.L1Rate)
 		}

@@ -20,7 +20,9 @@ func measure(s *scale, r *prompt.Request) (longest *prompt.Chain, z size) {
 		tokens, block := s.tokens(chain)
 		z.all += tokens
 		if longest == nil || tokens > z.longest {
-			longest, z.longest, z.block = chain, tokens, block
+			longest = chain
+			z.longest = tokens
+			z.block = block
 		}
 	}
 	return longest, z
@@ -42,7 +44,9 @@ func (f *fleet) match(p *Pool, space *prefix.Namespace, below *spaces, a *Ask) s
 	}
 	p.Index.WorkersInto(f.slots, f.caches)
 	h := &f.frame.Header
-	h.PromptTokens, h.PromptBlocks, h.BlockTokens = uint32(z.all), uint32(len(chain.Hashes)), float32(z.block)
+	h.PromptTokens = uint32(z.all)
+	h.PromptBlocks = uint32(len(chain.Hashes))
+	h.BlockTokens = float32(z.block)
 	f.frame.Chain = chain.Hashes
 	text := p.scale.textBlock()
 	for i := range f.frame.Rows {

@@ -83,7 +83,9 @@ func (o *order) triedAt(url string) bool {
 
 // restart makes the rows that have not been tried the order, the least busy first. The order then grows no more.
 func (o *order) restart(f *fleet) {
-	o.rows, o.next, o.final = o.rows[:0], 0, true
+	o.rows = o.rows[:0]
+	o.next = 0
+	o.final = true
 	for i, w := range f.workers {
 		if !slices.Contains(o.tried, w) {
 			o.rows = append(o.rows, int32(i))

@@ -88,7 +88,9 @@ func (p *Pool) Configure(c worker.Config, t Tiers) {
 }
 
 func (p *Pool) hooked(c worker.Config) worker.Config {
-	c.OnDown, c.OnRestart, c.OnCapacity = p.forget, p.forget, p.setCapacity
+	c.OnDown = p.forget
+	c.OnRestart = p.forget
+	c.OnCapacity = p.setCapacity
 	return c
 }
 

@@ -44,7 +44,9 @@ func (s *Sketch) Take(c *Choice) {
 	s.absent = s.absent[:0]
 	s.cut = len(f.Rows) > maxCandidates
 	if !s.cut {
-		s.rows, s.ids, s.order = f.Rows, f.WorkerIDs, c.order.rows
+		s.rows = f.Rows
+		s.ids = f.WorkerIDs
+		s.order = c.order.rows
 	} else {
 		s.takeBest(f, c.order.rows)
 	}
@@ -60,7 +62,9 @@ func (s *Sketch) takeBest(f *host.Frame, order []int32) {
 	s.scale = score.NewScale(&s.header, f.Rows)
 	s.header.Bound, s.header.BestRow = -1, -1
 	b := &s.best
-	b.rows, b.ids, b.order = b.rows[:0], b.ids[:0], b.order[:0]
+	b.rows = b.rows[:0]
+	b.ids = b.ids[:0]
+	b.order = b.order[:0]
 	for n, i := range order[:min(len(order), maxCandidates)] {
 		b.rows = append(b.rows, f.Rows[i])
 		b.ids = append(b.ids, f.WorkerIDs[i])
@@ -72,7 +76,9 @@ func (s *Sketch) takeBest(f *host.Frame, order []int32) {
 			s.header.BestRow = int32(n)
 		}
 	}
-	s.rows, s.ids, s.order = b.rows, b.ids, b.order
+	s.rows = b.rows
+	s.ids = b.ids
+	s.order = b.order
 }
 
 // First returns the first worker of the order, and the blocks it was believed to hold; "" if there is none.
@@ -168,7 +174,12 @@ func (a *Candidate) code(c *packed.Coder) {
 // Clear forgets the choice and keeps the memory.
 func (s *Sketch) Clear() {
 	clear(s.others) // its texts
-	s.rows, s.ids, s.order, s.absent, s.beyond, s.cut = nil, nil, nil, s.absent[:0], 0, false
+	s.rows = nil
+	s.ids = nil
+	s.order = nil
+	s.absent = s.absent[:0]
+	s.beyond = 0
+	s.cut = false
 }
 
 // finite replaces what is no number.

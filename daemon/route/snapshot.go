@@ -48,7 +48,11 @@ func (s *Snapshot) Take(c *Choice, names []string) {
 	t.Labels, t.Rows = f.Labels, rows // View has the header and the rows
 	t.WorkerIDs, t.Chain = append(ids, f.WorkerIDs...), append(chain, f.Chain...)
 	s.live.header, s.live.rows = f.Header, append(s.live.rows[:0], f.Rows...)
-	t.Session, t.Model, t.Tenant, t.Caller, t.Request = f.Session, f.Model, f.Tenant, f.Caller, f.Request
+	t.Session = f.Session
+	t.Model = f.Model
+	t.Tenant = f.Tenant
+	t.Caller = f.Caller
+	t.Request = f.Request
 	s.workers = append(s.workers[:0], c.fleet.workers...)
 	s.both = c.pool.watched.Load() && !c.fleet.held.known && s.takeReports(c)
 	if f.Prefixes != nil {

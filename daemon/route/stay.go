@@ -101,7 +101,9 @@ func (s *stay) findKey(b *session.Bindings, a *Ask) Verdict {
 }
 
 func (s *stay) bindTo(name session.Name, b session.Binding) {
-	s.state, s.name, s.binding = bound, name, b
+	s.state = bound
+	s.name = name
+	s.binding = b
 }
 
 // worker returns the one that the session is bound to, "" if none.

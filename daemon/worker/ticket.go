@@ -40,7 +40,10 @@ func (p *Pool) Begin(t *Ticket, w *Worker, d Dispatch, now time.Time) bool {
 func (t *Ticket) fill(p *Pool, w *Worker, d Dispatch, now time.Time) {
 	t.pool, t.worker = p, w
 	r := &t.request
-	r.at, r.est, r.tokens, r.cached = p.fleet.sec(now), d.Est, d.PromptTokens, d.CachedTokens
+	r.at = p.fleet.sec(now)
+	r.est = d.Est
+	r.tokens = d.PromptTokens
+	r.cached = d.CachedTokens
 	r.whole, r.holder = d.Whole, d.Holder
 	if r.est <= 0 {
 		r.est = p.Estimate(d.PromptTokens, d.CachedTokens)
@@ -85,7 +88,11 @@ func (p *Pool) upFor(key uint64, r *request, d *Dispatch, at time.Time) *Worker 
 	if w == nil || w.health.state == down {
 		return nil
 	}
-	r.at, r.est, r.tokens, r.cached, r.whole = p.fleet.sec(at), d.Est, d.PromptTokens, d.CachedTokens, d.Whole
+	r.at = p.fleet.sec(at)
+	r.est = d.Est
+	r.tokens = d.PromptTokens
+	r.cached = d.CachedTokens
+	r.whole = d.Whole
 	if r.est <= 0 {
 		r.est = p.fleet.conf.estimate(r.tokens, r.cached)
 	}
