@@ -28,26 +28,25 @@ const (
 // Conn is a client's connection. Reads and writes as those of any net.Conn; Watch and Unwatch from anywhere.
 type Conn struct {
 	raw    net.Conn
-	socket net.Conn  // raw, in the way to read and write it
+	socket net.Conn  // reads and writes raw: a socket.Conn, or raw itself
 	tls    *tls.Conn // nil for a plain connection; writes to (*wire)(c)
 	census *census
 	remote string // the client's IP address
 
-	readBy lazy // of a plain connection's reads
+	readBy lazy // the deadline of a plain connection's reads
 
-	ahead []byte // what Unread gave back; Read's alone
-	head  head   // of the request under way; Read's and NextRequest's, which come one after the other
+	// Only the goroutine that serves the connection uses these.
+	ahead    []byte    // Unread set it: the next reads return it first
+	head     head      // of the request under way
+	answered bool      // NextRequest was called, and no read deadline has been set since
+	latest   time.Time // HeadBy set it: no later deadline is set on a lease; zero = there is no bound
+	since    int64     // the look since which the lease waits for a request, see lazy; 0 = it does not
+	pages    *pages    // of Next; nil before the first
+	failure  error     // FailNext set it: the next read returns it
 
-	answered bool      // a request was, and no deadline has been set since; as head
-	latest   time.Time // that a lease's deadline may be: HeadBy's; zero = any
-	since    int64     // of lazy, for the read that begins
-
-	pages   *pages // of Next; nil before the first
-	failure error  // of FailNext
-
-	armed  atomic.Int64 // when the write deadline was last set, ns after census.start; 0 never
+	armed  atomic.Int64 // when the write deadline was last set, in ns after census.start; 0 = never
 	closed atomic.Bool
-	linger atomic.Int64 // ns for which Close reads on; 0 = not
+	linger atomic.Int64 // for so many ns Close reads on; 0 = it closes at once
 
 	presence presence
 }

@@ -1,6 +1,8 @@
 package route
 
 import (
+	"strings"
+
 	"github.com/warmpath/warmpath/daemon/worker"
 	"github.com/warmpath/warmpath/host"
 	"github.com/warmpath/warmpath/sdk/abi"
@@ -71,7 +73,7 @@ func (s *Snapshot) Take(c *Choice, names []string) {
 			break
 		}
 		if v, ok := f.Headers.Header(name); ok {
-			s.fields[name] = string(append([]byte(nil), v...)) // the request's memory is used again
+			s.fields[name] = strings.Clone(v) // else it keeps the memory of the whole header
 		}
 	}
 	t.Headers = s.fields
