@@ -71,20 +71,16 @@ func (r *relay) run() {
 	open := true
 	defer func() {
 		if p := recover(); p != nil { // one stream breaks, not the process
-			r.log.Error("BUG: a stream made the daemon panic", "panic", p, "id", r.v.in.ID, "pool", r.v.in.Seen.Pool,
-				"stack", string(debug.Stack()))
-			r.conn.Abort()
-			r.v.end()
-			if open {
-				r.closeAfterPanic()
-			}
+			r.breakOff(p, open)
 		}
 	}()
 	err := r.copy()
 	open = false
 	r.out.Stream.Close()
-	r.v.end()
-	r.v.release(time.Now())
+	v := r.v
+	v.end()
+	r.v = nil // another request's as soon as it is released
+	v.release(time.Now())
 	if err != nil && !r.http11 {
 		r.conn.Abort() // its end would look like a whole answer's
 	}
@@ -97,6 +93,23 @@ func (r *relay) run() {
 		return
 	}
 	r.awaitRequest(r.conn, r.idle)
+}
+
+// breakOff resets the connection after a panic, and ends the stream if it has not ended: the panic may also come from
+// the next request on the connection.
+func (r *relay) breakOff(p any, open bool) {
+	stack := string(debug.Stack())
+	r.conn.Abort()
+	if r.v == nil {
+		r.log.Error("BUG: a connection made the daemon panic", "panic", p, "client", r.conn.Remote(), "stack", stack)
+		return
+	}
+	r.log.Error("BUG: a stream made the daemon panic", "panic", p, "id", r.v.in.ID, "pool", r.v.in.Seen.Pool,
+		"stack", stack)
+	r.v.end()
+	if open {
+		r.closeAfterPanic()
+	}
 }
 
 // closeAfterPanic counts the stream down at its worker. A second panic would end the process.
