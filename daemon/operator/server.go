@@ -147,6 +147,7 @@ func (s *Server) newApp(c Config) *fiber.App {
 	app.Server().SecureErrorLogMessage = true
 	app.Use(closing(c.Draining))
 	app.Use(lingerUnread)
+	app.Use(surviving(c.Log))
 	app.Use(ownPagesOnly(s.token.exists(), c.Admin))
 	app.Get("/health", health)
 	app.Get("/ready", s.readiness)
