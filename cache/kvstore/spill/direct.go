@@ -10,12 +10,7 @@ import (
 	"unsafe"
 )
 
-const (
-	block  = 4096    // alignment of direct reads and writes, in the file and in memory
-	bounce = 1 << 20 // of a system call
-)
-
-func roundUp(n int64) int64 { return (n + block - 1) / block * block }
+const bounce = 1 << 20 // of a system call
 
 // buffers are aligned. A value in the arena is not, if its end takes a slot.
 var buffers = sync.Pool{New: func() any {

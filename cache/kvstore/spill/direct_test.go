@@ -54,9 +54,9 @@ func TestDirect(t *testing.T) {
 			at += r.bytes()
 		}
 	}
-	_, torn, err := scan(file, func(int64, record) {})
-	if torn || err != nil {
-		t.Errorf("torn %v, %v", torn, err)
+	s, err := scan(file, func(int64, record) {})
+	if s.torn || s.damaged > 0 || err != nil {
+		t.Errorf("%+v, %v", s, err)
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 type Config struct {
 	Dir      string          // created if it does not exist; no other daemon may use it
 	MaxBytes int64           // of the files together
-	MaxQueue int64           // of values that wait to be written; they cannot be evicted meanwhile. Default 64 MiB
+	MaxQueue int64           // of values that wait to be written, or of a single one; they stay in memory. Default 64 MiB
 	Losses   *kvstore.Losses // notes the keys that leave the disk without a Delete; nil = not needed
 	Log      *slog.Logger    // default slog.Default()
 }
@@ -72,7 +72,7 @@ type Stats struct {
 	Written, Read uint64 // values
 	Skipped       uint64 // values that came faster than the disk writes, or while it was full, or too large for it
 	Dropped       uint64 // values that were deleted with their segment
-	Torn, Corrupt uint64 // segments with a torn end; values whose checksum is wrong
+	Torn, Corrupt uint64 // segments with a torn end; values with a wrong checksum or a damaged header
 	Failures      uint64 // errors of the disk
 	Found         int    // values that the start found
 }
@@ -134,8 +134,7 @@ func (d *Disk) restore(path string) error {
 	g := &segment{file: f, raw: openDirect(path), path: path, keys: map[string]struct{}{}}
 	d.segments = append(d.segments, g)
 	now := time.Now()
-	var torn bool
-	g.bytes, torn, err = scan(f, func(at int64, r record) {
+	s, err := scan(f, func(at int64, r record) {
 		if old, ok := d.index[r.key]; ok {
 			delete(old.segment.keys, r.key)
 			d.remove(r.key)
@@ -144,9 +143,15 @@ func (d *Disk) restore(path string) error {
 			d.put(place{segment: g, at: at, record: r})
 		}
 	})
-	if torn {
+	g.bytes = s.bytes
+	if s.torn {
 		d.stats.Torn++
 		d.config.Log.Warn("a file of spilled values has a torn end, which was cut off", "file", path)
+	}
+	if s.damaged > 0 {
+		d.stats.Corrupt += uint64(s.damaged)
+		d.config.Log.Warn("a file of spilled values has damaged headers: the values behind them are misses", "file", path,
+			"headers", s.damaged)
 	}
 	return err
 }
@@ -281,12 +286,12 @@ func (d *Disk) Rescue(key string, size int64, expires time.Time, lease func() *k
 
 // fits reports whether a value can be written at all. The caller holds mu.
 func (d *Disk) fits(r *record) bool {
-	return r.bytes() <= d.limit/segments && r.size <= d.config.MaxQueue && !time.Now().Before(d.paused)
+	return r.bytes() <= d.limit/segments && !time.Now().Before(d.paused)
 }
 
 // accepts reports whether the queue has room for the value, too. The caller holds mu.
 func (d *Disk) accepts(r *record) bool {
-	return d.fits(r) && d.queued+r.size <= d.config.MaxQueue && len(d.jobs) < cap(d.jobs)
+	return d.fits(r) && (d.queued == 0 || d.queued+r.size <= d.config.MaxQueue) && len(d.jobs) < cap(d.jobs)
 }
 
 // enqueue queues a value that was accepted. The caller has held mu since then, so there is room in jobs.

@@ -10,9 +10,9 @@
 //	0 "wpk2"  4 state: 1 live, 0 dead  8 length of the key  12 of the value  20 end in Unix ns, 0 = none
 //	28 CRC-32C of key and value  32 CRC-32C of the header with state 1 and this 0, and of the key
 //
-// little-endian. A start reads the headers. A torn one, which the machine was writing when it stopped, ends its
-// segment; a value with a wrong checksum is a miss. Both are counted. A deleted or replaced value is marked dead in
-// place, which needs no room on a full disk.
+// little-endian. A start reads the headers. A torn record, which the machine was writing when it stopped, ends its
+// segment. A value with a damaged header or a wrong checksum is a miss. All are counted. A deleted or replaced value is
+// marked dead in place, which needs no room on a full disk.
 //
 // # Why past the page cache?
 //
@@ -22,7 +22,7 @@
 //
 // # What if the disk is slow, or full?
 //
-// Nobody waits for it. The disk leases the values that it has still to write, up to Config.MaxQueue bytes at a time;
+// Nobody waits for it. The disk leases the values that it has still to write, up to Config.MaxQueue bytes or one value;
 // further values are skipped and counted. An error pauses writing for five seconds and is logged; clients notice
 // nothing. Memory offers a skipped value again before it evicts it (TestSpillAtEviction); not earlier, as memory has
 // it.

@@ -15,6 +15,8 @@ const (
 	dead        = 0
 	stateAt     = 4
 	maxKey      = 64 << 10 // of a header: more means that the header is not ours
+
+	block = 4096 // alignment of headers and values, and of direct reads and writes, in the file and in memory
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -53,22 +55,26 @@ func (r *record) encode() []byte {
 	return b
 }
 
-var errTorn = errors.New("spill: the record is torn")
+var (
+	errTorn    = errors.New("spill: the record is torn")
+	errDamaged = errors.New("spill: the header is damaged")
+)
 
-// decode reads the record at an offset of a file with end bytes.
+// decode reads the record at an offset of a file with end bytes. It returns errTorn for a whole header whose value is
+// cut off.
 func decode(f io.ReaderAt, at, end int64) (r record, err error) {
 	b := make([]byte, headerBytes)
 	if _, err := f.ReadAt(b, at); err != nil {
-		return r, errTorn
+		return r, errDamaged
 	}
 	n := binary.LittleEndian.Uint32(b[8:])
 	size := binary.LittleEndian.Uint64(b[12:])
-	if string(b[:4]) != magic || n > maxKey || size > uint64(end) {
-		return r, errTorn
+	if string(b[:4]) != magic || n > maxKey {
+		return r, errDamaged
 	}
 	b = append(b, make([]byte, n)...)
 	if _, err := f.ReadAt(b[headerBytes:], at+headerBytes); err != nil {
-		return r, errTorn
+		return r, errDamaged
 	}
 	r = record{state: b[stateAt], key: string(b[headerBytes:]), size: int64(size), sum: binary.LittleEndian.Uint32(b[28:])}
 	if ns := int64(binary.LittleEndian.Uint64(b[20:])); ns != 0 {
@@ -77,7 +83,10 @@ func decode(f io.ReaderAt, at, end int64) (r record, err error) {
 	sum := binary.LittleEndian.Uint32(b[32:])
 	b[stateAt] = live
 	clear(b[32:36])
-	if crc32.Checksum(b, castagnoli) != sum || at+r.bytes() > end {
+	switch {
+	case crc32.Checksum(b, castagnoli) != sum:
+		return r, errDamaged
+	case size > uint64(end) || at+r.bytes() > end:
 		return r, errTorn
 	}
 	return r, nil
@@ -91,3 +100,5 @@ func sumOf(key string, pieces [][]byte) uint32 {
 	}
 	return sum
 }
+
+func roundUp(n int64) int64 { return (n + block - 1) / block * block }

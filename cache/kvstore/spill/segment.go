@@ -1,6 +1,7 @@
 package spill
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -46,23 +47,50 @@ func segmentsOf(dir string) (numbers []uint64, err error) {
 	return numbers, nil
 }
 
-// scan reads the headers of a segment and calls found for each live record. It cuts a torn end off; torn reports that.
-func scan(f *os.File, found func(at int64, r record)) (bytes int64, torn bool, err error) {
+// scan reads the headers of a segment and calls found for each live record. After a damaged header it goes on at the
+// next whole one; it cuts off an end that has none.
+func scan(f *os.File, found func(at int64, r record)) (s scanned, err error) {
 	st, err := f.Stat()
 	if err != nil {
-		return 0, false, err
+		return s, err
 	}
 	for at := int64(0); at < st.Size(); {
 		r, err := decode(f, at, st.Size())
+		if errors.Is(err, errDamaged) {
+			next := nextRecord(f, at, st.Size())
+			if next > 0 {
+				s.damaged++
+				at = next
+				continue
+			}
+		}
 		if err != nil {
-			return at, true, f.Truncate(at)
+			return scanned{bytes: at, damaged: s.damaged, torn: true}, f.Truncate(at)
 		}
 		if r.state == live {
 			found(at, r)
 		}
 		at += r.bytes()
 	}
-	return st.Size(), false, nil
+	s.bytes = st.Size()
+	return s, nil
+}
+
+// scanned describes a segment that was read.
+type scanned struct {
+	bytes   int64
+	damaged int // headers: what lies between one and the next whole header is lost
+	torn    bool
+}
+
+// nextRecord returns the offset of the next record after a damaged header; 0 = there is none.
+func nextRecord(f *os.File, at, end int64) int64 {
+	for at += block; at < end; at += block {
+		if _, err := decode(f, at, end); err == nil {
+			return at
+		}
+	}
+	return 0
 }
 
 // close closes the file of a segment that nobody reads any more.

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -298,13 +299,14 @@ func TestRefused(t *testing.T) {
 	f(Config{Dir: file, MaxBytes: MinBytes}, "not a directory")
 }
 
-// FuzzScan: from any file a start reads the whole records and cuts the rest off.
+// FuzzScan: from any file a start reads whole records and cuts off an end without one.
 func FuzzScan(f *testing.F) {
 	r := record{state: live, key: "key", size: 3, sum: sumOf("key", [][]byte{[]byte("abc")})}
 	one := append(r.encode(), make([]byte, r.bytes())...)[:r.bytes()]
 	copy(one[r.head():], "abc")
 	f.Add(one)
 	f.Add(append(bytes.Clone(one), one[:20]...))
+	f.Add(slices.Concat([]byte("damaged"), make([]byte, block-7), one))
 	f.Add([]byte("wpk2\x01"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		path := filepath.Join(t.TempDir(), "f")
@@ -316,13 +318,13 @@ func FuzzScan(f *testing.F) {
 			t.Fatal(err)
 		}
 		defer file.Close()
-		kept, torn, err := scan(file, func(at int64, r record) {
+		s, err := scan(file, func(at int64, r record) {
 			if at+r.bytes() > int64(len(data)) {
 				t.Errorf("record at %d of %d bytes in a file of %d", at, r.bytes(), len(data))
 			}
 		})
-		if st, _ := file.Stat(); err != nil || st.Size() != kept || torn != (kept != int64(len(data))) {
-			t.Errorf("kept %d of %d, torn %v, %v", kept, len(data), torn, err)
+		if st, _ := file.Stat(); err != nil || st.Size() != s.bytes || s.torn != (s.bytes != int64(len(data))) {
+			t.Errorf("kept %d of %d, torn %v, %v", s.bytes, len(data), s.torn, err)
 		}
 	})
 }
