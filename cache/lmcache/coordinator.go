@@ -62,7 +62,7 @@ func (c *coordinator) close() {
 	c.done.Wait()
 }
 
-// crowdedListener accepts so many connections at a time. The others wait in the kernel's queue.
+// crowdedListener holds so many connections at a time. It closes further ones at once.
 type crowdedListener struct {
 	net.Listener
 	places chan struct{}
@@ -70,16 +70,17 @@ type crowdedListener struct {
 
 // Accept implements net.Listener.
 func (l *crowdedListener) Accept() (net.Conn, error) {
-	conn, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	select {
-	case l.places <- struct{}{}:
-		return &placedConn{Conn: conn, leave: sync.OnceFunc(func() { <-l.places })}, nil
-	default:
-		conn.Close()
-		return l.Accept()
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case l.places <- struct{}{}:
+			return &placedConn{Conn: conn, leave: sync.OnceFunc(func() { <-l.places })}, nil
+		default:
+			conn.Close()
+		}
 	}
 }
 

@@ -5,9 +5,12 @@ import (
 	"cmp"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -287,4 +290,32 @@ func FuzzEvents(f *testing.F) {
 			return err
 		})
 	})
+}
+
+// deepest is a listener of many connections that records how deep its callers are.
+type deepest struct {
+	net.Listener
+	left, depth int
+}
+
+func (l *deepest) Accept() (net.Conn, error) {
+	l.depth = runtime.Callers(0, make([]uintptr, 1000))
+	l.left--
+	if l.left < 0 {
+		return nil, net.ErrClosed
+	}
+	c, _ := net.Pipe()
+	return c, nil
+}
+
+// TestCrowd: connections beyond the bound are closed, and however many come, the stack does not grow.
+func TestCrowd(t *testing.T) {
+	from := &deepest{left: 500}
+	l := &crowdedListener{Listener: from, places: make(chan struct{}, 1)}
+	if _, err := l.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) || from.depth > 100 {
+		t.Errorf("%v, with %d callers after 500 connections", err, from.depth)
+	}
 }
