@@ -144,7 +144,7 @@ func open(c Config) (*Cache, error) {
 		t := &teller{losses: sc.Losses, has: has, to: c.Beliefs, log: c.Log}
 		k.tending.Go(func() { t.run(k.life) })
 	}
-	k.tending.Go(func() { newVigil(c.Log).run(k.life, store.Stats, k.holds) })
+	k.tending.Go(func() { newVigil(c.Log).run(k.life, store.Stats, k.holds, k.far.stats) })
 	return k, nil
 }
 

@@ -9,19 +9,20 @@ import (
 
 	"github.com/warmpath/warmpath/cache/kvstore"
 	"github.com/warmpath/warmpath/cache/kvstore/chunks"
+	"github.com/warmpath/warmpath/cache/kvstore/remote"
 )
 
 // vigil logs what an operator must know about the cache, each matter at most once a minute: values that are refused,
-// and the size in tokens that the strategies use.
+// lost after a promise, or not sent to L2, and the size in tokens that the strategies use.
 type vigil struct {
-	log     *slog.Logger
-	refused map[string]uint64    // as of the last line, by reason
-	quiet   map[string]time.Time // no line before, by reason
-	told    chunks.Estimate      // in the last line
+	log    *slog.Logger
+	logged map[string]uint64    // counts as of their last lines
+	quiet  map[string]time.Time // no line before
+	told   chunks.Estimate      // in the last line
 }
 
 func newVigil(log *slog.Logger) *vigil {
-	return &vigil{log: log, refused: map[string]uint64{}, quiet: map[string]time.Time{}}
+	return &vigil{log: log, logged: map[string]uint64{}, quiet: map[string]time.Time{}}
 }
 
 const (
@@ -42,7 +43,8 @@ var remedies = map[string]string{
 }
 
 // run checks the cache until ctx ends.
-func (v *vigil) run(ctx context.Context, stats func() kvstore.Stats, holds func() chunks.Estimate) {
+func (v *vigil) run(ctx context.Context, stats func() kvstore.Stats, holds func() chunks.Estimate,
+	l2 func() *remote.Stats) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
@@ -53,19 +55,29 @@ func (v *vigil) run(ctx context.Context, stats func() kvstore.Stats, holds func(
 			s := stats()
 			v.look(now, s.Refused, holds())
 			v.lookBroken(now, s.Broken)
+			if s := l2(); s != nil {
+				v.lookCrowded(now, s)
+			}
 		}
 	}
+}
+
+// grown returns by how much a count has grown since its last line; 0 = no line is due.
+func (v *vigil) grown(now time.Time, what string, count uint64) uint64 {
+	n := count - v.logged[what]
+	if n == 0 || now.Before(v.quiet[what]) {
+		return 0
+	}
+	v.logged[what], v.quiet[what] = count, now.Add(quietAfter)
+	return n
 }
 
 // look logs what has changed since its last call.
 func (v *vigil) look(now time.Time, refused map[string]uint64, e chunks.Estimate) {
 	for _, why := range slices.Sorted(maps.Keys(remedies)) {
-		n := refused[why] - v.refused[why]
-		if n == 0 || now.Before(v.quiet[why]) {
-			continue
+		if n := v.grown(now, why, refused[why]); n > 0 {
+			v.log.Warn("values were refused at the KV cache", "why", why, "values", n, "remedy", remedies[why])
 		}
-		v.log.Warn("values were refused at the KV cache", "why", why, "values", n, "remedy", remedies[why])
-		v.refused[why], v.quiet[why] = refused[why], now.Add(quietAfter)
 	}
 	if v.stands(e) || now.Before(v.quiet["tokens"]) {
 		return
@@ -82,15 +94,25 @@ func (v *vigil) look(now time.Time, refused map[string]uint64, e chunks.Estimate
 
 // lookBroken logs that clients may wait for ever.
 func (v *vigil) lookBroken(now time.Time, broken uint64) {
-	const why = "broken"
-	if broken == v.refused[why] || now.Before(v.quiet[why]) {
+	n := v.grown(now, "broken", broken)
+	if n == 0 {
 		return
 	}
 	v.log.Warn("values that EXISTS found were lost before they could be read: a client of LMCache's resp:// waits for "+
-		"such a value for ever", "values", broken-v.refused[why],
+		"such a value for ever", "values", n,
 		"remedy", "if L2 evicts, give it more memory; if values were refused as full, enlarge kv_cache.max_bytes; or use "+
 			"redis:// as the remote_url, which knows a miss")
-	v.refused[why], v.quiet[why] = broken, now.Add(quietAfter)
+}
+
+// lookCrowded logs that values came faster than L2 takes them.
+func (v *vigil) lookCrowded(now time.Time, l2 *remote.Stats) {
+	n := v.grown(now, "crowded", l2.Crowded)
+	if n == 0 {
+		return
+	}
+	v.log.Warn("values were not written to the KV cache's L2, as too many waited: it takes them more slowly than they "+
+		"come", "values", n, "waiting_bytes", l2.Queued, "remedy", "find out what slows the servers or the network; for "+
+		"short bursts enlarge kv_cache.l2.queue_bytes")
 }
 
 // stands reports whether the last line still holds: the size has changed by less than half.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/warmpath/warmpath/cache/kvstore"
 	"github.com/warmpath/warmpath/cache/kvstore/chunks"
+	"github.com/warmpath/warmpath/cache/kvstore/remote"
 	"github.com/warmpath/warmpath/daemon/hyperpod"
 )
 
@@ -49,6 +50,12 @@ func TestVigil(t *testing.T) {
 	v.lookBroken(now, 3)
 	if got := strings.Count(out.String(), "\n"); got != 1 || !strings.Contains(out.String(), "values=2") {
 		t.Errorf("%q; want one line of two broken promises", out.String())
+	}
+	out.Reset()
+	v.lookCrowded(now, &remote.Stats{Crowded: 7, Queued: 5})
+	v.lookCrowded(now, &remote.Stats{Crowded: 8})
+	if got := out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "values=7 waiting_bytes=5") {
+		t.Errorf("%q; want one line of seven values that L2 did not get", got)
 	}
 	out.Reset()
 	refused["too_large"] = 1

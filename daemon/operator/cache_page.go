@@ -35,6 +35,7 @@ type CacheTier struct {
 	MaxBytes  int64  `json:"max_bytes,omitempty"`
 	Hits      uint64 `json:"hits"`
 	Evictions uint64 `json:"evictions"`
+	Skipped   uint64 `json:"skipped"` // values that were put and not written there; a disk is offered them again
 }
 
 // CacheTokens is how many tokens of KV the cache has room for, estimated from the puts.
@@ -154,11 +155,11 @@ func describeCache(k *kvcache.Cache) CacheState {
 		Hits: s.Hits, Evictions: s.Evictions})
 	if d := all.Spill; d != nil {
 		out.Tiers = append(out.Tiers, CacheTier{Tier: "disk", Values: d.Values, Bytes: d.Bytes,
-			MaxBytes: d.MaxBytes, Hits: d.Read, Evictions: d.Dropped})
+			MaxBytes: d.MaxBytes, Hits: d.Read, Evictions: d.Dropped, Skipped: d.Skipped})
 	}
 	if l := all.L2; l != nil {
 		out.Tiers = append(out.Tiers, CacheTier{Tier: "l2", Values: all.InL2.Keys, Bytes: all.InL2.ValueBytes,
-			MaxBytes: all.L2Bytes, Hits: l.Hits})
+			MaxBytes: all.L2Bytes, Hits: l.Hits, Skipped: l.Unwritten()})
 	}
 	e, _ := k.Holds()
 	out.Tokens.Room, out.Tokens.Guessed = e.Tokens, e.Guessed

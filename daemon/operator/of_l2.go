@@ -16,11 +16,13 @@ var ofL2 = []reading[remote.Stats]{
 			send(float64(s.GetErrors), "error")
 		}),
 	newReading(metric{name: "kv_l2_puts_total",
-		help: "Values that were to go to the KV cache's L2: written, skipped (the queue is full, the server down or full a " +
-			"moment ago), error (it did not answer); oom, read_only, login and other are what a server refuses.",
+		help: "Values that were to go to the KV cache's L2: written, crowded (too many waited), skipped (the server was " +
+			"down, or refused one a moment ago), error (it did not answer); oom, read_only, login and other are what a server " +
+			"refuses.",
 		kind: isCounter, labels: []string{"result"}},
 		func(s remote.Stats, send func(float64, ...string)) {
 			send(float64(s.Puts), "written")
+			send(float64(s.Crowded), "crowded")
 			send(float64(s.Skipped), "skipped")
 			send(float64(s.PutErrors), "error")
 			for why, n := range s.Refused {

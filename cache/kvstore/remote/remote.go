@@ -136,14 +136,19 @@ func (r *Remote) Put(key string, expires time.Time, value *kvstore.Lease) (writt
 	if r.config.Through {
 		j.written = make(chan struct{})
 	}
-	if !r.servers.up(key) || !r.queue.push(j) {
-		r.counts.skipped.Add(1)
-		if had {
-			r.Delete(key) // the old value
-		}
-		return nil, false
+	up := r.servers.up(key)
+	if up && r.queue.push(j) {
+		return j.written, true
 	}
-	return j.written, true
+	if up {
+		r.counts.crowded.Add(1)
+	} else {
+		r.counts.skipped.Add(1)
+	}
+	if had {
+		r.Delete(key) // the old value
+	}
+	return nil, false
 }
 
 // settle drops a deletion that the servers have done, or that is older than the newest put.

@@ -10,7 +10,7 @@ import (
 // counts are the counts of a Remote.
 type counts struct {
 	hits, misses, getsDown, getErrors atomic.Uint64
-	puts, skipped, putErrors          atomic.Uint64
+	puts, crowded, skipped, putErrors atomic.Uint64
 	oom, readOnly, login, other       atomic.Uint64
 	read, written                     atomic.Uint64
 	promotions, probes, heard         atomic.Uint64
@@ -29,7 +29,8 @@ type Stats struct {
 	Hits, Misses         uint64            // of Get
 	GetsDown, GetErrors  uint64            // of Get: its server was down; it did not answer, or with an error
 	Puts                 uint64            // values that the servers took
-	Skipped              uint64            // values not sent: the queue is full, the server down or refusing
+	Crowded              uint64            // values not sent: the queue is full
+	Skipped              uint64            // values not sent: the server is down or refusing, or their time is over
 	PutErrors            uint64            // values without an answer from their server
 	Refused              map[string]uint64 // values that a server refused: oom, read_only, login, other
 	BytesRead, BytesSent uint64            // of values
@@ -53,11 +54,21 @@ type ServerStats struct {
 	Refuses string        // why it takes no value; "" = it does
 }
 
+// Unwritten returns how many values were put and did not come to the servers.
+func (s *Stats) Unwritten() uint64 {
+	n := s.Crowded + s.Skipped + s.PutErrors
+	for _, refused := range s.Refused {
+		n += refused
+	}
+	return n
+}
+
 // Stats returns the counts.
 func (r *Remote) Stats() Stats {
 	c := &r.counts
 	s := Stats{Backend: "redis", Hits: c.hits.Load(), Misses: c.misses.Load(), GetsDown: c.getsDown.Load(),
-		GetErrors: c.getErrors.Load(), Puts: c.puts.Load(), Skipped: c.skipped.Load(), PutErrors: c.putErrors.Load(),
+		GetErrors: c.getErrors.Load(), Puts: c.puts.Load(), Crowded: c.crowded.Load(), Skipped: c.skipped.Load(),
+		PutErrors: c.putErrors.Load(),
 		Refused: map[string]uint64{string(refusedOOM): c.oom.Load(), string(refusedReadOnly): c.readOnly.Load(),
 			string(refusedLogin): c.login.Load(), string(refusedOther): c.other.Load()},
 		BytesRead: c.read.Load(), BytesSent: c.written.Load(), Promotions: c.promotions.Load(), Probes: c.probes.Load(),
