@@ -23,14 +23,14 @@ func (k *Cache) holds() chunks.Estimate { return k.meter.Estimate(k.room()) }
 // room returns how many bytes of values the cache keeps.
 func (k *Cache) room() int64 {
 	bytes := k.store.Stats().ArenaBytes
-	if k.far != nil {
-		if s := k.far.remote.Stats(); s.Backend == "tieredstorage" { // assumes that all members are as large as this one
-			bytes *= int64(max(1, len(s.Servers)))
-		}
-	}
 	for _, b := range k.behind {
 		if s, ok := b.(Sized); ok {
 			bytes = max(bytes, s.MaxBytes())
+		}
+	}
+	if k.far != nil && k.far.remote.MaxBytes() == 0 {
+		if s := k.far.remote.Stats(); s.Backend == "tieredstorage" { // until the members have said how large they are
+			bytes = max(bytes, k.store.Stats().ArenaBytes*int64(len(s.Servers)))
 		}
 	}
 	return bytes

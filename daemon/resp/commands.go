@@ -353,7 +353,7 @@ func runInfo(c *conn, args [][]byte) error {
 		b.WriteString("\r\n")
 	}
 	section("Server", "redis_version", redisVersion, "redis_mode", "standalone",
-		"warmpath_version", c.server.config.Version,
+		"warmpath_version", c.server.config.Version, "run_id", c.server.run,
 		"uptime_in_seconds", int(time.Since(c.server.started).Seconds()))
 	section("Clients", "connected_clients", n.Connections, "maxclients", c.server.config.MaxConns)
 	section("Memory", "used_memory", s.ReservedBytes+s.RecordBytes, "used_memory_dataset", s.ValueBytes,

@@ -2,6 +2,7 @@ package resp
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -42,6 +43,7 @@ type Server struct {
 	config   Config
 	listener net.Listener
 	started  time.Time
+	run      string // of this start, as Redis has one in INFO
 	counts   counters
 
 	unaccepted, stalls, passwords, strangers seldom.Line // log lines that clients cause
@@ -88,7 +90,8 @@ func New(c Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("resp: %w", err)
 	}
-	return &Server{config: c, listener: l, started: time.Now(), conns: map[*conn]struct{}{}}, nil
+	return &Server{config: c, listener: l, started: time.Now(), run: rand.Text(),
+		conns: map[*conn]struct{}{}}, nil
 }
 
 // Addr returns the door's address, host:port.

@@ -26,7 +26,8 @@ type node struct {
 	down    bool
 	since   time.Time // when it went down
 	opens   uint64
-	beating bool // a pulse is under way
+	empty   uint64 // how often it came back without its values so fast that it was never down
+	beating bool   // a pulse is under way
 
 	denied map[string]bool // commands that the server's ACL was logged to forbid
 
@@ -108,7 +109,14 @@ func (n *node) lost() uint64 {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.opens
+	return n.opens + n.empty
+}
+
+// emptied records that the server has lost its values without having been down.
+func (n *node) emptied() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.empty++
 }
 
 func (n *node) up() bool {

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -313,65 +311,10 @@ func (s *servers) compareMark(ctx context.Context) {
 	s.mark = now
 }
 
-// weigh reads how much the servers keep. A server without an answer or without a limit makes the sum unknown.
-func (s *servers) weigh(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
-	defer cancel()
-	sum := int64(0)
-	known := true
-	s.each(func(c *redis.Client, n *node) {
-		if s.kind == pool && s.config.Pool.Self(n.addr) {
-			sum += s.config.Pool.Bytes
-			return
-		}
-		if !n.up() {
-			return // its limit is of no use now
-		}
-		text, err := c.Info(ctx, "memory").Result()
-		bytes := limitOf(text)
-		known = known && err == nil && bytes > 0
-		sum += bytes
-	})
-	if known {
-		s.size.Store(sum)
-	}
-}
-
 // steady reports whether the key's server has evicted nothing since the fact was confirmed. It never waits.
 func (s *servers) steady(key string, f fact) bool {
 	_, n := s.owner(key)
 	return n != nil && !n.evictions.since(f.at)
-}
-
-// countEvictions reads the servers' eviction counts. A server that reports none counts as one that evicts.
-func (s *servers) countEvictions(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
-	defer cancel()
-	s.each(func(c *redis.Client, n *node) {
-		if !n.up() || s.kind == pool && s.config.Pool.Self(n.addr) {
-			return
-		}
-		text, err := c.Info(ctx, "stats").Result()
-		count, ok := numberOf(text, "evicted_keys")
-		n.evictions.note(count, err == nil && ok, time.Now())
-	})
-}
-
-// limitOf returns maxmemory from the text of INFO; 0 = there is none.
-func limitOf(info string) int64 {
-	n, _ := numberOf(info, "maxmemory")
-	return max(n, 0)
-}
-
-// numberOf returns a number from the text of INFO.
-func numberOf(info, name string) (int64, bool) {
-	for line := range strings.Lines(info) {
-		if text, ok := strings.CutPrefix(line, name+":"); ok {
-			n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
-			return n, err == nil
-		}
-	}
-	return 0, false
 }
 
 func (s *servers) close() error {

@@ -1,0 +1,123 @@
+package remote
+
+import (
+	"fmt"
+	"net/netip"
+	"os/exec"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/warmpath/warmpath/conf/porttest"
+)
+
+// TestRestartedRedis: a Redis that was killed comes back with its last snapshot, the mark in it. What came after the
+// snapshot is not promised to LMCache's native client, which would wait for it for ever.
+func TestRestartedRedis(t *testing.T) {
+	r := startRedis(t)
+	d := startDaemon(t, Config{Redis: &Redis{URL: "redis://" + r.addr, Prefix: "p:"}}) // memory keeps nothing for itself
+	worker := netip.MustParseAddr("10.0.0.1")
+	promise := func(key string) bool { return d.store.Promise(key, worker, time.Minute) }
+	d.put("old", 1000)
+	d.written()
+	eventually(t, "the mark is there", func() bool { return r.bare.Exists(t.Context(), "p:"+markKey).Val() == 1 })
+	r.do("SAVE")
+	d.put("new", 1000)
+	d.written()
+	eventually(t, "the Redis has said what it evicted", func() bool { return d.remote.Sure("new") })
+	r.Kill()
+	eventually(t, "the server is down", func() bool { return !d.remote.servers.up("k") })
+	r.start()
+	eventually(t, "it is known that values may be lost", func() bool { return !d.remote.Sure("new") })
+	if promise("new") {
+		t.Error("a value that the restart has lost is promised")
+	}
+	eventually(t, "it is known which", func() bool { return !d.exists("new") })
+	eventually(t, "what the snapshot had is promised", func() bool { return promise("old") })
+	if n := d.store.Stats(); n.Broken != 0 {
+		t.Errorf("%d promises were broken", n.Broken)
+	}
+}
+
+// TestMemberRestartsFast: a member of a pool that was started anew between two PINGs has lost its values all the same.
+func TestMemberRestartsFast(t *testing.T) {
+	self := porttest.Address(t)
+	r := startRedis(t) // takes the same commands as a member's door
+	d := startDaemon(t, Config{Memory: true, Pool: &Pool{Members: []string{self, r.addr},
+		Self: func(m string) bool { return m == self }}})
+	opens := func() (n uint64) {
+		for _, s := range d.remote.Stats().Servers {
+			if s.Address == r.addr && s.Up {
+				n = s.Opens + 1
+			}
+		}
+		return n
+	}
+	eventually(t, "the member answers", func() bool { return opens() > 0 })
+	for round := range 20 {
+		known := func() (n int) {
+			for i := range 20 {
+				if d.remote.Exists(fmt.Sprint("k", round, "-", i), time.Time{}) {
+					n++
+				}
+			}
+			return n
+		}
+		for i := range 20 {
+			d.put(fmt.Sprint("k", round, "-", i), 100)
+		}
+		d.written()
+		if known() == 0 {
+			t.Fatal("the member has no value")
+		}
+		time.Sleep(1100 * time.Millisecond) // the member has said which process it is
+		before := opens()
+		r.Kill()
+		r.start()
+		if opens() != before {
+			continue // a PING has found it down
+		}
+		eventually(t, "its values are known to be lost", func() bool { return known() == 0 })
+		return
+	}
+	t.Skip("SKIPPED: no restart was fast enough")
+}
+
+// TestReplicasHoldNoMore: the size of a cluster is that of its masters.
+func TestReplicasHoldNoMore(t *testing.T) {
+	url, nodes := startCluster(t)
+	replica := startRedis(t, "--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(porttest.Row(t, 1)))
+	out, err := exec.Command("redis-cli", "--cluster", "add-node", replica.addr, nodes[0].addr, "--cluster-slave").
+		CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, n := range append(nodes, replica) {
+		n.do("CONFIG", "SET", "maxmemory", "64mb")
+	}
+	eventually(t, "the cluster knows that the replica follows", func() bool {
+		for n := range 50 { // a replica counts once it has got a write
+			_ = nodes[n%3].bare.Set(t.Context(), fmt.Sprint("k", n), "v", 0).Err() // another node has the slot
+		}
+		slots, err := nodes[0].bare.ClusterSlots(t.Context()).Result()
+		return err == nil && slices.ContainsFunc(slots, func(s redis.ClusterSlot) bool { return len(s.Nodes) == 2 })
+	})
+	d := startDaemon(t, Config{Redis: &Redis{URL: url}})
+	eventually(t, "all four nodes are known", func() bool {
+		d.remote.servers.client.(*redis.ClusterClient).ReloadState(t.Context())
+		up := 0
+		for _, s := range d.remote.Stats().Servers {
+			if s.Up {
+				up++
+			}
+		}
+		return up == 4
+	})
+	d.remote.servers.weigh(t.Context())
+	if got := d.remote.MaxBytes(); got != 3*64<<20 {
+		t.Errorf("%d MiB; want those of three masters", got>>20)
+	}
+}
