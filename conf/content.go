@@ -48,7 +48,7 @@ func checkAuthorities(r *report, path, file string) {
 	if file == "" {
 		return
 	}
-	const remedy = "give the PEM file of who signs the workers' certificates"
+	const remedy = "give the PEM file of who signs the certificates"
 	if data, ok := readPEM(r, path, file, remedy); ok && !x509.NewCertPool().AppendCertsFromPEM(data) {
 		r.add(path, "there is no certificate in "+file, remedy)
 	}

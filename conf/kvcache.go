@@ -35,11 +35,13 @@ type L2 struct {
 	Enabled bool   `toml:"enabled" reload:"restart"`
 	Backend string `toml:"backend" reload:"restart"` // redis | tieredstorage
 
-	URL       string        `toml:"url" reload:"restart"`         // of the Redis
-	URLFile   string        `toml:"url_file" reload:"restart"`    // or a file that holds it, for one with a password
-	Prefix    string        `toml:"prefix" reload:"restart"`      // of the keys there
-	TLSCAFile string        `toml:"tls_ca_file" reload:"restart"` // who signs the servers' certificates; "" = the system's
-	TTL       time.Duration `toml:"ttl" reload:"restart"`         // of values put without one; 0 = none
+	URL         string        `toml:"url" reload:"restart"`           // of the Redis
+	URLFile     string        `toml:"url_file" reload:"restart"`      // or a file that holds it, for one with a password
+	Prefix      string        `toml:"prefix" reload:"restart"`        // of the keys there
+	TLSCAFile   string        `toml:"tls_ca_file" reload:"restart"`   // who signs the servers' certificates
+	TLSCertFile string        `toml:"tls_cert_file" reload:"restart"` // PEM; for a Redis that asks for one
+	TLSKeyFile  string        `toml:"tls_key_file" reload:"restart"`  // PEM
+	TTL         time.Duration `toml:"ttl" reload:"restart"`           // of values put without one; 0 = none
 
 	Members    []string `toml:"members"`                      // tieredstorage: HOST:PORT of each daemon's Redis door
 	MembersDNS string   `toml:"members_dns"`                  // or name:port, each address of which is one

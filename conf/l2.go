@@ -26,6 +26,7 @@ func checkL2(r *report, kv *KVCache) {
 		r.add(at+".prefix", "it is longer than 128 bytes", "keep it short: it stands before every key")
 	}
 	checkAuthorities(r, at+".tls_ca_file", c.TLSCAFile)
+	checkCertificate(r, at, c.TLSCertFile, c.TLSKeyFile)
 	checkMembers(r, c)
 	switch {
 	case !kv.L1 && !c.Enabled:
@@ -51,6 +52,11 @@ func checkL2URL(r *report, c *L2) {
 	if err != nil || u.Scheme != "redis" && u.Scheme != "rediss" || u.Host == "" {
 		r.add(path, "it is no URL of a Redis", `write "redis://HOST:PORT/DB", "rediss://USER:PASSWORD@HOST:PORT", `+
 			`"redis://SENTINEL:PORT?master_name=NAME&addr=SENTINEL2:PORT" or "redis://NODE:PORT?cluster=true&addr=NODE2:PORT"`)
+		return
+	}
+	if u.Scheme == "redis" && c.TLSCAFile+c.TLSCertFile != "" {
+		r.add(path, "with tls_ca_file or tls_cert_file it is to be a rediss:// URL: redis:// is without TLS",
+			"write rediss://, or leave those files out")
 	}
 }
 
@@ -67,6 +73,10 @@ func checkPoolOf(r *report, kv *KVCache) {
 	}
 	if c.URL != "" || c.URLFile != "" {
 		r.add("kv_cache.l2.url", "it is of backend redis", `set backend = "redis", or leave url out`)
+	}
+	if c.TLSCertFile != "" {
+		r.add("kv_cache.l2.tls_cert_file", "it is of backend redis: the members' doors ask for no certificate",
+			`set backend = "redis", or leave it out`)
 	}
 }
 

@@ -157,6 +157,8 @@ func (c *Config) complete(tree map[string]any) {
 	kv.TLSKeyFile = c.resolve(kv.TLSKeyFile)
 	kv.L2.URLFile = c.resolve(kv.L2.URLFile)
 	kv.L2.TLSCAFile = c.resolve(kv.L2.TLSCAFile)
+	kv.L2.TLSCertFile = c.resolve(kv.L2.TLSCertFile)
+	kv.L2.TLSKeyFile = c.resolve(kv.L2.TLSKeyFile)
 	for i := range c.Keys {
 		c.Keys[i].File = c.resolve(c.Keys[i].File)
 	}

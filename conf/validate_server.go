@@ -68,10 +68,10 @@ func checkCertificate(r *report, table, certFile, keyFile string) {
 	case certFile == "" && keyFile == "":
 		return
 	case keyFile == "":
-		r.add(cert, "it stands without tls_key_file", "give both, or neither for no TLS")
+		r.add(cert, "it stands without tls_key_file", "give both, or neither")
 		return
 	case certFile == "":
-		r.add(key, "it stands without tls_cert_file", "give both, or neither for no TLS")
+		r.add(key, "it stands without tls_cert_file", "give both, or neither")
 		return
 	}
 	certPEM, okCert := readPEM(r, cert, certFile, "give the certificate's PEM file")

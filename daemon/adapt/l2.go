@@ -16,6 +16,7 @@ func l2(c *conf.KVCache, resolve discover.Resolver) *kvcache.L2 {
 		Promote: c.L2.Promote, Timeout: c.L2.Timeout}
 	if c.L2.Backend == conf.BackendRedis {
 		tier.Redis = c.L2.RedisURL
+		tier.CertFile, tier.KeyFile = c.L2.TLSCertFile, c.L2.TLSKeyFile
 	}
 	return tier
 }

@@ -22,14 +22,15 @@ import (
 
 // L2 configures the tier behind memory and disk.
 type L2 struct {
-	Memory  bool                   // memory keeps values that L2 has, too
-	Redis   func() (string, error) // its URL; nil = tieredstorage
-	Prefix  string                 // of the keys in Redis
-	CAFile  string                 // PEM of the certificate authorities; "" = the system's
-	TTL     time.Duration          // of values without an end of their own, in Redis
-	Members Members                // of tieredstorage
-	Self    string                 // the member that is this daemon; "" = the one at an address of this machine
-	Resolve discover.Resolver      // of Members.Name
+	Memory            bool                   // memory keeps values that L2 has, too
+	Redis             func() (string, error) // its URL; nil = tieredstorage
+	Prefix            string                 // of the keys in Redis
+	CAFile            string                 // PEM of the certificate authorities; "" = the system's
+	CertFile, KeyFile string                 // PEM, shown to a Redis that asks for a certificate; "" = none
+	TTL               time.Duration          // of values without an end of their own, in Redis
+	Members           Members                // of tieredstorage
+	Self              string                 // the member that is this daemon; "" = the one at an address of this machine
+	Resolve           discover.Resolver      // of Members.Name
 
 	Through bool   // a put waits until L2 has the value
 	Queue   int64  // bytes on their way to L2; 0 = a quarter of the memory
@@ -79,7 +80,8 @@ func openL2(life context.Context, c Config) (*far, error) {
 		if err != nil {
 			return nil, err
 		}
-		rc.Redis = &remote.Redis{URL: url, Prefix: c.L2.Prefix, TTL: c.L2.TTL, TLS: &tls.Config{RootCAs: authorities}}
+		rc.Redis = &remote.Redis{URL: url, Prefix: c.L2.Prefix, TTL: c.L2.TTL, TLS: &tls.Config{RootCAs: authorities,
+			GetClientCertificate: certificate(c.L2.CertFile, c.L2.KeyFile)}}
 	} else {
 		rc.Pool, err = f.pool(c, authorities)
 		if err != nil {
@@ -209,6 +211,21 @@ func authoritiesOf(file string) (*x509.CertPool, error) {
 		return nil, errors.New("there is no certificate in " + file)
 	}
 	return pool, nil
+}
+
+// certificate returns the function that reads the pair at each handshake with a Redis: certificates are renewed. It is
+// nil without a pair.
+func certificate(certFile, keyFile string) func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+	if certFile == "" {
+		return nil
+	}
+	return func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		pair, err := tls.LoadX509KeyPair(certFile, keyFile)
+		if err != nil {
+			return nil, fmt.Errorf("kv_cache.l2.tls_cert_file: %w", err)
+		}
+		return &pair, nil
+	}
 }
 
 // addressesHere lists the addresses of this machine.

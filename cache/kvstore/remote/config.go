@@ -24,7 +24,7 @@ type Config struct {
 type Redis struct {
 	URL    string        // see ParseURL
 	Prefix string        // of its keys
-	TLS    *tls.Config   // of rediss://; nil = the system's authorities
+	TLS    *tls.Config   // of rediss://: its RootCAs and GetClientCertificate; nil = the system's authorities
 	TTL    time.Duration // of values that have no end; 0 = none
 }
 

@@ -85,7 +85,8 @@ func CheckURL(text string) error {
 	return err
 }
 
-// secured returns the TLS settings of a connection: those of the URL, with the authorities of the configuration.
+// secured returns the TLS settings of a connection: those of the URL, with the authorities and the client certificate
+// of the configuration.
 func secured(fromURL, given *tls.Config) *tls.Config {
 	if fromURL == nil {
 		return nil
@@ -94,7 +95,7 @@ func secured(fromURL, given *tls.Config) *tls.Config {
 	c.MinVersion = tls.VersionTLS12
 	if given != nil {
 		c.RootCAs = given.RootCAs
-		c.Certificates = given.Certificates
+		c.GetClientCertificate = given.GetClientCertificate
 	}
 	return c
 }
