@@ -3,11 +3,13 @@ package remote
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -24,6 +26,7 @@ type node struct {
 	fails   int        // in a row
 	good    time.Time  // the last answer
 	down    bool
+	why     trouble   // as of the last line, while it is down
 	since   time.Time // when it went down
 	opens   uint64
 	empty   uint64 // how often it came back without its values so fast that it was never down
@@ -198,22 +201,52 @@ func (n *node) succeed() {
 }
 
 func (n *node) fail(err error, pulse bool) {
+	why := troubleOf(err)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.fails++
-	if n.down || n.fails < failsToOpen && !pulse {
+	switch {
+	case !n.down && n.fails < failsToOpen && !pulse:
+		return
+	case !n.down:
+		n.down = true
+		n.since = time.Now()
+		n.opens++
+	case why == silent || why == n.why: // a reason may show later than the first error
 		return
 	}
-	n.down = true
-	n.since = time.Now()
-	n.opens++
-	if isShut(err) {
+	n.why = why
+	switch why {
+	case shutOut:
 		n.log.Warn("a server of the KV cache's L2 lets this daemon not in: its values are misses until it does; correct the "+
 			"user, the password or the database, which in a pool all members share", "server", n.addr, "error", err)
-		return
+	case noTLS:
+		n.log.Warn("a server of the KV cache's L2 and this daemon cannot agree on TLS: its values are misses until they do; "+
+			"correct the URL, tls_ca_file or tls_cert_file of kv_cache.l2, or the server's certificate", "server", n.addr,
+			"error", err)
+	default:
+		n.log.Warn("a server of the KV cache's L2 does not answer: its values are misses until it does", "server", n.addr,
+			"error", err)
 	}
-	n.log.Warn("a server of the KV cache's L2 does not answer: its values are misses until it does", "server", n.addr,
-		"error", err)
+}
+
+// trouble is the reason for which a server is down.
+type trouble int
+
+const (
+	silent trouble = iota
+	shutOut
+	noTLS // a handshake failed on this side or, as a "remote error", on the other
+)
+
+func troubleOf(err error) trouble {
+	switch {
+	case isShut(err):
+		return shutOut
+	case strings.Contains(err.Error(), "tls: "):
+		return noTLS
+	}
+	return silent
 }
 
 // deny logs a command that the server's ACL forbids, once: what lacks it does not fail, but never hits.
@@ -296,8 +329,18 @@ func (n *node) beat(ctx context.Context, c *redis.Client, timeout time.Duration)
 		defer func() { n.mu.Lock(); n.beating = false; n.mu.Unlock() }()
 		ctx, cancel := context.WithTimeout(context.WithValue(ctx, pulse{}, true), timeout)
 		defer cancel()
-		_ = c.Ping(ctx).Err() // the hook counts the outcome
+		// Over TLS the library does not notice that the server has closed a connection: each costs a PING.
+		for range c.PoolStats().IdleConns + 1 {
+			if err := c.Ping(ctx).Err(); !isClosed(err) { // the hook counts the outcome
+				return
+			}
+		}
 	}()
+}
+
+// isClosed reports whether the server had closed the connection of a command.
+func isClosed(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
 // outage logs the first of a series of errors, and its end.
