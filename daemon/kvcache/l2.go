@@ -222,7 +222,7 @@ func certificate(certFile, keyFile string) func(*tls.CertificateRequestInfo) (*t
 	return func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 		pair, err := tls.LoadX509KeyPair(certFile, keyFile)
 		if err != nil {
-			return nil, fmt.Errorf("kv_cache.l2.tls_cert_file: %w", err)
+			return nil, fmt.Errorf("tls: kv_cache.l2.tls_cert_file: %w", err)
 		}
 		return &pair, nil
 	}
