@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/warmpath/warmpath/cache/goredis"
 )
 
 const (
@@ -35,14 +35,6 @@ type remote struct {
 	calls, failed, slow, garbage, restored atomic.Uint64
 }
 
-// silenceLibrary turns off the log lines of the client library, one for every failed dial: the breaker logs the outage
-// once. The library has one logger for the whole process, so it is left alone until a Redis is configured.
-var silenceLibrary = sync.OnceFunc(func() { redis.SetLogger(noLines{}) })
-
-type noLines struct{}
-
-func (noLines) Printf(context.Context, string, ...any) {}
-
 func newRemote(conf Config) (*remote, error) {
 	opt, err := Options(conf.Redis, int64(conf.MaxBytes/2)+maxLine) // no value that memory takes is larger
 	if err != nil {
@@ -60,32 +52,23 @@ func newRemote(conf Config) (*remote, error) {
 	}, nil
 }
 
-const maxPool = 65_536 // bounds pool_size of a URL
-
 var errPool = errors.New("tier: pool_size is out of range")
 
 // Options returns how to reach the Redis of a URL: nothing is retried, a context's deadline holds, and a reply of more
 // than most bytes ends its connection. An error does not show the URL.
 func Options(url string, most int64) (*redis.Options, error) {
 	opt, err := redis.ParseURL(url)
-	if err == nil && (opt.PoolSize < 0 || opt.PoolSize > maxPool) { // the library panics
+	if err == nil && !goredis.PoolFits(opt.PoolSize) {
 		err = errPool
 	}
 	if err != nil { // neither the URL nor the error is shown: both may hold the password
 		return nil, errors.New("tier: the Redis URL is not valid; want redis://[user:password@]host:port[/db], " +
 			"rediss://... or unix://[user:password@]/path[?db=n], with special characters of the password percent-encoded")
 	}
-	silenceLibrary()
-	opt.MaxRetries = -1
-	opt.DialerRetries = 1
+	goredis.Plain(opt)
 	opt.DialTimeout = dialTimeout
-	opt.ContextTimeoutEnabled = true
 	opt.ReadTimeout = dialTimeout
 	opt.WriteTimeout = dialTimeout
-	opt.Protocol = 2 // no push messages to look for on every reply
-	opt.DisableIdentity = true
-	opt.PipelinePoolSize = -1
-	opt.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	opt.Dialer = dialer(opt.TLSConfig, most)
 	return opt, nil
 }

@@ -13,6 +13,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/warmpath/warmpath/cache/goredis"
 )
 
 // PeerName is the client name of a daemon at another's Redis door, which checks the right to it. That door serves it
@@ -37,17 +39,10 @@ type servers struct {
 	nodes map[*redis.Client]*node
 }
 
-// silenceLibrary turns off the library's log lines, one for every failed dial: a node logs an outage once.
-var silenceLibrary = sync.OnceFunc(func() { redis.SetLogger(noLines{}) })
-
-type noLines struct{}
-
-func (noLines) Printf(context.Context, string, ...any) {}
-
 const poolSize = 32 // connections to one server
 
 func newServers(c Config) (*servers, error) {
-	silenceLibrary()
+	goredis.Silence()
 	s := &servers{config: c, nodes: map[*redis.Client]*node{}}
 	if c.Pool != nil {
 		s.kind = pool
@@ -79,17 +74,11 @@ func newServers(c Config) (*servers, error) {
 
 // newClient makes the client of one server, with its node.
 func (s *servers) newClient(opt *redis.Options) *redis.Client {
-	opt.MaxRetries = -1
-	opt.DialerRetries = 1
+	goredis.Plain(opt)
 	opt.DialTimeout = s.config.Timeout
 	opt.ReadTimeout = commandTime
 	opt.WriteTimeout = commandTime
 	opt.PoolTimeout = s.config.Timeout
-	opt.ContextTimeoutEnabled = true
-	opt.Protocol = 2 // so that replies need no search for push messages
-	opt.DisableIdentity = true
-	opt.PipelinePoolSize = -1
-	opt.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	if opt.PoolSize == 0 {
 		opt.PoolSize = poolSize
 	}

@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/warmpath/warmpath/cache/goredis"
 )
 
 // kind is the kind of servers behind a URL.
@@ -70,14 +72,11 @@ func parseURL(text string) (p parsed, err error) {
 			connections = p.single.PoolSize
 		}
 	}
-	if err != nil || connections < 0 || connections > maxPool { // the library panics
+	if err != nil || !goredis.PoolFits(connections) {
 		return p, errURL
 	}
 	return p, nil
 }
-
-// maxPool bounds pool_size of a URL.
-const maxPool = 65_536
 
 // CheckURL reports what is wrong with the URL of a Redis. The error does not show it.
 func CheckURL(text string) error {
