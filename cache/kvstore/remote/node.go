@@ -131,7 +131,8 @@ func (n *node) up() bool {
 // report counts the outcome of a command. Any reply counts as an answer, unless it says that the server cannot answer
 // yet, or lets nobody in.
 func (n *node) report(cmd redis.Cmder, err error, pulse bool) {
-	if errors.Is(err, context.Canceled) || errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, errDown) {
+	if errors.Is(err, context.Canceled) || errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, errDown) ||
+		errors.Is(err, redis.ErrClosed) {
 		return // no sign of the server's state
 	}
 	if err == nil && cmd.Name() == "hello" {
@@ -316,8 +317,9 @@ func refusalOf(err error) refusal {
 	return refusedOther
 }
 
-// beat sends the server a PING if it has been silent for pulseEvery, unless one is under way.
-func (n *node) beat(ctx context.Context, c *redis.Client, timeout time.Duration) {
+// beat sends the server a PING if it has been silent for pulseEvery, unless one is under way. It calls closed if the
+// library has closed the client, as of a node that has left its cluster.
+func (n *node) beat(ctx context.Context, c *redis.Client, timeout time.Duration, closed func()) {
 	n.mu.Lock()
 	due := !n.beating && (n.down || time.Since(n.good) >= pulseEvery)
 	n.beating = n.beating || due
@@ -331,7 +333,11 @@ func (n *node) beat(ctx context.Context, c *redis.Client, timeout time.Duration)
 		defer cancel()
 		// Over TLS the library does not notice that the server has closed a connection: each costs a PING.
 		for range c.PoolStats().IdleConns + 1 {
-			if err := c.Ping(ctx).Err(); !isClosed(err) { // the hook counts the outcome
+			err := c.Ping(ctx).Err() // the hook counts the outcome
+			if errors.Is(err, redis.ErrClosed) {
+				closed()
+			}
+			if !isClosed(err) {
 				return
 			}
 		}

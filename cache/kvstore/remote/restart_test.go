@@ -121,3 +121,20 @@ func TestReplicasHoldNoMore(t *testing.T) {
 		t.Errorf("%d MiB; want those of three masters", got>>20)
 	}
 }
+
+// TestNodeLeavesCluster: a node whose client the library has closed, as it does a minute after the node has left its
+// cluster, is no server that is down.
+func TestNodeLeavesCluster(t *testing.T) {
+	r := startRedis(t)
+	d, log := logged(t, "redis://"+r.addr)
+	gone := d.remote.servers.newClient(&redis.Options{Addr: r.addr})
+	eventually(t, "both answer", func() bool {
+		all := d.remote.Stats().Servers
+		return len(all) == 2 && all[0].Up && all[1].Up
+	})
+	gone.Close()
+	eventually(t, "one is left", func() bool { return len(d.remote.Stats().Servers) == 1 })
+	if log.has("does not answer") {
+		t.Errorf("it is logged as down:\n%s", log)
+	}
+}

@@ -157,6 +157,13 @@ func (s *servers) setMembers(members []string) {
 	}
 }
 
+// remove drops the node of a client that is closed.
+func (s *servers) remove(c *redis.Client) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.nodes, c)
+}
+
 // node returns the node of a client. A client that was removed gets one that is down.
 func (s *servers) node(c *redis.Client) *node {
 	s.mu.Lock()
@@ -245,7 +252,7 @@ func (s *servers) beat(ctx context.Context) {
 		if s.ring != nil && s.config.Pool.Self(c.Options().Addr) {
 			return
 		}
-		n.beat(ctx, c, s.config.Timeout)
+		n.beat(ctx, c, s.config.Timeout, func() { s.remove(c) })
 	})
 }
 
