@@ -226,6 +226,7 @@ func TestRequestIDsForwardingAndCORS(t *testing.T) {
 		got = r.Header
 		rw.Header().Set("Access-Control-Allow-Origin", "https://worker")
 		rw.Header().Set("X-Request-Id", "the worker's")
+		rw.Header().Set("Request-Id", "the worker's")
 	})
 	r := start(t, withServer(settings("roundrobin", w.URL), `cors_origins = ["https://chat.example.com"]`), 1)
 	s := r.do("POST", "/v1/completions", `{}`, "X-Request-Id", "mine-1", "Origin", "https://chat.example.com", "X-Forwarded-For", "192.0.2.7")
@@ -240,6 +241,12 @@ func TestRequestIDsForwardingAndCORS(t *testing.T) {
 	}
 	if s = r.do("POST", "/v1/completions", `{}`); len(s.header.Get("X-Request-Id")) != 32 {
 		t.Errorf("the id made is %q", s.header.Get("X-Request-Id"))
+	}
+	for _, path := range []string{"/v1/messages", "/v1/messages/../x"} { // an answer of the worker's, and one of ours
+		s = r.do("POST", path, `{}`, "X-Request-Id", "mine-2")
+		if ids := s.header.Values("Request-Id"); len(ids) != 1 || ids[0] != "mine-2" {
+			t.Errorf("%s: Anthropic's clients find the id %q", path, ids)
+		}
 	}
 	got = nil
 	s = r.do("OPTIONS", "/v1/completions", "", "Origin", "https://chat.example.com", "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "authorization")

@@ -169,7 +169,7 @@ func (f Fault) inJSON(s Shape) []byte {
 // anthropicTypes are the names by status (docs.anthropic.com, "Errors").
 var anthropicTypes = map[int]string{400: "invalid_request_error", 401: "authentication_error", 403: "permission_error",
 	404: "not_found_error", 413: "request_too_large", 429: "rate_limit_error", 503: "overloaded_error",
-	529: "overloaded_error"}
+	504: "timeout_error", 529: "overloaded_error"}
 
 // anthropic returns the error as JSON in Anthropic's shape.
 func (f Fault) anthropic() []byte {

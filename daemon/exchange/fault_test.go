@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -30,6 +31,9 @@ func TestFaultShapes(t *testing.T) {
 	f(OpenAI, 502, json, open, "data: "+open+"\n\n")
 	f(Responses, 502, json, open, "event: error\ndata: "+flat+"\n\n")
 	f(Anthropic, 502, json, anth, "event: error\ndata: "+anth+"\n\n")
+	if got := string(FaultTimeout.anthropic()); !strings.Contains(got, `"type":"timeout_error"`) {
+		t.Errorf("Anthropic's clients know a 504 as timeout_error: %s", got)
+	}
 	if o := FaultNoWorker.Outbound(AWS); o.Get("x-amzn-ErrorType") == "" || o.Get(HeaderAWSRequest) != "" || o.Get("Retry-After") != "2" {
 		t.Errorf("AWS's shape: %d %v", o.Status, o.Header)
 	}

@@ -100,6 +100,7 @@ func TestClientHeader(t *testing.T) {
 	got := lines(clientHeader(upstream.Header{
 		{Name: "Content-Type", Value: "text/plain"}, {Name: "Content-Length", Value: "3"}, {Name: "Server", Value: "uvicorn"},
 		{Name: "Connection", Value: "x-hop"}, {Name: "X-Hop", Value: "1"}, {Name: "X-Request-Id", Value: "its"},
+		{Name: "request-id", Value: "its"},
 		{Name: "X-Warmpath-Worker", Value: "lie"}, {Name: "Access-Control-Allow-Origin", Value: "*"},
 		{Name: "Retry-After", Value: "3"}, {Name: "Set-Cookie", Value: "a=1"},
 	}))

@@ -149,8 +149,11 @@ func (o *Outbound) Set(name, value string) {
 	o.Header = append(o.Header, upstream.Field{Name: name, Value: value})
 }
 
-// HeaderAWSRequest is the field in which AWS's clients find the request's id.
-const HeaderAWSRequest = "x-amzn-RequestId"
+// The fields in which the clients of AWS and of Anthropic find the request's id. OpenAI's find it in X-Request-Id.
+const (
+	HeaderAWSRequest       = "x-amzn-RequestId"
+	HeaderAnthropicRequest = "Request-Id"
+)
 
 // SetOnce appends a header field, except that of the request's id, which the front sets on every answer.
 func (o *Outbound) SetOnce(name, value string) {

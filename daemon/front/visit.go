@@ -178,8 +178,11 @@ func (v *visit) ownFields(out *exchange.Outbound) []upstream.Field {
 	if v.in.ID != "" {
 		fields = append(fields, upstream.Field{Name: "X-Request-Id", Value: v.in.ID})
 	}
-	if v.in.Endpoint.Shape == exchange.AWS {
+	switch v.in.Endpoint.Shape {
+	case exchange.AWS:
 		fields = append(fields, upstream.Field{Name: exchange.HeaderAWSRequest, Value: v.in.ID})
+	case exchange.Anthropic:
+		fields = append(fields, upstream.Field{Name: exchange.HeaderAnthropicRequest, Value: v.in.ID})
 	}
 	v.in.Seen.Status = out.Status
 	return corsFields(v.epoch.CORS, fields, out, v.in.Get("Origin"))

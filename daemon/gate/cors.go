@@ -11,7 +11,7 @@ var corsMethods = []string{"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", 
 
 // Exposed are the fields of an answer that a page may read beside the few that a browser shows by itself: the
 // request's id, when to try again, why the request went where it went, and the fields of the session protocols.
-var Exposed = []string{"X-Request-Id", "Retry-After", "Location",
+var Exposed = []string{"X-Request-Id", "Request-Id", "Retry-After", "Location",
 	"X-Warmpath-Pool", "X-Warmpath-Strategy", "X-Warmpath-Reason", "X-Warmpath-Prompt", "X-Warmpath-Candidates",
 	"X-Warmpath-Worker", "X-Warmpath-Matched-Blocks", "X-Warmpath-Matched-Tokens", "X-Warmpath-Retries",
 	"X-Warmpath-Decision",
