@@ -291,6 +291,19 @@ func TestLongBodiesAreStreamed(t *testing.T) {
 	eventually(t, "no request left", func() bool { return r.front.Stats().InFlight == 0 && r.inFlight() == 0 })
 }
 
+// TestRedirectsStayHere: a client that follows a worker's redirect comes here again.
+func TestRedirectsStayHere(t *testing.T) {
+	w := fakeWorker(t, func(rw http.ResponseWriter, r *http.Request) {
+		rw.Header().Set("Location", "http://"+r.Host+strings.TrimSuffix(r.URL.Path, "/"))
+		rw.WriteHeader(307)
+	})
+	r := start(t, settings("roundrobin", w.URL), 1)
+	head := raw(t, r.Addr(), "POST /v1/chat/completions/ HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
+	if !strings.HasPrefix(head, "HTTP/1.1 307 ") || !strings.Contains(head, "\r\nLocation: /v1/chat/completions\r\n") {
+		t.Errorf("%s\nwant a Location without an address", head)
+	}
+}
+
 // TestConnectionsCloseAsAsked: close is one option among others, in letters of either size and in any of several fields.
 func TestConnectionsCloseAsAsked(t *testing.T) {
 	w := fakeWorker(t, func(rw http.ResponseWriter, r *http.Request) {

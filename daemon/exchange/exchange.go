@@ -314,6 +314,9 @@ func (e *Exchange) complete(out *Outbound, b *stream) {
 	seen.Worker = w.ID()
 	seen.Matched = a.trip.Matched()
 	out.Header = clientHeader(a.resp.Header)
+	if out.Status >= 300 && out.Status < 400 {
+		stayHere(out.Header, w.URL())
+	}
 	if out.Status == http.StatusServiceUnavailable && out.Get("Retry-After") == "" {
 		out.Set("Retry-After", "1")
 	}

@@ -1,6 +1,8 @@
 package exchange
 
 import (
+	"cmp"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -134,4 +136,22 @@ func clientHeader(h upstream.Header) []upstream.Field {
 		out = append(out, f)
 	}
 	return out
+}
+
+// stayHere cuts the worker's address off a Location. vLLM redirects a path with a slash too many to its own address,
+// where a client would miss the router or reach nobody.
+func stayHere(header []upstream.Field, worker string) {
+	for i := range header {
+		f := &header[i]
+		if !strings.EqualFold(f.Name, "location") {
+			continue
+		}
+		to, err := url.Parse(f.Value)
+		at, fault := url.Parse(worker)
+		if err != nil || fault != nil || to.Host == "" || to.Host != at.Host {
+			continue
+		}
+		to.Scheme, to.Host, to.User = "", "", nil
+		f.Value = cmp.Or(to.String(), "/")
+	}
 }

@@ -110,6 +110,24 @@ func TestClientHeader(t *testing.T) {
 	}
 }
 
+// TestStayHere: a redirect to the worker's own address becomes one to the same path here, and others stay.
+func TestStayHere(t *testing.T) {
+	f := func(location, want string) {
+		t.Helper()
+		header := []upstream.Field{{Name: "a", Value: location}, {Name: "location", Value: location}}
+		stayHere(header, "http://10.0.0.1:8000")
+		if header[1].Value != want || header[0].Value != location {
+			t.Errorf("%q: %v; want %q", location, header, want)
+		}
+	}
+	f("http://10.0.0.1:8000/v1/chat/completions", "/v1/chat/completions")
+	f("https://10.0.0.1:8000/v1/a%2Fb?c=d#e", "/v1/a%2Fb?c=d#e") // uvicorn takes the scheme of X-Forwarded-Proto
+	f("http://10.0.0.1:8000", "/")
+	for _, other := range []string{"", "/v1/models", "../x", "http://10.0.0.1/v1", "http://10.0.0.1:80001/", "https://elsewhere/", "http://a b/%zz"} {
+		f(other, other)
+	}
+}
+
 // TestCookieOf: an ill-formed cookie of another application hides no session.
 func TestCookieOf(t *testing.T) {
 	f := func(want string, cookies ...string) {
