@@ -69,6 +69,8 @@ var (
 	FaultTokenize = Fault{Status: 413, Kind: "invalid_request_error", Code: "prompt_too_long",
 		Message: "the text is over this router's limit for tokenizing (1 MiB)"}
 
+	FaultWebSocket = Fault{Status: 400, Kind: "invalid_request_error", Code: "no_websockets",
+		Message: "this router passes no WebSockets on; connect to a worker itself"}
 	FaultUnknownURL = Fault{Status: 404, Kind: "invalid_request_error", Code: "unknown_url",
 		Message: "there is nothing at this URL; the API is under /v1"}
 	FaultHeaders = Fault{Status: 431, Kind: "invalid_request_error", Code: "headers_too_large",

@@ -29,6 +29,7 @@ const (
 	bodyTooLong refusal = "body"
 	routerFull  refusal = "router" // this router has as many requests as it may have
 	workersFull refusal = "workers"
+	webSocket   refusal = "websocket"
 )
 
 // earlyFaults are the faults that answer the refusals.
@@ -37,6 +38,7 @@ var earlyFaults = map[refusal]exchange.Fault{
 	bodyTooLong: exchange.FaultTooLarge,
 	routerFull:  exchange.FaultOverload,
 	workersFull: exchange.FaultFull,
+	webSocket:   exchange.FaultWebSocket,
 }
 
 // judge is called by fasthttp between header and body of every request. It marks a request that it turns away, and
@@ -66,6 +68,9 @@ func (s sentry) reason(h *fasthttp.RequestHeader) refusal {
 	}
 	if h.ContentLength() > epoch.MaxBody {
 		return bodyTooLong
+	}
+	if strings.EqualFold(anyCase(h, "Upgrade"), "websocket") {
+		return webSocket
 	}
 	return s.traffic.full(epoch)
 }

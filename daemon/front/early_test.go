@@ -68,8 +68,22 @@ func TestTheMarkIsNoField(t *testing.T) {
 	}
 }
 
+// A WebSocket is refused whatever the spelling; another protocol is asked for in vain, as HTTP allows.
+func TestSentryRefusesWebSockets(t *testing.T) {
+	epoch := &Epoch{MaxBody: 100, MaxInFlight: 2}
+	epoch.Pools = []*exchange.Pool{{Pool: &route.Pool{Workers: worker.New(worker.Config{}, time.Now())}}}
+	for value, want := range map[string]refusal{"websocket": webSocket, "WebSocket": webSocket, "h2c": notRefused} {
+		var h fasthttp.RequestHeader
+		h.DisableNormalizing()
+		h.Set("upgrade", value)
+		if got := (sentry{current: func() *Epoch { return epoch }, traffic: new(traffic)}).reason(&h); got != want {
+			t.Errorf("Upgrade: %s: turned away with %q; want %q", value, got, want)
+		}
+	}
+}
+
 func TestRefusalsHaveTheirStatus(t *testing.T) {
-	for why, status := range map[refusal]int{badKey: 401, bodyTooLong: 413, routerFull: 429, workersFull: 429} {
+	for why, status := range map[refusal]int{webSocket: 400, badKey: 401, bodyTooLong: 413, routerFull: 429, workersFull: 429} {
 		if f := earlyFaults[why]; f.Status != status {
 			t.Errorf("%s: status %d; want %d", why, f.Status, status)
 		}
