@@ -63,6 +63,10 @@ func (r *request) forbidden() *Fault {
 	if r.read.tooLongToTokenize(r.in) {
 		return &FaultTokenize
 	}
+	if r.read.hidesModel(r.in) && r.entry.Session == "" && r.epoch.Named(r.entry.Pool) == nil &&
+		!r.epoch.shareModel(r.arrived) {
+		return &faultLateModel
+	}
 	return nil
 }
 

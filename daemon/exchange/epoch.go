@@ -3,6 +3,7 @@ package exchange
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -96,6 +97,26 @@ func (e *Epoch) For(model string) *Pool {
 		}
 	}
 	return nil
+}
+
+// shareModel reports whether all workers of all pools list some model, or none does. Else a request that names no model
+// may go to a worker which does not serve the one that it means.
+func (e *Epoch) shareModel(at time.Time) bool {
+	var shared []string
+	some := false
+	for _, p := range e.Pools {
+		for _, s := range p.Workers.Stats(at) {
+			if len(s.Models) == 0 {
+				continue
+			}
+			if !some {
+				shared = s.Models
+			}
+			some = true
+			shared = slices.DeleteFunc(slices.Clone(shared), func(m string) bool { return !slices.Contains(s.Models, m) })
+		}
+	}
+	return !some || len(shared) > 0
 }
 
 // Named returns the pool of that name, or nil.

@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"bytes"
 	"net/http"
 	"strings"
 	"sync"
@@ -26,6 +27,9 @@ var (
 	faultUnreadBody = Fault{Status: 413, Kind: "invalid_request_error", Code: "body_too_large",
 		Message: "the body is over server.buffer_body_bytes, and what this API key may ask for cannot be told without" +
 			" all of it"}
+	faultLateModel = Fault{Status: 413, Kind: "invalid_request_error", Code: "body_too_large",
+		Message: "the body is over server.buffer_body_bytes and names its model behind that or not at all, so that no" +
+			" worker can be chosen; put the model first, or have the limit raised"}
 	faultNoModel = Fault{Status: 400, Kind: "invalid_request_error", Code: "missing_model",
 		Message: `"model" is missing or is no text, and this API key is for some models only; name one of GET /v1/models`}
 	faultAdapters = Fault{Status: 403, Kind: "invalid_request_error", Code: "adapter_not_allowed",
@@ -141,6 +145,15 @@ func (r *reading) hidesResponse(in *Inbound, target string) *Fault {
 		return &faultUnreadJSON
 	}
 	return nil
+}
+
+// hidesModel reports whether the body, JSON or a form, may name a model in what has not been read of it.
+func (r *reading) hidesModel(in *Inbound) bool {
+	if in.Tail == nil || r.req.Model != "" {
+		return false
+	}
+	start := bytes.TrimLeft(in.Body, " \t\r\n")
+	return bytes.HasPrefix(start, []byte("{")) || bytes.HasPrefix(start, []byte("--"))
 }
 
 // maxTokenize bounds the text that goes to /tokenize: vLLM tokenizes whatever comes, at some 650 bytes of its memory a
