@@ -43,7 +43,7 @@ func (s *splitter) split(p []byte, room int) int {
 }
 
 // endOfEvents returns the place behind the last empty line. It goes back from line feed to line feed, and the first one
-// is nearly always it. A search for either mark from behind costs a byte a step: vLLM sends no \r\n\r\n, so it would
+// is nearly always it. A search for either mark from behind costs a byte a step: vLLM sends no \n\r\n, so it would
 // read each large piece from its end to its start, half of a fast stream's CPU.
 func endOfEvents(p []byte) int {
 	for end := len(p); ; {
@@ -51,7 +51,7 @@ func endOfEvents(p []byte) int {
 		switch {
 		case i < 1:
 			return 0
-		case p[i-1] == '\n', i > 2 && p[i-1] == '\r' && p[i-2] == '\n' && p[i-3] == '\r':
+		case p[i-1] == '\n', i > 1 && p[i-1] == '\r' && p[i-2] == '\n':
 			return i + 1
 		}
 		end = i

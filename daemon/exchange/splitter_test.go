@@ -23,11 +23,13 @@ func TestEndOfEvents(t *testing.T) {
 	f("data: 1\n\ndata: 2\r\n\r\nx", 20)
 	f("data: 1\r\n\r\ndata: 2\n\nx", 20)
 	f("\n\n", 2)
+	f("data: 1\n\r\ndata: 2", 10) // each line may end in its own way
+	f("data: 1\r\n\ndata: 2", 10)
 }
 
 // lastMark is endOfEvents by its definition: the place behind the last of either mark.
 func lastMark(p []byte) (end int) {
-	for _, mark := range []string{"\n\n", "\r\n\r\n"} {
+	for _, mark := range []string{"\n\n", "\n\r\n"} {
 		if i := bytes.LastIndex(p, []byte(mark)); i >= 0 {
 			end = max(end, i+len(mark))
 		}
