@@ -59,9 +59,10 @@ var own = []struct {
 	{path: "/sessions/", role: Sessions},
 }
 
-// outside lists the paths that vLLM serves outside of /v1, that go to a worker, and whose bodies have no prompt. Those
-// with a prompt stand in package prompt, in the table of kinds.
-var outside = map[string]bool{"/detokenize": true, "/inference/v1/generate": true}
+// outside lists the paths that vLLM serves outside of /v1, that go to a worker, and of whose bodies no prompt is read.
+// Those with one stand in package prompt, in the table of kinds.
+var outside = map[string]bool{"/detokenize": true, "/inference/v1/generate": true,
+	"/v2/embed": true, "/cohere/v2/chat": true} // Cohere's API
 
 // aliases are paths under which clients with another base URL look for an endpoint.
 var aliases = map[string]string{"/completions": "/v1/completions", "/chat/completions": "/v1/chat/completions"}
