@@ -244,8 +244,8 @@ func TestRequestIDsForwardingAndCORS(t *testing.T) {
 	if s = r.do("POST", "/v1/completions", `{}`); len(s.header.Get("X-Request-Id")) != 32 {
 		t.Errorf("the id made is %q", s.header.Get("X-Request-Id"))
 	}
-	for _, path := range []string{"/v1/messages", "/v1/messages/../x"} { // an answer of the worker's, and one of ours
-		s = r.do("POST", path, `{}`, "X-Request-Id", "mine-2")
+	for path, version := range map[string]string{"/v1/messages": "", "/v1/messages/../x": "", "/v1/files": "2023-06-01"} {
+		s = r.do("POST", path, `{}`, "X-Request-Id", "mine-2", "anthropic-version", version)
 		if ids := s.header.Values("Request-Id"); len(ids) != 1 || ids[0] != "mine-2" {
 			t.Errorf("%s: Anthropic's clients find the id %q", path, ids)
 		}

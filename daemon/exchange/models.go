@@ -25,13 +25,13 @@ func listed(in *Inbound) (ids []string, entries []json.RawMessage) {
 	return ids, entries
 }
 
-// speaksAnthropic reports whether a client wants Anthropic's shapes on paths that OpenAI's API has too.
-func speaksAnthropic(in *Inbound) bool { return in.Get("anthropic-version") != "" }
+// SpeaksAnthropic reports whether a client wants Anthropic's shapes on paths that OpenAI's API has too.
+func (in *Inbound) SpeaksAnthropic() bool { return in.Get("anthropic-version") != "" }
 
 // listModels answers GET /v1/models, all on one page.
 func listModels(in *Inbound) *Outbound {
 	ids, entries := listed(in)
-	if speaksAnthropic(in) {
+	if in.SpeaksAnthropic() {
 		page := aboutModels{Data: []aboutModel{}}
 		for i, id := range ids {
 			page.Data = append(page.Data, anthropicModel(id, entries[i]))
@@ -54,7 +54,7 @@ func describeModel(in *Inbound) *Outbound {
 	for i := range ids {
 		switch {
 		case ids[i] != id:
-		case speaksAnthropic(in):
+		case in.SpeaksAnthropic():
 			return inJSON(anthropicModel(id, entries[i]))
 		default:
 			return inJSON(entries[i])
@@ -62,7 +62,7 @@ func describeModel(in *Inbound) *Outbound {
 	}
 	f := FaultUnknownModel(id)
 	in.Seen.End = f.Code
-	if speaksAnthropic(in) {
+	if in.SpeaksAnthropic() {
 		return f.Outbound(Anthropic)
 	}
 	return f.Outbound(OpenAI)

@@ -178,10 +178,10 @@ func (v *visit) ownFields(out *exchange.Outbound) []upstream.Field {
 	if v.in.ID != "" {
 		fields = append(fields, upstream.Field{Name: "X-Request-Id", Value: v.in.ID})
 	}
-	switch v.in.Endpoint.Shape {
-	case exchange.AWS:
+	switch shape := v.in.Endpoint.Shape; {
+	case shape == exchange.AWS:
 		fields = append(fields, upstream.Field{Name: exchange.HeaderAWSRequest, Value: v.in.ID})
-	case exchange.Anthropic:
+	case shape == exchange.Anthropic || v.in.SpeaksAnthropic():
 		fields = append(fields, upstream.Field{Name: exchange.HeaderAnthropicRequest, Value: v.in.ID})
 	}
 	v.in.Seen.Status = out.Status
