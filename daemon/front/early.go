@@ -43,10 +43,13 @@ var earlyFaults = map[refusal]exchange.Fault{
 
 // judge is called by fasthttp between header and body of every request. It marks a request that it turns away, and
 // removes its body's length, so that fasthttp calls the handler without a wait for the body. It also tells fasthttp
-// of a client that wants the connection closed.
+// of a client that wants the connection closed, and of one that waits for 100: fasthttp knows one spelling of each.
 func (s sentry) judge(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	if wantsClose(h) {
 		h.SetConnectionClose()
+	}
+	if strings.EqualFold(anyCase(h, "Expect"), "100-continue") {
+		h.Set("Expect", "100-continue")
 	}
 	if why := s.reason(h); why != notRefused {
 		h.Set(turnedAway, string(why))
