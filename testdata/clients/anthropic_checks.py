@@ -25,6 +25,7 @@ def new_async():
 def messages():
     a = sync.messages.create(model=MODEL, messages=ASK, system="Be brief.", max_tokens=4)
     assert a.stop_reason == "max_tokens" and len(a.content[0].text) == 16, a
+    assert a._request_id, "the SDK finds no request id"
 
 
 def messages_end_of_their_own():
@@ -79,6 +80,7 @@ def count_tokens():
 
 def models():
     assert MODEL in [m.display_name for m in sync.models.list()]
+    assert sync.models.list()._request_id, "the SDK finds no request id"
     for name in (MODEL, "org/tiny"):
         m = sync.models.retrieve(name)
         assert m.id == name and m.type == "model" and m.display_name == name and m.created_at.year > 2000, m
@@ -97,7 +99,7 @@ def errors():
         try:
             call()
         except kind as e:
-            assert e.body["type"] == "error" and e.body["error"]["message"], e.body
+            assert e.body["type"] == "error" and e.body["error"]["message"] and e.request_id, e.body
         else:
             raise AssertionError("no error")
 
