@@ -77,9 +77,10 @@ func (d *Daemon) Watch(ctx context.Context) {
 }
 
 // apply makes c the state. Modules are loaded first, since they are what can fail; pools of a known name are kept.
-// The caller holds d.reload.
+// What has reload:"restart" stays that of the start, for what comes later too. The caller holds d.reload.
 func (d *Daemon) apply(c *conf.Config) error {
-	epoch, err := adapt.Epoch(c)
+	inForce := conf.InForce(d.atStart, c)
+	epoch, err := adapt.Epoch(inForce)
 	if err != nil {
 		return err
 	}
@@ -100,7 +101,7 @@ func (d *Daemon) apply(c *conf.Config) error {
 	for i := range c.Pools {
 		p, known := old[c.Pools[i].Name]
 		if !known {
-			p, err = newPool(c.Pools[i], c.Sessions, d)
+			p, err = newPool(c.Pools[i], inForce.Sessions, d)
 			if err != nil {
 				crew.CloseAll(loaded)
 				for _, f := range fresh {

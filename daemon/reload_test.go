@@ -254,6 +254,9 @@ func TestWhatAReloadLeavesBehind(t *testing.T) {
 		if r.decided("/api/v1/config", &c); c.Server.Idle != "1m30s" {
 			t.Errorf("%s: idle_timeout is said to be %s; in force is that of the start", what, c.Server.Idle)
 		}
+		if got := r.epoch().IdleTimeout; got != 90*time.Second {
+			t.Errorf("%s: idle connections are closed after %v; in force is that of the start", what, got)
+		}
 	}
 	const idle, both = `idle_timeout = "80s"`, "idle_timeout = \"80s\"\nlog_level = \"debug\""
 	check("a key of the start is changed", idle, "server.idle_timeout", "server.idle_timeout", true)
@@ -350,5 +353,32 @@ func TestDrainsFollowTheirWorkers(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestAPoolThatComesLater: a pool that a reload adds keeps sessions as long as those that serve already. The file's new
+// life and ttl take effect at the next start, as the reload reports.
+func TestAPoolThatComesLater(t *testing.T) {
+	f := sims(t, 2, vllmsim.Config{})
+	toml := settings("roundrobin", f.URLs()[0])
+	r := start(t, toml, 1)
+	var b strings.Builder
+	b.WriteString("[sessions]\nttl = \"2m\"\nlife = \"1m\"\n")
+	addPool(&b, "second", "roundrobin", "sim", f.URLs()[1])
+	b.WriteString(toml)
+	write(t, r.file, b.String())
+	if err := r.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	r.waitUp(2)
+	if s := r.do("POST", "/v1/completions", hello, "X-Session-Id", "conversation"); s.status != 200 {
+		t.Fatalf("%d %s", s.status, s.body)
+	}
+	var pools []operator.PoolSessions
+	if code, text := r.decided("/api/v1/sessions", &pools); code != 200 || len(pools) != 2 || len(pools[0].List) != 1 {
+		t.Fatal(code, text)
+	}
+	if left := time.Until(*pools[0].List[0].Idle); left < 20*time.Minute {
+		t.Errorf("the second pool forgets a session after %v; want the 30m of the start", left)
 	}
 }
