@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -182,5 +183,23 @@ func TestSuccessorThatIsStopped(t *testing.T) {
 	case <-m.gates.ours:
 		t.Error("it accepts")
 	default:
+	}
+}
+
+// TestUpgradeNotBegun: an upgrade beside another, or after one, says nothing of who serves: the other may have
+// succeeded.
+func TestUpgradeNotBegun(t *testing.T) {
+	var log strings.Builder
+	m := &Manager{log: slog.New(slog.NewTextHandler(&log, nil)), phase: ready}
+	m.upgrading.Lock()
+	_, beside := m.Upgrade(time.Second)
+	m.upgrading.Unlock()
+	m.phase = stopping
+	_, after := m.Upgrade(time.Second)
+	if !errors.Is(beside, errUpgrading) || !errors.Is(after, errNotReady) {
+		t.Errorf("%v; %v", beside, after)
+	}
+	if text := log.String() + beside.Error() + after.Error(); strings.Contains(text, "serves on") {
+		t.Errorf("they say %s", text)
 	}
 }

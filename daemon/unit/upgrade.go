@@ -28,12 +28,12 @@ func (m *Manager) Upgrade(wait time.Duration) (pid int, err error) {
 		return 0, errUnmanaged
 	}
 	if !m.upgrading.TryLock() {
-		return 0, m.refused(errUpgrading)
+		return 0, m.notBegun(errUpgrading)
 	}
 	defer m.upgrading.Unlock()
 	switch {
 	case m.current() != ready:
-		return 0, m.refused(errNotReady)
+		return 0, m.notBegun(errNotReady)
 	case os.Getpid() == 1:
 		return 0, m.refused(errInit)
 	}
@@ -47,6 +47,12 @@ func (m *Manager) Upgrade(wait time.Duration) (pid int, err error) {
 	m.log.Info("upgrade: the new process serves, this one drains", "file", m.program, "new_pid", pid)
 	close(m.replaced)
 	return pid, nil
+}
+
+// notBegun logs why no new process is started. Another upgrade may succeed meanwhile, so it does not say who serves.
+func (m *Manager) notBegun(err error) error {
+	m.log.Warn("upgrade not begun", "file", m.program, "error", err)
+	return fmt.Errorf("upgrade not begun: %w", err)
 }
 
 // refused logs why there is no new process.
