@@ -101,6 +101,9 @@ func TestBothWays(t *testing.T) {
 	f := func(answers int, pieces ...string) {
 		t.Helper()
 		lane := strings.Join(r.told("", answers, pieces...), "\n")
+		if strings.Contains(lane, "some text") && strings.Contains(lane, "text/plain") {
+			t.Errorf("%.300q: the worker gave no type, and its client got\n%s", pieces, lane)
+		}
 		fast := strings.Join(r.told(onFasthttp, answers, pieces...), "\n")
 		if lane != fast {
 			t.Errorf("%.300q: from a lane\n%.1000s\nand from fasthttp\n%.1000s", pieces, lane, fast)

@@ -128,6 +128,9 @@ func clientHeader(h upstream.Header) []upstream.Field {
 	named := connectionTokens(h)
 	out := h[:0]
 	for _, f := range h {
+		if f.Value == "" && strings.EqualFold(f.Name, "content-type") { // the same as none
+			continue
+		}
 		if perHop(f.Name) || gate.IsCORS(f.Name) || ourOwn(f.Name) ||
 			len(f.Name) == len(HeaderAnthropicRequest) && strings.EqualFold(f.Name, HeaderAnthropicRequest) ||
 			named != nil && named[strings.ToLower(f.Name)] {

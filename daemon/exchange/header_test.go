@@ -102,7 +102,7 @@ func TestClientHeader(t *testing.T) {
 		{Name: "Connection", Value: "x-hop"}, {Name: "X-Hop", Value: "1"}, {Name: "X-Request-Id", Value: "its"},
 		{Name: "request-id", Value: "its"},
 		{Name: "X-Warmpath-Worker", Value: "lie"}, {Name: "Access-Control-Allow-Origin", Value: "*"},
-		{Name: "Retry-After", Value: "3"}, {Name: "Set-Cookie", Value: "a=1"},
+		{Name: "Retry-After", Value: "3"}, {Name: "Set-Cookie", Value: "a=1"}, {Name: "content-type"},
 	}))
 	want := "Content-Type: text/plain\nRetry-After: 3\nSet-Cookie: a=1\n"
 	if got != want {

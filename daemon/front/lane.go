@@ -2,13 +2,11 @@ package front
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"io"
 	"net"
 	"os"
 	"runtime/debug"
-	"strings"
 	"sync"
 	"time"
 
@@ -288,9 +286,6 @@ func (l *lane) answer(fields []upstream.Field, out *exchange.Outbound, at time.T
 		h.length = bodiless
 		body = nil
 	}
-	if len(body) > 0 {
-		fields = typed(fields, out)
-	}
 	h.fields = [2][]upstream.Field{fields, out.Header}
 	b := h.appendTo((*l.reply)[:0])
 	l.large = nil
@@ -300,20 +295,6 @@ func (l *lane) answer(fields []upstream.Field, out *exchange.Outbound, at time.T
 		l.large = body
 	}
 	*l.reply = b
-}
-
-// typed gives an answer without a type the one that fasthttp gives it: in its own field if it has an empty one, or
-// appended to fields.
-func typed(fields []upstream.Field, out *exchange.Outbound) []upstream.Field {
-	const text = "text/plain; charset=utf-8"
-	for i := range out.Header {
-		f := &out.Header[i]
-		if len(f.Name) == len("content-type") && strings.EqualFold(f.Name, "content-type") {
-			f.Value = cmp.Or(f.Value, text)
-			return fields
-		}
-	}
-	return append(fields, upstream.Field{Name: "Content-Type", Value: text})
 }
 
 // handOver passes the connection to begin. The lane ends with it.

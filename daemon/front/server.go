@@ -91,6 +91,7 @@ func (s *Server) newApp(c Config) *fiber.App {
 		StreamRequestBody:            true,
 		BodyLimit:                    1, // read ahead of the handler: the limit itself is in intake
 		DisablePreParseMultipartForm: true,
+		DisableDefaultContentType:    true,             // an answer without a type goes on as it is
 		ReadBufferSize:               c.MaxHeaderBytes, // bounds all headers together
 		WriteBufferSize:              4096 + 16,        // a piece of fasthttp's 4096 and its chunk's frame: one write
 		ReadTimeout:                  c.ReadTimeout,
@@ -126,7 +127,10 @@ func (s *Server) between(handle fasthttp.RequestHandler) fasthttp.RequestHandler
 	}
 }
 
-func health(c *fiber.Ctx) error { return c.SendString("ok\n") }
+func health(c *fiber.Ctx) error {
+	c.Set(fiber.HeaderContentType, fiber.MIMETextPlainCharsetUTF8)
+	return c.SendString("ok\n")
+}
 
 // readiness answers 200 while requests can be served.
 func (s *Server) readiness(c *fiber.Ctx) error {
