@@ -12,6 +12,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -35,7 +36,7 @@ func statusCommand() *cobra.Command {
 			if asJSON {
 				_, err = fmt.Fprintln(out, strings.TrimSpace(string(raw)))
 			} else {
-				err = writeStatus(out, &o, allWorkers)
+				err = writeStatus(out, &o, allWorkers, 0)
 			}
 			if err == nil && (!o.Ready || !servesAny(o.Pools)) {
 				err = errors.New("no pool can serve, or the daemon drains")
@@ -56,9 +57,9 @@ func servesAny(pools []operator.PoolOverview) bool {
 // allWorkers is the limit of writeStatus that leaves out no worker.
 const allWorkers = -1
 
-// writeStatus prints all pools as tables, each with at most limit workers: those in trouble go first where there are
-// more.
-func writeStatus(out io.Writer, o *operator.Overview, limit int) error {
+// writeStatus prints all pools as tables for a screen of so many columns; 0 = any. Each table has at most limit
+// workers: those in trouble go first where there are more.
+func writeStatus(out io.Writer, o *operator.Overview, limit, columns int) error {
 	state := "ready"
 	switch {
 	case o.Draining:
@@ -85,7 +86,7 @@ func writeStatus(out io.Writer, o *operator.Overview, limit int) error {
 			slices.SortStableFunc(workers, func(a, b operator.WorkerState) int { return cmp.Compare(trouble(&a), trouble(&b)) })
 			workers = workers[:limit]
 		}
-		if err := writeWorkers(out, workers, o.Now); err != nil {
+		if err := writeWorkers(out, workers, o.Now, columns); err != nil {
 			return err
 		}
 		if n := len(p.Workers) - len(workers); n > 0 {
@@ -126,10 +127,13 @@ func writeWaiting(out io.Writer, r *operator.Reload) {
 	}
 }
 
-// writeWorkers prints a pool's workers as a table.
-func writeWorkers(out io.Writer, workers []operator.WorkerState, now time.Time) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "WORKER\tSTATE\tSINCE\tIN FLIGHT\tRUNNING\tWAITING\tQUEUE\tKV\tHITS\tSLOWNESS\tFIRST\tWHY")
+// writeWorkers prints a pool's workers as a table. What is wrong with one stands on a line of its own where the screen
+// has no room for it beside the rest.
+func writeWorkers(out io.Writer, workers []operator.WorkerState, now time.Time, columns int) error {
+	var table strings.Builder
+	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "WORKER\tSTATE\tSINCE\tIN FLIGHT\tRUNNING\tWAITING\tQUEUE\tKV\tHITS\tSLOWNESS\tFIRST\t")
+	whys := []string{"WHY"} // of each line
 	for i := range workers {
 		s := &workers[i]
 		hits, first := "-", "-"
@@ -139,10 +143,22 @@ func writeWorkers(out io.Writer, workers []operator.WorkerState, now time.Time) 
 		if s.TTFT > 0 {
 			first = fmt.Sprintf("%.2fs", s.TTFT)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%.2fs\t%.0f%%\t%s\t%.2f\t%s\t%s\n", s.ID, s.State, ago(s.Since, now),
-			s.InFlight, s.Running, s.Waiting, s.Queue, 100*s.KVUsage, hits, s.Slowness, first, whyOf(s))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%.2fs\t%.0f%%\t%s\t%.2f\t%s\t\n", s.ID, s.State, ago(s.Since, now),
+			s.InFlight, s.Running, s.Waiting, s.Queue, 100*s.KVUsage, hits, s.Slowness, first)
+		whys = append(whys, whyOf(s))
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for i, line := range strings.Split(table.String(), "\n")[:len(whys)] {
+		if i > 0 && columns > 0 && utf8.RuneCountInString(line+whys[i]) > columns && whys[i] != "" {
+			line = strings.TrimRight(line, " ") + "\n  "
+		}
+		if _, err := fmt.Fprintln(out, strings.TrimRight(line+whys[i], " ")); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // whyOf lists what is wrong with a worker, each once.

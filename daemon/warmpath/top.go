@@ -167,37 +167,13 @@ func (s screen) pools(o *operator.Overview, rows int) ([]byte, error) {
 	}
 	for ; ; limit-- {
 		var b bytes.Buffer
-		if err := writeStatus(&b, o, limit); err != nil {
+		if err := writeStatus(&b, o, limit, s.columns); err != nil {
 			return nil, err
 		}
-		page := s.fold(b.Bytes())
-		if limit <= 1 || bytes.Count(page, []byte("\n")) <= rows {
-			return page, nil
+		if limit <= 1 || bytes.Count(b.Bytes(), []byte("\n")) <= rows {
+			return b.Bytes(), nil
 		}
 	}
-}
-
-// fold moves the text of the column WHY that the screen has no room for to a line of its own.
-func (s screen) fold(page []byte) []byte {
-	if s.columns == 0 {
-		return page
-	}
-	var b bytes.Buffer
-	why := 0
-	for line := range strings.Lines(string(page)) {
-		line = strings.TrimRight(line, " \n")
-		r := []rune(line)
-		switch {
-		case strings.HasPrefix(line, "WORKER ") && strings.HasSuffix(line, " WHY"):
-			why = len(r) - len("WHY")
-		case line == "":
-			why = 0
-		case why > 0 && len(r) > max(why, s.columns):
-			line = strings.TrimRight(string(r[:why]), " ") + "\n  " + string(r[why:])
-		}
-		fmt.Fprintln(&b, line)
-	}
-	return b.Bytes()
 }
 
 // cut shortens a line to the screen.

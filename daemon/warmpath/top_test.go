@@ -69,3 +69,29 @@ func TestTopFitsTheTerminal(t *testing.T) {
 	f(screen{}, "worker-58", "TIME ")
 	f(screen{1, 1})
 }
+
+// TestWhyBelowItsWorker: the table has one width for all workers; what is wrong with one stands beside the rest where the
+// screen has room for it, and else below.
+func TestWhyBelowItsWorker(t *testing.T) {
+	workers := []operator.WorkerState{
+		{ID: "a", State: "up", Breaker: "closed"},
+		{ID: "WORKER WHY", State: "down", Breaker: "closed", Why: "no answer within 2s"},
+	}
+	now := time.Now()
+	workers[0].Since = now
+	workers[1].Since = now
+	const head = "WORKER      STATE  SINCE  IN FLIGHT  RUNNING  WAITING  QUEUE  KV  HITS  SLOWNESS  FIRST  WHY\n" +
+		"a           up     0s     0          0        0        0.00s  0%  0%    0.00      -\n" +
+		"WORKER WHY  down   0s     0          0        0        0.00s  0%  0%    0.00      -"
+	f := func(columns int, want string) {
+		t.Helper()
+		var b strings.Builder
+		if err := writeWorkers(&b, workers, now, columns); err != nil || b.String() != head+want {
+			t.Errorf("%d columns: %v:\n%s\nwant\n%s", columns, err, b.String(), head+want)
+		}
+	}
+	f(0, "      no answer within 2s\n")
+	f(108, "      no answer within 2s\n")
+	f(107, "\n  no answer within 2s\n")
+	f(20, "\n  no answer within 2s\n")
+}
