@@ -20,6 +20,29 @@ func checkAddress(r *report, path, s string) bool {
 	return false
 }
 
+// overlap reports whether no two sockets can listen at a and b. Port 0 is any free one.
+func overlap(a, b string) bool {
+	hostA, portA, errA := net.SplitHostPort(a)
+	hostB, portB, errB := net.SplitHostPort(b)
+	if errA != nil || errB != nil || portA != portB || portA == "0" {
+		return false
+	}
+	return covers(hostA, hostB) || covers(hostB, hostA)
+}
+
+// covers reports whether a socket that listens at host takes what comes to other, on the same port of this machine.
+func covers(host, other string) bool {
+	switch host {
+	case "", other:
+		return true
+	case "0.0.0.0":
+		return !strings.Contains(other, ":") // of IPv4 alone
+	case "localhost":
+		return other == "127.0.0.1"
+	}
+	return net.ParseIP(host).IsUnspecified()
+}
+
 // loopback reports whether a checked address is reachable from this machine only.
 func loopback(address string) bool {
 	host, _, _ := net.SplitHostPort(address)

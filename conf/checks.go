@@ -8,15 +8,19 @@ import (
 	"time"
 )
 
-// positive reports a time that is not above zero.
-func (r *report) positive(path string, d time.Duration) {
-	if d <= 0 {
-		r.add(path, fmt.Sprintf("%s is not above zero", d), `write how long, as "10s"`)
+// What is below these is a wrong unit, as "2ms" for "2s": no network is faster to a client, and no worker's answer.
+const (
+	minClientTime = 100 * time.Millisecond
+	minWorkerTime = 10 * time.Millisecond
+)
+
+// workerTime reports a time for a worker's part that no worker can keep, or that would have it asked without a pause.
+func (r *report) workerTime(path string, d time.Duration) {
+	if d < minWorkerTime {
+		r.add(path, fmt.Sprintf("%s is too short for any worker", d),
+			fmt.Sprintf(`write how long, at least "%s", as "10s"`, minWorkerTime))
 	}
 }
-
-// minClientTime is below what any network asks of a client: less is a wrong unit, as "20ms" for "20s".
-const minClientTime = 100 * time.Millisecond
 
 // clientTime reports a time for a client's part that no client can keep.
 func (r *report) clientTime(path string, d time.Duration) {

@@ -119,15 +119,15 @@ func (c *KVCache) Password() (string, error) {
 	return s, nil
 }
 
-func checkKVCache(r *report, c *KVCache, taken map[string]string) {
+func checkKVCache(r *report, c *KVCache) {
 	r.between("kv_cache.max_bytes", c.MaxBytes, minKVCache, 64<<40, "bytes")
 	r.oneOf("kv_cache.policy", c.Policy, Policies...)
 	r.between("kv_cache.max_connections", c.MaxConnections, 1, maxCount, "connections")
-	if c.RESP != "" && checkAddress(r, "kv_cache.resp", c.RESP) {
-		checkOwnPort(r, "kv_cache.resp", c.RESP, taken)
+	if c.RESP != "" {
+		checkAddress(r, "kv_cache.resp", c.RESP)
 	}
-	if c.HyperPod != "" && checkAddress(r, "kv_cache.hyperpod", c.HyperPod) {
-		checkOwnPort(r, "kv_cache.hyperpod", c.HyperPod, taken)
+	if c.HyperPod != "" {
+		checkAddress(r, "kv_cache.hyperpod", c.HyperPod)
 	}
 	r.between("kv_cache.spill_bytes", c.SpillBytes, 64<<20, 64<<40, "bytes")
 	r.name("kv_cache.segment", c.Segment)
@@ -143,12 +143,4 @@ func checkKVCache(r *report, c *KVCache, taken map[string]string) {
 		r.add("kv_cache.user", "it stands without password_file", "give both, or neither")
 	}
 	checkCertificate(r, "kv_cache", c.TLSCertFile, c.TLSKeyFile)
-}
-
-// checkOwnPort reports an address at which another door listens. Port 0 is any free one.
-func checkOwnPort(r *report, path, address string, taken map[string]string) {
-	if first, ok := taken[address]; ok && address[len(address)-2:] != ":0" {
-		r.add(path, fmt.Sprintf("%q is %s too", address, first), "give each a port of its own")
-	}
-	taken[address] = path
 }

@@ -1,10 +1,8 @@
 package conf
 
 import (
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 )
 
 // LMCache is the controller that the workers' LMCache registers with, and the coordinator of its multi-process servers.
@@ -33,19 +31,12 @@ func (l *LMCache) On() bool { return l.Pull+l.Reply+l.Heartbeat+l.Coordinator !=
 // maxLMCacheChunk is far above LMCache's 256.
 const maxLMCacheChunk = 13_000
 
-func checkLMCache(r *report, c *Config) {
-	l := &c.LMCache
-	seen := map[string]string{c.Server.Listen: "server.listen", c.Server.Admin: "server.admin"}
+func checkLMCache(r *report, l *LMCache) {
 	for _, a := range []struct{ key, addr string }{{"pull", l.Pull}, {"reply", l.Reply}, {"heartbeat", l.Heartbeat},
 		{"coordinator", l.Coordinator}} {
-		path := child("lmcache", a.key)
-		if a.addr == "" || !checkAddress(r, path, a.addr) {
-			continue
+		if a.addr != "" {
+			checkAddress(r, child("lmcache", a.key), a.addr)
 		}
-		if other, taken := seen[a.addr]; taken && !strings.HasSuffix(a.addr, ":0") {
-			r.add(path, fmt.Sprintf("%q is %s too", a.addr, other), "give each listener a port of its own")
-		}
-		seen[a.addr] = path
 	}
 	if l.Pull == "" && l.Reply+l.Heartbeat != "" {
 		r.add("lmcache.pull", "it is not there, but reply or heartbeat is", "give pull too: it is where workers report")

@@ -88,7 +88,9 @@ func checkSessions(r *report, s *Sessions) {
 	if !within(s.Life, time.Second, 24*time.Hour) {
 		r.outOfRange("sessions.life", s.Life, `write from "1s" to "24h"`)
 	}
-	r.positive("sessions.ttl", s.TTL)
+	if s.TTL < time.Second {
+		r.outOfRange("sessions.ttl", s.TTL, `write how long, at least "1s", as "30m"`)
+	}
 	r.oneOf("sessions.on_worker_down", s.OnWorkerDown, "rehome", "error")
 }
 

@@ -19,14 +19,15 @@ func validate(r *report, c *Config) {
 	checkHistory(r, &c.History)
 	checkTracing(r, &c.Tracing)
 	checkSessions(r, &c.Sessions)
-	checkKVCache(r, &c.KVCache, map[string]string{c.Server.Listen: "server.listen", c.Server.Admin: "server.admin"})
+	checkKVCache(r, &c.KVCache)
 	checkL2(r, &c.KVCache)
-	checkLMCache(r, c)
+	checkLMCache(r, &c.LMCache)
+	checkListeners(r, listenersOf(c))
 	if len(c.Pools) == 0 {
 		r.add("pools", "there is no pool", "add [[pools]] with one [[pools.workers]] and its url")
 	}
-	names := make(map[string]string)                            // name -> path of the pool
-	urls := map[string]string{c.Server.Listen: "server.listen"} // address -> path of the worker, or what it must not be
+	names := make(map[string]string) // name -> path of the pool
+	urls := make(map[string]string)  // address -> path of the worker
 	for i := range c.Pools {
 		path := elem("pools", i)
 		checkPool(r, path, c, &c.Pools[i])
@@ -35,6 +36,7 @@ func validate(r *report, c *Config) {
 		checkReachable(r, c, i)
 		checkSources(r, path, &c.Pools[i])
 		checkWorkers(r, child(path, "workers"), c.Pools[i].Workers, urls)
+		checkNotSelf(r, child(path, "workers"), c.Pools[i].Workers, c.Server.Listen)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Strategies)) {
 		checkStrategy(r, c, name)
@@ -91,18 +93,18 @@ func isPath(s string) bool {
 func checkTimes(r *report, path string, p *Pool) {
 	r.notNegative(child(path, "slow_start"), p.SlowStart,
 		"to give a worker that is back its whole share at once, or how long to wait")
-	r.positive(child(path, "health_interval"), p.HealthInterval)
-	r.positive(child(path, "scrape_interval"), p.ScrapeInterval)
-	r.positive(child(path, "connect_timeout"), p.ConnectTimeout)
-	r.positive(child(path, "header_timeout"), p.HeaderTimeout)
+	r.workerTime(child(path, "health_interval"), p.HealthInterval)
+	r.workerTime(child(path, "scrape_interval"), p.ScrapeInterval)
+	r.workerTime(child(path, "connect_timeout"), p.ConnectTimeout)
+	r.workerTime(child(path, "header_timeout"), p.HeaderTimeout)
 	r.notNegative(child(path, "first_byte_retry"), p.FirstByteRetry, "for never, or how long to wait")
 	if p.FirstByteRetry >= p.HeaderTimeout && p.HeaderTimeout > 0 {
 		r.add(child(path, "first_byte_retry"),
 			fmt.Sprintf("%s is not below header_timeout, %s: it never comes to it", p.FirstByteRetry, p.HeaderTimeout),
 			`write less, or "0s" for never`)
 	}
-	r.positive(child(path, "stream_timeout"), p.StreamTimeout)
-	r.positive(child(path, "down_grace"), p.DownGrace)
+	r.workerTime(child(path, "stream_timeout"), p.StreamTimeout)
+	r.workerTime(child(path, "down_grace"), p.DownGrace)
 }
 
 // checkReachable reports patterns that no request reaches, since an earlier pool serves every name that they fit.

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -25,8 +26,6 @@ func checkServer(r *report, s *Server) {
 	checkAddress(r, "server.listen", s.Listen)
 	switch {
 	case !checkAddress(r, "server.admin", s.Admin):
-	case s.Admin == s.Listen && !strings.HasSuffix(s.Admin, ":0"):
-		r.add("server.admin", fmt.Sprintf("%q is server.listen too", s.Admin), "give the admin listener a port of its own")
 	case !loopback(s.Admin) && s.AdminTokenFile == "":
 		r.add("server.admin", fmt.Sprintf("%q is reachable from outside and has no token", s.Admin),
 			"set admin_token_file, or listen on 127.0.0.1")
@@ -58,6 +57,33 @@ func checkLimits(r *report, s *Server) {
 	}
 	least := min(minBuffer, s.MaxBodyBytes)
 	r.between("server.buffer_body_bytes", s.BufferBody, least, s.MaxBodyBytes, "bytes, at most max_body_bytes,")
+}
+
+// listener is an address at which the process listens, and its key.
+type listener struct{ path, address string }
+
+// listenersOf lists the addresses of all that listens.
+func listenersOf(c *Config) []listener {
+	all := []listener{{"server.listen", c.Server.Listen}, {"server.admin", c.Server.Admin},
+		{"server.kv_events_listen", strings.TrimPrefix(c.Server.KVEventsListen, "tcp://")},
+		{"kv_cache.resp", c.KVCache.RESP}, {"kv_cache.hyperpod", c.KVCache.HyperPod}, {"lmcache.pull", c.LMCache.Pull},
+		{"lmcache.reply", c.LMCache.Reply}, {"lmcache.heartbeat", c.LMCache.Heartbeat},
+		{"lmcache.coordinator", c.LMCache.Coordinator}}
+	return slices.DeleteFunc(all, func(l listener) bool { return l.address == "" })
+}
+
+// checkListeners reports two keys with one address. Found here, it is a line of `warmpath check`; else the process
+// does not start.
+func checkListeners(r *report, all []listener) {
+	for i, l := range all {
+		for _, other := range all[:i] {
+			if overlap(l.address, other.address) {
+				r.add(l.path, fmt.Sprintf("%q and %s, %q, are one address", l.address, other.path, other.address),
+					"give each listener a port of its own")
+				break
+			}
+		}
+	}
 }
 
 // checkCertificate checks that the pair is complete and fits: found here, it is a line of `warmpath check`; found by

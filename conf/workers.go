@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/url"
 	"reflect"
 	"slices"
 	"strings"
@@ -130,6 +131,20 @@ func checkWorkers(r *report, path string, workers []Worker, urls map[string]stri
 		}
 		checkLabels(r, child(at, "labels"), w.Labels)
 		checkEvents(r, at, w.KVEvents, w.KVEventsReplay)
+	}
+}
+
+// checkNotSelf reports a worker at the address where clients are served: it would pass for one that is up.
+func checkNotSelf(r *report, path string, workers []Worker, listen string) {
+	for i := range workers {
+		u, err := url.Parse(workers[i].URL)
+		if err != nil || u.Port() == "" {
+			continue
+		}
+		if u.Host == listen || loopback(u.Host) && overlap(u.Host, listen) {
+			r.add(child(elem(path, i), "url"), fmt.Sprintf("%q is this router: server.listen is %q", u.Host, listen),
+				"give the address of the engine")
+		}
 	}
 }
 
