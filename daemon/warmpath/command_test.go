@@ -2,7 +2,9 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"path/filepath"
@@ -26,18 +28,39 @@ strategy = "roundrobin"
 url = "http://127.0.0.1:1"
 `
 
-// TestAWrongCommandLine: the error says how the command is written, or where its flags are listed.
+// TestAWrongCommandLine: the error says how the command is written, or where its flags are listed. The exit status is
+// 2, and 1 for what went wrong with a command that was understood.
 func TestAWrongCommandLine(t *testing.T) {
 	for line, want := range map[string]string{
 		"drain":                "accepts 1 arg(s), received 0; write: warmpath drain WORKER [flags]",
 		"plugin activate a":    "accepts 2 arg(s), received 1; write: warmpath plugin activate POOL STRATEGY [flags]",
 		"check --confg a":      "unknown flag: --confg; see warmpath check --help",
 		"plugin build --cnt 1": "unknown flag: --cnt; see warmpath plugin build --help",
+		"statu":                `unknown command "statu" for "warmpath"; did you mean "status"?`,
+		"cache lss":            `unknown command "lss" for "warmpath cache"; did you mean "ls"?`,
+		"cache --json lss":     `unknown command "lss" for "warmpath cache"; did you mean "ls"?`,
+		"completion nix":       `unknown command "nix" for "warmpath completion"; see warmpath completion --help`,
+		"completion bash x":    `unknown command "x" for "warmpath completion bash"; write: warmpath completion bash`,
+		"help cach":            `unknown command "cach" for "warmpath"; did you mean "cache"?`,
+		"help cache lss":       `unknown command "lss" for "warmpath cache"; did you mean "ls"?`,
 	} {
-		c := root()
-		c.SetArgs(strings.Fields(line))
-		if err := c.Execute(); err == nil || err.Error() != want {
+		err := execute(t.Context(), root(), strings.Fields(line))
+		if _, wrong := errors.AsType[wrongLine](err); !wrong || err.Error() != want {
 			t.Errorf("%s: %v; want %s", line, err, want)
+		}
+	}
+	for _, line := range []string{"", "help", "help cache", "cache", "cache --help", "completion", "--version",
+		"__complete cache l"} {
+		c := root()
+		c.SetOut(io.Discard)
+		c.SetErr(io.Discard)
+		if err := execute(t.Context(), c, strings.Fields(line)); err != nil {
+			t.Errorf("%q: %v", line, err)
+		}
+	}
+	for line, want := range map[string]int{"cache lss": 2, "drain": 2, "check --confg a": 2, "check --config none.toml": 1} {
+		if code := warmpath(t, workplace(t), line).end(); code != want {
+			t.Errorf("%s: exit %d; want %d", line, code, want)
 		}
 	}
 }

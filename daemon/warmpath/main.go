@@ -7,11 +7,14 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -23,10 +26,46 @@ func main() {
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
 	context.AfterFunc(ctx, cancel) // a second signal ends the process at once
-	if err := root().ExecuteContext(ctx); err != nil {
+	if err := execute(ctx, root(), os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "warmpath:", err)
+		if _, wrong := errors.AsType[wrongLine](err); wrong {
+			os.Exit(2)
+		}
 		os.Exit(1)
 	}
+}
+
+// wrongLine is an error about the command line itself: nothing was done.
+type wrongLine struct{ error }
+
+// execute runs the command line.
+func execute(ctx context.Context, c *cobra.Command, args []string) error {
+	if err := unknownCommand(c, args); err != nil {
+		return err
+	}
+	c.SetArgs(args)
+	return c.ExecuteContext(ctx)
+}
+
+// unknownCommand returns an error for a word that should be a command and is none. cobra answers one below another
+// command with that one's help, and no error.
+func unknownCommand(root *cobra.Command, args []string) error {
+	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
+		return nil // a shell asks for completions
+	}
+	c, rest, _ := root.Find(args) // its error is that of a word below root, and has three lines
+	if c.Name() == "help" {
+		c, rest, _ = root.Find(rest)
+	}
+	at := slices.IndexFunc(rest, func(word string) bool { return !strings.HasPrefix(word, "-") })
+	if at < 0 || c.Runnable() || !c.HasSubCommands() {
+		return nil
+	}
+	remedy := "see " + c.CommandPath() + " --help"
+	if near := c.SuggestionsFor(rest[at]); len(near) > 0 {
+		remedy = fmt.Sprintf("did you mean %q?", near[0])
+	}
+	return wrongLine{fmt.Errorf("unknown command %q for %q; %s", rest[at], c.CommandPath(), remedy)}
 }
 
 func root() *cobra.Command {
@@ -45,18 +84,21 @@ func root() *cobra.Command {
 			http.MethodPost),
 		drainCommand("undrain", "Put a worker back that was taken out", http.MethodDelete))
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return fmt.Errorf("%w; see %s --help", err, c.CommandPath())
+		return wrongLine{fmt.Errorf("%w; see %s --help", err, c.CommandPath())}
 	})
+	c.InitDefaultHelpCmd() // cobra adds both when it runs, which is too late for sayUse
+	c.InitDefaultCompletionCmd()
 	sayUse(c)
 	return c
 }
 
 // sayUse has the errors about arguments of a command and those below it say how it is written.
 func sayUse(c *cobra.Command) {
+	c.SuggestionsMinimumDistance = 2 // letters that differ
 	if check := c.Args; check != nil {
 		c.Args = func(c *cobra.Command, args []string) error {
 			if err := check(c, args); err != nil {
-				return fmt.Errorf("%w; write: %s", err, c.UseLine())
+				return wrongLine{fmt.Errorf("%w; write: %s", err, c.UseLine())}
 			}
 			return nil
 		}
