@@ -1,7 +1,9 @@
 package conf
 
 import (
+	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -112,4 +114,43 @@ func TestEditDistance(t *testing.T) {
 	f("abc", "", 3)
 	f("kitten", "sitting", 3)
 	f("listen", "lisen", 1)
+}
+
+// TestUnused: a table of a strategy that serves, shadows or is a canary is used; also the one in whose place another was
+// activated.
+func TestUnused(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "pushed.wasm"), "\x00asm")
+	write(t, filepath.Join(dir, "live.wasm"), "\x00asm")
+	write(t, filepath.Join(dir, activationsFile), "[pools.p]\nstrategy = 'live'\ninstead_of = 'session'\n")
+	c, err := Parse([]byte(`
+[server]
+strategies_dir = "`+dir+`"
+[[pools]]
+name = "p"
+strategy = "session"
+workers = [{url = "http://a"}]
+shadow = [{strategy = "seen"}]
+canary = [{strategy = "some", percent = 5}]
+[strategies.session]
+[strategies.live]
+fuel = 5
+[strategies.seen]
+path = "seen.wasm"
+[strategies.some]
+path = "some.wasm"
+[strategies.forgotten]
+path = "no-such-file.wasm"
+[strategies.roundrobin]
+`), "/etc/warmpath/x.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, p := range c.Unused() {
+		got = append(got, fmt.Sprintf("%d %s", p.Line, p.Key))
+	}
+	if want := []string{"17 strategies.forgotten", "19 strategies.roundrobin"}; !slices.Equal(got, want) {
+		t.Errorf("got %q; want %q", got, want)
+	}
 }

@@ -2,7 +2,6 @@ package operator
 
 import (
 	"crypto/subtle"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -23,16 +22,26 @@ func (b *bearer) read() error {
 	if !b.exists() {
 		return nil
 	}
-	raw, err := os.ReadFile(b.file)
-	value := strings.TrimSpace(string(raw))
-	if err == nil && len(value) < 8 {
-		err = errors.New("it holds no token of at least 8 characters")
-	}
+	value, err := Token(b.file)
 	if err != nil {
-		return fmt.Errorf("daemon: server.admin_token_file cannot be read: %w", err)
+		return fmt.Errorf("daemon: server.admin_token_file: %w", err)
 	}
 	b.value.Store(&value)
 	return nil
+}
+
+// Token reads an operator's token. An error includes the remedy, and never the token.
+func Token(file string) (string, error) {
+	const remedy = "put 8 characters or more there, readable for this user"
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("%w; %s", err, remedy)
+	}
+	token := strings.TrimSpace(string(raw))
+	if len(token) < 8 {
+		return "", fmt.Errorf("the token in %s has %d characters; %s", file, len(token), remedy)
+	}
+	return token, nil
 }
 
 func (b *bearer) exists() bool { return b.file != "" }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/warmpath/warmpath/cache/tier"
 	"github.com/warmpath/warmpath/conf"
 	"github.com/warmpath/warmpath/daemon/crew"
+	"github.com/warmpath/warmpath/daemon/operator"
 )
 
 func checkCommand() *cobra.Command {
@@ -27,17 +29,21 @@ func checkCommand() *cobra.Command {
 				fmt.Fprint(out, conf.DefaultsTOML())
 				return nil
 			}
-			err := check(file)
-			if err == nil && probe {
+			notes, err := check(file)
+			if asJSON && (err != nil || !probe) {
+				return report(out, file, notes, err)
+			}
+			if err != nil {
+				return err
+			}
+			if !asJSON {
+				writeNotes(out, notes)
+			}
+			if probe {
 				return probeAll(c.Context(), out, file, asJSON)
 			}
-			if asJSON {
-				return report(out, file, err)
-			}
-			if err == nil {
-				fmt.Fprintln(out, file+": ok")
-			}
-			return err
+			fmt.Fprintln(out, file+": ok")
+			return nil
 		},
 	}
 	configFlag(c, &file)
@@ -47,20 +53,27 @@ func checkCommand() *cobra.Command {
 	return c
 }
 
-// check loads the configuration and its modules.
-func check(file string) error {
+// check loads the configuration and its modules. The notes are about what is not wrong, and has no effect.
+func check(file string) (notes []conf.Problem, err error) {
 	c, err := conf.Load(file)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := checkRedis(file, c); err != nil {
-		return err
+	if err := checkStart(file, c); err != nil {
+		return nil, err
 	}
-	return crew.Check(c)
+	return c.Unused(), crew.Check(c)
 }
 
-// checkRedis parses the URLs of Redis servers as the daemon does when it starts. It returns nil or conf.Problems.
-func checkRedis(file string, c *conf.Config) error {
+func writeNotes(out io.Writer, notes []conf.Problem) {
+	for _, n := range notes {
+		fmt.Fprintln(out, "note:", strings.TrimPrefix(n.Error(), "conf: "))
+	}
+}
+
+// checkStart parses the URLs of Redis servers and reads the operator's token. The daemon does that when it starts, and
+// not at a reload. It returns nil or conf.Problems.
+func checkStart(file string, c *conf.Config) error {
 	var ps conf.Problems
 	f := func(key string, read func() (string, error), parse func(url string) error) {
 		url, err := read()
@@ -72,6 +85,12 @@ func checkRedis(file string, c *conf.Config) error {
 		}
 	}
 	state := func(url string) error { _, err := tier.Options(url, 0); return err }
+	if c.Server.AdminTokenFile != "" {
+		f("server.admin_token_file", func() (string, error) {
+			_, err := operator.Token(c.Server.AdminTokenFile)
+			return "", err
+		}, nil)
+	}
 	f("cache.redis", c.Cache.RedisURL, state)
 	if c.History.Redis+c.History.RedisURLFile != "" { // else it is the cache's
 		f("history.redis", func() (string, error) { return c.History.RedisURL(&c.Cache) }, state)
@@ -85,8 +104,8 @@ func checkRedis(file string, c *conf.Config) error {
 	return ps
 }
 
-// report writes the problems of err as JSON, and returns an error that counts them.
-func report(out io.Writer, file string, err error) error {
+// report writes the problems of err, and the notes, as JSON. It returns an error that counts the problems.
+func report(out io.Writer, file string, notes []conf.Problem, err error) error {
 	var ps conf.Problems
 	if err != nil && !errors.As(err, &ps) {
 		ps = conf.Problems{{File: file, What: err.Error()}}
@@ -94,7 +113,10 @@ func report(out io.Writer, file string, err error) error {
 	if ps == nil {
 		ps = conf.Problems{}
 	}
-	if e := json.NewEncoder(out).Encode(map[string]any{"ok": err == nil, "problems": ps}); e != nil {
+	if notes == nil {
+		notes = []conf.Problem{}
+	}
+	if e := json.NewEncoder(out).Encode(map[string]any{"ok": err == nil, "problems": ps, "notes": notes}); e != nil {
 		return e
 	}
 	if len(ps) == 1 {

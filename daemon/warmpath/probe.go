@@ -42,27 +42,27 @@ type prober struct {
 	ca     *tls.Config
 }
 
-// probeWorkers probes every worker of the file, and of workers_file.
+// probeWorkers probes every worker of the file, of workers_file and of workers_dns. The notes say what it cannot ask.
 func probeWorkers(ctx context.Context, c *conf.Config) (all []probeFinding, notes []string) {
 	for i := range c.Pools {
 		p := &c.Pools[i]
 		x, err := newProber(p)
 		if err != nil {
-			all = append(all, probeFinding{Pool: p.Name, Wrong: []string{err.Error()}})
+			all = append(all, poolFinding(p, "%v", err))
 			continue
 		}
 		workers := p.Workers
 		if p.WorkersFile != "" {
 			more, err := conf.LoadWorkers(p.WorkersFile)
 			if err != nil {
-				notes = append(notes, fmt.Sprintf("pool %s: workers_file: %v", p.Name, err))
+				all = append(all, poolFinding(p, "workers_file: %v", err))
 			}
 			workers = append(workers[:len(workers):len(workers)], more...)
 		}
 		if p.WorkersDNS != "" {
 			more, err := resolved(ctx, p.WorkersDNS)
 			if err != nil {
-				notes = append(notes, fmt.Sprintf("pool %s: workers_dns does not resolve here: %v", p.Name, err))
+				all = append(all, poolFinding(p, "workers_dns does not resolve here: %v", err))
 			}
 			workers = append(workers[:len(workers):len(workers)], more...)
 		}
@@ -75,6 +75,11 @@ func probeWorkers(ctx context.Context, c *conf.Config) (all []probeFinding, note
 		}
 	}
 	return all, notes
+}
+
+// poolFinding is what is wrong with a pool, and with none of its workers.
+func poolFinding(p *conf.Pool, format string, args ...any) probeFinding {
+	return probeFinding{Pool: p.Name, Good: []string{}, Wrong: []string{fmt.Sprintf(format, args...)}}
 }
 
 // resolved returns the workers behind a DNS name.
@@ -259,9 +264,8 @@ func (x *prober) fitting(models []string) (fit []string) {
 // writeProbe prints the findings, and returns how many things will not work.
 func writeProbe(out io.Writer, all []probeFinding, notes []string) (wrong int) {
 	for _, n := range notes {
-		fmt.Fprintln(out, "WRONG", n)
+		fmt.Fprintln(out, "note:", n)
 	}
-	wrong = len(notes)
 	for i := range all {
 		f := &all[i]
 		state := "ok   "
