@@ -229,14 +229,25 @@ func apiIndex(c *fiber.Ctx) error {
 	})
 }
 
+// adminReasons say what is wrong with a request that no handler takes, and what to do.
+var adminReasons = map[int]string{
+	fiber.StatusUnauthorized:          "send the token of server.admin_token_file, as Authorization: Bearer TOKEN",
+	fiber.StatusForbidden:             "a web page of another origin may change nothing here",
+	fiber.StatusMethodNotAllowed:      "this path takes only the methods in the field Allow",
+	fiber.StatusRequestEntityTooLarge: "the body is too long: 4 MiB, of a module 16 MiB",
+}
+
 // adminError answers with a handler's error. It repeats nothing of the request.
 func adminError(c *fiber.Ctx, err error) error {
 	status := fiber.StatusInternalServerError
 	if fe := (*fiber.Error)(nil); errors.As(err, &fe) {
 		status = fe.Code
 	}
-	if status == fiber.StatusRequestEntityTooLarge {
-		return c.Status(status).JSON(fiber.Map{"error": "the body is too long: 4 MiB, of a module 16 MiB"})
+	if status == fiber.StatusUnauthorized {
+		c.Set(fiber.HeaderWWWAuthenticate, "Bearer")
+	}
+	if reason := adminReasons[status]; reason != "" {
+		return c.Status(status).JSON(fiber.Map{"error": reason})
 	}
 	return c.SendStatus(status)
 }

@@ -1,9 +1,11 @@
 package operator
 
 import (
+	"io"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/gofiber/fiber/v2"
@@ -69,7 +71,7 @@ func TestOwnPagesOnly(t *testing.T) {
 }
 
 func TestRequireToken(t *testing.T) {
-	app := fiber.New()
+	app := fiber.New(fiber.Config{ErrorHandler: adminError})
 	secret := bearer{file: filepath.Join(t.TempDir(), "token")}
 	if err := os.WriteFile(secret.file, []byte("secret-token\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -83,8 +85,13 @@ func TestRequireToken(t *testing.T) {
 		t.Helper()
 		r := httptest.NewRequest("GET", "/", nil)
 		r.Header.Set("Authorization", authorization)
-		if resp, err := app.Test(r); err != nil || resp.StatusCode != want {
-			t.Errorf("%q: %v, %v; want %d", authorization, resp, err, want)
+		resp, err := app.Test(r)
+		if err != nil || resp.StatusCode != want {
+			t.Fatalf("%q: %v, %v; want %d", authorization, resp, err, want)
+		}
+		said, _ := io.ReadAll(resp.Body)
+		if want == 401 && !strings.Contains(string(said), `{"error":"send the token of server.admin_token_file`) {
+			t.Errorf("%q: the answer is %s", authorization, said)
 		}
 	}
 	f("Bearer secret-token", 200)
