@@ -32,10 +32,25 @@ func (r *report) schema(path string, v any, t reflect.Type) bool {
 	}
 	what := mismatch(v, t)
 	if what == "" {
+		r.tooLong(path, v, t)
 		return true
 	}
 	r.add(path, fmt.Sprintf("%s is no %s", show(path, v), what), "write "+specimen[what])
 	return false
+}
+
+// maxTime bounds every duration. A moment that is centuries away has no number of nanoseconds, and would be past.
+const maxTime = 10 * 365 * 24 * time.Hour
+
+// tooLong reports a duration above maxTime.
+func (r *report) tooLong(path string, v any, t reflect.Type) {
+	if t != durationType {
+		return
+	}
+	text, _ := v.(string)
+	if d, err := time.ParseDuration(text); err == nil && d > maxTime {
+		r.add(path, fmt.Sprintf("%s is too long", text), `write ten years at most, "87600h"`)
+	}
 }
 
 // readsItself reports whether a type parses its own values, whatever fields it has.
