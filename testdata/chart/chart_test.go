@@ -154,7 +154,10 @@ func TestTheKustomizationBuilds(t *testing.T) {
 // arrive where they are read.
 func TestAnotherRelease(t *testing.T) {
 	o := rendered(t, "edge", map[string]any{"replicas": 3, "image": map[string]any{"tag": "1.2.3", "pullSecrets": []any{map[string]any{"name": "pull"}}},
-		"nodeSelector": map[string]any{"pool": "cpu"}, "adminSecret": "other"})
+		"nodeSelector": map[string]any{"pool": "cpu"}, "adminSecret": "other", "probeScheme": "HTTPS",
+		"env":          []any{map[string]any{"name": "TEAM_A_KEY", "value": "x"}},
+		"volumes":      []any{map[string]any{"name": "tls", "secret": map[string]any{"secretName": "cert"}}},
+		"volumeMounts": []any{map[string]any{"name": "tls", "mountPath": "/tls"}}})
 	d := o["Deployment edge"]
 	if d == nil {
 		t.Fatalf("%v", o)
@@ -169,7 +172,8 @@ func TestAnotherRelease(t *testing.T) {
 	}
 	text := strings.Join(strings.Fields(strings.ReplaceAll(jsonOf(t, spec["template"]), `"`, "")), "")
 	for _, want := range []string{"image:registry.example.com/warmpath:1.2.3", "imagePullSecrets:[{name:pull}]", "nodeSelector:{pool:cpu}",
-		"secretName:other", "serviceAccountName:edge"} {
+		"secretName:other", "serviceAccountName:edge", "{name:TEAM_A_KEY,value:x}]", "{name:tls,secret:{secretName:cert}}]",
+		"{mountPath:/tls,name:tls}]", "livenessProbe:{failureThreshold:6,httpGet:{path:/health,port:http,scheme:HTTPS}"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%s is not in %s", want, text)
 		}
