@@ -69,9 +69,9 @@ const collectAfter = 500 * time.Millisecond
 // serves within a second; reading a few files of 2 MB costs well under a millisecond.
 const watchPoll = 250 * time.Millisecond
 
-// Watch reloads when the file or a module changes, or has changed since it was loaded, until ctx ends.
+// Watch reloads when the files in force change, or have changed since they were loaded, until ctx ends.
 func (d *Daemon) Watch(ctx context.Context) {
-	d.loaded.Watch(ctx, watchPoll, func() *conf.Config { return d.state.Load().conf }, func() {
+	d.loaded.Watch(ctx, watchPoll, func() *conf.Config { return conf.InForce(d.atStart, d.state.Load().conf) }, func() {
 		_ = d.Reload() // the error is logged, and the old configuration serves on
 	})
 }

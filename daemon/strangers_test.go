@@ -1,11 +1,13 @@
 package daemon
 
 import (
+	"context"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/warmpath/warmpath/daemon/vllmsim"
 )
@@ -109,4 +111,26 @@ func TestOperatorsTokenIsReloaded(t *testing.T) {
 	if s := status("open-sesame-456"); s != 200 {
 		t.Errorf("after a file without a token: %d; want 200", s)
 	}
+}
+
+// TestTheTokenOfTheStartIsWatched: the file of the start is in force until the next one, and so are its changes, also
+// when the configuration names another by now.
+func TestTheTokenOfTheStartIsWatched(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "token")
+	write(t, file, "open-sesame-123")
+	write(t, file+".next", "open-sesame-789")
+	toml := withServer(settings("roundrobin", sims(t, 1, vllmsim.Config{}).URLs()...), "admin_token_file = \""+file+"\"")
+	r := start(t, toml, 1)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go r.Watch(ctx)
+	write(t, r.file, strings.Replace(toml, "/token\"", "/token.next\"", 1))
+	if err := r.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(4 * watchPoll) // no look has anything left to reload
+	write(t, file, "open-sesame-456")
+	eventually(t, "the new token of the file in force opens", func() bool {
+		return r.called("GET", "/metrics", r.AdminAddr(), "Authorization", "Bearer open-sesame-456") == 200
+	})
 }
