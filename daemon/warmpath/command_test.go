@@ -42,9 +42,12 @@ func TestAWrongCommandLine(t *testing.T) {
 		"completion nix":       `unknown command "nix" for "warmpath completion"; see warmpath completion --help`,
 		"completion bash x":    `unknown command "x" for "warmpath completion bash"; write: warmpath completion bash`,
 		"help cach":            `unknown command "cach" for "warmpath"; did you mean "cache"?`,
+		"drain ":               "an argument is empty; write: warmpath drain WORKER [flags]",
+		"why ":                 "an argument is empty; write: warmpath why ID [flags]",
+		"drain a --wait -1s":   "--wait -1s is negative; write how long, as 30s",
 		"help cache lss":       `unknown command "lss" for "warmpath cache"; did you mean "ls"?`,
 	} {
-		err := execute(t.Context(), root(), strings.Fields(line))
+		err := execute(t.Context(), root(), strings.Split(line, " "))
 		if _, wrong := errors.AsType[wrongLine](err); !wrong || err.Error() != want {
 			t.Errorf("%s: %v; want %s", line, err, want)
 		}

@@ -92,12 +92,19 @@ func root() *cobra.Command {
 	return c
 }
 
+// errEmpty is for what a shell makes of a variable that is not set, in quotes.
+var errEmpty = errors.New("an argument is empty")
+
 // sayUse has the errors about arguments of a command and those below it say how it is written.
 func sayUse(c *cobra.Command) {
 	c.SuggestionsMinimumDistance = 2 // letters that differ
 	if check := c.Args; check != nil {
 		c.Args = func(c *cobra.Command, args []string) error {
-			if err := check(c, args); err != nil {
+			err := check(c, args)
+			if err == nil && slices.Contains(args, "") {
+				err = errEmpty
+			}
+			if err != nil {
 				return wrongLine{fmt.Errorf("%w; write: %s", err, c.UseLine())}
 			}
 			return nil

@@ -210,6 +210,9 @@ func drainCommand(use, short, method string) *cobra.Command {
 		Short: short,
 		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			if d.wait < 0 {
+				return wrongLine{fmt.Errorf("--wait %s is negative; write how long, as 30s", d.wait)}
+			}
 			return d.run(c.Context(), c.OutOrStdout(), args[0])
 		},
 	}
