@@ -65,8 +65,11 @@ func TestRoom(t *testing.T) {
 		if c, _ := Room(need, k); c < clients {
 			t.Errorf("Needs(%d) = %d, which has room for %d", clients, need, c)
 		}
-		if need > 2*clients+400+need/32 {
-			t.Errorf("Needs(%d) = %d; want hardly more than is needed", clients, need)
+		if c, _ := Room(need-1, k); c >= clients && clients > fewestClients {
+			t.Errorf("Needs(%d) = %d; one less has room for %d", clients, need, c)
 		}
+	}
+	if need := Needs(20_000, Kept{Workers: 64}); need != 40_528 {
+		t.Errorf("docs/sizing.md has 40,528 for 20,000 clients and 64 workers; Needs has %d", need)
 	}
 }

@@ -38,6 +38,6 @@ func Needs(clients int, k Kept) int {
 		if c, _ := Room(limit, k); c >= clients {
 			return limit
 		}
-		limit += max(1, limit/64)
+		limit++
 	}
 }
