@@ -33,7 +33,7 @@ func overlap(a, b string) bool {
 // covers reports whether a socket that listens at host takes what comes to other, on the same port of this machine.
 func covers(host, other string) bool {
 	switch host {
-	case "", other:
+	case "", "*", other:
 		return true
 	case "0.0.0.0":
 		return !strings.Contains(other, ":") // of IPv4 alone
@@ -106,10 +106,15 @@ func portOK(u *url.URL) bool {
 
 // checkDNSName checks NAME:PORT of which every address is a worker.
 func checkDNSName(r *report, path, s string) {
-	const safe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 	host, port, err := net.SplitHostPort(s)
 	n, perr := strconv.Atoi(port)
-	if err != nil || perr != nil || n < 1 || n > 65535 || host == "" || len(host) > 253 || strings.Trim(host, safe) != "" {
+	if err != nil || perr != nil || n < 1 || n > 65535 || !isHost(host) {
 		r.add(path, fmt.Sprintf("%.80q is no NAME:PORT", s), `write as "vllm.default.svc:8000", without http://`)
 	}
+}
+
+// isHost reports whether s can be a name in DNS, or an IPv4 address.
+func isHost(s string) bool {
+	const safe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
+	return s != "" && len(s) <= 253 && strings.Trim(s, safe) == ""
 }

@@ -1,7 +1,9 @@
 package conf
 
 import (
+	"fmt"
 	"maps"
+	"net"
 	"slices"
 )
 
@@ -40,6 +42,9 @@ func checkLMCache(r *report, l *LMCache) {
 	}
 	if l.Pull == "" && l.Reply+l.Heartbeat != "" {
 		r.add("lmcache.pull", "it is not there, but reply or heartbeat is", "give pull too: it is where workers report")
+	}
+	if l.Advertise != "" && !isHost(l.Advertise) && net.ParseIP(l.Advertise) == nil {
+		r.add("lmcache.advertise", fmt.Sprintf("%.80q is no host", l.Advertise), `write a name or an address, as "10.0.0.1"`)
 	}
 	r.oneOf("lmcache.hash", l.Hash, LMCacheHashes...)
 	r.between("lmcache.chunk_size", l.ChunkSize, 0, maxLMCacheChunk,
