@@ -294,20 +294,25 @@ func main() {}
 }
 
 func TestUsageErrors(t *testing.T) {
-	for args, want := range map[string]string{
-		"serve --nope":                "unknown flag: --nope",
-		"serf":                        `unknown command "serf"`,
-		"serve x.toml":                `unknown command "x.toml"`,
-		"serve --config missing.toml": "missing.toml",
-		"plugin check":                "accepts 1 arg",
-		"plugin check missing.wasm":   "missing.wasm",
-		"replay x.jsonl":              `required flag(s) "model"`,
-		"sim --count 0":               "at least one worker",
+	for _, c := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"serve --nope", 2, "unknown flag: --nope"},
+		{"serf", 2, `unknown command "serf"`},
+		{"serve x.toml", 2, `unknown command "x.toml"`},
+		{"serve --config missing.toml", 1, "missing.toml"},
+		{"plugin check", 2, "accepts 1 arg"},
+		{"plugin check missing.wasm", 1, "missing.wasm"},
+		{"replay x.jsonl", 2, `required flag(s) "model"`},
+		{"sim --count 0", 1, "at least one worker"},
 	} {
-		t.Run(args, func(t *testing.T) {
-			p := warmpath(t, workplace(t), args)
-			if code := p.end(); code != 1 || !strings.HasPrefix(p.String(), "warmpath: ") || !strings.Contains(p.String(), want) {
-				t.Errorf("exit %d, want 1 and %q:\n%s", code, want, p)
+		t.Run(c.args, func(t *testing.T) {
+			p := warmpath(t, workplace(t), c.args)
+			if code := p.end(); code != c.code || !strings.HasPrefix(p.String(), "warmpath: ") ||
+				!strings.Contains(p.String(), c.want) {
+				t.Errorf("exit %d, want %d and %q:\n%s", code, c.code, c.want, p)
 			}
 			if p.out.Len() > 0 {
 				t.Errorf("an error does not belong on standard output: %q", p.out.String())

@@ -5,6 +5,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -100,7 +101,7 @@ func sayUse(c *cobra.Command) {
 	c.SuggestionsMinimumDistance = 2 // letters that differ
 	if check := c.Args; check != nil {
 		c.Args = func(c *cobra.Command, args []string) error {
-			err := check(c, args)
+			err := cmp.Or(check(c, args), c.ValidateRequiredFlags())
 			if err == nil && slices.Contains(args, "") {
 				err = errEmpty
 			}

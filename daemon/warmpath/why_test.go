@@ -50,7 +50,7 @@ func TestWhy(t *testing.T) {
 		"tried before  gpu-9: connect", "200 after 1.500s, first output after 0.250s, 7 tokens", "2 of 2", "+2.5 ms", "down: refused",
 		"gpu-4   -        -         -           -            2          -")
 	f("why hung", 0, "nobody answered", "tried     gpu-9: client_gone after 20s", "ended: client_gone")
-	f("why", 1, "give one request: its X-Request-Id, or last")
+	f("why", 2, "give one request: its X-Request-Id, or last")
 	f("why last", 0, "request       r1")
 	f("why r1 --json", 0, `"worker":"gpu-1"`, `"cached_tokens":16`)
 	f("why r2", 1, "it is not kept")
