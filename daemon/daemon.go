@@ -15,6 +15,7 @@ import (
 	"github.com/warmpath/warmpath/cache/tier"
 	"github.com/warmpath/warmpath/conf"
 	"github.com/warmpath/warmpath/daemon/adapt"
+	"github.com/warmpath/warmpath/daemon/crew"
 	"github.com/warmpath/warmpath/daemon/decisions"
 	"github.com/warmpath/warmpath/daemon/discover"
 	"github.com/warmpath/warmpath/daemon/exchange"
@@ -99,7 +100,7 @@ func NewUnder(m *unit.Manager, c *conf.Config, log *slog.Logger) (*Daemon, error
 		controller.Close()
 		return nil, err
 	}
-	kv := store.Local(StrategyKeys, StrategyBytes)
+	kv := store.Local(crew.StoreKeys, crew.StoreBytes)
 	h, err := host.New(context.Background(), host.Config{CacheDir: c.Server.CacheDir(), Log: log, KV: kv})
 	if err != nil {
 		controller.Close()
@@ -294,8 +295,6 @@ func everySecond(ctx context.Context, f func(now time.Time)) {
 		}
 	}
 }
-
-const StrategyKeys, StrategyBytes = 10_000, 8 << 20 // what a strategy may keep in the store
 
 // storeTokens returns how many tokens of KV a pool finds in this process's own KV cache; 0 = none, or not known.
 func (d *Daemon) storeTokens() int {

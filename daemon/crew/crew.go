@@ -15,6 +15,9 @@ import (
 	"github.com/warmpath/warmpath/sdk/abi"
 )
 
+// StoreKeys and StoreBytes bound what each strategy keeps in the store.
+const StoreKeys, StoreBytes = 10_000, 8 << 20
+
 // Loaded are a pool's strategies, ready and not at work yet. Either Staff.Take or Close is to be called.
 type Loaded struct {
 	own      *host.Strategy
