@@ -38,7 +38,7 @@ var arrows = map[string][]string{
 		"cache/lmcache", "conf"}, // what the configuration means for the others
 
 	"daemon/warmpath": {"daemon", "daemon/crew", "daemon/lab", "daemon/lab/...", "daemon/decisions", "daemon/kvcache", "daemon/operator",
-		"daemon/delivery", "daemon/hugepages", "daemon/redecide", "daemon/replay", "daemon/scaffold", "daemon/spool", "daemon/unit", "daemon/vllmsim",
+		"daemon/delivery", "daemon/redecide", "daemon/replay", "daemon/scaffold", "daemon/spool", "daemon/unit", "daemon/vllmsim",
 		"daemon/vllmsim/events", "daemon/vllmsim/lmworker", "host", "cache/...", "conf",
 		"plugins", "sdk", "sdk/abi"},
 
@@ -83,7 +83,6 @@ var arrows = map[string][]string{
 	"daemon/session":          {},
 	"daemon/shadow":           {"daemon/route", "host"},
 	"daemon/crew":             {"daemon/adapt", "daemon/route", "daemon/shadow", "host", "conf", "plugins", "sdk/abi"},
-	"daemon/hugepages":        {},
 	"daemon/jsonline":         {},
 	"daemon/packed":           {},
 	"daemon/seldom":           {},
@@ -154,7 +153,7 @@ var doors = map[string][]string{
 	"go.opentelemetry.io/proto/otlp":                        {"daemon/tracing", "daemon/tracing/otlptest"},
 	"google.golang.org/protobuf":                            {"daemon/tracing", "daemon/tracing/otlptest"},
 	"golang.org/x/term":                                     {"daemon/replay", "daemon/lab", "daemon/warmpath"},
-	"golang.org/x/sys":                                      {"daemon/hugepages", "daemon/listen", "cache/kvstore/arena"},
+	"golang.org/x/sys":                                      {"daemon/listen", "cache/kvstore/arena"},
 }
 
 // topLevel is all that may stand at the top.

@@ -13,7 +13,6 @@ import (
 
 	"github.com/warmpath/warmpath/conf"
 	"github.com/warmpath/warmpath/daemon"
-	"github.com/warmpath/warmpath/daemon/hugepages"
 	"github.com/warmpath/warmpath/daemon/spool"
 	"github.com/warmpath/warmpath/daemon/unit"
 )
@@ -63,7 +62,6 @@ func serve(ctx context.Context, m *unit.Manager, c *conf.Config, log *slog.Logge
 	defer d.Close()
 	defer leave()
 	go d.Watch(ctx)
-	go hugepages.Run(ctx)
 	go func() {
 		for {
 			select {

@@ -22,30 +22,31 @@
 //
 // # The latest figures
 //
-// All of 2026-11. A ratio is the daemon's CPU over nginx's. The latest are three runs on a quiet machine. Before them
-// come the medians of three on another, and one run of each figure while nothing else ran. The last two are from before
-// front's lane, on one machine: one run while nothing else was measured, and two with twenty times as many runnable
-// threads as cores.
+// All of 2026-11. A ratio is the daemon's CPU over nginx's. The latest are three runs on a quiet machine whose speed
+// changed between them. Before them come three on a quiet one, then the medians of three on another, and one run of
+// each figure while nothing else ran. The last is from before front's lane, quiet.
 //
-//	                                      mark  the latest      medians  one   before the lane: quiet  busy
-//	nginx itself at 1 KB                                        15 us    11 us
-//	1 KB                                  1.9   1.81 1.85 1.96  1.64     2.5   2.0                     2.7, 3.3
-//	32 KB                                 2     1.81 1.87 2.20  1.84     2.4   2.1                     2.3, 2.5
-//	256 KB                                2     1.12 1.16 1.32  1.37     1.6   1.7                     1.9, 1.7
-//	chats                                 2.2   1.63 1.92 1.96  1.69     2.4   2.6                     3.6, 2.8
-//	500 requests/s                        1.6   1.64 1.77 1.89  1.71     1.8   2.0
-//	1,500 requests/s                      1.9   1.64 1.67 1.76  1.51     1.6   2.1
-//	a chunk, flat out                     1     1.01 1.05 1.07  .95            1.1, 1.2                1.3, 1.4
-//	a paced chunk                         1.1   1.44 1.54 1.68  1.50     1.7   2.2
-//	p50 beyond nginx's, us, 500 a second  60    31 71 119       24       41    60
-//	the same, 1,500 a second              80    32 40 48        13       10    51
-//	9,000 streams, MB                     270   223 224 227     237
-//	an open stream of 1,000, KB           12    17.4 17.6 20.9
+//	                                      mark  the latest      before          medians  one   before the lane
+//	nginx itself at 1 KB                        18 19 21 us                     15 us    11 us
+//	1 KB                                  1.9   1.82 1.93 2.28  1.81 1.85 1.96  1.64     2.5   2.0
+//	32 KB                                 2     1.85 1.92 2.01  1.81 1.87 2.20  1.84     2.4   2.1
+//	256 KB                                2     1.03 1.22 1.42  1.12 1.16 1.32  1.37     1.6   1.7
+//	chats                                 2.2   1.84 1.84 1.90  1.63 1.92 1.96  1.69     2.4   2.6
+//	500 requests/s                        1.6   1.75 1.85 1.88  1.64 1.77 1.89  1.71     1.8   2.0
+//	1,500 requests/s                      1.9   1.75 1.78 1.80  1.64 1.67 1.76  1.51     1.6   2.1
+//	a chunk, flat out                     1     .78 .83 .87     1.01 1.05 1.07  .95            1.1, 1.2
+//	a paced chunk                         1.1   1.36 1.40 1.58  1.44 1.54 1.68  1.50     1.7   2.2
+//	p50 beyond nginx's, us, 500 a second  60    38 55 86        31 71 119       24       41    60
+//	the same, 1,500 a second              80    46 70 73        32 40 48        13       10    51
+//	9,000 streams, MB                     270   184 185 186     223 224 227     237
+//	an open stream of 1,000, KB           12    15.5 16.7 17.1  17.4 17.6 20.9
+//	an idle connection, KB                4     3.1 6.6 6.9
 //
-// Since these runs a fast stream of small events gets a large buffer: .92 flat out (one run).
+// An idle connection holds 3.1 KB if the garbage has been collected since the last requests, as it was in one of the
+// three runs. The collector comes by itself within two minutes.
 //
 // A paced chunk is one of 50 streams of 50 events a second. It is counted while the streams flow; before the lane their
-// beginning counted too. On the busy machine only 256 KB keeps its mark.
+// beginning counted too.
 //
 // "-run telling" prints what the ring of decisions, spans and the access log cost a request of 1 KB. Each figure is the
 // ratio to a request without it; the last two are the ratio to one with the access log. The marks of 1.03 and 1.1 are
@@ -165,6 +166,9 @@
 //     in turns: what the scheduler spends on waking a second thread. A router that goes down to one processor in a calm
 //     was written and lost: whatever takes milliseconds would stand before requests then. One run of each beside nginx
 //     had promised .75 and .6.
+//   - Huge pages for the Go heap, by MADV_COLLAPSE where all of one was in memory (76 of 135 MB): .98 and 1.01 at
+//     1 KB, .95 and .99 at 32 KB, .98 and 1.00 for chats, .98 and .95 at 500 requests a second. By MADV_HUGEPAGE, which
+//     takes more memory, .93 to .98, and 1.01 at 32 KB.
 //   - The ring: with GOMAXPROCS=1, and with a ring of 300 KB that stays in the cache, it costs as much: neither the
 //     lock nor the memory is most of it. Rows copied as they are, without packing; no lock when a request is decided;
 //     no texts: none of them is seen over the noise (1.07 to 1.11 each, in one run in which the ring was 1.07).
