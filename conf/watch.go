@@ -2,11 +2,7 @@ package conf
 
 import (
 	"context"
-	"crypto/sha256"
-	"fmt"
-	"io"
 	"maps"
-	"os"
 	"time"
 )
 
@@ -33,23 +29,33 @@ func watch(ctx context.Context, poll time.Duration, files func() []string, again
 	if poll <= 0 {
 		poll = DefaultPoll
 	}
-	ticker := time.NewTicker(poll)
-	defer ticker.Stop()
+	timer := time.NewTimer(untilLook(poll))
+	defer timer.Stop()
 	var reported map[string]sum
-	before := sumsOf(files())
+	var known looks
+	before := known.sumsOf(files())
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-timer.C:
 		}
-		now := sumsOf(files())
+		timer.Reset(untilLook(poll))
+		now := known.sumsOf(files())
 		if maps.Equal(now, before) && (differ(now, reported) || again()) && ctx.Err() == nil {
 			reported = now
 			changed()
 		}
 		before = now
 	}
+}
+
+// untilLook returns the time until the clock shows a multiple of poll. All watches of a process look at the same time:
+// an idle process is woken once for all of them. It is half of poll at least, as a half-written file must have time to
+// change.
+func untilLook(poll time.Duration) time.Duration {
+	now := time.Now()
+	return now.Add(poll / 2).Truncate(poll).Add(poll).Sub(now)
 }
 
 // differ reports whether a file that can be read now has another sum than before, or had none.
@@ -60,68 +66,4 @@ func differ(now, before map[string]sum) bool {
 		}
 	}
 	return false
-}
-
-// sum is a digest over names and contents; its zero value is that of no readable files.
-type sum [sha256.Size]byte
-
-// digest reads all files. ok is false if one of them cannot be read now.
-func digest(files []string) (s sum, ok bool) {
-	sums := make(map[string]sum, len(files))
-	for _, path := range files {
-		one, err := fileSum(path)
-		if err != nil {
-			return sum{}, false
-		}
-		sums[path] = one
-	}
-	return digestOf(files, sums), true
-}
-
-// sumsOf returns the sum of each file. A file that cannot be read has none: whoever needs it reports that.
-func sumsOf(files []string) map[string]sum {
-	sums := map[string]sum{}
-	for _, path := range files {
-		sums[path], _ = fileSum(path)
-	}
-	return sums
-}
-
-// digestOf sums up the files, each by its own sum.
-func digestOf(files []string, sums map[string]sum) sum {
-	all := sha256.New()
-	for _, path := range files {
-		one := sums[path]
-		io.WriteString(all, path+"\x00")
-		all.Write(one[:])
-	}
-	return sum(all.Sum(nil))
-}
-
-// mostHashed is the most bytes of a file that are read for its sum: what is longer is no module, key or certificate.
-const mostHashed = 64 << 20
-
-// fileSum hashes one regular file: opening a FIFO would wait for ever. Of a file over mostHashed it hashes size and
-// time: while 100 MB were read a few times, other requests' p99 was five times what it is.
-func fileSum(path string) (s sum, err error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return s, err
-	}
-	if !info.Mode().IsRegular() {
-		return s, os.ErrInvalid
-	}
-	if info.Size() > mostHashed {
-		return sha256.Sum256([]byte(fmt.Sprint(info.Size(), info.ModTime().UnixNano()))), nil
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return s, err
-	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return s, err
-	}
-	return sum(h.Sum(nil)), nil
 }

@@ -260,3 +260,18 @@ func TestARefusalEndsWhenTheFilesAreBack(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+// Two looks lie half of poll apart at least, and watches that begin at any time look at the same moment.
+func TestUntilLook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const poll = time.Second
+		for range 100 {
+			wait := untilLook(poll)
+			at := time.Now().Add(wait)
+			if wait < poll/2 || wait > 3*poll/2 || !at.Equal(at.Truncate(poll)) {
+				t.Fatalf("at %v the next look is in %v; want a full second, half of one from now at least", time.Now(), wait)
+			}
+			time.Sleep(37 * time.Millisecond)
+		}
+	})
+}

@@ -115,7 +115,7 @@ func NewUnder(m *unit.Manager, c *conf.Config, log *slog.Logger) (*Daemon, error
 	d.life, d.end = context.WithCancel(context.Background())
 	d.tending.Go(func() { store.Run(d.life) })
 	d.tending.Go(func() { kv.Run(d.life) })
-	d.state.Store(&state{conf: c, epoch: &front.Epoch{}})
+	d.state.Store(&state{conf: c, inForce: c, epoch: &front.Epoch{}})
 	if err := d.start(c); err != nil {
 		d.Close()
 		return nil, err
@@ -168,7 +168,7 @@ func (d *Daemon) start(c *conf.Config) error {
 		Store: d.tier.Stats, KVCache: d.kvCache, LMCache: d.lmcache.Stats, Peers: d.peers.Stats, Ring: &d.ring,
 		WhatIf:   adapt.Lab(d.host, inForce, func() *exchange.Epoch { return &d.epoch().Epoch }),
 		Listener: d.manager.Given().Admin, Admin: s.Admin, Bind: d.manager.Listen, Upgrade: d.manager.Upgrade,
-		Configuration: func() map[string]any { return conf.Shown(conf.InForce(c, inForce())) }, Reload: d.Reload,
+		Configuration: func() map[string]any { return conf.Shown(d.state.Load().inForce) }, Reload: d.Reload,
 		Draining: d.front.Draining, Pprof: func() bool { return inForce().Server.Pprof },
 		AdminTokenFile: s.AdminTokenFile, Connections: forAdmin, Memory: d.memory.Stats, Spans: d.tracer.Stats,
 		ReadTimeout: s.ReadTimeout, IdleTimeout: s.IdleTimeout, Strategies: adapt.Delivery(d.host, inForce, d.Reload),

@@ -8,9 +8,10 @@ import (
 
 // state is what a reload replaces.
 type state struct {
-	conf  *conf.Config
-	pools []*pool // in the order of the file
-	epoch *front.Epoch
+	conf    *conf.Config
+	inForce *conf.Config // conf, with the start's values of what needs a restart
+	pools   []*pool      // in the order of the file
+	epoch   *front.Epoch
 }
 
 // shown are the pools as an operator sees them.

@@ -65,13 +65,12 @@ func (d *Daemon) collectSoon() {
 // collectAfter lets pools that a reload removed close first.
 const collectAfter = 500 * time.Millisecond
 
-// watchPoll is the time between two looks at the files. A change counts when two looks agree, so that a new module
-// serves within a second; reading a few files of 2 MB costs well under a millisecond.
+// watchPoll is the time between two looks at the files. Two looks must agree, so a new module serves within a second.
 const watchPoll = 250 * time.Millisecond
 
 // Watch reloads when the files in force change, or have changed since they were loaded, until ctx ends.
 func (d *Daemon) Watch(ctx context.Context) {
-	d.loaded.Watch(ctx, watchPoll, func() *conf.Config { return conf.InForce(d.atStart, d.state.Load().conf) }, func() {
+	d.loaded.Watch(ctx, watchPoll, func() *conf.Config { return d.state.Load().inForce }, func() {
 		_ = d.Reload() // the error is logged, and the old configuration serves on
 	})
 }
@@ -96,7 +95,7 @@ func (d *Daemon) apply(c *conf.Config) error {
 	for _, p := range d.state.Load().pools {
 		old[p.name] = p
 	}
-	next := &state{conf: c, epoch: epoch}
+	next := &state{conf: c, inForce: inForce, epoch: epoch}
 	var fresh []*pool
 	for i := range c.Pools {
 		p, known := old[c.Pools[i].Name]

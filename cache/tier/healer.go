@@ -17,9 +17,13 @@ const (
 // healer finds out whether Redis is lost or back, and sends it what it missed. Only the healer closes the breaker.
 type healer struct{ *tiers }
 
-// run sweeps and heals until ctx is done.
+// run sweeps and heals until ctx is done. A store of memory alone has nothing to heal: it is woken to sweep.
 func (h healer) run(ctx context.Context) {
-	tick := time.NewTicker(pulse)
+	every := pulse
+	if h.l2 == nil {
+		every = sweepEvery
+	}
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for swept := h.now(); ; {
 		select {
@@ -28,7 +32,7 @@ func (h healer) run(ctx context.Context) {
 		case <-tick.C:
 		case <-h.wake:
 		}
-		if now := h.now(); now-swept >= int64(sweepEvery) {
+		if now := h.now(); h.l2 == nil || now-swept >= int64(sweepEvery) {
 			h.l1.sweep(now)
 			swept = now
 		}
