@@ -45,6 +45,10 @@ func TestRecordedStreams(t *testing.T) {
 			t.Errorf("%s with CRLF:\ngot  %s\nwant %s", file, got, want)
 		}
 		one := NewReply(kind, true, 0)
+		b = append([]byte("\xEF\xBB\xBF"), b...)
+		if got := collected(feed(kind, string(b))); got != want {
+			t.Errorf("%s with a mark before it:\ngot  %s\nwant %s", file, got, want)
+		}
 		for i := range b {
 			one.Feed(b[i : i+1])
 		}

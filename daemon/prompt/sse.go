@@ -10,13 +10,18 @@ type events struct {
 	data  []byte // data lines of an event whose end has not come
 	some  bool   // data is in use, though it may be empty
 	fault bool   // the event is named error
+	begun bool   // the first line has come
 }
+
+// mark may stand before a stream's first line, which it is no part of.
+var mark = []byte("\xEF\xBB\xBF")
 
 func (e *events) reset() {
 	e.line = e.line[:0]
 	e.data = e.data[:0]
 	e.some = false
 	e.fault = false
+	e.begun = false
 }
 
 // held returns the number of bytes waiting for more.
@@ -45,6 +50,12 @@ func (e *events) next(piece []byte) (ev event, rest []byte, ok bool) {
 			break
 		}
 		piece = rest
+		if !e.begun {
+			e.begun = true
+			lineAt += len(line)
+			line = bytes.TrimPrefix(line, mark)
+			lineAt -= len(line)
+		}
 		data, isData := bytes.CutPrefix(line, []byte("data:"))
 		switch {
 		case isData:
