@@ -49,7 +49,7 @@ func (b *body) start(r *request, a *attempt) {
 	b.a = a
 	b.ok = a.resp.Status < 300
 	plain := !coded(a.resp.Header)
-	b.events = plain && strings.HasPrefix(a.resp.Header.Get("Content-Type"), "text/event-stream")
+	b.events = plain && isEvents(a.resp.Header.Get("Content-Type"))
 	if b.ok && r.understood() {
 		b.reply = replies.Get().(*prompt.Reply)
 		b.reply.Reset(r.read.req.Kind, b.events, maxReply)
@@ -57,6 +57,12 @@ func (b *body) start(r *request, a *attempt) {
 	if b.ok && plain && r.lesson != nil {
 		b.plain = r.lesson.Strip(a.resp, b.events)
 	}
+}
+
+// isEvents reports whether a Content-Type is that of server-sent events. Media types have no case.
+func isEvents(kind string) bool {
+	const events = "text/event-stream"
+	return len(kind) >= len(events) && strings.EqualFold(kind[:len(events)], events)
 }
 
 // coded reports whether the answer is compressed, although the router asks workers not to. It then goes to the client
