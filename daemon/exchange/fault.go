@@ -148,7 +148,7 @@ func FaultSession(s session.Status) Fault {
 	return Fault{Status: 400, Kind: "invalid_request_error", Code: "session_" + s.String(), Message: why}
 }
 
-// inner is OpenAI's error object. A stream of the responses API has it flat, with a type of its own.
+// inner is OpenAI's error object. A stream of the responses API has it flat, with a type and a number of its own.
 type inner struct {
 	Message string  `json:"message"`
 	Type    string  `json:"type"`
@@ -194,14 +194,17 @@ func (f Fault) anthropic() []byte {
 	return b
 }
 
-// event returns the error as the last event of a stream.
-func (f Fault) event(s Shape) []byte {
+// event returns the error as the last event of a stream; number is its place in a stream of the responses API.
+func (f Fault) event(s Shape, number int) []byte {
 	var b []byte
 	switch s {
 	case Anthropic:
 		b = append([]byte("event: error\ndata: "), f.anthropic()...)
 	case Responses:
-		data, _ := json.Marshal(inner{Message: f.Message, Type: "error", Code: f.Code})
+		data, _ := json.Marshal(struct {
+			inner
+			Number int `json:"sequence_number"`
+		}{inner{Message: f.Message, Type: "error", Code: f.Code}, number})
 		b = append([]byte("event: error\ndata: "), data...)
 	default:
 		b = append([]byte("data: "), f.inJSON(OpenAI)...)

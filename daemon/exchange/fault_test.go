@@ -17,7 +17,7 @@ func TestFaultShapes(t *testing.T) {
 		if o.Status != status || lines(o.Header) != header || string(o.Body) != body {
 			t.Errorf("shape %d: %d\n%s%s\nwant: %d\n%s%s", s, o.Status, lines(o.Header), o.Body, status, header, body)
 		}
-		if got := string(FaultBroken.event(s)); got != event {
+		if got := string(FaultBroken.event(s, 7)); got != event {
 			t.Errorf("shape %d ends a stream with %q; want %q", s, got, event)
 		}
 	}
@@ -26,7 +26,7 @@ func TestFaultShapes(t *testing.T) {
 		json = "Content-Type: application/json\n"
 		open = `{"error":{"message":` + text + `,"type":"upstream_error","param":null,"code":"worker_broke_off"}}`
 		anth = `{"type":"error","error":{"type":"api_error","message":` + text + `}}`
-		flat = `{"message":` + text + `,"type":"error","param":null,"code":"worker_broke_off"}`
+		flat = `{"message":` + text + `,"type":"error","param":null,"code":"worker_broke_off","sequence_number":7}`
 	)
 	f(OpenAI, 502, json, open, "data: "+open+"\n\n")
 	f(Responses, 502, json, open, "event: error\ndata: "+flat+"\n\n")

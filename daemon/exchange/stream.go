@@ -159,7 +159,10 @@ func (s *stream) beforeFailure(p []byte) int {
 // breakOff ends the answer in the middle. A stream of events gets an error event for the client. The connection then
 // ends without the last chunk, never cleanly.
 func (s *stream) breakOff(err error) {
-	reported := s.reply != nil && s.reply.ReportedError()
+	reported, number := false, 0
+	if s.reply != nil { // finish gives it back
+		reported, number = s.reply.ReportedError(), s.reply.NextNumber()
+	}
 	s.finish(err)
 	s.err = errBrokeOff
 	draining := causeOf(s.a.ctx) == ErrDraining
@@ -183,7 +186,7 @@ func (s *stream) breakOff(err error) {
 	if s.splitter.inside {
 		s.tail = append(s.tail, "\n\n"...)
 	}
-	s.tail = append(s.tail, f.event(s.r.shape())...)
+	s.tail = append(s.tail, f.event(s.r.shape(), number)...)
 }
 
 // readTail reads the error event, then returns the error.

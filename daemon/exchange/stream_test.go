@@ -18,3 +18,24 @@ func TestBrokenStreamInCapitals(t *testing.T) {
 	f("as vLLM writes", plain)
 	f("in capitals", strings.Replace(plain, "text/event-stream", "Text/Event-Stream; Charset=UTF-8", 1))
 }
+
+// TestErrorEventOfResponsesIsNumbered: one behind the last event that the client has got.
+func TestErrorEventOfResponsesIsNumbered(t *testing.T) {
+	delta := func(n, text string) string {
+		return `data: {"type":"response.output_text.delta","delta":"` + text + `","sequence_number":` + n + "}\n\n"
+	}
+	f := func(want string, events ...string) {
+		t.Helper()
+		s := newScene(t, []string{streamed(events...)})
+		in := inbound("POST", "/v1/responses", `{"model":"m","stream":true,"input":"hi"}`)
+		got := s.ask(in)
+		if !got.broken || !strings.HasSuffix(got.body, `"code":"worker_broke_off","sequence_number":`+want+"}\n\n") {
+			t.Errorf("broken %v, the client gets\n%s\nwant the number %s", got.broken, got.body, want)
+		}
+	}
+	f("5", delta("4", "a"), pause, "cut")
+	f("12", delta("9", "a"), pause, delta("10", "b"), delta("11", "c"), pause, "cut")
+	f("12", delta("9", "a"), pause, delta("10", "b"), delta("11", "c")+delta("12", "d")[:60], pause, "cut")
+	f("5", delta("4", "a"), pause, `data: {"type":"response.completed","sequence_number":5,"response":{"status":"cancelled"}}`+"\n\n")
+	f("0", strings.Replace(delta("4", "a"), "sequence_number", "other", 1), pause, "cut")
+}

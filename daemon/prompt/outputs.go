@@ -7,6 +7,7 @@ type itemsReader struct {
 	heading
 	delta, item           span
 	status, reason, items span
+	number                span
 	oneByOne              bool // items came in events of their own, and the end repeats them
 }
 
@@ -20,6 +21,8 @@ func (r *itemsReader) read(t *transcript) bool {
 			return s.locate(&r.delta)
 		case "item":
 			return s.locate(&r.item)
+		case "sequence_number":
+			return s.locate(&r.number)
 		case "response":
 			return s.object(func(key []byte) bool { return r.readField(t, key) })
 		}
@@ -74,6 +77,9 @@ func (r *itemsReader) conclude(t *transcript) {
 			t.piece = piece{text: r.delta, choice: nobodys}
 			t.state.sawOutput()
 		}
+	}
+	if n := int(parseNumber(r.number.of(b))); r.number.hi > 0 && n >= 0 && !t.state.failed() {
+		t.next = n + 1
 	}
 }
 

@@ -14,29 +14,31 @@ type quick struct {
 
 func (q *quick) forget() { q.tail = q.tail[:0] }
 
-// match gathers the event that the chunk begins with and returns its length, or 0 if it must be read in full.
-func (q *quick) match(chunk []byte, into *answers) int {
+// match gathers the event that the chunk begins with and returns its length, or 0 if it must be read in full. number is
+// the event's own, if it has one.
+func (q *quick) match(chunk []byte, into *answers) (length int, number []byte) {
 	if len(q.tail) == 0 || !bytes.HasPrefix(chunk, q.head) {
-		return 0
+		return 0, nil
 	}
 	lo := len(q.head)
 	hi := closing(chunk, lo)
 	if hi <= lo || !bytes.HasPrefix(chunk[hi:], q.tail) {
-		return 0
+		return 0, nil
 	}
 	end := hi + len(q.tail)
 	if len(q.rest) > 0 {
 		n := digits(chunk[end:])
 		if n == 0 || !bytes.HasPrefix(chunk[end+n:], q.rest) {
-			return 0
+			return 0, nil
 		}
+		number = chunk[end : end+n]
 		end += n + len(q.rest)
 	}
 	if q.choice != nobodys {
 		to := &into.list[q.choice]
 		to.text = into.gather(to.text, chunk[lo-1:hi+1])
 	}
-	return end
+	return end, number
 }
 
 // digits returns the length of the whole number that b begins with, 0 if it is none.

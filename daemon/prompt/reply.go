@@ -76,7 +76,11 @@ func (r *Reply) quickly(chunk []byte) int {
 	if !r.blocks.block.written || !r.split.fresh() {
 		return 0
 	}
-	return r.quick.match(chunk, &r.t.answers)
+	n, number := r.quick.match(chunk, &r.t.answers)
+	if number != nil {
+		r.t.next = int(parseNumber(number)) + 1
+	}
+	return n
 }
 
 func (r *Reply) feedBody(chunk []byte) {

@@ -12,6 +12,7 @@ type transcript struct {
 	answers answers
 	usage   Usage
 	id      []byte
+	next    int   // behind the number of the last event; Responses alone number theirs
 	piece   piece // of the event read last
 	w       writer
 }
@@ -32,6 +33,7 @@ func (t *transcript) reset(kind Kind, stream bool, max int) {
 	t.answers.reset(max)
 	t.usage = Usage{}
 	t.id = t.id[:0]
+	t.next = 0
 	t.piece = piece{}
 }
 

@@ -38,6 +38,10 @@ func (r *Reply) ReportedError() bool { return r.t.state.failure == failureReport
 // BytesFromFailure returns how many of the bytes fed came behind the last event before the failure.
 func (r *Reply) BytesFromFailure() int { return r.fed - r.sound }
 
+// NextNumber returns the sequence_number that an event of Responses has behind those read so far, without one that
+// reported a failure.
+func (r *Reply) NextNumber() int { return r.t.next }
+
 // FailedCode returns the status of an error body or event: its code if that is a number, else what the name of its type
 // or code stands for (BadRequestError, invalid_request_error), else 0. 400 to 499 are the model's answer, and another
 // worker would give the same: 0.11 refuses /v1/embeddings on a generating model so, in a 200.
