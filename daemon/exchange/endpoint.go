@@ -107,7 +107,7 @@ func classify(method, path string) Endpoint {
 	case method == "GET" && strings.HasPrefix(path, ofModel):
 		id, err := url.PathUnescape(path[len(ofModel):]) // clients send org/name with the slash encoded or not
 		if err == nil {
-			e.Role, e.ID = Model, id
+			e.Role, e.ID = ofID(id), id
 			return e
 		}
 	case aws, method == "POST" && path == invocations: // of aws the endpoint's name alone counts, and that is checked
@@ -130,12 +130,21 @@ func classify(method, path string) Endpoint {
 	if role, id := ownRole(method, spelled); role != Nobody {
 		if role == Model { // its /v1/models was encoded
 			id, _ = url.PathUnescape(id)
+			role = ofID(id)
 		}
 		e.Role, e.ID = role, id
 		return e
 	}
 	e.ID, e.Stored = responseID(method, spelled), storedPath(method, spelled)
 	return e
+}
+
+// ofID returns the role of /v1/models/{id}. Without an id it is the list: vLLM redirects there.
+func ofID(id string) Role {
+	if id == "" {
+		return Models
+	}
+	return Model
 }
 
 // isServed reports whether the router or a worker may answer at the path.
