@@ -60,11 +60,13 @@ func (r *request) refuse(f Fault) *Outbound {
 	return out
 }
 
-// abandon ends a request whose client has left, or that outlived the drain.
+// abandon ends a request whose client has left, or that outlived the drain. Its session has had no answer, so that it
+// does not begin: a client that gave up on a worker that hangs must not find it again.
 func (r *request) abandon(ctx context.Context) *Outbound {
 	if endedFor(ctx) == reasonStopping {
 		return r.refuse(FaultStopping)
 	}
+	r.choice.Unbind()
 	r.in.Seen.End, r.in.Seen.At = "client_gone", time.Time{}
 	r.journal.meter.Refused(&r.in.Seen, FaultGone, FaultGone.Status, time.Since(r.arrived))
 	return FaultGone.Outbound(r.shape()) // nobody reads it

@@ -3,6 +3,7 @@ package exchange
 import (
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestBrokenStreamInCapitals: a media type has no case.
@@ -38,4 +39,27 @@ func TestErrorEventOfResponsesIsNumbered(t *testing.T) {
 	f("12", delta("9", "a"), pause, delta("10", "b"), delta("11", "c")+delta("12", "d")[:60], pause, "cut")
 	f("5", delta("4", "a"), pause, `data: {"type":"response.completed","sequence_number":5,"response":{"status":"cancelled"}}`+"\n\n")
 	f("0", strings.Replace(delta("4", "a"), "sequence_number", "other", 1), pause, "cut")
+}
+
+// TestASessionDoesNotBeginWithoutAnAnswer: its client left, perhaps because the worker hangs.
+func TestASessionDoesNotBeginWithoutAnAnswer(t *testing.T) {
+	s := newScene(t, []string{strings.Repeat(pause, 50)})
+	s.epoch.Sessions.Header = "X-Session-Id"
+	in := inbound("POST", "/v1/chat/completions", `{"model":"m","messages":[]}`, "X-Session-Id", "a")
+	in.Epoch, in.ID = s.epoch, "id-1"
+	var all Lives
+	life := new(Life)
+	all.Begin(life)
+	defer life.Leave()
+	live := func() int { return len(s.pool.Sessions.Live(time.Now())) }
+	go func() {
+		for end := time.Now().Add(500 * time.Millisecond); live() == 0 && time.Now().Before(end); {
+			time.Sleep(time.Millisecond)
+		}
+		life.End(ErrClientGone)
+	}()
+	out := s.Serve(life, in)
+	if out.Status != 499 || in.Seen.Session == "" || live() != 0 {
+		t.Errorf("%d, session of kind %q, %d bindings left; want 499, a session and none", out.Status, in.Seen.Session, live())
+	}
 }
