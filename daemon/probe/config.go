@@ -31,6 +31,9 @@ func (c Config) withDefaults() Config {
 
 // newClient makes the client that keeps connections. vLLM closes idle ones after 5 s, so this client closes them
 // before: a question on a connection that is just being closed looks like a dead worker.
+//
+// It asks for no compression: vLLM would compress a page of 56 KB in 1 ms of the loop that its requests wait for. A
+// larger buffer reads such a page in three system calls in place of fifteen.
 func newClient(authorities *tls.Config) *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
@@ -39,6 +42,8 @@ func newClient(authorities *tls.Config) *http.Client {
 			MaxIdleConnsPerHost: 2,
 			IdleConnTimeout:     4 * time.Second,
 			TLSClientConfig:     authorities,
+			DisableCompression:  true,
+			ReadBufferSize:      32 << 10,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}

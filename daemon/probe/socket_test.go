@@ -93,6 +93,9 @@ func TestKeyAndCA(t *testing.T) {
 	var mu sync.Mutex
 	seen := map[string]string{}
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Accept-Encoding") != "" {
+			t.Errorf("%s was asked for in %q; the worker would compress it", r.URL.Path, r.Header.Get("Accept-Encoding"))
+		}
 		mu.Lock()
 		seen[r.URL.Path] = r.Header.Get("Authorization")
 		mu.Unlock()
