@@ -45,7 +45,7 @@ func (in *instance) run(f *Frame) (r Result, why reason, err error) {
 		r.Reject = readRejection(in.mem, area)
 		return r, ok, nil
 	case row < 0 || int(row) >= n:
-		return r, badIndex, fmt.Errorf("host: module %q chose row %d of %d; want 0 to %d, abi.Decline or abi.Reject",
+		return r, badIndex, fmt.Errorf("host: module %q chose row %d of %d; want 0 to %d, sdk.Decline or sdk.Reject",
 			in.program.name, row, n, n-1)
 	}
 	area, _ = in.mem.Read(in.base, uint32(l.FrameSize(in.room))) // again: the memory may have moved as it grew
@@ -77,10 +77,11 @@ func (in *instance) describe(err error, fuel int64) error {
 	p := in.program
 	switch in.over {
 	case errNoFuel:
-		return fmt.Errorf("host: module %q used up its fuel of %d; make it shorter or raise fuel", p.name, p.fuel)
+		return fmt.Errorf("host: module %q used up its fuel of %d; look for an endless loop, make it shorter or raise fuel",
+			p.name, p.fuel)
 	case errNoTime:
-		return fmt.Errorf("host: module %q is not done after %v (and %d fuel of %d); make it shorter or raise pick_timeout",
-			p.name, p.pickTime, fuel, p.fuel)
+		return fmt.Errorf("host: module %q is not done after %v (and %d fuel of %d); look for an endless loop, make it "+
+			"shorter or raise pick_timeout", p.name, p.pickTime, fuel, p.fuel)
 	case errNoStack:
 		return fmt.Errorf("host: module %q calls itself so deep that its stack takes %d KB, over %d; have it recurse less "+
 			"or raise memory_mb, of which this is one part in %d",
@@ -109,7 +110,7 @@ func (in *instance) selfTest() error {
 		}
 		g.prepare()
 		if _, why, err := in.run(&g); why != ok && why != decline {
-			return fmt.Errorf("host: module %q fails its self-test on %d workers: %s: %w%s",
+			return fmt.Errorf("host: module %q fails its self-test on a fleet of %d: %s: %w%s",
 				in.program.name, n, reasonNames[why], cause(err), in.words())
 		}
 	}

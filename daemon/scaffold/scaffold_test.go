@@ -268,3 +268,15 @@ func goIn(t *testing.T, dir string, args ...string) (out string, err error) {
 	b, err := c.CombinedOutput()
 	return string(b), err
 }
+
+// A program that its user interrupts is not said to have taken too long.
+func TestInterrupted(t *testing.T) {
+	toolchain(t, "install sleep", "sleep")
+	ctx, stop := context.WithCancel(t.Context())
+	time.AfterFunc(100*time.Millisecond, stop)
+	r := recipe{missed: "install sleep"}
+	err := r.one(ctx, t.TempDir(), nil, []string{"sleep", "60"}, &bytes.Buffer{})
+	if err == nil || !strings.Contains(err.Error(), "sleep 60 was interrupted") {
+		t.Errorf("got %v; want that it was interrupted", err)
+	}
+}

@@ -36,7 +36,7 @@ var recipes = map[string]recipe{
 		build: []command{{env: []string{"GOOS=wasip1", "GOARCH=wasm"},
 			args: []string{"go", "build", "-buildmode=c-shared", "-trimpath", "-ldflags=-s -w -buildid=", "-o", "{wasm}",
 				"."}}},
-		test: []command{{args: []string{"go", "test", "."}}},
+		test: []command{{args: []string{"go", "test", "-timeout", "1m", "."}}},
 	},
 	"c": {
 		mark:   "strategy.c",
@@ -156,8 +156,10 @@ func (r *recipe) one(ctx context.Context, dir string, env, args []string, out io
 	switch {
 	case errors.Is(err, exec.ErrNotFound):
 		return fmt.Errorf("scaffold: %s is not on this machine; %s", args[0], r.missed)
-	case ctx.Err() != nil:
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return fmt.Errorf("scaffold: %s took over %v and was ended", line, patience)
+	case ctx.Err() != nil:
+		return fmt.Errorf("scaffold: %s was interrupted", line)
 	case err != nil:
 		return fmt.Errorf("scaffold: %s: %w; if a tool is missing: %s", line, err, r.missed)
 	}

@@ -159,7 +159,7 @@ func costOf(s *host.Strategy, workers int) (pluginCost, error) {
 		start := time.Now()
 		res, err := decide(s, frame)
 		if err != nil {
-			return c, fmt.Errorf("the module fails on %d workers: %w", workers, err)
+			return c, fmt.Errorf("the module fails on a fleet of %d: %w", workers, err)
 		}
 		c.Fuel = res.Fuel
 		if i > 0 {
