@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/warmpath/warmpath/daemon/lab/report"
 	"github.com/warmpath/warmpath/daemon/lab/served"
 	"github.com/warmpath/warmpath/daemon/lab/setup"
 	"github.com/warmpath/warmpath/daemon/lab/trial"
@@ -112,7 +113,7 @@ func TestAReportTellsOfFallbacks(t *testing.T) {
 // Four routers that share nothing know of each other's work by the workers' events alone.
 func TestKVAwareSeesWhatOthersDid(t *testing.T) {
 	r := compare(t, []string{"routers"}, 400, "native:prefixaware", "native:kvaware")
-	if history, events := r[0].HitRate(), r[1].HitRate(); events < history+.1 {
+	if history, events := figures(r[0]).HitRate(), figures(r[1]).HitRate(); events < history+.1 {
 		t.Errorf("by history %.3f of the prompts were cached, by events %.3f; want a tenth more at least", history, events)
 	}
 }
@@ -124,9 +125,9 @@ func TestRoutersThatShareAreAsOne(t *testing.T) {
 	for i := 0; i < len(r); i += 3 {
 		mean := func(k int) float64 { return trial.Mean(r[i+k].Values((*trial.Outcome).TTFT)) }
 		one, shared, apart := mean(0), mean(1), mean(2)
-		if shared > 1.1*one || r[i+1].HitRate() < r[i].HitRate()-.02 || apart < 1.5*one {
+		if shared > 1.1*one || figures(r[i+1]).HitRate() < figures(r[i]).HitRate()-.02 || apart < 1.5*one {
 			t.Errorf("%s: mean TTFT %.3f s by one router, %.3f s by four that share, %.3f s by four that do not; hits %.3f, %.3f",
-				r[i].Scenario, one, shared, apart, r[i].HitRate(), r[i+1].HitRate())
+				r[i].Scenario, one, shared, apart, figures(r[i]).HitRate(), figures(r[i+1]).HitRate())
 		}
 	}
 }
@@ -181,10 +182,10 @@ func check(t *testing.T, scenario string, r *trial.Run, want int) {
 		t.Errorf("%s under %s: the requests were sent %d times, found %d tokens cached and got %d; the workers say %+v",
 			scenario, r.Strategy, sent, cached, generated, w)
 	}
-	if slices.ContainsFunc([]float64{r.Throughput(), r.Imbalance(), r.GPUSeconds}, func(v float64) bool {
+	if slices.ContainsFunc([]float64{figures(r).Throughput(), r.Imbalance(), r.GPUSeconds}, func(v float64) bool {
 		return math.IsNaN(v) || v <= 0
 	}) {
-		t.Errorf("%s under %s: throughput %v, imbalance %v, %v GPU seconds", scenario, r.Strategy, r.Throughput(),
+		t.Errorf("%s under %s: throughput %v, imbalance %v, %v GPU seconds", scenario, r.Strategy, figures(r).Throughput(),
 			r.Imbalance(), r.GPUSeconds)
 	}
 }
@@ -240,4 +241,9 @@ func TestOptionsOfAModule(t *testing.T) {
 			t.Errorf("%s: %v; want that it does not know eech", name, err)
 		}
 	}
+}
+
+func figures(r *trial.Run) *report.Figures {
+	f := report.FromTrial(r, false).Figures
+	return &f
 }

@@ -17,7 +17,7 @@ func TestTiersAreWorthKnowing(t *testing.T) {
 		mean := func(k int) float64 { return trial.Mean(runs[i+k].Values((*trial.Outcome).TTFT)) }
 		told, flat, robin := mean(0), mean(1), mean(2)
 		t.Logf("%s: %.2f s told, %.2f s not, %.2f s by round robin; hits %.2f, %.2f, %.2f", runs[i].Scenario, told, flat,
-			robin, runs[i].HitRate(), runs[i+1].HitRate(), runs[i+2].HitRate())
+			robin, figures(runs[i]).HitRate(), figures(runs[i+1]).HitRate(), figures(runs[i+2]).HitRate())
 		if told > 1.05*flat || robin < 1.3*told {
 			t.Errorf("%s: mean TTFT %.2f s, with the CPU tier's size as kv_tokens %.2f s, by round robin %.2f s",
 				runs[i].Scenario, told, flat, robin)

@@ -57,6 +57,12 @@ func (p *peek) gone() (gone []*presence) {
 	return gone
 }
 
+func (p *presence) watched() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.waits != nil
+}
+
 func ended(raw syscall.RawConn) (end bool) {
 	_ = raw.Control(func(fd uintptr) {
 		var b [1]byte

@@ -102,12 +102,6 @@ func (p *presence) stirLate(now time.Time) {
 	}
 }
 
-func (p *presence) watched() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.waits != nil
-}
-
 // watcher calls peerLeft for each presence between its add and remove, at least once soon after the client has left.
 type watcher interface {
 	add(p *presence, raw net.Conn) error

@@ -44,7 +44,7 @@ func TestPrefillIsNotContinued(t *testing.T) {
 		c := parse(t, Messages, `{"messages":[{"role":"user","content":"q"},`+last+`]}`).Chains[0]
 		r := NewReply(Messages, false, 0)
 		r.Body([]byte(`{"type":"message","content":[{"type":"text","text":"a"}],"stop_reason":"end_turn"}`))
-		if r.Finish(); r.Extend(&c) != want {
+		if r.Finish(); r.ExtendChoice(&c, 0) != want {
 			t.Errorf("%s: continued %v, want %v", last, !want, want)
 		}
 	}

@@ -57,7 +57,7 @@ func (c *Chain) reset(seed uint64, domain byte) {
 }
 
 // Append continues a text chain. For a completion that is the text itself; a chat's text is made by [Request.Hash]
-// and [Reply.Extend].
+// and [Reply.ExtendChoice].
 func (c *Chain) Append(text []byte) {
 	c.Bytes += len(text)
 	if c.n > 0 {

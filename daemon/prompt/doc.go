@@ -6,7 +6,8 @@
 //	r.Hash(seed)                                              // r.Chains[i].Hashes, one per 128 bytes of text
 //	reply.Reset(r.Kind, events, 0)
 //	reply.Feed(chunk) // beside the copy to the client; while !Output() hold it back, if Failed() ask another worker
-//	if _, complete := reply.Finish(); complete && reply.Extend(&r.Chains[0]) { touch the index; record reply.Usage() }
+//	_, complete := reply.Finish()
+//	if complete && reply.ExtendChoice(&r.Chains[0], 0) { touch the index; record reply.Usage() }
 //
 // # Files, lowest first
 //

@@ -181,11 +181,9 @@ func (r *Reply) spoil() {
 	r.quick.forget()
 }
 
-// Extend continues the chain of the only prompt with the first answer, as the next request will hold it. It returns
-// false, and leaves the chain, if the answer is not complete (see Finish) or it is not known how it comes back.
-func (r *Reply) Extend(c *Chain) bool { return r.ExtendChoice(c, 0) }
-
-// ExtendChoice does so with another answer: that to prompt i has the index [Request.FirstChoice](i).
+// ExtendChoice continues a prompt's chain with one of the answers, as the next request will hold it. The first answer
+// to prompt i has the index [Request.FirstChoice](i). ExtendChoice returns false, and leaves the chain, if the answer
+// is not complete (see Finish) or it is not known how it comes back.
 func (r *Reply) ExtendChoice(c *Chain, index int) bool {
 	if c.fixed || r.t.state.end != endWhole || index >= len(r.t.answers.list) {
 		return false

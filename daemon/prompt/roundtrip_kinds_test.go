@@ -206,7 +206,7 @@ func TestRoundTripOfKinds(t *testing.T) {
 					r.Feed([]byte(rest[:n]))
 					rest = rest[n:]
 				}
-				if ok, complete := r.Finish(); !ok || !complete || !r.Extend(&now) {
+				if ok, complete := r.Finish(); !ok || !complete || !r.ExtendChoice(&now, 0) {
 					t.Fatalf("answer not taken: %v %v\n%s", ok, complete, body)
 				}
 				turns = append(turns, answer)

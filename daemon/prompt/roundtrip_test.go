@@ -156,7 +156,7 @@ func TestChatRoundTrip(t *testing.T) {
 			} else {
 				r.Feed([]byte(c.whole(answer)))
 			}
-			if ok, complete := r.Finish(); !ok || !complete || !r.Extend(&now) {
+			if ok, complete := r.Finish(); !ok || !complete || !r.ExtendChoice(&now, 0) {
 				t.Fatalf("answer not taken: %v %v", ok, complete)
 			}
 			turns = append(turns, answer)
@@ -203,12 +203,12 @@ func TestTokenRoundTrip(t *testing.T) {
 	c := parse(t, Completion, `{"prompt":[1,2,3,4,5,6,7,8,9,10]}`).Chains[0]
 	r := NewReply(Completion, false, 0)
 	r.Body([]byte(`{"choices":[{"index":0,"text":"x","token_ids":[11,12,13,14,15,16,17],"finish_reason":"stop"}]}`))
-	if r.Finish(); !r.Extend(&c) || !same(c, parse(t, Completion, `{"prompt":[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17]}`).Chains[0]) {
+	if r.Finish(); !r.ExtendChoice(&c, 0) || !same(c, parse(t, Completion, `{"prompt":[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17]}`).Chains[0]) {
 		t.Errorf("%+v", c)
 	}
 	r.Reset(Completion, false, 0)
 	r.Body([]byte(`{"choices":[{"index":0,"text":"x","finish_reason":"stop"}]}`))
-	if r.Finish(); r.Extend(&c) {
+	if r.Finish(); r.ExtendChoice(&c, 0) {
 		t.Errorf("an answer without ids continued a chain of ids")
 	}
 }
@@ -221,7 +221,7 @@ func TestExtendRefuses(t *testing.T) {
 		before := c
 		r := NewReply(Chat, false, 0)
 		r.Body([]byte(reply))
-		if r.Finish(); r.Extend(&c) || !same(before, c) {
+		if r.Finish(); r.ExtendChoice(&c, 0) || !same(before, c) {
 			t.Errorf("extended: %s\n%s", request, reply)
 		}
 	}

@@ -39,14 +39,6 @@ type Opens struct {
 	byID  map[string]*entry
 	done  list.List // of *entry with a result, oldest first
 	bytes int
-	count opensStats
-}
-
-// opensStats counts what happened since the start. Dropped results made room for newer ones before their time, or
-// were too large.
-type opensStats struct {
-	ran, replayed, dropped uint64
-	kept, bytes            int // now
 }
 
 type entry struct {
@@ -94,7 +86,6 @@ func (o *Opens) enter(id string) (e *entry, mine bool) {
 	}
 	e = &entry{id: id, ended: make(chan struct{})}
 	o.byID[id] = e
-	o.count.ran++
 	return e, true
 }
 
@@ -106,9 +97,6 @@ func (o *Opens) run(e *entry, open func() Result) (r Result) {
 		defer close(e.ended)
 		size := r.size() + resultExtra
 		if !r.OK || size > maxOneKept {
-			if r.OK {
-				o.count.dropped++
-			}
 			delete(o.byID, e.id)
 			return
 		}
@@ -118,7 +106,6 @@ func (o *Opens) run(e *entry, open func() Result) (r Result) {
 		o.bytes += size
 		for o.done.Len() > maxResults || o.bytes > maxKept {
 			o.drop(o.done.Front())
-			o.count.dropped++
 		}
 	}()
 	return open()
@@ -131,7 +118,6 @@ func (o *Opens) resultOf(e *entry) (Result, bool) {
 	if e.place == nil {
 		return Result{}, false
 	}
-	o.count.replayed++
 	return e.result, true
 }
 
@@ -148,14 +134,4 @@ func (o *Opens) drop(f *list.Element) {
 	o.done.Remove(f)
 	delete(o.byID, e.id)
 	o.bytes -= e.result.size() + resultExtra
-}
-
-// stats returns the counts so far.
-func (o *Opens) stats() opensStats {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	s := o.count
-	s.kept = o.done.Len()
-	s.bytes = o.bytes
-	return s
 }

@@ -43,8 +43,8 @@ func TestARepeatGetsTheFirstResult(t *testing.T) {
 		f("a", ok("7"), "1", true) // a replay does not prolong it
 		time.Sleep(time.Nanosecond)
 		f("a", ok("8"), "8", false)
-		if s := o.stats(); s.kept != 1 || s.bytes != 1+resultExtra || s.replayed != 2 {
-			t.Fatalf("stats %+v", s)
+		if o.done.Len() != 1 || o.bytes != 1+resultExtra {
+			t.Fatalf("%d results of %d bytes are kept; want 1 of %d", o.done.Len(), o.bytes, 1+resultExtra)
 		}
 	})
 }
@@ -115,22 +115,21 @@ func TestAPanicLetsTheNextTry(t *testing.T) {
 func TestBounds(t *testing.T) {
 	var o Opens
 	mustDo(t, &o, "too large", 0, Result{OK: true, Body: make([]byte, maxOneKept)})
-	if s := o.stats(); s.kept != 0 || s.dropped != 1 || len(o.byID) != 0 {
-		t.Fatalf("stats %+v", s)
+	check := func(what string, ok bool) {
+		t.Helper()
+		if !ok || o.done.Len() != len(o.byID) {
+			t.Fatalf("%s: %d results of %d bytes are kept, %d by id", what, o.done.Len(), o.bytes, len(o.byID))
+		}
 	}
+	check("a result that is too large", o.done.Len() == 0)
 	for i := range 4 * maxKept / maxOneKept {
 		mustDo(t, &o, fmt.Sprint("large ", i), 0, Result{OK: true, Header: [][2]string{{"name", "value"}}, Body: make([]byte, maxOneKept/2)})
 	}
-	if s := o.stats(); s.bytes > maxKept || s.kept < 2 || len(o.byID) != s.kept {
-		t.Fatalf("stats %+v", s)
-	}
+	check("large results", o.bytes <= maxKept && o.done.Len() >= 2)
 	for i := range maxResults + 10 {
 		mustDo(t, &o, fmt.Sprint(i), 0, Result{OK: true})
 	}
-	s := o.stats()
-	if s.kept != maxResults || len(o.byID) != maxResults || s.bytes != maxResults*resultExtra {
-		t.Fatalf("stats %+v", s)
-	}
+	check("many results", o.done.Len() == maxResults && o.bytes == maxResults*resultExtra)
 	if _, replayed := mustDo(t, &o, fmt.Sprint(maxResults+9), 0, Result{}); !replayed {
 		t.Fatal("the newest is gone")
 	}

@@ -101,10 +101,3 @@ func (c *cache) remove(e *list.Element) {
 		c.bytes -= idBytes * len(is.run.ids)
 	}
 }
-
-// size returns the bytes and the texts in the cache.
-func (c *cache) size() (bytes, texts int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.bytes, c.used.Len()
-}

@@ -66,3 +66,10 @@ func TestCacheHammer(t *testing.T) {
 		t.Errorf("%d bytes in %d texts are left of nothing", bytes, texts)
 	}
 }
+
+// size returns the bytes and the texts in the cache.
+func (c *cache) size() (bytes, texts int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.bytes, c.used.Len()
+}

@@ -60,14 +60,6 @@ func (o *Outcome) TPOT() float64 {
 	return (o.Ended - o.First).Seconds() / float64(o.Output-1)
 }
 
-// Latency is the time from arrival to the last token in seconds, NaN of an answer that did not come to its end.
-func (o *Outcome) Latency() float64 {
-	if o.Status != Answered {
-		return math.NaN()
-	}
-	return (o.Ended - o.Arrived).Seconds()
-}
-
 // Worker is what one worker did in a run.
 type Worker struct {
 	Requests       int     // sent there
@@ -102,18 +94,6 @@ func (r *Run) Count(s Status) (n int) {
 	return n
 }
 
-// HitRate is the part of all prompt tokens that was not computed, 0 to 1, of requests that had a first token.
-func (r *Run) HitRate() float64 {
-	cached, prompt := 0, 0
-	for i := range r.Outcomes {
-		if o := &r.Outcomes[i]; o.First > 0 {
-			cached += o.Cached
-			prompt += o.Prompt
-		}
-	}
-	return float64(cached) / float64(max(1, prompt))
-}
-
 // OutputTokens is the tokens generated for requests that were answered.
 func (r *Run) OutputTokens() (n int) {
 	for i := range r.Outcomes {
@@ -123,9 +103,6 @@ func (r *Run) OutputTokens() (n int) {
 	}
 	return n
 }
-
-// Throughput is OutputTokens a second, from the beginning of the run to its last end.
-func (r *Run) Throughput() float64 { return float64(r.OutputTokens()) / max(1e-9, r.Ended.Seconds()) }
 
 // Imbalance is the largest prefill work of a worker over the mean: 1 is even. 1 too if there was none.
 func (r *Run) Imbalance() float64 {
@@ -146,11 +123,6 @@ func (r *Run) Preemptions() (n int64) {
 		n += r.Workers[i].Preemptions
 	}
 	return n
-}
-
-// Cost is the price of 1,000 output tokens, at a price for an hour of one GPU.
-func (r *Run) Cost(hour float64) float64 {
-	return r.GPUSeconds / 3600 * hour / max(1e-9, float64(r.OutputTokens())/1000)
 }
 
 // Mean returns the mean of values, NaN of none.
