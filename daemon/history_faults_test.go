@@ -140,7 +140,7 @@ func TestForeignEntriesInTheStream(t *testing.T) {
 		b.Do("XADD warmpath/history/main * " + fields)
 	}
 	for i, r := range all {
-		eventually(t, "they are counted", func() bool { return r.peers.Stats().Pools[0].Heard.Foreign >= 6 })
+		eventually(t, "they are counted", func() bool { return r.peers.Stats().Pools[0].Received.Foreign >= 6 })
 		if l := logs[i].wait(t, historyOdd); l["why"] == nil || l["remedy"] == nil || l["stream"] == nil {
 			t.Errorf("the line says not why, where, and what to do: %v", l)
 		}
@@ -241,7 +241,7 @@ func TestLimitCountsAllRouters(t *testing.T) {
 		go func() { ended <- all[0].do("POST", "/v1/completions", short) }()
 	}
 	eventually(t, "the worker has both requests", func() bool { return held.Load() == 2 })
-	eventually(t, "the other router knows", func() bool { return all[1].peers.Stats().Pools[0].Heard.Open == 2 })
+	eventually(t, "the other router knows", func() bool { return all[1].peers.Stats().Pools[0].Received.Open == 2 })
 	if s := all[1].do("POST", "/v1/completions", short); s.status != 429 || s.header.Get("Retry-After") == "" {
 		t.Errorf("a third request: %d, %q, Retry-After %q; want 429", s.status, s.body, s.header.Get("Retry-After"))
 	}

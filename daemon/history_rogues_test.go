@@ -27,7 +27,7 @@ import (
 
 // rogue is a router that shares the secret and behaves badly.
 type rogue struct {
-	*peers.Teller
+	*peers.Sender
 	t      *testing.T
 	c      *redis.Client
 	stream string
@@ -37,14 +37,14 @@ type rogue struct {
 func newRogue(t *testing.T, b *redistest.Server, r *running) *rogue {
 	c := redis.NewClient(&redis.Options{Network: "unix", Addr: b.Socket()})
 	t.Cleanup(func() { c.Close() })
-	teller, _ := peers.Ends(r.shown()[0].Pool, 99)
+	teller, _ := peers.NewPair(r.shown()[0].Pool, 99)
 	return &rogue{teller, t, c, "warmpath/history/main"}
 }
 
 // frames returns what it has told.
 func (o *rogue) frames() [][]byte {
 	all := o.Take(64<<20, time.Now())
-	o.Taken(all)
+	o.Confirm(all)
 	return all
 }
 
@@ -72,7 +72,7 @@ func (o *rogue) sends(n int) {
 }
 
 // believed reports whether a router's count of what it heard is as wanted.
-type believed func(s *peers.HearerStats) bool
+type believed func(s *peers.ReceiverStats) bool
 
 // Whatever a router that behaves badly writes into the stream, the others count it, say so once, and share as before.
 func TestRoguesAmongRouters(t *testing.T) {
@@ -86,25 +86,25 @@ func TestRoguesAmongRouters(t *testing.T) {
 			o.write(changed(frame, 2))
 			o.write(changed(frame, 3))
 		}
-	}, func(s *peers.HearerStats) bool { return s.Versions == 2 && s.Open == 0 })
+	}, func(s *peers.ReceiverStats) bool { return s.Versions == 2 && s.Open == 0 })
 	f("of another secret", "secret", func(o *rogue) {
 		o.sends(3)
 		o.write(changed(o.frames()[0], 4))
-	}, func(s *peers.HearerStats) bool { return s.Secrets == 1 && s.Open == 0 })
+	}, func(s *peers.ReceiverStats) bool { return s.Secrets == 1 && s.Open == 0 })
 	f("that repeats", "", func(o *rogue) {
 		o.sends(3)
 		frame := o.frames()[0]
 		for range 500 {
 			o.write(frame)
 		}
-	}, func(s *peers.HearerStats) bool { return s.Repeated >= 499 })
+	}, func(s *peers.ReceiverStats) bool { return s.Repeated >= 499 })
 	f("whose messages are cut", "cut or changed", func(o *rogue) {
 		o.sends(3)
 		frame := o.frames()[0]
 		for i := range 30 {
 			o.write(frame[:len(frame)-1-i])
 		}
-	}, func(s *peers.HearerStats) bool { return s.Foreign == 30 && s.Open == 0 })
+	}, func(s *peers.ReceiverStats) bool { return s.Foreign == 30 && s.Open == 0 })
 	f("that floods", "too much", func(o *rogue) {
 		for range 200_000 { // at most 50,000 a second are heard
 			o.FirstByte(1, time.Now())
@@ -112,13 +112,13 @@ func TestRoguesAmongRouters(t *testing.T) {
 		for _, frame := range o.frames() {
 			o.write(frame)
 		}
-	}, func(s *peers.HearerStats) bool { return s.Flooded > 0 })
+	}, func(s *peers.ReceiverStats) bool { return s.Flooded > 0 })
 	f("that sends without end", "", func(o *rogue) {
 		o.sends(20_000) // at most 16,384 are counted in flight; its lease ends meanwhile where the machine is busy
 		for _, frame := range o.frames() {
 			o.write(frame)
 		}
-	}, func(s *peers.HearerStats) bool { return s.Flooded+s.Expired >= 20_000-16_384 && s.Open <= 16_384 })
+	}, func(s *peers.ReceiverStats) bool { return s.Flooded+s.Expired >= 20_000-16_384 && s.Open <= 16_384 })
 }
 
 func outliveRogue(t *testing.T, name, why string, misbehaves func(o *rogue), counted believed) {
@@ -131,7 +131,7 @@ func outliveRogue(t *testing.T, name, why string, misbehaves func(o *rogue), cou
 	misbehaves(newRogue(t, b, all[0]))
 	for i, r := range all {
 		eventually(t, "it is counted", func() bool {
-			s := r.peers.Stats().Pools[0].Heard
+			s := r.peers.Stats().Pools[0].Received
 			return counted(&s)
 		})
 		if why == "" {
@@ -148,7 +148,7 @@ func outliveRogue(t *testing.T, name, why string, misbehaves func(o *rogue), cou
 		t.Errorf("%d of 5 turns followed", n)
 	}
 	eventually(t, "nothing of it is in flight", func() bool { // its lease ends
-		return all[0].peers.Stats().Pools[0].Heard.Open+all[1].peers.Stats().Pools[0].Heard.Open == 0
+		return all[0].peers.Stats().Pools[0].Received.Open+all[1].peers.Stats().Pools[0].Received.Open == 0
 	})
 	agree(t, all, settles)
 }
@@ -241,12 +241,12 @@ func TestRoutersWhoseClocksDiffer(t *testing.T) {
 	agree(t, all, settles)
 	for i, r := range all {
 		s := r.peers.Stats().Pools[0]
-		if s.Heard.Gaps+s.Heard.Foreign+s.Heard.Unlinked != 0 {
-			t.Errorf("router %d: %+v", i, s.Heard)
+		if s.Received.Gaps+s.Received.Foreign+s.Received.Unlinked != 0 {
+			t.Errorf("router %d: %+v", i, s.Received)
 		}
 		for _, o := range s.Routers {
-			if o.Lag > 20*time.Second || time.Since(o.Heard) > 20*time.Second {
-				t.Errorf("router %d hears %s after %v, last at %v", i, o.Name, o.Lag, o.Heard)
+			if o.Lag > 20*time.Second || time.Since(o.LastSent) > 20*time.Second {
+				t.Errorf("router %d hears %s after %v, last at %v", i, o.Name, o.Lag, o.LastSent)
 			}
 		}
 	}

@@ -23,17 +23,17 @@ var ofPeers = []reading[*peers.PoolStats]{
 		return float64(n)
 	}),
 	gauge("history_lag_seconds", "How long the newest message of another router took.", poolLabels,
-		func(p *peers.PoolStats) float64 { return p.Heard.Lag.Seconds() }),
+		func(p *peers.PoolStats) float64 { return p.Received.Lag.Seconds() }),
 	gauge("history_others_in_flight", "Requests of other routers that are in flight.", poolLabels,
-		func(p *peers.PoolStats) float64 { return float64(p.Heard.Open) }),
+		func(p *peers.PoolStats) float64 { return float64(p.Received.Open) }),
 	gauge("history_waiting_messages", "Messages that Redis has not taken yet.", poolLabels,
-		func(p *peers.PoolStats) float64 { return float64(p.Told.Waiting) }),
+		func(p *peers.PoolStats) float64 { return float64(p.Sent.Waiting) }),
 	byWay("history_messages_total", "Messages sent to other routers, and received from them.",
-		func(p *peers.PoolStats) (told, heard uint64) { return p.Told.Frames, p.Heard.Frames }),
+		func(p *peers.PoolStats) (told, heard uint64) { return p.Sent.Frames, p.Received.Frames }),
 	byWay("history_bytes_total", "Bytes of these messages.",
-		func(p *peers.PoolStats) (told, heard uint64) { return p.Told.Bytes, p.Heard.Bytes }),
+		func(p *peers.PoolStats) (told, heard uint64) { return p.Sent.Bytes, p.Received.Bytes }),
 	byWay("history_events_total", "What they say: a request sent, its first byte, its answer, its end, and more.",
-		func(p *peers.PoolStats) (told, heard uint64) { return p.Told.Records, p.Heard.Records }),
+		func(p *peers.PoolStats) (told, heard uint64) { return p.Sent.Records, p.Received.Records }),
 	newReading(metric{name: "history_dropped_total", help: "What was not sent or not applied, by reason.",
 		kind: isCounter, labels: []string{"pool", "reason"}},
 		func(p *peers.PoolStats, send func(float64, ...string)) {
@@ -42,7 +42,7 @@ var ofPeers = []reading[*peers.PoolStats]{
 			}
 		}),
 	total("history_late_messages_total", "Messages that had been missing, and came late: a gap that closed.", poolLabels,
-		func(p *peers.PoolStats) float64 { return float64(p.Heard.Late) }),
+		func(p *peers.PoolStats) float64 { return float64(p.Received.Late) }),
 	gauge("history_replay_messages", "Messages found in Redis when the pool joined.", poolLabels,
 		func(p *peers.PoolStats) float64 { return float64(p.Replay.Messages) }),
 	gauge("history_replayed_messages", "Of these, those that have been applied.", poolLabels,
@@ -80,7 +80,7 @@ func byWay(name, help string, value func(*peers.PoolStats) (told, heard uint64))
 
 // dropped returns the lost messages, by reason.
 func dropped(p *peers.PoolStats) map[string]uint64 {
-	return map[string]uint64{"not taken": p.Told.Dropped, "gap": p.Heard.Gaps, "repeated": p.Heard.Repeated,
-		"no message": p.Heard.Foreign, "other version": p.Heard.Versions, "other secret": p.Heard.Secrets,
-		"flood": p.Heard.Flooded, "unknown beginning": p.Heard.Unlinked, "router gone": p.Heard.Expired}
+	return map[string]uint64{"not taken": p.Sent.Dropped, "gap": p.Received.Gaps, "repeated": p.Received.Repeated,
+		"no message": p.Received.Foreign, "other version": p.Received.Versions, "other secret": p.Received.Secrets,
+		"flood": p.Received.Flooded, "unknown beginning": p.Received.Unlinked, "router gone": p.Received.Expired}
 }

@@ -80,15 +80,15 @@ func describeRouters(p *peers.PoolStats) PoolRouters {
 	out := PoolRouters{
 		Pool:    p.Name,
 		Routers: []RouterState{},
-		Told:    RouterTraffic{Messages: p.Told.Frames, Bytes: p.Told.Bytes, Events: p.Told.Records},
-		Heard:   RouterTraffic{Messages: p.Heard.Frames, Bytes: p.Heard.Bytes, Events: p.Heard.Records},
+		Told:    RouterTraffic{Messages: p.Sent.Frames, Bytes: p.Sent.Bytes, Events: p.Sent.Records},
+		Heard:   RouterTraffic{Messages: p.Received.Frames, Bytes: p.Received.Bytes, Events: p.Received.Records},
 		Replay: RouterReplay{Messages: p.Replay.Messages, Done: p.Replay.Done, Over: p.Replay.Live,
 			Seconds: p.Replay.Took.Seconds()},
 		Dropped: dropped(p),
-		Waiting: p.Told.Waiting,
+		Waiting: p.Sent.Waiting,
 	}
 	for _, r := range p.Routers {
-		out.Routers = append(out.Routers, RouterState{ID: r.ID, Name: r.Name, Alive: r.Alive, Heard: r.Heard,
+		out.Routers = append(out.Routers, RouterState{ID: r.ID, Name: r.Name, Alive: r.Alive, Heard: r.LastSent,
 			Lag: r.Lag.Seconds(), Messages: r.Frames, Bytes: r.Bytes, InFlight: r.InFlight, Workers: len(r.Workers),
 			Version: r.Version, TextVersion: r.Text, OtherSecret: r.OtherSecret})
 	}

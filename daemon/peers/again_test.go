@@ -21,7 +21,7 @@ func TestPoolThatComesBack(t *testing.T) {
 	eventually(t, "it knows what it sent before", func() bool { return blocks(one) == 8 })
 	holds(one, 100)
 	eventually(t, "the other one knows the next", func() bool { return blocks(two) == 9 })
-	if s := two.Stats().Pools[0].Heard; s.Repeated+s.Gaps > 0 {
+	if s := two.Stats().Pools[0].Received; s.Repeated+s.Gaps > 0 {
 		t.Errorf("%+v; want no message repeated and none missing", s)
 	}
 }

@@ -16,8 +16,8 @@ import (
 type router struct {
 	pool   *route.Pool
 	health watcher
-	teller *Teller
-	hearer *Hearer
+	teller *Sender
+	hearer *Receiver
 	open   []*request
 	mail   []letter // frames on their way to it, in the order in which they were sent
 }
@@ -56,11 +56,11 @@ func (f *fleet) join() *router {
 	n.pool, n.health = watchedPool(f.t, f.clock, f.workers, f.tokens)
 	secret := n.pool.Secret()
 	mark := secret.Fingerprint()
-	_, n.teller, n.hearer = ends(n.pool, f.names, func() uint64 { return mark }, func(time.Time) {}, func(s Session) {
+	_, n.teller, n.hearer = newPair(n.pool, f.names, func() uint64 { return mark }, func(time.Time) {}, func(s Session) {
 		n.pool.Sessions.Hear(s.Kind, s.Key, s.Value, s.Life)
 	})
 	n.pool.Sessions.Tell(func(kind byte, key string, value []byte, life time.Duration) {
-		n.teller.Session(Session{Kind: kind, Key: key, Value: value, Life: life}, f.now)
+		n.teller.QueueSession(Session{Kind: kind, Key: key, Value: value, Life: life}, f.now)
 	})
 	n.pool.Tell(n.teller)
 	return n
@@ -69,7 +69,7 @@ func (f *fleet) join() *router {
 // post sends a router's frames to all others. Some of them may get lost.
 func (f *fleet) post(from *router, delay time.Duration, loses bool) {
 	frames := from.teller.Take(1<<20, f.now)
-	from.teller.Taken(frames)
+	from.teller.Confirm(frames)
 	for _, frame := range frames {
 		if loses && f.r.IntN(20) == 0 {
 			continue
@@ -89,7 +89,7 @@ func (f *fleet) post(from *router, delay time.Duration, loses bool) {
 // deliver applies the frames that have arrived. The stream keeps an order, so a late frame delays those behind it.
 func (f *fleet) deliver(to *router) {
 	for len(to.mail) > 0 && !to.mail[0].due.After(f.now) {
-		if err := to.hearer.Hear(to.mail[0].frame, to.mail[0].sent, f.now); err != nil {
+		if err := to.hearer.Apply(to.mail[0].frame, to.mail[0].sent, f.now); err != nil {
 			f.t.Fatalf("a frame is not believed: %v", err)
 		}
 		to.mail = to.mail[1:]
@@ -193,7 +193,7 @@ func (f *fleet) restarts(i int) {
 	for range 8 { // of half a second
 		f.pass(Lease / 6)
 		for _, n := range f.routers {
-			n.teller.Beat(&Beat{Name: "lives"}, f.now)
+			n.teller.QueueBeat(&Beat{Name: "lives"}, f.now)
 			f.post(n, 0, false)
 		}
 		for _, n := range f.routers {
@@ -202,13 +202,13 @@ func (f *fleet) restarts(i int) {
 		}
 	}
 	n := f.join()
-	n.hearer.Replay()
+	n.hearer.BeginReplay()
 	for _, l := range f.past {
-		if err := n.hearer.Hear(l.frame, l.sent, f.now); err != nil {
+		if err := n.hearer.Apply(l.frame, l.sent, f.now); err != nil {
 			f.t.Fatal(err)
 		}
 	}
-	n.hearer.Live(f.now)
+	n.hearer.EndReplay(f.now)
 	f.routers = append(f.routers, n)
 	f.bound = nil // sessions are in a store of their own
 }
@@ -216,7 +216,7 @@ func (f *fleet) restarts(i int) {
 // settle waits out a silence, after which each router sends its list of requests in flight.
 func (f *fleet) settle() {
 	for _, n := range f.routers {
-		n.teller.Open(f.now)
+		n.teller.QueueOpen(f.now)
 	}
 	f.silence()
 }

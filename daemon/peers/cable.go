@@ -65,8 +65,8 @@ func (l *link) cable(ctx context.Context) (*cable, error) {
 	return c, nil
 }
 
-// ask writes the commands that append frames and that read the entries after those ids. It waits for nothing.
-func (c *cable) ask(all []batch, streams, after []string) error {
+// writeCommands writes the commands that append frames and that read the entries after those ids. It waits for nothing.
+func (c *cable) writeCommands(all []batch, streams, after []string) error {
 	b := c.out[:0]
 	for i := range all {
 		most := strconv.FormatInt(all[i].most, 10)
@@ -112,8 +112,8 @@ func (c *cable) writeSome(fd uintptr) (done bool) {
 	return true
 }
 
-// more waits for the next bytes of a reply.
-func (c *cable) more() error {
+// readMore waits for the next bytes of a reply.
+func (c *cable) readMore() error {
 	if cap(c.in)-len(c.in) < 4<<10 {
 		c.in = append(make([]byte, 0, 2*cap(c.in)+16<<10), c.in...)
 	}
@@ -138,8 +138,8 @@ func (c *cable) readSome(fd uintptr) (done bool) {
 	return c.errno != syscall.EAGAIN
 }
 
-// read drops the reply that was read.
-func (c *cable) read() {
+// dropReply drops the reply that was read.
+func (c *cable) dropReply() {
 	c.in = c.in[:0]
 	if cap(c.in) > keptReply {
 		c.in = nil
@@ -153,52 +153,52 @@ func (c *cable) close() {
 
 // answer is the unread rest of a reply. It is short if more bytes must come, and bad if it does not fit the commands
 // that were sent.
-type answer struct {
+type redisReply struct {
 	b          []byte
 	short, bad bool
 }
 
-// answered reads the reply to the commands of ask. It returns whole = false if a part has not come yet.
-func answered(b []byte, all []batch) (x exchanged, whole bool, err error) {
-	a := answer{b: b}
+// parseReply reads the reply to the commands of ask. It returns whole = false if a part has not come yet.
+func parseReply(b []byte, all []batch) (x exchanged, whole bool, err error) {
+	r := redisReply{b: b}
 	x.taken, x.last, x.errs = make([]int, len(all)), make([]string, len(all)), make([]error, len(all))
 	for i := range all {
 		for k := range all[i].frames {
-			id := a.bulk()
+			id := r.bulk()
 			if k == len(all[i].frames)-1 {
 				x.last[i] = string(id)
 			}
 		}
 		x.taken[i] = len(all[i].frames)
 	}
-	streams := a.number('*')
+	streams := r.number('*')
 	if streams > 0 {
 		x.got = map[string][]entry{}
 	}
-	for i := 0; i < streams && a.well(); i++ {
-		a.array(2)
-		name := a.bulk()
+	for i := 0; i < streams && r.well(); i++ {
+		r.array(2)
+		name := r.bulk()
 		var of []entry
-		for k := a.number('*'); k > 0 && a.well(); k-- {
-			of = append(of, a.entry())
+		for k := r.number('*'); k > 0 && r.well(); k-- {
+			of = append(of, r.entry())
 		}
 		x.got[string(name)] = of
 	}
 	switch {
-	case a.bad, !a.short && len(a.b) > 0:
+	case r.bad, !r.short && len(r.b) > 0:
 		return x, false, errUnasked
-	case a.short:
+	case r.short:
 		return x, false, nil
 	}
 	return x, true, nil
 }
 
 // entry reads one message of a stream; its frame is a part of the reply. A message without the field has no frame.
-func (a *answer) entry() (e entry) {
-	a.array(2)
-	e.id = string(a.bulk())
-	for n := a.number('*') / 2; n > 0 && a.well(); n-- {
-		field, value := a.bulk(), a.bulk()
+func (r *redisReply) entry() (e entry) {
+	r.array(2)
+	e.id = string(r.bulk())
+	for n := r.number('*') / 2; n > 0 && r.well(); n-- {
+		field, value := r.bulk(), r.bulk()
 		if string(field) == "f" {
 			e.frame = value
 		}
@@ -206,59 +206,59 @@ func (a *answer) entry() (e entry) {
 	return e
 }
 
-func (a *answer) well() bool { return !a.bad && !a.short }
+func (r *redisReply) well() bool { return !r.bad && !r.short }
 
-func (a *answer) array(n int) {
-	if a.number('*') != n && a.well() {
-		a.bad = true
+func (r *redisReply) array(n int) {
+	if r.number('*') != n && r.well() {
+		r.bad = true
 	}
 }
 
 // number reads a line of a kind. -1 stands for a value that does not exist.
-func (a *answer) number(kind byte) (n int) {
-	if !a.well() {
+func (r *redisReply) number(kind byte) (n int) {
+	if !r.well() {
 		return 0
 	}
-	for i, c := range a.b {
+	for i, c := range r.b {
 		switch {
 		case i == 0:
-			a.bad = c != kind
+			r.bad = c != kind
 		case c == '\n':
 			end := i - 1
-			a.bad = end < 1 || a.b[end] != '\r'
-			if a.bad {
+			r.bad = end < 1 || r.b[end] != '\r'
+			if r.bad {
 				return 0
 			}
-			n, err := strconv.Atoi(string(a.b[1:end]))
-			a.bad = err != nil || n < -1 || n > maxReply
-			a.b = a.b[i+1:]
+			n, err := strconv.Atoi(string(r.b[1:end]))
+			r.bad = err != nil || n < -1 || n > maxReply
+			r.b = r.b[i+1:]
 			return n
 		case i > 12:
-			a.bad = true
+			r.bad = true
 		}
-		if a.bad {
+		if r.bad {
 			return 0
 		}
 	}
-	a.short = true
+	r.short = true
 	return 0
 }
 
-func (a *answer) bulk() (s []byte) {
-	n := a.number('$')
+func (r *redisReply) bulk() (s []byte) {
+	n := r.number('$')
 	switch {
-	case !a.well():
+	case !r.well():
 		return nil
 	case n < 0:
-		a.bad = true
+		r.bad = true
 		return nil
-	case len(a.b) < n+2:
-		a.short = true
+	case len(r.b) < n+2:
+		r.short = true
 		return nil
-	case a.b[n] != '\r' || a.b[n+1] != '\n':
-		a.bad = true
+	case r.b[n] != '\r' || r.b[n+1] != '\n':
+		r.bad = true
 		return nil
 	}
-	s, a.b = a.b[:n:n], a.b[n+2:]
+	s, r.b = r.b[:n:n], r.b[n+2:]
 	return s
 }

@@ -3,23 +3,23 @@ package peers
 import "sync"
 
 const (
-	// anchorEvery is the distance between the blocks by which the inside of a chain is found. A chain that leaves another
-	// one between two of them repeats at most 15 hashes, 120 bytes, and one block in 16 costs a table entry.
+	// anchorEvery is the distance between the blocks by which the inside of a chain is found. A chain that leaves
+	// another one between two of them repeats at most 15 hashes, 120 bytes, and one block in 16 costs a table entry.
 	anchorEvery = 16
 	// maxGeneration bounds the hashes of one generation: 8 MB, and with three of them some 40 MB a pool.
 	maxGeneration = 1 << 20
-	// maxPlaces bounds the entries of one generation. They are a sixth of the hashes or fewer, unless each chain adds only
-	// one or two hashes. A table that grew beyond this would make a request wait for milliseconds.
+	// maxPlaces bounds the entries of one generation. They are a sixth of the hashes or fewer, unless each chain adds
+	// only one or two hashes. A table that grew beyond this would make a request wait for milliseconds.
 	maxPlaces   = maxGeneration / 4
 	generations = 3
 )
 
 // chains remembers the chains that any router has sent in one stream. A message names the beginning of a chain by the
 // last hash of that beginning, and chains finds the rest. All routers read the same stream in the same order, and a
-// router that writes has read. So every hearer finds what the sender has found.
+// router that writes has read. So every receiver finds what the sender has found.
 //
 // chains forgets by generations. It finds chains of an old generation, but does not name them any more (see floor). So
-// a chain is sent in full again before the first hearer has forgotten it, and before the stream has lost it. Safe for
+// a chain is sent in full again before the first receiver has forgotten it, and before the stream has lost it. Safe for
 // concurrent use.
 type chains struct {
 	mu     sync.Mutex // guards all below
@@ -28,7 +28,7 @@ type chains struct {
 	blocks int    // hashes in gens[0]
 	floor  uint32 // a chain whose beginning was sent in an older generation is not named
 
-	room []uint64 // for the result of hear
+	room []uint64 // for the result of enterReceived
 }
 
 func newChains() *chains {
@@ -39,11 +39,11 @@ func newChains() *chains {
 	return c
 }
 
-// tell enters a chain and returns how to name it: the hash and depth of the beginning that the hearers have, 0 if they
-// have none, and the hashes after that beginning, which are a part of chain. The chain goes on where hint ends; an
-// empty hint means that the place has to be searched. end is the place where the chain ends, a hint for its
+// enterSent enters a chain and returns how to name it: the hash and depth of the beginning that the receivers have, 0
+// if they have none, and the hashes after that beginning, which are a part of chain. The chain goes on where hint ends;
+// an empty hint means that the place has to be searched. end is the place where the chain ends, a hint for its
 // continuation.
-func (c *chains) tell(chain []uint64, hint place) (end place, parent uint64, depth int, rest []uint64) {
+func (c *chains) enterSent(chain []uint64, hint place) (end place, parent uint64, depth int, rest []uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	at := hint
@@ -65,9 +65,9 @@ func (c *chains) begins(l place, chain []uint64) bool {
 	return d > 0 && d <= len(chain) && l.run.root >= c.floor && chain[d-1] == l.run.hashes[l.n-1]
 }
 
-// hear enters a chain that another router sent and returns the whole of it. The result is valid until the next call and
-// must not be changed. It returns false if the beginning is unknown.
-func (c *chains) hear(parent uint64, depth int, rest []uint64) ([]uint64, bool) {
+// enterReceived enters a chain that another router sent and returns the whole of it. The result is valid until the next
+// call and must not be changed. It returns false if the beginning is unknown.
+func (c *chains) enterReceived(parent uint64, depth int, rest []uint64) ([]uint64, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var at place
@@ -114,9 +114,9 @@ func (c *chains) warm(hashes []uint64) (sum uint64) {
 	return sum
 }
 
-// restart makes tell name no beginning of the chains so far, so that they are sent in full: the messages before did not
-// reach everybody.
-func (c *chains) restart() {
+// sendInFull makes enterSent name no beginning of the chains so far, so that they are sent in full: the messages before
+// did not reach everybody.
+func (c *chains) sendInFull() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.turn()
@@ -260,9 +260,9 @@ func grow(old, more []uint64) []uint64 {
 	return append(old, more...)
 }
 
-// told writes a chain, and names the beginning that the hearers have.
-func (w *writer) told(c *chains, chain []uint64, hint place) (end place) {
-	end, parent, depth, rest := c.tell(chain, hint)
+// linkedChain writes a chain, and names the beginning that the receivers have.
+func (w *writer) linkedChain(c *chains, chain []uint64, hint place) (end place) {
+	end, parent, depth, rest := c.enterSent(chain, hint)
 	w.chain(parent, depth, rest)
 	return end
 }

@@ -53,10 +53,10 @@ func newTalk(chats int) *talk {
 func TestCost(t *testing.T) {
 	for _, n := range []int{2, 4, 16} {
 		k, now := newTalk(300), began
-		c := make([]*Teller, n)
+		c := make([]*Sender, n)
 		hear := make([]*chains, n)
 		for i := range c {
-			hear[i], c[i], _ = ends(nil, uint64(i+1), func() uint64 { return 1 }, func(time.Time) {}, nil)
+			hear[i], c[i], _ = newPair(nil, uint64(i+1), func() uint64 { return 1 }, func(time.Time) {}, nil)
 		}
 		requests, frames, bytes := 3000, 0, 0
 		for i := range requests {
@@ -64,7 +64,7 @@ func TestCost(t *testing.T) {
 				now = now.Add(10 * time.Millisecond)
 				for from := range c {
 					all := c[from].Take(1<<20, now)
-					c[from].Taken(all)
+					c[from].Confirm(all)
 					for _, frame := range all {
 						frames++
 						bytes += len(frame)
@@ -80,7 +80,7 @@ func TestCost(t *testing.T) {
 			c[from].Ended(id, now)
 			for to := range hear { // all routers apply all frames
 				if to != from {
-					hear[to].tell(answered, place{})
+					hear[to].enterSent(answered, place{})
 				}
 			}
 		}
@@ -93,9 +93,9 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// BenchmarkTell measures what the teller adds to a request, all four events.
-func BenchmarkTell(b *testing.B) {
-	_, teller, _ := ends(nil, 1, func() uint64 { return 1 }, func(time.Time) {}, nil)
+// BenchmarkTell measures what the sender adds to a request, all four events.
+func BenchmarkSend(b *testing.B) {
+	_, teller, _ := newPair(nil, 1, func() uint64 { return 1 }, func(time.Time) {}, nil)
 	k := newTalk(300)
 	s := &route.Sent{Worker: 1, Space: 9, Est: .1, Tokens: 5000, Block: 32}
 	type pair struct{ asked, answered []uint64 }
@@ -112,24 +112,24 @@ func BenchmarkTell(b *testing.B) {
 		teller.Answer(id, 9, p.answered, began)
 		teller.Ended(id, began)
 		if i%10 == 9 {
-			teller.Taken(teller.Take(1<<20, began))
+			teller.Confirm(teller.Take(1<<20, began))
 		}
 	}
 }
 
 // BenchmarkHear measures what a request of another router costs, all four events, in frames of ten requests every
 // hundredth of a second: at that pace no record is refused as a flood.
-func BenchmarkHear(b *testing.B) {
+func BenchmarkReceive(b *testing.B) {
 	for _, workers := range []int{8, 256} {
-		b.Run(fmt.Sprint(workers), func(b *testing.B) { benchmarkHear(b, workers) })
+		b.Run(fmt.Sprint(workers), func(b *testing.B) { benchmarkReceive(b, workers) })
 	}
 }
 
-func benchmarkHear(b *testing.B, workers int) {
+func benchmarkReceive(b *testing.B, workers int) {
 	c := &clock{began}
 	p := newPool(b, c, workers, 1<<20)
-	_, teller, _ := ends(nil, 2, func() uint64 { s := p.Secret(); return s.Fingerprint() }, func(time.Time) {}, nil)
-	_, h := Ends(p, 1)
+	_, teller, _ := newPair(nil, 2, func() uint64 { s := p.Secret(); return s.Fingerprint() }, func(time.Time) {}, nil)
+	_, h := NewPair(p, 1)
 	k := newTalk(300)
 	var frames [][]byte
 	requests := 0
@@ -142,7 +142,7 @@ func benchmarkHear(b *testing.B, workers int) {
 		teller.Ended(id, began)
 		if i%10 == 9 {
 			all := teller.Take(1<<20, began)
-			teller.Taken(all)
+			teller.Confirm(all)
 			frames = append(frames, all...)
 		}
 	}
@@ -152,12 +152,12 @@ func benchmarkHear(b *testing.B, workers int) {
 		if requests%10 == 0 {
 			if i == len(frames) {
 				b.StopTimer()
-				_, h = Ends(p, 1)
+				_, h = NewPair(p, 1)
 				i = 0
 				b.StartTimer()
 			}
 			c.now = c.now.Add(10 * time.Millisecond)
-			if err := h.Hear(frames[i], c.now, c.now); err != nil {
+			if err := h.Apply(frames[i], c.now, c.now); err != nil {
 				b.Fatal(err)
 			}
 			i++

@@ -10,19 +10,19 @@
 //
 // # What is sent
 //
-// A Teller writes frames of 25 ms for each pool (wire.go has the bytes): a request sent, with the hashes of its prompt;
+// A Sender writes frames of 25 ms for each pool (wire.go has the bytes): a request sent, with the hashes of its prompt;
 // its first byte; the hashes of its answer; its end. Each second it adds a beat with the workers' names, and every four
-// seconds the list of all requests in flight. A Hearer applies these records to index, reuse, queue, load and offered
+// seconds the list of all requests in flight. A Receiver applies these records to index, reuse, queue, load and offered
 // work as of the time at which they happened, so that late records leave the same books (TestBooksAgree). It learns no
 // speeds from others. A namespace is a number, as its name may hold a tenant's salt.
 //
 // All events of a request that begins and ends between two frames are one record, which is looked up and entered once
-// ([said]): 3 to 12 us less of the 48 to 57 us that history costs a short request. A Hearer enters a frame's requests
-// together, 16 chains at a time ([news]), so that the processor waits for their memory at once: x.79 on a quiet
-// machine, x.87 on a busy one. The same on the sending side gained nothing.
+// ([eventQueue]): 3 to 12 us less of the 48 to 57 us that history costs a short request. A Receiver enters a frame's
+// requests together, 16 chains at a time ([recordBatch]), so that the processor waits for their memory at once: x.79 on
+// a quiet machine, x.87 on a busy one. The same on the sending side gained nothing.
 //
 // A chain of hashes names its beginning by one hash, if that was sent before ([chains]): all routers read one stream in
-// one order, and a router that writes has read. A Hearer that lacks a beginning requests chains in full. To begin the
+// one order, and a router that writes has read. A Receiver that lacks a beginning requests chains in full. To begin the
 // search for it where the pick found a worker's part of the chain gained nothing: an index that evicts holds less than
 // was sent, so messages took 16 % more bytes.
 //
@@ -67,9 +67,10 @@
 //
 // # How the files lie
 //
-// Without sockets, clock and goroutines, so that routers can be simulated (Ends): chains with places, wire, teller and
-// hearer with routers and news; notes leaves in said the events of a request, which teller writes later and story
-// reads. With them: link is Redis, cable a connection of its own to it and lane its user, member one pool, tend its
-// work of every second, gripes its log lines; peers sends and reads for all pools (tell, hear), and health records
-// whether Redis is there. statewire is the bytes of a state file, and statefile reads and writes it.
+// Without sockets, clock and goroutines, so that routers can be simulated (NewPair): chains with places, wire, sender
+// and receiver with routers and recordbatch; enqueue leaves the events of a request in events, which sender writes
+// later and story reads. With them: link is Redis, cable a connection of its own to it and lane its user, member one
+// pool, tend its work of every second, warnings its log lines; peers serves all pools, rounds sends for them and read
+// receives, and health records whether Redis is there. statewire is the bytes of a state file, and statefile reads and
+// writes it.
 package peers

@@ -6,21 +6,21 @@ import (
 	"github.com/warmpath/warmpath/daemon/route"
 )
 
-// Ends returns both ends of one pool's history without a Redis between them. After pool.Tell(teller) the pool reports
-// each change of its own books to the teller. Teller.Take returns these changes as frames. Hearer.Hear of another pool
-// with the same Secret applies the frames, however late. Neither end has a clock, a socket or a goroutine, so that
-// routers can be simulated. self must differ between routers and must not be 0.
-func Ends(pool *route.Pool, self uint64) (*Teller, *Hearer) {
+// NewPair returns both ends of one pool's history without a Redis between them. After pool.Tell(sender) the pool
+// reports each change of its own books to the sender. Sender.Take returns these changes as frames. Receiver.Apply of
+// another pool with the same Secret applies the frames, however late. Neither end has a clock, a socket or a goroutine,
+// so that routers can be simulated. self must differ between routers and must not be 0.
+func NewPair(pool *route.Pool, self uint64) (*Sender, *Receiver) {
 	secret := pool.Secret()
 	mark := secret.Fingerprint()
-	_, t, h := ends(pool, self, func() uint64 { return mark }, func(time.Time) {}, nil)
-	return t, h
+	_, s, r := newPair(pool, self, func() uint64 { return mark }, func(time.Time) {}, nil)
+	return s, r
 }
 
-func ends(pool *route.Pool, self uint64, mark func() uint64, wake func(at time.Time), session func(Session)) (*chains,
-	*Teller, *Hearer) {
+func newPair(pool *route.Pool, self uint64, mark func() uint64, wake func(at time.Time), session func(Session)) (
+	*chains, *Sender, *Receiver) {
 	c := newChains()
-	t := &Teller{self: self, mark: mark, chains: c, wake: wake, open: map[uint64]told{}}
-	h := &Hearer{pool: pool, self: self, mark: mark, chains: c, session: session, senders: map[uint64]*sender{}}
-	return c, t, h
+	s := &Sender{self: self, mark: mark, chains: c, wake: wake, open: map[uint64]openRequest{}}
+	r := &Receiver{pool: pool, self: self, mark: mark, chains: c, session: session, peers: map[uint64]*peer{}}
+	return c, s, r
 }

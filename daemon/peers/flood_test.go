@@ -8,10 +8,10 @@ import (
 
 // backlog makes a router queue 4,000 records a second while the router or Redis is away. It returns the frames with the
 // times at which they were sent: one after the other, or all at the end.
-func backlog(t *Teller, c *clock, away time.Duration, atOnce bool) (all []letter) {
+func backlog(t *Sender, c *clock, away time.Duration, atOnce bool) (all []letter) {
 	send := func() {
 		frames := t.Take(64<<20, c.now)
-		t.Taken(frames)
+		t.Confirm(frames)
 		for _, f := range frames {
 			all = append(all, letter{frame: f, sent: c.now})
 		}
@@ -32,16 +32,16 @@ func backlog(t *Teller, c *clock, away time.Duration, atOnce bool) (all []letter
 // records of a router that sends more than that are refused, and a beat requests its list of requests in flight.
 func TestBacklogIsNoFlood(t *testing.T) {
 	const away = 30 * time.Second
-	hear := func(h *Hearer, all []letter, now time.Time) (err error) {
+	hear := func(h *Receiver, all []letter, now time.Time) (err error) {
 		for _, l := range all {
-			err = errors.Join(err, h.Hear(l.frame, l.sent, now))
+			err = errors.Join(err, h.Apply(l.frame, l.sent, now))
 		}
 		return err
 	}
 	f := func(name string, known, atOnce bool) {
 		c := &clock{began.Add(time.Second)}
-		_, h := Ends(newPool(t, c, 3, 1<<20), 1)
-		teller, _ := Ends(newPool(t, c, 3, 1<<20), 7)
+		_, h := NewPair(newPool(t, c, 3, 1<<20), 1)
+		teller, _ := NewPair(newPool(t, c, 3, 1<<20), 7)
 		if known {
 			if err := hear(h, backlog(teller, c, time.Second, false), c.now); err != nil {
 				t.Fatal(err)
@@ -58,12 +58,12 @@ func TestBacklogIsNoFlood(t *testing.T) {
 		if err := hear(h, backlog(teller, c, 2*away, false), c.now); err != nil {
 			t.Errorf("%s: afterwards: %v", name, err)
 		}
-		_, _, _ = h.Wants()
+		_, _, _ = h.TakeRequests()
 		for range 2 * maxRecords {
 			teller.FirstByte(1, c.now)
 		}
 		err := hear(h, backlog(teller, c, 25*time.Millisecond, true), c.now)
-		if _, _, flags := h.Wants(); !errors.Is(err, errFlood) || flags&beatAsk == 0 {
+		if _, _, flags := h.TakeRequests(); !errors.Is(err, errFlood) || flags&beatAsk == 0 {
 			t.Errorf("%s: then a flood: %v, wants %b; want %v, and to know what is in flight", name, err, flags, errFlood)
 		}
 	}

@@ -19,14 +19,14 @@ const (
 type lane struct {
 	on atomic.Bool // requests may begin rounds
 
-	mu    sync.Mutex // also held while another call sends frames; guards all below
-	cable *cable     // nil: there is none
-	under *parcel    // the exchange whose answer has not been applied; nil = none
-	idle  bool       // the last exchange sent nothing and received nothing
+	mu      sync.Mutex // also held while another call sends frames; guards all below
+	cable   *cable     // nil: there is none
+	current *parcel    // the exchange whose answer has not been applied; nil = none
+	idle    bool       // the last exchange sent nothing and received nothing
 }
 
-// there reports whether the lane has a connection.
-func (l *lane) there() bool {
+// connected reports whether the lane has a connection.
+func (l *lane) connected() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.cable != nil
@@ -34,16 +34,16 @@ func (l *lane) there() bool {
 
 // parcel is what one exchange sends and reads.
 type parcel struct {
-	of      []*Member // that have frames in it
-	all     []batch   // one for each of these
+	members []*Member // that have frames in it
+	batches []batch   // one for each of these
 	reading reading
 	at      time.Time
 }
 
 // add takes up to most bytes of a pool's frames; its stream keeps about kept bytes.
 func (u *parcel) add(m *Member, most, kept int) {
-	if frames := m.teller.Take(most, u.at); len(frames) > 0 {
-		u.of = append(u.of, m)
-		u.all = append(u.all, batch{stream: m.stream, frames: frames, most: m.keeps(kept)})
+	if frames := m.sender.Take(most, u.at); len(frames) > 0 {
+		u.members = append(u.members, m)
+		u.batches = append(u.batches, batch{stream: m.stream, frames: frames, most: m.entriesToKeep(kept)})
 	}
 }

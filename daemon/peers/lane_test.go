@@ -20,7 +20,7 @@ func TestAnswered(t *testing.T) {
 	reply := "$3\r\n1-1\r\n$3\r\n1-2\r\n$4\r\n1-33\r\n*2\r\n*2\r\n$1\r\na\r\n*2\r\n" +
 		"*2\r\n$3\r\n1-1\r\n*2\r\n$1\r\nf\r\n$4\r\nab\r\n\r\n*2\r\n$3\r\n1-2\r\n*4\r\n$1\r\nx\r\n$1\r\ny\r\n$1\r\nf\r\n$0\r\n\r\n" +
 		"*2\r\n$1\r\nb\r\n*1\r\n*2\r\n$3\r\n9-9\r\n*2\r\n$1\r\nx\r\n$1\r\ny\r\n"
-	x, whole, err := answered([]byte(reply), asked)
+	x, whole, err := parseReply([]byte(reply), asked)
 	if err != nil || !whole {
 		t.Fatalf("whole %v, %v", whole, err)
 	}
@@ -29,16 +29,16 @@ func TestAnswered(t *testing.T) {
 		t.Error(got)
 	}
 	for n := range reply {
-		if _, whole, err := answered([]byte(reply[:n]), asked); whole || err != nil {
+		if _, whole, err := parseReply([]byte(reply[:n]), asked); whole || err != nil {
 			t.Errorf("of the first %d bytes: whole %v, %v; want more to come", n, whole, err)
 		}
 	}
-	if x, whole, err := answered([]byte("*-1\r\n"), nil); !whole || err != nil || len(x.got) > 0 {
+	if x, whole, err := parseReply([]byte("*-1\r\n"), nil); !whole || err != nil || len(x.got) > 0 {
 		t.Errorf("nothing new: %v %v %v", x, whole, err)
 	}
 	for _, bad := range []string{"-OOM\r\n", "$3\r\n1-1\r\n-OOM\r\n", "+OK\r\n", "$x\r\n", "$-1\r\n", "$999999999999999\r\n", "$3\n",
 		"$1\r\nab\r\n", reply + "x", "HTTP/1.1 400 Bad Request\r\n"} {
-		if _, whole, err := answered([]byte(bad), asked); whole || !errors.Is(err, errUnasked) {
+		if _, whole, err := parseReply([]byte(bad), asked); whole || !errors.Is(err, errUnasked) {
 			t.Errorf("%q: whole %v, %v", bad, whole, err)
 		}
 	}
@@ -48,7 +48,7 @@ func TestAnswered(t *testing.T) {
 		for range 1 + r.IntN(3) {
 			b[r.IntN(len(b))] = byte(r.Uint32())
 		}
-		_, _, _ = answered(b[:r.IntN(len(b)+1)], asked)
+		_, _, _ = parseReply(b[:r.IntN(len(b)+1)], asked)
 	}
 }
 
@@ -81,8 +81,8 @@ func TestRoundsInPassing(t *testing.T) {
 	}
 	member := func(i int) *Member { return all[i].list()[0] }
 	begun := 0 // rounds in passing
-	member(0).teller.pass = func(at time.Time) bool {
-		did := all[0].pass(at)
+	member(0).sender.beginRound = func(at time.Time) bool {
+		did := all[0].tryRound(at)
 		if did {
 			begun++
 		}
@@ -94,15 +94,15 @@ func TestRoundsInPassing(t *testing.T) {
 	defer func() { stop(); <-ended; <-ended }()
 	tell := func() { // a request a millisecond
 		now := time.Now()
-		to := member(0).teller
+		to := member(0).sender
 		id := to.Sent(&route.Sent{Worker: worker.KeyOf("w1"), Space: 9, Est: .1, Tokens: 64, Block: 32}, nil, now)
 		to.FirstByte(id, now)
 		to.Ended(id, now)
 		time.Sleep(time.Millisecond)
 	}
 	heard := func() bool {
-		told, heard := member(0).teller.Stats(), member(1).hearer.Stats()
-		return !member(0).teller.unsaid() && told.Waiting == 0 && heard.Frames+heard.Repeated >= told.Frames && heard.Open == 0
+		told, heard := member(0).sender.Stats(), member(1).receiver.Stats()
+		return !member(0).sender.hasQueued() && told.Waiting == 0 && heard.Frames+heard.Repeated >= told.Frames && heard.Open == 0
 	}
 	const full = "CONFIG SET maxmemory 1"
 	for _, breaks := range []string{"PING", "CLIENT KILL TYPE normal SKIPME yes", "CLIENT PAUSE 900 ALL", full, "CONFIG SET maxmemory 0"} {
@@ -117,7 +117,7 @@ func TestRoundsInPassing(t *testing.T) {
 		eventually(t, "rounds are begun in passing", func() bool { tell(); return begun > before+3 })
 		eventually(t, "the other router has heard all", heard)
 	}
-	if s := member(1).hearer.Stats(); s.Gaps+s.Foreign+s.Flooded+s.Unlinked > 0 {
+	if s := member(1).receiver.Stats(); s.Gaps+s.Foreign+s.Flooded+s.Unlinked > 0 {
 		t.Errorf("something was lost: %+v", s)
 	}
 }

@@ -66,7 +66,7 @@ func foreign(t *testing.T, c *redis.Client, bytes int) {
 
 // holds makes the router's first pool report that w0 holds a chain, and ends the request.
 func holds(p *Peers, hash uint64) {
-	to, now := p.list()[0].teller, time.Now()
+	to, now := p.list()[0].sender, time.Now()
 	id := to.Sent(&route.Sent{Worker: worker.KeyOf("w0"), Space: 9, Est: .1, Tokens: 64, Block: 32},
 		[]prompt.Chain{{Hashes: []uint64{hash}}}, now)
 	to.Ended(id, now)
@@ -91,7 +91,7 @@ func TestEntriesTooLarge(t *testing.T) {
 				holds(first, uint64(n))
 				eventually(t, "it is in the stream", func() bool {
 					m := first.list()[0]
-					return !m.teller.unsaid() && m.teller.Stats().Waiting == 0
+					return !m.sender.hasQueued() && m.sender.Stats().Waiting == 0
 				})
 			}
 			told(1)
@@ -106,7 +106,7 @@ func TestEntriesTooLarge(t *testing.T) {
 			}
 			told(3)
 			eventually(t, "a router that runs hears what is told after", func() bool { return blocks(second) == known+1 })
-			if s := second.list()[0].hearer.Stats(); s.Foreign < 1 || s.Gaps+s.Unlinked > 0 {
+			if s := second.list()[0].receiver.Stats(); s.Foreign < 1 || s.Gaps+s.Unlinked > 0 {
 				t.Errorf("%+v; want foreign entries, and nothing lost", s)
 			}
 		})

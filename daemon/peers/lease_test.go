@@ -21,7 +21,7 @@ import (
 // mortal is a router that sends one record for a pool of p, a request in flight, and dies.
 func mortal(t *testing.T, p *Peers, c *redis.Client, self uint64) (died time.Time) {
 	t.Helper()
-	teller, _ := Ends(p.list()[0].pool, self)
+	teller, _ := NewPair(p.list()[0].pool, self)
 	died = time.Now()
 	teller.Sent(&route.Sent{Worker: worker.KeyOf("w0"), Space: 9, Tokens: 64, Block: 32}, nil, died)
 	for _, frame := range teller.Take(1<<20, died) {
@@ -41,8 +41,8 @@ func TestLeaseEndsInTime(t *testing.T) {
 	p := prepare(t, b, "one", slog.New(slog.NewJSONHandler(&lines, nil)), "p")
 	runUntil(t, p)
 	c := client(t, b)
-	eventually(t, "it listens", func() bool { return !p.joins() })
-	open := func() int { return p.list()[0].hearer.Stats().Open }
+	eventually(t, "it listens", func() bool { return !p.anyReplayPending() })
+	open := func() int { return p.list()[0].receiver.Stats().Open }
 	for i := range uint64(4) { // beats, which check the leases, are a second apart
 		died := mortal(t, p, c, 100+i)
 		eventually(t, "the request is heard of", func() bool { return open() == 1 })
@@ -76,7 +76,7 @@ func TestLeasesWhileRedisIsLost(t *testing.T) {
 			open(t, b, "two")
 			eventually(t, "it hears the other one", func() bool { return alive(p, 0) == 1 })
 			mortal(t, p, client(t, b), 100)
-			flights := func() int { return p.list()[0].hearer.Stats().Open }
+			flights := func() int { return p.list()[0].receiver.Stats().Open }
 			eventually(t, "a request is in flight", func() bool { return flights() == 1 })
 			breaks(b)
 			eventually(t, "Redis is lost", func() bool { return !p.Stats().Connected })
@@ -99,35 +99,35 @@ func TestLeasesWhileRedisIsLost(t *testing.T) {
 // TestManyDeadRouters: however many routers have sent messages in the past, a starting router accepts those that live.
 func TestManyDeadRouters(t *testing.T) {
 	c := &clock{began.Add(time.Second)}
-	_, h := Ends(newPool(t, c, 3, 1<<20), 1)
+	_, h := NewPair(newPool(t, c, 3, 1<<20), 1)
 	tell := func(self uint64) error {
-		teller, _ := Ends(h.pool, self)
+		teller, _ := NewPair(h.pool, self)
 		teller.Sent(&route.Sent{Worker: worker.KeyOf("w1"), Tokens: 1}, nil, c.now)
-		return h.Hear(teller.Take(1<<20, c.now)[0], c.now, c.now)
+		return h.Apply(teller.Take(1<<20, c.now)[0], c.now, c.now)
 	}
-	h.Replay()
-	for i := range uint64(2 * maxSenders) {
+	h.BeginReplay()
+	for i := range uint64(2 * maxPeers) {
 		if err := tell(10 + i); err != nil {
 			t.Fatalf("router %d of the past: %v", i, err)
 		}
 		c.pass(time.Second)
 	}
-	h.Live(c.now)
+	h.EndReplay(c.now)
 	names := func() (all []string) {
 		for _, r := range h.Routers(c.now) {
 			all = append(all, r.ID)
 		}
 		return all
 	}
-	if all := names(); len(all) != maxSenders || !slices.ContainsFunc(all, func(id string) bool { return strings.HasSuffix(id, "0209") }) {
+	if all := names(); len(all) != maxPeers || !slices.ContainsFunc(all, func(id string) bool { return strings.HasSuffix(id, "0209") }) {
 		t.Errorf("%d routers are known, the last of the past not among them: %v", len(all), all)
 	}
-	for i := range uint64(maxSenders - 3) { // three of the past may live
+	for i := range uint64(maxPeers - 3) { // three of the past may live
 		if err := tell(5000 + i); err != nil {
 			t.Fatalf("router %d that lives: %v", i, err)
 		}
 	}
-	for i := range uint64(2 * maxSenders) {
+	for i := range uint64(2 * maxPeers) {
 		if err := tell(9000 + i); err != nil {
 			if i > 3 || !errors.Is(err, errMany) {
 				t.Errorf("router %d too many: %v", i, err)
@@ -135,5 +135,5 @@ func TestManyDeadRouters(t *testing.T) {
 			return
 		}
 	}
-	t.Errorf("more than %d routers that live are heard", maxSenders)
+	t.Errorf("more than %d routers that live are heard", maxPeers)
 }

@@ -68,8 +68,8 @@ func (l *link) stream(pool string) string { return l.prefix + "history/" + pool 
 func (l *link) secret() string            { return l.prefix + "history-secret" }
 func (l *link) young() string             { return l.prefix + "history-secret-young" }
 
-// local returns when an entry was added, by this process's clock. The result is never in the future.
-func (l *link) local(id string, now time.Time) time.Time {
+// timeOf returns when an entry was added, by this process's clock. The result is never in the future.
+func (l *link) timeOf(id string, now time.Time) time.Time {
 	ms, _, _ := strings.Cut(id, "-")
 	n, err := strconv.ParseInt(ms, 10, 64)
 	if err != nil || !l.timed.Load() {
@@ -102,7 +102,7 @@ func (l *link) secretIs(ctx context.Context, s string) (stands string, forgot bo
 		marked = p.SetArgs(ctx, l.mark, "1", redis.SetArgs{Get: true, TTL: markLife})
 		return nil
 	}); err != nil && !errors.Is(err, redis.Nil) {
-		return "", false, l.plain(err)
+		return "", false, l.wrapError(err)
 	}
 	forgot = l.marked && errors.Is(marked.Err(), redis.Nil)
 	l.marked = true
@@ -117,7 +117,7 @@ func (l *link) secretIs(ctx context.Context, s string) (stands string, forgot bo
 	stands = secret.Val()
 	if forgot && stands != s && young.Val() > 0 {
 		if err := l.c.Set(ctx, l.secret(), s, 0).Err(); err != nil {
-			return "", forgot, l.plain(err)
+			return "", forgot, l.wrapError(err)
 		}
 		stands = s
 	}
@@ -145,7 +145,7 @@ type exchanged struct {
 func (l *link) exchange(ctx context.Context, all []batch, streams, after []string) (x exchanged) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	var news *redis.XStreamSliceCmd
+	var read *redis.XStreamSliceCmd
 	cmds, _ := l.c.Pipelined(ctx, func(p redis.Pipeliner) error { // each command has its own error
 		for _, b := range all {
 			for _, f := range b.frames {
@@ -153,7 +153,7 @@ func (l *link) exchange(ctx context.Context, all []batch, streams, after []strin
 			}
 		}
 		if len(streams) > 0 {
-			news = p.XRead(ctx, &redis.XReadArgs{Streams: append(streams, after...), Count: readCount, Block: -1})
+			read = p.XRead(ctx, &redis.XReadArgs{Streams: append(streams, after...), Count: readCount, Block: -1})
 		}
 		return nil
 	})
@@ -162,27 +162,27 @@ func (l *link) exchange(ctx context.Context, all []batch, streams, after []strin
 		for k := range b.frames {
 			c := cmds[k].(*redis.StringCmd)
 			if c.Err() != nil {
-				x.errs[i] = l.plain(c.Err())
+				x.errs[i] = l.wrapError(c.Err())
 				break
 			}
 			x.taken[i], x.last[i] = k+1, c.Val()
 		}
 		cmds = cmds[len(b.frames):]
 	}
-	if news != nil {
-		x.got, x.readErr = l.news(news)
+	if read != nil {
+		x.got, x.readErr = l.entriesOf(read)
 	}
 	return x
 }
 
-// news returns the entries of a read by stream. A read without new entries is no error.
-func (l *link) news(read *redis.XStreamSliceCmd) (map[string][]entry, error) {
+// entriesOf returns the entries of a read by stream. A read without new entries is no error.
+func (l *link) entriesOf(read *redis.XStreamSliceCmd) (map[string][]entry, error) {
 	got, err := read.Result()
 	if errors.Is(err, redis.Nil) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, l.plain(err)
+		return nil, l.wrapError(err)
 	}
 	all := make(map[string][]entry, len(got))
 	for _, s := range got {
@@ -216,16 +216,16 @@ func (l *link) read(ctx context.Context, streams, after []string, n int64, block
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	ask := redis.XReadArgs{Streams: append(streams, after...), Count: n, Block: block}
-	return l.news(l.c.XRead(ctx, &ask))
+	return l.entriesOf(l.c.XRead(ctx, &ask))
 }
 
-// before returns at most n entries before an id, the newest first. The id "+" is the end of the stream.
-func (l *link) before(ctx context.Context, stream, id string, n int64) ([]entry, error) {
+// readBefore returns at most n entries before an id, the newest first. The id "+" is the end of the stream.
+func (l *link) readBefore(ctx context.Context, stream, id string, n int64) ([]entry, error) {
 	ctx, cancel := context.WithTimeout(ctx, replayTimeout)
 	defer cancel()
 	got, err := l.c.XRevRangeN(ctx, stream, upTo(id), "-", n).Result()
 	if err != nil {
-		return nil, l.plain(err)
+		return nil, l.wrapError(err)
 	}
 	return entries(got), nil
 }
@@ -246,15 +246,15 @@ func upTo(id string) string {
 	return "(" + id
 }
 
-// back reads a stream backwards until it has want bytes of it, and returns the entries, the newest first. It splits a
-// page that is too large for a reply, and calls passOver for an entry that is too large alone. It repeats a page that
+// readBack reads a stream backwards until it has want bytes of it, and returns the entries, the newest first. It splits
+// a page that is too large for a reply, and calls passOver for an entry that is too large alone. It repeats a page that
 // fails. When it gives up, it returns the error together with the entries read before. It calls found with the number
 // of entries so far.
-func (l *link) back(ctx context.Context, stream string, want int, found func(n int), passOver func(id string)) (
+func (l *link) readBack(ctx context.Context, stream string, want int, found func(n int), passOver func(id string)) (
 	back []entry, err error) {
 	n, tries := int64(readCount), 0
 	for bytes, id := 0, "+"; bytes < want; {
-		page, err := l.before(ctx, stream, id, n)
+		page, err := l.readBefore(ctx, stream, id, n)
 		switch {
 		case tooLarge(err) && n > 1:
 			n = smaller(n)
@@ -298,13 +298,13 @@ func (l *link) idOf(ctx context.Context, find, stream, from, to string) (string,
 	const script = "return redis.call(ARGV[1], KEYS[1], ARGV[2], ARGV[3], 'COUNT', 1)[1][1]"
 	id, err := l.c.EvalRO(ctx, script, []string{stream}, find, from, to).Text()
 	if err != nil {
-		return "", l.plain(err)
+		return "", l.wrapError(err)
 	}
 	return id, nil
 }
 
-// plain wraps an error of Redis without the URL, which may hold a password.
-func (l *link) plain(err error) error { return fmt.Errorf("peers: Redis at %s: %w", l.addr, err) }
+// wrapError wraps an error of Redis without the URL, which may hold a password.
+func (l *link) wrapError(err error) error { return fmt.Errorf("peers: Redis at %s: %w", l.addr, err) }
 
 func (l *link) close() error { return l.c.Close() }
 
@@ -319,7 +319,7 @@ func isReply(err error) bool {
 
 // readable returns an error if a stream cannot be read.
 func (l *link) readable(ctx context.Context, stream string) error {
-	_, err := l.before(ctx, stream, "+", 1)
+	_, err := l.readBefore(ctx, stream, "+", 1)
 	if tooLarge(err) {
 		return nil
 	}

@@ -12,27 +12,27 @@ const leastKept, mostKept = 1000, 1 << 20
 
 // Member is one pool whose history this router shares.
 type Member struct {
-	name   string
-	stream string
-	pool   *route.Pool
-	chains *chains
-	teller *Teller
-	hearer *Hearer
+	name     string
+	stream   string
+	pool     *route.Pool
+	chains   *chains
+	sender   *Sender
+	receiver *Receiver
 
-	mu       sync.Mutex // guards all below
-	at       string     // id of the newest entry applied; "" = none yet
-	live     bool       // the older entries have been applied
-	refuses  bool       // Redis refuses writes to the stream
-	deaf     bool       // Redis refuses reads of the stream
-	until    time.Time  // up to when the stream was read
-	seen     uint64     // entries read, and
-	size     uint64     // their bytes
-	beats    int
-	digest   uint64    // of the workers in the last beat
-	aged     time.Time // when the last generation of chains began
-	restarts time.Time // when chains were last sent in full at another router's request
-	progress Progress
-	warned   map[string]time.Time // when a log line was last written, by its subject
+	mu           sync.Mutex // guards all below
+	at           string     // id of the newest entry applied; "" = none yet
+	live         bool       // the older entries have been applied
+	writeRefused bool       // Redis refuses writes to the stream
+	readRefused  bool       // Redis refuses reads of the stream
+	until        time.Time  // up to when the stream was read
+	seen         uint64     // entries read, and
+	size         uint64     // their bytes
+	beats        int
+	digest       uint64    // of the workers in the last beat
+	aged         time.Time // when the last generation of chains began
+	restarts     time.Time // when chains were last sent in full at another router's request
+	progress     Progress
+	warned       map[string]time.Time // when a log line was last written, by its subject
 }
 
 // Progress describes how far a replay has come.
@@ -43,25 +43,25 @@ type Progress struct {
 	Live     bool // the replay is over
 }
 
-// joins reports whether the stream's older entries have still to be read.
-func (m *Member) joins() bool {
+// replayPending reports whether the stream's older entries have still to be read.
+func (m *Member) replayPending() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return !m.live && !m.deaf
+	return !m.live && !m.readRefused
 }
 
-// listens reports whether the stream's new entries are to be read.
-func (m *Member) listens() bool {
+// readsNew reports whether the stream's new entries are to be read.
+func (m *Member) readsNew() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.live && !m.deaf
+	return m.live && !m.readRefused
 }
 
 // refused returns whether Redis refuses writes to the stream, and reads of it.
 func (m *Member) refused() (writes, reads bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.refuses, m.deaf
+	return m.writeRefused, m.readRefused
 }
 
 func (m *Member) position() string {
@@ -73,7 +73,7 @@ func (m *Member) position() string {
 	return m.at
 }
 
-func (m *Member) heard(e entry, sent time.Time) {
+func (m *Member) recordRead(e entry, sent time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.at = e.id
@@ -91,14 +91,14 @@ func (m *Member) caughtUp(at time.Time) {
 	m.until = at
 }
 
-func (m *Member) heardUntil() time.Time {
+func (m *Member) readUntil() time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.until
 }
 
-// skip moves the reading position to an id, unless the position is already further.
-func (m *Member) skip(id string) {
+// skipTo moves the reading position to an id, unless the position is already further.
+func (m *Member) skipTo(id string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if less(m.at, id) {
@@ -106,46 +106,46 @@ func (m *Member) skip(id string) {
 	}
 }
 
-// wrote records the id that Redis gave to a frame of this router. An id before the newest applied entry belongs to a
-// new stream: Redis has lost the old one, and its clock was set back or another server took over.
-func (m *Member) wrote(id string) {
+// recordWritten records the id that Redis gave to a frame of this router. An id before the newest applied entry belongs
+// to a new stream: Redis has lost the old one, and its clock was set back or another server took over.
+func (m *Member) recordWritten(id string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.refuses = false
+	m.writeRefused = false
 	if m.live && m.at != "" && less(id, m.at) {
 		m.live, m.at = false, ""
 	}
 }
 
-// rejoin has the stream read again from as far back as a starting router reads. The frames applied before count as
+// replayAgain has the stream read again from as far back as a starting router reads. The frames applied before count as
 // repeated.
-func (m *Member) rejoin() {
+func (m *Member) replayAgain() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.live, m.at = false, ""
 }
 
-func (m *Member) reading(n int) {
+func (m *Member) setFound(n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.progress = Progress{Messages: n}
 }
 
-func (m *Member) replayed(n int) {
+func (m *Member) setReplayed(n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.progress.Done = n
 }
 
-func (m *Member) joined(began time.Time) {
+func (m *Member) endReplay(began time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.live, m.progress.Live, m.progress.Took = true, true, time.Since(began)
 	m.until = began
 }
 
-// keeps returns how many entries the stream has to keep for about so many bytes.
-func (m *Member) keeps(bytes int) int64 {
+// entriesToKeep returns how many entries the stream has to keep for about so many bytes.
+func (m *Member) entriesToKeep(bytes int) int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	mean := uint64(512)
@@ -155,9 +155,9 @@ func (m *Member) keeps(bytes int) int64 {
 	return int64(min(mostKept, max(leastKept, uint64(bytes)/mean)))
 }
 
-// holds estimates the bytes of messages that describe what the pool's workers hold: 8 for a hash and as much for the
-// rest, twice over, since a held prompt appears in more than one message.
-func (m *Member) holds() (bytes int) {
+// heldBytes estimates the bytes of messages that describe what the pool's workers hold: 8 for a hash and as much for
+// the rest, twice over, since a held prompt appears in more than one message.
+func (m *Member) heldBytes() (bytes int) {
 	for _, s := range m.pool.Workers.Stats(time.Now()) {
 		bytes += 32 * m.pool.Index.Worker(s.Slot).Capacity
 	}

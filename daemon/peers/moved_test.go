@@ -13,9 +13,9 @@ import (
 func TestOtherWorkerUnderTheSameID(t *testing.T) {
 	c := &clock{began.Add(time.Second)}
 	from, to := newPool(t, c, 2, 1<<20), newPool(t, c, 2, 1<<20)
-	teller, _ := Ends(from, 7)
+	teller, _ := NewPair(from, 7)
 	from.Tell(teller)
-	_, h := Ends(to, 1)
+	_, h := NewPair(to, 1)
 	theirs := named(from, from.Secret(), c.now)
 	beat := func(address uint64) {
 		list := append([]Named(nil), theirs...)
@@ -24,15 +24,15 @@ func TestOtherWorkerUnderTheSameID(t *testing.T) {
 				list[i].Address += address
 			}
 		}
-		teller.Beat(&Beat{Workers: list, digest: sum(list)}, c.now)
+		teller.QueueBeat(&Beat{Workers: list, digest: sum(list)}, c.now)
 	}
 	believed := func() (all []string) {
 		c.pass(10 * time.Millisecond)
 		for _, f := range teller.Take(1<<20, c.now) {
-			if err := h.Hear(f, c.now, c.now); err != nil {
+			if err := h.Apply(f, c.now, c.now); err != nil {
 				t.Fatal(err)
 			}
-			teller.Taken([][]byte{f})
+			teller.Confirm([][]byte{f})
 		}
 		for _, s := range to.Workers.Stats(c.now) {
 			all = append(all, fmt.Sprintf("%s %v %d", s.ID, to.Index.Worker(s.Slot).Blocks > 0, s.Theirs))
@@ -55,14 +55,14 @@ func TestOtherWorkerUnderTheSameID(t *testing.T) {
 			t.Errorf("%s: %q; want %q", what, got, want)
 		}
 	}
-	h.know(named(to, to.Secret(), c.now))
+	h.setOwnWorkers(named(to, to.Secret(), c.now))
 	beat(1)
 	both()
 	want("w1 is another there", "w0 true 1", "w1 false 0")
-	teller.Open(c.now)
+	teller.QueueOpen(c.now)
 	want("and told as open", "w0 true 1", "w1 false 0")
 	beat(0)
-	teller.Open(c.now)
+	teller.QueueOpen(c.now)
 	want("it is the same now", "w0 true 1", "w1 false 1")
 	both()
 	want("and used", "w0 true 2", "w1 true 2")

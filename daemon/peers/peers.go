@@ -63,8 +63,8 @@ func Open(c Config) (*Peers, error) {
 		p.offered = rand.Text() + rand.Text()
 		text = p.offered
 	}
-	p.take(text)
-	if err := p.agree(context.Background()); err != nil {
+	p.setSecret(text)
+	if err := p.syncSecret(context.Background()); err != nil {
 		p.health.fail(err, time.Now())
 	}
 	return p, nil
@@ -81,36 +81,36 @@ func newID() uint64 {
 // turns out to hold another secret.
 func (p *Peers) Secret() route.Secret { return *p.secret.Load() }
 
-func (p *Peers) take(text string) {
+func (p *Peers) setSecret(text string) {
 	s := route.Secret(sha256.Sum256([]byte("warmpath history " + text)))
 	p.secret.Store(&s)
 	p.mark.Store(s.Fingerprint())
 }
 
-// agree reads the secret and the time from Redis. If the secret is another one, agree drops all history: its hashes
-// mean nothing to any other router. If Redis has lost its data, agree queues the newest frames again.
-func (p *Peers) agree(ctx context.Context) error {
+// syncSecret reads the secret and the time from Redis. If the secret is another one, agree drops all history: its
+// hashes mean nothing to any other router. If Redis has lost its data, agree queues the newest frames again.
+func (p *Peers) syncSecret(ctx context.Context) error {
 	p.mu.Lock()
 	offered := p.offered
 	p.mu.Unlock()
 	stands, forgot, err := p.link.secretIs(ctx, offered)
 	if forgot {
 		for _, m := range p.list() {
-			m.teller.again()
+			m.sender.requeue()
 		}
 	}
 	if err != nil || stands == "" || stands == offered {
 		return err
 	}
-	p.take(stands)
+	p.setSecret(stands)
 	p.mu.Lock()
 	p.offered = stands // agree stores it again in a Redis that was flushed
 	p.mu.Unlock()
 	for _, m := range p.list() {
 		p.log.Info("history: Redis has a secret of other routers: this one's own history is forgotten", "pool", m.name)
 		m.pool.SetSecret(p.Secret())
-		m.teller.restart()
-		m.rejoin() // the messages read until now were refused
+		m.sender.dropFrames()
+		m.replayAgain() // the messages read until now were refused
 	}
 	return nil
 }
@@ -129,15 +129,15 @@ func (p *Peers) Join(name string, pool *route.Pool) (leave func()) {
 		return func() {}
 	}
 	m := &Member{name: name, stream: p.link.stream(name), pool: pool}
-	m.chains, m.teller, m.hearer = ends(pool, newID(), p.mark.Load, p.hint, func(s Session) {
+	m.chains, m.sender, m.receiver = newPair(pool, newID(), p.mark.Load, p.wakeFor, func(s Session) {
 		pool.Sessions.Hear(s.Kind, s.Key, s.Value, s.Life)
 	})
 	pool.Sessions.Tell(func(kind byte, key string, value []byte, life time.Duration) {
-		m.teller.Session(Session{Kind: kind, Key: key, Value: value, Life: life}, time.Now())
+		m.sender.QueueSession(Session{Kind: kind, Key: key, Value: value, Life: life}, time.Now())
 	})
-	m.teller.pass = p.pass
+	m.sender.beginRound = p.tryRound
 	pool.SetSecret(p.Secret())
-	pool.Tell(m.teller)
+	pool.Tell(m.sender)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.members = append(p.members, m)
@@ -153,16 +153,17 @@ func (p *Peers) leave(m *Member) {
 	p.members = slices.DeleteFunc(p.members, func(o *Member) bool { return o == m })
 }
 
-// hint wakes converse for a record that was queued at that time, if a send is due and no request will begin a round.
-func (p *Peers) hint(at time.Time) {
+// wakeFor wakes runRounds for a record that was queued at that time, if a send is due and no request will begin a
+// round.
+func (p *Peers) wakeFor(at time.Time) {
 	if p.lane.on.Load() || int64(at.Sub(p.began)) < p.due.Load() {
 		return
 	}
-	p.poke()
+	p.wakeNow()
 }
 
-// poke wakes converse at once.
-func (p *Peers) poke() {
+// wakeNow wakes runRounds at once.
+func (p *Peers) wakeNow() {
 	select {
 	case p.wake <- struct{}{}:
 	default:
@@ -175,11 +176,11 @@ func (p *Peers) Run(ctx context.Context) {
 	if p == nil {
 		return
 	}
-	p.converse(ctx)
+	p.runRounds(ctx)
 	if p.health.ok() {
 		now := time.Now()
 		for _, m := range p.list() {
-			m.beat(p.conf.Name, beatBye, now)
+			m.queueBeat(p.conf.Name, beatBye, now)
 		}
 		p.flush(context.Background())
 	}
@@ -189,7 +190,7 @@ func (p *Peers) Run(ctx context.Context) {
 // beat sends a heartbeat for each pool, with what this router wants of the others, if Redis is there.
 func (p *Peers) beat(ctx context.Context) {
 	now := time.Now()
-	if err := p.agree(ctx); err != nil {
+	if err := p.syncSecret(ctx); err != nil {
 		if ctx.Err() == nil {
 			p.health.fail(err, now)
 			p.expire(now)
@@ -201,7 +202,7 @@ func (p *Peers) beat(ctx context.Context) {
 	if p.health.ok() {
 		for _, m := range p.list() {
 			m.tend(p.conf.Name, now)
-			m.compare(p.log, now)
+			m.logDifferences(p.log, now)
 		}
 	}
 	p.expire(now)
@@ -214,11 +215,11 @@ func (p *Peers) retry(ctx context.Context) {
 	back := len(all) == 0
 	for _, m := range all {
 		writes, reads := m.refused()
-		if (lost || writes) && p.tellAgain(ctx, m) {
+		if (lost || writes) && p.sendAgain(ctx, m) {
 			back = true
 		}
 		if reads && p.link.readable(ctx, m.stream) == nil {
-			m.undeafen()
+			m.clearReadRefused()
 			p.log.Info("history: the messages of other routers about a pool are read again", "pool", m.name)
 		}
 	}
@@ -231,22 +232,22 @@ func (p *Peers) retry(ctx context.Context) {
 	}
 }
 
-// tellAgain sends what waits for a pool's stream, and before it the newest frames that the stream took: Redis may have
+// sendAgain sends what waits for a pool's stream, and before it the newest frames that the stream took: Redis may have
 // been replaced, or may have returned to an older state. It reports whether Redis took any of it. Nothing of the pool
 // is under way on the lane.
-func (p *Peers) tellAgain(ctx context.Context, m *Member) bool {
+func (p *Peers) sendAgain(ctx context.Context, m *Member) bool {
 	p.lane.mu.Lock()
 	defer p.lane.mu.Unlock()
 	u := parcel{at: time.Now()}
-	m.teller.again()
-	m.beat(p.conf.Name, 0, u.at) // so that there is something to send
+	m.sender.requeue()
+	m.queueBeat(p.conf.Name, 0, u.at) // so that there is something to send
 	u.add(m, maxBatch, p.conf.StreamBytes)
-	x := p.link.exchange(ctx, u.all, nil, nil)
-	told, _ := p.settle(ctx, &u, &x)
-	if told > 0 {
-		m.teller.Open(u.at) // the others have ended this router's requests in flight
+	x := p.link.exchange(ctx, u.batches, nil, nil)
+	sent, _ := p.applyReply(ctx, &u, &x)
+	if sent > 0 {
+		m.sender.QueueOpen(u.at) // the others have ended this router's requests in flight
 	}
-	return told > 0
+	return sent > 0
 }
 
 // expire ends the requests in flight of routers whose lease is over, and sets the timer for the next lease that ends.
@@ -254,7 +255,7 @@ func (p *Peers) expire(now time.Time) {
 	var first time.Time
 	steady := p.health.steady(now)
 	for _, m := range p.list() {
-		lost, next := m.hearer.Expire(m.heardUntil(), now, steady)
+		lost, next := m.receiver.Expire(m.readUntil(), now, steady)
 		if len(lost) > 0 {
 			p.log.Warn("history: routers are gone: their requests in flight are no longer counted", "pool", m.name,
 				"count", len(lost), "routers", strings.Join(lost[:min(len(lost), maxNames)], ", "))
@@ -286,8 +287,8 @@ func (p *Peers) Stats() (s Stats) {
 		m.mu.Lock()
 		progress := m.progress
 		m.mu.Unlock()
-		s.Pools = append(s.Pools, PoolStats{Name: m.name, Told: m.teller.Stats(), Heard: m.hearer.Stats(),
-			Routers: m.hearer.Routers(now), Replay: progress, Chains: m.chains.held()})
+		s.Pools = append(s.Pools, PoolStats{Name: m.name, Sent: m.sender.Stats(), Received: m.receiver.Stats(),
+			Routers: m.receiver.Routers(now), Replay: progress, Chains: m.chains.held()})
 	}
 	return s
 }

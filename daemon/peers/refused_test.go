@@ -18,7 +18,7 @@ const (
 
 // alive returns how many other routers of a pool are alive by a router's books.
 func alive(p *Peers, pool int) (n int) {
-	for _, r := range p.list()[pool].hearer.Routers(time.Now()) {
+	for _, r := range p.list()[pool].receiver.Routers(time.Now()) {
 		if r.Alive {
 			n++
 		}
@@ -73,14 +73,14 @@ func TestOnePoolRefused(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	one := prepare(t, b, "one", slog.New(slog.NewJSONHandler(&lines, nil)), "bad", "p")
 	runUntil(t, one)
-	eventually(t, "it tells", func() bool { return one.list()[0].teller.Stats().Frames > 0 })
+	eventually(t, "it tells", func() bool { return one.list()[0].sender.Stats().Frames > 0 })
 	b.Do("DEL w/history/bad")
 	b.Do("SET w/history/bad x")
 	two := prepare(t, b, "two", log, "bad", "p")
 	runUntil(t, two)
 	eventually(t, "they hear each other of the other pool", func() bool { return alive(one, 1) == 1 && alive(two, 1) == 1 })
 	eventually(t, "it is logged", func() bool { return len(lines.With(t, "msg", saysRefuse)) == 1 })
-	eventually(t, "rounds are on the cable again", func() bool { return one.lane.there() && two.lane.there() })
+	eventually(t, "rounds are on the cable again", func() bool { return one.lane.connected() && two.lane.connected() })
 	kept := one.lane.cable
 	time.Sleep(3 * time.Second)
 	if one.lane.cable != kept {

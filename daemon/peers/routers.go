@@ -17,7 +17,7 @@ const maxRecords = 50_000
 const mostSilence = time.Minute
 
 // HearerStats counts the messages that were received, and those that were refused.
-type HearerStats struct {
+type ReceiverStats struct {
 	Frames, Bytes, Records uint64
 	Repeated               uint64        // frames that came again
 	Late                   uint64        // frames that filled a gap
@@ -34,94 +34,94 @@ type HearerStats struct {
 }
 
 // sender is another router, as its messages describe it.
-type sender struct {
-	id      uint64
-	beat    Beat
-	beats   int
-	number  uint64
-	missing [2]uint64 // frames from the first number to before the second are missing, and may come late
-	heard   time.Time // when the newest frame was sent
-	first   time.Time
-	lag     time.Duration
-	frames  uint64
-	bytes   uint64
-	version [2]byte
-	secret  bool // its frames were made with another secret
-	gone    bool // its lease is over, or it sent a bye
-	open    map[uint64]*route.Heard
-	others  map[uint64]bool // keys that name other workers here: records about them are ignored
-	told    time.Time       // when the newest record was sent, or the first one was written
-	left    int             // records that it may send until refill
-	refill  time.Time       // when left is filled again
+type peer struct {
+	id         uint64
+	beat       Beat
+	beats      int
+	number     uint64
+	missing    [2]uint64 // frames from the first number to before the second are missing, and may come late
+	lastSent   time.Time // when the newest frame was sent
+	first      time.Time
+	lag        time.Duration
+	frames     uint64
+	bytes      uint64
+	version    [2]byte
+	secret     bool // its frames were made with another secret
+	gone       bool // its lease is over, or it sent a bye
+	open       map[uint64]*route.Heard
+	others     map[uint64]bool // keys that name other workers here: records about them are ignored
+	recordedAt time.Time       // when the newest record was sent, or the first one was written
+	left       int             // records that it may send until refill
+	refill     time.Time       // when left is filled again
 }
 
-// allows counts one record of the router, and reports whether the router is within its limit. The limit is maxRecords
-// for each second by Redis's clock, and as many for each second of silence before, as a router sends everything at once
-// after an outage of Redis.
-func (s *sender) allows(sent time.Time) bool {
-	if !sent.Before(s.refill) {
-		span := min(max(time.Second, sent.Sub(s.told)), mostSilence)
-		s.left, s.refill = int(maxRecords*span.Seconds()), sent.Add(span)
+// allowsRecord counts one record of the router, and reports whether the router is within its limit. The limit is
+// maxRecords for each second by Redis's clock, and as many for each second of silence before, as a router sends
+// everything at once after an outage of Redis.
+func (p *peer) allowsRecord(sent time.Time) bool {
+	if !sent.Before(p.refill) {
+		span := min(max(time.Second, sent.Sub(p.recordedAt)), mostSilence)
+		p.left, p.refill = int(maxRecords*span.Seconds()), sent.Add(span)
 	}
-	s.told = sent
-	s.left--
-	return s.left >= 0
+	p.recordedAt = sent
+	p.left--
+	return p.left >= 0
 }
 
-// misses reports whether a frame is missing, and records that it has come. Late frames come in order.
-func (s *sender) misses(number uint64) bool {
-	if number < s.missing[0] || number >= s.missing[1] {
+// fillsGap reports whether a frame is missing, and records that it has come. Late frames come in order.
+func (p *peer) fillsGap(number uint64) bool {
+	if number < p.missing[0] || number >= p.missing[1] {
 		return false
 	}
-	s.missing[0] = number + 1
+	p.missing[0] = number + 1
 	return true
 }
 
-// compare finds the keys that name another worker at the router than here, by the addresses in own, and ends the
-// router's requests in flight there.
-func (s *sender) compare(own map[uint64]uint64) {
-	s.others = nil
-	for _, n := range s.beat.Workers {
+// findOtherWorkers finds the keys that name another worker at the router than here, by the addresses in own, and ends
+// the router's requests in flight there.
+func (p *peer) findOtherWorkers(own map[uint64]uint64) {
+	p.others = nil
+	for _, n := range p.beat.Workers {
 		if at, ok := own[n.Key]; !ok || at == n.Address {
 			continue
 		}
-		if s.others == nil {
-			s.others = map[uint64]bool{}
+		if p.others == nil {
+			p.others = map[uint64]bool{}
 		}
-		s.others[n.Key] = true
+		p.others[n.Key] = true
 	}
-	if s.others == nil {
+	if p.others == nil {
 		return
 	}
-	for id, o := range s.open {
-		if told, _ := o.Sent(); s.others[told.Worker] {
+	for id, o := range p.open {
+		if sent, _ := o.Sent(); p.others[sent.Worker] {
 			o.End()
-			delete(s.open, id)
+			delete(p.open, id)
 		}
 	}
 }
 
-// know sets this router's own workers.
-func (h *Hearer) know(own []Named) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.own = make(map[uint64]uint64, len(own))
+// setOwnWorkers sets this router's own workers.
+func (r *Receiver) setOwnWorkers(own []Named) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.own = make(map[uint64]uint64, len(own))
 	for _, n := range own {
-		h.own[n.Key] = n.Address
+		r.own[n.Key] = n.Address
 	}
-	for _, s := range h.senders {
-		s.compare(h.own)
+	for _, p := range r.peers {
+		p.findOtherWorkers(r.own)
 	}
 }
 
 // title returns the router's name for a log line.
-func (s *sender) title() string { return cmp.Or(s.beat.Name, fmt.Sprintf("%016x", s.id)) }
+func (p *peer) title() string { return cmp.Or(p.beat.Name, fmt.Sprintf("%016x", p.id)) }
 
 // Router describes another router by its messages.
 type Router struct {
 	ID, Name      string
 	Alive         bool
-	Heard         time.Time // when its newest message was sent
+	LastSent      time.Time // when its newest message was sent
 	Lag           time.Duration
 	Frames, Bytes uint64
 	InFlight      int
@@ -141,26 +141,26 @@ func maxTime(a, b time.Time) time.Time {
 // Expire ends the requests in flight of routers that were silent for the Lease. It returns their names, and when the
 // next lease ends. heard is up to when the stream was read: later messages are not known yet. If not steady, Redis is
 // lost or was so shortly before: routers that could not be heard are not gone.
-func (h *Hearer) Expire(heard, now time.Time, steady bool) (lost []string, next time.Time) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	blind := now.Sub(heard) > Lease
-	for id, s := range h.senders {
-		over := now.Sub(s.heard) >= Lease && heard.Sub(s.heard) >= Lease-unread
-		if !s.gone && (over || blind) {
-			h.counts.Expired += uint64(len(s.open))
-			h.endAll(s)
-			h.missed = h.missed || blind || !steady
+func (r *Receiver) Expire(readUntil, now time.Time, steady bool) (lost []string, next time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	blind := now.Sub(readUntil) > Lease
+	for id, p := range r.peers {
+		over := now.Sub(p.lastSent) >= Lease && readUntil.Sub(p.lastSent) >= Lease-unread
+		if !p.gone && (over || blind) {
+			r.counts.Expired += uint64(len(p.open))
+			r.endInFlight(p)
+			r.missed = r.missed || blind || !steady
 			if !blind && steady {
-				s.gone = true
-				lost = append(lost, s.title())
+				p.gone = true
+				lost = append(lost, p.title())
 			}
 		}
-		if end := s.heard.Add(Lease); !s.gone && (steady || end.After(now)) && (next.IsZero() || end.Before(next)) {
+		if end := p.lastSent.Add(Lease); !p.gone && (steady || end.After(now)) && (next.IsZero() || end.Before(next)) {
 			next = end
 		}
-		if s.gone && now.Sub(s.heard) > forgetAfter {
-			delete(h.senders, id)
+		if p.gone && now.Sub(p.lastSent) > forgetAfter {
+			delete(r.peers, id)
 		}
 	}
 	slices.Sort(lost)
@@ -168,25 +168,25 @@ func (h *Hearer) Expire(heard, now time.Time, steady bool) (lost []string, next 
 }
 
 // Stats returns the counts so far.
-func (h *Hearer) Stats() HearerStats {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	s := h.counts
-	for _, o := range h.senders {
-		s.Open += len(o.open)
+func (r *Receiver) Stats() ReceiverStats {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.counts
+	for _, p := range r.peers {
+		s.Open += len(p.open)
 	}
 	return s
 }
 
 // Routers describes the other routers, sorted by name.
-func (h *Hearer) Routers(now time.Time) (all []Router) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, s := range h.senders {
-		all = append(all, Router{ID: fmt.Sprintf("%016x", s.id), Name: s.beat.Name,
-			Alive: !s.gone && now.Sub(s.heard) <= Lease, Heard: s.heard, Lag: s.lag, Frames: s.frames, Bytes: s.bytes,
-			InFlight: len(s.open), Workers: s.beat.Workers, digest: s.beat.digest, Version: int(s.version[0]),
-			Text: int(s.version[1]), OtherSecret: s.secret})
+func (r *Receiver) Routers(now time.Time) (all []Router) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range r.peers {
+		all = append(all, Router{ID: fmt.Sprintf("%016x", p.id), Name: p.beat.Name,
+			Alive: !p.gone && now.Sub(p.lastSent) <= Lease, LastSent: p.lastSent, Lag: p.lag, Frames: p.frames, Bytes: p.bytes,
+			InFlight: len(p.open), Workers: p.beat.Workers, digest: p.beat.digest, Version: int(p.version[0]),
+			Text: int(p.version[1]), OtherSecret: p.secret})
 	}
 	slices.SortFunc(all, func(a, b Router) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
 	return all

@@ -159,10 +159,10 @@ func (f *StateFile) restore(found *state, s *stated) {
 			s.pool.Relearn(w.key, &w.learnt)
 		}
 	}
-	_, h := Ends(s.pool, 2)
-	h.Replay()
+	_, h := NewPair(s.pool, 2)
+	h.BeginReplay()
 	for _, frame := range p.frames {
-		if err := h.Hear(frame, found.at, time.Now()); err != nil {
+		if err := h.Apply(frame, found.at, time.Now()); err != nil {
 			refuse("BUG: a part of it is not read: " + err.Error())
 			break
 		}

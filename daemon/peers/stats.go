@@ -14,10 +14,10 @@ type Stats struct {
 
 // PoolStats describes the history of one pool.
 type PoolStats struct {
-	Name    string
-	Told    TellerStats
-	Heard   HearerStats
-	Routers []Router
-	Replay  Progress
-	Chains  int // hashes of the chains that messages can name
+	Name     string
+	Sent     SenderStats
+	Received ReceiverStats
+	Routers  []Router
+	Replay   Progress
+	Chains   int // hashes of the chains that messages can name
 }

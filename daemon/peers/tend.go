@@ -19,7 +19,7 @@ const (
 
 // tend does the work of every second: it sends a beat, and what other routers have requested.
 func (m *Member) tend(name string, now time.Time) {
-	asked, restart, flags := m.hearer.Wants()
+	asked, restart, flags := m.receiver.TakeRequests()
 	m.mu.Lock()
 	m.beats++
 	due := m.beats%openEvery == 0
@@ -39,16 +39,16 @@ func (m *Member) tend(name string, now time.Time) {
 		m.chains.age()
 	}
 	if restart {
-		m.chains.restart()
+		m.chains.sendInFull()
 	}
-	m.beat(name, flags, now)
+	m.queueBeat(name, flags, now)
 	if asked || due {
-		m.teller.Open(now)
+		m.sender.QueueOpen(now)
 	}
 }
 
-// beat queues a heartbeat. It lists the workers if they changed, or if no beat has listed them for long.
-func (m *Member) beat(name string, flags byte, now time.Time) {
+// queueBeat queues a heartbeat. It lists the workers if they changed, or if no beat has listed them for long.
+func (m *Member) queueBeat(name string, flags byte, now time.Time) {
 	own := named(m.pool, m.pool.Secret(), now)
 	b := Beat{Name: name, Workers: own, flags: flags}
 	b.digest = sum(b.Workers)
@@ -60,9 +60,9 @@ func (m *Member) beat(name string, flags byte, now time.Time) {
 	m.digest = b.digest
 	m.mu.Unlock()
 	if changed {
-		m.hearer.know(own)
+		m.receiver.setOwnWorkers(own)
 	}
-	m.teller.Beat(&b, now)
+	m.sender.QueueBeat(&b, now)
 }
 
 // named lists a pool's workers. The address is a hash that only routers with the same secret can compare.

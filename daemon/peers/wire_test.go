@@ -19,16 +19,16 @@ import (
 func toldFrames(t testing.TB, self uint64) [][]byte {
 	c := &clock{began.Add(time.Second)}
 	p := newPool(t, c, 3, 1<<20)
-	teller, _ := Ends(p, self)
+	teller, _ := NewPair(p, self)
 	p.Tell(teller)
 	a := send(t, p, words("once upon a time", 40), c.now)
 	send(t, p, words("once upon a time", 60), c.now)
 	a.trip.FirstByte(c.now)
 	a.answer(words("and so on", 9), c.now)
-	teller.Beat(&Beat{Name: "one", Workers: []Named{{ID: "w0", Key: 1, Address: 2}}, digest: 3}, c.now)
-	teller.Open(c.now)
+	teller.QueueBeat(&Beat{Name: "one", Workers: []Named{{ID: "w0", Key: 1, Address: 2}}, digest: 3}, c.now)
+	teller.QueueOpen(c.now)
 	teller.Forgotten(worker.KeyOf("w2"))
-	teller.Session(Session{Kind: 1, Key: "key", Value: []byte("value"), Life: time.Minute}, c.now)
+	teller.QueueSession(Session{Kind: 1, Key: "key", Value: []byte("value"), Life: time.Minute}, c.now)
 	return teller.Take(1<<20, c.now)
 }
 
@@ -38,7 +38,7 @@ func resum(frame []byte) []byte {
 	return binary.LittleEndian.AppendUint32(body, crc32.Checksum(body, castagnoli))
 }
 
-// FuzzHear: no content of a stream breaks the hearer, and no router gets more memory than its share.
+// FuzzHear: no content of a stream breaks the receiver, and no router gets more memory than its share.
 func FuzzHear(f *testing.F) {
 	for _, frame := range toldFrames(f, 7) {
 		f.Add(frame)
@@ -48,17 +48,17 @@ func FuzzHear(f *testing.F) {
 	c := &clock{began.Add(time.Second)}
 	p := newPool(f, c, 3, 1<<20)
 	f.Fuzz(func(t *testing.T, frame []byte) {
-		_, h := Ends(p, 1)
+		_, h := NewPair(p, 1)
 		if len(frame) > headBytes+sumBytes { // get past the sum and the secret
 			binary.LittleEndian.PutUint64(frame[4:], h.mark())
 			frame = resum(frame)
 		}
-		_ = h.Hear(frame, c.now, c.now)
-		for _, s := range h.senders {
+		_ = h.Apply(frame, c.now, c.now)
+		for _, s := range h.peers {
 			if len(s.open) > maxOpen {
 				t.Errorf("%d requests in flight", len(s.open))
 			}
-			h.endAll(s)
+			h.endInFlight(s)
 		}
 		for _, s := range p.Workers.Stats(c.now) {
 			if s.Theirs != 0 || s.Pending != 0 {
@@ -71,12 +71,12 @@ func FuzzHear(f *testing.F) {
 // Refused messages are counted, and leave the books as they are.
 func TestWhatIsNotBelieved(t *testing.T) {
 	good := toldFrames(t, 7)[0]
-	f := func(name string, change func([]byte) []byte, want error, count func(HearerStats) uint64) {
+	f := func(name string, change func([]byte) []byte, want error, count func(ReceiverStats) uint64) {
 		t.Helper()
 		c := &clock{began.Add(time.Second)}
 		p := newPool(t, c, 3, 1<<20)
-		_, h := Ends(p, 1)
-		err := h.Hear(change(slices.Clone(good)), c.now, c.now)
+		_, h := NewPair(p, 1)
+		err := h.Apply(change(slices.Clone(good)), c.now, c.now)
 		if !errors.Is(err, want) || count(h.Stats()) != 1 {
 			t.Errorf("%s: %v, counted %+v; want %v", name, err, h.Stats(), want)
 		}
@@ -84,28 +84,28 @@ func TestWhatIsNotBelieved(t *testing.T) {
 			t.Errorf("%s: %d blocks are believed", name, n)
 		}
 	}
-	foreign := func(s HearerStats) uint64 { return s.Foreign }
+	foreign := func(s ReceiverStats) uint64 { return s.Foreign }
 	f("nothing", func([]byte) []byte { return nil }, errForeign, foreign)
 	f("another's", func([]byte) []byte { return []byte(strings.Repeat("x", 100)) }, errForeign, foreign)
 	f("cut", func(b []byte) []byte { return b[:len(b)/2] }, errCut, foreign)
 	f("changed", func(b []byte) []byte { b[40] ^= 1; return b }, errCut, foreign)
 	f("another version", func(b []byte) []byte { b[2]++; return resum(b) }, errVersion,
-		func(s HearerStats) uint64 { return s.Versions })
+		func(s ReceiverStats) uint64 { return s.Versions })
 	f("another text", func(b []byte) []byte { b[3]++; return resum(b) }, errVersion,
-		func(s HearerStats) uint64 { return s.Versions })
+		func(s ReceiverStats) uint64 { return s.Versions })
 	f("another secret", func(b []byte) []byte { b[4]++; return resum(b) }, errSecret,
-		func(s HearerStats) uint64 { return s.Secrets })
+		func(s ReceiverStats) uint64 { return s.Secrets })
 }
 
 func TestRepeatsGapsAndFloods(t *testing.T) {
 	c := &clock{began.Add(time.Second)}
 	from, to := newPool(t, c, 3, 1<<20), newPool(t, c, 3, 1<<20)
-	teller, _ := Ends(from, 7)
+	teller, _ := NewPair(from, 7)
 	from.Tell(teller)
-	_, h := Ends(to, 1)
+	_, h := NewPair(to, 1)
 	frame := func() []byte {
 		all := teller.Take(1<<20, c.now)
-		teller.Taken(all)
+		teller.Confirm(all)
 		return slices.Clone(all[0])
 	}
 	theirs := func() (n int) {
@@ -117,7 +117,7 @@ func TestRepeatsGapsAndFloods(t *testing.T) {
 	a := send(t, from, words("a", 9), c.now)
 	one := frame()
 	for range 3 {
-		if err := h.Hear(one, c.now, c.now); err != nil {
+		if err := h.Apply(one, c.now, c.now); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -127,13 +127,13 @@ func TestRepeatsGapsAndFloods(t *testing.T) {
 	a.answer("x", c.now)
 	_ = frame() // is lost
 	send(t, from, words("b", 9), c.now)
-	if err := h.Hear(frame(), c.now, c.now); err != nil {
+	if err := h.Apply(frame(), c.now, c.now); err != nil {
 		t.Fatal(err)
 	}
 	if s := h.Stats(); s.Gaps != 1 || theirs() != 1 {
 		t.Errorf("after a gap: %+v, %d in flight; want 1 gap, 1 in flight", s, theirs())
 	}
-	if _, _, flags := h.Wants(); flags&beatAsk == 0 {
+	if _, _, flags := h.TakeRequests(); flags&beatAsk == 0 {
 		t.Error("nobody is asked for what is in flight")
 	}
 	if lost, _ := h.Expire(c.now, c.now, true); len(lost) != 0 {
@@ -148,7 +148,7 @@ func TestRepeatsGapsAndFloods(t *testing.T) {
 		for range 1000 {
 			teller.FirstByte(1, c.now)
 		}
-		flood = h.Hear(frame(), c.now, c.now)
+		flood = h.Apply(frame(), c.now, c.now)
 	}
 	if !errors.Is(flood, errFlood) {
 		t.Errorf("a flood: %v; want %v", flood, errFlood)
@@ -179,8 +179,8 @@ func TestWhatWasLostIsToldAgain(t *testing.T) {
 	if slices.Equal(deaf.view(f), from.view(f)) || deaf.hearer.Stats().Gaps == 0 {
 		t.Fatal("nothing was lost: the test shows nothing")
 	}
-	from.teller.again()
-	from.teller.again()
+	from.teller.requeue()
+	from.teller.requeue()
 	f.settle()
 	f.agree("after it was told again")
 	s := deaf.hearer.Stats()
@@ -193,15 +193,15 @@ func TestWhatWasLostIsToldAgain(t *testing.T) {
 func TestOpenSoonAfterSent(t *testing.T) {
 	c := &clock{began.Add(time.Second)}
 	p := newPool(t, c, 3, 1<<20)
-	_, h := Ends(p, 1)
-	teller, _ := Ends(p, 7)
+	_, h := NewPair(p, 1)
+	teller, _ := NewPair(p, 7)
 	const requests = 20
 	for range requests {
 		teller.Sent(&route.Sent{Worker: worker.KeyOf("w1"), Tokens: 1}, nil, c.now)
 	}
-	teller.Open(c.now)
+	teller.QueueOpen(c.now)
 	for _, frame := range teller.Take(1<<20, c.now) {
-		if err := h.Hear(frame, c.now, c.now); err != nil {
+		if err := h.Apply(frame, c.now, c.now); err != nil {
 			t.Error(err)
 		}
 	}
@@ -214,21 +214,21 @@ func TestOpenSoonAfterSent(t *testing.T) {
 func TestMuchIsSaidBetweenTwoFrames(t *testing.T) {
 	c := &clock{began.Add(time.Second)}
 	from, to := newPool(t, c, 3, 1<<20), newPool(t, c, 3, 1<<20)
-	teller, _ := Ends(from, 7)
+	teller, _ := NewPair(from, 7)
 	from.Tell(teller)
-	_, h := Ends(to, 1)
-	const requests = 3 * maxActs / 2
+	_, h := NewPair(to, 1)
+	const requests = 3 * maxEvents / 2
 	for i := range requests {
 		r := send(t, from, words(fmt.Sprint("once upon a time ", i%50), 20), c.now)
 		if i%2 == 0 {
 			r.answer("x", c.now)
 		}
-		if n, k := len(teller.said.acts), len(teller.said.hashes); n > maxActs || k > maxHashes+100 {
+		if n, k := len(teller.queue.events), len(teller.queue.hashes); n > maxEvents || k > maxHashes+100 {
 			t.Fatalf("request %d: %d acts and %d hashes are not written", i, n, k)
 		}
 	}
 	for _, frame := range teller.Take(1<<20, c.now) {
-		if err := h.Hear(frame, c.now, c.now); err != nil {
+		if err := h.Apply(frame, c.now, c.now); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -265,9 +265,9 @@ func TestChainsAreWhole(t *testing.T) {
 		if r.IntN(2) == 0 {
 			from, to = two, one
 		}
-		_, parent, depth, rest := from.tell(chain, place{})
+		_, parent, depth, rest := from.enterSent(chain, place{})
 		sent += len(rest)
-		got, ok := to.hear(parent, depth, slices.Clone(rest))
+		got, ok := to.enterReceived(parent, depth, slices.Clone(rest))
 		if !ok || !slices.Equal(got, chain) {
 			t.Fatalf("chain %d of %d: heard %d, %v; named a beginning of %d", i, len(chain), len(got), ok, depth)
 		}
@@ -279,11 +279,11 @@ func TestChainsAreWhole(t *testing.T) {
 	if sent > fresh*5/4 {
 		t.Errorf("%d hashes were sent, of which %d were new", sent, fresh)
 	}
-	one.restart()
-	if _, _, depth, _ := one.tell(all[0], place{}); depth != 0 {
+	one.sendInFull()
+	if _, _, depth, _ := one.enterSent(all[0], place{}); depth != 0 {
 		t.Errorf("after a restart a beginning of %d is named", depth)
 	}
-	if _, ok := two.hear(12345, 9, nil); ok {
+	if _, ok := two.enterReceived(12345, 9, nil); ok {
 		t.Error("an unknown beginning is found")
 	}
 }
@@ -300,9 +300,9 @@ func TestReplay(t *testing.T) {
 	}
 	f.settle()
 	n := f.join()
-	n.hearer.Replay()
+	n.hearer.BeginReplay()
 	for _, l := range past {
-		if err := n.hearer.Hear(l.frame, l.sent, f.now); err != nil {
+		if err := n.hearer.Apply(l.frame, l.sent, f.now); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -310,7 +310,7 @@ func TestReplay(t *testing.T) {
 	for _, s := range n.pool.Workers.Stats(f.now) {
 		before += s.Theirs
 	}
-	n.hearer.Live(f.now)
+	n.hearer.EndReplay(f.now)
 	if s := n.hearer.Stats(); before != 0 || s.Replayed == 0 || n.pool.Index.Stats().Blocks == 0 {
 		t.Errorf("%d in flight during the replay; %+v", before, s)
 	}
@@ -320,14 +320,14 @@ func TestReplay(t *testing.T) {
 func TestReplayOfARouterThatEnded(t *testing.T) {
 	c := &clock{began.Add(time.Second)}
 	p := newPool(t, c, 3, 1<<20)
-	_, h := Ends(p, 1)
-	teller, _ := Ends(newPool(t, c, 3, 1<<20), 7)
-	teller.Beat(&Beat{Name: "old", flags: beatBye}, c.now)
-	h.Replay()
-	if err := h.Hear(teller.Take(1<<20, c.now)[0], c.now, c.now); err != nil {
+	_, h := NewPair(p, 1)
+	teller, _ := NewPair(newPool(t, c, 3, 1<<20), 7)
+	teller.QueueBeat(&Beat{Name: "old", flags: beatBye}, c.now)
+	h.BeginReplay()
+	if err := h.Apply(teller.Take(1<<20, c.now)[0], c.now, c.now); err != nil {
 		t.Fatal(err)
 	}
-	h.Live(c.now)
+	h.EndReplay(c.now)
 	c.pass(2 * Lease)
 	if lost, _ := h.Expire(c.now, c.now, true); len(lost) > 0 {
 		t.Errorf("%v count as lost; want none", lost)
@@ -340,17 +340,17 @@ func TestLifeOfASession(t *testing.T) {
 	var got []time.Duration
 	p := newPool(t, c, 3, 1<<20)
 	secret := p.Secret()
-	_, _, h := ends(p, 1, secret.Fingerprint, nil, func(s Session) { got = append(got, s.Life) })
-	teller, _ := Ends(newPool(t, c, 3, 1<<20), 7)
+	_, _, h := newPair(p, 1, secret.Fingerprint, nil, func(s Session) { got = append(got, s.Life) })
+	teller, _ := NewPair(newPool(t, c, 3, 1<<20), 7)
 	hear := func(replay bool) {
-		teller.Session(Session{Key: "k", Value: []byte("v"), Life: time.Minute}, c.now)
+		teller.QueueSession(Session{Key: "k", Value: []byte("v"), Life: time.Minute}, c.now)
 		c.pass(10 * time.Second) // Redis was away
 		frames := teller.Take(1<<20, c.now)
-		teller.Taken(frames)
+		teller.Confirm(frames)
 		sent := c.now
 		c.pass(20 * time.Second)
 		h.replay = replay
-		if err := h.Hear(frames[0], sent, c.now); err != nil {
+		if err := h.Apply(frames[0], sent, c.now); err != nil {
 			t.Fatal(err)
 		}
 	}

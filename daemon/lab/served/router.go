@@ -62,8 +62,8 @@ type Router struct {
 	notices  bool // the strategy wants some
 	follows  bool // it wants what workers report
 	fallback int
-	teller   *peers.Teller // this and the next: nil = it shares nothing
-	hearer   *peers.Hearer
+	sender   *peers.Sender // this and the next: nil = it shares nothing
+	receiver *peers.Receiver
 }
 
 // visit is one request on its way through the pool. It stays the same from Choose to the last End.

@@ -9,21 +9,21 @@ import (
 )
 
 // mostTold bounds the bytes of frames at a time; what is over waits for the next.
-const mostTold = 16 << 20
+const mostSent = 16 << 20
 
 // share makes the two ends of the history that several routers share. number is the router's.
 func (r *Router) share(number int) {
-	r.teller, r.hearer = peers.Ends(r.pool, uint64(number)+1)
-	r.pool.Tell(r.teller)
+	r.sender, r.receiver = peers.NewPair(r.pool, uint64(number)+1)
+	r.pool.Tell(r.sender)
 }
 
 // Told implements [world.Sharer].
 func (r *Router) Told(now time.Duration) [][]byte {
-	if r.teller == nil {
+	if r.sender == nil {
 		return nil
 	}
-	frames := r.teller.Take(mostTold, r.at(now))
-	r.teller.Taken(frames)
+	frames := r.sender.Take(mostSent, r.at(now))
+	r.sender.Confirm(frames)
 	own := make([][]byte, len(frames))
 	for i := range frames {
 		own[i] = slices.Clone(frames[i])
@@ -33,10 +33,10 @@ func (r *Router) Told(now time.Duration) [][]byte {
 
 // Hear implements [world.Sharer].
 func (r *Router) Hear(now, sent time.Duration, frame []byte) {
-	if r.hearer == nil {
+	if r.receiver == nil {
 		return
 	}
-	if err := r.hearer.Hear(frame, epoch.Add(sent), r.at(now)); err != nil {
+	if err := r.receiver.Apply(frame, epoch.Add(sent), r.at(now)); err != nil {
 		panic("BUG: served: a frame of another router of the run is not believed: " + err.Error())
 	}
 }

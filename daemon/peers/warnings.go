@@ -13,8 +13,8 @@ import (
 // maxWarned bounds the log lines that a Member remembers in order to write each at most once a minute.
 const maxWarned = 1000
 
-// warns reports whether a log line about something is due, and records that it is written.
-func (m *Member) warns(about string, now time.Time) bool {
+// warningDue reports whether a log line about something is due, and records that it is written.
+func (m *Member) warningDue(about string, now time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.warned == nil || len(m.warned) >= maxWarned {
@@ -27,8 +27,8 @@ func (m *Member) warns(about string, now time.Time) bool {
 	return true
 }
 
-// gripe logs why a message was refused.
-func (m *Member) gripe(log *slog.Logger, e entry, err error, now time.Time) {
+// logRefused logs why a message was refused.
+func (m *Member) logRefused(log *slog.Logger, e entry, err error, now time.Time) {
 	if err == nil {
 		return
 	}
@@ -45,67 +45,67 @@ func (m *Member) gripe(log *slog.Logger, e entry, err error, now time.Time) {
 	default:
 		what, remedy = "no message", "keep others from writing to the stream"
 	}
-	if m.warns(what, now) {
+	if m.warningDue(what, now) {
 		log.Warn("history: messages are refused", "pool", m.name, "stream", m.stream, "entry", e.id, "why", err,
 			"remedy", remedy)
 	}
 }
 
-// refuse records and logs that Redis refuses writes to the stream.
-func (m *Member) refuse(log *slog.Logger, err error, now time.Time) {
+// markWriteRefused records and logs that Redis refuses writes to the stream.
+func (m *Member) markWriteRefused(log *slog.Logger, err error, now time.Time) {
 	m.mu.Lock()
-	m.refuses = true
+	m.writeRefused = true
 	m.mu.Unlock()
-	if m.warns("refused", now) {
+	if m.warningDue("refused", now) {
 		log.Warn("history: Redis accepts no messages of a pool: other routers receive none; delete the key stream if "+
 			"it is no stream, and give the Redis user the right to XADD", "pool", m.name, "stream", m.stream, "err", err)
 	}
 }
 
-// deafen records and logs that Redis refuses reads of the stream.
-func (m *Member) deafen(log *slog.Logger, err error, now time.Time) {
+// markReadRefused records and logs that Redis refuses reads of the stream.
+func (m *Member) markReadRefused(log *slog.Logger, err error, now time.Time) {
 	m.mu.Lock()
-	m.deaf = true
+	m.readRefused = true
 	m.mu.Unlock()
-	if m.warns("deaf", now) {
+	if m.warningDue("deaf", now) {
 		log.Warn("history: the messages of other routers about a pool cannot be read; delete the key stream if it is no "+
 			"stream, and give the Redis user the rights to XREAD and XREVRANGE", "pool", m.name, "stream", m.stream, "err", err)
 	}
 }
 
-// undeafen has the stream read again.
-func (m *Member) undeafen() {
+// clearReadRefused has the stream read again.
+func (m *Member) clearReadRefused() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.deaf = false
+	m.readRefused = false
 }
 
-// passOver counts and logs an entry that is too large to be read.
-func (m *Member) passOver(log *slog.Logger, id string) {
-	m.hearer.passOver()
-	m.gripe(log, entry{id: id}, errLarge, time.Now())
+// logUnreadable counts and logs an entry that is too large to be read.
+func (m *Member) logUnreadable(log *slog.Logger, id string) {
+	m.receiver.countUnreadable()
+	m.logRefused(log, entry{id: id}, errLarge, time.Now())
 }
 
-// compare logs which workers of the pool other routers name differently, and which only one of the routers has.
-func (m *Member) compare(log *slog.Logger, now time.Time) {
+// logDifferences logs which workers of the pool other routers name differently, and which only one of the routers has.
+func (m *Member) logDifferences(log *slog.Logger, now time.Time) {
 	own := named(m.pool, m.pool.Secret(), now)
 	digest := sum(own)
-	for _, r := range m.hearer.Routers(now) {
+	for _, r := range m.receiver.Routers(now) {
 		if !r.Alive || r.digest == digest || len(r.Workers) == 0 || !m.differsForLong(r, digest, now) {
 			continue
 		}
 		d := differ(own, r.Workers)
-		if len(d.named) > 0 && m.warns("named "+r.ID, now) {
+		if len(d.named) > 0 && m.warningDue("named "+r.ID, now) {
 			log.Warn("history: another router names the same worker differently, so neither knows what the other sends "+
 				"there: give it the same id in both files", "pool", m.name, "router", r.Name,
 				"workers", strings.Join(d.named, ", "))
 		}
-		if len(d.moved) > 0 && m.warns("moved "+r.ID, now) {
+		if len(d.moved) > 0 && m.warningDue("moved "+r.ID, now) {
 			log.Warn("history: another router has another URL for a worker's id, so what it sends there does not count here: "+
 				"give the worker the same URL in both files, or another id", "pool", m.name, "router", r.Name,
 				"workers", strings.Join(d.moved, ", "))
 		}
-		if len(d.theirs)+len(d.ours) > 0 && m.warns("other workers "+r.ID, now) {
+		if len(d.theirs)+len(d.ours) > 0 && m.warningDue("other workers "+r.ID, now) {
 			log.Warn("history: another router has other workers in this pool: what is sent to those is not known here",
 				"pool", m.name, "router", r.Name, "only_there", strings.Join(d.theirs, ", "),
 				"only_here", strings.Join(d.ours, ", "))
@@ -113,8 +113,8 @@ func (m *Member) compare(log *slog.Logger, now time.Time) {
 	}
 }
 
-// settleFor is how long two routers may have different workers before compare logs it: a file that both read reaches
-// them one after the other.
+// settleFor is how long two routers may have different workers before logDifferences logs it: a file that both read
+// reaches them one after the other.
 const settleFor = 5 * time.Second
 
 // differsForLong reports whether a router has had the same other workers for settleFor.

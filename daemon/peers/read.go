@@ -15,10 +15,10 @@ const minReplay = 16 << 20
 // older entries.
 func (p *Peers) listen(ctx context.Context) error {
 	for _, m := range p.list() {
-		if m.joins() {
+		if m.replayPending() {
 			err := p.replay(ctx, m)
 			if isReply(err) {
-				m.deafen(p.log, err, time.Now())
+				m.markReadRefused(p.log, err, time.Now())
 			} else if err != nil {
 				return err
 			}
@@ -37,7 +37,7 @@ func (p *Peers) listen(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.apply(&r, got, asked)
+	p.applyEntries(&r, got, asked)
 	return nil
 }
 
@@ -46,7 +46,7 @@ func (p *Peers) readApart(ctx context.Context, members []*Member) error {
 	for _, m := range members {
 		err := p.readSmall(ctx, m)
 		if isReply(err) {
-			m.deafen(p.log, err, time.Now())
+			m.markReadRefused(p.log, err, time.Now())
 		} else if err != nil {
 			return err
 		}
@@ -62,7 +62,7 @@ func (p *Peers) readSmall(ctx context.Context, m *Member) error {
 	for n := int64(readCount); n > 0; n = smaller(n) {
 		got, err := p.link.read(ctx, r.streams, r.after, n, -1)
 		if err == nil {
-			p.apply(&r, got, time.Time{})
+			p.applyEntries(&r, got, time.Time{})
 		}
 		if !tooLarge(err) {
 			return err
@@ -70,10 +70,10 @@ func (p *Peers) readSmall(ctx context.Context, m *Member) error {
 	}
 	id, err := p.link.idOf(ctx, "XRANGE", m.stream, "("+m.position(), "+")
 	if err != nil {
-		id = p.link.now(time.Now()) // scripts are not allowed: all entries up to now are lost
+		id = p.link.idAt(time.Now()) // scripts are not allowed: all entries up to now are lost
 	}
-	m.passOver(p.log, id)
-	m.skip(id)
+	m.logUnreadable(p.log, id)
+	m.skipTo(id)
 	return nil
 }
 
@@ -86,7 +86,7 @@ type reading struct {
 // of adds the pools that have read their older entries.
 func (r *reading) of(all []*Member) {
 	for _, m := range all {
-		if m.listens() {
+		if m.readsNew() {
 			r.add(m)
 		}
 	}
@@ -98,18 +98,18 @@ func (r *reading) add(m *Member) {
 	r.after = append(r.after, m.position())
 }
 
-// apply enters the entries that were read into the pools' books, and returns how many of them other routers sent. asked
-// is when the read began; the zero time if the streams may hold more.
-func (p *Peers) apply(r *reading, got map[string][]entry, asked time.Time) (others int) {
+// applyEntries enters the entries that were read into the pools' books, and returns how many of them other routers
+// sent. asked is when the read began; the zero time if the streams may hold more.
+func (p *Peers) applyEntries(r *reading, got map[string][]entry, asked time.Time) (others int) {
 	p.health.goodRead()
 	for _, m := range r.members {
 		all := got[m.stream]
 		for _, e := range all {
 			now := time.Now()
-			sent := p.link.local(e.id, now)
-			own, err := m.hearer.hear(e.frame, sent, now)
-			m.gripe(p.log, e, err, now)
-			m.heard(e, sent)
+			sent := p.link.timeOf(e.id, now)
+			own, err := m.receiver.applyUnlessOwn(e.frame, sent, now)
+			m.logRefused(p.log, e, err, now)
+			m.recordRead(e, sent)
 			if !own {
 				others++
 			}
@@ -125,11 +125,11 @@ func (p *Peers) apply(r *reading, got map[string][]entry, asked time.Time) (othe
 // first: they matter most if a later read fails. It applies them in the order in which they were sent.
 func (p *Peers) replay(ctx context.Context, m *Member) error {
 	began := time.Now()
-	want := max(minReplay, m.holds())
+	want := max(minReplay, m.heldBytes())
 	if p.conf.StreamBytes > 0 {
 		want = min(want, p.conf.StreamBytes)
 	}
-	back, err := p.link.back(ctx, m.stream, want, m.reading, func(id string) { m.passOver(p.log, id) })
+	back, err := p.link.readBack(ctx, m.stream, want, m.setFound, func(id string) { m.logUnreadable(p.log, id) })
 	if err != nil {
 		if len(back) == 0 || ctx.Err() != nil {
 			return err
@@ -138,20 +138,20 @@ func (p *Peers) replay(ctx context.Context, m *Member) error {
 			"pool", m.name, "messages", len(back), "err", err)
 	}
 	slices.Reverse(back)
-	m.hearer.know(named(m.pool, m.pool.Secret(), began))
-	m.hearer.Replay()
-	defer func() { m.hearer.Live(time.Now()) }()
+	m.receiver.setOwnWorkers(named(m.pool, m.pool.Secret(), began))
+	m.receiver.BeginReplay()
+	defer func() { m.receiver.EndReplay(time.Now()) }()
 	for i, e := range back {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		now := time.Now()
-		sent := p.link.local(e.id, now)
-		_ = m.hearer.Hear(e.frame, sent, now)
-		m.heard(e, sent)
-		m.replayed(i + 1)
+		sent := p.link.timeOf(e.id, now)
+		_ = m.receiver.Apply(e.frame, sent, now)
+		m.recordRead(e, sent)
+		m.setReplayed(i + 1)
 	}
-	m.joined(began)
+	m.endReplay(began)
 	if len(back) > 0 {
 		p.log.Info("history: the older messages of other routers are applied", "pool", m.name, "messages", len(back),
 			"took", time.Since(began).Round(time.Millisecond))
@@ -159,7 +159,7 @@ func (p *Peers) replay(ctx context.Context, m *Member) error {
 	return nil
 }
 
-// now returns the id that an entry added at that time would get.
-func (l *link) now(at time.Time) string {
+// idAt returns the id that an entry added at that time would get.
+func (l *link) idAt(at time.Time) string {
 	return strconv.FormatInt(at.Add(time.Duration(l.offset.Load())).UnixMilli(), 10) + "-0"
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // both calls two tellers with the same arguments.
-type both [2]*Teller
+type both [2]*Sender
 
 func (b both) Sent(s *route.Sent, chains []prompt.Chain, at time.Time) uint64 {
 	b[0].Sent(s, chains, at)
@@ -46,26 +46,26 @@ func (b both) Forgotten(worker uint64) {
 
 // The books of a router that applies each event by itself and of one that applies many at once, whole requests among
 // them, agree, both live and in a replay.
-func TestWhatIsToldAtOnce(t *testing.T) {
+func TestEventsSentAtOnce(t *testing.T) {
 	for _, replay := range []bool{false, true} {
 		f := newFleet(t, 21, 1, 3, 20_000)
 		from := f.routers[0]
 		var tellers both
 		var hearers [2]*router
 		for i := range tellers {
-			tellers[i], _ = Ends(from.pool, 7)
+			tellers[i], _ = NewPair(from.pool, 7)
 			hearers[i] = f.join()
 			if replay {
-				hearers[i].hearer.Replay()
+				hearers[i].hearer.BeginReplay()
 			}
 		}
 		from.pool.Tell(tellers)
 		hear := func(i int) {
 			for _, frame := range tellers[i].Take(1<<20, f.now) {
-				if err := hearers[i].hearer.Hear(frame, f.now, f.now); err != nil {
+				if err := hearers[i].hearer.Apply(frame, f.now, f.now); err != nil {
 					t.Fatal(err)
 				}
-				tellers[i].Taken([][]byte{frame})
+				tellers[i].Confirm([][]byte{frame})
 			}
 		}
 		r := rand.New(rand.NewPCG(3, 4))
