@@ -35,7 +35,7 @@ var arrows = map[string][]string{
 		"daemon/kvcache", "daemon/listen", "daemon/operator", "daemon/peers", "daemon/probe", "daemon/route", "daemon/session", "daemon/sessionapi",
 		"daemon/tokens", "daemon/tracing", "daemon/unit", "daemon/upstream", "daemon/worker", "host", "cache/...", "conf", "plugins"},
 	"daemon/adapt": {"daemon/discover", "daemon/exchange", "daemon/feed", "daemon/front", "daemon/gate", "daemon/kvcache", "daemon/peers", "daemon/probe", "daemon/route", "daemon/upstream", "daemon/worker",
-		"cache/lmcache", "conf"}, // what the configuration means for the others
+		"cache/goredis", "cache/lmcache", "cache/tier", "conf"}, // what the configuration means for the others
 
 	"daemon/warmpath": {"daemon", "daemon/crew", "daemon/lab", "daemon/lab/...", "daemon/decisions", "daemon/kvcache", "daemon/operator",
 		"daemon/delivery", "daemon/redecide", "daemon/replay", "daemon/scaffold", "daemon/spool", "daemon/unit", "daemon/vllmsim",
@@ -54,7 +54,7 @@ var arrows = map[string][]string{
 		"sdk/score"},
 
 	// The workers' KV cache: a store, and the doors to it.
-	"daemon/kvcache":  {"daemon/discover", "daemon/hyperpod", "daemon/resp", "cache/kvstore/..."},
+	"daemon/kvcache":  {"daemon/discover", "daemon/hyperpod", "daemon/resp", "cache/goredis", "cache/kvstore/..."},
 	"daemon/hyperpod": {"cache/kvstore", "daemon/listen", "daemon/seldom"},
 	"daemon/resp":     {"cache/kvstore", "daemon/seldom", "daemon/socket"},
 

@@ -16,7 +16,15 @@ admin_token_file = "admin.token"
 tls_cert_file = "a.pem"
 tls_key_file = "a.key"
 access_log = "access.json"
+[cache]
+redis = "rediss://127.0.0.1:6379"
+tls_ca_file = "c.pem"
+tls_cert_file = "c.pem"
+tls_key_file = "c.key"
 [history]
+tls_ca_file = "d.pem"
+tls_cert_file = "d.pem"
+tls_key_file = "d.key"
 redis_url_file = "history.url"
 secret_file = "history.key"
 [kv_cache]
@@ -41,12 +49,14 @@ func folder(t *testing.T) string {
 	dir := t.TempDir()
 	certtest.New(t, dir, "a", "a")
 	certtest.New(t, dir, "b", "b")
+	certtest.New(t, dir, "c", "c")
+	certtest.New(t, dir, "d", "d")
 	write(t, filepath.Join(dir, "admin.token"), "example-of-a-token\n")
 	write(t, filepath.Join(dir, "client.key"), "example-of-a-key-1\n")
 	write(t, filepath.Join(dir, "worker.key"), "EMPTY\n")
 	write(t, filepath.Join(dir, "cache.key"), "example-of-a-password\n")
 	write(t, filepath.Join(dir, "history.key"), "example-of-a-secret\n")
-	write(t, filepath.Join(dir, "history.url"), "redis://127.0.0.1:6379\n")
+	write(t, filepath.Join(dir, "history.url"), "rediss://127.0.0.1:6379\n")
 	write(t, filepath.Join(dir, "workers.toml"), "workers = []\n")
 	write(t, filepath.Join(dir, "x.toml"), everyFile)
 	return dir
@@ -62,6 +72,8 @@ func TestEveryPathStartsAtTheFile(t *testing.T) {
 	p := c.Pools[0]
 	for _, got := range []string{c.History.SecretFile, c.History.RedisURLFile, c.Server.AdminTokenFile, c.Server.TLSCertFile, c.Server.TLSKeyFile,
 		c.Server.AccessLog, c.Keys[0].File, p.WorkersFile, p.WorkerKeyFile, p.TLSCAFile,
+		c.Cache.TLSCAFile, c.Cache.TLSCertFile, c.Cache.TLSKeyFile,
+		c.History.TLSCAFile, c.History.TLSCertFile, c.History.TLSKeyFile,
 		c.KVCache.SpillDir, c.KVCache.PasswordFile, c.KVCache.TLSCertFile, c.KVCache.TLSKeyFile} {
 		if filepath.Dir(got) != dir {
 			t.Errorf("%s is not in %s", got, dir)
@@ -106,6 +118,10 @@ func TestMissingFiles(t *testing.T) {
 	f("a.pem", "server.tls_cert_file")
 	f("a.key", "server.tls_key_file")
 	f("b.pem", "pools[0].tls_ca_file")
+	f("c.pem", "cache.tls_ca_file")
+	f("c.key", "cache.tls_key_file")
+	f("d.pem", "history.tls_ca_file")
+	f("d.key", "history.tls_key_file")
 	f("client.key", "keys[0].file")
 	f("cache.key", "kv_cache.password_file")
 	f("history.key", "history.secret_file")

@@ -6,6 +6,9 @@ import "fmt"
 type History struct {
 	Redis        string `toml:"redis" reload:"restart"`          // URL; "" = that of Cache, "off" = nothing is shared
 	RedisURLFile string `toml:"redis_url_file" reload:"restart"` // or a file with the URL, if it has a password
+	TLSCAFile    string `toml:"tls_ca_file" reload:"restart"`    // who signs the Redis's certificate
+	TLSCertFile  string `toml:"tls_cert_file" reload:"restart"`  // PEM; for a Redis that asks for one
+	TLSKeyFile   string `toml:"tls_key_file" reload:"restart"`   // PEM
 	SecretFile   string `toml:"secret_file" reload:"restart"`    // the routers' shared secret; "" = made once in Redis
 	MaxBytes     int    `toml:"max_bytes" reload:"restart"`      // that Redis keeps of a pool
 	Name         string `toml:"name" reload:"restart"`           // of this router, for people; "" = the host's
@@ -31,6 +34,18 @@ func (h *History) RedisURL(c *Cache) (string, error) {
 	return c.RedisURL()
 }
 
+// Security returns the files of TLS with the Redis of RedisURL.
+func (h *History) Security(c *Cache) RedisFiles {
+	if h.Redis+h.RedisURLFile == "" {
+		return c.Security()
+	}
+	return h.files()
+}
+
+func (h *History) files() RedisFiles {
+	return RedisFiles{Table: "history", CA: h.TLSCAFile, Cert: h.TLSCertFile, Key: h.TLSKeyFile}
+}
+
 // Secret reads the secret that the routers share, now; "" if Redis keeps it. An error never shows it.
 func (h *History) Secret() (string, error) {
 	if h.SecretFile == "" {
@@ -53,9 +68,13 @@ func (h *History) shares(c *Cache) bool {
 
 func checkHistory(r *report, h *History) {
 	path, s := either(r, "history.redis", h.Redis, "history.redis_url_file", h.RedisURLFile)
-	if s != "" && h.Redis != HistoryOff {
+	if h.Redis == HistoryOff {
+		s = ""
+	}
+	if s != "" {
 		checkRedis(r, path, s)
 	}
+	checkRedisFiles(r, h.files(), path, s)
 	if h.SecretFile != "" {
 		if _, f := secret(h.SecretFile, "", minHistorySecret); f != nil {
 			r.add("history.secret_file", f.what, f.remedy)

@@ -55,8 +55,7 @@ func checkL2URL(r *report, c *L2) {
 		return
 	}
 	if u.Scheme == "redis" && c.TLSCAFile+c.TLSCertFile != "" {
-		r.add(path, "with tls_ca_file or tls_cert_file it is to be a rediss:// URL: redis:// is without TLS",
-			"write rediss://, or leave those files out")
+		r.add(path, noTLS(u.Scheme), "write rediss://, or leave those files out")
 	}
 }
 

@@ -147,9 +147,10 @@ func (c *Config) complete(tree map[string]any) {
 	if _, written := server["buffer_body_bytes"]; !written {
 		s.BufferBody = min(s.BufferBody, s.MaxBodyBytes)
 	}
-	c.Cache.RedisURLFile = c.resolve(c.Cache.RedisURLFile)
-	c.History.RedisURLFile = c.resolve(c.History.RedisURLFile)
-	c.History.SecretFile = c.resolve(c.History.SecretFile)
+	for _, file := range []*string{&c.Cache.RedisURLFile, &c.Cache.TLSCAFile, &c.Cache.TLSCertFile, &c.Cache.TLSKeyFile,
+		&c.History.RedisURLFile, &c.History.TLSCAFile, &c.History.TLSCertFile, &c.History.TLSKeyFile, &c.History.SecretFile} {
+		*file = c.resolve(*file)
+	}
 	kv := &c.KVCache
 	kv.SpillDir = c.resolve(kv.SpillDir)
 	kv.PasswordFile = c.resolve(kv.PasswordFile)

@@ -2,7 +2,6 @@ package conf
 
 import (
 	"fmt"
-	"net/url"
 	"strings"
 	"time"
 )
@@ -11,6 +10,9 @@ import (
 type Cache struct {
 	Redis        string        `toml:"redis" reload:"restart"`          // URL of a second tier; "" = memory alone
 	RedisURLFile string        `toml:"redis_url_file" reload:"restart"` // or a file with the URL, if it has a password
+	TLSCAFile    string        `toml:"tls_ca_file" reload:"restart"`    // who signs the Redis's certificate
+	TLSCertFile  string        `toml:"tls_cert_file" reload:"restart"`  // PEM; for a Redis that asks for one
+	TLSKeyFile   string        `toml:"tls_key_file" reload:"restart"`   // PEM
 	MaxBytes     int           `toml:"max_bytes" reload:"restart"`      // of memory, in all
 	Timeout      time.Duration `toml:"timeout" reload:"restart"`        // of a request's time that Redis may take
 }
@@ -45,37 +47,23 @@ func (c *Cache) RedisURL() (string, error) {
 	return redisURL("cache.redis_url_file", c.Redis, c.RedisURLFile)
 }
 
+// Security returns the files of TLS with the Redis.
+func (c *Cache) Security() RedisFiles {
+	return RedisFiles{Table: "cache", CA: c.TLSCAFile, Cert: c.TLSCertFile, Key: c.TLSKeyFile}
+}
+
 // minCache holds some 2,000 sessions in each of a few namespaces: less is a mistake.
 const minCache = 1 << 20
 
 func checkCache(r *report, c *Cache) {
-	if path, s := either(r, "cache.redis", c.Redis, "cache.redis_url_file", c.RedisURLFile); s != "" {
+	path, s := either(r, "cache.redis", c.Redis, "cache.redis_url_file", c.RedisURLFile)
+	if s != "" {
 		checkRedis(r, path, s)
 	}
+	checkRedisFiles(r, c.Security(), path, s)
 	r.between("cache.max_bytes", c.MaxBytes, minCache, 64<<30, "bytes")
 	if !within(c.Timeout, time.Millisecond, time.Second) {
 		r.outOfRange("cache.timeout", c.Timeout, `write how long a request may wait for Redis, from "1ms" to "1s"`)
-	}
-}
-
-// redisURL returns a URL that stands inline, or in a file. An error names the file's path in the configuration, and
-// never shows the URL: it may hold a password.
-func redisURL(path, inline, file string) (string, error) {
-	if file == "" {
-		return inline, nil
-	}
-	s, f := secret(file, "", 1)
-	if f != nil {
-		return "", fmt.Errorf("conf: %s: %s; %s", path, f.what, f.remedy)
-	}
-	return s, nil
-}
-
-// checkRedis checks the form of a URL without showing it: it may hold a password.
-func checkRedis(r *report, path, s string) {
-	u, err := url.Parse(s)
-	if err != nil || u.Scheme != "redis" && u.Scheme != "rediss" && u.Scheme != "unix" || u.Host == "" && u.Path == "" {
-		r.add(path, "it is no URL of a Redis", "write redis://HOST:PORT/DB, rediss://USER:PASSWORD@HOST:PORT or unix:///PATH")
 	}
 }
 

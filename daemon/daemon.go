@@ -90,12 +90,12 @@ func NewUnder(m *unit.Manager, c *conf.Config, log *slog.Logger) (*Daemon, error
 	if err != nil {
 		return nil, err
 	}
-	url, err := c.Cache.RedisURL()
+	kept, err := adapt.Store(&c.Cache, log)
 	if err != nil {
 		controller.Close()
 		return nil, fmt.Errorf("daemon: %w", err)
 	}
-	store, err := tier.Open(tier.Config{MaxBytes: c.Cache.MaxBytes, Redis: url, Timeout: c.Cache.Timeout, Log: log})
+	store, err := tier.Open(kept)
 	if err != nil {
 		controller.Close()
 		return nil, err

@@ -1,6 +1,7 @@
 package tier
 
 import (
+	"crypto/tls"
 	"log/slog"
 	"time"
 )
@@ -9,6 +10,7 @@ import (
 type Config struct {
 	MaxBytes int           // L1: keys, values and overhead, in bytes; one namespace may hold half of it. Default 64 MiB
 	Redis    string        // L2: redis://, rediss:// or unix:// URL; "" (default) for none. Its password is never logged
+	TLS      *tls.Config   // of rediss://: its RootCAs and GetClientCertificate; nil = the system's authorities
 	Prefix   string        // of every key in Redis; default "warmpath:". Routers that share values have the same
 	Timeout  time.Duration // of a request's time that Redis may take in one call; default 5 ms
 	Log      *slog.Logger  // gets a line when Redis is lost and one when it is back; default slog.Default()

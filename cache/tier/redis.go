@@ -36,7 +36,7 @@ type remote struct {
 }
 
 func newRemote(conf Config) (*remote, error) {
-	opt, err := Options(conf.Redis, int64(conf.MaxBytes/2)+maxLine) // no value that memory takes is larger
+	opt, err := Options(conf.Redis, conf.TLS, int64(conf.MaxBytes/2)+maxLine) // no value that memory takes is larger
 	if err != nil {
 		return nil, err
 	}
@@ -55,8 +55,9 @@ func newRemote(conf Config) (*remote, error) {
 var errPool = errors.New("tier: pool_size is out of range")
 
 // Options returns how to reach the Redis of a URL: nothing is retried, a context's deadline holds, and a reply of more
-// than most bytes ends its connection. An error does not show the URL.
-func Options(url string, most int64) (*redis.Options, error) {
+// than most bytes ends its connection. security has the authorities and the client certificate of rediss://; nil = the
+// system's authorities. An error does not show the URL.
+func Options(url string, security *tls.Config, most int64) (*redis.Options, error) {
 	opt, err := redis.ParseURL(url)
 	if err == nil && !goredis.PoolFits(opt.PoolSize) {
 		err = errPool
@@ -69,6 +70,7 @@ func Options(url string, most int64) (*redis.Options, error) {
 	opt.DialTimeout = dialTimeout
 	opt.ReadTimeout = dialTimeout
 	opt.WriteTimeout = dialTimeout
+	opt.TLSConfig = goredis.Secured(opt.TLSConfig, security)
 	opt.Dialer = dialer(opt.TLSConfig, most)
 	return opt, nil
 }

@@ -9,7 +9,9 @@ import (
 	"net"
 	"os"
 
+	"github.com/warmpath/warmpath/cache/goredis"
 	"github.com/warmpath/warmpath/cache/lmcache"
+	"github.com/warmpath/warmpath/cache/tier"
 	"github.com/warmpath/warmpath/conf"
 	"github.com/warmpath/warmpath/daemon/discover"
 	"github.com/warmpath/warmpath/daemon/feed"
@@ -27,6 +29,10 @@ func Peers(c *conf.Config, log *slog.Logger) (*peers.Peers, error) {
 	if err != nil || url == "" {
 		return nil, err
 	}
+	secured, err := security(c.History.Security(&c.Cache))
+	if err != nil {
+		return nil, err
+	}
 	secret, err := c.History.Secret()
 	if err != nil {
 		return nil, err
@@ -35,8 +41,23 @@ func Peers(c *conf.Config, log *slog.Logger) (*peers.Peers, error) {
 	if name == "" {
 		name, _ = os.Hostname()
 	}
-	return peers.Open(peers.Config{Redis: url, Prefix: "warmpath/", Secret: secret, Name: name,
+	return peers.Open(peers.Config{Redis: url, TLS: secured, Prefix: "warmpath/", Secret: secret, Name: name,
 		StreamBytes: c.History.MaxBytes, Log: log})
+}
+
+// security returns the TLS settings of a Redis.
+func security(f conf.RedisFiles) (*tls.Config, error) {
+	return goredis.TLS(f.Table, f.CA, f.Cert, f.Key)
+}
+
+// Store returns where the router keeps its own state.
+func Store(c *conf.Cache, log *slog.Logger) (tier.Config, error) {
+	url, err := c.RedisURL()
+	if err != nil {
+		return tier.Config{}, err
+	}
+	secured, err := security(c.Security())
+	return tier.Config{MaxBytes: c.MaxBytes, Redis: url, TLS: secured, Timeout: c.Timeout, Log: log}, err
 }
 
 // Specs returns a pool's workers.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -16,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/warmpath/warmpath/cache/goredis"
 	"github.com/warmpath/warmpath/cache/kvstore/remote"
 	"github.com/warmpath/warmpath/daemon/discover"
 )
@@ -70,7 +70,7 @@ func openL2(life context.Context, c Config) (*far, error) {
 	if rc.Queue == 0 {
 		rc.Queue = c.MaxBytes / 4
 	}
-	authorities, err := authoritiesOf(c.L2.CAFile)
+	security, err := goredis.TLS("kv_cache.l2", c.L2.CAFile, c.L2.CertFile, c.L2.KeyFile)
 	if err != nil {
 		return nil, err
 	}
@@ -80,10 +80,9 @@ func openL2(life context.Context, c Config) (*far, error) {
 		if err != nil {
 			return nil, err
 		}
-		rc.Redis = &remote.Redis{URL: url, Prefix: c.L2.Prefix, TTL: c.L2.TTL, TLS: &tls.Config{RootCAs: authorities,
-			GetClientCertificate: certificate(c.L2.CertFile, c.L2.KeyFile)}}
+		rc.Redis = &remote.Redis{URL: url, Prefix: c.L2.Prefix, TTL: c.L2.TTL, TLS: security}
 	} else {
-		rc.Pool, err = f.pool(c, authorities)
+		rc.Pool, err = f.pool(c, security.RootCAs)
 		if err != nil {
 			return nil, err
 		}
@@ -196,36 +195,6 @@ func texts(members []member) []string {
 		list[i] = string(m)
 	}
 	return list
-}
-
-func authoritiesOf(file string) (*x509.CertPool, error) {
-	if file == "" {
-		return nil, nil
-	}
-	pem, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(pem) {
-		return nil, errors.New("there is no certificate in " + file)
-	}
-	return pool, nil
-}
-
-// certificate returns the function that reads the pair at each handshake with a Redis: certificates are renewed. It is
-// nil without a pair.
-func certificate(certFile, keyFile string) func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-	if certFile == "" {
-		return nil
-	}
-	return func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-		pair, err := tls.LoadX509KeyPair(certFile, keyFile)
-		if err != nil {
-			return nil, fmt.Errorf("tls: kv_cache.l2.tls_cert_file: %w", err)
-		}
-		return &pair, nil
-	}
 }
 
 // addressesHere lists the addresses of this machine.

@@ -11,7 +11,7 @@ import (
 // reads the connection while the dialler writes it: the race detector sees that.
 func TestCableThatComesLate(t *testing.T) {
 	t.Parallel()
-	l, err := newLink("redis://127.0.0.1:1", "w/", 1)
+	l, err := newLink("redis://127.0.0.1:1", nil, "w/", 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package peers
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -51,8 +52,8 @@ type link struct {
 	marked bool         // the key was set
 }
 
-func newLink(url, prefix string, self uint64) (*link, error) {
-	opt, err := tier.Options(url, maxReply)
+func newLink(url string, security *tls.Config, prefix string, self uint64) (*link, error) {
+	opt, err := tier.Options(url, security, maxReply)
 	if err != nil {
 		return nil, err
 	}

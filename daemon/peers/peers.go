@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"crypto/tls"
 	"encoding/binary"
 	"log/slog"
 	"slices"
@@ -17,11 +18,12 @@ import (
 
 // Config states how routers find each other.
 type Config struct {
-	Redis       string // URL
-	Prefix      string // of its keys
-	Secret      string // that the routers share; "" = the first router makes one in Redis
-	Name        string // of this router, for people
-	StreamBytes int    // of a pool's history that Redis keeps, roughly
+	Redis       string      // URL
+	TLS         *tls.Config // of rediss://: its RootCAs and GetClientCertificate; nil = the system's authorities
+	Prefix      string      // of its keys
+	Secret      string      // that the routers share; "" = the first router makes one in Redis
+	Name        string      // of this router, for people
+	StreamBytes int         // of a pool's history that Redis keeps, roughly
 	Log         *slog.Logger
 }
 
@@ -51,7 +53,7 @@ type Peers struct {
 // Open connects to Redis and takes over the secret stored there, if Redis answers within a second. Peers sends and
 // applies no message before Run.
 func Open(c Config) (*Peers, error) {
-	l, err := newLink(c.Redis, c.Prefix, newID())
+	l, err := newLink(c.Redis, c.TLS, c.Prefix, newID())
 	if err != nil {
 		return nil, err
 	}

@@ -84,7 +84,7 @@ func checkStart(file string, c *conf.Config) error {
 			ps = append(ps, conf.Problem{File: file, Key: key, What: err.Error()})
 		}
 	}
-	state := func(url string) error { _, err := tier.Options(url, 0); return err }
+	state := func(url string) error { _, err := tier.Options(url, nil, 0); return err }
 	if c.Server.AdminTokenFile != "" {
 		f("server.admin_token_file", func() (string, error) {
 			_, err := operator.Token(c.Server.AdminTokenFile)

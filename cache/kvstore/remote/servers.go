@@ -66,7 +66,7 @@ func newServers(c Config) (*servers, error) {
 		s.client = s.newCluster(p.cluster)
 	default:
 		opt := p.single
-		opt.Dialer = dialer(secured(opt.TLSConfig, c.Redis.TLS), c.Timeout)
+		opt.Dialer = dialer(goredis.Secured(opt.TLSConfig, c.Redis.TLS), c.Timeout)
 		s.client = s.newClient(opt)
 	}
 	return s, nil
@@ -98,7 +98,7 @@ func (s *servers) adopt(c *redis.Client, addr string) {
 
 func (s *servers) newFailover(opt *redis.FailoverOptions) *redis.Client {
 	t := s.config.Timeout
-	opt.Dialer = dialer(secured(opt.TLSConfig, s.config.Redis.TLS), t)
+	opt.Dialer = dialer(goredis.Secured(opt.TLSConfig, s.config.Redis.TLS), t)
 	opt.MaxRetries = -1
 	opt.DialerRetries = 1
 	opt.DialTimeout = t
@@ -118,7 +118,7 @@ func (s *servers) newFailover(opt *redis.FailoverOptions) *redis.Client {
 }
 
 func (s *servers) newCluster(opt *redis.ClusterOptions) *redis.ClusterClient {
-	opt.Dialer = dialer(secured(opt.TLSConfig, s.config.Redis.TLS), s.config.Timeout)
+	opt.Dialer = dialer(goredis.Secured(opt.TLSConfig, s.config.Redis.TLS), s.config.Timeout)
 	opt.NewClient = s.newClient
 	opt.DisableRoutingPolicies = true // each command here has one key
 	opt.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}

@@ -1,7 +1,6 @@
 package remote
 
 import (
-	"crypto/tls"
 	"errors"
 	"net/url"
 	"strconv"
@@ -82,19 +81,4 @@ func parseURL(text string) (p parsed, err error) {
 func CheckURL(text string) error {
 	_, err := parseURL(text)
 	return err
-}
-
-// secured returns the TLS settings of a connection: those of the URL, with the authorities and the client certificate
-// of the configuration.
-func secured(fromURL, given *tls.Config) *tls.Config {
-	if fromURL == nil {
-		return nil
-	}
-	c := fromURL.Clone()
-	c.MinVersion = tls.VersionTLS12
-	if given != nil {
-		c.RootCAs = given.RootCAs
-		c.GetClientCertificate = given.GetClientCertificate
-	}
-	return c
 }
