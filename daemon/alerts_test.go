@@ -39,6 +39,7 @@ var brokenDaemons = []broken{
 	{"KV events that are cut", []string{"WarmpathKVEventsStale main"}, eventsCut},
 	{"a cache that keeps nothing", []string{"WarmpathBelievesTooMuch main"}, forgets},
 	{"no Redis, no room for clients, no room on the disk", []string{"WarmpathStoreDown", "WarmpathClientsRefused", "WarmpathAccessLogLost"}, noRoom},
+	{"a state file that cannot be written", []string{"WarmpathStateFileFailing"}, noFolder},
 }
 
 // TestEveryAlertStirs: a real Prometheus scrapes daemons in each of which something is wrong, and each alert sees that.
@@ -224,5 +225,21 @@ func noRoom(t *testing.T) string {
 		"max_connections = 1\naccess_log = \"/dev/full\"") + fmt.Sprintf("[cache]\nredis = \"redis://%s\"\n", porttest.Address(t))
 	r := start(t, toml, 1)
 	asks(t, r, 3, prompted(""))
+	return r.AdminAddr()
+}
+
+// noFolder has lost the folder of its state file.
+func noFolder(t *testing.T) string {
+	dir := filepath.Join(t.TempDir(), "state")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	toml := withServer(settings("prefixaware", sims(t, 1, vllmsim.Config{}).URLs()...),
+		fmt.Sprintf("state_file = %q", filepath.Join(dir, "router")))
+	r := start(t, toml, 1)
+	if err := os.Remove(dir); err != nil {
+		t.Fatal(err)
+	}
+	r.memory.Save()
 	return r.AdminAddr()
 }
