@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/url"
 	"strconv"
 	"strings"
@@ -25,10 +26,12 @@ const (
 	mostAtOnce    = 20 // decisions in one event to a viewer; older ones are counted
 )
 
-// The interval between two reads of the ring for a viewer, and the silence after which it gets a sign of life.
+// The interval between two reads of the ring for a viewer, the silence after which it gets a sign of life, and how long
+// a viewer may take none of what it is sent: then it loses its place.
 const (
 	lookEvery = 200 * time.Millisecond
 	beatEvery = 10 * time.Second
+	takeWait  = 10 * time.Second
 )
 
 // decided serves the decisions of the ring.
@@ -135,9 +138,10 @@ func (s *decided) follow(c *fiber.Ctx, q decisions.Query) error {
 	q.Limit = mostAtOnce
 	c.Set("Content-Type", "text/event-stream")
 	c.Set("Cache-Control", "no-store")
+	conn := c.Context().Conn()
 	c.Context().SetBodyStreamWriter(func(w *bufio.Writer) {
 		defer s.leave()
-		f := follower{ring: s.ring, q: recent, w: w}
+		f := follower{ring: s.ring, q: recent, w: w, conn: conn}
 		if f.look() != nil { // the decisions so far
 			return
 		}
@@ -152,8 +156,9 @@ type follower struct {
 	ring   *decisions.Ring
 	q      decisions.Query
 	w      *bufio.Writer
-	change uint64 // the newest change that was sent
-	begun  bool   // the first event was sent
+	conn   net.Conn // to which the server copies what w gets
+	change uint64   // the newest change that was sent
+	begun  bool     // the first event was sent
 }
 
 // run sends changes until the client leaves or done is closed.
@@ -170,7 +175,7 @@ func (f *follower) run(done <-chan struct{}) {
 			err := f.look()
 			if err == nil && f.change == before && now.Sub(last) >= beatEvery {
 				_, _ = f.w.WriteString(": still here\n\n")
-				err = f.w.Flush()
+				err = f.flush()
 				last = now
 			}
 			if f.change != before {
@@ -200,5 +205,13 @@ func (f *follower) look() error {
 		return err
 	}
 	fmt.Fprintf(f.w, "event: decisions\ndata: %s\n\n", text)
+	return f.flush()
+}
+
+// flush sends what was written. The connection fails if the client takes nothing of it for takeWait.
+func (f *follower) flush() error {
+	if err := f.conn.SetWriteDeadline(time.Now().Add(takeWait)); err != nil {
+		return err
+	}
 	return f.w.Flush()
 }

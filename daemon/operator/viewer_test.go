@@ -3,6 +3,7 @@ package operator
 import (
 	"bufio"
 	"bytes"
+	"net"
 	"testing"
 
 	"github.com/warmpath/warmpath/daemon/decisions"
@@ -11,7 +12,8 @@ import (
 // TestViewerOfAnIdleRouter: while nothing is decided, a viewer gets one event, with an empty list.
 func TestViewerOfAnIdleRouter(t *testing.T) {
 	var sent bytes.Buffer
-	f := follower{ring: new(decisions.Ring), w: bufio.NewWriter(&sent)}
+	conn, _ := net.Pipe()
+	f := follower{ring: new(decisions.Ring), w: bufio.NewWriter(&sent), conn: conn}
 	for range 3 {
 		if err := f.look(); err != nil {
 			t.Fatal(err)
