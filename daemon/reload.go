@@ -129,7 +129,7 @@ func (d *Daemon) apply(c *conf.Config) error {
 	for _, p := range old {
 		d.departed.Leave(p.shown())
 		d.lmcache.Drop(p.roster)
-		go p.retire()
+		d.tending.Go(p.retire)
 	}
 	return nil
 }
