@@ -56,9 +56,9 @@ func (r *reception) failed(v *visit, w way, p any) {
 	r.log.Error("BUG: a request made the daemon panic", "panic", p, "id", v.in.ID, "pool", v.in.Seen.Pool,
 		"stack", string(debug.Stack()))
 	v.end()
-	v.in.Seen.Status = exchange.FaultInternal.Status
-	r.meter.Answered(&v.in.Seen)
-	w.end()
 	out := exchange.FaultInternal.Outbound(exchange.OpenAI)
+	v.in.Seen.Status, v.sent = out.Status, int64(len(out.Body))
+	v.recordAfterPanic()
+	w.end()
 	w.answer(corsFields(r.current().CORS, nil, out, v.in.Get("Origin")), out, time.Now())
 }

@@ -110,6 +110,7 @@ func (r *relay) breakOff(p any, open bool) {
 	if open {
 		r.closeAfterPanic()
 	}
+	r.v.recordAfterPanic()
 }
 
 // closeAfterPanic counts the stream down at its worker. A second panic would end the process.

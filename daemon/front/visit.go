@@ -207,6 +207,14 @@ func (v *visit) answer(out *exchange.Outbound) {
 
 // release counts and logs the request, and gives the visit's memory back. Nothing may use the request after it.
 func (v *visit) release(now time.Time) {
+	v.record(now)
+	v.body.free(&v.in)
+	*v = visit{in: exchange.Inbound{Header: v.in.Header[:0], Seen: exchange.Seen{Record: v.in.Seen.Memory()}}}
+	visits.Put(v)
+}
+
+// record counts and logs the request at its end.
+func (v *visit) record(now time.Time) {
 	v.meter.Answered(&v.in.Seen)
 	took := now.Sub(v.arrived)
 	if v.ended != nil {
@@ -216,7 +224,10 @@ func (v *visit) release(now time.Time) {
 		v.in.Trace.Span.End(&v.in, took, v.sent)
 	}
 	v.access.log(&v.in, ended{at: now, took: took, sent: v.sent, slower: v.epoch.Log.Slower})
-	v.body.free(&v.in)
-	*v = visit{in: exchange.Inbound{Header: v.in.Header[:0], Seen: exchange.Seen{Record: v.in.Seen.Memory()}}}
-	visits.Put(v)
+}
+
+// recordAfterPanic records a request whose visit may be half done. A second panic would end the process.
+func (v *visit) recordAfterPanic() {
+	defer func() { _ = recover() }()
+	v.record(time.Now())
 }
