@@ -22,6 +22,7 @@ type entry struct {
 	passing bool      // another tier has it: it is dropped when no lease and no promise is on it
 	put     bool      // by a client: a tier that refused it gets it again before it is evicted
 	pins    []pin
+	lingers time.Time // a passing value is kept until then, unless room is needed
 
 	announced bool // a client is writing it: its size is part of memory.announced
 }

@@ -11,6 +11,7 @@ type Lease struct {
 	store *Store
 	entry *entry
 	heap  []byte // the value itself, where the arena had no room for it; entry is nil then
+	first bool   // it fetched the value from a tier behind
 }
 
 // Size returns the bytes of the value.
@@ -52,6 +53,17 @@ func (l *Lease) Release() {
 	defer s.mu.Unlock()
 	s.memory.release(e)
 	s.checkIdle()
+}
+
+// Linger is Release by a reader who is likely to come back at once. If this lease fetched a value that memory need not
+// keep, the value stays for lingerTime, unless room is needed.
+func (l *Lease) Linger() {
+	if s, e := l.store, l.entry; s != nil && e != nil && l.first {
+		s.mu.Lock()
+		s.memory.linger(e, time.Now().Add(lingerTime))
+		s.mu.Unlock()
+	}
+	l.Release()
 }
 
 // Leave is Release by a Backing that has stored the value, so that memory need not keep it.

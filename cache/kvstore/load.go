@@ -231,7 +231,7 @@ func (f *Filling) land(b Backing, owner netip.Addr) *Lease {
 		s.memory.add(e)
 	}
 	s.memory.lease(e, owner)
-	return &Lease{store: s, entry: e}
+	return &Lease{store: s, entry: e, first: true}
 }
 
 // A promise of a value in a tier behind is a pin that waits for the value. The value comes as soon as a fetcher is

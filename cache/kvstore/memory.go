@@ -13,21 +13,23 @@ import (
 
 // memory is the index of the arena. Store.mu guards it.
 type memory struct {
-	arena   *arena.Arena
-	entries map[string]*entry
-	keys    *catalog.Catalog // of entries, in order
-	policy  evict.Policy[*entry]
-	ends    expiries
-	pinned  map[*entry]struct{} // those with a pin, even one that is over
-	wanted  map[string]*entry   // promised, and not there yet; only the pins of the entry are used
-	kept    map[string]*entry   // promised, and on this machine's disk; only the pins of the entry are used
-	rescue  func(*entry) bool   // offers a victim to the disk; true = evict another value first
-	seed    maphash.Seed
-	losses  *Losses
+	arena     *arena.Arena
+	entries   map[string]*entry
+	keys      *catalog.Catalog // of entries, in order
+	policy    evict.Policy[*entry]
+	ends      expiries
+	pinned    map[*entry]struct{} // those with a pin, even one that is over
+	wanted    map[string]*entry   // promised, and not there yet; only the pins of the entry are used
+	kept      map[string]*entry   // promised, and on this machine's disk; only the pins of the entry are used
+	lingerers []*entry            // passing values that are kept for a while, the oldest first; some are gone
+	rescue    func(*entry) bool   // offers a victim to the disk; true = evict another value first
+	seed      maphash.Seed
+	losses    *Losses
 
 	records, maxRecords int64 // bytes of keys and records, fillings too
 	values              int64 // bytes of values that can be read
 	reserved            int64 // bytes of the arena that values, fillings and replaced values with readers take
+	lingering           int64 // bytes of lingerers
 	fillings, leases    int
 	announced           int64 // bytes of fillings that clients write: some may never come
 
@@ -199,8 +201,8 @@ func (m *memory) release(e *entry) {
 	switch {
 	case e.gone:
 		m.free(e)
-	case e.passing && !e.pinned(time.Now()):
-		m.drop(e)
+	case e.passing:
+		m.pass(e, time.Now())
 	}
 	m.stuck = time.Time{}
 }
@@ -210,15 +212,54 @@ func (m *memory) pin(e *entry, owner netip.Addr, until time.Time) {
 	m.pinned[e] = struct{}{}
 }
 
+// pass drops a value that nobody needs in memory.
+func (m *memory) pass(e *entry, now time.Time) {
+	if e.passing && !e.gone && e.refs == 0 && !e.pinned(now) && !now.Before(e.lingers) {
+		m.drop(e)
+	}
+}
+
+const (
+	// lingerTime is from LMCache's lookup of a chunk, which is a lease, to the lease by which it reads: the lookups of
+	// the chunks behind it are in between.
+	lingerTime = 5 * time.Second
+
+	lingerShare = 8 // of the arena: more values leave sooner
+)
+
+// linger keeps a passing value until then, as far as the share of the arena goes.
+func (m *memory) linger(e *entry, until time.Time) {
+	if e.gone || !e.passing || !e.lingers.IsZero() {
+		return
+	}
+	e.lingers = until
+	m.lingerers = append(m.lingerers, e)
+	m.lingering += e.size
+	for m.lingering > m.arena.Space.Size()/lingerShare {
+		m.leaveOldest()
+	}
+}
+
+// leaveOldest ends the stay of the oldest lingerer.
+func (m *memory) leaveOldest() {
+	e := m.lingerers[0]
+	m.lingerers[0] = nil
+	m.lingerers = m.lingerers[1:]
+	m.lingering -= e.size
+	e.lingers = time.Time{}
+	m.pass(e, time.Now())
+}
+
 // sweep drops expired entries, and pins that are over.
 func (m *memory) sweep(now time.Time) {
+	for len(m.lingerers) > 0 && !now.Before(m.lingerers[0].lingers) {
+		m.leaveOldest()
+	}
 	for e := range m.pinned {
 		if !e.pinned(now) {
 			delete(m.pinned, e)
 			m.stuck = time.Time{}
-			if e.passing && e.refs == 0 {
-				m.drop(e)
-			}
+			m.pass(e, now)
 		}
 	}
 	for _, promised := range []map[string]*entry{m.wanted, m.kept} {

@@ -15,7 +15,8 @@
 //
 // A miss returns at once. LMCache looks keys up by leases that it releases at once, one after the other until the first
 // miss, and reads by another lease. So for a value that L2 is not known to have, the door only starts a query in the
-// background. A value that L2 is known to have is fetched, for timeout_ms at most (TestLookups).
+// background. A value that L2 is known to have is fetched, for timeout_ms at most (TestLookups). If memory need not
+// keep it, it stays for a few seconds all the same, so that the read does not fetch it again (TestLookupThenRead).
 //
 // # What does a lease do?
 //

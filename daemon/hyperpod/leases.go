@@ -48,14 +48,15 @@ func (l *leases) add(lease *kvstore.Lease, until time.Time) (id string, ok bool)
 	return id, true
 }
 
-// release ends a lease, and reports whether there was one.
+// release ends a lease, and reports whether there was one. The lease of a lookup is followed by the lease of a read, so
+// the value lingers.
 func (l *leases) release(id string) bool {
 	l.mu.Lock()
 	h, ok := l.held[id]
 	delete(l.held, id)
 	l.mu.Unlock()
 	if ok {
-		h.lease.Release()
+		h.lease.Linger()
 	}
 	return ok
 }
