@@ -215,7 +215,7 @@ func (s *Server) lease(r *fasthttp.RequestCtx, bucket, rawKey string) {
 	for _, e := range l.Extents() {
 		g.Offsets = append(g.Offsets, offset{Offset: e.Offset, Len: e.Len})
 	}
-	g.ID, ok = s.leases.add(l, time.Now().Add(life))
+	g.ID, ok = s.leases.add(l, key, time.Now().Add(life))
 	if !ok {
 		l.Release()
 		s.fail(r, http.StatusServiceUnavailable, "too many leases are held; release them")
@@ -250,9 +250,20 @@ func lifeOf(text string) (time.Duration, bool) {
 	return time.Duration(seconds * float64(time.Second)), true
 }
 
-func (s *Server) release(r *fasthttp.RequestCtx, id string) {
-	if !s.leases.release(id) {
-		s.fail(r, http.StatusNotFound, "there is no such lease; its time may be over")
+// releaseOf ends a lease of that key alone: another key means that the worker has mixed its leases up.
+func (s *Server) releaseOf(r *fasthttp.RequestCtx, bucket, rawKey, id string) {
+	key, err := keyOf(bucket, rawKey)
+	if err != nil {
+		s.fail(r, http.StatusBadRequest, err.Error())
+		return
+	}
+	s.release(r, id, key)
+}
+
+// release ends a lease of the key, or of any with "".
+func (s *Server) release(r *fasthttp.RequestCtx, id, key string) {
+	if !s.leases.release(id, key) {
+		s.fail(r, http.StatusNotFound, "there is no such lease of this key; its time may be over")
 		return
 	}
 	r.SetStatusCode(http.StatusOK)

@@ -7,7 +7,7 @@
 //	PUT    /v1/kv/{bucket}/{key}                  the body is the value. 200, or 409 if the key has one already
 //	POST   /v1/kv/{bucket}/{key}/leases?ttl_s=30  200 {"id":"...","offsets":[{"offset":n,"len":n},...]}, or 404
 //	POST   /v1/leases/{id}/release                200, or 404
-//	DELETE /v1/kv/{bucket}/{key}/leases/{id}      the same, before LMCache 0.3.10
+//	DELETE /v1/kv/{bucket}/{key}/leases/{id}      the same, before LMCache 0.3.10; 404 if it is another key's
 //
 // The value's bytes are the pieces of /dev/shm/NAME at those offsets, in order. {key} has slashes of its own, escaped:
 // the path is split before it is unescaped. A PUT of no bytes gets 400. TestRecorded replays what the three versions

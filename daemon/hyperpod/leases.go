@@ -26,6 +26,7 @@ type leases struct {
 
 type held struct {
 	lease *kvstore.Lease
+	key   string // of the store
 	until time.Time
 }
 
@@ -36,7 +37,7 @@ func newLeases() *leases {
 }
 
 // add stores a lease; false = there are too many.
-func (l *leases) add(lease *kvstore.Lease, until time.Time) (id string, ok bool) {
+func (l *leases) add(lease *kvstore.Lease, key string, until time.Time) (id string, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.held) >= maxLeases {
@@ -44,16 +45,19 @@ func (l *leases) add(lease *kvstore.Lease, until time.Time) (id string, ok bool)
 	}
 	l.last++
 	id = fmt.Sprintf("%s-%d", l.prefix, l.last)
-	l.held[id] = held{lease: lease, until: until}
+	l.held[id] = held{lease: lease, key: key, until: until}
 	return id, true
 }
 
-// release ends a lease, and reports whether there was one. The lease of a lookup is followed by the lease of a read, so
-// the value lingers.
-func (l *leases) release(id string) bool {
+// release ends a lease, and reports whether there was one: of that key, or of any with "". The lease of a lookup is
+// followed by the lease of a read, so the value lingers.
+func (l *leases) release(id, key string) bool {
 	l.mu.Lock()
 	h, ok := l.held[id]
-	delete(l.held, id)
+	ok = ok && (key == "" || key == h.key)
+	if ok {
+		delete(l.held, id)
+	}
 	l.mu.Unlock()
 	if ok {
 		h.lease.Linger()

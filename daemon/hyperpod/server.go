@@ -241,7 +241,7 @@ func (s *Server) answer(r *fasthttp.RequestCtx) {
 	switch {
 	case len(parts) == 5 && parts[1] == "v1" && parts[2] == "leases" && parts[4] == "release":
 		if allow(r, http.MethodPost) {
-			s.release(r, parts[3])
+			s.release(r, parts[3], "")
 		}
 	case len(parts) < 5 || parts[1] != "v1" || parts[2] != "kv":
 		s.fail(r, http.StatusNotFound, "there is no such path; known here: /v1/kv/{bucket}/{key}, its /leases, and "+
@@ -256,7 +256,7 @@ func (s *Server) answer(r *fasthttp.RequestCtx) {
 		}
 	case len(parts) == 7 && parts[5] == "leases":
 		if allow(r, http.MethodDelete) {
-			s.release(r, parts[6])
+			s.releaseOf(r, parts[3], parts[4], parts[6])
 		}
 	default:
 		s.fail(r, http.StatusNotFound, "there is no such path; a slash in a key is to be written as %2F")

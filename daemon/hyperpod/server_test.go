@@ -166,6 +166,8 @@ func TestCalls(t *testing.T) {
 	if string(got) != "another bucket's" {
 		t.Errorf("the other bucket has %q", got)
 	}
+	f(404, "DELETE", "/v1/kv/lmcache/a%2Fb@1/leases/"+id, nil) // the lease of another bucket's key
+	f(404, "DELETE", "/v1/kv/other/a%2Fb/leases/"+id, nil)
 	f(200, "DELETE", "/v1/kv/other/a%2Fb@1/leases/"+id, nil)
 	if n := s.Stats(); n.Leases != 0 || n.Granted != 2 || store.Stats().Leases != 0 {
 		t.Errorf("after all: %+v", n)
