@@ -7,11 +7,11 @@ import (
 )
 
 // stamp differs between two contents of a file. A program can set the time of a file's last write, as cp -p does, but
-// not that of its last change.
+// not that of its last change. Some file systems of a user's program have only the first.
 type stamp struct {
-	device, inode uint64
-	size          int64
-	changed       time.Time
+	device, inode    uint64
+	size             int64
+	written, changed time.Time
 }
 
 // stampOf returns a file's stamp. ok is false if it has none.
@@ -24,6 +24,7 @@ func stampOf(info os.FileInfo) (s stamp, ok bool) {
 		device:  uint64(raw.Dev),
 		inode:   raw.Ino,
 		size:    raw.Size,
+		written: info.ModTime(),
 		changed: time.Unix(int64(raw.Ctim.Sec), int64(raw.Ctim.Nsec)),
 	}, true
 }
