@@ -37,8 +37,8 @@ type rogue struct {
 func newRogue(t *testing.T, b *redistest.Server, r *running) *rogue {
 	c := redis.NewClient(&redis.Options{Network: "unix", Addr: b.Socket()})
 	t.Cleanup(func() { c.Close() })
-	teller, _ := peers.NewPair(r.shown()[0].Pool, 99)
-	return &rogue{teller, t, c, "warmpath/history/main"}
+	sender, _ := peers.NewPair(r.shown()[0].Pool, 99)
+	return &rogue{sender, t, c, "warmpath/history/main"}
 }
 
 // frames returns what it has told.

@@ -29,11 +29,11 @@ var ofPeers = []reading[*peers.PoolStats]{
 	gauge("history_waiting_messages", "Messages that Redis has not taken yet.", poolLabels,
 		func(p *peers.PoolStats) float64 { return float64(p.Sent.Waiting) }),
 	byWay("history_messages_total", "Messages sent to other routers, and received from them.",
-		func(p *peers.PoolStats) (told, heard uint64) { return p.Sent.Frames, p.Received.Frames }),
+		func(p *peers.PoolStats) (sent, received uint64) { return p.Sent.Frames, p.Received.Frames }),
 	byWay("history_bytes_total", "Bytes of these messages.",
-		func(p *peers.PoolStats) (told, heard uint64) { return p.Sent.Bytes, p.Received.Bytes }),
+		func(p *peers.PoolStats) (sent, received uint64) { return p.Sent.Bytes, p.Received.Bytes }),
 	byWay("history_events_total", "What they say: a request sent, its first byte, its answer, its end, and more.",
-		func(p *peers.PoolStats) (told, heard uint64) { return p.Sent.Records, p.Received.Records }),
+		func(p *peers.PoolStats) (sent, received uint64) { return p.Sent.Records, p.Received.Records }),
 	newReading(metric{name: "history_dropped_total", help: "What was not sent or not applied, by reason.",
 		kind: isCounter, labels: []string{"pool", "reason"}},
 		func(p *peers.PoolStats, send func(float64, ...string)) {
@@ -69,12 +69,12 @@ var ofStateFile = []reading[peers.Written]{
 }
 
 // byWay declares a count of messages, with one series for those sent and one for those received.
-func byWay(name, help string, value func(*peers.PoolStats) (told, heard uint64)) reading[*peers.PoolStats] {
+func byWay(name, help string, value func(*peers.PoolStats) (sent, received uint64)) reading[*peers.PoolStats] {
 	return newReading(metric{name: name, help: help, kind: isCounter, labels: []string{"pool", "way"}},
 		func(p *peers.PoolStats, send func(float64, ...string)) {
-			told, heard := value(p)
-			send(float64(told), "told")
-			send(float64(heard), "heard")
+			sent, received := value(p)
+			send(float64(sent), "told")
+			send(float64(received), "heard")
 		})
 }
 

@@ -6,12 +6,12 @@ import (
 	"github.com/warmpath/warmpath/conf/redistest"
 )
 
-// TestPoolThatComesBack: after a reload that removed a pool and one that added it again, the other routers hear its
+// TestPoolThatComesBack: after a reload that removed a pool and one that added it again, the other routers receive its
 // messages, and it learns what it has sent itself before.
 func TestPoolThatComesBack(t *testing.T) {
 	b := redistest.Start(t)
 	one, two := open(t, b, "one"), open(t, b, "two")
-	eventually(t, "they hear each other", func() bool { return alive(one, 0) == 1 && alive(two, 0) == 1 })
+	eventually(t, "they receive from each other", func() bool { return alive(one, 0) == 1 && alive(two, 0) == 1 })
 	for hash := range uint64(8) {
 		holds(one, hash+1)
 		eventually(t, "the other one knows", func() bool { return blocks(two) == int(hash+1) })

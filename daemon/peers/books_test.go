@@ -14,12 +14,12 @@ import (
 
 // router is one of several routers without a Redis: frames arrive after a delay.
 type router struct {
-	pool   *route.Pool
-	health watcher
-	teller *Sender
-	hearer *Receiver
-	open   []*request
-	mail   []letter // frames on their way to it, in the order in which they were sent
+	pool     *route.Pool
+	health   watcher
+	sender   *Sender
+	receiver *Receiver
+	open     []*request
+	mail     []letter // frames on their way to it, in the order in which they were sent
 }
 
 type letter struct {
@@ -56,20 +56,20 @@ func (f *fleet) join() *router {
 	n.pool, n.health = watchedPool(f.t, f.clock, f.workers, f.tokens)
 	secret := n.pool.Secret()
 	mark := secret.Fingerprint()
-	_, n.teller, n.hearer = newPair(n.pool, f.names, func() uint64 { return mark }, func(time.Time) {}, func(s Session) {
+	_, n.sender, n.receiver = newPair(n.pool, f.names, func() uint64 { return mark }, func(time.Time) {}, func(s Session) {
 		n.pool.Sessions.Hear(s.Kind, s.Key, s.Value, s.Life)
 	})
 	n.pool.Sessions.Tell(func(kind byte, key string, value []byte, life time.Duration) {
-		n.teller.QueueSession(Session{Kind: kind, Key: key, Value: value, Life: life}, f.now)
+		n.sender.QueueSession(Session{Kind: kind, Key: key, Value: value, Life: life}, f.now)
 	})
-	n.pool.Tell(n.teller)
+	n.pool.Tell(n.sender)
 	return n
 }
 
 // post sends a router's frames to all others. Some of them may get lost.
 func (f *fleet) post(from *router, delay time.Duration, loses bool) {
-	frames := from.teller.Take(1<<20, f.now)
-	from.teller.Confirm(frames)
+	frames := from.sender.Take(1<<20, f.now)
+	from.sender.Confirm(frames)
 	for _, frame := range frames {
 		if loses && f.r.IntN(20) == 0 {
 			continue
@@ -89,8 +89,8 @@ func (f *fleet) post(from *router, delay time.Duration, loses bool) {
 // deliver applies the frames that have arrived. The stream keeps an order, so a late frame delays those behind it.
 func (f *fleet) deliver(to *router) {
 	for len(to.mail) > 0 && !to.mail[0].due.After(f.now) {
-		if err := to.hearer.Apply(to.mail[0].frame, to.mail[0].sent, f.now); err != nil {
-			f.t.Fatalf("a frame is not believed: %v", err)
+		if err := to.receiver.Apply(to.mail[0].frame, to.mail[0].sent, f.now); err != nil {
+			f.t.Fatalf("a frame is refused: %v", err)
 		}
 		to.mail = to.mail[1:]
 	}
@@ -193,22 +193,22 @@ func (f *fleet) restarts(i int) {
 	for range 8 { // of half a second
 		f.pass(Lease / 6)
 		for _, n := range f.routers {
-			n.teller.QueueBeat(&Beat{Name: "lives"}, f.now)
+			n.sender.QueueBeat(&Beat{Name: "lives"}, f.now)
 			f.post(n, 0, false)
 		}
 		for _, n := range f.routers {
 			f.deliver(n)
-			n.hearer.Expire(f.now, f.now, true)
+			n.receiver.Expire(f.now, f.now, true)
 		}
 	}
 	n := f.join()
-	n.hearer.BeginReplay()
+	n.receiver.BeginReplay()
 	for _, l := range f.past {
-		if err := n.hearer.Apply(l.frame, l.sent, f.now); err != nil {
+		if err := n.receiver.Apply(l.frame, l.sent, f.now); err != nil {
 			f.t.Fatal(err)
 		}
 	}
-	n.hearer.EndReplay(f.now)
+	n.receiver.EndReplay(f.now)
 	f.routers = append(f.routers, n)
 	f.bound = nil // sessions are in a store of their own
 }
@@ -216,7 +216,7 @@ func (f *fleet) restarts(i int) {
 // settle waits out a silence, after which each router sends its list of requests in flight.
 func (f *fleet) settle() {
 	for _, n := range f.routers {
-		n.teller.QueueOpen(f.now)
+		n.sender.QueueOpen(f.now)
 	}
 	f.silence()
 }
@@ -308,7 +308,7 @@ func TestBooksAgree(t *testing.T) {
 			}
 		}
 		for i, n := range f.routers {
-			if s := n.hearer.Stats(); s.Gaps+s.Foreign+s.Flooded+s.Unlinked != 0 || s.Repeated == 0 || s.Frames == 0 {
+			if s := n.receiver.Stats(); s.Gaps+s.Foreign+s.Flooded+s.Unlinked != 0 || s.Repeated == 0 || s.Frames == 0 {
 				t.Errorf("router %d: %+v", i, s)
 			}
 		}
@@ -330,7 +330,7 @@ func TestBooksAgreeOnFlightsAfterLosses(t *testing.T) {
 				t.Errorf("router %d, %s: %d in flight; router 0 has %d", i, s.ID, s.InFlight+s.Theirs, want.InFlight+want.Theirs)
 			}
 		}
-		gaps += n.hearer.Stats().Gaps
+		gaps += n.receiver.Stats().Gaps
 	}
 	if gaps == 0 {
 		t.Error("nothing was lost: the test shows nothing")

@@ -151,14 +151,14 @@ func (c *cable) close() {
 	_ = c.client.Close()
 }
 
-// answer is the unread rest of a reply. It is short if more bytes must come, and bad if it does not fit the commands
-// that were sent.
+// redisReply is the unread rest of a reply. It is short if more bytes must come, and bad if it does not fit the
+// commands that were sent.
 type redisReply struct {
 	b          []byte
 	short, bad bool
 }
 
-// parseReply reads the reply to the commands of ask. It returns whole = false if a part has not come yet.
+// parseReply reads the reply to the commands of writeCommands. It returns whole = false if a part has not come yet.
 func parseReply(b []byte, all []batch) (x exchanged, whole bool, err error) {
 	r := redisReply{b: b}
 	x.taken, x.last, x.errs = make([]int, len(all)), make([]string, len(all)), make([]error, len(all))

@@ -12,7 +12,7 @@ func TestManyShortChainsEndAGeneration(t *testing.T) {
 	for i := uint64(1); i <= 3*maxPlaces; i++ {
 		_, parent, depth, rest := one.enterSent([]uint64{i}, place{})
 		if got, ok := two.enterReceived(parent, depth, rest); !ok || !slices.Equal(got, []uint64{i}) {
-			t.Fatalf("chain %d: heard %v, %v", i, got, ok)
+			t.Fatalf("chain %d: received %v, %v", i, got, ok)
 		}
 		if n := one.gens[0].used; n > maxPlaces {
 			t.Fatalf("chain %d: %d places in a generation; want at most %d", i, n, maxPlaces)
@@ -36,7 +36,7 @@ func TestTurnsShareTheirRun(t *testing.T) {
 			chat = append(chat, uint64(1000*turn+i+1))
 		}
 		if _, _, depth, rest := c.enterSent(chat, place{}); depth != 21*turn || len(rest) != 21 {
-			t.Fatalf("turn %d: named %d, told %d", turn, depth, len(rest))
+			t.Fatalf("turn %d: named %d, sent %d", turn, depth, len(rest))
 		}
 	}
 	if at, _ := c.find(chat[len(chat)-1]); at.run.depth != 0 || at.n != len(chat) {

@@ -93,9 +93,9 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// BenchmarkTell measures what the sender adds to a request, all four events.
+// BenchmarkSend measures what the sender adds to a request, all four events.
 func BenchmarkSend(b *testing.B) {
-	_, teller, _ := newPair(nil, 1, func() uint64 { return 1 }, func(time.Time) {}, nil)
+	_, sender, _ := newPair(nil, 1, func() uint64 { return 1 }, func(time.Time) {}, nil)
 	k := newTalk(300)
 	s := &route.Sent{Worker: 1, Space: 9, Est: .1, Tokens: 5000, Block: 32}
 	type pair struct{ asked, answered []uint64 }
@@ -107,17 +107,17 @@ func BenchmarkSend(b *testing.B) {
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		p := &all[i%len(all)]
-		id := teller.Sent(s, []prompt.Chain{{Hashes: p.asked}}, began)
-		teller.FirstByte(id, began)
-		teller.Answer(id, 9, p.answered, began)
-		teller.Ended(id, began)
+		id := sender.Sent(s, []prompt.Chain{{Hashes: p.asked}}, began)
+		sender.FirstByte(id, began)
+		sender.Answer(id, 9, p.answered, began)
+		sender.Ended(id, began)
 		if i%10 == 9 {
-			teller.Confirm(teller.Take(1<<20, began))
+			sender.Confirm(sender.Take(1<<20, began))
 		}
 	}
 }
 
-// BenchmarkHear measures what a request of another router costs, all four events, in frames of ten requests every
+// BenchmarkReceive measures what a request of another router costs, all four events, in frames of ten requests every
 // hundredth of a second: at that pace no record is refused as a flood.
 func BenchmarkReceive(b *testing.B) {
 	for _, workers := range []int{8, 256} {
@@ -128,21 +128,21 @@ func BenchmarkReceive(b *testing.B) {
 func benchmarkReceive(b *testing.B, workers int) {
 	c := &clock{began}
 	p := newPool(b, c, workers, 1<<20)
-	_, teller, _ := newPair(nil, 2, func() uint64 { s := p.Secret(); return s.Fingerprint() }, func(time.Time) {}, nil)
+	_, sender, _ := newPair(nil, 2, func() uint64 { s := p.Secret(); return s.Fingerprint() }, func(time.Time) {}, nil)
 	_, h := NewPair(p, 1)
 	k := newTalk(300)
 	var frames [][]byte
 	requests := 0
 	for i := range 20_000 {
 		x, y := k.turn()
-		id := teller.Sent(&route.Sent{Worker: worker.KeyOf(fmt.Sprint("w", i%workers)), Space: 9, Est: .1, Tokens: 32 * len(x), Block: 32},
+		id := sender.Sent(&route.Sent{Worker: worker.KeyOf(fmt.Sprint("w", i%workers)), Space: 9, Est: .1, Tokens: 32 * len(x), Block: 32},
 			[]prompt.Chain{{Hashes: x}}, began)
-		teller.FirstByte(id, began)
-		teller.Answer(id, 9, y, began)
-		teller.Ended(id, began)
+		sender.FirstByte(id, began)
+		sender.Answer(id, 9, y, began)
+		sender.Ended(id, began)
 		if i%10 == 9 {
-			all := teller.Take(1<<20, began)
-			teller.Confirm(all)
+			all := sender.Take(1<<20, began)
+			sender.Confirm(all)
 			frames = append(frames, all...)
 		}
 	}

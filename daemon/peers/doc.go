@@ -17,7 +17,7 @@
 // speeds from others. A namespace is a number, as its name may hold a tenant's salt.
 //
 // All events of a request that begins and ends between two frames are one record, which is looked up and entered once
-// ([eventQueue]): 3 to 12 us less of the 48 to 57 us that history costs a short request. A Receiver enters a frame's
+// ([eventQueue]): 3 to 12 us less of the 48 to 57 us that history costs a short request. A Receiver applies a frame's
 // requests together, 16 chains at a time ([recordBatch]), so that the processor waits for their memory at once: x.79 on
 // a quiet machine, x.87 on a busy one. The same on the sending side gained nothing.
 //
@@ -68,9 +68,9 @@
 // # How the files lie
 //
 // Without sockets, clock and goroutines, so that routers can be simulated (NewPair): chains with places, wire, sender
-// and receiver with routers and recordbatch; enqueue leaves the events of a request in events, which sender writes
-// later and story reads. With them: link is Redis, cable a connection of its own to it and lane its user, member one
-// pool, tend its work of every second, warnings its log lines; peers serves all pools, rounds sends for them and read
-// receives, and health records whether Redis is there. statewire is the bytes of a state file, and statefile reads and
-// writes it.
+// with enqueue and events, receiver with routers, recordbatch and story. enqueue queues the events of a request, which
+// sender writes into frames later. With sockets: link is Redis, cable a connection of its own to it and lane its user,
+// member one pool, tend its work of every second, warnings its log lines. peers serves all pools: rounds sends and
+// reads in one round trip, read reads alone and replays, and health records whether Redis is there. statewire is the
+// bytes of a state file, and statefile reads and writes it.
 package peers

@@ -70,7 +70,8 @@ func (s *Sender) Forgotten(worker uint64) {
 	s.finishEvent(time.Time{})
 }
 
-// finishEvent releases mu, which its caller holds, after a note for the next frame. If many notes wait, it writes them.
+// finishEvent releases mu, which its caller holds, after an event for the next frame. If many events wait, it writes
+// them.
 func (s *Sender) finishEvent(at time.Time) {
 	much := s.queue.full()
 	if !at.IsZero() {

@@ -6,7 +6,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/route"
 )
 
-// maxEvents and maxHashes bound the notes that wait to be written: 256 KB each.
+// maxEvents and maxHashes bound the events that wait to be written: 256 KB each.
 const maxEvents, maxHashes = 1024, 32 << 10
 
 // event is one event of a request. sent is whole for kindSent only: an answer has its space, kindForgotten its worker.
@@ -18,21 +18,21 @@ type event struct {
 	sent   route.Sent
 	from   int // where its chains stand in hashes
 
-	// What followed on a request that was sent, until it is written. apart: later events are of their own.
+	// What followed on a request that was sent, until it is written. apart: later events are not added to this one.
 	first, answered time.Time
 	answer          int // where the chain of its prompt and answer stands
 	ended, apart    bool
 }
 
-// eventQueue collects the events of requests since the last frame was written. A request on its way only leaves a note:
-// to look up chains and to write records costs a third as much for all notes of a round at once. Most short requests
-// begin and end between two rounds. All events of such a request are one event here, which is sent and applied in one
-// go.
+// eventQueue collects the events of requests since the last frame was written. A request on its way only queues an
+// event: to look up chains and to write records costs a third as much for all events of a round at once. Most short
+// requests begin and end between two rounds. All events of such a request are one event of the queue, which is sent and
+// applied as one record.
 type eventQueue struct {
 	events  []event
 	hashes  []uint64 // of each chain of each event, after its length
-	firstID uint64   // id of the first request in sent
-	indexes []int32  // the index in events of each request sent, by id from begun on
+	firstID uint64   // id of the first request in indexes
+	indexes []int32  // the index in events of each request sent, by id from firstID on
 }
 
 // addChain copies a chain into hashes, and returns where it stands there.
@@ -48,7 +48,7 @@ func (q *eventQueue) chainAt(from int) (chain []uint64, next int) {
 	return q.hashes[from+1 : next : next], next
 }
 
-// addRequest notes a request that was sent. Ids come in order.
+// addRequest adds a request that was sent. Ids come in order.
 func (q *eventQueue) addRequest(e *event) {
 	if len(q.indexes) == 0 {
 		q.firstID = e.id
@@ -57,7 +57,7 @@ func (q *eventQueue) addRequest(e *event) {
 	q.events = append(q.events, *e)
 }
 
-// eventOf returns the event of a request to which its next event belongs; nil if that stands alone.
+// eventOf returns the queued event to which a request's next event is added; nil if that is an event of its own.
 func (q *eventQueue) eventOf(id uint64) *event {
 	i := id - q.firstID
 	if i >= uint64(len(q.indexes)) || q.events[q.indexes[i]].apart {
@@ -66,10 +66,10 @@ func (q *eventQueue) eventOf(id uint64) *event {
 	return &q.events[q.indexes[i]]
 }
 
-// separate makes all later events stand alone, so that they come after those so far.
+// separate makes no later event a part of the events so far, so that it comes after them.
 func (q *eventQueue) separate() { q.indexes = q.indexes[:0] }
 
-// addAnswer notes the chain of a request's prompt and answer. It returns false unless the chain extends the request's
+// addAnswer adds the chain of a request's prompt and answer. It returns false unless the chain extends the request's
 // only chain.
 func (q *eventQueue) addAnswer(e *event, space uint64, chain []uint64, at time.Time) bool {
 	if e.chains != 1 || !e.answered.IsZero() || e.sent.Space != space {

@@ -12,7 +12,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
-// both calls two tellers with the same arguments.
+// both calls two senders with the same arguments.
 type both [2]*Sender
 
 func (b both) Sent(s *route.Sent, chains []prompt.Chain, at time.Time) uint64 {
@@ -50,22 +50,22 @@ func TestEventsSentAtOnce(t *testing.T) {
 	for _, replay := range []bool{false, true} {
 		f := newFleet(t, 21, 1, 3, 20_000)
 		from := f.routers[0]
-		var tellers both
-		var hearers [2]*router
-		for i := range tellers {
-			tellers[i], _ = NewPair(from.pool, 7)
-			hearers[i] = f.join()
+		var senders both
+		var receivers [2]*router
+		for i := range senders {
+			senders[i], _ = NewPair(from.pool, 7)
+			receivers[i] = f.join()
 			if replay {
-				hearers[i].hearer.BeginReplay()
+				receivers[i].receiver.BeginReplay()
 			}
 		}
-		from.pool.Tell(tellers)
+		from.pool.Tell(senders)
 		hear := func(i int) {
-			for _, frame := range tellers[i].Take(1<<20, f.now) {
-				if err := hearers[i].hearer.Apply(frame, f.now, f.now); err != nil {
+			for _, frame := range senders[i].Take(1<<20, f.now) {
+				if err := receivers[i].receiver.Apply(frame, f.now, f.now); err != nil {
 					t.Fatal(err)
 				}
-				tellers[i].Confirm([][]byte{frame})
+				senders[i].Confirm([][]byte{frame})
 			}
 		}
 		r := rand.New(rand.NewPCG(3, 4))
@@ -90,7 +90,7 @@ func TestEventsSentAtOnce(t *testing.T) {
 				from.open[k].trip.End(&worker.Outcome{Kind: worker.Canceled}, route.End{At: f.now})
 				from.open = slices.Delete(from.open, k, k+1)
 			default:
-				tellers.Forgotten(worker.KeyOf(fmt.Sprint("w", r.IntN(3))))
+				senders.Forgotten(worker.KeyOf(fmt.Sprint("w", r.IntN(3))))
 			}
 			hear(0)
 			if i%12 == 11 {
@@ -99,17 +99,17 @@ func TestEventsSentAtOnce(t *testing.T) {
 			if i%60 != 59 {
 				continue
 			}
-			one, other := hearers[0].view(f), hearers[1].view(f)
+			one, other := receivers[0].view(f), receivers[1].view(f)
 			if !slices.Equal(one, other) {
-				t.Fatalf("replay %v, after %d things: told one by one\n%q\nand at once\n%q", replay, i+1, one, other)
+				t.Fatalf("replay %v, after %d things: sent one by one\n%q\nand at once\n%q", replay, i+1, one, other)
 			}
-			if a, b := hearers[0].pool.Experience(), hearers[1].pool.Experience(); a.Reuse != b.Reuse {
+			if a, b := receivers[0].pool.Experience(), receivers[1].pool.Experience(); a.Reuse != b.Reuse {
 				t.Fatalf("replay %v, after %d things: two curves of reuse", replay, i+1)
 			}
 		}
-		told, atOnce := tellers[0].Stats().Records, tellers[1].Stats().Records
+		told, atOnce := senders[0].Stats().Records, senders[1].Stats().Records
 		if atOnce > told*3/4 {
-			t.Errorf("replay %v: %d records at once for %d: hardly a request was told as a whole", replay, atOnce, told)
+			t.Errorf("replay %v: %d records at once for %d: hardly a request was sent as a whole", replay, atOnce, told)
 		}
 	}
 }

@@ -28,8 +28,8 @@ func backlog(t *Sender, c *clock, away time.Duration, atOnce bool) (all []letter
 	return all
 }
 
-// TestBacklogIsNoFlood: a router that was cut off for long sends all its records at once, and hearers accept them. The
-// records of a router that sends more than that are refused, and a beat requests its list of requests in flight.
+// TestBacklogIsNoFlood: a router that was cut off for long sends all its records at once, and receivers accept them.
+// The records of a router that sends more than that are refused, and a beat requests its list of requests in flight.
 func TestBacklogIsNoFlood(t *testing.T) {
 	const away = 30 * time.Second
 	hear := func(h *Receiver, all []letter, now time.Time) (err error) {
@@ -41,33 +41,33 @@ func TestBacklogIsNoFlood(t *testing.T) {
 	f := func(name string, known, atOnce bool) {
 		c := &clock{began.Add(time.Second)}
 		_, h := NewPair(newPool(t, c, 3, 1<<20), 1)
-		teller, _ := NewPair(newPool(t, c, 3, 1<<20), 7)
+		sender, _ := NewPair(newPool(t, c, 3, 1<<20), 7)
 		if known {
-			if err := hear(h, backlog(teller, c, time.Second, false), c.now); err != nil {
+			if err := hear(h, backlog(sender, c, time.Second, false), c.now); err != nil {
 				t.Fatal(err)
 			}
 		}
-		all := backlog(teller, c, away, atOnce)
+		all := backlog(sender, c, away, atOnce)
 		if err := hear(h, all, c.now); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		s := h.Stats()
-		if told := teller.Stats().Records; s.Records != told || told < 2*maxRecords || s.Flooded+s.Gaps != 0 {
-			t.Errorf("%s: %+v of %d records told", name, s, told)
+		if told := sender.Stats().Records; s.Records != told || told < 2*maxRecords || s.Flooded+s.Gaps != 0 {
+			t.Errorf("%s: %+v of %d records sent", name, s, told)
 		}
-		if err := hear(h, backlog(teller, c, 2*away, false), c.now); err != nil {
+		if err := hear(h, backlog(sender, c, 2*away, false), c.now); err != nil {
 			t.Errorf("%s: afterwards: %v", name, err)
 		}
 		_, _, _ = h.TakeRequests()
 		for range 2 * maxRecords {
-			teller.FirstByte(1, c.now)
+			sender.FirstByte(1, c.now)
 		}
-		err := hear(h, backlog(teller, c, 25*time.Millisecond, true), c.now)
+		err := hear(h, backlog(sender, c, 25*time.Millisecond, true), c.now)
 		if _, _, flags := h.TakeRequests(); !errors.Is(err, errFlood) || flags&beatAsk == 0 {
 			t.Errorf("%s: then a flood: %v, wants %b; want %v, and to know what is in flight", name, err, flags, errFlood)
 		}
 	}
 	f("Redis was away", true, true)
 	f("Redis was away from the start", false, true)
-	f("the hearer was away", true, false)
+	f("the receiver was away", true, false)
 }

@@ -115,7 +115,7 @@ func TestRoundsInPassing(t *testing.T) {
 			continue // Redis takes nothing until the next one
 		}
 		eventually(t, "rounds are begun in passing", func() bool { tell(); return begun > before+3 })
-		eventually(t, "the other router has heard all", heard)
+		eventually(t, "the other router has received all", heard)
 	}
 	if s := member(1).receiver.Stats(); s.Gaps+s.Foreign+s.Flooded+s.Unlinked > 0 {
 		t.Errorf("something was lost: %+v", s)

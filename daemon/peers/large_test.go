@@ -100,12 +100,12 @@ func TestEntriesTooLarge(t *testing.T) {
 			}
 			told(2)
 			second := open(t, server, "second")
-			eventually(t, "a router that starts knows what was told", func() bool { return blocks(second) == known })
+			eventually(t, "a router that starts knows what was sent", func() bool { return blocks(second) == known })
 			for range count {
 				foreign(t, c, bytes)
 			}
 			told(3)
-			eventually(t, "a router that runs hears what is told after", func() bool { return blocks(second) == known+1 })
+			eventually(t, "a router that runs receives what is sent after", func() bool { return blocks(second) == known+1 })
 			if s := second.list()[0].receiver.Stats(); s.Foreign < 1 || s.Gaps+s.Unlinked > 0 {
 				t.Errorf("%+v; want foreign entries, and nothing lost", s)
 			}

@@ -21,10 +21,10 @@ import (
 // mortal is a router that sends one record for a pool of p, a request in flight, and dies.
 func mortal(t *testing.T, p *Peers, c *redis.Client, self uint64) (died time.Time) {
 	t.Helper()
-	teller, _ := NewPair(p.list()[0].pool, self)
+	sender, _ := NewPair(p.list()[0].pool, self)
 	died = time.Now()
-	teller.Sent(&route.Sent{Worker: worker.KeyOf("w0"), Space: 9, Tokens: 64, Block: 32}, nil, died)
-	for _, frame := range teller.Take(1<<20, died) {
+	sender.Sent(&route.Sent{Worker: worker.KeyOf("w0"), Space: 9, Tokens: 64, Block: 32}, nil, died)
+	for _, frame := range sender.Take(1<<20, died) {
 		add := redis.XAddArgs{Stream: stream, Values: []any{"f", frame}}
 		if err := c.XAdd(context.Background(), &add).Err(); err != nil {
 			t.Fatal(err)
@@ -41,11 +41,11 @@ func TestLeaseEndsInTime(t *testing.T) {
 	p := prepare(t, b, "one", slog.New(slog.NewJSONHandler(&lines, nil)), "p")
 	runUntil(t, p)
 	c := client(t, b)
-	eventually(t, "it listens", func() bool { return !p.anyReplayPending() })
+	eventually(t, "it has replayed", func() bool { return !p.anyReplayPending() })
 	open := func() int { return p.list()[0].receiver.Stats().Open }
 	for i := range uint64(4) { // beats, which check the leases, are a second apart
 		died := mortal(t, p, c, 100+i)
-		eventually(t, "the request is heard of", func() bool { return open() == 1 })
+		eventually(t, "the request is received", func() bool { return open() == 1 })
 		eventually(t, "and no longer counted", func() bool { return open() == 0 })
 		// An entry's time is in whole milliseconds of Redis's clock, which the router estimates.
 		if took := time.Since(died); took < Lease-5*time.Millisecond || took > Lease+beatEvery/5 {
@@ -57,7 +57,7 @@ func TestLeaseEndsInTime(t *testing.T) {
 	for i := range uint64(200) {
 		mortal(t, p, c, 1000+i)
 	}
-	eventually(t, "all are heard", func() bool { return open() == 200 })
+	eventually(t, "all are received", func() bool { return open() == 200 })
 	eventually(t, "and gone", func() bool { return open() == 0 })
 	if n := lines.Count("routers are gone") - before; n > 20 {
 		t.Errorf("%d lines of 200 routers", n)
@@ -74,7 +74,7 @@ func TestLeasesWhileRedisIsLost(t *testing.T) {
 			p := prepare(t, b, "one", slog.New(slog.NewJSONHandler(&lines, nil)), "p")
 			runUntil(t, p)
 			open(t, b, "two")
-			eventually(t, "it hears the other one", func() bool { return alive(p, 0) == 1 })
+			eventually(t, "it receives from the other one", func() bool { return alive(p, 0) == 1 })
 			mortal(t, p, client(t, b), 100)
 			flights := func() int { return p.list()[0].receiver.Stats().Open }
 			eventually(t, "a request is in flight", func() bool { return flights() == 1 })
@@ -101,9 +101,9 @@ func TestManyDeadRouters(t *testing.T) {
 	c := &clock{began.Add(time.Second)}
 	_, h := NewPair(newPool(t, c, 3, 1<<20), 1)
 	tell := func(self uint64) error {
-		teller, _ := NewPair(h.pool, self)
-		teller.Sent(&route.Sent{Worker: worker.KeyOf("w1"), Tokens: 1}, nil, c.now)
-		return h.Apply(teller.Take(1<<20, c.now)[0], c.now, c.now)
+		sender, _ := NewPair(h.pool, self)
+		sender.Sent(&route.Sent{Worker: worker.KeyOf("w1"), Tokens: 1}, nil, c.now)
+		return h.Apply(sender.Take(1<<20, c.now)[0], c.now, c.now)
 	}
 	h.BeginReplay()
 	for i := range uint64(2 * maxPeers) {
@@ -135,5 +135,5 @@ func TestManyDeadRouters(t *testing.T) {
 			return
 		}
 	}
-	t.Errorf("more than %d routers that live are heard", maxPeers)
+	t.Errorf("more than %d routers that live are accepted", maxPeers)
 }

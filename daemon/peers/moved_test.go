@@ -13,8 +13,8 @@ import (
 func TestOtherWorkerUnderTheSameID(t *testing.T) {
 	c := &clock{began.Add(time.Second)}
 	from, to := newPool(t, c, 2, 1<<20), newPool(t, c, 2, 1<<20)
-	teller, _ := NewPair(from, 7)
-	from.Tell(teller)
+	sender, _ := NewPair(from, 7)
+	from.Tell(sender)
 	_, h := NewPair(to, 1)
 	theirs := named(from, from.Secret(), c.now)
 	beat := func(address uint64) {
@@ -24,15 +24,15 @@ func TestOtherWorkerUnderTheSameID(t *testing.T) {
 				list[i].Address += address
 			}
 		}
-		teller.QueueBeat(&Beat{Workers: list, digest: sum(list)}, c.now)
+		sender.QueueBeat(&Beat{Workers: list, digest: sum(list)}, c.now)
 	}
 	believed := func() (all []string) {
 		c.pass(10 * time.Millisecond)
-		for _, f := range teller.Take(1<<20, c.now) {
+		for _, f := range sender.Take(1<<20, c.now) {
 			if err := h.Apply(f, c.now, c.now); err != nil {
 				t.Fatal(err)
 			}
-			teller.Confirm([][]byte{f})
+			sender.Confirm([][]byte{f})
 		}
 		for _, s := range to.Workers.Stats(c.now) {
 			all = append(all, fmt.Sprintf("%s %v %d", s.ID, to.Index.Worker(s.Slot).Blocks > 0, s.Theirs))
@@ -59,10 +59,10 @@ func TestOtherWorkerUnderTheSameID(t *testing.T) {
 	beat(1)
 	both()
 	want("w1 is another there", "w0 true 1", "w1 false 0")
-	teller.QueueOpen(c.now)
-	want("and told as open", "w0 true 1", "w1 false 0")
+	sender.QueueOpen(c.now)
+	want("and sent as open", "w0 true 1", "w1 false 0")
 	beat(0)
-	teller.QueueOpen(c.now)
+	sender.QueueOpen(c.now)
 	want("it is the same now", "w0 true 1", "w1 false 1")
 	both()
 	want("and used", "w0 true 2", "w1 true 2")

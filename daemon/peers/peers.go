@@ -89,8 +89,8 @@ func (p *Peers) setSecret(text string) {
 	p.mark.Store(s.Fingerprint())
 }
 
-// syncSecret reads the secret and the time from Redis. If the secret is another one, agree drops all history: its
-// hashes mean nothing to any other router. If Redis has lost its data, agree queues the newest frames again.
+// syncSecret reads the secret and the time from Redis. If the secret is another one, syncSecret drops all history: its
+// hashes mean nothing to any other router. If Redis has lost its data, syncSecret queues the newest frames again.
 func (p *Peers) syncSecret(ctx context.Context) error {
 	p.mu.Lock()
 	offered := p.offered
@@ -106,7 +106,7 @@ func (p *Peers) syncSecret(ctx context.Context) error {
 	}
 	p.setSecret(stands)
 	p.mu.Lock()
-	p.offered = stands // agree stores it again in a Redis that was flushed
+	p.offered = stands // syncSecret stores it again in a Redis that was flushed
 	p.mu.Unlock()
 	for _, m := range p.list() {
 		p.log.Info("history: Redis has a secret of other routers: this one's own history is forgotten", "pool", m.name)

@@ -17,7 +17,7 @@ const (
 	unread = 500 * time.Millisecond
 	// forgetAfter is how long a dead router stays on the operator's page.
 	forgetAfter = time.Minute
-	// maxSenders bounds the routers of a pool, and together with maxOpen their requests in flight.
+	// maxPeers bounds the routers of a pool, and together with maxOpen their requests in flight.
 	maxPeers = 256
 )
 
@@ -59,7 +59,7 @@ func (r *Receiver) Apply(frame []byte, sent, now time.Time) error {
 	return err
 }
 
-// applyUnlessOwn does the work of Hear. It reports whether the frame is this router's own.
+// applyUnlessOwn does the work of Apply. It reports whether the frame is this router's own.
 func (r *Receiver) applyUnlessOwn(frame []byte, sent, now time.Time) (own bool, err error) {
 	if by(frame) == r.self {
 		return true, nil
@@ -136,7 +136,7 @@ func (r *Receiver) applyFrame(head *head, bytes int, sent, now time.Time) error 
 	return nil
 }
 
-// evictPeer forgets the gone sender that was silent for longest. In a replay every sender is a candidate, since it is
+// evictPeer forgets the gone peer that was silent for longest. In a replay every peer is a candidate, since it is
 // not yet known which of them are alive. evictPeer reports whether it found one.
 func (r *Receiver) evictPeer() bool {
 	var oldest *peer
@@ -166,7 +166,7 @@ func (r *Receiver) countFrame(p *peer, bytes int, sent, now time.Time) {
 	r.counts.Lag = p.lag
 }
 
-// applyRecord applies the next record of the frame, or keeps it for applyBatch.
+// applyRecord applies the next record of the frame, or adds it to the batch.
 func (r *Receiver) applyRecord(p *peer, now time.Time) {
 	in := &r.in
 	k := kind(in.byte())
@@ -263,8 +263,8 @@ func (r *Receiver) endInFlight(p *peer) {
 	clear(p.open)
 }
 
-// BeginReplay begins the hearing of frames that were sent earlier. They fill the index; nothing counts as in flight
-// until Live.
+// BeginReplay makes Apply accept frames that were sent earlier. They fill the index; nothing counts as in flight until
+// EndReplay.
 func (r *Receiver) BeginReplay() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -6,17 +6,17 @@ import (
 	"github.com/warmpath/warmpath/daemon/route"
 )
 
-// recordBatch collects the records of requests in a frame. The receiver first reads them and then enters them together,
-// so that the processor waits for the memory of many chains at once.
+// recordBatch collects the records of requests in a frame. The receiver first reads them and then applies them
+// together, so that the processor waits for the memory of many chains at once.
 type recordBatch struct {
 	records []record
-	chains  []receivedChain // of all reports, in their order
+	chains  []receivedChain // of all records, in their order
 	hashes  []uint64        // the memory behind them
 	keys    []uint64        // the hashes by which chains are looked up and entered
 	coming  []route.Coming
 }
 
-// report is one record about a request: it was sent, its first byte came, it was answered or it ended.
+// record is one record about a request: it was sent, its first byte came, it was answered or it ended.
 type record struct {
 	kind   kind
 	id     uint64
@@ -25,7 +25,7 @@ type record struct {
 	chains int
 }
 
-// toldChain is a chain as a record has it, and as a whole. whole is nil if the beginning is unknown.
+// receivedChain is a chain as a record has it, and as a whole. whole is nil if the beginning is unknown.
 type receivedChain struct {
 	parent      uint64
 	depth       int
@@ -99,7 +99,7 @@ func (r *Receiver) readChain() int {
 	return c.depth + len(c.rest)
 }
 
-// applyBatch enters the collected records into the books.
+// applyBatch applies the collected records to the books.
 func (r *Receiver) applyBatch(p *peer, now time.Time) {
 	b := &r.batch
 	several := len(b.chains) > 1
@@ -135,7 +135,7 @@ func (r *Receiver) joinChain(c *receivedChain) {
 	c.whole = b.hashes[from:len(b.hashes):len(b.hashes)]
 }
 
-// warmBatch makes the pool read the memory in which the reports' chains will be looked up.
+// warmBatch makes the pool read the memory in which the records' chains will be looked up.
 func (r *Receiver) warmBatch() {
 	b := &r.batch
 	rest := b.chains

@@ -38,7 +38,7 @@ func TestRedisThatRefuses(t *testing.T) {
 			runUntil(t, one)
 			two := open(t, b, "two")
 			hear := func() bool { return alive(one, 0) == 1 && alive(two, 0) == 1 }
-			eventually(t, "they hear each other", hear)
+			eventually(t, "they receive from each other", hear)
 			for _, c := range breaks {
 				b.Do(c)
 			}
@@ -53,7 +53,7 @@ func TestRedisThatRefuses(t *testing.T) {
 			for _, c := range mends {
 				b.Do(c)
 			}
-			eventually(t, "they hear each other again", func() bool { return one.Stats().Connected && hear() && blocks(two) == 1 })
+			eventually(t, "they receive from each other again", func() bool { return one.Stats().Connected && hear() && blocks(two) == 1 })
 			for text, want := range map[string]int{saysLost: 1, saysRefuse: 1, saysBack: 1} {
 				if n := len(lines.With(t, "msg", text)); n != want {
 					t.Errorf("%d lines %q; want %d:\n%s", n, text, want, lines.String())
@@ -73,12 +73,12 @@ func TestOnePoolRefused(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	one := prepare(t, b, "one", slog.New(slog.NewJSONHandler(&lines, nil)), "bad", "p")
 	runUntil(t, one)
-	eventually(t, "it tells", func() bool { return one.list()[0].sender.Stats().Frames > 0 })
+	eventually(t, "it sends", func() bool { return one.list()[0].sender.Stats().Frames > 0 })
 	b.Do("DEL w/history/bad")
 	b.Do("SET w/history/bad x")
 	two := prepare(t, b, "two", log, "bad", "p")
 	runUntil(t, two)
-	eventually(t, "they hear each other of the other pool", func() bool { return alive(one, 1) == 1 && alive(two, 1) == 1 })
+	eventually(t, "they receive the other pool's frames", func() bool { return alive(one, 1) == 1 && alive(two, 1) == 1 })
 	eventually(t, "it is logged", func() bool { return len(lines.With(t, "msg", saysRefuse)) == 1 })
 	eventually(t, "rounds are on the cable again", func() bool { return one.lane.connected() && two.lane.connected() })
 	kept := one.lane.cable
@@ -90,7 +90,7 @@ func TestOnePoolRefused(t *testing.T) {
 		t.Errorf("%+v, %+v", a, c)
 	}
 	b.Do("DEL w/history/bad")
-	eventually(t, "they hear each other of both", func() bool { return alive(one, 0) == 1 && alive(two, 0) == 1 })
+	eventually(t, "they receive the frames of both", func() bool { return alive(one, 0) == 1 && alive(two, 0) == 1 })
 	if n := lines.Count("WARN"); n > 2 {
 		t.Errorf("%d warnings; want one of writing, and one of reading:\n%s", n, lines.String())
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
-// TestEndedBeforeAnotherSecret: a request whose end was noted, and not yet written, when the secret changed is no
+// TestEndedBeforeAnotherSecret: a request whose end was queued, and not yet written, when the secret changed is no
 // longer listed as in flight. One that has not ended still is.
 func TestEndedBeforeAnotherSecret(t *testing.T) {
 	c := &clock{began}

@@ -8,10 +8,10 @@ import (
 
 const (
 	beatEvery = time.Second
-	// roundEvery is the time between two round trips while requests come. The first request that ends after it begins
-	// the next round, or a little later one that is sent: waking a goroutine for the round costs more than the round
-	// itself. After roundMost a round begins in any case. A record waits for half of roundEvery on the mean before it
-	// is sent, and as long again before it is read: 25 ms in all, and 60 at most.
+	// roundEvery is the time between two round trips while requests come. The first request that ends after it begins the
+	// next round, or a little later one that is sent: waking a goroutine for the round costs more than the round itself.
+	// After roundMost a round begins in any case. A record waits for half of roundEvery on the mean before it is sent,
+	// and as long again before it is read: 25 ms in all, and 60 at most.
 	roundEvery = 25 * time.Millisecond
 	roundMost  = 30 * time.Millisecond
 	// batchFor is how long the first record after a silence waits for others.

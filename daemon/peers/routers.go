@@ -16,7 +16,7 @@ const maxRecords = 50_000
 // dropped its older frames.
 const mostSilence = time.Minute
 
-// HearerStats counts the messages that were received, and those that were refused.
+// ReceiverStats counts the messages that were received, and those that were refused.
 type ReceiverStats struct {
 	Frames, Bytes, Records uint64
 	Repeated               uint64        // frames that came again
@@ -33,7 +33,7 @@ type ReceiverStats struct {
 	Open                   int           // requests of others in flight
 }
 
-// sender is another router, as its messages describe it.
+// peer is another router, as its messages describe it.
 type peer struct {
 	id         uint64
 	beat       Beat
@@ -139,8 +139,8 @@ func maxTime(a, b time.Time) time.Time {
 }
 
 // Expire ends the requests in flight of routers that were silent for the Lease. It returns their names, and when the
-// next lease ends. heard is up to when the stream was read: later messages are not known yet. If not steady, Redis is
-// lost or was so shortly before: routers that could not be heard are not gone.
+// next lease ends. readUntil is up to when the stream was read: later messages are not known yet. If not steady, Redis
+// is lost or was so shortly before: routers that could not be read are not gone.
 func (r *Receiver) Expire(readUntil, now time.Time, steady bool) (lost []string, next time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

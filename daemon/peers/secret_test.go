@@ -16,7 +16,7 @@ func TestFlushedWhileARouterStarts(t *testing.T) {
 			b := redistest.Start(t)
 			old := open(t, b, "old")
 			holds(old, 1)
-			eventually(t, "it is told", func() bool { return old.list()[0].sender.Stats().Frames > 0 })
+			eventually(t, "it is sent", func() bool { return old.list()[0].sender.Stats().Frames > 0 })
 			pool := old.list()[0].pool
 			slot := pool.Workers.Stats(time.Now())[0].Slot
 			pool.Index.Space(9).TouchAgo(slot, []uint64{1, 3, 5}, 0)
@@ -28,7 +28,7 @@ func TestFlushedWhileARouterStarts(t *testing.T) {
 			}
 			runUntil(t, late)
 			eventually(t, "the late router has the secret of the old one", func() bool { return late.Secret() == before })
-			eventually(t, "the late router hears the old one", func() bool {
+			eventually(t, "the late router receives from the old one", func() bool {
 				all := late.list()[0].receiver.Routers(time.Now())
 				return len(all) == 1 && all[0].Alive && !all[0].OtherSecret
 			})

@@ -16,8 +16,8 @@ const (
 	maxWaiting = 16 << 20
 	// maxOpen bounds the requests in flight that one record lists; each takes some 40 bytes.
 	maxOpen = 16_384
-	// keptFrames and keptBytes bound the newest frames that the stream took and that Redis may still lose: three
-	// seconds of a busy router.
+	// keptFrames and keptBytes bound the newest frames that the stream took and that Redis may still lose: three seconds
+	// of a busy router.
 	keptFrames, keptBytes = 128, 4 << 20
 	patience              = 3 * time.Millisecond // for so long a request on its way leaves a round to one that ends
 )
@@ -36,7 +36,7 @@ type Sender struct {
 	next  uint64 // id of the next request
 
 	writing sync.Mutex // guards all below; taken before mu
-	spare   eventQueue // memory for the next notes
+	spare   eventQueue // memory for the next events
 	w       writer
 	number  uint64    // of the frame in w
 	last    time.Time // of the newest record
@@ -70,7 +70,7 @@ type sealed struct {
 	sum   bool // bytes end in a checksum, from an earlier try
 }
 
-// dropFrames drops the frames that wait: they were made with another secret. The notes are written first, as they may
+// dropFrames drops the frames that wait: they were made with another secret. The events are written first, as they may
 // hold the ends of requests in flight, which Open would list for good otherwise.
 func (s *Sender) dropFrames() {
 	s.writing.Lock()
@@ -87,14 +87,14 @@ func (s *Sender) hasQueued() bool {
 	return len(s.queue.events) > 0
 }
 
-// writeQueued writes the notes into frames.
+// writeQueued writes the queued events into frames.
 func (s *Sender) writeQueued() {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	s.writeEvents()
 }
 
-// writeEvents writes the notes into frames. The caller holds writing.
+// writeEvents writes the queued events into frames. The caller holds writing.
 func (s *Sender) writeEvents() {
 	s.mu.Lock()
 	all := s.queue
@@ -107,7 +107,7 @@ func (s *Sender) writeEvents() {
 	s.spare = all
 }
 
-// writeEvent writes the record of one of the events.
+// writeEvent writes the record of one event.
 func (s *Sender) writeEvent(e *event, all *eventQueue) {
 	if e.kind == kindForgotten {
 		e.at = s.last // only the order counts
@@ -262,7 +262,7 @@ func (s *Sender) QueueBeat(b *Beat, at time.Time) {
 	}
 }
 
-// QueueOpen queues the list of all requests in flight, which corrects hearers that have missed records.
+// QueueOpen queues the list of all requests in flight, which corrects receivers that have missed records.
 func (s *Sender) QueueOpen(at time.Time) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -284,7 +284,7 @@ func (s *Sender) QueueOpen(at time.Time) {
 }
 
 // Take completes the frame at hand and returns the frames that wait, up to most bytes, sealed for a send now. They stay
-// queued until Confirm confirms them.
+// queued until Confirm removes them.
 func (s *Sender) Take(most int, now time.Time) (frames [][]byte) {
 	s.writing.Lock()
 	defer s.writing.Unlock()

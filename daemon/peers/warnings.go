@@ -67,7 +67,7 @@ func (m *Member) markReadRefused(log *slog.Logger, err error, now time.Time) {
 	m.mu.Lock()
 	m.readRefused = true
 	m.mu.Unlock()
-	if m.warningDue("deaf", now) {
+	if m.warningDue("unreadable", now) {
 		log.Warn("history: the messages of other routers about a pool cannot be read; delete the key stream if it is no "+
 			"stream, and give the Redis user the rights to XREAD and XREVRANGE", "pool", m.name, "stream", m.stream, "err", err)
 	}
@@ -119,7 +119,7 @@ const settleFor = 5 * time.Second
 
 // differsForLong reports whether a router has had the same other workers for settleFor.
 func (m *Member) differsForLong(r Router, own uint64, now time.Time) bool {
-	about := fmt.Sprintf("settle %s %x %x", r.ID, r.digest, own)
+	about := fmt.Sprintf("differs %s %x %x", r.ID, r.digest, own)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.warned == nil || len(m.warned) >= maxWarned {

@@ -19,17 +19,17 @@ import (
 func toldFrames(t testing.TB, self uint64) [][]byte {
 	c := &clock{began.Add(time.Second)}
 	p := newPool(t, c, 3, 1<<20)
-	teller, _ := NewPair(p, self)
-	p.Tell(teller)
+	sender, _ := NewPair(p, self)
+	p.Tell(sender)
 	a := send(t, p, words("once upon a time", 40), c.now)
 	send(t, p, words("once upon a time", 60), c.now)
 	a.trip.FirstByte(c.now)
 	a.answer(words("and so on", 9), c.now)
-	teller.QueueBeat(&Beat{Name: "one", Workers: []Named{{ID: "w0", Key: 1, Address: 2}}, digest: 3}, c.now)
-	teller.QueueOpen(c.now)
-	teller.Forgotten(worker.KeyOf("w2"))
-	teller.QueueSession(Session{Kind: 1, Key: "key", Value: []byte("value"), Life: time.Minute}, c.now)
-	return teller.Take(1<<20, c.now)
+	sender.QueueBeat(&Beat{Name: "one", Workers: []Named{{ID: "w0", Key: 1, Address: 2}}, digest: 3}, c.now)
+	sender.QueueOpen(c.now)
+	sender.Forgotten(worker.KeyOf("w2"))
+	sender.QueueSession(Session{Kind: 1, Key: "key", Value: []byte("value"), Life: time.Minute}, c.now)
+	return sender.Take(1<<20, c.now)
 }
 
 // resum gives a changed frame a checksum that fits.
@@ -81,7 +81,7 @@ func TestWhatIsNotBelieved(t *testing.T) {
 			t.Errorf("%s: %v, counted %+v; want %v", name, err, h.Stats(), want)
 		}
 		if n := p.Index.Stats().Blocks; n != 0 {
-			t.Errorf("%s: %d blocks are believed", name, n)
+			t.Errorf("%s: %d blocks are accepted", name, n)
 		}
 	}
 	foreign := func(s ReceiverStats) uint64 { return s.Foreign }
@@ -100,12 +100,12 @@ func TestWhatIsNotBelieved(t *testing.T) {
 func TestRepeatsGapsAndFloods(t *testing.T) {
 	c := &clock{began.Add(time.Second)}
 	from, to := newPool(t, c, 3, 1<<20), newPool(t, c, 3, 1<<20)
-	teller, _ := NewPair(from, 7)
-	from.Tell(teller)
+	sender, _ := NewPair(from, 7)
+	from.Tell(sender)
 	_, h := NewPair(to, 1)
 	frame := func() []byte {
-		all := teller.Take(1<<20, c.now)
-		teller.Confirm(all)
+		all := sender.Take(1<<20, c.now)
+		sender.Confirm(all)
 		return slices.Clone(all[0])
 	}
 	theirs := func() (n int) {
@@ -146,7 +146,7 @@ func TestRepeatsGapsAndFloods(t *testing.T) {
 	var flood error
 	for range 5 * maxRecords / 1000 { // a second and the four of the silence
 		for range 1000 {
-			teller.FirstByte(1, c.now)
+			sender.FirstByte(1, c.now)
 		}
 		flood = h.Apply(frame(), c.now, c.now)
 	}
@@ -171,21 +171,21 @@ func TestWhatWasLostIsToldAgain(t *testing.T) {
 		}
 		f.deliver(deaf)
 	}
-	heard := func() (n int) { return int(f.routers[2].hearer.Stats().Records) }
+	heard := func() (n int) { return int(f.routers[2].receiver.Stats().Records) }
 	for _, n := range f.routers {
 		f.deliver(n)
 	}
 	before := heard()
-	if slices.Equal(deaf.view(f), from.view(f)) || deaf.hearer.Stats().Gaps == 0 {
+	if slices.Equal(deaf.view(f), from.view(f)) || deaf.receiver.Stats().Gaps == 0 {
 		t.Fatal("nothing was lost: the test shows nothing")
 	}
-	from.teller.requeue()
-	from.teller.requeue()
+	from.sender.requeue()
+	from.sender.requeue()
 	f.settle()
-	f.agree("after it was told again")
-	s := deaf.hearer.Stats()
+	f.agree("after it was sent again")
+	s := deaf.receiver.Stats()
 	if s.Late == 0 || s.Open != 20 || heard() != before+2 { // the requests in flight of two
-		t.Errorf("%+v; want some late, 20 in flight; the third heard %d records, then %d; want two more", s, before, heard())
+		t.Errorf("%+v; want some late, 20 in flight; the third received %d records, then %d; want two more", s, before, heard())
 	}
 }
 
@@ -194,13 +194,13 @@ func TestOpenSoonAfterSent(t *testing.T) {
 	c := &clock{began.Add(time.Second)}
 	p := newPool(t, c, 3, 1<<20)
 	_, h := NewPair(p, 1)
-	teller, _ := NewPair(p, 7)
+	sender, _ := NewPair(p, 7)
 	const requests = 20
 	for range requests {
-		teller.Sent(&route.Sent{Worker: worker.KeyOf("w1"), Tokens: 1}, nil, c.now)
+		sender.Sent(&route.Sent{Worker: worker.KeyOf("w1"), Tokens: 1}, nil, c.now)
 	}
-	teller.QueueOpen(c.now)
-	for _, frame := range teller.Take(1<<20, c.now) {
+	sender.QueueOpen(c.now)
+	for _, frame := range sender.Take(1<<20, c.now) {
 		if err := h.Apply(frame, c.now, c.now); err != nil {
 			t.Error(err)
 		}
@@ -210,12 +210,12 @@ func TestOpenSoonAfterSent(t *testing.T) {
 	}
 }
 
-// The notes of requests are written while nobody sends, before they become too many.
+// The events of requests are written while nobody sends, before they become too many.
 func TestMuchIsSaidBetweenTwoFrames(t *testing.T) {
 	c := &clock{began.Add(time.Second)}
 	from, to := newPool(t, c, 3, 1<<20), newPool(t, c, 3, 1<<20)
-	teller, _ := NewPair(from, 7)
-	from.Tell(teller)
+	sender, _ := NewPair(from, 7)
+	from.Tell(sender)
 	_, h := NewPair(to, 1)
 	const requests = 3 * maxEvents / 2
 	for i := range requests {
@@ -223,22 +223,22 @@ func TestMuchIsSaidBetweenTwoFrames(t *testing.T) {
 		if i%2 == 0 {
 			r.answer("x", c.now)
 		}
-		if n, k := len(teller.queue.events), len(teller.queue.hashes); n > maxEvents || k > maxHashes+100 {
-			t.Fatalf("request %d: %d acts and %d hashes are not written", i, n, k)
+		if n, k := len(sender.queue.events), len(sender.queue.hashes); n > maxEvents || k > maxHashes+100 {
+			t.Fatalf("request %d: %d events and %d hashes are not written", i, n, k)
 		}
 	}
-	for _, frame := range teller.Take(1<<20, c.now) {
+	for _, frame := range sender.Take(1<<20, c.now) {
 		if err := h.Apply(frame, c.now, c.now); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s, told := h.Stats(), teller.Stats().Records
+	s, told := h.Stats(), sender.Stats().Records
 	if s.Open != requests/2 || s.Records != told || told < requests {
-		t.Errorf("%d in flight of %d requests; %d records told, %d heard", s.Open, requests, told, s.Records)
+		t.Errorf("%d in flight of %d requests; %d records sent, %d received", s.Open, requests, told, s.Records)
 	}
 }
 
-// The hearers put together the same chains that were sent, in whatever order these share their beginnings.
+// The receivers put together the same chains that were sent, in whatever order these share their beginnings.
 func TestChainsAreWhole(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	one, two := newChains(), newChains()
@@ -269,7 +269,7 @@ func TestChainsAreWhole(t *testing.T) {
 		sent += len(rest)
 		got, ok := to.enterReceived(parent, depth, slices.Clone(rest))
 		if !ok || !slices.Equal(got, chain) {
-			t.Fatalf("chain %d of %d: heard %d, %v; named a beginning of %d", i, len(chain), len(got), ok, depth)
+			t.Fatalf("chain %d of %d: received %d, %v; named a beginning of %d", i, len(chain), len(got), ok, depth)
 		}
 		if i%3000 == 0 {
 			one.age()
@@ -300,9 +300,9 @@ func TestReplay(t *testing.T) {
 	}
 	f.settle()
 	n := f.join()
-	n.hearer.BeginReplay()
+	n.receiver.BeginReplay()
 	for _, l := range past {
-		if err := n.hearer.Apply(l.frame, l.sent, f.now); err != nil {
+		if err := n.receiver.Apply(l.frame, l.sent, f.now); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -310,8 +310,8 @@ func TestReplay(t *testing.T) {
 	for _, s := range n.pool.Workers.Stats(f.now) {
 		before += s.Theirs
 	}
-	n.hearer.EndReplay(f.now)
-	if s := n.hearer.Stats(); before != 0 || s.Replayed == 0 || n.pool.Index.Stats().Blocks == 0 {
+	n.receiver.EndReplay(f.now)
+	if s := n.receiver.Stats(); before != 0 || s.Replayed == 0 || n.pool.Index.Stats().Blocks == 0 {
 		t.Errorf("%d in flight during the replay; %+v", before, s)
 	}
 }
@@ -321,10 +321,10 @@ func TestReplayOfARouterThatEnded(t *testing.T) {
 	c := &clock{began.Add(time.Second)}
 	p := newPool(t, c, 3, 1<<20)
 	_, h := NewPair(p, 1)
-	teller, _ := NewPair(newPool(t, c, 3, 1<<20), 7)
-	teller.QueueBeat(&Beat{Name: "old", flags: beatBye}, c.now)
+	sender, _ := NewPair(newPool(t, c, 3, 1<<20), 7)
+	sender.QueueBeat(&Beat{Name: "old", flags: beatBye}, c.now)
 	h.BeginReplay()
-	if err := h.Apply(teller.Take(1<<20, c.now)[0], c.now, c.now); err != nil {
+	if err := h.Apply(sender.Take(1<<20, c.now)[0], c.now, c.now); err != nil {
 		t.Fatal(err)
 	}
 	h.EndReplay(c.now)
@@ -341,12 +341,12 @@ func TestLifeOfASession(t *testing.T) {
 	p := newPool(t, c, 3, 1<<20)
 	secret := p.Secret()
 	_, _, h := newPair(p, 1, secret.Fingerprint, nil, func(s Session) { got = append(got, s.Life) })
-	teller, _ := NewPair(newPool(t, c, 3, 1<<20), 7)
+	sender, _ := NewPair(newPool(t, c, 3, 1<<20), 7)
 	hear := func(replay bool) {
-		teller.QueueSession(Session{Key: "k", Value: []byte("v"), Life: time.Minute}, c.now)
+		sender.QueueSession(Session{Key: "k", Value: []byte("v"), Life: time.Minute}, c.now)
 		c.pass(10 * time.Second) // Redis was away
-		frames := teller.Take(1<<20, c.now)
-		teller.Confirm(frames)
+		frames := sender.Take(1<<20, c.now)
+		sender.Confirm(frames)
 		sent := c.now
 		c.pass(20 * time.Second)
 		h.replay = replay

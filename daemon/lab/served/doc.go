@@ -11,7 +11,7 @@
 //   - Pages of metrics come as worker.Page and KV events as holdings.Stored. Their decoders are passed by, as they
 //     decide nothing.
 //   - Sessions are kept in a map of one router, and not sent to the others.
-//   - What several routers send each other goes through [peers.Ends] without a Redis, and nothing of it is lost.
+//   - What several routers send each other goes through [peers.NewPair] without a Redis, and nothing of it is lost.
 //
 // # What is repeated
 //
