@@ -270,7 +270,7 @@ function sayHealth(o) {
   const workers = o.pools.flatMap((p) => p.workers), up = o.pools.reduce((n, p) => n + p.up, 0);
   say(state !== "ready" || cannot.length ? "bad" : workers.every((w) => grade(w) === "good") ? "good" : "warn",
     [state, ...cannot, `${up} of ${workers.length} workers up`].join(" · "));
-  $("figures").textContent = `${o.in_flight} in flight · ${o.connections} connections · ${o.version} · up ${since(o.began, o.now)}`;
+  $("figures").textContent = `${o.in_flight} in flight · ${o.connections} connection${o.connections === 1 ? "" : "s"} · ${o.version} · up ${since(o.began, o.now)}`;
 }
 
 async function overview() {
