@@ -4,10 +4,10 @@
 // [Cache.Holds] is the size of the tier in tokens, for the strategies: its bytes divided by the bytes of a token in the
 // puts. Package chunks lists what of that is known and what is guessed.
 //
-// When a value is in no tier any more, teller reports it to [Beliefs], so that strategies do not count on it. A loss in
-// a Redis or at another member of a pool shows only by a query, for a thousand keys of L2's catalogue a second. So it
-// is reported some seconds later, or minutes later with hundreds of thousands of keys. A loss of a value that others
-// put there and nobody has read here is not reported: it is not in the catalogue.
+// When a value is in no tier any more, lossReporter reports it to [Beliefs], so that strategies do not count on it. A
+// loss in a Redis or at another member of a pool shows only by a query, for a thousand keys of L2's catalogue a second.
+// So it is reported some seconds later, or minutes later with hundreds of thousands of keys. A loss of a value that
+// others put there and nobody has read here is not reported: it is not in the catalogue.
 //
 // In an upgrade the new process takes folder and segment once the old one has closed: see succession. What lost: to
 // close the cache before the new process starts, which loses the cache if the start fails; and a memory that returns

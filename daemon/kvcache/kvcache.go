@@ -141,7 +141,7 @@ func open(c Config) (*Cache, error) {
 	k.tending.Go(func() { store.Run(k.life) })
 	if c.Beliefs != nil {
 		has := kvstore.NewView(store, kvstore.Everywhere).Has
-		t := &teller{losses: sc.Losses, has: has, to: c.Beliefs, log: c.Log}
+		t := &lossReporter{losses: sc.Losses, has: has, to: c.Beliefs, log: c.Log}
 		k.tending.Go(func() { t.run(k.life) })
 	}
 	k.tending.Go(func() { newVigil(c.Log).run(k.life, store.Stats, k.holds, k.far.stats) })

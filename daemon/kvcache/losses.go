@@ -30,7 +30,7 @@ type Lost struct {
 var adapters = map[byte][]string{'r': {"resp", "valkey"}, 'h': {"sagemaker-hyperpod"}}
 
 const (
-	tellEvery = 100 * time.Millisecond
+	reportEvery = 100 * time.Millisecond
 
 	// lateness bounds how long after a loss the server's report of the put may come: it gathers events for a second, and
 	// gives up a request after two.
@@ -41,8 +41,9 @@ const (
 	maxLosses = 1 << 17
 )
 
-// teller reports the keys that the cache has lost to Beliefs. It reports each loss at once, and again after lateness.
-type teller struct {
+// lossReporter reports the keys that the cache has lost to Beliefs. It reports each loss at once, and again after
+// lateness.
+type lossReporter struct {
 	losses *kvstore.Losses
 	has    func(key string) bool
 	to     Beliefs
@@ -61,72 +62,72 @@ type loss struct {
 }
 
 // run reports losses until ctx ends.
-func (t *teller) run(ctx context.Context) {
-	tick := time.NewTicker(tellEvery)
+func (r *lossReporter) run(ctx context.Context) {
+	tick := time.NewTicker(reportEvery)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case now := <-tick.C:
-			t.tell(now)
+			r.report(now)
 		}
 	}
 }
 
-func (t *teller) tell(now time.Time) {
-	keys, many := t.losses.Take(t.room)
+func (r *lossReporter) report(now time.Time) {
+	keys, many := r.losses.Take(r.room)
 	var lost []Lost
 	for _, key := range keys {
-		if l, ok := t.lost(key); ok {
+		if l, ok := r.lost(key); ok {
 			lost = append(lost, l)
-			t.again = append(t.again, loss{key: key, due: now.Add(lateness)})
+			r.again = append(r.again, loss{key: key, due: now.Add(lateness)})
 		}
 	}
-	t.room = keys
-	if many || len(t.again) > maxLosses {
-		t.tellAll(now)
+	r.room = keys
+	if many || len(r.again) > maxLosses {
+		r.reportAllLost(now)
 		return
 	}
 	due := 0
-	for due < len(t.again) && !now.Before(t.again[due].due) {
-		if l, ok := t.lost(t.again[due].key); ok {
+	for due < len(r.again) && !now.Before(r.again[due].due) {
+		if l, ok := r.lost(r.again[due].key); ok {
 			lost = append(lost, l)
 		}
 		due++
 	}
-	t.again = t.again[due:]
+	r.again = r.again[due:]
 	if len(lost) > 0 {
-		t.to.Forget(lost)
+		r.to.Forget(lost)
 	}
-	if !t.all.IsZero() && !now.Before(t.all) {
-		t.all = time.Time{}
-		t.forgetAll()
+	if !r.all.IsZero() && !now.Before(r.all) {
+		r.all = time.Time{}
+		r.forgetAll()
 	}
 }
 
 // lost returns the loss of a key; false = no server makes such keys, or the key is still in a tier.
-func (t *teller) lost(key string) (Lost, bool) {
+func (r *lossReporter) lost(key string) (Lost, bool) {
 	k, ok := chunks.ParseKey(key)
-	if !ok || k.Rank == 0 || adapters[k.Door] == nil || t.has(key) {
+	if !ok || k.Rank == 0 || adapters[k.Door] == nil || r.has(key) {
 		return Lost{}, false
 	}
 	return Lost{Adapters: adapters[k.Door], Model: k.Model, Hash: k.Hash, Rank: k.Rank, Salt: k.Salt}, true
 }
 
-// tellAll reports losses whose keys are unknown.
-func (t *teller) tellAll(now time.Time) {
-	t.again = nil
-	t.all = now.Add(lateness)
-	t.forgetAll()
-	if now.Before(t.quiet) {
+// reportAllLost reports losses whose keys are unknown.
+func (r *lossReporter) reportAllLost(now time.Time) {
+	r.again = nil
+	r.all = now.Add(lateness)
+	r.forgetAll()
+	if now.Before(r.quiet) {
 		return
 	}
-	t.quiet = now.Add(quietAfter)
-	t.log.Warn("the KV cache lost more values at once than it can report one by one: what LMCache's servers have put "+
+	r.quiet = now.Add(quietAfter)
+	r.log.Warn("the KV cache lost more values at once than it can report one by one: what LMCache's servers have put "+
 		"here does not count until they put it again; nothing to do after a flush, else enlarge kv_cache.max_bytes or "+
 		"spill_bytes",
 		"most", maxLosses)
 }
 
-func (t *teller) forgetAll() { t.to.ForgetAll(slices.Concat(adapters['r'], adapters['h'])) }
+func (r *lossReporter) forgetAll() { r.to.ForgetAll(slices.Concat(adapters['r'], adapters['h'])) }

@@ -39,13 +39,13 @@ func (h *hearer) told() string {
 	return strings.Join(h.heard, "; ")
 }
 
-// TestTeller: teller reports a key that is in no tier at once, and again after a while, when the server's report of the
-// put has come. It does not report a key that a tier has, or that no server makes.
-func TestTeller(t *testing.T) {
+// TestLossReporter: lossReporter reports a key that is in no tier at once, and again after a while, when the server's
+// report of the put has come. It does not report a key that a tier has, or that no server makes.
+func TestLossReporter(t *testing.T) {
 	there := map[string]bool{}
 	h := &hearer{}
 	var log strings.Builder
-	x := &teller{losses: kvstore.NewLosses(4), has: func(key string) bool { return there[key] }, to: h,
+	x := &lossReporter{losses: kvstore.NewLosses(4), has: func(key string) bool { return there[key] }, to: h,
 		log: slog.New(slog.NewTextHandler(&log, nil))}
 	const gone, kept = "r\x00org/tiny@02010201@0@ab12@a salt", "h\x07lmcacheorg/tiny@01000100@0@cd34"
 	const goneText = `ab12 of org/tiny, rank 2010201, salt "a salt", by resp valkey`
@@ -57,7 +57,7 @@ func TestTeller(t *testing.T) {
 	now := time.Now()
 	f := func(what string, after time.Duration, want string) {
 		t.Helper()
-		x.tell(now.Add(after))
+		x.report(now.Add(after))
 		if got := h.told(); got != want {
 			t.Errorf("%s: told %s; want %s", what, got, want)
 		}
