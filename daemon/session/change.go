@@ -34,7 +34,7 @@ func (b *Bindings) Open(n Name, as Binding, now time.Time) (Binding, error) {
 	n.Kind = Opened
 	k, v := key(n), as.encode()
 	for range maxSwaps {
-		stood, set := b.store.SetIfAbsent(b.ns[Opened], k, v, openedTTL(&as, now))
+		_, set := b.store.SetIfAbsent(b.ns[Opened], k, v, openedTTL(&as, now))
 		if set {
 			b.store.Settle(b.ns[Opened], k) // the client may use it at another router at once
 			b.begun(Opened, as.Worker)
@@ -48,7 +48,8 @@ func (b *Bindings) Open(n Name, as Binding, now time.Time) (Binding, error) {
 		case s == Found:
 			return Binding{}, fmt.Errorf("session: worker %q named a session as one that lives already; its ids must be unique",
 				as.Worker)
-		case b.store.CompareAndSwap(b.ns[Opened], k, stood, v, openedTTL(&as, now)):
+		// It replaces what it has just read and no other value: the session of another opening may be back in its place.
+		case old.value != nil && b.store.CompareAndSwap(b.ns[Opened], k, old.value, v, openedTTL(&as, now)):
 			b.begun(Opened, as.Worker)
 			b.told(Opened, k, v, openedTTL(&as, now))
 			return as, nil
