@@ -90,21 +90,21 @@ func (l *Loaded) Holds(c *Config) bool {
 // ever (TestARefusalEndsWhenTheFilesAreBack).
 func (l *Loaded) Watch(ctx context.Context, poll time.Duration, inForce func() *Config, load func()) {
 	files := func() []string { return l.Files(inForce()) }
-	watch(ctx, poll, files, func() bool { return l.back(inForce()) }, func() {
+	watch(ctx, poll, files, func(now map[string]sum) bool { return l.back(inForce(), now) }, func() {
 		if !l.Holds(inForce()) {
 			load()
 		}
 	})
 }
 
-// back reports, once after a refusal, that the files of c, which is in force, have its contents.
-func (l *Loaded) back(c *Config) bool {
+// back reports, once after a refusal, that the files of c, which is in force, have its contents; sums has those of now.
+func (l *Loaded) back(c *Config, sums map[string]sum) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.refused || l.again {
 		return false
 	}
-	now, ok := digest(c.Files())
+	now, ok := digestOf(c.Files(), sums)
 	l.again = ok && l.sum == now
 	return l.again
 }

@@ -56,13 +56,7 @@ func (c *Config) Files() []string { return append([]string{c.Path}, c.WatchedFil
 
 // digest is that of Files as Load found them. ok is false if one of them could not be read, and after Parse.
 func (c *Config) digest() (s sum, ok bool) {
-	files := c.Files()
-	for _, path := range files {
-		if c.sums[path] == (sum{}) {
-			return sum{}, false
-		}
-	}
-	return digestOf(files, c.sums), true
+	return digestOf(c.Files(), c.sums)
 }
 
 // WatchedFiles lists the files beside Path that a reload reads, each once: modules of pools, keys, certificates, the

@@ -11,17 +11,7 @@ import (
 type sum [sha256.Size]byte
 
 // digest reads all files. ok is false if one of them cannot be read now.
-func digest(files []string) (s sum, ok bool) {
-	sums := make(map[string]sum, len(files))
-	for _, path := range files {
-		one, err := fileSum(path)
-		if err != nil {
-			return sum{}, false
-		}
-		sums[path] = one
-	}
-	return digestOf(files, sums), true
-}
+func digest(files []string) (s sum, ok bool) { return digestOf(files, sumsOf(files)) }
 
 // sumsOf returns the sum of each file. A file that cannot be read has none: whoever needs it reports that.
 func sumsOf(files []string) map[string]sum {
@@ -32,15 +22,18 @@ func sumsOf(files []string) map[string]sum {
 	return sums
 }
 
-// digestOf sums up the files, each by its own sum.
-func digestOf(files []string, sums map[string]sum) sum {
+// digestOf sums up the files, each by its own sum. ok is false if one of them has none.
+func digestOf(files []string, sums map[string]sum) (s sum, ok bool) {
 	all := sha256.New()
 	for _, path := range files {
 		one := sums[path]
+		if one == (sum{}) {
+			return sum{}, false
+		}
 		io.WriteString(all, path+"\x00")
 		all.Write(one[:])
 	}
-	return sum(all.Sum(nil))
+	return sum(all.Sum(nil)), true
 }
 
 // mostHashed is the most bytes of a file that are read for its sum: what is longer is no module, key or certificate.

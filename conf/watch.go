@@ -21,11 +21,12 @@ const DefaultPoll = 2 * time.Second
 // It calls changed for what the first looks read, too: what is loaded may be older than they are. A file that was
 // written between the load and the first look was never loaded otherwise (TestWatchStartsLate).
 func Watch(ctx context.Context, poll time.Duration, files func() []string, changed func()) {
-	watch(ctx, poll, files, func() bool { return false }, changed)
+	watch(ctx, poll, files, func(map[string]sum) bool { return false }, changed)
 }
 
-// watch does what Watch does. It also calls changed for contents that have not changed, if again returns true.
-func watch(ctx context.Context, poll time.Duration, files func() []string, again func() bool, changed func()) {
+// watch does what Watch does. It also calls changed for contents that have not changed, if again returns true for them.
+func watch(ctx context.Context, poll time.Duration, files func() []string, again func(map[string]sum) bool,
+	changed func()) {
 	if poll <= 0 {
 		poll = DefaultPoll
 	}
@@ -42,7 +43,7 @@ func watch(ctx context.Context, poll time.Duration, files func() []string, again
 		}
 		timer.Reset(untilLook(poll))
 		now := known.sumsOf(files())
-		if maps.Equal(now, before) && (differ(now, reported) || again()) && ctx.Err() == nil {
+		if maps.Equal(now, before) && (differ(now, reported) || again(now)) && ctx.Err() == nil {
 			reported = now
 			changed()
 		}

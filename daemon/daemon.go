@@ -163,15 +163,15 @@ func (d *Daemon) start(c *conf.Config) error {
 	}
 	most, forAdmin := d.room.fit(c, d.state.Load().pools) // the workers are known now
 	d.front.SetMaxConns(most)
-	inForce := func() *conf.Config { return d.state.Load().conf }
+	latest := func() *conf.Config { return d.state.Load().conf }
 	d.operator, err = operator.New(operator.Config{Metrics: d.metrics, Pools: d.shown, Clients: d.clientStats,
 		Store: d.tier.Stats, KVCache: d.kvCache, LMCache: d.lmcache.Stats, Peers: d.peers.Stats, Ring: &d.ring,
-		WhatIf:   adapt.Lab(d.host, inForce, func() *exchange.Epoch { return &d.epoch().Epoch }),
+		WhatIf:   adapt.Lab(d.host, latest, func() *exchange.Epoch { return &d.epoch().Epoch }),
 		Listener: d.manager.Given().Admin, Admin: s.Admin, Bind: d.manager.Listen, Upgrade: d.manager.Upgrade,
 		Configuration: func() map[string]any { return conf.Shown(d.state.Load().inForce) }, Reload: d.Reload,
-		Draining: d.front.Draining, Pprof: func() bool { return inForce().Server.Pprof },
+		Draining: d.front.Draining, Pprof: func() bool { return latest().Server.Pprof },
 		AdminTokenFile: s.AdminTokenFile, Connections: forAdmin, Memory: d.memory.Stats, Spans: d.tracer.Stats,
-		ReadTimeout: s.ReadTimeout, IdleTimeout: s.IdleTimeout, Strategies: adapt.Delivery(d.host, inForce, d.Reload),
+		ReadTimeout: s.ReadTimeout, IdleTimeout: s.IdleTimeout, Strategies: adapt.Delivery(d.host, latest, d.Reload),
 		Wrap: func(l net.Listener) net.Listener { return listen.NewPatient(l, d.log) }})
 	if err != nil {
 		return err
