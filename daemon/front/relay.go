@@ -82,7 +82,7 @@ func (r *relay) run() {
 	r.v = nil // another request's as soon as it is released
 	v.release(time.Now())
 	if err != nil && !r.http11 {
-		r.conn.Abort() // its end would look like a whole answer's
+		r.conn.AbortOnceSent() // its end would look like a whole answer's
 	}
 	if err != nil || !r.keep {
 		r.conn.Close()

@@ -234,6 +234,17 @@ func (c *Conn) Abort() {
 	c.presence.stir()
 }
 
+// AbortOnceSent is Abort after the client's kernel has got what was written, or after 5 s. A reset throws away what is
+// still on its way, and the end of a broken stream is the event that says why.
+func (c *Conn) AbortOnceSent() {
+	wait := time.Millisecond
+	for end := time.Now().Add(lingerTime); unsent(c.raw) > 0 && time.Now().Before(end); {
+		time.Sleep(wait)
+		wait = min(2*wait, 50*time.Millisecond)
+	}
+	c.Abort()
+}
+
 // Remote returns the client's IP address as text, "0.0.0.0" if it has none.
 func (c *Conn) Remote() string { return c.remote }
 

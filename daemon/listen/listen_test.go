@@ -244,6 +244,27 @@ func TestAbortResets(t *testing.T) {
 	}
 }
 
+// TestAbortOnceSentLosesNothing: a reader that is behind gets all that was written before the reset.
+func TestAbortOnceSentLosesNothing(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("what is unsent is known on Linux only")
+	}
+	l := open(t, Config{}, nil)
+	client, server := pair(t, l)
+	client.SetReadBuffer(4 << 10)
+	const size = 64 << 10 // less than the kernel takes at once
+	if _, err := server.Write(make([]byte, size)); err != nil {
+		t.Fatal(err)
+	}
+	go server.AbortOnceSent()
+	time.Sleep(100 * time.Millisecond)
+	client.SetReadDeadline(time.Now().Add(patience))
+	n, err := io.Copy(io.Discard, client)
+	if n != size || !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("the client got %d bytes of %d and %v, want a reset", n, size, err)
+	}
+}
+
 func TestNothingIsLeft(t *testing.T) {
 	open := func() int {
 		entries, err := os.ReadDir("/proc/self/fd")

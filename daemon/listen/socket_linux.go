@@ -31,3 +31,20 @@ func tune(raw net.Conn, writeTimeout time.Duration) error {
 	})
 	return errors.Join(err, failed)
 }
+
+// unsent returns how many written bytes the client's kernel does not have yet; 0 if the connection is closed.
+func unsent(raw net.Conn) (n int) {
+	tcp, ok := raw.(*net.TCPConn)
+	if !ok {
+		return 0
+	}
+	rc, err := tcp.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	err = rc.Control(func(fd uintptr) { n, _ = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ) })
+	if err != nil {
+		return 0
+	}
+	return n
+}
