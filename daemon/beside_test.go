@@ -22,7 +22,7 @@ func lines(t *testing.T, path string) map[string]map[string]any {
 		t.Fatal(err)
 	}
 	all := map[string]map[string]any{}
-	for l := range strings.Lines(string(b)) {
+	for l := range strings.Lines(wholeLines(b)) {
 		var one map[string]any
 		if err := json.Unmarshal([]byte(l), &one); err != nil {
 			t.Fatal(err)
@@ -74,6 +74,10 @@ strategy = "kvaware"
 	if s.Strategy != "kvaware" || s.Agreed == s.Seen || s.Agreed == 0 || s.Failed > 0 || s.Fuel == 0 || s.Held == 0 {
 		t.Errorf("%+v", s)
 	}
+	eventually(t, "the log has all lines", func() bool {
+		b, err := os.ReadFile(path)
+		return err == nil && strings.Count(string(b), "\n") == 20+sessions*each
+	})
 	judgeLog(t, lines(t, path), sessions)
 }
 

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -47,7 +48,7 @@ func logged(t *testing.T, file string) (lines []map[string]any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(wholeLines(text)) {
 		var m map[string]any
 		if err := json.Unmarshal([]byte(line), &m); err != nil {
 			t.Fatalf("%q: %v", line, err)
@@ -56,6 +57,9 @@ func logged(t *testing.T, file string) (lines []map[string]any) {
 	}
 	return lines
 }
+
+// wholeLines returns the lines of a log that may be in the midst of writing another.
+func wholeLines(text []byte) string { return string(text[:bytes.LastIndexByte(text, '\n')+1]) }
 
 // raw sends the bytes on a connection of its own and returns the status line and the header of the answer.
 func raw(t *testing.T, addr, text string) string {

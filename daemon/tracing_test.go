@@ -2,11 +2,9 @@ package daemon
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -105,28 +103,21 @@ func TestARequestIsASpan(t *testing.T) {
 			t.Errorf("%q stands in a span: %+v", secret, s)
 		}
 	}
-	logged := loggedTraces(t, log)
-	if logged["sampled"] != clientTrace || logged["unsampled"] != clientTrace || logged["stranger"] != nil || len(logged) != 3 {
-		t.Errorf("trace ids in the access log: %v; want the client's for all but who has no key", logged)
+	traces := loggedTraces(t, log)
+	if traces["sampled"] != clientTrace || traces["unsampled"] != clientTrace || traces["stranger"] != nil || len(traces) != 3 {
+		t.Errorf("trace ids in the access log: %v; want the client's for all but who has no key", traces)
 	}
 }
 
-// loggedTraces reads the trace ids of an access log, by the requests' ids.
+// loggedTraces reads the trace ids of three lines of an access log, by the requests' ids.
 func loggedTraces(t *testing.T, file string) map[string]any {
 	t.Helper()
-	b, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
+	eventually(t, "a line a request", func() bool { return len(logged(t, file)) == 3 })
+	traces := map[string]any{}
+	for _, m := range logged(t, file) {
+		traces[fmt.Sprint(m["id"])] = m["trace_id"]
 	}
-	logged := map[string]any{}
-	for _, line := range strings.Split(strings.TrimSpace(string(b)), "\n") {
-		m := map[string]any{}
-		if err := json.Unmarshal([]byte(line), &m); err != nil {
-			t.Fatal(err)
-		}
-		logged[fmt.Sprint(m["id"])] = m["trace_id"]
-	}
-	return logged
+	return traces
 }
 
 // TestReloadTurnsTracingOn: without it the client's context goes to the worker untouched.

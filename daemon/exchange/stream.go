@@ -31,7 +31,9 @@ func (s *stream) awaitOutput() *failure {
 	}
 	for {
 		n, err := s.read(s.page.room())
-		s.a.trip.Flow(time.Now())
+		if n > 0 {
+			s.a.trip.Flow(time.Now())
+		}
 		piece := s.page.grow(n)
 		s.learn(piece)
 		switch {

@@ -31,6 +31,7 @@ type Worker struct {
 	ttft      mean
 	tpot      mean
 	readings  readings
+	moved     float64 // when a page of metrics last showed that the engine has done something
 
 	capacity capacity
 	ended    ended
@@ -123,6 +124,7 @@ func (w *Worker) forget() {
 	w.ttft = mean{}
 	w.tpot = mean{}
 	w.readings = readings{}
+	w.moved = 0
 }
 
 // condition returns a worker's state for pages and logs: Starting, Ready, Down, Ejected or Draining, and the reason for
@@ -178,6 +180,9 @@ func (w *Worker) read(m Metrics, c1, now float64) (requests float64) {
 	}
 	if was.at == 0 {
 		return 0
+	}
+	if m.Queries != was.Queries || m.Prefills != was.Prefills || m.TokenTimes != was.TokenTimes {
+		w.moved = now
 	}
 	if n, s := m.TokenTimes-was.TokenTimes, m.TokenTime-was.TokenTime; n > 0 && s > 0 {
 		w.tpot.add(s / n)

@@ -1,0 +1,34 @@
+package worker
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// Only its requests show that an engine hangs: vLLM's API server goes on answering /health and /metrics. They wait
+// until their clients give up, and as the index has their prompts at that worker, each repeat would go there again.
+const (
+	shortWait    = 10.0 // seconds for a first byte, below which a client's leaving shows nothing
+	longPrefills = 3.0  // predicted prefills, likewise
+)
+
+// hangs reports whether the engine of w has done nothing since r was sent, although r waited for long: r's client has
+// left. An answer in one piece shows no first byte, so it shows nothing. Nor does r if the answers to others flow, or
+// if the engine's metrics show others' progress.
+func (f *fleet) hangs(w *Worker, r *request, now float64) bool {
+	if r.whole || r.first > 0 || w.moved > r.at || time.Duration(w.endpoint.flow.Load()).Seconds() > r.at {
+		return false
+	}
+	est := r.est
+	if w.queue.front != nil {
+		est = max(est, w.queue.front.est)
+	}
+	return now-r.at >= max(shortWait, longPrefills*f.speed.slowness*w.speed.rel*est)
+}
+
+// hanging is the outcome of a request for which hangs is true.
+func hanging(waited float64) Outcome {
+	why := fmt.Sprintf("no byte of any answer in %.0f s, until the client left", math.Floor(waited))
+	return Outcome{Kind: Broken, Err: why}
+}
