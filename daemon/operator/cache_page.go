@@ -97,7 +97,7 @@ const (
 // million in half of that.
 const FlushTime = time.Minute
 
-// valueTime bounds how long a client may take to read a value, which is leased meanwhile: 128 MiB at 2 MB/s.
+// valueTime bounds how long L2 may take for a value.
 const valueTime = time.Minute
 
 // cacheRoutes adds the routes of the workers' KV cache.
@@ -261,7 +261,7 @@ func cacheDelete(c *fiber.Ctx, k *kvcache.Cache) error {
 }
 
 // cacheValue answers GET /api/v1/cache/value?key=K with the bytes, and ends the connection. A client that does not read
-// them within valueTime is cut off, because the leased value cannot make room meanwhile.
+// them within answerTime is cut off, because the leased value cannot make room meanwhile.
 func cacheValue(c *fiber.Ctx, k *kvcache.Cache) error {
 	key, ok := keyParam(c, "key")
 	if !ok {
@@ -273,10 +273,6 @@ func cacheValue(c *fiber.Ctx, k *kvcache.Cache) error {
 	if l == nil {
 		return c.Status(fiber.StatusNotFound).JSON(fiber.Map{
 			"error": "there is no such key; /api/v1/cache/keys lists them"})
-	}
-	if err := c.Context().Conn().SetWriteDeadline(time.Now().Add(valueTime)); err != nil {
-		l.Release()
-		return err
 	}
 	c.Context().SetConnectionClose()
 	c.Set(fiber.HeaderContentType, fiber.MIMEOctetStream)

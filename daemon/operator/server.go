@@ -116,6 +116,10 @@ func (c *Config) listen(token bool) (net.Listener, error) {
 	return c.Listener, nil
 }
 
+// answerTime bounds how long a client may take to read an answer: 128 MiB at 2 MB/s. The connections are few, and one
+// that is not read would be held for ever. The live decisions have a deadline for each event in its place.
+const answerTime = time.Minute
+
 // Run serves until Close.
 func (s *Server) Run() error { return s.app.Listener(s.listener) }
 
@@ -141,6 +145,7 @@ func (s *Server) newApp(c Config) *fiber.App {
 		DisableStartupMessage: true,
 		ReadTimeout:           c.ReadTimeout,
 		IdleTimeout:           c.IdleTimeout,
+		WriteTimeout:          answerTime,
 		ErrorHandler:          adminError,
 		Concurrency:           c.Connections,
 	})
