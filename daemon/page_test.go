@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
@@ -90,6 +91,41 @@ func TestThePageInARealBrowser(t *testing.T) {
 		}
 	}
 	b.blameless(origin)
+}
+
+// TestClicksOnThePageUnderTraffic: a row and a card that would be drawn anew between the press of the mouse and its
+// release get their click.
+func TestClicksOnThePageUnderTraffic(t *testing.T) {
+	b := openTab(t)
+	r := start(t, settings("prefixaware", sims(t, 2, vllmsim.Config{}).URLs()...), 2)
+	ask := func() { r.do("POST", "/v1/completions", `{"model":"sim","prompt":"x","max_tokens":1}`) }
+	ask()
+	b.call("Page.navigate", map[string]any{"url": "http://" + r.AdminAddr() + "/"}, nil)
+	b.await("the page is ready", `document.documentElement.dataset.ready === "yes"`)
+	b.await("a decision", `document.querySelectorAll("#log tr.one").length === 1`)
+	mouse := func(kind string, at []float64) {
+		b.call("Input.dispatchMouseEvent", map[string]any{"type": kind, "x": at[0], "y": at[1], "button": "left", "clickCount": 1}, nil)
+	}
+	click := func(what string, meanwhile func()) {
+		t.Helper()
+		var at []float64
+		place := b.eval(fmt.Sprintf(`(() => { const e = document.querySelector(%q); e.scrollIntoView({block: "center", behavior: "instant"});
+			const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2] })()`, what))
+		if err := json.Unmarshal([]byte(place), &at); err != nil {
+			t.Fatal(err)
+		}
+		mouse("mousePressed", at)
+		meanwhile()
+		mouse("mouseReleased", at)
+	}
+	click("#log tr.one", func() {
+		ask()
+		time.Sleep(time.Second)
+	})
+	b.await("the candidates", `document.querySelector("#log tr.more")`)
+	b.await("what came meanwhile", `document.querySelectorAll("#log tr.one").length === 2`)
+	click("[aria-label='Drain w2']", func() { time.Sleep(2100 * time.Millisecond) }) // the cards are drawn every two seconds
+	b.await("the question", `document.querySelector("#sure").open`)
 }
 
 // seesDecisions sends requests until the page shows one within a second; the first is its n-th. One alone tells how busy

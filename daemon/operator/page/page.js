@@ -95,6 +95,16 @@ async function drain(pool, worker, on) {
   overview();
 }
 
+// A click is lost if what it began on is drawn anew before the button is released. So nothing is drawn while a button or a
+// finger is down, for up to five seconds.
+let pressed = -Infinity;
+const held = () => performance.now() - pressed < 5000;
+addEventListener("pointerdown", () => { pressed = performance.now(); }, true);
+for (const end of ["pointerup", "pointercancel"]) addEventListener(end, () => setTimeout(() => {
+  pressed = -Infinity;
+  drawLog();
+}), true);
+
 // refocus focuses the button that was drawn anew since it had the focus.
 function refocus(key) {
   if (key) document.querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus();
@@ -165,6 +175,7 @@ function ill(p) {
 }
 
 function drawPools(o) {
+  if (held()) return;
   const focus = document.activeElement?.dataset?.key;
   $("pools").replaceChildren(...o.pools.map((p) => {
     const models = p.models.join(", ");
@@ -394,7 +405,7 @@ function fits(d) {
 
 let drawing = false;
 function drawLog() {
-  if (drawing || paused) return;
+  if (drawing || paused || held()) return;
   drawing = true;
   requestAnimationFrame(() => {
     drawing = false;
