@@ -23,6 +23,7 @@ func (f *Foreign) FirstByte(at time.Time) {
 	defer p.mu.Unlock()
 	if !r.ended {
 		w.queue.passed(r, now)
+		w.moved = max(w.moved, now)
 	}
 }
 

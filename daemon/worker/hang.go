@@ -15,7 +15,7 @@ const (
 
 // hangs reports whether the engine of w has done nothing since r was sent, although r waited for long: r's client has
 // left. An answer in one piece shows no first byte, so it shows nothing. Nor does r if the answers to others flow, or
-// if the engine's metrics show others' progress.
+// if the engine's metrics, or another router's first bytes, show progress.
 func (f *fleet) hangs(w *Worker, r *request, now float64) bool {
 	if r.whole || r.first > 0 || w.moved > r.at || time.Duration(w.endpoint.flow.Load()).Seconds() > r.at {
 		return false

@@ -21,6 +21,16 @@ func TestHangingEngine(t *testing.T) {
 		"another's answer is whole": {waited: 12, during: func(p *Pool) {
 			p.send(0, Dispatch{}, 100).End(p.after(105), Outcome{Kind: Answered})
 		}},
+		"another router's answer begins": {waited: 12, during: func(p *Pool) {
+			p.BeginForeign(p.fleet.workers[0].key, Dispatch{}, true, p.after(99)).FirstByte(p.after(105))
+		}},
+		"another router's answer began": {waited: 12, during: func(p *Pool) {
+			p.PassForeign(p.fleet.workers[0].key, Dispatch{}, p.after(99), p.after(105))
+		}},
+		"others' long answers grow": {waited: 12, during: func(p *Pool) {
+			p.scrape(0, Metrics{Queries: 100, Running: 8, Usage: .5}, 101)
+			p.scrape(0, Metrics{Queries: 100, Running: 8, Usage: .501}, 102)
+		}},
 		"metrics show progress": {waited: 12, during: func(p *Pool) { p.scrape(0, Metrics{Queries: 200}, 105) }},
 		"metrics stand still": {waited: 12, during: func(p *Pool) { p.scrape(0, Metrics{Queries: 100}, 105) },
 			ejects: true},

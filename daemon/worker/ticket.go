@@ -112,6 +112,7 @@ func (p *Pool) PassForeign(key uint64, d Dispatch, at, first time.Time) {
 	p.fleet.beginForeign(w, r, true)
 	if !first.IsZero() {
 		w.queue.passed(r, p.fleet.sec(first))
+		w.moved = max(w.moved, p.fleet.sec(first))
 	}
 	w.endForeign(r)
 }

@@ -31,7 +31,7 @@ type Worker struct {
 	ttft      mean
 	tpot      mean
 	readings  readings
-	moved     float64 // when a page of metrics last showed that the engine has done something
+	moved     float64 // when its metrics, or another router, last showed that the engine has done something
 
 	capacity capacity
 	ended    ended
@@ -181,7 +181,7 @@ func (w *Worker) read(m Metrics, c1, now float64) (requests float64) {
 	if was.at == 0 {
 		return 0
 	}
-	if m.Queries != was.Queries || m.Prefills != was.Prefills || m.TokenTimes != was.TokenTimes {
+	if m != was.Metrics { // a prompt that is long, or one token more, shows in Usage alone
 		w.moved = now
 	}
 	if n, s := m.TokenTimes-was.TokenTimes, m.TokenTime-was.TokenTime; n > 0 && s > 0 {
