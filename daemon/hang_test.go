@@ -1,7 +1,9 @@
 package daemon
 
 import (
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -58,6 +60,39 @@ func TestHangingEngineLosesItsPrompts(t *testing.T) {
 	eventually(t, "repeats get an answer", func() bool { got := ask(time.Second); return got != "" && got != holder })
 	for _, w := range r.describe()[0].Workers {
 		if strings.Contains(w.Why, "no byte of any answer in 10 s") != (w.State == "ejected") {
+			t.Errorf("%s is %s: %q", w.ID, w.State, w.Why)
+		}
+	}
+}
+
+// TestSlowUploadsAreNoHang: clients that leave in the midst of a large body say nothing of the worker, which waited for
+// the rest of it.
+func TestSlowUploadsAreNoHang(t *testing.T) {
+	t.Parallel()
+	idle := func(w http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }
+	a, b := fakeWorker(t, idle), fakeWorker(t, idle)
+	r := start(t, withServer(settings("roundrobin", a.URL, b.URL), "buffer_body_bytes = 65536"), 2)
+	var clients sync.WaitGroup
+	for range 10 {
+		clients.Go(func() {
+			c, err := net.Dial("tcp", r.Addr())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer c.Close()
+			fmt.Fprint(c, "POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"+
+				"Content-Length: 200000\r\n\r\n"+`{"model":"sim","stream":true,"prompt":"`+strings.Repeat("x", 70000))
+			for range 21 {
+				time.Sleep(500 * time.Millisecond)
+				io.WriteString(c, "more of the prompt")
+			}
+		})
+	}
+	clients.Wait()
+	eventually(t, "all requests have ended", func() bool { return r.inFlight() == 0 })
+	for _, w := range r.describe()[0].Workers {
+		if w.State != "up" {
 			t.Errorf("%s is %s: %q", w.ID, w.State, w.Why)
 		}
 	}

@@ -242,6 +242,7 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 func (e *Exchange) receive(client *upstream.Client, a *attempt) (*Outbound, *failure) {
 	if err := client.DoInto(a.ctx, &e.sending.Request, &a.answer); err != nil {
 		f, o := a.diagnose(err)
+		o.Partly = e.in.Tail != nil
 		a.trip.End(&o, route.End{At: time.Now()})
 		a.close()
 		return nil, f

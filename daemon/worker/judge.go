@@ -132,7 +132,7 @@ func (f *fleet) counted(e *endpoint, n int, now float64) {
 // outcome updates w and its endpoint by the end of w's request r.
 func (f *fleet) outcome(w *Worker, r *request, now float64, o Outcome) {
 	e := w.endpoint
-	if o.Kind == Canceled && f.hangs(w, r, now) {
+	if o.Kind == Canceled && !o.Partly && f.hangs(w, r, now) {
 		o = hanging(now - r.at)
 	}
 	w.totals.count(o.Kind)

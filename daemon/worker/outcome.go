@@ -20,6 +20,7 @@ type Outcome struct {
 	Kind   Kind
 	Tokens int    // generated, if known: for TPOT
 	Err    string // the error, for the page; no URLs, no prompts
+	Partly bool   // the worker may not have got all of the request, and waited for the rest
 }
 
 // why returns the error in words.
