@@ -124,6 +124,42 @@ func TestDrainWithoutRequestsIsClean(t *testing.T) {
 	}
 }
 
+// TestDrainAwaitsLastWords: the process does not end while a client of HTTP/1.0 that is behind still reads the end of
+// its stream.
+func TestDrainAwaitsLastWords(t *testing.T) {
+	held, release := make(chan bool, 1), make(chan bool)
+	defer close(release)
+	w := fakeWorker(t, releasing(strings.Repeat("x", 64<<10), held, release))
+	r := start(t, withServer(settings("prefixaware", w.URL), `drain_timeout = "100ms"`), 1)
+	c, err := net.Dial("tcp", r.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.(*net.TCPConn).SetReadBuffer(4 << 10)
+	body := `{"model":"sim","stream":true,"prompt":"hello"}`
+	fmt.Fprintf(c, "POST /v1/completions HTTP/1.0\r\nHost: x\r\nX-Hold: 1\r\nContent-Type: application/json\r\n"+
+		"Content-Length: %d\r\n\r\n%s", len(body), body)
+	<-held
+	var last []byte
+	read := make(chan bool)
+	go func() {
+		defer close(read)
+		time.Sleep(700 * time.Millisecond) // the drain has cut the stream by then
+		last, _ = io.ReadAll(c)
+	}()
+	if err := r.stop(); err == nil {
+		t.Error("the drain was clean")
+	}
+	if open := r.front.Stats().Connections.Open; open > 0 {
+		t.Errorf("%d connections are open after the drain", open)
+	}
+	<-read
+	if !strings.Contains(string(last), "router_stopping") {
+		t.Errorf("%d bytes without the last words", len(last))
+	}
+}
+
 // drained checks the closing line of a drain in which so many requests ended.
 func (l *logLines) drained(t *testing.T, requests float64) {
 	t.Helper()

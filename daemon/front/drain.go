@@ -53,7 +53,9 @@ func (s *Server) Drain(limit time.Duration) error {
 	if open := s.awaitEnd(began.Add(limit)); open > 0 { // fasthttp does not know of streams
 		err = fmt.Errorf("daemon: %d answers were still open after server.drain_timeout (%v)", open, limit)
 		t.lives.Cut(exchange.ErrDraining)
-		t.awaitNone(time.Now().Add(lastWords))
+		until := time.Now().Add(lastWords)
+		t.awaitNone(until)
+		s.awaitAnswered(time.Until(until)) // a broken stream to HTTP/1.0 waits for the client to get its end
 	} else if errors.Is(err, context.DeadlineExceeded) {
 		err = nil // only connections without a request were open
 	}

@@ -265,6 +265,23 @@ func TestAbortOnceSentLosesNothing(t *testing.T) {
 	}
 }
 
+// TestAbortOnceSentEndsInAReset: the process may end while the connection waits, which closes the descriptor.
+func TestAbortOnceSentEndsInAReset(t *testing.T) {
+	l := open(t, Config{}, nil)
+	client, server := pair(t, l)
+	client.SetReadBuffer(4 << 10)
+	if _, err := server.Write(make([]byte, 64<<10)); err != nil {
+		t.Fatal(err)
+	}
+	go server.AbortOnceSent()
+	time.Sleep(100 * time.Millisecond)
+	server.raw.Close()
+	client.SetReadDeadline(time.Now().Add(patience))
+	if n, err := io.Copy(io.Discard, client); !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("the client got %d bytes and %v, want a reset", n, err)
+	}
+}
+
 func TestNothingIsLeft(t *testing.T) {
 	open := func() int {
 		entries, err := os.ReadDir("/proc/self/fd")
