@@ -282,6 +282,23 @@ func TestAbortOnceSentEndsInAReset(t *testing.T) {
 	}
 }
 
+// TestAbortOnceSentAfterTheClient: nobody waits for a client that has reset the connection.
+func TestAbortOnceSentAfterTheClient(t *testing.T) {
+	l := open(t, Config{}, nil)
+	client, server := pair(t, l)
+	client.SetReadBuffer(4 << 10)
+	if _, err := server.Write(make([]byte, 64<<10)); err != nil {
+		t.Fatal(err)
+	}
+	client.SetLinger(0)
+	client.Close()
+	began := time.Now()
+	server.AbortOnceSent()
+	if took := time.Since(began); took > lingerTime/2 {
+		t.Errorf("it took %v", took)
+	}
+}
+
 func TestNothingIsLeft(t *testing.T) {
 	open := func() int {
 		entries, err := os.ReadDir("/proc/self/fd")

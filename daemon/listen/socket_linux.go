@@ -32,7 +32,8 @@ func tune(raw net.Conn, writeTimeout time.Duration) error {
 	return errors.Join(err, failed)
 }
 
-// unsent returns how many written bytes the client's kernel does not have yet; 0 if the connection is closed.
+// unsent returns how many written bytes the client's kernel does not have yet; 0 if the connection is closed, or reset
+// by the client.
 func unsent(raw net.Conn) (n int) {
 	tcp, ok := raw.(*net.TCPConn)
 	if !ok {
@@ -42,7 +43,12 @@ func unsent(raw net.Conn) (n int) {
 	if err != nil {
 		return 0
 	}
-	err = rc.Control(func(fd uintptr) { n, _ = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ) })
+	err = rc.Control(func(fd uintptr) {
+		info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+		if err == nil && info.State != unix.BPF_TCP_CLOSE { // after a reset the kernel goes on counting what it had
+			n, _ = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ)
+		}
+	})
 	if err != nil {
 		return 0
 	}
