@@ -28,7 +28,7 @@ func main() {
 	defer cancel()
 	context.AfterFunc(ctx, cancel) // a second signal ends the process at once
 	if err := execute(ctx, root(), os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "warmpath:", err)
+		fmt.Fprintln(os.Stderr, "warmpath:", spoken(err))
 		if _, wrong := errors.AsType[wrongLine](err); wrong {
 			os.Exit(2)
 		}
