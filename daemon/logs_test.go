@@ -159,3 +159,33 @@ func TestAccessLogTellsTheDecisionAndTheTokens(t *testing.T) {
 		t.Errorf("prompt_tokens %v, then %v with %v cached; want the worker's own count, and part of it cached", got[0]["prompt_tokens"], prompt, cached)
 	}
 }
+
+// TestTheLinesAboutAShadowSayThatItServesNobody: whoever is woken by a shadow's failure must not look for requests that the
+// fallback answered.
+func TestTheLinesAboutAShadowSayThatItServesNobody(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "trap.wasm")
+	module(t, "trap.wat", file)
+	toml := settings("roundrobin", sims(t, 5, vllmsim.Config{}).URLs()...) + fmt.Sprintf(`
+[[pools.shadow]]
+strategy = "mine"
+[strategies.mine]
+path = %q
+`, file)
+	r, lines := startLogged(t, toml, 5) // the module traps where there are so many
+	for range 5 {
+		r.do("POST", "/v1/completions", short)
+	}
+	l := lines.wait(t, "shadow is set aside after errors; it counts as failed until a pick that tries it again succeeds")
+	if l["strategy"] != "mine" || l["level"] != "WARN" || l["reason"] != "trap" {
+		t.Errorf("%v; want a warning about mine", l)
+	}
+	if n := len(lines.with(t, "shadow failed; its decision is sent nowhere")); n == 0 {
+		t.Error("no line says that a shadow failed")
+	}
+	for _, untrue := range []string{"strategy failed; the fallback answers",
+		"strategy is set aside after errors; the fallback answers until a pick that tries it again succeeds"} {
+		if n := len(lines.with(t, untrue)); n > 0 {
+			t.Errorf("%d lines say: %s", n, untrue)
+		}
+	}
+}

@@ -23,6 +23,7 @@ type program struct {
 	log          *slog.Logger
 	lines        limiter // of what the module itself writes to the log
 	metrics      metrics
+	shadow       bool
 	rt           wazero.Runtime
 	compiled     wazero.CompiledModule
 	layout       abi.Layout // of the module's version

@@ -22,6 +22,7 @@ type quarantine struct {
 	log     *slog.Logger
 	lines   limiter // of errors in the log
 	started time.Time
+	shadow  bool // no request waits for its picks
 
 	retryAt atomic.Int64 // set aside until then, in nanoseconds since started; 0 = in service
 	tries   atomic.Int64 // picks that tried the strategy again since it was set aside
@@ -58,7 +59,11 @@ func (q *quarantine) wait() time.Duration {
 // was slow.
 func (q *quarantine) failed(why reason, err error) {
 	q.keep(err)
-	if q.lines.allow() {
+	switch {
+	case !q.lines.allow():
+	case q.shadow:
+		q.log.Warn("shadow failed; its decision is sent nowhere", "reason", reasonNames[why], "err", err)
+	default:
 		q.log.Warn("strategy failed; the fallback answers", "reason", reasonNames[why], "err", err)
 	}
 	slow := why == outOfTime && q.tooSlow()
@@ -108,7 +113,11 @@ func (q *quarantine) tooSlow() bool {
 func (q *quarantine) setAside(why reason, err error) {
 	pause := q.wait()
 	until := int64(time.Since(q.started) + pause)
-	if q.retryAt.Swap(until) == 0 {
+	switch set := q.retryAt.Swap(until) == 0; {
+	case set && q.shadow:
+		q.log.Warn("shadow is set aside after errors; it counts as failed until a pick that tries it again succeeds",
+			"errors", q.after, "retry_after", pause, "reason", reasonNames[why], "err", err)
+	case set:
 		q.log.Error("strategy is set aside after errors; the fallback answers until a pick that tries it again succeeds",
 			"errors", q.after, "retry_after", pause, "reason", reasonNames[why], "err", err)
 	}

@@ -88,7 +88,7 @@ func (s *Strategy) start(ctx context.Context) error {
 		return err
 	}
 	s.quarantine.after, s.quarantine.pause = int64(s.cfg.QuarantineAfter), s.cfg.QuarantineFor
-	s.quarantine.log, s.quarantine.started = s.log, time.Now()
+	s.quarantine.log, s.quarantine.started, s.quarantine.shadow = s.log, time.Now(), s.shadow
 	s.wake, s.stop, s.done = make(bell, 1), make(chan struct{}), make(chan struct{})
 	s.slots = make(slots, s.cfg.Slots)
 	s.slots[0].put(in)

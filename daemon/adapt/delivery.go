@@ -98,7 +98,7 @@ func checkDelivered(h *host.Host, c *conf.Config, name string, wasm []byte) erro
 		as = append(as, conf.ServedBy(&p, name))
 	}
 	for _, p := range as {
-		s, err := loadStrategy(h, c, p, wasm)
+		s, err := loadStrategy(h, c, p, wasm, false)
 		if err != nil && p.Name != "" {
 			return fmt.Errorf("pool %q: %w", p.Name, err)
 		}

@@ -16,6 +16,15 @@ import (
 
 // Strategy loads one pool's strategy: the built-in of its name, or the module at its path.
 func Strategy(h *host.Host, c *conf.Config, p *conf.Pool) (*host.Strategy, error) {
+	return read(h, c, p, false)
+}
+
+// Shadow loads the strategy of p, to decide beside the one that serves.
+func Shadow(h *host.Host, c *conf.Config, p *conf.Pool) (*host.Strategy, error) {
+	return read(h, c, p, true)
+}
+
+func read(h *host.Host, c *conf.Config, p *conf.Pool, shadow bool) (*host.Strategy, error) {
 	sc := c.StrategyOf(p)
 	wrong := func(err error) error { // with the line of the table that names the module
 		return conf.Problems{c.StrategyProblem(p, err.Error())}
@@ -24,7 +33,7 @@ func Strategy(h *host.Host, c *conf.Config, p *conf.Pool) (*host.Strategy, error
 	if err != nil {
 		return nil, wrong(err)
 	}
-	s, err := loadStrategy(h, c, p, wasm)
+	s, err := loadStrategy(h, c, p, wasm, shadow)
 	if err != nil {
 		return nil, wrong(err)
 	}
@@ -32,14 +41,14 @@ func Strategy(h *host.Host, c *conf.Config, p *conf.Pool) (*host.Strategy, error
 }
 
 // loadStrategy makes a pool's strategy of a module.
-func loadStrategy(h *host.Host, c *conf.Config, p *conf.Pool, wasm []byte) (*host.Strategy, error) {
+func loadStrategy(h *host.Host, c *conf.Config, p *conf.Pool, wasm []byte, shadow bool) (*host.Strategy, error) {
 	sc := c.StrategyOf(p)
 	if err := checkSum(p.Strategy, sc.SHA256, wasm); err != nil {
 		return nil, err
 	}
 	return h.Load(context.Background(), p.Strategy, wasm, host.Options{
 		Values: c.OptionValues(p), Allow: sc.Allow, Fuel: sc.Fuel,
-		MemoryBytes: sc.MemoryMB << 20, PickTime: sc.PickTimeout, Pool: p.Name})
+		MemoryBytes: sc.MemoryMB << 20, PickTime: sc.PickTimeout, Pool: p.Name, Shadow: shadow})
 }
 
 // checkSum compares a module with the sum that the file has for it, if it has one.

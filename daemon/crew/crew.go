@@ -90,7 +90,7 @@ func loadPool(h *host.Host, c *conf.Config, p *conf.Pool) (_ *Loaded, err error)
 	}
 	for _, one := range p.Shadow {
 		as := conf.ServedBy(p, one.Strategy)
-		s, err := adapt.Strategy(h, c, as)
+		s, err := adapt.Shadow(h, c, as)
 		if err != nil {
 			return nil, err
 		}
