@@ -193,7 +193,7 @@ func TestRefusesByName(t *testing.T) {
 	f(body(0xff), "0xff")
 	f(body(0x20, 0x00), "local 0 of 0")
 	f(body(0x24, 0x00), "global 0 of 0")
-	f(body(0x02, 0x40), "ends too early")
+	f(body(0x02, 0x40), "ends too early; copy it whole, or build it again")
 	f([]byte("\x00asm\x0d\x00\x01\x00"), "not a core wasm module")
 	f(assemble(t, `(module (memory 300))`), "limit is 256 pages")
 	f(assemble(t, `(module (table 200000 funcref))`), "limit is 131072")

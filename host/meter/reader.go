@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-var errShort = errors.New("the module ends too early")
+var errShort = errors.New("the module ends too early; copy it whole, or build it again")
 
 // reader takes LEB128 numbers and byte runs from b. The first error sticks; after it every read gives zero.
 type reader struct {
