@@ -153,3 +153,30 @@ strategy = "prefixaware"
 		t.Errorf("%d requests beside the swaps", asked.Load())
 	}
 }
+
+// TestACanaryThatIsSetAsideIsTold: the overview, of which status is made, names it beside a live strategy that is well.
+func TestACanaryThatIsSetAsideIsTold(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "trap.wasm")
+	module(t, "trap.wat", file)
+	r := start(t, settings("roundrobin", sims(t, 5, vllmsim.Config{}).URLs()...)+fmt.Sprintf(`
+[[pools.canary]]
+strategy = "mine"
+header = "X-Canary=1"
+[strategies.mine]
+path = %q
+`, file), 5)
+	aside := func() map[string]string {
+		var o operator.Overview
+		if code, text := r.decided("/api/v1/overview", &o); code != 200 || len(o.Pools) != 1 || o.Pools[0].Quarantine {
+			t.Fatalf("%d %s", code, text)
+		}
+		return o.Pools[0].Aside
+	}
+	if got := aside(); len(got) != 0 {
+		t.Errorf("before any request %v are set aside", got)
+	}
+	eventually(t, "mine is set aside", func() bool { // a request that finds no instance ready is no failure
+		r.do("POST", "/v1/completions", `{"model":"sim","prompt":"x","max_tokens":1}`, "X-Canary", "1")
+		return strings.Contains(aside()["mine"], "unreachable")
+	})
+}

@@ -41,6 +41,8 @@ type PoolOverview struct {
 	Sessions map[string]int `json:"sessions"`       // live, by kind
 	Blocks   int            `json:"index_blocks"`
 	Strategy StrategyState  `json:"module"`
+
+	Aside map[string]string `json:"canaries_set_aside,omitempty"` // last error by name; the fallback answers
 }
 
 // StrategyState describes a pool's module and its results.
@@ -120,16 +122,22 @@ func (s *Server) overview() Overview {
 
 func overviewOf(p *Pool, state PoolState, demand float64, now time.Time) PoolOverview {
 	v := PoolOverview{PoolState: state, Models: p.Models, Demand: demand, Sessions: map[string]int{},
-		Blocks: p.Index.Stats().Blocks}
+		Blocks: p.Index.Stats().Blocks, Aside: map[string]string{}}
 	for _, n := range p.Sessions.Live(now) {
 		for _, k := range [...]session.Kind{session.Opened, session.Key, session.Response} {
 			v.Sessions[k.String()] += n[k]
 		}
 	}
-	if st := p.Strategy.Strategy(); st != nil {
-		n := st.Stats()
-		v.Strategy = StrategyState{Picks: n.Picks, Instances: n.Instances, Discarded: n.Discarded, Fallbacks: n.Fallbacks,
-			LastError: n.LastError}
+	own := p.Strategy.Strategy()
+	for _, s := range p.Strategies() {
+		n := s.Stats()
+		switch {
+		case s == own:
+			v.Strategy = StrategyState{Picks: n.Picks, Instances: n.Instances, Discarded: n.Discarded,
+				Fallbacks: n.Fallbacks, LastError: n.LastError}
+		case n.Quarantined:
+			v.Aside[s.Name()] = n.LastError
+		}
 	}
 	return v
 }

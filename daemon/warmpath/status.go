@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -79,6 +80,9 @@ func writeStatus(out io.Writer, o *operator.Overview, limit, columns int) error 
 		}
 		if p.Quarantine {
 			fmt.Fprintf(out, "STRATEGY SET ASIDE: %s\n", p.Strategy.LastError)
+		}
+		for _, name := range slices.Sorted(maps.Keys(p.Aside)) {
+			fmt.Fprintf(out, "CANARY %s SET ASIDE: %s\n", name, p.Aside[name])
 		}
 		workers := p.Workers
 		if limit >= 0 && len(workers) > limit {
