@@ -102,12 +102,16 @@ func (r *running) describe() []operator.PoolState { return operator.Describe(r.s
 
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	patience := 20 * time.Second
+	if raceEnabled { // with its detector everything takes some five times as long
+		patience = 100 * time.Second
+	}
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		if ok() {
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatalf("not within 20 s: %s", what)
+			t.Fatalf("not within %v: %s", patience, what)
 		}
 	}
 }

@@ -318,7 +318,8 @@ func TestPoolsWaitForTheirWorkersTogether(t *testing.T) {
 	if err := r.Reload(); err != nil {
 		t.Fatal(err)
 	}
-	if took := time.Since(began); took < time.Second || took > takeOver {
+	// One after another they take 6 s. With the race detector the modules alone, which are compiled anew, take longer.
+	if took := time.Since(began); took < time.Second || took > takeOver && !raceEnabled {
 		t.Errorf("the reload took %v; want the 2 s of a health check", took)
 	}
 }
