@@ -95,9 +95,10 @@ func (b *breaker) good(settled bool) {
 	}
 }
 
-// fails counts a failed answer and reports whether the breaker must open for it. tried is true for the trial's answer.
-func (b *breaker) fails(tried bool) bool {
-	b.streak++
+// fails counts an answer as n failed ones and reports whether the breaker must open for it. tried is true for the
+// trial's answer.
+func (b *breaker) fails(n int, tried bool) bool {
+	b.streak += n
 	if tried {
 		return true
 	}

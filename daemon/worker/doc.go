@@ -50,9 +50,9 @@
 //   - Five failed answers in a row eject a worker for a back-off that doubles from one health interval to 30 s. At most
 //     half of the workers that are there are ejected: if all fail, the fault is not theirs. After the back-off there is
 //     one trial request at a time: it is a client's, and must be repeated elsewhere if it fails.
-//   - A stream whose client left counts as a failed answer if it had waited for 10 s, and three times its predicted
-//     prefill, and if meanwhile the engine gave nobody a byte and its metrics stood still: it hangs, which /health does
-//     not show (hang.go).
+//   - A stream whose client left counts as a failed answer for each 10 s that it had waited, or three times its
+//     predicted prefill, if meanwhile the engine gave nobody a byte and its metrics stood still: it hangs, which
+//     /health does not show (hang.go).
 //   - An answer that shows a shutdown (finish_reason "abort", a bare [DONE]) marks the worker as draining. Nothing else
 //     shows it: /health and /metrics of a draining vLLM stay good. Its requests meanwhile come back empty, so the bound
 //     of half the fleet does not hold here. A new process ends it; as a paused engine has none, it is tried after 5 s,

@@ -13,22 +13,24 @@ const (
 	longPrefills = 3.0  // predicted prefills, likewise
 )
 
-// hangs reports whether the engine of w has done nothing since r was sent, although r waited for long: r's client has
-// left. An answer in one piece shows no first byte, so it shows nothing. Nor does r if the answers to others flow, or
-// if the engine's metrics, or another router's first bytes, show progress.
-func (f *fleet) hangs(w *Worker, r *request, now float64) bool {
+// hangs returns for how many failed answers the leaving of r's client counts: 0, unless the engine of w has done
+// nothing since r was sent although r waited for long. Each such time counts as one, so that a single patient client is
+// enough.
+//
+// An answer in one piece shows no first byte, so it shows nothing. Nor does r if the answers to others flow, or if the
+// engine's metrics, or another router's first bytes, show progress.
+func (f *fleet) hangs(w *Worker, r *request, now float64) int {
 	if r.whole || r.first > 0 || w.moved > r.at || time.Duration(w.endpoint.flow.Load()).Seconds() > r.at {
-		return false
+		return 0
 	}
 	est := r.est
 	if w.queue.front != nil {
 		est = max(est, w.queue.front.est)
 	}
-	return now-r.at >= max(shortWait, longPrefills*f.speed.slowness*w.speed.rel*est)
+	return int((now - r.at) / max(shortWait, longPrefills*f.speed.slowness*w.speed.rel*est))
 }
 
-// hanging is the outcome of a request for which hangs is true.
+// hanging is the outcome of a request for which hangs is not 0.
 func hanging(waited float64) Outcome {
-	why := fmt.Sprintf("no byte of any answer in %.0f s, until the client left", math.Floor(waited))
-	return Outcome{Kind: Broken, Err: why}
+	return Outcome{Kind: Broken, Err: fmt.Sprintf("no byte of any answer in %.0f s", math.Floor(waited))}
 }

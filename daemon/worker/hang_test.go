@@ -58,6 +58,17 @@ func TestHangingEngine(t *testing.T) {
 	}
 }
 
+// TestOnePatientClientIsEnough: each 10 s that one client waits in vain count as a failed answer.
+func TestOnePatientClientIsEnough(t *testing.T) {
+	for waited, want := range map[float64]string{49: "w0 w1 w2 w3", 51: "w1 w2 w3"} {
+		p := upPool(t, 4)
+		p.send(0, Dispatch{}, 100).End(p.after(100+waited), Outcome{Kind: Canceled})
+		if got := snap(p, "", 100.1+waited); got != want {
+			t.Errorf("after %v s: %s; want %s", waited, got, want)
+		}
+	}
+}
+
 // TestTrialOfAHangingEngine: a client that gives up on the trial has the worker ejected for longer.
 func TestTrialOfAHangingEngine(t *testing.T) {
 	p := upPool(t, 2)

@@ -132,8 +132,11 @@ func (f *fleet) counted(e *endpoint, n int, now float64) {
 // outcome updates w and its endpoint by the end of w's request r.
 func (f *fleet) outcome(w *Worker, r *request, now float64, o Outcome) {
 	e := w.endpoint
-	if o.Kind == Canceled && !o.Partly && f.hangs(w, r, now) {
-		o = hanging(now - r.at)
+	fails := 1
+	if o.Kind == Canceled && !o.Partly {
+		if n := f.hangs(w, r, now); n > 0 {
+			o, fails = hanging(now-r.at), n
+		}
 	}
 	w.totals.count(o.Kind)
 	tried := e.breaker.ended(r)
@@ -161,7 +164,7 @@ func (f *fleet) outcome(w *Worker, r *request, now float64, o Outcome) {
 		f.drop(e, now, why)
 		return
 	}
-	if e.breaker.fails(tried) && e.isUp() {
+	if e.breaker.fails(fails, tried) && e.isUp() {
 		f.open(w, now, why)
 	}
 }

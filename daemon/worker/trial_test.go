@@ -12,14 +12,14 @@ func TestBreakerAlone(t *testing.T) {
 		}
 	}
 	for i := range maxStreak {
-		if got := b.fails(false); got != (i == maxStreak-1) {
+		if got := b.fails(1, false); got != (i == maxStreak-1) {
 			t.Errorf("failure %d opens it: %v", i+1, got)
 		}
 	}
 	b.eject("503", 10, 2)
 	want(11.9, Open, false)
 	want(12, HalfOpen, true)
-	if b.fails(false) {
+	if b.fails(1, false) {
 		t.Error("a failure of a request of before opens an open breaker")
 	}
 	trial, other := &request{at: 12}, &request{at: 12}
@@ -29,7 +29,7 @@ func TestBreakerAlone(t *testing.T) {
 	if b.ended(other) || !b.ended(trial) || b.ended(trial) {
 		t.Error("the first request after the back-off is not the only trial")
 	}
-	if !b.fails(true) {
+	if !b.fails(1, true) {
 		t.Error("a trial that fails does not open it again")
 	}
 	b.eject("503", 12, 2)
