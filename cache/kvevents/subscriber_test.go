@@ -222,7 +222,8 @@ func TestGarbage(t *testing.T) {
 	for range 5 {
 		w.store(sent)
 	}
-	awaitExact(t, s, v, w)
+	awaitExact(t, s, v, w) // by a replay, perhaps
+	await(t, "the subscription", func() bool { return w.pub.Subscribers("kv@w@m") == 1 })
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 500 {
 		frames := make([][]byte, 1+rng.IntN(4))
