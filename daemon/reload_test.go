@@ -50,7 +50,9 @@ func (r *running) underLoad(clients int) (end func() (sent, failed int64)) {
 			}
 		})
 	}
-	return func() (int64, int64) { cancel(); wg.Wait(); return sent.Load(), failed.Load() }
+	end = func() (int64, int64) { cancel(); wg.Wait(); return sent.Load(), failed.Load() }
+	r.t.Cleanup(func() { end() }) // of a test that has failed
+	return end
 }
 
 func (r *running) strategy() string { return r.describe()[0].Strategy }

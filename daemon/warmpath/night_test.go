@@ -59,6 +59,8 @@ func TestTenQuestions(t *testing.T) {
 	stop()
 }
 
+var quarantined = regexp.MustCompile(`(?m)^warmpath_module_quarantined\{.*\} 1$`)
+
 // aNight starts a daemon with everything that an operator may meet at night: a worker that is down, a strategy that
 // traps and is set aside, a refused request, and a stream of which the engine counts nothing.
 func aNight(t *testing.T, dir, file string, at func(int) string) (stop func()) {
@@ -106,11 +108,18 @@ func aNight(t *testing.T, dir, file string, at func(int) string) (stop func()) {
 		_, _ = io.Copy(io.Discard, resp.Body)
 		return resp.StatusCode
 	}
-	for range 8 {
-		serve.eventually("an answer in spite of the strategy", func() bool {
-			return ask("/endpoints/other/invocations", `{"model":"sim","prompt":"x","max_tokens":1}`) == 200
-		})
-	}
+	serve.eventually("answers in spite of the strategy, until it is set aside", func() bool {
+		if ask("/endpoints/other/invocations", `{"model":"sim","prompt":"x","max_tokens":1}`) != 200 {
+			return false
+		}
+		resp, err := http.Get("http://" + at(1) + "/metrics")
+		if err != nil {
+			return false
+		}
+		defer resp.Body.Close()
+		text, _ := io.ReadAll(resp.Body)
+		return quarantined.Match(text)
+	})
 	if got := ask("/v1/completions", `{"model":"nobody","prompt":"x"}`); got != 404 {
 		t.Fatalf("a model that nobody has: %d", got)
 	}
