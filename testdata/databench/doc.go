@@ -22,28 +22,29 @@
 //
 // # The latest figures
 //
-// All of 2026-11. A ratio is the daemon's CPU over nginx's. The latest are three runs on a quiet machine whose speed
-// changed between them. Before them come three on a quiet one, then the medians of three on another, and one run of
-// each figure while nothing else ran. The last is from before front's lane, quiet.
+// All of 2026-11. A ratio is the daemon's CPU over nginx's. The latest are three runs on a quiet machine. Before them
+// come three on one whose speed changed between them, then the medians of three on another, and one run of each figure
+// while nothing else ran. The last is from before front's lane, quiet.
 //
 //	                                      mark  the latest      before          medians  one   before the lane
-//	nginx itself at 1 KB                        18 19 21 us                     15 us    11 us
-//	1 KB                                  1.9   1.82 1.93 2.28  1.81 1.85 1.96  1.64     2.5   2.0
-//	32 KB                                 2     1.85 1.92 2.01  1.81 1.87 2.20  1.84     2.4   2.1
-//	256 KB                                2     1.03 1.22 1.42  1.12 1.16 1.32  1.37     1.6   1.7
-//	chats                                 2.2   1.84 1.84 1.90  1.63 1.92 1.96  1.69     2.4   2.6
-//	500 requests/s                        1.6   1.75 1.85 1.88  1.64 1.77 1.89  1.71     1.8   2.0
-//	1,500 requests/s                      1.9   1.75 1.78 1.80  1.64 1.67 1.76  1.51     1.6   2.1
-//	a chunk, flat out                     1     .78 .83 .87     1.01 1.05 1.07  .95            1.1, 1.2
-//	a paced chunk                         1.1   1.36 1.40 1.58  1.44 1.54 1.68  1.50     1.7   2.2
-//	p50 beyond nginx's, us, 500 a second  60    38 55 86        31 71 119       24       41    60
-//	the same, 1,500 a second              80    46 70 73        32 40 48        13       10    51
-//	9,000 streams, MB                     270   184 185 186     223 224 227     237
-//	an open stream of 1,000, KB           12    15.5 16.7 17.1  17.4 17.6 20.9
-//	an idle connection, KB                4     3.1 6.6 6.9
+//	nginx itself at 1 KB                        18 20 20        18 19 21 us     15 us    11 us
+//	1 KB                                  1.9   1.83 1.86 1.86  1.82 1.93 2.28  1.64     2.5   2.0
+//	32 KB                                 2     1.96 1.99 2.38  1.85 1.92 2.01  1.84     2.4   2.1
+//	256 KB                                2     1.46 1.61 1.62  1.03 1.22 1.42  1.37     1.6   1.7
+//	chats                                 2.2   1.81 1.96 1.99  1.84 1.84 1.90  1.69     2.4   2.6
+//	500 requests/s                        1.6   1.74 1.84 1.96  1.75 1.85 1.88  1.71     1.8   2.0
+//	1,500 requests/s                      1.9   1.46 1.69 1.77  1.75 1.78 1.80  1.51     1.6   2.1
+//	a chunk, flat out                     1     .77 .84 1.01    .78 .83 .87     .95            1.1, 1.2
+//	a paced chunk                         1.1   1.31 1.41 1.63  1.36 1.40 1.58  1.50     1.7   2.2
+//	p50 beyond nginx's, us, 500 a second  60    54 58 88        38 55 86        24       41    60
+//	the same, 1,500 a second              80    8 34 49         46 70 73        13       10    51
+//	9,000 streams, MB                     270   187 188 188     184 185 186     237
+//	an open stream of 1,000, KB           12    16.8 16.8 16.8  15.5 16.7 17.1
+//	an open stream of 9,000, KB           12    14.6 14.6 14.6  14.7
+//	an idle connection, KB                4     4.7 5.5 5.6     3.1 6.6 6.9
 //
 // An idle connection holds 3.1 KB if the garbage has been collected since the last requests, as it was in one of the
-// three runs. The collector comes by itself within two minutes.
+// three runs before. The collector comes by itself within two minutes.
 //
 // A paced chunk is one of 50 streams of 50 events a second. It is counted while the streams flow; before the lane their
 // beginning counted too.
