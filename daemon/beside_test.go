@@ -3,7 +3,6 @@ package daemon
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -17,16 +16,8 @@ import (
 // lines are those of an access log by the request's id.
 func lines(t *testing.T, path string) map[string]map[string]any {
 	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
 	all := map[string]map[string]any{}
-	for l := range strings.Lines(wholeLines(b)) {
-		var one map[string]any
-		if err := json.Unmarshal([]byte(l), &one); err != nil {
-			t.Fatal(err)
-		}
+	for _, one := range logged(t, path) {
 		all[fmt.Sprint(one["id"])] = one
 	}
 	return all
@@ -74,10 +65,7 @@ strategy = "kvaware"
 	if s.Strategy != "kvaware" || s.Agreed == s.Seen || s.Agreed == 0 || s.Failed > 0 || s.Fuel == 0 || s.Held == 0 {
 		t.Errorf("%+v", s)
 	}
-	eventually(t, "the log has all lines", func() bool {
-		b, err := os.ReadFile(path)
-		return err == nil && strings.Count(string(b), "\n") == 20+sessions*each
-	})
+	eventually(t, "the log has all lines", func() bool { return len(logged(t, path)) == 20+sessions*each })
 	judgeLog(t, lines(t, path), sessions)
 }
 

@@ -48,7 +48,8 @@ func logged(t *testing.T, file string) (lines []map[string]any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for line := range strings.Lines(wholeLines(text)) {
+	text = text[:bytes.LastIndexByte(text, '\n')+1] // another line may be in the midst of being written
+	for line := range strings.Lines(string(text)) {
 		var m map[string]any
 		if err := json.Unmarshal([]byte(line), &m); err != nil {
 			t.Fatalf("%q: %v", line, err)
@@ -57,9 +58,6 @@ func logged(t *testing.T, file string) (lines []map[string]any) {
 	}
 	return lines
 }
-
-// wholeLines returns the lines of a log that may be in the midst of writing another.
-func wholeLines(text []byte) string { return string(text[:bytes.LastIndexByte(text, '\n')+1]) }
 
 // raw sends the bytes on a connection of its own and returns the status line and the header of the answer.
 func raw(t *testing.T, addr, text string) string {

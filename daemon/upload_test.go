@@ -54,12 +54,12 @@ func TestAnUploadServesAndKeepsItsStore(t *testing.T) {
 	r := start(t, text+"[strategies.mine]\nallow = ['kv']\n", 2)
 	reason := func() (n int) {
 		t.Helper()
-		s := r.do("POST", "/v1/completions", `{"model":"sim","prompt":"x","max_tokens":1}`, "X-Warmpath-Explain", "1")
+		var s seen
 		for range 100 { // on a busy machine a pick may wait in vain for an instance
+			s = r.do("POST", "/v1/completions", `{"model":"sim","prompt":"x","max_tokens":1}`, "X-Warmpath-Explain", "1")
 			if s.header.Get("X-Warmpath-Reason") != "fallback: busy" {
 				break
 			}
-			s = r.do("POST", "/v1/completions", `{"model":"sim","prompt":"x","max_tokens":1}`, "X-Warmpath-Explain", "1")
 		}
 		if _, err := fmt.Sscanf(s.header.Get("X-Warmpath-Reason"), "reason %d", &n); err != nil || s.status != 200 {
 			t.Fatalf("%d %q %v", s.status, s.header.Get("X-Warmpath-Reason"), err)

@@ -227,20 +227,23 @@ func (c *Conn) Abort() {
 		c.census.watcher.remove(&c.presence, c.raw)
 		defer c.census.leave()
 	}
+	c.resetAtClose()
+	_ = c.raw.Close()
+	c.presence.stir()
+}
+
+// resetAtClose makes the kernel reset the connection when its descriptor is closed.
+func (c *Conn) resetAtClose() {
 	if tcp, ok := c.raw.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)
 	}
-	_ = c.raw.Close()
-	c.presence.stir()
 }
 
 // AbortOnceSent is Abort after the client's kernel has got what was written, or after 5 s. A reset throws away what is
 // still on its way, and the end of a broken stream is the event that says why. If the process ends meanwhile, the
 // kernel resets the connection.
 func (c *Conn) AbortOnceSent() {
-	if tcp, ok := c.raw.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0)
-	}
+	c.resetAtClose()
 	wait := time.Millisecond
 	for end := time.Now().Add(lingerTime); unsent(c.raw) > 0 && time.Now().Before(end); {
 		time.Sleep(wait)

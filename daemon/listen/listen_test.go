@@ -244,18 +244,24 @@ func TestAbortResets(t *testing.T) {
 	}
 }
 
+// behind makes a pair whose client has read nothing of what was written to it.
+func behind(t *testing.T) (client *net.TCPConn, server *Conn, size int64) {
+	t.Helper()
+	client, server = pair(t, open(t, Config{}, nil))
+	client.SetReadBuffer(4 << 10)
+	size = 64 << 10 // less than the kernel takes at once
+	if _, err := server.Write(make([]byte, size)); err != nil {
+		t.Fatal(err)
+	}
+	return client, server, size
+}
+
 // TestAbortOnceSentLosesNothing: a reader that is behind gets all that was written before the reset.
 func TestAbortOnceSentLosesNothing(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("what is unsent is known on Linux only")
 	}
-	l := open(t, Config{}, nil)
-	client, server := pair(t, l)
-	client.SetReadBuffer(4 << 10)
-	const size = 64 << 10 // less than the kernel takes at once
-	if _, err := server.Write(make([]byte, size)); err != nil {
-		t.Fatal(err)
-	}
+	client, server, size := behind(t)
 	go server.AbortOnceSent()
 	time.Sleep(100 * time.Millisecond)
 	client.SetReadDeadline(time.Now().Add(patience))
@@ -267,12 +273,7 @@ func TestAbortOnceSentLosesNothing(t *testing.T) {
 
 // TestAbortOnceSentEndsInAReset: the process may end while the connection waits, which closes the descriptor.
 func TestAbortOnceSentEndsInAReset(t *testing.T) {
-	l := open(t, Config{}, nil)
-	client, server := pair(t, l)
-	client.SetReadBuffer(4 << 10)
-	if _, err := server.Write(make([]byte, 64<<10)); err != nil {
-		t.Fatal(err)
-	}
+	client, server, _ := behind(t)
 	go server.AbortOnceSent()
 	time.Sleep(100 * time.Millisecond)
 	server.raw.Close()
@@ -284,12 +285,7 @@ func TestAbortOnceSentEndsInAReset(t *testing.T) {
 
 // TestAbortOnceSentAfterTheClient: nobody waits for a client that has reset the connection.
 func TestAbortOnceSentAfterTheClient(t *testing.T) {
-	l := open(t, Config{}, nil)
-	client, server := pair(t, l)
-	client.SetReadBuffer(4 << 10)
-	if _, err := server.Write(make([]byte, 64<<10)); err != nil {
-		t.Fatal(err)
-	}
+	client, server, _ := behind(t)
 	client.SetLinger(0)
 	client.Close()
 	began := time.Now()
