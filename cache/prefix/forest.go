@@ -101,15 +101,22 @@ func (f *forest) hold(n *node, slot uint32, c int, now int64) {
 // shorten removes up to over blocks from the end of the worker's oldest holding, and returns how many.
 func (f *forest) shorten(slot uint32, over int) int {
 	w := &f.workers[slot]
-	r := w.tail()
-	n := w.recs[r].node
+	n := w.recs[w.tail()].node
 	i, _ := n.held.find(slot)
+	k := min(over, int(n.held[i].length))
+	f.reduce(n, slot, i, k)
+	return k
+}
+
+// reduce removes k blocks from the end of a holding, which is the i-th of n. The worker holds nothing below n.
+func (f *forest) reduce(n *node, slot uint32, i, k int) {
+	w := &f.workers[slot]
 	had := int(n.held[i].length)
-	k := min(over, had)
 	w.blocks -= k
 	if k < had {
 		n.held[i].length -= uint32(k)
 	} else {
+		r := n.held[i].rec
 		n.held.remove(i)
 		w.drop(r)
 	}
@@ -122,7 +129,6 @@ func (f *forest) shorten(slot uint32, over int) int {
 	} else if had == len(n.run) && n.kids.none() {
 		n.cut()
 	}
-	return k
 }
 
 // trim evicts the blocks beyond the worker's capacity, oldest first and each chain from its end.

@@ -96,3 +96,33 @@ func (f *forest) leaf(cur *node, run []uint64) *node {
 	n.set(exact(run))
 	return n
 }
+
+// retract removes the worker's holdings of chain from its end up to the blocks that it held before. The caller holds
+// the lock.
+func (f *forest) retract(root *node, slot uint32, chain []uint64, held int, at int64) {
+	last, before, shared := deepest(root, chain)
+	for last != nil && last.parent != nil && before+shared > held {
+		i, ok := last.held.find(slot)
+		if ok {
+			keep := max(0, held-before)
+			length := int(last.held[i].length)
+			if length > shared || f.workers[slot].recs[last.held[i].rec].stamp > at || last.heldBelow(slot) {
+				return
+			}
+			f.reduce(last, slot, i, max(0, length-keep))
+		}
+		last = last.parent
+		shared = len(last.run)
+		before -= shared
+	}
+}
+
+// heldBelow reports whether the worker holds anything of a child.
+func (n *node) heldBelow(slot uint32) bool {
+	for k := range n.kids.all {
+		if _, ok := k.held.find(slot); ok {
+			return true
+		}
+	}
+	return false
+}

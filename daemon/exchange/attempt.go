@@ -31,9 +31,26 @@ type attempt struct {
 
 	deadline atomic.Uint32 // of the first byte: what has become of it
 
-	down atomic.Bool // GiveUp ended it, as its worker is down
-	idle atomic.Bool // it waits for the client to take what came, not for the worker
+	waits atomic.Uint32 // for whom it waits
+	given atomic.Uint32 // why GiveUp ended it
+	// payer has the budget for another worker if this one is only silent. nil = the request stays: nobody else may have
+	// it, or it was moved before, so that it may be what keeps its workers busy.
+	payer *worker.Pool
 }
+
+// For whom an attempt waits.
+const (
+	forAnswer uint32 = iota // the worker, and the client has nothing yet
+	forClient               // the client, which takes what came
+	forMore                 // the worker, which goes on with its answer
+)
+
+// Why GiveUp has ended an attempt.
+const (
+	notGiven    uint32 = iota // it has not
+	givenDead                 // the worker is down
+	givenSilent               // the worker does not answer its health checks
+)
 
 // What has become of the deadline of an attempt's first byte.
 const (
@@ -63,12 +80,21 @@ func (a *attempt) limit(wait time.Duration, pay func() bool) {
 	})
 }
 
-// GiveUp ends an attempt whose worker went down and has sent nothing since. It implements [worker.Holder].
-func (a *attempt) GiveUp() {
-	if a.idle.Load() {
+// GiveUp ends an attempt whose worker went down and has sent nothing since. If the worker is only silent, it ends the
+// attempt only where another worker can take the request: what has begun is never given up for silence, as the worker
+// may go on with it. It implements [worker.Holder].
+func (a *attempt) GiveUp(dead bool) {
+	waits, why := a.waits.Load(), givenDead
+	if waits == forClient {
 		return
 	}
-	a.down.Store(true)
+	if !dead {
+		if waits == forMore || a.given.Load() != notGiven || a.payer == nil || !a.payer.MayRetry(time.Now()) {
+			return
+		}
+		why = givenSilent
+	}
+	a.given.Store(why)
 	if a.cancel != nil {
 		a.cancel(errDown)
 	} else {
@@ -104,7 +130,9 @@ func (a *attempt) diagnose(err error) (*failure, worker.Outcome) {
 	case cause == errLate, cause == nil && err == errLate: // the timer has not ended the context yet
 		return &failure{reason: reasonLate, fault: FaultTimeout, paid: true},
 			worker.Outcome{Kind: worker.Broken, Err: errLate.Error()}
-	case cause == errDown || cause == nil && a.down.Load():
+	case (cause == errDown || cause == nil) && a.given.Load() == givenSilent: // nothing is known against the worker
+		return &failure{reason: reasonMoved, fault: FaultDown, paid: true}, worker.Outcome{Kind: worker.Canceled}
+	case cause == errDown || cause == nil && a.given.Load() == givenDead:
 		return &failure{reason: reasonDown, fault: FaultDown},
 			worker.Outcome{Kind: worker.Broken, Err: errDown.Error()}
 	case cause != nil:
@@ -116,9 +144,12 @@ func (a *attempt) diagnose(err error) (*failure, worker.Outcome) {
 	case upstream.NoDescriptor(err):
 		return &failure{reason: reasonNoDescriptor, fault: FaultOverload, grade: gradeUnseen},
 			worker.Outcome{Kind: worker.Canceled}
-	case upstream.NotSent(err):
+	case upstream.Closed(err):
 		return &failure{reason: reasonConnect, fault: FaultUpstream, grade: gradeUnseen},
 			worker.Outcome{Kind: worker.Refused, Err: inWords(err)}
+	case upstream.NotSent(err): // a packet was lost, or its accept queue is full
+		return &failure{reason: reasonConnectLate, fault: FaultUpstream, grade: gradeUnseen},
+			worker.Outcome{Kind: worker.Late, Err: inWords(err)}
 	case errors.As(err, &t) && t.Timeout(): // it may still be working on it, and header_timeout is long
 		return &failure{reason: reasonTimeout, fault: FaultTimeout, grade: gradeFinal},
 			worker.Outcome{Kind: worker.Broken, Err: inWords(err)}

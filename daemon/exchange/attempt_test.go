@@ -65,7 +65,7 @@ func TestAttemptDiagnose(t *testing.T) {
 	}
 	lost := func() *attempt {
 		a := &attempt{}
-		a.down.Store(true)
+		a.given.Store(givenDead)
 		return a
 	}
 	closed, live := io.ErrUnexpectedEOF, &attempt{}
@@ -76,6 +76,9 @@ func TestAttemptDiagnose(t *testing.T) {
 	f("late", closed, &attempt{ctx: endedBy(errLate)}, notInTime, worker.Broken)
 	f("late, and the timer's cancel is still to come", errLate, live, notInTime, worker.Broken)
 	f("down, by its own context", closed, &attempt{ctx: endedBy(errDown)}, failure{reason: reasonDown, fault: FaultDown}, worker.Broken)
+	moved := &attempt{}
+	moved.given.Store(givenSilent)
+	f("moved from a silent worker", closed, moved, failure{reason: reasonMoved, fault: FaultDown, paid: true}, worker.Canceled)
 	f("down, by its life", closed, lost(), failure{reason: reasonDown, fault: FaultDown}, worker.Broken)
 	f("the client left", closed, &attempt{ctx: endedBy(ErrClientGone)}, failure{grade: gradeFinal}, worker.Canceled)
 	f("the drain is over", closed, &attempt{ctx: endedBy(ErrDraining)}, failure{grade: gradeFinal}, worker.Canceled)
@@ -94,7 +97,9 @@ func TestAttemptDiagnose(t *testing.T) {
 	f("no descriptor in the system", dial(syscall.ENFILE), live, none, worker.Canceled)
 	connect := failure{reason: reasonConnect, fault: FaultUpstream, grade: gradeUnseen}
 	f("refused", dial(syscall.ECONNREFUSED), live, connect, worker.Refused)
-	f("no connection in time", dial(os.ErrDeadlineExceeded), live, connect, worker.Refused)
+	connect.reason = reasonConnectLate
+	f("no connection in time", dial(os.ErrDeadlineExceeded), live, connect, worker.Late)
+	f("no way there", dial(syscall.EHOSTUNREACH), live, connect, worker.Late)
 	f("no answer in time", late, live, failure{reason: reasonTimeout, fault: FaultTimeout, grade: gradeFinal}, worker.Broken)
 	f("broke off", closed, live, failure{reason: reasonNoAnswer, fault: FaultUpstream}, worker.Broken)
 	f("closed without a byte", unanswered(t), live, failure{reason: reasonNoAnswer, fault: FaultUpstream, grade: gradeSilent}, worker.Broken)
@@ -153,19 +158,19 @@ func TestGiveUpEndsItsOwnAttemptAlone(t *testing.T) {
 	first.begin(life, false)
 	second.begin(life, false)
 	life.Hear(request)
-	first.GiveUp()
-	if request.told.Load() != 0 || !first.down.Load() {
+	first.GiveUp(true)
+	if request.told.Load() != 0 || first.given.Load() != givenDead {
 		t.Error("the end of the first attempt reached the second")
 	}
-	second.idle.Store(true)
-	second.GiveUp()
-	if request.told.Load() != 0 || second.down.Load() {
+	second.waits.Store(forClient)
+	second.GiveUp(true)
+	if request.told.Load() != 0 || second.given.Load() != notGiven {
 		t.Error("an attempt was given up that waits for its client")
 	}
-	second.idle.Store(false)
-	second.GiveUp()
-	second.GiveUp()
-	if request.told.Load() != 1 || !second.down.Load() || life.Err() != nil {
+	second.waits.Store(forMore)
+	second.GiveUp(true)
+	second.GiveUp(true)
+	if request.told.Load() != 1 || second.given.Load() != givenDead || life.Err() != nil {
 		t.Errorf("told %d times; the request's end is %v", request.told.Load(), life.Err())
 	}
 }

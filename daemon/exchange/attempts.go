@@ -1,8 +1,19 @@
 package exchange
 
+import (
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/route"
+	"github.com/warmpath/warmpath/daemon/worker"
+)
+
 // maxAttempts bounds how many workers get a request that a worker may already have begun to work on. Workers that take
-// no connection do not count: they have seen nothing of it.
+// no connection, or refuse it because they are full, do not count: they have done nothing for it.
 const maxAttempts = 3
+
+// maxBroken bounds how many workers lose a request's connection before they answer: it may be the request that ends
+// them.
+const maxBroken = 2
 
 // verdict is what follows an attempt that gave the client no answer.
 type verdict uint8
@@ -17,10 +28,11 @@ const (
 type grade uint8
 
 const (
-	gradeSeen   grade = iota // the worker may have begun to work on it
-	gradeSilent              // the same, and it closed the connection without one byte of an answer
-	gradeUnseen              // it saw nothing of it
-	gradeFinal               // no other worker gets the request
+	gradeSeen    grade = iota // the worker may have begun to work on it
+	gradeSilent               // the same, and it closed the connection without one byte of an answer
+	gradeRefused              // it has seen it and does nothing for it
+	gradeUnseen               // it saw nothing of it
+	gradeFinal                // no other worker gets the request
 )
 
 // failure is why an attempt gave the client no answer.
@@ -28,7 +40,8 @@ type failure struct {
 	reason reason
 	fault  Fault // what the client gets if no other worker may be tried
 	grade  grade
-	paid   bool // the repeat has been taken from the budget already
+	paid   bool      // the repeat has been taken from the budget already
+	own    *Outbound // the worker's own error, which the client gets in place of fault; nil = there is none
 }
 
 // reason names a failure in metrics and logs.
@@ -40,22 +53,38 @@ const (
 	reasonFull         reason = "full"
 	reasonLate         reason = "late"
 	reasonDown         reason = "worker_down"
+	reasonMoved        reason = "worker_silent"
 	reasonNoDescriptor reason = "no_descriptor" // this process had none for the connection
 	reasonConnect      reason = "connect"
+	reasonConnectLate  reason = "connect_late"
 	reasonTimeout      reason = "timeout"
 	reasonNoAnswer     reason = "no_answer"
-	reason503          reason = "worker_503"
+	reasonBusy         reason = "worker_busy"
+	reasonDenied       reason = "worker_refused"
+	reasonKey          reason = "worker_key_refused"
 	reason500          reason = "worker_500"
+	reasonDying        reason = "worker_dying"
 	reasonHidden       reason = "hidden_failure"
 	reasonClientGone   reason = "client_gone"     // it left while the worker had the request
 	reasonStopping     reason = "router_stopping" // this router, while the worker had it
 )
 
-// attempts decides what is tried after each failed attempt of a request.
+// attempts decides what is tried after each failed attempt of a request, and keeps what the attempts show against their
+// workers until another worker shows whose fault it is.
 type attempts struct {
 	begun    int32 // workers that may have begun on it
+	broken   int32 // of them, and of those before, those that ended or lost the connection
 	repeated bool  // one has been asked a second time
+	blamed   bool  // a 500 was blamed on the worker, not on the request: that is done once
 	last     Fault // what the client gets
+	own      *Outbound
+	suspects []suspect
+}
+
+// suspect is a worker that has failed the request.
+type suspect struct {
+	trip    *route.Trip
+	outcome worker.Outcome
 }
 
 // others reports whether another worker may be tried after the one at hand: left is how many of the order remain.
@@ -72,12 +101,16 @@ func (a *attempts) after(f *failure, consumed bool, left int, pay func() bool) v
 	others := a.others(left)
 	if f.reason != reasonFull || a.begun == 0 {
 		a.last = f.fault
+		a.own = f.own
 	}
-	if f.grade != gradeUnseen {
+	if f.grade == gradeSeen || f.grade == gradeSilent || f.grade == gradeFinal {
 		a.begun++
 	}
+	if f.reason == reasonNoAnswer || f.reason == reasonDying {
+		a.broken++
+	}
 	switch {
-	case f.grade == gradeFinal, a.begun == maxAttempts, consumed:
+	case f.grade == gradeFinal, a.begun == maxAttempts, a.broken == maxBroken, consumed:
 		return giveUp
 	case f.grade != gradeUnseen && !f.paid && !pay(): // in a storm of failures repeats must not multiply the load
 		return giveUp
@@ -86,4 +119,40 @@ func (a *attempts) after(f *failure, consumed bool, left int, pay func() bool) v
 		return tryAgain
 	}
 	return tryNext
+}
+
+// isRepeated reports whether a worker fails the request in a way in which another one has failed it, and excuses that
+// one: the fault is the request's. A worker that is full, cannot be reached or says that it goes is one for itself, and
+// two of them are two workers.
+func (a *attempts) isRepeated(k worker.Kind) (again bool) {
+	switch k {
+	case worker.Failed, worker.Leaving, worker.Denied, worker.Broken:
+	default:
+		return false
+	}
+	for i := range a.suspects {
+		if a.suspects[i].outcome.Kind == k {
+			a.suspects[i].trip.Excuse(k, time.Now())
+			again = true
+		}
+	}
+	return again
+}
+
+// settle decides whether the outcome of an attempt is held against its worker, before the attempt's trip ends.
+func (a *attempts) settle(t *route.Trip, o *worker.Outcome) {
+	switch {
+	case o.Kind <= worker.Answered || o.Excused:
+	case a.isRepeated(o.Kind):
+		o.Excused = true
+	default:
+		a.suspects = append(a.suspects, suspect{trip: t, outcome: *o})
+	}
+}
+
+// accepted records that another worker has accepted the request: those that refused it are the ones at fault.
+func (a *attempts) accepted() {
+	for i := range a.suspects {
+		a.suspects[i].trip.Confirm(a.suspects[i].outcome, time.Now())
+	}
 }

@@ -1,7 +1,6 @@
 package exchange
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"strings"
@@ -30,23 +29,27 @@ var errFailedInside = errors.New("the worker reported a failure inside its answe
 // body is the answer of an attempt: what it shows about its worker, and what the router learns from it. stream.go adds
 // what a stream needs. finish runs once, whichever way the answer ends.
 type body struct {
-	r      *request
-	a      *attempt
-	reply  *prompt.Reply // nil: nothing is learnt from it
-	events bool          // server-sent events
-	ok     bool          // the status is a success
-	bound  bool          // its id has been bound to the worker
-	first  bool          // its first output has come
-	page   page          // what was read of a stream before its first output
-	once   sync.Once
-	came   time.Time        // when all of it had come; zero for a stream
-	plain  *tokens.Stripper // reads the answer without what it teaches; nil = it teaches nothing
+	r       *request
+	a       *attempt
+	tries   *attempts     // of the request; not used once the client gets the answer
+	reply   *prompt.Reply // nil: nothing is learnt from it
+	events  bool          // server-sent events
+	ok      bool          // the status is a success
+	bound   bool          // its id has been bound to the worker
+	first   bool          // its first output has come
+	excused bool          // another worker failed the request in the same way
+	against worker.Kind   // what it shows against its worker, although the client gets it; Canceled = nothing
+	page    page          // what was read of a stream before its first output
+	once    sync.Once
+	came    time.Time        // when all of it had come; zero for a stream
+	plain   *tokens.Stripper // reads the answer without what it teaches; nil = it teaches nothing
 }
 
 // start makes b the answer of an attempt whose response has its head.
-func (b *body) start(r *request, a *attempt) {
+func (b *body) start(r *request, a *attempt, tries *attempts) {
 	b.r = r
 	b.a = a
+	b.tries = tries
 	b.ok = a.resp.Status < 300
 	plain := !coded(a.resp.Header)
 	b.events = plain && isEvents(a.resp.Header.Get("Content-Type"))
@@ -133,17 +136,21 @@ func (b *body) whole() ([]byte, *failure) {
 	return text[:length], nil
 }
 
-// learnWhole gives the reply an answer that came whole. If the answer reports a failure inside, the attempt ends.
-func (b *body) learnWhole(text []byte) *failure {
+// readWhole gives the reply an answer that came whole, and reports whether the answer reports a failure inside.
+func (b *body) readWhole(text []byte) (failed bool) {
+	if b.reply == nil {
+		return false
+	}
+	b.reply.Body(text)
+	return b.reply.Failed() && !b.rejects()
+}
+
+// keepWhole records an answer that came whole and goes to the client.
+func (b *body) keepWhole() {
 	if b.reply != nil {
-		b.reply.Body(text)
-		if b.reply.Failed() && !b.rejects() {
-			return b.discardHidden()
-		}
 		b.bindResponse()
 	}
 	b.came = b.noteFirstByte()
-	return nil
 }
 
 // learn gives the reply a piece of a stream.
@@ -226,41 +233,16 @@ func (b *body) unfinished() bool {
 		b.reply.FinishReason() == "" && !b.reply.ReportedError()
 }
 
-// discardDying ends an attempt whose answer is a 500 of a worker on its way out. vLLM 0.32 closes its tokenizer before
-// its port, and answers so to every prompt of text in between. A dead engine counts too, and the record names it.
-func (b *body) discardDying(text []byte) *failure {
-	if b.a.resp.Status != 500 {
-		return nil
-	}
-	f := &failure{reason: reasonHidden, fault: FaultHidden}
-	switch {
-	case bytes.Contains(text, []byte("cannot schedule new futures after")):
-		return b.discard(worker.Outcome{Kind: worker.Leaving, Err: "is shutting down"}, f)
-	case bytes.Contains(text, []byte("EngineCore encountered an issue")):
-		return b.discard(worker.Outcome{Kind: worker.Failed, Err: "its engine is dead"}, f)
-	}
-	return nil
-}
-
 // discardBroken ends an attempt whose answer broke off before the client saw any of it.
 func (b *body) discardBroken(err error) *failure {
 	f, o := b.a.diagnose(err)
 	return b.discard(o, f)
 }
 
-// discardHidden ends an attempt whose answer reports the worker's failure inside a 200 (see prompt.Reply.Failed). A
-// worker that aborts what it has just accepted is taken for draining.
-func (b *body) discardHidden() *failure {
-	o := worker.Outcome{Kind: worker.Failed, Err: "reported a failure inside its answer"}
-	if b.aborts() {
-		o = worker.Outcome{Kind: worker.Leaving, Err: "aborts what it accepts"}
-	}
-	return b.discard(o, &failure{reason: reasonHidden, fault: FaultHidden})
-}
-
 // discard ends an attempt whose answer does not reach the client. It reports the outcome to the route and returns f.
 func (b *body) discard(o worker.Outcome, f *failure) *failure {
 	b.once.Do(func() {}) // finish has nothing to do any more
+	b.tries.settle(&b.a.trip, &o)
 	b.a.trip.End(&o, route.End{At: time.Now()})
 	b.a.close()
 	b.giveBack()
@@ -296,27 +278,45 @@ func (b *body) outcome(err error) worker.Outcome {
 	case err != io.EOF && cause == ErrDraining:
 		seen.End = "drain_timeout"
 		return worker.Outcome{Kind: worker.Canceled}
+	case b.against != worker.Canceled && err == io.EOF:
+		if b.failedInside() {
+			seen.End = "hidden_failure"
+		}
+		return b.showing(nil)
 	case b.failedInside():
 		seen.End = "hidden_failure"
 		b.r.log().Warn("worker reported a failure in the middle of an answer", "id", b.r.in.ID,
 			"worker", b.a.trip.Worker().ID(), "code", b.reply.FailedCode())
 		if b.aborts() {
-			return worker.Outcome{Kind: worker.Leaving, Err: "aborts what it accepted"}
+			return worker.Outcome{Kind: worker.Leaving, Err: "gives up what it accepted"}
 		}
 		return worker.Outcome{Kind: worker.Failed, Err: errFailedInside.Error()}
 	case err != io.EOF:
 		seen.End = "broken"
 		words := inWords(err)
-		if b.a.down.Load() {
+		if b.a.given.Load() != notGiven {
 			words = errDown.Error()
+		} else {
+			b.r.lostAt(b.a.trip.Worker())
 		}
 		b.r.log().Warn("worker broke off in the middle of an answer", "id", b.r.in.ID, "worker", b.a.trip.Worker().ID(),
 			"error", words)
 		return worker.Outcome{Kind: worker.Broken, Err: words}
-	case b.a.resp.Status >= 500:
-		return worker.Outcome{Kind: worker.Failed, Err: "HTTP status of 500 or more"}
 	}
-	return worker.Outcome{Kind: worker.Answered}
+	return signOf(b.r, b.a.resp, nil)
+}
+
+// showing returns the outcome of an answer that shows something against its worker.
+func (b *body) showing(text []byte) worker.Outcome {
+	o := signOf(b.r, b.a.resp, text)
+	if o.Kind != b.against { // its status is good, and the failure stands inside
+		o = worker.Outcome{Kind: b.against, Err: "reported a failure inside its answer"}
+		if b.against == worker.Leaving {
+			o.Err = "gives up what it accepts"
+		}
+	}
+	o.Excused = b.excused
+	return o
 }
 
 // giveBack returns the pooled parts.

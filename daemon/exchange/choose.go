@@ -32,10 +32,16 @@ func (r *request) choose(ctx context.Context) *Outbound {
 	if f := r.read.hidesResponse(in, r.target()); f != nil {
 		return r.refuse(*f)
 	}
+	r.deaths = r.lethal.deaths(in, r.arrived)
+	if r.deaths >= maxDeaths {
+		r.log().Warn("request refused: two workers ended when they got it", "id", in.ID, "model", in.Seen.Model,
+			"again_in", lethalFor)
+		return r.refuse(FaultLethal)
+	}
 	ask := route.Ask{Prompt: r.read.req, Salt: r.entry.salt(r.read.req.CacheSalt), Claim: r.claim(),
 		ID: in.ID, Caller: in.Caller.Name, Headers: &r.offered, Deadline: in.deadline(r.arrived),
 		EndWithWorker: r.epoch.Sessions.EndWithWorker, Turn: r.pool.Arrive(r.read.req.Model, r.arrived), At: r.arrived,
-		Rank: askedRank(clientRank(in, r.pool))}
+		Class: classOf(r.read.req.Kind, in.Path), Rank: askedRank(clientRank(in, r.pool))}
 	ask.Claim.Silent = silent
 	if pool.Asking != nil && pool.WantsIDs() {
 		r.lesson = findIDs(ctx, pool.Asking, in, &r.read, &ask)

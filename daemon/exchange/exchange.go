@@ -21,8 +21,8 @@ import (
 type Exchange struct {
 	request
 	sending *sending       // nil but for the time of Send
-	blamed  bool           // a 500 was blamed on the worker, not on the request: that is done once
 	late    bool           // a worker was given up as its first byte was late: that is done once
+	moved   bool           // a worker was given up because it is silent: that is done once
 	tries   uint32         // attempts
 	by      *worker.Worker // the worker that answered
 
@@ -131,6 +131,7 @@ func (e *Exchange) Send(ctx context.Context) *Outbound {
 		r.Path += "?" + e.in.Query
 	}
 	r.attempts.last = FaultUpstream
+	r.attempts.broken = int32(e.deaths)
 	var failed step
 	for {
 		r.At = time.Now()
@@ -163,22 +164,13 @@ func (e *Exchange) Send(ctx context.Context) *Outbound {
 			e.choice.Again()
 		}
 	}
-	return e.releasing(e.refuse(r.attempts.last))
+	return e.releasing(e.refuseAs(r.attempts.last, r.attempts.own))
 }
 
 // releasing gives the exchange's memory back, and returns its answer, which is no stream.
 func (e *Exchange) releasing(out *Outbound) *Outbound {
 	e.release()
 	return out
-}
-
-// payRetry takes a repeat from the pool's budget.
-func (e *Exchange) payRetry() bool {
-	if e.pool.Workers.MayRetry(time.Now()) {
-		return true
-	}
-	e.journal.meter.Shed(e.pool.Name, "retry_budget")
-	return false
 }
 
 // sendTo sends the request to one worker. If it fails, it has ended the trip.
@@ -195,6 +187,9 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 	wait := e.pool.FirstByteRetry
 	if !e.sending.attempts.others(e.choice.Left()) || e.late || e.in.Tail != nil { // a Tail is sent once
 		wait = 0
+	}
+	if !e.moved && e.in.Tail == nil && e.sending.attempts.further(e.choice.Left(), e.choice.MayWiden()) {
+		a.payer = e.pool.Workers
 	}
 	a.begin(ctx, wait > 0)
 	if !e.choice.Send(&a.trip, to, a, e.sending.At) {
@@ -226,7 +221,11 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 	switch f.reason {
 	case reasonLate:
 		e.late = true
-	case reasonDown, reasonConnect:
+	case reasonMoved:
+		e.moved = true
+	case reasonNoAnswer, reasonDying:
+		e.lostAt(a.trip.Worker())
+	case reasonDown, reasonConnect, reasonConnectLate:
 		e.choice.Unreached(a.trip.Worker())
 	case reasonNoDescriptor:
 		for _, p := range e.epoch.Pools { // connections are kept for 3.5 s, and may be more than requests are under way
@@ -243,6 +242,7 @@ func (e *Exchange) receive(client *upstream.Client, a *attempt) (*Outbound, *fai
 	if err := client.DoInto(a.ctx, &e.sending.Request, &a.answer); err != nil {
 		f, o := a.diagnose(err)
 		o.Partly = e.in.Tail != nil
+		e.sending.attempts.settle(&a.trip, &o)
 		a.trip.End(&o, route.End{At: time.Now()})
 		a.close()
 		return nil, f
@@ -253,43 +253,31 @@ func (e *Exchange) receive(client *upstream.Client, a *attempt) (*Outbound, *fai
 	if a != &e.first {
 		b = new(stream)
 	}
-	b.start(&e.request, a)
-	if resp.Status == http.StatusServiceUnavailable && e.sending.attempts.further(e.choice.Left(), e.choice.MayWiden()) {
-		// a 503 asks for another worker
-		return nil, b.discard(worker.Outcome{Kind: worker.Failed, Err: "HTTP 503"},
-			&failure{reason: reason503, fault: FaultNoWorker})
-	}
+	b.start(&e.request, a, &e.sending.attempts)
+	w := weigher{request: &e.request, tries: &e.sending.attempts}
 	out := &e.out
 	*out = Outbound{Status: resp.Status, Length: b.length()}
 	if b.small() {
 		text, f := b.whole()
 		if f == nil {
-			f = e.judge(&b.body, text)
+			f = w.judge(&b.body, text)
 		}
 		if f != nil {
 			return nil, f
 		}
 		out.Body = e.wordRefusal(out.Status, text)
 	} else {
-		if f := b.awaitOutput(); f != nil {
+		f := w.weigh(&b.body, nil)
+		if f == nil {
+			f = b.awaitOutput(func(held []byte) *failure { return w.weighHidden(&b.body, held) })
+		}
+		if f != nil {
 			return nil, f
 		}
 		out.Stream = b
 	}
 	e.complete(out, b)
 	return out, nil
-}
-
-// judge returns why an answer that came whole must not reach the client, or nil.
-func (e *Exchange) judge(b *body, text []byte) *failure {
-	if f := b.discardDying(text); f != nil {
-		return f
-	}
-	if status := b.a.resp.Status; (status == 500 || status == 502 || status == 504) && e.blames(b.a.trip.Worker()) {
-		return b.discard(worker.Outcome{Kind: worker.Failed, Err: "HTTP status of 500 or more"},
-			&failure{reason: reason500, fault: FaultUpstream, paid: true})
-	}
-	return b.learnWhole(text)
 }
 
 // bareRefusals are the bodies of a worker that has no such path or method (Starlette's own). The SDKs of clients find
@@ -315,6 +303,12 @@ func (e *Exchange) complete(out *Outbound, b *stream) {
 	seen.Worker = w.ID()
 	seen.Matched = a.trip.Matched()
 	out.Header = clientHeader(a.resp.Header)
+	if b.against == worker.Canceled && b.ok {
+		b.tries.accepted()
+		if e.deaths > 0 || e.tries > 1 {
+			e.lethal.acquit(e.in)
+		}
+	}
 	if out.Status >= 300 && out.Status < 400 {
 		stayHere(out.Header, w.URL())
 	}
@@ -335,14 +329,4 @@ func (e *Exchange) complete(out *Outbound, b *stream) {
 		e.choice.Release() // a stream may last for minutes, and rows of 256 workers are 32 KB
 		e.read.req.Trim()
 	}
-}
-
-// blames reports whether a failed answer is blamed on the worker: once, if another worker can be tried and this one
-// fails far more often than the others.
-func (e *Exchange) blames(w *worker.Worker) bool {
-	if e.blamed || !e.sending.attempts.others(e.choice.Left()) || e.consumed() || !e.understood() {
-		return false
-	}
-	e.blamed = e.pool.Workers.FailsAlone(w) && e.pool.Workers.MayRetry(time.Now())
-	return e.blamed
 }

@@ -46,6 +46,10 @@ var (
 		Message: "the request's method or headers cannot be passed on"}
 	FaultInternal = Fault{Status: 500, Kind: "internal_error", Code: "internal_error",
 		Message: "this router failed on the request; its log has the reason"}
+	FaultLethal = Fault{Status: 500, Kind: "internal_error", Code: "request_ended_workers", Cause: WorkerFailed,
+		Message: "two workers ended when they got this request, so that it is sent to no other for some minutes"}
+	FaultWorkerKey = Fault{Status: 502, Kind: "upstream_error", Code: "worker_key_refused", Cause: WorkerFailed,
+		Message: "the workers refuse the key that this router sends them; its log has the remedy"}
 	FaultBroken = Fault{Status: 502, Kind: "upstream_error", Code: "worker_broke_off", Cause: WorkerFailed,
 		Message: "the worker broke off in the middle of its answer"}
 	FaultDown = Fault{Status: 503, Kind: "service_unavailable", Code: "worker_down", Retry: 1, Cause: WorkerFailed,

@@ -18,6 +18,7 @@ type journal struct {
 
 	starved    seldom.Line // for noDescriptor
 	failedPick seldom.Line // for failedStrategy
+	refusedKey seldom.Line // for keyRefused
 }
 
 // of returns the logger that names the pool, which may be nil.
@@ -64,6 +65,14 @@ func (j *journal) noDescriptor(in *Inbound, p *Pool) {
 	if j.starved.Due(time.Now(), time.Second) {
 		j.of(p).Error("no descriptor is left for a connection to a worker; raise the limit of open files"+
 			" (ulimit -n, LimitNOFILE)", "id", in.ID)
+	}
+}
+
+// keyRefused logs that a worker refuses the key which this router sends it. It logs once a minute at most.
+func (j *journal) keyRefused(in *Inbound, p *Pool, w *worker.Worker, status int) {
+	if j.refusedKey.Due(time.Now(), time.Minute) {
+		j.of(p).Warn("a worker refuses this router's key: compare worker_key_file of the pool with the worker's --api-key",
+			"id", in.ID, "worker", w.ID(), "status", status)
 	}
 }
 

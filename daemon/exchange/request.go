@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -11,12 +13,14 @@ import (
 	"github.com/warmpath/warmpath/daemon/route"
 	"github.com/warmpath/warmpath/daemon/session"
 	"github.com/warmpath/warmpath/daemon/tokens"
+	"github.com/warmpath/warmpath/daemon/worker"
 )
 
 // request is what is known of a request between its arrival and the end of its answer. One goroutine at a time uses it:
 // the handler's until the response head, then the one that reads the answer.
 type request struct {
 	journal *journal
+	lethal  *lethal // nil in a preview
 	in      *Inbound
 	epoch   *Epoch
 	entry   Entry
@@ -25,6 +29,7 @@ type request struct {
 	pool    *Pool
 	read    reading
 	choice  route.Choice
+	deaths  int8           // workers that have ended with this request before
 	chosen  bool           // the strategy has been asked
 	offered offered        // to the strategy
 	lesson  *tokens.Lesson // that the answer is to teach; nil = none
@@ -46,10 +51,19 @@ func (r *request) poolName() string {
 }
 
 // refuse answers with an error of the router's own, and unbinds what the choice bound.
-func (r *request) refuse(f Fault) *Outbound {
+func (r *request) refuse(f Fault) *Outbound { return r.refuseAs(f, nil) }
+
+// refuseAs is refuse in the words and with the status of the last worker that refused the request; own is nil if there
+// are none.
+func (r *request) refuseAs(f Fault, own *Outbound) *Outbound {
 	seen := &r.in.Seen
 	r.choice.Unbind()
-	out := f.Outbound(r.shape())
+	out := own
+	if out == nil {
+		out = f.Outbound(r.shape())
+	} else if f.Retry > 0 && out.Get("Retry-After") == "" {
+		out.Set("Retry-After", strconv.Itoa(f.Retry))
+	}
 	seen.At = time.Now()
 	r.journal.meter.Refused(seen, f, out.Status, seen.At.Sub(r.arrived))
 	if strings.HasPrefix(f.Code, "session_") {
@@ -121,6 +135,23 @@ func (r *request) explain(out *Outbound) {
 		explainInFields(out, seen, r.poolName())
 	default: // refused before a strategy was asked
 		explainRefusal(out, seen, r.poolName())
+	}
+}
+
+// payRetry takes a repeat from the pool's budget.
+func (r *request) payRetry() bool {
+	if r.pool.Workers.MayRetry(time.Now()) {
+		return true
+	}
+	r.journal.meter.Shed(r.pool.Name, "retry_budget")
+	return false
+}
+
+// lostAt records that a worker lost the connection of the request before the end of its answer, or that its engine is
+// dead.
+func (r *request) lostAt(w *worker.Worker) {
+	if r.in.Method == http.MethodPost {
+		r.lethal.lose(r.in, r.pool.Workers, w.Key(), time.Now())
 	}
 }
 

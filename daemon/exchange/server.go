@@ -22,11 +22,14 @@ type Keeper interface {
 }
 
 // Server serves requests, each under the epoch that it brings. It is safe for concurrent use.
-type Server struct{ journal journal }
+type Server struct {
+	journal journal
+	lethal  *lethal
+}
 
 // New makes a server.
 func New(c Config) *Server {
-	return &Server{journal: journal{log: c.Log, meter: c.Meter, keeper: c.Keeper}}
+	return &Server{journal: journal{log: c.Log, meter: c.Meter, keeper: c.Keeper}, lethal: newLethal()}
 }
 
 // Serve answers a plain request, in memory that the answer's Release gives back. It never fails: an error is an answer
@@ -66,6 +69,7 @@ func (s *Server) Begin(in *Inbound, entry Entry) *Exchange {
 // begin fills in an exchange, field by field: a literal would be made on the stack and copied.
 func (s *Server) begin(e *Exchange, in *Inbound, entry Entry) {
 	e.journal = &s.journal
+	e.lethal = s.lethal
 	e.in = in
 	e.epoch = in.Epoch
 	e.entry = entry

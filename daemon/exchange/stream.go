@@ -23,8 +23,9 @@ type stream struct {
 
 // awaitOutput reads an answer until its first byte, and a stream that is understood until its first output. A worker
 // that fails before that is replaced, and the client never knows. The head shows nothing, as vLLM sends it before the
-// prefill, and the first event of a chat holds only the assistant's role.
-func (s *stream) awaitOutput() *failure {
+// prefill, and the first event of a chat holds only the assistant's role. weigh decides on a stream that reports a
+// failure before its output, by what came of it; nil = the client gets it.
+func (s *stream) awaitOutput(weigh func(held []byte) *failure) *failure {
 	understood := s.reply != nil && s.events
 	if understood {
 		s.a.resp.SetChunkTimeout(s.r.pool.HeaderTimeout) // the head of a stream comes before the prefill
@@ -36,23 +37,27 @@ func (s *stream) awaitOutput() *failure {
 		}
 		piece := s.page.grow(n)
 		s.learn(piece)
+		failed := understood && s.reply.Failed() && !s.rejects()
+		if failed {
+			if f := weigh(s.page.held); f != nil {
+				return f
+			}
+		}
 		switch {
-		case understood && s.reply.Failed() && !s.rejects():
-			return s.discardHidden()
 		case err == io.EOF && s.unfinished():
 			return s.discardBroken(io.ErrUnexpectedEOF)
 		case err == io.EOF:
 			s.err = io.EOF
 		case err != nil:
 			return s.discardBroken(err)
-		case understood && !s.reply.Output() && !s.page.full() && !bytes.HasPrefix(piece, []byte(":")):
+		case understood && !failed && !s.reply.Output() && !s.page.full() && !bytes.HasPrefix(piece, []byte(":")):
 			continue // a comment keeps a connection alive through whatever stands before us: it must go on
 		}
 		s.a.resp.SetChunkTimeout(0)
 		if !s.a.stopTimer() {
 			return s.discardBroken(errLate)
 		}
-		s.a.idle.Store(true)
+		s.a.waits.Store(forClient)
 		s.noteFirstOutput()
 		return nil
 	}
@@ -88,7 +93,7 @@ func (s *stream) ReadRoom(room upstream.Room) (int, error) {
 	n += kept
 	p := room.Take()
 	switch {
-	case s.failedInside() && !s.reply.ReportedError():
+	case s.failedInside() && !s.reply.ReportedError() && !s.excused:
 		n = s.beforeFailure(p[:n])
 		s.breakOff(errFailedInside)
 	case err == io.EOF && !s.unfinished():
@@ -115,13 +120,13 @@ func (s *stream) ReadRoom(room upstream.Room) (int, error) {
 // readWorker reads the next piece of the worker's answer behind what the room's memory keeps. Meanwhile the attempt
 // waits for the worker.
 func (s *stream) readWorker(room upstream.Room, kept int) (n int, err error) {
-	s.a.idle.Store(false)
+	s.a.waits.Store(forMore)
 	if kept > 0 {
 		n, err = s.read(room.Take()[kept:])
 	} else {
 		n, err = s.readRoom(room)
 	}
-	s.a.idle.Store(true)
+	s.a.waits.Store(forClient)
 	if n > 0 {
 		s.a.trip.Flow(time.Now())
 		s.learn(room.Take()[kept : kept+n])
@@ -182,7 +187,7 @@ func (s *stream) breakOff(err error) {
 	switch {
 	case draining:
 		f = FaultStopping
-	case s.a.down.Load():
+	case s.a.given.Load() != notGiven:
 		f = FaultDown
 	}
 	if s.splitter.inside {

@@ -39,8 +39,9 @@ type verdict uint8
 
 const (
 	healthy   verdict = iota
-	silent            // no answer
-	dead              // nothing listens, or the engine answers 5xx
+	silent                      // no answer in time
+	ill                         // an answer of 500 or more
+	dead                        // nothing listens
 	unchecked         // this process has no file descriptor left: nothing is known of the worker
 )
 
@@ -55,7 +56,7 @@ func (a *asker) health(ctx context.Context, base string) (verdict, string) {
 	case err != nil:
 		return silent, "/health: " + err.Error()
 	case status >= 500:
-		return dead, fmt.Sprintf("/health answers %d", status)
+		return ill, fmt.Sprintf("/health answers %d", status)
 	}
 	return healthy, ""
 }

@@ -24,11 +24,12 @@
 // connection each time shows a closed port at the next check. It costs a fifth of a millisecond at both ends
 // (BenchmarkHealth). Models and metrics go over kept connections.
 //
-// # Why a check reports healthy, silent or dead
+// # Why a check reports healthy, silent, ill or dead
 //
 // A worker deep in prefill answers /health late, so silence is not death, and the sink weighs it against the bytes that
-// flow from the worker. A refused connection or a 5xx is proof. A check for which this process had no file descriptor
-// shows nothing about the worker, so it is none of the three.
+// flow from the worker. A refused connection is proof. A 5xx comes from a dead engine, and once from a sidecar that
+// reloads: the sink asks again. A check for which this process had no file descriptor shows nothing about the worker,
+// so it is none of these.
 //
 // # Why /metrics is read by an own scanner
 //

@@ -125,12 +125,23 @@ func (s *sums) add(name, rest []byte) bool {
 		s.TokenTime += number(rest)
 	case "vllm:request_time_per_output_token_seconds_count":
 		s.TokenTimes += number(rest)
+	case "vllm:engine_sleep_state":
+		s.Asleep = s.Asleep || isAwakeState(rest) && number(rest) == 0
 	case "process_start_time_seconds":
 		s.Process = number(rest)
 	default:
 		return false
 	}
 	return true
+}
+
+// isAwakeState reports whether a series of the engine's sleep state is the one for awake: 1 or 0. The others name how
+// deep it sleeps.
+func isAwakeState(rest []byte) (is bool) {
+	skipLabels(rest, func(name, value []byte) {
+		is = is || string(name) == "sleep_state" && string(value) == "awake"
+	})
+	return is
 }
 
 // engineNumber returns the value of the label engine; false if there is none, or it is no number.

@@ -18,8 +18,9 @@ type Sink interface {
 	Counted(id uint64, engines int, at time.Time)
 
 	Healthy(id uint64, at time.Time)
-	Silent(id uint64, why string, at time.Time)    // no answer to a health check
-	Dead(id uint64, why string, at time.Time)      // nothing listens, or the engine answers 5xx
+	Silent(id uint64, why string, at time.Time)    // no answer to a health check in time
+	Ill(id uint64, why string, at time.Time)       // an answer of 500 or more
+	Dead(id uint64, why string, at time.Time)      // nothing listens
 	Unchecked(id uint64, why string, at time.Time) // no check could be made: nothing is known of the worker
 
 	// Listed takes the model ids that the worker lists, each once, and the entry of /v1/models of each.
@@ -47,6 +48,7 @@ type Metrics = struct {
 	Queries  float64 // tokens looked up in the prefix cache since the process began
 	Hits     float64 // tokens found there
 	Process  float64 // when the process began, Unix seconds
+	Asleep   bool    // the engine has been put to sleep: it says so, and answers no requests
 
 	// Of requests that have ended, sums since the process began.
 	Prefill      float64 // seconds of prefill

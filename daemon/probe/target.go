@@ -86,6 +86,8 @@ func (t *target) checkHealth(ctx context.Context, a *asker, sink Sink) bool {
 		sink.Healthy(t.id, at)
 	case silent:
 		sink.Silent(t.id, why, at)
+	case ill:
+		sink.Ill(t.id, why, at)
 	case dead:
 		sink.Dead(t.id, why, at)
 	case unchecked:

@@ -153,7 +153,9 @@ func (s *scene) become(name, what string) {
 			s.end(s.begin(name), worker.Failed)
 		}
 	case "leaving":
-		s.end(s.begin(name), worker.Leaving)
+		for range 3 {
+			s.end(s.begin(name), worker.Leaving)
+		}
 	case "draining":
 		s.Workers.Drain(name, true, s.now)
 	case "lacks":

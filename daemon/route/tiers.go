@@ -99,6 +99,27 @@ func (s *spaces) touch(w *worker.Worker, chain []uint64, ago time.Duration) {
 	}
 }
 
+// enter enters a chain that a worker is about to compute. It returns how much of it the tiers held before, and when.
+func (s *spaces) enter(w *worker.Worker, chain []uint64) (cpu, shared uint32, at int64) {
+	if s.cpu != nil && w.CPUTokens() > 0 {
+		cpu, at = s.cpu.Enter(w.Slot(), chain)
+	}
+	if s.shared != nil {
+		shared, at = s.shared.Enter(0, chain)
+	}
+	return cpu, shared, at
+}
+
+// retract takes back what enter entered.
+func (s *spaces) retract(w *worker.Worker, chain []uint64, cpu, shared uint32, at int64) {
+	if s.cpu != nil && w.CPUTokens() > 0 {
+		s.cpu.Retract(w.Slot(), chain, cpu, at)
+	}
+	if s.shared != nil {
+		s.shared.Retract(0, chain, shared, at)
+	}
+}
+
 // fill writes into the rows what they have below the GPU, in blocks of text of so many tokens.
 func (l *lower) fill(f *fleet, s *spaces, chain []uint64, reuse *prefix.Reuse, text float64) {
 	if s.cpu == nil && s.shared == nil {

@@ -21,21 +21,23 @@ type Trip struct {
 	live     bool            // both come from the worker's own reports
 	ended    bool            // End was called
 	forecast holdings.Ticket // that the worker will hold the prompt
+	entered  entered         // what Send wrote into the index ahead of the answer
 	teller   Teller          // published the trip; nil = nobody
 	told     uint64          // the trip's number at teller
 	notice   abi.Outcome
 	sent     time.Time
 }
 
-// Send takes a place at the worker and enters the prompt in the index. It returns false if the worker takes no request
-// now: another request got its last place, or it went down meanwhile. If the worker goes down while the request is
-// there, it calls holder.GiveUp.
+// Send takes a place at the worker and enters the prompt in the index, where it stays unless the worker fails or
+// refuses the request. It returns false if the worker takes no request now: another request got its last place, or it
+// went down meanwhile. If the worker goes down while the request is there, it calls holder.GiveUp.
 func (c *Choice) Send(t *Trip, to Target, holder worker.Holder, at time.Time) bool {
 	w := to.Worker
 	held := c.believed(to)
 	*t = Trip{choice: c, worker: w, believed: held}
 	if !c.pool.Workers.Begin(&t.ticket, w, worker.Dispatch{PromptTokens: c.size.all, CachedTokens: held,
-		Est: c.estimate(to), Whole: !c.prompt.Stream, Bound: w.ID() == c.stay.worker(), Holder: holder}, at) {
+		Est: c.estimate(to), Model: c.prompt.Model, Class: c.ask.Class, Whole: !c.prompt.Stream,
+		Bound: w.ID() == c.stay.worker(), Holder: holder}, at) {
 		return false
 	}
 	c.sent++
@@ -46,14 +48,7 @@ func (c *Choice) Send(t *Trip, to Target, holder worker.Holder, at time.Time) bo
 	if c.fleet.held.known {
 		t.forecast = c.pool.Held.Predict(w.Slot(), &c.fleet.held.query)
 	}
-	for i := range c.prompt.Chains {
-		hashes := c.prompt.Chains[i].Hashes
-		c.space.Touch(w.Slot(), hashes)
-		c.below.touch(w, hashes, 0)
-		if c.sent == 1 {
-			c.pool.reuse.Note(hashes, c.size.block)
-		}
-	}
+	t.entered.enter(c, w)
 	t.tellSent(c, t.ticket.Est(), at)
 	return true
 }
@@ -208,10 +203,24 @@ func (t *Trip) leave(o *worker.Outcome, at time.Time) {
 	if t.teller != nil {
 		t.teller.Ended(t.told, at)
 	}
-	if o.Kind > worker.Answered { // a client that left shows nothing about the worker
-		t.choice.pool.Held.Withdraw(t.forecast)
+	if o.Kind <= worker.Answered && !o.Rejected { // a client that left shows nothing about the worker
+		return
+	}
+	t.choice.pool.Held.Withdraw(t.forecast)
+	if t.notice.TTFT < 0 { // the worker holds the prompt of what it has begun to answer
+		t.entered.takeBack(t.choice, t.worker)
 	}
 }
+
+// Excuse takes back what the trip's end has counted against its worker for an outcome of that kind: another worker has
+// failed the request in the same way.
+func (t *Trip) Excuse(k worker.Kind, at time.Time) { t.ticket.Excuse(k, at) }
+
+// Confirm counts a refusal that ended the trip against its worker: another worker has accepted the request.
+func (t *Trip) Confirm(o worker.Outcome, at time.Time) { t.ticket.Confirm(o, at) }
+
+// Doubtful reports whether a refusal of the trip's worker is to be compared with another worker's answer.
+func (t *Trip) Doubtful() bool { return t.ticket.Doubtful() }
 
 // readReply corrects the estimates by what the engine counted, and enters the answer's text in the index if it came to
 // its end.

@@ -35,25 +35,54 @@ func (s *scene) matched(text string) int {
 func TestWhatATripLeavesInTheIndex(t *testing.T) {
 	const blocks = 4
 	asked, answered := text("q", blocks), text("a", 3)
-	f := func(what string, kind worker.Kind, reply *prompt.Reply, ended bool, want int) {
+	f := func(what string, o worker.Outcome, begun bool, reply *prompt.Reply, ended bool, want int) {
 		t.Helper()
 		s := newScene(t, "a")
 		_, trip := s.trip(completion(first, asked))
+		if begun {
+			trip.FirstByte(s.now)
+		}
 		if got := s.matched(asked + answered); got != blocks {
 			t.Errorf("%s: %d blocks after it was sent", what, got)
 		}
-		trip.End(&worker.Outcome{Kind: kind}, End{Reply: reply, Whole: ended, At: s.now})
+		trip.End(&o, End{Reply: reply, Whole: ended, At: s.now})
 		if got := s.matched(asked + answered); got != want {
 			t.Errorf("%s: %d blocks; want %d", what, got, want)
 		}
 	}
 	cut := prompt.NewReply(prompt.Completion, true, 0)
 	cut.Feed([]byte(`data: {"choices":[{"index":0,"text":"aaa"}]}` + "\n\n"))
-	f("a whole answer", worker.Answered, answer(answered, 1, 0), true, blocks+3)
-	f("an answer that broke off", worker.Broken, answer(answered, 1, 0), false, blocks)
-	f("an answer whose client left", worker.Canceled, answer(answered, 1, 0), true, blocks)
-	f("an answer without its end", worker.Answered, cut, true, blocks)
-	f("nothing read", worker.Answered, nil, true, blocks)
+	of := func(k worker.Kind) worker.Outcome { return worker.Outcome{Kind: k} }
+	const begun, nothing = true, false
+	f("a whole answer", of(worker.Answered), begun, answer(answered, 1, 0), true, blocks+3)
+	f("an answer that broke off", of(worker.Broken), begun, answer(answered, 1, 0), false, blocks)
+	f("an answer whose client left", of(worker.Canceled), begun, answer(answered, 1, 0), true, blocks)
+	f("a client that left before", of(worker.Canceled), nothing, nil, false, blocks)
+	f("an answer without its end", of(worker.Answered), begun, cut, true, blocks)
+	f("nothing read", of(worker.Answered), nothing, nil, true, blocks)
+	f("its own 400", worker.Outcome{Kind: worker.Answered, Rejected: true}, nothing, nil, true, 0)
+	for _, k := range []worker.Kind{worker.Failed, worker.Broken, worker.Leaving, worker.Busy, worker.Denied,
+		worker.Late, worker.Dying} {
+		f("a request that was not served", of(k), nothing, nil, false, 0)
+	}
+}
+
+// TestRefusedPromptsAreTakenBack: of a prompt, or of each of a list, goes what was entered for a request that failed;
+// what another request had entered stays.
+func TestRefusedPromptsAreTakenBack(t *testing.T) {
+	s := newScene(t, "a")
+	head := text("q", 4)
+	_, good := s.trip(completion(first, head))
+	good.FirstByte(s.now)
+	good.End(&worker.Outcome{Kind: worker.Answered}, End{Whole: true, At: s.now})
+	_, refused := s.trip(completion(first, head+text("r", 4)))
+	if got := s.matched(head + text("r", 4)); got != 8 {
+		t.Errorf("while it is under way: %d blocks; want 8", got)
+	}
+	refused.End(&worker.Outcome{Kind: worker.Busy}, End{At: s.now})
+	if got := s.matched(head + text("r", 4)); got != 4 {
+		t.Errorf("after it was refused: %d blocks; want 4", got)
+	}
 }
 
 // Each prompt of a list is continued by its own answer.
@@ -171,7 +200,7 @@ func TestAHolderIsTold(t *testing.T) {
 
 type held int
 
-func (h *held) GiveUp() { *h++ }
+func (h *held) GiveUp(bool) { *h++ }
 
 // Tick brings the index up to the estimate of tokens a byte, and names those whose capacity is a guess, once each.
 func TestTick(t *testing.T) {

@@ -36,7 +36,7 @@ func (v Verdict) String() string { return verdicts[min(int(v), len(verdicts)-1)]
 // nobody returns the verdict on a fleet that gave no rows, and Chosen if it gave some.
 func nobody(s worker.Standing) Verdict {
 	switch s {
-	case worker.Down, worker.Starting:
+	case worker.Down, worker.Starting, worker.Silent:
 		return NoWorker
 	case worker.Lacking:
 		return UnknownModel

@@ -37,6 +37,10 @@ func NotSent(err error) bool {
 	return errors.As(err, &op) && op.Op == "dial"
 }
 
+// Closed reports whether the worker's host refused the connection: nothing listens at the port. Any other failure to
+// connect may be the network's, or that of a process that accepts late.
+func Closed(err error) bool { return NotSent(err) && errors.Is(err, syscall.ECONNREFUSED) }
+
 // NoDescriptor reports whether this process had no descriptor left for a connection: no fault of the worker's.
 func NoDescriptor(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)

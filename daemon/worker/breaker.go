@@ -13,29 +13,20 @@ const (
 // String returns the word for people and their scripts.
 func (s BreakerState) String() string { return [...]string{"closed", "half-open", "open"}[s] }
 
-// cause is the reason for which a breaker is open.
-type cause uint8
-
-const (
-	none    cause = iota
-	failing       // failed answers in a row
-	leaving       // an answer showed that the worker shuts down
-)
-
 // breaker keeps requests from a worker that is up but fails them. It is closed while cause is none, open until a time,
 // and half-open from then on. Half-open it lets one trial request at a time through, whose end decides.
 type breaker struct {
-	cause  cause
-	why    string
-	until  float64
-	back   float64  // the back-off in force, kept after closing for the next one; 0 = the first
-	trial  *request // under way; nil = none
-	streak int      // failed answers in a row
+	cause   cause
+	why     string
+	until   float64
+	back    float64  // the back-off in force, kept after closing for the next one; 0 = the first
+	trial   *request // under way; nil = none
+	by      uint64   // the number of the request that opened it
+	tallies tallies
 }
 
 const (
-	maxStreak  = 5    // failed answers in a row that open the breaker
-	maxBackOff = 30.0 // seconds, for failures
+	maxBackOff = 30.0 // seconds, for failures and refusals
 	firstLeave = 5.0  // seconds until a leaving worker is tried: a paused engine comes back without a restart
 	maxLeave   = 60.0
 	proven     = 1.0 // seconds of a flowing answer after which a trial counts as good
@@ -86,49 +77,40 @@ func (b *breaker) hasProven(now float64) bool {
 	return b.trial != nil && b.trial.first > 0 && now-b.trial.first >= proven
 }
 
-// good counts a good answer. settled is true when the worker's slow start is over: then the next back-off is as short
-// as the first.
-func (b *breaker) good(settled bool) {
-	b.streak = 0
+// good counts a good answer to a request that was sent at a time. settled is true when the worker's slow start is over:
+// then the next back-off is as short as the first.
+func (b *breaker) good(sent float64, settled bool) {
+	b.tallies.good(sent)
 	if b.cause == none && settled {
 		b.back = 0
 	}
 }
 
-// fails counts an answer as n failed ones and reports whether the breaker must open for it. tried is true for the
-// trial's answer.
-func (b *breaker) fails(n int, tried bool) bool {
-	b.streak += n
-	if tried {
-		return true
-	}
-	return b.cause == none && b.streak >= maxStreak
+// count counts n signs of a cause and reports whether the breaker must open for them. tried is true for the trial's
+// answer.
+func (b *breaker) count(p *proof, n int, now float64, tried bool) bool {
+	t := &b.tallies[p.cause]
+	t.add(n, now)
+	return tried || b.cause == none && t.n >= p.requests
 }
 
-// eject opens the breaker for failures, for a time that doubles from first on.
-func (b *breaker) eject(why string, now, first float64) {
-	b.back = min(maxBackOff, max(first, 2*b.back))
-	b.cause = failing
-	b.why = why
-	b.until = now + b.back
-	b.streak = 0
-}
-
-// leave opens the breaker of a worker whose answer showed that it shuts down.
-func (b *breaker) leave(why string, now float64) {
-	if b.cause == leaving {
-		b.back = min(maxLeave, 2*b.back)
-	} else {
-		b.back = firstLeave
+// open opens the breaker because of the request of that number, for a time that doubles each time. first is the first
+// back-off from failures.
+func (b *breaker) open(c cause, why string, by uint64, now, first float64) {
+	again := b.cause != none
+	most := maxBackOff
+	if c == leaving {
+		first, most = firstLeave, maxLeave
+		if !again {
+			b.back = 0
+		}
 	}
-	b.cause = leaving
-	b.why = why
+	*b = breaker{cause: c, why: why, back: min(most, max(first, 2*b.back)), by: by}
 	b.until = now + b.back
-	b.trial = nil
 }
 
 // shut closes the breaker after a good trial. The length of the back-off stays for the next time.
-func (b *breaker) shut() { b.cause, b.trial, b.streak = none, nil, 0 }
+func (b *breaker) shut() { *b = breaker{back: b.back} }
 
 // reset drops all state: the worker died or is a new process.
 func (b *breaker) reset() { *b = breaker{} }

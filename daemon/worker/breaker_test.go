@@ -78,18 +78,19 @@ func TestHalfStays(t *testing.T) {
 	f(10, 6, 2)
 }
 
-// TestHalfOfWhatIsThere: a draining worker is no help to the others, and does not count.
+// TestHalfOfWhatIsThere: a worker that its operator drains is no help to the others, and does not count. For whatever
+// reason the others are set aside, half of them stay.
 func TestHalfOfWhatIsThere(t *testing.T) {
 	p := upPool(t, 10)
 	for i := range 3 {
-		p.try(i, 1).End(p.after(1), Outcome{Kind: Leaving})
+		p.fail(i, 3, 1, Leaving)
 	}
 	p.Drain("w3", true, start)
 	for i := 4; i < 10; i++ {
 		p.fail(i, 20, 2, Failed)
 	}
-	if got := p.Up(p.after(2)); got != 3 {
-		t.Errorf("four drain, six fail: %d left; want half of the six", got)
+	if got := p.Up(p.after(2)); got != 5 {
+		t.Errorf("one drains, three leave, six fail: %d left; want 5 of the nine", got)
 	}
 }
 
@@ -250,8 +251,8 @@ func TestTrialDiesWithItsWorker(t *testing.T) {
 		t.Errorf("back from the dead: %+v", s)
 	}
 	k.End(p.after(7), Outcome{Kind: Failed})
-	if s := p.Stats(p.after(7))[0]; s.Breaker != Closed || w.breaker.streak != 0 {
-		t.Errorf("the old process' request counts against the new one: streak %d, %+v", w.breaker.streak, s)
+	if s := p.Stats(p.after(7))[0]; s.Breaker != Closed || w.breaker.tallies != (tallies{}) {
+		t.Errorf("the old process' request counts against the new one: tallies %+v, %+v", w.breaker.tallies, s)
 	}
 }
 
@@ -260,7 +261,12 @@ func TestLeaving(t *testing.T) {
 	w := p.fleet.workers[0]
 	told := Outcome{Kind: Leaving, Err: "finish_reason abort"}
 	other := p.try(0, 1)
-	p.try(0, 1).End(p.after(2), told)
+	for n := range 3 {
+		if got := snap(p, "", 2); got != "w0 w1" {
+			t.Errorf("after %d requests: %s; want w0 w1", n, got)
+		}
+		p.try(0, 1).End(p.after(2), told)
+	}
 	s := p.Stats(p.after(2))[0]
 	if s.State != Draining || s.Why != "finish_reason abort" || s.Up || s.InFlight != 1 || s.Left != 1 || s.Failed != 0 {
 		t.Errorf("told: %+v", s)
@@ -290,7 +296,9 @@ func TestLeaving(t *testing.T) {
 	if s := p.Stats(p.after(at))[0]; s.State != Ready || !s.SlowStart || w.flight.n != 0 {
 		t.Errorf("resumed: %+v", s)
 	}
-	p.try(0, at+1).End(p.after(at+1), told)
+	for range 3 {
+		p.try(0, at+1).End(p.after(at+1), told)
+	}
 	if got := w.breaker.back; got != firstLeave {
 		t.Errorf("the next time it is tried after %v s; want %v", got, firstLeave)
 	}
@@ -304,7 +312,7 @@ func TestLeavingEndsWithItsProcess(t *testing.T) {
 		w := p.fleet.workers[0]
 		p.scrape(int(w.slot), Metrics{Process: 1000}, 1)
 		late := p.try(0, 1)
-		p.try(0, 1).End(p.after(2), Outcome{Kind: Leaving})
+		p.fail(0, 3, 2, Leaving)
 		between(p, w)
 		if got := snap(p, "", 4); got != want {
 			t.Errorf("%s: %s; want %s", name, got, want)
@@ -325,15 +333,15 @@ func TestLeavingEndsWithItsProcess(t *testing.T) {
 	}, "w0 w1 w2")
 }
 
-// TestLeavingIsNotHalfed: every worker whose answer shows a shutdown gets no more requests, even if that is all.
-func TestLeavingIsNotHalfed(t *testing.T) {
+// TestHalfDoNotLeave: answers that show a shutdown at every worker show something about the requests.
+func TestHalfDoNotLeave(t *testing.T) {
 	p := upPool(t, 2)
-	p.try(0, 1).End(p.after(1), Outcome{Kind: Leaving})
-	p.try(1, 1).End(p.after(1), Outcome{Kind: Leaving})
-	if got := snap(p, "", 1); got != "none up" {
-		t.Errorf("both are going: %s; want none up", got)
+	p.fail(0, 3, 1, Leaving)
+	p.fail(1, 30, 1, Leaving)
+	if got := snap(p, "", 1); got != "w1" {
+		t.Errorf("both seem to go: %s; want w1", got)
 	}
 	if got := snap(p, "", 6.1); got != "w0 w1" {
-		t.Errorf("after 5 s: %s; want both for a trial", got)
+		t.Errorf("after 5 s: %s; want w0 for a trial", got)
 	}
 }

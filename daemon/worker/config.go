@@ -20,7 +20,7 @@ type Config struct {
 	PrefillTokensPerSecond float64
 
 	// DownGrace is how long the answers of a worker that went down may pause. After that the pool calls Dispatch.Holder.
-	// Default 20 s.
+	// Requests without output at a worker that fell silent have three times as long. Default 20 s.
 	DownGrace time.Duration
 
 	MaxInFlight int     // requests at a time at one worker; 0 = no limit
@@ -42,8 +42,8 @@ type Config struct {
 }
 
 // Watcher checks workers' health and reads their models and metrics. It reports the results to the pool by the worker's
-// number: Healthy, Silent, Dead, Unchecked, Listed, Unlisted, Scraped and Unscraped. The pool calls a Watcher with its
-// lock held, so that the calls about one worker come in order. A Watcher must not call the pool before it returns.
+// number: Healthy, Silent, Ill, Dead, Unchecked, Listed, Unlisted, Scraped and Unscraped. The pool calls a Watcher with
+// its lock held, so that the calls about one worker come in order. A Watcher must not call the pool before it returns.
 type Watcher interface {
 	Watch(id uint64, url, metrics string) // the worker is new; both URLs may hold credentials
 	WatchHealth(id uint64)                // it was removed, and requests there may wait in vain: only its health matters

@@ -7,10 +7,10 @@
 //
 // # What stands where
 //
-// Each noun is a type with its own methods in its own file and no reference to another: health, breaker, slowStart,
-// queue, flight, speed, rates, failures, listing, budget. An endpoint and its Workers are made of them. The fleet
-// decides what needs all workers: judge.go has every change of a worker's state by its health checks, its metrics and
-// the requests that end there. Pool locks and delegates.
+// Each noun is a type with its own methods in its own file and no reference to another: health, process, breaker, room,
+// slowStart, queue, flight, speed, rates, failures, listing, budget. An endpoint and its Workers are made of them. The
+// fleet decides what needs all workers: judge.go has every change of a worker's state by its health checks and its
+// metrics, verdict.go by the requests that end there. Pool locks and delegates.
 //
 // # Ranks
 //
@@ -39,28 +39,41 @@
 // calls the hooks after the release, so a hook may call the pool, and two racing changes of one worker may be announced
 // in either order. A Watcher needs the order, so it is called with the lock held.
 //
-// # Slow is not dead
+// # What proves what
 //
-// A worker is up from its first good health check on. It goes down at once when nothing listens or its health check
-// returns 5xx, and after two silent checks if no byte of an answer came from it for five seconds: a worker deep in
-// prefill answers late, and to take it out would throw its cache away and overload the next one. Down is death: the
-// worker's queue is dropped, OnDown makes the index drop its cache, and it returns with the fleet's speed. For lesser
-// faults there is a breaker, which leaves the cache in the index:
+// evidence.go has the table of signs that requests bring, health.go those of health checks, process.go those of pages
+// of metrics. Three rules hold for all of them.
 //
-//   - Five failed answers in a row eject a worker for a back-off that doubles from one health interval to 30 s. At most
-//     half of the workers that are there are ejected: if all fail, the fault is not theirs. After the back-off there is
-//     one trial request at a time: it is a client's, and must be repeated elsewhere if it fails.
+//   - One request convicts nobody. The same request failing alike at a second worker takes its sign back at the first
+//     (Ticket.Excuse), and a refusal counts only once another worker has accepted the same request (Ticket.Confirm).
+//   - Silence is no death. A worker is up from its first good health check on. It is down at once when nothing listens,
+//     and after two answers of 500 or more to its checks: a sidecar that reloads gives one. Two late checks in a row
+//     make it silent, unless a byte of an answer came within five seconds. A silent worker keeps its cache and what it
+//     has, and gets new requests only if no other worker takes them.
+//   - Suspicion never empties a pool. At most half of the workers that are there are set aside, and if nobody else
+//     takes a request, a suspect gets it.
+//
+// Down is death: the worker's queue is dropped, OnDown makes the index drop its cache, and it returns with the fleet's
+// speed. For lesser faults there is a breaker, which leaves the cache in the index:
+//
+//   - Five failed answers in a row eject a worker for a back-off that doubles from one health interval to 30 s. After
+//     the back-off there is one trial request at a time: it is a client's, and must be repeated elsewhere if it fails.
 //   - A stream whose client left counts as a failed answer for each 10 s that it had waited, or three times its
-//     predicted prefill, if meanwhile the engine gave nobody a byte and its metrics stood still: it hangs, which
+//     predicted prefill, if meanwhile the engine gave nobody a byte and its metrics showed no work: it hangs, which
 //     /health does not show (hang.go).
-//   - An answer that shows a shutdown (finish_reason "abort", a bare [DONE]) marks the worker as draining. Nothing else
-//     shows it: /health and /metrics of a draining vLLM stay good. Its requests meanwhile come back empty, so the bound
-//     of half the fleet does not hold here. A new process ends it; as a paused engine has none, it is tried after 5 s,
-//     doubling to 60.
+//   - Three requests in a row that it refuses and another worker accepts eject it as well.
+//   - Three answers in a row that give up what it had accepted (finish_reason "abort", a bare [DONE]) mark a worker as
+//     draining, and its own words that it is going do so at once. Nothing else shows it: /health and /metrics of a
+//     draining vLLM stay good. A new process ends it; as a paused engine has none, it is tried after 5 s, doubling to
+//     60.
+//
+// A worker that is full (503, 429) is not sick. room.go lowers its share for a moment.
 //
 // A process that hangs in its shutdown keeps its connections, silent. So a fall begins a grace for the requests in
 // flight there (flight.go), which each byte of an answer begins anew and a return of the worker ends. When it is over,
-// the pool calls the Holder of each silent request (TestDownGrace, TestDownGraceOfARemovedWorker).
+// the pool calls the Holder of each silent request (TestDownGrace, TestDownGraceOfARemovedWorker). At a worker that is
+// only silent the grace is three times as long, and a request moves only if nothing of its answer came and another
+// worker takes it (TestSilentKeepsWhatItHas).
 //
 // A worker that comes back has nothing in flight and would get every request. slowstart.go doses it, whatever the
 // strategy: of ten workers with streams of 20 s, a returned one gets at most twice its share in any second until it has

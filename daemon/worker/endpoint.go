@@ -2,7 +2,6 @@ package worker
 
 import (
 	"encoding/json"
-	"math"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -27,9 +26,11 @@ type endpoint struct {
 	health    health
 	breaker   breaker
 	failures  failures
+	room      room
+	records   records
 	listing   *listing          // nil = not read yet: any model may be there
 	entries   []json.RawMessage // of listing.ids
-	process   float64           // when its process began, as last read; outlives a death, to recognise a new process
+	process   process
 	lastError lastError
 	census    census
 }
@@ -88,16 +89,12 @@ func (e *endpoint) flows(sinceBegan time.Duration) bool {
 	return last > 0 && sinceBegan-time.Duration(last) < flowing
 }
 
-// isNewProcess reports whether a page of metrics is of another process than the page before. began is the start time on
-// the page, 0 if the page has none.
-func (e *endpoint) isNewProcess(began float64) bool {
-	return e.process != 0 && began != 0 && math.Abs(began-e.process) > 1
-}
-
 // forget drops the state of the endpoint's process and of its engines: the process is dead or a new one.
 func (e *endpoint) forget() {
 	e.breaker.reset()
 	e.failures = failures{}
+	e.room = room{}
+	e.records = records{}
 	e.census.fewer = fewerPages // a new process may have any number of engines: its first page counts
 	for _, w := range e.ranks {
 		w.forget()
@@ -109,6 +106,8 @@ func (e *endpoint) standing() Standing {
 	switch e.health.state {
 	case starting:
 		return Starting
+	case silent:
+		return Silent
 	case down:
 		return Down
 	}

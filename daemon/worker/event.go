@@ -2,6 +2,7 @@ package worker
 
 import (
 	"cmp"
+	"context"
 	"log/slog"
 	"time"
 )
@@ -11,7 +12,7 @@ type event struct {
 	of     []*Worker // one worker, or all ranks of an endpoint; nil: the pool
 	kind   kind
 	why    string
-	tokens int // registered, resized: the capacity; removed, drained, wentLeaving: requests in flight
+	tokens int // registered, resized: the capacity; removed, drained, wentLeaving, fellSilent: requests in flight
 	wait   time.Duration
 }
 
@@ -43,6 +44,12 @@ const (
 	restarted
 	inPanic
 	odd
+	fellSilent
+	refuses
+	acquitted
+	balanced
+	slept
+	woke
 )
 
 // announcer logs events and calls the hooks.
@@ -83,13 +90,31 @@ func (a *announcer) announce(events []event) {
 			switch e.kind {
 			case removed, released, dropped:
 				a.onDown(w.slot)
-			case restarted:
+			case restarted, slept:
 				a.onRestart(w.slot)
 			case registered, resized:
 				a.onCapacity(w.slot, e.tokens)
 			}
 		}
 	}
+}
+
+// plainLines are the log lines of events of which there is no more to say.
+var plainLines = map[kind]struct {
+	level slog.Level
+	text  string
+}{
+	released:  {slog.LevelInfo, "worker removed"},
+	undrained: {slog.LevelInfo, "worker no longer draining"},
+	raised:    {slog.LevelInfo, "worker up"},
+	closed:    {slog.LevelInfo, "worker answers again"},
+	restarted: {slog.LevelWarn, "worker restarted: its cache is empty"},
+	acquitted: {slog.LevelInfo, "worker is back: another worker failed the same request in the same way"},
+	slept:     {slog.LevelWarn, "worker asleep: its engine has been put to sleep and gets no requests"},
+	woke:      {slog.LevelInfo, "worker awake"},
+	balanced: {slog.LevelWarn, "several processes answer at the worker's URL in turn, so that it is a balancer: load, " +
+		"cache and restarts of each are not known; name the processes themselves: workers_dns, [pools.kubernetes], or " +
+		"a worker for each"},
 }
 
 func (a *announcer) write(e event) {
@@ -102,29 +127,29 @@ func (a *announcer) write(e event) {
 		return
 	}
 	l := a.log.With("worker", e.name())
+	if line, ok := plainLines[e.kind]; ok {
+		l.Log(context.Background(), line.level, line.text)
+		return
+	}
 	switch e.kind {
 	case registered:
 		l.Info("worker registered", "url", e.of[0].shown, "slot", e.of[0].slot)
 	case removed:
 		l.Info("worker draining", "why", cmp.Or(e.why, "no longer configured"), "in_flight", e.tokens)
-	case released:
-		l.Info("worker removed")
 	case drained:
 		l.Info("worker draining", "why", "asked to", "in_flight", e.tokens)
-	case undrained:
-		l.Info("worker no longer draining")
-	case raised:
-		l.Info("worker up")
 	case dropped:
 		l.Warn("worker down", "why", e.why)
 	case ejected:
 		l.Warn("worker ejected", "why", e.why, "for", e.wait)
+	case fellSilent:
+		l.Warn("worker silent: it keeps its requests, and gets new ones only if no other worker can take them", "why", e.why,
+			"in_flight", e.tokens)
+	case refuses:
+		l.Warn("worker set aside: it refuses requests that other workers accept; compare its --api-key, "+
+			"--served-model-name and version with theirs", "why", e.why, "for", e.wait)
 	case wentLeaving:
 		l.Warn("worker taken for draining", "why", e.why, "in_flight", e.tokens, "tried_again_in", e.wait)
-	case closed:
-		l.Info("worker answers again")
-	case restarted:
-		l.Warn("worker restarted: its cache is empty")
 	case resized:
 		l.Info("worker capacity", "tokens", e.tokens)
 	case odd:

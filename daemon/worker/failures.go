@@ -18,7 +18,7 @@ const (
 
 func (f *failures) add(k Kind) {
 	switch k {
-	case Failed:
+	case Failed, Dying:
 		*f = f.after(1)
 	case Answered:
 		*f = f.after(0)

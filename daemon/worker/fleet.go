@@ -23,7 +23,8 @@ type fleet struct {
 	keyed     map[uint64]*Worker   // the same by key, for the records of other routers
 	taken     map[uint32]*Worker   // by slot, also removed workers whose last request has not ended
 	watched   map[uint64]*endpoint // by number, also removed ones whose workers have requests
-	numbers   uint64               // given so far
+	numbers   uint64               // of endpoints, given so far
+	requests  uint64               // numbers of requests, given so far
 	up        int                  // workers that are up
 
 	speed    fleetSpeed
@@ -106,7 +107,7 @@ func (f *fleet) add(e *endpoint) {
 	f.numbers++
 	e.number = f.numbers
 	f.watched[e.number] = e
-	e.health.late = f.running
+	e.health.joined = f.running
 	f.watcher.Watch(e.number, e.url, e.metrics)
 }
 

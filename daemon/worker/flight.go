@@ -51,12 +51,12 @@ const (
 )
 
 // overdue returns the holders whose grace is over, counted from their last byte or from the worker's fall, and when the
-// next grace ends. A request sent after the fall was sent in panic mode, in which the pool ignores health checks: it
-// goes on waiting.
-func (f *flight) overdue(fell, grace, now float64) (late []Holder, next float64) {
+// next grace ends. It asks movable which requests are given up at all. A request sent after the fall was sent because
+// nobody else could take it: it goes on waiting.
+func (f *flight) overdue(fell, grace, now float64, movable func(*request) bool) (late []Holder, next float64) {
 	next = noneDue
 	for r := f.oldest; r != nil; r = r.newer {
-		if r.holder == nil || r.at > fell {
+		if r.holder == nil || r.at > fell || !movable(r) {
 			continue
 		}
 		due := max(fell, time.Duration(r.flow.Load()).Seconds()) + grace

@@ -49,7 +49,7 @@ func TestFlightIsAList(t *testing.T) {
 
 type quiet struct{}
 
-func (quiet) GiveUp() {}
+func (quiet) GiveUp(bool) {}
 
 func TestOverdue(t *testing.T) {
 	var f flight
@@ -63,7 +63,7 @@ func TestOverdue(t *testing.T) {
 	}
 	expect := func(now float64, late int, next float64) {
 		t.Helper()
-		got, due := f.overdue(10, 20, now)
+		got, due := f.overdue(10, 20, now, func(*request) bool { return true })
 		if len(got) != late {
 			t.Errorf("at %v s: %d are late; want %d", now, len(got), late)
 		}

@@ -42,7 +42,7 @@ type asker struct {
 	told  []int
 }
 
-func (a *asker) GiveUp() { a.told = append(a.told, int(a.clock.at+.5)) }
+func (a *asker) GiveUp(bool) { a.told = append(a.told, int(a.clock.at+.5)) }
 
 func (a *asker) want(t *testing.T, what string, told ...int) {
 	t.Helper()

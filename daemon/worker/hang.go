@@ -19,7 +19,7 @@ const (
 //
 // An answer in one piece shows no first byte, so it shows nothing. Nor does r if the answers to others flow, or if the
 // engine's metrics, or another router's first bytes, show progress.
-func (f *fleet) hangs(w *Worker, r *request, now float64) int {
+func hangs(w *Worker, r *request, slowness, now float64) int {
 	if r.whole || r.first > 0 || w.moved > r.at || time.Duration(w.endpoint.flow.Load()).Seconds() > r.at {
 		return 0
 	}
@@ -27,7 +27,7 @@ func (f *fleet) hangs(w *Worker, r *request, now float64) int {
 	if w.queue.front != nil {
 		est = max(est, w.queue.front.est)
 	}
-	return int((now - r.at) / max(shortWait, longPrefills*f.speed.slowness*w.speed.rel*est))
+	return int((now - r.at) / max(shortWait, longPrefills*slowness*w.speed.rel*est))
 }
 
 // hanging is the outcome of a request for which hangs is not 0.

@@ -39,7 +39,7 @@ func TestHangingEngine(t *testing.T) {
 		p.scrape(0, Metrics{Queries: 100}, 50)
 		p.send(0, Dispatch{}, 90).Flow(p.after(99)) // before
 		var sent []*Ticket
-		for range maxStreak {
+		for range proofs[Failed].requests {
 			sent = append(sent, p.send(0, c.d, 100))
 		}
 		if c.during != nil {
@@ -72,7 +72,7 @@ func TestOnePatientClientIsEnough(t *testing.T) {
 // TestTrialOfAHangingEngine: a client that gives up on the trial has the worker ejected for longer.
 func TestTrialOfAHangingEngine(t *testing.T) {
 	p := upPool(t, 2)
-	p.fail(0, maxStreak, 1, Failed)
+	p.fail(0, proofs[Failed].requests, 1, Failed)
 	p.send(0, Dispatch{}, 4).End(p.after(4.1), Outcome{Kind: Canceled})
 	if got := snap(p, "", 4.2); got != "w0 w1" {
 		t.Errorf("a trial that shows nothing: %s; want another trial", got)

@@ -8,41 +8,84 @@ type state uint8
 const (
 	starting state = iota // no check has passed or failed yet
 	up
-	down
+	silent // suspected: it does not answer its checks in time, and its port is open as far as is known
+	down   // dead: nothing listens, or its checks say so
+)
+
+// check is the result of a failed health check.
+type check uint8
+
+const (
+	checkLate   check = iota // no answer in time
+	checkIll                 // an answer of 500 or more
+	checkClosed              // nothing listens
 )
 
 // health records whether a worker is up. Times are the pool's seconds.
 type health struct {
 	state  state
-	silent int     // health checks in a row without an answer
+	late   int     // checks without an answer since the last good one
+	ill    int     // checks answered by 500 or more since then
+	dying  bool    // an answer since then said in the worker's own words that it is going
+	closed bool    // nothing listens there, as a check or a request has found since then
 	born   float64 // when its process was first up: an older request went to another process
-	late   bool    // the worker came after the pool was made: its first rise is a slow start too
-	fell   float64 // when it went down; 0 = it is not down
+	joined bool    // the worker came after the pool was made: its first rise is a slow start too
+	fell   float64 // when it fell silent or went down; 0 = neither
+	good   float64 // when the last good check ended; 0 = there was none
 }
 
 const (
-	maxSilent = 2               // silent checks in a row that count as death, if nothing flows
-	flowing   = 5 * time.Second // an answer's bytes within this time prove life; above any gap between chunked prefills
+	maxLate = 2               // late checks in a row that make a suspect, if nothing flows
+	maxIll  = 2               // checks answered by 500 or more that count as death: a sidecar that reloads gives one
+	flowing = 5 * time.Second // an answer's bytes within this time prove life; above any gap between chunked prefills
 )
 
-// rise marks the worker up and reports whether it comes back to a running fleet.
+// rise marks the worker up and reports whether it needs a slow start: it was away, or joins a running fleet.
 func (h *health) rise(now float64) (back bool) {
-	back = h.state == down || h.late
+	back = h.state == down || h.state == silent || h.joined
+	if h.state != silent {
+		h.born = now
+	}
 	h.state = up
-	h.late = false
-	h.born = now
+	h.joined = false
 	h.fell = 0
 	return back
 }
 
-func (h *health) fall(now float64) { h.state, h.fell = down, now }
+func (h *health) fall(to state, now float64) { h.state, h.fell = to, now }
 
-// hush counts a failed check and reports whether the worker is dead. It is dead at once if the check itself proves
-// death (proof). Otherwise it is dead after maxSilent checks in a row, unless bytes of an answer came within the last
-// seconds (flows).
-func (h *health) hush(proof, flows bool) bool {
-	h.silent++
-	return proof || h.state == starting || h.silent >= maxSilent && !flows
+// pass records a good check.
+func (h *health) pass(now float64) {
+	h.late, h.ill = 0, 0
+	h.dying, h.closed = false, false
+	h.good = now
+}
+
+// fail counts a failed check and returns the state that it proves: the present one, silent or down. A refused
+// connection proves death. An answer of 500 or more does so the second time, or if an answer to a request has said the
+// same. Silence proves nothing, and makes a suspect of a worker from which no byte came of late (flows). A worker that
+// was never up is not waited for: it is down at its first failed check.
+func (h *health) fail(c check, flows bool) state {
+	switch c {
+	case checkLate:
+		h.late++
+	case checkIll:
+		h.ill++
+	case checkClosed:
+		h.closed = true
+	}
+	switch {
+	case c == checkClosed, h.state == starting, c == checkIll && (h.ill >= maxIll || h.dying):
+		return down
+	case h.state == up && h.late >= maxLate && !flows:
+		return silent
+	}
+	return h.state
+}
+
+// hears reports whether a good check shows that the process which was there at a time lived on after it.
+func (h *health) hears(since float64) bool {
+	return h.state == up && h.born <= since && h.good > since
 }
 
 // source names what found an error.

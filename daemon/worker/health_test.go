@@ -22,8 +22,8 @@ func TestSilentIsNotDeadWhileTokensFlow(t *testing.T) {
 		t.Errorf("4 s after the last token: %s; want w0", got)
 	}
 	p.hush(int(w.slot), 164)
-	if got := snap(p, "", 164); got != "none up" {
-		t.Errorf("6 s after the last token: %s; want none up", got)
+	if got := p.Stats(p.after(164))[0].State; got != Silent {
+		t.Errorf("6 s after the last token: %v; want silent", got)
 	}
 	p.heal(int(w.slot), 166)
 	if got := snap(p, "", 166); got != "w0" {
@@ -44,8 +44,11 @@ func TestSilenceWithoutFlow(t *testing.T) {
 		t.Errorf("silent, good, silent: %s; want w0", got)
 	}
 	p.hush(int(w.slot), 8)
-	if got := snap(p, "", 8); got != "none up" {
-		t.Errorf("after two in a row: %s; want none up", got)
+	if got := p.Stats(p.after(8))[0].State; got != Silent {
+		t.Errorf("after two in a row: %v; want silent", got)
+	}
+	if got := snap(p, "", 8); got != "w0" {
+		t.Errorf("the last worker: %s; want w0, though it is silent", got)
 	}
 }
 
@@ -82,19 +85,60 @@ func TestRefusedIsDownAtOnce(t *testing.T) {
 	}
 }
 
-// TestHush: the failed checks that prove death.
-func TestHush(t *testing.T) {
-	f := func(what string, h health, proof, flows, want bool) {
+// TestFailedChecks: what a failed check proves, by those before it.
+func TestFailedChecks(t *testing.T) {
+	f := func(what string, h health, c check, flows bool, want state) {
 		t.Helper()
-		if got := h.hush(proof, flows); got != want {
+		if got := h.fail(c, flows); got != want {
 			t.Errorf("%s: %v; want %v", what, got, want)
 		}
 	}
-	f("the first silence of one that is up", health{state: up}, false, false, false)
-	f("the second", health{state: up, silent: 1}, false, false, true)
-	f("the tenth while tokens flow", health{state: up, silent: 9}, false, true, false)
-	f("a refused connection while tokens flow", health{state: up}, true, true, true)
-	f("the first check of all", health{state: starting}, false, false, true)
+	const flows, still = true, false
+	f("the first late one", health{state: up}, checkLate, still, up)
+	f("the second", health{state: up, late: 1}, checkLate, still, silent)
+	f("the tenth while tokens flow", health{state: up, late: 9}, checkLate, flows, up)
+	f("late, after a 503", health{state: up, ill: 1}, checkLate, still, up)
+	f("the tenth of a silent worker", health{state: silent, late: 9}, checkLate, still, silent)
+	f("the first 503", health{state: up}, checkIll, still, up)
+	f("the second", health{state: up, ill: 1}, checkIll, still, down)
+	f("the second while tokens flow", health{state: up, ill: 1}, checkIll, flows, down)
+	f("the first after an answer that said the same", health{state: up, dying: true}, checkIll, still, down)
+	f("the second 503 of a silent worker", health{state: silent, late: 2, ill: 1}, checkIll, still, down)
+	f("a refused connection while tokens flow", health{state: up}, checkClosed, flows, down)
+	f("the same of a silent worker", health{state: silent}, checkClosed, still, down)
+	f("late, of a worker that is down", health{state: down}, checkLate, still, down)
+	for _, c := range []check{checkLate, checkIll, checkClosed} {
+		f("the first check of all", health{state: starting}, c, still, down)
+	}
+}
+
+// TestGoodCheckEndsSuspicion: failed checks count in a row.
+func TestGoodCheckEndsSuspicion(t *testing.T) {
+	h := health{state: up}
+	for range 5 {
+		for _, c := range []check{checkIll, checkLate} {
+			if got := h.fail(c, false); got != up {
+				t.Fatalf("after a good check: %v; want %v", got, up)
+			}
+		}
+		h.dying = true
+		h.pass(3)
+	}
+}
+
+// TestHears: a good check shows that a process lived on, if it came later and no other process began meanwhile.
+func TestHears(t *testing.T) {
+	f := func(what string, h health, since float64, want bool) {
+		t.Helper()
+		if got := h.hears(since); got != want {
+			t.Errorf("%s: %v; want %v", what, got, want)
+		}
+	}
+	f("checked since", health{state: up, born: 1, good: 9}, 5, true)
+	f("not checked since", health{state: up, born: 1, good: 4}, 5, false)
+	f("a new process", health{state: up, born: 7, good: 9}, 5, false)
+	f("down", health{state: down, born: 1, good: 9}, 5, false)
+	f("silent", health{state: silent, born: 1, good: 9}, 5, false)
 }
 
 // TestRise: a worker comes back, or begins with the fleet.
@@ -102,13 +146,17 @@ func TestRise(t *testing.T) {
 	f := func(what string, h health, want bool) {
 		t.Helper()
 		got := h.rise(7)
-		if got != want || h.state != up || h.late || h.born != 7 || h.fell != 0 {
+		if got != want || h.state != up || h.joined || h.fell != 0 {
 			t.Errorf("%s: %v, %+v; want %v", what, got, h, want)
+		}
+		if is := h.born == 7; is == (what == "from silence") {
+			t.Errorf("%s: a new process is assumed: %v", what, is)
 		}
 	}
 	f("the fleet's own start", health{}, false)
-	f("a newcomer", health{late: true}, true)
+	f("a newcomer", health{joined: true}, true)
 	f("from death", health{state: down, fell: 3}, true)
+	f("from silence", health{state: silent, fell: 3, born: 2}, true)
 }
 
 // TestLastError: the page shows why the worker is down, and whether the error is over.

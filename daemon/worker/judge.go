@@ -1,11 +1,13 @@
 package worker
 
-// This file has all changes of a worker's state by its health checks, by the requests that end there, and by its
-// metrics.
+import "slices"
+
+// This file has all changes of a worker's state by its health checks and by its metrics; verdict.go has those by the
+// requests that end there.
 
 // healthy records a good health check.
 func (f *fleet) healthy(e *endpoint, now float64) {
-	e.health.silent = 0
+	e.health.pass(now)
 	if e.place != configured { // removed: its health only decides how long its last requests may wait
 		e.health.state = up
 		e.health.fell = 0
@@ -17,26 +19,33 @@ func (f *fleet) healthy(e *endpoint, now float64) {
 	}
 }
 
-// unhealthy records a failed health check. proof is true if the check itself proves death: nothing listens, or the
-// engine answered 5xx.
-func (f *fleet) unhealthy(e *endpoint, now float64, why string, proof bool) {
-	configured := e.place == configured
-	if configured {
+// unhealthy records a failed health check.
+func (f *fleet) unhealthy(e *endpoint, now float64, why string, c check) {
+	if e.place == configured {
 		e.note(why, f.began.Add(seconds(now)), byHealth)
 	}
-	switch dead := e.health.hush(proof, e.flows(seconds(now))); {
-	case !dead:
-	case configured:
+	switch to := e.health.fail(c, e.flows(seconds(now))); {
+	case to == e.health.state:
+	case e.place != configured:
+		if e.health.state != down {
+			f.fall(e, to, now)
+		}
+	case to == down:
 		f.drop(e, now, why)
-	case e.health.fell == 0: // removed: its health only decides how long its last requests may wait
-		f.fall(e, now)
+	default:
+		f.suspect(e, now, why)
+	}
+	if c == checkIll && e.isUp() {
+		f.watcher.CheckSoon(e.number) // the second answer decides
 	}
 }
 
 // raise marks an endpoint up.
 func (f *fleet) raise(e *endpoint, now float64) {
+	if e.health.state != silent {
+		e.breaker.reset()
+	}
 	back := e.health.rise(now)
-	e.breaker.reset()
 	e.lastError.over = true
 	for _, w := range e.ranks {
 		if back {
@@ -56,19 +65,48 @@ func (f *fleet) drop(e *endpoint, now float64, why string) {
 	if e.isUp() {
 		f.up -= len(e.ranks)
 	}
-	f.fall(e, now)
+	f.fall(e, down, now)
 	e.forget()
 	f.noteAll(e.ranks, event{kind: dropped, why: why}, now)
 }
 
+// suspect marks an endpoint silent. It keeps its requests and its cache, and gets no new requests while another worker
+// can take them: its process may only be busy, and to move a request that keeps a worker busy makes the next one busy.
+func (f *fleet) suspect(e *endpoint, now float64, why string) {
+	f.up -= len(e.ranks)
+	f.fall(e, silent, now)
+	inFlight := e.inFlight
+	f.noteAll(e.ranks, event{kind: fellSilent, why: why, tokens: inFlight}, now)
+}
+
 // fall begins the grace of all requests in flight at an endpoint, also at removed ranks.
-func (f *fleet) fall(e *endpoint, now float64) {
-	e.health.fall(now)
+func (f *fleet) fall(e *endpoint, to state, now float64) {
+	e.health.fall(to, now)
 	for _, w := range f.taken {
 		if w.endpoint == e {
 			f.grace(w)
 		}
 	}
+}
+
+// silentGraces is how many times DownGrace a request without output waits at a silent worker until it is moved. Engines
+// that block their event loop for 40 s are ordinary (a large prompt to tokenize, a video to decode), and one that
+// compiles may need longer. 60 s by default is above the first.
+const silentGraces = 3
+
+// graceOf returns the seconds that the requests at an endpoint that fell wait for a byte.
+func (f *fleet) graceOf(e *endpoint) float64 {
+	if e.health.state == silent {
+		return silentGraces * f.conf.DownGrace.Seconds()
+	}
+	return f.conf.DownGrace.Seconds()
+}
+
+// takesElsewhere reports whether a worker at another address than e's takes the request now.
+func (f *fleet) takesElsewhere(r *request, e *endpoint, now float64) bool {
+	return slices.ContainsFunc(f.workers, func(w *Worker) bool {
+		return w.endpoint != e && w.takes(now) && w.listing.fits(r.model) && !w.full(f.conf.MaxInFlight)
+	})
 }
 
 // restart records that an endpoint has a new process although no health check found it down.
@@ -86,11 +124,11 @@ func (f *fleet) restart(e *endpoint, now float64) {
 // scraped records a page of metrics. If a worker was killed and came back between two health checks, only the start
 // time of its process on the page shows it.
 func (f *fleet) scraped(e *endpoint, p *Page, now float64) {
-	if e.isNewProcess(p.Process) {
+	switch e.process.read(p.Process) {
+	case newProcess:
 		f.restart(e, now)
-	}
-	if p.Process != 0 {
-		e.process = p.Process
+	case oldProcess:
+		f.noteAll(e.ranks, event{kind: balanced}, now)
 	}
 	e.lastError.good(byMetrics)
 	if n := len(p.Engines); n > 0 && e.learns() && e.believes(n) {
@@ -112,8 +150,12 @@ func (f *fleet) scraped(e *endpoint, p *Page, now float64) {
 
 // read records the metrics of w's engine.
 func (f *fleet) read(w *Worker, m Metrics, now float64) {
+	slept := w.readings.Asleep
 	if n := w.read(m, f.conf.c1, now); n > 0 {
 		f.compare(w, n)
+	}
+	if m.Asleep != slept {
+		f.turnIn(w, m.Asleep, now)
 	}
 	if w.resize() {
 		f.note(w, event{kind: resized, tokens: w.capacity.inForce}, now)
@@ -129,109 +171,15 @@ func (f *fleet) counted(e *endpoint, n int, now float64) {
 	f.listWorkers()
 }
 
-// outcome updates w and its endpoint by the end of w's request r.
-func (f *fleet) outcome(w *Worker, r *request, now float64, o Outcome) {
-	e := w.endpoint
-	fails := 1
-	if o.Kind == Canceled && !o.Partly {
-		if n := f.hangs(w, r, now); n > 0 {
-			o, fails = hanging(now-r.at), n
-		}
-	}
-	w.totals.count(o.Kind)
-	tried := e.breaker.ended(r)
-	if o.Kind == Canceled || r.at < e.health.born { // r went to an earlier process
+// turnIn records that w's engine has been put to sleep, or woken up. Either way its KV cache is gone.
+func (f *fleet) turnIn(w *Worker, asleep bool, now float64) {
+	if asleep {
+		f.note(w, event{kind: slept}, now)
 		return
 	}
-	e.failures.add(o.Kind)
-	if o.Kind == Answered {
-		e.lastError.good(byRequest)
-		if tried {
-			f.closeBreaker(e, now)
-			return
-		}
-		e.breaker.good(now > w.slowStart.until)
-		return
-	}
-	why := o.why()
-	e.note(why, f.began.Add(seconds(now)), byRequest)
-	if o.Kind == Leaving {
-		f.leave(w, now, why, tried)
-		return
-	}
-	f.watcher.CheckSoon(e.number) // a health check decides at once, not in two seconds
-	if o.Kind == Refused {
-		f.drop(e, now, why)
-		return
-	}
-	if e.breaker.fails(fails, tried) && e.isUp() {
-		f.open(w, now, why)
-	}
-}
-
-// open opens the breaker of w's endpoint for failures, the last of them w's, if the fleet can spare the endpoint.
-func (f *fleet) open(w *Worker, now float64, why string) {
-	e := w.endpoint
-	switch {
-	case e.breaker.cause == leaving: // the trial failed in another way: the worker is no better for that
-		f.leave(w, now, why, true)
-	case !f.mayEject(e):
-		e.breaker.cause = none // the trial failed, but the worker is needed
-	default:
-		e.breaker.eject(why, now, f.conf.HealthInterval.Seconds())
-		w.totals.ejected++
-		for _, o := range e.ranks {
-			o.slowStart = slowStart{}
-		}
-		f.noteAll(e.ranks, event{kind: ejected, why: why, wait: seconds(e.breaker.back)}, now)
-	}
-}
-
-// mayEject reports whether an endpoint may be ejected. Half of the endpoints that are there always stay: if all fail,
-// the fault is in the requests or in what they share.
-func (f *fleet) mayEject(e *endpoint) bool {
-	there, out := 0, 1
-	for _, o := range f.endpoints {
-		if !o.isUp() || o.allDrain() || o.breaker.cause == leaving {
-			continue
-		}
-		there++
-		if o != e && o.breaker.cause == failing {
-			out++
-		}
-	}
-	return 2*out <= there
-}
-
-// leave marks the endpoint of w as draining, because an answer of w showed that it shuts down. Further answers of that
-// kind change nothing while its breaker is open. The rule to keep half of the fleet does not apply here: such a worker
-// returns its requests unanswered.
-func (f *fleet) leave(w *Worker, now float64, why string, tried bool) {
-	e := w.endpoint
-	again := e.breaker.cause == leaving
-	if !e.isUp() || again && !tried {
-		return
-	}
-	if !again {
-		w.totals.left++
-	}
-	e.breaker.leave(why, now)
-	for _, o := range e.ranks {
-		o.slowStart = slowStart{}
-	}
-	f.watcher.ScrapeSoon(e.number) // reads the start time of the present process, by which a new one is recognised
-	f.noteAll(e.ranks, event{kind: wentLeaving, why: why, wait: seconds(e.breaker.back), tokens: e.inFlight}, now)
-}
-
-// closeBreaker closes an endpoint's breaker after a good trial and starts its ranks slowly: they still have their
-// caches, but no load.
-func (f *fleet) closeBreaker(e *endpoint, now float64) {
-	e.breaker.shut()
-	for _, w := range e.ranks {
-		f.startSlow(w, now)
-	}
+	f.startSlow(w, now)
 	f.panicked = false
-	f.noteAll(e.ranks, event{kind: closed}, now)
+	f.note(w, event{kind: woke}, now)
 }
 
 // drain takes the worker with that id out of the snapshots, or puts it back. The id of an endpoint means all its ranks,

@@ -105,8 +105,7 @@ func TestPanic(t *testing.T) {
 	}
 	expect(1, "w0 w1 w2 w3", 1, 1)
 	p.Drain("w3", true, start)
-	p.try(0, 1).End(p.after(1), Outcome{Kind: Leaving})
-	for _, w := range p.fleet.workers[1:] {
+	for _, w := range p.fleet.workers {
 		p.kill(int(w.slot), 2)
 	}
 	for n := range 5 {

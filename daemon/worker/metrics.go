@@ -17,6 +17,7 @@ type Metrics = struct {
 	Queries  float64 // tokens looked up in the prefix cache since the process began
 	Hits     float64 // tokens found there
 	Process  float64 // when the process began, Unix seconds
+	Asleep   bool    // the engine has been put to sleep: it says so, and answers no requests
 
 	// Sums over ended requests since the process began. See speed.go.
 	Prefill      float64 // seconds of prefill
@@ -50,4 +51,13 @@ func newTokens(m *Metrics) float64 {
 		return m.Computed
 	}
 	return max(0, m.Prompts-m.Hits-m.ExternalHits)
+}
+
+// progressed reports whether an engine has done something between two pages of metrics. What stands in its queue is no
+// sign of that: the requests that hang there make its gauges grow, and those whose clients leave make them shrink.
+func progressed(was, is *Metrics) bool {
+	return is.Usage > was.Usage || is.Queries != was.Queries || is.Hits != was.Hits ||
+		is.ExternalHits != was.ExternalHits || is.Prefill != was.Prefill || is.Prefills != was.Prefills ||
+		is.Computed != was.Computed || is.Prompts != was.Prompts || is.TokenTime != was.TokenTime ||
+		is.TokenTimes != was.TokenTimes
 }

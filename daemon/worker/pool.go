@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"sync"
@@ -92,10 +93,11 @@ func (p *Pool) Drains() map[string]bool {
 }
 
 // Snapshot appends a row for each worker that can take the request, and the Workers themselves, in order of slot. Such
-// a worker is up and not draining, its breaker is closed or ready for a trial, it has fewer requests than MaxInFlight,
-// it has its turn if it starts slowly, and it lists the model. Until its models were read, any model fits a worker. The
-// rows lack the fields that depend on the prompt: the prefix index fills Predicted, GPU, L1, L2, FreeGPU, FreeL1,
-// ReuseGPU and ReuseL1 by the row's slot.
+// a worker is up, awake and not draining, its breaker is closed or ready for a trial, it has fewer requests than
+// MaxInFlight and than it refused at of late, it has its turn if it starts slowly, and it lists the model. If there is
+// none, those get a row that refused a request of late, and else those that are only suspected. Until its models were
+// read, any model fits a worker. The rows lack the fields that depend on the prompt: the prefix index fills Predicted,
+// GPU, L1, L2, FreeGPU, FreeL1, ReuseGPU and ReuseL1 by the row's slot.
 //
 // The Standing is Ready or Panicked if there are rows, else the reason why there are none: Full, Starting, Down or
 // Lacking. Snapshot does not allocate if rows and ws have the capacity.
@@ -222,17 +224,19 @@ func (p *Pool) Counts() Counts {
 	return Counts{Panics: p.fleet.panics, RetriesRefused: p.budget.refused()}
 }
 
-// Up returns the number of workers that get requests.
+// Up returns the number of workers that get requests. If none does, those that are only suspected get them.
 func (p *Pool) Up(now time.Time) (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	at := p.fleet.sec(now)
+	at, suspected := p.fleet.sec(now), 0
 	for _, w := range p.fleet.workers {
 		if w.takes(at) {
 			n++
+		} else if w.suspected() {
+			suspected++
 		}
 	}
-	return n
+	return cmp.Or(n, suspected)
 }
 
 // KeyAt returns the Key of the configured worker of a slot; false if there is none.
@@ -265,16 +269,16 @@ func (p *Pool) Models() []json.RawMessage {
 	return p.fleet.entries()
 }
 
-// beginGrace begins the grace for the requests in flight at w, which has just gone down. A process that shuts down
-// closes its port first and may answer its requests for as long as it likes, so the pool does not give a silent request
-// up at once. A process that hangs in its shutdown keeps its connections open, so without an end to the grace a request
-// would wait for header_timeout. The caller holds p.mu.
+// beginGrace begins the grace for the requests in flight at w, which has just gone down or fallen silent. A process
+// that shuts down closes its port first and may answer its requests for as long as it likes, so the pool does not give
+// a silent request up at once. A process that hangs in its shutdown keeps its connections open, so without an end to
+// the grace a request would wait for header_timeout. The caller holds p.mu.
 func (p *Pool) beginGrace(w *Worker) {
 	if w.flight.n == 0 {
 		return
 	}
 	fell := w.health.fell
-	p.later(p.fleet.conf.DownGrace, func(now time.Time) { p.giveUp(w, fell, now) })
+	p.later(seconds(p.fleet.graceOf(w.endpoint)), func(now time.Time) { p.giveUp(w, fell, now) })
 }
 
 // giveUp calls the holders whose grace is over, and runs again when the next grace ends. A worker that came up again
@@ -283,16 +287,22 @@ func (p *Pool) beginGrace(w *Worker) {
 func (p *Pool) giveUp(w *Worker, fell float64, now time.Time) {
 	at := p.fleet.sec(now)
 	p.mu.Lock()
+	f := &p.fleet
 	var late []Holder
-	next := noneDue
+	next, dead := noneDue, w.health.state == down && w.health.closed
 	if w.health.fell == fell {
-		late, next = w.flight.overdue(fell, p.fleet.conf.DownGrace.Seconds(), at)
+		late, next = w.flight.overdue(fell, f.graceOf(w.endpoint), at, func(r *request) bool {
+			return dead || r.first == 0 && f.takesElsewhere(r, w.endpoint, at)
+		})
+		if next == noneDue && !dead && w.flight.n > 0 {
+			next = at + askAgain // another worker may come up
+		}
 	}
-	believed := !p.fleet.conf.Panic || p.fleet.up > 0
+	believed := !f.conf.Panic || f.up > 0
 	p.mu.Unlock()
 	if believed {
 		for _, h := range late {
-			h.GiveUp()
+			h.GiveUp(dead)
 		}
 	}
 	if next < noneDue {

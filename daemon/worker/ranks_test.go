@@ -87,11 +87,11 @@ func TestRanksShareTheirEndpoint(t *testing.T) {
 	}
 	a.End(p.after(1), Outcome{Kind: Answered})
 	b.End(p.after(1), Outcome{Kind: Answered})
-	for i := range maxStreak { // failures of all ranks add up
+	for i := range proofs[Failed].requests { // failures of all ranks add up
 		p.send(i%3, Dispatch{}, 2).End(p.after(2), Outcome{Kind: Failed})
 	}
 	if got := snap(p, "", 2); got != "w1" {
-		t.Errorf("after %d failures in a row: %s", maxStreak, got)
+		t.Errorf("after %d failures in a row: %s", proofs[Failed].requests, got)
 	}
 	if got := snap(p, "", 10); got != "w0#0 w0#1 w0#2 w1" {
 		t.Fatalf("after the back-off: %s", got)
@@ -257,7 +257,7 @@ func TestQueryRank(t *testing.T) {
 // TestTrialOfARankThatGoes: its endpoint does not wait for the end of another endpoint's request.
 func TestTrialOfARankThatGoes(t *testing.T) {
 	p := rankPool(Config{}, 2)
-	for range maxStreak {
+	for range proofs[Failed].requests {
 		p.send(0, Dispatch{}, 1).End(p.after(1), Outcome{Kind: Failed})
 	}
 	trial, ok := p.TryBegin(p.fleet.workers[1], Dispatch{}, p.after(10))

@@ -30,14 +30,19 @@ func (p *Pool) Healthy(id uint64, now time.Time) {
 	p.report(id, func(e *endpoint) { p.fleet.healthy(e, p.fleet.sec(now)) })
 }
 
-// Silent records a health check without an answer.
+// Silent records a health check without an answer in time.
 func (p *Pool) Silent(id uint64, why string, now time.Time) {
-	p.report(id, func(e *endpoint) { p.fleet.unhealthy(e, p.fleet.sec(now), why, false) })
+	p.report(id, func(e *endpoint) { p.fleet.unhealthy(e, p.fleet.sec(now), why, checkLate) })
 }
 
-// Dead records a health check that proves death: nothing listens, or the engine answered 5xx.
+// Ill records a health check that was answered by 500 or more.
+func (p *Pool) Ill(id uint64, why string, now time.Time) {
+	p.report(id, func(e *endpoint) { p.fleet.unhealthy(e, p.fleet.sec(now), why, checkIll) })
+}
+
+// Dead records a health check that proves death: nothing listens.
 func (p *Pool) Dead(id uint64, why string, now time.Time) {
-	p.report(id, func(e *endpoint) { p.fleet.unhealthy(e, p.fleet.sec(now), why, true) })
+	p.report(id, func(e *endpoint) { p.fleet.unhealthy(e, p.fleet.sec(now), why, checkClosed) })
 }
 
 // Unchecked records that no health check could be made. That is no sign of the worker's health.

@@ -2,12 +2,17 @@ package worker
 
 import "sync/atomic"
 
-// Holder waits for the answer to a request. The pool calls GiveUp if no answer will come. It does so without its lock,
-// and again each second until the ticket has ended. One more call may come just after that.
-type Holder interface{ GiveUp() }
+// Holder waits for the answer to a request. The pool calls GiveUp when the grace of a worker that fell is over. dead is
+// true if the worker's port is closed, so that no answer will come. Otherwise its health checks fail, nothing came of
+// the answer, and another worker could take the request: the holder decides. The pool calls without its lock, and again
+// each second until the ticket has ended. One more call may come just after that.
+type Holder interface{ GiveUp(dead bool) }
 
 // request is one request at a worker, until it ends. Times are seconds since the pool began; 0 = never.
 type request struct {
+	number uint64       // among all of the pool; 0 = another router's
+	model  string       // that it asks for
+	class  uint8        // of the endpoint's records
 	at     float64      // when it was sent
 	est    float64      // seconds of prefill on a worker of slowness 1
 	tokens int          // of the prompt

@@ -53,7 +53,7 @@ type Stats struct {
 	Ranks    int    // behind the address
 	URL      string // without credentials
 	Slot     uint32
-	State    Standing  // Starting, Ready, Down, Ejected or Draining
+	State    Standing  // Starting, Ready, Silent, Down, Asleep, Ejected or Draining
 	Since    time.Time // when it entered the state
 	Breaker  BreakerState
 	Drained  bool   // Drain was called for it, whatever else its state is
@@ -87,6 +87,8 @@ type Stats struct {
 	Failed    uint64
 	Broken    uint64
 	Refused   uint64
+	Busy      uint64 // refusals because it was full
+	Denied    uint64 // refusals for other reasons
 	Ejections uint64
 	Restarts  uint64
 	Left      uint64 // answers that showed that it shuts down
@@ -109,6 +111,7 @@ func (w *Worker) stats(m *moment, limit int) Stats {
 		Wait: w.queue.wait(m.now, slow), Slow: slow, Load: w.share.seconds * m.back / window,
 		TTFT: w.ttft.value, TPOT: w.tpot.value, SlowStart: w.slowStart.runs(m.now),
 		Answered: w.totals.answered, Failed: w.totals.failed, Broken: w.totals.broken, Refused: w.totals.refused,
+		Busy: w.totals.busy, Denied: w.totals.denied,
 		Ejections: w.totals.ejected, Restarts: w.totals.restarts, Left: w.totals.left,
 		LastError: w.lastError.text, LastErrorAt: w.lastError.at, ErrorOver: w.lastError.over,
 	}

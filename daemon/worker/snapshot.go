@@ -32,6 +32,8 @@ type mode uint8
 const (
 	inTurn    mode = iota
 	outOfTurn      // also those held back by slow start
+	crowded        // also those that refused a request a moment ago
+	trusting       // also those that are only suspected
 	blind          // also those that are not up
 )
 
@@ -43,8 +45,13 @@ func (s *shot) take() {
 		first = outOfTurn
 	}
 	s.takeBy(first)
-	if s.standing == Held { // slow start holds back all that there are
+	switch s.standing {
+	case Held: // slow start holds back all that there are
 		s.takeBy(outOfTurn)
+	case Crowded: // all that there are say that they are full: one of them says so itself, if it still is
+		s.takeBy(crowded)
+	case Silent: // suspicion is no reason to refuse what nobody else takes
+		s.takeBy(trusting)
 	}
 	if (s.standing == Down || s.standing == Starting) && s.fleet.conf.Panic {
 		s.takeBy(blind)
@@ -78,7 +85,7 @@ func (s *shot) takeBy(m mode) {
 		if standing != Ready && standing != Panicked {
 			continue
 		}
-		w.offered = standing == Panicked
+		w.offered = m >= trusting
 		s.rows = append(s.rows, abi.Row{})
 		w.fill(&s.rows[len(s.rows)-1], &s.moment)
 		s.workers = append(s.workers, w)
@@ -91,19 +98,29 @@ func (s *shot) judge(w *Worker, m mode) Standing {
 	switch {
 	case m == blind && w.draining:
 		return Draining
-	case m != blind && !w.takes(s.moment.now) && !(bound && w.keeps(s.moment.now)):
-		if w.health.state == starting {
-			return Starting
-		}
-		return Down
+	case m != blind && !w.takes(s.moment.now) && !(bound && w.keeps(s.moment.now)) && !(m == trusting && w.suspected()):
+		return s.absence(w)
 	case w.full(s.fleet.conf.MaxInFlight):
 		return Full
 	case m == blind:
 		return Panicked
+	case m < crowded && !bound && !w.room.takes(w.endpoint.inFlight+w.endpoint.theirs, s.moment.now):
+		return Crowded
 	case m == inTurn && w.slowStart.held && !s.due(w) && !bound:
 		return Held
 	}
 	return Ready
+}
+
+// absence returns why a worker that takes no requests is not offered.
+func (s *shot) absence(w *Worker) Standing {
+	switch {
+	case w.health.state == starting:
+		return Starting
+	case w.suspected():
+		return Silent
+	}
+	return Down
 }
 
 // due reports whether a worker that starts slowly has its turn.

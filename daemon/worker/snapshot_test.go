@@ -214,9 +214,12 @@ func TestWhoIsTaken(t *testing.T) {
 	fates := map[rune]func(p *Pool, i int){
 		'.': func(*Pool, int) {},
 		'd': func(p *Pool, i int) { p.kill(i, at) },
-		'e': func(p *Pool, i int) { p.fleet.workers[i].breaker.eject("503", at, 9) },
-		'l': func(p *Pool, i int) { p.fail(i, 1, at, Leaving) },
+		'e': func(p *Pool, i int) { p.fleet.workers[i].breaker.open(failing, "500", 0, at, 9) },
+		'l': func(p *Pool, i int) { p.fail(i, 3, at, Leaving) },
 		'a': func(p *Pool, i int) { p.Drain(p.fleet.workers[i].id, true, p.after(at)) },
+		'q': func(p *Pool, i int) { p.hush(i, at-12); p.hush(i, at-10) },
+		'z': func(p *Pool, i int) { p.scrape(i, Metrics{Asleep: true}, at) },
+		'c': func(p *Pool, i int) { p.fail(i, 1, at, Busy) },
 		'm': func(p *Pool, i int) { p.say(i, "other") },
 		'f': func(p *Pool, i int) { p.send(i, Dispatch{}, at); p.send(i, Dispatch{}, at) },
 		's': func(p *Pool, i int) { p.kill(i, at); p.heal(i, at); p.send(i, Dispatch{}, at) },
@@ -238,8 +241,20 @@ func TestWhoIsTaken(t *testing.T) {
 		}
 	}
 	f("....", false, Query{}, "up: w0 w1 w2 w3")
-	f("dela", false, Query{}, "down:")
-	f("dela", true, Query{}, "panic: w0 w1 w2") // an operator's drain holds
+	f("ddda", false, Query{}, "down:")
+	f("ddda", true, Query{}, "panic: w0 w1 w2") // an operator's drain holds
+	f("d.ea", false, Query{}, "up: w1")
+	f("ddea", false, Query{}, "up: w2") // suspicion is no reason to refuse what nobody else takes
+	f("ddea", true, Query{}, "up: w2")
+	f("dqea", false, Query{}, "up: w1 w2")
+	f("dqla", false, Query{}, "up: w1 w2")
+	f("zzza", false, Query{}, "down:") // those asleep would not answer
+	f("zz.q", false, Query{}, "up: w2")
+	f("c..c", false, Query{}, "up: w1 w2")
+	f("c..c", false, Query{Bound: "w3"}, "up: w1 w2 w3")
+	f("cccc", false, Query{}, "up: w0 w1 w2 w3")
+	f("cqcd", false, Query{}, "up: w0 w2")
+	f("cffd", false, Query{}, "up: w0")
 	f("mmmm", true, Query{}, "lacks the model:")
 	f("mmmd", false, Query{}, "down:")
 	f("mm.d", false, Query{}, "up: w2")

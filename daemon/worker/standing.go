@@ -16,6 +16,9 @@ const (
 	Full                     // it has MaxInFlight requests
 	Held                     // it came back a short while ago, and it does not have its turn
 	Panicked                 // it is not up, and is offered because no worker is: Config.Panic
+	Silent                   // its port is open as far as is known, and its health checks get no answer in time
+	Asleep                   // its engine has been put to sleep
+	Crowded                  // it refused a request a moment ago because it was full
 )
 
 // String returns the word for people and their scripts.
@@ -23,13 +26,15 @@ func (s Standing) String() string {
 	return [...]string{
 		Ready: "up", Gone: "gone", Starting: "starting", Down: "down", Ejected: "ejected", Draining: "draining",
 		Lacking: "lacks the model", Full: "full", Held: "slow start", Panicked: "panic",
+		Silent: "silent", Asleep: "asleep", Crowded: "busy",
 	}[s]
 }
 
 // nearness orders the standings of a fleet's workers: the fleet has the greatest. A worker that is up but takes no
 // requests counts as down.
 var nearness = [...]uint8{
-	Gone: 0, Lacking: 0, Down: 1, Ejected: 1, Draining: 1, Starting: 2, Full: 3, Held: 4, Panicked: 5, Ready: 6,
+	Gone: 0, Lacking: 0, Down: 1, Ejected: 1, Draining: 1, Asleep: 1, Starting: 2, Silent: 3, Full: 4, Crowded: 5, Held: 6,
+	Panicked: 7, Ready: 8,
 }
 
 // nearer returns a fleet's standing s with one more worker, whose standing is o.

@@ -7,9 +7,11 @@ type Dispatch struct {
 	PromptTokens int
 	CachedTokens int     // of these, how many the index expects in the worker's cache
 	Est          float64 // P/m: seconds of prefill on a worker of slowness 1; 0 = Estimate(PromptTokens, CachedTokens)
+	Model        string  // that it asks for; "" = it names none
+	Class        uint8   // of requests that a worker may refuse apart from others, below Classes
 	Whole        bool    // the answer comes in one piece: its first byte does not show when prefill ended
 	Bound        bool    // the worker has the request's session, and may take it while it drains
-	Holder       Holder  // called if the worker went down with the request; nil = the request waits on
+	Holder       Holder  // called if the worker went down or fell silent with the request; nil = the request waits on
 }
 
 // Ticket is one request sent to a worker, until it ends. Its methods may be called in any order, from any goroutine,
@@ -33,6 +35,8 @@ func (p *Pool) Begin(t *Ticket, w *Worker, d Dispatch, now time.Time) bool {
 	if !p.admits(w, d.Bound, t.request.at) {
 		return false
 	}
+	p.fleet.requests++
+	t.request.number = p.fleet.requests
 	p.fleet.begin(w, &t.request)
 	return true
 }
@@ -44,7 +48,10 @@ func (t *Ticket) fill(p *Pool, w *Worker, d Dispatch, now time.Time) {
 	r.est = d.Est
 	r.tokens = d.PromptTokens
 	r.cached = d.CachedTokens
-	r.whole, r.holder = d.Whole, d.Holder
+	r.model = d.Model
+	r.class = d.Class % Classes
+	r.whole = d.Whole
+	r.holder = d.Holder
 	if r.est <= 0 {
 		r.est = p.Estimate(d.PromptTokens, d.CachedTokens)
 	}
@@ -130,7 +137,7 @@ func (p *Pool) Process(key uint64) float64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if w := p.fleet.keyed[key]; w != nil {
-		return w.endpoint.process
+		return w.endpoint.process.began
 	}
 	return 0
 }
@@ -141,8 +148,8 @@ func (p *Pool) Process(key uint64) float64 {
 func (p *Pool) ExpectProcess(key uint64, began float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if w := p.fleet.keyed[key]; w != nil && w.endpoint.process == 0 {
-		w.endpoint.process = began
+	if w := p.fleet.keyed[key]; w != nil && w.endpoint.process.began == 0 {
+		w.endpoint.process.began = began
 	}
 }
 
@@ -213,6 +220,44 @@ func (t *Ticket) Flow(now time.Time) {
 
 // Silent reports whether the holder has not been called and never will be. Call it only after End.
 func (t *Ticket) Silent() bool { return t.request.ended && !t.request.called }
+
+// Excuse takes back what End has counted against the worker for an outcome of that kind: another worker has failed the
+// same request in the same way, so that the fault is the request's.
+func (t *Ticket) Excuse(k Kind, now time.Time) {
+	t.pool.mu.Lock()
+	defer t.pool.unlock()
+	if t.worker.place == configured {
+		t.pool.fleet.acquit(t.worker.endpoint, &t.request, k, t.pool.fleet.sec(now))
+	}
+}
+
+// Confirm counts an outcome against the worker that needs a comparison: another worker has accepted the same request.
+// It does nothing for the other kinds, which End has counted.
+func (t *Ticket) Confirm(o Outcome, now time.Time) {
+	t.pool.mu.Lock()
+	defer t.pool.unlock()
+	if t.worker.place == configured {
+		t.pool.fleet.confirm(t.worker, &t.request, o.Kind, o.why(), t.pool.fleet.sec(now))
+	}
+}
+
+// Doubtful reports whether a refusal of the worker is to be compared with another worker's answer: it has accepted no
+// request of the class yet, or has refused the one before, or is set aside for its refusals.
+func (t *Ticket) Doubtful() bool {
+	t.pool.mu.Lock()
+	defer t.pool.mu.Unlock()
+	e := t.worker.endpoint
+	return e.breaker.cause == refusing || e.records[t.request.class].doubtful()
+}
+
+// Survived reports whether the process at the worker with that Key lived on after that time, as its health checks since
+// then show.
+func (p *Pool) Survived(key uint64, at time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w := p.fleet.keyed[key]
+	return w != nil && w.health.hears(p.fleet.sec(at))
+}
 
 // End counts the request down. Only the first call does anything.
 func (t *Ticket) End(now time.Time, o Outcome) {

@@ -11,15 +11,16 @@ func TestBreakerAlone(t *testing.T) {
 			t.Errorf("at %v s: %v, lets %v; want %v, %v", at, b.state(at), b.lets(at), state, lets)
 		}
 	}
-	for i := range maxStreak {
-		if got := b.fails(1, false); got != (i == maxStreak-1) {
+	failed := &proofs[Failed]
+	for i := range failed.requests {
+		if got := b.count(failed, 1, 9, false); got != (i == failed.requests-1) {
 			t.Errorf("failure %d opens it: %v", i+1, got)
 		}
 	}
-	b.eject("503", 10, 2)
+	b.open(failing, "500", 1, 10, 2)
 	want(11.9, Open, false)
 	want(12, HalfOpen, true)
-	if b.fails(1, false) {
+	if b.count(failed, 1, 12, false) {
 		t.Error("a failure of a request of before opens an open breaker")
 	}
 	trial, other := &request{at: 12}, &request{at: 12}
@@ -29,24 +30,24 @@ func TestBreakerAlone(t *testing.T) {
 	if b.ended(other) || !b.ended(trial) || b.ended(trial) {
 		t.Error("the first request after the back-off is not the only trial")
 	}
-	if !b.fails(1, true) {
+	if !b.count(failed, 1, 12, true) {
 		t.Error("a trial that fails does not open it again")
 	}
-	b.eject("503", 12, 2)
+	b.open(failing, "500", 2, 12, 2)
 	want(15.9, Open, false) // twice as long
 	b.shut()
 	want(13, Closed, true)
-	b.good(false)
-	b.eject("503", 20, 2)
+	b.good(13, false)
+	b.open(failing, "500", 3, 20, 2)
 	want(27.9, Open, false) // a good answer in the slow start does not shorten it
 	b.shut()
-	b.good(true)
-	b.eject("503", 30, 2)
+	b.good(28, true)
+	b.open(failing, "500", 4, 30, 2)
 	want(32, HalfOpen, true)
 	b.reset()
-	b.leave("abort", 40)
+	b.open(leaving, "abort", 5, 40, 2)
 	want(44.9, Open, false)
-	b.leave("abort", 45)
+	b.open(leaving, "abort", 6, 45, 2)
 	want(54.9, Open, false)
 	if b.standing() != Draining {
 		t.Errorf("leaving is %v; want %v", b.standing(), Draining)

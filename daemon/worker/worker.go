@@ -127,20 +127,21 @@ func (w *Worker) forget() {
 	w.moved = 0
 }
 
-// condition returns a worker's state for pages and logs: Starting, Ready, Down, Ejected or Draining, and the reason for
-// the last two. A worker whose breaker lets a trial through is still Ejected or Draining. The reason also names a drain
-// while the worker is Down or Starting: an operator who drained a worker, and then stopped it, looks for that.
+// condition returns a worker's state for pages and logs: Starting, Ready, Silent, Down, Asleep, Ejected or Draining,
+// and the reason for the last two. A worker whose breaker lets a trial through is still Ejected or Draining. The reason
+// also names a drain while the worker is Silent, Down or Starting: an operator who drained a worker, and then stopped
+// it, looks for that.
 func (w *Worker) condition() (s Standing, why string) {
 	if w.draining {
 		why = askedToDrain
 	}
 	switch {
-	case w.health.state == starting:
-		return Starting, why
-	case w.health.state == down:
-		return Down, why
+	case !w.isUp():
+		return w.endpoint.standing(), why
 	case w.draining:
 		return Draining, why
+	case w.readings.Asleep:
+		return Asleep, ""
 	case w.breaker.cause != none:
 		return w.breaker.standing(), w.breaker.why
 	}
@@ -153,12 +154,20 @@ const askedToDrain = "asked to drain"
 func (w *Worker) takes(now float64) bool { return !w.draining && w.keeps(now) }
 
 // keeps reports whether w may at least serve the sessions that are bound to it. A drain does not end those.
-func (w *Worker) keeps(now float64) bool { return w.isUp() && w.breaker.lets(now) }
+func (w *Worker) keeps(now float64) bool {
+	return w.isUp() && !w.readings.Asleep && w.breaker.lets(now)
+}
+
+// suspected reports whether w is only suspected: it is silent, or set aside for what its answers show. If no worker
+// takes a request, suspicion is no reason to refuse it.
+func (w *Worker) suspected() bool {
+	return !w.draining && !w.readings.Asleep && (w.health.state == silent || w.isUp() && w.breaker.cause != none)
+}
 
 // standing returns what w can do for a request of the model that is bound to it.
 func (w *Worker) standing(model string, limit int, now float64) Standing {
 	switch s, _ := w.condition(); {
-	case !w.isUp():
+	case !w.isUp() || w.readings.Asleep:
 		return s
 	case !w.breaker.lets(now):
 		return w.breaker.standing()
@@ -181,7 +190,7 @@ func (w *Worker) read(m Metrics, c1, now float64) (requests float64) {
 	if was.at == 0 {
 		return 0
 	}
-	if m != was.Metrics { // a prompt that is long, or one token more, shows in Usage alone
+	if progressed(&was.Metrics, &m) {
 		w.moved = now
 	}
 	if n, s := m.TokenTimes-was.TokenTimes, m.TokenTime-was.TokenTime; n > 0 && s > 0 {

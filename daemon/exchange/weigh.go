@@ -1,0 +1,152 @@
+package exchange
+
+import (
+	"bytes"
+	"net/http"
+	"time"
+
+	"github.com/warmpath/warmpath/daemon/worker"
+)
+
+// weigher decides whether the client gets an answer that shows something against its worker, or another worker is
+// asked.
+type weigher struct {
+	*request
+	tries *attempts
+}
+
+// judge returns why an answer that came whole must not reach the client, or nil.
+func (w weigher) judge(b *body, text []byte) *failure {
+	if f := w.weigh(b, text); f != nil {
+		return f
+	}
+	if b.readWhole(text) {
+		if f := w.weighHidden(b, text); f != nil {
+			return f
+		}
+	}
+	b.keepWhole()
+	return nil
+}
+
+// weigh decides on an answer whose status, or text if it came whole, shows something against its worker. It returns nil
+// if the client gets the answer. Else another worker is asked, and the attempt has ended.
+func (w weigher) weigh(b *body, text []byte) *failure {
+	o := signOf(w.request, b.a.resp, text)
+	if o.Kind == worker.Answered {
+		return nil
+	}
+	b.against = o.Kind
+	f := failureOf(&o)
+	if o.Kind == worker.Denied && w.deniesKey(b) {
+		f = &failure{reason: reasonKey, fault: FaultWorkerKey, grade: gradeRefused}
+		w.journal.keyRefused(w.in, w.pool, b.a.trip.Worker(), b.a.resp.Status)
+	}
+	switch {
+	case w.tries.isRepeated(o.Kind):
+		b.excused = true
+		if f.reason != reasonKey {
+			return nil
+		}
+	case !w.asksElsewhere(b, o.Kind, f):
+		if f.reason != reasonKey {
+			return nil
+		}
+		f.grade = gradeFinal
+	}
+	if f.reason != reasonKey {
+		f.own = w.ownError(b, text)
+	}
+	o.Excused = b.excused
+	return b.discard(o, f)
+}
+
+// failureOf returns the failure of an attempt that ends for that sign.
+func failureOf(o *worker.Outcome) *failure {
+	switch {
+	case o.Kind == worker.Busy:
+		return &failure{reason: reasonBusy, fault: FaultNoWorker, grade: gradeRefused}
+	case o.Kind == worker.Denied:
+		return &failure{reason: reasonDenied, fault: FaultUpstream, grade: gradeRefused}
+	case o.Err == errEngineDead:
+		return &failure{reason: reasonDying, fault: FaultUpstream}
+	case o.Kind == worker.Dying:
+		return &failure{reason: reasonHidden, fault: FaultHidden}
+	}
+	return &failure{reason: reason500, fault: FaultUpstream}
+}
+
+// deniesKey reports whether the worker refuses the key that this router sends it. That is no answer to the client.
+func (w weigher) deniesKey(b *body) bool {
+	status := b.a.resp.Status
+	return w.pool.Key != "" && (status == http.StatusUnauthorized || status == http.StatusForbidden)
+}
+
+// asksElsewhere reports whether another worker is asked because of that sign, and pays for it:
+//
+//   - always if the worker is full or dies, or refuses this router's own key;
+//   - for a refusal, if this worker has accepted nothing of the kind of late, so that the fault may be its own;
+//   - for a failure, once, if this worker fails far more often than the others.
+func (w weigher) asksElsewhere(b *body, k worker.Kind, f *failure) bool {
+	if w.consumed() || w.in.Endpoint.Adapters {
+		return false
+	}
+	switch {
+	case k == worker.Busy || k == worker.Dying:
+		f.paid = w.tries.further(w.choice.Left(), w.choice.MayWiden()) && w.payRetry()
+	case f.reason == reasonKey:
+		f.paid = w.tries.others(w.choice.Left()) && w.payRetry()
+	case k == worker.Denied:
+		f.paid = w.tries.others(w.choice.Left()) && b.a.trip.Doubtful() && w.payRetry()
+	default:
+		f.paid = w.blames(b.a.trip.Worker())
+	}
+	return f.paid
+}
+
+// blames reports whether a failed answer is blamed on the worker: once, if another worker can be tried and this one
+// fails far more often than the others.
+func (w weigher) blames(on *worker.Worker) bool {
+	if w.tries.blamed || !w.tries.others(w.choice.Left()) {
+		return false
+	}
+	w.tries.blamed = w.pool.Workers.FailsAlone(on) && w.pool.Workers.MayRetry(time.Now())
+	return w.tries.blamed
+}
+
+// weighHidden decides on an answer that reports the worker's failure inside a 200 (see prompt.Reply.Failed). It returns
+// nil if the client gets the answer: another worker has failed the request in the same way, or the worker has said in
+// words what is wrong and nobody else can be asked. text is what came of the answer.
+func (w weigher) weighHidden(b *body, text []byte) *failure {
+	b.against = worker.Failed
+	if b.aborts() {
+		b.against = worker.Leaving
+	}
+	o := b.showing(text)
+	if w.tries.isRepeated(o.Kind) {
+		b.excused = true
+		return nil
+	}
+	f := &failure{reason: reasonHidden, fault: FaultHidden}
+	switch {
+	case !w.consumed() && w.tries.further(w.choice.Left(), w.choice.MayWiden()) && w.payRetry():
+		f.paid = true
+		if b.reply.ReportedError() {
+			f.own = w.ownError(b, bytes.Clone(text))
+		}
+	case b.reply.ReportedError():
+		return nil
+	default:
+		f.grade = gradeFinal
+	}
+	return b.discard(o, f)
+}
+
+// ownError returns the worker's error as the client would get it, if it came whole; else nil. A door has errors of its
+// own form.
+func (w weigher) ownError(b *body, text []byte) *Outbound {
+	if text == nil || w.entry.Door != nil {
+		return nil
+	}
+	return &Outbound{Status: b.a.resp.Status, Header: clientHeader(b.a.resp.Header), Body: text}
+}

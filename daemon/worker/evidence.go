@@ -1,0 +1,137 @@
+package worker
+
+// What is known against a worker is a list of signs, and no sign is more than what it proves. This file has the signs
+// that requests bring; health.go has those of checks, process.go those of a page of metrics.
+//
+// One request convicts nobody: whatever it shows counts once, and the same request failing alike at a second worker
+// takes the count back (Pool.Excuse), as the fault is the request's then.
+
+// Kind is how an exchange with a worker ended. The table proofs has what each kind proves.
+type Kind uint8
+
+// The kinds of Outcome. The zero value is no fault of the worker, so that a deferred End may pass it.
+const (
+	Canceled Kind = iota // the client left, or the result is unknown
+	Answered             // the worker answered, even with a 4xx that is none of the below
+	Failed               // 5xx, or a failure hidden in a 200
+	Broken               // the connection broke or timed out
+	Refused              // nothing listens there
+	Leaving              // it gave up what it had accepted: finish_reason "abort", a bare [DONE]
+	Busy                 // 503, 429, 408 or 529: it has as much as it can take
+	Denied               // 401, 403, 404, 405 or 422, or a page where an API's answer should be
+	Late                 // no connection was made in time
+	Dying                // it says in its own words that it is shutting down, or that its engine is dead
+)
+
+// cause is the reason for which a breaker is open.
+type cause uint8
+
+const (
+	none     cause = iota
+	failing        // failed answers
+	leaving        // answers show that the worker shuts down
+	refusing       // it refuses what other workers accept
+	causes         // how many there are
+)
+
+// proof states what a kind of outcome proves of the worker.
+type proof struct {
+	words string
+	cause cause // for which a worker is set aside
+	// requests is how many in a row set the worker aside; 0 = it never is for this.
+	requests int
+	// compared: an outcome counts only once another worker has accepted the same request (Pool.Confirm).
+	compared bool
+	// crowds: the worker has as many requests as it can take, for a moment.
+	crowds bool
+	// check: a health check is wanted at once, as it decides.
+	check bool
+}
+
+// proofs is the table of signs that requests bring.
+//
+//	sign      means                               in a row    what is not concluded
+//	Failed    it fails                            5           a failure that another worker repeats is the request's
+//	Broken    it, or the way to it, breaks        5           the same
+//	Refused   nothing listens: death              1           -
+//	Leaving   it gives up what it has accepted    3           one may have been aborted by its id, or lost its KV
+//	Busy      it is alive, and full               never       it is not sick, and its speed at refusing is no speed
+//	Denied    it accepts less than others do      3 compared  most are wrong requests
+//	Late      its accept queue is full, or a      never       a lost SYN is no death: two late health checks are
+//	          packet was lost                                 what counts
+//	Dying     its own words                       1           -
+var proofs = [...]proof{
+	Canceled: {},
+	Answered: {},
+	Failed:   {words: "failed answer", cause: failing, requests: 5, check: true},
+	Broken:   {words: "connection broke", cause: failing, requests: 5, check: true},
+	Refused:  {words: "connection refused", check: true},
+	Leaving:  {words: "gives up what it accepts", cause: leaving, requests: 3, check: true},
+	Busy:     {words: "says that it is busy", crowds: true},
+	Denied:   {words: "refuses what others accept", cause: refusing, requests: 3, compared: true},
+	Late:     {words: "cannot be connected to", crowds: true, check: true},
+	Dying:    {words: "says that it is going", cause: leaving, requests: 1, check: true},
+}
+
+// tally counts the requests in a row that brought signs of one cause.
+type tally struct {
+	n     int
+	since float64 // when the first of them ended
+}
+
+func (t *tally) add(n int, now float64) {
+	if t.n == 0 {
+		t.since = now
+	}
+	t.n += n
+}
+
+func (t *tally) takeBack() { t.n = max(0, t.n-1) }
+
+// tallies are an endpoint's, by cause.
+type tallies [causes]tally
+
+// good forgets what a good answer disproves. A worker that is leaving still ends what it had before its first sign, so
+// that only a later request clears it.
+func (t *tallies) good(sent float64) {
+	t[failing] = tally{}
+	t[refusing] = tally{}
+	if sent > t[leaving].since {
+		t[leaving] = tally{}
+	}
+}
+
+// Classes is the number of classes of requests that a worker may refuse apart from the others: it may serve chats and
+// have no route for audio.
+const Classes = 16
+
+// records has what became of an endpoint's requests, by their class.
+type records [Classes]record
+
+// record is what became of the latest requests of one class.
+type record struct {
+	trusted bool // it has accepted one, or other workers agreed with its refusals
+	refused int  // in a row, less those in which others agreed
+	agreed  int  // refusals in a row in which another worker agreed
+}
+
+// agreements is how many refusals in a row, each confirmed by another worker, are as good as an accepted request. Else
+// a kind of request that no worker of the fleet has would be sent to two of them each time.
+const agreements = 3
+
+// doubtful reports whether a refusal that comes now may be the worker's fault: it has accepted nothing of that class
+// yet, or refused the request before.
+func (r *record) doubtful() bool { return !r.trusted || r.refused > 0 }
+
+func (r *record) accept() { *r = record{trusted: true} }
+
+func (r *record) refuse() { r.refused++ }
+
+// agree takes one refusal back, because another worker refused the same request.
+func (r *record) agree() {
+	r.refused = max(0, r.refused-1)
+	r.agreed++
+	if r.agreed >= agreements {
+		r.accept()
+	}
+}

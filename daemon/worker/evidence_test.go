@@ -1,0 +1,227 @@
+package worker
+
+import "testing"
+
+// TestOneRequestConvictsNobody: whatever sign one request brings, the worker gets requests as before, or, if it says
+// that it is full, as soon as it has room.
+func TestOneRequestConvictsNobody(t *testing.T) {
+	for k := Canceled; k <= Dying; k++ {
+		p := upPool(t, 3)
+		p.send(0, Dispatch{}, 1).End(p.after(1), Outcome{Kind: k})
+		s := p.Stats(p.after(2.1))[0]
+		convicted := s.State != Ready
+		if proved := k == Refused || k == Dying; convicted != proved {
+			t.Errorf("%s: %v", proofs[k].words, s.State)
+		}
+		if got := snap(p, "", 2.1); !convicted && k != Busy && k != Late && got != "w0 w1 w2" {
+			t.Errorf("%s: %s; want all", proofs[k].words, got)
+		}
+	}
+}
+
+// TestSignsInARow: how many signs of a kind set a worker aside, and what ends a row.
+func TestSignsInARow(t *testing.T) {
+	f := func(what string, k Kind, n int, between func(p *Pool, n int), want Standing) {
+		t.Helper()
+		p := upPool(t, 3)
+		for i := range n {
+			if i > 0 && between != nil {
+				between(p, i)
+			}
+			at := 1 + float64(i)
+			p.send(0, Dispatch{}, at).End(p.after(at+.1), Outcome{Kind: k})
+		}
+		if got := p.Stats(p.after(20))[0].State; got != want {
+			t.Errorf("%s: %v; want %v", what, got, want)
+		}
+	}
+	good := func(p *Pool, n int) {
+		p.send(0, Dispatch{}, float64(n)).End(p.after(float64(n)+.5), Outcome{}.of(Answered))
+	}
+	early := func(p *Pool, n int) { p.send(0, Dispatch{}, .5).End(p.after(float64(n)+.5), Outcome{}.of(Answered)) }
+	f("four failures", Failed, 4, nil, Ready)
+	f("five", Failed, 5, nil, Ejected)
+	f("five, good answers between", Failed, 5, good, Ready)
+	f("five broken", Broken, 5, nil, Ejected)
+	f("two aborts", Leaving, 2, nil, Ready)
+	f("three", Leaving, 3, nil, Draining)
+	f("three, and answers to later requests between", Leaving, 3, good, Ready)
+	f("three, and answers to requests of before between", Leaving, 3, early, Draining)
+	f("its own words", Dying, 1, nil, Draining)
+	f("busy", Busy, 100, nil, Ready)
+	f("late connections", Late, 100, nil, Ready)
+	f("refusals that nobody compared", Denied, 100, nil, Ready)
+}
+
+func (Outcome) of(k Kind) Outcome { return Outcome{Kind: k} }
+
+// TestExcuse: what another worker repeats is taken back, also the sign that set a worker aside.
+func TestExcuse(t *testing.T) {
+	for _, k := range []Kind{Failed, Broken, Leaving} {
+		p := upPool(t, 3)
+		var last *Ticket
+		for range proofs[k].requests {
+			last = p.send(0, Dispatch{}, 1)
+			last.End(p.after(1), Outcome{Kind: k})
+		}
+		if s := p.Stats(p.after(1))[0]; s.Up {
+			t.Errorf("%s: %+v", proofs[k].words, s)
+		}
+		p.send(1, Dispatch{}, 1).End(p.after(1), Outcome{Kind: k, Excused: true})
+		last.Excuse(k, p.after(1))
+		if got := snap(p, "", 1); got != "w0 w1 w2" {
+			t.Errorf("%s, taken back: %s; want all", proofs[k].words, got)
+		}
+		for range proofs[k].requests * 4 {
+			first := p.send(0, Dispatch{}, 2)
+			first.End(p.after(2), Outcome{Kind: k})
+			first.Excuse(k, p.after(2))
+		}
+		if got := snap(p, "", 2); got != "w0 w1 w2" {
+			t.Errorf("%s, each taken back: %s; want all", proofs[k].words, got)
+		}
+	}
+}
+
+// TestConfirm: three requests that a worker refuses and others accept set it aside; accepted ones end the row.
+func TestConfirm(t *testing.T) {
+	p := upPool(t, 3)
+	refused := Outcome{Kind: Denied, Err: "HTTP Unauthorized"}
+	deny := func(at float64) {
+		k := p.send(0, Dispatch{Class: 1}, at)
+		if !k.Doubtful() {
+			t.Error("a worker that has accepted nothing is trusted")
+		}
+		k.End(p.after(at), refused)
+		k.Confirm(refused, p.after(at))
+	}
+	deny(1)
+	deny(1)
+	if got := snap(p, "", 1); got != "w0 w1 w2" {
+		t.Errorf("after two: %s; want all", got)
+	}
+	deny(1)
+	if s := p.Stats(p.after(1))[0]; s.State != Ejected || s.Why != refused.Err || s.Denied != 3 {
+		t.Errorf("after three: %+v", s)
+	}
+	deny(3.1) // its trial
+	if got := snap(p, "", 5); got != "w1 w2" {
+		t.Errorf("after its trial: %s; want w1 w2 for twice as long", got)
+	}
+	p.send(0, Dispatch{Class: 1}, 7.2).End(p.after(7.2), Outcome{Kind: Answered})
+	if got := p.Stats(p.after(7.3))[0].State; got != Ready {
+		t.Errorf("after a good trial: %v", got)
+	}
+}
+
+// TestRecord: whose refusals are compared with another worker's answer.
+func TestRecord(t *testing.T) {
+	var r record
+	f := func(what string, do func(), want bool) {
+		t.Helper()
+		do()
+		if got := r.doubtful(); got != want {
+			t.Errorf("%s: doubtful %v; want %v", what, got, want)
+		}
+	}
+	nothing := func() {}
+	f("at first", nothing, true)
+	f("after a success", r.accept, false)
+	f("after a refusal", r.refuse, true)
+	f("after a success", r.accept, false)
+	r = record{}
+	for range agreements {
+		f("nobody accepts that", nothing, true)
+		r.refuse()
+		r.agree()
+	}
+	f("others agree", nothing, false)
+}
+
+// TestRoom: a worker that says that it is full gets requests while it has fewer than then, and more by and by.
+func TestRoom(t *testing.T) {
+	f := func(what string, full, has int, after float64, want bool) {
+		t.Helper()
+		r := room{}
+		r.refused(full, 1)
+		if got := r.takes(has, 1+after); got != want {
+			t.Errorf("%s: %v; want %v", what, got, want)
+		}
+	}
+	f("full at 4, has 3", 4, 3, 0, true)
+	f("full at 4, has 4", 4, 4, 0, false)
+	f("0.4 s later", 4, 4, .41, true)
+	f("0.4 s later, has 5", 4, 5, .41, false)
+	f("full at 0", 0, 0, 1, false)
+	f("2 s later", 0, 0, 2, true)
+	f("full at 100, 1 s later", 100, 149, 1, true)
+	f("at its end", 4, 1000, roomLasts, true)
+	if (&room{}).takes(1e6, 9) != true {
+		t.Error("a worker that never refused is full")
+	}
+}
+
+// TestProcess: start times on pages of metrics.
+func TestProcess(t *testing.T) {
+	f := func(what string, pages []float64, want ...turn) {
+		t.Helper()
+		var p process
+		for i, began := range pages {
+			if got := p.read(began); got != want[i] {
+				t.Errorf("%s: page %d: %v; want %v", what, i, got, want[i])
+			}
+		}
+	}
+	const same, is, was = sameProcess, newProcess, oldProcess
+	f("one", []float64{100, 100, 0, 100.4, 101}, same, same, same, same, same)
+	f("restarts", []float64{100, 200, 300, 300}, same, is, is, same)
+	f("two in turn", []float64{100, 200, 100, 200, 300, 100}, same, is, was, same, same, same)
+	f("three in turn", []float64{100, 200, 300, 100, 200, 300}, same, is, is, was, same, same)
+	f("none on the page", []float64{0, 0, 100}, same, same, same)
+}
+
+// TestBalancerIsNoRestart: two processes behind one URL clear the cache once, and are said once.
+func TestBalancerIsNoRestart(t *testing.T) {
+	restarts := 0
+	p := upPoolOf(Config{Workers: specs(2), OnRestart: func(uint32) { restarts++ }})
+	for i := range 20 {
+		p.scrape(0, Metrics{Process: 1000 + 100*float64(i%2)}, float64(i))
+	}
+	if s := p.Stats(p.after(20))[0]; restarts != 1 || s.Restarts != 1 {
+		t.Errorf("%d restarts announced, %d counted; want 1", restarts, s.Restarts)
+	}
+}
+
+// TestAsleep: an engine that was put to sleep gets nothing, not even as the last one, and its cache is gone.
+func TestAsleep(t *testing.T) {
+	cleared := 0
+	p := upPoolOf(Config{Workers: specs(2), OnRestart: func(uint32) { cleared++ }})
+	p.scrape(0, Metrics{Asleep: true}, 1)
+	if got := snap(p, "", 1); got != "w1" || cleared != 1 || p.Stats(p.after(1))[0].State != Asleep {
+		t.Errorf("%s, cleared %d times, %v", got, cleared, p.Stats(p.after(1))[0].State)
+	}
+	p.scrape(1, Metrics{Asleep: true}, 2)
+	if got := snap(p, "", 2); got != "none up" || p.Up(p.after(2)) != 0 {
+		t.Errorf("all asleep: %s", got)
+	}
+	p.scrape(0, Metrics{}, 3)
+	if got := snap(p, "", 3); got != "w0" {
+		t.Errorf("awake: %s; want w0", got)
+	}
+}
+
+// TestQueueIsNoProgress: an engine that hangs is left alone although its gauges move.
+func TestQueueIsNoProgress(t *testing.T) {
+	f := func(what string, was, is Metrics, want bool) {
+		t.Helper()
+		if got := progressed(&was, &is); got != want {
+			t.Errorf("%s: %v; want %v", what, got, want)
+		}
+	}
+	f("more wait", Metrics{Waiting: 1}, Metrics{Waiting: 9}, false)
+	f("fewer run", Metrics{Running: 9}, Metrics{Running: 1}, false)
+	f("blocks were freed", Metrics{Usage: .9}, Metrics{Usage: .1}, false)
+	f("blocks were filled", Metrics{Usage: .1}, Metrics{Usage: .2}, true)
+	f("tokens", Metrics{TokenTime: 1}, Metrics{TokenTime: 2}, true)
+	f("a prompt looked up", Metrics{Queries: 1}, Metrics{Queries: 2}, true)
+}

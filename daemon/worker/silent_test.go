@@ -1,0 +1,57 @@
+package worker
+
+import "testing"
+
+// TestSilentKeepsWhatItHas: a request at a silent worker moves after three graces, if nothing of its answer came and
+// another worker takes it.
+func TestSilentKeepsWhatItHas(t *testing.T) {
+	f := func(what string, workers int, begun bool, model string, want bool) {
+		t.Helper()
+		c := new(clock)
+		p := upPoolOf(Config{Workers: specs(workers), After: c.after})
+		for i := range p.fleet.workers[1:] {
+			p.say(i+1, "tiny")
+		}
+		h := &asker{clock: c}
+		k := p.send(0, Dispatch{Model: model, Holder: h}, 1)
+		if begun {
+			k.FirstByte(p.after(2))
+		}
+		c.to(8)
+		p.hush(0, 8)
+		c.to(10)
+		p.hush(0, 10)
+		c.to(69)
+		if len(h.told) > 0 {
+			t.Errorf("%s: given up at %v s; want three graces of 20 s after 10", what, h.told)
+		}
+		c.to(100)
+		if got := len(h.told) > 0; got != want {
+			t.Errorf("%s: given up %v; want %v", what, got, want)
+		}
+		k.End(p.after(101), Outcome{Kind: Answered})
+	}
+	f("another worker", 2, false, "tiny", true)
+	f("an answer that has begun", 2, true, "tiny", false)
+	f("the only worker", 1, false, "", false)
+	f("the only worker of its model", 2, false, "large", false)
+}
+
+// TestSilentGetsWhatNobodyElseTakes: a silent worker keeps its cache in the index and gets nothing while another is up.
+func TestSilentGetsWhatNobodyElseTakes(t *testing.T) {
+	cleared := 0
+	p := upPoolOf(Config{Workers: specs(2), OnDown: func(uint32) { cleared++ }})
+	p.hush(0, 8)
+	p.hush(0, 10)
+	if got := snap(p, "", 10); got != "w1" || cleared != 0 || p.Up(p.after(10)) != 1 {
+		t.Errorf("one is silent: %s, cleared %d times, %d up; want w1, 0, 1", got, cleared, p.Up(p.after(10)))
+	}
+	p.kill(1, 11)
+	if got := snap(p, "", 11); got != "w0" || p.Up(p.after(11)) != 1 {
+		t.Errorf("the other is down: %s, %d up; want w0, 1", got, p.Up(p.after(11)))
+	}
+	p.heal(0, 12)
+	if s := p.Stats(p.after(12))[0]; s.State != Ready || cleared != 1 {
+		t.Errorf("heard again: %v; cleared %d times, want once, for the other", s.State, cleared)
+	}
+}

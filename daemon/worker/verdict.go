@@ -1,0 +1,170 @@
+package worker
+
+// This file has all changes of a worker's state by the requests that end there, as the table proofs has them.
+
+// outcome updates w and its endpoint by the end of w's request r.
+func (f *fleet) outcome(w *Worker, r *request, now float64, o Outcome) {
+	e := w.endpoint
+	signs := 1
+	if o.Kind == Canceled && !o.Partly {
+		if n := hangs(w, r, f.speed.slowness, now); n > 0 {
+			o, signs = hanging(now-r.at), n
+		}
+	}
+	w.totals.count(o.Kind)
+	tried := e.breaker.ended(r)
+	p := &proofs[o.Kind]
+	if p.crowds {
+		e.room.refused(e.inFlight+e.theirs, now)
+	}
+	if o.Kind == Canceled || r.at < e.health.born { // r went to an earlier process
+		return
+	}
+	if o.Kind == Answered {
+		f.answered(w, r, now, o, tried)
+		return
+	}
+	if o.Kind == Denied {
+		e.records[r.class].refuse()
+	}
+	if o.Excused {
+		f.excuse(e, r.class, o.Kind)
+		return
+	}
+	why := o.why()
+	e.note(why, f.began.Add(seconds(now)), byRequest)
+	f.suspectBy(e, p, o.Kind)
+	switch {
+	case o.Kind == Refused:
+		f.drop(e, now, why)
+	case p.compared || p.cause == none: // a trial that ends so has shown nothing: the next request is one again
+	case e.breaker.count(p, signs, now, tried) && e.isUp():
+		f.setAside(w, p.cause, why, r.number, now)
+	}
+}
+
+// suspectBy takes from a sign what health checks are to confirm.
+func (f *fleet) suspectBy(e *endpoint, p *proof, k Kind) {
+	e.failures.add(k)
+	switch k {
+	case Dying:
+		e.health.dying = true
+	case Refused:
+		e.health.closed = true
+	case Late:
+		e.health.late = max(e.health.late, 1)
+	case Leaving:
+		f.watcher.ScrapeSoon(e.number) // reads the start time of the present process, by which a new one is recognised
+	case Broken:
+		f.watcher.ScrapeSoon(e.number) // it may be a new process already
+	}
+	if p.check {
+		f.watcher.CheckSoon(e.number) // a health check decides at once, not in two seconds
+	}
+}
+
+// answered records an answer of w that is no sign against it.
+func (f *fleet) answered(w *Worker, r *request, now float64, o Outcome, tried bool) {
+	e := w.endpoint
+	e.failures.add(Answered)
+	e.lastError.good(byRequest)
+	if !o.Rejected {
+		e.records[r.class].accept()
+	}
+	if tried {
+		f.closeBreaker(e, now)
+		return
+	}
+	e.breaker.good(r.at, now > w.slowStart.until)
+}
+
+// excuse takes back one sign against an endpoint: another worker has failed the same request in the same way.
+func (f *fleet) excuse(e *endpoint, class uint8, k Kind) {
+	if k == Denied {
+		e.records[class].agree()
+	}
+}
+
+// acquit takes back what the request of that number, which has ended, has counted against an endpoint.
+func (f *fleet) acquit(e *endpoint, r *request, k Kind, now float64) {
+	f.excuse(e, r.class, k)
+	p := &proofs[k]
+	if p.cause == none || p.compared {
+		return
+	}
+	if e.breaker.cause == none {
+		e.breaker.tallies[p.cause].takeBack()
+	} else if e.breaker.by == r.number {
+		e.breaker.shut()
+		f.noteAll(e.ranks, event{kind: acquitted}, now)
+	}
+}
+
+// confirm counts a refusal of an endpoint whose request another worker has accepted.
+func (f *fleet) confirm(w *Worker, r *request, k Kind, why string, now float64) {
+	e, p := w.endpoint, &proofs[k]
+	if !p.compared || r.at < e.health.born || !e.isUp() {
+		return
+	}
+	tried := e.breaker.cause == p.cause && r.at >= e.breaker.until
+	if e.breaker.count(p, 1, now, tried) {
+		f.setAside(w, p.cause, why, r.number, now)
+	}
+}
+
+// setAside opens the breaker of w's endpoint, if the fleet can spare the endpoint.
+func (f *fleet) setAside(w *Worker, c cause, why string, by uint64, now float64) {
+	e := w.endpoint
+	if e.breaker.cause == leaving { // the trial failed in another way: the worker is no better for that
+		c = leaving
+	}
+	if !f.maySpare(e) {
+		e.breaker.shut() // the trial failed, but the worker is needed
+		return
+	}
+	kind := ejected
+	switch {
+	case c == refusing:
+		kind = refuses
+	case c == leaving:
+		kind = wentLeaving
+	}
+	switch {
+	case c != leaving:
+		w.totals.ejected++
+	case e.breaker.cause != leaving:
+		w.totals.left++
+	}
+	e.breaker.open(c, why, by, now, f.conf.HealthInterval.Seconds())
+	for _, o := range e.ranks {
+		o.slowStart = slowStart{}
+	}
+	f.noteAll(e.ranks, event{kind: kind, why: why, wait: seconds(e.breaker.back), tokens: e.inFlight}, now)
+}
+
+// maySpare reports whether an endpoint may be set aside. Half of the endpoints that are there always stay: if all fail,
+// the fault is in the requests or in what they share.
+func (f *fleet) maySpare(e *endpoint) bool {
+	there, out := 0, 1
+	for _, o := range f.endpoints {
+		if !o.isUp() || o.allDrain() {
+			continue
+		}
+		there++
+		if o != e && o.breaker.cause != none {
+			out++
+		}
+	}
+	return 2*out <= there
+}
+
+// closeBreaker closes an endpoint's breaker after a good trial and starts its ranks slowly: they still have their
+// caches, but no load.
+func (f *fleet) closeBreaker(e *endpoint, now float64) {
+	e.breaker.shut()
+	for _, w := range e.ranks {
+		f.startSlow(w, now)
+	}
+	f.panicked = false
+	f.noteAll(e.ranks, event{kind: closed}, now)
+}
