@@ -16,7 +16,7 @@ import (
 )
 
 // TestFailuresHiddenInA200AreRetried: a worker that accepts requests only to give them up costs no request, and is
-// taken for draining.
+// taken for draining after the third.
 func TestFailuresHiddenInA200AreRetried(t *testing.T) {
 	f := func(mode, path, body string) {
 		t.Helper()
@@ -36,8 +36,8 @@ func TestFailuresHiddenInA200AreRetried(t *testing.T) {
 			}
 		}
 		w := r.describe()[0].Workers[0]
-		if retries != 1 || w.State != "draining" {
-			t.Errorf("%s %s: %d retries, the worker is %s (%s); want 1 and draining", mode, path, retries, w.State, w.Why)
+		if retries != 3 || w.State != "draining" {
+			t.Errorf("%s %s: %d retries, the worker is %s (%s); want 3 and draining", mode, path, retries, w.State, w.Why)
 		}
 	}
 	const completion, chat = `{"model":"sim","prompt":"x","max_tokens":9}`, `{"model":"sim","messages":[{"role":"user","content":"x"}],"max_tokens":9}`
@@ -77,8 +77,8 @@ func TestAbortInTheMiddleIsToldAndNotAnEnd(t *testing.T) {
 	}
 	end(chat, `"code":"worker_broke_off"`, "[DONE]")
 	end(messages, "event: error\ndata: {\"type\":\"error\"", "message_stop")
-	if s := r.describe()[0].Workers[0]; s.State != "draining" || s.InFlight != 0 {
-		t.Errorf("the worker is %s with %d in flight; want draining, 0", s.State, s.InFlight)
+	if s := r.describe()[0].Workers[0]; s.State != "up" || s.InFlight != 0 {
+		t.Errorf("the worker is %s with %d in flight; want up, as two requests convict nobody, and 0", s.State, s.InFlight)
 	}
 }
 

@@ -32,7 +32,7 @@ func TestLastWordsOfADyingWorkerAreRetried(t *testing.T) {
 		}
 	}
 	f(`{"error":{"message":"cannot schedule new futures after shutdown","type":"InternalServerError","param":null,"code":500}}`, "draining", 200)
-	f(`{"error":{"message":"EngineCore encountered an issue. See stack trace (above) for the root cause.","type":"InternalServerError","param":null,"code":500}}`, "up", 200)
+	f(`{"error":{"message":"EngineCore encountered an issue. See stack trace (above) for the root cause.","type":"InternalServerError","param":null,"code":500}}`, "draining", 200)
 	f(`{"error":{"message":"your prompt made me fail","type":"InternalServerError","param":null,"code":500}}`, "up", 500)
 }
 

@@ -41,7 +41,7 @@ type failure struct {
 	fault  Fault // what the client gets if no other worker may be tried
 	grade  grade
 	paid   bool      // the repeat has been taken from the budget already
-	own    *Outbound // the worker's own error, which the client gets in place of fault; nil = there is none
+	own    *ownError // which the client gets in place of fault; nil = there is none
 }
 
 // reason names a failure in metrics and logs.
@@ -72,13 +72,19 @@ const (
 // attempts decides what is tried after each failed attempt of a request, and keeps what the attempts show against their
 // workers until another worker shows whose fault it is.
 type attempts struct {
-	begun    int32 // workers that may have begun on it
-	broken   int32 // of them, and of those before, those that ended or lost the connection
-	repeated bool  // one has been asked a second time
-	blamed   bool  // a 500 was blamed on the worker, not on the request: that is done once
-	last     Fault // what the client gets
-	own      *Outbound
+	begun    int32     // workers that may have begun on it
+	broken   int32     // of them, and of those before, those that ended or lost the connection
+	repeated bool      // one has been asked a second time
+	blamed   bool      // a 500 was blamed on the worker, not on the request: that is done once
+	last     Fault     // what the client gets
+	own      *ownError // in place of it: the error of the last worker that gave up with words of its own; nil = none did
 	suspects []suspect
+}
+
+// ownError is a worker's own error, as the client would get it.
+type ownError struct {
+	Outbound
+	worker string // its id
 }
 
 // suspect is a worker that has failed the request.
@@ -101,6 +107,8 @@ func (a *attempts) after(f *failure, consumed bool, left int, pay func() bool) v
 	others := a.others(left)
 	if f.reason != reasonFull || a.begun == 0 {
 		a.last = f.fault
+	}
+	if f.own != nil || f.reason == reasonKey {
 		a.own = f.own
 	}
 	if f.grade == gradeSeen || f.grade == gradeSilent || f.grade == gradeFinal {
@@ -116,6 +124,7 @@ func (a *attempts) after(f *failure, consumed bool, left int, pay func() bool) v
 		return giveUp
 	case f.grade == gradeSilent && !a.repeated && !others: // the worker may just have closed an idle connection
 		a.repeated = true
+		a.broken--
 		return tryAgain
 	}
 	return tryNext

@@ -32,7 +32,7 @@ func (r *request) choose(ctx context.Context) *Outbound {
 	if f := r.read.hidesResponse(in, r.target()); f != nil {
 		return r.refuse(*f)
 	}
-	r.deaths = r.lethal.deaths(in, r.arrived)
+	r.deaths = r.lethal.await(ctx, in, r.arrived)
 	if r.deaths >= maxDeaths {
 		r.log().Warn("request refused: two workers ended when they got it", "id", in.ID, "model", in.Seen.Model,
 			"again_in", lethalFor)

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/gate"
 	"github.com/warmpath/warmpath/daemon/route"
 	"github.com/warmpath/warmpath/daemon/session"
 	"github.com/warmpath/warmpath/daemon/tokens"
@@ -265,7 +264,7 @@ func (e *Exchange) receive(client *upstream.Client, a *attempt) (*Outbound, *fai
 		if f != nil {
 			return nil, f
 		}
-		out.Body = e.wordRefusal(out.Status, text)
+		out.Body = w.wordRefusal(out.Status, text)
 	} else {
 		f := w.weigh(&b.body, nil)
 		if f == nil {
@@ -280,21 +279,6 @@ func (e *Exchange) receive(client *upstream.Client, a *attempt) (*Outbound, *fai
 	return out, nil
 }
 
-// bareRefusals are the bodies of a worker that has no such path or method (Starlette's own). The SDKs of clients find
-// no message in them.
-var bareRefusals = map[string]bool{`{"detail":"Not Found"}`: true, `{"detail":"Method Not Allowed"}`: true}
-
-// wordRefusal puts a bare refusal of a worker into the endpoint's shape, with words. Every other body stays as it is.
-func (e *Exchange) wordRefusal(status int, text []byte) []byte {
-	if status != http.StatusNotFound && status != http.StatusMethodNotAllowed || e.entry.Door != nil ||
-		!bareRefusals[string(text)] {
-		return text
-	}
-	f := FaultUnknownURL
-	f.Message = "the worker serves no " + gate.Cut(e.in.Method+" "+e.in.Path)
-	return f.inJSON(e.shape())
-}
-
 // complete fills in the head of an answer that goes to the client, and ends the exchange if it came whole.
 func (e *Exchange) complete(out *Outbound, b *stream) {
 	a, seen := b.a, &e.in.Seen
@@ -305,9 +289,9 @@ func (e *Exchange) complete(out *Outbound, b *stream) {
 	out.Header = clientHeader(a.resp.Header)
 	if b.against == worker.Canceled && b.ok {
 		b.tries.accepted()
-		if e.deaths > 0 || e.tries > 1 {
-			e.lethal.acquit(e.in)
-		}
+	}
+	if (e.deaths > 0 || e.tries > 1) && b.against != worker.Failed && b.against != worker.Dying {
+		e.lethal.acquit(e.in)
 	}
 	if out.Status >= 300 && out.Status < 400 {
 		stayHere(out.Header, w.URL())

@@ -1,7 +1,9 @@
 package exchange
 
 import (
+	"context"
 	"hash/maphash"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -69,25 +71,56 @@ func (l *lethal) lose(in *Inbound, p *worker.Pool, key uint64, at time.Time) {
 	l.some.Store(true)
 }
 
-// deaths returns how many workers have ended with this request. One that has lived on lost the connection alone.
+// judged bounds how long a request waits until health checks have shown whether its workers lived on: a lost connection
+// asks for a check at once, and a late one takes two seconds.
+const judged = 3 * time.Second
+
+// await returns how many workers have ended with this request. While maxDeaths may have, and a health check is still to
+// show it, await waits.
+func (l *lethal) await(ctx context.Context, in *Inbound, now time.Time) int8 {
+	for end := now.Add(judged); ; now = time.Now() {
+		n := l.deaths(in, now)
+		if n < maxDeaths || now.After(end) || ctx.Err() != nil || l.settled(in) {
+			return n
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// deaths returns how many workers have ended with this request, or may have. One that has lived on lost the connection
+// alone.
 func (l *lethal) deaths(in *Inbound, now time.Time) (n int8) {
 	if !l.some.Load() {
 		return 0
 	}
-	h := l.hash(in)
-	l.mu.Lock()
-	l.expire(now)
-	var lost []loss
-	if e := l.bodies[h]; e != nil {
-		lost = append(lost, e.lost...)
-	}
-	l.mu.Unlock()
-	for _, x := range lost {
+	for _, x := range l.losses(in, now) {
 		if now.Sub(x.at) < lethalFor && !x.pool.Survived(x.worker, x.at) {
 			n++
 		}
 	}
 	return n
+}
+
+// settled reports whether health checks have shown of each loss what became of the worker.
+func (l *lethal) settled(in *Inbound) bool {
+	for _, x := range l.losses(in, time.Now()) {
+		if !x.pool.Settled(x.worker, x.at) {
+			return false
+		}
+	}
+	return true
+}
+
+// losses returns the losses of a request.
+func (l *lethal) losses(in *Inbound, now time.Time) []loss {
+	h := l.hash(in)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.expire(now)
+	if e := l.bodies[h]; e != nil {
+		return slices.Clone(e.lost)
+	}
+	return nil
 }
 
 // acquit forgets a request that a worker has answered.

@@ -55,14 +55,18 @@ func (r *request) refuse(f Fault) *Outbound { return r.refuseAs(f, nil) }
 
 // refuseAs is refuse in the words and with the status of the last worker that refused the request; own is nil if there
 // are none.
-func (r *request) refuseAs(f Fault, own *Outbound) *Outbound {
+func (r *request) refuseAs(f Fault, own *ownError) *Outbound {
 	seen := &r.in.Seen
 	r.choice.Unbind()
-	out := own
-	if out == nil {
+	var out *Outbound
+	if own == nil {
 		out = f.Outbound(r.shape())
-	} else if f.Retry > 0 && out.Get("Retry-After") == "" {
-		out.Set("Retry-After", strconv.Itoa(f.Retry))
+	} else {
+		out = &own.Outbound
+		seen.Worker = own.worker
+		if f.Retry > 0 && out.Status >= 429 && out.Get("Retry-After") == "" {
+			out.Set("Retry-After", strconv.Itoa(f.Retry))
+		}
 	}
 	seen.At = time.Now()
 	r.journal.meter.Refused(seen, f, out.Status, seen.At.Sub(r.arrived))

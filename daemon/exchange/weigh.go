@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/gate"
 	"github.com/warmpath/warmpath/daemon/worker"
 )
 
@@ -144,9 +145,26 @@ func (w weigher) weighHidden(b *body, text []byte) *failure {
 
 // ownError returns the worker's error as the client would get it, if it came whole; else nil. A door has errors of its
 // own form.
-func (w weigher) ownError(b *body, text []byte) *Outbound {
+func (w weigher) ownError(b *body, text []byte) *ownError {
 	if text == nil || w.entry.Door != nil {
 		return nil
 	}
-	return &Outbound{Status: b.a.resp.Status, Header: clientHeader(b.a.resp.Header), Body: text}
+	status := b.a.resp.Status
+	return &ownError{worker: b.a.trip.Worker().ID(), Outbound: Outbound{Status: status,
+		Header: clientHeader(b.a.resp.Header), Body: w.wordRefusal(status, text)}}
+}
+
+// bareRefusals are the bodies of a worker that has no such path or method (Starlette's own). The SDKs of clients find
+// no message in them.
+var bareRefusals = map[string]bool{`{"detail":"Not Found"}`: true, `{"detail":"Method Not Allowed"}`: true}
+
+// wordRefusal puts a bare refusal of a worker into the endpoint's shape, with words. Every other body stays as it is.
+func (w weigher) wordRefusal(status int, text []byte) []byte {
+	if status != http.StatusNotFound && status != http.StatusMethodNotAllowed || w.entry.Door != nil ||
+		!bareRefusals[string(text)] {
+		return text
+	}
+	f := FaultUnknownURL
+	f.Message = "the worker serves no " + gate.Cut(w.in.Method+" "+w.in.Path)
+	return f.inJSON(w.shape())
 }

@@ -259,6 +259,15 @@ func (p *Pool) Survived(key uint64, at time.Time) bool {
 	return w != nil && w.health.hears(p.fleet.sec(at))
 }
 
+// Settled reports whether health checks have shown since that time what became of the process at the worker with that
+// Key.
+func (p *Pool) Settled(key uint64, at time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w := p.fleet.keyed[key]
+	return w == nil || w.health.settled(p.fleet.sec(at))
+}
+
 // End counts the request down. Only the first call does anything.
 func (t *Ticket) End(now time.Time, o Outcome) {
 	p, w, r := t.pool, t.worker, &t.request

@@ -17,6 +17,9 @@ func (f *fleet) outcome(w *Worker, r *request, now float64, o Outcome) {
 	if p.crowds {
 		e.room.refused(e.inFlight+e.theirs, now)
 	}
+	if tried && o.Kind == Canceled && r.first == 0 {
+		e.breaker.postpone(now)
+	}
 	if o.Kind == Canceled || r.at < e.health.born { // r went to an earlier process
 		return
 	}
