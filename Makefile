@@ -10,7 +10,7 @@ LDFLAGS   = -s -w -X github.com/warmpath/warmpath/daemon.Version=$(VERSION)
 PREFIX   ?= /usr/local
 FUZZTIME ?= 10s
 PACKAGES ?= ./...
-TOOLS     = ./testdata/attacks ./testdata/benchjson ./testdata/databench/... ./testdata/faults/... ./testdata/kvbench ./testdata/kvtorture ./testdata/labcells ./testdata/labcheck ./testdata/peersbench ./testdata/pyvenv ./testdata/reallmcache/... ./testdata/realvllm ./testdata/sbom
+TOOLS     = ./testdata/attacks ./testdata/benchjson ./testdata/bugs ./testdata/databench/... ./testdata/faults/... ./testdata/kvbench ./testdata/kvtorture ./testdata/labcells ./testdata/labcheck ./testdata/peersbench ./testdata/pyvenv ./testdata/reallmcache/... ./testdata/realvllm ./testdata/sbom ./testdata/signs/...
 SOAK     ?= 3m
 TORTURE  ?= 10m
 BENCHCOUNT ?= 3

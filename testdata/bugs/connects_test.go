@@ -1,0 +1,171 @@
+package bugs
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/warmpath/warmpath/testdata/databench/proc"
+	"github.com/warmpath/warmpath/testdata/databench/wire"
+	"github.com/warmpath/warmpath/testdata/signs/engine"
+)
+
+// A connection that is accepted late, as by a full accept queue or after one lost SYN, is no death either.
+var connects = []wallCase{
+	{"a-full-accept-queue-of-one-of-two-refuses-nobody", lateAccept(1)},
+	{"a-full-accept-queue-of-a-lone-worker-refuses-nobody", lateAccept(0)},
+	{"a-full-accept-queue-cuts-no-stream", lateAcceptInStream},
+	{"a-port-that-is-closed-for-50-ms-is-used-again-soon", closedFor},
+	{"a-port-that-is-closed-for-good-is-given-up-at-once", closedForGood},
+}
+
+// narrow is a relay in front of an engine: a socket whose queue holds three connections, and which is accepted from
+// only while it is open. A kernel drops the SYN of whoever comes when the queue is full.
+type narrow struct {
+	addr string
+	open atomic.Bool
+}
+
+// narrow starts a relay to an engine.
+func (l *lab) narrow(to string) *narrow {
+	l.t.Helper()
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err == nil {
+		err = syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}})
+	}
+	if err == nil {
+		err = syscall.Listen(fd, 2)
+	}
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	file := os.NewFile(uintptr(fd), "narrow")
+	listener, err := net.FileListener(file)
+	_ = file.Close()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.t.Cleanup(func() { _ = listener.Close() })
+	n := &narrow{addr: listener.Addr().String()}
+	n.open.Store(true)
+	go n.accept(listener, to)
+	return n
+}
+
+func (n *narrow) accept(from net.Listener, to string) {
+	for {
+		for !n.open.Load() {
+			time.Sleep(5 * time.Millisecond)
+		}
+		c, err := from.Accept()
+		if err != nil {
+			return
+		}
+		for !n.open.Load() { // it closed while it waited
+			time.Sleep(5 * time.Millisecond)
+		}
+		go relay(c, to)
+	}
+}
+
+func relay(c net.Conn, to string) {
+	defer c.Close()
+	up, err := net.Dial("tcp", to)
+	if err != nil {
+		return
+	}
+	defer up.Close()
+	done := make(chan struct{}, 2)
+	for _, pair := range [][2]net.Conn{{c, up}, {up, c}} {
+		go func() {
+			buf := make([]byte, 16<<10)
+			for {
+				k, err := pair[0].Read(buf)
+				if _, werr := pair[1].Write(buf[:k]); err != nil || werr != nil {
+					break
+				}
+			}
+			done <- struct{}{}
+		}()
+	}
+	<-done
+}
+
+// shut fills the queue with connections that nobody accepts.
+func (n *narrow) shut() (open func()) {
+	n.open.Store(false)
+	var held []net.Conn
+	for range 6 {
+		if c, err := net.DialTimeout("tcp", n.addr, 50*time.Millisecond); err == nil {
+			held = append(held, c)
+		}
+	}
+	return func() {
+		for _, c := range held {
+			_ = c.Close()
+		}
+		n.open.Store(true)
+	}
+}
+
+// lateAccept has a worker accept nothing for 2.5 s, beside so many others. Answers take 0.3 s, so that connections are
+// needed meanwhile. Alone, the worker answers on the connections that it has; whoever needs a new one may be refused.
+func lateAccept(others int) func(*lab) (string, bool) {
+	return func(l *lab) (string, bool) {
+		sluggish := func(c *wire.Call) bool { return !c.Wait(300*time.Millisecond) && engine.Echo(c) }
+		n := l.narrow(l.engines(1, sluggish)[0].Addr())
+		at := []string{n.addr}
+		for _, e := range l.engines(others, sluggish) {
+			at = append(at, e.Addr())
+		}
+		r := l.routerWith(proc.Router{Workers: at})
+		clients(1, 4, func(_, i int) wire.Answer { return r.chat(fmt.Sprintf("warm %d", i)) })
+		open := n.shut()
+		time.AfterFunc(2500*time.Millisecond, open)
+		all := every(100*time.Millisecond, 50, func(i int) wire.Answer { return r.chat(fmt.Sprintf("%d question", i)) })
+		return fmt.Sprintf("%d of 50 refused", refused(all)), refused(all) == 0
+	}
+}
+
+// lateAcceptInStream has streams of 3 s under way while the worker accepts nothing for 2 s.
+func lateAcceptInStream(l *lab) (string, bool) {
+	n := l.narrow(l.engines(1, trickle)[0].Addr())
+	r := l.routerWith(proc.Router{Pool: soon, Workers: []string{n.addr, l.engines(1, trickle)[0].Addr()}})
+	time.AfterFunc(500*time.Millisecond, func() { time.AfterFunc(2*time.Second, n.shut()) })
+	all := every(0, 6, func(i int) wire.Answer { return r.chat(fmt.Sprintf("%d question", i), streamed) })
+	return fmt.Sprintf("%d of 6 streams cut", unlike(all, "[DONE]")), unlike(all, "[DONE]") == 0
+}
+
+// closedFor closes the port of a lone worker for 50 ms, twice. A refused connection is proof of death; the worker is
+// used again at the next check, half a second later at most, so 30 of the requests may fail each time.
+func closedFor(l *lab) (string, bool) {
+	e := l.engine(&engine.Engine{})
+	at := e.Addr()
+	r := l.router(e)
+	all := every(20*time.Millisecond, 200, func(i int) wire.Answer {
+		if i%100 == 50 {
+			e.Close()
+			time.AfterFunc(50*time.Millisecond, func() { _ = e.Start(at) })
+		}
+		return r.chat("question")
+	})
+	return fmt.Sprintf("%d of 200 requests at 50 a second refused, two closures", refused(all)), refused(all) <= 60
+}
+
+// closedForGood is a control: a port that refuses is proof, and nobody waits for it.
+func closedForGood(l *lab) (string, bool) {
+	engines := l.engines(2, nil)
+	r := l.router(engines...)
+	clients(1, 4, func(_, i int) wire.Answer { return r.chat(fmt.Sprintf("warm %d", i)) })
+	engines[0].Close()
+	bad := 0
+	for _, a := range every(20*time.Millisecond, 50, func(i int) wire.Answer { return r.chat(fmt.Sprintf("%d question", i)) }) {
+		if !served(a) || a.Took > time.Second {
+			bad++
+		}
+	}
+	return fmt.Sprintf("%d of 50 late or refused", bad), bad == 0
+}
