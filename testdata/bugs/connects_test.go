@@ -2,10 +2,6 @@ package bugs
 
 import (
 	"fmt"
-	"net"
-	"os"
-	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/warmpath/warmpath/testdata/databench/proc"
@@ -22,93 +18,15 @@ var connects = []wallCase{
 	{"a-port-that-is-closed-for-good-is-given-up-at-once", closedForGood},
 }
 
-// narrow is a relay in front of an engine: a socket whose queue holds three connections, and which is accepted from
-// only while it is open. A kernel drops the SYN of whoever comes when the queue is full.
-type narrow struct {
-	addr string
-	open atomic.Bool
-}
-
-// narrow starts a relay to an engine.
-func (l *lab) narrow(to string) *narrow {
+// gate starts a gate in front of an engine.
+func (l *lab) gate(to string) *engine.Gate {
 	l.t.Helper()
-	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
-	if err == nil {
-		err = syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}})
-	}
-	if err == nil {
-		err = syscall.Listen(fd, 2)
-	}
+	g, err := engine.NewGate(to)
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	file := os.NewFile(uintptr(fd), "narrow")
-	listener, err := net.FileListener(file)
-	_ = file.Close()
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	l.t.Cleanup(func() { _ = listener.Close() })
-	n := &narrow{addr: listener.Addr().String()}
-	n.open.Store(true)
-	go n.accept(listener, to)
-	return n
-}
-
-func (n *narrow) accept(from net.Listener, to string) {
-	for {
-		for !n.open.Load() {
-			time.Sleep(5 * time.Millisecond)
-		}
-		c, err := from.Accept()
-		if err != nil {
-			return
-		}
-		for !n.open.Load() { // it closed while it waited
-			time.Sleep(5 * time.Millisecond)
-		}
-		go relay(c, to)
-	}
-}
-
-func relay(c net.Conn, to string) {
-	defer c.Close()
-	up, err := net.Dial("tcp", to)
-	if err != nil {
-		return
-	}
-	defer up.Close()
-	done := make(chan struct{}, 2)
-	for _, pair := range [][2]net.Conn{{c, up}, {up, c}} {
-		go func() {
-			buf := make([]byte, 16<<10)
-			for {
-				k, err := pair[0].Read(buf)
-				if _, werr := pair[1].Write(buf[:k]); err != nil || werr != nil {
-					break
-				}
-			}
-			done <- struct{}{}
-		}()
-	}
-	<-done
-}
-
-// shut fills the queue with connections that nobody accepts.
-func (n *narrow) shut() (open func()) {
-	n.open.Store(false)
-	var held []net.Conn
-	for range 6 {
-		if c, err := net.DialTimeout("tcp", n.addr, 50*time.Millisecond); err == nil {
-			held = append(held, c)
-		}
-	}
-	return func() {
-		for _, c := range held {
-			_ = c.Close()
-		}
-		n.open.Store(true)
-	}
+	l.t.Cleanup(g.Close)
+	return g
 }
 
 // lateAccept has a worker accept nothing for 2.5 s, beside so many others. Answers take 0.3 s, so that connections are
@@ -116,15 +34,15 @@ func (n *narrow) shut() (open func()) {
 func lateAccept(others int) func(*lab) (string, bool) {
 	return func(l *lab) (string, bool) {
 		sluggish := func(c *wire.Call) bool { return !c.Wait(300*time.Millisecond) && engine.Echo(c) }
-		n := l.narrow(l.engines(1, sluggish)[0].Addr())
-		at := []string{n.addr}
+		g := l.gate(l.engines(1, sluggish)[0].Addr())
+		at := []string{g.Addr}
 		for _, e := range l.engines(others, sluggish) {
 			at = append(at, e.Addr())
 		}
 		r := l.routerWith(proc.Router{Workers: at})
 		clients(1, 4, func(_, i int) wire.Answer { return r.chat(fmt.Sprintf("warm %d", i)) })
-		open := n.shut()
-		time.AfterFunc(2500*time.Millisecond, open)
+		g.Shut()
+		time.AfterFunc(2500*time.Millisecond, g.Open)
 		all := every(100*time.Millisecond, 50, func(i int) wire.Answer { return r.chat(fmt.Sprintf("%d question", i)) })
 		return fmt.Sprintf("%d of 50 refused", refused(all)), refused(all) == 0
 	}
@@ -132,9 +50,10 @@ func lateAccept(others int) func(*lab) (string, bool) {
 
 // lateAcceptInStream has streams of 3 s under way while the worker accepts nothing for 2 s.
 func lateAcceptInStream(l *lab) (string, bool) {
-	n := l.narrow(l.engines(1, trickle)[0].Addr())
-	r := l.routerWith(proc.Router{Pool: soon, Workers: []string{n.addr, l.engines(1, trickle)[0].Addr()}})
-	time.AfterFunc(500*time.Millisecond, func() { time.AfterFunc(2*time.Second, n.shut()) })
+	g := l.gate(l.engines(1, trickle)[0].Addr())
+	r := l.routerWith(proc.Router{Pool: soon, Workers: []string{g.Addr, l.engines(1, trickle)[0].Addr()}})
+	time.AfterFunc(500*time.Millisecond, g.Shut)
+	time.AfterFunc(2500*time.Millisecond, g.Open)
 	all := every(0, 6, func(i int) wire.Answer { return r.chat(fmt.Sprintf("%d question", i), streamed) })
 	return fmt.Sprintf("%d of 6 streams cut", unlike(all, "[DONE]")), unlike(all, "[DONE]") == 0
 }

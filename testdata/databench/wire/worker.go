@@ -126,8 +126,8 @@ func (w *Worker) serve(c net.Conn) {
 	}
 }
 
-// readCall reads a request and throws its body away, unless it is to be kept. It is strict: what two parsers might see in
-// two ways is an error.
+// readCall reads a request and throws its body away, unless it is to be kept. It is strict: what two parsers might see
+// in two ways is an error.
 func readCall(c net.Conn, r *bufio.Reader, keepBody bool) (*Call, error) {
 	raw, err := readHead(r)
 	call := &Call{Conn: c, R: r, Raw: raw}

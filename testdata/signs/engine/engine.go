@@ -159,8 +159,8 @@ func Refuse(c *wire.Call, status int, words string, fields ...string) bool {
 	for _, f := range fields {
 		more.WriteString(f + "\r\n")
 	}
-	_, err := fmt.Fprintf(c, "HTTP/1.1 %d Status\r\nContent-Type: application/json\r\n%sContent-Length: %d\r\n\r\n%s", status,
-		&more, len(body), body)
+	_, err := fmt.Fprintf(c, "HTTP/1.1 %d Status\r\nContent-Type: application/json\r\n%sContent-Length: %d\r\n\r\n%s",
+		status, &more, len(body), body)
 	return err == nil
 }
 
