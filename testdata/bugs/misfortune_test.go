@@ -29,6 +29,9 @@ var misfortunes = []wallCase{
 		`"created_at":1,"status":"cancelled","model":"sim","output":[],"usage":null}`)},
 	{"one-odd-answer-a-second-refuses-no-other-request", oddNowAndThen},
 	{"one-bare-done-at-a-lone-worker-refuses-nobody", oddAlone},
+	{"a-500-of-every-worker-reaches-the-client-and-marks-nobody", failsEverywhere(500)},
+	{"a-400-of-every-worker-reaches-the-client-and-marks-nobody", failsEverywhere(400)},
+	{"a-reset-by-every-worker-marks-nobody", resetEverywhere},
 	{"a-worker-that-aborts-all-is-left-alone", trueDrain},
 }
 
@@ -98,6 +101,38 @@ func oddAlone(l *lab) (string, bool) {
 	r.post(chatPath, oddBody(0, streamed))
 	good := every(100*time.Millisecond, 20, func(i int) wire.Answer { return r.chat(fmt.Sprintf("good %d", i)) })
 	return fmt.Sprintf("%d of 20 good requests refused", refused(good)), refused(good) == 0
+}
+
+// failsEverywhere sends ten requests that every one of three workers fails, and good ones after each. The client reads the
+// worker's own words.
+func failsEverywhere(code int) func(*lab) (string, bool) {
+	return func(l *lab) (string, bool) {
+		return odder(l, func(c *wire.Call) bool { return engine.Refuse(c, code, "index 151936 is out of bounds") },
+			func(a wire.Answer) bool { return a.Status == code && strings.Contains(string(a.Body), "out of bounds") })
+	}
+}
+
+func resetEverywhere(l *lab) (string, bool) {
+	return odder(l, engine.Reset, func(a wire.Answer) bool { return a.Status >= 500 })
+}
+
+func odder(l *lab, fail func(*wire.Call) bool, right func(wire.Answer) bool) (string, bool) {
+	r := l.router(l.engines(3, func(c *wire.Call) bool {
+		if strings.Contains(string(c.Text), `"odd":true`) {
+			return fail(c)
+		}
+		return engine.Echo(c)
+	})...)
+	told, bad := 0, 0
+	for i := range 10 {
+		if right(r.post(chatPath, oddBody(i, ""))) {
+			told++
+		}
+		bad += refused(clients(1, 3, func(_, k int) wire.Answer { return r.chat(fmt.Sprintf("%d %d good", i, k)) }))
+	}
+	ejected := r.warned("eject")
+	return fmt.Sprintf("%d of 10 clients told what the worker said; %d of 30 good requests refused, %d workers ejected", told,
+		bad, ejected), told == 10 && bad == 0 && ejected == 0
 }
 
 // trueDrain is a control: one of three workers shuts down, so all that it gets is aborted, and others answer the same.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/testdata/databench/proc"
+	"github.com/warmpath/warmpath/testdata/databench/wire"
 )
 
 // fleet is 8 engines, of which the first plays the sign.
@@ -89,14 +90,16 @@ func (f fleet) busy() (all []time.Duration) {
 	return all
 }
 
-// short is how many requests the fleet could not answer within d for want of the first engine's places: no more than
-// those places stood idle, less what stood idle at the others. Nor more than was asked for beyond the others' places.
+// short is how many requests the fleet could not answer for want of the first engine's places within d and the time
+// that a client waits: no more than those places stood idle, less what stood idle at the others. Nor more than was asked for
+// beyond the others' places, and beyond what waits there at the end without a client's losing patience.
 func short(was, is []time.Duration, rate float64, d time.Duration) int64 {
 	all := time.Duration(places) * d
 	idle := all - (is[0] - was[0])
 	for n := range was[1:] {
 		idle -= max(0, all-(is[n+1]-was[n+1]))
 	}
-	beyond := rate*d.Seconds() - float64(len(was)-1)*float64(all)/float64(takes)
+	others := float64(len(was)-1) * places / takes.Seconds() // answers a second
+	beyond := rate*d.Seconds() - others*(d+wire.Timeout).Seconds()
 	return int64(max(0, min(float64(idle)/float64(takes), beyond)))
 }
