@@ -90,9 +90,9 @@ func (f fleet) busy() (all []time.Duration) {
 	return all
 }
 
-// short is how many requests the fleet could not answer for want of the first engine's places within d and the time
-// that a client waits: no more than those places stood idle, less what stood idle at the others. Nor more than was asked
-// for beyond the others' places, and beyond what waits there at the end without a client's losing patience.
+// short is how many requests the fleet could not answer for want of the first engine's places, within d and the time
+// that a client waits: no more than those places stood idle, less what stood idle at the others. Nor more than was
+// asked for beyond the others' places and beyond what waits there at the end without a client's losing patience.
 func short(was, is []time.Duration, rate float64, d time.Duration) int64 {
 	all := time.Duration(places) * d
 	idle := all - (is[0] - was[0])
