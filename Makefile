@@ -10,7 +10,7 @@ LDFLAGS   = -s -w -X github.com/warmpath/warmpath/daemon.Version=$(VERSION)
 PREFIX   ?= /usr/local
 FUZZTIME ?= 10s
 PACKAGES ?= ./...
-TOOLS     = ./testdata/attacks ./testdata/benchjson ./testdata/databench/... ./testdata/faults/... ./testdata/kvbench ./testdata/kvtorture ./testdata/labcells ./testdata/labcheck ./testdata/peersbench ./testdata/pyvenv ./testdata/reallmcache/... ./testdata/realvllm ./testdata/sbom
+TOOLS     = ./testdata/attacks ./testdata/benchjson ./testdata/bugs ./testdata/databench/... ./testdata/faults/... ./testdata/kvbench ./testdata/kvtorture ./testdata/labcells ./testdata/labcheck ./testdata/peersbench ./testdata/pyvenv ./testdata/reallmcache/... ./testdata/realvllm ./testdata/sbom ./testdata/signs/...
 SOAK     ?= 3m
 TORTURE  ?= 10m
 BENCHCOUNT ?= 3
@@ -25,7 +25,7 @@ CA       ?=
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL = help
-.PHONY: help build modules strategies run test race fuzz bench faults attacks soak policies torture labcells labcheck clients check install
+.PHONY: help build modules strategies run test race fuzz bench faults attacks signs soak policies torture labcells labcheck clients check install
 .PHONY: image release $(RELEASES:%=release-%)
 .DELETE_ON_ERROR:
 
@@ -93,6 +93,9 @@ faults: build ## break what stands around a running daemon, one JSON line a chec
 
 attacks: build ## every known way to break a running daemon from outside, a line a way; ATTACKS='-run REGEXP' for some
 	@go run ./testdata/attacks -bin bin/warmpath $(ATTACKS)
+
+signs: build ## what may speak against a worker, played at one of 8, a JSON line a sign and load; SIGNS='-seconds 15 -run REGEXP' for less
+	@go run ./testdata/signs -bin bin/warmpath $(SIGNS)
 
 soak: build ## SOAK (3m) of load with random faults: memory flat, nothing left over
 	@go run ./testdata/faults -bin bin/warmpath -soak $(SOAK)

@@ -22,6 +22,8 @@ type Worker struct {
 	IdleClose time.Duration
 	// Garbage is told of what is no request with one length; may be nil.
 	Garbage func(head []byte, err error)
+	// KeepBody hands the bytes of each body on in Call.Text.
+	KeepBody bool
 
 	listener net.Listener
 	mu       sync.Mutex // guards conns, closed
@@ -38,6 +40,7 @@ type Call struct {
 	Path   string
 	Query  url.Values // or the field X-Wish
 	Body   int64      // bytes of the body, which was read and thrown away
+	Text   []byte     // the body itself, for a Worker with KeepBody
 }
 
 // ErrLength is a request that has not exactly one length.
@@ -109,7 +112,7 @@ func (w *Worker) serve(c net.Conn) {
 			return
 		}
 		c.SetReadDeadline(time.Now().Add(Timeout))
-		call, err := readCall(c, r)
+		call, err := readCall(c, r, w.KeepBody)
 		if err != nil {
 			if w.Garbage != nil && call != nil {
 				w.Garbage(call.Raw, err)
@@ -123,8 +126,9 @@ func (w *Worker) serve(c net.Conn) {
 	}
 }
 
-// readCall reads a request and throws its body away. It is strict: what two parsers might see in two ways is an error.
-func readCall(c net.Conn, r *bufio.Reader) (*Call, error) {
+// readCall reads a request and throws its body away, unless it is to be kept. It is strict: what two parsers might see
+// in two ways is an error.
+func readCall(c net.Conn, r *bufio.Reader, keepBody bool) (*Call, error) {
 	raw, err := readHead(r)
 	call := &Call{Conn: c, R: r, Raw: raw}
 	if err != nil {
@@ -148,11 +152,21 @@ func readCall(c net.Conn, r *bufio.Reader) (*Call, error) {
 	if err != nil {
 		return call, err
 	}
+	var kept bytes.Buffer
+	to := io.Discard
+	if keepBody {
+		to = &kept
+	}
 	if length == -1 {
 		from := &Conn{Conn: c, R: r}
-		return call, from.readChunks(func(b []byte) { call.Body += int64(len(b)) })
+		err = from.readChunks(func(b []byte) {
+			call.Body += int64(len(b))
+			_, _ = to.Write(b)
+		})
+	} else {
+		call.Body, err = io.CopyN(to, r, length)
 	}
-	call.Body, err = io.CopyN(io.Discard, r, length)
+	call.Text = kept.Bytes()
 	return call, err
 }
 
