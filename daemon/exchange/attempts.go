@@ -47,6 +47,7 @@ const (
 	reason503          reason = "worker_503"
 	reason500          reason = "worker_500"
 	reasonHidden       reason = "hidden_failure"
+	reasonTooShort     reason = "too_short"       // of the worker's max_model_len, by its own answer
 	reasonClientGone   reason = "client_gone"     // it left while the worker had the request
 	reasonStopping     reason = "router_stopping" // this router, while the worker had it
 )
@@ -55,6 +56,7 @@ const (
 type attempts struct {
 	begun    int32 // workers that may have begun on it
 	repeated bool  // one has been asked a second time
+	outgrew  bool  // a worker was too short for the request, and another is tried for that
 	last     Fault // what the client gets
 }
 

@@ -285,6 +285,9 @@ func (e *Exchange) judge(b *body, text []byte) *failure {
 	if f := b.discardDying(text); f != nil {
 		return f
 	}
+	if f := outgrown(b, &e.sending.attempts, text); f != nil {
+		return f
+	}
 	if status := b.a.resp.Status; (status == 500 || status == 502 || status == 504) && e.blames(b.a.trip.Worker()) {
 		return b.discard(worker.Outcome{Kind: worker.Failed, Err: "HTTP status of 500 or more"},
 			&failure{reason: reason500, fault: FaultUpstream, paid: true})

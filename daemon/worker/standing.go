@@ -16,6 +16,7 @@ const (
 	Full                     // it has MaxInFlight requests
 	Held                     // it came back a short while ago, and it does not have its turn
 	Panicked                 // it is not up, and is offered because no worker is: Config.Panic
+	TooShort                 // its max_model_len is below what the request has, and a longer worker can take it
 )
 
 // String returns the word for people and their scripts.
@@ -23,13 +24,15 @@ func (s Standing) String() string {
 	return [...]string{
 		Ready: "up", Gone: "gone", Starting: "starting", Down: "down", Ejected: "ejected", Draining: "draining",
 		Lacking: "lacks the model", Full: "full", Held: "slow start", Panicked: "panic",
+		TooShort: "too short",
 	}[s]
 }
 
 // nearness orders the standings of a fleet's workers: the fleet has the greatest. A worker that is up but takes no
 // requests counts as down.
 var nearness = [...]uint8{
-	Gone: 0, Lacking: 0, Down: 1, Ejected: 1, Draining: 1, Starting: 2, Full: 3, Held: 4, Panicked: 5, Ready: 6,
+	Gone: 0, Lacking: 0, Down: 1, Ejected: 1, Draining: 1, Starting: 2, TooShort: 3, Full: 4, Held: 5, Panicked: 6,
+	Ready: 7,
 }
 
 // nearer returns a fleet's standing s with one more worker, whose standing is o.
