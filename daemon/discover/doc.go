@@ -6,13 +6,10 @@
 //
 //   - The list has one worker a URL. The configuration's own description of a worker goes before that of the file,
 //     that before the name's, and that before that of Kubernetes.
-//
 //   - The last answer of a source holds until its next. A file that is wrong or away, or a name server that fails or
 //     knows no address, takes no worker away: health checks show which ones are really gone.
-//
 //   - The router asks for a name every 5 s, give or take a tenth. It sorts the addresses, as servers give them in any
 //     order. It reads a file when the file changes.
-//
 //   - A name with as many IPv4 as IPv6 addresses is that of workers with both: each is one worker, at its IPv4
 //     address (family.go).
 //

@@ -106,6 +106,8 @@ func TestJobsBound(t *testing.T) {
 	f("POST", "/v1/files", whole(200, job), "job_1", true)
 	f("POST", "/v1/videos/job_0/remix", whole(200, job), "job_1", true)
 	f("POST", "/v1/of/tomorrow", whole(202, `{"id":17}`), "17", true)
+	f("GET", "/v1/videos/job_1", whole(200, job), "job_1", false) // another key's, perhaps
+	f("POST", "/v1/videos/job_1/cancel", whole(200, job), "job_1", false)
 	f("POST", "/v1/files", whole(400, job), "job_1", false)
 	f("GET", "/v1/files", whole(200, job), "job_1", false)
 	f("POST", "/v1/files", strings.Replace(whole(200, job), "json", "text", 1), "job_1", false)

@@ -111,6 +111,7 @@ func TestFind(t *testing.T) {
 	f("", "10.0.0.1:1", 0, "")
 	stats = append(stats, worker.Stats{ID: "twin", Endpoint: "twin", URL: "http://10.0.0.2:8000"})
 	f("kv@10.0.0.2:8000@m", "10.0.0.2:1", 0, "") // two pools have it under two names
+	f("kv@10.0.0.2:8000@m", "10.0.0.6:1", 0, "")
 }
 
 // FuzzPlaceAt: any text is read, and what comes of it is read as itself.
