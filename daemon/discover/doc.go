@@ -10,6 +10,8 @@
 //     knows no address, takes no worker away: health checks show which ones are really gone.
 //   - The router asks for a name every 5 s, give or take a tenth. It sorts the addresses, as servers give them in any
 //     order. It reads a file when the file changes.
+//   - A name with as many IPv4 as IPv6 addresses is that of workers with both: each is one worker, at its IPv4
+//     address (family.go).
 //
 // # Why one query fails alone
 //

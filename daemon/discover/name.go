@@ -31,6 +31,7 @@ type nameSource struct {
 	mu         sync.Mutex // guards all below
 	name       string     // host:port; "" = no name
 	addresses  []netip.Addr
+	paired     bool // those of both kinds are the same workers
 	unanswered bool // the name has no answer, and this is logged
 }
 
@@ -41,6 +42,7 @@ func (n *nameSource) follow(name string) {
 	if name != n.name {
 		n.name = name
 		n.addresses = nil
+		n.paired = false
 		n.unanswered = false
 	}
 }
@@ -53,7 +55,7 @@ func (n *nameSource) urls() (urls []string) {
 	if err != nil {
 		return nil // no name, or one that ask has logged
 	}
-	for _, a := range n.addresses {
+	for _, a := range used(n.addresses, n.paired) {
 		urls = append(urls, "http://"+net.JoinHostPort(a.String(), port))
 	}
 	return urls
@@ -96,9 +98,17 @@ func (n *nameSource) ask(ctx context.Context) {
 		n.unanswered = true
 	default:
 		n.unanswered = false
-		if !slices.Equal(addresses, n.addresses) {
+		was := n.paired
+		if !n.halved {
+			n.paired = paired(addresses, was)
+		}
+		if n.paired && !was {
+			n.log.Info("workers_dns gives as many IPv4 as IPv6 addresses: they are taken for the same workers, and IPv4"+
+				" is used; if they are not, name each kind by itself, in pools or in workers_file", "name", name)
+		}
+		if !slices.Equal(addresses, n.addresses) || n.paired != was {
 			n.addresses = addresses
-			n.log.Info("workers_dns resolved", "name", name, "workers", len(addresses))
+			n.log.Info("workers_dns resolved", "name", name, "workers", len(used(addresses, n.paired)))
 		}
 	}
 }

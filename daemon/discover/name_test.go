@@ -60,7 +60,7 @@ func TestHalfAnAnswer(t *testing.T) {
 		}
 	}
 	lost := errors.New("lost")
-	f("10.0.0.1:80 [fd00::1]:80", nil, "10.0.0.1", "fd00::1")
+	f("10.0.0.1:80 10.0.0.9:80 [fd00::1]:80", nil, "10.0.0.1", "10.0.0.9", "fd00::1")
 	f("10.0.0.2:80 [fd00::1]:80", &half{is6: true, err: lost}, "10.0.0.2")
 	f("10.0.0.2:80 [fd00::1]:80", &half{is6: true, err: lost}, "10.0.0.2")
 	f("10.0.0.2:80 [fd00::2]:80", &half{is6: false, err: lost}, "fd00::2")

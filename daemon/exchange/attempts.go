@@ -65,6 +65,7 @@ const (
 	reason500          reason = "worker_500"
 	reasonDying        reason = "worker_dying"
 	reasonHidden       reason = "hidden_failure"
+	reasonTooShort     reason = "too_short"       // of the worker's max_model_len, by its own answer
 	reasonClientGone   reason = "client_gone"     // it left while the worker had the request
 	reasonStopping     reason = "router_stopping" // this router, while the worker had it
 )
@@ -76,6 +77,7 @@ type attempts struct {
 	broken   int32     // of them, and of those before, those that ended or lost the connection
 	repeated bool      // one has been asked a second time
 	blamed   bool      // a 500 was blamed on the worker, not on the request: that is done once
+	outgrew  bool      // a worker was too short for the request, and another is tried for that
 	last     Fault     // what the client gets
 	own      *ownError // in place of it: the error of the last worker that gave up with words of its own; nil = none did
 	suspects []suspect
@@ -124,7 +126,7 @@ func (a *attempts) after(f *failure, consumed bool, left int, pay func() bool) v
 		return giveUp
 	case f.grade == gradeSilent && !a.repeated && !others: // the worker may just have closed an idle connection
 		a.repeated = true
-		a.broken--
+		a.broken = max(0, a.broken-1)
 		return tryAgain
 	}
 	return tryNext

@@ -3,6 +3,7 @@ package exchange
 import (
 	"errors"
 	"io"
+	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -43,6 +44,7 @@ type body struct {
 	once    sync.Once
 	came    time.Time        // when all of it had come; zero for a stream
 	plain   *tokens.Stripper // reads the answer without what it teaches; nil = it teaches nothing
+	jobs    *jobReader       // reads which jobs the answer names; nil = it names none
 }
 
 // start makes b the answer of an attempt whose response has its head.
@@ -59,6 +61,9 @@ func (b *body) start(r *request, a *attempt, tries *attempts) {
 	}
 	if b.ok && plain && r.lesson != nil {
 		b.plain = r.lesson.Strip(a.resp, b.events)
+	}
+	if b.ok {
+		b.startJob()
 	}
 }
 
@@ -146,15 +151,17 @@ func (b *body) readWhole(text []byte) (failed bool) {
 }
 
 // keepWhole records an answer that came whole and goes to the client.
-func (b *body) keepWhole() {
+func (b *body) keepWhole(text []byte) {
 	if b.reply != nil {
 		b.bindResponse()
 	}
+	b.bindJobs(text)
 	b.came = b.noteFirstByte()
 }
 
 // learn gives the reply a piece of a stream.
 func (b *body) learn(p []byte) {
+	b.bindJobs(p)
 	if b.reply == nil || len(p) == 0 {
 		return
 	}
@@ -171,6 +178,43 @@ func (b *body) bindResponse() {
 	if id := b.reply.ID(); id != "" {
 		b.bound = true
 		b.r.pool.Sessions.Bind(b.r.in.Stored(id), b.a.trip.Worker().ID(), time.Now())
+	}
+}
+
+// startJob prepares for an answer that may name jobs, and ends the binding of a job that was deleted.
+func (b *body) startJob() {
+	in, e := b.r.in, &b.r.in.Endpoint
+	if in.Method == http.MethodDelete && e.Role == Worker && endsIn(e.Path, e.ID) {
+		b.r.pool.Sessions.Close(in.Stored(e.ID), time.Now())
+		if e.Job && in.Caller.Name != "" {
+			b.r.pool.Sessions.Close(owned(e.ID), time.Now())
+		}
+		return
+	}
+	if (e.Creates || e.Job) && !coded(b.a.resp.Header) && strings.Contains(b.a.resp.Header.Get("Content-Type"), "json") {
+		b.jobs = new(jobReader)
+	}
+}
+
+// bindJobs binds the jobs that the answer names to its worker, as far as it has come. A piece must be read before the
+// client has it: the client may ask for the job at once.
+func (b *body) bindJobs(p []byte) {
+	if b.jobs == nil || len(p) == 0 {
+		return
+	}
+	in, at, now := b.r.in, b.a.trip.Worker().ID(), time.Now()
+	keyed := in.Caller.Name != ""
+	for i, id := range b.jobs.read(p) {
+		switch {
+		case id == "":
+		case i == 0 && (!in.Endpoint.Creates || id == in.Endpoint.ID): // the client has it already
+		case i > 0 && keyed && b.r.choice.Binding().Worker == "": // the job may be another key's, and its files too
+		default:
+			b.r.pool.Sessions.Bind(in.Stored(id), at, now)
+			if keyed {
+				b.r.pool.Sessions.Bind(owned(id), at, now)
+			}
+		}
 	}
 }
 

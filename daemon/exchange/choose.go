@@ -17,6 +17,7 @@ func (r *request) choose(ctx context.Context) *Outbound {
 	in := r.in
 	r.read.parse(in, r.entry.Model)
 	in.Seen.Model = r.read.req.Model
+	r.findReference()
 	if f := r.forbidden(); f != nil {
 		return r.refuse(*f)
 	}
@@ -89,12 +90,15 @@ func (r *request) choosePool() (p *Pool, silent bool) {
 		}
 		silent = s == session.Silent
 	}
-	if id := r.responses()[1]; id != "" {
+	for i, id := range r.responses() {
+		if id == "" || i == 0 && !r.in.Endpoint.Job && !r.in.Endpoint.Creates { // the body names a model too
+			continue
+		}
 		p, s := r.epoch.Living(r.in.Stored(id), r.arrived)
 		if p != nil {
 			return p, false
 		}
-		silent = s == session.Silent
+		silent = silent || s == session.Silent
 	}
 	return r.epoch.For(r.read.req.Model), silent
 }

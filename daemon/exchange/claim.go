@@ -1,6 +1,9 @@
 package exchange
 
 import (
+	"strings"
+
+	"github.com/warmpath/warmpath/daemon/prompt"
 	"github.com/warmpath/warmpath/daemon/route"
 	"github.com/warmpath/warmpath/daemon/session"
 )
@@ -55,17 +58,23 @@ func (r *request) claim() (c route.Claim) {
 	return c
 }
 
-// responses returns the ids of the stored responses that the request refers to, in its body and its path.
+// responses returns the ids of the stored responses that the request refers to, in its body and its path. Of jobs the
+// path's comes first: what else the body names is sent along by most clients.
 func (r *request) responses() [2]string {
+	e := &r.in.Endpoint
+	if e.Job || e.Creates {
+		return [2]string{e.ID, r.reference}
+	}
 	of := [2]string{r.read.req.PreviousResponse}
-	if r.in.Endpoint.Role == Worker {
-		of[1] = r.in.Endpoint.ID
+	if e.Role == Worker {
+		of[1] = e.ID
 	}
 	return of
 }
 
-// foreign returns why a stored response that the request names may not be used with its key, or nil. A response belongs
-// to the key that made it. To another key the router answers as if there were none. Without keys its id is enough.
+// foreign returns why a stored response or a job that the request names may not be used with its key, or nil. It
+// belongs to the key that made it. To another key the router answers as if there were none. Without keys its id is
+// enough.
 func (r *request) foreign() *Fault {
 	if r.in.Caller.Name == "" {
 		return nil
@@ -75,13 +84,49 @@ func (r *request) foreign() *Fault {
 			continue
 		}
 		p, s := r.epoch.Living(r.in.Stored(id), r.arrived)
-		if s == session.Silent {
+		switch {
+		case s == session.Silent:
 			return &FaultSilent
-		}
-		if p == nil {
+		case r.in.Endpoint.Job || r.in.Endpoint.Creates:
+			if f := r.foreignJob(id, p); f != nil {
+				return f
+			}
+		case p == nil:
 			f := FaultUnknownResponse(id)
 			return &f
 		}
 	}
 	return nil
+}
+
+// foreignJob returns why a job may not be used with the request's key, or nil. p is the pool where the key has it. One
+// that nobody has bound goes to a worker, whose 404 is the honest one: the binding may have expired. A key for some
+// models gets none of those, as it names no model.
+func (r *request) foreignJob(id string, p *Pool) *Fault {
+	if p != nil {
+		p.Sessions.Use(owned(id))
+		return nil
+	}
+	others, s := r.epoch.Living(owned(id), r.arrived)
+	if s == session.Silent {
+		return &FaultSilent
+	}
+	if others == nil && (!r.in.Endpoint.Stored || r.in.Caller.Allows("")) {
+		return nil
+	}
+	f := FaultUnknownJob(id)
+	return &f
+}
+
+// findReference reads which file or job the body of a new one names.
+func (r *request) findReference() {
+	in := r.in
+	if !in.Endpoint.Creates || len(in.Body) == 0 {
+		return
+	}
+	if isJSON(in) {
+		r.reference = prompt.Reference(in.Body)
+	} else if kind := in.Get("Content-Type"); strings.HasPrefix(kind, "multipart/") {
+		r.reference = prompt.FormReference(kind, in.Body)
+	}
 }

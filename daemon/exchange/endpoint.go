@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"net/http"
 	"net/url"
 	"strings"
 
@@ -38,12 +39,14 @@ const (
 type Endpoint struct {
 	Role     Role
 	Shape    Shape
-	Stored   bool // it reads, deletes or cancels a stored response, and names no model
+	Stored   bool // it reads, deletes or cancels a stored response or a job, and names no model
 	Adapters bool // it loads or unloads an adapter: a model of that name
+	Job      bool // ID is a job's or a file's, if it is one at all: see jobPath
+	Creates  bool // its answer may name a new job or file: see createsJob
 
 	Kind prompt.Kind
 	Path string // in the one spelling by which it is judged and passed on
-	ID   string // of the model, the session or the stored response that the path names
+	ID   string // of the model, the session, the stored response or the job that the path names
 }
 
 // own lists what the router answers itself. A path that ends in a slash stands for all below it, and the rest of the
@@ -136,6 +139,11 @@ func classify(method, path string) Endpoint {
 		return e
 	}
 	e.ID, e.Stored = responseID(method, spelled), storedPath(method, spelled)
+	if !e.Adapters && mayHaveJobs(spelled) {
+		e.Creates = method == http.MethodPost
+		e.ID, e.Stored = jobPath(method, spelled)
+		e.Job = e.ID != ""
+	}
 	return e
 }
 

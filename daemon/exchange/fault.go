@@ -140,6 +140,13 @@ func FaultUnknownResponse(id string) Fault {
 		Message: "Response with id '" + gate.Cut(id) + "' not found."}
 }
 
+// FaultUnknownJob returns what a key gets that asks for a job or a file which is not its own.
+func FaultUnknownJob(id string) Fault {
+	return Fault{Status: 404, Kind: "invalid_request_error", Code: "job_not_found",
+		Message: "no job or file with id '" + gate.Cut(id) + "' is known for this API key; ask with the key that made" +
+			" it, or make it again"}
+}
+
 // FaultSession returns why an opened session cannot be used.
 func FaultSession(s session.Status) Fault {
 	if s == session.Silent {

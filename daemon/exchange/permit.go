@@ -77,7 +77,7 @@ func (r *reading) forbids(in *Inbound) *Fault {
 	switch {
 	case in.Caller.Allows(""): // any model
 		return nil
-	case in.Endpoint.Stored: // foreign checks whose it is, for all keys
+	case in.Endpoint.Stored: // foreign checks whose it is
 		return nil
 	case in.Endpoint.Adapters:
 		return &faultAdapters
@@ -132,10 +132,11 @@ func (r *reading) unread(in *Inbound) *Fault {
 	return nil
 }
 
-// hidesResponse returns why the body, sent to the target at a worker, may name a stored response that the router has
-// not seen, or nil.
+// hidesResponse returns why the body, sent to the target at a worker, may name a stored response, or a new job's file,
+// that the router has not seen, or nil.
 func (r *reading) hidesResponse(in *Inbound, target string) *Fault {
-	if in.Caller.Name == "" || in.Method != http.MethodPost || !strings.HasPrefix(target, "/v1/responses") {
+	hides := strings.HasPrefix(target, "/v1/responses") || in.Endpoint.Creates && isJSON(in)
+	if in.Caller.Name == "" || in.Method != http.MethodPost || !hides {
 		return nil
 	}
 	switch {

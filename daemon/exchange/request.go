@@ -26,14 +26,15 @@ type request struct {
 	entry   Entry
 	arrived time.Time
 
-	pool    *Pool
-	read    reading
-	choice  route.Choice
-	deaths  int8           // workers that have ended with this request before
-	chosen  bool           // the strategy has been asked
-	offered offered        // to the strategy
-	lesson  *tokens.Lesson // that the answer is to teach; nil = none
-	cookie  string         // the one to set, if the answer is a success
+	pool      *Pool
+	read      reading
+	reference string // the file or job that the body of a new one names; "" = none
+	choice    route.Choice
+	deaths    int8           // workers that have ended with this request before
+	chosen    bool           // the strategy has been asked
+	offered   offered        // to the strategy
+	lesson    *tokens.Lesson // that the answer is to teach; nil = none
+	cookie    string         // the one to set, if the answer is a success
 }
 
 // log returns the logger that names the request's pool.

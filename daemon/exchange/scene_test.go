@@ -61,6 +61,7 @@ type scene struct {
 	pool    *Pool
 	log     *strings.Builder
 	counted *tally
+	numbers []uint64 // of the workers, for what a prober reports
 }
 
 // newScene makes workers w0, w1 and so on, each of which gives the answers of its script, the last for ever. An
@@ -88,6 +89,9 @@ func newScene(t *testing.T, scripts ...[]string) *scene {
 		Workers: c, Reason: func(string, uint16) string { return "" }})
 	s.pool.Strategy.Replace(declining())
 	s.pool.Clients.Set(clients)
+	for _, w := range c.Workers {
+		s.numbers = append(s.numbers, ids[w.URL])
+	}
 	for _, id := range ids {
 		s.pool.Workers.Healthy(id, time.Now())
 	}

@@ -18,6 +18,9 @@ type weigher struct {
 
 // judge returns why an answer that came whole must not reach the client, or nil.
 func (w weigher) judge(b *body, text []byte) *failure {
+	if f := outgrown(b, w.tries, text); f != nil {
+		return f
+	}
 	if f := w.weigh(b, text); f != nil {
 		return f
 	}
@@ -26,7 +29,7 @@ func (w weigher) judge(b *body, text []byte) *failure {
 			return f
 		}
 	}
-	b.keepWhole()
+	b.keepWhole(text)
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -78,6 +79,37 @@ func hostOf(worker string) string {
 		return ""
 	}
 	return u.Hostname()
+}
+
+// placeAt returns the host and port that a topic or a worker's URL names, in one spelling, "" if it names none:
+// HOST:PORT, with http:// or without, an IPv6 address in brackets, an IPv4 one inside an IPv6 one as itself.
+func placeAt(text string) string {
+	rest, isHTTP := strings.CutPrefix(text, "http://")
+	rest, isHTTPS := strings.CutPrefix(rest, "https://")
+	if at := strings.LastIndexByte(rest, '@'); at >= 0 { // a password
+		rest = rest[at+1:]
+	}
+	rest = strings.TrimSuffix(rest, "/")
+	host, port, err := net.SplitHostPort(rest)
+	if err != nil && (isHTTP || isHTTPS) {
+		host, port = strings.Trim(rest, "[]"), "80"
+		if isHTTPS {
+			port = "443"
+		}
+		err = nil
+	}
+	if n, wrong := strconv.Atoi(port); err != nil || wrong != nil || n < 1 || n > 65535 || host == "" {
+		return ""
+	}
+	return net.JoinHostPort(plainHost(host), port)
+}
+
+// plainHost returns a host in one spelling.
+func plainHost(host string) string {
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return ip.Unmap().WithZone("").String()
+	}
+	return strings.ToLower(host)
 }
 
 // rankSource is one rank's entry in the worker's answer at /kv_event_sources.

@@ -118,7 +118,8 @@ func (nowhere) Store(*kvevents.Stored)           {}
 func (nowhere) Remove(kvevents.Medium, []uint64) {}
 func (nowhere) Clear()                           {}
 
-// find returns the worker that a publisher is, and its feed.
+// find returns the worker that a publisher is, and its feed: by its id, else by the host and port that the topic names,
+// else by the address that it dials from, if that is one worker's alone.
 func (d *Door) find(topic string, from zmtp.Address, rank int) (*Feed, *worker.Stats) {
 	d.mu.Lock()
 	feeds := slices.Clone(d.feeds)
@@ -126,25 +127,36 @@ func (d *Door) find(topic string, from zmtp.Address, rank int) (*Feed, *worker.S
 	now := time.Now()
 	name := named(topic)
 	ip, _, _ := net.SplitHostPort(from.Addr)
-	var byAddress *worker.Stats
-	var itsFeed *Feed
-	others := 0
+	ip = plainHost(ip)
+	at := placeAt(name)
+	var byName, byAddress *worker.Stats
+	var its, itsFeed *Feed
+	same, others := 0, 0
 	for _, f := range feeds {
 		for _, w := range f.config.Workers(now) {
 			if w.ID == name || w.Endpoint == name && w.Rank == rank {
 				return f, &w
 			}
-			if w.Rank == rank && ip != "" && hostOf(w.URL) == ip {
+			if w.Rank == rank && at != "" && placeAt(w.URL) == at {
+				if byName == nil || byName.ID != w.ID { // two pools may have it under one name
+					same++
+				}
+				byName, its = &w, f
+			}
+			if w.Rank == rank && ip != "" && plainHost(hostOf(w.URL)) == ip {
 				byAddress = &w
 				itsFeed = f
 				others++
 			}
 		}
 	}
-	if others != 1 {
-		return nil, nil
+	switch {
+	case same == 1:
+		return its, byName
+	case others == 1 && same == 0:
+		return itsFeed, byAddress
 	}
-	return itsFeed, byAddress
+	return nil, nil
 }
 
 // Two publishers under one name take the place of each other again and again, as ZeroMQ reconnects. A worker that

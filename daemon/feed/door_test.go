@@ -73,3 +73,55 @@ func TestConnectionThatEnded(t *testing.T) {
 		t.Errorf("later: %s, %d clears; want %s and one", e.State, e.Held.Clears, kvevents.Lost)
 	}
 }
+
+// TestFind is the table of who a publisher is, by its topic and its address.
+func TestFind(t *testing.T) {
+	stats := []worker.Stats{{ID: "a", Endpoint: "a", URL: "http://10.0.0.1:8000"}, {ID: "b", Endpoint: "b", URL: "http://10.0.0.1:8001"},
+		{ID: "c", Endpoint: "c", URL: "http://10.0.0.2:8000"}, {ID: "d", Endpoint: "d", URL: "http://[fd00::1]:8000"},
+		{ID: "e#0", Endpoint: "e", URL: "http://gpu-5:8000"}, {ID: "e#1", Endpoint: "e", URL: "http://gpu-5:8000", Rank: 1},
+		{ID: "f", Endpoint: "f", URL: "http://10.0.0.6"}}
+	feed := &Feed{config: Config{Workers: func(time.Time) []worker.Stats { return stats }}}
+	d := &Door{feeds: []*Feed{feed}}
+	f := func(topic, from string, rank int, want string) {
+		t.Helper()
+		_, w := d.find(topic, zmtp.Address{Addr: from}, rank)
+		got := ""
+		if w != nil {
+			got = w.ID
+		}
+		if got != want {
+			t.Errorf("%q of rank %d from %s: %q; want %q", topic, rank, from, got, want)
+		}
+	}
+	f("kv@a@m", "10.9.9.9:1", 0, "a")
+	f("kv@10.0.0.1:8000@m", "10.0.0.1:1", 0, "a")
+	f("kv@10.0.0.1:8001@m", "10.9.9.9:1", 0, "b")
+	f("kv@http://10.0.0.1:8001@m", "10.0.0.1:1", 0, "b")
+	f("kv@http://10.0.0.1:8001/@m", "10.0.0.1:1", 0, "b")
+	f("kv@[::ffff:10.0.0.1]:8001@m", "10.0.0.1:1", 0, "b")
+	f("kv@[::ffff:a00:1]:8001@m", "10.0.0.1:1", 0, "b")
+	f("kv@[fd00::1]:8000@m", "10.9.9.9:1", 0, "d")
+	f("kv@[FD00:0::1]:8000@m", "10.9.9.9:1", 0, "d")
+	f("kv@GPU-5:8000@m", "10.9.9.9:1", 1, "e#1")
+	f("kv@10.0.0.6:80@m", "10.9.9.9:1", 0, "f")
+	f("kv@10.0.0.1:8002@m", "10.0.0.1:1", 0, "") // two workers there, and none of that port
+	f("kv@10.0.0.2:9000@m", "10.0.0.2:1", 0, "c")
+	f("free text", "10.0.0.2:1", 0, "c")
+	f("kv-events", "[::ffff:10.0.0.2]:1", 0, "c") // as a listener of both families names it
+	f("", "10.0.0.1:1", 0, "")
+	stats = append(stats, worker.Stats{ID: "twin", Endpoint: "twin", URL: "http://10.0.0.2:8000"})
+	f("kv@10.0.0.2:8000@m", "10.0.0.2:1", 0, "") // two pools have it under two names
+	f("kv@10.0.0.2:8000@m", "10.0.0.6:1", 0, "")
+}
+
+// FuzzPlaceAt: any text is read, and what comes of it is read as itself.
+func FuzzPlaceAt(f *testing.F) {
+	for _, s := range []string{"10.0.0.1:80", "http://[::1]:8", "https://u:p@h", "[::ffff:1.2.3.4]:5", ":", "[", "http://"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if at := placeAt(text); at != "" && placeAt(at) != at {
+			t.Errorf("%q: %q, then %q", text, at, placeAt(at))
+		}
+	})
+}

@@ -84,8 +84,10 @@ func topicOfAnother(topic string, w *worker.Stats, all []worker.Stats) string {
 	if name == "" || name == w.Endpoint || name == w.ID {
 		return ""
 	}
+	at := placeAt(name)
 	for i := range all {
-		if all[i].Endpoint == name || all[i].ID == name {
+		other := at != "" && placeAt(all[i].URL) == at && all[i].Endpoint != w.Endpoint
+		if all[i].Endpoint == name || all[i].ID == name || other {
 			return fmt.Sprintf("%q", name)
 		}
 	}

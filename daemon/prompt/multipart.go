@@ -44,6 +44,8 @@ type formReader struct {
 	named  bool // a part was named model
 	odd    bool // readers may differ on something that was read
 	closed bool // the closing boundary was read, and nothing is behind it
+
+	reference string // the file or job that the form names, see FormReference
 }
 
 // begin reads up to the first boundary, and reports whether there is one.
@@ -128,6 +130,8 @@ func (f *formReader) keep(h partHead, value []byte) {
 		f.stream = truth(value)
 	case isLike(h.name, "model"):
 		f.odd = true
+	case short && !h.file && f.reference == "":
+		f.keepReference(h.name, value)
 	}
 }
 

@@ -1,6 +1,7 @@
 package route
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -30,6 +31,7 @@ type Choice struct {
 	serving  *host.Current // the pool's own strategy or a canary
 	strategy *host.Strategy
 	size     size
+	outgrew  int // the request has been refused by a worker of so many tokens; 0 = by none
 	held     int // tokens believed in the cache of the worker that the last trip went to
 	sent     int // trips
 }
@@ -60,6 +62,7 @@ func (p *Pool) Choose(c *Choice, a *Ask) Verdict {
 	if v := c.stay.find(p.Sessions, &c.ask); v != Chosen {
 		return v
 	}
+	c.hashPrompt()
 	if v := c.findWorkers(); v != Chosen {
 		return v
 	}
@@ -100,9 +103,24 @@ func (c *Choice) Release() {
 	}
 }
 
+// hashPrompt hashes the prompt and measures it, before the workers are looked at: a short one may not take it.
+func (c *Choice) hashPrompt() {
+	if !c.prompt.HasPrompt {
+		return
+	}
+	c.secret = c.pool.secret.Load()
+	seed, id := c.secret.space(spaceName(c.prompt, c.ask.Salt))
+	c.spaceID = id
+	c.prompt.Hash(seed)
+	_, c.size = measure(&c.pool.scale, c.prompt)
+}
+
+// need returns how many tokens of its model's length the request surely takes.
+func (c *Choice) need() int { return max(needOf(c.prompt, &c.size, len(c.ask.IDs)), c.outgrew) }
+
 // query describes the request to the fleet.
 func (c *Choice) query() worker.Query {
-	return worker.Query{Model: c.prompt.Model, At: c.at, Rank: c.ask.Rank}
+	return worker.Query{Model: c.prompt.Model, At: c.at, Rank: c.ask.Rank, Need: c.need(), Tied: c.stay.tied(&c.ask)}
 }
 
 // fillFleet gets the rows of the workers that take a request now. The bound worker gets a row even if it is in slow
@@ -167,12 +185,8 @@ func (c *Choice) fillFrame() {
 	describe(frame, c.pool, &c.ask, id)
 	if c.prompt.HasPrompt {
 		p := c.pool
-		c.secret = p.secret.Load()
-		seed, id := c.secret.space(spaceName(c.prompt, c.ask.Salt))
-		c.space = p.Index.Space(id)
-		c.below = p.lower.spaces(id)
-		c.spaceID = id
-		c.prompt.Hash(seed)
+		c.space = p.Index.Space(c.spaceID)
+		c.below = p.lower.spaces(c.spaceID)
 		c.size = c.fleet.match(p, c.space, &c.below, &c.ask)
 		c.fleet.known = known{candidates: c.fleet.workers, pool: p.Workers, index: p.Index, space: c.space, reuse: p.reuse,
 			lower: p.lower, below: &c.below,
@@ -296,6 +310,30 @@ func (c *Choice) lookAgain(at time.Time) {
 		c.size = c.fleet.match(c.pool, c.space, &c.below, &c.ask)
 	}
 	c.fleet.frame.Header.Bound = int32(c.fleet.row(c.stay.worker()))
+}
+
+// KeepLonger leaves the workers in the order, after those tried, that list more than so many tokens as the length of
+// the model. It reports whether there are any.
+func (c *Choice) KeepLonger(tokens int, at time.Time) bool {
+	if c.stay.tied(&c.ask) {
+		return false
+	}
+	c.outgrew = tokens + 1
+	o := &c.order
+	if c.dropShort(); o.left() == 0 && !o.final {
+		c.lookAgain(at)
+		c.dropShort()
+	}
+	return o.left() > 0
+}
+
+// dropShort takes those workers out of what is left of the order that the request has outgrown.
+func (c *Choice) dropShort() {
+	o, p := &c.order, c.pool.Workers
+	rest := slices.DeleteFunc(o.rows[o.next:], func(row int32) bool {
+		return p.Length(c.fleet.workers[row], c.prompt.Model) < c.outgrew
+	})
+	o.rows = o.rows[:o.next+len(rest)]
 }
 
 // Again has Next return the last worker once more.

@@ -2,6 +2,7 @@ package route
 
 import (
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/worker"
@@ -42,7 +43,7 @@ func (r *Record) Explain(c *Choice) bool {
 	r.listed = r.listed[:0]
 	r.Module = c.strategy.SHA256()
 	r.Reason = c.Reason()
-	l := listing{order: &c.order, fleet: &c.fleet, model: c.prompt.Model, all: r.Candidates[:0]}
+	l := listing{order: &c.order, fleet: &c.fleet, model: c.prompt.Model, need: c.need(), all: r.Candidates[:0]}
 	var few [4]worker.Stats
 	r.Candidates, r.More = l.list(c.pool.Workers.Others(c.fleet.frame.Rows, c.at, few[:0], maxCandidates))
 	f := host.Frame{Header: c.fleet.frame.Header, Rows: c.fleet.frame.Rows[:min(len(c.fleet.frame.Rows), maxCandidates)]}
@@ -60,6 +61,7 @@ type listing struct {
 	order *order
 	fleet *fleet
 	model string
+	need  int // see Choice.need
 	all   []Candidate
 }
 
@@ -80,7 +82,7 @@ func (l *listing) list(others []worker.Stats) (all []Candidate, more int) {
 		}
 	}
 	for i := range others {
-		l.add(absent(&others[i], l.model))
+		l.add(absent(&others[i], l.model, l.need))
 	}
 	return l.all, max(0, len(l.order.rows)-len(l.all))
 }
@@ -100,14 +102,18 @@ func candidate(r *abi.Row, id string, scale *score.Scale) Candidate {
 }
 
 // absent describes a worker that has no row.
-func absent(s *worker.Stats, model string) Candidate {
-	return Candidate{Worker: s.ID, State: s.State.String(), Skipped: skipped(s, model),
+func absent(s *worker.Stats, model string, need int) Candidate {
+	return Candidate{Worker: s.ID, State: s.State.String(), Skipped: skipped(s, model, need),
 		InFlight: uint32(s.InFlight + s.Theirs), Wait: s.Wait, Slowness: s.Slow, Load: s.Load,
 		SlowStart: s.SlowStart}
 }
 
-// skipped returns why a worker was no candidate for the model.
-func skipped(s *worker.Stats, model string) string {
+// skipped returns why a worker was no candidate for so many tokens of the model.
+func skipped(s *worker.Stats, model string, need int) string {
+	length := 0
+	if i := slices.Index(s.Models, model); i >= 0 && i < len(s.Lengths) {
+		length = s.Lengths[i]
+	}
 	switch {
 	case !s.Up && s.Why != "":
 		return s.State.String() + ": " + s.Why
@@ -117,6 +123,8 @@ func skipped(s *worker.Stats, model string) string {
 		return "does not list the model"
 	case s.Full:
 		return "has max_in_flight requests"
+	case length > 0 && length < need:
+		return "too short: its max_model_len is " + strconv.Itoa(length)
 	case s.SlowStart:
 		return "begins slowly: not its turn"
 	}

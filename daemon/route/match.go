@@ -11,6 +11,7 @@ type size struct {
 	all     int     // tokens of all prompts
 	longest int     // tokens of the longest
 	block   float64 // tokens in a block of the longest
+	counted bool    // the longest has come as tokens
 }
 
 // measure returns the longest prompt of a request, nil if it has none, and the sizes.
@@ -23,6 +24,7 @@ func measure(s *scale, r *prompt.Request) (longest *prompt.Chain, z size) {
 			longest = chain
 			z.longest = tokens
 			z.block = block
+			z.counted = chain.Tokens > 0
 		}
 	}
 	return longest, z

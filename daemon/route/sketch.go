@@ -53,7 +53,7 @@ func (s *Sketch) Take(c *Choice) {
 	s.beyond = len(c.order.rows) - len(s.order)
 	s.others = c.pool.Workers.Others(f.Rows, c.at, s.others[:0], maxCandidates-len(s.rows))
 	for i := range s.others {
-		s.absent = append(s.absent, absent(&s.others[i], c.prompt.Model))
+		s.absent = append(s.absent, absent(&s.others[i], c.prompt.Model, c.need()))
 	}
 }
 

@@ -109,9 +109,9 @@ func (b *breaker) open(c cause, why string, by uint64, now, first float64) {
 	b.until = now + b.back
 }
 
-// postpone waits for as long as before, because the trial's client left before it had a byte: a client of less patience
-// than a hanging engine shows would be the next trial, and the next.
-func (b *breaker) postpone(now float64) { b.until = now + b.back }
+// postpone puts the next trial off for as long as this one waited, because its client left before it had a byte. Else
+// one client of less patience than shows a hang would be each trial, and never be served.
+func (b *breaker) postpone(waited, now float64) { b.until = now + min(waited, b.back) }
 
 // shut closes the breaker after a good trial. The length of the back-off stays for the next time.
 func (b *breaker) shut() { *b = breaker{back: b.back} }

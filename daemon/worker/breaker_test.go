@@ -205,9 +205,10 @@ func TestHalfOpen(t *testing.T) {
 	if p.try(0, 3.1) != nil {
 		t.Error("a second trial got through")
 	}
-	end(trial, 3.2, Canceled) // proves nothing: the next request is the trial
-	expect(3.2, "w0 w1 w2 w3", HalfOpen)
-	end(p.try(0, 3.3), 3.4, Broken)
+	end(trial, 3.2, Canceled) // proves nothing: another request is the trial, a little later
+	expect(3.25, "w1 w2 w3", Open)
+	expect(3.31, "w0 w1 w2 w3", HalfOpen)
+	end(p.try(0, 3.31), 3.4, Broken)
 	expect(3.5, "w1 w2 w3", Open)
 	expect(7.3, "w1 w2 w3", Open)
 	expect(7.5, "w0 w1 w2 w3", HalfOpen)

@@ -349,16 +349,17 @@ func (f *fleet) saturated() bool {
 }
 
 // list records the models of an endpoint. Endpoints with equal listings share one.
-func (f *fleet) list(e *endpoint, ids []string, entries []json.RawMessage) {
+func (f *fleet) list(e *endpoint, ids []string, lengths []int, entries []json.RawMessage) {
 	e.lastError.good(byModels)
 	e.entries = entries
 	for _, o := range f.endpoints {
-		if o.listing != nil && slices.Equal(o.listing.ids, ids) {
+		if o.listing != nil && slices.Equal(o.listing.ids, ids) && slices.Equal(o.listing.lengths, lengths) {
 			e.listing = o.listing
 			return
 		}
 	}
 	e.listing = newListing(ids)
+	e.listing.setLengths(lengths)
 }
 
 // entries returns the entries of /v1/models of all workers that are up, one for each id, as its first worker wrote it.

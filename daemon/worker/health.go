@@ -90,7 +90,9 @@ func (h *health) hears(since float64) bool {
 
 // settled reports whether it is known what became of the process that was there at a time: it lived on, or another one
 // began, or it has fallen since.
-func (h *health) settled(since float64) bool { return h.good > since || h.born > since || h.fell > since }
+func (h *health) settled(since float64) bool {
+	return h.good > since || h.born > since || h.fell > since
+}
 
 // source names what found an error.
 type source uint8

@@ -1,10 +1,14 @@
 package worker
 
-// listing holds the model ids that a worker lists. LoRA adapters are listed like models. Workers with equal listings
-// share one, which Snapshot compares by address.
+// listing holds the model ids that a worker lists, and how long each model is. LoRA adapters are listed like models.
+// Workers with equal listings share one, which Snapshot compares by address.
 type listing struct {
 	ids []string // as listed
 	set map[string]struct{}
+
+	lengths []int          // of ids; 0 = not known
+	length  map[string]int // the same by id, without those that are not known
+	least   int            // the shortest; 0 = none is known
 }
 
 func newListing(ids []string) *listing {

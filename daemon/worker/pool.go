@@ -106,6 +106,7 @@ func (p *Pool) Snapshot(q Query, rows []abi.Row, ws []*Worker) ([]abi.Row, []*Wo
 	defer p.unlock()
 	s := shot{Query: q, fleet: &p.fleet, moment: p.fleet.advance(p.fleet.sec(q.At)), rows: rows, workers: ws}
 	s.take()
+	s.takeShort()
 	return s.rows, s.workers, s.standing
 }
 
@@ -267,6 +268,16 @@ func (p *Pool) Models() []json.RawMessage {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.fleet.entries()
+}
+
+// Length returns the max_model_len that a worker lists for a model, 0 if it is not known.
+func (p *Pool) Length(w *Worker, model string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if w.listing == nil {
+		return 0
+	}
+	return w.listing.length[model]
 }
 
 // beginGrace begins the grace for the requests in flight at w, which has just gone down or fallen silent. A process

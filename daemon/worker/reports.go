@@ -53,7 +53,8 @@ func (p *Pool) Unchecked(id uint64, why string, now time.Time) {
 // Listed records the model ids that a worker lists, each once, and the entry of /v1/models of each. Entries are kept
 // for each worker: vLLM writes a new time and a new permission id into each answer.
 func (p *Pool) Listed(id uint64, ids []string, entries []json.RawMessage) {
-	p.report(id, func(e *endpoint) { p.fleet.list(e, ids, entries) })
+	lengths := lengthsOf(ids, entries)
+	p.report(id, func(e *endpoint) { p.fleet.list(e, ids, lengths, entries) })
 }
 
 // Unlisted records that a worker's models could not be read.

@@ -82,6 +82,7 @@ type Stats struct {
 	TPOT      float64 // seconds
 	SlowStart bool
 	Models    []string // nil = not read yet
+	Lengths   []int    // max_model_len of each of Models; 0 = not known
 
 	Answered  uint64
 	Failed    uint64
@@ -119,7 +120,7 @@ func (w *Worker) stats(m *moment, limit int) Stats {
 		s.MetricsAge = seconds(age)
 	}
 	if w.listing != nil {
-		s.Models = w.listing.ids
+		s.Models, s.Lengths = w.listing.ids, w.listing.lengths
 	}
 	s.State, s.Why = w.condition()
 	return s

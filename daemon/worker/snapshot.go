@@ -12,6 +12,8 @@ type Query struct {
 	Bound string // id of the worker of the request's session: neither slow start nor a drain hides it
 	Again bool   // other workers have failed the request: slow start hides no worker
 	Rank  int    // 1 + the data-parallel rank that alone may take it, of an address that has it; 0 = any
+	Need  int    // tokens that it surely has: a worker of a shorter max_model_len is TooShort; 0 = not known
+	Tied  bool   // nobody but Bound can serve its session: Bound is never TooShort
 	At    time.Time
 }
 
@@ -75,7 +77,7 @@ func (s *shot) takeBy(m mode) {
 		if w.breaker.hasProven(s.moment.now) {
 			s.fleet.closeBreaker(w.endpoint, s.moment.now)
 		}
-		standing := s.judge(w, m)
+		standing := s.fit(w, s.judge(w, m))
 		if standing == Panicked && s.standing != Panicked {
 			s.fleet.countPanic()
 		}
@@ -129,4 +131,23 @@ func (s *shot) due(w *Worker) bool {
 		s.weight = s.fleet.weight()
 	}
 	return w.slowStart.due(s.moment.now, w.weight/s.weight, s.fleet.rates.begun)
+}
+
+// fit returns TooShort in place of a standing in which the worker would take the request.
+func (s *shot) fit(w *Worker, standing Standing) Standing {
+	switch {
+	case standing != Ready && standing != Held && standing != Panicked:
+	case s.Tied && w.id == s.Bound:
+	case w.listing.tooShort(s.Model, s.Need):
+		return TooShort
+	}
+	return standing
+}
+
+// takeShort offers the workers that are too short, if nobody else may take the request.
+func (s *shot) takeShort() {
+	if s.standing == TooShort {
+		s.Need = 0
+		s.take()
+	}
 }

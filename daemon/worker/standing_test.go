@@ -22,6 +22,8 @@ func TestNearer(t *testing.T) {
 	f(Down, Draining, Lacking, Ejected)
 	f(Starting, Down, Starting, Ejected)
 	f(Full, Starting, Full, Down)
+	f(TooShort, Down, TooShort, Starting)
+	f(Full, TooShort, Full)
 	f(Held, Full, Held)
 	f(Panicked, Down, Panicked, Full)
 	f(Ready, Held, Panicked, Ready, Down)
@@ -31,7 +33,7 @@ func TestNearer(t *testing.T) {
 func TestStandingWords(t *testing.T) {
 	for s, want := range map[Standing]string{Ready: "up", Gone: "gone", Starting: "starting", Down: "down",
 		Ejected: "ejected", Draining: "draining", Lacking: "lacks the model",
-		Full: "full", Held: "slow start", Panicked: "panic"} {
+		Full: "full", Held: "slow start", Panicked: "panic", TooShort: "too short"} {
 		if s.String() != want {
 			t.Errorf("%d is %q; want %q", s, s, want)
 		}

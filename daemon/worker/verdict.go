@@ -18,7 +18,7 @@ func (f *fleet) outcome(w *Worker, r *request, now float64, o Outcome) {
 		e.room.refused(e.inFlight+e.theirs, now)
 	}
 	if tried && o.Kind == Canceled && r.first == 0 {
-		e.breaker.postpone(now)
+		e.breaker.postpone(now-r.at, now)
 	}
 	if o.Kind == Canceled || r.at < e.health.born { // r went to an earlier process
 		return

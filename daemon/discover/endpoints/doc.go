@@ -8,6 +8,7 @@
 //   - A ready endpoint is a worker. One that is terminating, or was ready and is not, is Leaving: it gets no new
 //     requests at once, and those that it has run on. What was never ready is no worker yet.
 //   - A pod is one worker, also where a service of two address families lists it in two slices. IPv4 goes first.
+//   - An address is one worker. Of entries for one address or one pod a ready one wins, in whatever order they come.
 //   - An API server that fails or is silent takes no worker away. The router logs one WARN when an outage begins, with
 //     what to do, and one INFO when it ends; between two tries are 0.5 s, doubling up to 30 s, each with jitter.
 //   - The token is read for each request, as kubelet replaces it, and the CA with each connection's client anew

@@ -81,9 +81,73 @@ func (s *slice) portOf(want string) (int, bool) {
 // workersOf returns the workers of the slices in the order of their URLs. ready holds the URLs that were ready once; it
 // is brought up to date.
 func workersOf(of map[string]*slice, want string, ready map[string]bool) (all []Worker) {
+	named := map[string]bool{} // names of pods
+	one := oneEach(candidatesOf(of, want, ready))
+	for _, c := range one[:min(len(one), maxPods)] {
+		all = append(all, c.Worker)
+	}
+	slices.SortFunc(all, func(a, b Worker) int {
+		return cmp.Or(compareBools(a.Leaving, b.Leaving), strings.Compare(a.URL, b.URL))
+	})
+	for i := range all { // a pod of a stateful set that came back has the name of the one that goes
+		if named[all[i].Pod] {
+			all[i].Pod = ""
+		}
+		named[all[i].Pod] = true
+	}
+	slices.SortFunc(all, func(a, b Worker) int { return strings.Compare(a.URL, b.URL) })
+	return all
+}
+
+// candidate is an entry of a slice that may be a worker.
+type candidate struct {
+	Worker
+	uid string // of its pod; "" = not known
+}
+
+// family returns 0 for IPv4, 1 for IPv6.
+func (c *candidate) family() int {
+	if strings.Contains(c.URL, "[") {
+		return 1
+	}
+	return 0
+}
+
+// oneEach returns one entry for each URL and for each pod. Of several a ready one wins, in whatever order they come: an
+// address is given away again while the pod that had it is still listed, and a slice may hold a stale copy of what
+// another slice says. Of equals the first wins.
+func oneEach(all []candidate) []candidate {
+	keepFamily(all)
+	slices.SortStableFunc(all, func(a, b candidate) int { return compareBools(a.Leaving, b.Leaving) })
+	taken := map[string]bool{} // UIDs of pods, and URLs
+	return slices.DeleteFunc(all, func(c candidate) bool {
+		if taken[c.URL] || taken[c.uid] {
+			return true
+		}
+		taken[c.URL], taken[c.uid] = true, c.uid != ""
+		return false
+	})
+}
+
+// keepFamily keeps a pod of two families at its IPv4 address until both slices say that it goes. The API writes one
+// after the other, and a worker that is at another URL meanwhile would lose what is known of its cache.
+func keepFamily(all []candidate) {
+	ready := map[string][2]bool{} // by UID: in IPv4, in IPv6
+	for _, c := range all {
+		r := ready[c.uid]
+		r[c.family()] = r[c.family()] || !c.Leaving
+		ready[c.uid] = r
+	}
+	for i := range all {
+		if c := &all[i]; c.uid != "" && c.family() == 0 && ready[c.uid] == [2]bool{false, true} {
+			c.Leaving = false
+		}
+	}
+}
+
+// candidatesOf returns the entries that are ready or were so once, those of IPv4 first. It brings ready up to date.
+func candidatesOf(of map[string]*slice, want string, ready map[string]bool) (all []candidate) {
 	listed := map[string]bool{} // URLs that the slices have, whatever their condition
-	taken := map[string]bool{}  // UIDs of pods, and URLs
-	named := map[string]bool{}  // names of pods
 	order := slices.SortedFunc(maps.Values(of), func(a, b *slice) int {
 		return cmp.Or(strings.Compare(a.AddressType, b.AddressType), strings.Compare(a.Metadata.Name, b.Metadata.Name))
 	})
@@ -95,37 +159,22 @@ func workersOf(of map[string]*slice, want string, ready map[string]bool) (all []
 		for i := range s.Endpoints {
 			e := &s.Endpoints[i]
 			url, ok := e.url(number)
-			if !ok || len(all) >= maxPods {
+			if !ok || len(all) >= 2*maxPods {
 				continue
 			}
 			listed[url] = true
-			w := Worker{URL: url, Pod: e.pod(), Leaving: e.terminating() || !e.ready()}
+			c := candidate{Worker: Worker{URL: url, Pod: e.pod(), Leaving: e.terminating() || !e.ready()}}
 			if !e.ready() && !ready[url] {
 				continue // not yet
 			}
-			uid := url
-			if e.Target != nil && e.Target.UID != "" {
-				uid = e.Target.UID
-			}
 			ready[url] = true
-			if taken[uid] || taken[url] {
-				continue
+			if e.Target != nil {
+				c.uid = e.Target.UID
 			}
-			taken[uid], taken[url] = true, true
-			all = append(all, w)
+			all = append(all, c)
 		}
 	}
 	maps.DeleteFunc(ready, func(url string, _ bool) bool { return !listed[url] })
-	slices.SortFunc(all, func(a, b Worker) int {
-		return cmp.Or(compareBools(a.Leaving, b.Leaving), strings.Compare(a.URL, b.URL))
-	})
-	for i := range all { // a pod of a stateful set that came back has the name of the one that goes
-		if named[all[i].Pod] {
-			all[i].Pod = ""
-		}
-		named[all[i].Pod] = true
-	}
-	slices.SortFunc(all, func(a, b Worker) int { return strings.Compare(a.URL, b.URL) })
 	return all
 }
 

@@ -3,6 +3,7 @@ package endpoints
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -67,6 +68,67 @@ func TestWorkersOfSlices(t *testing.T) {
 		`{"ports": [{"port": 8000}], "endpoints": [
 			{"addresses": ["10.0.0.1"], "conditions": {"ready": true, "terminating": true}, "targetRef": {"kind": "Pod", "name": "vllm-0", "uid": "1"}},
 			{"addresses": ["10.0.0.5"], "conditions": {"ready": true}, "targetRef": {"kind": "Pod", "name": "vllm-0", "uid": "7"}}]}`)
+}
+
+// TestAReadyEntryWins: of the entries of one address, or of one pod, a ready one wins in whatever order they come.
+func TestAReadyEntryWins(t *testing.T) {
+	entry := func(address, pod, condition string) string {
+		return fmt.Sprintf(`{"addresses": [%q], "conditions": {%s}, "targetRef": {"kind": "Pod", "name": %q, "uid": %q}}`,
+			address, condition, pod, "uid of "+pod)
+	}
+	const (
+		ready = `"ready": true`
+		going = `"ready": false, "serving": false, "terminating": true`
+		stale = `"ready": false`
+	)
+	f := func(want, family string, apart bool, entries ...string) {
+		t.Helper()
+		for range 2 { // both orders
+			all := map[string]*slice{}
+			if apart {
+				for i, e := range entries {
+					all[fmt.Sprint(i)] = sliceOf(t, fmt.Sprintf(`{"metadata": {"name": "s%d"}, "ports": [{"port": 8000}], "endpoints": [%s]}`, i, e))
+				}
+			} else {
+				all["s"] = sliceOf(t, `{"ports": [{"port": 8000}], "endpoints": [`+strings.Join(entries, ",")+`]}`)
+			}
+			if apart && family != "" {
+				all["1"].AddressType = family
+			}
+			known := map[string]bool{"http://10.0.0.1:8000": true, "http://10.0.0.2:8000": true}
+			if got := shown(workersOf(all, "", known)); got != want {
+				t.Errorf("%s: got %q; want %q", entries, got, want)
+			}
+			slices.Reverse(entries)
+		}
+	}
+	for _, apart := range []bool{false, true} {
+		f("10.0.0.1:8000=new", "", apart, entry("10.0.0.1", "old", going), entry("10.0.0.1", "new", ready))
+		f("10.0.0.1:8000=old!", "", apart, entry("10.0.0.1", "old", going), entry("10.0.0.1", "old", stale))
+		f("10.0.0.1:8000=a", "", apart, entry("10.0.0.1", "a", stale), entry("10.0.0.1", "a", ready))
+		f("10.0.0.2:8000=a", "", apart, entry("10.0.0.1", "a", stale), entry("10.0.0.2", "a", ready)) // it has a new address
+	}
+}
+
+// TestAPodKeepsItsFamily: a pod of two families is one worker at one address, and goes when both slices say so.
+func TestAPodKeepsItsFamily(t *testing.T) {
+	f := func(four, six bool, want string) {
+		t.Helper()
+		all := map[string]*slice{}
+		for i, text := range []string{
+			fmt.Sprintf(`{"addressType": "IPv4", "ports": [{"port": 80}], "endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": %v}, "targetRef": {"uid": "1"}}]}`, four),
+			fmt.Sprintf(`{"addressType": "IPv6", "ports": [{"port": 80}], "endpoints": [{"addresses": ["fd00::1"], "conditions": {"ready": %v}, "targetRef": {"uid": "1"}}]}`, six)} {
+			all[fmt.Sprint(i)] = sliceOf(t, text)
+		}
+		known := map[string]bool{"http://10.0.0.1:80": true, "http://[fd00::1]:80": true}
+		if got := shown(workersOf(all, "", known)); got != want {
+			t.Errorf("%v, %v: %q; want %q", four, six, got, want)
+		}
+	}
+	f(true, true, "10.0.0.1:80=")
+	f(false, true, "10.0.0.1:80=")
+	f(true, false, "10.0.0.1:80=")
+	f(false, false, "10.0.0.1:80=!")
 }
 
 func TestWorkersHaveABound(t *testing.T) {

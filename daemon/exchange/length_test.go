@@ -1,0 +1,63 @@
+package exchange
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+)
+
+func TestSaysTooLong(t *testing.T) {
+	f := func(text string, length int, ok bool) {
+		t.Helper()
+		if n, said := saysTooLong([]byte(text)); n != length || said != ok {
+			t.Errorf("%s: %d, %v; want %d, %v", text, n, said, length, ok)
+		}
+	}
+	f(`This model's maximum context length is 4096 tokens. However, you requested 9000`, 4096, true)
+	f(`You passed 9000 input tokens and requested 16 output tokens. However, the model's context length is only 4096 tokens`, 4096, true)
+	f(`The decoder prompt (length 9000) is longer than the maximum model length of 4096.`, 4096, true)
+	f(`The input (9000 tokens) is longer than the model's context length (4096 tokens).`, 4096, true)
+	f(`Requested token count exceeds the model's maximum context length of 4096 tokens.`, 4096, true)
+	f(`litellm.ContextWindowExceededError: too long`, 0, true)
+	f(`{"code":"context_length_exceeded"}`, 0, true)
+	f(`maximum context length is 99999999999999999999`, 9999999999, true)
+	f(`maximum context length`, 0, true)
+	f(`temperature must be positive`, 0, false)
+	f(``, 0, false)
+}
+
+// TestTooLongIsTriedAtALongerOne: a refusal for the length goes to the client only if no worker is longer, and nobody
+// is asked a third time.
+func TestTooLongIsTriedAtALongerOne(t *testing.T) {
+	refusal := whole(400, `{"error":{"message":"This model's maximum context length is 4096 tokens. However, you requested 4100"}}`)
+	other := whole(400, `{"error":{"message":"temperature must be positive"}}`)
+	good := whole(200, `{"id":"chatcmpl-1","choices":[{"index":0,"message":{"role":"assistant","content":"hi"},"finish_reason":"stop"}]}`)
+	f := func(status, retries int, lengths []int, answers ...string) {
+		t.Helper()
+		var scripts [][]string
+		for _, a := range answers {
+			scripts = append(scripts, []string{a})
+		}
+		s := newScene(t, scripts...)
+		for i, n := range lengths {
+			s.list(i, n)
+		}
+		a := s.ask(inbound("POST", "/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"hi"}]}`))
+		if a.status != status || a.in.Seen.Retries != retries {
+			t.Errorf("%v: %d after %d repeats; want %d after %d: %s", lengths, a.status, a.in.Seen.Retries, status, retries, a.body)
+		}
+	}
+	f(200, 1, []int{4096, 32768}, refusal, good)
+	f(200, 1, []int{4096, 4096, 32768}, refusal, refusal, good)
+	f(400, 1, []int{4096, 32768, 65536}, refusal, refusal, good) // once
+	f(400, 0, []int{4096, 4096}, refusal, good)
+	f(400, 0, []int{4096, 0}, refusal, good)
+	f(200, 1, []int{0, 32768}, refusal, good) // the refusal names its length
+	f(400, 0, []int{4096, 32768}, other, good)
+}
+
+// list has a worker list the model m of a length; 0 = it states none.
+func (s *scene) list(i, length int) {
+	entry := json.RawMessage(fmt.Sprintf(`{"id":"m","max_model_len":%d}`, length))
+	s.pool.Workers.Listed(s.numbers[i], []string{"m"}, []json.RawMessage{entry})
+}
