@@ -43,7 +43,7 @@ var arrows = map[string][]string{
 		"plugins", "sdk", "sdk/abi"},
 
 	// The way of a request: front -> exchange -> route, sessionapi beside it. No arrow runs up.
-	"daemon/front": {"daemon/exchange", "daemon/gate", "daemon/jsonline", "daemon/listen", "daemon/spool", "daemon/upstream"},
+	"daemon/front": {"daemon/exchange", "daemon/gate", "daemon/inflate", "daemon/jsonline", "daemon/listen", "daemon/spool", "daemon/upstream"},
 	"daemon/operator": {"daemon/shadow", "daemon/peers", "daemon/decisions", "daemon/exchange", "daemon/gate", "daemon/kvcache", "daemon/route", "daemon/session", "daemon/tracing", "daemon/worker",
 		"daemon/feed", "cache/holdings", "cache/kvevents", "cache/kvstore/remote", "cache/lmcache", "cache/tier"},
 	"daemon/decisions":  {"daemon/exchange", "daemon/gate", "daemon/packed", "daemon/route"},
@@ -61,6 +61,8 @@ var arrows = map[string][]string{
 	// The others under daemon are strangers to each other.
 	"daemon/feed":             {"daemon/seldom", "daemon/worker", "cache/holdings", "cache/kvevents", "cache/zmtp"},
 	"daemon/gate":             {},
+	"daemon/inflate":          {},
+	"daemon/overflow":         {},
 	"daemon/delivery":         {},
 	"daemon/listen":           {"daemon/seldom", "daemon/socket"},
 	"daemon/discover":         {},
@@ -146,6 +148,7 @@ var doors = map[string][]string{
 	"github.com/spf13/cobra":                                {"daemon/warmpath"},
 	"github.com/schollz/progressbar/v3":                     {"daemon/replay", "daemon/lab"},
 	"github.com/zeebo/blake3":                               {"cache/lmcache"},
+	"github.com/klauspost/compress":                         {"daemon/inflate"},
 	"github.com/tinylib/msgp":                               {"cache/lmcache"},
 	"github.com/zeebo/xxh3":                                 {"cache/holdings", "cache/kvstore/remote", "daemon/prompt"},
 	"go.opentelemetry.io/otel":                              {"daemon/tracing"},

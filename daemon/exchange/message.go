@@ -62,6 +62,7 @@ type Tail interface {
 var (
 	ErrTooLarge = errors.New("the body is over server.max_body_bytes")
 	ErrSlowBody = errors.New("the body did not arrive within server.read_timeout")
+	ErrPacked   = errors.New("the body cannot be unpacked")
 )
 
 // Seen is what became of a request: the record of its decision, and its end.
