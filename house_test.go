@@ -34,7 +34,7 @@ var arrows = map[string][]string{
 	"daemon": {"daemon/crew", "daemon/adapt", "daemon/decisions", "daemon/discover", "daemon/exchange", "daemon/feed", "daemon/front", "daemon/gate",
 		"daemon/kvcache", "daemon/listen", "daemon/operator", "daemon/peers", "daemon/probe", "daemon/route", "daemon/session", "daemon/sessionapi",
 		"daemon/tokens", "daemon/tracing", "daemon/unit", "daemon/upstream", "daemon/worker", "host", "cache/...", "conf", "plugins"},
-	"daemon/adapt": {"daemon/discover", "daemon/exchange", "daemon/feed", "daemon/front", "daemon/gate", "daemon/kvcache", "daemon/peers", "daemon/probe", "daemon/route", "daemon/upstream", "daemon/worker",
+	"daemon/adapt": {"daemon/discover", "daemon/exchange", "daemon/feed", "daemon/front", "daemon/gate", "daemon/kvcache", "daemon/overflow", "daemon/peers", "daemon/probe", "daemon/route", "daemon/upstream", "daemon/worker",
 		"cache/goredis", "cache/lmcache", "cache/tier", "conf"}, // what the configuration means for the others
 
 	"daemon/warmpath": {"daemon", "daemon/crew", "daemon/lab", "daemon/lab/...", "daemon/decisions", "daemon/kvcache", "daemon/operator",
@@ -48,7 +48,7 @@ var arrows = map[string][]string{
 		"daemon/feed", "cache/holdings", "cache/kvevents", "cache/kvstore/remote", "cache/lmcache", "cache/tier"},
 	"daemon/decisions":  {"daemon/exchange", "daemon/gate", "daemon/packed", "daemon/route"},
 	"daemon/sessionapi": {"daemon/exchange", "daemon/sagemaker", "daemon/session", "daemon/upstream", "daemon/worker"},
-	"daemon/exchange": {"daemon/gate", "daemon/prompt", "daemon/route", "daemon/sagemaker", "daemon/seldom", "daemon/session", "daemon/tokens",
+	"daemon/exchange": {"daemon/gate", "daemon/overflow", "daemon/prompt", "daemon/route", "daemon/sagemaker", "daemon/seldom", "daemon/session", "daemon/tokens",
 		"daemon/upstream", "daemon/worker"},
 	"daemon/route": {"daemon/jsonline", "daemon/packed", "daemon/prompt", "daemon/session", "daemon/worker", "cache/holdings", "cache/lmcache", "cache/prefix", "host", "sdk/abi",
 		"sdk/score"},

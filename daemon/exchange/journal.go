@@ -1,7 +1,9 @@
 package exchange
 
 import (
+	"cmp"
 	"log/slog"
+	"os"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/gate"
@@ -18,6 +20,7 @@ type journal struct {
 
 	starved    seldom.Line // for noDescriptor
 	failedPick seldom.Line // for failedStrategy
+	unkept     seldom.Line // for keptNothing
 }
 
 // of returns the logger that names the pool, which may be nil.
@@ -64,6 +67,15 @@ func (j *journal) noDescriptor(in *Inbound, p *Pool) {
 	if j.starved.Due(time.Now(), time.Second) {
 		j.of(p).Error("no descriptor is left for a connection to a worker; raise the limit of open files"+
 			" (ulimit -n, LimitNOFILE)", "id", in.ID)
+	}
+}
+
+// keptNothing logs that a body could not be kept in a file.
+func (j *journal) keptNothing(in *Inbound, dir string, err error) {
+	if j.unkept.Due(time.Now(), time.Second) {
+		j.log.Error("a long body whose model has not come yet cannot be kept in a file, and its client gets 503; see that"+
+			" the folder can be written to and has room (server.overflow_dir)", "id", in.ID,
+			"folder", cmp.Or(dir, os.TempDir()), "error", err)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/overflow"
 	"github.com/warmpath/warmpath/daemon/route"
 )
 
@@ -22,7 +23,10 @@ type Keeper interface {
 }
 
 // Server serves requests, each under the epoch that it brings. It is safe for concurrent use.
-type Server struct{ journal journal }
+type Server struct {
+	journal  journal
+	overflow overflow.Store
+}
 
 // New makes a server.
 func New(c Config) *Server {
@@ -48,6 +52,9 @@ func (s *Server) Serve(ctx context.Context, in *Inbound) *Outbound {
 	return out
 }
 
+// Overflow returns the bytes of bodies that are kept now.
+func (s *Server) Overflow() int64 { return s.overflow.Taken() }
+
 // RefuseSession answers an error about a session before a pool is chosen. It writes a log line, a counter, and the
 // error in the path's shape.
 func (s *Server) RefuseSession(in *Inbound, f Fault) *Outbound {
@@ -66,6 +73,7 @@ func (s *Server) Begin(in *Inbound, entry Entry) *Exchange {
 // begin fills in an exchange, field by field: a literal would be made on the stack and copied.
 func (s *Server) begin(e *Exchange, in *Inbound, entry Entry) {
 	e.journal = &s.journal
+	e.overflow = &s.overflow
 	e.in = in
 	e.epoch = in.Epoch
 	e.entry = entry

@@ -123,6 +123,7 @@ func (b *intake) free(in *exchange.Inbound) {
 	if p, ok := in.Tail.(*packed); ok {
 		p.end()
 	}
+	in.DropKept()
 	in.Body, in.Tail = nil, nil
 	if b.buffer == nil {
 		return
