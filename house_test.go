@@ -34,7 +34,7 @@ var arrows = map[string][]string{
 	"daemon": {"daemon/crew", "daemon/adapt", "daemon/decisions", "daemon/discover", "daemon/exchange", "daemon/feed", "daemon/front", "daemon/gate",
 		"daemon/kvcache", "daemon/listen", "daemon/operator", "daemon/peers", "daemon/probe", "daemon/route", "daemon/session", "daemon/sessionapi",
 		"daemon/tokens", "daemon/tracing", "daemon/unit", "daemon/upstream", "daemon/worker", "host", "cache/...", "conf", "plugins"},
-	"daemon/adapt": {"daemon/discover", "daemon/exchange", "daemon/feed", "daemon/front", "daemon/gate", "daemon/kvcache", "daemon/peers", "daemon/probe", "daemon/route", "daemon/upstream", "daemon/worker",
+	"daemon/adapt": {"daemon/discover", "daemon/exchange", "daemon/feed", "daemon/front", "daemon/gate", "daemon/kvcache", "daemon/overflow", "daemon/peers", "daemon/probe", "daemon/route", "daemon/upstream", "daemon/worker",
 		"cache/goredis", "cache/lmcache", "cache/tier", "conf"}, // what the configuration means for the others
 
 	"daemon/warmpath": {"daemon", "daemon/crew", "daemon/lab", "daemon/lab/...", "daemon/decisions", "daemon/kvcache", "daemon/operator",
@@ -43,12 +43,12 @@ var arrows = map[string][]string{
 		"plugins", "sdk", "sdk/abi"},
 
 	// The way of a request: front -> exchange -> route, sessionapi beside it. No arrow runs up.
-	"daemon/front": {"daemon/exchange", "daemon/gate", "daemon/jsonline", "daemon/listen", "daemon/spool", "daemon/upstream"},
+	"daemon/front": {"daemon/exchange", "daemon/gate", "daemon/inflate", "daemon/jsonline", "daemon/listen", "daemon/spool", "daemon/upstream"},
 	"daemon/operator": {"daemon/shadow", "daemon/peers", "daemon/decisions", "daemon/exchange", "daemon/gate", "daemon/kvcache", "daemon/route", "daemon/session", "daemon/tracing", "daemon/worker",
 		"daemon/feed", "cache/holdings", "cache/kvevents", "cache/kvstore/remote", "cache/lmcache", "cache/tier"},
 	"daemon/decisions":  {"daemon/exchange", "daemon/gate", "daemon/packed", "daemon/route"},
 	"daemon/sessionapi": {"daemon/exchange", "daemon/sagemaker", "daemon/session", "daemon/upstream", "daemon/worker"},
-	"daemon/exchange": {"daemon/gate", "daemon/prompt", "daemon/route", "daemon/sagemaker", "daemon/seldom", "daemon/session", "daemon/tokens",
+	"daemon/exchange": {"daemon/gate", "daemon/overflow", "daemon/prompt", "daemon/route", "daemon/sagemaker", "daemon/seldom", "daemon/session", "daemon/tokens",
 		"daemon/upstream", "daemon/worker"},
 	"daemon/route": {"daemon/jsonline", "daemon/packed", "daemon/prompt", "daemon/session", "daemon/worker", "cache/holdings", "cache/lmcache", "cache/prefix", "host", "sdk/abi",
 		"sdk/score"},
@@ -61,6 +61,8 @@ var arrows = map[string][]string{
 	// The others under daemon are strangers to each other.
 	"daemon/feed":             {"daemon/seldom", "daemon/worker", "cache/holdings", "cache/kvevents", "cache/zmtp"},
 	"daemon/gate":             {},
+	"daemon/inflate":          {},
+	"daemon/overflow":         {},
 	"daemon/delivery":         {},
 	"daemon/listen":           {"daemon/seldom", "daemon/socket"},
 	"daemon/discover":         {},
@@ -146,6 +148,7 @@ var doors = map[string][]string{
 	"github.com/spf13/cobra":                                {"daemon/warmpath"},
 	"github.com/schollz/progressbar/v3":                     {"daemon/replay", "daemon/lab"},
 	"github.com/zeebo/blake3":                               {"cache/lmcache"},
+	"github.com/klauspost/compress":                         {"daemon/inflate"},
 	"github.com/tinylib/msgp":                               {"cache/lmcache"},
 	"github.com/zeebo/xxh3":                                 {"cache/holdings", "cache/kvstore/remote", "daemon/prompt"},
 	"go.opentelemetry.io/otel":                              {"daemon/tracing"},

@@ -41,6 +41,8 @@ type Server struct {
 	MaxHeaderBytes int           `toml:"max_header_bytes" reload:"restart"` // all fields of a request; more get 431
 	MaxBodyBytes   int           `toml:"max_body_bytes"`                    // a longer request body gets 413
 	BufferBody     int           `toml:"buffer_body_bytes"`                 // of a body in memory; the rest is streamed
+	OverflowDir    string        `toml:"overflow_dir"`                      // keeps long bodies until they can be routed
+	OverflowBytes  int           `toml:"overflow_bytes"`                    // of all of them; 0 = none is kept
 	ReadTimeout    time.Duration `toml:"read_timeout" reload:"restart"`     // for a header, and for each piece of a body
 	WriteTimeout   time.Duration `toml:"write_timeout" reload:"restart"`    // for a client to take one piece of an answer
 	IdleTimeout    time.Duration `toml:"idle_timeout" reload:"restart"`     // keep-alive between a client's requests
@@ -201,6 +203,7 @@ func Default() *Config {
 			MaxHeaderBytes: 16 << 10, // a connection's buffer: what 10,000 idle ones cost
 			MaxBodyBytes:   1 << 30,  // payloads that open a session have 100 MB and more; what is over BufferBody is streamed
 			BufferBody:     8 << 20,
+			OverflowBytes:  1 << 30, // one of MaxBodyBytes, or a hundred of a few photos
 			ReadTimeout:    20 * time.Second,
 			WriteTimeout:   30 * time.Second,
 			CORSOrigins:    []string{"*"},    // as vLLM

@@ -137,6 +137,7 @@ func (c *Config) complete(tree map[string]any) {
 	s.TLSKeyFile = c.resolve(s.TLSKeyFile)
 	s.StateFile = c.resolve(s.StateFile)
 	s.StrategiesDir = c.resolve(s.StrategiesDir)
+	s.OverflowDir = c.resolve(s.OverflowDir)
 	if s.ModuleCache != "off" {
 		s.ModuleCache = c.resolve(s.ModuleCache)
 	}

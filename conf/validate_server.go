@@ -18,6 +18,7 @@ const (
 	minHeader    = 4 << 10
 	maxHeader    = 1 << 20
 	maxDecisions = 4 << 30
+	maxOverflow  = 1 << 40
 	minBuffer    = 64 << 10 // less would stream nearly every chat, and a streamed request cannot be sent again
 	maxCount     = 1_000_000
 )
@@ -50,6 +51,10 @@ func checkLimits(r *report, s *Server) {
 	r.between("server.max_connections", s.MaxConnections, 1, maxCount, "connections")
 	r.between("server.max_in_flight", s.MaxInFlight, 1, maxCount, "requests")
 	r.between("server.max_header_bytes", s.MaxHeaderBytes, minHeader, maxHeader, "bytes")
+	r.between("server.overflow_bytes", s.OverflowBytes, 0, maxOverflow, "bytes, 0 to keep none,")
+	if info, err := os.Stat(s.OverflowDir); s.OverflowDir != "" && (err != nil || !info.IsDir()) {
+		r.add("server.overflow_dir", "there is no folder "+s.OverflowDir, `make it, or write "" for the system's`)
+	}
 	r.between("server.decisions_bytes", s.DecisionsBytes, 0, maxDecisions, "bytes, 0 for none,")
 	if s.MaxBodyBytes < 1 {
 		r.add("server.max_body_bytes", fmt.Sprintf("%d is too small", s.MaxBodyBytes), "write bytes, as 1073741824")

@@ -42,10 +42,10 @@ func TestModelBehindWhatIsHeld(t *testing.T) {
 			t.Errorf("%s: %d, %d hits: %s; want %d", what, s.status, hits.Load(), s.body, want)
 		}
 	}
-	text := withServer(settings("roundrobin", llm, ears), "buffer_body_bytes = 65536")
+	text := withServer(settings("roundrobin", llm, ears), "buffer_body_bytes = 65536\noverflow_bytes = 0") // else see TestLateModels
 	for name, r := range map[string]*running{
 		"one pool": start(t, text, 2),
-		"two pools": start(t, strings.Replace(withServer(settings("roundrobin", llm), "buffer_body_bytes = 65536"), `"*"`, `"llm"`, 1)+
+		"two pools": start(t, strings.Replace(withServer(settings("roundrobin", llm), "buffer_body_bytes = 65536\noverflow_bytes = 0"), `"*"`, `"llm"`, 1)+
 			"[[pools]]\nname = \"two\"\nmodels = [\"ears\"]\n[[pools.workers]]\nurl = \""+ears+"\"\n", 2),
 	} {
 		f(r, name+", behind", "/v1/chat/completions", json, `{"messages":"`+long+`","model":"ears"}`, 413)

@@ -83,7 +83,7 @@ func (s seen) code() string {
 // wrong.
 func TestAKeysModelsHold(t *testing.T) {
 	w := newWitness(t)
-	r := start(t, keysFor(t)+withServer(settings("roundrobin", w.url), "buffer_body_bytes = 65536"), 1)
+	r := start(t, keysFor(t)+withServer(settings("roundrobin", w.url), "buffer_body_bytes = 65536\noverflow_bytes = 0"), 1)
 	f := func(status int, code, method, path, body string, header ...string) {
 		t.Helper()
 		w.since()

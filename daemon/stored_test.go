@@ -64,7 +64,7 @@ func TestAStoredResponseIsItsKeys(t *testing.T) {
 // TestAStoredResponseIsNotReachedUnread: a body that we cannot read to its end may name another key's response.
 func TestAStoredResponseIsNotReachedUnread(t *testing.T) {
 	w := newWitness(t)
-	r := start(t, keysFor(t)+withServer(settings("roundrobin", w.url), "buffer_body_bytes = 65536"), 1)
+	r := start(t, keysFor(t)+withServer(settings("roundrobin", w.url), "buffer_body_bytes = 65536\noverflow_bytes = 0"), 1)
 	hidden := `{"model":"sim","input":"` + strings.Repeat("x", 70_000) + `","previous_response_id":"resp_x"}`
 	for what, c := range map[string]struct {
 		body string

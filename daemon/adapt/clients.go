@@ -7,6 +7,7 @@ import (
 	"github.com/warmpath/warmpath/daemon/exchange"
 	"github.com/warmpath/warmpath/daemon/front"
 	"github.com/warmpath/warmpath/daemon/gate"
+	"github.com/warmpath/warmpath/daemon/overflow"
 )
 
 // Epoch makes the clients' side of a configuration. Its pools are added when they are there.
@@ -24,7 +25,8 @@ func Epoch(c *conf.Config) (*front.Epoch, error) {
 		Epoch: exchange.Epoch{
 			Sessions: exchange.Naming{Header: n.Header, Cookie: n.Cookie, BodyFields: n.BodyFields,
 				EndWithWorker: n.OnWorkerDown == "error"},
-			Explain: s.Explain, Access: s.AccessLog != "",
+			Overflow: overflow.Limits{Dir: s.OverflowDir, Most: int64(s.OverflowBytes)},
+			Explain:  s.Explain, Access: s.AccessLog != "",
 			Log: exchange.ExplainLog{Share: s.ExplainLog.Share, Slower: s.ExplainLog.Slower},
 		},
 		CORS: gate.NewCORS(s.CORSOrigins), Keys: gate.NewKeys(keys), MaxBody: s.MaxBodyBytes,

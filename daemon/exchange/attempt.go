@@ -140,7 +140,7 @@ func (a *attempt) diagnose(err error) (*failure, worker.Outcome) {
 	case errors.Is(err, upstream.ErrRequest):
 		return &failure{fault: FaultRequest, grade: gradeFinal}, worker.Outcome{Kind: worker.Canceled}
 	case errors.Is(err, upstream.ErrTail):
-		return &failure{fault: tailFault(err), grade: gradeFinal}, worker.Outcome{Kind: worker.Canceled}
+		return &failure{fault: BodyFault(err), grade: gradeFinal}, worker.Outcome{Kind: worker.Canceled}
 	case upstream.NoDescriptor(err):
 		return &failure{reason: reasonNoDescriptor, fault: FaultOverload, grade: gradeUnseen},
 			worker.Outcome{Kind: worker.Canceled}
@@ -159,17 +159,6 @@ func (a *attempt) diagnose(err error) (*failure, worker.Outcome) {
 		f.grade = gradeSilent
 	}
 	return f, worker.Outcome{Kind: worker.Broken, Err: inWords(err)}
-}
-
-// tailFault returns the answer to a body whose rest could not be read.
-func tailFault(err error) Fault {
-	switch {
-	case errors.Is(err, ErrTooLarge):
-		return FaultTooLarge
-	case errors.Is(err, ErrSlowBody):
-		return FaultSlowBody
-	}
-	return FaultFraming
 }
 
 // inWords returns what went wrong with a worker, without the error's own text: that has addresses, which pages and

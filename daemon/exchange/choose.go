@@ -16,6 +16,11 @@ import (
 func (r *request) choose(ctx context.Context) *Outbound {
 	in := r.in
 	r.read.parse(in, r.entry.Model)
+	if in.Tail != nil {
+		if out := readOn(ctx, r); out != nil {
+			return out
+		}
+	}
 	in.Seen.Model = r.read.req.Model
 	r.findReference()
 	if f := r.forbidden(); f != nil {
@@ -53,26 +58,6 @@ func (r *request) choose(ctx context.Context) *Outbound {
 	if from, to := r.choice.Moved(); from != "" {
 		r.log().Info("session moves to another worker", "id", in.ID, "from", from, "to", to,
 			"session", session.Fingerprint(r.choice.Session()))
-	}
-	return nil
-}
-
-// forbidden returns why the request is refused before a pool is chosen, or nil.
-func (r *request) forbidden() *Fault {
-	if r.entry.Op != Closing {
-		if f := r.read.forbids(r.in); f != nil {
-			return f
-		}
-	}
-	if f := r.foreign(); f != nil {
-		return f
-	}
-	if r.read.tooLongToTokenize(r.in) {
-		return &FaultTokenize
-	}
-	if r.read.hidesModel(r.in) && r.entry.Session == "" && r.epoch.Named(r.entry.Pool) == nil &&
-		!r.epoch.shareModel(r.arrived) {
-		return &faultLateModel
 	}
 	return nil
 }

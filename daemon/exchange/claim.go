@@ -72,6 +72,26 @@ func (r *request) responses() [2]string {
 	return of
 }
 
+// forbidden returns why the request is refused before a pool is chosen, or nil.
+func (r *request) forbidden() *Fault {
+	if r.entry.Op != Closing {
+		if f := r.read.forbids(r.in); f != nil {
+			return f
+		}
+	}
+	if f := r.foreign(); f != nil {
+		return f
+	}
+	if r.read.tooLongToTokenize(r.in) {
+		return &FaultTokenize
+	}
+	if r.read.hidesModel(r.in) && r.entry.Session == "" && r.epoch.Named(r.entry.Pool) == nil &&
+		!r.epoch.shareModel(r.arrived) {
+		return &faultLateModel
+	}
+	return nil
+}
+
 // foreign returns why a stored response or a job that the request names may not be used with its key, or nil. It
 // belongs to the key that made it. To another key the router answers as if there were none. Without keys its id is
 // enough.

@@ -7,7 +7,9 @@
 //     configuration, pools and settings of the instant of its arrival. The request is served under no other.
 //  2. permit.go reads the body once (room prompt): model, stream, session key, prompt. Malformed JSON goes on to a
 //     worker, whose 400 is the honest one. A key with a list of models is refused what a worker may read otherwise than
-//     this router does (TestReadingForbids).
+//     this router does (TestReadingForbids). Where a request cannot be routed or permitted without more of a long body,
+//     readon.go has room overflow keep it, and reads again: until the model has come, or to the end. A body that was
+//     kept whole is repeated as any other.
 //  3. claim.go reads which session the request claims. For a strategy that goes by what the workers hold, ids.go
 //     gets the prompt's token ids (room tokens), within a budget of time. choose.go asks the pool's route for a
 //     choice. While the verdict is that a first health check is still to come, choose.go waits and asks again: a

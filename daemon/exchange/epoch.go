@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/overflow"
 	"github.com/warmpath/warmpath/daemon/route"
 	"github.com/warmpath/warmpath/daemon/session"
 	"github.com/warmpath/warmpath/daemon/upstream"
@@ -17,9 +18,10 @@ import (
 type Epoch struct {
 	Pools    []*Pool // in the order of the file
 	Sessions Naming
-	Explain  bool       // server.explain: headers may ask for the decision
-	Log      ExplainLog // server.explain_log
-	Access   bool       // there is an access log
+	Explain  bool            // server.explain: headers may ask for the decision
+	Log      ExplainLog      // server.explain_log
+	Access   bool            // there is an access log
+	Overflow overflow.Limits // of bodies that are kept until they can be routed
 }
 
 // Naming is how clients name their sessions.

@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"encoding/json"
+	"errors"
 	"strconv"
 	"time"
 
@@ -70,6 +71,11 @@ var (
 		Message: "the request is not well-formed HTTP"}
 	FaultSlowBody = Fault{Status: 408, Kind: "invalid_request_error", Code: "request_timeout",
 		Message: "the request did not arrive within server.read_timeout"}
+	FaultPacking = Fault{Status: 415, Kind: "invalid_request_error", Code: "unsupported_encoding",
+		Message: "this router reads no body of that Content-Encoding: send gzip, deflate or zstd, or the body as it is"}
+	FaultPacked = Fault{Status: 400, Kind: "invalid_request_error", Code: "invalid_encoding",
+		Message: "the body cannot be unpacked: it is cut short, goes on behind its end, needs a window of more than 8 MiB," +
+			" or is something else than its Content-Encoding says"}
 	FaultTokenize = Fault{Status: 413, Kind: "invalid_request_error", Code: "prompt_too_long",
 		Message: "the text is over this router's limit for tokenizing (1 MiB)"}
 
@@ -96,6 +102,19 @@ var (
 	FaultTimeout = Fault{Status: 504, Kind: "upstream_error", Code: "worker_timeout", Cause: WorkerFailed,
 		Message: "the worker did not begin its answer in time (header_timeout)"}
 )
+
+// BodyFault returns the answer to a body that could not be read, by the error of its Tail.
+func BodyFault(err error) Fault {
+	switch {
+	case errors.Is(err, ErrTooLarge):
+		return FaultTooLarge
+	case errors.Is(err, ErrSlowBody):
+		return FaultSlowBody
+	case errors.Is(err, ErrPacked):
+		return FaultPacked
+	}
+	return FaultFraming
+}
 
 // rejection returns the answer to a request that the strategy turns away, in the strategy's words if it gave some.
 func rejection(status int, text string, wait time.Duration) Fault {

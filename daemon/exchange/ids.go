@@ -18,7 +18,7 @@ func findIDs(ctx context.Context, from *Asking, in *Inbound, read *reading, ask 
 		return nil
 	}
 	q := new(tokens.Question)
-	if read.clear && in.Tail == nil {
+	if read.clear && in.Tail == nil && in.Kept == nil {
 		q.Read(read.req.Kind, read.req.Model, in.Body)
 	}
 	var o tokens.Outcome

@@ -1,7 +1,9 @@
 package exchange
 
 import (
+	"cmp"
 	"log/slog"
+	"os"
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/gate"
@@ -19,6 +21,7 @@ type journal struct {
 	starved    seldom.Line // for noDescriptor
 	failedPick seldom.Line // for failedStrategy
 	refusedKey seldom.Line // for keyRefused
+	unkept     seldom.Line // for keptNothing
 }
 
 // of returns the logger that names the pool, which may be nil.
@@ -73,6 +76,15 @@ func (j *journal) keyRefused(in *Inbound, p *Pool, w *worker.Worker, status int)
 	if j.refusedKey.Due(time.Now(), time.Minute) {
 		j.of(p).Warn("a worker refuses this router's key: compare worker_key_file of the pool with the worker's --api-key",
 			"id", in.ID, "worker", w.ID(), "status", status)
+	}
+}
+
+// keptNothing logs that a body could not be kept in a file.
+func (j *journal) keptNothing(in *Inbound, dir string, err error) {
+	if j.unkept.Due(time.Now(), time.Second) {
+		j.log.Error("a long body whose model has not come yet cannot be kept in a file, and its client gets 503; see that"+
+			" the folder can be written to and has room (server.overflow_dir)", "id", in.ID,
+			"folder", cmp.Or(dir, os.TempDir()), "error", err)
 	}
 }
 

@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/gate"
+	"github.com/warmpath/warmpath/daemon/overflow"
 	"github.com/warmpath/warmpath/daemon/route"
 	"github.com/warmpath/warmpath/daemon/session"
 	"github.com/warmpath/warmpath/daemon/upstream"
 )
 
 // Inbound is a client's request, free of any HTTP library's types. Body must stay unchanged until the answer's head
-// has been returned, or its stream has been read to the end if there is a Tail.
+// has been returned, or its stream has been read to the end if there is a Tail. Then DropKept is to be called.
 type Inbound struct {
 	Epoch    *Epoch   // in force when the request came in: it is served under no other
 	Endpoint Endpoint // of Method and the path as it came
@@ -23,8 +24,9 @@ type Inbound struct {
 	Query    string           // without the question mark
 	Header   []upstream.Field // set it by SetHeader
 	Body     []byte
-	Tail     Tail  // what comes after Body, if that is only the beginning; nil = Body is all
-	Left     int64 // bytes in Tail; -1 = not known
+	Tail     Tail           // what comes after Body, if that is only the beginning; nil = Body is all
+	Left     int64          // bytes in Tail; -1 = not known
+	Kept     *overflow.Body // has Body, which it maps; nil = Body is the front's
 
 	ID     string       // of the request: passed on, logged and answered
 	Remote string       // the client's address, without port
@@ -36,6 +38,15 @@ type Inbound struct {
 	Seen  Seen  // filled on the way
 
 	lengths uint64 // of the names in Header, as SetHeader made it; 0 = not known
+}
+
+// DropKept forgets a body that is kept. Body may not be read any more.
+func (in *Inbound) DropKept() {
+	if in.Kept != nil {
+		in.Kept.Close()
+		in.Kept = nil
+		in.Body = nil
+	}
 }
 
 // SetHeader sets Header. It keeps which lengths the names have, so that most look-ups need not read a field.
@@ -62,6 +73,7 @@ type Tail interface {
 var (
 	ErrTooLarge = errors.New("the body is over server.max_body_bytes")
 	ErrSlowBody = errors.New("the body did not arrive within server.read_timeout")
+	ErrPacked   = errors.New("the body cannot be unpacked")
 )
 
 // Seen is what became of a request: the record of its decision, and its end.

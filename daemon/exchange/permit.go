@@ -26,10 +26,19 @@ var (
 			"multipart/form-data"}
 	faultUnreadBody = Fault{Status: 413, Kind: "invalid_request_error", Code: "body_too_large",
 		Message: "the body is over server.buffer_body_bytes, and what this API key may ask for cannot be told without" +
-			" all of it"}
+			" all of it, which this router does not keep (server.overflow_bytes)"}
 	faultLateModel = Fault{Status: 413, Kind: "invalid_request_error", Code: "body_too_large",
 		Message: "the body is over server.buffer_body_bytes and names its model behind that or not at all, so that no" +
-			" worker can be chosen; put the model first, or have the limit raised"}
+			" worker can be chosen; put the model first, or have server.overflow_bytes raised"}
+	faultOverflow = Fault{Status: 413, Kind: "invalid_request_error", Code: "body_too_large",
+		Message: "the body is over server.overflow_bytes and cannot be routed, or permitted, before more of it has been" +
+			" read; put the model first, or have the limit raised"}
+	faultNotKept = Fault{Status: 503, Kind: "service_unavailable", Code: "body_not_kept", Retry: 2,
+		Message: "this router cannot keep a body that is so long until it knows where it goes (its log has the reason);" +
+			" put the model first, or try again"}
+	FaultOverflowFull = Fault{Status: 429, Kind: "rate_limit_error", Code: "overflow_full", Retry: 2,
+		Message: "long bodies whose model has not come yet take all of server.overflow_bytes; try again shortly, or put" +
+			" the model first"}
 	faultNoModel = Fault{Status: 400, Kind: "invalid_request_error", Code: "missing_model",
 		Message: `"model" is missing or is no text, and this API key is for some models only; name one of GET /v1/models`}
 	faultAdapters = Fault{Status: 403, Kind: "invalid_request_error", Code: "adapter_not_allowed",
@@ -82,6 +91,10 @@ func (r *reading) forbids(in *Inbound) *Fault {
 	case in.Endpoint.Adapters:
 		return &faultAdapters
 	}
+	if in.Tail != nil && r.named != "" && !in.Caller.Allows(r.named) { // whatever may follow
+		f := FaultForbiddenModel(r.named)
+		return &f
+	}
 	if f := r.unread(in); f != nil {
 		return f
 	}
@@ -113,11 +126,11 @@ func (r *reading) unread(in *Inbound) *Fault {
 	form := strings.HasPrefix(kind, "multipart/form-data")
 	_, charset, coded := strings.Cut(kind, "charset") // some readers decode JSON by it, and UTF-7 has quotes of its own
 	switch {
-	case in.Tail != nil:
-		return &faultUnreadBody
 	case kinds > 1 || coded && strings.Trim(charset, ` ="`) != "utf-8" ||
 		!form && (strings.Contains(kind, "multipart") || strings.Contains(kind, "form")):
 		return &faultBodyType
+	case in.Tail != nil:
+		return &faultUnreadBody
 	case form && !r.clear:
 		return &faultUnreadForm
 	case len(in.Body) == 0:

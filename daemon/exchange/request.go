@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/overflow"
 	"github.com/warmpath/warmpath/daemon/prompt"
 	"github.com/warmpath/warmpath/daemon/route"
 	"github.com/warmpath/warmpath/daemon/session"
@@ -19,12 +20,13 @@ import (
 // request is what is known of a request between its arrival and the end of its answer. One goroutine at a time uses it:
 // the handler's until the response head, then the one that reads the answer.
 type request struct {
-	journal *journal
-	lethal  *lethal // nil in a preview
-	in      *Inbound
-	epoch   *Epoch
-	entry   Entry
-	arrived time.Time
+	journal  *journal
+	lethal   *lethal // nil in a preview
+	in       *Inbound
+	epoch    *Epoch
+	overflow *overflow.Store
+	entry    Entry
+	arrived  time.Time
 
 	pool      *Pool
 	read      reading

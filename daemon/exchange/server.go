@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/warmpath/warmpath/daemon/overflow"
 	"github.com/warmpath/warmpath/daemon/route"
 )
 
@@ -23,8 +24,9 @@ type Keeper interface {
 
 // Server serves requests, each under the epoch that it brings. It is safe for concurrent use.
 type Server struct {
-	journal journal
-	lethal  *lethal
+	journal  journal
+	lethal   *lethal
+	overflow overflow.Store
 }
 
 // New makes a server.
@@ -51,6 +53,9 @@ func (s *Server) Serve(ctx context.Context, in *Inbound) *Outbound {
 	return out
 }
 
+// Overflow returns the bytes of bodies that are kept now.
+func (s *Server) Overflow() int64 { return s.overflow.Taken() }
+
 // RefuseSession answers an error about a session before a pool is chosen. It writes a log line, a counter, and the
 // error in the path's shape.
 func (s *Server) RefuseSession(in *Inbound, f Fault) *Outbound {
@@ -70,6 +75,7 @@ func (s *Server) Begin(in *Inbound, entry Entry) *Exchange {
 func (s *Server) begin(e *Exchange, in *Inbound, entry Entry) {
 	e.journal = &s.journal
 	e.lethal = s.lethal
+	e.overflow = &s.overflow
 	e.in = in
 	e.epoch = in.Epoch
 	e.entry = entry

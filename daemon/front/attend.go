@@ -56,6 +56,7 @@ func (r *reception) failed(v *visit, w way, p any) {
 	r.log.Error("BUG: a request made the daemon panic", "panic", p, "id", v.in.ID, "pool", v.in.Seen.Pool,
 		"stack", string(debug.Stack()))
 	v.end()
+	v.in.DropKept()
 	out := exchange.FaultInternal.Outbound(exchange.OpenAI)
 	v.in.Seen.Status, v.sent = out.Status, int64(len(out.Body))
 	v.recordAfterPanic()

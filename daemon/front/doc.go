@@ -11,6 +11,8 @@
 //     (exchange.Classify); CORS and keys are answered. The visit reads one [Epoch], and is served under no other. What
 //     fasthttp and fiber refuse by themselves is answered in refused.go.
 //  4. An intake reads the body, up to server.buffer_body_bytes into memory. The rest of a longer one is streamed.
+//     A body that the client packed (Content-Encoding) is unpacked by room inflate, max_body_bytes at most, and goes on
+//     as one that was never packed: vLLM unpacks none.
 //  5. An answer in one piece goes back the way that its request came. A relay writes a stream, one write for each read
 //     of the worker's, on a connection that it takes over and gives back to a lane.
 //  6. The visit's end, once, counts the request down and writes its line (access.go). Every request has one line and

@@ -1,8 +1,10 @@
 package front
 
 import (
+	"bytes"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"os"
 	"slices"
@@ -15,16 +17,19 @@ import (
 // intake reads a request's body with a bound, and with a deadline for each piece. It is the Tail of a request that is
 // not held whole.
 type intake struct {
-	conn    net.Conn
-	r       io.Reader // nil: there is no body
-	left    int64     // -1 = chunked
-	room    int64     // until the body is over the limit
-	timeout time.Duration
-	reads   int32
-	passed  bool // part of it has been read as a Tail
-	ended   bool
-	buffer  *[]byte // pooled: the first part of the body
+	conn   net.Conn
+	r      io.Reader // nil: there is no body
+	left   int64     // -1 = chunked
+	room   int64     // until the body is over the limit
+	pause  uint32    // milliseconds that a piece may take to come
+	reads  uint8     // pieces, headPieces+1 at most
+	passed bool      // part of it has been read as a Tail
+	ended  bool
+	buffer *[]byte // pooled: the first part of the body
 }
+
+// headPieces is how many pieces come under the header's deadline.
+const headPieces = 2
 
 // buffers holds those of up to keepBuffer bytes for the next requests.
 var buffers = sync.Pool{New: func() any { return new([]byte) }}
@@ -33,38 +38,54 @@ const keepBuffer = 1 << 20
 
 // fill reads the body into memory, up to buffer_body_bytes, and makes it that of in. The rest becomes in's Tail.
 func (b *intake) fill(in *exchange.Inbound, w way, epoch *Epoch) exchange.Fault {
+	codings, known := packing(in)
+	if !known {
+		return exchange.FaultPacking
+	}
 	whole, r, length := w.body()
-	if r == nil {
+	if r != nil {
+		b.begin(w, r, length, epoch)
+	}
+	switch {
+	case !codings.None() && r != nil:
+		return b.unpack(in, b, codings, epoch)
+	case !codings.None() && len(whole) > 0:
+		return b.unpack(in, bytes.NewReader(whole), codings, epoch)
+	case r == nil:
 		in.Body = whole
 		return exchange.Fault{}
+	case b.ended:
+		return exchange.Fault{}
 	}
-	*b = intake{r: r, left: length, room: int64(epoch.MaxBody), timeout: epoch.ReadTimeout, ended: length == 0}
+	err := b.readStart(b, length, epoch.BufferBody)
+	in.Body = *b.buffer
+	if err == nil {
+		in.Tail, in.Left = b, b.left
+		b.passed = false
+	}
+	return startFault(err)
+}
+
+// begin prepares the intake for a body that is read from r.
+func (b *intake) begin(w way, r io.Reader, length int64, epoch *Epoch) {
+	*b = intake{r: r, left: length, room: int64(epoch.MaxBody), ended: length == 0,
+		pause: uint32(min(epoch.ReadTimeout.Milliseconds(), math.MaxUint32))}
 	if conn := w.conn(); conn != nil {
 		b.conn = conn
 	}
-	if b.ended {
-		return exchange.Fault{}
-	}
-	err := b.readStart(length, epoch.BufferBody)
-	in.Body = *b.buffer
-	switch {
-	case err == nil:
-		in.Tail, in.Left = b, b.left
-		b.passed = false
-		return exchange.Fault{}
-	case err == io.EOF:
-		return exchange.Fault{}
-	case errors.Is(err, exchange.ErrTooLarge):
-		return exchange.FaultTooLarge
-	case errors.Is(err, exchange.ErrSlowBody):
-		return exchange.FaultSlowBody
-	}
-	return exchange.FaultFraming
 }
 
-// readStart reads the body's first bytes, most at most, into the buffer. Its error is io.EOF if that was all of it.
-// length is -1 if it is not known.
-func (b *intake) readStart(length int64, most int) error {
+// startFault returns the answer to a body whose first bytes could not be read; none if they could.
+func startFault(err error) exchange.Fault {
+	if err == nil || err == io.EOF {
+		return exchange.Fault{}
+	}
+	return exchange.BodyFault(err)
+}
+
+// readStart reads the body's first bytes from source, most at most, into the buffer. Its error is io.EOF if that was
+// all of it. length is -1 if it is not known.
+func (b *intake) readStart(source io.Reader, length int64, most int) error {
 	b.buffer = buffers.Get().(*[]byte)
 	held := (*b.buffer)[:0]
 	defer func() { *b.buffer = held }()
@@ -75,7 +96,7 @@ func (b *intake) readStart(length int64, most int) error {
 		if len(held) == cap(held) {
 			held = slices.Grow(held, grown(len(held), length, most)-len(held))
 		}
-		n, err := b.Read(held[len(held):min(cap(held), most)])
+		n, err := source.Read(held[len(held):min(cap(held), most)])
 		held = held[:len(held)+n]
 		if err != nil {
 			return err
@@ -99,6 +120,10 @@ func grown(come int, length int64, most int) int {
 
 // free gives the memory of in's body back. A stream may last for minutes after the worker has the request.
 func (b *intake) free(in *exchange.Inbound) {
+	if p, ok := in.Tail.(*packed); ok {
+		p.end()
+	}
+	in.DropKept()
 	in.Body, in.Tail = nil, nil
 	if b.buffer == nil {
 		return
@@ -119,9 +144,9 @@ func (b *intake) Read(p []byte) (int, error) {
 	if b.ended {
 		return 0, io.EOF // the next bytes on the connection are the next request
 	}
-	b.reads++
-	if b.reads > 2 && b.conn != nil {
-		_ = b.conn.SetReadDeadline(time.Now().Add(b.timeout))
+	b.reads = min(b.reads, headPieces) + 1
+	if b.reads > headPieces && b.conn != nil {
+		_ = b.conn.SetReadDeadline(time.Now().Add(time.Duration(b.pause) * time.Millisecond))
 	}
 	n, err := b.r.Read(p)
 	b.room -= int64(n)

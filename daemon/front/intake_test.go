@@ -51,7 +51,7 @@ func TestIntakeDeadlines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, client := net.Pipe()
 		defer ours.Close()
-		in := intake{conn: ours, r: ours, left: -1, room: 99, timeout: time.Second}
+		in := intake{conn: ours, r: ours, left: -1, room: 99, pause: 1000}
 		go func() {
 			for range 5 {
 				_, _ = client.Write([]byte("x"))
@@ -80,7 +80,7 @@ func TestIntakeReadStart(t *testing.T) {
 	f := func(body string, length int64, most int, want string, wantErr error) {
 		t.Helper()
 		b := intake{r: strings.NewReader(body), left: length, room: 1 << 20}
-		err := b.readStart(length, most)
+		err := b.readStart(&b, length, most)
 		if string(*b.buffer) != want || !errors.Is(err, wantErr) {
 			t.Errorf("%d bytes, length %d, most %d: %d bytes, %v; want %d, %v", len(body), length, most, len(*b.buffer), err,
 				len(want), wantErr)
@@ -106,7 +106,7 @@ func TestAnnouncedBodiesTakeNoMemory(t *testing.T) {
 	f := func(come int, length int64, most, want int) {
 		t.Helper()
 		b := intake{r: strings.NewReader(strings.Repeat("x", come)), left: length, room: 1 << 30}
-		_ = b.readStart(length, most)
+		_ = b.readStart(&b, length, most)
 		if got := cap(*b.buffer); len(*b.buffer) != min(come, most) || got > want+want/4 {
 			t.Errorf("%d of %d bytes have come: %d are held in %d", come, length, len(*b.buffer), got)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/warmpath/warmpath/daemon/exchange"
 	"github.com/warmpath/warmpath/daemon/gate"
+	"github.com/warmpath/warmpath/daemon/inflate"
 	"github.com/warmpath/warmpath/daemon/listen"
 	"github.com/warmpath/warmpath/daemon/upstream"
 )
@@ -124,7 +125,11 @@ func (v *visit) admit() *exchange.Outbound {
 			v.conn.LingerBriefly()
 		}
 		v.end()
-		return v.turnAway(f, v.in.Endpoint.Shape)
+		out := v.turnAway(f, v.in.Endpoint.Shape)
+		if f == exchange.FaultPacking {
+			out.Set("Accept-Encoding", inflate.Known)
+		}
+		return out
 	}
 	if v.conn != nil {
 		v.watch = v.conn.Watch(v)

@@ -24,7 +24,8 @@ var (
 		"chosen.", "pool", "tier")
 	retries = newCounter("retries_total", "Requests sent on to the next worker before the first byte.", "pool", "reason")
 	shed    = newCounter("shed_total", "Load that was turned away: requests above a limit of the router (overloaded) or "+
-		"of all workers of a pool (workers_full), and repeats above a pool's retry_budget.", "pool", "reason")
+		"of all workers of a pool (workers_full), long bodies above overflow_bytes (overflow_full), and repeats above a "+
+		"pool's retry_budget.", "pool", "reason")
 	tokens = newCounter("tokens_total", "Requests under a strategy that wants the token ids of their prompts, by what "+
 		"became of that. given, cached, extended and asked brought ids; the others are routed by their text.",
 		"pool", "outcome")

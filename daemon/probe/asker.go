@@ -39,9 +39,9 @@ type verdict uint8
 
 const (
 	healthy   verdict = iota
-	silent                      // no answer in time
-	ill                         // an answer of 500 or more
-	dead                        // nothing listens
+	silent            // no answer in time
+	ill               // an answer of 500 or more
+	dead              // nothing listens
 	unchecked         // this process has no file descriptor left: nothing is known of the worker
 )
 

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -87,8 +88,31 @@ func (u *upload) write(send func() error) error {
 	return err
 }
 
+// maxOpening is how much of Body is sent with the head, by one write: what a deadline for a piece is meant for.
+const maxOpening = 8 << 20
+
+// cutBody makes the end of a long Body the beginning of Tail, which is sent in pieces.
+func (u *upload) cutBody() {
+	if len(u.request.Body) <= maxOpening {
+		return
+	}
+	r := *u.request
+	rest := bytes.NewReader(r.Body[maxOpening:])
+	r.Body = r.Body[:maxOpening]
+	switch {
+	case r.Tail == nil:
+		r.Tail, r.TailLength = rest, rest.Size()
+	case r.TailLength >= 0:
+		r.Tail, r.TailLength = io.MultiReader(rest, r.Tail), r.TailLength+rest.Size()
+	default:
+		r.Tail = io.MultiReader(rest, r.Tail)
+	}
+	u.request = &r
+}
+
 // run sends the whole request.
 func (u *upload) run() error {
+	u.cutBody()
 	err := u.write(func() error { return u.conn.sendHead(u.request) })
 	if err != nil || u.request.Tail == nil {
 		return err

@@ -130,6 +130,9 @@ func tarOf(files map[string]string) ([]byte, error) {
 	if err := folder("var/cache/warmpath/", 65532); err != nil {
 		return nil, err
 	}
+	if err := folder("tmp/", 65532); err != nil { // server.overflow_dir
+		return nil, err
+	}
 	for _, name := range []string{"etc/ssl/certs/ca-certificates.crt", "usr/local/bin/warmpath"} {
 		path, ok := files[name]
 		if !ok {

@@ -133,8 +133,10 @@ func checkImage(t *testing.T, layout map[string][]byte, digest string) {
 	if h := heads[program]; h == nil || h.Mode != 0o755 {
 		t.Fatalf("the layer has no %s to run: %v", program, heads)
 	}
-	if h := heads["var/cache/warmpath/"]; h == nil || h.Uid != 65532 {
-		t.Errorf("the cache's folder is not the user's: %+v", h)
+	for _, name := range []string{"var/cache/warmpath/", "tmp/"} {
+		if h := heads[name]; h == nil || h.Uid != 65532 {
+			t.Errorf("the folder %s is not the user's: %+v", name, h)
+		}
 	}
 	if string(content["etc/ssl/certs/ca-certificates.crt"]) != "a bundle" {
 		t.Error("the bundle is not in the layer")

@@ -1,0 +1,27 @@
+// Package inflate unpacks the bodies of requests. A client names in Content-Encoding how it packed a body: Codex packs
+// with zstd by default, others with gzip.
+//
+// A [Reader] unpacks as it is read, and never holds more than a decoder's window. What it gives, and what passes from
+// one coding of a list to the next, is bounded: a bomb costs its bound, and no more. It tells a body that is no good
+// ([ErrCorrupt]) from one whose source has failed, whose own error it returns.
+//
+// # What is read
+//
+// gzip and x-gzip, with any number of members. deflate, in zlib's form as RFC 9110 has it, and bare as some clients
+// send it: a zlib head is known by its check bits. zstd, with any number of frames, and windows up to the 8 MiB that
+// RFC 9659 allows on the web. Lists of up to three of these, and identity. A body that ends early, or goes on behind
+// its end, is corrupt: a reader that passed over the difference would see another request than the next one does. An
+// empty body is an empty body.
+//
+// # Why these libraries
+//
+// The standard library has no zstd. github.com/klauspost/compress does (BSD licence, pure Go, fuzzed). The tree has it
+// already, by fasthttp and Prometheus' client. Its decoder with a concurrency of 1 has no goroutine, so that a pool may
+// lose one, and lowmem keeps no more than a window. gzip and deflate stay with the standard library: bodies are small
+// and seldom packed, and twice the speed is worth no second door.
+//
+// # What lost
+//
+// brotli: no client of an LLM's API is known to pack requests with it, and its decoder has no bound on memory beyond
+// its format's 16 MiB.
+package inflate

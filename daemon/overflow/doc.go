@@ -1,0 +1,31 @@
+// Package overflow keeps bodies of requests that are longer than memory is meant to hold, until the router knows where
+// they go.
+//
+// A body longer than server.buffer_body_bytes is streamed to its worker. That needs a worker first. Where the workers
+// serve different models and the body names its own behind pictures, or where a key may use some models only, the rest
+// has to be read before anything can be sent. [Store.Keep] begins a [Body], Read adds to it, and Bytes gives all of it
+// as memory that the kernel maps from a file.
+//
+// # Rules
+//
+// The file has no name from the moment at which it is made, so nothing is left of it when the process ends in whatever
+// way. Its descriptor is closed as soon as no more is to be added. Limits bounds what all bodies together have on the
+// disk (TestLimits). Whoever keeps a body closes it once nobody reads it any more: the memory is gone then.
+//
+// An error of the file is a [Failure], which names no body. One that shows later, when a disk cannot read what it took,
+// is a fault of the memory: Bytes makes it a panic of the goroutine that reads, which ends one request
+// (TestADiskThatForgets).
+//
+// # Why a mapping
+//
+// Parsers, the strategies' hashes and the transport read a []byte. A body that is whole in one can be understood to its
+// end, as a key for some models needs it, and can be sent again to another worker. Its pages are the kernel's, which
+// writes them to the disk and forgets them when memory is short.
+//
+// # What lost
+//
+// A parser that goes on where it stopped: a second scanner for JSON and a second reader of forms, each to be held to
+// the first, and no body that can be repeated. A larger buffer_body_bytes: it is memory for each request in flight.
+// Memory without a file: 1 GiB of it is what a small router has. Room spool, which keeps lines of logs: it loses what
+// has no room.
+package overflow
