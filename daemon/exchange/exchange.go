@@ -257,7 +257,7 @@ func (e *Exchange) receive(client *upstream.Client, a *attempt) (*Outbound, *fai
 	if resp.Status == http.StatusServiceUnavailable && e.sending.attempts.further(e.choice.Left(), e.choice.MayWiden()) {
 		// a 503 asks for another worker
 		return nil, b.discard(worker.Outcome{Kind: worker.Failed, Err: "HTTP 503"},
-			&failure{reason: reason503, fault: FaultNoWorker})
+			&failure{reason: reason503, fault: asks(FaultNoWorker, resp.Header)})
 	}
 	out := &e.out
 	*out = Outbound{Status: resp.Status, Length: b.length()}
@@ -318,9 +318,7 @@ func (e *Exchange) complete(out *Outbound, b *stream) {
 	if out.Status >= 300 && out.Status < 400 {
 		stayHere(out.Header, w.URL())
 	}
-	if out.Status == http.StatusServiceUnavailable && out.Get("Retry-After") == "" {
-		out.Set("Retry-After", "1")
-	}
+	e.pool.addRetryAfter(out)
 	e.explain(out)
 	e.by = w
 	if e.choice.Answered(w, out.Status < 400) && e.cookie != "" {

@@ -49,8 +49,9 @@ func (r *request) poolName() string {
 func (r *request) refuse(f Fault) *Outbound {
 	seen := &r.in.Seen
 	r.choice.Unbind()
-	out := f.Outbound(r.shape())
 	seen.At = time.Now()
+	f = r.pool.after(f, seen.At)
+	out := f.Outbound(r.shape())
 	r.journal.meter.Refused(seen, f, out.Status, seen.At.Sub(r.arrived))
 	if strings.HasPrefix(f.Code, "session_") {
 		r.journal.refusedSession(r.in, r.poolName(), f.Code, "session", session.Fingerprint(r.choice.Session()))

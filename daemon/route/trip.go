@@ -35,7 +35,8 @@ func (c *Choice) Send(t *Trip, to Target, holder worker.Holder, at time.Time) bo
 	held := c.believed(to)
 	*t = Trip{choice: c, worker: w, believed: held}
 	if !c.pool.Workers.Begin(&t.ticket, w, worker.Dispatch{PromptTokens: c.size.all, CachedTokens: held,
-		Est: c.estimate(to), Whole: !c.prompt.Stream, Bound: w.ID() == c.stay.worker(), Holder: holder}, at) {
+		Est: c.estimate(to), Whole: !c.prompt.Stream, Talks: c.prompt.Kind.Generates(), Bound: w.ID() == c.stay.worker(),
+		Holder: holder}, at) {
 		return false
 	}
 	c.sent++

@@ -8,6 +8,7 @@ type Dispatch struct {
 	CachedTokens int     // of these, how many the index expects in the worker's cache
 	Est          float64 // P/m: seconds of prefill on a worker of slowness 1; 0 = Estimate(PromptTokens, CachedTokens)
 	Whole        bool    // the answer comes in one piece: its first byte does not show when prefill ended
+	Talks        bool    // the answer is generated
 	Bound        bool    // the worker has the request's session, and may take it while it drains
 	Holder       Holder  // called if the worker went down with the request; nil = the request waits on
 }
@@ -44,7 +45,7 @@ func (t *Ticket) fill(p *Pool, w *Worker, d Dispatch, now time.Time) {
 	r.est = d.Est
 	r.tokens = d.PromptTokens
 	r.cached = d.CachedTokens
-	r.whole, r.holder = d.Whole, d.Holder
+	r.whole, r.holder, r.talks = d.Whole, d.Holder, d.Talks
 	if r.est <= 0 {
 		r.est = p.Estimate(d.PromptTokens, d.CachedTokens)
 	}
@@ -228,6 +229,7 @@ func (t *Ticket) End(now time.Time, o Outcome) {
 	}
 	r.ended = true
 	w.end(r, o, at)
+	p.fleet.places.end(r, o.Kind, at)
 	if w.place == configured {
 		p.fleet.outcome(w, r, at, o)
 		return
