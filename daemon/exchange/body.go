@@ -312,7 +312,7 @@ func (b *body) outcome(err error) worker.Outcome {
 		}
 		b.r.log().Warn("worker broke off in the middle of an answer", "id", b.r.in.ID, "worker", b.a.trip.Worker().ID(),
 			"error", words)
-		return worker.Outcome{Kind: worker.Broken, Err: words}
+		return worker.Outcome{Kind: worker.Broken, Err: words, Stalled: errors.Is(err, upstream.ErrStalled)}
 	case b.a.resp.Status >= 500:
 		return worker.Outcome{Kind: worker.Failed, Err: "HTTP status of 500 or more"}
 	}

@@ -17,10 +17,11 @@ const (
 
 // Outcome describes how a ticket ends.
 type Outcome struct {
-	Kind   Kind
-	Tokens int    // generated, if known: for TPOT
-	Err    string // the error, for the page; no URLs, no prompts
-	Partly bool   // the worker may not have got all of the request, and waited for the rest
+	Kind    Kind
+	Tokens  int    // generated, if known: for TPOT
+	Err     string // the error, for the page; no URLs, no prompts
+	Stalled bool   // Broken by a pause of the answer: the connection was there
+	Partly  bool   // the worker may not have got all of the request, and waited for the rest
 }
 
 // why returns the error in words.
