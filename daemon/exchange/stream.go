@@ -45,8 +45,8 @@ func (s *stream) awaitOutput() *failure {
 			s.err = io.EOF
 		case err != nil:
 			return s.discardBroken(err)
-		case understood && !s.reply.Output() && !s.page.full() && !bytes.HasPrefix(piece, []byte(":")):
-			continue // a comment keeps a connection alive through whatever stands before us: it must go on
+		case understood && !s.reply.Output() && !s.page.full() && !s.reply.Pinged() && !bytes.HasPrefix(piece, []byte(":")):
+			continue // a ping or a comment keeps a connection alive through whatever stands before us: it must go on
 		}
 		s.a.resp.SetChunkTimeout(0)
 		if !s.a.stopTimer() {

@@ -14,6 +14,7 @@ type transcript struct {
 	id      []byte
 	next    int   // behind the number of the last event; Responses alone number theirs
 	piece   piece // of the event read last
+	pinged  bool  // an event came that keeps connections alive
 	w       writer
 }
 
@@ -35,6 +36,7 @@ func (t *transcript) reset(kind Kind, stream bool, max int) {
 	t.id = t.id[:0]
 	t.next = 0
 	t.piece = piece{}
+	t.pinged = false
 }
 
 // begin prepares for the data of one event, or a whole body.
