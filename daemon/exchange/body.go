@@ -37,6 +37,7 @@ type body struct {
 	ok     bool          // the status is a success
 	bound  bool          // its id has been bound to the worker
 	first  bool          // its first output has come
+	served bool          // the client has the whole answer
 	page   page          // what was read of a stream before its first output
 	once   sync.Once
 	came   time.Time        // when all of it had come; zero for a stream
@@ -271,6 +272,7 @@ func (b *body) discard(o worker.Outcome, f *failure) *failure {
 // session and the worker's load, and the meter counts it. err is io.EOF at a proper end.
 func (b *body) finish(err error) {
 	b.once.Do(func() {
+		err = b.ending(err)
 		o := b.outcome(err)
 		now := b.came
 		if now.IsZero() {

@@ -77,7 +77,9 @@ func (s *stream) ReadRoom(room upstream.Room) (int, error) {
 		return s.readTail(room.Take())
 	}
 	kept := 0
-	if s.splitter.holds() {
+	if !s.splitter.holds() {
+		s.noteServed()
+	} else {
 		p := room.Take()
 		kept = s.splitter.prepend(p)
 		if kept == len(p) {

@@ -24,6 +24,22 @@ func (r *Reply) Understood() bool { return !r.t.state.spoiled() }
 // behind it: [DONE], response.completed, message_stop. A body that is not streamed is clean if it is JSON.
 func (r *Reply) Clean() bool { return r.t.state.clean() }
 
+// Whole reports whether a client that has all that was fed has the whole answer: the proper end came, or a reported
+// error, or each of so many choices has ended by itself. Clients that act on a tool call need not wait for [DONE].
+func (r *Reply) Whole(choices int) bool {
+	t := &r.t
+	switch {
+	case t.state.spoiled() || t.state.failure == failureImplied:
+		return false
+	case t.state.clean() || t.state.failed():
+		return true
+	}
+	return len(t.answers.list) >= max(1, choices) && t.answers.ended()
+}
+
+// EndHere makes what was fed the whole of an answer that is Whole.
+func (r *Reply) EndHere() { r.t.state.sawEnd() }
+
 // Failed reports whether the worker reported a failure inside a 200: by an error event or body; an end by abort or
 // error; or, as a draining worker does, [DONE] or message_stop with no output before it. Behind something not
 // understood nothing more is read.
