@@ -102,3 +102,27 @@ func TestBaseURLs(t *testing.T) {
 	f(404, "GET", "/v2")
 	f(404, "POST", "/")
 }
+
+// TestLargeHeads: how many bytes of header fields a request may have, by default and where the operator allows more. A
+// plain POST and a GET are read by different readers.
+func TestLargeHeads(t *testing.T) {
+	urls := sims(t, 1, vllmsim.Config{}).URLs()
+	for option, sizes := range map[string]map[int]int{
+		"":                         {20 << 10: 200, 31 << 10: 200, 33 << 10: 431, 60 << 10: 431},
+		"max_header_bytes = 65536": {31 << 10: 200, 60 << 10: 200, 66 << 10: 431},
+	} {
+		r := start(t, withServer(settings("prefixaware", urls...), option), 1)
+		for size, status := range sizes {
+			head := "Host: x\r\nCookie: " + strings.Repeat("a", size-64) + "\r\n"
+			if p := sendBytes(t, r.Addr(), "GET", "GET /v1/models HTTP/1.1\r\n"+head+"\r\n"); p.StatusCode != status {
+				t.Errorf("%q: a GET of %d: %d; want %d", option, size, p.StatusCode, status)
+			}
+			body := `{"model":"sim","prompt":"x","max_tokens":1}`
+			p := sendBytes(t, r.Addr(), "POST", fmt.Sprintf("POST /v1/completions HTTP/1.1\r\nContent-Type: application/json\r\n%s"+
+				"Content-Length: %d\r\n\r\n%s", head, len(body), body))
+			if p.StatusCode != status {
+				t.Errorf("%q: a POST of %d: %d; want %d", option, size, p.StatusCode, status)
+			}
+		}
+	}
+}

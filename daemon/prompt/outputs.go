@@ -116,7 +116,7 @@ func (r *itemsReader) finish(t *transcript) {
 	case "cancelled":
 		finish = "abort"
 	}
-	empty := t.usage.Known && t.usage.Output == 0 && !t.state.hasOutput()
+	empty := t.usage.known && t.usage.output == 0 && !t.state.hasOutput()
 	if finish != "" && empty || bytes.Contains(reason, []byte("abort")) {
 		finish = "abort"
 	}

@@ -1,7 +1,8 @@
 package prompt
 
-// Usage returns the last usage seen. Anthropic's input_tokens are without the cached ones; here Prompt has both.
-func (r *Reply) Usage() Usage { return r.t.usage }
+// Usage returns the usage as far as it was seen. Anthropic's input_tokens are without the cached ones; here Prompt has
+// both.
+func (r *Reply) Usage() Usage { return r.t.usage.sum(r.t.kind) }
 
 // ID returns the answer's id as the worker gave it (chatcmpl-..., resp_...), "" as long as none was seen. That of a
 // Responses answer comes back as previous_response_id.
