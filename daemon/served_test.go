@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -36,11 +37,10 @@ func leaves(t *testing.T, addr, path, body, mark string, half bool) {
 	}
 }
 
-// TestClientsThatLeaveOnceServed: a client that closes once it has the whole answer was served, though the worker has
-// not ended the body. One that closes before is gone.
-func TestClientsThatLeaveOnceServed(t *testing.T) {
-	var events atomic.Pointer[[]string] // of the answer; the body's end does not come
-	w := fakeWorker(t, func(w http.ResponseWriter, r *http.Request) {
+// unending makes a worker that streams the events, and does not end the body.
+func unending(t *testing.T) (*httptest.Server, *atomic.Pointer[[]string]) {
+	events := new(atomic.Pointer[[]string])
+	return fakeWorker(t, func(w http.ResponseWriter, r *http.Request) {
 		if body, _ := io.ReadAll(r.Body); !strings.Contains(string(body), `"stream":true`) {
 			io.WriteString(w, "{}")
 			return
@@ -52,7 +52,13 @@ func TestClientsThatLeaveOnceServed(t *testing.T) {
 			time.Sleep(5 * time.Millisecond)
 		}
 		<-r.Context().Done()
-	})
+	}), events
+}
+
+// TestClientsThatLeaveOnceServed: a client that closes once it has the whole answer was served, though the worker has
+// not ended the body. One that closes before is gone.
+func TestClientsThatLeaveOnceServed(t *testing.T) {
+	w, events := unending(t)
 	log := filepath.Join(t.TempDir(), "access.log")
 	r := start(t, withServer(settings("prefixaware", w.URL), fmt.Sprintf("access_log = %q", log)), 1)
 	long := strings.Repeat("The tide comes in twice a day. ", 20)

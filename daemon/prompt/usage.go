@@ -11,9 +11,10 @@ type Usage struct {
 	Known       bool // the answer had a usage; without it all counts are 0 and mean nothing
 }
 
-// counts are the numbers of the usages of one answer. They may come in parts: Messages has the prompt's at its beginning
-// and the answer's at its end, and some workers write one usage for each. In every dialect a number that comes again is
-// the count so far, so the last counts that is not 0. A sum lost, as it would count a running count many times.
+// counts are the numbers of the usages of one answer. They may come in parts: Messages has the prompt's at its
+// beginning and the answer's at its end, and some workers write one usage for each. A number that comes again is the
+// count so far, in every dialect: the last one that is not 0 holds. A sum lost, as it would count a running count many
+// times.
 type counts struct {
 	prompt, output, cached, total int
 	made, read                    int // into and from the cache, which Messages leaves out of input_tokens

@@ -10,8 +10,9 @@ func (r *Reply) ID() string { return string(r.t.id) }
 
 // Output reports whether anything was seen that a client takes for output: a piece of text, thought, call or of a kind
 // that is not known, or an end other than a failure. Neither a first event with a role, nor response.created,
-// message_start, ping, usage or a comment is one. As long as it is false another worker can still get the request, if what came is held back. It is
-// also true once something was seen that is not understood, for that must not be held back.
+// message_start, ping, usage or a comment is one. As long as it is false another worker can still get the request, if
+// what came is held back. It is also true once something was seen that is not understood, for that must not be held
+// back.
 func (r *Reply) Output() bool { return r.t.state.hasOutput() }
 
 // Pinged reports whether an event came that only keeps connections alive. It is no output, and must not be held back.

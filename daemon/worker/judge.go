@@ -132,7 +132,7 @@ func (f *fleet) counted(e *endpoint, n int, now float64) {
 // outcome updates w and its endpoint by the end of w's request r.
 func (f *fleet) outcome(w *Worker, r *request, now float64, o Outcome) {
 	e := w.endpoint
-	o = f.excused(w, r, now, o)
+	o = excused(w, r, now, f.conf.ScrapeInterval.Seconds(), o)
 	fails := 1
 	if o.Kind == Canceled && !o.Partly {
 		if n := f.hangs(w, r, now); n > 0 {
