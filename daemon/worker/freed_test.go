@@ -50,6 +50,22 @@ func TestRetryAfter(t *testing.T) {
 	f("nobody was ever refused for so long", 1, 5000, true, 50, 4000, 45, 59)
 }
 
+// TestRetryAfterByTurn: each client is told the place behind that of the one before, up to an answer's time. Time that
+// passes serves the clients that were told.
+func TestRetryAfterByTurn(t *testing.T) {
+	p := upPool(t, 1)
+	for _, k := range p.busy(32, true, 0) {
+		k.End(p.after(40), Outcome{Kind: Answered})
+	}
+	p.busy(4, true, 1000)
+	for i, at := range []float64{1000, 1000, 1000, 1000, 1000, 1025} {
+		want := []int{10, 20, 30, 40, 40, 25}[i]
+		if got := p.RetryAfter(p.after(at)); got < want || got > want+want/3 {
+			t.Errorf("client %d at second %v: told %d s; want %d and up to a third more", i+1, at, got, want)
+		}
+	}
+}
+
 // TestRetryAfterByPlacesFreed: of two kinds of answers the one that ends soon frees the next place.
 func TestRetryAfterByPlacesFreed(t *testing.T) {
 	p := upPool(t, 1)
