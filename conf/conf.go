@@ -200,7 +200,7 @@ func Default() *Config {
 			Admin:          "127.0.0.1:9090",
 			MaxConnections: 20_000,
 			MaxInFlight:    16_384,
-			MaxHeaderBytes: 16 << 10, // a connection's buffer: what 10,000 idle ones cost
+			MaxHeaderBytes: 32 << 10, // as nginx takes: cookies and tokens that name groups are 8 to 20 KiB
 			MaxBodyBytes:   1 << 30,  // payloads that open a session have 100 MB and more; what is over BufferBody is streamed
 			BufferBody:     8 << 20,
 			OverflowBytes:  1 << 30, // one of MaxBodyBytes, or a hundred of a few photos
@@ -228,7 +228,7 @@ func DefaultPool() Pool {
 		ConnectTimeout:         time.Second,
 		HeaderTimeout:          10 * time.Minute, // 1 M tokens at 15,000/s take 67 s; the rest is queueing
 		DownGrace:              20 * time.Second, // one that shuts down still answers what it has
-		StreamTimeout:          2 * time.Minute,  // one step of a busy worker is seconds at most; a preemption longer
+		StreamTimeout:          10 * time.Minute, // parsers of tools hold a long call until it is whole
 		WorkerSessions:         "auto",
 		InvocationPath:         "/invocations",
 		PrefillTokensPerSecond: 15000, CPURate: 120_000, SharedRate: 40_000,

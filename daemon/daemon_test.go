@@ -294,7 +294,7 @@ func TestErrors(t *testing.T) {
 		}
 	}
 	eventually(t, "all workers down", func() bool { return r.describe()[0].Up == 0 })
-	f1("no worker", r.do("POST", "/v1/completions", `{"model":"sim","prompt":"x"}`), 503, "no_worker", "2")
+	f1("no worker", r.do("POST", "/v1/completions", `{"model":"sim","prompt":"x"}`), 503, "no_worker", "4") // 3 s, and what the first client gets of the spread
 	if s := r.do("GET", "/ready", ""); s.status != 503 {
 		t.Errorf("/ready: %d; want 503", s.status)
 	}

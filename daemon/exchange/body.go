@@ -38,6 +38,7 @@ type body struct {
 	ok      bool          // the status is a success
 	bound   bool          // its id has been bound to the worker
 	first   bool          // its first output has come
+	served  bool          // the client has the whole answer
 	excused bool          // another worker failed the request in the same way
 	against worker.Kind   // what it shows against its worker, although the client gets it; Canceled = nothing
 	page    page          // what was read of a stream before its first output
@@ -297,6 +298,7 @@ func (b *body) discard(o worker.Outcome, f *failure) *failure {
 // session and the worker's load, and the meter counts it. err is io.EOF at a proper end.
 func (b *body) finish(err error) {
 	b.once.Do(func() {
+		err = b.ending(err)
 		o := b.outcome(err)
 		now := b.came
 		if now.IsZero() {
@@ -310,6 +312,27 @@ func (b *body) finish(err error) {
 		b.r.journal.meter.Ended(seen, End{Status: b.a.resp.Status, Outcome: o, Took: seen.Total,
 			Translated: b.r.entry.Door != nil})
 	})
+}
+
+// noteServed records that the client has the whole answer, though the worker has not ended it. It is called when all
+// that was learnt of the answer has been passed on. Many clients close at [DONE], or as soon as they have a tool call.
+func (b *body) noteServed() {
+	if b.served || b.reply == nil || b.reply.FinishReason() == "" && !b.reply.Clean() && !b.reply.ReportedError() {
+		return
+	}
+	req := b.r.read.req
+	b.served = b.reply.Whole(max(1, req.N) * max(1, len(req.Chains)))
+}
+
+// ending returns err as the end of the answer. A client that leaves once it has been served ends the answer well.
+func (b *body) ending(err error) error {
+	if !b.served || err == io.EOF || !errors.Is(err, ErrClientGone) && causeOf(b.a.ctx) != ErrClientGone {
+		return err
+	}
+	if !b.reply.ReportedError() {
+		b.reply.EndHere()
+	}
+	return io.EOF
 }
 
 // outcome returns what the end of the answer means for the worker. It records and logs an end that is not good.
@@ -345,7 +368,7 @@ func (b *body) outcome(err error) worker.Outcome {
 		}
 		b.r.log().Warn("worker broke off in the middle of an answer", "id", b.r.in.ID, "worker", b.a.trip.Worker().ID(),
 			"error", words)
-		return worker.Outcome{Kind: worker.Broken, Err: words}
+		return worker.Outcome{Kind: worker.Broken, Err: words, Stalled: errors.Is(err, upstream.ErrStalled)}
 	}
 	return signOf(b.r, b.a.resp, nil)
 }

@@ -52,12 +52,12 @@ type Endpoint struct {
 // own lists what the router answers itself. A path that ends in a slash stands for all below it, and the rest of the
 // request's path is the ID.
 var own = []struct {
-	method string // "" = any
+	toRead bool // by GET and HEAD alone
 	path   string
 	role   Role
 }{
-	{method: "GET", path: "/v1/models", role: Models},
-	{method: "GET", path: ofModel, role: Model},
+	{toRead: true, path: "/v1/models", role: Models},
+	{toRead: true, path: ofModel, role: Model},
 	{path: "/sessions", role: Sessions},
 	{path: "/sessions/", role: Sessions},
 }
@@ -107,7 +107,7 @@ func classify(method, path string) Endpoint {
 	switch {
 	case aws && method != "POST", !aws && !isServed(method, path): // no worker knows SageMaker's own paths
 		return e
-	case method == "GET" && strings.HasPrefix(path, ofModel):
+	case reads(method) && strings.HasPrefix(path, ofModel):
 		id, err := url.PathUnescape(path[len(ofModel):]) // clients send org/name with the slash encoded or not
 		if err == nil {
 			e.Role, e.ID = ofID(id), id
@@ -170,12 +170,15 @@ func ownRole(method, path string) (role Role, id string) {
 	for i := range own {
 		o := &own[i]
 		rest, begins := strings.CutPrefix(path, o.path)
-		if begins && (rest == "" || strings.HasSuffix(o.path, "/")) && (o.method == "" || o.method == method) {
+		if begins && (rest == "" || strings.HasSuffix(o.path, "/")) && (!o.toRead || reads(method)) {
 			return o.role, rest
 		}
 	}
 	return Nobody, ""
 }
+
+// reads reports whether the method is GET, or HEAD: the same without the answer's body.
+func reads(method string) bool { return method == "GET" || method == "HEAD" }
 
 // shapeOf returns the shape of errors at a path.
 func shapeOf(path string) Shape {

@@ -45,6 +45,17 @@ func TestClassifyWhatNobodyServes(t *testing.T) {
 	f("POST", "/v1/responses/..", Endpoint{Role: Malformed, Shape: Responses})
 }
 
+// TestClassifyHead: HEAD is GET without the answer's body, and a worker's affair where GET is.
+func TestClassifyHead(t *testing.T) {
+	f := classifies(t)
+	f("HEAD", "/v1/models", Endpoint{Role: Models})
+	f("HEAD", "/v1/models/org%2Fm", Endpoint{Role: Model, ID: "org/m"})
+	f("HEAD", "/v1/models/", Endpoint{Role: Models})
+	f("HEAD", "/v1/chat/completions", Endpoint{Role: Worker})
+	f("HEAD", "/nowhere", Endpoint{Role: Nobody})
+	f("POST", "/v1/models", Endpoint{Role: Worker})
+}
+
 // TestClassifyWorker: everything else goes to a worker, by its kind of body.
 func TestClassifyWorker(t *testing.T) {
 	f := classifies(t)

@@ -296,9 +296,7 @@ func (e *Exchange) complete(out *Outbound, b *stream) {
 	if out.Status >= 300 && out.Status < 400 {
 		stayHere(out.Header, w.URL())
 	}
-	if out.Status == http.StatusServiceUnavailable && out.Get("Retry-After") == "" {
-		out.Set("Retry-After", "1")
-	}
+	e.pool.addRetryAfter(out)
 	e.explain(out)
 	e.by = w
 	if e.choice.Answered(w, out.Status < 400) && e.cookie != "" {

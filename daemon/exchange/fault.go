@@ -79,8 +79,10 @@ var (
 	FaultTokenize = Fault{Status: 413, Kind: "invalid_request_error", Code: "prompt_too_long",
 		Message: "the text is over this router's limit for tokenizing (1 MiB)"}
 
-	FaultWebSocket = Fault{Status: 400, Kind: "invalid_request_error", Code: "no_websockets",
-		Message: "this router passes no WebSockets on; connect to a worker itself"}
+	// 426 is the status after which Codex falls back to HTTP at once. After 403, 404 or a 5xx it tries seven times, and
+	// after 400 it gives the session up.
+	FaultWebSocket = Fault{Status: 426, Kind: "invalid_request_error", Code: "no_websockets",
+		Message: "this router passes no WebSockets on; use plain HTTP, or connect to a worker itself"}
 	FaultUnknownURL = Fault{Status: 404, Kind: "invalid_request_error", Code: "unknown_url",
 		Message: "there is nothing at this URL; the API is under /v1"}
 	FaultHeaders = Fault{Status: 431, Kind: "invalid_request_error", Code: "headers_too_large",
@@ -256,6 +258,10 @@ func (f Fault) Outbound(s Shape) *Outbound {
 	}
 	if f.Retry > 0 {
 		o.Set("Retry-After", strconv.Itoa(f.Retry))
+	}
+	if f.Status == FaultWebSocket.Status { // a 426 must name the protocol to be used (RFC 9110, section 15.5.22)
+		o.Set("Upgrade", "HTTP/1.1")
+		o.Set("Connection", "Upgrade")
 	}
 	return o
 }

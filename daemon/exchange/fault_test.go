@@ -39,6 +39,16 @@ func TestFaultShapes(t *testing.T) {
 	}
 }
 
+// TestFaultWebSocket: a 426 names the protocol that is served, in every shape.
+func TestFaultWebSocket(t *testing.T) {
+	for _, s := range []Shape{OpenAI, Responses, Anthropic} {
+		o := FaultWebSocket.Outbound(s)
+		if o.Status != 426 || o.Get("Upgrade") != "HTTP/1.1" || o.Get("Connection") != "Upgrade" || o.Get("Retry-After") != "" {
+			t.Errorf("shape %d: %d %v", s, o.Status, o.Header)
+		}
+	}
+}
+
 // TestRejection is the table of what a client gets if the strategy turns it away.
 func TestRejection(t *testing.T) {
 	f := func(status int, text string, wait time.Duration, kind, message string, retry int) {

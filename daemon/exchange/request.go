@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -61,17 +60,16 @@ func (r *request) refuse(f Fault) *Outbound { return r.refuseAs(f, nil) }
 func (r *request) refuseAs(f Fault, own *ownError) *Outbound {
 	seen := &r.in.Seen
 	r.choice.Unbind()
+	seen.At = time.Now()
+	f = r.pool.after(f, seen.At)
 	var out *Outbound
 	if own == nil {
 		out = f.Outbound(r.shape())
 	} else {
 		out = &own.Outbound
 		seen.Worker = own.worker
-		if f.Retry > 0 && out.Status >= 429 && out.Get("Retry-After") == "" {
-			out.Set("Retry-After", strconv.Itoa(f.Retry))
-		}
+		out.comeBackIn(f.Retry)
 	}
-	seen.At = time.Now()
 	r.journal.meter.Refused(seen, f, out.Status, seen.At.Sub(r.arrived))
 	if strings.HasPrefix(f.Code, "session_") {
 		r.journal.refusedSession(r.in, r.poolName(), f.Code, "session", session.Fingerprint(r.choice.Session()))

@@ -50,8 +50,8 @@ func (s *stream) awaitOutput(weigh func(held []byte) *failure) *failure {
 			s.err = io.EOF
 		case err != nil:
 			return s.discardBroken(err)
-		case understood && !failed && !s.reply.Output() && !s.page.full() && !bytes.HasPrefix(piece, []byte(":")):
-			continue // a comment keeps a connection alive through whatever stands before us: it must go on
+		case understood && !failed && s.withholds(piece):
+			continue // a ping or a comment keeps a connection alive through whatever stands before us: it must go on
 		}
 		s.a.resp.SetChunkTimeout(0)
 		if !s.a.stopTimer() {
@@ -61,6 +61,12 @@ func (s *stream) awaitOutput(weigh func(held []byte) *failure) *failure {
 		s.noteFirstOutput()
 		return nil
 	}
+}
+
+// withholds reports whether what came so far is held back: it is no output, and the piece that came last has no ping and
+// is no comment.
+func (s *stream) withholds(piece []byte) bool {
+	return !s.reply.Output() && !s.page.full() && !s.reply.Pinged() && !bytes.HasPrefix(piece, []byte(":"))
 }
 
 // Read passes on what one read of the worker gave, up to the end of an event: an error event can then follow at any
@@ -82,7 +88,9 @@ func (s *stream) ReadRoom(room upstream.Room) (int, error) {
 		return s.readTail(room.Take())
 	}
 	kept := 0
-	if s.splitter.holds() {
+	if !s.splitter.holds() {
+		s.noteServed()
+	} else {
 		p := room.Take()
 		kept = s.splitter.prepend(p)
 		if kept == len(p) {

@@ -42,6 +42,9 @@ func (w weigher) weigh(b *body, text []byte) *failure {
 	}
 	b.against = o.Kind
 	f := failureOf(&o)
+	if o.Kind == worker.Busy {
+		f.fault = asks(f.fault, b.a.resp.Header)
+	}
 	if o.Kind == worker.Denied && w.deniesKey(b) {
 		f = &failure{reason: reasonKey, fault: FaultWorkerKey, grade: gradeRefused}
 		w.journal.keyRefused(w.in, w.pool, b.a.trip.Worker(), b.a.resp.Status)

@@ -57,6 +57,9 @@ func (s sentry) judge(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 			h.SetContentLength(0)
 			h.SetConnectionClose()
 		}
+		if why == webSocket { // what follows may be frames, and would be read as requests
+			h.SetConnectionClose()
+		}
 	}
 	return fasthttp.RequestConfig{}
 }
@@ -72,7 +75,7 @@ func (s sentry) reason(h *fasthttp.RequestHeader) refusal {
 	if h.ContentLength() > epoch.MaxBody {
 		return bodyTooLong
 	}
-	if strings.EqualFold(anyCase(h, "Upgrade"), "websocket") {
+	if asksWebSocket(h) {
 		return webSocket
 	}
 	return s.traffic.full(epoch)

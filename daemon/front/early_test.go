@@ -68,22 +68,45 @@ func TestTheMarkIsNoField(t *testing.T) {
 	}
 }
 
-// A WebSocket is refused whatever the spelling; another protocol is asked for in vain, as HTTP allows.
+// TestSentryRefusesWebSockets: a handshake is refused whatever its spelling. Another protocol is asked for in vain, as
+// HTTP allows, and so is a WebSocket by a request that is no handshake.
 func TestSentryRefusesWebSockets(t *testing.T) {
 	epoch := &Epoch{MaxBody: 100, MaxInFlight: 2}
 	epoch.Pools = []*exchange.Pool{{Pool: &route.Pool{Workers: worker.New(worker.Config{}, time.Now())}}}
-	for value, want := range map[string]refusal{"websocket": webSocket, "WebSocket": webSocket, "h2c": notRefused} {
+	f := func(method, version string, want refusal, upgrades ...string) {
+		t.Helper()
 		var h fasthttp.RequestHeader
 		h.DisableNormalizing()
-		h.Set("upgrade", value)
-		if got := (sentry{current: func() *Epoch { return epoch }, traffic: new(traffic)}).reason(&h); got != want {
-			t.Errorf("Upgrade: %s: turned away with %q; want %q", value, got, want)
+		h.SetMethod(method)
+		h.SetProtocol(version)
+		for _, u := range upgrades {
+			h.Add("upgrade", u)
+		}
+		s := sentry{current: func() *Epoch { return epoch }, traffic: new(traffic)}
+		s.judge(&h)
+		if got := refusal(h.Peek(turnedAway)); got != want {
+			t.Errorf("%s %s, Upgrade %q: turned away with %q; want %q", method, version, upgrades, got, want)
+		}
+		if h.ConnectionClose() != (want == webSocket) {
+			t.Errorf("%s %s, Upgrade %q: closes %v", method, version, upgrades, h.ConnectionClose())
 		}
 	}
+	const http11 = "HTTP/1.1"
+	f("GET", http11, webSocket, "websocket")
+	f("GET", http11, webSocket, "WebSocket")
+	f("GET", http11, webSocket, "h2c, websocket")
+	f("GET", http11, webSocket, "h2c", "\twebsocket/13 ")
+	f("GET", http11, notRefused)
+	f("GET", http11, notRefused, "")
+	f("GET", http11, notRefused, "h2c")
+	f("GET", http11, notRefused, "websocketx")
+	f("POST", http11, notRefused, "websocket")
+	f("POST", http11, notRefused, "h2c")
+	f("GET", "HTTP/1.0", notRefused, "websocket")
 }
 
 func TestRefusalsHaveTheirStatus(t *testing.T) {
-	for why, status := range map[refusal]int{webSocket: 400, badKey: 401, bodyTooLong: 413, routerFull: 429, workersFull: 429} {
+	for why, status := range map[refusal]int{webSocket: 426, badKey: 401, bodyTooLong: 413, routerFull: 429, workersFull: 429} {
 		if f := earlyFaults[why]; f.Status != status {
 			t.Errorf("%s: status %d; want %d", why, f.Status, status)
 		}

@@ -83,7 +83,7 @@ func New(c Config) (*Server, error) {
 	return s, nil
 }
 
-// newApp makes the HTTP server: /health, /ping, /ready, and everything that goes to workers.
+// newApp makes the HTTP server: /health, /ping, /ready, the base URLs, and everything that goes to workers.
 func (s *Server) newApp(c Config) *fiber.App {
 	app := fiber.New(fiber.Config{
 		DisableStartupMessage:        true,
@@ -108,6 +108,9 @@ func (s *Server) newApp(c Config) *fiber.App {
 	app.Get("/health", health)
 	app.Get("/ping", health) // SageMaker asks it of a container
 	app.Get("/ready", s.readiness)
+	for _, base := range []string{"/", "/v1", "/v1/"} {
+		app.Get(base, index) // and HEAD, as of all the above
+	}
 	app.Use(s.handle)
 	app.Server().Handler = s.between(s.bypass(s.guard(app.Server().Handler)))
 	return app
@@ -130,6 +133,12 @@ func (s *Server) between(handle fasthttp.RequestHandler) fasthttp.RequestHandler
 func health(c *fiber.Ctx) error {
 	c.Set(fiber.HeaderContentType, fiber.MIMETextPlainCharsetUTF8)
 	return c.SendString("ok\n")
+}
+
+// index answers at a base URL of clients. Some ask there with HEAD whether anybody listens, before they show a key.
+func index(c *fiber.Ctx) error {
+	c.Set(fiber.HeaderContentType, fiber.MIMETextPlainCharsetUTF8)
+	return c.SendString("warmpath: the API is under /v1\n")
 }
 
 // readiness answers 200 while requests can be served.

@@ -108,6 +108,7 @@ func (v *visit) refuse() *exchange.Outbound {
 func (v *visit) turnAway(f exchange.Fault, s exchange.Shape) *exchange.Outbound {
 	if f.Code == exchange.FaultOverload.Code || f.Code == exchange.FaultFull.Code {
 		v.meter.Shed("", f.Code)
+		f.Retry = max(f.Retry, v.epoch.RetryAfter(v.arrived))
 	}
 	v.in.Seen.End = f.Code
 	return f.Outbound(s)

@@ -156,12 +156,16 @@ func readAhead(conn *listen.Conn, hijacked net.Conn) (ahead []byte) {
 func respond(fc *fasthttp.RequestCtx, out *exchange.Outbound) {
 	response := &fc.Response
 	response.SetStatusCode(out.Status)
+	closes := response.ConnectionClose()
 	for _, f := range out.Header {
 		if len(f.Name) == 12 && strings.EqualFold(f.Name, "content-type") {
 			response.Header.SetContentType(f.Value)
 			continue
 		}
 		response.Header.Add(f.Name, f.Value)
+	}
+	if closes { // a Connection field among those has undone it
+		response.SetConnectionClose()
 	}
 	response.SetBodyRaw(out.Body)
 }

@@ -4,12 +4,15 @@ package prompt
 type choicesReader struct {
 	heading
 	delta delta
-	count int // of the choices in this event
+	count int  // of the choices in this event
+	known bool // it has a field that an event of these kinds may have
 }
 
 // delta is one element of choices as ranges of the event: a piece of an answer in a stream, all of it otherwise.
 type delta struct {
 	index, finish, text, content, thought, refusal, calls, tokens span
+
+	other bool // it has a piece of a kind that is not known
 }
 
 // read scans one event or body.
@@ -18,18 +21,25 @@ func (r *choicesReader) read(t *transcript) bool {
 	return t.w.scan.document(func(key []byte) bool {
 		switch string(key) {
 		case "choices":
+			r.known = true
 			return t.w.scan.array(func() bool { return r.readChoice(t) })
 		case "usage":
+			r.known = true
 			return t.readUsage()
 		}
 		return r.heading.readField(t, key)
 	})
 }
 
-// conclude records what the event or body meant as a whole: an answer that is not generated is output.
+// conclude records what the event or body meant as a whole: an answer that is not generated is output, and so is an
+// event that is none of a generated one.
 func (r *choicesReader) conclude(t *transcript) {
-	if !t.kind.Generates() && !t.state.failed() {
+	switch {
+	case t.state.failed():
+	case !t.kind.Generates():
 		t.state.sawOutput()
+	case !r.known:
+		t.sawOther(inside(r.kind.of(t.w.scan.b)))
 	}
 }
 
@@ -73,8 +83,13 @@ func (d *delta) readMessage(s *scanner, key []byte) bool {
 		}
 	case "refusal":
 		return s.locate(&d.refusal)
+	case "role", "name":
+		return s.value()
 	}
-	return s.value()
+	var v span
+	ok := s.locate(&v)
+	d.other = d.other || something(v.of(s.b))
+	return ok
 }
 
 // apply adds the delta to its answer.
@@ -98,7 +113,7 @@ func (r *choicesReader) apply(t *transcript) {
 	}
 	written, thought := len(inside(text.of(b))) > 0, len(inside(d.thought.of(b))) > 0
 	more := len(calls) > 0 || len(tokens) > 0 || len(inside(d.refusal.of(b))) > 0
-	if written || thought || more || finish != nil && !t.state.failed() {
+	if written || thought || more || d.other || finish != nil && !t.state.failed() {
 		t.state.sawOutput()
 	}
 	if r.count > 1 || more || finish != nil || written == thought {

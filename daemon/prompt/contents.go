@@ -97,6 +97,8 @@ func (r *blocksReader) conclude(t *transcript) {
 			return ok
 		})
 		endMessage(t, r.stop.of(b))
+	default:
+		t.sawOther(inside(r.kind.of(b)))
 	}
 }
 
@@ -120,10 +122,12 @@ func (r *blocksReader) beginBlock(t *transcript, raw []byte) {
 		}
 	case "text":
 		r.write(t, to, b.text.of(raw))
-	default:
+	case "thinking":
 		if len(inside(b.thought.of(raw))) > 0 {
 			t.state.sawOutput()
 		}
+	default:
+		t.state.sawOutput()
 	}
 }
 
@@ -144,6 +148,7 @@ func (r *blocksReader) write(t *transcript, to *answer, raw []byte) {
 func (r *blocksReader) continueBlock(t *transcript, raw []byte) {
 	var s scanner
 	var text, thought, input span
+	other := false
 	s.reset(raw)
 	s.object(func(key []byte) bool {
 		switch string(key) {
@@ -153,9 +158,17 @@ func (r *blocksReader) continueBlock(t *transcript, raw []byte) {
 			return s.locate(&thought)
 		case "partial_json":
 			return s.locate(&input)
+		case "type":
+			return s.value()
 		}
-		return s.value()
+		var v span
+		ok := s.locate(&v)
+		other = other || something(v.of(raw))
+		return ok
 	})
+	if other {
+		t.state.sawOutput()
+	}
 	to := t.answers.first()
 	r.write(t, to, text.of(raw))
 	if in := input.of(raw); len(inside(in)) > 0 {

@@ -73,10 +73,15 @@ func (r *itemsReader) conclude(t *transcript) {
 		r.oneByOne = true
 		addItem(t, r.item.of(b), true)
 	case bytes.HasSuffix(kind, []byte(".delta")):
-		if len(inside(r.delta.of(b))) > 0 {
+		switch {
+		case len(inside(r.delta.of(b))) > 0:
 			t.piece = piece{text: r.delta, choice: nobodys}
 			t.state.sawOutput()
+		case something(r.delta.of(b)):
+			t.state.sawOutput()
 		}
+	default:
+		t.sawOther(kind)
 	}
 	if n := int(parseNumber(r.number.of(b))); r.number.hi > 0 && n >= 0 && !t.state.failed() {
 		t.next = n + 1
@@ -111,7 +116,7 @@ func (r *itemsReader) finish(t *transcript) {
 	case "cancelled":
 		finish = "abort"
 	}
-	empty := t.usage.Known && t.usage.Output == 0 && !t.state.hasOutput()
+	empty := t.usage.known && t.usage.output == 0 && !t.state.hasOutput()
 	if finish != "" && empty || bytes.Contains(reason, []byte("abort")) {
 		finish = "abort"
 	}
@@ -152,10 +157,12 @@ func addItem(t *transcript, raw []byte, done bool) {
 		if done {
 			addMessage(t, content.of(raw))
 		}
-	default:
+	case "reasoning":
 		if done {
 			t.state.sawOutput()
 		}
+	default:
+		t.state.sawOutput()
 	}
 }
 

@@ -10,10 +10,11 @@ type transcript struct {
 	stream  bool
 	state   state
 	answers answers
-	usage   Usage
+	usage   counts
 	id      []byte
 	next    int   // behind the number of the last event; Responses alone number theirs
 	piece   piece // of the event read last
+	pinged  bool  // an event came that keeps connections alive
 	w       writer
 }
 
@@ -31,10 +32,11 @@ func (t *transcript) reset(kind Kind, stream bool, max int) {
 	t.stream = stream
 	t.state = state{}
 	t.answers.reset(max)
-	t.usage = Usage{}
+	t.usage = counts{}
 	t.id = t.id[:0]
 	t.next = 0
 	t.piece = piece{}
+	t.pinged = false
 }
 
 // begin prepares for the data of one event, or a whole body.
@@ -45,8 +47,8 @@ func (t *transcript) begin(data []byte) {
 	t.w.scan.loose = true // vectors and the prompt's token ids are the bulk of many answers, and mean nothing here
 }
 
-// readUsage scans a usage, which replaces an earlier one.
-func (t *transcript) readUsage() bool { return t.usage.read(&t.w.scan, t.kind) }
+// readUsage scans a usage, one more part of it if some have come.
+func (t *transcript) readUsage() bool { return t.usage.scan(&t.w.scan) }
 
 // readID scans the answer's id. The first one counts.
 func (t *transcript) readID() bool {

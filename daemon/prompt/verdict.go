@@ -1,17 +1,22 @@
 package prompt
 
-// Usage returns the last usage seen. Anthropic's input_tokens are without the cached ones; here Prompt has both.
-func (r *Reply) Usage() Usage { return r.t.usage }
+// Usage returns the usage as far as it was seen. Anthropic's input_tokens are without the cached ones; here Prompt has
+// both.
+func (r *Reply) Usage() Usage { return r.t.usage.sum(r.t.kind) }
 
 // ID returns the answer's id as the worker gave it (chatcmpl-..., resp_...), "" as long as none was seen. That of a
 // Responses answer comes back as previous_response_id.
 func (r *Reply) ID() string { return string(r.t.id) }
 
-// Output reports whether anything was seen that a client takes for output: a piece of text, thought or call, or an end
-// other than a failure. Neither a first event with a role, nor response.created, message_start, ping, usage or a
-// comment is one. As long as it is false another worker can still get the request, if what came is held back. It is
-// also true once something was seen that is not understood, for that must not be held back.
+// Output reports whether anything was seen that a client takes for output: a piece of text, thought, call or of a kind
+// that is not known, or an end other than a failure. Neither a first event with a role, nor response.created,
+// message_start, ping, usage or a comment is one. As long as it is false another worker can still get the request, if
+// what came is held back. It is also true once something was seen that is not understood, for that must not be held
+// back.
 func (r *Reply) Output() bool { return r.t.state.hasOutput() }
+
+// Pinged reports whether an event came that only keeps connections alive. It is no output, and must not be held back.
+func (r *Reply) Pinged() bool { return r.t.pinged }
 
 // Understood reports whether all events so far were understood. After one that was not, or is over the bound, nothing
 // more is read.
@@ -20,6 +25,22 @@ func (r *Reply) Understood() bool { return !r.t.state.spoiled() }
 // Clean reports whether the stream came to the proper end of its kind, and nothing that is not understood stands
 // behind it: [DONE], response.completed, message_stop. A body that is not streamed is clean if it is JSON.
 func (r *Reply) Clean() bool { return r.t.state.clean() }
+
+// Whole reports whether a client that has all that was fed has the whole answer: the proper end came, or a reported
+// error, or each of so many choices has ended by itself. Clients that act on a tool call need not wait for [DONE].
+func (r *Reply) Whole(choices int) bool {
+	t := &r.t
+	switch {
+	case t.state.spoiled() || t.state.failure == failureImplied:
+		return false
+	case t.state.clean() || t.state.failed():
+		return true
+	}
+	return len(t.answers.list) >= max(1, choices) && t.answers.ended()
+}
+
+// EndHere makes what was fed the whole of an answer that is Whole.
+func (r *Reply) EndHere() { r.t.state.sawEnd() }
 
 // Failed reports whether the worker reported a failure inside a 200: by an error event or body; an end by abort or
 // error; or, as a draining worker does, [DONE] or message_stop with no output before it. Behind something not

@@ -76,7 +76,18 @@ var errClosed = errors.New("upstream: the response was closed")
 // isTimeout reports whether err is a passed deadline and not a broken connection.
 func isTimeout(err error) bool {
 	var t net.Error
-	return errors.As(err, &t) && t.Timeout()
+	return errors.As(err, &t) && t.Timeout() && !errors.Is(err, syscall.ETIMEDOUT)
+}
+
+// errVanished is the end of a connection whose host acknowledged nothing for as long as vanished.
+var errVanished = errors.New("the worker's host does not answer")
+
+// named replaces the kernel's ETIMEDOUT, which callers would take for a passed deadline.
+func named(err error) error {
+	if errors.Is(err, syscall.ETIMEDOUT) {
+		return errVanished
+	}
+	return err
 }
 
 // early returns the error of a connection that ended inside an answer.
@@ -84,5 +95,5 @@ func early(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF
 	}
-	return err
+	return named(err)
 }

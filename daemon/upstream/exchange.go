@@ -85,7 +85,7 @@ func (x *Response) try(cn *conn, r *Request, now time.Time) error {
 	if x.canceled.Load() {
 		return &failure{what: "the request was canceled", err: x.cause()}
 	}
-	return fmt.Errorf("upstream: no answer: %w", err)
+	return fmt.Errorf("upstream: no answer: %w", named(err))
 }
 
 // simple sends the request, then reads.

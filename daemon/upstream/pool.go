@@ -17,7 +17,7 @@ type Config struct {
 	URL            string        // scheme://host:port of the worker, without a path; http or https
 	ConnectTimeout time.Duration // the TLS handshake included; default 2 s
 	HeaderTimeout  time.Duration // from sending the request to the head of the answer, with the prefill; default 600 s
-	ChunkTimeout   time.Duration // between two reads of a body, and for each write of a long request; default 120 s
+	ChunkTimeout   time.Duration // between two reads of a body, and for each write of a long request; default 600 s
 	IdleTimeout    time.Duration // how long an unused connection is kept; default 3.5 s, as uvicorn closes at 5.0 s
 	MaxIdle        int           // unused connections kept; default 256
 	TLS            *tls.Config   // for https; nil = the system's roots. ServerName and ALPN are set where empty
@@ -27,7 +27,7 @@ type Config struct {
 func (c *Config) complete() {
 	c.ConnectTimeout = positive(c.ConnectTimeout, 2*time.Second)
 	c.HeaderTimeout = positive(c.HeaderTimeout, 600*time.Second)
-	c.ChunkTimeout = positive(c.ChunkTimeout, 120*time.Second)
+	c.ChunkTimeout = positive(c.ChunkTimeout, 600*time.Second)
 	c.IdleTimeout = positive(c.IdleTimeout, 3500*time.Millisecond)
 	if c.MaxIdle <= 0 {
 		c.MaxIdle = 256
@@ -67,7 +67,7 @@ func (p *pool) init(c Config) error {
 	p.config = c
 	p.address = net.JoinHostPort(u.Hostname(), port)
 	p.hostLine = "Host: " + u.Host + "\r\n"
-	p.dialer = net.Dialer{Timeout: c.ConnectTimeout, KeepAlive: 30 * time.Second}
+	p.dialer = net.Dialer{Timeout: c.ConnectTimeout, KeepAliveConfig: keepAlive, Control: boundUnacknowledged}
 	p.idle.limit = c.MaxIdle
 	p.idle.timeout = c.IdleTimeout
 	if u.Scheme == "https" {

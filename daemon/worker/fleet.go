@@ -29,6 +29,7 @@ type fleet struct {
 
 	speed    fleetSpeed
 	rates    rates
+	places   places
 	labels   *labelSet
 	panicked bool   // nobody was up when a request came, and nobody has come up since
 	panics   uint64 // requests that were given workers that are not up
@@ -286,6 +287,7 @@ func (f *fleet) begin(w *Worker, r *request) {
 	f.settle(w, r.at)
 	f.rates.add(&w.share, r.est*f.speed.slowness*w.speed.rel, r.at)
 	w.begin(r)
+	f.places.begin(r)
 }
 
 func (f *fleet) beginForeign(w *Worker, r *request, seen bool) {

@@ -140,6 +140,15 @@ func (p *Pool) Saturated() bool {
 	return p.fleet.saturated()
 }
 
+// RetryAfter returns in how many seconds a client is to come back that found no worker with a place, from 1 to 60: what
+// it measures of the answers at the workers says when one will be free.
+func (p *Pool) RetryAfter(now time.Time) int {
+	at := p.fleet.sec(now)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.fleet.places.whole(p.fleet.places.wait(at, p.fleet.up > 0))
+}
+
 // Others appends the workers without a row to into, at most limit of them. rows are those of a Snapshot. If every
 // worker has a row, Others only compares two lengths.
 func (p *Pool) Others(rows []abi.Row, now time.Time, into []Stats, limit int) []Stats {

@@ -20,6 +20,7 @@ type request struct {
 	holder Holder       // nil: the request waits on
 	flow   atomic.Int64 // nanoseconds from the pool's beginning to the last byte of the answer; 0 = none came
 	whole  bool         // the answer comes in one piece
+	talks  bool         // it is generated
 
 	// Guarded by the pool's lock.
 	queued       bool

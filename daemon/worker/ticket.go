@@ -10,6 +10,7 @@ type Dispatch struct {
 	Model        string  // that it asks for; "" = it names none
 	Class        uint8   // of requests that a worker may refuse apart from others, below Classes
 	Whole        bool    // the answer comes in one piece: its first byte does not show when prefill ended
+	Talks        bool    // the answer is generated
 	Bound        bool    // the worker has the request's session, and may take it while it drains
 	Holder       Holder  // called if the worker went down or fell silent with the request; nil = the request waits on
 }
@@ -51,6 +52,7 @@ func (t *Ticket) fill(p *Pool, w *Worker, d Dispatch, now time.Time) {
 	r.model = d.Model
 	r.class = d.Class % Classes
 	r.whole = d.Whole
+	r.talks = d.Talks
 	r.holder = d.Holder
 	if r.est <= 0 {
 		r.est = p.Estimate(d.PromptTokens, d.CachedTokens)
@@ -282,6 +284,7 @@ func (t *Ticket) End(now time.Time, o Outcome) {
 	}
 	r.ended = true
 	w.end(r, o, at)
+	p.fleet.places.end(r, o.Kind, at)
 	if w.place == configured {
 		p.fleet.outcome(w, r, at, o)
 		return

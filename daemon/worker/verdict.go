@@ -5,6 +5,7 @@ package worker
 // outcome updates w and its endpoint by the end of w's request r.
 func (f *fleet) outcome(w *Worker, r *request, now float64, o Outcome) {
 	e := w.endpoint
+	o = excusePause(w, r, now, f.conf.ScrapeInterval.Seconds(), o)
 	signs := 1
 	if o.Kind == Canceled && !o.Partly {
 		if n := hangs(w, r, f.speed.slowness, now); n > 0 {

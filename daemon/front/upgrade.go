@@ -1,0 +1,35 @@
+package front
+
+import (
+	"strings"
+
+	"github.com/valyala/fasthttp"
+)
+
+// asksWebSocket reports whether the request is the handshake of a WebSocket (RFC 6455, section 4.1): a GET of HTTP/1.1
+// with that protocol among those of its Upgrade fields. A request that offers another protocol, as h2c, or that is no
+// handshake, is served as it is: a server may ignore Upgrade (RFC 9110, section 7.8). Connection: upgrade is not asked
+// for, as some proxies drop it and pass Upgrade on.
+func asksWebSocket(h *fasthttp.RequestHeader) bool {
+	if !h.IsGet() || !h.IsHTTP11() {
+		return false
+	}
+	for k, v := range h.All() {
+		if len(k) == len("Upgrade") && strings.EqualFold(string(k), "Upgrade") && offersWebSocket(string(v)) {
+			return true
+		}
+	}
+	return false
+}
+
+// offersWebSocket reports whether the protocols of an Upgrade field, each a name with or without /version, have
+// websocket among them.
+func offersWebSocket(protocols string) bool {
+	for p := range strings.SplitSeq(protocols, ",") {
+		name, _, _ := strings.Cut(p, "/")
+		if strings.EqualFold(strings.Trim(name, " \t"), "websocket") {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,99 @@
+package worker
+
+import "math"
+
+// places measures how soon a place at a worker becomes free, for clients that found none. Times are seconds since the
+// pool began.
+type places struct {
+	held    int     // requests in flight
+	began   float64 // sum of the times at which they were sent
+	talking int     // of them, those whose answers are generated
+	brief   bool    // the request sent last was not one of these
+	lasts   mean    // seconds that answers lasted
+	aged    float64 // when recent last decayed
+	recent  float64 // places freed, each counted e^(-age/10 s)
+	due     float64 // when the last place that a client was told of becomes free
+	told    int     // clients
+	empty   float64 // when a client was first told since a request was sent; 0 = none was
+}
+
+const (
+	lately = 10.0 // seconds over which freed places are counted: a pool's answers change their kind within a minute
+
+	// Seconds that a client is told at least. Agents try five times at the interval that they are told, and then end
+	// their session: with 1 s they did after 5 s, less than an answer of theirs lasts.
+	leastTalk = 3.0
+	least     = 1.0
+
+	// Seconds that a client is told at most, before the spread, which adds up to a third: 60 in all. SDKs take a larger
+	// number for no number at all.
+	mostTold = 45.0
+	spread   = 1.0 / 3
+	golden   = .6180339887498949 // its multiples, without their whole part, are spread evenly however many there are
+	outage   = .25               // of the time that nobody has answered: an outage that was long lasts longer
+)
+
+// begin counts a request that is sent.
+func (f *places) begin(r *request) {
+	f.held++
+	f.began += r.at
+	if r.talks {
+		f.talking++
+	}
+	f.brief = !r.talks
+	f.empty = 0
+}
+
+// end counts a request that has ended. What a worker refused or broke off tells nothing of how long answers last.
+func (f *places) end(r *request, k Kind, now float64) {
+	f.held--
+	f.began -= r.at
+	if f.held == 0 {
+		f.began = 0 // else errors of rounding add up
+	}
+	if r.talks {
+		f.talking--
+	}
+	if k != Answered && k != Canceled {
+		return
+	}
+	f.lasts.add(now - r.at)
+	f.recent = f.late(now) + 1
+	f.aged = now
+}
+
+// late returns recent as of now.
+func (f *places) late(now float64) float64 { return f.recent * math.Exp((f.aged-now)/lately) }
+
+// wait returns in how many seconds a client is to come back that found no place. serves is false if no worker is up.
+//
+// The next place is free after the time that answers last, divided by the places held. The requests in flight may last
+// longer than those that have ended, and where one of two kinds ends soon, the places freed of late say more. Each
+// client is told the place behind the one before, as all who come for the same place but one come in vain. Nobody is
+// told more than an answer's time: by then every place has been free once.
+func (f *places) wait(now float64, serves bool) float64 {
+	floor := leastTalk
+	if f.talking == 0 && f.brief {
+		floor = least
+	}
+	if f.empty == 0 {
+		f.empty = now
+	}
+	if f.held == 0 || !serves {
+		return min(mostTold, max(floor, outage*(now-f.empty)))
+	}
+	lasts := max(f.lasts.value, now-f.began/float64(f.held))
+	next := lasts / float64(f.held)
+	if n := f.late(now); n > 0 {
+		next = min(next, lately/n)
+	}
+	f.due = min(max(f.due, now)+next, now+min(mostTold, lasts))
+	return max(floor, f.due-now)
+}
+
+// whole makes a wait whole seconds, and spreads those of clients that are told the same.
+func (f *places) whole(wait float64) int {
+	f.told++
+	_, part := math.Modf(float64(f.told) * golden)
+	return int(wait + part*max(2, wait*spread))
+}
