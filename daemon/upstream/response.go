@@ -22,14 +22,15 @@ type Response struct {
 	claim
 	pool *pool
 
-	conn  *conn // what Read reads; nil after the end
-	block *[blockSize]byte
-	rest  []byte // came with the head and is not read yet
-	body  body
-	keep  bool          // the connection may serve another request
-	pause time.Duration // by SetChunkTimeout; 0 = the client's
-	err   error         // the error that Read returns from now on
-	given Given         // of the Read that runs
+	conn   *conn // what Read reads; nil after the end
+	block  *[blockSize]byte
+	rest   []byte // came with the head and is not read yet
+	body   body
+	keep   bool          // the connection may serve another request
+	newest bool          // it was made for this request
+	pause  time.Duration // by SetChunkTimeout; 0 = the client's
+	err    error         // the error that Read returns from now on
+	given  Given         // of the Read that runs
 
 	fields [6]Field // room for Header: vLLM sends 4
 }
@@ -64,6 +65,9 @@ func (x *Response) ReadRoom(room Room) (n int, err error) {
 	}
 	return n, err
 }
+
+// FirstUse reports whether the connection was made for this request: nothing that comes on it can answer another one.
+func (x *Response) FirstUse() bool { return x.newest }
 
 // SetChunkTimeout bounds the reads to come by d in place of the client's ChunkTimeout; 0 = that again. vLLM sends the
 // head of a stream before the prefill, which takes longer than any pause after it.
