@@ -1,5 +1,7 @@
 package prompt
 
+import "bytes"
+
 // maxID bounds an answer's id. vLLM makes it of the client's X-Request-Id.
 const maxID = 256
 
@@ -12,6 +14,8 @@ type transcript struct {
 	answers answers
 	usage   Usage
 	id      []byte
+	other   []byte // the last id that differs from the first
+	owner   ownership
 	next    int   // behind the number of the last event; Responses alone number theirs
 	piece   piece // of the event read last
 	w       writer
@@ -33,6 +37,7 @@ func (t *transcript) reset(kind Kind, stream bool, max int) {
 	t.answers.reset(max)
 	t.usage = Usage{}
 	t.id = t.id[:0]
+	t.owner = ownership{}
 	t.next = 0
 	t.piece = piece{}
 }
@@ -48,15 +53,27 @@ func (t *transcript) begin(data []byte) {
 // readUsage scans a usage, which replaces an earlier one.
 func (t *transcript) readUsage() bool { return t.usage.read(&t.w.scan, t.kind) }
 
-// readID scans the answer's id. The first one counts.
+// readID scans the answer's id.
 func (t *transcript) readID() bool {
 	var v span
 	s := &t.w.scan
 	ok := s.locate(&v)
-	if raw := inside(v.of(s.b)); len(t.id) == 0 && len(raw) <= maxID {
-		t.id = unescape(t.id, raw)
-	}
+	t.sawID(inside(v.of(s.b)))
 	return ok
+}
+
+// sawID records an id. The first one is the answer's; each shows whose answer it is.
+func (t *transcript) sawID(raw []byte) {
+	if len(raw) == 0 || len(raw) > maxID || bytes.Equal(raw, t.id) {
+		return
+	}
+	t.other = unescape(t.other[:0], raw)
+	if len(t.id) == 0 {
+		t.id = append(t.id, t.other...)
+	}
+	if t.owner.see(t.other) {
+		t.state.fail(failureForeign, 0)
+	}
 }
 
 // readError scans an error that is not null.
