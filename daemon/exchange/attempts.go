@@ -47,6 +47,7 @@ const (
 	reason503          reason = "worker_503"
 	reason500          reason = "worker_500"
 	reasonHidden       reason = "hidden_failure"
+	reasonForeign      reason = "foreign_answer"  // it belongs to another request
 	reasonClientGone   reason = "client_gone"     // it left while the worker had the request
 	reasonStopping     reason = "router_stopping" // this router, while the worker had it
 )

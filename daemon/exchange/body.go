@@ -33,6 +33,7 @@ type body struct {
 	r      *request
 	a      *attempt
 	reply  *prompt.Reply // nil: nothing is learnt from it
+	habit  *habit        // of the worker's ids; nil as reply is, or if the worker has left
 	events bool          // server-sent events
 	ok     bool          // the status is a success
 	bound  bool          // its id has been bound to the worker
@@ -53,6 +54,7 @@ func (b *body) start(r *request, a *attempt) {
 	if b.ok && r.understood() {
 		b.reply = replies.Get().(*prompt.Reply)
 		b.reply.Reset(r.read.req.Kind, b.events, maxReply)
+		b.expect()
 	}
 	if b.ok && plain && r.lesson != nil {
 		b.plain = r.lesson.Strip(a.resp, b.events)
@@ -122,7 +124,7 @@ func (b *body) whole() ([]byte, *failure) {
 	text := make([]byte, length+1)
 	_, err := io.ReadFull(b.a.resp, text[:length])
 	if err == nil {
-		_, err = b.a.resp.Read(text[length:]) // its end gives the connection back
+		_, err = b.a.resp.Read(text[length:]) // its end
 		if err == io.EOF {
 			err = nil
 		}
@@ -137,6 +139,9 @@ func (b *body) whole() ([]byte, *failure) {
 func (b *body) learnWhole(text []byte) *failure {
 	if b.reply != nil {
 		b.reply.Body(text)
+		if b.foreign() {
+			return b.discardForeign()
+		}
 		if b.reply.Failed() && !b.rejects() {
 			return b.discardHidden()
 		}
@@ -216,7 +221,7 @@ func (b *body) aborts() bool {
 // reads it. A finish_reason that looks like an end, with [DONE] behind it, would be taken for a whole answer and is
 // replaced.
 func (b *body) failedInside() bool {
-	return b.events && b.reply != nil && b.reply.Failed() && !b.rejects()
+	return b.events && b.reply != nil && b.reply.Failed() && !b.rejects() || b.foreign()
 }
 
 // unfinished reports whether a stream ended properly in HTTP but not as an answer does, which is with a reason to
@@ -279,6 +284,8 @@ func (b *body) finish(err error) {
 		seen := &b.r.in.Seen
 		seen.Usage = b.a.trip.End(&o, route.End{Reply: b.reply, Whole: err == io.EOF, Status: b.a.resp.Status,
 			At: now})
+		b.learnHabit(err == io.EOF)
+		b.a.resp.Release()
 		b.giveBack()
 		seen.At, seen.Total = now, now.Sub(b.r.arrived)
 		b.r.journal.meter.Ended(seen, End{Status: b.a.resp.Status, Outcome: o, Took: seen.Total,
@@ -296,6 +303,9 @@ func (b *body) outcome(err error) worker.Outcome {
 	case err != io.EOF && cause == ErrDraining:
 		seen.End = "drain_timeout"
 		return worker.Outcome{Kind: worker.Canceled}
+	case b.foreign():
+		seen.End = "broken"
+		return b.noteForeign()
 	case b.failedInside():
 		seen.End = "hidden_failure"
 		b.r.log().Warn("worker reported a failure in the middle of an answer", "id", b.r.in.ID,
@@ -322,6 +332,7 @@ func (b *body) outcome(err error) worker.Outcome {
 // giveBack returns the pooled parts.
 func (b *body) giveBack() {
 	if b.reply != nil {
+		b.reply.Expect(prompt.Mark{}) // that holds the request's id, which is part of its header
 		replies.Put(b.reply)
 		b.reply = nil
 	}

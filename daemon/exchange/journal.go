@@ -18,6 +18,7 @@ type journal struct {
 
 	starved    seldom.Line // for noDescriptor
 	failedPick seldom.Line // for failedStrategy
+	mixedUp    seldom.Line // for foreign
 }
 
 // of returns the logger that names the pool, which may be nil.
@@ -64,6 +65,16 @@ func (j *journal) noDescriptor(in *Inbound, p *Pool) {
 	if j.starved.Due(time.Now(), time.Second) {
 		j.of(p).Error("no descriptor is left for a connection to a worker; raise the limit of open files"+
 			" (ulimit -n, LimitNOFILE)", "id", in.ID)
+	}
+}
+
+// foreign logs and counts that a worker gave the answer to another request. A connection that is out of step shows so at
+// each request that was under way at that worker.
+func (j *journal) foreign(in *Inbound, p *Pool, w *worker.Worker) {
+	j.meter.Foreign(p.Name, w.ID())
+	if j.mixedUp.Due(time.Now(), time.Second) {
+		j.of(p).Warn("a worker gave the answer to another request, which no client gets; its connections are closed;"+
+			" look whether it, or a proxy before it, sends answers twice", "id", in.ID, "worker", w.ID())
 	}
 }
 

@@ -22,13 +22,14 @@ type request struct {
 	entry   Entry
 	arrived time.Time
 
-	pool    *Pool
-	read    reading
-	choice  route.Choice
-	chosen  bool           // the strategy has been asked
-	offered offered        // to the strategy
-	lesson  *tokens.Lesson // that the answer is to teach; nil = none
-	cookie  string         // the one to set, if the answer is a success
+	pool     *Pool
+	read     reading
+	choice   route.Choice
+	chosen   bool           // the strategy has been asked
+	offered  offered        // to the strategy
+	lesson   *tokens.Lesson // that the answer is to teach; nil = none
+	cookie   string         // the one to set, if the answer is a success
+	mistaken bool           // a worker gave the answer to another request
 }
 
 // log returns the logger that names the request's pool.

@@ -37,6 +37,8 @@ func (s *stream) awaitOutput() *failure {
 		piece := s.page.grow(n)
 		s.learn(piece)
 		switch {
+		case s.foreign():
+			return s.discardForeign()
 		case understood && s.reply.Failed() && !s.rejects():
 			return s.discardHidden()
 		case err == io.EOF && s.unfinished():
@@ -49,6 +51,7 @@ func (s *stream) awaitOutput() *failure {
 			continue // a comment keeps a connection alive through whatever stands before us: it must go on
 		}
 		s.a.resp.SetChunkTimeout(0)
+		s.a.resp.Release()
 		if !s.a.stopTimer() {
 			return s.discardBroken(errLate)
 		}

@@ -61,10 +61,22 @@ func (x *Response) ReadRoom(room Room) (n int, err error) {
 	}
 	if err != nil {
 		x.err = err
-		x.finish(err == io.EOF)
+	}
+	if err != nil && err != io.EOF {
+		x.finish(false)
 	}
 	return n, err
 }
+
+// Release gives the connection back before Close, once the answer has come to its end and was judged.
+func (x *Response) Release() {
+	if x.err == io.EOF {
+		x.finish(true)
+	}
+}
+
+// Reject makes the end of the exchange close the connection: what came on it is no answer to this request.
+func (x *Response) Reject() { x.keep = false }
 
 // FirstUse reports whether the connection was made for this request: nothing that comes on it can answer another one.
 func (x *Response) FirstUse() bool { return x.newest }
@@ -122,8 +134,9 @@ func (x *Response) broken(err error) error {
 	return early(err)
 }
 
-// Close ends the exchange. If the rest of the body has neither been read nor come already, it closes the connection,
-// which makes the worker stop.
+// Close ends the exchange. A connection whose answer has come to its end serves others then, unless Release gave it back
+// before. If the rest of the body has neither been read nor come already, Close closes the connection, which makes the
+// worker stop.
 func (x *Response) Close() error {
 	for x.err == nil && len(x.rest) > 0 && x.body.framed != byClose {
 		_, x.err = x.buffered(x.rest) // in place
