@@ -9,7 +9,12 @@ import (
 // habit is what is known of the ids of one worker's answers to one kind of request: whether they hold the request's.
 // Its zero value knows nothing, and lets every answer pass. A nil habit is that of a worker that has left.
 type habit struct {
-	mu    sync.Mutex   // guards all below
+	mu sync.Mutex // guards the rest
+	known
+}
+
+// known is what a habit is made of.
+type known struct {
 	kept  bool         // the last whole answer that says anything held the request's id
 	frame prompt.Frame // where it stood
 	odd   int          // answers of others at connections of their first use, since one that was right
@@ -58,7 +63,7 @@ func (h *habit) learn(id string, o prompt.Owner, at prompt.Frame) {
 	defer h.mu.Unlock()
 	switch {
 	case o == prompt.OwnerOther && h.kept:
-		*h = habit{lost: h.lost + 1}
+		h.known = known{lost: h.lost + 1}
 	case o == prompt.OwnerOther || h.lost >= maxLost:
 	case !h.kept:
 		h.kept = true
@@ -91,8 +96,7 @@ func (h *habits) forget() {
 		for i := range h[k] {
 			one := &h[k][i]
 			one.mu.Lock()
-			one.kept, one.odd, one.lost = false, 0, 0
-			one.frame = prompt.Frame{}
+			one.known = known{}
 			one.mu.Unlock()
 		}
 	}

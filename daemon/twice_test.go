@@ -1,0 +1,108 @@
+package daemon
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// bodyOf is a request to that path with a mark.
+func bodyOf(path, mark string, stream bool) string {
+	how := ""
+	if stream {
+		how = `"stream":true,`
+	}
+	switch path {
+	case "/v1/chat/completions", "/v1/messages":
+		return fmt.Sprintf(`{"model":"sim",%s"max_tokens":9,"messages":[{"role":"user","content":%q}]}`, how, mark)
+	case "/v1/responses", "/v1/embeddings":
+		return fmt.Sprintf(`{"model":"sim",%s"input":%q}`, how, mark)
+	}
+	return fmt.Sprintf(`{"model":"sim",%s"prompt":%q}`, how, mark)
+}
+
+// tellApart is what clients saw of requests with a mark each.
+type tellApart struct{ right, foreign, failed atomic.Int64 }
+
+func (a *tellApart) String() string {
+	return fmt.Sprintf("%d right, %d foreign, %d failed", a.right.Load(), a.foreign.Load(), a.failed.Load())
+}
+
+// ask sends a request with a mark of its own, and counts whose answer came.
+func (a *tellApart) ask(r *running, path string, stream bool, header ...string) seen {
+	mark := fmt.Sprintf("mark-%x-", rand.Uint64())
+	s := r.do("POST", path, bodyOf(path, mark, stream), header...)
+	found := markIn.FindAllString(s.body, -1)
+	for _, m := range found {
+		if m != mark {
+			a.foreign.Add(1)
+			return s
+		}
+	}
+	if s.err != nil || s.status != 200 || len(found) == 0 {
+		a.failed.Add(1)
+		return s
+	}
+	a.right.Add(1)
+	return s
+}
+
+// crowd has n clients send so many requests each, all at once.
+func (a *tellApart) crowd(n, each int, ask func(client, i int)) {
+	var all sync.WaitGroup
+	for c := range n {
+		all.Go(func() {
+			for i := range each {
+				ask(c, i)
+			}
+		})
+	}
+	all.Wait()
+}
+
+var withIDs = []string{"/v1/chat/completions", "/v1/completions", "/v1/messages", "/v1/responses"}
+
+// twoTwice are two workers that send an answer again now and then, behind a daemon that has seen what their ids hold.
+func twoTwice(t *testing.T, when string) (*running, *[2]echoing) {
+	t.Helper()
+	w := &[2]echoing{{every: 17, when: when}, {every: 13, when: when}}
+	r := start(t, settings("roundrobin", w[0].listen(t), w[1].listen(t)), 2)
+	var a tellApart
+	w[0].silent.Store(true)
+	w[1].silent.Store(true)
+	for _, path := range withIDs {
+		for _, stream := range []bool{false, true} {
+			a.crowd(1, 4, func(int, int) { a.ask(r, path, stream) })
+		}
+	}
+	w[0].silent.Store(false)
+	w[1].silent.Store(false)
+	if a.right.Load() != 32 {
+		t.Fatalf("answers sent once: %v", &a)
+	}
+	return r, w
+}
+
+// TestAnswersSentTwice: whenever a worker sends an answer once more, no client gets that of another, and none an error.
+func TestAnswersSentTwice(t *testing.T) {
+	t.Parallel()
+	for _, when := range []string{withIt, idle, nextSent} {
+		r, w := twoTwice(t, when)
+		for _, path := range withIDs {
+			for _, stream := range []bool{false, true} {
+				var a tellApart
+				before := w[0].twice.Load() + w[1].twice.Load()
+				a.crowd(12, 15, func(int, int) { a.ask(r, path, stream) })
+				twice := w[0].twice.Load() + w[1].twice.Load() - before
+				if a.foreign.Load() != 0 || a.failed.Load() != 0 || twice < 5 {
+					t.Errorf("%s, stream %v, %s: %v; %d sent twice", path, stream, when, &a, twice)
+				}
+			}
+		}
+		if n := r.metric("warmpath_foreign_answers_total"); when == nextSent && n < 20 || when == withIt && n != 0 {
+			t.Errorf("%s: %v answers counted as another request's", when, n)
+		}
+	}
+}
