@@ -106,3 +106,88 @@ func TestAnswersSentTwice(t *testing.T) {
 		}
 	}
 }
+
+// TestEqualIDsAtOnce: clients that give requests one id, or ids that are part of one another, get their own answers.
+func TestEqualIDsAtOnce(t *testing.T) {
+	t.Parallel()
+	r, w := twoTwice(t, nextSent)
+	for _, path := range withIDs {
+		var a tellApart
+		before := w[0].twice.Load() + w[1].twice.Load()
+		a.crowd(12, 20, func(client, i int) {
+			id := "the-same"
+			if client%2 == 0 {
+				id = fmt.Sprint(client + i%3*10)
+			}
+			a.ask(r, path, i%2 == 0, "X-Request-Id", id)
+		})
+		if twice := w[0].twice.Load() + w[1].twice.Load() - before; a.foreign.Load() != 0 || a.failed.Load() != 0 || twice < 5 {
+			t.Errorf("%s: %v; %d sent twice", path, &a, twice)
+		}
+	}
+	if r.metric("warmpath_foreign_answers_total") == 0 {
+		t.Error("no answer was found to be another request's")
+	}
+}
+
+// TestIDsOfOtherWorkers: a worker is left alone whose ids are its own, whose ids hold the request's in another way than
+// vLLM's, or whose last event has another id than the others.
+func TestIDsOfOtherWorkers(t *testing.T) {
+	t.Parallel()
+	own := func(prefix, _ string) string { return fmt.Sprintf("%s%016x", prefix, rand.Uint64()) }
+	f := func(what string, e *echoing) {
+		t.Helper()
+		r := start(t, settings("roundrobin", e.listen(t)), 1)
+		var a tellApart
+		for _, path := range withIDs {
+			a.crowd(4, 10, func(_, i int) { a.ask(r, path, i%2 == 0) })
+			a.crowd(1, 2, func(_, i int) { a.ask(r, path, i%2 == 0, "X-Request-Id", "0") })
+		}
+		if n := r.metric("warmpath_foreign_answers_total"); a.right.Load() != 168 || n > 0 {
+			t.Errorf("%s: %v, %v taken for another request's", what, &a, n)
+		}
+	}
+	f("ids of its own", &echoing{id: own})
+	f("no ids", &echoing{id: func(string, string) string { return "" }})
+	f("more behind the request's", &echoing{id: func(prefix, id string) string { return prefix + id + "-0" }})
+	f("another id in the last event", &echoing{then: own})
+}
+
+// TestAHabitMayChange: a worker whose ids no longer hold the request's, or hold it elsewhere, serves on. No client gets
+// an error, and after a few repeats the router believes it. The reverse is learnt too.
+func TestAHabitMayChange(t *testing.T) {
+	t.Parallel()
+	own := func(prefix, _ string) string { return fmt.Sprintf("%s%016x", prefix, rand.Uint64()) }
+	f := func(what string, workers int, next func(prefix, id string) string) {
+		t.Helper()
+		w, urls := make([]echoing, workers), []string(nil)
+		var changed atomic.Bool
+		for i := range w {
+			w[i].id = func(prefix, id string) string {
+				if changed.Load() {
+					return next(prefix, id)
+				}
+				return prefix + id
+			}
+			urls = append(urls, w[i].listen(t))
+		}
+		r := start(t, settings("roundrobin", urls...), workers)
+		var a tellApart
+		for _, now := range []bool{false, true, false} {
+			changed.Store(now)
+			for _, path := range withIDs {
+				a.crowd(1, 8, func(_, i int) { a.ask(r, path, i%2 == 0) })
+				a.crowd(4, 6, func(_, i int) { a.ask(r, path, i%2 == 0) })
+			}
+		}
+		// Each kind of answer of each worker: one on a used connection, one on a new one.
+		if n := int(r.metric("warmpath_foreign_answers_total")); a.right.Load() != 384 || n > 2*2*len(withIDs)*workers {
+			t.Errorf("%s, %d workers: %v, %d repeated", what, workers, &a, n)
+		}
+	}
+	for _, workers := range []int{1, 3} {
+		f("ids of its own", workers, own)
+		f("more behind the request's", workers, func(prefix, id string) string { return prefix + id + "-0" })
+		f("no ids", workers, func(string, string) string { return "" })
+	}
+}

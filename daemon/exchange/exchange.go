@@ -134,6 +134,7 @@ func (e *Exchange) Send(ctx context.Context) *Outbound {
 	var failed step
 	for {
 		r.At = time.Now()
+		r.Fresh = e.mistaken
 		to, ok := e.choice.Next(r.At)
 		if !ok {
 			e.journal.nobodyLeft(e.in, e.pool, failed, len(e.choice.Tried()))

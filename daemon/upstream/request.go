@@ -42,6 +42,8 @@ type Request struct {
 	// on a connection: if its answers were out of step, nobody would see it.
 	Mark uint64
 
+	Fresh bool // it begins on a fresh connection, where no earlier answer can be late
+
 	// Tail is what follows Body; nil = nothing. Only the goroutine that calls Do reads it, never after Do has returned,
 	// in pieces of at most 32 KB; so neither a cancel nor an early answer ends Do before the Read that runs has
 	// returned, and Tail needs a deadline of its own. A request with a Tail begins on a fresh connection, so that it

@@ -203,3 +203,18 @@ func TestEqualMarks(t *testing.T) {
 	f(1, 1, 1, 2)
 	f(2, 1, 0, 1)
 }
+
+// TestFreshRequests: one that asks for it begins on a fresh connection, though one waits.
+func TestFreshRequests(t *testing.T) {
+	u := client(t, Config{URL: saying(t, ok, nil)})
+	r := *post
+	for _, fresh := range []bool{false, true, false} {
+		r.Fresh = fresh
+		if status, _, err := ask(u, &r); status != 200 || err != nil {
+			t.Fatal(status, err)
+		}
+	}
+	if s := u.Stats(); s.Dials != 2 || s.Reused != 1 || s.Idle != 2 {
+		t.Errorf("%+v; want 2 dials, one of them used again", s)
+	}
+}
