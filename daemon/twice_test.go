@@ -191,3 +191,21 @@ func TestAHabitMayChange(t *testing.T) {
 		f("no ids", workers, func(string, string) string { return "" })
 	}
 }
+
+// TestAnswersOfOtherEndpoints: an answer without an id, which nobody can place, does not reach a client of an endpoint
+// whose answers have one.
+func TestAnswersOfOtherEndpoints(t *testing.T) {
+	t.Parallel()
+	r, w := twoTwice(t, nextSent)
+	var chats, counts tellApart
+	chats.crowd(12, 40, func(client, i int) {
+		if client%3 == 0 {
+			counts.ask(r, "/tokenize", false)
+			return
+		}
+		chats.ask(r, withIDs[i%len(withIDs)], i%2 == 0)
+	})
+	if twice := w[0].twice.Load() + w[1].twice.Load(); chats.foreign.Load() != 0 || chats.failed.Load() > 2 || twice < 10 { // 1 in 10 sent twice may use up retry_budget
+		t.Errorf("%v; %d sent twice, and /tokenize: %v", &chats, twice, &counts)
+	}
+}

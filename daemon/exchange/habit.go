@@ -54,17 +54,17 @@ func (h *habit) refused(id string, first bool) {
 	h.odd++
 }
 
-// learn takes what the ids of an answer showed that came to its end at the client.
+// learn takes what the ids of an answer without failure showed that came to its end at the client.
 func (h *habit) learn(id string, o prompt.Owner, at prompt.Frame) {
-	if h == nil || len(id) < minTaught || o == prompt.OwnerUnknown {
+	if h == nil || len(id) < minTaught {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
-	case o == prompt.OwnerOther && h.kept:
+	case o != prompt.OwnerSame && h.kept:
 		h.known = known{lost: h.lost + 1}
-	case o == prompt.OwnerOther || h.lost >= maxLost:
+	case o != prompt.OwnerSame || h.lost >= maxLost:
 	case !h.kept:
 		h.kept = true
 		h.frame = at

@@ -46,7 +46,7 @@ func (b *body) noteForeign() worker.Outcome {
 
 // learnHabit learns from an answer that came whole where the worker's ids have the request's.
 func (b *body) learnHabit(whole bool) {
-	if b.reply != nil && whole && !b.foreign() {
+	if b.reply != nil && whole && !b.reply.Failed() {
 		owner, frame := b.reply.Owner()
 		b.habit.learn(b.r.in.ID, owner, frame)
 	}

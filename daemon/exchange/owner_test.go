@@ -53,6 +53,8 @@ func TestAnotherRequestsAnswer(t *testing.T) {
 	f("in the middle", streamed(idEvent("id-1", "mine"), pause, idEvent("id-2", "secret"), stop, done), broken, "foreign p w0")
 	f("in the middle, cut in two", streamed(idEvent("id-1", "mine"), pause, idEvent("id-2", "secret")[:30], pause, idEvent("id-2", "secret")[30:], done), broken, "foreign p w0")
 	f("behind a comment", streamed(": ping\n\n", pause, idEvent("id-2", "secret"), stop, done), answer{status: 200, broken: true, by: "w0"}, "foreign p w0")
+	f("of an endpoint without ids", whole(200, `{"count":1,"tokens":[1],"s":"secret"}`), retried, "foreign p w0")
+	f("events without ids", streamed(idEvent("id-1", "secret")[:6]+`{"choices":[{"index":0,"delta":{"content":"secret"}}]}`+"\n\n", stop, done), retried, "foreign p w0")
 	f("in chunks, without events", "HTTP/1.1 200 x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"+
 		"18\r\n{\"id\":\"chatcmpl-id-2\",\"s\"\r\n9\r\n:\"secret\"\r\n1\r\n}\r\n0\r\n\r\n", retried, "foreign p w0")
 }
@@ -71,7 +73,7 @@ func TestHabit(t *testing.T) {
 	h.learn("short", prompt.OwnerSame, at)
 	strict("a short id teaches nothing", false, false, false)
 	h.learn(id, prompt.OwnerOther, at)
-	h.learn(id, prompt.OwnerUnknown, at)
+	h.learn(id, prompt.OwnerUnknown, prompt.Frame{})
 	strict("an answer without it", false, false, false)
 	h.learn(id, prompt.OwnerSame, at)
 	strict("one with it", false, false, true)

@@ -34,7 +34,8 @@ func TestOwner(t *testing.T) {
 	lax := Mark{ID: ownID}
 	strict := Mark{ID: ownID, Frame: behindChat, Strict: true}
 	same, one := []string{"chatcmpl-" + ownID}, []string{"chatcmpl-" + other}
-	f("no id", strict, []string{""}, false, OwnerUnknown, Frame{})
+	f("no id", lax, []string{""}, false, OwnerUnknown, Frame{})
+	f("strict, no id", strict, []string{""}, true, OwnerUnknown, Frame{})
 	f("none expected", Mark{}, one, false, OwnerUnknown, Frame{})
 	f("lax, the same", lax, same, false, OwnerSame, behindChat)
 	f("lax, another", lax, one, false, OwnerOther, Frame{After: 9})
@@ -55,7 +56,7 @@ func TestOwner(t *testing.T) {
 	f("short, the beginning of another", short, []string{"chatcmpl-71"}, true, OwnerSame, Frame{Before: 9, After: 1})
 	f("short, part of the prefix", Mark{ID: "cmpl", Frame: behindChat, Strict: true}, []string{"chatcmpl-1234"}, true, OwnerSame, Frame{Before: 4, After: 5})
 	f("with escapes", strict, []string{`chatcmpl\u002d` + ownID, `chatcmpl-` + ownID}, false, OwnerSame, behindChat)
-	f("too long for an id of vLLM's", strict, []string{strings.Repeat("x", maxID+1)}, false, OwnerUnknown, Frame{})
+	f("too long for an id of vLLM's", strict, []string{strings.Repeat("x", maxID+1)}, true, OwnerUnknown, Frame{})
 }
 
 // TestOwnerOfEachKind: ids stand where vLLM 0.32 writes them, in streams and whole answers.
@@ -106,6 +107,27 @@ func TestBytesFromForeign(t *testing.T) {
 	if !r.Foreign() || r.BytesFromFailure() != len(`9999999","data":[`) {
 		t.Errorf("a body: foreign %v, %d bytes; want the second piece", r.Foreign(), r.BytesFromFailure())
 	}
+}
+
+// TestAnswersWithoutID: where ids are expected, an answer without one is another endpoint's, unless it is a failure.
+func TestAnswersWithoutID(t *testing.T) {
+	f := func(body string, stream, foreign bool) {
+		t.Helper()
+		r := NewReply(Chat, stream, 0)
+		r.Expect(Mark{ID: ownID, Frame: behindChat, Strict: true})
+		r.Body([]byte(body))
+		if r.Foreign() != foreign {
+			t.Errorf("%q: foreign %v; want %v", body, r.Foreign(), foreign)
+		}
+	}
+	f(`{"count":2,"tokens":[1,2]}`, false, true)
+	f(`{"error":{"message":"no","code":400}}`, false, false)
+	f(`data: {"choices":[{"index":0,"delta":{"content":"a"}}]}`+"\n\n", true, true)
+	f("data: some text\n\n", true, true)
+	f("data: [DONE]\n\n", true, false)
+	f(": ping\n\n", true, false)
+	f(`data: {"choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}`+"\n\n", true, false)
+	f(`data: {"error":{"message":"no","code":500}}`+"\n\n", true, false)
 }
 
 func FuzzLeadingID(f *testing.F) {

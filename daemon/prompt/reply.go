@@ -48,6 +48,7 @@ func (r *Reply) Expect(m Mark) { r.t.owner.mark = m }
 
 // Feed takes the next bytes of the body, split anywhere; chunk is not kept.
 func (r *Reply) Feed(chunk []byte) {
+	before := r.sound
 	r.fed += len(chunk)
 	if !r.t.stream {
 		r.feedBody(chunk)
@@ -73,6 +74,9 @@ func (r *Reply) Feed(chunk []byte) {
 	}
 	if r.split.held() > r.t.answers.max {
 		r.spoil()
+	}
+	if r.t.state.hasOutput() && r.t.lacksID() {
+		r.sound = before
 	}
 }
 
@@ -118,6 +122,7 @@ func (r *Reply) Body(body []byte) {
 		r.spoil()
 	} else if !r.t.state.spoiled() {
 		r.readDocument(body)
+		r.t.lacksID()
 	}
 }
 

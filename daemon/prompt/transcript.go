@@ -76,6 +76,16 @@ func (t *transcript) sawID(raw []byte) {
 	}
 }
 
+// lacksID records that an answer belongs to another request if it has come to its output without an id, though the mark
+// expects one: other endpoints have answers without ids.
+func (t *transcript) lacksID() bool {
+	lacks := t.owner.mark.Strict && t.owner.owner == OwnerUnknown && !t.state.failed()
+	if lacks {
+		t.state.fail(failureForeign, 0)
+	}
+	return lacks
+}
+
 // readError scans an error that is not null.
 func (t *transcript) readError() bool {
 	s := &t.w.scan

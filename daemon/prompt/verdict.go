@@ -31,8 +31,8 @@ func (r *Reply) Clean() bool { return r.t.state.clean() }
 // aborted after part of its text looks like a short one.
 func (r *Reply) Failed() bool { return r.t.state.failed() }
 
-// Foreign reports whether an id showed that the answer, or a part of a stream, belongs to another request, if the Mark
-// is strict. It has then Failed.
+// Foreign reports whether the answer, or a part of a stream, belongs to another request, if the Mark is strict: it has
+// another's id, or none before its output. It has then Failed.
 func (r *Reply) Foreign() bool { return r.t.state.failure == failureForeign }
 
 // Owner returns what the ids so far show, whether the Mark is strict or not, and the frame of the first one.
