@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"hash/maphash"
 	"sync"
 
 	"github.com/warmpath/warmpath/daemon/prompt"
@@ -101,3 +102,9 @@ func (h *habits) forget() {
 		}
 	}
 }
+
+var marks = maphash.MakeSeed()
+
+// markOf returns the mark of a request's id for the transport. Clients may give two requests one id, whose answers
+// could not be told apart.
+func markOf(id string) uint64 { return maphash.String(marks, id) }

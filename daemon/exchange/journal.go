@@ -68,8 +68,8 @@ func (j *journal) noDescriptor(in *Inbound, p *Pool) {
 	}
 }
 
-// foreign logs and counts that a worker gave the answer to another request. A connection that is out of step shows so at
-// each request that was under way at that worker.
+// foreign logs and counts that a worker gave the answer to another request. It logs once a second at most: many
+// connections may be out of step at once.
 func (j *journal) foreign(in *Inbound, p *Pool, w *worker.Worker) {
 	j.meter.Foreign(p.Name, w.ID())
 	if j.mixedUp.Due(time.Now(), time.Second) {

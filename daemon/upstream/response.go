@@ -134,8 +134,8 @@ func (x *Response) broken(err error) error {
 	return early(err)
 }
 
-// Close ends the exchange. A connection whose answer has come to its end serves others then, unless Release gave it back
-// before. If the rest of the body has neither been read nor come already, Close closes the connection, which makes the
+// Close ends the exchange. A connection whose answer has come to its end serves others from then on, unless Reject was
+// called. If the rest of the body has neither been read nor come already, Close closes the connection, which makes the
 // worker stop.
 func (x *Response) Close() error {
 	for x.err == nil && len(x.rest) > 0 && x.body.framed != byClose {

@@ -72,7 +72,8 @@ func (w *twice) answer(c *wire.Call) []byte {
 	if c.Query.Get("chunks") == "" {
 		text := fmt.Sprintf(`{"id":"%s","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant",`+
 			`"content":"%s"},"finish_reason":"stop"}]}`, id, mark)
-		return fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(text), text)
+		return fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+			len(text), text)
 	}
 	b := []byte("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
 	for _, end := range []string{"null", "null", `"stop"`} {
