@@ -76,8 +76,8 @@ func newPool(c conf.Pool, s conf.Sessions, d *Daemon) (*pool, error) {
 	p.clients.Set(first.clients)
 	p.prober = probe.New(adapt.Questions(&first.conf, first.key, first.tls))
 	p.roster = d.lmcache.NewRoster()
-	p.route = route.New(route.Config{Name: c.Name, Reason: plugins.ReasonText, Began: time.Now(),
-		Workers: p.watch(first), Tiers: adapt.Tiers(&first.conf, d.storeTokens), Offload: p.roster,
+	p.route = route.New(route.Config{Name: c.Name, Reason: plugins.ReasonText, Began: time.Now(), Offload: p.roster,
+		Workers: p.watch(first), Tiers: adapt.Tiers(&first.conf, d.storeTokens), Ended: p.clients.Restarted,
 		Sessions: session.On(d.tier, session.Config{Pool: c.Name, Life: s.Life, TTL: s.TTL})})
 	p.leave = d.peers.Join(c.Name, p.route)
 	p.drop = d.memory.Join(c.Name, func() []string { return p.set.Load().conf.Models }, p.route)

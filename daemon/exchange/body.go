@@ -34,6 +34,7 @@ type body struct {
 	a       *attempt
 	tries   *attempts     // of the request; not used once the client gets the answer
 	reply   *prompt.Reply // nil: nothing is learnt from it
+	habit   *habit        // of the worker's ids; nil as reply is, or if the worker has left
 	events  bool          // server-sent events
 	ok      bool          // the status is a success
 	bound   bool          // its id has been bound to the worker
@@ -59,6 +60,7 @@ func (b *body) start(r *request, a *attempt, tries *attempts) {
 	if b.ok && r.understood() {
 		b.reply = replies.Get().(*prompt.Reply)
 		b.reply.Reset(r.read.req.Kind, b.events, maxReply)
+		b.expect()
 	}
 	if b.ok && plain && r.lesson != nil {
 		b.plain = r.lesson.Strip(a.resp, b.events)
@@ -131,7 +133,7 @@ func (b *body) whole() ([]byte, *failure) {
 	text := make([]byte, length+1)
 	_, err := io.ReadFull(b.a.resp, text[:length])
 	if err == nil {
-		_, err = b.a.resp.Read(text[length:]) // its end gives the connection back
+		_, err = b.a.resp.Read(text[length:]) // its end
 		if err == io.EOF {
 			err = nil
 		}
@@ -268,7 +270,7 @@ func (b *body) aborts() bool {
 // reads it. A finish_reason that looks like an end, with [DONE] behind it, would be taken for a whole answer and is
 // replaced.
 func (b *body) failedInside() bool {
-	return b.events && b.reply != nil && b.reply.Failed() && !b.rejects()
+	return b.events && b.reply != nil && b.reply.Failed() && !b.rejects() || b.foreign()
 }
 
 // unfinished reports whether a stream ended properly in HTTP but not as an answer does, which is with a reason to
@@ -307,6 +309,8 @@ func (b *body) finish(err error) {
 		seen := &b.r.in.Seen
 		seen.Usage = b.a.trip.End(&o, route.End{Reply: b.reply, Whole: err == io.EOF, Status: b.a.resp.Status,
 			At: now})
+		b.learnHabit(err == io.EOF)
+		b.a.resp.Release()
 		b.giveBack()
 		seen.At, seen.Total = now, now.Sub(b.r.arrived)
 		b.r.journal.meter.Ended(seen, End{Status: b.a.resp.Status, Outcome: o, Took: seen.Total,
@@ -345,6 +349,9 @@ func (b *body) outcome(err error) worker.Outcome {
 	case err != io.EOF && cause == ErrDraining:
 		seen.End = "drain_timeout"
 		return worker.Outcome{Kind: worker.Canceled}
+	case b.foreign():
+		seen.End = "broken"
+		return b.noteForeign()
 	case b.against != worker.Canceled && err == io.EOF:
 		if b.failedInside() {
 			seen.End = "hidden_failure"
@@ -389,8 +396,49 @@ func (b *body) showing(text []byte) worker.Outcome {
 // giveBack returns the pooled parts.
 func (b *body) giveBack() {
 	if b.reply != nil {
+		b.reply.Expect(prompt.Mark{}) // that holds the request's id, which is part of its header
 		replies.Put(b.reply)
 		b.reply = nil
 	}
 	b.page.release()
+}
+
+// errForeign is the end of an answer that belongs to another request, in the words of the worker's record.
+const errForeign = "gave the answer to another request"
+
+// expect has the reply compare the ids of the answer with the request's, by the worker's habit.
+func (b *body) expect() {
+	b.habit = b.r.pool.Clients.habit(b.a.trip.Worker().URL(), b.r.read.req.Kind, b.events)
+	b.reply.Expect(b.habit.mark(b.r.in.ID, b.a.resp.FirstUse(), b.r.mistaken))
+}
+
+// foreign reports whether an id has shown that the answer, or a part of a stream, belongs to another request.
+func (b *body) foreign() bool { return b.reply != nil && b.reply.Foreign() }
+
+// discardForeign ends an attempt whose answer belongs to another request. That is nobody's answer any more.
+func (b *body) discardForeign() *failure {
+	o := b.noteForeign()
+	return b.discard(o, &failure{reason: reasonForeign, fault: FaultUpstream, grade: gradeSilent})
+}
+
+// noteForeign counts and logs an answer that belongs to another request. Its connection is out of step, and others of
+// that worker may be: none serves another request.
+func (b *body) noteForeign() worker.Outcome {
+	w := b.a.trip.Worker()
+	b.r.mistaken = true
+	b.habit.refused(b.r.in.ID, b.a.resp.FirstUse())
+	b.a.resp.Reject()
+	if client := b.r.pool.Clients.Get(w.URL()); client != nil {
+		client.Retire()
+	}
+	b.r.journal.foreign(b.r.in, b.r.pool, w)
+	return worker.Outcome{Kind: worker.Broken, Err: errForeign}
+}
+
+// learnHabit learns from an answer that came whole where the worker's ids have the request's.
+func (b *body) learnHabit(whole bool) {
+	if b.reply != nil && whole && !b.reply.Failed() {
+		owner, frame := b.reply.Owner()
+		b.habit.learn(b.r.in.ID, owner, frame)
+	}
 }

@@ -19,6 +19,9 @@
 //     (TestAttemptsAfter).
 //  5. body.go reads a small answer whole, and stream.go a stream up to its first output. vLLM reports many failures
 //     inside a 200; a worker that fails before output is replaced.
+//     body.go compares the ids in the answer with the request's, where the worker's have held it before (habit.go): a
+//     connection that is out of step gives each client somebody else's answer. Such an answer is discarded, and the
+//     request tried again, as if the connection had broken.
 //  6. stream.go hands the stream on, whole events at a time (splitter.go). What fails from here on is an error event,
 //     and the connection never ends cleanly after it. A worker's own error event goes to the client as it is.
 //  7. At its end, once, the route learns, the worker's count goes down, and the [Meter] counts.

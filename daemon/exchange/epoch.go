@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/daemon/overflow"
+	"github.com/warmpath/warmpath/daemon/prompt"
 	"github.com/warmpath/warmpath/daemon/route"
 	"github.com/warmpath/warmpath/daemon/session"
 	"github.com/warmpath/warmpath/daemon/upstream"
@@ -63,8 +64,9 @@ type Pool struct {
 
 // Clients are the connections to a pool's workers, by their URL. They outlive epochs.
 type Clients struct {
-	mu sync.RWMutex // guards of
-	of map[string]*upstream.Client
+	mu     sync.RWMutex // guards all below
+	of     map[string]*upstream.Client
+	habits map[string]*habits // of these workers' ids
 }
 
 // Get returns the client of a worker, nil if it has been removed.
@@ -74,11 +76,35 @@ func (c *Clients) Get(url string) *upstream.Client {
 	return c.of[url]
 }
 
+// habit returns what is known of a worker's ids, nil if it has been removed.
+func (c *Clients) habit(url string, k prompt.Kind, stream bool) *habit {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.habits[url].of(k, stream)
+}
+
+// Restarted drops what is known of the ids of a worker whose process has ended.
+func (c *Clients) Restarted(url string) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if h := c.habits[url]; h != nil {
+		h.forget()
+	}
+}
+
 // Set replaces the clients. Requests under way keep theirs.
 func (c *Clients) Set(of map[string]*upstream.Client) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.of = of
+	kept := make(map[string]*habits, len(of))
+	for url := range of {
+		kept[url] = c.habits[url]
+		if kept[url] == nil {
+			kept[url] = new(habits)
+		}
+	}
+	c.habits = kept
 }
 
 // CloseIdle closes the connections that wait for a request.

@@ -116,7 +116,7 @@ func (e *Exchange) Send(ctx context.Context) *Outbound {
 	}()
 	r.Request = upstream.Request{Method: e.in.Method, Path: e.target(),
 		Header: workerHeader(r.Header, e.in, e.pool, e.entry.Door),
-		Body:   e.in.Body, Tail: e.in.Tail, TailLength: e.in.Left}
+		Body:   e.in.Body, Mark: markOf(e.in.ID), Tail: e.in.Tail, TailLength: e.in.Left}
 	if e.in.Tail == nil && e.in.Kept == nil && e.pool.WantsIDs() {
 		r.Body = tokens.Unreported(r.Body)
 	}
@@ -134,6 +134,7 @@ func (e *Exchange) Send(ctx context.Context) *Outbound {
 	var failed step
 	for {
 		r.At = time.Now()
+		r.Fresh = e.mistaken
 		to, ok := e.choice.Next(r.At)
 		if !ok {
 			e.journal.nobodyLeft(e.in, e.pool, failed, len(e.choice.Tried()))

@@ -22,6 +22,7 @@ type journal struct {
 	failedPick seldom.Line // for failedStrategy
 	refusedKey seldom.Line // for keyRefused
 	unkept     seldom.Line // for keptNothing
+	mixedUp    seldom.Line // for foreign
 }
 
 // of returns the logger that names the pool, which may be nil.
@@ -85,6 +86,16 @@ func (j *journal) keptNothing(in *Inbound, dir string, err error) {
 		j.log.Error("a long body whose model has not come yet cannot be kept in a file, and its client gets 503; see that"+
 			" the folder can be written to and has room (server.overflow_dir)", "id", in.ID,
 			"folder", cmp.Or(dir, os.TempDir()), "error", err)
+	}
+}
+
+// foreign logs and counts that a worker gave the answer to another request. It logs once a second at most: many
+// connections may be out of step at once.
+func (j *journal) foreign(in *Inbound, p *Pool, w *worker.Worker) {
+	j.meter.Foreign(p.Name, w.ID())
+	if j.mixedUp.Due(time.Now(), time.Second) {
+		j.of(p).Warn("a worker gave the answer to another request, which no client gets; its connections are closed;"+
+			" look whether it, or a proxy before it, sends answers twice", "id", in.ID, "worker", w.ID())
 	}
 }
 

@@ -24,6 +24,7 @@ func (m *tally) Refused(_ *Seen, f Fault, _ int, _ time.Duration) { m.note("refu
 func (m *tally) SessionRefused(pool, code string)                 { m.note("session ", pool, " ", code) }
 func (m *tally) Placed(*Seen, time.Duration)                      { m.note("placed") }
 func (m *tally) Retried(pool, reason string)                      { m.note("retried ", pool, " ", reason) }
+func (m *tally) Foreign(pool, worker string)                      { m.note("foreign ", pool, " ", worker) }
 func (m *tally) Shed(pool, reason string)                         { m.note("shed ", pool, " ", reason) }
 func (m *tally) FirstByte(*Seen)                                  { m.note("first byte") }
 func (m *tally) Ended(*Seen, End)                                 { m.note("ended") }

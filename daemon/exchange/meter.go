@@ -21,6 +21,8 @@ type Meter interface {
 	Placed(s *Seen, took time.Duration)
 	// Retried counts a request that goes to another worker.
 	Retried(pool, reason string)
+	// Foreign counts an answer of a worker that belongs to another request.
+	Foreign(pool, worker string)
 	// Shed counts load that was turned away.
 	Shed(pool, reason string)
 	// FirstByte counts the first output of a good answer.

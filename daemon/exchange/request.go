@@ -36,6 +36,7 @@ type request struct {
 	offered   offered        // to the strategy
 	lesson    *tokens.Lesson // that the answer is to teach; nil = none
 	cookie    string         // the one to set, if the answer is a success
+	mistaken  bool           // a worker gave the answer to another request
 }
 
 // log returns the logger that names the request's pool.

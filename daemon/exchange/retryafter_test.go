@@ -43,7 +43,7 @@ func TestRetryAfter(t *testing.T) {
 	f("the worker's own 400", 0, 0, whole(400, `{}`))
 	f("the worker's own 503", 3, 4, whole(503, `{}`))
 	f("the worker's own 429", 3, 4, whole(429, `{}`))
-	f("the same with the field, which is left alone", 1, 1, field(429, "1"))
+	f("the same with a field that is less than the pool measures", 3, 4, field(429, "1"))
 	f("two workers with 503", 3, 4, whole(503, `{}`), whole(503, `{}`))
 	f("the last one asks for 17 s", 17, 17, whole(503, `{}`), field(503, "17"))
 	f("it asks for an hour", 60, 60, whole(503, `{}`), field(503, "3600"))

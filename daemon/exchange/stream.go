@@ -37,6 +37,9 @@ func (s *stream) awaitOutput(weigh func(held []byte) *failure) *failure {
 		}
 		piece := s.page.grow(n)
 		s.learn(piece)
+		if s.foreign() {
+			return s.discardForeign()
+		}
 		failed := understood && s.reply.Failed() && !s.rejects()
 		if failed {
 			if f := weigh(s.page.held); f != nil {
@@ -54,6 +57,7 @@ func (s *stream) awaitOutput(weigh func(held []byte) *failure) *failure {
 			continue // a ping or a comment keeps a connection alive through whatever stands before us: it must go on
 		}
 		s.a.resp.SetChunkTimeout(0)
+		s.a.resp.Release()
 		if !s.a.stopTimer() {
 			return s.discardBroken(errLate)
 		}

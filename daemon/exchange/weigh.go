@@ -24,7 +24,11 @@ func (w weigher) judge(b *body, text []byte) *failure {
 	if f := w.weigh(b, text); f != nil {
 		return f
 	}
-	if b.readWhole(text) {
+	failed := b.readWhole(text)
+	if b.foreign() {
+		return b.discardForeign()
+	}
+	if failed {
 		if f := w.weighHidden(b, text); f != nil {
 			return f
 		}

@@ -23,7 +23,9 @@ var (
 	matched = newCounter("prefix_matched_blocks_total", "Leading blocks believed to be held by the worker that was "+
 		"chosen.", "pool", "tier")
 	retries = newCounter("retries_total", "Requests sent on to the next worker before the first byte.", "pool", "reason")
-	shed    = newCounter("shed_total", "Load that was turned away: requests above a limit of the router (overloaded) or "+
+	foreign = newCounter("foreign_answers_total", "Answers of a worker, or events of a stream, whose id is not that of "+
+		"the request for which they came. No client got them.", "pool", "worker")
+	shed = newCounter("shed_total", "Load that was turned away: requests above a limit of the router (overloaded) or "+
 		"of all workers of a pool (workers_full), long bodies above overflow_bytes (overflow_full), and repeats above a "+
 		"pool's retry_budget.", "pool", "reason")
 	tokens = newCounter("tokens_total", "Requests under a strategy that wants the token ids of their prompts, by what "+

@@ -133,6 +133,9 @@ func (m *Metrics) Placed(s *exchange.Seen, took time.Duration) {
 // Retried implements exchange.Meter.
 func (m *Metrics) Retried(pool, reason string) { m.series.counter(retries, pool, reason).Inc() }
 
+// Foreign implements exchange.Meter.
+func (m *Metrics) Foreign(pool, worker string) { m.series.counter(foreign, pool, worker).Inc() }
+
 // Shed implements exchange.Meter.
 func (m *Metrics) Shed(pool, reason string) { m.series.counter(shed, pool, reason).Inc() }
 

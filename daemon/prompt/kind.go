@@ -16,6 +16,8 @@ const (
 	Score            // two texts or lists of texts
 	Tokenize         // prompt or messages, of which only the tokens are wanted
 	Invocations      // SageMaker's door to all of these: Parse turns it into the kind that the body shows
+
+	Kinds = iota // how many there are
 )
 
 // kinds are the paths as vLLM serves them (0.11 to 0.32): what is listed once has no second form there, so that

@@ -15,7 +15,7 @@ type Reply struct {
 	quick   quick
 	split   events
 	body    []byte
-	fed     int // bytes of a stream
+	fed     int // bytes
 	sound   int // of them, up to the end of the last event before the failure
 }
 
@@ -43,13 +43,20 @@ func (r *Reply) Reset(kind Kind, stream bool, max int) {
 	r.sound = 0
 }
 
+// Expect sets how the answer shows whose it is. Call it after Reset, before anything is fed.
+func (r *Reply) Expect(m Mark) { r.t.owner.mark = m }
+
 // Feed takes the next bytes of the body, split anywhere; chunk is not kept.
 func (r *Reply) Feed(chunk []byte) {
+	before := r.sound
+	r.fed += len(chunk)
 	if !r.t.stream {
 		r.feedBody(chunk)
+		if !r.t.state.failed() {
+			r.sound = r.fed
+		}
 		return
 	}
-	r.fed += len(chunk)
 	for len(chunk) > 0 && !r.t.state.spoiled() {
 		n := r.quickly(chunk)
 		if n == 0 {
@@ -67,6 +74,9 @@ func (r *Reply) Feed(chunk []byte) {
 	}
 	if r.split.held() > r.t.answers.max {
 		r.spoil()
+	}
+	if r.t.state.hasOutput() && r.t.lacksID() {
+		r.sound = before
 	}
 }
 
@@ -94,7 +104,11 @@ func (r *Reply) feedBody(chunk []byte) {
 			return
 		}
 	}
+	lead := len(r.body) < maxLead
 	r.body = append(r.body, chunk...)
+	if lead && len(r.t.id) == 0 {
+		r.t.sawID(leadingID(r.body))
+	}
 	if len(r.body) > r.t.answers.max {
 		r.spoil()
 	}
@@ -108,6 +122,7 @@ func (r *Reply) Body(body []byte) {
 		r.spoil()
 	} else if !r.t.state.spoiled() {
 		r.readDocument(body)
+		r.t.lacksID()
 	}
 }
 

@@ -7,6 +7,7 @@ package prompt
 //	output            output         -           -
 //	the proper end    -              clean       -
 //	a failure         -              -           implied or reported, with the first code that was given
+//	another's id      -              -           foreign
 //	not understood    output (1)     spoiled     -
 //	Finish            -              whole (2)   -
 //
@@ -45,6 +46,7 @@ const (
 	failureNone     failure = iota
 	failureImplied          // by an end: abort, error, or no output at all
 	failureReported         // in an error event or body, which a client understands
+	failureForeign          // the answer belongs to another request
 )
 
 // sawEvent records that an event came.

@@ -1,5 +1,7 @@
 package prompt
 
+import "bytes"
+
 // maxID bounds an answer's id. vLLM makes it of the client's X-Request-Id.
 const maxID = 256
 
@@ -12,6 +14,8 @@ type transcript struct {
 	answers answers
 	usage   counts
 	id      []byte
+	other   []byte // the last id that differs from the first
+	owner   ownership
 	next    int   // behind the number of the last event; Responses alone number theirs
 	piece   piece // of the event read last
 	pinged  bool  // an event came that keeps connections alive
@@ -34,6 +38,7 @@ func (t *transcript) reset(kind Kind, stream bool, max int) {
 	t.answers.reset(max)
 	t.usage = counts{}
 	t.id = t.id[:0]
+	t.owner = ownership{}
 	t.next = 0
 	t.piece = piece{}
 	t.pinged = false
@@ -50,15 +55,37 @@ func (t *transcript) begin(data []byte) {
 // readUsage scans a usage, one more part of it if some have come.
 func (t *transcript) readUsage() bool { return t.usage.scan(&t.w.scan) }
 
-// readID scans the answer's id. The first one counts.
+// readID scans the answer's id.
 func (t *transcript) readID() bool {
 	var v span
 	s := &t.w.scan
 	ok := s.locate(&v)
-	if raw := inside(v.of(s.b)); len(t.id) == 0 && len(raw) <= maxID {
-		t.id = unescape(t.id, raw)
-	}
+	t.sawID(inside(v.of(s.b)))
 	return ok
+}
+
+// sawID records an id. The first one is the answer's; each shows whose answer it is.
+func (t *transcript) sawID(raw []byte) {
+	if len(raw) == 0 || len(raw) > maxID || bytes.Equal(raw, t.id) {
+		return
+	}
+	t.other = unescape(t.other[:0], raw)
+	if len(t.id) == 0 {
+		t.id = append(t.id, t.other...)
+	}
+	if t.owner.see(t.other) {
+		t.state.fail(failureForeign, 0)
+	}
+}
+
+// lacksID records that an answer belongs to another request if it has come to its output without an id, though the mark
+// expects one: other endpoints have answers without ids.
+func (t *transcript) lacksID() bool {
+	lacks := t.owner.mark.Strict && t.owner.owner == OwnerUnknown && !t.state.failed()
+	if lacks {
+		t.state.fail(failureForeign, 0)
+	}
+	return lacks
 }
 
 // readError scans an error that is not null.

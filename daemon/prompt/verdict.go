@@ -52,6 +52,13 @@ func (r *Reply) EndHere() { r.t.state.sawEnd() }
 // aborted after part of its text looks like a short one.
 func (r *Reply) Failed() bool { return r.t.state.failed() }
 
+// Foreign reports whether the answer, or a part of a stream, belongs to another request, if the Mark is strict: it has
+// another's id, or none before its output. It has then Failed.
+func (r *Reply) Foreign() bool { return r.t.state.failure == failureForeign }
+
+// Owner returns what the ids so far show, whether the Mark is strict or not, and the frame of the first one.
+func (r *Reply) Owner() (Owner, Frame) { return r.t.owner.owner, r.t.owner.frame }
+
 // ReportedError reports whether the failure came as an error event of the worker, which a client understands. An end by
 // abort or an empty one has none.
 func (r *Reply) ReportedError() bool { return r.t.state.failure == failureReported }
@@ -65,8 +72,14 @@ func (r *Reply) NextNumber() int { return r.t.next }
 
 // FailedCode returns the status of an error body or event: its code if that is a number, else what the name of its type
 // or code stands for (BadRequestError, invalid_request_error), else 0. 400 to 499 are the model's answer, and another
-// worker would give the same: 0.11 refuses /v1/embeddings on a generating model so, in a 200.
-func (r *Reply) FailedCode() int { return r.t.state.code }
+// worker would give the same: 0.11 refuses /v1/embeddings on a generating model so, in a 200. An answer to
+// another request has none.
+func (r *Reply) FailedCode() int {
+	if r.Foreign() {
+		return 0
+	}
+	return r.t.state.code
+}
 
 // FinishReason returns why the first answer ended, in the words of OpenAI's chat whatever the kind: stop, length,
 // tool_calls, abort, error, else other; "" as long as it has no end.

@@ -40,6 +40,8 @@ type Pool struct {
 	secret   atomic.Pointer[Secret]
 	teller   atomic.Pointer[telling] // nil = nothing is published
 
+	ended func(url string) // Config.Ended
+
 	mu     sync.Mutex // guards warned
 	warned map[uint32]bool
 }
@@ -52,7 +54,8 @@ type Config struct {
 	Began    time.Time                                 // from which the workers' clock counts
 	Tiers    Tiers
 	Offload  *lmcache.Roster
-	Workers  worker.Config // its hooks OnDown, OnRestart and OnCapacity are the pool's own
+	Workers  worker.Config    // its hooks OnDown, OnRestart and OnCapacity are the pool's own
+	Ended    func(url string) // the process of a worker has ended, as far as is known; may be nil
 
 	// Clock is the clock of what ages in the indexes; nil = the process's. Secret makes the seeds of the namespaces'
 	// hashes; zero = a random one of this process. A backtest sets both, so that two runs are the same.
@@ -71,7 +74,7 @@ func New(c Config) *Pool {
 		Index: prefix.New(index), Held: holdings.New(holdings.Config{Now: c.Clock}), Offload: c.Offload,
 		lower: newLower(c.Tiers, index),
 		reuse: prefix.NewReuse(2*unknownTokens/32, c.Clock), caps: newCapacities(), seed: maphash.MakeSeed(),
-		warned: map[uint32]bool{},
+		warned: map[uint32]bool{}, ended: c.Ended,
 	}
 	if c.Secret == (Secret{}) {
 		c.Secret = NewSecret()
@@ -135,10 +138,15 @@ func (p *Pool) forget(slot uint32) {
 	p.Index.Remove(slot)
 	p.lower.cpu.index.Remove(slot)
 	p.bare.Delete(slot)
+	w := p.Workers.At(slot)
+	if w == nil {
+		return
+	}
 	if to := p.teller.Load(); to != nil {
-		if key, ok := p.Workers.KeyAt(slot); ok {
-			to.Forgotten(key)
-		}
+		to.Forgotten(w.Key())
+	}
+	if p.ended != nil {
+		p.ended(w.URL())
 	}
 }
 

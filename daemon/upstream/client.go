@@ -58,6 +58,14 @@ func (c *Client) Close() {
 	}
 }
 
+// Retire closes the connections that wait for a request, and each of the others when its answer has ended. They may be
+// out of step: what comes next on them may answer another request.
+func (c *Client) Retire() {
+	for _, cn := range c.pool.idle.retire() {
+		cn.close()
+	}
+}
+
 // CloseIdle closes the connections that wait for a request. The client serves on.
 func (c *Client) CloseIdle() {
 	for _, cn := range c.pool.idle.clear() {

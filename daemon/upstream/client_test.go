@@ -194,7 +194,28 @@ func TestReadHandsOnWhatCame(t *testing.T) {
 	if n, err := r.Read(p); n != 0 || err != io.EOF {
 		t.Fatalf("read %d, %v; want the end", n, err)
 	}
+	if s := u.Stats(); s.Idle != 0 {
+		t.Errorf("%+v; want the connection kept until the caller has judged the answer", s)
+	}
+	r.Release()
 	if s := u.Stats(); s.Idle != 1 {
 		t.Errorf("%+v; want the connection back in the pool before Close", s)
+	}
+}
+
+// TestRejected: the connection of an answer that the caller rejects serves nobody else.
+func TestRejected(t *testing.T) {
+	u := client(t, Config{URL: saying(t, ok, nil)})
+	r, err := u.Do(t.Context(), post)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, err := io.ReadAll(r); string(b) != "ok" || err != nil {
+		t.Fatalf("%q %v", b, err)
+	}
+	r.Reject()
+	r.Close()
+	if s := u.Stats(); s.Open != 0 || s.Canceled != 0 {
+		t.Errorf("%+v; want nothing open", s)
 	}
 }

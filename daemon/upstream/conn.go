@@ -20,9 +20,12 @@ type conn struct {
 	hostLine string
 	counts   *counts
 	deadline time.Time // of reads and writes, as last set
+	epoch    uint64    // of the pool when it was made
+	mark     uint64    // of the last request
 
 	first  firstRead
 	silent bool // no byte of an answer has come on it since the request
+	one    [1]byte
 }
 
 // counts counts what has happened to the connections of a client. Only tests read it: a connection that is lost, or
@@ -59,6 +62,24 @@ func (cn *conn) armExactly(now time.Time, d time.Duration) {
 	cn.deadline = now.Add(d)
 	cn.net.SetDeadline(cn.deadline)
 }
+
+// alive reports whether an unused connection may carry a request: it is open, and no bytes have come on it that answer
+// no request. Package tls may have read such bytes already, with the answer before them.
+func (cn *conn) alive() bool {
+	if !cn.first.alive() {
+		return false
+	}
+	if cn.plain() {
+		return true
+	}
+	cn.net.SetReadDeadline(past)
+	n, err := cn.net.Read(cn.one[:])
+	cn.net.SetReadDeadline(cn.deadline)
+	return n == 0 && isTimeout(err)
+}
+
+// past is a deadline that lets a read return what is in memory, and nothing else.
+var past = time.Unix(1, 0)
 
 // plain reports whether what the worker wrote comes on the socket itself: no TLS.
 func (cn *conn) plain() bool { return cn.net == net.Conn(cn.tcp) }

@@ -8,6 +8,14 @@
 // worker stop. An answer that ends too early is io.ErrUnexpectedEOF, never io.EOF. The caller's goroutine does
 // everything. Only a request over 64 KiB has a second one, until its answer begins.
 //
+// # How does an answer stay with its request?
+//
+// HTTP/1.1 counts: the n-th answer on a connection is that of the n-th request. A worker that sends one answer twice
+// shifts all that follow. Bytes that come with an answer and behind it, or while the connection waits, are seen, and
+// it is never used again (TestAnswersTooMany). Those that come once the next request has been sent look like its
+// answer. So at its end a connection waits for the caller, who may know by what the answer says whose it is, and
+// closes it after Reject. Retire then gives up all others, as what made one of them be out of step may have made more.
+//
 // # What may be repeated
 //
 // A connection from the pool may have died a moment ago. Before use a read that does not wait finds a connection that

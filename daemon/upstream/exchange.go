@@ -41,6 +41,7 @@ func (x *Response) fresh(r *Request) error {
 	if err != nil {
 		return err
 	}
+	x.newest = true
 	err = x.try(cn, r, time.Now())
 	if err != nil && x.died(cn, err) && !errors.Is(err, ErrTail) && !errors.Is(err, ErrStalled) {
 		return &failure{what: "the worker closed the connection without an answer", err: err, unanswered: true}
@@ -59,6 +60,7 @@ func (x *Response) try(cn *conn, r *Request, now time.Time) error {
 	x.claim.hold(cn)
 	x.conn = cn
 	x.keep = true
+	cn.mark = r.Mark
 	wait := x.pool.config.HeaderTimeout
 	if r.FirstByte > 0 && r.FirstByte < wait {
 		wait = r.FirstByte

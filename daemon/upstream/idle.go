@@ -12,6 +12,7 @@ type idle struct {
 	timeout time.Duration
 
 	mu     sync.Mutex // guards all below
+	epoch  uint64     // goes up with each retire
 	conns  []idleConn // since never goes down, so the oldest stand in front
 	timer  *time.Timer
 	armed  bool // the timer will fire
@@ -27,7 +28,7 @@ type idleConn struct {
 func (p *idle) put(c *conn, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed || len(p.conns) >= p.limit {
+	if p.closed || len(p.conns) >= p.limit || c.epoch != p.epoch {
 		return false
 	}
 	p.conns = append(p.conns, idleConn{conn: c, since: now})
@@ -91,6 +92,21 @@ func (p *idle) clear() []*conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.dropAll()
+}
+
+// retire returns all connections to the caller, and makes put refuse those that are in use.
+func (p *idle) retire() []*conn {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.epoch++
+	return p.dropAll()
+}
+
+// current returns the epoch of a connection that is made now.
+func (p *idle) current() uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.epoch
 }
 
 // dropAll runs with mu held.

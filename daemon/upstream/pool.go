@@ -92,6 +92,7 @@ func tlsConfig(t *tls.Config, host string) *tls.Config {
 func (p *pool) dial(ctx context.Context) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.config.ConnectTimeout)
 	defer cancel()
+	epoch := p.idle.current()
 	dialed, err := p.dialer.DialContext(ctx, "tcp", p.address)
 	if err != nil {
 		return nil, &failure{what: "no connection", err: err, notSent: true}
@@ -111,15 +112,21 @@ func (p *pool) dial(ctx context.Context) (*conn, error) {
 	}
 	p.counts.dials.Add(1)
 	p.counts.open.Add(1)
-	return newConn(tcp, secure, p.hostLine, &p.counts), nil
+	cn := newConn(tcp, secure, p.hostLine, &p.counts)
+	cn.epoch = epoch
+	return cn, nil
 }
 
 // take returns an unused connection for r that is alive, or that shows that it is not when r is sent on it. It returns
-// nil if there is none, and for a request that cannot be sent twice.
+// nil if there is none, and for a request that cannot be sent twice or is to begin on a fresh one.
 func (p *pool) take(r *Request, now time.Time) *conn {
-	for r.Tail == nil {
+	for r.Tail == nil && !r.Fresh {
 		cn := p.idle.take(now)
 		if cn == nil {
+			return nil
+		}
+		if r.Mark != 0 && cn.mark == r.Mark {
+			cn.close()
 			return nil
 		}
 		if cn.first.usable() && !r.long() {
@@ -127,7 +134,7 @@ func (p *pool) take(r *Request, now time.Time) *conn {
 			return cn
 		}
 		cn.arm(now, p.config.HeaderTimeout) // a deadline that has passed would make it look dead
-		if cn.first.alive() {
+		if cn.alive() {
 			return cn
 		}
 		cn.close()

@@ -38,6 +38,12 @@ type Request struct {
 	Body   []byte
 	At     time.Time // now, if the caller has just looked at the clock; zero = Do looks
 
+	// Mark is equal for requests whose answers could not be told apart; 0 = none. No two such requests follow one another
+	// on a connection: if its answers were out of step, nobody would see it.
+	Mark uint64
+
+	Fresh bool // it begins on a fresh connection, where no earlier answer can be late
+
 	// Tail is what follows Body; nil = nothing. Only the goroutine that calls Do reads it, never after Do has returned,
 	// in pieces of at most 32 KB; so neither a cancel nor an early answer ends Do before the Read that runs has
 	// returned, and Tail needs a deadline of its own. A request with a Tail begins on a fresh connection, so that it

@@ -22,14 +22,15 @@ type Response struct {
 	claim
 	pool *pool
 
-	conn  *conn // what Read reads; nil after the end
-	block *[blockSize]byte
-	rest  []byte // came with the head and is not read yet
-	body  body
-	keep  bool          // the connection may serve another request
-	pause time.Duration // by SetChunkTimeout; 0 = the client's
-	err   error         // the error that Read returns from now on
-	given Given         // of the Read that runs
+	conn   *conn // what Read reads; nil after the end
+	block  *[blockSize]byte
+	rest   []byte // came with the head and is not read yet
+	body   body
+	keep   bool          // the connection may serve another request
+	newest bool          // it was made for this request
+	pause  time.Duration // by SetChunkTimeout; 0 = the client's
+	err    error         // the error that Read returns from now on
+	given  Given         // of the Read that runs
 
 	fields [6]Field // room for Header: vLLM sends 4
 }
@@ -60,10 +61,25 @@ func (x *Response) ReadRoom(room Room) (n int, err error) {
 	}
 	if err != nil {
 		x.err = err
-		x.finish(err == io.EOF)
+	}
+	if err != nil && err != io.EOF {
+		x.finish(false)
 	}
 	return n, err
 }
+
+// Release gives the connection back before Close, once the answer has come to its end and was judged.
+func (x *Response) Release() {
+	if x.err == io.EOF {
+		x.finish(true)
+	}
+}
+
+// Reject makes the end of the exchange close the connection: what came on it is no answer to this request.
+func (x *Response) Reject() { x.keep = false }
+
+// FirstUse reports whether the connection was made for this request: nothing that comes on it can answer another one.
+func (x *Response) FirstUse() bool { return x.newest }
 
 // SetChunkTimeout bounds the reads to come by d in place of the client's ChunkTimeout; 0 = that again. vLLM sends the
 // head of a stream before the prefill, which takes longer than any pause after it.
@@ -118,8 +134,9 @@ func (x *Response) broken(err error) error {
 	return early(err)
 }
 
-// Close ends the exchange. If the rest of the body has neither been read nor come already, it closes the connection,
-// which makes the worker stop.
+// Close ends the exchange. A connection whose answer has come to its end serves others from then on, unless Reject was
+// called. If the rest of the body has neither been read nor come already, Close closes the connection, which makes the
+// worker stop.
 func (x *Response) Close() error {
 	for x.err == nil && len(x.rest) > 0 && x.body.framed != byClose {
 		_, x.err = x.buffered(x.rest) // in place

@@ -249,16 +249,16 @@ func (p *Pool) Up(now time.Time) (n int) {
 	return cmp.Or(n, suspected)
 }
 
-// KeyAt returns the Key of the configured worker of a slot; false if there is none.
-func (p *Pool) KeyAt(slot uint32) (key uint64, ok bool) {
+// At returns the configured worker of a slot, nil if there is none.
+func (p *Pool) At(slot uint32) *Worker {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, w := range p.fleet.workers {
 		if w.slot == slot {
-			return w.key, true
+			return w
 		}
 	}
-	return 0, false
+	return nil
 }
 
 // InFlight counts the requests at each worker by id, also at removed workers until their last request has ended.

@@ -50,6 +50,8 @@ var checks = []check{
 		pass: "at most 1 % more than through a plain relay take over 5 ms to close the worker's connection", run: checkGone},
 	{name: "poison", what: "streams aborted by client or worker, answers in between",
 		pass: "0 bytes of another's answer, 0 failed answers", run: checkPoison},
+	{name: "twice", what: "workers send 1 of 500 answers twice, at each moment that there is",
+		pass: "0 of 1,000,000 answers to the wrong client, 0 failed", run: checkTwice},
 	{name: "history", what: "the Redis over which two routers share their history stopped for 3 s, then killed",
 		pass: "0 failed, none waits for it; they hear each other within 5 s", run: checkHistory},
 	{name: "stale", what: "workers close idle connections after 50 ms", pass: "0 failed", run: checkStale},
