@@ -139,9 +139,12 @@ func TestJobsEnd(t *testing.T) {
 
 // TestJobsReference: a new job goes to the worker of the file that its body names.
 func TestJobsReference(t *testing.T) {
-	s := jobScene(t, 3, whole(200, `{"id":"job-NAME"}`))
+	s := jobScene(t, 3, strings.Replace(whole(200, `{"id":"job-w0"}`), "w0", "NAME", 1))
 	for range 6 {
 		by := s.as(anybody(), "POST", "/v1/files", `{}`).by
+		if by == "" {
+			t.Fatal("no worker took the file")
+		}
 		for path, body := range map[string]string{"/v1/batches": `{"input_file_id":"job-` + by + `","endpoint":"/v1/chat/completions"}`,
 			"/v1/videos": `{"model":"m","input_reference":{"file_id":"job-` + by + `"}}`} {
 			if got := s.as(anybody(), "POST", path, body).by; got != by {

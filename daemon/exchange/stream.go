@@ -67,8 +67,8 @@ func (s *stream) awaitOutput(weigh func(held []byte) *failure) *failure {
 	}
 }
 
-// withholds reports whether what came so far is held back: it is no output, and the piece that came last has no ping and
-// is no comment.
+// withholds reports whether what came so far is held back: it is no output, and the piece that came last has no ping
+// and is no comment.
 func (s *stream) withholds(piece []byte) bool {
 	return !s.reply.Output() && !s.page.full() && !s.reply.Pinged() && !bytes.HasPrefix(piece, []byte(":"))
 }
