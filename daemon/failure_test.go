@@ -220,15 +220,6 @@ func TestOddURLsHarmNoWorker(t *testing.T) {
 	}
 }
 
-func TestEncodedBodiesGoOnAsTheyAre(t *testing.T) {
-	var body string
-	w := fakeWorker(t, func(_ http.ResponseWriter, r *http.Request) { b, _ := io.ReadAll(r.Body); body = string(b) })
-	r := start(t, settings("prefixaware", w.URL), 1)
-	if s := r.do("POST", "/v1/completions", "no gzip at all", "Content-Encoding", "gzip"); s.status != 200 || body != "no gzip at all" {
-		t.Errorf("%d, the worker got %q", s.status, body)
-	}
-}
-
 func TestReadyShowsClientsNoAddress(t *testing.T) {
 	f := sims(t, 1, vllmsim.Config{})
 	r := start(t, settings("prefixaware", f.URLs()...), 1)

@@ -253,6 +253,9 @@ func (p *patron) ask(n uint64) bool {
 	if resp.Header.Get("X-Tag") == "" && bytes.HasPrefix(got, []byte(`{"error"`)) { // the router's own
 		return err == nil && !resp.Close
 	}
+	if resp.Header.Get("X-Tag") == "" && slices.Contains(d.fails, 3) && bytes.Contains(got, []byte(`"wrong"`)) { // a worker's own
+		return err == nil && !resp.Close
+	}
 	p.checkHeader(&d, resp.Header)
 	whole, event, _ := strings.Cut(string(got), "data: {\"error\"")
 	switch {

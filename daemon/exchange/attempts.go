@@ -15,6 +15,10 @@ const maxAttempts = 3
 // them.
 const maxBroken = 2
 
+// maxLate bounds how often a connection is tried anew that was not made in time, where no other worker is left: a full
+// accept queue empties, and with the two seconds of each try a client waits ten.
+const maxLate = 4
+
 // verdict is what follows an attempt that gave the client no answer.
 type verdict uint8
 
@@ -75,6 +79,7 @@ const (
 // workers until another worker shows whose fault it is.
 type attempts struct {
 	begun    int32     // workers that may have begun on it
+	late     int32     // connections that were not made in time, to workers beside which there was no other
 	broken   int32     // of them, and of those before, those that ended or lost the connection
 	repeated bool      // one has been asked a second time
 	blamed   bool      // a 500 was blamed on the worker, not on the request: that is done once
@@ -125,6 +130,9 @@ func (a *attempts) after(f *failure, consumed bool, left int, pay func() bool) v
 		return giveUp
 	case f.grade != gradeUnseen && !f.paid && !pay(): // in a storm of failures repeats must not multiply the load
 		return giveUp
+	case f.reason == reasonConnectLate && !others && a.late < maxLate: // nobody else can take it: it waits for this one
+		a.late++
+		return tryAgain
 	case f.grade == gradeSilent && !a.repeated && !others: // the worker may just have closed an idle connection
 		a.repeated = true
 		a.broken = max(0, a.broken-1)

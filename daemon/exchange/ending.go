@@ -115,7 +115,7 @@ func (b *body) outcome(err error) worker.Outcome {
 		if b.a.given.Load() != notGiven {
 			words = errDown.Error()
 		} else {
-			b.r.lostAt(b.a.trip.Worker())
+			b.r.lostAt(b.a.trip.Worker(), time.Now())
 		}
 		b.r.log().Warn("worker broke off in the middle of an answer", "id", b.r.in.ID, "worker", b.a.trip.Worker().ID(),
 			"error", words)

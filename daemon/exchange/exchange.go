@@ -223,8 +223,10 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 		e.late = true
 	case reasonMoved:
 		e.moved = true
-	case reasonNoAnswer, reasonDying:
-		e.lostAt(a.trip.Worker())
+	case reasonNoAnswer:
+		e.lostAt(a.trip.Worker(), time.Now())
+	case reasonDying:
+		e.lostAt(a.trip.Worker(), time.Now().Add(dyingFor))
 	case reasonDown, reasonConnect, reasonConnectLate:
 		e.choice.Unreached(a.trip.Worker())
 	case reasonNoDescriptor:

@@ -71,6 +71,9 @@ func (l *lethal) lose(in *Inbound, p *worker.Pool, key uint64, at time.Time) {
 	l.some.Store(true)
 }
 
+// dyingFor is how long a process whose engine is dead may still answer its health checks.
+const dyingFor = time.Second
+
 // judged bounds how long a request waits until health checks have shown whether its workers lived on: a lost connection
 // asks for a check at once, and a late one takes two seconds.
 const judged = 3 * time.Second

@@ -154,10 +154,10 @@ func (r *request) payRetry() bool {
 }
 
 // lostAt records that a worker lost the connection of the request before the end of its answer, or that its engine is
-// dead.
-func (r *request) lostAt(w *worker.Worker) {
+// dead. Health checks after since show whether its process lives on.
+func (r *request) lostAt(w *worker.Worker, since time.Time) {
 	if r.in.Method == http.MethodPost {
-		r.lethal.lose(r.in, r.pool.Workers, w.Key(), time.Now())
+		r.lethal.lose(r.in, r.pool.Workers, w.Key(), since)
 	}
 }
 

@@ -3,6 +3,7 @@ package exchange
 import (
 	"bytes"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/warmpath/warmpath/daemon/prompt"
@@ -25,11 +26,12 @@ const errEngineDead = "its engine is dead"
 // nothing.
 func signOf(r *request, resp *upstream.Response, text []byte) worker.Outcome {
 	switch status := resp.Status; status {
-	case http.StatusServiceUnavailable, http.StatusTooManyRequests, http.StatusRequestTimeout, 529:
-		return worker.Outcome{Kind: worker.Busy, Err: "HTTP " + http.StatusText(status)}
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests, http.StatusRequestTimeout,
+		http.StatusTooEarly, 529:
+		return worker.Outcome{Kind: worker.Busy, Err: "HTTP " + strconv.Itoa(status)}
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed,
 		http.StatusUnprocessableEntity:
-		return worker.Outcome{Kind: worker.Denied, Err: "HTTP " + http.StatusText(status)}
+		return worker.Outcome{Kind: worker.Denied, Err: "HTTP " + strconv.Itoa(status)}
 	case http.StatusInternalServerError:
 		for _, w := range dyingWords {
 			// Words that stand in the request may be the client's own.

@@ -313,7 +313,7 @@ func (c *Choice) lookAgain(at time.Time) {
 }
 
 // KeepLonger leaves the workers in the order, after those tried, that list more than so many tokens as the length of
-// the model. It reports whether there are any.
+// the model, or list none. It reports whether there are any.
 func (c *Choice) KeepLonger(tokens int, at time.Time) bool {
 	if c.stay.tied(&c.ask) {
 		return false
@@ -331,7 +331,8 @@ func (c *Choice) KeepLonger(tokens int, at time.Time) bool {
 func (c *Choice) dropShort() {
 	o, p := &c.order, c.pool.Workers
 	rest := slices.DeleteFunc(o.rows[o.next:], func(row int32) bool {
-		return p.Length(c.fleet.workers[row], c.prompt.Model) < c.outgrew
+		n := p.Length(c.fleet.workers[row], c.prompt.Model)
+		return n > 0 && n < c.outgrew // one that lists no length may be longer
 	})
 	o.rows = o.rows[:o.next+len(rest)]
 }

@@ -113,7 +113,7 @@ var plainLines = map[kind]struct {
 	slept:     {slog.LevelWarn, "worker asleep: its engine has been put to sleep and gets no requests"},
 	woke:      {slog.LevelInfo, "worker awake"},
 	balanced: {slog.LevelWarn, "several processes answer at the worker's URL in turn, so that it is a balancer: load, " +
-		"cache and restarts of each are not known; name the processes themselves: workers_dns, [pools.kubernetes], or " +
+		"cache and start of each are not known; name the processes themselves: workers_dns, [pools.kubernetes], or " +
 		"a worker for each"},
 }
 

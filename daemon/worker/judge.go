@@ -124,10 +124,14 @@ func (f *fleet) restart(e *endpoint, now float64) {
 // scraped records a page of metrics. If a worker was killed and came back between two health checks, only the start
 // time of its process on the page shows it.
 func (f *fleet) scraped(e *endpoint, p *Page, now float64) {
+	e.process.at = now
 	switch e.process.read(p.Process) {
 	case newProcess:
 		f.restart(e, now)
 	case oldProcess:
+		for _, w := range e.ranks {
+			w.slowStart = slowStart{} // what looked like a restart was none
+		}
 		f.noteAll(e.ranks, event{kind: balanced}, now)
 	}
 	e.lastError.good(byMetrics)

@@ -9,6 +9,7 @@ import (
 // process.
 type process struct {
 	began  float64   // of the present one, as last read; 0 = not known
+	at     float64   // when it was last read, by the pool's seconds
 	before []float64 // start times that were current before, the latest last
 	// many: the pages are of several processes in turn. A balancer stands behind the URL, and no page shows a restart.
 	many bool
@@ -52,6 +53,10 @@ func (p *process) read(began float64) turn {
 	p.began = began
 	return newProcess
 }
+
+// seen reports whether a page that came after a time shows the present process, if its pages show one at all: a worker
+// that is started anew at once answers its health checks as before.
+func (p *process) seen(since float64) bool { return p.began == 0 || p.at > since }
 
 // same reports whether two start times are of one process: some exporters compute it anew for each page.
 func same(a, b float64) bool { return math.Abs(a-b) <= 1 }

@@ -252,13 +252,13 @@ func (t *Ticket) Doubtful() bool {
 	return e.breaker.cause == refusing || e.records[t.request.class].doubtful()
 }
 
-// Survived reports whether the process at the worker with that Key lived on after that time, as its health checks since
-// then show.
+// Survived reports whether the process at the worker with that Key lived on after that time, as its health checks and
+// its metrics since then show.
 func (p *Pool) Survived(key uint64, at time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	w := p.fleet.keyed[key]
-	return w != nil && w.health.hears(p.fleet.sec(at))
+	w, since := p.fleet.keyed[key], p.fleet.sec(at)
+	return w != nil && w.health.hears(since) && w.process.seen(since)
 }
 
 // Settled reports whether health checks have shown since that time what became of the process at the worker with that
@@ -266,8 +266,8 @@ func (p *Pool) Survived(key uint64, at time.Time) bool {
 func (p *Pool) Settled(key uint64, at time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	w := p.fleet.keyed[key]
-	return w == nil || w.health.settled(p.fleet.sec(at))
+	w, since := p.fleet.keyed[key], p.fleet.sec(at)
+	return w == nil || w.health.settled(since) && (!w.health.hears(since) || w.process.seen(since))
 }
 
 // End counts the request down. Only the first call does anything.

@@ -31,13 +31,14 @@ func (f *fleet) outcome(w *Worker, r *request, now float64, o Outcome) {
 	if o.Kind == Denied {
 		e.records[r.class].refuse()
 	}
+	f.suspectBy(e, p, o.Kind) // also if it is excused: two engines may have ended
 	if o.Excused {
 		f.excuse(e, r.class, o.Kind)
 		return
 	}
 	why := o.why()
 	e.note(why, f.began.Add(seconds(now)), byRequest)
-	f.suspectBy(e, p, o.Kind)
+	e.failures.add(o.Kind)
 	switch {
 	case o.Kind == Refused:
 		f.drop(e, now, why)
@@ -49,7 +50,6 @@ func (f *fleet) outcome(w *Worker, r *request, now float64, o Outcome) {
 
 // suspectBy takes from a sign what health checks are to confirm.
 func (f *fleet) suspectBy(e *endpoint, p *proof, k Kind) {
-	e.failures.add(k)
 	switch k {
 	case Dying:
 		e.health.dying = true

@@ -130,5 +130,5 @@ func besidePoison(l *lab) (string, bool) {
 		return r.chat(fmt.Sprintf("good %d", i))
 	})[:11]
 	return fmt.Sprintf("%d of 11 requests beside the poison refused; %d engines ended", refused(good), m.died()),
-		refused(good) == 0 && m.died() <= 2
+		refused(good) <= 2 && m.died() <= 2 // one that met the poison at both engines cannot be told from it
 }

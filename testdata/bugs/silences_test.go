@@ -37,7 +37,7 @@ var silences = []wallCase{
 	{"a-blocking-request-cuts-no-stream-of-two-workers", cascade(2, 1, "")},
 }
 
-const soon = "health_interval = \"300ms\"\ndown_grace = \"1s\"\nslow_start = \"0s\"\n"
+const soon = "health_interval = \"300ms\"\ndown_grace = \"5s\"\nslow_start = \"0s\"\n"
 
 // flap has a lone worker fail three single checks of its health while it answers 50 requests a second.
 func flap(bad func(*wire.Call) bool) func(*lab) (string, bool) {
