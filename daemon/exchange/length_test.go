@@ -51,7 +51,7 @@ func TestTooLongIsTriedAtALongerOne(t *testing.T) {
 	f(200, 1, []int{4096, 4096, 32768}, refusal, refusal, good)
 	f(400, 1, []int{4096, 32768, 65536}, refusal, refusal, good) // once
 	f(400, 0, []int{4096, 4096}, refusal, good)
-	f(200, 1, []int{4096, 0}, refusal, good) // one that lists no length may be longer
+	f(200, 1, []int{4096, 0}, refusal, good)  // one that lists no length may be longer
 	f(200, 1, []int{0, 32768}, refusal, good) // the refusal names its length
 	f(400, 0, []int{4096, 32768}, other, good)
 }
