@@ -299,7 +299,9 @@ func (e *Exchange) complete(out *Outbound, b *stream) {
 	if out.Status >= 300 && out.Status < 400 {
 		stayHere(out.Header, w.URL())
 	}
-	e.pool.addRetryAfter(out)
+	if b.against == worker.Busy {
+		out.comeBackIn(e.pool.after(asks(FaultNoWorker, out.Header), time.Now()).Retry)
+	}
 	e.explain(out)
 	e.by = w
 	if e.choice.Answered(w, out.Status < 400) && e.cookie != "" {

@@ -54,11 +54,3 @@ func (o *Outbound) comeBackIn(seconds int) {
 	o.Header = slices.DeleteFunc(o.Header, func(f upstream.Field) bool { return strings.EqualFold(f.Name, "Retry-After") })
 	o.Set("Retry-After", strconv.Itoa(seconds))
 }
-
-// addRetryAfter completes a worker's own 429 or 503 that goes to the client: some clients do not come back without the
-// field.
-func (p *Pool) addRetryAfter(out *Outbound) {
-	if (out.Status == 429 || out.Status == 503) && out.Get("Retry-After") == "" {
-		out.Set("Retry-After", strconv.Itoa(p.Workers.RetryAfter(time.Now())))
-	}
-}

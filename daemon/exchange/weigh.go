@@ -95,7 +95,7 @@ func (w weigher) deniesKey(b *body) bool {
 
 // asksElsewhere reports whether another worker is asked because of that sign, and pays for it:
 //
-//   - always if the worker is full or dies, or refuses this router's own key;
+//   - always if the worker is full and another one is not, if it dies, or refuses this router's own key;
 //   - for a refusal, if this worker has accepted nothing of the kind of late, so that the fault may be its own;
 //   - for a failure, once, if this worker fails far more often than the others.
 func (w weigher) asksElsewhere(b *body, k worker.Kind, f *failure) bool {
@@ -103,6 +103,8 @@ func (w weigher) asksElsewhere(b *body, k worker.Kind, f *failure) bool {
 		return false
 	}
 	switch {
+	case k == worker.Busy && !b.a.trip.Elsewhere(time.Now()): // the others have said that they are full, too
+		f.paid = false
 	case k == worker.Busy || k == worker.Dying:
 		f.paid = w.tries.further(w.choice.Left(), w.choice.MayWiden()) && w.payRetry()
 	case f.reason == reasonKey:

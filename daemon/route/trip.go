@@ -219,6 +219,9 @@ func (t *Trip) Excuse(k worker.Kind, at time.Time) { t.ticket.Excuse(k, at) }
 // Confirm counts a refusal that ended the trip against its worker: another worker has accepted the request.
 func (t *Trip) Confirm(o worker.Outcome, at time.Time) { t.ticket.Confirm(o, at) }
 
+// Elsewhere reports whether another worker takes the request now, and has not said of late that it is full.
+func (t *Trip) Elsewhere(at time.Time) bool { return t.ticket.Elsewhere(at) }
+
 // Doubtful reports whether a refusal of the trip's worker is to be compared with another worker's answer.
 func (t *Trip) Doubtful() bool { return t.ticket.Doubtful() }
 

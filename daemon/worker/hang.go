@@ -30,6 +30,14 @@ func hangs(w *Worker, r *request, slowness, now float64) int {
 	return int((now - r.at) / max(shortWait, longPrefills*slowness*w.speed.rel*est))
 }
 
+// patientTrial is how many seconds a trial waits for its first byte at least, until it is moved.
+const patientTrial = 5.0
+
+// patience returns how many seconds a trial at w waits for its first byte.
+func patience(w *Worker, r *request, slowness float64) float64 {
+	return max(patientTrial, longPrefills*slowness*w.speed.rel*r.est)
+}
+
 // hanging is the outcome of a request for which hangs is not 0.
 func hanging(waited float64) Outcome {
 	return Outcome{Kind: Broken, Err: fmt.Sprintf("no byte of any answer in %.0f s", math.Floor(waited))}

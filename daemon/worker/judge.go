@@ -104,9 +104,12 @@ func (f *fleet) graceOf(e *endpoint) float64 {
 
 // takesElsewhere reports whether a worker at another address than e's takes the request now.
 func (f *fleet) takesElsewhere(r *request, e *endpoint, now float64) bool {
-	return slices.ContainsFunc(f.workers, func(w *Worker) bool {
-		return w.endpoint != e && w.takes(now) && w.listing.fits(r.model) && !w.full(f.conf.MaxInFlight)
-	})
+	return slices.ContainsFunc(f.workers, func(w *Worker) bool { return f.mayTake(w, r, e, now) })
+}
+
+// mayTake reports whether w, at another address than e's, takes the request now.
+func (f *fleet) mayTake(w *Worker, r *request, e *endpoint, now float64) bool {
+	return w.endpoint != e && w.takes(now) && w.listing.fits(r.model) && !w.full(f.conf.MaxInFlight)
 }
 
 // restart records that an endpoint has a new process although no health check found it down.

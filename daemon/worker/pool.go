@@ -329,3 +329,16 @@ func (p *Pool) giveUp(w *Worker, fell float64, now time.Time) {
 		p.later(max(time.Millisecond, seconds(next-at)), func(then time.Time) { p.giveUp(w, fell, then) })
 	}
 }
+
+// giveUpTrial has a trial go to another worker that has had no byte for so long: it is a client's request, and at a
+// worker that hangs it would wait until the client leaves.
+func (p *Pool) giveUpTrial(w *Worker, r *request, now time.Time) {
+	at := p.fleet.sec(now)
+	p.mu.Lock()
+	waits := !r.ended && r.first == 0 && w.breaker.trial == r && p.fleet.takesElsewhere(r, w.endpoint, at)
+	r.called = r.called || waits
+	p.mu.Unlock()
+	if waits {
+		r.holder.GiveUp(false)
+	}
+}

@@ -55,3 +55,38 @@ func TestSilentGetsWhatNobodyElseTakes(t *testing.T) {
 		t.Errorf("heard again: %v; cleared %d times, want once, for the other", s.State, cleared)
 	}
 }
+
+// TestTrialIsMoved: the trial of a worker that hangs goes to another one after five seconds, and counts as failed.
+func TestTrialIsMoved(t *testing.T) {
+	f := func(what string, d Dispatch, first float64, workers int, moved bool) {
+		t.Helper()
+		c := new(clock)
+		p := upPoolOf(Config{Workers: specs(workers), After: c.after})
+		p.fail(0, proofs[Failed].requests, 1, Failed)
+		p.fleet.workers[0].breaker.cause = failing // also where the fleet cannot spare it
+		p.fleet.workers[0].breaker.back = 2
+		c.to(4)
+		h := &asker{clock: c}
+		d.Holder = h
+		k := new(Ticket)
+		if !p.Begin(k, p.fleet.workers[0], d, p.after(4)) {
+			t.Fatalf("%s: no trial is let through", what)
+		}
+		if first > 0 {
+			c.to(first)
+			k.FirstByte(p.after(first))
+		}
+		c.to(20)
+		if got := len(h.told) > 0; got != moved || moved && h.told[0] != 9 {
+			t.Errorf("%s: told at %v s", what, h.told)
+		}
+		k.End(p.after(20), Outcome{Kind: Canceled})
+		if s := p.Stats(p.after(20))[0]; moved && s.Breaker != Open {
+			t.Errorf("%s: %v after the trial", what, s.Breaker)
+		}
+	}
+	f("a trial without a byte", Dispatch{}, 0, 2, true)
+	f("one that streams", Dispatch{}, 5, 2, false)
+	f("one in one piece", Dispatch{Whole: true}, 0, 2, false)
+	f("nobody else is there", Dispatch{}, 0, 1, false)
+}

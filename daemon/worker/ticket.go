@@ -1,6 +1,9 @@
 package worker
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Dispatch describes a request that is sent to a worker.
 type Dispatch struct {
@@ -39,6 +42,9 @@ func (p *Pool) Begin(t *Ticket, w *Worker, d Dispatch, now time.Time) bool {
 	p.fleet.requests++
 	t.request.number = p.fleet.requests
 	p.fleet.begin(w, &t.request)
+	if r := &t.request; w.breaker.trial == r && r.holder != nil && !r.whole {
+		p.later(seconds(patience(w, r, p.fleet.speed.slowness)), func(then time.Time) { p.giveUpTrial(w, r, then) })
+	}
 	return true
 }
 
@@ -241,6 +247,17 @@ func (t *Ticket) Confirm(o Outcome, now time.Time) {
 	if t.worker.place == configured {
 		t.pool.fleet.confirm(t.worker, &t.request, o.Kind, o.why(), t.pool.fleet.sec(now))
 	}
+}
+
+// Elsewhere reports whether a worker at another address takes the request now, and has room as far as its own refusals
+// show.
+func (t *Ticket) Elsewhere(now time.Time) bool {
+	t.pool.mu.Lock()
+	defer t.pool.mu.Unlock()
+	f, at := &t.pool.fleet, t.pool.fleet.sec(now)
+	return slices.ContainsFunc(f.workers, func(w *Worker) bool {
+		return f.mayTake(w, &t.request, t.worker.endpoint, at) && w.room.takes(w.endpoint.inFlight+w.endpoint.theirs, at)
+	})
 }
 
 // Doubtful reports whether a refusal of the worker is to be compared with another worker's answer: it has accepted no

@@ -7,7 +7,9 @@ func (f *fleet) outcome(w *Worker, r *request, now float64, o Outcome) {
 	e := w.endpoint
 	o = excusePause(w, r, now, f.conf.ScrapeInterval.Seconds(), o)
 	signs := 1
-	if o.Kind == Canceled && !o.Partly {
+	if o.Kind == Canceled && r.called && e.breaker.trial == r {
+		o = hanging(now - r.at)
+	} else if o.Kind == Canceled && !o.Partly {
 		if n := hangs(w, r, f.speed.slowness, now); n > 0 {
 			o, signs = hanging(now-r.at), n
 		}
