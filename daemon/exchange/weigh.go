@@ -110,7 +110,7 @@ func (w weigher) asksElsewhere(b *body, k worker.Kind, f *failure) bool {
 	case f.reason == reasonKey:
 		f.paid = w.tries.others(w.choice.Left()) && w.payRetry()
 	case k == worker.Denied:
-		f.paid = w.tries.others(w.choice.Left()) && b.a.trip.Doubtful() && w.payRetry()
+		f.paid = w.tries.others(w.choice.Left()) && b.a.trip.Doubtful(time.Now()) && w.payRetry()
 	default:
 		f.paid = w.blames(b.a.trip.Worker())
 	}

@@ -223,7 +223,7 @@ func (t *Trip) Confirm(o worker.Outcome, at time.Time) { t.ticket.Confirm(o, at)
 func (t *Trip) Elsewhere(at time.Time) bool { return t.ticket.Elsewhere(at) }
 
 // Doubtful reports whether a refusal of the trip's worker is to be compared with another worker's answer.
-func (t *Trip) Doubtful() bool { return t.ticket.Doubtful() }
+func (t *Trip) Doubtful(at time.Time) bool { return t.ticket.Doubtful(at) }
 
 // readReply corrects the estimates by what the engine counted, and enters the answer's text in the index if it came to
 // its end.

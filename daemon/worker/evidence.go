@@ -110,28 +110,39 @@ type records [Classes]record
 
 // record is what became of the latest requests of one class.
 type record struct {
-	trusted bool // it has accepted one, or other workers agreed with its refusals
-	refused int  // in a row, less those in which others agreed
-	agreed  int  // refusals in a row in which another worker agreed
+	trusted bool    // it has accepted one, or other workers agreed with its refusals
+	refused int     // in a row, less those in which others agreed
+	agreed  int     // refusals in a row in which another worker agreed
+	since   float64 // when the last refusal came
 }
 
 // agreements is how many refusals in a row, each confirmed by another worker, are as good as an accepted request. Else
 // a kind of request that no worker of the fleet has would be sent to two of them each time.
 const agreements = 3
 
+// compareEach is how often, in seconds, a pool compares a refusal of a trusted worker, too: the first refusal of one that
+// has lost its key or its model comes as if from nowhere.
+const compareEach = 1.0
+
 // doubtful reports whether a refusal that comes now may be the worker's fault: it has accepted nothing of that class
 // yet, or refused the request before.
 func (r *record) doubtful() bool { return !r.trusted || r.refused > 0 }
 
-func (r *record) accept() { *r = record{trusted: true} }
+// accept records that the worker accepted a request that was sent at a time. A worker that begins to refuse still
+// answers what it had.
+func (r *record) accept(sent float64) {
+	if sent >= r.since {
+		*r = record{trusted: true, since: r.since}
+	}
+}
 
-func (r *record) refuse() { r.refused++ }
+func (r *record) refuse(now float64) { r.refused, r.since = r.refused+1, now }
 
 // agree takes one refusal back, because another worker refused the same request.
 func (r *record) agree() {
 	r.refused = max(0, r.refused-1)
 	r.agreed++
 	if r.agreed >= agreements {
-		r.accept()
+		r.accept(r.since)
 	}
 }

@@ -89,7 +89,7 @@ func TestConfirm(t *testing.T) {
 	refused := Outcome{Kind: Denied, Err: "HTTP Unauthorized"}
 	deny := func(at float64) {
 		k := p.send(0, Dispatch{Class: 1}, at)
-		if !k.Doubtful() {
+		if !k.Doubtful(p.after(at)) {
 			t.Error("a worker that has accepted nothing is trusted")
 		}
 		k.End(p.after(at), refused)
@@ -126,13 +126,14 @@ func TestRecord(t *testing.T) {
 	}
 	nothing := func() {}
 	f("at first", nothing, true)
-	f("after a success", r.accept, false)
-	f("after a refusal", r.refuse, true)
-	f("after a success", r.accept, false)
+	f("after a success", func() { r.accept(1) }, false)
+	f("after a refusal", func() { r.refuse(5) }, true)
+	f("after a success of a request of before", func() { r.accept(4) }, true)
+	f("after a success", func() { r.accept(6) }, false)
 	r = record{}
 	for range agreements {
 		f("nobody accepts that", nothing, true)
-		r.refuse()
+		r.refuse(9)
 		r.agree()
 	}
 	f("others agree", nothing, false)
@@ -224,4 +225,22 @@ func TestQueueIsNoProgress(t *testing.T) {
 	f("blocks were filled", Metrics{Usage: .1}, Metrics{Usage: .2}, true)
 	f("tokens", Metrics{TokenTime: 1}, Metrics{TokenTime: 2}, true)
 	f("a prompt looked up", Metrics{Queries: 1}, Metrics{Queries: 2}, true)
+}
+
+// TestTrustedRefusals: of the refusals of trusted workers one a second is compared with another worker's answer.
+func TestTrustedRefusals(t *testing.T) {
+	p := upPool(t, 2)
+	compared := 0
+	for n := range 100 {
+		at := 1 + float64(n)*.1
+		p.send(0, Dispatch{}, at).End(p.after(at), Outcome{Kind: Answered})
+		k := p.send(0, Dispatch{}, at)
+		if k.Doubtful(p.after(at)) {
+			compared++
+		}
+		k.End(p.after(at), Outcome{Kind: Denied})
+	}
+	if compared < 9 || compared > 11 {
+		t.Errorf("%d refusals compared in 10 s; want one a second", compared)
+	}
 }

@@ -25,6 +25,7 @@ type fleet struct {
 	watched   map[uint64]*endpoint // by number, also removed ones whose workers have requests
 	numbers   uint64               // of endpoints, given so far
 	requests  uint64               // numbers of requests, given so far
+	compared  float64              // when a refusal of a trusted worker was last compared; 0 = never
 	up        int                  // workers that are up
 
 	speed    fleetSpeed

@@ -261,12 +261,21 @@ func (t *Ticket) Elsewhere(now time.Time) bool {
 }
 
 // Doubtful reports whether a refusal of the worker is to be compared with another worker's answer: it has accepted no
-// request of the class yet, or has refused the one before, or is set aside for its refusals.
-func (t *Ticket) Doubtful() bool {
+// request of the class yet, or has refused the one before, or is set aside for its refusals. Of the refusals of trusted
+// workers one a second is compared.
+func (t *Ticket) Doubtful(now time.Time) bool {
 	t.pool.mu.Lock()
 	defer t.pool.mu.Unlock()
-	e := t.worker.endpoint
-	return e.breaker.cause == refusing || e.records[t.request.class].doubtful()
+	f, e := &t.pool.fleet, t.worker.endpoint
+	if e.breaker.cause == refusing || e.records[t.request.class].doubtful() {
+		return true
+	}
+	at := f.sec(now)
+	if f.compared > 0 && at < f.compared+compareEach {
+		return false
+	}
+	f.compared = at
+	return true
 }
 
 // Survived reports whether the process at the worker with that Key lived on after that time, as its health checks and

@@ -31,7 +31,7 @@ func (f *fleet) outcome(w *Worker, r *request, now float64, o Outcome) {
 		return
 	}
 	if o.Kind == Denied {
-		e.records[r.class].refuse()
+		e.records[r.class].refuse(now)
 	}
 	f.suspectBy(e, p, o.Kind) // also if it is excused: two engines may have ended
 	if o.Excused {
@@ -75,7 +75,7 @@ func (f *fleet) answered(w *Worker, r *request, now float64, o Outcome, tried bo
 	e.failures.add(Answered)
 	e.lastError.good(byRequest)
 	if !o.Rejected {
-		e.records[r.class].accept()
+		e.records[r.class].accept(r.at)
 	}
 	if tried {
 		f.closeBreaker(e, now)
