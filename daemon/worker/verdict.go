@@ -92,11 +92,14 @@ func (f *fleet) acquit(e *endpoint, r *request, k Kind, now float64) {
 	if p.cause == none || p.compared {
 		return
 	}
-	if e.breaker.cause == none {
-		e.breaker.tallies[p.cause].takeBack()
-	} else if e.breaker.by == r.number {
-		e.breaker.shut()
-		f.noteAll(e.ranks, event{kind: acquitted}, now)
+	switch b := &e.breaker; {
+	case b.cause == none:
+		b.tallies[p.cause].takeBack()
+	case b.by == r.number:
+		b.takeBack(now)
+		if b.cause == none {
+			f.noteAll(e.ranks, event{kind: acquitted}, now)
+		}
 	}
 }
 
