@@ -93,7 +93,7 @@ func (w weigher) asksElsewhere(b *body, k worker.Kind, f *failure) bool {
 	}
 	switch {
 	case k == worker.Busy || k == worker.Dying:
-		f.paid = w.tries.further(w.choice.Left(), w.choice.MayWiden()) && w.payRetry()
+		f.paid = w.tries.further(w.choice.Left(), w.choice.MayWiden(time.Now())) && w.payRetry()
 	case f.reason == reasonKey:
 		f.paid = w.tries.others(w.choice.Left()) && w.payRetry()
 	case k == worker.Denied:
@@ -129,7 +129,7 @@ func (w weigher) weighHidden(b *body, text []byte) *failure {
 	}
 	f := &failure{reason: reasonHidden, fault: FaultHidden}
 	switch {
-	case !w.consumed() && w.tries.further(w.choice.Left(), w.choice.MayWiden()) && w.payRetry():
+	case !w.consumed() && w.tries.further(w.choice.Left(), w.choice.MayWiden(time.Now())) && w.payRetry():
 		f.paid = true
 		if b.reply.ReportedError() {
 			f.own = w.ownError(b, bytes.Clone(text))

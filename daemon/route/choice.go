@@ -1,6 +1,7 @@
 package route
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -275,8 +276,10 @@ func (c *Choice) First() *worker.Worker { return c.fleet.workers[c.order.first()
 // Next returns the next worker in the order of the choice. At its end Next takes a second look at the fleet and goes on
 // with the workers that the order left out, in slow start or full then, the least busy first. It returns false when
 // nobody is left.
+//
+// An attempt may last for minutes, and the fleet is another one after it. Then Next looks once more.
 func (c *Choice) Next(at time.Time) (Target, bool) {
-	if c.order.left() == 0 && !c.order.final {
+	if c.order.left() == 0 && c.MayWiden(at) {
 		c.lookAgain(at)
 	}
 	if c.order.left() == 0 {
@@ -298,14 +301,33 @@ func (c *Choice) lookAgain(at time.Time) {
 	c.fleet.frame.Header.Bound = int32(c.fleet.row(c.stay.worker()))
 }
 
-// Again has Next return the last worker once more.
-func (c *Choice) Again() { c.order.next-- }
+// Again has Next return the last worker once more, unless a second look at the fleet finds another one.
+func (c *Choice) Again(at time.Time) {
+	if c.order.left() > 0 || !c.MayWiden(at) {
+		c.order.next--
+		return
+	}
+	c.lookAgain(at)
+	if last := c.order.tried[len(c.order.tried)-1]; c.order.left() == 0 {
+		if row := slices.Index(c.fleet.workers, last); row >= 0 {
+			c.order.rows = append(c.order.rows, int32(row))
+		}
+	}
+}
 
 // Left returns how many workers of the order have not been tried.
 func (c *Choice) Left() int { return c.order.left() }
 
-// MayWiden reports whether a second look at the fleet may still find somebody.
-func (c *Choice) MayWiden() bool { return !c.order.final }
+// lookEvery is after how long a further look at the fleet may find somebody new: one health check.
+const lookEvery = 2 * time.Second
+
+// MayWiden reports whether another look at the fleet may find somebody at that time.
+func (c *Choice) MayWiden(at time.Time) bool {
+	return !c.order.pinned && (!c.order.looked || at.Sub(c.at) >= lookEvery)
+}
+
+// Pinned reports whether no worker but the first may ever get the request.
+func (c *Choice) Pinned() bool { return c.order.pinned }
 
 // Tried returns the workers that Next returned, in their order.
 func (c *Choice) Tried() []*worker.Worker { return c.order.tried }

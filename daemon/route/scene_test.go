@@ -276,7 +276,7 @@ func orderOf(c *Choice) string {
 func rest(c *Choice, at time.Time) string {
 	var names []string
 	for {
-		again := c.Left() == 0 && c.MayWiden()
+		again := c.Left() == 0 && c.MayWiden(at)
 		to, ok := c.Next(at)
 		if !ok {
 			return strings.Join(names, " ")

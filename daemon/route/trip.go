@@ -37,7 +37,7 @@ func (c *Choice) Send(t *Trip, to Target, holder worker.Holder, at time.Time) bo
 	*t = Trip{choice: c, worker: w, believed: held}
 	if !c.pool.Workers.Begin(&t.ticket, w, worker.Dispatch{PromptTokens: c.size.all, CachedTokens: held,
 		Est: c.estimate(to), Model: c.prompt.Model, Class: c.ask.Class, Whole: !c.prompt.Stream,
-		Bound: w.ID() == c.stay.worker(), Holder: holder}, at) {
+		Bound: w.ID() == c.stay.worker(), Tried: c.order.triedSlots(), Holder: holder}, at) {
 		return false
 	}
 	c.sent++

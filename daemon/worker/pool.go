@@ -294,6 +294,9 @@ func (p *Pool) giveUp(w *Worker, fell float64, now time.Time) {
 		late, next = w.flight.overdue(fell, f.graceOf(w.endpoint), at, func(r *request) bool {
 			return dead || r.first == 0 && f.takesElsewhere(r, w.endpoint, at)
 		})
+		if !dead && f.conf.MaxInFlight > 0 && len(late) > 1 { // there may be a single free place
+			late = late[:1]
+		}
 		if next == noneDue && !dead && w.flight.n > 0 {
 			next = at + askAgain // another worker may come up
 		}

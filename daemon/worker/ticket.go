@@ -11,6 +11,7 @@ type Dispatch struct {
 	Class        uint8   // of requests that a worker may refuse apart from others, below Classes
 	Whole        bool    // the answer comes in one piece: its first byte does not show when prefill ended
 	Bound        bool    // the worker has the request's session, and may take it while it drains
+	Tried        uint64  // the workers that have had it before: a bit for each, by its slot modulo 64
 	Holder       Holder  // called if the worker went down or fell silent with the request; nil = the request waits on
 }
 
@@ -52,6 +53,7 @@ func (t *Ticket) fill(p *Pool, w *Worker, d Dispatch, now time.Time) {
 	r.class = d.Class % Classes
 	r.whole = d.Whole
 	r.holder = d.Holder
+	r.tried = d.Tried
 	if r.est <= 0 {
 		r.est = p.Estimate(d.PromptTokens, d.CachedTokens)
 	}
@@ -251,12 +253,12 @@ func (t *Ticket) Doubtful() bool {
 }
 
 // Survived reports whether the process at the worker with that Key lived on after that time, as its health checks since
-// then show.
+// then show. Where several processes stand behind the URL they show nothing: another one answers them.
 func (p *Pool) Survived(key uint64, at time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w := p.fleet.keyed[key]
-	return w != nil && w.health.hears(p.fleet.sec(at))
+	return w != nil && !w.process.many && w.health.hears(p.fleet.sec(at))
 }
 
 // End counts the request down. Only the first call does anything.
