@@ -123,16 +123,16 @@ func (a *attempts) after(f *failure, consumed bool, left int, pay func() bool) v
 
 // isRepeated reports whether a worker fails the request in a way in which another one has failed it, and excuses that
 // one: the fault is the request's. A worker that is full, cannot be reached or says that it goes is one for itself, and
-// two of them are two workers.
-func (a *attempts) isRepeated(k worker.Kind) (again bool) {
+// two of them are two workers. The same process asked twice, perhaps at another of its ranks, excuses nobody.
+func (a *attempts) isRepeated(by *worker.Worker, k worker.Kind) (again bool) {
 	switch k {
 	case worker.Failed, worker.Leaving, worker.Denied, worker.Broken:
 	default:
 		return false
 	}
 	for i := range a.suspects {
-		if a.suspects[i].outcome.Kind == k {
-			a.suspects[i].trip.Excuse(k, time.Now())
+		if s := &a.suspects[i]; s.outcome.Kind == k && s.trip.Worker().Endpoint() != by.Endpoint() {
+			s.trip.Excuse(k, time.Now())
 			again = true
 		}
 	}
@@ -143,7 +143,7 @@ func (a *attempts) isRepeated(k worker.Kind) (again bool) {
 func (a *attempts) settle(t *route.Trip, o *worker.Outcome) {
 	switch {
 	case o.Kind <= worker.Answered || o.Excused:
-	case a.isRepeated(o.Kind):
+	case a.isRepeated(t.Worker(), o.Kind):
 		o.Excused = true
 	default:
 		a.suspects = append(a.suspects, suspect{trip: t, outcome: *o})

@@ -61,6 +61,7 @@ type scene struct {
 	pool    *Pool
 	log     *strings.Builder
 	counted *tally
+	watched watched
 }
 
 // newScene makes workers w0, w1 and so on, each of which gives the answers of its script, the last for ever. An
@@ -81,7 +82,7 @@ func newScene(t *testing.T, scripts ...[]string) *scene {
 			t.Fatal(err)
 		}
 	}
-	s := &scene{t: t, log: new(strings.Builder), counted: new(tally)}
+	s := &scene{t: t, watched: ids, log: new(strings.Builder), counted: new(tally)}
 	s.pool = &Pool{Clients: new(Clients), Serves: func(string) bool { return true }, InvocationPath: "/invocations",
 		HeaderTimeout: 5 * time.Second}
 	s.pool.Pool = route.New(route.Config{Name: "p", Sessions: session.On(store, session.Config{Pool: "p"}), Began: time.Now(),

@@ -43,7 +43,7 @@ func (w weigher) weigh(b *body, text []byte) *failure {
 		w.journal.keyRefused(w.in, w.pool, b.a.trip.Worker(), b.a.resp.Status)
 	}
 	switch {
-	case w.tries.isRepeated(o.Kind):
+	case w.tries.isRepeated(b.a.trip.Worker(), o.Kind):
 		b.excused = true
 		if f.reason != reasonKey {
 			return nil
@@ -123,7 +123,7 @@ func (w weigher) weighHidden(b *body, text []byte) *failure {
 		b.against = worker.Leaving
 	}
 	o := b.showing(text)
-	if w.tries.isRepeated(o.Kind) {
+	if w.tries.isRepeated(b.a.trip.Worker(), o.Kind) {
 		b.excused = true
 		return nil
 	}
