@@ -33,6 +33,8 @@ func TestTheSecondLook(t *testing.T) {
 	f("a b:busy c:busy d:slow", nil, "a b c | d")
 	f("a b:down c:starting", func(s *scene) { s.heal("c"); s.heal("b"); s.become("c", "busy") }, "a | b c")
 	f("a b:draining", func(s *scene) { s.Workers.Drain("b", false, s.now) }, "a | b")
+	f("a b:silent", nil, "a | b")
+	f("a b:crowded", nil, "a | b")
 	f("a b c", func(s *scene) { s.become("a", "down"); s.become("b", "down") }, "a b c")
 	f("a b:down c:down d:down", func(s *scene) {
 		for i, id := range []string{"b", "c", "d"} {

@@ -292,7 +292,7 @@ func (c *Choice) Next(at time.Time) (Target, bool) {
 func (c *Choice) lookAgain(at time.Time) {
 	c.at = at
 	q := c.query()
-	q.Again = true
+	q.Again, q.Tried = true, c.order.tried
 	c.fleet.fill(c.pool.Workers, q)
 	c.order.restart(&c.fleet)
 	if c.space != nil {
@@ -329,5 +329,5 @@ func (c *Choice) MayWiden(at time.Time) bool {
 // Pinned reports whether no worker but the first may ever get the request.
 func (c *Choice) Pinned() bool { return c.order.pinned }
 
-// Tried returns the workers that Next returned, in their order.
+// Tried returns the workers that Next returned and that Send has not found to take nothing, in their order.
 func (c *Choice) Tried() []*worker.Worker { return c.order.tried }

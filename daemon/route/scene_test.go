@@ -156,6 +156,11 @@ func (s *scene) become(name, what string) {
 		for range 3 {
 			s.end(s.begin(name), worker.Leaving)
 		}
+	case "silent":
+		s.Workers.Silent(s.watched[name], "no answer", s.now)
+		s.Workers.Silent(s.watched[name], "no answer", s.now)
+	case "crowded":
+		s.end(s.begin(name), worker.Busy)
 	case "draining":
 		s.Workers.Drain(name, true, s.now)
 	case "lacks":

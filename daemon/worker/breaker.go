@@ -114,11 +114,9 @@ func (b *breaker) open(c cause, why string, by uint64, now, first float64) {
 	b.until = now + b.back
 }
 
-// takeBack undoes the opening by a request that turned out to be at fault itself. A trial has shown nothing then, and the
-// next request is one.
-func (b *breaker) takeBack(now float64) {
-	*b = breaker{opening: b.before, until: now}
-}
+// takeBack undoes the opening by a request that turned out to be at fault itself. A trial has shown nothing then, and
+// the next request is one.
+func (b *breaker) takeBack(now float64) { *b = breaker{opening: b.before, until: now} }
 
 // shut closes the breaker after a good trial. The length of the back-off stays for the next time.
 func (b *breaker) shut() { *b = breaker{opening: opening{back: b.back}} }

@@ -83,6 +83,20 @@ func TestExcuse(t *testing.T) {
 	}
 }
 
+// TestExcusedBreakIsChecked: a request that broke a connection at two workers may have ended both processes, and health
+// checks show it only while they are down.
+func TestExcusedBreakIsChecked(t *testing.T) {
+	var w watcher
+	p := upPoolOf(Config{Workers: specs(2), Watcher: &w})
+	w.calls = nil
+	p.send(0, Dispatch{}, 1).End(p.after(1), Outcome{Kind: Broken})
+	w.want(t, "scrape 1", "check 1")
+	p.send(1, Dispatch{}, 1).End(p.after(1), Outcome{Kind: Broken, Excused: true})
+	w.want(t, "check 2", "scrape 2")
+	p.send(1, Dispatch{}, 1).End(p.after(1), Outcome{Kind: Failed, Excused: true})
+	w.want(t)
+}
+
 // TestExcuseOfATrial: a trial whose fault is the request's shows nothing, and the worker stays as it was: the next
 // request is a trial. Nor does it count for the back-off.
 func TestExcuseOfATrial(t *testing.T) {

@@ -29,6 +29,10 @@ func (f *fleet) outcome(w *Worker, r *request, now float64, o Outcome) {
 	}
 	if o.Excused {
 		f.excuse(e, r.class, o.Kind)
+		if o.Kind == Broken { // the request may have ended both processes
+			f.watcher.CheckSoon(e.number)
+			f.watcher.ScrapeSoon(e.number)
+		}
 		return
 	}
 	why := o.why()
