@@ -25,7 +25,7 @@ CA       ?=
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL = help
-.PHONY: help build modules strategies run test race fuzz bench faults attacks signs soak policies torture labcells labcheck clients check install
+.PHONY: help build modules strategies run test race mutants fuzz bench faults attacks signs soak policies torture labcells labcheck clients check install
 .PHONY: image release $(RELEASES:%=release-%)
 .DELETE_ON_ERROR:
 
@@ -51,6 +51,9 @@ test: modules ## all tests
 
 race: modules ## all tests with the race detector
 	go test -race -timeout 40m -parallel 4 $(PACKAGES)
+
+mutants: modules ## leave each rule of the judge of workers out in turn: the model check must find it; some five minutes. MUTANTS=REGEXP for some
+	go test -timeout 30m -run 'TestMutants$$' -v ./daemon/exchange -mutants '$(or $(MUTANTS),.)'
 
 fuzz: modules ## each fuzz target for FUZZTIME (10s)
 	@mkdir -p .cache; go test -list '^Fuzz' $(PACKAGES) >.cache/fuzz.txt || { cat .cache/fuzz.txt; exit 1; }

@@ -44,8 +44,9 @@ type failure struct {
 	reason reason
 	fault  Fault // what the client gets if no other worker may be tried
 	grade  grade
-	paid   bool      // the repeat has been taken from the budget already
-	own    *ownError // which the client gets in place of fault; nil = there is none
+	paid   bool           // the repeat has been taken from the budget already
+	by     *worker.Worker // that failed
+	own    *ownError      // which the client gets in place of fault; nil = there is none
 }
 
 // reason names a failure in metrics and logs.
@@ -78,14 +79,15 @@ const (
 // attempts decides what is tried after each failed attempt of a request, and keeps what the attempts show against their
 // workers until another worker shows whose fault it is.
 type attempts struct {
-	begun    int32     // workers that may have begun on it
-	late     int32     // connections that were not made in time, to workers beside which there was no other
-	broken   int32     // of them, and of those before, those that ended or lost the connection
-	repeated bool      // one has been asked a second time
-	blamed   bool      // a 500 was blamed on the worker, not on the request: that is done once
-	outgrew  bool      // a worker was too short for the request, and another is tried for that
-	last     Fault     // what the client gets
-	own      *ownError // in place of it: the error of the last worker that gave up with words of its own; nil = none did
+	begun    int32          // workers that may have begun on it
+	late     int32          // connections that were not made in time, to workers beside which there was no other
+	broken   int32          // of them, and of those before, those that ended or lost the connection
+	repeated bool           // one has been asked a second time
+	blamed   bool           // a 500 was blamed on the worker, not on the request: that is done once
+	outgrew  bool           // a worker was too short for the request, and another is tried for that
+	last     Fault          // what the client gets
+	own      *ownError      // in place of it: the error of the last worker that gave up with words of its own; nil = none did
+	lost     *worker.Worker // the last of those that broken counts; nil = none of this request
 	suspects []suspect
 }
 
@@ -122,8 +124,9 @@ func (a *attempts) after(f *failure, consumed bool, left int, pay func() bool) v
 	if f.grade == gradeSeen || f.grade == gradeSilent || f.grade == gradeFinal {
 		a.begun++
 	}
-	if f.reason == reasonNoAnswer || f.reason == reasonDying {
+	if (f.reason == reasonNoAnswer || f.reason == reasonDying) && (f.by == nil || f.by != a.lost) {
 		a.broken++
+		a.lost = f.by
 	}
 	switch {
 	case f.grade == gradeFinal, a.begun == maxAttempts, a.broken == maxBroken, consumed:
@@ -135,7 +138,6 @@ func (a *attempts) after(f *failure, consumed bool, left int, pay func() bool) v
 		return tryAgain
 	case f.grade == gradeSilent && !a.repeated && !others: // the worker may just have closed an idle connection
 		a.repeated = true
-		a.broken = max(0, a.broken-1)
 		return tryAgain
 	}
 	return tryNext
@@ -143,16 +145,16 @@ func (a *attempts) after(f *failure, consumed bool, left int, pay func() bool) v
 
 // isRepeated reports whether a worker fails the request in a way in which another one has failed it, and excuses that
 // one: the fault is the request's. A worker that is full, cannot be reached or says that it goes is one for itself, and
-// two of them are two workers.
-func (a *attempts) isRepeated(k worker.Kind) (again bool) {
+// two of them are two workers. The same process asked twice, perhaps at another of its ranks, excuses nobody.
+func (a *attempts) isRepeated(by *worker.Worker, k worker.Kind) (again bool) {
 	switch k {
 	case worker.Failed, worker.Leaving, worker.Denied, worker.Broken:
 	default:
 		return false
 	}
 	for i := range a.suspects {
-		if a.suspects[i].outcome.Kind == k {
-			a.suspects[i].trip.Excuse(k, time.Now())
+		if s := &a.suspects[i]; s.outcome.Kind == k && s.trip.Worker().Endpoint() != by.Endpoint() {
+			s.trip.Excuse(k, time.Now())
 			again = true
 		}
 	}
@@ -163,7 +165,7 @@ func (a *attempts) isRepeated(k worker.Kind) (again bool) {
 func (a *attempts) settle(t *route.Trip, o *worker.Outcome) {
 	switch {
 	case o.Kind <= worker.Answered || o.Excused:
-	case a.isRepeated(o.Kind):
+	case a.isRepeated(t.Worker(), o.Kind):
 		o.Excused = true
 	default:
 		a.suspects = append(a.suspects, suspect{trip: t, outcome: *o})

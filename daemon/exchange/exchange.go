@@ -161,7 +161,7 @@ func (e *Exchange) Send(ctx context.Context) *Outbound {
 			break
 		}
 		if next == tryAgain {
-			e.choice.Again()
+			e.choice.Again(time.Now())
 		}
 	}
 	return e.releasing(e.refuseAs(r.attempts.last, r.attempts.own))
@@ -188,7 +188,7 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 	if !e.sending.attempts.others(e.choice.Left()) || e.late || e.in.Tail != nil { // a Tail is sent once
 		wait = 0
 	}
-	if !e.moved && e.in.Tail == nil && e.sending.attempts.further(e.choice.Left(), e.choice.MayWiden()) {
+	if !e.moved && e.in.Tail == nil && e.sending.attempts.further(e.choice.Left(), !e.choice.Pinned()) {
 		a.payer = e.pool.Workers
 	}
 	a.begin(ctx, wait > 0)
@@ -218,6 +218,7 @@ func (e *Exchange) sendTo(ctx context.Context, to route.Target) (*Outbound, *fai
 	if f == nil {
 		return out, nil
 	}
+	f.by = to.Worker
 	switch f.reason {
 	case reasonLate:
 		e.late = true

@@ -62,6 +62,7 @@ type scene struct {
 	log     *strings.Builder
 	counted *tally
 	numbers []uint64 // of the workers, for what a prober reports
+	watched watched
 }
 
 // newScene makes workers w0, w1 and so on, each of which gives the answers of its script, the last for ever. An
@@ -82,7 +83,7 @@ func newScene(t *testing.T, scripts ...[]string) *scene {
 			t.Fatal(err)
 		}
 	}
-	s := &scene{t: t, log: new(strings.Builder), counted: new(tally)}
+	s := &scene{t: t, watched: ids, log: new(strings.Builder), counted: new(tally)}
 	s.pool = &Pool{Clients: new(Clients), Serves: func(string) bool { return true }, InvocationPath: "/invocations",
 		HeaderTimeout: 5 * time.Second}
 	s.pool.Pool = route.New(route.Config{Name: "p", Sessions: session.On(store, session.Config{Pool: "p"}), Began: time.Now(),

@@ -54,7 +54,7 @@ func (w weigher) weigh(b *body, text []byte) *failure {
 		w.journal.keyRefused(w.in, w.pool, b.a.trip.Worker(), b.a.resp.Status)
 	}
 	switch {
-	case w.tries.isRepeated(o.Kind):
+	case w.tries.isRepeated(b.a.trip.Worker(), o.Kind):
 		b.excused = true
 		if f.reason != reasonKey {
 			return nil
@@ -106,7 +106,7 @@ func (w weigher) asksElsewhere(b *body, k worker.Kind, f *failure) bool {
 	case k == worker.Busy && !b.a.trip.Elsewhere(time.Now()): // the others have said that they are full, too
 		f.paid = false
 	case k == worker.Busy || k == worker.Dying:
-		f.paid = w.tries.further(w.choice.Left(), w.choice.MayWiden()) && w.payRetry()
+		f.paid = w.tries.further(w.choice.Left(), w.choice.MayWiden(time.Now())) && w.payRetry()
 	case f.reason == reasonKey:
 		f.paid = w.tries.others(w.choice.Left()) && w.payRetry()
 	case k == worker.Denied:
@@ -136,13 +136,13 @@ func (w weigher) weighHidden(b *body, text []byte) *failure {
 		b.against = worker.Leaving
 	}
 	o := b.showing(text)
-	if w.tries.isRepeated(o.Kind) {
+	if w.tries.isRepeated(b.a.trip.Worker(), o.Kind) {
 		b.excused = true
 		return nil
 	}
 	f := &failure{reason: reasonHidden, fault: FaultHidden}
 	switch {
-	case !w.consumed() && w.tries.further(w.choice.Left(), w.choice.MayWiden()) && w.payRetry():
+	case !w.consumed() && w.tries.further(w.choice.Left(), w.choice.MayWiden(time.Now())) && w.payRetry():
 		f.paid = true
 		if b.reply.ReportedError() {
 			f.own = w.ownError(b, bytes.Clone(text))

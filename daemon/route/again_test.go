@@ -23,7 +23,7 @@ func TestTheSecondLook(t *testing.T) {
 		if tried := len(c.Tried()); tried != len(strings.Fields(strings.ReplaceAll(want, "|", ""))) {
 			t.Errorf("%q: %d tried", fleet, tried)
 		}
-		if _, more := c.Next(s.now); more || c.MayWiden() {
+		if _, more := c.Next(s.now); more || c.MayWiden(s.now) {
 			t.Errorf("%q: there is a third look", fleet)
 		}
 	}
@@ -33,6 +33,8 @@ func TestTheSecondLook(t *testing.T) {
 	f("a b:busy c:busy d:slow", nil, "a b c | d")
 	f("a b:down c:starting", func(s *scene) { s.heal("c"); s.heal("b"); s.become("c", "busy") }, "a | b c")
 	f("a b:draining", func(s *scene) { s.Workers.Drain("b", false, s.now) }, "a | b")
+	f("a b:silent", nil, "a | b")
+	f("a b:crowded", nil, "a | b")
 	f("a b c", func(s *scene) { s.become("a", "down"); s.become("b", "down") }, "a b c")
 	f("a b:down c:down d:down", func(s *scene) {
 		for i, id := range []string{"b", "c", "d"} {
@@ -42,6 +44,31 @@ func TestTheSecondLook(t *testing.T) {
 			}
 		}
 	}, "a | d c b")
+}
+
+// Later the fleet is another one, and Next looks once more: an attempt may have lasted for minutes.
+func TestTheLookAfterALongAttempt(t *testing.T) {
+	s := newScene(t, "a b:down c:down")
+	c := s.chosen(s.ask(first, Claim{}))
+	if got := rest(c, s.now); got != "a" {
+		t.Fatalf("%q", got)
+	}
+	s.heal("b")
+	if got := rest(c, s.now.Add(lookEvery-1)); got != "" {
+		t.Errorf("at once: %q; want nobody", got)
+	}
+	if got := rest(c, s.now.Add(lookEvery)); got != "| b" {
+		t.Errorf("later: %q; want b", got)
+	}
+	s.heal("c")
+	if got := rest(c, s.now.Add(2*lookEvery)); got != "| c" {
+		t.Errorf("later still: %q; want c alone", got)
+	}
+	s.enter(opened("s"), "a", true)
+	c = s.chosen(s.ask(decline, Claim{Opened: opened("s")}))
+	if rest(c, s.now); c.MayWiden(s.now.Add(time.Hour)) || !c.Pinned() {
+		t.Error("a session that stays is looked for elsewhere")
+	}
 }
 
 // The second look fills its rows anew, and the believed matches too. A worker that was left out gets neither the number
@@ -127,33 +154,47 @@ func TestPinned(t *testing.T) {
 	s := newScene(t, "a:busy b c:slow")
 	s.enter(opened("s"), "a", true)
 	c := s.chosen(s.ask(decline, Claim{Opened: opened("s")}))
-	if got := rest(c, s.now); got != "a" || c.MayWiden() {
+	if got := rest(c, s.now); got != "a" || c.MayWiden(s.now) {
 		t.Errorf("%q", got)
 	}
-	c.Again()
+	c.Again(s.now)
 	if got := rest(c, s.now); got != "a" {
 		t.Errorf("once more: %q", got)
 	}
 }
 
-// Again gives the last worker once more, also at the end of the second look.
+// Again gives the last worker once more, unless the second look finds another one.
 func TestAgain(t *testing.T) {
-	s := newScene(t, "a b:slow")
-	c := s.chosen(s.ask(first, Claim{}))
-	for _, want := range []string{"a", "a", "b", "b"} {
-		to, ok := c.Next(s.now)
-		if !ok || to.Worker.ID() != want {
-			t.Fatalf("%v; want %s", ok, want)
-		}
-		if len(c.Tried())%2 == 1 {
-			c.Again()
-			if c.Left() != 1 {
-				t.Fatalf("%d left", c.Left())
+	f := func(workers string, wants ...string) {
+		t.Helper()
+		s := newScene(t, workers)
+		c := s.chosen(s.ask(first, Claim{}))
+		for i, want := range wants {
+			to, ok := c.Next(s.now)
+			if !ok || to.Worker.ID() != want {
+				t.Fatalf("%s: %d: %v; want %s", workers, i, ok, want)
+			}
+			if i < len(wants)-1 {
+				c.Again(s.now)
+				if c.Left() != 1 {
+					t.Fatalf("%s: %d left", workers, c.Left())
+				}
 			}
 		}
+		if _, more := c.Next(s.now); more {
+			t.Errorf("%s: there is more", workers)
+		}
 	}
+	f("a", "a", "a", "a")
+	f("a b:slow", "a", "b", "b")
+	f("a b:down", "a", "a")
+	s := newScene(t, "a")
+	c := s.chosen(s.ask(first, Claim{}))
+	c.Next(s.now)
+	s.become("a", "down")
+	c.Again(s.now)
 	if _, more := c.Next(s.now); more {
-		t.Error("there is more")
+		t.Error("a worker that went down is tried again")
 	}
 }
 
@@ -204,7 +245,7 @@ func TestOtherAddressesBeforeOtherRanks(t *testing.T) {
 	}
 	c = s.chosen(s.ask(first+2, Claim{}))
 	c.Next(s.now)
-	c.Again()
+	c.Again(s.now)
 	if to, _ := c.Next(s.now); to.Worker.ID() != "a#1" {
 		t.Errorf("%s is tried in place of a#1, once more", to.Worker.ID())
 	}

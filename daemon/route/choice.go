@@ -289,8 +289,10 @@ func (c *Choice) First() *worker.Worker { return c.fleet.workers[c.order.first()
 // Next returns the next worker in the order of the choice. At its end Next takes a second look at the fleet and goes on
 // with the workers that the order left out, in slow start or full then, the least busy first. It returns false when
 // nobody is left.
+//
+// An attempt may last for minutes, and the fleet is another one after it. Then Next looks once more.
 func (c *Choice) Next(at time.Time) (Target, bool) {
-	if c.order.left() == 0 && !c.order.final {
+	if c.order.left() == 0 && c.MayWiden(at) {
 		c.lookAgain(at)
 	}
 	if c.order.left() == 0 {
@@ -303,13 +305,16 @@ func (c *Choice) Next(at time.Time) (Target, bool) {
 func (c *Choice) lookAgain(at time.Time) {
 	c.at = at
 	q := c.query()
-	q.Again = true
+	q.Again, q.Tried = true, c.order.tried
 	c.fleet.fill(c.pool.Workers, q)
 	c.order.restart(&c.fleet)
 	if c.space != nil {
 		c.size = c.fleet.match(c.pool, c.space, &c.below, &c.ask)
 	}
 	c.fleet.frame.Header.Bound = int32(c.fleet.row(c.stay.worker()))
+	if c.outgrew > 0 {
+		c.dropShort()
+	}
 }
 
 // KeepLonger leaves the workers in the order, after those tried, that list more than so many tokens as the length of
@@ -320,9 +325,8 @@ func (c *Choice) KeepLonger(tokens int, at time.Time) bool {
 	}
 	c.outgrew = tokens + 1
 	o := &c.order
-	if c.dropShort(); o.left() == 0 && !o.final {
+	if c.dropShort(); o.left() == 0 && c.MayWiden(at) {
 		c.lookAgain(at)
-		c.dropShort()
 	}
 	return o.left() > 0
 }
@@ -337,14 +341,33 @@ func (c *Choice) dropShort() {
 	o.rows = o.rows[:o.next+len(rest)]
 }
 
-// Again has Next return the last worker once more.
-func (c *Choice) Again() { c.order.next-- }
+// Again has Next return the last worker once more, unless a second look at the fleet finds another one.
+func (c *Choice) Again(at time.Time) {
+	if c.order.left() > 0 || !c.MayWiden(at) {
+		c.order.next--
+		return
+	}
+	c.lookAgain(at)
+	if last := c.order.tried[len(c.order.tried)-1]; c.order.left() == 0 {
+		if row := slices.Index(c.fleet.workers, last); row >= 0 {
+			c.order.rows = append(c.order.rows, int32(row))
+		}
+	}
+}
 
 // Left returns how many workers of the order have not been tried.
 func (c *Choice) Left() int { return c.order.left() }
 
-// MayWiden reports whether a second look at the fleet may still find somebody.
-func (c *Choice) MayWiden() bool { return !c.order.final }
+// lookEvery is after how long a further look at the fleet may find somebody new: one health check.
+const lookEvery = 2 * time.Second
 
-// Tried returns the workers that Next returned, in their order.
+// MayWiden reports whether another look at the fleet may find somebody at that time.
+func (c *Choice) MayWiden(at time.Time) bool {
+	return !c.order.pinned && (!c.order.looked || at.Sub(c.at) >= lookEvery)
+}
+
+// Pinned reports whether no worker but the first may ever get the request.
+func (c *Choice) Pinned() bool { return c.order.pinned }
+
+// Tried returns the workers that Next returned and that Send has not found to take nothing, in their order.
 func (c *Choice) Tried() []*worker.Worker { return c.order.tried }

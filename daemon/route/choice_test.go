@@ -15,7 +15,8 @@ import (
 func TestDecisions(t *testing.T) {
 	f := func(fleet string, say int, want, reason string) {
 		t.Helper()
-		c, v := newScene(t, fleet).choose(newScene(t, "").ask(say, Claim{}))
+		s := newScene(t, fleet)
+		c, v := s.choose(s.ask(say, Claim{}))
 		if v != Chosen {
 			t.Errorf("%q, %d: %v", fleet, say, v)
 			return
@@ -23,7 +24,7 @@ func TestDecisions(t *testing.T) {
 		if got := orderOf(c); got != want || c.Reason() != reason {
 			t.Errorf("%q, %d: %q, %q; want %q, %q", fleet, say, got, c.Reason(), want, reason)
 		}
-		if c.Left() != strings.Count(want, " ")+1 || !c.MayWiden() {
+		if c.Left() != strings.Count(want, " ")+1 || !c.MayWiden(s.now) {
 			t.Errorf("%q, %d: %d left", fleet, say, c.Left())
 		}
 	}
@@ -195,8 +196,8 @@ func TestAChoiceIsUsedAgain(t *testing.T) {
 	}
 	var r Record
 	if r.Explain(c); r.Believed != 0 || r.PromptTokens != 0 || c.space != nil || c.Left() != 3 || len(c.Tried()) != 0 ||
-		!c.MayWiden() {
-		t.Errorf("%+v, %d left, tried %v, second look %v", r, c.Left(), c.Tried(), c.MayWiden())
+		!c.MayWiden(s.now) {
+		t.Errorf("%+v, %d left, tried %v, second look %v", r, c.Left(), c.Tried(), c.MayWiden(s.now))
 	}
 	if c.sent != 0 || c.Session().ID != "" {
 		t.Errorf("sent %d, session %v", c.sent, c.Session())

@@ -94,7 +94,7 @@ func TestWhatAModuleIsTold(t *testing.T) {
 	}
 	c, failed := s.trip(completion(decline, text("q", 10)))
 	failed.End(&worker.Outcome{Kind: worker.Failed}, End{At: s.now})
-	c.Again()
+	c.Again(s.now)
 	to, _ := c.Next(s.now)
 	trip := s.send(c, to)
 	s.now = s.now.Add(time.Second)

@@ -9,11 +9,12 @@ import (
 
 // order is the workers that a request may be sent to, as rows of its fleet, and how many of them have been tried.
 type order struct {
-	rows  []int32
-	next  int  // place in rows
-	final bool // the order gets no more workers: the second look was taken, or the session stays at its worker
-	tried []*worker.Worker
-	some  [4]*worker.Worker // room for tried
+	rows   []int32
+	next   int  // place in rows
+	pinned bool // the order gets no more workers: the session stays at its worker
+	looked bool // the second look was taken
+	tried  []*worker.Worker
+	some   [4]*worker.Worker // room for tried
 }
 
 // Target is a worker that may be sent to.
@@ -48,7 +49,7 @@ func (o *order) putFirst(row int) {
 }
 
 // pin leaves the first row alone in the order.
-func (o *order) pin() { o.rows, o.final = o.rows[:1], true }
+func (o *order) pin() { o.rows, o.pinned = o.rows[:1], true }
 
 // advance returns the next worker, which is tried then.
 func (o *order) advance(f *fleet) Target {
@@ -81,11 +82,19 @@ func (o *order) triedAt(url string) bool {
 	return slices.ContainsFunc(o.tried, func(w *worker.Worker) bool { return w.URL() == url })
 }
 
-// restart makes the rows that have not been tried the order, the least busy first. The order then grows no more.
+// triedSlots returns the workers that were tried, as a bit for each by its slot modulo 64.
+func (o *order) triedSlots() (set uint64) {
+	for _, w := range o.tried {
+		set |= 1 << (w.Slot() % 64)
+	}
+	return set
+}
+
+// restart makes the rows that have not been tried the order, the least busy first.
 func (o *order) restart(f *fleet) {
 	o.rows = o.rows[:0]
 	o.next = 0
-	o.final = true
+	o.looked = true
 	for i, w := range f.workers {
 		if !slices.Contains(o.tried, w) {
 			o.rows = append(o.rows, int32(i))

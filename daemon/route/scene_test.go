@@ -156,6 +156,11 @@ func (s *scene) become(name, what string) {
 		for range 3 {
 			s.end(s.begin(name), worker.Leaving)
 		}
+	case "silent":
+		s.Workers.Silent(s.watched[name], "no answer", s.now)
+		s.Workers.Silent(s.watched[name], "no answer", s.now)
+	case "crowded":
+		s.end(s.begin(name), worker.Busy)
 	case "draining":
 		s.Workers.Drain(name, true, s.now)
 	case "lacks":
@@ -276,7 +281,7 @@ func orderOf(c *Choice) string {
 func rest(c *Choice, at time.Time) string {
 	var names []string
 	for {
-		again := c.Left() == 0 && c.MayWiden()
+		again := c.Left() == 0 && c.MayWiden(at)
 		to, ok := c.Next(at)
 		if !ok {
 			return strings.Join(names, " ")

@@ -100,8 +100,8 @@ func standsAt(t *testing.T, what string, i int, want string) {
 		got[:1] != orders[want][:1] {
 		t.Errorf("order %q; want %q", got, orders[want])
 	}
-	if c.MayWiden() == (want == "pin") {
-		t.Errorf("a second look: %v", c.MayWiden())
+	if c.MayWiden(s.now) == (want == "pin") {
+		t.Errorf("a second look: %v", c.MayWiden(s.now))
 	}
 	before := s.store.writes
 	if v := c.Bind(); v != Chosen {

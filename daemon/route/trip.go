@@ -37,7 +37,9 @@ func (c *Choice) Send(t *Trip, to Target, holder worker.Holder, at time.Time) bo
 	*t = Trip{choice: c, worker: w, believed: held}
 	if !c.pool.Workers.Begin(&t.ticket, w, worker.Dispatch{PromptTokens: c.size.all, CachedTokens: held,
 		Est: c.estimate(to), Model: c.prompt.Model, Class: c.ask.Class, Whole: !c.prompt.Stream,
-		Talks: c.prompt.Kind.Generates(), Bound: w.ID() == c.stay.worker(), Holder: holder}, at) {
+		Talks: c.prompt.Kind.Generates(), Bound: w.ID() == c.stay.worker(), Tried: c.order.triedSlots(),
+		Holder: holder}, at) {
+		c.order.tried = c.order.tried[:max(0, len(c.order.tried)-1)] // it has not had the request, and may get it later
 		return false
 	}
 	c.sent++

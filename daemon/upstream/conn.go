@@ -15,8 +15,8 @@ import (
 // conn is one connection to the worker. It has one owner at a time, the pool or an exchange, and only its owner
 // closes it.
 type conn struct {
-	net      net.Conn // socket itself, or TLS on it
-	tcp      *socket.Conn
+	net      net.Conn     // socket itself, or TLS on it
+	tcp      *socket.Conn // nil = Config.Dial made net
 	hostLine string
 	counts   *counts
 	deadline time.Time // of reads and writes, as last set
@@ -45,6 +45,10 @@ func newConn(tcp *socket.Conn, secure *tls.Conn, hostLine string, counts *counts
 // close closes the connection; call it once. TLS sends no close_notify: that may block on a worker that reads nothing.
 func (cn *conn) close() {
 	cn.counts.open.Add(-1)
+	if cn.tcp == nil {
+		cn.net.Close()
+		return
+	}
 	cn.tcp.Close()
 }
 

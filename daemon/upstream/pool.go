@@ -21,6 +21,10 @@ type Config struct {
 	IdleTimeout    time.Duration // how long an unused connection is kept; default 3.5 s, as uvicorn closes at 5.0 s
 	MaxIdle        int           // unused connections kept; default 256
 	TLS            *tls.Config   // for https; nil = the system's roots. ServerName and ALPN are set where empty
+
+	// Dial makes the connections in place of the network's dialer; nil = TCP to the host of URL. A program in virtual
+	// time has no sockets. Such a connection gets no TLS.
+	Dial func(ctx context.Context) (net.Conn, error)
 }
 
 // complete fills in the defaults.
@@ -92,6 +96,9 @@ func tlsConfig(t *tls.Config, host string) *tls.Config {
 func (p *pool) dial(ctx context.Context) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.config.ConnectTimeout)
 	defer cancel()
+	if p.config.Dial != nil {
+		return p.dialElsewhere(ctx)
+	}
 	epoch := p.idle.current()
 	dialed, err := p.dialer.DialContext(ctx, "tcp", p.address)
 	if err != nil {
@@ -115,6 +122,17 @@ func (p *pool) dial(ctx context.Context) (*conn, error) {
 	cn := newConn(tcp, secure, p.hostLine, &p.counts)
 	cn.epoch = epoch
 	return cn, nil
+}
+
+// dialElsewhere makes a connection by Config.Dial.
+func (p *pool) dialElsewhere(ctx context.Context) (*conn, error) {
+	dialed, err := p.config.Dial(ctx)
+	if err != nil {
+		return nil, &failure{what: "no connection", err: err, notSent: true}
+	}
+	p.counts.dials.Add(1)
+	p.counts.open.Add(1)
+	return &conn{net: dialed, hostLine: p.hostLine, counts: &p.counts}, nil
 }
 
 // take returns an unused connection for r that is alive, or that shows that it is not when r is sent on it. It returns

@@ -120,9 +120,9 @@ func (f *firstRead) send(fd uintptr) bool {
 }
 
 // alive reports whether an unused connection may carry a request: it is open, and no bytes have come on it that answer
-// no request.
+// no request. Without a descriptor to read from, the next request finds out.
 func (f *firstRead) alive() bool {
-	return f.raw.Read(f.probeFunc) == nil && f.quiet
+	return f.raw == nil || f.raw.Read(f.probeFunc) == nil && f.quiet
 }
 
 // probe reads a byte without waiting. A connection that has one is thrown away anyway.

@@ -13,15 +13,21 @@ const (
 // String returns the word for people and their scripts.
 func (s BreakerState) String() string { return [...]string{"closed", "half-open", "open"}[s] }
 
+// opening is why a breaker is open, and for how long.
+type opening struct {
+	cause cause
+	why   string
+	back  float64 // the back-off in force, kept after closing for the next one; 0 = the first
+}
+
 // breaker keeps requests from a worker that is up but fails them. It is closed while cause is none, open until a time,
 // and half-open from then on. Half-open it lets one trial request at a time through, whose end decides.
 type breaker struct {
-	cause   cause
-	why     string
+	opening
 	until   float64
-	back    float64  // the back-off in force, kept after closing for the next one; 0 = the first
 	trial   *request // under way; nil = none
 	by      uint64   // the number of the request that opened it
+	before  opening  // what the request by found
 	tallies tallies
 }
 
@@ -97,15 +103,14 @@ func (b *breaker) count(p *proof, n int, now float64, tried bool) bool {
 // open opens the breaker because of the request of that number, for a time that doubles each time. first is the first
 // back-off from failures.
 func (b *breaker) open(c cause, why string, by uint64, now, first float64) {
-	again := b.cause != none
-	most := maxBackOff
+	before, again, most := b.opening, b.cause != none, maxBackOff
 	if c == leaving {
 		first, most = firstLeave, maxLeave
 		if !again {
 			b.back = 0
 		}
 	}
-	*b = breaker{cause: c, why: why, back: min(most, max(first, 2*b.back)), by: by}
+	*b = breaker{opening: opening{cause: c, why: why, back: min(most, max(first, 2*b.back))}, by: by, before: before}
 	b.until = now + b.back
 }
 
@@ -113,8 +118,12 @@ func (b *breaker) open(c cause, why string, by uint64, now, first float64) {
 // one client of less patience than shows a hang would be each trial, and never be served.
 func (b *breaker) postpone(waited, now float64) { b.until = now + min(waited, b.back) }
 
+// takeBack undoes the opening by a request that turned out to be at fault itself. A trial has shown nothing then, and
+// the next request is one.
+func (b *breaker) takeBack(now float64) { *b = breaker{opening: b.before, until: now} }
+
 // shut closes the breaker after a good trial. The length of the back-off stays for the next time.
-func (b *breaker) shut() { *b = breaker{back: b.back} }
+func (b *breaker) shut() { *b = breaker{opening: opening{back: b.back}} }
 
 // reset drops all state: the worker died or is a new process.
 func (b *breaker) reset() { *b = breaker{} }

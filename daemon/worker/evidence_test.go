@@ -83,6 +83,45 @@ func TestExcuse(t *testing.T) {
 	}
 }
 
+// TestExcusedBreakIsChecked: a request that broke a connection at two workers may have ended both processes, and health
+// checks show it only while they are down.
+func TestExcusedBreakIsChecked(t *testing.T) {
+	var w watcher
+	p := upPoolOf(Config{Workers: specs(2), Watcher: &w})
+	w.calls = nil
+	p.send(0, Dispatch{}, 1).End(p.after(1), Outcome{Kind: Broken})
+	w.want(t, "scrape 1", "check 1")
+	p.send(1, Dispatch{}, 1).End(p.after(1), Outcome{Kind: Broken, Excused: true})
+	w.want(t, "scrape 2", "check 2")
+	p.send(1, Dispatch{}, 1).End(p.after(1), Outcome{Kind: Failed, Excused: true})
+	w.want(t)
+}
+
+// TestExcuseOfATrial: a trial whose fault is the request's shows nothing, and the worker stays as it was: the next
+// request is a trial. Nor does it count for the back-off.
+func TestExcuseOfATrial(t *testing.T) {
+	for _, k := range []Kind{Failed, Broken, Leaving} {
+		p := upPool(t, 3)
+		for range 3 {
+			x := p.send(0, Dispatch{}, 1)
+			x.End(p.after(1), Outcome{Kind: Denied})
+			x.Confirm(Outcome{Kind: Denied}, p.after(1))
+		}
+		e := p.fleet.endpoints[0]
+		until, back := e.breaker.until, e.breaker.back
+		trial := p.send(0, Dispatch{}, until)
+		trial.End(p.after(until), Outcome{Kind: k})
+		trial.Excuse(k, p.after(until+.5))
+		if s := e.breaker.state(until + .5); s != HalfOpen || e.breaker.cause != refusing || e.breaker.back != back {
+			t.Errorf("%s: %v, %+v; want half-open, as before the trial", proofs[k].words, s, e.breaker)
+		}
+		p.send(0, Dispatch{}, until+1).End(p.after(until+1), Outcome{Kind: Answered})
+		if got := p.Stats(p.after(until + 1))[0].State; got != Ready {
+			t.Errorf("%s, then a good trial: %v", proofs[k].words, got)
+		}
+	}
+}
+
 // TestConfirm: three requests that a worker refuses and others accept set it aside; accepted ones end the row.
 func TestConfirm(t *testing.T) {
 	p := upPool(t, 3)

@@ -88,6 +88,11 @@ func (h *health) hears(since float64) bool {
 	return h.state == up && h.born <= since && h.good > since
 }
 
+// answers reports whether the worker has answered a check since that time, and every one after it.
+func (h *health) answers(since float64) bool {
+	return h.state == up && h.good > since && h.late == 0 && h.ill == 0
+}
+
 // settled reports whether it is known what became of the process that was there at a time: it lived on, or another one
 // began, or it has fallen since.
 func (h *health) settled(since float64) bool {

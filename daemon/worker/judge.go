@@ -102,14 +102,16 @@ func (f *fleet) graceOf(e *endpoint) float64 {
 	return f.conf.DownGrace.Seconds()
 }
 
-// takesElsewhere reports whether a worker at another address than e's takes the request now.
+// takesElsewhere reports whether a worker at another address than e's, which has not had the request yet, takes it now.
+// One that waits for a trial request does not count: it takes a single one of all that are moved.
 func (f *fleet) takesElsewhere(r *request, e *endpoint, now float64) bool {
 	return slices.ContainsFunc(f.workers, func(w *Worker) bool { return f.mayTake(w, r, e, now) })
 }
 
 // mayTake reports whether w, at another address than e's, takes the request now.
 func (f *fleet) mayTake(w *Worker, r *request, e *endpoint, now float64) bool {
-	return w.endpoint != e && w.takes(now) && w.listing.fits(r.model) && !w.full(f.conf.MaxInFlight)
+	return w.endpoint != e && r.tried&(1<<(w.slot%64)) == 0 && w.takes(now) && w.breaker.cause == none &&
+		w.listing.fits(r.model) && !w.full(f.conf.MaxInFlight)
 }
 
 // restart records that an endpoint has a new process although no health check found it down.

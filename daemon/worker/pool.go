@@ -314,6 +314,9 @@ func (p *Pool) giveUp(w *Worker, fell float64, now time.Time) {
 		late, next = w.flight.overdue(fell, f.graceOf(w.endpoint), at, func(r *request) bool {
 			return dead || r.first == 0 && f.takesElsewhere(r, w.endpoint, at)
 		})
+		if !dead && f.conf.MaxInFlight > 0 && len(late) > 1 { // there may be a single free place
+			late = late[:1]
+		}
 		if next == noneDue && !dead && w.flight.n > 0 {
 			next = at + askAgain // another worker may come up
 		}
@@ -330,12 +333,13 @@ func (p *Pool) giveUp(w *Worker, fell float64, now time.Time) {
 	}
 }
 
-// giveUpTrial has a trial go to another worker that has had no byte for so long: it is a client's request, and at a
-// worker that hangs it would wait until the client leaves.
+// giveUpTrial has a trial go to another worker that has had no byte for so long, although the worker answers its health
+// checks: it is a client's request, and at an engine that hangs it would wait until the client leaves.
 func (p *Pool) giveUpTrial(w *Worker, r *request, now time.Time) {
 	at := p.fleet.sec(now)
 	p.mu.Lock()
-	waits := !r.ended && r.first == 0 && w.breaker.trial == r && p.fleet.takesElsewhere(r, w.endpoint, at)
+	hangs := !r.ended && r.first == 0 && w.breaker.trial == r && w.health.answers(r.at)
+	waits := hangs && p.fleet.takesElsewhere(r, w.endpoint, at)
 	r.called = r.called || waits
 	p.mu.Unlock()
 	if waits {

@@ -12,13 +12,14 @@ type Holder interface{ GiveUp(dead bool) }
 type request struct {
 	number uint64       // among all of the pool; 0 = another router's
 	model  string       // that it asks for
-	class  uint8        // of the endpoint's records
 	at     float64      // when it was sent
 	est    float64      // seconds of prefill on a worker of slowness 1
 	tokens int          // of the prompt
 	cached int          // of these, how many the index expects in the worker's cache
 	holder Holder       // nil: the request waits on
+	tried  uint64       // the workers that have had it before, as Dispatch.Tried
 	flow   atomic.Int64 // nanoseconds from the pool's beginning to the last byte of the answer; 0 = none came
+	class  uint8        // of the endpoint's records
 	whole  bool         // the answer comes in one piece
 	talks  bool         // it is generated
 

@@ -5,17 +5,23 @@ import "testing"
 // TestSilentKeepsWhatItHas: a request at a silent worker moves after three graces, if nothing of its answer came and
 // another worker takes it.
 func TestSilentKeepsWhatItHas(t *testing.T) {
+	var tried uint64
+	var since func(p *Pool)
+	limit := 0
 	f := func(what string, workers int, begun bool, model string, want bool) {
 		t.Helper()
 		c := new(clock)
-		p := upPoolOf(Config{Workers: specs(workers), After: c.after})
+		p := upPoolOf(Config{Workers: specs(workers), After: c.after, MaxInFlight: limit})
 		for i := range p.fleet.workers[1:] {
 			p.say(i+1, "tiny")
 		}
 		h := &asker{clock: c}
-		k := p.send(0, Dispatch{Model: model, Holder: h}, 1)
+		k := p.send(0, Dispatch{Model: model, Holder: h, Tried: tried}, 1)
 		if begun {
 			k.FirstByte(p.after(2))
+		}
+		if since != nil {
+			since(p)
 		}
 		c.to(8)
 		p.hush(0, 8)
@@ -35,6 +41,62 @@ func TestSilentKeepsWhatItHas(t *testing.T) {
 	f("an answer that has begun", 2, true, "tiny", false)
 	f("the only worker", 1, false, "", false)
 	f("the only worker of its model", 2, false, "large", false)
+
+	tried = 1 << 1
+	f("the other one has failed it", 2, false, "tiny", false)
+	f("and there is a third", 3, false, "tiny", true)
+	tried = 0
+	since = func(p *Pool) {
+		for range 5 {
+			p.send(1, Dispatch{}, 2).End(p.after(2), Outcome{Kind: Failed})
+		}
+	}
+	f("the other one waits for a trial, which is one of all that are moved", 2, false, "tiny", false)
+	since, limit = func(p *Pool) { p.send(1, Dispatch{}, 2) }, 1
+	f("the other one is full", 2, false, "tiny", false)
+}
+
+// TestOneIsMovedForOnePlace: of the requests at a silent worker one a second is moved where workers have a limit.
+func TestOneIsMovedForOnePlace(t *testing.T) {
+	for limit, want := range map[int]int{0: 3, 3: 1} {
+		c := new(clock)
+		p := upPoolOf(Config{Workers: specs(2), After: c.after, MaxInFlight: limit})
+		var holders []*asker
+		for range 3 {
+			holders = append(holders, &asker{clock: c})
+			p.send(0, Dispatch{Holder: holders[len(holders)-1]}, 1)
+		}
+		p.hush(0, 8)
+		p.hush(0, 10)
+		c.to(70.5)
+		moved := 0
+		for _, h := range holders {
+			moved += min(1, len(h.told))
+		}
+		if moved != want {
+			t.Errorf("limit %d: %d are moved at once; want %d", limit, moved, want)
+		}
+	}
+}
+
+// TestSurvived: good checks after a loss show that the process lived on, unless several stand behind the URL.
+func TestSurvived(t *testing.T) {
+	p := upPool(t, 2)
+	key := p.fleet.workers[0].key
+	if p.Survived(key, p.after(1)) {
+		t.Error("nobody has asked since")
+	}
+	p.heal(0, 2)
+	if !p.Survived(key, p.after(1)) {
+		t.Error("a good check came since")
+	}
+	for i, began := range []float64{1e9, 2e9, 1e9} {
+		p.scrape(0, Metrics{Process: began}, 3+float64(i))
+	}
+	p.heal(0, 8)
+	if p.Survived(key, p.after(7)) {
+		t.Error("another process behind the URL may have answered")
+	}
 }
 
 // TestSilentGetsWhatNobodyElseTakes: a silent worker keeps its cache in the index and gets nothing while another is up.
@@ -76,6 +138,12 @@ func TestTrialIsMoved(t *testing.T) {
 			c.to(first)
 			k.FirstByte(p.after(first))
 		}
+		for _, at := range []float64{6, 8} {
+			if what != "its health is late" {
+				c.to(at)
+				p.heal(0, at)
+			}
+		}
 		c.to(20)
 		if got := len(h.told) > 0; got != moved || moved && h.told[0] != 9 {
 			t.Errorf("%s: told at %v s", what, h.told)
@@ -89,4 +157,5 @@ func TestTrialIsMoved(t *testing.T) {
 	f("one that streams", Dispatch{}, 5, 2, false)
 	f("one in one piece", Dispatch{Whole: true}, 0, 2, false)
 	f("nobody else is there", Dispatch{}, 0, 1, false)
+	f("its health is late", Dispatch{}, 0, 2, false) // it may be the request that keeps it busy
 }

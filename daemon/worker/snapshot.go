@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"slices"
 	"time"
 
 	"github.com/warmpath/warmpath/sdk/abi"
@@ -8,12 +9,13 @@ import (
 
 // Query describes the request that a Snapshot is for.
 type Query struct {
-	Model string // "" fits every worker
-	Bound string // id of the worker of the request's session: neither slow start nor a drain hides it
-	Again bool   // other workers have failed the request: slow start hides no worker
-	Rank  int    // 1 + the data-parallel rank that alone may take it, of an address that has it; 0 = any
-	Need  int    // tokens that it surely has: a worker of a shorter max_model_len is TooShort; 0 = not known
-	Tied  bool   // nobody but Bound can serve its session: Bound is never TooShort
+	Model string    // "" fits every worker
+	Bound string    // id of the worker of the request's session: neither slow start nor a drain hides it
+	Again bool      // other workers have failed the request: slow start hides no worker
+	Tried []*Worker // that have had the request: they hide nobody who takes only what nobody else does
+	Rank  int       // 1 + the data-parallel rank that alone may take it, of an address that has it; 0 = any
+	Need  int       // tokens that it surely has: a worker of a shorter max_model_len is TooShort; 0 = not known
+	Tied  bool      // nobody but Bound can serve its session: Bound is never TooShort
 	At    time.Time
 }
 
@@ -77,11 +79,15 @@ func (s *shot) takeBy(m mode) {
 		if w.breaker.hasProven(s.moment.now) {
 			s.fleet.closeBreaker(w.endpoint, s.moment.now)
 		}
+		tried := len(s.Tried) > 0 && slices.Contains(s.Tried, w)
+		if tried && m > outOfTurn { // it has its row
+			continue
+		}
 		standing := s.fit(w, s.judge(w, m))
 		if standing == Panicked && s.standing != Panicked {
 			s.fleet.countPanic()
 		}
-		if standing != s.standing {
+		if standing != s.standing && !tried {
 			s.standing = s.standing.nearer(standing)
 		}
 		if standing != Ready && standing != Panicked {

@@ -15,6 +15,7 @@ type Dispatch struct {
 	Whole        bool    // the answer comes in one piece: its first byte does not show when prefill ended
 	Talks        bool    // the answer is generated
 	Bound        bool    // the worker has the request's session, and may take it while it drains
+	Tried        uint64  // the workers that have had it before: a bit for each, by its slot modulo 64
 	Holder       Holder  // called if the worker went down or fell silent with the request; nil = the request waits on
 }
 
@@ -60,6 +61,7 @@ func (t *Ticket) fill(p *Pool, w *Worker, d Dispatch, now time.Time) {
 	r.whole = d.Whole
 	r.talks = d.Talks
 	r.holder = d.Holder
+	r.tried = d.Tried
 	if r.est <= 0 {
 		r.est = p.Estimate(d.PromptTokens, d.CachedTokens)
 	}
@@ -279,12 +281,12 @@ func (t *Ticket) Doubtful(now time.Time) bool {
 }
 
 // Survived reports whether the process at the worker with that Key lived on after that time, as its health checks and
-// its metrics since then show.
+// its metrics since then show. Where several processes stand behind the URL they show nothing: another one answers them.
 func (p *Pool) Survived(key uint64, at time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w, since := p.fleet.keyed[key], p.fleet.sec(at)
-	return w != nil && w.health.hears(since) && w.process.seen(since)
+	return w != nil && !w.process.many && w.health.hears(since) && w.process.seen(since)
 }
 
 // Settled reports whether health checks have shown since that time what became of the process at the worker with that

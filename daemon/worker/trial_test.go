@@ -56,7 +56,7 @@ func TestBreakerAlone(t *testing.T) {
 
 // TestProvenTrial: a trial that streams for a second has proven its worker.
 func TestProvenTrial(t *testing.T) {
-	b := breaker{cause: failing, until: 1}
+	b := breaker{opening: opening{cause: failing}, until: 1}
 	f := func(what string, first, now float64, want bool) {
 		t.Helper()
 		b.trial = &request{at: 1, first: first}

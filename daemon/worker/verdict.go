@@ -33,11 +33,14 @@ func (f *fleet) outcome(w *Worker, r *request, now float64, o Outcome) {
 	if o.Kind == Denied {
 		e.records[r.class].refuse(now)
 	}
-	f.suspectBy(e, p, o.Kind) // also if it is excused: two engines may have ended
 	if o.Excused {
 		f.excuse(e, r.class, o.Kind)
+		if o.Kind == Broken { // the request may have ended both processes
+			f.suspectBy(e, p, o.Kind)
+		}
 		return
 	}
+	f.suspectBy(e, p, o.Kind)
 	why := o.why()
 	e.note(why, f.began.Add(seconds(now)), byRequest)
 	e.failures.add(o.Kind)
@@ -98,11 +101,14 @@ func (f *fleet) acquit(e *endpoint, r *request, k Kind, now float64) {
 	if p.cause == none || p.compared {
 		return
 	}
-	if e.breaker.cause == none {
-		e.breaker.tallies[p.cause].takeBack()
-	} else if e.breaker.by == r.number {
-		e.breaker.shut()
-		f.noteAll(e.ranks, event{kind: acquitted}, now)
+	switch b := &e.breaker; {
+	case b.cause == none:
+		b.tallies[p.cause].takeBack()
+	case b.by == r.number:
+		b.takeBack(now)
+		if b.cause == none {
+			f.noteAll(e.ranks, event{kind: acquitted}, now)
+		}
 	}
 }
 
