@@ -16,7 +16,7 @@ const maxAttempts = 3
 const maxBroken = 2
 
 // maxLate bounds how often a connection is tried anew that was not made in time, where no other worker is left: a full
-// accept queue empties, and with the two seconds of each try a client waits ten.
+// accept queue empties. By default a try takes connect_timeout, a second, so that a client waits five.
 const maxLate = 4
 
 // verdict is what follows an attempt that gave the client no answer.

@@ -10,15 +10,17 @@
 //     this router does (TestReadingForbids). Where a request cannot be routed or permitted without more of a long body,
 //     readon.go has room overflow keep it, and reads again: until the model has come, or to the end. A body that was
 //     kept whole is repeated as any other.
-//  3. claim.go reads which session the request claims. For a strategy that goes by what the workers hold, ids.go
-//     gets the prompt's token ids (room tokens), within a budget of time. choose.go asks the pool's route for a
-//     choice. While the verdict is that a first health check is still to come, choose.go waits and asks again: a
-//     choice changes nothing.
+//  3. lethal.go refuses a request with which two workers have ended. claim.go reads which session the request claims.
+//     For a strategy that goes by what the workers hold, ids.go gets the prompt's token ids (room tokens), within a
+//     budget of time. choose.go asks the pool's route for a choice. While the verdict is that a first health check is
+//     still to come, choose.go waits and asks again: a choice changes nothing.
 //  4. exchange.go tries the workers in the order of the choice. Up to the first output nothing has reached the client,
 //     and a worker that refuses, closes or fails costs only time. attempts.go decides what is tried next
-//     (TestAttemptsAfter).
-//  5. body.go reads a small answer whole, and stream.go a stream up to its first output. vLLM reports many failures
-//     inside a 200; a worker that fails before output is replaced.
+//     (TestAttemptsAfter). It also keeps who has failed the request: a second worker that fails it alike shows that
+//     the fault is the request's, and one that accepts it shows that it is the worker's.
+//  5. body.go reads a small answer whole, and stream.go a stream up to its first output. signs.go reads what the
+//     answer shows against its worker: vLLM reports many failures inside a 200. weigh.go decides whether the client
+//     gets the answer all the same, or another worker is asked. If all give up, the client gets the last one's words.
 //     body.go compares the ids in the answer with the request's, where the worker's have held it before (habit.go): a
 //     connection that is out of step gives each client somebody else's answer. Such an answer is discarded, and the
 //     request tried again, as if the connection had broken.
@@ -32,8 +34,8 @@
 // # What needs what
 //
 // [Server] makes an [Exchange]; that tries attempts, and each has a stream, which is a body that goes to the client
-// piece by piece. All of them read the request, which knows none of them. The request knows the journal, and not the
-// Server.
+// piece by piece. The weigher reads an answer and the attempts before it, and is kept by nobody. All of them read the
+// request, which knows none of them. The request knows the journal, and not the Server.
 //
 // # Doors
 //

@@ -11,7 +11,9 @@
 //     second router, may have bound it first; then that worker comes first.
 //  4. [Choice.Next] gives the workers in the order of the choice, and once, when all of these have failed, those that
 //     were left out. The second look fills its rows anew, the matches too. [Choice.Send] takes a worker's place for the
-//     request and enters the prompt in the index at once, as answers come too late for the next request.
+//     request and enters the prompt in the index at once, as answers come too late for the next request. If the worker
+//     then fails or refuses the request before its first byte, the entry is taken back: it would draw further requests
+//     to a worker that holds nothing of it.
 //  5. [Choice.Answered] confirms the session's binding or takes it back. [Trip.End] closes it: the answer's text
 //     enters the index, the engine's own counts correct the estimates, the worker's count goes down.
 //
@@ -24,7 +26,8 @@
 // has the rows, and match.go fills what depends on the prompt: tiers.go adds routed history of CPU memory and the
 // shared tier, held.go what the workers themselves report. frame.go copies the request's own fields into the frame,
 // known.go answers a module's questions. order.go is the order of the workers, home.go the order that every router
-// gives them. choice.go puts these together, trip.go gives the feedback, explain.go fills the record. A [Pool] keeps
+// gives them. choice.go puts these together, entered.go writes the prompt into the index and takes it back, trip.go
+// gives the feedback, explain.go fills the record. A [Pool] keeps
 // what outlives a request: turns.go, scale.go and capacity.go.
 //
 // # Reports or history

@@ -64,6 +64,12 @@ func TestLogLines(t *testing.T) {
 // constant beginning.
 func logged(f *ast.File) (lines []string) {
 	ast.Inspect(f, func(n ast.Node) bool {
+		if row, ok := n.(*ast.CompositeLit); ok {
+			if line := listed(row); line != "" {
+				lines = append(lines, line)
+			}
+			return true
+		}
 		call, ok := n.(*ast.CallExpr)
 		if !ok {
 			return true
@@ -88,6 +94,26 @@ func logged(f *ast.File) (lines []string) {
 		return true
 	})
 	return lines
+}
+
+// listed returns level and text of a line in a table of lines, {slog.LevelWarn, "text"}; "" if the row is none of WARN
+// or ERROR.
+func listed(row *ast.CompositeLit) string {
+	if len(row.Elts) != 2 {
+		return ""
+	}
+	level, ok := row.Elts[0].(*ast.SelectorExpr)
+	if !ok {
+		return ""
+	}
+	text, _ := constant(row.Elts[1])
+	switch level.Sel.Name {
+	case "LevelWarn":
+		return "WARN " + text
+	case "LevelError":
+		return "ERROR " + text
+	}
+	return ""
 }
 
 // constant returns the constant beginning of a sum, and whether that is all of it.

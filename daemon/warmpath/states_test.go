@@ -19,10 +19,11 @@ var statesOf = map[string][]struct {
 		{"daemon/route/explain.go", "func skipped(", "\n}", `return "([^"]+)"`},
 		{"daemon/route/explain.go", "const sessionStays", "\n", `= "([^"]+)"`},
 	},
-	"Why a worker was chosen":            {{"sdk/reason.go", "var reasons", "\n}", `"([^"]+)"`}},
-	"When the host's own fallback chose": {{"host/result.go", "var reasonNames", "}", `"(\w+)"`}},
-	"Why a pool cannot serve":            {{"daemon/operator/pool.go", "const (", "\n)", `Why\w+ += "([^"]+)"`}},
-	"How an answer ended":                {{"daemon/exchange/*.go", "", "", `\.End = "([^"]+)"`}},
+	"Why a request went to the next worker": {{"daemon/exchange/attempts.go", "type reason string", "\n)", `reason = "(\w+)"`}},
+	"Why a worker was chosen":               {{"sdk/reason.go", "var reasons", "\n}", `"([^"]+)"`}},
+	"When the host's own fallback chose":    {{"host/result.go", "var reasonNames", "}", `"(\w+)"`}},
+	"Why a pool cannot serve":               {{"daemon/operator/pool.go", "const (", "\n)", `Why\w+ += "([^"]+)"`}},
+	"How an answer ended":                   {{"daemon/exchange/*.go", "", "", `\.End = "([^"]+)"`}},
 	"Codes of errors": {
 		{"daemon/exchange/*.go", "", "", `Fault\{Status: \d+, Kind: "\w+", Code: "(\w+[a-z])"[,}]`},
 		{"daemon/session/binding.go", "func (s Status) String()", "\n}", `"(unknown|expired|closed|lost)"`},
@@ -77,6 +78,9 @@ func wordsOf(t *testing.T, title string) map[string]bool {
 			}
 			for _, m := range regexp.MustCompile(from.word).FindAllStringSubmatch(text, -1) {
 				word := m[1]
+				if strings.HasSuffix(word, " ") { // a number follows
+					word += "N"
+				}
 				if strings.Contains(from.files, "session") {
 					word = "session_" + word
 				}

@@ -49,7 +49,7 @@ type Watcher interface {
 	WatchHealth(id uint64)                // it was removed, and requests there may wait in vain: only its health matters
 	Unwatch(id uint64)                    // nothing about it is needed any more
 	CheckSoon(id uint64)                  // a request failed there: its health is wanted before the interval is over
-	ScrapeSoon(id uint64)                 // an answer showed that it shuts down: its metrics will show a new process
+	ScrapeSoon(id uint64)                 // it gave a request up or lost it: its metrics may show a new process
 }
 
 type unwatched struct{}

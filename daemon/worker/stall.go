@@ -1,8 +1,9 @@
 package worker
 
 // excusePause returns the outcome o of w's request r as it counts for w. An answer that paused for too long shows
-// nothing about an engine that works on: some parsers of tools hold a long call until it is whole. The engine works on if
-// its metrics moved within the last three readings, which are reading seconds apart, or answers to other requests flowed.
+// nothing about an engine that works on: some parsers of tools hold a long call until it is whole. The engine works on
+// if its metrics moved within the last three readings, which are reading seconds apart, or answers to other requests
+// flowed.
 func excusePause(w *Worker, r *request, now, reading float64, o Outcome) Outcome {
 	if o.Kind != Broken || !o.Stalled {
 		return o
