@@ -53,6 +53,9 @@ func (w weigher) weigh(b *body, text []byte) *failure {
 		f = &failure{reason: reasonKey, fault: FaultWorkerKey, grade: gradeRefused}
 		w.journal.keyRefused(w.in, w.pool, b.a.trip.Worker(), b.a.resp.Status)
 	}
+	if w.lacks(b) {
+		w.pool.Workers.RenewList(b.a.trip.Worker())
+	}
 	switch {
 	case w.tries.isRepeated(o.Kind):
 		b.excused = true
@@ -96,10 +99,11 @@ func (w weigher) deniesKey(b *body) bool {
 // asksElsewhere reports whether another worker is asked because of that sign, and pays for it:
 //
 //   - always if the worker is full or dies, or refuses this router's own key;
-//   - for a refusal, if this worker has accepted nothing of the kind of late, so that the fault may be its own;
+//   - for a refusal, if this worker has accepted nothing of the kind of late, so that the fault may be its own, or if it
+//     lacks what its list has;
 //   - for a failure, once, if this worker fails far more often than the others.
 func (w weigher) asksElsewhere(b *body, k worker.Kind, f *failure) bool {
-	if w.consumed() || w.in.Endpoint.Adapters {
+	if w.consumed() || w.in.Endpoint.Adapters && !w.lacks(b) {
 		return false
 	}
 	switch {
@@ -108,7 +112,7 @@ func (w weigher) asksElsewhere(b *body, k worker.Kind, f *failure) bool {
 	case f.reason == reasonKey:
 		f.paid = w.tries.others(w.choice.Left()) && w.payRetry()
 	case k == worker.Denied:
-		f.paid = w.tries.others(w.choice.Left()) && b.a.trip.Doubtful() && w.payRetry()
+		f.paid = w.tries.others(w.choice.Left()) && w.differs(b) && w.payRetry()
 	default:
 		f.paid = w.blames(b.a.trip.Worker())
 	}

@@ -30,6 +30,7 @@ type endpoint struct {
 	records   records
 	listing   *listing          // nil = not read yet: any model may be there
 	entries   []json.RawMessage // of listing.ids
+	renewal   renewal           // of listing and entries
 	process   process
 	lastError lastError
 	census    census

@@ -50,16 +50,28 @@ func (p *Pool) Unchecked(id uint64, why string, now time.Time) {
 	p.report(id, func(e *endpoint) { e.note(why, now, byHealth) })
 }
 
+// Listing records that a worker is about to be asked for its models. A list that was asked for before may be older than
+// what ListSoon was called for.
+func (p *Pool) Listing(id uint64) {
+	p.report(id, func(e *endpoint) { e.renewal.begun() })
+}
+
 // Listed records the model ids that a worker lists, each once, and the entry of /v1/models of each. Entries are kept
 // for each worker: vLLM writes a new time and a new permission id into each answer.
 func (p *Pool) Listed(id uint64, ids []string, entries []json.RawMessage) {
 	lengths := lengthsOf(ids, entries)
-	p.report(id, func(e *endpoint) { p.fleet.list(e, ids, lengths, entries) })
+	p.report(id, func(e *endpoint) {
+		e.renewal.answered()
+		p.fleet.list(e, ids, lengths, entries)
+	})
 }
 
 // Unlisted records that a worker's models could not be read.
 func (p *Pool) Unlisted(id uint64, why string, now time.Time) {
-	p.report(id, func(e *endpoint) { e.note(why, now, byModels) })
+	p.report(id, func(e *endpoint) {
+		e.renewal.answered()
+		e.note(why, now, byModels)
+	})
 }
 
 // Scraped records the figures of a page of metrics.
