@@ -61,6 +61,7 @@ func (watchNumbers) WatchHealth(uint64)               {}
 func (watchNumbers) Unwatch(uint64)                   {}
 func (watchNumbers) CheckSoon(uint64)                 {}
 func (watchNumbers) ScrapeSoon(uint64)                {}
+func (watchNumbers) ListSoon(uint64)                  {}
 
 // rankFleet is workers of some ranks each.
 type rankFleet struct {

@@ -86,7 +86,7 @@ type attempts struct {
 	blamed   bool           // a 500 was blamed on the worker, not on the request: that is done once
 	outgrew  bool           // a worker was too short for the request, and another is tried for that
 	last     Fault          // what the client gets
-	own      *ownError      // in place of it: the error of the last worker that gave up with words of its own; nil = none did
+	own      *ownError      // in place of it: of the last worker that gave up with words of its own; nil = none did
 	lost     *worker.Worker // the last of those that broken counts; nil = none of this request
 	suspects []suspect
 }
@@ -115,19 +115,7 @@ func (a *attempts) further(left int, mayWiden bool) bool {
 // remain. pay takes a repeat from the budget.
 func (a *attempts) after(f *failure, consumed bool, left int, pay func() bool) verdict {
 	others := a.others(left)
-	if f.reason != reasonFull || a.begun == 0 {
-		a.last = f.fault
-	}
-	if f.own != nil || f.reason == reasonKey {
-		a.own = f.own
-	}
-	if f.grade == gradeSeen || f.grade == gradeSilent || f.grade == gradeFinal {
-		a.begun++
-	}
-	if (f.reason == reasonNoAnswer || f.reason == reasonDying) && (f.by == nil || f.by != a.lost) {
-		a.broken++
-		a.lost = f.by
-	}
+	a.count(f)
 	switch {
 	case f.grade == gradeFinal, a.begun == maxAttempts, a.broken == maxBroken, consumed:
 		return giveUp
@@ -141,6 +129,23 @@ func (a *attempts) after(f *failure, consumed bool, left int, pay func() bool) v
 		return tryAgain
 	}
 	return tryNext
+}
+
+// count keeps what a failure leaves: what the client gets, and how many workers have seen the request or were lost.
+func (a *attempts) count(f *failure) {
+	if f.reason != reasonFull || a.begun == 0 {
+		a.last = f.fault
+	}
+	if f.own != nil || f.reason == reasonKey {
+		a.own = f.own
+	}
+	if f.grade == gradeSeen || f.grade == gradeSilent || f.grade == gradeFinal {
+		a.begun++
+	}
+	if (f.reason == reasonNoAnswer || f.reason == reasonDying) && (f.by == nil || f.by != a.lost) {
+		a.broken++
+		a.lost = f.by
+	}
 }
 
 // isRepeated reports whether a worker fails the request in a way in which another one has failed it, and excuses that

@@ -92,12 +92,16 @@ func (r *request) choosePool() (p *Pool, silent bool) {
 // at once and the workers a moment later, and a change may have replaced all workers.
 const firstCheck = 2 * time.Second
 
-// decide gets a choice from the pool. It waits while a first health check is still to come.
+// decide gets a choice from the pool. It waits while a first health check is still to come, and while the lists of
+// models are read anew if none has the model.
 func (r *request) decide(ctx context.Context, ask *route.Ask) *Fault {
 	ask.Patient = true
 	v := r.pool.Choose(&r.choice, ask)
 	if v == route.Unheard {
 		v = r.await(ctx, ask)
+	}
+	if v == route.UnknownModel {
+		v = renewLists(ctx, r, ask)
 	}
 	r.noteChoice(v)
 	if v == route.Chosen {

@@ -147,6 +147,11 @@ func classify(method, path string) Endpoint {
 	return e
 }
 
+// unloads reports whether it unloads an adapter.
+func (e *Endpoint) unloads() bool {
+	return e.Adapters && strings.Contains(strings.ToLower(e.Path), "unload_lora_adapter")
+}
+
 // ofID returns the role of /v1/models/{id}. Without an id it is the list: vLLM redirects there.
 func ofID(id string) Role {
 	if id == "" {

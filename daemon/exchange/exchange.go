@@ -287,6 +287,9 @@ func (e *Exchange) receive(client *upstream.Client, a *attempt) (*Outbound, *fai
 func (e *Exchange) complete(out *Outbound, b *stream) {
 	a, seen := b.a, &e.in.Seen
 	w := a.trip.Worker()
+	if b.ok && e.in.Endpoint.Adapters {
+		renewList(a.ctx, &e.request, w)
+	}
 	seen.Stream = b.events
 	seen.Worker = w.ID()
 	seen.Matched = a.trip.Matched()

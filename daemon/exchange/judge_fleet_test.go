@@ -161,6 +161,7 @@ func (w *watcher) Unwatch(uint64)                 {}
 // CheckSoon is called with the pool's lock held, in the course of a step.
 func (w *watcher) CheckSoon(id uint64)  { w.soon(id, (*engine).check) }
 func (w *watcher) ScrapeSoon(id uint64) { w.soon(id, (*engine).scrape) }
+func (w *watcher) ListSoon(uint64)      {}
 
 func (w *watcher) soon(id uint64, what func(*engine)) {
 	for _, e := range w.fleet.engines {

@@ -1,7 +1,9 @@
 package exchange
 
 import (
+	"context"
 	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -47,18 +49,20 @@ func listModels(in *Inbound) *Outbound {
 	}{"list", append([]json.RawMessage{}, entries...)})
 }
 
-// describeModel answers GET /v1/models/{id} out of the same list. A model that the key may not use is none.
-func describeModel(in *Inbound) *Outbound {
+// describeModel answers GET /v1/models/{id} out of the same list. A model that the key may not use is none. Before the
+// answer that there is none, the workers' lists are read anew.
+func describeModel(ctx context.Context, in *Inbound) *Outbound {
 	id := in.Endpoint.ID
-	ids, entries := listed(in)
-	for i := range ids {
-		switch {
-		case ids[i] != id:
-		case in.SpeaksAnthropic():
-			return inJSON(anthropicModel(id, entries[i]))
-		default:
-			return inJSON(entries[i])
-		}
+	out := described(in, id)
+	if p := in.Epoch.For(id); out == nil && p != nil && in.Caller.Allows(id) {
+		p.Workers.RenewLists(time.Now())
+		awaitLists(ctx, p.Workers.Renewing, func(time.Time) bool {
+			out = described(in, id)
+			return out != nil
+		})
+	}
+	if out != nil {
+		return out
 	}
 	f := FaultUnknownModel(id)
 	in.Seen.End = f.Code
@@ -66,6 +70,19 @@ func describeModel(in *Inbound) *Outbound {
 		return f.Outbound(Anthropic)
 	}
 	return f.Outbound(OpenAI)
+}
+
+// described returns the entry of the model of that id, nil if no worker lists it.
+func described(in *Inbound, id string) *Outbound {
+	ids, entries := listed(in)
+	i := slices.Index(ids, id)
+	switch {
+	case i < 0:
+		return nil
+	case in.SpeaksAnthropic():
+		return inJSON(anthropicModel(id, entries[i]))
+	}
+	return inJSON(entries[i])
 }
 
 // aboutModel is Anthropic's entry of a model.

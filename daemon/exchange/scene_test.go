@@ -45,13 +45,22 @@ var declining = sync.OnceValue(func() *host.Strategy {
 })
 
 // watched learns the numbers under which a pool's workers take health checks.
-type watched map[string]uint64
+type watched struct {
+	ids  map[string]uint64
+	list func(id uint64) // reads a worker's models; nil = nobody does
+}
 
-func (w watched) Watch(id uint64, url, _ string) { w[url] = id }
-func (watched) WatchHealth(uint64)               {}
-func (watched) Unwatch(uint64)                   {}
-func (watched) CheckSoon(uint64)                 {}
-func (watched) ScrapeSoon(uint64)                {}
+func (w *watched) Watch(id uint64, url, _ string) { w.ids[url] = id }
+func (w *watched) WatchHealth(uint64)             {}
+func (w *watched) Unwatch(uint64)                 {}
+func (w *watched) CheckSoon(uint64)               {}
+func (w *watched) ScrapeSoon(uint64)              {}
+
+func (w *watched) ListSoon(id uint64) {
+	if w.list != nil {
+		go w.list(id)
+	}
+}
 
 // scene is a Server with one pool of scripted workers.
 type scene struct {
@@ -62,7 +71,7 @@ type scene struct {
 	log     *strings.Builder
 	counted *tally
 	numbers []uint64 // of the workers, for what a prober reports
-	watched watched
+	prober  *watched
 }
 
 // newScene makes workers w0, w1 and so on, each of which gives the answers of its script, the last for ever. An
@@ -74,7 +83,7 @@ func newScene(t *testing.T, scripts ...[]string) *scene {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { store.Close() })
-	ids, clients := watched{}, map[string]*upstream.Client{}
+	ids, clients := &watched{ids: map[string]uint64{}}, map[string]*upstream.Client{}
 	c := worker.Config{Watcher: ids}
 	for i, script := range scripts {
 		url := scripted(t, script)
@@ -83,7 +92,7 @@ func newScene(t *testing.T, scripts ...[]string) *scene {
 			t.Fatal(err)
 		}
 	}
-	s := &scene{t: t, watched: ids, log: new(strings.Builder), counted: new(tally)}
+	s := &scene{t: t, log: new(strings.Builder), counted: new(tally), prober: ids}
 	s.pool = &Pool{Clients: new(Clients), Serves: func(string) bool { return true }, InvocationPath: "/invocations",
 		HeaderTimeout: 5 * time.Second}
 	s.pool.Pool = route.New(route.Config{Name: "p", Sessions: session.On(store, session.Config{Pool: "p"}), Began: time.Now(),
@@ -91,9 +100,9 @@ func newScene(t *testing.T, scripts ...[]string) *scene {
 	s.pool.Strategy.Replace(declining())
 	s.pool.Clients.Set(clients)
 	for _, w := range c.Workers {
-		s.numbers = append(s.numbers, ids[w.URL])
+		s.numbers = append(s.numbers, ids.ids[w.URL])
 	}
-	for _, id := range ids {
+	for _, id := range ids.ids {
 		s.pool.Workers.Healthy(id, time.Now())
 	}
 	s.epoch = &Epoch{Pools: []*Pool{s.pool}}

@@ -44,7 +44,7 @@ func (s *Server) Serve(ctx context.Context, in *Inbound) *Outbound {
 	case Models:
 		return listModels(in)
 	case Model:
-		return describeModel(in)
+		return describeModel(ctx, in)
 	}
 	e := exchanges.Get().(*Exchange)
 	s.begin(e, in, Entry{})

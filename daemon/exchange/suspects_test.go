@@ -15,7 +15,7 @@ func TestTheSameWorkerExcusesNobody(t *testing.T) {
 		t.Helper()
 		s := newScene(t, []string{""}, []string{other}, []string{other})
 		for _, x := range s.pool.Workers.Stats(time.Now()) {
-			id := s.watched[x.URL]
+			id := s.prober.ids[x.URL]
 			switch {
 			case x.ID == "w0":
 				s.pool.Workers.Counted(id, ranks, time.Now())

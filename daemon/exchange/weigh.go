@@ -53,6 +53,9 @@ func (w weigher) weigh(b *body, text []byte) *failure {
 		f = &failure{reason: reasonKey, fault: FaultWorkerKey, grade: gradeRefused}
 		w.journal.keyRefused(w.in, w.pool, b.a.trip.Worker(), b.a.resp.Status)
 	}
+	if w.lacks(b) {
+		w.pool.Workers.RenewList(b.a.trip.Worker())
+	}
 	switch {
 	case w.tries.isRepeated(b.a.trip.Worker(), o.Kind):
 		b.excused = true
@@ -96,10 +99,11 @@ func (w weigher) deniesKey(b *body) bool {
 // asksElsewhere reports whether another worker is asked because of that sign, and pays for it:
 //
 //   - always if the worker is full and another one is not, if it dies, or refuses this router's own key;
-//   - for a refusal, if this worker has accepted nothing of the kind of late, so that the fault may be its own;
+//   - for a refusal, if this worker has accepted nothing of the kind of late, so that the fault may be its own, or if
+//     it lacks what its list has;
 //   - for a failure, once, if this worker fails far more often than the others.
 func (w weigher) asksElsewhere(b *body, k worker.Kind, f *failure) bool {
-	if w.consumed() || w.in.Endpoint.Adapters {
+	if w.consumed() || w.in.Endpoint.Adapters && !w.lacks(b) {
 		return false
 	}
 	switch {
@@ -110,11 +114,39 @@ func (w weigher) asksElsewhere(b *body, k worker.Kind, f *failure) bool {
 	case f.reason == reasonKey:
 		f.paid = w.tries.others(w.choice.Left()) && w.payRetry()
 	case k == worker.Denied:
-		f.paid = w.tries.others(w.choice.Left()) && b.a.trip.Doubtful(time.Now()) && w.payRetry()
+		f.paid = w.tries.others(w.choice.Left()) && w.differs(b) && w.payRetry()
 	default:
 		f.paid = w.blames(b.a.trip.Worker())
 	}
 	return f.paid
+}
+
+// lacks reports whether the worker answers that it does not have what the request is about: a model that it lists, or
+// the adapter that is to be unloaded.
+func (w weigher) lacks(b *body) bool {
+	if b.a.resp.Status != http.StatusNotFound {
+		return false
+	}
+	if w.in.Endpoint.Adapters {
+		return w.in.Endpoint.unloads()
+	}
+	model := w.read.req.Model
+	return model != "" && w.understood() && w.responses() == [2]string{} &&
+		w.pool.Workers.Lists(b.a.trip.Worker(), model)
+}
+
+// differs reports whether another worker may accept what this one refuses. A worker that lacks one adapter is not at
+// fault: that is no sign against it.
+func (w weigher) differs(b *body) bool {
+	if w.in.Endpoint.Adapters {
+		b.excused = true
+		return true
+	}
+	if b.a.trip.Doubtful(time.Now()) {
+		return true
+	}
+	b.excused = w.lacks(b)
+	return b.excused
 }
 
 // blames reports whether a failed answer is blamed on the worker: once, if another worker can be tried and this one

@@ -20,6 +20,7 @@ func (watcher) WatchHealth(uint64)               {}
 func (watcher) Unwatch(uint64)                   {}
 func (watcher) CheckSoon(uint64)                 {}
 func (watcher) ScrapeSoon(uint64)                {}
+func (watcher) ListSoon(uint64)                  {}
 
 // fleet is a pool whose workers a test puts into states.
 type fleet struct {

@@ -51,6 +51,7 @@ func (watcher) WatchHealth(uint64)               {}
 func (watcher) Unwatch(uint64)                   {}
 func (watcher) CheckSoon(uint64)                 {}
 func (watcher) ScrapeSoon(uint64)                {}
+func (watcher) ListSoon(uint64)                  {}
 
 // clock is the time of a test.
 type clock struct{ now time.Time }

@@ -5,9 +5,9 @@
 //
 //   - A worker is known by a number that its owner chose and never gives twice. So an answer that comes late, when its
 //     worker was already replaced under the same name, is the answer of nobody.
-//   - Each worker has two loops. One checks its health every HealthInterval and asks for its models on every fifth good
-//     check, the other reads its metrics every ScrapeInterval while it is up. Intervals vary by a tenth, so that the
-//     probes of many workers do not fall together.
+//   - Each worker has three loops. One checks its health every HealthInterval and wakes the second on every fifth good
+//     check, which reads its models. The third reads its metrics every ScrapeInterval while it is up. Intervals vary by
+//     a tenth, so that the probes of many workers do not fall together.
 //   - A worker that is not up is checked twice a second, whatever the interval: it is used again within 2 s of being
 //     able to answer (TestReturnOnSocket).
 //   - A worker that comes up is asked how many engines it has before it is reported healthy, if the sink wants that:
@@ -15,6 +15,9 @@
 //     question that it leaves unanswered (TestEnginesBySources). One page of metrics serves all engines.
 //   - CheckSoon asks for a check at once, because a request failed there. A worker gets at most five a second, however
 //     many requests fail (TestFailuresDoNotFlood).
+//   - ListSoon asks for the models at once, because an adapter may have come or gone. A worker is asked at most five
+//     times a second (TestListSoonDoesNotFlood), and a call during a reading is answered by another reading
+//     (TestListSoonDuringAReading).
 //   - An error that is handed on names no address and no URL: a client may see it on /ready, and a URL may hold a
 //     password.
 //

@@ -1,6 +1,7 @@
 package probe_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -22,6 +23,8 @@ type wire struct {
 	mu      sync.Mutex
 	health  map[string]any // by host, or host and path: a status, an error, or nil to hang
 	asked   map[string]int // by host and path
+	slow    time.Duration  // of a list of models
+	models  string         // the one that is listed; default tiny
 	pages   string
 	sources string
 }
@@ -53,11 +56,13 @@ func (f *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 		v = own
 	}
 	pages, sources := f.pages, f.sources
+	model, slow := cmp.Or(f.models, "tiny"), f.slow
 	f.mu.Unlock()
 	body := ""
 	switch r.URL.Path {
 	case "/v1/models":
-		body = `{"data":[{"id":"tiny"}]}`
+		time.Sleep(slow)
+		body = `{"data":[{"id":"` + model + `"}]}`
 	case "/metrics":
 		body = pages
 	case "/kv_event_sources":

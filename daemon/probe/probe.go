@@ -46,7 +46,7 @@ func (p *Prober) Run(ctx context.Context, sink Sink) {
 	p.run = ctx
 	p.sink = sink
 	for _, t := range p.targets {
-		p.begin(t, t.followHealth, t.followMetrics)
+		p.begin(t, t.followHealth, t.followModels, t.followMetrics)
 	}
 	p.mu.Unlock()
 	<-ctx.Done()
@@ -59,11 +59,11 @@ func (p *Prober) Run(ctx context.Context, sink Sink) {
 // Watch begins to ask the worker at url. metrics is the URL of its metrics. Both may hold credentials.
 func (p *Prober) Watch(id uint64, url, metrics string) {
 	t := &target{id: id, url: url, metrics: metrics, asker: &p.asker,
-		check: make(chan struct{}, 1), scrape: make(chan struct{}, 1)}
+		check: make(chan struct{}, 1), list: make(chan struct{}, 1), scrape: make(chan struct{}, 1)}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.targets[id] = t
-	p.begin(t, t.followHealth, t.followMetrics)
+	p.begin(t, t.followHealth, t.followModels, t.followMetrics)
 }
 
 // WatchHealth asks a worker for nothing but its health from now on: it was removed, but requests are still in flight
@@ -102,6 +102,15 @@ func (p *Prober) ScrapeSoon(id uint64) {
 	defer p.mu.Unlock()
 	if t := p.targets[id]; t != nil {
 		signal(t.scrape)
+	}
+}
+
+// ListSoon asks for a reading of the models that begins after the call.
+func (p *Prober) ListSoon(id uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if t := p.targets[id]; t != nil {
+		signal(t.list)
 	}
 }
 

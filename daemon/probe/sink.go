@@ -23,6 +23,9 @@ type Sink interface {
 	Dead(id uint64, why string, at time.Time)      // nothing listens
 	Unchecked(id uint64, why string, at time.Time) // no check could be made: nothing is known of the worker
 
+	// Listing comes before the worker is asked for its models. What ListSoon is called for after it is answered by another
+	// list than the next.
+	Listing(id uint64)
 	// Listed takes the model ids that the worker lists, each once, and the entry of /v1/models of each.
 	Listed(id uint64, ids []string, entries []json.RawMessage)
 	Unlisted(id uint64, why string, at time.Time) // the models could not be read

@@ -9,7 +9,7 @@ import (
 
 const (
 	listEvery  = 5                      // health checks between model listings
-	minGap     = 200 * time.Millisecond // between health checks that failing requests ask for
+	minGap     = 200 * time.Millisecond // between health checks, and between listings, that requests ask for
 	downEvery  = 500 * time.Millisecond // between checks of a worker that is not up
 	leaveEvery = time.Second            // between scrapes of a worker that is shutting down
 )
@@ -21,11 +21,12 @@ type target struct {
 	metrics string // URL
 	asker   *atomic.Pointer[asker]
 	check   chan struct{} // ends the wait for the next health check
+	list    chan struct{} // asks for a listing
 	scrape  chan struct{} // ends the wait for the next scrape
 	stop    func()        // ends the loops; nil if none run
 }
 
-// followHealth checks at once and then every interval. It asks for the models on every fifth good check and on the
+// followHealth checks at once and then every interval. It has the models listed on every fifth good check and on the
 // first after a bad one.
 func (t *target) followHealth(ctx context.Context, sink Sink) {
 	was := false
@@ -33,7 +34,7 @@ func (t *target) followHealth(ctx context.Context, sink Sink) {
 		a := t.asker.Load()
 		ok := t.checkHealth(ctx, a, sink)
 		if ok && (!was || n%listEvery == 0) {
-			t.listModels(ctx, a, sink)
+			signal(t.list)
 		}
 		was = ok
 		a = t.asker.Load()
@@ -44,6 +45,21 @@ func (t *target) followHealth(ctx context.Context, sink Sink) {
 		gap := min(minGap, every/2)
 		sleep(ctx, gap, nil, nil)
 		sleep(ctx, jitter(every)-gap, t.check, a.replaced)
+	}
+}
+
+// followModels lists the models when it is asked to. That is a loop of its own, as a health check may wait for seconds
+// at a worker that is busy, and requests wait for the list.
+func (t *target) followModels(ctx context.Context, sink Sink) {
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.list:
+		}
+		sink.Listing(t.id)
+		t.listModels(ctx, t.asker.Load(), sink)
+		sleep(ctx, minGap, nil, nil)
 	}
 }
 

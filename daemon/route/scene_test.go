@@ -83,6 +83,7 @@ func (watcher) WatchHealth(uint64)               {}
 func (watcher) Unwatch(uint64)                   {}
 func (watcher) CheckSoon(uint64)                 {}
 func (watcher) ScrapeSoon(uint64)                {}
+func (watcher) ListSoon(uint64)                  {}
 
 // scene is a pool with its workers, its store of sessions, and a time that the test moves.
 type scene struct {

@@ -24,6 +24,7 @@ func (watcher) WatchHealth(uint64)               {}
 func (watcher) Unwatch(uint64)                   {}
 func (watcher) CheckSoon(uint64)                 {}
 func (watcher) ScrapeSoon(uint64)                {}
+func (watcher) ListSoon(uint64)                  {}
 
 // chooses is a strategy that answers always the same: a row, abi.Decline or abi.Reject.
 func chooses(name string, row int32) *host.Strategy {

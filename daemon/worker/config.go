@@ -42,14 +42,16 @@ type Config struct {
 }
 
 // Watcher checks workers' health and reads their models and metrics. It reports the results to the pool by the worker's
-// number: Healthy, Silent, Ill, Dead, Unchecked, Listed, Unlisted, Scraped and Unscraped. The pool calls a Watcher with
-// its lock held, so that the calls about one worker come in order. A Watcher must not call the pool before it returns.
+// number: Healthy, Silent, Ill, Dead, Unchecked, Listing, Listed, Unlisted, Scraped and Unscraped. The pool calls a
+// Watcher with its lock held, so that the calls about one worker come in order. A Watcher must not call the pool before
+// it returns.
 type Watcher interface {
 	Watch(id uint64, url, metrics string) // the worker is new; both URLs may hold credentials
 	WatchHealth(id uint64)                // it was removed, and requests there may wait in vain: only its health matters
 	Unwatch(id uint64)                    // nothing about it is needed any more
 	CheckSoon(id uint64)                  // a request failed there: its health is wanted before the interval is over
 	ScrapeSoon(id uint64)                 // it gave a request up or lost it: its metrics may show a new process
+	ListSoon(id uint64)                   // its list of models may be old: Listing comes before the list is read
 }
 
 type unwatched struct{}
@@ -59,6 +61,7 @@ func (unwatched) WatchHealth(uint64)           {}
 func (unwatched) Unwatch(uint64)               {}
 func (unwatched) CheckSoon(uint64)             {}
 func (unwatched) ScrapeSoon(uint64)            {}
+func (unwatched) ListSoon(uint64)              {}
 
 func (c Config) withDefaults() Config {
 	c.HealthInterval = cmp.Or(c.HealthInterval, 2*time.Second)

@@ -30,6 +30,7 @@ type endpoint struct {
 	records   records
 	listing   *listing          // nil = not read yet: any model may be there
 	entries   []json.RawMessage // of listing.ids
+	renewal   renewal           // of listing and entries
 	process   process
 	lastError lastError
 	census    census
@@ -118,3 +119,6 @@ func (e *endpoint) standing() Standing {
 func (e *endpoint) allDrain() bool {
 	return !slices.ContainsFunc(e.ranks, func(w *Worker) bool { return !w.draining })
 }
+
+// renews reports whether the endpoint is up and its list is being read anew.
+func (e *endpoint) renews() bool { return e.renewal != renewed && e.isUp() }

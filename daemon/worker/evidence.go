@@ -120,8 +120,8 @@ type record struct {
 // a kind of request that no worker of the fleet has would be sent to two of them each time.
 const agreements = 3
 
-// compareEach is how often, in seconds, a pool compares a refusal of a trusted worker, too: the first refusal of one that
-// has lost its key or its model comes as if from nowhere.
+// compareEach is how often, in seconds, a pool compares a refusal of a trusted worker, too: the first refusal of one
+// that has lost its key or its model comes as if from nowhere.
 const compareEach = 1.0
 
 // doubtful reports whether a refusal that comes now may be the worker's fault: it has accepted nothing of that class

@@ -32,8 +32,9 @@ type fleet struct {
 	rates    rates
 	places   places
 	labels   *labelSet
-	panicked bool   // nobody was up when a request came, and nobody has come up since
-	panics   uint64 // requests that were given workers that are not up
+	asked    float64 // when all workers were last asked for their models because a request wanted one that none lists
+	panicked bool    // nobody was up when a request came, and nobody has come up since
+	panics   uint64  // requests that were given workers that are not up
 	events   []event
 	passing  request // the request of a PassForeign call; it is in no queue between two calls
 }

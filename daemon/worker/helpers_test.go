@@ -80,6 +80,7 @@ func (w *watcher) WatchHealth(id uint64)        { w.note("health", id) }
 func (w *watcher) Unwatch(id uint64)            { w.note("unwatch", id) }
 func (w *watcher) CheckSoon(id uint64)          { w.note("check", id) }
 func (w *watcher) ScrapeSoon(id uint64)         { w.note("scrape", id) }
+func (w *watcher) ListSoon(id uint64)           { w.note("list", id) }
 
 // want compares the calls since the last want.
 func (w *watcher) want(t *testing.T, calls ...string) {

@@ -282,3 +282,9 @@ func (f *fleet) level(w *Worker) {
 		w.missed = uint64(fair) - sent
 	}
 }
+
+// renew has an endpoint's list read anew.
+func (f *fleet) renew(e *endpoint) {
+	e.renewal = wanted
+	f.watcher.ListSoon(e.number)
+}

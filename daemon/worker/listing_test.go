@@ -52,6 +52,7 @@ func TestReportsOfNobody(t *testing.T) {
 		p.Silent(id, "late", p.after(2))
 		p.Dead(id, "late", p.after(2))
 		p.Unchecked(id, "late", p.after(2))
+		p.Listing(id)
 		p.Listed(id, []string{"late"}, []json.RawMessage{[]byte(`{}`)})
 		p.Unlisted(id, "late", p.after(2))
 		p.Scraped(id, Page{Metrics: Metrics{Running: 7, Process: 3}}, p.after(2))

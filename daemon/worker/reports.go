@@ -50,16 +50,28 @@ func (p *Pool) Unchecked(id uint64, why string, now time.Time) {
 	p.report(id, func(e *endpoint) { e.note(why, now, byHealth) })
 }
 
+// Listing records that a worker is about to be asked for its models. A list that was asked for before may be older than
+// what ListSoon was called for.
+func (p *Pool) Listing(id uint64) {
+	p.report(id, func(e *endpoint) { e.renewal.begun() })
+}
+
 // Listed records the model ids that a worker lists, each once, and the entry of /v1/models of each. Entries are kept
 // for each worker: vLLM writes a new time and a new permission id into each answer.
 func (p *Pool) Listed(id uint64, ids []string, entries []json.RawMessage) {
 	lengths := lengthsOf(ids, entries)
-	p.report(id, func(e *endpoint) { p.fleet.list(e, ids, lengths, entries) })
+	p.report(id, func(e *endpoint) {
+		e.renewal.answered()
+		p.fleet.list(e, ids, lengths, entries)
+	})
 }
 
 // Unlisted records that a worker's models could not be read.
 func (p *Pool) Unlisted(id uint64, why string, now time.Time) {
-	p.report(id, func(e *endpoint) { e.note(why, now, byModels) })
+	p.report(id, func(e *endpoint) {
+		e.renewal.answered()
+		e.note(why, now, byModels)
+	})
 }
 
 // Scraped records the figures of a page of metrics.
@@ -83,4 +95,55 @@ func (p *Pool) report(id uint64, take func(e *endpoint)) {
 	if e := p.fleet.watched[id]; e != nil {
 		take(e)
 	}
+}
+
+// RenewLists has the models of all workers that are up read anew, unless that was done within the last second.
+func (p *Pool) RenewLists(now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f, at := &p.fleet, p.fleet.sec(now)
+	if f.asked > 0 && at-f.asked < renewEvery {
+		return
+	}
+	f.asked = at
+	for _, e := range f.endpoints {
+		if e.isUp() {
+			f.renew(e)
+		}
+	}
+}
+
+// RenewList has the models of w read anew.
+func (p *Pool) RenewList(w *Worker) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if w.isUp() && w.endpoint.place == configured {
+		p.fleet.renew(w.endpoint)
+	}
+}
+
+// Renewing counts the lists that are being read anew, of workers that are up.
+func (p *Pool) Renewing() (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, e := range p.fleet.endpoints {
+		if e.renews() {
+			n++
+		}
+	}
+	return n
+}
+
+// Renews reports whether w is up and its list is being read anew.
+func (p *Pool) Renews(w *Worker) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return w.endpoint.place == configured && w.renews()
+}
+
+// Lists reports whether the list of w has been read and has the model.
+func (p *Pool) Lists(w *Worker, model string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return w.listing != nil && w.listing.has(model)
 }

@@ -281,7 +281,8 @@ func (t *Ticket) Doubtful(now time.Time) bool {
 }
 
 // Survived reports whether the process at the worker with that Key lived on after that time, as its health checks and
-// its metrics since then show. Where several processes stand behind the URL they show nothing: another one answers them.
+// its metrics since then show. Where several processes stand behind the URL they show nothing: another one answers
+// them.
 func (p *Pool) Survived(key uint64, at time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

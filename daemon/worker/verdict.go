@@ -5,15 +5,7 @@ package worker
 // outcome updates w and its endpoint by the end of w's request r.
 func (f *fleet) outcome(w *Worker, r *request, now float64, o Outcome) {
 	e := w.endpoint
-	o = excusePause(w, r, now, f.conf.ScrapeInterval.Seconds(), o)
-	signs := 1
-	if o.Kind == Canceled && r.called && e.breaker.trial == r {
-		o = hanging(now - r.at)
-	} else if o.Kind == Canceled && !o.Partly {
-		if n := hangs(w, r, f.speed.slowness, now); n > 0 {
-			o, signs = hanging(now-r.at), n
-		}
-	}
+	o, signs := f.ofLeaving(w, r, now, o)
 	w.totals.count(o.Kind)
 	tried := e.breaker.ended(r)
 	p := &proofs[o.Kind]
@@ -51,6 +43,22 @@ func (f *fleet) outcome(w *Worker, r *request, now float64, o Outcome) {
 	case e.breaker.count(p, signs, now, tried) && e.isUp():
 		f.setAside(w, p.cause, why, r.number, now)
 	}
+}
+
+// ofLeaving returns the outcome of r as it counts, and for how many it counts: a client that left, or a pause for which
+// the answer was cut, may show that the engine hangs, or nothing.
+func (f *fleet) ofLeaving(w *Worker, r *request, now float64, o Outcome) (Outcome, int) {
+	o = excusePause(w, r, now, f.conf.ScrapeInterval.Seconds(), o)
+	switch {
+	case o.Kind != Canceled:
+	case r.called && w.breaker.trial == r:
+		return hanging(now - r.at), 1
+	case !o.Partly:
+		if n := hangs(w, r, f.speed.slowness, now); n > 0 {
+			return hanging(now - r.at), n
+		}
+	}
+	return o, 1
 }
 
 // suspectBy takes from a sign what health checks are to confirm.

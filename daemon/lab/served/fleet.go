@@ -35,4 +35,7 @@ func (f *fleet) CheckSoon(uint64) {}
 // ScrapeSoon implements [worker.Watcher].
 func (f *fleet) ScrapeSoon(uint64) {}
 
+// ListSoon implements [worker.Watcher].
+func (f *fleet) ListSoon(uint64) {}
+
 var _ worker.Watcher = (*fleet)(nil)
