@@ -84,6 +84,9 @@ func (s *shot) takeBy(m mode) {
 			continue
 		}
 		standing := s.fit(w, s.judge(w, m))
+		if tried && standing == Crowded { // it may be asked once more, if nobody else is left
+			standing = Ready
+		}
 		if standing == Panicked && s.standing != Panicked {
 			s.fleet.countPanic()
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/warmpath/warmpath/cache/zmtp"
 	"github.com/warmpath/warmpath/daemon/vllmsim/msgpack"
+	"github.com/warmpath/warmpath/conf/porttest"
 	"github.com/warmpath/warmpath/testdata/databench/proc"
 	"github.com/warmpath/warmpath/testdata/databench/wire"
 )
@@ -40,7 +41,7 @@ func topic(pattern string) func(*lab) (string, bool) {
 // events has two workers publish 64 tokens each and asks for a prompt of these tokens.
 func events(l *lab, topicOf func(n int, addr string) string) (string, bool) {
 	engines := l.engines(2, nil)
-	door := "tcp://" + proc.FreeAddr()
+	door := "tcp://" + porttest.Address(l.t)
 	r := l.routerWith(proc.Router{Server: fmt.Sprintf("kv_events_listen = %q\n", door), Pool: "strategy = \"kvaware\"\n"}, engines...)
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
