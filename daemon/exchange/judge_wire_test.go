@@ -70,7 +70,7 @@ func (w *wire) Write(p []byte) (int, error) {
 // Read waits for the next piece of the answer.
 func (w *wire) Read(p []byte) (int, error) {
 	for {
-		n, err, wait := w.next(p)
+		n, wait, err := w.next(p)
 		if wait == 0 {
 			return n, err
 		}
@@ -84,7 +84,7 @@ func (w *wire) Read(p []byte) (int, error) {
 }
 
 // next returns what there is, or how long it will take at least.
-func (w *wire) next(p []byte) (n int, err error, wait time.Duration) {
+func (w *wire) next(p []byte) (n int, wait time.Duration, err error) {
 	e := w.to
 	e.lock()
 	defer e.unlock()
@@ -96,33 +96,33 @@ func (w *wire) next(p []byte) (n int, err error, wait time.Duration) {
 	now := e.now()
 	switch {
 	case w.closed:
-		return 0, net.ErrClosed, 0
+		return 0, 0, net.ErrClosed
 	case w.broken && now < w.came+w.apart:
-		return 0, nil, w.came + w.apart - now
+		return 0, w.came + w.apart - now, nil
 	case w.broken && w.ask != nil && w.begun:
-		return 0, syscall.ECONNRESET, 0
+		return 0, 0, syscall.ECONNRESET
 	case w.broken:
-		return 0, io.EOF, 0
+		return 0, 0, io.EOF
 	case !w.deadline.After(time.Now()):
-		return 0, os.ErrDeadlineExceeded, 0
+		return 0, 0, os.ErrDeadlineExceeded
 	}
 	wait = time.Until(w.deadline)
 	if len(w.rest) == 0 {
-		return 0, nil, wait
+		return 0, wait, nil
 	}
 	due := w.came + w.rest[0].after
 	if !w.sick || e.mood == hangs || e.mood == asleep {
 		due = max(due, e.blocked+w.apart)
 	}
 	if now < due {
-		return 0, nil, min(wait, due-now)
+		return 0, min(wait, due-now), nil
 	}
 	if !e.flows() {
-		return 0, nil, min(wait, e.jitter(time.Second))
+		return 0, min(wait, e.jitter(time.Second)), nil
 	}
 	if w.ask.kind == lethal {
 		e.kill(w)
-		return 0, nil, w.apart
+		return 0, w.apart, nil
 	}
 	n = copy(p, w.rest[0].text)
 	w.rest[0].text = w.rest[0].text[n:]
@@ -130,7 +130,7 @@ func (w *wire) next(p []byte) (n int, err error, wait time.Duration) {
 		w.rest = w.rest[1:]
 		w.passed()
 	}
-	return n, nil, 0
+	return n, 0, nil
 }
 
 // passed notes that a piece of the answer went to the router.
