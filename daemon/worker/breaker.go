@@ -27,6 +27,7 @@ type breaker struct {
 	until   float64
 	trial   *request // under way; nil = none
 	by      uint64   // the number of the request that opened it
+	refused uint64   // the number of the last trial that was refused
 	before  opening  // what the request by found
 	tallies tallies
 }

@@ -23,7 +23,7 @@ func (f *fleet) outcome(w *Worker, r *request, now float64, o Outcome) {
 		return
 	}
 	if o.Kind == Denied {
-		e.records[r.class].refuse(now)
+		f.denied(e, r, now, tried)
 	}
 	if o.Excused {
 		f.excuse(e, r.class, o.Kind)
@@ -59,6 +59,21 @@ func (f *fleet) ofLeaving(w *Worker, r *request, now float64, o Outcome) (Outcom
 		}
 	}
 	return o, 1
+}
+
+// denied records a refusal. Whether it is the worker's fault is known once another worker has answered the request,
+// which may take seconds. Until then a worker that refuses in a row gets little, or its quick refusals would draw all
+// requests.
+func (f *fleet) denied(e *endpoint, r *request, now float64, tried bool) {
+	rec := &e.records[r.class]
+	rec.refuse(now)
+	if !rec.trusted || rec.refused > 1 {
+		e.room.refused(e.inFlight+e.theirs, now)
+	}
+	if tried && e.breaker.cause == refusing {
+		e.breaker.refused = r.number
+		e.breaker.postpone(e.breaker.back, now)
+	}
 }
 
 // suspectBy takes from a sign what health checks are to confirm.
@@ -126,7 +141,7 @@ func (f *fleet) confirm(w *Worker, r *request, k Kind, why string, now float64) 
 	if !p.compared || r.at < e.health.born || !e.isUp() {
 		return
 	}
-	tried := e.breaker.cause == p.cause && r.at >= e.breaker.until
+	tried := e.breaker.cause == p.cause && r.number == e.breaker.refused
 	if e.breaker.count(p, 1, now, tried) {
 		f.setAside(w, p.cause, why, r.number, now)
 	}
