@@ -2,8 +2,8 @@ package worker
 
 import "testing"
 
-// TestOneRequestConvictsNobody: whatever sign one request brings, the worker gets requests as before, or a little later if
-// it says that it is full or has accepted nothing yet.
+// TestOneRequestConvictsNobody: whatever sign one request brings, the worker gets requests as before, or a little later
+// if it says that it is full or has accepted nothing yet.
 func TestOneRequestConvictsNobody(t *testing.T) {
 	for k := Canceled; k <= Dying; k++ {
 		p := upPool(t, 3)
