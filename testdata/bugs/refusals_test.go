@@ -102,7 +102,7 @@ func refusingAlone(l *lab, path, body string) (chats, others int) {
 
 func warnsOfRefusal(l *lab) (string, bool) {
 	r := l.router(append(l.engines(1, status(401)), l.engines(3, slowly)...)...)
-	clients(8, 25, func(k, i int) wire.Answer { return r.chat(fmt.Sprintf("%d %d question", k, i)) })
+	clients(8, 90, func(k, i int) wire.Answer { return r.chat(fmt.Sprintf("%d %d question", k, i)) })
 	n := r.warned("level=WARN", "w0", "401")
 	return fmt.Sprintf("%d warnings that name the worker and its 401", n), n >= 1 && n <= 3
 }
