@@ -54,14 +54,15 @@ type ask struct {
 
 // failed notes that an engine fails the request.
 func (a *ask) failed(e *engine, how mood) {
+	again := a.failedAt[how]&(1<<e.place) != 0 // it was asked once more
 	if a.failedAt == nil {
 		a.failedAt = map[mood]uint16{}
 	}
 	a.failedAt[how] |= 1 << e.place
-	if how != denies {
+	if how != denies && !again {
 		a.begun++
 	}
-	if how == breaks || how == dying {
+	if (how == breaks || how == dying) && !again {
 		a.broken++
 	}
 	e.bads = append(e.bads, bad{a, how, e.now()})
@@ -102,7 +103,7 @@ func (f *fleet) random() *ask {
 	if f.chance(.15) {
 		a.path, a.streams = embeddings, false
 	}
-	switch x := f.rnd.Float64(); {
+	switch x := f.dice.float(); {
 	case x < .12:
 		a.kind, a.fate = unlucky, []mood{quits, fails, denies, breaks}[f.draw(4)]
 		if a.path == embeddings && a.fate == quits {

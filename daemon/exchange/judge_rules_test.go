@@ -90,10 +90,8 @@ func (e *engine) gaveUp(w *wire) {
 		e.fail("given up", "request %s had begun to be answered by w%d, which lives", a, e.place)
 		return
 	}
-	for _, o := range e.engines {
-		if a.tried&(1<<o.place) == 0 && e.takes(o) {
-			return
-		}
+	if serving, _, _ := e.states(); serving&^a.tried != 0 {
+		return
 	}
 	e.fail("given up", "request %s is given up at w%d, which lives, and nobody takes it who has not had it", a, e.place)
 }
@@ -170,7 +168,7 @@ func (f *fleet) findTaker(a *ask) {
 		return
 	}
 	for _, e := range f.engines {
-		if a.tried&(1<<e.place) == 0 && !strings.Contains(a.attempts, e.name()+" ") && e.listens && e.illOK && e.ill == 0 && e.mood == good && (e.slots == 0 || e.busy < e.slots) &&
+		if a.tried&(1<<e.place) == 0 && !strings.Contains(a.attempts, e.name()+" ") && e.listens && e.illOK && e.ill == 0 && e.mood == good && !e.full() &&
 			e.now()-max(e.since, e.born, e.blocked) > settled {
 			f.fail("refused", "request %s is refused, and w%d would have answered it", a, e.place)
 		}
