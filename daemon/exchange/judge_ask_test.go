@@ -38,6 +38,7 @@ type ask struct {
 	tried, served uint16
 	lost          uint16 // that do not serve others any more, by this request alone
 	blocked       uint16
+	opened        uint16 // that it has ever taken from the others
 
 	failedAt map[mood]uint16 // sets of the engines that failed it so
 	begun    int             // engines that failed it, other than by a refusal
@@ -75,6 +76,16 @@ func (a *ask) failed(e *engine, how mood) {
 func (a *ask) failedAlike() bool {
 	for _, set := range a.failedAt {
 		if count(set) > 1 {
+			return true
+		}
+	}
+	return false
+}
+
+// failedBy reports whether an engine failed the request and never served it. One that only let it wait may serve it yet.
+func (a *ask) failedBy(e *engine) bool {
+	for how, set := range a.failedAt {
+		if how != hangs && how != asleep && set&^a.served&(1<<e.place) != 0 {
 			return true
 		}
 	}

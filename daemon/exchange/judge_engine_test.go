@@ -44,15 +44,16 @@ type engine struct {
 	class string  // of requests that get the mood; "" = all
 	since time.Duration
 
-	listens bool
-	born    time.Duration // when its process began
-	died    time.Duration // when the one before ended
-	twin    bool          // a balancer over two processes stands behind the URL
-	pages   int
-	deaths  int
-	blocked time.Duration // until when its event loop is busy
-	silence time.Duration // when it last ended a time in which it answered nothing
-	ill     int           // health checks that it will answer by 503
+	listens     bool
+	born        time.Duration // when its process began
+	died        time.Duration // when the one before ended
+	twin        bool          // a balancer over two processes stands behind the URL
+	pages       int
+	shownAsleep bool // by its last page. None is read of a silent worker
+	deaths      int
+	blocked     time.Duration // until when its event loop is busy
+	silence     time.Duration // when it last ended a time in which it answered nothing
+	ill         int           // health checks that it will answer by 503
 
 	wires map[*wire]bool
 	busy  int
@@ -87,6 +88,9 @@ func (e *engine) hung() bool {
 func (f *fleet) nobodyDied() bool {
 	return !slices.ContainsFunc(f.engines, func(e *engine) bool { return !e.alive() })
 }
+
+// serves reports whether the engine answers its requests. It does so also while its health checks are late.
+func (e *engine) serves() bool { return e.mood == good || e.mood == mute }
 
 // full reports whether the engine has as many requests as it takes.
 func (e *engine) full() bool { return e.slots > 0 && (e.theirs || e.busy >= e.slots) }
@@ -128,7 +132,7 @@ func (e *engine) die(away time.Duration) {
 	clear(e.wires)
 	e.after(away, func() {
 		e.listens, e.born, e.since = true, e.now(), e.now()
-		e.illOK, e.bads = false, nil
+		e.illOK, e.bads, e.shownAsleep = false, nil, false
 		e.tell("w%d is back", e.place)
 	})
 }

@@ -243,6 +243,7 @@ func (e *engine) scrape() {
 		return
 	}
 	e.pages++
+	e.shownAsleep = e.mood == asleep
 	m := worker.Metrics{Process: 1e9 + e.born.Seconds(), Running: len(e.wires), Asleep: e.mood == asleep}
 	if e.twin && e.pages%2 == 0 {
 		m.Process -= 100
