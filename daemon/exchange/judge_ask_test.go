@@ -38,6 +38,7 @@ type ask struct {
 	tried, served uint16
 	lost          uint16 // that do not serve others any more, by this request alone
 	blocked       uint16
+	opened        uint16 // that it has ever taken from the others
 
 	failedAt map[mood]uint16 // sets of the engines that failed it so
 	begun    int             // engines that failed it, other than by a refusal
@@ -54,14 +55,15 @@ type ask struct {
 
 // failed notes that an engine fails the request.
 func (a *ask) failed(e *engine, how mood) {
+	again := a.failedAt[how]&(1<<e.place) != 0 // it was asked once more
 	if a.failedAt == nil {
 		a.failedAt = map[mood]uint16{}
 	}
 	a.failedAt[how] |= 1 << e.place
-	if how != denies {
+	if how != denies && !again {
 		a.begun++
 	}
-	if how == breaks || how == dying {
+	if (how == breaks || how == dying) && !again {
 		a.broken++
 	}
 	e.bads = append(e.bads, bad{a, how, e.now()})
@@ -74,6 +76,16 @@ func (a *ask) failed(e *engine, how mood) {
 func (a *ask) failedAlike() bool {
 	for _, set := range a.failedAt {
 		if count(set) > 1 {
+			return true
+		}
+	}
+	return false
+}
+
+// failedBy reports whether an engine failed the request and never served it. One that only let it wait may serve it yet.
+func (a *ask) failedBy(e *engine) bool {
+	for how, set := range a.failedAt {
+		if how != hangs && how != asleep && set&^a.served&(1<<e.place) != 0 {
 			return true
 		}
 	}
@@ -102,7 +114,7 @@ func (f *fleet) random() *ask {
 	if f.chance(.15) {
 		a.path, a.streams = embeddings, false
 	}
-	switch x := f.rnd.Float64(); {
+	switch x := f.dice.float(); {
 	case x < .12:
 		a.kind, a.fate = unlucky, []mood{quits, fails, denies, breaks}[f.draw(4)]
 		if a.path == embeddings && a.fate == quits {

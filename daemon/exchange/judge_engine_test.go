@@ -35,6 +35,7 @@ type engine struct {
 	*fleet
 	place   int
 	number  uint64 // at the pool
+	theirs  bool   // the requests of others have all of its slots
 	slots   int    // requests at a time, above which it says 503 or 429; 0 = no bound
 	service time.Duration
 
@@ -43,15 +44,16 @@ type engine struct {
 	class string  // of requests that get the mood; "" = all
 	since time.Duration
 
-	listens bool
-	born    time.Duration // when its process began
-	died    time.Duration // when the one before ended
-	twin    bool          // a balancer over two processes stands behind the URL
-	pages   int
-	deaths  int
-	blocked time.Duration // until when its event loop is busy
-	silence time.Duration // when it last ended a time in which it answered nothing
-	ill     int           // health checks that it will answer by 503
+	listens     bool
+	born        time.Duration // when its process began
+	died        time.Duration // when the one before ended
+	twin        bool          // a balancer over two processes stands behind the URL
+	pages       int
+	shownAsleep bool // by its last page. None is read of a silent worker
+	deaths      int
+	blocked     time.Duration // until when its event loop is busy
+	silence     time.Duration // when it last ended a time in which it answered nothing
+	ill         int           // health checks that it will answer by 503
 
 	wires map[*wire]bool
 	busy  int
@@ -86,6 +88,12 @@ func (e *engine) hung() bool {
 func (f *fleet) nobodyDied() bool {
 	return !slices.ContainsFunc(f.engines, func(e *engine) bool { return !e.alive() })
 }
+
+// serves reports whether the engine answers its requests. It does so also while its health checks are late.
+func (e *engine) serves() bool { return e.mood == good || e.mood == mute }
+
+// full reports whether the engine has as many requests as it takes.
+func (e *engine) full() bool { return e.slots > 0 && (e.theirs || e.busy >= e.slots) }
 
 // flows reports whether the engine works on its requests now.
 func (e *engine) flows() bool {
@@ -124,7 +132,7 @@ func (e *engine) die(away time.Duration) {
 	clear(e.wires)
 	e.after(away, func() {
 		e.listens, e.born, e.since = true, e.now(), e.now()
-		e.illOK, e.bads = false, nil
+		e.illOK, e.bads, e.shownAsleep = false, nil, false
 		e.tell("w%d is back", e.place)
 	})
 }
@@ -153,7 +161,7 @@ func (e *engine) take(w *wire, a *ask) {
 	case a.kind == blocking && e.flows():
 		a.blocked |= 1 << e.place
 		e.blocked = e.now() + a.length
-		w.rest = []piece{{a.length + time.Millisecond, e.full(a)}}
+		w.rest = []piece{{a.length + time.Millisecond, e.whole(a)}}
 	}
 }
 
@@ -161,7 +169,7 @@ func (e *engine) take(w *wire, a *ask) {
 func (e *engine) kill(w *wire) {
 	if !e.twin {
 		*w.ask.ended++
-		e.die(e.between(2, 15))
+		e.die(e.between(.5, 15))
 		return
 	}
 	if !w.used { // else the transport repeats it at once, as the worker may just have closed an idle connection
@@ -188,7 +196,7 @@ func (e *engine) answer(w *wire, a *ask) []piece {
 	if a.kind == unlucky {
 		what = a.fate
 	}
-	if e.slots > 0 && e.busy >= e.slots {
+	if e.full() {
 		a.crowded++
 		w.sick = true
 		return []piece{{time.Millisecond, whole([]int{503, 429}[e.draw(2)], `{"error":{"message":"busy"}}`)}}
@@ -220,13 +228,13 @@ func (e *engine) answer(w *wire, a *ask) []piece {
 func (e *engine) works(a *ask) []piece {
 	took := max(e.service, a.length)
 	if !a.streams {
-		return []piece{{took, e.full(a)}}
+		return []piece{{took, e.whole(a)}}
 	}
 	return []piece{{5 * time.Millisecond, streamHead + chunk(roleEvent)}, {took / 3, chunk(wordEvent)}, {took * 2 / 3, chunk(wordEvent)},
 		{took, chunk(stopEvent) + chunk(doneEvent) + "0\r\n\r\n"}}
 }
 
-func (e *engine) full(a *ask) string {
+func (e *engine) whole(a *ask) string {
 	switch {
 	case a.streams:
 		return streamHead + chunk(roleEvent) + chunk(wordEvent) + chunk(stopEvent) + chunk(doneEvent) + "0\r\n\r\n"

@@ -31,7 +31,7 @@ const (
 // fleet is one run of the model: engines, health checks and clients around the code that serves.
 type fleet struct {
 	t       *testing.T
-	rnd     *rand.Rand // not by goroutines that run at the same time: each waits for another instant
+	dice    dice
 	began   time.Time
 	server  *exchange.Server
 	epoch   *exchange.Epoch
@@ -55,16 +55,28 @@ func (f *fleet) lock()              { f.mu.Lock() }
 func (f *fleet) unlock()            { f.mu.Unlock() }
 func (f *fleet) now() time.Duration { return time.Since(f.began) }
 
-// The fleet's chance.
-func (f *fleet) draw(n int) int        { return f.rnd.IntN(n) }
-func (f *fleet) chance(p float64) bool { return f.rnd.Float64() < p }
+// dice is a fleet's chance. No two goroutines of a fleet run at the same instant of its clock, so that the order in which
+// they draw is the same in each run.
+type dice struct {
+	mu  sync.Mutex // guards rnd
+	rnd *rand.Rand
+}
+
+func (d *dice) float() float64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.rnd.Float64()
+}
+
+func (f *fleet) draw(n int) int        { return int(f.dice.float() * float64(n)) }
+func (f *fleet) chance(p float64) bool { return f.dice.float() < p }
 
 // between draws a time between two numbers of seconds, so fine that no two events come at the same instant.
 func (f *fleet) between(least, most float64) time.Duration {
-	return time.Duration((least + (most-least)*f.rnd.Float64()) * float64(time.Second))
+	return time.Duration((least + (most-least)*f.dice.float()) * float64(time.Second))
 }
 
-func (f *fleet) jitter(d time.Duration) time.Duration { return d + time.Duration(f.rnd.Int64N(1e6)) }
+func (f *fleet) jitter(d time.Duration) time.Duration { return d + time.Duration(f.draw(1e6)) }
 
 // after runs a change of the world later, unless the fleet has ended by then.
 func (f *fleet) after(d time.Duration, change func()) {
@@ -105,7 +117,7 @@ var everybody, _ = (*gate.Keys)(nil).Check("", "")
 
 // newFleet makes a fleet of n engines, all of them up. Call it in a bubble of synctest.
 func newFleet(t *testing.T, seed uint64, n int) *fleet {
-	f := &fleet{t: t, rnd: rand.New(rand.NewPCG(seed, 0)), began: time.Now(), asks: map[string]*ask{}}
+	f := &fleet{t: t, dice: dice{rnd: rand.New(rand.NewPCG(seed, 0))}, began: time.Now(), asks: map[string]*ask{}}
 	places, clients := map[string]*engine{}, map[string]*upstream.Client{}
 	c := worker.Config{RetryBudget: .2, DownGrace: grace, HealthInterval: healthEvery, ScrapeInterval: scrapeEvery,
 		OnChange: func() { f.changed.Store(true) }}
@@ -232,6 +244,7 @@ func (e *engine) scrape() {
 		return
 	}
 	e.pages++
+	e.shownAsleep = e.mood == asleep
 	m := worker.Metrics{Process: 1e9 + e.born.Seconds(), Running: len(e.wires), Asleep: e.mood == asleep}
 	if e.twin && e.pages%2 == 0 {
 		m.Process -= 100

@@ -32,13 +32,21 @@ func TestGoodputUnderBackpressure(t *testing.T) {
 func goodput(t *testing.T, seed uint64) (got, direct float64) {
 	const warm, measured = 3 * time.Second, 8 * time.Second
 	f := newFleet(t, seed, 2+int(seed%3))
-	load, slots := 1+2*rand.New(rand.NewPCG(seed, 1)).Float64(), 2+f.draw(5)
-	served := 0
-	clients := int(load*float64(slots)+.5) * len(f.engines)
-	for _, e := range f.engines {
-		e.slots, e.service = slots, f.between(.2, 1)
-		direct += float64(slots) * measured.Seconds() / e.service.Seconds()
+	load, slots := 1+2*rand.New(rand.NewPCG(seed, 1)).Float64(), 0
+	for i, e := range f.engines {
+		e.slots, e.service = 2+f.draw(5), f.between(.2, 1)
+		if seed%2 == 0 {
+			e.slots = f.engines[0].slots
+		} else if i == 0 {
+			e.slots = 12
+		}
+		slots += e.slots
 	}
+	served, part := 0, int(load*float64(slots)/float64(len(f.engines))+.5)
+	for _, e := range f.engines {
+		direct += float64(min(part, e.slots)) * measured.Seconds() / e.service.Seconds()
+	}
+	clients := part * len(f.engines)
 	for range clients {
 		f.clients.Add(1)
 		first := f.between(0, .5)

@@ -56,12 +56,21 @@ func (f *fleet) step(next *ask) {
 		f.tell("serving %b, by %v", serving, a)
 	}
 	f.serving = serving
+	for _, e := range f.engines {
+		if gained == 0 || 2*(out+1) > there || !f.nobodyDied() { // half of the workers stay, also if a trial fails
+			break
+		}
+		if bit := uint16(1) << e.place; gained&bit != 0 && a != nil && a.opened&bit == 0 && a.failedBy(e) && e.alive() {
+			f.fail("came back", "w%d serves again by request %s, which it failed", e.place, a)
+		}
+	}
 	for _, o := range f.asks {
 		o.lost &^= gained
 	}
 	if a == nil || lost == 0 {
 		return
 	}
+	a.opened |= lost
 	for _, e := range f.engines {
 		if lost&(1<<e.place) != 0 && e.alive() {
 			f.setAside(e, a, out, there)
@@ -90,10 +99,8 @@ func (e *engine) gaveUp(w *wire) {
 		e.fail("given up", "request %s had begun to be answered by w%d, which lives", a, e.place)
 		return
 	}
-	for _, o := range e.engines {
-		if a.tried&(1<<o.place) == 0 && e.takes(o) {
-			return
-		}
+	if serving, _, _ := e.states(); serving&^a.tried != 0 {
+		return
 	}
 	e.fail("given up", "request %s is given up at w%d, which lives, and nobody takes it who has not had it", a, e.place)
 }
@@ -118,7 +125,7 @@ func (e *engine) fellLate() {
 		return
 	}
 	for _, o := range e.engines {
-		if o.listens && o.illOK && o.mood != asleep && (o.silence == 0 || e.now()-o.silence > settled) {
+		if o.listens && o.illOK && !o.shownAsleep && o.mood != asleep {
 			e.fail("silence", "the pool is empty, and w%d is only silent", o.place)
 		}
 	}
@@ -170,8 +177,9 @@ func (f *fleet) findTaker(a *ask) {
 		return
 	}
 	for _, e := range f.engines {
-		if a.tried&(1<<e.place) == 0 && !strings.Contains(a.attempts, e.name()+" ") && e.listens && e.illOK && e.ill == 0 && e.mood == good && (e.slots == 0 || e.busy < e.slots) &&
-			e.now()-max(e.since, e.born, e.blocked) > settled {
+		had := a.tried&(1<<e.place) != 0 || strings.Contains(a.attempts, e.name()+" ")
+		known := e.listens && e.illOK && e.ill == 0 && !e.shownAsleep && e.now()-max(e.since, e.born, e.blocked) > settled
+		if !had && known && e.serves() && !e.full() {
 			f.fail("refused", "request %s is refused, and w%d would have answered it", a, e.place)
 		}
 	}

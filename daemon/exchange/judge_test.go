@@ -128,7 +128,9 @@ func (f *fleet) upset(e *engine) {
 	if !e.listens {
 		return
 	}
-	switch x := f.draw(12); {
+	switch x := f.draw(13); {
+	case x == 12:
+		f.crowd()
 	case x == 0:
 		e.die(f.between(1, 20))
 	case x == 1:
@@ -142,10 +144,22 @@ func (f *fleet) upset(e *engine) {
 	default:
 		part := 1.0
 		if f.chance(.4) {
-			part = .5 * f.rnd.Float64()
+			part = .5 * f.dice.float()
 		}
 		e.turn(mood(1+f.draw(int(moods)-1)), part)
 	}
+}
+
+// crowd has the requests of others fill all engines for a moment.
+func (f *fleet) crowd() {
+	for _, e := range f.engines {
+		e.theirs = true
+	}
+	f.after(f.between(.2, 2), func() {
+		for _, e := range f.engines {
+			e.theirs = false
+		}
+	})
 }
 
 // oneSick has one engine fail all that it gets, and all others serve. By the time that it has got 20 requests, its share

@@ -27,7 +27,9 @@ type wire struct {
 	old    bool    // it has carried a request
 	used   bool    // it had carried one before this
 	broken bool
+	told   bool // the router knows that it is broken
 	closed bool
+	shut   time.Duration // when that was
 }
 
 // dial connects to the engine.
@@ -95,13 +97,17 @@ func (w *wire) next(p []byte) (n int, wait time.Duration, err error) {
 	}()
 	now := e.now()
 	switch {
+	case w.closed && now < w.shut+w.apart:
+		return 0, w.shut + w.apart - now, nil
 	case w.closed:
 		return 0, 0, net.ErrClosed
 	case w.broken && now < w.came+w.apart:
 		return 0, w.came + w.apart - now, nil
 	case w.broken && w.ask != nil && w.begun:
+		w.told = true
 		return 0, 0, syscall.ECONNRESET
 	case w.broken:
+		w.told = true
 		return 0, 0, io.EOF
 	case !w.deadline.After(time.Now()):
 		return 0, 0, os.ErrDeadlineExceeded
@@ -164,8 +170,11 @@ func (w *wire) Close() error {
 	if w.closed {
 		return nil
 	}
-	w.closed = true
+	w.closed, w.shut = true, e.now()
 	w.kick()
+	if w.broken && !w.told && w.ask != nil && w.ask.kind == lethal { // its client left just then: nobody has seen its end
+		*w.ask.ended--
+	}
 	delete(e.wires, w)
 	w.leave()
 	if w.ask != nil && !w.broken && !w.sick && len(w.rest) > 0 && !w.ask.left {

@@ -35,6 +35,8 @@ func TestTheSecondLook(t *testing.T) {
 	f("a b:draining", func(s *scene) { s.Workers.Drain("b", false, s.now) }, "a | b")
 	f("a b:silent", nil, "a | b")
 	f("a b:crowded", nil, "a | b")
+	f("a b:slow c:silent", nil, "a | b | c")
+	f("a:slow b:crowded", func(s *scene) { s.become("a", "down") }, "a | b")
 	f("a b c", func(s *scene) { s.become("a", "down"); s.become("b", "down") }, "a b c")
 	f("a b:down c:down d:down", func(s *scene) {
 		for i, id := range []string{"b", "c", "d"} {
@@ -217,6 +219,12 @@ func TestAPlaceThatIsTaken(t *testing.T) {
 		}
 		if to, ok := c.Next(s.now); !ok || to.Worker.ID() != "b" {
 			t.Errorf("%s: %v", what, ok)
+		}
+		if what == "down" { // it has had nothing of the request, and may get it later
+			s.heal("a")
+			if got := rest(c, s.now); got != "| a" {
+				t.Errorf("up again: %q; want a", got)
+			}
 		}
 	}
 }

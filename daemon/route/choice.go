@@ -283,14 +283,20 @@ func (c *Choice) Reported() bool {
 	return c.fleet.held.known && row.Matched() > 0 && c.fleet.held.told(first, row)
 }
 
-// First returns the worker that comes first.
-func (c *Choice) First() *worker.Worker { return c.fleet.workers[c.order.first()] }
+// First returns the worker that comes first; after a look that found nobody, the last one tried.
+func (c *Choice) First() *worker.Worker {
+	if c.order.first() < 0 {
+		return c.order.tried[len(c.order.tried)-1]
+	}
+	return c.fleet.workers[c.order.first()]
+}
 
 // Next returns the next worker in the order of the choice. At its end Next takes a second look at the fleet and goes on
 // with the workers that the order left out, in slow start or full then, the least busy first. It returns false when
 // nobody is left.
 //
-// An attempt may last for minutes, and the fleet is another one after it. Then Next looks once more.
+// Next looks once more after those: they may have hidden suspects, which get only what nobody else takes. A look that
+// finds nobody is the last for a while. An attempt may last for minutes, and the fleet is another one after it.
 func (c *Choice) Next(at time.Time) (Target, bool) {
 	if c.order.left() == 0 && c.MayWiden(at) {
 		c.lookAgain(at)
@@ -363,7 +369,7 @@ const lookEvery = 2 * time.Second
 
 // MayWiden reports whether another look at the fleet may find somebody at that time.
 func (c *Choice) MayWiden(at time.Time) bool {
-	return !c.order.pinned && (!c.order.looked || at.Sub(c.at) >= lookEvery)
+	return !c.order.pinned && (!c.order.spent || at.Sub(c.at) >= lookEvery)
 }
 
 // Pinned reports whether no worker but the first may ever get the request.

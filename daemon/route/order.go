@@ -12,7 +12,7 @@ type order struct {
 	rows   []int32
 	next   int  // place in rows
 	pinned bool // the order gets no more workers: the session stays at its worker
-	looked bool // the second look was taken
+	spent  bool // the last look at the fleet found nobody new
 	tried  []*worker.Worker
 	some   [4]*worker.Worker // room for tried
 }
@@ -94,12 +94,12 @@ func (o *order) triedSlots() (set uint64) {
 func (o *order) restart(f *fleet) {
 	o.rows = o.rows[:0]
 	o.next = 0
-	o.looked = true
 	for i, w := range f.workers {
 		if !slices.Contains(o.tried, w) {
 			o.rows = append(o.rows, int32(i))
 		}
 	}
+	o.spent = len(o.rows) == 0
 	rows := f.frame.Rows
 	slices.SortStableFunc(o.rows, func(a, b int32) int { return cmp.Compare(rows[a].InFlight, rows[b].InFlight) })
 }

@@ -10,11 +10,14 @@ import (
 
 // TestLongBody: a body over one write's bound comes whole, with whatever follows it.
 func TestLongBody(t *testing.T) {
-	var got []byte
-	var length int64
+	type body struct {
+		text   []byte
+		length int64
+	}
+	came := make(chan body, 1)
 	w := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		got, _ = io.ReadAll(r.Body)
-		length = r.ContentLength
+		text, _ := io.ReadAll(r.Body)
+		came <- body{text, r.ContentLength}
 	}))
 	defer w.Close()
 	c, err := New(Config{URL: w.URL})
@@ -22,10 +25,10 @@ func TestLongBody(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := bytes.Repeat([]byte("0123456789abcde\n"), maxOpening/16+1000)
-	f := func(body int, tail []byte, known bool) {
+	f := func(head int, tail []byte, known bool) {
 		t.Helper()
-		r := &Request{Method: "POST", Path: "/", Body: text[:body]}
-		want := int64(body + len(tail))
+		r := &Request{Method: "POST", Path: "/", Body: text[:head]}
+		want := int64(head + len(tail))
 		if tail != nil {
 			r.Tail, r.TailLength = bytes.NewReader(tail), int64(len(tail))
 			if !known {
@@ -37,8 +40,9 @@ func TestLongBody(t *testing.T) {
 			t.Fatal(err)
 		}
 		resp.Close()
-		if length != want || !bytes.Equal(got, append(text[:body:body], tail...)) || len(r.Body) != body {
-			t.Errorf("%d bytes and %d: %d came, length %d; want %d", body, len(tail), len(got), length, want)
+		got := <-came
+		if got.length != want || !bytes.Equal(got.text, append(text[:head:head], tail...)) || len(r.Body) != head {
+			t.Errorf("%d bytes and %d: %d came, length %d; want %d", head, len(tail), len(got.text), got.length, want)
 		}
 	}
 	for _, n := range []int{maxOpening - 1, maxOpening, maxOpening + 1, len(text)} {

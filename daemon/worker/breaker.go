@@ -29,6 +29,7 @@ type breaker struct {
 	by      uint64   // the number of the request that opened it
 	refused uint64   // the number of the last trial that was refused
 	before  opening  // what the request by found
+	had     tallies  // with its sign
 	tallies tallies
 }
 
@@ -88,6 +89,7 @@ func (b *breaker) hasProven(now float64) bool {
 // then the next back-off is as short as the first.
 func (b *breaker) good(sent float64, settled bool) {
 	b.tallies.good(sent)
+	b.had.good(sent)
 	if b.cause == none && settled {
 		b.back = 0
 	}
@@ -111,7 +113,8 @@ func (b *breaker) open(c cause, why string, by uint64, now, first float64) {
 			b.back = 0
 		}
 	}
-	*b = breaker{opening: opening{cause: c, why: why, back: min(most, max(first, 2*b.back))}, by: by, before: before}
+	*b = breaker{opening: opening{cause: c, why: why, back: min(most, max(first, 2*b.back))}, by: by,
+		before: before, had: b.tallies}
 	b.until = now + b.back
 }
 
@@ -119,9 +122,12 @@ func (b *breaker) open(c cause, why string, by uint64, now, first float64) {
 // one client of less patience than shows a hang would be each trial, and never be served.
 func (b *breaker) postpone(waited, now float64) { b.until = now + min(waited, b.back) }
 
-// takeBack undoes the opening by a request that turned out to be at fault itself. A trial has shown nothing then, and
-// the next request is one.
-func (b *breaker) takeBack(now float64) { *b = breaker{opening: b.before, until: now} }
+// takeBack undoes the opening by a request that turned out to be at fault itself. What others have shown stays. A trial
+// has shown nothing then, and the next request is one.
+func (b *breaker) takeBack(c cause, now float64) {
+	*b = breaker{opening: b.before, until: now, tallies: b.had}
+	b.tallies[c].takeBack()
+}
 
 // shut closes the breaker after a good trial. The length of the back-off stays for the next time.
 func (b *breaker) shut() { *b = breaker{opening: opening{back: b.back}} }

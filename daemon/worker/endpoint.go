@@ -81,7 +81,7 @@ func (e *endpoint) isOdd(engines int) bool {
 
 // note records an error.
 func (e *endpoint) note(text string, at time.Time, by source) {
-	e.lastError.note(text, at, by, e.health.state == down)
+	e.lastError.note(text, at, by, e.health.state == down || e.health.state == silent)
 }
 
 // flows reports whether a byte of an answer came from the endpoint in the last seconds.

@@ -97,6 +97,36 @@ func TestExcusedBreakIsChecked(t *testing.T) {
 	w.want(t)
 }
 
+// TestExcuseKeepsWhatOthersHaveShown: the sign that set a worker aside is taken back, and those before it stay.
+func TestExcuseKeepsWhatOthersHaveShown(t *testing.T) {
+	f := func(what string, good bool, want Standing) {
+		t.Helper()
+		p := upPool(t, 3)
+		fail := func() *Ticket {
+			x := p.send(0, Dispatch{}, 1)
+			x.End(p.after(1), Outcome{Kind: Failed})
+			return x
+		}
+		for range proofs[Failed].requests - 1 {
+			fail()
+		}
+		last := fail()
+		if good {
+			p.send(0, Dispatch{}, 1).End(p.after(1), Outcome{Kind: Answered})
+		}
+		last.Excuse(Failed, p.after(2))
+		if got := p.Stats(p.after(2))[0].State; got != Ready {
+			t.Errorf("%s, taken back: %v", what, got)
+		}
+		fail()
+		if got := p.Stats(p.after(2))[0].State; got != want {
+			t.Errorf("%s, and one more failure: %v; want %v", what, got, want)
+		}
+	}
+	f("four failures and one of a request", false, Ejected)
+	f("the same, and a good answer", true, Ready)
+}
+
 // TestExcuseOfATrial: a trial whose fault is the request's shows nothing, and the worker stays as it was: the next
 // request is a trial. Nor does it count for the back-off.
 func TestExcuseOfATrial(t *testing.T) {

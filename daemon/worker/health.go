@@ -117,10 +117,10 @@ type lastError struct {
 	over bool // the same source has succeeded since, or the worker has come up
 }
 
-// note records an error. While a worker is down, the error of its health check stays, because it explains why the
-// worker is down. A scrape that was under way fails later, and would replace it.
-func (e *lastError) note(text string, at time.Time, by source, isDown bool) {
-	if isDown && e.by == byHealth && !e.over && by != byHealth && e.text != "" {
+// note records an error. While a worker is down or silent, the error of its health check stays, because it explains
+// why. A scrape that was under way fails later, and would replace it.
+func (e *lastError) note(text string, at time.Time, by source, isOff bool) {
+	if isOff && e.by == byHealth && !e.over && by != byHealth && e.text != "" {
 		return
 	}
 	*e = lastError{text: text, at: at, by: by}

@@ -128,7 +128,7 @@ func (f *fleet) acquit(e *endpoint, r *request, k Kind, now float64) {
 	case b.cause == none:
 		b.tallies[p.cause].takeBack()
 	case b.by == r.number:
-		b.takeBack(now)
+		b.takeBack(p.cause, now)
 		if b.cause == none {
 			f.noteAll(e.ranks, event{kind: acquitted}, now)
 		}
