@@ -33,9 +33,24 @@ func hangs(w *Worker, r *request, slowness, now float64) int {
 // patientTrial is how many seconds a trial waits for its first byte at least, until it is moved.
 const patientTrial = 5.0
 
-// patience returns how many seconds a trial at w waits for its first byte.
-func patience(w *Worker, r *request, slowness float64) float64 {
-	return max(patientTrial, longPrefills*slowness*w.speed.rel*r.est)
+// patience returns how many seconds a trial at w waits for its first byte. An answer in one piece waits until three
+// pages of the engine's metrics have been read.
+func (f *fleet) patience(w *Worker, r *request) float64 {
+	least := patientTrial
+	if r.whole {
+		least = max(least, 3*f.conf.ScrapeInterval.Seconds())
+	}
+	return max(least, longPrefills*f.speed.slowness*w.speed.rel*r.est)
+}
+
+// waitsInVain reports whether the trial r at w has waited for long enough, although the worker answers its health
+// checks. Nothing came of its answer. If that comes in one piece, the engine's metrics have not moved either, which
+// they did before.
+func waitsInVain(w *Worker, r *request) bool {
+	if r.ended || r.first > 0 || w.breaker.trial != r || !w.health.answers(r.at) {
+		return false
+	}
+	return !r.whole || w.moved > 0 && w.moved <= r.at
 }
 
 // hanging is the outcome of a request for which hangs is not 0.

@@ -338,8 +338,7 @@ func (p *Pool) giveUp(w *Worker, fell float64, now time.Time) {
 func (p *Pool) giveUpTrial(w *Worker, r *request, now time.Time) {
 	at := p.fleet.sec(now)
 	p.mu.Lock()
-	hangs := !r.ended && r.first == 0 && w.breaker.trial == r && w.health.answers(r.at)
-	waits := hangs && p.fleet.takesElsewhere(r, w.endpoint, at)
+	waits := waitsInVain(w, r) && p.fleet.takesElsewhere(r, w.endpoint, at)
 	r.called = r.called || waits
 	p.mu.Unlock()
 	if waits {

@@ -118,8 +118,10 @@ func TestSilentGetsWhatNobodyElseTakes(t *testing.T) {
 	}
 }
 
-// TestTrialIsMoved: the trial of a worker that hangs goes to another one after five seconds, and counts as failed.
+// TestTrialIsMoved: the trial of a worker that hangs goes to another one after five seconds, and counts as failed. An
+// answer in one piece is moved after three pages of metrics on which nothing moved.
 func TestTrialIsMoved(t *testing.T) {
+	pages := ""
 	f := func(what string, d Dispatch, first float64, workers int, moved bool) {
 		t.Helper()
 		c := new(clock)
@@ -127,6 +129,10 @@ func TestTrialIsMoved(t *testing.T) {
 		p.fail(0, proofs[Failed].requests, 1, Failed)
 		p.fleet.workers[0].breaker.cause = failing // also where the fleet cannot spare it
 		p.fleet.workers[0].breaker.back = 2
+		if pages != "" {
+			p.scrape(0, Metrics{Queries: 1}, 2)
+			p.scrape(0, Metrics{Queries: 2}, 3)
+		}
 		c.to(4)
 		h := &asker{clock: c}
 		d.Holder = h
@@ -138,14 +144,21 @@ func TestTrialIsMoved(t *testing.T) {
 			c.to(first)
 			k.FirstByte(p.after(first))
 		}
-		for _, at := range []float64{6, 8} {
+		for at := 6.0; at < 20; at += 2 {
 			if what != "its health is late" {
 				c.to(at)
 				p.heal(0, at)
 			}
+			if at == 12 && pages == "move" {
+				p.scrape(0, Metrics{Queries: 3}, at)
+			}
 		}
 		c.to(20)
-		if got := len(h.told) > 0; got != moved || moved && h.told[0] != 9 {
+		want := 9
+		if d.Whole {
+			want = 19
+		}
+		if got := len(h.told) > 0; got != moved || moved && h.told[0] != want {
 			t.Errorf("%s: told at %v s", what, h.told)
 		}
 		k.End(p.after(20), Outcome{Kind: Canceled})
@@ -155,7 +168,11 @@ func TestTrialIsMoved(t *testing.T) {
 	}
 	f("a trial without a byte", Dispatch{}, 0, 2, true)
 	f("one that streams", Dispatch{}, 5, 2, false)
-	f("one in one piece", Dispatch{Whole: true}, 0, 2, false)
+	f("one in one piece, and no metrics", Dispatch{Whole: true}, 0, 2, false)
 	f("nobody else is there", Dispatch{}, 0, 1, false)
 	f("its health is late", Dispatch{}, 0, 2, false) // it may be the request that keeps it busy
+	pages = "stand"
+	f("one in one piece, and the metrics stand still", Dispatch{Whole: true}, 0, 2, true)
+	pages = "move"
+	f("one in one piece, and the metrics move", Dispatch{Whole: true}, 0, 2, false)
 }

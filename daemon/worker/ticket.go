@@ -43,8 +43,8 @@ func (p *Pool) Begin(t *Ticket, w *Worker, d Dispatch, now time.Time) bool {
 	p.fleet.requests++
 	t.request.number = p.fleet.requests
 	p.fleet.begin(w, &t.request)
-	if r := &t.request; w.breaker.trial == r && r.holder != nil && !r.whole {
-		p.later(seconds(patience(w, r, p.fleet.speed.slowness)), func(then time.Time) { p.giveUpTrial(w, r, then) })
+	if r := &t.request; w.breaker.trial == r && r.holder != nil {
+		p.later(seconds(p.fleet.patience(w, r)), func(then time.Time) { p.giveUpTrial(w, r, then) })
 	}
 	return true
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/warmpath/warmpath/testdata/databench/wire"
 )
 
-// fleet is 8 engines, of which the first plays the sign.
+// fleet is some engines, of which the first plays the sign.
 type fleet []*site
 
-func newFleet(a *sign) (f fleet, err error) {
-	for n := range engines {
+func newFleet(a *sign, size int) (f fleet, err error) {
+	for n := range size {
 		s, err := newSite(n == 0 && a.gated)
 		if err != nil {
 			return f, err
@@ -53,9 +53,9 @@ type figure struct {
 // starter starts a router in front of engines.
 type starter func(doors []string) (*proc.Proc, error)
 
-// trial plays the sign behind a router.
-func trial(ctx context.Context, a *sign, rate float64, d time.Duration, start starter) (figure, error) {
-	f, err := newFleet(a)
+// behind plays the sign in a fleet behind a router.
+func behind(ctx context.Context, a *sign, rate float64, d time.Duration, start starter) (figure, error) {
+	f, err := newFleet(a, engines)
 	defer f.close()
 	if err != nil {
 		return figure{}, err
@@ -65,6 +65,21 @@ func trial(ctx context.Context, a *sign, rate float64, d time.Duration, start st
 		return figure{}, err
 	}
 	defer router.Stop()
+	return f.trial(ctx, a, router.Addr, rate, d), nil
+}
+
+// alone plays the sign at a single engine without a router.
+func alone(ctx context.Context, a *sign, rate float64, d time.Duration) (figure, error) {
+	f, err := newFleet(a, 1)
+	defer f.close()
+	if err != nil {
+		return figure{}, err
+	}
+	return f.trial(ctx, a, f[0].door(), rate, d), nil
+}
+
+// trial plays the sign under the load that comes to an address.
+func (f fleet) trial(ctx context.Context, a *sign, addr string, rate float64, d time.Duration) figure {
 	lost := make(chan int64, 1)
 	go func() {
 		time.Sleep(before)
@@ -78,8 +93,8 @@ func trial(ctx context.Context, a *sign, rate float64, d time.Duration, start st
 		}
 		f[0].recover()
 	}()
-	t := press(ctx, router.Addr, rate, before+d+after)
-	return figure{t, <-lost + f[0].cut.Load() + f[0].blind.Load()}, nil
+	t := press(ctx, addr, rate, before+d+after)
+	return figure{t, <-lost + f[0].cut.Load() + f[0].blind.Load()}
 }
 
 // busy is how long each engine has answered, over all its places.

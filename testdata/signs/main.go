@@ -28,6 +28,7 @@ type line struct {
 	Load     string  `json:"load"`
 	Warmpath figure  `json:"warmpath"`
 	Nginx    *figure `json:"nginx,omitempty"`
+	Alone    *figure `json:"alone,omitempty"` // a single engine at an eighth of the load, without a router
 	OK       bool    `json:"ok"`
 	Trouble  string  `json:"trouble,omitempty"`
 }
@@ -108,23 +109,29 @@ func play(ctx context.Context, s stage, side int, want string) (broken int, err 
 	return broken, ctx.Err()
 }
 
-// beside plays a sign behind warmpath, and at the same time behind nginx at a fleet of its own.
+// beside plays a sign behind warmpath, and at the same time behind nginx at a fleet of its own and at one engine alone.
 func (s stage) beside(ctx context.Context, a *sign, rate float64) line {
 	l := line{Sign: a.name}
-	var both sync.WaitGroup
+	var others sync.WaitGroup
 	if _, err := exec.LookPath("nginx"); err == nil {
-		both.Go(func() {
-			f, err := trial(ctx, a, rate, s.d, func(doors []string) (*proc.Proc, error) { return proc.Nginx(s.dir, doors...) })
+		others.Go(func() {
+			f, err := behind(ctx, a, rate, s.d, func(doors []string) (*proc.Proc, error) { return proc.Nginx(s.dir, doors...) })
 			if err == nil {
 				l.Nginx = &f
 			}
 		})
 	}
+	others.Go(func() {
+		f, err := alone(ctx, a, rate/engines, s.d)
+		if err == nil {
+			l.Alone = &f
+		}
+	})
 	var err error
-	l.Warmpath, err = trial(ctx, a, rate, s.d, func(doors []string) (*proc.Proc, error) {
+	l.Warmpath, err = behind(ctx, a, rate, s.d, func(doors []string) (*proc.Proc, error) {
 		return proc.Router{Workers: doors}.Start(s.dir, s.bin)
 	})
-	both.Wait()
+	others.Wait()
 	if err != nil {
 		l.Trouble = err.Error()
 	}

@@ -133,7 +133,7 @@ func TestHealthAndPages(t *testing.T) {
 // TestTrial plays a sign at the first engine through a router that is none: a relay to that engine. What the engine cut
 // is explained.
 func TestTrial(t *testing.T) {
-	got, err := trial(context.Background(), signNamed(t, "cut"), 3, time.Second, func(doors []string) (*proc.Proc, error) {
+	got, err := behind(context.Background(), signNamed(t, "cut"), 3, time.Second, func(doors []string) (*proc.Proc, error) {
 		return proc.Start(t.TempDir(), "idle", doors[0], "sleep", "60")
 	})
 	if err != nil || got.Sent != 24 || got.Cut == 0 || got.bad() != got.Explained {

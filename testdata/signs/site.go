@@ -29,6 +29,7 @@ type site struct {
 	cut   atomic.Int64 // answers that it broke off after their first byte
 	blind atomic.Int64 // requests that it took in silence before anybody could know
 	tells atomic.Int64 // requests and waiting ones, for its metrics
+	taken atomic.Int64 // requests that got a place, for its metrics
 	born  atomic.Int64 // its process's start, in seconds
 
 	mu    sync.Mutex // guards act and all below
@@ -138,6 +139,8 @@ func (s *site) metrics() string {
 		gauge := fmt.Sprintf(`num_requests_%s{engine="0",model_name="sim"}`, name)
 		page = strings.Replace(page, gauge+" 0.0", fmt.Sprintf("%s %d.0", gauge, n), 1)
 	}
+	page += fmt.Sprintf("# TYPE vllm:prefix_cache_queries counter\n"+
+		"vllm:prefix_cache_queries_total{engine=\"0\",model_name=\"sim\"} %d.0\n", 5*s.taken.Load())
 	page += fmt.Sprintf("# TYPE process_start_time_seconds gauge\nprocess_start_time_seconds %d.5\n", s.born.Load())
 	page += "# TYPE vllm:engine_sleep_state gauge\n"
 	for state, on := range map[string]bool{"awake": awake, "weights_offloaded": !awake, "discard_all": false} {
@@ -166,6 +169,7 @@ func (s *site) post(c *wire.Call) bool {
 	}
 	s.slots <- struct{}{}
 	defer func() { <-s.slots }()
+	s.taken.Add(1)
 	if c.Wait(time.Millisecond) {
 		return false // its client left while it waited
 	}
