@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/vllmsim"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 )
 
 // TestNoRequestInsideAnother: a body that is not read is no request, whatever path or method it came with.

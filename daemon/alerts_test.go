@@ -16,10 +16,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/conf/porttest"
-	"github.com/warmpath/warmpath/daemon/vllmsim"
-	"github.com/warmpath/warmpath/daemon/vllmsim/events"
-	"github.com/warmpath/warmpath/host/wasmtest"
+	"github.com/warmpath/warmpath/daemon/lab/porttest"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim/events"
+	"github.com/warmpath/warmpath/daemon/lab/wasmtest"
 )
 
 // broken is a daemon in which something is wrong, and the alerts that have to see it. "a b" is alert a of the pool b.

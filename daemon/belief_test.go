@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/warmpath/warmpath/daemon/prompt"
-	"github.com/warmpath/warmpath/daemon/vllmsim"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
+	"github.com/warmpath/warmpath/daemon/request/prompt"
 )
 
 // agreement sums what was believed cached against what the engine found.

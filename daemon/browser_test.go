@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/warmpath/warmpath/daemon/gate"
+	"github.com/warmpath/warmpath/daemon/transport/gate"
 )
 
 // TestBrowsersFindOneOrigin asks as browsers do, through the socket: a browser refuses an answer in which a field of

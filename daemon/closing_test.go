@@ -9,8 +9,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/warmpath/warmpath/daemon/session"
-	"github.com/warmpath/warmpath/daemon/sessionapi"
+	"github.com/warmpath/warmpath/daemon/request/session"
+	"github.com/warmpath/warmpath/daemon/request/sessionapi"
 )
 
 // holder is a worker that knows of no session ids, but keeps what an opening brings under a name of the application's.

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/conf"
-	"github.com/warmpath/warmpath/daemon/exchange"
-	"github.com/warmpath/warmpath/daemon/upstream"
+	"github.com/warmpath/warmpath/daemon/request/exchange"
+	"github.com/warmpath/warmpath/daemon/transport/upstream"
 )
 
 // flock is many sessions through one daemon.

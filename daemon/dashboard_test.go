@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/conf/porttest"
-	"github.com/warmpath/warmpath/daemon/vllmsim"
+	"github.com/warmpath/warmpath/daemon/lab/porttest"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 )
 
 const deployed = "../deploy"

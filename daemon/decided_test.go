@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/decisions"
-	"github.com/warmpath/warmpath/daemon/vllmsim"
+	"github.com/warmpath/warmpath/daemon/admin/decisions"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 )
 
 // decided asks the admin listener for a path and reads its JSON.

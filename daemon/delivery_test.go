@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/warmpath/warmpath/daemon/vllmsim"
-	"github.com/warmpath/warmpath/host/wasmtest"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
+	"github.com/warmpath/warmpath/daemon/lab/wasmtest"
 )
 
 // counting is a strategy whose reason is what it has counted in the store, with this much more of a module.

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/warmpath/warmpath/conf/porttest"
-	"github.com/warmpath/warmpath/daemon/discover/dnstest"
+	"github.com/warmpath/warmpath/daemon/lab/dnstest"
+	"github.com/warmpath/warmpath/daemon/lab/porttest"
 )
 
 // TestFleetFollowsItsName runs a daemon on a name: a new address serves, one that is gone ends what it has and gets

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/warmpath/warmpath/cache/kvevents"
-	"github.com/warmpath/warmpath/conf/porttest"
-	"github.com/warmpath/warmpath/daemon/feed"
-	"github.com/warmpath/warmpath/daemon/vllmsim"
-	"github.com/warmpath/warmpath/daemon/vllmsim/events"
+	"github.com/warmpath/warmpath/daemon/fleet/feed"
+	"github.com/warmpath/warmpath/daemon/lab/porttest"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim/events"
 )
 
 // events returns the state of each worker's events, by id.

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/conf/certtest"
-	"github.com/warmpath/warmpath/daemon/vllmsim"
+	"github.com/warmpath/warmpath/daemon/lab/certtest"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 )
 
 // TestHeadsThatEndInLineFeeds: a head that has ended is answered, however it ended. With a read timeout of a minute

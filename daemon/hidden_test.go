@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/vllmsim"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 )
 
 // TestFailuresHiddenInA200AreRetried: a worker that accepts requests only to give them up costs no request, and is

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/warmpath/warmpath/daemon/discover/endpoints/kubetest"
+	"github.com/warmpath/warmpath/daemon/lab/kubetest"
 )
 
 // TestFleetFollowsKubernetes runs a daemon on a service: a terminating pod gets nothing new from the moment that its slice

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/warmpath/warmpath/conf/porttest"
-	"github.com/warmpath/warmpath/conf/redistest"
-	"github.com/warmpath/warmpath/daemon/operator"
+	"github.com/warmpath/warmpath/daemon/admin/operator"
+	"github.com/warmpath/warmpath/daemon/lab/porttest"
+	"github.com/warmpath/warmpath/daemon/lab/redistest"
 )
 
 // TestCacheStatOfL2: values and bytes of L2 are of the same keys, also where another daemon has announced more.

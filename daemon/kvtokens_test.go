@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/vllmsim"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 )
 
 // putChunk puts what LMCache puts for a chunk of 256 tokens of 1 KiB each: the bytes, then the metadata.

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/sagemaker"
-	"github.com/warmpath/warmpath/daemon/sessionapi"
+	"github.com/warmpath/warmpath/daemon/request/sagemaker"
+	"github.com/warmpath/warmpath/daemon/request/sessionapi"
 )
 
 // lodger is one session under test: how a client names it, and where it lives.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/warmpath/warmpath/conf/logtest"
-	"github.com/warmpath/warmpath/daemon/vllmsim"
+	"github.com/warmpath/warmpath/daemon/lab/logtest"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 )
 
 // logLines are the lines of a daemon's log.

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/conf/certtest"
+	"github.com/warmpath/warmpath/daemon/lab/certtest"
 )
 
 // deal is what workers do with one request, and what its client may see: all of it follows from the request's number.

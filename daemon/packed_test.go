@@ -11,7 +11,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/warmpath/warmpath/daemon/vllmsim"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 )
 
 func gzipped(text string) string {

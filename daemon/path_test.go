@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/warmpath/warmpath/conf/porttest"
-	"github.com/warmpath/warmpath/daemon/vllmsim"
+	"github.com/warmpath/warmpath/daemon/lab/porttest"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 )
 
 // nginxBefore starts an nginx that hands all paths on as nginx resolves them: its proxy_pass has a path of its own.

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/warmpath/warmpath/daemon/vllmsim"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 )
 
 // keysFor are [[keys]] tables: alice may use every model, bob the model sim, carol all of org.

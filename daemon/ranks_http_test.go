@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/warmpath/warmpath/daemon/vllmsim"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 )
 
 // Over HTTP two workers of four ranks have the hit rate of eight workers, as in virtual time (TestHitRateOfRanks). The

@@ -10,11 +10,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/warmpath/warmpath/daemon/packed"
-	"github.com/warmpath/warmpath/daemon/redecide"
-	"github.com/warmpath/warmpath/daemon/vllmsim"
+	"github.com/warmpath/warmpath/daemon/cli/redecide"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
+	"github.com/warmpath/warmpath/daemon/lab/wasmtest"
+	"github.com/warmpath/warmpath/daemon/transport/packed"
 	"github.com/warmpath/warmpath/host"
-	"github.com/warmpath/warmpath/host/wasmtest"
 	"github.com/warmpath/warmpath/plugins"
 	"github.com/warmpath/warmpath/sdk/abi"
 )

@@ -6,10 +6,10 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/warmpath/warmpath/conf/certtest"
-	"github.com/warmpath/warmpath/conf/porttest"
-	"github.com/warmpath/warmpath/conf/redistest"
-	"github.com/warmpath/warmpath/daemon/vllmsim"
+	"github.com/warmpath/warmpath/daemon/lab/certtest"
+	"github.com/warmpath/warmpath/daemon/lab/porttest"
+	"github.com/warmpath/warmpath/daemon/lab/redistest"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 )
 
 // TestRedisOverTLS: routers share sessions and history through a Redis whose certificate a private authority signs and

@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/warmpath/warmpath/daemon/vllmsim"
-	"github.com/warmpath/warmpath/host/wasmtest"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
+	"github.com/warmpath/warmpath/daemon/lab/wasmtest"
 )
 
 // rejects turns every request away with the status that stands in max_tokens; without a status it says nothing.

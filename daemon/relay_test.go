@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/conf/certtest"
-	"github.com/warmpath/warmpath/daemon/vllmsim"
+	"github.com/warmpath/warmpath/daemon/lab/certtest"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 )
 
 const streamed = `{"model":"sim","prompt":"x","max_tokens":6,"stream":true}`

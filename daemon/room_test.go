@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/warmpath/warmpath/daemon/listen"
-	"github.com/warmpath/warmpath/daemon/vllmsim"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
+	"github.com/warmpath/warmpath/daemon/transport/listen"
 )
 
 // TestRoomFollowsTheWorkers: descriptors are kept back for workers that a reload or workers_file brings, too.

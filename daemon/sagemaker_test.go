@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/sagemaker"
-	"github.com/warmpath/warmpath/daemon/session"
+	"github.com/warmpath/warmpath/daemon/request/sagemaker"
+	"github.com/warmpath/warmpath/daemon/request/session"
 )
 
 // keeper is a worker that keeps sessions as vLLM does when they are switched on.

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/conf/redistest"
-	"github.com/warmpath/warmpath/daemon/session"
-	"github.com/warmpath/warmpath/daemon/sessionapi"
+	"github.com/warmpath/warmpath/daemon/lab/redistest"
+	"github.com/warmpath/warmpath/daemon/request/session"
+	"github.com/warmpath/warmpath/daemon/request/sessionapi"
 )
 
 // A Redis that stops for three seconds under load moves no session of two routers, under the default limits.

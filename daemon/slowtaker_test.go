@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/worker"
+	"github.com/warmpath/warmpath/daemon/fleet/worker"
 )
 
 // TestSlowClientIsNotASilentWorker: while the client takes nothing, nothing is read of the worker either, and a fall

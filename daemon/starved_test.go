@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/conf/redistest"
+	"github.com/warmpath/warmpath/daemon/lab/redistest"
 )
 
 // lateRedis stands before a Redis and holds back one answer of so many, for longer than a router waits, as a machine

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/warmpath/warmpath/conf/logtest"
-	"github.com/warmpath/warmpath/daemon/vllmsim"
+	"github.com/warmpath/warmpath/daemon/lab/logtest"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 )
 
 // chats are conversations under way, each of its own kind.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/warmpath/warmpath/conf/redistest"
-	"github.com/warmpath/warmpath/daemon/vllmsim"
+	"github.com/warmpath/warmpath/daemon/lab/redistest"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 )
 
 // respond makes a stored response and returns its id.

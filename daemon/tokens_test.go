@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/prompt"
-	"github.com/warmpath/warmpath/daemon/tokens"
-	"github.com/warmpath/warmpath/daemon/vllmsim"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
+	"github.com/warmpath/warmpath/daemon/request/prompt"
+	"github.com/warmpath/warmpath/daemon/request/tokens"
 )
 
 // report makes what the first worker reports of its cache live, without which nobody wants ids.

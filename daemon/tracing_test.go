@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/warmpath/warmpath/daemon/decisions"
-	"github.com/warmpath/warmpath/daemon/tracing/otlptest"
+	"github.com/warmpath/warmpath/daemon/admin/decisions"
+	"github.com/warmpath/warmpath/daemon/lab/otlptest"
 )
 
 const (

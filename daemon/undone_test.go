@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/warmpath/warmpath/conf"
-	"github.com/warmpath/warmpath/daemon/vllmsim"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 )
 
 // keepers returns how many strategies are alive in this process: each has one goroutine.

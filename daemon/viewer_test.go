@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/warmpath/warmpath/daemon/vllmsim"
+	"github.com/warmpath/warmpath/daemon/lab/vllmsim"
 )
 
 // TestViewersThatDoNotRead: viewers of the live decisions that take nothing lose their places, and one that reads keeps
