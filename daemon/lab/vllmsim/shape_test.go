@@ -14,7 +14,7 @@ import (
 // recorded reads a recording.
 func recorded(t *testing.T, name string) []byte {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join("..", "..", "testdata", "vllm", name))
+	b, err := os.ReadFile(filepath.Join("../../..", "testdata", "vllm", name))
 	if err != nil {
 		t.Fatal(err)
 	}

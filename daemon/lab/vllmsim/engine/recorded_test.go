@@ -45,7 +45,7 @@ type recordedRequest struct {
 // eachLine decodes the lines of a recording.
 func eachLine[T any](t *testing.T, name string, visit func(*T)) {
 	t.Helper()
-	f, err := os.Open(filepath.Join("..", "..", "..", "testdata", "vllm", name))
+	f, err := os.Open(filepath.Join("../../../..", "testdata", "vllm", name))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -75,7 +75,7 @@ func decodeBatch(t *testing.T, payload []byte) (ts float64, changes []engine.Cha
 func TestRecordedBytes(t *testing.T) {
 	f := func(name string, form Form, blockSize int) {
 		t.Helper()
-		file, err := os.Open(filepath.Join("..", "..", "..", "testdata", "vllm", name))
+		file, err := os.Open(filepath.Join("../../../..", "testdata", "vllm", name))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,8 +17,8 @@ import (
 	"github.com/warmpath/warmpath/daemon/request/sessionapi"
 )
 
-// lodger is one session under test: how a client names it, and where it lives.
-type lodger struct {
+// trackedSession is one session under test: how a client names it, and where it lives.
+type trackedSession struct {
 	path   string
 	header string
 	id     string
@@ -29,12 +29,12 @@ type lodger struct {
 	aside [2]atomic.Bool // whether a router holds a choice that it made while Redis was late
 }
 
-// lodgers are sessions used through two routers that share a Redis.
-type lodgers struct {
+// trackedSessions are sessions used through two routers that share a Redis.
+type trackedSessions struct {
 	t       *testing.T
 	routers [2]*running
 	workers []string
-	all     []*lodger
+	all     []*trackedSession
 
 	silence atomic.Bool // from before the stop until both routers have told Redis all
 
@@ -42,7 +42,7 @@ type lodgers struct {
 }
 
 // ask sends one request of a session. It returns the worker; "" if the router said that it cannot know now.
-func (l *lodgers) ask(r *running, s *lodger) string {
+func (l *trackedSessions) ask(r *running, s *trackedSession) string {
 	req, _ := http.NewRequest("POST", "http://"+r.Addr()+s.path, strings.NewReader(hello))
 	req.Header.Set(s.header, s.id)
 	req.Header.Set("X-Warmpath-Explain", "1")
@@ -90,7 +90,7 @@ func (l *lodgers) ask(r *running, s *lodger) string {
 	return ""
 }
 
-func (l *lodgers) fail(form string, args ...any) {
+func (l *trackedSessions) fail(form string, args ...any) {
 	if l.failed.Add(1) <= 3 {
 		l.t.Errorf(form, args...)
 	}
@@ -121,7 +121,7 @@ func draw(text string) float64 {
 }
 
 // each calls f for the sessions, eight at a time, as many as clients would.
-func (l *lodgers) each(some []*lodger, f func(*lodger)) {
+func (l *trackedSessions) each(some []*trackedSession, f func(*trackedSession)) {
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	for range 8 {
@@ -135,18 +135,18 @@ func (l *lodgers) each(some []*lodger, f func(*lodger)) {
 }
 
 // open makes the sessions at the first router: keys, ids of POST /sessions under two headers' names, and SageMaker's.
-func (l *lodgers) open(keys, plain, aws int) {
+func (l *trackedSessions) open(keys, plain, aws int) {
 	for i := range keys {
-		l.all = append(l.all, &lodger{path: "/v1/completions", header: "X-Session-Id", id: fmt.Sprintf("key-%d", i), cold: i%4 == 0})
+		l.all = append(l.all, &trackedSession{path: "/v1/completions", header: "X-Session-Id", id: fmt.Sprintf("key-%d", i), cold: i%4 == 0})
 	}
 	for i := range plain {
-		l.all = append(l.all, &lodger{path: "/v1/completions", header: "X-Session-Id", opened: true, cold: i%2 == 0})
+		l.all = append(l.all, &trackedSession{path: "/v1/completions", header: "X-Session-Id", opened: true, cold: i%2 == 0})
 	}
 	for i := range aws {
-		l.all = append(l.all, &lodger{path: invoke, header: sessionID, opened: true, cold: i%2 == 0})
+		l.all = append(l.all, &trackedSession{path: invoke, header: sessionID, opened: true, cold: i%2 == 0})
 	}
 	first := l.routers[0]
-	l.each(l.all, func(s *lodger) {
+	l.each(l.all, func(s *trackedSession) {
 		switch {
 		case !s.opened:
 		case s.path == invoke:
@@ -168,7 +168,7 @@ func (l *lodgers) open(keys, plain, aws int) {
 }
 
 // settled waits until both routers have heard Redis and told it all, and for what they may still take for fresh.
-func (l *lodgers) settled() {
+func (l *trackedSessions) settled() {
 	eventually(l.t, "both routers have told Redis everything", func() bool {
 		for _, r := range l.routers {
 			if st := r.tier.Stats().L2; st.Open || st.Owing > 0 {
@@ -181,11 +181,11 @@ func (l *lodgers) settled() {
 }
 
 // homesHold checks that each session is at its home at both routers.
-func (l *lodgers) homesHold(all []*lodger) {
+func (l *trackedSessions) homesHold(all []*trackedSession) {
 	l.t.Helper()
 	for i, r := range l.routers {
 		var elsewhere atomic.Int64
-		l.each(all, func(s *lodger) {
+		l.each(all, func(s *trackedSession) {
 			for range 20 { // Redis may be late for a single call on a busy machine
 				if l.ask(r, s) == s.home {
 					return

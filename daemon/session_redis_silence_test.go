@@ -28,9 +28,9 @@ func TestAPauseOfRedisMovesNoSession(t *testing.T) {
 func pauseUnderLoad(t *testing.T, strategy string) {
 	redis := redistest.Start(t)
 	toml := fmt.Sprintf("[cache]\nredis = %q\n", redis.URL()) + settings(strategy, echoes(t, 4)...)
-	l := &lodgers{t: t, routers: [2]*running{start(t, toml, 4), start(t, toml, 4)}, workers: []string{"w1", "w2", "w3", "w4"}}
+	l := &trackedSessions{t: t, routers: [2]*running{start(t, toml, 4), start(t, toml, 4)}, workers: []string{"w1", "w2", "w3", "w4"}}
 	l.open(1000, 500, 500)
-	l.each(l.all, func(s *lodger) {
+	l.each(l.all, func(s *trackedSession) {
 		if !s.cold {
 			l.ask(l.routers[1], s)
 		}
@@ -50,14 +50,14 @@ func pauseUnderLoad(t *testing.T, strategy string) {
 	l.silence.Store(true)
 	redis.Signal(syscall.SIGSTOP)
 	stopped := time.Now()
-	var late []*lodger // whose first request comes in the silence
+	var late []*trackedSession // whose first request comes in the silence
 	for i := range 100 {
-		late = append(late, &lodger{path: "/v1/completions", header: "X-Session-Id", id: fmt.Sprintf("late-%d", i)})
+		late = append(late, &trackedSession{path: "/v1/completions", header: "X-Session-Id", id: fmt.Sprintf("late-%d", i)})
 	}
 	eventually(t, "both routers have found out", func() bool {
 		return l.routers[0].tier.Stats().L2.Open && l.routers[1].tier.Stats().L2.Open
 	})
-	l.each(late, func(s *lodger) {
+	l.each(late, func(s *trackedSession) {
 		s.home = l.ask(l.routers[0], s)
 		l.ask(l.routers[1], s)
 	})
@@ -236,12 +236,12 @@ func TestAFlushOfRedisTakesNoSession(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
 	toml := fmt.Sprintf("[cache]\nredis = %q\n", redis.URL()) + settings("roundrobin", echoes(t, 4)...)
-	l := &lodgers{t: t, routers: [2]*running{start(t, toml, 4), start(t, toml, 4)}, workers: []string{"w1", "w2", "w3", "w4"}}
+	l := &trackedSessions{t: t, routers: [2]*running{start(t, toml, 4), start(t, toml, 4)}, workers: []string{"w1", "w2", "w3", "w4"}}
 	l.open(200, 100, 100)
 	l.settled()
 	redis.Do("FLUSHALL")
 	l.silence.Store(true)
-	l.each(l.all, func(s *lodger) {
+	l.each(l.all, func(s *trackedSession) {
 		s.cold = true // for the second router all are
 		l.ask(l.routers[1], s)
 		l.ask(l.routers[0], s)

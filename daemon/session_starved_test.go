@@ -61,7 +61,7 @@ func TestAStarvedMachineMovesNoSession(t *testing.T) {
 	var oneOf atomic.Int64
 	url := lateRedis(t, redistest.Start(t).URL(), &oneOf)
 	toml := fmt.Sprintf("[cache]\nredis = %q\n", url) + settings("roundrobin", echoes(t, 4)...)
-	l := &lodgers{t: t, routers: [2]*running{start(t, toml, 4), start(t, toml, 4)}, workers: []string{"w1", "w2", "w3", "w4"}}
+	l := &trackedSessions{t: t, routers: [2]*running{start(t, toml, 4), start(t, toml, 4)}, workers: []string{"w1", "w2", "w3", "w4"}}
 	l.silence.Store(true)
 	oneOf.Store(10)
 	l.open(1000, 500, 500)
@@ -69,8 +69,8 @@ func TestAStarvedMachineMovesNoSession(t *testing.T) {
 		s.cold = true // for the second router all are
 	}
 	for range 2 {
-		l.each(l.all, func(s *lodger) { l.ask(l.routers[1], s) })
-		l.each(l.all, func(s *lodger) { l.ask(l.routers[0], s) })
+		l.each(l.all, func(s *trackedSession) { l.ask(l.routers[1], s) })
+		l.each(l.all, func(s *trackedSession) { l.ask(l.routers[0], s) })
 	}
 	t.Logf("while late: %d answers aside, %d refused with 503; %d wrong, %d no such session, %d failed", l.aside.Load(), l.refused.Load(),
 		l.wrong.Load(), l.noSuch.Load(), l.failed.Load())
